@@ -1,0 +1,45 @@
+// The software device's address space: one reserved range of this process in which everything that
+// a kernel may touch lives, with a byte per 2 MiB granule saying whether it is mapped. Generic
+// addresses of kernels are host addresses inside this range; every access is checked against it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace softgpu {
+
+class Arena {
+ public:
+  static constexpr uint64_t kGranule = uint64_t{2} << 20;  // bytes
+
+  // The process's arena, reserved on first use (PROT_NONE, no memory used). Base and size come from
+  // LONGWIRE_SOFTGPU_ARENA_BASE and LONGWIRE_SOFTGPU_ARENA_BYTES; the defaults are 0x200000000000
+  // and 1 TiB. Sanitizers occupy address windows, so both are settings.
+  static Arena& Get();
+
+  uint64_t base() const { return base_; }
+  uint64_t bytes() const { return bytes_; }
+
+  // Marks whole granules of [address, address + bytes) as mapped or not. Address and bytes must be
+  // multiples of kGranule inside the arena.
+  void Mark(uint64_t address, uint64_t bytes, bool mapped);
+
+  // True if every byte of [address, address + bytes) lies in a mapped granule.
+  bool Allows(uint64_t address, uint64_t bytes) const {
+    uint64_t offset = address - base_;
+    if (offset >= bytes_ || bytes > bytes_ - offset) return false;
+    for (uint64_t g = offset / kGranule; g <= (offset + bytes - 1) / kGranule; ++g) {
+      if (!mapped_[g].load(std::memory_order_relaxed)) return false;
+    }
+    return true;
+  }
+
+ private:
+  Arena();
+  uint64_t base_ = 0;
+  uint64_t bytes_ = 0;
+  std::atomic<uint8_t>* mapped_ = nullptr;  // one byte per granule, zero = not mapped
+};
+
+}  // namespace softgpu

@@ -1,0 +1,100 @@
+// The seam between the two halves of the software device: `engine/` parses PTX and runs kernels;
+// `driver/` is the CUDA driver API in front of it (contexts, streams, memory, modules, graphs).
+// The engine knows nothing of streams or contexts; the driver half knows nothing of PTX.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace softgpu {
+
+// A failure with the CUresult value that a driver would give and a sentence for people, naming the
+// PTX line and opcode where there is one. code 0 means success.
+struct Status {
+  int code = 0;
+  std::string message;
+  bool ok() const { return code == 0; }
+};
+
+// Device memory for a module's globals and constants: granule-aligned blocks in the arena, zeroed.
+class ModuleMemory {
+ public:
+  virtual ~ModuleMemory() = default;
+  virtual uint64_t Allocate(uint64_t bytes, uint64_t alignment) = 0;  // 0 when out of memory
+  virtual void Free(uint64_t address) = 0;
+};
+
+struct ParameterInfo {
+  size_t offset = 0;  // bytes from the start of the packed parameter buffer
+  size_t size = 0;    // bytes
+};
+
+class Kernel;  // opaque to the driver half; owned by its Program
+
+struct KernelInfo {
+  std::string name;  // mangled, as in the PTX
+  const Kernel* kernel = nullptr;
+  std::vector<ParameterInfo> parameters;
+  size_t parameter_bytes = 0;
+  size_t static_shared_bytes = 0;
+  size_t local_bytes_per_thread = 0;
+  int registers_per_thread = 0;     // an estimate, at least 1, at most 255
+  int max_threads_per_block = 1024;  // .maxntid product or 1024
+  int ptx_version = 0;               // e.g. 90
+  int binary_version = 0;            // the .target, e.g. 75
+};
+
+struct GlobalInfo {
+  std::string name;
+  uint64_t address = 0;
+  size_t bytes = 0;
+  bool constant = false;
+};
+
+// One PTX module, parsed and with its globals placed and initialised in device memory.
+class Program {
+ public:
+  virtual ~Program() = default;
+  virtual std::span<const KernelInfo> kernels() const = 0;
+  virtual std::span<const GlobalInfo> globals() const = 0;
+  // Parses `ptx` (NUL-terminated or not). On failure returns nullptr and fills `status`
+  // (CUDA_ERROR_INVALID_PTX = 218 with the line). An opcode that is not known fails only the kernel
+  // that holds it: its Launch answers CUDA_ERROR_NOT_SUPPORTED (801) with line and opcode.
+  static std::unique_ptr<Program> Load(std::string_view ptx, ModuleMemory& memory, Status* status);
+};
+
+struct LaunchConfig {
+  uint32_t grid[3] = {1, 1, 1};
+  uint32_t block[3] = {1, 1, 1};
+  uint32_t dynamic_shared_bytes = 0;
+  bool cooperative = false;  // all blocks resident at once; grid sync works
+};
+
+// Runs the kernel to its end on the calling thread and the engine's worker threads; several calls
+// may run at once from several threads, and each makes progress while others spin. `parameters` is
+// the packed buffer as long as KernelInfo::parameter_bytes. `cancelled`, if given, is polled so
+// that a device reset can end a kernel that never returns. A bad access returns 700, a trap 719, an
+// assertion 710, a misaligned access 716, an instruction budget that ran out 702.
+Status Launch(const Kernel& kernel, const LaunchConfig& config,
+              std::span<const std::byte> parameters, const std::function<bool()>& cancelled = {});
+
+// How many blocks of a cooperative launch can be resident at once with this many threads and this
+// much shared memory per block (the device's multiprocessor count times blocks per multiprocessor).
+struct DeviceShape {
+  static constexpr int kMultiprocessors = 16;
+  static constexpr int kMaxThreadsPerMultiprocessor = 2048;
+  static constexpr int kMaxBlocksPerMultiprocessor = 32;
+  static constexpr size_t kSharedBytesPerMultiprocessor = 228 << 10;
+  static constexpr size_t kSharedBytesPerBlock = 48 << 10;
+  static constexpr size_t kSharedBytesPerBlockOptin = 227 << 10;
+  static constexpr int kComputeMajor = 9;
+  static constexpr int kComputeMinor = 0;
+};
+
+}  // namespace softgpu
