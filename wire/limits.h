@@ -1,0 +1,42 @@
+// Every limit of the wire, with its reason. Nothing from the wire is used before it was held
+// against one of these.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace longwire::wire {
+
+inline constexpr uint32_t kProtocolVersion = 1;
+inline constexpr uint16_t kDefaultPort = 7411;
+
+// Bytes of one direction of one session: at 30 ms round-trip time and 8 MiB unacknowledged a session
+// still moves 260 MB/s; both rings of both hops stay within 64 MiB.
+inline constexpr size_t kRingBytes = size_t{8} << 20;
+
+// A record is copied out of the ring once, so it is bounded; larger data is cut into records.
+inline constexpr size_t kMaxRecordBytes = size_t{1} << 20;
+
+// Small copies ride in their own record; larger ones follow in pieces.
+inline constexpr size_t kInlineCopyBytes = size_t{64} << 10;
+inline constexpr size_t kCopyPieceBytes = size_t{256} << 10;
+
+// Upload bytes a client may have under way before the worker has taken them.
+inline constexpr size_t kUploadWindowBytes = size_t{32} << 20;
+
+// A relay sends at most this much as one message: bounds its memory and its latency for others.
+inline constexpr size_t kMaxBatchBytes = size_t{1} << 20;
+
+// Issued but unfinished calls of one stream: the driver itself blocks at about 1,024.
+inline constexpr uint32_t kMaxUnfinishedPerStream = 512;
+
+inline constexpr size_t kMaxDevices = 64;
+inline constexpr size_t kMaxAttributes = 4096;        // attributes of one device or function
+inline constexpr size_t kMaxFunctions = 1 << 17;      // kernels of one module
+inline constexpr size_t kMaxStringBytes = size_t{1} << 20;
+inline constexpr size_t kMaxImageBytes = size_t{2} << 30;  // one module image
+inline constexpr size_t kMaxOpenBytes = 192 << 10;    // OpenRequest / OpenReply on a socket
+inline constexpr size_t kMaxEnvironment = 64;         // variables in OpenRequest
+inline constexpr size_t kMaxWindows = 16;             // candidate windows in OpenRequest
+
+}  // namespace longwire::wire

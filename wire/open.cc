@@ -1,0 +1,159 @@
+#include "wire/open.h"
+
+#include "wire/limits.h"
+
+namespace longwire::wire {
+namespace {
+
+constexpr uint32_t kRequestMagic = 0x5157574c;  // "LWWQ"
+constexpr uint32_t kReplyMagic = 0x5057574c;    // "LWWP"
+constexpr size_t kMaxText = 4096;               // bytes of one name, sentence or variable
+
+void EncodeStrings(Writer& writer, const std::vector<std::string>& strings) {
+  writer.U32(static_cast<uint32_t>(strings.size()));
+  for (const std::string& text : strings) writer.String(text);
+}
+
+WireResult DecodeStrings(Reader& reader, std::vector<std::string>* strings, size_t limit) {
+  uint32_t count = 0;
+  LW_TRY(reader.Count(&count, sizeof(uint32_t), limit));
+  strings->resize(count);
+  for (std::string& text : *strings) LW_TRY(reader.String(&text, kMaxText));
+  return WireResult::kOk;
+}
+
+void EncodeWindow(Writer& writer, const Window& window) {
+  writer.U64(window.base);
+  writer.U64(window.bytes);
+}
+
+WireResult DecodeWindow(Reader& reader, Window* window) {
+  LW_TRY(reader.U64(&window->base));
+  LW_TRY(reader.U64(&window->bytes));
+  // A range that wraps around is never a window.
+  return window->base + window->bytes < window->base ? WireResult::kFatal : WireResult::kOk;
+}
+
+WireResult DecodeMagic(Reader& reader, uint32_t expected) {
+  uint32_t magic = 0;
+  LW_TRY(reader.U32(&magic));
+  return magic == expected ? WireResult::kOk : WireResult::kFatal;
+}
+
+}  // namespace
+
+void OpenRequest::Encode(Writer& writer) const {
+  writer.U32(kRequestMagic);
+  writer.U32(protocol);
+  writer.U32(pid);
+  writer.String(host);
+  writer.String(program);
+  writer.U32(call_count);
+  EncodeStrings(writer, environment);
+  writer.U32(static_cast<uint32_t>(windows.size()));
+  for (const Window& window : windows) EncodeWindow(writer, window);
+}
+
+WireResult OpenRequest::Decode(Reader& reader) {
+  LW_TRY(DecodeMagic(reader, kRequestMagic));
+  LW_TRY(reader.U32(&protocol));
+  // A newer protocol may go on differently: the caller refuses it by its number, with a sentence.
+  if (protocol != kCurrentProtocol) return WireResult::kOk;
+  LW_TRY(reader.U32(&pid));
+  LW_TRY(reader.String(&host, kMaxText));
+  LW_TRY(reader.String(&program, kMaxText));
+  LW_TRY(reader.U32(&call_count));
+  LW_TRY(DecodeStrings(reader, &environment, kMaxEnvironment));
+  uint32_t count = 0;
+  LW_TRY(reader.Count(&count, 2 * sizeof(uint64_t), kMaxWindows));
+  windows.resize(count);
+  for (Window& window : windows) LW_TRY(DecodeWindow(reader, &window));
+  return WireResult::kOk;
+}
+
+void DeviceDescription::Encode(Writer& writer) const {
+  writer.String(name);
+  writer.Raw(uuid.data(), uuid.size());
+  writer.U64(total_memory);
+  writer.U32(static_cast<uint32_t>(attributes.size()));
+  for (const DeviceAttribute& attribute : attributes) {
+    writer.I32(attribute.attribute);
+    writer.I32(attribute.code);
+    writer.I32(attribute.value);
+  }
+  EncodeWindow(writer, window);
+  writer.U32(static_cast<uint32_t>(leased.size()));
+  for (const LeasedChunk& chunk : leased) {
+    writer.U64(chunk.chunk);
+    writer.U64(chunk.bytes);
+  }
+}
+
+WireResult DeviceDescription::Decode(Reader& reader) {
+  LW_TRY(reader.String(&name, kMaxText));
+  LW_TRY(reader.Raw(uuid.data(), uuid.size()));
+  LW_TRY(reader.U64(&total_memory));
+  uint32_t count = 0;
+  LW_TRY(reader.Count(&count, 3 * sizeof(int32_t), kMaxAttributes));
+  attributes.resize(count);
+  for (DeviceAttribute& attribute : attributes) {
+    LW_TRY(reader.I32(&attribute.attribute));
+    LW_TRY(reader.I32(&attribute.code));
+    LW_TRY(reader.I32(&attribute.value));
+  }
+  LW_TRY(DecodeWindow(reader, &window));
+  LW_TRY(reader.Count(&count, 2 * sizeof(uint64_t), kMaxAttributes));
+  leased.resize(count);
+  for (LeasedChunk& chunk : leased) {
+    LW_TRY(reader.U64(&chunk.chunk));
+    LW_TRY(reader.U64(&chunk.bytes));
+  }
+  return WireResult::kOk;
+}
+
+void OpenReply::Encode(Writer& writer) const {
+  writer.U32(kReplyMagic);
+  writer.U32(protocol);
+  writer.I32(code);
+  writer.String(sentence);
+  writer.U64(session);
+  writer.I32(driver_version);
+  writer.I32(stream_priority_least);
+  writer.I32(stream_priority_greatest);
+  writer.U64(allocation_granularity);
+  writer.U32(static_cast<uint32_t>(devices.size()));
+  for (const DeviceDescription& device : devices) device.Encode(writer);
+  writer.U32(static_cast<uint32_t>(processes.size()));
+  for (const ProcessDescription& process : processes) {
+    writer.String(process.role);
+    writer.String(process.host);
+    writer.U32(process.pid);
+  }
+  EncodeStrings(writer, missing_calls);
+}
+
+WireResult OpenReply::Decode(Reader& reader) {
+  LW_TRY(DecodeMagic(reader, kReplyMagic));
+  LW_TRY(reader.U32(&protocol));
+  LW_TRY(reader.I32(&code));
+  LW_TRY(reader.String(&sentence, kMaxText));
+  LW_TRY(reader.U64(&session));
+  LW_TRY(reader.I32(&driver_version));
+  LW_TRY(reader.I32(&stream_priority_least));
+  LW_TRY(reader.I32(&stream_priority_greatest));
+  LW_TRY(reader.U64(&allocation_granularity));
+  uint32_t count = 0;
+  LW_TRY(reader.Count(&count, sizeof(uint64_t), kMaxDevices));
+  devices.resize(count);
+  for (DeviceDescription& device : devices) LW_TRY(device.Decode(reader));
+  LW_TRY(reader.Count(&count, 3 * sizeof(uint32_t), kMaxDevices));
+  processes.resize(count);
+  for (ProcessDescription& process : processes) {
+    LW_TRY(reader.String(&process.role, kMaxText));
+    LW_TRY(reader.String(&process.host, kMaxText));
+    LW_TRY(reader.U32(&process.pid));
+  }
+  return DecodeStrings(reader, &missing_calls, kMaxAttributes);
+}
+
+}  // namespace longwire::wire

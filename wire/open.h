@@ -1,0 +1,82 @@
+// What a client says when a session opens and what it learns: versions, the devices with all their
+// attributes, the windows of addresses, the first leased memory. Travels as opaque bytes through
+// link and daemon; the worker answers it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "wire/buffer.h"
+
+namespace longwire::wire {
+
+struct Window {
+  uint64_t base = 0;
+  uint64_t bytes = 0;
+};
+
+struct OpenRequest {
+  uint32_t protocol = kCurrentProtocol;
+  uint32_t pid = 0;                 // of the program, on its own host
+  std::string host;                 // its host's name
+  std::string program;              // what it runs, for people
+  uint32_t call_count = 0;          // how many call numbers this client knows
+  std::vector<std::string> environment;  // NAME=value of the variables the driver reads
+  std::vector<Window> windows;      // address ranges that are free in the client, best first
+
+  void Encode(Writer& writer) const;
+  WireResult Decode(Reader& reader);
+
+  static constexpr uint32_t kCurrentProtocol = 1;
+};
+
+struct DeviceAttribute {
+  int32_t attribute = 0;  // CUdevice_attribute
+  int32_t code = 0;       // CUresult of asking for it
+  int32_t value = 0;
+};
+
+struct LeasedChunk {
+  uint64_t chunk = 0;  // id
+  uint64_t bytes = 0;
+};
+
+struct DeviceDescription {
+  std::string name;
+  std::array<uint8_t, 16> uuid{};
+  uint64_t total_memory = 0;        // bytes
+  std::vector<DeviceAttribute> attributes;
+  Window window;                    // where this device's memory lies, in client and worker
+  std::vector<LeasedChunk> leased;  // memory already lent to the session
+
+  void Encode(Writer& writer) const;
+  WireResult Decode(Reader& reader);
+};
+
+// Who runs where, for people.
+struct ProcessDescription {
+  std::string role;  // "longwired", "longwire-worker", "longwire-keeper", "longwire-link"
+  std::string host;
+  uint32_t pid = 0;
+};
+
+struct OpenReply {
+  uint32_t protocol = OpenRequest::kCurrentProtocol;
+  int32_t code = 0;        // 0, or a CUresult that cuInit returns
+  std::string sentence;    // for people, when code is not 0
+  uint64_t session = 0;    // id, for people and for `longwire status`
+  int32_t driver_version = 0;
+  int32_t stream_priority_least = 0;
+  int32_t stream_priority_greatest = 0;
+  uint64_t allocation_granularity = 0;  // bytes, of device memory
+  std::vector<DeviceDescription> devices;
+  std::vector<ProcessDescription> processes;
+  std::vector<std::string> missing_calls;  // functions that the server's driver lacks
+
+  void Encode(Writer& writer) const;
+  WireResult Decode(Reader& reader);
+};
+
+}  // namespace longwire::wire

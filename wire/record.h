@@ -1,0 +1,77 @@
+// The records of a session's two logs. Up: calls (client to worker). Down: what comes back. Every
+// record starts at a multiple of 8 bytes and its place in the log, its position, is its identity.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "wire/limits.h"
+#include "wire/result.h"
+
+namespace longwire::wire {
+
+inline constexpr size_t kRecordAlignment = 8;
+constexpr size_t AlignRecord(size_t bytes) {
+  return (bytes + kRecordAlignment - 1) / kRecordAlignment * kRecordAlignment;
+}
+
+// Client to worker: the header of one call; its encoded arguments follow.
+struct RecordHeader {
+  uint32_t bytes;    // of header and arguments, without the padding to the next record
+  uint16_t call;     // a generated CallId
+  uint16_t flags;    // RecordFlags
+  uint32_t thread;   // client thread, from 1
+  uint32_t context;  // client-minted context number, 0 = none
+  uint64_t stream;   // stream id, 0 = not ordered by a stream
+};
+static_assert(sizeof(RecordHeader) == 24);
+
+enum RecordFlags : uint16_t {
+  kCapturing = 1,     // the stream is capturing: no markers of ours may enter it
+  kWantsReply = 2,    // answer with kReply even though the call's kind does not ask for one
+};
+
+enum class DownKind : uint16_t {
+  kReply = 1,         // answer to the call at `position`: code = CUresult, payload = its Reply
+  kProgress = 2,      // payload u64 stream: all of it up to and with `position` has finished
+  kData = 3,          // payload u64 transfer, u64 offset, bytes: device-to-host bytes, packed
+  kPull = 4,          // payload u64 transfer: send this transfer's bytes now
+  kHostFunction = 5,  // payload u64 ticket: run this host function, then answer Done
+  kError = 6,         // the call at `position` failed: code, u32 context, sentence
+  kText = 7,          // bytes for the client's standard output (device printf)
+  kCredit = 8,        // payload u64: bytes of upload that have been taken
+};
+
+enum DownFlags : uint16_t {
+  kSticky = 1,        // kError: the code stays with the context
+  kSessionOver = 2,   // kError: nothing of this session works any more
+};
+
+// Worker to client.
+struct DownHeader {
+  uint32_t bytes;     // of header and payload, without the padding to the next record
+  uint16_t kind;      // DownKind
+  uint16_t flags;     // DownFlags
+  int32_t code;       // CUresult
+  uint32_t reserved;
+  uint64_t position;  // in the up log
+};
+static_assert(sizeof(DownHeader) == 24);
+
+// Looks at the record at the start of `log`, which may be shared with a hostile writer: the header
+// is copied once. kOk with *bytes = 0 means that the record is not complete yet. The record takes
+// AlignRecord(*bytes) bytes of the log.
+template <class Header>
+WireResult PeekRecord(std::span<const std::byte> log, Header* header, size_t* bytes) {
+  *bytes = 0;
+  if (log.size() < sizeof(Header)) return WireResult::kOk;
+  std::memcpy(header, log.data(), sizeof(Header));
+  if (header->bytes < sizeof(Header) || header->bytes > kMaxRecordBytes) return WireResult::kFatal;
+  if (log.size() < AlignRecord(header->bytes)) return WireResult::kOk;
+  *bytes = header->bytes;
+  return WireResult::kOk;
+}
+
+}  // namespace longwire::wire

@@ -1,0 +1,119 @@
+// One direction of a session between two processes: a byte log in shared memory. Positions count
+// bytes from the session's start and never wrap; the memory holds the bytes from `released` to
+// `written`. The producer keeps bytes until the consumer's end releases them, which happens only
+// when the far end has acknowledged them: the ring is also the retention buffer of a resume.
+//
+// The data pages are mapped twice in a row, so any kept range is contiguous in memory.
+//
+// The other process is not trusted: cursors read from shared memory are checked against the ring's
+// size, and a bad one closes the ring. One thread at a time may use a producer, and one a consumer.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "wire/result.h"
+
+namespace longwire::wire {
+
+struct RingControl;  // the page in shared memory, see ring.cc
+
+// The shared memory of one ring, mapped into this process.
+class RingMemory {
+ public:
+  // A new sealed memory file of `bytes` data bytes (a power of two, at least 64 KiB), or nullptr.
+  static std::shared_ptr<RingMemory> Create(size_t bytes);
+  // Maps a descriptor received from another process after checking its seals, size and magic; takes
+  // the descriptor over. nullptr if it is not such a ring.
+  static std::shared_ptr<RingMemory> Map(int descriptor);
+  ~RingMemory();
+  RingMemory(const RingMemory&) = delete;
+  RingMemory& operator=(const RingMemory&) = delete;
+
+  int descriptor() const { return descriptor_; }
+  size_t bytes() const { return bytes_; }
+  RingControl& control() { return *control_; }
+  std::byte* data() { return data_; }
+
+  // Either side may close the ring, with a code for the other (0 = orderly). Wakes both sides.
+  void Close(uint32_t code);
+  bool closed() const;
+  uint32_t close_code() const;
+
+  // Wakes a consumer (data side) or a producer (space side) that sleeps, without new data: for
+  // events inside a process, and for acknowledgements on the opposite ring.
+  void PokeConsumer();
+  void PokeProducer();
+
+ private:
+  RingMemory() = default;
+  int descriptor_ = -1;
+  size_t bytes_ = 0;
+  RingControl* control_ = nullptr;
+  std::byte* data_ = nullptr;
+};
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+class RingProducer {
+ public:
+  explicit RingProducer(std::shared_ptr<RingMemory> memory);
+
+  // Position after the last committed byte.
+  uint64_t written() const { return written_; }
+  // How far the consumer's end has released (checked; a bad value closes the ring).
+  uint64_t released();
+  size_t space();
+
+  // Contiguous room for `bytes` at written(), or nullptr when it does not fit now.
+  std::byte* Reserve(size_t bytes);
+  // Publishes the first `bytes` of the reserved room and wakes the consumer if it sleeps.
+  void Commit(size_t bytes);
+  // Waits until `bytes` fit, the ring is closed, or the deadline passed; true if they fit.
+  bool WaitForSpace(size_t bytes, Deadline deadline);
+  // Wakes the consumer if it sleeps (Commit does so itself).
+  void Flush();
+
+  RingMemory& memory() { return *memory_; }
+
+ private:
+  std::shared_ptr<RingMemory> memory_;
+  uint64_t written_ = 0;
+  uint64_t released_seen_ = 0;
+};
+
+class RingConsumer {
+ public:
+  explicit RingConsumer(std::shared_ptr<RingMemory> memory);
+
+  // Where this consumer reads next. It starts at the ring's released position.
+  uint64_t cursor() const { return cursor_; }
+  // The committed bytes from the cursor on, contiguous. They stay valid until released.
+  std::span<const std::byte> Available();
+  void Advance(size_t bytes) { cursor_ += bytes; }
+  // Moves back to an unreleased position (a resume sends again from there).
+  void Rewind(uint64_t position);
+  // Gives everything below `position` (≤ cursor) back to the producer.
+  void Release(uint64_t position);
+  uint64_t released() const { return released_; }
+
+  // Waits until there is data past the cursor, the ring was poked or closed, or the deadline passed.
+  // Spins for `spin` first (yielding), then sleeps. Returns true if there is data.
+  bool Wait(std::chrono::nanoseconds spin, Deadline deadline);
+  // As Wait, but for data beyond `position` of the log (a reader with half a record waits so).
+  bool WaitBeyond(uint64_t position, std::chrono::nanoseconds spin, Deadline deadline);
+
+  RingMemory& memory() { return *memory_; }
+
+ private:
+  std::shared_ptr<RingMemory> memory_;
+  uint64_t cursor_ = 0;
+  uint64_t released_ = 0;
+  uint32_t pokes_seen_ = 0;
+};
+
+}  // namespace longwire::wire

@@ -1,0 +1,149 @@
+#include "wire/socket.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace longwire::wire {
+namespace {
+
+// False when the path does not fit into a socket address.
+bool FillAddress(const std::string& path, sockaddr_un* address) {
+  std::memset(address, 0, sizeof(*address));
+  address->sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address->sun_path)) {
+    errno = ENAMETOOLONG;
+    return false;
+  }
+  std::memcpy(address->sun_path, path.data(), path.size());
+  return true;
+}
+
+Descriptor NewSocket() { return Descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)); }
+
+void TakeDescriptors(msghdr* header, std::vector<Descriptor>* descriptors) {
+  for (cmsghdr* c = CMSG_FIRSTHDR(header); c != nullptr; c = CMSG_NXTHDR(header, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int value = -1;
+      std::memcpy(&value, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+      descriptors->emplace_back(value);
+    }
+  }
+}
+
+}  // namespace
+
+void Descriptor::Reset(int value) {
+  if (value_ >= 0) close(value_);
+  value_ = value;
+}
+
+bool SendMessage(int socket, std::span<const std::byte> bytes, std::span<const int> descriptors) {
+  if (bytes.size() > kMaxMessageBytes || descriptors.size() > kMaxMessageDescriptors) {
+    errno = EMSGSIZE;
+    return false;
+  }
+  iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(kMaxMessageDescriptors * sizeof(int))] = {};
+  if (!descriptors.empty()) {
+    header.msg_control = control;
+    header.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
+    cmsghdr* c = CMSG_FIRSTHDR(&header);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+    std::memcpy(CMSG_DATA(c), descriptors.data(), descriptors.size_bytes());
+  }
+  ssize_t sent = -1;
+  do {
+    sent = sendmsg(socket, &header, MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  return sent == static_cast<ssize_t>(bytes.size());
+}
+
+std::optional<Message> ReceiveMessage(int socket, std::chrono::milliseconds timeout, bool* closed) {
+  if (closed != nullptr) *closed = false;
+  pollfd wait{socket, POLLIN, 0};
+  int ready = -1;
+  do {
+    ready = poll(&wait, 1, timeout.count() < 0 ? -1 : static_cast<int>(timeout.count()));
+  } while (ready < 0 && errno == EINTR);
+  if (ready == 0) return std::nullopt;
+
+  Message message;
+  message.bytes.resize(kMaxMessageBytes);
+  iovec part{message.bytes.data(), message.bytes.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(kMaxMessageDescriptors * sizeof(int))];
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof(control);
+  ssize_t received = -1;
+  do {
+    received = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
+  } while (received < 0 && errno == EINTR);
+  if (received > 0) TakeDescriptors(&header, &message.descriptors);
+  if (received <= 0 || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+    if (closed != nullptr) *closed = true;
+    return std::nullopt;
+  }
+  message.bytes.resize(static_cast<size_t>(received));
+  return message;
+}
+
+Descriptor ListenLocal(const std::string& path, mode_t mode) {
+  sockaddr_un address;
+  Descriptor listener = NewSocket();
+  if (!listener.valid() || !FillAddress(path, &address)) return Descriptor();
+  // A socket file that nobody answers at is what a dead process left behind.
+  if (!ConnectLocal(path).valid() && errno == ECONNREFUSED) unlink(path.c_str());
+  if (bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
+      chmod(path.c_str(), mode) != 0 || listen(listener.get(), 128) != 0) {
+    return Descriptor();
+  }
+  return listener;
+}
+
+Descriptor ConnectLocal(const std::string& path) {
+  sockaddr_un address;
+  Descriptor connection = NewSocket();
+  if (!connection.valid() || !FillAddress(path, &address)) return Descriptor();
+  if (connect(connection.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
+    int error = errno;
+    connection.Reset();
+    errno = error;
+  }
+  return connection;
+}
+
+Descriptor AcceptLocal(int listener) {
+  return Descriptor(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+}
+
+bool LocalPair(Descriptor* one, Descriptor* other) {
+  int pair[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) return false;
+  one->Reset(pair[0]);
+  other->Reset(pair[1]);
+  return true;
+}
+
+std::optional<Credentials> PeerCredentials(int socket) {
+  ucred peer{};
+  socklen_t length = sizeof(peer);
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return std::nullopt;
+  return Credentials{peer.pid, peer.uid, peer.gid};
+}
+
+}  // namespace longwire::wire

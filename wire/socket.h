@@ -1,0 +1,72 @@
+// Local sockets between our own processes: SOCK_SEQPACKET, one message per packet, descriptors
+// passed along (SCM_RIGHTS), peers known by their credentials. All descriptors are close-on-exec.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace longwire::wire {
+
+// Owns one descriptor.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int value) : value_(value) {}
+  ~Descriptor() { Reset(); }
+  Descriptor(Descriptor&& other) noexcept : value_(other.Release()) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    if (this != &other) Reset(other.Release());
+    return *this;
+  }
+  int get() const { return value_; }
+  bool valid() const { return value_ >= 0; }
+  int Release() {
+    int value = value_;
+    value_ = -1;
+    return value;
+  }
+  void Reset(int value = -1);
+
+ private:
+  int value_ = -1;
+};
+
+struct Message {
+  std::vector<std::byte> bytes;
+  std::vector<Descriptor> descriptors;
+};
+
+inline constexpr size_t kMaxMessageBytes = 200 << 10;  // below the kernel's default send buffer
+inline constexpr size_t kMaxMessageDescriptors = 64;
+
+// Sends one packet; false if the peer is gone or the packet too large. Never raises SIGPIPE.
+bool SendMessage(int socket, std::span<const std::byte> bytes,
+                 std::span<const int> descriptors = {});
+
+// Waits up to `timeout` (negative: for ever) for one packet. nullopt on timeout, end of file, error
+// or a truncated packet; *closed tells end of file or error from timeout.
+std::optional<Message> ReceiveMessage(int socket, std::chrono::milliseconds timeout,
+                                      bool* closed = nullptr);
+
+// A listening socket at `path` (mode 0600 unless `mode` says otherwise; replaces a stale one), a
+// connection to one, a pair. Invalid descriptor on failure with errno set.
+Descriptor ListenLocal(const std::string& path, mode_t mode = 0600);
+Descriptor ConnectLocal(const std::string& path);
+Descriptor AcceptLocal(int listener);
+bool LocalPair(Descriptor* one, Descriptor* other);
+
+struct Credentials {
+  pid_t pid = 0;
+  uid_t uid = 0;
+  gid_t gid = 0;
+};
+std::optional<Credentials> PeerCredentials(int socket);
+
+}  // namespace longwire::wire

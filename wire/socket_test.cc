@@ -1,0 +1,64 @@
+#include "wire/socket.h"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "wire/ring.h"
+
+namespace longwire::wire {
+namespace {
+
+using std::chrono::milliseconds;
+
+TEST(Socket, PassesBytesAndDescriptors) {
+  Descriptor one, other;
+  ASSERT_TRUE(LocalPair(&one, &other));
+  auto ring = RingMemory::Create(64 << 10);
+  RingProducer(ring).Commit(24);
+  std::byte hello[5] = {std::byte{1}, std::byte{2}};
+  int descriptors[] = {ring->descriptor()};
+  ASSERT_TRUE(SendMessage(one.get(), hello, descriptors));
+  auto message = ReceiveMessage(other.get(), milliseconds(1000));
+  ASSERT_TRUE(message.has_value());
+  EXPECT_EQ(message->bytes.size(), 5u);
+  ASSERT_EQ(message->descriptors.size(), 1u);
+  auto mapped = RingMemory::Map(message->descriptors[0].Release());
+  ASSERT_NE(mapped, nullptr);
+  EXPECT_EQ(RingConsumer(mapped).Available().size(), 24u);
+}
+
+TEST(Socket, TellsTimeoutFromEndOfFile) {
+  Descriptor one, other;
+  ASSERT_TRUE(LocalPair(&one, &other));
+  bool closed = true;
+  EXPECT_FALSE(ReceiveMessage(other.get(), milliseconds(5), &closed).has_value());
+  EXPECT_FALSE(closed);
+  one.Reset();
+  EXPECT_FALSE(ReceiveMessage(other.get(), milliseconds(1000), &closed).has_value());
+  EXPECT_TRUE(closed);
+}
+
+TEST(Socket, ListensPrivatelyAndReplacesAStaleFile) {
+  std::string path = testing::TempDir() + "/longwire-socket-test-" + std::to_string(getpid());
+  { ASSERT_TRUE(ListenLocal(path).valid()); }  // leaves its file behind
+  Descriptor listener = ListenLocal(path);
+  ASSERT_TRUE(listener.valid());
+  struct stat file {};
+  ASSERT_EQ(stat(path.c_str(), &file), 0);
+  EXPECT_EQ(file.st_mode & 0777, 0600u);
+  Descriptor client = ConnectLocal(path);
+  Descriptor accepted = AcceptLocal(listener.get());
+  ASSERT_TRUE(client.valid() && accepted.valid());
+  EXPECT_EQ(PeerCredentials(accepted.get())->pid, getpid());
+  std::filesystem::remove(path);
+}
+
+TEST(Socket, RefusesAPathThatDoesNotFit) {
+  EXPECT_FALSE(ConnectLocal(std::string(200, 'x')).valid());
+}
+
+}  // namespace
+}  // namespace longwire::wire
