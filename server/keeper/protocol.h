@@ -1,0 +1,118 @@
+// What a keeper says with the workers that hold its memory, and with the warden that started it.
+// All over SOCK_SEQPACKET, packets by message::Pack / KindOf / Unpack.
+//
+// Worker and keeper: the worker asks, the keeper answers in order.
+//   Lease  -> Grant × n (the last one has more = false), or one Refuse and nothing is lent
+//   GetInfo -> Info
+//   Return -> nothing. The worker has unmapped the chunks before, and closed what it imported.
+// Nothing that the worker sends ends the keeper; a packet it cannot read ends the connection. End
+// of file: the keeper takes back everything that was lent over this socket.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "server/keeper/message.h"
+
+namespace longwire::keeper {
+
+// Sizes in which chunks are kept and reused best (a chunk cannot be mapped in part). Other sizes,
+// meant for requests from 1 GiB on, are created exactly, rounded up to the granularity.
+inline constexpr uint64_t kChunkClasses[] = {uint64_t{2} << 20, uint64_t{64} << 20,
+                                             uint64_t{512} << 20};
+inline constexpr uint64_t kExactFrom = uint64_t{1} << 30;
+
+inline constexpr size_t kMaxChunksPerLease = 4096;  // 8 GiB in the smallest class
+inline constexpr size_t kMaxChunksPerSession = 1 << 16;
+inline constexpr size_t kChunksPerPacket = 64;      // descriptors that one packet can carry
+
+struct Lease {
+  static constexpr uint32_t kKind = 101;
+  uint64_t request = 0;         // comes back in the answer
+  std::vector<uint64_t> bytes;  // one chunk each; rounded up to the granularity
+  auto Fields() { return std::tie(request, bytes); }
+};
+
+struct GrantedChunk {
+  uint64_t chunk = 0;  // id, never reused, not 0
+  uint64_t bytes = 0;
+  auto Fields() { return std::tie(chunk, bytes); }
+};
+
+// One descriptor per chunk comes along, in the same order (cuMemImportFromShareableHandle); at most
+// kChunksPerPacket in a packet, in the order of the lease.
+struct Grant {
+  static constexpr uint32_t kKind = 102;
+  uint64_t request = 0;
+  bool more = false;
+  std::vector<GrantedChunk> chunks;
+  auto Fields() { return std::tie(request, more, chunks); }
+};
+
+struct Refuse {
+  static constexpr uint32_t kKind = 103;
+  uint64_t request = 0;
+  int32_t code = 0;      // a CUresult
+  std::string sentence;  // for people
+  uint64_t free = 0;     // bytes that could be lent now
+  auto Fields() { return std::tie(request, code, sentence, free); }
+};
+
+struct Return {
+  static constexpr uint32_t kKind = 104;
+  std::vector<uint64_t> chunks;  // ids
+  auto Fields() { return std::tie(chunks); }
+};
+
+struct GetInfo {
+  static constexpr uint32_t kKind = 105;
+  uint64_t request = 0;
+  auto Fields() { return std::tie(request); }
+};
+
+struct Info {
+  static constexpr uint32_t kKind = 106;
+  uint64_t request = 0;
+  uint64_t free = 0;         // bytes that could be lent now
+  uint64_t total = 0;        // bytes of the device
+  uint64_t granularity = 0;  // bytes
+  auto Fields() { return std::tie(request, free, total, granularity); }
+};
+
+// Warden to keeper, with two descriptors: the keeper's end of a worker's socket, the worker's pidfd.
+// Memory of a worker is lent to others only after that process is gone.
+struct Attach {
+  static constexpr uint32_t kKind = 201;
+  uint64_t worker = 0;  // the warden's number of the worker, never reused
+  auto Fields() { return std::tie(worker); }
+};
+
+struct WorkerLease {
+  uint64_t worker = 0;
+  uint64_t leased = 0;  // bytes
+  uint64_t leased_peak = 0;
+  auto Fields() { return std::tie(worker, leased, leased_peak); }
+};
+
+// Keeper to warden: first when the device is open (or could not be opened), then after changes.
+struct KeeperState {
+  static constexpr uint32_t kKind = 202;
+  int32_t code = 0;      // a CUresult; not 0: the keeper ends
+  std::string sentence;  // for people
+  std::string device_name;
+  uint64_t total = 0;
+  uint64_t lendable = 0;
+  uint64_t leased = 0;
+  uint64_t leased_peak = 0;
+  uint64_t idle = 0;
+  uint64_t scrub_pending = 0;
+  std::vector<WorkerLease> workers;
+  auto Fields() {
+    return std::tie(code, sentence, device_name, total, lendable, leased, leased_peak, idle,
+                    scrub_pending, workers);
+  }
+};
+
+}  // namespace longwire::keeper

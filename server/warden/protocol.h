@@ -1,0 +1,132 @@
+// What daemon and warden say to each other, over one SOCK_SEQPACKET connection. The daemon may send
+// several requests before the first answer; answers carry the request's number and come in any
+// order. Packets are made by message::Pack and read by message::KindOf and message::Unpack.
+//
+//   StartWorker -> WorkerStarted            (descriptors with code 0, see WorkerStarted)
+//   ListWorkers -> WorkerStarted × n, ListEnd
+//   KillWorker  -> nothing; WorkerDied once it is dead
+//   GetStats    -> Stats
+//   WorkerDied     comes by itself when a worker has ended; its memory is back in its keepers
+//                  shortly after.
+//
+// A worker belongs to the connection that started or listed it last. When that connection ends,
+// the worker is kept for kOrphanSeconds and can be taken over by ListWorkers, then it is killed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "server/keeper/message.h"
+
+namespace longwire::warden {
+
+inline constexpr int kOrphanSeconds = 30;
+inline constexpr size_t kMaxWorkers = 4096;      // of one warden, warm ones included
+inline constexpr size_t kMaxWorkerDevices = 64;  // devices of one worker
+
+struct StartWorker {
+  static constexpr uint32_t kKind = 1;
+  uint64_t request = 0;
+  uint64_t session = 0;                  // chosen by the daemon, not 0, not in use
+  std::string driver;                    // empty: the warden's own, the only one it accepts
+  std::vector<int32_t> devices;          // ordinals as the driver counts; empty: all it serves
+  std::vector<std::string> environment;  // NAME=value, of variables the driver reads
+  bool want_warm = true;                 // false: never a worker that was started ahead
+  auto Fields() { return std::tie(request, session, driver, devices, environment, want_warm); }
+};
+
+struct KeeperProcess {
+  int32_t device = 0;
+  int32_t pid = 0;
+  auto Fields() { return std::tie(device, pid); }
+};
+
+// With code 0 it carries four descriptors: the worker's control socket, the up ring's memory, the
+// down ring's memory (wire::RingMemory::Map), its pidfd.
+struct WorkerStarted {
+  static constexpr uint32_t kKind = 2;
+  uint64_t request = 0;
+  int32_t code = 0;      // a CUresult
+  std::string sentence;  // for people, when code is not 0
+  uint64_t session = 0;
+  int32_t pid = 0;
+  bool warm = false;
+  std::vector<KeeperProcess> keepers;  // one per device of the worker, in its order
+  auto Fields() { return std::tie(request, code, sentence, session, pid, warm, keepers); }
+};
+
+enum : int { kControlSocket, kUpRing, kDownRing, kPidfd, kWorkerDescriptors };  // their order
+
+struct KillWorker {
+  static constexpr uint32_t kKind = 3;
+  uint64_t session = 0;
+  auto Fields() { return std::tie(session); }
+};
+
+struct ListWorkers {
+  static constexpr uint32_t kKind = 4;
+  uint64_t request = 0;
+  auto Fields() { return std::tie(request); }
+};
+
+struct ListEnd {
+  static constexpr uint32_t kKind = 5;
+  uint64_t request = 0;
+  uint32_t count = 0;
+  auto Fields() { return std::tie(request, count); }
+};
+
+struct WorkerDied {
+  static constexpr uint32_t kKind = 6;
+  uint64_t session = 0;
+  int32_t pid = 0;
+  int32_t exit_code = 0;  // of a worker that ended by itself, else -1
+  int32_t signal = 0;     // that killed it, else 0
+  std::string sentence;   // for people
+  auto Fields() { return std::tie(session, pid, exit_code, signal, sentence); }
+};
+
+struct GetStats {
+  static constexpr uint32_t kKind = 7;
+  uint64_t request = 0;
+  auto Fields() { return std::tie(request); }
+};
+
+// All in bytes. total = leased + idle + not created yet + the reserve for contexts.
+struct DeviceStats {
+  int32_t device = 0;
+  std::string name;
+  int32_t keeper_pid = 0;  // 0: not running
+  uint64_t total = 0;
+  uint64_t lendable = 0;       // total without the reserve for contexts
+  uint64_t leased = 0;
+  uint64_t leased_peak = 0;
+  uint64_t idle = 0;           // created, lent to nobody
+  uint64_t scrub_pending = 0;  // part of idle that still holds a session's bytes
+  auto Fields() {
+    return std::tie(device, name, keeper_pid, total, lendable, leased, leased_peak, idle,
+                    scrub_pending);
+  }
+};
+
+struct SessionStats {
+  uint64_t session = 0;  // 0: a warm worker
+  int32_t pid = 0;
+  int32_t device = 0;    // one entry per device of the session
+  uint64_t leased = 0;   // bytes
+  uint64_t leased_peak = 0;
+  auto Fields() { return std::tie(session, pid, device, leased, leased_peak); }
+};
+
+struct Stats {
+  static constexpr uint32_t kKind = 8;
+  uint64_t request = 0;
+  std::string driver;  // path of the driver library
+  std::vector<DeviceStats> devices;
+  std::vector<SessionStats> sessions;
+  auto Fields() { return std::tie(request, driver, devices, sessions); }
+};
+
+}  // namespace longwire::warden
