@@ -1,0 +1,23 @@
+// Values that libraries hang on a context (the driver's private context-local storage table): a map
+// from (context, key) to a value with a destructor. Every copy of the CUDA runtime in a process
+// keeps its per-context state here under a key of its own and asks for it at each of its calls, so
+// the last answer is kept per thread.
+#pragma once
+
+#include <cuda.h>
+
+namespace longwire::shim {
+
+using StorageDestructor = void (*)(CUcontext context, void* key, void* value);
+
+// `context` may be null or -1 for the calling thread's current context. Without one all three
+// return CUDA_ERROR_INVALID_CONTEXT.
+CUresult PutContextStorage(CUcontext context, void* key, void* value, StorageDestructor destroy);
+CUresult DeleteContextStorage(CUcontext context, void* key);
+// CUDA_ERROR_INVALID_HANDLE when there is no value.
+CUresult GetContextStorage(void** value, CUcontext context, void* key);
+
+// Runs the destructors of everything kept for `context`, which is dying.
+void DropContextStorage(CUcontext context);
+
+}  // namespace longwire::shim

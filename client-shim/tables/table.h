@@ -1,0 +1,39 @@
+// How a private table looks in memory: 8-byte words, word 0 the size in bytes, the others function
+// pointers. A word is never null: a slot nobody is known to use refuses.
+#pragma once
+
+#include <cuda.h>
+
+#include <array>
+#include <cstddef>
+
+namespace longwire::shim {
+
+// What an unknown slot answers, whatever it is called with (the caller cleans up its arguments).
+inline CUresult RefusedSlot() { return CUDA_ERROR_NOT_SUPPORTED; }
+
+template <class Function>
+const void* Slot(Function* function) {
+  return reinterpret_cast<const void*>(function);
+}
+
+// A table of `words` words of which all slots refuse.
+template <size_t words>
+std::array<const void*, words> RefusingTable() {
+  std::array<const void*, words> table;
+  table.fill(Slot(&RefusedSlot));
+  table[0] = reinterpret_cast<const void*>(words * sizeof(void*));
+  return table;
+}
+
+// The tables, each built on first use and never destroyed.
+const void* const* RuntimeInterfaceTable();  // CUDART_INTERFACE
+const void* const* RuntimeHooksTable();      // TOOLS_RUNTIME_CALLBACK_HOOKS
+const void* const* ToolsThreadTable();       // TOOLS_TLS
+const void* const* ContextStorageTable();    // CONTEXT_LOCAL_STORAGE
+const void* const* ContextChecksTable();     // CONTEXT_CHECKS
+const void* const* IntegrityTable();         // INTEGRITY_CHECK
+const void* const* ToolsContextTable();      // TOOLS_CONTEXT
+const void* const* ToolsModuleTable();       // TOOLS_MODULE
+
+}  // namespace longwire::shim
