@@ -28,6 +28,8 @@ find_package(Threads REQUIRED)
 find_package(CUDAToolkit QUIET)
 find_path(LONGWIRE_CUDA_INCLUDE cuda.h
           HINTS ${CUDAToolkit_INCLUDE_DIRS} /usr/local/cuda/include REQUIRED)
+find_library(LONGWIRE_CUDA_STUB cuda PATH_SUFFIXES stubs
+             HINTS ${CUDAToolkit_LIBRARY_DIR} /usr/local/cuda/lib64 NO_DEFAULT_PATH REQUIRED)
 find_program(LONGWIRE_NVCC nvcc HINTS /usr/local/cuda/bin)
 
 # longwire_test(NAME SOURCES a.cc … LIBS x …): one GoogleTest program, run by ctest as NAME.

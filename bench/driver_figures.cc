@@ -1,0 +1,221 @@
+// What driver calls cost: an ordinary driver-API program, run once on the real libcuda and once
+// through Longwire, whose output a runner puts side by side.
+//
+//   driver_figures [start|calls|copies|all]
+#include <cuda.h>
+
+#include <cstring>
+#include <string>
+
+#include "bench/figures.h"
+
+namespace {
+
+using longwire::bench::Clock;
+using longwire::bench::MedianTime;
+using longwire::bench::Microseconds;
+using longwire::bench::Print;
+
+// An empty kernel and one that adds 1 to a counter, so that lost work would be seen.
+constexpr char kPtx[] = R"(
+.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry nothing() { ret; }
+.visible .entry count(.param .u64 counter)
+{
+  .reg .b64 %rd<3>;
+  .reg .b32 %r<2>;
+  ld.param.u64 %rd1, [counter];
+  cvta.to.global.u64 %rd2, %rd1;
+  atom.global.add.u32 %r1, [%rd2], 1;
+  ret;
+}
+)";
+
+void Check(CUresult result, const char* what) {
+  if (result == CUDA_SUCCESS) return;
+  const char* name = "unknown";
+  cuGetErrorName(result, &name);
+  std::fprintf(stderr, "%s: %s (%d)\n", what, name, static_cast<int>(result));
+  std::exit(1);
+}
+#define CHECK(call) Check(call, #call)
+
+struct Device {
+  CUcontext context{};
+  CUmodule module{};
+  CUfunction nothing{}, count{};
+  CUstream stream{};
+  CUdeviceptr counter{};
+
+  Device() {
+    CUdevice device;
+    CHECK(cuInit(0));
+    CHECK(cuDeviceGet(&device, 0));
+    CHECK(cuDevicePrimaryCtxRetain(&context, device));
+    CHECK(cuCtxSetCurrent(context));
+    CHECK(cuModuleLoadData(&module, kPtx));
+    CHECK(cuModuleGetFunction(&nothing, module, "nothing"));
+    CHECK(cuModuleGetFunction(&count, module, "count"));
+    CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CHECK(cuMemAlloc(&counter, 4));
+    CHECK(cuMemsetD32(counter, 0, 1));
+    CHECK(cuCtxSynchronize());
+  }
+  void Launch() { CHECK(cuLaunchKernel(nothing, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr)); }
+  void Count() {
+    void* parameters[] = {&counter};
+    CHECK(cuLaunchKernel(count, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr));
+  }
+  void Synchronize() { CHECK(cuStreamSynchronize(stream)); }
+  unsigned Counter() {
+    unsigned value = 0;
+    CHECK(cuMemcpyDtoHAsync(&value, counter, 4, stream));
+    Synchronize();
+    return value;
+  }
+};
+
+void Start(Clock::time_point main_started) {
+  Device device;
+  device.Count();
+  bool right = device.Counter() == 1;
+  Print("start_to_first_result", Microseconds(main_started, Clock::now()) / 1000, "ms");
+  if (!right) std::exit(1);
+}
+
+void Launches(Device& device) {
+  constexpr int kEnqueued = 1000, kSustained = 20000;
+  std::vector<double> enqueue, sustained;
+  for (int round = 0; round < 5; ++round) {
+    device.Synchronize();
+    auto start = Clock::now();
+    for (int i = 0; i < kEnqueued; ++i) device.Launch();
+    enqueue.push_back(Microseconds(start, Clock::now()) / kEnqueued);
+    device.Synchronize();
+    start = Clock::now();
+    for (int i = 0; i < kSustained; ++i) device.Launch();
+    device.Synchronize();
+    sustained.push_back(Microseconds(start, Clock::now()) / kSustained);
+  }
+  Print("launch_enqueue", longwire::bench::Median(enqueue), "us");
+  Print("launch_sustained", longwire::bench::Median(sustained), "us");
+  Print("launch_synchronize", MedianTime(1000, [&] {
+          device.Launch();
+          device.Synchronize();
+        }),
+        "us");
+}
+
+void Steps(Device& device) {
+  constexpr int kKernels = 200, kRounds = 50;
+  unsigned before = device.Counter();
+  Print("step_200_kernels_d2h", MedianTime(kRounds, [&] {
+          for (int i = 0; i < kKernels; ++i) device.Count();
+          device.Counter();
+        }),
+        "us");
+  if (device.Counter() - before != kKernels * (kRounds + 2)) {
+    std::fprintf(stderr, "lost or doubled launches\n");
+    std::exit(1);
+  }
+}
+
+void Events(Device& device) {
+  CUevent event;
+  CHECK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  CHECK(cuEventRecord(event, device.stream));
+  CHECK(cuEventSynchronize(event));
+  Print("event_record", MedianTime(1000, [&] { CHECK(cuEventRecord(event, device.stream)); }),
+        "us");
+  CHECK(cuEventSynchronize(event));
+  Print("stream_query_idle", MedianTime(1000, [&] { cuStreamQuery(device.stream); }), "us");
+  CHECK(cuEventDestroy(event));
+}
+
+void Graph(Device& device) {
+  CUgraph graph;
+  CUgraphExec exec;
+  CHECK(cuStreamBeginCapture(device.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  for (int i = 0; i < 50; ++i) device.Launch();
+  CHECK(cuStreamEndCapture(device.stream, &graph));
+  CHECK(cuGraphInstantiate(&exec, graph, 0));
+  Print("graph_50_replay_sync", MedianTime(200, [&] {
+          CHECK(cuGraphLaunch(exec, device.stream));
+          device.Synchronize();
+        }),
+        "us");
+  CHECK(cuGraphExecDestroy(exec));
+  CHECK(cuGraphDestroy(graph));
+}
+
+void Memory() {
+  Print("alloc_free_1MiB", MedianTime(100, [&] {
+          CUdeviceptr address;
+          CHECK(cuMemAlloc(&address, 1 << 20));
+          CHECK(cuMemFree(address));
+        }),
+        "us");
+  Print("memory_info", MedianTime(100, [&] {
+          size_t free_bytes, total;
+          CHECK(cuMemGetInfo(&free_bytes, &total));
+        }),
+        "us");
+}
+
+void CopyFigures(const char* kind, char* host, CUdeviceptr address, size_t bytes,
+                 const char* size) {
+  int repetitions = bytes > (64 << 20) ? 5 : 50;
+  double gigabytes = static_cast<double>(bytes) / 1e9;
+  double up = MedianTime(repetitions, [&] { CHECK(cuMemcpyHtoD(address, host, bytes)); });
+  CHECK(cuCtxSynchronize());
+  double down = MedianTime(repetitions, [&] { CHECK(cuMemcpyDtoH(host, address, bytes)); });
+  std::string name = std::string(kind) + "_" + size;
+  bool in_microseconds = bytes < (1 << 20);
+  double scale = gigabytes * 1e6;
+  Print(("h2d_" + name).c_str(), in_microseconds ? up : scale / up, in_microseconds ? "us" : "GB/s");
+  Print(("d2h_" + name).c_str(), in_microseconds ? down : scale / down,
+        in_microseconds ? "us" : "GB/s");
+}
+
+void Copies(size_t largest) {
+  CUdeviceptr address;
+  CHECK(cuMemAlloc(&address, largest));
+  std::vector<char> pageable(largest, 1);
+  void* pinned = nullptr;
+  CHECK(cuMemAllocHost(&pinned, largest));
+  std::memset(pinned, 1, largest);
+  struct Size {
+    size_t bytes;
+    const char* name;
+  };
+  for (Size size : {Size{4 << 10, "4KiB"}, Size{1 << 20, "1MiB"}, Size{256 << 20, "256MiB"}}) {
+    if (size.bytes > largest) continue;
+    CopyFigures("pageable", pageable.data(), address, size.bytes, size.name);
+    CopyFigures("pinned", static_cast<char*>(pinned), address, size.bytes, size.name);
+  }
+  CHECK(cuMemFreeHost(pinned));
+  CHECK(cuMemFree(address));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  auto main_started = Clock::now();
+  std::string group = argc > 1 ? argv[1] : "all";
+  if (group == "start") {
+    Start(main_started);
+    return 0;
+  }
+  Device device;
+  if (group == "calls" || group == "all") {
+    Launches(device);
+    Steps(device);
+    Events(device);
+    Graph(device);
+    Memory();
+  }
+  if (group == "copies" || group == "all") Copies(size_t{256} << 20);
+  return 0;
+}
