@@ -1,0 +1,83 @@
+// Stream-ordered allocation: memory is used and freed in stream order, reused, handed to another
+// stream by an event, and taken from a pool of the program's own.
+#include <vector>
+
+#include "check.h"
+
+constexpr int kCount = 4096, kRounds = 40;
+
+__global__ void Fill(int* values, int value) {
+  values[blockIdx.x * blockDim.x + threadIdx.x] = value;
+}
+
+__global__ void Accumulate(const int* values, int* sums) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  sums[i] += values[i];
+}
+
+static void ExpectAll(const int* device, int expected, cudaStream_t stream) {
+  std::vector<int> host(kCount);
+  CHECK(cudaMemcpyAsync(host.data(), device, kCount * sizeof(int), cudaMemcpyDeviceToHost, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  for (int i = 0; i < kCount; ++i) {
+    EXPECT(host[i] == expected, "element %d is %d, not %d", i, host[i], expected);
+  }
+}
+
+static void UseOwnPool(cudaStream_t stream) {
+  cudaMemPoolProps properties = {};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location.type = cudaMemLocationTypeDevice;
+  properties.location.id = 0;
+  cudaMemPool_t pool;
+  CHECK(cudaMemPoolCreate(&pool, &properties));
+  int* values;
+  CHECK(cudaMallocFromPoolAsync(reinterpret_cast<void**>(&values), kCount * sizeof(int), pool,
+                                stream));
+  Fill<<<kCount / 256, 256, 0, stream>>>(values, -3);
+  ExpectAll(values, -3, stream);
+  CHECK(cudaFreeAsync(values, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  CHECK(cudaMemPoolDestroy(pool));
+}
+
+int main() {
+  int supported = 0;
+  CHECK(cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, 0));
+  EXPECT(supported == 1, "the device has no memory pools");
+  cudaStream_t stream, other;
+  CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+  cudaEvent_t filled, used;
+  CHECK(cudaEventCreateWithFlags(&filled, cudaEventDisableTiming));
+  CHECK(cudaEventCreateWithFlags(&used, cudaEventDisableTiming));
+  int* sums;
+  CHECK(cudaMallocAsync(&sums, kCount * sizeof(int), stream));
+  CHECK(cudaMemsetAsync(sums, 0, kCount * sizeof(int), stream));
+  int expected = 0;
+  for (int round = 1; round <= kRounds; ++round) {
+    int* values;
+    CHECK(cudaMallocAsync(&values, kCount * sizeof(int), stream));
+    Fill<<<kCount / 256, 256, 0, stream>>>(values, round);
+    CHECK(cudaEventRecord(filled, stream));
+    CHECK(cudaStreamWaitEvent(other, filled, 0));
+    Accumulate<<<kCount / 256, 256, 0, other>>>(values, sums);
+    CHECK(cudaFreeAsync(values, other));
+    CHECK(cudaEventRecord(used, other));
+    CHECK(cudaStreamWaitEvent(stream, used, 0));
+    expected += round;
+  }
+  ExpectAll(sums, expected, stream);
+  CHECK(cudaFreeAsync(sums, stream));
+  CHECK(cudaStreamSynchronize(stream));
+
+  cudaMemPool_t pool;
+  CHECK(cudaDeviceGetDefaultMemPool(&pool, 0));
+  unsigned long long reserved = 0, threshold = ~0ull;
+  CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
+  CHECK(cudaMemPoolTrimTo(pool, 0));
+  CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
+  EXPECT(reserved == 0, "a trimmed pool still holds %llu bytes", reserved);
+  UseOwnPool(stream);
+  return Pass("async_allocation");
+}

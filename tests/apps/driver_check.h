@@ -1,0 +1,30 @@
+// Checked CUDA driver calls for the test programs that use the driver API directly.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+// Ends the program with exit code 1, naming the call, when a driver call fails.
+#define CHECK_DRIVER(call)                                                    \
+  do {                                                                        \
+    const CUresult check_code = (call);                                       \
+    if (check_code != CUDA_SUCCESS) {                                         \
+      const char* check_name = "?";                                           \
+      cuGetErrorName(check_code, &check_name);                                \
+      std::printf("FAIL %s:%d: %s gave %d (%s)\n", __FILE__, __LINE__, #call, \
+                  static_cast<int>(check_code), check_name);                  \
+      std::exit(1);                                                           \
+    }                                                                         \
+  } while (false)
+
+#define EXPECT(condition, ...)                                         \
+  do {                                                                 \
+    if (!(condition)) {                                                \
+      std::printf("FAIL %s:%d: %s: ", __FILE__, __LINE__, #condition); \
+      std::printf(__VA_ARGS__);                                        \
+      std::printf("\n");                                               \
+      std::exit(1);                                                    \
+    }                                                                  \
+  } while (false)

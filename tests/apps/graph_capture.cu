@@ -1,0 +1,92 @@
+// Captures copies, kernels on two streams and a host function, and replays them. Host memory in a
+// graph is read again at every launch.
+#include <vector>
+
+#include "check.h"
+
+constexpr int kCount = 2048, kReplays = 5;
+
+__global__ void Scale(const int* input, int* output, int factor) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  output[i] = input[i] * factor;
+}
+
+__global__ void Combine(const int* a, const int* b, int* sum, int* runs) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  sum[i] = a[i] + b[i];
+  if (i == 0) ++*runs;
+}
+
+struct HostNode {
+  const int* result;
+  int calls = 0;
+  long long sum = 0;
+};
+
+static void CUDART_CB SumOnHost(void* argument) {
+  HostNode* node = static_cast<HostNode*>(argument);
+  ++node->calls;
+  node->sum = 0;
+  for (int i = 0; i < kCount; ++i) node->sum += node->result[i];
+}
+
+int main() {
+  const size_t bytes = kCount * sizeof(int);
+  int *input, *output, *device, *tripled, *quintupled, *sum, *runs;
+  CHECK(cudaMallocHost(&input, bytes));
+  CHECK(cudaMallocHost(&output, bytes));
+  for (int** array : {&device, &tripled, &quintupled, &sum}) CHECK(cudaMalloc(array, bytes));
+  CHECK(cudaMalloc(&runs, sizeof(int)));
+  CHECK(cudaMemset(runs, 0, sizeof(int)));
+  HostNode node{output};
+  cudaStream_t stream, branch;
+  cudaEvent_t fork, join;
+  CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  CHECK(cudaStreamCreateWithFlags(&branch, cudaStreamNonBlocking));
+  CHECK(cudaEventCreateWithFlags(&fork, cudaEventDisableTiming));
+  CHECK(cudaEventCreateWithFlags(&join, cudaEventDisableTiming));
+  CHECK(cudaDeviceSynchronize());
+
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  CHECK(cudaMemcpyAsync(device, input, bytes, cudaMemcpyHostToDevice, stream));
+  CHECK(cudaEventRecord(fork, stream));
+  CHECK(cudaStreamWaitEvent(branch, fork, 0));
+  Scale<<<kCount / 128, 128, 0, stream>>>(device, tripled, 3);
+  Scale<<<kCount / 128, 128, 0, branch>>>(device, quintupled, 5);
+  CHECK(cudaEventRecord(join, branch));
+  CHECK(cudaStreamWaitEvent(stream, join, 0));
+  Combine<<<kCount / 128, 128, 0, stream>>>(tripled, quintupled, sum, runs);
+  CHECK(cudaMemcpyAsync(output, sum, bytes, cudaMemcpyDeviceToHost, stream));
+  CHECK(cudaLaunchHostFunc(stream, SumOnHost, &node));
+  cudaStreamCaptureStatus status;
+  CHECK(cudaStreamIsCapturing(branch, &status));
+  EXPECT(status == cudaStreamCaptureStatusActive, "the branch's capture status is %d", status);
+  cudaGraph_t graph;
+  CHECK(cudaStreamEndCapture(stream, &graph));
+  size_t nodes = 0;
+  CHECK(cudaGraphGetNodes(graph, nullptr, &nodes));
+  EXPECT(nodes == 6, "the graph has %zu nodes", nodes);
+  cudaGraphExec_t executable;
+  CHECK(cudaGraphInstantiate(&executable, graph, 0));
+
+  for (int replay = 1; replay <= kReplays; ++replay) {
+    long long expected = 0;
+    for (int i = 0; i < kCount; ++i) {
+      input[i] = i * replay + 1;
+      expected += 8 * input[i];
+    }
+    CHECK(cudaGraphLaunch(executable, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    for (int i = 0; i < kCount; ++i) {
+      EXPECT(output[i] == 8 * input[i], "replay %d, element %d is %d", replay, i, output[i]);
+    }
+    EXPECT(node.calls == replay, "the host node ran %d times, not %d", node.calls, replay);
+    EXPECT(node.sum == expected, "the host node saw %lld, not %lld", node.sum, expected);
+  }
+  int counted = 0;
+  CHECK(cudaMemcpy(&counted, runs, sizeof counted, cudaMemcpyDeviceToHost));
+  EXPECT(counted == kReplays, "the kernels ran %d times", counted);
+  CHECK(cudaGraphExecDestroy(executable));
+  CHECK(cudaGraphDestroy(graph));
+  return Pass("graph_capture");
+}
