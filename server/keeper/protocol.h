@@ -2,7 +2,8 @@
 // All over SOCK_SEQPACKET, packets by message::Pack / KindOf / Unpack.
 //
 // Worker and keeper: the worker asks, the keeper answers in order.
-//   Lease  -> Grant × n (the last one has more = false), or one Refuse and nothing is lent
+//   Lease  -> Grant × n (the last one has more = false), or Refuse: nothing of this lease is lent,
+//             also when Grants came before it
 //   GetInfo -> Info
 //   Return -> nothing. The worker has unmapped the chunks before, and closed what it imported.
 // Nothing that the worker sends ends the keeper; a packet it cannot read ends the connection. End
@@ -102,6 +103,7 @@ struct KeeperState {
   int32_t code = 0;      // a CUresult; not 0: the keeper ends
   std::string sentence;  // for people
   std::string device_name;
+  int32_t device_count = 0;  // devices that the driver shows
   uint64_t total = 0;
   uint64_t lendable = 0;
   uint64_t leased = 0;
@@ -110,8 +112,8 @@ struct KeeperState {
   uint64_t scrub_pending = 0;
   std::vector<WorkerLease> workers;
   auto Fields() {
-    return std::tie(code, sentence, device_name, total, lendable, leased, leased_peak, idle,
-                    scrub_pending, workers);
+    return std::tie(code, sentence, device_name, device_count, total, lendable, leased,
+                    leased_peak, idle, scrub_pending, workers);
   }
 };
 

@@ -1,0 +1,297 @@
+#include "server/keeper/chunk_pool.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace longwire::keeper {
+
+void ChunkPool::Shelf::Add(uint64_t chunk, uint64_t size) {
+  by_size[size].insert(chunk);
+  bytes += size;
+}
+
+void ChunkPool::Shelf::Remove(uint64_t chunk, uint64_t size) {
+  auto found = by_size.find(size);
+  if (found == by_size.end() || found->second.erase(chunk) == 0) return;
+  bytes -= size;
+  if (found->second.empty()) by_size.erase(found);
+}
+
+uint64_t ChunkPool::Shelf::Find(uint64_t size) const {
+  auto found = by_size.find(size);
+  return found == by_size.end() ? 0 : *found->second.begin();
+}
+
+uint64_t ChunkPool::Shelf::Largest() const {
+  return by_size.empty() ? 0 : *by_size.rbegin()->second.begin();
+}
+
+ChunkPool::ChunkPool(DeviceMemory& device, const PoolOptions& options)
+    : device_(device), options_(options) {
+  uint64_t total = device.identity().total;
+  lendable_ = total - std::min(total, options.reserve);
+}
+
+ChunkPool::~ChunkPool() {
+  for (auto& [id, chunk] : chunks_) device_.Release(chunk.handle);
+}
+
+ChunkPool::Step ChunkPool::Start(uint64_t worker, const Lease& request, LeaseInProgress* lease) {
+  *lease = LeaseInProgress{worker, request.request, {}, {}, kSuccess, ""};
+  Worker& state = workers_[worker];
+  uint64_t granularity = device_.identity().granularity;
+  if (request.bytes.empty() || request.bytes.size() > kMaxChunksPerLease ||
+      state.lent.size() + request.bytes.size() > kMaxChunksPerSession) {
+    return Refused(lease, kInvalidValue,
+                   "a lease of " + std::to_string(request.bytes.size()) + " chunks, at most " +
+                       std::to_string(kMaxChunksPerLease) + " at once and " +
+                       std::to_string(kMaxChunksPerSession) + " in all");
+  }
+  uint64_t sum = 0;
+  for (uint64_t bytes : request.bytes) {
+    if (bytes == 0) return Refused(lease, kInvalidValue, "a chunk of 0 bytes");
+    // Every size and the sum stay below the device's own size: no overflow.
+    uint64_t rounded = (std::min(bytes, lendable_) + granularity - 1) / granularity * granularity;
+    if (bytes > lendable_ || rounded > lendable_ - sum) {
+      return Refused(lease, kOutOfMemory,
+                     "more than the device's " + std::to_string(lendable_) + " bytes");
+    }
+    lease->sizes.push_back(rounded);
+    sum += rounded;
+  }
+  return Step::kWaiting;
+}
+
+ChunkPool::Step ChunkPool::Advance(LeaseInProgress* lease, bool patient) {
+  if (lease->chunks.empty()) {
+    bool found = false;
+    Step step = Assign(lease, patient, &found);
+    if (!found) return step;
+  }
+  bool ready = true;
+  for (uint64_t id : lease->chunks) {
+    State state = chunks_.at(id).state;
+    if (state == State::kFailed) {
+      GiveUp(lease, {});
+      return Refused(lease, kOutOfMemory, "the device could not clear memory for this session");
+    }
+    ready = ready && (state == State::kClean || state == State::kHeld);
+  }
+  if (!ready) return Step::kWaiting;
+  Worker& worker = workers_[lease->worker];
+  worker.lent.insert(lease->chunks.begin(), lease->chunks.end());
+  return Step::kGranted;
+}
+
+ChunkPool::Step ChunkPool::Assign(LeaseInProgress* lease, bool patient, bool* found) {
+  uint64_t need = 0;
+  for (uint64_t size : lease->sizes) need += size;
+  if (need > free()) {
+    if (patient && need <= free() + EndingBytes()) return Step::kWaiting;
+    return Refused(lease, kOutOfMemory,
+                   std::to_string(need) + " bytes asked for, " + std::to_string(free()) +
+                       " of " + std::to_string(lendable_) + " free");
+  }
+  std::vector<uint64_t> created;
+  for (uint64_t size : lease->sizes) {
+    uint64_t chunk = FindIdle(lease->worker, size);
+    if (chunk == 0) {
+      bool room = true;
+      while (room && created_ + size > lendable_) room = ReleaseOneIdle();
+      if (!room) {  // what is left of the idle bytes is being cleared and comes back soon
+        GiveUp(lease, created);
+        return Step::kWaiting;
+      }
+      int code = CreateChunk(size, &chunk);
+      // The driver has less than the ledger says: contexts of workers, or other programs.
+      while (code == kOutOfMemory && ReleaseOneIdle()) code = CreateChunk(size, &chunk);
+      if (code != kSuccess) {
+        GiveUp(lease, created);
+        return Refused(lease, code,
+                       "the driver has no " + std::to_string(size) + " bytes more (error " +
+                           std::to_string(code) + ")");
+      }
+      created.push_back(chunk);
+    }
+    Take(chunk, lease->worker);
+    lease->chunks.push_back(chunk);
+  }
+  *found = true;
+  return Step::kWaiting;
+}
+
+ChunkPool::Step ChunkPool::Refused(LeaseInProgress* lease, int code, const std::string& sentence) {
+  lease->code = code;
+  lease->sentence = sentence;
+  return Step::kRefused;
+}
+
+uint64_t ChunkPool::FindIdle(uint64_t worker, uint64_t size) {
+  uint64_t chunk = workers_[worker].held.Find(size);
+  if (chunk == 0) chunk = clean_.Find(size);
+  if (chunk == 0) chunk = dirty_.Find(size);
+  return chunk;
+}
+
+int ChunkPool::CreateChunk(uint64_t bytes, uint64_t* chunk) {
+  uint64_t handle = 0;
+  int code = device_.Create(bytes, &handle);
+  if (code != kSuccess) return code;
+  *chunk = next_chunk_++;
+  State state = options_.scrub ? State::kDirty : State::kClean;
+  chunks_[*chunk] = Chunk{bytes, handle, 0, state, false};
+  created_ += bytes;
+  ShelfOf(chunks_[*chunk])->Add(*chunk, bytes);
+  return kSuccess;
+}
+
+void ChunkPool::ReleaseChunk(uint64_t id) {
+  Chunk& chunk = chunks_.at(id);
+  if (Shelf* shelf = ShelfOf(chunk)) shelf->Remove(id, chunk.bytes);
+  device_.Release(chunk.handle);
+  created_ -= chunk.bytes;
+  chunks_.erase(id);
+  ++version_;
+}
+
+bool ChunkPool::ReleaseOneIdle() {
+  // Clean ones last: the others cost scrubbing or cannot be lent at all.
+  uint64_t chunk = dirty_.Largest();
+  for (auto worker = workers_.begin(); chunk == 0 && worker != workers_.end(); ++worker) {
+    chunk = worker->second.held.Largest();
+  }
+  if (chunk == 0) chunk = clean_.Largest();
+  if (chunk != 0) ReleaseChunk(chunk);
+  return chunk != 0;
+}
+
+void ChunkPool::Take(uint64_t id, uint64_t worker) {
+  Chunk& chunk = chunks_.at(id);
+  ShelfOf(chunk)->Remove(id, chunk.bytes);
+  if (chunk.state == State::kDirty) urgent_.push_back(id);
+  chunk.taken = true;
+  chunk.worker = worker;
+  Worker& holder = workers_[worker];
+  holder.leased += chunk.bytes;
+  holder.leased_peak = std::max(holder.leased_peak, holder.leased);
+  leased_ += chunk.bytes;
+  leased_peak_ = std::max(leased_peak_, leased_);
+  ++version_;
+}
+
+// The chunk's state says to which shelf it goes back.
+void ChunkPool::MakeIdle(uint64_t id) {
+  Chunk& chunk = chunks_.at(id);
+  if (chunk.state == State::kDirty) std::erase(urgent_, id);
+  if (chunk.state == State::kScrubbing) in_flight_ += chunk.bytes;
+  Worker& holder = workers_[chunk.worker];
+  holder.leased -= chunk.bytes;
+  holder.lent.erase(id);
+  leased_ -= chunk.bytes;
+  chunk.taken = false;
+  ++version_;
+  if (Shelf* shelf = ShelfOf(chunk)) shelf->Add(id, chunk.bytes);
+  if (chunk.state == State::kFailed) ReleaseChunk(id);
+}
+
+ChunkPool::Shelf* ChunkPool::ShelfOf(const Chunk& chunk) {
+  switch (chunk.state) {
+    case State::kClean: return &clean_;
+    case State::kDirty: return &dirty_;
+    case State::kHeld: return &workers_[chunk.worker].held;
+    default: return nullptr;
+  }
+}
+
+void ChunkPool::GiveUp(LeaseInProgress* lease, std::span<const uint64_t> created) {
+  for (uint64_t chunk : lease->chunks) MakeIdle(chunk);
+  for (uint64_t chunk : created) {
+    if (chunks_.contains(chunk)) ReleaseChunk(chunk);
+  }
+  lease->chunks.clear();
+}
+
+void ChunkPool::Cancel(LeaseInProgress* lease) { GiveUp(lease, {}); }
+
+void ChunkPool::Return(uint64_t worker, std::span<const uint64_t> chunks) {
+  auto holder = workers_.find(worker);
+  if (holder == workers_.end()) return;
+  for (uint64_t id : chunks) {
+    if (!holder->second.lent.contains(id)) continue;
+    chunks_.at(id).state = State::kHeld;
+    MakeIdle(id);
+  }
+}
+
+void ChunkPool::Ending(uint64_t worker) { workers_[worker].ending = true; }
+
+void ChunkPool::Gone(uint64_t worker) {
+  auto holder = workers_.find(worker);
+  if (holder == workers_.end()) return;
+  std::vector<uint64_t> all(holder->second.lent.begin(), holder->second.lent.end());
+  Return(worker, all);
+  for (auto& [size, chunks] : std::exchange(holder->second.held.by_size, {})) {
+    for (uint64_t id : chunks) {
+      Chunk& chunk = chunks_.at(id);
+      chunk.state = options_.scrub ? State::kDirty : State::kClean;
+      ShelfOf(chunk)->Add(id, size);
+    }
+  }
+  workers_.erase(holder);
+  ++version_;
+}
+
+void ChunkPool::Prepare(uint64_t bytes) {
+  uint64_t chunk = 0;
+  if (bytes <= lendable_ - created_) (void)CreateChunk(bytes, &chunk);
+  ++version_;
+}
+
+std::vector<ScrubJob> ChunkPool::NextScrubs() {
+  std::vector<ScrubJob> jobs;
+  uint64_t bytes = 0;
+  while (jobs.size() < kScrubBatchChunks && bytes < kScrubBatchBytes) {
+    uint64_t id = urgent_.empty() ? dirty_.Largest() : urgent_.front();
+    if (id == 0 || (urgent_.empty() && bytes >= kIdleScrubBytes)) break;
+    Chunk& chunk = chunks_.at(id);
+    if (chunk.taken) {
+      urgent_.pop_front();
+    } else {
+      dirty_.Remove(id, chunk.bytes);
+      in_flight_ += chunk.bytes;
+    }
+    chunk.state = State::kScrubbing;
+    bytes += chunk.bytes;
+    jobs.push_back({id, chunk.handle, chunk.bytes, kSuccess});
+  }
+  return jobs;
+}
+
+void ChunkPool::Scrubbed(std::span<const ScrubJob> done) {
+  for (const ScrubJob& job : done) {
+    Chunk& chunk = chunks_.at(job.chunk);
+    chunk.state = job.code == kSuccess ? State::kClean : State::kFailed;
+    ++version_;
+    if (chunk.taken) continue;
+    in_flight_ -= chunk.bytes;
+    if (chunk.state == State::kFailed) {
+      ReleaseChunk(job.chunk);
+    } else {
+      clean_.Add(job.chunk, chunk.bytes);
+    }
+  }
+}
+
+std::vector<WorkerLease> ChunkPool::Workers() const {
+  std::vector<WorkerLease> all;
+  for (const auto& [id, worker] : workers_) all.push_back({id, worker.leased, worker.leased_peak});
+  return all;
+}
+
+uint64_t ChunkPool::EndingBytes() const {
+  uint64_t bytes = 0;
+  for (const auto& [id, worker] : workers_) bytes += worker.ending ? worker.leased : 0;
+  return bytes;
+}
+
+}  // namespace longwire::keeper

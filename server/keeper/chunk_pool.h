@@ -1,0 +1,154 @@
+// The ledger of one device's physical memory: which chunks exist, who has them, which of them still
+// hold somebody's bytes. No sockets, threads or clocks: the keeper's loop calls it, and does the
+// scrubbing that it asks for on another thread.
+//
+// The rule it enforces: a chunk is lent to a worker only if it is clean, or if that worker itself
+// had it last. New chunks count as dirty: the driver does not promise zeros. A chunk that a worker
+// gave back while it lives may still be mapped in it (it has had a descriptor), so until that worker
+// is gone nobody else gets the chunk; if its bytes are needed it is released to the driver.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "server/keeper/device_memory.h"
+#include "server/keeper/protocol.h"
+
+namespace longwire::keeper {
+
+struct PoolOptions {
+  uint64_t reserve = 0;  // bytes of the device that are never lent: contexts, modules, stacks
+  bool scrub = true;     // false only to show that the scrubbing test can fail
+};
+
+// A worker's lease on its way. Filled by Start, moved on by Advance.
+struct LeaseInProgress {
+  uint64_t worker = 0;
+  uint64_t request = 0;
+  std::vector<uint64_t> sizes;   // bytes, rounded up; in the order of the request
+  std::vector<uint64_t> chunks;  // ids, one per size; empty until memory was found for all
+  int code = kSuccess;           // why it was refused
+  std::string sentence;
+};
+
+// One chunk for the scrubbing thread, and its answer.
+struct ScrubJob {
+  uint64_t chunk = 0;
+  uint64_t handle = 0;
+  uint64_t bytes = 0;
+  int code = kSuccess;
+};
+
+class ChunkPool {
+ public:
+  enum class Step { kGranted, kWaiting, kRefused };
+
+  ChunkPool(DeviceMemory& device, const PoolOptions& options);
+  ~ChunkPool();
+
+  // Checks a request; kWaiting: call Advance. Nothing is held until then.
+  Step Start(uint64_t worker, const Lease& request, LeaseInProgress* lease);
+  // Call again after every event. kGranted: all chunks are lent to the worker. kRefused: nothing is.
+  // `patient`: wait for the bytes of workers that are ending, rather than refuse.
+  Step Advance(LeaseInProgress* lease, bool patient = true);
+  // The worker of a lease that is kWaiting went away.
+  void Cancel(LeaseInProgress* lease);
+
+  // Chunks that are not lent to this worker are passed over.
+  void Return(uint64_t worker, std::span<const uint64_t> chunks);
+  // The worker's connection ended: its bytes will be back soon, leases may wait for them.
+  void Ending(uint64_t worker);
+  // The worker's process is gone: takes everything back and has it scrubbed.
+  void Gone(uint64_t worker);
+
+  // Creates an idle clean chunk ahead of need, if there is room.
+  void Prepare(uint64_t bytes);
+
+  // Chunks to scrub next, those that somebody waits for first; empty when there are none.
+  std::vector<ScrubJob> NextScrubs();
+  void Scrubbed(std::span<const ScrubJob> done);
+
+  uint64_t BytesOf(uint64_t chunk) const { return chunks_.at(chunk).bytes; }
+  uint64_t HandleOf(uint64_t chunk) const { return chunks_.at(chunk).handle; }
+
+  uint64_t total() const { return device_.identity().total; }
+  uint64_t lendable() const { return lendable_; }
+  uint64_t free() const { return lendable_ - leased_; }
+  uint64_t leased() const { return leased_; }  // chunks of granted and waiting leases
+  uint64_t leased_peak() const { return leased_peak_; }
+  uint64_t idle() const { return created_ - leased_; }
+  uint64_t scrub_pending() const { return dirty_.bytes + in_flight_; }
+  uint64_t version() const { return version_; }  // changes when any figure does
+  std::vector<WorkerLease> Workers() const;
+
+ private:
+  static constexpr size_t kScrubBatchChunks = 64;
+  static constexpr uint64_t kScrubBatchBytes = uint64_t{256} << 20;
+  // Less of what nobody waits for: an urgent chunk waits at most until this much is cleared (or one
+  // larger chunk).
+  static constexpr uint64_t kIdleScrubBytes = uint64_t{16} << 20;
+
+  // What a chunk holds: zeros; bytes of a process that is gone; bytes of the living `worker`; being
+  // cleared; could not be cleared.
+  enum class State { kClean, kDirty, kHeld, kScrubbing, kFailed };
+  struct Chunk {
+    uint64_t bytes = 0;
+    uint64_t handle = 0;
+    uint64_t worker = 0;  // whose: of a taken or held chunk
+    State state = State::kDirty;
+    bool taken = false;   // lent, or found for a lease that waits; else it is idle
+  };
+  // Idle chunks by size.
+  struct Shelf {
+    std::map<uint64_t, std::set<uint64_t>> by_size;
+    uint64_t bytes = 0;
+    void Add(uint64_t chunk, uint64_t size);
+    void Remove(uint64_t chunk, uint64_t size);
+    uint64_t Find(uint64_t size) const;  // a chunk of this size, 0 if none
+    uint64_t Largest() const;            // 0 if none
+  };
+  struct Worker {
+    std::set<uint64_t> lent;
+    Shelf held;  // given back, but perhaps still mapped in it
+    uint64_t leased = 0;
+    uint64_t leased_peak = 0;
+    bool ending = false;
+  };
+
+  Step Refused(LeaseInProgress* lease, int code, const std::string& sentence);
+  // Finds or creates a chunk for every size, or holds nothing. *found tells which.
+  Step Assign(LeaseInProgress* lease, bool patient, bool* found);
+  uint64_t FindIdle(uint64_t worker, uint64_t size);
+  int CreateChunk(uint64_t bytes, uint64_t* chunk);
+  void ReleaseChunk(uint64_t chunk);  // an idle one
+  bool ReleaseOneIdle();
+  void Take(uint64_t chunk, uint64_t worker);
+  void GiveUp(LeaseInProgress* lease, std::span<const uint64_t> created);
+  void MakeIdle(uint64_t chunk);
+  // The shelf of an idle chunk, nullptr while it is being cleared.
+  Shelf* ShelfOf(const Chunk& chunk);
+  uint64_t EndingBytes() const;
+
+  DeviceMemory& device_;
+  const PoolOptions options_;
+  uint64_t lendable_ = 0;
+  std::unordered_map<uint64_t, Chunk> chunks_;
+  std::map<uint64_t, Worker> workers_;
+  Shelf clean_;
+  Shelf dirty_;
+  std::deque<uint64_t> urgent_;  // taken chunks that wait for scrubbing
+  uint64_t in_flight_ = 0;       // idle bytes at the scrubbing thread
+  uint64_t created_ = 0;         // bytes
+  uint64_t leased_ = 0;
+  uint64_t leased_peak_ = 0;
+  uint64_t next_chunk_ = 1;
+  uint64_t version_ = 1;
+};
+
+}  // namespace longwire::keeper

@@ -1,0 +1,87 @@
+// A device for tests: counts, can fail, and keeps a byte per chunk that stands for its contents.
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "server/keeper/device_memory.h"
+
+namespace longwire::keeper {
+
+class FakeDevice : public DeviceMemory {
+ public:
+  FakeDevice(uint64_t total, uint64_t granularity) {
+    identity_ = {"Fake device", 1, total, granularity};
+  }
+
+  const DeviceIdentity& identity() const override { return identity_; }
+
+  int Create(uint64_t bytes, uint64_t* handle) override {
+    std::lock_guard lock(mutex_);
+    ++creates;
+    if (creates == fail_create) return kOutOfMemory;
+    if (bytes % identity_.granularity != 0 || bytes > identity_.total - used_) return kOutOfMemory;
+    int file = memfd_create("fake-chunk", MFD_CLOEXEC);
+    if (file < 0 || ftruncate(file, 4096) != 0) return kOutOfMemory;
+    *handle = next_++;
+    used_ += bytes;
+    chunks_[*handle] = {bytes, wire::Descriptor(file)};
+    char dirty = 'D';  // new memory holds somebody's bytes
+    (void)!pwrite(file, &dirty, 1, 0);
+    return kSuccess;
+  }
+
+  int Export(uint64_t handle, wire::Descriptor* descriptor) override {
+    std::lock_guard lock(mutex_);
+    if (++exports == fail_export) return kOutOfMemory;
+    descriptor->Reset(dup(chunks_.at(handle).file.get()));
+    return kSuccess;
+  }
+
+  void Release(uint64_t handle) override {
+    std::lock_guard lock(mutex_);
+    used_ -= chunks_.at(handle).bytes;
+    chunks_.erase(handle);
+  }
+
+  int Zero(uint64_t handle, uint64_t bytes) override {
+    while (hold_zero) usleep(500);
+    std::lock_guard lock(mutex_);
+    if (++zeros == fail_zero || chunks_.at(handle).bytes != bytes) return 999;
+    char clean = 0;
+    (void)!pwrite(chunks_.at(handle).file.get(), &clean, 1, 0);
+    return kSuccess;
+  }
+
+  uint64_t used() {
+    std::lock_guard lock(mutex_);
+    return used_;
+  }
+  size_t count() {
+    std::lock_guard lock(mutex_);
+    return chunks_.size();
+  }
+
+  // How often each was called, and which call (from 1) fails.
+  std::atomic<int> creates = 0, exports = 0, zeros = 0;
+  std::atomic<int> fail_create = 0, fail_export = 0, fail_zero = 0;
+  std::atomic<bool> hold_zero = false;  // Zero does not return while this is set
+
+ private:
+  struct Chunk {
+    uint64_t bytes = 0;
+    wire::Descriptor file;
+  };
+  DeviceIdentity identity_;
+  std::mutex mutex_;
+  std::map<uint64_t, Chunk> chunks_;
+  uint64_t used_ = 0;
+  uint64_t next_ = 1;
+};
+
+}  // namespace longwire::keeper

@@ -1,0 +1,72 @@
+// The keeper's loop: workers ask for memory over their sockets, the warden adds workers, processes
+// end. One thread, never blocked by a peer: sockets are written without waiting, and what does not
+// fit now is sent later; a worker is not read while it has an answer outstanding.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include <poll.h>
+
+#include "server/keeper/chunk_pool.h"
+#include "server/keeper/scrubber.h"
+#include "wire/socket.h"
+
+namespace longwire::keeper {
+
+class Keeper {
+ public:
+  // `control` is the socket to the warden.
+  Keeper(DeviceMemory& device, const PoolOptions& options, wire::Descriptor control);
+
+  // Creates clean chunks of these sizes ahead of need.
+  void Prepare(std::span<const uint64_t> sizes);
+  // Serves until the warden closes the control socket.
+  void Run();
+  // One pass, for tests: handles what is there, waits at most `timeout`. False: the warden is gone.
+  bool RunOnce(std::chrono::milliseconds timeout);
+
+  ChunkPool& pool() { return pool_; }
+
+ private:
+  // A worker; until its process is gone, which can be long after its socket.
+  struct Session {
+    uint64_t worker = 0;
+    wire::Descriptor socket;   // invalid: closed
+    wire::Descriptor process;  // pidfd; invalid: gone as soon as the socket is closed
+    std::unique_ptr<LeaseInProgress> lease;        // waits for memory
+    std::chrono::steady_clock::time_point asked{};  // since when
+    std::unique_ptr<LeaseInProgress> grant;        // being sent
+    size_t granted = 0;                            // chunks of `grant` that were sent
+    std::deque<std::vector<std::byte>> answers;    // do not fit into the socket yet
+    bool blocked() const { return grant != nullptr || !answers.empty(); }
+  };
+
+  void ReadControl(bool* open);
+  void ReadSession(Session& session);
+  void HandlePacket(Session& session, std::span<const std::byte> packet);
+  void Answer(Session& session, std::vector<std::byte> packet);
+  void Send(Session& session);
+  // Sends the next chunks of a grant; false if the socket is full or the grant could not be made.
+  bool SendGrant(Session& session);
+  bool AdvanceLeases();  // true if one still waits
+  void CloseSocket(Session& session);
+  void Forget(uint64_t worker);
+  void StartScrubbing();
+  void SendState();
+  std::vector<pollfd> PollSet() const;
+
+  DeviceMemory& device_;
+  ChunkPool pool_;
+  wire::Descriptor control_;
+  std::map<uint64_t, Session> sessions_;  // by worker
+  bool waiting_ = false;  // a lease waits for memory
+  uint64_t sent_version_ = 0;
+  std::chrono::steady_clock::time_point sent_at_{};
+  Scrubber scrubber_;  // last: its thread stops before the pool goes
+};
+
+}  // namespace longwire::keeper

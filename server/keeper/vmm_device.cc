@@ -1,0 +1,184 @@
+#include "server/keeper/vmm_device.h"
+
+#include <cuda.h>
+#include <dlfcn.h>
+
+#include <vector>
+
+namespace longwire::keeper {
+namespace {
+
+// The version of the entry points asked for: the newest that every function here had changed by.
+constexpr int kDriverInterface = 12000;
+
+// The driver's functions, found by name. The members' types come from cuda.h.
+struct Functions {
+  decltype(&cuInit) init;
+  decltype(&cuDeviceGet) device_get;
+  decltype(&cuDeviceGetCount) device_get_count;
+  decltype(&cuDeviceGetName) device_get_name;
+  decltype(&cuDeviceTotalMem) device_total_memory;
+  decltype(&cuDevicePrimaryCtxRetain) primary_context_retain;
+  decltype(&cuCtxSetCurrent) context_set_current;
+  decltype(&cuMemGetAllocationGranularity) granularity;
+  decltype(&cuMemCreate) create;
+  decltype(&cuMemRelease) release;
+  decltype(&cuMemExportToShareableHandle) export_handle;
+  decltype(&cuMemAddressReserve) reserve;
+  decltype(&cuMemAddressFree) address_free;
+  decltype(&cuMemMap) map;
+  decltype(&cuMemUnmap) unmap;
+  decltype(&cuMemSetAccess) set_access;
+  decltype(&cuMemsetD8Async) memset_async;
+  decltype(&cuStreamCreate) stream_create;
+  decltype(&cuStreamSynchronize) stream_synchronize;
+  decltype(&cuGetErrorName) error_name;
+};
+
+// False with the name of the first function that the library lacks.
+bool Load(void* library, Functions* functions, std::string* missing) {
+  auto get = reinterpret_cast<CUresult (*)(const char*, void**, int, cuuint64_t,
+                                           CUdriverProcAddressQueryResult*)>(
+      dlsym(library, "cuGetProcAddress_v2"));
+  auto find = [&](const char* name, auto* function) {
+    void* found = nullptr;
+    CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
+    if (get == nullptr || get(name, &found, kDriverInterface, 0, &status) != CUDA_SUCCESS ||
+        found == nullptr) {
+      *missing = name;
+      return false;
+    }
+    *reinterpret_cast<void**>(function) = found;
+    return true;
+  };
+  return find("cuInit", &functions->init) && find("cuDeviceGet", &functions->device_get) &&
+         find("cuDeviceGetCount", &functions->device_get_count) &&
+         find("cuDeviceGetName", &functions->device_get_name) &&
+         find("cuDeviceTotalMem", &functions->device_total_memory) &&
+         find("cuDevicePrimaryCtxRetain", &functions->primary_context_retain) &&
+         find("cuCtxSetCurrent", &functions->context_set_current) &&
+         find("cuMemGetAllocationGranularity", &functions->granularity) &&
+         find("cuMemCreate", &functions->create) && find("cuMemRelease", &functions->release) &&
+         find("cuMemExportToShareableHandle", &functions->export_handle) &&
+         find("cuMemAddressReserve", &functions->reserve) &&
+         find("cuMemAddressFree", &functions->address_free) &&
+         find("cuMemMap", &functions->map) && find("cuMemUnmap", &functions->unmap) &&
+         find("cuMemSetAccess", &functions->set_access) &&
+         find("cuMemsetD8Async", &functions->memset_async) &&
+         find("cuStreamCreate", &functions->stream_create) &&
+         find("cuStreamSynchronize", &functions->stream_synchronize) &&
+         find("cuGetErrorName", &functions->error_name);
+}
+
+class VmmDevice : public DeviceMemory {
+ public:
+  const DeviceIdentity& identity() const override { return identity_; }
+
+  int Open(const std::string& driver, int ordinal, std::string* sentence) {
+    // Never unloaded: the driver's threads outlive any use of it.
+    void* library = dlopen(driver.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      *sentence = "cannot load the driver: " + std::string(dlerror());
+      return kNoDevice;
+    }
+    std::string missing;
+    if (!Load(library, &functions_, &missing)) {
+      *sentence = "the driver " + driver + " has no function " + missing;
+      return kNotSupported;
+    }
+    const char* step = "cuInit";
+    CUresult result = Initialise(ordinal, &step);
+    if (result != CUDA_SUCCESS) {
+      const char* name = nullptr;
+      functions_.error_name(result, &name);
+      *sentence = "device " + std::to_string(ordinal) + " of " + driver + ": " + step +
+                  " answers " + (name != nullptr ? name : std::to_string(result).c_str());
+    }
+    return result;
+  }
+
+  int Create(uint64_t bytes, uint64_t* handle) override {
+    CUmemGenericAllocationHandle created = 0;
+    CUresult result = functions_.create(&created, bytes, &properties_, 0);
+    *handle = created;
+    return result;
+  }
+
+  int Export(uint64_t handle, wire::Descriptor* descriptor) override {
+    int file = -1;
+    CUresult result =
+        functions_.export_handle(&file, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    if (result == CUDA_SUCCESS) descriptor->Reset(file);
+    return result;
+  }
+
+  void Release(uint64_t handle) override { functions_.release(handle); }
+
+  int Zero(uint64_t handle, uint64_t bytes) override {
+    functions_.context_set_current(context_);
+    CUdeviceptr address = 0;
+    CUresult result = functions_.reserve(&address, bytes, 0, 0, 0);
+    if (result != CUDA_SUCCESS) return result;
+    result = functions_.map(address, bytes, 0, handle, 0);
+    if (result == CUDA_SUCCESS) {
+      CUmemAccessDesc access{properties_.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+      result = functions_.set_access(address, bytes, &access, 1);
+      if (result == CUDA_SUCCESS) result = functions_.memset_async(address, 0, bytes, stream_);
+      if (result == CUDA_SUCCESS) result = functions_.stream_synchronize(stream_);
+      functions_.unmap(address, bytes);
+    }
+    functions_.address_free(address, bytes);
+    return result;
+  }
+
+ private:
+  // *step is the function that was called last.
+  CUresult Initialise(int ordinal, const char** step) {
+    CUdevice device = 0;
+    char name[256] = {};
+    size_t total = 0;
+    size_t granularity = 0;
+    CUresult result = CUDA_SUCCESS;
+    auto good = [&](const char* function, CUresult answer) {
+      *step = function;
+      result = answer;
+      return answer == CUDA_SUCCESS;
+    };
+    properties_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties_.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    properties_.location = {CU_MEM_LOCATION_TYPE_DEVICE, {ordinal}};
+    const Functions& f = functions_;
+    good("cuInit", f.init(0)) &&
+        good("cuDeviceGetCount", f.device_get_count(&identity_.device_count)) &&
+        good("cuDeviceGet", f.device_get(&device, ordinal)) &&
+        good("cuDeviceGetName", f.device_get_name(name, sizeof(name) - 1, device)) &&
+        good("cuDeviceTotalMem", f.device_total_memory(&total, device)) &&
+        good("cuDevicePrimaryCtxRetain", f.primary_context_retain(&context_, device)) &&
+        good("cuCtxSetCurrent", f.context_set_current(context_)) &&
+        good("cuStreamCreate", f.stream_create(&stream_, CU_STREAM_NON_BLOCKING)) &&
+        good("cuMemGetAllocationGranularity",
+             f.granularity(&granularity, &properties_, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
+    identity_.name = name;
+    identity_.total = total;
+    identity_.granularity = granularity;
+    return result;
+  }
+
+  DeviceIdentity identity_;
+  Functions functions_{};
+  CUcontext context_ = nullptr;
+  CUstream stream_ = nullptr;
+  CUmemAllocationProp properties_{};
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceMemory> OpenVmmDevice(const std::string& driver, int device, int* code,
+                                            std::string* sentence) {
+  auto opened = std::make_unique<VmmDevice>();
+  *code = opened->Open(driver, device, sentence);
+  if (*code != kSuccess) return nullptr;
+  return opened;
+}
+
+}  // namespace longwire::keeper

@@ -1,0 +1,388 @@
+#include "server/warden/warden.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "wire/limits.h"
+#include "wire/ring.h"
+
+namespace longwire::warden {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr size_t kMaxConnections = 16;
+constexpr milliseconds kTick{100};                 // deadlines are looked at this often
+constexpr milliseconds kOpenDevice{60'000};        // longest wait for the first device
+constexpr milliseconds kKeeperRetry{1'000};        // between attempts to start a keeper
+constexpr milliseconds kWarmDelay{200};            // a starting session has the processors first
+constexpr milliseconds kWarmPauseMax{60'000};      // between warm workers that keep dying
+constexpr milliseconds kEarlyDeath{5'000};
+constexpr int kInvalidValue = 1, kInvalidDevice = 101, kSystemNotReady = 802;  // CUresults
+
+// What a client may set in its worker. Others could load code there or change what it serves.
+constexpr const char* kDriverVariables[] = {
+    "CUDA_BINARY_LOADER_THREAD_COUNT",  "CUDA_CACHE_DISABLE", "CUDA_DEVICE_MAX_CONNECTIONS",
+    "CUDA_DEVICE_MAX_COPY_CONNECTIONS", "CUDA_DISABLE_JIT",   "CUDA_DISABLE_PTX_JIT",
+    "CUDA_FORCE_JIT",                   "CUDA_FORCE_PTX_JIT", "CUDA_LAUNCH_BLOCKING",
+    "CUDA_MODULE_DATA_LOADING",         "CUDA_MODULE_LOADING", "CUDA_SCALE_LAUNCH_QUEUES"};
+
+std::vector<std::string> Allowed(const std::vector<std::string>& environment) {
+  std::vector<std::string> allowed;
+  for (const auto& entry : environment) {
+    std::string name = entry.substr(0, entry.find('='));
+    if (name.size() < entry.size() && std::ranges::count(kDriverVariables, name) != 0 &&
+        entry.find('\0') == std::string::npos) {
+      allowed.push_back(entry);
+    }
+  }
+  std::ranges::sort(allowed);
+  return allowed;
+}
+
+template <class M, class Handler>
+bool Handle(std::span<const std::byte> packet, Handler handler) {
+  M message;
+  if (message::Unpack(packet, &message) != wire::WireResult::kOk) return false;
+  handler(message);
+  return true;
+}
+
+std::string HowItEnded(int exit_code, int signal) {
+  if (signal != 0) return "was killed by signal " + std::to_string(signal);
+  return "ended with code " + std::to_string(exit_code);
+}
+
+}  // namespace
+
+Warden::Warden(Options options) : options_(std::move(options)) {}
+
+int Warden::OpenDevice(std::string* sentence) {
+  int32_t first = options_.devices.empty() ? 0 : options_.devices[0];
+  Keeper* keeper = RunningKeeper(first, sentence);
+  if (keeper == nullptr) return kSystemNotReady;
+  bool closed = false;
+  auto message = wire::ReceiveMessage(keeper->control.get(), kOpenDevice, &closed);
+  if (!message || message::Unpack(message->bytes, &keeper->state) != wire::WireResult::kOk) {
+    keeper->state.code = kSystemNotReady;
+    keeper->state.sentence = closed ? "the keeper died" : "the device does not open";
+  }
+  if (keeper->state.code != 0) {
+    *sentence = keeper->state.sentence;
+    int code = keeper->state.code;
+    Kill(keeper->process);
+    return code;
+  }
+  for (int i = 0; options_.devices.empty() && i < keeper->state.device_count; ++i) {
+    warm_devices_.push_back(i);
+  }
+  if (options_.devices.empty()) options_.devices = warm_devices_;
+  warm_devices_ = options_.devices;
+  return 0;
+}
+
+bool Warden::Listen() {
+  listener_ = wire::ListenLocal(options_.socket);
+  return listener_.valid();
+}
+
+void Warden::Run() {
+  while (RunOnce(milliseconds(-1))) {
+  }
+}
+
+bool Warden::RunOnce(milliseconds timeout) {
+  KeepWarm();
+  KillOrphans();
+  bool used = !connections_.empty();
+  for (auto& [number, worker] : workers_) used |= worker.session != 0;
+  if (used) last_needed_ = Clock::now();
+  if (options_.on_demand && Clock::now() - last_needed_ > options_.idle_end) return false;
+
+  std::vector<pollfd> set = {{listener_.get(), POLLIN, 0}};
+  for (auto& [descriptor, socket] : connections_) set.push_back({descriptor, POLLIN, 0});
+  size_t first_keeper = set.size();
+  for (auto& [device, keeper] : keepers_) {
+    set.push_back({keeper.control.get(), POLLIN, 0});
+    set.push_back({keeper.process.pidfd.get(), POLLIN, 0});
+  }
+  size_t first_worker = set.size();
+  for (auto& [number, worker] : workers_) set.push_back({worker.process.pidfd.get(), POLLIN, 0});
+  if (timeout.count() < 0 || timeout > kTick) timeout = kTick;
+  if (poll(set.data(), set.size(), static_cast<int>(timeout.count())) <= 0) return true;
+
+  std::vector<uint64_t> ended;
+  auto worker = workers_.begin();
+  for (size_t i = first_worker; i < set.size(); ++i, ++worker) {
+    if (set[i].revents != 0) ended.push_back(worker->first);
+  }
+  for (uint64_t number : ended) OnWorkerEnded(number);
+  auto keeper = keepers_.begin();
+  for (size_t i = first_keeper; i < first_worker; i += 2, ++keeper) {
+    if (set[i].revents != 0) ReadKeeper(keeper->first);
+    if (set[i + 1].revents != 0) OnKeeperEnded(keeper->first);
+  }
+  for (size_t i = 1; i < first_keeper; ++i) {
+    if (set[i].revents != 0 && connections_.contains(set[i].fd)) Serve(set[i].fd);
+  }
+  if (set[0].revents != 0) {
+    wire::Descriptor socket = wire::AcceptLocal(listener_.get());
+    auto peer = socket.valid() ? wire::PeerCredentials(socket.get()) : std::nullopt;
+    if (peer && (peer->uid == 0 || peer->uid == getuid()) &&
+        connections_.size() < kMaxConnections) {
+      fcntl(socket.get(), F_SETFL, O_NONBLOCK);
+      int descriptor = socket.get();
+      connections_.emplace(descriptor, std::move(socket));
+    }
+  }
+  return true;
+}
+
+void Warden::Serve(int connection) {
+  bool closed = false;
+  auto message = wire::ReceiveMessage(connections_.at(connection).get(), milliseconds(0), &closed);
+  if (!message) {
+    if (closed) Disconnect(connection);
+    return;
+  }
+  auto answer = [&](const auto& request) { Do(connection, request); };
+  auto kill = [&](const KillWorker& request) {
+    if (uint64_t number = FindSession(request.session)) Kill(workers_.at(number).process);
+  };
+  bool known = Handle<StartWorker>(message->bytes, answer) ||
+               Handle<KillWorker>(message->bytes, kill) ||
+               Handle<ListWorkers>(message->bytes, answer) ||
+               Handle<GetStats>(message->bytes, answer);
+  if (!known) Disconnect(connection);
+}
+
+void Warden::Disconnect(int connection) {
+  connections_.erase(connection);
+  for (auto& [number, worker] : workers_) {
+    if (worker.connection != connection) continue;
+    worker.connection = -1;
+    worker.orphaned = Clock::now();
+  }
+}
+
+// A daemon that does not read its answers is as good as gone.
+void Warden::Reply(int connection, std::span<const std::byte> packet, std::span<const int> files) {
+  auto found = connections_.find(connection);
+  if (found == connections_.end()) return;
+  if (!wire::SendMessage(found->second.get(), packet, files)) Disconnect(connection);
+}
+
+void Warden::ReplyStarted(int connection, uint64_t request, const Worker& worker, bool warm) {
+  WorkerStarted started{request, 0, "", worker.session, worker.process.pid, warm, {}};
+  for (int32_t device : worker.devices) {
+    started.keepers.push_back({device, keepers_[device].process.pid});
+  }
+  const int files[kWorkerDescriptors] = {worker.control.get(), worker.up.get(), worker.down.get(),
+                                         worker.process.pidfd.get()};
+  Reply(connection, message::Pack(started), files);
+}
+
+std::string Warden::Check(const StartWorker& request) {
+  if (request.session == 0 || FindSession(request.session) != 0) return "the session id is in use";
+  if (!request.driver.empty() && request.driver != options_.driver) {
+    return "this warden serves the driver " + options_.driver;
+  }
+  if (request.environment.size() > wire::kMaxEnvironment) return "too many variables";
+  for (size_t i = 0; i < request.devices.size(); ++i) {
+    if (std::ranges::count(request.devices, request.devices[i]) != 1 ||
+        std::ranges::count(options_.devices, request.devices[i]) != 1) {
+      return "device " + std::to_string(request.devices[i]) + " is not served here";
+    }
+  }
+  return workers_.size() >= kMaxWorkers ? "too many workers" : "";
+}
+
+void Warden::Do(int connection, const StartWorker& request) {
+  WorkerStarted refused{request.request, kInvalidValue, Check(request), request.session, 0, false, {}};
+  if (!refused.sentence.empty()) return Reply(connection, message::Pack(refused));
+  std::vector<int32_t> devices = request.devices.empty() ? options_.devices : request.devices;
+  std::vector<std::string> environment = Allowed(request.environment);
+  uint64_t number = 0;
+  for (auto& [candidate, worker] : workers_) {
+    if (request.want_warm && worker.session == 0 && worker.devices == devices &&
+        worker.environment == environment) {
+      number = candidate;
+    }
+  }
+  bool warm = number != 0;
+  if (!warm) number = StartNewWorker(devices, environment, &refused.sentence);
+  if (number == 0) {
+    refused.code = kSystemNotReady;
+    return Reply(connection, message::Pack(refused));
+  }
+  Worker& worker = workers_.at(number);
+  worker.session = request.session;
+  worker.connection = connection;
+  warm_devices_ = devices;
+  warm_after_ = Clock::now() + kWarmDelay;
+  ReplyStarted(connection, request.request, worker, warm);
+}
+
+void Warden::Do(int connection, const ListWorkers& request) {
+  ListEnd end{request.request, 0};
+  for (auto& [number, worker] : workers_) {
+    if (worker.session == 0 || (worker.connection != -1 && worker.connection != connection)) continue;
+    worker.connection = connection;
+    ReplyStarted(connection, request.request, worker, false);
+    ++end.count;
+  }
+  Reply(connection, message::Pack(end));
+}
+
+void Warden::Do(int connection, const GetStats& request) {
+  Stats stats{request.request, options_.driver, {}, {}};
+  for (auto& [device, keeper] : keepers_) {
+    const keeper::KeeperState& state = keeper.state;
+    stats.devices.push_back({device, state.device_name, keeper.process.pid, state.total,
+                             state.lendable, state.leased, state.leased_peak, state.idle,
+                             state.scrub_pending});
+    for (const keeper::WorkerLease& lease : state.workers) {
+      auto worker = workers_.find(lease.worker);
+      if (worker == workers_.end()) continue;  // dead, its memory is on the way back
+      stats.sessions.push_back({worker->second.session, worker->second.process.pid, device,
+                                lease.leased, lease.leased_peak});
+    }
+  }
+  Reply(connection, message::Pack(stats));
+}
+
+uint64_t Warden::FindSession(uint64_t session) const {
+  for (auto& [number, worker] : workers_) {
+    if (session != 0 && worker.session == session) return number;
+  }
+  return 0;
+}
+
+uint64_t Warden::StartNewWorker(const std::vector<int32_t>& devices,
+                                const std::vector<std::string>& environment,
+                                std::string* sentence) {
+  Worker worker;
+  worker.devices = devices;
+  worker.environment = environment;
+  worker.started = Clock::now();
+  auto up = wire::RingMemory::Create(wire::kRingBytes);
+  auto down = wire::RingMemory::Create(wire::kRingBytes);
+  wire::Descriptor worker_control;
+  *sentence = "out of memory or descriptors for a worker";
+  if (up == nullptr || down == nullptr) return 0;
+  worker.up.Reset(fcntl(up->descriptor(), F_DUPFD_CLOEXEC, 0));
+  worker.down.Reset(fcntl(down->descriptor(), F_DUPFD_CLOEXEC, 0));
+  if (!wire::LocalPair(&worker.control, &worker_control)) return 0;
+
+  Program program{options_.worker_program, {"--driver", options_.driver}, environment,
+                  {worker_control.get(), worker.up.get(), worker.down.get()}, options_.own_network};
+  std::vector<wire::Descriptor> worker_ends(devices.size()), keeper_ends(devices.size());
+  std::string ordinals, sockets;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (RunningKeeper(devices[i], sentence) == nullptr) return 0;
+    if (!wire::LocalPair(&worker_ends[i], &keeper_ends[i])) return 0;
+    ordinals += (i == 0 ? "" : ",") + std::to_string(devices[i]);
+    sockets += (i == 0 ? "" : ",") + std::to_string(6 + i);  // after 3 control, 4 up, 5 down
+    program.descriptors.push_back(worker_ends[i].get());
+  }
+  for (const char* argument : {"--control", "3", "--up", "4", "--down", "5"}) {
+    program.arguments.push_back(argument);
+  }
+  program.arguments.insert(program.arguments.end(), {"--device", ordinals, "--keeper", sockets});
+  worker.process = Spawn(program);
+  if (worker.process.pid == 0 || !worker.process.pidfd.valid()) return 0;
+  uint64_t number = next_worker_++;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const int files[] = {keeper_ends[i].get(), worker.process.pidfd.get()};
+    if (!wire::SendMessage(keepers_.at(devices[i]).control.get(),
+                           message::Pack(keeper::Attach{number}), files)) {
+      Kill(worker.process);  // its end is seen as any other
+    }
+  }
+  workers_.emplace(number, std::move(worker));
+  return number;
+}
+
+Warden::Keeper* Warden::RunningKeeper(int32_t device, std::string* sentence) {
+  Keeper& keeper = keepers_[device];
+  if (keeper.process.pid != 0) return &keeper;
+  if (Clock::now() - keeper.started < kKeeperRetry) {
+    *sentence = "device " + std::to_string(device) + ": " + keeper.state.sentence;
+    return nullptr;
+  }
+  wire::Descriptor end;
+  *sentence = "out of memory or descriptors for a keeper";
+  if (!wire::LocalPair(&keeper.control, &end)) return nullptr;
+  fcntl(keeper.control.get(), F_SETFL, O_NONBLOCK);
+  keeper.started = Clock::now();
+  keeper.state = {};
+  keeper.process = Spawn({options_.keeper_program,
+                          {"--driver", options_.driver, "--device", std::to_string(device),
+                           "--control", "3"},
+                          {},
+                          {end.get()},
+                          false});
+  return keeper.process.pid != 0 ? &keeper : nullptr;
+}
+
+void Warden::ReadKeeper(int32_t device) {
+  Keeper& keeper = keepers_.at(device);
+  bool closed = false;
+  auto message = wire::ReceiveMessage(keeper.control.get(), milliseconds(0), &closed);
+  if (message) (void)message::Unpack(message->bytes, &keeper.state);
+  if (closed) keeper.control.Reset();  // its end follows
+}
+
+void Warden::OnKeeperEnded(int32_t device) {
+  Keeper& keeper = keepers_.at(device);
+  int exit_code = 0, signal = 0;
+  if (!Reap(keeper.process, &exit_code, &signal)) return;
+  std::string how = HowItEnded(exit_code, signal);
+  std::fprintf(stderr, "longwire-warden: the keeper of device %d %s\n", device, how.c_str());
+  if (keeper.state.sentence.empty()) keeper.state.sentence = "its keeper " + how;
+  keeper.process = {};
+  keeper.control.Reset();
+}
+
+void Warden::OnWorkerEnded(uint64_t number) {
+  Worker& worker = workers_.at(number);
+  int exit_code = 0, signal = 0;
+  if (!Reap(worker.process, &exit_code, &signal)) return;
+  std::string how = "worker " + std::to_string(worker.process.pid) + " " +
+                    HowItEnded(exit_code, signal);
+  if (worker.session != 0) {
+    Reply(worker.connection,
+          message::Pack(WorkerDied{worker.session, worker.process.pid, exit_code, signal, how}));
+  } else {
+    std::fprintf(stderr, "longwire-warden: warm %s\n", how.c_str());
+    bool early = Clock::now() - worker.started < kEarlyDeath;
+    warm_pause_ = early ? std::min(warm_pause_ * 2 + milliseconds(500), kWarmPauseMax) : kWarmDelay;
+    warm_after_ = Clock::now() + warm_pause_;
+  }
+  workers_.erase(number);
+}
+
+void Warden::KillOrphans() {
+  for (auto& [number, worker] : workers_) {
+    bool orphan = worker.session != 0 && worker.connection == -1;
+    if (orphan && Clock::now() - worker.orphaned > options_.orphan_time) Kill(worker.process);
+  }
+}
+
+void Warden::KeepWarm() {
+  int warm = 0;
+  for (auto& [number, worker] : workers_) {
+    if (worker.session != 0) continue;
+    if (worker.devices == warm_devices_) ++warm;
+    else Kill(worker.process);  // started for a guess that was wrong
+  }
+  std::string sentence;
+  if (warm >= options_.warm_workers || Clock::now() < warm_after_) return;
+  if (StartNewWorker(warm_devices_, {}, &sentence) == 0) warm_after_ = Clock::now() + kKeeperRetry;
+}
+
+}  // namespace longwire::warden

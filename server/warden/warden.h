@@ -1,0 +1,91 @@
+// The warden's loop: starts keepers and workers, keeps what belongs to them (rings, control sockets,
+// pidfds) across restarts of the daemon, tells of deaths. One thread; no peer can block it.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "server/keeper/protocol.h"
+#include "server/warden/protocol.h"
+#include "server/warden/spawn.h"
+#include "wire/socket.h"
+
+namespace longwire::warden {
+
+struct Options {
+  std::string socket;            // path
+  std::string driver;            // path of the driver library
+  std::vector<int32_t> devices;  // served; empty: all that the driver shows
+  int warm_workers = 1;          // kept ready
+  bool on_demand = false;        // Run ends when nobody needs the warden any more
+  bool own_network = false;      // workers get an empty network namespace
+  std::chrono::seconds idle_end{60};
+  std::chrono::seconds orphan_time{kOrphanSeconds};
+  std::string worker_program;    // paths
+  std::string keeper_program;
+};
+
+class Warden {
+ public:
+  explicit Warden(Options options);
+
+  // Opens the first device through its keeper (a CUresult), then the socket.
+  int OpenDevice(std::string* sentence);
+  bool Listen();
+  // Serves. RunOnce is one pass that waits at most `timeout`; false: the warden is not needed.
+  void Run();
+  bool RunOnce(std::chrono::milliseconds timeout);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Keeper {
+    Process process;
+    wire::Descriptor control;
+    keeper::KeeperState state;  // the last it sent
+    Clock::time_point started{};
+  };
+  struct Worker {
+    Process process;
+    wire::Descriptor control, up, down;
+    uint64_t session = 0;      // 0: warm
+    int connection = -1;       // whose, -1: nobody's
+    Clock::time_point orphaned{};
+    Clock::time_point started{};
+    std::vector<int32_t> devices;
+    std::vector<std::string> environment;
+  };
+
+  void Serve(int connection);
+  void Disconnect(int connection);
+  void Do(int connection, const StartWorker& request);
+  void Do(int connection, const ListWorkers& request);
+  void Do(int connection, const GetStats& request);
+  void Reply(int connection, std::span<const std::byte> packet, std::span<const int> files = {});
+  void ReplyStarted(int connection, uint64_t request, const Worker& worker, bool warm);
+  std::string Check(const StartWorker& request);
+  uint64_t FindSession(uint64_t session) const;  // the worker's number, 0 if none
+  uint64_t StartNewWorker(const std::vector<int32_t>& devices,
+                          const std::vector<std::string>& environment, std::string* sentence);
+  Keeper* RunningKeeper(int32_t device, std::string* sentence);
+  void ReadKeeper(int32_t device);
+  void OnWorkerEnded(uint64_t number);
+  void OnKeeperEnded(int32_t device);
+  void KillOrphans();
+  void KeepWarm();
+
+  Options options_;
+  wire::Descriptor listener_;
+  std::map<int, wire::Descriptor> connections_;  // by descriptor
+  std::map<int32_t, Keeper> keepers_;            // by device
+  std::map<uint64_t, Worker> workers_;           // by number
+  uint64_t next_worker_ = 1;
+  std::vector<int32_t> warm_devices_;            // of the next session, as far as we can guess
+  Clock::time_point warm_after_{};
+  std::chrono::milliseconds warm_pause_{0};
+  Clock::time_point last_needed_ = Clock::now();
+};
+
+}  // namespace longwire::warden
