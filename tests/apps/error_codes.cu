@@ -36,7 +36,7 @@ int main() {
   Refused("2,048 threads", cudaErrorInvalidConfiguration, cudaErrorInvalidValue);
   still_works();
   AddOne<<<0, 32>>>(value);
-  Refused("an empty grid", cudaErrorInvalidConfiguration, cudaErrorInvalidConfiguration);
+  Refused("an empty grid", cudaErrorInvalidConfiguration, cudaErrorInvalidValue);
   AddOne<<<dim3(1, 70000), 32>>>(value);
   Refused("70,000 blocks in y", cudaErrorInvalidConfiguration, cudaErrorInvalidValue);
   AddOne<<<1, dim3(1, 1, 128)>>>(value);
