@@ -245,11 +245,16 @@ void Warden::Do(int connection, const GetStats& request) {
     stats.devices.push_back({device, state.device_name, keeper.process.pid, state.total,
                              state.lendable, state.leased, state.leased_peak, state.idle,
                              state.scrub_pending});
-    for (const keeper::WorkerLease& lease : state.workers) {
-      auto worker = workers_.find(lease.worker);
-      if (worker == workers_.end()) continue;  // dead, its memory is on the way back
-      stats.sessions.push_back({worker->second.session, worker->second.process.pid, device,
-                                lease.leased, lease.leased_peak});
+  }
+  for (auto& [number, worker] : workers_) {
+    for (int32_t device : worker.devices) {
+      SessionStats session{worker.session, worker.process.pid, device, 0, 0};
+      for (const keeper::WorkerLease& lease : keepers_[device].state.workers) {
+        if (lease.worker != number) continue;
+        session.leased = lease.leased;
+        session.leased_peak = lease.leased_peak;
+      }
+      stats.sessions.push_back(session);
     }
   }
   Reply(connection, message::Pack(stats));

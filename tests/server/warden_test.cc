@@ -1,0 +1,316 @@
+// The warden with a stand-in worker and a keeper over a fake device: the test is the daemon.
+
+#include "server/warden/warden.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "wire/ring.h"
+
+namespace longwire::warden {
+namespace {
+
+using std::chrono::milliseconds;
+
+struct Started {
+  WorkerStarted message;
+  std::vector<wire::Descriptor> files;
+};
+
+class WardenTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    options.socket = testing::TempDir() + "/warden-" + std::to_string(getpid()) + ".sock";
+    options.driver = "fake";
+    options.devices = {0, 1};
+    options.warm_workers = 0;
+    options.worker_program = STAND_IN_WORKER;
+    options.keeper_program = STAND_IN_KEEPER;
+  }
+
+  void Start() {
+    std::atomic<bool> ready = false;
+    // The children end with the thread that started them.
+    thread = std::thread([&] {
+      Warden warden(options);
+      std::string sentence;
+      EXPECT_EQ(warden.OpenDevice(&sentence), 0) << sentence;
+      EXPECT_TRUE(warden.Listen());
+      ready = true;
+      while (!stop && warden.RunOnce(milliseconds(10))) {
+      }
+      ended = true;
+    });
+    while (!ready) usleep(1000);
+    daemon = wire::ConnectLocal(options.socket);
+    ASSERT_TRUE(daemon.valid());
+  }
+
+  void TearDown() override {
+    stop = true;
+    if (thread.joinable()) thread.join();
+    unlink(options.socket.c_str());
+  }
+
+  template <class M>
+  void Say(const M& message) {
+    ASSERT_TRUE(wire::SendMessage(daemon.get(), message::Pack(message)));
+  }
+
+  template <class M>
+  bool Hear(M* message, std::vector<wire::Descriptor>* files = nullptr) {
+    auto packet = wire::ReceiveMessage(daemon.get(), milliseconds(5000));
+    if (!packet || message::Unpack(packet->bytes, message) != wire::WireResult::kOk) return false;
+    if (files != nullptr) *files = std::move(packet->descriptors);
+    return true;
+  }
+
+  Started StartSession(uint64_t session, std::vector<std::string> environment = {},
+                       std::vector<int32_t> devices = {0}) {
+    Say(StartWorker{session + 1000, session, "", devices, environment, true});
+    Started started;
+    EXPECT_TRUE(Hear(&started.message, &started.files));
+    EXPECT_EQ(started.message.request, session + 1000);
+    return started;
+  }
+
+  static std::string Command(const Started& worker, const std::string& command) {
+    int control = worker.files[kControlSocket].get();
+    if (!wire::SendMessage(control, std::as_bytes(std::span(command)))) return "send failed";
+    auto answer = wire::ReceiveMessage(control, milliseconds(5000));
+    if (!answer) return "no answer";
+    return {reinterpret_cast<const char*>(answer->bytes.data()), answer->bytes.size()};
+  }
+
+  static bool Dead(const Started& worker) {
+    pollfd entry{worker.files[kPidfd].get(), POLLIN, 0};
+    return poll(&entry, 1, 5000) == 1;
+  }
+
+  Stats GetStatsNow() {
+    Say(GetStats{1});
+    Stats stats;
+    EXPECT_TRUE(Hear(&stats));
+    return stats;
+  }
+
+  Options options;
+  std::thread thread;
+  std::atomic<bool> stop = false;
+  std::atomic<bool> ended = false;
+  wire::Descriptor daemon;
+};
+
+TEST_F(WardenTest, HandsOverAWorkerWithItsDescriptors) {
+  Start();
+  Started worker = StartSession(1);
+  ASSERT_EQ(worker.message.code, 0) << worker.message.sentence;
+  ASSERT_EQ(worker.files.size(), size_t{kWorkerDescriptors});
+  EXPECT_EQ(worker.message.session, 1u);
+  ASSERT_EQ(worker.message.keepers.size(), 1u);
+  EXPECT_GT(worker.message.keepers[0].pid, 0);
+  EXPECT_FALSE(worker.message.warm);
+  EXPECT_EQ(Command(worker, "write-ring"), "write-ring");
+  wire::RingConsumer consumer(wire::RingMemory::Map(worker.files[kUpRing].Release()));
+  ASSERT_EQ(consumer.Available().size(), 8u);
+  EXPECT_EQ(std::memcmp(consumer.Available().data(), "in ring!", 8), 0);
+}
+
+TEST_F(WardenTest, AWorkerHasOnlyItsDescriptorsAndNoPrivileges) {
+  Start();
+  Started one = StartSession(1);
+  Started both = StartSession(2, {}, {1, 0});
+  EXPECT_EQ(both.message.keepers.size(), 2u);
+  auto count = [](const std::string& list) { return std::ranges::count(list, ' '); };
+  EXPECT_EQ(count(Command(one, "descriptors")), 7) << Command(one, "descriptors");
+  EXPECT_EQ(count(Command(both, "descriptors")), 8);
+  EXPECT_EQ(Command(one, "privileges"), "1");
+}
+
+TEST_F(WardenTest, OnlyTheDriversVariablesReachAWorker) {
+  Start();
+  Started worker = StartSession(1, {"CUDA_DEVICE_MAX_CONNECTIONS=3", "LD_PRELOAD=/tmp/x.so",
+                                    "CUDA_INJECTION64_PATH=/tmp/x.so", "CUDA_MODULE_LOADING"});
+  EXPECT_EQ(Command(worker, "environment CUDA_DEVICE_MAX_CONNECTIONS"), "3");
+  EXPECT_EQ(Command(worker, "environment LD_PRELOAD"), "unset");
+  EXPECT_EQ(Command(worker, "environment CUDA_INJECTION64_PATH"), "unset");
+  EXPECT_EQ(Command(worker, "environment CUDA_MODULE_LOADING"), "unset");
+}
+
+TEST_F(WardenTest, KillsAWorkerAndTells) {
+  Start();
+  Started worker = StartSession(1);
+  Started other = StartSession(2);
+  Say(KillWorker{1});
+  WorkerDied died;
+  ASSERT_TRUE(Hear(&died));
+  EXPECT_EQ(died.session, 1u);
+  EXPECT_EQ(died.pid, worker.message.pid);
+  EXPECT_EQ(died.signal, SIGKILL);
+  EXPECT_EQ(died.exit_code, -1);
+  EXPECT_TRUE(Dead(worker));
+  EXPECT_EQ(Command(other, "hello"), "hello");
+  Say(KillWorker{1});  // again, and one that never was: nothing happens
+  Say(KillWorker{99});
+  EXPECT_EQ(GetStatsNow().sessions.size(), 1u);
+}
+
+TEST_F(WardenTest, SeesACrashAndAnExit) {
+  Start();
+  Started first = StartSession(1);
+  EXPECT_EQ(Command(first, "crash"), "no answer");
+  WorkerDied died;
+  ASSERT_TRUE(Hear(&died));
+  EXPECT_EQ(died.signal, SIGSEGV);
+  Started second = StartSession(2);
+  Command(second, "exit");
+  ASSERT_TRUE(Hear(&died));
+  EXPECT_EQ(died.exit_code, 5);
+  EXPECT_NE(died.sentence.find("code 5"), std::string::npos);
+  EXPECT_EQ(StartSession(1).message.code, 0);  // the id is free again
+}
+
+TEST_F(WardenTest, ARestartedDaemonFindsItsWorkers) {
+  Start();
+  Started before = StartSession(41);
+  daemon = wire::ConnectLocal(options.socket);
+  usleep(100'000);
+  before.files.clear();
+  Say(ListWorkers{5});
+  Started found;
+  ASSERT_TRUE(Hear(&found.message, &found.files));
+  EXPECT_EQ(found.message.session, 41u);
+  EXPECT_EQ(found.message.pid, before.message.pid);
+  ASSERT_EQ(found.files.size(), size_t{kWorkerDescriptors});
+  ListEnd end;
+  ASSERT_TRUE(Hear(&end));
+  EXPECT_EQ(end.request, 5u);
+  EXPECT_EQ(end.count, 1u);
+  EXPECT_EQ(Command(found, "still here"), "still here");
+}
+
+TEST_F(WardenTest, KillsWorkersThatNobodyTakesOver) {
+  options.orphan_time = std::chrono::seconds(0);
+  Start();
+  Started worker = StartSession(1);
+  daemon.Reset();
+  EXPECT_TRUE(Dead(worker));
+}
+
+TEST_F(WardenTest, AnotherDaemonsWorkersAreNotListed) {
+  Start();
+  Started mine = StartSession(1);
+  wire::Descriptor first = std::move(daemon);
+  daemon = wire::ConnectLocal(options.socket);
+  Say(ListWorkers{1});
+  ListEnd end;
+  ASSERT_TRUE(Hear(&end));
+  EXPECT_EQ(end.count, 0u);
+}
+
+TEST_F(WardenTest, KeepsAWarmWorkerReady) {
+  options.warm_workers = 1;
+  Start();
+  auto wait_for_warm = [&](int32_t device) {
+    for (int i = 0; i < 500; ++i) {
+      for (const SessionStats& session : GetStatsNow().sessions) {
+        if (session.session == 0 && session.device == device) return true;
+      }
+      usleep(10'000);
+    }
+    return false;
+  };
+  ASSERT_TRUE(wait_for_warm(1));
+  Started first = StartSession(1, {}, {});  // all devices: what the first guess was
+  EXPECT_TRUE(first.message.warm);
+  Started other = StartSession(2, {"CUDA_LAUNCH_BLOCKING=1"}, {});
+  EXPECT_FALSE(other.message.warm);
+  Started one_device = StartSession(3, {}, {1});
+  EXPECT_FALSE(one_device.message.warm);
+  usleep(400'000);
+  Started again = StartSession(4, {}, {1});
+  EXPECT_TRUE(again.message.warm);
+  EXPECT_EQ(Command(again, "hello"), "hello");
+}
+
+TEST_F(WardenTest, RefusesWhatItCannotStart) {
+  Start();
+  EXPECT_EQ(StartSession(1, {}, {7}).message.code, 1);
+  EXPECT_EQ(StartSession(1, {}, {0, 0}).message.code, 1);
+  EXPECT_EQ(StartSession(0).message.code, 1);
+  EXPECT_EQ(StartSession(1).message.code, 0);
+  Started twice = StartSession(1);
+  EXPECT_EQ(twice.message.code, 1);
+  EXPECT_FALSE(twice.message.sentence.empty());
+  EXPECT_TRUE(twice.files.empty());
+  Say(StartWorker{9, 9, "/tmp/other.so", {0}, {}, true});
+  Started refused;
+  ASSERT_TRUE(Hear(&refused.message));
+  EXPECT_EQ(refused.message.code, 1);
+}
+
+TEST_F(WardenTest, AWorkerProgramThatIsMissingIsADeath) {
+  options.worker_program = "/nonexistent/longwire-worker";
+  Start();
+  Started worker = StartSession(1);
+  WorkerDied died;
+  ASSERT_TRUE(Hear(&died));
+  EXPECT_EQ(died.exit_code, 127);
+}
+
+TEST_F(WardenTest, AKeeperThatDiedIsStartedAgainForTheNextSession) {
+  Start();
+  Started first = StartSession(1);
+  kill(first.message.keepers[0].pid, SIGKILL);
+  usleep(1'100'000);
+  Started second = StartSession(2);
+  ASSERT_EQ(second.message.code, 0) << second.message.sentence;
+  EXPECT_NE(second.message.keepers[0].pid, first.message.keepers[0].pid);
+}
+
+TEST_F(WardenTest, SaysWhyADeviceDoesNotOpen) {
+  options.driver = "broken";
+  Warden warden(options);
+  std::string sentence;
+  EXPECT_EQ(warden.OpenDevice(&sentence), 999);
+  EXPECT_EQ(sentence, "the fake device is broken");
+}
+
+TEST_F(WardenTest, GarbageEndsThatConnectionOnly) {
+  Start();
+  Started worker = StartSession(1);
+  for (int length : {1, 4, 11, 1000, 150'000}) {
+    wire::Descriptor hostile = wire::ConnectLocal(options.socket);
+    std::vector<std::byte> garbage(length, std::byte{0xee});
+    EXPECT_TRUE(wire::SendMessage(hostile.get(), garbage));
+    bool closed = false;
+    EXPECT_FALSE(wire::ReceiveMessage(hostile.get(), milliseconds(5000), &closed));
+    EXPECT_TRUE(closed);
+  }
+  EXPECT_EQ(Command(worker, "hello"), "hello");
+  EXPECT_EQ(GetStatsNow().driver, "fake");
+}
+
+TEST_F(WardenTest, OnDemandEndsWhenNobodyNeedsIt) {
+  options.on_demand = true;
+  options.idle_end = std::chrono::seconds(1);
+  Start();
+  Started worker = StartSession(1);
+  usleep(1'500'000);
+  EXPECT_FALSE(ended);
+  Say(KillWorker{1});
+  WorkerDied died;
+  ASSERT_TRUE(Hear(&died));
+  daemon.Reset();
+  for (int i = 0; i < 300 && !ended; ++i) usleep(10'000);
+  EXPECT_TRUE(ended);
+}
+
+}  // namespace
+}  // namespace longwire::warden
