@@ -1,0 +1,287 @@
+#include "softgpu/driver/address_space.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+
+#include "softgpu/engine/arena.h"
+
+namespace softgpu {
+namespace {
+
+constexpr size_t kSmallAllocation = size_t{1} << 20;  // bytes; from here on whole chunks are used
+constexpr uint64_t kMinAlignment = 512;               // bytes, as the driver's allocations
+
+size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+void* Pointer(uint64_t address) { return reinterpret_cast<void*>(address); }
+
+}  // namespace
+
+AddressSpace& AddressSpace::Get() {
+  static auto* space = new AddressSpace;
+  return *space;
+}
+
+AddressSpace::AddressSpace() : small_heaps_(kMaxDevices) {
+  ranges_.Give(Arena::Get().base(), Arena::Get().bytes());
+}
+
+uint64_t AddressSpace::Reserve(size_t bytes, uint64_t alignment, uint64_t hint) {
+  std::lock_guard lock(mutex_);
+  uint64_t address = 0;
+  if (hint != 0 && hint % alignment == 0 && ranges_.TakeAt(hint, bytes)) {
+    address = hint;
+  } else {
+    address = ranges_.TakeHighest(bytes, alignment);
+  }
+  if (address != 0) reservations_[address] = bytes;
+  return address;
+}
+
+CUresult AddressSpace::Unreserve(uint64_t address, size_t bytes) {
+  std::lock_guard lock(mutex_);
+  auto reservation = reservations_.find(address);
+  if (reservation == reservations_.end() || reservation->second != bytes) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  auto mapping = mappings_.lower_bound(address);
+  if (mapping != mappings_.end() && mapping->first < address + bytes) {
+    return CUDA_ERROR_INVALID_VALUE;  // still mapped
+  }
+  // Detach may have left the range readable for work that was running.
+  mmap(Pointer(address), bytes, PROT_NONE,
+       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+  reservations_.erase(reservation);
+  ranges_.Give(address, bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult AddressSpace::Map(uint64_t address, size_t bytes, std::shared_ptr<Chunk> chunk) {
+  std::lock_guard lock(mutex_);
+  // A chunk is mapped whole, as on the devices that were measured.
+  if (bytes != chunk->bytes || address % kChunkGranularity != 0 ||
+      !InReservation(address, bytes)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  auto next = mappings_.lower_bound(address);
+  if (next != mappings_.end() && next->first < address + bytes) return CUDA_ERROR_INVALID_VALUE;
+  if (next != mappings_.begin()) {
+    auto previous = std::prev(next);
+    if (previous->first + previous->second.bytes > address) return CUDA_ERROR_INVALID_VALUE;
+  }
+  return Attach(address, std::move(chunk), bytes, false) ? CUDA_SUCCESS
+                                                         : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+bool AddressSpace::InReservation(uint64_t address, size_t bytes) {
+  auto reservation = reservations_.upper_bound(address);
+  if (reservation == reservations_.begin()) return false;
+  --reservation;
+  uint64_t offset = address - reservation->first;
+  return offset < reservation->second && bytes <= reservation->second - offset;
+}
+
+bool AddressSpace::Attach(uint64_t address, std::shared_ptr<Chunk> chunk, size_t bytes,
+                          bool accessible) {
+  int protection = accessible ? PROT_READ | PROT_WRITE : PROT_NONE;
+  int flags = MAP_SHARED | MAP_FIXED | (chunk ? 0 : MAP_ANONYMOUS | MAP_NORESERVE);
+  void* at = mmap(Pointer(address), bytes, protection, flags, chunk ? chunk->fd : -1, 0);
+  if (at == MAP_FAILED) return false;
+  mappings_[address] = {bytes, std::move(chunk), accessible};
+  if (accessible) Arena::Get().Mark(address, bytes, true);
+  return true;
+}
+
+// Work that runs now may have checked an address of this range a moment ago: the range then stays
+// readable and writable (anonymous, its bytes lost) until it is mapped or freed again, so that a
+// program's mistake ends in a fault of its stream, not in a signal.
+void AddressSpace::Detach(Mappings::iterator mapping) {
+  if (mapping->second.accessible) {
+    Arena::Get().Mark(mapping->first, mapping->second.bytes, false);
+  }
+  bool in_use = mapping->second.accessible && running_work.load() > 0;
+  mmap(Pointer(mapping->first), mapping->second.bytes,
+       in_use ? PROT_READ | PROT_WRITE : PROT_NONE,
+       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+  mappings_.erase(mapping);
+}
+
+bool AddressSpace::CoversWholeMappings(uint64_t address, size_t bytes) {
+  uint64_t at = address;
+  for (auto m = mappings_.find(address); at < address + bytes; ++m) {
+    if (m == mappings_.end() || m->first != at) return false;
+    at += m->second.bytes;
+  }
+  return at == address + bytes;
+}
+
+CUresult AddressSpace::Unmap(uint64_t address, size_t bytes) {
+  std::lock_guard lock(mutex_);
+  if (bytes == 0 || !CoversWholeMappings(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (!InReservation(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  for (auto m = mappings_.find(address); m != mappings_.end() && m->first < address + bytes;) {
+    Detach(m++);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult AddressSpace::SetAccess(uint64_t address, size_t bytes, bool accessible) {
+  std::lock_guard lock(mutex_);
+  if (bytes == 0 || !CoversWholeMappings(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  for (auto m = mappings_.find(address); m != mappings_.end() && m->first < address + bytes; ++m) {
+    if (m->second.accessible == accessible) continue;
+    if (!accessible) Arena::Get().Mark(m->first, m->second.bytes, false);
+    mprotect(Pointer(m->first), m->second.bytes, accessible ? PROT_READ | PROT_WRITE : PROT_NONE);
+    if (accessible) Arena::Get().Mark(m->first, m->second.bytes, true);
+    m->second.accessible = accessible;
+  }
+  return CUDA_SUCCESS;
+}
+
+std::shared_ptr<Chunk> AddressSpace::FindChunk(uint64_t address) {
+  std::lock_guard lock(mutex_);
+  auto mapping = mappings_.upper_bound(address);
+  if (mapping == mappings_.begin()) return nullptr;
+  --mapping;
+  return address - mapping->first < mapping->second.bytes ? mapping->second.chunk : nullptr;
+}
+
+std::optional<bool> AddressSpace::IsAccessible(uint64_t address) {
+  std::lock_guard lock(mutex_);
+  auto mapping = mappings_.upper_bound(address);
+  if (mapping == mappings_.begin()) return std::nullopt;
+  --mapping;
+  if (address - mapping->first >= mapping->second.bytes) return std::nullopt;
+  return mapping->second.accessible;
+}
+
+bool AddressSpace::GrowSmallHeap(int device) {
+  auto chunk = PhysicalMemory::Get().Create(device, kChunkGranularity);
+  if (!chunk) return false;
+  uint64_t address = ranges_.TakeHighest(kChunkGranularity, kChunkGranularity);
+  if (address == 0 || !Attach(address, std::move(chunk), kChunkGranularity, true)) return false;
+  small_heaps_[device].Give(address, kChunkGranularity);
+  return true;
+}
+
+uint64_t AddressSpace::Allocate(int device, size_t bytes, uint64_t alignment, Context* context) {
+  if (bytes == 0 || bytes > Arena::Get().bytes()) return 0;
+  alignment = std::max(alignment, kMinAlignment);
+  std::lock_guard lock(mutex_);
+  uint64_t address = 0;
+  bool small = bytes < kSmallAllocation && alignment <= kSmallAllocation;
+  if (small) {
+    size_t rounded = RoundUp(bytes, kMinAlignment);
+    address = small_heaps_[device].TakeLowest(rounded, alignment);
+    if (address == 0 && GrowSmallHeap(device)) {
+      address = small_heaps_[device].TakeLowest(rounded, alignment);
+    }
+  } else {
+    size_t rounded = RoundUp(bytes, kChunkGranularity);
+    auto chunk = PhysicalMemory::Get().Create(device, rounded);
+    if (!chunk) return 0;
+    address = ranges_.TakeHighest(rounded, std::max(alignment, kChunkGranularity));
+    if (address != 0 && !Attach(address, std::move(chunk), rounded, true)) {
+      ranges_.Give(address, rounded);
+      return 0;
+    }
+  }
+  if (address == 0) return 0;
+  allocations_[address] = {address, bytes, MemoryKind::kDevice, device, context, 0, next_id_++,
+                           small};
+  return address;
+}
+
+uint64_t AddressSpace::AllocatePinned(size_t bytes, unsigned flags, Context* context) {
+  if (bytes == 0 || bytes > Arena::Get().bytes()) return 0;
+  std::lock_guard lock(mutex_);
+  size_t rounded = RoundUp(bytes, kChunkGranularity);
+  uint64_t address = ranges_.TakeHighest(rounded, kChunkGranularity);
+  if (address == 0) return 0;
+  if (!Attach(address, nullptr, rounded, true)) {
+    ranges_.Give(address, rounded);
+    return 0;
+  }
+  allocations_[address] = {address, bytes, MemoryKind::kPinned, context ? context->device : 0,
+                           context, flags, next_id_++};
+  return address;
+}
+
+// Memory registered inside a reservation of the arena (a shared segment that the caller mapped
+// there, in whole granules) becomes reachable for kernels; elsewhere it is only remembered.
+CUresult AddressSpace::Register(uint64_t address, size_t bytes, unsigned flags, Context* context) {
+  std::lock_guard lock(mutex_);
+  auto next = allocations_.lower_bound(address);
+  bool taken = next != allocations_.end() && next->first < address + bytes;
+  if (!taken && next != allocations_.begin()) {
+    auto& previous = std::prev(next)->second;
+    taken = previous.address + previous.bytes > address;
+  }
+  if (taken) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  Arena& arena = Arena::Get();
+  if (address - arena.base() < arena.bytes()) {
+    if (address % kChunkGranularity != 0 || bytes % kChunkGranularity != 0 ||
+        bytes > arena.bytes() - (address - arena.base())) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    arena.Mark(address, bytes, true);
+  }
+  allocations_[address] = {address, bytes, MemoryKind::kRegistered, context->device,
+                           context, flags, next_id_++};
+  return CUDA_SUCCESS;
+}
+
+void AddressSpace::FreeLocked(std::map<uint64_t, Allocation>::iterator allocation) {
+  Allocation& a = allocation->second;
+  if (a.kind == MemoryKind::kRegistered) {
+    Arena& arena = Arena::Get();
+    if (a.address - arena.base() < arena.bytes()) arena.Mark(a.address, a.bytes, false);
+  } else if (a.small) {
+    small_heaps_[a.device].Give(a.address, RoundUp(a.bytes, kMinAlignment));
+  } else {
+    auto mapping = mappings_.find(a.address);
+    size_t bytes = mapping->second.bytes;
+    Detach(mapping);
+    ranges_.Give(a.address, bytes);
+  }
+  allocations_.erase(allocation);
+}
+
+CUresult AddressSpace::Free(uint64_t address, MemoryKind kind) {
+  std::lock_guard lock(mutex_);
+  auto allocation = allocations_.find(address);
+  if (allocation == allocations_.end() || allocation->second.kind != kind) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  FreeLocked(allocation);
+  return CUDA_SUCCESS;
+}
+
+void AddressSpace::FreeAllOf(Context* context) {
+  std::lock_guard lock(mutex_);
+  for (auto a = allocations_.begin(); a != allocations_.end();) {
+    auto next = std::next(a);
+    if (a->second.context == context) FreeLocked(a);
+    a = next;
+  }
+}
+
+std::optional<Allocation> AddressSpace::Find(uint64_t address) {
+  std::lock_guard lock(mutex_);
+  if (auto a = allocations_.upper_bound(address); a != allocations_.begin()) {
+    --a;
+    if (address - a->first < a->second.bytes) return a->second;
+  }
+  if (auto m = mappings_.upper_bound(address); m != mappings_.begin()) {
+    --m;
+    if (address - m->first < m->second.bytes && m->second.chunk && InReservation(m->first, 1)) {
+      return Allocation{.address = m->first,
+                        .bytes = m->second.bytes,
+                        .device = m->second.chunk->device,
+                        .id = m->first};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace softgpu

@@ -1,0 +1,83 @@
+// What lies where in the arena: reservations, mapped chunks, and the allocations made from them.
+// Host memory that programs register elsewhere is listed here too, but kernels cannot reach it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "softgpu/driver/driver.h"
+#include "softgpu/driver/physical_memory.h"
+#include "softgpu/driver/range_allocator.h"
+
+namespace softgpu {
+
+enum class MemoryKind { kDevice, kPinned, kRegistered };
+
+struct Allocation {
+  uint64_t address = 0;
+  size_t bytes = 0;
+  MemoryKind kind = MemoryKind::kDevice;
+  int device = 0;
+  Context* context = nullptr;  // owner; null for mapped chunks
+  unsigned flags = 0;
+  uint64_t id = 0;
+  bool small = false;  // part of a shared chunk
+};
+
+class AddressSpace {
+ public:
+  static AddressSpace& Get();
+
+  // Reservations. `hint` is honoured where it is free; 0 if nothing fits.
+  uint64_t Reserve(size_t bytes, uint64_t alignment, uint64_t hint);
+  CUresult Unreserve(uint64_t address, size_t bytes);
+  CUresult Map(uint64_t address, size_t bytes, std::shared_ptr<Chunk> chunk);
+  CUresult Unmap(uint64_t address, size_t bytes);
+  CUresult SetAccess(uint64_t address, size_t bytes, bool accessible);
+  std::shared_ptr<Chunk> FindChunk(uint64_t address);
+  std::optional<bool> IsAccessible(uint64_t address);  // nothing if not mapped
+
+  // Allocations; 0 when out of memory. Contents are whatever the memory held before.
+  uint64_t Allocate(int device, size_t bytes, uint64_t alignment, Context* context);
+  uint64_t AllocatePinned(size_t bytes, unsigned flags, Context* context);
+  CUresult Register(uint64_t address, size_t bytes, unsigned flags, Context* context);
+  CUresult Free(uint64_t address, MemoryKind kind);
+  void FreeAllOf(Context* context);
+  // The allocation (or mapped chunk) that holds `address`.
+  std::optional<Allocation> Find(uint64_t address);
+
+  // Number of operations that streams are running now; see Detach.
+  std::atomic<int> running_work{0};
+
+ private:
+  struct Mapping {
+    size_t bytes = 0;
+    std::shared_ptr<Chunk> chunk;  // null for pinned host memory
+    bool accessible = false;
+  };
+  using Mappings = std::map<uint64_t, Mapping>;
+
+  AddressSpace();
+  bool Attach(uint64_t address, std::shared_ptr<Chunk> chunk, size_t bytes, bool accessible);
+  void Detach(Mappings::iterator mapping);
+  bool InReservation(uint64_t address, size_t bytes);
+  // True if [address, address + bytes) is exactly a run of whole mappings.
+  bool CoversWholeMappings(uint64_t address, size_t bytes);
+  bool GrowSmallHeap(int device);
+  void FreeLocked(std::map<uint64_t, Allocation>::iterator allocation);
+
+  std::mutex mutex_;
+  RangeAllocator ranges_;
+  std::map<uint64_t, size_t> reservations_;  // address -> bytes
+  Mappings mappings_;
+  std::map<uint64_t, Allocation> allocations_;
+  std::vector<RangeAllocator> small_heaps_;  // per device: parts of mapped chunks
+  uint64_t next_id_ = 1;
+};
+
+}  // namespace softgpu

@@ -1,0 +1,188 @@
+#include "softgpu/driver/driver.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+
+#include "softgpu/driver/address_space.h"
+#include "softgpu/driver/memory_pool.h"
+#include "softgpu/driver/module.h"
+#include "softgpu/driver/stream.h"
+
+namespace softgpu {
+namespace {
+
+constexpr size_t kDefaultMemory = size_t{4} << 30;  // bytes per device
+
+uint64_t Setting(const char* name, uint64_t fallback, uint64_t smallest, uint64_t largest) {
+  const char* text = getenv(name);
+  if (text == nullptr || *text == '\0') return fallback;
+  char* end = nullptr;
+  uint64_t value = strtoull(text, &end, 0);
+  if (*end != '\0' || value < smallest || value > largest) {
+    fprintf(stderr, "softgpu: %s=%s is not a number from %llu to %llu; using %llu\n", name, text,
+            static_cast<unsigned long long>(smallest), static_cast<unsigned long long>(largest),
+            static_cast<unsigned long long>(fallback));
+    return fallback;
+  }
+  return value;
+}
+
+std::unique_ptr<Device> MakeDevice(int ordinal, size_t total_bytes) {
+  auto device = std::make_unique<Device>();
+  device->ordinal = ordinal;
+  device->name = "Software device (PTX interpreter)";
+  // A fixed identity per ordinal, so that CUDA_VISIBLE_DEVICES and ledgers can rely on it.
+  memcpy(device->uuid.bytes, "softgpu-device-", 15);
+  device->uuid.bytes[15] = static_cast<char>(ordinal);
+  snprintf(device->pci_bus_id, sizeof device->pci_bus_id, "0000:%02X:00.0", ordinal + 1);
+  device->total_bytes = total_bytes;
+  device->default_pool = std::make_shared<MemoryPool>();
+  device->default_pool->device = ordinal;
+  return device;
+}
+
+// Codes that poison every context of the process natively.
+bool IsFault(int code) {
+  switch (code) {
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Driver& Driver::Get() {
+  static auto* driver = new Driver;
+  return *driver;
+}
+
+CUresult Driver::Initialize() {
+  std::lock_guard lock(mutex);
+  if (forked) return CUDA_ERROR_NOT_INITIALIZED;
+  if (initialized) return CUDA_SUCCESS;
+  size_t count = Setting("LONGWIRE_SOFTGPU_DEVICES", 1, 0, kMaxDevices);
+  size_t bytes = Setting("LONGWIRE_SOFTGPU_MEMORY", kDefaultMemory, kChunkGranularity,
+                         uint64_t{1} << 46) / kChunkGranularity * kChunkGranularity;
+  if (count == 0) return CUDA_ERROR_NO_DEVICE;
+  PhysicalMemory::Get().SetTotals(std::vector<size_t>(count, bytes));
+  for (size_t i = 0; i < count; ++i) {
+    devices.push_back(MakeDevice(static_cast<int>(i), bytes));
+    pools.Add(devices[i]->default_pool);
+    devices[i]->current_pool = reinterpret_cast<CUmemoryPool>(devices[i]->default_pool.get());
+    devices[i]->primary = MakeContext(static_cast<int>(i), true);
+  }
+  pthread_atfork(nullptr, nullptr, [] { Get().forked = true; });
+  initialized = true;
+  return CUDA_SUCCESS;
+}
+
+Device* Driver::FindDevice(CUdevice ordinal) {
+  if (ordinal < 0 || static_cast<size_t>(ordinal) >= devices.size()) return nullptr;
+  return devices[ordinal].get();
+}
+
+void Driver::Fail(Context& context, int code, const std::string& message) {
+  fprintf(stderr, "softgpu: error %d: %s\n", code, message.c_str());
+  int none = 0;
+  if (IsFault(code)) {
+    fault.compare_exchange_strong(none, code);
+  } else {
+    context.late_error.compare_exchange_strong(none, code);
+  }
+}
+
+bool& InHostFunction() {
+  thread_local bool inside = false;
+  return inside;
+}
+
+CUresult Enter() {
+  Driver& driver = Driver::Get();
+  if (!driver.initialized || driver.forked) return CUDA_ERROR_NOT_INITIALIZED;
+  if (InHostFunction()) return CUDA_ERROR_NOT_PERMITTED;
+  return static_cast<CUresult>(driver.fault.load());
+}
+
+CUresult Enter(Context** context) {
+  TRY(Enter());
+  *context = CurrentContext();
+  if (*context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  return (*context)->alive ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+CUresult ResolveContext(CUcontext handle, Context** context) {
+  if (handle == nullptr) return Enter(context);
+  TRY(Enter());
+  auto found = Driver::Get().contexts.Find(handle);
+  if (!found) return CUDA_ERROR_INVALID_CONTEXT;
+  *context = found.get();
+  return found->alive ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+Context* MakeContext(int device, bool primary) {
+  Driver& driver = Driver::Get();
+  auto context = std::make_shared<Context>();
+  context->device = device;
+  context->primary = primary;
+  context->id = driver.next_id++;
+  context->limits[CU_LIMIT_STACK_SIZE] = 1024;                       // bytes, native defaults
+  context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = size_t{1} << 20;
+  context->limits[CU_LIMIT_MALLOC_HEAP_SIZE] = size_t{8} << 20;
+  context->limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
+  context->legacy_stream = std::make_shared<Stream>(context.get(), CU_STREAM_DEFAULT, 0, true);
+  context->streams.push_back(context->legacy_stream);
+  return driver.contexts.Add(std::move(context));
+}
+
+void TearDown(Context& context) {
+  Driver& driver = Driver::Get();
+  context.cancelled = true;
+  SynchronizeContext(context);
+  for (auto& module : driver.modules.All()) {
+    if (module->context == &context) UnloadModule(*module);
+  }
+  for (auto& stream : driver.streams.All()) {
+    if (&stream->context() == &context) driver.streams.Remove(stream.get());
+  }
+  for (auto& event : driver.events.All()) {
+    if (event->context == &context) driver.events.Remove(event.get());
+  }
+  {
+    std::lock_guard lock(driver.mutex);
+    for (auto& stream : context.streams) CloseStream(*stream);
+    context.streams.clear();
+    context.legacy_stream = std::make_shared<Stream>(&context, CU_STREAM_DEFAULT, 0, true);
+    context.streams.push_back(context.legacy_stream);
+  }
+  AddressSpace::Get().FreeAllOf(&context);
+  context.late_error = 0;
+  context.cancelled = false;
+}
+
+CUresult Refuse(const char* name) {
+  static auto* named = new std::set<std::string>;
+  static auto* mutex = new std::mutex;
+  std::lock_guard lock(*mutex);
+  if (named->insert(name).second) {
+    fprintf(stderr, "softgpu: %s is not supported by the software device\n", name);
+  }
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+}  // namespace softgpu

@@ -1,0 +1,187 @@
+#include "softgpu/driver/graph.h"
+
+#include <algorithm>
+
+#include "softgpu/driver/run.h"
+
+namespace softgpu {
+namespace {
+
+// One node's work as a launch runs it.
+struct Step {
+  Operation operation;
+  CompletionRef record;  // of an event record: what the launch finishes
+  CompletionRef await;   // of an event wait
+};
+
+// Appends the nodes' work in a runnable order, child graphs in their places. Events are resolved
+// now: a record becomes the event's latest, a wait is for the latest record at this moment.
+void Flatten(const Graph& graph, std::vector<Step>* steps) {
+  for (GraphNode* node : SortNodes(graph)) {
+    if (!node->enabled) continue;
+    Step step{node->operation, nullptr, nullptr};
+    if (auto* child = std::get_if<ChildGraphOperation>(&node->operation)) {
+      Flatten(*child->graph, steps);
+      continue;
+    }
+    if (auto* record = std::get_if<EventRecordOperation>(&node->operation)) {
+      step.record = std::make_shared<Completion>();
+      record->event->capture.reset();
+      record->event->record = step.record;
+    } else if (auto* wait = std::get_if<EventWaitOperation>(&node->operation)) {
+      step.await = wait->event->record;
+    }
+    steps->push_back(std::move(step));
+  }
+}
+
+void RunSteps(const std::vector<Step>& steps, Context& context) {
+  bool failed = false;
+  for (const Step& step : steps) {
+    if (step.await) step.await->Wait();
+    if (!failed && !context.cancelled && Driver::Get().fault == 0) {
+      if (Status status = Run(step.operation, context); !status.ok()) {
+        failed = true;
+        Driver::Get().Fail(context, status.code, status.message);
+      }
+    }
+    if (step.record) step.record->Finish();  // even after a failure: others may wait for it
+  }
+}
+
+}  // namespace
+
+CUstreamCaptureMode& ThreadCaptureMode() {
+  thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  return mode;
+}
+
+CUresult AddCaptured(Stream& stream, Operation operation) {
+  Capture& capture = *stream.capture;
+  if (capture.invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  auto node = AddNode(*capture.graph, std::move(operation), stream.capture_nodes);
+  stream.capture_nodes = {node.get()};
+  return CUDA_SUCCESS;
+}
+
+CUresult CheckLegacyCapture(Stream& stream) {
+  if (!stream.legacy()) return CUDA_SUCCESS;
+  for (auto& other : stream.context().streams) {
+    if (other->capture && other->blocking()) {
+      other->capture->invalidated = true;
+      return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult CheckUnsafeInCapture() {
+  auto mode = ThreadCaptureMode();
+  if (mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
+  std::lock_guard lock(Driver::Get().mutex);
+  for (auto& context : Driver::Get().contexts.All()) {
+    for (auto& stream : context->streams) {
+      if (!stream->capture || stream->capture->origin != stream.get()) continue;
+      Capture& capture = *stream->capture;
+      bool own = capture.thread == std::this_thread::get_id() &&
+                 capture.mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+      bool global = capture.mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+                    mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+      if (!own && !global) continue;
+      capture.invalidated = true;
+      return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+std::shared_ptr<GraphNode> AddNode(Graph& graph, Operation operation,
+                                   std::vector<GraphNode*> dependencies, bool visible) {
+  auto node = std::make_shared<GraphNode>();
+  node->graph = &graph;
+  node->operation = std::move(operation);
+  node->dependencies = std::move(dependencies);
+  graph.nodes.push_back(node);
+  if (visible) Driver::Get().nodes.Add(node);
+  return node;
+}
+
+std::shared_ptr<Graph> CloneGraph(const Graph& graph, bool visible) {
+  auto clone = std::make_shared<Graph>();
+  std::unordered_map<const GraphNode*, GraphNode*> copies;
+  for (auto& node : graph.nodes) {
+    Operation operation = node->operation;
+    if (auto* child = std::get_if<ChildGraphOperation>(&operation)) {
+      child->graph = CloneGraph(*child->graph, visible);
+      child->graph->owned_by_node = true;
+      if (visible) Driver::Get().graphs.Add(child->graph);
+    }
+    auto copy = AddNode(*clone, std::move(operation), {}, visible);
+    copy->original = node.get();
+    copy->enabled = node->enabled;
+    copies[node.get()] = copy.get();
+  }
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    for (GraphNode* dependency : graph.nodes[i]->dependencies) {
+      clone->nodes[i]->dependencies.push_back(copies.at(dependency));
+    }
+  }
+  return clone;
+}
+
+std::vector<GraphNode*> SortNodes(const Graph& graph) {
+  std::vector<GraphNode*> sorted;
+  std::unordered_map<const GraphNode*, size_t> missing;
+  std::unordered_map<const GraphNode*, std::vector<GraphNode*>> dependents;
+  for (auto& node : graph.nodes) {
+    missing[node.get()] = node->dependencies.size();
+    for (GraphNode* dependency : node->dependencies) dependents[dependency].push_back(node.get());
+    if (node->dependencies.empty()) sorted.push_back(node.get());
+  }
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    for (GraphNode* dependent : dependents[sorted[i]]) {
+      if (--missing[dependent] == 0) sorted.push_back(dependent);
+    }
+  }
+  if (sorted.size() != graph.nodes.size()) sorted.clear();
+  return sorted;
+}
+
+void ForgetNodes(Graph& graph) {
+  for (auto& node : graph.nodes) {
+    if (auto* child = std::get_if<ChildGraphOperation>(&node->operation)) {
+      ForgetNodes(*child->graph);
+      Driver::Get().graphs.Remove(child->graph.get());
+    }
+    Driver::Get().nodes.Remove(node.get());
+  }
+}
+
+CUgraphNodeType TypeOf(const Operation& operation) {
+  constexpr CUgraphNodeType kTypes[] = {
+      CU_GRAPH_NODE_TYPE_EMPTY,        CU_GRAPH_NODE_TYPE_KERNEL,
+      CU_GRAPH_NODE_TYPE_MEMCPY,       CU_GRAPH_NODE_TYPE_MEMSET,
+      CU_GRAPH_NODE_TYPE_HOST,         CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+      CU_GRAPH_NODE_TYPE_WAIT_EVENT,   CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+      CU_GRAPH_NODE_TYPE_GRAPH};
+  static_assert(std::size(kTypes) == std::variant_size_v<Operation>);
+  return kTypes[operation.index()];
+}
+
+// All nodes run one after the other, at the launch's place in the stream. Driver::mutex held.
+CUresult LaunchGraph(GraphExec& exec, Stream& stream) {
+  if (stream.capture) {
+    auto clone = CloneGraph(*exec.plan, true);
+    clone->owned_by_node = true;
+    Driver::Get().graphs.Add(clone);
+    return AddCaptured(stream, ChildGraphOperation{std::move(clone)});
+  }
+  TRY(CheckLegacyCapture(stream));
+  auto steps = std::make_shared<std::vector<Step>>();
+  Flatten(*exec.plan, steps.get());
+  Context* context = &stream.context();
+  Enqueue(stream, [steps, context](int) { RunSteps(*steps, *context); });
+  return CUDA_SUCCESS;
+}
+
+}  // namespace softgpu

@@ -1,0 +1,61 @@
+// Graphs, their executable form, and stream capture. Everything here is guarded by Driver::mutex
+// unless a comment says otherwise.
+#pragma once
+
+#include <list>
+#include <thread>
+
+#include "softgpu/driver/stream.h"
+
+namespace softgpu {
+
+struct GraphNode {
+  Graph* graph = nullptr;
+  Operation operation;
+  std::vector<GraphNode*> dependencies;
+  const GraphNode* original = nullptr;  // of a clone's node: the node it was copied from
+  bool enabled = true;
+  std::vector<void*> parameter_pointers;  // what KernelNodeGetParams hands out
+};
+
+struct Graph {
+  std::vector<std::shared_ptr<GraphNode>> nodes;  // in the order in which they were added
+  bool owned_by_node = false;                     // a child graph: its parent destroys it
+};
+
+struct GraphExec {
+  std::shared_ptr<Graph> plan;  // a private clone; its nodes are not in Driver::nodes
+  unsigned long long flags = 0;
+};
+
+struct Capture {
+  std::shared_ptr<Graph> graph;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  Stream* origin = nullptr;
+  std::thread::id thread;
+  uint64_t id = 0;
+  bool invalidated = false;
+  bool to_existing_graph = false;
+  std::vector<std::shared_ptr<Stream>> members;  // origin first
+};
+
+// Adds a node that depends on what the capturing `stream` stands at. Driver::mutex held.
+CUresult AddCaptured(Stream& stream, Operation operation);
+// 906 if `stream` is the legacy one while a blocking stream of its context captures.
+CUresult CheckLegacyCapture(Stream& stream);
+// 900 (and the capture is spoilt) if a call that could disturb captures is made by a thread whose
+// capture mode forbids it. Takes Driver::mutex.
+CUresult CheckUnsafeInCapture();
+CUstreamCaptureMode& ThreadCaptureMode();
+
+std::shared_ptr<GraphNode> AddNode(Graph& graph, Operation operation,
+                                   std::vector<GraphNode*> dependencies, bool visible = true);
+// A copy whose nodes know their originals; `visible` puts graph nodes into the handle tables.
+std::shared_ptr<Graph> CloneGraph(const Graph& graph, bool visible);
+// Nodes so that each comes after its dependencies; empty if there is a cycle (and nodes).
+std::vector<GraphNode*> SortNodes(const Graph& graph);
+void ForgetNodes(Graph& graph);
+CUgraphNodeType TypeOf(const Operation& operation);
+CUresult LaunchGraph(GraphExec& exec, Stream& stream);
+
+}  // namespace softgpu

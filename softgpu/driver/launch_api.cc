@@ -1,0 +1,228 @@
+// Kernel launches and occupancy.
+#include <cstring>
+
+#include "softgpu/driver/launch.h"
+#include "softgpu/driver/module.h"
+
+namespace softgpu {
+namespace {
+
+constexpr size_t kReservedSharedBytes = 1024;  // per block, as attribute 111 says
+constexpr uint32_t kMaxGridX = 2147483647, kMaxGridYZ = 65535;
+
+CUresult LaunchIn(const void* handle, const LaunchConfig& config, CUstream stream_handle,
+                  void** parameters, void** extra) {
+  Context* context;
+  TRY(Enter(&context));
+  KernelOperation operation{FindFunction(handle), config, {}};
+  auto stream = FindStream(*context, stream_handle);
+  if (!operation.function || !stream) return CUDA_ERROR_INVALID_HANDLE;
+  TRY(CheckLaunch(*operation.function, config));
+  TRY(PackParameters(*operation.function, parameters, extra, &operation.parameters));
+  return Submit(*stream, std::move(operation));
+}
+
+// Attributes that only hint at performance are ignored; those that change meaning are refused.
+CUresult ReadAttributes(const CUlaunchConfig& launch, LaunchConfig* config) {
+  for (unsigned i = 0; i < launch.numAttrs; ++i) {
+    const CUlaunchAttribute& attribute = launch.attrs[i];
+    switch (attribute.id) {
+      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+        config->cooperative = attribute.value.cooperative != 0;
+        break;
+      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
+        auto& cluster = attribute.value.clusterDim;
+        if (cluster.x > 1 || cluster.y > 1 || cluster.z > 1) {
+          return Refuse("a launch with clusters of more than one block");
+        }
+        break;
+      }
+      case CU_LAUNCH_ATTRIBUTE_IGNORE:
+      case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+      case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+      case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+      case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+      case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+      case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+      case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+      case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        break;
+      default:
+        return Refuse("a launch attribute that changes what runs");
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult FindPotentialBlockSize(int* grid, int* block, const void* handle,
+                                CUoccupancyB2DSize shared_for_block, size_t shared, int limit) {
+  TRY(Enter());
+  auto function = FindFunction(handle);
+  if (!function) return CUDA_ERROR_INVALID_HANDLE;
+  if (grid == nullptr || block == nullptr || limit < 0) return CUDA_ERROR_INVALID_VALUE;
+  int most = function->info->max_threads_per_block;
+  if (limit > 0) most = std::min(most, limit);
+  int best_threads = 0;
+  *grid = *block = 0;
+  for (int threads = most; threads > 0; threads = (threads - 1) / 32 * 32) {
+    size_t dynamic = shared_for_block ? shared_for_block(threads) : shared;
+    int blocks = BlocksPerMultiprocessor(*function, threads, dynamic);
+    if (blocks * threads > best_threads) {
+      best_threads = blocks * threads;
+      *block = threads;
+      *grid = blocks * DeviceShape::kMultiprocessors;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+int BlocksPerMultiprocessor(const Function& function, int threads, size_t dynamic_shared_bytes) {
+  if (threads <= 0 || threads > function.info->max_threads_per_block) return 0;
+  size_t shared = function.info->static_shared_bytes + dynamic_shared_bytes;
+  if (shared > DeviceShape::kSharedBytesPerBlockOptin) return 0;
+  int by_threads = DeviceShape::kMaxThreadsPerMultiprocessor / ((threads + 31) / 32 * 32);
+  int by_shared = static_cast<int>(DeviceShape::kSharedBytesPerMultiprocessor /
+                                   (shared + kReservedSharedBytes));
+  return std::min({by_threads, by_shared, DeviceShape::kMaxBlocksPerMultiprocessor});
+}
+
+CUresult CheckLaunch(const Function& function, const LaunchConfig& config) {
+  const uint32_t* grid = config.grid;
+  const uint32_t* block = config.block;
+  for (int i = 0; i < 3; ++i) {
+    if (grid[i] == 0 || block[i] == 0) return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (grid[0] > kMaxGridX || grid[1] > kMaxGridYZ || grid[2] > kMaxGridYZ || block[0] > 1024 ||
+      block[1] > 1024 || block[2] > 64) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  uint64_t threads = uint64_t{block[0]} * block[1] * block[2];
+  if (threads > static_cast<uint64_t>(function.info->max_threads_per_block) ||
+      config.dynamic_shared_bytes > static_cast<uint32_t>(function.max_dynamic_shared_bytes)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (config.cooperative) {
+    uint64_t room = uint64_t{DeviceShape::kMultiprocessors} *
+                    BlocksPerMultiprocessor(function, static_cast<int>(threads),
+                                            config.dynamic_shared_bytes);
+    uint64_t columns = uint64_t{grid[0]} * grid[1];
+    if (columns > room || columns * grid[2] > room) {
+      return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult PackParameters(const Function& function, void** parameters, void** extra,
+                        std::vector<std::byte>* packed) {
+  const KernelInfo& info = *function.info;
+  packed->assign(info.parameter_bytes, std::byte{0});
+  if (info.parameters.empty()) return CUDA_SUCCESS;
+  if (parameters != nullptr) {
+    for (size_t i = 0; i < info.parameters.size(); ++i) {
+      if (parameters[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
+      memcpy(packed->data() + info.parameters[i].offset, parameters[i], info.parameters[i].size);
+    }
+    return CUDA_SUCCESS;
+  }
+  if (extra == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const void* buffer = nullptr;
+  size_t bytes = 0;
+  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) {
+      buffer = extra[1];
+    } else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) {
+      bytes = *static_cast<size_t*>(extra[1]);
+    } else {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+  }
+  const ParameterInfo& last = info.parameters.back();
+  if (buffer == nullptr || bytes < last.offset + last.size) return CUDA_ERROR_INVALID_VALUE;
+  memcpy(packed->data(), buffer, std::min(bytes, packed->size()));
+  return CUDA_SUCCESS;
+}
+
+}  // namespace softgpu
+
+using namespace softgpu;
+
+CUresult cuLaunchKernel(CUfunction f, unsigned int grid_x, unsigned int grid_y,
+                        unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                        unsigned int block_z, unsigned int shared, CUstream stream,
+                        void** parameters, void** extra) {
+  LaunchConfig config{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, false};
+  return LaunchIn(f, config, stream, parameters, extra);
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int grid_x, unsigned int grid_y,
+                                   unsigned int grid_z, unsigned int block_x,
+                                   unsigned int block_y, unsigned int block_z,
+                                   unsigned int shared, CUstream stream, void** parameters) {
+  LaunchConfig config{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, true};
+  return LaunchIn(f, config, stream, parameters, nullptr);
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig* launch, CUfunction f, void** parameters,
+                          void** extra) {
+  if (launch == nullptr || (launch->numAttrs != 0 && launch->attrs == nullptr)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  LaunchConfig config{{launch->gridDimX, launch->gridDimY, launch->gridDimZ},
+                      {launch->blockDimX, launch->blockDimY, launch->blockDimZ},
+                      launch->sharedMemBytes,
+                      false};
+  TRY(ReadAttributes(*launch, &config));
+  return LaunchIn(f, config, launch->hStream, parameters, extra);
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction handle,
+                                                              int threads, size_t shared,
+                                                              unsigned int flags) {
+  TRY(Enter());
+  auto function = FindFunction(handle);
+  if (!function) return CUDA_ERROR_INVALID_HANDLE;
+  if (blocks == nullptr || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
+  *blocks = BlocksPerMultiprocessor(*function, threads, shared);
+  return CUDA_SUCCESS;
+}
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction handle, int threads,
+                                                     size_t shared) {
+  return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, handle, threads, shared, 0);
+}
+
+CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, CUfunction handle, int blocks,
+                                                 int threads) {
+  TRY(Enter());
+  auto function = FindFunction(handle);
+  if (!function) return CUDA_ERROR_INVALID_HANDLE;
+  if (bytes == nullptr || blocks <= 0 || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
+  if (BlocksPerMultiprocessor(*function, threads, 0) < blocks) return CUDA_ERROR_INVALID_VALUE;
+  size_t share = DeviceShape::kSharedBytesPerMultiprocessor / blocks;
+  share = std::min(share - kReservedSharedBytes, DeviceShape::kSharedBytesPerBlockOptin);
+  *bytes = share - std::min(share, function->info->static_shared_bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxPotentialBlockSize(int* grid, int* block, CUfunction handle,
+                                          CUoccupancyB2DSize shared_for_block, size_t shared,
+                                          int limit) {
+  return FindPotentialBlockSize(grid, block, handle, shared_for_block, shared, limit);
+}
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, CUfunction handle,
+                                                   CUoccupancyB2DSize shared_for_block,
+                                                   size_t shared, int limit, unsigned int) {
+  return FindPotentialBlockSize(grid, block, handle, shared_for_block, shared, limit);
+}
+CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction, const CUlaunchConfig*) {
+  TRY(Enter());
+  if (clusters != nullptr) *clusters = 0;
+  return Refuse("cuOccupancyMaxActiveClusters");
+}
+CUresult cuOccupancyMaxPotentialClusterSize(int* size, CUfunction, const CUlaunchConfig*) {
+  TRY(Enter());
+  if (size != nullptr) *size = 0;
+  return Refuse("cuOccupancyMaxPotentialClusterSize");
+}

@@ -1,0 +1,110 @@
+#include "softgpu/driver/module.h"
+
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "softgpu/driver/address_space.h"
+#include "softgpu/driver/fatbin.h"
+#include "softgpu/driver/graph.h"
+#include "softgpu/driver/module_load.h"
+
+namespace softgpu {
+namespace {
+
+// Globals belong to the module, not to a context's allocations: they go when the module goes.
+class DeviceModuleMemory : public ModuleMemory {
+ public:
+  explicit DeviceModuleMemory(int device) : device_(device) {}
+  uint64_t Allocate(uint64_t bytes, uint64_t alignment) override {
+    uint64_t address = AddressSpace::Get().Allocate(device_, bytes, alignment, nullptr);
+    if (address != 0) memset(reinterpret_cast<void*>(address), 0, bytes);
+    return address;
+  }
+  void Free(uint64_t address) override { AddressSpace::Get().Free(address, MemoryKind::kDevice); }
+
+ private:
+  const int device_;
+};
+
+// Option values are a union: buffers come as pointers, sizes in the pointer itself, and the size
+// is written back.
+void WriteErrorLog(const JitOptions& jit, const std::string& message) {
+  char* buffer = nullptr;
+  size_t room = 0;
+  for (unsigned i = 0; i < jit.count; ++i) {
+    if (jit.options[i] == CU_JIT_ERROR_LOG_BUFFER) buffer = static_cast<char*>(jit.values[i]);
+    if (jit.options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) {
+      room = static_cast<unsigned>(reinterpret_cast<uintptr_t>(jit.values[i]));
+    }
+  }
+  size_t written = 0;
+  if (buffer != nullptr && room != 0) {
+    written = std::min(room - 1, message.size());
+    memcpy(buffer, message.data(), written);
+    buffer[written++] = '\0';
+  }
+  for (unsigned i = 0; i < jit.count; ++i) {
+    if (jit.options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES ||
+        jit.options[i] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES) {
+      bool error = jit.options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES;
+      jit.values[i] = reinterpret_cast<void*>(error ? written : 0);
+    }
+  }
+}
+
+}  // namespace
+
+CUresult LoadModule(const void* image, Context* context, bool library, const JitOptions& jit,
+                    Module** loaded) {
+  if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::string ptx, reason;
+  CUresult result = ExtractPtx(image, &ptx, &reason);
+  auto module = std::make_shared<Module>();
+  if (result == CUDA_SUCCESS) {
+    Context* current = CurrentContext();
+    module->context = library ? nullptr : context;
+    module->library = library;
+    module->memory = std::make_unique<DeviceModuleMemory>(current ? current->device : 0);
+    Status status;
+    module->program = Program::Load(ptx, *module->memory, &status);
+    result = module->program ? CUDA_SUCCESS : static_cast<CUresult>(status.code);
+    reason = status.message;
+  }
+  if (result != CUDA_SUCCESS) {
+    fprintf(stderr, "softgpu: cannot load a code image: %s\n", reason.c_str());
+    WriteErrorLog(jit, reason);
+    return result;
+  }
+  WriteErrorLog(jit, "");
+  Driver& driver = Driver::Get();
+  for (const KernelInfo& info : module->program->kernels()) {
+    auto function = std::make_unique<Function>();
+    function->info = &info;
+    function->module = module.get();
+    size_t spare = DeviceShape::kSharedBytesPerBlock -
+                   std::min(info.static_shared_bytes, DeviceShape::kSharedBytesPerBlock);
+    function->max_dynamic_shared_bytes = static_cast<int>(spare);
+    driver.functions.Add({module, function.get()});
+    module->functions.push_back(std::move(function));
+  }
+  *loaded = driver.modules.Add(std::move(module));
+  return CUDA_SUCCESS;
+}
+
+CUresult LoadModuleFile(const char* name, Context* context, bool library, const JitOptions& jit,
+                        Module** loaded) {
+  if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::ifstream file(name, std::ios::binary);
+  if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
+  std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  return LoadModule(bytes.c_str(), context, library, jit, loaded);
+}
+
+void UnloadModule(Module& module) {
+  Driver& driver = Driver::Get();
+  for (auto& function : module.functions) driver.functions.Remove(function.get());
+  driver.modules.Remove(&module);
+}
+
+}  // namespace softgpu

@@ -1,0 +1,45 @@
+// Older forms of calls, which cuda.h hides behind macros, for programs and runtimes that ask for
+// them by version. Each differs from the newest form in its signature or only in its name.
+#pragma once
+
+#include "softgpu/driver/driver.h"
+
+#undef cuCtxCreate
+#undef cuDeviceGetUuid
+#undef cuDevicePrimaryCtxRelease
+#undef cuDevicePrimaryCtxReset
+#undef cuDevicePrimaryCtxSetFlags
+#undef cuEventElapsedTime
+#undef cuGetProcAddress
+#undef cuMemHostRegister
+#undef cuStreamBatchMemOp
+#undef cuStreamGetCtx
+#undef cuStreamWaitValue32
+#undef cuStreamWaitValue64
+#undef cuStreamWriteValue32
+#undef cuStreamWriteValue64
+
+EXPORTED CUresult cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device);
+EXPORTED CUresult cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* affinity, int count,
+                                 unsigned flags, CUdevice device);
+EXPORTED CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device);
+EXPORTED CUresult cuDevicePrimaryCtxRelease(CUdevice device);
+EXPORTED CUresult cuDevicePrimaryCtxReset(CUdevice device);
+EXPORTED CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags);
+EXPORTED CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end);
+EXPORTED CUresult cuGetProcAddress(const char* symbol, void** function, int version,
+                                   cuuint64_t flags);
+EXPORTED CUresult cuMemHostRegister(void* pointer, size_t bytes, unsigned flags);
+EXPORTED CUresult cuProfilerStart();
+EXPORTED CUresult cuProfilerStop();
+EXPORTED CUresult cuStreamBatchMemOp(CUstream stream, unsigned count,
+                                     CUstreamBatchMemOpParams* operations, unsigned flags);
+EXPORTED CUresult cuStreamGetCtx(CUstream stream, CUcontext* context);
+EXPORTED CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr address, cuuint32_t value,
+                                      unsigned flags);
+EXPORTED CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr address, cuuint64_t value,
+                                      unsigned flags);
+EXPORTED CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr address, cuuint32_t value,
+                                       unsigned flags);
+EXPORTED CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr address, cuuint64_t value,
+                                       unsigned flags);

@@ -1,0 +1,49 @@
+// Physical memory of the software devices: sealed memfd chunks, one total per device of this
+// process. Released chunks are kept by size and handed out again with their old bytes, never
+// zeroed, so that a test of scrubbing can fail.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace softgpu {
+
+constexpr size_t kChunkGranularity = size_t{2} << 20;  // bytes
+
+struct Chunk {
+  int fd = -1;
+  size_t bytes = 0;
+  int device = 0;
+  bool imported = false;
+  ~Chunk();  // gives the memory back, or closes the descriptor if it was imported
+};
+
+class PhysicalMemory {
+ public:
+  static PhysicalMemory& Get();
+
+  void SetTotals(const std::vector<size_t>& bytes_per_device);
+  // Null when the device's total does not suffice. `bytes` is a multiple of kChunkGranularity.
+  std::shared_ptr<Chunk> Create(int device, size_t bytes);
+  // Checks that `fd` is a chunk (seals and size) and duplicates it; null if it is not.
+  std::shared_ptr<Chunk> Import(int fd, int device);
+  size_t FreeBytes(int device);
+
+ private:
+  friend struct Chunk;
+  struct Pool {
+    size_t total = 0;  // bytes
+    size_t used = 0;
+    size_t idle = 0;                        // bytes in idle_chunks
+    std::multimap<size_t, int> idle_chunks;  // size -> descriptor
+  };
+  void GiveBack(const Chunk& chunk);
+
+  std::mutex mutex_;
+  std::vector<Pool> pools_;
+};
+
+}  // namespace softgpu

@@ -1,0 +1,160 @@
+// Streams: one queue and one lazily started thread each, so that nothing that one stream waits for
+// ever holds up another. Also events, and the operations that streams run and graphs hold.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <span>
+#include <variant>
+
+#include "softgpu/driver/driver.h"
+#include "softgpu/engine/engine.h"
+
+namespace softgpu {
+
+struct Capture;
+
+// One piece of submitted work: finished or not.
+class Completion {
+ public:
+  bool done() const { return done_.load(std::memory_order_acquire) != 0; }
+  void Wait() const { done_.wait(0, std::memory_order_acquire); }
+  void Finish() {
+    finished_at_ = std::chrono::steady_clock::now();
+    done_.store(1, std::memory_order_release);
+    done_.notify_all();
+  }
+  // Precondition: done().
+  std::chrono::steady_clock::time_point finished_at() const { return finished_at_; }
+
+ private:
+  std::atomic<int> done_{0};
+  std::chrono::steady_clock::time_point finished_at_;
+};
+using CompletionRef = std::shared_ptr<Completion>;
+
+struct Event {
+  unsigned flags = 0;
+  Context* context = nullptr;
+  // Guarded by Driver::mutex.
+  CompletionRef record;                   // null until recorded
+  std::weak_ptr<Capture> capture;         // set if the last record was captured,
+  std::vector<GraphNode*> capture_nodes;  // with the nodes that it stands for
+};
+
+// The operations. Copies, fills and host functions keep the driver's own parameter structs, which
+// graphs hand out again.
+struct EmptyOperation {};
+struct KernelOperation {
+  std::shared_ptr<Function> function;  // keeps its module loaded
+  LaunchConfig config;
+  std::vector<std::byte> parameters;
+};
+struct CopyOperation {
+  CUDA_MEMCPY3D copy = {};
+  std::shared_ptr<std::vector<std::byte>> staged;  // bytes of a pageable source, taken at the call
+};
+struct FillOperation {
+  CUDA_MEMSET_NODE_PARAMS fill = {};
+};
+struct HostOperation {
+  CUDA_HOST_NODE_PARAMS host = {};
+};
+struct EventRecordOperation {
+  std::shared_ptr<Event> event;
+};
+struct EventWaitOperation {
+  std::shared_ptr<Event> event;
+};
+struct BatchMemoryOperation {
+  std::vector<CUstreamBatchMemOpParams> operations;
+};
+struct ChildGraphOperation {
+  std::shared_ptr<Graph> graph;
+};
+using Operation =
+    std::variant<EmptyOperation, KernelOperation, CopyOperation, FillOperation, HostOperation,
+                 EventRecordOperation, EventWaitOperation, BatchMemoryOperation,
+                 ChildGraphOperation>;
+
+// Runs everything but events and child graphs (those need the submission's view) on this thread.
+Status Run(const Operation& operation, Context& context);
+
+class Stream : public std::enable_shared_from_this<Stream> {
+ public:
+  // The driver itself holds up a launch at about this many unfinished ones.
+  static constexpr size_t kMaxPending = 1024;
+
+  Stream(Context* context, unsigned flags, int priority, bool legacy);
+
+  Context& context() const { return *context_; }
+  unsigned flags() const { return flags_; }
+  int priority() const { return priority_; }
+  uint64_t id() const { return id_; }
+  bool blocking() const { return !legacy_ && (flags_ & CU_STREAM_NON_BLOCKING) == 0; }
+  bool legacy() const { return legacy_; }
+
+  struct Work {
+    std::function<void()> run;
+    std::vector<CompletionRef> waits;  // of other streams
+    CompletionRef done;
+  };
+  void Push(Work work);  // precondition: Driver::mutex held
+  void WaitForRoom();    // precondition: no lock held
+  void Close();          // the thread ends once the queue is empty
+
+  // Guarded by Driver::mutex.
+  bool closed = false;                     // gone from the handle table; may still be working
+  CompletionRef last;                      // of the work submitted last; may be null
+  std::shared_ptr<Capture> capture;        // null when not capturing
+  std::vector<GraphNode*> capture_nodes;   // what the next captured node depends on
+
+ private:
+  void Loop();
+
+  Context* const context_;
+  const unsigned flags_;
+  const int priority_;
+  const bool legacy_;
+  const uint64_t id_;
+
+  std::mutex mutex_;
+  std::condition_variable wake_, room_;
+  std::deque<Work> queue_;   // guarded by mutex_, as the next two
+  bool started_ = false;
+  bool closing_ = false;
+};
+
+// The stream behind a handle of `context`: 0 is the legacy one (the per-thread one inside a call's
+// per-thread form), 1 legacy, 2 per-thread; null if the handle is unknown.
+std::shared_ptr<Stream> FindStream(Context& context, CUstream handle);
+// Marks the calling thread as inside a per-thread form (_ptsz, _ptds) of a call.
+class PerThreadForm {
+ public:
+  PerThreadForm();
+  ~PerThreadForm();
+};
+
+// Puts `operation` into the stream or, while the stream is capturing, into its graph.
+// `done`, if given, receives the work's completion (null when captured).
+CUresult Submit(Stream& stream, Operation operation, CompletionRef* done = nullptr);
+// The same for work that no graph can hold. `run` gets the latched fault (0 if none) and is called
+// even after one. Precondition: Driver::mutex held.
+CompletionRef Enqueue(Stream& stream, std::function<void(int fault)> run,
+                      std::vector<CompletionRef> waits = {});
+
+// Lists a new stream in its context, and takes closed ones out of the list that have finished.
+// Closing ends the stream's thread once its work is done. Precondition: Driver::mutex held.
+void AddToContext(const std::shared_ptr<Stream>& stream);
+void CloseStream(Stream& stream);
+
+// Everything submitted to the stream (the context) so far. Precondition: Driver::mutex held.
+std::vector<CompletionRef> PendingOf(Stream& stream);
+std::vector<CompletionRef> PendingOf(Context& context);
+// Waits, then answers the latched fault or the context's late error.
+CUresult WaitFor(std::span<const CompletionRef> pending, Context& context);
+CUresult SynchronizeContext(Context& context);
+
+}  // namespace softgpu
