@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Style as a test: prints every place that breaks a rule and ends with 1 if there is any.
+
+Rules: lines of at most 100 characters; functions of at most 70 lines; files of at most 500;
+no leftover words; no tabs or trailing blanks; each C++ source named by a CMakeLists.txt and each
+header included by somebody; a comment at the top of each header.
+"""
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+
+MAX_COLUMNS = 100
+MAX_FUNCTION_LINES = 70
+MAX_FILE_LINES = 500
+LEFTOVERS = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" * 3, "HA" + "CK"]) + r")\b")
+C_SUFFIXES = {".cc", ".h", ".cu"}
+TEXT_SUFFIXES = C_SUFFIXES | {".py", ".sh", ".cmake", ".proto", ".txt", ".md", ".yaml", ".yml"}
+# Generated text that is kept as it came.
+EXEMPT_FOLDERS = ("golden", "results", "testdata")
+# Words that begin a block that is not a function.
+NOT_A_FUNCTION = re.compile(
+    r"^\s*(namespace|extern\s+\"C\"|class|struct|union|enum|typedef)\b|^\s*(static\s+)?(inline\s+)?"
+    r"(constexpr|const)\b[^(]*=\s*\{|=\s*\{$")
+
+
+def list_files(root):
+    """Files that git knows or would add, so that a fault shows before it is committed."""
+    names = subprocess.run(
+        ["git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard"],
+        check=True, capture_output=True, text=True).stdout.split("\n")
+    paths = {pathlib.Path(name) for name in names if name}
+    return sorted(path for path in paths if (root / path).is_file())
+
+
+def is_exempt(path):
+    return any(part in EXEMPT_FOLDERS for part in path.parts)
+
+
+def check_lines(path, lines):
+    """Yields faults that one line alone shows."""
+    for number, line in enumerate(lines, 1):
+        if len(line) > MAX_COLUMNS and path.suffix != ".md" and "http" not in line:
+            yield number, f"{len(line)} characters, {MAX_COLUMNS} are allowed"
+        if LEFTOVERS.search(line):
+            yield number, "a leftover word: " + LEFTOVERS.search(line).group()
+        if line != line.rstrip() and path.suffix != ".md":
+            yield number, "blanks at the end"
+        if "\t" in line and path.suffix in C_SUFFIXES | {".py"}:
+            yield number, "a tab"
+
+
+def blank_literals(text):
+    """The text with comments and literals replaced by blanks, lines kept, so braces count."""
+    def blank(match):
+        return re.sub(r"[^\n]", " ", match.group())
+    pattern = (r'R"([^(\s]*)\(.*?\)\1"' r"|//[^\n]*" r"|/\*.*?\*/" r'|"(?:\\.|[^"\\\n])*"'
+               r"|(?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])+'")
+    return re.sub(pattern, blank, text, flags=re.DOTALL)
+
+
+def find_functions(text):
+    """Yields (first line, lines) of each outermost block that is a function's body.
+
+    A block counts as a function when what stands before its brace, since the last ; { or },
+    has a parameter list and does not begin a namespace or a type.
+    """
+    code = blank_literals(text)
+    code = re.sub(r"(?m)^[ \t]*#(?:.*\\\n)*.*$", lambda m: re.sub(r"[^\n]", " ", m.group()), code)
+    stack = []
+    head_start = 0
+    inside = 0
+    for position, character in enumerate(code):
+        if character == "{":
+            head = code[head_start:position].strip()
+            is_function = inside == 0 and "(" in head and not NOT_A_FUNCTION.search(
+                re.sub(r"^template\s*<[^{}]*>\s*", "", head))
+            first = code.count("\n", 0, code.find(head, head_start) if head else position) + 1
+            stack.append((is_function, first))
+            inside += is_function
+            head_start = position + 1
+        elif character == "}" and stack:
+            is_function, first = stack.pop()
+            if is_function:
+                inside -= 1
+                yield first, code.count("\n", 0, position) + 1 - first + 1
+            head_start = position + 1
+        elif character == ";":
+            head_start = position + 1
+
+
+def check_file(root, path):
+    text = (root / path).read_text(encoding="utf-8", errors="replace")
+    lines = text.split("\n")
+    if lines and lines[-1] == "":
+        lines.pop()
+    for number, fault in check_lines(path, lines):
+        yield f"{path}:{number}: {fault}"
+    if len(lines) > MAX_FILE_LINES and path.suffix in C_SUFFIXES | {".py"}:
+        yield f"{path}:1: {len(lines)} lines, {MAX_FILE_LINES} are allowed"
+    if path.suffix in C_SUFFIXES:
+        for first, count in find_functions(text):
+            if count > MAX_FUNCTION_LINES:
+                yield f"{path}:{first}: a function of {count} lines, {MAX_FUNCTION_LINES} are allowed"
+    if path.suffix == ".h" and not text.lstrip().startswith(("//", "/*")):
+        yield f"{path}:1: no comment at the top says what the header is for"
+
+
+def find_dead_files(root, paths):
+    """Yields C++ sources that no CMakeLists.txt names and headers that nobody includes."""
+    cmake_lists = {path.parent: (root / path).read_text()
+                   for path in paths if path.name == "CMakeLists.txt" or path.suffix == ".cmake"}
+    all_code = "\n".join((root / path).read_text(errors="replace") for path in paths
+                         if path.suffix in C_SUFFIXES or path.name == "CMakeLists.txt")
+    for path in paths:
+        if is_exempt(path) or path.suffix not in C_SUFFIXES:
+            continue
+        if path.suffix == ".h":
+            if not re.search(r"[\"</]" + re.escape(path.name) + r"[\">]", all_code):
+                yield f"{path}:1: nobody includes this header"
+            continue
+        named = False
+        for folder in [path.parent, *path.parent.parents]:
+            text = cmake_lists.get(folder, "")
+            relative = path.relative_to(folder)
+            globbed = any(re.search(re.escape(str(relative.parent / "*" if str(relative.parent) != "."
+                                                  else "*")) + re.escape(path.suffix), line)
+                          for line in text.split("\n") if "*" in line)
+            named = named or globbed or re.search(
+                r"(?<![\w-])" + re.escape(str(relative.with_suffix(""))) + r"(\.\w+)?(?![\w-])", text)
+        if not named:
+            yield f"{path}:1: no CMakeLists.txt names this source"
+
+
+def check_format(root, paths):
+    """Yields files that clang-format would change."""
+    sources = [str(path) for path in paths if path.suffix in C_SUFFIXES and not is_exempt(path)]
+    result = subprocess.run(["clang-format-14", "--dry-run", *sources], cwd=root,
+                            capture_output=True, text=True)
+    for name in sorted(set(re.findall(r"^(\S+?):\d+:\d+: warning: code should be clang-formatted",
+                                      result.stderr, re.MULTILINE))):
+        yield f"{name}:1: not as clang-format writes it (./dev format)"
+
+
+def check_tree(root, with_format=False):
+    paths = list_files(root)
+    faults = []
+    for path in paths:
+        named_like_text = path.suffix in TEXT_SUFFIXES or path.name == "dev"
+        if named_like_text and not is_exempt(path):
+            faults += check_file(root, path)
+    faults += find_dead_files(root, paths)
+    if with_format:
+        faults += check_format(root, paths)
+    return faults
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path.cwd())
+    parser.add_argument("--format", action="store_true", help="also ask clang-format")
+    arguments = parser.parse_args()
+    faults = check_tree(arguments.root, arguments.format)
+    for fault in faults:
+        print(fault)
+    print(f"{len(faults)} faults")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
