@@ -6,6 +6,12 @@ std::vector<std::unique_ptr<Emitter>> MakeEmitters() {
   std::vector<std::unique_ptr<Emitter>> emitters;
   emitters.push_back(MakeCallIdsEmitter());
   emitters.push_back(MakeStructsEmitter());
+  emitters.push_back(MakeEntriesEmitter());
+  emitters.push_back(MakeHandWrittenEmitter());
+  emitters.push_back(MakeForwardEmitter());
+  emitters.push_back(MakeProcTableEmitter());
+  emitters.push_back(MakeDriverTableEmitter());
+  emitters.push_back(MakeDispatchEmitter());
   return emitters;
 }
 

@@ -185,7 +185,7 @@ class Loader {
       parameter.out = field->options().GetExtension(api::out);
       parameter.inout = field->options().GetExtension(api::inout);
       parameter.nullable = field->options().GetExtension(api::nullable);
-      parameter.count = field->options().GetExtension(api::count);
+      SetCount(field->options().GetExtension(api::counted_by), &parameter);
       parameter.c_type = field->options().GetExtension(api::c_type);
       if (field->number() != i + 1) {
         errors_->Add(parameter.location, parameter.name + ": parameters are numbered in order");
@@ -193,6 +193,13 @@ class Loader {
       parameters.push_back(std::move(parameter));
     }
     return parameters;
+  }
+
+  // "n" or "n-1".
+  static void SetCount(const std::string& text, Parameter* parameter) {
+    const size_t minus = text.find('-');
+    parameter->count = text.substr(0, minus);
+    if (minus != std::string::npos) parameter->count_minus = std::atoi(text.c_str() + minus + 1);
   }
 
   const Type* TypeOf(const FieldDescriptor* field, const Location& location) {

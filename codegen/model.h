@@ -69,7 +69,8 @@ struct Parameter {
   std::string name;
   const Type* type = nullptr;
   bool in = false, out = false, inout = false, nullable = false, repeated = false;
-  std::string count;
+  std::string count;    // the parameter that says how many elements
+  int count_minus = 0;  // so many fewer than that parameter says
   std::string c_type;  // spelled out by the author
   Role role = Role::kNone;
   Location location;

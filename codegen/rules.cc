@@ -130,14 +130,14 @@ void CheckParameters(const Call& call, Errors* errors) {
       errors->Add(parameter.location, parameter.name + ": only one of in, out and inout");
     }
     if (!call.is_private && parameter.repeated) {
-      errors->Add(parameter.location, parameter.name + ": arrays are described with count");
+      errors->Add(parameter.location, parameter.name + ": arrays are described with counted_by");
     }
     if (parameter.count.empty()) continue;
     const Parameter* count = FindParameter(call, parameter.count);
     if (count == nullptr || count->type->kind != TypeKind::kScalar ||
         (count->role != Role::kValue && count->role != Role::kInOut)) {
       errors->Add(parameter.location,
-                  parameter.name + ": count names no integer parameter: " + parameter.count);
+                  parameter.name + ": counted_by names no integer parameter: " + parameter.count);
     }
   }
   if (!call.destroys.empty()) {

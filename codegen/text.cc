@@ -51,6 +51,11 @@ std::string ArgumentList(const Call& call, bool per_thread) {
   return list;
 }
 
+std::string DriverMember(const Call& call) {
+  const bool plain = call.symbol == call.base;
+  return call.newest || !plain ? call.symbol : call.symbol + "_v1";
+}
+
 std::string ElementType(const WireField& field) {
   const std::string& element = field.element;
   if (element == "bool") return "bool";

@@ -29,6 +29,9 @@ std::string ParameterList(const Call& call);
 // "hStream, flags"; with `per_thread` the streams are wrapped in PerThread().
 std::string ArgumentList(const Call& call, bool per_thread);
 
+// The call's member of DriverTable: no name that cuda.h may redefine.
+std::string DriverMember(const Call& call);
+
 // C++ type of a wire field: "uint32_t", "std::vector<uint64_t>" …
 std::string CppType(const WireField& field);
 // The same without repeated and optional.

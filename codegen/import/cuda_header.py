@@ -13,6 +13,36 @@ SCALARS = {  # C spelling -> (proto type or message name, wire type)
     "unsigned short": ("unsigned_short", "u16"),
 }
 
+# Structs whose only pointers are device pointers, which are the same on both ends.
+POINTERS_ARE_DEVICE_POINTERS = ("CUstreamAttrValue", "CUkernelNodeAttrValue")
+
+CHAPTERS = {  # doxygen group -> file of proto/calls
+    "INITIALIZE": "initialization", "VERSION": "initialization", "ERROR": "error_handling",
+    "DRIVER_ENTRY_POINT": "entry_points", "DEVICE": "device", "DEVICE_DEPRECATED": "device",
+    "PRIMARY_CTX": "primary_context", "CTX": "context", "CTX_DEPRECATED": "context",
+    "MODULE": "module", "MODULE_DEPRECATED": "module", "LIBRARY": "library", "MEM": "memory",
+    "VA": "vmm", "MALLOC_ASYNC": "pools", "MULTICAST": "multicast",
+    "UNIFIED": "unified_addressing", "STREAM": "stream", "EVENT": "event",
+    "EXTRES_INTEROP": "external", "MEMOP": "stream_memory", "EXEC": "execution",
+    "EXEC_DEPRECATED": "execution", "GRAPH": "graph", "OCCUPANCY": "occupancy",
+    "TEXREF_DEPRECATED": "texture_reference", "SURFREF_DEPRECATED": "texture_reference",
+    "TEXOBJECT": "texture_surface", "SURFOBJECT": "texture_surface",
+    "TENSOR_MEMORY": "tensor_map", "PEER_ACCESS": "peer", "GRAPHICS": "graphics",
+    "COREDUMP": "coredump", "GREEN_CONTEXTS": "green_context", "LOGS": "logs",
+    "CHECKPOINT": "checkpoint",
+}
+# Where cuda.h's groups say nothing or something odd.
+CHAPTER_BY_NAME = (
+    (r"cuProfiler", "profiler"), (r"cuGetExportTable", "entry_points"), (r"cuTexRef|cuSurfRef",
+    "texture_reference"), (r"cuModuleGet(Tex|Surf)Ref", "texture_reference"), (r"cuLink", "module"),
+    (r"cuParamSet|cuLaunch|cuFunc", "execution"), (r"cuGraph(?!ics)", "graph"),
+    (r"cuMem(cpy|set)", "memory"), (r"cuMemPrefetch", "unified_addressing"),
+    (r"cuStream(Batch|Wait|Write)(Value|MemOp)", "stream_memory"), (r"cuStream", "stream"),
+    (r"cuCtx(?!GetDevResource|FromGreen|EnablePeer|DisablePeer)", "context"),
+    (r"cuDevice(GetProp|ComputeC)", "device"), (r"cuDeviceGet(By)?PCIBusId", "device"),
+    (r"cuIpc", "ipc"),
+)
+
 
 @dataclasses.dataclass
 class Parameter:
@@ -54,6 +84,7 @@ def parse_parameter(text):
     c_type, name = match.group(1).strip(), match.group(2)
     c_type = re.sub(r"\s*\*\s*", "*", c_type).replace("*const", "* const")
     c_type = re.sub(r"^(struct|enum) ", "", c_type)
+    c_type = re.sub(r"\bunsigned(?! (int|char|short|long))\b", "unsigned int", c_type)
     words = re.sub(r"[*]", " ", c_type).split()
     return Parameter(name, c_type, " ".join(w for w in words if w != "const"), c_type.count("*"),
                      c_type.startswith("const "))
@@ -71,8 +102,19 @@ def functions(preprocessed):
     return found
 
 
-def chapters(cuda_include):
-    """Base name -> the doxygen group of cuda.h in which it is declared first."""
+def chapter(symbol, groups):
+    """The file of proto/calls in which a function is described."""
+    if symbol == "cuStreamGetGreenCtx":
+        return "green_context"
+    for pattern, name in CHAPTER_BY_NAME:
+        if re.match(pattern, symbol):
+            return name
+    group = groups.get(re.sub(r"_v\d+$", "", symbol)) or groups.get(symbol)
+    return CHAPTERS[group.removeprefix("CUDA_")]
+
+
+def groups(cuda_include):
+    """Name -> the doxygen group of cuda.h in which it is declared first."""
     result, group = {}, "CUDA_TYPES"
     for line in (Path(cuda_include) / "cuda.h").read_text().splitlines():
         defined = re.search(r"\\defgroup (\w+)", line)
@@ -123,6 +165,8 @@ class Types:
         if name in direct:
             return "scalar", direct[name]
         if re.search(rf"typedef enum \w+ \{{[^}}]*\}} {name};", self.text):
+            return "enum", name
+        if name == "CUdevResourceType":  # its enum has another name
             return "enum", name
         if re.search(rf"\benum {name} \{{", self.text) or re.search(
                 rf"typedef enum {name}_enum ", self.text):
@@ -181,6 +225,8 @@ class Types:
             return CType(name, "ENUM")
         if what == "handle":
             return CType(name, "HANDLE")
+        if name in POINTERS_ARE_DEVICE_POINTERS:
+            return CType(name, "STRUCT", bytes=self.sizes[name])
         if what == "struct" and not self._has_pointer(detail, {name}):
             return CType(name, "STRUCT", bytes=self.sizes[name])
         return CType(name, "HAS_POINTERS")

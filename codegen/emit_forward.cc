@@ -1,0 +1,168 @@
+#include "codegen/emitters.h"
+#include "codegen/text.h"
+
+namespace longwire::codegen {
+namespace {
+
+constexpr char kHead[] = R"(#include "client-shim/forwarding.h"
+#include "codegen/runtime/convert.h"
+#include "longwire/calls.h"
+#include "longwire/shim_hand_written.h"
+
+namespace longwire::shim::forward {
+
+using calls::Convert;
+using calls::ConvertList;
+using calls::CopyText;
+using calls::Elements;
+
+)";
+
+const Parameter* Find(const Call& call, const std::string& name) {
+  for (const Parameter& parameter : call.parameters) {
+    if (parameter.name == name) return &parameter;
+  }
+  return nullptr;
+}
+
+// What the count parameter of an array holds before the call.
+std::string CountValue(const Call& call, const Parameter& array) {
+  const Parameter* count = Find(call, array.count);
+  return (count->role == Role::kInOut ? "*" : "") + count->name;
+}
+
+// One parameter into the request.
+void PutParameter(const Call& call, const Parameter& parameter, Text* out) {
+  const Text::Values values = {{"x", parameter.name},
+                               {"count", parameter.count.empty() ? "" : CountValue(call, parameter)},
+                               {"minus", std::to_string(parameter.count_minus)}};
+  switch (parameter.role) {
+    case Role::kValue: out->Line("  Convert($x$, &call.$x$);", values); break;
+    case Role::kHandle: out->Line("  call.$x$ = ToWire($x$);", values); break;
+    case Role::kInOut: out->Line("  Convert(*$x$, &call.$x$);", values); break;
+    case Role::kIn:
+      out->Line(parameter.nullable ? "  if ($x$ != nullptr) Convert(*$x$, &call.$x$.emplace());"
+                                   : "  Convert(*$x$, &call.$x$);",
+                values);
+      break;
+    case Role::kInString:
+      out->Line(parameter.nullable ? "  if ($x$ != nullptr) call.$x$ = $x$;" : "  call.$x$ = $x$;",
+                values);
+      break;
+    case Role::kInArray:
+      out->Line("  if (!Elements($x$, $count$, $minus$, &elements)) return CUDA_ERROR_INVALID_VALUE;",
+                values);
+      if (parameter.type->kind == TypeKind::kHandle) {
+        out->Line("  for (size_t i = 0; i < elements; ++i) call.$x$.push_back(ToWire($x$[i]));",
+                  values);
+      } else {
+        out->Line("  ConvertList($x$, elements, &call.$x$);", values);
+      }
+      break;
+    case Role::kOutArray: out->Line("  call.want_$x$ = $x$ != nullptr;", values); break;
+    default: break;
+  }
+}
+
+// One result out of the reply.
+void GetParameter(const Call& call, const Parameter& parameter, Text* out) {
+  const bool handle = parameter.type->kind == TypeKind::kHandle;
+  const Text::Values values = {{"x", parameter.name},
+                               {"count", parameter.count.empty() ? "" : CountValue(call, parameter)},
+                               {"minus", std::to_string(parameter.count_minus)}};
+  switch (parameter.role) {
+    case Role::kOut:
+    case Role::kInOut:
+      out->Line(std::string(parameter.nullable ? "  if ($x$ != nullptr) " : "  ") +
+                    (handle ? "FromWire(reply.$x$, $x$);" : "Convert(reply.$x$, $x$);"),
+                values);
+      break;
+    case Role::kOutArray:
+      out->Line("  if (!Elements($x$, $count$, $minus$, &elements)) return CUDA_ERROR_INVALID_VALUE;",
+                values);
+      out->Line("  elements = std::min(elements, reply.$x$.size());", values);
+      out->Line(handle ? "  for (size_t i = 0; i < elements; ++i) FromWire(reply.$x$[i], &$x$[i]);"
+                       : "  for (size_t i = 0; i < elements; ++i) Convert(reply.$x$[i], &$x$[i]);",
+                values);
+      break;
+    case Role::kOutString:
+      out->Line("  CopyText(reply.$x$, $x$, $count$);", values);
+      break;
+    default: break;
+  }
+}
+
+std::string StreamOf(const Call& call) {
+  for (const Parameter& parameter : call.parameters) {
+    if (parameter.role == Role::kStream) return "ToWire(" + parameter.name + ")";
+  }
+  return "0";
+}
+
+bool HasArrays(const Call& call) {
+  for (const Parameter& parameter : call.parameters) {
+    if (parameter.role == Role::kInArray || parameter.role == Role::kOutArray) return true;
+  }
+  return false;
+}
+
+// Results in the order of the parameters, but counts that are read and written last: they still say
+// how much room the arrays have.
+void GetResults(const Call& call, Text* out) {
+  for (const Parameter& parameter : call.parameters) {
+    if (parameter.role != Role::kInOut) GetParameter(call, parameter, out);
+  }
+  for (const Parameter& parameter : call.parameters) {
+    if (parameter.role == Role::kInOut) GetParameter(call, parameter, out);
+  }
+}
+
+void Define(const Call& call, Text* out) {
+  const Text::Values values = {{"symbol", call.symbol}, {"stream", StreamOf(call)}};
+  out->Line("CUresult $symbol$($parameters$) {",
+            {{"symbol", call.symbol}, {"parameters", ParameterList(call)}});
+  if (HasArrays(call)) out->Line("  size_t elements = 0;");
+  out->Line("  calls::$symbol$ call;", values);
+  for (const Parameter& parameter : call.parameters) PutParameter(call, parameter, out);
+  if (call.kind == Kind::kAtOnce) {
+    out->Line("  return Submit(call, $stream$);\n}\n", values);
+    return;
+  }
+  out->Line("  calls::$symbol$::Reply reply;\n  ReplyBytes bytes;", values);
+  if (call.reply.empty()) {
+    out->Line("  return CallAndWait(call, $stream$, &reply, &bytes);\n}\n", values);
+    return;
+  }
+  out->Line("  const CUresult result = CallAndWait(call, $stream$, &reply, &bytes);", values);
+  out->Line("  if (result != CUDA_SUCCESS) return result;");
+  GetResults(call, out);
+  out->Line("  return CUDA_SUCCESS;\n}\n");
+}
+
+class ForwardEmitter : public Emitter {
+ public:
+  std::vector<File> Emit(const Api& api) const override {
+    std::vector<Text> sources(kForwardParts);
+    for (Text& source : sources) {
+      source.Raw(FileHead("The generated client's side of the calls that travel.", false));
+      source.Raw(kHead);
+    }
+    size_t next = 0;
+    for (const Call& call : api.calls) {
+      if (call.IsForwarded()) Define(call, &sources[next++ % kForwardParts]);
+    }
+    std::vector<File> files;
+    for (Text& source : sources) {
+      source.Raw("}  // namespace longwire::shim::forward\n");
+      files.push_back({"longwire/shim_forward_" + std::to_string(files.size() + 1) + ".cc",
+                       source.str()});
+    }
+    return files;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Emitter> MakeForwardEmitter() { return std::make_unique<ForwardEmitter>(); }
+
+}  // namespace longwire::codegen

@@ -1,0 +1,78 @@
+// Between C parameters and the fields of the calls' structs, for the generated code of both ends.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace longwire::calls {
+
+// Elements of one array parameter. The longest that real programs pass are lists of graph nodes.
+inline constexpr uint64_t kMaxElements = 1 << 20;
+
+// A struct without host pointers travels as its bytes; the sizes are checked against cuda.h here.
+template <class T, size_t N>
+void Pack(const T& value, std::array<std::byte, N>* bytes) {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) == N);
+  std::memcpy(bytes->data(), &value, N);
+}
+
+template <class T, size_t N>
+void Unpack(const std::array<std::byte, N>& bytes, T* value) {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) == N);
+  std::memcpy(value, bytes.data(), N);
+}
+
+// Numbers, enums and device pointers.
+template <class From, class To>
+void Convert(const From& from, To* to) {
+  *to = (To)(from);  // a C cast: it is either static_cast or, for device pointers, reinterpret_cast
+}
+template <class T, size_t N>
+void Convert(const T& value, std::array<std::byte, N>* bytes) {
+  Pack(value, bytes);
+}
+template <class T, size_t N>
+void Convert(const std::array<std::byte, N>& bytes, T* value) {
+  Unpack(bytes, value);
+}
+
+// How many elements an array parameter has: none if it is null. False if they are too many.
+template <class Count>
+bool Elements(const void* array, Count count, int minus, size_t* elements) {
+  *elements = 0;
+  if (array == nullptr || static_cast<int64_t>(count) <= minus) return true;
+  const uint64_t wanted = static_cast<uint64_t>(count) - minus;
+  if (wanted > kMaxElements) return false;
+  *elements = static_cast<size_t>(wanted);
+  return true;
+}
+
+// Whether an array that arrived with `elements` elements (none: it was null) is as long as the
+// parameter that counts it says.
+template <class Count>
+bool CountFits(size_t elements, Count count, int minus) {
+  return elements == 0 || static_cast<int64_t>(count) - minus == static_cast<int64_t>(elements);
+}
+
+template <class From, class To>
+void ConvertList(const From* from, size_t count, std::vector<To>* to) {
+  to->resize(count);
+  for (size_t i = 0; i < count; ++i) Convert(from[i], &(*to)[i]);
+}
+
+// Text into a buffer of `capacity` bytes, cut if need be, with a zero at its end.
+template <class Count>
+void CopyText(std::string_view text, char* buffer, Count capacity) {
+  if (static_cast<int64_t>(capacity) <= 0) return;
+  const size_t bytes = std::min(text.size(), static_cast<size_t>(capacity) - 1);
+  std::memcpy(buffer, text.data(), bytes);
+  buffer[bytes] = '\0';
+}
+
+}  // namespace longwire::calls
