@@ -2,10 +2,10 @@
 // hold somebody's bytes. No sockets, threads or clocks: the keeper's loop calls it, and does the
 // scrubbing that it asks for on another thread.
 //
-// The rule it enforces: a chunk is lent to a worker only if it is clean, or if that worker itself
+// The rule it enforces: a chunk is lent to a worker only if it is clean, or if this worker itself
 // had it last. New chunks count as dirty: the driver does not promise zeros. A chunk that a worker
-// gave back while it lives may still be mapped in it (it has had a descriptor), so until that worker
-// is gone nobody else gets the chunk; if its bytes are needed it is released to the driver.
+// gave back while it lives may still be mapped in it (it has had a descriptor), so nobody else gets
+// the chunk until that worker is gone; if its bytes are needed it is released to the driver.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,7 @@ class ChunkPool {
 
   // Checks a request; kWaiting: call Advance. Nothing is held until then.
   Step Start(uint64_t worker, const Lease& request, LeaseInProgress* lease);
-  // Call again after every event. kGranted: all chunks are lent to the worker. kRefused: nothing is.
+  // Call again after every event. kGranted: all is lent to the worker. kRefused: nothing is.
   // `patient`: wait for the bytes of workers that are ending, rather than refuse.
   Step Advance(LeaseInProgress* lease, bool patient = true);
   // The worker of a lease that is kWaiting went away.

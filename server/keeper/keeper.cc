@@ -24,9 +24,18 @@ void SetNonBlocking(int descriptor) {
 
 }  // namespace
 
-Keeper::Keeper(DeviceMemory& device, const PoolOptions& options, wire::Descriptor control)
-    : device_(device), pool_(device, options), control_(std::move(control)), scrubber_(device) {
+Keeper::Keeper(DeviceMemory& device, const PoolOptions& options, wire::Descriptor control,
+               KeeperState state)
+    : device_(device),
+      pool_(device, options),
+      control_(std::move(control)),
+      state_(std::move(state)),
+      scrubber_(device) {
   SetNonBlocking(control_.get());
+  state_.device_name = device.identity().name;
+  state_.device_count = device.identity().device_count;
+  state_.total = pool_.total();
+  state_.lendable = pool_.lendable();
 }
 
 void Keeper::Prepare(std::span<const uint64_t> sizes) {
@@ -230,15 +239,13 @@ void Keeper::StartScrubbing() {
 void Keeper::SendState() {
   auto now = std::chrono::steady_clock::now();
   if (sent_version_ == pool_.version() || now - sent_at_ < kStateInterval) return;
-  const DeviceIdentity& device = device_.identity();
-  KeeperState state{kSuccess,      "",
-                    device.name,   device.device_count,
-                    pool_.total(), pool_.lendable(),
-                    pool_.leased(), pool_.leased_peak(),
-                    pool_.idle(),  pool_.scrub_pending(),
-                    pool_.Workers()};
+  state_.leased = pool_.leased();
+  state_.leased_peak = pool_.leased_peak();
+  state_.idle = pool_.idle();
+  state_.scrub_pending = pool_.scrub_pending();
+  state_.workers = pool_.Workers();
   sent_at_ = now;
-  if (wire::SendMessage(control_.get(), message::Pack(state))) sent_version_ = pool_.version();
+  if (wire::SendMessage(control_.get(), message::Pack(state_))) sent_version_ = pool_.version();
 }
 
 }  // namespace longwire::keeper

@@ -19,8 +19,10 @@ namespace longwire::keeper {
 
 class Keeper {
  public:
-  // `control` is the socket to the warden.
-  Keeper(DeviceMemory& device, const PoolOptions& options, wire::Descriptor control);
+  // `control` is the socket to the warden; `state` has what the keeper does not know itself (the
+  // driver).
+  Keeper(DeviceMemory& device, const PoolOptions& options, wire::Descriptor control,
+         KeeperState state = {});
 
   // Creates clean chunks of these sizes ahead of need.
   void Prepare(std::span<const uint64_t> sizes);
@@ -64,6 +66,7 @@ class Keeper {
   wire::Descriptor control_;
   std::map<uint64_t, Session> sessions_;  // by worker
   bool waiting_ = false;  // a lease waits for memory
+  KeeperState state_;
   uint64_t sent_version_ = 0;
   std::chrono::steady_clock::time_point sent_at_{};
   Scrubber scrubber_;  // last: its thread stops before the pool goes

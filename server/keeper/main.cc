@@ -5,8 +5,8 @@
 #include <cstring>
 #include <string>
 
+#include "server/keeper/driver_choice.h"
 #include "server/keeper/keeper.h"
-#include "server/keeper/vmm_device.h"
 
 namespace {
 
@@ -21,8 +21,9 @@ bool Disabled(const std::string& feature) {
 
 int Usage() {
   std::fprintf(stderr,
-               "usage: longwire-keeper --driver PATH --device N --control FD [--reserve MIB]\n"
-               "started by longwire-warden\n");
+               "usage: longwire-keeper --driver auto|software|PATH --device N --control FD\n"
+               "                       [--reserve MIB]\n"
+               "Started by longwire-warden.\n");
   return 2;
 }
 
@@ -48,12 +49,11 @@ int main(int argc, char** argv) {
   if (argc % 2 == 0 || driver.empty() || device < 0 || control < 0) return Usage();
 
   longwire::wire::Descriptor socket(control);
-  KeeperState failure;
-  auto memory =
-      longwire::keeper::OpenVmmDevice(driver, device, &failure.code, &failure.sentence);
+  KeeperState state;
+  auto memory = longwire::keeper::OpenChosenDevice(driver, device, &state);
   if (memory == nullptr) {
-    std::fprintf(stderr, "longwire-keeper: %s\n", failure.sentence.c_str());
-    (void)longwire::wire::SendMessage(control, longwire::message::Pack(failure));
+    std::fprintf(stderr, "longwire-keeper: %s\n", state.sentence.c_str());
+    (void)longwire::wire::SendMessage(control, longwire::message::Pack(state));
     return 1;
   }
   longwire::keeper::PoolOptions options;
@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
   }
   uint64_t total = memory->identity().total;
   options.reserve = reserve >= 0 ? static_cast<uint64_t>(reserve) << 20 : DefaultReserve(total);
-  longwire::keeper::Keeper keeper(*memory, options, std::move(socket));
+  longwire::keeper::Keeper keeper(*memory, options, std::move(socket), std::move(state));
   // The chunk that a session gets when it opens: the next session finds it cleared.
   const uint64_t first_lease[] = {longwire::keeper::kChunkClasses[1]};
   keeper.Prepare(first_lease);

@@ -82,7 +82,8 @@ struct Info {
   auto Fields() { return std::tie(request, free, total, granularity); }
 };
 
-// Warden to keeper, with two descriptors: the keeper's end of a worker's socket, the worker's pidfd.
+// Warden to keeper, with two descriptors: the keeper's end of a worker's socket, the worker's
+// pidfd.
 // Memory of a worker is lent to others only after that process is gone.
 struct Attach {
   static constexpr uint32_t kKind = 201;
@@ -97,11 +98,13 @@ struct WorkerLease {
   auto Fields() { return std::tie(worker, leased, leased_peak); }
 };
 
-// Keeper to warden: first when the device is open (or could not be opened), then after changes.
+// Keeper to warden: first when the device is open or could not be opened, then after changes.
 struct KeeperState {
   static constexpr uint32_t kKind = 202;
   int32_t code = 0;      // a CUresult; not 0: the keeper ends
   std::string sentence;  // for people
+  std::string driver;        // path of the library that was loaded
+  bool software = false;     // it is the software device
   std::string device_name;
   int32_t device_count = 0;  // devices that the driver shows
   uint64_t total = 0;
@@ -112,8 +115,8 @@ struct KeeperState {
   uint64_t scrub_pending = 0;
   std::vector<WorkerLease> workers;
   auto Fields() {
-    return std::tie(code, sentence, device_name, device_count, total, lendable, leased,
-                    leased_peak, idle, scrub_pending, workers);
+    return std::tie(code, sentence, driver, software, device_name, device_count, total, lendable,
+                    leased, leased_peak, idle, scrub_pending, workers);
   }
 };
 

@@ -77,6 +77,10 @@ int Warden::OpenDevice(std::string* sentence) {
     Kill(keeper->process);
     return code;
   }
+  driver_ = keeper->state.driver;
+  // NVIDIA's driver may need the network's namespace to reach its own services.
+  own_network_ = keeper->state.software && CanIsolateNetwork();
+  if (!own_network_) std::fprintf(stderr, "longwire-warden: workers share the host's network\n");
   for (int i = 0; options_.devices.empty() && i < keeper->state.device_count; ++i) {
     warm_devices_.push_back(i);
   }
@@ -188,8 +192,8 @@ void Warden::ReplyStarted(int connection, uint64_t request, const Worker& worker
 
 std::string Warden::Check(const StartWorker& request) {
   if (request.session == 0 || FindSession(request.session) != 0) return "the session id is in use";
-  if (!request.driver.empty() && request.driver != options_.driver) {
-    return "this warden serves the driver " + options_.driver;
+  if (!request.driver.empty() && request.driver != options_.driver && request.driver != driver_) {
+    return "this warden serves the driver " + driver_;
   }
   if (request.environment.size() > wire::kMaxEnvironment) return "too many variables";
   for (size_t i = 0; i < request.devices.size(); ++i) {
@@ -202,7 +206,11 @@ std::string Warden::Check(const StartWorker& request) {
 }
 
 void Warden::Do(int connection, const StartWorker& request) {
-  WorkerStarted refused{request.request, kInvalidValue, Check(request), request.session, 0, false, {}};
+  WorkerStarted refused;
+  refused.request = request.request;
+  refused.code = kInvalidValue;
+  refused.sentence = Check(request);
+  refused.session = request.session;
   if (!refused.sentence.empty()) return Reply(connection, message::Pack(refused));
   std::vector<int32_t> devices = request.devices.empty() ? options_.devices : request.devices;
   std::vector<std::string> environment = Allowed(request.environment);
@@ -230,7 +238,8 @@ void Warden::Do(int connection, const StartWorker& request) {
 void Warden::Do(int connection, const ListWorkers& request) {
   ListEnd end{request.request, 0};
   for (auto& [number, worker] : workers_) {
-    if (worker.session == 0 || (worker.connection != -1 && worker.connection != connection)) continue;
+    if (worker.session == 0) continue;
+    if (worker.connection != -1 && worker.connection != connection) continue;
     worker.connection = connection;
     ReplyStarted(connection, request.request, worker, false);
     ++end.count;
@@ -239,7 +248,7 @@ void Warden::Do(int connection, const ListWorkers& request) {
 }
 
 void Warden::Do(int connection, const GetStats& request) {
-  Stats stats{request.request, options_.driver, {}, {}};
+  Stats stats{request.request, driver_, {}, {}};
   for (auto& [device, keeper] : keepers_) {
     const keeper::KeeperState& state = keeper.state;
     stats.devices.push_back({device, state.device_name, keeper.process.pid, state.total,
@@ -283,8 +292,8 @@ uint64_t Warden::StartNewWorker(const std::vector<int32_t>& devices,
   worker.down.Reset(fcntl(down->descriptor(), F_DUPFD_CLOEXEC, 0));
   if (!wire::LocalPair(&worker.control, &worker_control)) return 0;
 
-  Program program{options_.worker_program, {"--driver", options_.driver}, environment,
-                  {worker_control.get(), worker.up.get(), worker.down.get()}, options_.own_network};
+  Program program{options_.worker_program, {"--driver", driver_}, environment,
+                  {worker_control.get(), worker.up.get(), worker.down.get()}, own_network_};
   std::vector<wire::Descriptor> worker_ends(devices.size()), keeper_ends(devices.size());
   std::string ordinals, sockets;
   for (size_t i = 0; i < devices.size(); ++i) {
@@ -326,8 +335,8 @@ Warden::Keeper* Warden::RunningKeeper(int32_t device, std::string* sentence) {
   keeper.started = Clock::now();
   keeper.state = {};
   keeper.process = Spawn({options_.keeper_program,
-                          {"--driver", options_.driver, "--device", std::to_string(device),
-                           "--control", "3"},
+                          {"--driver", driver_.empty() ? options_.driver : driver_, "--device",
+                           std::to_string(device), "--control", "3"},
                           {},
                           {end.get()},
                           false});

@@ -1,5 +1,5 @@
-// The warden's loop: starts keepers and workers, keeps what belongs to them (rings, control sockets,
-// pidfds) across restarts of the daemon, tells of deaths. One thread; no peer can block it.
+// The warden's loop: starts keepers and workers, keeps what belongs to them (rings, control
+// sockets, pidfds) across restarts of the daemon, tells of deaths. One thread; no peer blocks it.
 #pragma once
 
 #include <chrono>
@@ -17,11 +17,10 @@ namespace longwire::warden {
 
 struct Options {
   std::string socket;            // path
-  std::string driver;            // path of the driver library
+  std::string driver;            // as the keeper takes it
   std::vector<int32_t> devices;  // served; empty: all that the driver shows
   int warm_workers = 1;          // kept ready
   bool on_demand = false;        // Run ends when nobody needs the warden any more
-  bool own_network = false;      // workers get an empty network namespace
   std::chrono::seconds idle_end{60};
   std::chrono::seconds orphan_time{kOrphanSeconds};
   std::string worker_program;    // paths
@@ -77,6 +76,8 @@ class Warden {
   void KeepWarm();
 
   Options options_;
+  std::string driver_;       // path of the library
+  bool own_network_ = false;  // workers get an empty network namespace
   wire::Descriptor listener_;
   std::map<int, wire::Descriptor> connections_;  // by descriptor
   std::map<int32_t, Keeper> keepers_;            // by device

@@ -22,6 +22,8 @@ int main(int argc, char** argv) {
     return 1;
   }
   FakeDevice device(uint64_t{1} << 30, uint64_t{2} << 20);
-  Keeper keeper(device, {}, longwire::wire::Descriptor(control));
+  KeeperState state;
+  state.driver = driver;
+  Keeper keeper(device, {}, longwire::wire::Descriptor(control), state);
   keeper.Run();
 }

@@ -22,7 +22,8 @@ std::string OpenDescriptors() {
   DIR* directory = opendir("/proc/self/fd");
   for (dirent* entry; (entry = readdir(directory)) != nullptr;) {
     int number = std::atoi(entry->d_name);
-    if (entry->d_name[0] != '.' && number != dirfd(directory)) list += std::string(entry->d_name) + " ";
+    if (entry->d_name[0] == '.' || number == dirfd(directory)) continue;
+    list += std::string(entry->d_name) + " ";
   }
   closedir(directory);
   return list;
