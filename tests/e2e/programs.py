@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Runs one group of the test programs through Longwire and compares what they print.
+
+    programs.py GROUP      runs it: one line for each program, exit code 1 if any is wrong
+    programs.py --groups   lists the groups and checks that every program has one
+"""
+import pathlib
+import sys
+
+import server
+
+GROUPS = {
+    "kernels": ["vector_add", "matmul", "reduce_shuffle", "scan", "histogram", "transpose",
+                "black_scholes", "nbody"],
+    "arithmetic": ["double_math", "half_math", "cooperative_grid_sync", "occupancy_attributes",
+                   "constant_symbols", "device_printf"],
+    "streams": ["streams_events", "graph_capture", "capture_threads", "host_functions",
+                "event_threads", "unified_query"],
+    "threads": ["block_each_other", "default_stream_per_thread", "threads_launching",
+                "exactly_once"],
+    "memory": ["async_allocation", "copy_2d", "pinned_order", "default_copy", "oom_reuse"],
+    "process": ["fork_child", "exit_without_teardown", "error_codes", "illegal_address", "steady",
+                "hello"],
+    "driver": ["driver_ptx", "driver_fatbin", "driver_cubin"],
+}
+# Programs built for older architectures form a group of their own, whatever they compute.
+OLDER_VARIANTS = {"ptx75", "sm80"}
+MOST_TIMEOUTS = 3
+
+
+def list_programs(build):
+    """(name, variant, kind) of every program built."""
+    listing = build / "tests" / "apps" / "programs.txt"
+    return [tuple(line.split()) for line in listing.read_text().splitlines()]
+
+
+def programs_of(group, build):
+    for name, variant, kind in list_programs(build):
+        older = variant in OLDER_VARIANTS
+        if kind == "any" and (older if group == "older" else name in GROUPS[group] and not older):
+            yield name, variant
+
+
+def expected_text(name):
+    path = pathlib.Path(__file__).resolve().parents[1] / "apps" / f"{name}.expected"
+    return path.read_text() if path.exists() else None
+
+
+def what_is_wrong(name, result):
+    """A sentence, or None if the program did what it must."""
+    said = " / ".join((result.out + result.err).strip().splitlines()[-4:])
+    if result.code != 0:
+        return f"exit code {result.code}: {said}"
+    if (result.out.splitlines() or [""])[-1] != f"PASS {name}":
+        return f"no verdict: {said}"
+    if expected_text(name) not in (None, result.out):
+        return f"other text than {name}.expected: {result.out!r}"
+    if result.err:
+        return f"on stderr: {result.err.strip()}"
+    return None
+
+
+def run_group(group):
+    bad = timeouts = 0
+    with server.Server() as longwire:
+        for name, variant in programs_of(group, longwire.build):
+            result = longwire.run(f"{name}.{variant}", timeout=30)
+            wrong = what_is_wrong(name, result)
+            bad += wrong is not None
+            timeouts += result.code is None
+            print(f"{'BAD' if wrong else 'ok':3} {name}.{variant} {result.seconds:.2f} s"
+                  f"{': ' + wrong if wrong else ''}", flush=True)
+            if timeouts >= MOST_TIMEOUTS:
+                print("BAD too many programs did not end: the rest is left out")
+                break
+        if bad:
+            print(longwire.log_tail())
+    return 1 if bad else 0
+
+
+def check_groups():
+    grouped = [name for names in GROUPS.values() for name in names]
+    built = {name for name, _, kind in list_programs(server.build_folder()) if kind == "any"}
+    for name in built.symmetric_difference(grouped):
+        print(f"{name} is in no group or is not built")
+    return 0 if built == set(grouped) and len(grouped) == len(set(grouped)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(check_groups() if sys.argv[1] == "--groups" else run_group(sys.argv[1]))

@@ -1,0 +1,220 @@
+"""Real servers for tests: a warden and a daemon on a free loopback port, in a folder of their own.
+
+Everything runs from a build's dist/ as a user would run it, with the software device unless told
+otherwise. LONGWIRE_RUNTIME_DIR points into the folder, so that links are never shared between
+tests, and it marks the processes that belong to the test.
+"""
+import collections
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+Result = collections.namedtuple("Result", "code out err seconds")
+
+TIMED_OUT = "no end within its time"
+
+
+def build_folder():
+    """The build to test: LONGWIRE_BUILD, or build/ beside the sources."""
+    default = pathlib.Path(__file__).resolve().parents[2] / "build"
+    return pathlib.Path(os.environ.get("LONGWIRE_BUILD", default)).resolve()
+
+
+def wait_for(condition, seconds, what):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError(f"{what}: not within {seconds} s")
+        time.sleep(0.02)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def is_alive(pid):
+    """Whether the process runs; one that waits to be reaped does not."""
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rsplit(")", 1)[1].split()[0] not in "ZX"
+
+
+def run(command, environment, timeout=30):
+    """Runs a command to its end; one that does not end is killed and has code None."""
+    start = time.monotonic()
+    process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               errors="replace", start_new_session=True)
+    try:
+        out, err = process.communicate(timeout=timeout)
+        code = process.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        try:
+            out, err = process.communicate(timeout=5)
+        except subprocess.TimeoutExpired:
+            out, err = "", ""  # Somebody else still holds the pipe.
+        code, err = None, err + f"\n{TIMED_OUT} of {timeout} s"
+    return Result(code, out, err, time.monotonic() - start)
+
+
+def plain(value):
+    """Protobuf's JSON with names as in the description and 64-bit numbers as numbers."""
+    if isinstance(value, dict):
+        return {re.sub("[A-Z]", lambda m: "_" + m.group().lower(), name): plain(inner)
+                for name, inner in value.items()}
+    if isinstance(value, list):
+        return [plain(inner) for inner in value]
+    return int(value) if isinstance(value, str) and value.isdigit() else value
+
+
+class Server:
+    def __init__(self, driver="software", warm_workers=1, build=None):
+        self.build = pathlib.Path(build) if build else build_folder()
+        self.dist = self.build / "dist"
+        self.driver = driver
+        self.warm_workers = warm_workers
+        self.children = {}
+
+    def __enter__(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="longwire-test-")
+        self.runtime = pathlib.Path(self.folder.name)
+        self.log = self.runtime / "log"
+        self.warden_socket = self.runtime / "warden"
+        self.door = self.runtime / "door"
+        self.port = free_port()
+        self.address = f"127.0.0.1:{self.port}"
+        try:
+            self._start("longwire-warden", "--socket", self.warden_socket, "--driver", self.driver,
+                        "--warm-workers", str(self.warm_workers))
+            wait_for(self.warden_socket.exists, 20, "the warden's socket")
+            self.start_daemon()
+        except BaseException:
+            print(self.log_tail())
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for name in ("longwired", "longwire-warden"):
+            if name in self.children:
+                self._end(self.children.pop(name))
+        for pids in self.processes().values():
+            for pid in pids:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+        self.folder.cleanup()
+
+    def start_daemon(self):
+        self._start("longwired", "--listen", self.address, "--door", self.door,
+                    "--warden", self.warden_socket, "--driver", self.driver,
+                    "--warm-workers", str(self.warm_workers))
+        wait_for(self.answers, 20, "the daemon's port")
+
+    def _start(self, name, *arguments):
+        with open(self.log, "a") as log:
+            self.children[name] = subprocess.Popen(
+                [self.dist / "bin" / name, *arguments], env=self.environment(),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    @staticmethod
+    def _end(process):
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def answers(self):
+        try:
+            socket.create_connection(("127.0.0.1", self.port), 0.2).close()
+            return True
+        except OSError:
+            return False
+
+    def log_tail(self, lines=25):
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return "server's log:\n  " + "\n  ".join(text.splitlines()[-lines:])
+
+    def environment(self, **more):
+        clean = {name: value for name, value in os.environ.items()
+                 if not name.startswith(("LONGWIRE_", "LD_", "CUDA_"))}
+        return {**clean, "LONGWIRE_RUNTIME_DIR": str(self.runtime),
+                **{name: str(value) for name, value in more.items()}}
+
+    def program(self, name):
+        """A test program's path; name has its variant: vector_add.static."""
+        return self.build / "tests" / "apps" / name
+
+    def command(self, *words, server=None):
+        """The words' program, run on this server (or another)."""
+        return [self.dist / "bin" / "longwire", "run", "--server", server or self.address, "--",
+                *words]
+
+    def run(self, name, *arguments, timeout=30, server=None, **environment):
+        return run(self.command(self.program(name), *arguments, server=server),
+                   self.environment(**environment), timeout)
+
+    def start(self, name, *arguments, **environment):
+        """Starts a test program that says READY once it has used the device, and waits for that."""
+        process = subprocess.Popen(self.command(self.program(name), *arguments),
+                                   env=self.environment(**environment), stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        line = process.stdout.readline()
+        if line != "READY\n":
+            process.kill()
+            raise AssertionError(f"{name} said {line!r}{process.communicate()}; {self.log_tail()}")
+        return process
+
+    def cli(self, *words, timeout=20):
+        return run([self.dist / "bin" / "longwire", *words], self.environment(), timeout)
+
+    def status(self):
+        result = self.cli("status", "--server", self.address, "--json")
+        if result.code != 0:
+            raise AssertionError(f"longwire status ended with {result.code}: {result.err}")
+        status = plain(json.loads(result.out))
+        return {"devices": [], "sessions": [], **status}
+
+    def processes(self):
+        """Longwire's and the test's own live processes of this server: name → process ids."""
+        mark = f"LONGWIRE_RUNTIME_DIR={self.runtime}".encode()
+        parents, names, ours = {}, {}, set()
+        for entry in pathlib.Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            pid = int(entry.name)
+            try:
+                stat = (entry / "stat").read_text()
+                names[pid] = pathlib.Path(os.readlink(entry / "exe")).name
+                if mark in (entry / "environ").read_bytes().split(b"\0"):
+                    ours.add(pid)
+            except OSError:
+                continue
+            state, parent = stat.rsplit(")", 1)[1].split()[:2]
+            if state not in "ZX":
+                parents[pid] = int(parent)
+        # Workers and keepers may have an empty environment: they are found by their parents.
+        grown = True
+        while grown:
+            more = {pid for pid, parent in parents.items() if parent in ours and pid not in ours}
+            grown = bool(more)
+            ours |= more
+        found = collections.defaultdict(list)
+        for pid in sorted(ours & set(parents)):
+            if pid != os.getpid():
+                found[names[pid]].append(pid)
+        return found

@@ -1,0 +1,71 @@
+"""The ways in which a program comes to Longwire: the command, the preloaded library, the local
+door, one line per call; and what the other commands say."""
+import re
+import unittest
+
+import programs
+import server
+
+
+class WaysTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.longwire = cls.enterClassContext(server.Server())
+
+    def expect_pass(self, name, result):
+        self.assertIsNone(programs.what_is_wrong(name, result), self.longwire.log_tail())
+
+    def test_arguments_and_exit_code_are_the_programs_own(self):
+        command = self.longwire.command("/bin/sh", "-c", 'echo "$0 $1"; exit 7', "first", "second")
+        result = server.run(command, self.longwire.environment())
+        self.assertEqual((7, "first second\n", ""), result[:3])
+
+    def test_a_program_that_is_not_there(self):
+        result = server.run(self.longwire.command("/no/such/program"), self.longwire.environment())
+        self.assertEqual(127, result.code)
+        self.assertIn("/no/such/program", result.err)
+        self.assertEqual(1, len(result.err.strip().splitlines()), result.err)
+
+    def test_preloaded_library(self):
+        library = self.longwire.dist / "lib" / "longwire" / "libcuda.so.1"
+        environment = self.longwire.environment(LD_PRELOAD=library,
+                                                LONGWIRE_SERVER=self.longwire.address)
+        result = server.run([self.longwire.program("vector_add.static")], environment)
+        self.expect_pass("vector_add", result)
+
+    def test_local_door(self):
+        for name in ("vector_add.static", "graph_capture.shared", "pinned_order.per-thread",
+                     "device_printf.static"):
+            result = self.longwire.run(name, server=f"unix:{self.longwire.door}")
+            self.expect_pass(name.split(".")[0], result)
+        self.assertEqual([], [pid for pid in self.longwire.processes()["longwire-link"]
+                              if not pid], "no link is needed on the same host")
+
+    def test_one_line_for_each_call(self):
+        result = self.longwire.run("vector_add.static", LONGWIRE_TRACE="calls")
+        self.assertEqual(0, result.code, result.err)
+        calls = re.findall(r"\b(cu[A-Z]\w+)\(", result.err)
+        for call in ("cuInit", "cuMemAlloc", "cuLaunchKernel", "cuMemFree"):
+            self.assertTrue([name for name in calls if name.startswith(call)],
+                            f"no {call} in {sorted(set(calls))}")
+
+    def test_doctor(self):
+        result = self.longwire.cli("doctor", "--server", self.longwire.address)
+        self.assertEqual(0, result.code, result.out + result.err)
+        self.assertIn("Software device", result.out)
+
+    def test_status_shows_a_running_session(self):
+        program = self.longwire.start("steady.static", "hold")
+        try:
+            sessions = self.longwire.status()["sessions"]
+            self.assertEqual(1, len(sessions), sessions)
+            text = self.longwire.cli("status", "--server", self.longwire.address)
+            self.assertEqual(0, text.code, text.err)
+            self.assertIn(str(program.pid), text.out)
+        finally:
+            program.kill()
+            program.communicate()
+
+
+if __name__ == "__main__":
+    unittest.main()
