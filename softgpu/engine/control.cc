@@ -1,0 +1,311 @@
+#include "softgpu/engine/control.h"
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+
+#include "softgpu/engine/machine.h"
+#include "softgpu/engine/memory_flags.h"
+#include "softgpu/engine/program.h"
+
+namespace softgpu {
+namespace {
+
+struct SpecialEntry {
+  std::string_view name;
+  Special id;
+  bool wide = false;
+};
+
+constexpr std::array kSpecials = {
+    SpecialEntry{"%clock", Special::kClock},
+    SpecialEntry{"%clock64", Special::kClock64, true},
+    SpecialEntry{"%clock_hi", Special::kClockHi},
+    SpecialEntry{"%cluster_ctaid.x", Special::kZero},
+    SpecialEntry{"%cluster_ctaid.y", Special::kZero},
+    SpecialEntry{"%cluster_ctaid.z", Special::kZero},
+    SpecialEntry{"%cluster_ctarank", Special::kZero},
+    SpecialEntry{"%cluster_nctaid.x", Special::kOne},
+    SpecialEntry{"%cluster_nctaid.y", Special::kOne},
+    SpecialEntry{"%cluster_nctaid.z", Special::kOne},
+    SpecialEntry{"%cluster_nctarank", Special::kOne},
+    SpecialEntry{"%clusterid.x", Special::kCtaidX},
+    SpecialEntry{"%clusterid.y", Special::kCtaidY},
+    SpecialEntry{"%clusterid.z", Special::kCtaidZ},
+    SpecialEntry{"%ctaid.x", Special::kCtaidX},
+    SpecialEntry{"%ctaid.y", Special::kCtaidY},
+    SpecialEntry{"%ctaid.z", Special::kCtaidZ},
+    SpecialEntry{"%dynamic_smem_size", Special::kDynamicSharedBytes},
+    SpecialEntry{"%envreg1", Special::kEnvreg1},
+    SpecialEntry{"%envreg2", Special::kEnvreg2},
+    SpecialEntry{"%globaltimer", Special::kGlobaltimer, true},
+    SpecialEntry{"%globaltimer_hi", Special::kGlobaltimerHi},
+    SpecialEntry{"%globaltimer_lo", Special::kGlobaltimerLo},
+    SpecialEntry{"%gridid", Special::kGridid, true},
+    SpecialEntry{"%laneid", Special::kLaneid},
+    SpecialEntry{"%lanemask_eq", Special::kLanemaskEq},
+    SpecialEntry{"%lanemask_ge", Special::kLanemaskGe},
+    SpecialEntry{"%lanemask_gt", Special::kLanemaskGt},
+    SpecialEntry{"%lanemask_le", Special::kLanemaskLe},
+    SpecialEntry{"%lanemask_lt", Special::kLanemaskLt},
+    SpecialEntry{"%nclusterid.x", Special::kNctaidX},
+    SpecialEntry{"%nclusterid.y", Special::kNctaidY},
+    SpecialEntry{"%nclusterid.z", Special::kNctaidZ},
+    SpecialEntry{"%nctaid.x", Special::kNctaidX},
+    SpecialEntry{"%nctaid.y", Special::kNctaidY},
+    SpecialEntry{"%nctaid.z", Special::kNctaidZ},
+    SpecialEntry{"%nsmid", Special::kNsmid},
+    SpecialEntry{"%ntid.x", Special::kNtidX},
+    SpecialEntry{"%ntid.y", Special::kNtidY},
+    SpecialEntry{"%ntid.z", Special::kNtidZ},
+    SpecialEntry{"%nwarpid", Special::kNwarpid},
+    SpecialEntry{"%smid", Special::kSmid},
+    SpecialEntry{"%tid.x", Special::kTidX},
+    SpecialEntry{"%tid.y", Special::kTidY},
+    SpecialEntry{"%tid.z", Special::kTidZ},
+    SpecialEntry{"%total_smem_size", Special::kTotalSharedBytes},
+    SpecialEntry{"%warpid", Special::kWarpid},
+    SpecialEntry{"WARP_SZ", Special::kWarpSize},
+};
+
+uint64_t Nanoseconds() {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                   std::chrono::system_clock::now().time_since_epoch())
+                                   .count());
+}
+
+uint64_t Clock() { return __builtin_ia32_rdtsc(); }
+
+// Thread coordinates of a lane.
+uint32_t ThreadIndex(const Warp& w, int lane, int dimension) {
+  const uint32_t* n = w.block->launch->config.block;
+  uint32_t linear = w.index * kLanes + static_cast<uint32_t>(lane);
+  if (dimension == 0) return linear % n[0];
+  if (dimension == 1) return linear / n[0] % n[1];
+  return linear / n[0] / n[1];
+}
+
+uint64_t LaneSpecial(const Warp& w, Special id, int lane) {
+  uint32_t bit = 1u << lane;
+  switch (id) {
+    case Special::kTidX: case Special::kTidY: case Special::kTidZ:
+      return ThreadIndex(w, lane, static_cast<int>(id) - static_cast<int>(Special::kTidX));
+    case Special::kLaneid: return static_cast<uint64_t>(lane);
+    case Special::kLanemaskEq: return bit;
+    case Special::kLanemaskLt: return bit - 1;
+    case Special::kLanemaskLe: return bit | (bit - 1);
+    case Special::kLanemaskGt: return ~(bit | (bit - 1));
+    case Special::kLanemaskGe: return ~(bit - 1);
+    case Special::kFrameAddress: return w.LocalAddress(lane);
+    default: return 0;
+  }
+}
+
+uint64_t WarpSpecial(const Warp& w, Special id) {
+  const LaunchState& launch = *w.block->launch;
+  auto pick = [&](Special first, const uint32_t* values) {
+    return values[static_cast<int>(id) - static_cast<int>(first)];
+  };
+  switch (id) {
+    case Special::kNtidX: case Special::kNtidY: case Special::kNtidZ:
+      return pick(Special::kNtidX, launch.config.block);
+    case Special::kCtaidX: case Special::kCtaidY: case Special::kCtaidZ:
+      return pick(Special::kCtaidX, w.block->index);
+    case Special::kNctaidX: case Special::kNctaidY: case Special::kNctaidZ:
+      return pick(Special::kNctaidX, launch.config.grid);
+    case Special::kWarpid: return w.index;
+    case Special::kNwarpid: return DeviceShape::kMaxThreadsPerMultiprocessor / kLanes;
+    case Special::kWarpSize: return kLanes;
+    case Special::kSmid: return w.block->number % DeviceShape::kMultiprocessors;
+    case Special::kNsmid: return DeviceShape::kMultiprocessors;
+    case Special::kGridid: return launch.launch_number;
+    case Special::kClock: return Clock() & 0xffffffff;
+    case Special::kClockHi: return Clock() >> 32;
+    case Special::kClock64: return Clock();
+    case Special::kGlobaltimer: return Nanoseconds();
+    case Special::kGlobaltimerLo: return Nanoseconds() & 0xffffffff;
+    case Special::kGlobaltimerHi: return Nanoseconds() >> 32;
+    case Special::kEnvreg1: return launch.workspace >> 32;
+    case Special::kEnvreg2: return launch.workspace & 0xffffffff;
+    case Special::kOne: return 1;
+    case Special::kTotalSharedBytes: return launch.shared_bytes;
+    case Special::kDynamicSharedBytes: return launch.config.dynamic_shared_bytes;
+    case Special::kDynamicSharedOffset: return launch.kernel->static_shared_bytes;
+    case Special::kParameterAddress: return launch.parameters;
+    default: return 0;
+  }
+}
+
+bool PerLane(Special id) {
+  return id <= Special::kTidZ || id == Special::kLaneid || id == Special::kFrameAddress ||
+         (id >= Special::kLanemaskEq && id <= Special::kLanemaskGt);
+}
+
+template <class T>
+void ReadSpecial(Warp& w, const Instruction& i) {
+  auto id = static_cast<Special>(i.extra);
+  T* to = w.Reg<T>(i.op[0]);
+  bool per_lane = PerLane(id);
+  uint64_t value = per_lane ? 0 : WarpSpecial(w, id);
+  for (uint32_t m = w.exec; m != 0; m &= m - 1) {
+    int lane = std::countr_zero(m);
+    if (per_lane) value = LaneSpecial(w, id, lane);
+    to[lane] = static_cast<T>(value + static_cast<uint64_t>(i.imm));
+  }
+}
+
+// Sends `mask`, all of the active lanes or some, to `target`; the rest stays at the next one.
+void SplitTo(Warp& w, uint32_t mask, uint32_t target) {
+  uint32_t rest = w.active & ~mask;
+  if (rest == 0) {
+    w.pc = target;
+    return;
+  }
+  Strand strand;
+  strand.frame = w.frame;
+  bool rest_first = w.pc < target;
+  strand.pc = rest_first ? target : w.pc;
+  ParkLanes(w, rest_first ? mask : rest, strand);
+  w.active = rest_first ? rest : mask;
+  w.pc = rest_first ? w.pc : target;
+  if (w.limit != 0) w.limit = std::min(w.limit, strand.pc);
+}
+
+}  // namespace
+
+std::optional<SpecialName> FindSpecial(std::string_view name) {
+  auto it = std::lower_bound(
+      kSpecials.begin(), kSpecials.end(), name,
+      [](const SpecialEntry& a, std::string_view b) { return a.name < b; });
+  if (it == kSpecials.end() || it->name != name) return std::nullopt;
+  return SpecialName{it->id, it->wide};
+}
+
+void ReadSpecial32(Warp& w, const Instruction& i) { ReadSpecial<uint32_t>(w, i); }
+void ReadSpecial64(Warp& w, const Instruction& i) { ReadSpecial<uint64_t>(w, i); }
+
+void Branch(Warp& w, const Instruction& i) { SplitTo(w, w.exec, i.extra); }
+
+void BranchIndexed(Warp& w, const Instruction& i) {
+  const auto& table = *static_cast<const std::vector<uint32_t>*>(i.data);
+  const uint32_t* index = w.Reg<uint32_t>(i.op[0]);
+  uint32_t waiting = w.exec;
+  uint32_t next = w.pc;
+  if (uint32_t rest = w.active & ~w.exec) {
+    Strand strand;
+    strand.frame = w.frame;
+    strand.pc = next;
+    ParkLanes(w, rest, strand);
+  }
+  while (waiting != 0) {
+    uint32_t value = index[std::countr_zero(waiting)];
+    if (value >= table.size()) return Fault(w, i, kIllegalInstruction, "branch index out of range");
+    Strand strand;
+    strand.frame = w.frame;
+    strand.pc = table[value];
+    uint32_t mask = 0;
+    for (uint32_t m = waiting; m != 0; m &= m - 1) {
+      int lane = std::countr_zero(m);
+      if (index[lane] == value) mask |= 1u << lane;
+    }
+    ParkLanes(w, mask, strand);
+    waiting &= ~mask;
+  }
+  w.active = 0;
+  EndSlice(w);
+}
+
+void Call(Warp& w, const Instruction& i) {
+  const auto& site = *static_cast<const CallSite*>(i.data);
+  CallFunction(w, i, *site.callee, site, w.exec);
+}
+
+// Lanes that call the same function go together; the others come back to this instruction.
+void CallIndirect(Warp& w, const Instruction& i) {
+  const auto& site = *static_cast<const CallSite*>(i.data);
+  const uint64_t* pointer = w.Reg<uint64_t>(site.pointer);
+  uint64_t handle = pointer[std::countr_zero(w.exec)];
+  uint32_t mask = 0;
+  for (uint32_t m = w.exec; m != 0; m &= m - 1) {
+    int lane = std::countr_zero(m);
+    if (pointer[lane] == handle) mask |= 1u << lane;
+  }
+  const Function* callee = FindFunction(*w.block->launch->kernel->program, handle);
+  if (callee == nullptr) return Fault(w, i, kIllegalInstruction, "call of no function");
+  if (!callee->unsupported.empty()) return Fault(w, i, kNotSupported, callee->unsupported);
+  if (callee->parameters.size() != site.arguments.size()) {
+    return Fault(w, i, kIllegalInstruction, "call of a function with other parameters");
+  }
+  if (uint32_t rest = w.exec & ~mask) {
+    Strand strand;
+    strand.frame = w.frame;
+    strand.pc = w.pc - 1;
+    ParkLanes(w, rest, strand);
+    w.active &= ~rest;
+  }
+  CallFunction(w, i, *callee, site, mask);
+}
+
+void Return(Warp& w, const Instruction&) { ReturnLanes(w, w.exec); }
+void Exit(Warp& w, const Instruction&) { ExitLanes(w, w.exec); }
+void Trap(Warp& w, const Instruction& i) { Fault(w, i, kLaunchFailed, "trap"); }
+void Nothing(Warp&, const Instruction&) {}
+void MemoryFence(Warp&, const Instruction&) { std::atomic_thread_fence(std::memory_order_seq_cst); }
+
+void NanoSleep(Warp& w, const Instruction&) {
+  w.block->polls = true;
+  w.fuel -= 5 * kPollCost;
+}
+
+void BlockBarrier(Warp& w, const Instruction& i) {
+  Block& block = *w.block;
+  int lane = std::countr_zero(w.exec);
+  uint32_t id = w.Reg<uint32_t>(i.op[0])[lane];
+  if (id >= 16) return Fault(w, i, kIllegalInstruction, "barrier number out of range");
+  Barrier& barrier = block.barriers[id];
+  if ((i.extra & kBarrierCounted) != 0) {
+    barrier.expected = w.Reg<uint32_t>(i.op[1])[lane];
+    if (barrier.expected == 0 || barrier.expected % kLanes != 0) {
+      return Fault(w, i, kIllegalInstruction, "barrier count is no multiple of 32");
+    }
+  }
+  barrier.arrived += static_cast<uint32_t>(std::popcount(w.exec));
+  uint32_t reduction = i.extra >> kBarrierReductionShift;
+  if (reduction != 0) {
+    uint32_t votes = *w.Reg<uint32_t>(i.op[2]) & w.exec;
+    barrier.votes += static_cast<uint32_t>(std::popcount(votes));
+  }
+  if ((i.extra & kBarrierArrive) == 0) {
+    Strand strand;
+    strand.frame = w.frame;
+    strand.pc = w.pc;
+    strand.state = Strand::State::kBarrier;
+    strand.barrier = static_cast<uint8_t>(id);
+    strand.reduction = static_cast<uint8_t>(reduction);
+    strand.result = i.op[3];
+    ParkLanes(w, w.exec, strand);
+    w.active &= ~w.exec;
+    EndSlice(w);
+  }
+  ReleaseBarriers(block);
+}
+
+void WarpBarrier(Warp& w, const Instruction& i) {
+  uint32_t wanted = w.Reg<uint32_t>(i.op[0])[std::countr_zero(w.exec)];
+  std::atomic_thread_fence(std::memory_order_acq_rel);
+  GatherLanes(w, wanted);
+}
+
+void WithRounding(Warp& w, const Instruction& i) {
+  static_assert(_MM_ROUND_DOWN == 0x2000 && _MM_ROUND_TOWARD_ZERO == 0x6000);
+  uint32_t before = _mm_getcsr();
+  uint32_t rounding = (before & ~uint32_t{_MM_ROUND_MASK}) | i.extra << 13;
+  asm volatile("ldmxcsr %0" ::"m"(rounding) : "memory");
+  reinterpret_cast<Handler>(const_cast<void*>(i.data))(w, i);
+  asm volatile("ldmxcsr %0" ::"m"(before) : "memory");
+}
+
+}  // namespace softgpu

@@ -1,0 +1,133 @@
+// Lowering of conversions, carry chains and exchanges between lanes.
+#include <algorithm>
+
+#include "softgpu/engine/lexer.h"
+#include "softgpu/engine/lower.h"
+
+namespace softgpu {
+namespace {
+
+std::string TypeName(Type type) {
+  switch (type) {
+    case Type::kF16: return "f16";
+    case Type::kBF16: return "bf16";
+    case Type::kF32: return "f32";
+    case Type::kF64: return "f64";
+    default:
+      return (IsSigned(type) ? "s" : "u") + std::to_string(TypeBytes(type) * 8);
+  }
+}
+
+}  // namespace
+
+// cvt[.rounding][.sat].to.from: to an integer with a rounding is "round, then convert"; directed
+// roundings of floating-point results run the plain conversion in that rounding mode.
+void Lowering::LowerCvt(const PtxInstruction& instruction) {
+  NeedOperands(instruction, 2);
+  std::vector<Type> types;
+  for (std::string_view m : instruction.modifiers) {
+    if (auto type = ParseType(m)) types.push_back(*type);
+  }
+  if (types.size() != 2) Reject();
+  Type to = types[0];
+  Type from = types[1];
+  if (to == Type::kF16x2 || to == Type::kBF16x2) {
+    if (from != Type::kF32) Reject();
+    PtxInstruction plain = instruction;
+    plain.modifiers = {instruction.modifiers[instruction.modifiers.size() - 2], ".f32"};
+    const OpEntry* entry = FindOp(Key(plain));
+    if (entry == nullptr || instruction.Has(".rz") || instruction.Has(".relu")) Reject();
+    return EmitEntry(*entry, plain);
+  }
+  OperandOffset source = Source(instruction.operands[1], LetterOf(from));
+  OperandOffset result = Destination(instruction.operands[0], LetterOf(to), IsSigned(to));
+  std::string_view integral;
+  for (std::string_view m : {".rni", ".rzi", ".rmi", ".rpi"}) {
+    if (instruction.Has(m)) integral = m;
+  }
+  if (IsFloat(from) && !integral.empty()) {
+    OperandOffset whole = to == from ? result : Temporary(LetterOf(from));
+    Instruction& round = Emit(Need("cvt" + std::string(integral) + "." + TypeName(from)));
+    round.op[0] = whole;
+    round.op[1] = source;
+    source = whole;
+  } else if (IsFloat(from) && !IsFloat(to)) {
+    Reject("no rounding");
+  }
+  uint32_t rounding = instruction.Has(".rm") ? 1 : instruction.Has(".rp") ? 2
+                      : instruction.Has(".rz") ? 3 : 0;
+  if (to != from || integral.empty()) {
+    bool clamp = instruction.Has(".sat") && !IsFloat(to) && !IsFloat(from);
+    Handler handler = Need((clamp ? "cvt.sat." : "cvt.") + TypeName(to) + "." + TypeName(from));
+    if (rounding != 0 && (to == Type::kF16 || to == Type::kBF16)) Reject("directed rounding");
+    Instruction& convert = Emit(rounding != 0 ? WithRounding : handler);
+    convert.op[0] = result;
+    convert.op[1] = source;
+    convert.extra = rounding;
+    if (rounding != 0) convert.data = reinterpret_cast<const void*>(handler);
+  }
+  if (instruction.Has(".sat") && IsFloat(to)) {
+    Instruction& sat = Emit(Need("sat." + TypeName(to)));
+    sat.op[0] = sat.op[1] = result;
+  }
+}
+
+// add.cc, addc, sub.cc, subc, mad.cc and madc: op[5] is the carry in and out. The first of a chain
+// (.cc without c) has the key "…c.cc" too, but starts from a carry of zero.
+void Lowering::LowerCarry(const PtxInstruction& instruction) {
+  Type type = instruction.LastType();
+  bool mad = instruction.opcode.substr(0, 3) == "mad";
+  bool takes = instruction.opcode.back() == 'c';
+  NeedOperands(instruction, mad ? 4 : 3);
+  std::string key(instruction.opcode.substr(0, 3));
+  if (mad) key += instruction.Has(".hi") ? ".hi" : ".lo";
+  key += instruction.Has(".cc") ? ".cc" : ".c";
+  bool sign = mad && instruction.Has(".hi") && IsSigned(type);
+  key += (sign ? ".s" : ".u") + std::to_string(TypeBytes(type) * 8);
+  char letter = LetterOf(type);
+  OperandOffset op[7] = {};
+  for (size_t i = 1; i < (mad ? 4u : 3u); ++i) op[i] = Source(instruction.operands[i], letter);
+  op[0] = Destination(instruction.operands[0], letter);
+  op[5] = takes ? carry_ : Constant(0, 'i');
+  op[6] = carry_;
+  Instruction& out = Emit(Need(key));
+  std::copy(std::begin(op), std::end(op), out.op);
+}
+
+// shfl.sync.mode.b32 d|p, a, b, c, membermask
+void Lowering::LowerShfl(const PtxInstruction& instruction) {
+  NeedOperands(instruction, 4);
+  const PtxOperand& to = instruction.operands[0];
+  bool two = to.kind == PtxOperand::Kind::kVector && to.elements.size() == 2;
+  OperandOffset op[7] = {};
+  for (size_t i = 1; i < std::min<size_t>(instruction.operands.size(), 5); ++i) {
+    op[i] = Source(instruction.operands[i], 'i');
+  }
+  if (instruction.operands.size() < 5) op[4] = Constant(0, 'i');
+  op[0] = Destination(two ? to.elements[0] : to, 'i');
+  op[5] = two ? Destination(to.elements[1], 'p') : Temporary('p');
+  std::string mode;
+  for (std::string_view m : {".up", ".down", ".bfly", ".idx"}) {
+    if (instruction.Has(m)) mode = m;
+  }
+  Instruction& shuffle = Emit(Need("shfl" + mode));
+  std::copy(std::begin(op), std::end(op), shuffle.op);
+}
+
+// vote.sync.mode d, a, membermask
+void Lowering::LowerVote(const PtxInstruction& instruction) {
+  NeedOperands(instruction, 2);
+  std::string mode;
+  for (std::string_view m : {".all", ".any", ".uni", ".ballot"}) {
+    if (instruction.Has(m)) mode = m;
+  }
+  OperandOffset op[3] = {};
+  op[1] = Source(instruction.operands[1], 'p');
+  op[2] = instruction.operands.size() > 2 ? Source(instruction.operands[2], 'i')
+                                          : Constant(0, 'i');
+  op[0] = Destination(instruction.operands[0], mode == ".ballot" ? 'i' : 'p');
+  Instruction& vote = Emit(Need("vote" + mode));
+  std::copy(std::begin(op), std::end(op), vote.op);
+}
+
+}  // namespace softgpu

@@ -1,0 +1,86 @@
+// Addresses of a warp's memory instruction, checked. Included by ops_*.cc only.
+#pragma once
+
+#include "softgpu/engine/memory_flags.h"
+#include "softgpu/engine/ops_common.h"
+
+// Kernels may race with one another as they like; that is not the device's own data race.
+#if defined(__SANITIZE_THREAD__)
+#define SOFTGPU_NO_TSAN __attribute__((no_sanitize("thread"), noinline))
+#else
+#define SOFTGPU_NO_TSAN
+#endif
+
+namespace softgpu {
+
+// Slow path, once for all instruction sets: checks lane by lane and reports the first bad one.
+bool CheckLanes(Warp& w, const Instruction& ins, const uint64_t* lane, uint64_t bytes);
+
+namespace SOFTGPU_ISA {
+
+struct Addresses {
+  alignas(64) uint64_t lane[kLanes];  // host addresses; only those of executing lanes mean anything
+  uint64_t low, high;                 // over the executing lanes
+};
+
+inline void CountPoll(Warp& w) {
+  w.fuel -= kPollCost;
+  w.block->polls = true;
+}
+
+// Fills `at` with base[i] + offset and its bounds; false if an address is not aligned to `bytes`.
+template <class A>
+inline __attribute__((always_inline)) bool Gather(const Warp& w, const A* from, uint64_t offset,
+                                                  uint64_t alignment, Addresses& at) {
+  uint64_t low = ~uint64_t{0};
+  uint64_t high = 0;
+  uint64_t bits = 0;
+  auto lane = [&](int i) {
+    uint64_t a = from[i] + offset;
+    at.lane[i] = a;
+    low = a < low ? a : low;
+    high = a > high ? a : high;
+    bits |= a;
+  };
+  if (w.exec == kAllLanes) {
+    for (int i = 0; i < kLanes; ++i) lane(i);
+  } else {
+    ForEachLane(w.exec, lane);
+  }
+  at.low = low;
+  at.high = high;
+  return (bits & (alignment - 1)) == 0;
+}
+
+// Largest power of two not above `bytes`: vectors of three elements do not exist.
+inline bool GenericAddresses(Warp& w, const Instruction& ins, uint64_t bytes, Addresses& at) {
+  bool aligned =
+      Gather(w, w.Reg<uint64_t>(ins.op[4]), static_cast<uint64_t>(ins.imm), bytes, at);
+  // The usual case: everything within one mapped granule of the arena.
+  uint64_t first = at.low - w.arena->base();
+  if (aligned && first < w.arena->bytes() && at.high - at.low < Arena::kGranule &&
+      w.arena->Allows(at.low, at.high - at.low + bytes)) {
+    return true;
+  }
+  return CheckLanes(w, ins, at.lane, bytes);
+}
+
+inline bool SharedAddresses(Warp& w, const Instruction& ins, uint64_t bytes, Addresses& at) {
+  bool aligned = Gather(w, w.Reg<uint32_t>(ins.op[4]), static_cast<uint64_t>(ins.imm), bytes, at);
+  if (aligned && at.high < w.shared_bytes && w.shared_bytes - at.high >= bytes) {
+    uint64_t base = w.shared_base;
+    for (int i = 0; i < kLanes; ++i) at.lane[i] += base;
+    at.low += base;
+    at.high += base;
+    return true;
+  }
+  ForEachLane(w.exec, [&](int i) {
+    // Beyond shared memory: an address that no check allows.
+    bool inside = at.lane[i] < w.shared_bytes && w.shared_bytes - at.lane[i] >= bytes;
+    at.lane[i] = inside ? at.lane[i] + w.shared_base : at.lane[i] & 0xffffff;
+  });
+  return CheckLanes(w, ins, at.lane, bytes);
+}
+
+}  // namespace SOFTGPU_ISA
+}  // namespace softgpu

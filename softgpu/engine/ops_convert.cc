@@ -1,0 +1,154 @@
+// cvt between all number types. Conversions of floating-point values to integers expect a value
+// that has been rounded already (cvt.rzi.f32 and so on, below).
+#include <limits>
+
+#include "softgpu/engine/ops_common.h"
+
+namespace softgpu::SOFTGPU_ISA {
+namespace {
+
+// Out-of-range values clamp; NaN is 0 for 32-bit sources and results, else the sign bit.
+template <class To, class From>
+To ToInteger(From value) {
+  constexpr auto kLow = std::numeric_limits<To>::min();
+  constexpr auto kHigh = std::numeric_limits<To>::max();
+  if (value != value) {
+    bool zero = sizeof(From) < 8 && sizeof(To) < 8;
+    return zero ? To{0} : static_cast<To>(std::make_unsigned_t<To>{1} << (sizeof(To) * 8 - 1));
+  }
+  if (value <= static_cast<From>(kLow)) return kLow;
+  if (value >= static_cast<From>(kHigh)) return kHigh;
+  return static_cast<To>(value);
+}
+
+
+template <class To, class From>
+struct ConvertTo {
+  To operator()(From value) const {
+    constexpr bool kFromSmall = std::is_same_v<From, Half> || std::is_same_v<From, Bfloat>;
+    constexpr bool kToSmall = std::is_same_v<To, Half> || std::is_same_v<To, Bfloat>;
+    if constexpr (kFromSmall && std::is_integral_v<To>) {
+      return ToInteger<To>(ToFloat(value));
+    } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+      return ToInteger<To>(value);
+    } else if constexpr (kFromSmall && kToSmall) {
+      return FromFloat<To>(ToFloat(value));
+    } else if constexpr (kFromSmall) {
+      return static_cast<To>(ToFloat(value));
+    } else if constexpr (std::is_same_v<To, Bfloat>) {
+      return FromFloat<Bfloat>(static_cast<float>(value));
+    } else {
+      return static_cast<To>(value);
+    }
+  }
+};
+
+template <class To, class From>
+struct ClampTo {
+  To operator()(From value) const {
+    __int128 wide = value;
+    __int128 low = std::numeric_limits<To>::min();
+    __int128 high = std::numeric_limits<To>::max();
+    return static_cast<To>(wide < low ? low : wide > high ? high : wide);
+  }
+};
+
+enum class Round { kNearest, kZero, kDown, kUp };
+template <Round kRound>
+struct RoundTo {
+  template <class T>
+  T operator()(T value) const {
+    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, Bfloat>) {
+      return FromFloat<T>((*this)(ToFloat(value)));
+    } else {
+      switch (kRound) {
+        case Round::kNearest: return std::nearbyint(value);
+        case Round::kZero: return std::trunc(value);
+        case Round::kDown: return std::floor(value);
+        default: return std::ceil(value);
+      }
+    }
+  }
+};
+
+template <class Part>
+void PackPair(Warp& w, const Instruction& ins) {
+  auto* d = w.Reg<uint32_t>(ins.op[0]);
+  const auto* a = w.Reg<float>(ins.op[1]);
+  const auto* b = w.Reg<float>(ins.op[2]);
+  ForEachLane(w.exec, [&](int i) {
+    d[i] = Pack<Part>(FromFloat<Part>(a[i])) << 16 | Pack<Part>(FromFloat<Part>(b[i]));
+  });
+}
+
+// A signed narrow value in a register is sign-extended.
+template <class Op, class To, class From>
+void ConvertLanes(Warp& w, const Instruction& ins) {
+  auto* d = w.Reg<Storage<To>>(ins.op[0]);
+  const auto* a = w.Reg<Storage<From>>(ins.op[1]);
+  Lanes(w, [=](int i) {
+    To value = Op()(Unpack<From>(a[i]));
+    if constexpr (std::is_integral_v<To> && std::is_signed_v<To> && sizeof(To) < 4) {
+      d[i] = static_cast<uint32_t>(static_cast<int32_t>(value));
+    } else {
+      d[i] = Pack<To>(value);
+    }
+  });
+}
+
+#define SOFTGPU_FROM(to, to_type, from, from_type) \
+  {"cvt." to "." from, nullptr, ConvertLanes<ConvertTo<to_type, from_type>, to_type, from_type>}
+#define SOFTGPU_TO(to, type)                                                            \
+  SOFTGPU_FROM(to, type, "bf16", Bfloat), SOFTGPU_FROM(to, type, "f16", Half),          \
+      SOFTGPU_FROM(to, type, "f32", float), SOFTGPU_FROM(to, type, "f64", double),      \
+      SOFTGPU_FROM(to, type, "s16", int16_t), SOFTGPU_FROM(to, type, "s32", int32_t),   \
+      SOFTGPU_FROM(to, type, "s64", int64_t), SOFTGPU_FROM(to, type, "s8", int8_t),     \
+      SOFTGPU_FROM(to, type, "u16", uint16_t), SOFTGPU_FROM(to, type, "u32", uint32_t), \
+      SOFTGPU_FROM(to, type, "u64", uint64_t), SOFTGPU_FROM(to, type, "u8", uint8_t)
+#define SOFTGPU_CLAMP_FROM(to, to_type, from, from_type) \
+  {"cvt.sat." to "." from, nullptr, ConvertLanes<ClampTo<to_type, from_type>, to_type, from_type>}
+#define SOFTGPU_CLAMP(to, type)                         \
+  SOFTGPU_CLAMP_FROM(to, type, "s16", int16_t),         \
+      SOFTGPU_CLAMP_FROM(to, type, "s32", int32_t),     \
+      SOFTGPU_CLAMP_FROM(to, type, "s64", int64_t),     \
+      SOFTGPU_CLAMP_FROM(to, type, "u16", uint16_t),    \
+      SOFTGPU_CLAMP_FROM(to, type, "u32", uint32_t),    \
+      SOFTGPU_CLAMP_FROM(to, type, "u64", uint64_t)
+#define SOFTGPU_ROUND(name, round)                        \
+  One<RoundTo<round>, Half>("cvt." name ".f16"),          \
+      One<RoundTo<round>, Bfloat>("cvt." name ".bf16"),   \
+      One<RoundTo<round>, float>("cvt." name ".f32"),     \
+      One<RoundTo<round>, double>("cvt." name ".f64")
+
+constexpr OpEntry kOps[] = {
+    SOFTGPU_TO("bf16", Bfloat),
+    {"cvt.bf16x2.f32", "iff", PackPair<Bfloat>},
+    SOFTGPU_TO("f16", Half),
+    {"cvt.f16x2.f32", "iff", PackPair<Half>},
+    SOFTGPU_TO("f32", float),
+    SOFTGPU_TO("f64", double),
+    SOFTGPU_ROUND("rmi", Round::kDown),
+    SOFTGPU_ROUND("rni", Round::kNearest),
+    SOFTGPU_ROUND("rpi", Round::kUp),
+    SOFTGPU_ROUND("rzi", Round::kZero),
+    SOFTGPU_TO("s16", int16_t),
+    SOFTGPU_TO("s32", int32_t),
+    SOFTGPU_TO("s64", int64_t),
+    SOFTGPU_TO("s8", int8_t),
+    SOFTGPU_CLAMP("s16", int16_t),
+    SOFTGPU_CLAMP("s32", int32_t),
+    SOFTGPU_CLAMP("s8", int8_t),
+    SOFTGPU_CLAMP("u16", uint16_t),
+    SOFTGPU_CLAMP("u32", uint32_t),
+    SOFTGPU_CLAMP("u8", uint8_t),
+    SOFTGPU_TO("u16", uint16_t),
+    SOFTGPU_TO("u32", uint32_t),
+    SOFTGPU_TO("u64", uint64_t),
+    SOFTGPU_TO("u8", uint8_t),
+};
+
+}  // namespace
+
+std::span<const OpEntry> ConvertOps() { return kOps; }
+
+}  // namespace softgpu::SOFTGPU_ISA

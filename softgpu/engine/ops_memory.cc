@@ -1,0 +1,211 @@
+// Loads, stores and address conversions. Every access is checked against the arena, private memory
+// or the block's shared memory before the first byte moves.
+#include <algorithm>
+#include <cstring>
+
+#include "softgpu/engine/memory_access.h"
+#include "softgpu/engine/ops_common.h"
+
+namespace softgpu::SOFTGPU_ISA {
+namespace {
+
+template <class T>
+using LoadStorage = std::conditional_t<sizeof(T) == 8, uint64_t,
+                                       std::conditional_t<std::is_signed_v<T>, int32_t, uint32_t>>;
+
+template <class T>
+SOFTGPU_NO_TSAN T Read(uint64_t address) {
+  return *reinterpret_cast<const volatile T*>(address);
+}
+
+template <class T>
+SOFTGPU_NO_TSAN void Write(uint64_t address, T value) {
+  *reinterpret_cast<volatile T*>(address) = value;
+}
+
+// True if lane i's address is a[0] + i * size for all 32 lanes.
+inline bool Contiguous(const uint64_t* a, uint64_t size) {
+  uint64_t different = 0;
+  for (int i = 0; i < kLanes; ++i) different |= a[i] ^ (a[0] + static_cast<uint64_t>(i) * size);
+  return different == 0;
+}
+
+template <class T>
+SOFTGPU_NO_TSAN void LoadFrom(Warp& w, const Instruction& ins, const Addresses& at) {
+  uint32_t count = ins.extra & kAccessCount;
+  if (w.exec == kAllLanes && count == 1) {
+    auto* d = w.Reg<LoadStorage<T>>(ins.op[0]);
+    if (at.low == at.high) {
+      LoadStorage<T> value = Read<T>(at.low);
+      for (int i = 0; i < kLanes; ++i) d[i] = value;
+    } else if (sizeof(T) >= 4 && Contiguous(at.lane, sizeof(T))) {
+      std::memcpy(d, reinterpret_cast<const void*>(at.low), kLanes * sizeof(T));
+    } else {
+      for (int i = 0; i < kLanes; ++i) d[i] = Read<T>(at.lane[i]);
+    }
+    return;
+  }
+  for (uint32_t n = 0; n < count; ++n) {
+    auto* d = w.Reg<LoadStorage<T>>(ins.op[n]);
+    ForEachLane(w.exec, [&](int i) { d[i] = Read<T>(at.lane[i] + n * sizeof(T)); });
+  }
+}
+
+template <class T>
+SOFTGPU_NO_TSAN void StoreTo(Warp& w, const Instruction& ins, const Addresses& at) {
+  uint32_t count = ins.extra & kAccessCount;
+  if (w.exec == kAllLanes && count == 1) {
+    const auto* s = w.Reg<Storage<T>>(ins.op[0]);
+    if (sizeof(T) >= 4 && Contiguous(at.lane, sizeof(T))) {
+      std::memcpy(reinterpret_cast<void*>(at.low), s, kLanes * sizeof(T));
+    } else {
+      for (int i = 0; i < kLanes; ++i) Write<T>(at.lane[i], static_cast<T>(s[i]));
+    }
+    return;
+  }
+  for (uint32_t n = 0; n < count; ++n) {
+    const auto* s = w.Reg<Storage<T>>(ins.op[n]);
+    ForEachLane(w.exec, [&](int i) {
+      Write<T>(at.lane[i] + n * sizeof(T), static_cast<T>(s[i]));
+    });
+  }
+}
+
+template <class T>
+void Load(Warp& w, const Instruction& ins) {
+  Addresses at;
+  if (!GenericAddresses(w, ins, sizeof(T) * (ins.extra & kAccessCount), at)) return;
+  if ((ins.extra & kAccessPolls) != 0) CountPoll(w);
+  LoadFrom<T>(w, ins, at);
+}
+
+template <class T>
+void LoadShared(Warp& w, const Instruction& ins) {
+  Addresses at;
+  if (!SharedAddresses(w, ins, sizeof(T) * (ins.extra & kAccessCount), at)) return;
+  if ((ins.extra & kAccessPolls) != 0) CountPoll(w);
+  LoadFrom<T>(w, ins, at);
+}
+
+template <class T>
+void LoadFrame(Warp& w, const Instruction& ins) {
+  for (uint32_t n = 0; n < (ins.extra & kAccessCount); ++n) {
+    auto* d = w.Reg<LoadStorage<T>>(ins.op[n]);
+    uint64_t offset = static_cast<uint64_t>(ins.imm) + n * sizeof(T);
+    ForEachLane(w.exec, [&](int i) { d[i] = Read<T>(w.LocalAddress(i) + offset); });
+  }
+}
+
+template <class T>
+void LoadParameter(Warp& w, const Instruction& ins) {
+  uint64_t address = w.block->launch->parameters + static_cast<uint64_t>(ins.imm);
+  for (uint32_t n = 0; n < (ins.extra & kAccessCount); ++n) {
+    auto* d = w.Reg<LoadStorage<T>>(ins.op[n]);
+    LoadStorage<T> value = Read<T>(address + n * sizeof(T));
+    Lanes(w, [=](int i) { d[i] = value; });
+  }
+}
+
+template <class T>
+void Store(Warp& w, const Instruction& ins) {
+  Addresses at;
+  if (!GenericAddresses(w, ins, sizeof(T) * (ins.extra & kAccessCount), at)) return;
+  if ((ins.extra & kAccessFence) != 0) std::atomic_thread_fence(std::memory_order_release);
+  StoreTo<T>(w, ins, at);
+}
+
+template <class T>
+void StoreShared(Warp& w, const Instruction& ins) {
+  Addresses at;
+  if (!SharedAddresses(w, ins, sizeof(T) * (ins.extra & kAccessCount), at)) return;
+  StoreTo<T>(w, ins, at);
+}
+
+template <class T>
+void StoreFrame(Warp& w, const Instruction& ins) {
+  for (uint32_t n = 0; n < (ins.extra & kAccessCount); ++n) {
+    const auto* s = w.Reg<Storage<T>>(ins.op[n]);
+    uint64_t offset = static_cast<uint64_t>(ins.imm) + n * sizeof(T);
+    ForEachLane(w.exec, [&](int i) { Write<T>(w.LocalAddress(i) + offset, static_cast<T>(s[i])); });
+  }
+}
+
+template <bool kTo>
+void ConvertShared(Warp& w, const Instruction& ins) {
+  auto* d = w.Reg<uint64_t>(ins.op[0]);
+  const auto* a = w.Reg<uint64_t>(ins.op[1]);
+  uint64_t base = w.shared_base;
+  Lanes(w, [=](int i) { d[i] = kTo ? a[i] - base : a[i] + base; });
+}
+
+enum class Place { kNone, kShared, kLocal, kGlobal };
+
+// Local and shared memory lie in private memory; what is there and not the block's shared memory is
+// local (or a parameter).
+template <Place kPlace>
+void IsInSpace(Warp& w, const Instruction& ins) {
+  const auto* a = w.Reg<uint64_t>(ins.op[1]);
+  uint32_t result = 0;
+  ForEachLane(w.exec, [&](int i) {
+    bool shared = a[i] - w.shared_base < w.shared_bytes;
+    bool is_private = PrivateMemory::Get().Contains(a[i], 1);
+    Place place = shared ? Place::kShared : is_private ? Place::kLocal : Place::kGlobal;
+    if (place == kPlace) result |= 1u << i;
+  });
+  SetPredicate(w, ins.op[0], result);
+}
+
+constexpr OpEntry kOps[] = {
+    {"cvta.shared", nullptr, ConvertShared<false>},
+    {"cvta.to.shared", nullptr, ConvertShared<true>},
+    {"isspacep.global", nullptr, IsInSpace<Place::kGlobal>},
+    {"isspacep.local", nullptr, IsInSpace<Place::kLocal>},
+    {"isspacep.none", nullptr, IsInSpace<Place::kNone>},
+    {"isspacep.shared", nullptr, IsInSpace<Place::kShared>},
+    {"ld.frame.s16", nullptr, LoadFrame<int16_t>},
+    {"ld.frame.s32", nullptr, LoadFrame<uint32_t>},
+    {"ld.frame.s8", nullptr, LoadFrame<int8_t>},
+    {"ld.frame.u16", nullptr, LoadFrame<uint16_t>},
+    {"ld.frame.u32", nullptr, LoadFrame<uint32_t>},
+    {"ld.frame.u64", nullptr, LoadFrame<uint64_t>},
+    {"ld.frame.u8", nullptr, LoadFrame<uint8_t>},
+    {"ld.param.s16", nullptr, LoadParameter<int16_t>},
+    {"ld.param.s32", nullptr, LoadParameter<uint32_t>},
+    {"ld.param.s8", nullptr, LoadParameter<int8_t>},
+    {"ld.param.u16", nullptr, LoadParameter<uint16_t>},
+    {"ld.param.u32", nullptr, LoadParameter<uint32_t>},
+    {"ld.param.u64", nullptr, LoadParameter<uint64_t>},
+    {"ld.param.u8", nullptr, LoadParameter<uint8_t>},
+    {"ld.s16", nullptr, Load<int16_t>},
+    {"ld.s32", nullptr, Load<uint32_t>},
+    {"ld.s8", nullptr, Load<int8_t>},
+    {"ld.shared.s16", nullptr, LoadShared<int16_t>},
+    {"ld.shared.s32", nullptr, LoadShared<uint32_t>},
+    {"ld.shared.s8", nullptr, LoadShared<int8_t>},
+    {"ld.shared.u16", nullptr, LoadShared<uint16_t>},
+    {"ld.shared.u32", nullptr, LoadShared<uint32_t>},
+    {"ld.shared.u64", nullptr, LoadShared<uint64_t>},
+    {"ld.shared.u8", nullptr, LoadShared<uint8_t>},
+    {"ld.u16", nullptr, Load<uint16_t>},
+    {"ld.u32", nullptr, Load<uint32_t>},
+    {"ld.u64", nullptr, Load<uint64_t>},
+    {"ld.u8", nullptr, Load<uint8_t>},
+    {"st.frame.u16", nullptr, StoreFrame<uint16_t>},
+    {"st.frame.u32", nullptr, StoreFrame<uint32_t>},
+    {"st.frame.u64", nullptr, StoreFrame<uint64_t>},
+    {"st.frame.u8", nullptr, StoreFrame<uint8_t>},
+    {"st.shared.u16", nullptr, StoreShared<uint16_t>},
+    {"st.shared.u32", nullptr, StoreShared<uint32_t>},
+    {"st.shared.u64", nullptr, StoreShared<uint64_t>},
+    {"st.shared.u8", nullptr, StoreShared<uint8_t>},
+    {"st.u16", nullptr, Store<uint16_t>},
+    {"st.u32", nullptr, Store<uint32_t>},
+    {"st.u64", nullptr, Store<uint64_t>},
+    {"st.u8", nullptr, Store<uint8_t>},
+};
+
+}  // namespace
+
+std::span<const OpEntry> MemoryOps() { return kOps; }
+
+}  // namespace softgpu::SOFTGPU_ISA

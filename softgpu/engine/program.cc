@@ -1,0 +1,284 @@
+#include "softgpu/engine/program.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "softgpu/engine/lexer.h"
+
+namespace softgpu {
+namespace {
+
+constexpr int kInvalidPtx = 218;
+constexpr uint64_t kMaxModuleBytes = uint64_t{16} << 30;
+
+uint64_t AlignUp(uint64_t value, uint64_t alignment) {
+  return alignment <= 1 ? value : (value + alignment - 1) / alignment * alignment;
+}
+
+uint64_t ElementBits(const Initializer& value, Type type) {
+  if (value.is_float32 && type == Type::kF64) {
+    return std::bit_cast<uint64_t>(
+        static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(value.bits))));
+  }
+  if (value.is_float64 && type == Type::kF32) {
+    return std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(value.bits)));
+  }
+  return value.bits;
+}
+
+// Calls visit(name) for every symbol that an operand names.
+template <class F>
+void VisitSymbols(const std::vector<PtxOperand>& operands, const F& visit) {
+  for (const PtxOperand& operand : operands) {
+    if (operand.kind == PtxOperand::Kind::kSymbol ||
+        (operand.kind == PtxOperand::Kind::kAddress && !operand.has_register)) {
+      visit(operand.symbol);
+    }
+    VisitSymbols(operand.elements, visit);
+  }
+}
+
+}  // namespace
+
+ProgramImpl::~ProgramImpl() {
+  for (uint64_t address : blocks_) memory_.Free(address);
+}
+
+const Function* ProgramImpl::Find(uint64_t handle) const {
+  uint64_t index = (handle - kFunctionHandleBase) / 16;
+  if (index >= functions_.size() || functions_[index]->handle != handle) return nullptr;
+  return functions_[index]->has_body ? functions_[index].get() : nullptr;
+}
+
+const Function* FindFunction(const ProgramImpl& program, uint64_t handle) {
+  return program.Find(handle);
+}
+
+void ProgramImpl::DeclareFunctions(const PtxModule& module) {
+  for (const PtxFunction& source : module.functions) {
+    auto [it, added] = symbols_.try_emplace(
+        source.name, Symbol{Symbol::Kind::kFunction, functions_.size(), 0});
+    if (!added) {
+      if (it->second.kind != Symbol::Kind::kFunction) {
+        throw PtxError(source.line, "name used twice: " + std::string(source.name));
+      }
+      if (!source.has_body) continue;
+      if (functions_[it->second.value]->has_body) {
+        throw PtxError(source.line, "function defined twice: " + std::string(source.name));
+      }
+    } else {
+      functions_.push_back(std::make_unique<Function>());
+    }
+    Function& function = *functions_[it->second.value];
+    function.name = source.name;
+    function.entry = source.entry;
+    function.has_body = source.has_body;
+    function.handle = kFunctionHandleBase + 16 * it->second.value;
+    function.parameters.clear();
+    function.returns.clear();
+    Lowering::LayOutSignature(source, function);
+  }
+}
+
+// One block of device memory for globals and one for constants.
+bool ProgramImpl::PlaceVariables(const PtxModule& module) {
+  for (Space space : {Space::kGlobal, Space::kConst}) {
+    uint64_t total = 0;
+    std::vector<std::pair<const Variable*, uint64_t>> placed;
+    for (const Variable& v : module.variables) {
+      if (v.space != space || symbols_.count(v.name) != 0) continue;
+      if (v.external) throw PtxError(v.line, "unresolved extern variable " + std::string(v.name));
+      total = AlignUp(total, std::max<uint64_t>(v.alignment, 16));
+      placed.emplace_back(&v, total);
+      symbols_[v.name] = Symbol{Symbol::Kind::kMemory, total, v.bytes};
+      total += v.bytes;
+      if (total > kMaxModuleBytes) throw PtxError(v.line, "variables too large");
+    }
+    if (placed.empty()) continue;
+    uint64_t base = memory_.Allocate(std::max<uint64_t>(total, 16), 4096);
+    if (base == 0) return false;
+    blocks_.push_back(base);
+    for (auto [v, offset] : placed) {
+      symbols_[v->name].value = base + offset;
+      global_infos_.push_back(
+          {std::string(v->name), base + offset, v->bytes, space == Space::kConst});
+    }
+  }
+  return true;
+}
+
+void ProgramImpl::FillVariables(const PtxModule& module) {
+  for (const Variable& v : module.variables) {
+    if (v.space == Space::kShared || v.initializers.empty()) continue;
+    const Symbol& self = symbols_[v.name];
+    if (v.initializers.size() > v.bytes / std::max<uint64_t>(v.element_bytes, 1)) {
+      throw PtxError(v.line, "too many initial values for " + std::string(v.name));
+    }
+    uint64_t address = self.value;
+    for (const Initializer& value : v.initializers) {
+      uint64_t bits = ElementBits(value, v.type);
+      if (!value.symbol.empty()) {
+        auto it = symbols_.find(value.symbol);
+        if (it == symbols_.end()) {
+          throw PtxError(value.line, "unknown name " + std::string(value.symbol));
+        }
+        bool function = it->second.kind == Symbol::Kind::kFunction;
+        bits = value.bits + (function ? functions_[it->second.value]->handle : it->second.value);
+      }
+      std::memcpy(reinterpret_cast<void*>(address), &bits, std::min<uint64_t>(v.element_bytes, 8));
+      address += v.element_bytes;
+    }
+  }
+}
+
+// A shared variable that one kernel alone names lies in that kernel's own part; one that device
+// functions or several kernels name lies at the same offset, in front, in all that reach it.
+void ProgramImpl::PlaceShared(const PtxModule& module) {
+  std::unordered_map<std::string_view, const Variable*> shared;
+  for (const Variable& v : module.variables) {
+    if (v.space != Space::kShared) continue;
+    if (v.external) symbols_.try_emplace(v.name, Symbol{Symbol::Kind::kDynamicShared, 0, 0});
+    else shared.try_emplace(v.name, &v);
+  }
+  std::unordered_map<std::string_view, std::set<size_t>> users;
+  std::vector<std::set<size_t>> callees(functions_.size());
+  std::vector<bool> indirect(functions_.size());
+  for (const PtxFunction& f : module.functions) {
+    if (!f.has_body) continue;
+    size_t index = symbols_[f.name].value;
+    for (const PtxInstruction& instruction : f.body) {
+      VisitSymbols(instruction.operands, [&](std::string_view name) {
+        if (shared.count(name) != 0) users[name].insert(index);
+        auto it = symbols_.find(name);
+        if (it == symbols_.end() || it->second.kind != Symbol::Kind::kFunction) return;
+        callees[index].insert(it->second.value);
+        indirect[index] = indirect[index] || instruction.opcode != "call";
+      });
+      if (instruction.opcode == "call" && !instruction.operands.empty()) {
+        for (const PtxOperand& o : instruction.operands) {
+          if (o.kind == PtxOperand::Kind::kRegister) indirect[index] = true;
+        }
+      }
+    }
+  }
+  uint64_t common_bytes = 0;
+  std::set<size_t> common_users;
+  std::vector<std::pair<const Variable*, size_t>> own;
+  for (const Variable& v : module.variables) {
+    auto it = shared.find(v.name);
+    if (it == shared.end() || it->second != &v) continue;
+    const std::set<size_t>& by = users[v.name];
+    if (by.empty() || (by.size() == 1 && functions_[*by.begin()]->entry)) {
+      own.emplace_back(&v, by.empty() ? functions_.size() : *by.begin());
+      continue;
+    }
+    common_bytes = AlignUp(common_bytes, v.alignment);
+    symbols_[v.name] = Symbol{Symbol::Kind::kShared, common_bytes, v.bytes};
+    common_bytes += v.bytes;
+    common_users.insert(by.begin(), by.end());
+  }
+  shared_bytes_.assign(functions_.size() + 1, 0);
+  for (size_t i = 0; i < functions_.size() && common_bytes > 0; ++i) {
+    std::set<size_t> seen = {i};
+    std::vector<size_t> todo = {i};
+    while (!todo.empty() && shared_bytes_[i] == 0) {
+      size_t at = todo.back();
+      todo.pop_back();
+      if (common_users.count(at) != 0 || indirect[at]) shared_bytes_[i] = common_bytes;
+      for (size_t next : callees[at]) {
+        if (seen.insert(next).second) todo.push_back(next);
+      }
+    }
+  }
+  for (auto [v, user] : own) {
+    uint64_t offset = AlignUp(shared_bytes_[user], v->alignment);
+    symbols_[v->name] = Symbol{Symbol::Kind::kShared, offset, v->bytes};
+    shared_bytes_[user] = offset + v->bytes;
+  }
+}
+
+void ProgramImpl::LowerFunctions(const PtxModule& module) {
+  for (const PtxFunction& source : module.functions) {
+    if (!source.has_body) continue;
+    Function& function = *functions_[symbols_[source.name].value];
+    Lowering(source, symbols_, functions_, function).Run();
+    size_t words = 0;
+    for (Type type : source.registers) words += TypeBytes(type) == 8 ? 2 : 1;
+    function.used_registers = static_cast<uint32_t>(std::clamp<size_t>(words / 2, 16, 255));
+  }
+}
+
+void ProgramImpl::ListKernels(const PtxModule& module) {
+  for (const PtxFunction& source : module.functions) {
+    if (!source.entry || !source.has_body) continue;
+    size_t index = symbols_[source.name].value;
+    const Function& function = *functions_[index];
+    auto kernel = std::make_unique<Kernel>();
+    KernelInfo info;
+    info.name = source.name;
+    uint64_t end = 0;
+    for (const Variable& v : source.parameters) {
+      end = AlignUp(end, v.alignment);
+      info.parameters.push_back({end, v.bytes});
+      end += v.bytes;
+    }
+    std::set<const Function*> seen = {&function};
+    std::vector<const Function*> todo = {&function};
+    uint32_t registers = 0;
+    while (!todo.empty()) {
+      const Function* f = todo.back();
+      todo.pop_back();
+      registers = std::max(registers, f->used_registers);
+      if (kernel->unsupported.empty()) kernel->unsupported = f->unsupported;
+      for (const Function* callee : f->callees) {
+        if (seen.insert(callee).second) todo.push_back(callee);
+      }
+    }
+    kernel->function = &function;
+    kernel->program = this;
+    kernel->parameter_bytes = info.parameter_bytes = end;
+    kernel->static_shared_bytes =
+        static_cast<uint32_t>(std::min<uint64_t>(AlignUp(shared_bytes_[index], 16), 1u << 30));
+    kernel->max_threads = source.max_threads > 0 ? source.max_threads : 1024;
+    info.kernel = kernel.get();
+    info.static_shared_bytes = shared_bytes_[index];
+    info.local_bytes_per_thread = function.local_bytes;
+    info.registers_per_thread = static_cast<int>(registers);
+    info.max_threads_per_block = kernel->max_threads;
+    info.ptx_version = module.version;
+    info.binary_version = module.target;
+    kernel_infos_.push_back(std::move(info));
+    kernels_.push_back(std::move(kernel));
+  }
+}
+
+Status ProgramImpl::Build(std::string_view ptx) {
+  text_ = ptx;
+  PtxModule module = ParsePtx(text_);
+  if (module.version == 0) return {kInvalidPtx, "no .version: this is no PTX"};
+  DeclareFunctions(module);
+  if (!PlaceVariables(module)) return {2, "no device memory for the module's variables"};
+  PlaceShared(module);
+  FillVariables(module);
+  LowerFunctions(module);
+  ListKernels(module);
+  symbols_.clear();  // its names point into the text
+  text_.clear();
+  text_.shrink_to_fit();
+  return {};
+}
+
+std::unique_ptr<Program> Program::Load(std::string_view ptx, ModuleMemory& memory,
+                                       Status* status) {
+  auto program = std::make_unique<ProgramImpl>(memory);
+  try {
+    *status = program->Build(ptx);
+  } catch (const PtxError& error) {
+    *status = {kInvalidPtx, error.what()};
+  }
+  if (!status->ok()) return nullptr;
+  return program;
+}
+
+}  // namespace softgpu

@@ -1,0 +1,59 @@
+// A loaded module: its functions as code, its variables in device memory.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "softgpu/engine/code.h"
+#include "softgpu/engine/device_heap.h"
+#include "softgpu/engine/engine.h"
+#include "softgpu/engine/lower.h"
+#include "softgpu/engine/ptx.h"
+
+namespace softgpu {
+
+class ProgramImpl final : public Program {
+ public:
+  explicit ProgramImpl(ModuleMemory& memory) : memory_(memory), heap_(memory) {}
+  ~ProgramImpl() override;
+
+  std::span<const KernelInfo> kernels() const override { return kernel_infos_; }
+  std::span<const GlobalInfo> globals() const override { return global_infos_; }
+
+  Status Build(std::string_view ptx);  // throws PtxError
+  const Function* Find(uint64_t handle) const;
+  DeviceHeap& heap() const { return heap_; }
+
+ private:
+  // Offsets in shared memory: variables that device functions use come first and lie at the same
+  // place in every kernel; a kernel's own follow.
+  struct SharedLayout {
+    uint64_t common_bytes = 0;
+    std::vector<std::pair<std::string_view, uint64_t>> kernel_bytes;
+  };
+
+  void DeclareFunctions(const PtxModule& module);
+  bool PlaceVariables(const PtxModule& module);
+  void FillVariables(const PtxModule& module);
+  void PlaceShared(const PtxModule& module);
+  void LowerFunctions(const PtxModule& module);
+  void ListKernels(const PtxModule& module);
+
+  ModuleMemory& memory_;
+  mutable DeviceHeap heap_;
+  std::vector<uint64_t> blocks_;  // from memory_
+  std::string text_;
+  SymbolTable symbols_;
+  std::vector<uint64_t> shared_bytes_;  // static shared memory by function index
+  std::vector<std::unique_ptr<Function>> functions_;
+  std::vector<std::unique_ptr<Kernel>> kernels_;
+  std::vector<KernelInfo> kernel_infos_;
+  std::vector<GlobalInfo> global_infos_;
+};
+
+// The function whose address is `handle`, or null.
+const Function* FindFunction(const ProgramImpl& program, uint64_t handle);
+
+}  // namespace softgpu
