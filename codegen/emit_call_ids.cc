@@ -51,6 +51,8 @@ bool CallBeforeInit(CallId id);
 bool CaptureUnsafe(CallId id);
 // Private calls that the stream in the record's header orders.
 bool CallStreamOrdered(CallId id);
+// One of Longwire's own calls; the others are functions of the driver.
+bool CallIsPrivate(CallId id);
 // Why an unsupported call is refused; "" for the others.
 const char* CallRefusal(CallId id);
 
@@ -93,6 +95,7 @@ bool CallMayBlock(CallId id) { return (Of(id).flags & kMayBlock) != 0; }
 bool CallBeforeInit(CallId id) { return (Of(id).flags & kBeforeInit) != 0; }
 bool CaptureUnsafe(CallId id) { return (Of(id).flags & kCaptureUnsafe) != 0; }
 bool CallStreamOrdered(CallId id) { return (Of(id).flags & kStreamOrdered) != 0; }
+bool CallIsPrivate(CallId id) { return (Of(id).flags & kPrivate) != 0; }
 const char* CallRefusal(CallId id) { return Of(id).refusal; }
 
 }  // namespace longwire

@@ -73,7 +73,7 @@ void Declare(const Call& call, const Parameter& parameter, Text* out) {
 std::string Argument(const Parameter& parameter) {
   const std::string& x = parameter.name;
   switch (parameter.role) {
-    case Role::kStream: return "context.stream()";
+    case Role::kStream: return "context.driver_stream()";
     case Role::kOut:
     case Role::kInOut: return "&" + x;
     case Role::kIn: return parameter.nullable ? "call." + x + " ? &" + x + " : nullptr" : "&" + x;
@@ -179,9 +179,9 @@ wire::WireResult Handle(CallContext& context, wire::Reader& arguments) {
   if (arguments.remaining() != 0) return wire::WireResult::kFatal;
   typename Call::Reply reply;
   const CUresult result = kDo(context, call, &reply);
-  if (CallKind(Call::kId) == CallKindValue::kAfterReply || context.wants_reply()) {
+  if (CallKind(Call::kId) == CallKindValue::kAfterReply) {
     context.Return(result, reply);
-  } else if (result != CUDA_SUCCESS) {
+  } else {
     context.Fail(result);
   }
   return wire::WireResult::kOk;

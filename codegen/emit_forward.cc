@@ -94,9 +94,9 @@ void GetParameter(const Call& call, const Parameter& parameter, Text* out) {
 
 std::string StreamOf(const Call& call) {
   for (const Parameter& parameter : call.parameters) {
-    if (parameter.role == Role::kStream) return "ToWire(" + parameter.name + ")";
+    if (parameter.role == Role::kStream) return ", " + parameter.name;
   }
-  return "0";
+  return "";
 }
 
 bool HasArrays(const Call& call) {
@@ -125,15 +125,15 @@ void Define(const Call& call, Text* out) {
   out->Line("  calls::$symbol$ call;", values);
   for (const Parameter& parameter : call.parameters) PutParameter(call, parameter, out);
   if (call.kind == Kind::kAtOnce) {
-    out->Line("  return Submit(call, $stream$);\n}\n", values);
+    out->Line("  return Submit(call$stream$);\n}\n", values);
     return;
   }
   out->Line("  calls::$symbol$::Reply reply;\n  ReplyBytes bytes;", values);
   if (call.reply.empty()) {
-    out->Line("  return CallAndWait(call, $stream$, &reply, &bytes);\n}\n", values);
+    out->Line("  return CallAndWait(&reply, &bytes, call$stream$);\n}\n", values);
     return;
   }
-  out->Line("  const CUresult result = CallAndWait(call, $stream$, &reply, &bytes);", values);
+  out->Line("  const CUresult result = CallAndWait(&reply, &bytes, call$stream$);", values);
   out->Line("  if (result != CUDA_SUCCESS) return result;");
   GetResults(call, out);
   out->Line("  return CUDA_SUCCESS;\n}\n");

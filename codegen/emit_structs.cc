@@ -33,6 +33,7 @@ void Members(const std::vector<WireField>& fields, const std::string& indent, Te
 void Functions(const std::string& indent, Text* out) {
   out->Line(indent + "void Encode(wire::Writer& writer) const;");
   out->Line(indent + "wire::WireResult Decode(wire::Reader& reader);");
+  out->Line(indent + "size_t EncodedBytes() const;  // what Encode will append");
 }
 
 void DeclareRecord(const Record& record, Text* out) {
@@ -107,7 +108,19 @@ void DefineDecode(const std::string& name, const std::vector<WireField>& fields,
   out->Line("  return wire::WireResult::kOk;\n}\n");
 }
 
+void DefineSize(const std::string& name, const std::vector<WireField>& fields, Text* out) {
+  int fixed = 0;
+  std::string sum;
+  for (const WireField& field : fields) {
+    fixed += RunBytes(field);
+    if (RunBytes(field) == 0) sum += " + Size(" + field.name + ")";
+  }
+  out->Line("size_t $name$::EncodedBytes() const { return $fixed$$sum$; }\n",
+            {{"name", name}, {"fixed", std::to_string(fixed)}, {"sum", sum}});
+}
+
 void Define(const std::string& name, const std::vector<WireField>& fields, Text* out) {
+  DefineSize(name, fields, out);
   DefineEncode(name, fields, out);
   DefineDecode(name, fields, out);
 }
@@ -130,6 +143,7 @@ namespace longwire::calls {
 struct Empty {
   void Encode(wire::Writer&) const {}
   wire::WireResult Decode(wire::Reader&) { return wire::WireResult::kOk; }
+  size_t EncodedBytes() const { return 0; }
 };
 
 )";

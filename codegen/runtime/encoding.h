@@ -121,6 +121,29 @@ wire::WireResult Get(wire::Reader& reader, std::optional<T>* value) {
   return GetOne(reader, &value->emplace());
 }
 
+// What Put appends.
+inline size_t Size(std::string_view text) { return sizeof(uint32_t) + text.size(); }
+inline size_t Size(std::span<const std::byte> data) { return sizeof(uint32_t) + data.size(); }
+template <class T>
+size_t Size(const T& value) {
+  if constexpr (requires { value.EncodedBytes(); }) {
+    return value.EncodedBytes();
+  } else {
+    return sizeof(T);
+  }
+}
+template <class T>
+size_t Size(const std::vector<T>& list) {
+  if constexpr (kFlat<T>) return sizeof(uint32_t) + list.size() * sizeof(T);
+  size_t bytes = sizeof(uint32_t);
+  for (const T& element : list) bytes += Size(element);
+  return bytes;
+}
+template <class T>
+size_t Size(const std::optional<T>& value) {
+  return value.has_value() ? 1 + Size(*value) : 1;
+}
+
 template <class T>
 void Put(wire::Writer& writer, const T& value) {
   PutOne(writer, value);
