@@ -12,6 +12,10 @@ std::vector<std::unique_ptr<Emitter>> MakeEmitters() {
   emitters.push_back(MakeProcTableEmitter());
   emitters.push_back(MakeDriverTableEmitter());
   emitters.push_back(MakeDispatchEmitter());
+  emitters.push_back(MakeVisitorEmitter());
+  emitters.push_back(MakePrinterEmitter());
+  emitters.push_back(MakeFakeDriverEmitter());
+  emitters.push_back(MakeSupportEmitter());
   return emitters;
 }
 
