@@ -47,8 +47,9 @@ class IsolationTest(unittest.TestCase):
     def test_a_dead_worker_is_its_own_sessions_error(self):
         victim = self.longwire.start("steady.static", "until-error")
         neighbour = self.longwire.start("steady.shared", "4")
-        sessions = {session["client_pid"]: session for session in self.longwire.status()["sessions"]}
-        os.kill(sessions[victim.pid]["worker_pid"], signal.SIGKILL)
+        workers = {session["client_pid"]: session["worker_pid"]
+                   for session in self.longwire.status()["sessions"]}
+        os.kill(workers[victim.pid], signal.SIGKILL)
         ended = finish(victim, 10)
         self.assertEqual(0, ended.code, ended)
         self.assertRegex(ended.out, r"READY\nERROR [1-9]\d*\nPASS steady\n")

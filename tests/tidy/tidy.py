@@ -14,7 +14,8 @@ import sys
 MAX_COLUMNS = 100
 MAX_FUNCTION_LINES = 70
 MAX_FILE_LINES = 500
-LEFTOVERS = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" * 3, "HA" + "CK"]) + r")\b")
+LEFTOVER_WORDS = ["TO" + "DO", "FIX" + "ME", "X" * 3, "HA" + "CK"]
+LEFTOVERS = re.compile(r"\b(" + "|".join(LEFTOVER_WORDS) + r")\b")
 C_SUFFIXES = {".cc", ".h", ".cu"}
 TEXT_SUFFIXES = C_SUFFIXES | {".py", ".sh", ".cmake", ".proto", ".txt", ".md", ".yaml", ".yml"}
 # Generated text that is kept as it came.
@@ -102,9 +103,19 @@ def check_file(root, path):
     if path.suffix in C_SUFFIXES:
         for first, count in find_functions(text):
             if count > MAX_FUNCTION_LINES:
-                yield f"{path}:{first}: a function of {count} lines, {MAX_FUNCTION_LINES} are allowed"
+                yield (f"{path}:{first}: a function of {count} lines, "
+                       f"{MAX_FUNCTION_LINES} are allowed")
     if path.suffix == ".h" and not text.lstrip().startswith(("//", "/*")):
         yield f"{path}:1: no comment at the top says what the header is for"
+
+
+def names_source(cmake_text, relative):
+    """Whether a CMakeLists.txt names the file, by its name without suffix or by a glob."""
+    pattern = (str(relative.parent) + "/" if relative.parent.parts else "") + "*" + relative.suffix
+    if pattern in cmake_text:
+        return True
+    stem = re.escape(str(relative.with_suffix("")))
+    return re.search(r"(?<![\w-])" + stem + r"(\.\w+)?(?![\w-])", cmake_text) is not None
 
 
 def find_dead_files(root, paths):
@@ -120,16 +131,9 @@ def find_dead_files(root, paths):
             if not re.search(r"[\"</]" + re.escape(path.name) + r"[\">]", all_code):
                 yield f"{path}:1: nobody includes this header"
             continue
-        named = False
-        for folder in [path.parent, *path.parent.parents]:
-            text = cmake_lists.get(folder, "")
-            relative = path.relative_to(folder)
-            globbed = any(re.search(re.escape(str(relative.parent / "*" if str(relative.parent) != "."
-                                                  else "*")) + re.escape(path.suffix), line)
-                          for line in text.split("\n") if "*" in line)
-            named = named or globbed or re.search(
-                r"(?<![\w-])" + re.escape(str(relative.with_suffix(""))) + r"(\.\w+)?(?![\w-])", text)
-        if not named:
+        if not any(names_source(text, path.relative_to(folder))
+                   for folder in [path.parent, *path.parent.parents]
+                   if (text := cmake_lists.get(folder))):
             yield f"{path}:1: no CMakeLists.txt names this source"
 
 

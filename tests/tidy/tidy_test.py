@@ -47,7 +47,8 @@ class TidyTest(unittest.TestCase):
 
     def test_long_function(self):
         body = "  Twice(1);\n" * 69
-        self.write("part.cc", GOOD_SOURCE + "\nvoid Long(int a,\n          int b) {\n" + body + "}\n")
+        head = "\nvoid Long(int a,\n          int b) {\n"
+        self.write("part.cc", GOOD_SOURCE + head + body + "}\n")
         self.expect("part.cc:7", "a function of 72 lines")
 
     def test_long_method_in_a_class_in_a_namespace(self):
@@ -58,7 +59,8 @@ class TidyTest(unittest.TestCase):
 
     def test_braces_in_literals_and_comments_do_not_count(self):
         body = '  Text("{{{", \'{\'); // {{\n' * 60
-        self.write("part.cc", GOOD_SOURCE + "void A() {\n" + body + "}\nvoid B() {\n" + body + "}\n")
+        functions = "void A() {\n" + body + "}\nvoid B() {\n" + body + "}\n"
+        self.write("part.cc", GOOD_SOURCE + functions)
         self.assertEqual([], tidy.check_tree(self.root))
 
     def test_long_table_is_no_function(self):
