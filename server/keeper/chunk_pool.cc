@@ -89,8 +89,8 @@ ChunkPool::Step ChunkPool::Assign(LeaseInProgress* lease, bool patient, bool* fo
   if (need > free()) {
     if (patient && need <= free() + EndingBytes()) return Step::kWaiting;
     return Refused(lease, kOutOfMemory,
-                   std::to_string(need) + " bytes asked for, " + std::to_string(free()) +
-                       " of " + std::to_string(lendable_) + " free");
+                   std::to_string(need) + " bytes asked for, " + std::to_string(free()) + " of " +
+                       std::to_string(lendable_) + " free");
   }
   std::vector<uint64_t> created;
   for (uint64_t size : lease->sizes) {
@@ -196,10 +196,14 @@ void ChunkPool::MakeIdle(uint64_t id) {
 
 ChunkPool::Shelf* ChunkPool::ShelfOf(const Chunk& chunk) {
   switch (chunk.state) {
-    case State::kClean: return &clean_;
-    case State::kDirty: return &dirty_;
-    case State::kHeld: return &workers_[chunk.worker].held;
-    default: return nullptr;
+    case State::kClean:
+      return &clean_;
+    case State::kDirty:
+      return &dirty_;
+    case State::kHeld:
+      return &workers_[chunk.worker].held;
+    default:
+      return nullptr;
   }
 }
 

@@ -102,7 +102,7 @@ class ChunkPool {
     uint64_t handle = 0;
     uint64_t worker = 0;  // whose: of a taken or held chunk
     State state = State::kDirty;
-    bool taken = false;   // lent, or found for a lease that waits; else it is idle
+    bool taken = false;  // lent, or found for a lease that waits; else it is idle
   };
   // Idle chunks by size.
   struct Shelf {

@@ -13,7 +13,7 @@ namespace {
 // Where distributions and containers put NVIDIA's driver. Not the loader's search path: that may
 // lead to our own client library, which has the same name.
 constexpr const char* kDriverPlaces[] = {
-    "/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/lib64/libcuda.so.1",
+    "/usr/lib/x86_64-linux-gnu/libcuda.so.1",  "/usr/lib64/libcuda.so.1",
     "/usr/lib/aarch64-linux-gnu/libcuda.so.1", "/usr/lib/libcuda.so.1",
     "/usr/local/nvidia/lib64/libcuda.so.1",    "/usr/lib/wsl/lib/libcuda.so.1"};
 

@@ -82,8 +82,8 @@ bool Keeper::RunOnce(std::chrono::milliseconds timeout) {
     if ((socket.revents & POLLOUT) != 0) Send(session);
     if ((socket.revents & POLLIN) != 0) ReadSession(session);
     if ((socket.revents & (POLLHUP | POLLERR)) != 0) CloseSocket(session);
-    bool gone = (process.revents & POLLIN) != 0 ||
-                (!session.process.valid() && !session.socket.valid());
+    bool gone =
+        (process.revents & POLLIN) != 0 || (!session.process.valid() && !session.socket.valid());
     if (gone) Forget(workers[i]);
   }
   waiting_ = AdvanceLeases();
@@ -154,8 +154,8 @@ bool Keeper::AdvanceLeases() {
     }
     auto lease = std::move(session.lease);
     if (step == ChunkPool::Step::kRefused) {
-      Answer(session, message::Pack(Refuse{lease->request, lease->code, lease->sentence,
-                                           pool_.free()}));
+      Answer(session,
+             message::Pack(Refuse{lease->request, lease->code, lease->sentence, pool_.free()}));
     } else {
       session.grant = std::move(lease);
       session.granted = 0;

@@ -3,13 +3,13 @@
 // fit now is sent later; a worker is not read while it has an answer outstanding.
 #pragma once
 
+#include <poll.h>
+
 #include <chrono>
 #include <deque>
 #include <map>
 #include <memory>
 #include <vector>
-
-#include <poll.h>
 
 #include "server/keeper/chunk_pool.h"
 #include "server/keeper/scrubber.h"
@@ -37,13 +37,13 @@ class Keeper {
   // A worker; until its process is gone, which can be long after its socket.
   struct Session {
     uint64_t worker = 0;
-    wire::Descriptor socket;   // invalid: closed
-    wire::Descriptor process;  // pidfd; invalid: gone as soon as the socket is closed
-    std::unique_ptr<LeaseInProgress> lease;        // waits for memory
+    wire::Descriptor socket;                 // invalid: closed
+    wire::Descriptor process;                // pidfd; invalid: gone as soon as the socket is closed
+    std::unique_ptr<LeaseInProgress> lease;  // waits for memory
     std::chrono::steady_clock::time_point asked{};  // since when
-    std::unique_ptr<LeaseInProgress> grant;        // being sent
-    size_t granted = 0;                            // chunks of `grant` that were sent
-    std::deque<std::vector<std::byte>> answers;    // do not fit into the socket yet
+    std::unique_ptr<LeaseInProgress> grant;         // being sent
+    size_t granted = 0;                             // chunks of `grant` that were sent
+    std::deque<std::vector<std::byte>> answers;     // do not fit into the socket yet
     bool blocked() const { return grant != nullptr || !answers.empty(); }
   };
 
@@ -65,7 +65,7 @@ class Keeper {
   ChunkPool pool_;
   wire::Descriptor control_;
   std::map<uint64_t, Session> sessions_;  // by worker
-  bool waiting_ = false;  // a lease waits for memory
+  bool waiting_ = false;                  // a lease waits for memory
   KeeperState state_;
   uint64_t sent_version_ = 0;
   std::chrono::steady_clock::time_point sent_at_{};

@@ -40,11 +40,16 @@ int main(int argc, char** argv) {
   long long reserve = -1;  // MiB
   for (int i = 1; i + 1 < argc; i += 2) {
     std::string name = argv[i];
-    if (name == "--driver") driver = argv[i + 1];
-    else if (name == "--device") device = std::atoi(argv[i + 1]);
-    else if (name == "--control") control = std::atoi(argv[i + 1]);
-    else if (name == "--reserve") reserve = std::atoll(argv[i + 1]);
-    else return Usage();
+    if (name == "--driver")
+      driver = argv[i + 1];
+    else if (name == "--device")
+      device = std::atoi(argv[i + 1]);
+    else if (name == "--control")
+      control = std::atoi(argv[i + 1]);
+    else if (name == "--reserve")
+      reserve = std::atoll(argv[i + 1]);
+    else
+      return Usage();
   }
   if (argc % 2 == 0 || driver.empty() || device < 0 || control < 0) return Usage();
 

@@ -20,7 +20,9 @@ inline constexpr size_t kMaxText = 32 << 10;      // bytes of one string
 inline constexpr size_t kMaxElements = 16 << 10;  // elements of one vector
 
 template <class T>
-concept Struct = requires(T& value) { value.Fields(); };
+concept Struct = requires(T& value) {
+  value.Fields();
+};
 
 template <class T>
 void Encode(wire::Writer& writer, const T& value) {
@@ -44,9 +46,7 @@ template <class T>
 wire::WireResult Decode(wire::Reader& reader, T* value) {
   if constexpr (Struct<T>) {
     bool good = std::apply(
-        [&](auto&... field) {
-          return ((Decode(reader, &field) == wire::WireResult::kOk) && ...);
-        },
+        [&](auto&... field) { return ((Decode(reader, &field) == wire::WireResult::kOk) && ...); },
         value->Fields());
     return good ? wire::WireResult::kOk : wire::WireResult::kFatal;
   } else if constexpr (std::is_same_v<T, std::string>) {

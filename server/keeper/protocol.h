@@ -27,7 +27,7 @@ inline constexpr uint64_t kExactFrom = uint64_t{1} << 30;
 
 inline constexpr size_t kMaxChunksPerLease = 4096;  // 8 GiB in the smallest class
 inline constexpr size_t kMaxChunksPerSession = 1 << 16;
-inline constexpr size_t kChunksPerPacket = 64;      // descriptors that one packet can carry
+inline constexpr size_t kChunksPerPacket = 64;  // descriptors that one packet can carry
 
 struct Lease {
   static constexpr uint32_t kKind = 101;
@@ -101,10 +101,10 @@ struct WorkerLease {
 // Keeper to warden: first when the device is open or could not be opened, then after changes.
 struct KeeperState {
   static constexpr uint32_t kKind = 202;
-  int32_t code = 0;      // a CUresult; not 0: the keeper ends
-  std::string sentence;  // for people
-  std::string driver;        // path of the library that was loaded
-  bool software = false;     // it is the software device
+  int32_t code = 0;       // a CUresult; not 0: the keeper ends
+  std::string sentence;   // for people
+  std::string driver;     // path of the library that was loaded
+  bool software = false;  // it is the software device
   std::string device_name;
   int32_t device_count = 0;  // devices that the driver shows
   uint64_t total = 0;

@@ -9,9 +9,7 @@
 namespace longwire::keeper {
 
 Scrubber::Scrubber(DeviceMemory& device)
-    : device_(device),
-      event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      thread_([this] { Run(); }) {}
+    : device_(device), event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), thread_([this] { Run(); }) {}
 
 Scrubber::~Scrubber() {
   {

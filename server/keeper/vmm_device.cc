@@ -61,9 +61,8 @@ bool Load(void* library, Functions* functions, std::string* missing) {
          find("cuMemCreate", &functions->create) && find("cuMemRelease", &functions->release) &&
          find("cuMemExportToShareableHandle", &functions->export_handle) &&
          find("cuMemAddressReserve", &functions->reserve) &&
-         find("cuMemAddressFree", &functions->address_free) &&
-         find("cuMemMap", &functions->map) && find("cuMemUnmap", &functions->unmap) &&
-         find("cuMemSetAccess", &functions->set_access) &&
+         find("cuMemAddressFree", &functions->address_free) && find("cuMemMap", &functions->map) &&
+         find("cuMemUnmap", &functions->unmap) && find("cuMemSetAccess", &functions->set_access) &&
          find("cuMemsetD8Async", &functions->memset_async) &&
          find("cuStreamCreate", &functions->stream_create) &&
          find("cuStreamSynchronize", &functions->stream_synchronize) &&

@@ -43,10 +43,14 @@ int main(int argc, char** argv) {
     }
     if (i + 1 == argc) return Usage();
     std::string value = argv[++i];
-    if (name == "--socket") options.socket = value;
-    else if (name == "--driver") options.driver = value;
-    else if (name == "--warm-workers") options.warm_workers = std::atoi(value.c_str());
-    else if (name != "--devices") return Usage();
+    if (name == "--socket")
+      options.socket = value;
+    else if (name == "--driver")
+      options.driver = value;
+    else if (name == "--warm-workers")
+      options.warm_workers = std::atoi(value.c_str());
+    else if (name != "--devices")
+      return Usage();
     std::istringstream numbers(name == "--devices" ? value : "");
     for (std::string number; std::getline(numbers, number, ',');) {
       options.devices.push_back(std::atoi(number.c_str()));

@@ -100,7 +100,7 @@ struct DeviceStats {
   std::string name;
   int32_t keeper_pid = 0;  // 0: not running
   uint64_t total = 0;
-  uint64_t lendable = 0;       // total without the reserve for contexts
+  uint64_t lendable = 0;  // total without the reserve for contexts
   uint64_t leased = 0;
   uint64_t leased_peak = 0;
   uint64_t idle = 0;           // created, lent to nobody
@@ -114,8 +114,8 @@ struct DeviceStats {
 struct SessionStats {
   uint64_t session = 0;  // 0: a warm worker
   int32_t pid = 0;
-  int32_t device = 0;    // one entry per device of the session
-  uint64_t leased = 0;   // bytes
+  int32_t device = 0;   // one entry per device of the session
+  uint64_t leased = 0;  // bytes
   uint64_t leased_peak = 0;
   auto Fields() { return std::tie(session, pid, device, leased, leased_peak); }
 };

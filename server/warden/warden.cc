@@ -16,20 +16,27 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr size_t kMaxConnections = 16;
-constexpr milliseconds kTick{100};                 // deadlines are looked at this often
-constexpr milliseconds kOpenDevice{60'000};        // longest wait for the first device
-constexpr milliseconds kKeeperRetry{1'000};        // between attempts to start a keeper
-constexpr milliseconds kWarmDelay{200};            // a starting session has the processors first
-constexpr milliseconds kWarmPauseMax{60'000};      // between warm workers that keep dying
+constexpr milliseconds kTick{100};             // deadlines are looked at this often
+constexpr milliseconds kOpenDevice{60'000};    // longest wait for the first device
+constexpr milliseconds kKeeperRetry{1'000};    // between attempts to start a keeper
+constexpr milliseconds kWarmDelay{200};        // a starting session has the processors first
+constexpr milliseconds kWarmPauseMax{60'000};  // between warm workers that keep dying
 constexpr milliseconds kEarlyDeath{5'000};
 constexpr int kInvalidValue = 1, kInvalidDevice = 101, kSystemNotReady = 802;  // CUresults
 
 // What a client may set in its worker. Others could load code there or change what it serves.
-constexpr const char* kDriverVariables[] = {
-    "CUDA_BINARY_LOADER_THREAD_COUNT",  "CUDA_CACHE_DISABLE", "CUDA_DEVICE_MAX_CONNECTIONS",
-    "CUDA_DEVICE_MAX_COPY_CONNECTIONS", "CUDA_DISABLE_JIT",   "CUDA_DISABLE_PTX_JIT",
-    "CUDA_FORCE_JIT",                   "CUDA_FORCE_PTX_JIT", "CUDA_LAUNCH_BLOCKING",
-    "CUDA_MODULE_DATA_LOADING",         "CUDA_MODULE_LOADING", "CUDA_SCALE_LAUNCH_QUEUES"};
+constexpr const char* kDriverVariables[] = {"CUDA_BINARY_LOADER_THREAD_COUNT",
+                                            "CUDA_CACHE_DISABLE",
+                                            "CUDA_DEVICE_MAX_CONNECTIONS",
+                                            "CUDA_DEVICE_MAX_COPY_CONNECTIONS",
+                                            "CUDA_DISABLE_JIT",
+                                            "CUDA_DISABLE_PTX_JIT",
+                                            "CUDA_FORCE_JIT",
+                                            "CUDA_FORCE_PTX_JIT",
+                                            "CUDA_LAUNCH_BLOCKING",
+                                            "CUDA_MODULE_DATA_LOADING",
+                                            "CUDA_MODULE_LOADING",
+                                            "CUDA_SCALE_LAUNCH_QUEUES"};
 
 std::vector<std::string> Allowed(const std::vector<std::string>& environment) {
   std::vector<std::string> allowed;
@@ -157,10 +164,9 @@ void Warden::Serve(int connection) {
   auto kill = [&](const KillWorker& request) {
     if (uint64_t number = FindSession(request.session)) Kill(workers_.at(number).process);
   };
-  bool known = Handle<StartWorker>(message->bytes, answer) ||
-               Handle<KillWorker>(message->bytes, kill) ||
-               Handle<ListWorkers>(message->bytes, answer) ||
-               Handle<GetStats>(message->bytes, answer);
+  bool known =
+      Handle<StartWorker>(message->bytes, answer) || Handle<KillWorker>(message->bytes, kill) ||
+      Handle<ListWorkers>(message->bytes, answer) || Handle<GetStats>(message->bytes, answer);
   if (!known) Disconnect(connection);
 }
 
@@ -292,8 +298,11 @@ uint64_t Warden::StartNewWorker(const std::vector<int32_t>& devices,
   worker.down.Reset(fcntl(down->descriptor(), F_DUPFD_CLOEXEC, 0));
   if (!wire::LocalPair(&worker.control, &worker_control)) return 0;
 
-  Program program{options_.worker_program, {"--driver", driver_}, environment,
-                  {worker_control.get(), worker.up.get(), worker.down.get()}, own_network_};
+  Program program{options_.worker_program,
+                  {"--driver", driver_},
+                  environment,
+                  {worker_control.get(), worker.up.get(), worker.down.get()},
+                  own_network_};
   std::vector<wire::Descriptor> worker_ends(devices.size()), keeper_ends(devices.size());
   std::string ordinals, sockets;
   for (size_t i = 0; i < devices.size(); ++i) {
@@ -366,8 +375,8 @@ void Warden::OnWorkerEnded(uint64_t number) {
   Worker& worker = workers_.at(number);
   int exit_code = 0, signal = 0;
   if (!Reap(worker.process, &exit_code, &signal)) return;
-  std::string how = "worker " + std::to_string(worker.process.pid) + " " +
-                    HowItEnded(exit_code, signal);
+  std::string how =
+      "worker " + std::to_string(worker.process.pid) + " " + HowItEnded(exit_code, signal);
   if (worker.session != 0) {
     Reply(worker.connection,
           message::Pack(WorkerDied{worker.session, worker.process.pid, exit_code, signal, how}));
@@ -391,8 +400,10 @@ void Warden::KeepWarm() {
   int warm = 0;
   for (auto& [number, worker] : workers_) {
     if (worker.session != 0) continue;
-    if (worker.devices == warm_devices_) ++warm;
-    else Kill(worker.process);  // started for a guess that was wrong
+    if (worker.devices == warm_devices_)
+      ++warm;
+    else
+      Kill(worker.process);  // started for a guess that was wrong
   }
   std::string sentence;
   if (warm >= options_.warm_workers || Clock::now() < warm_after_) return;

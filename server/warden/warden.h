@@ -23,7 +23,7 @@ struct Options {
   bool on_demand = false;        // Run ends when nobody needs the warden any more
   std::chrono::seconds idle_end{60};
   std::chrono::seconds orphan_time{kOrphanSeconds};
-  std::string worker_program;    // paths
+  std::string worker_program;  // paths
   std::string keeper_program;
 };
 
@@ -49,8 +49,8 @@ class Warden {
   struct Worker {
     Process process;
     wire::Descriptor control, up, down;
-    uint64_t session = 0;      // 0: warm
-    int connection = -1;       // whose, -1: nobody's
+    uint64_t session = 0;  // 0: warm
+    int connection = -1;   // whose, -1: nobody's
     Clock::time_point orphaned{};
     Clock::time_point started{};
     std::vector<int32_t> devices;
@@ -76,14 +76,14 @@ class Warden {
   void KeepWarm();
 
   Options options_;
-  std::string driver_;       // path of the library
+  std::string driver_;        // path of the library
   bool own_network_ = false;  // workers get an empty network namespace
   wire::Descriptor listener_;
   std::map<int, wire::Descriptor> connections_;  // by descriptor
   std::map<int32_t, Keeper> keepers_;            // by device
   std::map<uint64_t, Worker> workers_;           // by number
   uint64_t next_worker_ = 1;
-  std::vector<int32_t> warm_devices_;            // of the next session, as far as we can guess
+  std::vector<int32_t> warm_devices_;  // of the next session, as far as we can guess
   Clock::time_point warm_after_{};
   std::chrono::milliseconds warm_pause_{0};
   Clock::time_point last_needed_ = Clock::now();

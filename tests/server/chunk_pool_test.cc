@@ -147,9 +147,12 @@ TEST_F(ChunkPoolTest, MemoryThatCannotBeClearedIsNeverLent) {
 TEST_F(ChunkPoolTest, AbsurdSizesAreRefused) {
   int code = 0;
   const uint64_t huge = uint64_t{1} << 63;
-  for (std::vector<uint64_t> sizes :
-       {std::vector<uint64_t>{huge}, {UINT64_MAX}, {huge, huge}, {UINT64_MAX, UINT64_MAX, 2},
-        {960 * kMiB, UINT64_MAX - 960 * kMiB}, {961 * kMiB}}) {
+  for (std::vector<uint64_t> sizes : {std::vector<uint64_t>{huge},
+                                      {UINT64_MAX},
+                                      {huge, huge},
+                                      {UINT64_MAX, UINT64_MAX, 2},
+                                      {960 * kMiB, UINT64_MAX - 960 * kMiB},
+                                      {961 * kMiB}}) {
     EXPECT_TRUE(Get(1, sizes, &code).empty());
     EXPECT_EQ(code, kOutOfMemory);
   }

@@ -66,8 +66,7 @@ class KeeperTest : public testing::Test {
       if (!packet) return answer;
       Grant grant;
       if (message::Unpack(packet->bytes, &grant) != wire::WireResult::kOk) {
-        answer.answered =
-            message::Unpack(packet->bytes, &answer.refuse) == wire::WireResult::kOk;
+        answer.answered = message::Unpack(packet->bytes, &answer.refuse) == wire::WireResult::kOk;
         return answer;
       }
       EXPECT_EQ(grant.chunks.size(), packet->descriptors.size());

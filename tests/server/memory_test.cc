@@ -1,0 +1,127 @@
+// The real keeper on a device (the software device, or the driver that LONGWIRE_TEST_DRIVER names):
+// memory is shared between processes, and no session sees what another one left in it.
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "server/keeper/protocol.h"
+#include "server/warden/spawn.h"
+
+namespace longwire::keeper {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr milliseconds kPatience{60'000};
+
+class MemoryTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const char* driver = std::getenv("LONGWIRE_TEST_DRIVER");
+    wire::Descriptor end;
+    ASSERT_TRUE(wire::LocalPair(&control, &end));
+    keeper = warden::Spawn(
+        {KEEPER,
+         {"--driver", driver != nullptr ? driver : "software", "--device", "0", "--control", "3"},
+         {"SOFTGPU_MEMORY_BYTES=268435456"},
+         {end.get()},
+         false});
+    ASSERT_NE(keeper.pid, 0);
+    end.Reset();
+    auto packet = wire::ReceiveMessage(control.get(), kPatience);
+    ASSERT_TRUE(packet && message::Unpack(packet->bytes, &state) == wire::WireResult::kOk);
+    ASSERT_EQ(state.code, 0) << state.sentence;
+  }
+
+  void TearDown() override {
+    control.Reset();
+    EXPECT_EQ(Wait(keeper), 0);
+  }
+
+  // The exit code.
+  static int Wait(const warden::Process& process) {
+    pollfd entry{process.pidfd.get(), POLLIN, 0};
+    int exit_code = -1;
+    int signal = 0;
+    poll(&entry, 1, static_cast<int>(kPatience.count()));
+    return warden::Reap(process, &exit_code, &signal) ? exit_code : -1;
+  }
+
+  wire::Descriptor Attach(uint64_t worker) {
+    wire::Descriptor ours, keepers;
+    EXPECT_TRUE(wire::LocalPair(&ours, &keepers));
+    const int files[] = {keepers.get()};
+    EXPECT_TRUE(wire::SendMessage(control.get(), message::Pack(keeper::Attach{worker}), files));
+    return ours;
+  }
+
+  static std::vector<wire::Descriptor> GetChunks(const wire::Descriptor& worker,
+                                                 std::vector<uint64_t> sizes) {
+    EXPECT_TRUE(wire::SendMessage(worker.get(), message::Pack(Lease{1, sizes})));
+    auto packet = wire::ReceiveMessage(worker.get(), kPatience);
+    return packet ? std::move(packet->descriptors) : std::vector<wire::Descriptor>();
+  }
+
+  int DeviceBytes(const wire::Descriptor& chunk, uint64_t bytes, const char* what, int value) {
+    return Wait(
+        warden::Spawn({DEVICE_BYTES,
+                       {state.driver, "3", std::to_string(bytes), what, std::to_string(value)},
+                       {"SOFTGPU_MEMORY_BYTES=268435456"},
+                       {chunk.get()},
+                       false}));
+  }
+
+  wire::Descriptor control;
+  warden::Process keeper;
+  KeeperState state;
+};
+
+TEST_F(MemoryTest, ProcessesShareAChunk) {
+  wire::Descriptor worker = Attach(1);
+  auto chunks = GetChunks(worker, {2 * kMiB});
+  ASSERT_EQ(chunks.size(), 1u);
+  EXPECT_EQ(DeviceBytes(chunks[0], 2 * kMiB, "check", 0), 0);
+  EXPECT_EQ(DeviceBytes(chunks[0], 2 * kMiB, "fill", 0xa5), 0);
+  EXPECT_EQ(DeviceBytes(chunks[0], 2 * kMiB, "check", 0xa5), 0);
+  EXPECT_EQ(DeviceBytes(chunks[0], 2 * kMiB, "check", 0), 1);
+}
+
+TEST_F(MemoryTest, TheNextSessionSeesZeros) {
+  wire::Descriptor first = Attach(1);
+  auto chunks = GetChunks(first, {64 * kMiB, 2 * kMiB});
+  ASSERT_EQ(chunks.size(), 2u);
+  EXPECT_EQ(DeviceBytes(chunks[0], 64 * kMiB, "fill", 0x5e), 0);
+  EXPECT_EQ(DeviceBytes(chunks[1], 2 * kMiB, "fill", 0x5e), 0);
+  first.Reset();
+  wire::Descriptor second = Attach(2);
+  auto again = GetChunks(second, {64 * kMiB, 2 * kMiB});
+  ASSERT_EQ(again.size(), 2u);
+  EXPECT_EQ(DeviceBytes(again[0], 64 * kMiB, "check", 0), 0);
+  EXPECT_EQ(DeviceBytes(again[1], 2 * kMiB, "check", 0), 0);
+}
+
+// The driver may hand out again what another session has released, with its bytes.
+TEST_F(MemoryTest, MemoryThatTheDriverReusesIsClearedToo) {
+  const std::vector<uint64_t> small(6, 32 * kMiB);
+  wire::Descriptor first = Attach(1);
+  auto chunks = GetChunks(first, small);
+  ASSERT_EQ(chunks.size(), 6u);
+  for (const auto& chunk : chunks) EXPECT_EQ(DeviceBytes(chunk, 32 * kMiB, "fill", 0x5e), 0);
+  first.Reset();
+  wire::Descriptor second = Attach(2);
+  chunks = GetChunks(second, {150 * kMiB});  // the small ones are released for it
+  ASSERT_EQ(chunks.size(), 1u);
+  EXPECT_EQ(DeviceBytes(chunks[0], 150 * kMiB, "check", 0), 0);
+  second.Reset();
+  wire::Descriptor third = Attach(3);
+  chunks = GetChunks(third, small);
+  ASSERT_EQ(chunks.size(), 6u);
+  for (const auto& chunk : chunks) EXPECT_EQ(DeviceBytes(chunk, 32 * kMiB, "check", 0), 0);
+}
+
+}  // namespace
+}  // namespace longwire::keeper
