@@ -1,0 +1,17 @@
+// The commands of longwire. Each gets the arguments after its name and returns the exit status.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace longwire::cli {
+
+using Arguments = std::vector<std::string>;
+
+int Run(const Arguments& arguments);
+int Doctor(const Arguments& arguments);
+int Status(const Arguments& arguments);
+
+inline constexpr int kUsageStatus = 2;
+
+}  // namespace longwire::cli

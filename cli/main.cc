@@ -1,0 +1,53 @@
+// longwire: run programs on remote CUDA devices, see what is wrong, see who uses them.
+#include <cstdio>
+#include <string_view>
+
+#include "cli/commands.h"
+
+namespace {
+
+constexpr const char* kHelp =
+    R"(longwire: CUDA devices of another host for programs on this one.
+
+  longwire run --server HOST:PORT [--] PROGRAM [ARGUMENTS...]
+                    run PROGRAM with the server's devices
+  longwire doctor [--server HOST:PORT]
+                    find out what works and what does not, with a remedy for each problem
+  longwire status [--server HOST:PORT] [--json]
+                    the server's devices, memory and sessions
+  longwire COMMAND --help
+  longwire --version
+
+HOST:PORT may be a comma list, and unix:PATH for a server on this host. Without --server the
+environment variable LONGWIRE_SERVER is used.
+)";
+
+struct Command {
+  std::string_view name;
+  int (*run)(const longwire::cli::Arguments& arguments);
+};
+
+constexpr Command kCommands[] = {
+    {"doctor", longwire::cli::Doctor},
+    {"run", longwire::cli::Run},
+    {"status", longwire::cli::Status},
+};
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  std::string_view name = count > 1 ? arguments[1] : "--help";
+  for (const Command& command : kCommands) {
+    if (command.name == name) return command.run({arguments + 2, arguments + count});
+  }
+  if (name == "--help" || name == "-h" || name == "help") {
+    std::fputs(kHelp, stdout);
+    return count > 1 ? 0 : longwire::cli::kUsageStatus;
+  }
+  if (name == "--version") {
+    std::puts("longwire " LONGWIRE_VERSION);
+    return 0;
+  }
+  std::fprintf(stderr, "longwire: there is no command '%s'; see longwire --help\n", arguments[1]);
+  return longwire::cli::kUsageStatus;
+}

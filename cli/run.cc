@@ -1,0 +1,149 @@
+// longwire run: sets the environment in which a program finds our libcuda, and becomes the program.
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "cli/commands.h"
+#include "link/transport/address.h"
+
+namespace longwire::cli {
+namespace {
+
+constexpr const char* kHelp =
+    R"(longwire run: runs a program with the CUDA devices of a server.
+
+  longwire run [--server HOST:PORT[,...]] [--trace calls] [--] PROGRAM [ARGUMENTS...]
+
+  --server LIST   the server, or several to be tried in this order (default: $LONGWIRE_SERVER);
+                  unix:PATH for one on this host
+  --trace calls   one line on standard error for each CUDA call, with its result
+
+The program is not changed. It finds Longwire's libcuda.so.1 by LD_LIBRARY_PATH; its exit status is
+the program's own, 126 if it cannot be executed and 127 if there is no such program.
+)";
+
+// Exit statuses as the shell has them.
+constexpr int kCannotExecute = 126;
+constexpr int kNotFound = 127;
+
+std::string ProgramFolder() {
+  char path[PATH_MAX];
+  ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
+  if (length <= 0) return ".";
+  std::string program(path, static_cast<size_t>(length));
+  return program.substr(0, program.rfind('/'));
+}
+
+// lib/longwire beside bin, with ".." resolved; empty when our library is not there.
+std::string LibraryFolder() {
+  char resolved[PATH_MAX];
+  if (realpath((ProgramFolder() + "/../lib/longwire").c_str(), resolved) == nullptr) return {};
+  std::string folder = resolved;
+  return access((folder + "/libcuda.so.1").c_str(), R_OK) == 0 ? folder : std::string();
+}
+
+void Prepend(const char* name, const std::string& value) {
+  const char* before = getenv(name);
+  std::string all = value;
+  if (before != nullptr && before[0] != '\0') all += std::string(":") + before;
+  setenv(name, all.c_str(), 1);
+}
+
+struct Request {
+  std::string server;
+  std::string trace;
+  size_t program = 0;  // index of the program among the arguments
+};
+
+// True when the program can be run; else *status is the exit status.
+bool Parse(const Arguments& arguments, Request* request, int* status) {
+  const char* environment = getenv("LONGWIRE_SERVER");
+  if (environment != nullptr) request->server = environment;
+  size_t i = 0;
+  for (; i < arguments.size() && arguments[i].starts_with("-"); ++i) {
+    const std::string& name = arguments[i];
+    if (name == "--") {
+      ++i;
+      break;
+    }
+    if (name == "--help" || name == "-h") {
+      std::fputs(kHelp, stdout);
+      *status = 0;
+      return false;
+    }
+    if (name.starts_with("--server=")) {
+      request->server = name.substr(std::strlen("--server="));
+    } else if (name == "--server" && i + 1 < arguments.size()) {
+      request->server = arguments[++i];
+    } else if (name == "--trace" && i + 1 < arguments.size()) {
+      request->trace = arguments[++i];
+    } else {
+      std::fprintf(stderr, "longwire run: what is '%s'? See longwire run --help\n", name.c_str());
+      *status = kUsageStatus;
+      return false;
+    }
+  }
+  request->program = i;
+  *status = kUsageStatus;
+  if (i >= arguments.size()) {
+    std::fputs("longwire run: no program given; see longwire run --help\n", stderr);
+  } else if (request->server.empty()) {
+    std::fputs("longwire run: no server; give --server HOST:PORT or set LONGWIRE_SERVER\n", stderr);
+  } else {
+    return true;
+  }
+  return false;
+}
+
+bool CheckServer(std::string* server) {
+  if (server->starts_with("unix:")) {
+    // The program may change its directory before it connects.
+    std::string path = server->substr(std::strlen("unix:"));
+    char resolved[PATH_MAX];
+    if (realpath(path.c_str(), resolved) != nullptr) *server = std::string("unix:") + resolved;
+    return true;
+  }
+  std::string problem;
+  if (transport::ParseAddresses(*server, &problem)) return true;
+  std::fprintf(stderr, "longwire run: %s\n", problem.c_str());
+  return false;
+}
+
+}  // namespace
+
+int Run(const Arguments& arguments) {
+  Request request;
+  int status = 0;
+  if (!Parse(arguments, &request, &status)) return status;
+  if (!CheckServer(&request.server)) return kUsageStatus;
+  std::string library = LibraryFolder();
+  if (library.empty()) {
+    std::fprintf(stderr,
+                 "longwire run: there is no libcuda.so.1 in %s/../lib/longwire; the installation "
+                 "is not complete\n",
+                 ProgramFolder().c_str());
+    return 1;
+  }
+  setenv("LONGWIRE_SERVER", request.server.c_str(), 1);
+  if (!request.trace.empty()) setenv("LONGWIRE_TRACE", request.trace.c_str(), 1);
+  Prepend("LD_LIBRARY_PATH", library);
+  // Triton and Numba look for the driver by ways of their own.
+  setenv("TRITON_LIBCUDA_PATH", library.c_str(), 1);
+  setenv("NUMBA_CUDA_DRIVER", (library + "/libcuda.so.1").c_str(), 1);
+
+  std::vector<char*> command;
+  for (size_t i = request.program; i < arguments.size(); ++i) {
+    command.push_back(const_cast<char*>(arguments[i].c_str()));
+  }
+  command.push_back(nullptr);
+  execvp(command[0], command.data());
+  int error = errno;
+  std::fprintf(stderr, "longwire run: %s: %s\n", command[0], std::strerror(error));
+  return error == ENOENT ? kNotFound : kCannotExecute;
+}
+
+}  // namespace longwire::cli

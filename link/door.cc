@@ -1,0 +1,119 @@
+#include "link/door.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <vector>
+
+#include "link/transport/log.h"
+
+namespace longwire::link {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using transport::Log;
+using transport::LogLevel;
+
+// Programs of one user at a time; each takes two threads and four rings' worth of addresses.
+constexpr size_t kMaxSessions = 1024;
+constexpr int kLookMilliseconds = 500;
+
+// Held while the door is opened or closed, so that two links never have the same one.
+wire::Descriptor LockDoor(const std::string& path) {
+  wire::Descriptor file(open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (file.valid() && flock(file.get(), LOCK_EX) != 0) file.Reset();
+  return file;
+}
+
+}  // namespace
+
+Door::Opened Door::Open() {
+  wire::Descriptor lock = LockDoor(options_.socket);
+  if (!lock.valid()) return Opened::kFailed;
+  if (wire::ConnectLocal(options_.socket).valid()) return Opened::kOtherLink;
+  listener_ = wire::ListenLocal(options_.socket);
+  if (!listener_.valid()) return Opened::kFailed;
+  fcntl(listener_.get(), F_SETFL, fcntl(listener_.get(), F_GETFL) | O_NONBLOCK);
+  return Opened::kOpen;
+}
+
+void Door::Accept() {
+  while (true) {
+    wire::Descriptor socket = wire::AcceptLocal(listener_.get());
+    if (!socket.valid()) return;
+    auto peer = wire::PeerCredentials(socket.get());
+    if (!peer || peer->uid != getuid()) {
+      Log(LogLevel::kWarning, "a program of another user was refused");
+      continue;
+    }
+    if (sessions_.size() >= kMaxSessions) {
+      Log(LogLevel::kWarning, "too many programs at once; one was refused");
+      continue;
+    }
+    Entry& entry = sessions_.emplace_back();
+    entry.session = std::make_unique<LinkSession>(std::move(socket), servers_);
+    entry.thread = std::thread([session = entry.session.get()] {
+      session->Run();
+      session->set_finished();
+    });
+  }
+}
+
+void Door::WatchPrograms(int timeout_milliseconds) {
+  std::vector<pollfd> waits;
+  std::vector<Entry*> entries;
+  if (listener_.valid()) waits.push_back({listener_.get(), POLLIN, 0});
+  size_t first = waits.size();
+  for (Entry& entry : sessions_) {
+    if (entry.gone) continue;
+    // Not POLLIN: what a program sends belongs to its session's thread.
+    waits.push_back({entry.session->socket(), POLLRDHUP, 0});
+    entries.push_back(&entry);
+  }
+  if (poll(waits.data(), waits.size(), timeout_milliseconds) <= 0) return;
+  for (size_t i = first; i < waits.size(); ++i) {
+    if ((waits[i].revents & (POLLRDHUP | POLLHUP | POLLERR)) == 0) continue;
+    entries[i - first]->gone = true;
+    entries[i - first]->session->ProgramGone();
+  }
+  if (first != 0 && waits[0].revents != 0) Accept();
+}
+
+void Door::Reap() {
+  for (auto entry = sessions_.begin(); entry != sessions_.end();) {
+    if (entry->session->finished()) {
+      entry->thread.join();
+      entry = sessions_.erase(entry);
+    } else {
+      ++entry;
+    }
+  }
+}
+
+void Door::CloseDoor() {
+  wire::Descriptor lock = LockDoor(options_.socket);
+  unlink(options_.socket.c_str());
+  // Programs that came in between are served; later ones start a new link.
+  Accept();
+  listener_.Reset();
+}
+
+void Door::Serve() {
+  auto idle_since = Clock::now();
+  while (listener_.valid() || !sessions_.empty()) {
+    WatchPrograms(kLookMilliseconds);
+    Reap();
+    if (!sessions_.empty()) idle_since = Clock::now();
+    if (listener_.valid() && options_.idle.count() != 0 &&
+        Clock::now() - idle_since >= options_.idle) {
+      CloseDoor();
+    }
+  }
+}
+
+}  // namespace longwire::link

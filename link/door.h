@@ -1,0 +1,41 @@
+// The unix socket at which programs of this user find the link.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "link/link_session.h"
+#include "link/options.h"
+
+namespace longwire::link {
+
+class Door {
+ public:
+  explicit Door(const Options& options) : options_(options), servers_(options.servers) {}
+
+  enum class Opened { kOpen, kOtherLink, kFailed };
+  // Opens the door unless another link has it already. kFailed: errno says why.
+  Opened Open();
+  // Serves programs until idle. Returns when no session is left.
+  void Serve();
+
+ private:
+  struct Entry {
+    std::unique_ptr<LinkSession> session;
+    std::thread thread;
+    bool gone = false;  // the program has gone, the session is ending
+  };
+  void Accept();
+  void WatchPrograms(int timeout_milliseconds);
+  void Reap();
+  void CloseDoor();
+
+  const Options& options_;
+  ServerConnection servers_;
+  wire::Descriptor listener_;
+  std::list<Entry> sessions_;
+};
+
+}  // namespace longwire::link

@@ -1,0 +1,74 @@
+// longwire-link: carries the rings of this user's programs to a Longwire server.
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "link/door.h"
+#include "link/options.h"
+#include "link/transport/grpc_setup.h"
+#include "link/transport/log.h"
+
+namespace longwire::link {
+namespace {
+
+// The program that started us must not be disturbed: its pipes would stay open with ours, and what
+// it set for itself (signals, affinity, directory) is not meant for us.
+void LeaveProgram(const Options& options) {
+  int keep = options.ready_descriptor;
+  if (keep > 3) close_range(3, static_cast<unsigned>(keep) - 1, 0);
+  close_range(keep >= 3 ? static_cast<unsigned>(keep) + 1 : 3, ~0u, 0);
+  int null = open("/dev/null", O_RDWR);
+  int log = options.log_file.empty()
+                ? null
+                : open(options.log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+  dup2(null, STDIN_FILENO);
+  dup2(null, STDOUT_FILENO);
+  dup2(log < 0 ? null : log, STDERR_FILENO);
+  if (null > STDERR_FILENO) close(null);
+  if (log > STDERR_FILENO && log != null) close(log);
+  if (chdir("/") != 0) return;
+}
+
+void ResetInherited() {
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  cpu_set_t all;
+  std::memset(&all, 0xff, sizeof(all));
+  sched_setaffinity(0, sizeof(all), &all);  // the kernel cuts it to what is allowed
+}
+
+int Main(int count, char** arguments) {
+  Refusal refusal;
+  std::optional<Options> options = ParseOptions(count, arguments, &refusal);
+  if (!options) {
+    std::fputs(refusal.text.c_str(), refusal.status == 0 ? stdout : stderr);
+    return refusal.status;
+  }
+  ResetInherited();
+  if (!options->foreground) LeaveProgram(*options);
+  transport::SetLogLevel(options->log_level);
+  transport::PrepareProcess();
+
+  Door door(*options);
+  Door::Opened opened = door.Open();
+  if (opened == Door::Opened::kFailed) {
+    transport::Log(transport::LogLevel::kError,
+                   "cannot open the door at " + options->socket + ": " + std::strerror(errno));
+    return 1;
+  }
+  if (options->ready_descriptor >= 0) close(options->ready_descriptor);
+  if (opened == Door::Opened::kOtherLink) return 0;
+  door.Serve();
+  return 0;
+}
+
+}  // namespace
+}  // namespace longwire::link
+
+int main(int count, char** arguments) { return longwire::link::Main(count, arguments); }

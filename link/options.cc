@@ -1,0 +1,107 @@
+#include "link/options.h"
+
+#include <getopt.h>
+
+#include <charconv>
+#include <string_view>
+
+namespace longwire::link {
+namespace {
+
+constexpr const char* kHelp =
+    R"(longwire-link: carries the CUDA calls of this user's programs to a Longwire server.
+Programs start it by themselves; it ends when it has been idle for a while.
+
+  longwire-link --server HOST:PORT[,HOST:PORT...] --socket PATH [options]
+
+  --server LIST        servers, tried in this order (default port 7411)
+  --socket PATH        where programs find it (a unix socket)
+  --idle-seconds N     end after N seconds without a program (default 60, 0 = never)
+  --foreground         keep standard error and the working directory (for a service)
+  --log FILE           append the log to FILE
+  --log-level LEVEL    error, warning, info or debug (default info)
+  --ready-fd N         close descriptor N once programs can connect
+  --help, --version
+)";
+
+enum Option { kServer = 256, kSocket, kIdle, kForeground, kLogFile, kLogLevel, kReady, kHelpText,
+              kVersion };
+
+constexpr option kOptions[] = {
+    {"server", required_argument, nullptr, kServer},
+    {"socket", required_argument, nullptr, kSocket},
+    {"idle-seconds", required_argument, nullptr, kIdle},
+    {"foreground", no_argument, nullptr, kForeground},
+    {"log", required_argument, nullptr, kLogFile},
+    {"log-level", required_argument, nullptr, kLogLevel},
+    {"ready-fd", required_argument, nullptr, kReady},
+    {"help", no_argument, nullptr, kHelpText},
+    {"version", no_argument, nullptr, kVersion},
+    {nullptr, 0, nullptr, 0},
+};
+
+bool ParseNumber(std::string_view text, int limit, int* value) {
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
+  return error == std::errc() && end == text.data() + text.size() && *value >= 0 && *value <= limit;
+}
+
+// Empty when the option was understood.
+std::string Apply(int code, std::string_view value, Options* options) {
+  int number = 0;
+  std::string problem;
+  switch (code) {
+    case kServer: {
+      auto servers = transport::ParseAddresses(value, &problem);
+      if (servers) options->servers = std::move(*servers);
+      return problem;
+    }
+    case kSocket:
+      options->socket = value;
+      return {};
+    case kIdle:
+      if (!ParseNumber(value, 1'000'000, &number)) return "--idle-seconds wants a number of seconds";
+      options->idle = std::chrono::seconds(number);
+      return {};
+    case kForeground:
+      options->foreground = true;
+      return {};
+    case kLogFile:
+      options->log_file = value;
+      return {};
+    case kLogLevel:
+      if (transport::ParseLogLevel(value, &options->log_level)) return {};
+      return "--log-level is error, warning, info or debug";
+    case kReady:
+      if (!ParseNumber(value, 1 << 20, &number)) return "--ready-fd wants a descriptor's number";
+      options->ready_descriptor = number;
+      return {};
+  }
+  return "see longwire-link --help";
+}
+
+}  // namespace
+
+std::optional<Options> ParseOptions(int count, char** arguments, Refusal* refusal) {
+  Options options;
+  optind = 1;
+  for (int code = 0; (code = getopt_long(count, arguments, "", kOptions, nullptr)) != -1;) {
+    if (code == kHelpText || code == kVersion) {
+      *refusal = {code == kHelpText ? kHelp : "longwire-link " LONGWIRE_VERSION "\n", 0};
+      return std::nullopt;
+    }
+    std::string problem = Apply(code, optarg == nullptr ? "" : optarg, &options);
+    if (problem.empty()) continue;
+    refusal->text = "longwire-link: " + problem + "\n";
+    return std::nullopt;
+  }
+  if (optind != count) {
+    refusal->text = std::string("longwire-link: unexpected argument ") + arguments[optind] + "\n";
+  } else if (options.servers.empty() || options.socket.empty()) {
+    refusal->text = "longwire-link: --server and --socket are needed; see longwire-link --help\n";
+  } else {
+    return options;
+  }
+  return std::nullopt;
+}
+
+}  // namespace longwire::link

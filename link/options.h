@@ -1,0 +1,31 @@
+// The command line of longwire-link.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "link/transport/address.h"
+#include "link/transport/log.h"
+
+namespace longwire::link {
+
+struct Options {
+  std::vector<transport::Address> servers;  // tried in this order
+  std::string socket;
+  std::chrono::seconds idle{60};            // ends after this long without a session
+  bool foreground = false;                  // keeps standard error and working directory
+  std::string log_file;
+  int ready_descriptor = -1;                // closed once the door is open
+  transport::LogLevel log_level = transport::LogLevel::kInfo;
+};
+
+// nullopt with what to print and the exit status.
+struct Refusal {
+  std::string text;
+  int status = 2;
+};
+std::optional<Options> ParseOptions(int count, char** arguments, Refusal* refusal);
+
+}  // namespace longwire::link

@@ -1,0 +1,115 @@
+#include "link/server_connection.h"
+
+#include <algorithm>
+
+#include "link/transport/grpc_setup.h"
+
+namespace longwire::link {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kIdleChannels = 4;
+// A refused connection is tried again for this long: the server may just be starting.
+constexpr std::chrono::milliseconds kRefusedPatience{800};
+
+gpr_timespec After(Clock::duration time) {
+  int64_t nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                      gpr_time_from_nanos(std::max<int64_t>(nanoseconds, 0), GPR_TIMESPAN));
+}
+
+// gRPC tells why a connection failed only in the status of a call.
+grpc::Status ProbeStatus(const std::shared_ptr<grpc::Channel>& channel) {
+  grpc::ClientContext context;
+  context.set_deadline(After(std::chrono::milliseconds(200)));
+  transport::InspectRequest request;
+  transport::InspectReply reply;
+  return transport::Transport::NewStub(channel)->Inspect(&context, request, &reply);
+}
+
+// The last and most telling part of gRPC's chain of reasons.
+std::string LastReason(const std::string& message) {
+  size_t colon = message.rfind(": ");
+  return colon == std::string::npos ? message : message.substr(colon + 2);
+}
+
+}  // namespace
+
+std::string ExplainStatus(const std::string& server, const grpc::Status& status) {
+  std::string message = status.error_message();
+  auto says = [&](const char* text) { return message.find(text) != std::string::npos; };
+  if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
+    return server + " is a gRPC server, but not a Longwire server";
+  }
+  if (says("HTTP/2") || says("HTTP2") || says("SETTINGS") || says("http2")) {
+    return "what answers at " + server + " is not a Longwire server; is the port right?";
+  }
+  if (says("Connection refused")) {
+    return "nothing listens at " + server + "; is longwired running there, and is the port right?";
+  }
+  if (says("DNS") || says("resol")) {
+    return "the host name of " + server + " is not known";
+  }
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED || says("imeout")) {
+    return server + " does not answer; is the host up, and does a firewall drop the port?";
+  }
+  if (says("Socket closed") || says("Connection reset")) {
+    return server + " closed the connection; is it a Longwire server, and is the port right?";
+  }
+  return "no connection to " + server + ": " + LastReason(message);
+}
+
+bool WaitUntilReady(const ServerChannel& server, Clock::time_point deadline,
+                    std::string* sentence) {
+  auto started = Clock::now();
+  while (true) {
+    grpc_connectivity_state state = server.channel->GetState(true);
+    if (state == GRPC_CHANNEL_READY) return true;
+    auto now = Clock::now();
+    bool refused = state == GRPC_CHANNEL_TRANSIENT_FAILURE && now - started > kRefusedPatience;
+    if (refused || now >= deadline) {
+      grpc::Status status(grpc::StatusCode::DEADLINE_EXCEEDED, "");
+      if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) status = ProbeStatus(server.channel);
+      if (status.ok()) return true;
+      *sentence = ExplainStatus(server.server, status);
+      return false;
+    }
+    auto wait = std::min<Clock::duration>(deadline - now, kRefusedPatience);
+    server.channel->WaitForStateChange(state, After(wait));
+  }
+}
+
+std::optional<ServerChannel> ServerConnection::Take(std::chrono::milliseconds patience,
+                                                    std::string* sentence) {
+  {
+    std::lock_guard lock(mutex_);
+    while (!idle_.empty()) {
+      ServerChannel channel = std::move(idle_.back());
+      idle_.pop_back();
+      if (channel.channel->GetState(true) == GRPC_CHANNEL_READY) return channel;
+    }
+  }
+  auto deadline = Clock::now() + patience;
+  std::vector<ServerChannel> channels;
+  for (const transport::Address& server : servers_) {
+    channels.push_back({server.Text(), transport::OpenChannel(server.Text())});
+    channels.back().channel->GetState(true);  // all connect at once
+  }
+  std::string reasons;
+  for (ServerChannel& channel : channels) {
+    std::string reason;
+    if (WaitUntilReady(channel, deadline, &reason)) return std::move(channel);
+    reasons += (reasons.empty() ? "" : "; ") + reason;
+  }
+  *sentence = reasons;
+  return std::nullopt;
+}
+
+void ServerConnection::GiveBack(ServerChannel channel) {
+  if (channel.channel->GetState(false) != GRPC_CHANNEL_READY) return;
+  std::lock_guard lock(mutex_);
+  if (idle_.size() < kIdleChannels) idle_.push_back(std::move(channel));
+}
+
+}  // namespace longwire::link

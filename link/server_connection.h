@@ -1,0 +1,48 @@
+// Connections to the servers: finds one that answers, opens sessions there, keeps a few idle
+// connections so that the next program pays no handshake. Thread-safe.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "link/transport/address.h"
+#include "proto/transport.grpc.pb.h"
+
+namespace longwire::link {
+
+// A connection that answers, for one session at a time.
+struct ServerChannel {
+  std::string server;
+  std::shared_ptr<grpc::Channel> channel;
+};
+
+class ServerConnection {
+ public:
+  explicit ServerConnection(std::vector<transport::Address> servers)
+      : servers_(std::move(servers)) {}
+
+  // The first server of the list that answers within `patience`; nullopt with a sentence.
+  std::optional<ServerChannel> Take(std::chrono::milliseconds patience, std::string* sentence);
+  // Keeps it for the next session if it still works.
+  void GiveBack(ServerChannel channel);
+
+ private:
+  std::vector<transport::Address> servers_;
+  std::mutex mutex_;
+  std::vector<ServerChannel> idle_;  // under mutex_
+};
+
+// Waits until the connection is up. False with a sentence when it is not.
+bool WaitUntilReady(const ServerChannel& server, std::chrono::steady_clock::time_point deadline,
+                    std::string* sentence);
+
+// What a failed call to a server means, for people.
+std::string ExplainStatus(const std::string& server, const grpc::Status& status);
+
+}  // namespace longwire::link

@@ -1,0 +1,61 @@
+// The messages of Execute: a fixed header, then bytes of a log or, for the flags that say so, a
+// small body. Little-endian.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "wire/limits.h"
+#include "wire/result.h"
+
+namespace longwire::transport {
+
+using wire::WireResult;
+
+enum FrameFlags : uint32_t {
+  kFrameAttach = 1,    // first frame from the client; body: Attach
+  kFrameAttached = 2,  // first frame from the daemon; body: the next resume token; position = how
+                       // much of the up log it has
+  kFrameClosed = 4,    // last frame; body: Closed
+  kFramePing = 8,      // answered with kFramePong, the same body
+  kFramePong = 16,
+};
+
+struct FrameHeader {
+  uint64_t position = 0;  // in the sender's log, of the first byte that follows
+  uint64_t ack = 0;       // how much of the receiver's log the sender's end has consumed
+  uint32_t epoch = 0;     // of the connection, from 1; each resume raises it
+  uint32_t flags = 0;     // FrameFlags, 0 = bytes of the log
+};
+static_assert(sizeof(FrameHeader) == 24);
+
+inline constexpr size_t kTokenBytes = 32;
+using Token = std::array<std::byte, kTokenBytes>;
+
+// Names a session and proves the right to it.
+struct Attach {
+  uint64_t session = 0;
+  Token token{};
+  uint64_t resume_position = 0;  // how much of the down log the client has
+};
+
+// Why a session ended.
+struct Closed {
+  uint32_t code = 0;  // CUresult for the client's later calls, 0 = orderly
+  std::string sentence;
+};
+
+inline constexpr size_t kMaxSentenceBytes = 4096;
+inline constexpr size_t kMaxControlBytes = 8192;  // body of a frame with flags
+inline constexpr size_t kMaxFrameBytes = sizeof(FrameHeader) + wire::kMaxBatchBytes;
+
+std::string EncodeAttach(const Attach& attach);
+WireResult DecodeAttach(std::span<const std::byte> body, Attach* attach);
+std::string EncodeClosed(const Closed& closed);
+WireResult DecodeClosed(std::span<const std::byte> body, Closed* closed);
+
+}  // namespace longwire::transport

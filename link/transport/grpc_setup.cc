@@ -1,0 +1,90 @@
+#include "link/transport/grpc_setup.h"
+
+#include <malloc.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include <absl/synchronization/mutex.h>
+#include <grpc/grpc.h>
+
+#include "link/transport/frame.h"
+
+namespace longwire::transport {
+namespace {
+
+constexpr int kKeepaliveMs = 10'000;
+constexpr int kKeepaliveTimeoutMs = 5'000;
+// Frames are smaller; an OpenReply is at most wire::kMaxOpenBytes.
+constexpr int kMaxReceiveBytes = static_cast<int>(2 * wire::kMaxBatchBytes);
+constexpr int kLookAheadBytes = 8 << 20;
+constexpr int kHttp2FrameBytes = 1 << 20;
+// A host that drops packets is given up after this; a refusal is known at once.
+constexpr int kConnectMs = 3'000;
+
+bool IsForeignSetting(std::string_view name) {
+  if (name.starts_with("GRPC_")) return true;
+  for (std::string_view proxy : {"http_proxy", "https_proxy", "grpc_proxy", "no_proxy",
+                                 "no_grpc_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"}) {
+    if (name == proxy) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void PrepareProcess() {
+  std::vector<std::string> foreign;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    std::string_view name = std::string_view(*entry).substr(0, std::strcspn(*entry, "="));
+    if (IsForeignSetting(name)) foreign.emplace_back(name);
+  }
+  for (const std::string& name : foreign) unsetenv(name.c_str());
+  // gRPC's own log would go to our standard error in its own format; what matters is in statuses.
+  setenv("GRPC_VERBOSITY", "NONE", 1);
+  // Otherwise every large slice is given back to the kernel and faulted in again: twice the time.
+  mallopt(M_MMAP_THRESHOLD, 64 << 20);
+  mallopt(M_TRIM_THRESHOLD, 256 << 20);
+  // A fifth of gRPC's instructions per message.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+void SetServerOptions(grpc::ServerBuilder* builder) {
+  builder->SetMaxReceiveMessageSize(kMaxReceiveBytes);
+  builder->SetMaxSendMessageSize(kMaxReceiveBytes);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kLookAheadBytes);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kHttp2FrameBytes);
+  // Two daemons on one port would share its connections by chance.
+  builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1024);
+  // A connection that does not begin to speak HTTP/2 is dropped after this.
+  builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 5'000);
+}
+
+std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxReceiveBytes);
+  arguments.SetMaxSendMessageSize(kMaxReceiveBytes);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kLookAheadBytes);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kHttp2FrameBytes);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+}  // namespace longwire::transport

@@ -1,0 +1,19 @@
+// Process-wide settings that link, daemon and CLI make before their first use of gRPC.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+
+namespace longwire::transport {
+
+// Call first in main, before any thread: forgets GRPC_* and proxy variables, sets allocator
+// thresholds, switches off what costs and helps nobody here, ignores SIGPIPE.
+void PrepareProcess();
+
+// Settings of a connection that both sides agree on.
+void SetServerOptions(grpc::ServerBuilder* builder);
+std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address);
+
+}  // namespace longwire::transport

@@ -1,0 +1,82 @@
+// Execute over gRPC, as MessageStream, from both sides. Driven by a completion queue of its own.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/alarm.h>
+#include <grpcpp/generic/generic_stub.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "link/transport/message_stream.h"
+
+namespace longwire::transport {
+
+// What both sides share; `Stream` is the gRPC class of one side.
+template <class Stream>
+class GrpcStream : public MessageStream {
+ public:
+  ~GrpcStream() override;
+  void StartRead() override;
+  const ReceivedFrame& received() const override { return received_; }
+  void StartWrite(const FrameHeader& header, std::span<const std::byte> bytes,
+                  std::shared_ptr<void> keep) override;
+  Event Wait(wire::Deadline deadline) override;
+  void Wake() override;
+
+ protected:
+  enum Tag : intptr_t { kStartTag = 1, kReadTag, kWriteTag, kWakeTag, kFinishTag };
+  static void* TagOf(Tag tag) { return reinterpret_cast<void*>(static_cast<intptr_t>(tag)); }
+  bool ParseFrame();
+  // No further Wake; nothing of the queue is left afterwards.
+  void Drain();
+
+  grpc::CompletionQueue queue_;
+  std::unique_ptr<Stream> stream_;
+
+ private:
+  std::mutex wake_mutex_;  // guards the two below
+  bool drained_ = false;
+  bool wake_set_ = false;
+  grpc::Alarm alarm_;
+  grpc::ByteBuffer read_buffer_;
+  std::vector<grpc::Slice> slices_;
+  ReceivedFrame received_;
+};
+
+using ClientReaderWriter = grpc::ClientAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>;
+using ServerReaderWriter = grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>;
+
+class ClientStream final : public GrpcStream<ClientReaderWriter> {
+ public:
+  // nullptr when the call could not be started before the deadline.
+  static std::unique_ptr<ClientStream> Connect(const std::shared_ptr<grpc::Channel>& channel,
+                                               std::chrono::milliseconds timeout);
+  std::string End(bool cancel) override;
+
+ private:
+  grpc::ClientContext context_;
+};
+
+// Made before a client calls; the daemon hands its parts to RequestExecute.
+class ServerStream final : public GrpcStream<ServerReaderWriter> {
+ public:
+  ServerStream() { stream_ = std::make_unique<ServerReaderWriter>(&context_); }
+  std::string End(bool cancel) override;
+  // What the client is told when the stream ends.
+  void set_status(grpc::Status status) { status_ = std::move(status); }
+
+  grpc::ServerContext& context() { return context_; }
+  ServerReaderWriter& stream() { return *stream_; }
+  grpc::CompletionQueue& queue() { return queue_; }
+
+ private:
+  grpc::ServerContext context_;
+  grpc::Status status_;
+};
+
+}  // namespace longwire::transport

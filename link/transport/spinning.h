@@ -1,0 +1,25 @@
+// Spinning is rationed: a thread may poll for a bounded time before it sleeps, but only a quarter of
+// the cores this process may use do so at once, and none where there is one core only.
+#pragma once
+
+#include <chrono>
+
+namespace longwire::transport {
+
+// A poll that finds its answer within this costs less than the sleep and the wake it saves.
+inline constexpr std::chrono::microseconds kSpinTime{50};
+
+// Held by a thread while it spins; `granted()` is false when it should sleep at once.
+class SpinPermit {
+ public:
+  SpinPermit();
+  ~SpinPermit();
+  SpinPermit(const SpinPermit&) = delete;
+  SpinPermit& operator=(const SpinPermit&) = delete;
+  bool granted() const { return granted_; }
+
+ private:
+  bool granted_ = false;
+};
+
+}  // namespace longwire::transport

@@ -1,0 +1,253 @@
+#include "link/transport/stream_pump.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "link/transport/codes.h"
+#include "link/transport/spinning.h"
+
+namespace longwire::transport {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Event = MessageStream::Event;
+
+// A far end that does not take the last bytes of a session loses them after this.
+constexpr std::chrono::milliseconds kStopTime{1000};
+// While a received frame waits for room in the ring, connection and room are looked at in turns.
+constexpr std::chrono::microseconds kRoomWait{200};
+// While the far end may be out of room, the ring is looked at this often for bytes to acknowledge.
+constexpr std::chrono::milliseconds kAckLook{1};
+
+}  // namespace
+
+StreamPump::StreamPump(MessageStream& stream, RelayEnd& relay, TrafficCounters& counters)
+    : stream_(stream), counters_(counters), relay_(relay) {}
+
+StreamPump::Outcome StreamPump::Run() {
+  std::thread sleeper([this] { Sleeper(); });
+  stream_.StartRead();
+  std::optional<SpinPermit> permit;
+  auto spin_end = Clock::now() + kSpinTime;
+  while (!outcome_) {
+    Event event = stream_.Wait(wire::Deadline{});
+    HandleEvent(event);
+    if (outcome_) break;
+    bool moved = PlaceIncoming() | Send();
+    LookForEnd();
+    if (moved || event != Event::kNone) {
+      spin_end = Clock::now() + kSpinTime;
+      continue;
+    }
+    if (!permit) permit.emplace();
+    if (permit->granted() && Clock::now() < spin_end) {
+      sched_yield();
+      continue;
+    }
+    permit.reset();
+    placing_ ? WaitForRoom() : Sleep();
+    spin_end = Clock::now() + kSpinTime;
+  }
+  {
+    std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  changed_.notify_all();
+  relay_.outgoing_memory().PokeConsumer();
+  sleeper.join();
+  return *outcome_;
+}
+
+void StreamPump::Stop(Closed closed) {
+  {
+    std::lock_guard lock(mutex_);
+    if (stopping_.load()) return;
+    wanted_close_ = std::move(closed);
+    stopping_.store(true);
+  }
+  stream_.Wake();
+}
+
+void StreamPump::Abandon() {
+  abandoned_.store(true);
+  stream_.Wake();
+}
+
+void StreamPump::Sleeper() {
+  // Its own place in the ring: it only waits there.
+  wire::RingConsumer watch(relay_.outgoing_shared());
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return over_ || (armed_ && !writing_); });
+    if (over_) return;
+    uint64_t position = relay_.sent();
+    lock.unlock();
+    bool data = watch.WaitBeyond(position, {}, wire::Deadline::max());
+    bool closed = watch.memory().closed();
+    lock.lock();
+    if (over_) return;
+    if (data && armed_) Send();
+    if (!data && closed) {
+      // Run's thread ends the session; there is nothing more to wait for here.
+      stream_.Wake();
+      changed_.wait(lock, [&] { return over_; });
+      return;
+    }
+  }
+}
+
+void StreamPump::Sleep() {
+  wire::Deadline deadline = std::min(stop_deadline_, wire::Deadline::max());
+  if (relay_.AckMayBecomeDue()) deadline = std::min(deadline, Clock::now() + kAckLook);
+  {
+    std::lock_guard lock(mutex_);
+    armed_ = true;
+  }
+  changed_.notify_one();
+  Event event = stream_.Wait(deadline);
+  {
+    std::lock_guard lock(mutex_);
+    armed_ = false;
+  }
+  HandleEvent(event);
+}
+
+void StreamPump::WaitForRoom() {
+  if (relay_.incoming().memory().closed()) {
+    // Nobody will make room; LookForEnd ends the session.
+    std::this_thread::sleep_for(kRoomWait);
+    return;
+  }
+  relay_.incoming().WaitForSpace(1, Clock::now() + kRoomWait);
+}
+
+void StreamPump::HandleEvent(Event event) {
+  switch (event) {
+    case Event::kRead:
+      HandleFrame();
+      break;
+    case Event::kWritten:
+      writing_ = false;
+      if (close_sent_) outcome_ = Outcome::kStopped;
+      break;
+    case Event::kBroken:
+      outcome_ = close_sent_ ? Outcome::kStopped : Outcome::kBroken;
+      break;
+    case Event::kWoken:
+    case Event::kNone:
+      break;
+  }
+}
+
+void StreamPump::HandleFrame() {
+  const ReceivedFrame& frame = stream_.received();
+  counters_.messages_in.fetch_add(1, std::memory_order_relaxed);
+  if (frame.header.flags != 0) return HandleControl(frame);
+  counters_.bytes_in.fetch_add(frame.bytes, std::memory_order_relaxed);
+  if (relay_.Begin(frame.header, frame.bytes) != WireResult::kOk) {
+    return Violation("a message out of order, of an older connection or too large arrived");
+  }
+  placing_ = true;
+  part_ = 0;
+  offset_ = 0;
+}
+
+void StreamPump::HandleControl(const ReceivedFrame& frame) {
+  std::string body = ControlBody(frame);
+  auto bytes = std::as_bytes(std::span(body));
+  if (frame.header.flags == kFrameClosed) {
+    if (DecodeClosed(bytes, &closed_) != WireResult::kOk) {
+      return Violation("a malformed last message arrived");
+    }
+    outcome_ = Outcome::kPeerClosed;
+  } else if (frame.header.flags == kFramePing) {
+    pong_ = std::move(body);
+    stream_.StartRead();
+  } else if (frame.header.flags == kFrameAttached && on_attached_) {
+    on_attached_(bytes);
+    stream_.StartRead();
+  } else {
+    Violation("a message of an unknown kind arrived");
+  }
+}
+
+void StreamPump::Violation(std::string sentence) {
+  closed_ = {static_cast<uint32_t>(kUnknown), std::move(sentence)};
+  outcome_ = Outcome::kViolation;
+}
+
+bool StreamPump::PlaceIncoming() {
+  if (!placing_) return false;
+  const ReceivedFrame& frame = stream_.received();
+  bool moved = false;
+  while (part_ < frame.body.size()) {
+    std::span<const std::byte> rest = frame.body[part_].subspan(offset_);
+    size_t taken = relay_.Place(rest);
+    moved |= taken != 0;
+    offset_ += taken;
+    if (taken < rest.size()) return moved;
+    ++part_;
+    offset_ = 0;
+  }
+  placing_ = false;
+  stream_.StartRead();
+  return true;
+}
+
+bool StreamPump::Send() {
+  if (writing_ || close_sent_) return false;
+  if (pong_) {
+    WriteControl(kFramePong, std::move(*pong_));
+    pong_.reset();
+    return true;
+  }
+  RelayEnd::Batch batch;
+  if (!relay_.Next(&batch)) return false;
+  Write(batch.header, batch.bytes, relay_.outgoing_shared());
+  return true;
+}
+
+void StreamPump::Write(const FrameHeader& header, std::span<const std::byte> bytes,
+                       std::shared_ptr<void> keep) {
+  writing_ = true;
+  counters_.messages_out.fetch_add(1, std::memory_order_relaxed);
+  counters_.bytes_out.fetch_add(bytes.size(), std::memory_order_relaxed);
+  stream_.StartWrite(header, bytes, std::move(keep));
+}
+
+void StreamPump::WriteControl(uint32_t flags, std::string body) {
+  auto kept = std::make_shared<std::string>(std::move(body));
+  Write(relay_.ControlHeader(flags), std::as_bytes(std::span(*kept)), kept);
+}
+
+void StreamPump::LookForEnd() {
+  if (outcome_) return;
+  if (abandoned_.load(std::memory_order_relaxed)) {
+    outcome_ = Outcome::kBroken;
+    return;
+  }
+  wire::RingMemory& ring = relay_.outgoing_memory();
+  bool ring_closed = ring.closed();
+  if (!ring_closed && !stopping_.load()) return;
+  if (stop_deadline_ == wire::Deadline::max()) {
+    stop_deadline_ = Clock::now() + kStopTime;
+    std::lock_guard lock(mutex_);
+    if (stopping_.load()) {
+      closed_ = wanted_close_;
+    } else {
+      closed_.code = ring.close_code();
+    }
+  }
+  if (Clock::now() >= stop_deadline_) {
+    outcome_ = Outcome::kStopped;
+  } else if (!writing_ && !close_sent_ && relay_.OutgoingIsEmpty()) {
+    close_sent_ = true;
+    WriteControl(kFrameClosed, EncodeClosed(closed_));
+  }
+}
+
+}  // namespace longwire::transport

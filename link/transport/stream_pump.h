@@ -1,0 +1,101 @@
+// Moves a session's two logs between rings and a connection until one side ends.
+//
+// Two threads. The one that calls Run polls connection and ring for a bounded time and then sleeps
+// in the connection. While it sleeps (armed_), the sleeper sleeps on the ring and, woken by data,
+// sends it itself: no byte waits for a hand-off between threads.
+//
+// Lock order: mutex_ alone. While armed_ is true everything marked "shared" belongs to the holder of
+// mutex_; while it is false, to Run's thread.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "link/transport/message_stream.h"
+#include "link/transport/relay_end.h"
+
+namespace longwire::transport {
+
+// Counted per session, over all its connections.
+struct TrafficCounters {
+  std::atomic<uint64_t> bytes_in{0};
+  std::atomic<uint64_t> bytes_out{0};
+  std::atomic<uint64_t> messages_in{0};
+  std::atomic<uint64_t> messages_out{0};
+};
+
+class StreamPump {
+ public:
+  enum class Outcome {
+    kBroken,      // the connection went away
+    kPeerClosed,  // the far end ended the session; closed() says how
+    kStopped,     // Stop, or the local ring's other side closed it; closed() says how
+    kViolation,   // the far end broke the protocol; closed() says how
+  };
+
+  // `relay` has its epoch; a read of `stream` is not under way.
+  StreamPump(MessageStream& stream, RelayEnd& relay, TrafficCounters& counters);
+
+  // Told the body of a kFrameAttached, on Run's thread. Set before Run.
+  void set_on_attached(std::function<void(std::span<const std::byte>)> on_attached) {
+    on_attached_ = std::move(on_attached);
+  }
+
+  // Returns when it is over. The stream still has to be ended.
+  Outcome Run();
+  // Sends what the outgoing ring holds, then `closed`, and makes Run return. From any thread.
+  void Stop(Closed closed);
+  // Makes Run return with kBroken without another word. From any thread.
+  void Abandon();
+  // After Run.
+  const Closed& closed() const { return closed_; }
+
+ private:
+  void Sleeper();
+  void Sleep();
+  void HandleEvent(MessageStream::Event event);
+  void HandleFrame();
+  void HandleControl(const ReceivedFrame& frame);
+  bool PlaceIncoming();
+  bool Send();
+  void Write(const FrameHeader& header, std::span<const std::byte> bytes,
+             std::shared_ptr<void> keep);
+  void WriteControl(uint32_t flags, std::string body);
+  void LookForEnd();
+  void Violation(std::string sentence);
+  void WaitForRoom();
+
+  MessageStream& stream_;
+  TrafficCounters& counters_;
+  std::function<void(std::span<const std::byte>)> on_attached_;
+
+  // Of Run's thread.
+  bool placing_ = false;  // a received frame is not yet in the ring
+  size_t part_ = 0;       // of its body
+  size_t offset_ = 0;     // in that part
+  std::optional<Outcome> outcome_;
+  wire::Deadline stop_deadline_ = wire::Deadline::max();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;  // armed_, writing_ or over_
+  bool armed_ = false;               // under mutex_
+  bool over_ = false;                // under mutex_
+  Closed wanted_close_;              // under mutex_ until stopping_ is set
+
+  // Shared.
+  RelayEnd& relay_;
+  bool writing_ = false;  // a write is under way
+  bool close_sent_ = false;
+  std::optional<std::string> pong_;
+  Closed closed_;
+
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> abandoned_{false};
+};
+
+}  // namespace longwire::transport

@@ -1,0 +1,152 @@
+#include "server/daemon/accept_loop.h"
+
+#include <cstring>
+
+#include "link/transport/codes.h"
+#include "link/transport/grpc_setup.h"
+#include "link/transport/log.h"
+
+namespace longwire::daemon {
+namespace {
+
+using transport::Log;
+using transport::LogLevel;
+
+// Beside the sessions: calls that are being opened or have not said who they are.
+constexpr size_t kExtraThreads = 128;
+
+// One Open. Two events are awaited: the call's arrival and its end (which tells that the client
+// went away); each holds a reference.
+class OpenCall : public std::enable_shared_from_this<OpenCall> {
+ public:
+  explicit OpenCall(AcceptLoop& loop) : loop_(loop) {}
+
+  void Accept() {
+    context_.AsyncNotifyWhenDone(new Event(shared_from_this(), &OpenCall::OnDone));
+    loop_.service().RequestOpen(&context_, &request_, &responder_, &loop_.queue(), &loop_.queue(),
+                                new Event(shared_from_this(), &OpenCall::OnArrived));
+  }
+
+ private:
+  class Event final : public AcceptLoop::Waiting {
+   public:
+    using Method = void (OpenCall::*)(bool);
+    Event(std::shared_ptr<OpenCall> call, Method method) : call_(std::move(call)), method_(method) {}
+    void Happened(bool ok) override { ((*call_).*method_)(ok); }
+
+   private:
+    std::shared_ptr<OpenCall> call_;
+    Method method_;
+  };
+
+  void OnArrived(bool ok) {
+    if (!ok) return;
+    if (!loop_.stopping()) AcceptOpen(loop_);
+    bool spawned = loop_.Spawn([self = shared_from_this()] { self->Handle(); });
+    if (!spawned) {
+      responder_.FinishWithError({grpc::StatusCode::RESOURCE_EXHAUSTED, "too many calls at once"},
+                                 new Event(shared_from_this(), &OpenCall::OnFinished));
+    }
+  }
+
+  void Handle() {
+    auto bytes = std::as_bytes(std::span(request_.request()));
+    OpenedSession opened = loop_.table().Open(bytes, context_.peer(), false, cancelled_);
+    transport::OpenSessionReply reply;
+    wire::Writer writer;
+    opened.reply.Encode(writer);
+    reply.set_reply(writer.data(), writer.size());
+    if (opened.session != nullptr) {
+      reply.set_session(opened.session->id());
+      reply.set_resume_token(opened.token.data(), opened.token.size());
+      auto grace = loop_.table().config().resume_grace;
+      reply.set_resume_grace_milliseconds(static_cast<uint32_t>(grace.count()));
+      if (cancelled_.load()) {
+        loop_.table().End(opened.session, {0, "the client went away before it was open"});
+      }
+    }
+    responder_.Finish(reply, grpc::Status::OK,
+                      new Event(shared_from_this(), &OpenCall::OnFinished));
+  }
+
+  void OnDone(bool) { cancelled_.store(context_.IsCancelled()); }
+  void OnFinished(bool) {}
+
+  AcceptLoop& loop_;
+  grpc::ServerContext context_;
+  transport::OpenSessionRequest request_;
+  grpc::ServerAsyncResponseWriter<transport::OpenSessionReply> responder_{&context_};
+  std::atomic<bool> cancelled_{false};
+};
+
+}  // namespace
+
+void AcceptOpen(AcceptLoop& loop) { std::make_shared<OpenCall>(loop)->Accept(); }
+
+AcceptLoop::~AcceptLoop() { Stop(); }
+
+bool AcceptLoop::Start(std::string* sentence) {
+  grpc::ServerBuilder builder;
+  transport::SetServerOptions(&builder);
+  builder.RegisterService(&service_);
+  const auto& addresses = table_.config().listen;
+  std::vector<int> ports(addresses.size(), 0);
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    builder.AddListeningPort(addresses[i].Text(), grpc::InsecureServerCredentials(), &ports[i]);
+  }
+  queue_ = builder.AddCompletionQueue();
+  server_ = builder.BuildAndStart();
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    if (server_ != nullptr && ports[i] != 0) continue;
+    *sentence = "cannot listen at " + addresses[i].Text() + "; is another longwired running there?";
+    return false;
+  }
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    transport::Address bound{addresses[i].host, static_cast<uint16_t>(ports[i])};
+    Log(LogLevel::kInfo, "listening at " + bound.Text());
+  }
+  AcceptOpen(*this);
+  AcceptInspect(*this);
+  AcceptExecute(*this);
+  thread_ = std::thread([this] { Loop(); });
+  return true;
+}
+
+void AcceptLoop::Loop() {
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue_->Next(&tag, &ok)) {
+    std::unique_ptr<Waiting> waiting(static_cast<Waiting*>(tag));
+    waiting->Happened(ok);
+  }
+}
+
+bool AcceptLoop::Spawn(std::function<void()> work) {
+  {
+    std::lock_guard lock(mutex_);
+    if (stopping_.load() || threads_ >= table_.config().max_sessions + kExtraThreads) return false;
+    ++threads_;
+  }
+  std::thread([this, work = std::move(work)]() mutable {
+    work();
+    work = nullptr;  // what it held goes before it counts as ended
+    std::lock_guard lock(mutex_);
+    --threads_;
+    fewer_.notify_all();
+  }).detach();
+  return true;
+}
+
+void AcceptLoop::Stop() {
+  if (server_ == nullptr || stopping_.exchange(true)) return;
+  table_.Close();
+  server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(2));
+  {
+    std::unique_lock lock(mutex_);
+    fewer_.wait(lock, [&] { return threads_ == 0; });
+  }
+  queue_->Shutdown();
+  if (thread_.joinable()) thread_.join();
+}
+
+}  // namespace longwire::daemon

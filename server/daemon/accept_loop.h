@@ -1,0 +1,69 @@
+// The gRPC front end: accepts calls on one thread, handles each on a thread of its own, so that a
+// slow Open holds up nobody.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "proto/transport.grpc.pb.h"
+#include "server/daemon/session_table.h"
+
+namespace longwire::daemon {
+
+// Execute is raw: its messages are frames, not protobuf.
+using Service = transport::Transport::WithAsyncMethod_Open<
+    transport::Transport::WithAsyncMethod_Inspect<
+        transport::Transport::WithRawMethod_Execute<transport::Transport::Service>>>;
+
+class AcceptLoop {
+ public:
+  explicit AcceptLoop(SessionTable& table) : table_(table) {}
+  ~AcceptLoop();
+
+  // Listens at every address of the configuration. False with a sentence.
+  bool Start(std::string* sentence);
+  // Ends what is under way and waits for it.
+  void Stop();
+
+  // Something that waits for an event of the server's queue; deletes itself.
+  class Waiting {
+   public:
+    virtual ~Waiting() = default;
+    virtual void Happened(bool ok) = 0;
+  };
+
+  Service& service() { return service_; }
+  grpc::ServerCompletionQueue& queue() { return *queue_; }
+  SessionTable& table() { return table_; }
+  // Runs `work` on a new thread; false when there are too many.
+  bool Spawn(std::function<void()> work);
+  bool stopping() const { return stopping_.load(); }
+
+ private:
+  void Loop();
+
+  SessionTable& table_;
+  Service service_;
+  std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  std::unique_ptr<grpc::Server> server_;
+  std::thread thread_;
+  std::atomic<bool> stopping_{false};
+  std::mutex mutex_;
+  std::condition_variable fewer_;
+  size_t threads_ = 0;  // under mutex_
+};
+
+// Each starts to accept one call of its kind, and the next one once that has come.
+void AcceptOpen(AcceptLoop& loop);
+void AcceptInspect(AcceptLoop& loop);
+void AcceptExecute(AcceptLoop& loop);
+
+}  // namespace longwire::daemon

@@ -1,0 +1,118 @@
+// Execute: who attaches to which session, and what happens when the connection ends.
+#include "link/transport/codes.h"
+#include "link/transport/log.h"
+#include "server/daemon/accept_loop.h"
+
+namespace longwire::daemon {
+namespace {
+
+using transport::Log;
+using transport::LogLevel;
+using transport::MessageStream;
+using Outcome = transport::StreamPump::Outcome;
+
+// A connection that does not say which session it is for is dropped.
+constexpr std::chrono::seconds kAttachPatience{5};
+// Pings before an attach, for measuring.
+constexpr int kMaxPings = 4096;
+
+// The last frame and the end of a stream without a session.
+void Refuse(transport::ServerStream& stream, const std::string& sentence) {
+  Log(LogLevel::kWarning, "a connection from " + stream.context().peer() + " was refused: " +
+                              sentence);
+  std::string body =
+      transport::EncodeClosed({static_cast<uint32_t>(transport::kLaunchFailed), sentence});
+  transport::FrameHeader header;
+  header.flags = transport::kFrameClosed;
+  stream.StartWrite(header, std::as_bytes(std::span(body)), nullptr);
+  while (true) {
+    auto event = stream.Wait(Clock::now() + kAttachPatience);
+    if (event != MessageStream::Event::kRead) break;
+  }
+  stream.set_status({grpc::StatusCode::UNAUTHENTICATED, sentence});
+  stream.End(false);
+}
+
+// Waits for the attach, answering pings. False when it does not come.
+bool AwaitAttach(transport::ServerStream& stream, transport::Attach* attach, uint32_t* epoch) {
+  for (int pings = 0; pings < kMaxPings; ++pings) {
+    stream.StartRead();
+    if (stream.Wait(Clock::now() + kAttachPatience) != MessageStream::Event::kRead) return false;
+    const transport::ReceivedFrame& frame = stream.received();
+    std::string body = ControlBody(frame);
+    auto bytes = std::as_bytes(std::span(body));
+    if (frame.header.flags == transport::kFrameAttach) {
+      *epoch = frame.header.epoch;
+      return DecodeAttach(bytes, attach) == wire::WireResult::kOk;
+    }
+    if (frame.header.flags != transport::kFramePing) return false;
+    transport::FrameHeader header;
+    header.flags = transport::kFramePong;
+    stream.StartWrite(header, bytes, nullptr);
+    auto event = stream.Wait(Clock::now() + kAttachPatience);
+    if (event != MessageStream::Event::kWritten) return false;
+  }
+  return false;
+}
+
+void EndOfConnection(SessionTable& table, const std::shared_ptr<Session>& session, Outcome outcome,
+                     const transport::Closed& closed) {
+  if (outcome != Outcome::kBroken) {
+    table.End(session, closed);
+  } else if (table.config().resume_grace.count() == 0) {
+    table.End(session, {static_cast<uint32_t>(transport::kLaunchFailed), "its connection broke"});
+  } else {
+    Log(LogLevel::kInfo, session->id(), "its connection broke; waiting for it to come back");
+  }
+}
+
+void HandleExecute(SessionTable& table, transport::ServerStream& stream) {
+  transport::Attach attach;
+  uint32_t epoch = 0;
+  if (!AwaitAttach(stream, &attach, &epoch)) {
+    stream.End(true);
+    return;
+  }
+  std::shared_ptr<Session> session = table.Find(attach.session);
+  if (session == nullptr || !session->MayAttach(attach.token)) {
+    Refuse(stream, "there is no such session, or not for this client");
+    return;
+  }
+  transport::Closed closed;
+  Outcome outcome = session->Relay(stream, attach, epoch, &closed);
+  if (outcome == Outcome::kViolation) {
+    Log(LogLevel::kWarning, session->id(), closed.sentence);
+    stream.set_status({grpc::StatusCode::INVALID_ARGUMENT, closed.sentence});
+  }
+  // First the session: what its client held is free even if the connection ends slowly.
+  EndOfConnection(table, session, outcome, closed);
+  stream.End(outcome == Outcome::kBroken);
+}
+
+class ExecuteCall final : public AcceptLoop::Waiting {
+ public:
+  explicit ExecuteCall(AcceptLoop& loop) : loop_(loop) {}
+
+  void Accept() {
+    loop_.service().RequestExecute(&stream_->context(), &stream_->stream(), &stream_->queue(),
+                                   &loop_.queue(), this);
+  }
+
+  void Happened(bool ok) override {
+    if (!ok) return;
+    if (!loop_.stopping()) AcceptExecute(loop_);
+    std::shared_ptr<transport::ServerStream> stream = std::move(stream_);
+    AcceptLoop& loop = loop_;
+    if (!loop.Spawn([&loop, stream] { HandleExecute(loop.table(), *stream); })) stream->End(true);
+  }
+
+ private:
+  AcceptLoop& loop_;
+  std::unique_ptr<transport::ServerStream> stream_ = std::make_unique<transport::ServerStream>();
+};
+
+}  // namespace
+
+void AcceptExecute(AcceptLoop& loop) { (new ExecuteCall(loop))->Accept(); }
+
+}  // namespace longwire::daemon

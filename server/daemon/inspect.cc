@@ -1,0 +1,128 @@
+// Inspect: what the daemon serves and to whom.
+#include <unistd.h>
+
+#include "server/daemon/accept_loop.h"
+
+namespace longwire::daemon {
+namespace {
+
+const Clock::time_point g_started = Clock::now();
+
+double SecondsSince(Clock::time_point time) {
+  return std::chrono::duration<double>(Clock::now() - time).count();
+}
+
+void FillDaemon(SessionTable& table, transport::Daemon* daemon) {
+  char host[256] = {};
+  gethostname(host, sizeof(host) - 1);
+  daemon->set_version(LONGWIRE_VERSION);
+  daemon->set_protocol(wire::OpenRequest::kCurrentProtocol);
+  daemon->set_host(host);
+  daemon->set_pid(static_cast<uint32_t>(getpid()));
+  daemon->set_uptime_seconds(SecondsSince(g_started));
+  daemon->set_driver(table.config().driver);
+  daemon->set_sessions_opened(table.opened());
+  daemon->set_sessions_failed(table.failed());
+}
+
+void FillDevice(const warden::DeviceStats& stats, transport::Device* device) {
+  device->set_ordinal(stats.device);
+  device->set_name(stats.name);
+  device->set_total(stats.total);
+  device->set_lendable(stats.lendable);
+  device->set_leased(stats.leased);
+  device->set_leased_peak(stats.leased_peak);
+  device->set_idle(stats.idle);
+  device->set_keeper_pid(stats.keeper_pid);
+}
+
+void FillSession(Session& session, const warden::Stats* stats, transport::Session* out) {
+  const ClientDescription& client = session.client();
+  out->set_id(session.id());
+  out->set_program(client.program);
+  out->set_client_host(client.host);
+  out->set_client_pid(client.pid);
+  out->set_peer(client.peer);
+  out->set_worker_pid(session.worker().pid);
+  for (const warden::KeeperProcess& keeper : session.worker().keepers) {
+    out->add_keeper_pids(keeper.pid);
+  }
+  out->set_seconds(SecondsSince(session.opened()));
+  out->set_bytes_up(session.bytes_up());
+  out->set_bytes_down(session.bytes_down());
+  out->set_messages_up(session.counters().messages_in.load());
+  out->set_messages_down(session.counters().messages_out.load());
+  out->set_warm(session.worker().warm);
+  out->set_local(client.local);
+  out->set_epoch(session.epoch());
+  uint64_t leased = 0;
+  for (size_t i = 0; stats != nullptr && i < stats->sessions.size(); ++i) {
+    if (stats->sessions[i].session == session.id()) leased += stats->sessions[i].leased;
+  }
+  out->set_leased(leased);
+}
+
+transport::InspectReply Inspect(SessionTable& table) {
+  transport::InspectReply reply;
+  FillDaemon(table, reply.mutable_daemon());
+  std::string problem;
+  std::optional<warden::Stats> stats = table.warden().GetStats(&problem);
+  if (stats) {
+    reply.mutable_daemon()->set_driver(stats->driver);
+    for (const warden::DeviceStats& device : stats->devices) FillDevice(device, reply.add_devices());
+  } else {
+    reply.mutable_daemon()->set_warden_problem(problem);
+  }
+  for (const auto& session : table.List()) {
+    FillSession(*session, stats ? &*stats : nullptr, reply.add_sessions());
+  }
+  return reply;
+}
+
+class InspectCall : public std::enable_shared_from_this<InspectCall> {
+ public:
+  explicit InspectCall(AcceptLoop& loop) : loop_(loop) {}
+
+  void Accept() {
+    loop_.service().RequestInspect(&context_, &request_, &responder_, &loop_.queue(),
+                                   &loop_.queue(), new Event(shared_from_this(), true));
+  }
+
+ private:
+  class Event final : public AcceptLoop::Waiting {
+   public:
+    Event(std::shared_ptr<InspectCall> call, bool arrival)
+        : call_(std::move(call)), arrival_(arrival) {}
+    void Happened(bool ok) override {
+      if (arrival_ && ok) call_->OnArrived();
+    }
+
+   private:
+    std::shared_ptr<InspectCall> call_;
+    bool arrival_;
+  };
+
+  void OnArrived() {
+    if (!loop_.stopping()) AcceptInspect(loop_);
+    auto self = shared_from_this();
+    bool spawned = loop_.Spawn([self] {
+      self->responder_.Finish(Inspect(self->loop_.table()), grpc::Status::OK,
+                              new Event(self, false));
+    });
+    if (!spawned) {
+      responder_.FinishWithError({grpc::StatusCode::RESOURCE_EXHAUSTED, "too many calls at once"},
+                                 new Event(self, false));
+    }
+  }
+
+  AcceptLoop& loop_;
+  grpc::ServerContext context_;
+  transport::InspectRequest request_;
+  grpc::ServerAsyncResponseWriter<transport::InspectReply> responder_{&context_};
+};
+
+}  // namespace
+
+void AcceptInspect(AcceptLoop& loop) { std::make_shared<InspectCall>(loop)->Accept(); }
+
+}  // namespace longwire::daemon

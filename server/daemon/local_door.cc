@@ -1,0 +1,115 @@
+#include "server/daemon/local_door.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "link/transport/codes.h"
+#include "link/transport/log.h"
+#include "server/daemon/paths.h"
+
+namespace longwire::daemon {
+namespace {
+
+using transport::Log;
+using transport::LogLevel;
+
+constexpr std::chrono::seconds kRequestPatience{5};
+constexpr size_t kMaxClients = 1024;
+
+// True when the client closed its end before or while a session is being opened.
+bool HasGone(int socket) {
+  pollfd look{socket, POLLRDHUP, 0};
+  return poll(&look, 1, 0) > 0 && (look.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+void WaitUntilGone(int socket) {
+  pollfd wait{socket, POLLRDHUP, 0};
+  while (poll(&wait, 1, -1) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
+bool LocalDoor::Start(const std::string& path, std::string* sentence) {
+  path_ = path;
+  if (!PrepareFolderOf(path, sentence)) return false;
+  if (wire::ConnectLocal(path).valid()) {
+    *sentence = "another process serves " + path + " already; is a longwired running?";
+    return false;
+  }
+  listener_ = wire::ListenLocal(path);
+  if (!listener_.valid()) {
+    *sentence = "cannot open the door at " + path + ": " + std::strerror(errno);
+    return false;
+  }
+  thread_ = std::thread([this] { Loop(); });
+  Log(LogLevel::kInfo, "door at " + path);
+  return true;
+}
+
+void LocalDoor::Loop() {
+  while (!stopping_.load()) {
+    wire::Descriptor socket = wire::AcceptLocal(listener_.get());
+    if (stopping_.load()) return;
+    if (!socket.valid()) {
+      // Out of descriptors, most likely: not a reason to turn in circles.
+      usleep(10'000);
+      continue;
+    }
+    auto peer = wire::PeerCredentials(socket.get());
+    if (!peer || (peer->uid != geteuid() && peer->uid != 0)) {
+      Log(LogLevel::kWarning, "a program of another user was refused at the door");
+      continue;
+    }
+    {
+      std::lock_guard lock(mutex_);
+      if (clients_ >= kMaxClients) continue;
+      ++clients_;
+    }
+    std::thread([this, socket = std::move(socket)]() mutable {
+      Serve(std::move(socket));
+      std::lock_guard lock(mutex_);
+      --clients_;
+      fewer_.notify_all();
+    }).detach();
+  }
+}
+
+void LocalDoor::Serve(wire::Descriptor socket) {
+  auto message = wire::ReceiveMessage(socket.get(), kRequestPatience);
+  if (!message) return;
+  auto peer = wire::PeerCredentials(socket.get());
+  std::atomic<bool> cancelled{false};
+  OpenedSession opened = table_.Open(
+      message->bytes, "uid " + std::to_string(peer ? peer->uid : 0), true, cancelled);
+  wire::Writer writer;
+  opened.reply.Encode(writer);
+  if (opened.session == nullptr) {
+    wire::SendMessage(socket.get(), writer.span());
+    return;
+  }
+  const int rings[] = {opened.session->up_descriptor(), opened.session->down_descriptor()};
+  bool sent = !HasGone(socket.get()) && wire::SendMessage(socket.get(), writer.span(), rings);
+  if (sent) {
+    opened.session->set_on_end([descriptor = socket.get()] { shutdown(descriptor, SHUT_RDWR); });
+    WaitUntilGone(socket.get());
+    // End may still be about to use the socket; it does so once, before it returns.
+    opened.session->set_on_end({});
+  }
+  table_.End(opened.session, {});
+}
+
+void LocalDoor::Stop() {
+  if (!listener_.valid() || stopping_.exchange(true)) return;
+  shutdown(listener_.get(), SHUT_RDWR);
+  if (thread_.joinable()) thread_.join();
+  unlink(path_.c_str());
+  std::unique_lock lock(mutex_);
+  fewer_.wait(lock, [&] { return clients_ == 0; });
+}
+
+}  // namespace longwire::daemon

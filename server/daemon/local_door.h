@@ -1,0 +1,37 @@
+// The daemon's own door: programs of this host get the worker's rings themselves.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "server/daemon/session_table.h"
+#include "wire/socket.h"
+
+namespace longwire::daemon {
+
+class LocalDoor {
+ public:
+  explicit LocalDoor(SessionTable& table) : table_(table) {}
+  ~LocalDoor() { Stop(); }
+
+  bool Start(const std::string& path, std::string* sentence);
+  void Stop();
+
+ private:
+  void Loop();
+  void Serve(wire::Descriptor socket);
+
+  SessionTable& table_;
+  std::string path_;
+  wire::Descriptor listener_;
+  std::thread thread_;
+  std::atomic<bool> stopping_{false};
+  std::mutex mutex_;
+  std::condition_variable fewer_;
+  size_t clients_ = 0;  // under mutex_
+};
+
+}  // namespace longwire::daemon

@@ -1,0 +1,75 @@
+// longwired: lends this host's CUDA devices to programs on other hosts.
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <cstdio>
+
+#include "link/transport/grpc_setup.h"
+#include "link/transport/log.h"
+#include "server/daemon/accept_loop.h"
+#include "server/daemon/local_door.h"
+#include "server/daemon/options.h"
+#include "server/daemon/paths.h"
+
+namespace longwire::daemon {
+namespace {
+
+using transport::Log;
+using transport::LogLevel;
+
+// A session needs half a dozen descriptors, a connection one.
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int Serve(const Config& config) {
+  // Blocked in every thread: the main thread waits for them.
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGTERM);
+  sigaddset(&ends, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+
+  std::string sentence;
+  if (!PrepareFolderOf(config.warden, &sentence)) {
+    Log(LogLevel::kError, sentence);
+    return 1;
+  }
+  SessionTable table(config);
+  AcceptLoop accept(table);
+  LocalDoor door(table);
+  // First the port: a second daemon must not take the first one's workers over.
+  if (!accept.Start(&sentence) ||
+      (!config.door.empty() && !door.Start(config.door, &sentence)) || !table.Start(&sentence)) {
+    Log(LogLevel::kError, sentence);
+    return 1;
+  }
+  Log(LogLevel::kInfo, "ready, version " LONGWIRE_VERSION);
+  int signal = 0;
+  sigwait(&ends, &signal);
+  Log(LogLevel::kInfo, "ending on signal " + std::to_string(signal));
+  accept.Stop();
+  door.Stop();
+  return 0;
+}
+
+int Main(int count, char** arguments) {
+  Refusal refusal;
+  std::optional<Config> config = ParseOptions(count, arguments, &refusal);
+  if (!config) {
+    std::fputs(refusal.text.c_str(), refusal.status == 0 ? stdout : stderr);
+    return refusal.status;
+  }
+  transport::SetLogLevel(config->log_level);
+  transport::PrepareProcess();
+  RaiseDescriptorLimit();
+  return Serve(*config);
+}
+
+}  // namespace
+}  // namespace longwire::daemon
+
+int main(int count, char** arguments) { return longwire::daemon::Main(count, arguments); }

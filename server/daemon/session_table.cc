@@ -1,0 +1,263 @@
+#include "server/daemon/session_table.h"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "link/transport/codes.h"
+#include "link/transport/log.h"
+
+namespace longwire::daemon {
+namespace {
+
+using transport::Log;
+using transport::LogLevel;
+
+// A client that opened a session attaches at once; one that died in between must not hold a worker.
+constexpr std::chrono::seconds kFirstAttachPatience{3};
+constexpr std::chrono::milliseconds kReapLook{250};
+
+// Numbers of sessions are for people too, so they are short; and they differ from those of an
+// earlier daemon, whose workers the warden may still be ending.
+uint64_t FirstId() {
+  uint32_t random = 0;
+  if (getrandom(&random, sizeof(random), 0) != sizeof(random)) random = getpid();
+  return uint64_t{1} + random % 1'000'000 * 1000;
+}
+
+std::string HostName() {
+  char host[256] = {};
+  gethostname(host, sizeof(host) - 1);
+  return host;
+}
+
+// Only what the driver reads: nothing a client says reaches a loader or a shell.
+std::vector<std::string> DriverVariables(const std::vector<std::string>& given) {
+  std::vector<std::string> kept;
+  for (const std::string& variable : given) {
+    if (variable.starts_with("CUDA_") && variable.find('\0') == std::string::npos) {
+      kept.push_back(variable);
+    }
+  }
+  return kept;
+}
+
+}  // namespace
+
+SessionTable::SessionTable(const Config& config) : config_(config), next_id_(FirstId()) {
+  WardenClient::Events events;
+  events.worker_died = [this](const warden::WorkerDied& died) { OnWorkerDied(died); };
+  events.warden_lost = [this] {
+    Log(LogLevel::kError, "longwire-warden went away, and all workers with it");
+    EndAll({static_cast<uint32_t>(transport::kLaunchFailed), "the server's warden ended"});
+  };
+  auto starter = [this](std::string* sentence) {
+    return StartWarden({config_.warden, config_.driver, config_.warm_workers,
+                        config_.software_device_memory},
+                       sentence);
+  };
+  warden_ = std::make_unique<WardenClient>(config_.warden, starter, events);
+}
+
+SessionTable::~SessionTable() {
+  Close();
+  if (reaper_.joinable()) reaper_.join();
+  warden_.reset();
+}
+
+bool SessionTable::Start(std::string* sentence) {
+  if (!warden_->Connect(sentence)) return false;
+  warden_->KillLeftovers();
+  reaper_ = std::thread([this] { ReapLoop(); });
+  return true;
+}
+
+OpenedSession SessionTable::Refuse(int32_t code, std::string sentence) {
+  failed_.fetch_add(1);
+  Log(LogLevel::kWarning, "session refused: " + sentence);
+  OpenedSession refused;
+  refused.reply.code = code;
+  refused.reply.sentence = std::move(sentence);
+  return refused;
+}
+
+bool SessionTable::Admit(std::string* sentence) {
+  std::lock_guard lock(mutex_);
+  if (ending_) {
+    *sentence = "the server shuts down";
+  } else if (sessions_.size() + opening_ >= config_.max_sessions) {
+    *sentence = "the server has " + std::to_string(config_.max_sessions) +
+                " sessions already, as many as its max_sessions allows";
+  } else {
+    ++opening_;
+    return true;
+  }
+  return false;
+}
+
+std::shared_ptr<Session> SessionTable::StartSession(const wire::OpenRequest& request,
+                                                    const std::string& peer, bool local,
+                                                    int32_t* code, std::string* sentence) {
+  uint64_t id = next_id_.fetch_add(1);
+  warden::StartWorker start;
+  start.session = id;
+  start.environment = DriverVariables(request.environment);
+  StartedWorker worker = warden_->Start(std::move(start));
+  if (worker.started.code != 0) {
+    *code = worker.started.code;
+    *sentence = worker.started.sentence;
+    return nullptr;
+  }
+  ClientDescription client{request.program, request.host, request.pid, peer, local};
+  auto session = std::make_shared<Session>(id, std::move(client), std::move(worker));
+  if (session->MapRings()) return session;
+  *code = transport::kDeviceUnavailable;
+  *sentence = "the worker's rings cannot be mapped";
+  warden_->Kill(id);
+  return nullptr;
+}
+
+void SessionTable::Describe(const Session& session, wire::OpenReply* reply) {
+  reply->session = session.id();
+  std::string host = HostName();
+  std::erase_if(reply->processes, [](const wire::ProcessDescription& process) {
+    return process.role == "longwire-worker" || process.role == "longwire-keeper";
+  });
+  reply->processes.push_back({"longwired", host, static_cast<uint32_t>(getpid())});
+  uint32_t worker = static_cast<uint32_t>(session.worker().pid);
+  reply->processes.push_back({"longwire-worker", host, worker});
+  for (const warden::KeeperProcess& keeper : session.worker().keepers) {
+    reply->processes.push_back({"longwire-keeper", host, static_cast<uint32_t>(keeper.pid)});
+  }
+}
+
+OpenedSession SessionTable::Open(std::span<const std::byte> bytes, const std::string& peer,
+                                 bool local, const std::atomic<bool>& cancelled) {
+  wire::OpenRequest request;
+  wire::Reader reader(bytes);
+  if (bytes.size() > wire::kMaxOpenBytes || request.Decode(reader) != wire::WireResult::kOk) {
+    return Refuse(transport::kSystemDriverMismatch,
+                  "the request to open a session cannot be read; client and server are probably "
+                  "of different versions");
+  }
+  if (request.protocol != wire::OpenRequest::kCurrentProtocol) {
+    bool newer = request.protocol > wire::OpenRequest::kCurrentProtocol;
+    return Refuse(transport::kSystemDriverMismatch,
+                  "the client speaks protocol " + std::to_string(request.protocol) +
+                      ", this server protocol " +
+                      std::to_string(wire::OpenRequest::kCurrentProtocol) + ": upgrade " +
+                      (newer ? "longwired on the server" : "Longwire on the client"));
+  }
+  std::string sentence;
+  if (!Admit(&sentence)) return Refuse(transport::kDeviceUnavailable, sentence);
+  int32_t code = 0;
+  std::shared_ptr<Session> session = StartSession(request, peer, local, &code, &sentence);
+  OpenedSession opened;
+  if (session != nullptr && !session->Introduce(bytes, cancelled, &opened.reply, &sentence)) {
+    code = transport::kDeviceUnavailable;
+  } else if (session != nullptr) {
+    code = opened.reply.code;
+    sentence = opened.reply.sentence;
+  }
+  if (code == 0 && !NewToken(&opened.token)) code = transport::kUnknown;
+  {
+    std::lock_guard lock(mutex_);
+    --opening_;
+    if (code == 0 && ending_) {
+      code = transport::kDeviceUnavailable;
+      sentence = "the server shuts down";
+    }
+    if (code == 0) sessions_[session->id()] = session;
+  }
+  if (code != 0) {
+    if (session != nullptr) warden_->Kill(session->id());
+    return Refuse(code, sentence);
+  }
+  session->SetToken(opened.token);
+  Describe(*session, &opened.reply);
+  opened_.fetch_add(1);
+  changed_.notify_all();
+  Log(LogLevel::kInfo, session->id(),
+      "opened for " + request.program + " (pid " + std::to_string(request.pid) + " on " +
+          request.host + ", from " + peer + "), worker " +
+          std::to_string(session->worker().pid) + (session->worker().warm ? " (warm)" : ""));
+  // A death before the session was in the table was told to nobody.
+  if (session->WorkerIsDead()) {
+    End(session, {static_cast<uint32_t>(transport::kLaunchFailed), "its worker ended"});
+  }
+  opened.session = std::move(session);
+  return opened;
+}
+
+std::shared_ptr<Session> SessionTable::Find(uint64_t id) {
+  std::lock_guard lock(mutex_);
+  auto found = sessions_.find(id);
+  return found == sessions_.end() ? nullptr : found->second;
+}
+
+std::vector<std::shared_ptr<Session>> SessionTable::List() {
+  std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<Session>> list;
+  for (const auto& [id, session] : sessions_) list.push_back(session);
+  return list;
+}
+
+void SessionTable::End(const std::shared_ptr<Session>& session, const transport::Closed& closed) {
+  if (!session->End(closed)) return;
+  warden_->Kill(session->id());
+  {
+    std::lock_guard lock(mutex_);
+    sessions_.erase(session->id());
+  }
+  auto seconds = std::chrono::duration<double>(Clock::now() - session->opened()).count();
+  char text[96];
+  snprintf(text, sizeof(text), "ended after %.3f s, code %u, %llu bytes up, %llu down", seconds,
+           closed.code, static_cast<unsigned long long>(session->bytes_up()),
+           static_cast<unsigned long long>(session->bytes_down()));
+  Log(closed.code == 0 ? LogLevel::kInfo : LogLevel::kWarning, session->id(),
+      text + (closed.sentence.empty() ? "" : ": " + closed.sentence));
+}
+
+void SessionTable::EndAll(const transport::Closed& closed) {
+  for (const auto& session : List()) End(session, closed);
+}
+
+void SessionTable::Close() {
+  {
+    std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  EndAll({static_cast<uint32_t>(transport::kLaunchFailed), "the server shuts down"});
+}
+
+void SessionTable::OnWorkerDied(const warden::WorkerDied& died) {
+  std::shared_ptr<Session> session = Find(died.session);
+  if (session == nullptr) return;
+  std::string sentence = died.sentence;
+  if (sentence.empty()) {
+    sentence = "its worker ended by signal " + std::to_string(died.signal);
+  }
+  End(session, {static_cast<uint32_t>(transport::kLaunchFailed), sentence});
+}
+
+void SessionTable::ReapLoop() {
+  std::unique_lock lock(mutex_);
+  while (!ending_) {
+    // Nobody to look after: sleeps until there is.
+    changed_.wait(lock, [&] { return ending_ || !sessions_.empty(); });
+    changed_.wait_for(lock, kReapLook, [&] { return ending_; });
+    lock.unlock();
+    for (const auto& session : List()) {
+      bool attached_before = session->epoch() != 0;
+      auto patience = attached_before ? std::chrono::milliseconds(config_.resume_grace)
+                                      : std::chrono::milliseconds(kFirstAttachPatience);
+      Clock::time_point since = session->detached_since();
+      if (since == Clock::time_point::max() || Clock::now() - since < patience) continue;
+      End(session, {static_cast<uint32_t>(transport::kLaunchFailed),
+                    attached_before ? "its connection broke" : "its client never came back"});
+    }
+    lock.lock();
+  }
+}
+
+}  // namespace longwire::daemon

@@ -1,0 +1,73 @@
+// All sessions of the daemon: opens, finds, lists and ends them. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "server/daemon/config.h"
+#include "server/daemon/session.h"
+#include "server/daemon/warden_client.h"
+
+namespace longwire::daemon {
+
+struct OpenedSession {
+  std::shared_ptr<Session> session;  // nullptr when refused
+  wire::OpenReply reply;             // has a code and a sentence then
+  transport::Token token{};
+};
+
+class SessionTable {
+ public:
+  explicit SessionTable(const Config& config);
+  ~SessionTable();
+
+  // Connects to the warden, starting it if needed, and clears what an earlier daemon left there.
+  bool Start(std::string* sentence);
+
+  // Opens a session for an encoded OpenRequest. Gives up when *cancelled becomes true.
+  OpenedSession Open(std::span<const std::byte> request, const std::string& peer, bool local,
+                     const std::atomic<bool>& cancelled);
+  std::shared_ptr<Session> Find(uint64_t id);
+  std::vector<std::shared_ptr<Session>> List();
+  // Ends it, kills its worker and forgets it.
+  void End(const std::shared_ptr<Session>& session, const transport::Closed& closed);
+  void EndAll(const transport::Closed& closed);
+  // Ends all and opens no more.
+  void Close();
+
+  WardenClient& warden() { return *warden_; }
+  uint64_t opened() const { return opened_.load(); }
+  uint64_t failed() const { return failed_.load(); }
+  const Config& config() const { return config_; }
+
+ private:
+  OpenedSession Refuse(int32_t code, std::string sentence);
+  bool Admit(std::string* sentence);
+  std::shared_ptr<Session> StartSession(const wire::OpenRequest& request, const std::string& peer,
+                                        bool local, int32_t* code, std::string* sentence);
+  void Describe(const Session& session, wire::OpenReply* reply);
+  void OnWorkerDied(const warden::WorkerDied& died);
+  void ReapLoop();
+
+  const Config& config_;
+  std::atomic<uint64_t> next_id_;
+  std::atomic<uint64_t> opened_{0};
+  std::atomic<uint64_t> failed_{0};
+  std::unique_ptr<WardenClient> warden_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<uint64_t, std::shared_ptr<Session>> sessions_;  // under mutex_
+  bool ending_ = false;                                    // under mutex_: opens no more
+  size_t opening_ = 0;                                     // under mutex_
+  std::thread reaper_;
+};
+
+}  // namespace longwire::daemon

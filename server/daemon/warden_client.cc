@@ -1,0 +1,201 @@
+#include "server/daemon/warden_client.h"
+
+#include <sys/socket.h>
+
+#include <memory>
+
+#include "link/transport/codes.h"
+#include "server/keeper/message.h"
+
+namespace longwire::daemon {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A cold worker loads the driver and makes a context first.
+constexpr milliseconds kStartPatience{60'000};
+constexpr milliseconds kStatsPatience{2'000};
+
+}  // namespace
+
+WardenClient::WardenClient(std::string socket, Starter starter, Events events)
+    : socket_path_(std::move(socket)), starter_(std::move(starter)), events_(std::move(events)) {}
+
+WardenClient::~WardenClient() {
+  ending_.store(true);
+  {
+    std::lock_guard lock(mutex_);
+    if (socket_ != nullptr) shutdown(socket_->get(), SHUT_RDWR);
+  }
+  if (reader_.joinable()) reader_.join();
+}
+
+bool WardenClient::Connect(std::string* sentence) {
+  std::lock_guard connecting(connect_mutex_);
+  {
+    std::lock_guard lock(mutex_);
+    if (socket_ != nullptr) return true;
+  }
+  if (reader_.joinable()) reader_.join();
+  wire::Descriptor socket = wire::ConnectLocal(socket_path_);
+  if (!socket.valid()) {
+    if (!starter_(sentence)) return false;
+    socket = wire::ConnectLocal(socket_path_);
+  }
+  if (!socket.valid()) {
+    *sentence = "longwire-warden does not answer at " + socket_path_;
+    return false;
+  }
+  {
+    std::lock_guard lock(mutex_);
+    socket_ = std::make_shared<wire::Descriptor>(std::move(socket));
+  }
+  reader_ = std::thread([this] { ReadLoop(); });
+  return true;
+}
+
+void WardenClient::ReadLoop() {
+  std::shared_ptr<wire::Descriptor> socket;
+  {
+    std::lock_guard lock(mutex_);
+    socket = socket_;
+  }
+  while (true) {
+    bool closed = false;
+    auto message = wire::ReceiveMessage(socket->get(), milliseconds(-1), &closed);
+    if (message) HandleMessage(std::move(*message));
+    if (closed) break;
+  }
+  LoseConnection();
+}
+
+void WardenClient::LoseConnection() {
+  {
+    std::lock_guard lock(mutex_);
+    socket_ = nullptr;
+    for (auto& [number, pending] : pending_) {
+      pending.messages.clear();
+      pending.done = true;
+    }
+  }
+  answered_.notify_all();
+  if (!ending_.load()) events_.warden_lost();
+}
+
+void WardenClient::HandleMessage(wire::Message message) {
+  switch (message::KindOf(message.bytes)) {
+    case warden::WorkerStarted::kKind: {
+      warden::WorkerStarted started;
+      if (message::Unpack(message.bytes, &started) != wire::WireResult::kOk) return;
+      Answer(started.request, std::move(message));
+      break;
+    }
+    case warden::ListEnd::kKind: {
+      warden::ListEnd end;
+      if (message::Unpack(message.bytes, &end) != wire::WireResult::kOk) return;
+      Answer(end.request, std::move(message));
+      break;
+    }
+    case warden::Stats::kKind: {
+      warden::Stats stats;
+      if (message::Unpack(message.bytes, &stats) != wire::WireResult::kOk) return;
+      Answer(stats.request, std::move(message));
+      break;
+    }
+    case warden::WorkerDied::kKind: {
+      warden::WorkerDied died;
+      if (message::Unpack(message.bytes, &died) != wire::WireResult::kOk) return;
+      events_.worker_died(died);
+      break;
+    }
+  }
+}
+
+void WardenClient::Answer(uint64_t number, wire::Message message) {
+  std::lock_guard lock(mutex_);
+  auto found = pending_.find(number);
+  if (found == pending_.end()) return;  // nobody waits any more; its descriptors are closed
+  Pending& pending = found->second;
+  bool element = message::KindOf(message.bytes) == warden::WorkerStarted::kKind;
+  pending.messages.push_back(std::move(message));
+  pending.done = !pending.list || !element;
+  answered_.notify_all();
+}
+
+std::vector<wire::Message> WardenClient::Ask(uint64_t number, bool list,
+                                             std::span<const std::byte> packet,
+                                             milliseconds patience, std::string* sentence) {
+  if (!Connect(sentence)) return {};
+  std::unique_lock lock(mutex_);
+  *sentence = "longwire-warden went away";
+  if (socket_ == nullptr) return {};
+  // In the table before the request is out: the answer may be quick.
+  pending_[number].list = list;
+  if (!wire::SendMessage(socket_->get(), packet)) {
+    pending_.erase(number);
+    return {};
+  }
+  bool done = answered_.wait_for(lock, patience, [&] { return pending_[number].done; });
+  if (!done) *sentence = "longwire-warden does not answer";
+  std::vector<wire::Message> messages = std::move(pending_[number].messages);
+  pending_.erase(number);
+  return done ? std::move(messages) : std::vector<wire::Message>();
+}
+
+void WardenClient::Send(std::span<const std::byte> packet) {
+  std::lock_guard lock(mutex_);
+  if (socket_ != nullptr) wire::SendMessage(socket_->get(), packet);
+}
+
+StartedWorker WardenClient::Start(warden::StartWorker request) {
+  StartedWorker worker;
+  request.request = next_request_.fetch_add(1);
+  std::string sentence;
+  auto messages = Ask(request.request, false, message::Pack(request), kStartPatience, &sentence);
+  bool good = !messages.empty() && message::Unpack(messages[0].bytes, &worker.started) ==
+                                       wire::WireResult::kOk;
+  if (good && worker.started.code != 0) return worker;
+  if (good && messages[0].descriptors.size() == warden::kWorkerDescriptors) {
+    auto& descriptors = messages[0].descriptors;
+    worker.control = std::move(descriptors[warden::kControlSocket]);
+    worker.up = std::move(descriptors[warden::kUpRing]);
+    worker.down = std::move(descriptors[warden::kDownRing]);
+    worker.pidfd = std::move(descriptors[warden::kPidfd]);
+    return worker;
+  }
+  if (messages.empty()) Kill(request.session);  // should it start after all
+  worker.started.code = transport::kDeviceUnavailable;
+  worker.started.sentence = messages.empty() ? sentence : "longwire-warden gave a broken answer";
+  return worker;
+}
+
+void WardenClient::Kill(uint64_t session) {
+  warden::KillWorker request;
+  request.session = session;
+  Send(message::Pack(request));
+}
+
+std::optional<warden::Stats> WardenClient::GetStats(std::string* sentence) {
+  warden::GetStats request;
+  request.request = next_request_.fetch_add(1);
+  auto messages = Ask(request.request, false, message::Pack(request), kStatsPatience, sentence);
+  warden::Stats stats;
+  if (messages.empty() || message::Unpack(messages[0].bytes, &stats) != wire::WireResult::kOk) {
+    return std::nullopt;
+  }
+  return stats;
+}
+
+void WardenClient::KillLeftovers() {
+  warden::ListWorkers request;
+  request.request = next_request_.fetch_add(1);
+  std::string sentence;
+  for (const wire::Message& packet :
+       Ask(request.request, true, message::Pack(request), kStatsPatience, &sentence)) {
+    warden::WorkerStarted worker;
+    if (message::KindOf(packet.bytes) != warden::WorkerStarted::kKind) continue;
+    if (message::Unpack(packet.bytes, &worker) == wire::WireResult::kOk) Kill(worker.session);
+  }
+}
+
+}  // namespace longwire::daemon

@@ -1,0 +1,92 @@
+// The daemon's connection to longwire-warden: asks for workers and statistics, hears of deaths.
+// Thread-safe. One thread of its own reads what the warden says.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "server/warden/protocol.h"
+#include "wire/socket.h"
+
+namespace longwire::daemon {
+
+// A worker of ours, with what the warden handed over.
+struct StartedWorker {
+  warden::WorkerStarted started;
+  wire::Descriptor control;
+  wire::Descriptor up;
+  wire::Descriptor down;
+  wire::Descriptor pidfd;
+};
+
+class WardenClient {
+ public:
+  struct Events {
+    std::function<void(const warden::WorkerDied&)> worker_died;
+    std::function<void()> warden_lost;
+  };
+  // Starts the warden, when nobody answers at its socket.
+  using Starter = std::function<bool(std::string* sentence)>;
+
+  WardenClient(std::string socket, Starter starter, Events events);
+  ~WardenClient();
+
+  // Connects, if it is not connected. False with a sentence.
+  bool Connect(std::string* sentence);
+  // started.code is not 0 when there is no worker, and started.sentence says why.
+  StartedWorker Start(warden::StartWorker request);
+  void Kill(uint64_t session);
+  std::optional<warden::Stats> GetStats(std::string* sentence);
+  // Kills workers that an earlier daemon left behind.
+  void KillLeftovers();
+
+ private:
+  struct Pending {
+    bool list = false;  // several messages, ListEnd last
+    bool done = false;
+    std::vector<wire::Message> messages;
+  };
+  // The messages that answer `packet`, whose request number is `number`; none with a sentence.
+  std::vector<wire::Message> Ask(uint64_t number, bool list, std::span<const std::byte> packet,
+                                 std::chrono::milliseconds patience, std::string* sentence);
+  void Send(std::span<const std::byte> packet);
+  void ReadLoop();
+  void HandleMessage(wire::Message message);
+  void Answer(uint64_t number, wire::Message message);
+  void LoseConnection();
+
+  const std::string socket_path_;
+  const Starter starter_;
+  const Events events_;
+  std::atomic<uint64_t> next_request_{1};
+  std::atomic<bool> ending_{false};
+
+  std::mutex connect_mutex_;  // before mutex_: one thread connects
+  std::thread reader_;        // under connect_mutex_
+
+  std::mutex mutex_;
+  std::condition_variable answered_;
+  std::shared_ptr<wire::Descriptor> socket_;  // under mutex_
+  std::map<uint64_t, Pending> pending_;       // under mutex_
+};
+
+// Runs `longwire-warden` from the daemon's own folder as nobody's child and waits until it answers.
+struct WardenCommand {
+  std::string socket;
+  std::string driver;
+  uint32_t warm_workers = 1;
+  uint64_t software_device_memory = 0;
+};
+bool StartWarden(const WardenCommand& command, std::string* sentence);
+
+}  // namespace longwire::daemon

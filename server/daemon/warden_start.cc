@@ -1,0 +1,91 @@
+// Starting longwire-warden: it has to outlive the daemon, so it is nobody's child.
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "server/daemon/paths.h"
+#include "server/daemon/warden_client.h"
+
+namespace longwire::daemon {
+namespace {
+
+// It opens the devices before it answers.
+constexpr std::chrono::seconds kWardenPatience{30};
+constexpr std::chrono::milliseconds kLook{10};
+constexpr const char* kSoftwareMemoryVariable = "SOFTGPU_MEMORY_BYTES";
+
+// In the grandchild: no locks may be taken between fork and exec, so all is prepared before.
+[[noreturn]] void Exec(char** arguments, char** environment, int status_pipe) {
+  setsid();
+  pid_t child = fork();
+  if (child != 0) _exit(child < 0 ? 1 : 0);
+  int null = open("/dev/null", O_RDWR);
+  dup2(null, STDIN_FILENO);
+  dup2(STDERR_FILENO, STDOUT_FILENO);
+  execve(arguments[0], arguments, environment);
+  int error = errno;
+  if (write(status_pipe, &error, sizeof(error)) < 0) _exit(126);
+  _exit(127);
+}
+
+std::vector<char*> Pointers(std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (std::string& text : strings) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// Starts the program; false with errno when it could not be executed.
+bool SpawnDetached(std::vector<std::string> arguments, std::vector<std::string> environment) {
+  int pipe_ends[2];
+  if (pipe2(pipe_ends, O_CLOEXEC) != 0) return false;
+  std::vector<char*> argument_pointers = Pointers(arguments);
+  std::vector<char*> environment_pointers = Pointers(environment);
+  pid_t child = fork();
+  if (child == 0) Exec(argument_pointers.data(), environment_pointers.data(), pipe_ends[1]);
+  close(pipe_ends[1]);
+  int error = child < 0 ? errno : 0;
+  if (child > 0) {
+    waitpid(child, nullptr, 0);
+    // End of file: exec closed the other end.
+    if (read(pipe_ends[0], &error, sizeof(error)) != sizeof(error)) error = 0;
+  }
+  close(pipe_ends[0]);
+  errno = error;
+  return error == 0;
+}
+
+}  // namespace
+
+bool StartWarden(const WardenCommand& command, std::string* sentence) {
+  std::string program = ProgramFolder() + "/longwire-warden";
+  std::vector<std::string> environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
+  if (command.software_device_memory != 0) {
+    environment.push_back(std::string(kSoftwareMemoryVariable) + "=" +
+                          std::to_string(command.software_device_memory));
+  }
+  if (!SpawnDetached({program, "--socket", command.socket, "--driver", command.driver,
+                      "--warm-workers", std::to_string(command.warm_workers), "--on-demand"},
+                     std::move(environment))) {
+    *sentence = "cannot start " + program + ": " + std::strerror(errno);
+    return false;
+  }
+  auto deadline = std::chrono::steady_clock::now() + kWardenPatience;
+  while (std::chrono::steady_clock::now() < deadline) {
+    if (wire::ConnectLocal(command.socket).valid()) return true;
+    std::this_thread::sleep_for(kLook);
+  }
+  *sentence = program + " was started, but does not answer at " + command.socket +
+              "; it says why above";
+  return false;
+}
+
+}  // namespace longwire::daemon

@@ -1,0 +1,183 @@
+// One end of a connection: numbering, acknowledging, dropping duplicates, refusing gaps.
+#include "link/transport/relay_end.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+
+namespace longwire::transport {
+namespace {
+
+constexpr size_t kRing = 64 << 10;
+
+std::span<const std::byte> Bytes(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+class RelayEndTest : public testing::Test {
+ protected:
+  RelayEndTest()
+      : incoming_(wire::RingMemory::Create(kRing)),
+        outgoing_(wire::RingMemory::Create(kRing)),
+        relay_(incoming_, outgoing_),
+        reader_(incoming_),
+        writer_(outgoing_) {
+    EXPECT_EQ(relay_.StartEpoch(1, 0), WireResult::kOk);
+  }
+
+  void Write(const std::string& text) {
+    std::byte* to = writer_.Reserve(text.size());
+    ASSERT_NE(to, nullptr);
+    std::memcpy(to, text.data(), text.size());
+    writer_.Commit(text.size());
+  }
+
+  std::string ReadAll() {
+    auto bytes = reader_.Available();
+    std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    reader_.Advance(bytes.size());
+    return text;
+  }
+
+  // A frame of the far end with `text` at `position`.
+  WireResult Receive(uint64_t position, const std::string& text, uint64_t ack = 0,
+                     uint32_t epoch = 1) {
+    LW_TRY(relay_.Begin({position, ack, epoch, 0}, text.size()));
+    EXPECT_EQ(relay_.Place(Bytes(text)), text.size());
+    return WireResult::kOk;
+  }
+
+  std::shared_ptr<wire::RingMemory> incoming_, outgoing_;
+  RelayEnd relay_;
+  wire::RingConsumer reader_;
+  wire::RingProducer writer_;
+};
+
+TEST_F(RelayEndTest, PlacesWhatComesInOrder) {
+  EXPECT_EQ(Receive(0, "one "), WireResult::kOk);
+  EXPECT_EQ(Receive(4, "two"), WireResult::kOk);
+  EXPECT_EQ(ReadAll(), "one two");
+  EXPECT_EQ(relay_.received(), 7u);
+}
+
+TEST_F(RelayEndTest, DropsWhatCameAlready) {
+  EXPECT_EQ(Receive(0, "abcd"), WireResult::kOk);
+  EXPECT_EQ(Receive(0, "abcd"), WireResult::kOk);
+  EXPECT_EQ(Receive(2, "cdef"), WireResult::kOk);
+  EXPECT_EQ(ReadAll(), "abcdef");
+}
+
+TEST_F(RelayEndTest, DropsDuplicatesAcrossParts) {
+  EXPECT_EQ(Receive(0, "abcd"), WireResult::kOk);
+  ASSERT_EQ(relay_.Begin({1, 0, 1, 0}, 5), WireResult::kOk);
+  EXPECT_EQ(relay_.Place(Bytes("bc")), 2u);
+  EXPECT_EQ(relay_.Place(Bytes("def")), 3u);
+  EXPECT_EQ(ReadAll(), "abcdef");
+}
+
+TEST_F(RelayEndTest, AGapIsFatal) {
+  EXPECT_EQ(Receive(0, "abcd"), WireResult::kOk);
+  EXPECT_EQ(relay_.Begin({5, 0, 1, 0}, 1), WireResult::kFatal);
+  EXPECT_EQ(relay_.Begin({UINT64_MAX, 0, 1, 0}, 1), WireResult::kFatal);
+}
+
+TEST_F(RelayEndTest, AnotherEpochIsFatal) {
+  EXPECT_EQ(relay_.Begin({0, 0, 0, 0}, 1), WireResult::kFatal);
+  EXPECT_EQ(relay_.Begin({0, 0, 2, 0}, 1), WireResult::kFatal);
+}
+
+TEST_F(RelayEndTest, AFrameLargerThanABatchIsFatal) {
+  EXPECT_EQ(relay_.Begin({0, 0, 1, 0}, wire::kMaxBatchBytes + 1), WireResult::kFatal);
+}
+
+TEST_F(RelayEndTest, AnAcknowledgementOfUnsentBytesIsFatal) {
+  Write("abcd");
+  EXPECT_EQ(relay_.Begin({0, 1, 1, 0}, 0), WireResult::kFatal);
+  RelayEnd::Batch batch;
+  ASSERT_TRUE(relay_.Next(&batch));
+  EXPECT_EQ(relay_.Begin({0, 5, 1, 0}, 0), WireResult::kFatal);
+  EXPECT_EQ(relay_.Begin({0, 4, 1, 0}, 0), WireResult::kOk);
+}
+
+TEST_F(RelayEndTest, KeepsBytesUntilAcknowledged) {
+  Write("abcdefgh");
+  RelayEnd::Batch batch;
+  ASSERT_TRUE(relay_.Next(&batch));
+  EXPECT_EQ(batch.header.position, 0u);
+  EXPECT_EQ(batch.bytes.size(), 8u);
+  EXPECT_EQ(writer_.released(), 0u);
+  ASSERT_EQ(relay_.Begin({0, 5, 1, 0}, 0), WireResult::kOk);
+  EXPECT_EQ(writer_.released(), 5u);
+  EXPECT_FALSE(relay_.Next(&batch));
+}
+
+TEST_F(RelayEndTest, SendsAgainFromWhereAResumedEndIs) {
+  Write("abcdefgh");
+  RelayEnd::Batch batch;
+  ASSERT_TRUE(relay_.Next(&batch));
+  EXPECT_EQ(relay_.StartEpoch(1, 5), WireResult::kFatal) << "the epoch has to rise";
+  EXPECT_EQ(relay_.StartEpoch(2, 9), WireResult::kFatal) << "not written yet";
+  ASSERT_EQ(relay_.StartEpoch(2, 5), WireResult::kOk);
+  ASSERT_TRUE(relay_.Next(&batch));
+  EXPECT_EQ(batch.header.position, 5u);
+  EXPECT_EQ(batch.header.epoch, 2u);
+  EXPECT_EQ(batch.bytes.size(), 3u);
+  EXPECT_EQ(relay_.StartEpoch(3, 4), WireResult::kFatal) << "not kept any more";
+}
+
+TEST_F(RelayEndTest, FillsTheRingAndGoesOnWhenThereIsRoom) {
+  std::string large(kRing + 1000, 'x');
+  ASSERT_EQ(relay_.Begin({0, 0, 1, 0}, large.size()), WireResult::kOk);
+  EXPECT_EQ(relay_.Place(Bytes(large)), kRing);
+  EXPECT_EQ(relay_.Place(Bytes(large).subspan(kRing)), 0u);
+  reader_.Advance(reader_.Available().size());
+  reader_.Release(reader_.cursor());
+  EXPECT_EQ(relay_.Place(Bytes(large).subspan(kRing)), 1000u);
+}
+
+TEST_F(RelayEndTest, AcknowledgesByItselfEveryEighthOfTheRing) {
+  RelayEnd::Batch batch;
+  EXPECT_EQ(Receive(0, std::string(kRing / 8 - 1, 'x')), WireResult::kOk);
+  ReadAll();
+  reader_.Release(reader_.cursor());
+  EXPECT_FALSE(relay_.Next(&batch));
+  EXPECT_EQ(Receive(kRing / 8 - 1, "y"), WireResult::kOk);
+  EXPECT_TRUE(relay_.AckMayBecomeDue());
+  EXPECT_FALSE(relay_.Next(&batch)) << "not consumed yet";
+  ReadAll();
+  reader_.Release(reader_.cursor());
+  ASSERT_TRUE(relay_.Next(&batch));
+  EXPECT_TRUE(batch.bytes.empty());
+  EXPECT_EQ(batch.header.ack, kRing / 8);
+  EXPECT_FALSE(relay_.Next(&batch));
+}
+
+TEST_F(RelayEndTest, CutsBatches) {
+  auto big_in = wire::RingMemory::Create(4 << 20);
+  auto big_out = wire::RingMemory::Create(4 << 20);
+  RelayEnd relay(big_in, big_out);
+  ASSERT_EQ(relay.StartEpoch(1, 0), WireResult::kOk);
+  wire::RingProducer writer(big_out);
+  ASSERT_NE(writer.Reserve(3 << 20), nullptr);
+  writer.Commit((2 << 20) + 8);
+  RelayEnd::Batch batch;
+  for (size_t expected : {wire::kMaxBatchBytes, wire::kMaxBatchBytes, size_t{8}}) {
+    ASSERT_TRUE(relay.Next(&batch));
+    EXPECT_EQ(batch.bytes.size(), expected);
+  }
+  EXPECT_FALSE(relay.Next(&batch));
+}
+
+TEST_F(RelayEndTest, SurvivesAWriterThatLiesAboutItsCursor) {
+  // What a hostile program could do to the shared page.
+  Write("abcd");
+  wire::RingConsumer other(outgoing_);
+  writer_.Commit(kRing * 2);
+  RelayEnd::Batch batch;
+  EXPECT_FALSE(relay_.Next(&batch));
+  EXPECT_TRUE(outgoing_->closed());
+}
+
+}  // namespace
+}  // namespace longwire::transport
