@@ -15,12 +15,6 @@ class Basic : public ::testing::TestWithParam<const char*> {
 };
 INSTANTIATE_TEST_SUITE_P(Targets, Basic, ::testing::Values("sm_75", "sm_90"));
 
-#define EXPECT_RUNS(call)                                 \
-  do {                                                    \
-    Status status = (call);                               \
-    ASSERT_EQ(status.code, 0) << status.message;          \
-  } while (false)
-
 float Noise(int64_t i) { return static_cast<float>((i * 7919 + 13) % 1009) / 1009.0f; }
 
 TEST_P(Basic, AddsVectors) {

@@ -350,6 +350,7 @@ const Variable* Lowering::FindKernelParameter(std::string_view name, uint64_t* o
 
 void Lowering::Lower(const PtxInstruction& instruction) {
   current_ = &instruction;
+  if (instruction.malformed) Reject("operands");
   guard_ = 0;
   if (instruction.guard >= 0) {
     guard_ = registers_[instruction.guard] | 1 | (instruction.guard_negated ? 2 : 0);

@@ -102,6 +102,8 @@ class Lowering {
   void LowerSet(const PtxInstruction& instruction);
   void LowerCvt(const PtxInstruction& instruction);
   void LowerShfl(const PtxInstruction& instruction);
+  void LowerMatch(const PtxInstruction& instruction);
+  void LowerElect(const PtxInstruction& instruction);
   void LowerVote(const PtxInstruction& instruction);
   void LowerCarry(const PtxInstruction& instruction);
   OperandOffset Compare(const PtxInstruction& instruction, size_t first, OperandOffset* inverse);

@@ -114,6 +114,36 @@ void Lowering::LowerShfl(const PtxInstruction& instruction) {
   std::copy(std::begin(op), std::end(op), shuffle.op);
 }
 
+// match.sync.mode d|p, a, membermask
+void Lowering::LowerMatch(const PtxInstruction& instruction) {
+  NeedOperands(instruction, 3);
+  const PtxOperand& to = instruction.operands[0];
+  bool two = to.kind == PtxOperand::Kind::kVector && to.elements.size() == 2;
+  bool wide = TypeBytes(instruction.LastType()) == 8;
+  OperandOffset op[6] = {};
+  op[1] = Source(instruction.operands[1], wide ? 'l' : 'i');
+  op[2] = Source(instruction.operands[2], 'i');
+  op[0] = Destination(two ? to.elements[0] : to, 'i');
+  op[5] = two ? Destination(to.elements[1], 'p') : Temporary('p');
+  std::string key = instruction.Has(".all") ? "match.all" : "match.any";
+  Instruction& match = Emit(Need(key + (wide ? ".b64" : ".b32")));
+  std::copy(std::begin(op), std::end(op), match.op);
+}
+
+// elect.sync d|p, membermask: p is true in one lane, whose number d is.
+void Lowering::LowerElect(const PtxInstruction& instruction) {
+  NeedOperands(instruction, 2);
+  const PtxOperand& to = instruction.operands[0];
+  if (to.kind != PtxOperand::Kind::kVector || to.elements.size() != 2) Reject();
+  OperandOffset members = Source(instruction.operands[1], 'i');
+  OperandOffset leader = Destination(to.elements[0], 'i');
+  OperandOffset elected = Destination(to.elements[1], 'p');
+  Instruction& elect = Emit(Need("elect"));
+  elect.op[0] = leader;
+  elect.op[2] = members;
+  elect.op[5] = elected;
+}
+
 // vote.sync.mode d, a, membermask
 void Lowering::LowerVote(const PtxInstruction& instruction) {
   NeedOperands(instruction, 2);

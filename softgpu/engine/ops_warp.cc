@@ -80,7 +80,22 @@ void Match(Warp& w, const Instruction& ins) {
     ForEachLane(members, [&](int j) { result[i] |= a[j] == a[i] ? 1u << j : 0; });
     if (kAll && result[i] != members) result[i] = 0;
   });
-  ForEachLane(w.exec, [&](int i) { d[i] = result[i]; });
+  uint32_t matched = 0;
+  ForEachLane(w.exec, [&](int i) {
+    d[i] = result[i];
+    if (result[i] != 0) matched |= 1u << i;
+  });
+  SetPredicate(w, ins.op[5], matched);
+}
+
+void Elect(Warp& w, const Instruction& ins) {
+  uint32_t members = Members(w, ins.op[2]);
+  if (!GatherLanes(w, members)) return;
+  members = (members & w.exec) != 0 ? members & w.exec : w.exec;
+  auto leader = static_cast<uint32_t>(std::countr_zero(members));
+  auto* d = w.Reg<uint32_t>(ins.op[0]);
+  Lanes(w, [=](int i) { d[i] = leader; });
+  SetPredicate(w, ins.op[5], 1u << leader);
 }
 
 void ActiveMask(Warp& w, const Instruction& ins) {
@@ -116,10 +131,11 @@ void ReduceLanes(Warp& w, const Instruction& ins) {
 
 constexpr OpEntry kOps[] = {
     {"activemask.b32", "i", ActiveMask},
-    {"match.all.b32", "iii", Match<uint32_t, true>},
-    {"match.all.b64", "ili", Match<uint64_t, true>},
-    {"match.any.b32", "iii", Match<uint32_t, false>},
-    {"match.any.b64", "ili", Match<uint64_t, false>},
+    {"elect", nullptr, Elect},
+    {"match.all.b32", nullptr, Match<uint32_t, true>},
+    {"match.all.b64", nullptr, Match<uint64_t, true>},
+    {"match.any.b32", nullptr, Match<uint32_t, false>},
+    {"match.any.b64", nullptr, Match<uint64_t, false>},
     {"redux.add.s32", "iii", ReduceLanes<Reduce::kAdd, int32_t>},
     {"redux.add.u32", "iii", ReduceLanes<Reduce::kAdd, uint32_t>},
     {"redux.and.b32", "iii", ReduceLanes<Reduce::kAnd, uint32_t>},

@@ -130,13 +130,22 @@ void Parser::ParseInstruction() {
   }
   instruction.opcode = ExpectName();
   while (Peek().kind == Token::Kind::kDirective) instruction.modifiers.push_back(Take().text);
-  if (!Peek().Is(';')) {
-    do {
-      instruction.operands.push_back(ParseOperand());
-      if (instruction.operands.size() > 64) Fail("too many operands");
-    } while (TakeIf(','));
+  size_t start = next_;
+  try {
+    if (!Peek().Is(';')) {
+      do {
+        instruction.operands.push_back(ParseOperand());
+        if (instruction.operands.size() > 64) Fail("too many operands");
+      } while (TakeIf(','));
+    }
+    Expect(';');
+  } catch (const PtxError&) {
+    // Operands of a form that is not known here fail the function, not the module.
+    instruction.malformed = true;
+    depth_ = 0;
+    next_ = start;
+    SkipToSemicolon();
   }
-  Expect(';');
   function_->body.push_back(std::move(instruction));
 }
 
@@ -224,6 +233,7 @@ PtxOperand Parser::ParseAddress() {
     }
   }
   address.value += ParseOffset();
+  while (TakeIf(',')) address.elements.push_back(ParseOperand());  // coordinates of a texture
   Expect(']');
   return address;
 }

@@ -60,6 +60,7 @@ struct PtxOperand {
 struct PtxInstruction {
   int guard = -1;  // predicate register or -1
   bool guard_negated = false;
+  bool malformed = false;  // operands that could not be parsed
   uint32_t line = 0;
   uint32_t scope = 0;
   std::string_view opcode;                  // "ld"

@@ -9,6 +9,12 @@
 
 #include "softgpu/engine/engine.h"
 
+#define EXPECT_RUNS(call)                                 \
+  do {                                                    \
+    ::softgpu::Status status_ = (call);                   \
+    ASSERT_EQ(status_.code, 0) << status_.message;        \
+  } while (false)
+
 namespace softgpu::testing {
 
 class TestMemory final : public ModuleMemory {
