@@ -1,0 +1,189 @@
+#include "server/worker/call_context.h"
+
+#include "longwire/calls.h"
+#include "longwire/dispatch.h"
+#include "server/worker/log_line.h"
+#include "wire/record.h"
+
+namespace longwire::worker {
+
+bool IsGenerated(CallId id) { return CallName(id)[0] == 'c'; }
+
+CallContext::CallContext(Session& session, QueuedCall& call, std::shared_ptr<Stream> stream)
+    : session_(session), call_(call), stream_(std::move(stream)) {
+  context_ = stream_ != nullptr ? stream_->context : session.contexts.Find(call.context);
+}
+
+CUresult CallContext::Resolve(uint64_t id, CUcontext* handle) {
+  *handle = nullptr;
+  if (id == 0) return CUDA_SUCCESS;
+  auto found = session_.contexts.Find(id);
+  if (found == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  *handle = found->handle;
+  return CUDA_SUCCESS;
+}
+
+CUresult CallContext::Resolve(uint64_t id, CUstream* handle) {
+  *handle = nullptr;
+  if (id == 0) return CUDA_SUCCESS;
+  auto found = session_.streams.Find(id);
+  if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  *handle = found->handle;
+  return CUDA_SUCCESS;
+}
+
+CUresult CallContext::Resolve(uint64_t id, CUevent* handle) {
+  *handle = id == 0 ? nullptr : session_.events().Newest(id);
+  return id != 0 && *handle == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+}
+
+CUresult CallContext::Resolve(uint64_t id, CUmodule* handle) {
+  *handle = nullptr;
+  if (id == 0) return CUDA_SUCCESS;
+  auto found = session_.libraries.Find(id);
+  if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  *handle = found->module;
+  if (found->module != nullptr) return CUDA_SUCCESS;
+  return session_.driver().cuLibraryGetModule(handle, found->library);
+}
+
+CUresult CallContext::Resolve(uint64_t id, CUlibrary* handle) {
+  *handle = nullptr;
+  if (id == 0) return CUDA_SUCCESS;
+  auto found = session_.libraries.Find(id);
+  if (found == nullptr || found->library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  *handle = found->library;
+  return CUDA_SUCCESS;
+}
+
+CUresult CallContext::Resolve(uint64_t id, CUfunction* handle) {
+  *handle = nullptr;
+  if (id == 0) return CUDA_SUCCESS;
+  auto found = session_.functions.Find(id);
+  if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  *handle = found->function;
+  if (found->function != nullptr) return CUDA_SUCCESS;
+  return session_.driver().cuKernelGetFunction(handle, found->kernel);
+}
+
+CUresult CallContext::Resolve(uint64_t id, CUkernel* handle) {
+  *handle = nullptr;
+  if (id == 0) return CUDA_SUCCESS;
+  auto found = session_.functions.Find(id);
+  if (found == nullptr || found->kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  *handle = found->kernel;
+  return CUDA_SUCCESS;
+}
+
+CUresult CallContext::Resolve(uint64_t id, CUgraph* handle) {
+  *handle = nullptr;
+  if (id == 0) return CUDA_SUCCESS;
+  auto found = session_.graphs().table().Find(id);
+  if (found != nullptr) *handle = found->handle;
+  if (found != nullptr || session_.foreign().Find(id, handle)) return CUDA_SUCCESS;
+  return CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult CallContext::Resolve(uint64_t id, CUgraphExec* handle) {
+  *handle = nullptr;
+  if (id == 0) return CUDA_SUCCESS;
+  auto found = session_.graphs().exec_table().Find(id);
+  if (found != nullptr) *handle = found->handle;
+  if (found != nullptr || session_.foreign().Find(id, handle)) return CUDA_SUCCESS;
+  return CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult CallContext::ResolveDevice(int32_t ordinal, CUdevice* device) {
+  auto& devices = session_.devices();
+  if (ordinal < 0 || static_cast<size_t>(ordinal) >= devices.size()) {
+    return CUDA_ERROR_INVALID_DEVICE;
+  }
+  *device = devices[static_cast<size_t>(ordinal)].handle;
+  return CUDA_SUCCESS;
+}
+
+int32_t CallContext::DeviceOrdinal(CUdevice device) {
+  auto& devices = session_.devices();
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i].handle == device) return static_cast<int32_t>(i);
+  }
+  return -1;
+}
+
+void CallContext::Answer(CUresult result, std::span<const std::byte> reply) {
+  if (answered_) return;
+  answered_ = true;
+  result_ = result;
+  if (result == kNotYet) return;
+  bool replies = CallKind(call_.call) == CallKindValue::kAfterReply ||
+                 (call_.flags & wire::kWantsReply) != 0;
+  if (result != CUDA_SUCCESS && (!replies || IsSticky(result))) {
+    if (context_ != nullptr) {
+      session_.DriverFailed(*context_, call_.position, result, CallName(call_.call));
+    } else {
+      session_.CallFailed(call_.context, call_.position, result, CallName(call_.call));
+    }
+  }
+  if (replies) session_.down().Reply(call_.position, result, reply);
+}
+
+void Refuse(Session& session, const QueuedCall& call, CUresult code) {
+  bool replies = CallKind(call.call) == CallKindValue::kAfterReply ||
+                 (call.flags & wire::kWantsReply) != 0;
+  if (replies) {
+    session.down().Reply(call.position, code, {});
+    return;
+  }
+  auto context = session.contexts.Find(call.context);
+  // A failed context's later calls fall away silently: the client knows its error.
+  if (context != nullptr && context->failed != 0) return;
+  session.CallFailed(call.context, call.position, code, CallName(call.call));
+}
+
+namespace {
+
+// What still works in a failed context: taking it apart.
+bool WorksWhenFailed(CallId id) {
+  switch (id) {
+    case CallId::lwContextDestroy:
+    case CallId::lwStreamDestroy:
+    case CallId::lwEventCreate:
+    case CallId::lwEventDestroy:
+    case CallId::lwModuleUnload:
+    case CallId::lwReturnChunks:
+    case CallId::lwUnmap:
+    case CallId::lwCopyData:
+    case CallId::lwStreamWanted:
+    case CallId::lwHostFunctionDone:
+    case CallId::lwGraphDestroy:
+    case CallId::lwGraphExecDestroy:
+    case CallId::lwMemoryInfo:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+CUresult Execute(Session& session, QueuedCall& call, const std::shared_ptr<Stream>& stream) {
+  CallContext context(session, call, stream);
+  if (stream == nullptr && context.context() != nullptr) {
+    int failed = context.context()->failed;
+    if (failed != 0 && !WorksWhenFailed(call.call)) {
+      Refuse(session, call, static_cast<CUresult>(failed));
+      return CUDA_SUCCESS;
+    }
+    session.SetContext(*context.context());
+  }
+  wire::Reader reader(call.arguments);
+  if (Dispatch(context, call.call, reader) != wire::WireResult::kOk) {
+    session.Fatal(std::string("the arguments of ") + CallName(call.call) + " cannot be decoded");
+    return CUDA_SUCCESS;
+  }
+  // A handler that has nothing to say has succeeded.
+  if (!context.answered()) context.Fail(CUDA_SUCCESS);
+  return context.result();
+}
+
+}  // namespace longwire::worker

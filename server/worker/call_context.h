@@ -1,0 +1,91 @@
+// What a handler gets beside its decoded arguments: the session, the driver, the stream and context
+// of the record, the translation of ids, and the way to answer.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "server/worker/session.h"
+#include "wire/buffer.h"
+#include "wire/record.h"
+
+namespace longwire::worker {
+
+class CallContext {
+ public:
+  CallContext(Session& session, QueuedCall& call, std::shared_ptr<Stream> stream);
+
+  Session& session() { return session_; }
+  const DriverTable& driver() const { return session_.driver(); }
+  QueuedCall& call() { return call_; }
+  // Null for calls outside streams.
+  const std::shared_ptr<Stream>& stream() const { return stream_; }
+  CUstream driver_stream() const { return stream_ != nullptr ? stream_->handle : nullptr; }
+  // The context in the record's header; null for none.
+  const std::shared_ptr<Context>& context() const { return context_; }
+  bool capturing() const { return (call_.flags & wire::kCapturing) != 0; }
+  bool wants_reply() const { return (call_.flags & wire::kWantsReply) != 0; }
+
+  // Ids to driver objects. 0 is the null handle; what it means is for the driver to say. Unknown
+  // ids are CUDA_ERROR_INVALID_HANDLE.
+  template <class Handle>
+  CUresult Resolve(uint64_t id, Handle* handle) {
+    *handle = {};
+    if (id == 0 || session_.foreign().Find(id, handle)) return CUDA_SUCCESS;
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
+  CUresult Resolve(uint64_t id, CUcontext* handle);
+  CUresult Resolve(uint64_t id, CUstream* handle);
+  CUresult Resolve(uint64_t id, CUevent* handle);
+  CUresult Resolve(uint64_t id, CUmodule* handle);
+  CUresult Resolve(uint64_t id, CUlibrary* handle);
+  CUresult Resolve(uint64_t id, CUfunction* handle);
+  CUresult Resolve(uint64_t id, CUkernel* handle);
+  CUresult Resolve(uint64_t id, CUgraph* handle);
+  CUresult Resolve(uint64_t id, CUgraphExec* handle);
+  CUresult ResolveDevice(int32_t ordinal, CUdevice* device);
+  int32_t DeviceOrdinal(CUdevice device);
+
+  // Driver objects to ids, which the worker mints.
+  template <class Handle>
+  uint64_t Publish(Handle handle) {
+    return session_.foreign().Mint(handle);
+  }
+  template <class Handle>
+  void Forget(uint64_t id) {
+    session_.foreign().Forget(id);
+  }
+
+  // Keeps text that a reply points to until the reply was encoded.
+  std::string_view Keep(std::string text) { return kept_.emplace_back(std::move(text)); }
+
+  // How the call ended: each handler says one of these, once.
+  template <class Reply>
+  void Return(CUresult result, const Reply& reply) {
+    wire::Writer writer;
+    if (result != kNotYet) reply.Encode(writer);
+    Answer(result, writer.span());
+  }
+  void Fail(CUresult result) { Answer(result, {}); }
+
+  bool answered() const { return answered_; }
+  CUresult result() const { return result_; }
+
+ private:
+  void Answer(CUresult result, std::span<const std::byte> reply);
+
+  Session& session_;
+  QueuedCall& call_;
+  std::shared_ptr<Stream> stream_;
+  std::shared_ptr<Context> context_;
+  std::deque<std::string> kept_;
+  bool answered_ = false;
+  CUresult result_ = CUDA_SUCCESS;
+};
+
+// True for calls that the generator forwards, false for Longwire's own.
+bool IsGenerated(CallId id);
+
+}  // namespace longwire::worker

@@ -1,0 +1,139 @@
+#include "server/worker/completion.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "server/worker/session.h"
+
+namespace longwire::worker {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr microseconds kSpin{50};        // a launch and its marker take about 10 µs
+constexpr microseconds kShortestSleep{20};
+constexpr microseconds kLongestSleep{200};  // the latest that a finished stream is noticed
+constexpr milliseconds kFaultCheck{5};   // without progress
+
+}  // namespace
+
+std::chrono::nanoseconds SpinTime() {
+  static const bool one_core = [] {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) < 2;
+  }();
+  return one_core ? microseconds(0) : kSpin;
+}
+
+void Completion::Start() {
+  thread_ = std::thread([this] { Run(); });
+}
+
+void Completion::Stop() {
+  session_.timelines().Stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Completion::Run() {
+  session_.EnterThread();
+  auto spin = SpinTime();
+  while (session_.timelines().WaitForWork()) {
+    if (session_.over()) return;
+    auto last_progress = Clock::now();
+    auto next_check = last_progress + kFaultCheck;
+    microseconds sleep = kShortestSleep;
+    while (!session_.over()) {
+      if (Step()) {
+        last_progress = Clock::now();
+        next_check = last_progress + kFaultCheck;
+        sleep = kShortestSleep;
+        continue;
+      }
+      if (session_.timelines().Watched().empty()) break;
+      auto now = Clock::now();
+      if (now - last_progress < spin) {
+        sched_yield();
+        continue;
+      }
+      if (now >= next_check) {
+        LookForFaults();
+        next_check = now + kFaultCheck;
+      }
+      std::this_thread::sleep_for(sleep);
+      sleep = std::min(sleep + sleep / 4, kLongestSleep);
+    }
+  }
+}
+
+bool Completion::Step() {
+  session_.timelines().Collect(&reached_);
+  for (auto& reached : reached_) Finish(reached);
+  if (reached_.empty()) return false;
+  reached_.clear();
+  if (wake_log_thread.load(std::memory_order_seq_cst)) session_.WakeLogThread();
+  return true;
+}
+
+void Completion::Finish(Timelines::Reached& reached) {
+  Stream& stream = *reached.stream;
+  bool well = stream.context->failed == 0;
+  if (well && reached.drained) {
+    well = Settle(stream) || stream.context->failed == 0;
+  }
+  for (auto& marker : reached.markers) {
+    for (auto& action : marker.actions) action(well && marker.good);
+    if (marker.event != nullptr) session_.driver().cuEventDestroy_v2(marker.event);
+  }
+  if (!reached.drained && !reached.push) return;
+  session_.timelines().Published(stream, reached.position);
+  session_.down().Progress(stream.id, reached.position);
+}
+
+bool Completion::Settle(Stream& stream) {
+  // Calls are being issued right now: the next marker tells.
+  std::unique_lock issue(stream.issue_mutex, std::try_to_lock);
+  if (!issue || stream.unmarked != 0 || stream.capturing || stream.dead) return false;
+  if (!session_.timelines().Drained(stream)) return false;
+  std::unique_lock capture(stream.context->capture_mutex);
+  if (stream.kind == StreamKind::kLegacy) {
+    // Waiting for the legacy stream may mean waiting for all blocking streams, or spoil a capture.
+    if (stream.context->captures != 0) return false;
+  }
+  session_.SetContext(*stream.context);
+  CUresult result = stream.kind == StreamKind::kLegacy
+                        ? session_.driver().cuStreamQuery(stream.handle)
+                        : session_.driver().cuStreamSynchronize(stream.handle);
+  capture.unlock();
+  issue.unlock();
+  if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) {
+    session_.DriverFailed(*stream.context, session_.timelines().FirstUnfinished(stream), result,
+                          "a call of a stream");
+  }
+  session_.SendDeviceText();
+  return true;
+}
+
+void Completion::LookForFaults() {
+  for (auto& stream : session_.timelines().Watched()) {
+    if (stream->context->failed == 0) Check(*stream);
+  }
+}
+
+void Completion::Check(Stream& stream) {
+  std::unique_lock issue(stream.issue_mutex, std::try_to_lock);
+  if (!issue || stream.capturing || stream.dead) return;
+  std::unique_lock capture(stream.context->capture_mutex);
+  if (stream.kind == StreamKind::kLegacy && stream.context->captures != 0) return;
+  session_.SetContext(*stream.context);
+  CUresult result = session_.driver().cuStreamQuery(stream.handle);
+  capture.unlock();
+  issue.unlock();
+  if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY) return;
+  session_.DriverFailed(*stream.context, session_.timelines().FirstUnfinished(stream), result,
+                        "a call of a stream");
+}
+
+}  // namespace longwire::worker

@@ -1,0 +1,47 @@
+// The completion thread: watches the progress page, runs what hangs on reached markers, sends
+// progress, and asks the driver now and then whether a stream that does not move has failed.
+// It sleeps for good while nothing is under way.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "server/worker/timeline.h"
+
+namespace longwire::worker {
+
+class Session;
+
+class Completion {
+ public:
+  explicit Completion(Session& session) : session_(session) {}
+  ~Completion() { Stop(); }
+
+  void Start();
+  void Stop();
+
+  // The log thread sleeps and wants to be woken when something finishes.
+  std::atomic<bool> wake_log_thread{false};
+
+ private:
+  void Run();
+  // True if anything was reached.
+  bool Step();
+  void Finish(Timelines::Reached& reached);
+  // Makes sure that a stream without outstanding markers is idle in the driver's eyes too, which
+  // brings device printf out and shows faults. False if more was issued meanwhile.
+  bool Settle(Stream& stream);
+  void LookForFaults();
+  void Check(Stream& stream);
+
+  Session& session_;
+  std::vector<Timelines::Reached> reached_;
+  std::thread thread_;
+};
+
+// Spinning is rationed: the time after which a waiting thread sleeps.
+std::chrono::nanoseconds SpinTime();
+
+}  // namespace longwire::worker

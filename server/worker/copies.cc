@@ -1,0 +1,169 @@
+#include "server/worker/copies.h"
+
+#include <algorithm>
+
+namespace longwire::worker {
+namespace {
+
+// A box of the place: from (x, y, z) of its own coordinates, width × rows × slices.
+struct Box {
+  uint64_t x = 0, y = 0, z = 0;
+  uint64_t width = 0, rows = 1, slices = 1;
+};
+
+uint64_t AddressOf(const CopyPlace& place, const Box& box) {
+  uint64_t row = (place.z + box.z) * place.height + place.y + box.y;
+  return place.address + row * place.pitch + place.x_bytes + box.x;
+}
+
+// One side of CUDA_MEMCPY3D.
+void SetDevice(const CopyPlace& place, const Box& box, bool destination, CUDA_MEMCPY3D* copy) {
+  CUmemorytype type = place.array != nullptr ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_DEVICE;
+  size_t pitch = place.pitch != 0 ? place.pitch : place.x_bytes + place.width_bytes;
+  size_t height = place.height != 0 ? place.height : place.y + place.rows;
+  if (destination) {
+    copy->dstMemoryType = type;
+    copy->dstArray = place.array;
+    copy->dstDevice = place.address;
+    copy->dstPitch = pitch;
+    copy->dstHeight = height;
+    copy->dstXInBytes = place.x_bytes + box.x;
+    copy->dstY = place.y + box.y;
+    copy->dstZ = place.z + box.z;
+  } else {
+    copy->srcMemoryType = type;
+    copy->srcArray = place.array;
+    copy->srcDevice = place.address;
+    copy->srcPitch = pitch;
+    copy->srcHeight = height;
+    copy->srcXInBytes = place.x_bytes + box.x;
+    copy->srcY = place.y + box.y;
+    copy->srcZ = place.z + box.z;
+  }
+}
+
+void SetHost(std::byte* host, const Box& box, bool destination, CUDA_MEMCPY3D* copy) {
+  if (destination) {
+    copy->dstMemoryType = CU_MEMORYTYPE_HOST;
+    copy->dstHost = host;
+    copy->dstPitch = box.width;
+    copy->dstHeight = box.rows;
+  } else {
+    copy->srcMemoryType = CU_MEMORYTYPE_HOST;
+    copy->srcHost = host;
+    copy->srcPitch = box.width;
+    copy->srcHeight = box.rows;
+  }
+}
+
+CUresult Copy3D(const DriverTable& driver, CUstream stream, CUDA_MEMCPY3D& copy, const Box& box) {
+  copy.WidthInBytes = box.width;
+  copy.Height = box.rows;
+  copy.Depth = box.slices;
+  if (box.slices != 1 || copy.srcZ != 0 || copy.dstZ != 0) {
+    return driver.cuMemcpy3DAsync_v2(&copy, stream);
+  }
+  CUDA_MEMCPY2D flat{};
+  flat.srcXInBytes = copy.srcXInBytes;
+  flat.srcY = copy.srcY;
+  flat.srcMemoryType = copy.srcMemoryType;
+  flat.srcHost = copy.srcHost;
+  flat.srcDevice = copy.srcDevice;
+  flat.srcArray = copy.srcArray;
+  flat.srcPitch = copy.srcPitch;
+  flat.dstXInBytes = copy.dstXInBytes;
+  flat.dstY = copy.dstY;
+  flat.dstMemoryType = copy.dstMemoryType;
+  flat.dstHost = copy.dstHost;
+  flat.dstDevice = copy.dstDevice;
+  flat.dstArray = copy.dstArray;
+  flat.dstPitch = copy.dstPitch;
+  flat.WidthInBytes = box.width;
+  flat.Height = box.rows;
+  return driver.cuMemcpy2DAsync_v2(&flat, stream);
+}
+
+CUresult CopyBox(const DriverTable& driver, CUstream stream, const CopyPlace& place,
+                 const Box& box, std::byte* host, CopyDirection direction) {
+  bool to_device = direction == CopyDirection::kToDevice;
+  if (place.array == nullptr && box.rows == 1 && box.slices == 1) {
+    uint64_t address = AddressOf(place, box);
+    return to_device ? driver.cuMemcpyHtoDAsync_v2(address, host, box.width, stream)
+                     : driver.cuMemcpyDtoHAsync_v2(host, address, box.width, stream);
+  }
+  CUDA_MEMCPY3D copy{};
+  SetDevice(place, box, to_device, &copy);
+  SetHost(host, box, !to_device, &copy);
+  return Copy3D(driver, stream, copy, box);
+}
+
+bool Multiply(uint64_t a, uint64_t b, uint64_t* product) {
+  return !__builtin_mul_overflow(a, b, product);
+}
+
+}  // namespace
+
+bool MakePlace(const calls::Place& place, CUarray array, uint64_t bytes, CopyPlace* made) {
+  *made = {place.address, array,       place.x_bytes,     place.y,    place.z,
+           place.pitch,   place.height, place.width_bytes, place.rows, place.slices};
+  uint64_t sum = 0;
+  // 2^48 is more than any address space: sums of such extents cannot overflow.
+  constexpr uint64_t kMost = uint64_t{1} << 48;
+  for (uint64_t extent : {place.x_bytes, place.y, place.z, place.pitch, place.height,
+                          place.width_bytes, place.rows, place.slices, bytes}) {
+    if (extent > kMost) return false;
+  }
+  if (!Multiply(place.width_bytes, place.rows, &sum) || !Multiply(sum, place.slices, &sum) ||
+      sum != bytes) {
+    return false;
+  }
+  uint64_t rows = 0;
+  bool fits = Multiply(place.z + place.slices, std::max<uint64_t>(place.height, 1), &rows) &&
+              Multiply(rows + place.y + place.rows, std::max<uint64_t>(place.pitch, 1), &sum);
+  return fits && sum <= kMost * 4;
+}
+
+CUresult CopyPacked(const DriverTable& driver, CUstream stream, const CopyPlace& place,
+                    uint64_t offset, uint64_t bytes, std::byte* host, CopyDirection direction) {
+  if (place.array == nullptr && place.rows == 1 && place.slices == 1) {
+    return CopyBox(driver, stream, place, {offset, 0, 0, bytes, 1, 1}, host, direction);
+  }
+  while (bytes > 0) {
+    uint64_t row = offset / place.width_bytes;
+    Box box;
+    box.x = offset % place.width_bytes;
+    box.y = row % place.rows;
+    box.z = row / place.rows;
+    box.width = std::min(bytes, place.width_bytes - box.x);
+    uint64_t whole_rows = bytes / place.width_bytes;
+    if (box.x == 0 && whole_rows >= 1) {
+      box.rows = std::min(whole_rows, place.rows - box.y);
+      uint64_t whole_slices = box.y == 0 ? whole_rows / place.rows : 0;
+      if (whole_slices > 1) box.slices = whole_slices;
+    }
+    CUresult result = CopyBox(driver, stream, place, box, host, direction);
+    if (result != CUDA_SUCCESS) return result;
+    uint64_t moved = box.width * box.rows * box.slices;
+    offset += moved;
+    bytes -= moved;
+    host += moved;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult CopyBetween(const DriverTable& driver, CUstream stream, const CopyPlace& to,
+                     const CopyPlace& from) {
+  Box box{0, 0, 0, to.width_bytes, to.rows, to.slices};
+  if (from.width_bytes != to.width_bytes || from.rows != to.rows || from.slices != to.slices) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (to.array == nullptr && from.array == nullptr && box.rows == 1 && box.slices == 1) {
+    return driver.cuMemcpyDtoDAsync_v2(AddressOf(to, box), AddressOf(from, box), box.width, stream);
+  }
+  CUDA_MEMCPY3D copy{};
+  SetDevice(to, box, true, &copy);
+  SetDevice(from, box, false, &copy);
+  return Copy3D(driver, stream, copy, box);
+}
+
+}  // namespace longwire::worker

@@ -1,0 +1,36 @@
+// Copies between packed host bytes and a place on the device, cut at any byte.
+#pragma once
+
+#include <cstdint>
+
+#include "longwire/calls.h"
+#include "server/worker/driver.h"
+
+namespace longwire::worker {
+
+// A place with its array resolved.
+struct CopyPlace {
+  uint64_t address = 0;
+  CUarray array = nullptr;
+  uint64_t x_bytes = 0, y = 0, z = 0;
+  uint64_t pitch = 0;   // bytes
+  uint64_t height = 0;  // rows of a slice
+  uint64_t width_bytes = 0, rows = 0, slices = 0;
+
+  uint64_t bytes() const { return width_bytes * rows * slices; }
+};
+
+// False if its extents overflow or are impossible; then *result says what the call answers.
+bool MakePlace(const calls::Place& place, CUarray array, uint64_t bytes, CopyPlace* made);
+
+enum class CopyDirection { kToDevice, kToHost };
+
+// Copies bytes [offset, offset + bytes) of the packed image of `place` from or to `host`.
+CUresult CopyPacked(const DriverTable& driver, CUstream stream, const CopyPlace& place,
+                    uint64_t offset, uint64_t bytes, std::byte* host, CopyDirection direction);
+
+// The same shape on both sides.
+CUresult CopyBetween(const DriverTable& driver, CUstream stream, const CopyPlace& to,
+                     const CopyPlace& from);
+
+}  // namespace longwire::worker

@@ -1,0 +1,155 @@
+#include "server/worker/deferred.h"
+
+#include <algorithm>
+
+#include "longwire/calls.h"
+#include "server/worker/call_context.h"
+#include "server/worker/session.h"
+
+namespace longwire::worker {
+namespace {
+
+template <class Call>
+bool Decode(const QueuedCall& record, Call* call) {
+  wire::Reader reader(record.arguments);
+  return call->Decode(reader) == wire::WireResult::kOk;
+}
+
+}  // namespace
+
+bool Deferred::Take(QueuedCall& call) {
+  switch (call.call) {
+    case CallId::lwMap:
+      return TakeMap(call);
+    case CallId::lwUnmap: {
+      calls::lwUnmap unmap;
+      if (!Decode(call, &unmap)) return false;
+      {
+        std::lock_guard lock(mutex_);
+        unmaps_.push_back({call.position, unmap.address, unmap.bytes});
+      }
+      Hold(call, Until::kFinished);
+      return true;
+    }
+    case CallId::lwStreamDestroy: {
+      calls::lwStreamDestroy destroy;
+      if (!Decode(call, &destroy)) return false;
+      Hold(call, Until::kStreamDrained, destroy.stream);
+      return true;
+    }
+    case CallId::lwReturnChunks:
+    case CallId::lwEventDestroy:
+    case CallId::lwGraphDestroy:
+      Hold(call, Until::kIssued);
+      return true;
+    case CallId::lwModuleUnload:
+    case CallId::lwGraphExecDestroy:
+    case CallId::lwContextDestroy:
+      Hold(call, Until::kFinished);
+      return true;
+    default:
+      // A generated call outside streams that returned at once: it frees something.
+      if (CallKind(call.call) != CallKindValue::kAtOnce || !IsGenerated(call.call)) return false;
+      Hold(call, Until::kFinished);
+      return true;
+  }
+}
+
+void Deferred::Hold(QueuedCall& call, Until until, uint64_t stream) {
+  held_.push_back({std::move(call), until, stream});
+}
+
+bool Deferred::TakeMap(QueuedCall& call) {
+  calls::lwMap map;
+  if (!Decode(call, &map)) return false;
+  uint64_t bytes =
+      session_.memory().BytesOf(std::vector<uint64_t>(map.chunk.begin(), map.chunk.end()));
+  if (maps_.empty() && !Overlaps(map.address, bytes)) return false;
+  maps_.push_back(std::move(call));
+  issuer_.SetBarrier(maps_.front().position);
+  return true;
+}
+
+bool Deferred::Overlaps(uint64_t address, uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  return std::any_of(unmaps_.begin(), unmaps_.end(), [&](const Range& range) {
+    return address < range.address + range.bytes && range.address < address + bytes;
+  });
+}
+
+bool Deferred::Ready(const Held& held) {
+  uint64_t position = held.call.position;
+  switch (held.until) {
+    case Until::kIssued:
+      return issuer_.LowestWaiting() > position;
+    case Until::kFinished:
+      return issuer_.LowestWaiting() > position &&
+             session_.timelines().AllFinishedBelow(issuer_.streams(), position);
+    case Until::kStreamDrained: {
+      auto stream = session_.streams.Find(held.stream);
+      return stream == nullptr ||
+             (stream->queue.empty() && session_.timelines().Drained(*stream));
+    }
+  }
+  return true;
+}
+
+bool Deferred::Pass() {
+  bool any = false;
+  // Memory is given back in the log's order: a chunk is returned after it was unmapped.
+  bool memory_waits = false;
+  for (size_t i = 0; i < held_.size();) {
+    CallId id = held_[i].call.call;
+    bool memory = id == CallId::lwUnmap || id == CallId::lwReturnChunks;
+    if ((memory && memory_waits) || !Ready(held_[i])) {
+      memory_waits |= memory;
+      ++i;
+      continue;
+    }
+    QueuedCall call = std::move(held_[i].call);
+    held_.erase(held_.begin() + static_cast<ptrdiff_t>(i));
+    Release(std::move(call));
+    any = true;
+  }
+  while (!maps_.empty()) {
+    calls::lwMap map;
+    if (Decode(maps_.front(), &map)) {
+      std::vector<uint64_t> chunks(map.chunk.begin(), map.chunk.end());
+      if (Overlaps(map.address, session_.memory().BytesOf(chunks))) break;
+    }
+    Execute(session_, maps_.front(), nullptr);
+    maps_.pop_front();
+    issuer_.SetBarrier(maps_.empty() ? UINT64_MAX : maps_.front().position);
+    any = true;
+  }
+  return any;
+}
+
+void Deferred::Release(QueuedCall call) {
+  if (call.call == CallId::lwStreamDestroy) {
+    // The stream leaves the log thread's lists here; the driver's part can block.
+    calls::lwStreamDestroy destroy;
+    auto stream = Decode(call, &destroy) ? session_.streams.Find(destroy.stream) : nullptr;
+    if (stream != nullptr) issuer_.Remove(stream);
+  }
+  // Answers of destroys go to their thread in order; the rest shares one helper.
+  bool answered = CallKind(call.call) == CallKindValue::kAfterReply;
+  uint32_t helper = answered ? call.thread : Helpers::kMemoryThread;
+  uint64_t position = call.position;
+  bool unmap = call.call == CallId::lwUnmap;
+  session_.helpers().Post(helper, [this, position, unmap,
+                                   call = std::make_shared<QueuedCall>(std::move(call))] {
+    Execute(session_, *call, nullptr);
+    if (unmap) Done(position);
+  });
+}
+
+void Deferred::Done(uint64_t position) {
+  {
+    std::lock_guard lock(mutex_);
+    std::erase_if(unmaps_, [&](const Range& range) { return range.position == position; });
+  }
+  session_.WakeLogThread();
+}
+
+}  // namespace longwire::worker

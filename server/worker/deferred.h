@@ -1,0 +1,56 @@
+// Destroys, unmaps and unloads: held until the calls before them in the log were issued (and, where
+// the driver would wait, finished), then run on a helper. Maps of a range that is still to be
+// unmapped wait here too. Log thread only, but for Done.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "server/worker/objects.h"
+
+namespace longwire::worker {
+
+class Session;
+class Issuer;
+
+class Deferred {
+ public:
+  Deferred(Session& session, Issuer& issuer) : session_(session), issuer_(issuer) {}
+
+  // True if this call is one to be held; then it was taken.
+  bool Take(QueuedCall& call);
+  // Runs what can run now. True if anything did.
+  bool Pass();
+  bool anything_waits() const { return !held_.empty() || !maps_.empty(); }
+
+ private:
+  // What must be over before the call may run.
+  enum class Until { kIssued, kFinished, kStreamDrained };
+  struct Held {
+    QueuedCall call;
+    Until until = Until::kIssued;
+    uint64_t stream = 0;
+  };
+  struct Range {
+    uint64_t position = 0;
+    uint64_t address = 0;
+    uint64_t bytes = 0;
+  };
+  void Hold(QueuedCall& call, Until until, uint64_t stream = 0);
+  bool TakeMap(QueuedCall& call);
+  bool Ready(const Held& held);
+  void Release(QueuedCall call);
+  bool Overlaps(uint64_t address, uint64_t bytes);
+  void Done(uint64_t position);
+
+  Session& session_;
+  Issuer& issuer_;
+  std::deque<Held> held_;
+  std::deque<QueuedCall> maps_;
+  std::mutex mutex_;
+  std::vector<Range> unmaps_;  // held or running, guarded by mutex_
+};
+
+}  // namespace longwire::worker

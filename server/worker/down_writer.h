@@ -1,0 +1,59 @@
+// Writes the session's down log (worker to client). Any thread may write; records leave in the order
+// of the calls. The log thread must never wait for the client, so records that find the ring full
+// wait in a queue that a thread of this class empties; only writers of bulk data wait (Data).
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <span>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "wire/record.h"
+#include "wire/ring.h"
+
+namespace longwire::worker {
+
+class DownWriter {
+ public:
+  explicit DownWriter(std::shared_ptr<wire::RingMemory> memory);
+  ~DownWriter();
+  DownWriter(const DownWriter&) = delete;
+  DownWriter& operator=(const DownWriter&) = delete;
+
+  void Reply(uint64_t position, int32_t code, std::span<const std::byte> payload);
+  void Progress(uint64_t stream, uint64_t position);
+  // Device-to-host bytes, cut into records. Waits while the client is far behind: never call it on
+  // the log thread.
+  void Data(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes);
+  void Pull(uint64_t transfer);
+  void HostFunction(uint64_t ticket);
+  void Error(uint64_t position, int32_t code, uint16_t flags, uint32_t context,
+             std::string_view text);
+  void Text(std::span<const std::byte> bytes);
+  void Credit(uint64_t bytes);
+
+  // Closes the ring once what was written before has left, or after `limit`.
+  void CloseAfterFlush(uint32_t code, std::chrono::milliseconds limit);
+
+ private:
+  void Write(wire::DownHeader header, std::span<const std::byte> first,
+             std::span<const std::byte> second, bool may_wait);
+  bool WriteToRing(const wire::DownHeader& header, std::span<const std::byte> first,
+                   std::span<const std::byte> second);
+  void Drain();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // While the queue is empty the producer belongs to whoever holds the mutex, else to the thread.
+  wire::RingProducer producer_;
+  std::deque<std::vector<std::byte>> queue_;
+  size_t queued_bytes_ = 0;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace longwire::worker

@@ -1,0 +1,188 @@
+#include "server/worker/events.h"
+
+namespace longwire::worker {
+namespace {
+
+// What the worker does not pass on: it never blocks on an event, and interprocess events are made
+// of something else.
+constexpr uint32_t kDriverFlags = CU_EVENT_DISABLE_TIMING;
+
+}  // namespace
+
+Event* Events::Find(uint64_t event) {
+  auto found = events_.find(event);
+  return found == events_.end() ? nullptr : &found->second;
+}
+
+CUresult Events::Create(uint64_t event, uint32_t flags) {
+  std::lock_guard lock(mutex_);
+  if (event == 0 || events_.size() >= HandleTable<Event>::kMaxHandles) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  auto [place, added] = events_.try_emplace(event);
+  if (!added) return CUDA_ERROR_INVALID_HANDLE;
+  place->second.id = event;
+  place->second.flags = flags & kDriverFlags;
+  return CUDA_SUCCESS;
+}
+
+CUresult Events::Destroy(uint64_t event) {
+  std::lock_guard lock(mutex_);
+  Event* found = Find(event);
+  if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  for (auto& [number, version] : found->versions) GiveBack(*found, version);
+  events_.erase(event);
+  return CUDA_SUCCESS;
+}
+
+void Events::DestroyAllOf(const Context& context) {
+  std::lock_guard lock(mutex_);
+  for (auto& [id, event] : events_) {
+    if (event.context.get() != &context) continue;
+    for (auto& [number, version] : event.versions) GiveBack(event, version);
+    event.versions.clear();
+    event.context = nullptr;
+  }
+  for (auto& [key, handles] : pool_) {
+    if (key.first != context.id) continue;
+    for (CUevent handle : handles) driver_.cuEventDestroy_v2(handle);
+    driver_events_ -= handles.size();
+    handles.clear();
+  }
+}
+
+void Events::RecordSorted(uint64_t event, uint64_t version) {
+  std::lock_guard lock(mutex_);
+  Event* found = Find(event);
+  if (found == nullptr) return;
+  found->versions.try_emplace(version);
+  if (version > found->newest) found->newest = version;
+}
+
+void Events::WaitSorted(uint64_t event, uint64_t version) {
+  std::lock_guard lock(mutex_);
+  Event* found = Find(event);
+  if (found == nullptr) return;
+  auto place = found->versions.find(version);
+  if (place != found->versions.end()) ++place->second.waits;
+}
+
+CUresult Events::TakeFromPool(Event& event, const Context& context, CUevent* handle) {
+  auto& pool = pool_[{context.id, event.flags}];
+  if (!pool.empty()) {
+    *handle = pool.back();
+    pool.pop_back();
+    return CUDA_SUCCESS;
+  }
+  if (driver_events_ >= kMaxDriverEvents) return CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult result = driver_.cuEventCreate(handle, event.flags);
+  if (result == CUDA_SUCCESS) ++driver_events_;
+  return result;
+}
+
+void Events::GiveBack(Event& event, EventVersion& version) {
+  if (version.handle != nullptr && event.context != nullptr) {
+    pool_[{event.context->id, event.flags}].push_back(version.handle);
+  }
+  version.handle = nullptr;
+}
+
+void Events::DropOldVersions(Event& event) {
+  for (auto place = event.versions.begin(); place != event.versions.end();) {
+    auto& [number, version] = *place;
+    if (number >= event.newest_issued) break;
+    if (version.waits != 0 || !version.issued) {
+      ++place;
+      continue;
+    }
+    GiveBack(event, version);
+    place = event.versions.erase(place);
+  }
+}
+
+CUresult Events::Record(uint64_t event, uint64_t version, uint32_t flags, Stream& stream) {
+  std::lock_guard lock(mutex_);
+  Event* found = Find(event);
+  if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  EventVersion& place = found->versions[version];
+  if (place.issued) return CUDA_ERROR_INVALID_VALUE;
+  // A record in another context than before: the event belongs to that one from now on.
+  if (found->context != stream.context) {
+    for (auto& [number, older] : found->versions) GiveBack(*found, older);
+    found->context = stream.context;
+  }
+  CUresult result = TakeFromPool(*found, *stream.context, &place.handle);
+  if (result == CUDA_SUCCESS) {
+    bool external = (flags & CU_EVENT_RECORD_EXTERNAL) != 0;
+    result = external ? driver_.cuEventRecordWithFlags(place.handle, stream.handle, flags)
+                      : driver_.cuEventRecord(place.handle, stream.handle);
+  }
+  place.issued = true;
+  place.failed = result != CUDA_SUCCESS;
+  if (version > found->newest_issued) found->newest_issued = version;
+  DropOldVersions(*found);
+  return result;
+}
+
+void Events::RecordDropped(uint64_t event, uint64_t version) {
+  std::lock_guard lock(mutex_);
+  Event* found = Find(event);
+  if (found == nullptr) return;
+  EventVersion& place = found->versions[version];
+  place.issued = true;
+  place.failed = true;
+}
+
+CUresult Events::Wait(uint64_t event, uint64_t version, uint32_t flags, Stream& stream) {
+  std::lock_guard lock(mutex_);
+  Event* found = Find(event);
+  if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  auto place = found->versions.find(version);
+  // Never recorded at this point of the log, or replaced by a newer record that is finished with:
+  // waiting for it is a no-op.
+  if (place == found->versions.end()) return CUDA_SUCCESS;
+  if (!place->second.issued) return kNotYet;
+  CUresult result = CUDA_SUCCESS;
+  if (place->second.handle != nullptr && !place->second.failed) {
+    result = driver_.cuStreamWaitEvent(stream.handle, place->second.handle, flags);
+  }
+  if (place->second.waits != 0) --place->second.waits;
+  DropOldVersions(*found);
+  return result;
+}
+
+void Events::WaitDropped(uint64_t event, uint64_t version) {
+  std::lock_guard lock(mutex_);
+  Event* found = Find(event);
+  if (found == nullptr) return;
+  auto place = found->versions.find(version);
+  if (place != found->versions.end() && place->second.waits != 0) --place->second.waits;
+}
+
+CUresult Events::Elapsed(uint64_t start, uint64_t start_version, uint64_t end,
+                         uint64_t end_version, float* milliseconds) {
+  std::lock_guard lock(mutex_);
+  CUevent handles[2] = {};
+  const uint64_t ids[2] = {start, end};
+  const uint64_t versions[2] = {start_version, end_version};
+  for (int i = 0; i < 2; ++i) {
+    Event* found = Find(ids[i]);
+    if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    auto place = found->versions.find(versions[i]);
+    if (place == found->versions.end()) return CUDA_ERROR_INVALID_HANDLE;
+    if (!place->second.issued) return CUDA_ERROR_NOT_READY;
+    if (place->second.handle == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    handles[i] = place->second.handle;
+  }
+  return driver_.cuEventElapsedTime_v2(milliseconds, handles[0], handles[1]);
+}
+
+CUevent Events::Newest(uint64_t event) {
+  std::lock_guard lock(mutex_);
+  Event* found = Find(event);
+  if (found == nullptr) return nullptr;
+  auto place = found->versions.find(found->newest_issued);
+  return place == found->versions.end() ? nullptr : place->second.handle;
+}
+
+}  // namespace longwire::worker

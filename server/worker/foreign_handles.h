@@ -1,0 +1,61 @@
+// Driver objects whose ids the worker mints (arrays, texture references, graph nodes, pools …): what
+// generated calls create and name. An id carries no address; its type is checked at each use.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <typeindex>
+#include <unordered_map>
+
+namespace longwire::worker {
+
+class ForeignHandles {
+ public:
+  static constexpr size_t kMaxHandles = size_t{1} << 22;
+
+  // 0 if the table is full or the handle null. The same object gets the same id again.
+  template <class Handle>
+  uint64_t Mint(Handle handle) {
+    return Mint(reinterpret_cast<void*>(handle), typeid(Handle));
+  }
+  template <class Handle>
+  bool Find(uint64_t id, Handle* handle) const {
+    void* found = Find(id, typeid(Handle));
+    if (found == nullptr) return false;
+    *handle = reinterpret_cast<Handle>(found);
+    return true;
+  }
+  void Forget(uint64_t id) {
+    std::lock_guard lock(mutex_);
+    auto found = by_id_.find(id);
+    if (found == by_id_.end()) return;
+    by_object_.erase(found->second.object);
+    by_id_.erase(found);
+  }
+
+ private:
+  struct Entry {
+    void* object;
+    std::type_index type;
+  };
+  uint64_t Mint(void* object, std::type_index type) {
+    std::lock_guard lock(mutex_);
+    if (object == nullptr || by_id_.size() >= kMaxHandles) return 0;
+    auto [place, added] = by_object_.try_emplace(object, next_);
+    if (added) by_id_.emplace(next_++, Entry{object, type});
+    return place->second;
+  }
+  void* Find(uint64_t id, std::type_index type) const {
+    std::lock_guard lock(mutex_);
+    auto found = by_id_.find(id);
+    if (found == by_id_.end() || found->second.type != type) return nullptr;
+    return found->second.object;
+  }
+
+  mutable std::mutex mutex_;
+  std::unordered_map<uint64_t, Entry> by_id_;
+  std::unordered_map<void*, uint64_t> by_object_;
+  uint64_t next_ = uint64_t{1} << 63;  // the client's own ids stay below
+};
+
+}  // namespace longwire::worker

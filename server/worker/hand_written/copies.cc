@@ -1,0 +1,207 @@
+// Copies, memsets and memory operations in streams.
+#include <algorithm>
+#include <cstring>
+
+#include "longwire/worker_hand_written.h"
+#include "server/worker/call_context.h"
+#include "server/worker/copies.h"
+
+namespace longwire::worker {
+namespace {
+
+CUresult Resolve(CallContext& context, const calls::Place& place, uint64_t bytes,
+                 CopyPlace* made) {
+  CUarray array = nullptr;
+  if (place.array != 0 && !context.session().foreign().Find(place.array, &array)) {
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
+  return MakePlace(place, array, bytes, made) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+// A staging block for the stream, or false: the stream tries again when some is free.
+bool TakeStaging(CallContext& context, size_t bytes, StagingBlock* block) {
+  Session& session = context.session();
+  Stream& stream = *context.stream();
+  bool grow = false;
+  if (session.staging().Acquire(bytes, stream.staging_blocks == 0, block, &grow)) {
+    ++stream.staging_blocks;
+    return true;
+  }
+  if (grow) session.GrowStaging();
+  return false;
+}
+
+// Copies `bytes` through staging to `place` at `offset`.
+CUresult Upload(CallContext& context, const CopyPlace& place, uint64_t offset,
+                std::span<const std::byte> bytes) {
+  StagingBlock block;
+  if (!TakeStaging(context, bytes.size(), &block)) return kNotYet;
+  std::memcpy(block.data, bytes.data(), bytes.size());
+  const auto& stream = context.stream();
+  CUresult result = CopyPacked(context.driver(), stream->handle, place, offset, bytes.size(),
+                               block.data, CopyDirection::kToDevice);
+  stream->actions.push_back([&session = context.session(), owner = stream.get(), block](bool) {
+    session.ReleaseStaging(*owner, block);
+  });
+  return result;
+}
+
+CUresult UploadPieces(CallContext& context, const calls::lwCopyToDevice& call,
+                      const CopyPlace& place) {
+  Transfers& transfers = context.session().transfers();
+  QueuedCall& record = context.call();
+  if (call.pull && record.step == 0) {
+    record.step = 1;
+    context.stream()->actions.push_back([&session = context.session(), id = call.transfer](
+                                            bool good) {
+      if (good) session.down().Pull(id);
+    });
+    return kNotYet;
+  }
+  while (record.progress < call.bytes) {
+    bool wrong = false;
+    Transfers::Piece* piece = transfers.Front(call.transfer, record.progress, &wrong);
+    if (wrong) return CUDA_ERROR_INVALID_VALUE;
+    if (piece == nullptr) return kNotYet;
+    // Pieces larger than a block go in parts.
+    while (!piece->bytes.empty()) {
+      uint64_t done = record.progress - piece->offset;
+      if (done >= piece->bytes.size()) break;
+      size_t part = std::min<size_t>(piece->bytes.size() - done, Staging::kMaxBlockBytes);
+      CUresult result = Upload(context, place, record.progress,
+                               std::span(piece->bytes).subspan(done, part));
+      if (result != CUDA_SUCCESS) return result;
+      record.progress += part;
+    }
+    transfers.PopFront(call.transfer);
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult Do_lwCopyToDevice(CallContext& context, const calls::lwCopyToDevice& call,
+                           calls::lwCopyToDevice::Reply*) {
+  CopyPlace place;
+  CUresult result = Resolve(context, call.place, call.bytes, &place);
+  if (result == CUDA_SUCCESS && !call.data.empty() && call.data.size() != call.bytes) {
+    result = CUDA_ERROR_INVALID_VALUE;
+  }
+  if (result == CUDA_SUCCESS && call.bytes != 0) {
+    if (context.capturing()) {
+      result = context.session().graphs().CaptureUpload(*context.stream(), place, call.transfer,
+                                                        call.data);
+    } else if (call.data.empty()) {
+      result = UploadPieces(context, call, place);
+    } else {
+      result = call.data.size() > Staging::kMaxBlockBytes
+                   ? CUDA_ERROR_INVALID_VALUE
+                   : Upload(context, place, 0, call.data);
+    }
+  }
+  if (result != kNotYet && call.data.empty() && !context.capturing()) {
+    context.session().transfers().FinishCopy(call.transfer);
+  }
+  return result;
+}
+
+CUresult Do_lwCopyData(CallContext& context, const calls::lwCopyData& call,
+                       calls::lwCopyData::Reply*) {
+  if (!context.session().transfers().Arrived(call.transfer, call.offset, call.data)) {
+    context.session().Fatal("bytes of a transfer that nobody expects");
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult Do_lwCopyToHost(CallContext& context, const calls::lwCopyToHost& call,
+                         calls::lwCopyToHost::Reply*) {
+  CopyPlace place;
+  CUresult result = Resolve(context, call.place, call.bytes, &place);
+  if (result != CUDA_SUCCESS || call.bytes == 0) return result;
+  Session& session = context.session();
+  const auto& stream = context.stream();
+  if (context.capturing()) {
+    return session.graphs().CaptureDownload(*stream, place, call.transfer);
+  }
+  QueuedCall& record = context.call();
+  while (record.progress < call.bytes) {
+    size_t part = std::min<uint64_t>(call.bytes - record.progress, Staging::kMaxBlockBytes);
+    StagingBlock block;
+    if (!TakeStaging(context, part, &block)) return kNotYet;
+    result = CopyPacked(context.driver(), stream->handle, place, record.progress, part, block.data,
+                        CopyDirection::kToHost);
+    bool copied = result == CUDA_SUCCESS;
+    stream->actions.push_back([&session, owner = stream.get(), block, copied, part,
+                               transfer = call.transfer, offset = record.progress](bool good) {
+      if (good && copied) session.down().Data(transfer, offset, std::span(block.data, part));
+      session.ReleaseStaging(*owner, block);
+    });
+    if (!copied) return result;
+    record.progress += part;
+    // Each part is sent while the next one is copied.
+    if (record.progress < call.bytes) PlaceMarker(session, stream);
+  }
+  stream->push_next = true;
+  return CUDA_SUCCESS;
+}
+
+CUresult Do_lwCopyDevice(CallContext& context, const calls::lwCopyDevice& call,
+                         calls::lwCopyDevice::Reply*) {
+  CopyPlace to, from;
+  CUresult result = Resolve(context, call.destination, call.bytes, &to);
+  if (result == CUDA_SUCCESS) result = Resolve(context, call.source, call.bytes, &from);
+  if (result != CUDA_SUCCESS || call.bytes == 0) return result;
+  return CopyBetween(context.driver(), context.stream()->handle, to, from);
+}
+
+CUresult Do_lwMemset(CallContext& context, const calls::lwMemset& call, calls::lwMemset::Reply*) {
+  const DriverTable& driver = context.driver();
+  CUstream stream = context.stream()->handle;
+  bool flat = call.rows == 1;
+  switch (call.element_bytes) {
+    case 1: {
+      auto value = static_cast<unsigned char>(call.value);
+      return flat ? driver.cuMemsetD8Async(call.address, value, call.width, stream)
+                  : driver.cuMemsetD2D8Async(call.address, call.pitch, value, call.width,
+                                             call.rows, stream);
+    }
+    case 2: {
+      auto value = static_cast<unsigned short>(call.value);
+      return flat ? driver.cuMemsetD16Async(call.address, value, call.width, stream)
+                  : driver.cuMemsetD2D16Async(call.address, call.pitch, value, call.width,
+                                              call.rows, stream);
+    }
+    case 4:
+      return flat ? driver.cuMemsetD32Async(call.address, call.value, call.width, stream)
+                  : driver.cuMemsetD2D32Async(call.address, call.pitch, call.value, call.width,
+                                              call.rows, stream);
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+CUresult Do_lwWriteValue(CallContext& context, const calls::lwWriteValue& call,
+                         calls::lwWriteValue::Reply*) {
+  const DriverTable& driver = context.driver();
+  CUstream stream = context.stream()->handle;
+  if (call.bytes == 8) {
+    return driver.cuStreamWriteValue64_v2(stream, call.address, call.value, call.flags);
+  }
+  if (call.bytes != 4) return CUDA_ERROR_INVALID_VALUE;
+  return driver.cuStreamWriteValue32_v2(stream, call.address, static_cast<uint32_t>(call.value),
+                                        call.flags);
+}
+
+CUresult Do_lwWaitValue(CallContext& context, const calls::lwWaitValue& call,
+                        calls::lwWaitValue::Reply*) {
+  const DriverTable& driver = context.driver();
+  CUstream stream = context.stream()->handle;
+  if (call.bytes == 8) {
+    return driver.cuStreamWaitValue64_v2(stream, call.address, call.value, call.flags);
+  }
+  if (call.bytes != 4) return CUDA_ERROR_INVALID_VALUE;
+  return driver.cuStreamWaitValue32_v2(stream, call.address, static_cast<uint32_t>(call.value),
+                                       call.flags);
+}
+
+}  // namespace longwire::worker

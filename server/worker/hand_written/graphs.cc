@@ -1,0 +1,79 @@
+// Capture, graphs and host functions.
+#include "longwire/worker_hand_written.h"
+#include "server/worker/call_context.h"
+
+namespace longwire::worker {
+
+CUresult Do_lwHostFunction(CallContext& context, const calls::lwHostFunction& call,
+                           calls::lwHostFunction::Reply*) {
+  Session& session = context.session();
+  const auto& stream = context.stream();
+  if (context.capturing()) return session.graphs().CaptureHostFunction(*stream, call.ticket);
+  QueuedCall& record = context.call();
+  if (record.step == 0) {
+    // Runs once everything before it has finished; the stream goes on when the client has run it.
+    record.step = 1;
+    stream->actions.push_back([&session, ticket = call.ticket](bool good) {
+      if (good) session.down().HostFunction(ticket);
+    });
+    return kNotYet;
+  }
+  if (!session.graphs().TakeDone(call.ticket)) return kNotYet;
+  stream->push_next = true;
+  return CUDA_SUCCESS;
+}
+
+CUresult Do_lwHostFunctionDone(CallContext& context, const calls::lwHostFunctionDone& call,
+                               calls::lwHostFunctionDone::Reply*) {
+  context.session().graphs().HostFunctionDone(call.ticket);
+  return CUDA_SUCCESS;
+}
+
+CUresult Do_lwCaptureBegin(CallContext& context, const calls::lwCaptureBegin&,
+                           calls::lwCaptureBegin::Reply*) {
+  const auto& stream = context.stream();
+  // Markers of what is under way must be in the stream before it takes none.
+  if (stream->unmarked != 0 || !stream->actions.empty()) PlaceMarker(context.session(), stream);
+  return context.session().graphs().BeginCapture(*stream);
+}
+
+CUresult Do_lwCaptureEnd(CallContext& context, const calls::lwCaptureEnd& call,
+                         calls::lwCaptureEnd::Reply* reply) {
+  return context.session().graphs().EndCapture(*context.stream(), call.graph, &reply->nodes);
+}
+
+CUresult Do_lwGraphInstantiate(CallContext& context, const calls::lwGraphInstantiate& call,
+                               calls::lwGraphInstantiate::Reply*) {
+  return context.session().graphs().Instantiate(call.graph, call.exec, call.flags);
+}
+
+CUresult Do_lwGraphLaunch(CallContext& context, const calls::lwGraphLaunch& call,
+                          calls::lwGraphLaunch::Reply*) {
+  return context.session().graphs().Launch(context.stream(), context.call(), call.exec);
+}
+
+CUresult Do_lwGraphDestroy(CallContext& context, const calls::lwGraphDestroy& call,
+                           calls::lwGraphDestroy::Reply*) {
+  return context.session().graphs().Destroy(call.graph);
+}
+
+CUresult Do_lwGraphExecDestroy(CallContext& context, const calls::lwGraphExecDestroy& call,
+                               calls::lwGraphExecDestroy::Reply*) {
+  return context.session().graphs().DestroyExec(call.exec);
+}
+
+CUresult Do_lwAllocAsync(CallContext& context, const calls::lwAllocAsync& call,
+                         calls::lwAllocAsync::Reply* reply) {
+  CUdeviceptr address = 0;
+  CUresult result =
+      context.driver().cuMemAllocAsync(&address, call.bytes, context.stream()->handle);
+  reply->address = address;
+  return result;
+}
+
+CUresult Do_lwFreeAsync(CallContext& context, const calls::lwFreeAsync& call,
+                        calls::lwFreeAsync::Reply*) {
+  return context.driver().cuMemFreeAsync(call.address, context.stream()->handle);
+}
+
+}  // namespace longwire::worker

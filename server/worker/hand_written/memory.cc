@@ -1,0 +1,36 @@
+// Leases, mappings and what is free.
+#include "longwire/worker_hand_written.h"
+#include "server/worker/call_context.h"
+
+namespace longwire::worker {
+
+CUresult Do_lwLease(CallContext& context, const calls::lwLease& call,
+                    calls::lwLease::Reply* reply) {
+  std::vector<wire::LeasedChunk> leased;
+  std::vector<uint64_t> bytes(call.bytes.begin(), call.bytes.end());
+  CUresult result = context.session().memory().Lease(call.device, bytes, &leased);
+  for (auto& chunk : leased) reply->chunk.push_back(chunk.chunk);
+  return result;
+}
+
+CUresult Do_lwReturnChunks(CallContext& context, const calls::lwReturnChunks& call,
+                           calls::lwReturnChunks::Reply*) {
+  std::vector<uint64_t> chunks(call.chunk.begin(), call.chunk.end());
+  return context.session().memory().Return(chunks);
+}
+
+CUresult Do_lwMap(CallContext& context, const calls::lwMap& call, calls::lwMap::Reply*) {
+  std::vector<uint64_t> chunks(call.chunk.begin(), call.chunk.end());
+  return context.session().memory().Map(call.device, call.address, chunks);
+}
+
+CUresult Do_lwUnmap(CallContext& context, const calls::lwUnmap& call, calls::lwUnmap::Reply*) {
+  return context.session().memory().Unmap(call.address, call.bytes);
+}
+
+CUresult Do_lwMemoryInfo(CallContext& context, const calls::lwMemoryInfo& call,
+                         calls::lwMemoryInfo::Reply* reply) {
+  return context.session().memory().Info(call.device, &reply->free, &reply->total);
+}
+
+}  // namespace longwire::worker

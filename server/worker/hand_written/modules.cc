@@ -1,0 +1,158 @@
+// Modules, libraries, functions and launches.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "longwire/worker_hand_written.h"
+#include "server/worker/call_context.h"
+#include "server/worker/loading.h"
+
+namespace longwire::worker {
+
+CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
+                         calls::lwModuleLoad::Reply* reply) {
+  Session& session = context.session();
+  std::vector<std::byte> image;
+  if (!session.transfers().TakeImage(call.transfer, call.bytes, &image) ||
+      !ImageFits(image, call.bytes)) {
+    return CUDA_ERROR_INVALID_IMAGE;
+  }
+  if (!call.as_library && context.context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  JitOptions options(call.option, call.option_value);
+  auto library = std::make_shared<Library>();
+  library->id = call.library;
+  const DriverTable& driver = context.driver();
+  CUresult result = CUDA_SUCCESS;
+  if (call.as_library) {
+    result = driver.cuLibraryLoadData(&library->library, image.data(), options.names(),
+                                      options.values(), options.count(), nullptr, nullptr, 0);
+  } else {
+    library->context = context.context();
+    result = driver.cuModuleLoadDataEx(&library->module, image.data(), options.count(),
+                                       options.names(), options.values());
+  }
+  reply->info_log = context.Keep(options.info_log());
+  reply->error_log = context.Keep(options.error_log());
+  if (result != CUDA_SUCCESS) return result;
+  std::vector<std::shared_ptr<Function>> functions;
+  result = ListFunctions(driver, *library, &functions);
+  if (result == CUDA_SUCCESS) result = DescribeFunctions(context, functions, &reply->function);
+  for (size_t i = 0; i < functions.size() && result == CUDA_SUCCESS; ++i) {
+    library->functions.push_back(functions[i]->id);
+    if (!session.functions.Insert(functions[i]->id, functions[i])) result = CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (result == CUDA_SUCCESS && !session.libraries.Insert(call.library, library)) {
+    result = CUDA_ERROR_INVALID_HANDLE;
+  }
+  if (result != CUDA_SUCCESS) Unload(session, *library);
+  return result;
+}
+
+CUresult Do_lwModuleUnload(CallContext& context, const calls::lwModuleUnload& call,
+                           calls::lwModuleUnload::Reply*) {
+  auto library = context.session().libraries.Take(call.library);
+  if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (library->context != nullptr) context.session().SetContext(*library->context);
+  return Unload(context.session(), *library);
+}
+
+CUresult Do_lwModuleGlobal(CallContext& context, const calls::lwModuleGlobal& call,
+                           calls::lwModuleGlobal::Reply* reply) {
+  auto library = context.session().libraries.Find(call.library);
+  if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  std::string name(call.name);
+  CUdeviceptr address = 0;
+  size_t bytes = 0;
+  const DriverTable& driver = context.driver();
+  CUresult result =
+      library->library != nullptr
+          ? driver.cuLibraryGetGlobal(&address, &bytes, library->library, name.c_str())
+          : driver.cuModuleGetGlobal_v2(&address, &bytes, library->module, name.c_str());
+  reply->address = address;
+  reply->bytes = bytes;
+  return result;
+}
+
+CUresult Do_lwFunctionAttributes(CallContext& context, const calls::lwFunctionAttributes& call,
+                                 calls::lwFunctionAttributes::Reply* reply) {
+  auto function = context.session().functions.Find(call.function);
+  if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  CUdevice device = 0;
+  if (function->kernel != nullptr) {
+    CUresult result = context.ResolveDevice(call.device, &device);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  for (int i = 0; i < CU_FUNC_ATTRIBUTE_MAX; ++i) {
+    int value = 0;
+    auto attribute = static_cast<CUfunction_attribute>(i);
+    CUresult result =
+        function->kernel != nullptr
+            ? context.driver().cuKernelGetAttribute(&value, attribute, function->kernel, device)
+            : context.driver().cuFuncGetAttribute(&value, attribute, function->function);
+    reply->code.push_back(result);
+    reply->value.push_back(value);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult Do_lwFunctionSetAttribute(CallContext& context,
+                                   const calls::lwFunctionSetAttribute& call,
+                                   calls::lwFunctionSetAttribute::Reply*) {
+  auto function = context.session().functions.Find(call.function);
+  if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  auto attribute = static_cast<CUfunction_attribute>(call.attribute);
+  const DriverTable& driver = context.driver();
+  if (call.device >= 0) {
+    CUdevice device = 0;
+    CUresult result = context.ResolveDevice(call.device, &device);
+    if (result != CUDA_SUCCESS) return result;
+    if (function->kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    return driver.cuKernelSetAttribute(attribute, call.value, function->kernel, device);
+  }
+  CUfunction handle = nullptr;
+  CUresult result = context.Resolve(call.function, &handle);
+  if (result != CUDA_SUCCESS) return result;
+  return driver.cuFuncSetAttribute(handle, attribute, call.value);
+}
+
+CUresult Do_lwLaunch(CallContext& context, const calls::lwLaunch& call, calls::lwLaunch::Reply*) {
+  CUfunction function = nullptr;
+  CUresult result = LoadedHandle(context, call.function, &function);
+  if (result != CUDA_SUCCESS) return result;
+  LaunchAttributes attributes;
+  if (!attributes.Set(call.attributes, call.cooperative != 0)) return CUDA_ERROR_NOT_SUPPORTED;
+  // The driver reads the parameters as they are laid out, so they lie as they do in the client.
+  alignas(16) std::array<std::byte, 4096> small;
+  std::vector<std::byte> large;
+  std::byte* parameters = small.data();
+  if (call.parameters.size() > small.size()) {
+    large.assign(call.parameters.begin(), call.parameters.end());
+    parameters = large.data();
+  } else if (!call.parameters.empty()) {
+    std::memcpy(parameters, call.parameters.data(), call.parameters.size());
+  }
+  size_t bytes = call.parameters.size();
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, parameters, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                   CU_LAUNCH_PARAM_END};
+  void** packed = bytes != 0 ? extra : nullptr;
+  CUstream stream = context.driver_stream();
+  if (attributes.count() == 0) {
+    return context.driver().cuLaunchKernel(function, call.grid_x, call.grid_y, call.grid_z,
+                                           call.block_x, call.block_y, call.block_z,
+                                           call.shared_bytes, stream, nullptr, packed);
+  }
+  CUlaunchConfig config{};
+  config.gridDimX = call.grid_x;
+  config.gridDimY = call.grid_y;
+  config.gridDimZ = call.grid_z;
+  config.blockDimX = call.block_x;
+  config.blockDimY = call.block_y;
+  config.blockDimZ = call.block_z;
+  config.sharedMemBytes = call.shared_bytes;
+  config.hStream = stream;
+  config.attrs = attributes.data();
+  config.numAttrs = attributes.count();
+  return context.driver().cuLaunchKernelEx(&config, function, nullptr, packed);
+}
+
+}  // namespace longwire::worker

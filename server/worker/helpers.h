@@ -1,0 +1,49 @@
+// Threads for driver calls that can block: one per client thread that needed one, so that a client
+// thread's calls stay in order and nobody waits for another's.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace longwire::worker {
+
+class Helpers {
+ public:
+  // Client threads are numbered from 1; these are our own.
+  static constexpr uint32_t kMemoryThread = 0xffffffff;  // unmaps, returns and destroys, in order
+  static constexpr uint32_t kLoaderThread = 0xfffffffe;  // lazily loaded functions
+  static constexpr uint32_t kStagingThread = 0xfffffffd;
+  // More client threads than this share helpers.
+  static constexpr uint32_t kMaxClientHelpers = 256;
+
+  // `enter` runs first on every helper.
+  explicit Helpers(std::function<void()> enter) : enter_(std::move(enter)) {}
+  ~Helpers() { Stop(); }
+
+  // Runs `work` on the helper of that thread, after what was posted there before.
+  void Post(uint32_t thread, std::function<void()> work);
+  // Finishes what runs, drops what waits.
+  void Stop();
+
+ private:
+  struct Helper {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::deque<std::function<void()>> work;
+    bool stop = false;
+    std::thread thread;
+  };
+  void Run(Helper& helper);
+
+  std::function<void()> enter_;
+  std::mutex mutex_;
+  std::map<uint32_t, std::unique_ptr<Helper>> helpers_;
+  bool stopped_ = false;
+};
+
+}  // namespace longwire::worker

@@ -1,0 +1,134 @@
+#include "server/worker/issuer.h"
+
+#include <algorithm>
+
+#include "server/worker/session.h"
+#include "server/worker/sorted.h"
+#include "wire/record.h"
+
+namespace longwire::worker {
+namespace {
+
+size_t Footprint(const QueuedCall& call) { return sizeof(call) + call.arguments.size(); }
+
+}  // namespace
+
+void Issuer::Add(const std::shared_ptr<Stream>& stream) {
+  streams_.push_back(stream);
+  if (stream->kind == StreamKind::kLegacy) stream->context->legacy = stream.get();
+  if (stream->OrdersWithLegacy()) stream->context->blocking.push_back(stream.get());
+}
+
+void Issuer::Remove(const std::shared_ptr<Stream>& stream) {
+  std::erase(streams_, stream);
+  std::erase(waiting_, stream);
+  std::erase(stream->context->blocking, stream.get());
+  if (stream->context->legacy == stream.get()) stream->context->legacy = nullptr;
+}
+
+void Issuer::Enqueue(const std::shared_ptr<Stream>& stream, QueuedCall call) {
+  waiting_bytes_ += Footprint(call);
+  stream->queue.push_back(std::move(call));
+  if (!stream->listed) {
+    stream->listed = true;
+    waiting_.push_back(stream);
+  }
+}
+
+uint64_t Issuer::LowestWaiting() const {
+  uint64_t lowest = UINT64_MAX;
+  for (auto& stream : waiting_) {
+    if (!stream->queue.empty()) lowest = std::min(lowest, stream->queue.front().position);
+  }
+  return lowest;
+}
+
+bool Issuer::Pass() {
+  bool any = false;
+  for (bool again = true; again && !session_.over();) {
+    again = false;
+    for (auto& stream : waiting_) again |= Run(stream);
+    any |= again;
+    std::erase_if(waiting_, [](const auto& stream) {
+      stream->listed = !stream->queue.empty();
+      return !stream->listed;
+    });
+  }
+  return any;
+}
+
+bool Issuer::MayStart(const Stream& stream, const QueuedCall& head) const {
+  if (head.position > barrier_) return false;
+  if (stream.unfinished.load() >= wire::kMaxUnfinishedPerStream) return false;
+  if ((head.flags & wire::kCapturing) != 0) return true;
+  const Context& context = *stream.context;
+  auto behind = [&](const Stream* other) {
+    return !other->queue.empty() && other->queue.front().position < head.position;
+  };
+  if (stream.kind == StreamKind::kLegacy) {
+    return std::none_of(context.blocking.begin(), context.blocking.end(), behind);
+  }
+  if (stream.OrdersWithLegacy() && context.legacy != nullptr) return !behind(context.legacy);
+  return true;
+}
+
+bool Issuer::Run(const std::shared_ptr<Stream>& stream) {
+  if (stream->queue.empty()) return false;
+  bool progress = false;
+  std::lock_guard lock(stream->issue_mutex);
+  while (!stream->queue.empty() && MayStart(*stream, stream->queue.front())) {
+    QueuedCall& head = stream->queue.front();
+    uint64_t before = head.progress + head.step;
+    bool failed = stream->context->failed != 0;
+    if (failed) {
+      Drop(stream, head);
+    } else if (!Issue(stream, head)) {
+      progress |= head.progress + head.step != before;
+      break;
+    }
+    progress = true;
+    waiting_bytes_ -= Footprint(head);
+    stream->queue.pop_front();
+    if (stream->push_next || stream->unmarked >= wire::kMaxUnfinishedPerStream / 4) {
+      PlaceMarker(session_, stream);
+    }
+  }
+  // Right behind the run, before anything is issued elsewhere: a marker in a legacy stream would
+  // otherwise wait for work that came later.
+  if (stream->unmarked != 0 || !stream->actions.empty()) PlaceMarker(session_, stream);
+  return progress;
+}
+
+bool Issuer::Issue(const std::shared_ptr<Stream>& stream, QueuedCall& head) {
+  bool capturing = (head.flags & wire::kCapturing) != 0;
+  if (capturing != stream->capturing) {
+    // What was issued before the capture gets its marker before the stream stops taking any.
+    if (capturing && stream->unmarked != 0) PlaceMarker(session_, stream);
+    stream->capturing = capturing;
+  }
+  session_.SetContext(*stream->context);
+  if (Execute(session_, head, stream) == kNotYet) return false;
+  stream->last_issued = head.position;
+  if (stream->unmarked++ == 0) stream->first_unmarked = head.position;
+  ++stream->unfinished;
+  return true;
+}
+
+void Issuer::Drop(const std::shared_ptr<Stream>& stream, QueuedCall& head) {
+  AfterDropped(session_, head);
+  Refuse(session_, head, static_cast<CUresult>(stream->context->failed.load()));
+  stream->last_issued = head.position;
+  if (stream->unmarked++ == 0) stream->first_unmarked = head.position;
+  ++stream->unfinished;
+}
+
+void PlaceMarker(Session& session, const std::shared_ptr<Stream>& stream) {
+  uint64_t position = stream->first_unmarked;
+  bool in_stream = !stream->capturing && stream->context->failed == 0;
+  CUresult result = session.timelines().Mark(stream, in_stream);
+  if (result != CUDA_SUCCESS) {
+    session.DriverFailed(*stream->context, position, result, "the marker of a stream");
+  }
+}
+
+}  // namespace longwire::worker

@@ -1,0 +1,56 @@
+// The streams' queues and the rules by which their calls are issued (log thread only):
+//   - a stream has at most kMaxUnfinishedPerStream issued calls that are not known to be finished;
+//   - a legacy-stream call waits until the blocking streams of its context have issued everything
+//     that the log has before it, and theirs wait for the legacy stream's likewise;
+//   - a call says itself that it cannot go yet: a wait whose record was not issued, a launch whose
+//     function is being loaded, a copy without bytes or staging;
+//   - nothing is issued past a mapping that still has to wait for an unmapping.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "server/worker/objects.h"
+
+namespace longwire::worker {
+
+class Session;
+
+class Issuer {
+ public:
+  explicit Issuer(Session& session) : session_(session) {}
+
+  void Add(const std::shared_ptr<Stream>& stream);
+  void Remove(const std::shared_ptr<Stream>& stream);
+  void Enqueue(const std::shared_ptr<Stream>& stream, QueuedCall call);
+
+  // Issues what can be issued now. True if anything was.
+  bool Pass();
+
+  // Of all calls that wait in queues the lowest position; UINT64_MAX if none waits.
+  uint64_t LowestWaiting() const;
+  bool anything_waits() const { return !waiting_.empty(); }
+  uint64_t waiting_bytes() const { return waiting_bytes_; }
+  // Streams' calls behind this position are held back.
+  void SetBarrier(uint64_t position) { barrier_ = position; }
+  const std::vector<std::shared_ptr<Stream>>& streams() const { return streams_; }
+
+ private:
+  bool Run(const std::shared_ptr<Stream>& stream);
+  bool MayStart(const Stream& stream, const QueuedCall& head) const;
+  // True if the head is done with and leaves the queue.
+  bool Issue(const std::shared_ptr<Stream>& stream, QueuedCall& head);
+  void Drop(const std::shared_ptr<Stream>& stream, QueuedCall& head);
+
+  Session& session_;
+  std::vector<std::shared_ptr<Stream>> streams_;
+  std::vector<std::shared_ptr<Stream>> waiting_;  // streams with waiting calls
+  uint64_t waiting_bytes_ = 0;
+  uint64_t barrier_ = UINT64_MAX;
+};
+
+// Puts a marker behind what was issued into the stream. Its issue_mutex is held.
+void PlaceMarker(Session& session, const std::shared_ptr<Stream>& stream);
+
+}  // namespace longwire::worker

@@ -1,0 +1,77 @@
+#include "server/worker/keeper_client.h"
+
+#include <algorithm>
+
+namespace longwire::worker {
+namespace {
+
+// A keeper that scrubs memory first may take this long.
+constexpr std::chrono::seconds kAnswerTime{30};
+
+constexpr int kOutOfMemory = 2;
+constexpr int kUnavailable = 46;  // CUDA_ERROR_DEVICE_UNAVAILABLE
+
+}  // namespace
+
+template <class M>
+bool KeeperClient::Send(const M& message) {
+  return socket_.valid() && wire::SendMessage(socket_.get(), message::Pack(message));
+}
+
+int KeeperClient::Lease(const std::vector<uint64_t>& bytes, std::vector<Chunk>* chunks,
+                        std::string* sentence) {
+  if (bytes.empty() || bytes.size() > keeper::kMaxChunksPerLease) return 1;
+  std::lock_guard lock(mutex_);
+  keeper::Lease lease;
+  lease.request = next_request_++;
+  lease.bytes = bytes;
+  *sentence = "the keeper of the device's memory does not answer";
+  if (!Send(lease)) return kUnavailable;
+  while (true) {
+    auto packet = wire::ReceiveMessage(socket_.get(), kAnswerTime);
+    if (!packet) return kUnavailable;
+    if (message::KindOf(packet->bytes) == keeper::Refuse::kKind) {
+      keeper::Refuse refuse;
+      if (message::Unpack(packet->bytes, &refuse) != wire::WireResult::kOk) return kUnavailable;
+      if (refuse.request != lease.request) continue;
+      *sentence = refuse.sentence;
+      return refuse.code != 0 ? refuse.code : kOutOfMemory;
+    }
+    keeper::Grant grant;
+    if (message::Unpack(packet->bytes, &grant) != wire::WireResult::kOk) return kUnavailable;
+    if (grant.request != lease.request) continue;
+    if (grant.chunks.size() != packet->descriptors.size()) return kUnavailable;
+    for (size_t i = 0; i < grant.chunks.size(); ++i) {
+      chunks->push_back({grant.chunks[i].chunk, grant.chunks[i].bytes,
+                         std::move(packet->descriptors[i])});
+    }
+    if (!grant.more) break;
+  }
+  return chunks->size() == bytes.size() ? 0 : kUnavailable;
+}
+
+int KeeperClient::Info(keeper::Info* info) {
+  std::lock_guard lock(mutex_);
+  keeper::GetInfo get;
+  get.request = next_request_++;
+  if (!Send(get)) return kUnavailable;
+  while (auto packet = wire::ReceiveMessage(socket_.get(), kAnswerTime)) {
+    if (message::Unpack(packet->bytes, info) != wire::WireResult::kOk) continue;
+    if (info->request == get.request) return 0;
+  }
+  return kUnavailable;
+}
+
+void KeeperClient::Return(const std::vector<uint64_t>& chunks) {
+  // A packet holds fewer than 16 Ki ids; the keeper does not answer.
+  constexpr size_t kPerPacket = 8192;
+  std::lock_guard lock(mutex_);
+  for (size_t at = 0; at < chunks.size(); at += kPerPacket) {
+    keeper::Return message;
+    auto end = std::min(chunks.size(), at + kPerPacket);
+    message.chunks.assign(chunks.begin() + at, chunks.begin() + end);
+    Send(message);
+  }
+}
+
+}  // namespace longwire::worker

@@ -1,0 +1,219 @@
+#include "server/worker/loading.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "server/worker/log_line.h"
+#include "wire/limits.h"
+
+namespace longwire::worker {
+namespace {
+
+constexpr uint32_t kFatbinMagic = 0xBA55ED50;
+constexpr size_t kMaxLaunchAttributes = 64;
+constexpr int kMaxParameters = 4096;  // 32,764 bytes of them at most
+
+bool IsPlainOption(uint32_t option) {
+  switch (option) {
+    case CU_JIT_MAX_REGISTERS:
+    case CU_JIT_THREADS_PER_BLOCK:
+    case CU_JIT_OPTIMIZATION_LEVEL:
+    case CU_JIT_TARGET_FROM_CUCONTEXT:
+    case CU_JIT_TARGET:
+    case CU_JIT_FALLBACK_STRATEGY:
+    case CU_JIT_GENERATE_DEBUG_INFO:
+    case CU_JIT_LOG_VERBOSE:
+    case CU_JIT_GENERATE_LINE_INFO:
+    case CU_JIT_CACHE_MODE:
+    case CU_JIT_POSITION_INDEPENDENT_CODE:
+    case CU_JIT_MIN_CTA_PER_SM:
+    case CU_JIT_MAX_THREADS_PER_BLOCK:
+    case CU_JIT_OVERRIDE_DIRECTIVE_VALUES:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+bool ImageFits(const std::vector<std::byte>& image, uint64_t bytes) {
+  if (bytes < 4 || image.size() < bytes) return false;
+  uint32_t magic = 0;
+  std::memcpy(&magic, image.data(), sizeof(magic));
+  if (magic != kFatbinMagic) return true;  // text ends at the padding; the driver checks an ELF file
+  if (bytes < 16) return false;
+  uint16_t header_bytes = 0;
+  uint64_t rest = 0;
+  std::memcpy(&header_bytes, image.data() + 6, sizeof(header_bytes));
+  std::memcpy(&rest, image.data() + 8, sizeof(rest));
+  return header_bytes >= 16 && header_bytes <= bytes && rest <= bytes - header_bytes;
+}
+
+JitOptions::JitOptions(const std::vector<uint32_t>& options, const std::vector<uint64_t>& values)
+    : info_(kLogBytes, '\0'), error_(kLogBytes, '\0') {
+  for (size_t i = 0; i < options.size() && i < values.size(); ++i) {
+    if (IsPlainOption(options[i])) Add(static_cast<CUjit_option>(options[i]), values[i]);
+  }
+  Add(CU_JIT_INFO_LOG_BUFFER, reinterpret_cast<uint64_t>(info_.data()));
+  Add(CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, kLogBytes);
+  Add(CU_JIT_ERROR_LOG_BUFFER, reinterpret_cast<uint64_t>(error_.data()));
+  Add(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, kLogBytes);
+}
+
+void JitOptions::Add(CUjit_option name, uint64_t value) {
+  names_.push_back(name);
+  values_.push_back(reinterpret_cast<void*>(value));
+}
+
+std::string JitOptions::info_log() const {
+  return std::string(info_.data(), strnlen(info_.data(), info_.size()));
+}
+
+std::string JitOptions::error_log() const {
+  return std::string(error_.data(), strnlen(error_.data(), error_.size()));
+}
+
+CUresult ListFunctions(const DriverTable& driver, Library& library,
+                       std::vector<std::shared_ptr<Function>>* functions) {
+  unsigned count = 0;
+  bool is_library = library.library != nullptr;
+  CUresult result = is_library ? driver.cuLibraryGetKernelCount(&count, library.library)
+                               : driver.cuModuleGetFunctionCount(&count, library.module);
+  if (result != CUDA_SUCCESS) return result;
+  if (count > wire::kMaxFunctions) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (count == 0) return CUDA_SUCCESS;
+  std::vector<CUkernel> kernels(is_library ? count : 0);
+  std::vector<CUfunction> handles(is_library ? 0 : count);
+  result = is_library ? driver.cuLibraryEnumerateKernels(kernels.data(), count, library.library)
+                      : driver.cuModuleEnumerateFunctions(handles.data(), count, library.module);
+  if (result != CUDA_SUCCESS) return result;
+  for (unsigned i = 0; i < count; ++i) {
+    auto function = std::make_shared<Function>();
+    function->context = library.context;
+    const char* name = nullptr;
+    if (is_library) {
+      function->kernel = kernels[i];
+      result = driver.cuKernelGetName(&name, kernels[i]);
+    } else {
+      function->function = handles[i];
+      result = driver.cuFuncGetName(&name, handles[i]);
+    }
+    if (result != CUDA_SUCCESS) return result;
+    function->name = name != nullptr ? name : "";
+    functions->push_back(std::move(function));
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult DescribeFunctions(CallContext& context,
+                           std::vector<std::shared_ptr<Function>>& functions,
+                           std::vector<calls::Function>* described) {
+  const DriverTable& driver = context.driver();
+  size_t reply_bytes = 0;
+  for (auto& function : functions) {
+    function->id = context.session().next_worker_handle.fetch_add(1);
+    calls::Function& out = described->emplace_back();
+    out.name = function->name;  // the function outlives the reply's encoding
+    out.function = function->id;
+    for (int i = 0; i < kMaxParameters; ++i) {
+      size_t offset = 0, size = 0;
+      CUresult result =
+          function->kernel != nullptr
+              ? driver.cuKernelGetParamInfo(function->kernel, i, &offset, &size)
+              : driver.cuFuncGetParamInfo(function->function, i, &offset, &size);
+      if (result != CUDA_SUCCESS) break;
+      out.offset.push_back(static_cast<uint32_t>(offset));
+      out.size.push_back(static_cast<uint32_t>(size));
+    }
+    reply_bytes += function->name.size() + 24 + 8 * out.offset.size();
+  }
+  if (reply_bytes > wire::kMaxRecordBytes - 64 * 1024) {
+    LogLine("a module's %zu functions need %zu bytes to describe: too many", functions.size(),
+            reply_bytes);
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult Unload(Session& session, Library& library) {
+  for (uint64_t function : library.functions) session.functions.Take(function);
+  if (library.library != nullptr) return session.driver().cuLibraryUnload(library.library);
+  return session.driver().cuModuleUnload(library.module);
+}
+
+namespace {
+
+// On the loader's helper: the function becomes launchable in the context.
+void LoadFunction(Session& session, const std::shared_ptr<Function>& function,
+                  const std::shared_ptr<Context>& context) {
+  const DriverTable& driver = session.driver();
+  CUresult result = session.SetContext(*context);
+  CUfunction handle = function->function;
+  if (result == CUDA_SUCCESS && handle == nullptr) {
+    result = driver.cuKernelGetFunction(&handle, function->kernel);
+  }
+  if (result == CUDA_SUCCESS && driver.cuFuncLoad != nullptr) {
+    CUresult loaded = driver.cuFuncLoad(handle);
+    if (loaded != CUDA_ERROR_NOT_SUPPORTED) result = loaded;
+  }
+  {
+    std::lock_guard lock(function->mutex);
+    function->loaded[context->id] = {LoadState::kLoaded, handle, result};
+  }
+  session.WakeLogThread();
+}
+
+}  // namespace
+
+CUresult LoadedHandle(CallContext& context, uint64_t id, CUfunction* handle) {
+  auto function = context.session().functions.Find(id);
+  if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  std::lock_guard lock(function->mutex);
+  LoadedFunction& loaded = function->loaded[context.context()->id];
+  if (loaded.state == LoadState::kLoaded) {
+    *handle = loaded.handle;
+    return loaded.result;
+  }
+  if (loaded.state == LoadState::kUnloaded) {
+    loaded.state = LoadState::kLoading;
+    context.session().helpers().Post(
+        Helpers::kLoaderThread, [&session = context.session(), function,
+                                 owner = context.context()] { LoadFunction(session, function, owner); });
+  }
+  return kNotYet;
+}
+
+bool LaunchAttributes::Set(std::span<const std::byte> packed, bool cooperative) {
+  size_t count = packed.size() / sizeof(CUlaunchAttribute);
+  if (packed.size() % sizeof(CUlaunchAttribute) != 0 || count > kMaxLaunchAttributes) return false;
+  bool has_cooperative = false;
+  for (size_t i = 0; i < count; ++i) {
+    CUlaunchAttribute attribute;
+    std::memcpy(&attribute, packed.data() + i * sizeof(attribute), sizeof(attribute));
+    switch (attribute.id) {
+      case CU_LAUNCH_ATTRIBUTE_IGNORE:
+        continue;
+      // Their values hold handles or pointers, which never come from the wire.
+      case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+      case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+      case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+        return false;
+      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+        has_cooperative = true;
+        break;
+      default:
+        break;
+    }
+    attributes_.push_back(attribute);
+  }
+  if (cooperative && !has_cooperative) {
+    CUlaunchAttribute attribute{};
+    attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+    attribute.value.cooperative = 1;
+    attributes_.push_back(attribute);
+  }
+  return true;
+}
+
+}  // namespace longwire::worker

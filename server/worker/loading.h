@@ -1,0 +1,60 @@
+// Loading of modules and libraries: the checks before the driver sees an image, the list of its
+// functions, and the first use of a lazily loaded one.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "longwire/calls.h"
+#include "server/worker/call_context.h"
+
+namespace longwire::worker {
+
+// The lengths that an image states about itself stay within its bytes.
+bool ImageFits(const std::vector<std::byte>& image, uint64_t bytes);
+
+// The client's options that are plain numbers, and log buffers of our own.
+class JitOptions {
+ public:
+  JitOptions(const std::vector<uint32_t>& options, const std::vector<uint64_t>& values);
+  unsigned count() const { return static_cast<unsigned>(names_.size()); }
+  CUjit_option* names() { return names_.data(); }
+  void** values() { return values_.data(); }
+  std::string info_log() const;
+  std::string error_log() const;
+
+ private:
+  void Add(CUjit_option name, uint64_t value);
+  static constexpr size_t kLogBytes = 16 << 10;
+  std::string info_, error_;
+  std::vector<CUjit_option> names_;
+  std::vector<void*> values_;
+};
+
+// All functions of a module or kernels of a library, without ids.
+CUresult ListFunctions(const DriverTable& driver, Library& library,
+                       std::vector<std::shared_ptr<Function>>* functions);
+// Gives them ids and fills in what the client is told.
+CUresult DescribeFunctions(CallContext& context,
+                           std::vector<std::shared_ptr<Function>>& functions,
+                           std::vector<calls::Function>* described);
+CUresult Unload(Session& session, Library& library);
+
+// The function as it can be launched in the record's context. kNotYet while a helper loads it.
+CUresult LoadedHandle(CallContext& context, uint64_t function, CUfunction* handle);
+
+// Launch attributes from the wire: only kinds whose values are plain numbers.
+class LaunchAttributes {
+ public:
+  // False if there is one that cannot be passed on, or the bytes are no attributes.
+  bool Set(std::span<const std::byte> packed, bool cooperative);
+  CUlaunchAttribute* data() { return attributes_.data(); }
+  unsigned count() const { return static_cast<unsigned>(attributes_.size()); }
+
+ private:
+  std::vector<CUlaunchAttribute> attributes_;
+};
+
+}  // namespace longwire::worker

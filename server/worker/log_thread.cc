@@ -1,0 +1,149 @@
+#include "server/worker/log_thread.h"
+
+#include <chrono>
+
+#include "server/worker/call_context.h"
+#include "server/worker/log_line.h"
+#include "server/worker/session.h"
+#include "server/worker/sorted.h"
+#include "wire/record.h"
+
+namespace longwire::worker {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Calls sorted before the next issuing: enough to amortise a pass, few enough that the first of a
+// burst does not wait for the last.
+constexpr int kRecordsPerPass = 128;
+// Calls that wait for their turn in a stream, copied out of the ring. Past this the log is not read
+// until some were issued; the client's own window of unfinished uploads is smaller.
+constexpr uint64_t kMaxWaitingBytes = uint64_t{256} << 20;
+// A missed wake-up would cost at most this.
+constexpr std::chrono::milliseconds kRecheck{10};
+
+}  // namespace
+
+LogThread::LogThread(Session& session, std::shared_ptr<wire::RingMemory> up)
+    : session_(session), up_(std::move(up)), issuer_(session), deferred_(session, issuer_) {}
+
+void LogThread::Start() {
+  thread_ = std::thread([this] { Run(); });
+}
+
+void LogThread::Join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void LogThread::Run() {
+  session_.EnterThread();
+  while (!session_.over()) {
+    bool read = ReadSome();
+    bool issued = issuer_.Pass();
+    issued |= deferred_.Pass();
+    if (read || issued) continue;
+    if (up_.memory().closed()) {
+      session_.Leave();
+      return;
+    }
+    Wait();
+  }
+}
+
+void LogThread::Wait() {
+  bool waits = issuer_.anything_waits() || deferred_.anything_waits();
+  if (waits) {
+    // Said first and then looked once more, so that nothing finishes unseen in between.
+    session_.completion().wake_log_thread = true;
+    bool issued = issuer_.Pass();
+    issued |= deferred_.Pass();
+    if (issued) return;
+  }
+  auto deadline = waits ? Clock::now() + kRecheck : wire::Deadline::max();
+  uint64_t seen = up_.cursor() + up_.Available().size();
+  bool full = issuer_.waiting_bytes() > kMaxWaitingBytes;
+  up_.WaitBeyond(full ? UINT64_MAX : seen, SpinTime(), deadline);
+  session_.completion().wake_log_thread = false;
+}
+
+bool LogThread::ReadSome() {
+  if (issuer_.waiting_bytes() > kMaxWaitingBytes) return false;
+  auto log = up_.Available();
+  int records = 0;
+  while (records < kRecordsPerPass && !session_.over()) {
+    wire::RecordHeader header;
+    size_t bytes = 0;
+    if (wire::PeekRecord(log, &header, &bytes) != wire::WireResult::kOk) {
+      session_.Fatal("a record of the log has an impossible size");
+      return false;
+    }
+    if (bytes == 0) break;
+    Sort(header, up_.cursor(), log.subspan(sizeof(header), bytes - sizeof(header)));
+    log = log.subspan(wire::AlignRecord(bytes));
+    up_.Advance(wire::AlignRecord(bytes));
+    ++records;
+  }
+  up_.Release(up_.cursor());
+  return records != 0;
+}
+
+void LogThread::Sort(const wire::RecordHeader& header, uint64_t position,
+                     std::span<const std::byte> bytes) {
+  QueuedCall call;
+  call.position = position;
+  call.call = static_cast<CallId>(header.call);
+  call.flags = header.flags;
+  call.thread = header.thread;
+  call.context = header.context;
+  call.stream = header.stream;
+  // Copied out of the shared memory once; everything after reads the copy.
+  call.arguments.assign(bytes.begin(), bytes.end());
+  CallKindValue kind = CallKind(call.call);
+  if (kind != CallKindValue::kAtOnce && kind != CallKindValue::kAfterReply) {
+    session_.Fatal("the log names call " + std::to_string(header.call) +
+                   ", which this worker does not know");
+    return;
+  }
+  // Our own calls belong into a stream or do not; their handlers rely on it.
+  if (!IsGenerated(call.call) && CallStreamOrdered(call.call) != (header.stream != 0)) {
+    Refuse(session_, call, CUDA_ERROR_INVALID_HANDLE);
+    return;
+  }
+  if (header.stream == 0) {
+    SortOutsideStreams(std::move(call));
+    return;
+  }
+  auto stream = session_.streams.Find(header.stream);
+  if (stream == nullptr) {
+    AfterDropped(session_, call);
+    Refuse(session_, call, CUDA_ERROR_INVALID_HANDLE);
+    return;
+  }
+  if (AfterSorted(session_, call) != wire::WireResult::kOk) {
+    session_.Fatal(std::string("the arguments of ") + CallName(call.call) + " cannot be decoded");
+    return;
+  }
+  issuer_.Enqueue(stream, std::move(call));
+}
+
+void LogThread::SortOutsideStreams(QueuedCall call) {
+  if (deferred_.Take(call)) return;
+  // What is quick goes at once; so do all calls whose effect later records of the log rely on.
+  bool at_once = CallKind(call.call) == CallKindValue::kAtOnce;
+  if (at_once || call.call == CallId::lwEventElapsed) {
+    if (auto context = session_.contexts.Find(call.context)) session_.SetContext(*context);
+    Execute(session_, call, nullptr);
+    return;
+  }
+  RunOnHelper(std::move(call));
+}
+
+void LogThread::RunOnHelper(QueuedCall call) {
+  uint32_t thread = call.thread;
+  session_.helpers().Post(
+      thread, [&session = session_, call = std::make_shared<QueuedCall>(std::move(call))] {
+        Execute(session, *call, nullptr);
+      });
+}
+
+}  // namespace longwire::worker

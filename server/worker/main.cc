@@ -1,0 +1,153 @@
+// longwire-worker: serves one session. Started by the warden with everything it needs inherited.
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "server/worker/driver_loader.h"
+#include "server/worker/log_line.h"
+#include "server/worker/open_session.h"
+#include "server/worker/session.h"
+#include "server/worker/stdout_pipe.h"
+#include "wire/limits.h"
+#include "wire/socket.h"
+
+namespace {
+
+using namespace longwire;
+
+struct Arguments {
+  std::string driver = "auto";
+  std::vector<int> devices = {0};
+  int control = -1;
+  int up = -1;
+  int down = -1;
+  std::vector<int> keepers;
+};
+
+std::vector<int> Numbers(const char* list) {
+  std::vector<int> numbers;
+  while (*list != '\0') {
+    char* end = nullptr;
+    numbers.push_back(static_cast<int>(std::strtol(list, &end, 10)));
+    if (end == list) return {};
+    list = *end == ',' ? end + 1 : end;
+  }
+  return numbers;
+}
+
+bool Parse(int count, char** words, Arguments* arguments) {
+  for (int i = 1; i + 1 < count; i += 2) {
+    std::string name = words[i];
+    const char* value = words[i + 1];
+    if (name == "--driver") {
+      arguments->driver = value;
+    } else if (name == "--device" || name == "--devices") {
+      arguments->devices = Numbers(value);
+    } else if (name == "--control") {
+      arguments->control = std::atoi(value);
+    } else if (name == "--up") {
+      arguments->up = std::atoi(value);
+    } else if (name == "--down") {
+      arguments->down = std::atoi(value);
+    } else if (name == "--keeper" || name == "--keepers") {
+      arguments->keepers = Numbers(value);
+    } else {
+      std::fprintf(stderr, "longwire-worker: unknown option %s\n", words[i]);
+      return false;
+    }
+  }
+  bool complete = arguments->control >= 0 && arguments->up >= 0 && arguments->down >= 0 &&
+                  !arguments->keepers.empty() && !arguments->devices.empty();
+  if (!complete) {
+    std::fprintf(stderr,
+                 "usage: longwire-worker --driver auto|software|PATH --device N[,N…] --control FD "
+                 "--up FD --down FD --keeper FD[,FD…]\n(started by longwire-warden)\n");
+  }
+  // More keepers than devices: one per device from the first on.
+  while (complete && arguments->devices.size() < arguments->keepers.size()) {
+    arguments->devices.push_back(arguments->devices.back() + 1);
+  }
+  return complete;
+}
+
+void Answer(int control, const wire::OpenReply& reply) {
+  wire::Writer writer;
+  reply.Encode(writer);
+  if (!wire::SendMessage(control, writer.span())) _exit(0);
+}
+
+// The opening, once a client has come. Ends the process if none ever does.
+wire::OpenRequest WaitForOpen(int control) {
+  auto packet = wire::ReceiveMessage(control, std::chrono::milliseconds(-1));
+  if (!packet) _exit(0);
+  wire::OpenRequest request;
+  wire::Reader reader(packet->bytes);
+  if (request.Decode(reader) == wire::WireResult::kOk) return request;
+  wire::OpenReply reply;
+  reply.code = CUDA_ERROR_INVALID_VALUE;
+  reply.sentence = "the opening request cannot be decoded";
+  Answer(control, reply);
+  _exit(1);
+}
+
+[[noreturn]] void RefuseAll(int control, CUresult code, const std::string& sentence) {
+  worker::LogLine("%s (error %d)", sentence.c_str(), code);
+  wire::OpenReply reply;
+  reply.code = code != CUDA_SUCCESS ? code : CUDA_ERROR_UNKNOWN;
+  reply.sentence = sentence;
+  WaitForOpen(control);
+  Answer(control, reply);
+  _exit(1);
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  Arguments arguments;
+  if (!Parse(count, words, &arguments)) return 2;
+  signal(SIGPIPE, SIG_IGN);
+  worker::StdoutPipe text;
+  if (!text.Install()) worker::LogLine("no pipe for standard output: device printf stays here");
+
+  worker::LoadedDriver driver;
+  std::string sentence;
+  if (!worker::LoadDriver(arguments.driver, &driver, &sentence)) {
+    RefuseAll(arguments.control, CUDA_ERROR_NO_DEVICE, sentence);
+  }
+  worker::SessionOptions options;
+  options.driver = driver.table;
+  CUresult result = worker::WarmDevices(driver.table, arguments.devices, arguments.keepers,
+                                        &options.devices, &sentence);
+  if (result != CUDA_SUCCESS) RefuseAll(arguments.control, result, sentence);
+  options.up = wire::RingMemory::Map(arguments.up);
+  options.down = wire::RingMemory::Map(arguments.down);
+  if (options.up == nullptr || options.down == nullptr) {
+    RefuseAll(arguments.control, CUDA_ERROR_UNKNOWN, "the rings that were handed over are broken");
+  }
+  options.text = &text;
+  // The driver's tear-down could wait for a kernel that never ends; the keeper takes the memory
+  // back when the process is gone.
+  options.on_over = [] { _exit(0); };
+  // Never destroyed: the process ends by _exit.
+  auto* session = new worker::Session(std::move(options));
+  result = session->Prepare();
+  if (result != CUDA_SUCCESS) {
+    RefuseAll(arguments.control, result, "no pinned memory for the progress page");
+  }
+
+  wire::OpenRequest request = WaitForOpen(arguments.control);
+  wire::OpenReply reply;
+  worker::OpenSession(*session, request, driver.missing, &reply);
+  if (reply.code == 0) session->Start();
+  Answer(arguments.control, reply);
+  // The socket stays open for the session's life and nothing else comes over it.
+  bool closed = false;
+  while (!closed) wire::ReceiveMessage(arguments.control, std::chrono::milliseconds(-1), &closed);
+  _exit(0);
+}

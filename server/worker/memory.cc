@@ -1,0 +1,161 @@
+#include "server/worker/memory.h"
+
+#include "server/worker/log_line.h"
+
+namespace longwire::worker {
+
+CUresult Memory::Lease(int32_t device, const std::vector<uint64_t>& bytes,
+                       std::vector<wire::LeasedChunk>* leased) {
+  if (device < 0 || static_cast<size_t>(device) >= devices_.size()) {
+    return CUDA_ERROR_INVALID_DEVICE;
+  }
+  if (bytes.empty() || bytes.size() > keeper::kMaxChunksPerLease) return CUDA_ERROR_INVALID_VALUE;
+  Device& from = devices_[device];
+  uint64_t sum = 0;
+  for (uint64_t size : bytes) {
+    if (size == 0 || size > from.total_memory || sum > from.total_memory - size) {
+      return size == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    sum += size;
+  }
+  std::vector<KeeperClient::Chunk> granted;
+  std::string sentence;
+  auto result = static_cast<CUresult>(from.keeper->Lease(bytes, &granted, &sentence));
+  if (result != CUDA_SUCCESS) {
+    LogLine("no lease of %llu bytes on device %d: %s", static_cast<unsigned long long>(sum), device,
+            sentence.c_str());
+    return result;
+  }
+  std::vector<std::pair<uint64_t, Chunk>> imported;
+  for (auto& chunk : granted) {
+    Chunk mine{0, chunk.bytes, device, 0};
+    // The driver takes a descriptor as a pointer-sized number.
+    auto* descriptor = reinterpret_cast<void*>(static_cast<intptr_t>(chunk.memory.get()));
+    result = driver_.cuMemImportFromShareableHandle(&mine.handle, descriptor,
+                                                    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    if (result != CUDA_SUCCESS) break;
+    imported.emplace_back(chunk.id, mine);
+  }
+  if (result != CUDA_SUCCESS) {
+    LogLine("a leased chunk could not be imported: error %d", result);
+    for (auto& [id, chunk] : imported) driver_.cuMemRelease(chunk.handle);
+    std::vector<uint64_t> ids;
+    for (auto& chunk : granted) ids.push_back(chunk.id);
+    from.keeper->Return(ids);
+    return result;
+  }
+  std::lock_guard lock(mutex_);
+  for (auto& [id, chunk] : imported) {
+    chunks_[id] = chunk;
+    leased->push_back({id, chunk.bytes});
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult Memory::Return(const std::vector<uint64_t>& chunks) {
+  std::map<int32_t, std::vector<uint64_t>> by_device;
+  CUresult result = CUDA_SUCCESS;
+  std::unique_lock lock(mutex_);
+  for (uint64_t id : chunks) {
+    auto found = chunks_.find(id);
+    if (found == chunks_.end() || found->second.mappings != 0) {
+      result = CUDA_ERROR_INVALID_HANDLE;
+      continue;
+    }
+    driver_.cuMemRelease(found->second.handle);
+    by_device[found->second.device].push_back(id);
+    chunks_.erase(found);
+  }
+  lock.unlock();
+  for (auto& [device, ids] : by_device) devices_[device].keeper->Return(ids);
+  return result;
+}
+
+uint64_t Memory::BytesOf(const std::vector<uint64_t>& chunks) {
+  std::lock_guard lock(mutex_);
+  uint64_t sum = 0;
+  for (uint64_t id : chunks) {
+    auto found = chunks_.find(id);
+    if (found == chunks_.end()) return 0;
+    sum += found->second.bytes;  // bounded by the device's memory at Lease
+  }
+  return sum;
+}
+
+bool Memory::InWindow(int32_t device, uint64_t address, uint64_t bytes) const {
+  if (device < 0 || static_cast<size_t>(device) >= devices_.size()) return false;
+  const wire::Window& window = devices_[device].window;
+  return address >= window.base && address - window.base <= window.bytes &&
+         bytes <= window.bytes - (address - window.base);
+}
+
+void Memory::UnmapRange(uint64_t address, uint64_t bytes) {
+  auto place = mappings_.lower_bound(address);
+  while (place != mappings_.end() && place->first < address + bytes) {
+    driver_.cuMemUnmap(place->first, place->second.bytes);
+    auto chunk = chunks_.find(place->second.chunk);
+    if (chunk != chunks_.end()) --chunk->second.mappings;
+    place = mappings_.erase(place);
+  }
+}
+
+CUresult Memory::Map(int32_t device, uint64_t address, const std::vector<uint64_t>& chunks) {
+  uint64_t sum = BytesOf(chunks);
+  if (chunks.empty() || sum == 0) return CUDA_ERROR_INVALID_HANDLE;
+  if (!InWindow(device, address, sum)) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard lock(mutex_);
+  auto next = mappings_.lower_bound(address);
+  if (next != mappings_.end() && next->first < address + sum) return CUDA_ERROR_ALREADY_MAPPED;
+  if (next != mappings_.begin()) {
+    auto before = std::prev(next);
+    if (before->first + before->second.bytes > address) return CUDA_ERROR_ALREADY_MAPPED;
+  }
+  CUresult result = CUDA_SUCCESS;
+  uint64_t at = address;
+  for (uint64_t id : chunks) {
+    Chunk& chunk = chunks_[id];
+    result = driver_.cuMemMap(at, chunk.bytes, 0, chunk.handle, 0);
+    if (result != CUDA_SUCCESS) break;
+    ++chunk.mappings;
+    mappings_[at] = {chunk.bytes, id};
+    at += chunk.bytes;
+  }
+  if (result == CUDA_SUCCESS) {
+    CUmemAccessDesc access{};
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location.id = devices_[device].handle;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    result = driver_.cuMemSetAccess(address, sum, &access, 1);
+  }
+  if (result != CUDA_SUCCESS) UnmapRange(address, at - address);
+  return result;
+}
+
+CUresult Memory::Unmap(uint64_t address, uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  // The range must be exactly whole mapped chunks.
+  uint64_t at = address;
+  if (bytes == 0 || bytes > UINT64_MAX - address) return CUDA_ERROR_INVALID_VALUE;
+  while (at < address + bytes) {
+    auto place = mappings_.find(at);
+    if (place == mappings_.end()) return CUDA_ERROR_INVALID_VALUE;
+    at += place->second.bytes;
+  }
+  if (at != address + bytes) return CUDA_ERROR_INVALID_VALUE;
+  UnmapRange(address, bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult Memory::Info(int32_t device, uint64_t* free, uint64_t* total) {
+  if (device < 0 || static_cast<size_t>(device) >= devices_.size()) {
+    return CUDA_ERROR_INVALID_DEVICE;
+  }
+  keeper::Info info;
+  auto result = static_cast<CUresult>(devices_[device].keeper->Info(&info));
+  if (result != CUDA_SUCCESS) return result;
+  *free = info.free;
+  *total = info.total;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace longwire::worker

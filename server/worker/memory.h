@@ -1,0 +1,63 @@
+// Physical chunks lent by the keepers, and what is mapped where in the session's windows.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "server/worker/driver.h"
+#include "server/worker/keeper_client.h"
+#include "wire/open.h"
+
+namespace longwire::worker {
+
+// A device of the session, in the client's order.
+struct Device {
+  CUdevice handle = 0;      // as the driver counts
+  CUcontext primary = nullptr;
+  uint64_t total_memory = 0;
+  wire::Window window;
+  std::unique_ptr<KeeperClient> keeper;
+};
+
+class Memory {
+ public:
+  Memory(const DriverTable& driver, std::vector<Device>& devices)
+      : driver_(driver), devices_(devices) {}
+
+  // Waits for the keeper. Adds the chunks' ids and sizes.
+  CUresult Lease(int32_t device, const std::vector<uint64_t>& bytes,
+                 std::vector<wire::LeasedChunk>* leased);
+  // The chunks are not mapped any more.
+  CUresult Return(const std::vector<uint64_t>& chunks);
+  CUresult Map(int32_t device, uint64_t address, const std::vector<uint64_t>& chunks);
+  CUresult Unmap(uint64_t address, uint64_t bytes);
+  CUresult Info(int32_t device, uint64_t* free, uint64_t* total);
+
+  // Bytes that Map would cover; 0 if a chunk is unknown.
+  uint64_t BytesOf(const std::vector<uint64_t>& chunks);
+
+ private:
+  struct Chunk {
+    CUmemGenericAllocationHandle handle = 0;
+    uint64_t bytes = 0;
+    int32_t device = 0;
+    uint32_t mappings = 0;  // a chunk can be mapped in two places while it moves
+  };
+  struct Mapping {
+    uint64_t bytes = 0;
+    uint64_t chunk = 0;
+  };
+  bool InWindow(int32_t device, uint64_t address, uint64_t bytes) const;
+  void UnmapRange(uint64_t address, uint64_t bytes);
+
+  const DriverTable& driver_;
+  std::vector<Device>& devices_;
+  std::mutex mutex_;
+  std::map<uint64_t, Chunk> chunks_;
+  std::map<uint64_t, Mapping> mappings_;  // by address
+};
+
+}  // namespace longwire::worker

@@ -1,0 +1,191 @@
+// What a session's ids stand for. Fields are grouped by the thread or lock that owns them.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "server/worker/driver.h"
+#include "server/worker/staging.h"
+
+namespace longwire::worker {
+
+struct Stream;
+
+struct Context {
+  uint32_t id = 0;
+  int32_t device = 0;            // as the client counts
+  CUdevice driver_device = 0;
+  CUcontext handle = nullptr;
+  bool primary = false;
+  std::atomic<int> failed{0};    // the sticky CUresult, 0 while it is well
+
+  // Held by the completion thread while it asks the driver about the legacy stream, and by the log
+  // thread while it begins a capture: asking during a capture would spoil it.
+  std::mutex capture_mutex;
+  int captures = 0;              // under way, guarded by capture_mutex
+
+  // Log thread only.
+  Stream* legacy = nullptr;
+  std::vector<Stream*> blocking;  // streams that order with the legacy stream
+};
+
+// One record of the log that waits in a stream's queue or runs on a helper.
+struct QueuedCall {
+  uint64_t position = 0;
+  CallId call{};
+  uint16_t flags = 0;
+  uint32_t thread = 0;
+  uint32_t context = 0;
+  uint64_t stream = 0;
+  std::vector<std::byte> arguments;
+
+  // How far a call that is issued in steps has come (copies: bytes; others: their own meaning).
+  uint64_t progress = 0;
+  uint64_t step = 0;
+};
+
+// Runs on the completion thread when the marker that it hangs on was reached (`good`), or when the
+// context failed before that.
+using Action = std::function<void(bool good)>;
+
+// A place in a stream at which the device tells that it got there.
+struct Marker {
+  uint64_t ticket = 0;          // value written to the stream's slot; 0: done with the one before
+  uint64_t first_position = 0;  // of the calls since the marker before
+  uint64_t position = 0;        // the last call before the marker
+  uint32_t calls = 0;
+  bool push = false;            // progress is sent although more follows
+  bool good = true;             // false: the device did not take it
+  CUevent event = nullptr;      // instead of the slot, where the device cannot write values
+  std::vector<Action> actions;
+};
+
+enum class StreamKind : uint32_t { kBlocking, kNonBlocking, kLegacy, kPerThread };
+
+struct Stream {
+  uint64_t id = 0;
+  StreamKind kind = StreamKind::kBlocking;
+  std::shared_ptr<Context> context;
+  CUstream handle = nullptr;
+
+  // Held while calls are issued into the stream, and by the completion thread while it makes sure
+  // that a drained stream is (and stays) idle. Taken before Timelines' lock.
+  std::mutex issue_mutex;
+  // Guarded by issue_mutex:
+  bool capturing = false;
+  bool started_capture = false;
+  uint64_t last_issued = 0;      // position
+  uint64_t first_unmarked = 0;   // position
+  uint32_t unmarked = 0;         // calls issued since the last marker
+  bool push_next = false;        // the next marker's progress is sent
+  std::vector<Action> actions;   // for the next marker
+
+  // Log thread only.
+  std::deque<QueuedCall> queue;
+  bool listed = false;           // among the streams with waiting calls
+  bool touched = false;
+
+  // Guarded by Timelines' lock.
+  std::deque<Marker> markers;
+  uint32_t slot = 0;
+  uint64_t next_ticket = 1;
+  uint64_t finished = 0;         // position up to which all is done
+  uint64_t published = 0;        // position of the last progress sent
+  uint64_t wanted = 0;           // position that somebody waits for
+  bool watched = false;          // in the completion thread's list
+  bool dead = false;             // destroyed: its slot goes back when the markers are done
+
+  std::atomic<uint32_t> unfinished{0};     // issued calls without a reached marker
+  std::atomic<uint32_t> staging_blocks{0};  // it holds
+
+  bool OrdersWithLegacy() const {
+    return kind == StreamKind::kBlocking || kind == StreamKind::kPerThread;
+  }
+};
+
+// One record of an event. Waits that were sorted before a newer record still find the older one.
+struct EventVersion {
+  CUevent handle = nullptr;
+  bool issued = false;
+  bool failed = false;
+  uint32_t waits = 0;  // sorted, not yet issued
+};
+
+// Guarded by Events' lock.
+struct Event {
+  uint64_t id = 0;
+  uint32_t flags = 0;
+  uint64_t newest = 0;  // sorted version
+  uint64_t newest_issued = 0;
+  std::map<uint64_t, EventVersion> versions;
+  std::shared_ptr<Context> context;
+};
+
+struct Library {
+  uint64_t id = 0;
+  std::shared_ptr<Context> context;  // null for a library, which has none
+  CUmodule module = nullptr;
+  CUlibrary library = nullptr;
+  std::vector<uint64_t> functions;
+};
+
+enum class LoadState { kUnloaded, kLoading, kLoaded };
+
+struct LoadedFunction {
+  LoadState state = LoadState::kUnloaded;
+  CUfunction handle = nullptr;
+  CUresult result = CUDA_SUCCESS;
+};
+
+struct Function {
+  uint64_t id = 0;
+  std::string name;
+  std::shared_ptr<Context> context;  // of a module's function
+  CUfunction function = nullptr;     // of a module
+  CUkernel kernel = nullptr;         // of a library
+  std::mutex mutex;
+  std::unordered_map<uint32_t, LoadedFunction> loaded;  // by context, guarded by mutex
+};
+
+// Host memory of a graph's copies: it lives as long as the graph or an executable of it.
+struct GraphCopy {
+  uint64_t transfer = 0;
+  std::byte* data = nullptr;
+  uint64_t bytes = 0;
+  uint64_t received = 0;  // of the launch under way; log thread only
+};
+
+struct GraphStaging {
+  std::vector<GraphCopy> reads;    // host memory that the graph reads
+  std::vector<GraphCopy> writes;   // host memory that the graph writes
+  std::vector<void*> memory;       // pinned, freed with this
+  std::vector<std::unique_ptr<uint64_t>> tickets;
+  std::atomic<bool> busy{false};   // a launch has not finished or its bytes were not sent yet
+  std::function<void(void*)> free;
+  ~GraphStaging() {
+    for (void* block : memory) free(block);
+  }
+};
+
+struct Graph {
+  uint64_t id = 0;
+  CUgraph handle = nullptr;
+  std::shared_ptr<GraphStaging> staging;
+};
+
+struct GraphExec {
+  uint64_t id = 0;
+  CUgraphExec handle = nullptr;
+  std::shared_ptr<GraphStaging> staging;
+};
+
+}  // namespace longwire::worker

@@ -1,0 +1,151 @@
+#include "server/worker/session.h"
+
+#include "server/worker/log_line.h"
+#include "wire/record.h"
+
+namespace longwire::worker {
+namespace {
+
+// Sessions and threads do not mix, but a test may run several sessions from one thread.
+struct CurrentContext {
+  const Session* session = nullptr;
+  CUcontext context = nullptr;
+};
+thread_local CurrentContext current_context;
+
+constexpr std::chrono::milliseconds kLastWords{200};  // for the down log to empty
+
+}  // namespace
+
+Session::Session(SessionOptions options)
+    : driver_(options.driver),
+      devices_(std::move(options.devices)),
+      up_(options.up),
+      text_(options.text),
+      on_over_(std::move(options.on_over)),
+      down_(options.down),
+      staging_(driver_),
+      timelines_(driver_),
+      events_(driver_),
+      memory_(driver_, devices_),
+      transfers_([this](uint64_t bytes) { down_.Credit(bytes); }),
+      graphs_(*this),
+      completion_(*this),
+      log_(*this, up_),
+      helpers_([this] { EnterThread(); }) {}
+
+Session::~Session() {
+  over_ = true;
+  up_->Close(0);
+  log_.Join();
+  completion_.Stop();
+  helpers_.Stop();
+  if (text_ != nullptr) text_->Stop();
+}
+
+CUresult Session::Prepare() {
+  CUresult result = timelines_.Start();
+  // Enough for the first copies; more is added when it is wanted.
+  for (int area = 0; area < 2 && result == CUDA_SUCCESS; ++area) result = staging_.Grow();
+  return result;
+}
+
+void Session::Start() {
+  if (text_ != nullptr) {
+    text_->Start([this](std::span<const std::byte> bytes) { down_.Text(bytes); });
+  }
+  completion_.Start();
+  log_.Start();
+}
+
+void Session::End() {
+  timelines_.Stop();
+  up_->PokeConsumer();
+  if (on_over_) on_over_();
+}
+
+void Session::Fatal(const std::string& sentence) {
+  if (over_.exchange(true)) return;
+  LogLine("session over: %s", sentence.c_str());
+  down_.Error(0, CUDA_ERROR_UNKNOWN, wire::kSticky | wire::kSessionOver, 0, sentence);
+  down_.CloseAfterFlush(CUDA_ERROR_UNKNOWN, kLastWords);
+  up_->Close(CUDA_ERROR_UNKNOWN);
+  End();
+}
+
+void Session::Leave() {
+  if (over_.exchange(true)) return;
+  End();
+}
+
+void Session::CallFailed(uint32_t context, uint64_t position, CUresult code,
+                         const std::string& what) {
+  std::string text = what + " failed with error " + std::to_string(code);
+  LogLine("%s (position %llu)", text.c_str(), static_cast<unsigned long long>(position));
+  down_.Error(position, code, 0, context, text);
+}
+
+void Session::DriverFailed(Context& context, uint64_t position, CUresult code,
+                           const std::string& what) {
+  if (!IsSticky(code)) {
+    if (context.failed == 0) CallFailed(context.id, position, code, what);
+    return;
+  }
+  int expected = 0;
+  if (!context.failed.compare_exchange_strong(expected, code)) return;
+  std::string text = what + " failed with error " + std::to_string(code) +
+                     ", which stays with its context";
+  LogLine("%s (context %u, position %llu)", text.c_str(), context.id,
+          static_cast<unsigned long long>(position));
+  SendDeviceText();
+  down_.Error(position, code, wire::kSticky, context.id, text);
+  // The log thread drops what waits; the completion thread ends what was issued.
+  WakeLogThread();
+}
+
+CUresult Session::SetContext(const Context& context) {
+  if (current_context.session == this && current_context.context == context.handle) {
+    return CUDA_SUCCESS;
+  }
+  CUresult result = driver_.cuCtxSetCurrent(context.handle);
+  if (result == CUDA_SUCCESS) current_context = {this, context.handle};
+  return result;
+}
+
+CUresult Session::SetNoContext() {
+  current_context = {};
+  return driver_.cuCtxSetCurrent(nullptr);
+}
+
+void Session::EnterThread() {
+  current_context = {};
+  // Captures of the client are begun relaxed and nothing of ours may spoil them.
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  if (driver_.cuThreadExchangeStreamCaptureMode != nullptr) {
+    driver_.cuThreadExchangeStreamCaptureMode(&mode);
+  }
+}
+
+void Session::WakeLogThread() { up_->PokeConsumer(); }
+
+void Session::SendDeviceText() {
+  if (text_ != nullptr) text_->Drain();
+}
+
+void Session::ReleaseStaging(Stream& stream, const StagingBlock& block) {
+  --stream.staging_blocks;
+  staging_.Release(block);
+}
+
+void Session::GrowStaging() {
+  helpers_.Post(Helpers::kStagingThread, [this] {
+    if (!devices_.empty()) {
+      driver_.cuCtxSetCurrent(devices_[0].primary);
+      current_context = {};
+    }
+    staging_.Grow();
+    WakeLogThread();
+  });
+}
+
+}  // namespace longwire::worker

@@ -1,0 +1,121 @@
+// One session in the worker: its objects, its threads and what they share. The driver is a table
+// handed in, so that a test can run a session on a fake one in its own process.
+//
+// Threads: the log thread reads, sorts and issues; the completion thread watches the device; helpers
+// run what can block; the down writer and the reader of standard output move bytes. The log thread
+// never waits for the device, the client or a helper.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/worker/completion.h"
+#include "server/worker/down_writer.h"
+#include "server/worker/driver.h"
+#include "server/worker/events.h"
+#include "server/worker/foreign_handles.h"
+#include "server/worker/graphs.h"
+#include "server/worker/handle_table.h"
+#include "server/worker/helpers.h"
+#include "server/worker/log_thread.h"
+#include "server/worker/memory.h"
+#include "server/worker/objects.h"
+#include "server/worker/staging.h"
+#include "server/worker/stdout_pipe.h"
+#include "server/worker/timeline.h"
+#include "server/worker/transfers.h"
+
+namespace longwire::worker {
+
+struct SessionOptions {
+  DriverTable driver;
+  std::vector<Device> devices;
+  std::shared_ptr<wire::RingMemory> up;
+  std::shared_ptr<wire::RingMemory> down;
+  StdoutPipe* text = nullptr;  // null: device printf is left alone
+  // Called once, on any of the session's threads, when nothing of it can work any more.
+  std::function<void()> on_over;
+};
+
+class Session {
+ public:
+  explicit Session(SessionOptions options);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Pinned memory that every session needs; before the first record, a context must be current.
+  CUresult Prepare();
+  void Start();
+
+  // The session cannot go on: the client is told why, the rings are closed.
+  void Fatal(const std::string& sentence);
+  // The client is gone.
+  void Leave();
+  bool over() const { return over_; }
+
+  // A driver call failed. Sticky codes stay with the context, others are reported once.
+  void DriverFailed(Context& context, uint64_t position, CUresult code, const std::string& what);
+  // An error of a call that has no context, or none any more.
+  void CallFailed(uint32_t context, uint64_t position, CUresult code, const std::string& what);
+
+  // Makes the context current on this thread, if it is not already.
+  CUresult SetContext(const Context& context);
+  CUresult SetNoContext();
+  // First thing on each thread that calls the driver.
+  void EnterThread();
+  void WakeLogThread();
+  void SendDeviceText();
+  // Releases a copy's staging; more of it may be wanted.
+  void ReleaseStaging(Stream& stream, const StagingBlock& block);
+  void GrowStaging();
+
+  const DriverTable& driver() const { return driver_; }
+  std::vector<Device>& devices() { return devices_; }
+  DownWriter& down() { return down_; }
+  wire::RingMemory& up_memory() { return *up_; }
+  const std::shared_ptr<wire::RingMemory>& up() const { return up_; }
+  Staging& staging() { return staging_; }
+  Timelines& timelines() { return timelines_; }
+  Completion& completion() { return completion_; }
+  Events& events() { return events_; }
+  Memory& memory() { return memory_; }
+  Transfers& transfers() { return transfers_; }
+  Graphs& graphs() { return graphs_; }
+  Helpers& helpers() { return helpers_; }
+  LogThread& log() { return log_; }
+  ForeignHandles& foreign() { return foreign_; }
+
+  HandleTable<Context> contexts;
+  HandleTable<Stream> streams;
+  HandleTable<Library> libraries;
+  HandleTable<Function> functions;
+  std::atomic<uint64_t> next_worker_handle{uint64_t{1} << 63};
+
+ private:
+  void End();
+
+  DriverTable driver_;
+  std::vector<Device> devices_;
+  std::shared_ptr<wire::RingMemory> up_;
+  StdoutPipe* text_;
+  std::function<void()> on_over_;
+  std::atomic<bool> over_{false};
+
+  DownWriter down_;
+  Staging staging_;
+  Timelines timelines_;
+  Events events_;
+  Memory memory_;
+  Transfers transfers_;
+  ForeignHandles foreign_;
+  Graphs graphs_;
+  Completion completion_;
+  LogThread log_;
+  Helpers helpers_;
+};
+
+}  // namespace longwire::worker

@@ -1,0 +1,72 @@
+#include "server/worker/sorted.h"
+
+#include "longwire/calls.h"
+#include "server/worker/session.h"
+#include "wire/record.h"
+
+namespace longwire::worker {
+namespace {
+
+template <class Call>
+wire::WireResult Decode(const QueuedCall& record, Call* call) {
+  wire::Reader reader(record.arguments);
+  return call->Decode(reader);
+}
+
+}  // namespace
+
+wire::WireResult AfterSorted(Session& session, const QueuedCall& record) {
+  switch (record.call) {
+    case CallId::lwEventRecord: {
+      calls::lwEventRecord call;
+      LW_TRY(Decode(record, &call));
+      session.events().RecordSorted(call.event, call.version);
+      break;
+    }
+    case CallId::lwStreamWaitEvent: {
+      calls::lwStreamWaitEvent call;
+      LW_TRY(Decode(record, &call));
+      session.events().WaitSorted(call.event, call.version);
+      break;
+    }
+    case CallId::lwCopyToDevice: {
+      calls::lwCopyToDevice call;
+      LW_TRY(Decode(record, &call));
+      bool captured = (record.flags & wire::kCapturing) != 0;
+      if (call.data.empty() && call.bytes != 0 && !captured) {
+        session.transfers().ExpectCopy(call.transfer, call.bytes);
+      }
+      break;
+    }
+    default:
+      break;
+  }
+  return wire::WireResult::kOk;
+}
+
+void AfterDropped(Session& session, const QueuedCall& record) {
+  switch (record.call) {
+    case CallId::lwEventRecord: {
+      calls::lwEventRecord call;
+      if (Decode(record, &call) != wire::WireResult::kOk) return;
+      session.events().RecordDropped(call.event, call.version);
+      break;
+    }
+    case CallId::lwStreamWaitEvent: {
+      calls::lwStreamWaitEvent call;
+      if (Decode(record, &call) != wire::WireResult::kOk) return;
+      session.events().WaitDropped(call.event, call.version);
+      break;
+    }
+    case CallId::lwCopyToDevice: {
+      calls::lwCopyToDevice call;
+      if (Decode(record, &call) != wire::WireResult::kOk) return;
+      session.transfers().FinishCopy(call.transfer);
+      break;
+    }
+    default:
+      break;
+  }
+}
+
+}  // namespace longwire::worker

@@ -1,0 +1,74 @@
+// Upload bytes that arrived ahead of their use: pieces of copies, whole module images, the host
+// reads of graphs. A piece is credited to the client when it arrives while little is kept, else
+// when it is used, so that copies behind a waiting stream do not hold up other streams.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "server/worker/objects.h"
+
+namespace longwire::worker {
+
+class Transfers {
+ public:
+  using Credit = std::function<void(uint64_t bytes)>;
+  explicit Transfers(Credit credit) : credit_(std::move(credit)) {}
+
+  struct Piece {
+    uint64_t offset = 0;
+    std::vector<std::byte> bytes;
+    bool credited = false;
+  };
+
+  // A copy of `bytes` bytes will use this transfer. False if the number is in use.
+  bool ExpectCopy(uint64_t transfer, uint64_t bytes);
+  // The piece that starts at `offset`, or null if it is not there yet. *wrong: what came is not
+  // what the copy needs.
+  Piece* Front(uint64_t transfer, uint64_t offset, bool* wrong);
+  void PopFront(uint64_t transfer);
+  // The copy is done with, or fell away: later pieces of it are only credited.
+  void FinishCopy(uint64_t transfer);
+
+  // Bytes of this transfer go into a graph's memory from now on.
+  void AttachGraph(std::shared_ptr<GraphStaging> staging);
+
+  // False: the client broke a rule (too much, out of range).
+  bool Arrived(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes);
+
+  // A module image that arrived whole; any thread. The buffer has kPadding zeros behind the bytes.
+  static constexpr size_t kPadding = 64;
+  bool TakeImage(uint64_t transfer, uint64_t bytes, std::vector<std::byte>* image);
+
+ private:
+  // Pieces kept beyond the client's own window; past this a blocked stream's copies hold credit.
+  static constexpr uint64_t kCreditAtOnceBytes = uint64_t{128} << 20;
+
+  struct Copy {
+    uint64_t bytes = 0;
+    uint64_t arrived = 0;
+    bool finished = false;
+    std::deque<Piece> pieces;
+  };
+  struct GraphPlace {
+    std::weak_ptr<GraphStaging> staging;
+    size_t index = 0;
+  };
+  bool ArrivedCopy(Copy& copy, uint64_t offset, std::span<const std::byte> bytes);
+
+  Credit credit_;
+  std::mutex mutex_;
+  std::unordered_map<uint64_t, Copy> copies_;
+  std::unordered_map<uint64_t, GraphPlace> graphs_;
+  std::unordered_map<uint64_t, std::vector<std::byte>> images_;
+  uint64_t image_bytes_ = 0;
+  uint64_t kept_ = 0;  // bytes of pieces of copies
+};
+
+}  // namespace longwire::worker
