@@ -15,7 +15,7 @@ Text::Values ValuesOf(const Call& call, const Parameter& parameter) {
   Text::Values values = {{"x", parameter.name},
                          {"type", parameter.type->c},
                          {"minus", std::to_string(parameter.count_minus)}};
-  if (!parameter.count.empty()) values.push_back({"count", "call." + Count(call, parameter).name});
+  if (!parameter.count.empty()) values.push_back({"count", "call_." + Count(call, parameter).name});
   return values;
 }
 
@@ -27,44 +27,44 @@ void Declare(const Call& call, const Parameter& parameter, Text* out) {
     case Role::kValue:
     case Role::kInOut:
       out->Line("  $type$ $x${};", values);
-      out->Line(kind == TypeKind::kDevice ? "  LW_RESOLVE(context.ResolveDevice(call.$x$, &$x$));"
-                                          : "  Convert(call.$x$, &$x$);",
+      out->Line(kind == TypeKind::kDevice ? "  LW_RESOLVE(context_.ResolveDevice(call_.$x$, &$x$));"
+                                          : "  Convert(call_.$x$, &$x$);",
                 values);
       break;
     case Role::kHandle:
-      out->Line("  $type$ $x${};\n  LW_RESOLVE(context.Resolve(call.$x$, &$x$));", values);
+      out->Line("  $type$ $x${};\n  LW_RESOLVE(context_.Resolve(call_.$x$, &$x$));", values);
       break;
     case Role::kIn:
       out->Line("  $type$ $x${};", values);
-      out->Line(parameter.nullable ? "  if (call.$x$) Convert(*call.$x$, &$x$);"
-                                   : "  Convert(call.$x$, &$x$);",
+      out->Line(parameter.nullable ? "  if (call_.$x$) Convert(*call_.$x$, &$x$);"
+                                   : "  Convert(call_.$x$, &$x$);",
                 values);
       break;
     case Role::kInString:
-      out->Line(parameter.nullable ? "  const std::string $x$(call.$x$.value_or(\"\"));"
-                                   : "  const std::string $x$(call.$x$);",
+      out->Line(parameter.nullable ? "  const std::string $x$(call_.$x$.value_or(\"\"));"
+                                   : "  const std::string $x$(call_.$x$);",
                 values);
       break;
     case Role::kInArray:
-      out->Line("  if (!CountFits(call.$x$.size(), $count$, $minus$)) "
+      out->Line("  if (!CountFits(call_.$x$.size(), $count$, $minus$)) "
                 "return CUDA_ERROR_INVALID_VALUE;", values);
       out->Line("  std::vector<$type$> $x$;", values);
       if (kind == TypeKind::kHandle) {
-        out->Line("  $x$.resize(call.$x$.size());\n  for (size_t i = 0; i < $x$.size(); ++i) {\n"
-                  "    LW_RESOLVE(context.Resolve(call.$x$[i], &$x$[i]));\n  }", values);
+        out->Line("  $x$.resize(call_.$x$.size());\n  for (size_t i_ = 0; i_ < $x$.size(); ++i_) {\n"
+                  "    LW_RESOLVE(context_.Resolve(call_.$x$[i_], &$x$[i_]));\n  }", values);
       } else {
-        out->Line("  ConvertList(call.$x$.data(), call.$x$.size(), &$x$);", values);
+        out->Line("  ConvertList(call_.$x$.data(), call_.$x$.size(), &$x$);", values);
       }
       break;
     case Role::kOut: out->Line("  $type$ $x${};", values); break;
     case Role::kOutArray:
-      out->Line("  if (!Elements(call.want_$x$ ? &call : nullptr, $count$, $minus$, &elements)) {\n"
-                "    return CUDA_ERROR_INVALID_VALUE;\n  }\n  std::vector<$type$> $x$(elements);",
+      out->Line("  if (!Elements(call_.want_$x$ ? &call_ : nullptr, $count$, $minus$, &elements_)) {\n"
+                "    return CUDA_ERROR_INVALID_VALUE;\n  }\n  std::vector<$type$> $x$(elements_);",
                 values);
       break;
     case Role::kOutString:
-      out->Line("  if (!Elements(&call, $count$, 0, &elements)) return CUDA_ERROR_INVALID_VALUE;\n"
-                "  std::string $x$(elements, '\\0');", values);
+      out->Line("  if (!Elements(&call_, $count$, 0, &elements_)) return CUDA_ERROR_INVALID_VALUE;\n"
+                "  std::string $x$(elements_, '\\0');", values);
       break;
     default: break;
   }
@@ -73,14 +73,14 @@ void Declare(const Call& call, const Parameter& parameter, Text* out) {
 std::string Argument(const Parameter& parameter) {
   const std::string& x = parameter.name;
   switch (parameter.role) {
-    case Role::kStream: return "context.driver_stream()";
+    case Role::kStream: return "context_.driver_stream()";
     case Role::kOut:
     case Role::kInOut: return "&" + x;
-    case Role::kIn: return parameter.nullable ? "call." + x + " ? &" + x + " : nullptr" : "&" + x;
+    case Role::kIn: return parameter.nullable ? "call_." + x + " ? &" + x + " : nullptr" : "&" + x;
     case Role::kInString:
-      return parameter.nullable ? "call." + x + " ? " + x + ".c_str() : nullptr" : x + ".c_str()";
+      return parameter.nullable ? "call_." + x + " ? " + x + ".c_str() : nullptr" : x + ".c_str()";
     case Role::kInArray: return x + ".empty() ? nullptr : " + x + ".data()";
-    case Role::kOutArray: return "call.want_" + x + " ? " + x + ".data() : nullptr";
+    case Role::kOutArray: return "call_.want_" + x + " ? " + x + ".data() : nullptr";
     case Role::kOutString: return x + ".data()";
     default: return x;
   }
@@ -93,9 +93,9 @@ void Answer(const Call& call, const Parameter& parameter, Text* out) {
   switch (parameter.role) {
     case Role::kOut:
     case Role::kInOut:
-      out->Line(kind == TypeKind::kHandle   ? "  reply->$x$ = context.Publish($x$);"
-                : kind == TypeKind::kDevice ? "  reply->$x$ = context.DeviceOrdinal($x$);"
-                                            : "  Convert($x$, &reply->$x$);",
+      out->Line(kind == TypeKind::kHandle   ? "  reply_->$x$ = context_.Publish($x$);"
+                : kind == TypeKind::kDevice ? "  reply_->$x$ = context_.DeviceOrdinal($x$);"
+                                            : "  Convert($x$, &reply_->$x$);",
                 values);
       break;
     case Role::kOutArray:
@@ -104,13 +104,13 @@ void Answer(const Call& call, const Parameter& parameter, Text* out) {
                   {{"x", parameter.name}, {"n", Count(call, parameter).name}});
       }
       out->Line(kind == TypeKind::kHandle
-                    ? "  for (const $type$ each : $x$) reply->$x$.push_back(context.Publish(each));"
-                    : "  ConvertList($x$.data(), $x$.size(), &reply->$x$);",
+                    ? "  for (const $type$ each_ : $x$) reply_->$x$.push_back(context_.Publish(each_));"
+                    : "  ConvertList($x$.data(), $x$.size(), &reply_->$x$);",
                 values);
       break;
     case Role::kOutString:
       out->Line("  $x$.resize(strnlen($x$.data(), $x$.size()));\n"
-                "  reply->$x$ = context.Keep(std::move($x$));", values);
+                "  reply_->$x$ = context_.Keep(std::move($x$));", values);
       break;
     default: break;
   }
@@ -123,30 +123,31 @@ bool NeedsElements(const Call& call) {
   return false;
 }
 
+// Names of generated variables end with _, so that no parameter has the same.
 void DefineDo(const Call& call, Text* out) {
   const Text::Values values = {{"symbol", call.symbol}, {"member", DriverMember(call)}};
-  out->Line("CUresult Do_$symbol$([[maybe_unused]] CallContext& context,\n"
-            "    [[maybe_unused]] const calls::$symbol$& call,\n"
-            "    [[maybe_unused]] calls::$symbol$::Reply* reply) {", values);
-  out->Line("  const auto function = context.driver().$member$;\n"
-            "  if (function == nullptr) return CUDA_ERROR_NOT_SUPPORTED;", values);
-  if (NeedsElements(call)) out->Line("  size_t elements = 0;");
+  out->Line("CUresult Do_$symbol$([[maybe_unused]] CallContext& context_,\n"
+            "    [[maybe_unused]] const calls::$symbol$& call_,\n"
+            "    [[maybe_unused]] calls::$symbol$::Reply* reply_) {", values);
+  out->Line("  const auto function_ = context_.driver().$member$;\n"
+            "  if (function_ == nullptr) return CUDA_ERROR_NOT_SUPPORTED;", values);
+  if (NeedsElements(call)) out->Line("  size_t elements_ = 0;");
   std::string arguments;
   for (const Parameter& parameter : call.parameters) {
     Declare(call, parameter, out);
     arguments += (arguments.empty() ? "" : ", ") + Argument(parameter);
   }
-  out->Line("  const CUresult result = function($arguments$);", {{"arguments", arguments}});
+  out->Line("  const CUresult result_ = function_($arguments$);", {{"arguments", arguments}});
   if (!call.reply.empty() || !call.destroys.empty()) {
-    out->Line("  if (result != CUDA_SUCCESS) return result;");
+    out->Line("  if (result_ != CUDA_SUCCESS) return result_;");
   }
   for (const Parameter& parameter : call.parameters) {
     Answer(call, parameter, out);
     if (parameter.name == call.destroys) {
-      out->Line("  context.Forget<$type$>(call.$x$);", ValuesOf(call, parameter));
+      out->Line("  context_.Forget<$type$>(call_.$x$);", ValuesOf(call, parameter));
     }
   }
-  out->Line("  return result;\n}\n");
+  out->Line("  return result_;\n}\n");
 }
 
 constexpr char kDispatchHeader[] = R"(#include "longwire/call_ids.h"

@@ -73,11 +73,11 @@ class EntriesEmitter : public Emitter {
       out->Line("  return shim::Refuse(CallId::$id$);\n}\n", {{"id", call.symbol}});
       return;
     }
-    out->Line("  shim::Entry entry(CallId::$id$);\n  if (!entry.ok()) return entry.code();",
+    out->Line("  shim::Entry entry_(CallId::$id$);\n  if (!entry_.ok()) return entry_.code();",
               {{"id", call.symbol}});
     const std::string checks = NullChecks(body);
     if (!checks.empty()) {
-      out->Line("  if ($checks$) return entry.Done(CUDA_ERROR_INVALID_VALUE);",
+      out->Line("  if ($checks$) return entry_.Done(CUDA_ERROR_INVALID_VALUE);",
                 {{"checks", checks}});
     }
     std::string arguments = ArgumentList(call, per_thread);
@@ -85,7 +85,7 @@ class EntriesEmitter : public Emitter {
       arguments += std::string(arguments.empty() ? "" : ", ") +
                    (per_thread ? "CU_STREAM_PER_THREAD" : "CU_STREAM_LEGACY");
     }
-    out->Line("  return entry.Done(shim::$where$::$body$($arguments$));\n}\n",
+    out->Line("  return entry_.Done(shim::$where$::$body$($arguments$));\n}\n",
               {{"where", body.HasHandBody() ? "hand" : "forward"},
                {"body", body.symbol},
                {"arguments", arguments}});

@@ -37,29 +37,29 @@ void PutParameter(const Call& call, const Parameter& parameter, Text* out) {
                                {"count", parameter.count.empty() ? "" : CountValue(call, parameter)},
                                {"minus", std::to_string(parameter.count_minus)}};
   switch (parameter.role) {
-    case Role::kValue: out->Line("  Convert($x$, &call.$x$);", values); break;
-    case Role::kHandle: out->Line("  call.$x$ = ToWire($x$);", values); break;
-    case Role::kInOut: out->Line("  Convert(*$x$, &call.$x$);", values); break;
+    case Role::kValue: out->Line("  Convert($x$, &call_.$x$);", values); break;
+    case Role::kHandle: out->Line("  call_.$x$ = ToWire($x$);", values); break;
+    case Role::kInOut: out->Line("  Convert(*$x$, &call_.$x$);", values); break;
     case Role::kIn:
-      out->Line(parameter.nullable ? "  if ($x$ != nullptr) Convert(*$x$, &call.$x$.emplace());"
-                                   : "  Convert(*$x$, &call.$x$);",
+      out->Line(parameter.nullable ? "  if ($x$ != nullptr) Convert(*$x$, &call_.$x$.emplace());"
+                                   : "  Convert(*$x$, &call_.$x$);",
                 values);
       break;
     case Role::kInString:
-      out->Line(parameter.nullable ? "  if ($x$ != nullptr) call.$x$ = $x$;" : "  call.$x$ = $x$;",
+      out->Line(parameter.nullable ? "  if ($x$ != nullptr) call_.$x$ = $x$;" : "  call_.$x$ = $x$;",
                 values);
       break;
     case Role::kInArray:
-      out->Line("  if (!Elements($x$, $count$, $minus$, &elements)) return CUDA_ERROR_INVALID_VALUE;",
+      out->Line("  if (!Elements($x$, $count$, $minus$, &elements_)) return CUDA_ERROR_INVALID_VALUE;",
                 values);
       if (parameter.type->kind == TypeKind::kHandle) {
-        out->Line("  for (size_t i = 0; i < elements; ++i) call.$x$.push_back(ToWire($x$[i]));",
+        out->Line("  for (size_t i_ = 0; i_ < elements_; ++i_) call_.$x$.push_back(ToWire($x$[i_]));",
                   values);
       } else {
-        out->Line("  ConvertList($x$, elements, &call.$x$);", values);
+        out->Line("  ConvertList($x$, elements_, &call_.$x$);", values);
       }
       break;
-    case Role::kOutArray: out->Line("  call.want_$x$ = $x$ != nullptr;", values); break;
+    case Role::kOutArray: out->Line("  call_.want_$x$ = $x$ != nullptr;", values); break;
     default: break;
   }
 }
@@ -74,19 +74,19 @@ void GetParameter(const Call& call, const Parameter& parameter, Text* out) {
     case Role::kOut:
     case Role::kInOut:
       out->Line(std::string(parameter.nullable ? "  if ($x$ != nullptr) " : "  ") +
-                    (handle ? "FromWire(reply.$x$, $x$);" : "Convert(reply.$x$, $x$);"),
+                    (handle ? "FromWire(reply_.$x$, $x$);" : "Convert(reply_.$x$, $x$);"),
                 values);
       break;
     case Role::kOutArray:
-      out->Line("  if (!Elements($x$, $count$, $minus$, &elements)) return CUDA_ERROR_INVALID_VALUE;",
+      out->Line("  if (!Elements($x$, $count$, $minus$, &elements_)) return CUDA_ERROR_INVALID_VALUE;",
                 values);
-      out->Line("  elements = std::min(elements, reply.$x$.size());", values);
-      out->Line(handle ? "  for (size_t i = 0; i < elements; ++i) FromWire(reply.$x$[i], &$x$[i]);"
-                       : "  for (size_t i = 0; i < elements; ++i) Convert(reply.$x$[i], &$x$[i]);",
+      out->Line("  elements_ = std::min(elements_, reply_.$x$.size());", values);
+      out->Line(handle ? "  for (size_t i_ = 0; i_ < elements_; ++i_) FromWire(reply_.$x$[i_], &$x$[i_]);"
+                       : "  for (size_t i_ = 0; i_ < elements_; ++i_) Convert(reply_.$x$[i_], &$x$[i_]);",
                 values);
       break;
     case Role::kOutString:
-      out->Line("  CopyText(reply.$x$, $x$, $count$);", values);
+      out->Line("  CopyText(reply_.$x$, $x$, $count$);", values);
       break;
     default: break;
   }
@@ -117,24 +117,25 @@ void GetResults(const Call& call, Text* out) {
   }
 }
 
+// Names of generated variables end with _, so that no parameter has the same.
 void Define(const Call& call, Text* out) {
   const Text::Values values = {{"symbol", call.symbol}, {"stream", StreamOf(call)}};
   out->Line("CUresult $symbol$($parameters$) {",
             {{"symbol", call.symbol}, {"parameters", ParameterList(call)}});
-  if (HasArrays(call)) out->Line("  size_t elements = 0;");
-  out->Line("  calls::$symbol$ call;", values);
+  if (HasArrays(call)) out->Line("  size_t elements_ = 0;");
+  out->Line("  calls::$symbol$ call_;", values);
   for (const Parameter& parameter : call.parameters) PutParameter(call, parameter, out);
   if (call.kind == Kind::kAtOnce) {
-    out->Line("  return Submit(call$stream$);\n}\n", values);
+    out->Line("  return Submit(call_$stream$);\n}\n", values);
     return;
   }
-  out->Line("  calls::$symbol$::Reply reply;\n  ReplyBytes bytes;", values);
+  out->Line("  calls::$symbol$::Reply reply_;\n  ReplyBytes bytes_;", values);
   if (call.reply.empty()) {
-    out->Line("  return CallAndWait(&reply, &bytes, call$stream$);\n}\n", values);
+    out->Line("  return CallAndWait(&reply_, &bytes_, call_$stream$);\n}\n", values);
     return;
   }
-  out->Line("  const CUresult result = CallAndWait(&reply, &bytes, call$stream$);", values);
-  out->Line("  if (result != CUDA_SUCCESS) return result;");
+  out->Line("  const CUresult result_ = CallAndWait(&reply_, &bytes_, call_$stream$);", values);
+  out->Line("  if (result_ != CUDA_SUCCESS) return result_;");
   GetResults(call, out);
   out->Line("  return CUDA_SUCCESS;\n}\n");
 }

@@ -29,6 +29,12 @@ constexpr char kSourceHead[] = R"(#include "longwire/proc_table.h"
 
 #include "longwire/shim_hand_written.h"
 
+// As cuda.h declares them, or the compiler says so.
+extern "C" {
+)";
+
+constexpr char kTableHead[] = R"(}  // extern "C"
+
 namespace longwire::shim {
 namespace {
 
@@ -48,6 +54,7 @@ struct Row {
   int mode;
   int introduced;
   std::string symbol;
+  std::string parameters;
   auto operator<=>(const Row&) const = default;
 };
 
@@ -57,16 +64,21 @@ class ProcTableEmitter : public Emitter {
     std::vector<Row> rows;
     for (const Call& call : api.calls) {
       if (call.is_private || call.IsUnsupported()) continue;
-      rows.push_back({call.base, 0, call.introduced, call.symbol});
+      rows.push_back({call.base, 0, call.introduced, call.symbol, ParameterList(call)});
       if (call.per_thread != PerThread::kNone) {
         rows.push_back({call.base, 2, call.introduced_per_thread,
-                        call.symbol + call.PerThreadSuffix()});
+                        call.symbol + call.PerThreadSuffix(), ParameterList(call)});
       }
     }
     std::sort(rows.begin(), rows.end());
     Text source;
     source.Raw(FileHead("What cuGetProcAddress finds.", false));
     source.Raw(kSourceHead);
+    for (const Row& row : rows) {
+      source.Line("CUresult $symbol$($parameters$);",
+                  {{"symbol", row.symbol}, {"parameters", row.parameters}});
+    }
+    source.Raw(kTableHead);
     for (const Row& row : rows) {
       source.Line("      {\"$name$\", $introduced$, $mode$, Address(&::$symbol$)},",
                   {{"name", row.name},

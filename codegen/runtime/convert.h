@@ -12,8 +12,9 @@
 
 namespace longwire::calls {
 
-// Elements of one array parameter. The longest that real programs pass are lists of graph nodes.
-inline constexpr uint64_t kMaxElements = 1 << 20;
+// Elements of one array parameter: three lists of 8-byte elements fit into one record of 1 MiB. The
+// longest that real programs pass are lists of graph nodes.
+inline constexpr uint64_t kMaxElements = 40000;
 
 // A struct without host pointers travels as its bytes; the sizes are checked against cuda.h here.
 template <class T, size_t N>
