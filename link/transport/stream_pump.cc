@@ -39,6 +39,7 @@ StreamPump::Outcome StreamPump::Run() {
     if (outcome_) break;
     bool moved = PlaceIncoming() | Send();
     LookForEnd();
+    if (outcome_) break;
     if (moved || event != Event::kNone) {
       spin_end = Clock::now() + kSpinTime;
       continue;

@@ -19,7 +19,7 @@ namespace {
 // It opens the devices before it answers.
 constexpr std::chrono::seconds kWardenPatience{30};
 constexpr std::chrono::milliseconds kLook{10};
-constexpr const char* kSoftwareMemoryVariable = "SOFTGPU_MEMORY_BYTES";
+constexpr const char* kSoftwareMemoryVariable = "SOFTGPU_MEMORY_BYTES=";
 
 // In the grandchild: no locks may be taken between fork and exec, so all is prepared before.
 [[noreturn]] void Exec(char** arguments, char** environment, int status_pipe) {
@@ -69,7 +69,7 @@ bool StartWarden(const WardenCommand& command, std::string* sentence) {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
   if (command.software_device_memory != 0) {
-    environment.push_back(std::string(kSoftwareMemoryVariable) + "=" +
+    environment.push_back(kSoftwareMemoryVariable +
                           std::to_string(command.software_device_memory));
   }
   if (!SpawnDetached({program, "--socket", command.socket, "--driver", command.driver,
