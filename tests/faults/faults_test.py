@@ -49,7 +49,9 @@ class FaultsTest(unittest.TestCase):
 
     def expect_refusal(self, address, *words):
         """The program sees a CUDA error within 5 s, and stderr has one sentence."""
-        result = self.longwire.run("vector_add.static", server=address, timeout=30)
+        self.expect_sentence(self.longwire.run("vector_add.static", server=address), *words)
+
+    def expect_sentence(self, result, *words):
         self.assertEqual(1, result.code, result)
         self.assertIn("FAIL", result.out)
         self.assertLess(result.seconds, 6.0)
@@ -80,7 +82,15 @@ class FaultsTest(unittest.TestCase):
         self.expect_refusal("no-such-host.invalid:7411", "no-such-host.invalid")
 
     def test_an_address_that_is_none(self):
-        self.expect_refusal("127.0.0.1:notaport", "notaport")
+        result = self.longwire.run("vector_add.static", server="127.0.0.1:notaport")
+        self.assertEqual(2, result.code, result)
+        self.assertIn("notaport", result.err)
+        # The program alone, without the command that would have told.
+        environment = self.longwire.environment(
+            LD_LIBRARY_PATH=self.longwire.dist / "lib" / "longwire",
+            LONGWIRE_SERVER="127.0.0.1:notaport")
+        result = server.run([self.longwire.program("vector_add.static")], environment)
+        self.expect_sentence(result, "notaport")
 
     def test_a_server_that_sends_garbage(self):
         self.with_impostor(random.Random(1).randbytes(4096))
