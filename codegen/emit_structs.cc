@@ -77,33 +77,34 @@ void ForEachRun(const std::vector<WireField>& fields, Visit visit) {
   }
 }
 
+// Names of generated variables end with _, so that no field has the same.
 void DefineEncode(const std::string& name, const std::vector<WireField>& fields, Text* out) {
-  out->Line("void $name$::Encode(wire::Writer& writer) const {", {{"name", name}});
+  out->Line("void $name$::Encode(wire::Writer& writer_) const {", {{"name", name}});
   ForEachRun(fields, [&](size_t at, size_t end, int bytes) {
     if (bytes == 0) {
-      out->Line("  Put(writer, $field$);", {{"field", fields[at].name}});
+      out->Line("  Put(writer_, $field$);", {{"field", fields[at].name}});
       return;
     }
-    out->Line("  if (std::byte* at = writer.Grow($bytes$)) {", {{"bytes", std::to_string(bytes)}});
-    for (; at < end; ++at) out->Line("    Store(at, $field$);", {{"field", fields[at].name}});
+    out->Line("  if (std::byte* at_ = writer_.Grow($bytes$)) {", {{"bytes", std::to_string(bytes)}});
+    for (; at < end; ++at) out->Line("    Store(at_, $field$);", {{"field", fields[at].name}});
     out->Line("  }");
   });
   out->Line("}\n");
 }
 
 void DefineDecode(const std::string& name, const std::vector<WireField>& fields, Text* out) {
-  out->Line("wire::WireResult $name$::Decode(wire::Reader& reader) {", {{"name", name}});
+  out->Line("wire::WireResult $name$::Decode(wire::Reader& reader_) {", {{"name", name}});
   const bool any_run = std::any_of(fields.begin(), fields.end(),
                                    [](const WireField& field) { return RunBytes(field) != 0; });
-  if (any_run) out->Line("  std::span<const std::byte> view;\n  const std::byte* at = nullptr;");
+  if (any_run) out->Line("  std::span<const std::byte> view_;\n  const std::byte* at_ = nullptr;");
   ForEachRun(fields, [&](size_t at, size_t end, int bytes) {
     if (bytes == 0) {
-      out->Line("  LW_TRY(Get(reader, &$field$));", {{"field", fields[at].name}});
+      out->Line("  LW_TRY(Get(reader_, &$field$));", {{"field", fields[at].name}});
       return;
     }
-    out->Line("  LW_TRY(reader.View($bytes$, &view));\n  at = view.data();",
+    out->Line("  LW_TRY(reader_.View($bytes$, &view_));\n  at_ = view_.data();",
               {{"bytes", std::to_string(bytes)}});
-    for (; at < end; ++at) out->Line("  Load(at, &$field$);", {{"field", fields[at].name}});
+    for (; at < end; ++at) out->Line("  Load(at_, &$field$);", {{"field", fields[at].name}});
   });
   out->Line("  return wire::WireResult::kOk;\n}\n");
 }

@@ -8,201 +8,201 @@ namespace longwire::calls {
 
 size_t SinkRecord::EncodedBytes() const { return 8 + Size(name) + Size(list); }
 
-void SinkRecord::Encode(wire::Writer& writer) const {
-  Put(writer, name);
-  if (std::byte* at = writer.Grow(8)) {
-    Store(at, number);
+void SinkRecord::Encode(wire::Writer& writer_) const {
+  Put(writer_, name);
+  if (std::byte* at_ = writer_.Grow(8)) {
+    Store(at_, number);
   }
-  Put(writer, list);
+  Put(writer_, list);
 }
 
-wire::WireResult SinkRecord::Decode(wire::Reader& reader) {
-  std::span<const std::byte> view;
-  const std::byte* at = nullptr;
-  LW_TRY(Get(reader, &name));
-  LW_TRY(reader.View(8, &view));
-  at = view.data();
-  Load(at, &number);
-  LW_TRY(Get(reader, &list));
+wire::WireResult SinkRecord::Decode(wire::Reader& reader_) {
+  std::span<const std::byte> view_;
+  const std::byte* at_ = nullptr;
+  LW_TRY(Get(reader_, &name));
+  LW_TRY(reader_.View(8, &view_));
+  at_ = view_.data();
+  Load(at_, &number);
+  LW_TRY(Get(reader_, &list));
   return wire::WireResult::kOk;
 }
 
 size_t lwSinkEverything::EncodedBytes() const { return 9 + Size(data) + Size(numbers) + Size(names) + Size(records) + Size(one); }
 
-void lwSinkEverything::Encode(wire::Writer& writer) const {
-  if (std::byte* at = writer.Grow(1)) {
-    Store(at, yes);
+void lwSinkEverything::Encode(wire::Writer& writer_) const {
+  if (std::byte* at_ = writer_.Grow(1)) {
+    Store(at_, yes);
   }
-  Put(writer, data);
-  Put(writer, numbers);
-  Put(writer, names);
-  Put(writer, records);
-  Put(writer, one);
-  if (std::byte* at = writer.Grow(8)) {
-    Store(at, last);
+  Put(writer_, data);
+  Put(writer_, numbers);
+  Put(writer_, names);
+  Put(writer_, records);
+  Put(writer_, one);
+  if (std::byte* at_ = writer_.Grow(8)) {
+    Store(at_, last);
   }
 }
 
-wire::WireResult lwSinkEverything::Decode(wire::Reader& reader) {
-  std::span<const std::byte> view;
-  const std::byte* at = nullptr;
-  LW_TRY(reader.View(1, &view));
-  at = view.data();
-  Load(at, &yes);
-  LW_TRY(Get(reader, &data));
-  LW_TRY(Get(reader, &numbers));
-  LW_TRY(Get(reader, &names));
-  LW_TRY(Get(reader, &records));
-  LW_TRY(Get(reader, &one));
-  LW_TRY(reader.View(8, &view));
-  at = view.data();
-  Load(at, &last);
+wire::WireResult lwSinkEverything::Decode(wire::Reader& reader_) {
+  std::span<const std::byte> view_;
+  const std::byte* at_ = nullptr;
+  LW_TRY(reader_.View(1, &view_));
+  at_ = view_.data();
+  Load(at_, &yes);
+  LW_TRY(Get(reader_, &data));
+  LW_TRY(Get(reader_, &numbers));
+  LW_TRY(Get(reader_, &names));
+  LW_TRY(Get(reader_, &records));
+  LW_TRY(Get(reader_, &one));
+  LW_TRY(reader_.View(8, &view_));
+  at_ = view_.data();
+  Load(at_, &last);
   return wire::WireResult::kOk;
 }
 
 size_t lwSinkEverything::Reply::EncodedBytes() const { return 0 + Size(records) + Size(text); }
 
-void lwSinkEverything::Reply::Encode(wire::Writer& writer) const {
-  Put(writer, records);
-  Put(writer, text);
+void lwSinkEverything::Reply::Encode(wire::Writer& writer_) const {
+  Put(writer_, records);
+  Put(writer_, text);
 }
 
-wire::WireResult lwSinkEverything::Reply::Decode(wire::Reader& reader) {
-  LW_TRY(Get(reader, &records));
-  LW_TRY(Get(reader, &text));
+wire::WireResult lwSinkEverything::Reply::Decode(wire::Reader& reader_) {
+  LW_TRY(Get(reader_, &records));
+  LW_TRY(Get(reader_, &text));
   return wire::WireResult::kOk;
 }
 
 size_t cuSinkHandles::EncodedBytes() const { return 8; }
 
-void cuSinkHandles::Encode(wire::Writer& writer) const {
-  if (std::byte* at = writer.Grow(8)) {
-    Store(at, graph);
+void cuSinkHandles::Encode(wire::Writer& writer_) const {
+  if (std::byte* at_ = writer_.Grow(8)) {
+    Store(at_, graph);
   }
 }
 
-wire::WireResult cuSinkHandles::Decode(wire::Reader& reader) {
-  std::span<const std::byte> view;
-  const std::byte* at = nullptr;
-  LW_TRY(reader.View(8, &view));
-  at = view.data();
-  Load(at, &graph);
+wire::WireResult cuSinkHandles::Decode(wire::Reader& reader_) {
+  std::span<const std::byte> view_;
+  const std::byte* at_ = nullptr;
+  LW_TRY(reader_.View(8, &view_));
+  at_ = view_.data();
+  Load(at_, &graph);
   return wire::WireResult::kOk;
 }
 
 size_t cuSinkHandles::Reply::EncodedBytes() const { return 20; }
 
-void cuSinkHandles::Reply::Encode(wire::Writer& writer) const {
-  if (std::byte* at = writer.Grow(20)) {
-    Store(at, made);
-    Store(at, other);
-    Store(at, device);
+void cuSinkHandles::Reply::Encode(wire::Writer& writer_) const {
+  if (std::byte* at_ = writer_.Grow(20)) {
+    Store(at_, made);
+    Store(at_, other);
+    Store(at_, device);
   }
 }
 
-wire::WireResult cuSinkHandles::Reply::Decode(wire::Reader& reader) {
-  std::span<const std::byte> view;
-  const std::byte* at = nullptr;
-  LW_TRY(reader.View(20, &view));
-  at = view.data();
-  Load(at, &made);
-  Load(at, &other);
-  Load(at, &device);
+wire::WireResult cuSinkHandles::Reply::Decode(wire::Reader& reader_) {
+  std::span<const std::byte> view_;
+  const std::byte* at_ = nullptr;
+  LW_TRY(reader_.View(20, &view_));
+  at_ = view_.data();
+  Load(at_, &made);
+  Load(at_, &other);
+  Load(at_, &device);
   return wire::WireResult::kOk;
 }
 
 size_t cuSinkAnswers::EncodedBytes() const { return 18; }
 
-void cuSinkAnswers::Encode(wire::Writer& writer) const {
-  if (std::byte* at = writer.Grow(18)) {
-    Store(at, graph);
-    Store(at, want_nodes);
-    Store(at, want_edges);
-    Store(at, count);
+void cuSinkAnswers::Encode(wire::Writer& writer_) const {
+  if (std::byte* at_ = writer_.Grow(18)) {
+    Store(at_, graph);
+    Store(at_, want_nodes);
+    Store(at_, want_edges);
+    Store(at_, count);
   }
 }
 
-wire::WireResult cuSinkAnswers::Decode(wire::Reader& reader) {
-  std::span<const std::byte> view;
-  const std::byte* at = nullptr;
-  LW_TRY(reader.View(18, &view));
-  at = view.data();
-  Load(at, &graph);
-  Load(at, &want_nodes);
-  Load(at, &want_edges);
-  Load(at, &count);
+wire::WireResult cuSinkAnswers::Decode(wire::Reader& reader_) {
+  std::span<const std::byte> view_;
+  const std::byte* at_ = nullptr;
+  LW_TRY(reader_.View(18, &view_));
+  at_ = view_.data();
+  Load(at_, &graph);
+  Load(at_, &want_nodes);
+  Load(at_, &want_edges);
+  Load(at_, &count);
   return wire::WireResult::kOk;
 }
 
 size_t cuSinkAnswers::Reply::EncodedBytes() const { return 8 + Size(nodes) + Size(edges); }
 
-void cuSinkAnswers::Reply::Encode(wire::Writer& writer) const {
-  Put(writer, nodes);
-  Put(writer, edges);
-  if (std::byte* at = writer.Grow(8)) {
-    Store(at, count);
+void cuSinkAnswers::Reply::Encode(wire::Writer& writer_) const {
+  Put(writer_, nodes);
+  Put(writer_, edges);
+  if (std::byte* at_ = writer_.Grow(8)) {
+    Store(at_, count);
   }
 }
 
-wire::WireResult cuSinkAnswers::Reply::Decode(wire::Reader& reader) {
-  std::span<const std::byte> view;
-  const std::byte* at = nullptr;
-  LW_TRY(Get(reader, &nodes));
-  LW_TRY(Get(reader, &edges));
-  LW_TRY(reader.View(8, &view));
-  at = view.data();
-  Load(at, &count);
+wire::WireResult cuSinkAnswers::Reply::Decode(wire::Reader& reader_) {
+  std::span<const std::byte> view_;
+  const std::byte* at_ = nullptr;
+  LW_TRY(Get(reader_, &nodes));
+  LW_TRY(Get(reader_, &edges));
+  LW_TRY(reader_.View(8, &view_));
+  at_ = view_.data();
+  Load(at_, &count);
   return wire::WireResult::kOk;
 }
 
 size_t cuSinkDestroy::EncodedBytes() const { return 8; }
 
-void cuSinkDestroy::Encode(wire::Writer& writer) const {
-  if (std::byte* at = writer.Grow(8)) {
-    Store(at, node);
+void cuSinkDestroy::Encode(wire::Writer& writer_) const {
+  if (std::byte* at_ = writer_.Grow(8)) {
+    Store(at_, node);
   }
 }
 
-wire::WireResult cuSinkDestroy::Decode(wire::Reader& reader) {
-  std::span<const std::byte> view;
-  const std::byte* at = nullptr;
-  LW_TRY(reader.View(8, &view));
-  at = view.data();
-  Load(at, &node);
+wire::WireResult cuSinkDestroy::Decode(wire::Reader& reader_) {
+  std::span<const std::byte> view_;
+  const std::byte* at_ = nullptr;
+  LW_TRY(reader_.View(8, &view_));
+  at_ = view_.data();
+  Load(at_, &node);
   return wire::WireResult::kOk;
 }
 
 size_t cuSinkWrapped_v2::EncodedBytes() const { return 4; }
 
-void cuSinkWrapped_v2::Encode(wire::Writer& writer) const {
-  if (std::byte* at = writer.Grow(4)) {
-    Store(at, value);
+void cuSinkWrapped_v2::Encode(wire::Writer& writer_) const {
+  if (std::byte* at_ = writer_.Grow(4)) {
+    Store(at_, value);
   }
 }
 
-wire::WireResult cuSinkWrapped_v2::Decode(wire::Reader& reader) {
-  std::span<const std::byte> view;
-  const std::byte* at = nullptr;
-  LW_TRY(reader.View(4, &view));
-  at = view.data();
-  Load(at, &value);
+wire::WireResult cuSinkWrapped_v2::Decode(wire::Reader& reader_) {
+  std::span<const std::byte> view_;
+  const std::byte* at_ = nullptr;
+  LW_TRY(reader_.View(4, &view_));
+  at_ = view_.data();
+  Load(at_, &value);
   return wire::WireResult::kOk;
 }
 
 size_t cuSinkWrapped_v2::Reply::EncodedBytes() const { return 4; }
 
-void cuSinkWrapped_v2::Reply::Encode(wire::Writer& writer) const {
-  if (std::byte* at = writer.Grow(4)) {
-    Store(at, value);
+void cuSinkWrapped_v2::Reply::Encode(wire::Writer& writer_) const {
+  if (std::byte* at_ = writer_.Grow(4)) {
+    Store(at_, value);
   }
 }
 
-wire::WireResult cuSinkWrapped_v2::Reply::Decode(wire::Reader& reader) {
-  std::span<const std::byte> view;
-  const std::byte* at = nullptr;
-  LW_TRY(reader.View(4, &view));
-  at = view.data();
-  Load(at, &value);
+wire::WireResult cuSinkWrapped_v2::Reply::Decode(wire::Reader& reader_) {
+  std::span<const std::byte> view_;
+  const std::byte* at_ = nullptr;
+  LW_TRY(reader_.View(4, &view_));
+  at_ = view_.data();
+  Load(at_, &value);
   return wire::WireResult::kOk;
 }
 

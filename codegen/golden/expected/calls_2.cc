@@ -8,137 +8,137 @@ namespace longwire::calls {
 
 size_t lwSinkQueued::EncodedBytes() const { return 8; }
 
-void lwSinkQueued::Encode(wire::Writer& writer) const {
-  if (std::byte* at = writer.Grow(8)) {
-    Store(at, number);
+void lwSinkQueued::Encode(wire::Writer& writer_) const {
+  if (std::byte* at_ = writer_.Grow(8)) {
+    Store(at_, number);
   }
 }
 
-wire::WireResult lwSinkQueued::Decode(wire::Reader& reader) {
-  std::span<const std::byte> view;
-  const std::byte* at = nullptr;
-  LW_TRY(reader.View(8, &view));
-  at = view.data();
-  Load(at, &number);
+wire::WireResult lwSinkQueued::Decode(wire::Reader& reader_) {
+  std::span<const std::byte> view_;
+  const std::byte* at_ = nullptr;
+  LW_TRY(reader_.View(8, &view_));
+  at_ = view_.data();
+  Load(at_, &number);
   return wire::WireResult::kOk;
 }
 
 size_t cuSinkStructs::EncodedBytes() const { return 16 + Size(maybe); }
 
-void cuSinkStructs::Encode(wire::Writer& writer) const {
-  if (std::byte* at = writer.Grow(16)) {
-    Store(at, from);
+void cuSinkStructs::Encode(wire::Writer& writer_) const {
+  if (std::byte* at_ = writer_.Grow(16)) {
+    Store(at_, from);
   }
-  Put(writer, maybe);
+  Put(writer_, maybe);
 }
 
-wire::WireResult cuSinkStructs::Decode(wire::Reader& reader) {
-  std::span<const std::byte> view;
-  const std::byte* at = nullptr;
-  LW_TRY(reader.View(16, &view));
-  at = view.data();
-  Load(at, &from);
-  LW_TRY(Get(reader, &maybe));
+wire::WireResult cuSinkStructs::Decode(wire::Reader& reader_) {
+  std::span<const std::byte> view_;
+  const std::byte* at_ = nullptr;
+  LW_TRY(reader_.View(16, &view_));
+  at_ = view_.data();
+  Load(at_, &from);
+  LW_TRY(Get(reader_, &maybe));
   return wire::WireResult::kOk;
 }
 
 size_t cuSinkStructs::Reply::EncodedBytes() const { return 20; }
 
-void cuSinkStructs::Reply::Encode(wire::Writer& writer) const {
-  if (std::byte* at = writer.Grow(20)) {
-    Store(at, to);
-    Store(at, there);
+void cuSinkStructs::Reply::Encode(wire::Writer& writer_) const {
+  if (std::byte* at_ = writer_.Grow(20)) {
+    Store(at_, to);
+    Store(at_, there);
   }
 }
 
-wire::WireResult cuSinkStructs::Reply::Decode(wire::Reader& reader) {
-  std::span<const std::byte> view;
-  const std::byte* at = nullptr;
-  LW_TRY(reader.View(20, &view));
-  at = view.data();
-  Load(at, &to);
-  Load(at, &there);
+wire::WireResult cuSinkStructs::Reply::Decode(wire::Reader& reader_) {
+  std::span<const std::byte> view_;
+  const std::byte* at_ = nullptr;
+  LW_TRY(reader_.View(20, &view_));
+  at_ = view_.data();
+  Load(at_, &to);
+  Load(at_, &there);
   return wire::WireResult::kOk;
 }
 
 size_t cuSinkFixedRoom::EncodedBytes() const { return 5; }
 
-void cuSinkFixedRoom::Encode(wire::Writer& writer) const {
-  if (std::byte* at = writer.Grow(5)) {
-    Store(at, want_squares);
-    Store(at, count);
+void cuSinkFixedRoom::Encode(wire::Writer& writer_) const {
+  if (std::byte* at_ = writer_.Grow(5)) {
+    Store(at_, want_squares);
+    Store(at_, count);
   }
 }
 
-wire::WireResult cuSinkFixedRoom::Decode(wire::Reader& reader) {
-  std::span<const std::byte> view;
-  const std::byte* at = nullptr;
-  LW_TRY(reader.View(5, &view));
-  at = view.data();
-  Load(at, &want_squares);
-  Load(at, &count);
+wire::WireResult cuSinkFixedRoom::Decode(wire::Reader& reader_) {
+  std::span<const std::byte> view_;
+  const std::byte* at_ = nullptr;
+  LW_TRY(reader_.View(5, &view_));
+  at_ = view_.data();
+  Load(at_, &want_squares);
+  Load(at_, &count);
   return wire::WireResult::kOk;
 }
 
 size_t cuSinkFixedRoom::Reply::EncodedBytes() const { return 0 + Size(squares); }
 
-void cuSinkFixedRoom::Reply::Encode(wire::Writer& writer) const {
-  Put(writer, squares);
+void cuSinkFixedRoom::Reply::Encode(wire::Writer& writer_) const {
+  Put(writer_, squares);
 }
 
-wire::WireResult cuSinkFixedRoom::Reply::Decode(wire::Reader& reader) {
-  LW_TRY(Get(reader, &squares));
+wire::WireResult cuSinkFixedRoom::Reply::Decode(wire::Reader& reader_) {
+  LW_TRY(Get(reader_, &squares));
   return wire::WireResult::kOk;
 }
 
 size_t cuSinkQueued::EncodedBytes() const { return 8; }
 
-void cuSinkQueued::Encode(wire::Writer& writer) const {
-  if (std::byte* at = writer.Grow(8)) {
-    Store(at, address);
+void cuSinkQueued::Encode(wire::Writer& writer_) const {
+  if (std::byte* at_ = writer_.Grow(8)) {
+    Store(at_, address);
   }
 }
 
-wire::WireResult cuSinkQueued::Decode(wire::Reader& reader) {
-  std::span<const std::byte> view;
-  const std::byte* at = nullptr;
-  LW_TRY(reader.View(8, &view));
-  at = view.data();
-  Load(at, &address);
+wire::WireResult cuSinkQueued::Decode(wire::Reader& reader_) {
+  std::span<const std::byte> view_;
+  const std::byte* at_ = nullptr;
+  LW_TRY(reader_.View(8, &view_));
+  at_ = view_.data();
+  Load(at_, &address);
   return wire::WireResult::kOk;
 }
 
 size_t cuSinkWorker::EncodedBytes() const { return 4; }
 
-void cuSinkWorker::Encode(wire::Writer& writer) const {
-  if (std::byte* at = writer.Grow(4)) {
-    Store(at, a);
+void cuSinkWorker::Encode(wire::Writer& writer_) const {
+  if (std::byte* at_ = writer_.Grow(4)) {
+    Store(at_, a);
   }
 }
 
-wire::WireResult cuSinkWorker::Decode(wire::Reader& reader) {
-  std::span<const std::byte> view;
-  const std::byte* at = nullptr;
-  LW_TRY(reader.View(4, &view));
-  at = view.data();
-  Load(at, &a);
+wire::WireResult cuSinkWorker::Decode(wire::Reader& reader_) {
+  std::span<const std::byte> view_;
+  const std::byte* at_ = nullptr;
+  LW_TRY(reader_.View(4, &view_));
+  at_ = view_.data();
+  Load(at_, &a);
   return wire::WireResult::kOk;
 }
 
 size_t cuSinkWorker::Reply::EncodedBytes() const { return 4; }
 
-void cuSinkWorker::Reply::Encode(wire::Writer& writer) const {
-  if (std::byte* at = writer.Grow(4)) {
-    Store(at, twice);
+void cuSinkWorker::Reply::Encode(wire::Writer& writer_) const {
+  if (std::byte* at_ = writer_.Grow(4)) {
+    Store(at_, twice);
   }
 }
 
-wire::WireResult cuSinkWorker::Reply::Decode(wire::Reader& reader) {
-  std::span<const std::byte> view;
-  const std::byte* at = nullptr;
-  LW_TRY(reader.View(4, &view));
-  at = view.data();
-  Load(at, &twice);
+wire::WireResult cuSinkWorker::Reply::Decode(wire::Reader& reader_) {
+  std::span<const std::byte> view_;
+  const std::byte* at_ = nullptr;
+  LW_TRY(reader_.View(4, &view_));
+  at_ = view_.data();
+  Load(at_, &twice);
   return wire::WireResult::kOk;
 }
 

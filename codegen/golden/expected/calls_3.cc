@@ -8,157 +8,157 @@ namespace longwire::calls {
 
 size_t cuSinkValues::EncodedBytes() const { return 71; }
 
-void cuSinkValues::Encode(wire::Writer& writer) const {
-  if (std::byte* at = writer.Grow(71)) {
-    Store(at, negative);
-    Store(at, plain);
-    Store(at, bytes);
-    Store(at, ratio);
-    Store(at, precise);
-    Store(at, small);
-    Store(at, middle);
-    Store(at, limit);
-    Store(at, device);
-    Store(at, address);
-    Store(at, pointer);
-    Store(at, uuid);
+void cuSinkValues::Encode(wire::Writer& writer_) const {
+  if (std::byte* at_ = writer_.Grow(71)) {
+    Store(at_, negative);
+    Store(at_, plain);
+    Store(at_, bytes);
+    Store(at_, ratio);
+    Store(at_, precise);
+    Store(at_, small);
+    Store(at_, middle);
+    Store(at_, limit);
+    Store(at_, device);
+    Store(at_, address);
+    Store(at_, pointer);
+    Store(at_, uuid);
   }
 }
 
-wire::WireResult cuSinkValues::Decode(wire::Reader& reader) {
-  std::span<const std::byte> view;
-  const std::byte* at = nullptr;
-  LW_TRY(reader.View(71, &view));
-  at = view.data();
-  Load(at, &negative);
-  Load(at, &plain);
-  Load(at, &bytes);
-  Load(at, &ratio);
-  Load(at, &precise);
-  Load(at, &small);
-  Load(at, &middle);
-  Load(at, &limit);
-  Load(at, &device);
-  Load(at, &address);
-  Load(at, &pointer);
-  Load(at, &uuid);
+wire::WireResult cuSinkValues::Decode(wire::Reader& reader_) {
+  std::span<const std::byte> view_;
+  const std::byte* at_ = nullptr;
+  LW_TRY(reader_.View(71, &view_));
+  at_ = view_.data();
+  Load(at_, &negative);
+  Load(at_, &plain);
+  Load(at_, &bytes);
+  Load(at_, &ratio);
+  Load(at_, &precise);
+  Load(at_, &small);
+  Load(at_, &middle);
+  Load(at_, &limit);
+  Load(at_, &device);
+  Load(at_, &address);
+  Load(at_, &pointer);
+  Load(at_, &uuid);
   return wire::WireResult::kOk;
 }
 
 size_t cuSinkValues::Reply::EncodedBytes() const { return 8; }
 
-void cuSinkValues::Reply::Encode(wire::Writer& writer) const {
-  if (std::byte* at = writer.Grow(8)) {
-    Store(at, sum);
+void cuSinkValues::Reply::Encode(wire::Writer& writer_) const {
+  if (std::byte* at_ = writer_.Grow(8)) {
+    Store(at_, sum);
   }
 }
 
-wire::WireResult cuSinkValues::Reply::Decode(wire::Reader& reader) {
-  std::span<const std::byte> view;
-  const std::byte* at = nullptr;
-  LW_TRY(reader.View(8, &view));
-  at = view.data();
-  Load(at, &sum);
+wire::WireResult cuSinkValues::Reply::Decode(wire::Reader& reader_) {
+  std::span<const std::byte> view_;
+  const std::byte* at_ = nullptr;
+  LW_TRY(reader_.View(8, &view_));
+  at_ = view_.data();
+  Load(at_, &sum);
   return wire::WireResult::kOk;
 }
 
 size_t cuSinkLists::EncodedBytes() const { return 8 + Size(nodes) + Size(numbers) + Size(strides) + Size(edges); }
 
-void cuSinkLists::Encode(wire::Writer& writer) const {
-  Put(writer, nodes);
-  Put(writer, numbers);
-  Put(writer, strides);
-  Put(writer, edges);
-  if (std::byte* at = writer.Grow(8)) {
-    Store(at, count);
+void cuSinkLists::Encode(wire::Writer& writer_) const {
+  Put(writer_, nodes);
+  Put(writer_, numbers);
+  Put(writer_, strides);
+  Put(writer_, edges);
+  if (std::byte* at_ = writer_.Grow(8)) {
+    Store(at_, count);
   }
 }
 
-wire::WireResult cuSinkLists::Decode(wire::Reader& reader) {
-  std::span<const std::byte> view;
-  const std::byte* at = nullptr;
-  LW_TRY(Get(reader, &nodes));
-  LW_TRY(Get(reader, &numbers));
-  LW_TRY(Get(reader, &strides));
-  LW_TRY(Get(reader, &edges));
-  LW_TRY(reader.View(8, &view));
-  at = view.data();
-  Load(at, &count);
+wire::WireResult cuSinkLists::Decode(wire::Reader& reader_) {
+  std::span<const std::byte> view_;
+  const std::byte* at_ = nullptr;
+  LW_TRY(Get(reader_, &nodes));
+  LW_TRY(Get(reader_, &numbers));
+  LW_TRY(Get(reader_, &strides));
+  LW_TRY(Get(reader_, &edges));
+  LW_TRY(reader_.View(8, &view_));
+  at_ = view_.data();
+  Load(at_, &count);
   return wire::WireResult::kOk;
 }
 
 size_t cuSinkLists::Reply::EncodedBytes() const { return 8; }
 
-void cuSinkLists::Reply::Encode(wire::Writer& writer) const {
-  if (std::byte* at = writer.Grow(8)) {
-    Store(at, sum);
+void cuSinkLists::Reply::Encode(wire::Writer& writer_) const {
+  if (std::byte* at_ = writer_.Grow(8)) {
+    Store(at_, sum);
   }
 }
 
-wire::WireResult cuSinkLists::Reply::Decode(wire::Reader& reader) {
-  std::span<const std::byte> view;
-  const std::byte* at = nullptr;
-  LW_TRY(reader.View(8, &view));
-  at = view.data();
-  Load(at, &sum);
+wire::WireResult cuSinkLists::Reply::Decode(wire::Reader& reader_) {
+  std::span<const std::byte> view_;
+  const std::byte* at_ = nullptr;
+  LW_TRY(reader_.View(8, &view_));
+  at_ = view_.data();
+  Load(at_, &sum);
   return wire::WireResult::kOk;
 }
 
 size_t cuSinkText::EncodedBytes() const { return 4 + Size(text) + Size(maybe); }
 
-void cuSinkText::Encode(wire::Writer& writer) const {
-  Put(writer, text);
-  Put(writer, maybe);
-  if (std::byte* at = writer.Grow(4)) {
-    Store(at, room);
+void cuSinkText::Encode(wire::Writer& writer_) const {
+  Put(writer_, text);
+  Put(writer_, maybe);
+  if (std::byte* at_ = writer_.Grow(4)) {
+    Store(at_, room);
   }
 }
 
-wire::WireResult cuSinkText::Decode(wire::Reader& reader) {
-  std::span<const std::byte> view;
-  const std::byte* at = nullptr;
-  LW_TRY(Get(reader, &text));
-  LW_TRY(Get(reader, &maybe));
-  LW_TRY(reader.View(4, &view));
-  at = view.data();
-  Load(at, &room);
+wire::WireResult cuSinkText::Decode(wire::Reader& reader_) {
+  std::span<const std::byte> view_;
+  const std::byte* at_ = nullptr;
+  LW_TRY(Get(reader_, &text));
+  LW_TRY(Get(reader_, &maybe));
+  LW_TRY(reader_.View(4, &view_));
+  at_ = view_.data();
+  Load(at_, &room);
   return wire::WireResult::kOk;
 }
 
 size_t cuSinkText::Reply::EncodedBytes() const { return 0 + Size(answer); }
 
-void cuSinkText::Reply::Encode(wire::Writer& writer) const {
-  Put(writer, answer);
+void cuSinkText::Reply::Encode(wire::Writer& writer_) const {
+  Put(writer_, answer);
 }
 
-wire::WireResult cuSinkText::Reply::Decode(wire::Reader& reader) {
-  LW_TRY(Get(reader, &answer));
+wire::WireResult cuSinkText::Reply::Decode(wire::Reader& reader_) {
+  LW_TRY(Get(reader_, &answer));
   return wire::WireResult::kOk;
 }
 
 size_t cuSinkWrapped::EncodedBytes() const { return 0; }
 
-void cuSinkWrapped::Encode(wire::Writer& writer) const {
+void cuSinkWrapped::Encode(wire::Writer& writer_) const {
 }
 
-wire::WireResult cuSinkWrapped::Decode(wire::Reader& reader) {
+wire::WireResult cuSinkWrapped::Decode(wire::Reader& reader_) {
   return wire::WireResult::kOk;
 }
 
 size_t cuSinkWrapped::Reply::EncodedBytes() const { return 4; }
 
-void cuSinkWrapped::Reply::Encode(wire::Writer& writer) const {
-  if (std::byte* at = writer.Grow(4)) {
-    Store(at, value);
+void cuSinkWrapped::Reply::Encode(wire::Writer& writer_) const {
+  if (std::byte* at_ = writer_.Grow(4)) {
+    Store(at_, value);
   }
 }
 
-wire::WireResult cuSinkWrapped::Reply::Decode(wire::Reader& reader) {
-  std::span<const std::byte> view;
-  const std::byte* at = nullptr;
-  LW_TRY(reader.View(4, &view));
-  at = view.data();
-  Load(at, &value);
+wire::WireResult cuSinkWrapped::Reply::Decode(wire::Reader& reader_) {
+  std::span<const std::byte> view_;
+  const std::byte* at_ = nullptr;
+  LW_TRY(reader_.View(4, &view_));
+  at_ = view_.data();
+  Load(at_, &value);
   return wire::WireResult::kOk;
 }
 
