@@ -165,7 +165,10 @@ void TearDown(Context& context) {
   }
   {
     std::lock_guard lock(driver.mutex);
-    for (auto& stream : context.streams) CloseStream(*stream);
+    for (auto& stream : context.streams) {
+      stream->capture.reset();
+      CloseStream(*stream);
+    }
     context.streams.clear();
     context.legacy_stream = std::make_shared<Stream>(&context, CU_STREAM_DEFAULT, 0, true);
     context.streams.push_back(context.legacy_stream);

@@ -43,3 +43,39 @@ EXPORTED CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr address, cuu
                                        unsigned flags);
 EXPORTED CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr address, cuuint64_t value,
                                        unsigned flags);
+
+#undef cuGraphAddDependencies
+#undef cuGraphAddNode
+#undef cuGraphExecUpdate
+#undef cuGraphGetEdges
+#undef cuGraphInstantiate
+#undef cuGraphNodeGetDependencies
+#undef cuGraphNodeGetDependentNodes
+#undef cuGraphRemoveDependencies
+#undef cuStreamGetCaptureInfo
+#undef cuStreamUpdateCaptureDependencies
+
+EXPORTED CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from,
+                                         const CUgraphNode* to, size_t count);
+EXPORTED CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                                 size_t count, CUgraphNodeParams* params);
+EXPORTED CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* error_node,
+                                    CUgraphExecUpdateResult* result);
+EXPORTED CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to,
+                                  size_t* count);
+EXPORTED CUresult cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, CUgraphNode* error_node,
+                                     char* log, size_t log_bytes);
+EXPORTED CUresult cuGraphInstantiate_v2(CUgraphExec* exec, CUgraph graph, CUgraphNode* error_node,
+                                        char* log, size_t log_bytes);
+EXPORTED CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode* nodes, size_t* count);
+EXPORTED CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode* nodes,
+                                               size_t* count);
+EXPORTED CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from,
+                                            const CUgraphNode* to, size_t count);
+EXPORTED CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status,
+                                            cuuint64_t* id, CUgraph* graph,
+                                            const CUgraphNode** dependencies, size_t* count);
+EXPORTED CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status,
+                                         cuuint64_t* id);
+EXPORTED CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode* dependencies,
+                                                    size_t count, unsigned flags);

@@ -1,0 +1,389 @@
+// Graph nodes: adding them, and reading and changing their parameters in graphs and executables.
+// Every typed call goes through the general CUgraphNodeParams.
+#include "softgpu/driver/graph.h"
+#include "softgpu/driver/launch.h"
+#include "softgpu/driver/module.h"
+#include "softgpu/driver/run.h"
+
+namespace softgpu {
+namespace {
+
+constexpr size_t kMaxNodes = size_t{1} << 20;  // per graph
+
+CUresult MakeKernel(const CUDA_KERNEL_NODE_PARAMS_v3& p, Operation* operation) {
+  KernelOperation kernel;
+  kernel.function = FindFunction(p.func ? static_cast<const void*>(p.func) : p.kern);
+  if (!kernel.function) return CUDA_ERROR_INVALID_VALUE;
+  kernel.config = {{p.gridDimX, p.gridDimY, p.gridDimZ},
+                   {p.blockDimX, p.blockDimY, p.blockDimZ},
+                   p.sharedMemBytes,
+                   false};
+  TRY(CheckLaunch(*kernel.function, kernel.config));
+  TRY(PackParameters(*kernel.function, p.kernelParams, p.extra, &kernel.parameters));
+  *operation = std::move(kernel);
+  return CUDA_SUCCESS;
+}
+
+template <class EventOperation>
+CUresult MakeEvent(CUevent handle, Operation* operation) {
+  auto event = Driver::Get().events.Find(handle);
+  if (!event) return CUDA_ERROR_INVALID_HANDLE;
+  *operation = EventOperation{std::move(event)};
+  return CUDA_SUCCESS;
+}
+
+// Driver::mutex held: a child graph is cloned.
+CUresult MakeOperation(const CUgraphNodeParams& p, Operation* operation) {
+  switch (p.type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+      return MakeKernel(p.kernel, operation);
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+      TRY(CheckCopy(p.memcpy.copyParams));
+      *operation = CopyOperation{p.memcpy.copyParams, nullptr};
+      return CUDA_SUCCESS;
+    case CU_GRAPH_NODE_TYPE_MEMSET: {
+      const auto& m = p.memset;
+      FillOperation fill{{m.dst, m.pitch, m.value, m.elementSize, m.width, m.height}};
+      TRY(CheckFill(fill.fill));
+      *operation = fill;
+      return CUDA_SUCCESS;
+    }
+    case CU_GRAPH_NODE_TYPE_HOST:
+      if (p.host.fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
+      *operation = HostOperation{{p.host.fn, p.host.userData}};
+      return CUDA_SUCCESS;
+    case CU_GRAPH_NODE_TYPE_GRAPH: {
+      auto child = Driver::Get().graphs.Find(p.graph.graph);
+      if (!child) return CUDA_ERROR_INVALID_HANDLE;
+      auto clone = CloneGraph(*child, true);
+      clone->owned_by_node = true;
+      Driver::Get().graphs.Add(clone);
+      *operation = ChildGraphOperation{std::move(clone)};
+      return CUDA_SUCCESS;
+    }
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+      *operation = EmptyOperation{};
+      return CUDA_SUCCESS;
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+      return MakeEvent<EventWaitOperation>(p.eventWait.event, operation);
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+      return MakeEvent<EventRecordOperation>(p.eventRecord.event, operation);
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
+      if (p.memOp.count != 0 && p.memOp.paramArray == nullptr) return CUDA_ERROR_INVALID_VALUE;
+      std::span operations(p.memOp.paramArray, p.memOp.count);
+      TRY(CheckBatch(operations));
+      *operation = BatchMemoryOperation{{operations.begin(), operations.end()}};
+      return CUDA_SUCCESS;
+    }
+    default:
+      return Refuse("a graph node of this type");
+  }
+}
+
+CUresult Add(CUgraphNode* handle, CUgraph graph_handle, const CUgraphNode* dependencies,
+             size_t count, const CUgraphNodeParams& params) {
+  TRY(Enter());
+  if (handle == nullptr || count > kMaxNodes || (count != 0 && dependencies == nullptr)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  std::lock_guard lock(Driver::Get().mutex);
+  auto graph = Driver::Get().graphs.Find(graph_handle);
+  if (!graph || graph->nodes.size() >= kMaxNodes) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<GraphNode*> nodes;
+  for (size_t i = 0; i < count; ++i) {
+    auto node = Driver::Get().nodes.Find(dependencies[i]);
+    if (!node || node->graph != graph.get()) return CUDA_ERROR_INVALID_VALUE;
+    nodes.push_back(node.get());
+  }
+  Operation operation;
+  TRY(MakeOperation(params, &operation));
+  auto node = AddNode(*graph, std::move(operation), std::move(nodes));
+  *handle = reinterpret_cast<CUgraphNode>(node.get());
+  return CUDA_SUCCESS;
+}
+
+// The executable's copy of a node of the graph it was made from, in child graphs too.
+GraphNode* FindCopy(const Graph& plan, const void* original) {
+  for (auto& node : plan.nodes) {
+    if (node->original == original) return node.get();
+    if (auto* child = std::get_if<ChildGraphOperation>(&node->operation)) {
+      if (GraphNode* found = FindCopy(*child->graph, original)) return found;
+    }
+  }
+  return nullptr;
+}
+
+CUresult Replace(GraphNode& node, const CUgraphNodeParams& params) {
+  if (TypeOf(node.operation) != params.type) return CUDA_ERROR_INVALID_VALUE;
+  Operation operation;
+  TRY(MakeOperation(params, &operation));
+  if (auto* kernel = std::get_if<KernelOperation>(&operation)) {
+    kernel->config.cooperative = std::get<KernelOperation>(node.operation).config.cooperative;
+  }
+  node.operation = std::move(operation);
+  return CUDA_SUCCESS;
+}
+
+CUresult Set(CUgraphNode handle, const CUgraphNodeParams& params) {
+  TRY(Enter());
+  std::lock_guard lock(Driver::Get().mutex);
+  auto node = Driver::Get().nodes.Find(handle);
+  return node ? Replace(*node, params) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult SetInExec(CUgraphExec exec_handle, CUgraphNode handle, const CUgraphNodeParams& params) {
+  TRY(Enter());
+  std::lock_guard lock(Driver::Get().mutex);
+  auto exec = Driver::Get().execs.Find(exec_handle);
+  GraphNode* node = exec ? FindCopy(*exec->plan, handle) : nullptr;
+  return node ? Replace(*node, params) : CUDA_ERROR_INVALID_VALUE;
+}
+
+// Finds a node that holds a `Kind` and gives it to `use`. Driver::mutex is held meanwhile.
+template <class Kind, class Use>
+CUresult With(CUgraphNode handle, bool valid, Use use) {
+  TRY(Enter());
+  std::lock_guard lock(Driver::Get().mutex);
+  auto node = Driver::Get().nodes.Find(handle);
+  Kind* kind = node ? std::get_if<Kind>(&node->operation) : nullptr;
+  if (!valid || kind == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  use(*kind, *node);
+  return CUDA_SUCCESS;
+}
+
+CUgraphNodeParams Params(CUgraphNodeType type) {
+  CUgraphNodeParams params = {};
+  params.type = type;
+  return params;
+}
+CUgraphNodeParams Params(const CUDA_KERNEL_NODE_PARAMS& p) {
+  auto params = Params(CU_GRAPH_NODE_TYPE_KERNEL);
+  params.kernel = {p.func,           p.gridDimX,     p.gridDimY, p.gridDimZ, p.blockDimX,
+                   p.blockDimY,      p.blockDimZ,    p.sharedMemBytes,
+                   p.kernelParams,   p.extra,        p.kern,     p.ctx};
+  return params;
+}
+CUgraphNodeParams Params(const CUDA_MEMCPY3D& p) {
+  auto params = Params(CU_GRAPH_NODE_TYPE_MEMCPY);
+  params.memcpy.copyParams = p;
+  return params;
+}
+CUgraphNodeParams Params(const CUDA_MEMSET_NODE_PARAMS& p) {
+  auto params = Params(CU_GRAPH_NODE_TYPE_MEMSET);
+  params.memset = {p.dst, p.pitch, p.value, p.elementSize, p.width, p.height, nullptr};
+  return params;
+}
+CUgraphNodeParams Params(const CUDA_HOST_NODE_PARAMS& p) {
+  auto params = Params(CU_GRAPH_NODE_TYPE_HOST);
+  params.host.fn = p.fn;
+  params.host.userData = p.userData;
+  return params;
+}
+CUgraphNodeParams Params(CUgraph child) {
+  auto params = Params(CU_GRAPH_NODE_TYPE_GRAPH);
+  params.graph.graph = child;
+  return params;
+}
+CUgraphNodeParams RecordParams(CUevent event) {
+  auto params = Params(CU_GRAPH_NODE_TYPE_EVENT_RECORD);
+  params.eventRecord.event = event;
+  return params;
+}
+CUgraphNodeParams WaitParams(CUevent event) {
+  auto params = Params(CU_GRAPH_NODE_TYPE_WAIT_EVENT);
+  params.eventWait.event = event;
+  return params;
+}
+
+CUevent EventHandle(const std::shared_ptr<Event>& event) {
+  return reinterpret_cast<CUevent>(event.get());
+}
+
+}  // namespace
+}  // namespace softgpu
+
+using namespace softgpu;
+
+#define REQUIRE(pointer) \
+  if ((pointer) == nullptr) return CUDA_ERROR_INVALID_VALUE
+
+CUresult cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                           const CUgraphEdgeData*, size_t count, CUgraphNodeParams* params) {
+  REQUIRE(params);
+  return Add(node, graph, dependencies, count, *params);
+}
+CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams* params) {
+  REQUIRE(params);
+  return Set(node, *params);
+}
+CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams* params) {
+  REQUIRE(params);
+  return SetInExec(exec, node, *params);
+}
+
+CUresult cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                             size_t count) {
+  return Add(node, graph, dependencies, count, Params(CU_GRAPH_NODE_TYPE_EMPTY));
+}
+
+CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                              size_t count, const CUDA_KERNEL_NODE_PARAMS* params) {
+  REQUIRE(params);
+  return Add(node, graph, dependencies, count, Params(*params));
+}
+CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* params) {
+  REQUIRE(params);
+  return Set(node, Params(*params));
+}
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                        const CUDA_KERNEL_NODE_PARAMS* params) {
+  REQUIRE(params);
+  return SetInExec(exec, node, Params(*params));
+}
+CUresult cuGraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS* params) {
+  return With<KernelOperation>(handle, params, [params](KernelOperation& kernel, GraphNode& node) {
+    node.parameter_pointers.clear();
+    for (const ParameterInfo& info : kernel.function->info->parameters) {
+      node.parameter_pointers.push_back(kernel.parameters.data() + info.offset);
+    }
+    const LaunchConfig& c = kernel.config;
+    *params = {reinterpret_cast<CUfunction>(kernel.function.get()),
+               c.grid[0], c.grid[1], c.grid[2], c.block[0], c.block[1], c.block[2],
+               c.dynamic_shared_bytes, node.parameter_pointers.data(), nullptr, nullptr, nullptr};
+  });
+}
+// Of the attributes only cooperative launches change what a node does; the rest read as zero.
+CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID attribute,
+                                       const CUkernelNodeAttrValue* value) {
+  return With<KernelOperation>(handle, value, [=](KernelOperation& kernel, GraphNode&) {
+    if (attribute == CU_KERNEL_NODE_ATTRIBUTE_COOPERATIVE) {
+      kernel.config.cooperative = value->cooperative != 0;
+    }
+  });
+}
+CUresult cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeAttrID attribute,
+                                       CUkernelNodeAttrValue* value) {
+  return With<KernelOperation>(handle, value, [=](KernelOperation& kernel, GraphNode&) {
+    *value = {};
+    if (attribute == CU_KERNEL_NODE_ATTRIBUTE_COOPERATIVE) {
+      value->cooperative = kernel.config.cooperative;
+    }
+  });
+}
+
+CUresult cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                              size_t count, const CUDA_MEMCPY3D* params, CUcontext) {
+  REQUIRE(params);
+  return Add(node, graph, dependencies, count, Params(*params));
+}
+CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D* params) {
+  REQUIRE(params);
+  return Set(node, Params(*params));
+}
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                        const CUDA_MEMCPY3D* params, CUcontext) {
+  REQUIRE(params);
+  return SetInExec(exec, node, Params(*params));
+}
+CUresult cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D* params) {
+  return With<CopyOperation>(node, params, [=](auto& copy, GraphNode&) { *params = copy.copy; });
+}
+
+CUresult cuGraphAddMemsetNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                              size_t count, const CUDA_MEMSET_NODE_PARAMS* params, CUcontext) {
+  REQUIRE(params);
+  return Add(node, graph, dependencies, count, Params(*params));
+}
+CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* params) {
+  REQUIRE(params);
+  return Set(node, Params(*params));
+}
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                        const CUDA_MEMSET_NODE_PARAMS* params, CUcontext) {
+  REQUIRE(params);
+  return SetInExec(exec, node, Params(*params));
+}
+CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS* params) {
+  return With<FillOperation>(node, params, [=](auto& fill, GraphNode&) { *params = fill.fill; });
+}
+
+CUresult cuGraphAddHostNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                            size_t count, const CUDA_HOST_NODE_PARAMS* params) {
+  REQUIRE(params);
+  return Add(node, graph, dependencies, count, Params(*params));
+}
+CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS* params) {
+  REQUIRE(params);
+  return Set(node, Params(*params));
+}
+CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                      const CUDA_HOST_NODE_PARAMS* params) {
+  REQUIRE(params);
+  return SetInExec(exec, node, Params(*params));
+}
+CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS* params) {
+  return With<HostOperation>(node, params, [=](auto& host, GraphNode&) { *params = host.host; });
+}
+
+CUresult cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph,
+                                  const CUgraphNode* dependencies, size_t count, CUgraph child) {
+  return Add(node, graph, dependencies, count, Params(child));
+}
+CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child) {
+  return SetInExec(exec, node, Params(child));
+}
+CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph* graph) {
+  return With<ChildGraphOperation>(node, graph, [=](auto& child, GraphNode&) {
+    *graph = reinterpret_cast<CUgraph>(child.graph.get());
+  });
+}
+
+CUresult cuGraphAddEventRecordNode(CUgraphNode* node, CUgraph graph,
+                                   const CUgraphNode* dependencies, size_t count, CUevent event) {
+  return Add(node, graph, dependencies, count, RecordParams(event));
+}
+CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode node, CUevent event) {
+  return Set(node, RecordParams(event));
+}
+CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {
+  return SetInExec(exec, node, RecordParams(event));
+}
+CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent* event) {
+  return With<EventRecordOperation>(
+      node, event, [=](auto& record, GraphNode&) { *event = EventHandle(record.event); });
+}
+
+CUresult cuGraphAddEventWaitNode(CUgraphNode* node, CUgraph graph,
+                                 const CUgraphNode* dependencies, size_t count, CUevent event) {
+  return Add(node, graph, dependencies, count, WaitParams(event));
+}
+CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode node, CUevent event) {
+  return Set(node, WaitParams(event));
+}
+CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event) {
+  return SetInExec(exec, node, WaitParams(event));
+}
+CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent* event) {
+  return With<EventWaitOperation>(
+      node, event, [=](auto& wait, GraphNode&) { *event = EventHandle(wait.event); });
+}
+
+CUresult cuGraphNodeSetEnabled(CUgraphExec exec_handle, CUgraphNode handle, unsigned int enabled) {
+  TRY(Enter());
+  std::lock_guard lock(Driver::Get().mutex);
+  auto exec = Driver::Get().execs.Find(exec_handle);
+  GraphNode* node = exec ? FindCopy(*exec->plan, handle) : nullptr;
+  if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  node->enabled = enabled != 0;
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphNodeGetEnabled(CUgraphExec exec_handle, CUgraphNode handle,
+                               unsigned int* enabled) {
+  TRY(Enter());
+  std::lock_guard lock(Driver::Get().mutex);
+  auto exec = Driver::Get().execs.Find(exec_handle);
+  GraphNode* node = exec ? FindCopy(*exec->plan, handle) : nullptr;
+  if (node == nullptr || enabled == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *enabled = node->enabled;
+  return CUDA_SUCCESS;
+}

@@ -1,0 +1,127 @@
+// Memory pools: handles and settings. Every pool draws on its whole device.
+#include "softgpu/driver/address_space.h"
+#include "softgpu/driver/memory_pool.h"
+
+namespace softgpu {
+namespace {
+
+CUmemoryPool PoolHandle(MemoryPool* pool) { return reinterpret_cast<CUmemoryPool>(pool); }
+
+CUresult EnterPool(CUmemoryPool handle, std::shared_ptr<MemoryPool>* pool) {
+  TRY(Enter());
+  *pool = Driver::Get().pools.Find(handle);
+  return *pool ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult EnterDevice(CUdevice ordinal, const void* required, Device** device) {
+  TRY(Enter());
+  *device = Driver::Get().FindDevice(ordinal);
+  if (*device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  return required != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+bool IsFlag(CUmemPool_attribute attribute) {
+  return attribute >= CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES &&
+         attribute <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
+}
+bool IsKnown(CUmemPool_attribute attribute) {
+  return attribute >= CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES &&
+         attribute <= CU_MEMPOOL_ATTR_USED_MEM_HIGH;
+}
+
+}  // namespace
+}  // namespace softgpu
+
+using namespace softgpu;
+
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice ordinal) {
+  Device* device;
+  TRY(EnterDevice(ordinal, pool, &device));
+  *pool = PoolHandle(device->default_pool.get());
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice ordinal) {
+  Device* device;
+  TRY(EnterDevice(ordinal, pool, &device));
+  std::lock_guard lock(Driver::Get().mutex);
+  *pool = device->current_pool;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool handle) {
+  Device* device;
+  TRY(EnterDevice(ordinal, handle, &device));
+  std::shared_ptr<MemoryPool> pool;
+  TRY(EnterPool(handle, &pool));
+  if (pool->device != ordinal) return CUDA_ERROR_INVALID_DEVICE;
+  std::lock_guard lock(Driver::Get().mutex);
+  device->current_pool = handle;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool* handle, const CUmemPoolProps* props) {
+  TRY(Enter());
+  if (handle == nullptr || props == nullptr || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE || props->handleTypes != 0) {
+    return Refuse("a memory pool that is shared or not on a device");
+  }
+  if (Driver::Get().FindDevice(props->location.id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  auto pool = std::make_shared<MemoryPool>();
+  pool->device = props->location.id;
+  *handle = PoolHandle(Driver::Get().pools.Add(std::move(pool)));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool handle) {
+  std::shared_ptr<MemoryPool> pool;
+  TRY(EnterPool(handle, &pool));
+  Device* device = Driver::Get().FindDevice(pool->device);
+  if (device->default_pool == pool) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard lock(Driver::Get().mutex);
+  if (device->current_pool == handle) {
+    device->current_pool = PoolHandle(device->default_pool.get());
+  }
+  Driver::Get().pools.Remove(handle);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
+  std::shared_ptr<MemoryPool> pool;
+  TRY(EnterPool(handle, &pool));
+  if (value == nullptr || !IsKnown(attribute)) return CUDA_ERROR_INVALID_VALUE;
+  pool->attributes[attribute] = IsFlag(attribute) ? static_cast<uint64_t>(*static_cast<int*>(value))
+                                                  : *static_cast<uint64_t*>(value);
+  return CUDA_SUCCESS;
+}
+
+// Amounts in use are not kept by pool: they read as what was last set, zero at first.
+CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
+  std::shared_ptr<MemoryPool> pool;
+  TRY(EnterPool(handle, &pool));
+  if (value == nullptr || !IsKnown(attribute)) return CUDA_ERROR_INVALID_VALUE;
+  if (IsFlag(attribute)) {
+    *static_cast<int*>(value) = static_cast<int>(pool->attributes[attribute]);
+  } else {
+    *static_cast<uint64_t*>(value) = pool->attributes[attribute];
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t) {
+  std::shared_ptr<MemoryPool> pool;
+  return EnterPool(handle, &pool);
+}
+CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc*, size_t) {
+  std::shared_ptr<MemoryPool> pool;
+  return EnterPool(handle, &pool);
+}
+CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool handle, CUmemLocation*) {
+  std::shared_ptr<MemoryPool> pool;
+  TRY(EnterPool(handle, &pool));
+  if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  return CUDA_SUCCESS;
+}

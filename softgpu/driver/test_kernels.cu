@@ -1,0 +1,30 @@
+// Kernels for the driver half's tests.
+extern "C" __constant__ int constant_table[4] = {10, 20, 30, 40};
+extern "C" __device__ int counter = 7;
+
+extern "C" __global__ void Store(unsigned* target, unsigned value) { *target = value; }
+
+extern "C" __global__ void Scale(float* data, int count, float factor) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < count) data[i] *= factor;
+}
+
+extern "C" __global__ void AddTable(int* target) {
+  target[threadIdx.x] = constant_table[threadIdx.x] + counter;
+}
+
+extern "C" __global__ void Increment(unsigned* target) { atomicAdd(target, 1); }
+
+// Writes what dynamic shared memory carried from one thread to its neighbour.
+extern "C" __global__ void Rotate(int* target) {
+  extern __shared__ int shared[];
+  shared[threadIdx.x] = static_cast<int>(threadIdx.x);
+  __syncthreads();
+  target[threadIdx.x] = shared[(threadIdx.x + 1) % blockDim.x];
+}
+
+// Spins until the flag is set: a kernel that never ends by itself.
+extern "C" __global__ void Spin(volatile unsigned* flag) {
+  while (*flag == 0) {
+  }
+}
