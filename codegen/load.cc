@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <regex>
 #include <set>
 #include <sstream>
 
@@ -30,6 +29,14 @@ std::string ChapterOf(const std::string& path) {
   const size_t slash = path.rfind('/');
   const std::string file = slash == std::string::npos ? path : path.substr(slash + 1);
   return file.substr(0, file.rfind('.'));
+}
+
+// The name without its "_v2".
+std::string BaseName(const std::string& symbol) {
+  const size_t at = symbol.rfind("_v");
+  if (at == std::string::npos || at + 2 == symbol.size()) return symbol;
+  const bool number = symbol.find_first_not_of("0123456789", at + 2) == std::string::npos;
+  return number ? symbol.substr(0, at) : symbol;
 }
 
 Type Builtin(const FieldDescriptor* field) {
@@ -119,9 +126,7 @@ class Loader {
     call.location = location;
     call.is_private = call.symbol.starts_with("lw");
     call.chapter = ChapterOf(file->name());
-    call.base = option.name().empty()
-                    ? std::regex_replace(call.symbol, std::regex("_v[0-9]+$"), "")
-                    : option.name();
+    call.base = option.name().empty() ? BaseName(call.symbol) : option.name();
     if (!option.unsupported().empty()) {
       call.kind = Kind::kUnsupported;
       if (option.kind() != api::KIND_UNSPECIFIED || option.body() != api::GENERATED) {

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""The built libcuda.so.1: what it exports, what it needs, what its cuGetProcAddress answers.
+
+library_test.py LIBRARY GENERATED_FOLDER CUDA_INCLUDE
+"""
+
+import ctypes
+import pathlib
+import re
+import subprocess
+import sys
+
+import header
+
+HERE = pathlib.Path(__file__).resolve().parent
+NEEDED = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}
+NEWEST_GLIBC = (2, 34)
+FOUND, UNKNOWN, TOO_OLD = 0, 1, 2  # CUdriverProcAddressQueryResult
+
+
+def tool(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def check_symbols(library):
+    allowed = set(header.read_list(HERE / "libcuda-13.0.txt"))
+    extra = set(header.read_list(HERE / "extra.txt"))
+    exported = {line.split()[-1] for line in
+                tool("nm", "-D", "--defined-only", library).splitlines()}
+    for symbol in sorted(allowed - exported):
+        yield f"{symbol} is not exported"
+    for symbol in sorted(exported - allowed - extra):
+        yield f"{symbol} is exported, neither libcuda does nor extra.txt gives a reason"
+    if any("@" in symbol for symbol in exported):
+        yield "exports have symbol versions; libcuda's have none"
+
+
+def check_needs(library):
+    dynamic = tool("readelf", "-d", library)
+    needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", dynamic))
+    for name in sorted(needed - NEEDED):
+        yield f"needs {name}"
+    if re.findall(r"\(SONAME\).*\[(.+)\]", dynamic) != ["libcuda.so.1"]:
+        yield "SONAME is not libcuda.so.1"
+    for major, minor in sorted(set(re.findall(r"GLIBC_(\d+)\.(\d+)",
+                                              tool("objdump", "-T", library)))):
+        if (int(major), int(minor)) > NEWEST_GLIBC:
+            yield f"needs GLIBC_{major}.{minor}"
+
+
+class Lookup:
+    """cuGetProcAddress_v2 of the library."""
+
+    def __init__(self, library):
+        self.library = ctypes.CDLL(library)
+        self.function = self.library.cuGetProcAddress_v2
+
+    def __call__(self, name, version, flags):
+        pointer, status = ctypes.c_void_p(), ctypes.c_int(-1)
+        code = self.function(name.encode(), ctypes.byref(pointer), ctypes.c_int(version),
+                             ctypes.c_uint64(flags), ctypes.byref(status))
+        return code, pointer.value, status.value
+
+    def address(self, symbol):
+        return ctypes.cast(getattr(self.library, symbol), ctypes.c_void_p).value
+
+
+def best(rows, version):
+    """The newest of (introduced, symbol) that is not newer than `version`."""
+    fitting = [row for row in rows if row[0] <= version]
+    return max(fitting)[1] if fitting else None
+
+
+def check_lookups(library, generated, include):
+    exports = header.read_list(HERE / "libcuda-13.0.txt")
+    kinds = dict(re.findall(r'\{"(\w+)", "[^"]*", CallKindValue::(\w+)',
+                            (pathlib.Path(generated) / "call_ids.cc").read_text()))
+    lookup = Lookup(library)
+    rows = {}
+    for name, mode, introduced, symbol in header.expected_lookups(exports, include):
+        rows.setdefault(name, {}).setdefault(mode, [])
+        if kinds[re.sub(r"_pt[ds][sz]$", "", symbol)] != "kUnsupported":
+            rows[name][mode].append((introduced, symbol))
+    versions = sorted({row[0] for modes in rows.values() for list_ in modes.values()
+                       for row in list_})
+    if len(rows) < 400 or len(versions) < 20:
+        yield f"only {len(rows)} names and {len(versions)} versions to ask for"
+    for name, modes in sorted(rows.items()):
+        for version in versions:
+            for flags in (0, 1, 2):
+                symbol = best(modes.get(header.PER_THREAD, []), version) if flags == 2 else None
+                symbol = symbol or best(modes.get(header.LEGACY, []), version)
+                answer = lookup(name, version, flags)
+                if symbol is not None:
+                    expected = (0, lookup.address(symbol), FOUND)
+                else:
+                    known = any(modes.values())
+                    expected = (0, None, TOO_OLD if known else UNKNOWN)
+                if answer != expected:
+                    yield f"{name} {version} flags {flags}: {answer}, not {expected} ({symbol})"
+    if lookup("cuNoSuchFunction", 12000, 0) != (0, None, UNKNOWN):
+        yield f"cuNoSuchFunction: {lookup('cuNoSuchFunction', 12000, 0)}"
+
+
+def main(library, generated, include):
+    faults = [*check_symbols(library), *check_needs(library),
+              *check_lookups(library, generated, include)]
+    print("\n".join(faults[:50]))
+    if len(faults) > 50:
+        print(f"… {len(faults)} faults")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
