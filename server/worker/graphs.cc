@@ -25,6 +25,7 @@ CUresult Graphs::BeginCapture(Stream& stream) {
   std::lock_guard lock(stream.context->capture_mutex);
   if (result != CUDA_SUCCESS) {
     --stream.context->captures;
+    stream.capturing = false;
     return result;
   }
   stream.capturing = true;

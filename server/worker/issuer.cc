@@ -103,7 +103,8 @@ bool Issuer::Issue(const std::shared_ptr<Stream>& stream, QueuedCall& head) {
   bool capturing = (head.flags & wire::kCapturing) != 0;
   if (capturing != stream->capturing) {
     // What was issued before the capture gets its marker before the stream stops taking any.
-    if (capturing && stream->unmarked != 0) PlaceMarker(session_, stream);
+    bool unmarked = stream->unmarked != 0 || !stream->actions.empty();
+    if (capturing && unmarked) PlaceMarker(session_, stream);
     stream->capturing = capturing;
   }
   session_.SetContext(*stream->context);

@@ -100,6 +100,7 @@ bool Transfers::Arrived(uint64_t transfer, uint64_t offset, std::span<const std:
       }
       image.insert(image.end(), bytes.begin(), bytes.end());
       image_bytes_ += bytes.size();
+      credit = false;  // images are outside the client's window
     }
   }
   if (credit && !bytes.empty()) credit_(bytes.size());

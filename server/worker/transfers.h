@@ -1,6 +1,7 @@
 // Upload bytes that arrived ahead of their use: pieces of copies, whole module images, the host
 // reads of graphs. A piece is credited to the client when it arrives while little is kept, else
-// when it is used, so that copies behind a waiting stream do not hold up other streams.
+// when it is used, so that copies behind a waiting stream do not hold up other streams. Images are
+// not counted: the client waits for each one's answer.
 #pragma once
 
 #include <cstdint>

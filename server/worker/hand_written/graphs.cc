@@ -31,10 +31,7 @@ CUresult Do_lwHostFunctionDone(CallContext& context, const calls::lwHostFunction
 
 CUresult Do_lwCaptureBegin(CallContext& context, const calls::lwCaptureBegin&,
                            calls::lwCaptureBegin::Reply*) {
-  const auto& stream = context.stream();
-  // Markers of what is under way must be in the stream before it takes none.
-  if (stream->unmarked != 0 || !stream->actions.empty()) PlaceMarker(context.session(), stream);
-  return context.session().graphs().BeginCapture(*stream);
+  return context.session().graphs().BeginCapture(*context.stream());
 }
 
 CUresult Do_lwCaptureEnd(CallContext& context, const calls::lwCaptureEnd& call,

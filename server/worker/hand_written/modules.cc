@@ -77,18 +77,20 @@ CUresult Do_lwFunctionAttributes(CallContext& context, const calls::lwFunctionAt
                                  calls::lwFunctionAttributes::Reply* reply) {
   auto function = context.session().functions.Find(call.function);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  // A kernel's attributes on a device, or a function's in the record's context.
+  bool of_kernel = call.device >= 0 && function->kernel != nullptr;
   CUdevice device = 0;
-  if (function->kernel != nullptr) {
-    CUresult result = context.ResolveDevice(call.device, &device);
-    if (result != CUDA_SUCCESS) return result;
-  }
+  CUfunction handle = nullptr;
+  CUresult resolved = of_kernel ? context.ResolveDevice(call.device, &device)
+                                : context.Resolve(call.function, &handle);
+  if (resolved != CUDA_SUCCESS) return resolved;
   for (int i = 0; i < CU_FUNC_ATTRIBUTE_MAX; ++i) {
     int value = 0;
     auto attribute = static_cast<CUfunction_attribute>(i);
     CUresult result =
-        function->kernel != nullptr
+        of_kernel
             ? context.driver().cuKernelGetAttribute(&value, attribute, function->kernel, device)
-            : context.driver().cuFuncGetAttribute(&value, attribute, function->function);
+            : context.driver().cuFuncGetAttribute(&value, attribute, handle);
     reply->code.push_back(result);
     reply->value.push_back(value);
   }

@@ -1,0 +1,166 @@
+// Bad input: the worker answers an error or ends the session with a sentence; it never crashes.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "longwire/for_each_call.h"
+#include "server/worker/testing/test_session.h"
+
+namespace longwire::worker::testing {
+namespace {
+
+constexpr uint64_t kOne = 11;
+
+void ExpectOver(TestSession& session, const char* sentence) {
+  DownRecord error = session.Expect(wire::DownKind::kError);
+  EXPECT_TRUE((error.header.flags & wire::kSessionOver) != 0);
+  EXPECT_NE(error.Text(4).find(sentence), std::string::npos) << error.Text(4);
+  session.Until([&] { return session.over.load(); }, "the session's end");
+  EXPECT_TRUE(session.down->closed());
+}
+
+TEST(Input, RecordOfImpossibleSizeEndsTheSession) {
+  TestSession session;
+  wire::RecordHeader header{};
+  header.bytes = 3;
+  session.Append(std::as_bytes(std::span(&header, 1)));
+  ExpectOver(session, "impossible size");
+}
+
+TEST(Input, UnknownCallEndsTheSession) {
+  TestSession session;
+  session.SendRaw(60000, {});
+  ExpectOver(session, "does not know");
+}
+
+TEST(Input, CutArgumentsEndTheSession) {
+  TestSession session;
+  session.CreateStream(kOne);
+  std::byte few[3] = {};
+  session.SendRaw(static_cast<uint16_t>(CallId::lwLaunch), few, kOne);
+  ExpectOver(session, "cannot be decoded");
+}
+
+TEST(Input, UnknownStreamIsAnError) {
+  TestSession session;
+  session.Launch(999, 1);
+  EXPECT_EQ(session.Expect(wire::DownKind::kError).header.code, CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_FALSE(session.over);
+}
+
+TEST(Input, StreamCallWithoutStreamIsAnError) {
+  TestSession session;
+  session.Launch(0, 1);
+  EXPECT_EQ(session.Expect(wire::DownKind::kError).header.code, CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST(Input, UnknownHandlesAreErrors) {
+  TestSession session;
+  session.CreateStream(kOne);
+  calls::lwGraphLaunch launch;
+  launch.exec = 12345;
+  session.Send(launch, kOne);
+  EXPECT_EQ(session.Expect(wire::DownKind::kError).header.code, CUDA_ERROR_INVALID_HANDLE);
+  calls::lwModuleGlobal global;
+  global.library = 4711;
+  session.Send(global);
+  EXPECT_EQ(session.Expect(wire::DownKind::kReply).header.code, CUDA_ERROR_INVALID_HANDLE);
+  session.ExpectProgress(kOne, session.Launch(kOne, 1));
+}
+
+TEST(Input, AbsurdSizesAreErrors) {
+  TestSession session;
+  session.CreateStream(kOne);
+  calls::lwCopyToHost copy;
+  copy.bytes = uint64_t{1} << 63;
+  copy.place.address = 0x1000;
+  copy.place.width_bytes = copy.bytes;
+  copy.place.rows = copy.place.slices = 1;
+  copy.transfer = 5;
+  session.Send(copy, kOne);
+  EXPECT_EQ(session.Expect(wire::DownKind::kError).header.code, CUDA_ERROR_INVALID_VALUE);
+  copy.place.rows = uint64_t{1} << 40;
+  copy.place.width_bytes = uint64_t{1} << 40;
+  session.Send(copy, kOne);
+  EXPECT_EQ(session.Expect(wire::DownKind::kError).header.code, CUDA_ERROR_INVALID_VALUE);
+  calls::lwLease lease;
+  lease.bytes = {uint64_t{1} << 63};
+  session.Send(lease);
+  EXPECT_EQ(session.Expect(wire::DownKind::kReply).header.code, CUDA_ERROR_OUT_OF_MEMORY);
+  calls::lwMap map;
+  map.address = UINT64_MAX - 4096;
+  map.chunk = {1, 2, 3};
+  session.Send(map, 0, wire::kWantsReply);
+  EXPECT_NE(session.Expect(wire::DownKind::kReply).header.code, 0);
+  session.ExpectProgress(kOne, session.Launch(kOne, 1));
+}
+
+TEST(Input, TransferOutOfRangeEndsTheSession) {
+  TestSession session;
+  session.CreateStream(kOne);
+  std::vector<std::byte> target(100'000);
+  calls::lwCopyToDevice copy;
+  copy.place.address = reinterpret_cast<uint64_t>(target.data());
+  copy.place.width_bytes = copy.bytes = target.size();
+  copy.place.rows = copy.place.slices = 1;
+  copy.transfer = 31;
+  session.Send(copy, kOne);
+  calls::lwCopyData piece;
+  piece.transfer = 31;
+  piece.offset = UINT64_MAX - 10;
+  piece.data = std::span(target).first(100);
+  session.Send(piece);
+  ExpectOver(session, "nobody expects");
+}
+
+TEST(Input, ImageThatClaimsMoreThanItHasIsRefused) {
+  TestSession session;
+  struct {
+    uint32_t magic = 0xBA55ED50;
+    uint16_t version = 1, header_bytes = 16;
+    uint64_t rest = uint64_t{1} << 40;
+  } image;
+  calls::lwCopyData data;
+  data.transfer = 60;
+  data.data = std::as_bytes(std::span(&image, 1));
+  session.Send(data);
+  calls::lwModuleLoad load;
+  load.library = 61;
+  load.transfer = 60;
+  load.bytes = sizeof(image);
+  session.Send(load);
+  EXPECT_EQ(session.Expect(wire::DownKind::kReply).header.code, CUDA_ERROR_INVALID_IMAGE);
+}
+
+// Random bytes behind good headers of every call that the worker answers by itself. Pointers that
+// the fake driver would follow are kept out: copies, memsets.
+TEST(Input, RandomArgumentsNeverCrash) {
+  std::mt19937_64 random(7);
+  const CallId ids[] = {CallId::lwStreamDestroy,  CallId::lwEventCreate, CallId::lwEventDestroy,
+                        CallId::lwEventRecord,    CallId::lwStreamWaitEvent,
+                        CallId::lwStreamWanted,   CallId::lwLease,       CallId::lwReturnChunks,
+                        CallId::lwMap,            CallId::lwUnmap,       CallId::lwModuleUnload,
+                        CallId::lwHostFunctionDone, CallId::lwGraphLaunch, CallId::lwGraphDestroy,
+                        CallId::lwModuleGlobal,   CallId::lwLaunch,      CallId::lwEventElapsed};
+  for (int round = 0; round < 60; ++round) {
+    TestSession session;
+    session.CreateStream(kOne);
+    for (int i = 0; i < 50 && !session.over; ++i) {
+      CallId id = ids[random() % std::size(ids)];
+      std::vector<std::byte> bytes(random() % 64);
+      for (auto& byte : bytes) byte = std::byte(random() % 3 == 0 ? random() : 0);
+      session.SendRaw(static_cast<uint16_t>(id), bytes, CallStreamOrdered(id) ? kOne : 0);
+      if (session.up->closed()) break;
+    }
+  }
+}
+
+TEST(Input, ClosedLogEndsTheSession) {
+  TestSession session;
+  session.up->Close(0);
+  session.Until([&] { return session.over.load(); }, "the session's end");
+}
+
+}  // namespace
+}  // namespace longwire::worker::testing

@@ -1,0 +1,198 @@
+// The rules by which the streams' calls are issued.
+#include <gtest/gtest.h>
+
+#include "server/worker/testing/test_session.h"
+
+namespace longwire::worker::testing {
+namespace {
+
+constexpr uint64_t kOne = 11, kTwo = 12, kLegacy = 13;
+
+void Record(TestSession& session, uint64_t stream, uint64_t event, uint64_t version) {
+  calls::lwEventRecord record;
+  record.event = event;
+  record.version = version;
+  session.Send(record, stream);
+}
+
+void WaitFor(TestSession& session, uint64_t stream, uint64_t event, uint64_t version) {
+  calls::lwStreamWaitEvent wait;
+  wait.event = event;
+  wait.version = version;
+  session.Send(wait, stream);
+}
+
+void CreateEvent(TestSession& session, uint64_t event) {
+  calls::lwEventCreate create;
+  create.event = event;
+  session.Send(create);
+}
+
+// Holds a stream's calls in the worker: a host function that has not run.
+uint64_t Hold(TestSession& session, uint64_t stream, uint64_t ticket) {
+  calls::lwHostFunction host;
+  host.ticket = ticket;
+  return session.Send(host, stream);
+}
+
+void LetGo(TestSession& session, uint64_t ticket) {
+  calls::lwHostFunctionDone done;
+  done.ticket = ticket;
+  session.Send(done);
+}
+
+TEST(Order, ProgressComesWhenTheStreamDrained) {
+  TestSession session;
+  session.CreateStream(kOne);
+  session.Launch(kOne, 1);
+  uint64_t last = session.Launch(kOne, 2);
+  session.ExpectProgress(kOne, last);
+  EXPECT_LT(session.driver.IndexOf("launch s1 1"), session.driver.IndexOf("launch s1 2"));
+}
+
+TEST(Order, NoProgressBeforeTheDeviceGotThere) {
+  TestSession session;
+  session.CreateStream(kOne);
+  session.driver.StopStream(1);
+  uint64_t last = session.Launch(kOne, 1);
+  session.Until([&] { return session.driver.IndexOf("launch s1 1") >= 0; }, "the launch");
+  EXPECT_TRUE(session.Quiet(wire::DownKind::kProgress));
+  session.driver.RunStream(1);
+  session.ExpectProgress(kOne, last);
+}
+
+TEST(Order, LegacyCallsWaitForBlockingStreams) {
+  TestSession session;
+  session.CreateStream(kOne, StreamKind::kBlocking);
+  session.CreateStream(kTwo, StreamKind::kNonBlocking);
+  session.CreateStream(kLegacy, StreamKind::kLegacy);
+  session.LoadFunction();
+  Hold(session, kOne, 5);
+  session.Launch(kOne, 1);
+  session.Launch(kLegacy, 2);
+  session.Launch(kOne, 3);
+  session.Launch(kTwo, 4);
+  session.Expect(wire::DownKind::kHostFunction);
+  session.Until([&] { return session.driver.IndexOf("launch s2 4") >= 0; }, "the free stream");
+  EXPECT_EQ(session.driver.IndexOf("launch s0 2"), -1);
+  LetGo(session, 5);
+  session.Until([&] { return session.driver.IndexOf("launch s1 3") >= 0; }, "the rest");
+  EXPECT_LT(session.driver.IndexOf("launch s1 1"), session.driver.IndexOf("launch s0 2"));
+  EXPECT_LT(session.driver.IndexOf("launch s0 2"), session.driver.IndexOf("launch s1 3"));
+}
+
+TEST(Order, FullStreamHoldsOnlyItself) {
+  TestSession session;
+  session.CreateStream(kOne);
+  session.CreateStream(kTwo);
+  session.LoadFunction();
+  session.driver.StopStream(1);
+  uint64_t last = 0;
+  constexpr int kLaunches = 2000;
+  for (int i = 0; i < kLaunches; ++i) last = session.Launch(kOne, 1);
+  uint64_t other = session.Launch(kTwo, 2);
+  session.ExpectProgress(kTwo, other);
+  auto issued = [&] {
+    int count = 0;
+    for (auto& line : session.driver.log()) count += line == "launch s1 1";
+    return count;
+  };
+  EXPECT_LE(issued(), static_cast<int>(wire::kMaxUnfinishedPerStream));
+  session.driver.RunStream(1);
+  session.ExpectProgress(kOne, last);
+  EXPECT_EQ(issued(), kLaunches);
+}
+
+TEST(Order, WaitIsHeldUntilItsRecordWasIssued) {
+  TestSession session;
+  session.CreateStream(kOne);
+  session.CreateStream(kTwo);
+  CreateEvent(session, 21);
+  Hold(session, kOne, 5);
+  Record(session, kOne, 21, 1);
+  WaitFor(session, kTwo, 21, 1);
+  session.Launch(kTwo, 2);
+  session.Expect(wire::DownKind::kHostFunction);
+  EXPECT_EQ(session.driver.IndexOf("wait s2"), -1);
+  LetGo(session, 5);
+  session.Until([&] { return session.driver.IndexOf("launch s2 2") >= 0; }, "the waiting launch");
+  EXPECT_LT(session.driver.IndexOf("record s1"), session.driver.IndexOf("wait s2"));
+  EXPECT_LT(session.driver.IndexOf("wait s2"), session.driver.IndexOf("launch s2 2"));
+}
+
+TEST(Order, WaitMeansTheRecordBeforeItNotANewerOne) {
+  TestSession session;
+  session.CreateStream(kOne);
+  session.CreateStream(kTwo);
+  CreateEvent(session, 21);
+  Record(session, kOne, 21, 1);
+  Hold(session, kTwo, 5);
+  WaitFor(session, kTwo, 21, 1);
+  uint64_t last = session.Launch(kTwo, 2);
+  session.Expect(wire::DownKind::kHostFunction);
+  // The newer record never finishes; the wait names the older one.
+  session.driver.StopStream(1);
+  Record(session, kOne, 21, 2);
+  session.Until([&] { return session.driver.log().back() == "record s1"; }, "the newer record");
+  LetGo(session, 5);
+  session.ExpectProgress(kTwo, last);
+}
+
+TEST(Order, StreamIsDestroyedAfterItsCalls) {
+  TestSession session;
+  session.CreateStream(kOne);
+  session.LoadFunction();
+  session.driver.StopStream(1);
+  session.Launch(kOne, 1);
+  calls::lwStreamDestroy destroy;
+  destroy.stream = kOne;
+  session.Send(destroy);
+  session.Until([&] { return session.driver.IndexOf("launch s1 1") >= 0; }, "the launch");
+  EXPECT_TRUE(session.Quiet(wire::DownKind::kProgress));
+  EXPECT_EQ(session.driver.IndexOf("destroy s1"), -1);
+  session.driver.RunStream(1);
+  session.Until([&] { return session.driver.IndexOf("destroy s1") >= 0; }, "the destroy");
+  EXPECT_EQ(session.session->streams.Find(kOne), nullptr);
+}
+
+TEST(Order, FunctionIsLoadedOnceAndHoldsOnlyItsStream) {
+  TestSession session;
+  session.CreateStream(kOne);
+  session.CreateStream(kTwo);
+  CreateEvent(session, 21);
+  session.LoadFunction();
+  session.driver.hold_function_loads = true;
+  session.Launch(kOne, 1);
+  uint64_t last = session.Launch(kOne, 2);
+  Record(session, kTwo, 21, 1);
+  session.Until([&] { return session.driver.IndexOf("record s2") >= 0; }, "the other stream");
+  EXPECT_EQ(session.driver.IndexOf("launch s1 1"), -1);
+  session.driver.hold_function_loads = false;
+  session.ExpectProgress(kOne, last);
+  EXPECT_EQ(session.driver.function_loads, 1);
+}
+
+TEST(Order, SlowLoadOfOneThreadDoesNotHoldAnother) {
+  TestSession session;
+  session.CreateStream(kOne);
+  session.LoadFunction();
+  session.driver.hold_loads = true;
+  std::byte image[8] = {};
+  calls::lwCopyData data;
+  data.transfer = 950;
+  data.data = image;
+  session.Send(data);
+  calls::lwModuleLoad load;
+  load.library = 951;
+  load.transfer = 950;
+  load.bytes = sizeof(image);
+  session.Send(load, 0, 0, 3);
+  uint64_t last = session.Launch(kOne, 1);
+  session.ExpectProgress(kOne, last);
+  EXPECT_TRUE(session.Quiet(wire::DownKind::kReply));
+  session.driver.hold_loads = false;
+  EXPECT_EQ(session.Expect(wire::DownKind::kReply).header.code, 0);
+}
+
+}  // namespace
+}  // namespace longwire::worker::testing

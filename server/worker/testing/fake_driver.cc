@@ -1,0 +1,256 @@
+#include "server/worker/testing/fake_driver.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+namespace longwire::worker::testing {
+namespace {
+
+FakeDriver* newest = nullptr;
+
+struct FakeEvent {
+  std::atomic<bool> reached{false};
+};
+
+std::string Name(FakeDriver::StreamState& stream) { return "s" + std::to_string(stream.index); }
+
+void WaitWhile(const std::atomic<bool>& held) {
+  while (held) std::this_thread::sleep_for(std::chrono::microseconds(100));
+}
+
+template <class Handle>
+Handle Made() {
+  static std::atomic<uint64_t> next{0x1000};
+  return reinterpret_cast<Handle>(next.fetch_add(16));
+}
+
+CUresult LaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                      unsigned, CUstream stream, void**, void** extra) {
+  FakeDriver& driver = FakeDriver::Get();
+  if (driver.launch_result != 0) return static_cast<CUresult>(driver.launch_result.load());
+  int first = extra != nullptr ? *static_cast<unsigned char*>(extra[1]) : -1;
+  std::string name = Name(driver.StateOf(stream));
+  return driver.Issue(stream, "launch " + name + " " + std::to_string(first), [] { return true; });
+}
+
+CUresult Copy(CUstream stream, const char* what, void* to, const void* from, size_t bytes) {
+  FakeDriver& driver = FakeDriver::Get();
+  return driver.Issue(stream, std::string(what) + " " + Name(driver.StateOf(stream)),
+                      [=] { return std::memcpy(to, from, bytes) != nullptr; });
+}
+
+void FillMemory(DriverTable& table) {
+  table.cuMemHostAlloc = [](void** memory, size_t bytes, unsigned) {
+    *memory = std::aligned_alloc(4096, bytes);
+    return CUDA_SUCCESS;
+  };
+  table.cuMemHostGetDevicePointer_v2 = [](CUdeviceptr* address, void* memory, unsigned) {
+    *address = reinterpret_cast<CUdeviceptr>(memory);
+    return CUDA_SUCCESS;
+  };
+  table.cuMemFreeHost = [](void* memory) {
+    std::free(memory);
+    return CUDA_SUCCESS;
+  };
+  table.cuMemMap = [](CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle,
+                      unsigned long long) { return FakeDriver::Get().Note("map"); };
+  table.cuMemUnmap = [](CUdeviceptr, size_t) { return FakeDriver::Get().Note("unmap"); };
+  table.cuMemSetAccess = [](CUdeviceptr, size_t, const CUmemAccessDesc*, size_t) {
+    return CUDA_SUCCESS;
+  };
+  table.cuMemRelease = [](CUmemGenericAllocationHandle) {
+    return FakeDriver::Get().Note("release");
+  };
+  table.cuMemImportFromShareableHandle = [](CUmemGenericAllocationHandle* handle, void*,
+                                            CUmemAllocationHandleType) {
+    *handle = 7;
+    return CUDA_SUCCESS;
+  };
+  table.cuMemcpyHtoDAsync_v2 = [](CUdeviceptr to, const void* from, size_t bytes,
+                                  CUstream stream) {
+    return Copy(stream, "upload", reinterpret_cast<void*>(to), from, bytes);
+  };
+  table.cuMemcpyDtoHAsync_v2 = [](void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    return Copy(stream, "download", to, reinterpret_cast<void*>(from), bytes);
+  };
+}
+
+void FillStreams(DriverTable& table) {
+  table.cuStreamCreateWithPriority = [](CUstream* stream, unsigned, int) {
+    *stream = FakeDriver::Get().NewStream();
+    return CUDA_SUCCESS;
+  };
+  table.cuStreamDestroy_v2 = [](CUstream stream) {
+    FakeDriver& driver = FakeDriver::Get();
+    return driver.Note("destroy " + Name(driver.StateOf(stream)));
+  };
+  table.cuStreamQuery = [](CUstream stream) { return FakeDriver::Get().Query(stream); };
+  table.cuStreamSynchronize = [](CUstream stream) {
+    CUresult result = CUDA_SUCCESS;
+    while ((result = FakeDriver::Get().Query(stream)) == CUDA_ERROR_NOT_READY) {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    return result;
+  };
+  table.cuStreamWriteValue64_v2 = [](CUstream stream, CUdeviceptr address, cuuint64_t value,
+                                     unsigned) {
+    return FakeDriver::Get().Issue(stream, "", [=] {
+      reinterpret_cast<std::atomic<uint64_t>*>(address)->store(value);
+      return true;
+    });
+  };
+  table.cuEventCreate = [](CUevent* event, unsigned) {
+    *event = reinterpret_cast<CUevent>(new FakeEvent);
+    return CUDA_SUCCESS;
+  };
+  table.cuEventDestroy_v2 = [](CUevent) { return CUDA_SUCCESS; };  // leaked: a wait may hold it
+  table.cuEventRecord = [](CUevent event, CUstream stream) {
+    auto* fake = reinterpret_cast<FakeEvent*>(event);
+    fake->reached = false;
+    FakeDriver& driver = FakeDriver::Get();
+    return driver.Issue(stream, "record " + Name(driver.StateOf(stream)), [fake] {
+      fake->reached = true;
+      return true;
+    });
+  };
+  table.cuStreamWaitEvent = [](CUstream stream, CUevent event, unsigned) {
+    auto* fake = reinterpret_cast<FakeEvent*>(event);
+    FakeDriver& driver = FakeDriver::Get();
+    return driver.Issue(stream, "wait " + Name(driver.StateOf(stream)),
+                        [fake] { return fake->reached.load(); });
+  };
+}
+
+void FillModules(DriverTable& table) {
+  table.cuModuleLoadDataEx = [](CUmodule* module, const void*, unsigned, CUjit_option*, void**) {
+    WaitWhile(FakeDriver::Get().hold_loads);
+    *module = Made<CUmodule>();
+    return CUDA_SUCCESS;
+  };
+  table.cuModuleUnload = [](CUmodule) { return FakeDriver::Get().Note("unload"); };
+  table.cuModuleGetFunctionCount = [](unsigned* count, CUmodule) {
+    *count = 1;
+    return CUDA_SUCCESS;
+  };
+  table.cuModuleEnumerateFunctions = [](CUfunction* functions, unsigned, CUmodule) {
+    functions[0] = Made<CUfunction>();
+    return CUDA_SUCCESS;
+  };
+  table.cuFuncGetName = [](const char** name, CUfunction) {
+    *name = "kernel";
+    return CUDA_SUCCESS;
+  };
+  table.cuFuncGetParamInfo = [](CUfunction, size_t, size_t*, size_t*) {
+    return CUDA_ERROR_INVALID_VALUE;
+  };
+  table.cuFuncLoad = [](CUfunction) {
+    WaitWhile(FakeDriver::Get().hold_function_loads);
+    ++FakeDriver::Get().function_loads;
+    return CUDA_SUCCESS;
+  };
+  table.cuLaunchKernel = &LaunchKernel;
+}
+
+}  // namespace
+
+FakeDriver& FakeDriver::Get() { return *newest; }
+
+FakeDriver::FakeDriver() {
+  newest = this;
+  streams_.push_back(std::make_unique<StreamState>());
+}
+
+FakeDriver::~FakeDriver() { newest = nullptr; }
+
+DriverTable FakeDriver::table() {
+  DriverTable table{};
+  table.cuCtxSetCurrent = [](CUcontext) { return CUDA_SUCCESS; };
+  table.cuCtxGetId = [](CUcontext, unsigned long long* id) {
+    *id = 42;
+    return CUDA_SUCCESS;
+  };
+  table.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode*) { return CUDA_SUCCESS; };
+  FillMemory(table);
+  FillStreams(table);
+  FillModules(table);
+  return table;
+}
+
+FakeDriver::StreamState& FakeDriver::StateOf(CUstream stream) {
+  // The handles are small numbers: the legacy stream's is 1, ours start at 16.
+  auto value = reinterpret_cast<uint64_t>(stream);
+  std::lock_guard lock(mutex_);
+  return *streams_[value < 16 ? 0 : value - 16];
+}
+
+CUstream FakeDriver::NewStream() {
+  std::lock_guard lock(mutex_);
+  streams_.push_back(std::make_unique<StreamState>());
+  streams_.back()->index = streams_.size() - 1;
+  return reinterpret_cast<CUstream>(uint64_t{16} + streams_.size() - 1);
+}
+
+CUresult FakeDriver::Note(const std::string& text) {
+  std::lock_guard lock(mutex_);
+  log_.push_back(text);
+  return static_cast<CUresult>(fault_.load());
+}
+
+CUresult FakeDriver::Issue(CUstream stream, const std::string& text,
+                           std::function<bool()> operation) {
+  StreamState& state = StateOf(stream);
+  std::lock_guard lock(mutex_);
+  if (fault_ != 0) return static_cast<CUresult>(fault_.load());
+  if (!text.empty()) log_.push_back(text);
+  state.operations.push_back(std::move(operation));
+  RunAll();
+  return CUDA_SUCCESS;
+}
+
+CUresult FakeDriver::Query(CUstream stream) {
+  if (fault_ != 0) return static_cast<CUresult>(fault_.load());
+  StreamState& state = StateOf(stream);
+  std::lock_guard lock(mutex_);
+  return state.operations.empty() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+void FakeDriver::RunAll() {
+  for (bool again = true; again;) {
+    again = false;
+    for (auto& stream : streams_) {
+      while (!stream->stopped && !stream->operations.empty() && stream->operations.front()()) {
+        stream->operations.pop_front();
+        again = true;
+      }
+    }
+  }
+}
+
+void FakeDriver::StopStream(size_t index) {
+  std::lock_guard lock(mutex_);
+  streams_[index]->stopped = true;
+}
+
+void FakeDriver::RunStream(size_t index) {
+  std::lock_guard lock(mutex_);
+  streams_[index]->stopped = false;
+  RunAll();
+}
+
+void FakeDriver::Fault(CUresult code) { fault_ = code; }
+
+std::vector<std::string> FakeDriver::log() {
+  std::lock_guard lock(mutex_);
+  return log_;
+}
+
+int FakeDriver::IndexOf(const std::string& text) {
+  std::lock_guard lock(mutex_);
+  auto found = std::find(log_.begin(), log_.end(), text);
+  return found == log_.end() ? -1 : static_cast<int>(found - log_.begin());
+}
+
+}  // namespace longwire::worker::testing

@@ -1,0 +1,66 @@
+// A driver for tests, in memory: streams are queues of operations that the test runs one by one, or
+// that run by themselves as soon as nothing before them waits. Device memory is host memory at the
+// same addresses, so pointers of tests are real ones.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "server/worker/driver.h"
+
+namespace longwire::worker::testing {
+
+class FakeDriver {
+ public:
+  // The table's functions find the newest FakeDriver of the process.
+  FakeDriver();
+  ~FakeDriver();
+  DriverTable table();
+
+  // Streams as the worker made them, in order; 0 is the legacy stream. A stopped stream keeps what
+  // is issued into it.
+  void StopStream(size_t index);
+  void RunStream(size_t index);
+  // What was issued, in order: "launch s1 7" (stream, first parameter byte), "record s1",
+  // "wait s2", "destroy s1", …
+  std::vector<std::string> log();
+  // Position of the first entry that is `text`, or -1.
+  int IndexOf(const std::string& text);
+  // Streams' queries and all later calls answer this code.
+  void Fault(CUresult code);
+  // cuModuleLoadDataEx and cuFuncLoad wait until this is set to false.
+  std::atomic<bool> hold_loads{false};
+  std::atomic<bool> hold_function_loads{false};
+  std::atomic<int> launch_result{0};
+  std::atomic<int> function_loads{0};
+
+  // For the table.
+  struct StreamState {
+    size_t index = 0;
+    bool stopped = false;
+    std::deque<std::function<bool()>> operations;  // false: cannot run yet
+  };
+  static FakeDriver& Get();
+  CUresult Issue(CUstream stream, const std::string& text, std::function<bool()> operation);
+  CUresult Query(CUstream stream);
+  CUresult Note(const std::string& text);
+  StreamState& StateOf(CUstream stream);
+  CUstream NewStream();
+
+ private:
+  void RunAll();
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<StreamState>> streams_;
+  std::vector<std::string> log_;
+  std::atomic<int> fault_{0};
+};
+
+}  // namespace longwire::worker::testing

@@ -1,0 +1,77 @@
+// A session on a fake driver in the test's own process, with the client's ends of its logs.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "longwire/calls.h"
+#include "server/worker/session.h"
+#include "server/worker/testing/fake_driver.h"
+#include "wire/record.h"
+
+namespace longwire::worker::testing {
+
+struct DownRecord {
+  wire::DownHeader header{};
+  std::vector<std::byte> payload;
+  size_t order = 0;  // place among all records that came
+  uint64_t Number(size_t index = 0) const;  // the payload's index-th u64
+  std::string Text(size_t from) const;
+};
+
+class TestSession {
+ public:
+  static constexpr uint32_t kContext = 1;
+
+  explicit TestSession(bool with_context = true);
+  ~TestSession();
+
+  // Appends a call's record and returns its position.
+  template <class Call>
+  uint64_t Send(const Call& call, uint64_t stream = 0, uint16_t flags = 0, uint32_t thread = 1) {
+    wire::Writer writer;
+    call.Encode(writer);
+    return SendRaw(static_cast<uint16_t>(Call::kId), writer.span(), stream, flags, thread);
+  }
+  uint64_t SendRaw(uint16_t call, std::span<const std::byte> arguments, uint64_t stream = 0,
+                   uint16_t flags = 0, uint32_t thread = 1);
+  void Append(std::span<const std::byte> bytes);
+
+  uint64_t CreateStream(uint64_t id, StreamKind kind = StreamKind::kNonBlocking);
+  // Loads a module whose one function launches as number `function`.
+  uint64_t LoadFunction();
+  uint64_t Launch(uint64_t stream, uint8_t mark);
+
+  // Waits for the first record (of those not yet taken) that fits; fails the test after 5 s.
+  DownRecord Expect(wire::DownKind kind, std::function<bool(const DownRecord&)> fits = {});
+  DownRecord ExpectProgress(uint64_t stream, uint64_t position);
+  // True if no such record comes within a moment.
+  bool Quiet(wire::DownKind kind);
+  // Waits until `done`; fails the test after 5 s.
+  void Until(std::function<bool()> done, const char* what);
+
+  FakeDriver driver;
+  std::shared_ptr<wire::RingMemory> up, down;
+  std::unique_ptr<Session> session;
+  std::atomic<bool> over{false};
+
+ private:
+  bool Find(wire::DownKind kind, const std::function<bool(const DownRecord&)>& fits,
+            DownRecord* record);
+  void Read();
+
+  std::unique_ptr<wire::RingProducer> producer_;
+  std::unique_ptr<wire::RingConsumer> consumer_;
+  std::vector<DownRecord> records_;
+  uint64_t function_ = 0;
+  size_t read_ = 0;
+};
+
+}  // namespace longwire::worker::testing
