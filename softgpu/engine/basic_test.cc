@@ -96,12 +96,13 @@ TEST_P(Basic, PricesOptions) {
     strike[i] = 1 + 99 * Noise(i * 3 + 1);
     years[i] = 0.25f + 9.75f * Noise(i * 11 + 5);
   }
-  EXPECT_RUNS(device.Run("black_scholes", {(n + 127) / 128}, {128}, call, put, price, strike,
-                         years, rate, volatility, n));
+  EXPECT_RUNS(device.Run("black_scholes", {(n + 127) / 128}, {128}, call, put, price, strike, years,
+                         rate, volatility, n));
   for (int i = 0; i < n; ++i) {
     double root = std::sqrt(years[i]);
-    double d1 = (std::log(price[i] / strike[i]) + (rate + 0.5 * volatility * volatility) * years[i]) /
-                (volatility * root);
+    double d1 =
+        (std::log(price[i] / strike[i]) + (rate + 0.5 * volatility * volatility) * years[i]) /
+        (volatility * root);
     double d2 = d1 - volatility * root;
     double discounted = strike[i] * std::exp(-rate * years[i]);
     ASSERT_NEAR(call[i], price[i] * Normal(d1) - discounted * Normal(d2), 2e-5 * strike[i] + 2e-5);
@@ -115,7 +116,8 @@ TEST_P(Basic, PullsBodies) {
   };
   const int n = 256;
   Array<Body> bodies(n), forces(n);
-  for (int i = 0; i < n; ++i) bodies[i] = {Noise(i), Noise(i + 500), Noise(i * 3), 1 + Noise(7 * i)};
+  for (int i = 0; i < n; ++i)
+    bodies[i] = {Noise(i), Noise(i + 500), Noise(i * 3), 1 + Noise(7 * i)};
   EXPECT_RUNS(device.Run("nbody", {n / 64}, {64}, bodies, forces, n));
   for (int i = 0; i < n; ++i) {
     double sum = 0;

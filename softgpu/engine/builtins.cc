@@ -81,8 +81,8 @@ void AssertFail(Warp& w, const Instruction& i) {
   uint32_t thread = w.index * kLanes + static_cast<uint32_t>(lane);
   char where[160];
   std::snprintf(where, sizeof where, ": block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `",
-                block.index[0], block.index[1], block.index[2], thread % n[0],
-                thread / n[0] % n[1], thread / n[0] / n[1]);
+                block.index[0], block.index[1], block.index[2], thread % n[0], thread / n[0] % n[1],
+                thread / n[0] / n[1]);
   const Arena& arena = *w.arena;
   std::string message = ReadDeviceString(arena, Argument<uint64_t>(w, i, lane, 0));
   std::string text = ReadDeviceString(arena, Argument<uint64_t>(w, i, lane, 1)) + ":" +
@@ -98,8 +98,10 @@ struct Builtin {
   Handler handler;
 };
 constexpr std::array kBuiltins = {
-    Builtin{"__assert_fail", AssertFail}, Builtin{"__assertfail", AssertFail},
-    Builtin{"free", Free},                Builtin{"malloc", Malloc},
+    Builtin{"__assert_fail", AssertFail},
+    Builtin{"__assertfail", AssertFail},
+    Builtin{"free", Free},
+    Builtin{"malloc", Malloc},
     Builtin{"vprintf", Vprintf},
 };
 

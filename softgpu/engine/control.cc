@@ -91,16 +91,26 @@ uint32_t ThreadIndex(const Warp& w, int lane, int dimension) {
 uint64_t LaneSpecial(const Warp& w, Special id, int lane) {
   uint32_t bit = 1u << lane;
   switch (id) {
-    case Special::kTidX: case Special::kTidY: case Special::kTidZ:
+    case Special::kTidX:
+    case Special::kTidY:
+    case Special::kTidZ:
       return ThreadIndex(w, lane, static_cast<int>(id) - static_cast<int>(Special::kTidX));
-    case Special::kLaneid: return static_cast<uint64_t>(lane);
-    case Special::kLanemaskEq: return bit;
-    case Special::kLanemaskLt: return bit - 1;
-    case Special::kLanemaskLe: return bit | (bit - 1);
-    case Special::kLanemaskGt: return ~(bit | (bit - 1));
-    case Special::kLanemaskGe: return ~(bit - 1);
-    case Special::kFrameAddress: return w.LocalAddress(lane);
-    default: return 0;
+    case Special::kLaneid:
+      return static_cast<uint64_t>(lane);
+    case Special::kLanemaskEq:
+      return bit;
+    case Special::kLanemaskLt:
+      return bit - 1;
+    case Special::kLanemaskLe:
+      return bit | (bit - 1);
+    case Special::kLanemaskGt:
+      return ~(bit | (bit - 1));
+    case Special::kLanemaskGe:
+      return ~(bit - 1);
+    case Special::kFrameAddress:
+      return w.LocalAddress(lane);
+    default:
+      return 0;
   }
 }
 
@@ -110,32 +120,58 @@ uint64_t WarpSpecial(const Warp& w, Special id) {
     return values[static_cast<int>(id) - static_cast<int>(first)];
   };
   switch (id) {
-    case Special::kNtidX: case Special::kNtidY: case Special::kNtidZ:
+    case Special::kNtidX:
+    case Special::kNtidY:
+    case Special::kNtidZ:
       return pick(Special::kNtidX, launch.config.block);
-    case Special::kCtaidX: case Special::kCtaidY: case Special::kCtaidZ:
+    case Special::kCtaidX:
+    case Special::kCtaidY:
+    case Special::kCtaidZ:
       return pick(Special::kCtaidX, w.block->index);
-    case Special::kNctaidX: case Special::kNctaidY: case Special::kNctaidZ:
+    case Special::kNctaidX:
+    case Special::kNctaidY:
+    case Special::kNctaidZ:
       return pick(Special::kNctaidX, launch.config.grid);
-    case Special::kWarpid: return w.index;
-    case Special::kNwarpid: return DeviceShape::kMaxThreadsPerMultiprocessor / kLanes;
-    case Special::kWarpSize: return kLanes;
-    case Special::kSmid: return w.block->number % DeviceShape::kMultiprocessors;
-    case Special::kNsmid: return DeviceShape::kMultiprocessors;
-    case Special::kGridid: return launch.launch_number;
-    case Special::kClock: return Clock() & 0xffffffff;
-    case Special::kClockHi: return Clock() >> 32;
-    case Special::kClock64: return Clock();
-    case Special::kGlobaltimer: return Nanoseconds();
-    case Special::kGlobaltimerLo: return Nanoseconds() & 0xffffffff;
-    case Special::kGlobaltimerHi: return Nanoseconds() >> 32;
-    case Special::kEnvreg1: return launch.workspace >> 32;
-    case Special::kEnvreg2: return launch.workspace & 0xffffffff;
-    case Special::kOne: return 1;
-    case Special::kTotalSharedBytes: return launch.shared_bytes;
-    case Special::kDynamicSharedBytes: return launch.config.dynamic_shared_bytes;
-    case Special::kDynamicSharedOffset: return launch.kernel->static_shared_bytes;
-    case Special::kParameterAddress: return launch.parameters;
-    default: return 0;
+    case Special::kWarpid:
+      return w.index;
+    case Special::kNwarpid:
+      return DeviceShape::kMaxThreadsPerMultiprocessor / kLanes;
+    case Special::kWarpSize:
+      return kLanes;
+    case Special::kSmid:
+      return w.block->number % DeviceShape::kMultiprocessors;
+    case Special::kNsmid:
+      return DeviceShape::kMultiprocessors;
+    case Special::kGridid:
+      return launch.launch_number;
+    case Special::kClock:
+      return Clock() & 0xffffffff;
+    case Special::kClockHi:
+      return Clock() >> 32;
+    case Special::kClock64:
+      return Clock();
+    case Special::kGlobaltimer:
+      return Nanoseconds();
+    case Special::kGlobaltimerLo:
+      return Nanoseconds() & 0xffffffff;
+    case Special::kGlobaltimerHi:
+      return Nanoseconds() >> 32;
+    case Special::kEnvreg1:
+      return launch.workspace >> 32;
+    case Special::kEnvreg2:
+      return launch.workspace & 0xffffffff;
+    case Special::kOne:
+      return 1;
+    case Special::kTotalSharedBytes:
+      return launch.shared_bytes;
+    case Special::kDynamicSharedBytes:
+      return launch.config.dynamic_shared_bytes;
+    case Special::kDynamicSharedOffset:
+      return launch.kernel->static_shared_bytes;
+    case Special::kParameterAddress:
+      return launch.parameters;
+    default:
+      return 0;
   }
 }
 
@@ -177,9 +213,8 @@ void SplitTo(Warp& w, uint32_t mask, uint32_t target) {
 }  // namespace
 
 std::optional<SpecialName> FindSpecial(std::string_view name) {
-  auto it = std::lower_bound(
-      kSpecials.begin(), kSpecials.end(), name,
-      [](const SpecialEntry& a, std::string_view b) { return a.name < b; });
+  auto it = std::lower_bound(kSpecials.begin(), kSpecials.end(), name,
+                             [](const SpecialEntry& a, std::string_view b) { return a.name < b; });
   if (it == kSpecials.end() || it->name != name) return std::nullopt;
   return SpecialName{it->id, it->wide};
 }

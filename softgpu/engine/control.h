@@ -24,19 +24,52 @@ void NanoSleep(Warp& w, const Instruction& i);
 void BlockBarrier(Warp& w, const Instruction& i);
 constexpr uint32_t kBarrierCounted = 1;
 constexpr uint32_t kBarrierArrive = 2;
-constexpr uint32_t kBarrierReductionShift = 2;  // 0 none, 1 popc, 2 and, 3 or
+constexpr uint32_t kBarrierReductionShift = 2;    // 0 none, 1 popc, 2 and, 3 or
 void WarpBarrier(Warp& w, const Instruction& i);  // op[0]: lane mask
 // Around another handler (data): rounds as extra says (0 nearest, 1 down, 2 up, 3 to zero).
 void WithRounding(Warp& w, const Instruction& i);
 
 enum class Special : uint32_t {
-  kTidX, kTidY, kTidZ, kNtidX, kNtidY, kNtidZ, kCtaidX, kCtaidY, kCtaidZ,
-  kNctaidX, kNctaidY, kNctaidZ, kLaneid, kWarpid, kNwarpid, kWarpSize, kSmid, kNsmid, kGridid,
-  kLanemaskEq, kLanemaskLe, kLanemaskLt, kLanemaskGe, kLanemaskGt, kClock, kClockHi, kClock64,
-  kGlobaltimer, kGlobaltimerLo, kGlobaltimerHi, kEnvreg1, kEnvreg2, kZero, kOne,
-  kTotalSharedBytes, kDynamicSharedBytes,
+  kTidX,
+  kTidY,
+  kTidZ,
+  kNtidX,
+  kNtidY,
+  kNtidZ,
+  kCtaidX,
+  kCtaidY,
+  kCtaidZ,
+  kNctaidX,
+  kNctaidY,
+  kNctaidZ,
+  kLaneid,
+  kWarpid,
+  kNwarpid,
+  kWarpSize,
+  kSmid,
+  kNsmid,
+  kGridid,
+  kLanemaskEq,
+  kLanemaskLe,
+  kLanemaskLt,
+  kLanemaskGe,
+  kLanemaskGt,
+  kClock,
+  kClockHi,
+  kClock64,
+  kGlobaltimer,
+  kGlobaltimerLo,
+  kGlobaltimerHi,
+  kEnvreg1,
+  kEnvreg2,
+  kZero,
+  kOne,
+  kTotalSharedBytes,
+  kDynamicSharedBytes,
   // Not in PTX text: where extern shared memory starts, the parameters' and locals' addresses.
-  kDynamicSharedOffset, kParameterAddress, kFrameAddress,
+  kDynamicSharedOffset,
+  kParameterAddress,
+  kFrameAddress,
 };
 struct SpecialName {
   Special id;

@@ -22,9 +22,9 @@ class DeviceHeap {
  private:
   ModuleMemory& memory_;
   std::mutex mutex_;
-  uint64_t base_ = 0;                    // guarded by mutex_
-  std::map<uint64_t, uint64_t> used_;    // address to bytes; guarded by mutex_
-  std::map<uint64_t, uint64_t> free_;    // address to bytes; guarded by mutex_
+  uint64_t base_ = 0;                  // guarded by mutex_
+  std::map<uint64_t, uint64_t> used_;  // address to bytes; guarded by mutex_
+  std::map<uint64_t, uint64_t> free_;  // address to bytes; guarded by mutex_
 };
 
 }  // namespace softgpu

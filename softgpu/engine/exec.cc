@@ -13,7 +13,7 @@ namespace softgpu {
 namespace {
 
 constexpr uint32_t kNoLimit = 0xffffffffu;
-constexpr int32_t kSlice = 8192;         // instructions of a warp in one go
+constexpr int32_t kSlice = 8192;  // instructions of a warp in one go
 constexpr int32_t kDivergedSlice = 2048;
 constexpr int32_t kFairSlice = 256;
 constexpr uint32_t kMaxDepth = 1024;  // nested calls; a GPU's default stack is 1 KiB per thread
@@ -46,8 +46,7 @@ void Resume(Warp& w, size_t chosen) {
   w.active = 0;
   // Everybody who stands at the same instruction comes along.
   std::erase_if(w.strands, [&](const Strand& s) {
-    bool same = s.frame == strand.frame && s.pc == strand.pc &&
-                s.state != Strand::State::kBarrier;
+    bool same = s.frame == strand.frame && s.pc == strand.pc && s.state != Strand::State::kBarrier;
     if (same) w.active |= s.mask;
     return same;
   });

@@ -22,9 +22,13 @@ INSTANTIATE_TEST_SUITE_P(Targets, Fault, ::testing::Values("sm_75", "sm_90"));
 TEST_P(Fault, IllegalAddresses) {
   int on_the_stack = 0;
   Array<int> memory(16);
-  uint64_t bad[] = {0, 1 << 20, reinterpret_cast<uint64_t>(&on_the_stack),
-                    reinterpret_cast<uint64_t>(&malloc), memory.address() - 4096,
-                    memory.address() + (uint64_t{2} << 20), uint64_t{0xfffffffffffffff0}};
+  uint64_t bad[] = {0,
+                    1 << 20,
+                    reinterpret_cast<uint64_t>(&on_the_stack),
+                    reinterpret_cast<uint64_t>(&malloc),
+                    memory.address() - 4096,
+                    memory.address() + (uint64_t{2} << 20),
+                    uint64_t{0xfffffffffffffff0}};
   for (uint64_t address : bad) {
     Status status = device.Run("write_to", {1}, {32}, address, 0);
     ExpectFault(status, 700, "illegal address");
@@ -111,7 +115,8 @@ TEST(Load, CallOfNoFunctionFails) {
       mov.u64 %r, 4096;
       { prototype: .callprototype _ (); call %r, (), prototype; }
       ret;
-    })", TestMemory::Get(), &status));
+    })",
+                              TestMemory::Get(), &status));
   ASSERT_EQ(status.code, 0) << status.message;
   EXPECT_EQ(device.Run("k", {1}, {1}).code, 715);
 }
@@ -124,7 +129,8 @@ TEST(Load, BarrierThatNobodyElseReaches) {
     .visible .entry k() {
       bar.sync 1, 64;
       ret;
-    })", TestMemory::Get(), &status));
+    })",
+                              TestMemory::Get(), &status));
   ASSERT_EQ(status.code, 0) << status.message;
   EXPECT_EQ(device.Run("k", {1}, {32}).code, 702);
   EXPECT_EQ(device.Run("k", {1}, {64}).code, 0);

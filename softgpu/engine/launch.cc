@@ -20,9 +20,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kBlockSlice = 200'000;        // warp instructions, about a millisecond
-constexpr uint64_t kSmallLaunch = 1024;         // threads; less is not worth waking a helper
-constexpr uint32_t kMaxThreads = 1024;          // per block
+constexpr int64_t kBlockSlice = 200'000;               // warp instructions, about a millisecond
+constexpr uint64_t kSmallLaunch = 1024;                // threads; less is not worth waking a helper
+constexpr uint32_t kMaxThreads = 1024;                 // per block
 constexpr size_t kMaxRegisterBytes = size_t{1} << 30;  // of all resident blocks
 constexpr uint64_t kWorkspaceBytes = 256;
 constexpr auto kPollPeriod = std::chrono::milliseconds(5);
@@ -35,10 +35,10 @@ double LimitSeconds() {
 
 uint64_t ResidentBlocks(const LaunchState& launch) {
   uint64_t by_threads = DeviceShape::kMaxThreadsPerMultiprocessor / launch.threads;
-  uint64_t by_shared = DeviceShape::kSharedBytesPerMultiprocessor /
-                       std::max<uint64_t>(launch.shared_bytes, 1024);
-  uint64_t per_multiprocessor = std::min<uint64_t>(
-      {by_threads, by_shared, DeviceShape::kMaxBlocksPerMultiprocessor});
+  uint64_t by_shared =
+      DeviceShape::kSharedBytesPerMultiprocessor / std::max<uint64_t>(launch.shared_bytes, 1024);
+  uint64_t per_multiprocessor =
+      std::min<uint64_t>({by_threads, by_shared, DeviceShape::kMaxBlocksPerMultiprocessor});
   return per_multiprocessor * DeviceShape::kMultiprocessors;
 }
 
@@ -281,8 +281,10 @@ class Helpers {
         if (runs_[turn_]->WantsHelp()) run = runs_[turn_];
       }
       if (run == nullptr) {
-        if (runs_.empty()) wake_.wait(lock);
-        else wake_.wait_for(lock, kPollPeriod);
+        if (runs_.empty())
+          wake_.wait(lock);
+        else
+          wake_.wait_for(lock, kPollPeriod);
         continue;
       }
       lock.unlock();

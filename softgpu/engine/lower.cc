@@ -23,9 +23,9 @@ uint32_t Align(uint32_t value, uint64_t alignment) {
 // Modifiers that do not change what is computed here: rounding to nearest, approximations (ours are
 // at least as good), denormals (kept), hints.
 bool IsIgnored(std::string_view modifier) {
-  static constexpr std::string_view kIgnored[] = {
-      ".rn", ".ftz", ".approx", ".full", ".uni", ".sat", ".noftz", ".sync", ".aligned", ".rna",
-      ".rz", ".rm", ".rp"};
+  static constexpr std::string_view kIgnored[] = {".rn",  ".ftz",   ".approx", ".full",    ".uni",
+                                                  ".sat", ".noftz", ".sync",   ".aligned", ".rna",
+                                                  ".rz",  ".rm",    ".rp"};
   return std::find(std::begin(kIgnored), std::end(kIgnored), modifier) != std::end(kIgnored);
 }
 
@@ -37,12 +37,21 @@ uint32_t RoundingOf(const PtxInstruction& instruction) {
 
 char LetterOf(Type type) {
   switch (type) {
-    case Type::kPred: return 'p';
-    case Type::kF32: return 'f';
-    case Type::kF64: return 'd';
-    case Type::kF16: case Type::kBF16: return 'e';
-    case Type::kB64: case Type::kU64: case Type::kS64: return 'l';
-    default: return 'i';
+    case Type::kPred:
+      return 'p';
+    case Type::kF32:
+      return 'f';
+    case Type::kF64:
+      return 'd';
+    case Type::kF16:
+    case Type::kBF16:
+      return 'e';
+    case Type::kB64:
+    case Type::kU64:
+    case Type::kS64:
+      return 'l';
+    default:
+      return 'i';
   }
 }
 
@@ -374,8 +383,8 @@ void Lowering::Run() {
       Lower(instruction);
     }
   } catch (const Unsupported& u) {
-    out_.unsupported = "PTX line " + std::to_string(u.line) + ": the software device does not " +
-                       "know " + u.what;
+    out_.unsupported =
+        "PTX line " + std::to_string(u.line) + ": the software device does not " + "know " + u.what;
     out_.code.clear();
     guard_ = 0;
     Emit(Trap);

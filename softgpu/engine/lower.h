@@ -127,8 +127,8 @@ class Lowering {
     bool narrow, sign;
   };
   std::vector<Widening> widenings_;
-  OperandOffset carry_ = 0;               // the CC register: 32 lanes of 0 or 1
-  std::vector<uint32_t> starts_;          // code index of each PTX instruction
+  OperandOffset carry_ = 0;                              // the CC register: 32 lanes of 0 or 1
+  std::vector<uint32_t> starts_;                         // code index of each PTX instruction
   std::vector<std::pair<uint32_t, uint32_t>> branches_;  // code index, PTX index of the target
   std::vector<std::vector<uint32_t>*> tables_;           // branch tables of PTX indices
 };

@@ -190,8 +190,10 @@ OperandOffset Lowering::Compare(const PtxInstruction& instruction, size_t first,
   std::string name(instruction.modifiers.empty() ? "" : instruction.modifiers.back());
   if (!IsFloat(type) && name[1] == 'b') name[1] = 'u';
   if (comparison == ".lo" || comparison == ".ls" || comparison == ".hi" || comparison == ".hs") {
-    comparison = comparison == ".lo" ? ".lt" : comparison == ".ls" ? ".le"
-                 : comparison == ".hi" ? ".gt" : ".ge";
+    comparison = comparison == ".lo"   ? ".lt"
+                 : comparison == ".ls" ? ".le"
+                 : comparison == ".hi" ? ".gt"
+                                       : ".ge";
   }
   char letter = LetterOf(type);
   OperandOffset a = Source(instruction.operands[first], letter);
@@ -266,9 +268,9 @@ void Lowering::LowerSet(const PtxInstruction& instruction) {
     return;
   }
   OperandOffset predicate = Compare(instruction, 1, nullptr);
-  uint64_t one = types[0] == Type::kF32    ? 0x3f800000
-                 : types[0] == Type::kF16  ? 0x3c00
-                 : types[0] == Type::kBF16 ? 0x3f80
+  uint64_t one = types[0] == Type::kF32     ? 0x3f800000
+                 : types[0] == Type::kF16   ? 0x3c00
+                 : types[0] == Type::kBF16  ? 0x3f80
                  : TypeBytes(types[0]) == 2 ? 0xffff
                                             : 0xffffffff;
   OperandOffset to = Destination(instruction.operands[0], 'i');

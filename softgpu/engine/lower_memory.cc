@@ -156,8 +156,8 @@ void Lowering::LowerAtomic(const PtxInstruction& instruction) {
   NeedOperands(instruction, first + 2);
   if (instruction.operands[first + 1].kind == PtxOperand::Kind::kVector) Reject("vector");
   Type type = instruction.LastType();
-  static constexpr std::string_view kOperations[] = {".add", ".min", ".max", ".and", ".or", ".xor",
-                                                     ".exch", ".cas", ".inc", ".dec"};
+  static constexpr std::string_view kOperations[] = {".add", ".min",  ".max", ".and", ".or",
+                                                     ".xor", ".exch", ".cas", ".inc", ".dec"};
   std::string_view operation;
   for (std::string_view name : kOperations) {
     if (instruction.Has(name)) operation = name;
@@ -166,8 +166,8 @@ void Lowering::LowerAtomic(const PtxInstruction& instruction) {
   size_t sources = operation == ".cas" ? 2 : 1;
   NeedOperands(instruction, first + 1 + sources);
   char letter = LetterOf(type);
-  AccessTarget target = FindTarget(instruction, instruction.operands[first],
-                                   static_cast<uint64_t>(TypeBytes(type)));
+  AccessTarget target =
+      FindTarget(instruction, instruction.operands[first], static_cast<uint64_t>(TypeBytes(type)));
   if (target.place == ".frame" || target.place == ".param") Reject("atomic on a local variable");
   OperandOffset op[7] = {};
   for (size_t i = 0; i < sources; ++i) {
@@ -181,8 +181,7 @@ void Lowering::LowerAtomic(const PtxInstruction& instruction) {
       type != Type::kBF16x2) {
     suffix = ".b" + std::to_string(TypeBytes(unsigned_type) * 8);
   }
-  Instruction& atomic =
-      Emit(Need("atom" + target.place + std::string(operation) + suffix));
+  Instruction& atomic = Emit(Need("atom" + target.place + std::string(operation) + suffix));
   std::copy(std::begin(op), std::end(op), atomic.op);
   atomic.imm = target.offset;
   if (operation == ".cas" || operation == ".exch") atomic.extra = kAccessPolls;
@@ -194,7 +193,7 @@ void Lowering::LowerCvta(const PtxInstruction& instruction) {
   NeedOperands(instruction, 2);
   OperandOffset source = Source(instruction.operands[1], 'l');
   OperandOffset to = Destination(instruction.operands[0], 'l');
-  const char* key = !IsShared(instruction) ? "mov.b64"
+  const char* key = !IsShared(instruction)   ? "mov.b64"
                     : instruction.Has(".to") ? "cvta.to.shared"
                                              : "cvta.shared";
   Instruction& mov = Emit(Need(key));

@@ -9,10 +9,14 @@ namespace {
 
 std::string TypeName(Type type) {
   switch (type) {
-    case Type::kF16: return "f16";
-    case Type::kBF16: return "bf16";
-    case Type::kF32: return "f32";
-    case Type::kF64: return "f64";
+    case Type::kF16:
+      return "f16";
+    case Type::kBF16:
+      return "bf16";
+    case Type::kF32:
+      return "f32";
+    case Type::kF64:
+      return "f64";
     default:
       return (IsSigned(type) ? "s" : "u") + std::to_string(TypeBytes(type) * 8);
   }
@@ -54,8 +58,10 @@ void Lowering::LowerCvt(const PtxInstruction& instruction) {
   } else if (IsFloat(from) && !IsFloat(to)) {
     Reject("no rounding");
   }
-  uint32_t rounding = instruction.Has(".rm") ? 1 : instruction.Has(".rp") ? 2
-                      : instruction.Has(".rz") ? 3 : 0;
+  uint32_t rounding = instruction.Has(".rm")   ? 1
+                      : instruction.Has(".rp") ? 2
+                      : instruction.Has(".rz") ? 3
+                                               : 0;
   if (to != from || integral.empty()) {
     bool clamp = instruction.Has(".sat") && !IsFloat(to) && !IsFloat(from);
     Handler handler = Need((clamp ? "cvt.sat." : "cvt.") + TypeName(to) + "." + TypeName(from));
@@ -153,8 +159,7 @@ void Lowering::LowerVote(const PtxInstruction& instruction) {
   }
   OperandOffset op[3] = {};
   op[1] = Source(instruction.operands[1], 'p');
-  op[2] = instruction.operands.size() > 2 ? Source(instruction.operands[2], 'i')
-                                          : Constant(0, 'i');
+  op[2] = instruction.operands.size() > 2 ? Source(instruction.operands[2], 'i') : Constant(0, 'i');
   op[0] = Destination(instruction.operands[0], mode == ".ballot" ? 'i' : 'p');
   Instruction& vote = Emit(Need("vote" + mode));
   std::copy(std::begin(op), std::end(op), vote.op);

@@ -72,8 +72,8 @@ struct Warp {
   uint32_t index = 0;  // in the block
   uint32_t alive = 0;  // lanes that have not exited
   uint32_t turn = 0;
-  bool fair_turn = false;   // the next slice goes to the strand that waited longest
-  bool forced = false;      // warp-wide instructions no longer wait for absent lanes
+  bool fair_turn = false;       // the next slice goes to the strand that waited longest
+  bool forced = false;          // warp-wide instructions no longer wait for absent lanes
   std::vector<Strand> strands;  // all but the running one
   Frame entry_frame;
   std::vector<Frame*> free_frames;

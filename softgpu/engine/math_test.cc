@@ -49,7 +49,8 @@ TEST_P(Math, FloatFunctions) {
     ExpectClose(o[12], std::cbrt(x), e, "cbrt", x);
     ExpectClose(o[13], std::tgamma(double{std::fabs(xf) + 1}), 1e-5, "tgamma", x);
     ExpectClose(o[14], std::sin(double{xf * 1e6f}), e, "sin of large", x);
-    double sum = std::log1p(a) + std::expm1(x) + std::exp2(x) + std::log2(double{std::fabs(xf) + 1});
+    double sum =
+        std::log1p(a) + std::expm1(x) + std::exp2(x) + std::log2(double{std::fabs(xf) + 1});
     ExpectClose(o[15], sum, 4e-6, "sum", x);
   }
 }
@@ -147,8 +148,8 @@ void CheckIntegers(int i, int64_t a, int64_t b, const int64_t* o) {
   EXPECT_EQ(o[11], Reverse(e));
   EXPECT_EQ(static_cast<uint64_t>(o[12]),
             uint64_t{Reverse(e)} << 32 | Reverse(static_cast<uint32_t>(u >> 32)));
-  EXPECT_EQ(o[13], (e != 0 ? std::countr_zero(e) + 1 : 0) +
-                       100 * (u != 0 ? std::countr_zero(u) + 1 : 0));
+  EXPECT_EQ(o[13],
+            (e != 0 ? std::countr_zero(e) + 1 : 0) + 100 * (u != 0 ? std::countr_zero(u) + 1 : 0));
   uint64_t bytes = uint64_t{f} << 32 | e;
   uint32_t permuted = 0, selectors = 0x5410 + (i & 7);
   for (int k = 0; k < 4; ++k) {
@@ -161,8 +162,8 @@ void CheckIntegers(int i, int64_t a, int64_t b, const int64_t* o) {
   EXPECT_EQ(o[18], static_cast<int8_t>(a) + static_cast<uint8_t>(b) + static_cast<int16_t>(a >> 8));
   EXPECT_EQ(o[19], (e >> (i & 31)) + static_cast<uint32_t>(c >> (i & 31)) + (e << (i & 31)));
   EXPECT_EQ(o[20], a >> (i & 63));
-  int64_t extremes = static_cast<int64_t>(static_cast<uint32_t>(std::min(c, d)) + std::max(e, f)) +
-                     std::min(a, b);
+  int64_t extremes =
+      static_cast<int64_t>(static_cast<uint32_t>(std::min(c, d)) + std::max(e, f)) + std::min(a, b);
   EXPECT_EQ(o[21], extremes);
   auto absolute = static_cast<uint32_t>(c < 0 ? -c : c);
   EXPECT_EQ(o[22], static_cast<int64_t>(absolute ^ (~e & f)) | (a & 0xff00));

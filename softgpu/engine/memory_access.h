@@ -54,8 +54,7 @@ inline __attribute__((always_inline)) bool Gather(const Warp& w, const A* from, 
 
 // Largest power of two not above `bytes`: vectors of three elements do not exist.
 inline bool GenericAddresses(Warp& w, const Instruction& ins, uint64_t bytes, Addresses& at) {
-  bool aligned =
-      Gather(w, w.Reg<uint64_t>(ins.op[4]), static_cast<uint64_t>(ins.imm), bytes, at);
+  bool aligned = Gather(w, w.Reg<uint64_t>(ins.op[4]), static_cast<uint64_t>(ins.imm), bytes, at);
   // The usual case: everything within one mapped granule of the arena.
   uint64_t first = at.low - w.arena->base();
   if (aligned && first < w.arena->bytes() && at.high - at.low < Arena::kGranule &&

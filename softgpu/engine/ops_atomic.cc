@@ -31,27 +31,39 @@ using Min = Extreme<true>;
 using Max = Extreme<false>;
 struct And {
   template <class T>
-  T operator()(T a, T b) const { return a & b; }
+  T operator()(T a, T b) const {
+    return a & b;
+  }
 };
 struct Or {
   template <class T>
-  T operator()(T a, T b) const { return a | b; }
+  T operator()(T a, T b) const {
+    return a | b;
+  }
 };
 struct Xor {
   template <class T>
-  T operator()(T a, T b) const { return a ^ b; }
+  T operator()(T a, T b) const {
+    return a ^ b;
+  }
 };
 struct Exchange {
   template <class T>
-  T operator()(T, T b) const { return b; }
+  T operator()(T, T b) const {
+    return b;
+  }
 };
 struct Increment {
   template <class T>
-  T operator()(T a, T b) const { return a >= b ? 0 : a + 1; }
+  T operator()(T a, T b) const {
+    return a >= b ? 0 : a + 1;
+  }
 };
 struct Decrement {
   template <class T>
-  T operator()(T a, T b) const { return a == 0 || a > b ? b : a - 1; }
+  T operator()(T a, T b) const {
+    return a == 0 || a > b ? b : a - 1;
+  }
 };
 template <class Op, class T>
 struct EachHalf {
@@ -107,23 +119,25 @@ void CompareAndSwap(Warp& w, const Instruction& ins) {
   const auto* c = w.Reg<Storage<T>>(ins.op[2]);
   ForEachLane(w.exec, [&](int i) {
     T expected = static_cast<T>(b[i]);
-    __atomic_compare_exchange_n(reinterpret_cast<T*>(at.lane[i]), &expected,
-                                static_cast<T>(c[i]), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    __atomic_compare_exchange_n(reinterpret_cast<T*>(at.lane[i]), &expected, static_cast<T>(c[i]),
+                                false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     d[i] = expected;
   });
 }
 
 #define SOFTGPU_ATOMIC(name, ...)                           \
-  {"atom." name, nullptr, Atomic<__VA_ARGS__, false>},      \
-  {"atom.shared." name, nullptr, Atomic<__VA_ARGS__, true>}
+  {"atom." name, nullptr, Atomic<__VA_ARGS__, false>}, {    \
+    "atom.shared." name, nullptr, Atomic<__VA_ARGS__, true> \
+  }
 #define SOFTGPU_CAS(name, type)                                  \
-  {"atom.cas." name, nullptr, CompareAndSwap<type, false>},      \
-  {"atom.shared.cas." name, nullptr, CompareAndSwap<type, true>}
-#define SOFTGPU_MINMAX(name, op)                                                        \
-  SOFTGPU_ATOMIC(name ".s32", op, int32_t), SOFTGPU_ATOMIC(name ".s64", op, int64_t),   \
-  SOFTGPU_ATOMIC(name ".u32", op, uint32_t), SOFTGPU_ATOMIC(name ".u64", op, uint64_t), \
-  SOFTGPU_ATOMIC(name ".f16x2", EachHalf<op, Half>, uint32_t),                          \
-  SOFTGPU_ATOMIC(name ".bf16x2", EachHalf<op, Bfloat>, uint32_t)
+  {"atom.cas." name, nullptr, CompareAndSwap<type, false>}, {    \
+    "atom.shared.cas." name, nullptr, CompareAndSwap<type, true> \
+  }
+#define SOFTGPU_MINMAX(name, op)                                                            \
+  SOFTGPU_ATOMIC(name ".s32", op, int32_t), SOFTGPU_ATOMIC(name ".s64", op, int64_t),       \
+      SOFTGPU_ATOMIC(name ".u32", op, uint32_t), SOFTGPU_ATOMIC(name ".u64", op, uint64_t), \
+      SOFTGPU_ATOMIC(name ".f16x2", EachHalf<op, Half>, uint32_t),                          \
+      SOFTGPU_ATOMIC(name ".bf16x2", EachHalf<op, Bfloat>, uint32_t)
 
 constexpr OpEntry kOps[] = {
     SOFTGPU_ATOMIC("add.b32", Add, uint32_t),

@@ -101,9 +101,7 @@ void Ternary(Warp& w, const Instruction& ins) {
   const auto* a = w.Reg<Storage<A>>(ins.op[1]);
   const auto* b = w.Reg<Storage<B>>(ins.op[2]);
   const auto* c = w.Reg<Storage<C>>(ins.op[3]);
-  Lanes(w, [=](int i) {
-    d[i] = Pack<R>(Op()(Unpack<A>(a[i]), Unpack<B>(b[i]), Unpack<C>(c[i])));
-  });
+  Lanes(w, [=](int i) { d[i] = Pack<R>(Op()(Unpack<A>(a[i]), Unpack<B>(b[i]), Unpack<C>(c[i]))); });
 }
 
 // Writes a predicate: the executing lanes' bits.

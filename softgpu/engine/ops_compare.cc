@@ -10,20 +10,34 @@ enum class Is { kEq, kNe, kLt, kLe, kGt, kGe, kEqu, kNeu, kLtu, kLeu, kGtu, kGeu
 template <Is kIs, class T>
 bool Holds(T a, T b) {
   switch (kIs) {
-    case Is::kEq: return a == b;
-    case Is::kNe: return std::is_integral_v<T> ? a != b : a < b || a > b;
-    case Is::kLt: return a < b;
-    case Is::kLe: return a <= b;
-    case Is::kGt: return a > b;
-    case Is::kGe: return a >= b;
-    case Is::kEqu: return !(a < b || a > b);
-    case Is::kNeu: return a != b;
-    case Is::kLtu: return !(a >= b);
-    case Is::kLeu: return !(a > b);
-    case Is::kGtu: return !(a <= b);
-    case Is::kGeu: return !(a < b);
-    case Is::kNum: return a == a && b == b;
-    case Is::kNan: return a != a || b != b;
+    case Is::kEq:
+      return a == b;
+    case Is::kNe:
+      return std::is_integral_v<T> ? a != b : a < b || a > b;
+    case Is::kLt:
+      return a < b;
+    case Is::kLe:
+      return a <= b;
+    case Is::kGt:
+      return a > b;
+    case Is::kGe:
+      return a >= b;
+    case Is::kEqu:
+      return !(a < b || a > b);
+    case Is::kNeu:
+      return a != b;
+    case Is::kLtu:
+      return !(a >= b);
+    case Is::kLeu:
+      return !(a > b);
+    case Is::kGtu:
+      return !(a <= b);
+    case Is::kGeu:
+      return !(a < b);
+    case Is::kNum:
+      return a == a && b == b;
+    case Is::kNan:
+      return a != a || b != b;
   }
 }
 
@@ -79,24 +93,26 @@ void SetPair(Warp& w, const Instruction& ins) {
   });
 }
 
-#define SOFTGPU_COMPARE(name, is)                              \
-  {"setp." name ".f32", nullptr, Compare<Is::is, float>},      \
-  {"setp." name ".f64", nullptr, Compare<Is::is, double>},     \
-  {"setp." name ".f16", nullptr, Compare<Is::is, Half>},       \
-  {"setp." name ".bf16", nullptr, Compare<Is::is, Bfloat>},    \
-  {"setp2." name ".f16x2", nullptr, ComparePair<Is::is, Half>},                  \
-  {"setp2." name ".bf16x2", nullptr, ComparePair<Is::is, Bfloat>},               \
-  {"set2." name ".f16x2", nullptr, SetPair<Is::is, Half, false>},                \
-  {"set2." name ".bf16x2", nullptr, SetPair<Is::is, Bfloat, false>},             \
-  {"set2." name ".u32.f16x2", nullptr, SetPair<Is::is, Half, true>},             \
-  {"set2." name ".u32.bf16x2", nullptr, SetPair<Is::is, Bfloat, true>}
-#define SOFTGPU_COMPARE_INTEGERS(name, is)                     \
-  {"setp." name ".s16", nullptr, Compare<Is::is, int16_t>},    \
-  {"setp." name ".s32", nullptr, Compare<Is::is, int32_t>},    \
-  {"setp." name ".s64", nullptr, Compare<Is::is, int64_t>},    \
-  {"setp." name ".u16", nullptr, Compare<Is::is, uint16_t>},   \
-  {"setp." name ".u32", nullptr, Compare<Is::is, uint32_t>},   \
-  {"setp." name ".u64", nullptr, Compare<Is::is, uint64_t>}
+#define SOFTGPU_COMPARE(name, is)                                          \
+  {"setp." name ".f32", nullptr, Compare<Is::is, float>},                  \
+      {"setp." name ".f64", nullptr, Compare<Is::is, double>},             \
+      {"setp." name ".f16", nullptr, Compare<Is::is, Half>},               \
+      {"setp." name ".bf16", nullptr, Compare<Is::is, Bfloat>},            \
+      {"setp2." name ".f16x2", nullptr, ComparePair<Is::is, Half>},        \
+      {"setp2." name ".bf16x2", nullptr, ComparePair<Is::is, Bfloat>},     \
+      {"set2." name ".f16x2", nullptr, SetPair<Is::is, Half, false>},      \
+      {"set2." name ".bf16x2", nullptr, SetPair<Is::is, Bfloat, false>},   \
+      {"set2." name ".u32.f16x2", nullptr, SetPair<Is::is, Half, true>}, { \
+    "set2." name ".u32.bf16x2", nullptr, SetPair<Is::is, Bfloat, true>     \
+  }
+#define SOFTGPU_COMPARE_INTEGERS(name, is)                         \
+  {"setp." name ".s16", nullptr, Compare<Is::is, int16_t>},        \
+      {"setp." name ".s32", nullptr, Compare<Is::is, int32_t>},    \
+      {"setp." name ".s64", nullptr, Compare<Is::is, int64_t>},    \
+      {"setp." name ".u16", nullptr, Compare<Is::is, uint16_t>},   \
+      {"setp." name ".u32", nullptr, Compare<Is::is, uint32_t>}, { \
+    "setp." name ".u64", nullptr, Compare<Is::is, uint64_t>        \
+  }
 
 constexpr OpEntry kOps[] = {
     SOFTGPU_COMPARE("eq", kEq),          SOFTGPU_COMPARE("equ", kEqu),

@@ -21,7 +21,6 @@ To ToInteger(From value) {
   return static_cast<To>(value);
 }
 
-
 template <class To, class From>
 struct ConvertTo {
   To operator()(From value) const {
@@ -62,10 +61,14 @@ struct RoundTo {
       return FromFloat<T>((*this)(ToFloat(value)));
     } else {
       switch (kRound) {
-        case Round::kNearest: return std::nearbyint(value);
-        case Round::kZero: return std::trunc(value);
-        case Round::kDown: return std::floor(value);
-        default: return std::ceil(value);
+        case Round::kNearest:
+          return std::nearbyint(value);
+        case Round::kZero:
+          return std::trunc(value);
+        case Round::kDown:
+          return std::floor(value);
+        default:
+          return std::ceil(value);
       }
     }
   }
@@ -97,7 +100,7 @@ void ConvertLanes(Warp& w, const Instruction& ins) {
 }
 
 #define SOFTGPU_FROM(to, to_type, from, from_type) \
-  {"cvt." to "." from, nullptr, ConvertLanes<ConvertTo<to_type, from_type>, to_type, from_type>}
+  { "cvt." to "." from, nullptr, ConvertLanes<ConvertTo<to_type, from_type>, to_type, from_type> }
 #define SOFTGPU_TO(to, type)                                                            \
   SOFTGPU_FROM(to, type, "bf16", Bfloat), SOFTGPU_FROM(to, type, "f16", Half),          \
       SOFTGPU_FROM(to, type, "f32", float), SOFTGPU_FROM(to, type, "f64", double),      \
@@ -106,18 +109,14 @@ void ConvertLanes(Warp& w, const Instruction& ins) {
       SOFTGPU_FROM(to, type, "u16", uint16_t), SOFTGPU_FROM(to, type, "u32", uint32_t), \
       SOFTGPU_FROM(to, type, "u64", uint64_t), SOFTGPU_FROM(to, type, "u8", uint8_t)
 #define SOFTGPU_CLAMP_FROM(to, to_type, from, from_type) \
-  {"cvt.sat." to "." from, nullptr, ConvertLanes<ClampTo<to_type, from_type>, to_type, from_type>}
-#define SOFTGPU_CLAMP(to, type)                         \
-  SOFTGPU_CLAMP_FROM(to, type, "s16", int16_t),         \
-      SOFTGPU_CLAMP_FROM(to, type, "s32", int32_t),     \
-      SOFTGPU_CLAMP_FROM(to, type, "s64", int64_t),     \
-      SOFTGPU_CLAMP_FROM(to, type, "u16", uint16_t),    \
-      SOFTGPU_CLAMP_FROM(to, type, "u32", uint32_t),    \
-      SOFTGPU_CLAMP_FROM(to, type, "u64", uint64_t)
-#define SOFTGPU_ROUND(name, round)                        \
-  One<RoundTo<round>, Half>("cvt." name ".f16"),          \
-      One<RoundTo<round>, Bfloat>("cvt." name ".bf16"),   \
-      One<RoundTo<round>, float>("cvt." name ".f32"),     \
+  { "cvt.sat." to "." from, nullptr, ConvertLanes<ClampTo<to_type, from_type>, to_type, from_type> }
+#define SOFTGPU_CLAMP(to, type)                                                                    \
+  SOFTGPU_CLAMP_FROM(to, type, "s16", int16_t), SOFTGPU_CLAMP_FROM(to, type, "s32", int32_t),      \
+      SOFTGPU_CLAMP_FROM(to, type, "s64", int64_t), SOFTGPU_CLAMP_FROM(to, type, "u16", uint16_t), \
+      SOFTGPU_CLAMP_FROM(to, type, "u32", uint32_t), SOFTGPU_CLAMP_FROM(to, type, "u64", uint64_t)
+#define SOFTGPU_ROUND(name, round)                                                                 \
+  One<RoundTo<round>, Half>("cvt." name ".f16"), One<RoundTo<round>, Bfloat>("cvt." name ".bf16"), \
+      One<RoundTo<round>, float>("cvt." name ".f32"),                                              \
       One<RoundTo<round>, double>("cvt." name ".f64")
 
 constexpr OpEntry kOps[] = {

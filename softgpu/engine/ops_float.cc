@@ -7,23 +7,33 @@ namespace {
 
 struct Add {
   template <class T>
-  T operator()(T a, T b) const { return a + b; }
+  T operator()(T a, T b) const {
+    return a + b;
+  }
 };
 struct Sub {
   template <class T>
-  T operator()(T a, T b) const { return a - b; }
+  T operator()(T a, T b) const {
+    return a - b;
+  }
 };
 struct Mul {
   template <class T>
-  T operator()(T a, T b) const { return a * b; }
+  T operator()(T a, T b) const {
+    return a * b;
+  }
 };
 struct Div {
   template <class T>
-  T operator()(T a, T b) const { return a / b; }
+  T operator()(T a, T b) const {
+    return a / b;
+  }
 };
 struct Fma {
   template <class T>
-  T operator()(T a, T b, T c) const { return std::fma(a, b, c); }
+  T operator()(T a, T b, T c) const {
+    return std::fma(a, b, c);
+  }
 };
 // Of a number and a NaN the number; -0 is less than +0.
 struct Min {
@@ -47,23 +57,33 @@ struct Max {
 template <class Op>
 struct PropagateNan {
   template <class T>
-  T operator()(T a, T b) const { return a != a ? a : b != b ? b : Op()(a, b); }
+  T operator()(T a, T b) const {
+    return a != a ? a : b != b ? b : Op()(a, b);
+  }
 };
 struct Neg {
   template <class T>
-  T operator()(T a) const { return -a; }
+  T operator()(T a) const {
+    return -a;
+  }
 };
 struct Abs {
   template <class T>
-  T operator()(T a) const { return std::fabs(a); }
+  T operator()(T a) const {
+    return std::fabs(a);
+  }
 };
 struct Sqrt {
   template <class T>
-  T operator()(T a) const { return std::sqrt(a); }
+  T operator()(T a) const {
+    return std::sqrt(a);
+  }
 };
 struct Reciprocal {
   template <class T>
-  T operator()(T a) const { return T{1} / a; }
+  T operator()(T a) const {
+    return T{1} / a;
+  }
 };
 struct ReciprocalSqrt {
   float operator()(float a) const { return static_cast<float>(1.0 / std::sqrt(double{a})); }
@@ -86,11 +106,15 @@ struct LogTwo {
 };
 struct CopySign {  // PTX gives the sign first
   template <class T>
-  T operator()(T a, T b) const { return std::copysign(b, a); }
+  T operator()(T a, T b) const {
+    return std::copysign(b, a);
+  }
 };
 struct Saturate {
   template <class T>
-  T operator()(T a) const { return a > T{0} ? (a < T{1} ? a : T{1}) : T{0}; }
+  T operator()(T a) const {
+    return a > T{0} ? (a < T{1} ? a : T{1}) : T{0};
+  }
 };
 
 enum class Class { kFinite, kInfinite, kNumber, kNotANumber, kNormal, kSubnormal };

@@ -16,15 +16,21 @@ T FromDouble(double d) {
 
 struct Add {
   template <class T>
-  T operator()(T a, T b) const { return FromFloat<T>(ToFloat(a) + ToFloat(b)); }
+  T operator()(T a, T b) const {
+    return FromFloat<T>(ToFloat(a) + ToFloat(b));
+  }
 };
 struct Sub {
   template <class T>
-  T operator()(T a, T b) const { return FromFloat<T>(ToFloat(a) - ToFloat(b)); }
+  T operator()(T a, T b) const {
+    return FromFloat<T>(ToFloat(a) - ToFloat(b));
+  }
 };
 struct Mul {
   template <class T>
-  T operator()(T a, T b) const { return FromFloat<T>(ToFloat(a) * ToFloat(b)); }
+  T operator()(T a, T b) const {
+    return FromFloat<T>(ToFloat(a) * ToFloat(b));
+  }
 };
 struct Fma {
   template <class T>
@@ -65,11 +71,15 @@ struct Abs {
 };
 struct ExpTwo {
   template <class T>
-  T operator()(T a) const { return FromFloat<T>(std::exp2(ToFloat(a))); }
+  T operator()(T a) const {
+    return FromFloat<T>(std::exp2(ToFloat(a)));
+  }
 };
 struct Tanh {
   template <class T>
-  T operator()(T a) const { return FromFloat<T>(std::tanh(ToFloat(a))); }
+  T operator()(T a) const {
+    return FromFloat<T>(std::tanh(ToFloat(a)));
+  }
 };
 struct Saturate {
   template <class T>
@@ -96,17 +106,21 @@ void Pair(Warp& w, const Instruction& ins) {
   ForEachLane(w.exec, [&](int i) { d[i] = half(i, 16) << 16 | half(i, 0); });
 }
 
-#define SOFTGPU_HALF1(name, op)                                                             \
-  One<op, Half>(name ".f16"), One<op, Bfloat>(name ".bf16"),                                \
-      {name ".f16x2", "ii", Pair<op, Half, 1>}, {name ".bf16x2", "ii", Pair<op, Bfloat, 1>}
-#define SOFTGPU_HALF2(name, ...)                                      \
+#define SOFTGPU_HALF1(name, op)                              \
+  One<op, Half>(name ".f16"), One<op, Bfloat>(name ".bf16"), \
+      {name ".f16x2", "ii", Pair<op, Half, 1>}, {            \
+    name ".bf16x2", "ii", Pair<op, Bfloat, 1>                \
+  }
+#define SOFTGPU_HALF2(name, ...)                                               \
   Two<__VA_ARGS__, Half>(name ".f16"), Two<__VA_ARGS__, Bfloat>(name ".bf16"), \
-      {name ".f16x2", "iii", Pair<__VA_ARGS__, Half, 2>},             \
-      {name ".bf16x2", "iii", Pair<__VA_ARGS__, Bfloat, 2>}
-#define SOFTGPU_HALF3(name, op)                                   \
-  Three<op, Half>(name ".f16"), Three<op, Bfloat>(name ".bf16"),  \
-      {name ".f16x2", "iiii", Pair<op, Half, 3>},                 \
-      {name ".bf16x2", "iiii", Pair<op, Bfloat, 3>}
+      {name ".f16x2", "iii", Pair<__VA_ARGS__, Half, 2>}, {                    \
+    name ".bf16x2", "iii", Pair<__VA_ARGS__, Bfloat, 2>                        \
+  }
+#define SOFTGPU_HALF3(name, op)                                  \
+  Three<op, Half>(name ".f16"), Three<op, Bfloat>(name ".bf16"), \
+      {name ".f16x2", "iiii", Pair<op, Half, 3>}, {              \
+    name ".bf16x2", "iiii", Pair<op, Bfloat, 3>                  \
+  }
 
 using Minimum = Extreme<true, false>;
 using MinimumNan = Extreme<true, true>;

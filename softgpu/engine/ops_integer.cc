@@ -1,4 +1,4 @@
-// Integer arithmetic, bits, moves, selects and carry chains.
+// Integer arithmetic, bits and carry chains.
 #include "softgpu/engine/ops_common.h"
 
 namespace softgpu::SOFTGPU_ISA {
@@ -19,12 +19,12 @@ using s64 = int64_t;
       return expression;              \
     }                                 \
   }
-#define SOFTGPU_OP2(name, expression)  \
-  struct name {                        \
-    template <class T, class U>        \
-    auto operator()(T a, U b) const {  \
-      return expression;               \
-    }                                  \
+#define SOFTGPU_OP2(name, expression) \
+  struct name {                       \
+    template <class T, class U>       \
+    auto operator()(T a, U b) const { \
+      return expression;              \
+    }                                 \
   }
 #define SOFTGPU_OP3(name, expression)      \
   struct name {                            \
@@ -57,12 +57,11 @@ SOFTGPU_OP2(Min, a < b ? a : b);
 SOFTGPU_OP2(Max, a > b ? a : b);
 SOFTGPU_OP1(Neg, static_cast<T>(u64{0} - static_cast<u64>(a)));
 SOFTGPU_OP1(Abs, static_cast<T>(a < 0 ? u64{0} - static_cast<u64>(a) : static_cast<u64>(a)));
-SOFTGPU_OP2(And, static_cast<T>(a & b));
+SOFTGPU_OP2(And, static_cast<T>(a& b));
 SOFTGPU_OP2(Or, static_cast<T>(a | b));
 SOFTGPU_OP2(Xor, static_cast<T>(a ^ b));
 SOFTGPU_OP1(Not, static_cast<T>(~a));
 SOFTGPU_OP1(LogicalNot, static_cast<T>(a == 0));
-SOFTGPU_OP1(Copy, a);
 
 // Division by zero gives all ones, as on the hardware; it never traps the host.
 struct Div {
@@ -203,7 +202,7 @@ SOFTGPU_OP3(MadLow24, static_cast<T>(((a << 8) >> 8) * ((b << 8) >> 8) + c));
 SOFTGPU_OP2(AddSaturated, static_cast<s32>(a > 0 && b > INT32_MAX - a   ? INT32_MAX
                                            : a < 0 && b < INT32_MIN - a ? INT32_MIN
                                                                         : a + b));
-SOFTGPU_OP2(SubSaturated, static_cast<s32>(b < 0 && a > INT32_MAX + b   ? INT32_MAX
+SOFTGPU_OP2(SubSaturated, static_cast<s32>(b<0 && a> INT32_MAX + b      ? INT32_MAX
                                            : b > 0 && a < INT32_MIN + b ? INT32_MIN
                                                                         : a - b));
 template <class A, class B>
@@ -235,58 +234,6 @@ void LogicThree(Warp& w, const Instruction& ins) {
   });
 }
 
-template <class T>
-void Select(Warp& w, const Instruction& ins) {
-  auto* d = w.Reg<T>(ins.op[0]);
-  const auto* a = w.Reg<T>(ins.op[1]);
-  const auto* b = w.Reg<T>(ins.op[2]);
-  u32 p = *w.Reg<u32>(ins.op[3]);
-  Lanes(w, [=](int i) { d[i] = (p >> i & 1) != 0 ? a[i] : b[i]; });
-}
-
-// slct: a where c >= 0, else b.
-template <class T, class C>
-void SelectBySign(Warp& w, const Instruction& ins) {
-  auto* d = w.Reg<T>(ins.op[0]);
-  const auto* a = w.Reg<T>(ins.op[1]);
-  const auto* b = w.Reg<T>(ins.op[2]);
-  const auto* c = w.Reg<C>(ins.op[3]);
-  Lanes(w, [=](int i) { d[i] = c[i] >= 0 ? a[i] : b[i]; });
-}
-
-template <class Op>
-void PredicateOp(Warp& w, const Instruction& ins) {
-  SetPredicate(w, ins.op[0], Op()(*w.Reg<u32>(ins.op[1]), *w.Reg<u32>(ins.op[2])));
-}
-void PredicateNot(Warp& w, const Instruction& ins) {
-  SetPredicate(w, ins.op[0], ~*w.Reg<u32>(ins.op[1]));
-}
-void PredicateMove(Warp& w, const Instruction& ins) {
-  SetPredicate(w, ins.op[0], *w.Reg<u32>(ins.op[1]));
-}
-
-// {a, b} and {a, b, c, d} as one register and back; op[0] is the whole.
-template <class T, class Part, int kCount, bool kPack>
-void Vector(Warp& w, const Instruction& ins) {
-  auto* whole = w.Reg<T>(ins.op[0]);
-  ForEachLane(w.exec, [&](int i) {
-    if constexpr (kPack) {
-      T value = 0;
-      for (int n = 0; n < kCount; ++n) {
-        value |= static_cast<T>(static_cast<Part>(w.Reg<u32>(ins.op[n + 1])[i]))
-                 << (n * static_cast<int>(sizeof(Part)) * 8);
-      }
-      whole[i] = value;
-    } else {
-      T value = whole[i];
-      for (int n = 0; n < kCount; ++n) {
-        w.Reg<u32>(ins.op[n + 1])[i] =
-            static_cast<Part>(value >> (n * static_cast<int>(sizeof(Part)) * 8));
-      }
-    }
-  });
-}
-
 // a + b + carry and its relatives: op[5] carry in, op[6] carry out.
 enum class Chain { kAdd, kSub, kMadLow, kMadHigh };
 template <Chain kChain, class T, bool kOut>
@@ -315,13 +262,32 @@ void Carry(Warp& w, const Instruction& ins) {
 }
 
 constexpr OpEntry kOps[] = {
-    One<Abs, s16>("abs.s16"),
-    One<Abs, s32>("abs.s32"),
-    One<Abs, s64>("abs.s64"),
     {"add.c.u32", nullptr, Carry<Chain::kAdd, u32, false>},
     {"add.c.u64", nullptr, Carry<Chain::kAdd, u64, false>},
     {"add.cc.u32", nullptr, Carry<Chain::kAdd, u32, true>},
     {"add.cc.u64", nullptr, Carry<Chain::kAdd, u64, true>},
+    {"bfi.b32", "iiiii", FieldInsert<u32>},
+    {"bfi.b64", "lllii", FieldInsert<u64>},
+    {"lop3.b32", "iiiii", LogicThree},
+    {"mad.hi.c.s32", nullptr, Carry<Chain::kMadHigh, s32, false>},
+    {"mad.hi.c.s64", nullptr, Carry<Chain::kMadHigh, s64, false>},
+    {"mad.hi.c.u32", nullptr, Carry<Chain::kMadHigh, u32, false>},
+    {"mad.hi.c.u64", nullptr, Carry<Chain::kMadHigh, u64, false>},
+    {"mad.hi.cc.s32", nullptr, Carry<Chain::kMadHigh, s32, true>},
+    {"mad.hi.cc.s64", nullptr, Carry<Chain::kMadHigh, s64, true>},
+    {"mad.hi.cc.u32", nullptr, Carry<Chain::kMadHigh, u32, true>},
+    {"mad.hi.cc.u64", nullptr, Carry<Chain::kMadHigh, u64, true>},
+    {"mad.lo.c.u32", nullptr, Carry<Chain::kMadLow, u32, false>},
+    {"mad.lo.c.u64", nullptr, Carry<Chain::kMadLow, u64, false>},
+    {"mad.lo.cc.u32", nullptr, Carry<Chain::kMadLow, u32, true>},
+    {"mad.lo.cc.u64", nullptr, Carry<Chain::kMadLow, u64, true>},
+    {"sub.c.u32", nullptr, Carry<Chain::kSub, u32, false>},
+    {"sub.c.u64", nullptr, Carry<Chain::kSub, u64, false>},
+    {"sub.cc.u32", nullptr, Carry<Chain::kSub, u32, true>},
+    {"sub.cc.u64", nullptr, Carry<Chain::kSub, u64, true>},
+    One<Abs, s16>("abs.s16"),
+    One<Abs, s32>("abs.s32"),
+    One<Abs, s64>("abs.s64"),
     Two<AddSaturated, s32>("add.sat.s32"),
     Two<Add, u16>("add.u16"),
     Two<Add, u32>("add.u32"),
@@ -329,13 +295,10 @@ constexpr OpEntry kOps[] = {
     Two<And, u32>("and.b16"),
     Two<And, u32>("and.b32"),
     Two<And, u64>("and.b64"),
-    {"and.pred", "ppp", PredicateOp<And>},
     Three<FieldExtract, s32, s32, u32>("bfe.s32"),
     Three<FieldExtract, s64, s64, u32>("bfe.s64"),
     Three<FieldExtract, u32>("bfe.u32"),
     Three<FieldExtract, u64, u64, u32>("bfe.u64"),
-    {"bfi.b32", "iiiii", FieldInsert<u32>},
-    {"bfi.b64", "lllii", FieldInsert<u64>},
     One<FindLeading<false>, u32, s32>("bfind.s32"),
     One<FindLeading<false>, u32, s64>("bfind.s64"),
     One<FindLeading<true>, u32, s32>("bfind.shiftamt.s32"),
@@ -361,23 +324,10 @@ constexpr OpEntry kOps[] = {
     Three<DotFour<int8_t, uint8_t>, u32>("dp4a.s32.u32"),
     Three<DotFour<uint8_t, int8_t>, u32>("dp4a.u32.s32"),
     Three<DotFour<uint8_t, uint8_t>, u32>("dp4a.u32.u32"),
-    {"lop3.b32", "iiiii", LogicThree},
-    {"mad.hi.c.s32", nullptr, Carry<Chain::kMadHigh, s32, false>},
-    {"mad.hi.c.s64", nullptr, Carry<Chain::kMadHigh, s64, false>},
-    {"mad.hi.c.u32", nullptr, Carry<Chain::kMadHigh, u32, false>},
-    {"mad.hi.c.u64", nullptr, Carry<Chain::kMadHigh, u64, false>},
-    {"mad.hi.cc.s32", nullptr, Carry<Chain::kMadHigh, s32, true>},
-    {"mad.hi.cc.s64", nullptr, Carry<Chain::kMadHigh, s64, true>},
-    {"mad.hi.cc.u32", nullptr, Carry<Chain::kMadHigh, u32, true>},
-    {"mad.hi.cc.u64", nullptr, Carry<Chain::kMadHigh, u64, true>},
     Three<MadHigh, s32>("mad.hi.s32"),
     Three<MadHigh, s64>("mad.hi.s64"),
     Three<MadHigh, u32>("mad.hi.u32"),
     Three<MadHigh, u64>("mad.hi.u64"),
-    {"mad.lo.c.u32", nullptr, Carry<Chain::kMadLow, u32, false>},
-    {"mad.lo.c.u64", nullptr, Carry<Chain::kMadLow, u64, false>},
-    {"mad.lo.cc.u32", nullptr, Carry<Chain::kMadLow, u32, true>},
-    {"mad.lo.cc.u64", nullptr, Carry<Chain::kMadLow, u64, true>},
     Three<MadLow, u16>("mad.lo.u16"),
     Three<MadLow, u32>("mad.lo.u32"),
     Three<MadLow, u64>("mad.lo.u64"),
@@ -399,9 +349,6 @@ constexpr OpEntry kOps[] = {
     Two<Min, u16>("min.u16"),
     Two<Min, u32>("min.u32"),
     Two<Min, u64>("min.u64"),
-    One<Copy, u32>("mov.b32"),
-    One<Copy, u64>("mov.b64"),
-    {"mov.pred", "pp", PredicateMove},
     Two<MulHigh, s16>("mul.hi.s16"),
     Two<MulHigh, s32>("mul.hi.s32"),
     Two<MulHigh, s64>("mul.hi.s64"),
@@ -423,15 +370,9 @@ constexpr OpEntry kOps[] = {
     One<Not, u32>("not.b16"),
     One<Not, u32>("not.b32"),
     One<Not, u64>("not.b64"),
-    {"not.pred", "pp", PredicateNot},
     Two<Or, u32>("or.b16"),
     Two<Or, u32>("or.b32"),
     Two<Or, u64>("or.b64"),
-    {"or.pred", "ppp", PredicateOp<Or>},
-    {"pack.2x16", nullptr, Vector<u32, u16, 2, true>},
-    {"pack.2x32", nullptr, Vector<u64, u32, 2, true>},
-    {"pack.4x16", nullptr, Vector<u64, u16, 4, true>},
-    {"pack.4x8", nullptr, Vector<u32, uint8_t, 4, true>},
     One<PopCount, u32>("popc.b32"),
     One<PopCount, u32, u64>("popc.b64"),
     Three<Permute, u32>("prmt.b32"),
@@ -451,13 +392,6 @@ constexpr OpEntry kOps[] = {
     Three<SumOfDifferences, s64>("sad.s64"),
     Three<SumOfDifferences, u32>("sad.u32"),
     Three<SumOfDifferences, u64>("sad.u64"),
-    {"selp.b16", "iiip", Select<u32>},
-    {"selp.b32", "iiip", Select<u32>},
-    {"selp.b64", "lllp", Select<u64>},
-    {"selp.bf16", "eeep", Select<u32>},
-    {"selp.f16", "eeep", Select<u32>},
-    {"selp.f32", "fffp", Select<u32>},
-    {"selp.f64", "dddp", Select<u64>},
     Three<FunnelLeftClamp, u32>("shf.l.clamp.b32"),
     Three<FunnelLeftWrap, u32>("shf.l.wrap.b32"),
     Three<FunnelRightClamp, u32>("shf.r.clamp.b32"),
@@ -474,31 +408,13 @@ constexpr OpEntry kOps[] = {
     Two<ShiftRight, u16, u16, u32>("shr.u16"),
     Two<ShiftRight, u32>("shr.u32"),
     Two<ShiftRight, u64, u64, u32>("shr.u64"),
-    {"slct.b32.f32", "iiif", SelectBySign<u32, float>},
-    {"slct.b32.s32", "iiii", SelectBySign<u32, s32>},
-    {"slct.b64.s32", "llli", SelectBySign<u64, s32>},
-    {"slct.f32.f32", "ffff", SelectBySign<u32, float>},
-    {"slct.f32.s32", "fffi", SelectBySign<u32, s32>},
-    {"slct.f64.s32", "dddi", SelectBySign<u64, s32>},
-    {"slct.s32.s32", "iiii", SelectBySign<u32, s32>},
-    {"slct.u32.s32", "iiii", SelectBySign<u32, s32>},
-    {"slct.u64.s32", "llli", SelectBySign<u64, s32>},
-    {"sub.c.u32", nullptr, Carry<Chain::kSub, u32, false>},
-    {"sub.c.u64", nullptr, Carry<Chain::kSub, u64, false>},
-    {"sub.cc.u32", nullptr, Carry<Chain::kSub, u32, true>},
-    {"sub.cc.u64", nullptr, Carry<Chain::kSub, u64, true>},
     Two<SubSaturated, s32>("sub.sat.s32"),
     Two<Sub, u16>("sub.u16"),
     Two<Sub, u32>("sub.u32"),
     Two<Sub, u64>("sub.u64"),
-    {"unpack.2x16", nullptr, Vector<u32, u16, 2, false>},
-    {"unpack.2x32", nullptr, Vector<u64, u32, 2, false>},
-    {"unpack.4x16", nullptr, Vector<u64, u16, 4, false>},
-    {"unpack.4x8", nullptr, Vector<u32, uint8_t, 4, false>},
     Two<Xor, u32>("xor.b16"),
     Two<Xor, u32>("xor.b32"),
     Two<Xor, u64>("xor.b64"),
-    {"xor.pred", "ppp", PredicateOp<Xor>},
 };
 
 }  // namespace

@@ -65,9 +65,7 @@ SOFTGPU_NO_TSAN void StoreTo(Warp& w, const Instruction& ins, const Addresses& a
   }
   for (uint32_t n = 0; n < count; ++n) {
     const auto* s = w.Reg<Storage<T>>(ins.op[n]);
-    ForEachLane(w.exec, [&](int i) {
-      Write<T>(at.lane[i] + n * sizeof(T), static_cast<T>(s[i]));
-    });
+    ForEachLane(w.exec, [&](int i) { Write<T>(at.lane[i] + n * sizeof(T), static_cast<T>(s[i])); });
   }
 }
 

@@ -21,15 +21,15 @@ bool HasAvx2() {
          __builtin_cpu_supports("f16c");
 }
 
-#define SOFTGPU_TABLE(isa)                                                                      \
-  MakeTable({isa::IntegerOps(), isa::FloatOps(), isa::HalfOps(), isa::CompareOps(),             \
-             isa::ConvertOps(), isa::MemoryOps(), isa::AtomicOps(), isa::WarpOps()})
+#define SOFTGPU_TABLE(isa)                                                          \
+  MakeTable({isa::IntegerOps(), isa::FloatOps(), isa::HalfOps(), isa::CompareOps(), \
+             isa::ConvertOps(), isa::MemoryOps(), isa::MoveOps(), isa::AtomicOps(), \
+             isa::WarpOps()})
 
 }  // namespace
 
 const OpEntry* FindOp(std::string_view key) {
-  static const Table& table =
-      *new Table(HasAvx2() ? SOFTGPU_TABLE(avx2) : SOFTGPU_TABLE(baseline));
+  static const Table& table = *new Table(HasAvx2() ? SOFTGPU_TABLE(avx2) : SOFTGPU_TABLE(baseline));
   auto it = table.find(key);
   return it == table.end() ? nullptr : it->second;
 }

@@ -119,11 +119,21 @@ void ReduceLanes(Warp& w, const Instruction& ins) {
       case Reduce::kAdd:
         result = static_cast<T>(static_cast<uint32_t>(result) + static_cast<uint32_t>(v));
         break;
-      case Reduce::kMin: result = v < result ? v : result; break;
-      case Reduce::kMax: result = v > result ? v : result; break;
-      case Reduce::kAnd: result &= v; break;
-      case Reduce::kOr: result |= v; break;
-      case Reduce::kXor: result ^= v; break;
+      case Reduce::kMin:
+        result = v < result ? v : result;
+        break;
+      case Reduce::kMax:
+        result = v > result ? v : result;
+        break;
+      case Reduce::kAnd:
+        result &= v;
+        break;
+      case Reduce::kOr:
+        result |= v;
+        break;
+      case Reduce::kXor:
+        result ^= v;
+        break;
     }
   });
   ForEachLane(w.exec, [&](int i) { d[i] = result; });

@@ -11,13 +11,13 @@ struct TypeName {
   Type type;
 };
 constexpr std::array<TypeName, 20> kTypeNames = {{
-    {".b128", Type::kB128}, {".b16", Type::kB16},       {".b32", Type::kB32},
-    {".b64", Type::kB64},   {".b8", Type::kB8},         {".bf16", Type::kBF16},
-    {".bf16x2", Type::kBF16x2}, {".f16", Type::kF16},   {".f16x2", Type::kF16x2},
-    {".f32", Type::kF32},   {".f64", Type::kF64},       {".pred", Type::kPred},
-    {".s16", Type::kS16},   {".s32", Type::kS32},       {".s64", Type::kS64},
-    {".s8", Type::kS8},     {".u16", Type::kU16},       {".u32", Type::kU32},
-    {".u64", Type::kU64},   {".u8", Type::kU8},
+    {".b128", Type::kB128},     {".b16", Type::kB16}, {".b32", Type::kB32},
+    {".b64", Type::kB64},       {".b8", Type::kB8},   {".bf16", Type::kBF16},
+    {".bf16x2", Type::kBF16x2}, {".f16", Type::kF16}, {".f16x2", Type::kF16x2},
+    {".f32", Type::kF32},       {".f64", Type::kF64}, {".pred", Type::kPred},
+    {".s16", Type::kS16},       {".s32", Type::kS32}, {".s64", Type::kS64},
+    {".s8", Type::kS8},         {".u16", Type::kU16}, {".u32", Type::kU32},
+    {".u64", Type::kU64},       {".u8", Type::kU8},
 }};
 
 std::optional<Space> ParseSpace(std::string_view directive) {
@@ -40,12 +40,23 @@ std::optional<Type> ParseType(std::string_view directive) {
 
 int TypeBytes(Type type) {
   switch (type) {
-    case Type::kB16: case Type::kU16: case Type::kS16: case Type::kF16: case Type::kBF16:
+    case Type::kB16:
+    case Type::kU16:
+    case Type::kS16:
+    case Type::kF16:
+    case Type::kBF16:
       return 2;
-    case Type::kB32: case Type::kU32: case Type::kS32: case Type::kF32: case Type::kF16x2:
+    case Type::kB32:
+    case Type::kU32:
+    case Type::kS32:
+    case Type::kF32:
+    case Type::kF16x2:
     case Type::kBF16x2:
       return 4;
-    case Type::kB64: case Type::kU64: case Type::kS64: case Type::kF64:
+    case Type::kB64:
+    case Type::kU64:
+    case Type::kS64:
+    case Type::kF64:
       return 8;
     case Type::kB128:
       return 16;
@@ -332,8 +343,10 @@ void Parser::ParseFunctionDirectives(PtxFunction& function) {
     Take();
     uint64_t product = 1;
     while (Peek().kind == Token::Kind::kInteger || Peek().kind == Token::Kind::kString) {
-      if (Peek().kind == Token::Kind::kInteger) product *= ExpectSize(1024);
-      else Take();
+      if (Peek().kind == Token::Kind::kInteger)
+        product *= ExpectSize(1024);
+      else
+        Take();
       TakeIf(',');
     }
     if (maximum) function.max_threads = static_cast<int>(std::min<uint64_t>(product, 1024));

@@ -78,7 +78,7 @@ class Parser {
   PtxModule module_;
 
   PtxFunction* function_ = nullptr;
-  std::vector<Names> names_;          // innermost last
+  std::vector<Names> names_;           // innermost last
   std::vector<uint32_t> open_scopes_;  // indices into function_->scopes
 };
 

@@ -49,7 +49,9 @@ struct Field {
   char conversion = 0;
 };
 
-int Bounded(int value) { return value > kMaxWidth ? kMaxWidth : value < -kMaxWidth ? -kMaxWidth : value; }
+int Bounded(int value) {
+  return value > kMaxWidth ? kMaxWidth : value < -kMaxWidth ? -kMaxWidth : value;
+}
 
 void ReadNumber(const std::string& format, size_t* at, Arguments& arguments, std::string* spec) {
   if (*at < format.size() && format[*at] == '*') {
@@ -95,15 +97,26 @@ void Print(const std::string& spec, T value, std::string* text) {
 void PrintField(const Arena& arena, const Field& field, Arguments& arguments, std::string* text) {
   std::string spec = field.spec;
   switch (field.conversion) {
-    case 'd': case 'i':
+    case 'd':
+    case 'i':
       if (field.wide) return Print(spec + "lld", static_cast<long long>(arguments.Take(8)), text);
       return Print(spec + "d", static_cast<int>(arguments.Take(4)), text);
-    case 'u': case 'x': case 'X': case 'o':
+    case 'u':
+    case 'x':
+    case 'X':
+    case 'o':
       if (field.wide) return Print(spec + "ll" + field.conversion, arguments.Take(8), text);
       return Print(spec + field.conversion, static_cast<unsigned>(arguments.Take(4)), text);
     case 'c':
       return Print(spec + "c", static_cast<int>(arguments.Take(4)), text);
-    case 'f': case 'F': case 'e': case 'E': case 'g': case 'G': case 'a': case 'A': {
+    case 'f':
+    case 'F':
+    case 'e':
+    case 'E':
+    case 'g':
+    case 'G':
+    case 'a':
+    case 'A': {
       uint64_t bits = arguments.Take(8);
       double value = 0;
       std::memcpy(&value, &bits, sizeof value);

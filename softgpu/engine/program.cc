@@ -57,8 +57,8 @@ const Function* FindFunction(const ProgramImpl& program, uint64_t handle) {
 
 void ProgramImpl::DeclareFunctions(const PtxModule& module) {
   for (const PtxFunction& source : module.functions) {
-    auto [it, added] = symbols_.try_emplace(
-        source.name, Symbol{Symbol::Kind::kFunction, functions_.size(), 0});
+    auto [it, added] =
+        symbols_.try_emplace(source.name, Symbol{Symbol::Kind::kFunction, functions_.size(), 0});
     if (!added) {
       if (it->second.kind != Symbol::Kind::kFunction) {
         throw PtxError(source.line, "name used twice: " + std::string(source.name));
@@ -138,8 +138,10 @@ void ProgramImpl::PlaceShared(const PtxModule& module) {
   std::unordered_map<std::string_view, const Variable*> shared;
   for (const Variable& v : module.variables) {
     if (v.space != Space::kShared) continue;
-    if (v.external) symbols_.try_emplace(v.name, Symbol{Symbol::Kind::kDynamicShared, 0, 0});
-    else shared.try_emplace(v.name, &v);
+    if (v.external)
+      symbols_.try_emplace(v.name, Symbol{Symbol::Kind::kDynamicShared, 0, 0});
+    else
+      shared.try_emplace(v.name, &v);
   }
   std::unordered_map<std::string_view, std::set<size_t>> users;
   std::vector<std::set<size_t>> callees(functions_.size());
@@ -269,8 +271,7 @@ Status ProgramImpl::Build(std::string_view ptx) {
   return {};
 }
 
-std::unique_ptr<Program> Program::Load(std::string_view ptx, ModuleMemory& memory,
-                                       Status* status) {
+std::unique_ptr<Program> Program::Load(std::string_view ptx, ModuleMemory& memory, Status* status) {
   auto program = std::make_unique<ProgramImpl>(memory);
   try {
     *status = program->Build(ptx);

@@ -12,8 +12,27 @@
 namespace softgpu {
 
 enum class Type : uint8_t {
-  kNone, kPred, kB8, kB16, kB32, kB64, kB128, kU8, kU16, kU32, kU64, kS8, kS16, kS32, kS64,
-  kF16, kF16x2, kBF16, kBF16x2, kF32, kF64,
+  kNone,
+  kPred,
+  kB8,
+  kB16,
+  kB32,
+  kB64,
+  kB128,
+  kU8,
+  kU16,
+  kU32,
+  kU64,
+  kS8,
+  kS16,
+  kS32,
+  kS64,
+  kF16,
+  kF16x2,
+  kBF16,
+  kBF16x2,
+  kF32,
+  kF64,
 };
 
 std::optional<Type> ParseType(std::string_view directive);  // ".u32"
@@ -46,14 +65,22 @@ struct Variable {
 
 struct PtxOperand {
   enum class Kind : uint8_t {
-    kRegister, kInteger, kFloat32, kFloat64, kSymbol, kAddress, kVector, kSpecial, kSink,
+    kRegister,
+    kInteger,
+    kFloat32,
+    kFloat64,
+    kSymbol,
+    kAddress,
+    kVector,
+    kSpecial,
+    kSink,
   };
   Kind kind = Kind::kSink;
-  bool negated = false;     // !%p
-  bool has_register = false;  // kAddress: base is a register, not a symbol
-  uint32_t reg = 0;         // kRegister, kAddress: index into PtxFunction::registers
-  uint64_t value = 0;       // number; kAddress: byte offset; kSymbol: byte offset
-  std::string_view symbol;  // kSymbol, kAddress, kSpecial (with its component: "%tid.x")
+  bool negated = false;              // !%p
+  bool has_register = false;         // kAddress: base is a register, not a symbol
+  uint32_t reg = 0;                  // kRegister, kAddress: index into PtxFunction::registers
+  uint64_t value = 0;                // number; kAddress: byte offset; kSymbol: byte offset
+  std::string_view symbol;           // kSymbol, kAddress, kSpecial (with its component: "%tid.x")
   std::vector<PtxOperand> elements;  // kVector: {a, b}, (a, b) and a|b
 };
 

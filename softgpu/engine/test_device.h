@@ -9,10 +9,10 @@
 
 #include "softgpu/engine/engine.h"
 
-#define EXPECT_RUNS(call)                                 \
-  do {                                                    \
-    ::softgpu::Status status_ = (call);                   \
-    ASSERT_EQ(status_.code, 0) << status_.message;        \
+#define EXPECT_RUNS(call)                          \
+  do {                                             \
+    ::softgpu::Status status_ = (call);            \
+    ASSERT_EQ(status_.code, 0) << status_.message; \
   } while (false)
 
 namespace softgpu::testing {
@@ -33,7 +33,8 @@ template <class T>
 class Array {
  public:
   explicit Array(size_t count, T value = T{})
-      : count_(count), data_(reinterpret_cast<T*>(TestMemory::Get().Allocate(count * sizeof(T), 256))) {
+      : count_(count),
+        data_(reinterpret_cast<T*>(TestMemory::Get().Allocate(count * sizeof(T), 256))) {
     for (size_t i = 0; i < count; ++i) data_[i] = value;
   }
   ~Array() { TestMemory::Get().Free(address()); }

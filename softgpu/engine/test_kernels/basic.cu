@@ -93,8 +93,8 @@ __global__ void scan(const int* in, int* out) {
 __device__ float normal(float d) {
   float k = 1.0f / (1.0f + 0.2316419f * fabsf(d));
   float c = 0.39894228f * __expf(-0.5f * d * d) *
-            (k * (0.31938153f +
-                  k * (-0.356563782f + k * (1.781477937f + k * (-1.821255978f + k * 1.330274429f)))));
+            (k * (0.31938153f + k * (-0.356563782f +
+                                     k * (1.781477937f + k * (-1.821255978f + k * 1.330274429f)))));
   return d > 0 ? 1.0f - c : c;
 }
 

@@ -21,15 +21,32 @@ __global__ void choose(const int* in, int* out, int n) {
   if (i >= n) return;
   int x = in[i];
   switch (x) {
-    case 0: out[i] = x + 100; break;
-    case 1: out[i] = x * 77; break;
-    case 2: out[i] = x ^ 0x55; break;
-    case 3: out[i] = out[i] - 9; break;
-    case 4: out[i] = x << 5; break;
-    case 5: out[i] = in[0]; break;
-    case 6: out[i] = -x; break;
-    case 7: out[i] = 1 / (x - 6); break;
-    default: out[i] = -1;
+    case 0:
+      out[i] = x + 100;
+      break;
+    case 1:
+      out[i] = x * 77;
+      break;
+    case 2:
+      out[i] = x ^ 0x55;
+      break;
+    case 3:
+      out[i] = out[i] - 9;
+      break;
+    case 4:
+      out[i] = x << 5;
+      break;
+    case 5:
+      out[i] = in[0];
+      break;
+    case 6:
+      out[i] = -x;
+      break;
+    case 7:
+      out[i] = 1 / (x - 6);
+      break;
+    default:
+      out[i] = -1;
   }
 }
 
@@ -173,7 +190,8 @@ __global__ void votes(const int* in, unsigned* out) {
   out[i * 6 + 2] = __match_any_sync(0xffffffff, in[i]);
   int all;
   out[i * 6 + 3] = __match_all_sync(0xffffffff, in[0], &all) + all;
-  out[i * 6 + 4] = __syncthreads_count(p) + 1000 * __syncthreads_and(p) + 2000 * __syncthreads_or(p);
+  out[i * 6 + 4] =
+      __syncthreads_count(p) + 1000 * __syncthreads_and(p) + 2000 * __syncthreads_or(p);
   out[i * 6 + 5] = __shfl_sync(0xffffffff, i, i ^ 5, 16);
   if (i & 1) {
     unsigned mask = __activemask();

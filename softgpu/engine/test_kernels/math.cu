@@ -110,7 +110,8 @@ __global__ void wide_product(const uint64_t* a, const uint64_t* b, uint64_t* out
 }
 
 // Carry chains as bignum libraries write them.
-__global__ void carry_chain(const uint32_t* a, const uint32_t* b, uint32_t* sum, uint32_t* difference) {
+__global__ void carry_chain(const uint32_t* a, const uint32_t* b, uint32_t* sum,
+                            uint32_t* difference) {
   int i = threadIdx.x * 4;
   asm("add.cc.u32 %0, %4, %8;\n\taddc.cc.u32 %1, %5, %9;\n\t"
       "addc.cc.u32 %2, %6, %10;\n\taddc.u32 %3, %7, %11;"
