@@ -44,7 +44,7 @@ static const char kWrong[] = R"(
 .version 7.0
 .target sm_70
 .address_size 64
-.visible .entry Wrong() { frobnicate.u32 %r1, %r2; ret; }
+.visible .entry Wrong( { this is no PTX at all }
 )";
 
 int main() {
