@@ -13,6 +13,7 @@ class CaptureTest : public DeviceTest {
     other_ = NewStream();
     ASSERT_CU(cuMemAlloc(&data_, 4096));
     ASSERT_CU(cuMemsetD32(data_, 0, 1024));
+    ASSERT_CU(cuCtxSynchronize());  // the streams of these tests do not wait for the legacy one
     ASSERT_CU(cuEventCreate(&event_, CU_EVENT_DISABLE_TIMING));
     ASSERT_CU(cuEventCreate(&joined_, CU_EVENT_DISABLE_TIMING));
   }

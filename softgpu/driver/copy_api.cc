@@ -47,7 +47,8 @@ CUDA_MEMCPY3D From2D(const CUDA_MEMCPY2D& p) {
 
 CUDA_MEMCPY3D FromPeer(const CUDA_MEMCPY3D_PEER& p) {
   CUDA_MEMCPY3D copy = {};
-  static_assert(offsetof(CUDA_MEMCPY3D, WidthInBytes) == offsetof(CUDA_MEMCPY3D_PEER, WidthInBytes));
+  static_assert(offsetof(CUDA_MEMCPY3D, WidthInBytes) ==
+                offsetof(CUDA_MEMCPY3D_PEER, WidthInBytes));
   memcpy(&copy, &p, sizeof copy);  // the peer form is the plain one with contexts in two gaps
   return copy;
 }

@@ -81,6 +81,7 @@ TEST_F(GraphTest, LaunchesAreAsynchronousAndOrderedInTheirStream) {
   CUgraphExec exec = Instantiate();
   auto* flag = NewFlag();
   ASSERT_CU(cuMemsetD32(data_, 0, 1));
+  ASSERT_CU(cuCtxSynchronize());
   ASSERT_CU(cuStreamWaitValue32(stream_, Address(flag), 1, 0));
   ASSERT_CU(cuGraphLaunch(exec, stream_));
   ASSERT_CU(cuMemsetD32Async(data_ + 4, 4, 1, stream_));
@@ -174,6 +175,7 @@ TEST_F(GraphTest, ExecutablesCanBeChanged) {
   Launch(exec);
   EXPECT_EQ(Word(), 9u);
   ASSERT_CU(cuMemsetD32(data_, 0, 1));
+  ASSERT_CU(cuCtxSynchronize());
   ASSERT_CU(cuGraphNodeSetEnabled(exec, store, 0));
   Launch(exec);
   EXPECT_EQ(Word(), 0u);
@@ -212,6 +214,7 @@ TEST_F(GraphTest, EventNodesOrderAgainstOtherStreams) {
   CUstream other = NewStream();
   auto* flag = NewFlag();
   ASSERT_CU(cuMemsetD32(data_, 0, 1));
+  ASSERT_CU(cuCtxSynchronize());
   ASSERT_CU(cuStreamWaitValue32(other, Address(flag), 1, 0));
   ASSERT_CU(cuEventRecord(gate, other));
   ASSERT_CU(cuGraphLaunch(exec, stream_));

@@ -1,5 +1,5 @@
 // cuGetProcAddress: which function a (name, version, stream form) stands for. The table, in
-// proc_table.inc, lists every exported function, sorted by name: what is not in it is not supported.
+// proc_table.inc, lists every exported function by name: what is not in it is not supported.
 #include <cstring>
 
 #include "softgpu/driver/driver.h"

@@ -43,11 +43,22 @@ int Receive(int socket) {
 
 class SharingTest : public DeviceTest {
  protected:
-  // Both processes start CUDA after the fork.
   void SetUp() override {
+    int count = 0;
+    if (cuDeviceGetCount(&count) != CUDA_ERROR_NOT_INITIALIZED) {
+      GTEST_SKIP() << "the device is in use already: a child would not be able to use it";
+    }
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets_), 0);
+  }
+  // Both processes start CUDA after the fork. The child ends here, whatever happens in it.
+  void StartWorker() {
     child_ = fork();
+    ASSERT_GE(child_, 0);
+    if (child_ != 0) return;
+    alarm(30);  // seconds, in case the keeper fails
     DeviceTest::SetUp();
+    if (!HasFailure()) Worker();
+    _exit(HasFailure() ? 1 : 0);
   }
   CUdeviceptr MapChunk(CUmemGenericAllocationHandle handle) {
     CUdeviceptr at = 0;
@@ -104,10 +115,9 @@ class SharingTest : public DeviceTest {
 };
 
 TEST_F(SharingTest, AChunkIsSharedByDescriptor) {
-  if (child_ == 0) {
-    Worker();
-    _exit(HasFailure() ? 1 : 0);
-  }
+  StartWorker();
+  DeviceTest::SetUp();
+  ASSERT_FALSE(HasFatalFailure());
   Keeper();
 }
 

@@ -176,7 +176,9 @@ CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute,
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *value = {};
   if (attribute == CU_STREAM_ATTRIBUTE_PRIORITY) value->priority = stream->priority();
-  if (attribute == CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY) value->syncPolicy = CU_SYNC_POLICY_AUTO;
+  if (attribute == CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY) {
+    value->syncPolicy = CU_SYNC_POLICY_AUTO;
+  }
   return CUDA_SUCCESS;
 }
 CUresult cuStreamCopyAttributes(CUstream target, CUstream source) {

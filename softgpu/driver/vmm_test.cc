@@ -55,7 +55,7 @@ TEST_F(VmmTest, MapsWholeChunksOnly) {
 }
 
 TEST_F(VmmTest, AccessComesOnlyWithSetAccess) {
-  CUdeviceptr at = Reserve(kChunk);
+  CUdeviceptr at = Reserve(2 * kChunk);  // the second half stays empty
   auto handle = NewChunk(kChunk);
   uint32_t value = 0;
   ASSERT_CU(cuMemMap(at, kChunk, 0, handle, 0));
@@ -69,7 +69,7 @@ TEST_F(VmmTest, AccessComesOnlyWithSetAccess) {
   ASSERT_CU(cuMemUnmap(at, kChunk));
   EXPECT_EQ(cuMemcpyDtoH(&value, at, 4), CUDA_ERROR_INVALID_VALUE);
   ASSERT_CU(cuMemRelease(handle));
-  EXPECT_CU(cuMemAddressFree(at, kChunk));
+  EXPECT_CU(cuMemAddressFree(at, 2 * kChunk));
 }
 
 TEST_F(VmmTest, OneChunkCanBeMappedTwiceAndKeepsItsBytes) {
