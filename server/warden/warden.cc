@@ -222,10 +222,8 @@ void Warden::Do(int connection, const StartWorker& request) {
   std::vector<std::string> environment = Allowed(request.environment);
   uint64_t number = 0;
   for (auto& [candidate, worker] : workers_) {
-    if (request.want_warm && worker.session == 0 && worker.devices == devices &&
-        worker.environment == environment) {
-      number = candidate;
-    }
+    bool fits = worker.devices == devices && worker.environment == environment;
+    if (request.want_warm && worker.session == 0 && fits) number = candidate;
   }
   bool warm = number != 0;
   if (!warm) number = StartNewWorker(devices, environment, &refused.sentence);
@@ -369,6 +367,11 @@ void Warden::OnKeeperEnded(int32_t device) {
   if (keeper.state.sentence.empty()) keeper.state.sentence = "its keeper " + how;
   keeper.process = {};
   keeper.control.Reset();
+  // No session shall get a worker that cannot lease. Sessions that run keep what they have.
+  for (auto& [number, worker] : workers_) {
+    bool uses = std::ranges::count(worker.devices, device) != 0;
+    if (worker.session == 0 && uses) Discard(worker);
+  }
 }
 
 void Warden::OnWorkerEnded(uint64_t number) {
@@ -380,13 +383,19 @@ void Warden::OnWorkerEnded(uint64_t number) {
   if (worker.session != 0) {
     Reply(worker.connection,
           message::Pack(WorkerDied{worker.session, worker.process.pid, exit_code, signal, how}));
-  } else {
+  } else if (!worker.devices.empty()) {
     std::fprintf(stderr, "longwire-warden: warm %s\n", how.c_str());
     bool early = Clock::now() - worker.started < kEarlyDeath;
     warm_pause_ = early ? std::min(warm_pause_ * 2 + milliseconds(500), kWarmPauseMax) : kWarmDelay;
     warm_after_ = Clock::now() + warm_pause_;
   }
   workers_.erase(number);
+}
+
+// A warm worker that no session shall get.
+void Warden::Discard(Worker& worker) {
+  worker.devices.clear();
+  Kill(worker.process);
 }
 
 void Warden::KillOrphans() {
@@ -400,10 +409,11 @@ void Warden::KeepWarm() {
   int warm = 0;
   for (auto& [number, worker] : workers_) {
     if (worker.session != 0) continue;
-    if (worker.devices == warm_devices_)
+    if (worker.devices == warm_devices_) {
       ++warm;
-    else
-      Kill(worker.process);  // started for a guess that was wrong
+    } else {
+      Discard(worker);  // started for a guess that was wrong
+    }
   }
   std::string sentence;
   if (warm >= options_.warm_workers || Clock::now() < warm_after_) return;

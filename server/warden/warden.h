@@ -72,6 +72,7 @@ class Warden {
   void ReadKeeper(int32_t device);
   void OnWorkerEnded(uint64_t number);
   void OnKeeperEnded(int32_t device);
+  void Discard(Worker& worker);
   void KillOrphans();
   void KeepWarm();
 

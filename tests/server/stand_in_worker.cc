@@ -1,7 +1,8 @@
 // What the warden starts as a worker in its test. Answers commands on its control socket with text:
-// "crash", "exit", "environment NAME", "descriptors", "privileges", "write-ring".
+// "crash", "exit", "environment NAME", "descriptors", "privileges", "keeper", "write-ring".
 
 #include <dirent.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -54,6 +55,10 @@ int main(int argc, char** argv) {
     if (command.starts_with("environment ")) {
       const char* value = std::getenv(command.c_str() + 12);
       answer = value != nullptr ? value : "unset";
+    }
+    if (command == "keeper") {
+      pollfd entry{6, POLLIN, 0};  // a dead keeper's socket is at its end
+      answer = poll(&entry, 1, 0) == 0 ? "a keeper" : "no keeper";
     }
     if (command == "write-ring") {
       RingProducer producer(ring);

@@ -265,13 +265,17 @@ TEST_F(WardenTest, AWorkerProgramThatIsMissingIsADeath) {
 }
 
 TEST_F(WardenTest, AKeeperThatDiedIsStartedAgainForTheNextSession) {
+  options.warm_workers = 1;
   Start();
   Started first = StartSession(1);
+  usleep(1'000'000);  // a warm worker is there that knows the keeper
   kill(first.message.keepers[0].pid, SIGKILL);
-  usleep(1'100'000);
+  usleep(200'000);
   Started second = StartSession(2);
   ASSERT_EQ(second.message.code, 0) << second.message.sentence;
   EXPECT_NE(second.message.keepers[0].pid, first.message.keepers[0].pid);
+  EXPECT_EQ(Command(second, "keeper"), "a keeper");
+  EXPECT_EQ(Command(first, "keeper"), "no keeper");
 }
 
 TEST_F(WardenTest, SaysWhyADeviceDoesNotOpen) {
