@@ -6,10 +6,14 @@ namespace {
 
 const char* KindName(const Call& call) {
   switch (call.kind) {
-    case Kind::kAtOnce: return "kAtOnce";
-    case Kind::kAfterReply: return "kAfterReply";
-    case Kind::kLocal: return "kLocal";
-    default: return "kUnsupported";
+    case Kind::kAtOnce:
+      return "kAtOnce";
+    case Kind::kAfterReply:
+      return "kAfterReply";
+    case Kind::kLocal:
+      return "kLocal";
+    default:
+      return "kUnsupported";
   }
 }
 

@@ -46,43 +46,61 @@ void Declare(const Call& call, const Parameter& parameter, Text* out) {
                 values);
       break;
     case Role::kInArray:
-      out->Line("  if (!CountFits(call_.$x$.size(), $count$, $minus$)) "
-                "return CUDA_ERROR_INVALID_VALUE;", values);
+      out->Line(
+          "  if (!CountFits(call_.$x$.size(), $count$, $minus$)) "
+          "return CUDA_ERROR_INVALID_VALUE;",
+          values);
       out->Line("  std::vector<$type$> $x$;", values);
       if (kind == TypeKind::kHandle) {
-        out->Line("  $x$.resize(call_.$x$.size());\n  for (size_t i_ = 0; i_ < $x$.size(); ++i_) {\n"
-                  "    LW_RESOLVE(context_.Resolve(call_.$x$[i_], &$x$[i_]));\n  }", values);
+        out->Line(
+            "  $x$.resize(call_.$x$.size());\n  for (size_t i_ = 0; i_ < $x$.size(); ++i_) {\n"
+            "    LW_RESOLVE(context_.Resolve(call_.$x$[i_], &$x$[i_]));\n  }",
+            values);
       } else {
         out->Line("  ConvertList(call_.$x$.data(), call_.$x$.size(), &$x$);", values);
       }
       break;
-    case Role::kOut: out->Line("  $type$ $x${};", values); break;
+    case Role::kOut:
+      out->Line("  $type$ $x${};", values);
+      break;
     case Role::kOutArray:
-      out->Line("  if (!Elements(call_.want_$x$ ? &call_ : nullptr, $count$, $minus$, &elements_)) {\n"
-                "    return CUDA_ERROR_INVALID_VALUE;\n  }\n  std::vector<$type$> $x$(elements_);",
-                values);
+      out->Line(
+          "  if (!Elements(call_.want_$x$ ? &call_ : nullptr, $count$, $minus$, "
+          "&elements_)) {\n    return CUDA_ERROR_INVALID_VALUE;\n  }\n"
+          "  std::vector<$type$> $x$(elements_);",
+          values);
       break;
     case Role::kOutString:
-      out->Line("  if (!Elements(&call_, $count$, 0, &elements_)) return CUDA_ERROR_INVALID_VALUE;\n"
-                "  std::string $x$(elements_, '\\0');", values);
+      out->Line(
+          "  if (!Elements(&call_, $count$, 0, &elements_)) return CUDA_ERROR_INVALID_VALUE;\n"
+          "  std::string $x$(elements_, '\\0');",
+          values);
       break;
-    default: break;
+    default:
+      break;
   }
 }
 
 std::string Argument(const Parameter& parameter) {
   const std::string& x = parameter.name;
   switch (parameter.role) {
-    case Role::kStream: return "context_.driver_stream()";
+    case Role::kStream:
+      return "context_.driver_stream()";
     case Role::kOut:
-    case Role::kInOut: return "&" + x;
-    case Role::kIn: return parameter.nullable ? "call_." + x + " ? &" + x + " : nullptr" : "&" + x;
+    case Role::kInOut:
+      return "&" + x;
+    case Role::kIn:
+      return parameter.nullable ? "call_." + x + " ? &" + x + " : nullptr" : "&" + x;
     case Role::kInString:
       return parameter.nullable ? "call_." + x + " ? " + x + ".c_str() : nullptr" : x + ".c_str()";
-    case Role::kInArray: return x + ".empty() ? nullptr : " + x + ".data()";
-    case Role::kOutArray: return "call_.want_" + x + " ? " + x + ".data() : nullptr";
-    case Role::kOutString: return x + ".data()";
-    default: return x;
+    case Role::kInArray:
+      return x + ".empty() ? nullptr : " + x + ".data()";
+    case Role::kOutArray:
+      return "call_.want_" + x + " ? " + x + ".data() : nullptr";
+    case Role::kOutString:
+      return x + ".data()";
+    default:
+      return x;
   }
 }
 
@@ -103,16 +121,20 @@ void Answer(const Call& call, const Parameter& parameter, Text* out) {
         out->Line("  $x$.resize(std::min<size_t>($x$.size(), $n$));",
                   {{"x", parameter.name}, {"n", Count(call, parameter).name}});
       }
-      out->Line(kind == TypeKind::kHandle
-                    ? "  for (const $type$ each_ : $x$) reply_->$x$.push_back(context_.Publish(each_));"
-                    : "  ConvertList($x$.data(), $x$.size(), &reply_->$x$);",
-                values);
+      out->Line(
+          kind == TypeKind::kHandle
+              ? "  for (const $type$ each_ : $x$) reply_->$x$.push_back(context_.Publish(each_));"
+              : "  ConvertList($x$.data(), $x$.size(), &reply_->$x$);",
+          values);
       break;
     case Role::kOutString:
-      out->Line("  $x$.resize(strnlen($x$.data(), $x$.size()));\n"
-                "  reply_->$x$ = context_.Keep(std::move($x$));", values);
+      out->Line(
+          "  $x$.resize(strnlen($x$.data(), $x$.size()));\n"
+          "  reply_->$x$ = context_.Keep(std::move($x$));",
+          values);
       break;
-    default: break;
+    default:
+      break;
   }
 }
 
@@ -126,11 +148,15 @@ bool NeedsElements(const Call& call) {
 // Names of generated variables end with _, so that no parameter has the same.
 void DefineDo(const Call& call, Text* out) {
   const Text::Values values = {{"symbol", call.symbol}, {"member", DriverMember(call)}};
-  out->Line("CUresult Do_$symbol$([[maybe_unused]] CallContext& context_,\n"
-            "    [[maybe_unused]] const calls::$symbol$& call_,\n"
-            "    [[maybe_unused]] calls::$symbol$::Reply* reply_) {", values);
-  out->Line("  const auto function_ = context_.driver().$member$;\n"
-            "  if (function_ == nullptr) return CUDA_ERROR_NOT_SUPPORTED;", values);
+  out->Line(
+      "CUresult Do_$symbol$([[maybe_unused]] CallContext& context_,\n"
+      "    [[maybe_unused]] const calls::$symbol$& call_,\n"
+      "    [[maybe_unused]] calls::$symbol$::Reply* reply_) {",
+      values);
+  out->Line(
+      "  const auto function_ = context_.driver().$member$;\n"
+      "  if (function_ == nullptr) return CUDA_ERROR_NOT_SUPPORTED;",
+      values);
   if (NeedsElements(call)) out->Line("  size_t elements_ = 0;");
   std::string arguments;
   for (const Parameter& parameter : call.parameters) {
@@ -240,8 +266,9 @@ class DispatchEmitter : public Emitter {
     header.Raw(FileHead("The worker's way from a record to a driver call.", true));
     header.Raw(kDispatchHeader);
     declarations.Raw(FileHead("The worker's generated calls.", true));
-    declarations.Raw("#include \"longwire/calls.h\"\n#include \"longwire/driver_table.h\"\n\n"
-                     "namespace longwire::worker {\n\nclass CallContext;\n\n");
+    declarations.Raw(
+        "#include \"longwire/calls.h\"\n#include \"longwire/driver_table.h\"\n\n"
+        "namespace longwire::worker {\n\nclass CallContext;\n\n");
     table.Raw(FileHead("The worker's way from a record to a driver call.", false));
     table.Raw(kTableHead);
     std::vector<Text> parts(kDispatchParts);
@@ -255,10 +282,13 @@ class DispatchEmitter : public Emitter {
       const Text::Values values = {{"symbol", call.symbol}};
       while (++last < call.number) table.Line("      nullptr,");
       table.Line(call.Travels() ? "      &Handle<calls::$symbol$, &Do_$symbol$>,"
-                                : "      nullptr,  // $symbol$", values);
+                                : "      nullptr,  // $symbol$",
+                 values);
       if (!call.Travels() || call.worker_hand_written) continue;
-      declarations.Line("CUresult Do_$symbol$(CallContext& context, const calls::$symbol$& call,\n"
-                        "    calls::$symbol$::Reply* reply);", values);
+      declarations.Line(
+          "CUresult Do_$symbol$(CallContext& context, const calls::$symbol$& call,\n"
+          "    calls::$symbol$::Reply* reply);",
+          values);
       DefineDo(call, &parts[next++ % kDispatchParts]);
     }
     declarations.Raw("\n}  // namespace longwire::worker\n");

@@ -4,7 +4,8 @@
 namespace longwire::codegen {
 namespace {
 
-constexpr char kHeader[] = R"(// Every variant of every function under its own name: cuda.h must not redefine any.
+constexpr char kHeader[] =
+    R"(// Every variant of every function has its own name: cuda.h must not redefine any.
 #ifndef __CUDA_API_VERSION_INTERNAL
 #define __CUDA_API_VERSION_INTERNAL
 #endif

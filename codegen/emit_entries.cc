@@ -57,8 +57,8 @@ class EntriesEmitter : public Emitter {
     std::vector<File> files;
     for (Text& source : sources) {
       source.Raw("}  // extern \"C\"\n");
-      files.push_back({"longwire/shim_entries_" + std::to_string(files.size() + 1) + ".cc",
-                       source.str()});
+      files.push_back(
+          {"longwire/shim_entries_" + std::to_string(files.size() + 1) + ".cc", source.str()});
     }
     return files;
   }

@@ -31,45 +31,61 @@ std::string CountValue(const Call& call, const Parameter& array) {
   return (count->role == Role::kInOut ? "*" : "") + count->name;
 }
 
+Text::Values ValuesOf(const Call& call, const Parameter& parameter) {
+  return {{"x", parameter.name},
+          {"count", parameter.count.empty() ? "" : CountValue(call, parameter)},
+          {"minus", std::to_string(parameter.count_minus)}};
+}
+
+constexpr char kCountElements[] =
+    "  if (!Elements($x$, $count$, $minus$, &elements_)) return CUDA_ERROR_INVALID_VALUE;";
+
 // One parameter into the request.
 void PutParameter(const Call& call, const Parameter& parameter, Text* out) {
-  const Text::Values values = {{"x", parameter.name},
-                               {"count", parameter.count.empty() ? "" : CountValue(call, parameter)},
-                               {"minus", std::to_string(parameter.count_minus)}};
+  const Text::Values values = ValuesOf(call, parameter);
   switch (parameter.role) {
-    case Role::kValue: out->Line("  Convert($x$, &call_.$x$);", values); break;
-    case Role::kHandle: out->Line("  call_.$x$ = ToWire($x$);", values); break;
-    case Role::kInOut: out->Line("  Convert(*$x$, &call_.$x$);", values); break;
+    case Role::kValue:
+      out->Line("  Convert($x$, &call_.$x$);", values);
+      break;
+    case Role::kHandle:
+      out->Line("  call_.$x$ = ToWire($x$);", values);
+      break;
+    case Role::kInOut:
+      out->Line("  Convert(*$x$, &call_.$x$);", values);
+      break;
     case Role::kIn:
       out->Line(parameter.nullable ? "  if ($x$ != nullptr) Convert(*$x$, &call_.$x$.emplace());"
                                    : "  Convert(*$x$, &call_.$x$);",
                 values);
       break;
     case Role::kInString:
-      out->Line(parameter.nullable ? "  if ($x$ != nullptr) call_.$x$ = $x$;" : "  call_.$x$ = $x$;",
-                values);
+      out->Line(
+          parameter.nullable ? "  if ($x$ != nullptr) call_.$x$ = $x$;" : "  call_.$x$ = $x$;",
+          values);
       break;
     case Role::kInArray:
-      out->Line("  if (!Elements($x$, $count$, $minus$, &elements_)) return CUDA_ERROR_INVALID_VALUE;",
-                values);
+      out->Line(kCountElements, values);
       if (parameter.type->kind == TypeKind::kHandle) {
-        out->Line("  for (size_t i_ = 0; i_ < elements_; ++i_) call_.$x$.push_back(ToWire($x$[i_]));",
-                  values);
+        out->Line(
+            "  for (size_t i_ = 0; i_ < elements_; ++i_) {\n"
+            "    call_.$x$.push_back(ToWire($x$[i_]));\n  }",
+            values);
       } else {
         out->Line("  ConvertList($x$, elements_, &call_.$x$);", values);
       }
       break;
-    case Role::kOutArray: out->Line("  call_.want_$x$ = $x$ != nullptr;", values); break;
-    default: break;
+    case Role::kOutArray:
+      out->Line("  call_.want_$x$ = $x$ != nullptr;", values);
+      break;
+    default:
+      break;
   }
 }
 
 // One result out of the reply.
 void GetParameter(const Call& call, const Parameter& parameter, Text* out) {
   const bool handle = parameter.type->kind == TypeKind::kHandle;
-  const Text::Values values = {{"x", parameter.name},
-                               {"count", parameter.count.empty() ? "" : CountValue(call, parameter)},
-                               {"minus", std::to_string(parameter.count_minus)}};
+  const Text::Values values = ValuesOf(call, parameter);
   switch (parameter.role) {
     case Role::kOut:
     case Role::kInOut:
@@ -78,17 +94,18 @@ void GetParameter(const Call& call, const Parameter& parameter, Text* out) {
                 values);
       break;
     case Role::kOutArray:
-      out->Line("  if (!Elements($x$, $count$, $minus$, &elements_)) return CUDA_ERROR_INVALID_VALUE;",
-                values);
+      out->Line(kCountElements, values);
       out->Line("  elements_ = std::min(elements_, reply_.$x$.size());", values);
-      out->Line(handle ? "  for (size_t i_ = 0; i_ < elements_; ++i_) FromWire(reply_.$x$[i_], &$x$[i_]);"
-                       : "  for (size_t i_ = 0; i_ < elements_; ++i_) Convert(reply_.$x$[i_], &$x$[i_]);",
+      out->Line("  for (size_t i_ = 0; i_ < elements_; ++i_) {", values);
+      out->Line(handle ? "    FromWire(reply_.$x$[i_], &$x$[i_]);\n  }"
+                       : "    Convert(reply_.$x$[i_], &$x$[i_]);\n  }",
                 values);
       break;
     case Role::kOutString:
       out->Line("  CopyText(reply_.$x$, $x$, $count$);", values);
       break;
-    default: break;
+    default:
+      break;
   }
 }
 
@@ -155,8 +172,8 @@ class ForwardEmitter : public Emitter {
     std::vector<File> files;
     for (Text& source : sources) {
       source.Raw("}  // namespace longwire::shim::forward\n");
-      files.push_back({"longwire/shim_forward_" + std::to_string(files.size() + 1) + ".cc",
-                       source.str()});
+      files.push_back(
+          {"longwire/shim_forward_" + std::to_string(files.size() + 1) + ".cc", source.str()});
     }
     return files;
   }

@@ -18,14 +18,15 @@ constexpr char kCudaHeader[] = R"(#ifndef __CUDA_API_VERSION_INTERNAL
 
 File ShimHeader(const Api& api) {
   Text out;
-  out.Raw(FileHead("The client's bodies: hand:: is written by hand, forward:: is generated.", true));
+  out.Raw(
+      FileHead("The client's bodies: hand:: is written by hand, forward:: is generated.", true));
   out.Raw(kCudaHeader);
   out.Raw("#include \"longwire/call_ids.h\"\n\nnamespace longwire::shim::hand {\n\n");
   for (const Call& call : api.calls) {
     if (!call.HasHandBody()) continue;
     std::string parameters = ParameterList(call);
-    if (call.implicit_stream) parameters += (parameters.empty() ? "" : ", ") +
-                                            std::string("CUstream stream");
+    if (call.implicit_stream)
+      parameters += (parameters.empty() ? "" : ", ") + std::string("CUstream stream");
     out.Line("CUresult $symbol$($parameters$);",
              {{"symbol", call.symbol}, {"parameters", parameters}});
   }
@@ -43,7 +44,8 @@ File WorkerHeader(const Api& api) {
   Text out;
   out.Raw(FileHead("The worker's hand-written calls.", true));
   out.Raw(kCudaHeader);
-  out.Raw("#include \"longwire/calls.h\"\n\nnamespace longwire::worker {\n\nclass CallContext;\n\n");
+  out.Raw(
+      "#include \"longwire/calls.h\"\n\nnamespace longwire::worker {\n\nclass CallContext;\n\n");
   for (const Call& call : api.calls) {
     if (!call.Travels() || !call.worker_hand_written) continue;
     out.Line("CUresult Do_$symbol$(CallContext& context, const calls::$symbol$& call,",

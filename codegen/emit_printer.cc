@@ -25,7 +25,9 @@ void Fields(const Api& api, const std::vector<WireField>& fields, Text* out) {
     out->Line("    {\"$name$\", FieldKind::$kind$, $flags$, $detail$},",
               {{"name", field.name},
                {"kind", KindOf(field)},
-               {"flags", field.repeated ? "kRepeated" : field.optional ? "kOptional" : "0"},
+               {"flags", field.repeated   ? "kRepeated"
+                         : field.optional ? "kOptional"
+                                          : "0"},
                {"detail", std::to_string(detail)}});
   }
 }
@@ -50,8 +52,9 @@ class PrinterEmitter : public Emitter {
     header.Raw(FileHead("One readable line for an encoded call.", true));
     header.Raw(kHeader);
     out.Raw(FileHead("One readable line for an encoded call.", false));
-    out.Raw("#include \"longwire/printer.h\"\n\n#include \"codegen/runtime/print_fields.h\"\n\n"
-            "namespace longwire {\nnamespace {\n\nusing namespace calls;\n\n");
+    out.Raw(
+        "#include \"longwire/printer.h\"\n\n#include \"codegen/runtime/print_fields.h\"\n\n"
+        "namespace longwire {\nnamespace {\n\nusing namespace calls;\n\n");
     std::string records;
     for (const Record& record : api.records) {
       out.Line("constexpr FieldInfo k$name$Fields[] = {", {{"name", record.name}});
@@ -64,8 +67,9 @@ class PrinterEmitter : public Emitter {
              {{"records", records}});
     Text rows;
     EmitTables(api, &out, &rows);
-    out.Raw("}  // namespace\n\nstd::string PrintCall(CallId id, wire::Reader arguments) {\n"
-            "  static constexpr std::span<const FieldInfo> kCalls[] = {\n      {},\n");
+    out.Raw(
+        "}  // namespace\n\nstd::string PrintCall(CallId id, wire::Reader arguments) {\n"
+        "  static constexpr std::span<const FieldInfo> kCalls[] = {\n      {},\n");
     out.Raw(rows.str());
     out.Raw(R"(  };
   const size_t number = static_cast<size_t>(id);

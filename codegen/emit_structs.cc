@@ -85,7 +85,8 @@ void DefineEncode(const std::string& name, const std::vector<WireField>& fields,
       out->Line("  Put(writer_, $field$);", {{"field", fields[at].name}});
       return;
     }
-    out->Line("  if (std::byte* at_ = writer_.Grow($bytes$)) {", {{"bytes", std::to_string(bytes)}});
+    out->Line("  if (std::byte* at_ = writer_.Grow($bytes$)) {",
+              {{"bytes", std::to_string(bytes)}});
     for (; at < end; ++at) out->Line("    Store(at_, $field$);", {{"field", fields[at].name}});
     out->Line("  }");
   });

@@ -6,10 +6,14 @@ namespace {
 
 const char* Answer(const Call& call) {
   switch (call.kind) {
-    case Kind::kAtOnce: return "queued";
-    case Kind::kAfterReply: return "one round trip";
-    case Kind::kLocal: return "in the client";
-    default: return "no";
+    case Kind::kAtOnce:
+      return "queued";
+    case Kind::kAfterReply:
+      return "one round trip";
+    case Kind::kLocal:
+      return "in the client";
+    default:
+      return "no";
   }
 }
 
@@ -26,16 +30,19 @@ class SupportEmitter : public Emitter {
     }
     Text out;
     out.Raw("<!-- Generated from proto/calls: do not edit. -->\n# Driver functions\n\n");
-    out.Line("$supported$ functions work, $refused$ are refused (CUDA_ERROR_NOT_SUPPORTED, and "
-             "cuGetProcAddress does\nnot find them). \"Queued\" returns at once; functions with "
-             "`_ptds` or `_ptsz` exist besides where marked.",
-             {{"supported", std::to_string(supported)}, {"refused", std::to_string(refused)}});
+    out.Line(
+        "$supported$ functions work, $refused$ are refused (CUDA_ERROR_NOT_SUPPORTED, and "
+        "cuGetProcAddress does\nnot find them). \"Queued\" returns at once; functions with "
+        "`_ptds` or `_ptsz` exist besides where marked.",
+        {{"supported", std::to_string(supported)}, {"refused", std::to_string(refused)}});
     for (const auto& [chapter, calls] : chapters) {
       std::string title = chapter;
       for (char& c : title) c = c == '_' ? ' ' : c;
       title[0] = static_cast<char>(std::toupper(title[0]));
-      out.Line("\n## $title$\n\n| function | since | per-thread form | answered |\n"
-               "| --- | --- | --- | --- |", {{"title", title}});
+      out.Line(
+          "\n## $title$\n\n| function | since | per-thread form | answered |\n"
+          "| --- | --- | --- | --- |",
+          {{"title", title}});
       for (const Call* call : calls) Row(*call, &out);
     }
     return {{"longwire/support.md", out.str()}};
@@ -43,8 +50,8 @@ class SupportEmitter : public Emitter {
 
  private:
   static void Row(const Call& call, Text* out) {
-    const std::string version = std::to_string(call.introduced / 1000) + "." +
-                                std::to_string(call.introduced % 1000 / 10);
+    const std::string version =
+        std::to_string(call.introduced / 1000) + "." + std::to_string(call.introduced % 1000 / 10);
     out->Line("| `$symbol$` | $version$ | $per_thread$ | $answer$ |",
               {{"symbol", call.symbol},
                {"version", version},

@@ -5,8 +5,10 @@ namespace longwire::codegen {
 namespace {
 
 void VisitFunction(const std::string& type, const std::vector<WireField>& fields, Text* out) {
-  out->Line("template <class Visitor>\nvoid VisitFields([[maybe_unused]] $type$& value,\n"
-            "                 [[maybe_unused]] Visitor&& visitor) {", {{"type", type}});
+  out->Line(
+      "template <class Visitor>\nvoid VisitFields([[maybe_unused]] $type$& value,\n"
+      "                 [[maybe_unused]] Visitor&& visitor) {",
+      {{"type", type}});
   for (const WireField& field : fields) {
     out->Line("  visitor(\"$name$\", value.$name$);", {{"name", field.name}});
   }

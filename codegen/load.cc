@@ -41,31 +41,45 @@ std::string BaseName(const std::string& symbol) {
 
 Type Builtin(const FieldDescriptor* field) {
   switch (field->type()) {
-    case FieldDescriptor::TYPE_INT32: return {"int", TypeKind::kScalar, "int", "i32", 0, {}};
+    case FieldDescriptor::TYPE_INT32:
+      return {"int", TypeKind::kScalar, "int", "i32", 0, {}};
     case FieldDescriptor::TYPE_UINT32:
       return {"unsigned int", TypeKind::kScalar, "unsigned int", "u32", 0, {}};
     case FieldDescriptor::TYPE_INT64:
       return {"long long", TypeKind::kScalar, "long long", "i64", 0, {}};
     case FieldDescriptor::TYPE_UINT64:
       return {"unsigned long long", TypeKind::kScalar, "unsigned long long", "u64", 0, {}};
-    case FieldDescriptor::TYPE_FLOAT: return {"float", TypeKind::kScalar, "float", "f32", 0, {}};
-    case FieldDescriptor::TYPE_DOUBLE: return {"double", TypeKind::kScalar, "double", "f64", 0, {}};
-    case FieldDescriptor::TYPE_BOOL: return {"bool", TypeKind::kScalar, "bool", "bool", 0, {}};
-    case FieldDescriptor::TYPE_STRING: return {"string", TypeKind::kString, "char", "", 0, {}};
-    case FieldDescriptor::TYPE_BYTES: return {"bytes", TypeKind::kBytes, "void", "", 0, {}};
-    default: return {};
+    case FieldDescriptor::TYPE_FLOAT:
+      return {"float", TypeKind::kScalar, "float", "f32", 0, {}};
+    case FieldDescriptor::TYPE_DOUBLE:
+      return {"double", TypeKind::kScalar, "double", "f64", 0, {}};
+    case FieldDescriptor::TYPE_BOOL:
+      return {"bool", TypeKind::kScalar, "bool", "bool", 0, {}};
+    case FieldDescriptor::TYPE_STRING:
+      return {"string", TypeKind::kString, "char", "", 0, {}};
+    case FieldDescriptor::TYPE_BYTES:
+      return {"bytes", TypeKind::kBytes, "void", "", 0, {}};
+    default:
+      return {};
   }
 }
 
 TypeKind KindOf(api::TypeKind kind) {
   switch (kind) {
-    case api::SCALAR: return TypeKind::kScalar;
-    case api::ENUM: return TypeKind::kEnum;
-    case api::HANDLE: return TypeKind::kHandle;
-    case api::DEVICE: return TypeKind::kDevice;
-    case api::STRUCT: return TypeKind::kStruct;
-    case api::RECORD: return TypeKind::kRecord;
-    default: return TypeKind::kHasPointers;
+    case api::SCALAR:
+      return TypeKind::kScalar;
+    case api::ENUM:
+      return TypeKind::kEnum;
+    case api::HANDLE:
+      return TypeKind::kHandle;
+    case api::DEVICE:
+      return TypeKind::kDevice;
+    case api::STRUCT:
+      return TypeKind::kStruct;
+    case api::RECORD:
+      return TypeKind::kRecord;
+    default:
+      return TypeKind::kHasPointers;
   }
 }
 
@@ -81,8 +95,12 @@ class Loader {
       const Descriptor* message = file->message_type(i);
       if (!message->options().HasExtension(api::type)) continue;
       const api::Type& option = message->options().GetExtension(api::type);
-      Type type{message->name(), KindOf(option.kind()), option.c(), option.wire(),
-                static_cast<int>(option.bytes()), LocationOf(message, file)};
+      Type type{message->name(),
+                KindOf(option.kind()),
+                option.c(),
+                option.wire(),
+                static_cast<int>(option.bytes()),
+                LocationOf(message, file)};
       if (type.c.empty()) type.c = type.name;
       if (option.kind() == api::TYPE_UNSPECIFIED) {
         errors_->Add(type.location, "type " + type.name + " has no kind");

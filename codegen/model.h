@@ -28,8 +28,17 @@ class Errors {
   std::vector<std::string> list_;
 };
 
-enum class TypeKind { kScalar, kEnum, kHandle, kDevice, kStruct, kHasPointers, kRecord, kString,
-                      kBytes };
+enum class TypeKind {
+  kScalar,
+  kEnum,
+  kHandle,
+  kDevice,
+  kStruct,
+  kHasPointers,
+  kRecord,
+  kString,
+  kBytes
+};
 
 struct Type {
   std::string name;
@@ -71,7 +80,7 @@ struct Parameter {
   bool in = false, out = false, inout = false, nullable = false, repeated = false;
   std::string count;    // the parameter that says how many elements
   int count_minus = 0;  // so many fewer than that parameter says
-  std::string c_type;  // spelled out by the author
+  std::string c_type;   // spelled out by the author
   Role role = Role::kNone;
   Location location;
 

@@ -16,10 +16,16 @@ WireField Element(const Parameter& parameter) {
   WireField field;
   field.name = parameter.name;
   switch (type.kind) {
-    case TypeKind::kScalar: field.element = type.wire; break;
+    case TypeKind::kScalar:
+      field.element = type.wire;
+      break;
     case TypeKind::kEnum:
-    case TypeKind::kDevice: field.element = "i32"; break;
-    case TypeKind::kHandle: field.element = "u64"; break;
+    case TypeKind::kDevice:
+      field.element = "i32";
+      break;
+    case TypeKind::kHandle:
+      field.element = "u64";
+      break;
     case TypeKind::kStruct:
       field.element = "blob";
       field.bytes = type.bytes;
@@ -28,9 +34,14 @@ WireField Element(const Parameter& parameter) {
       field.element = "record";
       field.record = type.name;
       break;
-    case TypeKind::kString: field.element = "string"; break;
-    case TypeKind::kBytes: field.element = "bytes"; break;
-    case TypeKind::kHasPointers: break;
+    case TypeKind::kString:
+      field.element = "string";
+      break;
+    case TypeKind::kBytes:
+      field.element = "bytes";
+      break;
+    case TypeKind::kHasPointers:
+      break;
   }
   return field;
 }
@@ -61,9 +72,12 @@ WireField Wanted(const Parameter& parameter) {
 void AddFields(const Parameter& parameter, Call* call, Errors* errors) {
   WireField field = Element(parameter);
   switch (parameter.role) {
-    case Role::kStream: break;
+    case Role::kStream:
+      break;
     case Role::kValue:
-    case Role::kHandle: call->request.push_back(field); break;
+    case Role::kHandle:
+      call->request.push_back(field);
+      break;
     case Role::kIn:
     case Role::kInString:
       field.optional = parameter.nullable;
@@ -73,7 +87,9 @@ void AddFields(const Parameter& parameter, Call* call, Errors* errors) {
       field.repeated = true;
       call->request.push_back(field);
       break;
-    case Role::kOut: call->reply.push_back(field); break;
+    case Role::kOut:
+      call->reply.push_back(field);
+      break;
     case Role::kInOut:
       call->request.push_back(field);
       call->reply.push_back(field);
@@ -83,7 +99,9 @@ void AddFields(const Parameter& parameter, Call* call, Errors* errors) {
       call->request.push_back(Wanted(parameter));
       call->reply.push_back(field);
       break;
-    case Role::kOutString: call->reply.push_back(field); break;
+    case Role::kOutString:
+      call->reply.push_back(field);
+      break;
     case Role::kNone:
       errors->Add(parameter.location,
                   call->symbol + "." + parameter.name + " (" + parameter.CType() +
@@ -179,7 +197,9 @@ void FollowSameAs(Api* api, Call* call, Errors* errors) {
   for (size_t i = 0; same && i < call->parameters.size(); ++i) {
     same = call->parameters[i].CType() == other->parameters[i].CType();
   }
-  if (!same) errors->Add(call->location, call->symbol + ": " + other->symbol + " has other parameters");
+  if (!same) {
+    errors->Add(call->location, call->symbol + ": " + other->symbol + " has other parameters");
+  }
   call->kind = other->kind;
   call->unsupported = other->unsupported;
   call->before_init = other->before_init;
@@ -192,8 +212,8 @@ void FindNewest(Api* api, Errors* errors) {
     if (call.is_private) continue;
     Call*& best = newest[call.base];
     if (best != nullptr && best->introduced == call.introduced) {
-      errors->Add(call.location, call.symbol + " and " + best->symbol +
-                                     " are introduced in the same version");
+      errors->Add(call.location,
+                  call.symbol + " and " + best->symbol + " are introduced in the same version");
     }
     if (best == nullptr || best->introduced < call.introduced) best = &call;
   }

@@ -124,8 +124,8 @@ TEST_F(RoundTrip, ValuesArriveAsTheyAre) {
   unsigned long long sum = 0;
   CUuuid uuid{};
   uuid.bytes[15] = 100;
-  EXPECT_EQ(cuSinkValues(-1, 2, size_t{1} << 40, 4.0f, 5.0, 6, 7, CU_LIMIT_MALLOC_HEAP_SIZE, 9,
-                         10, reinterpret_cast<void*>(11), uuid, &sum),
+  EXPECT_EQ(cuSinkValues(-1, 2, size_t{1} << 40, 4.0f, 5.0, 6, 7, CU_LIMIT_MALLOC_HEAP_SIZE, 9, 10,
+                         reinterpret_cast<void*>(11), uuid, &sum),
             CUDA_SUCCESS);
   EXPECT_EQ(sum, (uint64_t{1} << 40) - 1 + 2 + 9 + 6 + 7 + 2 + 19 + 10 + 11 + 100);
   EXPECT_EQ(cuSinkValues(0, 0, 0, 0, 0, 0, 0, CU_LIMIT_STACK_SIZE, -1, 0, nullptr, uuid, &sum),
@@ -311,7 +311,8 @@ TEST_F(RoundTrip, DispatchRefusesWhatIsNoCall) {
   for (const int id : {0, 3, 14, 18, 65535}) {
     longwire::wire::Reader reader{std::span(bytes)};
     EXPECT_EQ(worker::Dispatch(context, static_cast<CallId>(id), reader),
-              longwire::wire::WireResult::kFatal) << id;
+              longwire::wire::WireResult::kFatal)
+        << id;
   }
 }
 
@@ -322,7 +323,8 @@ TEST(Tables, VersionsAndModes) {
             std::to_string(entry.mode) + "\n";
   }
   EXPECT_NE(rows.find("cuSinkLocal 2000 0\ncuSinkLocal 3020 0\ncuSinkLocal 8000 2\n"),
-            std::string::npos) << rows;
+            std::string::npos)
+      << rows;
   EXPECT_NE(rows.find("cuSinkQueued 2000 0\ncuSinkQueued 7000 2\n"), std::string::npos) << rows;
   EXPECT_EQ(rows.find("cuSinkRefused"), std::string::npos) << rows;
 }
@@ -356,8 +358,8 @@ TEST(Printer, OneReadableLine) {
             "lwSinkEverything(yes=1, data=<3 bytes>, numbers=[0x1, 0xff], names=[\"a\", \"b.\"], "
             "records=[{name=\"kernel\", number=0x10, list=[1, 2]}], "
             "one={name=\"\", number=0x0, list=[]}, last=0.5)");
-  const std::string cut = longwire::PrintCall(call.kId, longwire::wire::Reader(
-      writer.span().first(20)));
+  const std::string cut =
+      longwire::PrintCall(call.kId, longwire::wire::Reader(writer.span().first(20)));
   EXPECT_EQ(cut, "lwSinkEverything(yes=1, data=<3 bytes>, numbers=[0x1, …)");
 }
 

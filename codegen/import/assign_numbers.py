@@ -5,8 +5,8 @@ import re
 import sys
 from pathlib import Path
 
-HEAD = """# Wire numbers of the calls: "number symbol". A published number never changes its meaning and is
-# never used again; new calls get new numbers at the end (codegen/import/assign_numbers.py).
+HEAD = """# Wire numbers of the calls: "number symbol". A published number never changes its meaning
+# and is never used again; new calls get new numbers at the end (codegen/import/assign_numbers.py).
 """
 
 

@@ -1,4 +1,4 @@
-"""Reads cuda.h and cudaTypedefs.h: functions with their parameters, types with their kind and size."""
+"""Reads cuda.h and cudaTypedefs.h: functions with their parameters, types with kind and size."""
 
 import dataclasses
 import re
@@ -131,7 +131,7 @@ def thresholds(cuda_include):
     result = {}
     for header in ("cudaTypedefs.h", "cudaProfilerTypedefs.h"):
         text = (Path(cuda_include) / header).read_text()
-        for name, version, mode in re.findall(r"PFN_(cu\w+?)_v(\d+)(?:_(pts?z|ptds|ptsz))?\)", text):
+        for name, version, mode in re.findall(r"PFN_(cu\w+?)_v(\d+)(?:_(ptds|ptsz))?\)", text):
             result.setdefault((name, mode), set()).add(int(version))
     return {key: sorted(value) for key, value in result.items()}
 

@@ -79,9 +79,10 @@ constexpr size_t LeastBytes() {
 
 // Elements that are copied as they lie in memory.
 template <class T>
-inline constexpr bool kFlat = !requires(T value, wire::Reader& reader) { value.Decode(reader); } &&
-                              !std::is_same_v<T, std::string_view> &&
-                              !std::is_same_v<T, std::span<const std::byte>>;
+inline constexpr bool kFlat = !requires(T value, wire::Reader& reader) {
+  value.Decode(reader);
+}
+&&!std::is_same_v<T, std::string_view> && !std::is_same_v<T, std::span<const std::byte>>;
 
 template <class T>
 void Put(wire::Writer& writer, const std::vector<T>& list) {

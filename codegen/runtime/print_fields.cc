@@ -37,14 +37,22 @@ WireResult Element(const FieldInfo& field, RecordFields records, wire::Reader& r
   std::span<const std::byte> view;
   switch (field.kind) {
     case FieldKind::kBool:
-    case FieldKind::kU8: return Number<unsigned char>(reader, "%u", line);
-    case FieldKind::kU16: return Number<unsigned short>(reader, "%u", line);
-    case FieldKind::kU32: return Number<unsigned>(reader, "%u", line);
-    case FieldKind::kU64: return Number<unsigned long>(reader, "0x%lx", line);
-    case FieldKind::kI32: return Number<int>(reader, "%d", line);
-    case FieldKind::kI64: return Number<long>(reader, "%ld", line);
-    case FieldKind::kF32: return Number<float>(reader, "%g", line);
-    case FieldKind::kF64: return Number<double>(reader, "%g", line);
+    case FieldKind::kU8:
+      return Number<unsigned char>(reader, "%u", line);
+    case FieldKind::kU16:
+      return Number<unsigned short>(reader, "%u", line);
+    case FieldKind::kU32:
+      return Number<unsigned>(reader, "%u", line);
+    case FieldKind::kU64:
+      return Number<unsigned long>(reader, "0x%lx", line);
+    case FieldKind::kI32:
+      return Number<int>(reader, "%d", line);
+    case FieldKind::kI64:
+      return Number<long>(reader, "%ld", line);
+    case FieldKind::kF32:
+      return Number<float>(reader, "%g", line);
+    case FieldKind::kF64:
+      return Number<double>(reader, "%g", line);
     case FieldKind::kString: {
       std::string_view text;
       LW_TRY(reader.String(&text));

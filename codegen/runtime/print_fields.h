@@ -9,8 +9,21 @@
 
 namespace longwire::calls {
 
-enum class FieldKind : uint8_t { kBool, kU8, kU16, kU32, kU64, kI32, kI64, kF32, kF64, kString,
-                                 kBytes, kBlob, kRecord };
+enum class FieldKind : uint8_t {
+  kBool,
+  kU8,
+  kU16,
+  kU32,
+  kU64,
+  kI32,
+  kI64,
+  kF32,
+  kF64,
+  kString,
+  kBytes,
+  kBlob,
+  kRecord
+};
 enum FieldFlags : uint8_t { kRepeated = 1, kOptional = 2 };
 
 struct FieldInfo {

@@ -2,7 +2,7 @@
 // The functions of a driver, resolved by name.
 #pragma once
 
-// Every variant of every function under its own name: cuda.h must not redefine any.
+// Every variant of every function has its own name: cuda.h must not redefine any.
 #ifndef __CUDA_API_VERSION_INTERNAL
 #define __CUDA_API_VERSION_INTERNAL
 #endif

@@ -60,10 +60,14 @@ CUresult cuSinkAnswers(CUgraph graph, CUgraphNode* nodes, CUgraphEdgeData* edges
   if (result_ != CUDA_SUCCESS) return result_;
   if (!Elements(nodes, *count, 0, &elements_)) return CUDA_ERROR_INVALID_VALUE;
   elements_ = std::min(elements_, reply_.nodes.size());
-  for (size_t i_ = 0; i_ < elements_; ++i_) FromWire(reply_.nodes[i_], &nodes[i_]);
+  for (size_t i_ = 0; i_ < elements_; ++i_) {
+    FromWire(reply_.nodes[i_], &nodes[i_]);
+  }
   if (!Elements(edges, *count, 0, &elements_)) return CUDA_ERROR_INVALID_VALUE;
   elements_ = std::min(elements_, reply_.edges.size());
-  for (size_t i_ = 0; i_ < elements_; ++i_) Convert(reply_.edges[i_], &edges[i_]);
+  for (size_t i_ = 0; i_ < elements_; ++i_) {
+    Convert(reply_.edges[i_], &edges[i_]);
+  }
   Convert(reply_.count, count);
   return CUDA_SUCCESS;
 }

@@ -29,7 +29,9 @@ CUresult cuSinkLists(const CUgraphNode* nodes, const unsigned int* numbers, cons
   size_t elements_ = 0;
   calls::cuSinkLists call_;
   if (!Elements(nodes, count, 0, &elements_)) return CUDA_ERROR_INVALID_VALUE;
-  for (size_t i_ = 0; i_ < elements_; ++i_) call_.nodes.push_back(ToWire(nodes[i_]));
+  for (size_t i_ = 0; i_ < elements_; ++i_) {
+    call_.nodes.push_back(ToWire(nodes[i_]));
+  }
   if (!Elements(numbers, count, 0, &elements_)) return CUDA_ERROR_INVALID_VALUE;
   ConvertList(numbers, elements_, &call_.numbers);
   if (!Elements(strides, count, 1, &elements_)) return CUDA_ERROR_INVALID_VALUE;
@@ -56,7 +58,9 @@ CUresult cuSinkFixedRoom(unsigned int* squares, unsigned int count) {
   if (result_ != CUDA_SUCCESS) return result_;
   if (!Elements(squares, count, 0, &elements_)) return CUDA_ERROR_INVALID_VALUE;
   elements_ = std::min(elements_, reply_.squares.size());
-  for (size_t i_ = 0; i_ < elements_; ++i_) Convert(reply_.squares[i_], &squares[i_]);
+  for (size_t i_ = 0; i_ < elements_; ++i_) {
+    Convert(reply_.squares[i_], &squares[i_]);
+  }
   return CUDA_SUCCESS;
 }
 
