@@ -111,9 +111,9 @@ void GetParameter(const Call& call, const Parameter& parameter, Text* out) {
 
 std::string StreamOf(const Call& call) {
   for (const Parameter& parameter : call.parameters) {
-    if (parameter.role == Role::kStream) return ", " + parameter.name;
+    if (parameter.role == Role::kStream) return "ToWire(" + parameter.name + ")";
   }
-  return "";
+  return "0";
 }
 
 bool HasArrays(const Call& call) {
@@ -143,15 +143,15 @@ void Define(const Call& call, Text* out) {
   out->Line("  calls::$symbol$ call_;", values);
   for (const Parameter& parameter : call.parameters) PutParameter(call, parameter, out);
   if (call.kind == Kind::kAtOnce) {
-    out->Line("  return Submit(call_$stream$);\n}\n", values);
+    out->Line("  return Submit(call_, $stream$);\n}\n", values);
     return;
   }
   out->Line("  calls::$symbol$::Reply reply_;\n  ReplyBytes bytes_;", values);
   if (call.reply.empty()) {
-    out->Line("  return CallAndWait(&reply_, &bytes_, call_$stream$);\n}\n", values);
+    out->Line("  return CallAndWait(call_, $stream$, &reply_, &bytes_);\n}\n", values);
     return;
   }
-  out->Line("  const CUresult result_ = CallAndWait(&reply_, &bytes_, call_$stream$);", values);
+  out->Line("  const CUresult result_ = CallAndWait(call_, $stream$, &reply_, &bytes_);", values);
   out->Line("  if (result_ != CUDA_SUCCESS) return result_;");
   GetResults(call, out);
   out->Line("  return CUDA_SUCCESS;\n}\n");

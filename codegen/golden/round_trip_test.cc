@@ -59,9 +59,9 @@ EntryLog& Log() {
   return log;
 }
 
-CUresult Deliver(CallId id, CUstream stream, wire::Writer& call, std::vector<std::byte>* reply) {
+CUresult Deliver(CallId id, uint64_t stream, wire::Writer& call, std::vector<std::byte>* reply) {
   worker::CallContext context(driver);
-  context.stream = stream;
+  context.stream = reinterpret_cast<CUstream>(stream);
   wire::Reader reader(call.span());
   if (worker::Dispatch(context, id, reader) != wire::WireResult::kOk) return CUDA_ERROR_UNKNOWN;
   const auto answer = context.answer.span();
@@ -207,7 +207,7 @@ TEST_F(RoundTrip, AWorkerRefusesListsThatDoNotFitTheirCount) {
   call.count = 100;
   longwire::calls::cuSinkLists::Reply reply;
   shim::ReplyBytes bytes;
-  EXPECT_EQ(shim::CallAndWait(&reply, &bytes, call), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(shim::CallAndWait(call, 0, &reply, &bytes), CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_F(RoundTrip, AnswersFillTheRoomThereIs) {

@@ -28,7 +28,7 @@ CUresult cuSinkValues(int negative, unsigned int plain, size_t bytes, float rati
   Convert(uuid, &call_.uuid);
   calls::cuSinkValues::Reply reply_;
   ReplyBytes bytes_;
-  const CUresult result_ = CallAndWait(&reply_, &bytes_, call_);
+  const CUresult result_ = CallAndWait(call_, 0, &reply_, &bytes_);
   if (result_ != CUDA_SUCCESS) return result_;
   Convert(reply_.sum, sum);
   return CUDA_SUCCESS;
@@ -40,7 +40,7 @@ CUresult cuSinkStructs(const CUuuid* from, const CUuuid* maybe, CUuuid* to, int*
   if (maybe != nullptr) Convert(*maybe, &call_.maybe.emplace());
   calls::cuSinkStructs::Reply reply_;
   ReplyBytes bytes_;
-  const CUresult result_ = CallAndWait(&reply_, &bytes_, call_);
+  const CUresult result_ = CallAndWait(call_, 0, &reply_, &bytes_);
   if (result_ != CUDA_SUCCESS) return result_;
   Convert(reply_.to, to);
   Convert(reply_.there, there);
@@ -56,7 +56,7 @@ CUresult cuSinkAnswers(CUgraph graph, CUgraphNode* nodes, CUgraphEdgeData* edges
   Convert(*count, &call_.count);
   calls::cuSinkAnswers::Reply reply_;
   ReplyBytes bytes_;
-  const CUresult result_ = CallAndWait(&reply_, &bytes_, call_);
+  const CUresult result_ = CallAndWait(call_, 0, &reply_, &bytes_);
   if (result_ != CUDA_SUCCESS) return result_;
   if (!Elements(nodes, *count, 0, &elements_)) return CUDA_ERROR_INVALID_VALUE;
   elements_ = std::min(elements_, reply_.nodes.size());
@@ -79,7 +79,7 @@ CUresult cuSinkText(const char* text, const char* maybe, char* answer, int room)
   Convert(room, &call_.room);
   calls::cuSinkText::Reply reply_;
   ReplyBytes bytes_;
-  const CUresult result_ = CallAndWait(&reply_, &bytes_, call_);
+  const CUresult result_ = CallAndWait(call_, 0, &reply_, &bytes_);
   if (result_ != CUDA_SUCCESS) return result_;
   CopyText(reply_.answer, answer, room);
   return CUDA_SUCCESS;
@@ -88,7 +88,7 @@ CUresult cuSinkText(const char* text, const char* maybe, char* answer, int room)
 CUresult cuSinkQueued(CUdeviceptr address, CUstream hStream) {
   calls::cuSinkQueued call_;
   Convert(address, &call_.address);
-  return Submit(call_, hStream);
+  return Submit(call_, ToWire(hStream));
 }
 
 CUresult cuSinkWrapped_v2(int* value) {
@@ -96,7 +96,7 @@ CUresult cuSinkWrapped_v2(int* value) {
   Convert(*value, &call_.value);
   calls::cuSinkWrapped_v2::Reply reply_;
   ReplyBytes bytes_;
-  const CUresult result_ = CallAndWait(&reply_, &bytes_, call_);
+  const CUresult result_ = CallAndWait(call_, 0, &reply_, &bytes_);
   if (result_ != CUDA_SUCCESS) return result_;
   Convert(reply_.value, value);
   return CUDA_SUCCESS;

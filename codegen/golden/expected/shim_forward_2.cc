@@ -17,7 +17,7 @@ CUresult cuSinkHandles(CUgraphNode* made, CUgraph graph, CUgraph* other, CUdevic
   call_.graph = ToWire(graph);
   calls::cuSinkHandles::Reply reply_;
   ReplyBytes bytes_;
-  const CUresult result_ = CallAndWait(&reply_, &bytes_, call_);
+  const CUresult result_ = CallAndWait(call_, 0, &reply_, &bytes_);
   if (result_ != CUDA_SUCCESS) return result_;
   FromWire(reply_.made, made);
   if (other != nullptr) FromWire(reply_.other, other);
@@ -41,7 +41,7 @@ CUresult cuSinkLists(const CUgraphNode* nodes, const unsigned int* numbers, cons
   Convert(count, &call_.count);
   calls::cuSinkLists::Reply reply_;
   ReplyBytes bytes_;
-  const CUresult result_ = CallAndWait(&reply_, &bytes_, call_);
+  const CUresult result_ = CallAndWait(call_, 0, &reply_, &bytes_);
   if (result_ != CUDA_SUCCESS) return result_;
   Convert(reply_.sum, sum);
   return CUDA_SUCCESS;
@@ -54,7 +54,7 @@ CUresult cuSinkFixedRoom(unsigned int* squares, unsigned int count) {
   Convert(count, &call_.count);
   calls::cuSinkFixedRoom::Reply reply_;
   ReplyBytes bytes_;
-  const CUresult result_ = CallAndWait(&reply_, &bytes_, call_);
+  const CUresult result_ = CallAndWait(call_, 0, &reply_, &bytes_);
   if (result_ != CUDA_SUCCESS) return result_;
   if (!Elements(squares, count, 0, &elements_)) return CUDA_ERROR_INVALID_VALUE;
   elements_ = std::min(elements_, reply_.squares.size());
@@ -69,14 +69,14 @@ CUresult cuSinkDestroy(CUgraphNode node) {
   call_.node = ToWire(node);
   calls::cuSinkDestroy::Reply reply_;
   ReplyBytes bytes_;
-  return CallAndWait(&reply_, &bytes_, call_);
+  return CallAndWait(call_, 0, &reply_, &bytes_);
 }
 
 CUresult cuSinkWrapped(int* value) {
   calls::cuSinkWrapped call_;
   calls::cuSinkWrapped::Reply reply_;
   ReplyBytes bytes_;
-  const CUresult result_ = CallAndWait(&reply_, &bytes_, call_);
+  const CUresult result_ = CallAndWait(call_, 0, &reply_, &bytes_);
   if (result_ != CUDA_SUCCESS) return result_;
   Convert(reply_.value, value);
   return CUDA_SUCCESS;
@@ -87,7 +87,7 @@ CUresult cuSinkWorker(int a, int* twice) {
   Convert(a, &call_.a);
   calls::cuSinkWorker::Reply reply_;
   ReplyBytes bytes_;
-  const CUresult result_ = CallAndWait(&reply_, &bytes_, call_);
+  const CUresult result_ = CallAndWait(call_, 0, &reply_, &bytes_);
   if (result_ != CUDA_SUCCESS) return result_;
   Convert(reply_.twice, twice);
   return CUDA_SUCCESS;

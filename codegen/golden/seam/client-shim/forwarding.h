@@ -25,11 +25,11 @@ struct ReplyBytes {
 };
 
 // Dispatches an encoded call; fills `reply` with the encoded reply.
-CUresult Deliver(CallId id, CUstream stream, wire::Writer& call, std::vector<std::byte>* reply);
+CUresult Deliver(CallId id, uint64_t stream, wire::Writer& call, std::vector<std::byte>* reply);
 
 template <class Call>
-CUresult CallAndWait(typename Call::Reply* reply, ReplyBytes* bytes, const Call& call,
-                     CUstream stream = nullptr) {
+CUresult CallAndWait(const Call& call, uint64_t stream, typename Call::Reply* reply,
+                     ReplyBytes* bytes) {
   wire::Writer writer;
   call.Encode(writer);
   const CUresult result = Deliver(Call::kId, stream, writer, &bytes->bytes);
@@ -39,7 +39,7 @@ CUresult CallAndWait(typename Call::Reply* reply, ReplyBytes* bytes, const Call&
 }
 
 template <class Call>
-CUresult Submit(const Call& call, CUstream stream = nullptr) {
+CUresult Submit(const Call& call, uint64_t stream) {
   wire::Writer writer;
   std::vector<std::byte> reply;
   call.Encode(writer);
