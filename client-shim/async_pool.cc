@@ -1,0 +1,236 @@
+#include "client-shim/async_pool.h"
+
+#include <algorithm>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "client-shim/capture.h"
+#include "client-shim/context.h"
+#include "client-shim/current_context.h"
+#include "client-shim/device_memory.h"
+#include "client-shim/never_destroyed.h"
+#include "client-shim/pointers.h"
+#include "client-shim/process.h"
+#include "client-shim/properties.h"
+#include "longwire/calls.h"
+
+namespace longwire::shim {
+namespace {
+
+using PoolTable = HandleTable<Pool, HandleKind::kMemoryPool>;
+
+struct Pools {
+  std::mutex mutex;
+  PoolTable table;
+  std::vector<CUmemoryPool> by_default, current;           // by device
+  std::unordered_map<uint64_t, std::pair<Pool*, uint64_t>> owner;  // by address: pool, bytes
+};
+
+Pools& ThePools() {
+  static NeverDestroyed<Pools> pools;
+  return *pools;
+}
+
+CUmemoryPool NewPool(Pools& pools, int device) {
+  Pool* pool = pools.table.New();
+  if (pool == nullptr) return nullptr;
+  pool->device = device;
+  pool->release_threshold.store(0);
+  pool->used.store(0);
+  pool->used_high.store(0);
+  return reinterpret_cast<CUmemoryPool>(pools.table.Publish(pool));
+}
+
+// The caller holds the lock.
+void EnsureDefaults(Pools& pools) {
+  while (pools.by_default.size() < static_cast<size_t>(DeviceCount())) {
+    CUmemoryPool pool = NewPool(pools, static_cast<int>(pools.by_default.size()));
+    pools.by_default.push_back(pool);
+    pools.current.push_back(pool);
+  }
+}
+
+CUresult AllocateInGraph(const Where& where, Stream* stream, uint64_t bytes, uint64_t* address) {
+  calls::lwAllocAsync call;
+  call.bytes = bytes;
+  auto answer = TheSession().CallAndWait(where, call);
+  if (answer.code != CUDA_SUCCESS) return answer.code;
+  *address = answer.reply.address;
+  AddForeignRange(*address, bytes, stream->context);
+  return CUDA_SUCCESS;
+}
+
+void Account(Pool* pool, uint64_t address, uint64_t bytes) {
+  uint64_t used = pool->used.fetch_add(bytes) + bytes;
+  uint64_t high = pool->used_high.load();
+  while (high < used && !pool->used_high.compare_exchange_weak(high, used)) {
+  }
+  Pools& pools = ThePools();
+  std::lock_guard<std::mutex> lock(pools.mutex);
+  pools.owner[address] = {pool, bytes};
+}
+
+void Unaccount(uint64_t address) {
+  Pools& pools = ThePools();
+  std::lock_guard<std::mutex> lock(pools.mutex);
+  auto found = pools.owner.find(address);
+  if (found == pools.owner.end()) return;
+  found->second.first->used.fetch_sub(found->second.second);
+  pools.owner.erase(found);
+}
+
+}  // namespace
+
+CUresult DevicePool(int device, bool is_default, CUmemoryPool* pool) {
+  if (FindDevice(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  Pools& pools = ThePools();
+  std::lock_guard<std::mutex> lock(pools.mutex);
+  EnsureDefaults(pools);
+  *pool = is_default ? pools.by_default[device] : pools.current[device];
+  return CUDA_SUCCESS;
+}
+
+CUresult SetDevicePool(int device, CUmemoryPool handle) {
+  Pool* pool = FindPool(handle);
+  if (FindDevice(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  if (pool == nullptr || pool->device != device) return CUDA_ERROR_INVALID_VALUE;
+  Pools& pools = ThePools();
+  std::lock_guard<std::mutex> lock(pools.mutex);
+  EnsureDefaults(pools);
+  pools.current[device] = handle;
+  return CUDA_SUCCESS;
+}
+
+CUresult CreatePool(int device, CUmemoryPool* pool) {
+  if (FindDevice(device) == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Pools& pools = ThePools();
+  std::lock_guard<std::mutex> lock(pools.mutex);
+  *pool = NewPool(pools, device);
+  return *pool == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+CUresult DestroyPool(CUmemoryPool handle) {
+  Pool* pool = FindPool(handle);
+  if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Pools& pools = ThePools();
+  std::lock_guard<std::mutex> lock(pools.mutex);
+  EnsureDefaults(pools);
+  if (pools.by_default[pool->device] == handle) return CUDA_ERROR_INVALID_VALUE;
+  if (pools.current[pool->device] == handle) {
+    pools.current[pool->device] = pools.by_default[pool->device];
+  }
+  // The object is not recycled: allocations of a destroyed pool stay valid until they are freed.
+  return pools.table.Retire(pool) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+Pool* FindPool(CUmemoryPool pool) {
+  return ThePools().table.Find(reinterpret_cast<uint64_t>(pool));
+}
+
+CUresult SetPoolAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, const void* value) {
+  Pool* pool = FindPool(handle);
+  if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  switch (attribute) {
+    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+      pool->reuse_follow_events.store(*static_cast<const int*>(value));
+      return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+      pool->reuse_opportunistic.store(*static_cast<const int*>(value));
+      return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+      pool->reuse_internal.store(*static_cast<const int*>(value));
+      return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+      pool->release_threshold.store(*static_cast<const cuuint64_t*>(value));
+      return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+      if (*static_cast<const cuuint64_t*>(value) != 0) return CUDA_ERROR_INVALID_VALUE;
+      pool->used_high.store(pool->used.load());
+      return CUDA_SUCCESS;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+CUresult GetPoolAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
+  Pool* pool = FindPool(handle);
+  if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  auto* as_int = static_cast<int*>(value);
+  auto* as_bytes = static_cast<cuuint64_t*>(value);
+  switch (attribute) {
+    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+      *as_int = pool->reuse_follow_events.load();
+      return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+      *as_int = pool->reuse_opportunistic.load();
+      return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+      *as_int = pool->reuse_internal.load();
+      return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+      *as_bytes = pool->release_threshold.load();
+      return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+      *as_bytes = pool->used.load();
+      return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+      *as_bytes = pool->used_high.load();
+      return CUDA_SUCCESS;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+CUresult AllocateInStream(Pool* pool, uint64_t bytes, CUstream handle, uint64_t* address) {
+  Stream* stream = nullptr;
+  Where where;
+  CUresult result = ResolveStream(handle, &stream);
+  if (result == CUDA_SUCCESS) result = OpenWhere(stream, &where);
+  if (result != CUDA_SUCCESS) return result;
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (where.flags != 0) return AllocateInGraph(where, stream, bytes, address);
+  if (pool == nullptr) {
+    CUmemoryPool current = nullptr;
+    result = DevicePool(stream->context->device, false, &current);
+    if (result != CUDA_SUCCESS) return result;
+    pool = FindPool(current);
+  }
+  result = MemoryOf(pool->device)->Allocate(stream->context, bytes, address, stream);
+  if (result == CUDA_SUCCESS) Account(pool, *address, bytes);
+  return result;
+}
+
+CUresult FreeInStream(uint64_t address, CUstream handle) {
+  Stream* stream = nullptr;
+  Where where;
+  CUresult result = ResolveStream(handle, &stream);
+  if (result == CUDA_SUCCESS) result = OpenWhere(stream, &where);
+  if (result != CUDA_SUCCESS) return result;
+  Allocation allocation;
+  bool own = FindAllocation(address, &allocation) && allocation.address == address;
+  if (where.flags != 0 || !own) {
+    DeviceRange range;
+    if (!own && (!FindDeviceRange(address, &range) || range.address != address)) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (own) return CUDA_ERROR_NOT_SUPPORTED;  // a free node for memory from outside the graph
+    calls::lwFreeAsync call;
+    call.address = address;
+    uint64_t position = TheSession().Submit(where, call);
+    return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
+  }
+  std::vector<StreamPoint> points;
+  if (!stream->Idle()) {
+    Retain(stream);
+    points.push_back({stream, stream->last.load()});
+  }
+  Unaccount(address);
+  bool freed = MemoryOf(DeviceOfAddress(address))->Free(address, std::move(points));
+  return freed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace longwire::shim

@@ -1,0 +1,35 @@
+// Pools of stream-ordered memory, emulated: what is freed in a stream may be used again in that
+// stream at once, and elsewhere when the stream has got past the free.
+#pragma once
+
+#include <cuda.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "client-shim/stream.h"
+
+namespace longwire::shim {
+
+struct Pool {
+  uint64_t table_index = 0;
+  int device = 0;
+  std::atomic<uint64_t> release_threshold{0};
+  std::atomic<int> reuse_follow_events{1}, reuse_opportunistic{1}, reuse_internal{1};
+  std::atomic<uint64_t> used{0}, used_high{0};
+};
+
+// The device's default pool, or the one that is current.
+CUresult DevicePool(int device, bool is_default, CUmemoryPool* pool);
+CUresult SetDevicePool(int device, CUmemoryPool pool);
+CUresult CreatePool(int device, CUmemoryPool* pool);
+CUresult DestroyPool(CUmemoryPool pool);
+Pool* FindPool(CUmemoryPool pool);
+CUresult SetPoolAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, const void* value);
+CUresult GetPoolAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value);
+
+// `pool` nullptr: the current one of the stream's device.
+CUresult AllocateInStream(Pool* pool, uint64_t bytes, CUstream stream, uint64_t* address);
+CUresult FreeInStream(uint64_t address, CUstream stream);
+
+}  // namespace longwire::shim

@@ -1,0 +1,102 @@
+#include "client-shim/callbacks.h"
+
+#include <mutex>
+#include <unordered_map>
+
+#include "client-shim/context.h"
+#include "client-shim/session.h"
+#include "client-shim/work_thread.h"
+#include "longwire/calls.h"
+
+namespace longwire::shim {
+namespace {
+
+struct HostFunction {
+  CUhostFn function = nullptr;
+  CUstreamCallback callback = nullptr;
+  CUstream handle = nullptr;
+  Stream* stream = nullptr;  // retained, of a callback
+  void* data = nullptr;
+  bool persistent = false;
+};
+
+struct Table {
+  std::mutex mutex;
+  std::unordered_map<uint64_t, HostFunction> functions;
+  uint64_t next = 1;
+  WorkThread thread{"longwire-host"};
+};
+
+Table& TheTable() {
+  static NeverDestroyed<Table> table;
+  return *table;
+}
+
+uint64_t Add(const HostFunction& function) {
+  Table& table = TheTable();
+  std::lock_guard<std::mutex> lock(table.mutex);
+  uint64_t ticket = table.next++;
+  table.functions[ticket] = function;
+  return ticket;
+}
+
+bool Take(uint64_t ticket, HostFunction* function) {
+  Table& table = TheTable();
+  std::lock_guard<std::mutex> lock(table.mutex);
+  auto found = table.functions.find(ticket);
+  if (found == table.functions.end()) return false;
+  *function = found->second;
+  if (!function->persistent) table.functions.erase(found);
+  return true;
+}
+
+void Run(Session& session, uint64_t ticket) {
+  HostFunction host;
+  if (Take(ticket, &host)) {
+    ThreadState& thread = ThisThread();
+    thread.runs_host_function = true;
+    if (host.function != nullptr) {
+      host.function(host.data);
+    } else {
+      host.callback(host.handle, static_cast<CUresult>(host.stream->context->sticky.load()),
+                    host.data);
+      Release(host.stream);
+    }
+    thread.runs_host_function = false;
+  }
+  calls::lwHostFunctionDone done;
+  done.ticket = ticket;
+  session.Submit({}, done);
+}
+
+}  // namespace
+
+uint64_t NewHostFunction(CUhostFn function, void* data, bool persistent) {
+  HostFunction host;
+  host.function = function;
+  host.data = data;
+  host.persistent = persistent;
+  return Add(host);
+}
+
+uint64_t NewStreamCallback(CUstreamCallback callback, CUstream handle, Stream* stream, void* data) {
+  HostFunction host;
+  host.callback = callback;
+  host.handle = handle;
+  host.stream = stream;
+  host.data = data;
+  Retain(stream);
+  return Add(host);
+}
+
+void DropHostFunction(uint64_t ticket) {
+  Table& table = TheTable();
+  std::lock_guard<std::mutex> lock(table.mutex);
+  table.functions.erase(ticket);
+}
+
+void RunHostFunction(Session& session, uint64_t ticket) {
+  TheTable().thread.Post([&session, ticket] { Run(session, ticket); });
+}
+
+}  // namespace longwire::shim

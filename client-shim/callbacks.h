@@ -1,0 +1,22 @@
+// Functions of the program that run at a point of a stream: tickets, and the thread that runs them.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+namespace longwire::shim {
+
+class Session;
+struct Stream;
+
+// A ticket for a host function. A persistent one (of a graph) may run many times.
+uint64_t NewHostFunction(CUhostFn function, void* data, bool persistent);
+// The older form, which is told the stream's state.
+uint64_t NewStreamCallback(CUstreamCallback callback, CUstream handle, Stream* stream, void* data);
+void DropHostFunction(uint64_t ticket);
+
+// The worker reached that point: the callback thread runs the function, then says that it is done.
+void RunHostFunction(Session& session, uint64_t ticket);
+
+}  // namespace longwire::shim

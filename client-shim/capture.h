@@ -1,0 +1,64 @@
+// Stream capture as the program sees it. Which stream captures, what is illegal beside it, and which
+// pieces of the program's memory and functions the graph refers to, is all decided here; the worker
+// begins every capture in the relaxed mode.
+#pragma once
+
+#include <cuda.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "client-shim/session.h"
+#include "client-shim/stream.h"
+#include "client-shim/threads.h"
+
+namespace longwire::shim {
+
+// What a graph refers to in this process; dropped with the last graph or executable that uses it.
+struct GraphResources {
+  std::vector<uint64_t> uploads;
+  std::vector<uint64_t> downloads;
+  std::vector<uint64_t> host_functions;
+  std::vector<std::shared_ptr<GraphResources>> inner;  // of child graphs, of clones
+  bool WritesHost() const;
+  ~GraphResources();
+};
+
+struct Capture {
+  uint64_t id = 0;
+  CaptureMode mode = CaptureMode::kGlobal;
+  uint32_t thread = 0;  // number of the thread that began it
+  Stream* origin = nullptr;
+  Context* context = nullptr;
+  bool counts_as_blocking = false;
+  std::atomic<bool> invalidated{false};
+  std::mutex mutex;  // guards what follows
+  std::vector<Stream*> streams;
+  std::shared_ptr<GraphResources> resources;
+};
+
+// How a call handed to this stream is to be marked in the log. Refuses the legacy stream beside a
+// capture (CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) and streams of a broken capture (_INVALIDATED).
+CUresult OpenWhere(Stream* stream, Where* where);
+
+// For calls that cannot be captured (queries, synchronisation, stream callbacks): breaks the capture
+// and returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if the stream is capturing.
+CUresult RefuseWhileCapturing(Stream* stream);
+// The same for a whole context.
+CUresult RefuseContextWhileCapturing(Context* context);
+// For calls marked potentially unsafe.
+CUresult RefuseUnsafeCall();
+
+void Invalidate(Capture* capture);
+
+// A stream waits for an event: it joins the capture in which the event was recorded, if any.
+CUresult JoinCapture(Stream* stream, Capture* captured);
+
+CUresult BeginCapture(Stream* stream, CaptureMode mode);
+CUresult EndCapture(Stream* stream, CUgraph* graph);
+CUstreamCaptureStatus CaptureStatus(Stream* stream, uint64_t* id);
+
+}  // namespace longwire::shim

@@ -1,0 +1,220 @@
+#include "client-shim/context.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "client-shim/current_context.h"
+#include "client-shim/device_memory.h"
+#include "client-shim/never_destroyed.h"
+#include "client-shim/process.h"
+#include "client-shim/properties.h"
+#include "client-shim/threads.h"
+#include "longwire/calls.h"
+
+namespace longwire::shim {
+namespace {
+
+struct Registry {
+  std::mutex mutex;
+  std::vector<Context*> primary;                     // by device; written before cuInit returns
+  std::unordered_map<uint32_t, Context*> by_number;  // under mutex
+  std::atomic<uint32_t> next_number{1};
+  std::atomic<ContextDeathHook> hooks[4] = {};
+};
+
+Registry& TheRegistry() {
+  static NeverDestroyed<Registry> registry;
+  return *registry;
+}
+
+// The value that programs may pass for "the current one" in private interfaces.
+const CUcontext kCurrent = reinterpret_cast<CUcontext>(~uintptr_t{0});
+
+CUresult CreateInWorker(Context* context, uint32_t number) {
+  calls::lwContextCreate create;
+  create.context = number;
+  create.device = FindDevice(context->device)->server_ordinal;
+  create.flags = context->flags.load();
+  create.primary = context->primary;
+  return TheSession().CallAndWait({number, nullptr, 0}, create).code;
+}
+
+void Register(Context* context, uint32_t number) {
+  Registry& registry = TheRegistry();
+  std::lock_guard<std::mutex> lock(registry.mutex);
+  registry.by_number[number] = context;
+}
+
+void Unregister(uint32_t number) {
+  Registry& registry = TheRegistry();
+  std::lock_guard<std::mutex> lock(registry.mutex);
+  registry.by_number.erase(number);
+}
+
+}  // namespace
+
+ContextTable& Contexts() {
+  static NeverDestroyed<ContextTable> table;
+  return *table;
+}
+
+void CreatePrimaryContext(int device) {
+  Context* context = Contexts().New();
+  context->device = device;
+  context->primary = true;
+  context->handle = reinterpret_cast<CUcontext>(Contexts().Publish(context));
+  TheRegistry().primary.push_back(context);
+}
+
+Context* PrimaryContext(int device) {
+  std::vector<Context*>& primary = TheRegistry().primary;
+  if (device < 0 || static_cast<size_t>(device) >= primary.size()) return nullptr;
+  return primary[device];
+}
+
+CUresult ActivatePrimary(Context* context) {
+  std::lock_guard<std::mutex> lock(context->mutex);
+  if (context->number.load() != 0) return CUDA_SUCCESS;
+  uint32_t number = TheRegistry().next_number++;
+  Register(context, number);
+  CUresult result = CreateInWorker(context, number);
+  if (result == CUDA_SUCCESS) {
+    context->number.store(number);
+  } else {
+    Unregister(number);
+  }
+  return result;
+}
+
+CUresult NewContext(int device, unsigned flags, Context** created) {
+  Context* context = Contexts().New();
+  if (context == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  context->device = device;
+  context->primary = false;
+  context->flags.store(flags);
+  context->sticky.store(0);
+  context->once.store(0);
+  uint32_t number = TheRegistry().next_number++;
+  Register(context, number);
+  CUresult result = CreateInWorker(context, number);
+  if (result != CUDA_SUCCESS) {
+    Unregister(number);
+    Contexts().Recycle(context);
+    return result;
+  }
+  context->number.store(number);
+  context->handle = reinterpret_cast<CUcontext>(Contexts().Publish(context));
+  *created = context;
+  return CUDA_SUCCESS;
+}
+
+CUresult EndContext(Context* context) {
+  uint32_t number;
+  std::vector<Stream*> streams;
+  {
+    std::lock_guard<std::mutex> lock(context->mutex);
+    number = context->number.exchange(0);
+    if (number == 0) return CUDA_SUCCESS;
+    streams.swap(context->streams);
+    context->legacy.store(nullptr);
+  }
+  for (std::atomic<ContextDeathHook>& hook : TheRegistry().hooks) {
+    ContextDeathHook call = hook.load();
+    if (call != nullptr) call(context->handle);
+  }
+  calls::lwContextDestroy destroy;
+  destroy.context = number;
+  CUresult result = TheSession().CallAndWait({number, nullptr, 0}, destroy).code;
+  ForgetContextMemory(number);
+  for (Stream* stream : streams) {
+    // The worker is done with all of it, finished or not.
+    stream->finished.store(stream->last.load());
+    DestroyStream(stream);
+    Release(stream);
+  }
+  Unregister(number);
+  context->sticky.store(0);
+  context->once.store(0);
+  return TheSession().over() != CUDA_SUCCESS ? TheSession().over() : result;
+}
+
+Context* FindContext(CUcontext handle) {
+  if (handle == nullptr || handle == kCurrent) {
+    ThreadState& thread = ThisThread();
+    return thread.contexts.empty() ? nullptr : thread.contexts.back();
+  }
+  return Contexts().Find(reinterpret_cast<uint64_t>(handle));
+}
+
+Context* ContextByNumber(uint32_t number) {
+  Registry& registry = TheRegistry();
+  std::lock_guard<std::mutex> lock(registry.mutex);
+  auto found = registry.by_number.find(number);
+  return found == registry.by_number.end() ? nullptr : found->second;
+}
+
+CUresult RequireContext(Context** context) {
+  ThreadState& thread = ThisThread();
+  if (thread.contexts.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  *context = thread.contexts.back();
+  if ((*context)->number.load(std::memory_order_acquire) != 0) return CUDA_SUCCESS;
+  if (!(*context)->primary) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  return ActivatePrimary(*context);
+}
+
+CUresult TakeError(Context* context) {
+  int sticky = context->sticky.load(std::memory_order_acquire);
+  if (sticky != 0) return static_cast<CUresult>(sticky);
+  if (context->once.load(std::memory_order_relaxed) == 0) return CUDA_SUCCESS;
+  return static_cast<CUresult>(context->once.exchange(0));
+}
+
+CUresult RequireHealthyContext(Context** context) {
+  CUresult result = RequireContext(context);
+  if (result != CUDA_SUCCESS) return result;
+  if (TheSession().over() != CUDA_SUCCESS) return TheSession().over();
+  return TakeError(*context);
+}
+
+// What private tables ask.
+
+CUcontext CurrentContext() {
+  if (CurrentProcessState() != ProcessState::kReady) return nullptr;
+  ThreadState& thread = ThisThread();
+  return thread.contexts.empty() ? nullptr : thread.contexts.back()->handle;
+}
+
+CUcontext PrimaryContextHandle(CUdevice device) {
+  Context* context = PrimaryContext(device);
+  return context == nullptr ? nullptr : context->handle;
+}
+
+bool IsContext(CUcontext context) {
+  return Contexts().Find(reinterpret_cast<uint64_t>(context)) != nullptr;
+}
+
+bool ContextUniqueId(CUcontext context, uint64_t* id) {
+  Context* found = FindContext(context);
+  if (found == nullptr) return false;
+  if (found->primary && found->number.load() == 0 && ActivatePrimary(found) != CUDA_SUCCESS) {
+    return false;
+  }
+  *id = found->number.load();
+  return true;
+}
+
+bool ContextDevice(CUcontext context, CUdevice* device) {
+  Context* found = FindContext(context);
+  if (found == nullptr) return false;
+  *device = found->device;
+  return true;
+}
+
+void AddContextDeathHook(ContextDeathHook hook) {
+  for (std::atomic<ContextDeathHook>& slot : TheRegistry().hooks) {
+    ContextDeathHook none = nullptr;
+    if (slot.compare_exchange_strong(none, hook)) return;
+  }
+}
+
+}  // namespace longwire::shim

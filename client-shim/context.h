@@ -1,0 +1,92 @@
+// Contexts of the client. A handle stays the same for a primary context's whole life; each time it
+// is activated the context has a new number, under which the worker knows it.
+#pragma once
+
+#include <cuda.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "client-shim/handle_table.h"
+
+namespace longwire::shim {
+
+struct Stream;
+
+struct Context {
+  uint64_t table_index = 0;
+  CUcontext handle = nullptr;
+  int device = 0;
+  bool primary = false;
+  std::atomic<unsigned> flags{0};
+  // Under which the worker knows it; 0: a primary context that is not active.
+  std::atomic<uint32_t> number{0};
+  // The first code that poisoned it: every later call returns it.
+  std::atomic<int> sticky{0};
+  // A late failure that does not poison: the next call that may return it does, once.
+  std::atomic<int> once{0};
+  // Captures going on in blocking streams: the legacy stream must not be used meanwhile.
+  std::atomic<uint32_t> blocking_captures{0};
+  std::atomic<uint32_t> captures{0};
+  std::atomic<Stream*> legacy{nullptr};
+
+  std::mutex mutex;  // guards what follows; taken before the session's locks
+  uint32_t retains = 0;
+  std::vector<Stream*> streams;  // all that may still have unfinished work
+};
+
+// The current context of the calling thread, usable: activates a primary context that is current
+// but not yet retained. CUDA_ERROR_INVALID_CONTEXT (none), _CONTEXT_IS_DESTROYED.
+CUresult RequireContext(Context** context);
+
+// The same, and the context's own errors: what calls that hand over work return.
+CUresult RequireHealthyContext(Context** context);
+
+// A poisoned context's code, or a late failure that has not been returned yet (and now is).
+CUresult TakeError(Context* context);
+
+// The context of a handle, nullptr if it is none. A null handle is the current context's.
+Context* FindContext(CUcontext handle);
+
+// By the number on the wire, for errors that come back. nullptr if it is gone.
+Context* ContextByNumber(uint32_t number);
+
+// Gives a primary context a number and makes it in the worker, unless it has one.
+CUresult ActivatePrimary(Context* context);
+
+// At start: the inactive primary context of the next device.
+void CreatePrimaryContext(int device);
+
+// A context of its own, made in the worker.
+CUresult NewContext(int device, unsigned flags, Context** created);
+
+// Ends it in the worker and frees all that belongs to it; calls the death hooks. The handle of a
+// primary context stays, and it can be activated again.
+CUresult EndContext(Context* context);
+
+// The primary context of a device, active or not; nullptr if there is no such device.
+Context* PrimaryContext(int device);
+
+// The context's legacy default stream, made at first use.
+CUresult LegacyStream(Context* context, Stream** stream);
+
+// The calling thread's own default stream in this context, made at first use.
+CUresult OwnStream(Context* context, Stream** stream);
+
+// Waits for every stream of the context.
+CUresult SynchronizeContext(Context* context);
+
+// A snapshot of a context's unfinished streams, for frees.
+struct StreamPoint {
+  Stream* stream;
+  uint64_t position;
+};
+// The streams with unfinished work and up to where; each stream is retained for the caller.
+std::vector<StreamPoint> UnfinishedWork(Context* context);
+
+using ContextTable = HandleTable<Context, HandleKind::kContext>;
+ContextTable& Contexts();
+
+}  // namespace longwire::shim

@@ -1,0 +1,314 @@
+#include "client-shim/copies.h"
+
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "client-shim/capture.h"
+#include "client-shim/context.h"
+#include "client-shim/host_memory.h"
+#include "client-shim/never_destroyed.h"
+#include "client-shim/options.h"
+#include "client-shim/pointers.h"
+#include "client-shim/process.h"
+#include "client-shim/uploads.h"
+#include "longwire/calls.h"
+
+namespace longwire::shim {
+namespace {
+
+constexpr uint64_t kMaxCopyBytes = uint64_t{1} << 46;  // above every device's memory
+
+struct HostWriters {
+  std::atomic<size_t> count{0};
+  std::mutex mutex;
+  std::vector<Stream*> streams;  // retained
+};
+
+HostWriters& TheHostWriters() {
+  static NeverDestroyed<HostWriters> writers;
+  return *writers;
+}
+
+bool Multiply(uint64_t a, uint64_t b, uint64_t* product) {
+  return !__builtin_mul_overflow(a, b, product) && *product <= kMaxCopyBytes;
+}
+
+// The bytes from the first to the last that one linear side touches. False on absurd sizes.
+bool Span(const CopySide& side, const Extent& extent, uint64_t* first, uint64_t* bytes) {
+  uint64_t slice_pitch = 0, rows = 0, slices = 0;
+  if (!Multiply(side.pitch, side.height, &slice_pitch)) return false;
+  if (!Multiply(extent.rows - 1, side.pitch, &rows)) return false;
+  if (!Multiply(extent.slices - 1, slice_pitch, &slices)) return false;
+  uint64_t start_rows = 0, start_slices = 0;
+  if (!Multiply(side.y, side.pitch, &start_rows)) return false;
+  if (!Multiply(side.z, slice_pitch, &start_slices)) return false;
+  if (side.x_bytes > kMaxCopyBytes) return false;
+  *first = start_slices + start_rows + side.x_bytes;
+  *bytes = slices + rows + extent.width;
+  return true;
+}
+
+// Fills in defaults and finds out what the side is; refuses what the driver would refuse.
+CUresult Resolve(CopySide* side, const Extent& extent) {
+  if (side->pitch == 0) side->pitch = side->x_bytes + extent.width;
+  if (side->height == 0) side->height = side->y + extent.rows;
+  if (side->kind == CopySide::Kind::kArray) {
+    return side->array == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+  }
+  if (side->kind == CopySide::Kind::kEither) {
+    side->kind = IsDeviceAddress(side->address) ? CopySide::Kind::kDevice : CopySide::Kind::kHost;
+  }
+  if (side->address == 0) return CUDA_ERROR_INVALID_VALUE;
+  uint64_t first = 0, bytes = 0;
+  if (!Span(*side, extent, &first, &bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (extent.rows > 1 && side->pitch < extent.width) return CUDA_ERROR_INVALID_VALUE;
+  if (side->kind == CopySide::Kind::kDevice) return CheckDeviceRange(side->address + first, bytes);
+  return IsDeviceAddress(side->address) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+calls::Place WirePlace(const CopySide& side, const Extent& extent) {
+  calls::Place place;
+  place.address = side.kind == CopySide::Kind::kArray ? 0 : side.address;
+  place.array = reinterpret_cast<uint64_t>(side.array);
+  place.x_bytes = side.x_bytes;
+  place.y = side.y;
+  place.z = side.z;
+  place.pitch = side.pitch;
+  place.height = side.height;
+  place.width_bytes = extent.width;
+  place.rows = extent.rows;
+  place.slices = extent.slices;
+  return place;
+}
+
+HostPlace HostSide(const CopySide& side, const Extent& extent) {
+  HostPlace place;
+  place.base = reinterpret_cast<std::byte*>(side.address) +
+               side.z * side.pitch * side.height + side.y * side.pitch + side.x_bytes;
+  place.pitch = side.pitch;
+  place.slice_pitch = side.pitch * side.height;
+  place.width = extent.width;
+  place.rows = extent.rows;
+  place.slices = extent.slices;
+  return place;
+}
+
+bool IsPinnedSide(const CopySide& side, const Extent& extent) {
+  uint64_t first = 0, bytes = 0;
+  return Span(side, extent, &first, &bytes) &&
+         IsPinned(reinterpret_cast<void*>(side.address + first), bytes);
+}
+
+CUresult Posted(uint64_t position) {
+  return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
+}
+
+bool HasNonBlockingStreams(Context* context) {
+  std::lock_guard<std::mutex> lock(context->mutex);
+  for (Stream* stream : context->streams) {
+    if (stream->kind == StreamKind::kNonBlocking && !stream->destroyed.load()) return true;
+  }
+  return false;
+}
+
+// The worker fetches the bytes when the stream gets there.
+CUresult PulledUpload(const Where& where, calls::lwCopyToDevice& copy, const HostPlace& source,
+                      Capture* capture, uint64_t* position) {
+  Session& session = TheSession();
+  copy.transfer = session.NewId();
+  copy.pull = true;
+  session.transfers().OfferUpload(copy.transfer, source, capture != nullptr);
+  if (capture != nullptr) {
+    std::lock_guard<std::mutex> lock(capture->mutex);
+    if (capture->resources != nullptr) capture->resources->uploads.push_back(copy.transfer);
+  }
+  *position = session.Submit(where, copy);
+  return Posted(*position);
+}
+
+CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& source,
+                const Extent& extent, Waits waits) {
+  Where where;
+  CUresult result = OpenWhere(stream, &where);
+  if (result != CUDA_SUCCESS) return result;
+  Session& session = TheSession();
+  HostPlace from = HostSide(source, extent);
+  calls::lwCopyToDevice copy;
+  copy.place = WirePlace(destination, extent);
+  copy.bytes = from.bytes();
+  copy.transfer = 0;
+  copy.pull = false;
+  Capture* capture = stream->capture.load();
+  uint64_t position = 0;
+  bool pinned = IsPinnedSide(source, extent);
+  bool small = copy.bytes <= wire::kInlineCopyBytes;
+  bool later = pinned && (HostWritesPending() || (waits == Waits::kAsync && !small &&
+                                                  !FitsUploadWindow(copy.bytes)));
+  if (capture != nullptr || later) {
+    result = PulledUpload(where, copy, from, capture, &position);
+    if (result != CUDA_SUCCESS || waits == Waits::kAsync || capture != nullptr) return result;
+    return WaitForStream(stream, position);
+  }
+  std::vector<std::byte> packed;
+  if (small && from.rows * from.slices == 1) {
+    copy.data = {from.base, copy.bytes};
+  } else if (small) {
+    packed.resize(copy.bytes);
+    from.Gather(0, packed);
+    copy.data = packed;
+  } else {
+    copy.transfer = session.NewId();
+  }
+  position = session.Submit(where, copy, 256 + copy.data.size());
+  if (position == Session::kNoPosition) return session.over();
+  session.counts().uploaded.fetch_add(copy.data.size(), std::memory_order_relaxed);
+  if (!small && !SendBytes(session, copy.transfer, from)) return session.over();
+  // Work in streams that do not order with the legacy one may rely on a copy that has returned.
+  if (waits == Waits::kSync && HasNonBlockingStreams(stream->context)) {
+    return WaitForStream(stream, position);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult Download(Stream* stream, const CopySide& destination, const CopySide& source,
+                  const Extent& extent, Waits waits) {
+  Where where;
+  CUresult result = OpenWhere(stream, &where);
+  if (result != CUDA_SUCCESS) return result;
+  Session& session = TheSession();
+  HostPlace to = HostSide(destination, extent);
+  calls::lwCopyToHost copy;
+  copy.place = WirePlace(source, extent);
+  copy.bytes = to.bytes();
+  copy.transfer = session.NewId();
+  Capture* capture = stream->capture.load();
+  session.transfers().ExpectDownload(copy.transfer, to, capture != nullptr);
+  if (capture != nullptr) {
+    std::lock_guard<std::mutex> lock(capture->mutex);
+    if (capture->resources != nullptr) capture->resources->downloads.push_back(copy.transfer);
+    return Posted(session.Submit(where, copy));
+  }
+  uint64_t position = session.Submit(where, copy, 256, [&](uint64_t at) {
+    stream->host_write.store(at, std::memory_order_release);
+  });
+  if (position == Session::kNoPosition) {
+    session.transfers().DropDownload(copy.transfer);
+    return session.over();
+  }
+  if (waits == Waits::kAsync && IsPinnedSide(destination, extent)) {
+    NoteHostWrite(stream);
+    return CUDA_SUCCESS;
+  }
+  result = WaitForStream(stream, position);
+  session.transfers().DropDownload(copy.transfer);  // nothing is written after we returned
+  return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
+}
+
+CUresult CopyInHost(Stream* stream, const CopySide& destination, const CopySide& source,
+                    const Extent& extent) {
+  CUresult result = RefuseWhileCapturing(stream);
+  if (result != CUDA_SUCCESS) return result;
+  result = WaitForStream(stream, stream->last.load());
+  if (result != CUDA_SUCCESS) return result;
+  HostPlace to = HostSide(destination, extent), from = HostSide(source, extent);
+  for (uint64_t slice = 0; slice < extent.slices; ++slice) {
+    for (uint64_t row = 0; row < extent.rows; ++row) {
+      std::memmove(to.base + slice * to.slice_pitch + row * to.pitch,
+                   from.base + slice * from.slice_pitch + row * from.pitch, extent.width);
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+bool HostWritesPending() {
+  HostWriters& writers = TheHostWriters();
+  if (writers.count.load(std::memory_order_acquire) == 0) return false;
+  std::vector<Stream*> done;
+  std::lock_guard<std::mutex> lock(writers.mutex);
+  std::erase_if(writers.streams, [&](Stream* stream) {
+    bool over = stream->finished.load() >= stream->host_write.load();
+    if (over) done.push_back(stream);
+    return over;
+  });
+  writers.count.store(writers.streams.size());
+  for (Stream* stream : done) Release(stream);
+  return !writers.streams.empty();
+}
+
+void NoteHostWrite(Stream* stream) {
+  HostWriters& writers = TheHostWriters();
+  std::lock_guard<std::mutex> lock(writers.mutex);
+  for (Stream* known : writers.streams) {
+    if (known == stream) return;
+  }
+  Retain(stream);
+  writers.streams.push_back(stream);
+  writers.count.store(writers.streams.size());
+}
+
+CUresult Copy(const CopySide& destination_side, const CopySide& source_side, const Extent& extent,
+              CUstream handle, Waits waits) {
+  Stream* stream = nullptr;
+  CUresult result = ResolveStream(handle, &stream);
+  if (result != CUDA_SUCCESS) return result;
+  uint64_t rows = 0, bytes = 0;
+  if (!Multiply(extent.width, extent.rows, &rows) || !Multiply(rows, extent.slices, &bytes)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (bytes == 0) return CUDA_SUCCESS;
+  CopySide destination = destination_side, source = source_side;
+  for (CopySide* side : {&destination, &source}) {
+    result = Resolve(side, extent);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  using Kind = CopySide::Kind;
+  if (source.kind == Kind::kHost && destination.kind == Kind::kHost) {
+    return CopyInHost(stream, destination, source, extent);
+  }
+  if (source.kind == Kind::kHost) return Upload(stream, destination, source, extent, waits);
+  if (destination.kind == Kind::kHost) return Download(stream, destination, source, extent, waits);
+  Where where;
+  result = OpenWhere(stream, &where);
+  if (result != CUDA_SUCCESS) return result;
+  calls::lwCopyDevice copy;
+  copy.destination = WirePlace(destination, extent);
+  copy.source = WirePlace(source, extent);
+  copy.bytes = bytes;
+  return Posted(TheSession().Submit(where, copy));
+}
+
+CUresult Memset(uint64_t address, uint64_t pitch, uint32_t element_bytes, uint32_t value,
+                uint64_t width, uint64_t rows, CUstream handle) {
+  Stream* stream = nullptr;
+  CUresult result = ResolveStream(handle, &stream);
+  if (result != CUDA_SUCCESS) return result;
+  if (width == 0 || rows == 0) return CUDA_SUCCESS;
+  uint64_t row_bytes = 0, before = 0;
+  if (!Multiply(width, element_bytes, &row_bytes) || !Multiply(rows - 1, pitch, &before)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (rows > 1 && pitch < row_bytes) return CUDA_ERROR_INVALID_VALUE;
+  if (address % element_bytes != 0 || (rows > 1 && pitch % element_bytes != 0)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  HostRange host;
+  if (FindHost(address, &host)) return CUDA_ERROR_NOT_SUPPORTED;  // device access to host memory
+  result = CheckDeviceRange(address, before + row_bytes);
+  if (result != CUDA_SUCCESS) return result;
+  Where where;
+  result = OpenWhere(stream, &where);
+  if (result != CUDA_SUCCESS) return result;
+  calls::lwMemset set;
+  set.address = address;
+  set.pitch = rows > 1 ? pitch : row_bytes;
+  set.element_bytes = element_bytes;
+  set.value = value;
+  set.width = width;
+  set.rows = rows;
+  return Posted(TheSession().Submit(where, set));
+}
+
+}  // namespace longwire::shim

@@ -1,0 +1,70 @@
+// Copies and memsets of every form, reduced to one: two sides and an extent.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "client-shim/stream.h"
+
+namespace longwire::shim {
+
+// One side of a copy: linear memory (device or the program's, told apart by its address unless
+// `kind` says which it must be) or an array.
+struct CopySide {
+  enum class Kind { kHost, kDevice, kArray, kEither };
+  Kind kind = Kind::kEither;
+  uint64_t address = 0;  // of linear memory
+  CUarray array = nullptr;
+  uint64_t x_bytes = 0;
+  uint64_t y = 0;
+  uint64_t z = 0;
+  uint64_t pitch = 0;   // bytes from row to row; 0: the width
+  uint64_t height = 0;  // rows from slice to slice; 0: the rows
+
+  static CopySide Host(const void* address) {
+    CopySide side;
+    side.kind = Kind::kHost;
+    side.address = reinterpret_cast<uint64_t>(address);
+    return side;
+  }
+  static CopySide Device(uint64_t address) {
+    CopySide side;
+    side.kind = Kind::kDevice;
+    side.address = address;
+    return side;
+  }
+  static CopySide Either(uint64_t address) {
+    CopySide side;
+    side.address = address;
+    return side;
+  }
+  static CopySide Array(CUarray array, uint64_t offset) {
+    CopySide side;
+    side.kind = Kind::kArray;
+    side.array = array;
+    side.x_bytes = offset;
+    return side;
+  }
+};
+
+struct Extent {
+  uint64_t width = 0;  // bytes
+  uint64_t rows = 1;
+  uint64_t slices = 1;
+};
+
+enum class Waits { kAsync, kSync };
+
+CUresult Copy(const CopySide& destination, const CopySide& source, const Extent& extent,
+              CUstream stream, Waits waits);
+
+CUresult Memset(uint64_t address, uint64_t pitch, uint32_t element_bytes, uint32_t value,
+                uint64_t width, uint64_t rows, CUstream stream);
+
+// True while queued work may still write the program's memory (copies to it, host functions, graphs).
+bool HostWritesPending();
+// The call at the stream's `host_write` writes the program's memory.
+void NoteHostWrite(Stream* stream);
+
+}  // namespace longwire::shim

@@ -1,0 +1,42 @@
+#include "client-shim/entry.h"
+
+#include "client-shim/capture.h"
+#include "client-shim/options.h"
+#include "client-shim/threads.h"
+
+namespace longwire::shim {
+
+std::atomic<int> Entry::special_calls{0};
+std::atomic<bool> Entry::trace_calls{false};
+
+void Entry::CheckSlowly() {
+  if (CallBeforeInit(id_)) return;
+  switch (CurrentProcessState()) {
+    case ProcessState::kReady: break;
+    case ProcessState::kTornDown: code_ = CUDA_ERROR_DEINITIALIZED; break;
+    default: code_ = CUDA_ERROR_NOT_INITIALIZED; break;
+  }
+  if (code_ == CUDA_SUCCESS && ThisThread().runs_host_function) code_ = CUDA_ERROR_NOT_PERMITTED;
+  if (code_ == CUDA_SUCCESS && CaptureUnsafe(id_)) code_ = RefuseUnsafeCall();
+  if (code_ != CUDA_SUCCESS) Done(code_);
+}
+
+void Entry::Trace(CUresult result) const {
+  const char* name = ErrorName(result);
+  Say("[%u] %s = %s", ThisThread().number, CallName(id_), name == nullptr ? "?" : name);
+}
+
+CUresult Refuse(CallId id) {
+  constexpr size_t kNumbers = 4096;
+  static std::atomic<bool> said[kNumbers];
+  size_t number = static_cast<size_t>(id);
+  if (CurrentProcessState() != ProcessState::kReady) return CUDA_ERROR_NOT_SUPPORTED;
+  if (ProcessOptions().log && number < kNumbers && !said[number].exchange(true)) {
+    Say("%s is not supported: %s", CallName(id), CallRefusal(id));
+  }
+  if (Entry::trace_calls.load()) Say("[%u] %s = CUDA_ERROR_NOT_SUPPORTED (%s)",
+                                     ThisThread().number, CallName(id), CallRefusal(id));
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+}  // namespace longwire::shim

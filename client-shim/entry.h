@@ -1,0 +1,48 @@
+// What every exported function does first and last: may it run at all (initialised, not after fork,
+// not after exit, not inside a host function, not unsafe beside a capture), and the trace. Before
+// cuInit nothing here takes a lock, allocates or starts anything.
+#pragma once
+
+#include <cuda.h>
+
+#include "client-shim/process.h"
+#include "longwire/call_ids.h"
+
+namespace longwire::shim {
+
+class Entry {
+ public:
+  explicit Entry(CallId id) : id_(id) {
+    if (__builtin_expect(CurrentProcessState() != ProcessState::kReady || special_calls.load(
+                             std::memory_order_relaxed) != 0, 0)) {
+      CheckSlowly();
+    }
+  }
+  bool ok() const { return code_ == CUDA_SUCCESS; }
+  CUresult code() const { return code_; }
+  CUresult Done(CUresult result) {
+    if (__builtin_expect(trace_calls.load(std::memory_order_relaxed), 0)) Trace(result);
+    return result;
+  }
+
+  // More than 0 while something is going on that makes single calls illegal: host functions, captures
+  // in strict modes.
+  static std::atomic<int> special_calls;
+  static std::atomic<bool> trace_calls;
+
+ private:
+  void CheckSlowly();
+  void Trace(CUresult result) const;
+
+  CallId id_;
+  CUresult code_ = CUDA_SUCCESS;
+};
+
+// The answer of a call that this version does not serve: says so once per name.
+CUresult Refuse(CallId id);
+
+// "CUDA_ERROR_…", nullptr for a number that is none; and its sentence.
+const char* ErrorName(CUresult result);
+const char* ErrorText(CUresult result);
+
+}  // namespace longwire::shim

@@ -1,0 +1,156 @@
+#include "client-shim/event.h"
+
+#include "client-shim/capture.h"
+#include "client-shim/context.h"
+#include "client-shim/never_destroyed.h"
+#include "client-shim/process.h"
+#include "longwire/calls.h"
+
+namespace longwire::shim {
+namespace {
+
+using EventTable = HandleTable<Event, HandleKind::kEvent>;
+
+EventTable& Events() {
+  static NeverDestroyed<EventTable> table;
+  return *table;
+}
+
+constexpr unsigned kKnownFlags =
+    CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+
+// The newest record's place; the stream is retained for the caller, nullptr if there is none.
+CUresult Place(Event* event, Stream** stream, uint64_t* position) {
+  std::lock_guard<std::mutex> lock(event->mutex);
+  if (event->captured != nullptr) {
+    Invalidate(event->captured);
+    return CUDA_ERROR_CAPTURED_EVENT;
+  }
+  *stream = event->stream;
+  *position = event->position;
+  if (*stream != nullptr) Retain(*stream);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult NewEvent(unsigned flags, CUevent* handle) {
+  if ((flags & ~kKnownFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if ((flags & CU_EVENT_INTERPROCESS) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  Context* context = nullptr;
+  CUresult result = RequireHealthyContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  Event* event = Events().New();
+  if (event == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  event->id = TheSession().NewId();
+  event->flags = flags;
+  event->context = context;
+  event->context_number = context->number.load();
+  event->version = 0;
+  event->position = 0;
+  event->captured = nullptr;
+  calls::lwEventCreate create;
+  create.event = event->id;
+  create.flags = flags;
+  TheSession().Submit({event->context_number, nullptr, 0}, create);
+  *handle = reinterpret_cast<CUevent>(Events().Publish(event));
+  return CUDA_SUCCESS;
+}
+
+Event* FindEvent(CUevent handle) { return Events().Find(reinterpret_cast<uint64_t>(handle)); }
+
+CUresult DestroyEvent(CUevent handle) {
+  Event* event = FindEvent(handle);
+  if (event == nullptr || !Events().Retire(event)) return CUDA_ERROR_INVALID_HANDLE;
+  {
+    std::lock_guard<std::mutex> lock(event->mutex);
+    if (event->stream != nullptr) Release(event->stream);
+    event->stream = nullptr;
+  }
+  calls::lwEventDestroy destroy;
+  destroy.event = event->id;
+  TheSession().Submit({event->context_number, nullptr, 0}, destroy);
+  Events().Recycle(event);
+  return CUDA_SUCCESS;
+}
+
+CUresult RecordEvent(Event* event, Stream* stream, unsigned flags) {
+  if ((flags & ~CU_EVENT_RECORD_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (stream->context != event->context) return CUDA_ERROR_INVALID_HANDLE;
+  Where where;
+  CUresult result = OpenWhere(stream, &where);
+  if (result != CUDA_SUCCESS) return result;
+  Retain(stream);
+  std::lock_guard<std::mutex> lock(event->mutex);
+  calls::lwEventRecord record;
+  record.event = event->id;
+  record.version = ++event->version;
+  record.flags = flags;
+  uint64_t position = TheSession().Submit(where, record);
+  if (event->stream != nullptr) Release(event->stream);
+  event->stream = stream;
+  event->position = position;
+  event->captured = stream->capture.load();
+  return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
+}
+
+CUresult WaitEvent(Stream* stream, Event* event, unsigned flags) {
+  if ((flags & ~CU_EVENT_WAIT_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard<std::mutex> lock(event->mutex);
+  if (event->stream == nullptr) return CUDA_SUCCESS;  // never recorded
+  CUresult result = JoinCapture(stream, event->captured);
+  if (result != CUDA_SUCCESS) return result;
+  Where where;
+  result = OpenWhere(stream, &where);
+  if (result != CUDA_SUCCESS) return result;
+  bool over_already = event->captured == nullptr &&
+                      event->stream->finished.load(std::memory_order_acquire) >= event->position;
+  if (over_already) return CUDA_SUCCESS;
+  calls::lwStreamWaitEvent wait;
+  wait.event = event->id;
+  wait.version = event->version;
+  wait.flags = flags;
+  uint64_t position = TheSession().Submit(where, wait);
+  return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
+}
+
+CUresult QueryEvent(Event* event) {
+  Stream* stream = nullptr;
+  uint64_t position = 0;
+  CUresult result = Place(event, &stream, &position);
+  if (result != CUDA_SUCCESS || stream == nullptr) return result;
+  result = QueryStream(stream, position);
+  Release(stream);
+  return result == CUDA_SUCCESS ? TakeError(event->context) : result;
+}
+
+CUresult SynchronizeEvent(Event* event) {
+  Stream* stream = nullptr;
+  uint64_t position = 0;
+  CUresult result = Place(event, &stream, &position);
+  if (result != CUDA_SUCCESS || stream == nullptr) return result;
+  result = WaitForStream(stream, position);
+  Release(stream);
+  return result == CUDA_SUCCESS ? TakeError(event->context) : result;
+}
+
+CUresult ElapsedTime(Event* start, Event* end, float* milliseconds) {
+  calls::lwEventElapsed elapsed;
+  for (auto [event, id, version] :
+       {std::tuple{start, &elapsed.start, &elapsed.start_version},
+        std::tuple{end, &elapsed.end, &elapsed.end_version}}) {
+    if ((event->flags & CU_EVENT_DISABLE_TIMING) != 0) return CUDA_ERROR_INVALID_HANDLE;
+    std::lock_guard<std::mutex> lock(event->mutex);
+    if (event->stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;  // never recorded
+    if (event->captured != nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUresult result = QueryStream(event->stream, event->position);
+    if (result != CUDA_SUCCESS) return result;
+    *id = event->id;
+    *version = event->version;
+  }
+  auto answer = TheSession().CallAndWait({start->context_number, nullptr, 0}, elapsed);
+  if (answer.code == CUDA_SUCCESS) *milliseconds = answer.reply.milliseconds;
+  return answer.code;
+}
+
+}  // namespace longwire::shim

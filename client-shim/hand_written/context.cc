@@ -1,0 +1,246 @@
+// Contexts and primary contexts.
+#include "client-shim/context.h"
+
+#include "client-shim/capture.h"
+#include "client-shim/current_context.h"
+#include "client-shim/process.h"
+#include "client-shim/properties.h"
+#include "client-shim/threads.h"
+#include "longwire/shim_hand_written.h"
+
+namespace longwire::shim::hand {
+namespace {
+
+constexpr unsigned kKnownFlags = CU_CTX_FLAGS_MASK | CU_CTX_MAP_HOST;
+
+CUresult Create(CUcontext* pctx, unsigned flags, CUdevice dev) {
+  if ((flags & ~kKnownFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (FindDevice(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  Context* context = nullptr;
+  CUresult result = NewContext(dev, flags, &context);
+  if (result != CUDA_SUCCESS) return result;
+  ThisThread().contexts.push_back(context);
+  *pctx = context->handle;
+  return CUDA_SUCCESS;
+}
+
+CUresult Current(Context** context) { return RequireContext(context); }
+
+}  // namespace
+
+CUresult cuCtxCreate_v2(CUcontext* pctx, unsigned int flags, CUdevice dev) {
+  return Create(pctx, flags, dev);
+}
+
+CUresult cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* paramsArray, int numParams,
+                        unsigned int flags, CUdevice dev) {
+  if (numParams != 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+  return Create(pctx, flags, dev);
+}
+
+CUresult cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* ctxCreateParams, unsigned int flags,
+                        CUdevice dev) {
+  if (ctxCreateParams != nullptr && (ctxCreateParams->numExecAffinityParams != 0 ||
+                                     ctxCreateParams->cigParams != nullptr)) {
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  return Create(pctx, flags, dev);
+}
+
+CUresult cuCtxDestroy_v2(CUcontext ctx) {
+  Context* context = Contexts().Find(reinterpret_cast<uint64_t>(ctx));
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context->primary) return CUDA_ERROR_INVALID_CONTEXT;
+  if (!Contexts().Retire(context)) return CUDA_ERROR_INVALID_CONTEXT;
+  std::vector<Context*>& stack = ThisThread().contexts;
+  if (!stack.empty() && stack.back() == context) stack.pop_back();
+  return EndContext(context);
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
+  Context* context = Contexts().Find(reinterpret_cast<uint64_t>(ctx));
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  ThisThread().contexts.push_back(context);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext* pctx) {
+  std::vector<Context*>& stack = ThisThread().contexts;
+  if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (pctx != nullptr) *pctx = stack.back()->handle;
+  stack.pop_back();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetCurrent(CUcontext ctx) {
+  std::vector<Context*>& stack = ThisThread().contexts;
+  if (ctx == nullptr) {
+    if (!stack.empty()) stack.pop_back();
+    return CUDA_SUCCESS;
+  }
+  Context* context = Contexts().Find(reinterpret_cast<uint64_t>(ctx));
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (stack.empty()) {
+    stack.push_back(context);
+  } else {
+    stack.back() = context;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCurrent(CUcontext* pctx) {
+  *pctx = CurrentContext();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetDevice(CUdevice* device) {
+  std::vector<Context*>& stack = ThisThread().contexts;
+  if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  *device = stack.back()->device;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext ctx) {
+  return ContextDevice(ctx, device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult cuCtxGetFlags(unsigned int* flags) {
+  Context* context = nullptr;
+  CUresult result = Current(&context);
+  if (result == CUDA_SUCCESS) *flags = context->flags.load();
+  return result;
+}
+
+CUresult cuCtxSetFlags(unsigned int flags) {
+  if ((flags & ~kKnownFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
+  Context* context = nullptr;
+  CUresult result = Current(&context);
+  if (result == CUDA_SUCCESS) context->flags.store(flags);
+  return result;
+}
+
+CUresult cuCtxGetId(CUcontext ctx, unsigned long long* ctxId) {
+  uint64_t id = 0;
+  if (!ContextUniqueId(ctx, &id)) return CUDA_ERROR_INVALID_CONTEXT;
+  *ctxId = id;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSynchronize() {
+  Context* context = nullptr;
+  CUresult result = RequireHealthyContext(&context);
+  if (result == CUDA_SUCCESS) result = RefuseContextWhileCapturing(context);
+  return result == CUDA_SUCCESS ? SynchronizeContext(context) : result;
+}
+
+CUresult cuCtxSynchronize_v2(CUcontext ctx) {
+  if (ctx == nullptr) return hand::cuCtxSynchronize();
+  Context* context = FindContext(ctx);
+  if (context == nullptr || context->number.load() == 0) return CUDA_ERROR_INVALID_CONTEXT;
+  CUresult result = RefuseContextWhileCapturing(context);
+  return result == CUDA_SUCCESS ? SynchronizeContext(context) : result;
+}
+
+CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
+  return forward::cuCtxSetLimit(limit, value);
+}
+
+CUresult cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
+  return forward::cuCtxGetLimit(pvalue, limit);
+}
+
+CUresult cuCtxGetCacheConfig(CUfunc_cache* pconfig) {
+  *pconfig = CU_FUNC_CACHE_PREFER_NONE;
+  Context* context = nullptr;
+  return Current(&context);
+}
+
+CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
+  Context* context = nullptr;
+  return Current(&context);  // a preference: devices since Volta choose for themselves
+}
+
+CUresult cuCtxGetSharedMemConfig(CUsharedconfig* pConfig) {
+  *pConfig = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
+  Context* context = nullptr;
+  return Current(&context);
+}
+
+CUresult cuCtxSetSharedMemConfig(CUsharedconfig config) {
+  Context* context = nullptr;
+  return Current(&context);  // without effect on every device since Maxwell
+}
+
+CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int* version) {
+  if (FindContext(ctx) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  *version = 3020;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetStreamPriorityRange(int* leastPriority, int* greatestPriority) {
+  Context* context = nullptr;
+  CUresult result = Current(&context);
+  if (result != CUDA_SUCCESS) return result;
+  if (leastPriority != nullptr) *leastPriority = TheSession().opened().stream_priority_least;
+  if (greatestPriority != nullptr) {
+    *greatestPriority = TheSession().opened().stream_priority_greatest;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxAttach(CUcontext* pctx, unsigned int flags) {
+  Context* context = nullptr;
+  CUresult result = Current(&context);
+  if (result == CUDA_SUCCESS) *pctx = context->handle;
+  return result;
+}
+
+CUresult cuCtxDetach(CUcontext ctx) {
+  return FindContext(ctx) == nullptr ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
+  Context* context = PrimaryContext(dev);
+  if (context == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  CUresult result = ActivatePrimary(context);
+  if (result != CUDA_SUCCESS) return result;
+  std::lock_guard<std::mutex> lock(context->mutex);
+  context->retains += 1;
+  *pctx = context->handle;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
+  Context* context = PrimaryContext(dev);
+  if (context == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  {
+    std::lock_guard<std::mutex> lock(context->mutex);
+    if (context->retains == 0) return CUDA_ERROR_INVALID_CONTEXT;
+    if (--context->retains > 0) return CUDA_SUCCESS;
+  }
+  return EndContext(context);
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
+  Context* context = PrimaryContext(dev);
+  if (context == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  return EndContext(context);
+}
+
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) {
+  Context* context = PrimaryContext(dev);
+  if (context == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  if ((flags & ~kKnownFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
+  context->flags.store(flags);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int* flags, int* active) {
+  Context* context = PrimaryContext(dev);
+  if (context == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  if (flags != nullptr) *flags = context->flags.load();
+  if (active != nullptr) *active = context->number.load() != 0 ? 1 : 0;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace longwire::shim::hand

@@ -1,0 +1,198 @@
+// Every form of copy and memset.
+#include "client-shim/copies.h"
+
+#include "client-shim/context.h"
+#include "longwire/shim_hand_written.h"
+
+namespace longwire::shim::hand {
+namespace {
+
+constexpr Waits kSync = Waits::kSync;
+constexpr Waits kAsync = Waits::kAsync;
+
+// One side of the structs for 2D and 3D copies. False for a kind of memory that is none.
+bool Side(CUmemorytype kind, const void* host, CUdeviceptr device, CUarray array, size_t x,
+          size_t y, size_t z, size_t pitch, size_t height, CopySide* side) {
+  switch (kind) {
+    case CU_MEMORYTYPE_HOST: *side = CopySide::Host(host); break;
+    case CU_MEMORYTYPE_DEVICE: *side = CopySide::Device(device); break;
+    case CU_MEMORYTYPE_ARRAY: *side = CopySide::Array(array, 0); break;
+    case CU_MEMORYTYPE_UNIFIED: *side = CopySide::Either(device); break;
+    default: return false;
+  }
+  side->x_bytes = x;
+  side->y = y;
+  side->z = z;
+  side->pitch = pitch;
+  side->height = height;
+  return true;
+}
+
+CUresult Copy2D(const CUDA_MEMCPY2D* copy, CUstream stream, Waits waits) {
+  if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CopySide to, from;
+  if (!Side(copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcArray, copy->srcXInBytes,
+            copy->srcY, 0, copy->srcPitch, 0, &from) ||
+      !Side(copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstArray, copy->dstXInBytes,
+            copy->dstY, 0, copy->dstPitch, 0, &to)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  return Copy(to, from, {copy->WidthInBytes, copy->Height, 1}, stream, waits);
+}
+
+template <class Struct>
+CUresult Copy3D(const Struct* copy, CUstream stream, Waits waits) {
+  if (copy == nullptr || copy->srcLOD != 0 || copy->dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
+  CopySide to, from;
+  if (!Side(copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcArray, copy->srcXInBytes,
+            copy->srcY, copy->srcZ, copy->srcPitch, copy->srcHeight, &from) ||
+      !Side(copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstArray, copy->dstXInBytes,
+            copy->dstY, copy->dstZ, copy->dstPitch, copy->dstHeight, &to)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  return Copy(to, from, {copy->WidthInBytes, copy->Height, copy->Depth}, stream, waits);
+}
+
+// Copies between contexts run in the destination's default stream, or the given one.
+CUresult CheckPeers(CUcontext one, CUcontext other) {
+  bool known = Contexts().Find(reinterpret_cast<uint64_t>(one)) != nullptr &&
+               Contexts().Find(reinterpret_cast<uint64_t>(other)) != nullptr;
+  return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+}  // namespace
+
+CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void* src, size_t bytes, CUstream stream) {
+  return Copy(CopySide::Device(dst), CopySide::Host(src), {bytes}, stream, kSync);
+}
+CUresult cuMemcpyDtoH_v2(void* dst, CUdeviceptr src, size_t bytes, CUstream stream) {
+  return Copy(CopySide::Host(dst), CopySide::Device(src), {bytes}, stream, kSync);
+}
+CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
+  return Copy(CopySide::Device(dst), CopySide::Device(src), {bytes}, stream, kSync);
+}
+CUresult cuMemcpyDtoA_v2(CUarray dst, size_t offset, CUdeviceptr src, size_t bytes,
+                         CUstream stream) {
+  return Copy(CopySide::Array(dst, offset), CopySide::Device(src), {bytes}, stream, kSync);
+}
+CUresult cuMemcpyAtoD_v2(CUdeviceptr dst, CUarray src, size_t offset, size_t bytes,
+                         CUstream stream) {
+  return Copy(CopySide::Device(dst), CopySide::Array(src, offset), {bytes}, stream, kSync);
+}
+CUresult cuMemcpyHtoA_v2(CUarray dst, size_t offset, const void* src, size_t bytes,
+                         CUstream stream) {
+  return Copy(CopySide::Array(dst, offset), CopySide::Host(src), {bytes}, stream, kSync);
+}
+CUresult cuMemcpyAtoH_v2(void* dst, CUarray src, size_t offset, size_t bytes, CUstream stream) {
+  return Copy(CopySide::Host(dst), CopySide::Array(src, offset), {bytes}, stream, kSync);
+}
+CUresult cuMemcpyAtoA_v2(CUarray dst, size_t dst_offset, CUarray src, size_t src_offset,
+                         size_t bytes, CUstream stream) {
+  return Copy(CopySide::Array(dst, dst_offset), CopySide::Array(src, src_offset), {bytes}, stream,
+              kSync);
+}
+CUresult cuMemcpyHtoAAsync_v2(CUarray dst, size_t offset, const void* src, size_t bytes,
+                              CUstream stream) {
+  return Copy(CopySide::Array(dst, offset), CopySide::Host(src), {bytes}, stream, kAsync);
+}
+CUresult cuMemcpyAtoHAsync_v2(void* dst, CUarray src, size_t offset, size_t bytes,
+                              CUstream stream) {
+  return Copy(CopySide::Host(dst), CopySide::Array(src, offset), {bytes}, stream, kAsync);
+}
+CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
+  return Copy(CopySide::Either(dst), CopySide::Either(src), {bytes}, stream, kSync);
+}
+CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
+  return Copy(CopySide::Either(dst), CopySide::Either(src), {bytes}, stream, kAsync);
+}
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void* src, size_t bytes, CUstream stream) {
+  return Copy(CopySide::Device(dst), CopySide::Host(src), {bytes}, stream, kAsync);
+}
+CUresult cuMemcpyDtoHAsync_v2(void* dst, CUdeviceptr src, size_t bytes, CUstream stream) {
+  return Copy(CopySide::Host(dst), CopySide::Device(src), {bytes}, stream, kAsync);
+}
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream) {
+  return Copy(CopySide::Device(dst), CopySide::Device(src), {bytes}, stream, kAsync);
+}
+
+CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* copy, CUstream stream) {
+  return Copy2D(copy, stream, kSync);
+}
+CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* copy, CUstream stream) {
+  return Copy2D(copy, stream, kSync);
+}
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* copy, CUstream stream) {
+  return Copy2D(copy, stream, kAsync);
+}
+CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D* copy, CUstream stream) {
+  return Copy3D(copy, stream, kSync);
+}
+CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* copy, CUstream stream) {
+  return Copy3D(copy, stream, kAsync);
+}
+
+CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
+                      CUcontext src_context, size_t bytes, CUstream stream) {
+  CUresult result = CheckPeers(dst_context, src_context);
+  return result != CUDA_SUCCESS ? result
+                                : Copy(CopySide::Device(dst), CopySide::Device(src), {bytes},
+                                       stream, kSync);
+}
+CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
+                           CUcontext src_context, size_t bytes, CUstream stream) {
+  CUresult result = CheckPeers(dst_context, src_context);
+  return result != CUDA_SUCCESS ? result
+                                : Copy(CopySide::Device(dst), CopySide::Device(src), {bytes},
+                                       stream, kAsync);
+}
+CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
+  return Copy3D(copy, stream, kSync);
+}
+CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
+  return Copy3D(copy, stream, kAsync);
+}
+
+CUresult cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t count, CUstream stream) {
+  return Memset(dst, 0, 1, value, count, 1, stream);
+}
+CUresult cuMemsetD16_v2(CUdeviceptr dst, unsigned short value, size_t count, CUstream stream) {
+  return Memset(dst, 0, 2, value, count, 1, stream);
+}
+CUresult cuMemsetD32_v2(CUdeviceptr dst, unsigned int value, size_t count, CUstream stream) {
+  return Memset(dst, 0, 4, value, count, 1, stream);
+}
+CUresult cuMemsetD2D8_v2(CUdeviceptr dst, size_t pitch, unsigned char value, size_t width,
+                         size_t rows, CUstream stream) {
+  return Memset(dst, pitch, 1, value, width, rows, stream);
+}
+CUresult cuMemsetD2D16_v2(CUdeviceptr dst, size_t pitch, unsigned short value, size_t width,
+                          size_t rows, CUstream stream) {
+  return Memset(dst, pitch, 2, value, width, rows, stream);
+}
+CUresult cuMemsetD2D32_v2(CUdeviceptr dst, size_t pitch, unsigned int value, size_t width,
+                          size_t rows, CUstream stream) {
+  return Memset(dst, pitch, 4, value, width, rows, stream);
+}
+CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t count, CUstream stream) {
+  return Memset(dst, 0, 1, value, count, 1, stream);
+}
+CUresult cuMemsetD16Async(CUdeviceptr dst, unsigned short value, size_t count, CUstream stream) {
+  return Memset(dst, 0, 2, value, count, 1, stream);
+}
+CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned int value, size_t count, CUstream stream) {
+  return Memset(dst, 0, 4, value, count, 1, stream);
+}
+CUresult cuMemsetD2D8Async(CUdeviceptr dst, size_t pitch, unsigned char value, size_t width,
+                           size_t rows, CUstream stream) {
+  return Memset(dst, pitch, 1, value, width, rows, stream);
+}
+CUresult cuMemsetD2D16Async(CUdeviceptr dst, size_t pitch, unsigned short value, size_t width,
+                            size_t rows, CUstream stream) {
+  return Memset(dst, pitch, 2, value, width, rows, stream);
+}
+CUresult cuMemsetD2D32Async(CUdeviceptr dst, size_t pitch, unsigned int value, size_t width,
+                            size_t rows, CUstream stream) {
+  return Memset(dst, pitch, 4, value, width, rows, stream);
+}
+
+}  // namespace longwire::shim::hand

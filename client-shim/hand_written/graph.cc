@@ -1,0 +1,66 @@
+// Captured graphs and executables. Building graphs node by node is generated.
+#include "client-shim/graph.h"
+
+#include "client-shim/context.h"
+#include "client-shim/process.h"
+#include "longwire/shim_hand_written.h"
+
+namespace longwire::shim::hand {
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* phGraphExec, CUgraph hGraph,
+                                     unsigned long long flags) {
+  if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  return InstantiateGraph(hGraph, flags, phGraphExec);
+}
+
+CUresult cuGraphInstantiate_v2(CUgraphExec* phGraphExec, CUgraph hGraph, CUgraphNode* phErrorNode,
+                               char* logBuffer, size_t bufferSize) {
+  if (phErrorNode != nullptr) *phErrorNode = nullptr;
+  if (logBuffer != nullptr && bufferSize != 0) logBuffer[0] = 0;
+  return InstantiateGraph(hGraph, 0, phGraphExec);
+}
+
+CUresult cuGraphInstantiateWithParams(CUgraphExec* phGraphExec, CUgraph hGraph,
+                                      CUDA_GRAPH_INSTANTIATE_PARAMS* instantiateParams) {
+  cuuint64_t flags = instantiateParams->flags;
+  if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  instantiateParams->hErrNode_out = nullptr;
+  // The upload is an early start of the first launch's work: leaving it out changes only when.
+  CUresult result = InstantiateGraph(
+      hGraph, flags & ~static_cast<cuuint64_t>(CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD), phGraphExec);
+  instantiateParams->result_out =
+      result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
+  return result;
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) { return DestroyGraphExec(hGraphExec); }
+
+CUresult cuGraphDestroy(CUgraph hGraph) { return DestroyGraph(hGraph); }
+
+CUresult cuGraphClone(CUgraph* phGraphClone, CUgraph originalGraph) {
+  CUresult result = forward::cuGraphClone(phGraphClone, originalGraph);
+  if (result == CUDA_SUCCESS) CopyResources(originalGraph, *phGraphClone);
+  return result;
+}
+
+CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode* hErrorNode_out,
+                           CUgraphExecUpdateResult* updateResult_out) {
+  CUresult result =
+      forward::cuGraphExecUpdate(hGraphExec, hGraph, hErrorNode_out, updateResult_out);
+  if (result == CUDA_SUCCESS) CopyResources(hGraph, hGraphExec);
+  return result;
+}
+
+CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
+                              CUgraphExecUpdateResultInfo* resultInfo) {
+  *resultInfo = {};
+  return hand::cuGraphExecUpdate(hGraphExec, hGraph, &resultInfo->errorNode, &resultInfo->result);
+}
+
+CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream) {
+  Stream* stream = nullptr;
+  CUresult result = ResolveStream(hStream, &stream);
+  return result != CUDA_SUCCESS ? result : LaunchGraph(hGraph, stream);
+}
+
+}  // namespace longwire::shim::hand

@@ -1,0 +1,113 @@
+// Allocations, pinned memory, what pointers are.
+#include <algorithm>
+
+#include "client-shim/capture.h"
+#include "client-shim/context.h"
+#include "client-shim/device_memory.h"
+#include "client-shim/host_memory.h"
+#include "client-shim/pointers.h"
+#include "client-shim/process.h"
+#include "client-shim/properties.h"
+#include "longwire/calls.h"
+#include "longwire/shim_hand_written.h"
+
+namespace longwire::shim::hand {
+
+CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
+  Context* context = nullptr;
+  CUresult result = RequireHealthyContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  calls::lwMemoryInfo ask;
+  ask.device = FindDevice(context->device)->server_ordinal;
+  auto answer = TheSession().CallAndWait({context->number.load(), nullptr, 0}, ask);
+  if (answer.code != CUDA_SUCCESS) return answer.code;
+  uint64_t leased = MemoryOf(context->device)->FreeLeased();
+  if (free != nullptr) *free = std::min(answer.reply.free + leased, answer.reply.total);
+  if (total != nullptr) *total = answer.reply.total;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
+  if (bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
+  Context* context = nullptr;
+  CUresult result = RequireHealthyContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  uint64_t address = 0;
+  result = MemoryOf(context->device)->Allocate(context, bytesize, &address);
+  if (result == CUDA_SUCCESS) *dptr = address;
+  return result;
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInBytes, size_t Height,
+                            unsigned int ElementSizeBytes) {
+  constexpr size_t kPitch = 512;  // as devices since Fermi align rows
+  if (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (WidthInBytes == 0 || Height == 0) return CUDA_ERROR_INVALID_VALUE;
+  size_t pitch = (WidthInBytes + kPitch - 1) / kPitch * kPitch, bytes = 0;
+  if (pitch < WidthInBytes || __builtin_mul_overflow(pitch, Height, &bytes)) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  CUresult result = hand::cuMemAlloc_v2(dptr, bytes);
+  if (result == CUDA_SUCCESS) *pPitch = pitch;
+  return result;
+}
+
+CUresult cuMemFree_v2(CUdeviceptr dptr) {
+  Context* context = nullptr;
+  CUresult result = RequireContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  if (dptr == 0) return CUDA_SUCCESS;
+  result = TakeError(context);
+  if (result != CUDA_SUCCESS) return result;
+  Allocation allocation;
+  if (!FindAllocation(dptr, &allocation) || allocation.address != dptr) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  bool freed =
+      MemoryOf(DeviceOfAddress(dptr))->Free(dptr, UnfinishedWork(allocation.context));
+  return freed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr* pbase, size_t* psize, CUdeviceptr dptr) {
+  DeviceRange range;
+  if (!FindDeviceRange(dptr, &range)) return CUDA_ERROR_NOT_FOUND;
+  if (pbase != nullptr) *pbase = range.address;
+  if (psize != nullptr) *psize = range.bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) {
+  return pp == nullptr ? CUDA_ERROR_INVALID_VALUE : AllocateHost(bytesize, Flags, pp);
+}
+
+CUresult cuMemAllocHost_v2(void** pp, size_t bytesize) {
+  return hand::cuMemHostAlloc(pp, bytesize, 0);
+}
+
+CUresult cuMemFreeHost(void* p) { return FreeHost(p); }
+
+CUresult cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
+  return RegisterHost(p, bytesize, Flags);
+}
+
+CUresult cuMemHostUnregister(void* p) { return UnregisterHost(p); }
+
+CUresult cuMemHostGetFlags(unsigned int* pFlags, void* p) {
+  HostRange range;
+  if (!FindHost(reinterpret_cast<uint64_t>(p), &range)) return CUDA_ERROR_INVALID_VALUE;
+  *pFlags = range.flags;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned int Flags) {
+  HostRange range;
+  if (pdptr == nullptr || !FindHost(reinterpret_cast<uint64_t>(p), &range)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  // A kernel over there cannot reach memory over here; better said than found out.
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+}  // namespace longwire::shim::hand

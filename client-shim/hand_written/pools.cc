@@ -1,0 +1,97 @@
+// Stream-ordered allocation: pools are bookkeeping of this client, the memory is its own.
+#include "client-shim/async_pool.h"
+
+#include "client-shim/properties.h"
+#include "longwire/shim_hand_written.h"
+
+namespace longwire::shim::hand {
+namespace {
+
+CUresult PoolOfLocation(const CUmemLocation* location, bool is_default, CUmemoryPool* pool) {
+  if (location == nullptr || pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (location->type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+  return DevicePool(location->id, is_default, pool);
+}
+
+}  // namespace
+
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool_out, CUdevice dev) {
+  return DevicePool(dev, true, pool_out);
+}
+CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice dev) {
+  return DevicePool(dev, false, pool);
+}
+CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) { return SetDevicePool(dev, pool); }
+
+CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool_out, CUmemLocation* location,
+                                CUmemAllocationType type) {
+  return PoolOfLocation(location, true, pool_out);
+}
+CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
+  return PoolOfLocation(location, false, pool);
+}
+CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
+  if (location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (location->type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+  return SetDevicePool(location->id, pool);
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
+  if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+  if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
+  return CreatePool(poolProps->location.id, pool);
+}
+CUresult cuMemPoolDestroy(CUmemoryPool pool) { return DestroyPool(pool); }
+
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
+  // What a pool keeps is free for every other allocation of this program already.
+  return FindPool(pool) == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void* value) {
+  return value == nullptr ? CUDA_ERROR_INVALID_VALUE : SetPoolAttribute(pool, attr, value);
+}
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void* value) {
+  return value == nullptr ? CUDA_ERROR_INVALID_VALUE : GetPoolAttribute(pool, attr, value);
+}
+
+CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* map, size_t count) {
+  Pool* pool = FindPool(handle);
+  if (pool == nullptr || (map == nullptr && count != 0)) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < count; ++i) {
+    if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+    if (FindDevice(map[i].location.id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (map[i].location.id != pool->device && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE) {
+      return CUDA_ERROR_NOT_SUPPORTED;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool memPool,
+                            CUmemLocation* location) {
+  Pool* pool = FindPool(memPool);
+  if (pool == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  bool own = location->type == CU_MEM_LOCATION_TYPE_DEVICE && location->id == pool->device;
+  *flags = own ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
+                                 CUstream hStream) {
+  Pool* found = FindPool(pool);
+  if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  uint64_t address = 0;
+  CUresult result = AllocateInStream(found, bytesize, hStream, &address);
+  if (result == CUDA_SUCCESS) *dptr = address;
+  return result;
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
+  uint64_t address = 0;
+  CUresult result = AllocateInStream(nullptr, bytesize, hStream, &address);
+  if (result == CUDA_SUCCESS) *dptr = address;
+  return result;
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) { return FreeInStream(dptr, hStream); }
+
+}  // namespace longwire::shim::hand

@@ -1,0 +1,298 @@
+// Streams, events, host functions, capture.
+#include "client-shim/stream.h"
+
+#include <algorithm>
+
+#include "client-shim/callbacks.h"
+#include "client-shim/capture.h"
+#include "client-shim/context.h"
+#include "client-shim/copies.h"
+#include "client-shim/current_context.h"
+#include "client-shim/event.h"
+#include "client-shim/process.h"
+#include "client-shim/threads.h"
+#include "longwire/calls.h"
+#include "longwire/shim_hand_written.h"
+
+namespace longwire::shim::hand {
+namespace {
+
+CUresult Posted(uint64_t position) {
+  return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
+}
+
+// Host functions: a ticket in the stream, run when it is reached.
+CUresult AddHostFunction(Stream* stream, const Where& where, uint64_t ticket) {
+  calls::lwHostFunction call;
+  call.ticket = ticket;
+  uint64_t position = TheSession().Submit(where, call, 64, [&](uint64_t at) {
+    if (where.flags == 0) stream->host_write.store(at, std::memory_order_release);
+  });
+  if (position == Session::kNoPosition) DropHostFunction(ticket);
+  if (where.flags == 0) NoteHostWrite(stream);
+  return Posted(position);
+}
+
+// The legacy stream stands for every blocking stream of its context.
+std::vector<StreamPoint> Covered(Stream* stream) {
+  std::vector<StreamPoint> points;
+  if (stream->kind != StreamKind::kLegacy) {
+    Retain(stream);
+    points.push_back({stream, stream->last.load()});
+    return points;
+  }
+  std::lock_guard<std::mutex> lock(stream->context->mutex);
+  for (Stream* other : stream->context->streams) {
+    if (other->kind == StreamKind::kNonBlocking) continue;
+    Retain(other);
+    points.push_back({other, other->last.load()});
+  }
+  return points;
+}
+
+}  // namespace
+
+CUresult cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int priority) {
+  if ((flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) != 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  Context* context = nullptr;
+  CUresult result = RequireHealthyContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  const wire::OpenReply& opened = TheSession().opened();
+  // A priority outside the range counts as the nearest one inside; lower numbers are greater.
+  int low = std::min(opened.stream_priority_greatest, opened.stream_priority_least);
+  int high = std::max(opened.stream_priority_greatest, opened.stream_priority_least);
+  Stream* stream = nullptr;
+  result = NewStream(context,
+                     (flags & CU_STREAM_NON_BLOCKING) != 0 ? StreamKind::kNonBlocking
+                                                           : StreamKind::kBlocking,
+                     flags, std::clamp(priority, low, high), &stream);
+  if (result == CUDA_SUCCESS) *phStream = stream->handle;
+  return result;
+}
+
+CUresult cuStreamCreate(CUstream* phStream, unsigned int Flags) {
+  return hand::cuStreamCreateWithPriority(phStream, Flags, 0);
+}
+
+CUresult cuStreamDestroy_v2(CUstream hStream) {
+  if (hStream == nullptr || hStream == CU_STREAM_LEGACY || hStream == CU_STREAM_PER_THREAD) {
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
+  Stream* stream = nullptr;
+  CUresult result = FindStream(hStream, &stream);
+  if (result != CUDA_SUCCESS) return result;
+  if (Capture* capture = stream->capture.load()) Invalidate(capture);
+  DestroyStream(stream);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetPriority(CUstream hStream, int* priority) {
+  Stream* stream = nullptr;
+  CUresult result = FindStream(hStream, &stream);
+  if (result == CUDA_SUCCESS) *priority = stream->priority;
+  return result;
+}
+
+CUresult cuStreamGetId(CUstream hStream, unsigned long long* streamId) {
+  Stream* stream = nullptr;
+  CUresult result = FindStream(hStream, &stream);
+  if (result == CUDA_SUCCESS) *streamId = stream->id;
+  return result;
+}
+
+CUresult cuStreamGetFlags(CUstream hStream, unsigned int* flags) {
+  Stream* stream = nullptr;
+  CUresult result = FindStream(hStream, &stream);
+  if (result == CUDA_SUCCESS) *flags = stream->flags;
+  return result;
+}
+
+CUresult cuStreamGetDevice(CUstream hStream, CUdevice* device) {
+  Stream* stream = nullptr;
+  CUresult result = FindStream(hStream, &stream);
+  if (result == CUDA_SUCCESS) *device = stream->context->device;
+  return result;
+}
+
+CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
+  Stream* stream = nullptr;
+  CUresult result = FindStream(hStream, &stream);
+  if (result == CUDA_SUCCESS) *pctx = stream->context->handle;
+  return result;
+}
+
+CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
+  if (pGreenCtx != nullptr) *pGreenCtx = nullptr;
+  CUcontext context = nullptr;
+  CUresult result = hand::cuStreamGetCtx(hStream, &context);
+  if (result == CUDA_SUCCESS && pCtx != nullptr) *pCtx = context;
+  return result;
+}
+
+CUresult cuStreamQuery(CUstream hStream) {
+  Stream* stream = nullptr;
+  CUresult result = ResolveStream(hStream, &stream);
+  if (result == CUDA_SUCCESS) result = RefuseWhileCapturing(stream);
+  if (result != CUDA_SUCCESS) return result;
+  for (StreamPoint& point : Covered(stream)) {
+    CUresult state = QueryStream(point.stream, point.position);
+    if (result == CUDA_SUCCESS) result = state;
+    Release(point.stream);
+  }
+  return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
+}
+
+CUresult cuStreamSynchronize(CUstream hStream) {
+  Stream* stream = nullptr;
+  CUresult result = ResolveStream(hStream, &stream);
+  if (result == CUDA_SUCCESS) result = RefuseWhileCapturing(stream);
+  if (result != CUDA_SUCCESS) return result;
+  std::vector<StreamPoint> points = Covered(stream);
+  for (StreamPoint& point : points) QueryStream(point.stream, point.position);  // asks for all first
+  for (StreamPoint& point : points) {
+    CUresult state = WaitForStream(point.stream, point.position);
+    if (result == CUDA_SUCCESS) result = state;
+    Release(point.stream);
+  }
+  return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
+}
+
+CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
+  Stream* stream = nullptr;
+  CUresult result = ResolveStream(hStream, &stream);
+  if (result != CUDA_SUCCESS) return result;
+  Event* event = FindEvent(hEvent);
+  return event == nullptr ? CUDA_ERROR_INVALID_HANDLE : WaitEvent(stream, event, Flags);
+}
+
+CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData) {
+  if (fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Stream* stream = nullptr;
+  Where where;
+  CUresult result = ResolveStream(hStream, &stream);
+  if (result == CUDA_SUCCESS) result = OpenWhere(stream, &where);
+  if (result != CUDA_SUCCESS) return result;
+  Capture* capture = stream->capture.load();
+  uint64_t ticket = NewHostFunction(fn, userData, capture != nullptr);
+  if (capture != nullptr) {
+    std::lock_guard<std::mutex> lock(capture->mutex);
+    if (capture->resources != nullptr) capture->resources->host_functions.push_back(ticket);
+  }
+  return AddHostFunction(stream, where, ticket);
+}
+
+CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* userData,
+                             unsigned int flags) {
+  if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  Stream* stream = nullptr;
+  Where where;
+  CUresult result = ResolveStream(hStream, &stream);
+  if (result == CUDA_SUCCESS) result = RefuseWhileCapturing(stream);
+  if (result == CUDA_SUCCESS) result = OpenWhere(stream, &where);
+  if (result != CUDA_SUCCESS) return result;
+  return AddHostFunction(stream, where, NewStreamCallback(callback, hStream, stream, userData));
+}
+
+CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) {
+  if (mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
+  Stream* stream = nullptr;
+  CUresult result = ResolveStream(hStream, &stream);
+  return result != CUDA_SUCCESS ? result : BeginCapture(stream, static_cast<CaptureMode>(mode));
+}
+
+CUresult cuStreamBeginCapture(CUstream hStream) {
+  return hand::cuStreamBeginCapture_v2(hStream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+}
+
+CUresult cuStreamEndCapture(CUstream hStream, CUgraph* phGraph) {
+  *phGraph = nullptr;
+  Stream* stream = nullptr;
+  CUresult result = FindStream(hStream, &stream);
+  return result != CUDA_SUCCESS ? result : EndCapture(stream, phGraph);
+}
+
+CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
+                                cuuint64_t* id_out) {
+  Stream* stream = nullptr;
+  CUresult result = FindStream(hStream, &stream);
+  if (result != CUDA_SUCCESS) return result;
+  uint64_t id = 0;
+  Where where;
+  result = OpenWhere(stream, &where);
+  if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) return result;
+  *captureStatus_out = CaptureStatus(stream, &id);
+  if (id_out != nullptr && id != 0) *id_out = id;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus* captureStatus) {
+  return hand::cuStreamGetCaptureInfo(hStream, captureStatus, nullptr);
+}
+
+CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
+                                   cuuint64_t* id_out, CUgraph* graph_out,
+                                   const CUgraphNode** dependencies_out,
+                                   size_t* numDependencies_out) {
+  CUresult result = hand::cuStreamGetCaptureInfo(hStream, captureStatus_out, id_out);
+  if (result != CUDA_SUCCESS || *captureStatus_out == CU_STREAM_CAPTURE_STATUS_NONE) return result;
+  bool wants_graph =
+      graph_out != nullptr || dependencies_out != nullptr || numDependencies_out != nullptr;
+  // The graph under construction lives in the worker; it is not shown before the capture ends.
+  return wants_graph ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
+                                   cuuint64_t* id_out, CUgraph* graph_out,
+                                   const CUgraphNode** dependencies_out,
+                                   const CUgraphEdgeData** edgeData_out,
+                                   size_t* numDependencies_out) {
+  if (edgeData_out != nullptr) *edgeData_out = nullptr;
+  return hand::cuStreamGetCaptureInfo_v2(hStream, captureStatus_out, id_out, graph_out,
+                                         dependencies_out, numDependencies_out);
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  if (*mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
+  ThreadState& thread = ThisThread();
+  CaptureMode before = thread.capture_mode;
+  thread.capture_mode = static_cast<CaptureMode>(*mode);
+  *mode = static_cast<CUstreamCaptureMode>(before);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventCreate(CUevent* phEvent, unsigned int Flags) { return NewEvent(Flags, phEvent); }
+
+CUresult cuEventDestroy_v2(CUevent hEvent) { return DestroyEvent(hEvent); }
+
+CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags) {
+  Stream* stream = nullptr;
+  CUresult result = ResolveStream(hStream, &stream);
+  if (result != CUDA_SUCCESS) return result;
+  Event* event = FindEvent(hEvent);
+  return event == nullptr ? CUDA_ERROR_INVALID_HANDLE : RecordEvent(event, stream, flags);
+}
+
+CUresult cuEventRecord(CUevent hEvent, CUstream hStream) {
+  return hand::cuEventRecordWithFlags(hEvent, hStream, 0);
+}
+
+CUresult cuEventQuery(CUevent hEvent) {
+  Event* event = FindEvent(hEvent);
+  return event == nullptr ? CUDA_ERROR_INVALID_HANDLE : QueryEvent(event);
+}
+
+CUresult cuEventSynchronize(CUevent hEvent) {
+  Event* event = FindEvent(hEvent);
+  return event == nullptr ? CUDA_ERROR_INVALID_HANDLE : SynchronizeEvent(event);
+}
+
+CUresult cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent hEnd) {
+  Event* start = FindEvent(hStart);
+  Event* end = FindEvent(hEnd);
+  if (start == nullptr || end == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  return ElapsedTime(start, end, pMilliseconds);
+}
+
+}  // namespace longwire::shim::hand

@@ -1,0 +1,67 @@
+// Explicit management of addresses and physical memory.
+#include "client-shim/virtual_memory.h"
+
+#include "longwire/shim_hand_written.h"
+
+namespace longwire::shim::hand {
+
+CUresult cuMemAddressReserve(CUdeviceptr* ptr, size_t size, size_t alignment, CUdeviceptr addr,
+                             unsigned long long flags) {
+  if (flags != 0 || size == 0) return CUDA_ERROR_INVALID_VALUE;
+  uint64_t address = 0;
+  CUresult result = ReserveAddresses(size, alignment, addr, &address);
+  if (result == CUDA_SUCCESS) *ptr = address;
+  return result;
+}
+
+CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) { return FreeAddresses(ptr, size); }
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
+                     const CUmemAllocationProp* prop, unsigned long long flags) {
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  uint64_t made = 0;
+  CUresult result = CreatePhysical(size, *prop, &made);
+  if (result == CUDA_SUCCESS) *handle = made;
+  return result;
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) { return ReleasePhysical(handle); }
+
+CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long flags) {
+  if (flags != 0 || offset != 0) return CUDA_ERROR_INVALID_VALUE;
+  return MapPhysical(ptr, size, handle);
+}
+
+CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) { return UnmapAddresses(ptr, size); }
+
+CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* desc, size_t count) {
+  if (desc == nullptr && count != 0) return CUDA_ERROR_INVALID_VALUE;
+  return CheckAccess(ptr, size, desc, count);
+}
+
+CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location,
+                        CUdeviceptr ptr) {
+  return GetAccess(ptr, *location, flags);
+}
+
+CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* prop,
+                                       CUmemAllocationGranularity_flags option) {
+  CUresult result = CheckProperties(*prop);
+  if (result == CUDA_SUCCESS) *granularity = PhysicalGranularity();
+  return result;
+}
+
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop,
+                                                CUmemGenericAllocationHandle handle) {
+  return PhysicalProperties(handle, prop);
+}
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* addr) {
+  uint64_t found = 0;
+  CUresult result = RetainPhysicalAt(reinterpret_cast<uint64_t>(addr), &found);
+  if (result == CUDA_SUCCESS) *handle = found;
+  return result;
+}
+
+}  // namespace longwire::shim::hand

@@ -1,0 +1,62 @@
+#include "client-shim/handles.h"
+
+#include "client-shim/capture.h"
+#include "client-shim/event.h"
+#include "client-shim/forwarding.h"
+#include "client-shim/graph.h"
+#include "client-shim/module.h"
+#include "client-shim/threads.h"
+
+namespace longwire::shim {
+
+uint64_t ToWire(CUstream handle) {
+  Stream* stream = nullptr;
+  return FindStream(handle, &stream) == CUDA_SUCCESS ? stream->id : kNoSuchStream;
+}
+
+uint64_t ToWire(CUevent handle) {
+  Event* event = FindEvent(handle);
+  return event == nullptr ? 0 : event->id;
+}
+
+uint64_t ToWire(CUcontext handle) {
+  Context* context = FindContext(handle);
+  return context == nullptr ? 0 : context->number.load();
+}
+
+uint64_t ToWire(CUfunction handle) {
+  Function* function = FindFunction(handle);
+  return function == nullptr ? 0 : function->number;
+}
+
+uint64_t ToWire(CUkernel handle) { return ToWire(reinterpret_cast<CUfunction>(handle)); }
+
+uint64_t ToWire(CUmodule handle) {
+  Module* module = FindModule(handle);
+  return module == nullptr ? 0 : module->id;
+}
+
+uint64_t ToWire(CUlibrary handle) {
+  Module* module = FindLibrary(handle);
+  return module == nullptr ? 0 : module->id;
+}
+
+uint64_t ToWire(CUgraph graph) { return GraphId(graph); }
+uint64_t ToWire(CUgraphExec exec) { return GraphExecId(exec); }
+
+CUresult ForwardTo(uint64_t stream, Where* where) {
+  *where = {};
+  if (stream == kNoSuchStream) return CUDA_ERROR_INVALID_HANDLE;
+  if (TheSession().over() != CUDA_SUCCESS) return TheSession().over();
+  if (!ThisThread().contexts.empty()) {
+    Context* context = nullptr;
+    CUresult result = RequireHealthyContext(&context);
+    if (result != CUDA_SUCCESS) return result;
+    where->context = context->number.load();
+  }
+  if (stream == 0) return CUDA_SUCCESS;
+  Stream* found = TheSession().FindStreamById(stream);
+  return found == nullptr ? CUDA_ERROR_INVALID_HANDLE : OpenWhere(found, where);
+}
+
+}  // namespace longwire::shim

@@ -1,0 +1,134 @@
+#include "client-shim/host_memory.h"
+
+#include <sys/mman.h>
+
+#include <map>
+#include <mutex>
+
+#include "client-shim/context.h"
+#include "client-shim/never_destroyed.h"
+
+namespace longwire::shim {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+
+struct Ranges {
+  std::mutex mutex;
+  std::map<uint64_t, HostRange> by_address;
+  uint64_t next_id = 1;
+};
+
+Ranges& TheRanges() {
+  static NeverDestroyed<Ranges> ranges;
+  return *ranges;
+}
+
+uint64_t Pages(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+// The range that holds the address; the caller holds the lock.
+std::map<uint64_t, HostRange>::iterator Holding(Ranges& ranges, uint64_t address) {
+  auto after = ranges.by_address.upper_bound(address);
+  if (after == ranges.by_address.begin()) return ranges.by_address.end();
+  auto found = std::prev(after);
+  return address - found->first < found->second.bytes ? found : ranges.by_address.end();
+}
+
+}  // namespace
+
+CUresult AllocateHost(uint64_t bytes, unsigned flags, void** address) {
+  constexpr unsigned kKnown =
+      CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+  if (bytes == 0 || (flags & ~kKnown) != 0 || bytes > uint64_t{1} << 46) {
+    return bytes == 0 || (flags & ~kKnown) != 0 ? CUDA_ERROR_INVALID_VALUE
+                                                : CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  Context* context = nullptr;
+  CUresult result = RequireHealthyContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  void* memory = mmap(nullptr, Pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                      -1, 0);
+  if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+  Ranges& ranges = TheRanges();
+  std::lock_guard<std::mutex> lock(ranges.mutex);
+  auto start = reinterpret_cast<uint64_t>(memory);
+  ranges.by_address[start] = {start, bytes, flags, false, ranges.next_id++, context->handle};
+  *address = memory;
+  return CUDA_SUCCESS;
+}
+
+CUresult FreeHost(void* address) {
+  Context* context = nullptr;
+  CUresult result = RequireContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  if (address == nullptr) return CUDA_SUCCESS;
+  uint64_t bytes = 0;
+  {
+    Ranges& ranges = TheRanges();
+    std::lock_guard<std::mutex> lock(ranges.mutex);
+    auto found = ranges.by_address.find(reinterpret_cast<uint64_t>(address));
+    if (found == ranges.by_address.end() || found->second.registered) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    bytes = found->second.bytes;
+    ranges.by_address.erase(found);
+  }
+  // Copies that still read or write it finish first, as the driver's own free waits for them.
+  result = SynchronizeContext(context);
+  munmap(address, Pages(bytes));
+  return result;
+}
+
+CUresult RegisterHost(void* address, uint64_t bytes, unsigned flags) {
+  constexpr unsigned kKnown = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+                              CU_MEMHOSTREGISTER_READ_ONLY;
+  if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  auto start = reinterpret_cast<uint64_t>(address);
+  if (address == nullptr || bytes == 0 || (flags & ~kKnown) != 0 || start + bytes < start) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  Context* context = nullptr;
+  CUresult result = RequireHealthyContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  Ranges& ranges = TheRanges();
+  std::lock_guard<std::mutex> lock(ranges.mutex);
+  auto next = ranges.by_address.lower_bound(start);
+  bool overlaps = Holding(ranges, start) != ranges.by_address.end() ||
+                  (next != ranges.by_address.end() && next->first < start + bytes);
+  if (overlaps) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  ranges.by_address[start] = {start, bytes, flags, true, ranges.next_id++, context->handle};
+  return CUDA_SUCCESS;
+}
+
+CUresult UnregisterHost(void* address) {
+  Context* context = nullptr;
+  CUresult result = RequireContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  {
+    Ranges& ranges = TheRanges();
+    std::lock_guard<std::mutex> lock(ranges.mutex);
+    auto found = ranges.by_address.find(reinterpret_cast<uint64_t>(address));
+    if (found == ranges.by_address.end() || !found->second.registered) {
+      return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    }
+    ranges.by_address.erase(found);
+  }
+  return SynchronizeContext(context);
+}
+
+bool FindHost(uint64_t address, HostRange* range) {
+  Ranges& ranges = TheRanges();
+  std::lock_guard<std::mutex> lock(ranges.mutex);
+  auto found = Holding(ranges, address);
+  if (found == ranges.by_address.end()) return false;
+  *range = found->second;
+  return true;
+}
+
+bool IsPinned(const void* address, uint64_t bytes) {
+  HostRange range;
+  auto start = reinterpret_cast<uint64_t>(address);
+  return FindHost(start, &range) && bytes <= range.bytes - (start - range.address);
+}
+
+}  // namespace longwire::shim

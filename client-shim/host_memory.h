@@ -1,0 +1,28 @@
+// Memory of the program that counts as pinned: allocated by cuMemHostAlloc or registered. What is
+// neither pinned nor device memory is pageable.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+namespace longwire::shim {
+
+struct HostRange {
+  uint64_t address = 0;
+  uint64_t bytes = 0;
+  unsigned flags = 0;
+  bool registered = false;
+  uint64_t id = 0;  // as CU_POINTER_ATTRIBUTE_BUFFER_ID
+  CUcontext context = nullptr;
+};
+
+CUresult AllocateHost(uint64_t bytes, unsigned flags, void** address);
+CUresult FreeHost(void* address);
+CUresult RegisterHost(void* address, uint64_t bytes, unsigned flags);
+CUresult UnregisterHost(void* address);
+bool FindHost(uint64_t address, HostRange* range);
+// All of it in one pinned range.
+bool IsPinned(const void* address, uint64_t bytes);
+
+}  // namespace longwire::shim

@@ -1,0 +1,28 @@
+// Kernel launches: everything the driver would refuse at once is checked here, the parameters are
+// packed by the function's layout, and the launch is queued.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <span>
+
+#include "client-shim/module.h"
+
+namespace longwire::shim {
+
+struct LaunchShape {
+  uint32_t grid_x = 1, grid_y = 1, grid_z = 1;
+  uint32_t block_x = 1, block_y = 1, block_z = 1;
+  uint32_t shared_bytes = 0;
+  bool cooperative = false;
+};
+
+CUresult Launch(CUfunction function, const LaunchShape& shape, CUstream stream,
+                void** parameters, void** extra, std::span<const CUlaunchAttribute> attributes);
+
+// Blocks of that shape that fit on one multiprocessor at a time; asked once per shape and kept.
+CUresult MaxActiveBlocks(Function* function, int block_threads, size_t shared_bytes,
+                         unsigned flags, int* blocks);
+
+}  // namespace longwire::shim

@@ -1,0 +1,337 @@
+#include "client-shim/module.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+
+#include "client-shim/image.h"
+#include "client-shim/never_destroyed.h"
+#include "client-shim/process.h"
+#include "client-shim/properties.h"
+#include "client-shim/uploads.h"
+#include "longwire/calls.h"
+
+namespace longwire::shim {
+namespace {
+
+using ModuleTable = HandleTable<Module, HandleKind::kModule>;
+using FunctionTable = HandleTable<Function, HandleKind::kFunction>;
+
+ModuleTable& Modules() {
+  static NeverDestroyed<ModuleTable> table;
+  return *table;
+}
+
+FunctionTable& Functions() {
+  static NeverDestroyed<FunctionTable> table;
+  return *table;
+}
+
+// Where the worker's driver put globals: every address of theirs is device memory.
+struct KnownGlobal {
+  uint64_t bytes = 0;
+  Context* context = nullptr;
+  uint64_t module = 0;
+};
+struct KnownGlobals {
+  std::mutex mutex;
+  std::map<uint64_t, KnownGlobal> by_address;
+};
+
+KnownGlobals& Globals() {
+  static NeverDestroyed<KnownGlobals> globals;
+  return *globals;
+}
+
+// Options whose values are pointers or that only the client's side fills.
+bool IsLogOption(CUjit_option option) {
+  return option == CU_JIT_INFO_LOG_BUFFER || option == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES ||
+         option == CU_JIT_ERROR_LOG_BUFFER || option == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES;
+}
+bool IsPointerOption(CUjit_option option) {
+  return option == CU_JIT_GLOBAL_SYMBOL_NAMES || option == CU_JIT_GLOBAL_SYMBOL_ADDRESSES ||
+         option == CU_JIT_REFERENCED_KERNEL_NAMES || option == CU_JIT_REFERENCED_VARIABLE_NAMES;
+}
+
+// Writes a log into the program's buffer and its length over the buffer's size, as the driver does.
+void DeliverLog(const JitOptions& options, CUjit_option buffer_option, CUjit_option size_option,
+                std::string_view log) {
+  char* buffer = nullptr;
+  void** size = nullptr;
+  for (unsigned i = 0; i < options.count; ++i) {
+    if (options.option[i] == buffer_option) buffer = static_cast<char*>(options.value[i]);
+    if (options.option[i] == size_option) size = &options.value[i];
+  }
+  if (size == nullptr) return;
+  size_t room = reinterpret_cast<size_t>(*size) & 0xffffffff;
+  size_t length = room == 0 ? 0 : std::min(room - 1, log.size());
+  if (buffer != nullptr && room != 0) {
+    std::memcpy(buffer, log.data(), length);
+    buffer[length] = 0;
+  }
+  *size = reinterpret_cast<void*>(length);
+}
+
+void AddFunction(Module* module, const calls::Function& described) {
+  Function* function = Functions().New();
+  if (function == nullptr) return;
+  function->number = described.function;
+  function->name = std::string(described.name);
+  function->parameters.clear();
+  function->parameter_bytes = 0;
+  function->attributes.clear();
+  size_t count = std::min(described.offset.size(), described.size.size());
+  for (size_t i = 0; i < count; ++i) {
+    Parameter parameter{described.offset[i], described.size[i]};
+    if (parameter.offset > 64 << 10 || parameter.size > 64 << 10) return;
+    function->parameters.push_back(parameter);
+    function->parameter_bytes =
+        std::max(function->parameter_bytes, parameter.offset + parameter.size);
+  }
+  function->module = module;
+  function->handle = reinterpret_cast<CUfunction>(Functions().Publish(function));
+  module->functions[function->name] = function;
+  module->in_order.push_back(function);
+}
+
+CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::byte> image,
+                     const JitOptions& options) {
+  Session& session = TheSession();
+  calls::lwModuleLoad load;
+  load.library = module->id;
+  load.as_library = module->is_library;
+  load.transfer = session.NewId();
+  load.bytes = image.size();
+  for (unsigned i = 0; i < options.count; ++i) {
+    if (IsPointerOption(options.option[i])) return CUDA_ERROR_NOT_SUPPORTED;
+    if (IsLogOption(options.option[i])) continue;
+    load.option.push_back(options.option[i]);
+    load.option_value.push_back(reinterpret_cast<uint64_t>(options.value[i]));
+  }
+  if (!SendBytes(session, load.transfer, HostPlace::Linear(image.data(), image.size()),
+                 Window::kNotCounted)) {
+    return session.over();
+  }
+  auto answer = session.CallAndWait(where, load);
+  if (answer.code != CUDA_SUCCESS && !answer.bytes.empty()) {
+    wire::Reader reader(answer.bytes);
+    if (answer.reply.Decode(reader) != wire::WireResult::kOk) answer.reply = {};
+  }
+  DeliverLog(options, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+             answer.reply.info_log);
+  DeliverLog(options, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+             answer.reply.error_log);
+  if (answer.code != CUDA_SUCCESS) return answer.code;
+  for (const calls::Function& function : answer.reply.function) AddFunction(module, function);
+  return CUDA_SUCCESS;
+}
+
+CUresult Load(const Where& where, const void* image, const JitOptions& options, bool as_library,
+              Context* context, Module** loaded) {
+  if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (options.count != 0 && (options.option == nullptr || options.value == nullptr)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  Image measured = MeasureImage(image);
+  if (measured.parts.empty()) return CUDA_ERROR_INVALID_IMAGE;
+  Module* module = Modules().New();
+  if (module == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  module->is_library = as_library;
+  module->context = context;
+  module->context_number = where.context;
+  module->functions.clear();
+  module->in_order.clear();
+  module->globals.clear();
+  CUresult result = CUDA_ERROR_NO_BINARY_FOR_GPU;
+  // Of several prelinked images one is for this device.
+  for (size_t i = 0; i < measured.parts.size() && result == CUDA_ERROR_NO_BINARY_FOR_GPU; ++i) {
+    module->id = TheSession().NewId();
+    result = SendAndLoad(where, module, measured.parts[i], options);
+  }
+  if (result != CUDA_SUCCESS) {
+    Modules().Recycle(module);
+    return result;
+  }
+  module->handle = reinterpret_cast<CUmodule>(Modules().Publish(module));
+  *loaded = module;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult LoadModule(const void* image, const JitOptions& options, CUmodule* handle) {
+  Context* context = nullptr;
+  CUresult result = RequireHealthyContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  Module* module = nullptr;
+  result = Load({context->number.load(), nullptr, 0}, image, options, false, context, &module);
+  if (result == CUDA_SUCCESS) *handle = module->handle;
+  return result;
+}
+
+CUresult LoadLibrary(const void* image, const JitOptions& options, CUlibrary* library) {
+  Module* module = nullptr;
+  CUresult result = Load({}, image, options, true, nullptr, &module);
+  if (result == CUDA_SUCCESS) *library = reinterpret_cast<CUlibrary>(module->handle);
+  return result;
+}
+
+CUresult LoadFile(const char* path, std::vector<char>* image) {
+  std::unique_ptr<FILE, int (*)(FILE*)> file(fopen(path, "rbe"), fclose);
+  if (file == nullptr) return CUDA_ERROR_FILE_NOT_FOUND;
+  char piece[65536];
+  size_t got;
+  while ((got = fread(piece, 1, sizeof(piece), file.get())) > 0) {
+    image->insert(image->end(), piece, piece + got);
+    if (image->size() > wire::kMaxImageBytes) return CUDA_ERROR_INVALID_IMAGE;
+  }
+  image->push_back(0);  // text needs its end
+  return image->size() > 8 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+}
+
+CUresult UnloadModule(Module* module) {
+  if (!Modules().Retire(module)) return CUDA_ERROR_INVALID_HANDLE;
+  calls::lwModuleUnload unload;
+  unload.library = module->id;
+  TheSession().Submit({module->context_number, nullptr, 0}, unload);
+  for (Function* function : module->in_order) {
+    if (Functions().Retire(function)) Functions().Recycle(function);
+  }
+  {
+    KnownGlobals& globals = Globals();
+    std::lock_guard<std::mutex> lock(globals.mutex);
+    std::erase_if(globals.by_address,
+                  [&](const auto& entry) { return entry.second.module == module->id; });
+  }
+  Modules().Recycle(module);
+  return CUDA_SUCCESS;
+}
+
+Module* FindModule(CUmodule handle) { return Modules().Find(reinterpret_cast<uint64_t>(handle)); }
+
+Module* FindLibrary(CUlibrary handle) {
+  Module* module = Modules().Find(reinterpret_cast<uint64_t>(handle));
+  return module != nullptr && module->is_library ? module : nullptr;
+}
+
+Function* FindFunction(CUfunction handle) {
+  return Functions().Find(reinterpret_cast<uint64_t>(handle));
+}
+
+CUresult GlobalOf(Module* module, const char* name, uint64_t* address, size_t* bytes) {
+  Context* context = nullptr;
+  CUresult result = RequireHealthyContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  uint32_t number = module->is_library ? context->number.load() : module->context_number;
+  std::string key = std::to_string(number) + ":" + name;
+  std::unique_lock<std::mutex> lock(module->mutex);
+  auto known = module->globals.find(key);
+  if (known == module->globals.end()) {
+    lock.unlock();
+    calls::lwModuleGlobal ask;
+    ask.library = module->id;
+    ask.name = name;
+    auto answer = TheSession().CallAndWait({number, nullptr, 0}, ask);
+    if (answer.code != CUDA_SUCCESS) return answer.code;
+    {
+      KnownGlobals& globals = Globals();
+      std::lock_guard<std::mutex> known_lock(globals.mutex);
+      globals.by_address[answer.reply.address] = {answer.reply.bytes, context, module->id};
+    }
+    lock.lock();
+    known = module->globals.insert({key, {answer.reply.address, answer.reply.bytes}}).first;
+  }
+  *address = known->second.address;
+  *bytes = known->second.bytes;
+  return CUDA_SUCCESS;
+}
+
+bool FindGlobal(uint64_t address, uint64_t* start, uint64_t* bytes, Context** context) {
+  KnownGlobals& globals = Globals();
+  std::lock_guard<std::mutex> lock(globals.mutex);
+  auto after = globals.by_address.upper_bound(address);
+  if (after == globals.by_address.begin()) return false;
+  auto found = std::prev(after);
+  if (address - found->first >= found->second.bytes) return false;
+  *start = found->first;
+  *bytes = found->second.bytes;
+  *context = found->second.context;
+  return true;
+}
+
+CUresult FunctionAttribute(Function* function, int attribute, int device, int* value) {
+  std::unique_lock<std::mutex> lock(function->mutex);
+  auto known = function->attributes.find(device);
+  if (known == function->attributes.end()) {
+    lock.unlock();
+    Context* context = nullptr;
+    CUresult result = RequireHealthyContext(&context);
+    if (result != CUDA_SUCCESS && device < 0) return result;
+    calls::lwFunctionAttributes ask;
+    ask.function = function->number;
+    ask.device = device < 0 ? -1 : FindDevice(device)->server_ordinal;
+    auto answer =
+        TheSession().CallAndWait({context == nullptr ? 0 : context->number.load(), nullptr, 0}, ask);
+    if (answer.code != CUDA_SUCCESS) return answer.code;
+    lock.lock();
+    known = function->attributes
+                .insert({device, {std::move(answer.reply.code), std::move(answer.reply.value)}})
+                .first;
+  }
+  Function::Attributes& all = known->second;
+  if (attribute < 0 || static_cast<size_t>(attribute) >= std::min(all.code.size(), all.value.size())) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (all.code[attribute] == CUDA_SUCCESS) *value = all.value[attribute];
+  return static_cast<CUresult>(all.code[attribute]);
+}
+
+CUresult SetFunctionAttribute(Function* function, int attribute, int value, int device) {
+  // What the driver would refuse is refused here: only these can be set, within their limits.
+  switch (attribute) {
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: {
+      Context* context = nullptr;
+      if (RequireContext(&context) != CUDA_SUCCESS) break;
+      const Device* on = FindDevice(device < 0 ? context->device : device);
+      int shared = 0;
+      CUresult result =
+          FunctionAttribute(function, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, device, &shared);
+      if (result != CUDA_SUCCESS) return result;
+      int limit =
+          AttributeOr(*on, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 48 << 10);
+      if (value < 0 || value > limit - shared) return CUDA_ERROR_INVALID_VALUE;
+      break;
+    }
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+      if (value < -1 || value > 100) return CUDA_ERROR_INVALID_VALUE;
+      break;
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+      if (value < 0) return CUDA_ERROR_INVALID_VALUE;
+      break;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  Context* context = nullptr;
+  CUresult result = RequireHealthyContext(&context);
+  if (result != CUDA_SUCCESS && device < 0) return result;
+  calls::lwFunctionSetAttribute set;
+  set.function = function->number;
+  set.attribute = attribute;
+  set.value = value;
+  set.device = device < 0 ? -1 : FindDevice(device)->server_ordinal;
+  TheSession().Submit({context == nullptr ? 0 : context->number.load(), nullptr, 0}, set);
+  std::lock_guard<std::mutex> lock(function->mutex);
+  for (auto& [known_device, all] : function->attributes) {
+    bool same = known_device == device || known_device < 0 || device < 0;
+    if (same && static_cast<size_t>(attribute) < all.value.size()) all.value[attribute] = value;
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace longwire::shim

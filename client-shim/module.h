@@ -1,0 +1,82 @@
+// Loaded code: modules (of a context) and libraries (of all contexts), their functions with names,
+// parameter layouts and attributes. A load's reply brings the names and layouts; attributes are
+// asked for once per function and kept.
+#pragma once
+
+#include <cuda.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "client-shim/context.h"
+#include "client-shim/handle_table.h"
+
+namespace longwire::shim {
+
+struct Module;
+
+struct Parameter {
+  uint32_t offset = 0;  // in the parameter buffer, bytes
+  uint32_t size = 0;
+};
+
+struct Function {
+  uint64_t table_index = 0;
+  uint64_t number = 0;  // the worker's
+  std::string name;
+  std::vector<Parameter> parameters;
+  uint32_t parameter_bytes = 0;
+  Module* module = nullptr;
+  CUfunction handle = nullptr;
+  std::mutex mutex;  // guards what follows
+  // By device (-1: a module's function, in its context), what the worker's driver said.
+  struct Attributes {
+    std::vector<int32_t> code, value;
+  };
+  std::unordered_map<int, Attributes> attributes;
+};
+
+struct Module {
+  uint64_t table_index = 0;
+  uint64_t id = 0;  // on the wire
+  bool is_library = false;
+  CUmodule handle = nullptr;           // of a library: made when asked for, the same value kept
+  Context* context = nullptr;          // of a module
+  uint32_t context_number = 0;         // of a module
+  std::unordered_map<std::string, Function*> functions;
+  std::vector<Function*> in_order;
+  std::mutex mutex;  // guards what follows
+  struct Global {
+    uint64_t address = 0, bytes = 0;
+  };
+  // By context number and name.
+  std::unordered_map<std::string, Global> globals;
+};
+
+struct JitOptions {
+  unsigned count = 0;
+  CUjit_option* option = nullptr;
+  void** value = nullptr;
+};
+
+CUresult LoadModule(const void* image, const JitOptions& options, CUmodule* module);
+CUresult LoadLibrary(const void* image, const JitOptions& options, CUlibrary* library);
+CUresult LoadFile(const char* path, std::vector<char>* image);
+CUresult UnloadModule(Module* module);
+
+Module* FindModule(CUmodule module);    // also a library's module
+Module* FindLibrary(CUlibrary library);
+Function* FindFunction(CUfunction function);  // also a CUkernel cast to CUfunction
+
+CUresult GlobalOf(Module* module, const char* name, uint64_t* address, size_t* bytes);
+// Device memory that the worker's driver placed: the global that holds the address.
+bool FindGlobal(uint64_t address, uint64_t* start, uint64_t* bytes, Context** context);
+
+CUresult FunctionAttribute(Function* function, int attribute, int device, int* value);
+CUresult SetFunctionAttribute(Function* function, int attribute, int value, int device);
+
+}  // namespace longwire::shim

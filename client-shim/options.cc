@@ -1,0 +1,104 @@
+#include "client-shim/options.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+
+#include "client-shim/never_destroyed.h"
+
+namespace longwire::shim {
+namespace {
+
+std::string Trim(const std::string& text) {
+  size_t first = text.find_first_not_of(" \t\r");
+  if (first == std::string::npos) return "";
+  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+std::map<std::string, std::string> ReadFile(const char* path) {
+  std::map<std::string, std::string> values;
+  std::ifstream file(path);
+  std::string line;
+  while (std::getline(file, line)) {
+    line = Trim(line);
+    size_t equals = line.find('=');
+    if (line.empty() || line[0] == '#' || equals == std::string::npos) continue;
+    values[Trim(line.substr(0, equals))] = Trim(line.substr(equals + 1));
+  }
+  return values;
+}
+
+std::vector<std::string> Split(const std::string& text) {
+  std::vector<std::string> parts;
+  size_t start = 0;
+  while (start <= text.size()) {
+    size_t comma = text.find(',', start);
+    if (comma == std::string::npos) comma = text.size();
+    std::string part = Trim(text.substr(start, comma - start));
+    if (!part.empty()) parts.push_back(part);
+    start = comma + 1;
+  }
+  return parts;
+}
+
+}  // namespace
+
+bool Options::Disabled(const char* name) const {
+  return std::find(disabled.begin(), disabled.end(), name) != disabled.end();
+}
+
+Options ReadOptions(const char* configuration_path) {
+  std::map<std::string, std::string> file = ReadFile(configuration_path);
+  auto value = [&](const char* key) -> std::string {
+    const char* from_environment = getenv(key);
+    if (from_environment != nullptr) return Trim(from_environment);
+    auto found = file.find(key);
+    return found == file.end() ? "" : found->second;
+  };
+  Options options;
+  options.server = value("LONGWIRE_SERVER");
+  options.certificate = value("LONGWIRE_CERT");
+  options.key = value("LONGWIRE_KEY");
+  options.authority = value("LONGWIRE_CA");
+  options.token_file = value("LONGWIRE_TOKEN_FILE");
+  options.link = value("LONGWIRE_LINK");
+  options.runtime_directory = value("LONGWIRE_RUNTIME_DIR");
+  std::string log = value("LONGWIRE_LOG");
+  options.log = !log.empty() && log != "0";
+  for (const std::string& what : Split(value("LONGWIRE_TRACE"))) {
+    if (what == "calls") options.trace_calls = true;
+    if (what == "summary") options.trace_summary = true;
+  }
+  options.disabled = Split(value("LONGWIRE_DISABLE"));
+  const char* blocking = getenv("CUDA_LAUNCH_BLOCKING");
+  options.launch_blocking = blocking != nullptr && blocking[0] == '1';
+  for (const std::string& base : Split(value("LONGWIRE_WINDOW_BASES"))) {
+    options.window_bases.push_back(strtoull(base.c_str(), nullptr, 16));
+  }
+  options.window_bytes = strtoull(value("LONGWIRE_WINDOW_BYTES").c_str(), nullptr, 0);
+  return options;
+}
+
+const Options& ProcessOptions() {
+  static NeverDestroyed<Options> options(ReadOptions());
+  return *options;
+}
+
+void Say(const char* format, ...) {
+  char line[1024] = "longwire: ";
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vsnprintf(line + 10, sizeof(line) - 12, format, arguments);
+  va_end(arguments);
+  size_t end = 10 + std::min<size_t>(length < 0 ? 0 : length, sizeof(line) - 13);
+  line[end] = '\n';
+  ssize_t ignored = write(STDERR_FILENO, line, end + 1);
+  (void)ignored;
+}
+
+}  // namespace longwire::shim

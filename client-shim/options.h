@@ -1,0 +1,39 @@
+// What the user configures: LONGWIRE_… environment variables, and the same keys as KEY=VALUE lines
+// of /etc/longwire/client.conf; the environment wins. Read once, at cuInit.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace longwire::shim {
+
+struct Options {
+  std::string server;       // LONGWIRE_SERVER: "host:port", "unix:path", a comma list; empty: none
+  std::string certificate;  // LONGWIRE_CERT
+  std::string key;          // LONGWIRE_KEY
+  std::string authority;    // LONGWIRE_CA
+  std::string token_file;   // LONGWIRE_TOKEN_FILE
+  std::string link;         // LONGWIRE_LINK: the link's binary; empty: beside this library
+  std::string runtime_directory;      // LONGWIRE_RUNTIME_DIR; empty: by XDG_RUNTIME_DIR or /tmp
+  bool log = false;                   // LONGWIRE_LOG: sentences about what happens, on stderr
+  bool trace_calls = false;           // LONGWIRE_TRACE=calls: one line per call on stderr
+  bool trace_summary = false;         // LONGWIRE_TRACE=summary: counts on stderr at exit
+  bool launch_blocking = false;       // CUDA_LAUNCH_BLOCKING
+  std::vector<std::string> disabled;  // LONGWIRE_DISABLE: names of single optimisations
+  std::vector<uint64_t> window_bases;  // LONGWIRE_WINDOW_BASES, comma list, hexadecimal
+  uint64_t window_bytes = 0;           // LONGWIRE_WINDOW_BYTES; 0: by the devices' memory
+
+  bool Disabled(const char* name) const;
+};
+
+// Reads the environment and the file.
+Options ReadOptions(const char* configuration_path = "/etc/longwire/client.conf");
+
+// The process's options, read at the first use.
+const Options& ProcessOptions();
+
+// One line on stderr, "longwire: " in front. Never buffered, never more than one write.
+void Say(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+}  // namespace longwire::shim

@@ -1,0 +1,83 @@
+#include "client-shim/pointers.h"
+
+#include <map>
+#include <mutex>
+
+#include "client-shim/device_memory.h"
+#include "client-shim/module.h"
+#include "client-shim/never_destroyed.h"
+#include "client-shim/properties.h"
+
+namespace longwire::shim {
+namespace {
+
+constexpr uint64_t kGlobalIds = uint64_t{1} << 40;  // ids of globals and graph memory start here
+
+struct Foreign {
+  std::mutex mutex;
+  std::map<uint64_t, DeviceRange> by_address;
+};
+
+Foreign& TheForeign() {
+  static NeverDestroyed<Foreign> foreign;
+  return *foreign;
+}
+
+bool FindForeign(uint64_t address, DeviceRange* range) {
+  Foreign& foreign = TheForeign();
+  std::lock_guard<std::mutex> lock(foreign.mutex);
+  auto after = foreign.by_address.upper_bound(address);
+  if (after == foreign.by_address.begin()) return false;
+  *range = std::prev(after)->second;
+  return address - range->address < range->bytes;
+}
+
+}  // namespace
+
+void AddForeignRange(uint64_t address, uint64_t bytes, Context* context) {
+  Foreign& foreign = TheForeign();
+  std::lock_guard<std::mutex> lock(foreign.mutex);
+  foreign.by_address[address] = {address, bytes, kGlobalIds + foreign.by_address.size(), context,
+                                 context->number.load()};
+}
+
+void RemoveForeignRange(uint64_t address) {
+  Foreign& foreign = TheForeign();
+  std::lock_guard<std::mutex> lock(foreign.mutex);
+  foreign.by_address.erase(address);
+}
+
+bool FindDeviceRange(uint64_t address, DeviceRange* range) {
+  Allocation allocation;
+  if (FindAllocation(address, &allocation)) {
+    *range = {allocation.address, allocation.bytes, allocation.id, allocation.context,
+              allocation.context_number};
+    return true;
+  }
+  uint64_t start = 0, bytes = 0;
+  Context* context = nullptr;
+  if (FindGlobal(address, &start, &bytes, &context)) {
+    *range = {start, bytes, kGlobalIds + start, context, context->number.load()};
+    return true;
+  }
+  return FindForeign(address, range);
+}
+
+bool IsDeviceAddress(uint64_t address) {
+  if (DeviceOfAddress(address) >= 0) return true;
+  DeviceRange range;
+  return FindDeviceRange(address, &range);
+}
+
+CUresult CheckDeviceRange(uint64_t address, uint64_t bytes) {
+  while (true) {
+    DeviceRange range;
+    if (!FindDeviceRange(address, &range)) return CUDA_ERROR_INVALID_VALUE;
+    uint64_t left = range.bytes - (address - range.address);
+    if (bytes <= left) return CUDA_SUCCESS;
+    address += left;
+    bytes -= left;
+  }
+}
+
+}  // namespace longwire::shim

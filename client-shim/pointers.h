@@ -1,0 +1,32 @@
+// What an address is. Device memory lies in the windows, or where the worker's driver put something
+// and said so; everything else is the program's own.
+#pragma once
+
+#include <cstdint>
+
+#include "client-shim/context.h"
+
+namespace longwire::shim {
+
+struct DeviceRange {
+  uint64_t address = 0;  // of the whole allocation
+  uint64_t bytes = 0;
+  uint64_t id = 0;       // as CU_POINTER_ATTRIBUTE_BUFFER_ID
+  Context* context = nullptr;
+  uint32_t context_number = 0;
+};
+
+// The allocation, global or graph memory that holds the address.
+bool FindDeviceRange(uint64_t address, DeviceRange* range);
+
+// True if the address cannot be the program's own memory.
+bool IsDeviceAddress(uint64_t address);
+
+// CUDA_SUCCESS if all of it is device memory, in one piece or in neighbouring ones.
+CUresult CheckDeviceRange(uint64_t address, uint64_t bytes);
+
+// Memory that the worker's driver allocated (nodes of graphs) or that the program maps itself.
+void AddForeignRange(uint64_t address, uint64_t bytes, Context* context);
+void RemoveForeignRange(uint64_t address);
+
+}  // namespace longwire::shim

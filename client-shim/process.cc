@@ -1,0 +1,123 @@
+#include "client-shim/process.h"
+
+#include <pthread.h>
+
+#include <cstdlib>
+#include <mutex>
+
+#include "client-shim/current_context.h"
+#include "client-shim/door.h"
+#include "client-shim/never_destroyed.h"
+#include "client-shim/options.h"
+#include "client-shim/properties.h"
+#include "client-shim/threads.h"
+#include "client-shim/windows.h"
+
+namespace longwire::shim {
+
+std::atomic<int> process_state{static_cast<int>(ProcessState::kNotInitialized)};
+
+namespace {
+
+Session* the_session = nullptr;  // written once, before process_state says kReady
+
+struct Once {
+  std::mutex mutex;
+  bool tried = false;
+  CUresult result = CUDA_SUCCESS;
+};
+
+Once& TheOnce() {
+  static NeverDestroyed<Once> once;
+  return *once;
+}
+
+void SetState(ProcessState state) { process_state.store(static_cast<int>(state)); }
+
+void PrintSummary() {
+  SessionCounts& counts = the_session->counts();
+  Say("%llu calls sent, %llu round trips, %llu waits for progress, %llu bytes up, %llu bytes down",
+      static_cast<unsigned long long>(counts.calls.load()),
+      static_cast<unsigned long long>(counts.round_trips.load()),
+      static_cast<unsigned long long>(counts.waits.load()),
+      static_cast<unsigned long long>(counts.uploaded.load()),
+      static_cast<unsigned long long>(counts.downloaded.load()));
+}
+
+void OnExit() {
+  if (CurrentProcessState() != ProcessState::kReady) return;
+  if (ProcessOptions().trace_summary) PrintSummary();
+  SetState(ProcessState::kTornDown);
+}
+
+void OnForkInChild() {
+  if (CurrentProcessState() != ProcessState::kNotInitialized) SetState(ProcessState::kForked);
+}
+
+CUresult Adopt(SessionParts parts) {
+  CUresult code = static_cast<CUresult>(parts.reply.code);
+  if (code != CUDA_SUCCESS) {
+    Say("%s", parts.reply.sentence.c_str());
+    return code;
+  }
+  if (parts.reply.driver_version < DriverVersion()) {
+    Say("the server's driver is version %d; this client needs %d or newer",
+        parts.reply.driver_version, DriverVersion());
+    return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
+  }
+  auto* session = new Session(std::move(parts));
+  CUresult result = InitializeDevices(session->opened());
+  if (result != CUDA_SUCCESS) return result;
+  the_session = session;
+  if (!session->Start()) return CUDA_ERROR_OPERATING_SYSTEM;
+  pthread_atfork(nullptr, nullptr, OnForkInChild);
+  atexit(OnExit);
+  SetThreadEndHook(DestroyThreadStreams);
+  SetState(ProcessState::kReady);
+  return CUDA_SUCCESS;
+}
+
+CUresult OpenAndAdopt() {
+  const Options& options = ProcessOptions();
+  if (options.server.empty()) return CUDA_ERROR_NO_DEVICE;
+  SessionParts parts;
+  std::string sentence;
+  if (!OpenSession(options, ReserveCandidates(options), &parts, &sentence)) {
+    Say("%s", sentence.c_str());
+    return CUDA_ERROR_SYSTEM_NOT_READY;
+  }
+  return Adopt(std::move(parts));
+}
+
+}  // namespace
+
+CUresult InitializeProcess(unsigned flags) {
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  switch (CurrentProcessState()) {
+    case ProcessState::kReady: return CUDA_SUCCESS;
+    case ProcessState::kForked: return CUDA_ERROR_NOT_INITIALIZED;
+    case ProcessState::kTornDown: return CUDA_ERROR_DEINITIALIZED;
+    case ProcessState::kNotInitialized: break;
+  }
+  Once& once = TheOnce();
+  std::lock_guard<std::mutex> lock(once.mutex);
+  if (!once.tried) {
+    once.result = OpenAndAdopt();
+    once.tried = true;
+  }
+  return once.result;
+}
+
+CUresult InitializeProcessWith(SessionParts parts) {
+  Once& once = TheOnce();
+  std::lock_guard<std::mutex> lock(once.mutex);
+  if (!once.tried) {
+    once.result = Adopt(std::move(parts));
+    once.tried = true;
+  }
+  return once.result;
+}
+
+Session& TheSession() { return *the_session; }
+
+}  // namespace longwire::shim

@@ -1,0 +1,166 @@
+#include "client-shim/properties.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+
+#include "client-shim/context.h"
+#include "client-shim/current_context.h"
+#include "client-shim/device_memory.h"
+#include "client-shim/never_destroyed.h"
+#include "client-shim/windows.h"
+#include "wire/limits.h"
+
+namespace longwire::shim {
+namespace {
+
+std::vector<Device>& Devices() {
+  static NeverDestroyed<std::vector<Device>> devices;
+  return *devices;
+}
+
+std::string UuidText(const std::array<uint8_t, 16>& uuid) {
+  std::string text = "GPU-";
+  for (size_t i = 0; i < uuid.size(); ++i) {
+    char pair[3];
+    snprintf(pair, sizeof(pair), "%02x", uuid[i]);
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += pair;
+  }
+  return text;
+}
+
+// What the client cannot offer whatever the device can: memory that both sides' code touches.
+bool Withheld(int attribute) {
+  switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
+    case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
+    case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
+    case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES:
+    case CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST:
+    case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
+    case CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Device MakeDevice(int ordinal, const wire::DeviceDescription& description) {
+  Device device;
+  device.server_ordinal = ordinal;
+  device.description = &description;
+  for (const wire::DeviceAttribute& known : description.attributes) {
+    if (known.attribute < 0 || known.attribute > static_cast<int>(wire::kMaxAttributes)) continue;
+    while (device.attributes.size() <= static_cast<size_t>(known.attribute)) {
+      int number = static_cast<int>(device.attributes.size());
+      device.attributes.push_back({number, CUDA_ERROR_INVALID_VALUE, 0});
+    }
+    device.attributes[known.attribute] = known;
+    if (Withheld(known.attribute)) device.attributes[known.attribute].value = 0;
+  }
+  return device;
+}
+
+}  // namespace
+
+std::vector<int> VisibleDevices(const char* text,
+                                const std::vector<wire::DeviceDescription>& devices) {
+  std::vector<int> chosen;
+  int count = static_cast<int>(devices.size());
+  if (text == nullptr) {
+    for (int i = 0; i < count; ++i) chosen.push_back(i);
+    return chosen;
+  }
+  std::istringstream list(text);
+  std::string entry;
+  while (std::getline(list, entry, ',')) {
+    entry.erase(0, entry.find_first_not_of(" \t"));
+    entry.erase(entry.find_last_not_of(" \t") + 1);
+    int found = -1;
+    if (entry.rfind("GPU-", 0) == 0) {
+      for (int i = 0; i < count; ++i) {
+        if (UuidText(devices[i].uuid).rfind(entry, 0) == 0) found = i;
+      }
+    } else if (!entry.empty() && entry.find_first_not_of("0123456789") == std::string::npos) {
+      long number = strtol(entry.c_str(), nullptr, 10);
+      if (number < count) found = static_cast<int>(number);
+    }
+    if (found < 0) break;  // as the driver: what follows an unknown one is not seen either
+    if (std::find(chosen.begin(), chosen.end(), found) != chosen.end()) return {};
+    chosen.push_back(found);
+  }
+  return chosen;
+}
+
+CUresult InitializeDevices(const wire::OpenReply& reply) {
+  std::vector<wire::Window> used;
+  for (const wire::DeviceDescription& description : reply.devices) {
+    used.push_back(description.window);
+  }
+  ReleaseUnused(used);
+  for (int ordinal : VisibleDevices(getenv("CUDA_VISIBLE_DEVICES"), reply.devices)) {
+    Devices().push_back(MakeDevice(ordinal, reply.devices[ordinal]));
+    CreatePrimaryContext(static_cast<int>(Devices().size()) - 1);
+    CreateDeviceMemory(ordinal, reply.devices[ordinal], reply.allocation_granularity);
+  }
+  return Devices().empty() ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
+}
+
+const Device* FindDevice(CUdevice device) {
+  std::vector<Device>& devices = Devices();
+  if (device < 0 || static_cast<size_t>(device) >= devices.size()) return nullptr;
+  return &devices[device];
+}
+
+int DeviceOfAddress(uint64_t address) {
+  std::vector<Device>& devices = Devices();
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const wire::Window& window = devices[i].description->window;
+    if (address >= window.base && address - window.base < window.bytes) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+int AttributeOr(const Device& device, CUdevice_attribute attribute, int otherwise) {
+  if (static_cast<size_t>(attribute) >= device.attributes.size()) return otherwise;
+  const wire::DeviceAttribute& known = device.attributes[attribute];
+  return known.code == CUDA_SUCCESS ? known.value : otherwise;
+}
+
+std::string PciBusId(const Device& device) {
+  char text[32];
+  snprintf(text, sizeof(text), "%04x:%02x:%02x.0",
+           AttributeOr(device, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 0),
+           AttributeOr(device, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 0),
+           AttributeOr(device, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, 0));
+  return text;
+}
+
+int DeviceCount() { return static_cast<int>(Devices().size()); }
+
+bool DeviceUuid(CUdevice device, uint8_t uuid[16]) {
+  const Device* found = FindDevice(device);
+  if (found == nullptr) return false;
+  memcpy(uuid, found->description->uuid.data(), 16);
+  return true;
+}
+
+CUresult DeviceAttribute(CUdevice device, CUdevice_attribute attribute, int* value) {
+  const Device* found = FindDevice(device);
+  if (found == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  if (attribute < 1 || static_cast<size_t>(attribute) >= found->attributes.size()) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  const wire::DeviceAttribute& known = found->attributes[attribute];
+  if (known.code == CUDA_SUCCESS) *value = known.value;
+  return static_cast<CUresult>(known.code);
+}
+
+// The version of the interface this library was made for. A server's driver must not be older; a
+// newer one offers nothing more through this library.
+int DriverVersion() { return CUDA_VERSION; }
+
+}  // namespace longwire::shim

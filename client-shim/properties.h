@@ -1,0 +1,40 @@
+// The devices as the program sees them, from what the session's opening told: everything about them
+// is answered here.
+#pragma once
+
+#include <cuda.h>
+
+#include <string>
+#include <vector>
+
+#include "wire/open.h"
+
+namespace longwire::shim {
+
+struct Device {
+  int server_ordinal = 0;  // what the worker calls it
+  const wire::DeviceDescription* description = nullptr;
+  std::vector<wire::DeviceAttribute> attributes;  // by number; code CUDA_ERROR_INVALID_VALUE: none
+};
+
+// Chooses and orders the visible devices, makes their primary contexts and memory.
+CUresult InitializeDevices(const wire::OpenReply& reply);
+
+// nullptr if there is no such device.
+const Device* FindDevice(CUdevice device);
+
+// The device whose window holds the address, -1 if none.
+int DeviceOfAddress(uint64_t address);
+
+// "domain:bus:device.function" as the driver writes it.
+std::string PciBusId(const Device& device);
+
+// An attribute's value, or `otherwise` when the server does not know it.
+int AttributeOr(const Device& device, CUdevice_attribute attribute, int otherwise);
+
+// The ordinals that a CUDA_VISIBLE_DEVICES text selects, in its order: numbers or UUIDs, up to the
+// first entry that names no device.
+std::vector<int> VisibleDevices(const char* text,
+                                const std::vector<wire::DeviceDescription>& devices);
+
+}  // namespace longwire::shim

@@ -1,0 +1,227 @@
+// The pump of a session: reading what comes down, and waiting.
+#include <poll.h>
+
+#include <cerrno>
+#include <chrono>
+
+#include "client-shim/callbacks.h"
+#include "client-shim/context.h"
+#include "client-shim/options.h"
+#include "client-shim/session.h"
+#include "client-shim/uploads.h"
+
+namespace longwire::shim {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// After a waiter read for itself the receiver leaves the ring alone this long: the program is
+// likely to wait again at once, and two readers would only wake each other.
+constexpr std::chrono::microseconds kReceiverPause{200};
+// It looks less and less often, and beyond this pause it sleeps until the waiter is done.
+constexpr std::chrono::microseconds kReceiverPauseLimit{10'000};
+
+}  // namespace
+
+bool Session::WaitUntil(FunctionRef<bool()> done) {
+  std::unique_lock<std::mutex> lock(state_mutex_);
+  bool finished = done();
+  if (finished || over() != CUDA_SUCCESS) return finished;
+  counts_.waits.fetch_add(1, std::memory_order_relaxed);
+  ++waiters_;
+  ++waits_begun_;
+  while (!(finished = done()) && over() == CUDA_SUCCESS) {
+    if (!pump_taken_) {
+      pump_taken_ = true;
+      lock.unlock();
+      Pump(spin_, Clock::now() + std::chrono::milliseconds(200));
+      lock.lock();
+      pump_taken_ = false;
+      continue;
+    }
+    if (receiver_pumps_) down_.memory().PokeConsumer();
+    state_changed_.wait(lock);
+  }
+  --waiters_;
+  if (waiters_ > 0) {
+    state_changed_.notify_all();  // one of them takes the pump over
+  } else if (receiver_sleeps_) {
+    receiver_wake_.notify_one();
+  }
+  return finished;
+}
+
+void Session::ReceiverLoop() {
+  std::unique_lock<std::mutex> lock(state_mutex_);
+  auto pause = kReceiverPause;
+  while (over() == CUDA_SUCCESS) {
+    if (waiters_ > 0 || pump_taken_) {
+      uint64_t begun = waits_begun_;
+      receiver_sleeps_ = pause > kReceiverPauseLimit;
+      if (receiver_sleeps_) {
+        receiver_wake_.wait(lock);
+      } else {
+        receiver_wake_.wait_for(lock, pause);
+      }
+      receiver_sleeps_ = false;
+      pause = begun == waits_begun_ ? pause * 2 : kReceiverPause;
+      if (begun != waits_begun_ || waiters_ > 0 || pump_taken_) continue;
+    }
+    pause = kReceiverPause;
+    pump_taken_ = true;
+    receiver_pumps_ = true;
+    lock.unlock();
+    Pump(std::chrono::nanoseconds(0), wire::Deadline::max());
+    lock.lock();
+    receiver_pumps_ = false;
+    pump_taken_ = false;
+    if (waiters_ > 0) state_changed_.notify_all();
+  }
+}
+
+void Session::WatchSocket() {
+  pollfd wait{socket_.get(), POLLRDHUP, 0};
+  while (poll(&wait, 1, -1) < 0 && errno == EINTR) {
+  }
+  End(CUDA_ERROR_LAUNCH_FAILED, "the connection to the server is lost");
+}
+
+void Session::Pump(std::chrono::nanoseconds spin, wire::Deadline deadline) {
+  std::span<const std::byte> log = down_.Available();
+  // With half a record there, more is needed than what is there.
+  down_.WaitBeyond(down_.cursor() + log.size(), spin, deadline);
+  log = down_.Available();
+  while (true) {
+    wire::DownHeader header;
+    size_t bytes = 0;
+    if (wire::PeekRecord(log, &header, &bytes) != wire::WireResult::kOk) {
+      End(CUDA_ERROR_LAUNCH_FAILED, "the server sent something that is not a record");
+      return;
+    }
+    if (bytes == 0) break;
+    if (!HandleRecord(header, log.subspan(sizeof(header), bytes - sizeof(header)))) {
+      BadReply();
+      return;
+    }
+    size_t step = wire::AlignRecord(bytes);
+    down_.Advance(step);
+    down_.Release(down_.cursor());
+    log = log.subspan(step);
+  }
+  if (down_.released() - poked_at_ >= down_.memory().bytes() / 8) {
+    poked_at_ = down_.released();
+    up_.memory().PokeConsumer();  // a relay sends the acknowledgement on
+  }
+  if (down_.memory().closed() && over() == CUDA_SUCCESS && down_.Available().empty()) {
+    End(CUDA_ERROR_LAUNCH_FAILED, "the session was ended by the server (code " +
+                                      std::to_string(down_.memory().close_code()) + ")");
+  }
+}
+
+bool Session::HandleRecord(const wire::DownHeader& header, std::span<const std::byte> payload) {
+  wire::Reader reader(payload);
+  constexpr auto kOk = wire::WireResult::kOk;
+  uint64_t number = 0;
+  switch (static_cast<wire::DownKind>(header.kind)) {
+    case wire::DownKind::kReply:
+      return OnReply(header, payload);
+    case wire::DownKind::kProgress:
+      return OnProgress(header, reader);
+    case wire::DownKind::kError:
+      return OnError(header, reader);
+    case wire::DownKind::kData: {
+      uint64_t offset = 0;
+      if (reader.U64(&number) != kOk || reader.U64(&offset) != kOk) return false;
+      std::span<const std::byte> data = payload.subspan(reader.offset());
+      counts_.downloaded.fetch_add(data.size(), std::memory_order_relaxed);
+      return transfers_.Arrive(number, offset, data);
+    }
+    case wire::DownKind::kPull:
+      if (reader.U64(&number) != kOk) return false;
+      ServePull(*this, number);
+      return true;
+    case wire::DownKind::kHostFunction:
+      if (reader.U64(&number) != kOk) return false;
+      RunHostFunction(*this, number);
+      return true;
+    case wire::DownKind::kCredit:
+      if (reader.U64(&number) != kOk) return false;
+      ReturnCredit(*this, number);
+      return true;
+    case wire::DownKind::kText: {
+      std::lock_guard<std::mutex> state(state_mutex_);
+      text_.append(reinterpret_cast<const char*>(payload.data()), payload.size());
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Session::OnReply(const wire::DownHeader& header, std::span<const std::byte> payload) {
+  PendingReply* reply = nullptr;
+  {
+    std::lock_guard<std::mutex> state(state_mutex_);
+    auto found = replies_.find(header.position);
+    if (found == replies_.end()) return true;  // nobody asked for it
+    reply = found->second;
+    replies_.erase(found);
+    if (!reply->then) {
+      if (reply->payload != nullptr) reply->payload->assign(payload.begin(), payload.end());
+      reply->code = static_cast<CUresult>(header.code);
+      reply->done = true;  // the waiter's stack may be gone from here on
+      state_changed_.notify_all();
+      return true;
+    }
+  }
+  reply->then(static_cast<CUresult>(header.code), payload);
+  delete reply;
+  return true;
+}
+
+bool Session::OnProgress(const wire::DownHeader& header, wire::Reader& reader) {
+  uint64_t id = 0;
+  if (reader.U64(&id) != wire::WireResult::kOk) return false;
+  Stream* gone = nullptr;
+  {
+    std::lock_guard<std::mutex> state(state_mutex_);
+    auto found = streams_.find(id);
+    if (found == streams_.end()) return true;
+    Stream* stream = found->second;
+    if (header.position > stream->finished.load(std::memory_order_relaxed)) {
+      stream->finished.store(header.position, std::memory_order_release);
+    }
+    if (stream->destroyed.load() && stream->Idle()) {
+      streams_.erase(found);
+      gone = stream;
+    }
+    state_changed_.notify_all();
+  }
+  if (gone != nullptr) Release(gone);
+  return true;
+}
+
+bool Session::OnError(const wire::DownHeader& header, wire::Reader& reader) {
+  uint32_t number = 0;
+  if (reader.U32(&number) != wire::WireResult::kOk) return false;
+  std::span<const std::byte> rest;
+  if (reader.View(reader.remaining(), &rest) != wire::WireResult::kOk) return false;
+  std::string text(reinterpret_cast<const char*>(rest.data()), rest.size());
+  if ((header.flags & wire::kSessionOver) != 0) {
+    End(static_cast<CUresult>(header.code == 0 ? CUDA_ERROR_LAUNCH_FAILED : header.code), text);
+    return true;
+  }
+  if (ProcessOptions().log) {
+    Say("call at %llu failed with %d: %s", static_cast<unsigned long long>(header.position),
+        header.code, text.c_str());
+  }
+  Context* context = ContextByNumber(number);
+  if (context == nullptr || header.code == 0) return true;
+  std::lock_guard<std::mutex> state(state_mutex_);
+  int none = 0;
+  auto& latch = (header.flags & wire::kSticky) != 0 ? context->sticky : context->once;
+  latch.compare_exchange_strong(none, header.code);
+  state_changed_.notify_all();
+  return true;
+}
+
+}  // namespace longwire::shim

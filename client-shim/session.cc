@@ -1,0 +1,168 @@
+#include "client-shim/session.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "client-shim/options.h"
+#include "client-shim/threads.h"
+
+namespace longwire::shim {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How long a waiter looks for an answer before it sleeps: a ring hop to a spinning reader is
+// 0.5 µs, a wake-up 9 µs. With a single processor spinning would only delay the answer.
+std::chrono::nanoseconds SpinTime() {
+  return AllowedProcessors() > 1 ? std::chrono::microseconds(50) : std::chrono::nanoseconds(0);
+}
+
+}  // namespace
+
+Session::Session(SessionParts parts)
+    : up_(parts.up),
+      down_(parts.down),
+      spin_(SpinTime()),
+      socket_(std::move(parts.socket)),
+      opened_(std::move(parts.reply)) {}
+
+bool Session::Start() {
+  bool started = StartThread(
+      "longwire-recv", [](void* self) { static_cast<Session*>(self)->ReceiverLoop(); }, this);
+  if (started && socket_.valid()) {
+    started = StartThread(
+        "longwire-watch", [](void* self) { static_cast<Session*>(self)->WatchSocket(); }, this);
+  }
+  return started;
+}
+
+uint64_t Session::AppendRecord(const Where& where, uint16_t call, size_t bound, Encode encode,
+                               PendingReply* reply, FunctionRef<void(uint64_t)> locked) {
+  constexpr size_t kHeader = sizeof(wire::RecordHeader);
+  uint32_t thread = ThisThread().number;
+  std::lock_guard<std::mutex> lock(log_mutex_);
+  while (over() == CUDA_SUCCESS) {
+    bound = std::min(bound, wire::kMaxRecordBytes - kHeader);
+    size_t room = wire::AlignRecord(kHeader + bound);
+    std::byte* to = up_.Reserve(room);
+    if (to == nullptr) {
+      up_.WaitForSpace(room, Clock::now() + std::chrono::seconds(1));
+      continue;
+    }
+    wire::Writer writer(std::span(to + kHeader, room - kHeader));
+    encode(writer);
+    if (writer.overflowed()) {
+      if (bound == wire::kMaxRecordBytes - kHeader) break;  // cannot be sent at all
+      bound *= 4;
+      continue;
+    }
+    wire::RecordHeader header{};
+    header.bytes = static_cast<uint32_t>(kHeader + writer.size());
+    header.call = call;
+    header.flags = where.flags;
+    header.thread = thread;
+    header.context = where.context;
+    header.stream = where.stream != nullptr ? where.stream->id : 0;
+    std::memcpy(to, &header, kHeader);
+    uint64_t position = up_.written();
+    if (where.stream != nullptr && (where.flags & wire::kCapturing) == 0) {
+      where.stream->last.store(position, std::memory_order_release);
+    }
+    if (reply != nullptr) {
+      std::lock_guard<std::mutex> state(state_mutex_);
+      replies_[position] = reply;
+    }
+    if (locked) locked(position);
+    counts_.calls.fetch_add(1, std::memory_order_relaxed);
+    up_.Commit(wire::AlignRecord(header.bytes));
+    return position;
+  }
+  if (reply != nullptr && reply->then) {
+    reply->then(over() != CUDA_SUCCESS ? over() : CUDA_ERROR_INVALID_VALUE, {});
+    delete reply;
+  }
+  return kNoPosition;
+}
+
+CUresult Session::AskAndWait(const Where& where, uint16_t call, size_t bound, Encode encode,
+                             std::vector<std::byte>* payload) {
+  PendingReply reply;
+  reply.payload = payload;
+  uint64_t position = AppendRecord(where, call, bound, encode, &reply, {});
+  if (position == kNoPosition) return over() != CUDA_SUCCESS ? over() : CUDA_ERROR_INVALID_VALUE;
+  counts_.round_trips.fetch_add(1, std::memory_order_relaxed);
+  bool done = WaitUntil([&] { return reply.done; });
+  if (!done) {
+    std::lock_guard<std::mutex> state(state_mutex_);
+    replies_.erase(position);
+    return over();
+  }
+  return reply.code;
+}
+
+CUresult Session::BadReply() {
+  End(CUDA_ERROR_LAUNCH_FAILED, "the server sent an answer that cannot be read");
+  return over();
+}
+
+void Session::AddStream(Stream* stream) {
+  Retain(stream);
+  std::lock_guard<std::mutex> state(state_mutex_);
+  streams_[stream->id] = stream;
+}
+
+Stream* Session::FindStreamById(uint64_t id) {
+  std::lock_guard<std::mutex> state(state_mutex_);
+  auto found = streams_.find(id);
+  return found == streams_.end() ? nullptr : found->second;
+}
+
+void Session::ForgetStream(Stream* stream) {
+  bool idle;
+  {
+    std::lock_guard<std::mutex> state(state_mutex_);
+    stream->destroyed.store(true);
+    idle = stream->Idle() && streams_.erase(stream->id) != 0;
+  }
+  if (idle) Release(stream);
+}
+
+void Session::End(CUresult code, const std::string& sentence) {
+  int none = 0;
+  if (!over_.compare_exchange_strong(none, code)) return;
+  Say("%s", sentence.c_str());
+  down_.memory().Close(0);
+  up_.memory().Close(0);
+  std::vector<PendingReply*> orphans;
+  {
+    std::lock_guard<std::mutex> state(state_mutex_);
+    for (auto& [position, reply] : replies_) {
+      if (reply->then) orphans.push_back(reply);
+    }
+    replies_.clear();
+  }
+  for (PendingReply* reply : orphans) {
+    reply->then(code, {});
+    delete reply;
+  }
+  state_changed_.notify_all();
+  receiver_wake_.notify_all();
+}
+
+void Session::WakeWaiters() {
+  std::lock_guard<std::mutex> state(state_mutex_);
+  state_changed_.notify_all();
+}
+
+void Session::FlushText() {
+  std::string text;
+  {
+    std::lock_guard<std::mutex> state(state_mutex_);
+    text.swap(text_);
+  }
+  if (text.empty()) return;
+  fwrite(text.data(), 1, text.size(), stdout);
+  fflush(stdout);
+}
+
+}  // namespace longwire::shim

@@ -1,0 +1,197 @@
+// The session: the log of calls going up, and what comes down.
+//
+// Three verbs say what a call site does: Submit queues a call and returns its position at once,
+// CallAndWait waits for the worker's reply, CallThen queues and names what runs with the reply.
+//
+// Every thread appends under one short lock, so the log's order is the order in which calls were
+// made, also between threads. What comes down is read by whoever waits (no second thread has to be
+// woken for it) and by the receiver thread while nobody does.
+//
+// Lock order, outermost first: Context::mutex, DeviceMemory::mutex_, Event::mutex, Capture's lock,
+// log_mutex_, transfers_mutex_, state_mutex_. The pump (the right to read the down ring) is not a
+// lock: nobody holds any of these while waiting for it, except Event::mutex never.
+#pragma once
+
+#include <cuda.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "client-shim/function_ref.h"
+#include "client-shim/stream.h"
+#include "client-shim/transfers.h"
+#include "longwire/call_ids.h"
+#include "wire/buffer.h"
+#include "wire/open.h"
+#include "wire/record.h"
+#include "wire/ring.h"
+#include "wire/socket.h"
+
+namespace longwire::shim {
+
+// What a record's header says besides the call.
+struct Where {
+  uint32_t context = 0;
+  Stream* stream = nullptr;
+  uint16_t flags = 0;  // wire::RecordFlags
+};
+
+// A reply, with the bytes that its views point into.
+template <class Call>
+struct Answer {
+  CUresult code = CUDA_SUCCESS;
+  typename Call::Reply reply;
+  std::vector<std::byte> bytes;
+};
+
+// What opening hands over.
+struct SessionParts {
+  std::shared_ptr<wire::RingMemory> up;
+  std::shared_ptr<wire::RingMemory> down;
+  wire::Descriptor socket;  // stays open as long as the session lives; may be none in tests
+  wire::OpenReply reply;
+};
+
+// Counts for LONGWIRE_TRACE=summary and the benches.
+struct SessionCounts {
+  std::atomic<uint64_t> calls{0};        // records appended
+  std::atomic<uint64_t> round_trips{0};  // replies waited for
+  std::atomic<uint64_t> waits{0};        // waits for progress that was not there yet
+  std::atomic<uint64_t> uploaded{0};     // bytes
+  std::atomic<uint64_t> downloaded{0};   // bytes
+};
+
+class Session {
+ public:
+  static constexpr uint64_t kNoPosition = UINT64_MAX;
+
+  explicit Session(SessionParts parts);
+  // Starts the threads that the session needs always.
+  bool Start();
+
+  // Queues the call; its position, or kNoPosition when the session is over. `locked`, if given,
+  // runs under the log's lock with the position, before the worker can see the record.
+  template <class Call>
+  uint64_t Submit(const Where& where, const Call& call, size_t bound = kUsualBound,
+                  FunctionRef<void(uint64_t)> locked = {}) {
+    return AppendRecord(
+        where, static_cast<uint16_t>(Call::kId), bound,
+        [&](wire::Writer& writer) { call.Encode(writer); }, nullptr, locked);
+  }
+
+  template <class Call>
+  Answer<Call> CallAndWait(const Where& where, const Call& call, size_t bound = kUsualBound) {
+    Answer<Call> answer;
+    answer.code = AskAndWait(
+        where, static_cast<uint16_t>(Call::kId), bound,
+        [&](wire::Writer& writer) { call.Encode(writer); }, &answer.bytes);
+    if (answer.code == CUDA_SUCCESS) {
+      wire::Reader reader(answer.bytes);
+      if (answer.reply.Decode(reader) != wire::WireResult::kOk) answer.code = BadReply();
+    }
+    return answer;
+  }
+
+  // `then` runs with the reply's code and payload on the thread that reads it; it must not wait.
+  using Then = std::function<void(CUresult, std::span<const std::byte>)>;
+  template <class Call>
+  uint64_t CallThen(const Where& where, const Call& call, Then then) {
+    auto pending = std::make_unique<PendingReply>();
+    pending->then = std::move(then);
+    return AppendRecord(
+        where, static_cast<uint16_t>(Call::kId), kUsualBound,
+        [&](wire::Writer& writer) { call.Encode(writer); }, pending.release(), {});
+  }
+
+  // The untyped forms, for generated code.
+  using Encode = FunctionRef<void(wire::Writer&)>;
+  CUresult AskAndWait(const Where& where, uint16_t call, size_t bound, Encode encode,
+                      std::vector<std::byte>* payload);
+  uint64_t AppendEncoded(const Where& where, uint16_t call, Encode encode,
+                         size_t bound = kUsualBound) {
+    return AppendRecord(where, call, bound, encode, nullptr, {});
+  }
+
+  // Waits until `done` (evaluated under no lock but an internal one; it must be quick and take no
+  // lock) or the session is over; true if done.
+  bool WaitUntil(FunctionRef<bool()> done);
+
+  // Progress of streams.
+  void AddStream(Stream* stream);
+  Stream* FindStreamById(uint64_t id);  // nullptr if there is none
+  void ForgetStream(Stream* stream);  // when it was destroyed; it stays until it is idle
+
+  // Transfers of bytes.
+  Transfers& transfers() { return transfers_; }
+  uint64_t NewId() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
+
+  // CUDA_SUCCESS, or what every call returns because the session is over.
+  CUresult over() const { return static_cast<CUresult>(over_.load(std::memory_order_acquire)); }
+  // Ends the session for this process; the sentence is printed once.
+  void End(CUresult code, const std::string& sentence);
+
+  // Prints what the device printed up to now.
+  void FlushText();
+
+  const wire::OpenReply& opened() const { return opened_; }
+  SessionCounts& counts() { return counts_; }
+  void WakeWaiters();
+
+ private:
+  static constexpr size_t kUsualBound = 1024;  // bytes; a longer record is encoded again
+
+  struct PendingReply {
+    bool done = false;
+    CUresult code = CUDA_SUCCESS;
+    std::vector<std::byte>* payload = nullptr;
+    Then then;  // set: the record is owned by the table
+  };
+
+  uint64_t AppendRecord(const Where& where, uint16_t call, size_t bound, Encode encode,
+                        PendingReply* reply, FunctionRef<void(uint64_t)> locked);
+  CUresult BadReply();
+
+  // The pump; see receiver.cc.
+  void ReceiverLoop();
+  void WatchSocket();
+  void Pump(std::chrono::nanoseconds spin, wire::Deadline deadline);
+  bool HandleRecord(const wire::DownHeader& header, std::span<const std::byte> payload);
+  bool OnReply(const wire::DownHeader& header, std::span<const std::byte> payload);
+  bool OnProgress(const wire::DownHeader& header, wire::Reader& reader);
+  bool OnError(const wire::DownHeader& header, wire::Reader& reader);
+
+  std::mutex log_mutex_;
+  wire::RingProducer up_;  // under log_mutex_
+
+  wire::RingConsumer down_;  // by the pump's owner
+  uint64_t poked_at_ = 0;    // by the pump's owner: released position at the last acknowledgement
+  std::chrono::nanoseconds spin_;
+
+  std::mutex state_mutex_;
+  std::condition_variable state_changed_;
+  std::condition_variable receiver_wake_;
+  bool pump_taken_ = false;            // under state_mutex_, as all that follows
+  bool receiver_pumps_ = false;
+  bool receiver_sleeps_ = false;
+  uint32_t waiters_ = 0;
+  uint64_t waits_begun_ = 0;
+  std::unordered_map<uint64_t, PendingReply*> replies_;  // by position
+  std::unordered_map<uint64_t, Stream*> streams_;        // by id
+  std::string text_;
+
+  Transfers transfers_;
+  std::atomic<uint64_t> next_id_{1};
+  std::atomic<int> over_{0};
+  wire::Descriptor socket_;
+  wire::OpenReply opened_;
+  SessionCounts counts_;
+};
+
+}  // namespace longwire::shim

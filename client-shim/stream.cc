@@ -1,0 +1,240 @@
+#include "client-shim/stream.h"
+
+#include <algorithm>
+
+#include "client-shim/capture.h"
+#include "client-shim/context.h"
+#include "client-shim/current_context.h"
+#include "client-shim/never_destroyed.h"
+#include "client-shim/process.h"
+#include "client-shim/threads.h"
+#include "longwire/calls.h"
+
+namespace longwire::shim {
+namespace {
+
+using StreamTable = HandleTable<Stream, HandleKind::kStream>;
+
+StreamTable& Streams() {
+  static NeverDestroyed<StreamTable> table;
+  return *table;
+}
+
+// Asks the worker to say when the stream got there, once per place.
+void Want(Stream* stream, uint64_t position) {
+  uint64_t wanted = stream->wanted.load(std::memory_order_relaxed);
+  while (wanted < position) {
+    if (!stream->wanted.compare_exchange_weak(wanted, position)) continue;
+    calls::lwStreamWanted want;
+    want.stream = stream->id;
+    want.position = position;
+    TheSession().Submit({stream->context_number, nullptr, 0}, want);
+    return;
+  }
+}
+
+CUresult ContextError(const Stream* stream) {
+  if (TheSession().over() != CUDA_SUCCESS) return TheSession().over();
+  return static_cast<CUresult>(stream->context->sticky.load(std::memory_order_acquire));
+}
+
+}  // namespace
+
+void Retain(Stream* stream) { stream->references.fetch_add(1, std::memory_order_relaxed); }
+
+void Release(Stream* stream) {
+  if (stream->references.fetch_sub(1, std::memory_order_acq_rel) == 1) Streams().Recycle(stream);
+}
+
+CUresult NewStream(Context* context, StreamKind kind, unsigned flags, int priority,
+                   Stream** created) {
+  Stream* stream = Streams().New();
+  if (stream == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  Session& session = TheSession();
+  stream->id = session.NewId();
+  stream->context = context;
+  stream->context_number = context->number.load();
+  stream->kind = kind;
+  stream->flags = flags;
+  stream->priority = priority;
+  for (auto* place : {&stream->last, &stream->finished, &stream->wanted, &stream->host_write}) {
+    place->store(0);
+  }
+  stream->destroyed.store(false);
+  stream->capture.store(nullptr);
+  stream->references.store(2);  // the handle's and the context's list
+  session.AddStream(stream);
+  calls::lwStreamCreate create;
+  create.stream = stream->id;
+  create.kind = static_cast<uint32_t>(kind);
+  create.priority = priority;
+  session.Submit({stream->context_number, nullptr, 0}, create);
+  {
+    std::lock_guard<std::mutex> lock(context->mutex);
+    context->streams.push_back(stream);
+  }
+  stream->handle = reinterpret_cast<CUstream>(Streams().Publish(stream));
+  *created = stream;
+  return CUDA_SUCCESS;
+}
+
+void DestroyStream(Stream* stream) {
+  if (!Streams().Retire(stream)) return;
+  Session& session = TheSession();
+  uint64_t last = stream->last.load();
+  if (!stream->Idle()) Want(stream, last);
+  calls::lwStreamDestroy destroy;
+  destroy.stream = stream->id;
+  session.Submit({stream->context_number, nullptr, 0}, destroy);
+  session.ForgetStream(stream);
+  Release(stream);
+}
+
+CUresult LegacyStream(Context* context, Stream** stream) {
+  Stream* known = context->legacy.load(std::memory_order_acquire);
+  if (known == nullptr) {
+    Stream* made = nullptr;
+    CUresult result = NewStream(context, StreamKind::kLegacy, 0, 0, &made);
+    if (result != CUDA_SUCCESS) return result;
+    if (context->legacy.compare_exchange_strong(known, made)) {
+      known = made;
+    } else {
+      DestroyStream(made);
+    }
+  }
+  *stream = known;
+  return CUDA_SUCCESS;
+}
+
+CUresult OwnStream(Context* context, Stream** stream) {
+  uint32_t number = context->number.load();
+  std::vector<Stream*>& own = ThisThread().own_streams;
+  for (Stream* known : own) {
+    if (known->context_number == number) {
+      *stream = known;
+      return CUDA_SUCCESS;
+    }
+  }
+  CUresult result = NewStream(context, StreamKind::kPerThread, 0, 0, stream);
+  if (result == CUDA_SUCCESS) {
+    Retain(*stream);
+    own.push_back(*stream);
+  }
+  return result;
+}
+
+void DestroyThreadStreams(ThreadState& thread) {
+  if (CurrentProcessState() != ProcessState::kReady) return;
+  for (Stream* stream : thread.own_streams) {
+    DestroyStream(stream);
+    Release(stream);
+  }
+  thread.own_streams.clear();
+}
+
+CUresult FindStream(CUstream handle, Stream** stream) {
+  if (handle == CU_STREAM_LEGACY || handle == nullptr || handle == CU_STREAM_PER_THREAD) {
+    Context* context = nullptr;
+    CUresult result = RequireContext(&context);
+    if (result != CUDA_SUCCESS) return result;
+    return handle == CU_STREAM_PER_THREAD ? OwnStream(context, stream)
+                                          : LegacyStream(context, stream);
+  }
+  *stream = Streams().Find(reinterpret_cast<uint64_t>(handle));
+  if (*stream != nullptr) return CUDA_SUCCESS;
+  Context* context = nullptr;
+  CUresult result = RequireContext(&context);
+  return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult ResolveStream(CUstream handle, Stream** stream) {
+  CUresult result = FindStream(handle, stream);
+  if (result != CUDA_SUCCESS) return result;
+  if (TheSession().over() != CUDA_SUCCESS) return TheSession().over();
+  return TakeError((*stream)->context);
+}
+
+CUresult WaitForStream(Stream* stream, uint64_t position) {
+  Session& session = TheSession();
+  if (stream->finished.load(std::memory_order_acquire) < position) {
+    Want(stream, position);
+    session.WaitUntil([&] {
+      return stream->finished.load(std::memory_order_acquire) >= position ||
+             stream->context->sticky.load(std::memory_order_acquire) != 0;
+    });
+  }
+  session.FlushText();
+  return ContextError(stream);
+}
+
+CUresult QueryStream(Stream* stream, uint64_t position) {
+  CUresult error = ContextError(stream);
+  if (error != CUDA_SUCCESS) return error;
+  if (stream->finished.load(std::memory_order_acquire) >= position) return CUDA_SUCCESS;
+  Want(stream, position);
+  return CUDA_ERROR_NOT_READY;
+}
+
+std::vector<StreamPoint> UnfinishedWork(Context* context) {
+  std::vector<StreamPoint> points;
+  std::vector<Stream*> gone;
+  {
+    std::lock_guard<std::mutex> lock(context->mutex);
+    std::vector<Stream*>& streams = context->streams;
+    for (size_t i = 0; i < streams.size();) {
+      Stream* stream = streams[i];
+      if (!stream->Idle()) {
+        Retain(stream);
+        points.push_back({stream, stream->last.load()});
+      } else if (stream->destroyed.load()) {
+        gone.push_back(stream);
+        streams[i] = streams.back();
+        streams.pop_back();
+        continue;
+      }
+      ++i;
+    }
+  }
+  for (Stream* stream : gone) Release(stream);
+  return points;
+}
+
+CUresult SynchronizeContext(Context* context) {
+  std::vector<StreamPoint> points;
+  {
+    std::lock_guard<std::mutex> lock(context->mutex);
+    for (Stream* stream : context->streams) {
+      Retain(stream);
+      points.push_back({stream, stream->last.load()});
+    }
+  }
+  // All are asked for before the first is waited for: one round trip for all.
+  for (const StreamPoint& point : points) {
+    if (point.stream->finished.load() < point.position) Want(point.stream, point.position);
+  }
+  for (const StreamPoint& point : points) {
+    WaitForStream(point.stream, point.position);
+    Release(point.stream);
+  }
+  UnfinishedWork(context);  // forgets destroyed streams
+  return TakeError(context);
+}
+
+bool StreamUniqueId(CUcontext context, CUstream handle, uint64_t* id) {
+  Stream* stream = nullptr;
+  if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) {
+    Context* found = FindContext(context);
+    if (found == nullptr || (found->number.load() == 0 && !found->primary)) return false;
+    if (found->number.load() == 0 && ActivatePrimary(found) != CUDA_SUCCESS) return false;
+    CUresult result = handle == CU_STREAM_PER_THREAD ? OwnStream(found, &stream)
+                                                     : LegacyStream(found, &stream);
+    if (result != CUDA_SUCCESS) return false;
+  } else {
+    stream = Streams().Find(reinterpret_cast<uint64_t>(handle));
+    if (stream == nullptr) return false;
+  }
+  *id = stream->id;
+  return true;
+}
+
+}  // namespace longwire::shim

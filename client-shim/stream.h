@@ -1,0 +1,74 @@
+// Streams of the client: where each one is in the log, and how far it has got.
+//
+// A stream's place in time is two log positions: `last`, of the newest call handed to it, and
+// `finished`, below or at which everything of it has been done and its bytes have landed. A stream
+// is idle when finished >= last. Position 0 stands for "nothing yet": the log's first record is
+// never a stream's.
+#pragma once
+
+#include <cuda.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "client-shim/handle_table.h"
+
+namespace longwire::shim {
+
+struct Context;
+struct Capture;
+struct ThreadState;
+
+// As on the wire (lwStreamCreate).
+enum class StreamKind : uint32_t { kBlocking = 0, kNonBlocking = 1, kLegacy = 2, kPerThread = 3 };
+
+struct Stream {
+  uint64_t table_index = 0;
+  CUstream handle = nullptr;
+  uint64_t id = 0;  // on the wire
+  Context* context = nullptr;
+  uint32_t context_number = 0;
+  StreamKind kind = StreamKind::kBlocking;
+  unsigned flags = 0;
+  int priority = 0;
+  std::atomic<uint64_t> last{0};
+  std::atomic<uint64_t> finished{0};
+  std::atomic<uint64_t> wanted{0};      // up to where progress was asked for
+  std::atomic<uint64_t> host_write{0};  // newest call that writes the program's memory
+  std::atomic<bool> destroyed{false};
+  std::atomic<uint32_t> references{0};  // the handle, the session's table, events
+  std::atomic<Capture*> capture{nullptr};
+
+  bool Idle() const { return finished.load() >= last.load(); }
+};
+
+// Creates a stream in `context`, known to the worker; its handle is findable unless it is one of
+// the default streams. CUDA_ERROR_OUT_OF_MEMORY when there are too many.
+CUresult NewStream(Context* context, StreamKind kind, unsigned flags, int priority,
+                   Stream** created);
+
+// Destroys it: the handle is gone at once, its work goes on, its events still complete.
+void DestroyStream(Stream* stream);
+
+// The stream that a program's handle means: 0 and 1 the current context's legacy stream, 2 the
+// calling thread's own. CUDA_ERROR_INVALID_HANDLE, _INVALID_CONTEXT, or the context's own error.
+CUresult ResolveStream(CUstream handle, Stream** stream);
+
+// The stream of a handle as ResolveStream, without looking at the context's errors.
+CUresult FindStream(CUstream handle, Stream** stream);
+
+// Counted references; the last one recycles the object.
+void Retain(Stream* stream);
+void Release(Stream* stream);
+
+// Waits until everything handed to the stream up to `position` has finished, and prints what the
+// device printed. Returns the context's error, if any.
+CUresult WaitForStream(Stream* stream, uint64_t position);
+
+// CUDA_SUCCESS, CUDA_ERROR_NOT_READY or the context's error; sees to it that the answer changes.
+CUresult QueryStream(Stream* stream, uint64_t position);
+
+// The own streams of a thread that ends.
+void DestroyThreadStreams(ThreadState& thread);
+
+}  // namespace longwire::shim

@@ -1,0 +1,58 @@
+// Bytes on their way between the program's memory and the worker: where arriving bytes go, which
+// bytes the worker may ask for, how much may be under way. All of them by transfer id.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+
+namespace longwire::shim {
+
+// A piece of the program's memory, as rows; packed (on the wire) it is width * rows * slices bytes.
+struct HostPlace {
+  std::byte* base = nullptr;  // of the first row
+  uint64_t pitch = 0;         // bytes from row to row
+  uint64_t slice_pitch = 0;   // bytes from slice to slice
+  uint64_t width = 0;         // bytes of a row
+  uint64_t rows = 1;
+  uint64_t slices = 1;
+
+  static HostPlace Linear(const void* base, uint64_t bytes) {
+    return {static_cast<std::byte*>(const_cast<void*>(base)), bytes, bytes, bytes, 1, 1};
+  }
+  uint64_t bytes() const { return width * rows * slices; }
+  // Copies packed bytes from `offset` on to their rows, or the rows to packed bytes. The caller has
+  // checked that offset + size is within bytes().
+  void Scatter(uint64_t offset, std::span<const std::byte> packed) const;
+  void Gather(uint64_t offset, std::span<std::byte> packed) const;
+};
+
+class Transfers {
+ public:
+  // Announces where a transfer's bytes go. A persistent one (of a graph) stays.
+  void ExpectDownload(uint64_t transfer, const HostPlace& place, bool persistent);
+  // Nothing of this transfer is written after this returns.
+  void DropDownload(uint64_t transfer);
+  // Bytes arrived; false if they do not fit to what was announced (a broken worker).
+  bool Arrive(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes);
+
+  // Announces bytes that the worker asks for later.
+  void OfferUpload(uint64_t transfer, const HostPlace& place, bool persistent);
+  void DropUpload(uint64_t transfer);
+  bool FindUpload(uint64_t transfer, HostPlace* place);
+
+ private:
+  struct Entry {
+    HostPlace place;
+    uint64_t missing = 0;  // bytes
+    bool persistent = false;
+  };
+  std::mutex mutex_;
+  std::unordered_map<uint64_t, Entry> downloads_;
+  std::unordered_map<uint64_t, Entry> uploads_;
+};
+
+}  // namespace longwire::shim

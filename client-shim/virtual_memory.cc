@@ -1,0 +1,254 @@
+#include "client-shim/virtual_memory.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "client-shim/context.h"
+#include "client-shim/current_context.h"
+#include "client-shim/device_memory.h"
+#include "client-shim/never_destroyed.h"
+#include "client-shim/pointers.h"
+#include "client-shim/process.h"
+#include "client-shim/properties.h"
+#include "longwire/calls.h"
+
+namespace longwire::shim {
+namespace {
+
+constexpr uint64_t kGranularity = uint64_t{2} << 20;
+constexpr uint64_t kMost = uint64_t{1} << 46;
+
+struct Physical {
+  uint64_t handle = 0;
+  uint64_t bytes = 0;
+  int device = 0;
+  CUmemAllocationProp properties{};
+  std::vector<uint64_t> chunks;
+  uint32_t handles = 1;  // as the program counts them
+  uint32_t maps = 0;
+};
+
+struct Mapping {
+  uint64_t bytes = 0;
+  std::shared_ptr<Physical> physical;
+};
+
+struct Reservation {
+  uint64_t bytes = 0;
+  int device = 0;
+};
+
+struct Tables {
+  std::mutex mutex;
+  std::map<uint64_t, Reservation> reserved;  // by address
+  std::map<uint64_t, Mapping> mapped;        // by address
+  std::unordered_map<uint64_t, std::shared_ptr<Physical>> physical;
+  uint64_t next = 1;
+};
+
+Tables& TheTables() {
+  static NeverDestroyed<Tables> tables;
+  return *tables;
+}
+
+// The caller holds the lock. Memory goes back when neither a handle nor a mapping is left.
+void DropIfUnused(Tables& tables, const std::shared_ptr<Physical>& physical) {
+  if (physical->handles != 0 || physical->maps != 0) return;
+  tables.physical.erase(physical->handle);
+  MemoryOf(physical->device)->ReturnChunks(physical->chunks);
+}
+
+template <class Table>
+typename Table::iterator Holding(Table& table, uint64_t address) {
+  auto after = table.upper_bound(address);
+  if (after == table.begin()) return table.end();
+  auto found = std::prev(after);
+  return address - found->first < found->second.bytes ? found : table.end();
+}
+
+}  // namespace
+
+uint64_t PhysicalGranularity() { return kGranularity; }
+
+CUresult CheckProperties(const CUmemAllocationProp& properties) {
+  if (properties.type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+  if (properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+  if (FindDevice(properties.location.id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  // Handles that other processes could open are not made yet.
+  return properties.requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE ? CUDA_SUCCESS
+                                                                    : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult ReserveAddresses(uint64_t bytes, uint64_t alignment, uint64_t hint, uint64_t* address) {
+  if (bytes % kGranularity != 0 || bytes > kMost) return CUDA_ERROR_INVALID_VALUE;
+  if (alignment > kGranularity) return CUDA_ERROR_NOT_SUPPORTED;
+  CUdevice device = 0;
+  ContextDevice(nullptr, &device);
+  int hinted = DeviceOfAddress(hint);
+  if (hinted >= 0) device = hinted;
+  if (!MemoryOf(device)->TakeAddresses(bytes, hint, address)) return CUDA_ERROR_OUT_OF_MEMORY;
+  Tables& tables = TheTables();
+  std::lock_guard<std::mutex> lock(tables.mutex);
+  tables.reserved[*address] = {bytes, device};
+  return CUDA_SUCCESS;
+}
+
+CUresult FreeAddresses(uint64_t address, uint64_t bytes) {
+  Tables& tables = TheTables();
+  std::lock_guard<std::mutex> lock(tables.mutex);
+  auto found = tables.reserved.find(address);
+  if (found == tables.reserved.end() || found->second.bytes != bytes) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  auto mapped = tables.mapped.lower_bound(address);
+  if (mapped != tables.mapped.end() && mapped->first < address + bytes) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  MemoryOf(found->second.device)->GiveAddresses(address, bytes);
+  tables.reserved.erase(found);
+  return CUDA_SUCCESS;
+}
+
+CUresult CreatePhysical(uint64_t bytes, const CUmemAllocationProp& properties, uint64_t* handle) {
+  CUresult result = CheckProperties(properties);
+  if (result != CUDA_SUCCESS) return result;
+  if (bytes == 0 || bytes % kGranularity != 0 || bytes > kMost) return CUDA_ERROR_INVALID_VALUE;
+  auto physical = std::make_shared<Physical>();
+  physical->bytes = bytes;
+  physical->device = properties.location.id;
+  physical->properties = properties;
+  result = MemoryOf(physical->device)->LeaseChunks(bytes, &physical->chunks);
+  if (result != CUDA_SUCCESS) return result;
+  Tables& tables = TheTables();
+  std::lock_guard<std::mutex> lock(tables.mutex);
+  physical->handle = tables.next++;
+  *handle = physical->handle;
+  tables.physical[physical->handle] = std::move(physical);
+  return CUDA_SUCCESS;
+}
+
+CUresult ReleasePhysical(uint64_t handle) {
+  Tables& tables = TheTables();
+  std::lock_guard<std::mutex> lock(tables.mutex);
+  auto found = tables.physical.find(handle);
+  if (found == tables.physical.end() || found->second->handles == 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  std::shared_ptr<Physical> physical = found->second;
+  physical->handles -= 1;
+  DropIfUnused(tables, physical);
+  return CUDA_SUCCESS;
+}
+
+CUresult MapPhysical(uint64_t address, uint64_t bytes, uint64_t handle) {
+  Context* context = nullptr;
+  Tables& tables = TheTables();
+  std::lock_guard<std::mutex> lock(tables.mutex);
+  auto found = tables.physical.find(handle);
+  if (found == tables.physical.end() || found->second->bytes != bytes) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  auto reserved = Holding(tables.reserved, address);
+  if (reserved == tables.reserved.end() || address % kGranularity != 0 ||
+      bytes > reserved->second.bytes - (address - reserved->first)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  auto next = tables.mapped.lower_bound(address);
+  if (Holding(tables.mapped, address) != tables.mapped.end() ||
+      (next != tables.mapped.end() && next->first < address + bytes)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  CUresult result = ActivatePrimary(PrimaryContext(found->second->device));
+  if (result != CUDA_SUCCESS) return result;
+  context = PrimaryContext(found->second->device);
+  calls::lwMap map;
+  map.device = FindDevice(found->second->device)->server_ordinal;
+  map.address = address;
+  map.chunk = found->second->chunks;
+  TheSession().Submit({}, map, 64 + map.chunk.size() * sizeof(uint64_t));
+  found->second->maps += 1;
+  tables.mapped[address] = {bytes, found->second};
+  AddForeignRange(address, bytes, context);
+  return CUDA_SUCCESS;
+}
+
+CUresult UnmapAddresses(uint64_t address, uint64_t bytes) {
+  Tables& tables = TheTables();
+  std::lock_guard<std::mutex> lock(tables.mutex);
+  std::vector<uint64_t> starts;
+  uint64_t at = address;
+  // Whole mappings only, one after the other.
+  for (auto found = tables.mapped.find(address); at < address + bytes; ++found) {
+    if (found == tables.mapped.end() || found->first != at) return CUDA_ERROR_INVALID_VALUE;
+    starts.push_back(at);
+    at += found->second.bytes;
+  }
+  if (at != address + bytes) return CUDA_ERROR_INVALID_VALUE;
+  for (uint64_t start : starts) {
+    auto found = tables.mapped.find(start);
+    calls::lwUnmap unmap;
+    unmap.address = start;
+    unmap.bytes = found->second.bytes;
+    // The addresses may be mapped anew right away: the worker must have unmapped them by then.
+    CUresult result = TheSession().CallAndWait({0, nullptr, wire::kWantsReply}, unmap).code;
+    if (result != CUDA_SUCCESS) return result;
+    RemoveForeignRange(start);
+    std::shared_ptr<Physical> physical = found->second.physical;
+    tables.mapped.erase(found);
+    physical->maps -= 1;
+    DropIfUnused(tables, physical);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult CheckAccess(uint64_t address, uint64_t bytes, const CUmemAccessDesc* wanted,
+                     size_t count) {
+  Tables& tables = TheTables();
+  std::lock_guard<std::mutex> lock(tables.mutex);
+  auto found = Holding(tables.mapped, address);
+  if (found == tables.mapped.end() || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < count; ++i) {
+    if (wanted[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+    // A mapping is made with access for its own device; others do not reach it.
+    bool own = wanted[i].location.id == found->second.physical->device;
+    if (own != (wanted[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)) {
+      return CUDA_ERROR_NOT_SUPPORTED;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult GetAccess(uint64_t address, const CUmemLocation& location, unsigned long long* flags) {
+  Tables& tables = TheTables();
+  std::lock_guard<std::mutex> lock(tables.mutex);
+  auto found = Holding(tables.mapped, address);
+  if (found == tables.mapped.end()) return CUDA_ERROR_INVALID_VALUE;
+  bool own = location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+             location.id == found->second.physical->device;
+  *flags = own ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  return CUDA_SUCCESS;
+}
+
+CUresult PhysicalProperties(uint64_t handle, CUmemAllocationProp* properties) {
+  Tables& tables = TheTables();
+  std::lock_guard<std::mutex> lock(tables.mutex);
+  auto found = tables.physical.find(handle);
+  if (found == tables.physical.end()) return CUDA_ERROR_INVALID_VALUE;
+  *properties = found->second->properties;
+  return CUDA_SUCCESS;
+}
+
+CUresult RetainPhysicalAt(uint64_t address, uint64_t* handle) {
+  Tables& tables = TheTables();
+  std::lock_guard<std::mutex> lock(tables.mutex);
+  auto found = Holding(tables.mapped, address);
+  if (found == tables.mapped.end()) return CUDA_ERROR_INVALID_VALUE;
+  found->second.physical->handles += 1;
+  *handle = found->second.physical->handle;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace longwire::shim

@@ -1,0 +1,25 @@
+// The program's own management of addresses and physical memory: addresses out of the device's
+// window, physical memory as leased chunks, mapped by the worker.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace longwire::shim {
+
+CUresult ReserveAddresses(uint64_t bytes, uint64_t alignment, uint64_t hint, uint64_t* address);
+CUresult FreeAddresses(uint64_t address, uint64_t bytes);
+CUresult CheckProperties(const CUmemAllocationProp& properties);
+uint64_t PhysicalGranularity();
+CUresult CreatePhysical(uint64_t bytes, const CUmemAllocationProp& properties, uint64_t* handle);
+CUresult ReleasePhysical(uint64_t handle);
+CUresult MapPhysical(uint64_t address, uint64_t bytes, uint64_t handle);
+CUresult UnmapAddresses(uint64_t address, uint64_t bytes);
+CUresult CheckAccess(uint64_t address, uint64_t bytes, const CUmemAccessDesc* wanted, size_t count);
+CUresult GetAccess(uint64_t address, const CUmemLocation& location, unsigned long long* flags);
+CUresult PhysicalProperties(uint64_t handle, CUmemAllocationProp* properties);
+CUresult RetainPhysicalAt(uint64_t address, uint64_t* handle);
+
+}  // namespace longwire::shim

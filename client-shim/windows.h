@@ -1,0 +1,18 @@
+// The ranges of addresses in which devices' memory lies: the same in this process and the worker.
+// Here they are mapped without any access: a device pointer is never a host pointer.
+#pragma once
+
+#include <vector>
+
+#include "client-shim/options.h"
+#include "wire/open.h"
+
+namespace longwire::shim {
+
+// Reserves the candidates that are free in this process, best first.
+std::vector<wire::Window> ReserveCandidates(const Options& options);
+
+// Gives back what lies in none of `used`.
+void ReleaseUnused(const std::vector<wire::Window>& used);
+
+}  // namespace longwire::shim
