@@ -22,34 +22,39 @@ std::string DownRecord::Text(size_t from) const {
   return {reinterpret_cast<const char*>(payload.data()) + from, payload.size() - from};
 }
 
-TestSession::TestSession(bool with_context) {
-  up = wire::RingMemory::Create(wire::kRingBytes);
-  down = wire::RingMemory::Create(wire::kRingBytes);
-  producer_ = std::make_unique<wire::RingProducer>(up);
-  consumer_ = std::make_unique<wire::RingConsumer>(down);
-  SessionOptions options;
-  options.driver = driver.table();
+TestSession::TestSession() {
   Device device;
   device.primary = reinterpret_cast<CUcontext>(0x77);
   device.total_memory = uint64_t{1} << 30;
   device.window = {uint64_t{1} << 45, uint64_t{1} << 31};
   device.keeper = std::make_unique<KeeperClient>(-1);
-  options.devices.push_back(std::move(device));
+  std::vector<Device> devices;
+  devices.push_back(std::move(device));
+  Begin(driver.table(), std::move(devices));
+}
+
+TestSession::TestSession(const DriverTable& table, std::vector<Device> devices) {
+  Begin(table, std::move(devices));
+}
+
+void TestSession::Begin(const DriverTable& table, std::vector<Device> devices) {
+  up = wire::RingMemory::Create(wire::kRingBytes);
+  down = wire::RingMemory::Create(wire::kRingBytes);
+  producer_ = std::make_unique<wire::RingProducer>(up);
+  consumer_ = std::make_unique<wire::RingConsumer>(down);
+  SessionOptions options;
+  options.driver = table;
+  options.devices = std::move(devices);
   options.up = up;
   options.down = down;
   options.on_over = [this] { over = true; };
   session = std::make_unique<Session>(std::move(options));
   EXPECT_EQ(session->Prepare(), CUDA_SUCCESS);
   session->Start();
-  if (!with_context) return;
   calls::lwContextCreate create;
   create.context = kContext;
   create.primary = true;
-  SendRaw(static_cast<uint16_t>(calls::lwContextCreate::kId), [&] {
-    wire::Writer writer;
-    create.Encode(writer);
-    return std::vector<std::byte>(writer.data(), writer.data() + writer.size());
-  }());
+  Send(create);
   EXPECT_EQ(Expect(wire::DownKind::kReply).header.code, 0);
 }
 
@@ -94,14 +99,18 @@ uint64_t TestSession::CreateStream(uint64_t id, StreamKind kind) {
 
 uint64_t TestSession::LoadFunction() {
   static const char image[] = "text";
+  return LoadImage(std::as_bytes(std::span(image)));
+}
+
+uint64_t TestSession::LoadImage(std::span<const std::byte> image) {
   calls::lwCopyData data;
   data.transfer = 900;
-  data.data = std::as_bytes(std::span(image));
+  data.data = image;
   Send(data);
   calls::lwModuleLoad load;
   load.library = 901;
   load.transfer = 900;
-  load.bytes = sizeof(image);
+  load.bytes = image.size();
   uint64_t position = Send(load, 0, 0, 9);
   DownRecord reply = Expect(wire::DownKind::kReply,
                             [&](const DownRecord& r) { return r.header.position == position; });

@@ -30,7 +30,10 @@ class TestSession {
  public:
   static constexpr uint32_t kContext = 1;
 
-  explicit TestSession(bool with_context = true);
+  // On the fake driver, with one device.
+  TestSession();
+  // On another driver. A context of it must be current.
+  TestSession(const DriverTable& table, std::vector<Device> devices);
   ~TestSession();
 
   // Appends a call's record and returns its position.
@@ -47,6 +50,7 @@ class TestSession {
   uint64_t CreateStream(uint64_t id, StreamKind kind = StreamKind::kNonBlocking);
   // Loads a module whose one function launches as number `function`.
   uint64_t LoadFunction();
+  uint64_t LoadImage(std::span<const std::byte> image);
   uint64_t Launch(uint64_t stream, uint8_t mark);
 
   // Waits for the first record (of those not yet taken) that fits; fails the test after 5 s.
@@ -63,6 +67,7 @@ class TestSession {
   std::atomic<bool> over{false};
 
  private:
+  void Begin(const DriverTable& table, std::vector<Device> devices);
   bool Find(wire::DownKind kind, const std::function<bool(const DownRecord&)>& fits,
             DownRecord* record);
   void Read();
