@@ -255,6 +255,7 @@ void Lowering::LowerByTable(const PtxInstruction& instruction) {
 void Lowering::EmitEntry(const OpEntry& entry, const PtxInstruction& instruction) {
   size_t count = std::strlen(entry.signature);
   NeedOperands(instruction, count);
+  if (instruction.operands.size() != count) Reject("more operands");
   Type type = instruction.LastType();
   OperandOffset op[7] = {};
   for (size_t i = 1; i < count; ++i) op[i] = Source(instruction.operands[i], entry.signature[i]);

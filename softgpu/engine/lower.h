@@ -101,6 +101,9 @@ class Lowering {
   void LowerSetp(const PtxInstruction& instruction);
   void LowerSet(const PtxInstruction& instruction);
   void LowerCvt(const PtxInstruction& instruction);
+  void LowerCvtToHalf(Type to, Type from, OperandOffset source, OperandOffset result,
+                      uint32_t rounding);
+  void LowerCopyAsync(const PtxInstruction& instruction);
   void LowerShfl(const PtxInstruction& instruction);
   void LowerMatch(const PtxInstruction& instruction);
   void LowerElect(const PtxInstruction& instruction);

@@ -62,10 +62,11 @@ void Lowering::LowerCvt(const PtxInstruction& instruction) {
                       : instruction.Has(".rp") ? 2
                       : instruction.Has(".rz") ? 3
                                                : 0;
-  if (to != from || integral.empty()) {
+  if (rounding != 0 && (to == Type::kF16 || to == Type::kBF16)) {
+    LowerCvtToHalf(to, from, source, result, rounding);
+  } else if (to != from || integral.empty()) {
     bool clamp = instruction.Has(".sat") && !IsFloat(to) && !IsFloat(from);
     Handler handler = Need((clamp ? "cvt.sat." : "cvt.") + TypeName(to) + "." + TypeName(from));
-    if (rounding != 0 && (to == Type::kF16 || to == Type::kBF16)) Reject("directed rounding");
     Instruction& convert = Emit(rounding != 0 ? WithRounding : handler);
     convert.op[0] = result;
     convert.op[1] = source;
@@ -76,6 +77,32 @@ void Lowering::LowerCvt(const PtxInstruction& instruction) {
     Instruction& sat = Emit(Need("sat." + TypeName(to)));
     sat.op[0] = sat.op[1] = result;
   }
+  if (instruction.Has(".relu")) {
+    OperandOffset zero = Constant(0, LetterOf(to));
+    Instruction& relu = Emit(Need("max." + TypeName(to)));
+    relu.op[0] = relu.op[1] = result;
+    relu.op[2] = zero;
+  }
+}
+
+// Rounds to a half in another direction than to the nearest: by way of a double, which holds every
+// source but the long integers exactly; those are rounded in the same direction both times.
+void Lowering::LowerCvtToHalf(Type to, Type from, OperandOffset source, OperandOffset result,
+                              uint32_t rounding) {
+  if (from != Type::kF64) {
+    OperandOffset wide = Temporary('d');
+    Handler handler = Need("cvt.f64." + TypeName(from));
+    Instruction& widen = Emit(WithRounding);
+    widen.op[0] = wide;
+    widen.op[1] = source;
+    widen.extra = rounding;
+    widen.data = reinterpret_cast<const void*>(handler);
+    source = wide;
+  }
+  const char* mode = rounding == 1 ? ".rm." : rounding == 2 ? ".rp." : ".rz.";
+  Instruction& round = Emit(Need("cvt" + (mode + TypeName(to)) + ".f64"));
+  round.op[0] = result;
+  round.op[1] = source;
 }
 
 // add.cc, addc, sub.cc, subc, mad.cc and madc: op[5] is the carry in and out. The first of a chain

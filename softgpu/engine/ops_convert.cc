@@ -74,6 +74,22 @@ struct RoundTo {
   }
 };
 
+// Down, up or to zero: the nearest half, moved by one step if it lies on the wrong side.
+template <Round kRound, class T>
+struct RoundToHalf {
+  T operator()(double value) const {
+    T nearest = FromFloat<T>(static_cast<float>(value));
+    auto bits = std::bit_cast<uint16_t>(nearest);
+    double got = ToFloat(nearest);
+    bool up = kRound == Round::kUp || (kRound == Round::kZero && value < 0);
+    if (value != value || got == value || (got > value) == up) return nearest;
+    if (up && (bits & 0x7fff) == 0) return std::bit_cast<T>(uint16_t{1});
+    if (!up && (bits & 0x7fff) == 0) return std::bit_cast<T>(uint16_t{0x8001});
+    bool away = up == ((bits & 0x8000) == 0);
+    return std::bit_cast<T>(static_cast<uint16_t>(away ? bits + 1 : bits - 1));
+  }
+};
+
 template <class Part>
 void PackPair(Warp& w, const Instruction& ins) {
   auto* d = w.Reg<uint32_t>(ins.op[0]);
@@ -126,9 +142,15 @@ constexpr OpEntry kOps[] = {
     {"cvt.f16x2.f32", "iff", PackPair<Half>},
     SOFTGPU_TO("f32", float),
     SOFTGPU_TO("f64", double),
+    One<RoundToHalf<Round::kDown, Bfloat>, Bfloat, double>("cvt.rm.bf16.f64"),
+    One<RoundToHalf<Round::kDown, Half>, Half, double>("cvt.rm.f16.f64"),
     SOFTGPU_ROUND("rmi", Round::kDown),
     SOFTGPU_ROUND("rni", Round::kNearest),
+    One<RoundToHalf<Round::kUp, Bfloat>, Bfloat, double>("cvt.rp.bf16.f64"),
+    One<RoundToHalf<Round::kUp, Half>, Half, double>("cvt.rp.f16.f64"),
     SOFTGPU_ROUND("rpi", Round::kUp),
+    One<RoundToHalf<Round::kZero, Bfloat>, Bfloat, double>("cvt.rz.bf16.f64"),
+    One<RoundToHalf<Round::kZero, Half>, Half, double>("cvt.rz.f16.f64"),
     SOFTGPU_ROUND("rzi", Round::kZero),
     SOFTGPU_TO("s16", int16_t),
     SOFTGPU_TO("s32", int32_t),

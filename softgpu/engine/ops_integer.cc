@@ -205,17 +205,6 @@ SOFTGPU_OP2(AddSaturated, static_cast<s32>(a > 0 && b > INT32_MAX - a   ? INT32_
 SOFTGPU_OP2(SubSaturated, static_cast<s32>(b<0 && a> INT32_MAX + b      ? INT32_MAX
                                            : b > 0 && a < INT32_MIN + b ? INT32_MIN
                                                                         : a - b));
-template <class A, class B>
-struct DotFour {
-  u32 operator()(u32 a, u32 b, u32 c) const {
-    for (int i = 0; i < 32; i += 8) {
-      c += static_cast<u32>(static_cast<s32>(static_cast<A>(a >> i)) *
-                            static_cast<s32>(static_cast<B>(b >> i)));
-    }
-    return c;
-  }
-};
-
 // Three inputs and a truth table, which is an immediate in op[4].
 void LogicThree(Warp& w, const Instruction& ins) {
   auto* d = w.Reg<u32>(ins.op[0]);
@@ -320,10 +309,6 @@ constexpr OpEntry kOps[] = {
     Two<Div, u16>("div.u16"),
     Two<Div, u32>("div.u32"),
     Two<Div, u64>("div.u64"),
-    Three<DotFour<int8_t, int8_t>, u32>("dp4a.s32.s32"),
-    Three<DotFour<int8_t, uint8_t>, u32>("dp4a.s32.u32"),
-    Three<DotFour<uint8_t, int8_t>, u32>("dp4a.u32.s32"),
-    Three<DotFour<uint8_t, uint8_t>, u32>("dp4a.u32.u32"),
     Three<MadHigh, s32>("mad.hi.s32"),
     Three<MadHigh, s64>("mad.hi.s64"),
     Three<MadHigh, u32>("mad.hi.u32"),

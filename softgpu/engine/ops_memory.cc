@@ -128,6 +128,31 @@ void StoreFrame(Warp& w, const Instruction& ins) {
   }
 }
 
+// cp.async: global memory to shared memory, filled up with zeros. op: 1 bytes to read, 3 and 5 the
+// address to write and its offset, 4 the address to read; extra: bytes to write.
+SOFTGPU_NO_TSAN void CopyAsync(Warp& w, const Instruction& ins) {
+  uint32_t lanes = w.exec;
+  const auto* read = w.Reg<uint32_t>(ins.op[1]);
+  Instruction target = ins;
+  target.op[4] = ins.op[3];
+  target.imm = static_cast<int64_t>(w.Reg<uint64_t>(ins.op[5])[0]);
+  Addresses to;
+  Addresses from;
+  if (!SharedAddresses(w, target, ins.extra, to)) return;
+  uint32_t reading = 0;
+  ForEachLane(lanes, [&](int i) { reading |= read[i] != 0 ? 1u << i : 0; });
+  w.exec = reading;
+  bool allowed = reading == 0 || GenericAddresses(w, ins, ins.extra, from);
+  w.exec = lanes;
+  if (!allowed) return;
+  ForEachLane(lanes, [&](int i) {
+    uint32_t bytes = read[i] < ins.extra ? read[i] : ins.extra;
+    auto* p = reinterpret_cast<std::byte*>(to.lane[i]);
+    if (bytes > 0) std::memcpy(p, reinterpret_cast<const void*>(from.lane[i]), bytes);
+    std::memset(p + bytes, 0, ins.extra - bytes);
+  });
+}
+
 template <bool kTo>
 void ConvertShared(Warp& w, const Instruction& ins) {
   auto* d = w.Reg<uint64_t>(ins.op[0]);
@@ -154,6 +179,7 @@ void IsInSpace(Warp& w, const Instruction& ins) {
 }
 
 constexpr OpEntry kOps[] = {
+    {"cp.async", nullptr, CopyAsync},
     {"cvta.shared", nullptr, ConvertShared<false>},
     {"cvta.to.shared", nullptr, ConvertShared<true>},
     {"isspacep.global", nullptr, IsInSpace<Place::kGlobal>},

@@ -32,6 +32,7 @@ const OpEntry* FindOp(std::string_view key);
   std::span<const OpEntry> ConvertOps(); \
   std::span<const OpEntry> MemoryOps();  \
   std::span<const OpEntry> MoveOps();    \
+  std::span<const OpEntry> PackedOps();  \
   std::span<const OpEntry> AtomicOps();  \
   std::span<const OpEntry> WarpOps();    \
   }
