@@ -27,7 +27,7 @@ class MemoryTest : public testing::Test {
     keeper = warden::Spawn(
         {KEEPER,
          {"--driver", driver != nullptr ? driver : "software", "--device", "0", "--control", "3"},
-         {"SOFTGPU_MEMORY_BYTES=268435456"},
+         {"LONGWIRE_SOFTGPU_MEMORY=268435456"},
          {end.get()},
          false});
     ASSERT_NE(keeper.pid, 0);
@@ -70,7 +70,7 @@ class MemoryTest : public testing::Test {
     return Wait(
         warden::Spawn({DEVICE_BYTES,
                        {state.driver, "3", std::to_string(bytes), what, std::to_string(value)},
-                       {"SOFTGPU_MEMORY_BYTES=268435456"},
+                       {"LONGWIRE_SOFTGPU_MEMORY=268435456"},
                        {chunk.get()},
                        false}));
   }
