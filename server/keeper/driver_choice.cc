@@ -38,16 +38,15 @@ std::unique_ptr<DeviceMemory> OpenChosenDevice(const std::string& choice, int de
   auto open = [&](const std::string& path) {
     state->driver = path;
     state->software = path == SoftwareDriver();
+    state->sentence.clear();
     return OpenVmmDevice(path, device, &state->code, &state->sentence);
   };
   if (choice == "software") return open(SoftwareDriver());
   if (choice != "auto") return open(choice);
-  state->sentence = "no NVIDIA driver is installed";
   std::string path = NvidiaDriver();
-  if (!path.empty()) {
-    auto opened = open(path);
-    if (opened != nullptr) return opened;
-  }
+  auto opened = path.empty() ? nullptr : open(path);
+  if (opened != nullptr) return opened;
+  if (path.empty()) state->sentence = "no NVIDIA driver is installed";
   std::fprintf(stderr,
                "longwire-keeper: NO GPU HERE (%s): serving the SOFTWARE DEVICE, which is slow and "
                "meant for trying and testing\n",
