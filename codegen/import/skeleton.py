@@ -8,7 +8,7 @@ BUILTIN = {"int": "int32", "unsigned int": "uint32", "float": "float", "double":
            "unsigned long long": "uint64"}
 
 
-def field_type(parameter, types):
+def field_type(parameter):
     """(proto type, options) by the obvious reading of the C type; c_type where there is none."""
     base, stars = parameter.base, parameter.stars
     if base == "char" and stars == 1:
@@ -22,7 +22,7 @@ def field_type(parameter, types):
     return name, ["(in) = true" if parameter.const else "(out) = true"]
 
 
-def message(function, options, overrides, types):
+def message(function, options, overrides):
     """`overrides`: parameter name -> list of field options that replace the guessed ones, or a
     (type, options) pair."""
     lines = [f"message {function.symbol} {{"]
@@ -34,7 +34,7 @@ def message(function, options, overrides, types):
         lines += [f"    {item}" + ("," if item != options[-1] else "") for item in options]
         lines.append("  };")
     for number, parameter in enumerate(function.parameters, 1):
-        name, field_options = field_type(parameter, types)
+        name, field_options = field_type(parameter)
         change = overrides.get(parameter.name)
         if isinstance(change, tuple):
             name, field_options = change
