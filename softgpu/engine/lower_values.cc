@@ -79,7 +79,7 @@ void Lowering::LowerCvt(const PtxInstruction& instruction) {
   }
   if (instruction.Has(".relu")) {
     OperandOffset zero = Constant(0, LetterOf(to));
-    Instruction& relu = Emit(Need("max." + TypeName(to)));
+    Instruction& relu = Emit(Need("max.NaN." + TypeName(to)));
     relu.op[0] = relu.op[1] = result;
     relu.op[2] = zero;
   }

@@ -5,12 +5,29 @@
 namespace softgpu::SOFTGPU_ISA {
 namespace {
 
+// a + c rounded to odd: what is cut off leaves its trace in the last bit, so that rounding the
+// result again to fewer bits gives what one rounding would have given.
+double SumToOdd(double a, double c) {
+  double sum = a + c;
+  double part = sum - a;
+  double error = (a - (sum - part)) + (c - part);
+  if (error == 0 || error != error || std::isinf(sum)) return sum;
+  auto bits = std::bit_cast<uint64_t>(sum);
+  if ((bits & 1) == 0) bits += (error > 0) == (sum > 0) ? 1 : -1;
+  return std::bit_cast<double>(bits);
+}
+
 template <class T>
-T FromDouble(double d) {
+T FromDouble(double value) {
   if constexpr (std::is_same_v<T, Half>) {
-    return static_cast<Half>(d);
+    return static_cast<Half>(value);
   } else {
-    return FromFloat<T>(static_cast<float>(d));
+    auto single = static_cast<float>(value);
+    auto bits = std::bit_cast<uint32_t>(single);
+    if (double{single} != value && !std::isinf(single) && value == value && (bits & 1) == 0) {
+      bits += (double{single} < value) == (value > 0) ? 1 : -1;
+    }
+    return FromFloat<T>(std::bit_cast<float>(bits));
   }
 }
 
@@ -35,14 +52,14 @@ struct Mul {
 struct Fma {
   template <class T>
   T operator()(T a, T b, T c) const {
-    return FromDouble<T>(double{ToFloat(a)} * ToFloat(b) + ToFloat(c));
+    return FromDouble<T>(SumToOdd(double{ToFloat(a)} * ToFloat(b), ToFloat(c)));
   }
 };
 struct FmaRelu {
   template <class T>
   T operator()(T a, T b, T c) const {
     T r = Fma()(a, b, c);
-    return ToFloat(r) < 0 ? FromFloat<T>(0) : r;
+    return ToFloat(r) <= 0 ? FromFloat<T>(0) : r;
   }
 };
 template <bool kMinimum, bool kNan>

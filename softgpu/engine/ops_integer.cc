@@ -63,7 +63,7 @@ SOFTGPU_OP2(Xor, static_cast<T>(a ^ b));
 SOFTGPU_OP1(Not, static_cast<T>(~a));
 SOFTGPU_OP1(LogicalNot, static_cast<T>(a == 0));
 
-// Division by zero gives all ones, as on the hardware; it never traps the host.
+// Division by zero gives all ones, quotient and remainder, as an H200 does; it never traps.
 struct Div {
   template <class T>
   T operator()(T a, T b) const {
@@ -75,7 +75,7 @@ struct Div {
 struct Rem {
   template <class T>
   T operator()(T a, T b) const {
-    if (b == 0) return a;
+    if (b == 0) return static_cast<T>(~T{0});
     if (std::is_signed_v<T> && b == static_cast<T>(-1)) return 0;
     return static_cast<T>(a % b);
   }
