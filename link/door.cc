@@ -106,7 +106,8 @@ void Door::CloseDoor() {
 void Door::Serve() {
   auto idle_since = Clock::now();
   while (listener_.valid() || !sessions_.empty()) {
-    WatchPrograms(kLookMilliseconds);
+    bool hurry = options_.idle.count() != 0 && options_.idle.count() < kLookMilliseconds;
+    WatchPrograms(hurry ? static_cast<int>(options_.idle.count()) : kLookMilliseconds);
     Reap();
     if (!sessions_.empty()) idle_since = Clock::now();
     if (listener_.valid() && options_.idle.count() != 0 &&

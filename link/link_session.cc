@@ -135,7 +135,9 @@ std::unique_ptr<transport::ClientStream> LinkSession::Attach(const ServerChannel
                                                              uint32_t epoch) {
   auto stream = transport::ClientStream::Connect(server.channel, kAttachPatience);
   if (stream == nullptr) return nullptr;
-  std::string body = transport::EncodeAttach({session_, token_, relay_->received()});
+  std::string body = transport::EncodeAttach(
+      {session_, token_, relay_->received(), relay_->kept_bytes(),
+       relay_->room_bytes()});
   transport::FrameHeader header = {relay_->sent(), relay_->received(), epoch,
                                    transport::kFrameAttach};
   stream->StartWrite(header, BytesOf(body), nullptr);
@@ -144,6 +146,14 @@ std::unique_ptr<transport::ClientStream> LinkSession::Attach(const ServerChannel
   }
   stream->End(true);
   return nullptr;
+}
+
+bool LinkSession::TakeAttached(std::span<const std::byte> body) {
+  transport::Attached attached;
+  if (DecodeAttached(body, &attached) != wire::WireResult::kOk) return false;
+  token_ = attached.token;
+  relay_->SetFarEnd(attached.kept_bytes, attached.room_bytes);
+  return true;
 }
 
 bool LinkSession::AwaitAttached(transport::ClientStream& stream, uint32_t epoch) {
@@ -157,8 +167,7 @@ bool LinkSession::AwaitAttached(transport::ClientStream& stream, uint32_t epoch)
     resume_grace_ = std::chrono::milliseconds(0);  // refused for good
     return false;
   }
-  if (frame.header.flags != transport::kFrameAttached || body.size() != token_.size()) return false;
-  std::memcpy(token_.data(), body.data(), token_.size());
+  if (frame.header.flags != transport::kFrameAttached || !TakeAttached(BytesOf(body))) return false;
   return relay_->StartEpoch(epoch, frame.header.position) == wire::WireResult::kOk;
 }
 
@@ -182,9 +191,7 @@ bool LinkSession::Reconnect() {
 
 StreamPump::Outcome LinkSession::PumpOnce() {
   StreamPump pump(*stream_, *relay_, counters_);
-  pump.set_on_attached([this](std::span<const std::byte> body) {
-    if (body.size() == token_.size()) std::memcpy(token_.data(), body.data(), body.size());
-  });
+  pump.set_on_attached([this](std::span<const std::byte> body) { return TakeAttached(body); });
   {
     std::lock_guard lock(mutex_);
     pump_ = &pump;

@@ -42,6 +42,7 @@ class LinkSession {
   void Relay();
   transport::StreamPump::Outcome PumpOnce();
   std::unique_ptr<transport::ClientStream> Attach(const ServerChannel& server, uint32_t epoch);
+  bool TakeAttached(std::span<const std::byte> body);
   bool AwaitAttached(transport::ClientStream& stream, uint32_t epoch);
   bool Reconnect();
   void EndForProgram(uint32_t code, const std::string& sentence);

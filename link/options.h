@@ -14,7 +14,7 @@ namespace longwire::link {
 struct Options {
   std::vector<transport::Address> servers;  // tried in this order
   std::string socket;
-  std::chrono::seconds idle{60};            // ends after this long without a session
+  std::chrono::milliseconds idle{60'000};           // ends after this long without a session
   bool foreground = false;                  // keeps standard error and working directory
   std::string log_file;
   int ready_descriptor = -1;                // closed once the door is open

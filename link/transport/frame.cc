@@ -16,6 +16,8 @@ std::string EncodeAttach(const Attach& attach) {
   writer.U64(attach.session);
   writer.Raw(attach.token.data(), attach.token.size());
   writer.U64(attach.resume_position);
+  writer.U64(attach.kept_bytes);
+  writer.U64(attach.room_bytes);
   return Text(writer);
 }
 
@@ -23,7 +25,24 @@ WireResult DecodeAttach(std::span<const std::byte> body, Attach* attach) {
   wire::Reader reader(body);
   LW_TRY(reader.U64(&attach->session));
   LW_TRY(reader.Raw(attach->token.data(), attach->token.size()));
-  return reader.U64(&attach->resume_position);
+  LW_TRY(reader.U64(&attach->resume_position));
+  LW_TRY(reader.U64(&attach->kept_bytes));
+  return reader.U64(&attach->room_bytes);
+}
+
+std::string EncodeAttached(const Attached& attached) {
+  wire::Writer writer;
+  writer.Raw(attached.token.data(), attached.token.size());
+  writer.U64(attached.kept_bytes);
+  writer.U64(attached.room_bytes);
+  return Text(writer);
+}
+
+WireResult DecodeAttached(std::span<const std::byte> body, Attached* attached) {
+  wire::Reader reader(body);
+  LW_TRY(reader.Raw(attached->token.data(), attached->token.size()));
+  LW_TRY(reader.U64(&attached->kept_bytes));
+  return reader.U64(&attached->room_bytes);
 }
 
 std::string EncodeClosed(const Closed& closed) {

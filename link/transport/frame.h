@@ -18,8 +18,8 @@ using wire::WireResult;
 
 enum FrameFlags : uint32_t {
   kFrameAttach = 1,    // first frame from the client; body: Attach
-  kFrameAttached = 2,  // first frame from the daemon; body: the next resume token; position = how
-                       // much of the up log it has
+  kFrameAttached = 2,  // first frame from the daemon; body: Attached; position = how much of the up
+                       // log it has
   kFrameClosed = 4,    // last frame; body: Closed
   kFramePing = 8,      // answered with kFramePong, the same body
   kFramePong = 16,
@@ -37,10 +37,22 @@ inline constexpr size_t kTokenBytes = 32;
 using Token = std::array<std::byte, kTokenBytes>;
 
 // Names a session and proves the right to it.
+//
+// Neither end sends more unacknowledged bytes than the other has room for, so a frame can always be
+// put away at once: an acknowledgement never waits behind bytes that nobody can take.
 struct Attach {
   uint64_t session = 0;
   Token token{};
   uint64_t resume_position = 0;  // how much of the down log the client has
+  uint64_t kept_bytes = 0;       // how much of the up log the client can keep
+  uint64_t room_bytes = 0;       // how much of the down log the client can take
+};
+
+// The daemon's answer.
+struct Attached {
+  Token token{};            // for the next attach
+  uint64_t kept_bytes = 0;  // how much of the down log the daemon can keep
+  uint64_t room_bytes = 0;  // how much of the up log the daemon can take
 };
 
 // Why a session ended.
@@ -55,6 +67,8 @@ inline constexpr size_t kMaxFrameBytes = sizeof(FrameHeader) + wire::kMaxBatchBy
 
 std::string EncodeAttach(const Attach& attach);
 WireResult DecodeAttach(std::span<const std::byte> body, Attach* attach);
+std::string EncodeAttached(const Attached& attached);
+WireResult DecodeAttached(std::span<const std::byte> body, Attached* attached);
 std::string EncodeClosed(const Closed& closed);
 WireResult DecodeClosed(std::span<const std::byte> body, Closed* closed);
 

@@ -10,6 +10,9 @@ namespace {
 // Up to here a copy costs less than the bookkeeping of a slice that refers to the ring.
 constexpr size_t kCopyBytes = 4096;
 
+// A peer that does not let a call end in time is cut off.
+constexpr int64_t kFinishMs = 1'000;
+
 void DropKeep(void* keep) { delete static_cast<std::shared_ptr<void>*>(keep); }
 
 grpc::ByteBuffer BuildMessage(const FrameHeader& header, std::span<const std::byte> bytes,
@@ -146,22 +149,24 @@ std::unique_ptr<ClientStream> ClientStream::Connect(const std::shared_ptr<grpc::
   return self;
 }
 
-std::string ClientStream::End(bool cancel) {
-  if (cancel) {
-    context_.TryCancel();
-  } else {
-    stream_->WritesDone(TagOf(kStartTag));
-  }
-  grpc::Status status;
-  stream_->Finish(&status, TagOf(kFinishTag));
-  // The server ends the call once it has read the end; it gets a second for that.
-  auto limit = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(1, GPR_TIMESPAN));
+template <class Stream>
+bool GrpcStream<Stream>::AwaitFinish() {
+  auto limit = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                            gpr_time_from_millis(kFinishMs, GPR_TIMESPAN));
   void* tag = nullptr;
   bool ok = false;
-  while (tag != TagOf(kFinishTag) &&
-         queue_.AsyncNext(&tag, &ok, limit) == grpc::CompletionQueue::GOT_EVENT) {
+  while (queue_.AsyncNext(&tag, &ok, limit) == grpc::CompletionQueue::GOT_EVENT) {
+    if (tag == TagOf(kFinishTag)) return true;
   }
-  if (tag != TagOf(kFinishTag)) context_.TryCancel();
+  return false;
+}
+
+std::string ClientStream::End(bool cancel) {
+  if (cancel) context_.TryCancel();
+  grpc::Status status;
+  stream_->Finish(&status, TagOf(kFinishTag));
+  // The server ends the call by itself once it has read our last frame or sent its own.
+  if (!AwaitFinish()) context_.TryCancel();
   Drain();
   return status.ok() || cancel ? std::string() : status.error_message();
 }
@@ -171,6 +176,7 @@ std::string ServerStream::End(bool cancel) {
     context_.TryCancel();
   } else {
     stream_->Finish(status_, TagOf(kFinishTag));
+    if (!AwaitFinish()) context_.TryCancel();
   }
   Drain();
   return {};

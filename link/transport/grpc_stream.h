@@ -32,6 +32,8 @@ class GrpcStream : public MessageStream {
   enum Tag : intptr_t { kStartTag = 1, kReadTag, kWriteTag, kWakeTag, kFinishTag };
   static void* TagOf(Tag tag) { return reinterpret_cast<void*>(static_cast<intptr_t>(tag)); }
   bool ParseFrame();
+  // Waits for the tag of Finish; false when it does not come in time.
+  bool AwaitFinish();
   // No further Wake; nothing of the queue is left afterwards.
   void Drain();
 

@@ -7,13 +7,21 @@
 
 namespace longwire::transport {
 
+namespace {
+
+// Often enough that the far end never waits long for room, rarely enough to cost nothing.
+constexpr size_t kStepsPerRing = 8;
+constexpr size_t kUnknownFarRing = size_t{64} << 10;  // the smallest there is
+
+}  // namespace
+
 RelayEnd::RelayEnd(std::shared_ptr<wire::RingMemory> incoming,
                    std::shared_ptr<wire::RingMemory> outgoing)
     : incoming_(incoming),
       outgoing_(outgoing),
       outgoing_shared_(std::move(outgoing)),
-      // Often enough that the far end never waits long for room, rarely enough to cost nothing.
-      ack_step_(incoming->bytes() / 8) {
+      ack_step_(kUnknownFarRing / kStepsPerRing),
+      far_room_(kUnknownFarRing) {
   ack_sent_ = incoming_.released();
 }
 
@@ -23,37 +31,44 @@ WireResult RelayEnd::StartEpoch(uint32_t epoch, uint64_t position) {
   epoch_ = epoch;
   outgoing_.Release(position);
   outgoing_.Rewind(position);
-  skip_ = 0;
   return WireResult::kOk;
 }
 
-WireResult RelayEnd::Begin(const FrameHeader& header, size_t bytes) {
-  if (header.epoch != epoch_ || bytes > wire::kMaxBatchBytes) return WireResult::kFatal;
+void RelayEnd::SetFarEnd(uint64_t kept_bytes, uint64_t room_bytes) {
+  kept_bytes = std::max<uint64_t>(kept_bytes, kUnknownFarRing);
+  ack_step_ = std::min<uint64_t>(kept_bytes, incoming_.memory().bytes()) / kStepsPerRing;
+  far_room_ = std::max<uint64_t>(room_bytes, kUnknownFarRing);
+}
+
+WireResult RelayEnd::Take(const ReceivedFrame& frame) {
+  const FrameHeader& header = frame.header;
+  if (header.epoch != epoch_ || frame.bytes > wire::kMaxBatchBytes) return WireResult::kFatal;
   if (header.ack > outgoing_.cursor()) return WireResult::kFatal;
   outgoing_.Release(header.ack);
-  if (bytes == 0) return WireResult::kOk;
+  if (frame.bytes == 0) return WireResult::kOk;
   if (header.position > incoming_.written()) return WireResult::kFatal;
-  skip_ = std::min<uint64_t>(incoming_.written() - header.position, bytes);
+  uint64_t skip = std::min<uint64_t>(incoming_.written() - header.position, frame.bytes);
+  size_t fresh = frame.bytes - skip;
+  std::byte* to = fresh == 0 ? nullptr : incoming_.Reserve(fresh);
+  if (to == nullptr) return fresh == 0 ? WireResult::kOk : WireResult::kFatal;
+  for (std::span<const std::byte> part : frame.body) {
+    size_t skipped = std::min<uint64_t>(skip, part.size());
+    skip -= skipped;
+    std::memcpy(to, part.data() + skipped, part.size() - skipped);
+    to += part.size() - skipped;
+  }
+  incoming_.Commit(fresh);
   return WireResult::kOk;
-}
-
-size_t RelayEnd::Place(std::span<const std::byte> bytes) {
-  size_t skipped = std::min<uint64_t>(skip_, bytes.size());
-  skip_ -= skipped;
-  bytes = bytes.subspan(skipped);
-  size_t room = std::min(incoming_.space(), bytes.size());
-  std::byte* to = room == 0 ? nullptr : incoming_.Reserve(room);
-  if (to == nullptr) return skipped;
-  std::memcpy(to, bytes.data(), room);
-  incoming_.Commit(room);
-  return skipped + room;
 }
 
 bool RelayEnd::Next(Batch* batch) {
   std::span<const std::byte> bytes = outgoing_.Available();
   uint64_t ack = incoming_.released();
+  uint64_t unacknowledged = outgoing_.cursor() - outgoing_.released();
+  uint64_t room = far_room_ - std::min(far_room_, unacknowledged);
+  bytes = bytes.first(std::min<uint64_t>({bytes.size(), wire::kMaxBatchBytes, room}));
   if (bytes.empty() && ack - ack_sent_ < ack_step_) return false;
-  batch->bytes = bytes.first(std::min(bytes.size(), wire::kMaxBatchBytes));
+  batch->bytes = bytes;
   batch->header = {outgoing_.cursor(), ack, epoch_, 0};
   outgoing_.Advance(batch->bytes.size());
   ack_sent_ = ack;

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "link/transport/frame.h"
+#include "link/transport/message_stream.h"
 #include "wire/ring.h"
 
 namespace longwire::transport {
@@ -21,11 +22,14 @@ class RelayEnd {
   WireResult StartEpoch(uint32_t epoch, uint64_t position);
   uint32_t epoch() const { return epoch_; }
 
-  // Takes a received frame's header; its `bytes` bytes of log follow by Place. Bytes that are here
-  // already are skipped. kFatal for another epoch, a gap or an acknowledgement of unsent bytes.
-  WireResult Begin(const FrameHeader& header, size_t bytes);
-  // Puts as much of `bytes` as fits into the incoming ring; returns how much it took (or skipped).
-  size_t Place(std::span<const std::byte> bytes);
+  // How much of its log the far end can keep (it waits when that is full, so acknowledgements have
+  // to come often enough for it) and how much of ours it can take.
+  void SetFarEnd(uint64_t kept_bytes, uint64_t room_bytes);
+
+  // Puts a received frame's bytes into the incoming ring, except those that are here already.
+  // kFatal for another epoch, a gap, more than there is room for, or an acknowledgement of unsent
+  // bytes.
+  WireResult Take(const ReceivedFrame& frame);
 
   struct Batch {
     FrameHeader header;
@@ -40,6 +44,10 @@ class RelayEnd {
 
   uint64_t received() const { return incoming_.written(); }
   uint64_t sent() const { return outgoing_.cursor(); }
+  size_t kept_bytes() const { return outgoing_shared_->bytes(); }
+  size_t room_bytes() { return incoming_.memory().bytes(); }
+  // False while the far end has no room for more bytes.
+  bool FarEndHasRoom() const { return outgoing_.cursor() - outgoing_.released() < far_room_; }
   // True when the far end may be short of room and so waits for an acknowledgement that nothing
   // but time will make us look for.
   bool AckMayBecomeDue();
@@ -50,15 +58,13 @@ class RelayEnd {
   std::shared_ptr<wire::RingMemory> outgoing_shared() const { return outgoing_shared_; }
 
  private:
-  size_t AckStep() const { return ack_step_; }
-
   wire::RingProducer incoming_;
   wire::RingConsumer outgoing_;
   std::shared_ptr<wire::RingMemory> outgoing_shared_;
-  size_t ack_step_;
+  size_t ack_step_;  // bytes consumed after which the far end is told without being asked
   uint32_t epoch_ = 0;
   uint64_t ack_sent_ = 0;
-  uint64_t skip_ = 0;  // bytes of the frame being placed that are here already
+  uint64_t far_room_;
 };
 
 }  // namespace longwire::transport

@@ -18,8 +18,6 @@ using Event = MessageStream::Event;
 
 // A far end that does not take the last bytes of a session loses them after this.
 constexpr std::chrono::milliseconds kStopTime{1000};
-// While a received frame waits for room in the ring, connection and room are looked at in turns.
-constexpr std::chrono::microseconds kRoomWait{200};
 // While the far end may be out of room, the ring is looked at this often for bytes to acknowledge.
 constexpr std::chrono::milliseconds kAckLook{1};
 
@@ -37,7 +35,7 @@ StreamPump::Outcome StreamPump::Run() {
     Event event = stream_.Wait(wire::Deadline{});
     HandleEvent(event);
     if (outcome_) break;
-    bool moved = PlaceIncoming() | Send();
+    bool moved = Send();
     LookForEnd();
     if (outcome_) break;
     if (moved || event != Event::kNone) {
@@ -50,7 +48,7 @@ StreamPump::Outcome StreamPump::Run() {
       continue;
     }
     permit.reset();
-    placing_ ? WaitForRoom() : Sleep();
+    Sleep();
     spin_end = Clock::now() + kSpinTime;
   }
   {
@@ -83,7 +81,7 @@ void StreamPump::Sleeper() {
   wire::RingConsumer watch(relay_.outgoing_shared());
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return over_ || (armed_ && !writing_); });
+    changed_.wait(lock, [&] { return over_ || (armed_ && !writing_ && relay_.FarEndHasRoom()); });
     if (over_) return;
     uint64_t position = relay_.sent();
     lock.unlock();
@@ -117,15 +115,6 @@ void StreamPump::Sleep() {
   HandleEvent(event);
 }
 
-void StreamPump::WaitForRoom() {
-  if (relay_.incoming().memory().closed()) {
-    // Nobody will make room; LookForEnd ends the session.
-    std::this_thread::sleep_for(kRoomWait);
-    return;
-  }
-  relay_.incoming().WaitForSpace(1, Clock::now() + kRoomWait);
-}
-
 void StreamPump::HandleEvent(Event event) {
   switch (event) {
     case Event::kRead:
@@ -149,12 +138,10 @@ void StreamPump::HandleFrame() {
   counters_.messages_in.fetch_add(1, std::memory_order_relaxed);
   if (frame.header.flags != 0) return HandleControl(frame);
   counters_.bytes_in.fetch_add(frame.bytes, std::memory_order_relaxed);
-  if (relay_.Begin(frame.header, frame.bytes) != WireResult::kOk) {
+  if (relay_.Take(frame) != WireResult::kOk) {
     return Violation("a message out of order, of an older connection or too large arrived");
   }
-  placing_ = true;
-  part_ = 0;
-  offset_ = 0;
+  stream_.StartRead();
 }
 
 void StreamPump::HandleControl(const ReceivedFrame& frame) {
@@ -168,8 +155,7 @@ void StreamPump::HandleControl(const ReceivedFrame& frame) {
   } else if (frame.header.flags == kFramePing) {
     pong_ = std::move(body);
     stream_.StartRead();
-  } else if (frame.header.flags == kFrameAttached && on_attached_) {
-    on_attached_(bytes);
+  } else if (frame.header.flags == kFrameAttached && on_attached_ && on_attached_(bytes)) {
     stream_.StartRead();
   } else {
     Violation("a message of an unknown kind arrived");
@@ -179,24 +165,6 @@ void StreamPump::HandleControl(const ReceivedFrame& frame) {
 void StreamPump::Violation(std::string sentence) {
   closed_ = {static_cast<uint32_t>(kUnknown), std::move(sentence)};
   outcome_ = Outcome::kViolation;
-}
-
-bool StreamPump::PlaceIncoming() {
-  if (!placing_) return false;
-  const ReceivedFrame& frame = stream_.received();
-  bool moved = false;
-  while (part_ < frame.body.size()) {
-    std::span<const std::byte> rest = frame.body[part_].subspan(offset_);
-    size_t taken = relay_.Place(rest);
-    moved |= taken != 0;
-    offset_ += taken;
-    if (taken < rest.size()) return moved;
-    ++part_;
-    offset_ = 0;
-  }
-  placing_ = false;
-  stream_.StartRead();
-  return true;
 }
 
 bool StreamPump::Send() {

@@ -41,8 +41,8 @@ class StreamPump {
   // `relay` has its epoch; a read of `stream` is not under way.
   StreamPump(MessageStream& stream, RelayEnd& relay, TrafficCounters& counters);
 
-  // Told the body of a kFrameAttached, on Run's thread. Set before Run.
-  void set_on_attached(std::function<void(std::span<const std::byte>)> on_attached) {
+  // Told the body of a kFrameAttached, on Run's thread; false: it cannot be read. Set before Run.
+  void set_on_attached(std::function<bool(std::span<const std::byte>)> on_attached) {
     on_attached_ = std::move(on_attached);
   }
 
@@ -61,23 +61,18 @@ class StreamPump {
   void HandleEvent(MessageStream::Event event);
   void HandleFrame();
   void HandleControl(const ReceivedFrame& frame);
-  bool PlaceIncoming();
   bool Send();
   void Write(const FrameHeader& header, std::span<const std::byte> bytes,
              std::shared_ptr<void> keep);
   void WriteControl(uint32_t flags, std::string body);
   void LookForEnd();
   void Violation(std::string sentence);
-  void WaitForRoom();
 
   MessageStream& stream_;
   TrafficCounters& counters_;
-  std::function<void(std::span<const std::byte>)> on_attached_;
+  std::function<bool(std::span<const std::byte>)> on_attached_;
 
   // Of Run's thread.
-  bool placing_ = false;  // a received frame is not yet in the ring
-  size_t part_ = 0;       // of its body
-  size_t offset_ = 0;     // in that part
   std::optional<Outcome> outcome_;
   wire::Deadline stop_deadline_ = wire::Deadline::max();
 

@@ -75,14 +75,15 @@ bool Session::MayAttach(const transport::Token& token) {
   return current || (previous && unheard);
 }
 
-bool Session::TakeOver(uint32_t epoch, uint64_t resume_position) {
+bool Session::TakeOver(uint32_t epoch, const transport::Attach& attach) {
   std::unique_lock lock(mutex_);
   if (ended_ || relay_ == nullptr) return false;
   if (pump_ != nullptr) pump_->Abandon();
   bool free = changed_.wait_for(lock, kAttachPatience,
                                 [&] { return ended_ || (pump_ == nullptr && !attaching_); });
   if (!free || ended_) return false;
-  if (relay_->StartEpoch(epoch, resume_position) != wire::WireResult::kOk) return false;
+  if (relay_->StartEpoch(epoch, attach.resume_position) != wire::WireResult::kOk) return false;
+  relay_->SetFarEnd(attach.kept_bytes, attach.room_bytes);
   attaching_ = true;
   detached_since_ = Clock::time_point::max();
   messages_at_attach_ = counters_.messages_in.load();
@@ -100,14 +101,15 @@ bool Session::SendAttached(transport::ServerStream& stream) {
   }
   transport::FrameHeader header = relay_->ControlHeader(transport::kFrameAttached);
   header.position = relay_->received();
-  stream.StartWrite(header, token, nullptr);
+  std::string body = transport::EncodeAttached({token, relay_->kept_bytes(), relay_->room_bytes()});
+  stream.StartWrite(header, std::as_bytes(std::span(body)), nullptr);
   return stream.Wait(Clock::now() + kAttachPatience) == transport::MessageStream::Event::kWritten;
 }
 
 StreamPump::Outcome Session::Relay(transport::ServerStream& stream,
                                    const transport::Attach& attach, uint32_t epoch,
                                    transport::Closed* closed) {
-  if (!TakeOver(epoch, attach.resume_position)) {
+  if (!TakeOver(epoch, attach)) {
     *closed = {static_cast<uint32_t>(transport::kLaunchFailed),
                "the session cannot be continued from where the client says"};
     return StreamPump::Outcome::kViolation;

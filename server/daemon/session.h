@@ -75,7 +75,7 @@ class Session {
   uint32_t epoch();
 
  private:
-  bool TakeOver(uint32_t epoch, uint64_t resume_position);
+  bool TakeOver(uint32_t epoch, const transport::Attach& attach);
   bool SendAttached(transport::ServerStream& stream);
 
   const uint64_t id_;

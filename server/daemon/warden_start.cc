@@ -19,7 +19,7 @@ namespace {
 // It opens the devices before it answers.
 constexpr std::chrono::seconds kWardenPatience{30};
 constexpr std::chrono::milliseconds kLook{10};
-constexpr const char* kSoftwareMemoryVariable = "SOFTGPU_MEMORY_BYTES=";
+constexpr const char* kSoftwareMemoryVariable = "LONGWIRE_SOFTGPU_MEMORY=";
 
 // In the grandchild: no locks may be taken between fork and exec, so all is prepared before.
 [[noreturn]] void Exec(char** arguments, char** environment, int status_pipe) {

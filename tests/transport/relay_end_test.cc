@@ -43,9 +43,13 @@ class RelayEndTest : public testing::Test {
   // A frame of the far end with `text` at `position`.
   WireResult Receive(uint64_t position, const std::string& text, uint64_t ack = 0,
                      uint32_t epoch = 1) {
-    LW_TRY(relay_.Begin({position, ack, epoch, 0}, text.size()));
-    EXPECT_EQ(relay_.Place(Bytes(text)), text.size());
-    return WireResult::kOk;
+    return TakeFrame(relay_, {position, ack, epoch, 0}, text);
+  }
+
+  // Cut in two, as a network may.
+  static WireResult TakeFrame(RelayEnd& relay, const FrameHeader& header, const std::string& text) {
+    size_t half = text.size() / 2;
+    return relay.Take({header, {Bytes(text).first(half), Bytes(text).subspan(half)}, text.size()});
   }
 
   std::shared_ptr<wire::RingMemory> incoming_, outgoing_;
@@ -70,34 +74,33 @@ TEST_F(RelayEndTest, DropsWhatCameAlready) {
 
 TEST_F(RelayEndTest, DropsDuplicatesAcrossParts) {
   EXPECT_EQ(Receive(0, "abcd"), WireResult::kOk);
-  ASSERT_EQ(relay_.Begin({1, 0, 1, 0}, 5), WireResult::kOk);
-  EXPECT_EQ(relay_.Place(Bytes("bc")), 2u);
-  EXPECT_EQ(relay_.Place(Bytes("def")), 3u);
+  EXPECT_EQ(Receive(1, "bcdef"), WireResult::kOk);
+  EXPECT_EQ(Receive(0, "abcdef"), WireResult::kOk);
   EXPECT_EQ(ReadAll(), "abcdef");
 }
 
 TEST_F(RelayEndTest, AGapIsFatal) {
   EXPECT_EQ(Receive(0, "abcd"), WireResult::kOk);
-  EXPECT_EQ(relay_.Begin({5, 0, 1, 0}, 1), WireResult::kFatal);
-  EXPECT_EQ(relay_.Begin({UINT64_MAX, 0, 1, 0}, 1), WireResult::kFatal);
+  EXPECT_EQ(Receive(5, "x"), WireResult::kFatal);
+  EXPECT_EQ(Receive(UINT64_MAX, "x"), WireResult::kFatal);
 }
 
 TEST_F(RelayEndTest, AnotherEpochIsFatal) {
-  EXPECT_EQ(relay_.Begin({0, 0, 0, 0}, 1), WireResult::kFatal);
-  EXPECT_EQ(relay_.Begin({0, 0, 2, 0}, 1), WireResult::kFatal);
+  EXPECT_EQ(Receive(0, "x", 0, 0), WireResult::kFatal);
+  EXPECT_EQ(Receive(0, "x", 0, 2), WireResult::kFatal);
 }
 
 TEST_F(RelayEndTest, AFrameLargerThanABatchIsFatal) {
-  EXPECT_EQ(relay_.Begin({0, 0, 1, 0}, wire::kMaxBatchBytes + 1), WireResult::kFatal);
+  EXPECT_EQ(Receive(0, std::string(wire::kMaxBatchBytes + 1, 'x')), WireResult::kFatal);
 }
 
 TEST_F(RelayEndTest, AnAcknowledgementOfUnsentBytesIsFatal) {
   Write("abcd");
-  EXPECT_EQ(relay_.Begin({0, 1, 1, 0}, 0), WireResult::kFatal);
+  EXPECT_EQ(Receive(0, "", 1), WireResult::kFatal);
   RelayEnd::Batch batch;
   ASSERT_TRUE(relay_.Next(&batch));
-  EXPECT_EQ(relay_.Begin({0, 5, 1, 0}, 0), WireResult::kFatal);
-  EXPECT_EQ(relay_.Begin({0, 4, 1, 0}, 0), WireResult::kOk);
+  EXPECT_EQ(Receive(0, "", 5), WireResult::kFatal);
+  EXPECT_EQ(Receive(0, "", 4), WireResult::kOk);
 }
 
 TEST_F(RelayEndTest, KeepsBytesUntilAcknowledged) {
@@ -107,7 +110,7 @@ TEST_F(RelayEndTest, KeepsBytesUntilAcknowledged) {
   EXPECT_EQ(batch.header.position, 0u);
   EXPECT_EQ(batch.bytes.size(), 8u);
   EXPECT_EQ(writer_.released(), 0u);
-  ASSERT_EQ(relay_.Begin({0, 5, 1, 0}, 0), WireResult::kOk);
+  ASSERT_EQ(Receive(0, "", 5), WireResult::kOk);
   EXPECT_EQ(writer_.released(), 5u);
   EXPECT_FALSE(relay_.Next(&batch));
 }
@@ -126,14 +129,43 @@ TEST_F(RelayEndTest, SendsAgainFromWhereAResumedEndIs) {
   EXPECT_EQ(relay_.StartEpoch(3, 4), WireResult::kFatal) << "not kept any more";
 }
 
-TEST_F(RelayEndTest, FillsTheRingAndGoesOnWhenThereIsRoom) {
-  std::string large(kRing + 1000, 'x');
-  ASSERT_EQ(relay_.Begin({0, 0, 1, 0}, large.size()), WireResult::kOk);
-  EXPECT_EQ(relay_.Place(Bytes(large)), kRing);
-  EXPECT_EQ(relay_.Place(Bytes(large).subspan(kRing)), 0u);
-  reader_.Advance(reader_.Available().size());
+TEST_F(RelayEndTest, MoreThanThereIsRoomForIsFatal) {
+  EXPECT_EQ(Receive(0, std::string(kRing, 'x')), WireResult::kOk);
+  EXPECT_EQ(Receive(kRing, "y"), WireResult::kFatal);
+  ReadAll();
   reader_.Release(reader_.cursor());
-  EXPECT_EQ(relay_.Place(Bytes(large).subspan(kRing)), 1000u);
+  EXPECT_EQ(Receive(kRing, "y"), WireResult::kOk);
+}
+
+TEST_F(RelayEndTest, SendsNoMoreThanTheFarEndHasRoomFor) {
+  auto large = wire::RingMemory::Create(1 << 20);
+  RelayEnd relay(incoming_, large);
+  wire::RingProducer writer(large);
+  ASSERT_EQ(relay.StartEpoch(1, 0), WireResult::kOk);
+  relay.SetFarEnd(kRing, 100'000);
+  ASSERT_NE(writer.Reserve(200'000), nullptr);
+  writer.Commit(200'000);
+  RelayEnd::Batch batch;
+  ASSERT_TRUE(relay.Next(&batch));
+  EXPECT_EQ(batch.bytes.size(), 100'000u);
+  EXPECT_FALSE(relay.FarEndHasRoom());
+  EXPECT_FALSE(relay.Next(&batch));
+  ASSERT_EQ(TakeFrame(relay, {0, 30'000, 1, 0}, ""), WireResult::kOk);
+  ASSERT_TRUE(relay.Next(&batch));
+  EXPECT_EQ(batch.bytes.size(), 30'000u);
+  EXPECT_EQ(batch.header.position, 100'000u);
+}
+
+TEST_F(RelayEndTest, AcknowledgesEvenWhenItMaySendNothing) {
+  Write(std::string(kRing, 'x'));
+  RelayEnd::Batch batch;
+  ASSERT_TRUE(relay_.Next(&batch));
+  ASSERT_FALSE(relay_.FarEndHasRoom());
+  EXPECT_EQ(Receive(0, std::string(kRing / 2, 'x')), WireResult::kOk);
+  ReadAll();
+  reader_.Release(reader_.cursor());
+  ASSERT_TRUE(relay_.Next(&batch));
+  EXPECT_EQ(batch.header.ack, kRing / 2);
 }
 
 TEST_F(RelayEndTest, AcknowledgesByItselfEveryEighthOfTheRing) {
@@ -153,11 +185,27 @@ TEST_F(RelayEndTest, AcknowledgesByItselfEveryEighthOfTheRing) {
   EXPECT_FALSE(relay_.Next(&batch));
 }
 
+TEST_F(RelayEndTest, AcknowledgesOftenEnoughForAFarEndOfLessRoom) {
+  auto large = wire::RingMemory::Create(8 << 20);
+  RelayEnd relay(large, outgoing_);
+  wire::RingConsumer reader(large);
+  ASSERT_EQ(relay.StartEpoch(1, 0), WireResult::kOk);
+  relay.SetFarEnd(1 << 20, 1 << 20);
+  std::string bytes(128 << 10, 'x');
+  ASSERT_EQ(TakeFrame(relay, {0, 0, 1, 0}, bytes), WireResult::kOk);
+  reader.Advance(bytes.size());
+  reader.Release(reader.cursor());
+  RelayEnd::Batch batch;
+  ASSERT_TRUE(relay.Next(&batch));
+  EXPECT_EQ(batch.header.ack, bytes.size());
+}
+
 TEST_F(RelayEndTest, CutsBatches) {
   auto big_in = wire::RingMemory::Create(4 << 20);
   auto big_out = wire::RingMemory::Create(4 << 20);
   RelayEnd relay(big_in, big_out);
   ASSERT_EQ(relay.StartEpoch(1, 0), WireResult::kOk);
+  relay.SetFarEnd(4 << 20, 4 << 20);
   wire::RingProducer writer(big_out);
   ASSERT_NE(writer.Reserve(3 << 20), nullptr);
   writer.Commit((2 << 20) + 8);

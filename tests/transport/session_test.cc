@@ -1,1 +1,436 @@
+// Sessions from a program's socket through link, gRPC and daemon to a worker and back, all in this
+// process; the warden and its workers are the test's own (fake_warden.h).
+#include <gtest/gtest.h>
 
+#include <arpa/inet.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "link/door.h"
+#include "link/transport/grpc_setup.h"
+#include "link/transport/grpc_stream.h"
+#include "proto/transport.grpc.pb.h"
+#include "server/daemon/accept_loop.h"
+#include "server/daemon/local_door.h"
+#include "tests/transport/fake_warden.h"
+
+namespace longwire::daemon {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// A port that is free now.
+uint16_t FreePort() {
+  int listener = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  EXPECT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), length), 0);
+  EXPECT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length), 0);
+  close(listener);
+  return ntohs(address.sin_port);
+}
+
+bool Eventually(const std::function<bool()>& done, milliseconds patience = milliseconds(2000)) {
+  auto deadline = Clock::now() + patience;
+  while (!done()) {
+    if (Clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(milliseconds(2));
+  }
+  return true;
+}
+
+// What a program does: knock, say who it is, use the rings.
+struct Program {
+  wire::Descriptor socket;
+  wire::OpenReply reply;
+  std::shared_ptr<wire::RingMemory> up_memory, down_memory;
+  std::unique_ptr<wire::RingProducer> up;
+  std::unique_ptr<wire::RingConsumer> down;
+
+  bool Open(const std::string& door, uint32_t protocol = wire::OpenRequest::kCurrentProtocol) {
+    socket = wire::ConnectLocal(door);
+    wire::OpenRequest request;
+    request.protocol = protocol;
+    request.pid = static_cast<uint32_t>(getpid());
+    request.host = "here";
+    request.program = "session_test";
+    wire::Writer writer;
+    request.Encode(writer);
+    if (!socket.valid() || !wire::SendMessage(socket.get(), writer.span())) return false;
+    auto message = wire::ReceiveMessage(socket.get(), seconds(8));
+    if (!message) return false;
+    wire::Reader reader(message->bytes);
+    if (reply.Decode(reader) != wire::WireResult::kOk) return false;
+    if (reply.code != 0 || message->descriptors.size() != 2) return false;
+    up_memory = wire::RingMemory::Map(message->descriptors[0].Release());
+    down_memory = wire::RingMemory::Map(message->descriptors[1].Release());
+    if (up_memory == nullptr || down_memory == nullptr) return false;
+    up = std::make_unique<wire::RingProducer>(up_memory);
+    down = std::make_unique<wire::RingConsumer>(down_memory);
+    return true;
+  }
+
+  // One message there and back; false when it does not come.
+  bool Echo(const std::string& text) {
+    if (!up->WaitForSpace(text.size(), Clock::now() + seconds(5))) return false;
+    std::memcpy(up->Reserve(text.size()), text.data(), text.size());
+    up->Commit(text.size());
+    std::string back;
+    while (back.size() < text.size()) {
+      if (!down->Wait(std::chrono::microseconds(50), Clock::now() + seconds(5))) return false;
+      auto bytes = down->Available();
+      back.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      down->Advance(bytes.size());
+      down->Release(down->cursor());
+    }
+    return back == text;
+  }
+};
+
+class SessionTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { transport::PrepareProcess(); }
+
+  void SetUp() override {
+    char folder[] = "/tmp/longwire-test-XXXXXX";
+    ASSERT_NE(mkdtemp(folder), nullptr);
+    folder_ = folder;
+    config_.listen = {{"127.0.0.1", FreePort()}};
+    config_.door = folder_ + "/door";
+    config_.warden = folder_ + "/warden";
+    transport::SetLogLevel(transport::LogLevel::kError);
+    warden_ = std::make_unique<FakeWarden>(config_.warden);
+    StartDaemon();
+    StartLink();
+  }
+
+  void TearDown() override {
+    StopDaemon();
+    warden_.reset();
+    if (link_thread_.joinable()) link_thread_.join();
+    std::string command = "rm -rf " + folder_;
+    EXPECT_EQ(std::system(command.c_str()), 0);
+  }
+
+  void StartDaemon() {
+    std::string sentence;
+    table_ = std::make_unique<SessionTable>(config_);
+    accept_ = std::make_unique<AcceptLoop>(*table_);
+    door_ = std::make_unique<LocalDoor>(*table_);
+    ASSERT_TRUE(accept_->Start(&sentence)) << sentence;
+    ASSERT_TRUE(door_->Start(config_.door, &sentence)) << sentence;
+    ASSERT_TRUE(table_->Start(&sentence)) << sentence;
+  }
+  void StopDaemon() {
+    if (accept_) accept_->Stop();
+    door_.reset();
+    accept_.reset();
+    table_.reset();
+  }
+
+  void StartLink() {
+    options_.servers = config_.listen;
+    options_.socket = folder_ + "/link";
+    options_.idle = milliseconds(50);
+    link_ = std::make_unique<link::Door>(options_);
+    ASSERT_EQ(link_->Open(), link::Door::Opened::kOpen);
+    link_thread_ = std::thread([this] { link_->Serve(); });
+  }
+
+  bool NothingLeft() {
+    return Eventually([&] { return table_->List().empty() && warden_->living() == 0; });
+  }
+
+  std::string folder_;
+  Config config_;
+  link::Options options_;
+  std::unique_ptr<FakeWarden> warden_;
+  std::unique_ptr<SessionTable> table_;
+  std::unique_ptr<AcceptLoop> accept_;
+  std::unique_ptr<LocalDoor> door_;
+  std::unique_ptr<link::Door> link_;
+  std::thread link_thread_;
+};
+
+TEST_F(SessionTest, CarriesBytesThroughEveryLayer) {
+  Program program;
+  ASSERT_TRUE(program.Open(options_.socket)) << program.reply.sentence;
+  EXPECT_EQ(program.reply.devices.at(0).name, "Fake Device");
+  EXPECT_NE(program.reply.session, 0u);
+  std::vector<std::string> roles;
+  for (const auto& process : program.reply.processes) roles.push_back(process.role);
+  EXPECT_EQ(roles, (std::vector<std::string>{"longwired", "longwire-worker", "longwire-keeper",
+                                             "longwire-link"}));
+  for (size_t bytes : {1, 8, 4096, 5000, 1 << 20, 3 << 20}) {
+    ASSERT_TRUE(program.Echo(std::string(bytes, static_cast<char>(bytes)))) << bytes;
+  }
+  program.socket.Reset();
+  EXPECT_TRUE(NothingLeft());
+}
+
+TEST_F(SessionTest, RoundTripTime) {
+  Program program;
+  ASSERT_TRUE(program.Open(options_.socket));
+  std::vector<double> times;
+  for (int i = 0; i < 2000; ++i) {
+    auto start = Clock::now();
+    ASSERT_TRUE(program.Echo("a call of some sixty-four bytes, as most of them are, more or less"));
+    times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
+  }
+  std::sort(times.begin(), times.end());
+  std::printf("there and back: median %.1f us, p90 %.1f us, p99 %.1f us\n", times[1000],
+              times[1800], times[1980]);
+}
+
+TEST_F(SessionTest, TheLocalDoorGivesTheWorkersOwnRings) {
+  Program program;
+  ASSERT_TRUE(program.Open(config_.door));
+  ASSERT_TRUE(program.Echo("without a relay"));
+  auto sessions = table_->List();
+  ASSERT_EQ(sessions.size(), 1u);
+  EXPECT_TRUE(sessions[0]->client().local);
+  EXPECT_EQ(sessions[0]->bytes_up(), 15u);
+  program.socket.Reset();
+  EXPECT_TRUE(NothingLeft());
+}
+
+TEST_F(SessionTest, AProgramThatGoesWhileOthersStay) {
+  Program stays, goes, local;
+  ASSERT_TRUE(stays.Open(options_.socket));
+  ASSERT_TRUE(goes.Open(options_.socket));
+  ASSERT_TRUE(local.Open(config_.door));
+  EXPECT_EQ(warden_->living(), 3u);
+  goes.socket.Reset();
+  EXPECT_TRUE(Eventually([&] { return warden_->living() == 2; }));
+  EXPECT_TRUE(stays.Echo("still here"));
+  EXPECT_TRUE(local.Echo("here too"));
+}
+
+TEST_F(SessionTest, AWorkersDeathEndsItsSessionOnly) {
+  Program dies, stays, local;
+  ASSERT_TRUE(dies.Open(options_.socket));
+  ASSERT_TRUE(stays.Open(options_.socket));
+  ASSERT_TRUE(local.Open(config_.door));
+  warden_->LetDie(dies.reply.session);
+  EXPECT_TRUE(Eventually([&] { return dies.down_memory->closed(); }));
+  EXPECT_EQ(dies.down_memory->close_code(), 719u);
+  auto words = wire::ReceiveMessage(dies.socket.get(), seconds(2));
+  ASSERT_TRUE(words);
+  EXPECT_EQ(std::string(reinterpret_cast<char*>(words->bytes.data()), words->bytes.size()),
+            "its worker ended by signal 11");
+  EXPECT_TRUE(stays.Echo("unharmed"));
+  warden_->LetDie(local.reply.session);
+  EXPECT_TRUE(Eventually([&] { return local.down_memory->closed(); }));
+  EXPECT_EQ(local.down_memory->close_code(), 719u);
+  EXPECT_TRUE(stays.Echo("unharmed"));
+}
+
+TEST_F(SessionTest, RefusalsHaveASentence) {
+  Program newer;
+  EXPECT_FALSE(newer.Open(options_.socket, 2));
+  EXPECT_EQ(newer.reply.code, 803);
+  EXPECT_EQ(newer.reply.sentence,
+            "the client speaks protocol 2, this server protocol 1: upgrade longwired on the server");
+  Program older;
+  EXPECT_FALSE(older.Open(config_.door, 0));
+  EXPECT_NE(older.reply.sentence.find("upgrade Longwire on the client"), std::string::npos);
+  for (auto mood : {FakeWarden::Mood::kRefuse, FakeWarden::Mood::kBrokenReply,
+                    FakeWarden::Mood::kDieInOpen}) {
+    warden_->set_mood(mood);
+    Program program;
+    EXPECT_FALSE(program.Open(options_.socket));
+    EXPECT_NE(program.reply.code, 0);
+    EXPECT_FALSE(program.reply.sentence.empty());
+  }
+  EXPECT_EQ(table_->failed(), 5u);
+  EXPECT_TRUE(NothingLeft());
+}
+
+TEST_F(SessionTest, AProgramThatGoesWhileItsSessionOpens) {
+  warden_->set_mood(FakeWarden::Mood::kSilent);
+  Program remote, local;
+  std::thread first([&] { EXPECT_FALSE(remote.Open(options_.socket)); });
+  EXPECT_TRUE(Eventually([&] { return warden_->living() == 1; }));
+  shutdown(remote.socket.get(), SHUT_RDWR);
+  first.join();
+  EXPECT_TRUE(NothingLeft());
+}
+
+TEST_F(SessionTest, TheServersEndIsTold) {
+  Program program, local;
+  ASSERT_TRUE(program.Open(options_.socket));
+  ASSERT_TRUE(local.Open(config_.door));
+  StopDaemon();
+  EXPECT_TRUE(Eventually([&] { return program.down_memory->closed(); }));
+  EXPECT_EQ(program.down_memory->close_code(), 719u);
+  EXPECT_TRUE(local.down_memory->closed());
+}
+
+TEST_F(SessionTest, AServerThatIsNotThereIsToldInTime) {
+  StopDaemon();
+  auto start = Clock::now();
+  Program program;
+  EXPECT_FALSE(program.Open(options_.socket));
+  EXPECT_LT(Clock::now() - start, seconds(4));
+  EXPECT_EQ(program.reply.code, 100);
+  EXPECT_NE(program.reply.sentence.find("nothing listens at 127.0.0.1:"), std::string::npos)
+      << program.reply.sentence;
+}
+
+// Execute by hand, to do it wrong.
+class AttachTest : public SessionTest {
+ protected:
+  std::shared_ptr<grpc::Channel> channel_;
+  transport::OpenSessionReply opened_;
+
+  void Open() {
+    channel_ = transport::OpenChannel(config_.listen[0].Text());
+    wire::Writer writer;
+    wire::OpenRequest().Encode(writer);
+    transport::OpenSessionRequest request;
+    request.set_request(writer.data(), writer.size());
+    grpc::ClientContext context;
+    auto status = transport::Transport::NewStub(channel_)->Open(&context, request, &opened_);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    ASSERT_NE(opened_.session(), 0u);
+  }
+
+  transport::Attach Right(uint64_t resume_position = 0) {
+    transport::Attach attach;
+    attach.session = opened_.session();
+    std::memcpy(attach.token.data(), opened_.resume_token().data(), attach.token.size());
+    attach.resume_position = resume_position;
+    return attach;
+  }
+
+  void TakeToken(const std::string& body) {
+    opened_.set_resume_token(body.substr(0, transport::kTokenBytes));
+  }
+
+  struct Answer {
+    std::unique_ptr<transport::ClientStream> stream;
+    uint32_t flags = 0;
+    std::string body;
+  };
+  Answer Attach(const transport::Attach& attach, uint32_t epoch) {
+    Answer answer;
+    answer.stream = transport::ClientStream::Connect(channel_, seconds(3));
+    std::string body = EncodeAttach(attach);
+    answer.stream->StartWrite({0, 0, epoch, transport::kFrameAttach},
+                              std::as_bytes(std::span(body)), nullptr);
+    answer.stream->StartRead();
+    while (true) {
+      auto event = answer.stream->Wait(Clock::now() + seconds(5));
+      if (event == transport::MessageStream::Event::kWritten) continue;
+      if (event == transport::MessageStream::Event::kRead) {
+        answer.flags = answer.stream->received().header.flags;
+        answer.body = ControlBody(answer.stream->received());
+      }
+      return answer;
+    }
+  }
+};
+
+TEST_F(AttachTest, OnlyTheRightTokenAttaches) {
+  Open();
+  transport::Attach wrong = Right();
+  wrong.token[31] ^= std::byte{1};
+  Answer answer = Attach(wrong, 1);
+  EXPECT_EQ(answer.flags, transport::kFrameClosed);
+  answer.stream->End(true);
+  wrong = Right();
+  wrong.session += 1;
+  answer = Attach(wrong, 1);
+  EXPECT_EQ(answer.flags, transport::kFrameClosed);
+  answer.stream->End(true);
+  answer = Attach(Right(), 1);
+  EXPECT_EQ(answer.flags, transport::kFrameAttached);
+  transport::Attached attached;
+  EXPECT_EQ(DecodeAttached(std::as_bytes(std::span(answer.body)), &attached),
+            wire::WireResult::kOk);
+  answer.stream->End(true);
+}
+
+TEST_F(AttachTest, AnOlderEpochIsRefused) {
+  Open();
+  Answer first = Attach(Right(), 5);
+  ASSERT_EQ(first.flags, transport::kFrameAttached);
+  TakeToken(first.body);
+  Answer second = Attach(Right(), 5);
+  EXPECT_NE(second.flags, transport::kFrameAttached);
+  first.stream->End(true);
+  second.stream->End(true);
+}
+
+TEST_F(AttachTest, APositionFromTheFutureIsRefused) {
+  Open();
+  Answer answer = Attach(Right(1 << 20), 1);
+  EXPECT_NE(answer.flags, transport::kFrameAttached);
+  answer.stream->End(true);
+}
+
+TEST_F(AttachTest, AHalfDeadConnectionIsReplaced) {
+  Open();
+  Answer first = Attach(Right(), 1);
+  ASSERT_EQ(first.flags, transport::kFrameAttached);
+  TakeToken(first.body);
+  Answer second = Attach(Right(), 2);
+  EXPECT_EQ(second.flags, transport::kFrameAttached);
+  first.stream->StartRead();
+  EXPECT_EQ(first.stream->Wait(Clock::now() + seconds(5)),
+            transport::MessageStream::Event::kBroken);
+  first.stream->End(true);
+  second.stream->End(true);
+}
+
+TEST_F(AttachTest, ASessionThatNobodyAttachesToIsFreed) {
+  Open();
+  EXPECT_EQ(warden_->living(), 1u);
+  EXPECT_TRUE(Eventually([&] { return warden_->living() == 0; }, milliseconds(5000)));
+}
+
+TEST_F(AttachTest, ABrokenConnectionIsHeldForItsGraceOnly) {
+  Open();
+  Answer answer = Attach(Right(), 1);
+  ASSERT_EQ(answer.flags, transport::kFrameAttached);
+  answer.stream->End(true);
+  std::this_thread::sleep_for(milliseconds(200));
+  EXPECT_EQ(warden_->living(), 1u);
+  EXPECT_TRUE(NothingLeft());
+}
+
+TEST_F(AttachTest, RandomBytesOnThePortHarmNobody) {
+  Program program;
+  ASSERT_TRUE(program.Open(options_.socket));
+  for (int i = 0; i < 20; ++i) {
+    int client = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(config_.listen[0].port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ASSERT_EQ(connect(client, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    std::string noise(4096, '\0');
+    for (size_t k = 0; k < noise.size(); ++k) noise[k] = static_cast<char>(k * 7919 * (i + 1) >> 5);
+    EXPECT_GT(send(client, noise.data(), noise.size(), MSG_NOSIGNAL), 0);
+    close(client);
+  }
+  EXPECT_TRUE(program.Echo("still served"));
+}
+
+}  // namespace
+}  // namespace longwire::daemon
