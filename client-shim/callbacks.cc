@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "client-shim/context.h"
+#include "client-shim/entry.h"
 #include "client-shim/session.h"
 #include "client-shim/work_thread.h"
 #include "longwire/calls.h"
@@ -55,6 +56,7 @@ void Run(Session& session, uint64_t ticket) {
   if (Take(ticket, &host)) {
     ThreadState& thread = ThisThread();
     thread.runs_host_function = true;
+    Entry::special_calls.fetch_add(1);
     if (host.function != nullptr) {
       host.function(host.data);
     } else {
@@ -62,6 +64,7 @@ void Run(Session& session, uint64_t ticket) {
                     host.data);
       Release(host.stream);
     }
+    Entry::special_calls.fetch_sub(1);
     thread.runs_host_function = false;
   }
   calls::lwHostFunctionDone done;

@@ -104,10 +104,13 @@ CUresult Posted(uint64_t position) {
   return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
 }
 
-bool HasNonBlockingStreams(Context* context) {
-  std::lock_guard<std::mutex> lock(context->mutex);
-  for (Stream* stream : context->streams) {
-    if (stream->kind == StreamKind::kNonBlocking && !stream->destroyed.load()) return true;
+// Whether the context has streams whose later work would not wait for a copy in this one.
+bool HasUnorderedStreams(Stream* copying) {
+  bool legacy = copying->kind == StreamKind::kLegacy;
+  std::lock_guard<std::mutex> lock(copying->context->mutex);
+  for (Stream* stream : copying->context->streams) {
+    if (stream == copying || stream->destroyed.load()) continue;
+    if (!legacy || stream->kind == StreamKind::kNonBlocking) return true;
   }
   return false;
 }
@@ -164,9 +167,9 @@ CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& sou
   if (position == Session::kNoPosition) return session.over();
   session.counts().uploaded.fetch_add(copy.data.size(), std::memory_order_relaxed);
   if (!small && !SendBytes(session, copy.transfer, from)) return session.over();
-  // Work in streams that do not order with the legacy one may rely on a copy that has returned.
-  if (waits == Waits::kSync && HasNonBlockingStreams(stream->context)) {
-    return WaitForStream(stream, position);
+  if (waits == Waits::kSync) {
+    if (HasUnorderedStreams(stream)) return WaitForStream(stream, position);
+    stream->sync_copy.store(position);
   }
   return CUDA_SUCCESS;
 }

@@ -9,6 +9,16 @@ namespace longwire::shim {
 std::atomic<int> Entry::special_calls{0};
 std::atomic<bool> Entry::trace_calls{false};
 
+namespace {
+
+// Marked unsafe in a capture, but what the runtime does at a kernel's first launch: the driver
+// allows it, and so does the worker, whose threads are all relaxed.
+bool IsLazyLoading(CallId id) {
+  return id == CallId::cuLibraryLoadData || id == CallId::cuLibraryLoadFromFile;
+}
+
+}  // namespace
+
 void Entry::CheckSlowly() {
   if (CallBeforeInit(id_)) return;
   switch (CurrentProcessState()) {
@@ -17,7 +27,9 @@ void Entry::CheckSlowly() {
     default: code_ = CUDA_ERROR_NOT_INITIALIZED; break;
   }
   if (code_ == CUDA_SUCCESS && ThisThread().runs_host_function) code_ = CUDA_ERROR_NOT_PERMITTED;
-  if (code_ == CUDA_SUCCESS && CaptureUnsafe(id_)) code_ = RefuseUnsafeCall();
+  if (code_ == CUDA_SUCCESS && CaptureUnsafe(id_) && !IsLazyLoading(id_)) {
+    code_ = RefuseUnsafeCall();
+  }
   if (code_ != CUDA_SUCCESS) Done(code_);
 }
 

@@ -7,6 +7,7 @@
 
 #include "client-shim/current_context.h"
 #include "client-shim/door.h"
+#include "client-shim/entry.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/options.h"
 #include "client-shim/properties.h"
@@ -73,6 +74,7 @@ CUresult Adopt(SessionParts parts) {
   pthread_atfork(nullptr, nullptr, OnForkInChild);
   atexit(OnExit);
   SetThreadEndHook(DestroyThreadStreams);
+  Entry::trace_calls.store(ProcessOptions().trace_calls);
   SetState(ProcessState::kReady);
   return CUDA_SUCCESS;
 }

@@ -88,12 +88,13 @@ void Session::WatchSocket() {
 
 void Session::Pump(std::chrono::nanoseconds spin, wire::Deadline deadline) {
   std::span<const std::byte> log = down_.Available();
+  wire::DownHeader header;
+  size_t bytes = 0;
+  bool whole = wire::PeekRecord(log, &header, &bytes) != wire::WireResult::kOk || bytes != 0;
   // With half a record there, more is needed than what is there.
-  down_.WaitBeyond(down_.cursor() + log.size(), spin, deadline);
+  if (!whole) down_.WaitBeyond(down_.cursor() + log.size(), spin, deadline);
   log = down_.Available();
   while (true) {
-    wire::DownHeader header;
-    size_t bytes = 0;
     if (wire::PeekRecord(log, &header, &bytes) != wire::WireResult::kOk) {
       End(CUDA_ERROR_LAUNCH_FAILED, "the server sent something that is not a record");
       return;

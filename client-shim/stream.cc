@@ -33,6 +33,26 @@ void Want(Stream* stream, uint64_t position) {
   }
 }
 
+// A copy to the device has returned when its bytes are taken; work in a stream that does not order
+// with the copy's may rely on it. While there is such a stream the copy waits itself (copies.cc).
+void SettleSyncCopies(Context* context, StreamKind kind) {
+  std::vector<StreamPoint> points;
+  {
+    std::lock_guard<std::mutex> lock(context->mutex);
+    for (Stream* stream : context->streams) {
+      bool orders = stream->kind == StreamKind::kLegacy && kind != StreamKind::kNonBlocking;
+      uint64_t position = stream->sync_copy.load();
+      if (orders || stream->finished.load() >= position) continue;
+      Retain(stream);
+      points.push_back({stream, position});
+    }
+  }
+  for (StreamPoint& point : points) {
+    WaitForStream(point.stream, point.position);
+    Release(point.stream);
+  }
+}
+
 CUresult ContextError(const Stream* stream) {
   if (TheSession().over() != CUDA_SUCCESS) return TheSession().over();
   return static_cast<CUresult>(stream->context->sticky.load(std::memory_order_acquire));
@@ -48,6 +68,7 @@ void Release(Stream* stream) {
 
 CUresult NewStream(Context* context, StreamKind kind, unsigned flags, int priority,
                    Stream** created) {
+  SettleSyncCopies(context, kind);
   Stream* stream = Streams().New();
   if (stream == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   Session& session = TheSession();
@@ -57,7 +78,8 @@ CUresult NewStream(Context* context, StreamKind kind, unsigned flags, int priori
   stream->kind = kind;
   stream->flags = flags;
   stream->priority = priority;
-  for (auto* place : {&stream->last, &stream->finished, &stream->wanted, &stream->host_write}) {
+  for (auto* place : {&stream->last, &stream->finished, &stream->wanted, &stream->host_write,
+                      &stream->sync_copy}) {
     place->store(0);
   }
   stream->destroyed.store(false);
