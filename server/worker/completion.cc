@@ -52,7 +52,7 @@ void Completion::Run() {
         sleep = kShortestSleep;
         continue;
       }
-      if (session_.timelines().Watched().empty()) break;
+      if (!session_.timelines().anything_watched()) break;
       auto now = Clock::now();
       if (now - last_progress < spin) {
         sched_yield();

@@ -37,6 +37,15 @@ bool Deferred::Take(QueuedCall& call) {
       Hold(call, Until::kStreamDrained, destroy.stream);
       return true;
     }
+    // Answered calls that would change or take away what queued calls still use.
+    case CallId::cuArrayDestroy:
+    case CallId::cuGraphExecChildGraphNodeSetParams:
+    case CallId::cuGraphExecMemsetNodeSetParams:
+    case CallId::cuGraphExecUpdate_v2:
+    case CallId::cuGraphNodeSetEnabled:
+    case CallId::cuMipmappedArrayDestroy:
+    case CallId::cuSurfObjectDestroy:
+    case CallId::cuTexObjectDestroy:
     case CallId::lwReturnChunks:
     case CallId::lwEventDestroy:
     case CallId::lwGraphDestroy:
@@ -77,13 +86,13 @@ bool Deferred::Overlaps(uint64_t address, uint64_t bytes) {
   });
 }
 
-bool Deferred::Ready(const Held& held) {
+bool Deferred::Ready(const Held& held, uint64_t lowest_waiting) {
   uint64_t position = held.call.position;
   switch (held.until) {
     case Until::kIssued:
-      return issuer_.LowestWaiting() > position;
+      return lowest_waiting > position;
     case Until::kFinished:
-      return issuer_.LowestWaiting() > position &&
+      return lowest_waiting > position &&
              session_.timelines().AllFinishedBelow(issuer_.streams(), position);
     case Until::kStreamDrained: {
       auto stream = session_.streams.Find(held.stream);
@@ -95,13 +104,15 @@ bool Deferred::Ready(const Held& held) {
 }
 
 bool Deferred::Pass() {
+  if (!anything_waits()) return false;
   bool any = false;
+  uint64_t lowest_waiting = issuer_.LowestWaiting();
   // Memory is given back in the log's order: a chunk is returned after it was unmapped.
   bool memory_waits = false;
   for (size_t i = 0; i < held_.size();) {
     CallId id = held_[i].call.call;
     bool memory = id == CallId::lwUnmap || id == CallId::lwReturnChunks;
-    if ((memory && memory_waits) || !Ready(held_[i])) {
+    if ((memory && memory_waits) || !Ready(held_[i], lowest_waiting)) {
       memory_waits |= memory;
       ++i;
       continue;
@@ -131,6 +142,15 @@ void Deferred::Release(QueuedCall call) {
     calls::lwStreamDestroy destroy;
     auto stream = Decode(call, &destroy) ? session_.streams.Find(destroy.stream) : nullptr;
     if (stream != nullptr) issuer_.Remove(stream);
+  }
+  if (call.call == CallId::lwContextDestroy) {
+    calls::lwContextDestroy destroy;
+    if (Decode(call, &destroy)) issuer_.RemoveContext(destroy.context);
+  }
+  // Takes no time: the driver's events only go back to their pool.
+  if (call.call == CallId::lwEventDestroy) {
+    Execute(session_, call, nullptr);
+    return;
   }
   // Answers of destroys go to their thread in order; the rest shares one helper.
   bool answered = CallKind(call.call) == CallKindValue::kAfterReply;

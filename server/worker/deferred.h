@@ -40,7 +40,7 @@ class Deferred {
   };
   void Hold(QueuedCall& call, Until until, uint64_t stream = 0);
   bool TakeMap(QueuedCall& call);
-  bool Ready(const Held& held);
+  bool Ready(const Held& held, uint64_t lowest_waiting);
   void Release(QueuedCall call);
   bool Overlaps(uint64_t address, uint64_t bytes);
   void Done(uint64_t position);

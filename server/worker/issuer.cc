@@ -20,10 +20,24 @@ void Issuer::Add(const std::shared_ptr<Stream>& stream) {
 }
 
 void Issuer::Remove(const std::shared_ptr<Stream>& stream) {
+  for (QueuedCall& call : stream->queue) {
+    waiting_bytes_ -= Footprint(call);
+    AfterDropped(session_, call);
+    Refuse(session_, call, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  }
+  stream->queue.clear();
   std::erase(streams_, stream);
   std::erase(waiting_, stream);
   std::erase(stream->context->blocking, stream.get());
   if (stream->context->legacy == stream.get()) stream->context->legacy = nullptr;
+}
+
+void Issuer::RemoveContext(uint32_t context) {
+  std::vector<std::shared_ptr<Stream>> streams;
+  for (auto& stream : streams_) {
+    if (stream->context->id == context) streams.push_back(stream);
+  }
+  for (auto& stream : streams) Remove(stream);
 }
 
 void Issuer::Enqueue(const std::shared_ptr<Stream>& stream, QueuedCall call) {

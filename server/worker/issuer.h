@@ -23,6 +23,7 @@ class Issuer {
 
   void Add(const std::shared_ptr<Stream>& stream);
   void Remove(const std::shared_ptr<Stream>& stream);
+  void RemoveContext(uint32_t context);
   void Enqueue(const std::shared_ptr<Stream>& stream, QueuedCall call);
 
   // Issues what can be issued now. True if anything was.

@@ -131,7 +131,6 @@ void LogThread::SortOutsideStreams(QueuedCall call) {
   // What is quick goes at once; so do all calls whose effect later records of the log rely on.
   bool at_once = CallKind(call.call) == CallKindValue::kAtOnce;
   if (at_once || call.call == CallId::lwEventElapsed) {
-    if (auto context = session_.contexts.Find(call.context)) session_.SetContext(*context);
     Execute(session_, call, nullptr);
     return;
   }

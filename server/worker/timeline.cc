@@ -98,7 +98,17 @@ bool Timelines::Drained(Stream& stream) {
 void Timelines::Detach(Stream& stream) {
   std::lock_guard lock(mutex_);
   stream.dead = true;
-  if (stream.markers.empty()) free_slots_.push_back(stream.slot);
+  if (stream.markers.empty()) FreeSlot(stream);
+}
+
+void Timelines::FreeSlot(const Stream& stream) {
+  // A failed context's markers may still be written: its slots are not used again.
+  if (stream.context->failed == 0) free_slots_.push_back(stream.slot);
+}
+
+bool Timelines::anything_watched() {
+  std::lock_guard lock(mutex_);
+  return !watched_.empty();
 }
 
 bool Timelines::WaitForWork() {
@@ -146,7 +156,7 @@ void Timelines::Collect(std::vector<Reached>* reached) {
   std::erase_if(watched_, [&](const auto& stream) {
     if (!stream->markers.empty()) return false;
     stream->watched = false;
-    if (stream->dead) free_slots_.push_back(stream->slot);
+    if (stream->dead) FreeSlot(*stream);
     return true;
   });
 }

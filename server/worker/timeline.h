@@ -52,6 +52,7 @@ class Timelines {
   // The markers reached in the watched streams since the last call.
   void Collect(std::vector<Reached>* reached);
   std::vector<std::shared_ptr<Stream>> Watched();
+  bool anything_watched();
   // The position of the oldest call that is not known to be finished.
   uint64_t FirstUnfinished(Stream& stream);
   void Published(Stream& stream, uint64_t position);
@@ -61,6 +62,7 @@ class Timelines {
   // 64 Ki streams at 8 bytes; a page's slots are close together, so polling many stays cheap.
   static constexpr uint32_t kSlots = 1 << 16;
 
+  void FreeSlot(const Stream& stream);
   bool IsReached(Stream& stream, const Marker& marker);
 
   const DriverTable& driver_;
