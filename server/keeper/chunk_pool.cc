@@ -26,6 +26,10 @@ uint64_t ChunkPool::Shelf::Largest() const {
   return by_size.empty() ? 0 : *by_size.rbegin()->second.begin();
 }
 
+uint64_t ChunkPool::Shelf::Smallest() const {
+  return by_size.empty() ? 0 : *by_size.begin()->second.begin();
+}
+
 ChunkPool::ChunkPool(DeviceMemory& device, const PoolOptions& options)
     : device_(device), options_(options) {
   uint64_t total = device.identity().total;
@@ -168,7 +172,7 @@ bool ChunkPool::ReleaseOneIdle() {
 void ChunkPool::Take(uint64_t id, uint64_t worker) {
   Chunk& chunk = chunks_.at(id);
   ShelfOf(chunk)->Remove(id, chunk.bytes);
-  if (chunk.state == State::kDirty) urgent_.push_back(id);
+  if (chunk.state == State::kDirty) Urgent(chunk).push_back(id);
   chunk.taken = true;
   chunk.worker = worker;
   Worker& holder = workers_[worker];
@@ -182,7 +186,7 @@ void ChunkPool::Take(uint64_t id, uint64_t worker) {
 // The chunk's state says to which shelf it goes back.
 void ChunkPool::MakeIdle(uint64_t id) {
   Chunk& chunk = chunks_.at(id);
-  if (chunk.state == State::kDirty) std::erase(urgent_, id);
+  if (chunk.state == State::kDirty) std::erase(Urgent(chunk), id);
   if (chunk.state == State::kScrubbing) in_flight_ += chunk.bytes;
   Worker& holder = workers_[chunk.worker];
   holder.leased -= chunk.bytes;
@@ -251,15 +255,18 @@ void ChunkPool::Prepare(uint64_t bytes) {
   ++version_;
 }
 
-std::vector<ScrubJob> ChunkPool::NextScrubs() {
+std::vector<ScrubJob> ChunkPool::NextScrubs(bool large) {
+  std::deque<uint64_t>& urgent = urgent_[large];
   std::vector<ScrubJob> jobs;
   uint64_t bytes = 0;
   while (jobs.size() < kScrubBatchChunks && bytes < kScrubBatchBytes) {
-    uint64_t id = urgent_.empty() ? dirty_.Largest() : urgent_.front();
-    if (id == 0 || (urgent_.empty() && bytes >= kIdleScrubBytes)) break;
+    uint64_t idle = large ? dirty_.Largest() : dirty_.Smallest();
+    uint64_t id = urgent.empty() ? idle : urgent.front();
+    if (id == 0 || (urgent.empty() && bytes >= kIdleScrubBytes)) break;
     Chunk& chunk = chunks_.at(id);
+    if (large != (chunk.bytes >= kLargeFrom)) break;
     if (chunk.taken) {
-      urgent_.pop_front();
+      urgent.pop_front();
     } else {
       dirty_.Remove(id, chunk.bytes);
       in_flight_ += chunk.bytes;

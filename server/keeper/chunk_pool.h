@@ -70,8 +70,9 @@ class ChunkPool {
   // Creates an idle clean chunk ahead of need, if there is room.
   void Prepare(uint64_t bytes);
 
-  // Chunks to scrub next, those that somebody waits for first; empty when there are none.
-  std::vector<ScrubJob> NextScrubs();
+  // Chunks to scrub next, those that somebody waits for first; empty when there are none. Small and
+  // large ones have a thread each, so that a small lease never waits for the clearing of gigabytes.
+  std::vector<ScrubJob> NextScrubs(bool large);
   void Scrubbed(std::span<const ScrubJob> done);
 
   uint64_t BytesOf(uint64_t chunk) const { return chunks_.at(chunk).bytes; }
@@ -90,9 +91,9 @@ class ChunkPool {
  private:
   static constexpr size_t kScrubBatchChunks = 64;
   static constexpr uint64_t kScrubBatchBytes = uint64_t{256} << 20;
-  // Less of what nobody waits for: an urgent chunk waits at most until this much is cleared (or one
-  // larger chunk).
+  // Less of what nobody waits for: an urgent chunk waits until this much is cleared, or one chunk.
   static constexpr uint64_t kIdleScrubBytes = uint64_t{16} << 20;
+  static constexpr uint64_t kLargeFrom = (uint64_t{64} << 20) + 1;
 
   // What a chunk holds: zeros; bytes of a process that is gone; bytes of the living `worker`; being
   // cleared; could not be cleared.
@@ -112,6 +113,7 @@ class ChunkPool {
     void Remove(uint64_t chunk, uint64_t size);
     uint64_t Find(uint64_t size) const;  // a chunk of this size, 0 if none
     uint64_t Largest() const;            // 0 if none
+    uint64_t Smallest() const;           // 0 if none
   };
   struct Worker {
     std::set<uint64_t> lent;
@@ -131,6 +133,7 @@ class ChunkPool {
   void Take(uint64_t chunk, uint64_t worker);
   void GiveUp(LeaseInProgress* lease, std::span<const uint64_t> created);
   void MakeIdle(uint64_t chunk);
+  std::deque<uint64_t>& Urgent(const Chunk& chunk) { return urgent_[chunk.bytes >= kLargeFrom]; }
   // The shelf of an idle chunk, nullptr while it is being cleared.
   Shelf* ShelfOf(const Chunk& chunk);
   uint64_t EndingBytes() const;
@@ -142,9 +145,9 @@ class ChunkPool {
   std::map<uint64_t, Worker> workers_;
   Shelf clean_;
   Shelf dirty_;
-  std::deque<uint64_t> urgent_;  // taken chunks that wait for scrubbing
-  uint64_t in_flight_ = 0;       // idle bytes at the scrubbing thread
-  uint64_t created_ = 0;         // bytes
+  std::deque<uint64_t> urgent_[2];  // taken chunks that wait for scrubbing: small, large
+  uint64_t in_flight_ = 0;          // idle bytes at the scrubbing thread
+  uint64_t created_ = 0;            // bytes
   uint64_t leased_ = 0;
   uint64_t leased_peak_ = 0;
   uint64_t next_chunk_ = 1;

@@ -24,7 +24,7 @@ struct DeviceIdentity {
   uint64_t granularity = 0;  // bytes; sizes of chunks are multiples of it
 };
 
-// Create, Export and Release are called on one thread, Zero on another one at the same time.
+// Create, Export and Release are called on one thread, Zero on others at the same time.
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;

@@ -50,7 +50,7 @@ class FakeDevice : public DeviceMemory {
   }
 
   int Zero(uint64_t handle, uint64_t bytes) override {
-    while (hold_zero) usleep(500);
+    while (bytes >= hold_zero_from) usleep(500);
     std::lock_guard lock(mutex_);
     if (++zeros == fail_zero || chunks_.at(handle).bytes != bytes) return 999;
     char clean = 0;
@@ -70,7 +70,7 @@ class FakeDevice : public DeviceMemory {
   // How often each was called, and which call (from 1) fails.
   std::atomic<int> creates = 0, exports = 0, zeros = 0;
   std::atomic<int> fail_create = 0, fail_export = 0, fail_zero = 0;
-  std::atomic<bool> hold_zero = false;  // Zero does not return while this is set
+  std::atomic<uint64_t> hold_zero_from = UINT64_MAX;  // Zero of so many bytes does not return
 
  private:
   struct Chunk {

@@ -30,7 +30,8 @@ Keeper::Keeper(DeviceMemory& device, const PoolOptions& options, wire::Descripto
       pool_(device, options),
       control_(std::move(control)),
       state_(std::move(state)),
-      scrubber_(device) {
+      small_scrubber_(device),
+      large_scrubber_(device) {
   SetNonBlocking(control_.get());
   state_.device_name = device.identity().name;
   state_.device_count = device.identity().device_count;
@@ -47,9 +48,11 @@ void Keeper::Run() {
   }
 }
 
-// Control, scrubber, then two entries per session: socket and process (-1: ignored by poll).
+// Control, scrubbers, then two entries per session: socket and process (-1: ignored by poll).
 std::vector<pollfd> Keeper::PollSet() const {
-  std::vector<pollfd> set = {{control_.get(), POLLIN, 0}, {scrubber_.descriptor(), POLLIN, 0}};
+  std::vector<pollfd> set = {{control_.get(), POLLIN, 0},
+                             {small_scrubber_.descriptor(), POLLIN, 0},
+                             {large_scrubber_.descriptor(), POLLIN, 0}};
   for (const auto& [worker, session] : sessions_) {
     short events = 0;
     if (session.blocked()) events = POLLOUT;
@@ -74,10 +77,11 @@ bool Keeper::RunOnce(std::chrono::milliseconds timeout) {
   if (unsent) at_most(kStateInterval);
   if (poll(set.data(), set.size(), static_cast<int>(timeout.count())) < 0) return errno == EINTR;
 
-  if (IsReadable(set[1])) pool_.Scrubbed(scrubber_.Take());
+  if (IsReadable(set[1])) pool_.Scrubbed(small_scrubber_.Take());
+  if (IsReadable(set[2])) pool_.Scrubbed(large_scrubber_.Take());
   for (size_t i = 0; i < workers.size(); ++i) {
-    const pollfd& socket = set[2 + 2 * i];
-    const pollfd& process = set[3 + 2 * i];
+    const pollfd& socket = set[3 + 2 * i];
+    const pollfd& process = set[4 + 2 * i];
     Session& session = sessions_.at(workers[i]);
     if ((socket.revents & POLLOUT) != 0) Send(session);
     if ((socket.revents & POLLIN) != 0) ReadSession(session);
@@ -231,9 +235,12 @@ void Keeper::Forget(uint64_t worker) {
 }
 
 void Keeper::StartScrubbing() {
-  if (scrubber_.busy()) return;
-  std::vector<ScrubJob> jobs = pool_.NextScrubs();
-  if (!jobs.empty()) scrubber_.Begin(std::move(jobs));
+  for (bool large : {false, true}) {
+    Scrubber& scrubber = large ? large_scrubber_ : small_scrubber_;
+    if (scrubber.busy()) continue;
+    std::vector<ScrubJob> jobs = pool_.NextScrubs(large);
+    if (!jobs.empty()) scrubber.Begin(std::move(jobs));
+  }
 }
 
 void Keeper::SendState() {

@@ -69,7 +69,9 @@ class Keeper {
   KeeperState state_;
   uint64_t sent_version_ = 0;
   std::chrono::steady_clock::time_point sent_at_{};
-  Scrubber scrubber_;  // last: its thread stops before the pool goes
+  // Last: their threads stop before the pool goes.
+  Scrubber small_scrubber_;
+  Scrubber large_scrubber_;
 };
 
 }  // namespace longwire::keeper

@@ -2,14 +2,16 @@
 
 #include <cuda.h>
 #include <dlfcn.h>
-
-#include <vector>
+#include <fcntl.h>
 
 namespace longwire::keeper {
 namespace {
 
 // The version of the entry points asked for: the newest that every function here had changed by.
 constexpr int kDriverInterface = 12000;
+
+// Smaller chunks are cleared through the driver also where their pages could be given back.
+constexpr uint64_t kDiscardFrom = uint64_t{8} << 20;
 
 // The driver's functions, found by name. The members' types come from cuda.h.
 struct Functions {
@@ -31,6 +33,7 @@ struct Functions {
   decltype(&cuMemSetAccess) set_access;
   decltype(&cuMemsetD8Async) memset_async;
   decltype(&cuStreamCreate) stream_create;
+  decltype(&cuStreamDestroy) stream_destroy;
   decltype(&cuStreamSynchronize) stream_synchronize;
   decltype(&cuGetErrorName) error_name;
 };
@@ -65,6 +68,7 @@ bool Load(void* library, Functions* functions, std::string* missing) {
          find("cuMemUnmap", &functions->unmap) && find("cuMemSetAccess", &functions->set_access) &&
          find("cuMemsetD8Async", &functions->memset_async) &&
          find("cuStreamCreate", &functions->stream_create) &&
+         find("cuStreamDestroy", &functions->stream_destroy) &&
          find("cuStreamSynchronize", &functions->stream_synchronize) &&
          find("cuGetErrorName", &functions->error_name);
 }
@@ -114,7 +118,27 @@ class VmmDevice : public DeviceMemory {
   void Release(uint64_t handle) override { functions_.release(handle); }
 
   int Zero(uint64_t handle, uint64_t bytes) override {
+    if (bytes >= kDiscardFrom && Discard(handle, bytes)) return kSuccess;
     functions_.context_set_current(context_);
+    CUstream stream = nullptr;
+    CUresult result = functions_.stream_create(&stream, CU_STREAM_NON_BLOCKING);
+    if (result != CUDA_SUCCESS) return result;
+    result = ZeroOn(stream, handle, bytes);
+    functions_.stream_destroy(stream);
+    return result;
+  }
+
+ private:
+  // A driver whose device memory is a memory file of the host (the software device): its pages are
+  // given back and read as zeros. Touching gigabytes instead would take seconds of processor time.
+  bool Discard(uint64_t handle, uint64_t bytes) {
+    wire::Descriptor file;
+    return Export(handle, &file) == kSuccess && fcntl(file.get(), F_GET_SEALS) >= 0 &&
+           fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                     static_cast<off_t>(bytes)) == 0;
+  }
+
+  CUresult ZeroOn(CUstream stream, uint64_t handle, uint64_t bytes) {
     CUdeviceptr address = 0;
     CUresult result = functions_.reserve(&address, bytes, 0, 0, 0);
     if (result != CUDA_SUCCESS) return result;
@@ -122,15 +146,14 @@ class VmmDevice : public DeviceMemory {
     if (result == CUDA_SUCCESS) {
       CUmemAccessDesc access{properties_.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
       result = functions_.set_access(address, bytes, &access, 1);
-      if (result == CUDA_SUCCESS) result = functions_.memset_async(address, 0, bytes, stream_);
-      if (result == CUDA_SUCCESS) result = functions_.stream_synchronize(stream_);
+      if (result == CUDA_SUCCESS) result = functions_.memset_async(address, 0, bytes, stream);
+      if (result == CUDA_SUCCESS) result = functions_.stream_synchronize(stream);
       functions_.unmap(address, bytes);
     }
     functions_.address_free(address, bytes);
     return result;
   }
 
- private:
   // *step is the function that was called last.
   CUresult Initialise(int ordinal, const char** step) {
     CUdevice device = 0;
@@ -154,7 +177,6 @@ class VmmDevice : public DeviceMemory {
         good("cuDeviceTotalMem", f.device_total_memory(&total, device)) &&
         good("cuDevicePrimaryCtxRetain", f.primary_context_retain(&context_, device)) &&
         good("cuCtxSetCurrent", f.context_set_current(context_)) &&
-        good("cuStreamCreate", f.stream_create(&stream_, CU_STREAM_NON_BLOCKING)) &&
         good("cuMemGetAllocationGranularity",
              f.granularity(&granularity, &properties_, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
     identity_.name = name;
@@ -166,7 +188,6 @@ class VmmDevice : public DeviceMemory {
   DeviceIdentity identity_;
   Functions functions_{};
   CUcontext context_ = nullptr;
-  CUstream stream_ = nullptr;
   CUmemAllocationProp properties_{};
 };
 

@@ -19,7 +19,8 @@ class ChunkPoolTest : public testing::Test {
 
   void ScrubAll() {
     while (true) {
-      std::vector<ScrubJob> jobs = pool.NextScrubs();
+      std::vector<ScrubJob> jobs = pool.NextScrubs(false);
+      if (jobs.empty()) jobs = pool.NextScrubs(true);
       if (jobs.empty()) return;
       for (ScrubJob& job : jobs) job.code = device.Zero(job.handle, job.bytes);
       pool.Scrubbed(jobs);
@@ -201,7 +202,7 @@ TEST_F(ChunkPoolTest, ACancelledLeaseGivesEverythingBack) {
     if (stage >= 1) {
       EXPECT_EQ(pool.Advance(&lease), Step::kWaiting);
     }
-    if (stage >= 2) jobs = pool.NextScrubs();
+    if (stage >= 2) jobs = pool.NextScrubs(false);
     pool.Cancel(&lease);
     pool.Gone(1);
     EXPECT_EQ(pool.leased(), 0u);
@@ -222,12 +223,26 @@ TEST_F(ChunkPoolTest, WhatSomebodyWaitsForIsClearedFirst) {
   LeaseInProgress lease;
   ASSERT_EQ(pool.Start(2, Lease{1, {2 * kMiB}}, &lease), Step::kWaiting);
   EXPECT_EQ(pool.Advance(&lease), Step::kWaiting);
-  std::vector<ScrubJob> jobs = pool.NextScrubs();
+  std::vector<ScrubJob> jobs = pool.NextScrubs(false);
   ASSERT_FALSE(jobs.empty());
   EXPECT_EQ(jobs[0].bytes, 2 * kMiB);
   pool.Scrubbed(jobs);
   EXPECT_EQ(pool.Advance(&lease), Step::kGranted);
   EXPECT_GT(pool.scrub_pending(), 0u);
+}
+
+TEST_F(ChunkPoolTest, LargeChunksAreClearedApartFromSmallOnes) {
+  Get(1, {512 * kMiB, 64 * kMiB, 128 * kMiB, 2 * kMiB});
+  pool.Gone(1);
+  std::vector<ScrubJob> large = pool.NextScrubs(true);
+  ASSERT_EQ(large.size(), 1u);
+  EXPECT_EQ(large[0].bytes, 512 * kMiB);
+  std::vector<ScrubJob> small = pool.NextScrubs(false);
+  ASSERT_EQ(small.size(), 2u);
+  EXPECT_EQ(small[0].bytes, 2 * kMiB);
+  EXPECT_EQ(small[1].bytes, 64 * kMiB);
+  EXPECT_TRUE(pool.NextScrubs(false).empty());
+  EXPECT_EQ(pool.NextScrubs(true).size(), 1u);
 }
 
 TEST_F(ChunkPoolTest, PreparedMemoryIsThereAtOnce) {

@@ -210,24 +210,35 @@ TEST_F(KeeperTest, AFailedExportIsRefusedAndLendsNothing) {
 TEST_F(KeeperTest, OthersAreServedWhileMemoryIsCleared) {
   wire::Descriptor holder = Attach(1);
   ASSERT_EQ(Ask(holder, {64 * kMiB}).chunks.size(), 1u);
-  device.hold_zero = true;
+  device.hold_zero_from = 0;
   wire::Descriptor waiting = Attach(2);
   Say(waiting, Lease{1, {2 * kMiB}});
   Say(holder, GetInfo{3});
   EXPECT_TRUE(wire::ReceiveMessage(holder.get(), milliseconds(2000)).has_value());
   EXPECT_FALSE(Hear(waiting, milliseconds(50)).answered);
-  device.hold_zero = false;
+  device.hold_zero_from = UINT64_MAX;
   EXPECT_EQ(Hear(waiting).chunks.size(), 1u);
 }
 
+TEST_F(KeeperTest, ASmallLeaseDoesNotWaitForALargeOne) {
+  device.hold_zero_from = 512 * kMiB;
+  wire::Descriptor large = Attach(1);
+  Say(large, Lease{1, {512 * kMiB}});
+  wire::Descriptor small = Attach(2);
+  EXPECT_EQ(Ask(small, {64 * kMiB}).chunks.size(), 1u);
+  EXPECT_FALSE(Hear(large, milliseconds(50)).answered);
+  device.hold_zero_from = UINT64_MAX;
+  EXPECT_EQ(Hear(large).chunks.size(), 1u);
+}
+
 TEST_F(KeeperTest, AWorkerThatDiesInTheMiddleOfALeaseLeavesNothingBehind) {
-  device.hold_zero = true;
+  device.hold_zero_from = 0;
   wire::Descriptor worker = Attach(1);
   Say(worker, Lease{1, std::vector<uint64_t>(20, 2 * kMiB)});
   State([](const KeeperState& s) { return s.leased == 40 * kMiB; });
   worker.Reset();
   State([](const KeeperState& s) { return s.leased == 0; });
-  device.hold_zero = false;
+  device.hold_zero_from = UINT64_MAX;
   KeeperState state = State([](const KeeperState& s) { return s.scrub_pending == 0; });
   EXPECT_EQ(state.idle, 40 * kMiB);
   EXPECT_TRUE(state.workers.empty());
