@@ -307,7 +307,9 @@ void BlockBarrier(Warp& w, const Instruction& i) {
       return Fault(w, i, kIllegalInstruction, "barrier count is no multiple of 32");
     }
   }
-  barrier.arrived += static_cast<uint32_t>(std::popcount(w.exec));
+  // A warp that comes as a whole counts 32, whatever lanes it has lost.
+  bool whole = (i.extra & kBarrierCounted) != 0 && w.exec == w.alive;
+  barrier.arrived += whole ? kLanes : static_cast<uint32_t>(std::popcount(w.exec));
   uint32_t reduction = i.extra >> kBarrierReductionShift;
   if (reduction != 0) {
     uint32_t votes = *w.Reg<uint32_t>(i.op[2]) & w.exec;

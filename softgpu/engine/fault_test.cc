@@ -95,6 +95,8 @@ TEST(Load, RefusesWhatIsNoPtx) {
       ".version 9.0 .target sm_90 .entry k() { .reg .pred p; @p }",
       ".version 9.0 .target sm_90 .global .b8 x[99999999999999];",
       ".version 9.0 .target sm_90 .global .b32 x[2] = {1, 2, 3};",
+      ".version 9.0 .target sm_90 .global .b8 x[1]; .global .b8 x[9] = {1, 2, 3, 4, 5};",
+      ".version 9.0 .target sm_90 .func x; .global .b32 x = 1;",
       ".version 9.0 .target sm_90 .entry k(.param .u64 a) { .reg .b64 r; ld.param.u64 r, [a+4]; }",
   };
   for (const char* text : bad) {

@@ -122,7 +122,7 @@ Status Run::Prepare(const Kernel& the_kernel, const LaunchConfig& the_config,
     std::memcpy(reinterpret_cast<void*>(parameters), the_parameters.data(),
                 the_kernel.parameter_bytes);
   }
-  static const double seconds = LimitSeconds();
+  double seconds = LimitSeconds();
   deadline_ = Clock::now() + std::chrono::microseconds(static_cast<int64_t>(seconds * 1e6));
   static std::atomic<uint64_t> launches{0};
   launch_number = ++launches;

@@ -83,6 +83,7 @@ OperandOffset Lowering::Temporary(char letter) {
   uint32_t bytes = letter == 'p' ? 64 : IsWide(letter) ? 256 : 128;
   OperandOffset offset = next_register_;
   next_register_ += bytes;
+  most_registers_ = std::max(most_registers_, next_register_);
   if (next_register_ > kMaxRegisterBytes) throw PtxError(source_.line, "too many registers");
   return offset;
 }
@@ -289,6 +290,7 @@ void Lowering::LayOutRegisters() {
   }
   next_register_ = Align(next_register_, 64);
   carry_ = Temporary('i');
+  first_temporary_ = next_register_;
 }
 
 void Lowering::LayOutSignature(const PtxFunction& source, Function& out) {
@@ -296,7 +298,8 @@ void Lowering::LayOutSignature(const PtxFunction& source, Function& out) {
   auto place = [&](const std::vector<Variable>& variables, std::vector<LocalSlot>& slots) {
     for (const Variable& v : variables) {
       end = Align(end, v.alignment);
-      if (v.bytes > kMaxLocalBytes - end) throw PtxError(v.line, "parameters too large");
+      if (end > kMaxLocalBytes || v.bytes > kMaxLocalBytes - end)
+        throw PtxError(v.line, "parameters too large");
       slots.push_back({end, static_cast<uint32_t>(v.bytes)});
       end += static_cast<uint32_t>(v.bytes);
     }
@@ -362,6 +365,7 @@ void Lowering::Lower(const PtxInstruction& instruction) {
   current_ = &instruction;
   if (instruction.malformed) Reject("operands");
   guard_ = 0;
+  next_register_ = first_temporary_;  // temporaries live for one PTX instruction
   if (instruction.guard >= 0) {
     guard_ = registers_[instruction.guard] | 1 | (instruction.guard_negated ? 2 : 0);
   }
@@ -402,7 +406,7 @@ void Lowering::Run() {
   for (auto* table : tables_) {
     for (uint32_t& target : *table) target = starts_[target];
   }
-  out_.register_bytes = next_register_;
+  out_.register_bytes = most_registers_;
   out_.constants.resize(out_.constants.size() + 8);  // room to align the base
   auto address = reinterpret_cast<uintptr_t>(out_.constants.data());
   uintptr_t aligned = (address + 63) / 64 * 64;

@@ -121,7 +121,9 @@ class Lowering {
 
   const PtxInstruction* current_ = nullptr;
   uint32_t guard_ = 0;
-  uint32_t next_register_ = 0;
+  uint32_t next_register_ = 0;    // bytes
+  uint32_t first_temporary_ = 0;  // bytes
+  uint32_t most_registers_ = 0;   // bytes
   std::vector<OperandOffset> registers_;
   std::map<std::pair<uint32_t, std::string_view>, LocalSlot> locals_;
   std::map<std::pair<uint64_t, bool>, OperandOffset> constants_;  // (bits, wide)

@@ -61,6 +61,7 @@ inline bool GenericAddresses(Warp& w, const Instruction& ins, uint64_t bytes, Ad
       w.arena->Allows(at.low, at.high - at.low + bytes)) {
     return true;
   }
+  if (aligned && w.private_memory->Contains(at.low, at.high - at.low + bytes)) return true;
   return CheckLanes(w, ins, at.lane, bytes);
 }
 

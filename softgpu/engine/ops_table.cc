@@ -23,8 +23,8 @@ bool HasAvx2() {
 
 #define SOFTGPU_TABLE(isa)                                                          \
   MakeTable({isa::IntegerOps(), isa::FloatOps(), isa::HalfOps(), isa::CompareOps(), \
-             isa::ConvertOps(), isa::MemoryOps(), isa::MoveOps(), isa::PackedOps(), isa::AtomicOps(), \
-             isa::WarpOps()})
+             isa::ConvertOps(), isa::MemoryOps(), isa::MoveOps(), isa::PackedOps(), \
+             isa::AtomicOps(), isa::WarpOps()})
 
 }  // namespace
 

@@ -11,15 +11,14 @@ struct TypeName {
   Type type;
 };
 constexpr std::array<TypeName, 22> kTypeNames = {{
-    {".b128", Type::kB128},     {".b16", Type::kB16}, {".b32", Type::kB32},
-    {".b64", Type::kB64},       {".b8", Type::kB8},   {".bf16", Type::kBF16},
-    {".bf16x2", Type::kBF16x2}, {".f16", Type::kF16}, {".f16x2", Type::kF16x2},
-    {".f32", Type::kF32},       {".f64", Type::kF64}, {".pred", Type::kPred},
-    {".s16", Type::kS16},
-    {".s16x2", Type::kB32},       {".s32", Type::kS32}, {".s64", Type::kS64},
-    {".s8", Type::kS8},         {".u16", Type::kU16},
-    {".u16x2", Type::kB32}, {".u32", Type::kU32},
-    {".u64", Type::kU64},       {".u8", Type::kU8},
+    {".b128", Type::kB128},     {".b16", Type::kB16},   {".b32", Type::kB32},
+    {".b64", Type::kB64},       {".b8", Type::kB8},     {".bf16", Type::kBF16},
+    {".bf16x2", Type::kBF16x2}, {".f16", Type::kF16},   {".f16x2", Type::kF16x2},
+    {".f32", Type::kF32},       {".f64", Type::kF64},   {".pred", Type::kPred},
+    {".s16", Type::kS16},       {".s16x2", Type::kB32}, {".s32", Type::kS32},
+    {".s64", Type::kS64},       {".s8", Type::kS8},     {".u16", Type::kU16},
+    {".u16x2", Type::kB32},     {".u32", Type::kU32},   {".u64", Type::kU64},
+    {".u8", Type::kU8},
 }};
 
 std::optional<Space> ParseSpace(std::string_view directive) {

@@ -87,7 +87,10 @@ bool ProgramImpl::PlaceVariables(const PtxModule& module) {
     uint64_t total = 0;
     std::vector<std::pair<const Variable*, uint64_t>> placed;
     for (const Variable& v : module.variables) {
-      if (v.space != space || symbols_.count(v.name) != 0) continue;
+      if (v.space != space) continue;
+      if (symbols_.count(v.name) != 0) {
+        throw PtxError(v.line, "name used twice: " + std::string(v.name));
+      }
       if (v.external) throw PtxError(v.line, "unresolved extern variable " + std::string(v.name));
       total = AlignUp(total, std::max<uint64_t>(v.alignment, 16));
       placed.emplace_back(&v, total);
@@ -110,7 +113,7 @@ bool ProgramImpl::PlaceVariables(const PtxModule& module) {
 
 void ProgramImpl::FillVariables(const PtxModule& module) {
   for (const Variable& v : module.variables) {
-    if (v.space == Space::kShared || v.initializers.empty()) continue;
+    if (v.space != Space::kGlobal && v.space != Space::kConst) continue;
     const Symbol& self = symbols_[v.name];
     if (v.initializers.size() > v.bytes / std::max<uint64_t>(v.element_bytes, 1)) {
       throw PtxError(v.line, "too many initial values for " + std::string(v.name));

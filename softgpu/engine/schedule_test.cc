@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 
 #include "softgpu/engine/test_device.h"
@@ -52,6 +53,15 @@ TEST_P(Schedule, OneLaunchWaitsForAnother) {
   EXPECT_EQ(waiting, 4);
   EXPECT_RUNS(device.Run("set_flag", {1}, {1}, flag));
   for (std::thread& thread : threads) thread.join();
+}
+
+TEST_P(Schedule, TimeIsLimited) {
+  Array<int> flag(1, 0);
+  setenv("LONGWIRE_SOFTGPU_KERNEL_SECONDS", "0.1", 1);
+  Status status = device.Run("spin_for_ever", {4}, {96}, flag);
+  unsetenv("LONGWIRE_SOFTGPU_KERNEL_SECONDS");
+  EXPECT_EQ(status.code, 702) << status.message;
+  EXPECT_NE(status.message.find("spin_for_ever"), std::string::npos) << status.message;
 }
 
 TEST_P(Schedule, CancelledLaunchEnds) {
