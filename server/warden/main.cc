@@ -1,5 +1,6 @@
 // longwire-warden: starts the processes that use the devices, and outlives the daemon.
 
+#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -28,6 +29,13 @@ void RaiseDescriptorLimit() {
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// A daemon that starts us has its signals blocked.
+void UnblockSignals() {
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
 }  // namespace
@@ -61,6 +69,7 @@ int main(int argc, char** argv) {
   options.worker_program = here / "longwire-worker";
   options.keeper_program = here / "longwire-keeper";
   RaiseDescriptorLimit();
+  UnblockSignals();
 
   std::string sentence;
   longwire::warden::Warden warden(options);
