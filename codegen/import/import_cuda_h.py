@@ -3,7 +3,7 @@
 
 Run by hand when a toolkit appears:
     codegen/import/import_cuda_h.py [--include /usr/local/cuda/include] [--types]
-It prints functions that are new (as messages to complete, under the file they belong to), changed or
+It prints functions that are new (as messages to complete, under their file's name), changed or
 gone; --types prints every C type as types.proto would have it.
 """
 
