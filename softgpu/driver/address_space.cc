@@ -164,7 +164,8 @@ bool AddressSpace::GrowSmallHeap(int device) {
   return true;
 }
 
-uint64_t AddressSpace::Allocate(int device, size_t bytes, uint64_t alignment, Context* context) {
+uint64_t AddressSpace::Allocate(int device, size_t bytes, uint64_t alignment, Context* context,
+                                unsigned flags) {
   if (bytes == 0 || bytes > Arena::Get().bytes()) return 0;
   alignment = std::max(alignment, kMinAlignment);
   std::lock_guard lock(mutex_);
@@ -187,8 +188,8 @@ uint64_t AddressSpace::Allocate(int device, size_t bytes, uint64_t alignment, Co
     }
   }
   if (address == 0) return 0;
-  allocations_[address] = {address, bytes, MemoryKind::kDevice, device, context, 0, next_id_++,
-                           small};
+  allocations_[address] = {address, bytes,      MemoryKind::kDevice, device,
+                           context, flags, next_id_++,          small};
   return address;
 }
 

@@ -18,6 +18,9 @@ namespace softgpu {
 
 enum class MemoryKind { kDevice, kPinned, kRegistered };
 
+// Marks memory that belongs to a graph: freeing it outside the graph leaves it to the graph.
+constexpr unsigned kGraphOwned = 1u << 31;
+
 struct Allocation {
   uint64_t address = 0;
   size_t bytes = 0;
@@ -43,7 +46,8 @@ class AddressSpace {
   std::optional<bool> IsAccessible(uint64_t address);  // nothing if not mapped
 
   // Allocations; 0 when out of memory. Contents are whatever the memory held before.
-  uint64_t Allocate(int device, size_t bytes, uint64_t alignment, Context* context);
+  uint64_t Allocate(int device, size_t bytes, uint64_t alignment, Context* context,
+                    unsigned flags = 0);
   uint64_t AllocatePinned(size_t bytes, unsigned flags, Context* context);
   CUresult Register(uint64_t address, size_t bytes, unsigned flags, Context* context);
   CUresult Free(uint64_t address, MemoryKind kind);

@@ -174,6 +174,31 @@ TEST_F(CaptureTest, CapturesMayNotMerge) {
   EXPECT_CU(cuStreamEndCapture(stream_, &graph));
 }
 
+TEST_F(CaptureTest, MemoryOfAGraphKeepsItsAddress) {
+  CUdeviceptr memory = 0;
+  Begin();
+  ASSERT_CU(cuMemAllocAsync(&memory, 4096, stream_));
+  ASSERT_CU(cuMemsetD32Async(memory, 21, 1, stream_));
+  ASSERT_CU(cuMemcpyDtoDAsync(data_, memory, 4, stream_));
+  ASSERT_CU(cuMemFreeAsync(memory, stream_));
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
+  ASSERT_CU(cuStreamEndCapture(stream_, &graph));
+  EXPECT_EQ(NodeCount(graph), 4u);
+  ASSERT_CU(cuGraphInstantiateWithFlags(&exec, graph, 0));
+  ASSERT_CU(cuGraphDestroy(graph));
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_CU(cuMemsetD32(data_, 0, 1));
+    ASSERT_CU(cuCtxSynchronize());
+    ASSERT_CU(cuGraphLaunch(exec, stream_));
+    ASSERT_CU(cuStreamSynchronize(stream_));
+    EXPECT_EQ(Word(0), 21u);
+  }
+  EXPECT_CU(cuMemGetAddressRange(nullptr, nullptr, memory));
+  ASSERT_CU(cuGraphExecDestroy(exec));
+  EXPECT_EQ(cuMemGetAddressRange(nullptr, nullptr, memory), CUDA_ERROR_NOT_FOUND);
+}
+
 TEST_F(CaptureTest, AGraphLaunchBecomesAChildGraph) {
   CUgraph inner = nullptr, outer = nullptr;
   CUgraphExec inner_exec = nullptr, outer_exec = nullptr;

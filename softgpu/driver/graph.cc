@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "softgpu/driver/address_space.h"
 #include "softgpu/driver/run.h"
 
 namespace softgpu {
@@ -50,6 +51,17 @@ void RunSteps(const std::vector<Step>& steps, Context& context) {
 }
 
 }  // namespace
+
+GraphMemory::~GraphMemory() { AddressSpace::Get().Free(params.dptr, MemoryKind::kDevice); }
+
+std::shared_ptr<GraphMemory> AllocateForGraph(CUDA_MEM_ALLOC_NODE_PARAMS params) {
+  params.dptr = AddressSpace::Get().Allocate(params.poolProps.location.id, params.bytesize, 0,
+                                             nullptr, kGraphOwned);
+  if (params.dptr == 0) return nullptr;
+  auto memory = std::make_shared<GraphMemory>();
+  memory->params = params;
+  return memory;
+}
 
 CUstreamCaptureMode& ThreadCaptureMode() {
   thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -163,7 +175,8 @@ CUgraphNodeType TypeOf(const Operation& operation) {
       CU_GRAPH_NODE_TYPE_MEMCPY,       CU_GRAPH_NODE_TYPE_MEMSET,
       CU_GRAPH_NODE_TYPE_HOST,         CU_GRAPH_NODE_TYPE_EVENT_RECORD,
       CU_GRAPH_NODE_TYPE_WAIT_EVENT,   CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
-      CU_GRAPH_NODE_TYPE_GRAPH};
+      CU_GRAPH_NODE_TYPE_GRAPH,        CU_GRAPH_NODE_TYPE_MEM_ALLOC,
+      CU_GRAPH_NODE_TYPE_MEM_FREE};
   static_assert(std::size(kTypes) == std::variant_size_v<Operation>);
   return kTypes[operation.index()];
 }

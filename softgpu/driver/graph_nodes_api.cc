@@ -75,6 +75,9 @@ CUresult MakeOperation(const CUgraphNodeParams& p, Operation* operation) {
       *operation = BatchMemoryOperation{{operations.begin(), operations.end()}};
       return CUDA_SUCCESS;
     }
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+      *operation = MemoryFreeOperation{p.free.dptr};
+      return CUDA_SUCCESS;
     default:
       return Refuse("a graph node of this type");
   }
@@ -366,6 +369,38 @@ CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CU
 CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent* event) {
   return With<EventWaitOperation>(
       node, event, [=](auto& wait, GraphNode&) { *event = EventHandle(wait.event); });
+}
+
+CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                                size_t count, CUDA_MEM_ALLOC_NODE_PARAMS* params) {
+  TRY(Enter());
+  if (params == nullptr || params->bytesize == 0 ||
+      Driver::Get().FindDevice(params->poolProps.location.id) == nullptr) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  auto memory = AllocateForGraph(*params);
+  if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
+  TRY(Add(node, graph, dependencies, count, Params(CU_GRAPH_NODE_TYPE_EMPTY)));
+  std::lock_guard lock(Driver::Get().mutex);
+  auto added = Driver::Get().nodes.Find(*node);
+  if (!added) return CUDA_ERROR_INVALID_VALUE;
+  params->dptr = memory->params.dptr;
+  added->operation = MemoryAllocOperation{std::move(memory)};
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS* params) {
+  return With<MemoryAllocOperation>(
+      node, params, [=](auto& alloc, GraphNode&) { *params = alloc.memory->params; });
+}
+CUresult cuGraphAddMemFreeNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                               size_t count, CUdeviceptr address) {
+  auto params = Params(CU_GRAPH_NODE_TYPE_MEM_FREE);
+  params.free.dptr = address;
+  return Add(node, graph, dependencies, count, params);
+}
+CUresult cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdeviceptr* address) {
+  return With<MemoryFreeOperation>(node, address,
+                                   [=](auto& free, GraphNode&) { *address = free.address; });
 }
 
 CUresult cuGraphNodeSetEnabled(CUgraphExec exec_handle, CUgraphNode handle, unsigned int enabled) {

@@ -1,4 +1,5 @@
 // Kernel launches and occupancy.
+#include <cstdlib>
 #include <cstring>
 
 #include "softgpu/driver/launch.h"
@@ -10,6 +11,12 @@ namespace {
 constexpr size_t kReservedSharedBytes = 1024;  // per block, as attribute 111 says
 constexpr uint32_t kMaxGridX = 2147483647, kMaxGridYZ = 65535;
 
+// CUDA_LAUNCH_BLOCKING=1: launches return when the kernel has ended.
+bool LaunchBlocking() {
+  static const char* setting = getenv("CUDA_LAUNCH_BLOCKING");
+  return setting != nullptr && *setting == '1';
+}
+
 CUresult LaunchIn(const void* handle, const LaunchConfig& config, CUstream stream_handle,
                   void** parameters, void** extra) {
   Context* context;
@@ -19,7 +26,9 @@ CUresult LaunchIn(const void* handle, const LaunchConfig& config, CUstream strea
   if (!operation.function || !stream) return CUDA_ERROR_INVALID_HANDLE;
   TRY(CheckLaunch(*operation.function, config));
   TRY(PackParameters(*operation.function, parameters, extra, &operation.parameters));
-  return Submit(*stream, std::move(operation));
+  CompletionRef done;
+  TRY(Submit(*stream, std::move(operation), &done));
+  return done && LaunchBlocking() ? WaitFor({&done, 1}, stream->context()) : CUDA_SUCCESS;
 }
 
 // Attributes that only hint at performance are ignored; those that change meaning are refused.

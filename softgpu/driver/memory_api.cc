@@ -9,15 +9,25 @@ namespace {
 
 constexpr size_t kPitchAlignment = 512;  // bytes
 
-CUresult FreeInStream(Stream& stream, CUdeviceptr address) {
+CUresult FreeInStream(Stream& stream, CUdeviceptr address, bool of_graph) {
   stream.WaitForRoom();
   std::lock_guard lock(Driver::Get().mutex);
-  if (stream.capture) {
-    stream.capture->invalidated = true;
-    return Refuse("cuMemFreeAsync in a capture");
-  }
+  if (stream.capture) return AddCaptured(stream, MemoryFreeOperation{address});
+  if (of_graph) return CUDA_SUCCESS;
   Enqueue(stream, [address](int) { AddressSpace::Get().Free(address, MemoryKind::kDevice); });
   return CUDA_SUCCESS;
+}
+
+// Driver::mutex held.
+CUresult AllocateInCapture(CUdeviceptr* address, size_t bytes, Stream& stream, int device) {
+  CUDA_MEM_ALLOC_NODE_PARAMS params = {};
+  params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+  params.bytesize = bytes;
+  auto memory = AllocateForGraph(params);
+  if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
+  *address = memory->params.dptr;
+  return AddCaptured(stream, MemoryAllocOperation{std::move(memory)});
 }
 
 CUresult AllocateInStream(CUdeviceptr* address, size_t bytes, CUstream handle, int device) {
@@ -26,14 +36,11 @@ CUresult AllocateInStream(CUdeviceptr* address, size_t bytes, CUstream handle, i
   auto stream = FindStream(*context, handle);
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
   if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (device < 0) device = context->device;
   {
     std::lock_guard lock(Driver::Get().mutex);
-    if (stream->capture) {
-      stream->capture->invalidated = true;
-      return Refuse("cuMemAllocAsync in a capture");
-    }
+    if (stream->capture) return AllocateInCapture(address, bytes, *stream, device);
   }
-  if (device < 0) device = context->device;
   *address = AddressSpace::Get().Allocate(device, bytes, 0, context);
   return *address != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -150,9 +157,9 @@ CUresult cuMemFree(CUdeviceptr address) {
   if (address == 0) return CUDA_SUCCESS;
   TRY(CheckUnsafeInCapture());
   auto found = AddressSpace::Get().Find(address);
-  if (!found || found->address != address || found->context == nullptr) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
+  if (!found || found->address != address) return CUDA_ERROR_INVALID_VALUE;
+  if (found->flags & kGraphOwned) return SynchronizeContext(*context);
+  if (found->context == nullptr) return CUDA_ERROR_INVALID_VALUE;
   TRY(SynchronizeContext(*found->context));
   return AddressSpace::Get().Free(address, MemoryKind::kDevice);
 }
@@ -243,11 +250,12 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
   auto stream = FindStream(*context, handle);
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
   auto found = AddressSpace::Get().Find(address);
-  if (!found || found->address != address || found->context == nullptr ||
-      found->kind != MemoryKind::kDevice) {
+  bool of_graph = found && (found->flags & kGraphOwned) != 0;
+  if (!found || found->address != address || found->kind != MemoryKind::kDevice ||
+      (found->context == nullptr && !of_graph)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  return FreeInStream(*stream, address);
+  return FreeInStream(*stream, address, of_graph);
 }
 
 CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address) {

@@ -74,10 +74,25 @@ struct BatchMemoryOperation {
 struct ChildGraphOperation {
   std::shared_ptr<Graph> graph;
 };
+// Memory of a graph: one address for all its launches, there as long as a graph or executable
+// refers to it. Its bytes therefore outlive a launch, which programs may not rely on.
+struct GraphMemory {
+  CUDA_MEM_ALLOC_NODE_PARAMS params = {};
+  ~GraphMemory();
+};
+struct MemoryAllocOperation {
+  std::shared_ptr<GraphMemory> memory;
+};
+struct MemoryFreeOperation {
+  CUdeviceptr address = 0;
+};
 using Operation =
     std::variant<EmptyOperation, KernelOperation, CopyOperation, FillOperation, HostOperation,
                  EventRecordOperation, EventWaitOperation, BatchMemoryOperation,
-                 ChildGraphOperation>;
+                 ChildGraphOperation, MemoryAllocOperation, MemoryFreeOperation>;
+
+// Allocates graph memory on params.poolProps.location; null when out of memory.
+std::shared_ptr<GraphMemory> AllocateForGraph(CUDA_MEM_ALLOC_NODE_PARAMS params);
 
 // Runs everything but events and child graphs (those need the submission's view) on this thread.
 Status Run(const Operation& operation, Context& context);
