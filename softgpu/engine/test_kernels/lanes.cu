@@ -1,0 +1,129 @@
+// Divergence, early exits, vectors, local memory and what the lanes of a warp do apart.
+#include <cooperative_groups.h>
+#include <cooperative_groups/memcpy_async.h>
+#include <cooperative_groups/reduce.h>
+#include <cuda/atomic>
+#include <cuda_fp16.h>
+
+namespace cg = cooperative_groups;
+
+// Collatz lengths: every lane leaves its loop at another time, some leave the kernel in it.
+__global__ void collatz(const unsigned* in, int* out, int limit) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  unsigned long long x = in[i];
+  int steps = 0;
+  while (x != 1) {
+    if (x % 2 == 0) {
+      x /= 2;
+    } else {
+      for (int k = 0; k < 3; ++k) {
+        if (k == 1) continue;
+        x = k == 0 ? 3 * x : x + 1;
+      }
+    }
+    if (++steps > limit) return;
+  }
+  out[i] = steps;
+}
+
+// Threads that have left do not count at the barriers of the others.
+__global__ void leave_early(int* out) {
+  __shared__ int sum;
+  if (threadIdx.x == 0) sum = 0;
+  __syncthreads();
+  if (threadIdx.x % 3 == 1) return;
+  atomicAdd(&sum, 1);
+  __syncthreads();
+  if (threadIdx.x >= 64) return;
+  out[threadIdx.x] = sum;
+  __syncthreads();
+  out[threadIdx.x] += 1000;
+}
+
+// Halves of a warp exchange values through a warp barrier that they reach at different places.
+__global__ void warp_halves(int* out) {
+  __shared__ volatile int box[32];
+  int lane = threadIdx.x;
+  if (lane < 16) {
+    box[lane] = lane + 100;
+    __syncwarp();
+    out[lane] = box[lane + 16];
+  } else {
+    box[lane] = lane + 200;
+    __syncwarp();
+    out[lane] = box[lane - 16];
+  }
+}
+
+__global__ void vectors(const float4* in, float4* out, const short2* small, short2* small_out,
+                        const double2* wide, double2* wide_out) {
+  int i = threadIdx.x;
+  float4 v = in[i];
+  out[i] = make_float4(v.w, v.z + 1, v.y, v.x);
+  short2 s = small[i];
+  small_out[i] = make_short2(s.y, s.x - 1);
+  double2 d = wide[i];
+  wide_out[i] = make_double2(d.y, d.x * 2);
+}
+
+// Insertion sort in local memory, with indices that only the run knows.
+__global__ void sort_locally(const unsigned char* in, unsigned char* out) {
+  unsigned char values[24];
+  memcpy(values, in + threadIdx.x * 24, 24);
+  for (int i = 1; i < 24; ++i) {
+    for (int j = i; j > 0 && values[j - 1] > values[j]; --j) {
+      unsigned char t = values[j];
+      values[j] = values[j - 1];
+      values[j - 1] = t;
+    }
+  }
+  memcpy(out + threadIdx.x * 24, values, 24);
+}
+
+__global__ void copy_async(const int* in, int* out) {
+  __shared__ int tile[256];
+  cg::thread_block block = cg::this_thread_block();
+  cg::memcpy_async(block, tile, in, sizeof(int) * 256);
+  cg::wait(block);
+  out[threadIdx.x] = tile[255 - threadIdx.x];
+}
+
+__global__ void half_atomics(__half2* pair, __half* one, double* d, float* f) {
+  atomicAdd(pair, __floats2half2_rn(1.0f, 0.5f));
+  atomicAdd(one, __float2half(0.25f));
+  atomicAdd_system(d, 1.5);
+  atomicAdd_block(f, 2.0f);
+}
+
+__global__ void standard_atomics(int* value, int* out) {
+  cuda::atomic_ref<int, cuda::thread_scope_device> a(*value);
+  int mine = a.fetch_add(1, cuda::memory_order_acq_rel);
+  while (a.load(cuda::memory_order_acquire) < static_cast<int>(gridDim.x * blockDim.x)) {
+  }
+  out[blockIdx.x * blockDim.x + threadIdx.x] = mine;
+}
+
+__global__ void reduce_groups(const int* in, int* out) {
+  auto warp = cg::tiled_partition<32>(cg::this_thread_block());
+  int i = threadIdx.x;
+  out[i * 3] = cg::reduce(warp, in[i], cg::plus<int>());
+  out[i * 3 + 1] = cg::reduce(warp, in[i], cg::greater<int>());
+  if (in[i] % 2 == 0) {
+    auto even = cg::coalesced_threads();
+    out[i * 3 + 2] = cg::reduce(even, in[i], cg::plus<int>());
+  } else {
+    out[i * 3 + 2] = -1;
+  }
+}
+
+// Which state space an address lies in.
+__global__ void spaces(int* global, int* out) {
+  __shared__ int shared;
+  int local = threadIdx.x;
+  shared = 0;
+  volatile int* p = threadIdx.x == 0 ? &local : threadIdx.x == 1 ? &shared : global;
+  const void* q = const_cast<const int*>(p);
+  out[threadIdx.x] = (__isLocal(q) ? 1 : 0) + (__isShared(q) ? 2 : 0) + (__isGlobal(q) ? 4 : 0);
+  *p = *p + 5;
+  out[threadIdx.x] += 100 * *p;
+}
