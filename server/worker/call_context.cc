@@ -2,10 +2,24 @@
 
 #include "longwire/calls.h"
 #include "longwire/dispatch.h"
+#include "longwire/printer.h"
 #include "server/worker/log_line.h"
 #include "wire/record.h"
 
 namespace longwire::worker {
+
+namespace {
+
+constexpr size_t kMaxDescription = 400;  // characters of a call in the log and in errors
+
+// The call with its arguments: who reads the error usually sees it long after the call.
+std::string Describe(const QueuedCall& call) {
+  std::string text = PrintCall(call.call, wire::Reader(call.arguments));
+  if (text.size() > kMaxDescription) text.replace(kMaxDescription, std::string::npos, "…");
+  return text;
+}
+
+}  // namespace
 
 bool IsGenerated(CallId id) { return CallName(id)[0] == 'c'; }
 
@@ -62,8 +76,14 @@ CUresult CallContext::Resolve(uint64_t id, CUfunction* handle) {
   auto found = session_.functions.Find(id);
   if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   *handle = found->function;
-  if (found->function != nullptr) return CUDA_SUCCESS;
-  return session_.driver().cuKernelGetFunction(handle, found->kernel);
+  if (found->function == nullptr) {
+    return session_.driver().cuKernelGetFunction(handle, found->kernel);
+  }
+  // The program got this function by name, which loads it natively; an enumerated one is not
+  // loaded yet, and asking it for anything fails with CUDA_ERROR_FUNCTION_NOT_LOADED.
+  if (session_.driver().cuFuncLoad == nullptr) return CUDA_SUCCESS;
+  CUresult result = session_.driver().cuFuncLoad(*handle);
+  return result == CUDA_ERROR_NOT_SUPPORTED ? CUDA_SUCCESS : result;
 }
 
 CUresult CallContext::Resolve(uint64_t id, CUkernel* handle) {
@@ -119,9 +139,9 @@ void CallContext::Answer(CUresult result, std::span<const std::byte> reply) {
                  (call_.flags & wire::kWantsReply) != 0;
   if (result != CUDA_SUCCESS && (!replies || IsSticky(result))) {
     if (context_ != nullptr) {
-      session_.DriverFailed(*context_, call_.position, result, CallName(call_.call));
+      session_.DriverFailed(*context_, call_.position, result, Describe(call_));
     } else {
-      session_.CallFailed(call_.context, call_.position, result, CallName(call_.call));
+      session_.CallFailed(call_.context, call_.position, result, Describe(call_));
     }
   }
   if (replies) session_.down().Reply(call_.position, result, reply);
@@ -137,7 +157,7 @@ void Refuse(Session& session, const QueuedCall& call, CUresult code) {
   auto context = session.contexts.Find(call.context);
   // A failed context's later calls fall away silently: the client knows its error.
   if (context != nullptr && context->failed != 0) return;
-  session.CallFailed(call.context, call.position, code, CallName(call.call));
+  session.CallFailed(call.context, call.position, code, Describe(call));
 }
 
 namespace {
@@ -166,6 +186,45 @@ bool WorksWhenFailed(CallId id) {
 
 }  // namespace
 
+namespace {
+
+// Generated calls that move nodes from graph to graph.
+void AfterGraphCall(CallContext& context, const QueuedCall& record) {
+  Graphs& graphs = context.session().graphs();
+  wire::Reader reader(record.arguments);
+  constexpr auto kOk = wire::WireResult::kOk;
+  switch (record.call) {
+    case CallId::cuGraphClone: {
+      calls::cuGraphClone call;
+      if (call.Decode(reader) == kOk) {
+        graphs.CopyParts(call.originalGraph, context.published_graph());
+      }
+      break;
+    }
+    case CallId::cuGraphAddChildGraphNode: {
+      calls::cuGraphAddChildGraphNode call;
+      if (call.Decode(reader) == kOk) graphs.CopyParts(call.childGraph, call.hGraph);
+      break;
+    }
+    case CallId::cuGraphExecUpdate: {
+      calls::cuGraphExecUpdate call;
+      if (call.Decode(reader) == kOk) graphs.CopyPartsToExec(call.hGraph, call.hGraphExec, true);
+      break;
+    }
+    case CallId::cuGraphExecChildGraphNodeSetParams: {
+      calls::cuGraphExecChildGraphNodeSetParams call;
+      if (call.Decode(reader) == kOk) {
+        graphs.CopyPartsToExec(call.childGraph, call.hGraphExec, false);
+      }
+      break;
+    }
+    default:
+      break;
+  }
+}
+
+}  // namespace
+
 CUresult Execute(Session& session, QueuedCall& call, const std::shared_ptr<Stream>& stream) {
   CallContext context(session, call, stream);
   if (stream == nullptr && context.context() != nullptr) {
@@ -183,6 +242,7 @@ CUresult Execute(Session& session, QueuedCall& call, const std::shared_ptr<Strea
   }
   // A handler that has nothing to say has succeeded.
   if (!context.answered()) context.Fail(CUDA_SUCCESS);
+  if (context.result() == CUDA_SUCCESS) AfterGraphCall(context, call);
   return context.result();
 }
 

@@ -41,7 +41,7 @@ bool Deferred::Take(QueuedCall& call) {
     case CallId::cuArrayDestroy:
     case CallId::cuGraphExecChildGraphNodeSetParams:
     case CallId::cuGraphExecMemsetNodeSetParams:
-    case CallId::cuGraphExecUpdate_v2:
+    case CallId::cuGraphExecUpdate:
     case CallId::cuGraphNodeSetEnabled:
     case CallId::cuMipmappedArrayDestroy:
     case CallId::cuSurfObjectDestroy:

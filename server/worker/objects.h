@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "server/worker/driver.h"
+#include "server/worker/graph_parts.h"
 #include "server/worker/staging.h"
 
 namespace longwire::worker {
@@ -82,7 +83,6 @@ struct Stream {
   std::mutex issue_mutex;
   // Guarded by issue_mutex:
   bool capturing = false;
-  bool started_capture = false;
   uint64_t last_issued = 0;      // position
   uint64_t first_unmarked = 0;   // position
   uint32_t unmarked = 0;         // calls issued since the last marker
@@ -156,36 +156,16 @@ struct Function {
   std::unordered_map<uint32_t, LoadedFunction> loaded;  // by context, guarded by mutex
 };
 
-// Host memory of a graph's copies: it lives as long as the graph or an executable of it.
-struct GraphCopy {
-  uint64_t transfer = 0;
-  std::byte* data = nullptr;
-  uint64_t bytes = 0;
-  uint64_t received = 0;  // of the launch under way; log thread only
-};
-
-struct GraphStaging {
-  std::vector<GraphCopy> reads;    // host memory that the graph reads
-  std::vector<GraphCopy> writes;   // host memory that the graph writes
-  std::vector<void*> memory;       // pinned, freed with this
-  std::vector<std::unique_ptr<uint64_t>> tickets;
-  std::atomic<bool> busy{false};   // a launch has not finished or its bytes were not sent yet
-  std::function<void(void*)> free;
-  ~GraphStaging() {
-    for (void* block : memory) free(block);
-  }
-};
-
 struct Graph {
   uint64_t id = 0;
   CUgraph handle = nullptr;
-  std::shared_ptr<GraphStaging> staging;
+  GraphParts parts;  // guarded by Graphs' lock
 };
 
 struct GraphExec {
   uint64_t id = 0;
   CUgraphExec handle = nullptr;
-  std::shared_ptr<GraphStaging> staging;
+  GraphParts parts;  // guarded by Graphs' lock
 };
 
 }  // namespace longwire::worker

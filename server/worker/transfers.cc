@@ -56,11 +56,9 @@ void Transfers::FinishCopy(uint64_t transfer) {
   if (credit != 0) credit_(credit);
 }
 
-void Transfers::AttachGraph(std::shared_ptr<GraphStaging> staging) {
+void Transfers::AttachGraph(const std::shared_ptr<GraphPart>& part) {
   std::lock_guard lock(mutex_);
-  for (size_t i = 0; i < staging->reads.size(); ++i) {
-    graphs_[staging->reads[i].transfer] = {staging, i};
-  }
+  for (GraphCopy& read : part->reads) graphs_[read.transfer] = {part, &read};
 }
 
 bool Transfers::ArrivedCopy(Copy& copy, uint64_t offset, std::span<const std::byte> bytes) {
@@ -86,9 +84,9 @@ bool Transfers::Arrived(uint64_t transfer, uint64_t offset, std::span<const std:
       credit = copy.finished || copy.pieces.back().credited;
       if (copy.finished && copy.arrived >= copy.bytes) copies_.erase(found);
     } else if (auto graph = graphs_.find(transfer); graph != graphs_.end()) {
-      auto staging = graph->second.staging.lock();
-      if (staging != nullptr) {
-        GraphCopy& copy = staging->reads[graph->second.index];
+      auto part = graph->second.part.lock();
+      if (part != nullptr) {
+        GraphCopy& copy = *graph->second.copy;
         if (offset > copy.bytes || bytes.size() > copy.bytes - offset) return false;
         std::memcpy(copy.data + offset, bytes.data(), bytes.size());
         copy.received += bytes.size();

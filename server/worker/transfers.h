@@ -38,7 +38,7 @@ class Transfers {
   void FinishCopy(uint64_t transfer);
 
   // Bytes of this transfer go into a graph's memory from now on.
-  void AttachGraph(std::shared_ptr<GraphStaging> staging);
+  void AttachGraph(const std::shared_ptr<GraphPart>& part);
 
   // False: the client broke a rule (too much, out of range).
   bool Arrived(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes);
@@ -58,8 +58,8 @@ class Transfers {
     std::deque<Piece> pieces;
   };
   struct GraphPlace {
-    std::weak_ptr<GraphStaging> staging;
-    size_t index = 0;
+    std::weak_ptr<GraphPart> part;
+    GraphCopy* copy = nullptr;
   };
   bool ArrivedCopy(Copy& copy, uint64_t offset, std::span<const std::byte> bytes);
 

@@ -110,6 +110,7 @@ CUresult Do_lwCopyData(CallContext& context, const calls::lwCopyData& call,
   if (!context.session().transfers().Arrived(call.transfer, call.offset, call.data)) {
     context.session().Fatal("bytes of a transfer that nobody expects");
   }
+  context.session().graphs().BytesArrived();
   return CUDA_SUCCESS;
 }
 
