@@ -1,0 +1,223 @@
+// Single calls, from the client's exported functions to the fake driver and back.
+#include <cstring>
+#include <thread>
+
+#include "tests/wire_inprocess/joined.h"
+
+namespace longwire::joined {
+namespace {
+
+TEST(Calls, TheDeviceIsWhatTheWorkerDescribed) {
+  Driver();
+  EXPECT_OK(cuInit(0));
+  int count = 0, value = 0;
+  EXPECT_OK(cuDeviceGetCount(&count));
+  EXPECT_EQ(1, count);
+  char name[64];
+  EXPECT_OK(cuDeviceGetName(name, sizeof(name), 0));
+  EXPECT_STREQ("Fake device", name);
+  EXPECT_OK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 0));
+  EXPECT_EQ(1024, value);
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
+            cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(1000), 0));
+  EXPECT_EQ(CUDA_ERROR_INVALID_DEVICE, cuDeviceGetName(name, sizeof(name), 1));
+}
+
+TEST(Calls, BytesGoThereAndBack) {
+  Bench bench;
+  // Inline, exactly the inline limit, in pieces, more than the ring and the upload window hold.
+  for (size_t bytes : {size_t{4}, wire::kInlineCopyBytes, wire::kInlineCopyBytes + 4,
+                       size_t{5} << 20, (size_t{40} << 20) + 12}) {
+    std::vector<uint32_t> in(bytes / 4), out(bytes / 4);
+    for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<uint32_t>(i * 2654435761u);
+    CUdeviceptr device = 0;
+    ASSERT_OK(cuMemAlloc_v2(&device, bytes));
+    EXPECT_EQ(0u, device % 512);
+    ASSERT_OK(cuMemcpyHtoD_v2(device, in.data(), bytes));
+    ASSERT_OK(cuMemcpyDtoH_v2(out.data(), device, bytes));
+    EXPECT_EQ(in, out) << bytes;
+    EXPECT_OK(cuMemFree_v2(device));
+  }
+}
+
+TEST(Calls, RowsOfTwoDimensionalCopiesArePacked) {
+  Bench bench;
+  constexpr size_t kWidth = 100, kRows = 700, kHostPitch = 128;
+  std::vector<unsigned char> in(kHostPitch * kRows), out(kHostPitch * kRows, 0xee);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<unsigned char>(i * 7);
+  CUdeviceptr device = 0;
+  ASSERT_OK(cuMemAlloc_v2(&device, kWidth * kRows));
+  CUDA_MEMCPY2D copy{};
+  copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+  copy.srcHost = in.data();
+  copy.srcPitch = kHostPitch;
+  copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.dstDevice = device;
+  copy.dstPitch = kWidth;
+  copy.WidthInBytes = kWidth;
+  copy.Height = kRows;
+  ASSERT_OK(cuMemcpy2D_v2(&copy));
+  CUDA_MEMCPY2D back{};
+  back.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+  back.srcDevice = device;
+  back.srcPitch = kWidth;
+  back.dstMemoryType = CU_MEMORYTYPE_HOST;
+  back.dstHost = out.data();
+  back.dstPitch = kHostPitch;
+  back.WidthInBytes = kWidth;
+  back.Height = kRows;
+  ASSERT_OK(cuMemcpy2D_v2(&back));
+  for (size_t row = 0; row < kRows; ++row) {
+    ASSERT_EQ(0, std::memcmp(&in[row * kHostPitch], &out[row * kHostPitch], kWidth)) << row;
+    ASSERT_EQ(0xee, out[row * kHostPitch + kWidth]) << "wrote behind row " << row;
+  }
+  EXPECT_OK(cuMemFree_v2(device));
+}
+
+TEST(Calls, WhatIsQueuedWaitsForNoReply) {
+  Bench bench;
+  CUdeviceptr data = 0;
+  CUstream stream = nullptr;
+  CUevent event = nullptr;
+  void* pinned = nullptr;
+  ASSERT_OK(cuMemHostAlloc(&pinned, 4096, 0));
+  ASSERT_OK(cuMemAlloc_v2(&data, 4096));
+  bench.Add(nullptr, data, 16, 1);  // its attributes are asked for once
+  ASSERT_OK(cuCtxSynchronize());
+  uint64_t before = RoundTrips();
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    ASSERT_OK(cuEventCreate(&event, 0));
+    ASSERT_OK(cuMemsetD8Async(data, 0, 4096, stream));
+    ASSERT_OK(cuMemcpyHtoDAsync_v2(data, pinned, 4096, stream));
+    bench.Add(stream, data, 16, 1);
+    ASSERT_OK(cuEventRecord(event, stream));
+    ASSERT_OK(cuStreamWaitEvent(nullptr, event, 0));
+    ASSERT_OK(cuMemcpyDtoHAsync_v2(pinned, data, 4096, stream));
+    CUdeviceptr other = 0;
+    ASSERT_OK(cuMemAlloc_v2(&other, 1 << 20));
+    ASSERT_OK(cuMemFree_v2(other));
+    ASSERT_OK(cuEventDestroy_v2(event));
+    ASSERT_OK(cuStreamDestroy_v2(stream));
+  }
+  EXPECT_EQ(before, RoundTrips());
+  ASSERT_OK(cuCtxSynchronize());
+  EXPECT_OK(cuMemFree_v2(data));
+  EXPECT_OK(cuMemFreeHost(pinned));
+}
+
+TEST(Calls, WhatTheDriverRefusesAtOnceIsRefusedAtOnce) {
+  Bench bench;
+  CUdeviceptr data = 0;
+  uint32_t count = 1, add = 1;
+  void* parameters[] = {&data, &count, &add};
+  auto launch = [&](unsigned grid, unsigned block, unsigned shared, CUstream stream) {
+    return cuLaunchKernel(bench.kernel, grid, 1, 1, block, 1, 1, shared, stream, parameters,
+                          nullptr);
+  };
+  auto no_stream = reinterpret_cast<CUstream>(0x1234);
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, launch(0, 32, 0, nullptr));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, launch(1, 2048, 0, nullptr));
+  EXPECT_EQ(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, launch(1, 600, 0, nullptr));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, launch(1, 32, 50000, nullptr));
+  EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE, launch(1, 32, 0, no_stream));
+  ASSERT_OK(cuMemAlloc_v2(&data, 1000));
+  char host[2000] = {};
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoD_v2(data, host, 1001));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoD_v2(data + 900, host, 200));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoH_v2(host, data, SIZE_MAX / 2));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemsetD32Async(data + 2, 0, 1, nullptr));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(data + 512));
+  EXPECT_OK(cuMemFree_v2(data));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(data));
+  EXPECT_EQ(CUDA_ERROR_OUT_OF_MEMORY, cuMemAlloc_v2(&data, uint64_t{1} << 40));
+  EXPECT_EQ(CUDA_ERROR_OUT_OF_MEMORY, cuMemAlloc_v2(&data, UINT64_MAX));
+}
+
+TEST(Calls, MemoryIsUsedAgainAfterTheWorkBeforeTheFree) {
+  Bench bench;
+  // More than the first lease, more than half of the device: only one fits at a time.
+  constexpr size_t kBytes = 150 << 20;
+  CUdeviceptr data = 0;
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_OK(cuMemAlloc_v2(&data, kBytes)) << round;
+    bench.Add(nullptr, data + kBytes - 64, 16, 1);
+    ASSERT_OK(cuMemFree_v2(data));
+  }
+  // Pieces that lie apart are put side by side.
+  std::vector<CUdeviceptr> pieces(4);
+  for (CUdeviceptr& piece : pieces) ASSERT_OK(cuMemAlloc_v2(&piece, 30 << 20));
+  for (CUdeviceptr piece : pieces) ASSERT_OK(cuMemFree_v2(piece));
+  ASSERT_OK(cuMemAlloc_v2(&data, 190 << 20));
+  ASSERT_OK(cuMemFree_v2(data));
+  size_t free = 0, total = 0;
+  ASSERT_OK(cuMemGetInfo_v2(&free, &total));
+  EXPECT_EQ(kDeviceBytes, total);
+  EXPECT_GE(free, size_t{190} << 20);
+}
+
+TEST(Calls, AnotherThreadsFreedMemoryIsNotWrittenTooEarly) {
+  Bench bench;
+  CUstream stream = nullptr;
+  ASSERT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CUdeviceptr first = 0, second = 0;
+  ASSERT_OK(cuMemAllocAsync(&first, 1 << 20, stream));
+  ASSERT_OK(cuMemFreeAsync(first, stream));
+  ASSERT_OK(cuMemAllocAsync(&second, 1 << 20, stream));
+  EXPECT_EQ(first, second) << "the same stream may use it at once";
+  ASSERT_OK(cuMemFreeAsync(second, stream));
+  ASSERT_OK(cuStreamSynchronize(stream));
+  ASSERT_OK(cuStreamDestroy_v2(stream));
+}
+
+TEST(Calls, PointersAreKnown) {
+  Bench bench;
+  CUdeviceptr data = 0, start = 0;
+  size_t bytes = 0;
+  ASSERT_OK(cuMemAlloc_v2(&data, 5000));
+  EXPECT_OK(cuMemGetAddressRange_v2(&start, &bytes, data + 4999));
+  EXPECT_EQ(data, start);
+  EXPECT_EQ(5000u, bytes);
+  unsigned type = 0;
+  EXPECT_OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, data + 1));
+  EXPECT_EQ(static_cast<unsigned>(CU_MEMORYTYPE_DEVICE), type);
+  int on_stack = 0;
+  auto pageable = reinterpret_cast<CUdeviceptr>(&on_stack);
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE,
+            cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pageable));
+  // A copy of unstated direction finds out by itself.
+  int in = 42, out = 0;
+  EXPECT_OK(cuMemcpy(data, reinterpret_cast<CUdeviceptr>(&in), sizeof(in)));
+  EXPECT_OK(cuMemcpy(reinterpret_cast<CUdeviceptr>(&out), data, sizeof(out)));
+  EXPECT_EQ(42, out);
+  EXPECT_OK(cuMemFree_v2(data));
+}
+
+TEST(Calls, ContextsAreAStackPerThread) {
+  Bench bench;
+  CUcontext own = nullptr, current = nullptr;
+  ASSERT_OK(cuCtxCreate_v2(&own, 0, 0));
+  EXPECT_OK(cuCtxGetCurrent(&current));
+  EXPECT_EQ(own, current);
+  EXPECT_OK(cuCtxPushCurrent_v2(bench.context));
+  std::thread([] {
+    CUcontext none = reinterpret_cast<CUcontext>(1);
+    EXPECT_OK(cuCtxGetCurrent(&none));
+    EXPECT_EQ(nullptr, none);
+    CUdeviceptr data = 0;
+    EXPECT_EQ(CUDA_ERROR_INVALID_CONTEXT, cuMemAlloc_v2(&data, 16));
+  }).join();
+  EXPECT_OK(cuCtxPopCurrent_v2(&current));
+  EXPECT_EQ(bench.context, current);
+  unsigned long long one = 0, other = 0;
+  EXPECT_OK(cuCtxGetId(own, &one));
+  EXPECT_OK(cuCtxGetId(bench.context, &other));
+  EXPECT_NE(one, other);
+  EXPECT_OK(cuCtxDestroy_v2(own));
+  EXPECT_EQ(CUDA_ERROR_INVALID_CONTEXT, cuCtxSetCurrent(own));
+  EXPECT_EQ(CUDA_ERROR_INVALID_CONTEXT, cuCtxDestroy_v2(bench.context));
+  EXPECT_OK(cuCtxSetCurrent(bench.context));
+}
+
+}  // namespace
+}  // namespace longwire::joined

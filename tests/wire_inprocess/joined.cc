@@ -1,0 +1,207 @@
+#include "tests/wire_inprocess/joined.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "server/keeper/protocol.h"
+#include "server/worker/open_session.h"
+#include "server/worker/session.h"
+
+namespace longwire::joined {
+namespace {
+
+using worker::testing::FakeDriver;
+
+// Lends what is asked for, up to the device's memory; descriptors that nobody looks into.
+void KeepMemory(int socket) {
+  uint64_t lent = 0, next = 1;
+  std::map<uint64_t, uint64_t> chunks;
+  while (auto packet = wire::ReceiveMessage(socket, std::chrono::milliseconds(-1))) {
+    keeper::Lease lease;
+    keeper::Return back;
+    keeper::GetInfo get;
+    if (message::Unpack(packet->bytes, &lease) == wire::WireResult::kOk) {
+      uint64_t sum = 0;
+      for (uint64_t bytes : lease.bytes) sum += bytes;
+      if (lent + sum > kDeviceBytes) {
+        wire::SendMessage(socket, message::Pack(keeper::Refuse{
+                                      lease.request, CUDA_ERROR_OUT_OF_MEMORY, "all lent",
+                                      kDeviceBytes - lent}));
+        continue;
+      }
+      for (size_t at = 0; at < lease.bytes.size(); at += keeper::kChunksPerPacket) {
+        keeper::Grant grant{lease.request, at + keeper::kChunksPerPacket < lease.bytes.size(), {}};
+        std::vector<int> descriptors;
+        for (size_t i = at; i < lease.bytes.size() && i < at + keeper::kChunksPerPacket; ++i) {
+          grant.chunks.push_back({next, lease.bytes[i]});
+          chunks[next++] = lease.bytes[i];
+          descriptors.push_back(socket);
+        }
+        wire::SendMessage(socket, message::Pack(grant), descriptors);
+      }
+      lent += sum;
+    } else if (message::Unpack(packet->bytes, &back) == wire::WireResult::kOk) {
+      for (uint64_t chunk : back.chunks) lent -= chunks[chunk];
+    } else if (message::Unpack(packet->bytes, &get) == wire::WireResult::kOk) {
+      wire::SendMessage(socket, message::Pack(keeper::Info{get.request, kDeviceBytes - lent,
+                                                           kDeviceBytes, 2 << 20}));
+    }
+  }
+}
+
+CUresult LaunchAdd(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                   unsigned, CUstream stream, void**, void** extra) {
+  FakeDriver& driver = FakeDriver::Get();
+  AddParameters parameters;
+  std::memcpy(&parameters, extra[1], sizeof(parameters));
+  return driver.Issue(stream, "", [parameters] {
+    auto* numbers = reinterpret_cast<uint32_t*>(parameters.data);
+    for (uint32_t i = 0; i < parameters.count; ++i) numbers[i] += parameters.add;
+    return true;
+  });
+}
+
+CUresult CopyRows(const CUDA_MEMCPY2D* copy, CUstream stream) {
+  CUDA_MEMCPY2D rows = *copy;
+  return FakeDriver::Get().Issue(stream, "", [rows] {
+    bool up = rows.srcMemoryType == CU_MEMORYTYPE_HOST;
+    auto* from = up ? static_cast<const std::byte*>(rows.srcHost)
+                    : reinterpret_cast<const std::byte*>(rows.srcDevice);
+    auto* to = up ? reinterpret_cast<std::byte*>(rows.dstDevice)
+                  : static_cast<std::byte*>(rows.dstHost);
+    for (size_t row = 0; row < rows.Height; ++row) {
+      std::memcpy(to + (rows.dstY + row) * rows.dstPitch + rows.dstXInBytes,
+                  from + (rows.srcY + row) * rows.srcPitch + rows.srcXInBytes, rows.WidthInBytes);
+    }
+    return true;
+  });
+}
+
+DriverTable Table(FakeDriver& driver) {
+  DriverTable table = driver.table();
+  table.cuLaunchKernel = &LaunchAdd;
+  table.cuFuncGetParamInfo = [](CUfunction, size_t index, size_t* offset, size_t* size) {
+    constexpr size_t kOffsets[] = {offsetof(AddParameters, data), offsetof(AddParameters, count),
+                                   offsetof(AddParameters, add)};
+    if (index >= 3) return CUDA_ERROR_INVALID_VALUE;
+    *offset = kOffsets[index];
+    *size = index == 0 ? 8 : 4;
+    return CUDA_SUCCESS;
+  };
+  table.cuFuncGetAttribute = [](int* value, CUfunction_attribute attribute, CUfunction) {
+    *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? 512 : 49152;
+    return attribute <= CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? CUDA_SUCCESS
+                                                                         : CUDA_ERROR_INVALID_VALUE;
+  };
+  table.cuMemsetD8Async = [](CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream) {
+    return FakeDriver::Get().Issue(stream, "", [=] {
+      return std::memset(reinterpret_cast<void*>(to), value, bytes) != nullptr;
+    });
+  };
+  table.cuMemcpyDtoDAsync_v2 = [](CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                                  CUstream stream) {
+    return FakeDriver::Get().Issue(stream, "", [=] {
+      return std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes) !=
+             nullptr;
+    });
+  };
+  table.cuMemcpy2DAsync_v2 = &CopyRows;
+  table.cuCtxCreate_v4 = [](CUcontext* context, CUctxCreateParams*, unsigned, CUdevice) {
+    static uint64_t next = 0x88;
+    *context = reinterpret_cast<CUcontext>(next++);
+    return CUDA_SUCCESS;
+  };
+  table.cuCtxDestroy_v2 = [](CUcontext) { return CUDA_SUCCESS; };
+  // The stream stands until the value is there; the fake looks again with each new operation.
+  table.cuStreamWaitValue64_v2 = [](CUstream stream, CUdeviceptr address, cuuint64_t value,
+                                    unsigned) {
+    return FakeDriver::Get().Issue(stream, "", [=] {
+      return reinterpret_cast<std::atomic<uint64_t>*>(address)->load() >= value;
+    });
+  };
+  return table;
+}
+
+wire::OpenReply Describe(worker::Session& session, const wire::Window& window) {
+  wire::OpenReply reply;
+  reply.driver_version = CUDA_VERSION;
+  reply.stream_priority_greatest = -5;
+  reply.allocation_granularity = 2 << 20;
+  wire::DeviceDescription device;
+  device.name = "Fake device";
+  device.total_memory = kDeviceBytes;
+  device.window = window;
+  for (int i = 1; i <= 100; ++i) device.attributes.push_back({i, CUDA_SUCCESS, 1024});
+  EXPECT_OK(session.memory().Lease(0, {64 << 20}, &device.leased));
+  reply.devices.push_back(device);
+  return reply;
+}
+
+struct Joined {
+  FakeDriver driver;
+  std::unique_ptr<worker::Session> session;
+};
+
+Joined* Open() {
+  auto* joined = new Joined;
+  // Twice the memory, as windows are: chunks can move within it.
+  void* memory = mmap(nullptr, 2 * kDeviceBytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  wire::Descriptor ours, keepers;
+  EXPECT_TRUE(wire::LocalPair(&ours, &keepers));
+  std::thread(KeepMemory, keepers.Release()).detach();
+  worker::Device device;
+  device.primary = reinterpret_cast<CUcontext>(0x77);
+  device.total_memory = kDeviceBytes;
+  device.window = {reinterpret_cast<uint64_t>(memory), 2 * kDeviceBytes};
+  device.keeper = std::make_unique<worker::KeeperClient>(ours.Release());
+  wire::Window window = device.window;
+  worker::SessionOptions options;
+  options.driver = Table(joined->driver);
+  options.devices.push_back(std::move(device));
+  options.up = wire::RingMemory::Create(wire::kRingBytes);
+  options.down = wire::RingMemory::Create(wire::kRingBytes);
+  shim::SessionParts parts;
+  parts.up = options.up;
+  parts.down = options.down;
+  joined->session = std::make_unique<worker::Session>(std::move(options));
+  EXPECT_OK(joined->session->Prepare());
+  parts.reply = Describe(*joined->session, window);
+  joined->session->Start();
+  EXPECT_OK(shim::InitializeProcessWith(std::move(parts)));
+  return joined;
+}
+
+CUmodule Module() {
+  static CUmodule module = [] {
+    CUmodule loaded = nullptr;
+    EXPECT_OK(cuModuleLoadData(&loaded, "the fake driver reads no code"));
+    return loaded;
+  }();
+  return module;
+}
+
+}  // namespace
+
+FakeDriver& Driver() {
+  static Joined* joined = Open();
+  return joined->driver;
+}
+
+uint64_t RoundTrips() { return shim::TheSession().counts().round_trips.load(); }
+
+Bench::Bench() {
+  Driver();
+  EXPECT_OK(cuDevicePrimaryCtxRetain(&context, 0));
+  EXPECT_OK(cuCtxSetCurrent(context));
+  EXPECT_OK(cuModuleGetFunction(&kernel, Module(), "kernel"));
+}
+
+void Bench::Add(CUstream stream, CUdeviceptr data, uint32_t count, uint32_t add) {
+  void* parameters[] = {&data, &count, &add};
+  EXPECT_OK(cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, stream, parameters, nullptr));
+}
+
+}  // namespace longwire::joined
