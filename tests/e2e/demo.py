@@ -2,9 +2,9 @@
 """Runs the unmodified hello program through Longwire on this machine's software device, prints
 what it printed, and says which process ran where."""
 import argparse
+import re
 import subprocess
 import sys
-import threading
 import time
 
 import server
@@ -19,28 +19,24 @@ ROLES = {
 }
 
 
-class Watcher(threading.Thread):
-    """Remembers each process seen, and the sessions' state while the program runs."""
+# What the daemon's log says of each session.
+OPENED = re.compile(r"opened for \S+ \(pid (\d+) .*\bworker (\d+)")
 
-    def __init__(self, longwire):
-        super().__init__(daemon=True)
-        self.longwire = longwire
-        self.seen = {}
-        self.sessions = {}
-        self.status = ""
-        self.stopped = threading.Event()
 
-    def look(self):
-        for name, pids in self.longwire.processes().items():
-            for pid in pids:
-                self.seen.setdefault(pid, name)
-
-    def run(self):
-        while not self.stopped.wait(0.02):
-            self.look()
-            if "hello.static" in self.seen.values():
-                for session in self.longwire.status()["sessions"]:
-                    self.sessions[session["client_pid"]] = session
+def print_processes(longwire, program):
+    """One line for each process that took part, with what it did and where."""
+    sessions = OPENED.findall(longwire.log.read_text())
+    workers = {int(worker) for client, worker in sessions if int(client) == program}
+    found = [(program, "hello.static", "")]
+    for name, pids in longwire.processes().items():
+        for pid in pids:
+            if name == "longwire-worker" and pid not in workers:
+                found.append((pid, name, " (a warm one, for the next program)"))
+            elif name != "longwire-worker":
+                found.append((pid, name, ""))
+    found += [(pid, "longwire-worker", " (this one, and ended with it)") for pid in workers]
+    for pid, name, note in sorted(found, key=lambda entry: list(ROLES).index(entry[1])):
+        print(f"  {pid:7}  {name:16} {ROLES[name]}{note}")
 
 
 def main():
@@ -50,25 +46,12 @@ def main():
     with server.Server(build=build) as longwire:
         hello = longwire.program("hello.static")
         print(f"\n$ longwire run --server {longwire.address} -- {hello}\n", flush=True)
-        watcher = Watcher(longwire)
-        watcher.look()
-        watcher.start()
         start = time.monotonic()
-        process = subprocess.run(longwire.command(hello), env=longwire.environment(), check=False)
+        process = subprocess.Popen(longwire.command(hello), env=longwire.environment())
+        process.wait()
         seconds = time.monotonic() - start
-        watcher.stopped.set()
-        watcher.join()
-        watcher.look()
         print(f"\n{seconds:.2f} s, exit code {process.returncode}. What ran where:\n")
-        workers = {session["worker_pid"] for session in watcher.sessions.values()}
-        for pid, name in sorted(watcher.seen.items(), key=lambda item: list(ROLES).index(item[1])
-                                if item[1] in ROLES else -1):
-            if name not in ROLES:
-                continue
-            note = ""
-            if name == "longwire-worker":
-                note = " (this program's)" if pid in workers else " (warm, for the next program)"
-            print(f"  {pid:7}  {name:16} {ROLES[name]}{note}")
+        print_processes(longwire, process.pid)
         print("\n$ longwire status", flush=True)
         print(longwire.cli("status", "--server", longwire.address).out)
         if process.returncode != 0:
