@@ -110,10 +110,15 @@ def check_file(root, path):
 
 
 def names_source(cmake_text, relative):
-    """Whether a CMakeLists.txt names the file, by its name without suffix or by a glob."""
+    """Whether a CMakeLists.txt names the file: by its name without suffix, by a glob, or with the
+    variable of a loop (${part}_test.cc) over words that stand there too."""
     pattern = (str(relative.parent) + "/" if relative.parent.parts else "") + "*" + relative.suffix
     if pattern in cmake_text:
         return True
+    for token in set(re.findall(r"[\w./-]*\$\{\w+\}[\w./-]*\.\w+", cmake_text)):
+        match = re.fullmatch(re.sub(r"\\\$\\\{\w+\\\}", r"(\\w+)", re.escape(token)), str(relative))
+        if match and all(re.search(rf"\b{word}\b", cmake_text) for word in match.groups()):
+            return True
     stem = re.escape(str(relative.with_suffix("")))
     return re.search(r"(?<![\w-])" + stem + r"(\.\w+)?(?![\w-])", cmake_text) is not None
 

@@ -101,6 +101,14 @@ class TidyTest(unittest.TestCase):
         self.write("deep/more.cc", "int more;\n")
         self.assertEqual([], tidy.check_tree(self.root))
 
+    def test_sources_of_a_loop(self):
+        loop = "foreach(name one two)\n  add_executable(${name} ${name}_test.cc)\nendforeach()\n"
+        self.write("CMakeLists.txt", "add_library(part part.cc)\n" + loop)
+        self.write("one_test.cc", "int one;\n")
+        self.assertEqual([], tidy.check_tree(self.root))
+        self.write("three_test.cc", "int three;\n")
+        self.expect("three_test.cc:1", "no CMakeLists.txt")
+
     def test_dead_header(self):
         self.write("lost.h", "// Lost.\n")
         self.expect("lost.h:1", "nobody includes")
