@@ -103,12 +103,14 @@ void Session::DriverFailed(Context& context, uint64_t position, CUresult code,
   WakeLogThread();
 }
 
-CUresult Session::SetContext(const Context& context) {
-  if (current_context.session == this && current_context.context == context.handle) {
-    return CUDA_SUCCESS;
-  }
-  CUresult result = driver_.cuCtxSetCurrent(context.handle);
-  if (result == CUDA_SUCCESS) current_context = {this, context.handle};
+CUresult Session::SetContext(const Context& context) { return SetCurrent(context.handle); }
+
+CUresult Session::SetPrimaryContext(const Device& device) { return SetCurrent(device.primary); }
+
+CUresult Session::SetCurrent(CUcontext handle) {
+  if (current_context.session == this && current_context.context == handle) return CUDA_SUCCESS;
+  CUresult result = driver_.cuCtxSetCurrent(handle);
+  if (result == CUDA_SUCCESS) current_context = {this, handle};
   return result;
 }
 

@@ -64,6 +64,7 @@ class Session {
 
   // Makes the context current on this thread, if it is not already.
   CUresult SetContext(const Context& context);
+  CUresult SetPrimaryContext(const Device& device);
   CUresult SetNoContext();
   // First thing on each thread that calls the driver.
   void EnterThread();
@@ -96,6 +97,7 @@ class Session {
   std::atomic<uint64_t> next_worker_handle{uint64_t{1} << 63};
 
  private:
+  CUresult SetCurrent(CUcontext handle);
   void End();
 
   DriverTable driver_;

@@ -18,6 +18,10 @@ CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
     return CUDA_ERROR_INVALID_IMAGE;
   }
   if (!call.as_library && context.context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  // A library needs no context to be loaded, but its kernels' parameters are told only with one.
+  if (context.context() == nullptr && !session.devices().empty()) {
+    session.SetPrimaryContext(session.devices().front());
+  }
   JitOptions options(call.option, call.option_value);
   auto library = std::make_shared<Library>();
   library->id = call.library;
