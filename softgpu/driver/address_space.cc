@@ -49,8 +49,8 @@ CUresult AddressSpace::Unreserve(uint64_t address, size_t bytes) {
     return CUDA_ERROR_INVALID_VALUE;  // still mapped
   }
   // Detach may have left the range readable for work that was running.
-  mmap(Pointer(address), bytes, PROT_NONE,
-       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+  mmap(Pointer(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
+       -1, 0);
   reservations_.erase(reservation);
   ranges_.Give(address, bytes);
   return CUDA_SUCCESS;
@@ -59,8 +59,7 @@ CUresult AddressSpace::Unreserve(uint64_t address, size_t bytes) {
 CUresult AddressSpace::Map(uint64_t address, size_t bytes, std::shared_ptr<Chunk> chunk) {
   std::lock_guard lock(mutex_);
   // A chunk is mapped whole, as on the devices that were measured.
-  if (bytes != chunk->bytes || address % kChunkGranularity != 0 ||
-      !InReservation(address, bytes)) {
+  if (bytes != chunk->bytes || address % kChunkGranularity != 0 || !InReservation(address, bytes)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   auto next = mappings_.lower_bound(address);
@@ -69,8 +68,7 @@ CUresult AddressSpace::Map(uint64_t address, size_t bytes, std::shared_ptr<Chunk
     auto previous = std::prev(next);
     if (previous->first + previous->second.bytes > address) return CUDA_ERROR_INVALID_VALUE;
   }
-  return Attach(address, std::move(chunk), bytes, false) ? CUDA_SUCCESS
-                                                         : CUDA_ERROR_OUT_OF_MEMORY;
+  return Attach(address, std::move(chunk), bytes, false) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 bool AddressSpace::InReservation(uint64_t address, size_t bytes) {
@@ -100,8 +98,7 @@ void AddressSpace::Detach(Mappings::iterator mapping) {
     Arena::Get().Mark(mapping->first, mapping->second.bytes, false);
   }
   bool in_use = mapping->second.accessible && running_work.load() > 0;
-  mmap(Pointer(mapping->first), mapping->second.bytes,
-       in_use ? PROT_READ | PROT_WRITE : PROT_NONE,
+  mmap(Pointer(mapping->first), mapping->second.bytes, in_use ? PROT_READ | PROT_WRITE : PROT_NONE,
        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
   mappings_.erase(mapping);
 }
@@ -188,7 +185,7 @@ uint64_t AddressSpace::Allocate(int device, size_t bytes, uint64_t alignment, Co
     }
   }
   if (address == 0) return 0;
-  allocations_[address] = {address, bytes,      MemoryKind::kDevice, device,
+  allocations_[address] = {address, bytes, MemoryKind::kDevice, device,
                            context, flags, next_id_++,          small};
   return address;
 }
@@ -227,8 +224,8 @@ CUresult AddressSpace::Register(uint64_t address, size_t bytes, unsigned flags, 
     }
     arena.Mark(address, bytes, true);
   }
-  allocations_[address] = {address, bytes, MemoryKind::kRegistered, context->device,
-                           context, flags, next_id_++};
+  allocations_[address] = {address, bytes,     MemoryKind::kRegistered, context->device, context,
+                           flags,   next_id_++};
   return CUDA_SUCCESS;
 }
 

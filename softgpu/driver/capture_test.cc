@@ -87,8 +87,8 @@ TEST_F(CaptureTest, EventsForkAndJoinStreams) {
   const CUgraphNode* dependencies = nullptr;
   size_t count = 0;
   cuuint64_t id = 0;
-  ASSERT_CU(cuStreamGetCaptureInfo_v3(stream_, &status, &id, &from_info, &dependencies, nullptr,
-                                      &count));
+  ASSERT_CU(
+      cuStreamGetCaptureInfo_v3(stream_, &status, &id, &from_info, &dependencies, nullptr, &count));
   EXPECT_EQ(count, 1u);
   ASSERT_CU(cuStreamEndCapture(stream_, &graph));
   EXPECT_EQ(graph, from_info);
@@ -151,7 +151,8 @@ TEST_F(CaptureTest, ModesDecideWhoMayDisturb) {
     EXPECT_CU(cuEventQuery(event_));
     CUgraph graph = nullptr;
     EXPECT_EQ(cuStreamEndCapture(stream_, &graph), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
-  }).join();
+  })
+      .join();
   auto mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   ASSERT_CU(cuThreadExchangeStreamCaptureMode(&mode));
   EXPECT_EQ(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);

@@ -1,7 +1,7 @@
 // Initialisation, devices and their attributes.
-#include <cstring>
-
 #include <strings.h>
+
+#include <cstring>
 
 #include "softgpu/driver/driver.h"
 #include "softgpu/engine/engine.h"
@@ -39,8 +39,7 @@ constexpr Attribute kAttributes[] = {
     {CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 1000000},  // kHz; nominal
     {CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 64},
     {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 1 << 20},
-    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
-     DeviceShape::kMaxThreadsPerMultiprocessor},
+    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, DeviceShape::kMaxThreadsPerMultiprocessor},
     {CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 1},
     {CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
     {CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT, 32},
@@ -55,8 +54,7 @@ constexpr Attribute kAttributes[] = {
     {CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, 2},
     {CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED, 1},
     {CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1},
-    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
-     DeviceShape::kSharedBytesPerBlockOptin},
+    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, DeviceShape::kSharedBytesPerBlockOptin},
     {CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1, 1},
     {CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, 1},
     {CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1, 1},
@@ -78,7 +76,6 @@ CUresult Find(CUdevice ordinal, Device** device) {
 
 }  // namespace
 }  // namespace softgpu
-
 
 using namespace softgpu;
 

@@ -77,8 +77,9 @@ CUresult Driver::Initialize() {
   if (forked) return CUDA_ERROR_NOT_INITIALIZED;
   if (initialized) return CUDA_SUCCESS;
   size_t count = Setting("LONGWIRE_SOFTGPU_DEVICES", 1, 0, kMaxDevices);
-  size_t bytes = Setting("LONGWIRE_SOFTGPU_MEMORY", kDefaultMemory, kChunkGranularity,
-                         uint64_t{1} << 46) / kChunkGranularity * kChunkGranularity;
+  size_t bytes =
+      Setting("LONGWIRE_SOFTGPU_MEMORY", kDefaultMemory, kChunkGranularity, uint64_t{1} << 46) /
+      kChunkGranularity * kChunkGranularity;
   if (count == 0) return CUDA_ERROR_NO_DEVICE;
   PhysicalMemory::Get().SetTotals(std::vector<size_t>(count, bytes));
   for (size_t i = 0; i < count; ++i) {
@@ -141,7 +142,7 @@ Context* MakeContext(int device, bool primary) {
   context->device = device;
   context->primary = primary;
   context->id = driver.next_id++;
-  context->limits[CU_LIMIT_STACK_SIZE] = 1024;                       // bytes, native defaults
+  context->limits[CU_LIMIT_STACK_SIZE] = 1024;  // bytes, native defaults
   context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = size_t{1} << 20;
   context->limits[CU_LIMIT_MALLOC_HEAP_SIZE] = size_t{8} << 20;
   context->limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;

@@ -23,9 +23,9 @@
 // For exported functions that this cuda.h no longer declares.
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
-#define TRY(expression)                                                             \
-  do {                                                                              \
-    if (CUresult result_ = (expression); result_ != CUDA_SUCCESS) return result_;   \
+#define TRY(expression)                                                           \
+  do {                                                                            \
+    if (CUresult result_ = (expression); result_ != CUDA_SUCCESS) return result_; \
   } while (false)
 
 namespace softgpu {

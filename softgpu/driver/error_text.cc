@@ -13,8 +13,10 @@ struct ErrorText {
   std::string description;
 };
 
-#define RESULT(name) \
-  { name, {#name, ""} }
+#define RESULT(name)    \
+  {                     \
+    name, { #name, "" } \
+  }
 
 std::map<CUresult, ErrorText>* MakeTable() {
   auto* table = new std::map<CUresult, ErrorText>{

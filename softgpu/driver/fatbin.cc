@@ -88,9 +88,9 @@ CUresult ExtractFromContainer(const char* bytes, size_t size, std::string* ptx,
     if (entry_header < kEntryHeader || entry_header > left || stored > left - entry_header) {
       return CUDA_ERROR_INVALID_IMAGE;
     }
-    Entry entry{at + entry_header,        stored,
-                Read<uint32_t>(at + 16),  Read<uint64_t>(at + 56),
-                Read<uint64_t>(at + 40),  Read<uint32_t>(at + 28)};
+    Entry entry{at + entry_header,       stored,
+                Read<uint32_t>(at + 16), Read<uint64_t>(at + 56),
+                Read<uint64_t>(at + 40), Read<uint32_t>(at + 28)};
     if (Read<uint16_t>(at) == kKindPtx && entry.architecture <= kArchitecture &&
         (best.payload == nullptr || entry.architecture > best.architecture)) {
       best = entry;

@@ -7,7 +7,7 @@
 
 namespace softgpu {
 
-constexpr size_t kMaxPtxBytes = size_t{64} << 20;        // decompressed; sizes are untrusted
+constexpr size_t kMaxPtxBytes = size_t{64} << 20;  // decompressed; sizes are untrusted
 constexpr size_t kMaxContainerBytes = size_t{1} << 30;
 
 // Extracts the PTX to run from `image`: the text itself, or the fat binary's entry of the highest

@@ -43,10 +43,10 @@ void IllegalAddress(CUfunction store) {
   REQUIRE_EQ(cuMemHostAlloc(&flag, 4, 0), 0);
   REQUIRE_EQ(cuStreamWaitValue32(waiting, reinterpret_cast<CUdeviceptr>(flag), 1, 1), 0);
   int told = 0;
-  REQUIRE_EQ(cuStreamAddCallback(
-                 waiting, [](CUstream, CUresult r, void* d) { *static_cast<int*>(d) = r; }, &told,
-                 0),
-             0);
+  REQUIRE_EQ(
+      cuStreamAddCallback(
+          waiting, [](CUstream, CUresult r, void* d) { *static_cast<int*>(d) = r; }, &told, 0),
+      0);
   bool called = false;
   REQUIRE_EQ(cuLaunchHostFunc(
                  waiting, [](void* d) { *static_cast<bool*>(d) = true; }, &called),

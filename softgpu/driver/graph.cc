@@ -97,8 +97,8 @@ CUresult CheckUnsafeInCapture() {
       Capture& capture = *stream->capture;
       bool own = capture.thread == std::this_thread::get_id() &&
                  capture.mode != CU_STREAM_CAPTURE_MODE_RELAXED;
-      bool global = capture.mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
-                    mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+      bool global =
+          capture.mode == CU_STREAM_CAPTURE_MODE_GLOBAL && mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
       if (!own && !global) continue;
       capture.invalidated = true;
       return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -171,11 +171,11 @@ void ForgetNodes(Graph& graph) {
 
 CUgraphNodeType TypeOf(const Operation& operation) {
   constexpr CUgraphNodeType kTypes[] = {
-      CU_GRAPH_NODE_TYPE_EMPTY,        CU_GRAPH_NODE_TYPE_KERNEL,
-      CU_GRAPH_NODE_TYPE_MEMCPY,       CU_GRAPH_NODE_TYPE_MEMSET,
-      CU_GRAPH_NODE_TYPE_HOST,         CU_GRAPH_NODE_TYPE_EVENT_RECORD,
-      CU_GRAPH_NODE_TYPE_WAIT_EVENT,   CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
-      CU_GRAPH_NODE_TYPE_GRAPH,        CU_GRAPH_NODE_TYPE_MEM_ALLOC,
+      CU_GRAPH_NODE_TYPE_EMPTY,      CU_GRAPH_NODE_TYPE_KERNEL,
+      CU_GRAPH_NODE_TYPE_MEMCPY,     CU_GRAPH_NODE_TYPE_MEMSET,
+      CU_GRAPH_NODE_TYPE_HOST,       CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+      CU_GRAPH_NODE_TYPE_WAIT_EVENT, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+      CU_GRAPH_NODE_TYPE_GRAPH,      CU_GRAPH_NODE_TYPE_MEM_ALLOC,
       CU_GRAPH_NODE_TYPE_MEM_FREE};
   static_assert(std::size(kTypes) == std::variant_size_v<Operation>);
   return kTypes[operation.index()];

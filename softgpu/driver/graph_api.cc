@@ -35,8 +35,8 @@ CUresult ListNodes(CUgraph handle, CUgraphNode* out, size_t* count, bool roots_o
   return Fill(nodes, out, count);
 }
 
-CUresult ListNeighbours(CUgraphNode handle, CUgraphNode* out, CUgraphEdgeData* edges,
-                        size_t* count, bool dependents) {
+CUresult ListNeighbours(CUgraphNode handle, CUgraphNode* out, CUgraphEdgeData* edges, size_t* count,
+                        bool dependents) {
   TRY(Enter());
   std::lock_guard lock(Driver::Get().mutex);
   auto node = Driver::Get().nodes.Find(handle);
@@ -219,8 +219,8 @@ CUresult cuGraphGetEdges_v2(CUgraph handle, CUgraphNode* from, CUgraphNode* to,
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode* nodes,
-                                       CUgraphEdgeData* edges, size_t* count) {
+CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode* nodes, CUgraphEdgeData* edges,
+                                       size_t* count) {
   return ListNeighbours(node, nodes, edges, count, false);
 }
 CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode* nodes,
@@ -231,9 +231,8 @@ CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode* from, const
                                    const CUgraphEdgeData*, size_t count) {
   return ChangeEdges(graph, from, to, count, true);
 }
-CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode* from,
-                                      const CUgraphNode* to, const CUgraphEdgeData*,
-                                      size_t count) {
+CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                                      const CUgraphEdgeData*, size_t count) {
   return ChangeEdges(graph, from, to, count, false);
 }
 

@@ -161,9 +161,9 @@ CUgraphNodeParams Params(CUgraphNodeType type) {
 }
 CUgraphNodeParams Params(const CUDA_KERNEL_NODE_PARAMS& p) {
   auto params = Params(CU_GRAPH_NODE_TYPE_KERNEL);
-  params.kernel = {p.func,           p.gridDimX,     p.gridDimY, p.gridDimZ, p.blockDimX,
-                   p.blockDimY,      p.blockDimZ,    p.sharedMemBytes,
-                   p.kernelParams,   p.extra,        p.kern,     p.ctx};
+  params.kernel = {p.func,         p.gridDimX,  p.gridDimY,  p.gridDimZ,
+                   p.blockDimX,    p.blockDimY, p.blockDimZ, p.sharedMemBytes,
+                   p.kernelParams, p.extra,     p.kern,      p.ctx};
   return params;
 }
 CUgraphNodeParams Params(const CUDA_MEMCPY3D& p) {
@@ -251,8 +251,17 @@ CUresult cuGraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS*
     }
     const LaunchConfig& c = kernel.config;
     *params = {reinterpret_cast<CUfunction>(kernel.function.get()),
-               c.grid[0], c.grid[1], c.grid[2], c.block[0], c.block[1], c.block[2],
-               c.dynamic_shared_bytes, node.parameter_pointers.data(), nullptr, nullptr, nullptr};
+               c.grid[0],
+               c.grid[1],
+               c.grid[2],
+               c.block[0],
+               c.block[1],
+               c.block[2],
+               c.dynamic_shared_bytes,
+               node.parameter_pointers.data(),
+               nullptr,
+               nullptr,
+               nullptr};
   });
 }
 // Of the attributes only cooperative launches change what a node does; the rest read as zero.
@@ -328,8 +337,8 @@ CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS* param
   return With<HostOperation>(node, params, [=](auto& host, GraphNode&) { *params = host.host; });
 }
 
-CUresult cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph,
-                                  const CUgraphNode* dependencies, size_t count, CUgraph child) {
+CUresult cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                                  size_t count, CUgraph child) {
   return Add(node, graph, dependencies, count, Params(child));
 }
 CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child) {
@@ -356,8 +365,8 @@ CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent* event) {
       node, event, [=](auto& record, GraphNode&) { *event = EventHandle(record.event); });
 }
 
-CUresult cuGraphAddEventWaitNode(CUgraphNode* node, CUgraph graph,
-                                 const CUgraphNode* dependencies, size_t count, CUevent event) {
+CUresult cuGraphAddEventWaitNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                                 size_t count, CUevent event) {
   return Add(node, graph, dependencies, count, WaitParams(event));
 }
 CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode node, CUevent event) {
@@ -412,8 +421,7 @@ CUresult cuGraphNodeSetEnabled(CUgraphExec exec_handle, CUgraphNode handle, unsi
   node->enabled = enabled != 0;
   return CUDA_SUCCESS;
 }
-CUresult cuGraphNodeGetEnabled(CUgraphExec exec_handle, CUgraphNode handle,
-                               unsigned int* enabled) {
+CUresult cuGraphNodeGetEnabled(CUgraphExec exec_handle, CUgraphNode handle, unsigned int* enabled) {
   TRY(Enter());
   std::lock_guard lock(Driver::Get().mutex);
   auto exec = Driver::Get().execs.Find(exec_handle);

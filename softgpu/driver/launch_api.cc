@@ -113,9 +113,9 @@ CUresult CheckLaunch(const Function& function, const LaunchConfig& config) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (config.cooperative) {
-    uint64_t room = uint64_t{DeviceShape::kMultiprocessors} *
-                    BlocksPerMultiprocessor(function, static_cast<int>(threads),
-                                            config.dynamic_shared_bytes);
+    uint64_t room =
+        uint64_t{DeviceShape::kMultiprocessors} *
+        BlocksPerMultiprocessor(function, static_cast<int>(threads), config.dynamic_shared_bytes);
     uint64_t columns = uint64_t{grid[0]} * grid[1];
     if (columns > room || columns * grid[2] > room) {
       return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
@@ -158,18 +158,17 @@ CUresult PackParameters(const Function& function, void** parameters, void** extr
 
 using namespace softgpu;
 
-CUresult cuLaunchKernel(CUfunction f, unsigned int grid_x, unsigned int grid_y,
-                        unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-                        unsigned int block_z, unsigned int shared, CUstream stream,
-                        void** parameters, void** extra) {
+CUresult cuLaunchKernel(CUfunction f, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                        unsigned int block_x, unsigned int block_y, unsigned int block_z,
+                        unsigned int shared, CUstream stream, void** parameters, void** extra) {
   LaunchConfig config{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, false};
   return LaunchIn(f, config, stream, parameters, extra);
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int grid_x, unsigned int grid_y,
-                                   unsigned int grid_z, unsigned int block_x,
-                                   unsigned int block_y, unsigned int block_z,
-                                   unsigned int shared, CUstream stream, void** parameters) {
+                                   unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                                   unsigned int block_z, unsigned int shared, CUstream stream,
+                                   void** parameters) {
   LaunchConfig config{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, true};
   return LaunchIn(f, config, stream, parameters, nullptr);
 }

@@ -108,8 +108,8 @@ TEST_F(LaunchTest, ASpinningKernelHoldsOnlyItsStream) {
   CUdeviceptr address = Address(flag);
   CUstream spinning = NewStream(), other = NewStream();
   void* spin[] = {&address};
-  ASSERT_CU(cuLaunchKernel(Function(module_, "Spin"), 1, 1, 1, 32, 1, 1, 0, spinning, spin,
-                           nullptr));
+  ASSERT_CU(
+      cuLaunchKernel(Function(module_, "Spin"), 1, 1, 1, 32, 1, 1, 0, spinning, spin, nullptr));
   void* increment[] = {&data_};
   ASSERT_CU(cuMemsetD32Async(data_, 0, 1, other));
   ASSERT_CU(cuLaunchKernel(Function(module_, "Increment"), 4, 1, 1, 64, 1, 1, 0, other, increment,

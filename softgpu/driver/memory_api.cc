@@ -176,8 +176,8 @@ CUresult cuMemGetAddressRange(CUdeviceptr* base, size_t* bytes, CUdeviceptr addr
 
 CUresult cuMemAllocHost(void** pointer, size_t bytes) { return AllocatePinned(pointer, bytes, 0); }
 CUresult cuMemHostAlloc(void** pointer, size_t bytes, unsigned int flags) {
-  constexpr unsigned kKnown = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP |
-                              CU_MEMHOSTALLOC_WRITECOMBINED;
+  constexpr unsigned kKnown =
+      CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
   if ((flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
   return AllocatePinned(pointer, bytes, flags);
 }

@@ -84,20 +84,30 @@ CUresult GetAttribute(int* value, CUfunction_attribute attribute, const void* ha
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const KernelInfo& info = *function->info;
   switch (attribute) {
-    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = info.max_threads_per_block; break;
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+      *value = info.max_threads_per_block;
+      break;
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
       *value = static_cast<int>(info.static_shared_bytes);
       break;
     case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
       *value = static_cast<int>(info.local_bytes_per_thread);
       break;
-    case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = info.registers_per_thread; break;
-    case CU_FUNC_ATTRIBUTE_PTX_VERSION: *value = info.ptx_version; break;
-    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = info.binary_version; break;
+    case CU_FUNC_ATTRIBUTE_NUM_REGS:
+      *value = info.registers_per_thread;
+      break;
+    case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+      *value = info.ptx_version;
+      break;
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+      *value = info.binary_version;
+      break;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
       *value = function->max_dynamic_shared_bytes;
       break;
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *value = function->carve_out; break;
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+      *value = function->carve_out;
+      break;
     default:
       if (attribute < 0 || attribute >= CU_FUNC_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
       *value = 0;  // constant memory, cache mode, cluster settings
@@ -207,8 +217,7 @@ CUresult cuModuleGetFunctionCount(unsigned int* count, CUmodule handle) {
 CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigned int count, CUmodule module) {
   return Enumerate(module, AsFunctions(functions), count);
 }
-CUresult cuModuleGetGlobal(CUdeviceptr* address, size_t* bytes, CUmodule module,
-                           const char* name) {
+CUresult cuModuleGetGlobal(CUdeviceptr* address, size_t* bytes, CUmodule module, const char* name) {
   return GetGlobal(address, bytes, module, name);
 }
 

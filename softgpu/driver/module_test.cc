@@ -19,8 +19,8 @@ class ModuleTest : public DeviceTest {
     CUdeviceptr target = 0;
     ASSERT_CU(cuMemAlloc(&target, 16));
     void* parameters[] = {&target};
-    ASSERT_CU(cuLaunchKernel(Function(module, "AddTable"), 1, 1, 1, 4, 1, 1, 0, nullptr,
-                             parameters, nullptr));
+    ASSERT_CU(cuLaunchKernel(Function(module, "AddTable"), 1, 1, 1, 4, 1, 1, 0, nullptr, parameters,
+                             nullptr));
     int values[4] = {};
     ASSERT_CU(cuMemcpyDtoH(values, target, 16));
     EXPECT_EQ(values[0], 17);
@@ -109,9 +109,8 @@ TEST_F(ModuleTest, ParametersAndAttributes) {
   ASSERT_CU(cuFuncSetAttribute(scale, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000));
   ASSERT_CU(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, scale));
   EXPECT_EQ(value, 100000);
-  EXPECT_EQ(
-      cuFuncSetAttribute(scale, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1 << 20),
-      CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuFuncSetAttribute(scale, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1 << 20),
+            CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_F(ModuleTest, LibrariesNeedNoContextAndKernelsAreFunctions) {

@@ -1,9 +1,7 @@
 #include "softgpu/driver/old_forms.h"
 
 CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) { return cuDeviceGetUuid_v2(uuid, device); }
-CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
-  return cuDevicePrimaryCtxRelease_v2(device);
-}
+CUresult cuDevicePrimaryCtxRelease(CUdevice device) { return cuDevicePrimaryCtxRelease_v2(device); }
 CUresult cuDevicePrimaryCtxReset(CUdevice device) { return cuDevicePrimaryCtxReset_v2(device); }
 CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags) {
   return cuDevicePrimaryCtxSetFlags_v2(device, flags);
@@ -82,7 +80,7 @@ CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* statu
 CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id) {
   return cuStreamGetCaptureInfo_v3(stream, status, id, nullptr, nullptr, nullptr, nullptr);
 }
-CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode* dependencies,
-                                           size_t count, unsigned flags) {
+CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode* dependencies, size_t count,
+                                           unsigned flags) {
   return cuStreamUpdateCaptureDependencies_v2(stream, dependencies, nullptr, count, flags);
 }

@@ -61,15 +61,13 @@ EXPORTED CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraph
                                  size_t count, CUgraphNodeParams* params);
 EXPORTED CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* error_node,
                                     CUgraphExecUpdateResult* result);
-EXPORTED CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to,
-                                  size_t* count);
+EXPORTED CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, size_t* count);
 EXPORTED CUresult cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, CUgraphNode* error_node,
                                      char* log, size_t log_bytes);
 EXPORTED CUresult cuGraphInstantiate_v2(CUgraphExec* exec, CUgraph graph, CUgraphNode* error_node,
                                         char* log, size_t log_bytes);
 EXPORTED CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode* nodes, size_t* count);
-EXPORTED CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode* nodes,
-                                               size_t* count);
+EXPORTED CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode* nodes, size_t* count);
 EXPORTED CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from,
                                             const CUgraphNode* to, size_t count);
 EXPORTED CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status,

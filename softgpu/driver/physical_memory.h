@@ -37,7 +37,7 @@ class PhysicalMemory {
   struct Pool {
     size_t total = 0;  // bytes
     size_t used = 0;
-    size_t idle = 0;                        // bytes in idle_chunks
+    size_t idle = 0;                         // bytes in idle_chunks
     std::multimap<size_t, int> idle_chunks;  // size -> descriptor
   };
   void GiveBack(const Chunk& chunk);

@@ -72,15 +72,14 @@ CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version, c
   bool per_thread = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
   *function = softgpu::Find(symbol, version, per_thread, &too_new);
   if (status != nullptr) {
-    *status = *function   ? CU_GET_PROC_ADDRESS_SUCCESS
-              : too_new   ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
-                          : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    *status = *function ? CU_GET_PROC_ADDRESS_SUCCESS
+              : too_new ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+                        : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   }
   return *symbol == '\0' ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
 }
 
-CUresult cuGetProcAddress(const char* symbol, void** function, int version,
-                          cuuint64_t flags) {
+CUresult cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags) {
   CUdriverProcAddressQueryResult status;
   CUresult result = cuGetProcAddress_v2(symbol, function, version, flags, &status);
   if (result == CUDA_SUCCESS && *function == nullptr) return CUDA_ERROR_NOT_FOUND;

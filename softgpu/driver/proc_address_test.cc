@@ -41,8 +41,7 @@ TEST(ProcAddressTest, UnknownAndTooNewNames) {
   EXPECT_EQ(Lookup("cuLibraryLoadData", 11000, 0, &status), nullptr);
   EXPECT_EQ(status, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
   void* function = nullptr;
-  EXPECT_EQ(cuGetProcAddress_v2("cuInit", &function, 99000, 0, &status),
-            CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuGetProcAddress_v2("cuInit", &function, 99000, 0, &status), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuGetProcAddress_v2("", &function, 0, 0, &status), CUDA_ERROR_NOT_FOUND);
 }
 
@@ -71,7 +70,8 @@ TEST_F(PerThreadTest, StreamZeroIsTheThreadsOwn) {
   std::thread([&] {  // another thread's stream 0 is another stream
     ASSERT_CU(cuCtxSetCurrent(context_));
     EXPECT_CU(query(nullptr));
-  }).join();
+  })
+      .join();
   __atomic_store_n(const_cast<uint32_t*>(flag), 1, __ATOMIC_RELEASE);
   EXPECT_CU(cuCtxSynchronize());
   EXPECT_CU(query(nullptr));

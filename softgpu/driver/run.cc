@@ -121,10 +121,14 @@ bool Satisfied(uint64_t address, T value, unsigned flags) {
   T now = __atomic_load_n(reinterpret_cast<const T*>(address), __ATOMIC_ACQUIRE);
   using Signed = std::make_signed_t<T>;
   switch (flags & 3) {
-    case CU_STREAM_WAIT_VALUE_GEQ: return static_cast<Signed>(now - value) >= 0;
-    case CU_STREAM_WAIT_VALUE_EQ: return now == value;
-    case CU_STREAM_WAIT_VALUE_AND: return (now & value) != 0;
-    default: return static_cast<T>(~(now | value)) != 0;
+    case CU_STREAM_WAIT_VALUE_GEQ:
+      return static_cast<Signed>(now - value) >= 0;
+    case CU_STREAM_WAIT_VALUE_EQ:
+      return now == value;
+    case CU_STREAM_WAIT_VALUE_AND:
+      return (now & value) != 0;
+    default:
+      return static_cast<T>(~(now | value)) != 0;
   }
 }
 
@@ -168,8 +172,8 @@ Status RunBatch(std::span<const CUstreamBatchMemOpParams> operations, const Cont
           __atomic_store_n(reinterpret_cast<uint64_t*>(op.writeValue.address),
                            op.writeValue.value64, __ATOMIC_RELEASE);
         } else {
-          __atomic_store_n(reinterpret_cast<uint32_t*>(op.writeValue.address),
-                           op.writeValue.value, __ATOMIC_RELEASE);
+          __atomic_store_n(reinterpret_cast<uint32_t*>(op.writeValue.address), op.writeValue.value,
+                           __ATOMIC_RELEASE);
         }
         break;
       default:  // flushes and barriers: every operation here is complete and visible when it ends
@@ -188,9 +192,7 @@ Status RunKernel(const KernelOperation& op, Context& context) {
 
 }  // namespace
 
-bool InArena(uint64_t address) {
-  return address - Arena::Get().base() < Arena::Get().bytes();
-}
+bool InArena(uint64_t address) { return address - Arena::Get().base() < Arena::Get().bytes(); }
 
 bool Reachable(uint64_t address, uint64_t bytes) {
   if (InArena(address)) return bytes == 0 || Arena::Get().Allows(address, bytes);

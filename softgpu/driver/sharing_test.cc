@@ -76,8 +76,8 @@ class SharingTest : public DeviceTest {
     ASSERT_CU(cuMemsetD32(at, 0x11111111, kChunk / 4));
     ASSERT_CU(cuCtxSynchronize());
     int fd = -1;
-    ASSERT_CU(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-                                           0));
+    ASSERT_CU(
+        cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
     Send(sockets_[0], fd);
     close(fd);
     int status = 0;

@@ -121,10 +121,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void Close();          // the thread ends once the queue is empty
 
   // Guarded by Driver::mutex.
-  bool closed = false;                     // gone from the handle table; may still be working
-  CompletionRef last;                      // of the work submitted last; may be null
-  std::shared_ptr<Capture> capture;        // null when not capturing
-  std::vector<GraphNode*> capture_nodes;   // what the next captured node depends on
+  bool closed = false;                    // gone from the handle table; may still be working
+  CompletionRef last;                     // of the work submitted last; may be null
+  std::shared_ptr<Capture> capture;       // null when not capturing
+  std::vector<GraphNode*> capture_nodes;  // what the next captured node depends on
 
  private:
   void Loop();
@@ -137,7 +137,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   std::mutex mutex_;
   std::condition_variable wake_, room_;
-  std::deque<Work> queue_;   // guarded by mutex_, as the next two
+  std::deque<Work> queue_;  // guarded by mutex_, as the next two
   bool started_ = false;
   bool closing_ = false;
 };

@@ -169,8 +169,7 @@ CUresult cuStreamSetAttribute(CUstream handle, CUstreamAttrID, const CUstreamAtt
   std::shared_ptr<Stream> stream;
   return EnterStream(handle, &stream);
 }
-CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute,
-                              CUstreamAttrValue* value) {
+CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute, CUstreamAttrValue* value) {
   std::shared_ptr<Stream> stream;
   TRY(EnterStream(handle, &stream));
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;

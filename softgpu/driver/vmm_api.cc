@@ -140,8 +140,8 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t alignment,
-                             CUdeviceptr hint, unsigned long long flags) {
+CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t alignment, CUdeviceptr hint,
+                             unsigned long long flags) {
   TRY(Enter());
   if (address == nullptr || flags != 0 || bytes == 0 || !IsWhole(bytes) ||
       (alignment & (alignment - 1)) != 0) {

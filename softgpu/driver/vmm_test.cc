@@ -154,8 +154,7 @@ TEST_F(VmmTest, PinnedMemoryIsTheSameOnBothSides) {
 TEST_F(VmmTest, RegisteredHostMemoryHasNoDevicePointer) {
   std::vector<char> host(8192);
   ASSERT_CU(cuMemHostRegister(host.data(), host.size(), 0));
-  EXPECT_EQ(cuMemHostRegister(host.data() + 100, 10, 0),
-            CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+  EXPECT_EQ(cuMemHostRegister(host.data() + 100, 10, 0), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
   CUdeviceptr device = 0;
   EXPECT_EQ(cuMemHostGetDevicePointer(&device, host.data(), 0), CUDA_ERROR_NOT_SUPPORTED);
   EXPECT_CU(cuMemHostUnregister(host.data()));
