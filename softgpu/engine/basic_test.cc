@@ -60,7 +60,7 @@ TEST_P(Basic, CountsHistogram) {
   Array<unsigned char> data(n);
   Array<unsigned> bins(256, 0);
   std::vector<unsigned> expected(256, 0);
-  for (int i = 0; i < n; ++i) ++expected[data[i] = static_cast<unsigned char>(i * i / 7)];
+  for (unsigned i = 0; i < n; ++i) ++expected[data[i] = static_cast<unsigned char>(i * i / 7)];
   EXPECT_RUNS(device.Run("histogram", {8}, {192}, data, bins, n));
   for (int i = 0; i < 256; ++i) EXPECT_EQ(bins[i], expected[i]);
 }
