@@ -2,6 +2,7 @@
 
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "client-shim/context.h"
 #include "client-shim/entry.h"
@@ -18,6 +19,7 @@ struct HostFunction {
   CUstream handle = nullptr;
   Stream* stream = nullptr;  // retained, of a callback
   void* data = nullptr;
+  uint32_t context_number = 0;
   bool persistent = false;
 };
 
@@ -51,22 +53,24 @@ bool Take(uint64_t ticket, HostFunction* function) {
   return true;
 }
 
+void Call(const HostFunction& host) {
+  ThreadState& thread = ThisThread();
+  thread.runs_host_function = true;
+  Entry::special_calls.fetch_add(1);
+  if (host.function != nullptr) {
+    host.function(host.data);
+  } else {
+    host.callback(host.handle, static_cast<CUresult>(host.stream->context->sticky.load()),
+                  host.data);
+    Release(host.stream);
+  }
+  Entry::special_calls.fetch_sub(1);
+  thread.runs_host_function = false;
+}
+
 void Run(Session& session, uint64_t ticket) {
   HostFunction host;
-  if (Take(ticket, &host)) {
-    ThreadState& thread = ThisThread();
-    thread.runs_host_function = true;
-    Entry::special_calls.fetch_add(1);
-    if (host.function != nullptr) {
-      host.function(host.data);
-    } else {
-      host.callback(host.handle, static_cast<CUresult>(host.stream->context->sticky.load()),
-                    host.data);
-      Release(host.stream);
-    }
-    Entry::special_calls.fetch_sub(1);
-    thread.runs_host_function = false;
-  }
+  if (Take(ticket, &host)) Call(host);
   calls::lwHostFunctionDone done;
   done.ticket = ticket;
   session.Submit({}, done);
@@ -74,10 +78,12 @@ void Run(Session& session, uint64_t ticket) {
 
 }  // namespace
 
-uint64_t NewHostFunction(CUhostFn function, void* data, bool persistent) {
+uint64_t NewHostFunction(CUhostFn function, void* data, uint32_t context_number,
+                         bool persistent) {
   HostFunction host;
   host.function = function;
   host.data = data;
+  host.context_number = context_number;
   host.persistent = persistent;
   return Add(host);
 }
@@ -88,6 +94,7 @@ uint64_t NewStreamCallback(CUstreamCallback callback, CUstream handle, Stream* s
   host.handle = handle;
   host.stream = stream;
   host.data = data;
+  host.context_number = stream->context_number;
   Retain(stream);
   return Add(host);
 }
@@ -96,6 +103,21 @@ void DropHostFunction(uint64_t ticket) {
   Table& table = TheTable();
   std::lock_guard<std::mutex> lock(table.mutex);
   table.functions.erase(ticket);
+}
+
+void FailHostFunctions(uint32_t context_number) {
+  Table& table = TheTable();
+  std::vector<HostFunction> callbacks;
+  {
+    std::lock_guard<std::mutex> lock(table.mutex);
+    std::erase_if(table.functions, [&](const auto& entry) {
+      const HostFunction& host = entry.second;
+      if (host.context_number != context_number || host.persistent) return false;
+      if (host.callback != nullptr) callbacks.push_back(host);
+      return true;
+    });
+  }
+  for (const HostFunction& host : callbacks) table.thread.Post([host] { Call(host); });
 }
 
 void RunHostFunction(Session& session, uint64_t ticket) {

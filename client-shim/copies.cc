@@ -7,6 +7,7 @@
 #include "client-shim/capture.h"
 #include "client-shim/context.h"
 #include "client-shim/host_memory.h"
+#include "client-shim/host_writes.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/options.h"
 #include "client-shim/pointers.h"
@@ -18,17 +19,6 @@ namespace longwire::shim {
 namespace {
 
 constexpr uint64_t kMaxCopyBytes = uint64_t{1} << 46;  // above every device's memory
-
-struct HostWriters {
-  std::atomic<size_t> count{0};
-  std::mutex mutex;
-  std::vector<Stream*> streams;  // retained
-};
-
-HostWriters& TheHostWriters() {
-  static NeverDestroyed<HostWriters> writers;
-  return *writers;
-}
 
 bool Multiply(uint64_t a, uint64_t b, uint64_t* product) {
   return !__builtin_mul_overflow(a, b, product) && *product <= kMaxCopyBytes;
@@ -94,10 +84,18 @@ HostPlace HostSide(const CopySide& side, const Extent& extent) {
   return place;
 }
 
-bool IsPinnedSide(const CopySide& side, const Extent& extent) {
-  uint64_t first = 0, bytes = 0;
-  return Span(side, extent, &first, &bytes) &&
-         IsPinned(reinterpret_cast<void*>(side.address + first), bytes);
+// The bytes of the program's memory that a side covers; resolved before, so they can be counted.
+struct HostBytes {
+  uint64_t address = 0;
+  uint64_t bytes = 0;
+  bool pinned() const { return IsPinned(reinterpret_cast<void*>(address), bytes); }
+};
+
+HostBytes BytesOf(const CopySide& side, const Extent& extent) {
+  uint64_t first = 0;
+  HostBytes range;
+  if (Span(side, extent, &first, &range.bytes)) range.address = side.address + first;
+  return range;
 }
 
 CUresult Posted(uint64_t position) {
@@ -144,10 +142,11 @@ CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& sou
   copy.pull = false;
   Capture* capture = stream->capture.load();
   uint64_t position = 0;
-  bool pinned = IsPinnedSide(source, extent);
+  HostBytes range = BytesOf(source, extent);
   bool small = copy.bytes <= wire::kInlineCopyBytes;
-  bool later = pinned && (HostWritesPending() || (waits == Waits::kAsync && !small &&
-                                                  !FitsUploadWindow(copy.bytes)));
+  bool later = range.pinned() && (HostWritePending(range.address, range.bytes) ||
+                                  (waits == Waits::kAsync && !small &&
+                                   !FitsUploadWindow(copy.bytes)));
   if (capture != nullptr || later) {
     result = PulledUpload(where, copy, from, capture, &position);
     if (result != CUDA_SUCCESS || waits == Waits::kAsync || capture != nullptr) return result;
@@ -192,15 +191,14 @@ CUresult Download(Stream* stream, const CopySide& destination, const CopySide& s
     if (capture->resources != nullptr) capture->resources->downloads.push_back(copy.transfer);
     return Posted(session.Submit(where, copy));
   }
-  uint64_t position = session.Submit(where, copy, 256, [&](uint64_t at) {
-    stream->host_write.store(at, std::memory_order_release);
-  });
+  uint64_t position = session.Submit(where, copy);
   if (position == Session::kNoPosition) {
     session.transfers().DropDownload(copy.transfer);
     return session.over();
   }
-  if (waits == Waits::kAsync && IsPinnedSide(destination, extent)) {
-    NoteHostWrite(stream);
+  HostBytes range = BytesOf(destination, extent);
+  if (waits == Waits::kAsync && range.pinned()) {
+    NoteHostWrite(stream, position, range.address, range.bytes);
     return CUDA_SUCCESS;
   }
   result = WaitForStream(stream, position);
@@ -225,32 +223,6 @@ CUresult CopyInHost(Stream* stream, const CopySide& destination, const CopySide&
 }
 
 }  // namespace
-
-bool HostWritesPending() {
-  HostWriters& writers = TheHostWriters();
-  if (writers.count.load(std::memory_order_acquire) == 0) return false;
-  std::vector<Stream*> done;
-  std::lock_guard<std::mutex> lock(writers.mutex);
-  std::erase_if(writers.streams, [&](Stream* stream) {
-    bool over = stream->finished.load() >= stream->host_write.load();
-    if (over) done.push_back(stream);
-    return over;
-  });
-  writers.count.store(writers.streams.size());
-  for (Stream* stream : done) Release(stream);
-  return !writers.streams.empty();
-}
-
-void NoteHostWrite(Stream* stream) {
-  HostWriters& writers = TheHostWriters();
-  std::lock_guard<std::mutex> lock(writers.mutex);
-  for (Stream* known : writers.streams) {
-    if (known == stream) return;
-  }
-  Retain(stream);
-  writers.streams.push_back(stream);
-  writers.count.store(writers.streams.size());
-}
 
 CUresult Copy(const CopySide& destination_side, const CopySide& source_side, const Extent& extent,
               CUstream handle, Waits waits) {

@@ -62,9 +62,4 @@ CUresult Copy(const CopySide& destination, const CopySide& source, const Extent&
 CUresult Memset(uint64_t address, uint64_t pitch, uint32_t element_bytes, uint32_t value,
                 uint64_t width, uint64_t rows, CUstream stream);
 
-// True while queued work may still write the program's memory (copies to it, host functions, graphs).
-bool HostWritesPending();
-// The call at the stream's `host_write` writes the program's memory.
-void NoteHostWrite(Stream* stream);
-
 }  // namespace longwire::shim

@@ -1,8 +1,11 @@
 #include "client-shim/graph.h"
 
+#include <algorithm>
 #include <unordered_map>
+#include <vector>
 
 #include "client-shim/context.h"
+#include "client-shim/host_writes.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/process.h"
 #include "longwire/calls.h"
@@ -17,8 +20,15 @@ constexpr uint64_t kWorkerMade = uint64_t{1} << 63;
 constexpr uint64_t kGraphSpace = uint64_t{static_cast<uint64_t>(HandleKind::kGraph)} << 40;
 constexpr uint64_t kExecSpace = uint64_t{static_cast<uint64_t>(HandleKind::kGraphExec)} << 40;
 
+// Resources of destroyed graphs and executables, and the work that may still use them.
+struct Leaving {
+  std::shared_ptr<GraphResources> resources;
+  std::vector<StreamPoint> points;
+};
+
 struct Tables {
   std::mutex mutex;
+  std::vector<Leaving> leaving;
   std::unordered_map<uint64_t, std::shared_ptr<GraphResources>> graphs;  // by handle
   std::unordered_map<uint64_t, std::shared_ptr<GraphResources>> execs;
 };
@@ -37,6 +47,30 @@ std::shared_ptr<GraphResources> Of(
     std::unordered_map<uint64_t, std::shared_ptr<GraphResources>>& table, uint64_t handle) {
   auto found = table.find(handle);
   return found == table.end() ? nullptr : found->second;
+}
+
+bool Passed(const StreamPoint& point) {
+  return point.stream->finished.load(std::memory_order_acquire) >= point.position ||
+         point.stream->context->sticky.load(std::memory_order_acquire) != 0;
+}
+
+// What a graph refers to is let go when the launches before its end have finished. The caller holds
+// the lock.
+void DropLater(Tables& tables,
+               std::unordered_map<uint64_t, std::shared_ptr<GraphResources>>& table,
+               uint64_t handle) {
+  std::erase_if(tables.leaving, [](Leaving& leaving) {
+    if (!std::all_of(leaving.points.begin(), leaving.points.end(), Passed)) return false;
+    for (StreamPoint& point : leaving.points) Release(point.stream);
+    return true;
+  });
+  auto found = table.find(handle);
+  if (found == table.end()) return;
+  Context* context = nullptr;
+  if (found->second != nullptr && RequireContext(&context) == CUDA_SUCCESS) {
+    tables.leaving.push_back({std::move(found->second), UnfinishedWork(context)});
+  }
+  table.erase(found);
 }
 
 uint32_t CurrentNumber() {
@@ -115,11 +149,12 @@ CUresult LaunchGraph(CUgraphExec exec, Stream* stream) {
   }
   calls::lwGraphLaunch launch;
   launch.exec = id;
+  uint64_t position = TheSession().Submit(where, launch);
+  if (position == Session::kNoPosition) return TheSession().over();
   // Graphs built node by node may hold copies to the program's memory that are not known here.
-  uint64_t position = TheSession().Submit(where, launch, 64, [&](uint64_t at) {
-    if ((where.flags & wire::kCapturing) == 0) stream->host_write.store(at);
-  });
-  return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
+  bool writes = resources == nullptr || resources->WritesHost();
+  if (where.flags == 0 && writes) NoteHostWrite(stream, position, 0, kAnywhere);
+  return CUDA_SUCCESS;
 }
 
 CUresult DestroyGraphExec(CUgraphExec exec) {
@@ -128,16 +163,9 @@ CUresult DestroyGraphExec(CUgraphExec exec) {
   calls::lwGraphExecDestroy destroy;
   destroy.exec = id;
   TheSession().Submit({CurrentNumber(), nullptr, 0}, destroy);
-  std::shared_ptr<GraphResources> dropped;
   Tables& tables = TheTables();
   std::lock_guard<std::mutex> lock(tables.mutex);
-  auto found = tables.execs.find(Value(exec));
-  if (found != tables.execs.end()) {
-    dropped = std::move(found->second);
-    tables.execs.erase(found);
-  }
-  // A launch that is still under way may need what it refers to: kept for the session's life.
-  if (dropped != nullptr) tables.graphs[kWorkerMade | Value(exec)] = std::move(dropped);
+  DropLater(tables, tables.execs, Value(exec));
   return CUDA_SUCCESS;
 }
 
@@ -147,7 +175,7 @@ CUresult DestroyGraph(CUgraph graph) {
   DestroyGraphInWorker(id);
   Tables& tables = TheTables();
   std::lock_guard<std::mutex> lock(tables.mutex);
-  tables.graphs.erase(Value(graph));
+  DropLater(tables, tables.graphs, Value(graph));
   return CUDA_SUCCESS;
 }
 

@@ -217,11 +217,14 @@ bool Session::OnError(const wire::DownHeader& header, wire::Reader& reader) {
   }
   Context* context = ContextByNumber(number);
   if (context == nullptr || header.code == 0) return true;
-  std::lock_guard<std::mutex> state(state_mutex_);
-  int none = 0;
-  auto& latch = (header.flags & wire::kSticky) != 0 ? context->sticky : context->once;
-  latch.compare_exchange_strong(none, header.code);
-  state_changed_.notify_all();
+  bool sticky = (header.flags & wire::kSticky) != 0;
+  {
+    std::lock_guard<std::mutex> state(state_mutex_);
+    int none = 0;
+    (sticky ? context->sticky : context->once).compare_exchange_strong(none, header.code);
+    state_changed_.notify_all();
+  }
+  if (sticky) FailHostFunctions(number);
   return true;
 }
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "client-shim/entry.h"
 #include "client-shim/options.h"
 #include "client-shim/threads.h"
+#include "longwire/printer.h"
 
 namespace longwire::shim {
 namespace {
@@ -73,6 +75,10 @@ uint64_t Session::AppendRecord(const Where& where, uint16_t call, size_t bound, 
       replies_[position] = reply;
     }
     if (locked) locked(position);
+    if (Entry::trace_calls.load(std::memory_order_relaxed)) {
+      auto id = static_cast<CallId>(call);
+      Say("[%u]   queued: %s", thread, PrintCall(id, wire::Reader(writer.span())).c_str());
+    }
     counts_.calls.fetch_add(1, std::memory_order_relaxed);
     up_.Commit(wire::AlignRecord(header.bytes));
     return position;

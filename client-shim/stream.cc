@@ -78,8 +78,7 @@ CUresult NewStream(Context* context, StreamKind kind, unsigned flags, int priori
   stream->kind = kind;
   stream->flags = flags;
   stream->priority = priority;
-  for (auto* place : {&stream->last, &stream->finished, &stream->wanted, &stream->host_write,
-                      &stream->sync_copy}) {
+  for (auto* place : {&stream->last, &stream->finished, &stream->wanted, &stream->sync_copy}) {
     place->store(0);
   }
   stream->destroyed.store(false);

@@ -6,9 +6,9 @@
 #include "client-shim/callbacks.h"
 #include "client-shim/capture.h"
 #include "client-shim/context.h"
-#include "client-shim/copies.h"
 #include "client-shim/current_context.h"
 #include "client-shim/event.h"
+#include "client-shim/host_writes.h"
 #include "client-shim/process.h"
 #include "client-shim/threads.h"
 #include "longwire/calls.h"
@@ -25,11 +25,12 @@ CUresult Posted(uint64_t position) {
 CUresult AddHostFunction(Stream* stream, const Where& where, uint64_t ticket) {
   calls::lwHostFunction call;
   call.ticket = ticket;
-  uint64_t position = TheSession().Submit(where, call, 64, [&](uint64_t at) {
-    if (where.flags == 0) stream->host_write.store(at, std::memory_order_release);
-  });
-  if (position == Session::kNoPosition) DropHostFunction(ticket);
-  if (where.flags == 0) NoteHostWrite(stream);
+  uint64_t position = TheSession().Submit(where, call);
+  if (position == Session::kNoPosition) {
+    DropHostFunction(ticket);
+  } else if (where.flags == 0) {
+    NoteHostWrite(stream, position, 0, kAnywhere);
+  }
   return Posted(position);
 }
 
@@ -175,7 +176,7 @@ CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData) {
   if (result == CUDA_SUCCESS) result = OpenWhere(stream, &where);
   if (result != CUDA_SUCCESS) return result;
   Capture* capture = stream->capture.load();
-  uint64_t ticket = NewHostFunction(fn, userData, capture != nullptr);
+  uint64_t ticket = NewHostFunction(fn, userData, where.context, capture != nullptr);
   if (capture != nullptr) {
     std::lock_guard<std::mutex> lock(capture->mutex);
     if (capture->resources != nullptr) capture->resources->host_functions.push_back(ticket);

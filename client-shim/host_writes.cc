@@ -1,0 +1,82 @@
+#include "client-shim/host_writes.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "client-shim/context.h"
+#include "client-shim/never_destroyed.h"
+
+namespace longwire::shim {
+namespace {
+
+// With more than these under way, the oldest ones' streams count as writing anywhere.
+constexpr size_t kMostWrites = 1024;
+
+struct Write {
+  Stream* stream;  // retained
+  uint64_t position;
+  uint64_t address;
+  uint64_t bytes;
+};
+
+struct Writes {
+  std::atomic<size_t> count{0};
+  std::mutex mutex;
+  std::vector<Write> pending;
+};
+
+Writes& TheWrites() {
+  static NeverDestroyed<Writes> writes;
+  return *writes;
+}
+
+bool Over(const Write& write) {
+  return write.stream->finished.load(std::memory_order_acquire) >= write.position ||
+         write.stream->context->sticky.load(std::memory_order_acquire) != 0;
+}
+
+// The caller holds the lock.
+void Prune(Writes& writes) {
+  std::erase_if(writes.pending, [](const Write& write) {
+    bool over = Over(write);
+    if (over) Release(write.stream);
+    return over;
+  });
+  writes.count.store(writes.pending.size());
+}
+
+}  // namespace
+
+void NoteHostWrite(Stream* stream, uint64_t position, uint64_t address, uint64_t bytes) {
+  Writes& writes = TheWrites();
+  std::lock_guard<std::mutex> lock(writes.mutex);
+  if (writes.pending.size() >= kMostWrites) Prune(writes);
+  if (writes.pending.size() >= kMostWrites) {
+    // One entry for the stream stands for all of them.
+    for (Write& write : writes.pending) {
+      if (write.stream != stream) continue;
+      write = {stream, std::max(position, write.position), 0, kAnywhere};
+      return;
+    }
+  }
+  Retain(stream);
+  writes.pending.push_back({stream, position, address, bytes});
+  writes.count.store(writes.pending.size());
+}
+
+bool HostWritePending(uint64_t address, uint64_t bytes) {
+  Writes& writes = TheWrites();
+  if (writes.count.load(std::memory_order_acquire) == 0) return false;
+  std::lock_guard<std::mutex> lock(writes.mutex);
+  Prune(writes);
+  for (const Write& write : writes.pending) {
+    bool apart = write.bytes != kAnywhere &&
+                 (write.address >= address + bytes || address >= write.address + write.bytes);
+    if (!apart) return true;
+  }
+  return false;
+}
+
+}  // namespace longwire::shim

@@ -1,0 +1,21 @@
+// Queued work that will still write the program's memory: copies to it, and host functions and
+// graphs, which may write anywhere. A copy from memory that is about to be written must not read it
+// yet.
+#pragma once
+
+#include <cstdint>
+
+#include "client-shim/stream.h"
+
+namespace longwire::shim {
+
+// Anywhere in memory.
+inline constexpr uint64_t kAnywhere = UINT64_MAX;
+
+// The call at `position` of the stream writes `bytes` from `address` on.
+void NoteHostWrite(Stream* stream, uint64_t position, uint64_t address, uint64_t bytes);
+
+// True if unfinished work may still write some of these bytes.
+bool HostWritePending(uint64_t address, uint64_t bytes);
+
+}  // namespace longwire::shim
