@@ -11,8 +11,8 @@ constexpr std::chrono::milliseconds kPatience{4000};
 
 }  // namespace
 
-bool ParseServerOptions(const char* command, const Arguments& arguments, bool json_allowed,
-                        ServerOptions* options) {
+bool ParseServerOptions(const char* command, const Arguments& arguments, const char* flag,
+                        bool* flag_given, ServerOptions* options) {
   const char* environment = getenv("LONGWIRE_SERVER");
   if (environment != nullptr) options->server = environment;
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -21,8 +21,8 @@ bool ParseServerOptions(const char* command, const Arguments& arguments, bool js
       options->server = arguments[++i];
     } else if (name.starts_with("--server=")) {
       options->server = name.substr(std::strlen("--server="));
-    } else if (name == "--json" && json_allowed) {
-      options->json = true;
+    } else if (name == flag) {
+      *flag_given = true;
     } else if (name == "--help" || name == "-h") {
       options->help = true;
       return true;
@@ -33,8 +33,8 @@ bool ParseServerOptions(const char* command, const Arguments& arguments, bool js
     }
   }
   if (!options->server.empty()) return true;
-  std::fprintf(stderr,
-               "longwire %s: no server; give --server HOST:PORT or set LONGWIRE_SERVER\n", command);
+  std::fprintf(stderr, "longwire %s: no server; give --server HOST:PORT or set LONGWIRE_SERVER\n",
+               command);
   return false;
 }
 

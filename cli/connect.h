@@ -11,13 +11,14 @@ namespace longwire::cli {
 
 struct ServerOptions {
   std::string server;
-  bool json = false;
+  bool json = false;  // of status
+  bool all = false;   // of doctor
   bool help = false;
 };
 
-// Reads --server, --json and --help. False with a sentence on standard error.
-bool ParseServerOptions(const char* command, const Arguments& arguments, bool json_allowed,
-                        ServerOptions* options);
+// Reads --server, --help and the command's own `flag`. False with a sentence on standard error.
+bool ParseServerOptions(const char* command, const Arguments& arguments, const char* flag,
+                        bool* flag_given, ServerOptions* options);
 
 // nullopt with a sentence. With `unix:` the daemon's door is reached, but not its service.
 std::optional<link::ServerChannel> ConnectTo(const std::string& server, std::string* sentence);

@@ -19,7 +19,9 @@ namespace {
 constexpr const char* kHelp =
     R"(longwire doctor: finds out what works and what does not.
 
-  longwire doctor [--server HOST:PORT | --server unix:PATH]
+  longwire doctor [--server HOST:PORT | --server unix:PATH] [--all]
+
+  --all   name every CUDA call that the server's driver lacks
 
 Looks at this installation, connects, measures, opens a session and closes it again. Each problem
 comes with its remedy. The exit status is the number of problems, 0 if all is well.
@@ -110,8 +112,7 @@ void CheckRoundTrip(const link::ServerChannel& server, Report* report) {
     return;
   }
   char text[128];
-  std::snprintf(text, sizeof(text),
-                "round trip: median %.1f us of %d (fastest %.1f, slowest %.1f)",
+  std::snprintf(text, sizeof(text), "round trip: median %.1f us of %d (fastest %.1f, slowest %.1f)",
                 (*times)[kRoundTrips / 2], kRoundTrips, times->front(), times->back());
   report->Good(text);
   if ((*times)[kRoundTrips / 2] > kFarMicroseconds) {
@@ -135,7 +136,7 @@ std::vector<std::byte> EncodedRequest() {
   return {writer.data(), writer.data() + writer.size()};
 }
 
-void DescribeSession(const wire::OpenReply& reply, Report* report) {
+void DescribeSession(const wire::OpenReply& reply, bool all_calls, Report* report) {
   report->Good("a session opens; CUDA driver version " + VersionText(reply.driver_version));
   for (const wire::DeviceDescription& device : reply.devices) {
     char window[64];
@@ -148,16 +149,19 @@ void DescribeSession(const wire::OpenReply& reply, Report* report) {
                  std::to_string(process.pid));
   }
   if (reply.devices.empty()) {
-    report->Bad("the server has no device", "look at its driver, or start it with --driver software");
+    report->Bad("the server has no device",
+                "look at its driver, or start it with --driver software");
   }
   if (reply.missing_calls.empty()) {
     report->Good("the server's driver has every call that this version forwards");
     return;
   }
-  std::string names;
-  for (const std::string& name : reply.missing_calls) names += " " + Printable(name);
   report->Note("the server's driver lacks " + std::to_string(reply.missing_calls.size()) +
-               " calls; programs are told so:" + names);
+               " calls; programs that ask for one are told so" +
+               (all_calls ? ":" : " (--all names them)"));
+  for (const std::string& name : reply.missing_calls) {
+    if (all_calls) std::printf("            %s\n", Printable(name).c_str());
+  }
 }
 
 void RefusedSession(const std::string& sentence, Report* report) {
@@ -165,7 +169,7 @@ void RefusedSession(const std::string& sentence, Report* report) {
               "look at the log of longwired; longwire status shows who holds the devices");
 }
 
-void CheckSession(const link::ServerChannel& server, Report* report) {
+void CheckSession(const link::ServerChannel& server, bool all_calls, Report* report) {
   std::vector<std::byte> bytes = EncodedRequest();
   transport::OpenSessionRequest request;
   request.set_request(bytes.data(), bytes.size());
@@ -184,7 +188,7 @@ void CheckSession(const link::ServerChannel& server, Report* report) {
   } else if (reply.code != 0) {
     RefusedSession(reply.sentence, report);
   } else {
-    DescribeSession(reply, report);
+    DescribeSession(reply, all_calls, report);
     transport::Attach attach;
     attach.session = answer.session();
     std::memcpy(attach.token.data(), answer.resume_token().data(),
@@ -193,7 +197,7 @@ void CheckSession(const link::ServerChannel& server, Report* report) {
   }
 }
 
-void CheckLocalDoor(const std::string& path, Report* report) {
+void CheckLocalDoor(const std::string& path, bool all_calls, Report* report) {
   wire::Descriptor door = wire::ConnectLocal(path);
   if (!door.valid()) {
     report->Bad("nobody answers at " + path + ": " + std::strerror(errno),
@@ -210,13 +214,15 @@ void CheckLocalDoor(const std::string& path, Report* report) {
   } else if (reply.code != 0) {
     RefusedSession(reply.sentence, report);
   } else {
-    DescribeSession(reply, report);
+    DescribeSession(reply, all_calls, report);
   }
 }
 
-void CheckServer(const std::string& name, Report* report) {
+void CheckServer(const std::string& name, bool all_calls, Report* report) {
   std::printf("server %s\n", name.c_str());
-  if (name.starts_with("unix:")) return CheckLocalDoor(name.substr(std::strlen("unix:")), report);
+  if (name.starts_with("unix:")) {
+    return CheckLocalDoor(name.substr(std::strlen("unix:")), all_calls, report);
+  }
   std::string sentence;
   auto server = ConnectTo(name, &sentence);
   transport::InspectReply reply;
@@ -226,14 +232,16 @@ void CheckServer(const std::string& name, Report* report) {
   }
   CheckDaemon(reply, report);
   CheckRoundTrip(*server, report);
-  CheckSession(*server, report);
+  CheckSession(*server, all_calls, report);
 }
 
 }  // namespace
 
 int Doctor(const Arguments& arguments) {
   ServerOptions options;
-  if (!ParseServerOptions("doctor", arguments, false, &options)) return kUsageStatus;
+  if (!ParseServerOptions("doctor", arguments, "--all", &options.all, &options)) {
+    return kUsageStatus;
+  }
   if (options.help) {
     std::fputs(kHelp, stdout);
     return 0;
@@ -241,7 +249,7 @@ int Doctor(const Arguments& arguments) {
   transport::PrepareProcess();
   Report report;
   CheckInstallation(&report);
-  CheckServer(options.server, &report);
+  CheckServer(options.server, options.all, &report);
   if (report.problems() == 0) {
     std::printf("all is well\n");
   } else {

@@ -60,44 +60,46 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
 }
 
 void PrintJsonDevice(const transport::Device& device) {
-  std::printf("{\"ordinal\":%d,\"name\":%s,\"keeper_pid\":%d,\"total\":%llu,\"lendable\":%llu,"
-              "\"leased\":%llu,\"leased_peak\":%llu,\"idle\":%llu}",
-              device.ordinal(), JsonString(device.name()).c_str(), device.keeper_pid(),
-              static_cast<unsigned long long>(device.total()),
-              static_cast<unsigned long long>(device.lendable()),
-              static_cast<unsigned long long>(device.leased()),
-              static_cast<unsigned long long>(device.leased_peak()),
-              static_cast<unsigned long long>(device.idle()));
+  std::printf(
+      "{\"ordinal\":%d,\"name\":%s,\"keeper_pid\":%d,\"total\":%llu,\"lendable\":%llu,"
+      "\"leased\":%llu,\"leased_peak\":%llu,\"idle\":%llu}",
+      device.ordinal(), JsonString(device.name()).c_str(), device.keeper_pid(),
+      static_cast<unsigned long long>(device.total()),
+      static_cast<unsigned long long>(device.lendable()),
+      static_cast<unsigned long long>(device.leased()),
+      static_cast<unsigned long long>(device.leased_peak()),
+      static_cast<unsigned long long>(device.idle()));
 }
 
 void PrintJsonSession(const transport::Session& session) {
-  std::printf("{\"id\":%llu,\"program\":%s,\"client_host\":%s,\"client_pid\":%u,\"peer\":%s,"
-              "\"worker_pid\":%d,\"keeper_pids\":[%s],\"leased\":%llu,\"seconds\":%.3f,"
-              "\"bytes_up\":%llu,\"bytes_down\":%llu,\"messages_up\":%llu,\"messages_down\":%llu,"
-              "\"warm\":%s,\"local\":%s,\"epoch\":%u}",
-              static_cast<unsigned long long>(session.id()), JsonString(session.program()).c_str(),
-              JsonString(session.client_host()).c_str(), session.client_pid(),
-              JsonString(session.peer()).c_str(), session.worker_pid(), PidList(session).c_str(),
-              static_cast<unsigned long long>(session.leased()), session.seconds(),
-              static_cast<unsigned long long>(session.bytes_up()),
-              static_cast<unsigned long long>(session.bytes_down()),
-              static_cast<unsigned long long>(session.messages_up()),
-              static_cast<unsigned long long>(session.messages_down()),
-              session.warm() ? "true" : "false", session.local() ? "true" : "false",
-              session.epoch());
+  std::printf(
+      "{\"id\":%llu,\"program\":%s,\"client_host\":%s,\"client_pid\":%u,\"peer\":%s,"
+      "\"worker_pid\":%d,\"keeper_pids\":[%s],\"leased\":%llu,\"seconds\":%.3f,"
+      "\"bytes_up\":%llu,\"bytes_down\":%llu,\"messages_up\":%llu,\"messages_down\":%llu,"
+      "\"warm\":%s,\"local\":%s,\"epoch\":%u}",
+      static_cast<unsigned long long>(session.id()), JsonString(session.program()).c_str(),
+      JsonString(session.client_host()).c_str(), session.client_pid(),
+      JsonString(session.peer()).c_str(), session.worker_pid(), PidList(session).c_str(),
+      static_cast<unsigned long long>(session.leased()), session.seconds(),
+      static_cast<unsigned long long>(session.bytes_up()),
+      static_cast<unsigned long long>(session.bytes_down()),
+      static_cast<unsigned long long>(session.messages_up()),
+      static_cast<unsigned long long>(session.messages_down()), session.warm() ? "true" : "false",
+      session.local() ? "true" : "false", session.epoch());
 }
 
 void PrintJson(const std::string& server, const transport::InspectReply& reply) {
   const transport::Daemon& daemon = reply.daemon();
-  std::printf("{\"server\":%s,\"version\":%s,\"protocol\":%u,\"host\":%s,\"pid\":%u,"
-              "\"uptime_seconds\":%.3f,\"driver\":%s,\"sessions_opened\":%llu,"
-              "\"sessions_failed\":%llu,\"warden_problem\":%s,\"devices\":[",
-              JsonString(server).c_str(), JsonString(daemon.version()).c_str(), daemon.protocol(),
-              JsonString(daemon.host()).c_str(), daemon.pid(), daemon.uptime_seconds(),
-              JsonString(daemon.driver()).c_str(),
-              static_cast<unsigned long long>(daemon.sessions_opened()),
-              static_cast<unsigned long long>(daemon.sessions_failed()),
-              JsonString(daemon.warden_problem()).c_str());
+  std::printf(
+      "{\"server\":%s,\"version\":%s,\"protocol\":%u,\"host\":%s,\"pid\":%u,"
+      "\"uptime_seconds\":%.3f,\"driver\":%s,\"sessions_opened\":%llu,"
+      "\"sessions_failed\":%llu,\"warden_problem\":%s,\"devices\":[",
+      JsonString(server).c_str(), JsonString(daemon.version()).c_str(), daemon.protocol(),
+      JsonString(daemon.host()).c_str(), daemon.pid(), daemon.uptime_seconds(),
+      JsonString(daemon.driver()).c_str(),
+      static_cast<unsigned long long>(daemon.sessions_opened()),
+      static_cast<unsigned long long>(daemon.sessions_failed()),
+      JsonString(daemon.warden_problem()).c_str());
   for (int i = 0; i < reply.devices_size(); ++i) {
     if (i != 0) std::printf(",");
     PrintJsonDevice(reply.devices(i));
@@ -114,7 +116,9 @@ void PrintJson(const std::string& server, const transport::InspectReply& reply) 
 
 int Status(const Arguments& arguments) {
   ServerOptions options;
-  if (!ParseServerOptions("status", arguments, true, &options)) return kUsageStatus;
+  if (!ParseServerOptions("status", arguments, "--json", &options.json, &options)) {
+    return kUsageStatus;
+  }
   if (options.help) {
     std::fputs(kHelp, stdout);
     return 0;

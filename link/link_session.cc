@@ -19,6 +19,7 @@ using transport::StreamPump;
 constexpr std::chrono::milliseconds kConnectPatience{3300};
 // A worker that is started on demand initialises the driver first.
 constexpr std::chrono::seconds kOpenPatience{60};
+constexpr int kOpenAttempts = 3;
 constexpr std::chrono::seconds kRequestPatience{5};
 constexpr std::chrono::milliseconds kAttachPatience{3000};
 constexpr std::chrono::milliseconds kRetryPause{100};
@@ -65,31 +66,39 @@ void LinkSession::Refuse(int32_t code, const std::string& sentence) {
   wire::SendMessage(socket_.get(), writer.span());
 }
 
-bool LinkSession::Open() {
-  auto message = wire::ReceiveMessage(socket_.get(), kRequestPatience);
-  if (!message || message->bytes.size() > wire::kMaxOpenBytes) return false;
-  std::string sentence;
-  server_ = servers_.Take(kConnectPatience, &sentence);
-  if (!server_) {
-    Refuse(transport::kNoDevice, sentence);
-    return false;
-  }
-  transport::OpenSessionRequest request;
-  request.set_request(message->bytes.data(), message->bytes.size());
-  request.set_client_version(LONGWIRE_VERSION);
-  transport::OpenSessionReply answer;
+grpc::Status LinkSession::CallOpen(const transport::OpenSessionRequest& request,
+                                   transport::OpenSessionReply* answer) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kOpenPatience);
   {
     std::lock_guard lock(mutex_);
-    if (gone_) return false;
+    if (gone_) return {grpc::StatusCode::CANCELLED, "the program has gone"};
     open_context_ = &context;
   }
-  grpc::Status status =
-      transport::Transport::NewStub(server_->channel)->Open(&context, request, &answer);
-  {
-    std::lock_guard lock(mutex_);
-    open_context_ = nullptr;
+  auto status = transport::Transport::NewStub(server_->channel)->Open(&context, request, answer);
+  std::lock_guard lock(mutex_);
+  open_context_ = nullptr;
+  return status;
+}
+
+bool LinkSession::Open() {
+  auto message = wire::ReceiveMessage(socket_.get(), kRequestPatience);
+  if (!message || message->bytes.size() > wire::kMaxOpenBytes) return false;
+  transport::OpenSessionRequest request;
+  request.set_request(message->bytes.data(), message->bytes.size());
+  request.set_client_version(LONGWIRE_VERSION);
+  transport::OpenSessionReply answer;
+  grpc::Status status;
+  for (int attempt = 0; attempt < kOpenAttempts; ++attempt) {
+    std::string sentence;
+    server_ = servers_.Take(kConnectPatience, &sentence);
+    if (!server_) {
+      Refuse(transport::kNoDevice, sentence);
+      return false;
+    }
+    status = CallOpen(request, &answer);
+    // The connection broke: if a session was opened, the server drops it, as nobody attaches to it.
+    if (status.error_code() != grpc::StatusCode::UNAVAILABLE) break;
   }
   wire::OpenReply reply;
   wire::Reader reader(BytesOf(answer.reply()));
@@ -136,8 +145,7 @@ std::unique_ptr<transport::ClientStream> LinkSession::Attach(const ServerChannel
   auto stream = transport::ClientStream::Connect(server.channel, kAttachPatience);
   if (stream == nullptr) return nullptr;
   std::string body = transport::EncodeAttach(
-      {session_, token_, relay_->received(), relay_->kept_bytes(),
-       relay_->room_bytes()});
+      {session_, token_, relay_->received(), relay_->kept_bytes(), relay_->room_bytes()});
   transport::FrameHeader header = {relay_->sent(), relay_->received(), epoch,
                                    transport::kFrameAttach};
   stream->StartWrite(header, BytesOf(body), nullptr);

@@ -37,6 +37,8 @@ class LinkSession {
 
  private:
   bool Open();
+  grpc::Status CallOpen(const transport::OpenSessionRequest& request,
+                        transport::OpenSessionReply* answer);
   bool ReplyToProgram(wire::OpenReply reply);
   void Refuse(int32_t code, const std::string& sentence);
   void Relay();
@@ -65,9 +67,9 @@ class LinkSession {
 
   std::mutex mutex_;
   std::condition_variable gone_changed_;
-  bool gone_ = false;                           // under mutex_
+  bool gone_ = false;                            // under mutex_
   grpc::ClientContext* open_context_ = nullptr;  // under mutex_, while Open is under way
-  transport::StreamPump* pump_ = nullptr;       // under mutex_, while it runs
+  transport::StreamPump* pump_ = nullptr;        // under mutex_, while it runs
 };
 
 }  // namespace longwire::link

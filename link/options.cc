@@ -24,8 +24,17 @@ Programs start it by themselves; it ends when it has been idle for a while.
   --help, --version
 )";
 
-enum Option { kServer = 256, kSocket, kIdle, kForeground, kLogFile, kLogLevel, kReady, kHelpText,
-              kVersion };
+enum Option {
+  kServer = 256,
+  kSocket,
+  kIdle,
+  kForeground,
+  kLogFile,
+  kLogLevel,
+  kReady,
+  kHelpText,
+  kVersion
+};
 
 constexpr option kOptions[] = {
     {"server", required_argument, nullptr, kServer},
@@ -59,7 +68,7 @@ std::string Apply(int code, std::string_view value, Options* options) {
       options->socket = value;
       return {};
     case kIdle:
-      if (!ParseNumber(value, 1'000'000, &number)) return "--idle-seconds wants a number of seconds";
+      if (!ParseNumber(value, 1'000'000, &number)) return "--idle-seconds wants a number";
       options->idle = std::chrono::seconds(number);
       return {};
     case kForeground:

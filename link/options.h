@@ -14,10 +14,10 @@ namespace longwire::link {
 struct Options {
   std::vector<transport::Address> servers;  // tried in this order
   std::string socket;
-  std::chrono::milliseconds idle{60'000};           // ends after this long without a session
-  bool foreground = false;                  // keeps standard error and working directory
+  std::chrono::milliseconds idle{60'000};  // ends after this long without a session
+  bool foreground = false;                 // keeps standard error and working directory
   std::string log_file;
-  int ready_descriptor = -1;                // closed once the door is open
+  int ready_descriptor = -1;  // closed once the door is open
   transport::LogLevel log_level = transport::LogLevel::kInfo;
 };
 

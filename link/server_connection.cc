@@ -40,9 +40,9 @@ std::string ExplainStatus(const std::string& server, const grpc::Status& status)
   std::string message = status.error_message();
   auto says = [&](const char* text) { return message.find(text) != std::string::npos; };
   if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
-    return server + " is a gRPC server, but not a Longwire server";
+    return "what answers at " + server + " speaks gRPC, but is not a Longwire server";
   }
-  if (says("HTTP/2") || says("HTTP2") || says("SETTINGS") || says("http2")) {
+  if (says("HTTP/2") || says("HTTP2") || says("SETTINGS") || says("http2") || says("http1")) {
     return "what answers at " + server + " is not a Longwire server; is the port right?";
   }
   if (says("Connection refused")) {

@@ -33,7 +33,8 @@ std::optional<Address> ParseAddress(std::string_view text, std::string* problem)
   } else {
     size_t colon = text.find(':');
     if (colon != text.rfind(':')) {
-      *problem = "'" + std::string(text) + "' has several colons; write an IPv6 address as [::1]:port";
+      *problem =
+          "'" + std::string(text) + "' has several colons; write an IPv6 address as [::1]:port";
       return std::nullopt;
     }
     address.host = text.substr(0, colon);

@@ -1,5 +1,7 @@
 #include "link/transport/grpc_setup.h"
 
+#include <absl/synchronization/mutex.h>
+#include <grpc/grpc.h>
 #include <malloc.h>
 #include <signal.h>
 #include <unistd.h>
@@ -8,9 +10,6 @@
 #include <cstring>
 #include <string_view>
 #include <vector>
-
-#include <absl/synchronization/mutex.h>
-#include <grpc/grpc.h>
 
 #include "link/transport/frame.h"
 

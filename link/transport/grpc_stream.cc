@@ -1,8 +1,8 @@
 #include "link/transport/grpc_stream.h"
 
-#include <cstring>
-
 #include <grpc/slice.h>
+
+#include <cstring>
 
 namespace longwire::transport {
 namespace {
@@ -139,8 +139,8 @@ std::unique_ptr<ClientStream> ClientStream::Connect(const std::shared_ptr<grpc::
                                                     std::chrono::milliseconds timeout) {
   auto self = std::make_unique<ClientStream>();
   grpc::GenericStub stub(channel);
-  self->stream_ = stub.PrepareCall(&self->context_, "/longwire.transport.Transport/Execute",
-                                   &self->queue_);
+  self->stream_ =
+      stub.PrepareCall(&self->context_, "/longwire.transport.Transport/Execute", &self->queue_);
   self->stream_->StartCall(TagOf(kStartTag));
   if (self->Wait(std::chrono::steady_clock::now() + timeout) != Event::kWoken) {
     self->End(true);
@@ -151,8 +151,8 @@ std::unique_ptr<ClientStream> ClientStream::Connect(const std::shared_ptr<grpc::
 
 template <class Stream>
 bool GrpcStream<Stream>::AwaitFinish() {
-  auto limit = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                            gpr_time_from_millis(kFinishMs, GPR_TIMESPAN));
+  auto limit =
+      gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(kFinishMs, GPR_TIMESPAN));
   void* tag = nullptr;
   bool ok = false;
   while (queue_.AsyncNext(&tag, &ok, limit) == grpc::CompletionQueue::GOT_EVENT) {

@@ -1,9 +1,9 @@
 // Execute over gRPC, as MessageStream, from both sides. Driven by a completion queue of its own.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
 #include <grpcpp/alarm.h>
 #include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
 
 #include <atomic>
 #include <chrono>

@@ -35,11 +35,11 @@ void Log(LogLevel level, uint64_t session, std::string_view text) {
   gmtime_r(&now.tv_sec, &parts);
   char head[96];
   size_t length = strftime(head, sizeof(head), "%Y-%m-%dT%H:%M:%S", &parts);
-  length += snprintf(head + length, sizeof(head) - length, ".%03ldZ %s ",
-                     now.tv_nsec / 1'000'000, kNames[static_cast<int>(level)]);
+  length += snprintf(head + length, sizeof(head) - length, ".%03ldZ %s ", now.tv_nsec / 1'000'000,
+                     kNames[static_cast<int>(level)]);
   if (session != 0) {
-    snprintf(head + length, sizeof(head) - length, "session %llu: ",
-             static_cast<unsigned long long>(session));
+    snprintf(head + length, sizeof(head) - length,
+             "session %llu: ", static_cast<unsigned long long>(session));
   }
   // One write, so that lines of several threads and processes do not mix. What a peer said may
   // contain anything: control characters would forge lines.

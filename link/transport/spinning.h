@@ -1,5 +1,5 @@
-// Spinning is rationed: a thread may poll for a bounded time before it sleeps, but only a quarter of
-// the cores this process may use do so at once, and none where there is one core only.
+// Spinning is rationed: a thread may poll for a bounded time before it sleeps, but at most a
+// quarter of the cores this process may use do so at once, and none where there is one core only.
 #pragma once
 
 #include <chrono>

@@ -4,7 +4,7 @@
 // in the connection. While it sleeps (armed_), the sleeper sleeps on the ring and, woken by data,
 // sends it itself: no byte waits for a hand-off between threads.
 //
-// Lock order: mutex_ alone. While armed_ is true everything marked "shared" belongs to the holder of
+// Lock order: mutex_ alone. While armed_ is true everything marked "shared" belongs to who holds
 // mutex_; while it is false, to Run's thread.
 #pragma once
 

@@ -31,7 +31,8 @@ class OpenCall : public std::enable_shared_from_this<OpenCall> {
   class Event final : public AcceptLoop::Waiting {
    public:
     using Method = void (OpenCall::*)(bool);
-    Event(std::shared_ptr<OpenCall> call, Method method) : call_(std::move(call)), method_(method) {}
+    Event(std::shared_ptr<OpenCall> call, Method method)
+        : call_(std::move(call)), method_(method) {}
     void Happened(bool ok) override { ((*call_).*method_)(ok); }
 
    private:

@@ -19,8 +19,8 @@
 namespace longwire::daemon {
 
 // Execute is raw: its messages are frames, not protobuf.
-using Service = transport::Transport::WithAsyncMethod_Open<
-    transport::Transport::WithAsyncMethod_Inspect<
+using Service =
+    transport::Transport::WithAsyncMethod_Open<transport::Transport::WithAsyncMethod_Inspect<
         transport::Transport::WithRawMethod_Execute<transport::Transport::Service>>>;
 
 class AcceptLoop {

@@ -29,7 +29,8 @@ class ConfigReader {
       return Fail(documents[1].Mark(), "a second document; expected one");
     }
     if (!documents[0].IsMap()) {
-      return Fail(documents[0].Mark(), "expected keys with values, such as 'listen: 127.0.0.1:7411'");
+      return Fail(documents[0].Mark(),
+                  "expected keys with values, such as 'listen: 127.0.0.1:7411'");
     }
     std::set<std::string> seen;
     for (const auto& pair : documents[0]) {

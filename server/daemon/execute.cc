@@ -18,8 +18,8 @@ constexpr int kMaxPings = 4096;
 
 // The last frame and the end of a stream without a session.
 void Refuse(transport::ServerStream& stream, const std::string& sentence) {
-  Log(LogLevel::kWarning, "a connection from " + stream.context().peer() + " was refused: " +
-                              sentence);
+  Log(LogLevel::kWarning,
+      "a connection from " + stream.context().peer() + " was refused: " + sentence);
   std::string body =
       transport::EncodeClosed({static_cast<uint32_t>(transport::kLaunchFailed), sentence});
   transport::FrameHeader header;

@@ -69,7 +69,7 @@ transport::InspectReply Inspect(SessionTable& table) {
   std::optional<warden::Stats> stats = table.warden().GetStats(&problem);
   if (stats) {
     reply.mutable_daemon()->set_driver(stats->driver);
-    for (const warden::DeviceStats& device : stats->devices) FillDevice(device, reply.add_devices());
+    for (const auto& device : stats->devices) FillDevice(device, reply.add_devices());
   } else {
     reply.mutable_daemon()->set_warden_problem(problem);
   }

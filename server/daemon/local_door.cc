@@ -84,8 +84,8 @@ void LocalDoor::Serve(wire::Descriptor socket) {
   if (!message) return;
   auto peer = wire::PeerCredentials(socket.get());
   std::atomic<bool> cancelled{false};
-  OpenedSession opened = table_.Open(
-      message->bytes, "uid " + std::to_string(peer ? peer->uid : 0), true, cancelled);
+  OpenedSession opened =
+      table_.Open(message->bytes, "uid " + std::to_string(peer ? peer->uid : 0), true, cancelled);
   wire::Writer writer;
   opened.reply.Encode(writer);
   if (opened.session == nullptr) {

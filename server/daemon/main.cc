@@ -1,5 +1,7 @@
 // longwired: lends this host's CUDA devices to programs on other hosts.
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 
 #include <cstdio>
@@ -10,6 +12,7 @@
 #include "server/daemon/local_door.h"
 #include "server/daemon/options.h"
 #include "server/daemon/paths.h"
+#include "wire/socket.h"
 
 namespace longwire::daemon {
 namespace {
@@ -25,6 +28,14 @@ void RaiseDescriptorLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// A warden's workers belong to one daemon: a second would take them over and end them.
+wire::Descriptor LockWarden(const std::string& socket) {
+  wire::Descriptor file(
+      open((socket + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR));
+  if (file.valid() && flock(file.get(), LOCK_EX | LOCK_NB) != 0) file.Reset();
+  return file;
+}
+
 int Serve(const Config& config) {
   // Blocked in every thread: the main thread waits for them.
   sigset_t ends;
@@ -38,12 +49,18 @@ int Serve(const Config& config) {
     Log(LogLevel::kError, sentence);
     return 1;
   }
+  wire::Descriptor lock = LockWarden(config.warden);
+  if (!lock.valid()) {
+    Log(LogLevel::kError, "another longwired uses the warden at " + config.warden +
+                              "; give this one its own by --warden");
+    return 1;
+  }
   SessionTable table(config);
   AcceptLoop accept(table);
   LocalDoor door(table);
   // First the port: a second daemon must not take the first one's workers over.
-  if (!accept.Start(&sentence) ||
-      (!config.door.empty() && !door.Start(config.door, &sentence)) || !table.Start(&sentence)) {
+  if (!accept.Start(&sentence) || (!config.door.empty() && !door.Start(config.door, &sentence)) ||
+      !table.Start(&sentence)) {
     Log(LogLevel::kError, sentence);
     return 1;
   }

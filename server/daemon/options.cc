@@ -39,9 +39,12 @@ struct KeyOption {
   const char* key;
 };
 constexpr KeyOption kKeyOptions[] = {
-    {"listen", "listen"},     {"door", "door"},
-    {"driver", "driver"},     {"warden", "warden"},
-    {"warm-workers", "warm_workers"}, {"log-level", "log_level"},
+    {"listen", "listen"},
+    {"door", "door"},
+    {"driver", "driver"},
+    {"warden", "warden"},
+    {"warm-workers", "warm_workers"},
+    {"log-level", "log_level"},
 };
 
 std::vector<option> AllOptions() {

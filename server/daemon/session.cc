@@ -106,9 +106,8 @@ bool Session::SendAttached(transport::ServerStream& stream) {
   return stream.Wait(Clock::now() + kAttachPatience) == transport::MessageStream::Event::kWritten;
 }
 
-StreamPump::Outcome Session::Relay(transport::ServerStream& stream,
-                                   const transport::Attach& attach, uint32_t epoch,
-                                   transport::Closed* closed) {
+StreamPump::Outcome Session::Relay(transport::ServerStream& stream, const transport::Attach& attach,
+                                   uint32_t epoch, transport::Closed* closed) {
   if (!TakeOver(epoch, attach)) {
     *closed = {static_cast<uint32_t>(transport::kLaunchFailed),
                "the session cannot be continued from where the client says"};

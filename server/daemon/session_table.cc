@@ -51,9 +51,9 @@ SessionTable::SessionTable(const Config& config) : config_(config), next_id_(Fir
     EndAll({static_cast<uint32_t>(transport::kLaunchFailed), "the server's warden ended"});
   };
   auto starter = [this](std::string* sentence) {
-    return StartWarden({config_.warden, config_.driver, config_.warm_workers,
-                        config_.software_device_memory},
-                       sentence);
+    return StartWarden(
+        {config_.warden, config_.driver, config_.warm_workers, config_.software_device_memory},
+        sentence);
   };
   warden_ = std::make_unique<WardenClient>(config_.warden, starter, events);
 }
@@ -178,8 +178,8 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, const std::st
   changed_.notify_all();
   Log(LogLevel::kInfo, session->id(),
       "opened for " + request.program + " (pid " + std::to_string(request.pid) + " on " +
-          request.host + ", from " + peer + "), worker " +
-          std::to_string(session->worker().pid) + (session->worker().warm ? " (warm)" : ""));
+          request.host + ", from " + peer + "), worker " + std::to_string(session->worker().pid) +
+          (session->worker().warm ? " (warm)" : ""));
   // A death before the session was in the table was told to nobody.
   if (session->WorkerIsDead()) {
     End(session, {static_cast<uint32_t>(transport::kLaunchFailed), "its worker ended"});

@@ -152,8 +152,8 @@ StartedWorker WardenClient::Start(warden::StartWorker request) {
   request.request = next_request_.fetch_add(1);
   std::string sentence;
   auto messages = Ask(request.request, false, message::Pack(request), kStartPatience, &sentence);
-  bool good = !messages.empty() && message::Unpack(messages[0].bytes, &worker.started) ==
-                                       wire::WireResult::kOk;
+  bool good = !messages.empty() &&
+              message::Unpack(messages[0].bytes, &worker.started) == wire::WireResult::kOk;
   if (good && worker.started.code != 0) return worker;
   if (good && messages[0].descriptors.size() == warden::kWorkerDescriptors) {
     auto& descriptors = messages[0].descriptors;

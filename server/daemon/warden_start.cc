@@ -69,8 +69,7 @@ bool StartWarden(const WardenCommand& command, std::string* sentence) {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
   if (command.software_device_memory != 0) {
-    environment.push_back(kSoftwareMemoryVariable +
-                          std::to_string(command.software_device_memory));
+    environment.push_back(kSoftwareMemoryVariable + std::to_string(command.software_device_memory));
   }
   if (!SpawnDetached({program, "--socket", command.socket, "--driver", command.driver,
                       "--warm-workers", std::to_string(command.warm_workers), "--on-demand"},
@@ -83,8 +82,8 @@ bool StartWarden(const WardenCommand& command, std::string* sentence) {
     if (wire::ConnectLocal(command.socket).valid()) return true;
     std::this_thread::sleep_for(kLook);
   }
-  *sentence = program + " was started, but does not answer at " + command.socket +
-              "; it says why above";
+  *sentence =
+      program + " was started, but does not answer at " + command.socket + "; it says why above";
   return false;
 }
 

@@ -88,10 +88,11 @@ TEST(ConfigTest, NamesPlaceAndExpectation) {
       {"max_sessions:   99999999999999999999999\n",
        "c.yaml:1:17: max_sessions: expected a number from 1 to 4096, found "
        "'99999999999999999999999'"},
-      {"listen: []\n", "c.yaml:1:9: listen: expected host:port or a list of them, found an empty list"},
+      {"listen: []\n",
+       "c.yaml:1:9: listen: expected host:port or a list of them, found an empty list"},
       {"listen:\n  - 127.0.0.1:7411\n  - 127.0.0.1:port\n",
-       "c.yaml:3:5: listen: expected host:port or a list of them, found '127.0.0.1:port' ('port' in "
-       "'127.0.0.1:port' is no port; it is a number from 0 to 65535)"},
+       "c.yaml:3:5: listen: expected host:port or a list of them, found '127.0.0.1:port' ('port' "
+       "in '127.0.0.1:port' is no port; it is a number from 0 to 65535)"},
       {"listen:\n  host: a\n  port: 1\n",
        "c.yaml:2:3: listen: expected host:port or a list of them, found keys with values"},
       {"listen:\n  - [a]\n",
@@ -99,13 +100,12 @@ TEST(ConfigTest, NamesPlaceAndExpectation) {
       {"log_level: loud\n",
        "c.yaml:1:12: log_level: expected error, warning, info or debug, found 'loud'"},
       {"driver: libcuda.so\n",
-       "c.yaml:1:9: driver: expected auto, software or the absolute path of a driver library, found "
-       "'libcuda.so'"},
+       "c.yaml:1:9: driver: expected auto, software or the absolute path of a driver library, "
+       "found 'libcuda.so'"},
       {"driver:\n",
-       "c.yaml:1:1: driver: expected auto, software or the absolute path of a driver library, found "
-       "nothing"},
-      {"door: run/door\n",
-       "c.yaml:1:7: door: expected an absolute path or none, found 'run/door'"},
+       "c.yaml:1:1: driver: expected auto, software or the absolute path of a driver library, "
+       "found nothing"},
+      {"door: run/door\n", "c.yaml:1:7: door: expected an absolute path or none, found 'run/door'"},
       {"warden: {}\n", "c.yaml:1:9: warden: expected an absolute path, found keys with values"},
       {"insecure_listen_anywhere: maybe\n",
        "c.yaml:1:27: insecure_listen_anywhere: expected true or false, found 'maybe'"},
@@ -117,10 +117,8 @@ TEST(ConfigTest, NamesPlaceAndExpectation) {
        "'99999999999999999 GiB'"},
       {"resume_grace_seconds: 1h\n",
        "c.yaml:1:23: resume_grace_seconds: expected a number from 0 to 3600, found '1h'"},
-      {"- listen\n",
-       "c.yaml:1:1: expected keys with values, such as 'listen: 127.0.0.1:7411'"},
-      {"just words\n",
-       "c.yaml:1:1: expected keys with values, such as 'listen: 127.0.0.1:7411'"},
+      {"- listen\n", "c.yaml:1:1: expected keys with values, such as 'listen: 127.0.0.1:7411'"},
+      {"just words\n", "c.yaml:1:1: expected keys with values, such as 'listen: 127.0.0.1:7411'"},
       {"[a]: b\n", "c.yaml:1:1: a key has to be a word"},
       {"door: none\n---\ndoor: none\n", "c.yaml:3:1: a second document; expected one"},
   };

@@ -53,7 +53,9 @@ void FakeWarden::Loop() {
         warden::Stats answer;
         answer.request = stats.request;
         answer.driver = "fake";
-        answer.devices.push_back({0, "Fake Device", 42, 1 << 30, 1 << 29, 64 << 20, 64 << 20, 0, 0});
+        constexpr uint64_t kMiB = 1 << 20;
+        answer.devices.push_back(
+            {0, "Fake Device", 42, 1024 * kMiB, 512 * kMiB, 64 * kMiB, 64 * kMiB, 0, 0});
         wire::SendMessage(connection, message::Pack(answer));
       }
     }
@@ -86,9 +88,8 @@ void FakeWarden::Start(int connection, const std::vector<std::byte>& packet) {
   const int files[] = {daemon_end.get(), worker->up->descriptor(), worker->down->descriptor(),
                        pidfd.get()};
   living_.fetch_add(1);
-  worker->thread = std::thread([this, own = worker.get(), mood = mood_.load()] {
-    EchoLoop(*own, mood);
-  });
+  worker->thread =
+      std::thread([this, own = worker.get(), mood = mood_.load()] { EchoLoop(*own, mood); });
   {
     std::lock_guard lock(mutex_);
     workers_[request.session] = std::move(worker);

@@ -47,7 +47,7 @@ class FakeWarden {
   std::atomic<bool> ending_{false};
   std::thread thread_;
   std::mutex mutex_;
-  wire::Descriptor connection_;                         // under mutex_
+  wire::Descriptor connection_;                          // under mutex_
   std::map<uint64_t, std::unique_ptr<Worker>> workers_;  // under mutex_
 };
 

@@ -1,6 +1,4 @@
 // Two pumps joined by a connection in memory: program | pump = pump | worker.
-#include "link/transport/stream_pump.h"
-
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -11,6 +9,7 @@
 #include <thread>
 
 #include "link/transport/codes.h"
+#include "link/transport/stream_pump.h"
 #include "tests/transport/fake_stream.h"
 
 namespace longwire::transport {

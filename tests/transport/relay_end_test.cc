@@ -11,9 +11,7 @@ namespace {
 
 constexpr size_t kRing = 64 << 10;
 
-std::span<const std::byte> Bytes(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
+std::span<const std::byte> Bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 class RelayEndTest : public testing::Test {
  protected:

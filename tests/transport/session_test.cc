@@ -1,8 +1,7 @@
 // Sessions from a program's socket through link, gRPC and daemon to a worker and back, all in this
 // process; the warden and its workers are the test's own (fake_warden.h).
-#include <gtest/gtest.h>
-
 #include <arpa/inet.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -245,12 +244,13 @@ TEST_F(SessionTest, RefusalsHaveASentence) {
   EXPECT_FALSE(newer.Open(options_.socket, 2));
   EXPECT_EQ(newer.reply.code, 803);
   EXPECT_EQ(newer.reply.sentence,
-            "the client speaks protocol 2, this server protocol 1: upgrade longwired on the server");
+            "the client speaks protocol 2, this server protocol 1: "
+            "upgrade longwired on the server");
   Program older;
   EXPECT_FALSE(older.Open(config_.door, 0));
   EXPECT_NE(older.reply.sentence.find("upgrade Longwire on the client"), std::string::npos);
-  for (auto mood : {FakeWarden::Mood::kRefuse, FakeWarden::Mood::kBrokenReply,
-                    FakeWarden::Mood::kDieInOpen}) {
+  for (auto mood :
+       {FakeWarden::Mood::kRefuse, FakeWarden::Mood::kBrokenReply, FakeWarden::Mood::kDieInOpen}) {
     warden_->set_mood(mood);
     Program program;
     EXPECT_FALSE(program.Open(options_.socket));
