@@ -98,14 +98,21 @@ bool Completion::Settle(Stream& stream) {
   if (!issue || stream.unmarked != 0 || stream.capturing || stream.dead) return false;
   if (!session_.timelines().Drained(stream)) return false;
   std::unique_lock capture(stream.context->capture_mutex);
+  std::unique_lock<std::mutex> gate;
+  bool idle = true;
   if (stream.kind == StreamKind::kLegacy) {
     // Waiting for the legacy stream may mean waiting for all blocking streams, or spoil a capture.
     if (stream.context->captures != 0) return false;
+    gate = std::unique_lock(stream.context->legacy_mutex, std::try_to_lock);
+    if (!gate) return false;
+    auto& blocking = stream.context->blocking;
+    idle = std::all_of(blocking.begin(), blocking.end(),
+                       [](const Stream* other) { return other->unfinished == 0; });
   }
   session_.SetContext(*stream.context);
-  CUresult result = stream.kind == StreamKind::kLegacy
-                        ? session_.driver().cuStreamQuery(stream.handle)
-                        : session_.driver().cuStreamSynchronize(stream.handle);
+  CUresult result = idle ? session_.driver().cuStreamSynchronize(stream.handle)
+                         : session_.driver().cuStreamQuery(stream.handle);
+  if (gate) gate.unlock();
   capture.unlock();
   issue.unlock();
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) {

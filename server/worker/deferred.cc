@@ -97,7 +97,7 @@ bool Deferred::Ready(const Held& held, uint64_t lowest_waiting) {
     case Until::kStreamDrained: {
       auto stream = session_.streams.Find(held.stream);
       return stream == nullptr ||
-             (stream->queue.empty() && session_.timelines().Drained(*stream));
+             (stream->queue.empty() && !stream->touched && session_.timelines().Drained(*stream));
     }
   }
   return true;

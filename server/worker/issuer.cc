@@ -15,6 +15,7 @@ size_t Footprint(const QueuedCall& call) { return sizeof(call) + call.arguments.
 
 void Issuer::Add(const std::shared_ptr<Stream>& stream) {
   streams_.push_back(stream);
+  std::lock_guard lock(stream->context->legacy_mutex);
   if (stream->kind == StreamKind::kLegacy) stream->context->legacy = stream.get();
   if (stream->OrdersWithLegacy()) stream->context->blocking.push_back(stream.get());
 }
@@ -28,6 +29,8 @@ void Issuer::Remove(const std::shared_ptr<Stream>& stream) {
   stream->queue.clear();
   std::erase(streams_, stream);
   std::erase(waiting_, stream);
+  std::erase(touched_, stream);
+  std::lock_guard lock(stream->context->legacy_mutex);
   std::erase(stream->context->blocking, stream.get());
   if (stream->context->legacy == stream.get()) stream->context->legacy = nullptr;
 }
@@ -87,18 +90,49 @@ bool Issuer::MayStart(const Stream& stream, const QueuedCall& head) const {
 }
 
 bool Issuer::Run(const std::shared_ptr<Stream>& stream) {
-  if (stream->queue.empty()) return false;
-  bool progress = false;
+  if (stream->queue.empty() || !MayStart(*stream, stream->queue.front())) return false;
+  bool legacy = stream->kind == StreamKind::kLegacy;
+  // A later marker of a blocking stream would wait for the legacy stream's work.
+  if (legacy) MarkTouched(stream->context.get());
   std::lock_guard lock(stream->issue_mutex);
+  std::unique_lock<std::mutex> gate;
+  if (legacy || stream->OrdersWithLegacy()) gate = std::unique_lock(stream->context->legacy_mutex);
+  bool progress = IssueAll(stream);
+  if (stream->unmarked == 0 && stream->actions.empty()) return progress;
+  // One marker for a burst of calls costs less; but not where somebody waits for it, and not where
+  // it would come after other streams' work.
+  bool now = legacy || stream->capturing || stream->context->failed != 0 || !stream->queue.empty();
+  if (now) {
+    PlaceMarker(session_, stream);
+  } else if (!stream->touched) {
+    stream->touched = true;
+    touched_.push_back(stream);
+  }
+  return progress;
+}
+
+void Issuer::MarkTouched(const Context* context) {
+  std::erase_if(touched_, [&](const std::shared_ptr<Stream>& stream) {
+    if (context != nullptr && stream->context.get() != context) return false;
+    std::lock_guard lock(stream->issue_mutex);
+    stream->touched = false;
+    if (stream->unmarked != 0 || !stream->actions.empty()) {
+      session_.SetContext(*stream->context);
+      PlaceMarker(session_, stream);
+    }
+    return true;
+  });
+}
+
+bool Issuer::IssueAll(const std::shared_ptr<Stream>& stream) {
+  bool progress = false;
   while (!stream->queue.empty() && MayStart(*stream, stream->queue.front())) {
     QueuedCall& head = stream->queue.front();
     uint64_t before = head.progress + head.step;
-    bool failed = stream->context->failed != 0;
-    if (failed) {
+    if (stream->context->failed != 0) {
       Drop(stream, head);
     } else if (!Issue(stream, head)) {
-      progress |= head.progress + head.step != before;
-      break;
+      return progress || head.progress + head.step != before;
     }
     progress = true;
     waiting_bytes_ -= Footprint(head);
@@ -107,9 +141,6 @@ bool Issuer::Run(const std::shared_ptr<Stream>& stream) {
       PlaceMarker(session_, stream);
     }
   }
-  // Right behind the run, before anything is issued elsewhere: a marker in a legacy stream would
-  // otherwise wait for work that came later.
-  if (stream->unmarked != 0 || !stream->actions.empty()) PlaceMarker(session_, stream);
   return progress;
 }
 

@@ -29,6 +29,9 @@ class Issuer {
   // Issues what can be issued now. True if anything was.
   bool Pass();
 
+  // Puts markers behind issued calls that have none yet; of one context, or of all.
+  void MarkTouched(const Context* context = nullptr);
+
   // Of all calls that wait in queues the lowest position; UINT64_MAX if none waits.
   uint64_t LowestWaiting() const;
   bool anything_waits() const { return !waiting_.empty(); }
@@ -39,6 +42,7 @@ class Issuer {
 
  private:
   bool Run(const std::shared_ptr<Stream>& stream);
+  bool IssueAll(const std::shared_ptr<Stream>& stream);
   bool MayStart(const Stream& stream, const QueuedCall& head) const;
   // True if the head is done with and leaves the queue.
   bool Issue(const std::shared_ptr<Stream>& stream, QueuedCall& head);
@@ -47,6 +51,7 @@ class Issuer {
   Session& session_;
   std::vector<std::shared_ptr<Stream>> streams_;
   std::vector<std::shared_ptr<Stream>> waiting_;  // streams with waiting calls
+  std::vector<std::shared_ptr<Stream>> touched_;  // streams with calls without a marker
   uint64_t waiting_bytes_ = 0;
   uint64_t barrier_ = UINT64_MAX;
 };

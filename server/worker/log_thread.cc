@@ -16,6 +16,7 @@ using Clock = std::chrono::steady_clock;
 // Calls sorted before the next issuing: enough to amortise a pass, few enough that the first of a
 // burst does not wait for the last.
 constexpr int kRecordsPerPass = 128;
+constexpr uint64_t kPassesPerMarking = 4;
 // Calls that wait for their turn in a stream, copied out of the ring. Past this the log is not read
 // until some were issued; the client's own window of unfinished uploads is smaller.
 constexpr uint64_t kMaxWaitingBytes = uint64_t{256} << 20;
@@ -37,10 +38,13 @@ void LogThread::Join() {
 
 void LogThread::Run() {
   session_.EnterThread();
+  uint64_t passes = 0;
   while (!session_.over()) {
     bool read = ReadSome();
     bool issued = issuer_.Pass();
     issued |= deferred_.Pass();
+    // Markers when the burst is over, or now and then in one that does not end.
+    if (!read || ++passes % kPassesPerMarking == 0) issuer_.MarkTouched();
     if (read || issued) continue;
     if (up_.memory().closed()) {
       session_.Leave();
@@ -57,18 +61,20 @@ void LogThread::Wait() {
     session_.completion().wake_log_thread = true;
     bool issued = issuer_.Pass();
     issued |= deferred_.Pass();
+    issuer_.MarkTouched();
     if (issued) return;
   }
   auto deadline = waits ? Clock::now() + kRecheck : wire::Deadline::max();
-  uint64_t seen = up_.cursor() + up_.Available().size();
   bool full = issuer_.waiting_bytes() > kMaxWaitingBytes;
-  up_.WaitBeyond(full ? UINT64_MAX : seen, SpinTime(), deadline);
+  up_.WaitBeyond(full ? UINT64_MAX : seen_, SpinTime(), deadline);
   session_.completion().wake_log_thread = false;
 }
 
 bool LogThread::ReadSome() {
   if (issuer_.waiting_bytes() > kMaxWaitingBytes) return false;
   auto log = up_.Available();
+  // What comes later than this look must end the wait that may follow.
+  seen_ = up_.cursor() + log.size();
   int records = 0;
   while (records < kRecordsPerPass && !session_.over()) {
     wire::RecordHeader header;

@@ -41,6 +41,7 @@ class LogThread {
   wire::RingConsumer up_;
   Issuer issuer_;
   Deferred deferred_;
+  uint64_t seen_ = 0;  // end of the log at the last look
   std::thread thread_;
 };
 

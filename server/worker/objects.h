@@ -34,7 +34,10 @@ struct Context {
   std::mutex capture_mutex;
   int captures = 0;              // under way, guarded by capture_mutex
 
-  // Log thread only.
+  // Held while calls are issued into the legacy stream and those that order with it, and by the
+  // completion thread while it waits for the legacy stream, which could mean waiting for all.
+  std::mutex legacy_mutex;
+  // Changed by the log thread only, with legacy_mutex held.
   Stream* legacy = nullptr;
   std::vector<Stream*> blocking;  // streams that order with the legacy stream
 };
@@ -92,7 +95,7 @@ struct Stream {
   // Log thread only.
   std::deque<QueuedCall> queue;
   bool listed = false;           // among the streams with waiting calls
-  bool touched = false;
+  bool touched = false;          // issued calls have no marker yet
 
   // Guarded by Timelines' lock.
   std::deque<Marker> markers;

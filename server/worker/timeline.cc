@@ -13,7 +13,7 @@ CUresult Timelines::Start() {
       &memory, kSlots * sizeof(uint64_t), CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
   if (result != CUDA_SUCCESS) return result;
   std::memset(memory, 0, kSlots * sizeof(uint64_t));
-  slots_ = static_cast<volatile uint64_t*>(memory);
+  slots_ = static_cast<uint64_t*>(memory);
   return driver_.cuMemHostGetDevicePointer_v2(&device_slots_, memory, 0);
 }
 
@@ -27,7 +27,7 @@ bool Timelines::Attach(Stream& stream) {
   } else {
     return false;
   }
-  slots_[stream.slot] = 0;
+  __atomic_store_n(&slots_[stream.slot], 0, __ATOMIC_RELAXED);
   return true;
 }
 
@@ -86,6 +86,7 @@ bool Timelines::AllFinishedBelow(const std::vector<std::shared_ptr<Stream>>& str
                                  uint64_t position) {
   std::lock_guard lock(mutex_);
   return std::all_of(streams.begin(), streams.end(), [&](const auto& stream) {
+    if (stream->unmarked != 0 && stream->first_unmarked < position) return false;
     return stream->markers.empty() || stream->markers.front().first_position >= position;
   });
 }
@@ -128,9 +129,7 @@ bool Timelines::IsReached(Stream& stream, const Marker& marker) {
     return true;
   }
   if (marker.event != nullptr) return driver_.cuEventQuery(marker.event) != CUDA_ERROR_NOT_READY;
-  uint64_t value = slots_[stream.slot];
-  std::atomic_thread_fence(std::memory_order_acquire);
-  return value >= marker.ticket;
+  return __atomic_load_n(&slots_[stream.slot], __ATOMIC_ACQUIRE) >= marker.ticket;
 }
 
 void Timelines::Collect(std::vector<Reached>* reached) {

@@ -32,7 +32,8 @@ class Timelines {
   // Asks for progress at `position`. Returns a position to send now, or 0.
   uint64_t Want(Stream& stream, uint64_t position);
 
-  // True if nothing with a position below `position` is unfinished in any stream of `streams`.
+  // True if nothing with a position below `position` is unfinished in any stream of `streams`. Log
+  // thread only.
   bool AllFinishedBelow(const std::vector<std::shared_ptr<Stream>>& streams, uint64_t position);
   bool Drained(Stream& stream);
 
@@ -66,7 +67,7 @@ class Timelines {
   bool IsReached(Stream& stream, const Marker& marker);
 
   const DriverTable& driver_;
-  volatile uint64_t* slots_ = nullptr;
+  uint64_t* slots_ = nullptr;  // written by the device
   CUdeviceptr device_slots_ = 0;
 
   std::mutex mutex_;
