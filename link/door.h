@@ -13,7 +13,8 @@ namespace longwire::link {
 
 class Door {
  public:
-  explicit Door(const Options& options) : options_(options), servers_(options.servers) {}
+  explicit Door(const Options& options)
+      : options_(options), servers_(options.servers, options.server_problem) {}
 
   enum class Opened { kOpen, kOtherLink, kFailed };
   // Opens the door unless another link has it already. kFailed: errno says why.

@@ -62,7 +62,9 @@ std::string Apply(int code, std::string_view value, Options* options) {
     case kServer: {
       auto servers = transport::ParseAddresses(value, &problem);
       if (servers) options->servers = std::move(*servers);
-      return problem;
+      // A program that started us hears it at the door; it does not see our standard error.
+      options->server_problem = problem;
+      return {};
     }
     case kSocket:
       options->socket = value;
@@ -105,7 +107,8 @@ std::optional<Options> ParseOptions(int count, char** arguments, Refusal* refusa
   }
   if (optind != count) {
     refusal->text = std::string("longwire-link: unexpected argument ") + arguments[optind] + "\n";
-  } else if (options.servers.empty() || options.socket.empty()) {
+  } else if ((options.servers.empty() && options.server_problem.empty()) ||
+             options.socket.empty()) {
     refusal->text = "longwire-link: --server and --socket are needed; see longwire-link --help\n";
   } else {
     return options;

@@ -13,6 +13,7 @@ namespace longwire::link {
 
 struct Options {
   std::vector<transport::Address> servers;  // tried in this order
+  std::string server_problem;               // not empty: what each program is told instead
   std::string socket;
   std::chrono::milliseconds idle{60'000};  // ends after this long without a session
   bool foreground = false;                 // keeps standard error and working directory

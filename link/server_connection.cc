@@ -96,7 +96,7 @@ std::optional<ServerChannel> ServerConnection::Take(std::chrono::milliseconds pa
     channels.push_back({server.Text(), transport::OpenChannel(server.Text())});
     channels.back().channel->GetState(true);  // all connect at once
   }
-  std::string reasons;
+  std::string reasons = problem_;
   for (ServerChannel& channel : channels) {
     std::string reason;
     if (WaitUntilReady(channel, deadline, &reason)) return std::move(channel);

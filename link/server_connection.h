@@ -24,8 +24,9 @@ struct ServerChannel {
 
 class ServerConnection {
  public:
-  explicit ServerConnection(std::vector<transport::Address> servers)
-      : servers_(std::move(servers)) {}
+  // With a `problem` there is never a connection, and it is the sentence.
+  explicit ServerConnection(std::vector<transport::Address> servers, std::string problem = {})
+      : servers_(std::move(servers)), problem_(std::move(problem)) {}
 
   // The first server of the list that answers within `patience`; nullopt with a sentence.
   std::optional<ServerChannel> Take(std::chrono::milliseconds patience, std::string* sentence);
@@ -33,7 +34,8 @@ class ServerConnection {
   void GiveBack(ServerChannel channel);
 
  private:
-  std::vector<transport::Address> servers_;
+  const std::vector<transport::Address> servers_;
+  const std::string problem_;
   std::mutex mutex_;
   std::vector<ServerChannel> idle_;  // under mutex_
 };

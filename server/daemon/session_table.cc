@@ -96,10 +96,12 @@ bool SessionTable::Admit(std::string* sentence) {
 
 std::shared_ptr<Session> SessionTable::StartSession(const wire::OpenRequest& request,
                                                     const std::string& peer, bool local,
-                                                    int32_t* code, std::string* sentence) {
+                                                    bool want_warm, int32_t* code,
+                                                    std::string* sentence) {
   uint64_t id = next_id_.fetch_add(1);
   warden::StartWorker start;
   start.session = id;
+  start.want_warm = want_warm;
   start.environment = DriverVariables(request.environment);
   StartedWorker worker = warden_->Start(std::move(start));
   if (worker.started.code != 0) {
@@ -150,13 +152,21 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, const std::st
   std::string sentence;
   if (!Admit(&sentence)) return Refuse(transport::kDeviceUnavailable, sentence);
   int32_t code = 0;
-  std::shared_ptr<Session> session = StartSession(request, peer, local, &code, &sentence);
+  std::shared_ptr<Session> session;
   OpenedSession opened;
-  if (session != nullptr && !session->Introduce(bytes, cancelled, &opened.reply, &sentence)) {
+  for (bool want_warm : {true, false}) {
+    session = StartSession(request, peer, local, want_warm, &code, &sentence);
+    if (session == nullptr) break;
+    if (session->Introduce(bytes, cancelled, &opened.reply, &sentence)) {
+      code = opened.reply.code;
+      sentence = opened.reply.sentence;
+      break;
+    }
     code = transport::kDeviceUnavailable;
-  } else if (session != nullptr) {
-    code = opened.reply.code;
-    sentence = opened.reply.sentence;
+    // A worker that waited ahead of need may have died unnoticed; a fresh one gets one chance.
+    if (!session->worker().warm || cancelled.load()) break;
+    Log(LogLevel::kWarning, session->id(), "a warm worker failed: " + sentence);
+    warden_->Kill(session->id());
   }
   if (code == 0 && !NewToken(&opened.token)) code = transport::kUnknown;
   {

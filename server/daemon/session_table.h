@@ -51,7 +51,8 @@ class SessionTable {
   OpenedSession Refuse(int32_t code, std::string sentence);
   bool Admit(std::string* sentence);
   std::shared_ptr<Session> StartSession(const wire::OpenRequest& request, const std::string& peer,
-                                        bool local, int32_t* code, std::string* sentence);
+                                        bool local, bool want_warm, int32_t* code,
+                                        std::string* sentence);
   void Describe(const Session& session, wire::OpenReply* reply);
   void OnWorkerDied(const warden::WorkerDied& died);
   void ReapLoop();
