@@ -76,7 +76,7 @@ void DeliverLog(const JitOptions& options, CUjit_option buffer_option, CUjit_opt
 
 void AddFunction(Module* module, const calls::Function& described) {
   Function* function = Functions().New();
-  if (function == nullptr) return;
+  if (function == nullptr) return;  // more functions than handles: nobody can launch it
   function->number = described.function;
   function->name = std::string(described.name);
   function->parameters.clear();
@@ -94,6 +94,22 @@ void AddFunction(Module* module, const calls::Function& described) {
   function->handle = reinterpret_cast<CUfunction>(Functions().Publish(function));
   module->functions[function->name] = function;
   module->in_order.push_back(function);
+}
+
+// A large module's functions come in several replies.
+CUresult AddFurtherFunctions(const Where& where, Module* module, uint64_t known,
+                             uint64_t functions) {
+  while (known < functions) {
+    calls::lwModuleFunctions ask;
+    ask.library = module->id;
+    ask.first = known;
+    auto answer = TheSession().CallAndWait(where, ask);
+    if (answer.code != CUDA_SUCCESS) return answer.code;
+    if (answer.reply.function.empty()) return CUDA_ERROR_UNKNOWN;
+    known += answer.reply.function.size();
+    for (const calls::Function& function : answer.reply.function) AddFunction(module, function);
+  }
+  return CUDA_SUCCESS;
 }
 
 CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::byte> image,
@@ -125,7 +141,7 @@ CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::by
              answer.reply.error_log);
   if (answer.code != CUDA_SUCCESS) return answer.code;
   for (const calls::Function& function : answer.reply.function) AddFunction(module, function);
-  return CUDA_SUCCESS;
+  return AddFurtherFunctions(where, module, answer.reply.function.size(), answer.reply.functions);
 }
 
 CUresult Load(const Where& where, const void* image, const JitOptions& options, bool as_library,

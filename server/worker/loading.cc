@@ -11,6 +11,7 @@ namespace {
 
 constexpr uint32_t kFatbinMagic = 0xBA55ED50;
 constexpr size_t kMaxLaunchAttributes = 64;
+constexpr size_t kMaxDescriptionBytes = wire::kMaxRecordBytes / 2;  // of one reply, and one more
 constexpr int kMaxParameters = 4096;  // 32,764 bytes of them at most
 
 bool IsPlainOption(uint32_t option) {
@@ -106,13 +107,11 @@ CUresult ListFunctions(const DriverTable& driver, Library& library,
   return CUDA_SUCCESS;
 }
 
-CUresult DescribeFunctions(CallContext& context,
-                           std::vector<std::shared_ptr<Function>>& functions,
-                           std::vector<calls::Function>* described) {
-  const DriverTable& driver = context.driver();
+void DescribeFunctions(const DriverTable& driver,
+                       std::span<const std::shared_ptr<Function>> functions,
+                       std::vector<calls::Function>* described) {
   size_t reply_bytes = 0;
   for (auto& function : functions) {
-    function->id = context.session().next_worker_handle.fetch_add(1);
     calls::Function& out = described->emplace_back();
     out.name = function->name;  // the function outlives the reply's encoding
     out.function = function->id;
@@ -127,13 +126,8 @@ CUresult DescribeFunctions(CallContext& context,
       out.size.push_back(static_cast<uint32_t>(size));
     }
     reply_bytes += function->name.size() + 24 + 8 * out.offset.size();
+    if (reply_bytes > kMaxDescriptionBytes) return;
   }
-  if (reply_bytes > wire::kMaxRecordBytes - 64 * 1024) {
-    LogLine("a module's %zu functions need %zu bytes to describe: too many", functions.size(),
-            reply_bytes);
-    return CUDA_ERROR_NOT_SUPPORTED;
-  }
-  return CUDA_SUCCESS;
 }
 
 CUresult Unload(Session& session, Library& library) {

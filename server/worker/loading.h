@@ -36,10 +36,10 @@ class JitOptions {
 // All functions of a module or kernels of a library, without ids.
 CUresult ListFunctions(const DriverTable& driver, Library& library,
                        std::vector<std::shared_ptr<Function>>* functions);
-// Gives them ids and fills in what the client is told.
-CUresult DescribeFunctions(CallContext& context,
-                           std::vector<std::shared_ptr<Function>>& functions,
-                           std::vector<calls::Function>* described);
+// Fills in what the client is told of them, from the first on, as many as one reply has room for.
+void DescribeFunctions(const DriverTable& driver,
+                       std::span<const std::shared_ptr<Function>> functions,
+                       std::vector<calls::Function>* described);
 CUresult Unload(Session& session, Library& library);
 
 // The function as it can be launched in the record's context. kNotYet while a helper loads it.

@@ -40,16 +40,40 @@ CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
   if (result != CUDA_SUCCESS) return result;
   std::vector<std::shared_ptr<Function>> functions;
   result = ListFunctions(driver, *library, &functions);
-  if (result == CUDA_SUCCESS) result = DescribeFunctions(context, functions, &reply->function);
+  reply->functions = functions.size();
   for (size_t i = 0; i < functions.size() && result == CUDA_SUCCESS; ++i) {
+    functions[i]->id = session.next_worker_handle.fetch_add(1);
     library->functions.push_back(functions[i]->id);
     if (!session.functions.Insert(functions[i]->id, functions[i])) result = CUDA_ERROR_OUT_OF_MEMORY;
   }
   if (result == CUDA_SUCCESS && !session.libraries.Insert(call.library, library)) {
     result = CUDA_ERROR_INVALID_HANDLE;
   }
-  if (result != CUDA_SUCCESS) Unload(session, *library);
-  return result;
+  if (result != CUDA_SUCCESS) {
+    Unload(session, *library);
+    return result;
+  }
+  DescribeFunctions(driver, functions, &reply->function);
+  return CUDA_SUCCESS;
+}
+
+CUresult Do_lwModuleFunctions(CallContext& context, const calls::lwModuleFunctions& call,
+                              calls::lwModuleFunctions::Reply* reply) {
+  Session& session = context.session();
+  auto library = session.libraries.Find(call.library);
+  if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (call.first >= library->functions.size()) return CUDA_ERROR_INVALID_VALUE;
+  if (context.context() == nullptr && !session.devices().empty()) {
+    session.SetPrimaryContext(session.devices().front());
+  }
+  std::vector<std::shared_ptr<Function>> rest;
+  for (size_t i = call.first; i < library->functions.size(); ++i) {
+    auto function = session.functions.Find(library->functions[i]);
+    if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    rest.push_back(function);
+  }
+  DescribeFunctions(context.driver(), rest, &reply->function);
+  return CUDA_SUCCESS;
 }
 
 CUresult Do_lwModuleUnload(CallContext& context, const calls::lwModuleUnload& call,
