@@ -17,10 +17,12 @@ struct Provided {
   const void* const* (*table)();
 };
 
-// Sorted by id. Tables not listed are refused: the log sink (f8cff951) is optional, the run-time
-// compilers' caches (1734dc26, da9151d3) then compile uncached, and profilers' tables do not work
-// away from the device.
+// Sorted by id. Tables not listed are refused: the log sink (f8cff951) is optional, NVRTC's cache
+// (da9151d3) then compiles uncached, and profilers' tables do not work away from the device.
 constexpr Provided kProvided[] = {
+    {{0x17, 0x34, 0xdc, 0x26, 0x80, 0x0d, 0x47, 0x45, 0x87, 0x26, 0xc0, 0xf1, 0xe7, 0xdd, 0x8b,
+      0xca},
+     &CompilerCacheTable},
     {{0x21, 0x31, 0x8c, 0x60, 0x97, 0x14, 0x32, 0x48, 0x8c, 0xa6, 0x41, 0xff, 0x73, 0x24, 0xc8,
       0xf2},
      &ToolsContextTable},

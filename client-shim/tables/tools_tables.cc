@@ -1,5 +1,5 @@
 // The tables that cuBLAS, cuBLASLt and cuFFT ask for: numbers of contexts and streams, the functions
-// of a module.
+// of a module, a cache of compiled code.
 
 #include <cstdint>
 #include <vector>
@@ -14,6 +14,9 @@ namespace {
 // Slots of TOOLS_CONTEXT and TOOLS_MODULE on the oldest driver that has them; callers test the size.
 constexpr size_t kContextWords = 95;
 constexpr size_t kModuleWords = 88;
+// The cache of run-time compiled code: every slot refuses. cuBLASLt 13.1 calls slot 4 of this table
+// without looking whether it got one, and goes on uncached when the call fails.
+constexpr size_t kCacheWords = 14;
 
 CUresult ContextDeviceSlot(CUcontext context, CUdevice* device) {
   if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -55,6 +58,11 @@ int VisitFunctions(CUcontext, CUmodule module, FunctionVisitor visit, void* user
 }
 
 }  // namespace
+
+const void* const* CompilerCacheTable() {
+  static const auto table = RefusingTable<kCacheWords>();
+  return table.data();
+}
 
 const void* const* ToolsContextTable() {
   static const auto table = [] {
