@@ -16,8 +16,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // After a waiter read for itself the receiver leaves the ring alone this long: the program is
-// likely to wait again at once, and two readers would only wake each other.
-constexpr std::chrono::microseconds kReceiverPause{200};
+// likely to wait again soon, and taking the ring back from a sleeping receiver costs two wake-ups.
+// What comes meanwhile without anybody waiting (host functions, pulls) is only this much late.
+constexpr std::chrono::microseconds kReceiverPause{500};
 // It looks less and less often, and beyond this pause it sleeps until the waiter is done.
 constexpr std::chrono::microseconds kReceiverPauseLimit{10'000};
 
@@ -49,6 +50,18 @@ bool Session::WaitUntil(FunctionRef<bool()> done) {
     receiver_wake_.notify_one();
   }
   return finished;
+}
+
+void Session::ReadWithoutWaiting() {
+  std::unique_lock<std::mutex> lock(state_mutex_, std::try_to_lock);
+  if (!lock || pump_taken_ || over() != CUDA_SUCCESS) return;
+  pump_taken_ = true;
+  lock.unlock();
+  Pump(std::chrono::nanoseconds(0), Clock::now());
+  lock.lock();
+  pump_taken_ = false;
+  if (waiters_ > 0) state_changed_.notify_all();
+  if (receiver_sleeps_) receiver_wake_.notify_one();
 }
 
 void Session::ReceiverLoop() {

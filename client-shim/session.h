@@ -123,6 +123,9 @@ class Session {
   // lock) or the session is over; true if done.
   bool WaitUntil(FunctionRef<bool()> done);
 
+  // Takes in what has come, unless somebody is doing so: for programs that poll.
+  void ReadWithoutWaiting();
+
   // Progress of streams.
   void AddStream(Stream* stream);
   Stream* FindStreamById(uint64_t id);  // nullptr if there is none

@@ -193,7 +193,12 @@ CUresult QueryStream(Stream* stream, uint64_t position) {
   if (error != CUDA_SUCCESS) return error;
   if (stream->finished.load(std::memory_order_acquire) >= position) return CUDA_SUCCESS;
   Want(stream, position);
-  return CUDA_ERROR_NOT_READY;
+  TheSession().ReadWithoutWaiting();
+  if (stream->finished.load(std::memory_order_acquire) < position) {
+    error = ContextError(stream);
+    return error != CUDA_SUCCESS ? error : CUDA_ERROR_NOT_READY;
+  }
+  return CUDA_SUCCESS;
 }
 
 std::vector<StreamPoint> UnfinishedWork(Context* context) {
