@@ -1,0 +1,85 @@
+// Connections that break between link and daemon while a program works: it does not notice, unless
+// they stay broken.
+#include "tests/transport/cutting_proxy.h"
+#include "tests/transport/session_fixture.h"
+
+namespace longwire::daemon {
+namespace {
+
+class ResumeTest : public SessionTest {
+ protected:
+  void SetUp() override {
+    uint16_t port = FreePort();
+    proxy_ = std::make_unique<transport::CuttingProxy>(port);
+    config_.listen = {{"127.0.0.1", port}};
+    options_.servers = {{"127.0.0.1", proxy_->port()}};
+    SessionTest::SetUp();
+  }
+  void TearDown() override {
+    SessionTest::TearDown();
+    proxy_.reset();
+  }
+
+  std::unique_ptr<transport::CuttingProxy> proxy_;
+};
+
+TEST_F(ResumeTest, CutsBetweenCallsAreNotNoticed) {
+  Program program;
+  ASSERT_TRUE(program.Open(options_.socket)) << program.reply.sentence;
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(program.Echo("call " + std::to_string(i)));
+    EXPECT_GE(proxy_->Cut(), 1u);
+  }
+  EXPECT_EQ(table_->opened(), 1u);
+}
+
+TEST_F(ResumeTest, CutsInTheMiddleOfBulkLoseAndRepeatNothing) {
+  Program program;
+  ASSERT_TRUE(program.Open(options_.socket)) << program.reply.sentence;
+  std::atomic<bool> done{false};
+  size_t cuts = 0;
+  std::thread cutter([&] {
+    while (!done.load()) {
+      std::this_thread::sleep_for(milliseconds(30));
+      cuts += proxy_->Cut();
+    }
+  });
+  std::string bytes(2 << 20, '\0');
+  bool good = true;
+  for (int round = 0; round < 20 && good; ++round) {
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      bytes[i] = static_cast<char>((i + static_cast<size_t>(round)) * 2654435761u >> 13);
+    }
+    good = program.Echo(bytes);
+  }
+  done.store(true);
+  cutter.join();
+  EXPECT_TRUE(good);
+  EXPECT_GT(cuts, 0u);
+  EXPECT_EQ(table_->opened(), 1u);
+}
+
+TEST_F(ResumeTest, ANetworkThatStaysBrokenEndsTheSession) {
+  Program program;
+  ASSERT_TRUE(program.Open(options_.socket)) << program.reply.sentence;
+  proxy_->Block(true);
+  proxy_->Cut();
+  EXPECT_TRUE(Eventually([&] { return program.down_memory->closed(); }, milliseconds(5000)));
+  EXPECT_EQ(program.down_memory->close_code(), 719u);
+  EXPECT_TRUE(NothingLeft());
+}
+
+TEST_F(ResumeTest, AnOpenThatIsCutIsTriedAgain) {
+  warden_->set_mood(FakeWarden::Mood::kSilent);
+  Program program;
+  std::thread opener([&] { EXPECT_TRUE(program.Open(options_.socket)) << program.reply.sentence; });
+  EXPECT_TRUE(Eventually([&] { return warden_->living() == 1; }));
+  warden_->set_mood(FakeWarden::Mood::kEcho);
+  EXPECT_GE(proxy_->Cut(), 1u);
+  opener.join();
+  EXPECT_TRUE(program.Echo("served after all"));
+  EXPECT_TRUE(Eventually([&] { return warden_->living() == 1; }));
+}
+
+}  // namespace
+}  // namespace longwire::daemon

@@ -1,0 +1,165 @@
+// Sessions from a program's socket through link, gRPC and daemon to a worker and back, all in this
+// process; the warden and its workers are the test's own (fake_warden.h).
+#pragma once
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "link/door.h"
+#include "link/transport/grpc_setup.h"
+#include "server/daemon/accept_loop.h"
+#include "server/daemon/local_door.h"
+#include "tests/transport/fake_warden.h"
+
+namespace longwire::daemon {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// A port that is free now.
+inline uint16_t FreePort() {
+  int listener = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  EXPECT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), length), 0);
+  EXPECT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length), 0);
+  close(listener);
+  return ntohs(address.sin_port);
+}
+
+inline bool Eventually(const std::function<bool()>& done,
+                       milliseconds patience = milliseconds(2000)) {
+  auto deadline = Clock::now() + patience;
+  while (!done()) {
+    if (Clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(milliseconds(2));
+  }
+  return true;
+}
+
+// What a program does: knock, say who it is, use the rings.
+struct Program {
+  wire::Descriptor socket;
+  wire::OpenReply reply;
+  std::shared_ptr<wire::RingMemory> up_memory, down_memory;
+  std::unique_ptr<wire::RingProducer> up;
+  std::unique_ptr<wire::RingConsumer> down;
+
+  bool Open(const std::string& door, uint32_t protocol = wire::OpenRequest::kCurrentProtocol) {
+    socket = wire::ConnectLocal(door);
+    wire::OpenRequest request;
+    request.protocol = protocol;
+    request.pid = static_cast<uint32_t>(getpid());
+    request.host = "here";
+    request.program = "session_test";
+    wire::Writer writer;
+    request.Encode(writer);
+    if (!socket.valid() || !wire::SendMessage(socket.get(), writer.span())) return false;
+    auto message = wire::ReceiveMessage(socket.get(), seconds(8));
+    if (!message) return false;
+    wire::Reader reader(message->bytes);
+    if (reply.Decode(reader) != wire::WireResult::kOk) return false;
+    if (reply.code != 0 || message->descriptors.size() != 2) return false;
+    up_memory = wire::RingMemory::Map(message->descriptors[0].Release());
+    down_memory = wire::RingMemory::Map(message->descriptors[1].Release());
+    if (up_memory == nullptr || down_memory == nullptr) return false;
+    up = std::make_unique<wire::RingProducer>(up_memory);
+    down = std::make_unique<wire::RingConsumer>(down_memory);
+    return true;
+  }
+
+  // One message there and back; false when it does not come.
+  bool Echo(const std::string& text) {
+    if (!up->WaitForSpace(text.size(), Clock::now() + seconds(5))) return false;
+    std::memcpy(up->Reserve(text.size()), text.data(), text.size());
+    up->Commit(text.size());
+    std::string back;
+    while (back.size() < text.size()) {
+      if (!down->Wait(std::chrono::microseconds(50), Clock::now() + seconds(5))) return false;
+      auto bytes = down->Available();
+      back.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      down->Advance(bytes.size());
+      down->Release(down->cursor());
+    }
+    return back == text;
+  }
+};
+
+class SessionTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { transport::PrepareProcess(); }
+
+  void SetUp() override {
+    char folder[] = "/tmp/longwire-test-XXXXXX";
+    ASSERT_NE(mkdtemp(folder), nullptr);
+    folder_ = folder;
+    if (config_.listen.empty()) config_.listen = {{"127.0.0.1", FreePort()}};
+    config_.door = folder_ + "/door";
+    config_.warden = folder_ + "/warden";
+    transport::SetLogLevel(transport::LogLevel::kError);
+    warden_ = std::make_unique<FakeWarden>(config_.warden);
+    StartDaemon();
+    StartLink();
+  }
+
+  void TearDown() override {
+    StopDaemon();
+    warden_.reset();
+    if (link_thread_.joinable()) link_thread_.join();
+    std::string command = "rm -rf " + folder_;
+    EXPECT_EQ(std::system(command.c_str()), 0);
+  }
+
+  void StartDaemon() {
+    std::string sentence;
+    table_ = std::make_unique<SessionTable>(config_);
+    accept_ = std::make_unique<AcceptLoop>(*table_);
+    door_ = std::make_unique<LocalDoor>(*table_);
+    ASSERT_TRUE(accept_->Start(&sentence)) << sentence;
+    ASSERT_TRUE(door_->Start(config_.door, &sentence)) << sentence;
+    ASSERT_TRUE(table_->Start(&sentence)) << sentence;
+  }
+  void StopDaemon() {
+    if (accept_) accept_->Stop();
+    door_.reset();
+    accept_.reset();
+    table_.reset();
+  }
+
+  void StartLink() {
+    if (options_.servers.empty()) options_.servers = config_.listen;
+    options_.socket = folder_ + "/link";
+    options_.idle = milliseconds(50);
+    link_ = std::make_unique<link::Door>(options_);
+    ASSERT_EQ(link_->Open(), link::Door::Opened::kOpen);
+    link_thread_ = std::thread([this] { link_->Serve(); });
+  }
+
+  bool NothingLeft() {
+    return Eventually([&] { return table_->List().empty() && warden_->living() == 0; });
+  }
+
+  std::string folder_;
+  Config config_;
+  link::Options options_;
+  std::unique_ptr<FakeWarden> warden_;
+  std::unique_ptr<SessionTable> table_;
+  std::unique_ptr<AcceptLoop> accept_;
+  std::unique_ptr<LocalDoor> door_;
+  std::unique_ptr<link::Door> link_;
+  std::thread link_thread_;
+};
+
+}  // namespace longwire::daemon
