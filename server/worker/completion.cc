@@ -80,9 +80,7 @@ bool Completion::Step() {
 void Completion::Finish(Timelines::Reached& reached) {
   Stream& stream = *reached.stream;
   bool well = stream.context->failed == 0;
-  if (well && reached.drained) {
-    well = Settle(stream) || stream.context->failed == 0;
-  }
+  if (well && reached.drained) Settle(stream);
   for (auto& marker : reached.markers) {
     for (auto& action : marker.actions) action(well && marker.good);
     if (marker.event != nullptr) session_.driver().cuEventDestroy_v2(marker.event);
@@ -92,19 +90,19 @@ void Completion::Finish(Timelines::Reached& reached) {
   session_.down().Progress(stream.id, reached.position);
 }
 
-bool Completion::Settle(Stream& stream) {
+void Completion::Settle(Stream& stream) {
   // Calls are being issued right now: the next marker tells.
   std::unique_lock issue(stream.issue_mutex, std::try_to_lock);
-  if (!issue || stream.unmarked != 0 || stream.capturing || stream.dead) return false;
-  if (!session_.timelines().Drained(stream)) return false;
+  if (!issue || stream.unmarked != 0 || stream.capturing || stream.dead) return;
+  if (!session_.timelines().Drained(stream)) return;
   std::unique_lock capture(stream.context->capture_mutex);
   std::unique_lock<std::mutex> gate;
   bool idle = true;
   if (stream.kind == StreamKind::kLegacy) {
     // Waiting for the legacy stream may mean waiting for all blocking streams, or spoil a capture.
-    if (stream.context->captures != 0) return false;
+    if (stream.context->captures != 0) return;
     gate = std::unique_lock(stream.context->legacy_mutex, std::try_to_lock);
-    if (!gate) return false;
+    if (!gate) return;
     auto& blocking = stream.context->blocking;
     idle = std::all_of(blocking.begin(), blocking.end(),
                        [](const Stream* other) { return other->unfinished == 0; });
@@ -120,7 +118,6 @@ bool Completion::Settle(Stream& stream) {
                           "a call of a stream");
   }
   session_.SendDeviceText();
-  return true;
 }
 
 void Completion::LookForFaults() {

@@ -31,8 +31,8 @@ class Completion {
   bool Step();
   void Finish(Timelines::Reached& reached);
   // Makes sure that a stream without outstanding markers is idle in the driver's eyes too, which
-  // brings device printf out and shows faults. False if more was issued meanwhile.
-  bool Settle(Stream& stream);
+  // brings device printf out and shows faults. Does nothing if more was issued meanwhile.
+  void Settle(Stream& stream);
   void LookForFaults();
   void Check(Stream& stream);
 

@@ -1,6 +1,6 @@
-// Writes the session's down log (worker to client). Any thread may write; records leave in the order
-// of the calls. The log thread must never wait for the client, so records that find the ring full
-// wait in a queue that a thread of this class empties; only writers of bulk data wait (Data).
+// Writes the session's down log (worker to client). Any thread may write; records leave in the
+// order of the calls. The log thread must never wait for the client, so records that find the ring
+// full wait in a queue that a thread of this class empties; only writers of bulk data wait (Data).
 #pragma once
 
 #include <condition_variable>

@@ -15,7 +15,8 @@ struct LoadedDriver {
 };
 
 // `name`: a path; "software", the software device beside this binary; or "auto", the machine's own
-// driver if it initialises, else the software device, said loudly. False with a sentence on failure.
+// driver if it initialises, else the software device, said loudly. False with a sentence on
+// failure.
 bool LoadDriver(const std::string& name, LoadedDriver* driver, std::string* sentence);
 
 // The software device's library beside the running binary.

@@ -1,4 +1,4 @@
-// Driver objects whose ids the worker mints (arrays, texture references, graph nodes, pools …): what
+// Driver objects whose ids the worker mints (arrays, graph nodes, pools and so on): what
 // generated calls create and name. An id carries no address; its type is checked at each use.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Captures and graphs. Copies from and to host memory inside a graph use pinned memory that the
-// graph owns: before each launch the client sends what the graph reads, after it gets what the graph
+// graph owns: before each launch the client sends what the graph reads, after it gets what it
 // wrote; around a host function in the middle, at that point. So launches of graphs that share such
 // memory go one after the other.
 #pragma once

@@ -42,7 +42,7 @@ bool ImageFits(const std::vector<std::byte>& image, uint64_t bytes) {
   if (bytes < 4 || image.size() < bytes) return false;
   uint32_t magic = 0;
   std::memcpy(&magic, image.data(), sizeof(magic));
-  if (magic != kFatbinMagic) return true;  // text ends at the padding; the driver checks an ELF file
+  if (magic != kFatbinMagic) return true;  // text ends at the padding, the driver checks ELF files
   if (bytes < 16) return false;
   uint16_t header_bytes = 0;
   uint64_t rest = 0;
@@ -171,9 +171,10 @@ CUresult LoadedHandle(CallContext& context, uint64_t id, CUfunction* handle) {
   }
   if (loaded.state == LoadState::kUnloaded) {
     loaded.state = LoadState::kLoading;
-    context.session().helpers().Post(
-        Helpers::kLoaderThread, [&session = context.session(), function,
-                                 owner = context.context()] { LoadFunction(session, function, owner); });
+    auto load = [&session = context.session(), function, owner = context.context()] {
+      LoadFunction(session, function, owner);
+    };
+    context.session().helpers().Post(Helpers::kLoaderThread, std::move(load));
   }
   return kNotYet;
 }

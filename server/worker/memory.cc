@@ -54,6 +54,7 @@ CUresult Memory::Lease(int32_t device, const std::vector<uint64_t>& bytes,
 
 CUresult Memory::Return(const std::vector<uint64_t>& chunks) {
   std::map<int32_t, std::vector<uint64_t>> by_device;
+  std::vector<CUmemGenericAllocationHandle> handles;
   CUresult result = CUDA_SUCCESS;
   std::unique_lock lock(mutex_);
   for (uint64_t id : chunks) {
@@ -62,11 +63,12 @@ CUresult Memory::Return(const std::vector<uint64_t>& chunks) {
       result = CUDA_ERROR_INVALID_HANDLE;
       continue;
     }
-    driver_.cuMemRelease(found->second.handle);
+    handles.push_back(found->second.handle);
     by_device[found->second.device].push_back(id);
     chunks_.erase(found);
   }
-  lock.unlock();
+  lock.unlock();  // the driver can take milliseconds, and the log thread maps meanwhile
+  for (auto handle : handles) driver_.cuMemRelease(handle);
   for (auto& [device, ids] : by_device) devices_[device].keeper->Return(ids);
   return result;
 }
@@ -89,13 +91,25 @@ bool Memory::InWindow(int32_t device, uint64_t address, uint64_t bytes) const {
          bytes <= window.bytes - (address - window.base);
 }
 
-void Memory::UnmapRange(uint64_t address, uint64_t bytes) {
+std::vector<std::pair<uint64_t, Memory::Mapping>> Memory::TakeMappings(uint64_t address,
+                                                                       uint64_t bytes) {
+  std::vector<std::pair<uint64_t, Mapping>> taken;
   auto place = mappings_.lower_bound(address);
   while (place != mappings_.end() && place->first < address + bytes) {
-    driver_.cuMemUnmap(place->first, place->second.bytes);
-    auto chunk = chunks_.find(place->second.chunk);
-    if (chunk != chunks_.end()) --chunk->second.mappings;
+    taken.push_back(*place);
     place = mappings_.erase(place);
+  }
+  return taken;
+}
+
+void Memory::UnmapRange(std::unique_lock<std::mutex>& lock, uint64_t address, uint64_t bytes) {
+  auto taken = TakeMappings(address, bytes);
+  lock.unlock();  // as above
+  for (auto& [at, mapping] : taken) driver_.cuMemUnmap(at, mapping.bytes);
+  lock.lock();
+  for (auto& [at, mapping] : taken) {
+    auto chunk = chunks_.find(mapping.chunk);
+    if (chunk != chunks_.end()) --chunk->second.mappings;
   }
 }
 
@@ -103,7 +117,7 @@ CUresult Memory::Map(int32_t device, uint64_t address, const std::vector<uint64_
   uint64_t sum = BytesOf(chunks);
   if (chunks.empty() || sum == 0) return CUDA_ERROR_INVALID_HANDLE;
   if (!InWindow(device, address, sum)) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   auto next = mappings_.lower_bound(address);
   if (next != mappings_.end() && next->first < address + sum) return CUDA_ERROR_ALREADY_MAPPED;
   if (next != mappings_.begin()) {
@@ -127,12 +141,12 @@ CUresult Memory::Map(int32_t device, uint64_t address, const std::vector<uint64_
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     result = driver_.cuMemSetAccess(address, sum, &access, 1);
   }
-  if (result != CUDA_SUCCESS) UnmapRange(address, at - address);
+  if (result != CUDA_SUCCESS) UnmapRange(lock, address, at - address);
   return result;
 }
 
 CUresult Memory::Unmap(uint64_t address, uint64_t bytes) {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   // The range must be exactly whole mapped chunks.
   uint64_t at = address;
   if (bytes == 0 || bytes > UINT64_MAX - address) return CUDA_ERROR_INVALID_VALUE;
@@ -142,7 +156,7 @@ CUresult Memory::Unmap(uint64_t address, uint64_t bytes) {
     at += place->second.bytes;
   }
   if (at != address + bytes) return CUDA_ERROR_INVALID_VALUE;
-  UnmapRange(address, bytes);
+  UnmapRange(lock, address, bytes);
   return CUDA_SUCCESS;
 }
 

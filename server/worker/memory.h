@@ -51,7 +51,9 @@ class Memory {
     uint64_t chunk = 0;
   };
   bool InWindow(int32_t device, uint64_t address, uint64_t bytes) const;
-  void UnmapRange(uint64_t address, uint64_t bytes);
+  std::vector<std::pair<uint64_t, Mapping>> TakeMappings(uint64_t address, uint64_t bytes);
+  // Gives the lock up while the driver works.
+  void UnmapRange(std::unique_lock<std::mutex>& lock, uint64_t address, uint64_t bytes);
 
   const DriverTable& driver_;
   std::vector<Device>& devices_;

@@ -91,15 +91,16 @@ void Session::DriverFailed(Context& context, uint64_t position, CUresult code,
     if (context.failed == 0) CallFailed(context.id, position, code, what);
     return;
   }
-  int expected = 0;
-  if (!context.failed.compare_exchange_strong(expected, code)) return;
+  if (context.told.exchange(true)) return;
   std::string text = what + " failed with error " + std::to_string(code) +
                      ", which stays with its context";
   LogLine("%s (context %u, position %llu)", text.c_str(), context.id,
           static_cast<unsigned long long>(position));
   SendDeviceText();
   down_.Error(position, code, wire::kSticky, context.id, text);
-  // The log thread drops what waits; the completion thread ends what was issued.
+  // From here on the log thread drops what waits and the completion thread ends what was issued.
+  // Not before the client knows why: it would take the end for success.
+  context.failed = code;
   WakeLogThread();
 }
 

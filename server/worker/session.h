@@ -1,9 +1,9 @@
 // One session in the worker: its objects, its threads and what they share. The driver is a table
 // handed in, so that a test can run a session on a fake one in its own process.
 //
-// Threads: the log thread reads, sorts and issues; the completion thread watches the device; helpers
-// run what can block; the down writer and the reader of standard output move bytes. The log thread
-// never waits for the device, the client or a helper.
+// Threads: the log thread reads, sorts and issues; the completion thread watches the device;
+// helpers run what can block; the down writer and the reader of standard output move bytes. The log
+// thread never waits for the device, the client or a helper.
 #pragma once
 
 #include <atomic>

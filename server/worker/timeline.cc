@@ -99,7 +99,7 @@ bool Timelines::Drained(Stream& stream) {
 void Timelines::Detach(Stream& stream) {
   std::lock_guard lock(mutex_);
   stream.dead = true;
-  if (stream.markers.empty()) FreeSlot(stream);
+  if (!stream.watched) FreeSlot(stream);  // else Collect does
 }
 
 void Timelines::FreeSlot(const Stream& stream) {

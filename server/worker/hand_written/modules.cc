@@ -44,7 +44,8 @@ CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
   for (size_t i = 0; i < functions.size() && result == CUDA_SUCCESS; ++i) {
     functions[i]->id = session.next_worker_handle.fetch_add(1);
     library->functions.push_back(functions[i]->id);
-    if (!session.functions.Insert(functions[i]->id, functions[i])) result = CUDA_ERROR_OUT_OF_MEMORY;
+    bool added = session.functions.Insert(functions[i]->id, functions[i]);
+    if (!added) result = CUDA_ERROR_OUT_OF_MEMORY;
   }
   if (result == CUDA_SUCCESS && !session.libraries.Insert(call.library, library)) {
     result = CUDA_ERROR_INVALID_HANDLE;
