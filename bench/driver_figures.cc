@@ -101,20 +101,24 @@ void Launches(Device& device) {
   }
   Print("launch_enqueue", longwire::bench::Median(enqueue), "us");
   Print("launch_sustained", longwire::bench::Median(sustained), "us");
-  Print("launch_synchronize", MedianTime(1000, [&] {
-          device.Launch();
-          device.Synchronize();
-        }),
+  Print("launch_synchronize",
+        MedianTime(1000,
+                   [&] {
+                     device.Launch();
+                     device.Synchronize();
+                   }),
         "us");
 }
 
 void Steps(Device& device) {
   constexpr int kKernels = 200, kRounds = 50;
   unsigned before = device.Counter();
-  Print("step_200_kernels_d2h", MedianTime(kRounds, [&] {
-          for (int i = 0; i < kKernels; ++i) device.Count();
-          device.Counter();
-        }),
+  Print("step_200_kernels_d2h",
+        MedianTime(kRounds,
+                   [&] {
+                     for (int i = 0; i < kKernels; ++i) device.Count();
+                     device.Counter();
+                   }),
         "us");
   if (device.Counter() - before != kKernels * (kRounds + 2)) {
     std::fprintf(stderr, "lost or doubled launches\n");
@@ -141,26 +145,32 @@ void Graph(Device& device) {
   for (int i = 0; i < 50; ++i) device.Launch();
   CHECK(cuStreamEndCapture(device.stream, &graph));
   CHECK(cuGraphInstantiate(&exec, graph, 0));
-  Print("graph_50_replay_sync", MedianTime(200, [&] {
-          CHECK(cuGraphLaunch(exec, device.stream));
-          device.Synchronize();
-        }),
+  Print("graph_50_replay_sync",
+        MedianTime(200,
+                   [&] {
+                     CHECK(cuGraphLaunch(exec, device.stream));
+                     device.Synchronize();
+                   }),
         "us");
   CHECK(cuGraphExecDestroy(exec));
   CHECK(cuGraphDestroy(graph));
 }
 
 void Memory() {
-  Print("alloc_free_1MiB", MedianTime(100, [&] {
-          CUdeviceptr address;
-          CHECK(cuMemAlloc(&address, 1 << 20));
-          CHECK(cuMemFree(address));
-        }),
+  Print("alloc_free_1MiB",
+        MedianTime(100,
+                   [&] {
+                     CUdeviceptr address;
+                     CHECK(cuMemAlloc(&address, 1 << 20));
+                     CHECK(cuMemFree(address));
+                   }),
         "us");
-  Print("memory_info", MedianTime(100, [&] {
-          size_t free_bytes, total;
-          CHECK(cuMemGetInfo(&free_bytes, &total));
-        }),
+  Print("memory_info",
+        MedianTime(100,
+                   [&] {
+                     size_t free_bytes, total;
+                     CHECK(cuMemGetInfo(&free_bytes, &total));
+                   }),
         "us");
 }
 
@@ -174,7 +184,8 @@ void CopyFigures(const char* kind, char* host, CUdeviceptr address, size_t bytes
   std::string name = std::string(kind) + "_" + size;
   bool in_microseconds = bytes < (1 << 20);
   double scale = gigabytes * 1e6;
-  Print(("h2d_" + name).c_str(), in_microseconds ? up : scale / up, in_microseconds ? "us" : "GB/s");
+  Print(("h2d_" + name).c_str(), in_microseconds ? up : scale / up,
+        in_microseconds ? "us" : "GB/s");
   Print(("d2h_" + name).c_str(), in_microseconds ? down : scale / down,
         in_microseconds ? "us" : "GB/s");
 }

@@ -10,8 +10,8 @@ namespace longwire::wire {
 inline constexpr uint32_t kProtocolVersion = 1;
 inline constexpr uint16_t kDefaultPort = 7411;
 
-// Bytes of one direction of one session: at 30 ms round-trip time and 8 MiB unacknowledged a session
-// still moves 260 MB/s; both rings of both hops stay within 64 MiB.
+// Bytes of one direction of one session: at 30 ms round-trip time and 8 MiB unacknowledged a
+// session still moves 260 MB/s; both rings of both hops stay within 64 MiB.
 inline constexpr size_t kRingBytes = size_t{8} << 20;
 
 // A record is copied out of the ring once, so it is bounded; larger data is cut into records.
@@ -31,12 +31,12 @@ inline constexpr size_t kMaxBatchBytes = size_t{1} << 20;
 inline constexpr uint32_t kMaxUnfinishedPerStream = 512;
 
 inline constexpr size_t kMaxDevices = 64;
-inline constexpr size_t kMaxAttributes = 4096;        // attributes of one device or function
-inline constexpr size_t kMaxFunctions = 1 << 17;      // kernels of one module
+inline constexpr size_t kMaxAttributes = 4096;    // attributes of one device or function
+inline constexpr size_t kMaxFunctions = 1 << 17;  // kernels of one module
 inline constexpr size_t kMaxStringBytes = size_t{1} << 20;
 inline constexpr size_t kMaxImageBytes = size_t{2} << 30;  // one module image
-inline constexpr size_t kMaxOpenBytes = 192 << 10;    // OpenRequest / OpenReply on a socket
-inline constexpr size_t kMaxEnvironment = 64;         // variables in OpenRequest
-inline constexpr size_t kMaxWindows = 16;             // candidate windows in OpenRequest
+inline constexpr size_t kMaxOpenBytes = 192 << 10;         // OpenRequest / OpenReply on a socket
+inline constexpr size_t kMaxEnvironment = 64;              // variables in OpenRequest
+inline constexpr size_t kMaxWindows = 16;                  // candidate windows in OpenRequest
 
 }  // namespace longwire::wire

@@ -19,12 +19,12 @@ struct Window {
 
 struct OpenRequest {
   uint32_t protocol = kCurrentProtocol;
-  uint32_t pid = 0;                 // of the program, on its own host
-  std::string host;                 // its host's name
-  std::string program;              // what it runs, for people
-  uint32_t call_count = 0;          // how many call numbers this client knows
+  uint32_t pid = 0;                      // of the program, on its own host
+  std::string host;                      // its host's name
+  std::string program;                   // what it runs, for people
+  uint32_t call_count = 0;               // how many call numbers this client knows
   std::vector<std::string> environment;  // NAME=value of the variables the driver reads
-  std::vector<Window> windows;      // address ranges that are free in the client, best first
+  std::vector<Window> windows;           // address ranges that are free in the client, best first
 
   void Encode(Writer& writer) const;
   WireResult Decode(Reader& reader);
@@ -46,7 +46,7 @@ struct LeasedChunk {
 struct DeviceDescription {
   std::string name;
   std::array<uint8_t, 16> uuid{};
-  uint64_t total_memory = 0;        // bytes
+  uint64_t total_memory = 0;  // bytes
   std::vector<DeviceAttribute> attributes;
   Window window;                    // where this device's memory lies, in client and worker
   std::vector<LeasedChunk> leased;  // memory already lent to the session
@@ -64,9 +64,9 @@ struct ProcessDescription {
 
 struct OpenReply {
   uint32_t protocol = OpenRequest::kCurrentProtocol;
-  int32_t code = 0;        // 0, or a CUresult that cuInit returns
-  std::string sentence;    // for people, when code is not 0
-  uint64_t session = 0;    // id, for people and for `longwire status`
+  int32_t code = 0;      // 0, or a CUresult that cuInit returns
+  std::string sentence;  // for people, when code is not 0
+  uint64_t session = 0;  // id, for people and for `longwire status`
   int32_t driver_version = 0;
   int32_t stream_priority_least = 0;
   int32_t stream_priority_greatest = 0;

@@ -29,8 +29,8 @@ struct RecordHeader {
 static_assert(sizeof(RecordHeader) == 24);
 
 enum RecordFlags : uint16_t {
-  kCapturing = 1,     // the stream is capturing: no markers of ours may enter it
-  kWantsReply = 2,    // answer with kReply even though the call's kind does not ask for one
+  kCapturing = 1,   // the stream is capturing: no markers of ours may enter it
+  kWantsReply = 2,  // answer with kReply even though the call's kind does not ask for one
 };
 
 enum class DownKind : uint16_t {
@@ -45,16 +45,16 @@ enum class DownKind : uint16_t {
 };
 
 enum DownFlags : uint16_t {
-  kSticky = 1,        // kError: the code stays with the context
-  kSessionOver = 2,   // kError: nothing of this session works any more
+  kSticky = 1,       // kError: the code stays with the context
+  kSessionOver = 2,  // kError: nothing of this session works any more
 };
 
 // Worker to client.
 struct DownHeader {
-  uint32_t bytes;     // of header and payload, without the padding to the next record
-  uint16_t kind;      // DownKind
-  uint16_t flags;     // DownFlags
-  int32_t code;       // CUresult
+  uint32_t bytes;  // of header and payload, without the padding to the next record
+  uint16_t kind;   // DownKind
+  uint16_t flags;  // DownFlags
+  int32_t code;    // CUresult
   uint32_t reserved;
   uint64_t position;  // in the up log
 };

@@ -4,14 +4,14 @@
 
 namespace longwire::wire {
 
-enum class [[nodiscard]] WireResult { kOk, kFatal };
+enum class [[nodiscard]] WireResult{kOk, kFatal};
 
 }  // namespace longwire::wire
 
 // Returns kFatal from the enclosing function if `expression` did.
-#define LW_TRY(expression)                                                          \
-  do {                                                                              \
-    if ((expression) != ::longwire::wire::WireResult::kOk) {                        \
-      return ::longwire::wire::WireResult::kFatal;                                  \
-    }                                                                               \
+#define LW_TRY(expression)                                   \
+  do {                                                       \
+    if ((expression) != ::longwire::wire::WireResult::kOk) { \
+      return ::longwire::wire::WireResult::kFatal;           \
+    }                                                        \
   } while (false)

@@ -1,12 +1,12 @@
 #include "wire/ring.h"
 
-#include <climits>
-
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <climits>
 
 #include "wire/ring_control.h"
 
@@ -104,9 +104,8 @@ void RingProducer::Flush() {
 
 bool RingProducer::WaitForSpace(size_t bytes, Deadline deadline) {
   RingControl& control = memory_->control();
-  bool enough = SpinThenSleep(control.space_bell, control.producer_sleeping, {}, deadline, [&] {
-    return space() >= bytes || memory_->closed();
-  });
+  bool enough = SpinThenSleep(control.space_bell, control.producer_sleeping, {}, deadline,
+                              [&] { return space() >= bytes || memory_->closed(); });
   return enough && space() >= bytes && !memory_->closed();
 }
 

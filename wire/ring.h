@@ -101,8 +101,8 @@ class RingConsumer {
   void Release(uint64_t position);
   uint64_t released() const { return released_; }
 
-  // Waits until there is data past the cursor, the ring was poked or closed, or the deadline passed.
-  // Spins for `spin` first (yielding), then sleeps. Returns true if there is data.
+  // Waits until there is data past the cursor, the ring was poked or closed, or the deadline
+  // passed. Spins for `spin` first (yielding), then sleeps. Returns true if there is data.
   bool Wait(std::chrono::nanoseconds spin, Deadline deadline);
   // As Wait, but for data beyond `position` of the log (a reader with half a record waits so).
   bool WaitBeyond(uint64_t position, std::chrono::nanoseconds spin, Deadline deadline);

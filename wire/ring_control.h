@@ -11,8 +11,8 @@ struct RingControl {
   static constexpr uint64_t kMagic = 0x31676e6952574cULL;  // "LWRing1"
 
   uint64_t magic;
-  uint64_t bytes;  // data bytes
-  std::atomic<uint32_t> closed;      // 0 open, else 1 + the close code
+  uint64_t bytes;                // data bytes
+  std::atomic<uint32_t> closed;  // 0 open, else 1 + the close code
   alignas(64) std::atomic<uint64_t> written;
   alignas(64) std::atomic<uint64_t> released;
   // The consumer sleeps on `data_bell`, the producer on `space_bell`; `…_sleeping` says whether a

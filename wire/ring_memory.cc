@@ -1,14 +1,14 @@
-#include <cerrno>
-#include <climits>
-#include <cstring>
-#include <new>
-
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <new>
 
 #include "wire/ring.h"
 #include "wire/ring_control.h"
@@ -27,8 +27,8 @@ bool IsRingSize(size_t bytes) {
 
 // Maps the data pages twice in a row; nullptr on failure.
 std::byte* MapTwice(int descriptor, size_t bytes) {
-  void* range = mmap(nullptr, 2 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                     -1, 0);
+  void* range =
+      mmap(nullptr, 2 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (range == MAP_FAILED) return nullptr;
   auto* data = static_cast<std::byte*>(range);
   for (std::byte* half : {data, data + bytes}) {

@@ -1,13 +1,13 @@
 #include "wire/ring.h"
 
-#include <cstring>
-#include <random>
-#include <thread>
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include <cstring>
+#include <random>
+#include <thread>
 
 #include "wire/record.h"
 #include "wire/ring_control.h"

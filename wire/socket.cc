@@ -1,13 +1,13 @@
 #include "wire/socket.h"
 
-#include <cerrno>
-#include <cstring>
-
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 
 namespace longwire::wire {
 namespace {

@@ -1,10 +1,10 @@
 #include "wire/socket.h"
 
-#include <filesystem>
-
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <filesystem>
 
 #include "wire/ring.h"
 

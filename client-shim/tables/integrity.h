@@ -17,14 +17,14 @@ struct IntegrityDevice {
 };
 
 struct IntegrityInputs {
-  uint32_t driver_version;     // as cuDriverGetVersion answers
-  uint32_t version;            // the runtime's argument, 10 × its version + round
+  uint32_t driver_version;  // as cuDriverGetVersion answers
+  uint32_t version;         // the runtime's argument, 10 × its version + round
   uint32_t process;
-  uint32_t thread;             // low half of pthread_self()
-  uint64_t runtime_table;      // address of the runtime interface table
-  uint64_t integrity_table;    // address of the integrity table
-  uint64_t integrity_function; // its slot 1
-  uint64_t seconds;            // the runtime's argument, since 1970
+  uint32_t thread;              // low half of pthread_self()
+  uint64_t runtime_table;       // address of the runtime interface table
+  uint64_t integrity_table;     // address of the integrity table
+  uint64_t integrity_function;  // its slot 1
+  uint64_t seconds;             // the runtime's argument, since 1970
 };
 
 // Fills result[0] and result[1].

@@ -1,5 +1,5 @@
-// The tables that cuBLAS, cuBLASLt and cuFFT ask for: numbers of contexts and streams, the functions
-// of a module, a cache of compiled code.
+// The tables that cuBLAS, cuBLASLt and cuFFT ask for: numbers of contexts and streams, the
+// functions of a module, a cache of compiled code.
 
 #include <cstdint>
 #include <vector>
@@ -11,7 +11,8 @@
 namespace longwire::shim {
 namespace {
 
-// Slots of TOOLS_CONTEXT and TOOLS_MODULE on the oldest driver that has them; callers test the size.
+// Slots of TOOLS_CONTEXT and TOOLS_MODULE on the oldest driver that has them; callers test the
+// size.
 constexpr size_t kContextWords = 95;
 constexpr size_t kModuleWords = 88;
 // The cache of run-time compiled code: every slot refuses. cuBLASLt 13.1 calls slot 4 of this table
