@@ -23,7 +23,7 @@ using PoolTable = HandleTable<Pool, HandleKind::kMemoryPool>;
 struct Pools {
   std::mutex mutex;
   PoolTable table;
-  std::vector<CUmemoryPool> by_default, current;           // by device
+  std::vector<CUmemoryPool> by_default, current;                   // by device
   std::unordered_map<uint64_t, std::pair<Pool*, uint64_t>> owner;  // by address: pool, bytes
 };
 

@@ -78,8 +78,7 @@ void Run(Session& session, uint64_t ticket) {
 
 }  // namespace
 
-uint64_t NewHostFunction(CUhostFn function, void* data, uint32_t context_number,
-                         bool persistent) {
+uint64_t NewHostFunction(CUhostFn function, void* data, uint32_t context_number, bool persistent) {
   HostFunction host;
   host.function = function;
   host.data = data;

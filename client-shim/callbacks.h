@@ -11,14 +11,13 @@ class Session;
 struct Stream;
 
 // A ticket for a host function. A persistent one (of a graph) may run many times.
-uint64_t NewHostFunction(CUhostFn function, void* data, uint32_t context_number,
-                         bool persistent);
+uint64_t NewHostFunction(CUhostFn function, void* data, uint32_t context_number, bool persistent);
 // The older form, which is told the stream's state.
 uint64_t NewStreamCallback(CUstreamCallback callback, CUstream handle, Stream* stream, void* data);
 void DropHostFunction(uint64_t ticket);
 
-// The context failed: the functions that wait in its streams are not called any more, callbacks are,
-// once, with the error.
+// The context failed: the functions that wait in its streams are not called any more, callbacks
+// are, once, with the error.
 void FailHostFunctions(uint32_t context_number);
 
 // The worker reached that point: the callback thread runs the function, then says that it is done.

@@ -153,8 +153,7 @@ CUresult BeginCapture(Stream* stream, CaptureMode mode) {
   if (stream->capture.load() != nullptr) return CUDA_ERROR_ILLEGAL_STATE;
   calls::lwCaptureBegin begin;
   begin.mode = static_cast<uint32_t>(mode);
-  auto answer =
-      TheSession().CallAndWait({stream->context_number, stream, wire::kCapturing}, begin);
+  auto answer = TheSession().CallAndWait({stream->context_number, stream, wire::kCapturing}, begin);
   if (answer.code != CUDA_SUCCESS) return answer.code;
   auto* capture = new Capture;  // stays: events and handles may point to it for ever
   capture->mode = mode;

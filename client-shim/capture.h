@@ -1,6 +1,6 @@
-// Stream capture as the program sees it. Which stream captures, what is illegal beside it, and which
-// pieces of the program's memory and functions the graph refers to, is all decided here; the worker
-// begins every capture in the relaxed mode.
+// Stream capture as the program sees it. Which stream captures, what is illegal beside it, and
+// which pieces of the program's memory and functions the graph refers to, is all decided here; the
+// worker begins every capture in the relaxed mode.
 #pragma once
 
 #include <cuda.h>
@@ -44,8 +44,8 @@ struct Capture {
 // capture (CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) and streams of a broken capture (_INVALIDATED).
 CUresult OpenWhere(Stream* stream, Where* where);
 
-// For calls that cannot be captured (queries, synchronisation, stream callbacks): breaks the capture
-// and returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if the stream is capturing.
+// For calls that cannot be captured (queries, synchronisation, stream callbacks): breaks the
+// capture and returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if the stream is capturing.
 CUresult RefuseWhileCapturing(Stream* stream);
 // The same for a whole context.
 CUresult RefuseContextWhileCapturing(Context* context);

@@ -74,8 +74,8 @@ calls::Place WirePlace(const CopySide& side, const Extent& extent) {
 
 HostPlace HostSide(const CopySide& side, const Extent& extent) {
   HostPlace place;
-  place.base = reinterpret_cast<std::byte*>(side.address) +
-               side.z * side.pitch * side.height + side.y * side.pitch + side.x_bytes;
+  place.base = reinterpret_cast<std::byte*>(side.address) + side.z * side.pitch * side.height +
+               side.y * side.pitch + side.x_bytes;
   place.pitch = side.pitch;
   place.slice_pitch = side.pitch * side.height;
   place.width = extent.width;
@@ -144,9 +144,9 @@ CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& sou
   uint64_t position = 0;
   HostBytes range = BytesOf(source, extent);
   bool small = copy.bytes <= wire::kInlineCopyBytes;
-  bool later = range.pinned() && (HostWritePending(range.address, range.bytes) ||
-                                  (waits == Waits::kAsync && !small &&
-                                   !FitsUploadWindow(copy.bytes)));
+  bool later =
+      range.pinned() && (HostWritePending(range.address, range.bytes) ||
+                         (waits == Waits::kAsync && !small && !FitsUploadWindow(copy.bytes)));
   if (capture != nullptr || later) {
     result = PulledUpload(where, copy, from, capture, &position);
     if (result != CUDA_SUCCESS || waits == Waits::kAsync || capture != nullptr) return result;

@@ -30,9 +30,9 @@ bool ContextDevice(CUcontext context, CUdevice* device);
 // handles (nullptr, 1, 2); 2 is the calling thread's own. `context` nullptr is the current one.
 bool StreamUniqueId(CUcontext context, CUstream stream, uint64_t* id);
 
-// Called with the handle, from the thread that destroys, when a context dies: cuCtxDestroy, the last
-// release of a primary context, or its reset. Called without any of the shim's locks held, after
-// the context stopped being usable. At most four hooks, never removed.
+// Called with the handle, from the thread that destroys, when a context dies: cuCtxDestroy, the
+// last release of a primary context, or its reset. Called without any of the shim's locks held,
+// after the context stopped being usable. At most four hooks, never removed.
 using ContextDeathHook = void (*)(CUcontext context);
 void AddContextDeathHook(ContextDeathHook hook);
 

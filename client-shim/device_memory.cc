@@ -10,7 +10,7 @@
 namespace longwire::shim {
 namespace {
 
-constexpr uint64_t kAlignment = 512;                   // of every allocation, as natively
+constexpr uint64_t kAlignment = 512;  // of every allocation, as natively
 constexpr uint64_t kSlabBytes = uint64_t{2} << 20;
 constexpr uint64_t kSmallBytes = uint64_t{512} << 10;  // up to here allocations share slabs
 constexpr uint64_t kMiB = uint64_t{1} << 20;

@@ -2,8 +2,8 @@
 // allocation out of what is leased waits for nobody.
 //
 // Physical memory comes in leased chunks, mapped whole into the device's window and kept mapped.
-// Free stretches of mapped addresses are used best fit first; small allocations share slabs. What is
-// freed rests until the work queued before the free has finished on every stream of its context.
+// Free stretches of mapped addresses are used best fit first; small allocations share slabs. What
+// is freed rests until the work queued before the free has finished on every stream of its context.
 // When nothing fits, in this order: rested frees are awaited, free chunks are mapped anew side by
 // side, more memory is leased; and only then it is out of memory.
 #pragma once
@@ -24,8 +24,8 @@ namespace longwire::shim {
 
 struct Allocation {
   uint64_t address = 0;
-  uint64_t bytes = 0;    // as asked for
-  uint64_t id = 0;       // never used again
+  uint64_t bytes = 0;  // as asked for
+  uint64_t id = 0;     // never used again
   uint32_t context_number = 0;
   Context* context = nullptr;
 };
@@ -36,8 +36,7 @@ class DeviceMemory {
                uint64_t granularity);
 
   // With `stream`, memory that rests only for that stream may be used again at once.
-  CUresult Allocate(Context* context, uint64_t bytes, uint64_t* address,
-                    Stream* stream = nullptr);
+  CUresult Allocate(Context* context, uint64_t bytes, uint64_t* address, Stream* stream = nullptr);
   // Frees the allocation that starts at `address`; its memory rests until the points have passed.
   // The points' streams are given over. False if there is no such allocation.
   bool Free(uint64_t address, std::vector<StreamPoint> points);
@@ -85,16 +84,16 @@ class DeviceMemory {
   const int server_ordinal_;
   const uint64_t granularity_;
   std::mutex mutex_;
-  FreeRanges window_;                         // addresses of the window that nothing is mapped at
-  FreeRanges free_;                           // mapped and free
-  std::map<uint64_t, Chunk> mapped_;          // by address
-  std::map<uint64_t, Allocation> live_;       // by address
-  std::map<uint64_t, Slab> slabs_;            // by address, for small allocations
+  FreeRanges window_;                    // addresses of the window that nothing is mapped at
+  FreeRanges free_;                      // mapped and free
+  std::map<uint64_t, Chunk> mapped_;     // by address
+  std::map<uint64_t, Allocation> live_;  // by address
+  std::map<uint64_t, Slab> slabs_;       // by address, for small allocations
   std::vector<Resting> resting_;
-  std::vector<uint64_t> unmapped_lease_;      // of the first lease, addresses not yet mapped
+  std::vector<uint64_t> unmapped_lease_;  // of the first lease, addresses not yet mapped
   uint64_t next_id_ = 1;
 
-  std::mutex unmapped_mutex_;                 // inner to everything
+  std::mutex unmapped_mutex_;                            // inner to everything
   std::vector<std::pair<uint64_t, uint64_t>> unmapped_;  // address, bytes: free for other chunks
 };
 

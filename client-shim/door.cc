@@ -21,11 +21,17 @@ constexpr std::chrono::seconds kOpenTime{5};
 constexpr std::chrono::milliseconds kDoorPause{5};  // between looks whether the door is open
 
 // Variables that the driver reads: they must mean the same in the worker.
-constexpr const char* kDriverVariables[] = {
-    "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_MODULE_LOADING",     "CUDA_FORCE_PTX_JIT",
-    "CUDA_DISABLE_PTX_JIT",        "CUDA_CACHE_DISABLE",      "CUDA_CACHE_MAXSIZE",
-    "CUDA_FORCE_JIT",              "CUDA_DISABLE_JIT",        "CUDA_DEVICE_ORDER",
-    "CUDA_MODULE_DATA_LOADING",    "CUDA_SCALE_LAUNCH_QUEUES"};
+constexpr const char* kDriverVariables[] = {"CUDA_DEVICE_MAX_CONNECTIONS",
+                                            "CUDA_MODULE_LOADING",
+                                            "CUDA_FORCE_PTX_JIT",
+                                            "CUDA_DISABLE_PTX_JIT",
+                                            "CUDA_CACHE_DISABLE",
+                                            "CUDA_CACHE_MAXSIZE",
+                                            "CUDA_FORCE_JIT",
+                                            "CUDA_DISABLE_JIT",
+                                            "CUDA_DEVICE_ORDER",
+                                            "CUDA_MODULE_DATA_LOADING",
+                                            "CUDA_SCALE_LAUNCH_QUEUES"};
 
 uint64_t Fnv64(const std::string& text) {
   uint64_t hash = 0xcbf29ce484222325;

@@ -22,9 +22,14 @@ bool IsLazyLoading(CallId id) {
 void Entry::CheckSlowly() {
   if (CallBeforeInit(id_)) return;
   switch (CurrentProcessState()) {
-    case ProcessState::kReady: break;
-    case ProcessState::kTornDown: code_ = CUDA_ERROR_DEINITIALIZED; break;
-    default: code_ = CUDA_ERROR_NOT_INITIALIZED; break;
+    case ProcessState::kReady:
+      break;
+    case ProcessState::kTornDown:
+      code_ = CUDA_ERROR_DEINITIALIZED;
+      break;
+    default:
+      code_ = CUDA_ERROR_NOT_INITIALIZED;
+      break;
   }
   if (code_ == CUDA_SUCCESS && ThisThread().runs_host_function) code_ = CUDA_ERROR_NOT_PERMITTED;
   if (code_ == CUDA_SUCCESS && CaptureUnsafe(id_) && !IsLazyLoading(id_)) {
@@ -46,8 +51,9 @@ CUresult Refuse(CallId id) {
   if (ProcessOptions().log && number < kNumbers && !said[number].exchange(true)) {
     Say("%s is not supported: %s", CallName(id), CallRefusal(id));
   }
-  if (Entry::trace_calls.load()) Say("[%u] %s = CUDA_ERROR_NOT_SUPPORTED (%s)",
-                                     ThisThread().number, CallName(id), CallRefusal(id));
+  if (Entry::trace_calls.load())
+    Say("[%u] %s = CUDA_ERROR_NOT_SUPPORTED (%s)", ThisThread().number, CallName(id),
+        CallRefusal(id));
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 

@@ -13,8 +13,9 @@ namespace longwire::shim {
 class Entry {
  public:
   explicit Entry(CallId id) : id_(id) {
-    if (__builtin_expect(CurrentProcessState() != ProcessState::kReady || special_calls.load(
-                             std::memory_order_relaxed) != 0, 0)) {
+    if (__builtin_expect(CurrentProcessState() != ProcessState::kReady ||
+                             special_calls.load(std::memory_order_relaxed) != 0,
+                         0)) {
       CheckSlowly();
     }
   }
@@ -25,8 +26,8 @@ class Entry {
     return result;
   }
 
-  // More than 0 while something is going on that makes single calls illegal: host functions, captures
-  // in strict modes.
+  // More than 0 while something is going on that makes single calls illegal: host functions,
+  // captures in strict modes.
   static std::atomic<int> special_calls;
   static std::atomic<bool> trace_calls;
 

@@ -136,9 +136,8 @@ CUresult SynchronizeEvent(Event* event) {
 
 CUresult ElapsedTime(Event* start, Event* end, float* milliseconds) {
   calls::lwEventElapsed elapsed;
-  for (auto [event, id, version] :
-       {std::tuple{start, &elapsed.start, &elapsed.start_version},
-        std::tuple{end, &elapsed.end, &elapsed.end_version}}) {
+  for (auto [event, id, version] : {std::tuple{start, &elapsed.start, &elapsed.start_version},
+                                    std::tuple{end, &elapsed.end, &elapsed.end_version}}) {
     if ((event->flags & CU_EVENT_DISABLE_TIMING) != 0) return CUDA_ERROR_INVALID_HANDLE;
     std::lock_guard<std::mutex> lock(event->mutex);
     if (event->stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;  // never recorded

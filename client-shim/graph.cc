@@ -56,8 +56,7 @@ bool Passed(const StreamPoint& point) {
 
 // What a graph refers to is let go when the launches before its end have finished. The caller holds
 // the lock.
-void DropLater(Tables& tables,
-               std::unordered_map<uint64_t, std::shared_ptr<GraphResources>>& table,
+void DropLater(Tables& tables, std::unordered_map<uint64_t, std::shared_ptr<GraphResources>>& table,
                uint64_t handle) {
   std::erase_if(tables.leaving, [](Leaving& leaving) {
     if (!std::all_of(leaving.points.begin(), leaving.points.end(), Passed)) return false;

@@ -103,8 +103,8 @@ class HandleTable {
   }
 
   std::mutex mutex_;
-  uint64_t count_ = 0;           // under mutex_
-  std::deque<uint64_t> free_;    // under mutex_
+  uint64_t count_ = 0;         // under mutex_
+  std::deque<uint64_t> free_;  // under mutex_
   std::atomic<Slot*> chunks_[kMaxSlots >> kChunkBits] = {};
 };
 

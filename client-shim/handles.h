@@ -23,15 +23,12 @@ uint64_t ToWire(CUgraph graph);
 uint64_t ToWire(CUgraphExec exec);
 
 template <class Handle>
-  requires std::is_pointer_v<Handle>
-uint64_t ToWire(Handle handle) {
+requires std::is_pointer_v<Handle> uint64_t ToWire(Handle handle) {
   return reinterpret_cast<uint64_t>(handle);
 }
 
 template <class Handle>
-  requires std::is_pointer_v<Handle>
-void FromWire(uint64_t number, Handle* handle) {
-  *handle = reinterpret_cast<Handle>(number);
-}
+requires std::is_pointer_v<Handle>
+void FromWire(uint64_t number, Handle* handle) { *handle = reinterpret_cast<Handle>(number); }
 
 }  // namespace longwire::shim

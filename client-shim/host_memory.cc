@@ -46,8 +46,8 @@ CUresult AllocateHost(uint64_t bytes, unsigned flags, void** address) {
   Context* context = nullptr;
   CUresult result = RequireHealthyContext(&context);
   if (result != CUDA_SUCCESS) return result;
-  void* memory = mmap(nullptr, Pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                      -1, 0);
+  void* memory =
+      mmap(nullptr, Pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   Ranges& ranges = TheRanges();
   std::lock_guard<std::mutex> lock(ranges.mutex);
@@ -80,8 +80,8 @@ CUresult FreeHost(void* address) {
 }
 
 CUresult RegisterHost(void* address, uint64_t bytes, unsigned flags) {
-  constexpr unsigned kKnown = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
-                              CU_MEMHOSTREGISTER_READ_ONLY;
+  constexpr unsigned kKnown =
+      CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
   if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) return CUDA_ERROR_NOT_SUPPORTED;
   auto start = reinterpret_cast<uint64_t>(address);
   if (address == nullptr || bytes == 0 || (flags & ~kKnown) != 0 || start + bytes < start) {

@@ -52,15 +52,16 @@ uint64_t CubinBytes(const std::byte* image) {
   std::memcpy(&elf, image, sizeof(elf));
   if (elf.e_ident[EI_CLASS] != ELFCLASS64) return 0;
   // Program headers may stand behind the section headers.
-  uint64_t end = std::max<uint64_t>(
-      {sizeof(elf), elf.e_shoff + uint64_t{elf.e_shnum} * elf.e_shentsize,
-       elf.e_phoff + uint64_t{elf.e_phnum} * elf.e_phentsize});
+  uint64_t end =
+      std::max<uint64_t>({sizeof(elf), elf.e_shoff + uint64_t{elf.e_shnum} * elf.e_shentsize,
+                          elf.e_phoff + uint64_t{elf.e_phnum} * elf.e_phentsize});
   if (end > wire::kMaxImageBytes || elf.e_shentsize < sizeof(Elf64_Shdr)) return 0;
   for (unsigned i = 0; i < elf.e_shnum; ++i) {
     Elf64_Shdr section;
     std::memcpy(&section, image + elf.e_shoff + uint64_t{i} * elf.e_shentsize, sizeof(section));
     if (section.sh_type == SHT_NOBITS) continue;
-    if (section.sh_offset > wire::kMaxImageBytes || section.sh_size > wire::kMaxImageBytes) return 0;
+    if (section.sh_offset > wire::kMaxImageBytes || section.sh_size > wire::kMaxImageBytes)
+      return 0;
     end = std::max<uint64_t>(end, section.sh_offset + section.sh_size);
   }
   return end;

@@ -74,9 +74,8 @@ CUresult CheckCooperative(Function* function, const Device& device, const Launch
   if (result != CUDA_SUCCESS) return result;
   uint64_t processors = AttributeOr(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1);
   uint64_t grid = uint64_t{shape.grid_x} * shape.grid_y * shape.grid_z;
-  return grid > processors * static_cast<uint64_t>(blocks)
-             ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
-             : CUDA_SUCCESS;
+  return grid > processors * static_cast<uint64_t>(blocks) ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+                                                           : CUDA_SUCCESS;
 }
 
 // Gathers the parameters into one buffer as the kernel finds them.
@@ -140,8 +139,8 @@ CUresult CheckAttributes(std::span<const CUlaunchAttribute> attributes, const La
 
 }  // namespace
 
-CUresult MaxActiveBlocks(Function* function, int block_threads, size_t shared_bytes,
-                         unsigned flags, int* blocks) {
+CUresult MaxActiveBlocks(Function* function, int block_threads, size_t shared_bytes, unsigned flags,
+                         int* blocks) {
   Occupancy& occupancy = TheOccupancy();
   auto key = std::tuple(function->number, block_threads, shared_bytes, flags);
   {
@@ -167,8 +166,7 @@ CUresult Launch(CUfunction handle, const LaunchShape& asked, CUstream stream_han
   if (result != CUDA_SUCCESS) return result;
   Function* function = FindFunction(handle);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (!function->module->is_library &&
-      function->module->context_number != stream->context_number) {
+  if (!function->module->is_library && function->module->context_number != stream->context_number) {
     return CUDA_ERROR_INVALID_HANDLE;
   }
   LaunchShape shape = asked;
@@ -183,7 +181,8 @@ CUresult Launch(CUfunction handle, const LaunchShape& asked, CUstream stream_han
   Where where;
   result = CheckDeviceLimits(device, shape);
   if (result == CUDA_SUCCESS) result = CheckAttributes(attributes, shape);
-  if (result == CUDA_SUCCESS) result = CheckFunctionLimits(function, stream->context->device, shape);
+  if (result == CUDA_SUCCESS)
+    result = CheckFunctionLimits(function, stream->context->device, shape);
   if (result == CUDA_SUCCESS) result = CheckCooperative(function, device, shape);
   if (result == CUDA_SUCCESS) result = Pack(*function, parameters, extra, storage, &packed);
   if (result == CUDA_SUCCESS) result = OpenWhere(stream, &where);

@@ -18,11 +18,11 @@ struct LaunchShape {
   bool cooperative = false;
 };
 
-CUresult Launch(CUfunction function, const LaunchShape& shape, CUstream stream,
-                void** parameters, void** extra, std::span<const CUlaunchAttribute> attributes);
+CUresult Launch(CUfunction function, const LaunchShape& shape, CUstream stream, void** parameters,
+                void** extra, std::span<const CUlaunchAttribute> attributes);
 
 // Blocks of that shape that fit on one multiprocessor at a time; asked once per shape and kept.
-CUresult MaxActiveBlocks(Function* function, int block_threads, size_t shared_bytes,
-                         unsigned flags, int* blocks);
+CUresult MaxActiveBlocks(Function* function, int block_threads, size_t shared_bytes, unsigned flags,
+                         int* blocks);
 
 }  // namespace longwire::shim

@@ -288,8 +288,8 @@ CUresult FunctionAttribute(Function* function, int attribute, int device, int* v
     calls::lwFunctionAttributes ask;
     ask.function = function->number;
     ask.device = device < 0 ? -1 : FindDevice(device)->server_ordinal;
-    auto answer =
-        TheSession().CallAndWait({context == nullptr ? 0 : context->number.load(), nullptr, 0}, ask);
+    auto answer = TheSession().CallAndWait(
+        {context == nullptr ? 0 : context->number.load(), nullptr, 0}, ask);
     if (answer.code != CUDA_SUCCESS) return answer.code;
     lock.lock();
     known = function->attributes
@@ -297,7 +297,8 @@ CUresult FunctionAttribute(Function* function, int attribute, int device, int* v
                 .first;
   }
   Function::Attributes& all = known->second;
-  if (attribute < 0 || static_cast<size_t>(attribute) >= std::min(all.code.size(), all.value.size())) {
+  if (attribute < 0 ||
+      static_cast<size_t>(attribute) >= std::min(all.code.size(), all.value.size())) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (all.code[attribute] == CUDA_SUCCESS) *value = all.value[attribute];
@@ -315,8 +316,7 @@ CUresult SetFunctionAttribute(Function* function, int attribute, int value, int 
       CUresult result =
           FunctionAttribute(function, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, device, &shared);
       if (result != CUDA_SUCCESS) return result;
-      int limit =
-          AttributeOr(*on, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 48 << 10);
+      int limit = AttributeOr(*on, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 48 << 10);
       if (value < 0 || value > limit - shared) return CUDA_ERROR_INVALID_VALUE;
       break;
     }

@@ -44,9 +44,9 @@ struct Module {
   uint64_t table_index = 0;
   uint64_t id = 0;  // on the wire
   bool is_library = false;
-  CUmodule handle = nullptr;           // of a library: made when asked for, the same value kept
-  Context* context = nullptr;          // of a module
-  uint32_t context_number = 0;         // of a module
+  CUmodule handle = nullptr;    // of a library: made when asked for, the same value kept
+  Context* context = nullptr;   // of a module
+  uint32_t context_number = 0;  // of a module
   std::unordered_map<std::string, Function*> functions;
   std::vector<Function*> in_order;
   std::mutex mutex;  // guards what follows
@@ -68,7 +68,7 @@ CUresult LoadLibrary(const void* image, const JitOptions& options, CUlibrary* li
 CUresult LoadFile(const char* path, std::vector<char>* image);
 CUresult UnloadModule(Module* module);
 
-Module* FindModule(CUmodule module);    // also a library's module
+Module* FindModule(CUmodule module);  // also a library's module
 Module* FindLibrary(CUlibrary library);
 Function* FindFunction(CUfunction function);  // also a CUkernel cast to CUfunction
 

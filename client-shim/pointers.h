@@ -11,7 +11,7 @@ namespace longwire::shim {
 struct DeviceRange {
   uint64_t address = 0;  // of the whole allocation
   uint64_t bytes = 0;
-  uint64_t id = 0;       // as CU_POINTER_ATTRIBUTE_BUFFER_ID
+  uint64_t id = 0;  // as CU_POINTER_ATTRIBUTE_BUFFER_ID
   Context* context = nullptr;
   uint32_t context_number = 0;
 };

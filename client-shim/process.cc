@@ -96,10 +96,14 @@ CUresult OpenAndAdopt() {
 CUresult InitializeProcess(unsigned flags) {
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
   switch (CurrentProcessState()) {
-    case ProcessState::kReady: return CUDA_SUCCESS;
-    case ProcessState::kForked: return CUDA_ERROR_NOT_INITIALIZED;
-    case ProcessState::kTornDown: return CUDA_ERROR_DEINITIALIZED;
-    case ProcessState::kNotInitialized: break;
+    case ProcessState::kReady:
+      return CUDA_SUCCESS;
+    case ProcessState::kForked:
+      return CUDA_ERROR_NOT_INITIALIZED;
+    case ProcessState::kTornDown:
+      return CUDA_ERROR_DEINITIALIZED;
+    case ProcessState::kNotInitialized:
+      break;
   }
   Once& once = TheOnce();
   std::lock_guard<std::mutex> lock(once.mutex);

@@ -105,9 +105,8 @@ class Session {
   uint64_t CallThen(const Where& where, const Call& call, Then then) {
     auto pending = std::make_unique<PendingReply>();
     pending->then = std::move(then);
-    return AppendRecord(
-        where, static_cast<uint16_t>(Call::kId), kUsualBound,
-        [&](wire::Writer& writer) { call.Encode(writer); }, pending.release(), {});
+    return AppendRecord(where, static_cast<uint16_t>(Call::kId), kUsualBound,
+                        [&](wire::Writer& writer) { call.Encode(writer); }, pending.release(), {});
   }
 
   // The untyped forms, for generated code.
@@ -129,7 +128,7 @@ class Session {
   // Progress of streams.
   void AddStream(Stream* stream);
   Stream* FindStreamById(uint64_t id);  // nullptr if there is none
-  void ForgetStream(Stream* stream);  // when it was destroyed; it stays until it is idle
+  void ForgetStream(Stream* stream);    // when it was destroyed; it stays until it is idle
 
   // Transfers of bytes.
   Transfers& transfers() { return transfers_; }
@@ -180,7 +179,7 @@ class Session {
   std::mutex state_mutex_;
   std::condition_variable state_changed_;
   std::condition_variable receiver_wake_;
-  bool pump_taken_ = false;            // under state_mutex_, as all that follows
+  bool pump_taken_ = false;  // under state_mutex_, as all that follows
   bool receiver_pumps_ = false;
   bool receiver_sleeps_ = false;
   uint32_t waiters_ = 0;

@@ -64,8 +64,7 @@ std::string LinkBinary(const Options& options) {
   if (real != nullptr) library = real;
   free(real);
   size_t slash = library.rfind('/');
-  return (slash == std::string::npos ? "." : library.substr(0, slash)) +
-         "/../../bin/longwire-link";
+  return (slash == std::string::npos ? "." : library.substr(0, slash)) + "/../../bin/longwire-link";
 }
 
 }  // namespace
@@ -77,12 +76,9 @@ bool StartLink(const Options& options, const std::string& door, std::string* sen
     return false;
   }
   std::string server = options.server, path = door;
-  char* arguments[] = {binary.data(),
-                       const_cast<char*>("--server"),
-                       server.data(),
-                       const_cast<char*>("--socket"),
-                       path.data(),
-                       nullptr};
+  char* arguments[] = {binary.data(), const_cast<char*>("--server"),
+                       server.data(), const_cast<char*>("--socket"),
+                       path.data(),   nullptr};
   std::vector<char*> environment;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     bool ours_alone = strncmp(*variable, "LD_PRELOAD=", 11) == 0;

@@ -252,8 +252,8 @@ bool StreamUniqueId(CUcontext context, CUstream handle, uint64_t* id) {
     Context* found = FindContext(context);
     if (found == nullptr || (found->number.load() == 0 && !found->primary)) return false;
     if (found->number.load() == 0 && ActivatePrimary(found) != CUDA_SUCCESS) return false;
-    CUresult result = handle == CU_STREAM_PER_THREAD ? OwnStream(found, &stream)
-                                                     : LegacyStream(found, &stream);
+    CUresult result =
+        handle == CU_STREAM_PER_THREAD ? OwnStream(found, &stream) : LegacyStream(found, &stream);
     if (result != CUDA_SUCCESS) return false;
   } else {
     stream = Streams().Find(reinterpret_cast<uint64_t>(handle));

@@ -10,8 +10,9 @@ namespace longwire::shim {
 
 class Session;
 
-// Sends all bytes of `place` as pieces of `transfer`. With kCounted it waits while too much is under
-// way; images are taken by the worker at once and not counted. False when the session is over.
+// Sends all bytes of `place` as pieces of `transfer`. With kCounted it waits while too much is
+// under way; images are taken by the worker at once and not counted. False when the session is
+// over.
 enum class Window { kCounted, kNotCounted };
 bool SendBytes(Session& session, uint64_t transfer, const HostPlace& place,
                Window window = Window::kCounted);

@@ -226,8 +226,8 @@ CUresult GetAccess(uint64_t address, const CUmemLocation& location, unsigned lon
   std::lock_guard<std::mutex> lock(tables.mutex);
   auto found = Holding(tables.mapped, address);
   if (found == tables.mapped.end()) return CUDA_ERROR_INVALID_VALUE;
-  bool own = location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-             location.id == found->second.physical->device;
+  bool own =
+      location.type == CU_MEM_LOCATION_TYPE_DEVICE && location.id == found->second.physical->device;
   *flags = own ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
   return CUDA_SUCCESS;
 }

@@ -40,8 +40,8 @@ CUresult cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* paramsArray, int n
 
 CUresult cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* ctxCreateParams, unsigned int flags,
                         CUdevice dev) {
-  if (ctxCreateParams != nullptr && (ctxCreateParams->numExecAffinityParams != 0 ||
-                                     ctxCreateParams->cigParams != nullptr)) {
+  if (ctxCreateParams != nullptr &&
+      (ctxCreateParams->numExecAffinityParams != 0 || ctxCreateParams->cigParams != nullptr)) {
     return CUDA_ERROR_NOT_SUPPORTED;
   }
   return Create(pctx, flags, dev);
@@ -141,9 +141,7 @@ CUresult cuCtxSynchronize_v2(CUcontext ctx) {
   return result == CUDA_SUCCESS ? SynchronizeContext(context) : result;
 }
 
-CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
-  return forward::cuCtxSetLimit(limit, value);
-}
+CUresult cuCtxSetLimit(CUlimit limit, size_t value) { return forward::cuCtxSetLimit(limit, value); }
 
 CUresult cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
   return forward::cuCtxGetLimit(pvalue, limit);

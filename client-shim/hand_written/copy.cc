@@ -1,7 +1,6 @@
 // Every form of copy and memset.
-#include "client-shim/copies.h"
-
 #include "client-shim/context.h"
+#include "client-shim/copies.h"
 #include "longwire/shim_hand_written.h"
 
 namespace longwire::shim::hand {
@@ -14,11 +13,20 @@ constexpr Waits kAsync = Waits::kAsync;
 bool Side(CUmemorytype kind, const void* host, CUdeviceptr device, CUarray array, size_t x,
           size_t y, size_t z, size_t pitch, size_t height, CopySide* side) {
   switch (kind) {
-    case CU_MEMORYTYPE_HOST: *side = CopySide::Host(host); break;
-    case CU_MEMORYTYPE_DEVICE: *side = CopySide::Device(device); break;
-    case CU_MEMORYTYPE_ARRAY: *side = CopySide::Array(array, 0); break;
-    case CU_MEMORYTYPE_UNIFIED: *side = CopySide::Either(device); break;
-    default: return false;
+    case CU_MEMORYTYPE_HOST:
+      *side = CopySide::Host(host);
+      break;
+    case CU_MEMORYTYPE_DEVICE:
+      *side = CopySide::Device(device);
+      break;
+    case CU_MEMORYTYPE_ARRAY:
+      *side = CopySide::Array(array, 0);
+      break;
+    case CU_MEMORYTYPE_UNIFIED:
+      *side = CopySide::Either(device);
+      break;
+    default:
+      return false;
   }
   side->x_bytes = x;
   side->y = y;
@@ -134,16 +142,16 @@ CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* copy, CUstream stream) {
 CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
                       CUcontext src_context, size_t bytes, CUstream stream) {
   CUresult result = CheckPeers(dst_context, src_context);
-  return result != CUDA_SUCCESS ? result
-                                : Copy(CopySide::Device(dst), CopySide::Device(src), {bytes},
-                                       stream, kSync);
+  return result != CUDA_SUCCESS
+             ? result
+             : Copy(CopySide::Device(dst), CopySide::Device(src), {bytes}, stream, kSync);
 }
 CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
                            CUcontext src_context, size_t bytes, CUstream stream) {
   CUresult result = CheckPeers(dst_context, src_context);
-  return result != CUDA_SUCCESS ? result
-                                : Copy(CopySide::Device(dst), CopySide::Device(src), {bytes},
-                                       stream, kAsync);
+  return result != CUDA_SUCCESS
+             ? result
+             : Copy(CopySide::Device(dst), CopySide::Device(src), {bytes}, stream, kAsync);
 }
 CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
   return Copy3D(copy, stream, kSync);

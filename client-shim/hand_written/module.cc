@@ -148,8 +148,7 @@ CUresult cuLibraryGetModule(CUmodule* pMod, CUlibrary library) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuLibraryGetGlobal(CUdeviceptr* dptr, size_t* bytes, CUlibrary library,
-                            const char* name) {
+CUresult cuLibraryGetGlobal(CUdeviceptr* dptr, size_t* bytes, CUlibrary library, const char* name) {
   if (FindLibrary(library) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   return hand::cuModuleGetGlobal_v2(dptr, bytes, reinterpret_cast<CUmodule>(library), name);
 }
@@ -170,16 +169,14 @@ CUresult cuKernelGetLibrary(CUlibrary* pLib, CUkernel kernel) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuKernelGetAttribute(int* pi, CUfunction_attribute attrib, CUkernel kernel,
-                              CUdevice dev) {
+CUresult cuKernelGetAttribute(int* pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev) {
   Function* function = FindKernel(kernel);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (FindDevice(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   return FunctionAttribute(function, attrib, DeviceFor(*function, dev), pi);
 }
 
-CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel,
-                              CUdevice dev) {
+CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev) {
   Function* function = FindKernel(kernel);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (FindDevice(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
@@ -262,10 +259,9 @@ CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned
                                    unsigned int blockDimY, unsigned int blockDimZ,
                                    unsigned int sharedMemBytes, CUstream hStream,
                                    void** kernelParams) {
-  return Launch(f,
-                {gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes,
-                 true},
-                hStream, kernelParams, nullptr, {});
+  return Launch(
+      f, {gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, true},
+      hStream, kernelParams, nullptr, {});
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernelParams,

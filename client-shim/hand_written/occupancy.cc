@@ -50,8 +50,7 @@ CUresult cuOccupancyMaxPotentialClusterSize(int* clusterSize, CUfunction func,
 }
 
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, CUfunction func,
-                                                              int blockSize,
-                                                              size_t dynamicSMemSize,
+                                                              int blockSize, size_t dynamicSMemSize,
                                                               unsigned int flags) {
   Function* function = FindFunction(func);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -59,8 +58,8 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, CU
   return MaxActiveBlocks(function, blockSize, dynamicSMemSize, flags, numBlocks);
 }
 
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* numBlocks, CUfunction func,
-                                                     int blockSize, size_t dynamicSMemSize) {
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* numBlocks, CUfunction func, int blockSize,
+                                                     size_t dynamicSMemSize) {
   return hand::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize,
                                                                     dynamicSMemSize, 0);
 }
@@ -82,8 +81,7 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blockS
   result = FunctionAttribute(function, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, which, &most);
   if (result != CUDA_SUCCESS) return result;
   int warp = AttributeOr(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32);
-  int per_processor =
-      AttributeOr(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048);
+  int per_processor = AttributeOr(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048);
   int limit = std::min(most, AttributeOr(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024));
   if (blockSizeLimit > 0) limit = std::min(limit, blockSizeLimit);
   int best_threads = 0, best_size = 0, best_blocks = 0;
@@ -101,17 +99,15 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blockS
     if (best_threads == per_processor) break;  // it cannot get better
   }
   *blockSize = best_size;
-  *minGridSize =
-      best_blocks * AttributeOr(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1);
+  *minGridSize = best_blocks * AttributeOr(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1);
   return CUDA_SUCCESS;
 }
 
 CUresult cuOccupancyMaxPotentialBlockSize(int* minGridSize, int* blockSize, CUfunction func,
                                           CUoccupancyB2DSize blockSizeToDynamicSMemSize,
                                           size_t dynamicSMemSize, int blockSizeLimit) {
-  return hand::cuOccupancyMaxPotentialBlockSizeWithFlags(minGridSize, blockSize, func,
-                                                         blockSizeToDynamicSMemSize,
-                                                         dynamicSMemSize, blockSizeLimit, 0);
+  return hand::cuOccupancyMaxPotentialBlockSizeWithFlags(
+      minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit, 0);
 }
 
 CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, CUfunction func,

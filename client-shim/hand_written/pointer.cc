@@ -18,56 +18,84 @@ CUresult Give(void* data, T value) {
 CUresult OfDevice(void* data, CUpointer_attribute attribute, CUdeviceptr ptr,
                   const DeviceRange& range) {
   switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT: return Give(data, range.context->handle);
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      return Give(data, range.context->handle);
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       return Give<unsigned>(data, CU_MEMORYTYPE_DEVICE);
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return Give<CUdeviceptr>(data, ptr);
-    case CU_POINTER_ATTRIBUTE_HOST_POINTER: return CUDA_ERROR_INVALID_VALUE;
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return Give<int>(data, 0);
-    case CU_POINTER_ATTRIBUTE_BUFFER_ID: return Give<unsigned long long>(data, range.id);
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED: return Give<int>(data, 0);
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return Give<int>(data, range.context->device);
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return Give<int>(data, 0);
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return Give<CUdeviceptr>(data, range.address);
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return Give<size_t>(data, range.bytes);
-    case CU_POINTER_ATTRIBUTE_MAPPED: return Give<int>(data, 1);
-    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return Give<unsigned long long>(data, 0);
-    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return Give<int>(data, 0);
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      return Give<CUdeviceptr>(data, ptr);
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      return CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+      return Give<int>(data, 0);
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+      return Give<unsigned long long>(data, range.id);
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      return Give<int>(data, 0);
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      return Give<int>(data, range.context->device);
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      return Give<int>(data, 0);
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      return Give<CUdeviceptr>(data, range.address);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      return Give<size_t>(data, range.bytes);
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+      return Give<int>(data, 1);
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      return Give<unsigned long long>(data, 0);
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+      return Give<int>(data, 0);
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
       return Give<unsigned>(data, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return Give<CUmemoryPool>(data, nullptr);
-    default: return CUDA_ERROR_NOT_SUPPORTED;
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+      return Give<CUmemoryPool>(data, nullptr);
+    default:
+      return CUDA_ERROR_NOT_SUPPORTED;
   }
 }
 
 CUresult OfPinned(void* data, CUpointer_attribute attribute, CUdeviceptr ptr,
                   const HostRange& range) {
   switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT: return Give(data, range.context);
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return Give<unsigned>(data, CU_MEMORYTYPE_HOST);
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      return Give(data, range.context);
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      return Give<unsigned>(data, CU_MEMORYTYPE_HOST);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       return Give<void*>(data, reinterpret_cast<void*>(ptr));
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return Give<CUdeviceptr>(data, ptr);
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return Give<int>(data, 0);
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      return Give<CUdeviceptr>(data, ptr);
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+      return Give<int>(data, 0);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
       return Give<unsigned long long>(data, (1ull << 48) + range.id);
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED: return Give<int>(data, 0);
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      return Give<int>(data, 0);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: {
       CUdevice device = 0;
       Context* context = FindContext(range.context);
       if (context != nullptr) device = context->device;
       return Give<int>(data, device);
     }
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return Give<int>(data, 0);
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return Give<CUdeviceptr>(data, range.address);
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return Give<size_t>(data, range.bytes);
-    case CU_POINTER_ATTRIBUTE_MAPPED: return Give<int>(data, 1);
-    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return Give<unsigned long long>(data, 0);
-    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return Give<int>(data, 0);
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      return Give<int>(data, 0);
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      return Give<CUdeviceptr>(data, range.address);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      return Give<size_t>(data, range.bytes);
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+      return Give<int>(data, 1);
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      return Give<unsigned long long>(data, 0);
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+      return Give<int>(data, 0);
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
       return Give<unsigned>(data, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return Give<CUmemoryPool>(data, nullptr);
-    default: return CUDA_ERROR_NOT_SUPPORTED;
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+      return Give<CUmemoryPool>(data, nullptr);
+    default:
+      return CUDA_ERROR_NOT_SUPPORTED;
   }
 }
 

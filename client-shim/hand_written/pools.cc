@@ -1,6 +1,5 @@
 // Stream-ordered allocation: pools are bookkeeping of this client, the memory is its own.
 #include "client-shim/async_pool.h"
-
 #include "client-shim/properties.h"
 #include "longwire/shim_hand_written.h"
 

@@ -65,10 +65,10 @@ CUresult cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int 
   int low = std::min(opened.stream_priority_greatest, opened.stream_priority_least);
   int high = std::max(opened.stream_priority_greatest, opened.stream_priority_least);
   Stream* stream = nullptr;
-  result = NewStream(context,
-                     (flags & CU_STREAM_NON_BLOCKING) != 0 ? StreamKind::kNonBlocking
-                                                           : StreamKind::kBlocking,
-                     flags, std::clamp(priority, low, high), &stream);
+  result = NewStream(
+      context,
+      (flags & CU_STREAM_NON_BLOCKING) != 0 ? StreamKind::kNonBlocking : StreamKind::kBlocking,
+      flags, std::clamp(priority, low, high), &stream);
   if (result == CUDA_SUCCESS) *phStream = stream->handle;
   return result;
 }
@@ -151,7 +151,8 @@ CUresult cuStreamSynchronize(CUstream hStream) {
   if (result == CUDA_SUCCESS) result = RefuseWhileCapturing(stream);
   if (result != CUDA_SUCCESS) return result;
   std::vector<StreamPoint> points = Covered(stream);
-  for (StreamPoint& point : points) QueryStream(point.stream, point.position);  // asks for all first
+  for (StreamPoint& point : points)
+    QueryStream(point.stream, point.position);  // asks for all first
   for (StreamPoint& point : points) {
     CUresult state = WaitForStream(point.stream, point.position);
     if (result == CUDA_SUCCESS) result = state;

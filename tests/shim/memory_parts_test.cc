@@ -106,7 +106,8 @@ TEST(HostPlace, GatherAndScatterAreInverseFromAnyOffset) {
   for (uint64_t piece : {1, 4, 7, 13, 105}) {
     std::fill(to.begin(), to.end(), std::byte{0xee});
     for (uint64_t offset = 0; offset < packed.size(); offset += piece) {
-      auto part = std::span(packed).subspan(offset, std::min<size_t>(piece, packed.size() - offset));
+      auto part =
+          std::span(packed).subspan(offset, std::min<size_t>(piece, packed.size() - offset));
       source.Gather(offset, part);
       target.Scatter(offset, part);
     }

@@ -26,9 +26,9 @@ void KeepMemory(int socket) {
       uint64_t sum = 0;
       for (uint64_t bytes : lease.bytes) sum += bytes;
       if (lent + sum > kDeviceBytes) {
-        wire::SendMessage(socket, message::Pack(keeper::Refuse{
-                                      lease.request, CUDA_ERROR_OUT_OF_MEMORY, "all lent",
-                                      kDeviceBytes - lent}));
+        wire::SendMessage(socket,
+                          message::Pack(keeper::Refuse{lease.request, CUDA_ERROR_OUT_OF_MEMORY,
+                                                       "all lent", kDeviceBytes - lent}));
         continue;
       }
       for (size_t at = 0; at < lease.bytes.size(); at += keeper::kChunksPerPacket) {
@@ -51,8 +51,8 @@ void KeepMemory(int socket) {
   }
 }
 
-CUresult LaunchAdd(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                   unsigned, CUstream stream, void**, void** extra) {
+CUresult LaunchAdd(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                   CUstream stream, void**, void** extra) {
   FakeDriver& driver = FakeDriver::Get();
   AddParameters parameters;
   std::memcpy(&parameters, extra[1], sizeof(parameters));
@@ -69,8 +69,8 @@ CUresult CopyRows(const CUDA_MEMCPY2D* copy, CUstream stream) {
     bool up = rows.srcMemoryType == CU_MEMORYTYPE_HOST;
     auto* from = up ? static_cast<const std::byte*>(rows.srcHost)
                     : reinterpret_cast<const std::byte*>(rows.srcDevice);
-    auto* to = up ? reinterpret_cast<std::byte*>(rows.dstDevice)
-                  : static_cast<std::byte*>(rows.dstHost);
+    auto* to =
+        up ? reinterpret_cast<std::byte*>(rows.dstDevice) : static_cast<std::byte*>(rows.dstHost);
     for (size_t row = 0; row < rows.Height; ++row) {
       std::memcpy(to + (rows.dstY + row) * rows.dstPitch + rows.dstXInBytes,
                   from + (rows.srcY + row) * rows.srcPitch + rows.srcXInBytes, rows.WidthInBytes);
@@ -93,15 +93,14 @@ DriverTable Table(FakeDriver& driver) {
   table.cuFuncGetAttribute = [](int* value, CUfunction_attribute attribute, CUfunction) {
     *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? 512 : 49152;
     return attribute <= CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? CUDA_SUCCESS
-                                                                         : CUDA_ERROR_INVALID_VALUE;
+                                                                        : CUDA_ERROR_INVALID_VALUE;
   };
   table.cuMemsetD8Async = [](CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream) {
     return FakeDriver::Get().Issue(stream, "", [=] {
       return std::memset(reinterpret_cast<void*>(to), value, bytes) != nullptr;
     });
   };
-  table.cuMemcpyDtoDAsync_v2 = [](CUdeviceptr to, CUdeviceptr from, size_t bytes,
-                                  CUstream stream) {
+  table.cuMemcpyDtoDAsync_v2 = [](CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
     return FakeDriver::Get().Issue(stream, "", [=] {
       return std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes) !=
              nullptr;
