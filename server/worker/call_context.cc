@@ -135,8 +135,8 @@ void CallContext::Answer(CUresult result, std::span<const std::byte> reply) {
   answered_ = true;
   result_ = result;
   if (result == kNotYet) return;
-  bool replies = CallKind(call_.call) == CallKindValue::kAfterReply ||
-                 (call_.flags & wire::kWantsReply) != 0;
+  bool replies =
+      CallKind(call_.call) == CallKindValue::kAfterReply || (call_.flags & wire::kWantsReply) != 0;
   if (result != CUDA_SUCCESS && (!replies || IsSticky(result))) {
     if (context_ != nullptr) {
       session_.DriverFailed(*context_, call_.position, result, Describe(call_));
@@ -148,8 +148,8 @@ void CallContext::Answer(CUresult result, std::span<const std::byte> reply) {
 }
 
 void Refuse(Session& session, const QueuedCall& call, CUresult code) {
-  bool replies = CallKind(call.call) == CallKindValue::kAfterReply ||
-                 (call.flags & wire::kWantsReply) != 0;
+  bool replies =
+      CallKind(call.call) == CallKindValue::kAfterReply || (call.flags & wire::kWantsReply) != 0;
   if (replies) {
     session.down().Reply(call.position, code, {});
     return;

@@ -53,9 +53,7 @@ class CallContext {
   uint64_t Publish(Handle handle) {
     return session_.foreign().Mint(handle);
   }
-  uint64_t Publish(CUgraph handle) {
-    return published_graph_ = session_.foreign().Mint(handle);
-  }
+  uint64_t Publish(CUgraph handle) { return published_graph_ = session_.foreign().Mint(handle); }
   // The graph that this call has published last, 0 if none.
   uint64_t published_graph() const { return published_graph_; }
   template <class Handle>

@@ -101,8 +101,7 @@ CUresult Graphs::Allocate(GraphPart& part, uint64_t bytes, std::byte** memory) {
   for (auto& copy : part.writes) sum += copy.bytes;
   if (sum > kMaxGraphCopyBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   void* allocated = nullptr;
-  CUresult result =
-      session_.driver().cuMemHostAlloc(&allocated, bytes, CU_MEMHOSTALLOC_PORTABLE);
+  CUresult result = session_.driver().cuMemHostAlloc(&allocated, bytes, CU_MEMHOSTALLOC_PORTABLE);
   if (result != CUDA_SUCCESS) return result;
   part.memory.push_back(allocated);
   *memory = static_cast<std::byte*>(allocated);

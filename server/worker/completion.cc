@@ -13,10 +13,10 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr microseconds kSpin{50};        // a launch and its marker take about 10 µs
+constexpr microseconds kSpin{50};  // a launch and its marker take about 10 µs
 constexpr microseconds kShortestSleep{20};
 constexpr microseconds kLongestSleep{200};  // the latest that a finished stream is noticed
-constexpr milliseconds kFaultCheck{5};   // without progress
+constexpr milliseconds kFaultCheck{5};      // without progress
 
 }  // namespace
 

@@ -83,8 +83,8 @@ CUresult Copy3D(const DriverTable& driver, CUstream stream, CUDA_MEMCPY3D& copy,
   return driver.cuMemcpy2DAsync_v2(&flat, stream);
 }
 
-CUresult CopyBox(const DriverTable& driver, CUstream stream, const CopyPlace& place,
-                 const Box& box, std::byte* host, CopyDirection direction) {
+CUresult CopyBox(const DriverTable& driver, CUstream stream, const CopyPlace& place, const Box& box,
+                 std::byte* host, CopyDirection direction) {
   bool to_device = direction == CopyDirection::kToDevice;
   if (place.array == nullptr && box.rows == 1 && box.slices == 1) {
     uint64_t address = AddressOf(place, box);
@@ -104,7 +104,7 @@ bool Multiply(uint64_t a, uint64_t b, uint64_t* product) {
 }  // namespace
 
 bool MakePlace(const calls::Place& place, CUarray array, uint64_t bytes, CopyPlace* made) {
-  *made = {place.address, array,       place.x_bytes,     place.y,    place.z,
+  *made = {place.address, array,        place.x_bytes,     place.y,    place.z,
            place.pitch,   place.height, place.width_bytes, place.rows, place.slices};
   uint64_t sum = 0;
   // 2^48 is more than any address space: sums of such extents cannot overflow.

@@ -157,11 +157,11 @@ void Deferred::Release(QueuedCall call) {
   uint32_t helper = answered ? call.thread : Helpers::kMemoryThread;
   uint64_t position = call.position;
   bool unmap = call.call == CallId::lwUnmap;
-  session_.helpers().Post(helper, [this, position, unmap,
-                                   call = std::make_shared<QueuedCall>(std::move(call))] {
-    Execute(session_, *call, nullptr);
-    if (unmap) Done(position);
-  });
+  session_.helpers().Post(
+      helper, [this, position, unmap, call = std::make_shared<QueuedCall>(std::move(call))] {
+        Execute(session_, *call, nullptr);
+        if (unmap) Done(position);
+      });
 }
 
 void Deferred::Done(uint64_t position) {

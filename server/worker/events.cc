@@ -159,8 +159,8 @@ void Events::WaitDropped(uint64_t event, uint64_t version) {
   if (place != found->versions.end() && place->second.waits != 0) --place->second.waits;
 }
 
-CUresult Events::Elapsed(uint64_t start, uint64_t start_version, uint64_t end,
-                         uint64_t end_version, float* milliseconds) {
+CUresult Events::Elapsed(uint64_t start, uint64_t start_version, uint64_t end, uint64_t end_version,
+                         float* milliseconds) {
   std::lock_guard lock(mutex_);
   CUevent handles[2] = {};
   const uint64_t ids[2] = {start, end};

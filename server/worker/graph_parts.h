@@ -39,7 +39,7 @@ struct GraphPart {
   std::deque<GraphCopy> reads;   // host memory that the graph reads
   std::deque<GraphCopy> writes;  // host memory that the graph writes
   std::deque<GraphHostNode> hosts;
-  std::vector<void*> memory;     // pinned, freed with this
+  std::vector<void*> memory;      // pinned, freed with this
   std::atomic<bool> busy{false};  // a launch has not finished or its bytes were not sent yet
   std::function<void(void*)> free;
 

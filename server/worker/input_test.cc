@@ -137,12 +137,13 @@ TEST(Input, ImageThatClaimsMoreThanItHasIsRefused) {
 // the fake driver would follow are kept out: copies, memsets.
 TEST(Input, RandomArgumentsNeverCrash) {
   std::mt19937_64 random(7);
-  const CallId ids[] = {CallId::lwStreamDestroy,  CallId::lwEventCreate, CallId::lwEventDestroy,
-                        CallId::lwEventRecord,    CallId::lwStreamWaitEvent,
-                        CallId::lwStreamWanted,   CallId::lwLease,       CallId::lwReturnChunks,
-                        CallId::lwMap,            CallId::lwUnmap,       CallId::lwModuleUnload,
-                        CallId::lwHostFunctionDone, CallId::lwGraphLaunch, CallId::lwGraphDestroy,
-                        CallId::lwModuleGlobal,   CallId::lwLaunch,      CallId::lwEventElapsed};
+  const CallId ids[] = {
+      CallId::lwStreamDestroy, CallId::lwEventCreate,     CallId::lwEventDestroy,
+      CallId::lwEventRecord,   CallId::lwStreamWaitEvent, CallId::lwStreamWanted,
+      CallId::lwLease,         CallId::lwReturnChunks,    CallId::lwMap,
+      CallId::lwUnmap,         CallId::lwModuleUnload,    CallId::lwHostFunctionDone,
+      CallId::lwGraphLaunch,   CallId::lwGraphDestroy,    CallId::lwModuleGlobal,
+      CallId::lwLaunch,        CallId::lwEventElapsed};
   for (int round = 0; round < 60; ++round) {
     TestSession session;
     session.CreateStream(kOne);

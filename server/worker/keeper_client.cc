@@ -42,8 +42,8 @@ int KeeperClient::Lease(const std::vector<uint64_t>& bytes, std::vector<Chunk>* 
     if (grant.request != lease.request) continue;
     if (grant.chunks.size() != packet->descriptors.size()) return kUnavailable;
     for (size_t i = 0; i < grant.chunks.size(); ++i) {
-      chunks->push_back({grant.chunks[i].chunk, grant.chunks[i].bytes,
-                         std::move(packet->descriptors[i])});
+      chunks->push_back(
+          {grant.chunks[i].chunk, grant.chunks[i].bytes, std::move(packet->descriptors[i])});
     }
     if (!grant.more) break;
   }

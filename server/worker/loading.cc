@@ -12,7 +12,7 @@ namespace {
 constexpr uint32_t kFatbinMagic = 0xBA55ED50;
 constexpr size_t kMaxLaunchAttributes = 64;
 constexpr size_t kMaxDescriptionBytes = wire::kMaxRecordBytes / 2;  // of one reply, and one more
-constexpr int kMaxParameters = 4096;  // 32,764 bytes of them at most
+constexpr int kMaxParameters = 4096;                                // 32,764 bytes of them at most
 
 bool IsPlainOption(uint32_t option) {
   switch (option) {
@@ -117,10 +117,9 @@ void DescribeFunctions(const DriverTable& driver,
     out.function = function->id;
     for (int i = 0; i < kMaxParameters; ++i) {
       size_t offset = 0, size = 0;
-      CUresult result =
-          function->kernel != nullptr
-              ? driver.cuKernelGetParamInfo(function->kernel, i, &offset, &size)
-              : driver.cuFuncGetParamInfo(function->function, i, &offset, &size);
+      CUresult result = function->kernel != nullptr
+                            ? driver.cuKernelGetParamInfo(function->kernel, i, &offset, &size)
+                            : driver.cuFuncGetParamInfo(function->function, i, &offset, &size);
       if (result != CUDA_SUCCESS) break;
       out.offset.push_back(static_cast<uint32_t>(offset));
       out.size.push_back(static_cast<uint32_t>(size));

@@ -15,7 +15,7 @@ namespace longwire::worker {
 
 // A device of the session, in the client's order.
 struct Device {
-  CUdevice handle = 0;      // as the driver counts
+  CUdevice handle = 0;  // as the driver counts
   CUcontext primary = nullptr;
   uint64_t total_memory = 0;
   wire::Window window;

@@ -23,17 +23,17 @@ struct Stream;
 
 struct Context {
   uint32_t id = 0;
-  int32_t device = 0;            // as the client counts
+  int32_t device = 0;  // as the client counts
   CUdevice driver_device = 0;
   CUcontext handle = nullptr;
   bool primary = false;
-  std::atomic<int> failed{0};    // the sticky CUresult, 0 while it is well
+  std::atomic<int> failed{0};     // the sticky CUresult, 0 while it is well
   std::atomic<bool> told{false};  // the client was told of it, or is being told
 
   // Held by the completion thread while it asks the driver about the legacy stream, and by the log
   // thread while it begins a capture: asking during a capture would spoil it.
   std::mutex capture_mutex;
-  int captures = 0;              // under way, guarded by capture_mutex
+  int captures = 0;  // under way, guarded by capture_mutex
 
   // Held while calls are issued into the legacy stream and those that order with it, and by the
   // completion thread while it waits for the legacy stream, which could mean waiting for all.
@@ -68,9 +68,9 @@ struct Marker {
   uint64_t first_position = 0;  // of the calls since the marker before
   uint64_t position = 0;        // the last call before the marker
   uint32_t calls = 0;
-  bool push = false;            // progress is sent although more follows
-  bool good = true;             // false: the device did not take it
-  CUevent event = nullptr;      // instead of the slot, where the device cannot write values
+  bool push = false;        // progress is sent although more follows
+  bool good = true;         // false: the device did not take it
+  CUevent event = nullptr;  // instead of the slot, where the device cannot write values
   std::vector<Action> actions;
 };
 
@@ -87,28 +87,28 @@ struct Stream {
   std::mutex issue_mutex;
   // Guarded by issue_mutex:
   bool capturing = false;
-  uint64_t last_issued = 0;      // position
-  uint64_t first_unmarked = 0;   // position
-  uint32_t unmarked = 0;         // calls issued since the last marker
-  bool push_next = false;        // the next marker's progress is sent
-  std::vector<Action> actions;   // for the next marker
+  uint64_t last_issued = 0;     // position
+  uint64_t first_unmarked = 0;  // position
+  uint32_t unmarked = 0;        // calls issued since the last marker
+  bool push_next = false;       // the next marker's progress is sent
+  std::vector<Action> actions;  // for the next marker
 
   // Log thread only.
   std::deque<QueuedCall> queue;
-  bool listed = false;           // among the streams with waiting calls
-  bool touched = false;          // issued calls have no marker yet
+  bool listed = false;   // among the streams with waiting calls
+  bool touched = false;  // issued calls have no marker yet
 
   // Guarded by Timelines' lock.
   std::deque<Marker> markers;
   uint32_t slot = 0;
   uint64_t next_ticket = 1;
-  uint64_t finished = 0;         // position up to which all is done
-  uint64_t published = 0;        // position of the last progress sent
-  uint64_t wanted = 0;           // position that somebody waits for
-  bool watched = false;          // in the completion thread's list
-  bool dead = false;             // destroyed: its slot goes back when the markers are done
+  uint64_t finished = 0;   // position up to which all is done
+  uint64_t published = 0;  // position of the last progress sent
+  uint64_t wanted = 0;     // position that somebody waits for
+  bool watched = false;    // in the completion thread's list
+  bool dead = false;       // destroyed: its slot goes back when the markers are done
 
-  std::atomic<uint32_t> unfinished{0};     // issued calls without a reached marker
+  std::atomic<uint32_t> unfinished{0};      // issued calls without a reached marker
   std::atomic<uint32_t> staging_blocks{0};  // it holds
 
   bool OrdersWithLegacy() const {

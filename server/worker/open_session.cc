@@ -131,9 +131,9 @@ void OpenSession(Session& session, const wire::OpenRequest& request,
     return;
   }
   auto& devices = session.devices();
-  bool reserved = std::any_of(
-      request.windows.begin(), request.windows.end(),
-      [&](const wire::Window& window) { return ReserveAt(driver, window, devices); });
+  bool reserved =
+      std::any_of(request.windows.begin(), request.windows.end(),
+                  [&](const wire::Window& window) { return ReserveAt(driver, window, devices); });
   if (!reserved) {
     Refuse(reply, CUDA_ERROR_OUT_OF_MEMORY,
            "no range of addresses is free in both client and server; "

@@ -92,8 +92,8 @@ void Session::DriverFailed(Context& context, uint64_t position, CUresult code,
     return;
   }
   if (context.told.exchange(true)) return;
-  std::string text = what + " failed with error " + std::to_string(code) +
-                     ", which stays with its context";
+  std::string text =
+      what + " failed with error " + std::to_string(code) + ", which stays with its context";
   LogLine("%s (context %u, position %llu)", text.c_str(), context.id,
           static_cast<unsigned long long>(position));
   SendDeviceText();

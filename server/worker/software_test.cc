@@ -1,7 +1,6 @@
 // A session on the software device: memory leased from a keeper, an upload, a kernel from PTX, the
 // results back; device faults; the same through a captured graph.
 #include <gtest/gtest.h>
-
 #include <unistd.h>
 
 #include <cstring>
@@ -71,8 +70,8 @@ class SmallKeeper {
         CUmemGenericAllocationHandle handle = 0;
         int number = -1;
         EXPECT_EQ(driver_.cuMemCreate(&handle, bytes, &properties, 0), CUDA_SUCCESS);
-        EXPECT_EQ(driver_.cuMemExportToShareableHandle(
-                      &number, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+        EXPECT_EQ(driver_.cuMemExportToShareableHandle(&number, handle,
+                                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
                   CUDA_SUCCESS);
         memory.emplace_back(number);
         numbers.push_back(number);

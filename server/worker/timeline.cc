@@ -9,8 +9,8 @@ namespace longwire::worker {
 
 CUresult Timelines::Start() {
   void* memory = nullptr;
-  CUresult result = driver_.cuMemHostAlloc(
-      &memory, kSlots * sizeof(uint64_t), CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+  CUresult result = driver_.cuMemHostAlloc(&memory, kSlots * sizeof(uint64_t),
+                                           CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
   if (result != CUDA_SUCCESS) return result;
   std::memset(memory, 0, kSlots * sizeof(uint64_t));
   slots_ = static_cast<uint64_t*>(memory);
@@ -53,7 +53,7 @@ CUresult Timelines::Mark(const std::shared_ptr<Stream>& stream, bool in_stream) 
   CUresult result = CUDA_SUCCESS;
   if (in_stream && !use_event) {
     result = driver_.cuStreamWriteValue64_v2(stream->handle, device_slots_ + stream->slot * 8ull,
-                                          marker.ticket, CU_STREAM_WRITE_VALUE_DEFAULT);
+                                             marker.ticket, CU_STREAM_WRITE_VALUE_DEFAULT);
     use_event = result == CUDA_ERROR_NOT_SUPPORTED;
   }
   if (in_stream && use_event) {
@@ -141,8 +141,8 @@ void Timelines::Collect(std::vector<Reached>* reached) {
       Marker& marker = stream->markers.front();
       stream->finished = std::max(stream->finished, marker.position);
       stream->unfinished -= marker.calls;
-      found.push |= marker.push || (stream->wanted > stream->published &&
-                                    marker.position >= stream->wanted);
+      found.push |=
+          marker.push || (stream->wanted > stream->published && marker.position >= stream->wanted);
       found.markers.push_back(std::move(marker));
       stream->markers.pop_front();
     }

@@ -1,16 +1,16 @@
 // Copies, memsets and memory operations in streams.
+#include "server/worker/copies.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include "longwire/worker_hand_written.h"
 #include "server/worker/call_context.h"
-#include "server/worker/copies.h"
 
 namespace longwire::worker {
 namespace {
 
-CUresult Resolve(CallContext& context, const calls::Place& place, uint64_t bytes,
-                 CopyPlace* made) {
+CUresult Resolve(CallContext& context, const calls::Place& place, uint64_t bytes, CopyPlace* made) {
   CUarray array = nullptr;
   if (place.array != 0 && !context.session().foreign().Find(place.array, &array)) {
     return CUDA_ERROR_INVALID_HANDLE;
@@ -52,10 +52,10 @@ CUresult UploadPieces(CallContext& context, const calls::lwCopyToDevice& call,
   QueuedCall& record = context.call();
   if (call.pull && record.step == 0) {
     record.step = 1;
-    context.stream()->actions.push_back([&session = context.session(), id = call.transfer](
-                                            bool good) {
-      if (good) session.down().Pull(id);
-    });
+    context.stream()->actions.push_back(
+        [&session = context.session(), id = call.transfer](bool good) {
+          if (good) session.down().Pull(id);
+        });
     return kNotYet;
   }
   while (record.progress < call.bytes) {
@@ -68,8 +68,8 @@ CUresult UploadPieces(CallContext& context, const calls::lwCopyToDevice& call,
       uint64_t done = record.progress - piece->offset;
       if (done >= piece->bytes.size()) break;
       size_t part = std::min<size_t>(piece->bytes.size() - done, Staging::kMaxBlockBytes);
-      CUresult result = Upload(context, place, record.progress,
-                               std::span(piece->bytes).subspan(done, part));
+      CUresult result =
+          Upload(context, place, record.progress, std::span(piece->bytes).subspan(done, part));
       if (result != CUDA_SUCCESS) return result;
       record.progress += part;
     }
@@ -94,9 +94,8 @@ CUresult Do_lwCopyToDevice(CallContext& context, const calls::lwCopyToDevice& ca
     } else if (call.data.empty()) {
       result = UploadPieces(context, call, place);
     } else {
-      result = call.data.size() > Staging::kMaxBlockBytes
-                   ? CUDA_ERROR_INVALID_VALUE
-                   : Upload(context, place, 0, call.data);
+      result = call.data.size() > Staging::kMaxBlockBytes ? CUDA_ERROR_INVALID_VALUE
+                                                          : Upload(context, place, 0, call.data);
     }
   }
   if (result != kNotYet && call.data.empty() && !context.capturing()) {
@@ -163,8 +162,8 @@ CUresult Do_lwMemset(CallContext& context, const calls::lwMemset& call, calls::l
     case 1: {
       auto value = static_cast<unsigned char>(call.value);
       return flat ? driver.cuMemsetD8Async(call.address, value, call.width, stream)
-                  : driver.cuMemsetD2D8Async(call.address, call.pitch, value, call.width,
-                                             call.rows, stream);
+                  : driver.cuMemsetD2D8Async(call.address, call.pitch, value, call.width, call.rows,
+                                             stream);
     }
     case 2: {
       auto value = static_cast<unsigned short>(call.value);

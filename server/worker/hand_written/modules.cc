@@ -116,18 +116,16 @@ CUresult Do_lwFunctionAttributes(CallContext& context, const calls::lwFunctionAt
   for (int i = 0; i < CU_FUNC_ATTRIBUTE_MAX; ++i) {
     int value = 0;
     auto attribute = static_cast<CUfunction_attribute>(i);
-    CUresult result =
-        of_kernel
-            ? context.driver().cuKernelGetAttribute(&value, attribute, function->kernel, device)
-            : context.driver().cuFuncGetAttribute(&value, attribute, handle);
+    CUresult result = of_kernel ? context.driver().cuKernelGetAttribute(&value, attribute,
+                                                                        function->kernel, device)
+                                : context.driver().cuFuncGetAttribute(&value, attribute, handle);
     reply->code.push_back(result);
     reply->value.push_back(value);
   }
   return CUDA_SUCCESS;
 }
 
-CUresult Do_lwFunctionSetAttribute(CallContext& context,
-                                   const calls::lwFunctionSetAttribute& call,
+CUresult Do_lwFunctionSetAttribute(CallContext& context, const calls::lwFunctionSetAttribute& call,
                                    calls::lwFunctionSetAttribute::Reply*) {
   auto function = context.session().functions.Find(call.function);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;

@@ -17,8 +17,8 @@ CUresult Do_lwStreamCreate(CallContext& context, const calls::lwStreamCreate& ca
   if (legacy && stream->context->legacy != nullptr) return CUDA_ERROR_INVALID_VALUE;
   stream->handle = CU_STREAM_LEGACY;
   if (!legacy) {
-    unsigned flags = stream->kind == StreamKind::kNonBlocking ? CU_STREAM_NON_BLOCKING
-                                                              : CU_STREAM_DEFAULT;
+    unsigned flags =
+        stream->kind == StreamKind::kNonBlocking ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT;
     CUresult result =
         context.driver().cuStreamCreateWithPriority(&stream->handle, flags, call.priority);
     if (result != CUDA_SUCCESS) return result;

@@ -69,8 +69,7 @@ void FillMemory(DriverTable& table) {
     *handle = 7;
     return CUDA_SUCCESS;
   };
-  table.cuMemcpyHtoDAsync_v2 = [](CUdeviceptr to, const void* from, size_t bytes,
-                                  CUstream stream) {
+  table.cuMemcpyHtoDAsync_v2 = [](CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
     return Copy(stream, "upload", reinterpret_cast<void*>(to), from, bytes);
   };
   table.cuMemcpyDtoHAsync_v2 = [](void* to, CUdeviceptr from, size_t bytes, CUstream stream) {

@@ -162,8 +162,7 @@ bool TestSession::Find(wire::DownKind kind, const std::function<bool(const DownR
   return false;
 }
 
-DownRecord TestSession::Expect(wire::DownKind kind,
-                               std::function<bool(const DownRecord&)> fits) {
+DownRecord TestSession::Expect(wire::DownKind kind, std::function<bool(const DownRecord&)> fits) {
   DownRecord record;
   auto end = steady_clock::now() + kPatience;
   while (!Find(kind, fits, &record)) {

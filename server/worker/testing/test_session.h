@@ -21,7 +21,7 @@ namespace longwire::worker::testing {
 struct DownRecord {
   wire::DownHeader header{};
   std::vector<std::byte> payload;
-  size_t order = 0;  // place among all records that came
+  size_t order = 0;                         // place among all records that came
   uint64_t Number(size_t index = 0) const;  // the payload's index-th u64
   std::string Text(size_t from) const;
 };

@@ -2,8 +2,9 @@
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
 #include <cooperative_groups/reduce.h>
-#include <cuda/atomic>
 #include <cuda_fp16.h>
+
+#include <cuda/atomic>
 
 namespace cg = cooperative_groups;
 

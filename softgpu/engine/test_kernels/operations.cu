@@ -12,11 +12,11 @@ __device__ uint64_t bits(double v) {
 __device__ uint32_t half_bits(uint32_t v) { return (v & 0x7fff) > 0x7c00 ? 0x7fff : v; }
 __device__ uint32_t bfloat_bits(uint32_t v) { return (v & 0x7fff) > 0x7f80 ? 0x7fff : v; }
 
-#define RUN(result_type, result_letter, code, show, ...)            \
-  {                                                                 \
-    result_type r;                                                  \
-    asm volatile(code ";" : "=" result_letter(r) : __VA_ARGS__);    \
-    out[(k++) * n + i] = show;                                      \
+#define RUN(result_type, result_letter, code, show, ...)         \
+  {                                                              \
+    result_type r;                                               \
+    asm volatile(code ";" : "=" result_letter(r) : __VA_ARGS__); \
+    out[(k++) * n + i] = show;                                   \
   }
 #define ONE(T, t, op, show, a) RUN(T, t, #op " %0, %1", show, a)
 #define TWO(T, t, op, show, a, b) RUN(T, t, #op " %0, %1, %2", show, a, b)
