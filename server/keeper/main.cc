@@ -7,17 +7,11 @@
 
 #include "server/keeper/driver_choice.h"
 #include "server/keeper/keeper.h"
+#include "wire/guards.h"
 
 namespace {
 
 using longwire::keeper::KeeperState;
-
-// True if LONGWIRE_DISABLE, a comma list, names `feature`.
-bool Disabled(const std::string& feature) {
-  const char* value = std::getenv("LONGWIRE_DISABLE");
-  if (value == nullptr) return false;
-  return ("," + std::string(value) + ",").find("," + feature + ",") != std::string::npos;
-}
 
 int Usage() {
   std::fprintf(stderr,
@@ -62,7 +56,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   longwire::keeper::PoolOptions options;
-  options.scrub = !Disabled("scrub");
+  options.scrub = !longwire::wire::GuardIsOff("scrub");
   if (!options.scrub) {
     std::fprintf(stderr, "longwire-keeper: scrubbing is off: sessions see each other's old data\n");
   }

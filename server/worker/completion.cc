@@ -16,7 +16,8 @@ using std::chrono::milliseconds;
 constexpr microseconds kSpin{50};  // a launch and its marker take about 10 µs
 constexpr microseconds kShortestSleep{20};
 constexpr microseconds kLongestSleep{200};  // the latest that a finished stream is noticed
-constexpr milliseconds kFaultCheck{5};      // without progress
+constexpr int kLockTries = 50;
+constexpr milliseconds kFaultCheck{5};  // without progress
 
 }  // namespace
 
@@ -85,14 +86,20 @@ void Completion::Finish(Timelines::Reached& reached) {
     for (auto& action : marker.actions) action(well && marker.good);
     if (marker.event != nullptr) session_.driver().cuEventDestroy_v2(marker.event);
   }
-  if (!reached.drained && !reached.push) return;
-  session_.timelines().Published(stream, reached.position);
+  // What a kernel printed is there before anybody learns that it has finished.
+  session_.SendDeviceText();
+  bool push = reached.drained || reached.push;
+  if (!session_.timelines().Settled(stream, reached.position, push)) return;
   session_.down().Progress(stream.id, reached.position);
 }
 
 void Completion::Settle(Stream& stream) {
-  // Calls are being issued right now: the next marker tells.
+  // The log thread may just be leaving; if it goes on issuing, the next marker tells.
   std::unique_lock issue(stream.issue_mutex, std::try_to_lock);
+  for (int i = 0; i < kLockTries && !issue; ++i) {
+    sched_yield();
+    (void)issue.try_lock();
+  }
   if (!issue || stream.unmarked != 0 || stream.capturing || stream.dead) return;
   if (!session_.timelines().Drained(stream)) return;
   std::unique_lock capture(stream.context->capture_mutex);
@@ -117,7 +124,6 @@ void Completion::Settle(Stream& stream) {
     session_.DriverFailed(*stream.context, session_.timelines().FirstUnfinished(stream), result,
                           "a call of a stream");
   }
-  session_.SendDeviceText();
 }
 
 void Completion::LookForFaults() {

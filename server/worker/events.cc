@@ -1,11 +1,15 @@
 #include "server/worker/events.h"
 
+#include <sched.h>
+
 namespace longwire::worker {
 namespace {
 
 // What the worker does not pass on: it never blocks on an event, and interprocess events are made
 // of something else.
 constexpr uint32_t kDriverFlags = CU_EVENT_DISABLE_TIMING;
+
+constexpr int kElapsedTries = 1000;  // a few hundred microseconds
 
 }  // namespace
 
@@ -174,7 +178,13 @@ CUresult Events::Elapsed(uint64_t start, uint64_t start_version, uint64_t end, u
     if (place->second.handle == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     handles[i] = place->second.handle;
   }
-  return driver_.cuEventElapsedTime_v2(milliseconds, handles[0], handles[1]);
+  // A record counts as finished when the work before it is; the record itself is a moment later.
+  CUresult result = CUDA_ERROR_NOT_READY;
+  for (int i = 0; i < kElapsedTries && result == CUDA_ERROR_NOT_READY; ++i) {
+    if (i > 0) sched_yield();
+    result = driver_.cuEventElapsedTime_v2(milliseconds, handles[0], handles[1]);
+  }
+  return result;
 }
 
 CUevent Events::Newest(uint64_t event) {

@@ -153,19 +153,30 @@ bool Issuer::Issue(const std::shared_ptr<Stream>& stream, QueuedCall& head) {
     stream->capturing = capturing;
   }
   session_.SetContext(*stream->context);
+  if (head.call == CallId::lwEventRecord && !capturing) {
+    // The marker goes first: what waits for the event in another stream must not be seen to finish
+    // before this record, and the record itself takes no time.
+    CountIssued(*stream, head);
+    stream->push_next = true;  // somebody may poll the event
+    PlaceMarker(session_, stream);
+    Execute(session_, head, stream);
+    return true;
+  }
   if (Execute(session_, head, stream) == kNotYet) return false;
-  stream->last_issued = head.position;
-  if (stream->unmarked++ == 0) stream->first_unmarked = head.position;
-  ++stream->unfinished;
+  CountIssued(*stream, head);
   return true;
+}
+
+void Issuer::CountIssued(Stream& stream, const QueuedCall& head) {
+  stream.last_issued = head.position;
+  if (stream.unmarked++ == 0) stream.first_unmarked = head.position;
+  ++stream.unfinished;
 }
 
 void Issuer::Drop(const std::shared_ptr<Stream>& stream, QueuedCall& head) {
   AfterDropped(session_, head);
   Refuse(session_, head, static_cast<CUresult>(stream->context->failed.load()));
-  stream->last_issued = head.position;
-  if (stream->unmarked++ == 0) stream->first_unmarked = head.position;
-  ++stream->unfinished;
+  CountIssued(*stream, head);
 }
 
 void PlaceMarker(Session& session, const std::shared_ptr<Stream>& stream) {

@@ -46,6 +46,7 @@ class Issuer {
   bool MayStart(const Stream& stream, const QueuedCall& head) const;
   // True if the head is done with and leaves the queue.
   bool Issue(const std::shared_ptr<Stream>& stream, QueuedCall& head);
+  static void CountIssued(Stream& stream, const QueuedCall& head);
   void Drop(const std::shared_ptr<Stream>& stream, QueuedCall& head);
 
   Session& session_;

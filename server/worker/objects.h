@@ -103,7 +103,9 @@ struct Stream {
   uint32_t slot = 0;
   uint64_t next_ticket = 1;
   uint64_t finished = 0;   // position up to which all is done
+  uint64_t settled = 0;    // position up to which all that hangs on it (bytes, text) was sent, too
   uint64_t published = 0;  // position of the last progress sent
+  uint64_t seen = 0;       // of its slot, at the last look
   uint64_t wanted = 0;     // position that somebody waits for
   bool watched = false;    // in the completion thread's list
   bool dead = false;       // destroyed: its slot goes back when the markers are done

@@ -28,6 +28,7 @@ bool Timelines::Attach(Stream& stream) {
     return false;
   }
   __atomic_store_n(&slots_[stream.slot], 0, __ATOMIC_RELAXED);
+  stream.seen = 0;
   return true;
 }
 
@@ -79,7 +80,9 @@ CUresult Timelines::Mark(const std::shared_ptr<Stream>& stream, bool in_stream) 
 uint64_t Timelines::Want(Stream& stream, uint64_t position) {
   std::lock_guard lock(mutex_);
   stream.wanted = std::max(stream.wanted, position);
-  return stream.finished >= position ? stream.finished : 0;
+  if (stream.settled < position) return 0;
+  stream.published = std::max(stream.published, stream.settled);
+  return stream.settled;
 }
 
 bool Timelines::AllFinishedBelow(const std::vector<std::shared_ptr<Stream>>& streams,
@@ -129,12 +132,13 @@ bool Timelines::IsReached(Stream& stream, const Marker& marker) {
     return true;
   }
   if (marker.event != nullptr) return driver_.cuEventQuery(marker.event) != CUDA_ERROR_NOT_READY;
-  return __atomic_load_n(&slots_[stream.slot], __ATOMIC_ACQUIRE) >= marker.ticket;
+  return stream.seen >= marker.ticket;
 }
 
 void Timelines::Collect(std::vector<Reached>* reached) {
   reached->clear();
   std::lock_guard lock(mutex_);
+  ReadSlots();
   for (auto& stream : watched_) {
     Reached found;
     while (!stream->markers.empty() && IsReached(*stream, stream->markers.front())) {
@@ -170,9 +174,28 @@ uint64_t Timelines::FirstUnfinished(Stream& stream) {
   return stream.markers.empty() ? stream.finished : stream.markers.front().first_position;
 }
 
-void Timelines::Published(Stream& stream, uint64_t position) {
+bool Timelines::Settled(Stream& stream, uint64_t position, bool push) {
   std::lock_guard lock(mutex_);
-  stream.published = std::max(stream.published, position);
+  stream.settled = std::max(stream.settled, position);
+  // Somebody may have begun to want it after it was collected.
+  push |= stream.wanted > stream.published && position >= stream.wanted;
+  if (push) stream.published = std::max(stream.published, position);
+  return push;
+}
+
+// What one stream's marker waited for, by an event of another stream, was written before it: a look
+// that shows the first must show the second. Two equal looks in a row do.
+void Timelines::ReadSlots() {
+  constexpr int kMostLooks = 8;  // bounded, also when the device is quicker than we are
+  bool changed = true;
+  for (int look = 0; changed && look < kMostLooks; ++look) {
+    changed = false;
+    for (auto& stream : watched_) {
+      uint64_t value = __atomic_load_n(&slots_[stream->slot], __ATOMIC_ACQUIRE);
+      changed |= value != stream->seen;
+      stream->seen = value;
+    }
+  }
 }
 
 }  // namespace longwire::worker

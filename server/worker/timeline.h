@@ -56,7 +56,8 @@ class Timelines {
   bool anything_watched();
   // The position of the oldest call that is not known to be finished.
   uint64_t FirstUnfinished(Stream& stream);
-  void Published(Stream& stream, uint64_t position);
+  // All that hangs on `position` was sent. True if its progress must be: it is counted as sent.
+  bool Settled(Stream& stream, uint64_t position, bool push);
   void Stop();
 
  private:
@@ -64,6 +65,7 @@ class Timelines {
   static constexpr uint32_t kSlots = 1 << 16;
 
   void FreeSlot(const Stream& stream);
+  void ReadSlots();
   bool IsReached(Stream& stream, const Marker& marker);
 
   const DriverTable& driver_;

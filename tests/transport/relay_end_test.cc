@@ -88,8 +88,13 @@ TEST_F(RelayEndTest, AnotherEpochIsFatal) {
   EXPECT_EQ(Receive(0, "x", 0, 2), WireResult::kFatal);
 }
 
+// Also where it would fit into the ring.
 TEST_F(RelayEndTest, AFrameLargerThanABatchIsFatal) {
-  EXPECT_EQ(Receive(0, std::string(wire::kMaxBatchBytes + 1, 'x')), WireResult::kFatal);
+  auto incoming = wire::RingMemory::Create(4 * wire::kMaxBatchBytes);
+  RelayEnd relay(incoming, outgoing_);
+  ASSERT_EQ(relay.StartEpoch(1, 0), WireResult::kOk);
+  std::string batch(wire::kMaxBatchBytes + 1, 'x');
+  EXPECT_EQ(TakeFrame(relay, {0, 0, 1, 0}, batch), WireResult::kFatal);
 }
 
 TEST_F(RelayEndTest, AnAcknowledgementOfUnsentBytesIsFatal) {

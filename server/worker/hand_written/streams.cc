@@ -58,10 +58,8 @@ CUresult Do_lwEventDestroy(CallContext& context, const calls::lwEventDestroy& ca
 
 CUresult Do_lwEventRecord(CallContext& context, const calls::lwEventRecord& call,
                           calls::lwEventRecord::Reply*) {
-  Stream& stream = *context.stream();
-  // Somebody may poll the event, so its progress is sent even if more follows.
-  stream.push_next = !context.capturing();
-  return context.session().events().Record(call.event, call.version, call.flags, stream);
+  return context.session().events().Record(call.event, call.version, call.flags,
+                                           *context.stream());
 }
 
 CUresult Do_lwStreamWaitEvent(CallContext& context, const calls::lwStreamWaitEvent& call,

@@ -1,0 +1,20 @@
+#include "wire/guards.h"
+
+#include <cstdlib>
+
+namespace longwire::wire {
+
+bool GuardIsOff(std::string_view guard) {
+  static const std::string_view disabled = [] {
+    const char* value = std::getenv("LONGWIRE_DISABLE");
+    return std::string_view(value == nullptr ? "" : value);
+  }();
+  for (std::string_view rest = disabled; !rest.empty();) {
+    size_t comma = rest.find(',');
+    if (rest.substr(0, comma) == guard) return true;
+    rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
+  }
+  return false;
+}
+
+}  // namespace longwire::wire
