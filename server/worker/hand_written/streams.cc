@@ -58,8 +58,7 @@ CUresult Do_lwEventDestroy(CallContext& context, const calls::lwEventDestroy& ca
 
 CUresult Do_lwEventRecord(CallContext& context, const calls::lwEventRecord& call,
                           calls::lwEventRecord::Reply*) {
-  return context.session().events().Record(call.event, call.version, call.flags,
-                                           *context.stream());
+  return context.session().events().Record(call.event, call.version, call.flags, *context.stream());
 }
 
 CUresult Do_lwStreamWaitEvent(CallContext& context, const calls::lwStreamWaitEvent& call,
