@@ -111,6 +111,7 @@ class Software : public ::testing::Test {
     session_ = std::make_unique<TestSession>(driver, std::move(devices));
     wire::OpenRequest request;
     request.windows = {{uint64_t{0x200000000000}, uint64_t{1} << 40},
+                       {uint64_t{0x7e8000000000}, uint64_t{32} << 30},  // beside sanitizers
                        {uint64_t{0x500000000000}, uint64_t{1} << 40}};
     OpenSession(*session_->session, request, Driver().missing, &reply_);
     ASSERT_EQ(reply_.code, 0) << reply_.sentence;

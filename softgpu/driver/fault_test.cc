@@ -2,6 +2,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #include "softgpu/driver/test_device.h"
 
 namespace softgpu {
@@ -42,14 +44,15 @@ void IllegalAddress(CUfunction store) {
   void* flag = nullptr;
   REQUIRE_EQ(cuMemHostAlloc(&flag, 4, 0), 0);
   REQUIRE_EQ(cuStreamWaitValue32(waiting, reinterpret_cast<CUdeviceptr>(flag), 1, 1), 0);
-  int told = 0;
+  std::atomic<int> told{0};
   REQUIRE_EQ(
       cuStreamAddCallback(
-          waiting, [](CUstream, CUresult r, void* d) { *static_cast<int*>(d) = r; }, &told, 0),
+          waiting, [](CUstream, CUresult r, void* d) { *static_cast<std::atomic<int>*>(d) = r; },
+          &told, 0),
       0);
-  bool called = false;
+  std::atomic<bool> called{false};
   REQUIRE_EQ(cuLaunchHostFunc(
-                 waiting, [](void* d) { *static_cast<bool*>(d) = true; }, &called),
+                 waiting, [](void* d) { *static_cast<std::atomic<bool>*>(d) = true; }, &called),
              0);
   CUdeviceptr wild = 0xdead0000;
   unsigned value = 1;
@@ -63,8 +66,8 @@ void IllegalAddress(CUfunction store) {
   REQUIRE_EQ(cuCtxSetCurrent(other), CUDA_ERROR_ILLEGAL_ADDRESS);
   REQUIRE_EQ(cuDevicePrimaryCtxReset(0), CUDA_ERROR_ILLEGAL_ADDRESS);
   Pause();
-  REQUIRE_EQ(told, CUDA_ERROR_ILLEGAL_ADDRESS);
-  REQUIRE_EQ(called, false);
+  REQUIRE_EQ(told.load(), CUDA_ERROR_ILLEGAL_ADDRESS);
+  REQUIRE_EQ(called.load(), false);
   _exit(0);
 }
 
