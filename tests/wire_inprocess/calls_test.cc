@@ -80,7 +80,9 @@ TEST(Calls, WhatIsQueuedWaitsForNoReply) {
   CUstream stream = nullptr;
   CUevent event = nullptr;
   void* pinned = nullptr;
-  ASSERT_OK(cuMemHostAlloc(&pinned, 4096, 0));
+  ASSERT_OK(cuMemHostAlloc(&pinned, 8192, 0));
+  // The streams are not ordered among each other: what one reads, another must not write.
+  void* results = static_cast<char*>(pinned) + 4096;
   ASSERT_OK(cuMemAlloc_v2(&data, 4096));
   bench.Add(nullptr, data, 16, 1);  // its attributes are asked for once
   ASSERT_OK(cuCtxSynchronize());
@@ -93,7 +95,7 @@ TEST(Calls, WhatIsQueuedWaitsForNoReply) {
     bench.Add(stream, data, 16, 1);
     ASSERT_OK(cuEventRecord(event, stream));
     ASSERT_OK(cuStreamWaitEvent(nullptr, event, 0));
-    ASSERT_OK(cuMemcpyDtoHAsync_v2(pinned, data, 4096, stream));
+    ASSERT_OK(cuMemcpyDtoHAsync_v2(results, data, 4096, stream));
     CUdeviceptr other = 0;
     ASSERT_OK(cuMemAlloc_v2(&other, 1 << 20));
     ASSERT_OK(cuMemFree_v2(other));
