@@ -93,7 +93,8 @@ std::optional<Message> ReceiveMessage(int socket, std::chrono::milliseconds time
   do {
     received = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
   } while (received < 0 && errno == EINTR);
-  if (received > 0) TakeDescriptors(&header, &message.descriptors);
+  // Also those of an empty packet, or they would stay open.
+  if (received >= 0) TakeDescriptors(&header, &message.descriptors);
   if (received <= 0 || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
     if (closed != nullptr) *closed = true;
     return std::nullopt;
