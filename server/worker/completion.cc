@@ -83,6 +83,7 @@ void Completion::Finish(Timelines::Reached& reached) {
   bool well = stream.context->failed == 0;
   if (well && reached.drained) Settle(stream);
   for (auto& marker : reached.markers) {
+    if (marker.calls != 0) session_.gates().Finished(stream.context->device, marker.calls);
     for (auto& action : marker.actions) action(well && marker.good);
     if (marker.event != nullptr) session_.driver().cuEventDestroy_v2(marker.event);
   }

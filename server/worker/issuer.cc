@@ -21,6 +21,7 @@ void Issuer::Add(const std::shared_ptr<Stream>& stream) {
 }
 
 void Issuer::Remove(const std::shared_ptr<Stream>& stream) {
+  session_.gates().Queued(stream->context->device, -static_cast<int64_t>(stream->queue.size()));
   for (QueuedCall& call : stream->queue) {
     waiting_bytes_ -= Footprint(call);
     AfterDropped(session_, call);
@@ -46,6 +47,7 @@ void Issuer::RemoveContext(uint32_t context) {
 void Issuer::Enqueue(const std::shared_ptr<Stream>& stream, QueuedCall call) {
   waiting_bytes_ += Footprint(call);
   stream->queue.push_back(std::move(call));
+  session_.gates().Queued(stream->context->device, 1);
   if (!stream->listed) {
     stream->listed = true;
     waiting_.push_back(stream);
@@ -77,6 +79,7 @@ bool Issuer::Pass() {
 bool Issuer::MayStart(const Stream& stream, const QueuedCall& head) const {
   if (head.position > barrier_) return false;
   if (stream.unfinished.load() >= wire::kMaxUnfinishedPerStream) return false;
+  if (!session_.gates().MayIssue(stream, head)) return false;
   if ((head.flags & wire::kCapturing) != 0) return true;
   const Context& context = *stream.context;
   auto behind = [&](const Stream* other) {
@@ -171,6 +174,7 @@ void Issuer::CountIssued(Stream& stream, const QueuedCall& head) {
   stream.last_issued = head.position;
   if (stream.unmarked++ == 0) stream.first_unmarked = head.position;
   ++stream.unfinished;
+  session_.gates().Issued(stream.context->device);
 }
 
 void Issuer::Drop(const std::shared_ptr<Stream>& stream, QueuedCall& head) {

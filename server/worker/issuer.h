@@ -4,6 +4,7 @@
 //     that the log has before it, and theirs wait for the legacy stream's likewise;
 //   - a call says itself that it cannot go yet: a wait whose record was not issued, a launch whose
 //     function is being loaded, a copy without bytes or staging;
+//   - a closed gate or a spent budget holds back what would keep the device at work (gates.h);
 //   - nothing is issued past a mapping that still has to wait for an unmapping.
 #pragma once
 
@@ -46,7 +47,7 @@ class Issuer {
   bool MayStart(const Stream& stream, const QueuedCall& head) const;
   // True if the head is done with and leaves the queue.
   bool Issue(const std::shared_ptr<Stream>& stream, QueuedCall& head);
-  static void CountIssued(Stream& stream, const QueuedCall& head);
+  void CountIssued(Stream& stream, const QueuedCall& head);
   void Drop(const std::shared_ptr<Stream>& stream, QueuedCall& head);
 
   Session& session_;

@@ -14,6 +14,7 @@
 #include "server/worker/open_session.h"
 #include "server/worker/session.h"
 #include "server/worker/stdout_pipe.h"
+#include "server/worker/time_slice.h"
 #include "wire/limits.h"
 #include "wire/socket.h"
 
@@ -82,11 +83,16 @@ void Answer(int control, const wire::OpenReply& reply) {
   if (!wire::SendMessage(control, writer.span())) _exit(0);
 }
 
-// The opening, once a client has come. Ends the process if none ever does.
-wire::OpenRequest WaitForOpen(int control) {
+// The opening, once a client has come, with the page of gates if the daemon sent one along. Ends
+// the process if none ever does.
+wire::OpenRequest WaitForOpen(int control, std::shared_ptr<gates::GatePage>* page) {
   auto packet = wire::ReceiveMessage(control, std::chrono::milliseconds(-1));
   if (!packet) _exit(0);
   wire::OpenRequest request;
+  if (packet->descriptors.size() == 2) {
+    *page =
+        gates::GatePage::Map(std::move(packet->descriptors[0]), std::move(packet->descriptors[1]));
+  }
   wire::Reader reader(packet->bytes);
   if (request.Decode(reader) == wire::WireResult::kOk) return request;
   wire::OpenReply reply;
@@ -101,9 +107,27 @@ wire::OpenRequest WaitForOpen(int control) {
   wire::OpenReply reply;
   reply.code = code != CUDA_SUCCESS ? code : CUDA_ERROR_UNKNOWN;
   reply.sentence = sentence;
-  WaitForOpen(control);
+  std::shared_ptr<gates::GatePage> page;
+  WaitForOpen(control, &page);
   Answer(control, reply);
   _exit(1);
+}
+
+// Hardware time slices belong to the process, so the first device's wish counts for all.
+void FollowTimeSlice(gates::GatePage& page) {
+  static std::atomic<uint32_t> last{0};
+  uint32_t wanted = page.device(0).time_slice.load();
+  if (last.exchange(wanted) == wanted) return;
+  page.device(0).time_slice_groups = static_cast<uint32_t>(worker::SetTimeSlice(wanted));
+}
+
+void ObeyGates(worker::Session* session, const std::shared_ptr<gates::GatePage>& page) {
+  if (page == nullptr) return;
+  FollowTimeSlice(*page);
+  session->gates().Obey(page, [session, page] {
+    FollowTimeSlice(*page);
+    session->WakeLogThread();
+  });
 }
 
 }  // namespace
@@ -141,10 +165,14 @@ int main(int count, char** words) {
     RefuseAll(arguments.control, result, "no pinned memory for the progress page");
   }
 
-  wire::OpenRequest request = WaitForOpen(arguments.control);
+  std::shared_ptr<gates::GatePage> page;
+  wire::OpenRequest request = WaitForOpen(arguments.control, &page);
   wire::OpenReply reply;
   worker::OpenSession(*session, request, driver.missing, &reply);
-  if (reply.code == 0) session->Start();
+  if (reply.code == 0) {
+    ObeyGates(session, page);
+    session->Start();
+  }
   Answer(arguments.control, reply);
   // The socket stays open for the session's life and nothing else comes over it.
   bool closed = false;

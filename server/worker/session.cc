@@ -30,6 +30,7 @@ Session::Session(SessionOptions options)
       memory_(driver_, devices_),
       transfers_([this](uint64_t bytes) { down_.Credit(bytes); }),
       graphs_(*this),
+      gates_(devices_.size()),
       completion_(*this),
       log_(*this, up_),
       helpers_([this] { EnterThread(); }) {}
@@ -40,6 +41,7 @@ Session::~Session() {
   log_.Join();
   completion_.Stop();
   helpers_.Stop();
+  gates_.Stop();
   if (text_ != nullptr) text_->Stop();
 }
 

@@ -17,6 +17,7 @@
 #include "server/worker/driver.h"
 #include "server/worker/events.h"
 #include "server/worker/foreign_handles.h"
+#include "server/worker/gates.h"
 #include "server/worker/graphs.h"
 #include "server/worker/handle_table.h"
 #include "server/worker/helpers.h"
@@ -89,6 +90,7 @@ class Session {
   Helpers& helpers() { return helpers_; }
   LogThread& log() { return log_; }
   ForeignHandles& foreign() { return foreign_; }
+  Gates& gates() { return gates_; }
 
   HandleTable<Context> contexts;
   HandleTable<Stream> streams;
@@ -115,6 +117,7 @@ class Session {
   Transfers transfers_;
   ForeignHandles foreign_;
   Graphs graphs_;
+  Gates gates_;
   Completion completion_;
   LogThread log_;
   Helpers helpers_;

@@ -22,7 +22,7 @@ std::string DownRecord::Text(size_t from) const {
   return {reinterpret_cast<const char*>(payload.data()) + from, payload.size() - from};
 }
 
-TestSession::TestSession() {
+TestSession::TestSession(std::shared_ptr<gates::GatePage> page) {
   Device device;
   device.primary = reinterpret_cast<CUcontext>(0x77);
   device.total_memory = uint64_t{1} << 30;
@@ -30,14 +30,15 @@ TestSession::TestSession() {
   device.keeper = std::make_unique<KeeperClient>(-1);
   std::vector<Device> devices;
   devices.push_back(std::move(device));
-  Begin(driver.table(), std::move(devices));
+  Begin(driver.table(), std::move(devices), std::move(page));
 }
 
 TestSession::TestSession(const DriverTable& table, std::vector<Device> devices) {
   Begin(table, std::move(devices));
 }
 
-void TestSession::Begin(const DriverTable& table, std::vector<Device> devices) {
+void TestSession::Begin(const DriverTable& table, std::vector<Device> devices,
+                        std::shared_ptr<gates::GatePage> page) {
   up = wire::RingMemory::Create(wire::kRingBytes);
   down = wire::RingMemory::Create(wire::kRingBytes);
   producer_ = std::make_unique<wire::RingProducer>(up);
@@ -50,6 +51,7 @@ void TestSession::Begin(const DriverTable& table, std::vector<Device> devices) {
   options.on_over = [this] { over = true; };
   session = std::make_unique<Session>(std::move(options));
   EXPECT_EQ(session->Prepare(), CUDA_SUCCESS);
+  session->gates().Obey(std::move(page), [made = session.get()] { made->WakeLogThread(); });
   session->Start();
   calls::lwContextCreate create;
   create.context = kContext;

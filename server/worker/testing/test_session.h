@@ -31,7 +31,7 @@ class TestSession {
   static constexpr uint32_t kContext = 1;
 
   // On the fake driver, with one device.
-  TestSession();
+  explicit TestSession(std::shared_ptr<gates::GatePage> page = nullptr);
   // On another driver. A context of it must be current.
   TestSession(const DriverTable& table, std::vector<Device> devices);
   ~TestSession();
@@ -67,7 +67,8 @@ class TestSession {
   std::atomic<bool> over{false};
 
  private:
-  void Begin(const DriverTable& table, std::vector<Device> devices);
+  void Begin(const DriverTable& table, std::vector<Device> devices,
+             std::shared_ptr<gates::GatePage> page = nullptr);
   bool Find(wire::DownKind kind, const std::function<bool(const DownRecord&)>& fits,
             DownRecord* record);
   void Read();

@@ -1,0 +1,127 @@
+#include "server/gates/gate_page.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+#include <new>
+
+namespace longwire::gates {
+namespace {
+
+constexpr uint64_t kMagic = 0x6574616765726977;
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+}  // namespace
+
+struct GatePage::Header {
+  uint64_t magic = kMagic;
+  uint32_t devices = 0;
+  alignas(64) std::atomic<uint32_t> changes{0};
+};
+
+namespace {
+
+constexpr size_t kHeaderBytes = 128;
+
+constexpr size_t PageBytes(uint32_t devices) { return kHeaderBytes + devices * sizeof(DeviceGate); }
+
+void* MapMemory(int descriptor, size_t bytes) {
+  void* page = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  return page == MAP_FAILED ? nullptr : page;
+}
+
+}  // namespace
+
+std::shared_ptr<GatePage> GatePage::Create(uint32_t devices) {
+  static_assert(sizeof(Header) <= kHeaderBytes);
+  if (devices == 0 || devices > kMaxDevices) return nullptr;
+  std::shared_ptr<GatePage> page(new GatePage());
+  page->memory_.Reset(memfd_create("longwire-gates", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  page->bell_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!page->memory_.valid() || !page->bell_.valid()) return nullptr;
+  size_t bytes = PageBytes(devices);
+  if (ftruncate(page->memory_.get(), static_cast<off_t>(bytes)) != 0 ||
+      fcntl(page->memory_.get(), F_ADD_SEALS, kSeals) != 0) {
+    return nullptr;
+  }
+  auto* memory = static_cast<std::byte*>(MapMemory(page->memory_.get(), bytes));
+  if (memory == nullptr) return nullptr;
+  page->header_ = new (memory) Header();
+  page->header_->devices = devices;
+  page->devices_ = devices;
+  page->gates_ = reinterpret_cast<DeviceGate*>(memory + kHeaderBytes);
+  for (uint32_t i = 0; i < devices; ++i) new (&page->gates_[i]) DeviceGate();
+  return page;
+}
+
+std::shared_ptr<GatePage> GatePage::Map(wire::Descriptor memory, wire::Descriptor bell) {
+  struct stat file {};
+  bool sealed = (fcntl(memory.get(), F_GET_SEALS) & kSeals) == kSeals;
+  if (!sealed || fstat(memory.get(), &file) != 0) return nullptr;
+  size_t bytes = static_cast<size_t>(file.st_size);
+  if (bytes < PageBytes(1) || bytes > PageBytes(kMaxDevices)) return nullptr;
+  auto* mapped = static_cast<std::byte*>(MapMemory(memory.get(), bytes));
+  if (mapped == nullptr) return nullptr;
+  std::shared_ptr<GatePage> page(new GatePage());
+  page->memory_ = std::move(memory);
+  page->bell_ = std::move(bell);
+  page->header_ = reinterpret_cast<Header*>(mapped);
+  page->gates_ = reinterpret_cast<DeviceGate*>(mapped + kHeaderBytes);
+  page->devices_ = page->header_->devices;
+  bool good = page->header_->magic == kMagic && PageBytes(page->devices_) == bytes;
+  if (!good) page->devices_ = static_cast<uint32_t>((bytes - kHeaderBytes) / sizeof(DeviceGate));
+  return good ? page : nullptr;
+}
+
+GatePage::~GatePage() {
+  if (header_ != nullptr) munmap(header_, PageBytes(devices_));
+}
+
+void GatePage::RingWorker() {
+  header_->changes.fetch_add(1);
+  syscall(SYS_futex, &header_->changes, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+uint32_t GatePage::WaitForChange(uint32_t seen) {
+  while (header_->changes.load() == seen && !closing_.load()) {
+    syscall(SYS_futex, &header_->changes, FUTEX_WAIT, seen, nullptr, nullptr, 0);
+  }
+  return header_->changes.load();
+}
+
+void GatePage::Close() {
+  closing_ = true;
+  RingWorker();
+}
+
+bool GatePage::closed() const { return closing_.load(); }
+
+void GatePage::RingDaemon() {
+  uint64_t one = 1;
+  // Full (2^64 rings unanswered) or gone: either way the daemon has heard or is not there.
+  [[maybe_unused]] ssize_t written = write(bell_.get(), &one, sizeof(one));
+}
+
+void GatePage::Answer() {
+  uint64_t rings = 0;
+  [[maybe_unused]] ssize_t taken = read(bell_.get(), &rings, sizeof(rings));
+}
+
+uint64_t Nanoseconds() {
+  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
+                               std::chrono::nanoseconds(1));
+}
+
+uint64_t GpuTime(const DeviceGate& gate, uint64_t now) {
+  uint64_t since = gate.running_since.load();
+  uint64_t ended = gate.gpu_time.load();
+  return since != 0 && now > since ? ended + (now - since) : ended;
+}
+
+}  // namespace longwire::gates

@@ -1,0 +1,123 @@
+#include "server/worker/gates.h"
+
+#include <algorithm>
+
+#include "longwire/calls.h"
+#include "wire/record.h"
+
+namespace longwire::worker {
+namespace {
+
+// What keeps a device at work. The rest (records, waits, host functions) orders other calls and is
+// never held back by a gate; it waits in its stream behind what is.
+bool IsWork(const QueuedCall& call) {
+  if ((call.flags & wire::kCapturing) != 0) return false;
+  switch (call.call) {
+    case CallId::lwCopyDevice:
+    case CallId::lwCopyToDevice:
+    case CallId::lwCopyToHost:
+    case CallId::lwGraphLaunch:
+    case CallId::lwLaunch:
+    case CallId::lwMemset:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Gates::Gates(size_t devices) : devices_(std::max<size_t>(devices, 1)) {}
+
+void Gates::Obey(std::shared_ptr<gates::GatePage> page, std::function<void()> wake) {
+  if (page == nullptr || page->devices() < devices_.size()) return;
+  page_ = std::move(page);
+  watcher_ = std::thread([page = page_, wake = std::move(wake)] {
+    for (uint32_t seen = 0; !page->closed();) {
+      seen = page->WaitForChange(seen);
+      wake();
+    }
+  });
+}
+
+void Gates::Stop() {
+  if (!watcher_.joinable()) return;
+  page_->Close();
+  watcher_.join();
+}
+
+bool Gates::WithinBudget(const Device& device, const gates::DeviceGate& gate) const {
+  uint64_t allowed = gate.budget_calls.load();
+  if (allowed == 0) allowed = UINT64_MAX;
+  if (uint64_t time = gate.budget_microseconds.load() * uint64_t{1000}; time != 0) {
+    // As long as nothing was measured a call may be of any length.
+    uint64_t mean = device.mean_call.load();
+    uint64_t calls = mean == 0 ? 1 : std::max<uint64_t>(time / mean, 1);
+    allowed = std::min(allowed, calls);
+  }
+  return static_cast<uint64_t>(device.in_flight.load()) < allowed;
+}
+
+bool Gates::MayIssue(const Stream& stream, const QueuedCall& head) {
+  if (page_ == nullptr) return true;
+  auto index = static_cast<uint32_t>(stream.context->device);
+  gates::DeviceGate& gate = page_->device(index);
+  Device& device = devices_[index];
+  bool closed = gate.closed.load() != 0;
+  bool unbounded = gate.budget_calls.load() == 0 && gate.budget_microseconds.load() == 0;
+  bool may = (!closed && unbounded) || (!closed && WithinBudget(device, gate)) || !IsWork(head) ||
+             stream.context->failed != 0;  // it is only dropped
+  if (!may && !device.holding) gate.held.fetch_add(1);
+  device.holding = !may;
+  return may;
+}
+
+void Gates::Queued(int32_t device, int64_t calls) {
+  Device& state = devices_[device];
+  state.queued.store(state.queued.load() + calls);
+  if (calls < 0 || !state.busy.load()) Update(device);
+}
+
+void Gates::Issued(int32_t device) {
+  Device& state = devices_[device];
+  // In this order: between the two the session looks busier than it is, never idle.
+  int64_t before = state.in_flight.fetch_add(1);
+  state.queued.store(state.queued.load() - 1);
+  if (before == 0) Update(device);
+}
+
+void Gates::Finished(int32_t device, uint32_t calls) {
+  Device& state = devices_[device];
+  state.finished.fetch_add(calls);
+  if (state.in_flight.fetch_sub(calls) == calls) Update(device);
+}
+
+void Gates::Update(int32_t index) {
+  Device& device = devices_[index];
+  std::lock_guard lock(device.mutex);
+  bool running = device.in_flight.load() > 0;
+  bool busy = running || device.queued.load() > 0;
+  gates::DeviceGate* gate = page_ == nullptr ? nullptr : &page_->device(index);
+  if (running != device.running.load()) {
+    device.running = running;
+    uint64_t now = gates::Nanoseconds();
+    if (running) {
+      device.since = now;
+    } else {
+      uint64_t calls = std::max<uint64_t>(device.finished.exchange(0), 1);
+      uint64_t mean = (now - device.since) / calls;
+      uint64_t before = device.mean_call.load();
+      device.mean_call = before == 0 ? mean : (3 * before + mean) / 4;
+      if (gate != nullptr) gate->calls.fetch_add(calls);
+      if (gate != nullptr) gate->gpu_time.fetch_add(now - device.since);
+    }
+    if (gate != nullptr) gate->running_since = running ? now : 0;
+  }
+  if (busy == device.busy.load()) return;
+  device.busy = busy;
+  if (gate == nullptr) return;
+  gate->busy = busy ? 1 : 0;
+  if (gate->tell.load() != 0) page_->RingDaemon();
+}
+
+}  // namespace longwire::worker

@@ -1,0 +1,107 @@
+// Gates and budgets: what they hold back, what they let through, what the daemon learns.
+#include <gtest/gtest.h>
+
+#include "server/worker/testing/test_session.h"
+
+namespace longwire::worker::testing {
+namespace {
+
+constexpr uint64_t kOne = 11, kTwo = 12;
+
+struct GatedSession {
+  std::shared_ptr<gates::GatePage> page = gates::GatePage::Create(1);
+  gates::DeviceGate& gate = page->device(0);
+  TestSession session{page};
+
+  GatedSession() {
+    session.CreateStream(kOne);
+    session.CreateStream(kTwo);
+    session.LoadFunction();
+  }
+  void Close() { gate.closed = 1; }
+  void Open() {
+    gate.closed = 0;
+    page->RingWorker();
+  }
+  bool Issued(const char* text) { return session.driver.IndexOf(text) >= 0; }
+};
+
+TEST(Gates, AClosedGateHoldsWorkBackUntilItOpens) {
+  GatedSession gated;
+  gated.Close();
+  uint64_t last = gated.session.Launch(kOne, 1);
+  gated.session.Until([&] { return gated.gate.held == 1; }, "the launch to be held");
+  EXPECT_FALSE(gated.Issued("launch s1 1"));
+  gated.Open();
+  gated.session.ExpectProgress(kOne, last);
+  EXPECT_TRUE(gated.Issued("launch s1 1"));
+}
+
+TEST(Gates, WhatIsNoWorkPassesAClosedGate) {
+  GatedSession gated;
+  gated.Close();
+  calls::lwEventCreate create;
+  create.event = 7;
+  gated.session.Send(create);
+  calls::lwEventRecord record;
+  record.event = 7;
+  record.version = 1;
+  gated.session.ExpectProgress(kTwo, gated.session.Send(record, kTwo));
+  EXPECT_EQ(gated.gate.held, 0u);
+}
+
+TEST(Gates, ABudgetOfOneCallKeepsOneInFlight) {
+  GatedSession gated;
+  gated.gate.budget_calls = 1;
+  gated.session.driver.StopStream(1);
+  gated.session.Launch(kOne, 1);
+  uint64_t last = gated.session.Launch(kOne, 2);
+  gated.session.Until([&] { return gated.gate.held != 0; }, "the second launch to be held");
+  EXPECT_TRUE(gated.Issued("launch s1 1"));
+  EXPECT_FALSE(gated.Issued("launch s1 2"));
+  gated.session.driver.RunStream(1);
+  gated.session.ExpectProgress(kOne, last);
+}
+
+TEST(Gates, ABudgetOfTimeLetsOneCallGoWhileNothingIsKnown) {
+  GatedSession gated;
+  gated.gate.budget_microseconds = 250;
+  gated.session.driver.StopStream(1);
+  gated.session.Launch(kOne, 1);
+  gated.session.Launch(kOne, 2);
+  gated.session.Until([&] { return gated.gate.held != 0; }, "the second launch to be held");
+  EXPECT_FALSE(gated.Issued("launch s1 2"));
+  gated.session.driver.RunStream(1);
+}
+
+TEST(Gates, TheDaemonHearsOfWorkAndOfItsEnd) {
+  GatedSession gated;
+  gated.gate.tell = 1;
+  gated.session.driver.StopStream(1);
+  uint64_t last = gated.session.Launch(kOne, 1);
+  gated.session.Until([&] { return gated.gate.busy == 1; }, "busy");
+  gated.session.Until([&] { return gated.gate.running_since != 0; }, "running");
+  gated.session.driver.RunStream(1);
+  gated.session.ExpectProgress(kOne, last);
+  gated.session.Until([&] { return gated.gate.busy == 0; }, "idle");
+  EXPECT_EQ(gated.gate.running_since, 0u);
+  EXPECT_GT(gated.gate.gpu_time, 0u);
+  EXPECT_EQ(gated.gate.calls, 1u);
+}
+
+TEST(Gates, AFailedContextsHeldWorkIsNotKeptWaiting) {
+  GatedSession gated;
+  gated.session.driver.StopStream(2);
+  gated.session.Launch(kTwo, 1);
+  gated.session.Until([&] { return gated.Issued("launch s2 1"); }, "the first launch");
+  gated.Close();
+  gated.session.Launch(kOne, 2);
+  gated.session.Until([&] { return gated.gate.held == 1; }, "the second launch to be held");
+  gated.session.driver.Fault(CUDA_ERROR_ILLEGAL_ADDRESS);
+  gated.session.Expect(wire::DownKind::kError);
+  gated.session.Until([&] { return gated.gate.busy == 0; }, "idle");
+  EXPECT_FALSE(gated.Issued("launch s1 2"));
+}
+
+}  // namespace
+}  // namespace longwire::worker::testing
