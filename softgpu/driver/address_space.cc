@@ -23,6 +23,9 @@ AddressSpace& AddressSpace::Get() {
 }
 
 AddressSpace::AddressSpace() : small_heaps_(kMaxDevices) {
+  for (int device = 0; device < kMaxDevices; ++device) {
+    accessors_.push_back(OnlyDevice(device));
+  }
   ranges_.Give(Arena::Get().base(), Arena::Get().bytes());
 }
 
@@ -68,7 +71,8 @@ CUresult AddressSpace::Map(uint64_t address, size_t bytes, std::shared_ptr<Chunk
     auto previous = std::prev(next);
     if (previous->first + previous->second.bytes > address) return CUDA_ERROR_INVALID_VALUE;
   }
-  return Attach(address, std::move(chunk), bytes, false) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  return Attach(address, bytes, {bytes, std::move(chunk)}) ? CUDA_SUCCESS
+                                                           : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 bool AddressSpace::InReservation(uint64_t address, size_t bytes) {
@@ -79,25 +83,30 @@ bool AddressSpace::InReservation(uint64_t address, size_t bytes) {
   return offset < reservation->second && bytes <= reservation->second - offset;
 }
 
-bool AddressSpace::Attach(uint64_t address, std::shared_ptr<Chunk> chunk, size_t bytes,
-                          bool accessible) {
-  int protection = accessible ? PROT_READ | PROT_WRITE : PROT_NONE;
-  int flags = MAP_SHARED | MAP_FIXED | (chunk ? 0 : MAP_ANONYMOUS | MAP_NORESERVE);
-  void* at = mmap(Pointer(address), bytes, protection, flags, chunk ? chunk->fd : -1, 0);
+bool AddressSpace::Attach(uint64_t address, size_t bytes, Mapping mapping) {
+  int protection = mapping.access != 0 ? PROT_READ | PROT_WRITE : PROT_NONE;
+  int flags = MAP_SHARED | MAP_FIXED | (mapping.chunk ? 0 : MAP_ANONYMOUS | MAP_NORESERVE);
+  int descriptor = mapping.chunk ? mapping.chunk->fd : -1;
+  void* at = mmap(Pointer(address), bytes, protection, flags, descriptor, 0);
   if (at == MAP_FAILED) return false;
-  mappings_[address] = {bytes, std::move(chunk), accessible};
-  if (accessible) Arena::Get().Mark(address, bytes, true);
+  if (mapping.access != 0) Arena::Get().Mark(address, bytes, mapping.access);
+  mappings_[address] = std::move(mapping);
   return true;
+}
+
+bool AddressSpace::AttachPlain(uint64_t address, std::shared_ptr<Chunk> chunk) {
+  size_t bytes = chunk->bytes;
+  DeviceSet access = accessors_[chunk->device];
+  return Attach(address, bytes, {bytes, std::move(chunk), access, true});
 }
 
 // Work that runs now may have checked an address of this range a moment ago: the range then stays
 // readable and writable (anonymous, its bytes lost) until it is mapped or freed again, so that a
 // program's mistake ends in a fault of its stream, not in a signal.
 void AddressSpace::Detach(Mappings::iterator mapping) {
-  if (mapping->second.accessible) {
-    Arena::Get().Mark(mapping->first, mapping->second.bytes, false);
-  }
-  bool in_use = mapping->second.accessible && running_work.load() > 0;
+  bool accessible = mapping->second.access != 0;
+  if (accessible) Arena::Get().Mark(mapping->first, mapping->second.bytes, 0);
+  bool in_use = accessible && running_work.load() > 0;
   mmap(Pointer(mapping->first), mapping->second.bytes, in_use ? PROT_READ | PROT_WRITE : PROT_NONE,
        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
   mappings_.erase(mapping);
@@ -122,17 +131,32 @@ CUresult AddressSpace::Unmap(uint64_t address, size_t bytes) {
   return CUDA_SUCCESS;
 }
 
-CUresult AddressSpace::SetAccess(uint64_t address, size_t bytes, bool accessible) {
+void AddressSpace::ChangeAccess(uint64_t address, Mapping& mapping, DeviceSet access) {
+  if (mapping.access == access) return;
+  if (access == 0) Arena::Get().Mark(address, mapping.bytes, 0);
+  mprotect(Pointer(address), mapping.bytes, access != 0 ? PROT_READ | PROT_WRITE : PROT_NONE);
+  if (access != 0) Arena::Get().Mark(address, mapping.bytes, access);
+  mapping.access = access;
+}
+
+CUresult AddressSpace::SetAccess(uint64_t address, size_t bytes, DeviceSet added,
+                                 DeviceSet removed) {
   std::lock_guard lock(mutex_);
   if (bytes == 0 || !CoversWholeMappings(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
   for (auto m = mappings_.find(address); m != mappings_.end() && m->first < address + bytes; ++m) {
-    if (m->second.accessible == accessible) continue;
-    if (!accessible) Arena::Get().Mark(m->first, m->second.bytes, false);
-    mprotect(Pointer(m->first), m->second.bytes, accessible ? PROT_READ | PROT_WRITE : PROT_NONE);
-    if (accessible) Arena::Get().Mark(m->first, m->second.bytes, true);
-    m->second.accessible = accessible;
+    ChangeAccess(m->first, m->second, (m->second.access & ~removed) | added);
   }
   return CUDA_SUCCESS;
+}
+
+void AddressSpace::SetPeerAccess(int owner, int accessor, bool enabled) {
+  std::lock_guard lock(mutex_);
+  DeviceSet peer = OnlyDevice(accessor);
+  accessors_[owner] = enabled ? accessors_[owner] | peer : accessors_[owner] & ~peer;
+  for (auto& [address, mapping] : mappings_) {
+    if (!mapping.plain || mapping.chunk->device != owner) continue;
+    ChangeAccess(address, mapping, accessors_[owner]);
+  }
 }
 
 std::shared_ptr<Chunk> AddressSpace::FindChunk(uint64_t address) {
@@ -143,20 +167,20 @@ std::shared_ptr<Chunk> AddressSpace::FindChunk(uint64_t address) {
   return address - mapping->first < mapping->second.bytes ? mapping->second.chunk : nullptr;
 }
 
-std::optional<bool> AddressSpace::IsAccessible(uint64_t address) {
+std::optional<DeviceSet> AddressSpace::AccessOf(uint64_t address) {
   std::lock_guard lock(mutex_);
   auto mapping = mappings_.upper_bound(address);
   if (mapping == mappings_.begin()) return std::nullopt;
   --mapping;
   if (address - mapping->first >= mapping->second.bytes) return std::nullopt;
-  return mapping->second.accessible;
+  return mapping->second.access;
 }
 
 bool AddressSpace::GrowSmallHeap(int device) {
   auto chunk = PhysicalMemory::Get().Create(device, kChunkGranularity);
   if (!chunk) return false;
   uint64_t address = ranges_.TakeHighest(kChunkGranularity, kChunkGranularity);
-  if (address == 0 || !Attach(address, std::move(chunk), kChunkGranularity, true)) return false;
+  if (address == 0 || !AttachPlain(address, std::move(chunk))) return false;
   small_heaps_[device].Give(address, kChunkGranularity);
   return true;
 }
@@ -179,7 +203,7 @@ uint64_t AddressSpace::Allocate(int device, size_t bytes, uint64_t alignment, Co
     auto chunk = PhysicalMemory::Get().Create(device, rounded);
     if (!chunk) return 0;
     address = ranges_.TakeHighest(rounded, std::max(alignment, kChunkGranularity));
-    if (address != 0 && !Attach(address, std::move(chunk), rounded, true)) {
+    if (address != 0 && !AttachPlain(address, std::move(chunk))) {
       ranges_.Give(address, rounded);
       return 0;
     }
@@ -196,7 +220,7 @@ uint64_t AddressSpace::AllocatePinned(size_t bytes, unsigned flags, Context* con
   size_t rounded = RoundUp(bytes, kChunkGranularity);
   uint64_t address = ranges_.TakeHighest(rounded, kChunkGranularity);
   if (address == 0) return 0;
-  if (!Attach(address, nullptr, rounded, true)) {
+  if (!Attach(address, rounded, {rounded, nullptr, kAllDevices})) {
     ranges_.Give(address, rounded);
     return 0;
   }
@@ -222,7 +246,7 @@ CUresult AddressSpace::Register(uint64_t address, size_t bytes, unsigned flags, 
         bytes > arena.bytes() - (address - arena.base())) {
       return CUDA_ERROR_INVALID_VALUE;
     }
-    arena.Mark(address, bytes, true);
+    arena.Mark(address, bytes, kAllDevices);
   }
   allocations_[address] = {address, bytes,     MemoryKind::kRegistered, context->device, context,
                            flags,   next_id_++};
@@ -233,7 +257,7 @@ void AddressSpace::FreeLocked(std::map<uint64_t, Allocation>::iterator allocatio
   Allocation& a = allocation->second;
   if (a.kind == MemoryKind::kRegistered) {
     Arena& arena = Arena::Get();
-    if (a.address - arena.base() < arena.bytes()) arena.Mark(a.address, a.bytes, false);
+    if (a.address - arena.base() < arena.bytes()) arena.Mark(a.address, a.bytes, 0);
   } else if (a.small) {
     small_heaps_[a.device].Give(a.address, RoundUp(a.bytes, kMinAlignment));
   } else {

@@ -1,5 +1,6 @@
-// What lies where in the arena: reservations, mapped chunks, and the allocations made from them.
-// Host memory that programs register elsewhere is listed here too, but kernels cannot reach it.
+// What lies where in the arena: reservations, mapped chunks, and the allocations made from them;
+// and which devices may access what. Host memory that programs register elsewhere is listed here
+// too, but kernels cannot reach it.
 #pragma once
 
 #include <atomic>
@@ -13,6 +14,7 @@
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/physical_memory.h"
 #include "softgpu/driver/range_allocator.h"
+#include "softgpu/engine/arena.h"
 
 namespace softgpu {
 
@@ -41,9 +43,13 @@ class AddressSpace {
   CUresult Unreserve(uint64_t address, size_t bytes);
   CUresult Map(uint64_t address, size_t bytes, std::shared_ptr<Chunk> chunk);
   CUresult Unmap(uint64_t address, size_t bytes);
-  CUresult SetAccess(uint64_t address, size_t bytes, bool accessible);
+  // Gives whole mappings to `added`, takes them away from `removed`, leaves other devices' access.
+  CUresult SetAccess(uint64_t address, size_t bytes, DeviceSet added, DeviceSet removed);
   std::shared_ptr<Chunk> FindChunk(uint64_t address);
-  std::optional<bool> IsAccessible(uint64_t address);  // nothing if not mapped
+  std::optional<DeviceSet> AccessOf(uint64_t address);  // nothing if not mapped
+  // Lets `accessor` access all plain allocations of `owner`, present and later ones, or only those
+  // of its own again. Mappings that the program makes itself have their own access.
+  void SetPeerAccess(int owner, int accessor, bool enabled);
 
   // Allocations; 0 when out of memory. Contents are whatever the memory held before.
   uint64_t Allocate(int device, size_t bytes, uint64_t alignment, Context* context,
@@ -62,12 +68,16 @@ class AddressSpace {
   struct Mapping {
     size_t bytes = 0;
     std::shared_ptr<Chunk> chunk;  // null for pinned host memory
-    bool accessible = false;
+    DeviceSet access = 0;
+    bool plain = false;  // of an allocation: peers of its device may access it
   };
   using Mappings = std::map<uint64_t, Mapping>;
 
   AddressSpace();
-  bool Attach(uint64_t address, std::shared_ptr<Chunk> chunk, size_t bytes, bool accessible);
+  bool Attach(uint64_t address, size_t bytes, Mapping mapping);
+  // Attaches memory of a device that its peers may access too.
+  bool AttachPlain(uint64_t address, std::shared_ptr<Chunk> chunk);
+  void ChangeAccess(uint64_t address, Mapping& mapping, DeviceSet access);
   void Detach(Mappings::iterator mapping);
   bool InReservation(uint64_t address, size_t bytes);
   // True if [address, address + bytes) is exactly a run of whole mappings.
@@ -81,6 +91,7 @@ class AddressSpace {
   Mappings mappings_;
   std::map<uint64_t, Allocation> allocations_;
   std::vector<RangeAllocator> small_heaps_;  // per device: parts of mapped chunks
+  std::vector<DeviceSet> accessors_;         // per device: itself and who may access its memory
   uint64_t next_id_ = 1;
 };
 

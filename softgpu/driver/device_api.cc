@@ -173,39 +173,6 @@ CUresult cuDeviceGetByPCIBusId(CUdevice* dev, const char* id) {
   return CUDA_ERROR_INVALID_DEVICE;
 }
 
-CUresult cuDeviceCanAccessPeer(int* can, CUdevice dev, CUdevice peer) {
-  Device* device;
-  TRY(Find(dev, &device));
-  TRY(Find(peer, &device));
-  if (can == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *can = dev != peer;  // all devices share the arena
-  return CUDA_SUCCESS;
-}
-
-CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice src,
-                                 CUdevice dst) {
-  Device* device;
-  TRY(Find(src, &device));
-  TRY(Find(dst, &device));
-  if (value == nullptr || src == dst) return CUDA_ERROR_INVALID_VALUE;
-  *value = attribute == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED ||
-           attribute == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
-  Context *own, *other;
-  TRY(Enter(&own));
-  TRY(ResolveContext(peer, &other));
-  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  return own->device == other->device ? CUDA_ERROR_PEER_ACCESS_UNSUPPORTED : CUDA_SUCCESS;
-}
-
-CUresult cuCtxDisablePeerAccess(CUcontext peer) {
-  Context* other;
-  return ResolveContext(peer, &other);
-}
-
 CUresult cuGetExportTable(const void** table, const CUuuid* id) {
   if (table != nullptr) *table = nullptr;
   return CUDA_ERROR_NOT_FOUND;

@@ -10,7 +10,7 @@ namespace {
 class TwoDevicesTest : public DeviceTest {
  protected:
   static void SetUpTestSuite() {  // before the first cuInit of this process
-    setenv("LONGWIRE_SOFTGPU_DEVICES", "2", 1);
+    setenv("LONGWIRE_SOFTWARE_DEVICES", "2", 1);
     setenv("LONGWIRE_SOFTGPU_MEMORY", "67108864", 1);
   }
 };

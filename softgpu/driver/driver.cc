@@ -6,11 +6,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <set>
 
 #include "softgpu/driver/address_space.h"
 #include "softgpu/driver/memory_pool.h"
 #include "softgpu/driver/module.h"
+#include "softgpu/driver/peers.h"
 #include "softgpu/driver/stream.h"
 
 namespace softgpu {
@@ -32,10 +32,11 @@ uint64_t Setting(const char* name, uint64_t fallback, uint64_t smallest, uint64_
   return value;
 }
 
-std::unique_ptr<Device> MakeDevice(int ordinal, size_t total_bytes) {
+std::unique_ptr<Device> MakeDevice(int ordinal, size_t count, size_t total_bytes) {
   auto device = std::make_unique<Device>();
   device->ordinal = ordinal;
-  device->name = "Software device (PTX interpreter)";
+  std::string number = count > 1 ? " " + std::to_string(ordinal) : "";
+  device->name = "Software device" + number + " (PTX interpreter)";
   // A fixed identity per ordinal, so that CUDA_VISIBLE_DEVICES and ledgers can rely on it.
   memcpy(device->uuid.bytes, "softgpu-device-", 15);
   device->uuid.bytes[15] = static_cast<char>(ordinal);
@@ -76,14 +77,13 @@ CUresult Driver::Initialize() {
   std::lock_guard lock(mutex);
   if (forked) return CUDA_ERROR_NOT_INITIALIZED;
   if (initialized) return CUDA_SUCCESS;
-  size_t count = Setting("LONGWIRE_SOFTGPU_DEVICES", 1, 0, kMaxDevices);
+  size_t count = Setting("LONGWIRE_SOFTWARE_DEVICES", 1, 1, kMaxDevices);
   size_t bytes =
       Setting("LONGWIRE_SOFTGPU_MEMORY", kDefaultMemory, kChunkGranularity, uint64_t{1} << 46) /
       kChunkGranularity * kChunkGranularity;
-  if (count == 0) return CUDA_ERROR_NO_DEVICE;
   PhysicalMemory::Get().SetTotals(std::vector<size_t>(count, bytes));
   for (size_t i = 0; i < count; ++i) {
-    devices.push_back(MakeDevice(static_cast<int>(i), bytes));
+    devices.push_back(MakeDevice(static_cast<int>(i), count, bytes));
     pools.Add(devices[i]->default_pool);
     devices[i]->current_pool = reinterpret_cast<CUmemoryPool>(devices[i]->default_pool.get());
     devices[i]->primary = MakeContext(static_cast<int>(i), true);
@@ -155,9 +155,11 @@ void TearDown(Context& context) {
   Driver& driver = Driver::Get();
   context.cancelled = true;
   SynchronizeContext(context);
+  ForgetPeers(context);
   for (auto& module : driver.modules.All()) {
     if (module->context == &context) UnloadModule(*module);
   }
+  ForgetInLibraries(context);
   for (auto& stream : driver.streams.All()) {
     if (&stream->context() == &context) driver.streams.Remove(stream.get());
   }

@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -91,7 +92,8 @@ struct Context {
   std::atomic<size_t> limits[CU_LIMIT_MAX] = {};
 
   // Guarded by Driver::mutex.
-  int references = 0;  // of a primary context
+  int references = 0;        // of a primary context
+  std::set<Context*> peers;  // whose memory this context's kernels may access
   std::shared_ptr<Stream> legacy_stream;
   std::vector<std::shared_ptr<Stream>> streams;  // all of them, the legacy one included
 };

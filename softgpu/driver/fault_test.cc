@@ -37,7 +37,8 @@ class FaultTest : public testing::Test {
 };
 
 void IllegalAddress(CUfunction store) {
-  CUcontext other = nullptr;
+  CUcontext primary = nullptr, other = nullptr;
+  REQUIRE_EQ(cuCtxGetCurrent(&primary), 0);
   REQUIRE_EQ(cuCtxCreate_v4(&other, nullptr, 0, 0), 0);
   CUstream waiting = nullptr;
   REQUIRE_EQ(cuStreamCreate(&waiting, CU_STREAM_NON_BLOCKING), 0);
@@ -54,6 +55,7 @@ void IllegalAddress(CUfunction store) {
   REQUIRE_EQ(cuLaunchHostFunc(
                  waiting, [](void* d) { *static_cast<std::atomic<bool>*>(d) = true; }, &called),
              0);
+  REQUIRE_EQ(cuCtxSetCurrent(primary), 0);
   CUdeviceptr wild = 0xdead0000;
   unsigned value = 1;
   void* parameters[] = {&wild, &value};

@@ -14,10 +14,15 @@ CUresult MakeKernel(const CUDA_KERNEL_NODE_PARAMS_v3& p, Operation* operation) {
   KernelOperation kernel;
   kernel.function = FindFunction(p.func ? static_cast<const void*>(p.func) : p.kern);
   if (!kernel.function) return CUDA_ERROR_INVALID_VALUE;
+  // The given context, else the function's own, else (a kernel's) the current one.
+  Context* context = kernel.function->module->context;
+  if (context == nullptr || p.ctx != nullptr) TRY(ResolveContext(p.ctx, &context));
+  TRY(InContext(&kernel.function, *context));
   kernel.config = {{p.gridDimX, p.gridDimY, p.gridDimZ},
                    {p.blockDimX, p.blockDimY, p.blockDimZ},
                    p.sharedMemBytes,
-                   false};
+                   false,
+                   context->device};
   TRY(CheckLaunch(*kernel.function, kernel.config));
   TRY(PackParameters(*kernel.function, p.kernelParams, p.extra, &kernel.parameters));
   *operation = std::move(kernel);

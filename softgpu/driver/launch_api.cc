@@ -24,6 +24,8 @@ CUresult LaunchIn(const void* handle, const LaunchConfig& config, CUstream strea
   KernelOperation operation{FindFunction(handle), config, {}};
   auto stream = FindStream(*context, stream_handle);
   if (!operation.function || !stream) return CUDA_ERROR_INVALID_HANDLE;
+  TRY(InContext(&operation.function, stream->context()));
+  operation.config.device = stream->context().device;
   TRY(CheckLaunch(*operation.function, config));
   TRY(PackParameters(*operation.function, parameters, extra, &operation.parameters));
   CompletionRef done;

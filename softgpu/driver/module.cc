@@ -55,20 +55,43 @@ void WriteErrorLog(const JitOptions& jit, const std::string& message) {
 
 }  // namespace
 
+std::shared_ptr<Module> MakeModule(std::string ptx, int device, Status* status) {
+  auto module = std::make_shared<Module>();
+  module->device = device;
+  module->memory = std::make_unique<DeviceModuleMemory>(device);
+  module->program = Program::Load(ptx, *module->memory, status);
+  if (module->program == nullptr) return nullptr;
+  for (const KernelInfo& info : module->program->kernels()) {
+    auto function = std::make_unique<Function>();
+    function->info = &info;
+    function->module = module.get();
+    function->index = module->functions.size();
+    size_t spare = DeviceShape::kSharedBytesPerBlock -
+                   std::min(info.static_shared_bytes, DeviceShape::kSharedBytesPerBlock);
+    function->max_dynamic_shared_bytes = static_cast<int>(spare);
+    module->functions.push_back(std::move(function));
+  }
+  module->ptx = std::move(ptx);
+  return module;
+}
+
+Module* PublishModule(std::shared_ptr<Module> module) {
+  Driver& driver = Driver::Get();
+  for (auto& function : module->functions) driver.functions.Add({module, function.get()});
+  return driver.modules.Add(std::move(module));
+}
+
 CUresult LoadModule(const void* image, Context* context, bool library, const JitOptions& jit,
                     Module** loaded) {
   if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::string ptx, reason;
   CUresult result = ExtractPtx(image, &ptx, &reason);
-  auto module = std::make_shared<Module>();
+  std::shared_ptr<Module> module;
   if (result == CUDA_SUCCESS) {
     Context* current = CurrentContext();
-    module->context = library ? nullptr : context;
-    module->library = library;
-    module->memory = std::make_unique<DeviceModuleMemory>(current ? current->device : 0);
     Status status;
-    module->program = Program::Load(ptx, *module->memory, &status);
-    result = module->program ? CUDA_SUCCESS : static_cast<CUresult>(status.code);
+    module = MakeModule(std::move(ptx), current ? current->device : 0, &status);
+    result = module ? CUDA_SUCCESS : static_cast<CUresult>(status.code);
     reason = status.message;
   }
   if (result != CUDA_SUCCESS) {
@@ -77,18 +100,10 @@ CUresult LoadModule(const void* image, Context* context, bool library, const Jit
     return result;
   }
   WriteErrorLog(jit, "");
-  Driver& driver = Driver::Get();
-  for (const KernelInfo& info : module->program->kernels()) {
-    auto function = std::make_unique<Function>();
-    function->info = &info;
-    function->module = module.get();
-    size_t spare = DeviceShape::kSharedBytesPerBlock -
-                   std::min(info.static_shared_bytes, DeviceShape::kSharedBytesPerBlock);
-    function->max_dynamic_shared_bytes = static_cast<int>(spare);
-    driver.functions.Add({module, function.get()});
-    module->functions.push_back(std::move(function));
-  }
-  *loaded = driver.modules.Add(std::move(module));
+  module->library = library;
+  module->context = library ? nullptr : context;
+  if (!library) module->ptx.clear();
+  *loaded = PublishModule(std::move(module));
   return CUDA_SUCCESS;
 }
 
@@ -103,6 +118,12 @@ CUresult LoadModuleFile(const char* name, Context* context, bool library, const 
 
 void UnloadModule(Module& module) {
   Driver& driver = Driver::Get();
+  std::map<Context*, std::shared_ptr<Module>> in_contexts;
+  {
+    std::lock_guard lock(module.mutex);
+    in_contexts.swap(module.in_contexts);
+  }
+  for (auto& [context, instance] : in_contexts) UnloadModule(*instance);
   for (auto& function : module.functions) driver.functions.Remove(function.get());
   driver.modules.Remove(&module);
 }

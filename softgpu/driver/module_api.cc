@@ -55,9 +55,20 @@ CUresult Enumerate(const void* handle, Function** functions, unsigned count) {
   return CUDA_SUCCESS;
 }
 
+// What the module or library is in the current context. `kept` holds the library.
+CUresult EnterInContext(const void* handle, std::shared_ptr<Module>* kept, Module** module) {
+  Context* context;
+  TRY(EnterModule(handle, kept));
+  *module = kept->get();
+  if (!(*kept)->library) return CUDA_SUCCESS;
+  TRY(Enter(&context));
+  return InContext(**kept, *context, module);
+}
+
 CUresult GetGlobal(CUdeviceptr* address, size_t* bytes, const void* handle, const char* name) {
-  std::shared_ptr<Module> module;
-  TRY(EnterModule(handle, &module));
+  std::shared_ptr<Module> kept;
+  Module* module;
+  TRY(EnterInContext(handle, &kept, &module));
   if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
   for (const GlobalInfo& global : module->program->globals()) {
     if (global.name != name) continue;
@@ -123,12 +134,12 @@ CUresult SetAttribute(const void* handle, CUfunction_attribute attribute, int va
     if (value < 0 || value + function->info->static_shared_bytes > most) {
       return CUDA_ERROR_INVALID_VALUE;
     }
-    function->max_dynamic_shared_bytes = value;
+    ForEachForm(*function, [value](Function& form) { form.max_dynamic_shared_bytes = value; });
     return CUDA_SUCCESS;
   }
   if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) {
     if (value < -1 || value > 100) return CUDA_ERROR_INVALID_VALUE;
-    function->carve_out = value;
+    ForEachForm(*function, [value](Function& form) { form.carve_out = value; });
     return CUDA_SUCCESS;
   }
   if (attribute >= CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET &&
@@ -154,7 +165,7 @@ CUresult Accept(const void* handle) {
 CUresult Unload(const void* handle, bool library) {
   std::shared_ptr<Module> module;
   TRY(EnterModule(handle, &module));
-  if (module->library != library) return CUDA_ERROR_INVALID_HANDLE;
+  if (module->library != library || module->of_library) return CUDA_ERROR_INVALID_HANDLE;
   UnloadModule(*module);
   return CUDA_SUCCESS;
 }
@@ -251,10 +262,11 @@ CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned int count, CUlibr
   return Enumerate(library, AsFunctions(kernels), count);
 }
 CUresult cuLibraryGetModule(CUmodule* handle, CUlibrary library) {
-  std::shared_ptr<Module> module;
-  TRY(EnterModule(library, &module));
+  std::shared_ptr<Module> kept;
+  Module* module;
+  TRY(EnterInContext(library, &kept, &module));
   if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *handle = ModuleHandle(module.get());
+  *handle = ModuleHandle(module);
   return CUDA_SUCCESS;
 }
 CUresult cuLibraryGetGlobal(CUdeviceptr* address, size_t* bytes, CUlibrary library,
@@ -263,9 +275,13 @@ CUresult cuLibraryGetGlobal(CUdeviceptr* address, size_t* bytes, CUlibrary libra
 }
 
 CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
-  TRY(Accept(kernel));
+  std::shared_ptr<Function> found;
+  Context* context;
+  TRY(EnterFunction(kernel, &found));
+  TRY(Enter(&context));
   if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *function = reinterpret_cast<CUfunction>(kernel);
+  TRY(InContext(&found, *context));
+  *function = reinterpret_cast<CUfunction>(found.get());
   return CUDA_SUCCESS;
 }
 CUresult cuKernelGetLibrary(CUlibrary* library, CUkernel kernel) {

@@ -5,19 +5,36 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
 namespace softgpu {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+// With the device's number behind it. It goes with the descriptor into every process, cannot be
+// changed, and shows in /proc whose memory is mapped where.
+constexpr const char* kName = "softgpu-chunk-";
 
-int MakeSealedMemory(size_t bytes) {
-  int fd = memfd_create("softgpu-chunk", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+int MakeSealedMemory(int device, size_t bytes) {
+  std::string name = kName + std::to_string(device);
+  int fd = memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return -1;
   if (ftruncate(fd, static_cast<off_t>(bytes)) != 0 || fcntl(fd, F_ADD_SEALS, kSeals) != 0) {
     close(fd);
     return -1;
   }
   return fd;
+}
+
+// The device in the name of a chunk; -1 if the descriptor is no chunk.
+int DeviceOf(int fd) {
+  char target[64] = {};
+  std::string link = "/proc/self/fd/" + std::to_string(fd);
+  if (readlink(link.c_str(), target, sizeof target - 1) < 0) return -1;
+  const char* name = strstr(target, kName);
+  return name == nullptr ? -1 : atoi(name + strlen(kName));
 }
 
 }  // namespace
@@ -59,7 +76,7 @@ std::shared_ptr<Chunk> PhysicalMemory::Create(int device, size_t bytes) {
       pool.idle -= largest->first;
       pool.idle_chunks.erase(largest);
     }
-    fd = MakeSealedMemory(bytes);
+    fd = MakeSealedMemory(device, bytes);
     if (fd < 0) return nullptr;
   }
   pool.used += bytes;
@@ -70,9 +87,14 @@ std::shared_ptr<Chunk> PhysicalMemory::Create(int device, size_t bytes) {
   return chunk;
 }
 
-std::shared_ptr<Chunk> PhysicalMemory::Import(int fd, int device) {
+std::shared_ptr<Chunk> PhysicalMemory::Import(int fd) {
   struct stat info;
   int seals = fcntl(fd, F_GET_SEALS);
+  int device = DeviceOf(fd);
+  {
+    std::lock_guard lock(mutex_);
+    if (device < 0 || static_cast<size_t>(device) >= pools_.size()) return nullptr;
+  }
   if (seals < 0 || (seals & kSeals) != kSeals || fstat(fd, &info) != 0) return nullptr;
   if (info.st_size <= 0 || info.st_size % kChunkGranularity != 0) return nullptr;
   int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);

@@ -1,6 +1,6 @@
-// Physical memory of the software devices: sealed memfd chunks, one total per device of this
-// process. Released chunks are kept by size and handed out again with their old bytes, never
-// zeroed, so that a test of scrubbing can fail.
+// Physical memory of the software devices: sealed memfd chunks that are named after their device,
+// one total per device of this process. Released chunks are kept by size and handed out again with
+// their old bytes, never zeroed, so that a test of scrubbing can fail.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,9 @@ class PhysicalMemory {
   void SetTotals(const std::vector<size_t>& bytes_per_device);
   // Null when the device's total does not suffice. `bytes` is a multiple of kChunkGranularity.
   std::shared_ptr<Chunk> Create(int device, size_t bytes);
-  // Checks that `fd` is a chunk (seals and size) and duplicates it; null if it is not.
-  std::shared_ptr<Chunk> Import(int fd, int device);
+  // Checks that `fd` is a chunk (name, seals and size) of one of this process's devices and
+  // duplicates it; null if it is not.
+  std::shared_ptr<Chunk> Import(int fd);
   size_t FreeBytes(int device);
 
  private:

@@ -61,6 +61,13 @@ CUresult CheckProperties(const CUmemAllocationProp* prop) {
   return CUDA_SUCCESS;
 }
 
+CUresult CheckLocation(const CUmemLocation& location) {
+  if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
+    return Refuse("access to a mapping from elsewhere than a device");
+  }
+  return Driver::Get().FindDevice(location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
 bool IsWhole(uint64_t value) { return value % kChunkGranularity == 0; }
 
 }  // namespace
@@ -132,9 +139,8 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
   TRY(Enter());
   if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return Refuse("this handle type");
-  Context* context = CurrentContext();
   int fd = static_cast<int>(reinterpret_cast<intptr_t>(os_handle));
-  auto chunk = PhysicalMemory::Get().Import(fd, context ? context->device : 0);
+  auto chunk = PhysicalMemory::Get().Import(fd);
   if (!chunk) return CUDA_ERROR_INVALID_VALUE;
   *handle = ChunkHandles::Get().Add(std::move(chunk));
   return CUDA_SUCCESS;
@@ -170,27 +176,30 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
   return AddressSpace::Get().Unmap(address, bytes);
 }
 
-// All devices of the process see the same arena: access for any of them is access for all.
 CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* descriptors,
                         size_t count) {
   TRY(Enter());
   if (descriptors == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
-  bool accessible = false;
+  DeviceSet added = 0, removed = 0;
   for (size_t i = 0; i < count; ++i) {
+    TRY(CheckLocation(descriptors[i].location));
     if (descriptors[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ) {
       return Refuse("read-only access to a mapping");
     }
-    accessible |= descriptors[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    bool readwrite = descriptors[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    (readwrite ? added : removed) |= OnlyDevice(descriptors[i].location.id);
   }
-  return AddressSpace::Get().SetAccess(address, bytes, accessible);
+  return AddressSpace::Get().SetAccess(address, bytes, added, removed);
 }
 
 CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location,
                         CUdeviceptr address) {
   TRY(Enter());
   if (flags == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  auto access = AddressSpace::Get().IsAccessible(address);
+  TRY(CheckLocation(*location));
+  auto access = AddressSpace::Get().AccessOf(address);
   if (!access) return CUDA_ERROR_INVALID_VALUE;
-  *flags = *access ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  bool readwrite = (*access & OnlyDevice(location->id)) != 0;
+  *flags = readwrite ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
   return CUDA_SUCCESS;
 }

@@ -46,17 +46,17 @@ Arena::Arena() {
     bytes_ = bytes;
     break;
   }
-  void* map = mmap(nullptr, bytes_ / kGranule + 1, PROT_READ | PROT_WRITE,
+  void* map = mmap(nullptr, (bytes_ / kGranule + 1) * sizeof(DeviceSet), PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED) bytes_ = 0;
-  mapped_ = static_cast<std::atomic<uint8_t>*>(map);
+  access_ = static_cast<std::atomic<DeviceSet>*>(map);
 }
 
-void Arena::Mark(uint64_t address, uint64_t bytes, bool mapped) {
+void Arena::Mark(uint64_t address, uint64_t bytes, DeviceSet devices) {
   uint64_t offset = address - base_;
   if (offset >= bytes_ || bytes > bytes_ - offset) return;
   for (uint64_t g = offset / kGranule; g < (offset + bytes) / kGranule; ++g) {
-    mapped_[g].store(mapped ? 1 : 0, std::memory_order_relaxed);
+    access_[g].store(devices, std::memory_order_relaxed);
   }
 }
 

@@ -1,6 +1,7 @@
-// The software device's address space: one reserved range of this process in which everything that
-// a kernel may touch lives, with a byte per 2 MiB granule saying whether it is mapped. Generic
-// addresses of kernels are host addresses inside this range; every access is checked against it.
+// The software devices' address space: one reserved range of this process in which everything that
+// a kernel may touch lives, with a bit per device and 2 MiB granule saying whether that device may
+// access it. Generic addresses of kernels are host addresses inside this range; every access is
+// checked against it.
 #pragma once
 
 #include <atomic>
@@ -8,6 +9,11 @@
 #include <cstdint>
 
 namespace softgpu {
+
+// A set of devices: bit N stands for device N.
+using DeviceSet = uint64_t;
+constexpr DeviceSet kAllDevices = ~DeviceSet{0};
+constexpr DeviceSet OnlyDevice(int device) { return DeviceSet{1} << device; }
 
 class Arena {
  public:
@@ -21,16 +27,17 @@ class Arena {
   uint64_t base() const { return base_; }
   uint64_t bytes() const { return bytes_; }
 
-  // Marks whole granules of [address, address + bytes) as mapped or not. Address and bytes must be
-  // multiples of kGranule inside the arena.
-  void Mark(uint64_t address, uint64_t bytes, bool mapped);
+  // Gives whole granules of [address, address + bytes) to exactly these devices; to none: they are
+  // not mapped. Address and bytes must be multiples of kGranule inside the arena.
+  void Mark(uint64_t address, uint64_t bytes, DeviceSet devices);
 
-  // True if every byte of [address, address + bytes) lies in a mapped granule.
-  bool Allows(uint64_t address, uint64_t bytes) const {
+  // True if one of `devices` may access every byte of [address, address + bytes): kernels ask for
+  // their own device, copies for any.
+  bool Allows(uint64_t address, uint64_t bytes, DeviceSet devices = kAllDevices) const {
     uint64_t offset = address - base_;
     if (offset >= bytes_ || bytes > bytes_ - offset) return false;
     for (uint64_t g = offset / kGranule; g <= (offset + bytes - 1) / kGranule; ++g) {
-      if (!mapped_[g].load(std::memory_order_relaxed)) return false;
+      if ((access_[g].load(std::memory_order_relaxed) & devices) == 0) return false;
     }
     return true;
   }
@@ -39,7 +46,7 @@ class Arena {
   Arena();
   uint64_t base_ = 0;
   uint64_t bytes_ = 0;
-  std::atomic<uint8_t>* mapped_ = nullptr;  // one byte per granule, zero = not mapped
+  std::atomic<DeviceSet>* access_ = nullptr;  // by granule; zero = not mapped
 };
 
 }  // namespace softgpu

@@ -30,6 +30,7 @@ bool PrepareBlock(Block& block, LaunchState& launch) {
     w.block = &block;
     w.index = i;
     w.arena = &Arena::Get();
+    w.device = OnlyDevice(launch.config.device);
     w.private_memory = &memory;
     w.shared_base = block.shared_base;
     w.shared_bytes = launch.shared_bytes;

@@ -74,6 +74,7 @@ struct LaunchConfig {
   uint32_t block[3] = {1, 1, 1};
   uint32_t dynamic_shared_bytes = 0;
   bool cooperative = false;  // all blocks resident at once; grid sync works
+  int device = 0;            // 0 to 63: whose access to memory the kernel has
 };
 
 // Runs the kernel to its end on the calling thread and the engine's worker threads; several calls

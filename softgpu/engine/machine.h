@@ -67,6 +67,7 @@ struct Warp {
   Frame* frame = nullptr;
   Block* block = nullptr;
   const Arena* arena = nullptr;
+  DeviceSet device = 0;  // the one that the kernel runs on
   const PrivateMemory* private_memory = nullptr;
   uint32_t shared_bytes = 0;
   uint64_t shared_base = 0;

@@ -58,7 +58,7 @@ inline bool GenericAddresses(Warp& w, const Instruction& ins, uint64_t bytes, Ad
   // The usual case: everything within one mapped granule of the arena.
   uint64_t first = at.low - w.arena->base();
   if (aligned && first < w.arena->bytes() && at.high - at.low < Arena::kGranule &&
-      w.arena->Allows(at.low, at.high - at.low + bytes)) {
+      w.arena->Allows(at.low, at.high - at.low + bytes, w.device)) {
     return true;
   }
   if (aligned && w.private_memory->Contains(at.low, at.high - at.low + bytes)) return true;

@@ -9,7 +9,7 @@ bool CheckLanes(Warp& w, const Instruction& ins, const uint64_t* lane, uint64_t 
   const PrivateMemory& memory = PrivateMemory::Get();
   for (uint32_t m = w.exec; m != 0; m &= m - 1) {
     uint64_t address = lane[std::countr_zero(m)];
-    bool allowed = w.arena->Allows(address, bytes) || memory.Contains(address, bytes);
+    bool allowed = w.arena->Allows(address, bytes, w.device) || memory.Contains(address, bytes);
     bool aligned = (address & (bytes - 1)) == 0;
     if (allowed && aligned) continue;
     char text[96];

@@ -32,7 +32,7 @@ uint64_t TestMemory::Allocate(uint64_t bytes, uint64_t) {
   void* p = mmap(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   if (p == MAP_FAILED) return 0;
-  arena.Mark(address, bytes, true);
+  arena.Mark(address, bytes, kAllDevices);
   blocks_.emplace_back(address, bytes);
   return address;
 }
@@ -42,7 +42,7 @@ void TestMemory::Free(uint64_t address) {
   auto it = std::find_if(blocks_.begin(), blocks_.end(),
                          [&](const auto& block) { return block.first == address; });
   if (it == blocks_.end()) return;
-  Arena::Get().Mark(address, it->second, false);
+  Arena::Get().Mark(address, it->second, 0);
   mmap(reinterpret_cast<void*>(address), it->second, PROT_NONE,
        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
   blocks_.erase(it);

@@ -28,7 +28,7 @@ class FuzzMemory final : public softgpu::ModuleMemory {
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
       return 0;
     }
-    arena.Mark(address, rounded, true);
+    arena.Mark(address, rounded, softgpu::kAllDevices);
     return address;
   }
   void Free(uint64_t) override {}

@@ -1,0 +1,94 @@
+// Peer access: which devices' kernels reach the memory of which others. Copies need none.
+#include <algorithm>
+
+#include "softgpu/driver/address_space.h"
+#include "softgpu/driver/peers.h"
+
+namespace softgpu {
+namespace {
+
+CUresult FindPair(CUdevice one, CUdevice other) {
+  TRY(Enter());
+  bool both =
+      Driver::Get().FindDevice(one) != nullptr && Driver::Get().FindDevice(other) != nullptr;
+  return both ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+// A device reaches another's memory while one of its contexts may. Driver::mutex held.
+void Refresh(int accessor, int owner) {
+  auto all = Driver::Get().contexts.All();
+  bool enabled = std::any_of(all.begin(), all.end(), [&](const auto& context) {
+    return context->device == accessor &&
+           std::any_of(context->peers.begin(), context->peers.end(),
+                       [&](const Context* peer) { return peer->device == owner; });
+  });
+  AddressSpace::Get().SetPeerAccess(owner, accessor, enabled);
+}
+
+CUresult ResolvePeer(CUcontext handle, Context** own, Context** peer) {
+  TRY(Enter(own));
+  if (handle == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  return ResolveContext(handle, peer);
+}
+
+}  // namespace
+
+void ForgetPeers(Context& context) {
+  std::lock_guard lock(Driver::Get().mutex);
+  auto peers = std::move(context.peers);
+  context.peers.clear();
+  for (Context* peer : peers) Refresh(context.device, peer->device);
+  for (auto& other : Driver::Get().contexts.All()) {
+    if (other->peers.erase(&context) != 0) Refresh(other->device, context.device);
+  }
+}
+
+}  // namespace softgpu
+
+using namespace softgpu;
+
+CUresult cuDeviceCanAccessPeer(int* can, CUdevice dev, CUdevice peer) {
+  TRY(FindPair(dev, peer));
+  if (can == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *can = dev != peer;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice src,
+                                 CUdevice dst) {
+  TRY(FindPair(src, dst));
+  if (value == nullptr || src == dst) return CUDA_ERROR_INVALID_VALUE;
+  switch (attribute) {
+    case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
+    case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
+      *value = 1;
+      return CUDA_SUCCESS;
+    case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:
+    case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:
+    case CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED:
+      *value = 0;
+      return CUDA_SUCCESS;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned int flags) {
+  Context *own, *peer;
+  TRY(ResolvePeer(handle, &own, &peer));
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (own->device == peer->device) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+  std::lock_guard lock(Driver::Get().mutex);
+  if (!own->peers.insert(peer).second) return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+  Refresh(own->device, peer->device);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxDisablePeerAccess(CUcontext handle) {
+  Context *own, *peer;
+  TRY(ResolvePeer(handle, &own, &peer));
+  std::lock_guard lock(Driver::Get().mutex);
+  if (own->peers.erase(peer) == 0) return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+  Refresh(own->device, peer->device);
+  return CUDA_SUCCESS;
+}
