@@ -41,7 +41,7 @@ ChunkPool::~ChunkPool() {
 }
 
 ChunkPool::Step ChunkPool::Start(uint64_t worker, const Lease& request, LeaseInProgress* lease) {
-  *lease = LeaseInProgress{worker, request.request, {}, {}, kSuccess, ""};
+  *lease = LeaseInProgress{worker, request.request, {}, {}, 0, kSuccess, ""};
   Worker& state = workers_[worker];
   uint64_t granularity = device_.identity().granularity;
   if (request.bytes.empty() || request.bytes.size() > kMaxChunksPerLease ||
@@ -96,6 +96,14 @@ ChunkPool::Step ChunkPool::Assign(LeaseInProgress* lease, bool patient, bool* fo
                    std::to_string(need) + " bytes asked for, " + std::to_string(free()) + " of " +
                        std::to_string(lendable_) + " free");
   }
+  if (options_.quota != nullptr && !options_.quota->Charge(lease->worker, need)) {
+    return Refused(lease, kOutOfMemory,
+                   std::to_string(need) + " bytes asked for, " +
+                       std::to_string(options_.quota->room(lease->worker)) +
+                       " left of the tenant's memory limit of " +
+                       std::to_string(options_.quota->limit(lease->worker)));
+  }
+  lease->charged = need;
   std::vector<uint64_t> created;
   for (uint64_t size : lease->sizes) {
     uint64_t chunk = FindIdle(lease->worker, size);
@@ -192,6 +200,7 @@ void ChunkPool::MakeIdle(uint64_t id) {
   holder.leased -= chunk.bytes;
   holder.lent.erase(id);
   leased_ -= chunk.bytes;
+  if (options_.quota != nullptr) options_.quota->Refund(chunk.worker, chunk.bytes);
   chunk.taken = false;
   ++version_;
   if (Shelf* shelf = ShelfOf(chunk)) shelf->Add(id, chunk.bytes);
@@ -212,6 +221,11 @@ ChunkPool::Shelf* ChunkPool::ShelfOf(const Chunk& chunk) {
 }
 
 void ChunkPool::GiveUp(LeaseInProgress* lease, std::span<const uint64_t> created) {
+  // Each chunk's share comes back with it, the rest here.
+  uint64_t rest = lease->charged;
+  for (uint64_t chunk : lease->chunks) rest -= chunks_.at(chunk).bytes;
+  if (options_.quota != nullptr) options_.quota->Refund(lease->worker, rest);
+  lease->charged = 0;
   for (uint64_t chunk : lease->chunks) MakeIdle(chunk);
   for (uint64_t chunk : created) {
     if (chunks_.contains(chunk)) ReleaseChunk(chunk);
@@ -297,6 +311,14 @@ std::vector<WorkerLease> ChunkPool::Workers() const {
   std::vector<WorkerLease> all;
   for (const auto& [id, worker] : workers_) all.push_back({id, worker.leased, worker.leased_peak});
   return all;
+}
+
+uint64_t ChunkPool::TotalFor(uint64_t worker) const {
+  return options_.quota == nullptr ? total() : std::min(total(), options_.quota->limit(worker));
+}
+
+uint64_t ChunkPool::FreeFor(uint64_t worker) const {
+  return options_.quota == nullptr ? free() : std::min(free(), options_.quota->room(worker));
 }
 
 uint64_t ChunkPool::EndingBytes() const {

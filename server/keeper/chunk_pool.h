@@ -19,12 +19,14 @@
 
 #include "server/keeper/device_memory.h"
 #include "server/keeper/protocol.h"
+#include "server/keeper/quota.h"
 
 namespace longwire::keeper {
 
 struct PoolOptions {
-  uint64_t reserve = 0;  // bytes of the device that are never lent: contexts, modules, stacks
-  bool scrub = true;     // false only to show that the scrubbing test can fail
+  uint64_t reserve = 0;    // bytes of the device that are never lent: contexts, modules, stacks
+  bool scrub = true;       // false only to show that the scrubbing test can fail
+  Quota* quota = nullptr;  // asked before memory is lent; nullptr: nobody has a limit
 };
 
 // A worker's lease on its way. Filled by Start, moved on by Advance.
@@ -33,6 +35,7 @@ struct LeaseInProgress {
   uint64_t request = 0;
   std::vector<uint64_t> sizes;   // bytes, rounded up; in the order of the request
   std::vector<uint64_t> chunks;  // ids, one per size; empty until memory was found for all
+  uint64_t charged = 0;          // to the tenant, bytes
   int code = kSuccess;           // why it was refused
   std::string sentence;
 };
@@ -81,6 +84,9 @@ class ChunkPool {
   uint64_t total() const { return device_.identity().total; }
   uint64_t lendable() const { return lendable_; }
   uint64_t free() const { return lendable_ - leased_; }
+  // As the worker may see them: within its tenant's limit.
+  uint64_t TotalFor(uint64_t worker) const;
+  uint64_t FreeFor(uint64_t worker) const;
   uint64_t leased() const { return leased_; }  // chunks of granted and waiting leases
   uint64_t leased_peak() const { return leased_peak_; }
   uint64_t idle() const { return created_ - leased_; }

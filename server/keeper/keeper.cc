@@ -28,6 +28,7 @@ Keeper::Keeper(DeviceMemory& device, const PoolOptions& options, wire::Descripto
                KeeperState state)
     : device_(device),
       pool_(device, options),
+      quota_(options.quota),
       control_(std::move(control)),
       state_(std::move(state)),
       small_scrubber_(device),
@@ -77,6 +78,10 @@ bool Keeper::RunOnce(std::chrono::milliseconds timeout) {
   if (unsent) at_most(kStateInterval);
   if (poll(set.data(), set.size(), static_cast<int>(timeout.count())) < 0) return errno == EINTR;
 
+  // The warden first: what it says of a worker comes before what that worker asks.
+  bool open = true;
+  while (IsReadable(set[0]) && ReadControl(&open)) {
+  }
   if (IsReadable(set[1])) pool_.Scrubbed(small_scrubber_.Take());
   if (IsReadable(set[2])) pool_.Scrubbed(large_scrubber_.Take());
   for (size_t i = 0; i < workers.size(); ++i) {
@@ -91,26 +96,30 @@ bool Keeper::RunOnce(std::chrono::milliseconds timeout) {
     if (gone) Forget(workers[i]);
   }
   waiting_ = AdvanceLeases();
-  bool open = true;
-  if (IsReadable(set[0])) ReadControl(&open);
   return open;
 }
 
-void Keeper::ReadControl(bool* open) {
+bool Keeper::ReadControl(bool* open) {
   bool closed = false;
   auto message = wire::ReceiveMessage(control_.get(), std::chrono::milliseconds(0), &closed);
-  *open = !closed;
-  if (!message) return;
+  if (!message) *open = !closed || errno == EAGAIN;
+  if (!message) return false;
   Attach attach;
+  Assign assign;
+  if (message::Unpack(message->bytes, &assign) == wire::WireResult::kOk) {
+    if (quota_ != nullptr) quota_->Assign(assign.worker, assign.tenant);
+    return true;
+  }
   if (message::Unpack(message->bytes, &attach) != wire::WireResult::kOk ||
       message->descriptors.empty() || sessions_.contains(attach.worker)) {
-    return;
+    return true;
   }
   Session& session = sessions_[attach.worker];
   session.worker = attach.worker;
   session.socket = std::move(message->descriptors[0]);
   if (message->descriptors.size() > 1) session.process = std::move(message->descriptors[1]);
   SetNonBlocking(session.socket.get());
+  return true;
 }
 
 void Keeper::ReadSession(Session& session) {
@@ -138,8 +147,9 @@ void Keeper::HandlePacket(Session& session, std::span<const std::byte> packet) {
   } else if (message::Unpack(packet, &give_back) == wire::WireResult::kOk) {
     pool_.Return(session.worker, give_back.chunks);
   } else if (message::Unpack(packet, &get_info) == wire::WireResult::kOk) {
-    Answer(session, message::Pack(Info{get_info.request, pool_.free(), pool_.total(),
-                                       device_.identity().granularity}));
+    Answer(session,
+           message::Pack(Info{get_info.request, pool_.FreeFor(session.worker),
+                              pool_.TotalFor(session.worker), device_.identity().granularity}));
   } else {
     CloseSocket(session);  // it broke the protocol
   }
@@ -231,6 +241,7 @@ void Keeper::CloseSocket(Session& session) {
 void Keeper::Forget(uint64_t worker) {
   CloseSocket(sessions_.at(worker));
   pool_.Gone(worker);
+  if (quota_ != nullptr) quota_->Forget(worker);
   sessions_.erase(worker);
 }
 

@@ -47,7 +47,8 @@ class Keeper {
     bool blocked() const { return grant != nullptr || !answers.empty(); }
   };
 
-  void ReadControl(bool* open);
+  // False when there is no message; *open: the warden is still there.
+  bool ReadControl(bool* open);
   void ReadSession(Session& session);
   void HandlePacket(Session& session, std::span<const std::byte> packet);
   void Answer(Session& session, std::vector<std::byte> packet);
@@ -63,6 +64,7 @@ class Keeper {
 
   DeviceMemory& device_;
   ChunkPool pool_;
+  Quota* const quota_;  // nullptr: nobody has a limit
   wire::Descriptor control_;
   std::map<uint64_t, Session> sessions_;  // by worker
   bool waiting_ = false;                  // a lease waits for memory

@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "server/keeper/driver_choice.h"
@@ -16,7 +18,7 @@ using longwire::keeper::KeeperState;
 int Usage() {
   std::fprintf(stderr,
                "usage: longwire-keeper --driver auto|software|PATH --device N --control FD\n"
-               "                       [--reserve MIB]\n"
+               "                       [--reserve MIB] [--ledger FD]\n"
                "Started by longwire-warden.\n");
   return 2;
 }
@@ -31,6 +33,7 @@ int main(int argc, char** argv) {
   std::string driver;
   int device = -1;
   int control = -1;
+  int ledger_descriptor = -1;
   long long reserve = -1;  // MiB
   for (int i = 1; i + 1 < argc; i += 2) {
     std::string name = argv[i];
@@ -40,6 +43,8 @@ int main(int argc, char** argv) {
       device = std::atoi(argv[i + 1]);
     else if (name == "--control")
       control = std::atoi(argv[i + 1]);
+    else if (name == "--ledger")
+      ledger_descriptor = std::atoi(argv[i + 1]);
     else if (name == "--reserve")
       reserve = std::atoll(argv[i + 1]);
     else
@@ -62,6 +67,13 @@ int main(int argc, char** argv) {
   }
   uint64_t total = memory->identity().total;
   options.reserve = reserve >= 0 ? static_cast<uint64_t>(reserve) << 20 : DefaultReserve(total);
+  std::unique_ptr<longwire::keeper::TenantLedger> ledger;
+  std::optional<longwire::keeper::Quota> quota;
+  if (ledger_descriptor >= 0) {
+    ledger = longwire::keeper::TenantLedger::Map(longwire::wire::Descriptor(ledger_descriptor));
+    if (ledger == nullptr) return Usage();
+    options.quota = &quota.emplace(*ledger, device, !longwire::wire::GuardIsOff("quota"));
+  }
   longwire::keeper::Keeper keeper(*memory, options, std::move(socket), std::move(state));
   // The chunk that a session gets when it opens: the next session finds it cleared.
   const uint64_t first_lease[] = {longwire::keeper::kChunkClasses[1]};

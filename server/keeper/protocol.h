@@ -91,6 +91,14 @@ struct Attach {
   auto Fields() { return std::tie(worker); }
 };
 
+// Warden to keeper: whose the worker is from now on. Sent before anybody can use the worker.
+struct Assign {
+  static constexpr uint32_t kKind = 203;
+  uint64_t worker = 0;
+  uint32_t tenant = 0;  // in the ledger
+  auto Fields() { return std::tie(worker, tenant); }
+};
+
 struct WorkerLease {
   uint64_t worker = 0;
   uint64_t leased = 0;  // bytes

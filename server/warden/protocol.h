@@ -3,6 +3,7 @@
 // order. Packets are made by message::Pack and read by message::KindOf and message::Unpack.
 //
 //   StartWorker -> WorkerStarted            (descriptors with code 0, see WorkerStarted)
+//   SetQuota    -> nothing; holds for what is leased from now on
 //   ListWorkers -> WorkerStarted × n, ListEnd
 //   KillWorker  -> nothing; WorkerDied once it is dead
 //   GetStats    -> Stats
@@ -34,7 +35,17 @@ struct StartWorker {
   std::vector<int32_t> devices;          // ordinals as the driver counts; empty: all it serves
   std::vector<std::string> environment;  // NAME=value, of variables the driver reads
   bool want_warm = true;                 // false: never a worker that was started ahead
-  auto Fields() { return std::tie(request, session, driver, devices, environment, want_warm); }
+  std::string tenant;                    // whose memory limit counts; empty: nobody's
+  auto Fields() {
+    return std::tie(request, session, driver, devices, environment, want_warm, tenant);
+  }
+};
+
+struct SetQuota {
+  static constexpr uint32_t kKind = 9;
+  std::string tenant;
+  uint64_t memory = UINT64_MAX;  // bytes of device memory, over all devices; UINT64_MAX: no limit
+  auto Fields() { return std::tie(tenant, memory); }
 };
 
 struct KeeperProcess {
@@ -120,13 +131,21 @@ struct SessionStats {
   auto Fields() { return std::tie(session, pid, device, leased, leased_peak); }
 };
 
+struct TenantStats {
+  std::string tenant;
+  uint64_t limit = 0;  // bytes, UINT64_MAX: none
+  uint64_t leased = 0;
+  auto Fields() { return std::tie(tenant, limit, leased); }
+};
+
 struct Stats {
   static constexpr uint32_t kKind = 8;
   uint64_t request = 0;
   std::string driver;  // path of the driver library
   std::vector<DeviceStats> devices;
   std::vector<SessionStats> sessions;
-  auto Fields() { return std::tie(request, driver, devices, sessions); }
+  std::vector<TenantStats> tenants;
+  auto Fields() { return std::tie(request, driver, devices, sessions, tenants); }
 };
 
 }  // namespace longwire::warden

@@ -66,9 +66,12 @@ std::string HowItEnded(int exit_code, int signal) {
 
 }  // namespace
 
-Warden::Warden(Options options) : options_(std::move(options)) {}
+Warden::Warden(Options options)
+    : options_(std::move(options)), ledger_(keeper::TenantLedger::Create()) {}
 
 int Warden::OpenDevice(std::string* sentence) {
+  *sentence = "out of memory or descriptors for the tenants' ledger";
+  if (ledger_ == nullptr) return kSystemNotReady;
   int32_t first = options_.devices.empty() ? 0 : options_.devices[0];
   Keeper* keeper = RunningKeeper(first, sentence);
   if (keeper == nullptr) return kSystemNotReady;
@@ -164,9 +167,10 @@ void Warden::Serve(int connection) {
   auto kill = [&](const KillWorker& request) {
     if (uint64_t number = FindSession(request.session)) Kill(workers_.at(number).process);
   };
-  bool known =
-      Handle<StartWorker>(message->bytes, answer) || Handle<KillWorker>(message->bytes, kill) ||
-      Handle<ListWorkers>(message->bytes, answer) || Handle<GetStats>(message->bytes, answer);
+  bool known = Handle<StartWorker>(message->bytes, answer) ||
+               Handle<KillWorker>(message->bytes, kill) ||
+               Handle<ListWorkers>(message->bytes, answer) ||
+               Handle<GetStats>(message->bytes, answer) || Handle<SetQuota>(message->bytes, answer);
   if (!known) Disconnect(connection);
 }
 
@@ -227,6 +231,11 @@ void Warden::Do(int connection, const StartWorker& request) {
   }
   bool warm = number != 0;
   if (!warm) number = StartNewWorker(devices, environment, &refused.sentence);
+  uint32_t tenant = TenantNumber(request.tenant);
+  if (tenant == 0 && !request.tenant.empty()) {
+    number = 0;
+    refused.sentence = "more tenants than the ledger has room for";
+  }
   if (number == 0) {
     refused.code = kSystemNotReady;
     return Reply(connection, message::Pack(refused));
@@ -234,6 +243,7 @@ void Warden::Do(int connection, const StartWorker& request) {
   Worker& worker = workers_.at(number);
   worker.session = request.session;
   worker.connection = connection;
+  AssignTenant(number, worker, tenant);
   warm_devices_ = devices;
   warm_after_ = Clock::now() + kWarmDelay;
   ReplyStarted(connection, request.request, worker, warm);
@@ -252,7 +262,10 @@ void Warden::Do(int connection, const ListWorkers& request) {
 }
 
 void Warden::Do(int connection, const GetStats& request) {
-  Stats stats{request.request, driver_, {}, {}};
+  Stats stats{request.request, driver_, {}, {}, {}};
+  for (auto& [name, number] : tenants_) {
+    stats.tenants.push_back({name, ledger_->limit(number), ledger_->charged(number)});
+  }
   for (auto& [device, keeper] : keepers_) {
     const keeper::KeeperState& state = keeper.state;
     stats.devices.push_back({device, state.device_name, keeper.process.pid, state.total,
@@ -271,6 +284,27 @@ void Warden::Do(int connection, const GetStats& request) {
     }
   }
   Reply(connection, message::Pack(stats));
+}
+
+void Warden::Do(int, const SetQuota& request) {
+  ledger_->SetLimit(TenantNumber(request.tenant), request.memory);
+}
+
+uint32_t Warden::TenantNumber(const std::string& name) {
+  if (name.empty()) return 0;
+  auto found = tenants_.find(name);
+  if (found != tenants_.end()) return found->second;
+  auto number = static_cast<uint32_t>(tenants_.size() + 1);
+  if (number >= keeper::TenantLedger::kTenants) return 0;
+  return tenants_[name] = number;
+}
+
+void Warden::AssignTenant(uint64_t number, const Worker& worker, uint32_t tenant) {
+  for (int32_t device : worker.devices) {
+    // A keeper that does not take it is ending, and lends nothing more.
+    (void)wire::SendMessage(keepers_.at(device).control.get(),
+                            message::Pack(keeper::Assign{number, tenant}));
+  }
 }
 
 uint64_t Warden::FindSession(uint64_t session) const {
@@ -343,9 +377,9 @@ Warden::Keeper* Warden::RunningKeeper(int32_t device, std::string* sentence) {
   keeper.state = {};
   keeper.process = Spawn({options_.keeper_program,
                           {"--driver", driver_.empty() ? options_.driver : driver_, "--device",
-                           std::to_string(device), "--control", "3"},
+                           std::to_string(device), "--control", "3", "--ledger", "4"},
                           {},
-                          {end.get()},
+                          {end.get(), ledger_->descriptor()},
                           false});
   return keeper.process.pid != 0 ? &keeper : nullptr;
 }
@@ -367,6 +401,7 @@ void Warden::OnKeeperEnded(int32_t device) {
   if (keeper.state.sentence.empty()) keeper.state.sentence = "its keeper " + how;
   keeper.process = {};
   keeper.control.Reset();
+  ledger_->ForgetDevice(device);  // the next keeper counts anew
   // No session shall get a worker that cannot lease. Sessions that run keep what they have.
   for (auto& [number, worker] : workers_) {
     bool uses = std::ranges::count(worker.devices, device) != 0;

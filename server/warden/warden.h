@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "server/keeper/protocol.h"
+#include "server/keeper/quota.h"
 #include "server/warden/protocol.h"
 #include "server/warden/spawn.h"
 #include "wire/socket.h"
@@ -62,9 +63,13 @@ class Warden {
   void Do(int connection, const StartWorker& request);
   void Do(int connection, const ListWorkers& request);
   void Do(int connection, const GetStats& request);
+  void Do(int connection, const SetQuota& request);
   void Reply(int connection, std::span<const std::byte> packet, std::span<const int> files = {});
   void ReplyStarted(int connection, uint64_t request, const Worker& worker, bool warm);
   std::string Check(const StartWorker& request);
+  // The tenant's number in the ledger, a new one for a new name; 0 for nobody.
+  uint32_t TenantNumber(const std::string& name);
+  void AssignTenant(uint64_t number, const Worker& worker, uint32_t tenant);
   uint64_t FindSession(uint64_t session) const;  // the worker's number, 0 if none
   uint64_t StartNewWorker(const std::vector<int32_t>& devices,
                           const std::vector<std::string>& environment, std::string* sentence);
@@ -79,6 +84,8 @@ class Warden {
   Options options_;
   std::string driver_;        // path of the library
   bool own_network_ = false;  // workers get an empty network namespace
+  std::unique_ptr<keeper::TenantLedger> ledger_;
+  std::map<std::string, uint32_t> tenants_;  // their numbers in the ledger
   wire::Descriptor listener_;
   std::map<int, wire::Descriptor> connections_;  // by descriptor
   std::map<int32_t, Keeper> keepers_;            // by device

@@ -73,7 +73,7 @@ class WardenTest : public testing::Test {
 
   Started StartSession(uint64_t session, std::vector<std::string> environment = {},
                        std::vector<int32_t> devices = {0}) {
-    Say(StartWorker{session + 1000, session, "", devices, environment, true});
+    Say(StartWorker{session + 1000, session, "", devices, environment, true, ""});
     Started started;
     EXPECT_TRUE(Hear(&started.message, &started.files));
     EXPECT_EQ(started.message.request, session + 1000);
@@ -249,7 +249,7 @@ TEST_F(WardenTest, RefusesWhatItCannotStart) {
   EXPECT_EQ(twice.message.code, 1);
   EXPECT_FALSE(twice.message.sentence.empty());
   EXPECT_TRUE(twice.files.empty());
-  Say(StartWorker{9, 9, "/tmp/other.so", {0}, {}, true});
+  Say(StartWorker{9, 9, "/tmp/other.so", {0}, {}, true, ""});
   Started refused;
   ASSERT_TRUE(Hear(&refused.message));
   EXPECT_EQ(refused.message.code, 1);

@@ -1,0 +1,88 @@
+// A tenant's memory limit, seen from the pool that lends: what counts, what comes back, what a
+// worker is told.
+#include <gtest/gtest.h>
+
+#include "server/keeper/chunk_pool.h"
+#include "server/keeper/fake_device.h"
+#include "wire/guards.h"
+
+namespace longwire::keeper {
+namespace {
+
+using Step = ChunkPool::Step;
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint32_t kTenant = 1;
+
+class QuotaPoolTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ledger->SetLimit(kTenant, 100 * kMiB);
+    quota.Assign(1, kTenant);
+    quota.Assign(2, kTenant);
+  }
+
+  std::vector<uint64_t> Get(uint64_t worker, std::vector<uint64_t> sizes, int* code = nullptr) {
+    LeaseInProgress lease;
+    Step step = pool.Start(worker, Lease{1, sizes}, &lease);
+    while (step == Step::kWaiting) {
+      step = pool.Advance(&lease, false);
+      for (bool large : {false, true}) {
+        std::vector<ScrubJob> jobs = pool.NextScrubs(large);
+        for (ScrubJob& job : jobs) job.code = device.Zero(job.handle, job.bytes);
+        pool.Scrubbed(jobs);
+      }
+    }
+    if (code != nullptr) *code = lease.code;
+    return step == Step::kGranted ? lease.chunks : std::vector<uint64_t>{};
+  }
+
+  std::unique_ptr<TenantLedger> ledger = TenantLedger::Create();
+  Quota quota{*ledger, 0, !wire::GuardIsOff("quota")};
+  FakeDevice device{1024 * kMiB, 2 * kMiB};
+  ChunkPool pool{device, {0, true, &quota}};
+};
+
+TEST_F(QuotaPoolTest, NotAChunkMoreThanTheLimit) {
+  int code = 0;
+  EXPECT_EQ(Get(1, {64 * kMiB, 34 * kMiB}).size(), 2u);
+  EXPECT_EQ(pool.FreeFor(2), 2 * kMiB);
+  EXPECT_TRUE(Get(2, {4 * kMiB}, &code).empty());
+  EXPECT_EQ(code, kOutOfMemory);
+  EXPECT_EQ(Get(2, {2 * kMiB}).size(), 1u);
+  EXPECT_EQ(ledger->room(kTenant), 0u);
+  EXPECT_EQ(Get(9, {64 * kMiB}).size(), 1u) << "the neighbour has nothing of it";
+}
+
+TEST_F(QuotaPoolTest, WhatComesBackCanBeHadAgain) {
+  auto chunks = Get(1, {100 * kMiB});
+  pool.Return(1, chunks);
+  EXPECT_EQ(ledger->charged(kTenant), 0u);
+  EXPECT_EQ(Get(2, {100 * kMiB}).size(), 1u);
+  pool.Gone(2);
+  EXPECT_EQ(ledger->charged(kTenant), 0u);
+}
+
+TEST_F(QuotaPoolTest, ALeaseThatFailsCostsNothing) {
+  int code = 0;
+  device.fail_create = 2;  // the second chunk
+  EXPECT_TRUE(Get(1, {2 * kMiB, 4 * kMiB}, &code).empty());
+  EXPECT_EQ(code, kOutOfMemory);
+  EXPECT_EQ(ledger->charged(kTenant), 0u);
+  LeaseInProgress lease;
+  ASSERT_EQ(pool.Start(1, Lease{1, {2 * kMiB}}, &lease), Step::kWaiting);
+  pool.Advance(&lease);
+  EXPECT_EQ(ledger->charged(kTenant), 2 * kMiB);
+  pool.Cancel(&lease);
+  EXPECT_EQ(ledger->charged(kTenant), 0u);
+}
+
+TEST_F(QuotaPoolTest, AWorkerSeesItsTenantsMemory) {
+  EXPECT_EQ(pool.TotalFor(1), 100 * kMiB);
+  EXPECT_EQ(pool.TotalFor(9), 1024 * kMiB);
+  Get(1, {40 * kMiB});
+  EXPECT_EQ(pool.FreeFor(2), 60 * kMiB);
+  EXPECT_EQ(pool.FreeFor(9), 984 * kMiB);
+}
+
+}  // namespace
+}  // namespace longwire::keeper
