@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace longwire::cli {
 namespace {
@@ -11,17 +12,41 @@ constexpr std::chrono::milliseconds kPatience{4000};
 
 }  // namespace
 
+const char kConnectionHelp[] = R"(
+  --server LIST   the server, or several to be tried in this order (default: $LONGWIRE_SERVER);
+                  unix:PATH for one on this host
+  --cert FILE, --key FILE, --ca FILE
+                  this user's certificate, the private key to it, and the authority of the servers
+                  (default: $LONGWIRE_CERT, $LONGWIRE_KEY, $LONGWIRE_CA, else client.crt,
+                  client.key, ca.crt in ~/.config/longwire or /etc/longwire)
+)";
+
+bool TakeConnectionOption(const Arguments& arguments, size_t* i) {
+  static constexpr std::pair<const char*, const char*> kOptions[] = {
+      {"--server", "LONGWIRE_SERVER"},
+      {"--cert", "LONGWIRE_CERT"},
+      {"--key", "LONGWIRE_KEY"},
+      {"--ca", "LONGWIRE_CA"}};
+  const std::string& word = arguments[*i];
+  for (const auto& [option, variable] : kOptions) {
+    if (word == option && *i + 1 < arguments.size()) {
+      setenv(variable, arguments[++*i].c_str(), 1);
+    } else if (word.starts_with(std::string(option) + "=")) {
+      setenv(variable, word.substr(std::strlen(option) + 1).c_str(), 1);
+    } else {
+      continue;
+    }
+    return true;
+  }
+  return false;
+}
+
 bool ParseServerOptions(const char* command, const Arguments& arguments, const char* flag,
                         bool* flag_given, ServerOptions* options) {
-  const char* environment = getenv("LONGWIRE_SERVER");
-  if (environment != nullptr) options->server = environment;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& name = arguments[i];
-    if (name == "--server" && i + 1 < arguments.size()) {
-      options->server = arguments[++i];
-    } else if (name.starts_with("--server=")) {
-      options->server = name.substr(std::strlen("--server="));
-    } else if (name == flag) {
+    if (TakeConnectionOption(arguments, &i)) continue;
+    if (name == flag) {
       *flag_given = true;
     } else if (name == "--help" || name == "-h") {
       options->help = true;
@@ -32,20 +57,24 @@ bool ParseServerOptions(const char* command, const Arguments& arguments, const c
       return false;
     }
   }
+  wire::ClientSettings settings;
+  options->server = settings.Value("LONGWIRE_SERVER");
+  options->identity = wire::FindIdentityFiles(settings);
   if (!options->server.empty()) return true;
   std::fprintf(stderr, "longwire %s: no server; give --server HOST:PORT or set LONGWIRE_SERVER\n",
                command);
   return false;
 }
 
-std::optional<link::ServerChannel> ConnectTo(const std::string& server, std::string* sentence) {
+std::optional<link::ServerChannel> ConnectTo(const ServerOptions& options, std::string* sentence) {
+  const std::string& server = options.server;
   if (server.starts_with("unix:")) {
     *sentence = "the door " + server + " serves programs only; ask at the server's host:port";
     return std::nullopt;
   }
   auto addresses = transport::ParseAddresses(server, sentence);
   if (!addresses) return std::nullopt;
-  return link::ServerConnection(std::move(*addresses)).Take(kPatience, sentence);
+  return link::ServerConnection(std::move(*addresses), options.identity).Take(kPatience, sentence);
 }
 
 bool InspectServer(const link::ServerChannel& server, transport::InspectReply* reply,

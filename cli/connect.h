@@ -11,17 +11,24 @@ namespace longwire::cli {
 
 struct ServerOptions {
   std::string server;
+  wire::IdentityFiles identity;
   bool json = false;  // of status
   bool all = false;   // of doctor
   bool help = false;
 };
 
-// Reads --server, --help and the command's own `flag`. False with a sentence on standard error.
+// Takes --server, --cert, --key and --ca from the arguments at `i` into the environment, where this
+// process and what it becomes look for them. False when it is none of them.
+bool TakeConnectionOption(const Arguments& arguments, size_t* i);
+// Their description for help texts.
+extern const char kConnectionHelp[];
+
+// Reads those, --help and the command's own `flag`. False with a sentence on standard error.
 bool ParseServerOptions(const char* command, const Arguments& arguments, const char* flag,
                         bool* flag_given, ServerOptions* options);
 
 // nullopt with a sentence. With `unix:` the daemon's door is reached, but not its service.
-std::optional<link::ServerChannel> ConnectTo(const std::string& server, std::string* sentence);
+std::optional<link::ServerChannel> ConnectTo(const ServerOptions& options, std::string* sentence);
 
 // True on success; else a sentence.
 bool InspectServer(const link::ServerChannel& server, transport::InspectReply* reply,

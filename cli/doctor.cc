@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kHelp =
     R"(longwire doctor: finds out what works and what does not.
 
-  longwire doctor [--server HOST:PORT | --server unix:PATH] [--all]
+  longwire doctor [OPTIONS] [--all]
 
   --all   name every CUDA call that the server's driver lacks
 
@@ -218,21 +218,40 @@ void CheckLocalDoor(const std::string& path, bool all_calls, Report* report) {
   }
 }
 
-void CheckServer(const std::string& name, bool all_calls, Report* report) {
-  std::printf("server %s\n", name.c_str());
-  if (name.starts_with("unix:")) {
-    return CheckLocalDoor(name.substr(std::strlen("unix:")), all_calls, report);
+// False when nobody can connect with these files.
+bool CheckIdentity(const wire::IdentityFiles& files, Report* report) {
+  if (files.none()) {
+    report->Note("no certificate: connections are not encrypted");
+    return true;
   }
   std::string sentence;
-  auto server = ConnectTo(name, &sentence);
+  auto material = transport::LoadTls(files, transport::TlsRole::kClient, &sentence);
+  if (!material) {
+    report->Bad(sentence, "longwire cert show FILE shows a certificate; docs/identity.md has more");
+    return false;
+  }
+  report->Good("certificate " + files.certificate + " of '" + Printable(material->own.common_name) +
+               "', valid until " + transport::DateText(material->own.not_after));
+  return true;
+}
+
+void CheckServer(const ServerOptions& options, Report* report) {
+  const std::string& name = options.server;
+  std::printf("server %s\n", name.c_str());
+  if (name.starts_with("unix:")) {
+    return CheckLocalDoor(name.substr(std::strlen("unix:")), options.all, report);
+  }
+  if (!CheckIdentity(options.identity, report)) return;
+  std::string sentence;
+  auto server = ConnectTo(options, &sentence);
   transport::InspectReply reply;
   if (!server || !InspectServer(*server, &reply, &sentence)) {
-    report->Bad(sentence, "start longwired there, or correct --server or LONGWIRE_SERVER");
+    report->Bad(sentence, "start longwired there, or correct --server, --cert, --key or --ca");
     return;
   }
   CheckDaemon(reply, report);
   CheckRoundTrip(*server, report);
-  CheckSession(*server, all_calls, report);
+  CheckSession(*server, options.all, report);
 }
 
 }  // namespace
@@ -243,13 +262,13 @@ int Doctor(const Arguments& arguments) {
     return kUsageStatus;
   }
   if (options.help) {
-    std::fputs(kHelp, stdout);
+    std::printf("%s%s", kHelp, kConnectionHelp);
     return 0;
   }
   transport::PrepareProcess();
   Report report;
   CheckInstallation(&report);
-  CheckServer(options.server, options.all, &report);
+  CheckServer(options, &report);
   if (report.problems() == 0) {
     std::printf("all is well\n");
   } else {

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "cli/commands.h"
+#include "cli/connect.h"
 #include "link/transport/address.h"
 
 namespace longwire::cli {
@@ -16,10 +16,8 @@ namespace {
 constexpr const char* kHelp =
     R"(longwire run: runs a program with the CUDA devices of a server.
 
-  longwire run [--server HOST:PORT[,...]] [--trace calls] [--] PROGRAM [ARGUMENTS...]
+  longwire run [OPTIONS] [--trace calls] [--] PROGRAM [ARGUMENTS...]
 
-  --server LIST   the server, or several to be tried in this order (default: $LONGWIRE_SERVER);
-                  unix:PATH for one on this host
   --trace calls   one line on standard error for each CUDA call, with its result
 
 The program is not changed. It finds Longwire's libcuda.so.1 by LD_LIBRARY_PATH; its exit status is
@@ -61,8 +59,6 @@ struct Request {
 
 // True when the program can be run; else *status is the exit status.
 bool Parse(const Arguments& arguments, Request* request, int* status) {
-  const char* environment = getenv("LONGWIRE_SERVER");
-  if (environment != nullptr) request->server = environment;
   size_t i = 0;
   for (; i < arguments.size() && arguments[i].starts_with("-"); ++i) {
     const std::string& name = arguments[i];
@@ -71,15 +67,12 @@ bool Parse(const Arguments& arguments, Request* request, int* status) {
       break;
     }
     if (name == "--help" || name == "-h") {
-      std::fputs(kHelp, stdout);
+      std::printf("%s%s", kHelp, kConnectionHelp);
       *status = 0;
       return false;
     }
-    if (name.starts_with("--server=")) {
-      request->server = name.substr(std::strlen("--server="));
-    } else if (name == "--server" && i + 1 < arguments.size()) {
-      request->server = arguments[++i];
-    } else if (name == "--trace" && i + 1 < arguments.size()) {
+    if (TakeConnectionOption(arguments, &i)) continue;
+    if (name == "--trace" && i + 1 < arguments.size()) {
       request->trace = arguments[++i];
     } else {
       std::fprintf(stderr, "longwire run: what is '%s'? See longwire run --help\n", name.c_str());
@@ -88,6 +81,7 @@ bool Parse(const Arguments& arguments, Request* request, int* status) {
     }
   }
   request->program = i;
+  request->server = wire::ClientSettings().Value("LONGWIRE_SERVER");
   *status = kUsageStatus;
   if (i >= arguments.size()) {
     std::fputs("longwire run: no program given; see longwire run --help\n", stderr);
@@ -113,6 +107,14 @@ bool CheckServer(std::string* server) {
   return false;
 }
 
+// The program may change its directory, and HOME, before it connects.
+void SetIdentity() {
+  wire::IdentityFiles files = wire::FindIdentityFiles(wire::ClientSettings());
+  if (!files.certificate.empty()) setenv("LONGWIRE_CERT", files.certificate.c_str(), 1);
+  if (!files.key.empty()) setenv("LONGWIRE_KEY", files.key.c_str(), 1);
+  if (!files.authority.empty()) setenv("LONGWIRE_CA", files.authority.c_str(), 1);
+}
+
 }  // namespace
 
 int Run(const Arguments& arguments) {
@@ -129,6 +131,7 @@ int Run(const Arguments& arguments) {
     return 1;
   }
   setenv("LONGWIRE_SERVER", request.server.c_str(), 1);
+  SetIdentity();
   if (!request.trace.empty()) setenv("LONGWIRE_TRACE", request.trace.c_str(), 1);
   Prepend("LD_LIBRARY_PATH", library);
   // Triton and Numba look for the driver by ways of their own.

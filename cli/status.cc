@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kHelp =
     R"(longwire status: a server's devices, memory and sessions.
 
-  longwire status [--server HOST:PORT] [--json]
+  longwire status [OPTIONS] [--json]
 
 The exit status is 0 if the server answered and its warden too, else 1.
 )";
@@ -45,6 +45,8 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
   for (const transport::Session& session : reply.sessions()) {
     std::printf("\nsession %llu  %s\n", static_cast<unsigned long long>(session.id()),
                 Printable(session.program()).c_str());
+    std::printf("  tenant %s, identity %s\n", Printable(session.tenant()).c_str(),
+                Printable(session.identity()).c_str());
     std::printf("  client %s pid %u, %s%s\n", Printable(session.client_host()).c_str(),
                 session.client_pid(), Printable(session.peer()).c_str(),
                 session.local() ? ", local door" : "");
@@ -74,12 +76,14 @@ void PrintJsonDevice(const transport::Device& device) {
 void PrintJsonSession(const transport::Session& session) {
   std::printf(
       "{\"id\":%llu,\"program\":%s,\"client_host\":%s,\"client_pid\":%u,\"peer\":%s,"
+      "\"tenant\":%s,\"identity\":%s,"
       "\"worker_pid\":%d,\"keeper_pids\":[%s],\"leased\":%llu,\"seconds\":%.3f,"
       "\"bytes_up\":%llu,\"bytes_down\":%llu,\"messages_up\":%llu,\"messages_down\":%llu,"
       "\"warm\":%s,\"local\":%s,\"epoch\":%u}",
       static_cast<unsigned long long>(session.id()), JsonString(session.program()).c_str(),
       JsonString(session.client_host()).c_str(), session.client_pid(),
-      JsonString(session.peer()).c_str(), session.worker_pid(), PidList(session).c_str(),
+      JsonString(session.peer()).c_str(), JsonString(session.tenant()).c_str(),
+      JsonString(session.identity()).c_str(), session.worker_pid(), PidList(session).c_str(),
       static_cast<unsigned long long>(session.leased()), session.seconds(),
       static_cast<unsigned long long>(session.bytes_up()),
       static_cast<unsigned long long>(session.bytes_down()),
@@ -120,12 +124,12 @@ int Status(const Arguments& arguments) {
     return kUsageStatus;
   }
   if (options.help) {
-    std::fputs(kHelp, stdout);
+    std::printf("%s%s", kHelp, kConnectionHelp);
     return 0;
   }
   transport::PrepareProcess();
   std::string sentence;
-  auto server = ConnectTo(options.server, &sentence);
+  auto server = ConnectTo(options, &sentence);
   transport::InspectReply reply;
   if (!server || !InspectServer(*server, &reply, &sentence)) {
     std::fprintf(stderr, "longwire status: %s\n", sentence.c_str());

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <thread>
 
 #include "longwire/call_ids.h"
@@ -37,6 +38,15 @@ uint64_t Fnv64(const std::string& text) {
   uint64_t hash = 0xcbf29ce484222325;
   for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3;
   return hash;
+}
+
+// A file's text, at most what a certificate with its chain takes.
+std::string TextOf(const std::string& path) {
+  std::string text(64 << 10, '\0');
+  std::ifstream file(path);
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  return text;
 }
 
 // A folder of this user that nobody else can write to, made if it is not there.
@@ -136,8 +146,11 @@ std::string LinkDoorPath(const Options& options, std::string* sentence) {
     return "";
   }
   char name[64];
-  uint64_t hash = Fnv64(options.server + "\n" + options.certificate + "\n" + options.key + "\n" +
-                        options.authority + "\n" + options.token_file);
+  const wire::IdentityFiles& files = options.identity;
+  // The certificate's text too: a link stays who it was when it started.
+  uint64_t hash =
+      Fnv64(options.server + "\n" + files.certificate + "\n" + files.key + "\n" + files.authority +
+            "\n" + options.token_file + "\n" + TextOf(files.certificate));
   snprintf(name, sizeof(name), "/link-%016llx.sock", static_cast<unsigned long long>(hash));
   return folder + name;
 }

@@ -6,8 +6,6 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <map>
 
 #include "client-shim/never_destroyed.h"
 
@@ -18,19 +16,6 @@ std::string Trim(const std::string& text) {
   size_t first = text.find_first_not_of(" \t\r");
   if (first == std::string::npos) return "";
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
-
-std::map<std::string, std::string> ReadFile(const char* path) {
-  std::map<std::string, std::string> values;
-  std::ifstream file(path);
-  std::string line;
-  while (std::getline(file, line)) {
-    line = Trim(line);
-    size_t equals = line.find('=');
-    if (line.empty() || line[0] == '#' || equals == std::string::npos) continue;
-    values[Trim(line.substr(0, equals))] = Trim(line.substr(equals + 1));
-  }
-  return values;
 }
 
 std::vector<std::string> Split(const std::string& text) {
@@ -53,18 +38,11 @@ bool Options::Disabled(const char* name) const {
 }
 
 Options ReadOptions(const char* configuration_path) {
-  std::map<std::string, std::string> file = ReadFile(configuration_path);
-  auto value = [&](const char* key) -> std::string {
-    const char* from_environment = getenv(key);
-    if (from_environment != nullptr) return Trim(from_environment);
-    auto found = file.find(key);
-    return found == file.end() ? "" : found->second;
-  };
+  wire::ClientSettings settings(configuration_path);
+  auto value = [&](const char* key) { return settings.Value(key); };
   Options options;
   options.server = value("LONGWIRE_SERVER");
-  options.certificate = value("LONGWIRE_CERT");
-  options.key = value("LONGWIRE_KEY");
-  options.authority = value("LONGWIRE_CA");
+  options.identity = wire::FindIdentityFiles(settings);
   options.token_file = value("LONGWIRE_TOKEN_FILE");
   options.link = value("LONGWIRE_LINK");
   options.runtime_directory = value("LONGWIRE_RUNTIME_DIR");

@@ -6,20 +6,20 @@
 #include <string>
 #include <vector>
 
+#include "wire/client_settings.h"
+
 namespace longwire::shim {
 
 struct Options {
-  std::string server;       // LONGWIRE_SERVER: "host:port", "unix:path", a comma list; empty: none
-  std::string certificate;  // LONGWIRE_CERT
-  std::string key;          // LONGWIRE_KEY
-  std::string authority;    // LONGWIRE_CA
-  std::string token_file;   // LONGWIRE_TOKEN_FILE
-  std::string link;         // LONGWIRE_LINK: the link's binary; empty: beside this library
-  std::string runtime_directory;       // LONGWIRE_RUNTIME_DIR; empty: by XDG_RUNTIME_DIR or /tmp
-  bool log = false;                    // LONGWIRE_LOG: sentences about what happens, on stderr
-  bool trace_calls = false;            // LONGWIRE_TRACE=calls: one line per call on stderr
-  bool trace_summary = false;          // LONGWIRE_TRACE=summary: counts on stderr at exit
-  bool launch_blocking = false;        // CUDA_LAUNCH_BLOCKING
+  std::string server;  // LONGWIRE_SERVER: "host:port", "unix:path", a comma list; empty: none
+  wire::IdentityFiles identity;   // LONGWIRE_CERT, LONGWIRE_KEY, LONGWIRE_CA or where they lie
+  std::string token_file;         // LONGWIRE_TOKEN_FILE
+  std::string link;               // LONGWIRE_LINK: the link's binary; empty: beside this library
+  std::string runtime_directory;  // LONGWIRE_RUNTIME_DIR; empty: by XDG_RUNTIME_DIR or /tmp
+  bool log = false;               // LONGWIRE_LOG: sentences about what happens, on stderr
+  bool trace_calls = false;       // LONGWIRE_TRACE=calls: one line per call on stderr
+  bool trace_summary = false;     // LONGWIRE_TRACE=summary: counts on stderr at exit
+  bool launch_blocking = false;   // CUDA_LAUNCH_BLOCKING
   std::vector<std::string> disabled;   // LONGWIRE_DISABLE: names of single optimisations
   std::vector<uint64_t> window_bases;  // LONGWIRE_WINDOW_BASES, comma list, hexadecimal
   uint64_t window_bytes = 0;           // LONGWIRE_WINDOW_BYTES; 0: by the devices' memory

@@ -75,10 +75,14 @@ bool StartLink(const Options& options, const std::string& door, std::string* sen
     *sentence = "there is no " + binary + "; set LONGWIRE_LINK to the longwire-link to use";
     return false;
   }
-  std::string server = options.server, path = door;
-  char* arguments[] = {binary.data(), const_cast<char*>("--server"),
-                       server.data(), const_cast<char*>("--socket"),
-                       path.data(),   nullptr};
+  std::vector<std::string> words = {binary, "--server", options.server, "--socket", door};
+  const wire::IdentityFiles& files = options.identity;
+  if (!files.certificate.empty()) words.insert(words.end(), {"--cert", files.certificate});
+  if (!files.key.empty()) words.insert(words.end(), {"--key", files.key});
+  if (!files.authority.empty()) words.insert(words.end(), {"--ca", files.authority});
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
   std::vector<char*> environment;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     bool ours_alone = strncmp(*variable, "LD_PRELOAD=", 11) == 0;
@@ -87,7 +91,7 @@ bool StartLink(const Options& options, const std::string& door, std::string* sen
   environment.push_back(nullptr);
 
   auto stacks = std::make_unique<std::byte[]>(2 * kCloneStack);
-  Launch launch{arguments, environment.data(), stacks.get() + kCloneStack};
+  Launch launch{arguments.data(), environment.data(), stacks.get() + kCloneStack};
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -16,6 +16,9 @@ Programs start it by themselves; it ends when it has been idle for a while.
 
   --server LIST        servers, tried in this order (default port 7411)
   --socket PATH        where programs find it (a unix socket)
+  --cert FILE, --key FILE, --ca FILE
+                       this user's certificate, the private key to it, and the authority of the
+                       servers (PEM); without them connections are not encrypted
   --idle-seconds N     end after N seconds without a program (default 60, 0 = never)
   --foreground         keep standard error and the working directory (for a service)
   --log FILE           append the log to FILE
@@ -27,6 +30,9 @@ Programs start it by themselves; it ends when it has been idle for a while.
 enum Option {
   kServer = 256,
   kSocket,
+  kCertificate,
+  kKey,
+  kAuthority,
   kIdle,
   kForeground,
   kLogFile,
@@ -39,6 +45,9 @@ enum Option {
 constexpr option kOptions[] = {
     {"server", required_argument, nullptr, kServer},
     {"socket", required_argument, nullptr, kSocket},
+    {"cert", required_argument, nullptr, kCertificate},
+    {"key", required_argument, nullptr, kKey},
+    {"ca", required_argument, nullptr, kAuthority},
     {"idle-seconds", required_argument, nullptr, kIdle},
     {"foreground", no_argument, nullptr, kForeground},
     {"log", required_argument, nullptr, kLogFile},
@@ -68,6 +77,15 @@ std::string Apply(int code, std::string_view value, Options* options) {
     }
     case kSocket:
       options->socket = value;
+      return {};
+    case kCertificate:
+      options->identity.certificate = value;
+      return {};
+    case kKey:
+      options->identity.key = value;
+      return {};
+    case kAuthority:
+      options->identity.authority = value;
       return {};
     case kIdle:
       if (!ParseNumber(value, 1'000'000, &number)) return "--idle-seconds wants a number";

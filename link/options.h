@@ -8,12 +8,14 @@
 
 #include "link/transport/address.h"
 #include "link/transport/log.h"
+#include "link/transport/tls_files.h"
 
 namespace longwire::link {
 
 struct Options {
   std::vector<transport::Address> servers;  // tried in this order
   std::string server_problem;               // not empty: what each program is told instead
+  transport::TlsFiles identity;             // none: without TLS
   std::string socket;
   std::chrono::milliseconds idle{60'000};  // ends after this long without a session
   bool foreground = false;                 // keeps standard error and working directory

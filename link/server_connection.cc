@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "link/transport/grpc_setup.h"
+#include "link/transport/tls_probe.h"
 
 namespace longwire::link {
 namespace {
@@ -12,6 +13,8 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kIdleChannels = 4;
 // A refused connection is tried again for this long: the server may just be starting.
 constexpr std::chrono::milliseconds kRefusedPatience{800};
+// Finding out why a handshake fails takes a few round trips.
+constexpr std::chrono::milliseconds kDiagnosisPatience{1000};
 
 gpr_timespec After(Clock::duration time) {
   int64_t nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
@@ -39,6 +42,9 @@ std::string LastReason(const std::string& message) {
 std::string ExplainStatus(const std::string& server, const grpc::Status& status) {
   std::string message = status.error_message();
   auto says = [&](const char* text) { return message.find(text) != std::string::npos; };
+  if (status.error_code() == grpc::StatusCode::PERMISSION_DENIED) {
+    return server + " refuses: " + message;
+  }
   if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
     return "what answers at " + server + " speaks gRPC, but is not a Longwire server";
   }
@@ -66,6 +72,12 @@ bool WaitUntilReady(const ServerChannel& server, Clock::time_point deadline,
   while (true) {
     grpc_connectivity_state state = server.channel->GetState(true);
     if (state == GRPC_CHANNEL_READY) return true;
+    if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) {
+      auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+      *sentence = transport::DiagnoseTls(server.address, server.tls.get(),
+                                         std::min(left, kDiagnosisPatience));
+      if (!sentence->empty()) return false;
+    }
     auto now = Clock::now();
     bool refused = state == GRPC_CHANNEL_TRANSIENT_FAILURE && now - started > kRefusedPatience;
     if (refused || now >= deadline) {
@@ -80,20 +92,33 @@ bool WaitUntilReady(const ServerChannel& server, Clock::time_point deadline,
   }
 }
 
+std::optional<ServerChannel> ServerConnection::TakeIdle(const std::string& fingerprint) {
+  std::lock_guard lock(mutex_);
+  while (!idle_.empty()) {
+    ServerChannel channel = std::move(idle_.back());
+    idle_.pop_back();
+    bool same = channel.tls == nullptr || channel.tls->own.fingerprint == fingerprint;
+    if (same && channel.channel->GetState(true) == GRPC_CHANNEL_READY) return channel;
+  }
+  return std::nullopt;
+}
+
 std::optional<ServerChannel> ServerConnection::Take(std::chrono::milliseconds patience,
                                                     std::string* sentence) {
-  {
-    std::lock_guard lock(mutex_);
-    while (!idle_.empty()) {
-      ServerChannel channel = std::move(idle_.back());
-      idle_.pop_back();
-      if (channel.channel->GetState(true) == GRPC_CHANNEL_READY) return channel;
-    }
+  std::shared_ptr<const transport::TlsMaterial> tls;
+  if (!identity_.none()) {
+    // Read each time: a certificate that was renewed in its place is used from now on.
+    auto material = transport::LoadTls(identity_, transport::TlsRole::kClient, sentence);
+    if (!material) return std::nullopt;
+    tls = std::make_shared<const transport::TlsMaterial>(std::move(*material));
   }
+  auto idle = TakeIdle(tls == nullptr ? "" : tls->own.fingerprint);
+  if (idle) return idle;
   auto deadline = Clock::now() + patience;
   std::vector<ServerChannel> channels;
   for (const transport::Address& server : servers_) {
-    channels.push_back({server.Text(), transport::OpenChannel(server.Text())});
+    auto channel = transport::OpenChannel(server.Text(), tls.get());
+    channels.push_back({server.Text(), std::move(channel), server, tls});
     channels.back().channel->GetState(true);  // all connect at once
   }
   std::string reasons = problem_;

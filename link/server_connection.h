@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "link/transport/address.h"
+#include "link/transport/tls_files.h"
 #include "proto/transport.grpc.pb.h"
 
 namespace longwire::link {
@@ -20,13 +21,19 @@ namespace longwire::link {
 struct ServerChannel {
   std::string server;
   std::shared_ptr<grpc::Channel> channel;
+  transport::Address address;
+  std::shared_ptr<const transport::TlsMaterial> tls;  // nullptr: not encrypted
 };
 
 class ServerConnection {
  public:
-  // With a `problem` there is never a connection, and it is the sentence.
-  explicit ServerConnection(std::vector<transport::Address> servers, std::string problem = {})
-      : servers_(std::move(servers)), problem_(std::move(problem)) {}
+  // Without an `identity` connections are not encrypted. With a `problem` there is never a
+  // connection, and it is the sentence.
+  ServerConnection(std::vector<transport::Address> servers, transport::TlsFiles identity,
+                   std::string problem = {})
+      : servers_(std::move(servers)),
+        identity_(std::move(identity)),
+        problem_(std::move(problem)) {}
 
   // The first server of the list that answers within `patience`; nullopt with a sentence.
   std::optional<ServerChannel> Take(std::chrono::milliseconds patience, std::string* sentence);
@@ -34,7 +41,11 @@ class ServerConnection {
   void GiveBack(ServerChannel channel);
 
  private:
+  // One that was made with the certificate of this fingerprint.
+  std::optional<ServerChannel> TakeIdle(const std::string& fingerprint);
+
   const std::vector<transport::Address> servers_;
+  const transport::TlsFiles identity_;
   const std::string problem_;
   std::mutex mutex_;
   std::vector<ServerChannel> idle_;  // under mutex_

@@ -18,7 +18,7 @@ TEST(Options, TheEnvironmentWinsOverTheFile) {
   unsetenv("LONGWIRE_SERVER");
   Options options = ReadOptions(path.c_str());
   EXPECT_EQ("there:7411", options.server);
-  EXPECT_EQ("/ca", options.authority);
+  EXPECT_EQ("/ca", options.identity.authority);
   EXPECT_TRUE(options.Disabled("two"));
   EXPECT_FALSE(options.Disabled("three"));
   setenv("LONGWIRE_SERVER", "here:1", 1);

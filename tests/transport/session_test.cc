@@ -143,7 +143,7 @@ class AttachTest : public SessionTest {
   transport::OpenSessionReply opened_;
 
   void Open() {
-    channel_ = transport::OpenChannel(config_.listen[0].Text());
+    channel_ = transport::OpenChannel(config_.listen[0].Text(), nullptr);
     wire::Writer writer;
     wire::OpenRequest().Encode(writer);
     transport::OpenSessionRequest request;
