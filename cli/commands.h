@@ -8,6 +8,7 @@ namespace longwire::cli {
 
 using Arguments = std::vector<std::string>;
 
+int Cert(const Arguments& arguments);
 int Run(const Arguments& arguments);
 int Doctor(const Arguments& arguments);
 int Status(const Arguments& arguments);

@@ -15,6 +15,8 @@ constexpr const char* kHelp =
                     find out what works and what does not, with a remedy for each problem
   longwire status [--server HOST:PORT] [--json]
                     the server's devices, memory and sessions
+  longwire cert init | server | client | show
+                    certificates by which servers and users know each other
   longwire COMMAND --help
   longwire --version
 
@@ -28,6 +30,7 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
+    {"cert", longwire::cli::Cert},
     {"doctor", longwire::cli::Doctor},
     {"run", longwire::cli::Run},
     {"status", longwire::cli::Status},

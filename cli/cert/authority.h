@@ -1,0 +1,36 @@
+// A small private authority: makes the certificates by which servers and users know each other.
+// Keys are ECDSA on P-256.
+#pragma once
+
+#include <ctime>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace longwire::cli {
+
+struct Validity {
+  std::time_t from = 0;
+  std::time_t until = 0;
+};
+
+// From a few minutes ago, as clocks differ, for `days`.
+Validity ValidFor(int days);
+
+// PEM texts.
+struct Issued {
+  std::string certificate;
+  std::string key;
+};
+
+// Each nullopt with a sentence when a name or the authority is not what it should be.
+std::optional<Issued> MakeAuthority(const std::string& name, Validity validity,
+                                    std::string* sentence);
+// `names` are host names and IP addresses; clients accept the server under these only.
+std::optional<Issued> IssueServer(const Issued& authority, const std::vector<std::string>& names,
+                                  Validity validity, std::string* sentence);
+// `name` is the identity that the server's configuration lists at a tenant.
+std::optional<Issued> IssueClient(const Issued& authority, const std::string& name,
+                                  Validity validity, std::string* sentence);
+
+}  // namespace longwire::cli

@@ -1,0 +1,193 @@
+// longwire cert: a private authority and the certificates it signs.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "cli/cert/pem_files.h"
+#include "cli/cert/show.h"
+#include "cli/commands.h"
+#include "link/transport/certificate.h"
+
+namespace longwire::cli {
+namespace {
+
+constexpr const char* kHelp =
+    R"(longwire cert: certificates by which servers and users know each other.
+
+  longwire cert init [--dir D] [--name NAME] [--days N] [--force]
+      make an authority: D/ca.crt for everybody, D/ca.key to be kept secret
+  longwire cert server --name HOST[,IP...] [--dir D] [--days N] [--force]
+      sign a certificate for a server that clients reach by these names
+  longwire cert client --name NAME [--dir D] [--days N] [--force]
+      sign a certificate for a user; the server's configuration lists NAME at a tenant
+  longwire cert show FILE
+      what a certificate says
+
+  --dir D     folder of the authority (default ~/.config/longwire/authority); certificates are
+              written there too
+  --days N    how long it is valid (default 3650 for an authority, else 365)
+  --force     replace files that are there already
+
+Keys are written readable by their owner only.
+)";
+
+constexpr int kAuthorityDays = 3650;
+constexpr int kDays = 365;
+constexpr int kMostDays = 36500;
+constexpr size_t kMaxName = 64;  // of a certificate's common name
+
+struct Wish {
+  std::string folder;
+  std::string name;
+  int days = 0;  // 0: not said
+  bool force = false;
+};
+
+int Fail(const std::string& sentence) {
+  std::fprintf(stderr, "longwire cert: %s\n", sentence.c_str());
+  return 1;
+}
+
+bool ParseDays(const std::string& text, int* days) {
+  char* end = nullptr;
+  long number = std::strtol(text.c_str(), &end, 10);
+  *days = static_cast<int>(number);
+  return !text.empty() && *end == '\0' && number >= 1 && number <= kMostDays;
+}
+
+// False with a sentence on standard error.
+bool ParseWish(const Arguments& arguments, Wish* wish) {
+  const char* home = getenv("HOME");
+  wish->folder = std::string(home == nullptr ? "." : home) + "/.config/longwire/authority";
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    bool has_value = i + 1 < arguments.size();
+    if (word == "--force") {
+      wish->force = true;
+    } else if (word == "--dir" && has_value) {
+      wish->folder = arguments[++i];
+    } else if (word == "--name" && has_value) {
+      wish->name = arguments[++i];
+    } else if (word == "--days" && has_value) {
+      if (ParseDays(arguments[++i], &wish->days)) continue;
+      Fail("--days wants a number from 1 to " + std::to_string(kMostDays));
+      return false;
+    } else {
+      Fail("what is '" + word + "'? See longwire cert --help");
+      return false;
+    }
+  }
+  // It is printed for configurations, which want absolute paths.
+  wish->folder = std::filesystem::absolute(wish->folder).lexically_normal().string();
+  return true;
+}
+
+std::vector<std::string> Split(const std::string& list) {
+  std::vector<std::string> parts;
+  for (size_t start = 0; start <= list.size();) {
+    size_t comma = std::min(list.find(',', start), list.size());
+    parts.push_back(list.substr(start, comma - start));
+    start = comma + 1;
+  }
+  return parts;
+}
+
+std::string ValidUntil(const Issued& issued) {
+  transport::CertificatePointer made = transport::ParseCertificate(issued.certificate);
+  return transport::DateText(transport::Describe(made.get()).not_after);
+}
+
+int Init(const Wish& wish) {
+  std::string sentence;
+  char host[256] = "";
+  gethostname(host, sizeof(host) - 1);
+  std::string name = std::string("Longwire authority of ") + host;
+  auto made = MakeAuthority(wish.name.empty() ? name.substr(0, kMaxName) : wish.name,
+                            ValidFor(wish.days == 0 ? kAuthorityDays : wish.days), &sentence);
+  PemFiles files = FilesOf(wish.folder + "/ca");
+  if (!made || !MakeFolder(wish.folder, &sentence) ||
+      !WriteFiles(files, *made, wish.force, &sentence)) {
+    return Fail(sentence);
+  }
+  std::printf(
+      "%s: the authority, for servers and users; valid until %s\n"
+      "%s: its key; whoever has it can be anybody, so keep it on this host\n",
+      files.certificate.c_str(), ValidUntil(*made).c_str(), files.key.c_str());
+  return 0;
+}
+
+// Signs and writes what `issue` makes; 0 with the files' names.
+template <class Issue>
+int Sign(const Wish& wish, const std::string& file, Issue issue, PemFiles* files) {
+  std::string sentence;
+  if (file == "ca") return Fail("'ca' is the authority's own file; choose another name");
+  auto authority = ReadFiles(FilesOf(wish.folder + "/ca"), &sentence);
+  if (!authority) return Fail(sentence + "; make an authority with: longwire cert init");
+  auto made = issue(*authority, ValidFor(wish.days == 0 ? kDays : wish.days), &sentence);
+  *files = FilesOf(wish.folder + "/" + file);
+  if (!made || !WriteFiles(*files, *made, wish.force, &sentence)) return Fail(sentence);
+  std::printf("%s, valid until %s\n%s\n", files->certificate.c_str(), ValidUntil(*made).c_str(),
+              files->key.c_str());
+  return 0;
+}
+
+int Server(const Wish& wish) {
+  std::vector<std::string> names = Split(wish.name);
+  PemFiles files;
+  auto issue = [&](const Issued& authority, Validity validity, std::string* sentence) {
+    return IssueServer(authority, names, validity, sentence);
+  };
+  int status = Sign(wish, names.front(), issue, &files);
+  if (status != 0) return status;
+  std::printf(
+      "In the server's configuration, with the paths that they have there:\n"
+      "tls:\n  certificate: %s\n  key: %s\n  authority: %s/ca.crt\n",
+      files.certificate.c_str(), files.key.c_str(), wish.folder.c_str());
+  return 0;
+}
+
+int Client(const Wish& wish) {
+  PemFiles files;
+  auto issue = [&](const Issued& authority, Validity validity, std::string* sentence) {
+    return IssueClient(authority, wish.name, validity, sentence);
+  };
+  // Checked before it names a file.
+  int status = Sign(wish, wish.name, issue, &files);
+  if (status != 0) return status;
+  std::printf(
+      "On the user's host put them into ~/.config/longwire as client.crt and client.key, "
+      "and %s/ca.crt as ca.crt.\n"
+      "In the server's configuration list the identity '%s' at a tenant.\n",
+      wish.folder.c_str(), wish.name.c_str());
+  return 0;
+}
+
+}  // namespace
+
+int Cert(const Arguments& arguments) {
+  std::string action = arguments.empty() ? "--help" : arguments[0];
+  if (action == "--help" || action == "-h") {
+    std::fputs(kHelp, stdout);
+    return arguments.empty() ? kUsageStatus : 0;
+  }
+  if (action == "show" && arguments.size() == 2) return ShowCertificate(arguments[1]);
+  Wish wish;
+  if (action != "init" && action != "server" && action != "client") {
+    std::fputs("longwire cert: init, server, client or show FILE? See longwire cert --help\n",
+               stderr);
+    return kUsageStatus;
+  }
+  if (!ParseWish(arguments, &wish)) return kUsageStatus;
+  if (action == "init") return Init(wish);
+  if (wish.name.empty()) {
+    Fail("--name is missing: " +
+         std::string(action == "server" ? "host names or IP addresses" : "the user's identity"));
+    return kUsageStatus;
+  }
+  return action == "server" ? Server(wish) : Client(wish);
+}
+
+}  // namespace longwire::cli
