@@ -10,6 +10,7 @@
 #include "link/transport/log.h"
 #include "server/daemon/accept_loop.h"
 #include "server/daemon/local_door.h"
+#include "server/daemon/notify.h"
 #include "server/daemon/options.h"
 #include "server/daemon/paths.h"
 #include "wire/socket.h"
@@ -65,15 +66,18 @@ int Serve(const Config& config) {
     return 1;
   }
   Log(LogLevel::kInfo, "ready, version " LONGWIRE_VERSION);
-  int signal = 0;
-  sigwait(&ends, &signal);
+  Notifier notifier(service::Manager::Ours(), accept);
+  notifier.Ready("serving");
+  int signal = notifier.WaitForSignal(ends);
   Log(LogLevel::kInfo, "ending on signal " + std::to_string(signal));
+  notifier.Stopping();
   accept.Stop();
   door.Stop();
   return 0;
 }
 
 int Main(int count, char** arguments) {
+  service::Manager::Ours();  // while there is one thread only: it changes the environment
   Refusal refusal;
   std::optional<Config> config = ParseOptions(count, arguments, &refusal);
   if (!config) {

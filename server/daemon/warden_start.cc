@@ -12,6 +12,7 @@
 
 #include "server/daemon/paths.h"
 #include "server/daemon/warden_client.h"
+#include "server/warden/service_manager.h"
 
 namespace longwire::daemon {
 namespace {
@@ -65,6 +66,13 @@ bool SpawnDetached(std::vector<std::string> arguments, std::vector<std::string> 
 }  // namespace
 
 bool StartWarden(const WardenCommand& command, std::string* sentence) {
+  if (service::Manager::Ours().present()) {
+    // Ours would see no device and end with us.
+    *sentence = "nobody answers at " + command.socket +
+                "; a longwired that a service manager started leaves the warden to it too: see "
+                "systemctl status longwire-warden";
+    return false;
+  }
   std::string program = ProgramFolder() + "/longwire-warden";
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);

@@ -4,14 +4,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <sstream>
 #include <string>
 
+#include "server/warden/service_manager.h"
 #include "server/warden/warden.h"
 
 namespace {
@@ -70,19 +69,19 @@ int main(int argc, char** argv) {
   options.keeper_program = here / "longwire-keeper";
   RaiseDescriptorLimit();
   UnblockSignals();
+  auto& manager = longwire::service::Manager::Ours();
+  longwire::wire::Descriptor given = manager.TakeSocket();
 
   std::string sentence;
   longwire::warden::Warden warden(options);
   bool ready = warden.OpenDevice(&sentence) == 0;
-  if (ready && !warden.Listen()) {
-    ready = false;
-    sentence = "cannot listen at " + options.socket + ": " + strerror(errno);
-  }
-  if (!ready) {
+  bool socket_is_ours = !given.valid();
+  if (!ready || !warden.Listen(&sentence, std::move(given))) {
     std::fprintf(stderr, "longwire-warden: %s\n", sentence.c_str());
     return 1;
   }
+  manager.Notify("READY=1");
   warden.Run();
-  unlink(options.socket.c_str());
+  if (socket_is_ours) unlink(options.socket.c_str());
   return 0;
 }

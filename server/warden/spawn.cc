@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -89,6 +90,11 @@ bool CanIsolateNetwork() {
   if (pid == 0) _exit(unshare(CLONE_NEWNET) == 0 ? 0 : 1);
   int status = 1;
   return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+bool HasNetwork() {
+  wire::Descriptor probe(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return probe.valid() || errno == EMFILE || errno == ENFILE;
 }
 
 void Kill(const Process& process) {

@@ -27,6 +27,8 @@ Process Spawn(const Program& program);
 
 // True if processes may be given a network namespace of their own here.
 bool CanIsolateNetwork();
+// False if this process and those it starts cannot open network sockets in the first place.
+bool HasNetwork();
 
 void Kill(const Process& process);
 

@@ -2,11 +2,15 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
+#include "server/warden/service_manager.h"
 #include "wire/limits.h"
 #include "wire/ring.h"
 
@@ -90,7 +94,9 @@ int Warden::OpenDevice(std::string* sentence) {
   driver_ = keeper->state.driver;
   // NVIDIA's driver may need the network's namespace to reach its own services.
   own_network_ = keeper->state.software && CanIsolateNetwork();
-  if (!own_network_) std::fprintf(stderr, "longwire-warden: workers share the host's network\n");
+  if (!own_network_ && HasNetwork()) {
+    std::fprintf(stderr, "longwire-warden: workers share the host's network\n");
+  }
   for (int i = 0; options_.devices.empty() && i < keeper->state.device_count; ++i) {
     warm_devices_.push_back(i);
   }
@@ -99,9 +105,21 @@ int Warden::OpenDevice(std::string* sentence) {
   return 0;
 }
 
-bool Warden::Listen() {
-  listener_ = wire::ListenLocal(options_.socket);
-  return listener_.valid();
+bool Warden::Listen(std::string* sentence, wire::Descriptor given) {
+  std::string path = given.valid() ? service::PathOf(given) : options_.socket;
+  if (path != options_.socket) {
+    *sentence = "the service manager listens at '" + path + "', but longwired connects to " +
+                options_.socket + ": make longwire-warden.socket and the key warden: agree";
+    return false;
+  }
+  listener_ = given.valid() ? std::move(given) : wire::ListenLocal(path);
+  struct stat status {};
+  if (!listener_.valid() || stat(path.c_str(), &status) != 0) {
+    *sentence = "cannot listen at " + path + ": " + std::strerror(errno);
+    return false;
+  }
+  owner_ = status.st_uid;
+  return true;
 }
 
 void Warden::Run() {
@@ -146,8 +164,7 @@ bool Warden::RunOnce(milliseconds timeout) {
   if (set[0].revents != 0) {
     wire::Descriptor socket = wire::AcceptLocal(listener_.get());
     auto peer = socket.valid() ? wire::PeerCredentials(socket.get()) : std::nullopt;
-    if (peer && (peer->uid == 0 || peer->uid == getuid()) &&
-        connections_.size() < kMaxConnections) {
+    if (peer && (peer->uid == 0 || peer->uid == owner_) && connections_.size() < kMaxConnections) {
       fcntl(socket.get(), F_SETFL, O_NONBLOCK);
       int descriptor = socket.get();
       connections_.emplace(descriptor, std::move(socket));

@@ -32,9 +32,10 @@ class Warden {
  public:
   explicit Warden(Options options);
 
-  // Opens the first device through its keeper (a CUresult), then the socket.
+  // Opens the first device through its keeper (a CUresult), then the socket: the one that a service
+  // manager opened for us, or one of our own. Root and the owner of the socket's file may connect.
   int OpenDevice(std::string* sentence);
-  bool Listen();
+  bool Listen(std::string* sentence, wire::Descriptor given = {});
   // Serves. RunOnce is one pass that waits at most `timeout`; false: the warden is not needed.
   void Run();
   bool RunOnce(std::chrono::milliseconds timeout);
@@ -87,6 +88,7 @@ class Warden {
   std::unique_ptr<keeper::TenantLedger> ledger_;
   std::map<std::string, uint32_t> tenants_;  // their numbers in the ledger
   wire::Descriptor listener_;
+  uid_t owner_ = 0;                              // of the socket's file
   std::map<int, wire::Descriptor> connections_;  // by descriptor
   std::map<int32_t, Keeper> keepers_;            // by device
   std::map<uint64_t, Worker> workers_;           // by number

@@ -41,7 +41,7 @@ class WardenTest : public testing::Test {
       Warden warden(options);
       std::string sentence;
       EXPECT_EQ(warden.OpenDevice(&sentence), 0) << sentence;
-      EXPECT_TRUE(warden.Listen());
+      EXPECT_TRUE(warden.Listen(&sentence, std::move(given))) << sentence;
       ready = true;
       while (!stop && warden.RunOnce(milliseconds(10))) {
       }
@@ -101,6 +101,7 @@ class WardenTest : public testing::Test {
   }
 
   Options options;
+  wire::Descriptor given;  // the socket that a service manager opened
   std::thread thread;
   std::atomic<bool> stop = false;
   std::atomic<bool> ended = false;
@@ -284,6 +285,20 @@ TEST_F(WardenTest, SaysWhyADeviceDoesNotOpen) {
   std::string sentence;
   EXPECT_EQ(warden.OpenDevice(&sentence), 999);
   EXPECT_EQ(sentence, "the fake device is broken");
+}
+
+TEST_F(WardenTest, ServesAtTheSocketThatItIsGiven) {
+  given = wire::ListenLocal(options.socket);
+  Start();
+  EXPECT_EQ(StartSession(1).message.code, 0);
+}
+
+TEST_F(WardenTest, RefusesASocketWhereNobodyLooksForIt) {
+  given = wire::ListenLocal(options.socket);
+  options.socket += "-configured";
+  std::string sentence;
+  EXPECT_FALSE(Warden(options).Listen(&sentence, std::move(given)));
+  EXPECT_NE(sentence.find(options.socket), std::string::npos) << sentence;
 }
 
 TEST_F(WardenTest, GarbageEndsThatConnectionOnly) {

@@ -1,0 +1,39 @@
+// What the daemon tells the service manager that started it (Type=notify, WatchdogSec= and so on).
+// Without one all of this does nothing.
+#pragma once
+
+#include <signal.h>
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "server/daemon/accept_loop.h"
+#include "server/warden/service_manager.h"
+
+namespace longwire::daemon {
+
+class Notifier {
+ public:
+  Notifier(const service::Manager& manager, AcceptLoop& accept)
+      : manager_(manager), accept_(accept) {}
+
+  void Ready(std::string_view status);
+  void Reloading();
+  void Stopping();
+
+  // Waits for one of `signals`, which are blocked in every thread. Meanwhile the manager's watchdog
+  // hears of us, as long as the daemon answers.
+  int WaitForSignal(const sigset_t& signals);
+
+ private:
+  void Beat(std::chrono::microseconds patience);
+
+  const service::Manager& manager_;
+  AcceptLoop& accept_;
+};
+
+// Whether the thread that handles all calls takes up a new event within `patience`.
+bool LoopAnswers(AcceptLoop& loop, std::chrono::microseconds patience);
+
+}  // namespace longwire::daemon
