@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "link/transport/tls_files.h"
+
 namespace longwire::transport {
 
 // Call first in main, before any thread: forgets GRPC_* and proxy variables, sets allocator
@@ -14,6 +16,7 @@ void PrepareProcess();
 
 // Settings of a connection that both sides agree on.
 void SetServerOptions(grpc::ServerBuilder* builder);
-std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address);
+// Encrypted and proving who we are with `tls`, plain with nullptr.
+std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address, const TlsMaterial* tls);
 
 }  // namespace longwire::transport
