@@ -5,6 +5,7 @@
 #include "link/transport/codes.h"
 #include "link/transport/grpc_setup.h"
 #include "link/transport/log.h"
+#include "server/config/config.h"
 
 namespace longwire::daemon {
 namespace {
@@ -60,7 +61,7 @@ class OpenCall : public std::enable_shared_from_this<OpenCall> {
     if (opened.session != nullptr) {
       reply.set_session(opened.session->id());
       reply.set_resume_token(opened.token.data(), opened.token.size());
-      auto grace = loop_.table().config().resume_grace;
+      auto grace = config::ResumeGrace(*loop_.table().config());
       reply.set_resume_grace_milliseconds(static_cast<uint32_t>(grace.count()));
       if (cancelled_.load()) {
         loop_.table().End(opened.session, {0, "the client went away before it was open"});
@@ -90,7 +91,7 @@ bool AcceptLoop::Start(std::string* sentence) {
   grpc::ServerBuilder builder;
   transport::SetServerOptions(&builder);
   builder.RegisterService(&service_);
-  const auto& addresses = table_.config().listen;
+  const auto addresses = config::ListenAddresses(*table_.config());
   std::vector<int> ports(addresses.size(), 0);
   for (size_t i = 0; i < addresses.size(); ++i) {
     builder.AddListeningPort(addresses[i].Text(), grpc::InsecureServerCredentials(), &ports[i]);
@@ -125,7 +126,8 @@ void AcceptLoop::Loop() {
 bool AcceptLoop::Spawn(std::function<void()> work) {
   {
     std::lock_guard lock(mutex_);
-    if (stopping_.load() || threads_ >= table_.config().max_sessions + kExtraThreads) return false;
+    if (stopping_.load() || threads_ >= table_.config()->max_sessions() + kExtraThreads)
+      return false;
     ++threads_;
   }
   std::thread([this, work = std::move(work)]() mutable {

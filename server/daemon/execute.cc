@@ -59,7 +59,7 @@ void EndOfConnection(SessionTable& table, const std::shared_ptr<Session>& sessio
                      const transport::Closed& closed) {
   if (outcome != Outcome::kBroken) {
     table.End(session, closed);
-  } else if (table.config().resume_grace.count() == 0) {
+  } else if (table.config()->resume_grace() == 0) {
     table.End(session, {static_cast<uint32_t>(transport::kLaunchFailed), "its connection broke"});
   } else {
     Log(LogLevel::kInfo, session->id(), "its connection broke; waiting for it to come back");

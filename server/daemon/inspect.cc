@@ -20,7 +20,7 @@ void FillDaemon(SessionTable& table, transport::Daemon* daemon) {
   daemon->set_host(host);
   daemon->set_pid(static_cast<uint32_t>(getpid()));
   daemon->set_uptime_seconds(SecondsSince(g_started));
-  daemon->set_driver(table.config().driver);
+  daemon->set_driver(table.config()->driver());
   daemon->set_sessions_opened(table.opened());
   daemon->set_sessions_failed(table.failed());
 }

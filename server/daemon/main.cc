@@ -37,7 +37,11 @@ wire::Descriptor LockWarden(const std::string& socket) {
   return file;
 }
 
-int Serve(const Config& config) {
+// The words of the file and of the log are the same.
+static_assert(static_cast<int>(LogLevel::kDebug) == config::debug);
+
+int Serve(config::LiveConfig& live) {
+  const config::LiveConfig::Snapshot first = live.Get();
   // Blocked in every thread: the main thread waits for them.
   sigset_t ends;
   sigemptyset(&ends);
@@ -46,21 +50,22 @@ int Serve(const Config& config) {
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);
 
   std::string sentence;
-  if (!PrepareFolderOf(config.warden, &sentence)) {
+  if (!PrepareFolderOf(first->warden(), &sentence)) {
     Log(LogLevel::kError, sentence);
     return 1;
   }
-  wire::Descriptor lock = LockWarden(config.warden);
+  wire::Descriptor lock = LockWarden(first->warden());
   if (!lock.valid()) {
-    Log(LogLevel::kError, "another longwired uses the warden at " + config.warden +
+    Log(LogLevel::kError, "another longwired uses the warden at " + first->warden() +
                               "; give this one its own by --warden");
     return 1;
   }
-  SessionTable table(config);
+  SessionTable table(live);
   AcceptLoop accept(table);
   LocalDoor door(table);
   // First the port: a second daemon must not take the first one's workers over.
-  if (!accept.Start(&sentence) || (!config.door.empty() && !door.Start(config.door, &sentence)) ||
+  const std::string door_path = config::DoorPath(*first);
+  if (!accept.Start(&sentence) || (!door_path.empty() && !door.Start(door_path, &sentence)) ||
       !table.Start(&sentence)) {
     Log(LogLevel::kError, sentence);
     return 1;
@@ -79,15 +84,22 @@ int Serve(const Config& config) {
 int Main(int count, char** arguments) {
   service::Manager::Ours();  // while there is one thread only: it changes the environment
   Refusal refusal;
-  std::optional<Config> config = ParseOptions(count, arguments, &refusal);
-  if (!config) {
+  std::optional<CommandLine> command_line = ParseCommandLine(count, arguments, &refusal);
+  if (!command_line) {
     std::fputs(refusal.text.c_str(), refusal.status == 0 ? stdout : stderr);
     return refusal.status;
   }
-  transport::SetLogLevel(config->log_level);
+  config::Problems problems;
+  config::Draft draft = Configure(*command_line, &problems);
+  if (!problems.empty()) {
+    std::fputs(problems.Text().c_str(), stderr);
+    return refusal.status;
+  }
+  config::LiveConfig live(std::move(draft.config));
+  transport::SetLogLevel(static_cast<LogLevel>(live.Get()->log_level()));
   transport::PrepareProcess();
   RaiseDescriptorLimit();
-  return Serve(*config);
+  return Serve(live);
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 #include "server/daemon/options.h"
 
 #include <getopt.h>
+#include <unistd.h>
 
-#include <vector>
+#include <filesystem>
 
 #include "server/daemon/paths.h"
-#include "wire/limits.h"
 
 namespace longwire::daemon {
 namespace {
@@ -15,7 +15,8 @@ constexpr const char* kHelp =
 
   longwired [options]
 
-  --config FILE        settings in YAML; options given here win over it
+  --config FILE        settings in YAML (default /etc/longwire/longwired.yaml, if it is there);
+                       options given here win over it
   --listen HOST:PORT   where links connect (default 127.0.0.1:7411); may be given several times
   --insecure-listen-anywhere
                        listen beyond this host although connections are neither encrypted nor
@@ -31,15 +32,17 @@ constexpr const char* kHelp =
   --help, --version
 )";
 
-enum Option { kConfig = 256, kInsecure, kHelpText, kVersion, kFirstKey };
+enum Option { kConfig = 256, kHelpText, kVersion, kFirstKey };
 
-// Options that stand for a key of the file.
+// Options that stand for a key of the file; those without an argument say true.
 struct KeyOption {
   const char* option;
   const char* key;
+  int argument = required_argument;
 };
 constexpr KeyOption kKeyOptions[] = {
     {"listen", "listen"},
+    {"insecure-listen-anywhere", "insecure_listen_anywhere", no_argument},
     {"door", "door"},
     {"driver", "driver"},
     {"warden", "warden"},
@@ -49,44 +52,27 @@ constexpr KeyOption kKeyOptions[] = {
 
 std::vector<option> AllOptions() {
   std::vector<option> options = {{"config", required_argument, nullptr, kConfig},
-                                 {"insecure-listen-anywhere", no_argument, nullptr, kInsecure},
                                  {"help", no_argument, nullptr, kHelpText},
                                  {"version", no_argument, nullptr, kVersion}};
   int code = kFirstKey;
   for (const KeyOption& key : kKeyOptions) {
-    options.push_back({key.option, required_argument, nullptr, code++});
+    options.push_back({key.option, key.argument, nullptr, code++});
   }
   options.push_back({nullptr, 0, nullptr, 0});
   return options;
 }
 
-bool ApplyKey(const KeyOption& name, const char* value, Config* config, std::string* problem) {
-  for (const ConfigKey& key : ConfigKeys()) {
-    if (key.name != name.key) continue;
-    if (key.apply(value, config, problem)) return true;
-    *problem = std::string("--") + name.option + ": expected " + std::string(key.expected) +
-               ", found '" + value + "'" + (problem->empty() ? "" : " (" + *problem + ")");
-    return false;
-  }
-  return false;
-}
-
-struct Given {
-  std::string config_file;
-  bool insecure = false;
-  std::vector<std::pair<const KeyOption*, std::string>> keys;
-};
-
-bool Collect(int count, char** arguments, Given* given, Refusal* refusal) {
+bool Collect(int count, char** arguments, CommandLine* given, Refusal* refusal) {
   std::vector<option> options = AllOptions();
   optind = 1;
   for (int code = 0; (code = getopt_long(count, arguments, "", options.data(), nullptr)) != -1;) {
     if (code == kConfig) {
-      given->config_file = optarg;
-    } else if (code == kInsecure) {
-      given->insecure = true;
+      // Reloading finds the same file, wherever the daemon may be then.
+      given->config_file = std::filesystem::absolute(optarg).string();
     } else if (code >= kFirstKey) {
-      given->keys.emplace_back(&kKeyOptions[code - kFirstKey], optarg);
+      const KeyOption& key = kKeyOptions[code - kFirstKey];
+      const char* value = key.argument == no_argument ? "true" : optarg;
+      given->keys.push_back({std::string("--") + key.option, key.key, value});
     } else {
       if (code == kHelpText) *refusal = {kHelp, 0};
       if (code == kVersion) *refusal = {"longwired " LONGWIRE_VERSION "\n", 0};
@@ -101,33 +87,26 @@ bool Collect(int count, char** arguments, Given* given, Refusal* refusal) {
 
 }  // namespace
 
-std::optional<Config> ParseOptions(int count, char** arguments, Refusal* refusal) {
-  Given given;
-  if (!Collect(count, arguments, &given, refusal)) return std::nullopt;
-  Config config;
-  config.door = RuntimeDirectory() + "/door";
-  config.warden = RuntimeDirectory() + "/warden";
-  std::string problem;
-  if (!given.config_file.empty() && !LoadConfig(given.config_file, &config, &problem)) {
-    refusal->text = problem + "\n";
-    return std::nullopt;
+std::optional<CommandLine> ParseCommandLine(int count, char** arguments, Refusal* refusal) {
+  CommandLine command_line;
+  if (!Collect(count, arguments, &command_line, refusal)) return std::nullopt;
+  return command_line;
+}
+
+config::Draft Configure(const CommandLine& command_line, config::Problems* problems,
+                        const std::string& system_file) {
+  config::Draft draft;
+  if (!command_line.config_file.empty()) {
+    config::ReadFile(command_line.config_file, &draft, problems);
+  } else if (access(system_file.c_str(), F_OK) == 0) {
+    config::ReadFile(system_file, &draft, problems);
   }
-  bool listen_given = false;
-  for (const auto& [key, value] : given.keys) {
-    if (std::string_view(key->key) == "listen" && !listen_given) {
-      config.listen.clear();
-      listen_given = true;
-    }
-    if (ApplyKey(*key, value.c_str(), &config, &problem)) continue;
-    refusal->text = "longwired: " + problem + "\n";
-    return std::nullopt;
+  for (const CommandLine::Key& given : command_line.keys) {
+    config::SetKey(given.key, given.value, {given.option, 0, 0}, &draft, problems);
   }
-  config.insecure_listen_anywhere |= given.insecure;
-  if (config.listen.empty()) config.listen.push_back({"127.0.0.1", wire::kDefaultPort});
-  problem = CheckConfig(config);
-  if (problem.empty()) return config;
-  refusal->text = problem + "\n";
-  return std::nullopt;
+  config::FillDefaults(RuntimeDirectory(), &draft.config);
+  config::Check(draft, problems);
+  return draft;
 }
 
 }  // namespace longwire::daemon

@@ -1,10 +1,11 @@
-// The command line of longwired.
+// The command line of longwired, and the configuration that follows from it.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "server/daemon/config.h"
+#include "server/config/config.h"
 
 namespace longwire::daemon {
 
@@ -13,8 +14,22 @@ struct Refusal {
   int status = 2;
 };
 
-// The configuration with the defaults, the file and the command line applied in this order; nullopt
-// with what to print and the exit status.
-std::optional<Config> ParseOptions(int count, char** arguments, Refusal* refusal);
+struct CommandLine {
+  // An option that stands for a key of the file, as it was given.
+  struct Key {
+    std::string option;  // "--listen"
+    std::string key;     // "listen"
+    std::string value;
+  };
+  std::string config_file;  // absolute; empty: config::kSystemFile, if it is there
+  std::vector<Key> keys;
+};
+
+// nullopt with what to print and the exit status.
+std::optional<CommandLine> ParseCommandLine(int count, char** arguments, Refusal* refusal);
+
+// The file, then the command line, which wins, then the defaults; checked as a whole.
+config::Draft Configure(const CommandLine& command_line, config::Problems* problems,
+                        const std::string& system_file = config::kSystemFile);
 
 }  // namespace longwire::daemon

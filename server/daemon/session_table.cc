@@ -5,6 +5,7 @@
 
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
+#include "server/config/config.h"
 
 namespace longwire::daemon {
 namespace {
@@ -43,19 +44,15 @@ std::vector<std::string> DriverVariables(const std::vector<std::string>& given) 
 
 }  // namespace
 
-SessionTable::SessionTable(const Config& config) : config_(config), next_id_(FirstId()) {
+SessionTable::SessionTable(const config::LiveConfig& live) : live_(live), next_id_(FirstId()) {
   WardenClient::Events events;
   events.worker_died = [this](const warden::WorkerDied& died) { OnWorkerDied(died); };
   events.warden_lost = [this] {
     Log(LogLevel::kError, "longwire-warden went away, and all workers with it");
     EndAll({static_cast<uint32_t>(transport::kLaunchFailed), "the server's warden ended"});
   };
-  auto starter = [this](std::string* sentence) {
-    return StartWarden(
-        {config_.warden, config_.driver, config_.warm_workers, config_.software_device_memory},
-        sentence);
-  };
-  warden_ = std::make_unique<WardenClient>(config_.warden, starter, events);
+  auto starter = [this](std::string* sentence) { return StartWarden(*live_.Get(), sentence); };
+  warden_ = std::make_unique<WardenClient>(live_.Get()->warden(), starter, events);
 }
 
 SessionTable::~SessionTable() {
@@ -81,11 +78,12 @@ OpenedSession SessionTable::Refuse(int32_t code, std::string sentence) {
 }
 
 bool SessionTable::Admit(std::string* sentence) {
+  const uint32_t most = live_.Get()->max_sessions();
   std::lock_guard lock(mutex_);
   if (ending_) {
     *sentence = "the server shuts down";
-  } else if (sessions_.size() + opening_ >= config_.max_sessions) {
-    *sentence = "the server has " + std::to_string(config_.max_sessions) +
+  } else if (sessions_.size() + opening_ >= most) {
+    *sentence = "the server has " + std::to_string(most) +
                 " sessions already, as many as its max_sessions allows";
   } else {
     ++opening_;
@@ -259,7 +257,7 @@ void SessionTable::ReapLoop() {
     lock.unlock();
     for (const auto& session : List()) {
       bool attached_before = session->epoch() != 0;
-      auto patience = attached_before ? std::chrono::milliseconds(config_.resume_grace)
+      auto patience = attached_before ? config::ResumeGrace(*live_.Get())
                                       : std::chrono::milliseconds(kFirstAttachPatience);
       Clock::time_point since = session->detached_since();
       if (since == Clock::time_point::max() || Clock::now() - since < patience) continue;

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "server/daemon/config.h"
+#include "server/config/live_config.h"
 #include "server/daemon/session.h"
 #include "server/daemon/warden_client.h"
 
@@ -25,7 +25,7 @@ struct OpenedSession {
 
 class SessionTable {
  public:
-  explicit SessionTable(const Config& config);
+  explicit SessionTable(const config::LiveConfig& live);
   ~SessionTable();
 
   // Connects to the warden, starting it if needed, and clears what an earlier daemon left there.
@@ -45,7 +45,8 @@ class SessionTable {
   WardenClient& warden() { return *warden_; }
   uint64_t opened() const { return opened_.load(); }
   uint64_t failed() const { return failed_.load(); }
-  const Config& config() const { return config_; }
+  // What is in force now.
+  config::LiveConfig::Snapshot config() const { return live_.Get(); }
 
  private:
   OpenedSession Refuse(int32_t code, std::string sentence);
@@ -57,7 +58,7 @@ class SessionTable {
   void OnWorkerDied(const warden::WorkerDied& died);
   void ReapLoop();
 
-  const Config& config_;
+  const config::LiveConfig& live_;
   std::atomic<uint64_t> next_id_;
   std::atomic<uint64_t> opened_{0};
   std::atomic<uint64_t> failed_{0};

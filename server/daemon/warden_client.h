@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "proto/config.pb.h"
 #include "server/warden/protocol.h"
 #include "wire/socket.h"
 
@@ -81,12 +82,6 @@ class WardenClient {
 };
 
 // Runs `longwire-warden` from the daemon's own folder as nobody's child and waits until it answers.
-struct WardenCommand {
-  std::string socket;
-  std::string driver;
-  uint32_t warm_workers = 1;
-  uint64_t software_device_memory = 0;
-};
-bool StartWarden(const WardenCommand& command, std::string* sentence);
+bool StartWarden(const config::Config& config, std::string* sentence);
 
 }  // namespace longwire::daemon

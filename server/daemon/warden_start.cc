@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -21,6 +22,7 @@ namespace {
 constexpr std::chrono::seconds kWardenPatience{30};
 constexpr std::chrono::milliseconds kLook{10};
 constexpr const char* kSoftwareMemoryVariable = "LONGWIRE_SOFTGPU_MEMORY=";
+constexpr const char* kSoftwareCountVariable = "LONGWIRE_SOFTGPU_DEVICES=";
 
 // In the grandchild: no locks may be taken between fork and exec, so all is prepared before.
 [[noreturn]] void Exec(char** arguments, char** environment, int status_pipe) {
@@ -63,35 +65,64 @@ bool SpawnDetached(std::vector<std::string> arguments, std::vector<std::string> 
   return error == 0;
 }
 
+std::vector<std::string> WardenArguments(const std::string& program, const config::Config& config) {
+  std::vector<std::string> arguments = {program,
+                                        "--socket",
+                                        config.warden(),
+                                        "--driver",
+                                        config.driver(),
+                                        "--warm-workers",
+                                        std::to_string(config.warm_workers()),
+                                        "--on-demand"};
+  std::string devices;
+  for (const config::Device& device : config.devices()) {
+    devices += (devices.empty() ? "" : ",") + std::to_string(device.device());
+  }
+  if (!devices.empty()) arguments.insert(arguments.end(), {"--devices", devices});
+  return arguments;
+}
+
+// The daemon's own, and what the software device reads. One is its own number of devices.
+std::vector<std::string> WardenEnvironment(const config::SoftwareDevice& device) {
+  std::vector<std::string> environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    std::string_view variable = *entry;
+    bool replaced = (device.has_memory() && variable.starts_with(kSoftwareMemoryVariable)) ||
+                    (device.count() > 1 && variable.starts_with(kSoftwareCountVariable));
+    if (!replaced) environment.emplace_back(variable);
+  }
+  if (device.has_memory()) {
+    environment.push_back(kSoftwareMemoryVariable + std::to_string(device.memory()));
+  }
+  if (device.count() > 1) {
+    environment.push_back(kSoftwareCountVariable + std::to_string(device.count()));
+  }
+  return environment;
+}
+
 }  // namespace
 
-bool StartWarden(const WardenCommand& command, std::string* sentence) {
+bool StartWarden(const config::Config& config, std::string* sentence) {
   if (service::Manager::Ours().present()) {
     // Ours would see no device and end with us.
-    *sentence = "nobody answers at " + command.socket +
+    *sentence = "nobody answers at " + config.warden() +
                 "; a longwired that a service manager started leaves the warden to it too: see "
                 "systemctl status longwire-warden";
     return false;
   }
   std::string program = ProgramFolder() + "/longwire-warden";
-  std::vector<std::string> environment;
-  for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
-  if (command.software_device_memory != 0) {
-    environment.push_back(kSoftwareMemoryVariable + std::to_string(command.software_device_memory));
-  }
-  if (!SpawnDetached({program, "--socket", command.socket, "--driver", command.driver,
-                      "--warm-workers", std::to_string(command.warm_workers), "--on-demand"},
-                     std::move(environment))) {
+  if (!SpawnDetached(WardenArguments(program, config),
+                     WardenEnvironment(config.software_device()))) {
     *sentence = "cannot start " + program + ": " + std::strerror(errno);
     return false;
   }
   auto deadline = std::chrono::steady_clock::now() + kWardenPatience;
   while (std::chrono::steady_clock::now() < deadline) {
-    if (wire::ConnectLocal(command.socket).valid()) return true;
+    if (wire::ConnectLocal(config.warden()).valid()) return true;
     std::this_thread::sleep_for(kLook);
   }
   *sentence =
-      program + " was started, but does not answer at " + command.socket + "; it says why above";
+      program + " was started, but does not answer at " + config.warden() + "; it says why above";
   return false;
 }
 

@@ -11,7 +11,7 @@ class ResumeTest : public SessionTest {
   void SetUp() override {
     uint16_t port = FreePort();
     proxy_ = std::make_unique<transport::CuttingProxy>(port);
-    config_.listen = {{"127.0.0.1", port}};
+    config_.add_listen("127.0.0.1:" + std::to_string(port));
     options_.servers = {{"127.0.0.1", proxy_->port()}};
     SessionTest::SetUp();
   }

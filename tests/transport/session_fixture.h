@@ -17,6 +17,7 @@
 
 #include "link/door.h"
 #include "link/transport/grpc_setup.h"
+#include "server/config/config.h"
 #include "server/daemon/accept_loop.h"
 #include "server/daemon/local_door.h"
 #include "tests/transport/fake_warden.h"
@@ -105,11 +106,12 @@ class SessionTest : public testing::Test {
     char folder[] = "/tmp/longwire-test-XXXXXX";
     ASSERT_NE(mkdtemp(folder), nullptr);
     folder_ = folder;
-    if (config_.listen.empty()) config_.listen = {{"127.0.0.1", FreePort()}};
-    config_.door = folder_ + "/door";
-    config_.warden = folder_ + "/warden";
+    if (config_.listen_size() == 0) {
+      config_.add_listen("127.0.0.1:" + std::to_string(FreePort()));
+    }
+    config::FillDefaults(folder_, &config_);
     transport::SetLogLevel(transport::LogLevel::kError);
-    warden_ = std::make_unique<FakeWarden>(config_.warden);
+    warden_ = std::make_unique<FakeWarden>(config_.warden());
     StartDaemon();
     StartLink();
   }
@@ -124,11 +126,12 @@ class SessionTest : public testing::Test {
 
   void StartDaemon() {
     std::string sentence;
-    table_ = std::make_unique<SessionTable>(config_);
+    live_ = std::make_unique<config::LiveConfig>(config_);
+    table_ = std::make_unique<SessionTable>(*live_);
     accept_ = std::make_unique<AcceptLoop>(*table_);
     door_ = std::make_unique<LocalDoor>(*table_);
     ASSERT_TRUE(accept_->Start(&sentence)) << sentence;
-    ASSERT_TRUE(door_->Start(config_.door, &sentence)) << sentence;
+    ASSERT_TRUE(door_->Start(config_.door(), &sentence)) << sentence;
     ASSERT_TRUE(table_->Start(&sentence)) << sentence;
   }
   void StopDaemon() {
@@ -136,10 +139,11 @@ class SessionTest : public testing::Test {
     door_.reset();
     accept_.reset();
     table_.reset();
+    live_.reset();
   }
 
   void StartLink() {
-    if (options_.servers.empty()) options_.servers = config_.listen;
+    if (options_.servers.empty()) options_.servers = config::ListenAddresses(config_);
     options_.socket = folder_ + "/link";
     options_.idle = milliseconds(50);
     link_ = std::make_unique<link::Door>(options_);
@@ -152,9 +156,10 @@ class SessionTest : public testing::Test {
   }
 
   std::string folder_;
-  Config config_;
+  config::Config config_;  // of the next StartDaemon
   link::Options options_;
   std::unique_ptr<FakeWarden> warden_;
+  std::unique_ptr<config::LiveConfig> live_;
   std::unique_ptr<SessionTable> table_;
   std::unique_ptr<AcceptLoop> accept_;
   std::unique_ptr<LocalDoor> door_;

@@ -42,7 +42,7 @@ TEST_F(SessionTest, RoundTripTime) {
 
 TEST_F(SessionTest, TheLocalDoorGivesTheWorkersOwnRings) {
   Program program;
-  ASSERT_TRUE(program.Open(config_.door));
+  ASSERT_TRUE(program.Open(config_.door()));
   ASSERT_TRUE(program.Echo("without a relay"));
   auto sessions = table_->List();
   ASSERT_EQ(sessions.size(), 1u);
@@ -56,7 +56,7 @@ TEST_F(SessionTest, AProgramThatGoesWhileOthersStay) {
   Program stays, goes, local;
   ASSERT_TRUE(stays.Open(options_.socket));
   ASSERT_TRUE(goes.Open(options_.socket));
-  ASSERT_TRUE(local.Open(config_.door));
+  ASSERT_TRUE(local.Open(config_.door()));
   EXPECT_EQ(warden_->living(), 3u);
   goes.socket.Reset();
   EXPECT_TRUE(Eventually([&] { return warden_->living() == 2; }));
@@ -68,7 +68,7 @@ TEST_F(SessionTest, AWorkersDeathEndsItsSessionOnly) {
   Program dies, stays, local;
   ASSERT_TRUE(dies.Open(options_.socket));
   ASSERT_TRUE(stays.Open(options_.socket));
-  ASSERT_TRUE(local.Open(config_.door));
+  ASSERT_TRUE(local.Open(config_.door()));
   warden_->LetDie(dies.reply.session);
   EXPECT_TRUE(Eventually([&] { return dies.down_memory->closed(); }));
   EXPECT_EQ(dies.down_memory->close_code(), 719u);
@@ -91,7 +91,7 @@ TEST_F(SessionTest, RefusalsHaveASentence) {
             "the client speaks protocol 2, this server protocol 1: "
             "upgrade longwired on the server");
   Program older;
-  EXPECT_FALSE(older.Open(config_.door, 0));
+  EXPECT_FALSE(older.Open(config_.door(), 0));
   EXPECT_NE(older.reply.sentence.find("upgrade Longwire on the client"), std::string::npos);
   for (auto mood :
        {FakeWarden::Mood::kRefuse, FakeWarden::Mood::kBrokenReply, FakeWarden::Mood::kDieInOpen}) {
@@ -118,7 +118,7 @@ TEST_F(SessionTest, AProgramThatGoesWhileItsSessionOpens) {
 TEST_F(SessionTest, TheServersEndIsTold) {
   Program program, local;
   ASSERT_TRUE(program.Open(options_.socket));
-  ASSERT_TRUE(local.Open(config_.door));
+  ASSERT_TRUE(local.Open(config_.door()));
   StopDaemon();
   EXPECT_TRUE(Eventually([&] { return program.down_memory->closed(); }));
   EXPECT_EQ(program.down_memory->close_code(), 719u);
@@ -143,7 +143,7 @@ class AttachTest : public SessionTest {
   transport::OpenSessionReply opened_;
 
   void Open() {
-    channel_ = transport::OpenChannel(config_.listen[0].Text(), nullptr);
+    channel_ = transport::OpenChannel(config_.listen(0), nullptr);
     wire::Writer writer;
     wire::OpenRequest().Encode(writer);
     transport::OpenSessionRequest request;
@@ -265,7 +265,7 @@ TEST_F(AttachTest, RandomBytesOnThePortHarmNobody) {
     int client = socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
-    address.sin_port = htons(config_.listen[0].port);
+    address.sin_port = htons(config::ListenAddresses(config_)[0].port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     ASSERT_EQ(connect(client, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
     std::string noise(4096, '\0');

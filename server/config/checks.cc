@@ -1,0 +1,178 @@
+// What only becomes clear when everything is known.
+#include <set>
+
+#include "server/config/config.h"
+#include "server/config/schema.h"
+#include "server/config/values.h"
+#include "wire/guards.h"
+
+namespace longwire::config {
+namespace {
+
+std::string Element(const std::string& list, int index) {
+  return list + "[" + std::to_string(index) + "]";
+}
+
+class Checker {
+ public:
+  Checker(const Draft& draft, Problems* problems) : draft_(draft), problems_(problems) {}
+
+  void CheckAll() {
+    CheckListen();
+    CheckMetrics();
+    CheckSockets();
+    CheckDevices();
+    CheckTenants();
+    CheckScheduler();
+  }
+
+ private:
+  const Config& config() const { return draft_.config; }
+
+  // Where the value stands, or the nearest thing around it; a default stands nowhere.
+  Place PlaceOf(std::string path) const {
+    while (true) {
+      auto found = draft_.places.find(path);
+      if (found != draft_.places.end()) return found->second;
+      size_t end = path.find_last_of(".[");
+      if (end == std::string::npos) return {"the defaults", 0, 0};
+      path.resize(end);
+    }
+  }
+
+  void Add(const std::string& path, const std::string& sentence) {
+    problems_->Add(PlaceOf(path), sentence);
+  }
+
+  // True when the word came before; else it is remembered as standing at `path`.
+  bool CameBefore(std::map<std::string, std::string>* seen, const std::string& word,
+                  const std::string& path, std::string* first) {
+    auto [found, is_new] = seen->emplace(word, path);
+    if (!is_new) *first = PlaceOf(found->second).Text();
+    return !is_new;
+  }
+
+  void CheckListen() {
+    std::map<std::string, std::string> seen;
+    std::string first;
+    for (int i = 0; i < config().listen_size(); ++i) {
+      const std::string path = Element("listen", i);
+      std::string problem;
+      auto address = transport::ParseAddress(config().listen(i), &problem);
+      if (!address) continue;
+      if (address->port != 0 && CameBefore(&seen, address->Text(), path, &first)) {
+        Add(path, "listen: " + address->Text() + " is in the list already (" + first + ")");
+      }
+      if (config().has_tls() || config().insecure_listen_anywhere()) continue;
+      if (transport::IsLoopback(*address)) continue;
+      Add(path, "listen: expected an address of this host alone (127.0.0.1) or tls:, found " +
+                    address->Text() +
+                    " without tls: nothing would be encrypted and anybody who reaches the port "
+                    "could use the devices; if that network may do so, say "
+                    "insecure_listen_anywhere: true (--insecure-listen-anywhere)");
+    }
+  }
+
+  void CheckMetrics() {
+    if (!config().has_metrics()) return;
+    std::string problem;
+    auto address = transport::ParseAddress(config().metrics(), &problem);
+    if (!address) return;
+    if (!transport::IsLoopback(*address)) {
+      Add("metrics",
+          "metrics: expected an address of this host alone, such as 127.0.0.1:7412, "
+          "found " +
+              address->Text());
+    }
+    for (const std::string& listen : config().listen()) {
+      if (listen != address->Text() || address->port == 0) continue;
+      Add("metrics",
+          "metrics: expected a port of its own, found " + listen + ", where links connect");
+    }
+  }
+
+  void CheckSockets() {
+    if (config().door() != config().warden()) return;
+    Add(draft_.places.count("warden") != 0 ? "warden" : "door",
+        "door and warden: expected two sockets, found " + Quoted(config().door()) + " for both");
+  }
+
+  void CheckDevices() {
+    std::map<std::string, std::string> seen;
+    std::string first;
+    for (int i = 0; i < config().devices_size(); ++i) {
+      if (!config().devices(i).has_device()) continue;
+      const std::string path = Element("devices", i) + ".device";
+      const std::string number = std::to_string(config().devices(i).device());
+      if (!CameBefore(&seen, number, path, &first)) continue;
+      Add(path, "devices.device: " + number + " is in the list already (" + first + ")");
+    }
+    if (config().driver() != "software") return;
+    for (int i = 0; i < config().devices_size(); ++i) {
+      if (config().devices(i).device() < config().software_device().count()) continue;
+      Add(Element("devices", i) + ".device",
+          "devices.device: expected a number below software_device.count, which is " +
+              std::to_string(config().software_device().count()) + ", found " +
+              std::to_string(config().devices(i).device()));
+    }
+  }
+
+  void CheckTenants() {
+    std::map<std::string, std::string> names;
+    std::map<std::string, std::string> identities;
+    std::string first;
+    for (int i = 0; i < config().tenants_size(); ++i) {
+      const Tenant& tenant = config().tenants(i);
+      const std::string path = Element("tenants", i);
+      if (tenant.has_name() && CameBefore(&names, tenant.name(), path + ".name", &first)) {
+        Add(path + ".name", "tenants.name: expected a name of its own, found " +
+                                Quoted(tenant.name()) + ", which another tenant has (" + first +
+                                ")");
+      }
+      for (int j = 0; j < tenant.identities_size(); ++j) {
+        const std::string place = Element(path + ".identities", j);
+        if (!CameBefore(&identities, tenant.identities(j), place, &first)) continue;
+        Add(place, "tenants.identities: " + Quoted(tenant.identities(j)) +
+                       " belongs to a tenant already (" + first + ")");
+      }
+      CheckTenantDevices(tenant, path + ".devices");
+    }
+  }
+
+  void CheckTenantDevices(const Tenant& tenant, const std::string& path) {
+    int listed = config().devices_size();
+    if (listed != 0 && tenant.devices() > static_cast<uint32_t>(listed)) {
+      Add(path, "tenants.devices: expected at most " + std::to_string(listed) +
+                    ", as many as the key devices lists, found " +
+                    std::to_string(tenant.devices()));
+    } else if (listed == 0 && config().driver() == "software" &&
+               tenant.devices() > config().software_device().count()) {
+      Add(path, "tenants.devices: expected at most " +
+                    std::to_string(config().software_device().count()) +
+                    ", as many as software_device.count says, found " +
+                    std::to_string(tenant.devices()));
+    }
+  }
+
+  void CheckScheduler() {
+    const Scheduler& scheduler = config().scheduler();
+    if (scheduler.longest_wait() >= scheduler.turn()) return;
+    bool turn_alone = draft_.places.count("scheduler.longest_wait") == 0;
+    Add(turn_alone ? "scheduler.turn" : "scheduler.longest_wait",
+        "scheduler: expected a longest_wait no shorter than turn, found " +
+            UnitText(DURATION, scheduler.longest_wait()) + " and " +
+            UnitText(DURATION, scheduler.turn()));
+  }
+
+  const Draft& draft_;
+  Problems* problems_;
+};
+
+}  // namespace
+
+void Check(const Draft& draft, Problems* problems) {
+  if (wire::GuardIsOff("config_checks")) return;
+  Checker(draft, problems).CheckAll();
+}
+
+}  // namespace longwire::config

@@ -1,0 +1,55 @@
+// longwired's configuration: read from YAML, completed from the command line and the schema's
+// defaults, checked as a whole, written back. The schema is proto/config.proto.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "link/transport/address.h"
+#include "proto/config.pb.h"
+#include "server/config/problems.h"
+
+namespace longwire::config {
+
+// Read when longwired is given no other, if it is there.
+constexpr const char* kSystemFile = "/etc/longwire/longwired.yaml";
+
+// What was said so far, and where each value was said: "listen[0]", "tenants[2].name".
+struct Draft {
+  Config config;
+  std::map<std::string, Place> places;
+};
+
+// Applies the YAML text of the file called `name`. What is wrong is left out and is a problem.
+void ReadText(const std::string& name, const std::string& text, Draft* draft, Problems* problems);
+// The same with the file's text.
+void ReadFile(const std::string& path, Draft* draft, Problems* problems);
+
+// Sets one of the outermost keys, or adds to it if it is a list and `place` has done so before.
+void SetKey(const std::string& key, const std::string& text, const Place& place, Draft* draft,
+            Problems* problems);
+
+// Gives everything that was not said its default; the sockets lie in `runtime_folder` by default.
+void FillDefaults(const std::string& runtime_folder, Config* config);
+
+// What only becomes clear when everything is known, defaults too.
+void Check(const Draft& draft, Problems* problems);
+
+// As a YAML file that reads as the same configuration.
+std::string Write(const Config& config);
+
+// The file that has every key with its help and its default or an example, all behind a #.
+std::string DefaultFile();
+
+// Changes from `running` to `next` that need a restart of longwired; each is a problem.
+void CheckReload(const Config& running, const Draft& next, Problems* problems);
+
+// Values in the types that their users have.
+std::vector<transport::Address> ListenAddresses(const Config& config);
+std::chrono::milliseconds ResumeGrace(const Config& config);
+// Empty when it is switched off.
+std::string DoorPath(const Config& config);
+
+}  // namespace longwire::config

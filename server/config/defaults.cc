@@ -1,0 +1,63 @@
+// What was not said, and values in the types of their users.
+#include "server/config/config.h"
+#include "server/config/schema.h"
+#include "server/config/values.h"
+
+namespace longwire::config {
+namespace {
+
+void Fill(Message* message);
+
+// Blocks: the one that is always there, or each element of the list.
+void FillBlock(const FieldDescriptor* field, Message* message) {
+  const auto* reflection = message->GetReflection();
+  if (field->is_repeated()) {
+    for (int i = 0; i < reflection->FieldSize(*message, field); ++i) {
+      Fill(reflection->MutableRepeatedMessage(message, field, i));
+    }
+  } else if (!IsOptionalBlock(field) || reflection->HasField(*message, field)) {
+    Fill(reflection->MutableMessage(message, field));
+  }
+}
+
+void Fill(Message* message) {
+  for (int i = 0; i < message->GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor* field = message->GetDescriptor()->field(i);
+    const auto* reflection = message->GetReflection();
+    if (IsBlock(field)) {
+      FillBlock(field, message);
+      continue;
+    }
+    bool said = field->is_repeated() ? reflection->FieldSize(*message, field) != 0
+                                     : reflection->HasField(*message, field);
+    std::string hint;
+    if (said || EntryOf(field).default_value().empty()) continue;
+    SetValue(EntryOf(field).default_value(), field, message, &hint);
+  }
+}
+
+}  // namespace
+
+void FillDefaults(const std::string& runtime_folder, Config* config) {
+  Fill(config);
+  if (!config->has_door()) config->set_door(runtime_folder + "/door");
+  if (!config->has_warden()) config->set_warden(runtime_folder + "/warden");
+}
+
+std::vector<transport::Address> ListenAddresses(const Config& config) {
+  std::vector<transport::Address> addresses;
+  std::string problem;
+  for (const std::string& text : config.listen()) {
+    if (auto address = transport::ParseAddress(text, &problem)) addresses.push_back(*address);
+  }
+  return addresses;
+}
+
+std::chrono::milliseconds ResumeGrace(const Config& config) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::nanoseconds(config.resume_grace()));
+}
+
+std::string DoorPath(const Config& config) { return config.door() == "none" ? "" : config.door(); }
+
+}  // namespace longwire::config

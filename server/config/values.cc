@@ -1,0 +1,222 @@
+#include "server/config/values.h"
+
+#include <cctype>
+#include <charconv>
+#include <limits>
+#include <span>
+#include <string_view>
+
+#include "link/transport/address.h"
+#include "server/config/problems.h"
+
+namespace longwire::config {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  uint64_t size;
+};
+constexpr Unit kByteUnits[] = {{"TiB", uint64_t{1} << 40},
+                               {"GiB", uint64_t{1} << 30},
+                               {"MiB", uint64_t{1} << 20},
+                               {"KiB", uint64_t{1} << 10},
+                               {"", 1}};
+constexpr Unit kTimeUnits[] = {
+    {"h", 3'600'000'000'000}, {"min", 60'000'000'000}, {"s", 1'000'000'000},
+    {"ms", 1'000'000},        {"us", 1'000},           {"ns", 1}};
+
+std::span<const Unit> UnitsOf(Kind kind) {
+  if (kind == BYTES) return kByteUnits;
+  if (kind == DURATION) return kTimeUnits;
+  return {};
+}
+
+std::string UnitNames(Kind kind) {
+  std::string names;
+  for (const Unit& unit : UnitsOf(kind)) {
+    if (!unit.name.empty()) names += (names.empty() ? "" : ", ") + std::string(unit.name);
+  }
+  return names;
+}
+
+// "4096", "512MiB", "8 GiB", "2ms".
+bool ParseNumber(std::string_view text, Kind kind, uint64_t* value, std::string* hint) {
+  size_t digits = text.find_first_not_of("0123456789");
+  std::string_view unit = digits == std::string_view::npos ? "" : text.substr(digits);
+  text = text.substr(0, digits);
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
+  if (error != std::errc() || end != text.data() + text.size()) return false;
+  if (unit.empty() && (kind == PLAIN || *value == 0)) return true;
+  if (unit.starts_with(' ')) unit.remove_prefix(1);
+  for (const Unit& known : UnitsOf(kind)) {
+    if (known.name == unit) return !__builtin_mul_overflow(*value, known.size, value);
+  }
+  if (kind != PLAIN) *hint = "the unit is one of " + UnitNames(kind);
+  return false;
+}
+
+bool SetNumber(const std::string& text, const FieldDescriptor* field, Message* message,
+               std::string* hint) {
+  const Entry& entry = EntryOf(field);
+  uint64_t value = 0;
+  if (!ParseNumber(text, entry.kind(), &value, hint)) return false;
+  if (value < entry.least() || value > MostOf(field)) return false;
+  if (entry.multiple_of() != 0 && value % entry.multiple_of() != 0) {
+    uint64_t below = value - value % entry.multiple_of();
+    *hint = UnitText(entry.kind(), below) + " would be one";
+    return false;
+  }
+  const auto* reflection = message->GetReflection();
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_UINT32) {
+    reflection->SetUInt32(message, field, static_cast<uint32_t>(value));
+  } else {
+    reflection->SetUInt64(message, field, value);
+  }
+  return true;
+}
+
+bool IsHostLetter(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+         std::string_view("-_.:%").find(c) != std::string_view::npos;
+}
+
+// Rewritten as it is written everywhere: host:port.
+bool CheckAddress(std::string* text, std::string* hint) {
+  auto address = transport::ParseAddress(*text, hint);
+  if (!address) return false;
+  for (char c : address->host) {
+    if (IsHostLetter(c)) continue;
+    *hint = "no host's name has " + Quoted(std::string(1, c));
+    return false;
+  }
+  if (text->ends_with("]") || text->find(':') == std::string::npos) {
+    *hint = "the port is missing; " + address->Text() + " has the usual one";
+    return false;
+  }
+  *text = address->Text();
+  return true;
+}
+
+bool IsPath(const std::string& text) {
+  return text.starts_with('/') && text.find('\0') == std::string::npos;
+}
+
+bool IsName(const std::string& text) {
+  constexpr std::string_view kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+  return !text.empty() && text.size() <= kLongestName &&
+         text.find_first_not_of(kLetters) == std::string::npos;
+}
+
+bool CheckIdentity(const std::string& text, std::string* hint) {
+  constexpr std::string_view kUser = "uid:";
+  if (text.starts_with(kUser)) {
+    uint32_t number = 0;
+    const char* last = text.data() + text.size();
+    auto [end, error] = std::from_chars(text.data() + kUser.size(), last, number);
+    if (error == std::errc() && end == last) return true;
+    *hint = "what follows uid: is a number, as `id -u` prints it";
+    return false;
+  }
+  // X.509 allows a common name that many letters; blanks around it are a mistake.
+  if (text.empty() || text.front() == ' ' || text.back() == ' ') return false;
+  for (char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return false;
+  }
+  *hint = "a common name has at most 64 letters";
+  return text.size() <= kLongestName;
+}
+
+bool CheckString(const FieldDescriptor* field, std::string* text, std::string* hint) {
+  const Entry& entry = EntryOf(field);
+  if (entry.none_allowed() && *text == "none") return true;
+  if (entry.most() != 0 && text->size() > entry.most()) {
+    *hint = "it has " + std::to_string(text->size()) + " letters, " + std::to_string(entry.most()) +
+            " are possible";
+    return false;
+  }
+  switch (entry.kind()) {
+    case PATH:
+      return IsPath(*text);
+    case ADDRESS:
+      return CheckAddress(text, hint);
+    case NAME:
+      return IsName(*text);
+    case DRIVER:
+      return *text == "auto" || *text == "software" || IsPath(*text);
+    case IDENTITY:
+      return CheckIdentity(*text, hint);
+    default:
+      return true;
+  }
+}
+
+bool SetString(std::string text, const FieldDescriptor* field, Message* message,
+               std::string* hint) {
+  if (!CheckString(field, &text, hint)) return false;
+  if (field->is_repeated()) {
+    message->GetReflection()->AddString(message, field, std::move(text));
+  } else {
+    message->GetReflection()->SetString(message, field, std::move(text));
+  }
+  return true;
+}
+
+}  // namespace
+
+uint64_t MostOf(const FieldDescriptor* field) {
+  if (EntryOf(field).most() != 0) return EntryOf(field).most();
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_UINT32) {
+    return std::numeric_limits<uint32_t>::max();
+  }
+  return field->cpp_type() == FieldDescriptor::CPPTYPE_UINT64 ? std::numeric_limits<uint64_t>::max()
+                                                              : 0;
+}
+
+bool SetValue(const std::string& text, const FieldDescriptor* field, Message* message,
+              std::string* hint) {
+  const auto* reflection = message->GetReflection();
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_BOOL:
+      if (text != "true" && text != "false") return false;
+      reflection->SetBool(message, field, text == "true");
+      return true;
+    case FieldDescriptor::CPPTYPE_ENUM: {
+      const auto* word = field->enum_type()->FindValueByName(text);
+      if (word != nullptr) reflection->SetEnum(message, field, word);
+      return word != nullptr;
+    }
+    case FieldDescriptor::CPPTYPE_STRING:
+      return SetString(text, field, message, hint);
+    default:
+      return SetNumber(text, field, message, hint);
+  }
+}
+
+std::string UnitText(Kind kind, uint64_t value) {
+  for (const Unit& unit : UnitsOf(kind)) {
+    if (value == 0 || value % unit.size != 0) continue;
+    return std::to_string(value / unit.size) + std::string(unit.name);
+  }
+  return std::to_string(value) + (kind == DURATION ? "s" : "");
+}
+
+std::string ValueText(const Message& message, const FieldDescriptor* field, int index) {
+  const auto* reflection = message.GetReflection();
+  Kind kind = EntryOf(field).kind();
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return reflection->GetBool(message, field) ? "true" : "false";
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return reflection->GetEnum(message, field)->name();
+    case FieldDescriptor::CPPTYPE_STRING:
+      return field->is_repeated() ? reflection->GetRepeatedString(message, field, index)
+                                  : reflection->GetString(message, field);
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return UnitText(kind, reflection->GetUInt32(message, field));
+    default:
+      return UnitText(kind, reflection->GetUInt64(message, field));
+  }
+}
+
+}  // namespace longwire::config

@@ -1,0 +1,181 @@
+// What the reader accepts and what becomes of it.
+#include <gtest/gtest.h>
+
+#include "server/config/config.h"
+#include "tests/config/reading.h"
+
+namespace longwire::config {
+namespace {
+
+TEST(ReaderTest, TakesEveryKeyOver) {
+  Config config = Good(R"(# a comment
+listen:
+  - 127.0.0.1:7000
+  - "[::1]:7001"
+door: /run/x/door
+tls: {certificate: /c.pem, key: /k.pem, authority: /a.pem}
+insecure_listen_anywhere: true
+driver: /usr/lib/libcuda.so.1
+warden: /run/x/warden
+warm_workers: 3
+devices:
+  - device: 2
+  - {device: 5, warm_workers: 0}
+software_device:
+  count: 6
+  memory: 8 GiB
+placement: pack
+scheduler:
+  policy: weighted_fair
+  turn: 500us
+  longest_wait: 1s
+  enabled: false
+  short_time_slice: false
+tenants:
+  - name: serving
+    identities: [frontend, "uid:0"]
+    priority: latency_critical
+    weight: 3
+    memory: 40GiB
+    sessions: 4
+    devices: 2
+    bytes_in_flight: 1048576
+    admin: true
+  - name: batch
+    identities: trainer
+max_sessions: 12
+resume_grace: 1min
+log_level: debug
+metrics: 127.0.0.1:7412
+)");
+  ASSERT_EQ(config.listen_size(), 2);
+  EXPECT_EQ(ListenAddresses(config)[1].Text(), "[::1]:7001");
+  EXPECT_EQ(DoorPath(config), "/run/x/door");
+  EXPECT_EQ(config.tls().authority(), "/a.pem");
+  EXPECT_TRUE(config.insecure_listen_anywhere());
+  EXPECT_EQ(config.driver(), "/usr/lib/libcuda.so.1");
+  EXPECT_EQ(config.warden(), "/run/x/warden");
+  EXPECT_EQ(config.warm_workers(), 3u);
+  EXPECT_EQ(config.devices(1).device(), 5u);
+  EXPECT_TRUE(config.devices(1).has_warm_workers());
+  EXPECT_FALSE(config.devices(0).has_warm_workers());
+  EXPECT_EQ(config.software_device().memory(), uint64_t{8} << 30);
+  EXPECT_EQ(config.placement(), pack);
+  EXPECT_EQ(config.scheduler().policy(), weighted_fair);
+  EXPECT_EQ(config.scheduler().turn(), 500'000u);
+  EXPECT_EQ(config.scheduler().longest_wait(), 1'000'000'000u);
+  EXPECT_FALSE(config.scheduler().enabled());
+  const Tenant& serving = config.tenants(0);
+  EXPECT_EQ(serving.identities(1), "uid:0");
+  EXPECT_EQ(serving.priority(), latency_critical);
+  EXPECT_EQ(serving.memory(), uint64_t{40} << 30);
+  EXPECT_TRUE(serving.admin());
+  EXPECT_EQ(config.tenants(1).identities(0), "trainer");
+  EXPECT_EQ(config.tenants(1).bytes_in_flight(), 32u << 20);
+  EXPECT_EQ(config.max_sessions(), 12u);
+  EXPECT_EQ(ResumeGrace(config), std::chrono::minutes(1));
+  EXPECT_EQ(config.log_level(), debug);
+}
+
+TEST(ReaderTest, NothingGivesTheDefaults) {
+  for (const char* text : {"", "# only a comment\n", "---\n...\n", "~\n"}) {
+    Config config = Good(text);
+    EXPECT_EQ(config.listen(0), "127.0.0.1:7411");
+    EXPECT_EQ(config.door(), "/run/test/door");
+    EXPECT_EQ(config.warden(), "/run/test/warden");
+    EXPECT_EQ(config.max_sessions(), 256u);
+    EXPECT_EQ(ResumeGrace(config), std::chrono::seconds(1));
+    EXPECT_EQ(config.scheduler().turn(), 2'000'000u);
+    EXPECT_EQ(config.software_device().count(), 1u);
+    EXPECT_FALSE(config.software_device().has_memory());
+    EXPECT_FALSE(config.has_tls());
+    EXPECT_EQ(config.tenants_size(), 0);
+  }
+}
+
+TEST(ReaderTest, OneValueIsAListOfOne) {
+  Config config = Good("listen: localhost:7000\ndoor: none\n");
+  ASSERT_EQ(config.listen_size(), 1);
+  EXPECT_EQ(config.listen(0), "localhost:7000");
+  EXPECT_EQ(DoorPath(config), "");
+}
+
+TEST(ReaderTest, UnitsOfSizesAndTimes) {
+  EXPECT_EQ(Good("software_device: {memory: 2097152}").software_device().memory(), 2u << 20);
+  EXPECT_EQ(Good("software_device: {memory: 4096KiB}").software_device().memory(), 4u << 20);
+  EXPECT_EQ(Good("software_device: {memory: 1TiB}").software_device().memory(), uint64_t{1} << 40);
+  EXPECT_EQ(Good("resume_grace: 0").resume_grace(), 0u);
+  EXPECT_EQ(Good("resume_grace: 1 h").resume_grace(), 3'600'000'000'000u);
+  EXPECT_EQ(Good("resume_grace: 20ns").resume_grace(), 20u);
+}
+
+TEST(ReaderTest, WindowsLineEndsAndAByteOrderMarkDoNotMatter) {
+  EXPECT_EQ(Good("\xEF\xBB\xBFmax_sessions: 3\r\nwarm_workers: 2\r\n").max_sessions(), 3u);
+}
+
+TEST(ReaderTest, WhatIsNotAFile) {
+  EXPECT_EQ(ErrorsOfFile("/nonexistent/longwired.yaml"),
+            "/nonexistent/longwired.yaml: cannot be read: No such file or directory\n");
+  EXPECT_NE(ErrorsOfFile("/tmp").find("/tmp: cannot be read"), std::string::npos);
+}
+
+TEST(ReaderTest, TheFirstTwentyMistakesAreTold) {
+  std::string text;
+  for (int i = 0; i < 30; ++i) text += "nonsense" + std::to_string(i) + ": 1\n";
+  std::string errors = Errors(text);
+  EXPECT_NE(errors.find("c.yaml:20:1: unknown key 'nonsense19'"), std::string::npos) << errors;
+  EXPECT_EQ(errors.find("nonsense20"), std::string::npos) << errors;
+  EXPECT_TRUE(errors.ends_with("\nand 10 more\n")) << errors;
+}
+
+TEST(ReaderTest, AMistakeDoesNotHideAnother) {
+  EXPECT_EQ(Errors("tenants:\n  - weight: 0\n    name: a b\nwarm_workers: 65\nlog_level: loud\n"),
+            "c.yaml:2:13: tenants.weight: expected a number from 1 to 1000, found '0'\n"
+            "c.yaml:3:11: tenants.name: expected a name of letters, digits, '-', '_' and '.', at "
+            "most 64, found 'a b'\n"
+            "c.yaml:4:15: warm_workers: expected a number from 0 to 64, found '65'\n"
+            "c.yaml:5:12: log_level: expected error, warning, info or debug, found 'loud'\n");
+}
+
+TEST(ReaderTest, AFileThatIsTooLargeIsNotRead) {
+  std::string text(size_t{1} << 20, '#');
+  EXPECT_EQ(Errors(text), "");
+  EXPECT_EQ(Errors(text + "#"), "c.yaml: larger than 1 MiB; that is no configuration file\n");
+}
+
+TEST(ReaderTest, DepthIsRefusedEarly) {
+  const std::string sentence =
+      "more than 16 lists and mappings one within the other; that is no configuration file\n";
+  EXPECT_EQ(Errors("a: " + std::string(20, '[') + std::string(20, ']')),
+            "c.yaml:1:19: " + sentence);
+  EXPECT_EQ(Errors(std::string(1000, '{')), "c.yaml:1:16: " + sentence);
+  std::string nested;
+  for (int i = 0; i < 100; ++i) nested += std::string(i, ' ') + "a:\n";
+  EXPECT_EQ(Errors(nested), "c.yaml:17:17: " + sentence);
+}
+
+TEST(ReaderTest, ManyValuesAreRefused) {
+  std::string text = "listen: [";
+  for (int i = 0; i < 200'000; ++i) text += "a,";
+  std::string errors = Errors(text + "a]");
+  EXPECT_NE(errors.find("more than 200000 values"), std::string::npos) << errors.substr(0, 300);
+}
+
+TEST(ReaderTest, BytesThatAreNoText) {
+  EXPECT_EQ(Errors("door: none\nlisten: \xff\n"),
+            "c.yaml:2:9: expected UTF-8, found a byte that is none\n");
+  // Overlong, a surrogate, beyond the last character, cut off.
+  for (const char* bad : {"\xC0\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xE2\x82"}) {
+    EXPECT_EQ(Errors(std::string("a: ") + bad),
+              "c.yaml:1:4: expected UTF-8, found a byte that is none\n");
+  }
+  EXPECT_EQ(Errors(std::string("door: none\n\0listen: x", 20)),
+            "c.yaml:2:1: expected text, found the control character 0\n");
+  // What one library takes for the end of the file.
+  EXPECT_EQ(Errors("door: none\n\x04nonsense: x"),
+            "c.yaml:2:1: expected text, found the control character 4\n");
+  EXPECT_EQ(Errors("a: b\rc: d\n"), "c.yaml:1:5: expected text, found the control character 13\n");
+}
+
+}  // namespace
+}  // namespace longwire::config

@@ -1,0 +1,116 @@
+// Writing a configuration, and the commented default file.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "server/config/config.h"
+#include "tests/config/reading.h"
+
+namespace longwire::config {
+namespace {
+
+std::string FileText(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+// The file with every key said: the first # of each line goes, unless the line is for reading.
+std::string Uncommented(const std::string& text) {
+  std::istringstream lines(text);
+  std::string out;
+  for (std::string line; std::getline(lines, line);) {
+    bool remark = line.starts_with("# ") && !line.starts_with("#  ");
+    out += (remark || line.empty() ? line : line.substr(1)) + "\n";
+  }
+  return out;
+}
+
+TEST(WriterTest, EffectiveValuesWithTheirUnits) {
+  EXPECT_EQ(Write(Good("tenants: [{name: a, identities: [\"Grace Hopper\"], memory: 1536MiB}]\n"
+                       "resume_grace: 90s\nlisten: \"[::1]:7411\"\n")),
+            R"(listen:
+  - "[::1]:7411"
+door: /run/test/door
+insecure_listen_anywhere: false
+driver: auto
+warden: /run/test/warden
+warm_workers: 1
+software_device:
+  count: 1
+placement: least_loaded
+scheduler:
+  policy: strict_priority
+  turn: 2ms
+  longest_wait: 100ms
+  enabled: true
+  short_time_slice: true
+tenants:
+  - name: a
+    identities:
+      - "Grace Hopper"
+    priority: best_effort
+    weight: 1
+    memory: 1536MiB
+    devices: 1
+    bytes_in_flight: 32MiB
+    admin: false
+max_sessions: 256
+resume_grace: 90s
+log_level: info
+)");
+}
+
+TEST(WriterTest, WhatIsWrittenReadsAsTheSame) {
+  const char* texts[] = {
+      "",
+      "tenants: [{name: \"null\", identities: [\"~\", \"a: b\", \"# c\", \"\\\"q\\\\\", '- x', "
+      "\"\u00e9t\u00e9\", '1.5', 'true', '@a', 'a:']}]",
+      "devices: [{device: 3}, {device: 0, warm_workers: 64}]\nresume_grace: 0\n",
+      "tls: {certificate: \"/a b\", key: '/k#', authority: /a}\nlisten: [0.0.0.0:1, a:0]\n",
+      "software_device: {count: 3, memory: 6MiB}\nscheduler: {turn: 101us, longest_wait: 1ms}\n",
+  };
+  for (const char* text : texts) {
+    Config config = Good(text);
+    EXPECT_EQ(Good(Write(config)).SerializeAsString(), config.SerializeAsString()) << Write(config);
+  }
+}
+
+TEST(WriterTest, NothingSaidIsNothingWritten) { EXPECT_EQ(Write(Config()), ""); }
+
+TEST(DefaultFileTest, TheCommittedFileIsCurrent) {
+  EXPECT_EQ(FileText(DEFAULT_FILE), DefaultFile()) << "run: ninja update_default_config";
+}
+
+TEST(DefaultFileTest, AsItIsItGivesTheDefaults) {
+  EXPECT_EQ(Good(FileText(DEFAULT_FILE)).SerializeAsString(), Good("").SerializeAsString());
+}
+
+TEST(DefaultFileTest, WithEveryKeySaidItGivesTheDefaultsAndTheExamples) {
+  Config config = Good(Uncommented(FileText(DEFAULT_FILE)));
+  Config defaults = Good("");
+  EXPECT_EQ(config.tls().key(), "/etc/longwire/server.key");
+  ASSERT_EQ(config.devices_size(), 1);
+  EXPECT_EQ(config.devices(0).warm_workers(), 2u);
+  ASSERT_EQ(config.tenants_size(), 1);
+  EXPECT_EQ(config.tenants(0).name(), "research");
+  EXPECT_EQ(config.tenants(0).identities_size(), 2);
+  EXPECT_EQ(config.tenants(0).bytes_in_flight(), 32u << 20);
+  EXPECT_EQ(config.door(), "/run/longwire/door");
+  EXPECT_EQ(config.metrics(), "127.0.0.1:7412");
+  // Without the examples it is the defaults.
+  for (auto* message : {&config, &defaults}) {
+    message->clear_tls();
+    message->clear_devices();
+    message->clear_tenants();
+    message->clear_door();
+    message->clear_warden();
+    message->clear_metrics();
+    message->mutable_software_device()->clear_memory();
+  }
+  EXPECT_EQ(config.SerializeAsString(), defaults.SerializeAsString());
+}
+
+}  // namespace
+}  // namespace longwire::config
