@@ -147,23 +147,19 @@ bool NeedsElements(const Call& call) {
 
 // Names of generated variables end with _, so that no parameter has the same.
 void DefineDo(const Call& call, Text* out) {
-  const Text::Values values = {{"symbol", call.symbol}, {"member", DriverMember(call)}};
   out->Line(
       "CUresult Do_$symbol$([[maybe_unused]] CallContext& context_,\n"
       "    [[maybe_unused]] const calls::$symbol$& call_,\n"
       "    [[maybe_unused]] calls::$symbol$::Reply* reply_) {",
-      values);
-  out->Line(
-      "  const auto function_ = context_.driver().$member$;\n"
-      "  if (function_ == nullptr) return CUDA_ERROR_NOT_SUPPORTED;",
-      values);
+      {{"symbol", call.symbol}});
   if (NeedsElements(call)) out->Line("  size_t elements_ = 0;");
   std::string arguments;
   for (const Parameter& parameter : call.parameters) {
     Declare(call, parameter, out);
     arguments += (arguments.empty() ? "" : ", ") + Argument(parameter);
   }
-  out->Line("  const CUresult result_ = function_($arguments$);", {{"arguments", arguments}});
+  out->Line("  const CUresult result_ = context_.driver().$member$($arguments$);",
+            {{"member", DriverMember(call)}, {"arguments", arguments}});
   if (!call.reply.empty() || !call.destroys.empty()) {
     out->Line("  if (result_ != CUDA_SUCCESS) return result_;");
   }

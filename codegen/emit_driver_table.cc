@@ -17,8 +17,15 @@ constexpr char kHeader[] =
 
 namespace longwire {
 
+// What a driver that lacks a function says when it is called.
+template <class... Arguments>
+CUresult LacksFunction(Arguments...) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 // The functions of a driver. The newest variant of a name is the member `symbol`, e.g.
-// cuMemAlloc_v2; an older one without _vN is `symbol` + _v1. Null: this driver does not have it.
+// cuMemAlloc_v2; an older one without _vN is `symbol` + _v1. None is ever null: one that the driver
+// does not have answers CUDA_ERROR_NOT_SUPPORTED.
 struct DriverTable {
 )";
 
@@ -26,7 +33,7 @@ constexpr char kHeaderEnd[] = R"(};
 
 // Resolves every function by cuGetProcAddress_v2 of `library` (from dlopen) at the version in which
 // the variant was introduced, else by its symbol. `missing` (may be null) gets the symbols that the
-// driver does not have.
+// driver does not have although a program may want them.
 void LoadDriverTable(void* library, DriverTable* table, std::vector<std::string>* missing);
 
 }  // namespace longwire
@@ -47,6 +54,7 @@ struct Row {
   const char* name;
   int introduced;
   size_t offset;
+  bool wanted;  // false: no program's call ends there
 };
 
 constexpr Row kRows[] = {
@@ -60,6 +68,7 @@ using GetProcAddress = CUresult (*)(const char*, void**, int, cuuint64_t,
 }  // namespace
 
 void LoadDriverTable(void* library, DriverTable* table, std::vector<std::string>* missing) {
+  *table = {};
   const auto get = reinterpret_cast<GetProcAddress>(dlsym(library, "cuGetProcAddress_v2"));
   for (const Row& row : kRows) {
     void* function = nullptr;
@@ -69,13 +78,23 @@ void LoadDriverTable(void* library, DriverTable* table, std::vector<std::string>
       function = nullptr;
     }
     if (function == nullptr) function = dlsym(library, row.symbol);
-    if (function == nullptr && missing != nullptr) missing->push_back(row.symbol);
-    std::memcpy(reinterpret_cast<char*>(table) + row.offset, &function, sizeof(function));
+    if (function != nullptr) {
+      std::memcpy(reinterpret_cast<char*>(table) + row.offset, &function, sizeof(function));
+    } else if (row.wanted && missing != nullptr) {
+      missing->push_back(row.symbol);
+    }
   }
 }
 
 }  // namespace longwire
 )";
+
+// Whether it is worth a word that a driver lacks it: not of what the client refuses or answers by
+// itself, nor of an older variant that the newest one stands for.
+bool IsWanted(const Call& call) {
+  bool asks_the_server = call.kind == Kind::kAtOnce || call.kind == Kind::kAfterReply;
+  return asks_the_server && (call.newest || call.Travels());
+}
 
 class DriverTableEmitter : public Emitter {
  public:
@@ -87,13 +106,16 @@ class DriverTableEmitter : public Emitter {
     source.Raw(kSourceHead);
     for (const Call& call : api.calls) {
       if (call.is_private) continue;
-      header.Line("  CUresult (*$member$)($parameters$) = nullptr;",
+      header.Line("  CUresult (*$member$)($parameters$) = &LacksFunction;",
                   {{"member", DriverMember(call)}, {"parameters", ParameterList(call)}});
-      source.Line("    {\"$symbol$\", \"$name$\", $introduced$, offsetof(DriverTable, $member$)},",
-                  {{"symbol", call.symbol},
-                   {"name", call.base},
-                   {"introduced", std::to_string(call.introduced)},
-                   {"member", DriverMember(call)}});
+      source.Line(
+          "    {\"$symbol$\", \"$name$\", $introduced$, offsetof(DriverTable, $member$), "
+          "$wanted$},",
+          {{"symbol", call.symbol},
+           {"name", call.base},
+           {"introduced", std::to_string(call.introduced)},
+           {"member", DriverMember(call)},
+           {"wanted", IsWanted(call) ? "true" : "false"}});
     }
     header.Raw(kHeaderEnd);
     source.Raw(kSourceEnd);

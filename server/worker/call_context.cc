@@ -81,7 +81,6 @@ CUresult CallContext::Resolve(uint64_t id, CUfunction* handle) {
   }
   // The program got this function by name, which loads it natively; an enumerated one is not
   // loaded yet, and asking it for anything fails with CUDA_ERROR_FUNCTION_NOT_LOADED.
-  if (session_.driver().cuFuncLoad == nullptr) return CUDA_SUCCESS;
   CUresult result = session_.driver().cuFuncLoad(*handle);
   return result == CUDA_ERROR_NOT_SUPPORTED ? CUDA_SUCCESS : result;
 }

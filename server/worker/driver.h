@@ -1,5 +1,6 @@
 // The CUDA driver as the worker sees it: a table of functions, resolved from the real library, the
-// software device or a test's fake. Nothing here links to libcuda.
+// software device or a test's fake. Nothing here links to libcuda. A function that the driver does
+// not have answers CUDA_ERROR_NOT_SUPPORTED: none is null.
 #pragma once
 
 #include "longwire/call_ids.h"

@@ -21,7 +21,7 @@ bool Open(const std::string& path, LoadedDriver* driver, std::string* sentence) 
   driver->path = path;
   driver->missing.clear();
   LoadDriverTable(library, &driver->table, &driver->missing);
-  if (driver->table.cuInit == nullptr) {
+  if (dlsym(library, "cuInit") == nullptr) {
     *sentence = path + " is no CUDA driver";
     return false;
   }

@@ -11,7 +11,7 @@ namespace longwire::worker {
 struct LoadedDriver {
   DriverTable table;
   std::string path;
-  std::vector<std::string> missing;  // functions that it does not have
+  std::vector<std::string> missing;  // functions that it lacks, see LoadDriverTable
 };
 
 // `name`: a path; "software", the software device beside this binary; or "auto", the machine's own

@@ -126,9 +126,7 @@ void Session::EnterThread() {
   current_context = {};
   // Captures of the client are begun relaxed and nothing of ours may spoil them.
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  if (driver_.cuThreadExchangeStreamCaptureMode != nullptr) {
-    driver_.cuThreadExchangeStreamCaptureMode(&mode);
-  }
+  driver_.cuThreadExchangeStreamCaptureMode(&mode);
 }
 
 void Session::WakeLogThread() { up_->PokeConsumer(); }

@@ -26,8 +26,6 @@ using calls::Elements;
 CUresult Do_cuSinkValues([[maybe_unused]] CallContext& context_,
     [[maybe_unused]] const calls::cuSinkValues& call_,
     [[maybe_unused]] calls::cuSinkValues::Reply* reply_) {
-  const auto function_ = context_.driver().cuSinkValues;
-  if (function_ == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   int negative{};
   Convert(call_.negative, &negative);
   unsigned int plain{};
@@ -53,7 +51,7 @@ CUresult Do_cuSinkValues([[maybe_unused]] CallContext& context_,
   CUuuid uuid{};
   Convert(call_.uuid, &uuid);
   unsigned long long sum{};
-  const CUresult result_ = function_(negative, plain, bytes, ratio, precise, small, middle, limit, device, address, pointer, uuid, &sum);
+  const CUresult result_ = context_.driver().cuSinkValues(negative, plain, bytes, ratio, precise, small, middle, limit, device, address, pointer, uuid, &sum);
   if (result_ != CUDA_SUCCESS) return result_;
   Convert(sum, &reply_->sum);
   return result_;
@@ -62,8 +60,6 @@ CUresult Do_cuSinkValues([[maybe_unused]] CallContext& context_,
 CUresult Do_cuSinkLists([[maybe_unused]] CallContext& context_,
     [[maybe_unused]] const calls::cuSinkLists& call_,
     [[maybe_unused]] calls::cuSinkLists::Reply* reply_) {
-  const auto function_ = context_.driver().cuSinkLists;
-  if (function_ == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   if (!CountFits(call_.nodes.size(), call_.count, 0)) return CUDA_ERROR_INVALID_VALUE;
   std::vector<CUgraphNode> nodes;
   nodes.resize(call_.nodes.size());
@@ -82,7 +78,7 @@ CUresult Do_cuSinkLists([[maybe_unused]] CallContext& context_,
   size_t count{};
   Convert(call_.count, &count);
   unsigned long long sum{};
-  const CUresult result_ = function_(nodes.empty() ? nullptr : nodes.data(), numbers.empty() ? nullptr : numbers.data(), strides.empty() ? nullptr : strides.data(), edges.empty() ? nullptr : edges.data(), count, &sum);
+  const CUresult result_ = context_.driver().cuSinkLists(nodes.empty() ? nullptr : nodes.data(), numbers.empty() ? nullptr : numbers.data(), strides.empty() ? nullptr : strides.data(), edges.empty() ? nullptr : edges.data(), count, &sum);
   if (result_ != CUDA_SUCCESS) return result_;
   Convert(sum, &reply_->sum);
   return result_;
@@ -91,8 +87,6 @@ CUresult Do_cuSinkLists([[maybe_unused]] CallContext& context_,
 CUresult Do_cuSinkText([[maybe_unused]] CallContext& context_,
     [[maybe_unused]] const calls::cuSinkText& call_,
     [[maybe_unused]] calls::cuSinkText::Reply* reply_) {
-  const auto function_ = context_.driver().cuSinkText;
-  if (function_ == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   size_t elements_ = 0;
   const std::string text(call_.text);
   const std::string maybe(call_.maybe.value_or(""));
@@ -100,7 +94,7 @@ CUresult Do_cuSinkText([[maybe_unused]] CallContext& context_,
   std::string answer(elements_, '\0');
   int room{};
   Convert(call_.room, &room);
-  const CUresult result_ = function_(text.c_str(), call_.maybe ? maybe.c_str() : nullptr, answer.data(), room);
+  const CUresult result_ = context_.driver().cuSinkText(text.c_str(), call_.maybe ? maybe.c_str() : nullptr, answer.data(), room);
   if (result_ != CUDA_SUCCESS) return result_;
   answer.resize(strnlen(answer.data(), answer.size()));
   reply_->answer = context_.Keep(std::move(answer));
@@ -110,10 +104,8 @@ CUresult Do_cuSinkText([[maybe_unused]] CallContext& context_,
 CUresult Do_cuSinkWrapped([[maybe_unused]] CallContext& context_,
     [[maybe_unused]] const calls::cuSinkWrapped& call_,
     [[maybe_unused]] calls::cuSinkWrapped::Reply* reply_) {
-  const auto function_ = context_.driver().cuSinkWrapped_v1;
-  if (function_ == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   int value{};
-  const CUresult result_ = function_(&value);
+  const CUresult result_ = context_.driver().cuSinkWrapped_v1(&value);
   if (result_ != CUDA_SUCCESS) return result_;
   Convert(value, &reply_->value);
   return result_;

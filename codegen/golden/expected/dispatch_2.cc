@@ -26,14 +26,12 @@ using calls::Elements;
 CUresult Do_cuSinkHandles([[maybe_unused]] CallContext& context_,
     [[maybe_unused]] const calls::cuSinkHandles& call_,
     [[maybe_unused]] calls::cuSinkHandles::Reply* reply_) {
-  const auto function_ = context_.driver().cuSinkHandles;
-  if (function_ == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   CUgraphNode made{};
   CUgraph graph{};
   LW_RESOLVE(context_.Resolve(call_.graph, &graph));
   CUgraph other{};
   CUdevice device{};
-  const CUresult result_ = function_(&made, graph, &other, &device);
+  const CUresult result_ = context_.driver().cuSinkHandles(&made, graph, &other, &device);
   if (result_ != CUDA_SUCCESS) return result_;
   reply_->made = context_.Publish(made);
   reply_->other = context_.Publish(other);
@@ -44,8 +42,6 @@ CUresult Do_cuSinkHandles([[maybe_unused]] CallContext& context_,
 CUresult Do_cuSinkAnswers([[maybe_unused]] CallContext& context_,
     [[maybe_unused]] const calls::cuSinkAnswers& call_,
     [[maybe_unused]] calls::cuSinkAnswers::Reply* reply_) {
-  const auto function_ = context_.driver().cuSinkAnswers;
-  if (function_ == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   size_t elements_ = 0;
   CUgraph graph{};
   LW_RESOLVE(context_.Resolve(call_.graph, &graph));
@@ -59,7 +55,7 @@ CUresult Do_cuSinkAnswers([[maybe_unused]] CallContext& context_,
   std::vector<CUgraphEdgeData> edges(elements_);
   size_t count{};
   Convert(call_.count, &count);
-  const CUresult result_ = function_(graph, call_.want_nodes ? nodes.data() : nullptr, call_.want_edges ? edges.data() : nullptr, &count);
+  const CUresult result_ = context_.driver().cuSinkAnswers(graph, call_.want_nodes ? nodes.data() : nullptr, call_.want_edges ? edges.data() : nullptr, &count);
   if (result_ != CUDA_SUCCESS) return result_;
   nodes.resize(std::min<size_t>(nodes.size(), count));
   for (const CUgraphNode each_ : nodes) reply_->nodes.push_back(context_.Publish(each_));
@@ -72,11 +68,9 @@ CUresult Do_cuSinkAnswers([[maybe_unused]] CallContext& context_,
 CUresult Do_cuSinkDestroy([[maybe_unused]] CallContext& context_,
     [[maybe_unused]] const calls::cuSinkDestroy& call_,
     [[maybe_unused]] calls::cuSinkDestroy::Reply* reply_) {
-  const auto function_ = context_.driver().cuSinkDestroy;
-  if (function_ == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   CUgraphNode node{};
   LW_RESOLVE(context_.Resolve(call_.node, &node));
-  const CUresult result_ = function_(node);
+  const CUresult result_ = context_.driver().cuSinkDestroy(node);
   if (result_ != CUDA_SUCCESS) return result_;
   context_.Forget<CUgraphNode>(call_.node);
   return result_;
@@ -85,11 +79,9 @@ CUresult Do_cuSinkDestroy([[maybe_unused]] CallContext& context_,
 CUresult Do_cuSinkWrapped_v2([[maybe_unused]] CallContext& context_,
     [[maybe_unused]] const calls::cuSinkWrapped_v2& call_,
     [[maybe_unused]] calls::cuSinkWrapped_v2::Reply* reply_) {
-  const auto function_ = context_.driver().cuSinkWrapped_v2;
-  if (function_ == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   int value{};
   Convert(call_.value, &value);
-  const CUresult result_ = function_(&value);
+  const CUresult result_ = context_.driver().cuSinkWrapped_v2(&value);
   if (result_ != CUDA_SUCCESS) return result_;
   Convert(value, &reply_->value);
   return result_;

@@ -26,15 +26,13 @@ using calls::Elements;
 CUresult Do_cuSinkStructs([[maybe_unused]] CallContext& context_,
     [[maybe_unused]] const calls::cuSinkStructs& call_,
     [[maybe_unused]] calls::cuSinkStructs::Reply* reply_) {
-  const auto function_ = context_.driver().cuSinkStructs;
-  if (function_ == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   CUuuid from{};
   Convert(call_.from, &from);
   CUuuid maybe{};
   if (call_.maybe) Convert(*call_.maybe, &maybe);
   CUuuid to{};
   int there{};
-  const CUresult result_ = function_(&from, call_.maybe ? &maybe : nullptr, &to, &there);
+  const CUresult result_ = context_.driver().cuSinkStructs(&from, call_.maybe ? &maybe : nullptr, &to, &there);
   if (result_ != CUDA_SUCCESS) return result_;
   Convert(to, &reply_->to);
   Convert(there, &reply_->there);
@@ -44,8 +42,6 @@ CUresult Do_cuSinkStructs([[maybe_unused]] CallContext& context_,
 CUresult Do_cuSinkFixedRoom([[maybe_unused]] CallContext& context_,
     [[maybe_unused]] const calls::cuSinkFixedRoom& call_,
     [[maybe_unused]] calls::cuSinkFixedRoom::Reply* reply_) {
-  const auto function_ = context_.driver().cuSinkFixedRoom;
-  if (function_ == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   size_t elements_ = 0;
   if (!Elements(call_.want_squares ? &call_ : nullptr, call_.count, 0, &elements_)) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -53,7 +49,7 @@ CUresult Do_cuSinkFixedRoom([[maybe_unused]] CallContext& context_,
   std::vector<unsigned int> squares(elements_);
   unsigned int count{};
   Convert(call_.count, &count);
-  const CUresult result_ = function_(call_.want_squares ? squares.data() : nullptr, count);
+  const CUresult result_ = context_.driver().cuSinkFixedRoom(call_.want_squares ? squares.data() : nullptr, count);
   if (result_ != CUDA_SUCCESS) return result_;
   ConvertList(squares.data(), squares.size(), &reply_->squares);
   return result_;
@@ -62,11 +58,9 @@ CUresult Do_cuSinkFixedRoom([[maybe_unused]] CallContext& context_,
 CUresult Do_cuSinkQueued([[maybe_unused]] CallContext& context_,
     [[maybe_unused]] const calls::cuSinkQueued& call_,
     [[maybe_unused]] calls::cuSinkQueued::Reply* reply_) {
-  const auto function_ = context_.driver().cuSinkQueued;
-  if (function_ == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   CUdeviceptr address{};
   Convert(call_.address, &address);
-  const CUresult result_ = function_(address, context_.driver_stream());
+  const CUresult result_ = context_.driver().cuSinkQueued(address, context_.driver_stream());
   return result_;
 }
 

@@ -15,24 +15,25 @@ struct Row {
   const char* name;
   int introduced;
   size_t offset;
+  bool wanted;  // false: no program's call ends there
 };
 
 constexpr Row kRows[] = {
-    {"cuSinkValues", "cuSinkValues", 2000, offsetof(DriverTable, cuSinkValues)},
-    {"cuSinkHandles", "cuSinkHandles", 2000, offsetof(DriverTable, cuSinkHandles)},
-    {"cuSinkStructs", "cuSinkStructs", 2000, offsetof(DriverTable, cuSinkStructs)},
-    {"cuSinkLists", "cuSinkLists", 2000, offsetof(DriverTable, cuSinkLists)},
-    {"cuSinkAnswers", "cuSinkAnswers", 2000, offsetof(DriverTable, cuSinkAnswers)},
-    {"cuSinkFixedRoom", "cuSinkFixedRoom", 2000, offsetof(DriverTable, cuSinkFixedRoom)},
-    {"cuSinkText", "cuSinkText", 2000, offsetof(DriverTable, cuSinkText)},
-    {"cuSinkDestroy", "cuSinkDestroy", 2000, offsetof(DriverTable, cuSinkDestroy)},
-    {"cuSinkQueued", "cuSinkQueued", 2000, offsetof(DriverTable, cuSinkQueued)},
-    {"cuSinkWrapped", "cuSinkWrapped", 2000, offsetof(DriverTable, cuSinkWrapped_v1)},
-    {"cuSinkWrapped_v2", "cuSinkWrapped", 12000, offsetof(DriverTable, cuSinkWrapped_v2)},
-    {"cuSinkLocal", "cuSinkLocal", 2000, offsetof(DriverTable, cuSinkLocal_v1)},
-    {"cuSinkLocal_v2", "cuSinkLocal", 3020, offsetof(DriverTable, cuSinkLocal_v2)},
-    {"cuSinkRefused", "cuSinkRefused", 2000, offsetof(DriverTable, cuSinkRefused)},
-    {"cuSinkWorker", "cuSinkWorker", 2000, offsetof(DriverTable, cuSinkWorker)},
+    {"cuSinkValues", "cuSinkValues", 2000, offsetof(DriverTable, cuSinkValues), true},
+    {"cuSinkHandles", "cuSinkHandles", 2000, offsetof(DriverTable, cuSinkHandles), true},
+    {"cuSinkStructs", "cuSinkStructs", 2000, offsetof(DriverTable, cuSinkStructs), true},
+    {"cuSinkLists", "cuSinkLists", 2000, offsetof(DriverTable, cuSinkLists), true},
+    {"cuSinkAnswers", "cuSinkAnswers", 2000, offsetof(DriverTable, cuSinkAnswers), true},
+    {"cuSinkFixedRoom", "cuSinkFixedRoom", 2000, offsetof(DriverTable, cuSinkFixedRoom), true},
+    {"cuSinkText", "cuSinkText", 2000, offsetof(DriverTable, cuSinkText), true},
+    {"cuSinkDestroy", "cuSinkDestroy", 2000, offsetof(DriverTable, cuSinkDestroy), true},
+    {"cuSinkQueued", "cuSinkQueued", 2000, offsetof(DriverTable, cuSinkQueued), true},
+    {"cuSinkWrapped", "cuSinkWrapped", 2000, offsetof(DriverTable, cuSinkWrapped_v1), true},
+    {"cuSinkWrapped_v2", "cuSinkWrapped", 12000, offsetof(DriverTable, cuSinkWrapped_v2), true},
+    {"cuSinkLocal", "cuSinkLocal", 2000, offsetof(DriverTable, cuSinkLocal_v1), false},
+    {"cuSinkLocal_v2", "cuSinkLocal", 3020, offsetof(DriverTable, cuSinkLocal_v2), false},
+    {"cuSinkRefused", "cuSinkRefused", 2000, offsetof(DriverTable, cuSinkRefused), false},
+    {"cuSinkWorker", "cuSinkWorker", 2000, offsetof(DriverTable, cuSinkWorker), true},
 };
 
 using GetProcAddress = CUresult (*)(const char*, void**, int, cuuint64_t,
@@ -41,6 +42,7 @@ using GetProcAddress = CUresult (*)(const char*, void**, int, cuuint64_t,
 }  // namespace
 
 void LoadDriverTable(void* library, DriverTable* table, std::vector<std::string>* missing) {
+  *table = {};
   const auto get = reinterpret_cast<GetProcAddress>(dlsym(library, "cuGetProcAddress_v2"));
   for (const Row& row : kRows) {
     void* function = nullptr;
@@ -50,8 +52,11 @@ void LoadDriverTable(void* library, DriverTable* table, std::vector<std::string>
       function = nullptr;
     }
     if (function == nullptr) function = dlsym(library, row.symbol);
-    if (function == nullptr && missing != nullptr) missing->push_back(row.symbol);
-    std::memcpy(reinterpret_cast<char*>(table) + row.offset, &function, sizeof(function));
+    if (function != nullptr) {
+      std::memcpy(reinterpret_cast<char*>(table) + row.offset, &function, sizeof(function));
+    } else if (row.wanted && missing != nullptr) {
+      missing->push_back(row.symbol);
+    }
   }
 }
 

@@ -14,29 +14,36 @@
 
 namespace longwire {
 
+// What a driver that lacks a function says when it is called.
+template <class... Arguments>
+CUresult LacksFunction(Arguments...) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 // The functions of a driver. The newest variant of a name is the member `symbol`, e.g.
-// cuMemAlloc_v2; an older one without _vN is `symbol` + _v1. Null: this driver does not have it.
+// cuMemAlloc_v2; an older one without _vN is `symbol` + _v1. None is ever null: one that the driver
+// does not have answers CUDA_ERROR_NOT_SUPPORTED.
 struct DriverTable {
-  CUresult (*cuSinkValues)(int negative, unsigned int plain, size_t bytes, float ratio, double precise, unsigned char small, unsigned short middle, CUlimit limit, CUdevice device, CUdeviceptr address, void* pointer, CUuuid uuid, unsigned long long* sum) = nullptr;
-  CUresult (*cuSinkHandles)(CUgraphNode* made, CUgraph graph, CUgraph* other, CUdevice* device) = nullptr;
-  CUresult (*cuSinkStructs)(const CUuuid* from, const CUuuid* maybe, CUuuid* to, int* there) = nullptr;
-  CUresult (*cuSinkLists)(const CUgraphNode* nodes, const unsigned int* numbers, const cuuint64_t* strides, const CUgraphEdgeData* edges, size_t count, unsigned long long* sum) = nullptr;
-  CUresult (*cuSinkAnswers)(CUgraph graph, CUgraphNode* nodes, CUgraphEdgeData* edges, size_t* count) = nullptr;
-  CUresult (*cuSinkFixedRoom)(unsigned int* squares, unsigned int count) = nullptr;
-  CUresult (*cuSinkText)(const char* text, const char* maybe, char* answer, int room) = nullptr;
-  CUresult (*cuSinkDestroy)(CUgraphNode node) = nullptr;
-  CUresult (*cuSinkQueued)(CUdeviceptr address, CUstream hStream) = nullptr;
-  CUresult (*cuSinkWrapped_v1)(int* value) = nullptr;
-  CUresult (*cuSinkWrapped_v2)(int* value) = nullptr;
-  CUresult (*cuSinkLocal_v1)(void* const* callback, CUhostFn function) = nullptr;
-  CUresult (*cuSinkLocal_v2)(void* const* callback, CUhostFn function) = nullptr;
-  CUresult (*cuSinkRefused)(const CUDA_MEMCPY2D* pCopy, CUstream hStream) = nullptr;
-  CUresult (*cuSinkWorker)(int a, int* twice) = nullptr;
+  CUresult (*cuSinkValues)(int negative, unsigned int plain, size_t bytes, float ratio, double precise, unsigned char small, unsigned short middle, CUlimit limit, CUdevice device, CUdeviceptr address, void* pointer, CUuuid uuid, unsigned long long* sum) = &LacksFunction;
+  CUresult (*cuSinkHandles)(CUgraphNode* made, CUgraph graph, CUgraph* other, CUdevice* device) = &LacksFunction;
+  CUresult (*cuSinkStructs)(const CUuuid* from, const CUuuid* maybe, CUuuid* to, int* there) = &LacksFunction;
+  CUresult (*cuSinkLists)(const CUgraphNode* nodes, const unsigned int* numbers, const cuuint64_t* strides, const CUgraphEdgeData* edges, size_t count, unsigned long long* sum) = &LacksFunction;
+  CUresult (*cuSinkAnswers)(CUgraph graph, CUgraphNode* nodes, CUgraphEdgeData* edges, size_t* count) = &LacksFunction;
+  CUresult (*cuSinkFixedRoom)(unsigned int* squares, unsigned int count) = &LacksFunction;
+  CUresult (*cuSinkText)(const char* text, const char* maybe, char* answer, int room) = &LacksFunction;
+  CUresult (*cuSinkDestroy)(CUgraphNode node) = &LacksFunction;
+  CUresult (*cuSinkQueued)(CUdeviceptr address, CUstream hStream) = &LacksFunction;
+  CUresult (*cuSinkWrapped_v1)(int* value) = &LacksFunction;
+  CUresult (*cuSinkWrapped_v2)(int* value) = &LacksFunction;
+  CUresult (*cuSinkLocal_v1)(void* const* callback, CUhostFn function) = &LacksFunction;
+  CUresult (*cuSinkLocal_v2)(void* const* callback, CUhostFn function) = &LacksFunction;
+  CUresult (*cuSinkRefused)(const CUDA_MEMCPY2D* pCopy, CUstream hStream) = &LacksFunction;
+  CUresult (*cuSinkWorker)(int a, int* twice) = &LacksFunction;
 };
 
 // Resolves every function by cuGetProcAddress_v2 of `library` (from dlopen) at the version in which
 // the variant was introduced, else by its symbol. `missing` (may be null) gets the symbols that the
-// driver does not have.
+// driver does not have although a program may want them.
 void LoadDriverTable(void* library, DriverTable* table, std::vector<std::string>* missing);
 
 }  // namespace longwire
