@@ -74,6 +74,9 @@ void Say(const char* format, ...) {
   int length = vsnprintf(line + 10, sizeof(line) - 12, format, arguments);
   va_end(arguments);
   size_t end = 10 + std::min<size_t>(length < 0 ? 0 : length, sizeof(line) - 13);
+  // A server's words, too, stay one line and move no cursor.
+  std::replace_if(
+      line, line + end, [](unsigned char c) { return c < ' ' || c == 0x7f; }, ' ');
   line[end] = '\n';
   ssize_t ignored = write(STDERR_FILENO, line, end + 1);
   (void)ignored;

@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <optional>
 
 #include "client-shim/callbacks.h"
 #include "client-shim/context.h"
@@ -96,7 +97,23 @@ void Session::WatchSocket() {
   pollfd wait{socket_.get(), POLLRDHUP, 0};
   while (poll(&wait, 1, -1) < 0 && errno == EINTR) {
   }
-  End(CUDA_ERROR_LAUNCH_FAILED, "the connection to the server is lost");
+  // Nothing more comes. The pump reads what is left, then it ends the session.
+  down_.memory().Close(0);
+}
+
+// The ring has only a code; who closed it may have said why on the socket before.
+void Session::EndAsTheServerSays() {
+  uint32_t code = down_.memory().close_code();
+  std::optional<wire::Message> words;
+  if (socket_.valid()) words = wire::ReceiveMessage(socket_.get(), std::chrono::milliseconds(0));
+  std::string sentence = "the session was ended by the server (code " + std::to_string(code) + ")";
+  if (words) {
+    auto* text = reinterpret_cast<const char*>(words->bytes.data());
+    sentence = "the session has ended: " + std::string(text, words->bytes.size());
+  } else if (code == 0) {
+    sentence = "the connection to the server is lost";
+  }
+  End(code == 0 ? CUDA_ERROR_LAUNCH_FAILED : static_cast<CUresult>(code), sentence);
 }
 
 void Session::Pump(std::chrono::nanoseconds spin, wire::Deadline deadline) {
@@ -106,6 +123,8 @@ void Session::Pump(std::chrono::nanoseconds spin, wire::Deadline deadline) {
   bool whole = wire::PeekRecord(log, &header, &bytes) != wire::WireResult::kOk || bytes != 0;
   // With half a record there, more is needed than what is there.
   if (!whole) down_.WaitBeyond(down_.cursor() + log.size(), spin, deadline);
+  // Asked first: what was written before the ring was closed is still read.
+  bool closed = down_.memory().closed();
   log = down_.Available();
   while (true) {
     if (wire::PeekRecord(log, &header, &bytes) != wire::WireResult::kOk) {
@@ -126,10 +145,7 @@ void Session::Pump(std::chrono::nanoseconds spin, wire::Deadline deadline) {
     poked_at_ = down_.released();
     up_.memory().PokeConsumer();  // a relay sends the acknowledgement on
   }
-  if (down_.memory().closed() && over() == CUDA_SUCCESS && down_.Available().empty()) {
-    End(CUDA_ERROR_LAUNCH_FAILED, "the session was ended by the server (code " +
-                                      std::to_string(down_.memory().close_code()) + ")");
-  }
+  if (closed && over() == CUDA_SUCCESS) EndAsTheServerSays();
 }
 
 bool Session::HandleRecord(const wire::DownHeader& header, std::span<const std::byte> payload) {

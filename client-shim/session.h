@@ -163,6 +163,7 @@ class Session {
   // The pump; see receiver.cc.
   void ReceiverLoop();
   void WatchSocket();
+  void EndAsTheServerSays();
   void Pump(std::chrono::nanoseconds spin, wire::Deadline deadline);
   bool HandleRecord(const wire::DownHeader& header, std::span<const std::byte> payload);
   bool OnReply(const wire::DownHeader& header, std::span<const std::byte> payload);

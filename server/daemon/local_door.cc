@@ -95,7 +95,13 @@ void LocalDoor::Serve(wire::Descriptor socket) {
   const int rings[] = {opened.session->up_descriptor(), opened.session->down_descriptor()};
   bool sent = !HasGone(socket.get()) && wire::SendMessage(socket.get(), writer.span(), rings);
   if (sent) {
-    opened.session->set_on_end([descriptor = socket.get()] { shutdown(descriptor, SHUT_RDWR); });
+    opened.session->set_on_end([descriptor = socket.get()](const transport::Closed& closed) {
+      // The rings carry only the code.
+      if (!closed.sentence.empty()) {
+        wire::SendMessage(descriptor, std::as_bytes(std::span(closed.sentence)));
+      }
+      shutdown(descriptor, SHUT_RDWR);
+    });
     WaitUntilGone(socket.get());
     // End may still be about to use the socket; it does so once, before it returns.
     opened.session->set_on_end({});

@@ -140,17 +140,17 @@ bool Session::End(const transport::Closed& closed) {
   end_ = closed;
   // The rest of the down log, with the worker's last words, still goes out.
   if (pump_ != nullptr) pump_->Stop(closed);
+  if (on_end_) on_end_(closed);
   up_->Close(closed.code);
   down_->Close(closed.code);
-  if (on_end_) on_end_();
   changed_.notify_all();
   return true;
 }
 
-void Session::set_on_end(std::function<void()> on_end) {
+void Session::set_on_end(std::function<void(const transport::Closed&)> on_end) {
   std::lock_guard lock(mutex_);
   on_end_ = std::move(on_end);
-  if (ended_ && on_end_) on_end_();
+  if (ended_ && on_end_) on_end_(end_);
 }
 
 Clock::time_point Session::detached_since() {

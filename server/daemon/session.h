@@ -55,9 +55,10 @@ class Session {
 
   // Ends it once: closes the rings, stops the relay. True for the call that ended it.
   bool End(const transport::Closed& closed);
-  // Called once by End, or now if it has ended; for the local door. Empty: nobody is called, and
-  // nobody is being called any more when this returns. It may not call back into the session.
-  void set_on_end(std::function<void()> on_end);
+  // Called once by End before it closes the rings, or now if it has ended; for the local door.
+  // Empty: nobody is called, and nobody is being called any more when this returns. It may not call
+  // back into the session.
+  void set_on_end(std::function<void(const transport::Closed&)> on_end);
 
   // When nobody is attached: since when; time_point::max() otherwise.
   Clock::time_point detached_since();
@@ -94,7 +95,7 @@ class Session {
   bool attaching_ = false;
   bool ended_ = false;
   transport::Closed end_;
-  std::function<void()> on_end_;
+  std::function<void(const transport::Closed&)> on_end_;
   Clock::time_point detached_since_ = Clock::now();
   TokenHash token_{};
   TokenHash previous_token_{};

@@ -45,18 +45,23 @@ class IsolationTest(unittest.TestCase):
         self.expect_next_program_right()
 
     def test_a_dead_worker_is_its_own_sessions_error(self):
-        victim = self.longwire.start("steady.static", "until-error")
+        door = f"unix:{self.longwire.door}"
+        victims = [self.longwire.start("steady.static", "until-error", server=server)
+                   for server in (self.longwire.address, door)]
         neighbour = self.longwire.start("steady.shared", "4")
         workers = {session["client_pid"]: session["worker_pid"]
                    for session in self.longwire.status()["sessions"]}
-        os.kill(workers[victim.pid], signal.SIGKILL)
-        ended = finish(victim, 10)
-        self.assertEqual(0, ended.code, ended)
-        self.assertRegex(ended.out, r"READY\nERROR [1-9]\d*\nPASS steady\n")
-        self.assertEqual(1, len(ended.err.strip().splitlines()), ended.err)
+        for victim in victims:
+            os.kill(workers[victim.pid], signal.SIGKILL)
+            self.expect_told_why(finish(victim, 10))
         self.expect_steady(neighbour)
         self.assertIsNone(self.longwire.children["longwired"].poll(), "the daemon ended")
         self.expect_next_program_right()
+
+    def expect_told_why(self, ended):
+        self.assertEqual(0, ended.code, ended)
+        self.assertRegex(ended.out, r"READY\nERROR [1-9]\d*\nPASS steady\n")
+        self.assertRegex(ended.err, r"\Alongwire: the session has ended: .*signal 9.*\n\Z")
 
     def test_an_illegal_address_beside_others(self):
         neighbours = [self.longwire.start("steady.static", "4"),

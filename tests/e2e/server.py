@@ -169,9 +169,9 @@ class Server:
         return run(self.command(self.program(name), *arguments, server=server),
                    self.environment(**environment), timeout)
 
-    def start(self, name, *arguments, **environment):
+    def start(self, name, *arguments, server=None, **environment):
         """Starts a test program that says READY once it has used the device, and waits for that."""
-        process = subprocess.Popen(self.command(self.program(name), *arguments),
+        process = subprocess.Popen(self.command(self.program(name), *arguments, server=server),
                                    env=self.environment(**environment), stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         line = process.stdout.readline()

@@ -155,9 +155,10 @@ class FaultsTest(unittest.TestCase):
             program = other.start("steady.static", "until-error")
             os.kill(other.children["longwired"].pid, 9)
             start = time.monotonic()
-            out, _ = program.communicate(timeout=50)
+            out, err = program.communicate(timeout=50)
             self.assertEqual(0, program.returncode, out)
             self.assertIn("ERROR", out)
+            self.assertIn(f"the connection to {other.address} was lost", err)
             self.assertLess(time.monotonic() - start, 45)
 
     def test_doctor_names_the_problem(self):
