@@ -55,8 +55,7 @@ std::string ProgramFolder() {
 }
 
 void CheckInstallation(Report* report) {
-  std::printf("this host (longwire %s, protocol %u)\n", LONGWIRE_VERSION,
-              wire::OpenRequest::kCurrentProtocol);
+  std::printf("this host (longwire %s, protocol %u)\n", LONGWIRE_VERSION, wire::kProtocolVersion);
   struct {
     const char* path;
     const char* what;
@@ -80,8 +79,8 @@ void CheckDaemon(const transport::InspectReply& reply, Report* report) {
   const transport::Daemon& daemon = reply.daemon();
   report->Good("longwired " + Printable(daemon.version()) + " on " + Printable(daemon.host()) +
                ", protocol " + std::to_string(daemon.protocol()));
-  if (daemon.protocol() != wire::OpenRequest::kCurrentProtocol) {
-    bool older = daemon.protocol() < wire::OpenRequest::kCurrentProtocol;
+  if (daemon.protocol() != wire::kProtocolVersion) {
+    bool older = daemon.protocol() < wire::kProtocolVersion;
     report->Bad("client and server speak different protocols",
                 older ? "upgrade longwired on the server" : "upgrade Longwire on this host");
   }

@@ -103,13 +103,13 @@ TEST(Open, ReplyRoundTripsAndRefusesEveryTruncation) {
 
 TEST(Open, RequestWithNewerProtocolDecodesItsNumberOnly) {
   OpenRequest request;
-  request.protocol = OpenRequest::kCurrentProtocol + 1;
+  request.protocol = kProtocolVersion + 1;
   Writer writer;
   request.Encode(writer);
   OpenRequest decoded;
   Reader reader(writer.span().first(8));
   EXPECT_EQ(decoded.Decode(reader), WireResult::kOk);
-  EXPECT_EQ(decoded.protocol, OpenRequest::kCurrentProtocol + 1);
+  EXPECT_EQ(decoded.protocol, kProtocolVersion + 1);
 }
 
 TEST(Open, WindowThatWrapsAroundIsRefused) {

@@ -7,6 +7,8 @@
 
 namespace longwire::wire {
 
+// Records say nothing about their fields: two ends understand each other only if this is the same.
+// Every change of what a record or an opening holds raises it.
 inline constexpr uint32_t kProtocolVersion = 1;
 inline constexpr uint16_t kDefaultPort = 7411;
 
@@ -30,6 +32,7 @@ inline constexpr size_t kMaxBatchBytes = size_t{1} << 20;
 // Issued but unfinished calls of one stream: the driver itself blocks at about 1,024.
 inline constexpr uint32_t kMaxUnfinishedPerStream = 512;
 
+inline constexpr uint16_t kCallNumbers = 4096;  // of CallId: more than there will be
 inline constexpr size_t kMaxDevices = 64;
 inline constexpr size_t kMaxAttributes = 4096;    // attributes of one device or function
 inline constexpr size_t kMaxFunctions = 1 << 17;  // kernels of one module

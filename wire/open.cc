@@ -1,7 +1,5 @@
 #include "wire/open.h"
 
-#include "wire/limits.h"
-
 namespace longwire::wire {
 namespace {
 
@@ -58,7 +56,7 @@ WireResult OpenRequest::Decode(Reader& reader) {
   LW_TRY(DecodeMagic(reader, kRequestMagic));
   LW_TRY(reader.U32(&protocol));
   // A newer protocol may go on differently: the caller refuses it by its number, with a sentence.
-  if (protocol != kCurrentProtocol) return WireResult::kOk;
+  if (protocol != kProtocolVersion) return WireResult::kOk;
   LW_TRY(reader.U32(&pid));
   LW_TRY(reader.String(&host, kMaxText));
   LW_TRY(reader.String(&program, kMaxText));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "wire/buffer.h"
+#include "wire/limits.h"
 
 namespace longwire::wire {
 
@@ -18,7 +19,7 @@ struct Window {
 };
 
 struct OpenRequest {
-  uint32_t protocol = kCurrentProtocol;
+  uint32_t protocol = kProtocolVersion;
   uint32_t pid = 0;                      // of the program, on its own host
   std::string host;                      // its host's name
   std::string program;                   // what it runs, for people
@@ -28,8 +29,6 @@ struct OpenRequest {
 
   void Encode(Writer& writer) const;
   WireResult Decode(Reader& reader);
-
-  static constexpr uint32_t kCurrentProtocol = 1;
 };
 
 struct DeviceAttribute {
@@ -63,7 +62,7 @@ struct ProcessDescription {
 };
 
 struct OpenReply {
-  uint32_t protocol = OpenRequest::kCurrentProtocol;
+  uint32_t protocol = kProtocolVersion;
   int32_t code = 0;      // 0, or a CUresult that cuInit returns
   std::string sentence;  // for people, when code is not 0
   uint64_t session = 0;  // id, for people and for `longwire status`

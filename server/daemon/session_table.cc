@@ -139,12 +139,12 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, const std::st
                   "the request to open a session cannot be read; client and server are probably "
                   "of different versions");
   }
-  if (request.protocol != wire::OpenRequest::kCurrentProtocol) {
-    bool newer = request.protocol > wire::OpenRequest::kCurrentProtocol;
+  if (request.protocol != wire::kProtocolVersion) {
+    bool newer = request.protocol > wire::kProtocolVersion;
     return Refuse(transport::kSystemDriverMismatch,
                   "the client speaks protocol " + std::to_string(request.protocol) +
-                      ", this server protocol " +
-                      std::to_string(wire::OpenRequest::kCurrentProtocol) + ": upgrade " +
+                      ", this server protocol " + std::to_string(wire::kProtocolVersion) +
+                      ": upgrade " +
                       (newer ? "longwired on the server" : "Longwire on the client"));
   }
   std::string sentence;

@@ -118,12 +118,12 @@ CUresult WarmDevices(const DriverTable& driver, const std::vector<int>& ordinals
 void OpenSession(Session& session, const wire::OpenRequest& request,
                  const std::vector<std::string>& missing, wire::OpenReply* reply) {
   const DriverTable& driver = session.driver();
-  if (request.protocol != wire::OpenRequest::kCurrentProtocol) {
-    bool client_is_newer = request.protocol > wire::OpenRequest::kCurrentProtocol;
+  if (request.protocol != wire::kProtocolVersion) {
+    bool client_is_newer = request.protocol > wire::kProtocolVersion;
     Refuse(reply, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
            std::string("the client speaks protocol ") + std::to_string(request.protocol) +
-               ", this server " + std::to_string(wire::OpenRequest::kCurrentProtocol) +
-               ": upgrade the " + (client_is_newer ? "server" : "client"));
+               ", this server " + std::to_string(wire::kProtocolVersion) + ": upgrade the " +
+               (client_is_newer ? "server" : "client"));
     return;
   }
   if (request.windows.empty()) {

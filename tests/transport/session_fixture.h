@@ -58,7 +58,7 @@ struct Program {
   std::unique_ptr<wire::RingProducer> up;
   std::unique_ptr<wire::RingConsumer> down;
 
-  bool Open(const std::string& door, uint32_t protocol = wire::OpenRequest::kCurrentProtocol) {
+  bool Open(const std::string& door, uint32_t protocol = wire::kProtocolVersion) {
     socket = wire::ConnectLocal(door);
     wire::OpenRequest request;
     request.protocol = protocol;
