@@ -58,9 +58,8 @@ bool TrustedFolder(const std::string& path) {
 }
 
 uint32_t HighestCall() {
-  constexpr uint16_t kNumbers = 4096;  // more than there will be
   uint32_t highest = 0;
-  for (uint16_t number = 1; number < kNumbers; ++number) {
+  for (uint16_t number = 1; number < wire::kCallNumbers; ++number) {
     if (strcmp(CallName(static_cast<CallId>(number)), "?") != 0) highest = number;
   }
   return highest;

@@ -3,6 +3,7 @@
 #include "client-shim/capture.h"
 #include "client-shim/options.h"
 #include "client-shim/threads.h"
+#include "wire/limits.h"
 
 namespace longwire::shim {
 
@@ -44,11 +45,10 @@ void Entry::Trace(CUresult result) const {
 }
 
 CUresult Refuse(CallId id) {
-  constexpr size_t kNumbers = 4096;
-  static std::atomic<bool> said[kNumbers];
+  static std::atomic<bool> said[wire::kCallNumbers];
   size_t number = static_cast<size_t>(id);
   if (CurrentProcessState() != ProcessState::kReady) return CUDA_ERROR_NOT_SUPPORTED;
-  if (ProcessOptions().log && number < kNumbers && !said[number].exchange(true)) {
+  if (ProcessOptions().log && number < wire::kCallNumbers && !said[number].exchange(true)) {
     Say("%s is not supported: %s", CallName(id), CallRefusal(id));
   }
   if (Entry::trace_calls.load())

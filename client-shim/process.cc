@@ -2,8 +2,10 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <mutex>
+#include <vector>
 
 #include "client-shim/current_context.h"
 #include "client-shim/door.h"
@@ -43,6 +45,15 @@ void PrintSummary() {
       static_cast<unsigned long long>(counts.waits.load()),
       static_cast<unsigned long long>(counts.uploaded.load()),
       static_cast<unsigned long long>(counts.downloaded.load()));
+  std::vector<std::pair<uint32_t, uint16_t>> by_call;
+  for (uint16_t call = 0; call < wire::kCallNumbers; ++call) {
+    uint32_t count = counts.round_trips_of[call].load();
+    if (count != 0) by_call.emplace_back(count, call);
+  }
+  std::sort(by_call.rbegin(), by_call.rend());
+  for (auto [count, call] : by_call) {
+    Say("%u round trips of %s", count, CallName(static_cast<CallId>(call)));
+  }
 }
 
 void OnExit() {

@@ -97,6 +97,9 @@ CUresult Session::AskAndWait(const Where& where, uint16_t call, size_t bound, En
   uint64_t position = AppendRecord(where, call, bound, encode, &reply, {});
   if (position == kNoPosition) return over() != CUDA_SUCCESS ? over() : CUDA_ERROR_INVALID_VALUE;
   counts_.round_trips.fetch_add(1, std::memory_order_relaxed);
+  if (call < wire::kCallNumbers) {
+    counts_.round_trips_of[call].fetch_add(1, std::memory_order_relaxed);
+  }
   bool done = WaitUntil([&] { return reply.done; });
   if (!done) {
     std::lock_guard<std::mutex> state(state_mutex_);

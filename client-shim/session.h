@@ -14,6 +14,7 @@
 
 #include <cuda.h>
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -29,6 +30,7 @@
 #include "client-shim/transfers.h"
 #include "longwire/call_ids.h"
 #include "wire/buffer.h"
+#include "wire/limits.h"
 #include "wire/open.h"
 #include "wire/record.h"
 #include "wire/ring.h"
@@ -61,11 +63,12 @@ struct SessionParts {
 
 // Counts for LONGWIRE_TRACE=summary and the benches.
 struct SessionCounts {
-  std::atomic<uint64_t> calls{0};        // records appended
-  std::atomic<uint64_t> round_trips{0};  // replies waited for
-  std::atomic<uint64_t> waits{0};        // waits for progress that was not there yet
-  std::atomic<uint64_t> uploaded{0};     // bytes
-  std::atomic<uint64_t> downloaded{0};   // bytes
+  std::atomic<uint64_t> calls{0};                                          // records appended
+  std::atomic<uint64_t> round_trips{0};                                    // replies waited for
+  std::array<std::atomic<uint32_t>, wire::kCallNumbers> round_trips_of{};  // the same, by CallId
+  std::atomic<uint64_t> waits{0};       // waits for progress that was not there yet
+  std::atomic<uint64_t> uploaded{0};    // bytes
+  std::atomic<uint64_t> downloaded{0};  // bytes
 };
 
 class Session {
