@@ -8,10 +8,10 @@
 
 #include "client-shim/image.h"
 #include "client-shim/never_destroyed.h"
+#include "client-shim/options.h"
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
 #include "client-shim/uploads.h"
-#include "longwire/calls.h"
 
 namespace longwire::shim {
 namespace {
@@ -82,6 +82,10 @@ void AddFunction(Module* module, const calls::Function& described) {
   function->parameters.clear();
   function->parameter_bytes = 0;
   function->attributes.clear();
+  for (const calls::FunctionAttributes& known : described.attributes) {
+    int device = module->is_library ? DeviceByServerOrdinal(known.device) : -1;
+    if (device >= 0 || !module->is_library) function->attributes[device] = known;
+  }
   size_t count = std::min(described.offset.size(), described.size.size());
   for (size_t i = 0; i < count; ++i) {
     Parameter parameter{described.offset[i], described.size[i]};
@@ -112,6 +116,16 @@ CUresult AddFurtherFunctions(const Where& where, Module* module, uint64_t known,
   return CUDA_SUCCESS;
 }
 
+// The device whose attributes of the functions shall come with the load, as the worker counts: the
+// one where they will be launched, as far as that is known. -1: none.
+int AttributesDevice(const Module& module) {
+  if (ProcessOptions().Disabled("attributes-with-load")) return -1;
+  Context* context = module.context;
+  if (context == nullptr && RequireContext(&context) != CUDA_SUCCESS) context = nullptr;
+  const Device* device = FindDevice(context == nullptr ? 0 : context->device);
+  return device == nullptr ? -1 : device->server_ordinal;
+}
+
 CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::byte> image,
                      const JitOptions& options) {
   Session& session = TheSession();
@@ -120,6 +134,7 @@ CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::by
   load.as_library = module->is_library;
   load.transfer = session.NewId();
   load.bytes = image.size();
+  load.attributes_device = AttributesDevice(*module);
   for (unsigned i = 0; i < options.count; ++i) {
     if (IsPointerOption(options.option[i])) return CUDA_ERROR_NOT_SUPPORTED;
     if (IsLogOption(options.option[i])) continue;
@@ -292,11 +307,9 @@ CUresult FunctionAttribute(Function* function, int attribute, int device, int* v
         {context == nullptr ? 0 : context->number.load(), nullptr, 0}, ask);
     if (answer.code != CUDA_SUCCESS) return answer.code;
     lock.lock();
-    known = function->attributes
-                .insert({device, {std::move(answer.reply.code), std::move(answer.reply.value)}})
-                .first;
+    known = function->attributes.insert({device, std::move(answer.reply.attributes)}).first;
   }
-  Function::Attributes& all = known->second;
+  calls::FunctionAttributes& all = known->second;
   if (attribute < 0 ||
       static_cast<size_t>(attribute) >= std::min(all.code.size(), all.value.size())) {
     return CUDA_ERROR_INVALID_VALUE;

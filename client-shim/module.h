@@ -1,6 +1,6 @@
 // Loaded code: modules (of a context) and libraries (of all contexts), their functions with names,
-// parameter layouts and attributes. A load's reply brings the names and layouts; attributes are
-// asked for once per function and kept.
+// parameter layouts and attributes. A load's reply brings the names and layouts, and the attributes
+// of a small module's functions; of others they are asked for once per function. They are kept.
 #pragma once
 
 #include <cuda.h>
@@ -14,6 +14,7 @@
 
 #include "client-shim/context.h"
 #include "client-shim/handle_table.h"
+#include "longwire/calls.h"
 
 namespace longwire::shim {
 
@@ -34,10 +35,7 @@ struct Function {
   CUfunction handle = nullptr;
   std::mutex mutex;  // guards what follows
   // By device (-1: a module's function, in its context), what the worker's driver said.
-  struct Attributes {
-    std::vector<int32_t> code, value;
-  };
-  std::unordered_map<int, Attributes> attributes;
+  std::unordered_map<int, calls::FunctionAttributes> attributes;
 };
 
 struct Module {

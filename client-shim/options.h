@@ -20,7 +20,9 @@ struct Options {
   bool trace_calls = false;       // LONGWIRE_TRACE=calls: one line per call on stderr
   bool trace_summary = false;     // LONGWIRE_TRACE=summary: counts on stderr at exit
   bool launch_blocking = false;   // CUDA_LAUNCH_BLOCKING
-  std::vector<std::string> disabled;   // LONGWIRE_DISABLE: names of single optimisations
+  // LONGWIRE_DISABLE: names of single optimisations that are switched off:
+  //   attributes-with-load  a small module's functions' attributes come with its load
+  std::vector<std::string> disabled;
   std::vector<uint64_t> window_bases;  // LONGWIRE_WINDOW_BASES, comma list, hexadecimal
   uint64_t window_bytes = 0;           // LONGWIRE_WINDOW_BYTES; 0: by the devices' memory
 

@@ -127,6 +127,14 @@ const Device* FindDevice(CUdevice device) {
   return &devices[device];
 }
 
+int DeviceByServerOrdinal(int ordinal) {
+  std::vector<Device>& devices = Devices();
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i].server_ordinal == ordinal) return static_cast<int>(i);
+  }
+  return -1;
+}
+
 int DeviceOfAddress(uint64_t address) {
   std::vector<Device>& devices = Devices();
   for (size_t i = 0; i < devices.size(); ++i) {

@@ -23,6 +23,9 @@ CUresult InitializeDevices(const wire::OpenReply& reply);
 // nullptr if there is no such device.
 const Device* FindDevice(CUdevice device);
 
+// The program's number of the device that the worker calls `ordinal`, -1 if it does not see it.
+int DeviceByServerOrdinal(int ordinal);
+
 // The device whose window holds the address, -1 if none.
 int DeviceOfAddress(uint64_t address);
 

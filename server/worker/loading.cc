@@ -107,9 +107,32 @@ CUresult ListFunctions(const DriverTable& driver, Library& library,
   return CUDA_SUCCESS;
 }
 
-void DescribeFunctions(const DriverTable& driver,
-                       std::span<const std::shared_ptr<Function>> functions,
-                       std::vector<calls::Function>* described) {
+CUresult AskAttributes(CallContext& context, const Function& function, int32_t device,
+                       calls::FunctionAttributes* attributes) {
+  const DriverTable& driver = context.driver();
+  bool of_kernel = device >= 0 && function.kernel != nullptr;
+  CUdevice driver_device = 0;
+  CUfunction handle = nullptr;
+  CUresult result = of_kernel ? context.ResolveDevice(device, &driver_device)
+                              : context.Resolve(function.id, &handle);
+  attributes->device = of_kernel ? device : -1;
+  for (int i = 0; i < CU_FUNC_ATTRIBUTE_MAX && result == CUDA_SUCCESS; ++i) {
+    int value = 0;
+    auto attribute = static_cast<CUfunction_attribute>(i);
+    CUresult code =
+        of_kernel ? driver.cuKernelGetAttribute(&value, attribute, function.kernel, driver_device)
+                  : driver.cuFuncGetAttribute(&value, attribute, handle);
+    attributes->code.push_back(code);
+    attributes->value.push_back(value);
+    // Every function has the first attribute; not every driver and device has all the others.
+    if (i == 0) result = code;
+  }
+  return result;
+}
+
+void DescribeFunctions(CallContext& context, std::span<const std::shared_ptr<Function>> functions,
+                       int32_t attributes_device, std::vector<calls::Function>* described) {
+  const DriverTable& driver = context.driver();
   size_t reply_bytes = 0;
   for (auto& function : functions) {
     calls::Function& out = described->emplace_back();
@@ -124,7 +147,12 @@ void DescribeFunctions(const DriverTable& driver,
       out.offset.push_back(static_cast<uint32_t>(offset));
       out.size.push_back(static_cast<uint32_t>(size));
     }
-    reply_bytes += function->name.size() + 24 + 8 * out.offset.size();
+    calls::FunctionAttributes attributes;
+    if (attributes_device >= 0 &&
+        AskAttributes(context, *function, attributes_device, &attributes) == CUDA_SUCCESS) {
+      out.attributes.push_back(std::move(attributes));
+    }
+    reply_bytes += out.EncodedBytes();
     if (reply_bytes > kMaxDescriptionBytes) return;
   }
 }
@@ -146,7 +174,7 @@ void LoadFunction(Session& session, const std::shared_ptr<Function>& function,
   if (result == CUDA_SUCCESS && handle == nullptr) {
     result = driver.cuKernelGetFunction(&handle, function->kernel);
   }
-  if (result == CUDA_SUCCESS && driver.cuFuncLoad != nullptr) {
+  if (result == CUDA_SUCCESS) {
     CUresult loaded = driver.cuFuncLoad(handle);
     if (loaded != CUDA_ERROR_NOT_SUPPORTED) result = loaded;
   }

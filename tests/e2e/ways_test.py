@@ -49,10 +49,35 @@ class WaysTest(unittest.TestCase):
             self.assertTrue([name for name in calls if name.startswith(call)],
                             f"no {call} in {sorted(set(calls))}")
 
+    def round_trips(self, name, **environment):
+        """{call: how often the program waited for its reply}"""
+        result = self.longwire.run(name, LONGWIRE_TRACE="summary", **environment)
+        self.assertEqual(0, result.code, result.err)
+        found = re.findall(r"^longwire: (\d+) round trips of (\w+)$", result.err, re.MULTILINE)
+        return {call: int(count) for count, call in found}
+
+    def test_launches_wait_for_no_reply(self):
+        # A library of the runtime's; modules of the driver's interface.
+        for name in ("vector_add.static", "driver_ptx.driver"):
+            trips = self.round_trips(name)
+            self.assertGreater(trips["lwModuleLoad"], 0)
+            self.assertNotIn("lwFunctionAttributes", trips)
+            trips = self.round_trips(name, LONGWIRE_DISABLE="attributes-with-load")
+            self.assertGreater(trips["lwFunctionAttributes"], 0)
+
     def test_doctor(self):
         result = self.longwire.cli("doctor", "--server", self.longwire.address)
         self.assertEqual(0, result.code, result.out + result.err)
         self.assertIn("Software device", result.out)
+
+    def test_doctor_names_the_calls_that_programs_miss(self):
+        result = self.longwire.cli("doctor", "--server", self.longwire.address, "--all")
+        self.assertEqual(0, result.code, result.out + result.err)
+        names = result.out.split()
+        for name, why in (("cuMemAlloc", "older than cuMemAlloc_v2"),
+                          ("cuLinkCreate_v2", "refused by every client"),
+                          ("cuCtxAttach", "answered in the client")):
+            self.assertNotIn(name, names, why)
 
     def test_status_shows_a_running_session(self):
         program = self.longwire.start("steady.static", "hold")

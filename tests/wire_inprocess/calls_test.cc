@@ -84,8 +84,6 @@ TEST(Calls, WhatIsQueuedWaitsForNoReply) {
   // The streams are not ordered among each other: what one reads, another must not write.
   void* results = static_cast<char*>(pinned) + 4096;
   ASSERT_OK(cuMemAlloc_v2(&data, 4096));
-  bench.Add(nullptr, data, 16, 1);  // its attributes are asked for once
-  ASSERT_OK(cuCtxSynchronize());
   uint64_t before = RoundTrips();
   for (int i = 0; i < 20; ++i) {
     ASSERT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));

@@ -91,10 +91,14 @@ DriverTable Table(FakeDriver& driver) {
     return CUDA_SUCCESS;
   };
   table.cuFuncGetAttribute = [](int* value, CUfunction_attribute attribute, CUfunction) {
-    *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? 512 : 49152;
-    return attribute <= CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? CUDA_SUCCESS
-                                                                        : CUDA_ERROR_INVALID_VALUE;
+    *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK              ? 512
+             : attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT ? -1
+                                                                               : 49152;
+    return attribute <= CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
   };
+  table.cuFuncSetAttribute = [](CUfunction, CUfunction_attribute, int) { return CUDA_SUCCESS; };
   table.cuMemsetD8Async = [](CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream) {
     return FakeDriver::Get().Issue(stream, "", [=] {
       return std::memset(reinterpret_cast<void*>(to), value, bytes) != nullptr;

@@ -54,7 +54,8 @@ CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
     Unload(session, *library);
     return result;
   }
-  DescribeFunctions(driver, functions, &reply->function);
+  bool few = functions.size() <= kMostAttributesWithLoad;
+  DescribeFunctions(context, functions, few ? call.attributes_device : -1, &reply->function);
   return CUDA_SUCCESS;
 }
 
@@ -73,7 +74,7 @@ CUresult Do_lwModuleFunctions(CallContext& context, const calls::lwModuleFunctio
     if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     rest.push_back(function);
   }
-  DescribeFunctions(context.driver(), rest, &reply->function);
+  DescribeFunctions(context, rest, -1, &reply->function);
   return CUDA_SUCCESS;
 }
 
@@ -106,23 +107,7 @@ CUresult Do_lwFunctionAttributes(CallContext& context, const calls::lwFunctionAt
                                  calls::lwFunctionAttributes::Reply* reply) {
   auto function = context.session().functions.Find(call.function);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  // A kernel's attributes on a device, or a function's in the record's context.
-  bool of_kernel = call.device >= 0 && function->kernel != nullptr;
-  CUdevice device = 0;
-  CUfunction handle = nullptr;
-  CUresult resolved = of_kernel ? context.ResolveDevice(call.device, &device)
-                                : context.Resolve(call.function, &handle);
-  if (resolved != CUDA_SUCCESS) return resolved;
-  for (int i = 0; i < CU_FUNC_ATTRIBUTE_MAX; ++i) {
-    int value = 0;
-    auto attribute = static_cast<CUfunction_attribute>(i);
-    CUresult result = of_kernel ? context.driver().cuKernelGetAttribute(&value, attribute,
-                                                                        function->kernel, device)
-                                : context.driver().cuFuncGetAttribute(&value, attribute, handle);
-    reply->code.push_back(result);
-    reply->value.push_back(value);
-  }
-  return CUDA_SUCCESS;
+  return AskAttributes(context, *function, call.device, &reply->attributes);
 }
 
 CUresult Do_lwFunctionSetAttribute(CallContext& context, const calls::lwFunctionSetAttribute& call,

@@ -113,6 +113,7 @@ uint64_t TestSession::LoadImage(std::span<const std::byte> image) {
   load.library = 901;
   load.transfer = 900;
   load.bytes = image.size();
+  load.attributes_device = -1;  // asking for them would load the function
   uint64_t position = Send(load, 0, 0, 9);
   DownRecord reply = Expect(wire::DownKind::kReply,
                             [&](const DownRecord& r) { return r.header.position == position; });
