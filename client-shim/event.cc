@@ -118,9 +118,12 @@ CUresult QueryEvent(Event* event) {
   Stream* stream = nullptr;
   uint64_t position = 0;
   CUresult result = Place(event, &stream, &position);
-  if (result != CUDA_SUCCESS || stream == nullptr) return result;
-  result = QueryStream(stream, position);
-  Release(stream);
+  if (result != CUDA_SUCCESS) return result;
+  if (stream != nullptr) {
+    result = QueryStream(stream, position);
+    Release(stream);
+  }
+  // Also of an event that was never recorded: its context may have failed.
   return result == CUDA_SUCCESS ? TakeError(event->context) : result;
 }
 
@@ -128,9 +131,11 @@ CUresult SynchronizeEvent(Event* event) {
   Stream* stream = nullptr;
   uint64_t position = 0;
   CUresult result = Place(event, &stream, &position);
-  if (result != CUDA_SUCCESS || stream == nullptr) return result;
-  result = WaitForStream(stream, position);
-  Release(stream);
+  if (result != CUDA_SUCCESS) return result;
+  if (stream != nullptr) {
+    result = WaitForStream(stream, position);
+    Release(stream);
+  }
   return result == CUDA_SUCCESS ? TakeError(event->context) : result;
 }
 

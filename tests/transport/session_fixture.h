@@ -81,6 +81,13 @@ struct Program {
     return true;
   }
 
+  // What the other end says on the socket before it closes; empty if nothing comes.
+  std::string LastWords() {
+    auto words = wire::ReceiveMessage(socket.get(), seconds(2));
+    if (!words) return "";
+    return {reinterpret_cast<const char*>(words->bytes.data()), words->bytes.size()};
+  }
+
   // One message there and back; false when it does not come.
   bool Echo(const std::string& text) {
     if (!up->WaitForSpace(text.size(), Clock::now() + seconds(5))) return false;

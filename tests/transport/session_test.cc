@@ -72,24 +72,23 @@ TEST_F(SessionTest, AWorkersDeathEndsItsSessionOnly) {
   warden_->LetDie(dies.reply.session);
   EXPECT_TRUE(Eventually([&] { return dies.down_memory->closed(); }));
   EXPECT_EQ(dies.down_memory->close_code(), 719u);
-  auto words = wire::ReceiveMessage(dies.socket.get(), seconds(2));
-  ASSERT_TRUE(words);
-  EXPECT_EQ(std::string(reinterpret_cast<char*>(words->bytes.data()), words->bytes.size()),
-            "its worker ended by signal 11");
+  EXPECT_EQ(dies.LastWords(), "its worker ended by signal 11");
   EXPECT_TRUE(stays.Echo("unharmed"));
   warden_->LetDie(local.reply.session);
   EXPECT_TRUE(Eventually([&] { return local.down_memory->closed(); }));
   EXPECT_EQ(local.down_memory->close_code(), 719u);
+  EXPECT_EQ(local.LastWords(), "its worker ended by signal 11");
   EXPECT_TRUE(stays.Echo("unharmed"));
 }
 
 TEST_F(SessionTest, RefusalsHaveASentence) {
   Program newer;
-  EXPECT_FALSE(newer.Open(options_.socket, 2));
+  const uint32_t next = wire::kProtocolVersion + 1;
+  EXPECT_FALSE(newer.Open(options_.socket, next));
   EXPECT_EQ(newer.reply.code, 803);
   EXPECT_EQ(newer.reply.sentence,
-            "the client speaks protocol 2, this server protocol 1: "
-            "upgrade longwired on the server");
+            "the client speaks protocol " + std::to_string(next) + ", this server protocol " +
+                std::to_string(wire::kProtocolVersion) + ": upgrade longwired on the server");
   Program older;
   EXPECT_FALSE(older.Open(config_.door(), 0));
   EXPECT_NE(older.reply.sentence.find("upgrade Longwire on the client"), std::string::npos);
@@ -122,7 +121,9 @@ TEST_F(SessionTest, TheServersEndIsTold) {
   StopDaemon();
   EXPECT_TRUE(Eventually([&] { return program.down_memory->closed(); }));
   EXPECT_EQ(program.down_memory->close_code(), 719u);
+  EXPECT_EQ(program.LastWords(), "the server shuts down");
   EXPECT_TRUE(local.down_memory->closed());
+  EXPECT_EQ(local.LastWords(), "the server shuts down");
 }
 
 TEST_F(SessionTest, AServerThatIsNotThereIsToldInTime) {

@@ -18,6 +18,8 @@ TEST(ZFaults, APoisonedContextSaysSoFromEverything) {
   EXPECT_EQ(CUDA_ERROR_ILLEGAL_ADDRESS, cuStreamSynchronize(stream));
   EXPECT_EQ(CUDA_ERROR_ILLEGAL_ADDRESS, cuStreamQuery(stream));
   EXPECT_EQ(CUDA_ERROR_ILLEGAL_ADDRESS, cuEventRecord(event, stream));
+  EXPECT_EQ(CUDA_ERROR_ILLEGAL_ADDRESS, cuEventSynchronize(event)) << "although never recorded";
+  EXPECT_EQ(CUDA_ERROR_ILLEGAL_ADDRESS, cuEventQuery(event));
   EXPECT_EQ(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
   EXPECT_EQ(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemAlloc_v2(&data, 64));
   int value = 0;
