@@ -11,6 +11,7 @@ using Arguments = std::vector<std::string>;
 int Cert(const Arguments& arguments);
 int Run(const Arguments& arguments);
 int Doctor(const Arguments& arguments);
+int Config(const Arguments& arguments);
 int Status(const Arguments& arguments);
 
 inline constexpr int kUsageStatus = 2;

@@ -17,6 +17,8 @@ constexpr const char* kHelp =
                     the server's devices, memory and sessions
   longwire cert init | server | client | show
                     certificates by which servers and users know each other
+  longwire config check|show|default [FILE]
+                    longwired's configuration file: what is wrong, what it means, a first one
   longwire COMMAND --help
   longwire --version
 
@@ -30,9 +32,8 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
-    {"cert", longwire::cli::Cert},
-    {"doctor", longwire::cli::Doctor},
-    {"run", longwire::cli::Run},
+    {"cert", longwire::cli::Cert},     {"config", longwire::cli::Config},
+    {"doctor", longwire::cli::Doctor}, {"run", longwire::cli::Run},
     {"status", longwire::cli::Status},
 };
 

@@ -46,6 +46,9 @@ std::string DefaultFile();
 // Changes from `running` to `next` that need a restart of longwired; each is a problem.
 void CheckReload(const Config& running, const Draft& next, Problems* problems);
 
+// What differs, a line for each key: "max_sessions: '256' becomes '3'", "tenants: changed".
+std::vector<std::string> Changes(const Config& running, const Config& next);
+
 // Values in the types that their users have.
 std::vector<transport::Address> ListenAddresses(const Config& config);
 std::chrono::milliseconds ResumeGrace(const Config& config);

@@ -1,4 +1,7 @@
 // Which changes a running daemon takes over.
+#include <functional>
+#include <memory>
+
 #include "server/config/config.h"
 #include "server/config/schema.h"
 #include "server/config/values.h"
@@ -39,43 +42,54 @@ std::string Alone(const Message& message, const FieldDescriptor* field) {
   return copy->SerializeAsString();
 }
 
-class Comparison {
- public:
-  Comparison(const Draft& next, Problems* problems) : next_(next), problems_(problems) {}
+using Differing = std::function<void(const Message& running, const Message& next,
+                                     const FieldDescriptor* field, const std::string& name)>;
 
-  void Compare(const Message& running, const Message& next, const std::string& outer) {
-    for (int i = 0; i < running.GetDescriptor()->field_count(); ++i) {
-      const FieldDescriptor* field = running.GetDescriptor()->field(i);
-      const std::string name = outer + field->name();
-      if (EntryOf(field).at_start_only()) {
-        CompareField(running, next, field, name);
-      } else if (IsBlock(field) && !field->is_repeated()) {
-        Compare(running.GetReflection()->GetMessage(running, field),
-                next.GetReflection()->GetMessage(next, field), name + ".");
-      }
+// Calls `differs` for each key that differs, of blocks for the keys within.
+void Compare(const Message& running, const Message& next, const std::string& outer,
+             const Differing& differs) {
+  for (int i = 0; i < running.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor* field = running.GetDescriptor()->field(i);
+    const auto* reflection = running.GetReflection();
+    if (Alone(running, field) == Alone(next, field)) continue;
+    bool in_both = IsBlock(field) && !field->is_repeated() && !EntryOf(field).at_start_only() &&
+                   reflection->HasField(running, field) && reflection->HasField(next, field);
+    if (in_both) {
+      Compare(reflection->GetMessage(running, field), reflection->GetMessage(next, field),
+              outer + field->name() + ".", differs);
+    } else {
+      differs(running, next, field, outer + field->name());
     }
   }
-
- private:
-  void CompareField(const Message& running, const Message& next, const FieldDescriptor* field,
-                    const std::string& name) {
-    if (Alone(running, field) == Alone(next, field)) return;
-    auto said = next_.places.find(name);
-    problems_->Add(said != next_.places.end() ? said->second : Place{"the defaults", 0, 0},
-                   name + ": expected " + Shown(running, field) +
-                       " as long as longwired runs, found " + Shown(next, field) +
-                       "; this key is read at the start only: restart longwired to change it");
-  }
-
-  const Draft& next_;
-  Problems* problems_;
-};
+}
 
 }  // namespace
 
 void CheckReload(const Config& running, const Draft& next, Problems* problems) {
   if (wire::GuardIsOff("start_only")) return;
-  Comparison(next, problems).Compare(running, next.config, "");
+  Compare(running, next.config, "",
+          [&](const Message& before, const Message& after, const FieldDescriptor* field,
+              const std::string& name) {
+            if (!EntryOf(field).at_start_only()) return;
+            auto said = next.places.find(name);
+            problems->Add(said != next.places.end() ? said->second : Place{"the defaults", 0, 0},
+                          name + ": expected " + Shown(before, field) +
+                              " as long as longwired runs, found " + Shown(after, field) +
+                              "; this key is read at the start only: restart longwired to "
+                              "change it");
+          });
+}
+
+std::vector<std::string> Changes(const Config& running, const Config& next) {
+  std::vector<std::string> changes;
+  Compare(running, next, "",
+          [&](const Message& before, const Message& after, const FieldDescriptor* field,
+              const std::string& name) {
+            changes.push_back(name + (IsBlock(field) ? ": changed"
+                                                     : ": " + Shown(before, field) + " becomes " +
+                                                           Shown(after, field)));
+          });
+  return changes;
 }
 
 }  // namespace longwire::config

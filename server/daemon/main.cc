@@ -13,6 +13,7 @@
 #include "server/daemon/notify.h"
 #include "server/daemon/options.h"
 #include "server/daemon/paths.h"
+#include "server/daemon/reload.h"
 #include "wire/socket.h"
 
 namespace longwire::daemon {
@@ -40,14 +41,27 @@ wire::Descriptor LockWarden(const std::string& socket) {
 // The words of the file and of the log are the same.
 static_assert(static_cast<int>(LogLevel::kDebug) == config::debug);
 
-int Serve(config::LiveConfig& live) {
+// Returns the signal that ends the daemon.
+int WaitForTheEnd(const sigset_t& signals, Reloader& reloader, Notifier& notifier) {
+  while (true) {
+    int signal = notifier.WaitForSignal(signals);
+    if (signal != SIGHUP) return signal;
+    notifier.Reloading();
+    bool done = reloader.Reload("SIGHUP").done;
+    notifier.Ready(done ? "serving" : "serving; the last reload was refused, see the log");
+  }
+}
+
+int Serve(config::LiveConfig& live, Reloader& reloader) {
   const config::LiveConfig::Snapshot first = live.Get();
+  live.Subscribe([](const config::Config& now) {
+    transport::SetLogLevel(static_cast<LogLevel>(now.log_level()));
+  });
   // Blocked in every thread: the main thread waits for them.
-  sigset_t ends;
-  sigemptyset(&ends);
-  sigaddset(&ends, SIGTERM);
-  sigaddset(&ends, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
   std::string sentence;
   if (!PrepareFolderOf(first->warden(), &sentence)) {
@@ -73,7 +87,7 @@ int Serve(config::LiveConfig& live) {
   Log(LogLevel::kInfo, "ready, version " LONGWIRE_VERSION);
   Notifier notifier(service::Manager::Ours(), accept);
   notifier.Ready("serving");
-  int signal = notifier.WaitForSignal(ends);
+  int signal = WaitForTheEnd(signals, reloader, notifier);
   Log(LogLevel::kInfo, "ending on signal " + std::to_string(signal));
   notifier.Stopping();
   accept.Stop();
@@ -99,7 +113,8 @@ int Main(int count, char** arguments) {
   transport::SetLogLevel(static_cast<LogLevel>(live.Get()->log_level()));
   transport::PrepareProcess();
   RaiseDescriptorLimit();
-  return Serve(live);
+  Reloader reloader(std::move(*command_line), live);
+  return Serve(live, reloader);
 }
 
 }  // namespace

@@ -42,6 +42,14 @@ TEST(ReloadCheckTest, WhatNeedsARestart) {
       "this key is read at the start only: restart longwired to change it\n");
 }
 
+TEST(ReloadCheckTest, ChangesAreNamed) {
+  EXPECT_EQ(Changes(Good(""), Good("")), std::vector<std::string>{});
+  EXPECT_EQ(Changes(Good("max_sessions: 3"),
+                    Good("scheduler: {turn: 1ms}\ntenants: [{name: a, weight: 2}]")),
+            (std::vector<std::string>{"scheduler.turn: '2ms' becomes '1ms'", "tenants: changed",
+                                      "max_sessions: '3' becomes '256'"}));
+}
+
 TEST(LiveConfigTest, ASnapshotStaysAsItWas) {
   LiveConfig live(Good("max_sessions: 3"));
   LiveConfig::Snapshot before = live.Get();

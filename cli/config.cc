@@ -1,0 +1,99 @@
+// longwire config: looks at longwired's configuration without a server.
+#include "server/config/config.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "cli/commands.h"
+#include "server/daemon/paths.h"
+
+namespace longwire::cli {
+namespace {
+
+constexpr const char* kHelp =
+    R"(longwire config: looks at longwired's configuration file; no server is needed.
+
+  longwire config check FILE                says all that is wrong with it, with line and column
+  longwire config show [FILE]               what it says, without comments
+  longwire config show --effective [FILE]   what longwired would use: with every default
+  longwire config default                   a file with every key, its help and its default
+
+Without FILE it is /etc/longwire/longwired.yaml, if that is there. The exit status is 1 if something
+is wrong with the file. Options on longwired's command line win over it and are not known here.
+)";
+
+// False, with all that is wrong on standard error. No file at all is good too.
+bool Read(const std::string& file, config::Draft* draft, config::Draft* effective) {
+  config::Problems problems;
+  if (!file.empty()) config::ReadFile(file, draft, &problems);
+  *effective = *draft;
+  config::FillDefaults(daemon::RuntimeDirectory(), &effective->config);
+  config::Check(*effective, &problems);
+  std::fputs(problems.Text().c_str(), stderr);
+  return problems.empty();
+}
+
+int CheckFile(const std::string& file) {
+  config::Draft draft;
+  config::Draft effective;
+  if (!Read(file, &draft, &effective)) return 1;
+  std::printf("%s: nothing is wrong\n", file.c_str());
+  return 0;
+}
+
+int Show(const std::string& file, bool with_defaults) {
+  config::Draft draft;
+  config::Draft effective;
+  if (!Read(file, &draft, &effective)) return 1;
+  std::fputs(config::Write((with_defaults ? effective : draft).config).c_str(), stdout);
+  return 0;
+}
+
+int RefuseWords(const std::string& what) {
+  std::fprintf(stderr, "longwire config: %s; see longwire config --help\n", what.c_str());
+  return kUsageStatus;
+}
+
+std::string SystemFile() {
+  return access(config::kSystemFile, F_OK) == 0 ? config::kSystemFile : "";
+}
+
+}  // namespace
+
+int Config(const Arguments& arguments) {
+  const std::string command = arguments.empty() ? "" : arguments[0];
+  std::vector<std::string> files;
+  bool with_defaults = false;
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    if (arguments[i] == "--help" || arguments[i] == "-h") {
+      std::fputs(kHelp, stdout);
+      return 0;
+    }
+    if (arguments[i] == "--effective" && command == "show") {
+      with_defaults = true;
+    } else if (arguments[i].starts_with("-")) {
+      return RefuseWords("what is '" + arguments[i] + "'?");
+    } else {
+      files.push_back(arguments[i]);
+    }
+  }
+  if (command == "--help" || command == "-h") {
+    std::fputs(kHelp, stdout);
+    return 0;
+  }
+  if (files.size() > (command == "default" ? 0 : 1)) return RefuseWords("too many files");
+  std::string file = files.empty() ? SystemFile() : files[0];
+  if (command == "default") {
+    std::fputs(config::DefaultFile().c_str(), stdout);
+    return 0;
+  }
+  if (command == "show") return Show(file, with_defaults);
+  if (command != "check") {
+    return RefuseWords(command.empty() ? "check, show or default?" : "what is '" + command + "'?");
+  }
+  if (!file.empty()) return CheckFile(file);
+  return RefuseWords(std::string("no file is given and ") + config::kSystemFile + " is not there");
+}
+
+}  // namespace longwire::cli

@@ -1,0 +1,35 @@
+#include "server/daemon/reload.h"
+
+#include "link/transport/log.h"
+
+namespace longwire::daemon {
+
+using transport::Log;
+using transport::LogLevel;
+
+Reloader::Outcome Reloader::Reload(const std::string& who) {
+  std::lock_guard lock(mutex_);
+  Outcome outcome = TakeOver();
+  Log(outcome.done ? LogLevel::kInfo : LogLevel::kError,
+      "configuration read again for " + who +
+          (outcome.done ? "" : " and refused; all stays as it was"));
+  for (const std::string& sentence : outcome.sentences) {
+    Log(outcome.done ? LogLevel::kInfo : LogLevel::kError, sentence);
+  }
+  return outcome;
+}
+
+Reloader::Outcome Reloader::TakeOver() {
+  config::Problems problems;
+  config::Draft next = Configure(command_line_, &problems, system_file_);
+  const config::LiveConfig::Snapshot running = live_.Get();
+  config::CheckReload(*running, next, &problems);
+  if (!problems.empty()) return {false, problems.Sentences()};
+  std::string sentence;
+  if (preparation_ && !preparation_(next.config, &sentence)) return {false, {sentence}};
+  std::vector<std::string> changes = config::Changes(*running, next.config);
+  live_.Replace(std::move(next.config));
+  return {true, std::move(changes)};
+}
+
+}  // namespace longwire::daemon
