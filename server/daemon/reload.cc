@@ -10,12 +10,10 @@ using transport::LogLevel;
 Reloader::Outcome Reloader::Reload(const std::string& who) {
   std::lock_guard lock(mutex_);
   Outcome outcome = TakeOver();
-  Log(outcome.done ? LogLevel::kInfo : LogLevel::kError,
-      "configuration read again for " + who +
-          (outcome.done ? "" : " and refused; all stays as it was"));
-  for (const std::string& sentence : outcome.sentences) {
-    Log(outcome.done ? LogLevel::kInfo : LogLevel::kError, sentence);
-  }
+  const LogLevel level = outcome.done ? LogLevel::kInfo : LogLevel::kError;
+  for (const std::string& sentence : outcome.sentences) Log(level, sentence);
+  Log(level, "configuration read again for " + who +
+                 (outcome.done ? ", in force now" : ", refused: all stays as it was"));
   return outcome;
 }
 

@@ -79,17 +79,20 @@ def plain(value):
 
 
 class Server:
-    def __init__(self, driver="software", warm_workers=1, build=None):
+    def __init__(self, driver="software", warm_workers=1, build=None, config=""):
         self.build = pathlib.Path(build) if build else build_folder()
         self.dist = self.build / "dist"
         self.driver = driver
         self.warm_workers = warm_workers
+        self.config = config  # the text of the daemon's file; what is set below wins over it
         self.children = {}
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="longwire-test-")
         self.runtime = pathlib.Path(self.folder.name)
         self.log = self.runtime / "log"
+        self.config_file = self.runtime / "longwired.yaml"
+        self.config_file.write_text(self.config)
         self.warden_socket = self.runtime / "warden"
         self.door = self.runtime / "door"
         self.port = free_port()
@@ -118,8 +121,7 @@ class Server:
         self.folder.cleanup()
 
     def start_daemon(self):
-        # The host's own configuration shall not matter.
-        self._start("longwired", "--config", "/dev/null", "--listen", self.address,
+        self._start("longwired", "--config", self.config_file, "--listen", self.address,
                     "--door", self.door, "--warden", self.warden_socket, "--driver", self.driver,
                     "--warm-workers", str(self.warm_workers))
         wait_for(self.answers, 20, "the daemon's port")
