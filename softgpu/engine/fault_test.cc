@@ -107,6 +107,22 @@ TEST(Load, RefusesWhatIsNoPtx) {
   }
 }
 
+TEST(Load, AComparisonWithoutATypeFailsItsKernel) {
+  Status status;
+  Device device(Program::Load(R"(.version 9.0
+    .target sm_90
+    .address_size 64
+    .visible .entry k() {
+      .reg .pred %p<2>;
+      .reg .b32 %r<2>;
+      setp %p1, %r1, %r1;
+      ret;
+    })",
+                              TestMemory::Get(), &status));
+  ASSERT_EQ(status.code, 0) << status.message;
+  EXPECT_EQ(device.Run("k", {1}, {1}).code, 801);
+}
+
 TEST(Load, CallOfNoFunctionFails) {
   Status status;
   Device device(Program::Load(R"(.version 9.0

@@ -187,8 +187,9 @@ OperandOffset Lowering::Compare(const PtxInstruction& instruction, size_t first,
                                 OperandOffset* inverse) {
   NeedOperands(instruction, first + 2);
   Type type = instruction.LastType();
-  std::string comparison(instruction.modifiers.empty() ? "" : instruction.modifiers[0]);
-  std::string name(instruction.modifiers.empty() ? "" : instruction.modifiers.back());
+  if (type == Type::kNone) Reject("without a type");
+  std::string comparison(instruction.modifiers[0]);
+  std::string name(instruction.modifiers.back());
   if (!IsFloat(type) && name[1] == 'b') name[1] = 'u';
   if (comparison == ".lo" || comparison == ".ls" || comparison == ".hi" || comparison == ".hs") {
     comparison = comparison == ".lo"   ? ".lt"
