@@ -1,5 +1,7 @@
 #include "wire/buffer.h"
 
+#include "wire/guards.h"
+
 namespace longwire::wire {
 
 std::byte* Writer::Grow(size_t bytes) {
@@ -37,6 +39,7 @@ WireResult Reader::Bytes(std::span<const std::byte>* view, size_t limit) {
   uint32_t length = 0;
   LW_TRY(U32(&length));
   if (length > limit) return Fail();
+  if (kPlantedBug) data_ = {data_.data(), offset_ + length};  // believes the length
   return View(length, view);
 }
 

@@ -1,12 +1,34 @@
-// Guards that a test switches off to show that it watches them (tests/proof). Each is named in
-// LONGWIRE_DISABLE, a comma list, read once when first asked; nobody sets it in production.
+// Guards: checks that a test switches off to show that it watches them (tests/proof has one such
+// test for each). They are named in LONGWIRE_DISABLE, a comma list; nobody sets it in production,
+// and a process says on its standard error which ones are off.
+//
+//   guard        what it keeps out                               where
+//   bounds       a frame larger than a batch                     link/transport/relay_end.cc
+//   dedupe       bytes of the log that came already              link/transport/relay_end.cc
+//   epoch        frames of an older connection                   link/transport/relay_end.cc
+//   handles      ids that the session does not have              server/worker/call_context.h
+//   lent         the return of chunks that another one holds     server/keeper/chunk_pool.cc
+//   peer         programs of other users at a local door         wire/socket.cc
+//   range_check  a kernel's access outside of device memory      softgpu/engine/arena.cc
+//   scrub        another session's bytes in leased memory        server/keeper/main.cc
+//   sizes        a copy's bytes outside of its announced range   server/worker/transfers.cc
+//   token        clients that resume a session of others         server/daemon/token.cc
 #pragma once
 
 #include <string_view>
 
 namespace longwire::wire {
 
-// True if LONGWIRE_DISABLE names the guard.
+// True if LONGWIRE_DISABLE names the guard. Meant to be asked once: each guard keeps the answer in
+// a constant.
 bool GuardIsOff(std::string_view guard);
+
+// True only in the twins that tests/fuzz builds of its targets: the check beside which it stands is
+// then left out, and the fuzzer has to notice within a minute.
+#ifdef LONGWIRE_PLANTED_BUG
+constexpr bool kPlantedBug = true;
+#else
+constexpr bool kPlantedBug = false;
+#endif
 
 }  // namespace longwire::wire

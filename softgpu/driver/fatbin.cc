@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "softgpu/engine/engine.h"
+#include "wire/guards.h"
 
 namespace softgpu {
 namespace {
@@ -85,7 +86,8 @@ CUresult ExtractFromContainer(const char* bytes, size_t size, std::string* ptx,
     size_t left = static_cast<size_t>(end - at);
     if (left < kEntryHeader) break;
     uint64_t entry_header = Read<uint32_t>(at + 4), stored = Read<uint64_t>(at + 8);
-    if (entry_header < kEntryHeader || entry_header > left || stored > left - entry_header) {
+    bool inside = longwire::wire::kPlantedBug || stored <= left - entry_header;
+    if (entry_header < kEntryHeader || entry_header > left || !inside) {
       return CUDA_ERROR_INVALID_IMAGE;
     }
     Entry entry{at + entry_header,       stored,

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "softgpu/engine/parser.h"
+#include "wire/guards.h"
 
 namespace softgpu {
 
@@ -275,7 +276,8 @@ int64_t Parser::FindRegister(std::string_view name) const {
     if (exact != names->registers.end()) return exact->second;
     if (!numbered) continue;
     auto range = names->ranges.find(name.substr(0, stem));
-    if (range != names->ranges.end() && index < range->second.count) {
+    if (range == names->ranges.end()) continue;
+    if (longwire::wire::kPlantedBug || index < range->second.count) {
       return range->second.first + static_cast<int64_t>(index);
     }
   }

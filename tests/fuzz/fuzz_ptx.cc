@@ -1,5 +1,5 @@
-// Feeds arbitrary text to the PTX loader and, when it loads, runs its small kernels for a moment.
-// Built only with LONGWIRE_FUZZ, by clang.
+// The software device's PTX: arbitrary text goes to the loader and, when it loads, its small
+// kernels run for a moment.
 #include <sys/mman.h>
 
 #include <chrono>

@@ -1,0 +1,38 @@
+// The packets of warden and keeper: workers and daemons send them, and neither may end the other
+// side. The packet's own kind says what it is read as.
+#include <cstdlib>
+
+#include "server/keeper/protocol.h"
+#include "server/warden/protocol.h"
+
+namespace {
+
+using longwire::wire::WireResult;
+namespace keeper = longwire::keeper;
+namespace message = longwire::message;
+namespace warden = longwire::warden;
+
+template <class Message>
+void RoundTrip(std::span<const std::byte> packet) {
+  Message read;
+  if (message::Unpack(packet, &read) != WireResult::kOk) return;
+  // Truth values other than 0 and 1 are the only bytes that may come out differently.
+  if (message::Pack(read).size() != packet.size()) std::abort();
+}
+
+template <class... Messages>
+void RoundTripAnyOf(std::span<const std::byte> packet) {
+  (RoundTrip<Messages>(packet), ...);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const auto packet = std::as_bytes(std::span(data, size));
+  RoundTripAnyOf<warden::StartWorker, warden::WorkerStarted, warden::KillWorker,
+                 warden::ListWorkers, warden::ListEnd, warden::WorkerDied, warden::GetStats,
+                 warden::Stats>(packet);
+  RoundTripAnyOf<keeper::Lease, keeper::Grant, keeper::Refuse, keeper::Return, keeper::GetInfo,
+                 keeper::Info, keeper::Attach, keeper::KeeperState>(packet);
+  return 0;
+}
