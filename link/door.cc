@@ -46,8 +46,7 @@ void Door::Accept() {
   while (true) {
     wire::Descriptor socket = wire::AcceptLocal(listener_.get());
     if (!socket.valid()) return;
-    auto peer = wire::PeerCredentials(socket.get());
-    if (!peer || peer->uid != getuid()) {
+    if (!wire::PeerIsAllowed(socket.get(), geteuid())) {
       Log(LogLevel::kWarning, "a program of another user was refused");
       continue;
     }

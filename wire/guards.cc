@@ -6,13 +6,17 @@
 namespace longwire::wire {
 
 bool GuardIsOff(std::string_view guard) {
-  const char* value = std::getenv("LONGWIRE_DISABLE");
-  for (std::string_view rest = value == nullptr ? "" : value; !rest.empty();) {
+  static const std::string_view disabled = [] {
+    const char* value = std::getenv("LONGWIRE_DISABLE");
+    return std::string_view(value == nullptr ? "" : value);
+  }();
+  for (std::string_view rest = disabled; !rest.empty();) {
     size_t comma = rest.find(',');
     if (rest.substr(0, comma) == guard) {
-      std::fprintf(stderr, "longwire: the guard '%.*s' is off, which only a test may ask for\n",
-                   static_cast<int>(guard.size()), guard.data());
-      return true;
+      static const int told = std::fprintf(
+          stderr, "longwire: guards are off, which only a test may ask for: LONGWIRE_DISABLE=%s\n",
+          disabled.data());
+      return told != 0;
     }
     rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
   }

@@ -1,26 +1,30 @@
 // Guards: checks that a test switches off to show that it watches them (tests/proof has one such
 // test for each). They are named in LONGWIRE_DISABLE, a comma list; nobody sets it in production,
-// and a process says on its standard error which ones are off.
+// and a process without one of its guards says so on its standard error.
 //
-//   guard        what it keeps out                               where
-//   bounds       a frame larger than a batch                     link/transport/relay_end.cc
-//   dedupe       bytes of the log that came already              link/transport/relay_end.cc
-//   epoch        frames of an older connection                   link/transport/relay_end.cc
-//   handles      ids that the session does not have              server/worker/call_context.h
-//   lent         the return of chunks that another one holds     server/keeper/chunk_pool.cc
-//   peer         programs of other users at a local door         wire/socket.cc
-//   range_check  a kernel's access outside of device memory      softgpu/engine/arena.cc
-//   scrub        another session's bytes in leased memory        server/keeper/main.cc
-//   sizes        a copy's bytes outside of its announced range   server/worker/transfers.cc
-//   token        clients that resume a session of others         server/daemon/token.cc
+//   guard          what it keeps out                               where
+//   bounds         a frame larger than a batch                     link/transport/relay_end.cc
+//   config_checks  settings that do not fit together               server/config/checks.cc
+//   config_depth   lists within lists without end                  server/config/yaml_tree.cc
+//   dedupe         bytes of the log that came already              link/transport/relay_end.cc
+//   epoch          frames of an older connection                   link/transport/relay_end.cc
+//   handles        ids that the session does not have              server/worker/call_context.cc
+//   lent           the return of chunks that another one holds     server/keeper/chunk_pool.cc
+//   peer           programs of other users at a local door         wire/socket.cc
+//   quota          more memory than a tenant may have              server/keeper/main.cc
+//   range_check    a kernel's access outside of device memory      softgpu/engine/arena.cc
+//   scrub          another session's bytes in leased memory        server/keeper/main.cc
+//   sizes          a copy's bytes outside of its announced range   server/worker/transfers.cc
+//   start_only     a reload that changes what needs a restart      server/config/reload.cc
+//   token          clients that resume a session of others         server/daemon/token.cc
+//   watchdog       a daemon that no longer answers                 server/daemon/notify.cc
 #pragma once
 
 #include <string_view>
 
 namespace longwire::wire {
 
-// True if LONGWIRE_DISABLE names the guard. Meant to be asked once: each guard keeps the answer in
-// a constant.
+// True if LONGWIRE_DISABLE names the guard. One that is met often keeps the answer in a constant.
 bool GuardIsOff(std::string_view guard);
 
 // True only in the twins that tests/fuzz builds of its targets: the check beside which it stands is

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "wire/guards.h"
+
 namespace longwire::wire {
 namespace {
 
@@ -145,6 +147,12 @@ std::optional<Credentials> PeerCredentials(int socket) {
   socklen_t length = sizeof(peer);
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return std::nullopt;
   return Credentials{peer.pid, peer.uid, peer.gid};
+}
+
+bool PeerIsAllowed(int socket, uid_t user) {
+  static const bool checks = !GuardIsOff("peer");
+  auto peer = PeerCredentials(socket);
+  return peer && (peer->uid == user || peer->uid == 0 || !checks);
 }
 
 }  // namespace longwire::wire

@@ -68,5 +68,7 @@ struct Credentials {
   gid_t gid = 0;
 };
 std::optional<Credentials> PeerCredentials(int socket);
+// True if the process at the other end is of this user, or root's: whom a door serves.
+bool PeerIsAllowed(int socket, uid_t user);
 
 }  // namespace longwire::wire

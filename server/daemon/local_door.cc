@@ -60,8 +60,7 @@ void LocalDoor::Loop() {
       usleep(10'000);
       continue;
     }
-    auto peer = wire::PeerCredentials(socket.get());
-    if (!peer || (peer->uid != geteuid() && peer->uid != 0)) {
+    if (!wire::PeerIsAllowed(socket.get(), geteuid())) {
       Log(LogLevel::kWarning, "a program of another user was refused at the door");
       continue;
     }

@@ -3,7 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "wire/guards.h"
+
 namespace longwire::keeper {
+namespace {
+
+const bool kChecksLent = !wire::GuardIsOff("lent");
+
+}  // namespace
 
 void ChunkPool::Shelf::Add(uint64_t chunk, uint64_t size) {
   by_size[size].insert(chunk);
@@ -239,8 +246,10 @@ void ChunkPool::Return(uint64_t worker, std::span<const uint64_t> chunks) {
   auto holder = workers_.find(worker);
   if (holder == workers_.end()) return;
   for (uint64_t id : chunks) {
-    if (!holder->second.lent.contains(id)) continue;
-    chunks_.at(id).state = State::kHeld;
+    auto chunk = chunks_.find(id);
+    if (chunk == chunks_.end() || !chunk->second.taken) continue;
+    if (!holder->second.lent.contains(id) && kChecksLent) continue;
+    chunk->second.state = State::kHeld;
     MakeIdle(id);
   }
 }

@@ -62,9 +62,6 @@ int main(int argc, char** argv) {
   }
   longwire::keeper::PoolOptions options;
   options.scrub = !longwire::wire::GuardIsOff("scrub");
-  if (!options.scrub) {
-    std::fprintf(stderr, "longwire-keeper: scrubbing is off: sessions see each other's old data\n");
-  }
   uint64_t total = memory->identity().total;
   options.reserve = reserve >= 0 ? static_cast<uint64_t>(reserve) << 20 : DefaultReserve(total);
   std::unique_ptr<longwire::keeper::TenantLedger> ledger;

@@ -163,8 +163,8 @@ bool Warden::RunOnce(milliseconds timeout) {
   }
   if (set[0].revents != 0) {
     wire::Descriptor socket = wire::AcceptLocal(listener_.get());
-    auto peer = socket.valid() ? wire::PeerCredentials(socket.get()) : std::nullopt;
-    if (peer && (peer->uid == 0 || peer->uid == owner_) && connections_.size() < kMaxConnections) {
+    if (socket.valid() && wire::PeerIsAllowed(socket.get(), owner_) &&
+        connections_.size() < kMaxConnections) {
       fcntl(socket.get(), F_SETFL, O_NONBLOCK);
       int descriptor = socket.get();
       connections_.emplace(descriptor, std::move(socket));

@@ -4,6 +4,7 @@
 #include "longwire/dispatch.h"
 #include "longwire/printer.h"
 #include "server/worker/log_line.h"
+#include "wire/guards.h"
 #include "wire/record.h"
 
 namespace longwire::worker {
@@ -28,11 +29,16 @@ CallContext::CallContext(Session& session, QueuedCall& call, std::shared_ptr<Str
   context_ = stream_ != nullptr ? stream_->context : session.contexts.Find(call.context);
 }
 
+bool CallContext::ChecksHandles() {
+  static const bool checks = !wire::GuardIsOff("handles");
+  return checks;
+}
+
 CUresult CallContext::Resolve(uint64_t id, CUcontext* handle) {
   *handle = nullptr;
   if (id == 0) return CUDA_SUCCESS;
   auto found = session_.contexts.Find(id);
-  if (found == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (found == nullptr) return Unknown(id, handle, CUDA_ERROR_INVALID_CONTEXT);
   *handle = found->handle;
   return CUDA_SUCCESS;
 }
@@ -41,21 +47,21 @@ CUresult CallContext::Resolve(uint64_t id, CUstream* handle) {
   *handle = nullptr;
   if (id == 0) return CUDA_SUCCESS;
   auto found = session_.streams.Find(id);
-  if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (found == nullptr) return Unknown(id, handle);
   *handle = found->handle;
   return CUDA_SUCCESS;
 }
 
 CUresult CallContext::Resolve(uint64_t id, CUevent* handle) {
   *handle = id == 0 ? nullptr : session_.events().Newest(id);
-  return id != 0 && *handle == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+  return id != 0 && *handle == nullptr ? Unknown(id, handle) : CUDA_SUCCESS;
 }
 
 CUresult CallContext::Resolve(uint64_t id, CUmodule* handle) {
   *handle = nullptr;
   if (id == 0) return CUDA_SUCCESS;
   auto found = session_.libraries.Find(id);
-  if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (found == nullptr) return Unknown(id, handle);
   *handle = found->module;
   if (found->module != nullptr) return CUDA_SUCCESS;
   return session_.driver().cuLibraryGetModule(handle, found->library);
@@ -65,7 +71,7 @@ CUresult CallContext::Resolve(uint64_t id, CUlibrary* handle) {
   *handle = nullptr;
   if (id == 0) return CUDA_SUCCESS;
   auto found = session_.libraries.Find(id);
-  if (found == nullptr || found->library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (found == nullptr || found->library == nullptr) return Unknown(id, handle);
   *handle = found->library;
   return CUDA_SUCCESS;
 }
@@ -74,7 +80,7 @@ CUresult CallContext::Resolve(uint64_t id, CUfunction* handle) {
   *handle = nullptr;
   if (id == 0) return CUDA_SUCCESS;
   auto found = session_.functions.Find(id);
-  if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (found == nullptr) return Unknown(id, handle);
   *handle = found->function;
   if (found->function == nullptr) {
     return session_.driver().cuKernelGetFunction(handle, found->kernel);
@@ -89,7 +95,7 @@ CUresult CallContext::Resolve(uint64_t id, CUkernel* handle) {
   *handle = nullptr;
   if (id == 0) return CUDA_SUCCESS;
   auto found = session_.functions.Find(id);
-  if (found == nullptr || found->kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (found == nullptr || found->kernel == nullptr) return Unknown(id, handle);
   *handle = found->kernel;
   return CUDA_SUCCESS;
 }
@@ -100,7 +106,7 @@ CUresult CallContext::Resolve(uint64_t id, CUgraph* handle) {
   auto found = session_.graphs().table().Find(id);
   if (found != nullptr) *handle = found->handle;
   if (found != nullptr || session_.foreign().Find(id, handle)) return CUDA_SUCCESS;
-  return CUDA_ERROR_INVALID_HANDLE;
+  return Unknown(id, handle);
 }
 
 CUresult CallContext::Resolve(uint64_t id, CUgraphExec* handle) {
@@ -109,7 +115,7 @@ CUresult CallContext::Resolve(uint64_t id, CUgraphExec* handle) {
   auto found = session_.graphs().exec_table().Find(id);
   if (found != nullptr) *handle = found->handle;
   if (found != nullptr || session_.foreign().Find(id, handle)) return CUDA_SUCCESS;
-  return CUDA_ERROR_INVALID_HANDLE;
+  return Unknown(id, handle);
 }
 
 CUresult CallContext::ResolveDevice(int32_t ordinal, CUdevice* device) {

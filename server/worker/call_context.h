@@ -34,7 +34,7 @@ class CallContext {
   CUresult Resolve(uint64_t id, Handle* handle) {
     *handle = {};
     if (id == 0 || session_.foreign().Find(id, handle)) return CUDA_SUCCESS;
-    return CUDA_ERROR_INVALID_HANDLE;
+    return Unknown(id, handle);
   }
   CUresult Resolve(uint64_t id, CUcontext* handle);
   CUresult Resolve(uint64_t id, CUstream* handle);
@@ -77,6 +77,15 @@ class CallContext {
   CUresult result() const { return result_; }
 
  private:
+  // What an id that the session does not have, or not of this type, is answered with. The driver
+  // never sees it: it would take it for an address of its own.
+  template <class Handle>
+  static CUresult Unknown(uint64_t id, Handle* handle, CUresult error = CUDA_ERROR_INVALID_HANDLE) {
+    if (ChecksHandles()) return error;
+    *handle = reinterpret_cast<Handle>(id);
+    return CUDA_SUCCESS;
+  }
+  static bool ChecksHandles();
   void Answer(CUresult result, std::span<const std::byte> reply);
 
   Session& session_;

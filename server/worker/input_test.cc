@@ -69,6 +69,31 @@ TEST(Input, UnknownHandlesAreErrors) {
   session.ExpectProgress(kOne, session.Launch(kOne, 1));
 }
 
+// An id that was made up, one of another type, and one that is gone.
+TEST(Input, OnlyTheSessionsOwnHandlesReachTheDriver) {
+  TestSession session;
+  session.Send(calls::cuArrayCreate_v2());
+  DownRecord reply = session.Expect(wire::DownKind::kReply);
+  ASSERT_EQ(reply.header.code, CUDA_SUCCESS);
+  calls::cuArrayCreate_v2::Reply created;
+  wire::Reader reader(reply.payload);
+  ASSERT_EQ(created.Decode(reader), wire::WireResult::kOk);
+  auto destroy_array = [&](uint64_t id) {
+    calls::cuArrayDestroy call;
+    call.hArray = id;
+    session.Send(call);
+    return session.Expect(wire::DownKind::kReply).header.code;
+  };
+  EXPECT_EQ(destroy_array(0x1000), CUDA_ERROR_INVALID_HANDLE);
+  calls::cuMipmappedArrayDestroy other;
+  other.hMipmappedArray = created.pHandle;
+  session.Send(other);
+  EXPECT_EQ(session.Expect(wire::DownKind::kReply).header.code, CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(destroy_array(created.pHandle), CUDA_SUCCESS);
+  EXPECT_EQ(destroy_array(created.pHandle), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(session.driver.log(), std::vector<std::string>{"destroy array"});
+}
+
 TEST(Input, AbsurdSizesAreErrors) {
   TestSession session;
   session.CreateStream(kOne);

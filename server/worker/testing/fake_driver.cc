@@ -69,6 +69,14 @@ void FillMemory(DriverTable& table) {
     *handle = 7;
     return CUDA_SUCCESS;
   };
+  table.cuArrayCreate_v2 = [](CUarray* array, const CUDA_ARRAY_DESCRIPTOR*) {
+    *array = Made<CUarray>();
+    return CUDA_SUCCESS;
+  };
+  table.cuArrayDestroy = [](CUarray) { return FakeDriver::Get().Note("destroy array"); };
+  table.cuMipmappedArrayDestroy = [](CUmipmappedArray) {
+    return FakeDriver::Get().Note("destroy mipmapped array");
+  };
   table.cuMemcpyHtoDAsync_v2 = [](CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
     return Copy(stream, "upload", reinterpret_cast<void*>(to), from, bytes);
   };
