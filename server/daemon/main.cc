@@ -9,6 +9,7 @@
 #include "link/transport/grpc_setup.h"
 #include "link/transport/log.h"
 #include "server/daemon/accept_loop.h"
+#include "server/daemon/control.h"
 #include "server/daemon/local_door.h"
 #include "server/daemon/notify.h"
 #include "server/daemon/options.h"
@@ -41,14 +42,24 @@ wire::Descriptor LockWarden(const std::string& socket) {
 // The words of the file and of the log are the same.
 static_assert(static_cast<int>(LogLevel::kDebug) == config::debug);
 
+Reloader::Outcome ReloadFor(const std::string& who, Reloader& reloader, Notifier& notifier) {
+  notifier.Reloading();
+  Reloader::Outcome outcome = reloader.Reload(who);
+  notifier.Ready(outcome.done ? "serving" : "serving; the last reload was refused, see the log");
+  return outcome;
+}
+
 // Returns the signal that ends the daemon.
 int WaitForTheEnd(const sigset_t& signals, Reloader& reloader, Notifier& notifier) {
+  Control control([&](const std::string& who) { return ReloadFor(who, reloader, notifier); });
+  std::string sentence;
+  if (!control.Start(ControlPath(), &sentence)) {
+    Log(LogLevel::kWarning, sentence + "; longwired --reload does not reach this one, SIGHUP does");
+  }
   while (true) {
     int signal = notifier.WaitForSignal(signals);
     if (signal != SIGHUP) return signal;
-    notifier.Reloading();
-    bool done = reloader.Reload("SIGHUP").done;
-    notifier.Ready(done ? "serving" : "serving; the last reload was refused, see the log");
+    ReloadFor("SIGHUP", reloader, notifier);
   }
 }
 
@@ -95,20 +106,34 @@ int Serve(config::LiveConfig& live, Reloader& reloader) {
   return 0;
 }
 
+int AskTheDaemon() {
+  std::string text;
+  bool done = AskForReload(ControlPath(), &text);
+  std::fputs(text.c_str(), done ? stdout : stderr);
+  return done ? 0 : 1;
+}
+
 int Main(int count, char** arguments) {
-  service::Manager::Ours();  // while there is one thread only: it changes the environment
   Refusal refusal;
   std::optional<CommandLine> command_line = ParseCommandLine(count, arguments, &refusal);
   if (!command_line) {
     std::fputs(refusal.text.c_str(), refusal.status == 0 ? stdout : stderr);
     return refusal.status;
   }
+  if (command_line->reload) return AskTheDaemon();
   config::Problems problems;
   config::Draft draft = Configure(*command_line, &problems);
   if (!problems.empty()) {
     std::fputs(problems.Text().c_str(), stderr);
     return refusal.status;
   }
+  if (command_line->as_warden) {
+    std::string sentence;
+    BecomeWarden(draft.config, &sentence);
+    std::fprintf(stderr, "longwired: %s\n", sentence.c_str());
+    return 1;
+  }
+  service::Manager::Ours();  // while there is one thread only: it changes the environment
   config::LiveConfig live(std::move(draft.config));
   transport::SetLogLevel(static_cast<LogLevel>(live.Get()->log_level()));
   transport::PrepareProcess();

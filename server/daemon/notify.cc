@@ -44,7 +44,9 @@ bool LoopAnswers(AcceptLoop& loop, microseconds patience) {
 }
 
 void Notifier::Ready(std::string_view status) {
-  manager_.Notify("READY=1\nSTATUS=" + std::string(status));
+  std::lock_guard lock(mutex_);
+  status_ = status;
+  manager_.Notify("READY=1\nSTATUS=" + status_);
 }
 
 void Notifier::Reloading() { manager_.Notify("RELOADING=1\n" + service::MonotonicLine()); }
@@ -70,7 +72,8 @@ void Notifier::Beat(microseconds patience) {
   // A table whose lock is never released holds this thread up, and nothing is said either.
   size_t sessions = accept_.table().List().size();
   if (LoopAnswers(accept_, patience)) {
-    manager_.Notify("WATCHDOG=1\nSTATUS=sessions: " + std::to_string(sessions));
+    std::lock_guard lock(mutex_);
+    manager_.Notify("WATCHDOG=1\nSTATUS=" + status_ + "; sessions: " + std::to_string(sessions));
   } else {
     transport::Log(transport::LogLevel::kError,
                    "calls are not taken up any more; the service manager will restart longwired");

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,7 @@ class Notifier {
   Notifier(const service::Manager& manager, AcceptLoop& accept)
       : manager_(manager), accept_(accept) {}
 
+  // Thread-safe, as the next two are.
   void Ready(std::string_view status);
   void Reloading();
   void Stopping();
@@ -31,6 +33,8 @@ class Notifier {
 
   const service::Manager& manager_;
   AcceptLoop& accept_;
+  std::mutex mutex_;
+  std::string status_;  // under mutex_: the last that was said
 };
 
 // Whether the thread that handles all calls takes up a new event within `patience`.

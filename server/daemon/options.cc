@@ -29,10 +29,14 @@ constexpr const char* kHelp =
   --warden PATH        socket of longwire-warden, which is started when nobody answers there
   --warm-workers N     workers started ahead of need (default 1)
   --log-level LEVEL    error, warning, info or debug (default info)
+  --reload             make the longwired that runs read its configuration again, and fail with the
+                       reasons if it refuses
+  --as-warden          become longwire-warden, with the settings that it gets from the daemon, for
+                       service managers that start the two apart
   --help, --version
 )";
 
-enum Option { kConfig = 256, kHelpText, kVersion, kFirstKey };
+enum Option { kConfig = 256, kAsWarden, kReload, kHelpText, kVersion, kFirstKey };
 
 // Options that stand for a key of the file; those without an argument say true.
 struct KeyOption {
@@ -52,6 +56,8 @@ constexpr KeyOption kKeyOptions[] = {
 
 std::vector<option> AllOptions() {
   std::vector<option> options = {{"config", required_argument, nullptr, kConfig},
+                                 {"as-warden", no_argument, nullptr, kAsWarden},
+                                 {"reload", no_argument, nullptr, kReload},
                                  {"help", no_argument, nullptr, kHelpText},
                                  {"version", no_argument, nullptr, kVersion}};
   int code = kFirstKey;
@@ -69,6 +75,10 @@ bool Collect(int count, char** arguments, CommandLine* given, Refusal* refusal) 
     if (code == kConfig) {
       // Reloading finds the same file, wherever the daemon may be then.
       given->config_file = std::filesystem::absolute(optarg).string();
+    } else if (code == kReload) {
+      given->reload = true;
+    } else if (code == kAsWarden) {
+      given->as_warden = true;
     } else if (code >= kFirstKey) {
       const KeyOption& key = kKeyOptions[code - kFirstKey];
       const char* value = key.argument == no_argument ? "true" : optarg;

@@ -23,6 +23,8 @@ struct CommandLine {
   };
   std::string config_file;  // absolute; empty: config::kSystemFile, if it is there
   std::vector<Key> keys;
+  bool as_warden = false;
+  bool reload = false;
 };
 
 // nullopt with what to print and the exit status.

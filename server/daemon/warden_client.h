@@ -83,5 +83,7 @@ class WardenClient {
 
 // Runs `longwire-warden` from the daemon's own folder as nobody's child and waits until it answers.
 bool StartWarden(const config::Config& config, std::string* sentence);
+// Makes this process `longwire-warden`; returns only if that fails, with a sentence.
+void BecomeWarden(const config::Config& config, std::string* sentence);
 
 }  // namespace longwire::daemon

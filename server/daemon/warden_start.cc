@@ -65,15 +65,16 @@ bool SpawnDetached(std::vector<std::string> arguments, std::vector<std::string> 
   return error == 0;
 }
 
-std::vector<std::string> WardenArguments(const std::string& program, const config::Config& config) {
-  std::vector<std::string> arguments = {program,
+std::string WardenProgram() { return ProgramFolder() + "/longwire-warden"; }
+
+std::vector<std::string> WardenArguments(const config::Config& config) {
+  std::vector<std::string> arguments = {WardenProgram(),
                                         "--socket",
                                         config.warden(),
                                         "--driver",
                                         config.driver(),
                                         "--warm-workers",
-                                        std::to_string(config.warm_workers()),
-                                        "--on-demand"};
+                                        std::to_string(config.warm_workers())};
   std::string devices;
   for (const config::Device& device : config.devices()) {
     devices += (devices.empty() ? "" : ",") + std::to_string(device.device());
@@ -110,9 +111,10 @@ bool StartWarden(const config::Config& config, std::string* sentence) {
                 "systemctl status longwire-warden";
     return false;
   }
-  std::string program = ProgramFolder() + "/longwire-warden";
-  if (!SpawnDetached(WardenArguments(program, config),
-                     WardenEnvironment(config.software_device()))) {
+  std::string program = WardenProgram();
+  std::vector<std::string> arguments = WardenArguments(config);
+  arguments.push_back("--on-demand");
+  if (!SpawnDetached(std::move(arguments), WardenEnvironment(config.software_device()))) {
     *sentence = "cannot start " + program + ": " + std::strerror(errno);
     return false;
   }
@@ -124,6 +126,13 @@ bool StartWarden(const config::Config& config, std::string* sentence) {
   *sentence =
       program + " was started, but does not answer at " + config.warden() + "; it says why above";
   return false;
+}
+
+void BecomeWarden(const config::Config& config, std::string* sentence) {
+  std::vector<std::string> arguments = WardenArguments(config);
+  std::vector<std::string> environment = WardenEnvironment(config.software_device());
+  execve(arguments[0].c_str(), Pointers(arguments).data(), Pointers(environment).data());
+  *sentence = "cannot become " + arguments[0] + ": " + std::strerror(errno);
 }
 
 }  // namespace longwire::daemon

@@ -84,13 +84,17 @@ TEST_F(NotifyTest, SaysWhatTheDaemonIsAboutToDo) {
 
 TEST_F(NotifyTest, TheWatchdogHearsOfADaemonThatAnswers) {
   notifier_ = std::make_unique<Notifier>(manager_, *accept_);
+  notifier_->Ready("serving");
+  EXPECT_EQ(Hear(), "READY=1\nSTATUS=serving");
   BeginWaiting();
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(Hear(), "WATCHDOG=1\nSTATUS=sessions: 0");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Hear(), "WATCHDOG=1\nSTATUS=serving; sessions: 0");
   EndWaiting();
 }
 
 TEST_F(NotifyTest, TheWatchdogHearsNothingOfADaemonThatIsStuck) {
   notifier_ = std::make_unique<Notifier>(manager_, *accept_);
+  notifier_->Ready("serving");
+  EXPECT_EQ(Hear(), "READY=1\nSTATUS=serving");
   std::promise<void> begun, end;
   (new Occupation(&begun, end.get_future().share()))->Begin(*accept_);
   begun.get_future().wait();
@@ -99,7 +103,7 @@ TEST_F(NotifyTest, TheWatchdogHearsNothingOfADaemonThatIsStuck) {
   for (int i = 0; i < 4; ++i) EXPECT_FALSE(LoopAnswers(*accept_, milliseconds(50)));
   EXPECT_EQ(Hear(MSG_DONTWAIT), "");
   end.set_value();
-  EXPECT_EQ(Hear(), "WATCHDOG=1\nSTATUS=sessions: 0") << "it goes on where it can";
+  EXPECT_EQ(Hear(), "WATCHDOG=1\nSTATUS=serving; sessions: 0") << "it goes on where it can";
   EndWaiting();
 }
 

@@ -1,0 +1,57 @@
+# longwire-server, longwire-client and longwire-common as Debian packages.
+set(CPACK_GENERATOR DEB)
+set(CPACK_COMPONENTS_ALL server client common)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_INSTALL_PREFIX /usr)
+set(CPACK_SET_DESTDIR ON)  # /etc is not under the prefix
+set(CPACK_STRIP_FILES ON)
+set(CPACK_OUTPUT_FILE_PREFIX packages)
+set(CPACK_PACKAGE_NAME longwire)
+set(CPACK_PACKAGE_VENDOR Longwire)
+set(CPACK_PACKAGE_CONTACT "Longwire <longwire@localhost>")
+
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION utils)
+set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
+
+set(same_version "(= ${PROJECT_VERSION}-1)")
+set(debian ${CMAKE_CURRENT_SOURCE_DIR}/debian)
+
+set(CPACK_DEBIAN_SERVER_PACKAGE_NAME longwire-server)
+set(CPACK_DEBIAN_SERVER_DESCRIPTION "lends this host's CUDA devices to programs on other hosts
+The daemon longwired and the processes that serve its sessions, with systemd units. It needs
+NVIDIA's driver, or serves a slow software device for trying.")
+set(CPACK_DEBIAN_SERVER_PACKAGE_DEPENDS "longwire-common ${same_version}, systemd, passwd")
+set(CPACK_DEBIAN_SERVER_PACKAGE_CONTROL_EXTRA
+  ${debian}/server/postinst ${debian}/server/prerm ${debian}/server/postrm
+  ${debian}/server/conffiles)
+
+set(CPACK_DEBIAN_CLIENT_PACKAGE_NAME longwire-client)
+set(CPACK_DEBIAN_CLIENT_DESCRIPTION "runs CUDA programs on a host without a GPU
+A libcuda.so.1 that carries a program's driver calls to longwired on another host, and the process
+that holds the connection. Programs are not changed: longwire run --server HOST:PORT PROGRAM.")
+set(CPACK_DEBIAN_CLIENT_PACKAGE_DEPENDS "longwire-common ${same_version}")
+set(CPACK_DEBIAN_CLIENT_PACKAGE_CONTROL_EXTRA
+  ${debian}/client/prerm ${debian}/client/postrm ${debian}/client/conffiles)
+
+set(CPACK_DEBIAN_COMMON_PACKAGE_NAME longwire-common)
+set(CPACK_DEBIAN_COMMON_DESCRIPTION "the longwire command
+Runs programs, shows what a server does, finds out what is wrong. Both longwire-server and
+longwire-client need it.")
+
+include(CPack)
+
+# The target "packages": what is installed is built before, nothing else, and only if it is older.
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON PARENT_SCOPE)
+set(stamp ${PROJECT_BINARY_DIR}/packages/stamp)
+file(GLOB_RECURSE files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*)
+add_custom_command(OUTPUT ${stamp}
+  COMMAND ${CMAKE_COMMAND} -E rm -rf packages
+  COMMAND ${CMAKE_CPACK_COMMAND} --config CPackConfig.cmake
+  COMMAND ${CMAKE_COMMAND} -E touch ${stamp}
+  DEPENDS ${LONGWIRE_INSTALLED} ${files}
+  WORKING_DIRECTORY ${PROJECT_BINARY_DIR} COMMENT "Debian packages" VERBATIM)
+add_custom_target(packages DEPENDS ${stamp})
