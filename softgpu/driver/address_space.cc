@@ -159,21 +159,29 @@ void AddressSpace::SetPeerAccess(int owner, int accessor, bool enabled) {
   }
 }
 
-std::shared_ptr<Chunk> AddressSpace::FindChunk(uint64_t address) {
-  std::lock_guard lock(mutex_);
+const AddressSpace::Mapping* AddressSpace::FindMapping(uint64_t address) {
   auto mapping = mappings_.upper_bound(address);
   if (mapping == mappings_.begin()) return nullptr;
   --mapping;
-  return address - mapping->first < mapping->second.bytes ? mapping->second.chunk : nullptr;
+  return address - mapping->first < mapping->second.bytes ? &mapping->second : nullptr;
+}
+
+std::shared_ptr<Chunk> AddressSpace::FindChunk(uint64_t address) {
+  std::lock_guard lock(mutex_);
+  const Mapping* mapping = FindMapping(address);
+  return mapping != nullptr ? mapping->chunk : nullptr;
 }
 
 std::optional<DeviceSet> AddressSpace::AccessOf(uint64_t address) {
   std::lock_guard lock(mutex_);
-  auto mapping = mappings_.upper_bound(address);
-  if (mapping == mappings_.begin()) return std::nullopt;
-  --mapping;
-  if (address - mapping->first >= mapping->second.bytes) return std::nullopt;
-  return mapping->second.access;
+  const Mapping* mapping = FindMapping(address);
+  return mapping != nullptr ? std::optional(mapping->access) : std::nullopt;
+}
+
+bool AddressSpace::IsPlain(uint64_t address) {
+  std::lock_guard lock(mutex_);
+  const Mapping* mapping = FindMapping(address);
+  return mapping != nullptr && mapping->plain;
 }
 
 bool AddressSpace::GrowSmallHeap(int device) {

@@ -58,6 +58,8 @@ class AddressSpace {
   CUresult Register(uint64_t address, size_t bytes, unsigned flags, Context* context);
   CUresult Free(uint64_t address, MemoryKind kind);
   void FreeAllOf(Context* context);
+  // True if the address is in a device's plain allocation, not in a mapping of the program's own.
+  bool IsPlain(uint64_t address);
   // The allocation (or mapped chunk) that holds `address`.
   std::optional<Allocation> Find(uint64_t address);
 
@@ -79,6 +81,7 @@ class AddressSpace {
   bool AttachPlain(uint64_t address, std::shared_ptr<Chunk> chunk);
   void ChangeAccess(uint64_t address, Mapping& mapping, DeviceSet access);
   void Detach(Mappings::iterator mapping);
+  const Mapping* FindMapping(uint64_t address);  // null if there is none
   bool InReservation(uint64_t address, size_t bytes);
   // True if [address, address + bytes) is exactly a run of whole mappings.
   bool CoversWholeMappings(uint64_t address, size_t bytes);

@@ -2,12 +2,19 @@
 // forms use the legacy default stream.
 #include <cstring>
 
+#include "softgpu/driver/graph.h"
 #include "softgpu/driver/run.h"
 
 namespace softgpu {
 namespace {
 
 enum class Wait { kNever, kIfPageableTarget, kAlways };
+
+// The contexts that a peer copy names; null: the stream's own.
+struct Peers {
+  CUcontext target = nullptr;
+  CUcontext source = nullptr;
+};
 
 void* HostPointer(uint64_t address) { return reinterpret_cast<void*>(address); }
 
@@ -68,22 +75,40 @@ void Stage(CopyOperation* operation) {
   operation->staged = std::move(staged);
 }
 
-CUresult Copy(const CUDA_MEMCPY3D& copy, CUstream handle, Wait wait) {
+CUresult FindPeer(CUcontext handle, int* device) {
+  Context* context;
+  if (handle == nullptr) return CUDA_SUCCESS;
+  TRY(ResolveContext(handle, &context));
+  *device = context->device;
+  return CUDA_SUCCESS;
+}
+
+CUresult FindPeers(const Peers& peers, CopyDevices* devices) {
+  TRY(FindPeer(peers.source, &devices->source));
+  return FindPeer(peers.target, &devices->target);
+}
+
+CUresult Copy(const CUDA_MEMCPY3D& copy, CUstream handle, Wait wait, const Peers* peers = nullptr) {
   Context* context;
   TRY(Enter(&context));
   auto stream = FindStream(*context, handle);
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
-  TRY(CheckCopy(copy));
+  CopyDevices devices{stream->context().device, stream->context().device};
+  if (peers != nullptr) TRY(FindPeers(*peers, &devices));
+  TRY(CheckCopy(copy, devices));
   if (copy.WidthInBytes == 0 || copy.Height == 0 || copy.Depth == 0) return CUDA_SUCCESS;
-  CopyOperation operation{copy, nullptr};
+  CopyOperation operation{copy, devices, nullptr};
   bool pageable_source = IsPageable(SourceAddress(copy));
   bool pageable_target = IsPageable(TargetAddress(copy));
   bool capturing;
   {
     std::lock_guard lock(Driver::Get().mutex);
     capturing = stream->capture != nullptr;
+    if (capturing && peers != nullptr) stream->capture->invalidated = true;
   }
-  if (capturing && wait == Wait::kAlways) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (capturing && (wait == Wait::kAlways || peers != nullptr)) {
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
   if (!capturing && wait == Wait::kIfPageableTarget && pageable_source) Stage(&operation);
   CompletionRef done;
   TRY(Submit(*stream, std::move(operation), &done));
@@ -104,8 +129,8 @@ CUresult Fill(CUdeviceptr target, size_t pitch, unsigned value, unsigned unit, s
   TRY(Enter(&context));
   auto stream = FindStream(*context, handle);
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
-  FillOperation operation{{target, pitch, value, unit, width, height}};
-  TRY(CheckFill(operation.fill));
+  FillOperation operation{{target, pitch, value, unit, width, height}, stream->context().device};
+  TRY(CheckFill(operation.fill, operation.device));
   return Submit(*stream, operation);
 }
 
@@ -132,8 +157,10 @@ CUresult cuMemcpyDtoD(CUdeviceptr dst, CUdeviceptr src, size_t n) {
 CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t n) {
   return Copy(Linear(kUnified, dst, kUnified, src, n), nullptr, WaitBetween(dst, src));
 }
-CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext, CUdeviceptr src, CUcontext, size_t n) {
-  return Copy(Linear(kDevice, dst, kDevice, src, n), nullptr, Wait::kNever);
+CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
+                      CUcontext src_context, size_t n) {
+  Peers peers{dst_context, src_context};
+  return Copy(Linear(kDevice, dst, kDevice, src, n), nullptr, Wait::kNever, &peers);
 }
 CUresult cuMemcpyHtoDAsync(CUdeviceptr dst, const void* src, size_t n, CUstream s) {
   return Copy(Linear(kDevice, dst, kHost, Address(src), n), s, Wait::kIfPageableTarget);
@@ -147,9 +174,10 @@ CUresult cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream 
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream s) {
   return Copy(Linear(kUnified, dst, kUnified, src, n), s, Wait::kIfPageableTarget);
 }
-CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext, CUdeviceptr src, CUcontext, size_t n,
-                           CUstream s) {
-  return Copy(Linear(kDevice, dst, kDevice, src, n), s, Wait::kNever);
+CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
+                           CUcontext src_context, size_t n, CUstream s) {
+  Peers peers{dst_context, src_context};
+  return Copy(Linear(kDevice, dst, kDevice, src, n), s, Wait::kNever, &peers);
 }
 CUresult cuMemcpy2D(const CUDA_MEMCPY2D* p) {
   if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -170,11 +198,13 @@ CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D* p, CUstream s) {
 }
 CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* p) {
   if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return Copy(FromPeer(*p), nullptr, Wait::kAlways);
+  Peers peers{p->dstContext, p->srcContext};
+  return Copy(FromPeer(*p), nullptr, Wait::kAlways, &peers);
 }
 CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* p, CUstream s) {
   if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return Copy(FromPeer(*p), s, Wait::kIfPageableTarget);
+  Peers peers{p->dstContext, p->srcContext};
+  return Copy(FromPeer(*p), s, Wait::kIfPageableTarget, &peers);
 }
 
 CUresult cuMemsetD8(CUdeviceptr d, unsigned char v, size_t n) {

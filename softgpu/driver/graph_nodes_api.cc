@@ -29,6 +29,14 @@ CUresult MakeKernel(const CUDA_KERNEL_NODE_PARAMS_v3& p, Operation* operation) {
   return CUDA_SUCCESS;
 }
 
+// The device of the given context or, without one, of the current one.
+CUresult DeviceOf(CUcontext handle, int* device) {
+  Context* context = CurrentContext();
+  if (handle != nullptr) TRY(ResolveContext(handle, &context));
+  *device = context != nullptr ? context->device : 0;
+  return CUDA_SUCCESS;
+}
+
 template <class EventOperation>
 CUresult MakeEvent(CUevent handle, Operation* operation) {
   auto event = Driver::Get().events.Find(handle);
@@ -39,17 +47,20 @@ CUresult MakeEvent(CUevent handle, Operation* operation) {
 
 // Driver::mutex held: a child graph is cloned.
 CUresult MakeOperation(const CUgraphNodeParams& p, Operation* operation) {
+  int device = 0;
   switch (p.type) {
     case CU_GRAPH_NODE_TYPE_KERNEL:
       return MakeKernel(p.kernel, operation);
     case CU_GRAPH_NODE_TYPE_MEMCPY:
-      TRY(CheckCopy(p.memcpy.copyParams));
-      *operation = CopyOperation{p.memcpy.copyParams, nullptr};
+      TRY(DeviceOf(p.memcpy.copyCtx, &device));
+      TRY(CheckCopy(p.memcpy.copyParams, {device, device}));
+      *operation = CopyOperation{p.memcpy.copyParams, {device, device}, nullptr};
       return CUDA_SUCCESS;
     case CU_GRAPH_NODE_TYPE_MEMSET: {
       const auto& m = p.memset;
-      FillOperation fill{{m.dst, m.pitch, m.value, m.elementSize, m.width, m.height}};
-      TRY(CheckFill(fill.fill));
+      TRY(DeviceOf(m.ctx, &device));
+      FillOperation fill{{m.dst, m.pitch, m.value, m.elementSize, m.width, m.height}, device};
+      TRY(CheckFill(fill.fill, device));
       *operation = fill;
       return CUDA_SUCCESS;
     }
@@ -76,8 +87,9 @@ CUresult MakeOperation(const CUgraphNodeParams& p, Operation* operation) {
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
       if (p.memOp.count != 0 && p.memOp.paramArray == nullptr) return CUDA_ERROR_INVALID_VALUE;
       std::span operations(p.memOp.paramArray, p.memOp.count);
-      TRY(CheckBatch(operations));
-      *operation = BatchMemoryOperation{{operations.begin(), operations.end()}};
+      TRY(DeviceOf(p.memOp.ctx, &device));
+      TRY(CheckBatch(operations, device));
+      *operation = BatchMemoryOperation{{operations.begin(), operations.end()}, device};
       return CUDA_SUCCESS;
     }
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
@@ -128,6 +140,14 @@ CUresult Replace(GraphNode& node, const CUgraphNodeParams& params) {
   if (auto* kernel = std::get_if<KernelOperation>(&operation)) {
     kernel->config.cooperative = std::get<KernelOperation>(node.operation).config.cooperative;
   }
+  // The forms that name no context leave it as it was.
+  if (auto* copy = std::get_if<CopyOperation>(&operation);
+      copy && params.memcpy.copyCtx == nullptr) {
+    copy->devices = std::get<CopyOperation>(node.operation).devices;
+  }
+  if (auto* fill = std::get_if<FillOperation>(&operation); fill && params.memset.ctx == nullptr) {
+    fill->device = std::get<FillOperation>(node.operation).device;
+  }
   node.operation = std::move(operation);
   return CUDA_SUCCESS;
 }
@@ -171,14 +191,15 @@ CUgraphNodeParams Params(const CUDA_KERNEL_NODE_PARAMS& p) {
                    p.kernelParams, p.extra,     p.kern,      p.ctx};
   return params;
 }
-CUgraphNodeParams Params(const CUDA_MEMCPY3D& p) {
+CUgraphNodeParams Params(const CUDA_MEMCPY3D& p, CUcontext context = nullptr) {
   auto params = Params(CU_GRAPH_NODE_TYPE_MEMCPY);
+  params.memcpy.copyCtx = context;
   params.memcpy.copyParams = p;
   return params;
 }
-CUgraphNodeParams Params(const CUDA_MEMSET_NODE_PARAMS& p) {
+CUgraphNodeParams Params(const CUDA_MEMSET_NODE_PARAMS& p, CUcontext context = nullptr) {
   auto params = Params(CU_GRAPH_NODE_TYPE_MEMSET);
-  params.memset = {p.dst, p.pitch, p.value, p.elementSize, p.width, p.height, nullptr};
+  params.memset = {p.dst, p.pitch, p.value, p.elementSize, p.width, p.height, context};
   return params;
 }
 CUgraphNodeParams Params(const CUDA_HOST_NODE_PARAMS& p) {
@@ -289,36 +310,37 @@ CUresult cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeAttrID at
 }
 
 CUresult cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
-                              size_t count, const CUDA_MEMCPY3D* params, CUcontext) {
+                              size_t count, const CUDA_MEMCPY3D* params, CUcontext context) {
   REQUIRE(params);
-  return Add(node, graph, dependencies, count, Params(*params));
+  return Add(node, graph, dependencies, count, Params(*params, context));
 }
 CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D* params) {
   REQUIRE(params);
   return Set(node, Params(*params));
 }
 CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node,
-                                        const CUDA_MEMCPY3D* params, CUcontext) {
+                                        const CUDA_MEMCPY3D* params, CUcontext context) {
   REQUIRE(params);
-  return SetInExec(exec, node, Params(*params));
+  return SetInExec(exec, node, Params(*params, context));
 }
 CUresult cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D* params) {
   return With<CopyOperation>(node, params, [=](auto& copy, GraphNode&) { *params = copy.copy; });
 }
 
 CUresult cuGraphAddMemsetNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
-                              size_t count, const CUDA_MEMSET_NODE_PARAMS* params, CUcontext) {
+                              size_t count, const CUDA_MEMSET_NODE_PARAMS* params,
+                              CUcontext context) {
   REQUIRE(params);
-  return Add(node, graph, dependencies, count, Params(*params));
+  return Add(node, graph, dependencies, count, Params(*params, context));
 }
 CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* params) {
   REQUIRE(params);
   return Set(node, Params(*params));
 }
 CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
-                                        const CUDA_MEMSET_NODE_PARAMS* params, CUcontext) {
+                                        const CUDA_MEMSET_NODE_PARAMS* params, CUcontext context) {
   REQUIRE(params);
-  return SetInExec(exec, node, Params(*params));
+  return SetInExec(exec, node, Params(*params, context));
 }
 CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS* params) {
   return With<FillOperation>(node, params, [=](auto& fill, GraphNode&) { *params = fill.fill; });

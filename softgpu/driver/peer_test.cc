@@ -67,6 +67,8 @@ TEST_F(PeerTest, EnabledAccessReachesPresentAndLaterMemory) {
   ASSERT_CU(cuDeviceGetP2PAttribute(&can, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 1));
   EXPECT_EQ(can, 1);
   EXPECT_EQ(cuDeviceCanAccessPeer(&can, 0, 2), CUDA_ERROR_INVALID_DEVICE);
+  EXPECT_EQ(cuDeviceGetP2PAttribute(&can, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 1, 1),
+            CUDA_ERROR_INVALID_DEVICE);
   CUdeviceptr before = AllocateOnOther(1);
   EXPECT_EQ(cuCtxDisablePeerAccess(other_), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
   ASSERT_CU(cuCtxEnablePeerAccess(other_, 0));
@@ -134,9 +136,10 @@ TEST_F(PeerTest, MappingsHaveTheirOwnAccess) {
   ASSERT_CU(cuMemSetAccess(at, kChunk, both, 1));
   ASSERT_CU(cuMemGetAccess(&flags, &first, at));
   EXPECT_EQ(flags, unsigned{CU_MEM_ACCESS_FLAGS_PROT_NONE});
-  EXPECT_EQ(Read(at), 21u);  // the other device still has it
+  ASSERT_CU(cuCtxSetCurrent(other_));  // which still has it
+  EXPECT_EQ(Read(at), 21u);
   both[0].location.id = 2;
-  EXPECT_EQ(cuMemSetAccess(at, kChunk, both, 1), CUDA_ERROR_INVALID_DEVICE);
+  EXPECT_EQ(cuMemSetAccess(at, kChunk, both, 1), CUDA_ERROR_INVALID_VALUE);
   EXPECT_CU(cuMemUnmap(at, kChunk));
   EXPECT_CU(cuMemAddressFree(at, kChunk));
 }
@@ -153,6 +156,67 @@ TEST_F(PeerTest, PeerAccessDoesNotReachMappings) {
     _exit(result == CUDA_ERROR_ILLEGAL_ADDRESS && !HasFailure() ? 0 : 1);
   };
   EXPECT_EXIT(store(), testing::ExitedWithCode(0), "error 700");
+}
+
+// As on an H200: copies reach plain allocations from every device, but a mapping only from devices
+// with access, or when a peer copy names its device's context.
+TEST_F(PeerTest, CopiesOfMappingsNeedAccessOrAPeerCopy) {
+  CUdeviceptr at = 0, own = 0;
+  MapOnOther(&at);
+  auto access = ReadWrite(1);
+  ASSERT_CU(cuMemSetAccess(at, kChunk, &access, 1));
+  ASSERT_CU(cuMemAlloc(&own, 16));
+  ASSERT_CU(cuMemsetD32(own, 31, 4));
+  CUstream stream = NewStream();
+  uint32_t value = 32, back = 0;
+  EXPECT_EQ(cuMemcpyDtoD(at, own, 4), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemcpyDtoDAsync(at, own, 4, stream), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemcpyHtoDAsync(at, &value, 4, stream), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemcpyDtoH(&back, at, 4), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemcpyPeer(at, context_, own, context_, 4), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_CU(cuMemcpyPeer(at, other_, own, context_, 4));
+  CUDA_MEMCPY3D_PEER copy = {};
+  copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.srcDevice = at;
+  copy.srcContext = other_;
+  copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+  copy.dstHost = &back;
+  copy.WidthInBytes = 4;
+  copy.Height = copy.Depth = 1;
+  EXPECT_CU(cuMemcpy3DPeerAsync(&copy, stream));
+  EXPECT_EQ(back, 31u);
+  access = ReadWrite(0);
+  ASSERT_CU(cuMemSetAccess(at, kChunk, &access, 1));
+  EXPECT_CU(cuMemcpyHtoDAsync(at, &value, 4, stream));
+  EXPECT_EQ(Read(at), 32u);
+  EXPECT_CU(cuMemUnmap(at, kChunk));
+  EXPECT_CU(cuMemAddressFree(at, kChunk));
+}
+
+TEST_F(PeerTest, FillsAndStreamValuesNeedAccess) {
+  CUdeviceptr theirs = AllocateOnOther(1);
+  CUstream stream = NewStream();
+  EXPECT_EQ(cuMemsetD32Async(theirs, 2, 1, stream), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuStreamWriteValue32(stream, theirs, 2, 0), CUDA_ERROR_INVALID_VALUE);
+  ASSERT_CU(cuCtxEnablePeerAccess(other_, 0));
+  EXPECT_CU(cuMemsetD32Async(theirs, 2, 1, stream));
+  EXPECT_CU(cuStreamSynchronize(stream));
+  EXPECT_EQ(Read(theirs), 2u);
+  EXPECT_CU(cuStreamWriteValue32(stream, theirs, 3, 0));
+  EXPECT_CU(cuStreamSynchronize(stream));
+  EXPECT_EQ(Read(theirs), 3u);
+  EXPECT_CU(cuCtxDisablePeerAccess(other_));
+}
+
+TEST_F(PeerTest, PeerCopiesCannotBeCaptured) {
+  CUdeviceptr theirs = AllocateOnOther(1), own = 0;
+  ASSERT_CU(cuMemAlloc(&own, 4));
+  CUstream stream = NewStream();
+  CUgraph graph = nullptr;
+  ASSERT_CU(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  EXPECT_EQ(cuMemcpyPeerAsync(theirs, other_, own, context_, 4, stream),
+            CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  EXPECT_EQ(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
 // Imported memory belongs to the device that it was created on, whatever context is current.

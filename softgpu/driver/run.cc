@@ -54,7 +54,13 @@ uint64_t Extent(const CUDA_MEMCPY3D& c, const Side& side) {
   return extent;
 }
 
-CUresult CheckSide(const CUDA_MEMCPY3D& c, const Side& side) {
+// Copies use the memory's own device where it is a plain allocation.
+bool CopyReaches(uint64_t address, uint64_t bytes, int device) {
+  return Reachable(address, bytes, device) ||
+         (AddressSpace::Get().IsPlain(address) && Arena::Get().Allows(address, bytes));
+}
+
+CUresult CheckSide(const CUDA_MEMCPY3D& c, const Side& side, int device) {
   if (side.type == CU_MEMORYTYPE_ARRAY) return Refuse("a copy from or to an array");
   if (side.type < CU_MEMORYTYPE_HOST || side.type > CU_MEMORYTYPE_UNIFIED) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -65,7 +71,7 @@ CUresult CheckSide(const CUDA_MEMCPY3D& c, const Side& side) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   bool checked = side.type == CU_MEMORYTYPE_DEVICE || InArena(side.first);
-  if (checked && !Reachable(side.first, extent)) return CUDA_ERROR_INVALID_VALUE;
+  if (checked && !CopyReaches(side.first, extent, device)) return CUDA_ERROR_INVALID_VALUE;
   return CUDA_SUCCESS;
 }
 
@@ -77,7 +83,7 @@ Status RunCopy(const CopyOperation& operation) {
     c.srcXInBytes = c.srcY = c.srcZ = c.srcPitch = c.srcHeight = 0;
   }
   if (IsEmpty(c)) return {};
-  if (CheckCopy(c) != CUDA_SUCCESS) {
+  if (CheckCopy(c, operation.devices) != CUDA_SUCCESS) {
     return {CUDA_ERROR_ILLEGAL_ADDRESS, "a copy touches memory that is no longer mapped"};
   }
   Side from = MakeSide(c, true), to = MakeSide(c, false);
@@ -95,8 +101,8 @@ Status RunCopy(const CopyOperation& operation) {
   return {};
 }
 
-Status RunFill(const CUDA_MEMSET_NODE_PARAMS& fill) {
-  if (CheckFill(fill) != CUDA_SUCCESS) {
+Status RunFill(const CUDA_MEMSET_NODE_PARAMS& fill, int device) {
+  if (CheckFill(fill, device) != CUDA_SUCCESS) {
     return {CUDA_ERROR_ILLEGAL_ADDRESS, "a memset touches memory that is no longer mapped"};
   }
   for (size_t y = 0; y < fill.height; ++y) {
@@ -133,12 +139,12 @@ bool Satisfied(uint64_t address, T value, unsigned flags) {
 }
 
 // Polls, ever more slowly, until the value is there or the wait has become pointless.
-Status RunWait(const CUstreamBatchMemOpParams& op, const Context& context) {
+Status RunWait(const CUstreamBatchMemOpParams& op, int device, const Context& context) {
   bool wide = op.operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
   const auto& wait = op.waitValue;
   microseconds sleep{10};
   for (int polls = 0; !context.cancelled && Driver::Get().fault == 0; ++polls) {
-    if (!Reachable(wait.address, wide ? 8 : 4)) {
+    if (!Reachable(wait.address, wide ? 8 : 4, device)) {
       return {CUDA_ERROR_ILLEGAL_ADDRESS, "a stream waits for a value in unmapped memory"};
     }
     if (wide ? Satisfied<uint64_t>(wait.address, wait.value64, wait.flags)
@@ -155,17 +161,17 @@ Status RunWait(const CUstreamBatchMemOpParams& op, const Context& context) {
   return {};
 }
 
-Status RunBatch(std::span<const CUstreamBatchMemOpParams> operations, const Context& context) {
-  for (const auto& op : operations) {
+Status RunBatch(const BatchMemoryOperation& batch, const Context& context) {
+  for (const auto& op : batch.operations) {
     bool wide = op.operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
     switch (op.operation) {
       case CU_STREAM_MEM_OP_WAIT_VALUE_32:
       case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-        if (Status status = RunWait(op, context); !status.ok()) return status;
+        if (Status status = RunWait(op, batch.device, context); !status.ok()) return status;
         break;
       case CU_STREAM_MEM_OP_WRITE_VALUE_32:
       case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-        if (!Reachable(op.writeValue.address, wide ? 8 : 4)) {
+        if (!Reachable(op.writeValue.address, wide ? 8 : 4, batch.device)) {
           return {CUDA_ERROR_ILLEGAL_ADDRESS, "a stream writes a value to unmapped memory"};
         }
         if (wide) {
@@ -194,8 +200,10 @@ Status RunKernel(const KernelOperation& op, Context& context) {
 
 bool InArena(uint64_t address) { return address - Arena::Get().base() < Arena::Get().bytes(); }
 
-bool Reachable(uint64_t address, uint64_t bytes) {
-  if (InArena(address)) return bytes == 0 || Arena::Get().Allows(address, bytes);
+bool Reachable(uint64_t address, uint64_t bytes, int device) {
+  if (InArena(address)) {
+    return bytes == 0 || Arena::Get().Allows(address, bytes, OnlyDevice(device));
+  }
   auto found = AddressSpace::Get().Find(address);
   return found && found->kind == MemoryKind::kRegistered &&
          bytes <= found->bytes - (address - found->address);
@@ -208,12 +216,12 @@ bool IsPageable(uint64_t address) {
 uint64_t SourceAddress(const CUDA_MEMCPY3D& copy) { return MakeSide(copy, true).first; }
 uint64_t TargetAddress(const CUDA_MEMCPY3D& copy) { return MakeSide(copy, false).first; }
 
-CUresult CheckCopy(const CUDA_MEMCPY3D& copy) {
-  TRY(CheckSide(copy, MakeSide(copy, true)));
-  return CheckSide(copy, MakeSide(copy, false));
+CUresult CheckCopy(const CUDA_MEMCPY3D& copy, CopyDevices devices) {
+  TRY(CheckSide(copy, MakeSide(copy, true), devices.source));
+  return CheckSide(copy, MakeSide(copy, false), devices.target);
 }
 
-CUresult CheckFill(const CUDA_MEMSET_NODE_PARAMS& fill) {
+CUresult CheckFill(const CUDA_MEMSET_NODE_PARAMS& fill, int device) {
   unsigned unit = fill.elementSize;
   if ((unit != 1 && unit != 2 && unit != 4) || fill.dst % unit != 0 || fill.pitch % unit != 0) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -223,24 +231,24 @@ CUresult CheckFill(const CUDA_MEMSET_NODE_PARAMS& fill) {
   if (__builtin_mul_overflow(fill.width, uint64_t{unit}, &row) ||
       __builtin_mul_overflow(fill.pitch, fill.height - 1, &extent) ||
       __builtin_add_overflow(extent, row, &extent) || !InArena(fill.dst) ||
-      (fill.height > 1 && fill.pitch < row) || !Reachable(fill.dst, extent)) {
+      (fill.height > 1 && fill.pitch < row) || !Reachable(fill.dst, extent, device)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   return CUDA_SUCCESS;
 }
 
-CUresult CheckBatch(std::span<const CUstreamBatchMemOpParams> operations) {
+CUresult CheckBatch(std::span<const CUstreamBatchMemOpParams> operations, int device) {
   for (const auto& op : operations) {
     switch (op.operation) {
       case CU_STREAM_MEM_OP_WAIT_VALUE_32:
       case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-        if (op.waitValue.address % 4 != 0 || !Reachable(op.waitValue.address, 4)) {
+        if (op.waitValue.address % 4 != 0 || !Reachable(op.waitValue.address, 4, device)) {
           return CUDA_ERROR_INVALID_VALUE;
         }
         break;
       case CU_STREAM_MEM_OP_WAIT_VALUE_64:
       case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-        if (op.waitValue.address % 8 != 0 || !Reachable(op.waitValue.address, 8)) {
+        if (op.waitValue.address % 8 != 0 || !Reachable(op.waitValue.address, 8, device)) {
           return CUDA_ERROR_INVALID_VALUE;
         }
         break;
@@ -257,9 +265,9 @@ CUresult CheckBatch(std::span<const CUstreamBatchMemOpParams> operations) {
 Status Run(const Operation& operation, Context& context) {
   if (auto* kernel = std::get_if<KernelOperation>(&operation)) return RunKernel(*kernel, context);
   if (auto* copy = std::get_if<CopyOperation>(&operation)) return RunCopy(*copy);
-  if (auto* fill = std::get_if<FillOperation>(&operation)) return RunFill(fill->fill);
+  if (auto* fill = std::get_if<FillOperation>(&operation)) return RunFill(fill->fill, fill->device);
   if (auto* batch = std::get_if<BatchMemoryOperation>(&operation)) {
-    return RunBatch(batch->operations, context);
+    return RunBatch(*batch, context);
   }
   if (auto* host = std::get_if<HostOperation>(&operation)) {
     InHostFunction() = true;

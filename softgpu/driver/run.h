@@ -6,17 +6,18 @@
 
 namespace softgpu {
 
-// True if device work may touch every byte: mapped in the arena, or registered host memory.
-bool Reachable(uint64_t address, uint64_t bytes);
+// True if the device's work may touch every byte: it has access, or it is registered host memory.
+bool Reachable(uint64_t address, uint64_t bytes, int device);
 bool InArena(uint64_t address);
 // True if the address is neither in the arena nor registered: ordinary host memory.
 bool IsPageable(uint64_t address);
 
-// INVALID_VALUE for impossible pitches and device ranges that are not mapped; NOT_SUPPORTED for
+// INVALID_VALUE for impossible pitches and for ranges that are not mapped or that the device may
+// not access (copies reach plain allocations of every device, as on real ones); NOT_SUPPORTED for
 // arrays.
-CUresult CheckCopy(const CUDA_MEMCPY3D& copy);
-CUresult CheckFill(const CUDA_MEMSET_NODE_PARAMS& fill);
-CUresult CheckBatch(std::span<const CUstreamBatchMemOpParams> operations);
+CUresult CheckCopy(const CUDA_MEMCPY3D& copy, CopyDevices devices);
+CUresult CheckFill(const CUDA_MEMSET_NODE_PARAMS& fill, int device);
+CUresult CheckBatch(std::span<const CUstreamBatchMemOpParams> operations, int device);
 
 // Host addresses of the first byte of each side.
 uint64_t SourceAddress(const CUDA_MEMCPY3D& copy);

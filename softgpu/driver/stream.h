@@ -52,12 +52,19 @@ struct KernelOperation {
   LaunchConfig config;
   std::vector<std::byte> parameters;
 };
+// Which device's access each side of a copy needs: the stream's own, or what a peer copy names.
+struct CopyDevices {
+  int source = 0;
+  int target = 0;
+};
 struct CopyOperation {
   CUDA_MEMCPY3D copy = {};
+  CopyDevices devices;
   std::shared_ptr<std::vector<std::byte>> staged;  // bytes of a pageable source, taken at the call
 };
 struct FillOperation {
   CUDA_MEMSET_NODE_PARAMS fill = {};
+  int device = 0;
 };
 struct HostOperation {
   CUDA_HOST_NODE_PARAMS host = {};
@@ -70,6 +77,7 @@ struct EventWaitOperation {
 };
 struct BatchMemoryOperation {
   std::vector<CUstreamBatchMemOpParams> operations;
+  int device = 0;
 };
 struct ChildGraphOperation {
   std::shared_ptr<Graph> graph;

@@ -33,8 +33,9 @@ CUresult RefuseWhileCapturing(Stream& stream) {
 CUresult SubmitBatch(CUstream handle, std::vector<CUstreamBatchMemOpParams> operations) {
   std::shared_ptr<Stream> stream;
   TRY(EnterStream(handle, &stream));
-  TRY(CheckBatch(operations));
-  return Submit(*stream, BatchMemoryOperation{std::move(operations)});
+  int device = stream->context().device;
+  TRY(CheckBatch(operations, device));
+  return Submit(*stream, BatchMemoryOperation{std::move(operations), device});
 }
 
 CUstreamBatchMemOpParams ValueOperation(CUstreamBatchMemOpType type, CUdeviceptr address,

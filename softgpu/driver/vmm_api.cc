@@ -65,7 +65,7 @@ CUresult CheckLocation(const CUmemLocation& location) {
   if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
     return Refuse("access to a mapping from elsewhere than a device");
   }
-  return Driver::Get().FindDevice(location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+  return Driver::Get().FindDevice(location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 bool IsWhole(uint64_t value) { return value % kChunkGranularity == 0; }
