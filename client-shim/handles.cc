@@ -5,6 +5,7 @@
 #include "client-shim/forwarding.h"
 #include "client-shim/graph.h"
 #include "client-shim/module.h"
+#include "client-shim/properties.h"
 #include "client-shim/threads.h"
 
 namespace longwire::shim {
@@ -43,6 +44,18 @@ uint64_t ToWire(CUlibrary handle) {
 
 uint64_t ToWire(CUgraph graph) { return GraphId(graph); }
 uint64_t ToWire(CUgraphExec exec) { return GraphExecId(exec); }
+
+int32_t ToWireDevice(CUdevice device) {
+  const Device* found = FindDevice(device);
+  return found == nullptr ? -1 : found->server_ordinal;
+}
+
+void FromWireDevice(int32_t session_device, CUdevice* device) {
+  *device = -1;
+  for (CUdevice seen = 0; FindDevice(seen) != nullptr; ++seen) {
+    if (FindDevice(seen)->server_ordinal == session_device) *device = seen;
+  }
+}
 
 CUresult ForwardTo(uint64_t stream, Where* where) {
   *where = {};

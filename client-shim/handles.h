@@ -31,4 +31,8 @@ template <class Handle>
 requires std::is_pointer_v<Handle>
 void FromWire(uint64_t number, Handle* handle) { *handle = reinterpret_cast<Handle>(number); }
 
+// Devices go by the session's numbers, of which the program sees a choice (CUDA_VISIBLE_DEVICES).
+int32_t ToWireDevice(CUdevice device);                          // -1 for a device that is none
+void FromWireDevice(int32_t session_device, CUdevice* device);  // -1 for one that is not seen
+
 }  // namespace longwire::shim

@@ -45,7 +45,9 @@ void PutParameter(const Call& call, const Parameter& parameter, Text* out) {
   const Text::Values values = ValuesOf(call, parameter);
   switch (parameter.role) {
     case Role::kValue:
-      out->Line("  Convert($x$, &call_.$x$);", values);
+      out->Line(parameter.type->kind == TypeKind::kDevice ? "  call_.$x$ = ToWireDevice($x$);"
+                                                          : "  Convert($x$, &call_.$x$);",
+                values);
       break;
     case Role::kHandle:
       out->Line("  call_.$x$ = ToWire($x$);", values);
@@ -85,12 +87,15 @@ void PutParameter(const Call& call, const Parameter& parameter, Text* out) {
 // One result out of the reply.
 void GetParameter(const Call& call, const Parameter& parameter, Text* out) {
   const bool handle = parameter.type->kind == TypeKind::kHandle;
+  const bool device = parameter.type->kind == TypeKind::kDevice;
   const Text::Values values = ValuesOf(call, parameter);
   switch (parameter.role) {
     case Role::kOut:
     case Role::kInOut:
       out->Line(std::string(parameter.nullable ? "  if ($x$ != nullptr) " : "  ") +
-                    (handle ? "FromWire(reply_.$x$, $x$);" : "Convert(reply_.$x$, $x$);"),
+                    (handle   ? "FromWire(reply_.$x$, $x$);"
+                     : device ? "FromWireDevice(reply_.$x$, $x$);"
+                              : "Convert(reply_.$x$, $x$);"),
                 values);
       break;
     case Role::kOutArray:

@@ -7,7 +7,7 @@ namespace {
 
 bool IsValue(const Type& type) {
   return type.kind == TypeKind::kScalar || type.kind == TypeKind::kEnum ||
-         type.kind == TypeKind::kDevice || type.kind == TypeKind::kStruct;
+         type.kind == TypeKind::kStruct;
 }
 
 // One element of the type on the wire.
@@ -54,6 +54,11 @@ Role RoleOf(const Parameter& parameter) {
     return parameter.count.empty() ? Role::kNone : Role::kOutString;
   }
   if (type.kind == TypeKind::kBytes || type.kind == TypeKind::kRecord) return Role::kNone;
+  // A device's number is translated at both ends: as a value and as a result, nowhere else.
+  if (type.kind == TypeKind::kDevice &&
+      (!parameter.count.empty() || parameter.in || parameter.inout)) {
+    return Role::kNone;
+  }
   if (!parameter.count.empty()) return parameter.out ? Role::kOutArray : Role::kInArray;
   if (parameter.inout) return IsValue(type) ? Role::kInOut : Role::kNone;
   if (parameter.out) return Role::kOut;

@@ -127,7 +127,7 @@ TEST_F(RoundTrip, ValuesArriveAsTheyAre) {
   EXPECT_EQ(cuSinkValues(-1, 2, size_t{1} << 40, 4.0f, 5.0, 6, 7, CU_LIMIT_MALLOC_HEAP_SIZE, 9, 10,
                          reinterpret_cast<void*>(11), uuid, &sum),
             CUDA_SUCCESS);
-  EXPECT_EQ(sum, (uint64_t{1} << 40) - 1 + 2 + 9 + 6 + 7 + 2 + 19 + 10 + 11 + 100);
+  EXPECT_EQ(sum, (uint64_t{1} << 40) - 1 + 2 + 9 + 6 + 7 + 2 + 23 + 10 + 11 + 100);
   EXPECT_EQ(cuSinkValues(0, 0, 0, 0, 0, 0, 0, CU_LIMIT_STACK_SIZE, -1, 0, nullptr, uuid, &sum),
             CUDA_ERROR_INVALID_DEVICE);
 }
@@ -144,7 +144,7 @@ TEST_F(RoundTrip, HandlesAreTranslatedBothWays) {
   driver.cuSinkHandles = [](CUgraphNode* made, CUgraph graph, CUgraph* other, CUdevice* device) {
     *made = Node(reinterpret_cast<uint64_t>(graph) + 1);
     *other = graph;
-    *device = 13;
+    *device = 17;
     return CUDA_SUCCESS;
   };
   CUgraphNode made = nullptr;

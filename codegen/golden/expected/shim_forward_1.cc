@@ -22,7 +22,7 @@ CUresult cuSinkValues(int negative, unsigned int plain, size_t bytes, float rati
   Convert(small, &call_.small);
   Convert(middle, &call_.middle);
   Convert(limit, &call_.limit);
-  Convert(device, &call_.device);
+  call_.device = ToWireDevice(device);
   Convert(address, &call_.address);
   Convert(pointer, &call_.pointer);
   Convert(uuid, &call_.uuid);

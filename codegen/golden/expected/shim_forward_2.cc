@@ -21,7 +21,7 @@ CUresult cuSinkHandles(CUgraphNode* made, CUgraph graph, CUgraph* other, CUdevic
   if (result_ != CUDA_SUCCESS) return result_;
   FromWire(reply_.made, made);
   if (other != nullptr) FromWire(reply_.other, other);
-  Convert(reply_.device, device);
+  FromWireDevice(reply_.device, device);
   return CUDA_SUCCESS;
 }
 

@@ -20,6 +20,10 @@ void FromWire(uint64_t id, Handle* handle) {
   *handle = reinterpret_cast<Handle>(id);
 }
 
+// The client's devices are the worker's from the fifth on.
+inline int32_t ToWireDevice(CUdevice device) { return device < 0 ? -1 : device + 4; }
+inline void FromWireDevice(int32_t ordinal, CUdevice* device) { *device = ordinal - 4; }
+
 struct ReplyBytes {
   std::vector<std::byte> bytes;
 };
