@@ -6,6 +6,7 @@
 #include "client-shim/current_context.h"
 #include "client-shim/device_memory.h"
 #include "client-shim/never_destroyed.h"
+#include "client-shim/peers.h"
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
 #include "client-shim/threads.h"
@@ -111,6 +112,7 @@ CUresult NewContext(int device, unsigned flags, Context** created) {
 CUresult EndContext(Context* context) {
   uint32_t number;
   std::vector<Stream*> streams;
+  DropPeers(context);
   {
     std::lock_guard<std::mutex> lock(context->mutex);
     number = context->number.exchange(0);
@@ -151,6 +153,21 @@ Context* ContextByNumber(uint32_t number) {
   std::lock_guard<std::mutex> lock(registry.mutex);
   auto found = registry.by_number.find(number);
   return found == registry.by_number.end() ? nullptr : found->second;
+}
+
+std::vector<StreamPoint> UnfinishedWorkOfAll() {
+  std::vector<Context*> contexts;
+  {
+    Registry& registry = TheRegistry();
+    std::lock_guard<std::mutex> lock(registry.mutex);
+    for (auto& [number, context] : registry.by_number) contexts.push_back(context);
+  }
+  std::vector<StreamPoint> points;
+  for (Context* context : contexts) {
+    std::vector<StreamPoint> more = UnfinishedWork(context);
+    points.insert(points.end(), more.begin(), more.end());
+  }
+  return points;
 }
 
 CUresult RequireContext(Context** context) {

@@ -85,6 +85,8 @@ struct StreamPoint {
 };
 // The streams with unfinished work and up to where; each stream is retained for the caller.
 std::vector<StreamPoint> UnfinishedWork(Context* context);
+// Of all contexts: another device's work may use the memory, by peer copies or peer access.
+std::vector<StreamPoint> UnfinishedWorkOfAll();
 
 using ContextTable = HandleTable<Context, HandleKind::kContext>;
 ContextTable& Contexts();

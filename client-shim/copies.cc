@@ -10,6 +10,7 @@
 #include "client-shim/host_writes.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/options.h"
+#include "client-shim/peers.h"
 #include "client-shim/pointers.h"
 #include "client-shim/process.h"
 #include "client-shim/uploads.h"
@@ -96,6 +97,19 @@ HostBytes BytesOf(const CopySide& side, const Extent& extent) {
   HostBytes range;
   if (Span(side, extent, &first, &range.bytes)) range.address = side.address + first;
   return range;
+}
+
+// Copies reach the allocations of all devices; the program's own mappings only where access was
+// set. Captured copies need access everywhere: in a graph they cannot be peer copies.
+CUresult CheckReach(const CopySide& side, Stream* stream, Peers peers) {
+  if (side.kind != CopySide::Kind::kDevice) return CUDA_SUCCESS;
+  int own = stream->context->device;
+  bool captured = stream->capture.load() != nullptr;
+  if (captured && (peers == Peers::kYes || !Reaches(own, side.address))) {
+    return RefuseWhileCapturing(stream);
+  }
+  bool reaches = CopyReaches(side.device >= 0 ? side.device : own, side.address);
+  return reaches ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult Posted(uint64_t position) {
@@ -225,7 +239,7 @@ CUresult CopyInHost(Stream* stream, const CopySide& destination, const CopySide&
 }  // namespace
 
 CUresult Copy(const CopySide& destination_side, const CopySide& source_side, const Extent& extent,
-              CUstream handle, Waits waits) {
+              CUstream handle, Waits waits, Peers peers) {
   Stream* stream = nullptr;
   CUresult result = ResolveStream(handle, &stream);
   if (result != CUDA_SUCCESS) return result;
@@ -237,6 +251,7 @@ CUresult Copy(const CopySide& destination_side, const CopySide& source_side, con
   CopySide destination = destination_side, source = source_side;
   for (CopySide* side : {&destination, &source}) {
     result = Resolve(side, extent);
+    if (result == CUDA_SUCCESS) result = CheckReach(*side, stream, peers);
     if (result != CUDA_SUCCESS) return result;
   }
   using Kind = CopySide::Kind;
@@ -273,6 +288,7 @@ CUresult Memset(uint64_t address, uint64_t pitch, uint32_t element_bytes, uint32
   if (FindHost(address, &host)) return CUDA_ERROR_NOT_SUPPORTED;  // device access to host memory
   result = CheckDeviceRange(address, before + row_bytes);
   if (result != CUDA_SUCCESS) return result;
+  if (!Reaches(stream->context->device, address)) return CUDA_ERROR_INVALID_VALUE;
   Where where;
   result = OpenWhere(stream, &where);
   if (result != CUDA_SUCCESS) return result;

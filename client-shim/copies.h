@@ -21,6 +21,7 @@ struct CopySide {
   uint64_t z = 0;
   uint64_t pitch = 0;   // bytes from row to row; 0: the width
   uint64_t height = 0;  // rows from slice to slice; 0: the rows
+  int device = -1;      // of the context that a peer copy names; -1: the stream's
 
   static CopySide Host(const void* address) {
     CopySide side;
@@ -55,9 +56,11 @@ struct Extent {
 };
 
 enum class Waits { kAsync, kSync };
+// Peer copies name the contexts of their sides, and cannot be captured.
+enum class Peers { kNo, kYes };
 
 CUresult Copy(const CopySide& destination, const CopySide& source, const Extent& extent,
-              CUstream stream, Waits waits);
+              CUstream stream, Waits waits, Peers peers = Peers::kNo);
 
 CUresult Memset(uint64_t address, uint64_t pitch, uint32_t element_bytes, uint32_t value,
                 uint64_t width, uint64_t rows, CUstream stream);

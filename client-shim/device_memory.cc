@@ -67,29 +67,46 @@ uint64_t DeviceMemory::RoundUp(uint64_t bytes) const {
   return (bytes + granularity_ - 1) / granularity_ * granularity_;
 }
 
-void DeviceMemory::Map(uint64_t address, const std::vector<Chunk>& chunks) {
+void DeviceMemory::SubmitMap(uint64_t address, const std::vector<uint64_t>& chunks,
+                             uint64_t bytes) {
   calls::lwMap map;
   map.device = server_ordinal_;
   map.address = address;
+  map.chunk = chunks;
+  TheSession().Submit({}, map, 64 + chunks.size() * sizeof(uint64_t));
+  for (int accessor : accessors_) SubmitAccess(address, bytes, accessor, true);
+}
+
+void DeviceMemory::Map(uint64_t address, const std::vector<Chunk>& chunks) {
+  std::vector<uint64_t> ids;
   uint64_t at = address;
   for (const Chunk& chunk : chunks) {
-    map.chunk.push_back(chunk.id);
+    ids.push_back(chunk.id);
     mapped_[at] = chunk;
     at += chunk.bytes;
   }
-  TheSession().Submit({}, map, 64 + chunks.size() * sizeof(uint64_t));
+  SubmitMap(address, ids, at - address);
   free_.Add(address, at - address);
 }
 
 void DeviceMemory::MapFirstLease() {
   for (uint64_t address : unmapped_lease_) {
-    calls::lwMap map;
-    map.device = server_ordinal_;
-    map.address = address;
-    map.chunk.push_back(mapped_[address].id);
-    TheSession().Submit({}, map);
+    SubmitMap(address, {mapped_[address].id}, mapped_[address].bytes);
   }
   unmapped_lease_.clear();
+}
+
+void DeviceMemory::SetPeerAccess(int server_device, bool access) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  MapFirstLease();
+  std::erase(accessors_, server_device);
+  if (access) accessors_.push_back(server_device);
+  // Chunks that lie side by side in one call.
+  for (auto entry = mapped_.begin(); entry != mapped_.end();) {
+    uint64_t start = entry->first, end = start;
+    for (; entry != mapped_.end() && entry->first == end; ++entry) end += entry->second.bytes;
+    SubmitAccess(start, end - start, server_device, access);
+  }
 }
 
 bool DeviceMemory::TakeSmall(uint64_t bytes, uint64_t* address) {
@@ -347,6 +364,15 @@ void DeviceMemory::ReturnChunks(const std::vector<uint64_t>& chunks) {
   calls::lwReturnChunks give_back;
   give_back.chunk = chunks;
   TheSession().Submit({}, give_back, 64 + chunks.size() * sizeof(uint64_t));
+}
+
+void SubmitAccess(uint64_t address, uint64_t bytes, int server_device, bool access) {
+  calls::lwSetAccess set;
+  set.address = address;
+  set.bytes = bytes;
+  set.device = server_device;
+  set.access = access;
+  TheSession().Submit({}, set);
 }
 
 void CreateDeviceMemory(int server_ordinal, const wire::DeviceDescription& description,

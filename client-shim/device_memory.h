@@ -49,6 +49,9 @@ class DeviceMemory {
   void GiveAddresses(uint64_t address, uint64_t bytes);
   CUresult LeaseChunks(uint64_t bytes, std::vector<uint64_t>* chunks);
   void ReturnChunks(const std::vector<uint64_t>& chunks);
+  // Lets another device (as the session counts) access all allocations, present and later ones, or
+  // none of them any more.
+  void SetPeerAccess(int server_device, bool access);
   // Free bytes that only this session can use.
   uint64_t FreeLeased();
 
@@ -79,11 +82,13 @@ class DeviceMemory {
   std::vector<Chunk> UnmapFreeChunks(uint64_t wanted);
   void MapFirstLease();
   void Map(uint64_t address, const std::vector<Chunk>& chunks);
+  void SubmitMap(uint64_t address, const std::vector<uint64_t>& chunks, uint64_t bytes);
   uint64_t RoundUp(uint64_t bytes) const;
 
   const int server_ordinal_;
   const uint64_t granularity_;
   std::mutex mutex_;
+  std::vector<int> accessors_;           // other devices with access, as the session counts
   FreeRanges window_;                    // addresses of the window that nothing is mapped at
   FreeRanges free_;                      // mapped and free
   std::map<uint64_t, Chunk> mapped_;     // by address
@@ -96,6 +101,9 @@ class DeviceMemory {
   std::mutex unmapped_mutex_;                            // inner to everything
   std::vector<std::pair<uint64_t, uint64_t>> unmapped_;  // address, bytes: free for other chunks
 };
+
+// Lets a device of the session access mapped chunks, or not.
+void SubmitAccess(uint64_t address, uint64_t bytes, int server_device, bool access);
 
 // At start, in the order of the visible devices.
 void CreateDeviceMemory(int server_ordinal, const wire::DeviceDescription& description,

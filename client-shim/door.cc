@@ -30,7 +30,6 @@ constexpr const char* kDriverVariables[] = {"CUDA_DEVICE_MAX_CONNECTIONS",
                                             "CUDA_CACHE_MAXSIZE",
                                             "CUDA_FORCE_JIT",
                                             "CUDA_DISABLE_JIT",
-                                            "CUDA_DEVICE_ORDER",
                                             "CUDA_MODULE_DATA_LOADING",
                                             "CUDA_SCALE_LAUNCH_QUEUES"};
 

@@ -14,6 +14,7 @@
 #include "client-shim/options.h"
 #include "client-shim/properties.h"
 #include "client-shim/threads.h"
+#include "client-shim/visible_devices.h"
 #include "client-shim/windows.h"
 
 namespace longwire::shim {
@@ -21,6 +22,8 @@ namespace longwire::shim {
 std::atomic<int> process_state{static_cast<int>(ProcessState::kNotInitialized)};
 
 namespace {
+
+constexpr const char* kVisibleDevices = "CUDA_VISIBLE_DEVICES";
 
 Session* the_session = nullptr;  // written once, before process_state says kReady
 
@@ -77,11 +80,14 @@ CUresult Adopt(SessionParts parts) {
         parts.reply.driver_version, DriverVersion());
     return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
   }
+  VisibleDevices visible =
+      ChooseVisible(getenv(kVisibleDevices), getenv("CUDA_DEVICE_ORDER"), parts.reply.devices);
+  if (visible.code != CUDA_SUCCESS) return visible.code;  // the session ends with its socket
   auto* session = new Session(std::move(parts));
-  CUresult result = InitializeDevices(session->opened());
-  if (result != CUDA_SUCCESS) return result;
+  InitializeDevices(session->opened(), visible.chosen);
   the_session = session;
   if (!session->Start()) return CUDA_ERROR_OPERATING_SYSTEM;
+  ReturnUnseenMemory(session->opened());
   pthread_atfork(nullptr, nullptr, OnForkInChild);
   atexit(OnExit);
   SetThreadEndHook(DestroyThreadStreams);
@@ -92,7 +98,8 @@ CUresult Adopt(SessionParts parts) {
 
 CUresult OpenAndAdopt() {
   const Options& options = ProcessOptions();
-  if (options.server.empty()) return CUDA_ERROR_NO_DEVICE;
+  if (options.server.empty() || SelectsNothing(getenv(kVisibleDevices)))
+    return CUDA_ERROR_NO_DEVICE;
   SessionParts parts;
   std::string sentence;
   if (!OpenSession(options, ReserveCandidates(options), &parts, &sentence)) {

@@ -4,13 +4,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <sstream>
 
 #include "client-shim/context.h"
 #include "client-shim/current_context.h"
 #include "client-shim/device_memory.h"
 #include "client-shim/never_destroyed.h"
+#include "client-shim/process.h"
 #include "client-shim/windows.h"
+#include "longwire/calls.h"
 #include "wire/limits.h"
 
 namespace longwire::shim {
@@ -19,17 +20,6 @@ namespace {
 std::vector<Device>& Devices() {
   static NeverDestroyed<std::vector<Device>> devices;
   return *devices;
-}
-
-std::string UuidText(const std::array<uint8_t, 16>& uuid) {
-  std::string text = "GPU-";
-  for (size_t i = 0; i < uuid.size(); ++i) {
-    char pair[3];
-    snprintf(pair, sizeof(pair), "%02x", uuid[i]);
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += pair;
-  }
-  return text;
 }
 
 // What the client cannot offer whatever the device can: memory that both sides' code touches, and
@@ -78,47 +68,31 @@ Device MakeDevice(int ordinal, const wire::DeviceDescription& description) {
 
 }  // namespace
 
-std::vector<int> VisibleDevices(const char* text,
-                                const std::vector<wire::DeviceDescription>& devices) {
-  std::vector<int> chosen;
-  int count = static_cast<int>(devices.size());
-  if (text == nullptr) {
-    for (int i = 0; i < count; ++i) chosen.push_back(i);
-    return chosen;
-  }
-  std::istringstream list(text);
-  std::string entry;
-  while (std::getline(list, entry, ',')) {
-    entry.erase(0, entry.find_first_not_of(" \t"));
-    entry.erase(entry.find_last_not_of(" \t") + 1);
-    int found = -1;
-    if (entry.rfind("GPU-", 0) == 0) {
-      for (int i = 0; i < count; ++i) {
-        if (UuidText(devices[i].uuid).rfind(entry, 0) == 0) found = i;
-      }
-    } else if (!entry.empty() && entry.find_first_not_of("0123456789") == std::string::npos) {
-      long number = strtol(entry.c_str(), nullptr, 10);
-      if (number < count) found = static_cast<int>(number);
-    }
-    if (found < 0) break;  // as the driver: what follows an unknown one is not seen either
-    if (std::find(chosen.begin(), chosen.end(), found) != chosen.end()) return {};
-    chosen.push_back(found);
-  }
-  return chosen;
-}
-
-CUresult InitializeDevices(const wire::OpenReply& reply) {
+void InitializeDevices(const wire::OpenReply& reply, const std::vector<int>& visible) {
   std::vector<wire::Window> used;
   for (const wire::DeviceDescription& description : reply.devices) {
     used.push_back(description.window);
   }
   ReleaseUnused(used);
-  for (int ordinal : VisibleDevices(getenv("CUDA_VISIBLE_DEVICES"), reply.devices)) {
+  for (int ordinal : visible) {
     Devices().push_back(MakeDevice(ordinal, reply.devices[ordinal]));
     CreatePrimaryContext(static_cast<int>(Devices().size()) - 1);
     CreateDeviceMemory(ordinal, reply.devices[ordinal], reply.allocation_granularity);
   }
-  return Devices().empty() ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
+}
+
+void ReturnUnseenMemory(const wire::OpenReply& reply) {
+  calls::lwReturnChunks give_back;
+  for (size_t i = 0; i < reply.devices.size(); ++i) {
+    bool seen = std::any_of(Devices().begin(), Devices().end(), [&](const Device& device) {
+      return device.server_ordinal == static_cast<int>(i);
+    });
+    for (const wire::LeasedChunk& leased : reply.devices[i].leased) {
+      if (!seen) give_back.chunk.push_back(leased.chunk);
+    }
+  }
+  if (give_back.chunk.empty()) return;
+  TheSession().Submit({}, give_back, 64 + give_back.chunk.size() * sizeof(uint64_t));
 }
 
 const Device* FindDevice(CUdevice device) {

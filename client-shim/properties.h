@@ -17,8 +17,11 @@ struct Device {
   std::vector<wire::DeviceAttribute> attributes;  // by number; code CUDA_ERROR_INVALID_VALUE: none
 };
 
-// Chooses and orders the visible devices, makes their primary contexts and memory.
-CUresult InitializeDevices(const wire::OpenReply& reply);
+// Makes the program's devices of these of the session's, their primary contexts and memory.
+void InitializeDevices(const wire::OpenReply& reply, const std::vector<int>& visible);
+
+// Memory that was leased ahead on devices that the program does not see.
+void ReturnUnseenMemory(const wire::OpenReply& reply);
 
 // nullptr if there is no such device.
 const Device* FindDevice(CUdevice device);
@@ -34,10 +37,5 @@ std::string PciBusId(const Device& device);
 
 // An attribute's value, or `otherwise` when the server does not know it.
 int AttributeOr(const Device& device, CUdevice_attribute attribute, int otherwise);
-
-// The ordinals that a CUDA_VISIBLE_DEVICES text selects, in its order: numbers or UUIDs, up to the
-// first entry that names no device.
-std::vector<int> VisibleDevices(const char* text,
-                                const std::vector<wire::DeviceDescription>& devices);
 
 }  // namespace longwire::shim

@@ -104,9 +104,12 @@ void DestroyStream(Stream* stream) {
   Session& session = TheSession();
   uint64_t last = stream->last.load();
   if (!stream->Idle()) Want(stream, last);
-  calls::lwStreamDestroy destroy;
-  destroy.stream = stream->id;
-  session.Submit({stream->context_number, nullptr, 0}, destroy);
+  // With its context the worker has ended it already.
+  if (stream->context->number.load() == stream->context_number) {
+    calls::lwStreamDestroy destroy;
+    destroy.stream = stream->id;
+    session.Submit({stream->context_number, nullptr, 0}, destroy);
+  }
   session.ForgetStream(stream);
   Release(stream);
 }

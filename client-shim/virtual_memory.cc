@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
 #include "longwire/calls.h"
+#include "longwire/shim_hand_written.h"
 
 namespace longwire::shim {
 namespace {
@@ -34,6 +36,7 @@ struct Physical {
 struct Mapping {
   uint64_t bytes = 0;
   std::shared_ptr<Physical> physical;
+  std::set<int> accessors;  // devices; its own from the start
 };
 
 struct Reservation {
@@ -67,6 +70,33 @@ typename Table::iterator Holding(Table& table, uint64_t address) {
   if (after == table.begin()) return table.end();
   auto found = std::prev(after);
   return address - found->first < found->second.bytes ? found : table.end();
+}
+
+// True if the range is exactly whole mappings, one after the other.
+bool WholeMappings(const Tables& tables, uint64_t address, uint64_t bytes,
+                   std::vector<uint64_t>* starts) {
+  if (bytes == 0 || bytes > kMost) return false;
+  uint64_t at = address;
+  for (auto found = tables.mapped.find(address); at < address + bytes; ++found) {
+    if (found == tables.mapped.end() || found->first != at) return false;
+    starts->push_back(at);
+    at += found->second.bytes;
+  }
+  return at == address + bytes;
+}
+
+// INVALID_DEVICE if the device cannot reach one of the mappings' memory at all.
+CUresult CheckPeers(const Tables& tables, const std::vector<uint64_t>& starts, int device) {
+  std::set<int> owners;
+  for (uint64_t start : starts) owners.insert(tables.mapped.at(start).physical->device);
+  owners.erase(device);
+  for (int owner : owners) {
+    int can = 0;
+    CUresult result = forward::cuDeviceCanAccessPeer(&can, device, owner);
+    if (result != CUDA_SUCCESS) return result;
+    if (can == 0) return CUDA_ERROR_INVALID_DEVICE;
+  }
+  return CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -170,7 +200,7 @@ CUresult MapPhysical(uint64_t address, uint64_t bytes, uint64_t handle) {
   map.chunk = found->second->chunks;
   TheSession().Submit({}, map, 64 + map.chunk.size() * sizeof(uint64_t));
   found->second->maps += 1;
-  tables.mapped[address] = {bytes, found->second};
+  tables.mapped[address] = {bytes, found->second, {found->second->device}};
   AddForeignRange(address, bytes, context);
   return CUDA_SUCCESS;
 }
@@ -179,14 +209,7 @@ CUresult UnmapAddresses(uint64_t address, uint64_t bytes) {
   Tables& tables = TheTables();
   std::lock_guard<std::mutex> lock(tables.mutex);
   std::vector<uint64_t> starts;
-  uint64_t at = address;
-  // Whole mappings only, one after the other.
-  for (auto found = tables.mapped.find(address); at < address + bytes; ++found) {
-    if (found == tables.mapped.end() || found->first != at) return CUDA_ERROR_INVALID_VALUE;
-    starts.push_back(at);
-    at += found->second.bytes;
-  }
-  if (at != address + bytes) return CUDA_ERROR_INVALID_VALUE;
+  if (!WholeMappings(tables, address, bytes, &starts)) return CUDA_ERROR_INVALID_VALUE;
   for (uint64_t start : starts) {
     auto found = tables.mapped.find(start);
     calls::lwUnmap unmap;
@@ -204,32 +227,47 @@ CUresult UnmapAddresses(uint64_t address, uint64_t bytes) {
   return CUDA_SUCCESS;
 }
 
-CUresult CheckAccess(uint64_t address, uint64_t bytes, const CUmemAccessDesc* wanted,
-                     size_t count) {
+CUresult SetAccess(uint64_t address, uint64_t bytes, const CUmemAccessDesc* wanted, size_t count) {
   Tables& tables = TheTables();
   std::lock_guard<std::mutex> lock(tables.mutex);
-  auto found = Holding(tables.mapped, address);
-  if (found == tables.mapped.end() || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<uint64_t> starts;
+  if (!WholeMappings(tables, address, bytes, &starts)) return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < count; ++i) {
     if (wanted[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
-    // A mapping is made with access for its own device; others do not reach it.
-    bool own = wanted[i].location.id == found->second.physical->device;
-    if (own != (wanted[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)) {
-      return CUDA_ERROR_NOT_SUPPORTED;
+    if (wanted[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ) return CUDA_ERROR_NOT_SUPPORTED;
+    if (FindDevice(wanted[i].location.id) == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = CheckPeers(tables, starts, wanted[i].location.id);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    int device = wanted[i].location.id;
+    bool access = wanted[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    for (uint64_t start : starts) {
+      Mapping& mapping = tables.mapped[start];
+      bool changed =
+          access ? mapping.accessors.insert(device).second : mapping.accessors.erase(device) != 0;
+      int server_device = FindDevice(device)->server_ordinal;
+      if (changed) SubmitAccess(start, mapping.bytes, server_device, access);
     }
   }
   return CUDA_SUCCESS;
 }
 
 CUresult GetAccess(uint64_t address, const CUmemLocation& location, unsigned long long* flags) {
+  if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+  bool access = false;
+  if (!FindMappingAccess(address, location.id, &access)) return CUDA_ERROR_INVALID_VALUE;
+  *flags = access ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  return CUDA_SUCCESS;
+}
+
+bool FindMappingAccess(uint64_t address, int device, bool* access) {
   Tables& tables = TheTables();
   std::lock_guard<std::mutex> lock(tables.mutex);
   auto found = Holding(tables.mapped, address);
-  if (found == tables.mapped.end()) return CUDA_ERROR_INVALID_VALUE;
-  bool own =
-      location.type == CU_MEM_LOCATION_TYPE_DEVICE && location.id == found->second.physical->device;
-  *flags = own ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
-  return CUDA_SUCCESS;
+  if (found == tables.mapped.end()) return false;
+  *access = found->second.accessors.count(device) != 0;
+  return true;
 }
 
 CUresult PhysicalProperties(uint64_t handle, CUmemAllocationProp* properties) {

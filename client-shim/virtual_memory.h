@@ -17,8 +17,10 @@ CUresult CreatePhysical(uint64_t bytes, const CUmemAllocationProp& properties, u
 CUresult ReleasePhysical(uint64_t handle);
 CUresult MapPhysical(uint64_t address, uint64_t bytes, uint64_t handle);
 CUresult UnmapAddresses(uint64_t address, uint64_t bytes);
-CUresult CheckAccess(uint64_t address, uint64_t bytes, const CUmemAccessDesc* wanted, size_t count);
+CUresult SetAccess(uint64_t address, uint64_t bytes, const CUmemAccessDesc* wanted, size_t count);
 CUresult GetAccess(uint64_t address, const CUmemLocation& location, unsigned long long* flags);
+// False if no mapping of the program's own lies at the address; else whether the device reaches it.
+bool FindMappingAccess(uint64_t address, int device, bool* access);
 CUresult PhysicalProperties(uint64_t handle, CUmemAllocationProp* properties);
 CUresult RetainPhysicalAt(uint64_t address, uint64_t* handle);
 

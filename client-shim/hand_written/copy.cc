@@ -49,23 +49,53 @@ CUresult Copy2D(const CUDA_MEMCPY2D* copy, CUstream stream, Waits waits) {
 }
 
 template <class Struct>
-CUresult Copy3D(const Struct* copy, CUstream stream, Waits waits) {
+CUresult Sides3D(const Struct* copy, CopySide* to, CopySide* from) {
   if (copy == nullptr || copy->srcLOD != 0 || copy->dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
+  bool known =
+      Side(copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcArray, copy->srcXInBytes,
+           copy->srcY, copy->srcZ, copy->srcPitch, copy->srcHeight, from) &&
+      Side(copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstArray, copy->dstXInBytes,
+           copy->dstY, copy->dstZ, copy->dstPitch, copy->dstHeight, to);
+  return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult Copy3D(const CUDA_MEMCPY3D* copy, CUstream stream, Waits waits) {
   CopySide to, from;
-  if (!Side(copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcArray, copy->srcXInBytes,
-            copy->srcY, copy->srcZ, copy->srcPitch, copy->srcHeight, &from) ||
-      !Side(copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstArray, copy->dstXInBytes,
-            copy->dstY, copy->dstZ, copy->dstPitch, copy->dstHeight, &to)) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
+  CUresult result = Sides3D(copy, &to, &from);
+  if (result != CUDA_SUCCESS) return result;
   return Copy(to, from, {copy->WidthInBytes, copy->Height, copy->Depth}, stream, waits);
 }
 
-// Copies between contexts run in the destination's default stream, or the given one.
-CUresult CheckPeers(CUcontext one, CUcontext other) {
-  bool known = Contexts().Find(reinterpret_cast<uint64_t>(one)) != nullptr &&
-               Contexts().Find(reinterpret_cast<uint64_t>(other)) != nullptr;
-  return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+// The context that a peer copy names for one of its sides.
+CUresult SetPeer(CUcontext handle, CopySide* side) {
+  Context* context = Contexts().Find(reinterpret_cast<uint64_t>(handle));
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  side->device = context->device;
+  return CUDA_SUCCESS;
+}
+
+CUresult CopyPeers(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context,
+                   size_t bytes, CUstream stream, Waits waits) {
+  CopySide to = CopySide::Either(dst), from = CopySide::Either(src);
+  CUresult result = SetPeer(dst_context, &to);
+  if (result == CUDA_SUCCESS) result = SetPeer(src_context, &from);
+  if (result != CUDA_SUCCESS) return result;
+  return Copy(to, from, {bytes}, stream, waits, Peers::kYes);
+}
+
+// A side of host memory needs no context.
+CUresult Copy3DPeers(const CUDA_MEMCPY3D_PEER* copy, CUstream stream, Waits waits) {
+  CopySide to, from;
+  CUresult result = Sides3D(copy, &to, &from);
+  if (result == CUDA_SUCCESS && copy->dstContext != nullptr) {
+    result = SetPeer(copy->dstContext, &to);
+  }
+  if (result == CUDA_SUCCESS && copy->srcContext != nullptr) {
+    result = SetPeer(copy->srcContext, &from);
+  }
+  if (result != CUDA_SUCCESS) return result;
+  return Copy(to, from, {copy->WidthInBytes, copy->Height, copy->Depth}, stream, waits,
+              Peers::kYes);
 }
 
 }  // namespace
@@ -141,23 +171,17 @@ CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* copy, CUstream stream) {
 
 CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
                       CUcontext src_context, size_t bytes, CUstream stream) {
-  CUresult result = CheckPeers(dst_context, src_context);
-  return result != CUDA_SUCCESS
-             ? result
-             : Copy(CopySide::Device(dst), CopySide::Device(src), {bytes}, stream, kSync);
+  return CopyPeers(dst, dst_context, src, src_context, bytes, stream, kSync);
 }
 CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
                            CUcontext src_context, size_t bytes, CUstream stream) {
-  CUresult result = CheckPeers(dst_context, src_context);
-  return result != CUDA_SUCCESS
-             ? result
-             : Copy(CopySide::Device(dst), CopySide::Device(src), {bytes}, stream, kAsync);
+  return CopyPeers(dst, dst_context, src, src_context, bytes, stream, kAsync);
 }
 CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
-  return Copy3D(copy, stream, kSync);
+  return Copy3DPeers(copy, stream, kSync);
 }
 CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
-  return Copy3D(copy, stream, kAsync);
+  return Copy3DPeers(copy, stream, kAsync);
 }
 
 CUresult cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t count, CUstream stream) {

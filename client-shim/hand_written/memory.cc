@@ -65,7 +65,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
   if (!FindAllocation(dptr, &allocation) || allocation.address != dptr) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  bool freed = MemoryOf(DeviceOfAddress(dptr))->Free(dptr, UnfinishedWork(allocation.context));
+  bool freed = MemoryOf(DeviceOfAddress(dptr))->Free(dptr, UnfinishedWorkOfAll());
   return freed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -1,5 +1,6 @@
 // Values that a stream writes to memory or waits for there.
 #include "client-shim/capture.h"
+#include "client-shim/peers.h"
 #include "client-shim/pointers.h"
 #include "client-shim/process.h"
 #include "longwire/calls.h"
@@ -17,6 +18,7 @@ CUresult Queue(CUstream handle, CUdeviceptr address, uint64_t value, unsigned fl
   if (address % bytes != 0) return CUDA_ERROR_INVALID_VALUE;
   result = CheckDeviceRange(address, bytes);
   if (result != CUDA_SUCCESS) return result;
+  if (!Reaches(stream->context->device, address)) return CUDA_ERROR_INVALID_VALUE;
   Where where;
   result = OpenWhere(stream, &where);
   if (result != CUDA_SUCCESS) return result;

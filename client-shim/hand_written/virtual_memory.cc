@@ -37,7 +37,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) { return UnmapAddresses(ptr, s
 
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* desc, size_t count) {
   if (desc == nullptr && count != 0) return CUDA_ERROR_INVALID_VALUE;
-  return CheckAccess(ptr, size, desc, count);
+  return SetAccess(ptr, size, desc, count);
 }
 
 CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr ptr) {

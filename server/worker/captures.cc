@@ -121,8 +121,8 @@ CUresult Graphs::CaptureUpload(Stream& stream, const CopyPlace& place, uint64_t 
   if (result == CUDA_SUCCESS) result = Allocate(*part, place.bytes(), &memory);
   if (result != CUDA_SUCCESS) return result;
   if (!constant.empty()) std::memcpy(memory, constant.data(), constant.size());
-  result = CopyPacked(session_.driver(), stream.handle, place, 0, place.bytes(), memory,
-                      CopyDirection::kToDevice);
+  result = CopyPacked(session_.driver(), {stream.handle, stream.context->handle}, place, 0,
+                      place.bytes(), memory, CopyDirection::kToDevice);
   if (result != CUDA_SUCCESS || !constant.empty()) return result;
   GraphCopy& read = part->reads.emplace_back();
   read.transfer = transfer;
@@ -138,8 +138,8 @@ CUresult Graphs::CaptureDownload(Stream& stream, const CopyPlace& place, uint64_
   std::byte* memory = nullptr;
   if (result == CUDA_SUCCESS) result = Allocate(*part, place.bytes(), &memory);
   if (result != CUDA_SUCCESS) return result;
-  result = CopyPacked(session_.driver(), stream.handle, place, 0, place.bytes(), memory,
-                      CopyDirection::kToHost);
+  result = CopyPacked(session_.driver(), {stream.handle, stream.context->handle}, place, 0,
+                      place.bytes(), memory, CopyDirection::kToHost);
   if (result != CUDA_SUCCESS) return result;
   GraphCopy& write = part->writes.emplace_back();
   write.transfer = transfer;

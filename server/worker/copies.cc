@@ -1,6 +1,8 @@
 #include "server/worker/copies.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 
 namespace longwire::worker {
 namespace {
@@ -56,11 +58,26 @@ void SetHost(std::byte* host, const Box& box, bool destination, CUDA_MEMCPY3D* c
   }
 }
 
-CUresult Copy3D(const DriverTable& driver, CUstream stream, CUDA_MEMCPY3D& copy, const Box& box) {
-  copy.WidthInBytes = box.width;
-  copy.Height = box.rows;
-  copy.Depth = box.slices;
-  if (box.slices != 1 || copy.srcZ != 0 || copy.dstZ != 0) {
+void SetExtent(const Box& box, CUDA_MEMCPY3D* copy) {
+  copy->WidthInBytes = box.width;
+  copy->Height = box.rows;
+  copy->Depth = box.slices;
+}
+
+// The peer form is the plain one with contexts in two gaps.
+CUresult CopyPeers(const DriverTable& driver, CUstream stream, const CUDA_MEMCPY3D& copy,
+                   CUcontext to, CUcontext from) {
+  CUDA_MEMCPY3D_PEER peers{};
+  static_assert(offsetof(CUDA_MEMCPY3D, dstHeight) == offsetof(CUDA_MEMCPY3D_PEER, dstHeight) &&
+                offsetof(CUDA_MEMCPY3D, Depth) == offsetof(CUDA_MEMCPY3D_PEER, Depth));
+  std::memcpy(&peers, &copy, sizeof(copy));
+  peers.dstContext = to;
+  peers.srcContext = from;
+  return driver.cuMemcpy3DPeerAsync(&peers, stream);
+}
+
+CUresult Copy3D(const DriverTable& driver, CUstream stream, const CUDA_MEMCPY3D& copy) {
+  if (copy.Depth != 1 || copy.srcZ != 0 || copy.dstZ != 0) {
     return driver.cuMemcpy3DAsync_v2(&copy, stream);
   }
   CUDA_MEMCPY2D flat{};
@@ -78,23 +95,27 @@ CUresult Copy3D(const DriverTable& driver, CUstream stream, CUDA_MEMCPY3D& copy,
   flat.dstDevice = copy.dstDevice;
   flat.dstArray = copy.dstArray;
   flat.dstPitch = copy.dstPitch;
-  flat.WidthInBytes = box.width;
-  flat.Height = box.rows;
+  flat.WidthInBytes = copy.WidthInBytes;
+  flat.Height = copy.Height;
   return driver.cuMemcpy2DAsync_v2(&flat, stream);
 }
 
-CUresult CopyBox(const DriverTable& driver, CUstream stream, const CopyPlace& place, const Box& box,
-                 std::byte* host, CopyDirection direction) {
+CUresult CopyBox(const DriverTable& driver, CopyStream stream, const CopyPlace& place,
+                 const Box& box, std::byte* host, CopyDirection direction) {
   bool to_device = direction == CopyDirection::kToDevice;
-  if (place.array == nullptr && box.rows == 1 && box.slices == 1) {
+  bool flat = place.array == nullptr && box.rows == 1 && box.slices == 1;
+  if (flat && place.peer == nullptr) {
     uint64_t address = AddressOf(place, box);
-    return to_device ? driver.cuMemcpyHtoDAsync_v2(address, host, box.width, stream)
-                     : driver.cuMemcpyDtoHAsync_v2(host, address, box.width, stream);
+    return to_device ? driver.cuMemcpyHtoDAsync_v2(address, host, box.width, stream.handle)
+                     : driver.cuMemcpyDtoHAsync_v2(host, address, box.width, stream.handle);
   }
   CUDA_MEMCPY3D copy{};
   SetDevice(place, box, to_device, &copy);
   SetHost(host, box, !to_device, &copy);
-  return Copy3D(driver, stream, copy, box);
+  SetExtent(box, &copy);
+  if (place.peer == nullptr) return Copy3D(driver, stream.handle, copy);
+  return CopyPeers(driver, stream.handle, copy, to_device ? place.peer : stream.context,
+                   to_device ? stream.context : place.peer);
 }
 
 bool Multiply(uint64_t a, uint64_t b, uint64_t* product) {
@@ -123,7 +144,7 @@ bool MakePlace(const calls::Place& place, CUarray array, uint64_t bytes, CopyPla
   return fits && sum <= kMost * 4;
 }
 
-CUresult CopyPacked(const DriverTable& driver, CUstream stream, const CopyPlace& place,
+CUresult CopyPacked(const DriverTable& driver, CopyStream stream, const CopyPlace& place,
                     uint64_t offset, uint64_t bytes, std::byte* host, CopyDirection direction) {
   if (place.array == nullptr && place.rows == 1 && place.slices == 1) {
     return CopyBox(driver, stream, place, {offset, 0, 0, bytes, 1, 1}, host, direction);
@@ -151,19 +172,30 @@ CUresult CopyPacked(const DriverTable& driver, CUstream stream, const CopyPlace&
   return CUDA_SUCCESS;
 }
 
-CUresult CopyBetween(const DriverTable& driver, CUstream stream, const CopyPlace& to,
+CUresult CopyBetween(const DriverTable& driver, CopyStream stream, const CopyPlace& to,
                      const CopyPlace& from) {
   Box box{0, 0, 0, to.width_bytes, to.rows, to.slices};
   if (from.width_bytes != to.width_bytes || from.rows != to.rows || from.slices != to.slices) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (to.array == nullptr && from.array == nullptr && box.rows == 1 && box.slices == 1) {
-    return driver.cuMemcpyDtoDAsync_v2(AddressOf(to, box), AddressOf(from, box), box.width, stream);
+  bool flat = to.array == nullptr && from.array == nullptr && box.rows == 1 && box.slices == 1;
+  bool peers = to.peer != nullptr || from.peer != nullptr;
+  CUcontext to_context = to.peer != nullptr ? to.peer : stream.context;
+  CUcontext from_context = from.peer != nullptr ? from.peer : stream.context;
+  if (flat && peers) {
+    return driver.cuMemcpyPeerAsync(AddressOf(to, box), to_context, AddressOf(from, box),
+                                    from_context, box.width, stream.handle);
+  }
+  if (flat) {
+    return driver.cuMemcpyDtoDAsync_v2(AddressOf(to, box), AddressOf(from, box), box.width,
+                                       stream.handle);
   }
   CUDA_MEMCPY3D copy{};
   SetDevice(to, box, true, &copy);
   SetDevice(from, box, false, &copy);
-  return Copy3D(driver, stream, copy, box);
+  SetExtent(box, &copy);
+  if (!peers) return Copy3D(driver, stream.handle, copy);
+  return CopyPeers(driver, stream.handle, copy, to_context, from_context);
 }
 
 }  // namespace longwire::worker

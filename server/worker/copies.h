@@ -1,4 +1,6 @@
-// Copies between packed host bytes and a place on the device, cut at any byte.
+// Copies between packed host bytes and a place on a device, cut at any byte. The session's memory
+// is mapped for its own device: the driver copies it in another device's stream only as a peer
+// copy, which names a context of the memory's device.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +18,14 @@ struct CopyPlace {
   uint64_t pitch = 0;   // bytes
   uint64_t height = 0;  // rows of a slice
   uint64_t width_bytes = 0, rows = 0, slices = 0;
+  CUcontext peer = nullptr;  // of its device, if that is not the stream's
 
   uint64_t bytes() const { return width_bytes * rows * slices; }
+};
+
+struct CopyStream {
+  CUstream handle = nullptr;
+  CUcontext context = nullptr;
 };
 
 // False if its extents overflow or are impossible; then *result says what the call answers.
@@ -26,11 +34,11 @@ bool MakePlace(const calls::Place& place, CUarray array, uint64_t bytes, CopyPla
 enum class CopyDirection { kToDevice, kToHost };
 
 // Copies bytes [offset, offset + bytes) of the packed image of `place` from or to `host`.
-CUresult CopyPacked(const DriverTable& driver, CUstream stream, const CopyPlace& place,
+CUresult CopyPacked(const DriverTable& driver, CopyStream stream, const CopyPlace& place,
                     uint64_t offset, uint64_t bytes, std::byte* host, CopyDirection direction);
 
 // The same shape on both sides.
-CUresult CopyBetween(const DriverTable& driver, CUstream stream, const CopyPlace& to,
+CUresult CopyBetween(const DriverTable& driver, CopyStream stream, const CopyPlace& to,
                      const CopyPlace& from);
 
 }  // namespace longwire::worker

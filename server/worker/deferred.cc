@@ -21,6 +21,11 @@ bool Deferred::Take(QueuedCall& call) {
   switch (call.call) {
     case CallId::lwMap:
       return TakeMap(call);
+    case CallId::lwSetAccess:
+      // Of what a map before it maps.
+      if (maps_.empty()) return false;
+      maps_.push_back(std::move(call));
+      return true;
     case CallId::lwUnmap: {
       calls::lwUnmap unmap;
       if (!Decode(call, &unmap)) return false;
@@ -124,7 +129,7 @@ bool Deferred::Pass() {
   }
   while (!maps_.empty()) {
     calls::lwMap map;
-    if (Decode(maps_.front(), &map)) {
+    if (maps_.front().call == CallId::lwMap && Decode(maps_.front(), &map)) {
       std::vector<uint64_t> chunks(map.chunk.begin(), map.chunk.end());
       if (Overlaps(map.address, session_.memory().BytesOf(chunks))) break;
     }

@@ -1,5 +1,7 @@
 #include "server/worker/memory.h"
 
+#include <algorithm>
+
 #include "server/worker/log_line.h"
 
 namespace longwire::worker {
@@ -26,28 +28,28 @@ CUresult Memory::Lease(int32_t device, const std::vector<uint64_t>& bytes,
             sentence.c_str());
     return result;
   }
-  std::vector<std::pair<uint64_t, Chunk>> imported;
+  std::vector<Chunk> imported;
   for (auto& chunk : granted) {
-    Chunk mine{0, chunk.bytes, device, 0};
+    Chunk mine{0, chunk.bytes, device, chunk.id, 0};
     // The driver takes a descriptor as a pointer-sized number.
     auto* descriptor = reinterpret_cast<void*>(static_cast<intptr_t>(chunk.memory.get()));
     result = driver_.cuMemImportFromShareableHandle(&mine.handle, descriptor,
                                                     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     if (result != CUDA_SUCCESS) break;
-    imported.emplace_back(chunk.id, mine);
+    imported.push_back(mine);
   }
   if (result != CUDA_SUCCESS) {
     LogLine("a leased chunk could not be imported: error %d", result);
-    for (auto& [id, chunk] : imported) driver_.cuMemRelease(chunk.handle);
+    for (Chunk& chunk : imported) driver_.cuMemRelease(chunk.handle);
     std::vector<uint64_t> ids;
     for (auto& chunk : granted) ids.push_back(chunk.id);
     from.keeper->Return(ids);
     return result;
   }
   std::lock_guard lock(mutex_);
-  for (auto& [id, chunk] : imported) {
-    chunks_[id] = chunk;
-    leased->push_back({id, chunk.bytes});
+  for (Chunk& chunk : imported) {
+    leased->push_back({next_chunk_, chunk.bytes});
+    chunks_[next_chunk_++] = chunk;
   }
   return CUDA_SUCCESS;
 }
@@ -64,7 +66,7 @@ CUresult Memory::Return(const std::vector<uint64_t>& chunks) {
       continue;
     }
     handles.push_back(found->second.handle);
-    by_device[found->second.device].push_back(id);
+    by_device[found->second.device].push_back(found->second.keeper_chunk);
     chunks_.erase(found);
   }
   lock.unlock();  // the driver can take milliseconds, and the log thread maps meanwhile
@@ -84,11 +86,34 @@ uint64_t Memory::BytesOf(const std::vector<uint64_t>& chunks) {
   return sum;
 }
 
-bool Memory::InWindow(int32_t device, uint64_t address, uint64_t bytes) const {
-  if (device < 0 || static_cast<size_t>(device) >= devices_.size()) return false;
-  const wire::Window& window = devices_[device].window;
-  return address >= window.base && address - window.base <= window.bytes &&
-         bytes <= window.bytes - (address - window.base);
+// Of any device: a program may map one device's memory at addresses that it reserved for another's.
+bool Memory::InWindow(uint64_t address, uint64_t bytes) const {
+  return std::any_of(devices_.begin(), devices_.end(), [&](const Device& device) {
+    const wire::Window& window = device.window;
+    return address >= window.base && address - window.base <= window.bytes &&
+           bytes <= window.bytes - (address - window.base);
+  });
+}
+
+int32_t Memory::DeviceOf(uint64_t address) {
+  std::lock_guard lock(mutex_);
+  auto place = mappings_.upper_bound(address);
+  if (place == mappings_.begin()) return -1;
+  --place;
+  if (address - place->first >= place->second.bytes) return -1;
+  auto chunk = chunks_.find(place->second.chunk);
+  return chunk == chunks_.end() ? -1 : chunk->second.device;
+}
+
+bool Memory::CoversWholeChunks(uint64_t address, uint64_t bytes) const {
+  if (bytes == 0 || bytes > UINT64_MAX - address) return false;
+  uint64_t at = address;
+  while (at < address + bytes) {
+    auto place = mappings_.find(at);
+    if (place == mappings_.end()) return false;
+    at += place->second.bytes;
+  }
+  return at == address + bytes;
 }
 
 std::vector<std::pair<uint64_t, Memory::Mapping>> Memory::TakeMappings(uint64_t address,
@@ -116,7 +141,10 @@ void Memory::UnmapRange(std::unique_lock<std::mutex>& lock, uint64_t address, ui
 CUresult Memory::Map(int32_t device, uint64_t address, const std::vector<uint64_t>& chunks) {
   uint64_t sum = BytesOf(chunks);
   if (chunks.empty() || sum == 0) return CUDA_ERROR_INVALID_HANDLE;
-  if (!InWindow(device, address, sum)) return CUDA_ERROR_INVALID_VALUE;
+  if (device < 0 || static_cast<size_t>(device) >= devices_.size()) {
+    return CUDA_ERROR_INVALID_DEVICE;
+  }
+  if (!InWindow(address, sum)) return CUDA_ERROR_INVALID_VALUE;
   std::unique_lock lock(mutex_);
   auto next = mappings_.lower_bound(address);
   if (next != mappings_.end() && next->first < address + sum) return CUDA_ERROR_ALREADY_MAPPED;
@@ -135,11 +163,7 @@ CUresult Memory::Map(int32_t device, uint64_t address, const std::vector<uint64_
     at += chunk.bytes;
   }
   if (result == CUDA_SUCCESS) {
-    CUmemAccessDesc access{};
-    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    access.location.id = devices_[device].handle;
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    result = driver_.cuMemSetAccess(address, sum, &access, 1);
+    result = Access(address, sum, device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   }
   if (result != CUDA_SUCCESS) UnmapRange(lock, address, at - address);
   return result;
@@ -147,17 +171,27 @@ CUresult Memory::Map(int32_t device, uint64_t address, const std::vector<uint64_
 
 CUresult Memory::Unmap(uint64_t address, uint64_t bytes) {
   std::unique_lock lock(mutex_);
-  // The range must be exactly whole mapped chunks.
-  uint64_t at = address;
-  if (bytes == 0 || bytes > UINT64_MAX - address) return CUDA_ERROR_INVALID_VALUE;
-  while (at < address + bytes) {
-    auto place = mappings_.find(at);
-    if (place == mappings_.end()) return CUDA_ERROR_INVALID_VALUE;
-    at += place->second.bytes;
-  }
-  if (at != address + bytes) return CUDA_ERROR_INVALID_VALUE;
+  if (!CoversWholeChunks(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
   UnmapRange(lock, address, bytes);
   return CUDA_SUCCESS;
+}
+
+CUresult Memory::Access(uint64_t address, uint64_t bytes, int32_t device, CUmemAccess_flags flags) {
+  CUmemAccessDesc access{};
+  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  access.location.id = devices_[static_cast<size_t>(device)].handle;
+  access.flags = flags;
+  return driver_.cuMemSetAccess(address, bytes, &access, 1);
+}
+
+CUresult Memory::SetAccess(uint64_t address, uint64_t bytes, int32_t device, bool access) {
+  if (device < 0 || static_cast<size_t>(device) >= devices_.size()) {
+    return CUDA_ERROR_INVALID_DEVICE;
+  }
+  std::lock_guard lock(mutex_);
+  if (!CoversWholeChunks(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  return Access(address, bytes, device,
+                access ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE);
 }
 
 CUresult Memory::Info(int32_t device, uint64_t* free, uint64_t* total) {

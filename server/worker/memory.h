@@ -1,4 +1,5 @@
-// Physical chunks lent by the keepers, and what is mapped where in the session's windows.
+// Physical chunks lent by the keepers, and what is mapped where in the session's windows. Chunks
+// have the session's numbers: each keeper counts for itself.
 #pragma once
 
 #include <atomic>
@@ -34,23 +35,30 @@ class Memory {
   CUresult Return(const std::vector<uint64_t>& chunks);
   CUresult Map(int32_t device, uint64_t address, const std::vector<uint64_t>& chunks);
   CUresult Unmap(uint64_t address, uint64_t bytes);
+  // Of whole mapped chunks, by any device of the session.
+  CUresult SetAccess(uint64_t address, uint64_t bytes, int32_t device, bool access);
   CUresult Info(int32_t device, uint64_t* free, uint64_t* total);
 
   // Bytes that Map would cover; 0 if a chunk is unknown.
   uint64_t BytesOf(const std::vector<uint64_t>& chunks);
+  // The device of the chunk mapped at the address, as the client counts; -1 if there is none.
+  int32_t DeviceOf(uint64_t address);
 
  private:
   struct Chunk {
     CUmemGenericAllocationHandle handle = 0;
     uint64_t bytes = 0;
     int32_t device = 0;
-    uint32_t mappings = 0;  // a chunk can be mapped in two places while it moves
+    uint64_t keeper_chunk = 0;  // as its keeper counts
+    uint32_t mappings = 0;      // a chunk can be mapped in two places while it moves
   };
   struct Mapping {
     uint64_t bytes = 0;
     uint64_t chunk = 0;
   };
-  bool InWindow(int32_t device, uint64_t address, uint64_t bytes) const;
+  bool InWindow(uint64_t address, uint64_t bytes) const;
+  bool CoversWholeChunks(uint64_t address, uint64_t bytes) const;
+  CUresult Access(uint64_t address, uint64_t bytes, int32_t device, CUmemAccess_flags flags);
   std::vector<std::pair<uint64_t, Mapping>> TakeMappings(uint64_t address, uint64_t bytes);
   // Gives the lock up while the driver works.
   void UnmapRange(std::unique_lock<std::mutex>& lock, uint64_t address, uint64_t bytes);
@@ -59,6 +67,7 @@ class Memory {
   std::vector<Device>& devices_;
   std::mutex mutex_;
   std::map<uint64_t, Chunk> chunks_;
+  uint64_t next_chunk_ = 1;
   std::map<uint64_t, Mapping> mappings_;  // by address
 };
 

@@ -103,6 +103,12 @@ void Session::DriverFailed(Context& context, uint64_t position, CUresult code,
   // From here on the log thread drops what waits and the completion thread ends what was issued.
   // Not before the client knows why: it would take the end for success.
   context.failed = code;
+  // The driver fails every context of the process, of all its devices, whatever they do.
+  for (auto& other : contexts.All()) {
+    if (other->told.exchange(true)) continue;
+    down_.Error(position, code, wire::kSticky, other->id, text);
+    other->failed = code;
+  }
   WakeLogThread();
 }
 

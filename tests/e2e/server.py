@@ -79,12 +79,17 @@ def plain(value):
 
 
 class Server:
-    def __init__(self, driver="software", warm_workers=1, build=None, config=""):
+    def __init__(self, driver="software", warm_workers=1, build=None, config="",
+                 software_devices=1, software_memory=None):
         self.build = pathlib.Path(build) if build else build_folder()
         self.dist = self.build / "dist"
         self.driver = driver
         self.warm_workers = warm_workers
         self.config = config  # the text of the daemon's file; what is set below wins over it
+        # How many devices the software device pretends to be, and the bytes of each.
+        self.settings = {"LONGWIRE_SOFTWARE_DEVICES": software_devices}
+        if software_memory:
+            self.settings["LONGWIRE_SOFTGPU_MEMORY"] = software_memory
         self.children = {}
 
     def __enter__(self):
@@ -129,7 +134,7 @@ class Server:
     def _start(self, name, *arguments):
         with open(self.log, "a") as log:
             self.children[name] = subprocess.Popen(
-                [self.dist / "bin" / name, *arguments], env=self.environment(),
+                [self.dist / "bin" / name, *arguments], env=self.environment(**self.settings),
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     @staticmethod

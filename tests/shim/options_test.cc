@@ -6,8 +6,6 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "client-shim/properties.h"
-
 namespace longwire::shim {
 namespace {
 
@@ -35,20 +33,6 @@ TEST(Options, TheEnvironmentWinsOverTheFile) {
   }
   unlink(path.c_str());
   EXPECT_EQ("", ReadOptions(path.c_str()).server);
-}
-
-TEST(VisibleDevices, NumbersAndUuidsUpToTheFirstUnknown) {
-  std::vector<wire::DeviceDescription> devices(3);
-  devices[1].uuid = {0xab, 0xcd, 0x12};
-  devices[2].uuid = {0xef};
-  using Ordinals = std::vector<int>;
-  EXPECT_EQ((Ordinals{0, 1, 2}), VisibleDevices(nullptr, devices));
-  EXPECT_EQ((Ordinals{}), VisibleDevices("", devices));
-  EXPECT_EQ((Ordinals{2, 0}), VisibleDevices("2, 0", devices));
-  EXPECT_EQ((Ordinals{1}), VisibleDevices("1,-1,0", devices));
-  EXPECT_EQ((Ordinals{1}), VisibleDevices("1,7,0", devices));
-  EXPECT_EQ((Ordinals{1, 2}), VisibleDevices("GPU-abcd12,GPU-ef", devices));
-  EXPECT_EQ((Ordinals{}), VisibleDevices("1,1", devices)) << "named twice";
 }
 
 }  // namespace

@@ -79,8 +79,10 @@ CUresult CopyRows(const CUDA_MEMCPY2D* copy, CUstream stream) {
   });
 }
 
+// Where a test puts functions of its own, before the session opens.
 DriverTable Table(FakeDriver& driver) {
   DriverTable table = driver.table();
+  if (AdjustDriver() != nullptr) AdjustDriver()(&table);
   table.cuLaunchKernel = &LaunchAdd;
   table.cuFuncGetParamInfo = [](CUfunction, size_t index, size_t* offset, size_t* size) {
     constexpr size_t kOffsets[] = {offsetof(AddParameters, data), offsetof(AddParameters, count),
@@ -127,18 +129,21 @@ DriverTable Table(FakeDriver& driver) {
   return table;
 }
 
-wire::OpenReply Describe(worker::Session& session, const wire::Window& window) {
+wire::OpenReply Describe(worker::Session& session, const std::vector<wire::Window>& windows) {
   wire::OpenReply reply;
   reply.driver_version = CUDA_VERSION;
   reply.stream_priority_greatest = -5;
   reply.allocation_granularity = 2 << 20;
-  wire::DeviceDescription device;
-  device.name = "Fake device";
-  device.total_memory = kDeviceBytes;
-  device.window = window;
-  for (int i = 1; i <= 100; ++i) device.attributes.push_back({i, CUDA_SUCCESS, 1024});
-  EXPECT_OK(session.memory().Lease(0, {64 << 20}, &device.leased));
-  reply.devices.push_back(device);
+  for (size_t ordinal = 0; ordinal < windows.size(); ++ordinal) {
+    wire::DeviceDescription device;
+    device.name = "Fake device";
+    device.uuid[0] = static_cast<uint8_t>(ordinal);
+    device.total_memory = kDeviceBytes;
+    device.window = windows[ordinal];
+    for (int i = 1; i <= 100; ++i) device.attributes.push_back({i, CUDA_SUCCESS, 1024});
+    EXPECT_OK(session.memory().Lease(static_cast<int32_t>(ordinal), {64 << 20}, &device.leased));
+    reply.devices.push_back(device);
+  }
   return reply;
 }
 
@@ -147,8 +152,7 @@ struct Joined {
   std::unique_ptr<worker::Session> session;
 };
 
-Joined* Open() {
-  auto* joined = new Joined;
+worker::Device MakeDevice(int ordinal) {
   // Twice the memory, as windows are: chunks can move within it.
   void* memory = mmap(nullptr, 2 * kDeviceBytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -156,14 +160,23 @@ Joined* Open() {
   EXPECT_TRUE(wire::LocalPair(&ours, &keepers));
   std::thread(KeepMemory, keepers.Release()).detach();
   worker::Device device;
-  device.primary = reinterpret_cast<CUcontext>(0x77);
+  device.handle = kFirstHandle + ordinal;
+  device.primary = reinterpret_cast<CUcontext>(kFirstContext + static_cast<uint64_t>(ordinal));
   device.total_memory = kDeviceBytes;
   device.window = {reinterpret_cast<uint64_t>(memory), 2 * kDeviceBytes};
   device.keeper = std::make_unique<worker::KeeperClient>(ours.Release());
-  wire::Window window = device.window;
+  return device;
+}
+
+Joined* Open() {
+  auto* joined = new Joined;
   worker::SessionOptions options;
   options.driver = Table(joined->driver);
-  options.devices.push_back(std::move(device));
+  std::vector<wire::Window> windows;
+  for (int ordinal = 0; ordinal < kDevices; ++ordinal) {
+    options.devices.push_back(MakeDevice(ordinal));
+    windows.push_back(options.devices.back().window);
+  }
   options.up = wire::RingMemory::Create(wire::kRingBytes);
   options.down = wire::RingMemory::Create(wire::kRingBytes);
   shim::SessionParts parts;
@@ -171,7 +184,7 @@ Joined* Open() {
   parts.down = options.down;
   joined->session = std::make_unique<worker::Session>(std::move(options));
   EXPECT_OK(joined->session->Prepare());
-  parts.reply = Describe(*joined->session, window);
+  parts.reply = Describe(*joined->session, windows);
   joined->session->Start();
   EXPECT_OK(shim::InitializeProcessWith(std::move(parts)));
   return joined;
@@ -187,6 +200,11 @@ CUmodule Module() {
 }
 
 }  // namespace
+
+DriverAdjustment& AdjustDriver() {
+  static DriverAdjustment adjustment = nullptr;
+  return adjustment;
+}
 
 FakeDriver& Driver() {
   static Joined* joined = Open();

@@ -1,5 +1,6 @@
 // One session in this process: the client's library on one end of the rings, a worker with a fake
-// driver on the other. Device memory is host memory at the same addresses, so tests can look at it.
+// driver on the other. It has JOINED_DEVICES devices, one if that is not defined. Device memory is
+// host memory at the same addresses, so tests can look at it.
 #pragma once
 
 #ifndef __CUDA_API_VERSION_INTERNAL
@@ -20,7 +21,18 @@
 
 namespace longwire::joined {
 
+#ifndef JOINED_DEVICES
+#define JOINED_DEVICES 1
+#endif
+inline constexpr int kDevices = JOINED_DEVICES;
 inline constexpr uint64_t kDeviceBytes = uint64_t{256} << 20;
+// What the driver calls the session's devices and their primary contexts.
+inline constexpr int kFirstHandle = 10;
+inline constexpr uint64_t kFirstContext = 0x77;
+
+// Functions of a test's own in the driver's table; set before the first use of Driver().
+using DriverAdjustment = void (*)(DriverTable*);
+DriverAdjustment& AdjustDriver();
 
 // Opens the session at the first use; it lives as long as the process.
 worker::testing::FakeDriver& Driver();

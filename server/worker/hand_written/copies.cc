@@ -10,12 +10,28 @@
 namespace longwire::worker {
 namespace {
 
+// Of a place on another device than the stream's. Peer copies cannot be captured: there the memory
+// has to be accessible, as the client has made sure.
+CUcontext PeerOf(CallContext& context, const calls::Place& place) {
+  if (place.array != 0 || context.capturing()) return nullptr;
+  Session& session = context.session();
+  int32_t device = session.memory().DeviceOf(place.address);
+  if (device < 0 || device == context.stream()->context->device) return nullptr;
+  return session.devices()[static_cast<size_t>(device)].primary;
+}
+
+CopyStream StreamOf(CallContext& context) {
+  return {context.stream()->handle, context.stream()->context->handle};
+}
+
 CUresult Resolve(CallContext& context, const calls::Place& place, uint64_t bytes, CopyPlace* made) {
   CUarray array = nullptr;
   if (place.array != 0 && !context.session().foreign().Find(place.array, &array)) {
     return CUDA_ERROR_INVALID_HANDLE;
   }
-  return MakePlace(place, array, bytes, made) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (!MakePlace(place, array, bytes, made)) return CUDA_ERROR_INVALID_VALUE;
+  made->peer = PeerOf(context, place);
+  return CUDA_SUCCESS;
 }
 
 // A staging block for the stream, or false: the stream tries again when some is free.
@@ -38,7 +54,7 @@ CUresult Upload(CallContext& context, const CopyPlace& place, uint64_t offset,
   if (!TakeStaging(context, bytes.size(), &block)) return kNotYet;
   std::memcpy(block.data, bytes.data(), bytes.size());
   const auto& stream = context.stream();
-  CUresult result = CopyPacked(context.driver(), stream->handle, place, offset, bytes.size(),
+  CUresult result = CopyPacked(context.driver(), StreamOf(context), place, offset, bytes.size(),
                                block.data, CopyDirection::kToDevice);
   stream->actions.push_back([&session = context.session(), owner = stream.get(), block](bool) {
     session.ReleaseStaging(*owner, block);
@@ -128,8 +144,8 @@ CUresult Do_lwCopyToHost(CallContext& context, const calls::lwCopyToHost& call,
     size_t part = std::min<uint64_t>(call.bytes - record.progress, Staging::kMaxBlockBytes);
     StagingBlock block;
     if (!TakeStaging(context, part, &block)) return kNotYet;
-    result = CopyPacked(context.driver(), stream->handle, place, record.progress, part, block.data,
-                        CopyDirection::kToHost);
+    result = CopyPacked(context.driver(), StreamOf(context), place, record.progress, part,
+                        block.data, CopyDirection::kToHost);
     bool copied = result == CUDA_SUCCESS;
     stream->actions.push_back([&session, owner = stream.get(), block, copied, part,
                                transfer = call.transfer, offset = record.progress](bool good) {
@@ -151,7 +167,7 @@ CUresult Do_lwCopyDevice(CallContext& context, const calls::lwCopyDevice& call,
   CUresult result = Resolve(context, call.destination, call.bytes, &to);
   if (result == CUDA_SUCCESS) result = Resolve(context, call.source, call.bytes, &from);
   if (result != CUDA_SUCCESS || call.bytes == 0) return result;
-  return CopyBetween(context.driver(), context.stream()->handle, to, from);
+  return CopyBetween(context.driver(), StreamOf(context), to, from);
 }
 
 CUresult Do_lwMemset(CallContext& context, const calls::lwMemset& call, calls::lwMemset::Reply*) {

@@ -28,6 +28,11 @@ CUresult Do_lwUnmap(CallContext& context, const calls::lwUnmap& call, calls::lwU
   return context.session().memory().Unmap(call.address, call.bytes);
 }
 
+CUresult Do_lwSetAccess(CallContext& context, const calls::lwSetAccess& call,
+                        calls::lwSetAccess::Reply*) {
+  return context.session().memory().SetAccess(call.address, call.bytes, call.device, call.access);
+}
+
 CUresult Do_lwMemoryInfo(CallContext& context, const calls::lwMemoryInfo& call,
                          calls::lwMemoryInfo::Reply* reply) {
   return context.session().memory().Info(call.device, &reply->free, &reply->total);

@@ -1,0 +1,39 @@
+// Peer access between contexts. The worker's driver decides; the memory that this client maps
+// itself follows.
+#include "client-shim/context.h"
+#include "client-shim/peers.h"
+#include "longwire/shim_hand_written.h"
+
+namespace longwire::shim::hand {
+namespace {
+
+// Active, as the worker knows no others. A null handle is none here.
+CUresult FindPair(CUcontext handle, Context** own, Context** peer) {
+  CUresult result = RequireHealthyContext(own);
+  if (result != CUDA_SUCCESS) return result;
+  *peer = handle == nullptr ? nullptr : FindContext(handle);
+  bool active = *peer != nullptr && (*peer)->number.load() != 0;
+  return active ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+}  // namespace
+
+CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {
+  Context *own = nullptr, *peer = nullptr;
+  CUresult result = FindPair(peerContext, &own, &peer);
+  if (result == CUDA_SUCCESS) result = forward::cuCtxEnablePeerAccess(peerContext, Flags);
+  if (result == CUDA_SUCCESS) AddPeer(own, peer);
+  return result;
+}
+
+CUresult cuCtxDisablePeerAccess(CUcontext peerContext) {
+  Context *own = nullptr, *peer = nullptr;
+  CUresult result = FindPair(peerContext, &own, &peer);
+  // What was queued before may still use it.
+  if (result == CUDA_SUCCESS) result = SynchronizeContext(own);
+  if (result == CUDA_SUCCESS) result = forward::cuCtxDisablePeerAccess(peerContext);
+  if (result == CUDA_SUCCESS) RemovePeer(own, peer);
+  return result;
+}
+
+}  // namespace longwire::shim::hand

@@ -1,0 +1,94 @@
+#include "client-shim/peers.h"
+
+#include <mutex>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "client-shim/device_memory.h"
+#include "client-shim/never_destroyed.h"
+#include "client-shim/pointers.h"
+#include "client-shim/process.h"
+#include "client-shim/properties.h"
+#include "client-shim/virtual_memory.h"
+#include "longwire/calls.h"
+
+namespace longwire::shim {
+namespace {
+
+using Pair = std::pair<Context*, Context*>;  // accessor, owner
+
+struct Peers {
+  std::mutex mutex;
+  std::set<Pair> pairs;
+};
+
+Peers& ThePeers() {
+  static NeverDestroyed<Peers> peers;
+  return *peers;
+}
+
+// The lock is held, as in the following.
+bool DevicePair(const Peers& peers, int accessor, int owner) {
+  for (const Pair& pair : peers.pairs) {
+    if (pair.first->device == accessor && pair.second->device == owner) return true;
+  }
+  return false;
+}
+
+// Devices have access while one pair of their contexts has.
+template <class Change>
+void Update(Context* accessor, Context* owner, Change change) {
+  Peers& peers = ThePeers();
+  std::lock_guard<std::mutex> lock(peers.mutex);
+  bool before = DevicePair(peers, accessor->device, owner->device);
+  change(peers.pairs, Pair(accessor, owner));
+  bool after = DevicePair(peers, accessor->device, owner->device);
+  if (before == after) return;
+  MemoryOf(owner->device)->SetPeerAccess(FindDevice(accessor->device)->server_ordinal, after);
+}
+
+}  // namespace
+
+void AddPeer(Context* accessor, Context* owner) {
+  Update(accessor, owner, [](std::set<Pair>& pairs, const Pair& pair) { pairs.insert(pair); });
+}
+
+void RemovePeer(Context* accessor, Context* owner) {
+  Update(accessor, owner, [](std::set<Pair>& pairs, const Pair& pair) { pairs.erase(pair); });
+}
+
+void DropPeers(Context* context) {
+  std::vector<Pair> pairs;
+  {
+    std::lock_guard<std::mutex> lock(ThePeers().mutex);
+    for (const Pair& pair : ThePeers().pairs) {
+      if (pair.first == context || pair.second == context) pairs.push_back(pair);
+    }
+  }
+  for (auto [accessor, owner] : pairs) {
+    calls::cuCtxDisablePeerAccess disable;
+    disable.peerContext = owner->number.load();
+    TheSession().CallAndWait({accessor->number.load(), nullptr, 0}, disable);
+    RemovePeer(accessor, owner);
+  }
+}
+
+bool Reaches(int device, uint64_t address) {
+  bool reaches = false;
+  if (FindMappingAccess(address, device, &reaches)) return reaches;
+  int owner = DeviceOfAddress(address);
+  DeviceRange range;
+  if (owner < 0 && FindDeviceRange(address, &range)) owner = range.context->device;
+  if (owner < 0 || owner == device) return true;
+  std::lock_guard<std::mutex> lock(ThePeers().mutex);
+  return DevicePair(ThePeers(), device, owner);
+}
+
+bool CopyReaches(int device, uint64_t address) {
+  bool reaches = true;
+  FindMappingAccess(address, device, &reaches);
+  return reaches;
+}
+
+}  // namespace longwire::shim

@@ -1,0 +1,23 @@
+// Which devices' work reaches which memory. A chunk is mapped for its own device; peer access
+// between contexts opens all allocations of a device, cuMemSetAccess single mappings of the
+// program's own.
+#pragma once
+
+#include <cstdint>
+
+#include "client-shim/context.h"
+
+namespace longwire::shim {
+
+// Work of `accessor` may reach the allocations of `owner`'s device from now on, or not any more.
+void AddPeer(Context* accessor, Context* owner);
+void RemovePeer(Context* accessor, Context* owner);
+// The context ends: what it was given and what it gave ends, in the worker's driver too.
+void DropPeers(Context* context);
+
+// True if kernels, memsets and memory operations of the device's streams may touch the address.
+bool Reaches(int device, uint64_t address);
+// The same for copies, which need no access to plain allocations.
+bool CopyReaches(int device, uint64_t address);
+
+}  // namespace longwire::shim
