@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <tuple>
 
+#include "server/config/text.h"
+
 namespace longwire::config {
 namespace {
 
 // A file of nothing but mistakes must not cost more memory than itself.
 constexpr size_t kMostKept = 1000;
-constexpr size_t kLongestQuote = 60;
+constexpr size_t kLongestSentence = 1000;
 
 }  // namespace
 
@@ -19,7 +21,7 @@ std::string Place::Text() const {
 
 void Problems::Add(const Place& place, const std::string& sentence) {
   ++count_;
-  if (kept_.size() < kMostKept) kept_.push_back({place, sentence});
+  if (kept_.size() < kMostKept) kept_.push_back({place, Plain(sentence, kLongestSentence)});
 }
 
 std::vector<std::string> Problems::Sentences() const {
@@ -41,29 +43,6 @@ std::vector<std::string> Problems::Sentences() const {
 std::string Problems::Text() const {
   std::string text;
   for (const std::string& sentence : Sentences()) text += sentence + "\n";
-  return text;
-}
-
-std::string Quoted(const std::string& text) {
-  std::string quoted = "'";
-  for (char c : text) {
-    if (quoted.size() > kLongestQuote) {
-      // Not within a character of several bytes.
-      while ((static_cast<unsigned char>(quoted.back()) & 0xC0) == 0x80) quoted.pop_back();
-      if (static_cast<unsigned char>(quoted.back()) >= 0xC0) quoted.pop_back();
-      return quoted + "...'";
-    }
-    quoted += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-  }
-  return quoted + "'";
-}
-
-std::string Alternatives(const std::vector<std::string>& words) {
-  std::string text;
-  for (size_t i = 0; i < words.size(); ++i) {
-    if (i > 0) text += i + 1 == words.size() ? " or " : ", ";
-    text += words[i];
-  }
   return text;
 }
 

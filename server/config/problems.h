@@ -18,6 +18,7 @@ struct Place {
 
 class Problems {
  public:
+  // Control characters and what goes beyond a thousand letters are not taken over.
   void Add(const Place& place, const std::string& sentence);
 
   bool empty() const { return count_ == 0; }
@@ -38,11 +39,5 @@ class Problems {
   std::vector<Problem> kept_;
   size_t count_ = 0;
 };
-
-// The text as it may stand in a sentence: quoted, without control characters, not too long.
-std::string Quoted(const std::string& text);
-
-// "a", "a or b", "a, b or c".
-std::string Alternatives(const std::vector<std::string>& words);
 
 }  // namespace longwire::config

@@ -5,6 +5,7 @@
 
 #include "server/config/config.h"
 #include "server/config/schema.h"
+#include "server/config/text.h"
 #include "server/config/values.h"
 #include "server/config/yaml_tree.h"
 

@@ -4,7 +4,7 @@
 #include <cctype>
 #include <limits>
 
-#include "server/config/problems.h"
+#include "server/config/text.h"
 #include "server/config/values.h"
 
 namespace longwire::config {

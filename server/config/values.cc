@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "link/transport/address.h"
-#include "server/config/problems.h"
+#include "server/config/text.h"
 
 namespace longwire::config {
 namespace {
@@ -75,30 +75,23 @@ bool SetNumber(const std::string& text, const FieldDescriptor* field, Message* m
   return true;
 }
 
-bool IsHostLetter(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-         std::string_view("-_.:%").find(c) != std::string_view::npos;
-}
-
 // Rewritten as it is written everywhere: host:port.
 bool CheckAddress(std::string* text, std::string* hint) {
-  auto address = transport::ParseAddress(*text, hint);
-  if (!address) return false;
-  for (char c : address->host) {
-    if (IsHostLetter(c)) continue;
-    *hint = "no host's name has " + Quoted(std::string(1, c));
+  constexpr size_t kLongest = 300;  // a name in the DNS has 253
+  constexpr std::string_view kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.%:[]";
+  if (text->size() > kLongest || text->find_first_not_of(kLetters) != std::string::npos) {
+    *hint = "a host is a name of letters, digits, '-' and '.', or an address";
     return false;
   }
+  auto address = transport::ParseAddress(*text, hint);
+  if (!address) return false;
   if (text->ends_with("]") || text->find(':') == std::string::npos) {
     *hint = "the port is missing; " + address->Text() + " has the usual one";
     return false;
   }
   *text = address->Text();
   return true;
-}
-
-bool IsPath(const std::string& text) {
-  return text.starts_with('/') && text.find('\0') == std::string::npos;
 }
 
 bool IsName(const std::string& text) {
@@ -120,15 +113,16 @@ bool CheckIdentity(const std::string& text, std::string* hint) {
   }
   // X.509 allows a common name that many letters; blanks around it are a mistake.
   if (text.empty() || text.front() == ' ' || text.back() == ' ') return false;
-  for (char c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return false;
-  }
   *hint = "a common name has at most 64 letters";
   return text.size() <= kLongestName;
 }
 
 bool CheckString(const FieldDescriptor* field, std::string* text, std::string* hint) {
   const Entry& entry = EntryOf(field);
+  if (!IsLine(*text)) {
+    *hint = "it has a line's end, another control character or a byte that is not UTF-8";
+    return false;
+  }
   if (entry.none_allowed() && *text == "none") return true;
   if (entry.most() != 0 && text->size() > entry.most()) {
     *hint = "it has " + std::to_string(text->size()) + " letters, " + std::to_string(entry.most()) +
@@ -137,13 +131,13 @@ bool CheckString(const FieldDescriptor* field, std::string* text, std::string* h
   }
   switch (entry.kind()) {
     case PATH:
-      return IsPath(*text);
+      return text->starts_with('/');
     case ADDRESS:
       return CheckAddress(text, hint);
     case NAME:
       return IsName(*text);
     case DRIVER:
-      return *text == "auto" || *text == "software" || IsPath(*text);
+      return *text == "auto" || *text == "software" || text->starts_with('/');
     case IDENTITY:
       return CheckIdentity(*text, hint);
     default:

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "server/config/text.h"
 #include "wire/guards.h"
 
 namespace longwire::config {
@@ -130,24 +131,6 @@ class TreeBuilder : public YAML::EventHandler {
   size_t count_ = 0;
 };
 
-// How many bytes the UTF-8 character has that begins there; 0 if there is none.
-size_t CharacterBytes(const std::string& text, size_t at) {
-  auto byte = [&](size_t i) {
-    return static_cast<unsigned char>(at + i < text.size() ? text[at + i] : 0);
-  };
-  if (byte(0) < 0x80) return 1;
-  size_t bytes = byte(0) >= 0xF0 ? 4 : byte(0) >= 0xE0 ? 3 : 2;
-  uint32_t value = byte(0) & (0xFF >> (bytes + 1));
-  if (byte(0) < 0xC2 || byte(0) > 0xF4) return 0;
-  for (size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-    value = value << 6 | (byte(i) & 0x3F);
-  }
-  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  bool surrogate = value >= 0xD800 && value < 0xE000;
-  return value < kLeast[bytes] || value > 0x10FFFF || surrogate ? 0 : bytes;
-}
-
 }  // namespace
 
 bool CheckText(const std::string& name, const std::string& text, Problems* problems) {
@@ -160,7 +143,7 @@ bool CheckText(const std::string& name, const std::string& text, Problems* probl
     }
     char c = text[at];
     bool line_end = c == '\n' || (c == '\r' && at + 1 < text.size() && text[at + 1] == '\n');
-    if ((static_cast<unsigned char>(c) < 0x20 && c != '\t' && !line_end) || c == 0x7f) {
+    if (IsControl(c) && c != '\t' && !line_end) {
       problems->Add(place, "expected text, found the control character " +
                                std::to_string(static_cast<int>(c)));
       return false;

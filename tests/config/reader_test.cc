@@ -8,50 +8,11 @@ namespace longwire::config {
 namespace {
 
 TEST(ReaderTest, TakesEveryKeyOver) {
-  Config config = Good(R"(# a comment
-listen:
-  - 127.0.0.1:7000
-  - "[::1]:7001"
-door: /run/x/door
-tls: {certificate: /c.pem, key: /k.pem, authority: /a.pem}
-insecure_listen_anywhere: true
-driver: /usr/lib/libcuda.so.1
-warden: /run/x/warden
-warm_workers: 3
-devices:
-  - device: 2
-  - {device: 5, warm_workers: 0}
-software_device:
-  count: 6
-  memory: 8 GiB
-placement: pack
-scheduler:
-  policy: weighted_fair
-  turn: 500us
-  longest_wait: 1s
-  enabled: false
-  short_time_slice: false
-tenants:
-  - name: serving
-    identities: [frontend, "uid:0"]
-    priority: latency_critical
-    weight: 3
-    memory: 40GiB
-    sessions: 4
-    devices: 2
-    bytes_in_flight: 1048576
-    admin: true
-  - name: batch
-    identities: trainer
-max_sessions: 12
-resume_grace: 1min
-log_level: debug
-metrics: 127.0.0.1:7412
-)");
+  Config config = Good(FileText(EVERY_KEY));
   ASSERT_EQ(config.listen_size(), 2);
   EXPECT_EQ(ListenAddresses(config)[1].Text(), "[::1]:7001");
   EXPECT_EQ(DoorPath(config), "/run/x/door");
-  EXPECT_EQ(config.tls().authority(), "/a.pem");
+  EXPECT_EQ(config.tls().certificate(), "/my files/c.pem");
   EXPECT_TRUE(config.insecure_listen_anywhere());
   EXPECT_EQ(config.driver(), "/usr/lib/libcuda.so.1");
   EXPECT_EQ(config.warden(), "/run/x/warden");
@@ -159,6 +120,28 @@ TEST(ReaderTest, ManyValuesAreRefused) {
   for (int i = 0; i < 200'000; ++i) text += "a,";
   std::string errors = Errors(text + "a]");
   EXPECT_NE(errors.find("more than 200000 values"), std::string::npos) << errors.substr(0, 300);
+}
+
+TEST(ReaderTest, SentencesAreShortAndOfOneLine) {
+  EXPECT_EQ(Errors("log_level: \"a\\nb\\e[31m\"\n"),
+            "c.yaml:1:12: log_level: expected error, warning, info or debug, found 'a?b?[31m'\n");
+  // Cut between characters.
+  EXPECT_EQ(Errors("driver: x" + std::string(58, 'y') + "\u00e9\u00e9\n"),
+            "c.yaml:1:9: driver: expected auto, software or the absolute path of a driver library, "
+            "found 'x" +
+                std::string(58, 'y') + "...'\n");
+  for (const char* text : {"listen: \"[::\\n]:x\"", "metrics: *"}) {
+    EXPECT_LT(Errors(text + std::string(100'000, 'a')).size(), 1100u);
+  }
+}
+
+TEST(ReaderTest, ValuesAreOfOneLine) {
+  for (const char* text : {"door: \"/a\\nb\"", "door: \"/a\n\n  b\"",
+                           "tenants: [{name: a, identities: "
+                           "\"x\\ty\"}]",
+                           "tls: {certificate: \"/\\0\", key: /k, authority: /a}"}) {
+    EXPECT_NE(Errors(text).find("control character"), std::string::npos) << Errors(text);
+  }
 }
 
 TEST(ReaderTest, BytesThatAreNoText) {

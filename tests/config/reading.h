@@ -3,11 +3,20 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string>
 
 #include "server/config/config.h"
 
 namespace longwire::config {
+
+inline std::string FileText(const std::filesystem::path& file) {
+  std::stringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
 
 inline Draft ReadCompletely(const std::string& text, Problems* problems) {
   Draft draft;

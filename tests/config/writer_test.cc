@@ -1,7 +1,6 @@
 // Writing a configuration, and the commented default file.
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <sstream>
 
 #include "server/config/config.h"
@@ -9,12 +8,6 @@
 
 namespace longwire::config {
 namespace {
-
-std::string FileText(const std::string& path) {
-  std::stringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
 
 // The file with every key said: the first # of each line goes, unless the line is for reading.
 std::string Uncommented(const std::string& text) {

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "tests/config/reading.h"
 
@@ -22,12 +20,6 @@ std::vector<path> Files() {
   }
   std::sort(files.begin(), files.end());
   return files;
-}
-
-std::string FileText(const path& name) {
-  std::stringstream text;
-  text << std::ifstream(name).rdbuf();
-  return text.str();
 }
 
 // As somebody sees it who reads the file from its own folder.
