@@ -1,11 +1,11 @@
 // A configuration as YAML, and the schema as a commented file.
 #include <cctype>
-#include <sstream>
 #include <string_view>
 
 #include "server/config/config.h"
 #include "server/config/schema.h"
 #include "server/config/values.h"
+#include "wire/guards.h"
 
 namespace longwire::config {
 namespace {
@@ -26,7 +26,8 @@ std::string Scalar(const std::string& text) {
   if (IsPlain(text)) return text;
   std::string quoted = "\"";
   for (char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
+    bool special = c == '"' || c == '\\';
+    if (special && !wire::kPlantedBug) quoted += '\\';
     quoted += c;
   }
   return quoted + "\"";
