@@ -1,0 +1,59 @@
+#include "scheduler/changes.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace longwire::scheduler {
+
+namespace {
+
+Decision Decide(const Seat& seat) {
+  const Session& session = *seat.session;
+  Decision decision{session.id, seat.device->id, true, {}, 0};
+  if (!session.tenant->best_effort()) return decision;
+  decision.open = session.gang->open();
+  decision.budget = seat.device->regime.budget;
+  decision.copy_slice = seat.device->regime.copy_slice;
+  return decision;
+}
+
+bool StandsBefore(const Decision& one, const Decision& other) {
+  return std::tie(one.open, one.session, one.device) <
+         std::tie(other.open, other.session, other.device);
+}
+
+}  // namespace
+
+void Changes::Mark(Seat& seat) {
+  if (seat.marked) return;
+  seat.marked = true;
+  marked_.push_back(&seat);
+}
+
+void Changes::Mark(Gang& gang) {
+  for (Session* session : gang.sessions) {
+    for (Seat& seat : session->seats) Mark(seat);
+  }
+}
+
+void Changes::Forget(Seat& seat) { std::erase(marked_, &seat); }
+
+std::vector<Decision> Changes::Take() {
+  std::vector<Decision> decisions;
+  for (Seat* seat : marked_) {
+    seat->marked = false;
+    const Decision decision = Decide(*seat);
+    if (seat->told == decision) continue;
+    // What waits behind the gate runs as soon as the worker hears of this. Counting on it now means
+    // that a turn's end always waits for the worker's word that all is drained.
+    const bool opens = decision.open && !(seat->told && seat->told->open);
+    if (opens && seat->activity == Activity::kQueued) SetActivity(*seat, Activity::kRunning);
+    seat->told = decision;
+    decisions.push_back(decision);
+  }
+  marked_.clear();
+  std::sort(decisions.begin(), decisions.end(), StandsBefore);
+  return decisions;
+}
+
+}  // namespace longwire::scheduler

@@ -1,0 +1,146 @@
+// Who waits at a device and whose turn is next there. turns.cc has what happens then.
+#include <algorithm>
+
+#include "scheduler/turns.h"
+
+namespace longwire::scheduler {
+
+namespace {
+
+// The gang's devices that have turns; none if the gang does not take part.
+std::vector<Device*> DevicesWithTurns(const Gang& gang) {
+  std::vector<Device*> devices;
+  if (!gang.tenant->best_effort()) return devices;
+  for (Session* session : gang.sessions) {
+    for (Seat& seat : session->seats) {
+      const bool listed = std::find(devices.begin(), devices.end(), seat.device) != devices.end();
+      if (seat.device->regime.turns && !listed) devices.push_back(seat.device);
+    }
+  }
+  return devices;
+}
+
+bool HoldsAll(const Turn& turn, const std::vector<Device*>& devices) {
+  return std::all_of(devices.begin(), devices.end(), [&](const Device* device) {
+    return std::find(turn.devices.begin(), turn.devices.end(), device) != turn.devices.end();
+  });
+}
+
+}  // namespace
+
+void Turns::Unsettle(Device& device) {
+  if (device.unsettled) return;
+  device.unsettled = true;
+  unsettled_.push_back(&device);
+}
+
+void Turns::Settle() {
+  while (!unsettled_.empty()) {
+    Device& device = *unsettled_.front();
+    unsettled_.pop_front();
+    device.unsettled = false;
+    AskPolicy(device);
+    if (device.holder != nullptr) {
+      Step(*device.holder);
+    } else {
+      Offer(device);
+    }
+  }
+}
+
+void Turns::AskPolicy(Device& device) {
+  const Regime before = device.regime;
+  device.regime = policy_.Decide(device.Snapshot());
+  Regime but_for_hold = device.regime;
+  but_for_hold.hold_until = before.hold_until;  // concerns the turn alone, which is looked at next
+  if (but_for_hold == before) return;
+  for (auto& [session, seat] : device.seats) Reconsider(*seat->session->gang);
+}
+
+void Turns::Reconsider(Gang& gang) {
+  changes_.Mark(gang);
+  const std::vector<Device*> devices = DevicesWithTurns(gang);
+  if (devices.empty()) return Withdraw(gang);
+  switch (gang.phase) {
+    case Phase::kWaiting:
+      if (gang.waiting_at == devices) return;
+      StepOut(gang);
+      break;
+    case Phase::kTurn:
+      // Its turn does not cover all it needs now: it gives the turn up and lines up again.
+      if (!HoldsAll(gang.turn, devices)) Drain(gang);
+      return;
+    case Phase::kDraining:
+      return;
+    case Phase::kFree:
+      gang.charged_from = now_;  // nobody took turns
+      break;
+    case Phase::kResting:
+      break;
+  }
+  gang.phase = Phase::kResting;
+  if (gang.has_work()) LineUp(gang);
+}
+
+void Turns::LineUp(Gang& gang) {
+  gang.phase = Phase::kWaiting;
+  gang.arrival = ++arrivals_;
+  gang.waiting_at = DevicesWithTurns(gang);
+  const bool wide = gang.waiting_at.size() > 1;
+  gang.home = wide ? nullptr : gang.waiting_at.front();
+  gang.ticket = {std::max(wide_clock_, gang.tenant->wide_time), gang.arrival};
+  for (Device* device : gang.waiting_at) {
+    // Until now the holder took nothing from anybody, and who comes gets no credit for that time.
+    if (device->holder != nullptr && !device->contended()) device->holder->charged_from = now_;
+    if (wide) {
+      device->wide.emplace(gang.ticket, &gang);
+    } else {
+      device->queue.Push(gang);
+    }
+    Unsettle(*device);
+  }
+}
+
+void Turns::StepOut(Gang& gang) {
+  const bool wide = gang.waiting_at.size() > 1;
+  for (Device* device : gang.waiting_at) {
+    if (wide) {
+      device->wide.erase(gang.ticket);
+    } else {
+      device->queue.Remove(gang);
+    }
+    Unsettle(*device);  // it may have been kept for this gang
+  }
+  gang.waiting_at.clear();
+  gang.phase = Phase::kResting;
+}
+
+Gang* Turns::Next(const Device& device) const {
+  const bool own_first = device.last_was_wide && !device.queue.empty();
+  if (device.wide.empty() || own_first) return device.queue.Front();
+  return device.wide.begin()->second;
+}
+
+void Turns::Offer(Device& device) {
+  Gang* gang = Next(device);
+  if (gang == nullptr) return;
+  for (const Device* at : gang->waiting_at) {
+    if (at->holder != nullptr || Next(*at) != gang) return;
+  }
+  Begin(*gang);
+}
+
+void Turns::Merge(Gang& into, Gang& from) {
+  for (Gang* gang : {&into, &from}) {
+    changes_.Mark(*gang);
+    if (gang->phase == Phase::kWaiting) StepOut(*gang);
+    WakeAt(*gang, kForever);
+  }
+  if (into.phase == Phase::kFree) into.phase = from.phase;
+  auto& devices = into.turn.devices;
+  devices.insert(devices.end(), from.turn.devices.begin(), from.turn.devices.end());
+  for (Device* device : devices) device->holder = &into;
+  if (!devices.empty()) Drain(into);
+}
+
+}  // namespace longwire::scheduler

@@ -1,0 +1,49 @@
+// Keeps tenants, sessions, gangs and devices. Tenants and devices stay for good (there are as many
+// as are configured and as the host has), so pointers to them always hold.
+#pragma once
+
+#include <map>
+#include <unordered_map>
+
+#include "scheduler/accounting.h"
+#include "scheduler/options.h"
+#include "scheduler/state.h"
+
+namespace longwire::scheduler {
+
+class Registry {
+ public:
+  explicit Registry(const Options& options)
+      : longest_gap_(options.longest_gap), accounting_(options.window) {}
+
+  Tenant& OfName(const TenantName& name);
+  Session* Find(SessionId id);
+  // Null unless the session is open on the device.
+  Seat* Find(SessionId id, DeviceId device);
+
+  // Opens a session, which must not be open, in its gang: the one named, if the tenant has it.
+  Session& Open(const SessionInfo& info);
+  // Closes it. False if its gang had no other session and is gone too.
+  bool Close(Session& session);
+  // Makes the sessions of `from` part of `into`; `from` is gone.
+  void Merge(Gang& into, Gang& from);
+
+  Accounting& accounting() { return accounting_; }
+  const Accounting& accounting() const { return accounting_; }
+  const std::map<TenantName, Tenant>& tenants() const { return tenants_; }
+  const std::map<DeviceId, Device>& devices() const { return devices_; }
+
+ private:
+  Device& OfNumber(DeviceId id);
+  Gang& GangFor(Tenant& tenant, const std::string& name);
+
+  const Time longest_gap_;
+  Accounting accounting_;
+  std::map<TenantName, Tenant> tenants_;
+  std::map<DeviceId, Device> devices_;
+  std::unordered_map<SessionId, Session> sessions_;
+  std::unordered_map<uint64_t, Gang> gangs_;
+  uint64_t gangs_made_ = 0;
+};
+
+}  // namespace longwire::scheduler

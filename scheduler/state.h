@@ -1,0 +1,125 @@
+// The core's own state: sessions sit on devices, belong to a tenant and move in gangs. Plain data;
+// registry.h keeps it, turns.h moves it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "scheduler/accounting.h"
+#include "scheduler/event.h"
+#include "scheduler/fair_queue.h"
+#include "scheduler/policy.h"
+
+namespace longwire::scheduler {
+
+struct Device;
+struct Gang;
+struct Session;
+
+struct Tenant {
+  uint64_t id = 0;
+  TenantName name;
+  PriorityClass priority_class = PriorityClass::kBestEffort;
+  uint32_t weight = 1;
+  std::map<SessionId, Session*> sessions;
+  std::map<std::string, Gang*> named_gangs;
+  GpuAccount* account = nullptr;
+  double wide_time = 0;  // virtual time in the order of wide gangs, see turns.h
+
+  bool best_effort() const { return priority_class == PriorityClass::kBestEffort; }
+};
+
+// A session's place on one of its devices.
+struct Seat {
+  Session* session = nullptr;
+  Device* device = nullptr;
+  Activity activity = Activity::kIdle;
+  Time gpu_time{0};
+  Time reported_at{0};  // or when it opened
+  Time gap{0};
+  std::optional<Decision> told;  // the last decision
+  bool marked = false;           // its decision may have changed
+};
+
+struct Session {
+  SessionId id = 0;
+  Tenant* tenant = nullptr;
+  Gang* gang = nullptr;
+  std::vector<Seat> seats;  // never resized after the session opened
+};
+
+// Where a gang stands:
+//
+//            work            its turn           over            drained, or too late
+//   resting ──────▶ waiting ──────────▶ turn ─────────▶ draining ──────▶ waiting or resting
+//
+// and free, from anywhere, while none of its devices has turns.
+enum class Phase { kFree, kResting, kWaiting, kTurn, kDraining };
+
+// A wide gang's place among all wide gangs: virtual time and arrival when it lined up.
+using Ticket = std::pair<double, uint64_t>;
+
+struct Turn {
+  std::vector<Device*> devices;  // held until it has drained
+  bool open = false;             // its gate
+  Time since{0};                 // up to when `left` and `patience` are spent
+  Time left{0};                  // may the gate stay open, if others wait
+  Time patience{0};              // may latency-critical work keep the gate closed
+  Time idle_since = kForever;
+  Time drain_by{0};
+  Time charged{0};
+};
+
+// Sessions of one tenant that open and close together.
+struct Gang {
+  uint64_t id = 0;
+  Tenant* tenant = nullptr;
+  std::vector<Session*> sessions;
+  std::vector<std::string> names;
+  uint32_t queued = 0;  // seats by activity
+  uint32_t running = 0;
+
+  Phase phase = Phase::kFree;
+  Time charged_from{0};             // what it used before is free
+  std::vector<Device*> waiting_at;  // several: it is wide
+  uint64_t arrival = 0;             // grows with each lining up
+  Ticket ticket;                    // if wide
+  Device* home = nullptr;           // where its use is charged; null if wide or free
+  Turn turn;
+  Time wake_at = kForever;  // its timer
+
+  bool has_work() const { return queued + running > 0; }
+  bool open() const { return phase == Phase::kFree || (phase == Phase::kTurn && turn.open); }
+};
+
+struct Device {
+  DeviceId id = 0;
+  std::map<SessionId, Seat*> seats;
+  uint32_t latency_critical = 0;         // seats
+  uint32_t latency_critical_active = 0;  // of these, with calls
+  Time quiet_at{0};                      // when the gaps of those that went idle have passed
+  std::unordered_map<const Tenant*, uint32_t> best_effort;  // seats
+  Regime regime;
+
+  FairQueue queue;               // gangs of this device alone
+  std::map<Ticket, Gang*> wide;  // gangs of several devices
+  Gang* holder = nullptr;        // whose turn it is, or drains
+  bool last_was_wide = false;    // the last turn
+  bool unsettled = false;        // waits in Turns::Settle
+  GpuAccount* account = nullptr;
+
+  bool contended() const { return !queue.empty() || !wide.empty(); }
+  DeviceSnapshot Snapshot() const;
+};
+
+// Changes a seat's activity and all that is counted by it.
+void SetActivity(Seat& seat, Activity activity);
+// Adds the seat to its device's counts of class and tenant, or with -1 takes it out.
+void CountSeat(Seat& seat, int change);
+
+}  // namespace longwire::scheduler

@@ -1,0 +1,186 @@
+// From a turn's beginning to its end. devices.cc has who comes next.
+#include "scheduler/turns.h"
+
+#include <algorithm>
+
+namespace longwire::scheduler {
+
+void Turns::Advance(Time now) {
+  now_ = now;
+  while (!timers_.empty() && std::get<Time>(*timers_.begin()) <= now_) {
+    Gang& gang = *std::get<Gang*>(*timers_.begin());
+    WakeAt(gang, kForever);
+    Unsettle(*gang.turn.devices.front());
+  }
+  Settle();
+}
+
+std::optional<Time> Turns::next() const {
+  if (timers_.empty()) return std::nullopt;
+  return std::get<Time>(*timers_.begin());
+}
+
+void Turns::WakeAt(Gang& gang, Time time) {
+  if (gang.wake_at == time) return;
+  if (gang.wake_at != kForever) timers_.erase({gang.wake_at, gang.id, &gang});
+  if (time != kForever) timers_.emplace(time, gang.id, &gang);
+  gang.wake_at = time;
+}
+
+void Turns::OnUse(Seat& seat, Time used) {
+  Gang& gang = *seat.session->gang;
+  if (gang.home != seat.device) return;
+  used = std::min(used, now_ - std::max(seat.reported_at, gang.charged_from));
+  gang.turn.charged += used;
+  seat.device->queue.Charge(*gang.tenant, used);
+}
+
+void Turns::OnActivity(Seat& seat, Activity activity) {
+  Gang& gang = *seat.session->gang;
+  if (gang.phase == Phase::kTurn) Spend(gang);
+  const bool is_new = seat.activity != activity;
+  SetActivity(seat, activity);
+  if (is_new && !gang.tenant->best_effort()) {
+    Device& device = *seat.device;
+    if (activity == Activity::kIdle) {
+      device.quiet_at = std::max(device.quiet_at, After(now_, seat.gap));
+    }
+    return Unsettle(device);
+  }
+  switch (gang.phase) {
+    case Phase::kFree:
+      return;
+    case Phase::kResting:
+      if (gang.has_work()) LineUp(gang);
+      return;
+    case Phase::kWaiting:
+      if (!gang.has_work()) StepOut(gang);
+      return;
+    case Phase::kTurn:
+    case Phase::kDraining:
+      return Unsettle(*gang.turn.devices.front());
+  }
+}
+
+void Turns::Begin(Gang& gang) {
+  Turn turn;
+  turn.devices = gang.waiting_at;
+  turn.since = now_;
+  turn.left = options_.turn_length;
+  turn.patience = options_.max_wait;
+  StepOut(gang);
+  const bool wide = turn.devices.size() > 1;
+  for (Device* device : turn.devices) {
+    device->holder = &gang;
+    device->last_was_wide = wide;
+  }
+  if (wide) {
+    wide_clock_ = std::max(wide_clock_, gang.ticket.first);
+    gang.tenant->wide_time =
+        std::max(gang.tenant->wide_time, gang.ticket.first) + 1.0 / gang.tenant->weight;
+  } else {
+    gang.home->queue.Serve(*gang.tenant);
+  }
+  gang.turn = std::move(turn);
+  gang.phase = Phase::kTurn;
+  ++counters_.turns;
+  Step(gang);
+}
+
+// Decides where the turn stands: over, held by latency-critical work, or open; and when to look
+// again.
+void Turns::Step(Gang& gang) {
+  Turn& turn = gang.turn;
+  if (gang.phase == Phase::kDraining) {
+    if (gang.running > 0 && now_ < turn.drain_by) return;
+    counters_.overruns += gang.running > 0;
+    return Finish(gang);
+  }
+  Spend(gang);
+  bool contended = false;
+  Time hold_until{0};
+  for (const Device* device : turn.devices) {
+    contended |= device->contended();
+    hold_until = std::max(hold_until, device->regime.hold_until);
+  }
+  const bool held = hold_until > now_;
+  const bool wanted = contended || held;
+  if (wanted && LingersUntil(gang) <= now_) return Drain(gang);
+  if (turn.left <= Time{0}) {
+    if (contended) return Drain(gang);
+    turn.left = options_.turn_length;  // nobody else waits: another turn
+    turn.patience = options_.max_wait;
+  }
+
+  const bool forced = held && turn.patience <= Time{0};
+  counters_.forced += forced && !turn.open;
+  SetGate(gang, forced || !held);
+  Time wake = wanted ? LingersUntil(gang) : kForever;
+  if (turn.open && wanted) wake = std::min(wake, After(now_, turn.left));
+  if (!turn.open && gang.has_work()) {
+    wake = std::min({wake, hold_until, After(now_, turn.patience)});
+  }
+  WakeAt(gang, wake);
+}
+
+void Turns::Spend(Gang& gang) const {
+  Turn& turn = gang.turn;
+  const Time passed = now_ - turn.since;
+  turn.since = now_;
+  if (turn.open) turn.left -= passed;
+  if (!turn.open && gang.has_work() && turn.patience != kForever) turn.patience -= passed;
+}
+
+// When the turn is over because the gang makes nothing of it; kForever while it does.
+Time Turns::LingersUntil(Gang& gang) const {
+  const bool idle = gang.turn.open ? gang.running == 0 : !gang.has_work();
+  gang.turn.idle_since = idle ? std::min(gang.turn.idle_since, now_) : kForever;
+  return After(gang.turn.idle_since, options_.linger);
+}
+
+void Turns::SetGate(Gang& gang, bool open) {
+  if (gang.turn.open == open) return;
+  gang.turn.open = open;
+  changes_.Mark(gang);
+}
+
+void Turns::Drain(Gang& gang) {
+  SetGate(gang, false);
+  gang.phase = Phase::kDraining;
+  gang.turn.drain_by = After(now_, options_.turn_length * options_.drain_lengths);
+  WakeAt(gang, gang.turn.drain_by);
+  Unsettle(*gang.turn.devices.front());
+}
+
+void Turns::Finish(Gang& gang) {
+  gang.phase = Phase::kResting;
+  // First, so that the order knows that it still wants the device.
+  if (gang.has_work()) LineUp(gang);
+  ReleaseDevices(gang);
+}
+
+void Turns::ReleaseDevices(Gang& gang) {
+  Turn& turn = gang.turn;
+  if (turn.devices.empty()) return;
+  if (turn.devices.size() == 1 && turn.charged < options_.least_charge) {
+    turn.devices.front()->queue.Charge(*gang.tenant, options_.least_charge - turn.charged);
+  }
+  for (Device* device : turn.devices) {
+    device->queue.Stop();
+    device->holder = nullptr;
+    Unsettle(*device);
+  }
+  turn.devices.clear();
+  WakeAt(gang, kForever);
+}
+
+void Turns::Withdraw(Gang& gang) {
+  if (gang.phase == Phase::kWaiting) StepOut(gang);
+  SetGate(gang, false);
+  ReleaseDevices(gang);
+  gang.turn = {};
+  gang.home = nullptr;
+  gang.phase = Phase::kFree;
+}
+
+}  // namespace longwire::scheduler
