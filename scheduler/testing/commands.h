@@ -1,0 +1,49 @@
+// The commands of transcripts, one class per thing under test. docs/scheduling.md lists them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "scheduler/core.h"
+#include "scheduler/placement/placement.h"
+#include "scheduler/testing/transcript.h"
+
+namespace longwire::scheduler::testing {
+
+// core, at, open, close, tenant, join, gap, 1/0 (a report), show.
+class CoreCommands {
+ public:
+  CoreCommands();
+  // Returns what is printed: decisions with their times.
+  std::string Run(const Command& command);
+
+ private:
+  void Restart(const Command& command);
+  std::string Tell(const Event& event);
+  std::string PassTimeTo(Time time);
+  std::string Print(const std::vector<Decision>& decisions);
+  std::string Show() const;
+
+  std::unique_ptr<Policy> policy_;
+  std::unique_ptr<Core> core_;
+  Time now_{0};
+  std::map<std::pair<SessionId, DeviceId>, Decision> told_;
+};
+
+// device, place, fill.
+class PlacementCommands {
+ public:
+  std::string Run(const Command& command);
+
+ private:
+  std::string Place(const Command& command);
+  std::map<DeviceId, DeviceLoad> devices_;
+};
+
+// simulate SPAN, followed by one line for each tenant.
+std::string RunSimulation(const std::vector<Command>& block);
+
+}  // namespace longwire::scheduler::testing
