@@ -183,8 +183,7 @@ bool LinkSession::Reconnect() {
   auto deadline = Clock::now() + resume_grace_;
   uint32_t epoch = relay_->epoch();
   while (Clock::now() < deadline && resume_grace_.count() != 0) {
-    std::string sentence;
-    if (WaitUntilReady(*server_, std::min(deadline, Clock::now() + kConnectPatience), &sentence)) {
+    if (WaitUntilReady(*server_, std::min(deadline, Clock::now() + kConnectPatience), nullptr)) {
       stream_ = Attach(*server_, ++epoch);
       if (stream_ != nullptr && AwaitAttached(*stream_, epoch)) {
         Log(LogLevel::kInfo, session_, "resumed");

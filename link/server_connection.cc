@@ -72,7 +72,7 @@ bool WaitUntilReady(const ServerChannel& server, Clock::time_point deadline,
   while (true) {
     grpc_connectivity_state state = server.channel->GetState(true);
     if (state == GRPC_CHANNEL_READY) return true;
-    if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) {
+    if (state == GRPC_CHANNEL_TRANSIENT_FAILURE && sentence != nullptr) {
       auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
       *sentence = transport::DiagnoseTls(server.address, server.tls.get(),
                                          std::min(left, kDiagnosisPatience));
@@ -81,6 +81,7 @@ bool WaitUntilReady(const ServerChannel& server, Clock::time_point deadline,
     auto now = Clock::now();
     bool refused = state == GRPC_CHANNEL_TRANSIENT_FAILURE && now - started > kRefusedPatience;
     if (refused || now >= deadline) {
+      if (sentence == nullptr) return false;
       grpc::Status status(grpc::StatusCode::DEADLINE_EXCEEDED, "");
       if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) status = ProbeStatus(server.channel);
       if (status.ok()) return true;

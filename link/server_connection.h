@@ -51,7 +51,8 @@ class ServerConnection {
   std::vector<ServerChannel> idle_;  // under mutex_
 };
 
-// Waits until the connection is up. False with a sentence when it is not.
+// Waits until the connection is up. False with a sentence when it is not; finding that takes time,
+// which nullptr saves.
 bool WaitUntilReady(const ServerChannel& server, std::chrono::steady_clock::time_point deadline,
                     std::string* sentence);
 

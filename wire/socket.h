@@ -68,7 +68,9 @@ struct Credentials {
   gid_t gid = 0;
 };
 std::optional<Credentials> PeerCredentials(int socket);
-// True if the process at the other end is of this user, or root's: whom a door serves.
+// True if `peer` is this user, or root: whom a door serves.
+bool UidIsAllowed(uid_t peer, uid_t user);
+// The same of the process at the other end.
 bool PeerIsAllowed(int socket, uid_t user);
 
 }  // namespace longwire::wire

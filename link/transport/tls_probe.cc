@@ -116,11 +116,13 @@ class Probe {
     auto* ssl =
         static_cast<SSL*>(X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()));
     auto* self = static_cast<Probe*>(SSL_get_app_data(ssl));
-    X509* certificate = X509_STORE_CTX_get_current_cert(store);
-    if (good == 0 && certificate != nullptr && self->verify_error_ == X509_V_OK) {
-      self->verify_error_ = X509_STORE_CTX_get_error(store);
-      self->refused_ = Describe(certificate);
-    }
+    if (good != 0 || self->verify_error_ != X509_V_OK) return good;
+    int error = X509_STORE_CTX_get_error(store);
+    bool dates = error == X509_V_ERR_CERT_HAS_EXPIRED || error == X509_V_ERR_CERT_NOT_YET_VALID;
+    // Dates may be those of the authority; all else is told of the server.
+    X509* told = dates ? X509_STORE_CTX_get_current_cert(store) : X509_STORE_CTX_get0_cert(store);
+    if (told != nullptr) self->refused_ = Describe(told);
+    self->verify_error_ = error;
     return good;
   }
 

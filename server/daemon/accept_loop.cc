@@ -1,11 +1,10 @@
 #include "server/daemon/accept_loop.h"
 
-#include <cstring>
-
 #include "link/transport/codes.h"
 #include "link/transport/grpc_setup.h"
 #include "link/transport/log.h"
 #include "server/config/config.h"
+#include "server/daemon/handshakes.h"
 
 namespace longwire::daemon {
 namespace {
@@ -15,6 +14,10 @@ using transport::LogLevel;
 
 // Beside the sessions: calls that are being opened or have not said who they are.
 constexpr size_t kExtraThreads = 128;
+
+transport::TlsFiles FilesOf(const config::Tls& tls) {
+  return {tls.certificate(), tls.key(), tls.authority()};
+}
 
 // One Open. Two events are awaited: the call's arrival and its end (which tells that the client
 // went away); each holds a reference.
@@ -53,7 +56,8 @@ class OpenCall : public std::enable_shared_from_this<OpenCall> {
 
   void Handle() {
     auto bytes = std::as_bytes(std::span(request_.request()));
-    OpenedSession opened = loop_.table().Open(bytes, context_.peer(), false, cancelled_);
+    Peer peer = PeerOf(context_, loop_.table().config());
+    OpenedSession opened = loop_.table().Open(bytes, peer, cancelled_);
     transport::OpenSessionReply reply;
     wire::Writer writer;
     opened.reply.Encode(writer);
@@ -88,30 +92,48 @@ void AcceptOpen(AcceptLoop& loop) { std::make_shared<OpenCall>(loop)->Accept(); 
 AcceptLoop::~AcceptLoop() { Stop(); }
 
 bool AcceptLoop::Start(std::string* sentence) {
+  if (!listener_.Open(config::ListenAddresses(*table_.config()), sentence) ||
+      !MakeCredentials(sentence))
+    return false;
   grpc::ServerBuilder builder;
   transport::SetServerOptions(&builder);
   builder.RegisterService(&service_);
-  const auto addresses = config::ListenAddresses(*table_.config());
-  std::vector<int> ports(addresses.size(), 0);
-  for (size_t i = 0; i < addresses.size(); ++i) {
-    builder.AddListeningPort(addresses[i].Text(), grpc::InsecureServerCredentials(), &ports[i]);
-  }
+  using Kind = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+  std::shared_ptr<grpc::ServerCredentials> credentials = tls_;
+  if (credentials == nullptr) credentials = grpc::InsecureServerCredentials();
+  acceptor_ = builder.experimental().AddExternalConnectionAcceptor(Kind::FROM_FD, credentials);
   queue_ = builder.AddCompletionQueue();
   server_ = builder.BuildAndStart();
-  for (size_t i = 0; i < addresses.size(); ++i) {
-    if (server_ != nullptr && ports[i] != 0) continue;
-    *sentence = "cannot listen at " + addresses[i].Text() + "; is another longwired running there?";
+  if (server_ == nullptr) {
+    *sentence = "gRPC did not start";
     return false;
-  }
-  for (size_t i = 0; i < addresses.size(); ++i) {
-    transport::Address bound{addresses[i].host, static_cast<uint16_t>(ports[i])};
-    Log(LogLevel::kInfo, "listening at " + bound.Text());
   }
   AcceptOpen(*this);
   AcceptInspect(*this);
   AcceptExecute(*this);
   thread_ = std::thread([this] { Loop(); });
+  listener_.Start([this](wire::Descriptor socket, const std::string& from) {
+    HandshakeFrom watched(from);
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.listener_fd = -1;
+    connection.fd = socket.Release();
+    acceptor_->HandleNewConnection(&connection);
+  });
   return true;
+}
+
+bool AcceptLoop::MakeCredentials(std::string* sentence) {
+  if (!table_.config()->has_tls()) return true;
+  WatchHandshakes();
+  tls_ = TlsServerCredentials::Make(FilesOf(table_.config()->tls()), sentence);
+  return tls_ != nullptr;
+}
+
+bool AcceptLoop::ReloadCredentials(const config::Config& config, std::string* sentence) {
+  if (tls_ != nullptr && config.has_tls()) return tls_->Reload(FilesOf(config.tls()), sentence);
+  if (tls_ == nullptr && !config.has_tls()) return true;
+  *sentence = "TLS cannot be switched on or off while longwired runs; restart it";
+  return false;
 }
 
 void AcceptLoop::Loop() {
@@ -143,6 +165,7 @@ bool AcceptLoop::Spawn(std::function<void()> work) {
 void AcceptLoop::Stop() {
   if (server_ == nullptr || stopping_.exchange(true)) return;
   table_.Close();
+  listener_.Stop();
   server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(2));
   {
     std::unique_lock lock(mutex_);

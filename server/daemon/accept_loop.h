@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "proto/transport.grpc.pb.h"
+#include "server/daemon/listener.h"
+#include "server/daemon/server_credentials.h"
 #include "server/daemon/session_table.h"
 
 namespace longwire::daemon {
@@ -30,6 +32,9 @@ class AcceptLoop {
 
   // Listens at every address of the configuration. False with a sentence.
   bool Start(std::string* sentence);
+  // Reads the files of TLS that `config` names, for connections from now on. False with a sentence,
+  // and all stays as it was, when they are not what they should be. A daemon without TLS gets none.
+  bool ReloadCredentials(const config::Config& config, std::string* sentence);
   // Ends what is under way and waits for it.
   void Stop();
 
@@ -49,11 +54,15 @@ class AcceptLoop {
 
  private:
   void Loop();
+  bool MakeCredentials(std::string* sentence);
 
   SessionTable& table_;
   Service service_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  std::shared_ptr<TlsServerCredentials> tls_;  // nullptr: connections are not encrypted
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
+  Listener listener_;
   std::thread thread_;
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;

@@ -17,9 +17,8 @@ constexpr std::chrono::seconds kAttachPatience{5};
 constexpr int kMaxPings = 4096;
 
 // The last frame and the end of a stream without a session.
-void Refuse(transport::ServerStream& stream, const std::string& sentence) {
-  Log(LogLevel::kWarning,
-      "a connection from " + stream.context().peer() + " was refused: " + sentence);
+void Refuse(transport::ServerStream& stream, const Peer& peer, const std::string& sentence) {
+  Log(LogLevel::kWarning, "a stream from " + peer.address + " was refused: " + sentence);
   std::string body =
       transport::EncodeClosed({static_cast<uint32_t>(transport::kLaunchFailed), sentence});
   transport::FrameHeader header;
@@ -67,6 +66,11 @@ void EndOfConnection(SessionTable& table, const std::shared_ptr<Session>& sessio
 }
 
 void HandleExecute(SessionTable& table, transport::ServerStream& stream) {
+  Peer peer = PeerOf(stream.context(), table.config());
+  if (peer.refused()) {
+    Refuse(stream, peer, peer.refusal);
+    return;
+  }
   transport::Attach attach;
   uint32_t epoch = 0;
   if (!AwaitAttach(stream, &attach, &epoch)) {
@@ -74,8 +78,8 @@ void HandleExecute(SessionTable& table, transport::ServerStream& stream) {
     return;
   }
   std::shared_ptr<Session> session = table.Find(attach.session);
-  if (session == nullptr || !session->MayAttach(attach.token)) {
-    Refuse(stream, "there is no such session, or not for this client");
+  if (session == nullptr || !session->MayAttach(attach.token, peer)) {
+    Refuse(stream, peer, "there is no such session, or not for this client");
     return;
   }
   transport::Closed closed;

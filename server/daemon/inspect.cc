@@ -1,10 +1,14 @@
 // Inspect: what the daemon serves and to whom.
 #include <unistd.h>
 
+#include "link/transport/log.h"
 #include "server/daemon/accept_loop.h"
 
 namespace longwire::daemon {
 namespace {
+
+using transport::Log;
+using transport::LogLevel;
 
 const Clock::time_point g_started = Clock::now();
 
@@ -42,7 +46,9 @@ void FillSession(Session& session, const warden::Stats* stats, transport::Sessio
   out->set_program(client.program);
   out->set_client_host(client.host);
   out->set_client_pid(client.pid);
-  out->set_peer(client.peer);
+  out->set_peer(client.peer.address);
+  out->set_tenant(client.peer.tenant->name());
+  out->set_identity(client.peer.identity);
   out->set_worker_pid(session.worker().pid);
   for (const warden::KeeperProcess& keeper : session.worker().keepers) {
     out->add_keeper_pids(keeper.pid);
@@ -53,7 +59,7 @@ void FillSession(Session& session, const warden::Stats* stats, transport::Sessio
   out->set_messages_up(session.counters().messages_in.load());
   out->set_messages_down(session.counters().messages_out.load());
   out->set_warm(session.worker().warm);
-  out->set_local(client.local);
+  out->set_local(client.local());
   out->set_epoch(session.epoch());
   uint64_t leased = 0;
   for (size_t i = 0; stats != nullptr && i < stats->sessions.size(); ++i) {
@@ -62,7 +68,7 @@ void FillSession(Session& session, const warden::Stats* stats, transport::Sessio
   out->set_leased(leased);
 }
 
-transport::InspectReply Inspect(SessionTable& table) {
+transport::InspectReply Inspect(SessionTable& table, const Peer& peer) {
   transport::InspectReply reply;
   FillDaemon(table, reply.mutable_daemon());
   std::string problem;
@@ -74,6 +80,7 @@ transport::InspectReply Inspect(SessionTable& table) {
     reply.mutable_daemon()->set_warden_problem(problem);
   }
   for (const auto& session : table.List()) {
+    if (!peer.MaySee(*session->client().peer.tenant)) continue;
     FillSession(*session, stats ? &*stats : nullptr, reply.add_sessions());
   }
   return reply;
@@ -105,13 +112,21 @@ class InspectCall : public std::enable_shared_from_this<InspectCall> {
   void OnArrived() {
     if (!loop_.stopping()) AcceptInspect(loop_);
     auto self = shared_from_this();
-    bool spawned = loop_.Spawn([self] {
-      self->responder_.Finish(Inspect(self->loop_.table()), grpc::Status::OK,
-                              new Event(self, false));
-    });
+    bool spawned = loop_.Spawn([self] { self->Handle(); });
     if (!spawned) {
       responder_.FinishWithError({grpc::StatusCode::RESOURCE_EXHAUSTED, "too many calls at once"},
                                  new Event(self, false));
+    }
+  }
+
+  void Handle() {
+    Peer peer = PeerOf(context_, loop_.table().config());
+    auto finished = new Event(shared_from_this(), false);
+    if (peer.refused()) {
+      Log(LogLevel::kWarning, "a call from " + peer.address + " was refused: " + peer.refusal);
+      responder_.FinishWithError({grpc::StatusCode::PERMISSION_DENIED, peer.refusal}, finished);
+    } else {
+      responder_.Finish(Inspect(loop_.table(), peer), grpc::Status::OK, finished);
     }
   }
 

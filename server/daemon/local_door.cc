@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -26,6 +27,10 @@ bool HasGone(int socket) {
   return poll(&look, 1, 0) > 0 && (look.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
+mode_t ModeFor(const config::Config& config) {
+  return NamesOtherUsers(config, geteuid()) ? 0666 : 0600;
+}
+
 void WaitUntilGone(int socket) {
   pollfd wait{socket, POLLRDHUP, 0};
   while (poll(&wait, 1, -1) < 0 && errno == EINTR) {
@@ -41,7 +46,7 @@ bool LocalDoor::Start(const std::string& path, std::string* sentence) {
     *sentence = "another process serves " + path + " already; is a longwired running?";
     return false;
   }
-  listener_ = wire::ListenLocal(path);
+  listener_ = wire::ListenLocal(path, ModeFor(*table_.config()));
   if (!listener_.valid()) {
     *sentence = "cannot open the door at " + path + ": " + std::strerror(errno);
     return false;
@@ -51,6 +56,11 @@ bool LocalDoor::Start(const std::string& path, std::string* sentence) {
   return true;
 }
 
+void LocalDoor::SetMode(const config::Config& config) {
+  if (!listener_.valid() || chmod(path_.c_str(), ModeFor(config)) == 0) return;
+  Log(LogLevel::kError, "cannot change who may knock at " + path_ + ": " + std::strerror(errno));
+}
+
 void LocalDoor::Loop() {
   while (!stopping_.load()) {
     wire::Descriptor socket = wire::AcceptLocal(listener_.get());
@@ -58,10 +68,6 @@ void LocalDoor::Loop() {
     if (!socket.valid()) {
       // Out of descriptors, most likely: not a reason to turn in circles.
       usleep(10'000);
-      continue;
-    }
-    if (!wire::PeerIsAllowed(socket.get(), geteuid())) {
-      Log(LogLevel::kWarning, "a program of another user was refused at the door");
       continue;
     }
     {
@@ -79,12 +85,13 @@ void LocalDoor::Loop() {
 }
 
 void LocalDoor::Serve(wire::Descriptor socket) {
+  auto credentials = wire::PeerCredentials(socket.get());
+  if (!credentials) return;
   auto message = wire::ReceiveMessage(socket.get(), kRequestPatience);
   if (!message) return;
-  auto peer = wire::PeerCredentials(socket.get());
   std::atomic<bool> cancelled{false};
   OpenedSession opened =
-      table_.Open(message->bytes, "uid " + std::to_string(peer ? peer->uid : 0), true, cancelled);
+      table_.Open(message->bytes, LocalPeer(credentials->uid, table_.config()), cancelled);
   wire::Writer writer;
   opened.reply.Encode(writer);
   if (opened.session == nullptr) {

@@ -18,6 +18,8 @@ class LocalDoor {
   ~LocalDoor() { Stop(); }
 
   bool Start(const std::string& path, std::string* sentence);
+  // Lets those knock whom `config` names. Who comes in is decided for each by its uid.
+  void SetMode(const config::Config& config);
   void Stop();
 
  private:

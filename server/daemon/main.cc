@@ -95,6 +95,10 @@ int Serve(config::LiveConfig& live, Reloader& reloader) {
     Log(LogLevel::kError, sentence);
     return 1;
   }
+  reloader.set_preparation([&](const config::Config& next, std::string* problem) {
+    return accept.ReloadCredentials(next, problem);
+  });
+  live.Subscribe([&](const config::Config& now) { door.SetMode(now); });
   Log(LogLevel::kInfo, "ready, version " LONGWIRE_VERSION);
   Notifier notifier(service::Manager::Ours(), accept);
   notifier.Ready("serving");

@@ -4,6 +4,7 @@
 
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
+#include "wire/guards.h"
 
 namespace longwire::daemon {
 namespace {
@@ -23,7 +24,7 @@ bool Session::MapRings() {
   up_ = wire::RingMemory::Map(worker_.up.Release());
   down_ = wire::RingMemory::Map(worker_.down.Release());
   if (up_ == nullptr || down_ == nullptr) return false;
-  if (!client_.local) relay_ = std::make_unique<transport::RelayEnd>(up_, down_);
+  if (!client_.local()) relay_ = std::make_unique<transport::RelayEnd>(up_, down_);
   return true;
 }
 
@@ -66,7 +67,10 @@ void Session::SetToken(const transport::Token& token) {
   token_ = HashToken(token);
 }
 
-bool Session::MayAttach(const transport::Token& token) {
+bool Session::MayAttach(const transport::Token& token, const Peer& peer) {
+  bool same = peer.identity == client_.peer.identity && peer.tenant != nullptr &&
+              peer.tenant->name() == client_.peer.tenant->name();
+  if (!same && !wire::GuardIsOff("identity")) return false;
   std::lock_guard lock(mutex_);
   // The last answer with a new token may have been lost together with its connection.
   bool unheard = previous_good_ && counters_.messages_in.load() == messages_at_attach_;
@@ -155,15 +159,15 @@ void Session::set_on_end(std::function<void(const transport::Closed&)> on_end) {
 
 Clock::time_point Session::detached_since() {
   std::lock_guard lock(mutex_);
-  return client_.local ? Clock::time_point::max() : detached_since_;
+  return client_.local() ? Clock::time_point::max() : detached_since_;
 }
 
 uint64_t Session::bytes_up() const {
-  return client_.local ? wire::RingProducer(up_).written() : counters_.bytes_in.load();
+  return client_.local() ? wire::RingProducer(up_).written() : counters_.bytes_in.load();
 }
 
 uint64_t Session::bytes_down() const {
-  return client_.local ? wire::RingProducer(down_).written() : counters_.bytes_out.load();
+  return client_.local() ? wire::RingProducer(down_).written() : counters_.bytes_out.load();
 }
 
 uint32_t Session::epoch() {

@@ -14,6 +14,7 @@
 #include "link/transport/grpc_stream.h"
 #include "link/transport/relay_end.h"
 #include "link/transport/stream_pump.h"
+#include "server/daemon/peer.h"
 #include "server/daemon/token.h"
 #include "server/daemon/warden_client.h"
 #include "wire/open.h"
@@ -27,8 +28,9 @@ struct ClientDescription {
   std::string program;
   std::string host;
   uint32_t pid = 0;
-  std::string peer;    // address of its connection
-  bool local = false;  // came through the local door and uses the worker's rings itself
+  Peer peer;
+  // Came through the local door and uses the worker's rings itself.
+  bool local() const { return peer.uid.has_value(); }
 };
 
 class Session {
@@ -45,7 +47,8 @@ class Session {
 
   // The right to attach.
   void SetToken(const transport::Token& token);
-  bool MayAttach(const transport::Token& token);
+  // Whether the token is this session's and `peer` the one that opened it.
+  bool MayAttach(const transport::Token& token, const Peer& peer);
 
   // Relays over `stream` until it ends. An older connection of the session is dropped first.
   // kViolation with closed() when the client may not continue from where it says.

@@ -6,6 +6,7 @@
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "server/config/config.h"
+#include "wire/guards.h"
 
 namespace longwire::daemon {
 namespace {
@@ -68,46 +69,57 @@ bool SessionTable::Start(std::string* sentence) {
   return true;
 }
 
-OpenedSession SessionTable::Refuse(int32_t code, std::string sentence) {
+OpenedSession SessionTable::Refuse(int32_t code, const Peer& peer, std::string sentence) {
   failed_.fetch_add(1);
-  Log(LogLevel::kWarning, "session refused: " + sentence);
+  Log(LogLevel::kWarning, "a session for " + peer.address + " was refused: " + sentence);
   OpenedSession refused;
   refused.reply.code = code;
   refused.reply.sentence = std::move(sentence);
   return refused;
 }
 
-bool SessionTable::Admit(std::string* sentence) {
+bool SessionTable::Admit(const config::Tenant& tenant, std::string* sentence) {
   const uint32_t most = live_.Get()->max_sessions();
   std::lock_guard lock(mutex_);
+  size_t all = 0;
+  for (const auto& [name, count] : held_) all += count;
+  bool limited = tenant.has_sessions() && !wire::GuardIsOff("quota_sessions");
   if (ending_) {
     *sentence = "the server shuts down";
-  } else if (sessions_.size() + opening_ >= most) {
+  } else if (all >= most) {
     *sentence = "the server has " + std::to_string(most) +
                 " sessions already, as many as its max_sessions allows";
+  } else if (limited && held_[tenant.name()] >= tenant.sessions()) {
+    *sentence = "the tenant '" + tenant.name() + "' has " + std::to_string(held_[tenant.name()]) +
+                " sessions already; its limit is " + std::to_string(tenant.sessions());
   } else {
-    ++opening_;
+    ++held_[tenant.name()];
     return true;
   }
   return false;
 }
 
+void SessionTable::Release(const config::Tenant& tenant) {
+  std::lock_guard lock(mutex_);
+  if (--held_[tenant.name()] == 0) held_.erase(tenant.name());
+}
+
 std::shared_ptr<Session> SessionTable::StartSession(const wire::OpenRequest& request,
-                                                    const std::string& peer, bool local,
-                                                    bool want_warm, int32_t* code,
+                                                    const Peer& peer, bool want_warm, int32_t* code,
                                                     std::string* sentence) {
   uint64_t id = next_id_.fetch_add(1);
   warden::StartWorker start;
   start.session = id;
   start.want_warm = want_warm;
   start.environment = DriverVariables(request.environment);
+  start.tenant = peer.tenant->name();
   StartedWorker worker = warden_->Start(std::move(start));
   if (worker.started.code != 0) {
     *code = worker.started.code;
     *sentence = worker.started.sentence;
     return nullptr;
   }
-  ClientDescription client{request.program, request.host, request.pid, peer, local};
+  ClientDescription client{request.program, request.host, request.pid, peer};
   auto session = std::make_shared<Session>(id, std::move(client), std::move(worker));
   if (session->MapRings()) return session;
   *code = transport::kDeviceUnavailable;
@@ -130,30 +142,33 @@ void SessionTable::Describe(const Session& session, wire::OpenReply* reply) {
   }
 }
 
-OpenedSession SessionTable::Open(std::span<const std::byte> bytes, const std::string& peer,
-                                 bool local, const std::atomic<bool>& cancelled) {
+OpenedSession SessionTable::Open(std::span<const std::byte> bytes, const Peer& peer,
+                                 const std::atomic<bool>& cancelled) {
+  if (peer.refused()) return Refuse(transport::kNoDevice, peer, peer.refusal);
   wire::OpenRequest request;
   wire::Reader reader(bytes);
   if (bytes.size() > wire::kMaxOpenBytes || request.Decode(reader) != wire::WireResult::kOk) {
-    return Refuse(transport::kSystemDriverMismatch,
+    return Refuse(transport::kSystemDriverMismatch, peer,
                   "the request to open a session cannot be read; client and server are probably "
                   "of different versions");
   }
   if (request.protocol != wire::kProtocolVersion) {
     bool newer = request.protocol > wire::kProtocolVersion;
-    return Refuse(transport::kSystemDriverMismatch,
+    return Refuse(transport::kSystemDriverMismatch, peer,
                   "the client speaks protocol " + std::to_string(request.protocol) +
                       ", this server protocol " + std::to_string(wire::kProtocolVersion) +
                       ": upgrade " +
                       (newer ? "longwired on the server" : "Longwire on the client"));
   }
   std::string sentence;
-  if (!Admit(&sentence)) return Refuse(transport::kDeviceUnavailable, sentence);
+  if (!Admit(*peer.tenant, &sentence)) {
+    return Refuse(transport::kDeviceUnavailable, peer, sentence);
+  }
   int32_t code = 0;
   std::shared_ptr<Session> session;
   OpenedSession opened;
   for (bool want_warm : {true, false}) {
-    session = StartSession(request, peer, local, want_warm, &code, &sentence);
+    session = StartSession(request, peer, want_warm, &code, &sentence);
     if (session == nullptr) break;
     if (session->Introduce(bytes, cancelled, &opened.reply, &sentence)) {
       code = opened.reply.code;
@@ -169,7 +184,6 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, const std::st
   if (code == 0 && !NewToken(&opened.token)) code = transport::kUnknown;
   {
     std::lock_guard lock(mutex_);
-    --opening_;
     if (code == 0 && ending_) {
       code = transport::kDeviceUnavailable;
       sentence = "the server shuts down";
@@ -178,7 +192,8 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, const std::st
   }
   if (code != 0) {
     if (session != nullptr) warden_->Kill(session->id());
-    return Refuse(code, sentence);
+    Release(*peer.tenant);
+    return Refuse(code, peer, sentence);
   }
   session->SetToken(opened.token);
   Describe(*session, &opened.reply);
@@ -186,7 +201,8 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, const std::st
   changed_.notify_all();
   Log(LogLevel::kInfo, session->id(),
       "opened for " + request.program + " (pid " + std::to_string(request.pid) + " on " +
-          request.host + ", from " + peer + "), worker " + std::to_string(session->worker().pid) +
+          request.host + ", from " + peer.address + ", '" + peer.identity + "' of tenant '" +
+          peer.tenant->name() + "'), worker " + std::to_string(session->worker().pid) +
           (session->worker().warm ? " (warm)" : ""));
   // A death before the session was in the table was told to nobody.
   if (session->WorkerIsDead()) {
@@ -211,6 +227,7 @@ std::vector<std::shared_ptr<Session>> SessionTable::List() {
 
 void SessionTable::End(const std::shared_ptr<Session>& session, const transport::Closed& closed) {
   if (!session->End(closed)) return;
+  Release(*session->client().peer.tenant);
   warden_->Kill(session->id());
   {
     std::lock_guard lock(mutex_);

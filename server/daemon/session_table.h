@@ -31,8 +31,9 @@ class SessionTable {
   // Connects to the warden, starting it if needed, and clears what an earlier daemon left there.
   bool Start(std::string* sentence);
 
-  // Opens a session for an encoded OpenRequest. Gives up when *cancelled becomes true.
-  OpenedSession Open(std::span<const std::byte> request, const std::string& peer, bool local,
+  // Opens a session for an encoded OpenRequest of `peer`, with the worker's own rings if that is at
+  // the unix door. Gives up when *cancelled becomes true.
+  OpenedSession Open(std::span<const std::byte> request, const Peer& peer,
                      const std::atomic<bool>& cancelled);
   std::shared_ptr<Session> Find(uint64_t id);
   std::vector<std::shared_ptr<Session>> List();
@@ -49,11 +50,12 @@ class SessionTable {
   config::LiveConfig::Snapshot config() const { return live_.Get(); }
 
  private:
-  OpenedSession Refuse(int32_t code, std::string sentence);
-  bool Admit(std::string* sentence);
-  std::shared_ptr<Session> StartSession(const wire::OpenRequest& request, const std::string& peer,
-                                        bool local, bool want_warm, int32_t* code,
-                                        std::string* sentence);
+  OpenedSession Refuse(int32_t code, const Peer& peer, std::string sentence);
+  // Counts a session of the tenant that is being opened; Release when it is not any more.
+  bool Admit(const config::Tenant& tenant, std::string* sentence);
+  void Release(const config::Tenant& tenant);
+  std::shared_ptr<Session> StartSession(const wire::OpenRequest& request, const Peer& peer,
+                                        bool want_warm, int32_t* code, std::string* sentence);
   void Describe(const Session& session, wire::OpenReply* reply);
   void OnWorkerDied(const warden::WorkerDied& died);
   void ReapLoop();
@@ -68,7 +70,7 @@ class SessionTable {
   std::condition_variable changed_;
   std::map<uint64_t, std::shared_ptr<Session>> sessions_;  // under mutex_
   bool ending_ = false;                                    // under mutex_: opens no more
-  size_t opening_ = 0;                                     // under mutex_
+  std::map<std::string, size_t> held_;                     // under mutex_: by tenant's name
   std::thread reaper_;
 };
 

@@ -152,7 +152,7 @@ class SessionTest : public testing::Test {
   void StartLink() {
     if (options_.servers.empty()) options_.servers = config::ListenAddresses(config_);
     options_.socket = folder_ + "/link";
-    options_.idle = milliseconds(50);
+    if (options_.idle == link::Options().idle) options_.idle = milliseconds(50);
     link_ = std::make_unique<link::Door>(options_);
     ASSERT_EQ(link_->Open(), link::Door::Opened::kOpen);
     link_thread_ = std::thread([this] { link_->Serve(); });

@@ -49,7 +49,7 @@ TEST_F(SessionTest, TheLocalDoorGivesTheWorkersOwnRings) {
   ASSERT_TRUE(program.Echo("without a relay"));
   auto sessions = table_->List();
   ASSERT_EQ(sessions.size(), 1u);
-  EXPECT_TRUE(sessions[0]->client().local);
+  EXPECT_TRUE(sessions[0]->client().local());
   EXPECT_EQ(sessions[0]->bytes_up(), 15u);
   program.socket.Reset();
   EXPECT_TRUE(NothingLeft());

@@ -1,0 +1,143 @@
+#include "server/daemon/listener.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "link/transport/log.h"
+
+namespace longwire::daemon {
+namespace {
+
+using transport::Log;
+using transport::LogLevel;
+
+constexpr int kBacklog = 512;
+// Out of descriptors, most likely: not a reason to turn in circles.
+constexpr useconds_t kPauseMicroseconds = 10'000;
+
+transport::Address AddressOf(const sockaddr_storage& storage) {
+  transport::Address address;
+  char text[INET6_ADDRSTRLEN] = "";
+  const auto& v4 = reinterpret_cast<const sockaddr_in&>(storage);
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
+  if (storage.ss_family == AF_INET) {
+    inet_ntop(AF_INET, &v4.sin_addr, text, sizeof(text));
+  } else if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
+    inet_ntop(AF_INET, &v6.sin6_addr.s6_addr[12], text, sizeof(text));
+  } else {
+    inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof(text));
+  }
+  address.port = ntohs(storage.ss_family == AF_INET ? v4.sin_port : v6.sin6_port);
+  address.host = text;
+  return address;
+}
+
+transport::Address BoundAddress(int socket) {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof(storage);
+  getsockname(socket, reinterpret_cast<sockaddr*>(&storage), &length);
+  return AddressOf(storage);
+}
+
+wire::Descriptor ListenAt(const addrinfo& way) {
+  wire::Descriptor listener(socket(way.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  int on = 1;
+  // A restarted daemon gets its port back although connections of the last one are still closing.
+  setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  // Accepted sockets inherit it.
+  setsockopt(listener.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  if (bind(listener.get(), way.ai_addr, way.ai_addrlen) != 0 ||
+      listen(listener.get(), kBacklog) != 0) {
+    listener.Reset();
+  }
+  return listener;
+}
+
+}  // namespace
+
+bool Listener::OpenOne(const transport::Address& address, std::string* sentence) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  std::string port = std::to_string(address.port);
+  int unknown = getaddrinfo(address.host.c_str(), port.c_str(), &hints, &found);
+  if (unknown != 0) {
+    *sentence = "cannot listen at " + address.Text() + ": " + gai_strerror(unknown);
+    return false;
+  }
+  int error = 0;
+  size_t before = sockets_.size();
+  for (const addrinfo* way = found; way != nullptr; way = way->ai_next) {
+    wire::Descriptor listener = ListenAt(*way);
+    if (listener.valid()) {
+      sockets_.push_back(std::move(listener));
+      continue;
+    }
+    error = errno;
+    // A name may stand for an address that this host lacks; a port that is taken is a mistake.
+    if (error != EADDRINUSE) continue;
+    while (sockets_.size() > before) sockets_.pop_back();
+    break;
+  }
+  freeaddrinfo(found);
+  if (sockets_.size() != before) return true;
+  *sentence = "cannot listen at " + address.Text() + ": " + std::strerror(error) +
+              (error == EADDRINUSE ? "; is another longwired running there?" : "");
+  return false;
+}
+
+bool Listener::Open(const std::vector<transport::Address>& addresses, std::string* sentence) {
+  for (const transport::Address& address : addresses) {
+    if (!OpenOne(address, sentence)) return false;
+  }
+  for (const wire::Descriptor& socket : sockets_) {
+    Log(LogLevel::kInfo, "listening at " + BoundAddress(socket.get()).Text());
+  }
+  return true;
+}
+
+void Listener::Start(Accepted accepted) {
+  accepted_ = std::move(accepted);
+  wake_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  thread_ = std::thread([this] { Loop(); });
+}
+
+void Listener::Loop() {
+  std::vector<pollfd> waits = {{wake_.get(), POLLIN, 0}};
+  for (const wire::Descriptor& socket : sockets_) waits.push_back({socket.get(), POLLIN, 0});
+  while (true) {
+    if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) usleep(kPauseMicroseconds);
+    if (waits[0].revents != 0) return;
+    for (const pollfd& wait : waits) {
+      if (wait.revents == 0) continue;
+      sockaddr_storage from{};
+      socklen_t length = sizeof(from);
+      wire::Descriptor socket(accept4(wait.fd, reinterpret_cast<sockaddr*>(&from), &length,
+                                      SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (socket.valid()) {
+        accepted_(std::move(socket), AddressOf(from).Text());
+      } else if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) {
+        usleep(kPauseMicroseconds);
+      }
+    }
+  }
+}
+
+void Listener::Stop() {
+  if (!thread_.joinable()) return;
+  uint64_t one = 1;
+  if (write(wake_.get(), &one, sizeof(one)) < 0) return;
+  thread_.join();
+  sockets_.clear();
+}
+
+}  // namespace longwire::daemon

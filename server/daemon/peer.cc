@@ -1,0 +1,101 @@
+#include "server/daemon/peer.h"
+
+#include <unistd.h>
+
+#include <ctime>
+
+#include "link/transport/address.h"
+#include "link/transport/certificate.h"
+#include "wire/guards.h"
+#include "wire/socket.h"
+
+namespace longwire::daemon {
+namespace {
+
+// gRPC's "ipv4:192.0.2.7:51234" and "ipv6:%5B2001:db8::7%5D:51234" as people write them.
+std::string PlainAddress(const std::string& peer) {
+  std::string text = peer.substr(peer.find(':') + 1);
+  for (const auto& [code, sign] : {std::pair{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}}) {
+    size_t at = text.find(code);
+    if (at != std::string::npos) text.replace(at, 3, sign);
+  }
+  return text;
+}
+
+bool IsLocalName(const std::string& name) {
+  return name == kLoopbackIdentity || name.starts_with(kUidPrefix);
+}
+
+// Fills the identity of a peer whose certificate the handshake has verified; false with a refusal.
+bool TakeCertificate(std::string_view pem, Peer* peer) {
+  transport::CertificatePointer parsed = transport::ParseCertificate(pem);
+  if (parsed == nullptr) {
+    peer->refusal = "the client's certificate cannot be read";
+    return false;
+  }
+  transport::Certificate certificate = transport::Describe(parsed.get());
+  std::time_t now = std::time(nullptr);
+  if (certificate.common_name.empty() || IsLocalName(certificate.common_name)) {
+    peer->refusal = "the client's certificate (serial " + certificate.serial +
+                    ") has no common name that could be an identity";
+  } else if (certificate.IsExpired(now) && !wire::GuardIsOff("certificate")) {
+    // It was valid when the connection was made.
+    peer->refusal = "the certificate of '" + certificate.common_name + "' expired on " +
+                    transport::DateText(certificate.not_after);
+  } else {
+    peer->identity = certificate.common_name;
+  }
+  return peer->refusal.empty();
+}
+
+void TakeTenant(const config::LiveConfig::Snapshot& config, Peer* peer) {
+  peer->tenant = FindTenant(config, peer->identity);
+  if (peer->tenant != nullptr) return;
+  if (peer->identity == kLoopbackIdentity) {
+    peer->refusal =
+        "the server has tenants, and this connection without TLS says not who it is; list the "
+        "identity 'loopback' at a tenant, or use certificates or the unix door";
+  } else if (peer->identity.empty()) {
+    peer->refusal =
+        "the server has tenants, and a connection without TLS from another host belongs to none";
+  } else {
+    peer->refusal = "the server does not know the identity '" + peer->identity +
+                    "'; its administrator can list it at a tenant";
+  }
+}
+
+}  // namespace
+
+Peer PeerOf(const grpc::ServerContext& context, const config::LiveConfig::Snapshot& config) {
+  Peer peer;
+  peer.address = PlainAddress(context.peer());
+  std::vector<grpc::string_ref> pem;
+  std::shared_ptr<const grpc::AuthContext> proof = context.auth_context();
+  if (proof != nullptr) pem = proof->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
+  if (!pem.empty()) {
+    if (!TakeCertificate({pem.front().data(), pem.front().size()}, &peer)) return peer;
+  } else {
+    std::string problem;
+    auto address = transport::ParseAddress(peer.address, &problem);
+    if (address && transport::IsLoopback(*address)) peer.identity = kLoopbackIdentity;
+  }
+  TakeTenant(config, &peer);
+  return peer;
+}
+
+Peer LocalPeer(uid_t uid, const config::LiveConfig::Snapshot& config) {
+  Peer peer;
+  peer.address = "uid " + std::to_string(uid);
+  peer.identity = std::string(kUidPrefix) + std::to_string(uid);
+  peer.uid = uid;
+  if (config->tenants_size() == 0 && !wire::UidIsAllowed(uid, geteuid())) {
+    peer.refusal =
+        "without tenants the server's door is for its own user; list 'uid:" + std::to_string(uid) +
+        "' at a tenant";
+  } else {
+    TakeTenant(config, &peer);
+  }
+  return peer;
+}
+
+}  // namespace longwire::daemon

@@ -1,0 +1,34 @@
+// Who is at the other end of a call.
+#pragma once
+
+#include <grpcpp/server_context.h>
+#include <sys/types.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "server/daemon/tenants.h"
+
+namespace longwire::daemon {
+
+struct Peer {
+  std::string address;   // "192.0.2.7:51234"; "uid 1000" at the unix door
+  std::string identity;  // see tenants.h; empty when the peer has not shown any
+  std::shared_ptr<const config::Tenant> tenant;  // nullptr: refused, for `refusal`
+  std::optional<uid_t> uid;                      // at the unix door
+  std::string refusal;                           // a sentence
+
+  bool refused() const { return tenant == nullptr; }
+  bool MaySee(const config::Tenant& other) const {
+    return tenant->admin() || tenant->name() == other.name();
+  }
+};
+
+// The caller of an RPC. Looked up anew for each: certificates expire and tenants change while a
+// connection lasts.
+Peer PeerOf(const grpc::ServerContext& context, const config::LiveConfig::Snapshot& config);
+// The program at the unix door.
+Peer LocalPeer(uid_t uid, const config::LiveConfig::Snapshot& config);
+
+}  // namespace longwire::daemon

@@ -1,0 +1,79 @@
+#include "server/daemon/server_credentials.h"
+
+#include <grpc/grpc.h>
+
+#include "link/transport/log.h"
+#include "wire/guards.h"
+
+namespace longwire::daemon {
+namespace {
+
+using transport::Log;
+using transport::LogLevel;
+
+constexpr std::time_t kSoonSeconds = 14 * 24 * 3600;
+
+void Announce(const transport::TlsMaterial& material) {
+  const transport::Certificate& own = material.own;
+  std::string names;
+  for (const std::string& name : own.names) names += (names.empty() ? "" : ", ") + name;
+  bool soon = own.IsExpired(std::time(nullptr) + kSoonSeconds);
+  Log(soon ? LogLevel::kWarning : LogLevel::kInfo,
+      "certificate " + material.files.certificate + " for " + names + ", valid until " +
+          transport::DateText(own.not_after) + (soon ? ": that is soon, make a new one" : ""));
+}
+
+}  // namespace
+
+std::shared_ptr<TlsServerCredentials> TlsServerCredentials::Make(const transport::TlsFiles& files,
+                                                                 std::string* sentence) {
+  auto material = transport::LoadTls(files, transport::TlsRole::kServer, sentence);
+  if (!material) return nullptr;
+  if (!transport::SpeakTls13Only()) {
+    *sentence = "OpenSSL cannot be told to speak TLS 1.3 only; is its version at least 1.1.1?";
+    return nullptr;
+  }
+  Announce(*material);
+  return std::shared_ptr<TlsServerCredentials>(new TlsServerCredentials(std::move(*material)));
+}
+
+TlsServerCredentials::TlsServerCredentials(transport::TlsMaterial material)
+    : material_(std::move(material)) {
+  auto request = wire::GuardIsOff("certificate")
+                     ? GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_BUT_DONT_VERIFY
+                     : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY;
+  // Takes the options over.
+  credentials_ = grpc_ssl_server_credentials_create_with_options(
+      grpc_ssl_server_credentials_create_options_using_config_fetcher(request, Fetch, this));
+}
+
+TlsServerCredentials::~TlsServerCredentials() { grpc_server_credentials_release(credentials_); }
+
+bool TlsServerCredentials::Reload(const transport::TlsFiles& files, std::string* sentence) {
+  auto material = transport::LoadTls(files, transport::TlsRole::kServer, sentence);
+  if (!material) return false;
+  Announce(*material);
+  std::lock_guard lock(mutex_);
+  material_ = std::move(*material);
+  changed_ = true;
+  return true;
+}
+
+int TlsServerCredentials::AddPortToServer(const std::string& address, grpc_server* server) {
+  return grpc_server_add_http2_port(server, address.c_str(), credentials_);
+}
+
+grpc_ssl_certificate_config_reload_status TlsServerCredentials::Fetch(
+    void* self, grpc_ssl_server_certificate_config** config) {
+  auto* credentials = static_cast<TlsServerCredentials*>(self);
+  std::lock_guard lock(credentials->mutex_);
+  if (!credentials->changed_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+  const transport::TlsMaterial& material = credentials->material_;
+  grpc_ssl_pem_key_cert_pair pair{material.key.c_str(), material.certificate.c_str()};
+  *config = grpc_ssl_server_certificate_config_create(material.authority.c_str(), &pair, 1);
+  if (*config == nullptr) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_FAIL;
+  credentials->changed_ = false;
+  return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
+}
+
+}  // namespace longwire::daemon

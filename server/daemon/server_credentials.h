@@ -1,0 +1,42 @@
+// The daemon's side of mutual TLS: its certificate, which can be replaced while it runs.
+#pragma once
+
+#include <grpc/grpc_security.h>
+#include <grpcpp/security/server_credentials.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "link/transport/tls_files.h"
+
+namespace longwire::daemon {
+
+class TlsServerCredentials final : public grpc::ServerCredentials {
+ public:
+  // nullptr with a sentence when the files are not what they should be.
+  static std::shared_ptr<TlsServerCredentials> Make(const transport::TlsFiles& files,
+                                                    std::string* sentence);
+  ~TlsServerCredentials() override;
+
+  // Reads the files again: connections from now on use what they hold. False with a sentence, and
+  // all stays as it was, when something is wrong with them. Thread-safe.
+  bool Reload(const transport::TlsFiles& files, std::string* sentence);
+
+  void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
+
+ private:
+  explicit TlsServerCredentials(transport::TlsMaterial material);
+  int AddPortToServer(const std::string& address, grpc_server* server) override;
+  // Called by gRPC when a connection comes.
+  static grpc_ssl_certificate_config_reload_status Fetch(
+      void* self, grpc_ssl_server_certificate_config** config);
+
+  grpc_server_credentials* credentials_ = nullptr;
+  std::mutex mutex_;
+  transport::TlsMaterial material_;  // under mutex_
+  bool changed_ = true;              // under mutex_: gRPC has not fetched it yet
+};
+
+}  // namespace longwire::daemon

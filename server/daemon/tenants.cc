@@ -1,0 +1,35 @@
+#include "server/daemon/tenants.h"
+
+#include <algorithm>
+#include <string>
+
+namespace longwire::daemon {
+
+std::shared_ptr<const config::Tenant> FindTenant(const config::LiveConfig::Snapshot& config,
+                                                 std::string_view identity) {
+  if (config->tenants_size() == 0) {
+    static const auto everybody = [] {
+      auto tenant = std::make_shared<config::Tenant>();
+      tenant->set_name("default");
+      return tenant;
+    }();
+    return everybody;
+  }
+  for (const config::Tenant& tenant : config->tenants()) {
+    // Keeps its configuration alive.
+    if (std::ranges::count(tenant.identities(), identity) != 0) return {config, &tenant};
+  }
+  return nullptr;
+}
+
+bool NamesOtherUsers(const config::Config& config, uid_t own) {
+  std::string mine = std::string(kUidPrefix) + std::to_string(own);
+  for (const config::Tenant& tenant : config.tenants()) {
+    for (const std::string& identity : tenant.identities()) {
+      if (identity.starts_with(kUidPrefix) && identity != mine) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace longwire::daemon

@@ -1,0 +1,13 @@
+// A program that does nothing but start CUDA: prints what cuInit answers.
+#include <dlfcn.h>
+
+#include <cstdio>
+
+int main() {
+  void* library = dlopen("libcuda.so.1", RTLD_NOW);
+  auto* start =
+      library == nullptr ? nullptr : reinterpret_cast<int (*)(unsigned)>(dlsym(library, "cuInit"));
+  if (start == nullptr) return 1;
+  std::printf("cuInit: %d\n", start(0));
+  return 0;
+}
