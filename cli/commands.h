@@ -8,11 +8,15 @@ namespace longwire::cli {
 
 using Arguments = std::vector<std::string>;
 
+int Bench(const Arguments& arguments);
 int Cert(const Arguments& arguments);
 int Run(const Arguments& arguments);
 int Doctor(const Arguments& arguments);
 int Config(const Arguments& arguments);
 int Status(const Arguments& arguments);
+
+// Where this program lies.
+std::string ProgramFolder();
 
 inline constexpr int kUsageStatus = 2;
 

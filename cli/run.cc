@@ -28,14 +28,6 @@ the program's own, 126 if it cannot be executed and 127 if there is no such prog
 constexpr int kCannotExecute = 126;
 constexpr int kNotFound = 127;
 
-std::string ProgramFolder() {
-  char path[PATH_MAX];
-  ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
-  if (length <= 0) return ".";
-  std::string program(path, static_cast<size_t>(length));
-  return program.substr(0, program.rfind('/'));
-}
-
 // lib/longwire beside bin, with ".." resolved; empty when our library is not there.
 std::string LibraryFolder() {
   char resolved[PATH_MAX];
@@ -116,6 +108,14 @@ void SetIdentity() {
 }
 
 }  // namespace
+
+std::string ProgramFolder() {
+  char path[PATH_MAX];
+  ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
+  if (length <= 0) return ".";
+  std::string program(path, static_cast<size_t>(length));
+  return program.substr(0, program.rfind('/'));
+}
 
 int Run(const Arguments& arguments) {
   Request request;

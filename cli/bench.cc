@@ -1,0 +1,209 @@
+// longwire bench: the same programs on this host's own GPU, if it has one, and on the server's.
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <sstream>
+
+#include "cli/commands.h"
+#include "cli/text.h"
+
+namespace longwire::cli {
+namespace {
+
+constexpr const char* kHelp =
+    R"(longwire bench: what a server costs beside a GPU of this host.
+
+  longwire bench [--server HOST:PORT] [--rounds N] [--json] [GROUP...]
+
+  GROUP        start, calls, copies or gemm (default: all)
+  --rounds N   times that each program runs on either side, in turn (default 3); medians are shown
+
+Runs the programs of lib/longwire/bench natively and through the server. Where this host has no GPU
+the native column stays empty.
+)";
+
+struct Figure {
+  std::string name, unit;
+  std::vector<double> native, remote;
+};
+
+struct Program {
+  const char* group;
+  std::vector<std::string> command;  // the first word is a file of lib/longwire/bench
+};
+const std::vector<Program>& Programs() {
+  static const std::vector<Program> programs = {{"start", {"driver_figures", "start"}},
+                                                {"calls", {"driver_figures", "calls"}},
+                                                {"copies", {"driver_figures", "copies"}},
+                                                {"gemm", {"gemm_figures"}}};
+  return programs;
+}
+
+struct Request {
+  std::string server;
+  int rounds = 3;
+  bool json = false;
+  std::vector<std::string> groups;
+};
+
+// The exit status when the command ends here.
+std::optional<int> Parse(const Arguments& arguments, Request* request) {
+  const char* environment = getenv("LONGWIRE_SERVER");
+  if (environment != nullptr) request->server = environment;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    bool known =
+        std::ranges::any_of(Programs(), [&](auto& program) { return program.group == word; });
+    if (word == "--help" || word == "-h") {
+      std::fputs(kHelp, stdout);
+      return 0;
+    } else if (word == "--json") {
+      request->json = true;
+    } else if (word == "--server" && i + 1 < arguments.size()) {
+      request->server = arguments[++i];
+    } else if (word == "--rounds" && i + 1 < arguments.size()) {
+      request->rounds = std::atoi(arguments[++i].c_str());
+    } else if (known) {
+      request->groups.push_back(word);
+    } else {
+      std::fprintf(stderr, "longwire bench: what is '%s'? See longwire bench --help\n",
+                   word.c_str());
+      return kUsageStatus;
+    }
+  }
+  if (request->rounds < 1 || request->rounds > 1000) {
+    std::fputs("longwire bench: --rounds expects a number from 1 to 1000\n", stderr);
+    return kUsageStatus;
+  }
+  if (!request->server.empty()) return std::nullopt;
+  std::fputs("longwire bench: no server; give --server HOST:PORT or set LONGWIRE_SERVER\n", stderr);
+  return kUsageStatus;
+}
+
+// Runs the words and returns what they print; nullopt when they fail. `quiet`: without their
+// errors.
+std::optional<std::string> Output(const std::vector<std::string>& words, bool quiet) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
+  pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDOUT_FILENO);
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (quiet && null >= 0) dup2(null, STDERR_FILENO);
+    std::vector<char*> command;
+    for (const std::string& word : words) command.push_back(const_cast<char*>(word.c_str()));
+    command.push_back(nullptr);
+    execv(command[0], command.data());
+    _exit(127);
+  }
+  close(ends[1]);
+  std::string output;
+  char buffer[4096];
+  for (ssize_t got = 0; child > 0 && (got = read(ends[0], buffer, sizeof(buffer))) > 0;) {
+    output.append(buffer, static_cast<size_t>(got));
+  }
+  close(ends[0]);
+  int status = -1;
+  bool ended = child > 0 && waitpid(child, &status, 0) == child;
+  if (!ended || !WIFEXITED(status) || WEXITSTATUS(status) != 0) return std::nullopt;
+  return output;
+}
+
+// Of "name value unit" lines.
+void Gather(const std::string& output, bool remote, std::vector<Figure>* figures) {
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name, unit;
+    double value = 0;
+    if (!(words >> name >> value >> unit)) continue;
+    auto figure = std::ranges::find(*figures, name, &Figure::name);
+    if (figure == figures->end()) {
+      figures->push_back({name, unit, {}, {}});
+      figure = std::prev(figures->end());
+    }
+    (remote ? figure->remote : figure->native).push_back(value);
+  }
+}
+
+std::optional<double> Median(std::vector<double> values) {
+  if (values.empty()) return std::nullopt;
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+std::string NumberText(std::optional<double> value, const char* none) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.3f", value.value_or(0));
+  return value ? text : none;
+}
+
+void PrintTable(const std::vector<Figure>& figures) {
+  std::printf("%-30s %12s %12s  %-6s %s\n", "figure", "native", "longwire", "unit", "ratio");
+  for (const Figure& figure : figures) {
+    auto native = Median(figure.native), remote = Median(figure.remote);
+    std::optional<double> ratio;
+    if (native && remote && *native > 0) ratio = *remote / *native;
+    std::printf("%-30s %12s %12s  %-6s %s\n", figure.name.c_str(), NumberText(native, "-").c_str(),
+                NumberText(remote, "-").c_str(), figure.unit.c_str(),
+                NumberText(ratio, "-").c_str());
+  }
+}
+
+void PrintJson(const std::vector<Figure>& figures) {
+  std::printf("{\"figures\":[");
+  const char* comma = "";
+  for (const Figure& figure : figures) {
+    std::printf("%s{\"name\":%s,\"unit\":%s,\"native\":%s,\"remote\":%s}", comma,
+                JsonString(figure.name).c_str(), JsonString(figure.unit).c_str(),
+                NumberText(Median(figure.native), "null").c_str(),
+                NumberText(Median(figure.remote), "null").c_str());
+    comma = ",";
+  }
+  std::printf("]}\n");
+}
+
+}  // namespace
+
+int Bench(const Arguments& arguments) {
+  Request request;
+  if (auto status = Parse(arguments, &request)) return *status;
+  std::string bin = ProgramFolder();
+  std::vector<Figure> figures;
+  bool native_works = true;
+  // The native side must not find our library by the user's own settings.
+  unsetenv("LONGWIRE_SERVER");
+  for (int round = 0; round < request.rounds; ++round) {
+    for (const Program& program : Programs()) {
+      bool wanted = request.groups.empty() ||
+                    std::ranges::count(request.groups, std::string(program.group)) != 0;
+      if (!wanted) continue;
+      std::vector<std::string> command = program.command;
+      command[0] = bin + "/../lib/longwire/bench/" + command[0];
+      auto native = native_works ? Output(command, true) : std::nullopt;
+      native_works = native.has_value();
+      if (native) Gather(*native, false, &figures);
+      command.insert(command.begin(), {bin + "/longwire", "run", "--server", request.server, "--"});
+      auto remote = Output(command, false);
+      if (!remote) {
+        std::fprintf(stderr, "longwire bench: %s failed through %s; longwire doctor may say why\n",
+                     program.command[0].c_str(), request.server.c_str());
+        return 1;
+      }
+      Gather(*remote, true, &figures);
+    }
+  }
+  request.json ? PrintJson(figures) : PrintTable(figures);
+  if (!native_works && !request.json)
+    std::puts("\nThis host has no GPU of its own to compare with.");
+  return 0;
+}
+
+}  // namespace longwire::cli
