@@ -71,8 +71,11 @@ void Completion::Run() {
 
 bool Completion::Step() {
   session_.timelines().Collect(&reached_);
-  for (auto& reached : reached_) Finish(reached);
   if (reached_.empty()) return false;
+  for (auto& reached : reached_) Finish(reached);
+  // What a kernel printed is there before anybody learns that it has finished.
+  session_.SendDeviceText();
+  SendProgress();
   reached_.clear();
   if (wake_log_thread.load(std::memory_order_seq_cst)) session_.WakeLogThread();
   return true;
@@ -87,11 +90,30 @@ void Completion::Finish(Timelines::Reached& reached) {
     for (auto& action : marker.actions) action(well && marker.good);
     if (marker.event != nullptr) session_.driver().cuEventDestroy_v2(marker.event);
   }
-  // What a kernel printed is there before anybody learns that it has finished.
-  session_.SendDeviceText();
-  bool push = reached.drained || reached.push;
-  if (!session_.timelines().Settled(stream, reached.position, push)) return;
-  session_.down().Progress(stream.id, reached.position);
+}
+
+// In the log's order: what a stream waited for stands before its wait, so nobody sees an event
+// finished before the event of another stream on which it hung.
+void Completion::SendProgress() {
+  struct Mark {
+    uint64_t position;
+    Stream* stream;
+    bool push;
+  };
+  std::vector<Mark> marks;
+  for (auto& reached : reached_) {
+    // Earlier marks of a stream matter only where another stream's come between.
+    for (auto& marker : reached.markers) {
+      bool between = reached_.size() > 1 && marker.push && marker.position < reached.position;
+      if (between) marks.push_back({marker.position, reached.stream.get(), true});
+    }
+    marks.push_back({reached.position, reached.stream.get(), reached.drained || reached.push});
+  }
+  std::ranges::stable_sort(marks, {}, &Mark::position);
+  for (const Mark& mark : marks) {
+    if (!session_.timelines().Settled(*mark.stream, mark.position, mark.push)) continue;
+    session_.down().Progress(mark.stream->id, mark.position);
+  }
 }
 
 void Completion::Settle(Stream& stream) {

@@ -29,7 +29,9 @@ class Completion {
   void Run();
   // True if anything was reached.
   bool Step();
+  // Runs what hangs on the reached markers.
   void Finish(Timelines::Reached& reached);
+  void SendProgress();
   // Makes sure that a stream without outstanding markers is idle in the driver's eyes too, which
   // brings device printf out and shows faults. Does nothing if more was issued meanwhile.
   void Settle(Stream& stream);
