@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "cli/connect.h"
+#include "cli/status_json.h"
 #include "cli/text.h"
 #include "link/transport/grpc_setup.h"
 
@@ -20,6 +21,32 @@ std::string PidList(const transport::Session& session) {
   std::string list;
   for (int pid : session.keeper_pids()) list += (list.empty() ? "" : ",") + std::to_string(pid);
   return list;
+}
+
+void PrintTenants(const transport::InspectReply& reply) {
+  for (const transport::TenantFigures& tenant : reply.tenants()) {
+    bool limited = tenant.memory_limit() != UINT64_MAX;
+    std::printf("\ntenant %s  %s, weight %u: %u sessions, %.3f s of GPU time, %s%s%s\n",
+                Printable(tenant.name()).c_str(),
+                tenant.latency_critical() ? "latency critical" : "best effort", tenant.weight(),
+                tenant.sessions(), tenant.gpu_seconds(), BytesText(tenant.memory_leased()).c_str(),
+                limited ? " of " : "", limited ? BytesText(tenant.memory_limit()).c_str() : "");
+  }
+  const transport::SchedulerFigures& scheduler = reply.scheduler();
+  std::printf("\nscheduler %s%s: %llu turns, %llu overran, %llu forced\n",
+              Printable(scheduler.policy()).c_str(), scheduler.enabled() ? "" : " (off)",
+              static_cast<unsigned long long>(scheduler.turns()),
+              static_cast<unsigned long long>(scheduler.overruns()),
+              static_cast<unsigned long long>(scheduler.forced()));
+}
+
+void PrintSeats(const transport::Session& session) {
+  for (const transport::Seat& seat : session.seats()) {
+    std::printf("  device %d: %s%s, %.3f s of GPU time, held back %llu times%s\n", seat.device(),
+                seat.closed() ? "gate closed" : "gate open", seat.limited() ? " (takes turns)" : "",
+                seat.gpu_seconds(), static_cast<unsigned long long>(seat.held()),
+                seat.time_slice_groups() != 0 ? ", short time slice" : "");
+  }
 }
 
 void PrintText(const std::string& server, const transport::InspectReply& reply) {
@@ -42,6 +69,7 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
                 BytesText(device.leased_peak()).c_str(), BytesText(device.idle()).c_str(),
                 BytesText(device.lendable()).c_str());
   }
+  PrintTenants(reply);
   for (const transport::Session& session : reply.sessions()) {
     std::printf("\nsession %llu  %s\n", static_cast<unsigned long long>(session.id()),
                 Printable(session.program()).c_str());
@@ -58,62 +86,8 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
                 static_cast<unsigned long long>(session.messages_up()),
                 BytesText(session.bytes_down()).c_str(),
                 static_cast<unsigned long long>(session.messages_down()));
+    PrintSeats(session);
   }
-}
-
-void PrintJsonDevice(const transport::Device& device) {
-  std::printf(
-      "{\"ordinal\":%d,\"name\":%s,\"keeper_pid\":%d,\"total\":%llu,\"lendable\":%llu,"
-      "\"leased\":%llu,\"leased_peak\":%llu,\"idle\":%llu}",
-      device.ordinal(), JsonString(device.name()).c_str(), device.keeper_pid(),
-      static_cast<unsigned long long>(device.total()),
-      static_cast<unsigned long long>(device.lendable()),
-      static_cast<unsigned long long>(device.leased()),
-      static_cast<unsigned long long>(device.leased_peak()),
-      static_cast<unsigned long long>(device.idle()));
-}
-
-void PrintJsonSession(const transport::Session& session) {
-  std::printf(
-      "{\"id\":%llu,\"program\":%s,\"client_host\":%s,\"client_pid\":%u,\"peer\":%s,"
-      "\"tenant\":%s,\"identity\":%s,"
-      "\"worker_pid\":%d,\"keeper_pids\":[%s],\"leased\":%llu,\"seconds\":%.3f,"
-      "\"bytes_up\":%llu,\"bytes_down\":%llu,\"messages_up\":%llu,\"messages_down\":%llu,"
-      "\"warm\":%s,\"local\":%s,\"epoch\":%u}",
-      static_cast<unsigned long long>(session.id()), JsonString(session.program()).c_str(),
-      JsonString(session.client_host()).c_str(), session.client_pid(),
-      JsonString(session.peer()).c_str(), JsonString(session.tenant()).c_str(),
-      JsonString(session.identity()).c_str(), session.worker_pid(), PidList(session).c_str(),
-      static_cast<unsigned long long>(session.leased()), session.seconds(),
-      static_cast<unsigned long long>(session.bytes_up()),
-      static_cast<unsigned long long>(session.bytes_down()),
-      static_cast<unsigned long long>(session.messages_up()),
-      static_cast<unsigned long long>(session.messages_down()), session.warm() ? "true" : "false",
-      session.local() ? "true" : "false", session.epoch());
-}
-
-void PrintJson(const std::string& server, const transport::InspectReply& reply) {
-  const transport::Daemon& daemon = reply.daemon();
-  std::printf(
-      "{\"server\":%s,\"version\":%s,\"protocol\":%u,\"host\":%s,\"pid\":%u,"
-      "\"uptime_seconds\":%.3f,\"driver\":%s,\"sessions_opened\":%llu,"
-      "\"sessions_failed\":%llu,\"warden_problem\":%s,\"devices\":[",
-      JsonString(server).c_str(), JsonString(daemon.version()).c_str(), daemon.protocol(),
-      JsonString(daemon.host()).c_str(), daemon.pid(), daemon.uptime_seconds(),
-      JsonString(daemon.driver()).c_str(),
-      static_cast<unsigned long long>(daemon.sessions_opened()),
-      static_cast<unsigned long long>(daemon.sessions_failed()),
-      JsonString(daemon.warden_problem()).c_str());
-  for (int i = 0; i < reply.devices_size(); ++i) {
-    if (i != 0) std::printf(",");
-    PrintJsonDevice(reply.devices(i));
-  }
-  std::printf("],\"sessions\":[");
-  for (int i = 0; i < reply.sessions_size(); ++i) {
-    if (i != 0) std::printf(",");
-    PrintJsonSession(reply.sessions(i));
-  }
-  std::printf("]}\n");
 }
 
 }  // namespace
@@ -135,7 +109,11 @@ int Status(const Arguments& arguments) {
     std::fprintf(stderr, "longwire status: %s\n", sentence.c_str());
     return 1;
   }
-  options.json ? PrintJson(server->server, reply) : PrintText(server->server, reply);
+  if (options.json) {
+    std::puts(StatusJson(server->server, reply).c_str());
+  } else {
+    PrintText(server->server, reply);
+  }
   return reply.daemon().warden_problem().empty() ? 0 : 1;
 }
 

@@ -2,25 +2,25 @@
 // test for each). They are named in LONGWIRE_DISABLE, a comma list; nobody sets it in production,
 // and a process without one of its guards says so on its standard error.
 //
-//   guard          what it keeps out                               where
-//   bounds         a frame larger than a batch                     link/transport/relay_end.cc
-//   certificate    clients without a valid certificate             server/daemon/server_credentials.cc
-//   config_checks  settings that do not fit together               server/config/checks.cc
-//   config_depth   lists within lists without end                  server/config/yaml_tree.cc
-//   dedupe         bytes of the log that came already              link/transport/relay_end.cc
-//   epoch          frames of an older connection                   link/transport/relay_end.cc
-//   handles        ids that the session does not have              server/worker/call_context.cc
-//   identity       another identity that has a session's token     server/daemon/session.cc
-//   lent           the return of chunks that another one holds     server/keeper/chunk_pool.cc
-//   peer           programs of other users at a local door         wire/socket.cc
-//   quota          more memory than a tenant may have              server/keeper/main.cc
-//   quota_sessions more sessions than a tenant may have            server/daemon/session_table.cc
-//   range_check    a kernel's access outside of device memory      softgpu/engine/arena.cc
-//   scrub          another session's bytes in leased memory        server/keeper/main.cc
-//   sizes          a copy's bytes outside of its announced range   server/worker/transfers.cc
-//   start_only     a reload that changes what needs a restart      server/config/reload.cc
-//   token          clients that resume a session of others         server/daemon/token.cc
-//   watchdog       a daemon that no longer answers                 server/daemon/notify.cc
+//   guard          what it keeps out                            where
+//   bounds         a frame larger than a batch                  link/transport/relay_end.cc
+//   certificate    clients without a valid certificate          server/daemon/server_credentials.cc
+//   config_checks  settings that do not fit together            server/config/checks.cc
+//   config_depth   lists within lists without end               server/config/yaml_tree.cc
+//   dedupe         bytes of the log that came already           link/transport/relay_end.cc
+//   epoch          frames of an older connection                link/transport/relay_end.cc
+//   handles        ids that the session does not have           server/worker/call_context.cc
+//   identity       another identity that has a session's token  server/daemon/session.cc
+//   lent           the return of chunks that another one holds  server/keeper/chunk_pool.cc
+//   peer           programs of other users at a local door      wire/socket.cc
+//   quota          more memory than a tenant may have           server/keeper/main.cc
+//   quota_sessions more sessions than a tenant may have         server/daemon/session_table.cc
+//   range_check    a kernel's access outside of device memory   softgpu/engine/arena.cc
+//   scrub          another session's bytes in leased memory     server/keeper/main.cc
+//   sizes          a copy's bytes outside of its announced range server/worker/transfers.cc
+//   start_only     a reload that changes what needs a restart   server/config/reload.cc
+//   token          clients that resume a session of others      server/daemon/token.cc
+//   watchdog       a daemon that no longer answers              server/daemon/notify.cc
 #pragma once
 
 #include <string_view>

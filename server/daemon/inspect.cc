@@ -1,8 +1,10 @@
-// Inspect: what the daemon serves and to whom.
+#include "server/daemon/inspect.h"
+
 #include <unistd.h>
 
 #include "link/transport/log.h"
 #include "server/daemon/accept_loop.h"
+#include "server/daemon/figures.h"
 
 namespace longwire::daemon {
 namespace {
@@ -68,6 +70,8 @@ void FillSession(Session& session, const warden::Stats* stats, transport::Sessio
   out->set_leased(leased);
 }
 
+}  // namespace
+
 transport::InspectReply Inspect(SessionTable& table, const Peer& peer) {
   transport::InspectReply reply;
   FillDaemon(table, reply.mutable_daemon());
@@ -83,8 +87,22 @@ transport::InspectReply Inspect(SessionTable& table, const Peer& peer) {
     if (!peer.MaySee(*session->client().peer.tenant)) continue;
     FillSession(*session, stats ? &*stats : nullptr, reply.add_sessions());
   }
+  AddFigures(table, stats ? &*stats : nullptr, peer, &reply);
   return reply;
 }
+
+transport::InspectReply InspectAll(SessionTable& table) {
+  static const auto administrator = [] {
+    auto tenant = std::make_shared<config::Tenant>();
+    tenant->set_admin(true);
+    return tenant;
+  }();
+  Peer peer;
+  peer.tenant = administrator;
+  return Inspect(table, peer);
+}
+
+namespace {
 
 class InspectCall : public std::enable_shared_from_this<InspectCall> {
  public:

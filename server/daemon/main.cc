@@ -10,11 +10,14 @@
 #include "link/transport/log.h"
 #include "server/daemon/accept_loop.h"
 #include "server/daemon/control.h"
+#include "server/daemon/inspect.h"
 #include "server/daemon/local_door.h"
+#include "server/daemon/metrics.h"
 #include "server/daemon/notify.h"
 #include "server/daemon/options.h"
 #include "server/daemon/paths.h"
 #include "server/daemon/reload.h"
+#include "server/daemon/terms.h"
 #include "wire/socket.h"
 
 namespace longwire::daemon {
@@ -99,6 +102,14 @@ int Serve(config::LiveConfig& live, Reloader& reloader) {
     return accept.ReloadCredentials(next, problem);
   });
   live.Subscribe([&](const config::Config& now) { door.SetMode(now); });
+  live.Subscribe([&table](const config::Config& now) {
+    ApplyTenants(now, table.scheduling(), table.warden());
+  });
+  MetricsEndpoint metrics([&table] { return InspectAll(table); });
+  if (first->has_metrics() && !metrics.Start(first->metrics(), &sentence)) {
+    Log(LogLevel::kError, sentence);
+    return 1;
+  }
   Log(LogLevel::kInfo, "ready, version " LONGWIRE_VERSION);
   Notifier notifier(service::Manager::Ours(), accept);
   notifier.Ready("serving");

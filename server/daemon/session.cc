@@ -30,7 +30,9 @@ bool Session::MapRings() {
 
 bool Session::Introduce(std::span<const std::byte> request, const std::atomic<bool>& cancelled,
                         wire::OpenReply* reply, std::string* sentence) {
-  if (!wire::SendMessage(worker_.control.get(), request)) {
+  std::vector<int> page;
+  if (gates_ != nullptr) page = {gates_->memory_descriptor(), gates_->bell_descriptor()};
+  if (!wire::SendMessage(worker_.control.get(), request, page)) {
     *sentence = "the worker did not take the session";
     return false;
   }

@@ -17,6 +17,7 @@
 #include "server/daemon/peer.h"
 #include "server/daemon/token.h"
 #include "server/daemon/warden_client.h"
+#include "server/gates/gate_page.h"
 #include "wire/open.h"
 
 namespace longwire::daemon {
@@ -39,6 +40,8 @@ class Session {
 
   // Maps the worker's rings. False when they are none.
   bool MapRings();
+  // The worker obeys it from its introduction on; without one it never waits for a turn.
+  void SetGates(std::shared_ptr<gates::GatePage> page) { gates_ = std::move(page); }
   // Sends the OpenRequest to the worker and waits for its OpenReply. False with a sentence.
   bool Introduce(std::span<const std::byte> request, const std::atomic<bool>& cancelled,
                  wire::OpenReply* reply, std::string* sentence);
@@ -85,6 +88,7 @@ class Session {
   const uint64_t id_;
   const ClientDescription client_;
   StartedWorker worker_;
+  std::shared_ptr<gates::GatePage> gates_;
   const Clock::time_point opened_ = Clock::now();
   std::shared_ptr<wire::RingMemory> up_;
   std::shared_ptr<wire::RingMemory> down_;

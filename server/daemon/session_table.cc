@@ -6,6 +6,7 @@
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "server/config/config.h"
+#include "server/daemon/terms.h"
 #include "wire/guards.h"
 
 namespace longwire::daemon {
@@ -54,6 +55,7 @@ SessionTable::SessionTable(const config::LiveConfig& live) : live_(live), next_i
   };
   auto starter = [this](std::string* sentence) { return StartWarden(*live_.Get(), sentence); };
   warden_ = std::make_unique<WardenClient>(live_.Get()->warden(), starter, events);
+  scheduling_ = std::make_unique<Scheduling>(SchedulingOptionsOf(*live_.Get()));
 }
 
 SessionTable::~SessionTable() {
@@ -65,6 +67,7 @@ SessionTable::~SessionTable() {
 bool SessionTable::Start(std::string* sentence) {
   if (!warden_->Connect(sentence)) return false;
   warden_->KillLeftovers();
+  ApplyTenants(*live_.Get(), *scheduling_, *warden_);
   reaper_ = std::thread([this] { ReapLoop(); });
   return true;
 }
@@ -113,6 +116,7 @@ std::shared_ptr<Session> SessionTable::StartSession(const wire::OpenRequest& req
   start.want_warm = want_warm;
   start.environment = DriverVariables(request.environment);
   start.tenant = peer.tenant->name();
+  warden_->SetQuota(QuotaOf(*peer.tenant));
   StartedWorker worker = warden_->Start(std::move(start));
   if (worker.started.code != 0) {
     *code = worker.started.code;
@@ -121,11 +125,21 @@ std::shared_ptr<Session> SessionTable::StartSession(const wire::OpenRequest& req
   }
   ClientDescription client{request.program, request.host, request.pid, peer};
   auto session = std::make_shared<Session>(id, std::move(client), std::move(worker));
+  std::vector<scheduler::DeviceId> devices;
+  for (const warden::KeeperProcess& keeper : session->worker().keepers) {
+    devices.push_back(static_cast<scheduler::DeviceId>(keeper.device));
+  }
+  session->SetGates(scheduling_->Open(SchedulerSession(id, *peer.tenant, std::move(devices))));
   if (session->MapRings()) return session;
   *code = transport::kDeviceUnavailable;
   *sentence = "the worker's rings cannot be mapped";
-  warden_->Kill(id);
+  Abandon(id);
   return nullptr;
+}
+
+void SessionTable::Abandon(uint64_t session) {
+  warden_->Kill(session);
+  scheduling_->Close(session);
 }
 
 void SessionTable::Describe(const Session& session, wire::OpenReply* reply) {
@@ -179,7 +193,7 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, const Peer& p
     // A worker that waited ahead of need may have died unnoticed; a fresh one gets one chance.
     if (!session->worker().warm || cancelled.load()) break;
     Log(LogLevel::kWarning, session->id(), "a warm worker failed: " + sentence);
-    warden_->Kill(session->id());
+    Abandon(session->id());
   }
   if (code == 0 && !NewToken(&opened.token)) code = transport::kUnknown;
   {
@@ -191,7 +205,7 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, const Peer& p
     if (code == 0) sessions_[session->id()] = session;
   }
   if (code != 0) {
-    if (session != nullptr) warden_->Kill(session->id());
+    if (session != nullptr) Abandon(session->id());
     Release(*peer.tenant);
     return Refuse(code, peer, sentence);
   }
@@ -228,7 +242,7 @@ std::vector<std::shared_ptr<Session>> SessionTable::List() {
 void SessionTable::End(const std::shared_ptr<Session>& session, const transport::Closed& closed) {
   if (!session->End(closed)) return;
   Release(*session->client().peer.tenant);
-  warden_->Kill(session->id());
+  Abandon(session->id());
   {
     std::lock_guard lock(mutex_);
     sessions_.erase(session->id());

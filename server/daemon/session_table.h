@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "server/config/live_config.h"
+#include "server/daemon/scheduling.h"
 #include "server/daemon/session.h"
 #include "server/daemon/warden_client.h"
 
@@ -44,6 +45,7 @@ class SessionTable {
   void Close();
 
   WardenClient& warden() { return *warden_; }
+  Scheduling& scheduling() { return *scheduling_; }
   uint64_t opened() const { return opened_.load(); }
   uint64_t failed() const { return failed_.load(); }
   // What is in force now.
@@ -56,6 +58,8 @@ class SessionTable {
   void Release(const config::Tenant& tenant);
   std::shared_ptr<Session> StartSession(const wire::OpenRequest& request, const Peer& peer,
                                         bool want_warm, int32_t* code, std::string* sentence);
+  // The worker of a session that is over, or never began.
+  void Abandon(uint64_t session);
   void Describe(const Session& session, wire::OpenReply* reply);
   void OnWorkerDied(const warden::WorkerDied& died);
   void ReapLoop();
@@ -65,6 +69,7 @@ class SessionTable {
   std::atomic<uint64_t> opened_{0};
   std::atomic<uint64_t> failed_{0};
   std::unique_ptr<WardenClient> warden_;
+  std::unique_ptr<Scheduling> scheduling_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

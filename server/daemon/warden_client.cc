@@ -175,6 +175,8 @@ void WardenClient::Kill(uint64_t session) {
   Send(message::Pack(request));
 }
 
+void WardenClient::SetQuota(const warden::SetQuota& quota) { Send(message::Pack(quota)); }
+
 std::optional<warden::Stats> WardenClient::GetStats(std::string* sentence) {
   warden::GetStats request;
   request.request = next_request_.fetch_add(1);

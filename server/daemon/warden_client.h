@@ -47,6 +47,8 @@ class WardenClient {
   // started.code is not 0 when there is no worker, and started.sentence says why.
   StartedWorker Start(warden::StartWorker request);
   void Kill(uint64_t session);
+  // Holds for what is leased from now on.
+  void SetQuota(const warden::SetQuota& quota);
   std::optional<warden::Stats> GetStats(std::string* sentence);
   // Kills workers that an earlier daemon left behind.
   void KillLeftovers();

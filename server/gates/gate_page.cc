@@ -29,7 +29,10 @@ namespace {
 
 constexpr size_t kHeaderBytes = 128;
 
-constexpr size_t PageBytes(uint32_t devices) { return kHeaderBytes + devices * sizeof(DeviceGate); }
+constexpr size_t kCallsBytes = kMaxCalls * sizeof(uint64_t);
+constexpr size_t kFirstGate = kHeaderBytes + kCallsBytes;
+
+constexpr size_t PageBytes(uint32_t devices) { return kFirstGate + devices * sizeof(DeviceGate); }
 
 void* MapMemory(int descriptor, size_t bytes) {
   void* page = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
@@ -55,7 +58,8 @@ std::shared_ptr<GatePage> GatePage::Create(uint32_t devices) {
   page->header_ = new (memory) Header();
   page->header_->devices = devices;
   page->devices_ = devices;
-  page->gates_ = reinterpret_cast<DeviceGate*>(memory + kHeaderBytes);
+  page->calls_ = new (memory + kHeaderBytes) std::atomic<uint64_t>[kMaxCalls]();
+  page->gates_ = reinterpret_cast<DeviceGate*>(memory + kFirstGate);
   for (uint32_t i = 0; i < devices; ++i) new (&page->gates_[i]) DeviceGate();
   return page;
 }
@@ -72,10 +76,11 @@ std::shared_ptr<GatePage> GatePage::Map(wire::Descriptor memory, wire::Descripto
   page->memory_ = std::move(memory);
   page->bell_ = std::move(bell);
   page->header_ = reinterpret_cast<Header*>(mapped);
-  page->gates_ = reinterpret_cast<DeviceGate*>(mapped + kHeaderBytes);
+  page->calls_ = reinterpret_cast<std::atomic<uint64_t>*>(mapped + kHeaderBytes);
+  page->gates_ = reinterpret_cast<DeviceGate*>(mapped + kFirstGate);
   page->devices_ = page->header_->devices;
   bool good = page->header_->magic == kMagic && PageBytes(page->devices_) == bytes;
-  if (!good) page->devices_ = static_cast<uint32_t>((bytes - kHeaderBytes) / sizeof(DeviceGate));
+  if (!good) page->devices_ = static_cast<uint32_t>((bytes - kFirstGate) / sizeof(DeviceGate));
   return good ? page : nullptr;
 }
 

@@ -20,16 +20,19 @@
 namespace longwire::gates {
 
 inline constexpr uint32_t kMaxDevices = 64;  // of one session
+inline constexpr uint32_t kMaxCalls = 1024;  // numbers of the description
 
 // Of one device of the session, in the session's order. Times are nanoseconds of the steady clock,
 // which all processes of a host share.
 struct alignas(64) DeviceGate {
   // The daemon's.
-  std::atomic<uint32_t> closed{0};               // 1: nothing new is issued
-  std::atomic<uint32_t> budget_calls{0};         // issued and unfinished at most; 0: no bound
-  std::atomic<uint32_t> budget_microseconds{0};  // of work in flight, estimated; 0: no bound
-  std::atomic<uint32_t> copy_slice_bytes{0};     // copies are cut into pieces of this; 0: whole
-  std::atomic<uint32_t> tell{0};                 // 1: the bell is rung when `busy` changes
+  std::atomic<uint32_t> closed{0};  // 1: nothing new is issued
+  // A call may be issued while fewer than these are unfinished, or while the unfinished ones
+  // together are estimated to take less time; both 0: no bound.
+  std::atomic<uint32_t> budget_calls{0};
+  std::atomic<uint32_t> budget_microseconds{0};
+  std::atomic<uint32_t> copy_slice_bytes{0};  // copies are cut into pieces of this; 0: whole
+  std::atomic<uint32_t> tell{0};  // 1: the bell is rung when it turns busy or running, or ends
   std::atomic<uint32_t> time_slice{0};  // wanted hardware slice, microseconds; 0: the driver's own
 
   // The worker's.
@@ -53,6 +56,8 @@ class GatePage {
 
   uint32_t devices() const { return devices_; }
   DeviceGate& device(uint32_t index) { return gates_[index]; }
+  // How often the session made the call of this number; the worker counts.
+  std::atomic<uint64_t>& calls(uint32_t number) { return calls_[number % kMaxCalls]; }
 
   // After the daemon has changed a gate.
   void RingWorker();
@@ -78,6 +83,7 @@ class GatePage {
   wire::Descriptor bell_;
   Header* header_ = nullptr;
   DeviceGate* gates_ = nullptr;
+  std::atomic<uint64_t>* calls_ = nullptr;
   uint32_t devices_ = 0;
   std::atomic<bool> closing_{false};
 };

@@ -32,6 +32,9 @@ TEST(GatePageTest, BothEndsSeeTheSameGates) {
   EXPECT_EQ(other->device(2).closed, 1u);
   EXPECT_EQ(page->device(2).busy, 1u);
   EXPECT_EQ(page->device(1).busy, 0u);
+  other->calls(28).fetch_add(2);
+  EXPECT_EQ(page->calls(28), 2u);
+  EXPECT_EQ(page->calls(kMaxCalls - 1), 0u);
 }
 
 TEST(GatePageTest, AChangeWakesTheWorker) {
@@ -70,7 +73,7 @@ TEST(GatePageTest, RefusesWhatIsNoPage) {
   EXPECT_EQ(GatePage::Create(kMaxDevices + 1), nullptr);
   // Right in size but not sealed: the other side could cut it short under a reader.
   int unsealed = memfd_create("unsealed", MFD_CLOEXEC);
-  ASSERT_EQ(ftruncate(unsealed, 4096), 0);
+  ASSERT_EQ(ftruncate(unsealed, 16384), 0);
   EXPECT_EQ(GatePage::Map(wire::Descriptor(unsealed), wire::Descriptor()), nullptr);
 }
 

@@ -47,15 +47,14 @@ void Gates::Stop() {
 }
 
 bool Gates::WithinBudget(const Device& device, const gates::DeviceGate& gate) const {
-  uint64_t allowed = gate.budget_calls.load();
-  if (allowed == 0) allowed = UINT64_MAX;
-  if (uint64_t time = gate.budget_microseconds.load() * uint64_t{1000}; time != 0) {
-    // As long as nothing was measured a call may be of any length.
-    uint64_t mean = device.mean_call.load();
-    uint64_t calls = mean == 0 ? 1 : std::max<uint64_t>(time / mean, 1);
-    allowed = std::min(allowed, calls);
-  }
-  return static_cast<uint64_t>(device.in_flight.load()) < allowed;
+  auto in_flight = static_cast<uint64_t>(device.in_flight.load());
+  uint64_t calls = gate.budget_calls.load();
+  uint64_t time = gate.budget_microseconds.load() * uint64_t{1000};
+  if (calls == 0 && time == 0) return true;
+  // As long as nothing was measured a call may be of any length: one at a time.
+  uint64_t mean = device.mean_call.load();
+  bool short_enough = mean != 0 && in_flight * mean < time;
+  return in_flight < std::max<uint64_t>(calls, 1) || short_enough;
 }
 
 bool Gates::MayIssue(const Stream& stream, const QueuedCall& head) {
@@ -98,6 +97,7 @@ void Gates::Update(int32_t index) {
   bool running = device.in_flight.load() > 0;
   bool busy = running || device.queued.load() > 0;
   gates::DeviceGate* gate = page_ == nullptr ? nullptr : &page_->device(index);
+  bool changed = running != device.running.load() || busy != device.busy.load();
   if (running != device.running.load()) {
     device.running = running;
     uint64_t now = gates::Nanoseconds();
@@ -113,9 +113,8 @@ void Gates::Update(int32_t index) {
     }
     if (gate != nullptr) gate->running_since = running ? now : 0;
   }
-  if (busy == device.busy.load()) return;
   device.busy = busy;
-  if (gate == nullptr) return;
+  if (gate == nullptr || !changed) return;
   gate->busy = busy ? 1 : 0;
   if (gate->tell.load() != 0) page_->RingDaemon();
 }

@@ -29,7 +29,11 @@ class Gates {
   void Obey(std::shared_ptr<gates::GatePage> page, std::function<void()> wake);
   void Stop();
 
-  // Log thread. May this call be issued, as far as turns and budgets go?
+  // Log thread.
+  void CountCall(CallId call) {
+    if (page_ != nullptr) page_->calls(static_cast<uint32_t>(call)).fetch_add(1);
+  }
+  // May this call be issued, as far as turns and budgets go?
   bool MayIssue(const Stream& stream, const QueuedCall& head);
   void Queued(int32_t device, int64_t calls);  // negative: left the queue without being issued
   void Issued(int32_t device);                 // leaves the queue

@@ -110,6 +110,7 @@ void LogThread::Sort(const wire::RecordHeader& header, uint64_t position,
                    ", which this worker does not know");
     return;
   }
+  session_.gates().CountCall(call.call);
   // Our own calls belong into a stream or do not; their handlers rely on it.
   if (!IsGenerated(call.call) && CallStreamOrdered(call.call) != (header.stream != 0)) {
     Refuse(session_, call, CUDA_ERROR_INVALID_HANDLE);

@@ -16,7 +16,8 @@ constexpr unsigned kRmType = 'F';
 constexpr unsigned kRmControl = 0x2A;
 constexpr unsigned kRmAlloc = 0x2B;
 constexpr uint32_t kChannelGroupClass = 0xA06C;
-constexpr uint32_t kSetTimeSlice = 0xA06C0103;
+constexpr uint32_t kSetTimeSlice = 0xA06C0103;  // both: 8 bytes, microseconds
+constexpr uint32_t kGetTimeSlice = 0xA06C0104;
 
 // What every allocation's parameters begin with (NVOS21 and NVOS64).
 struct AllocHead {
@@ -34,6 +35,7 @@ static_assert(sizeof(Control) == 32);
 struct Group {
   int descriptor;
   uint32_t client, object;
+  uint64_t first_slice = 0;  // microseconds, what it was made with; 0: not known
 };
 
 // Made on first use and never destroyed: the driver's threads outlive main.
@@ -52,15 +54,22 @@ long SystemIoctl(int descriptor, unsigned long request, void* argument) {
   return syscall(SYS_ioctl, descriptor, request, argument);
 }
 
-bool Set(const Group& group, uint64_t microseconds) {
+bool Order(const Group& group, uint32_t command, uint64_t* microseconds) {
   Control control;
   control.client = group.client;
   control.object = group.object;
-  control.command = kSetTimeSlice;
-  control.parameters = reinterpret_cast<uint64_t>(&microseconds);
-  control.parameter_bytes = sizeof(microseconds);
+  control.command = command;
+  control.parameters = reinterpret_cast<uint64_t>(microseconds);
+  control.parameter_bytes = sizeof(*microseconds);
   unsigned long request = _IOC(_IOC_READ | _IOC_WRITE, kRmType, kRmControl, sizeof(control));
   return SystemIoctl(group.descriptor, request, &control) == 0 && control.status == 0;
+}
+
+bool Set(Group& group, uint64_t microseconds) {
+  uint64_t first = 0;
+  if (group.first_slice == 0 && Order(group, kGetTimeSlice, &first)) group.first_slice = first;
+  if (microseconds == 0) microseconds = group.first_slice;
+  return microseconds != 0 && Order(group, kSetTimeSlice, &microseconds);
 }
 
 void OnAllocated(int descriptor, const void* argument) {
@@ -69,7 +78,7 @@ void OnAllocated(int descriptor, const void* argument) {
   if (head.object_class != kChannelGroupClass) return;
   Groups& groups = TheGroups();
   std::lock_guard lock(groups.mutex);
-  groups.seen.push_back({descriptor, head.client, head.object});
+  groups.seen.push_back({descriptor, head.client, head.object, 0});
   if (groups.microseconds != 0) Set(groups.seen.back(), groups.microseconds);
 }
 
@@ -78,11 +87,10 @@ void OnAllocated(int descriptor, const void* argument) {
 int SetTimeSlice(uint32_t microseconds) {
   Groups& groups = TheGroups();
   std::lock_guard lock(groups.mutex);
+  if (microseconds == groups.microseconds) return 0;
   groups.microseconds = microseconds;
   int set = 0;
-  for (const Group& group : groups.seen) {
-    if (microseconds != 0 && Set(group, microseconds)) ++set;
-  }
+  for (Group& group : groups.seen) set += Set(group, microseconds) ? 1 : 0;
   return set;
 }
 

@@ -12,9 +12,9 @@
 
 namespace longwire::worker {
 
-// For all groups of the process, those it makes later too; 0 gives no more orders. A call takes
-// some 200 µs a group. Returns how many groups took it: 0 where there are none, as on the software
-// device.
+// For all groups of the process, those it makes later too; 0 gives them back the slices that they
+// were made with. A call takes some 200 µs a group. Returns how many groups took it: 0 where there
+// are none, as on the software device.
 int SetTimeSlice(uint32_t microseconds);
 
 }  // namespace longwire::worker

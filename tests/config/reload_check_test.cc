@@ -46,7 +46,7 @@ TEST(ReloadCheckTest, ChangesAreNamed) {
   EXPECT_EQ(Changes(Good(""), Good("")), std::vector<std::string>{});
   EXPECT_EQ(Changes(Good("max_sessions: 3"),
                     Good("scheduler: {turn: 1ms}\ntenants: [{name: a, weight: 2}]")),
-            (std::vector<std::string>{"scheduler.turn: '2ms' becomes '1ms'", "tenants: changed",
+            (std::vector<std::string>{"scheduler.turn: '10ms' becomes '1ms'", "tenants: changed",
                                       "max_sessions: '3' becomes '256'"}));
 }
 

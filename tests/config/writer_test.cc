@@ -35,7 +35,7 @@ software_device:
 placement: least_loaded
 scheduler:
   policy: strict_priority
-  turn: 2ms
+  turn: 10ms
   longest_wait: 100ms
   enabled: true
   short_time_slice: true

@@ -1,0 +1,14 @@
+// `longwire status --json`: the server's answer with the names of proto/transport.proto.
+#pragma once
+
+#include <string>
+
+#include "proto/transport.pb.h"
+
+namespace longwire::cli {
+
+// One object: the server's address and the daemon's fields, then devices, sessions, tenants,
+// scheduler, calls. Every field is there, also when it is 0; all numbers are numbers.
+std::string StatusJson(const std::string& server, const transport::InspectReply& reply);
+
+}  // namespace longwire::cli

@@ -1,0 +1,107 @@
+#include "server/daemon/figures.h"
+
+#include <map>
+
+#include "longwire/call_ids.h"
+#include "server/daemon/terms.h"
+
+namespace longwire::daemon {
+namespace {
+
+double Seconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+void FillSeat(const SeatFigures& figures, transport::Seat* seat) {
+  seat->set_device(static_cast<int32_t>(figures.device));
+  seat->set_closed(figures.closed);
+  seat->set_limited(figures.limited);
+  seat->set_busy(figures.busy);
+  seat->set_gpu_seconds(Seconds(figures.gpu_time));
+  seat->set_calls(figures.calls);
+  seat->set_held(figures.held);
+  seat->set_time_slice_groups(figures.time_slice_groups);
+}
+
+void AddSeats(Scheduling& scheduling, transport::InspectReply* reply) {
+  std::map<uint64_t, transport::Session*> sessions;
+  for (transport::Session& session : *reply->mutable_sessions()) sessions[session.id()] = &session;
+  std::map<uint32_t, uint32_t> per_device;
+  for (const SeatFigures& seat : scheduling.Seats()) {
+    ++per_device[seat.device];
+    auto session = sessions.find(seat.session);
+    if (session != sessions.end()) FillSeat(seat, session->second->add_seats());
+  }
+  std::map<uint32_t, double> busy = scheduling.BusyDevices();
+  for (transport::Device& device : *reply->mutable_devices()) {
+    auto number = static_cast<uint32_t>(device.ordinal());
+    device.set_sessions(per_device[number]);
+    device.set_busy(busy[number]);
+  }
+}
+
+void FillTenant(const config::Tenant& tenant, const warden::Stats* stats,
+                std::chrono::nanoseconds time, uint32_t sessions,
+                transport::TenantFigures* figures) {
+  figures->set_name(tenant.name());
+  figures->set_latency_critical(tenant.priority() == config::latency_critical);
+  figures->set_weight(tenant.weight());
+  figures->set_sessions(sessions);
+  figures->set_memory_limit(tenant.has_memory() ? tenant.memory() : UINT64_MAX);
+  figures->set_gpu_seconds(Seconds(time));
+  for (size_t i = 0; stats != nullptr && i < stats->tenants.size(); ++i) {
+    const warden::TenantStats& ledger = stats->tenants[i];
+    if (ledger.tenant == tenant.name()) figures->set_memory_leased(ledger.leased);
+  }
+}
+
+void AddTenants(SessionTable& table, const warden::Stats* stats, const Peer& peer,
+                transport::InspectReply* reply) {
+  // The configured ones, and those of sessions that run on under an older configuration.
+  config::LiveConfig::Snapshot config = table.config();
+  std::map<std::string, config::Tenant> tenants;
+  std::map<std::string, uint32_t> sessions;
+  for (const auto& session : table.List()) {
+    const config::Tenant& tenant = *session->client().peer.tenant;
+    tenants[tenant.name()] = tenant;
+    ++sessions[tenant.name()];
+  }
+  for (const config::Tenant& tenant : config->tenants()) tenants[tenant.name()] = tenant;
+  auto times = table.scheduling().GpuTimes();
+  for (const auto& [name, tenant] : tenants) {
+    if (!peer.MaySee(tenant)) continue;
+    FillTenant(tenant, stats, times[name], sessions[name], reply->add_tenants());
+  }
+}
+
+void AddCalls(Scheduling& scheduling, transport::InspectReply* reply) {
+  std::vector<uint64_t> counts = scheduling.CallCounts();
+  for (size_t number = 0; number < counts.size(); ++number) {
+    auto id = static_cast<CallId>(number);
+    const char* name = counts[number] == 0 ? nullptr : CallName(id);
+    if (name == nullptr) continue;
+    transport::CallCount* call = reply->add_calls();
+    call->set_name(name);
+    call->set_count(counts[number]);
+    call->set_round_trip(CallKind(id) == CallKindValue::kAfterReply);
+  }
+}
+
+}  // namespace
+
+void AddFigures(SessionTable& table, const warden::Stats* stats, const Peer& peer,
+                transport::InspectReply* reply) {
+  AddSeats(table.scheduling(), reply);
+  AddTenants(table, stats, peer, reply);
+  transport::SchedulerFigures* scheduler = reply->mutable_scheduler();
+  SchedulingOptions options = SchedulingOptionsOf(*table.config());
+  scheduler::Counters counters = table.scheduling().counters();
+  scheduler->set_enabled(options.enabled);
+  scheduler->set_policy(options.policy);
+  scheduler->set_turns(counters.turns);
+  scheduler->set_overruns(counters.overruns);
+  scheduler->set_forced(counters.forced);
+  if (peer.tenant->admin()) AddCalls(table.scheduling(), reply);
+}
+
+}  // namespace longwire::daemon

@@ -1,0 +1,152 @@
+#include "server/daemon/metrics.h"
+
+#include <prometheus/metric_family.h>
+
+#include <vector>
+
+namespace longwire::daemon {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using Labels = std::vector<ClientMetric::Label>;
+
+// One metric with all its label sets.
+class Family {
+ public:
+  Family(const char* name, const char* help, MetricType type) : family_{name, help, type, {}} {}
+
+  void Add(const Labels& labels, double value) {
+    ClientMetric metric;
+    metric.label = labels;
+    metric.counter.value = value;
+    metric.gauge.value = value;
+    family_.metric.push_back(std::move(metric));
+  }
+  MetricFamily Take() { return std::move(family_); }
+
+ private:
+  MetricFamily family_;
+};
+
+constexpr MetricType kGauge = MetricType::Gauge;
+constexpr MetricType kCounter = MetricType::Counter;
+
+void AddDevices(const transport::InspectReply& reply, std::vector<MetricFamily>* families) {
+  Family memory("longwire_device_memory_bytes", "Memory of a device by what it is used for.",
+                kGauge);
+  Family busy("longwire_device_busy_ratio", "Part of the last minute in which it worked.", kGauge);
+  Family sessions("longwire_device_sessions", "Sessions on the device.", kGauge);
+  for (const transport::Device& device : reply.devices()) {
+    std::string number = std::to_string(device.ordinal());
+    memory.Add({{"device", number}, {"state", "total"}}, static_cast<double>(device.total()));
+    memory.Add({{"device", number}, {"state", "lendable"}}, static_cast<double>(device.lendable()));
+    memory.Add({{"device", number}, {"state", "leased"}}, static_cast<double>(device.leased()));
+    memory.Add({{"device", number}, {"state", "idle"}}, static_cast<double>(device.idle()));
+    busy.Add({{"device", number}}, device.busy());
+    sessions.Add({{"device", number}}, device.sessions());
+  }
+  for (Family* family : {&memory, &busy, &sessions}) families->push_back(family->Take());
+}
+
+void AddTenants(const transport::InspectReply& reply, std::vector<MetricFamily>* families) {
+  Family sessions("longwire_tenant_sessions", "Sessions of a tenant.", kGauge);
+  Family memory("longwire_tenant_memory_bytes", "Device memory leased to a tenant.", kGauge);
+  Family limit("longwire_tenant_memory_limit_bytes", "A tenant's limit, where it has one.", kGauge);
+  Family time("longwire_tenant_gpu_seconds_total", "GPU time that a tenant has used.", kCounter);
+  for (const transport::TenantFigures& tenant : reply.tenants()) {
+    Labels labels = {{"tenant", tenant.name()}};
+    sessions.Add(labels, tenant.sessions());
+    memory.Add(labels, static_cast<double>(tenant.memory_leased()));
+    if (tenant.memory_limit() != UINT64_MAX) {
+      limit.Add(labels, static_cast<double>(tenant.memory_limit()));
+    }
+    time.Add(labels, tenant.gpu_seconds());
+  }
+  for (Family* family : {&sessions, &memory, &limit, &time}) families->push_back(family->Take());
+}
+
+void AddSessions(const transport::InspectReply& reply, std::vector<MetricFamily>* families) {
+  Family bytes("longwire_session_bytes_total", "Bytes of a session's log by direction.", kCounter);
+  Family held("longwire_session_held_total", "Times that a session's work was held back.",
+              kCounter);
+  Family closed("longwire_session_gate_closed", "1 while a session's gate is closed.", kGauge);
+  for (const transport::Session& session : reply.sessions()) {
+    std::string id = std::to_string(session.id());
+    bytes.Add({{"session", id}, {"tenant", session.tenant()}, {"direction", "up"}},
+              static_cast<double>(session.bytes_up()));
+    bytes.Add({{"session", id}, {"tenant", session.tenant()}, {"direction", "down"}},
+              static_cast<double>(session.bytes_down()));
+    for (const transport::Seat& seat : session.seats()) {
+      Labels labels = {
+          {"session", id}, {"tenant", session.tenant()}, {"device", std::to_string(seat.device())}};
+      held.Add(labels, static_cast<double>(seat.held()));
+      closed.Add(labels, seat.closed() ? 1 : 0);
+    }
+  }
+  for (Family* family : {&bytes, &held, &closed}) families->push_back(family->Take());
+}
+
+void AddTotals(const transport::InspectReply& reply, std::vector<MetricFamily>* families) {
+  Family opened("longwire_sessions_opened_total", "Sessions opened.", kCounter);
+  Family refused("longwire_sessions_refused_total", "Sessions refused.", kCounter);
+  opened.Add({}, static_cast<double>(reply.daemon().sessions_opened()));
+  refused.Add({}, static_cast<double>(reply.daemon().sessions_failed()));
+  Family turns("longwire_turns_total", "Turns of best-effort sessions, by how they went.",
+               kCounter);
+  turns.Add({{"kind", "begun"}}, static_cast<double>(reply.scheduler().turns()));
+  turns.Add({{"kind", "overrun"}}, static_cast<double>(reply.scheduler().overruns()));
+  turns.Add({{"kind", "forced"}}, static_cast<double>(reply.scheduler().forced()));
+  Family calls("longwire_calls_total", "Calls by function.", kCounter);
+  Family trips("longwire_round_trips_total", "Calls whose answer a client waited for.", kCounter);
+  double round_trips = 0;
+  for (const transport::CallCount& call : reply.calls()) {
+    calls.Add({{"function", call.name()}}, static_cast<double>(call.count()));
+    if (call.round_trip()) round_trips += static_cast<double>(call.count());
+  }
+  trips.Add({}, round_trips);
+  for (Family* family : {&opened, &refused, &turns, &calls, &trips}) {
+    families->push_back(family->Take());
+  }
+}
+
+}  // namespace
+
+std::vector<MetricFamily> MetricsOf(const transport::InspectReply& reply) {
+  std::vector<MetricFamily> families;
+  AddDevices(reply, &families);
+  AddTenants(reply, &families);
+  AddSessions(reply, &families);
+  AddTotals(reply, &families);
+  return families;
+}
+
+class MetricsEndpoint::Source : public prometheus::Collectable {
+ public:
+  explicit Source(std::function<transport::InspectReply()> inspect)
+      : inspect_(std::move(inspect)) {}
+  std::vector<MetricFamily> Collect() const override { return MetricsOf(inspect_()); }
+
+ private:
+  const std::function<transport::InspectReply()> inspect_;
+};
+
+MetricsEndpoint::MetricsEndpoint(std::function<transport::InspectReply()> inspect)
+    : source_(std::make_shared<Source>(std::move(inspect))) {}
+
+MetricsEndpoint::~MetricsEndpoint() = default;
+
+bool MetricsEndpoint::Start(const std::string& address, std::string* sentence) {
+  // The library has no other way to say that it cannot listen.
+  try {
+    exposer_ = std::make_unique<prometheus::Exposer>(address);
+  } catch (const std::exception& problem) {
+    *sentence = "metrics cannot be served at " + address + ": " + problem.what();
+    return false;
+  }
+  exposer_->RegisterCollectable(source_);
+  return true;
+}
+
+}  // namespace longwire::daemon

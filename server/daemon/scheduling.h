@@ -1,0 +1,115 @@
+// The scheduler at work: tells its core (scheduler/core.h) what the sessions' workers do and writes
+// the answers on their pages of gates. One thread, asleep while no session shares its device with
+// another; thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "scheduler/core.h"
+#include "server/gates/gate_page.h"
+#include "wire/socket.h"
+
+namespace longwire::daemon {
+
+struct SchedulingOptions {
+  bool enabled = true;  // false: all gates stay open
+  std::string policy = "strict_priority";
+  scheduler::Options times;
+  bool short_time_slice = true;  // of best-effort workers beside latency-critical ones
+};
+
+// One session on one device, for people.
+struct SeatFigures {
+  uint64_t session = 0;
+  uint32_t device = 0;
+  bool closed = false;   // its gate
+  bool limited = false;  // it takes turns, or has a budget
+  bool busy = false;
+  std::chrono::nanoseconds gpu_time{0};  // its part where sessions ran at once
+  uint64_t calls = 0;                    // that ran on the device
+  uint64_t held = 0;                     // times that work was held back
+  uint32_t time_slice_groups = 0;        // channel groups with a short time slice
+};
+
+class Scheduling {
+ public:
+  explicit Scheduling(const SchedulingOptions& options);
+  ~Scheduling();
+
+  // The page for a new session's worker; nullptr when there are no descriptors left.
+  std::shared_ptr<gates::GatePage> Open(const scheduler::SessionInfo& session);
+  void Close(uint64_t session);
+  // Holds for the tenant's running sessions at once.
+  void ChangeTenant(const std::string& tenant, scheduler::PriorityClass priority_class,
+                    uint32_t weight);
+
+  std::vector<SeatFigures> Seats();
+  scheduler::Counters counters();
+  // How busy each device was of late, 0 to 1, by its number; for placement.
+  std::map<uint32_t, double> BusyDevices();
+  // How often each call was made, by its number: by all sessions there ever were.
+  std::vector<uint64_t> CallCounts();
+  // Of all sessions that the tenant ever had.
+  std::map<std::string, std::chrono::nanoseconds> GpuTimes();
+
+ private:
+  struct Seat {
+    uint64_t session = 0;
+    std::string tenant;
+    bool best_effort = true;
+    std::shared_ptr<gates::GatePage> page;
+    uint32_t index = 0;      // of the device in the session
+    uint64_t seen_time = 0;  // of the page, when it was last accounted
+    scheduler::Time gpu_time{0};
+    bool limited = false;
+    scheduler::Time idle_since{0};   // of a latency-critical session; 0: it is busy
+    scheduler::Time longest_gap{0};  // of late, between its launches
+    gates::DeviceGate& gate() const { return page->device(index); }
+  };
+  struct Device {
+    std::vector<Seat> seats;
+    uint64_t accounted_at = 0;
+  };
+
+  void Loop();
+  std::optional<std::chrono::nanoseconds> Timeout();  // of the wait for bells; none: for ever
+  // All with mutex_ held.
+  void Look(uint64_t session);
+  void LookAtAll();
+  void Tell(scheduler::Event event);
+  void Apply(const scheduler::Decision& decision);
+  void Report(uint32_t number, Seat& seat);
+  void ObserveGap(uint32_t number, Seat& seat, scheduler::Activity activity);
+  void Account(Device& device);
+  void WatchSharedDevices();
+  Seat* FindSeat(uint64_t session, uint32_t device);
+
+  const SchedulingOptions options_;
+  const std::unique_ptr<scheduler::Policy> policy_;
+  wire::Descriptor epoll_;
+  wire::Descriptor wake_;
+  std::thread thread_;
+
+  std::mutex mutex_;
+  // All under mutex_:
+  scheduler::Core core_;
+  std::map<uint32_t, Device> devices_;
+  std::map<uint64_t, std::shared_ptr<gates::GatePage>> pages_;  // by session
+  std::map<std::string, scheduler::Time> gpu_times_;            // by tenant
+  std::deque<scheduler::Event> untold_;  // for the core, while it is being told of another
+  bool telling_ = false;
+  scheduler::Time next_look_{0};
+  std::vector<uint64_t> ended_calls_;  // of sessions that have ended
+  bool ending_ = false;
+};
+
+}  // namespace longwire::daemon

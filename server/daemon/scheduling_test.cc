@@ -1,0 +1,129 @@
+// The scheduler's thread between sessions' pages: the tests play the workers.
+#include "server/daemon/scheduling.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace longwire::daemon {
+namespace {
+
+using scheduler::PriorityClass;
+using std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kPatience{5};
+
+class SchedulingTest : public testing::Test {
+ protected:
+  // The worker's end of a new session's page.
+  std::shared_ptr<gates::GatePage> Open(Scheduling& scheduling, uint64_t id, const char* tenant,
+                                        PriorityClass priority_class) {
+    scheduler::SessionInfo info;
+    info.id = id;
+    info.tenant = tenant;
+    info.priority_class = priority_class;
+    info.devices = {0};
+    auto page = scheduling.Open(info);
+    EXPECT_NE(page, nullptr);
+    return gates::GatePage::Map(
+        wire::Descriptor(fcntl(page->memory_descriptor(), F_DUPFD_CLOEXEC, 0)),
+        wire::Descriptor(fcntl(page->bell_descriptor(), F_DUPFD_CLOEXEC, 0)));
+  }
+
+  static void Work(gates::GatePage& page, bool running) {
+    gates::DeviceGate& gate = page.device(0);
+    uint64_t now = gates::Nanoseconds();
+    if (!running) gate.gpu_time.fetch_add(now - gate.running_since.load());
+    gate.running_since = running ? now : 0;
+    gate.busy = running ? 1 : 0;
+    if (gate.tell.load() != 0) page.RingDaemon();
+  }
+
+  // What was in flight has ended, more waits behind the gate.
+  static void Drain(gates::GatePage& page) {
+    page.device(0).running_since = 0;
+    page.RingDaemon();
+  }
+
+  static bool Until(const std::function<bool()>& done) {
+    auto deadline = steady_clock::now() + kPatience;
+    while (!done() && steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    return done();
+  }
+};
+
+TEST_F(SchedulingTest, ASessionAloneIsOpenAndNobodyAsksItToTell) {
+  Scheduling scheduling({});
+  auto alone = Open(scheduling, 1, "a", PriorityClass::kBestEffort);
+  EXPECT_EQ(alone->device(0).closed, 0u);
+  EXPECT_EQ(alone->device(0).tell, 0u);
+}
+
+TEST_F(SchedulingTest, LatencyCriticalWorkClosesTheOthersGate) {
+  Scheduling scheduling({});
+  auto batch = Open(scheduling, 1, "batch", PriorityClass::kBestEffort);
+  auto serving = Open(scheduling, 2, "serving", PriorityClass::kLatencyCritical);
+  Work(*batch, true);
+  Work(*serving, true);
+  EXPECT_TRUE(Until([&] { return batch->device(0).closed == 1; }));
+  EXPECT_EQ(serving->device(0).closed, 0u);
+  Drain(*batch);
+  Work(*serving, false);
+  EXPECT_TRUE(Until([&] { return batch->device(0).closed == 0; }));
+  EXPECT_NE(batch->device(0).budget_calls, 0u) << "beside a latency-critical session";
+  EXPECT_EQ(batch->device(0).time_slice, 50u);
+}
+
+TEST_F(SchedulingTest, TheLastLatencyCriticalSessionsEndFreesTheOthers) {
+  Scheduling scheduling({});
+  auto batch = Open(scheduling, 1, "batch", PriorityClass::kBestEffort);
+  auto serving = Open(scheduling, 2, "serving", PriorityClass::kLatencyCritical);
+  Work(*serving, true);
+  scheduling.Close(2);
+  EXPECT_TRUE(Until([&] {
+    const gates::DeviceGate& gate = batch->device(0);
+    return gate.closed == 0 && gate.budget_calls == 0 && gate.time_slice == 0 && gate.tell == 0;
+  }));
+}
+
+TEST_F(SchedulingTest, AChangedTenantIsHeldBackAtOnce) {
+  Scheduling scheduling({});
+  auto one = Open(scheduling, 1, "one", PriorityClass::kBestEffort);
+  auto two = Open(scheduling, 2, "two", PriorityClass::kBestEffort);
+  Work(*one, true);
+  EXPECT_EQ(two->device(0).closed, 0u);
+  scheduling.ChangeTenant("one", PriorityClass::kLatencyCritical, 1);
+  EXPECT_TRUE(Until([&] { return two->device(0).closed == 1; }));
+}
+
+TEST_F(SchedulingTest, SwitchedOffItClosesNothing) {
+  SchedulingOptions off;
+  off.enabled = false;
+  Scheduling scheduling(off);
+  auto batch = Open(scheduling, 1, "batch", PriorityClass::kBestEffort);
+  auto serving = Open(scheduling, 2, "serving", PriorityClass::kLatencyCritical);
+  Work(*serving, true);
+  EXPECT_EQ(batch->device(0).closed, 0u);
+  EXPECT_EQ(serving->device(0).tell, 0u);
+}
+
+TEST_F(SchedulingTest, SessionsThatRunAtOnceShareTheTime) {
+  Scheduling scheduling({});
+  auto one = Open(scheduling, 1, "one", PriorityClass::kBestEffort);
+  auto two = Open(scheduling, 2, "two", PriorityClass::kBestEffort);
+  auto begin = steady_clock::now();
+  Work(*one, true);
+  Work(*two, true);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  auto times = scheduling.GpuTimes();
+  auto passed = steady_clock::now() - begin;
+  EXPECT_GT(times["one"].count(), 0);
+  EXPECT_GT(times["two"].count(), 0);
+  EXPECT_LE(times["one"] + times["two"], passed);
+}
+
+}  // namespace
+}  // namespace longwire::daemon

@@ -1,0 +1,46 @@
+#include "server/daemon/terms.h"
+
+namespace longwire::daemon {
+namespace {
+
+scheduler::PriorityClass ClassOf(const config::Tenant& tenant) {
+  return tenant.priority() == config::latency_critical ? scheduler::PriorityClass::kLatencyCritical
+                                                       : scheduler::PriorityClass::kBestEffort;
+}
+
+}  // namespace
+
+SchedulingOptions SchedulingOptionsOf(const config::Config& config) {
+  const config::Scheduler& told = config.scheduler();
+  SchedulingOptions options;
+  options.enabled = told.enabled();
+  options.policy = config::Policy_Name(told.policy());
+  options.times.turn_length = std::chrono::nanoseconds(told.turn());
+  options.times.max_wait = std::chrono::nanoseconds(told.longest_wait());
+  options.short_time_slice = told.short_time_slice();
+  return options;
+}
+
+scheduler::SessionInfo SchedulerSession(uint64_t id, const config::Tenant& tenant,
+                                        std::vector<scheduler::DeviceId> devices) {
+  scheduler::SessionInfo info;
+  info.id = id;
+  info.tenant = tenant.name();
+  info.priority_class = ClassOf(tenant);
+  info.weight = tenant.weight();
+  info.devices = std::move(devices);
+  return info;
+}
+
+warden::SetQuota QuotaOf(const config::Tenant& tenant) {
+  return {tenant.name(), tenant.has_memory() ? tenant.memory() : UINT64_MAX};
+}
+
+void ApplyTenants(const config::Config& config, Scheduling& scheduling, WardenClient& warden) {
+  for (const config::Tenant& tenant : config.tenants()) {
+    scheduling.ChangeTenant(tenant.name(), ClassOf(tenant), tenant.weight());
+    warden.SetQuota(QuotaOf(tenant));
+  }
+}
+
+}  // namespace longwire::daemon

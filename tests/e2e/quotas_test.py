@@ -1,0 +1,80 @@
+"""Tenants' limits: memory at the byte over all sessions, sessions, and who sees what."""
+import subprocess
+import unittest
+
+import server
+import tenants
+
+MIB = 1 << 20
+
+
+class QuotaTest(unittest.TestCase):
+    def setUp(self):
+        self.longwire = self.enterContext(tenants.TenantServer({
+            "small": {"memory": "100MiB", "sessions": 2},
+            "large": {"admin": True}}))
+
+    def allocate(self, tenant, *sizes):
+        result = self.longwire.run_as(tenant, self.longwire.program("allocate.static"), *sizes)
+        self.assertEqual(0, result.code, result.err + self.longwire.log_tail())
+        return result.out.split("\n")
+
+    def hold(self, tenant, *sizes):
+        process = subprocess.Popen(
+            self.longwire.command(self.longwire.program("allocate.static"), *map(str, sizes),
+                                  "hold"),
+            env=self.longwire.environment_of(tenant), stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
+        said = []
+        while not said or said[-1] not in ("READY\n", ""):
+            said.append(process.stdout.readline())
+        self.assertEqual("READY\n", said[-1], self.longwire.log_tail())
+        return process, said
+
+    def test_the_limit_holds_at_the_byte(self):
+        self.assertIn(f"{100 * MIB} cudaSuccess", self.allocate("small", 100 * MIB))
+        self.assertIn(f"{100 * MIB + 1} cudaErrorMemoryAllocation",
+                      self.allocate("small", 100 * MIB + 1))
+
+    def test_the_program_sees_its_tenants_memory(self):
+        self.assertIn(f"total {100 * MIB}", self.allocate("small", MIB)[1])
+        self.assertNotIn(f"total {100 * MIB}", self.allocate("large", MIB)[1])
+
+    def test_sessions_of_a_tenant_share_the_limit_and_the_neighbour_does_not(self):
+        # A session's first lease is 64 MiB, which leaves 36 for its sibling.
+        holder, _ = self.hold("small", 60 * MIB)
+        said = self.allocate("small", 36 * MIB + 1, 36 * MIB)
+        self.assertIn(f"{36 * MIB + 1} cudaErrorMemoryAllocation", said)
+        self.assertIn(f"{36 * MIB} cudaSuccess", said)
+        self.assertIn(f"{400 * MIB} cudaSuccess", self.allocate("large", 400 * MIB))
+        holder.communicate("\n")
+        server.wait_for(lambda: not self.longwire.status_as("large")["sessions"], 5, "its end")
+        self.assertIn(f"{100 * MIB} cudaSuccess", self.allocate("small", 100 * MIB))
+
+    def test_one_session_too_many_is_refused_with_a_sentence(self):
+        holders = [self.hold("small", MIB)[0] for _ in range(2)]
+        refused = self.longwire.run_as("small", self.longwire.program("allocate.static"), MIB)
+        self.assertNotEqual(0, refused.code)
+        self.assertIn("'small' has 2 sessions already; its limit is 2", refused.err)
+        for holder in holders:
+            holder.communicate("\n")
+
+    def test_status_shows_a_tenant_itself_and_an_administrator_all(self):
+        holder, _ = self.hold("small", 10 * MIB)
+        own = self.longwire.status_as("small")
+        every = self.longwire.status_as("large")
+        self.assertEqual(["small"], [tenant["name"] for tenant in own["tenants"]])
+        self.assertEqual(["large", "small"], sorted(t["name"] for t in every["tenants"]))
+        small = own["tenants"][0]
+        self.assertEqual((100 * MIB, 1), (small["memory_limit"], small["sessions"]))
+        self.assertGreaterEqual(small["memory_leased"], 10 * MIB)
+        stranger = self.hold("large", MIB)[0]
+        self.assertEqual(1, len(self.longwire.status_as("small")["sessions"]))
+        self.assertEqual(2, len(self.longwire.status_as("large")["sessions"]))
+        for process in (holder, stranger):
+            process.communicate("\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
