@@ -16,6 +16,9 @@ constexpr size_t kRing = size_t{64} << 10;  // the smallest there is
 // What stands at a position of either log.
 std::byte ByteAt(uint64_t position) { return std::byte((position * 167 + (position >> 8)) & 0xff); }
 
+// A few of these fill a ring.
+size_t Bytes(FuzzedDataProvider& input) { return input.ConsumeIntegral<uint8_t>() * size_t{97}; }
+
 std::vector<std::byte> LogBytes(uint64_t position, size_t bytes) {
   std::vector<std::byte> log(bytes);
   for (size_t i = 0; i < bytes; ++i) log[i] = ByteAt(position + i);
@@ -36,7 +39,7 @@ class Connection {
       case 0:
         return ReceiveFrame(input);
       case 1:
-        return Write(input.ConsumeIntegral<uint16_t>());
+        return Write(Bytes(input));
       case 2:
         return SendBatch();
       case 3:
@@ -57,7 +60,7 @@ class Connection {
     frame.header.position = input.ConsumeBool() ? position - back : position + back;
     frame.header.ack = relay_.sent() - input.ConsumeIntegral<uint8_t>();
     frame.header.epoch = relay_.epoch();
-    frame.bytes = input.ConsumeIntegral<uint16_t>();
+    frame.bytes = Bytes(input);
     auto log = LogBytes(frame.header.position, frame.bytes);
     auto body = std::span<const std::byte>(log);
     size_t cut = input.ConsumeIntegralInRange<size_t>(0, frame.bytes);
