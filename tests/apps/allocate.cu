@@ -21,9 +21,11 @@ int main(int count, char** arguments) {
     }
     std::printf("%zu %s\n", bytes, cudaGetErrorName(code));
   }
-  size_t free = 0, total = 0;
-  CHECK(cudaMemGetInfo(&free, &total));
-  std::printf("free %zu total %zu\n", free, total);
+  if (count > 1) {
+    size_t free = 0, total = 0;
+    CHECK(cudaMemGetInfo(&free, &total));
+    std::printf("free %zu total %zu\n", free, total);
+  }
   if (count > 1 && std::strcmp(arguments[count - 1], "hold") == 0) {
     std::printf("READY\n");
     std::fflush(stdout);
