@@ -8,6 +8,7 @@ namespace longwire::cli {
 
 using Arguments = std::vector<std::string>;
 
+int Admin(const Arguments& arguments);
 int Bench(const Arguments& arguments);
 int Cert(const Arguments& arguments);
 int Run(const Arguments& arguments);

@@ -41,6 +41,12 @@ bool TakeConnectionOption(const Arguments& arguments, size_t* i) {
   return false;
 }
 
+void FindServer(ServerOptions* options) {
+  wire::ClientSettings settings;
+  options->server = settings.Value("LONGWIRE_SERVER");
+  options->identity = wire::FindIdentityFiles(settings);
+}
+
 bool ParseServerOptions(const char* command, const Arguments& arguments, const char* flag,
                         bool* flag_given, ServerOptions* options) {
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -57,9 +63,7 @@ bool ParseServerOptions(const char* command, const Arguments& arguments, const c
       return false;
     }
   }
-  wire::ClientSettings settings;
-  options->server = settings.Value("LONGWIRE_SERVER");
-  options->identity = wire::FindIdentityFiles(settings);
+  FindServer(options);
   if (!options->server.empty()) return true;
   std::fprintf(stderr, "longwire %s: no server; give --server HOST:PORT or set LONGWIRE_SERVER\n",
                command);

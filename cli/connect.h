@@ -23,6 +23,9 @@ bool TakeConnectionOption(const Arguments& arguments, size_t* i);
 // Their description for help texts.
 extern const char kConnectionHelp[];
 
+// What those options, the environment and the file client.conf say.
+void FindServer(ServerOptions* options);
+
 // Reads those, --help and the command's own `flag`. False with a sentence on standard error.
 bool ParseServerOptions(const char* command, const Arguments& arguments, const char* flag,
                         bool* flag_given, ServerOptions* options);

@@ -19,6 +19,8 @@ constexpr const char* kHelp =
                     certificates by which servers and users know each other
   longwire config check|show|default [FILE]
                     longwired's configuration file: what is wrong, what it means, a first one
+  longwire admin reload [--server HOST:PORT]
+                    longwired reads its configuration again
   longwire bench [--server HOST:PORT] [--json]
                     what the server costs beside a GPU of this host
   longwire COMMAND --help
@@ -34,9 +36,10 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
-    {"bench", longwire::cli::Bench},   {"cert", longwire::cli::Cert},
-    {"config", longwire::cli::Config}, {"doctor", longwire::cli::Doctor},
-    {"run", longwire::cli::Run},       {"status", longwire::cli::Status},
+    {"admin", longwire::cli::Admin},   {"bench", longwire::cli::Bench},
+    {"cert", longwire::cli::Cert},     {"config", longwire::cli::Config},
+    {"doctor", longwire::cli::Doctor}, {"run", longwire::cli::Run},
+    {"status", longwire::cli::Status},
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 // and a process without one of its guards says so on its standard error.
 //
 //   guard          what it keeps out                            where
+//   admin          administration by those who may not          server/daemon/admin.cc
 //   bounds         a frame larger than a batch                  link/transport/relay_end.cc
 //   certificate    clients without a valid certificate          server/daemon/server_credentials.cc
 //   config_checks  settings that do not fit together            server/config/checks.cc

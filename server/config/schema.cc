@@ -43,7 +43,7 @@ std::string ExpectedText(const FieldDescriptor* field) {
     case DRIVER:
       return "auto, software or the absolute path of a driver library";
     case IDENTITY:
-      return "the common name of a certificate or uid:N";
+      return "the common name of a certificate, uid:N or loopback";
     default:
       return "text";
   }

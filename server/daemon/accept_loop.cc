@@ -110,6 +110,7 @@ bool AcceptLoop::Start(std::string* sentence) {
   }
   AcceptOpen(*this);
   AcceptInspect(*this);
+  AcceptAdmin(*this);
   AcceptExecute(*this);
   thread_ = std::thread([this] { Loop(); });
   listener_.Start([this](wire::Descriptor socket, const std::string& from) {

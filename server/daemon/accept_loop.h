@@ -20,10 +20,12 @@
 
 namespace longwire::daemon {
 
+class Admin;
+
 // Execute is raw: its messages are frames, not protobuf.
-using Service =
-    transport::Transport::WithAsyncMethod_Open<transport::Transport::WithAsyncMethod_Inspect<
-        transport::Transport::WithRawMethod_Execute<transport::Transport::Service>>>;
+using Service = transport::Transport::WithAsyncMethod_Open<
+    transport::Transport::WithAsyncMethod_Inspect<transport::Transport::WithAsyncMethod_Admin<
+        transport::Transport::WithRawMethod_Execute<transport::Transport::Service>>>>;
 
 class AcceptLoop {
  public:
@@ -48,6 +50,9 @@ class AcceptLoop {
   Service& service() { return service_; }
   grpc::ServerCompletionQueue& queue() { return *queue_; }
   SessionTable& table() { return table_; }
+  // nullptr, and nobody administers anything, until it is set; it outlives Stop.
+  Admin* admin() const { return admin_.load(); }
+  void set_admin(Admin* admin) { admin_.store(admin); }
   // Runs `work` on a new thread; false when there are too many.
   bool Spawn(std::function<void()> work);
   bool stopping() const { return stopping_.load(); }
@@ -64,6 +69,7 @@ class AcceptLoop {
   std::unique_ptr<grpc::Server> server_;
   Listener listener_;
   std::thread thread_;
+  std::atomic<Admin*> admin_{nullptr};
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;
   std::condition_variable fewer_;
@@ -73,6 +79,7 @@ class AcceptLoop {
 // Each starts to accept one call of its kind, and the next one once that has come.
 void AcceptOpen(AcceptLoop& loop);
 void AcceptInspect(AcceptLoop& loop);
+void AcceptAdmin(AcceptLoop& loop);
 void AcceptExecute(AcceptLoop& loop);
 
 }  // namespace longwire::daemon

@@ -9,6 +9,7 @@
 #include "link/transport/grpc_setup.h"
 #include "link/transport/log.h"
 #include "server/daemon/accept_loop.h"
+#include "server/daemon/admin.h"
 #include "server/daemon/control.h"
 #include "server/daemon/inspect.h"
 #include "server/daemon/local_door.h"
@@ -110,8 +111,10 @@ int Serve(config::LiveConfig& live, Reloader& reloader) {
     Log(LogLevel::kError, sentence);
     return 1;
   }
-  Log(LogLevel::kInfo, "ready, version " LONGWIRE_VERSION);
   Notifier notifier(service::Manager::Ours(), accept);
+  Admin admin([&](const std::string& who) { return ReloadFor(who, reloader, notifier); });
+  accept.set_admin(&admin);
+  Log(LogLevel::kInfo, "ready, version " LONGWIRE_VERSION);
   notifier.Ready("serving");
   int signal = WaitForTheEnd(signals, reloader, notifier);
   Log(LogLevel::kInfo, "ending on signal " + std::to_string(signal));

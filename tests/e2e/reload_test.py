@@ -95,6 +95,25 @@ class ReloadTest(unittest.TestCase):
         self.assertIn("max_sessions: '256' becomes '3'", self.hang_up())
 
 
+    def test_whoever_asks_hears_what_became_of_it(self):
+        """Over the network and beside the door: both are answered, for good files and bad ones."""
+        for number, server_name in enumerate((self.longwire.address, f"unix:{self.longwire.door}",
+                                              None)):
+            words = ("admin", "reload", *(("--server", server_name) if server_name else ()))
+            self.write(f"max_sessions: {number + 10}\n")
+            good = self.longwire.cli(*words)
+            self.assertEqual((0, ""), (good.code, good.err), server_name)
+            self.assertIn(f"becomes '{number + 10}'\n", good.out)
+            self.write("max_sessions: many\nlisten: [\n")
+            bad = self.longwire.cli(*words)
+            self.assertEqual((1, ""), (bad.code, bad.out), server_name)
+            self.assertIn("not reloaded\n", bad.err)
+            self.assertIn(f"{self.longwire.config_file}:3:1: expected YAML", bad.err)
+        nobody = self.longwire.cli("admin", "reload", "--server", "unix:/nonexistent/door")
+        self.assertEqual(1, nobody.code)
+        self.assertIn("no longwired answers at /nonexistent/control", nobody.err)
+
+
 class StartTest(unittest.TestCase):
     """What longwired and longwire config say before anything runs."""
 
