@@ -50,11 +50,10 @@ void Control::Loop() {
   while (!stopping_.load()) {
     wire::Descriptor socket = wire::AcceptLocal(listener_.get());
     if (stopping_.load()) return;
-    auto peer = socket.valid() ? wire::PeerCredentials(socket.get()) : std::nullopt;
-    if (peer && (peer->uid == 0 || peer->uid == geteuid())) {
-      Serve(socket);
-    } else if (!socket.valid()) {
+    if (!socket.valid()) {
       usleep(10'000);  // out of descriptors, most likely: not a reason to turn in circles
+    } else if (wire::PeerIsAllowed(socket.get(), geteuid())) {
+      Serve(socket);
     }
   }
 }

@@ -1,7 +1,7 @@
 """Clean Debian systems that boot on this machine: systemd-nspawn over one read-only folder.
 
-The folder is made once and kept in the build. What a system changes lies in memory and is gone
-when it ends. Each has a network of its own, which reaches the other systems' and nothing else.
+The folder is made once and kept in the build. What a system changes lies in memory. Each has a
+network of its own, which reaches the other system's and nothing else.
 """
 import os
 import pathlib
@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -17,7 +18,7 @@ TOOLS = {"mmdebstrap": "mmdebstrap", "systemd-nspawn": "systemd-container", "ip"
 # Beside what mmdebstrap takes as the smallest system that has apt.
 PACKAGES = "systemd,systemd-sysv"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-NETWORK = "10.231.7"
+ADDRESSES = ("10.231.7.1", "10.231.7.2")
 
 
 def missing_requirement():
@@ -26,6 +27,17 @@ def missing_requirement():
         return "this test boots whole systems: run it as root, on a machine that you can spare"
     missing = sorted({package for tool, package in TOOLS.items() if not shutil.which(tool)})
     return f"tools are missing: apt-get install {' '.join(missing)}" if missing else ""
+
+
+def enter_own_namespaces():
+    """Goes on in namespaces of processes and mounts that end with this process, whatever ends it:
+    no system keeps running, nothing stays mounted."""
+    mark = "LONGWIRE_TEST_IN_NAMESPACES"
+    if mark in os.environ:
+        return
+    os.environ[mark] = "1"
+    os.execvp("unshare", ["unshare", "--mount", "--propagation=private", "--pid", "--fork",
+                          "--kill-child", "--mount-proc", sys.executable, *sys.argv])
 
 
 def wait_for(condition, seconds, what):
@@ -82,58 +94,80 @@ def fetch_dependencies(base, archives, packages):
          "-o Dir::Cache::archives=/archives /packages/*.deb")
 
 
-class Networks:
-    """Network namespaces in pairs: two ends of one cable, 10.231.7.1 and .2."""
+def prepare(base, archives, packages):
+    """All that has to be fetched; a second run finds it there."""
+    make_base(base)
+    try:
+        fetch_dependencies(base, archives, packages)
+    except AssertionError as problem:
+        # The mirror has other versions by now than it had when the base was made.
+        print(f"made anew: {problem}", flush=True)
+        shutil.rmtree(base)
+        make_base(base)
+        fetch_dependencies(base, archives, packages)
 
-    def __init__(self):
-        self.names = [f"longwire-{os.getpid()}-{number}" for number in (1, 2)]
 
-    def __enter__(self):
-        for name in self.names:
-            call("ip", "netns", "add", name)
-        call("ip", "link", "add", "cable", "netns", self.names[0], "type", "veth", "peer", "name",
-             "cable", "netns", self.names[1])
-        for number, name in enumerate(self.names, 1):
-            call("ip", "-n", name, "address", "add", f"{NETWORK}.{number}/24", "dev", "cable")
-            for device in ("cable", "lo"):
-                call("ip", "-n", name, "link", "set", device, "up")
-        return self
-
-    def __exit__(self, *_):
-        for name in self.names:
-            subprocess.run(["ip", "netns", "delete", name], check=False)
+def lay_cable(names):
+    """Two network namespaces of these names, one at each end of a cable, with ADDRESSES."""
+    pathlib.Path("/run/netns").mkdir(exist_ok=True)
+    call("mount", "-t", "tmpfs", "tmpfs", "/run/netns")  # other tests' names are not seen
+    for name in names:
+        call("ip", "netns", "add", name)
+    call("ip", "link", "add", "cable", "netns", names[0], "type", "veth", "peer", "name", "cable",
+         "netns", names[1])
+    for address, name in zip(ADDRESSES, names):
+        call("ip", "-n", name, "address", "add", f"{address}/24", "dev", "cable")
+        for device in ("cable", "lo"):
+            call("ip", "-n", name, "link", "set", device, "up")
 
 
 class Root:
-    """One booted system."""
+    """One system that boots: a copy of the base, on the network of its own name."""
 
-    def __init__(self, name, base, network, binds):
+    def __init__(self, name, base, binds):
         self.name = name
+        self.binds = binds
         self.console = tempfile.TemporaryFile()
-        self.nspawn = subprocess.Popen(
-            ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--volatile=overlay",
-             "--boot", f"--machine={name}", f"--hostname={name}", f"--directory={base}",
-             f"--network-namespace-path=/run/netns/{network}", "--console=pipe",
-             *[f"--bind={outside}:{inside}" for outside, inside in binds]],
-            stdin=subprocess.DEVNULL, stdout=self.console, stderr=self.console)
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"{name}-"))
         self.init = 0
+        call("mount", "-t", "tmpfs", "tmpfs", self.folder)
+        for part in ("changes", "work", "root"):
+            (self.folder / part).mkdir()
+        call("mount", "-t", "overlay", "overlay", self.folder / "root", "-o",
+             f"lowerdir={base},upperdir={self.folder}/changes,workdir={self.folder}/work")
 
     def __enter__(self):
+        self.boot()
+        return self
+
+    def __exit__(self, *_):
+        if self.nspawn.poll() is None:
+            # An end of the first process is the end of all others that it can see.
+            os.kill(self.init or self.nspawn.pid, signal.SIGKILL)
+            self.nspawn.wait()
+        call("umount", self.folder / "root")
+        call("umount", self.folder)
+        self.folder.rmdir()
+
+    def boot(self):
+        self.init = 0
+        self.nspawn = subprocess.Popen(
+            ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--boot",
+             f"--machine={self.name}", f"--hostname={self.name}",
+             f"--directory={self.folder}/root", f"--network-namespace-path=/run/netns/{self.name}",
+             "--console=pipe", *[f"--bind={outside}:{inside}" for outside, inside in self.binds]],
+            stdin=subprocess.DEVNULL, stdout=self.console, stderr=self.console)
         try:
             self.init = wait_for(self._find_init, 60, f"{self.name}'s first process")
             wait_for(self._is_up, 120, f"{self.name}'s start")
         except BaseException:
             print(self.console_text())
-            self.__exit__()
             raise
-        return self
 
-    def __exit__(self, *_):
-        if self.init:
-            os.kill(self.init, signal.SIGKILL)  # and with it all others of its process namespace
-        else:
-            self.nspawn.terminate()
-        self.nspawn.wait()
+    def reboot(self):
+        self.try_run("systemctl", "reboot")
+        self.nspawn.wait(120)
+        self.boot()
 
     def _find_init(self):
         if self.nspawn.poll() is not None:
@@ -156,7 +190,9 @@ class Root:
 
     def try_run(self, *command, timeout=120, user="root", environment=(), text=""):
         """Runs a command inside; the result has returncode and stdout, with stderr in it."""
-        variables = [f"PATH={PATH}", "LANG=C.UTF-8", "DEBIAN_FRONTEND=noninteractive", *environment]
+        home = "/root" if user == "root" else f"/home/{user}"
+        variables = [f"PATH={PATH}", f"HOME={home}", "LANG=C.UTF-8",
+                     "DEBIAN_FRONTEND=noninteractive", *environment]
         as_user = [] if user == "root" else ["runuser", "-u", user, "--"]
         return subprocess.run(
             ["nsenter", f"--target={self.init}", "--mount", "--uts", "--ipc", "--net", "--pid",
@@ -180,9 +216,13 @@ class Root:
         return result.stdout
 
     def write(self, path, text, mode="0644", owner="root"):
-        """Makes a file there."""
+        """Makes a file there, and the folders that it needs."""
         self.run("install", "-D", "-m", mode, "-o", owner, "/dev/null", path)
         self.change(path, text)
+
+    def add_user(self, name):
+        self.run("useradd", "--create-home", name)
+        return int(self.run("id", "-u", name))
 
     def change(self, path, text):
         """Replaces a file's text as a careful editor does: its owner and mode stay."""
@@ -191,11 +231,12 @@ class Root:
     def read(self, path):
         return self.run("cat", path)
 
-    def install(self, *names):
+    def install(self, *names, again=False):
         """Installs packages of ours; what they need was fetched before."""
+        packages = " ".join(f"/packages/{name}_*.deb" for name in names)
         self.run("sh", "-c", "apt-get install -qq --no-install-recommends "
                  "-o Dir::Cache::archives=/archives -o Dpkg::Options::=--force-unsafe-io "
-                 + " ".join(f"/packages/{name}_*.deb" for name in names))
+                 f"{'--reinstall' if again else ''} {packages}")
 
     def journal(self, unit, lines=40):
         return self.try_run("journalctl", "--no-pager", "-n", lines, "-u", unit).stdout
