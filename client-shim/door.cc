@@ -70,7 +70,8 @@ std::string ProgramName() {
   return length > 0 ? std::string(path, static_cast<size_t>(length)) : "";
 }
 
-std::vector<std::byte> EncodeRequest(const std::vector<wire::Window>& windows) {
+std::vector<std::byte> EncodeRequest(const Options& options,
+                                     const std::vector<wire::Window>& windows) {
   wire::OpenRequest request;
   request.pid = static_cast<uint32_t>(getpid());
   char host[256] = "";
@@ -82,6 +83,9 @@ std::vector<std::byte> EncodeRequest(const std::vector<wire::Window>& windows) {
     const char* value = getenv(name);
     if (value != nullptr) request.environment.push_back(std::string(name) + "=" + value);
   }
+  // For the daemon: the worker has its devices by then.
+  if (!options.devices.empty())
+    request.environment.push_back("LONGWIRE_DEVICES=" + options.devices);
   request.windows = windows;
   wire::Writer writer;
   request.Encode(writer);
@@ -162,7 +166,7 @@ bool OpenSession(const Options& options, const std::vector<wire::Window>& window
     *sentence = to + *sentence;
     return false;
   }
-  if (!wire::SendMessage(door.get(), EncodeRequest(windows))) {
+  if (!wire::SendMessage(door.get(), EncodeRequest(options, windows))) {
     *sentence = to + "the door closed";
     return false;
   }

@@ -46,6 +46,7 @@ Options ReadOptions(const char* configuration_path) {
   options.token_file = value("LONGWIRE_TOKEN_FILE");
   options.link = value("LONGWIRE_LINK");
   options.runtime_directory = value("LONGWIRE_RUNTIME_DIR");
+  options.devices = value("LONGWIRE_DEVICES");
   std::string log = value("LONGWIRE_LOG");
   options.log = !log.empty() && log != "0";
   for (const std::string& what : Split(value("LONGWIRE_TRACE"))) {

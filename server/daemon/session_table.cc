@@ -113,6 +113,11 @@ std::shared_ptr<Session> SessionTable::StartSession(const wire::OpenRequest& req
   uint64_t id = next_id_.fetch_add(1);
   warden::StartWorker start;
   start.session = id;
+  start.devices = ChooseDevices(id, *peer.tenant, request.environment, sentence);
+  if (start.devices.empty()) {
+    *code = transport::kDeviceUnavailable;
+    return nullptr;
+  }
   start.want_warm = want_warm;
   start.environment = DriverVariables(request.environment);
   start.tenant = peer.tenant->name();
@@ -121,6 +126,7 @@ std::shared_ptr<Session> SessionTable::StartSession(const wire::OpenRequest& req
   if (worker.started.code != 0) {
     *code = worker.started.code;
     *sentence = worker.started.sentence;
+    book_.Forget(id);
     return nullptr;
   }
   ClientDescription client{request.program, request.host, request.pid, peer};
@@ -137,9 +143,22 @@ std::shared_ptr<Session> SessionTable::StartSession(const wire::OpenRequest& req
   return nullptr;
 }
 
+std::vector<int32_t> SessionTable::ChooseDevices(uint64_t id, const config::Tenant& tenant,
+                                                 const std::vector<std::string>& environment,
+                                                 std::string* sentence) {
+  auto stats = warden_->GetStats(sentence);
+  if (!stats) return {};
+  DevicesWish wish = WishOf(tenant, environment, stats->devices.size());
+  *sentence = wish.refusal;
+  if (wish.devices == 0) return {};
+  return book_.Place(id, wish.devices, live_.Get()->placement(), *stats, scheduling_->BusyDevices(),
+                     sentence);
+}
+
 void SessionTable::Abandon(uint64_t session) {
   warden_->Kill(session);
   scheduling_->Close(session);
+  book_.Forget(session);
 }
 
 void SessionTable::Describe(const Session& session, wire::OpenReply* reply) {

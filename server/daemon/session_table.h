@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "server/config/live_config.h"
+#include "server/daemon/placement.h"
 #include "server/daemon/scheduling.h"
 #include "server/daemon/session.h"
 #include "server/daemon/warden_client.h"
@@ -56,6 +57,10 @@ class SessionTable {
   // Counts a session of the tenant that is being opened; Release when it is not any more.
   bool Admit(const config::Tenant& tenant, std::string* sentence);
   void Release(const config::Tenant& tenant);
+  // None with a sentence.
+  std::vector<int32_t> ChooseDevices(uint64_t id, const config::Tenant& tenant,
+                                     const std::vector<std::string>& environment,
+                                     std::string* sentence);
   std::shared_ptr<Session> StartSession(const wire::OpenRequest& request, const Peer& peer,
                                         bool want_warm, int32_t* code, std::string* sentence);
   // The worker of a session that is over, or never began.
@@ -70,6 +75,7 @@ class SessionTable {
   std::atomic<uint64_t> failed_{0};
   std::unique_ptr<WardenClient> warden_;
   std::unique_ptr<Scheduling> scheduling_;
+  DeviceBook book_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

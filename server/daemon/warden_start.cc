@@ -22,7 +22,7 @@ namespace {
 constexpr std::chrono::seconds kWardenPatience{30};
 constexpr std::chrono::milliseconds kLook{10};
 constexpr const char* kSoftwareMemoryVariable = "LONGWIRE_SOFTGPU_MEMORY=";
-constexpr const char* kSoftwareCountVariable = "LONGWIRE_SOFTGPU_DEVICES=";
+constexpr const char* kSoftwareCountVariable = "LONGWIRE_SOFTWARE_DEVICES=";
 
 // In the grandchild: no locks may be taken between fork and exec, so all is prepared before.
 [[noreturn]] void Exec(char** arguments, char** environment, int status_pipe) {
@@ -75,11 +75,15 @@ std::vector<std::string> WardenArguments(const config::Config& config) {
                                         config.driver(),
                                         "--warm-workers",
                                         std::to_string(config.warm_workers())};
-  std::string devices;
+  std::string devices, warm;
   for (const config::Device& device : config.devices()) {
-    devices += (devices.empty() ? "" : ",") + std::to_string(device.device());
+    std::string ordinal = std::to_string(device.device());
+    devices += (devices.empty() ? "" : ",") + ordinal;
+    if (!device.has_warm_workers()) continue;
+    warm += (warm.empty() ? "" : ",") + ordinal + "=" + std::to_string(device.warm_workers());
   }
   if (!devices.empty()) arguments.insert(arguments.end(), {"--devices", devices});
+  if (!warm.empty()) arguments.insert(arguments.end(), {"--warm-workers-of", warm});
   return arguments;
 }
 

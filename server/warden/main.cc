@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "server/warden/service_manager.h"
 #include "server/warden/warden.h"
@@ -18,8 +19,43 @@ namespace {
 int Usage() {
   std::fprintf(stderr,
                "usage: longwire-warden --socket PATH [--driver auto|software|PATH]\n"
-               "                       [--devices N,...] [--warm-workers N] [--on-demand]\n");
+               "                       [--devices N,...] [--warm-workers N] [--on-demand]\n"
+               "                       [--warm-workers-of DEVICE=N,...] [--software-devices N]\n");
   return 2;
+}
+
+// The parts of a list with commas.
+std::vector<std::string> Parts(const std::string& list) {
+  std::vector<std::string> parts;
+  std::istringstream text(list);
+  for (std::string part; std::getline(text, part, ',');) parts.push_back(part);
+  return parts;
+}
+
+// One option and its value; false if there is no such option.
+bool Apply(const std::string& name, const std::string& value, longwire::warden::Options* options) {
+  if (name == "--socket") {
+    options->socket = value;
+  } else if (name == "--driver") {
+    options->driver = value;
+  } else if (name == "--warm-workers") {
+    options->warm_workers = std::atoi(value.c_str());
+  } else if (name == "--warm-workers-of") {
+    for (const std::string& part : Parts(value)) {
+      int device = 0, workers = 0;
+      if (std::sscanf(part.c_str(), "%d=%d", &device, &workers) != 2) return false;
+      options->warm_workers_of[device] = workers;
+    }
+  } else if (name == "--devices") {
+    for (const std::string& part : Parts(value)) {
+      options->devices.push_back(std::atoi(part.c_str()));
+    }
+  } else if (name == "--software-devices") {
+    setenv("LONGWIRE_SOFTWARE_DEVICES", value.c_str(), 1);  // read by the device itself
+  } else {
+    return false;
+  }
+  return true;
 }
 
 // A worker imports memory as descriptors; a keeper has two per worker, we have four.
@@ -48,20 +84,8 @@ int main(int argc, char** argv) {
       options.on_demand = true;
       continue;
     }
-    if (i + 1 == argc) return Usage();
-    std::string value = argv[++i];
-    if (name == "--socket")
-      options.socket = value;
-    else if (name == "--driver")
-      options.driver = value;
-    else if (name == "--warm-workers")
-      options.warm_workers = std::atoi(value.c_str());
-    else if (name != "--devices")
-      return Usage();
-    std::istringstream numbers(name == "--devices" ? value : "");
-    for (std::string number; std::getline(numbers, number, ',');) {
-      options.devices.push_back(std::atoi(number.c_str()));
-    }
+    if (i + 1 == argc || !Apply(name, argv[i + 1], &options)) return Usage();
+    ++i;
   }
   if (options.socket.empty()) return Usage();
   std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
@@ -74,7 +98,7 @@ int main(int argc, char** argv) {
 
   std::string sentence;
   longwire::warden::Warden warden(options);
-  bool ready = warden.OpenDevice(&sentence) == 0;
+  bool ready = warden.OpenDevices(&sentence) == 0;
   bool socket_is_ours = !given.valid();
   if (!ready || !warden.Listen(&sentence, std::move(given))) {
     std::fprintf(stderr, "longwire-warden: %s\n", sentence.c_str());

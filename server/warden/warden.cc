@@ -20,12 +20,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr size_t kMaxConnections = 16;
-constexpr milliseconds kTick{100};             // deadlines are looked at this often
-constexpr milliseconds kOpenDevice{60'000};    // longest wait for the first device
-constexpr milliseconds kKeeperRetry{1'000};    // between attempts to start a keeper
-constexpr milliseconds kWarmDelay{200};        // a starting session has the processors first
-constexpr milliseconds kWarmPauseMax{60'000};  // between warm workers that keep dying
-constexpr milliseconds kEarlyDeath{5'000};
+constexpr milliseconds kTick{100};       // deadlines are looked at this often
+constexpr milliseconds kWarmDelay{200};  // a starting session has the processors first
 constexpr int kInvalidValue = 1, kInvalidDevice = 101, kSystemNotReady = 802;  // CUresults
 
 // What a client may set in its worker. Others could load code there or change what it serves.
@@ -73,38 +69,6 @@ std::string HowItEnded(int exit_code, int signal) {
 Warden::Warden(Options options)
     : options_(std::move(options)), ledger_(keeper::TenantLedger::Create()) {}
 
-int Warden::OpenDevice(std::string* sentence) {
-  *sentence = "out of memory or descriptors for the tenants' ledger";
-  if (ledger_ == nullptr) return kSystemNotReady;
-  int32_t first = options_.devices.empty() ? 0 : options_.devices[0];
-  Keeper* keeper = RunningKeeper(first, sentence);
-  if (keeper == nullptr) return kSystemNotReady;
-  bool closed = false;
-  auto message = wire::ReceiveMessage(keeper->control.get(), kOpenDevice, &closed);
-  if (!message || message::Unpack(message->bytes, &keeper->state) != wire::WireResult::kOk) {
-    keeper->state.code = kSystemNotReady;
-    keeper->state.sentence = closed ? "the keeper died" : "the device does not open";
-  }
-  if (keeper->state.code != 0) {
-    *sentence = keeper->state.sentence;
-    int code = keeper->state.code;
-    Kill(keeper->process);
-    return code;
-  }
-  driver_ = keeper->state.driver;
-  // NVIDIA's driver may need the network's namespace to reach its own services.
-  own_network_ = keeper->state.software && CanIsolateNetwork();
-  if (!own_network_ && HasNetwork()) {
-    std::fprintf(stderr, "longwire-warden: workers share the host's network\n");
-  }
-  for (int i = 0; options_.devices.empty() && i < keeper->state.device_count; ++i) {
-    warm_devices_.push_back(i);
-  }
-  if (options_.devices.empty()) options_.devices = warm_devices_;
-  warm_devices_ = options_.devices;
-  return 0;
-}
-
 bool Warden::Listen(std::string* sentence, wire::Descriptor given) {
   std::string path = given.valid() ? service::PathOf(given) : options_.socket;
   if (path != options_.socket) {
@@ -128,6 +92,7 @@ void Warden::Run() {
 }
 
 bool Warden::RunOnce(milliseconds timeout) {
+  KeepKeepers();
   KeepWarm();
   KillOrphans();
   bool used = !connections_.empty();
@@ -261,7 +226,6 @@ void Warden::Do(int connection, const StartWorker& request) {
   worker.session = request.session;
   worker.connection = connection;
   AssignTenant(number, worker, tenant);
-  warm_devices_ = devices;
   warm_after_ = Clock::now() + kWarmDelay;
   ReplyStarted(connection, request.request, worker, warm);
 }
@@ -379,28 +343,6 @@ uint64_t Warden::StartNewWorker(const std::vector<int32_t>& devices,
   return number;
 }
 
-Warden::Keeper* Warden::RunningKeeper(int32_t device, std::string* sentence) {
-  Keeper& keeper = keepers_[device];
-  if (keeper.process.pid != 0) return &keeper;
-  if (Clock::now() - keeper.started < kKeeperRetry) {
-    *sentence = "device " + std::to_string(device) + ": " + keeper.state.sentence;
-    return nullptr;
-  }
-  wire::Descriptor end;
-  *sentence = "out of memory or descriptors for a keeper";
-  if (!wire::LocalPair(&keeper.control, &end)) return nullptr;
-  fcntl(keeper.control.get(), F_SETFL, O_NONBLOCK);
-  keeper.started = Clock::now();
-  keeper.state = {};
-  keeper.process = Spawn({options_.keeper_program,
-                          {"--driver", driver_.empty() ? options_.driver : driver_, "--device",
-                           std::to_string(device), "--control", "3", "--ledger", "4"},
-                          {},
-                          {end.get(), ledger_->descriptor()},
-                          false});
-  return keeper.process.pid != 0 ? &keeper : nullptr;
-}
-
 void Warden::ReadKeeper(int32_t device) {
   Keeper& keeper = keepers_.at(device);
   bool closed = false;
@@ -437,17 +379,9 @@ void Warden::OnWorkerEnded(uint64_t number) {
           message::Pack(WorkerDied{worker.session, worker.process.pid, exit_code, signal, how}));
   } else if (!worker.devices.empty()) {
     std::fprintf(stderr, "longwire-warden: warm %s\n", how.c_str());
-    bool early = Clock::now() - worker.started < kEarlyDeath;
-    warm_pause_ = early ? std::min(warm_pause_ * 2 + milliseconds(500), kWarmPauseMax) : kWarmDelay;
-    warm_after_ = Clock::now() + warm_pause_;
+    WarmDied(worker);
   }
   workers_.erase(number);
-}
-
-// A warm worker that no session shall get.
-void Warden::Discard(Worker& worker) {
-  worker.devices.clear();
-  Kill(worker.process);
 }
 
 void Warden::KillOrphans() {
@@ -455,21 +389,6 @@ void Warden::KillOrphans() {
     bool orphan = worker.session != 0 && worker.connection == -1;
     if (orphan && Clock::now() - worker.orphaned > options_.orphan_time) Kill(worker.process);
   }
-}
-
-void Warden::KeepWarm() {
-  int warm = 0;
-  for (auto& [number, worker] : workers_) {
-    if (worker.session != 0) continue;
-    if (worker.devices == warm_devices_) {
-      ++warm;
-    } else {
-      Discard(worker);  // started for a guess that was wrong
-    }
-  }
-  std::string sentence;
-  if (warm >= options_.warm_workers || Clock::now() < warm_after_) return;
-  if (StartNewWorker(warm_devices_, {}, &sentence) == 0) warm_after_ = Clock::now() + kKeeperRetry;
 }
 
 }  // namespace longwire::warden

@@ -17,11 +17,12 @@
 namespace longwire::warden {
 
 struct Options {
-  std::string socket;            // path
-  std::string driver;            // as the keeper takes it
-  std::vector<int32_t> devices;  // served; empty: all that the driver shows
-  int warm_workers = 1;          // kept ready
-  bool on_demand = false;        // Run ends when nobody needs the warden any more
+  std::string socket;                      // path
+  std::string driver;                      // as the keeper takes it
+  std::vector<int32_t> devices;            // served; empty: all that the driver shows
+  int warm_workers = 1;                    // kept ready on each device
+  std::map<int32_t, int> warm_workers_of;  // on this device instead
+  bool on_demand = false;                  // Run ends when nobody needs the warden any more
   std::chrono::seconds idle_end{60};
   std::chrono::seconds orphan_time{kOrphanSeconds};
   std::string worker_program;  // paths
@@ -32,9 +33,10 @@ class Warden {
  public:
   explicit Warden(Options options);
 
-  // Opens the first device through its keeper (a CUresult), then the socket: the one that a service
-  // manager opened for us, or one of our own. Root and the owner of the socket's file may connect.
-  int OpenDevice(std::string* sentence);
+  // Opens the devices through their keepers, then the socket: the one that a service manager opened
+  // for us, or one of our own. Root and the owner of the socket's file may connect. A CUresult: of
+  // the first device; others that do not open are tried again.
+  int OpenDevices(std::string* sentence);
   bool Listen(std::string* sentence, wire::Descriptor given = {});
   // Serves. RunOnce is one pass that waits at most `timeout`; false: the warden is not needed.
   void Run();
@@ -47,6 +49,7 @@ class Warden {
     wire::Descriptor control;
     keeper::KeeperState state;  // the last it sent
     Clock::time_point started{};
+    std::chrono::milliseconds pause{0};  // before it is started again by itself
   };
   struct Worker {
     Process process;
@@ -57,6 +60,11 @@ class Warden {
     Clock::time_point started{};
     std::vector<int32_t> devices;
     std::vector<std::string> environment;
+  };
+  // When the next worker is started ahead on a device.
+  struct Warm {
+    Clock::time_point after{};
+    std::chrono::milliseconds pause{0};
   };
 
   void Serve(int connection);
@@ -75,12 +83,15 @@ class Warden {
   uint64_t StartNewWorker(const std::vector<int32_t>& devices,
                           const std::vector<std::string>& environment, std::string* sentence);
   Keeper* RunningKeeper(int32_t device, std::string* sentence);
+  void AwaitKeeper(Keeper& keeper);
   void ReadKeeper(int32_t device);
   void OnWorkerEnded(uint64_t number);
   void OnKeeperEnded(int32_t device);
   void Discard(Worker& worker);
   void KillOrphans();
+  void KeepKeepers();
   void KeepWarm();
+  void WarmDied(const Worker& worker);
 
   Options options_;
   std::string driver_;        // path of the library
@@ -93,9 +104,8 @@ class Warden {
   std::map<int32_t, Keeper> keepers_;            // by device
   std::map<uint64_t, Worker> workers_;           // by number
   uint64_t next_worker_ = 1;
-  std::vector<int32_t> warm_devices_;  // of the next session, as far as we can guess
+  std::map<int32_t, Warm> warm_;  // by device
   Clock::time_point warm_after_{};
-  std::chrono::milliseconds warm_pause_{0};
   Clock::time_point last_needed_ = Clock::now();
 };
 

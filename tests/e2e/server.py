@@ -87,9 +87,9 @@ class Server:
         self.warm_workers = warm_workers
         self.config = config  # the text of the daemon's file; what is set below wins over it
         # How many devices the software device pretends to be, and the bytes of each.
-        self.settings = {"LONGWIRE_SOFTWARE_DEVICES": software_devices}
+        self.variables = {"LONGWIRE_SOFTWARE_DEVICES": software_devices}
         if software_memory:
-            self.settings["LONGWIRE_SOFTGPU_MEMORY"] = software_memory
+            self.variables["LONGWIRE_SOFTGPU_MEMORY"] = software_memory
         self.children = {}
 
     def __enter__(self):
@@ -134,7 +134,7 @@ class Server:
     def _start(self, name, *arguments):
         with open(self.log, "a") as log:
             self.children[name] = subprocess.Popen(
-                [self.dist / "bin" / name, *arguments], env=self.environment(**self.settings),
+                [self.dist / "bin" / name, *arguments], env=self.environment(**self.variables),
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     @staticmethod

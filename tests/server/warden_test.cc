@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <set>
 #include <thread>
 
 #include "wire/ring.h"
@@ -40,7 +41,7 @@ class WardenTest : public testing::Test {
     thread = std::thread([&] {
       Warden warden(options);
       std::string sentence;
-      EXPECT_EQ(warden.OpenDevice(&sentence), 0) << sentence;
+      EXPECT_EQ(warden.OpenDevices(&sentence), 0) << sentence;
       EXPECT_TRUE(warden.Listen(&sentence, std::move(given))) << sentence;
       ready = true;
       while (!stop && warden.RunOnce(milliseconds(10))) {
@@ -227,17 +228,63 @@ TEST_F(WardenTest, KeepsAWarmWorkerReady) {
     }
     return false;
   };
+  ASSERT_TRUE(wait_for_warm(0));
   ASSERT_TRUE(wait_for_warm(1));
-  Started first = StartSession(1, {}, {});  // all devices: what the first guess was
-  EXPECT_TRUE(first.message.warm);
-  Started other = StartSession(2, {"CUDA_LAUNCH_BLOCKING=1"}, {});
-  EXPECT_FALSE(other.message.warm);
-  Started one_device = StartSession(3, {}, {1});
-  EXPECT_FALSE(one_device.message.warm);
-  usleep(400'000);
-  Started again = StartSession(4, {}, {1});
+  EXPECT_TRUE(StartSession(1, {}, {0}).message.warm);
+  EXPECT_FALSE(StartSession(2, {"CUDA_LAUNCH_BLOCKING=1"}, {1}).message.warm);
+  EXPECT_FALSE(StartSession(3, {}, {0, 1}).message.warm) << "it needs another device too";
+  EXPECT_FALSE(StartSession(4, {}, {}).message.warm) << "all devices";
+  EXPECT_TRUE(StartSession(5, {}, {1}).message.warm) << "nobody took it in between";
+  ASSERT_TRUE(wait_for_warm(0));
+  Started again = StartSession(6, {}, {0});
   EXPECT_TRUE(again.message.warm);
   EXPECT_EQ(Command(again, "hello"), "hello");
+}
+
+TEST_F(WardenTest, KeepsAsManyWarmAsEachDeviceShallHave) {
+  options.warm_workers = 2;
+  options.warm_workers_of = {{1, 0}};
+  Start();
+  auto warm = [&] {
+    std::multiset<int32_t> devices;
+    for (const SessionStats& session : GetStatsNow().sessions) devices.insert(session.device);
+    return devices;
+  };
+  for (int i = 0; i < 500 && warm().size() < 2; ++i) usleep(10'000);
+  EXPECT_EQ(warm(), (std::multiset<int32_t>{0, 0}));
+  EXPECT_FALSE(StartSession(1, {}, {1}).message.warm);
+}
+
+TEST_F(WardenTest, ListsEveryDeviceFromTheStart) {
+  Start();
+  Stats stats = GetStatsNow();
+  ASSERT_EQ(stats.devices.size(), 2u);
+  for (int32_t device : {0, 1}) {
+    EXPECT_EQ(stats.devices[device].device, device);
+    EXPECT_GT(stats.devices[device].keeper_pid, 0);
+    EXPECT_EQ(stats.devices[device].total, uint64_t{1} << 30);
+  }
+}
+
+TEST_F(WardenTest, ADeadKeeperIsStartedAgainWithoutASession) {
+  Start();
+  int32_t before = GetStatsNow().devices[1].keeper_pid;
+  kill(before, SIGKILL);
+  auto replaced = [&] {
+    const DeviceStats now = GetStatsNow().devices[1];
+    return now.keeper_pid != before && now.keeper_pid != 0 && now.total != 0;
+  };
+  for (int i = 0; i < 1000 && !replaced(); ++i) usleep(10'000);
+  EXPECT_TRUE(replaced());
+}
+
+TEST_F(WardenTest, ADeviceThatDoesNotOpenLeavesTheOthers) {
+  options.driver = "second-broken";
+  Start();
+  Stats stats = GetStatsNow();
+  EXPECT_GT(stats.devices[0].total, 0u);
+  EXPECT_EQ(stats.devices[1].total, 0u);
+  EXPECT_EQ(StartSession(1).message.code, 0);
 }
 
 TEST_F(WardenTest, RefusesWhatItCannotStart) {
@@ -283,7 +330,7 @@ TEST_F(WardenTest, SaysWhyADeviceDoesNotOpen) {
   options.driver = "broken";
   Warden warden(options);
   std::string sentence;
-  EXPECT_EQ(warden.OpenDevice(&sentence), 999);
+  EXPECT_EQ(warden.OpenDevices(&sentence), 999);
   EXPECT_EQ(sentence, "the fake device is broken");
 }
 

@@ -1,0 +1,110 @@
+#include "server/daemon/placement.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+namespace longwire::daemon {
+namespace {
+
+// What a session leases when it opens (server/worker/open_session.cc): a device with less to lend
+// is full.
+constexpr uint64_t kFirstLease = uint64_t{64} << 20;
+constexpr uint64_t kWarm = 0;  // the session of workers that wait for one
+
+std::string Devices(uint32_t count) {
+  return std::to_string(count) + (count == 1 ? " device" : " devices");
+}
+
+bool IsServed(const warden::DeviceStats& device) {
+  return device.keeper_pid != 0 && device.lendable != 0;
+}
+
+// What the session has leased there so far.
+uint64_t LeasedBy(uint64_t session, int32_t device, const warden::Stats& stats) {
+  uint64_t leased = 0;
+  for (const warden::SessionStats& entry : stats.sessions) {
+    if (entry.session == session && entry.device == device) leased += entry.leased;
+  }
+  return leased;
+}
+
+}  // namespace
+
+DevicesWish WishOf(const config::Tenant& tenant, const std::vector<std::string>& environment,
+                   size_t served) {
+  uint32_t most = tenant.has_devices() ? tenant.devices() : static_cast<uint32_t>(served);
+  uint32_t usual = tenant.has_devices() ? tenant.devices() : 1;
+  std::string prefix = std::string(kDevicesVariable) + "=";
+  for (const std::string& variable : environment) {
+    if (!variable.starts_with(prefix)) continue;
+    std::string_view text = std::string_view(variable).substr(prefix.size());
+    uint32_t wanted = 0;
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), wanted);
+    if (error != std::errc() || end != text.data() + text.size() || wanted == 0) {
+      return {0, std::string(kDevicesVariable) + " is '" + std::string(text) +
+                     "'; it has to be how many devices the program shall see, 1 or more"};
+    }
+    if (tenant.has_devices() && wanted > most) {
+      return {0, prefix + std::to_string(wanted) + ", but a session of the tenant '" +
+                     tenant.name() + "' gets " + Devices(most) + " at most"};
+    }
+    return {wanted, ""};
+  }
+  // Nobody asked for a number, so a smaller server gives what it has.
+  return {std::max(1u, std::min(usual, static_cast<uint32_t>(served))), ""};
+}
+
+// Memory of sessions that have ended counts as free: its keeper gets it back in a moment, and a
+// lease waits for that.
+std::vector<scheduler::DeviceLoad> DeviceBook::Loads(const warden::Stats& stats,
+                                                     const std::map<uint32_t, double>& busy) const {
+  std::vector<scheduler::DeviceLoad> loads;
+  for (const warden::DeviceStats& device : stats.devices) {
+    if (!IsServed(device)) continue;
+    scheduler::DeviceLoad& load = loads.emplace_back();
+    load.id = static_cast<scheduler::DeviceId>(device.device);
+    load.total_bytes = device.lendable;
+    if (auto found = busy.find(load.id); found != busy.end()) load.busy = found->second;
+    uint64_t taken = LeasedBy(kWarm, device.device, stats);
+    for (const auto& [session, devices] : placed_) {
+      if (std::ranges::count(devices, device.device) == 0) continue;
+      ++load.sessions;
+      taken += std::max(kFirstLease, LeasedBy(session, device.device, stats));
+    }
+    load.free_bytes = device.lendable - std::min(device.lendable, taken);
+  }
+  return loads;
+}
+
+std::vector<int32_t> DeviceBook::Place(uint64_t session, uint32_t devices, config::Placement policy,
+                                       const warden::Stats& stats,
+                                       const std::map<uint32_t, double>& busy,
+                                       std::string* sentence) {
+  std::lock_guard lock(mutex_);
+  std::vector<scheduler::DeviceLoad> loads = Loads(stats, busy);
+  if (loads.empty()) {
+    *sentence = "no device of the server can be used now; its log says why";
+    return {};
+  }
+  scheduler::PlacementRequest request;
+  request.devices = devices;
+  request.bytes = kFirstLease;
+  // Of devices that are smaller than that all of it will do.
+  for (const scheduler::DeviceLoad& load : loads) {
+    request.bytes = std::min(request.bytes, load.total_bytes);
+  }
+  auto chosen = scheduler::MakePlacement(config::Placement_Name(policy))->Place(loads, request);
+  *sentence = chosen.refusal;
+  std::vector<int32_t> ordinals(chosen.devices.begin(), chosen.devices.end());
+  std::ranges::sort(ordinals);
+  if (!ordinals.empty()) placed_[session] = ordinals;
+  return ordinals;
+}
+
+void DeviceBook::Forget(uint64_t session) {
+  std::lock_guard lock(mutex_);
+  placed_.erase(session);
+}
+
+}  // namespace longwire::daemon

@@ -1,0 +1,136 @@
+// What the warden keeps ready: a keeper for each device, workers started ahead of need.
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "server/warden/warden.h"
+
+namespace longwire::warden {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kOpenDevices{60'000};  // longest wait for a device
+constexpr milliseconds kKeeperRetry{1'000};   // between attempts to start a keeper
+constexpr milliseconds kWarmDelay{200};       // a starting session has the processors first
+constexpr milliseconds kPauseMax{60'000};     // between processes that keep dying
+constexpr milliseconds kEarlyDeath{5'000};
+constexpr int kSystemNotReady = 802;  // a CUresult
+
+// Longer and longer for what dies early, the shortest for what lived.
+milliseconds NextPause(milliseconds last, std::chrono::steady_clock::time_point started,
+                       milliseconds shortest) {
+  bool early = std::chrono::steady_clock::now() - started < kEarlyDeath;
+  return early ? std::min(std::max(last * 2, shortest), kPauseMax) : shortest;
+}
+
+}  // namespace
+
+int Warden::OpenDevices(std::string* sentence) {
+  *sentence = "out of memory or descriptors for the tenants' ledger";
+  if (ledger_ == nullptr) return kSystemNotReady;
+  int32_t first = options_.devices.empty() ? 0 : options_.devices[0];
+  Keeper* keeper = RunningKeeper(first, sentence);
+  if (keeper == nullptr) return kSystemNotReady;
+  AwaitKeeper(*keeper);
+  if (keeper->state.code != 0) {
+    *sentence = keeper->state.sentence;
+    int code = keeper->state.code;
+    Kill(keeper->process);
+    return code;
+  }
+  driver_ = keeper->state.driver;
+  // NVIDIA's driver may need the network's namespace to reach its own services.
+  own_network_ = keeper->state.software && CanIsolateNetwork();
+  if (!own_network_ && HasNetwork()) {
+    std::fprintf(stderr, "longwire-warden: workers share the host's network\n");
+  }
+  bool all = options_.devices.empty();
+  for (int32_t i = 0; all && i < keeper->state.device_count; ++i) options_.devices.push_back(i);
+  // All at once: each takes its time.
+  std::string problem;
+  for (int32_t device : options_.devices) RunningKeeper(device, &problem);
+  for (int32_t device : options_.devices) {
+    Keeper& other = keepers_[device];
+    if (device != first && other.process.pid != 0) AwaitKeeper(other);
+    if (other.state.code == 0) continue;
+    std::fprintf(stderr, "longwire-warden: device %d is not served: %s\n", device,
+                 other.state.sentence.c_str());
+  }
+  return 0;
+}
+
+// Its first word: the device is open, or why it is not.
+void Warden::AwaitKeeper(Keeper& keeper) {
+  bool closed = false;
+  auto message = wire::ReceiveMessage(keeper.control.get(), kOpenDevices, &closed);
+  if (message && message::Unpack(message->bytes, &keeper.state) == wire::WireResult::kOk) return;
+  keeper.state.code = kSystemNotReady;
+  keeper.state.sentence = closed ? "the keeper died" : "the device does not open";
+}
+
+Warden::Keeper* Warden::RunningKeeper(int32_t device, std::string* sentence) {
+  Keeper& keeper = keepers_[device];
+  if (keeper.process.pid != 0) return &keeper;
+  if (Clock::now() - keeper.started < kKeeperRetry) {
+    *sentence = "device " + std::to_string(device) + ": " + keeper.state.sentence;
+    return nullptr;
+  }
+  wire::Descriptor end;
+  *sentence = "out of memory or descriptors for a keeper";
+  if (!wire::LocalPair(&keeper.control, &end)) return nullptr;
+  fcntl(keeper.control.get(), F_SETFL, O_NONBLOCK);
+  keeper.started = Clock::now();
+  keeper.state = {};
+  keeper.process = Spawn({options_.keeper_program,
+                          {"--driver", driver_.empty() ? options_.driver : driver_, "--device",
+                           std::to_string(device), "--control", "3", "--ledger", "4"},
+                          {},
+                          {end.get(), ledger_->descriptor()},
+                          false});
+  return keeper.process.pid != 0 ? &keeper : nullptr;
+}
+
+// The daemon sees only devices whose keepers run.
+void Warden::KeepKeepers() {
+  std::string sentence;
+  for (int32_t device : options_.devices) {
+    Keeper& keeper = keepers_[device];
+    if (keeper.process.pid != 0 || Clock::now() - keeper.started < keeper.pause) continue;
+    keeper.pause = NextPause(keeper.pause, keeper.started, kKeeperRetry);
+    RunningKeeper(device, &sentence);
+  }
+}
+
+void Warden::KeepWarm() {
+  std::map<int32_t, int> warm;
+  for (auto& [number, worker] : workers_) {
+    if (worker.session == 0 && worker.devices.size() == 1) ++warm[worker.devices[0]];
+  }
+  auto now = Clock::now();
+  if (now < warm_after_) return;
+  for (int32_t device : options_.devices) {
+    auto own = options_.warm_workers_of.find(device);
+    int wanted = own != options_.warm_workers_of.end() ? own->second : options_.warm_workers;
+    Warm& state = warm_[device];
+    if (warm[device] >= wanted || now < state.after) continue;
+    std::string sentence;
+    if (StartNewWorker({device}, {}, &sentence) == 0) state.after = now + kKeeperRetry;
+    return;  // one at a time: sessions come first
+  }
+}
+
+void Warden::WarmDied(const Worker& worker) {
+  Warm& state = warm_[worker.devices[0]];
+  state.pause = NextPause(state.pause, worker.started, kWarmDelay);
+  state.after = Clock::now() + state.pause;
+}
+
+// A warm worker that no session shall get.
+void Warden::Discard(Worker& worker) {
+  worker.devices.clear();
+  Kill(worker.process);
+}
+
+}  // namespace longwire::warden
