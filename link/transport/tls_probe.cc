@@ -157,7 +157,8 @@ class Probe {
       return text_ + " speaks no TLS 1.3, but this client nothing older; is it a Longwire server?";
     }
     if (IsAlert()) return WhyRefused();
-    return text_ + " speaks no TLS, but this client has a certificate (" +
+    // It closed or answered with something else.
+    return text_ + " speaks no TLS 1.3, but this client has a certificate (" +
            material_->files.certificate +
            "); set tls in the server's configuration, or LONGWIRE_CERT=none here to connect "
            "without encryption";

@@ -113,7 +113,8 @@ bool AcceptLoop::Start(std::string* sentence) {
   AcceptAdmin(*this);
   AcceptExecute(*this);
   thread_ = std::thread([this] { Loop(); });
-  listener_.Start([this](wire::Descriptor socket, const std::string& from) {
+  auto speech = tls_ == nullptr ? Listener::Speech::kPlain : Listener::Speech::kTls;
+  listener_.Start(speech, [this](wire::Descriptor socket, const std::string& from) {
     HandshakeFrom watched(from);
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.listener_fd = -1;

@@ -16,10 +16,16 @@
 namespace longwire::daemon {
 namespace {
 
+using Clock = std::chrono::steady_clock;
 using transport::Log;
 using transport::LogLevel;
 
 constexpr int kBacklog = 512;
+// Links speak at once. Beyond this number gRPC waits for the first byte itself.
+constexpr size_t kMaxArrivals = 256;
+constexpr std::chrono::seconds kFirstBytePatience{5};
+constexpr int kLookMilliseconds = 500;
+constexpr unsigned char kTlsHandshake = 0x16;  // the first byte of a TLS record of that type
 // Out of descriptors, most likely: not a reason to turn in circles.
 constexpr useconds_t kPauseMicroseconds = 10'000;
 
@@ -105,29 +111,63 @@ bool Listener::Open(const std::vector<transport::Address>& addresses, std::strin
   return true;
 }
 
-void Listener::Start(Accepted accepted) {
+void Listener::Start(Speech speech, Accepted accepted) {
+  speech_ = speech;
   accepted_ = std::move(accepted);
   wake_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   thread_ = std::thread([this] { Loop(); });
 }
 
+void Listener::Accept(int listener) {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof(storage);
+  wire::Descriptor socket(accept4(listener, reinterpret_cast<sockaddr*>(&storage), &length,
+                                  SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (!socket.valid()) {
+    bool gone = errno == EAGAIN || errno == ECONNABORTED || errno == EINTR;
+    if (!gone) usleep(kPauseMicroseconds);
+    return;
+  }
+  std::string from = AddressOf(storage).Text();
+  if (speech_ == Speech::kTls || arrivals_.size() >= kMaxArrivals) {
+    accepted_(std::move(socket), from);
+  } else {
+    arrivals_.push_back({std::move(socket), std::move(from), Clock::now() + kFirstBytePatience});
+  }
+}
+
+bool Listener::Greet(Arrival& arrival, bool readable) {
+  if (!readable) return Clock::now() >= arrival.deadline;
+  unsigned char first = 0;
+  if (recv(arrival.socket.get(), &first, 1, MSG_PEEK) != 1) return true;
+  if (first == kTlsHandshake) {
+    Log(LogLevel::kWarning, "a connection from " + arrival.from +
+                                " was refused: it begins with TLS, but this server's configuration "
+                                "has no tls");
+  } else {
+    accepted_(std::move(arrival.socket), arrival.from);
+  }
+  return true;
+}
+
 void Listener::Loop() {
-  std::vector<pollfd> waits = {{wake_.get(), POLLIN, 0}};
-  for (const wire::Descriptor& socket : sockets_) waits.push_back({socket.get(), POLLIN, 0});
   while (true) {
-    if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) usleep(kPauseMicroseconds);
+    std::vector<pollfd> waits = {{wake_.get(), POLLIN, 0}};
+    for (const wire::Descriptor& socket : sockets_) waits.push_back({socket.get(), POLLIN, 0});
+    for (const Arrival& arrival : arrivals_) waits.push_back({arrival.socket.get(), POLLIN, 0});
+    int timeout = arrivals_.empty() ? -1 : kLookMilliseconds;
+    if (poll(waits.data(), waits.size(), timeout) < 0) {
+      usleep(kPauseMicroseconds);
+      continue;
+    }
     if (waits[0].revents != 0) return;
-    for (const pollfd& wait : waits) {
-      if (wait.revents == 0) continue;
-      sockaddr_storage from{};
-      socklen_t length = sizeof(from);
-      wire::Descriptor socket(accept4(wait.fd, reinterpret_cast<sockaddr*>(&from), &length,
-                                      SOCK_NONBLOCK | SOCK_CLOEXEC));
-      if (socket.valid()) {
-        accepted_(std::move(socket), AddressOf(from).Text());
-      } else if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) {
-        usleep(kPauseMicroseconds);
-      }
+    size_t place = 1 + sockets_.size();
+    for (auto arrival = arrivals_.begin(); arrival != arrivals_.end(); ++place) {
+      bool over = Greet(*arrival, waits[place].revents != 0);
+      arrival = over ? arrivals_.erase(arrival) : std::next(arrival);
+    }
+    for (size_t i = 0; i < sockets_.size(); ++i) {
+      if (waits[1 + i].revents != 0) Accept(sockets_[i].get());
     }
   }
 }
@@ -137,6 +177,7 @@ void Listener::Stop() {
   uint64_t one = 1;
   if (write(wake_.get(), &one, sizeof(one)) < 0) return;
   thread_.join();
+  arrivals_.clear();
   sockets_.clear();
 }
 

@@ -104,7 +104,7 @@ class DaemonTest : public testing::Test {
     return text.str();
   }
   bool LogSays(const std::string& text) {
-    return daemon::Eventually([&] { return Log().find(text) != std::string::npos; }, seconds(20));
+    return daemon::Eventually([&] { return Log().find(text) != std::string::npos; }, seconds(10));
   }
 
   // What a program is told that comes through a link with this identity. Empty: it was served.

@@ -150,8 +150,9 @@ TEST_F(RefusalTest, AServerThatIsNotWhoItShouldBe) {
 
 TEST_F(RefusalTest, AClientWithACertificateAtAServerWithoutTls) {
   StartDaemon({});
-  EXPECT_THAT(ThroughLink(alice_), HasSubstr(address_ + " speaks no TLS, but this client has a "
+  EXPECT_THAT(ThroughLink(alice_), HasSubstr(address_ + " speaks no TLS 1.3, but this client has a "
                                                         "certificate"));
+  ExpectLogged("it begins with TLS, but this server's configuration has no tls");
   EXPECT_EQ(ThroughLink({}), "");
 }
 
