@@ -99,9 +99,17 @@ void Session::DriverFailed(Context& context, uint64_t position, CUresult code,
   LogLine("%s (context %u, position %llu)", text.c_str(), context.id,
           static_cast<unsigned long long>(position));
   SendDeviceText();
+  // A fault in one context makes every context of the process fail (measured on an H200). The
+  // client learns of the others first: who has heard of this one and asks another must not hear
+  // "success".
+  std::vector<std::shared_ptr<Context>> others = contexts.All();
+  std::erase_if(others, [&](const auto& other) { return other.get() == &context; });
+  std::erase_if(others, [](const auto& other) { return other->told.exchange(true); });
+  for (const auto& other : others) down_.Error(position, code, wire::kSticky, other->id, text);
   down_.Error(position, code, wire::kSticky, context.id, text);
   // From here on the log thread drops what waits and the completion thread ends what was issued.
   // Not before the client knows why: it would take the end for success.
+  for (const auto& other : others) other->failed = code;
   context.failed = code;
   // The driver fails every context of the process, of all its devices, whatever they do.
   for (auto& other : contexts.All()) {
