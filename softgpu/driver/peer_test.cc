@@ -175,6 +175,7 @@ TEST_F(PeerTest, CopiesOfMappingsNeedAccessOrAPeerCopy) {
   EXPECT_EQ(cuMemcpyDtoH(&back, at, 4), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemcpyPeer(at, context_, own, context_, 4), CUDA_ERROR_INVALID_VALUE);
   EXPECT_CU(cuMemcpyPeer(at, other_, own, context_, 4));
+  EXPECT_CU(cuCtxSynchronize());  // between devices a copy may return before it is done
   CUDA_MEMCPY3D_PEER copy = {};
   copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
   copy.srcDevice = at;
@@ -184,10 +185,12 @@ TEST_F(PeerTest, CopiesOfMappingsNeedAccessOrAPeerCopy) {
   copy.WidthInBytes = 4;
   copy.Height = copy.Depth = 1;
   EXPECT_CU(cuMemcpy3DPeerAsync(&copy, stream));
+  EXPECT_CU(cuStreamSynchronize(stream));
   EXPECT_EQ(back, 31u);
   access = ReadWrite(0);
   ASSERT_CU(cuMemSetAccess(at, kChunk, &access, 1));
   EXPECT_CU(cuMemcpyHtoDAsync(at, &value, 4, stream));
+  EXPECT_CU(cuStreamSynchronize(stream));
   EXPECT_EQ(Read(at), 32u);
   EXPECT_CU(cuMemUnmap(at, kChunk));
   EXPECT_CU(cuMemAddressFree(at, kChunk));
