@@ -8,6 +8,8 @@
 namespace longwire::worker {
 namespace {
 
+constexpr uint32_t kMeasuredCalls = 16;  // that make one measurement of a call's length
+
 // What keeps a device at work. The rest (records, waits, host functions) orders other calls and is
 // never held back by a gate; it waits in its stream behind what is.
 bool IsWork(const QueuedCall& call) {
@@ -87,8 +89,20 @@ void Gates::Issued(int32_t device) {
 
 void Gates::Finished(int32_t device, uint32_t calls) {
   Device& state = devices_[device];
-  state.finished.fetch_add(calls);
-  if (state.in_flight.fetch_sub(calls) == calls) Update(device);
+  if (page_ != nullptr) page_->device(device).calls.fetch_add(calls);
+  uint32_t measured = state.finished.fetch_add(calls) + calls;
+  // A program that always has something queued has runs without an end.
+  bool enough = measured >= kMeasuredCalls;
+  if (state.in_flight.fetch_sub(calls) == calls || enough) Update(device);
+}
+
+void Gates::Measure(Device& device, uint64_t now) {
+  uint32_t calls = device.finished.exchange(0);
+  if (calls == 0) return;
+  uint64_t mean = (now - device.measured_since) / calls;
+  uint64_t before = device.mean_call.load();
+  device.mean_call = before == 0 ? mean : (3 * before + mean) / 4;
+  device.measured_since = now;
 }
 
 void Gates::Update(int32_t index) {
@@ -98,19 +112,12 @@ void Gates::Update(int32_t index) {
   bool busy = running || device.queued.load() > 0;
   gates::DeviceGate* gate = page_ == nullptr ? nullptr : &page_->device(index);
   bool changed = running != device.running.load() || busy != device.busy.load();
+  uint64_t now = gates::Nanoseconds();
+  if (device.running.load()) Measure(device, now);
   if (running != device.running.load()) {
     device.running = running;
-    uint64_t now = gates::Nanoseconds();
-    if (running) {
-      device.since = now;
-    } else {
-      uint64_t calls = std::max<uint64_t>(device.finished.exchange(0), 1);
-      uint64_t mean = (now - device.since) / calls;
-      uint64_t before = device.mean_call.load();
-      device.mean_call = before == 0 ? mean : (3 * before + mean) / 4;
-      if (gate != nullptr) gate->calls.fetch_add(calls);
-      if (gate != nullptr) gate->gpu_time.fetch_add(now - device.since);
-    }
+    if (running) device.since = device.measured_since = now;
+    if (!running && gate != nullptr) gate->gpu_time.fetch_add(now - device.since);
     if (gate != nullptr) gate->running_since = running ? now : 0;
   }
   device.busy = busy;

@@ -50,11 +50,13 @@ class Gates {
     std::atomic<uint64_t> mean_call{0};  // nanoseconds, of late
     std::mutex mutex;
     uint64_t since = 0;                 // of this run, guarded by mutex
-    std::atomic<uint32_t> finished{0};  // calls of this run
+    uint64_t measured_since = 0;        // of `finished`, guarded by mutex
+    std::atomic<uint32_t> finished{0};  // calls since the last measurement
     bool holding = false;               // log thread: the last answer was no
   };
 
   void Update(int32_t device);
+  static void Measure(Device& device, uint64_t now);  // the caller holds the device's mutex
   bool WithinBudget(const Device& device, const gates::DeviceGate& gate) const;
 
   std::vector<Device> devices_;

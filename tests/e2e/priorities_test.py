@@ -3,8 +3,10 @@ with the scheduler, several times slower without it.
 
   priorities_test.py [--scheduler-off]
 
-With --scheduler-off it is the proof that the scheduler does it: five programs then share the
-processors of the software device, about 4 x on two idle cores."""
+With --scheduler-off it is the proof that the scheduler does it: five programs then share what the
+software device computes on. That is one core here, on any machine: with more, some of the five
+would run beside each other, as they do not on a GPU."""
+import os
 import re
 import statistics
 import subprocess
@@ -22,6 +24,7 @@ REQUEST_MS, BATCH_MS = 60, 15
 
 class PriorityTest(unittest.TestCase):
     def setUp(self):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
         self.longwire = self.enterContext(tenants.TenantServer(
             {"serving": {"priority": "latency_critical", "admin": True},
              "batch": {"priority": "best_effort"}},
@@ -67,7 +70,7 @@ class PriorityTest(unittest.TestCase):
         if SCHEDULER:
             self.assertLessEqual(ratio, 2)
         else:
-            self.assertGreater(ratio, 3)
+            self.assertGreater(ratio, 4)
 
 
 if __name__ == "__main__":
