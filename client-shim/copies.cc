@@ -241,7 +241,7 @@ CUresult CopyInHost(Stream* stream, const CopySide& destination, const CopySide&
 CUresult Copy(const CopySide& destination_side, const CopySide& source_side, const Extent& extent,
               CUstream handle, Waits waits, Peers peers) {
   Stream* stream = nullptr;
-  CUresult result = ResolveStream(handle, &stream);
+  CUresult result = ResolveForWork(handle, &stream);
   if (result != CUDA_SUCCESS) return result;
   uint64_t rows = 0, bytes = 0;
   if (!Multiply(extent.width, extent.rows, &rows) || !Multiply(rows, extent.slices, &bytes)) {
@@ -273,7 +273,7 @@ CUresult Copy(const CopySide& destination_side, const CopySide& source_side, con
 CUresult Memset(uint64_t address, uint64_t pitch, uint32_t element_bytes, uint32_t value,
                 uint64_t width, uint64_t rows, CUstream handle) {
   Stream* stream = nullptr;
-  CUresult result = ResolveStream(handle, &stream);
+  CUresult result = ResolveForWork(handle, &stream);
   if (result != CUDA_SUCCESS) return result;
   if (width == 0 || rows == 0) return CUDA_SUCCESS;
   uint64_t row_bytes = 0, before = 0;

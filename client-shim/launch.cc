@@ -162,7 +162,7 @@ CUresult MaxActiveBlocks(Function* function, int block_threads, size_t shared_by
 CUresult Launch(CUfunction handle, const LaunchShape& asked, CUstream stream_handle,
                 void** parameters, void** extra, std::span<const CUlaunchAttribute> attributes) {
   Stream* stream = nullptr;
-  CUresult result = ResolveStream(stream_handle, &stream);
+  CUresult result = ResolveForWork(stream_handle, &stream);
   if (result != CUDA_SUCCESS) return result;
   Function* function = FindFunction(handle);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;

@@ -69,6 +69,7 @@ uint64_t Session::AppendRecord(const Where& where, uint16_t call, size_t bound, 
     uint64_t position = up_.written();
     if (where.stream != nullptr && (where.flags & wire::kCapturing) == 0) {
       where.stream->last.store(position, std::memory_order_release);
+      where.stream->room.Take(position, wire::AlignRecord(header.bytes), opened_.stream_share);
     }
     if (reply != nullptr) {
       std::lock_guard<std::mutex> state(state_mutex_);

@@ -81,6 +81,7 @@ CUresult NewStream(Context* context, StreamKind kind, unsigned flags, int priori
   for (auto* place : {&stream->last, &stream->finished, &stream->wanted, &stream->sync_copy}) {
     place->store(0);
   }
+  stream->room.Clear();
   stream->destroyed.store(false);
   stream->capture.store(nullptr);
   stream->references.store(2);  // the handle's and the context's list
@@ -176,6 +177,34 @@ CUresult ResolveStream(CUstream handle, Stream** stream) {
   if (result != CUDA_SUCCESS) return result;
   if (TheSession().over() != CUDA_SUCCESS) return TheSession().over();
   return TakeError((*stream)->context);
+}
+
+void StreamRoom::Clear() {
+  newest.store(0);
+  oldest.store(0);
+  ends = {};
+  quarters = bytes = 0;
+}
+
+void StreamRoom::Take(uint64_t position, uint64_t taken, uint64_t share) {
+  bytes += taken;
+  if (bytes < share / ends.size()) return;
+  bytes = 0;
+  ends[quarters++ % ends.size()] = position;
+  newest.store(position, std::memory_order_release);
+  oldest.store(ends[quarters % ends.size()], std::memory_order_release);
+}
+
+CUresult ResolveForWork(CUstream handle, Stream** stream) {
+  CUresult result = ResolveStream(handle, stream);
+  if (result != CUDA_SUCCESS) return result;
+  // Asked for as soon as a quarter is full, so that the answer is usually there in time.
+  uint64_t newest = (*stream)->room.newest.load(std::memory_order_acquire);
+  if (newest > (*stream)->wanted.load(std::memory_order_relaxed)) Want(*stream, newest);
+  uint64_t oldest = (*stream)->room.oldest.load(std::memory_order_acquire);
+  if ((*stream)->finished.load(std::memory_order_acquire) >= oldest) return CUDA_SUCCESS;
+  result = WaitForStream(*stream, oldest);
+  return result == CUDA_SUCCESS ? TakeError((*stream)->context) : result;
 }
 
 CUresult WaitForStream(Stream* stream, uint64_t position) {

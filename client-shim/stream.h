@@ -8,6 +8,7 @@
 
 #include <cuda.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 
@@ -22,6 +23,21 @@ struct ThreadState;
 // As on the wire (lwStreamCreate).
 enum class StreamKind : uint32_t { kBlocking = 0, kNonBlocking = 1, kLegacy = 2, kPerThread = 3 };
 
+// How much of a stream's calls is unfinished, by the places where each quarter of its share was
+// used up. A thread that finds no room waits, as it does natively behind about 1,024 launches, and
+// holds nobody else up: the log stays open for those whose calls let the stream go on.
+struct StreamRoom {
+  std::atomic<uint64_t> newest{0};  // position where the last quarter ended
+  std::atomic<uint64_t> oldest{0};  // what has to be finished before more may be queued
+  // The rest under the log's lock.
+  std::array<uint64_t, 4> ends{};
+  uint64_t quarters = 0;
+  uint64_t bytes = 0;  // of the quarter that fills now
+
+  void Clear();
+  void Take(uint64_t position, uint64_t taken, uint64_t share);
+};
+
 struct Stream {
   uint64_t table_index = 0;
   CUstream handle = nullptr;
@@ -35,6 +51,7 @@ struct Stream {
   std::atomic<uint64_t> finished{0};
   std::atomic<uint64_t> wanted{0};     // up to where progress was asked for
   std::atomic<uint64_t> sync_copy{0};  // newest copy that the program was told is done
+  StreamRoom room;
   std::atomic<bool> destroyed{false};
   std::atomic<uint32_t> references{0};  // the handle, the session's table, events
   std::atomic<Capture*> capture{nullptr};
@@ -53,6 +70,10 @@ void DestroyStream(Stream* stream);
 // The stream that a program's handle means: 0 and 1 the current context's legacy stream, 2 the
 // calling thread's own. CUDA_ERROR_INVALID_HANDLE, _INVALID_CONTEXT, or the context's own error.
 CUresult ResolveStream(CUstream handle, Stream** stream);
+
+// As ResolveStream, for calls that may come in any number: waits while the stream has no room. The
+// caller holds no lock.
+CUresult ResolveForWork(CUstream handle, Stream** stream);
 
 // The stream of a handle as ResolveStream, without looking at the context's errors.
 CUresult FindStream(CUstream handle, Stream** stream);

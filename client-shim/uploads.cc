@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "client-shim/session.h"
+#include "client-shim/process.h"
 #include "client-shim/work_thread.h"
 #include "longwire/calls.h"
 
@@ -21,7 +21,9 @@ WorkThread& Sender() {
 }  // namespace
 
 bool FitsUploadWindow(uint64_t bytes) {
-  return under_way.load(std::memory_order_relaxed) + bytes <= wire::kUploadWindowBytes;
+  // One piece always fits, whatever the server said.
+  uint64_t window = std::max<uint64_t>(TheSession().opened().upload_window, wire::kCopyPieceBytes);
+  return under_way.load(std::memory_order_relaxed) + bytes <= window;
 }
 
 bool SendBytes(Session& session, uint64_t transfer, const HostPlace& place, Window window) {

@@ -15,6 +15,7 @@
 //   lent           the return of chunks that another one holds  server/keeper/chunk_pool.cc
 //   peer           programs of other users at a local door      wire/socket.cc
 //   quota          more memory than a tenant may have           server/keeper/main.cc
+//   quota_bytes    more bytes in flight than a tenant may have  server/worker/in_flight.h
 //   quota_sessions more sessions than a tenant may have         server/daemon/session_table.cc
 //   range_check    a kernel's access outside of device memory   softgpu/engine/arena.cc
 //   scrub          another session's bytes in leased memory     server/keeper/main.cc

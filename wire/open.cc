@@ -119,6 +119,8 @@ void OpenReply::Encode(Writer& writer) const {
   writer.I32(stream_priority_least);
   writer.I32(stream_priority_greatest);
   writer.U64(allocation_granularity);
+  writer.U64(upload_window);
+  writer.U64(stream_share);
   writer.U32(static_cast<uint32_t>(devices.size()));
   for (const DeviceDescription& device : devices) device.Encode(writer);
   writer.U32(static_cast<uint32_t>(processes.size()));
@@ -140,6 +142,8 @@ WireResult OpenReply::Decode(Reader& reader) {
   LW_TRY(reader.I32(&stream_priority_least));
   LW_TRY(reader.I32(&stream_priority_greatest));
   LW_TRY(reader.U64(&allocation_granularity));
+  LW_TRY(reader.U64(&upload_window));
+  LW_TRY(reader.U64(&stream_share));
   uint32_t count = 0;
   LW_TRY(reader.Count(&count, sizeof(uint64_t), kMaxDevices));
   devices.resize(count);

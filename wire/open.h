@@ -70,6 +70,8 @@ struct OpenReply {
   int32_t stream_priority_least = 0;
   int32_t stream_priority_greatest = 0;
   uint64_t allocation_granularity = 0;  // bytes, of device memory
+  uint64_t upload_window = 0;           // bytes of copies under way before any was credited
+  uint64_t stream_share = 0;            // bytes of unfinished calls in one stream
   std::vector<DeviceDescription> devices;
   std::vector<ProcessDescription> processes;
   std::vector<std::string> missing_calls;  // functions that the server's driver lacks

@@ -59,7 +59,7 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
 
 CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream) {
   Stream* stream = nullptr;
-  CUresult result = ResolveStream(hStream, &stream);
+  CUresult result = ResolveForWork(hStream, &stream);
   return result != CUDA_SUCCESS ? result : LaunchGraph(hGraph, stream);
 }
 

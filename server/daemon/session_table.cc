@@ -135,7 +135,9 @@ std::shared_ptr<Session> SessionTable::StartSession(const wire::OpenRequest& req
   for (const warden::KeeperProcess& keeper : session->worker().keepers) {
     devices.push_back(static_cast<scheduler::DeviceId>(keeper.device));
   }
-  session->SetGates(scheduling_->Open(SchedulerSession(id, *peer.tenant, std::move(devices))));
+  auto page = scheduling_->Open(SchedulerSession(id, *peer.tenant, std::move(devices)));
+  if (page != nullptr) page->bytes_in_flight() = peer.tenant->bytes_in_flight();
+  session->SetGates(std::move(page));
   if (session->MapRings()) return session;
   *code = transport::kDeviceUnavailable;
   *sentence = "the worker's rings cannot be mapped";

@@ -22,6 +22,7 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 struct GatePage::Header {
   uint64_t magic = kMagic;
   uint32_t devices = 0;
+  std::atomic<uint64_t> bytes_in_flight{0};
   alignas(64) std::atomic<uint32_t> changes{0};
 };
 
@@ -87,6 +88,8 @@ std::shared_ptr<GatePage> GatePage::Map(wire::Descriptor memory, wire::Descripto
 GatePage::~GatePage() {
   if (header_ != nullptr) munmap(header_, PageBytes(devices_));
 }
+
+std::atomic<uint64_t>& GatePage::bytes_in_flight() { return header_->bytes_in_flight; }
 
 void GatePage::RingWorker() {
   header_->changes.fetch_add(1);

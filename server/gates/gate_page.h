@@ -56,6 +56,9 @@ class GatePage {
 
   uint32_t devices() const { return devices_; }
   DeviceGate& device(uint32_t index) { return gates_[index]; }
+  // Bytes of calls and uploads that the worker may hold, for the session's whole life; the daemon
+  // writes it before the worker opens the session. 0: the worker's own default.
+  std::atomic<uint64_t>& bytes_in_flight();
   // How often the session made the call of this number; the worker counts.
   std::atomic<uint64_t>& calls(uint32_t number) { return calls_[number % kMaxCalls]; }
 

@@ -17,9 +17,6 @@ using Clock = std::chrono::steady_clock;
 // burst does not wait for the last.
 constexpr int kRecordsPerPass = 128;
 constexpr uint64_t kPassesPerMarking = 4;
-// Calls that wait for their turn in a stream, copied out of the ring. Past this the log is not read
-// until some were issued; the client's own window of unfinished uploads is smaller.
-constexpr uint64_t kMaxWaitingBytes = uint64_t{256} << 20;
 // A missed wake-up would cost at most this.
 constexpr std::chrono::milliseconds kRecheck{10};
 
@@ -65,18 +62,22 @@ void LogThread::Wait() {
     if (issued) return;
   }
   auto deadline = waits ? Clock::now() + kRecheck : wire::Deadline::max();
-  bool full = issuer_.waiting_bytes() > kMaxWaitingBytes;
-  up_.WaitBeyond(full ? UINT64_MAX : seen_, SpinTime(), deadline);
+  up_.WaitBeyond(IsFull() ? UINT64_MAX : seen_, SpinTime(), deadline);
   session_.completion().wake_log_thread = false;
 }
 
+// Calls that wait in streams are copied out of the ring; past the limit the log is not read until
+// some were issued.
+bool LogThread::IsFull() const {
+  return issuer_.waiting_bytes() > session_.transfers().limits().calls;
+}
+
 bool LogThread::ReadSome() {
-  if (issuer_.waiting_bytes() > kMaxWaitingBytes) return false;
   auto log = up_.Available();
   // What comes later than this look must end the wait that may follow.
   seen_ = up_.cursor() + log.size();
   int records = 0;
-  while (records < kRecordsPerPass && !session_.over()) {
+  while (records < kRecordsPerPass && !IsFull() && !session_.over()) {
     wire::RecordHeader header;
     size_t bytes = 0;
     if (wire::PeekRecord(log, &header, &bytes) != wire::WireResult::kOk) {

@@ -32,6 +32,7 @@ class LogThread {
   void Run();
   // Sorts what the log holds, up to a bound. False when the session is over.
   bool ReadSome();
+  bool IsFull() const;
   void Sort(const wire::RecordHeader& header, uint64_t position, std::span<const std::byte> bytes);
   void SortOutsideStreams(QueuedCall call);
   void RunOnHelper(QueuedCall call);

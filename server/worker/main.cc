@@ -167,6 +167,7 @@ int main(int count, char** words) {
 
   std::shared_ptr<gates::GatePage> page;
   wire::OpenRequest request = WaitForOpen(arguments.control, &page);
+  session->transfers().SetLimits(worker::InFlightLimits::Of(page.get()));
   wire::OpenReply reply;
   worker::OpenSession(*session, request, driver.missing, &reply);
   if (reply.code == 0) {

@@ -76,10 +76,12 @@ bool Transfers::ArrivedCopy(Copy& copy, uint64_t offset, std::span<const std::by
   if (!IsInside(offset, bytes.size(), copy.bytes)) return false;
   copy.arrived += bytes.size();
   if (copy.finished) return true;
+  if (kept_ > limits_.uploads) return false;  // the client sends without credit
   Piece piece;
   piece.offset = offset;
   piece.bytes.assign(bytes.begin(), bytes.end());
-  piece.credited = kept_ < kCreditAtOnceBytes;
+  // Past this a blocked stream's copies hold credit.
+  piece.credited = kept_ < limits_.uploads - limits_.window;
   kept_ += bytes.size();
   copy.pieces.push_back(std::move(piece));
   return true;

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "server/worker/in_flight.h"
 #include "server/worker/objects.h"
 
 namespace longwire::worker {
@@ -21,6 +22,9 @@ class Transfers {
  public:
   using Credit = std::function<void(uint64_t bytes)>;
   explicit Transfers(Credit credit) : credit_(std::move(credit)) {}
+  // Before the session starts.
+  void SetLimits(const InFlightLimits& limits) { limits_ = limits; }
+  const InFlightLimits& limits() const { return limits_; }
 
   struct Piece {
     uint64_t offset = 0;
@@ -48,9 +52,6 @@ class Transfers {
   bool TakeImage(uint64_t transfer, uint64_t bytes, std::vector<std::byte>* image);
 
  private:
-  // Pieces kept beyond the client's own window; past this a blocked stream's copies hold credit.
-  static constexpr uint64_t kCreditAtOnceBytes = uint64_t{128} << 20;
-
   struct Copy {
     uint64_t bytes = 0;
     uint64_t arrived = 0;
@@ -64,6 +65,7 @@ class Transfers {
   bool ArrivedCopy(Copy& copy, uint64_t offset, std::span<const std::byte> bytes);
 
   Credit credit_;
+  InFlightLimits limits_ = InFlightLimits::Of(InFlightLimits::kDefaultBytes);
   std::mutex mutex_;
   std::unordered_map<uint64_t, Copy> copies_;
   std::unordered_map<uint64_t, GraphPlace> graphs_;

@@ -47,7 +47,7 @@ tenants:
     weight: 1
     memory: 1536MiB
     devices: 1
-    bytes_in_flight: 32MiB
+    bytes_in_flight: 256MiB
     admin: false
 max_sessions: 256
 resume_grace: 90s
@@ -89,7 +89,7 @@ TEST(DefaultFileTest, WithEveryKeySaidItGivesTheDefaultsAndTheExamples) {
   ASSERT_EQ(config.tenants_size(), 1);
   EXPECT_EQ(config.tenants(0).name(), "research");
   EXPECT_EQ(config.tenants(0).identities_size(), 2);
-  EXPECT_EQ(config.tenants(0).bytes_in_flight(), 32u << 20);
+  EXPECT_EQ(config.tenants(0).bytes_in_flight(), 256u << 20);
   EXPECT_EQ(config.door(), "/run/longwire/door");
   EXPECT_EQ(config.metrics(), "127.0.0.1:7412");
   // Without the examples it is the defaults.

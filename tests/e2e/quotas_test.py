@@ -1,5 +1,6 @@
 """Tenants' limits: memory at the byte over all sessions, sessions, and who sees what."""
 import subprocess
+import time
 import unittest
 
 import server
@@ -12,6 +13,7 @@ class QuotaTest(unittest.TestCase):
     def setUp(self):
         self.longwire = self.enterContext(tenants.TenantServer({
             "small": {"memory": "100MiB", "sessions": 2},
+            "narrow": {"bytes_in_flight": "8MiB"},
             "large": {"admin": True}}))
 
     def allocate(self, tenant, *sizes):
@@ -19,13 +21,16 @@ class QuotaTest(unittest.TestCase):
         self.assertEqual(0, result.code, result.err + self.longwire.log_tail())
         return result.out.split("\n")
 
-    def hold(self, tenant, *sizes):
+    def start(self, tenant, program, *words):
         process = subprocess.Popen(
-            self.longwire.command(self.longwire.program("allocate.static"), *map(str, sizes),
-                                  "hold"),
+            self.longwire.command(self.longwire.program(program), *map(str, words)),
             env=self.longwire.environment_of(tenant), stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.communicate)
+        return process
+
+    def hold(self, tenant, *sizes):
+        process = self.start(tenant, "allocate.static", *sizes, "hold")
         said = []
         while not said or said[-1] not in ("READY\n", ""):
             said.append(process.stdout.readline())
@@ -60,12 +65,27 @@ class QuotaTest(unittest.TestCase):
         for holder in holders:
             holder.communicate("\n")
 
+    def test_what_a_session_may_have_waiting_on_the_server(self):
+        for size, kind in ((64, "pageable"), (256, "pinned")):
+            with self.subTest(kind):
+                program = self.start("narrow", "copies_behind.static", 64, size, kind)
+                self.assertLess(self.bytes_up_at_rest(), 8 * MIB)
+                out, err = program.communicate("\n")
+                self.assertIn("PASS", out, err + self.longwire.log_tail())
+
+    def bytes_up_at_rest(self):
+        before, now = -1, 0
+        while before != now:
+            time.sleep(0.5)
+            before, now = now, self.longwire.status_as("large")["sessions"][0]["bytes_up"]
+        return now
+
     def test_status_shows_a_tenant_itself_and_an_administrator_all(self):
         holder, _ = self.hold("small", 10 * MIB)
         own = self.longwire.status_as("small")
         every = self.longwire.status_as("large")
         self.assertEqual(["small"], [tenant["name"] for tenant in own["tenants"]])
-        self.assertEqual(["large", "small"], sorted(t["name"] for t in every["tenants"]))
+        self.assertEqual(["large", "narrow", "small"], sorted(t["name"] for t in every["tenants"]))
         small = own["tenants"][0]
         self.assertEqual((100 * MIB, 1), (small["memory_limit"], small["sessions"]))
         self.assertGreaterEqual(small["memory_leased"], 10 * MIB)

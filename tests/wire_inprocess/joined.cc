@@ -134,6 +134,8 @@ wire::OpenReply Describe(worker::Session& session, const std::vector<wire::Windo
   reply.driver_version = CUDA_VERSION;
   reply.stream_priority_greatest = -5;
   reply.allocation_granularity = 2 << 20;
+  reply.upload_window = session.transfers().limits().window;
+  reply.stream_share = session.transfers().limits().stream;
   for (size_t ordinal = 0; ordinal < windows.size(); ++ordinal) {
     wire::DeviceDescription device;
     device.name = "Fake device";

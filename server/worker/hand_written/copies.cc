@@ -123,7 +123,7 @@ CUresult Do_lwCopyToDevice(CallContext& context, const calls::lwCopyToDevice& ca
 CUresult Do_lwCopyData(CallContext& context, const calls::lwCopyData& call,
                        calls::lwCopyData::Reply*) {
   if (!context.session().transfers().Arrived(call.transfer, call.offset, call.data)) {
-    context.session().Fatal("bytes of a transfer that nobody expects");
+    context.session().Fatal("bytes of a transfer that nobody expects, or more than were credited");
   }
   context.session().graphs().BytesArrived();
   return CUDA_SUCCESS;

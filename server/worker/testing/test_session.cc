@@ -51,6 +51,7 @@ void TestSession::Begin(const DriverTable& table, std::vector<Device> devices,
   options.on_over = [this] { over = true; };
   session = std::make_unique<Session>(std::move(options));
   EXPECT_EQ(session->Prepare(), CUDA_SUCCESS);
+  session->transfers().SetLimits(InFlightLimits::Of(page.get()));
   session->gates().Obey(std::move(page), [made = session.get()] { made->WakeLogThread(); });
   session->Start();
   calls::lwContextCreate create;

@@ -47,6 +47,9 @@ class TestSession {
                    uint16_t flags = 0, uint32_t thread = 1);
   void Append(std::span<const std::byte> bytes);
 
+  // Bytes of the log that the worker has taken.
+  uint64_t taken() { return producer_->released(); }
+
   uint64_t CreateStream(uint64_t id, StreamKind kind = StreamKind::kNonBlocking);
   // Loads a module whose one function launches as number `function`.
   uint64_t LoadFunction();
