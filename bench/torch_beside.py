@@ -1,5 +1,6 @@
 """PyTorch inference (latency critical) beside PyTorch training (best effort): natively, through
 Longwire, and through Longwire with its scheduler off; one run, a row for each seed."""
+import os
 import pathlib
 import statistics
 import subprocess
@@ -19,7 +20,9 @@ class Load:
 
     def __init__(self, side, tenant, kind):
         self.process = subprocess.Popen(
-            side.command(tenant, sys.executable, LOAD, kind), env=side.environment_of(tenant),
+            side.command(tenant, sys.executable, LOAD, kind),
+            # On a host with several GPUs PyTorch counts them by NVML, not by the driver.
+            env={**(side.environment_of(tenant) or os.environ), "CUDA_VISIBLE_DEVICES": "0"},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         line = self.process.stdout.readline()
         if line != "READY\n":
@@ -64,7 +67,8 @@ def measure(side, name, seeds, out):
 def run(build, driver, out, seeds):
     blocks = {"serving": {"priority": "latency_critical", "admin": True},
               "batch": {"priority": "best_effort"}}
-    say(out, f"{'arrangement':<42} {'seed':>4} {'p50 ms':>8} {'p99 ms':>8} {'most ms':>8} train 1/s")
+    say(out, f"{'arrangement':<42} {'seed':>4} {'p50 ms':>8} {'p99 ms':>8} {'most ms':>8} "
+             "train 1/s")
     measure(Native(), "native", seeds, out)
     for enabled in (True, False):
         with tenants.TenantServer(blocks, {"scheduler": {"enabled": enabled}}, driver=driver,
