@@ -45,7 +45,8 @@ bool MayAdminister(const Peer& peer, std::string* sentence) {
 transport::AdminReply Admin::Handle(const Peer& peer, const transport::AdminRequest& request) {
   std::string sentence;
   if (!MayAdminister(peer, &sentence)) {
-    Log(LogLevel::kWarning, "administration by " + NameOf(peer) + " was refused: " + sentence);
+    Log(LogLevel::kWarning, peer.subject(),
+        "administration by " + NameOf(peer) + " was refused: " + sentence);
     return Refuse(sentence);
   }
   if (request.request_case() != transport::AdminRequest::kReload) {

@@ -18,7 +18,8 @@ constexpr int kMaxPings = 4096;
 
 // The last frame and the end of a stream without a session.
 void Refuse(transport::ServerStream& stream, const Peer& peer, const std::string& sentence) {
-  Log(LogLevel::kWarning, "a stream from " + peer.address + " was refused: " + sentence);
+  Log(LogLevel::kWarning, peer.subject(),
+      "a stream from " + peer.address + " was refused: " + sentence);
   std::string body =
       transport::EncodeClosed({static_cast<uint32_t>(transport::kLaunchFailed), sentence});
   transport::FrameHeader header;
@@ -61,7 +62,7 @@ void EndOfConnection(SessionTable& table, const std::shared_ptr<Session>& sessio
   } else if (table.config()->resume_grace() == 0) {
     table.End(session, {static_cast<uint32_t>(transport::kLaunchFailed), "its connection broke"});
   } else {
-    Log(LogLevel::kInfo, session->id(), "its connection broke; waiting for it to come back");
+    Log(LogLevel::kInfo, session->subject(), "its connection broke; waiting for it to come back");
   }
 }
 
@@ -85,7 +86,7 @@ void HandleExecute(SessionTable& table, transport::ServerStream& stream) {
   transport::Closed closed;
   Outcome outcome = session->Relay(stream, attach, epoch, &closed);
   if (outcome == Outcome::kViolation) {
-    Log(LogLevel::kWarning, session->id(), closed.sentence);
+    Log(LogLevel::kWarning, session->subject(), closed.sentence);
     stream.set_status({grpc::StatusCode::INVALID_ARGUMENT, closed.sentence});
   }
   // First the session: what its client held is free even if the connection ends slowly.

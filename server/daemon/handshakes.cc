@@ -136,7 +136,8 @@ void OnFree(void* /*parent*/, void* value, CRYPTO_EX_DATA* /*places*/, int /*pla
   std::string host = handshake->address.substr(0, handshake->address.rfind(':'));
   std::string reason = handshake->reason.empty() ? "it began no TLS" : handshake->reason;
   if (!limiter.Allows(host + reason)) return;
-  Log(LogLevel::kWarning, "a connection from " + handshake->address + " was refused: " + reason);
+  Log(LogLevel::kWarning, {.peer = handshake->address},
+      "a connection from " + handshake->address + " was refused: " + reason);
 }
 
 }  // namespace

@@ -141,7 +141,8 @@ class InspectCall : public std::enable_shared_from_this<InspectCall> {
     Peer peer = PeerOf(context_, loop_.table().config());
     auto finished = new Event(shared_from_this(), false);
     if (peer.refused()) {
-      Log(LogLevel::kWarning, "a call from " + peer.address + " was refused: " + peer.refusal);
+      Log(LogLevel::kWarning, peer.subject(),
+          "a call from " + peer.address + " was refused: " + peer.refusal);
       responder_.FinishWithError({grpc::StatusCode::PERMISSION_DENIED, peer.refusal}, finished);
     } else {
       responder_.Finish(Inspect(loop_.table(), peer), grpc::Status::OK, finished);

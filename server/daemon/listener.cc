@@ -141,9 +141,10 @@ bool Listener::Greet(Arrival& arrival, bool readable) {
   unsigned char first = 0;
   if (recv(arrival.socket.get(), &first, 1, MSG_PEEK) != 1) return true;
   if (first == kTlsHandshake) {
-    Log(LogLevel::kWarning, "a connection from " + arrival.from +
-                                " was refused: it begins with TLS, but this server's configuration "
-                                "has no tls");
+    Log(LogLevel::kWarning, {.peer = arrival.from},
+        "a connection from " + arrival.from +
+            " was refused: it begins with TLS, but this server's configuration "
+            "has no tls");
   } else {
     accepted_(std::move(arrival.socket), arrival.from);
   }

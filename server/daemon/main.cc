@@ -12,6 +12,7 @@
 #include "server/daemon/admin.h"
 #include "server/daemon/control.h"
 #include "server/daemon/inspect.h"
+#include "server/daemon/journal.h"
 #include "server/daemon/local_door.h"
 #include "server/daemon/metrics.h"
 #include "server/daemon/notify.h"
@@ -154,6 +155,7 @@ int Main(int count, char** arguments) {
   service::Manager::Ours();  // while there is one thread only: it changes the environment
   config::LiveConfig live(std::move(draft.config));
   transport::SetLogLevel(static_cast<LogLevel>(live.Get()->log_level()));
+  LogToJournal();
   transport::PrepareProcess();
   RaiseDescriptorLimit();
   Reloader reloader(std::move(*command_line), live);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "link/transport/log.h"
 #include "server/daemon/tenants.h"
 
 namespace longwire::daemon {
@@ -20,6 +21,10 @@ struct Peer {
   std::string refusal;                           // a sentence
 
   bool refused() const { return tenant == nullptr; }
+  // Of a line about it, or about its session.
+  transport::LogSubject subject(uint64_t session = 0) const {
+    return {session, refused() ? std::string_view() : tenant->name(), address};
+  }
   bool MaySee(const config::Tenant& other) const {
     return tenant->admin() || tenant->name() == other.name();
   }

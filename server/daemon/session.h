@@ -70,6 +70,8 @@ class Session {
   Clock::time_point detached_since();
 
   uint64_t id() const { return id_; }
+  // Of a line about it.
+  transport::LogSubject subject() const { return client_.peer.subject(id_); }
   const ClientDescription& client() const { return client_; }
   const warden::WorkerStarted& worker() const { return worker_.started; }
   int up_descriptor() const { return up_->descriptor(); }

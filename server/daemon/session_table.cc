@@ -74,7 +74,8 @@ bool SessionTable::Start(std::string* sentence) {
 
 OpenedSession SessionTable::Refuse(int32_t code, const Peer& peer, std::string sentence) {
   failed_.fetch_add(1);
-  Log(LogLevel::kWarning, "a session for " + peer.address + " was refused: " + sentence);
+  Log(LogLevel::kWarning, peer.subject(),
+      "a session for " + peer.address + " was refused: " + sentence);
   OpenedSession refused;
   refused.reply.code = code;
   refused.reply.sentence = std::move(sentence);
@@ -213,7 +214,7 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, const Peer& p
     code = transport::kDeviceUnavailable;
     // A worker that waited ahead of need may have died unnoticed; a fresh one gets one chance.
     if (!session->worker().warm || cancelled.load()) break;
-    Log(LogLevel::kWarning, session->id(), "a warm worker failed: " + sentence);
+    Log(LogLevel::kWarning, session->subject(), "a warm worker failed: " + sentence);
     Abandon(session->id());
   }
   if (code == 0 && !NewToken(&opened.token)) code = transport::kUnknown;
@@ -234,7 +235,7 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, const Peer& p
   Describe(*session, &opened.reply);
   opened_.fetch_add(1);
   changed_.notify_all();
-  Log(LogLevel::kInfo, session->id(),
+  Log(LogLevel::kInfo, session->subject(),
       "opened for " + request.program + " (pid " + std::to_string(request.pid) + " on " +
           request.host + ", from " + peer.address + ", '" + peer.identity + "' of tenant '" +
           peer.tenant->name() + "'), worker " + std::to_string(session->worker().pid) +
@@ -273,7 +274,7 @@ void SessionTable::End(const std::shared_ptr<Session>& session, const transport:
   snprintf(text, sizeof(text), "ended after %.3f s, code %u, %llu bytes up, %llu down", seconds,
            closed.code, static_cast<unsigned long long>(session->bytes_up()),
            static_cast<unsigned long long>(session->bytes_down()));
-  Log(closed.code == 0 ? LogLevel::kInfo : LogLevel::kWarning, session->id(),
+  Log(closed.code == 0 ? LogLevel::kInfo : LogLevel::kWarning, session->subject(),
       text + (closed.sentence.empty() ? "" : ": " + closed.sentence));
 }
 
