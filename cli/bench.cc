@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -11,7 +12,7 @@
 #include <optional>
 #include <sstream>
 
-#include "cli/commands.h"
+#include "cli/connect.h"
 #include "cli/text.h"
 
 namespace longwire::cli {
@@ -20,7 +21,7 @@ namespace {
 constexpr const char* kHelp =
     R"(longwire bench: what a server costs beside a GPU of this host.
 
-  longwire bench [--server HOST:PORT] [--rounds N] [--json] [GROUP...]
+  longwire bench [OPTIONS] [--rounds N] [--json] [GROUP...]
 
   GROUP        start, calls, copies or gemm (default: all)
   --rounds N   times that each program runs on either side, in turn (default 3); medians are shown
@@ -46,6 +47,8 @@ const std::vector<Program>& Programs() {
   return programs;
 }
 
+constexpr int kMaxRounds = 1000;
+
 struct Request {
   std::string server;
   int rounds = 3;
@@ -53,23 +56,28 @@ struct Request {
   std::vector<std::string> groups;
 };
 
+// All of `text` as a number of rounds; 0 if it is none.
+int ParseRounds(const std::string& text) {
+  int rounds = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rounds);
+  bool good = error == std::errc() && end == text.data() + text.size();
+  return good && rounds >= 1 && rounds <= kMaxRounds ? rounds : 0;
+}
+
 // The exit status when the command ends here.
 std::optional<int> Parse(const Arguments& arguments, Request* request) {
-  const char* environment = getenv("LONGWIRE_SERVER");
-  if (environment != nullptr) request->server = environment;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& word = arguments[i];
+    if (TakeConnectionOption(arguments, &i)) continue;
     bool known =
         std::ranges::any_of(Programs(), [&](auto& program) { return program.group == word; });
     if (word == "--help" || word == "-h") {
-      std::fputs(kHelp, stdout);
+      std::printf("%s%s", kHelp, kConnectionHelp);
       return 0;
     } else if (word == "--json") {
       request->json = true;
-    } else if (word == "--server" && i + 1 < arguments.size()) {
-      request->server = arguments[++i];
-    } else if (word == "--rounds" && i + 1 < arguments.size()) {
-      request->rounds = std::atoi(arguments[++i].c_str());
+    } else if (word == "--rounds") {
+      request->rounds = i + 1 < arguments.size() ? ParseRounds(arguments[++i]) : 0;
     } else if (known) {
       request->groups.push_back(word);
     } else {
@@ -78,10 +86,13 @@ std::optional<int> Parse(const Arguments& arguments, Request* request) {
       return kUsageStatus;
     }
   }
-  if (request->rounds < 1 || request->rounds > 1000) {
-    std::fputs("longwire bench: --rounds expects a number from 1 to 1000\n", stderr);
+  if (request->rounds == 0) {
+    std::fprintf(stderr, "longwire bench: --rounds expects a number from 1 to %d\n", kMaxRounds);
     return kUsageStatus;
   }
+  ServerOptions options;
+  FindServer(&options);
+  request->server = options.server;
   if (!request->server.empty()) return std::nullopt;
   std::fputs("longwire bench: no server; give --server HOST:PORT or set LONGWIRE_SERVER\n", stderr);
   return kUsageStatus;
@@ -170,39 +181,72 @@ void PrintJson(const std::vector<Figure>& figures) {
   std::printf("]}\n");
 }
 
+// The figures of one side after the other, over all rounds.
+class Bencher {
+ public:
+  explicit Bencher(const Request& request) : request_(request), bin_(ProgramFolder()) {}
+
+  // False with a sentence on standard error.
+  bool Run() {
+    for (int round = 0; round < request_.rounds; ++round) {
+      for (const Program& program : Programs()) {
+        bool wanted = request_.groups.empty() ||
+                      std::ranges::count(request_.groups, std::string(program.group)) != 0;
+        if (wanted && !RunBothSides(program)) return false;
+      }
+    }
+    return true;
+  }
+
+  const std::vector<Figure>& figures() const { return figures_; }
+  bool native_works() const { return native_ != Native::kNone; }
+
+ private:
+  enum class Native { kUnknown, kWorks, kNone };
+
+  bool RunBothSides(const Program& program) {
+    std::vector<std::string> command = program.command;
+    command[0] = bin_ + "/../lib/longwire/bench/" + command[0];
+    if (access(command[0].c_str(), X_OK) != 0) {
+      std::fprintf(stderr, "longwire bench: there is no %s; the installation is not complete\n",
+                   command[0].c_str());
+      return false;
+    }
+    if (native_ != Native::kNone) {
+      // Errors of a host without a GPU say nothing; those of a GPU that has just worked do.
+      auto native = Output(command, native_ == Native::kUnknown);
+      if (native_ == Native::kUnknown) native_ = native ? Native::kWorks : Native::kNone;
+      if (native) Gather(*native, false, &figures_);
+    }
+    command.insert(command.begin(), {bin_ + "/longwire", "run", "--server", request_.server, "--"});
+    auto remote = Output(command, false);
+    if (remote) Gather(*remote, true, &figures_);
+    if (remote) return true;
+    std::fprintf(stderr, "longwire bench: %s failed through %s; longwire doctor may say why\n",
+                 program.command[0].c_str(), request_.server.c_str());
+    return false;
+  }
+
+  const Request& request_;
+  const std::string bin_;
+  Native native_ = Native::kUnknown;
+  std::vector<Figure> figures_;
+};
+
 }  // namespace
 
 int Bench(const Arguments& arguments) {
   Request request;
   if (auto status = Parse(arguments, &request)) return *status;
-  std::string bin = ProgramFolder();
-  std::vector<Figure> figures;
-  bool native_works = true;
-  // The native side must not find our library by the user's own settings.
-  unsetenv("LONGWIRE_SERVER");
-  for (int round = 0; round < request.rounds; ++round) {
-    for (const Program& program : Programs()) {
-      bool wanted = request.groups.empty() ||
-                    std::ranges::count(request.groups, std::string(program.group)) != 0;
-      if (!wanted) continue;
-      std::vector<std::string> command = program.command;
-      command[0] = bin + "/../lib/longwire/bench/" + command[0];
-      auto native = native_works ? Output(command, true) : std::nullopt;
-      native_works = native.has_value();
-      if (native) Gather(*native, false, &figures);
-      command.insert(command.begin(), {bin + "/longwire", "run", "--server", request.server, "--"});
-      auto remote = Output(command, false);
-      if (!remote) {
-        std::fprintf(stderr, "longwire bench: %s failed through %s; longwire doctor may say why\n",
-                     program.command[0].c_str(), request.server.c_str());
-        return 1;
-      }
-      Gather(*remote, true, &figures);
-    }
-  }
-  request.json ? PrintJson(figures) : PrintTable(figures);
-  if (!native_works && !request.json)
+  // The native side may find our library by the user's own settings, but must not find a server:
+  // empty wins over the file client.conf.
+  setenv("LONGWIRE_SERVER", "", 1);
+  Bencher bencher(request);
+  if (!bencher.Run()) return 1;
+  request.json ? PrintJson(bencher.figures()) : PrintTable(bencher.figures());
+  if (!bencher.native_works() && !request.json) {
     std::puts("\nThis host has no GPU of its own to compare with.");
+  }
   return 0;
 }
 

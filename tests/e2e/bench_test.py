@@ -1,0 +1,118 @@
+"""longwire bench: the same rows in both forms, an honest native column, and clear refusals."""
+import json
+import subprocess
+import unittest
+
+import server
+
+# Every row and its unit, as a program that reads the output relies on them. The largest copies and
+# the product are small ones where the server has the software device.
+ROWS = {"start_to_first_result": "ms",
+        "launch_enqueue": "us", "launch_sustained": "us", "launch_synchronize": "us",
+        "step_200_kernels_d2h": "us", "event_record": "us", "stream_query_idle": "us",
+        "graph_50_replay_sync": "us", "alloc_free_1MiB": "us", "memory_info": "us",
+        **{f"{way}_{kind}_{size}": "us" if size == "4KiB" else "GB/s"
+           for size in ("4KiB", "1MiB", "16MiB") for kind in ("pageable", "pinned")
+           for way in ("h2d", "d2h")},
+        "gemm_128": "ms"}
+# Wider than any machine is fast or slow; they hold a unit that is wrong by a thousand.
+PLAUSIBLE = {"ms": (0.1, 60_000), "us": (0.001, 1_000_000), "GB/s": (0.001, 1000)}
+NO_GPU = "This host has no GPU of its own to compare with."
+
+
+class BenchTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.longwire = cls.enterClassContext(server.Server())
+        # A driver that cannot be loaded, as on a host without a GPU, also where there is one.
+        cls.no_driver = cls.longwire.runtime / "no-driver"
+        cls.no_driver.mkdir()
+        (cls.no_driver / "libcuda.so.1").touch()
+
+    def bench(self, *words, native=None, to=None, **environment):
+        """Runs the command; `native`: the folder in which the native side finds its driver."""
+        address = ["--server", to or self.longwire.address] if to != "" else []
+        command = [self.longwire.dist / "bin" / "longwire", "bench", *address, *words]
+        environment["LD_LIBRARY_PATH"] = native or self.no_driver
+        return server.run(command, self.longwire.environment(**environment), 100)
+
+    def figures(self, *words, **options):
+        result = self.bench("--json", *words, **options)
+        self.assertEqual(0, result.code, f"{result.err}\n{self.longwire.log_tail()}")
+        return json.loads(result.out)["figures"]
+
+    def refused(self, code, sentence, *words, **options):
+        result = self.bench(*words, **options)
+        self.assertEqual(code, result.code, result.err)
+        self.assertIn(sentence, result.err)
+        self.assertEqual("", result.out)
+
+    def test_json_has_every_row_with_plausible_figures(self):
+        figures = self.figures("--rounds", "1")
+        self.assertEqual(list(ROWS.items()), [(row["name"], row["unit"]) for row in figures])
+        for row in figures:
+            low, high = PLAUSIBLE[row["unit"]]
+            self.assertTrue(low <= row["remote"] <= high, row)
+            self.assertIsNone(row["native"], row)  # it is null, not zero or left out
+        remote = {row["name"]: row["remote"] for row in figures}
+        self.assertLess(remote["launch_enqueue"], remote["launch_synchronize"],
+                        "a launch that waits for nobody costs more than a round trip")
+
+    def test_the_table_has_the_same_rows_and_says_that_there_is_no_gpu(self):
+        result = self.bench("--rounds", "1")
+        self.assertEqual(0, result.code, result.err)
+        head, *rows, empty, last = result.out.splitlines()
+        self.assertEqual(["figure", "native", "longwire", "unit", "ratio"], head.split())
+        self.assertEqual(("", NO_GPU), (empty, last))
+        rows = [row.split() for row in rows]
+        self.assertEqual(list(ROWS.items()), [(row[0], row[3]) for row in rows])
+        for _, native, remote, _, ratio in rows:
+            self.assertEqual(("-", "-"), (native, ratio))
+            self.assertGreater(float(remote), 0)
+
+    def test_a_driver_of_this_host_fills_the_native_column(self):
+        # The software device stands where a real driver stands, also on this side.
+        driver = self.longwire.dist / "lib/longwire/softgpu"
+        result = self.bench("--rounds", "3", "start", native=driver)
+        self.assertEqual(0, result.code, result.err)
+        self.assertNotIn(NO_GPU, result.out)
+        (name, native, remote, unit, ratio), = map(str.split, result.out.splitlines()[1:])
+        self.assertEqual(("start_to_first_result", "ms"), (name, unit))
+        self.assertGreater(float(native), 0)
+        # The table has three decimals of each.
+        self.assertAlmostEqual(1, float(ratio) * float(native) / float(remote), delta=0.01)
+
+    def test_the_native_side_never_goes_to_the_server(self):
+        shim = self.longwire.dist / "lib/longwire"
+        figures = self.figures("--rounds", "1", "start", native=shim, to="",
+                               LONGWIRE_SERVER=self.longwire.address)
+        self.assertEqual([("start_to_first_result", None)],
+                         [(row["name"], row["native"]) for row in figures])
+
+    def test_bad_input_is_refused_with_a_sentence(self):
+        self.refused(2, "no server; give --server HOST:PORT or set LONGWIRE_SERVER", to="")
+        self.refused(2, "--rounds expects a number from 1 to 1000", "--rounds", "0")
+        self.refused(2, "--rounds expects a number from 1 to 1000", "--rounds", "2x")
+        self.refused(2, "--rounds expects a number from 1 to 1000", "--rounds")
+        self.refused(2, "what is 'launches'?", "launches")
+
+    def test_a_server_that_is_not_there_is_named(self):
+        nobody = f"127.0.0.1:{server.free_port()}"
+        self.refused(1, f"nothing listens at {nobody}", "--rounds", "1", to=nobody)
+        self.refused(1, f"driver_figures failed through {nobody}", "start", to=nobody)
+        self.refused(1, "'99999' in '127.0.0.1:99999' is no port", to="127.0.0.1:99999")
+
+    def test_an_installation_without_the_programs_says_so(self):
+        # The command alone, as it would be copied to another host.
+        copy = self.longwire.runtime / "copy/bin"
+        copy.mkdir(parents=True)
+        subprocess.run(["cp", self.longwire.dist / "bin/longwire", copy], check=True)
+        result = server.run([copy / "longwire", "bench", "--server", self.longwire.address],
+                            self.longwire.environment(), 20)
+        missing = f"{copy}/../lib/longwire/bench/driver_figures"
+        self.assertEqual((1, f"longwire bench: there is no {missing}; the installation is not "
+                          "complete\n"), (result.code, result.err))
+
+
+if __name__ == "__main__":
+    unittest.main()
