@@ -1,5 +1,7 @@
-"""Two sessions on a server with two devices: how much more they get done than one. Kernels of
-1.1 ms and of 21 ms, back to back; natively the second program is put on the second device by hand."""
+"""Two sessions on a server with two devices: how much more they get done than one.
+
+Kernels of 1.1 ms and of 21 ms, back to back; natively the second program is put on the second
+device by hand."""
 import statistics
 
 import tenants
