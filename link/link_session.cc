@@ -66,37 +66,18 @@ void LinkSession::Refuse(int32_t code, const std::string& sentence) {
   wire::SendMessage(socket_.get(), writer.span());
 }
 
-// Without a deadline of the call's own: in gRPC 1.51 its timer can outlive the call, and a busy
-// link was seen to die of that. The queue's deadline does the same.
 grpc::Status LinkSession::CallOpen(const transport::OpenSessionRequest& request,
                                    transport::OpenSessionReply* answer) {
   grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kOpenPatience);
   {
     std::lock_guard lock(mutex_);
     if (gone_) return {grpc::StatusCode::CANCELLED, "the program has gone"};
     open_context_ = &context;
   }
-  auto stub = transport::Transport::NewStub(server_->channel);
-  grpc::CompletionQueue queue;
-  grpc::Status status;
-  auto call = stub->AsyncOpen(&context, request, &queue);
-  call->Finish(answer, &status, &context);
-  void* tag = nullptr;
-  bool ok = false;
-  auto deadline = std::chrono::system_clock::now() + kOpenPatience;
-  bool late = queue.AsyncNext(&tag, &ok, deadline) == grpc::CompletionQueue::TIMEOUT;
-  if (late) {
-    context.TryCancel();
-    queue.Next(&tag, &ok);
-  }
-  {
-    std::lock_guard lock(mutex_);
-    open_context_ = nullptr;
-  }
-  queue.Shutdown();
-  while (queue.Next(&tag, &ok)) {
-  }
-  if (late) return {grpc::StatusCode::DEADLINE_EXCEEDED, "the session was not opened in time"};
+  auto status = transport::Transport::NewStub(server_->channel)->Open(&context, request, answer);
+  std::lock_guard lock(mutex_);
+  open_context_ = nullptr;
   return status;
 }
 

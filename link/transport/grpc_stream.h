@@ -58,6 +58,11 @@ class ClientStream final : public GrpcStream<ClientReaderWriter> {
   // nullptr when the call could not be started before the deadline.
   static std::unique_ptr<ClientStream> Connect(const std::shared_ptr<grpc::Channel>& channel,
                                                std::chrono::milliseconds timeout);
+  // gRPC puts the stream's object into the call's memory, which goes with the context.
+  ~ClientStream() override {
+    Drain();
+    stream_.reset();
+  }
   std::string End(bool cancel) override;
 
  private:
