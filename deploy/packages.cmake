@@ -14,6 +14,8 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+# The programs of `longwire bench` want a libcuda.so.1: no package of Debian's is to bring one.
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${LONGWIRE_LIB})
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
 
@@ -22,8 +24,8 @@ set(debian ${CMAKE_CURRENT_SOURCE_DIR}/debian)
 
 set(CPACK_DEBIAN_SERVER_PACKAGE_NAME longwire-server)
 set(CPACK_DEBIAN_SERVER_DESCRIPTION "lends this host's CUDA devices to programs on other hosts
-The daemon longwired and the processes that serve its sessions, with systemd units. It needs
-NVIDIA's driver, or serves a slow software device for trying.")
+The daemon longwired and the processes that serve its sessions, with systemd
+units. It needs NVIDIA's driver, or serves a slow software device for trying.")
 set(CPACK_DEBIAN_SERVER_PACKAGE_DEPENDS "longwire-common ${same_version}, systemd, passwd")
 set(CPACK_DEBIAN_SERVER_PACKAGE_CONTROL_EXTRA
   ${debian}/server/postinst ${debian}/server/prerm ${debian}/server/postrm
@@ -31,16 +33,17 @@ set(CPACK_DEBIAN_SERVER_PACKAGE_CONTROL_EXTRA
 
 set(CPACK_DEBIAN_CLIENT_PACKAGE_NAME longwire-client)
 set(CPACK_DEBIAN_CLIENT_DESCRIPTION "runs CUDA programs on a host without a GPU
-A libcuda.so.1 that carries a program's driver calls to longwired on another host, and the process
-that holds the connection. Programs are not changed: longwire run --server HOST:PORT PROGRAM.")
+A libcuda.so.1 that carries a program's driver calls to longwired on another
+host, and the process that holds the connection. Programs are not changed:
+longwire run --server HOST:PORT PROGRAM.")
 set(CPACK_DEBIAN_CLIENT_PACKAGE_DEPENDS "longwire-common ${same_version}")
 set(CPACK_DEBIAN_CLIENT_PACKAGE_CONTROL_EXTRA
   ${debian}/client/prerm ${debian}/client/postrm ${debian}/client/conffiles)
 
 set(CPACK_DEBIAN_COMMON_PACKAGE_NAME longwire-common)
-set(CPACK_DEBIAN_COMMON_DESCRIPTION "the longwire command
-Runs programs, shows what a server does, finds out what is wrong. Both longwire-server and
-longwire-client need it.")
+set(CPACK_DEBIAN_COMMON_DESCRIPTION "command of Longwire, for servers and clients
+Runs programs, shows what a server does, finds out what is wrong. Both
+longwire-server and longwire-client need it.")
 
 include(CPack)
 
