@@ -35,14 +35,15 @@ DevicesWish WishOf(const config::Tenant& tenant, const std::vector<std::string>&
                    size_t served) {
   uint32_t most = tenant.has_devices() ? tenant.devices() : static_cast<uint32_t>(served);
   uint32_t usual = tenant.has_devices() ? tenant.devices() : 1;
-  std::string prefix = std::string(kDevicesVariable) + "=";
+  std::string prefix = kDevicesVariable;
+  prefix += '=';
   for (const std::string& variable : environment) {
     if (!variable.starts_with(prefix)) continue;
     std::string_view text = std::string_view(variable).substr(prefix.size());
     uint32_t wanted = 0;
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), wanted);
     if (error != std::errc() || end != text.data() + text.size() || wanted == 0) {
-      return {0, std::string(kDevicesVariable) + " is '" + std::string(text) +
+      return {0, kDevicesVariable + (" is '" + std::string(text)) +
                      "'; it has to be how many devices the program shall see, 1 or more"};
     }
     if (tenant.has_devices() && wanted > most) {
