@@ -45,35 +45,6 @@ KnownGlobals& Globals() {
   return *globals;
 }
 
-// Options whose values are pointers or that only the client's side fills.
-bool IsLogOption(CUjit_option option) {
-  return option == CU_JIT_INFO_LOG_BUFFER || option == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES ||
-         option == CU_JIT_ERROR_LOG_BUFFER || option == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES;
-}
-bool IsPointerOption(CUjit_option option) {
-  return option == CU_JIT_GLOBAL_SYMBOL_NAMES || option == CU_JIT_GLOBAL_SYMBOL_ADDRESSES ||
-         option == CU_JIT_REFERENCED_KERNEL_NAMES || option == CU_JIT_REFERENCED_VARIABLE_NAMES;
-}
-
-// Writes a log into the program's buffer and its length over the buffer's size, as the driver does.
-void DeliverLog(const JitOptions& options, CUjit_option buffer_option, CUjit_option size_option,
-                std::string_view log) {
-  char* buffer = nullptr;
-  void** size = nullptr;
-  for (unsigned i = 0; i < options.count; ++i) {
-    if (options.option[i] == buffer_option) buffer = static_cast<char*>(options.value[i]);
-    if (options.option[i] == size_option) size = &options.value[i];
-  }
-  if (size == nullptr) return;
-  size_t room = reinterpret_cast<size_t>(*size) & 0xffffffff;
-  size_t length = room == 0 ? 0 : std::min(room - 1, log.size());
-  if (buffer != nullptr && room != 0) {
-    std::memcpy(buffer, log.data(), length);
-    buffer[length] = 0;
-  }
-  *size = reinterpret_cast<void*>(length);
-}
-
 void AddFunction(Module* module, const calls::Function& described) {
   Function* function = Functions().New();
   if (function == nullptr) return;  // more functions than handles: nobody can launch it
@@ -135,12 +106,8 @@ CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::by
   load.transfer = session.NewId();
   load.bytes = image.size();
   load.attributes_device = AttributesDevice(*module);
-  for (unsigned i = 0; i < options.count; ++i) {
-    if (IsPointerOption(options.option[i])) return CUDA_ERROR_NOT_SUPPORTED;
-    if (IsLogOption(options.option[i])) continue;
-    load.option.push_back(options.option[i]);
-    load.option_value.push_back(reinterpret_cast<uint64_t>(options.value[i]));
-  }
+  CUresult result = TravellingOptions(options, &load.option, &load.option_value);
+  if (result != CUDA_SUCCESS) return result;
   if (!SendBytes(session, load.transfer, HostPlace::Linear(image.data(), image.size()),
                  Window::kNotCounted)) {
     return session.over();
@@ -150,10 +117,8 @@ CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::by
     wire::Reader reader(answer.bytes);
     if (answer.reply.Decode(reader) != wire::WireResult::kOk) answer.reply = {};
   }
-  DeliverLog(options, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
-             answer.reply.info_log);
-  DeliverLog(options, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-             answer.reply.error_log);
+  JitLog(options, JitLog::Kind::kInfo).Deliver(answer.reply.info_log);
+  JitLog(options, JitLog::Kind::kError).Deliver(answer.reply.error_log);
   if (answer.code != CUDA_SUCCESS) return answer.code;
   for (const calls::Function& function : answer.reply.function) AddFunction(module, function);
   return AddFurtherFunctions(where, module, answer.reply.function.size(), answer.reply.functions);
@@ -162,9 +127,7 @@ CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::by
 CUresult Load(const Where& where, const void* image, const JitOptions& options, bool as_library,
               Context* context, Module** loaded) {
   if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (options.count != 0 && (options.option == nullptr || options.value == nullptr)) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
+  if (!options.valid()) return CUDA_ERROR_INVALID_VALUE;
   Image measured = MeasureImage(image);
   if (measured.parts.empty()) return CUDA_ERROR_INVALID_IMAGE;
   Module* module = Modules().New();

@@ -14,6 +14,7 @@
 
 #include "client-shim/context.h"
 #include "client-shim/handle_table.h"
+#include "client-shim/jit_options.h"
 #include "longwire/calls.h"
 
 namespace longwire::shim {
@@ -55,14 +56,9 @@ struct Module {
   std::unordered_map<std::string, Global> globals;
 };
 
-struct JitOptions {
-  unsigned count = 0;
-  CUjit_option* option = nullptr;
-  void** value = nullptr;
-};
-
 CUresult LoadModule(const void* image, const JitOptions& options, CUmodule* module);
 CUresult LoadLibrary(const void* image, const JitOptions& options, CUlibrary* library);
+// The file's bytes and a zero behind them, which text needs.
 CUresult LoadFile(const char* path, std::vector<char>* image);
 CUresult UnloadModule(Module* module);
 

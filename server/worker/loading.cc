@@ -14,28 +14,6 @@ constexpr size_t kMaxLaunchAttributes = 64;
 constexpr size_t kMaxDescriptionBytes = wire::kMaxRecordBytes / 2;  // of one reply, and one more
 constexpr int kMaxParameters = 4096;                                // 32,764 bytes of them at most
 
-bool IsPlainOption(uint32_t option) {
-  switch (option) {
-    case CU_JIT_MAX_REGISTERS:
-    case CU_JIT_THREADS_PER_BLOCK:
-    case CU_JIT_OPTIMIZATION_LEVEL:
-    case CU_JIT_TARGET_FROM_CUCONTEXT:
-    case CU_JIT_TARGET:
-    case CU_JIT_FALLBACK_STRATEGY:
-    case CU_JIT_GENERATE_DEBUG_INFO:
-    case CU_JIT_LOG_VERBOSE:
-    case CU_JIT_GENERATE_LINE_INFO:
-    case CU_JIT_CACHE_MODE:
-    case CU_JIT_POSITION_INDEPENDENT_CODE:
-    case CU_JIT_MIN_CTA_PER_SM:
-    case CU_JIT_MAX_THREADS_PER_BLOCK:
-    case CU_JIT_OVERRIDE_DIRECTIVE_VALUES:
-      return true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace
 
 bool ImageFits(const std::vector<std::byte>& image, uint64_t bytes) {
@@ -49,30 +27,6 @@ bool ImageFits(const std::vector<std::byte>& image, uint64_t bytes) {
   std::memcpy(&header_bytes, image.data() + 6, sizeof(header_bytes));
   std::memcpy(&rest, image.data() + 8, sizeof(rest));
   return header_bytes >= 16 && header_bytes <= bytes && rest <= bytes - header_bytes;
-}
-
-JitOptions::JitOptions(const std::vector<uint32_t>& options, const std::vector<uint64_t>& values)
-    : info_(kLogBytes, '\0'), error_(kLogBytes, '\0') {
-  for (size_t i = 0; i < options.size() && i < values.size(); ++i) {
-    if (IsPlainOption(options[i])) Add(static_cast<CUjit_option>(options[i]), values[i]);
-  }
-  Add(CU_JIT_INFO_LOG_BUFFER, reinterpret_cast<uint64_t>(info_.data()));
-  Add(CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, kLogBytes);
-  Add(CU_JIT_ERROR_LOG_BUFFER, reinterpret_cast<uint64_t>(error_.data()));
-  Add(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, kLogBytes);
-}
-
-void JitOptions::Add(CUjit_option name, uint64_t value) {
-  names_.push_back(name);
-  values_.push_back(reinterpret_cast<void*>(value));
-}
-
-std::string JitOptions::info_log() const {
-  return std::string(info_.data(), strnlen(info_.data(), info_.size()));
-}
-
-std::string JitOptions::error_log() const {
-  return std::string(error_.data(), strnlen(error_.data(), error_.size()));
 }
 
 CUresult ListFunctions(const DriverTable& driver, Library& library,

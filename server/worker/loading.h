@@ -9,29 +9,12 @@
 
 #include "longwire/calls.h"
 #include "server/worker/call_context.h"
+#include "server/worker/jit_options.h"
 
 namespace longwire::worker {
 
 // The lengths that an image states about itself stay within its bytes.
 bool ImageFits(const std::vector<std::byte>& image, uint64_t bytes);
-
-// The client's options that are plain numbers, and log buffers of our own.
-class JitOptions {
- public:
-  JitOptions(const std::vector<uint32_t>& options, const std::vector<uint64_t>& values);
-  unsigned count() const { return static_cast<unsigned>(names_.size()); }
-  CUjit_option* names() { return names_.data(); }
-  void** values() { return values_.data(); }
-  std::string info_log() const;
-  std::string error_log() const;
-
- private:
-  void Add(CUjit_option name, uint64_t value);
-  static constexpr size_t kLogBytes = 16 << 10;
-  std::string info_, error_;
-  std::vector<CUjit_option> names_;
-  std::vector<void*> values_;
-};
 
 // A load's reply brings the functions' attributes only if there are at most this many. Asking the
 // driver for a function's attribute loads that function, although nobody may ever use it: a

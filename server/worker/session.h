@@ -21,6 +21,7 @@
 #include "server/worker/graphs.h"
 #include "server/worker/handle_table.h"
 #include "server/worker/helpers.h"
+#include "server/worker/linker.h"
 #include "server/worker/log_thread.h"
 #include "server/worker/memory.h"
 #include "server/worker/objects.h"
@@ -96,6 +97,7 @@ class Session {
   HandleTable<Stream> streams;
   HandleTable<Library> libraries;
   HandleTable<Function> functions;
+  HandleTable<Linker> linkers;
   std::atomic<uint64_t> next_worker_handle{uint64_t{1} << 63};
 
  private:

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "softgpu/driver/address_space.h"
+#include "softgpu/driver/link.h"
 #include "softgpu/driver/memory_pool.h"
 #include "softgpu/driver/module.h"
 #include "softgpu/driver/peers.h"

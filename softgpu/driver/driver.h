@@ -40,6 +40,7 @@ struct Function;
 struct Graph;
 struct GraphExec;
 struct GraphNode;
+struct Link;
 struct MemoryPool;
 struct Module;
 
@@ -129,6 +130,7 @@ class Driver {
   Registry<GraphNode> nodes;
   Registry<GraphExec> execs;
   Registry<MemoryPool> pools;
+  Registry<Link> links;
 
   CUresult Initialize();
   Device* FindDevice(CUdevice ordinal);

@@ -7,6 +7,7 @@
 #include "softgpu/driver/address_space.h"
 #include "softgpu/driver/fatbin.h"
 #include "softgpu/driver/graph.h"
+#include "softgpu/driver/jit_log.h"
 #include "softgpu/driver/module_load.h"
 
 namespace softgpu {
@@ -26,32 +27,6 @@ class DeviceModuleMemory : public ModuleMemory {
  private:
   const int device_;
 };
-
-// Option values are a union: buffers come as pointers, sizes in the pointer itself, and the size
-// is written back.
-void WriteErrorLog(const JitOptions& jit, const std::string& message) {
-  char* buffer = nullptr;
-  size_t room = 0;
-  for (unsigned i = 0; i < jit.count; ++i) {
-    if (jit.options[i] == CU_JIT_ERROR_LOG_BUFFER) buffer = static_cast<char*>(jit.values[i]);
-    if (jit.options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) {
-      room = static_cast<unsigned>(reinterpret_cast<uintptr_t>(jit.values[i]));
-    }
-  }
-  size_t written = 0;
-  if (buffer != nullptr && room != 0) {
-    written = std::min(room - 1, message.size());
-    memcpy(buffer, message.data(), written);
-    buffer[written++] = '\0';
-  }
-  for (unsigned i = 0; i < jit.count; ++i) {
-    if (jit.options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES ||
-        jit.options[i] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES) {
-      bool error = jit.options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES;
-      jit.values[i] = reinterpret_cast<void*>(error ? written : 0);
-    }
-  }
-}
 
 }  // namespace
 
@@ -96,10 +71,10 @@ CUresult LoadModule(const void* image, Context* context, bool library, const Jit
   }
   if (result != CUDA_SUCCESS) {
     fprintf(stderr, "softgpu: cannot load a code image: %s\n", reason.c_str());
-    WriteErrorLog(jit, reason);
+    JitLog(jit.count, jit.options, jit.values).Write(reason);
     return result;
   }
-  WriteErrorLog(jit, "");
+  JitLog(jit.count, jit.options, jit.values).Write("");
   module->library = library;
   module->context = library ? nullptr : context;
   if (!library) module->ptx.clear();

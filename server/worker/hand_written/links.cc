@@ -1,0 +1,87 @@
+// Linking at run time.
+#include <algorithm>
+
+#include "longwire/worker_hand_written.h"
+#include "server/worker/call_context.h"
+#include "server/worker/linker.h"
+
+namespace longwire::worker {
+namespace {
+
+constexpr size_t kImagePartBytes = wire::kMaxRecordBytes / 2;
+
+template <class Reply>
+void TellLogs(CallContext& context, const Linker& linker, Reply* reply) {
+  reply->info_log = context.Keep(linker.options.info_log());
+  reply->error_log = context.Keep(linker.options.error_log());
+}
+
+}  // namespace
+
+CUresult Do_lwLinkCreate(CallContext& context, const calls::lwLinkCreate& call,
+                         calls::lwLinkCreate::Reply*) {
+  if (context.context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  auto linker = std::make_shared<Linker>(context.driver(), call.option, call.option_value);
+  JitOptions& options = linker->options;
+  CUresult result = context.driver().cuLinkCreate_v2(options.count(), options.names(),
+                                                     options.values(), &linker->state);
+  if (result != CUDA_SUCCESS) return result;
+  bool added = context.session().linkers.Insert(call.link, std::move(linker));
+  return added ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult Do_lwLinkAdd(CallContext& context, const calls::lwLinkAdd& call,
+                      calls::lwLinkAdd::Reply* reply) {
+  std::vector<std::byte> input;
+  bool whole = context.session().transfers().TakeImage(call.transfer, call.bytes, &input);
+  auto linker = context.session().linkers.Find(call.link);
+  if (linker == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (!whole || call.bytes == 0) return CUDA_ERROR_INVALID_IMAGE;
+  std::lock_guard lock(linker->mutex);
+  // The logs are the link's; here only what else was given counts.
+  JitOptions options(call.option, call.option_value, JitOptions::Logs::kNone);
+  std::string name(call.name);
+  CUresult result = context.driver().cuLinkAddData_v2(
+      linker->state, static_cast<CUjitInputType>(call.type), input.data(), call.bytes, name.c_str(),
+      options.count(), options.names(), options.values());
+  TellLogs(context, *linker, reply);
+  return result;
+}
+
+CUresult Do_lwLinkComplete(CallContext& context, const calls::lwLinkComplete& call,
+                           calls::lwLinkComplete::Reply* reply) {
+  auto linker = context.session().linkers.Find(call.link);
+  if (linker == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  std::lock_guard lock(linker->mutex);
+  void* image = nullptr;
+  size_t bytes = 0;
+  CUresult result = context.driver().cuLinkComplete(linker->state, &image, &bytes);
+  TellLogs(context, *linker, reply);
+  if (result != CUDA_SUCCESS) return result;
+  linker->image = {static_cast<const std::byte*>(image), bytes};
+  reply->bytes = bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult Do_lwLinkImage(CallContext& context, const calls::lwLinkImage& call,
+                        calls::lwLinkImage::Reply* reply) {
+  auto linker = context.session().linkers.Find(call.link);
+  if (linker == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  std::lock_guard lock(linker->mutex);
+  if (call.offset >= linker->image.size()) return CUDA_ERROR_INVALID_VALUE;
+  auto part = linker->image.subspan(call.offset);
+  part = part.first(std::min(part.size(), kImagePartBytes));
+  // A copy: another thread of the client may destroy the link before the reply is encoded.
+  auto kept = context.Keep({reinterpret_cast<const char*>(part.data()), part.size()});
+  reply->data = std::as_bytes(std::span(kept));
+  return CUDA_SUCCESS;
+}
+
+CUresult Do_lwLinkDestroy(CallContext& context, const calls::lwLinkDestroy& call,
+                          calls::lwLinkDestroy::Reply*) {
+  // The last one that uses it destroys it: a helper may still be linking.
+  return context.session().linkers.Take(call.link) == nullptr ? CUDA_ERROR_INVALID_HANDLE
+                                                              : CUDA_SUCCESS;
+}
+
+}  // namespace longwire::worker

@@ -1,0 +1,136 @@
+// Linking at run time. What is linked here is PTX: the "cubin" that comes out is the joined text,
+// which the load calls take as they take any other.
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "softgpu/driver/fatbin.h"
+#include "softgpu/driver/jit_log.h"
+#include "softgpu/driver/link.h"
+#include "softgpu/driver/module.h"
+
+namespace softgpu {
+namespace {
+
+// Lines that a text has once, at its start.
+bool IsHeadLine(const std::string& line) {
+  return line.starts_with(".version") || line.starts_with(".target") ||
+         line.starts_with(".address_size");
+}
+
+CUresult EnterLink(const void* handle, std::shared_ptr<Link>* link) {
+  TRY(Enter());
+  *link = Driver::Get().links.Find(handle);
+  return *link ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+// Takes out what other texts define: declarations `.extern .func … ;`.
+std::string WithoutDeclarations(const std::string& ptx) {
+  std::string kept;
+  size_t at = 0;
+  for (size_t found; (found = ptx.find(".extern .func", at)) != std::string::npos;) {
+    kept += ptx.substr(at, found - at);
+    size_t end = ptx.find(';', found);
+    if (end == std::string::npos) return kept;
+    at = end + 1;
+  }
+  return kept + ptx.substr(at);
+}
+
+std::string Join(const std::vector<std::string>& inputs) {
+  // Definitions come before their use: the last input is the first to be read.
+  std::string head, body;
+  for (auto input = inputs.rbegin(); input != inputs.rend(); ++input) {
+    std::istringstream lines(*input);
+    for (std::string line; std::getline(lines, line);) {
+      (IsHeadLine(line) && input == inputs.rbegin() ? head : body) +=
+          IsHeadLine(line) && input != inputs.rbegin() ? "" : line + "\n";
+    }
+  }
+  return head + (inputs.size() > 1 ? WithoutDeclarations(body) : body);
+}
+
+CUresult Refuse(Link& link, CUresult code, const std::string& reason) {
+  fprintf(stderr, "softgpu: cannot link: %s\n", reason.c_str());
+  link.log.Write(reason);
+  return code;
+}
+
+CUresult Add(Link& link, CUjitInputType type, const char* bytes, size_t size) {
+  if (link.completed) return CUDA_ERROR_INVALID_VALUE;
+  std::string ptx, reason;
+  if (type == CU_JIT_INPUT_PTX) {
+    ptx.assign(bytes, strnlen(bytes, size));
+    if (ptx.find(".version") == std::string::npos) {
+      return Refuse(link, CUDA_ERROR_INVALID_PTX, "the text has no .version");
+    }
+  } else if (type == CU_JIT_INPUT_FATBINARY) {
+    CUresult result = ExtractFromContainer(bytes, size, &ptx, &reason);
+    if (result != CUDA_SUCCESS) return Refuse(link, result, reason);
+  } else {
+    return Refuse(link, CUDA_ERROR_INVALID_IMAGE, "the software device links PTX only");
+  }
+  link.inputs.push_back(std::move(ptx));
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+}  // namespace softgpu
+
+using namespace softgpu;
+
+CUresult cuLinkCreate_v2(unsigned count, CUjit_option* options, void** values, CUlinkState* state) {
+  Context* context;
+  TRY(Enter(&context));
+  if (state == nullptr || (count != 0 && (options == nullptr || values == nullptr))) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  auto link = std::make_shared<Link>();
+  link->device = context->device;
+  link->log = JitLog(count, options, values);
+  *state = reinterpret_cast<CUlinkState>(Driver::Get().links.Add(std::move(link)));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void* data, size_t size,
+                          const char*, unsigned, CUjit_option*, void**) {
+  std::shared_ptr<Link> link;
+  TRY(EnterLink(state, &link));
+  if (data == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
+  return Add(*link, type, static_cast<const char*>(data), size);
+}
+
+CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char* path, unsigned,
+                          CUjit_option*, void**) {
+  std::shared_ptr<Link> link;
+  TRY(EnterLink(state, &link));
+  if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
+  std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  return Add(*link, type, bytes.c_str(), bytes.size());
+}
+
+CUresult cuLinkComplete(CUlinkState state, void** image, size_t* size) {
+  std::shared_ptr<Link> link;
+  TRY(EnterLink(state, &link));
+  if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (link->inputs.empty()) return Refuse(*link, CUDA_ERROR_INVALID_IMAGE, "nothing was added");
+  link->completed = Join(link->inputs);
+  Status status;
+  // Only the load will use it, but what is wrong is to be said now.
+  if (MakeModule(*link->completed, link->device, &status) == nullptr) {
+    return Refuse(*link, static_cast<CUresult>(status.code), status.message);
+  }
+  *image = link->completed->data();
+  if (size != nullptr) *size = link->completed->size() + 1;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLinkDestroy(CUlinkState state) {
+  std::shared_ptr<Link> link;
+  TRY(EnterLink(state, &link));
+  Driver::Get().links.Remove(link.get());
+  return CUDA_SUCCESS;
+}
