@@ -40,6 +40,7 @@ void NoDelay(int socket) {
 // Echoes messages, blocking and then spinning, and swallows the bulk.
 void Answer(int listener) {
   int socket = accept(listener, nullptr, nullptr);
+  if (socket < 0) _exit(1);
   NoDelay(socket);
   std::vector<char> piece(kPiece);
   for (int flags : {0, static_cast<int>(MSG_DONTWAIT)}) {
@@ -63,7 +64,7 @@ int main() {
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t length = sizeof(address);
-  if (bind(listener, reinterpret_cast<sockaddr*>(&address), length) != 0 ||
+  if (listener < 0 || bind(listener, reinterpret_cast<sockaddr*>(&address), length) != 0 ||
       listen(listener, 1) != 0 ||
       getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
     std::perror("listen on loopback");
@@ -71,7 +72,7 @@ int main() {
   }
   if (fork() == 0) Answer(listener);
   int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (connect(socket, reinterpret_cast<sockaddr*>(&address), length) != 0) {
+  if (socket < 0 || connect(socket, reinterpret_cast<sockaddr*>(&address), length) != 0) {
     std::perror("connect on loopback");
     return 1;
   }

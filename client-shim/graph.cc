@@ -17,8 +17,8 @@ constexpr uint64_t kWorkerMade = uint64_t{1} << 63;
 
 // Handles are the ids themselves: captured graphs and executables get theirs from a space that
 // starts above every small number a program might make up.
-constexpr uint64_t kGraphSpace = uint64_t{static_cast<uint64_t>(HandleKind::kGraph)} << 40;
-constexpr uint64_t kExecSpace = uint64_t{static_cast<uint64_t>(HandleKind::kGraphExec)} << 40;
+constexpr uint64_t kGraphSpace = static_cast<uint64_t>(HandleKind::kGraph) << 40;
+constexpr uint64_t kExecSpace = static_cast<uint64_t>(HandleKind::kGraphExec) << 40;
 
 // Resources of destroyed graphs and executables, and the work that may still use them.
 struct Leaving {

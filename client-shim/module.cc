@@ -176,8 +176,9 @@ CUresult LoadFile(const char* path, std::vector<char>* image) {
   std::unique_ptr<FILE, int (*)(FILE*)> file(fopen(path, "rbe"), fclose);
   if (file == nullptr) return CUDA_ERROR_FILE_NOT_FOUND;
   char piece[65536];
-  size_t got;
-  while ((got = fread(piece, 1, sizeof(piece), file.get())) > 0) {
+  size_t got = sizeof(piece);
+  while (got == sizeof(piece)) {  // less is the end
+    got = fread(piece, 1, sizeof(piece), file.get());
     image->insert(image->end(), piece, piece + got);
     if (image->size() > wire::kMaxImageBytes) return CUDA_ERROR_INVALID_IMAGE;
   }

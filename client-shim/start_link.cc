@@ -14,8 +14,6 @@
 
 #include "client-shim/door.h"
 
-extern char** environ;
-
 namespace longwire::shim {
 namespace {
 

@@ -72,7 +72,7 @@ bool StartThread(const char* name, void (*body)(void*), void* argument) {
   auto start = std::make_unique<Start>(Start{name, body, argument});
   pthread_t thread;
   bool started = pthread_create(&thread, &attributes, RunThread, start.get()) == 0;
-  if (started) start.release();
+  if (started) static_cast<void>(start.release());  // RunThread has it
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_attr_destroy(&attributes);
   return started;

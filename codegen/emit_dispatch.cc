@@ -4,18 +4,19 @@
 namespace longwire::codegen {
 namespace {
 
-const Parameter& Count(const Call& call, const Parameter& array) {
+const Parameter* Count(const Call& call, const Parameter& array) {
   for (const Parameter& parameter : call.parameters) {
-    if (parameter.name == array.count) return parameter;
+    if (parameter.name == array.count) return &parameter;
   }
-  return array;  // check.cc has refused this
+  return &array;  // check.cc has refused this
 }
 
 Text::Values ValuesOf(const Call& call, const Parameter& parameter) {
   Text::Values values = {{"x", parameter.name},
                          {"type", parameter.type->c},
                          {"minus", std::to_string(parameter.count_minus)}};
-  if (!parameter.count.empty()) values.push_back({"count", "call_." + Count(call, parameter).name});
+  if (!parameter.count.empty())
+    values.push_back({"count", "call_." + Count(call, parameter)->name});
   return values;
 }
 
@@ -117,9 +118,9 @@ void Answer(const Call& call, const Parameter& parameter, Text* out) {
                 values);
       break;
     case Role::kOutArray:
-      if (Count(call, parameter).role == Role::kInOut) {
+      if (Count(call, parameter)->role == Role::kInOut) {
         out->Line("  $x$.resize(std::min<size_t>($x$.size(), $n$));",
-                  {{"x", parameter.name}, {"n", Count(call, parameter).name}});
+                  {{"x", parameter.name}, {"n", Count(call, parameter)->name}});
       }
       out->Line(
           kind == TypeKind::kHandle

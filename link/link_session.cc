@@ -38,7 +38,7 @@ wire::ProcessDescription Myself() {
 
 void LinkSession::Run() {
   if (Open()) Relay();
-  if (server_) servers_.GiveBack(std::move(*server_));
+  if (server_.channel != nullptr) servers_.GiveBack(std::move(server_));
 }
 
 void LinkSession::ProgramGone() {
@@ -75,7 +75,7 @@ grpc::Status LinkSession::CallOpen(const transport::OpenSessionRequest& request,
     if (gone_) return {grpc::StatusCode::CANCELLED, "the program has gone"};
     open_context_ = &context;
   }
-  auto status = transport::Transport::NewStub(server_->channel)->Open(&context, request, answer);
+  auto status = transport::Transport::NewStub(server_.channel)->Open(&context, request, answer);
   std::lock_guard lock(mutex_);
   open_context_ = nullptr;
   return status;
@@ -91,8 +91,8 @@ bool LinkSession::Open() {
   grpc::Status status;
   for (int attempt = 0; attempt < kOpenAttempts; ++attempt) {
     std::string sentence;
-    server_ = servers_.Take(kConnectPatience, &sentence);
-    if (!server_) {
+    server_ = servers_.Take(kConnectPatience, &sentence).value_or(ServerChannel{});
+    if (server_.channel == nullptr) {
       Refuse(transport::kNoDevice, sentence);
       return false;
     }
@@ -103,11 +103,11 @@ bool LinkSession::Open() {
   wire::OpenReply reply;
   wire::Reader reader(BytesOf(answer.reply()));
   if (!status.ok()) {
-    Refuse(transport::kNoDevice, ExplainStatus(server_->server, status));
+    Refuse(transport::kNoDevice, ExplainStatus(server_.server, status));
   } else if (reply.Decode(reader) != wire::WireResult::kOk ||
              (answer.session() != 0 && answer.resume_token().size() != transport::kTokenBytes)) {
     Refuse(transport::kNoDevice,
-           server_->server + " answered with something this version does not understand");
+           server_.server + " answered with something this version does not understand");
   } else if (answer.session() == 0) {
     Refuse(reply.code == 0 ? transport::kNoDevice : reply.code, reply.sentence);
   } else {
@@ -131,9 +131,9 @@ bool LinkSession::ReplyToProgram(wire::OpenReply reply) {
   wire::Writer writer;
   reply.Encode(writer);
   const int rings[] = {up_->descriptor(), down_->descriptor()};
-  stream_ = Attach(*server_, 1);
+  stream_ = Attach(server_, 1);
   if (stream_ == nullptr) {
-    Refuse(transport::kNoDevice, "the connection to " + server_->server + " broke at once");
+    Refuse(transport::kNoDevice, "the connection to " + server_.server + " broke at once");
     return false;
   }
   return wire::SendMessage(socket_.get(), writer.span(), rings) &&
@@ -183,8 +183,8 @@ bool LinkSession::Reconnect() {
   auto deadline = Clock::now() + resume_grace_;
   uint32_t epoch = relay_->epoch();
   while (Clock::now() < deadline && resume_grace_.count() != 0) {
-    if (WaitUntilReady(*server_, std::min(deadline, Clock::now() + kConnectPatience), nullptr)) {
-      stream_ = Attach(*server_, ++epoch);
+    if (WaitUntilReady(server_, std::min(deadline, Clock::now() + kConnectPatience), nullptr)) {
+      stream_ = Attach(server_, ++epoch);
       if (stream_ != nullptr && AwaitAttached(*stream_, epoch)) {
         Log(LogLevel::kInfo, session_, "resumed");
         return true;
@@ -216,13 +216,13 @@ StreamPump::Outcome LinkSession::PumpOnce() {
 }
 
 void LinkSession::Relay() {
-  Log(LogLevel::kInfo, session_, "opened at " + server_->server);
+  Log(LogLevel::kInfo, session_, "opened at " + server_.server);
   while (true) {
     StreamPump::Outcome outcome = PumpOnce();
     if (outcome != StreamPump::Outcome::kBroken) break;
     Log(LogLevel::kWarning, session_, "connection lost: " + closed_.sentence);
     closed_.code = transport::kLaunchFailed;
-    closed_.sentence = "the connection to " + server_->server + " was lost";
+    closed_.sentence = "the connection to " + server_.server + " was lost";
     if (!SleepUnlessGone(std::chrono::milliseconds(0)) || !Reconnect()) break;
   }
   EndForProgram(closed_.code, closed_.sentence);

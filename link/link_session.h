@@ -9,7 +9,6 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 
 #include "link/server_connection.h"
@@ -54,7 +53,7 @@ class LinkSession {
   ServerConnection& servers_;
   std::atomic<bool> finished_{false};
 
-  std::optional<ServerChannel> server_;
+  ServerChannel server_;  // without a channel until one was taken
   uint64_t session_ = 0;
   transport::Token token_{};
   std::chrono::milliseconds resume_grace_{0};

@@ -26,9 +26,12 @@ void LeaveProgram(const Options& options) {
   int log = options.log_file.empty()
                 ? null
                 : open(options.log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-  dup2(null, STDIN_FILENO);
-  dup2(null, STDOUT_FILENO);
-  dup2(log < 0 ? null : log, STDERR_FILENO);
+  if (log < 0) log = null;
+  if (null >= 0) {
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+  }
+  if (log >= 0) dup2(log, STDERR_FILENO);
   if (null > STDERR_FILENO) close(null);
   if (log > STDERR_FILENO && log != null) close(log);
   if (chdir("/") != 0) return;

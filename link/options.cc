@@ -104,8 +104,9 @@ std::string Apply(int code, std::string_view value, Options* options) {
       if (!ParseNumber(value, 1 << 20, &number)) return "--ready-fd wants a descriptor's number";
       options->ready_descriptor = number;
       return {};
+    default:
+      return "see longwire-link --help";
   }
-  return "see longwire-link --help";
 }
 
 }  // namespace

@@ -100,7 +100,7 @@ CUresult cuMemHostGetFlags(unsigned int* pFlags, void* p) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned int Flags) {
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned int /*Flags*/) {
   HostRange range;
   if (pdptr == nullptr || !FindHost(reinterpret_cast<uint64_t>(p), &range)) {
     return CUDA_ERROR_INVALID_VALUE;

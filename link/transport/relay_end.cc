@@ -22,7 +22,7 @@ const bool kDropsDuplicates = !wire::kPlantedBug && !wire::GuardIsOff("dedupe");
 
 RelayEnd::RelayEnd(std::shared_ptr<wire::RingMemory> incoming,
                    std::shared_ptr<wire::RingMemory> outgoing)
-    : incoming_(incoming),
+    : incoming_(std::move(incoming)),
       outgoing_(outgoing),
       outgoing_shared_(std::move(outgoing)),
       ack_step_(kUnknownFarRing / kStepsPerRing),

@@ -179,10 +179,11 @@ class Probe {
                "; this host's clock says " + DateText(std::time(nullptr));
       case X509_V_ERR_INVALID_PURPOSE:
         return its + " is not meant for a server; make one with: longwire cert server";
+      default:
+        return its + " ('" + refused_.common_name + "', issued by '" + refused_.issuer +
+               "') is not signed by the authority in " + material_->files.authority + ": " +
+               X509_verify_cert_error_string(verify_error_);
     }
-    return its + " ('" + refused_.common_name + "', issued by '" + refused_.issuer +
-           "') is not signed by the authority in " + material_->files.authority + ": " +
-           X509_verify_cert_error_string(verify_error_);
   }
 
   // True when the server named the authorities that it takes, and ours is not among them.

@@ -121,7 +121,7 @@ void OnNew(void* parent, void* /*value*/, CRYPTO_EX_DATA* places, int place, lon
   auto handshake = std::make_unique<Handshake>();
   handshake->address = t_address;
   if (CRYPTO_set_ex_data(places, place, handshake.get()) != 1) return;
-  handshake.release();
+  static_cast<void>(handshake.release());  // the connection has it
   SSL_set_msg_callback(connection, OnMessage);
   if (SSL_get_verify_callback(connection) == nullptr) {
     SSL_set_verify(connection, SSL_get_verify_mode(connection), OnVerified);

@@ -108,6 +108,8 @@ void WardenClient::HandleMessage(wire::Message message) {
       events_.worker_died(died);
       break;
     }
+    default:
+      break;
   }
 }
 

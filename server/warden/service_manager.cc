@@ -58,6 +58,7 @@ bool Manager::Notify(std::string_view lines) const {
   if (notify_path_.front() == '@') address.sun_path[0] = '\0';
   auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + notify_path_.size());
   wire::Descriptor sender(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!sender.valid()) return false;
   ssize_t sent = sendto(sender.get(), lines.data(), lines.size(), MSG_NOSIGNAL,
                         reinterpret_cast<sockaddr*>(&address), length);
   return sent == static_cast<ssize_t>(lines.size());

@@ -15,6 +15,10 @@ namespace {
 class Listener {
  public:
   explicit Listener(const std::string& name) : socket_(socket(AF_UNIX, SOCK_DGRAM, 0)) {
+    if (!socket_.valid()) {
+      ADD_FAILURE() << "no socket";
+      return;
+    }
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::memcpy(address.sun_path, name.data(), name.size());

@@ -8,8 +8,9 @@
 
 namespace longwire::worker {
 
-// A step that cannot be taken now; the stream tries it again later. Never leaves the worker.
-inline constexpr CUresult kNotYet = static_cast<CUresult>(-1);
+// A step that cannot be taken now; the stream tries it again later. Never leaves the worker. It is
+// the last number that fits the enumeration, whose own end is CUDA_ERROR_UNKNOWN, 999.
+inline constexpr CUresult kNotYet = static_cast<CUresult>(1023);
 
 // Codes that stay with a context natively: every later call in it returns the same.
 constexpr bool IsSticky(CUresult code) {

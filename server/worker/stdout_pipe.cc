@@ -36,6 +36,7 @@ void StdoutPipe::Drain() {
   std::lock_guard lock(mutex_);
   std::array<std::byte, 16 << 10> bytes;
   ssize_t got = 0;
+  // NOLINTNEXTLINE(clang-analyzer-unix.BlockInCriticalSection): O_NONBLOCK is set
   while ((got = read(read_end_.get(), bytes.data(), bytes.size())) > 0) {
     sink_(std::span(bytes.data(), static_cast<size_t>(got)));
   }

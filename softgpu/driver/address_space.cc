@@ -52,8 +52,8 @@ CUresult AddressSpace::Unreserve(uint64_t address, size_t bytes) {
     return CUDA_ERROR_INVALID_VALUE;  // still mapped
   }
   // Detach may have left the range readable for work that was running.
-  mmap(Pointer(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
-       -1, 0);
+  static_cast<void>(mmap(Pointer(address), bytes, PROT_NONE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0));
   reservations_.erase(reservation);
   ranges_.Give(address, bytes);
   return CUDA_SUCCESS;
@@ -107,8 +107,9 @@ void AddressSpace::Detach(Mappings::iterator mapping) {
   bool accessible = mapping->second.access != 0;
   if (accessible) Arena::Get().Mark(mapping->first, mapping->second.bytes, 0);
   bool in_use = accessible && running_work.load() > 0;
-  mmap(Pointer(mapping->first), mapping->second.bytes, in_use ? PROT_READ | PROT_WRITE : PROT_NONE,
-       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+  static_cast<void>(mmap(Pointer(mapping->first), mapping->second.bytes,
+                         in_use ? PROT_READ | PROT_WRITE : PROT_NONE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0));
   mappings_.erase(mapping);
 }
 

@@ -156,7 +156,7 @@ CUresult cuDeviceGetPCIBusId(char* id, int len, CUdevice dev) {
   if (id == nullptr || len <= static_cast<int>(strlen(device->pci_bus_id))) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  strcpy(id, device->pci_bus_id);
+  snprintf(id, static_cast<size_t>(len), "%s", device->pci_bus_id);
   return CUDA_SUCCESS;
 }
 
@@ -173,7 +173,7 @@ CUresult cuDeviceGetByPCIBusId(CUdevice* dev, const char* id) {
   return CUDA_ERROR_INVALID_DEVICE;
 }
 
-CUresult cuGetExportTable(const void** table, const CUuuid* id) {
+CUresult cuGetExportTable(const void** table, const CUuuid* /*id*/) {
   if (table != nullptr) *table = nullptr;
   return CUDA_ERROR_NOT_FOUND;
 }

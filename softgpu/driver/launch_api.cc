@@ -190,7 +190,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* launch, CUfunction f, void** par
 
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction handle,
                                                               int threads, size_t shared,
-                                                              unsigned int flags) {
+                                                              unsigned int /*flags*/) {
   TRY(Enter());
   auto function = FindFunction(handle);
   if (!function) return CUDA_ERROR_INVALID_HANDLE;

@@ -34,6 +34,7 @@ EXPORTED CUresult cuProfilerStart();
 EXPORTED CUresult cuProfilerStop();
 EXPORTED CUresult cuStreamBatchMemOp(CUstream stream, unsigned count,
                                      CUstreamBatchMemOpParams* operations, unsigned flags);
+// NOLINTNEXTLINE(readability-redundant-declaration): cuda.h declares it, but does not export it
 EXPORTED CUresult cuStreamGetCtx(CUstream stream, CUcontext* context);
 EXPORTED CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr address, cuuint32_t value,
                                       unsigned flags);

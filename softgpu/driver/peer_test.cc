@@ -127,7 +127,7 @@ TEST_F(PeerTest, MappingsHaveTheirOwnAccess) {
   CUmemAccessDesc both[] = {ReadWrite(0), ReadWrite(1)};
   ASSERT_CU(cuMemSetAccess(at, kChunk, both, 2));
   unsigned long long flags = 0;
-  CUmemLocation first = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  CUmemLocation first = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
   ASSERT_CU(cuMemGetAccess(&flags, &first, at));
   EXPECT_EQ(flags, unsigned{CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
   EXPECT_CU(StoreFromFirst(at, 21));

@@ -242,7 +242,8 @@ const OpEntry* Lowering::FindKey(const PtxInstruction& instruction) const {
   for (char type : {'u', 'b', 's'}) {
     if (key[dot + 1] != 's' && key[dot + 1] != 'b' && key[dot + 1] != 'u') break;
     key[dot + 1] = type;
-    if ((entry = FindOp(key)) != nullptr) return entry;
+    entry = FindOp(key);
+    if (entry != nullptr) return entry;
   }
   return nullptr;
 }

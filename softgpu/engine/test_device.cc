@@ -43,8 +43,9 @@ void TestMemory::Free(uint64_t address) {
                          [&](const auto& block) { return block.first == address; });
   if (it == blocks_.end()) return;
   Arena::Get().Mark(address, it->second, 0);
-  mmap(reinterpret_cast<void*>(address), it->second, PROT_NONE,
-       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+  EXPECT_NE(mmap(reinterpret_cast<void*>(address), it->second, PROT_NONE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0),
+            MAP_FAILED);
   blocks_.erase(it);
 }
 

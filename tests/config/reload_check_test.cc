@@ -55,7 +55,8 @@ TEST(LiveConfigTest, ASnapshotStaysAsItWas) {
   LiveConfig::Snapshot before = live.Get();
   std::vector<uint32_t> told;
   live.Subscribe([&](const Config& config) { told.push_back(config.max_sessions()); });
-  live.Subscribe([&](const Config& config) { told.push_back(live.Get()->max_sessions() + 100); });
+  live.Subscribe(
+      [&](const Config& /*config*/) { told.push_back(live.Get()->max_sessions() + 100); });
   live.Replace(Good("max_sessions: 4"));
   EXPECT_EQ(before->max_sessions(), 3u);
   EXPECT_EQ(live.Get()->max_sessions(), 4u);

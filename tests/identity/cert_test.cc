@@ -8,7 +8,6 @@ namespace {
 
 using testing::ContainsRegex;
 using testing::HasSubstr;
-using testing::Not;
 
 class CertTest : public testing::Test {
  protected:

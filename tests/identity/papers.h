@@ -51,6 +51,7 @@ class Authority {
     std::string sentence;
     auto made = cli::MakeAuthority(name, Hours(-200, 1000), &sentence);
     EXPECT_TRUE(made && cli::MakeFolder(folder_, &sentence)) << sentence;
+    if (!made) return;
     issued_ = *made;
     EXPECT_TRUE(cli::WriteFiles(cli::FilesOf(folder_ + "/ca"), issued_, true, &sentence));
   }

@@ -68,9 +68,9 @@ TEST_F(ReloadTest, BadFilesChangeNothing) {
 TEST_F(ReloadTest, AnotherAuthorityTurnsItsClientsAway) {
   identity::Authority other(papers_ / "other", "Other authority");
   TlsFiles next = other.Server({"127.0.0.1"});
-  for (auto [from, to] : {std::pair{next.certificate, server_.certificate},
-                          {next.key, server_.key},
-                          {next.authority, server_.authority}}) {
+  for (const auto& [from, to] : {std::pair{next.certificate, server_.certificate},
+                                 {next.key, server_.key},
+                                 {next.authority, server_.authority}}) {
     std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing);
   }
   std::string sentence;

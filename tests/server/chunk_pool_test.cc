@@ -30,7 +30,7 @@ class ChunkPoolTest : public testing::Test {
   // A whole lease, scrubbing on the way. The chunks; empty when refused.
   std::vector<uint64_t> Get(uint64_t worker, std::vector<uint64_t> sizes, int* code = nullptr) {
     LeaseInProgress lease;
-    Step step = pool.Start(worker, Lease{1, sizes}, &lease);
+    Step step = pool.Start(worker, Lease{1, std::move(sizes)}, &lease);
     while (step == Step::kWaiting) {
       step = pool.Advance(&lease, false);
       if (step == Step::kWaiting) ScrubAll();
@@ -148,12 +148,12 @@ TEST_F(ChunkPoolTest, MemoryThatCannotBeClearedIsNeverLent) {
 TEST_F(ChunkPoolTest, AbsurdSizesAreRefused) {
   int code = 0;
   const uint64_t huge = uint64_t{1} << 63;
-  for (std::vector<uint64_t> sizes : {std::vector<uint64_t>{huge},
-                                      {UINT64_MAX},
-                                      {huge, huge},
-                                      {UINT64_MAX, UINT64_MAX, 2},
-                                      {960 * kMiB, UINT64_MAX - 960 * kMiB},
-                                      {961 * kMiB}}) {
+  for (const std::vector<uint64_t>& sizes : {std::vector<uint64_t>{huge},
+                                             {UINT64_MAX},
+                                             {huge, huge},
+                                             {UINT64_MAX, UINT64_MAX, 2},
+                                             {960 * kMiB, UINT64_MAX - 960 * kMiB},
+                                             {961 * kMiB}}) {
     EXPECT_TRUE(Get(1, sizes, &code).empty());
     EXPECT_EQ(code, kOutOfMemory);
   }

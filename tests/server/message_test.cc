@@ -24,7 +24,8 @@ void Fill(T* value, int* counter) {
   } else if constexpr (std::is_same_v<T, bool>) {
     *value = !*value;
   } else if constexpr (std::is_integral_v<T>) {
-    *value = static_cast<T>(1000 + (*counter)++);
+    int number = 1000 + (*counter)++;
+    *value = static_cast<T>(number);
   } else {
     value->resize(3);
     for (auto& element : *value) Fill(&element, counter);

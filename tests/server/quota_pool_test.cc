@@ -23,7 +23,7 @@ class QuotaPoolTest : public testing::Test {
 
   std::vector<uint64_t> Get(uint64_t worker, std::vector<uint64_t> sizes, int* code = nullptr) {
     LeaseInProgress lease;
-    Step step = pool.Start(worker, Lease{1, sizes}, &lease);
+    Step step = pool.Start(worker, Lease{1, std::move(sizes)}, &lease);
     while (step == Step::kWaiting) {
       step = pool.Advance(&lease, false);
       for (bool large : {false, true}) {

@@ -21,6 +21,7 @@ namespace {
 std::string OpenDescriptors() {
   std::string list;
   DIR* directory = opendir("/proc/self/fd");
+  if (directory == nullptr) return "unknown";
   for (dirent* entry; (entry = readdir(directory)) != nullptr;) {
     int number = std::atoi(entry->d_name);
     if (entry->d_name[0] == '.' || number == dirfd(directory)) continue;

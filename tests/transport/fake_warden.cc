@@ -15,7 +15,7 @@ constexpr size_t kRing = 1 << 20;
 
 }  // namespace
 
-FakeWarden::FakeWarden(std::string path) : listener_(wire::ListenLocal(path)) {
+FakeWarden::FakeWarden(const std::string& path) : listener_(wire::ListenLocal(path)) {
   thread_ = std::thread([this] { Loop(); });
 }
 

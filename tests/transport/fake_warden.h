@@ -19,7 +19,7 @@ namespace longwire::daemon {
 
 class FakeWarden {
  public:
-  explicit FakeWarden(std::string path);
+  explicit FakeWarden(const std::string& path);
   ~FakeWarden();
 
   // What the next workers do.

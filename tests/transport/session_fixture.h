@@ -30,6 +30,10 @@ using std::chrono::seconds;
 // A port that is free now.
 inline uint16_t FreePort() {
   int listener = socket(AF_INET, SOCK_STREAM, 0);
+  if (listener < 0) {
+    ADD_FAILURE() << "no socket";
+    return 0;
+  }
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

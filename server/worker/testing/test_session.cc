@@ -166,7 +166,8 @@ bool TestSession::Find(wire::DownKind kind, const std::function<bool(const DownR
   return false;
 }
 
-DownRecord TestSession::Expect(wire::DownKind kind, std::function<bool(const DownRecord&)> fits) {
+DownRecord TestSession::Expect(wire::DownKind kind,
+                               const std::function<bool(const DownRecord&)>& fits) {
   DownRecord record;
   auto end = steady_clock::now() + kPatience;
   while (!Find(kind, fits, &record)) {
@@ -191,7 +192,7 @@ bool TestSession::Quiet(wire::DownKind kind) {
   return !Find(kind, {}, &record);
 }
 
-void TestSession::Until(std::function<bool()> done, const char* what) {
+void TestSession::Until(const std::function<bool()>& done, const char* what) {
   auto end = steady_clock::now() + kPatience;
   while (!done()) {
     if (steady_clock::now() > end) {

@@ -57,12 +57,12 @@ class TestSession {
   uint64_t Launch(uint64_t stream, uint8_t mark);
 
   // Waits for the first record (of those not yet taken) that fits; fails the test after 5 s.
-  DownRecord Expect(wire::DownKind kind, std::function<bool(const DownRecord&)> fits = {});
+  DownRecord Expect(wire::DownKind kind, const std::function<bool(const DownRecord&)>& fits = {});
   DownRecord ExpectProgress(uint64_t stream, uint64_t position);
   // True if no such record comes within a moment.
   bool Quiet(wire::DownKind kind);
   // Waits until `done`; fails the test after 5 s.
-  void Until(std::function<bool()> done, const char* what);
+  void Until(const std::function<bool()>& done, const char* what);
 
   FakeDriver driver;
   std::shared_ptr<wire::RingMemory> up, down;
