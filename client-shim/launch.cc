@@ -16,7 +16,6 @@
 namespace longwire::shim {
 namespace {
 
-constexpr size_t kMaxParameterBytes = 32764;  // of one kernel, from CUDA 12.1 on
 constexpr size_t kMaxAttributes = 64;
 
 struct Occupancy {
@@ -78,9 +77,33 @@ CUresult CheckCooperative(Function* function, const Device& device, const Launch
                                                            : CUDA_SUCCESS;
 }
 
-// Gathers the parameters into one buffer as the kernel finds them.
-CUresult Pack(const Function& function, void** parameters, void** extra, std::byte* storage,
-              std::span<const std::byte>* packed) {
+CUresult CheckAttributes(std::span<const CUlaunchAttribute> attributes, const LaunchShape& shape) {
+  if (attributes.size() > kMaxAttributes) return CUDA_ERROR_INVALID_VALUE;
+  for (const CUlaunchAttribute& attribute : attributes) {
+    switch (attribute.id) {
+      case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+      case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+      case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+        return CUDA_ERROR_NOT_SUPPORTED;  // they hold handles
+      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
+        const auto& cluster = attribute.value.clusterDim;
+        if (cluster.x == 0 || cluster.y == 0 || cluster.z == 0 || shape.grid_x % cluster.x != 0 ||
+            shape.grid_y % cluster.y != 0 || shape.grid_z % cluster.z != 0) {
+          return CUDA_ERROR_INVALID_VALUE;
+        }
+        break;
+      }
+      default:
+        break;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult PackParameters(const Function& function, void** parameters, void** extra,
+                        std::byte* storage, std::span<const std::byte>* packed) {
   if (parameters != nullptr) {
     if (extra != nullptr && extra[0] != CU_LAUNCH_PARAM_END) return CUDA_ERROR_INVALID_VALUE;
     if (function.parameter_bytes > kMaxParameterBytes) return CUDA_ERROR_INVALID_VALUE;
@@ -113,31 +136,6 @@ CUresult Pack(const Function& function, void** parameters, void** extra, std::by
   *packed = {buffer, bytes};
   return CUDA_SUCCESS;
 }
-
-CUresult CheckAttributes(std::span<const CUlaunchAttribute> attributes, const LaunchShape& shape) {
-  if (attributes.size() > kMaxAttributes) return CUDA_ERROR_INVALID_VALUE;
-  for (const CUlaunchAttribute& attribute : attributes) {
-    switch (attribute.id) {
-      case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
-      case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
-      case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
-        return CUDA_ERROR_NOT_SUPPORTED;  // they hold handles
-      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
-        const auto& cluster = attribute.value.clusterDim;
-        if (cluster.x == 0 || cluster.y == 0 || cluster.z == 0 || shape.grid_x % cluster.x != 0 ||
-            shape.grid_y % cluster.y != 0 || shape.grid_z % cluster.z != 0) {
-          return CUDA_ERROR_INVALID_VALUE;
-        }
-        break;
-      }
-      default:
-        break;
-    }
-  }
-  return CUDA_SUCCESS;
-}
-
-}  // namespace
 
 CUresult MaxActiveBlocks(Function* function, int block_threads, size_t shared_bytes, unsigned flags,
                          int* blocks) {
@@ -184,7 +182,8 @@ CUresult Launch(CUfunction handle, const LaunchShape& asked, CUstream stream_han
   if (result == CUDA_SUCCESS)
     result = CheckFunctionLimits(function, stream->context->device, shape);
   if (result == CUDA_SUCCESS) result = CheckCooperative(function, device, shape);
-  if (result == CUDA_SUCCESS) result = Pack(*function, parameters, extra, storage, &packed);
+  if (result == CUDA_SUCCESS)
+    result = PackParameters(*function, parameters, extra, storage, &packed);
   if (result == CUDA_SUCCESS) result = OpenWhere(stream, &where);
   if (result != CUDA_SUCCESS) return result;
   calls::lwLaunch launch;

@@ -21,6 +21,13 @@ struct LaunchShape {
 CUresult Launch(CUfunction function, const LaunchShape& shape, CUstream stream, void** parameters,
                 void** extra, std::span<const CUlaunchAttribute> attributes);
 
+inline constexpr size_t kMaxParameterBytes = 32764;  // of one kernel, from CUDA 12.1 on
+
+// Gathers a kernel's parameters as it finds them, into `storage` (kMaxParameterBytes) or where they
+// lie already. CUDA_ERROR_INVALID_VALUE when some are missing.
+CUresult PackParameters(const Function& function, void** parameters, void** extra,
+                        std::byte* storage, std::span<const std::byte>* packed);
+
 // Blocks of that shape that fit on one multiprocessor at a time; asked once per shape and kept.
 CUresult MaxActiveBlocks(Function* function, int block_threads, size_t shared_bytes, unsigned flags,
                          int* blocks);

@@ -45,6 +45,17 @@ KnownGlobals& Globals() {
   return *globals;
 }
 
+// The handles of functions by the worker's numbers.
+struct Numbers {
+  std::mutex mutex;
+  std::unordered_map<uint64_t, CUfunction> handles;
+};
+
+Numbers& FunctionNumbers() {
+  static NeverDestroyed<Numbers> numbers;
+  return *numbers;
+}
+
 void AddFunction(Module* module, const calls::Function& described) {
   Function* function = Functions().New();
   if (function == nullptr) return;  // more functions than handles: nobody can launch it
@@ -69,6 +80,9 @@ void AddFunction(Module* module, const calls::Function& described) {
   function->handle = reinterpret_cast<CUfunction>(Functions().Publish(function));
   module->functions[function->name] = function;
   module->in_order.push_back(function);
+  Numbers& numbers = FunctionNumbers();
+  std::lock_guard<std::mutex> lock(numbers.mutex);
+  numbers.handles[function->number] = function->handle;
 }
 
 // A large module's functions come in several replies.
@@ -155,6 +169,13 @@ CUresult Load(const Where& where, const void* image, const JitOptions& options, 
 
 }  // namespace
 
+Function* FunctionByNumber(uint64_t number) {
+  Numbers& numbers = FunctionNumbers();
+  std::lock_guard<std::mutex> lock(numbers.mutex);
+  auto found = numbers.handles.find(number);
+  return found == numbers.handles.end() ? nullptr : FindFunction(found->second);
+}
+
 CUresult LoadModule(const void* image, const JitOptions& options, CUmodule* handle) {
   Context* context = nullptr;
   CUresult result = RequireHealthyContext(&context);
@@ -191,6 +212,11 @@ CUresult UnloadModule(Module* module) {
   calls::lwModuleUnload unload;
   unload.library = module->id;
   TheSession().Submit({module->context_number, nullptr, 0}, unload);
+  {
+    Numbers& numbers = FunctionNumbers();
+    std::lock_guard<std::mutex> lock(numbers.mutex);
+    for (Function* function : module->in_order) numbers.handles.erase(function->number);
+  }
   for (Function* function : module->in_order) {
     if (Functions().Retire(function)) Functions().Recycle(function);
   }

@@ -65,6 +65,7 @@ CUresult UnloadModule(Module* module);
 Module* FindModule(CUmodule module);  // also a library's module
 Module* FindLibrary(CUlibrary library);
 Function* FindFunction(CUfunction function);  // also a CUkernel cast to CUfunction
+Function* FunctionByNumber(uint64_t number);  // the worker's; nullptr if it was unloaded
 
 CUresult GlobalOf(Module* module, const char* name, uint64_t* address, size_t* bytes);
 // Device memory that the worker's driver placed: the global that holds the address.

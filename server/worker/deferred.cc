@@ -54,6 +54,7 @@ bool Deferred::Take(QueuedCall& call) {
     case CallId::lwReturnChunks:
     case CallId::lwEventDestroy:
     case CallId::lwGraphDestroy:
+    case CallId::lwGraphSetKernel:
       Hold(call, Until::kIssued);
       return true;
     case CallId::lwModuleUnload:
