@@ -109,6 +109,12 @@ bool Deferred::Ready(const Held& held, uint64_t lowest_waiting) {
   return true;
 }
 
+bool Deferred::PartsAreHeld(size_t index) const {
+  uint32_t context = held_[index].call.context;
+  return std::any_of(held_.begin(), held_.begin() + static_cast<ptrdiff_t>(index),
+                     [&](const Held& held) { return held.call.context == context; });
+}
+
 bool Deferred::Pass() {
   if (!anything_waits()) return false;
   bool any = false;
@@ -118,7 +124,8 @@ bool Deferred::Pass() {
   for (size_t i = 0; i < held_.size();) {
     CallId id = held_[i].call.call;
     bool memory = id == CallId::lwUnmap || id == CallId::lwReturnChunks;
-    if ((memory && memory_waits) || !Ready(held_[i], lowest_waiting)) {
+    bool parts_first = id == CallId::lwContextDestroy && PartsAreHeld(i);
+    if ((memory && memory_waits) || parts_first || !Ready(held_[i], lowest_waiting)) {
       memory_waits |= memory;
       ++i;
       continue;
@@ -158,8 +165,10 @@ void Deferred::Release(QueuedCall call) {
     Execute(session_, call, nullptr);
     return;
   }
-  // Answers of destroys go to their thread in order; the rest shares one helper.
-  bool answered = CallKind(call.call) == CallKindValue::kAfterReply;
+  // Answers of destroys go to their thread in order; the rest shares one helper. So does a
+  // context's end: the driver dies of a stream or module that is destroyed while its context is.
+  bool answered =
+      CallKind(call.call) == CallKindValue::kAfterReply && call.call != CallId::lwContextDestroy;
   uint32_t helper = answered ? call.thread : Helpers::kMemoryThread;
   uint64_t position = call.position;
   bool unmap = call.call == CallId::lwUnmap;

@@ -41,6 +41,8 @@ class Deferred {
   void Hold(QueuedCall& call, Until until, uint64_t stream = 0);
   bool TakeMap(QueuedCall& call);
   bool Ready(const Held& held, uint64_t lowest_waiting);
+  // True if something of the same context is held before this one.
+  bool PartsAreHeld(size_t index) const;
   void Release(QueuedCall call);
   bool Overlaps(uint64_t address, uint64_t bytes);
   void Done(uint64_t position);

@@ -155,6 +155,25 @@ TEST(Order, StreamIsDestroyedAfterItsCalls) {
   EXPECT_EQ(session.session->streams.Find(kOne), nullptr);
 }
 
+TEST(Order, ContextEndsAfterItsModules) {
+  TestSession session;
+  session.CreateStream(kOne);
+  session.LoadFunction();
+  session.driver.hold_unloads = true;
+  calls::lwModuleUnload unload;
+  unload.library = session.session->libraries.All().front()->id;
+  session.Send(unload);
+  session.Until([&] { return session.session->libraries.All().empty(); }, "the unloading");
+  calls::lwContextDestroy destroy;
+  destroy.context = TestSession::kContext;
+  session.Send(destroy);
+  EXPECT_TRUE(session.Quiet(wire::DownKind::kReply));
+  EXPECT_EQ(session.driver.IndexOf("destroy s1"), -1);
+  session.driver.hold_unloads = false;
+  session.Until([&] { return session.driver.IndexOf("destroy s1") >= 0; }, "the context's end");
+  EXPECT_LT(session.driver.IndexOf("unload"), session.driver.IndexOf("destroy s1"));
+}
+
 TEST(Order, FunctionIsLoadedOnceAndHoldsOnlyItsStream) {
   TestSession session;
   session.CreateStream(kOne);

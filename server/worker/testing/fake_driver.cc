@@ -137,7 +137,10 @@ void FillModules(DriverTable& table) {
     *module = Made<CUmodule>();
     return CUDA_SUCCESS;
   };
-  table.cuModuleUnload = [](CUmodule) { return FakeDriver::Get().Note("unload"); };
+  table.cuModuleUnload = [](CUmodule) {
+    WaitWhile(FakeDriver::Get().hold_unloads);
+    return FakeDriver::Get().Note("unload");
+  };
   table.cuModuleGetFunctionCount = [](unsigned* count, CUmodule) {
     *count = 1;
     return CUDA_SUCCESS;

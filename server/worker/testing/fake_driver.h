@@ -38,6 +38,7 @@ class FakeDriver {
   // cuModuleLoadDataEx and cuFuncLoad wait until this is set to false.
   std::atomic<bool> hold_loads{false};
   std::atomic<bool> hold_function_loads{false};
+  std::atomic<bool> hold_unloads{false};  // the same of cuModuleUnload
   std::atomic<int> launch_result{0};
   std::atomic<int> function_loads{0};
 
