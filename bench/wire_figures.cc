@@ -19,7 +19,7 @@ void AppendRecord(benchmark::State& state) {
   RingProducer producer(memory);
   RingConsumer consumer(memory);
   char launch[kLaunchBytes] = {};
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     std::byte* to = producer.Reserve(kLaunchBytes);
     if (to == nullptr) {
       state.PauseTiming();
@@ -52,7 +52,7 @@ void RingRoundTrip(benchmark::State& state) {
   });
   RingProducer out(up);
   RingConsumer in(down);
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     out.Reserve(kLaunchBytes);
     out.Commit(kLaunchBytes);
     in.Wait(spin, Deadline::max());
@@ -66,7 +66,7 @@ BENCHMARK(RingRoundTrip)->Arg(0)->Arg(50)->UseRealTime();
 
 void EncodeLaunch(benchmark::State& state) {
   std::byte memory[256];
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     Writer writer{std::span<std::byte>(memory)};
     writer.U64(7);
     for (int i = 0; i < 8; ++i) writer.U32(1);

@@ -14,8 +14,9 @@ bool GuardIsOff(std::string_view guard) {
     size_t comma = rest.find(',');
     if (rest.substr(0, comma) == guard) {
       static const int told = std::fprintf(
-          stderr, "longwire: guards are off, which only a test may ask for: LONGWIRE_DISABLE=%s\n",
-          disabled.data());
+          stderr,
+          "longwire: guards are off, which only a test may ask for: LONGWIRE_DISABLE=%.*s\n",
+          static_cast<int>(disabled.size()), disabled.data());
       return told != 0;
     }
     rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);

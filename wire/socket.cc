@@ -43,7 +43,11 @@ void TakeDescriptors(msghdr* header, std::vector<Descriptor>* descriptors) {
 }  // namespace
 
 void Descriptor::Reset(int value) {
-  if (value_ >= 0) close(value_);
+  if (value_ >= 0) {
+    int reason = errno;  // why the caller gave the descriptor up
+    close(value_);
+    errno = reason;
+  }
   value_ = value;
 }
 

@@ -2,15 +2,11 @@
 
 #include "link/transport/codes.h"
 #include "link/transport/grpc_setup.h"
-#include "link/transport/log.h"
 #include "server/config/config.h"
 #include "server/daemon/handshakes.h"
 
 namespace longwire::daemon {
 namespace {
-
-using transport::Log;
-using transport::LogLevel;
 
 // Beside the sessions: calls that are being opened or have not said who they are.
 constexpr size_t kExtraThreads = 128;

@@ -30,7 +30,7 @@ constexpr const char* kSoftwareCountVariable = "LONGWIRE_SOFTWARE_DEVICES=";
   pid_t child = fork();
   if (child != 0) _exit(child < 0 ? 1 : 0);
   int null = open("/dev/null", O_RDWR);
-  dup2(null, STDIN_FILENO);
+  if (null >= 0) dup2(null, STDIN_FILENO);
   dup2(STDERR_FILENO, STDOUT_FILENO);
   execve(arguments[0], arguments, environment);
   int error = errno;

@@ -168,7 +168,7 @@ class VmmDevice : public DeviceMemory {
     };
     properties_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties_.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    properties_.location = {CU_MEM_LOCATION_TYPE_DEVICE, {ordinal}};
+    properties_.location = {CU_MEM_LOCATION_TYPE_DEVICE, ordinal};
     const Functions& f = functions_;
     good("cuInit", f.init(0)) &&
         good("cuDeviceGetCount", f.device_get_count(&identity_.device_count)) &&

@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 constexpr size_t kMaxConnections = 16;
 constexpr milliseconds kTick{100};       // deadlines are looked at this often
 constexpr milliseconds kWarmDelay{200};  // a starting session has the processors first
-constexpr int kInvalidValue = 1, kInvalidDevice = 101, kSystemNotReady = 802;  // CUresults
+constexpr int kInvalidValue = 1, kSystemNotReady = 802;  // CUresults
 
 // What a client may set in its worker. Others could load code there or change what it serves.
 constexpr const char* kDriverVariables[] = {"CUDA_BINARY_LOADER_THREAD_COUNT",

@@ -22,7 +22,7 @@ CUresult FreeInStream(Stream& stream, CUdeviceptr address, bool of_graph) {
 CUresult AllocateInCapture(CUdeviceptr* address, size_t bytes, Stream& stream, int device) {
   CUDA_MEM_ALLOC_NODE_PARAMS params = {};
   params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+  params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
   params.bytesize = bytes;
   auto memory = AllocateForGraph(params);
   if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;

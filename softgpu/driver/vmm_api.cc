@@ -118,7 +118,7 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop,
   *prop = {};
   prop->type = CU_MEM_ALLOCATION_TYPE_PINNED;
   prop->requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  prop->location = {CU_MEM_LOCATION_TYPE_DEVICE, {chunk->device}};
+  prop->location = {CU_MEM_LOCATION_TYPE_DEVICE, chunk->device};
   return CUDA_SUCCESS;
 }
 

@@ -69,6 +69,8 @@ inline bool SharedAddresses(Warp& w, const Instruction& ins, uint64_t bytes, Add
   bool aligned = Gather(w, w.Reg<uint32_t>(ins.op[4]), static_cast<uint64_t>(ins.imm), bytes, at);
   if (aligned && at.high < w.shared_bytes && w.shared_bytes - at.high >= bytes) {
     uint64_t base = w.shared_base;
+    // Lanes that do not execute hold what they hold; without a branch it is a vector's addition.
+    // NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign)
     for (int i = 0; i < kLanes; ++i) at.lane[i] += base;
     at.low += base;
     at.high += base;

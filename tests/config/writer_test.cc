@@ -56,10 +56,12 @@ log_level: info
 }
 
 TEST(WriterTest, WhatIsWrittenReadsAsTheSame) {
+  const char* tenants =
+      "tenants: [{name: \"null\", identities: [\"~\", \"a: b\", \"# c\", \"\\\"q\\\\\", '- x', "
+      "\"\u00e9t\u00e9\", '1.5', 'true', '@a', 'a:']}]";
   const char* texts[] = {
       "",
-      "tenants: [{name: \"null\", identities: [\"~\", \"a: b\", \"# c\", \"\\\"q\\\\\", '- x', "
-      "\"\u00e9t\u00e9\", '1.5', 'true', '@a', 'a:']}]",
+      tenants,
       "devices: [{device: 3}, {device: 0, warm_workers: 64}]\nresume_grace: 0\n",
       "tls: {certificate: \"/a b\", key: '/k#', authority: /a}\nlisten: [0.0.0.0:1, a:0]\n",
       "software_device: {count: 3, memory: 6MiB}\nscheduler: {turn: 101us, longest_wait: 1ms}\n",

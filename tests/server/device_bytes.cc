@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
   CUcontext context = nullptr;
   CUmemGenericAllocationHandle handle = 0;
   CUdeviceptr address = 0;
-  CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, {0}}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   Call("cuInit", 0u);
   Call("cuDeviceGet", &device, 0);
   Call("cuDevicePrimaryCtxRetain", &context, device);

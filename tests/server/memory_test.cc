@@ -61,7 +61,7 @@ class MemoryTest : public testing::Test {
 
   static std::vector<wire::Descriptor> GetChunks(const wire::Descriptor& worker,
                                                  std::vector<uint64_t> sizes) {
-    EXPECT_TRUE(wire::SendMessage(worker.get(), message::Pack(Lease{1, sizes})));
+    EXPECT_TRUE(wire::SendMessage(worker.get(), message::Pack(Lease{1, std::move(sizes)})));
     auto packet = wire::ReceiveMessage(worker.get(), kPatience);
     return packet ? std::move(packet->descriptors) : std::vector<wire::Descriptor>();
   }

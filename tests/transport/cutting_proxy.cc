@@ -1,6 +1,7 @@
 #include "tests/transport/cutting_proxy.h"
 
 #include <arpa/inet.h>
+#include <gtest/gtest.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
@@ -31,7 +32,7 @@ void NoDelay(int socket) {
 CuttingProxy::CuttingProxy(uint16_t target) : target_(target), listener_(NewSocket()) {
   sockaddr_in address = Loopback(0);
   socklen_t length = sizeof(address);
-  bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), length);
+  EXPECT_EQ(bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), length), 0);
   getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &length);
   port_ = ntohs(address.sin_port);
   listen(listener_.get(), 64);

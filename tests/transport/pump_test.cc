@@ -103,7 +103,7 @@ TEST_F(PumpTest, MovesMoreThanTheRingsHoldInBothDirectionsAtOnce) {
   Connect(1);
   constexpr size_t kTotal = 4 << 20;
   auto produce = [](std::shared_ptr<wire::RingMemory> memory, unsigned seed) {
-    wire::RingProducer ring(memory);
+    wire::RingProducer ring(std::move(memory));
     std::minstd_rand random(seed);
     for (size_t sent = 0; sent < kTotal;) {
       size_t bytes = std::min<size_t>(1 + random() % 9000, kTotal - sent);
@@ -115,7 +115,7 @@ TEST_F(PumpTest, MovesMoreThanTheRingsHoldInBothDirectionsAtOnce) {
     return true;
   };
   auto consume = [](std::shared_ptr<wire::RingMemory> memory) {
-    wire::RingConsumer ring(memory);
+    wire::RingConsumer ring(std::move(memory));
     std::string all = Read(ring, kTotal);
     size_t wrong = all.size() == kTotal ? 0 : 1;
     for (size_t i = 0; i < all.size(); ++i) wrong += all[i] != static_cast<char>(i * 31 >> 3);

@@ -198,7 +198,7 @@ TEST_F(Devices, PeerAccessOpensPresentAndLaterMemory) {
 TEST_F(Devices, MappingsHaveTheirOwnAccess) {
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {1}};
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 1};
   CUmemGenericAllocationHandle handle = 0;
   CUdeviceptr at = 0;
   constexpr size_t kBytes = 4 << 20;
@@ -207,7 +207,7 @@ TEST_F(Devices, MappingsHaveTheirOwnAccess) {
   ASSERT_OK(cuMemMap(at, kBytes, 0, handle, 0));
   CUmemAccessDesc access[2]{};
   for (int i = 0; i < 2; ++i) {
-    access[i].location = {CU_MEM_LOCATION_TYPE_DEVICE, {i}};
+    access[i].location = {CU_MEM_LOCATION_TYPE_DEVICE, i};
     access[i].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   }
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemsetD8_v2(at, 1, 16));
