@@ -6,6 +6,7 @@
 
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
+#include "wire/view.h"
 
 namespace longwire::link {
 namespace {
@@ -21,6 +22,8 @@ constexpr std::chrono::milliseconds kConnectPatience{3300};
 constexpr std::chrono::seconds kOpenPatience{60};
 constexpr int kOpenAttempts = 3;
 constexpr std::chrono::seconds kRequestPatience{5};
+// Connecting is part of it.
+constexpr std::chrono::milliseconds kViewPatience{4600};
 constexpr std::chrono::milliseconds kAttachPatience{3000};
 constexpr std::chrono::milliseconds kRetryPause{100};
 
@@ -37,7 +40,13 @@ wire::ProcessDescription Myself() {
 }  // namespace
 
 void LinkSession::Run() {
-  if (Open()) Relay();
+  auto message = wire::ReceiveMessage(socket_.get(), kRequestPatience);
+  if (!message || message->bytes.size() > wire::kMaxOpenBytes) return;
+  if (wire::IsViewRequest(message->bytes)) {
+    AnswerView(*message);
+  } else if (Open(*message)) {
+    Relay();
+  }
   if (server_.channel != nullptr) servers_.GiveBack(std::move(server_));
 }
 
@@ -81,11 +90,43 @@ grpc::Status LinkSession::CallOpen(const transport::OpenSessionRequest& request,
   return status;
 }
 
-bool LinkSession::Open() {
-  auto message = wire::ReceiveMessage(socket_.get(), kRequestPatience);
-  if (!message || message->bytes.size() > wire::kMaxOpenBytes) return false;
+void LinkSession::RefuseView(const std::string& sentence) {
+  Log(LogLevel::kWarning, sentence);
+  wire::ViewReply reply;
+  reply.code = transport::kNoDevice;
+  reply.sentence = sentence;
+  wire::Writer writer;
+  reply.Encode(writer);
+  wire::SendMessage(socket_.get(), writer.span());
+}
+
+void LinkSession::AnswerView(const wire::Message& message) {
+  transport::InspectRequest request;
+  request.set_client_version(LONGWIRE_VERSION);
+  request.set_view(message.bytes.data(), message.bytes.size());
+  transport::InspectReply answer;
+  std::string sentence;
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kViewPatience);
+  server_ = servers_.Take(kConnectPatience, &sentence).value_or(ServerChannel{});
+  if (server_.channel == nullptr) {
+    RefuseView(sentence);
+    return;
+  }
+  grpc::Status status =
+      transport::Transport::NewStub(server_.channel)->Inspect(&context, request, &answer);
+  if (!status.ok()) {
+    RefuseView(ExplainStatus(server_.server, status));
+  } else if (answer.view().empty()) {
+    RefuseView(server_.server + " is older than this Longwire: upgrade longwired there");
+  } else {
+    wire::SendMessage(socket_.get(), BytesOf(answer.view()));
+  }
+}
+
+bool LinkSession::Open(const wire::Message& message) {
   transport::OpenSessionRequest request;
-  request.set_request(message->bytes.data(), message->bytes.size());
+  request.set_request(message.bytes.data(), message.bytes.size());
   request.set_client_version(LONGWIRE_VERSION);
   transport::OpenSessionReply answer;
   grpc::Status status;

@@ -1,5 +1,6 @@
-// One program's session, on the client's side: takes its OpenRequest from the door, opens a session
-// at a server, gives the program its two rings and relays them until either side ends.
+// One program at the door, on the client's side: takes its OpenRequest, opens a session at a
+// server, gives the program its two rings and relays them until either side ends. A program that
+// only wants to know which devices there are (wire::ViewRequest) gets one answer.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -35,11 +36,13 @@ class LinkSession {
   void set_finished() { finished_.store(true); }
 
  private:
-  bool Open();
+  bool Open(const wire::Message& message);
+  void AnswerView(const wire::Message& message);
   grpc::Status CallOpen(const transport::OpenSessionRequest& request,
                         transport::OpenSessionReply* answer);
   bool ReplyToProgram(wire::OpenReply reply);
   void Refuse(int32_t code, const std::string& sentence);
+  void RefuseView(const std::string& sentence);
   void Relay();
   transport::StreamPump::Outcome PumpOnce();
   std::unique_ptr<transport::ClientStream> Attach(const ServerChannel& server, uint32_t epoch);

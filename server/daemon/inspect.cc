@@ -5,6 +5,7 @@
 #include "link/transport/log.h"
 #include "server/daemon/accept_loop.h"
 #include "server/daemon/figures.h"
+#include "server/daemon/view.h"
 
 namespace longwire::daemon {
 namespace {
@@ -144,6 +145,12 @@ class InspectCall : public std::enable_shared_from_this<InspectCall> {
       Log(LogLevel::kWarning, peer.subject(),
           "a call from " + peer.address + " was refused: " + peer.refusal);
       responder_.FinishWithError({grpc::StatusCode::PERMISSION_DENIED, peer.refusal}, finished);
+    } else if (!request_.view().empty()) {
+      transport::InspectReply reply;
+      std::vector<std::byte> view =
+          EncodedView(loop_.table(), peer, std::as_bytes(std::span(request_.view())));
+      reply.set_view(view.data(), view.size());
+      responder_.Finish(reply, grpc::Status::OK, finished);
     } else {
       responder_.Finish(Inspect(loop_.table(), peer), grpc::Status::OK, finished);
     }

@@ -11,6 +11,8 @@
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "server/daemon/paths.h"
+#include "server/daemon/view.h"
+#include "wire/view.h"
 
 namespace longwire::daemon {
 namespace {
@@ -89,9 +91,13 @@ void LocalDoor::Serve(wire::Descriptor socket) {
   if (!credentials) return;
   auto message = wire::ReceiveMessage(socket.get(), kRequestPatience);
   if (!message) return;
+  Peer peer = LocalPeer(credentials->uid, table_.config());
+  if (wire::IsViewRequest(message->bytes)) {
+    wire::SendMessage(socket.get(), EncodedView(table_, peer, message->bytes));
+    return;
+  }
   std::atomic<bool> cancelled{false};
-  OpenedSession opened =
-      table_.Open(message->bytes, LocalPeer(credentials->uid, table_.config()), cancelled);
+  OpenedSession opened = table_.Open(message->bytes, peer, cancelled);
   wire::Writer writer;
   opened.reply.Encode(writer);
   if (opened.session == nullptr) {

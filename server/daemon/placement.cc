@@ -29,6 +29,28 @@ uint64_t LeasedBy(uint64_t session, int32_t device, const warden::Stats& stats) 
   return leased;
 }
 
+// Of devices that are smaller than that all of it will do.
+uint64_t FirstLease(const std::vector<scheduler::DeviceLoad>& loads) {
+  uint64_t bytes = kFirstLease;
+  for (const scheduler::DeviceLoad& load : loads) bytes = std::min(bytes, load.total_bytes);
+  return bytes;
+}
+
+// In the driver's order; none with a sentence. Each has room for `bytes`.
+std::vector<int32_t> Choose(const std::vector<scheduler::DeviceLoad>& loads, uint32_t devices,
+                            uint64_t bytes, config::Placement policy, std::string* sentence) {
+  if (loads.empty()) {
+    *sentence = "no device of the server can be used now; its log says why";
+    return {};
+  }
+  scheduler::PlacementRequest request{devices, bytes};
+  auto chosen = scheduler::MakePlacement(config::Placement_Name(policy))->Place(loads, request);
+  *sentence = chosen.refusal;
+  std::vector<int32_t> ordinals(chosen.devices.begin(), chosen.devices.end());
+  std::ranges::sort(ordinals);
+  return ordinals;
+}
+
 }  // namespace
 
 DevicesWish WishOf(const config::Tenant& tenant, const std::vector<std::string>& environment,
@@ -78,27 +100,23 @@ std::vector<scheduler::DeviceLoad> DeviceBook::Loads(const warden::Stats& stats,
   return loads;
 }
 
+std::vector<int32_t> DeviceBook::Forecast(uint32_t devices, config::Placement policy,
+                                          const warden::Stats& stats,
+                                          const std::map<uint32_t, double>& busy,
+                                          std::string* sentence) {
+  std::lock_guard lock(mutex_);
+  std::vector<scheduler::DeviceLoad> loads = Loads(stats, busy);
+  std::vector<int32_t> chosen = Choose(loads, devices, FirstLease(loads), policy, sentence);
+  return chosen.empty() ? Choose(loads, devices, 0, policy, sentence) : chosen;
+}
+
 std::vector<int32_t> DeviceBook::Place(uint64_t session, uint32_t devices, config::Placement policy,
                                        const warden::Stats& stats,
                                        const std::map<uint32_t, double>& busy,
                                        std::string* sentence) {
   std::lock_guard lock(mutex_);
   std::vector<scheduler::DeviceLoad> loads = Loads(stats, busy);
-  if (loads.empty()) {
-    *sentence = "no device of the server can be used now; its log says why";
-    return {};
-  }
-  scheduler::PlacementRequest request;
-  request.devices = devices;
-  request.bytes = kFirstLease;
-  // Of devices that are smaller than that all of it will do.
-  for (const scheduler::DeviceLoad& load : loads) {
-    request.bytes = std::min(request.bytes, load.total_bytes);
-  }
-  auto chosen = scheduler::MakePlacement(config::Placement_Name(policy))->Place(loads, request);
-  *sentence = chosen.refusal;
-  std::vector<int32_t> ordinals(chosen.devices.begin(), chosen.devices.end());
-  std::ranges::sort(ordinals);
+  std::vector<int32_t> ordinals = Choose(loads, devices, FirstLease(loads), policy, sentence);
   if (!ordinals.empty()) placed_[session] = ordinals;
   return ordinals;
 }

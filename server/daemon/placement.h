@@ -35,6 +35,11 @@ class DeviceBook {
   std::vector<int32_t> Place(uint64_t session, uint32_t devices, config::Placement policy,
                              const warden::Stats& stats, const std::map<uint32_t, double>& busy,
                              std::string* sentence);
+  // What Place would choose now, for somebody who only wants to know. Where nothing has room it
+  // says which devices those would be.
+  std::vector<int32_t> Forecast(uint32_t devices, config::Placement policy,
+                                const warden::Stats& stats, const std::map<uint32_t, double>& busy,
+                                std::string* sentence);
   void Forget(uint64_t session);
 
  private:

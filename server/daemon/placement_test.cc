@@ -129,6 +129,23 @@ TEST_F(BookTest, DevicesWithoutAKeeperAreLeftOut) {
   EXPECT_NE(Place(config::pack).find("its log says why"), std::string::npos);
 }
 
+TEST_F(BookTest, AForecastTakesNoPlace) {
+  std::string sentence;
+  auto forecast = [&](uint32_t devices) {
+    return book.Forecast(devices, config::spread, stats, busy, &sentence);
+  };
+  EXPECT_EQ(forecast(1), std::vector<int32_t>{0});
+  EXPECT_EQ(forecast(1), std::vector<int32_t>{0}) << "the one before has counted";
+  EXPECT_EQ(Place(config::spread), "0");
+  EXPECT_EQ(forecast(2), (std::vector<int32_t>{1, 2}));
+  EXPECT_TRUE(forecast(5).empty());
+  EXPECT_NE(sentence.find("asks for 5 devices"), std::string::npos);
+  // Whoever only looks is shown full devices, too.
+  for (int32_t device = 0; device < 4; ++device) Lease(0, device, 8 * kGiB);
+  EXPECT_NE(Place(config::spread).find("no device has that much"), std::string::npos);
+  EXPECT_EQ(forecast(1).size(), 1u);
+}
+
 TEST_F(BookTest, ADeviceSmallerThanAFirstLeaseStillServes) {
   stats.devices.resize(1);
   stats.devices[0].lendable = 16 * kMiB;

@@ -158,6 +158,17 @@ std::vector<int32_t> SessionTable::ChooseDevices(uint64_t id, const config::Tena
                      sentence);
 }
 
+std::vector<int32_t> SessionTable::ForecastDevices(const config::Tenant& tenant,
+                                                   const std::vector<std::string>& environment,
+                                                   const warden::Stats& stats,
+                                                   std::string* sentence) {
+  DevicesWish wish = WishOf(tenant, environment, stats.devices.size());
+  *sentence = wish.refusal;
+  if (wish.devices == 0) return {};
+  return book_.Forecast(wish.devices, live_.Get()->placement(), stats, scheduling_->BusyDevices(),
+                        sentence);
+}
+
 void SessionTable::Abandon(uint64_t session) {
   warden_->Kill(session);
   scheduling_->Close(session);

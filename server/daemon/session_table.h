@@ -49,6 +49,10 @@ class SessionTable {
   Scheduling& scheduling() { return *scheduling_; }
   uint64_t opened() const { return opened_.load(); }
   uint64_t failed() const { return failed_.load(); }
+  // The devices that a session of the tenant would get now; none with a sentence.
+  std::vector<int32_t> ForecastDevices(const config::Tenant& tenant,
+                                       const std::vector<std::string>& environment,
+                                       const warden::Stats& stats, std::string* sentence);
   // What is in force now.
   config::LiveConfig::Snapshot config() const { return live_.Get(); }
 

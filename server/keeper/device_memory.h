@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "server/keeper/protocol.h"
 #include "wire/socket.h"
 
 namespace longwire::keeper {
@@ -22,6 +23,7 @@ struct DeviceIdentity {
   int device_count = 0;      // devices that the driver shows
   uint64_t total = 0;        // bytes
   uint64_t granularity = 0;  // bytes; sizes of chunks are multiples of it
+  DeviceFacts facts;
 };
 
 // Create, Export and Release are called on one thread, Zero on others at the same time.

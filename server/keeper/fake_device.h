@@ -16,7 +16,7 @@ namespace longwire::keeper {
 class FakeDevice : public DeviceMemory {
  public:
   FakeDevice(uint64_t total, uint64_t granularity) {
-    identity_ = {"Fake device", 1, total, granularity};
+    identity_ = {"Fake device", 1, total, granularity, {}};
   }
 
   const DeviceIdentity& identity() const override { return identity_; }

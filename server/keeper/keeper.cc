@@ -35,6 +35,7 @@ Keeper::Keeper(DeviceMemory& device, const PoolOptions& options, wire::Descripto
       large_scrubber_(device) {
   SetNonBlocking(control_.get());
   state_.device_name = device.identity().name;
+  state_.facts = device.identity().facts;
   state_.device_count = device.identity().device_count;
   state_.total = pool_.total();
   state_.lendable = pool_.lendable();

@@ -107,6 +107,19 @@ struct WorkerLease {
 };
 
 // Keeper to warden: first when the device is open or could not be opened, then after changes.
+struct DeviceAttribute {
+  int32_t attribute = 0;  // CUdevice_attribute
+  int32_t value = 0;
+  auto Fields() { return std::tie(attribute, value); }
+};
+
+// What does not change while the device is open, for those who ask without a session.
+struct DeviceFacts {
+  std::string uuid;                         // 16 bytes
+  std::vector<DeviceAttribute> attributes;  // some, of those that the driver knows
+  auto Fields() { return std::tie(uuid, attributes); }
+};
+
 struct KeeperState {
   static constexpr uint32_t kKind = 202;
   int32_t code = 0;       // a CUresult; not 0: the keeper ends
@@ -114,6 +127,7 @@ struct KeeperState {
   std::string driver;     // path of the library that was loaded
   bool software = false;  // it is the software device
   std::string device_name;
+  DeviceFacts facts;
   int32_t device_count = 0;  // devices that the driver shows
   uint64_t total = 0;
   uint64_t lendable = 0;
@@ -123,8 +137,8 @@ struct KeeperState {
   uint64_t scrub_pending = 0;
   std::vector<WorkerLease> workers;
   auto Fields() {
-    return std::tie(code, sentence, driver, software, device_name, device_count, total, lendable,
-                    leased, leased_peak, idle, scrub_pending, workers);
+    return std::tie(code, sentence, driver, software, device_name, facts, device_count, total,
+                    lendable, leased, leased_peak, idle, scrub_pending, workers);
   }
 };
 

@@ -13,12 +13,29 @@ constexpr int kDriverInterface = 12000;
 // Smaller chunks are cleared through the driver also where their pages could be given back.
 constexpr uint64_t kDiscardFrom = uint64_t{8} << 20;
 
+// What tools ask for that open no session, beside name and memory.
+constexpr CUdevice_attribute kFacts[] = {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                                         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+                                         CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID,
+                                         CU_DEVICE_ATTRIBUTE_PCI_BUS_ID,
+                                         CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID,
+                                         CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID,
+                                         CU_DEVICE_ATTRIBUTE_GPU_PCI_SUBSYSTEM_ID,
+                                         CU_DEVICE_ATTRIBUTE_CLOCK_RATE,
+                                         CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE,
+                                         CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH,
+                                         CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+                                         CU_DEVICE_ATTRIBUTE_COMPUTE_MODE,
+                                         CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD};
+
 // The driver's functions, found by name. The members' types come from cuda.h.
 struct Functions {
   decltype(&cuInit) init;
   decltype(&cuDeviceGet) device_get;
   decltype(&cuDeviceGetCount) device_get_count;
   decltype(&cuDeviceGetName) device_get_name;
+  decltype(&cuDeviceGetUuid) device_get_uuid;
+  decltype(&cuDeviceGetAttribute) device_get_attribute;
   decltype(&cuDeviceTotalMem) device_total_memory;
   decltype(&cuDevicePrimaryCtxRetain) primary_context_retain;
   decltype(&cuCtxSetCurrent) context_set_current;
@@ -55,6 +72,8 @@ bool Load(void* library, Functions* functions, std::string* missing) {
     return true;
   };
   return find("cuInit", &functions->init) && find("cuDeviceGet", &functions->device_get) &&
+         find("cuDeviceGetUuid", &functions->device_get_uuid) &&
+         find("cuDeviceGetAttribute", &functions->device_get_attribute) &&
          find("cuDeviceGetCount", &functions->device_get_count) &&
          find("cuDeviceGetName", &functions->device_get_name) &&
          find("cuDeviceTotalMem", &functions->device_total_memory) &&
@@ -182,7 +201,21 @@ class VmmDevice : public DeviceMemory {
     identity_.name = name;
     identity_.total = total;
     identity_.granularity = granularity;
+    if (result == CUDA_SUCCESS) identity_.facts = FactsOf(device);
     return result;
+  }
+
+  DeviceFacts FactsOf(CUdevice device) const {
+    DeviceFacts facts;
+    CUuuid uuid{};
+    functions_.device_get_uuid(&uuid, device);
+    facts.uuid.assign(uuid.bytes, sizeof(uuid.bytes));
+    for (CUdevice_attribute attribute : kFacts) {
+      int value = 0;
+      if (functions_.device_get_attribute(&value, attribute, device) != CUDA_SUCCESS) continue;
+      facts.attributes.push_back({attribute, value});
+    }
+    return facts;
   }
 
   DeviceIdentity identity_;

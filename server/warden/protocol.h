@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "server/keeper/message.h"
+#include "server/keeper/protocol.h"
 
 namespace longwire::warden {
 
@@ -116,9 +117,10 @@ struct DeviceStats {
   uint64_t leased_peak = 0;
   uint64_t idle = 0;           // created, lent to nobody
   uint64_t scrub_pending = 0;  // part of idle that still holds a session's bytes
+  keeper::DeviceFacts facts;
   auto Fields() {
     return std::tie(device, name, keeper_pid, total, lendable, leased, leased_peak, idle,
-                    scrub_pending);
+                    scrub_pending, facts);
   }
 };
 

@@ -251,7 +251,7 @@ void Warden::Do(int connection, const GetStats& request) {
     const keeper::KeeperState& state = keeper.state;
     stats.devices.push_back({device, state.device_name, keeper.process.pid, state.total,
                              state.lendable, state.leased, state.leased_peak, state.idle,
-                             state.scrub_pending});
+                             state.scrub_pending, state.facts});
   }
   for (auto& [number, worker] : workers_) {
     for (int32_t device : worker.devices) {

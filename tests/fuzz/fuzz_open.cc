@@ -1,8 +1,9 @@
-// The messages that open a session: the first byte picks the client's or the worker's.
+// The messages that open a session or ask what there is: the first byte picks one of the four.
 #include <cstdlib>
 #include <span>
 
 #include "wire/open.h"
+#include "wire/view.h"
 
 namespace {
 
@@ -27,10 +28,18 @@ void RoundTrip(std::span<const std::byte> bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 1) return 0;
   const auto bytes = std::as_bytes(std::span(data + 1, size - 1));
-  if ((data[0] & 1) == 0) {
-    RoundTrip<longwire::wire::OpenRequest>(bytes);
-  } else {
-    RoundTrip<longwire::wire::OpenReply>(bytes);
+  switch (data[0] & 3) {
+    case 0:
+      RoundTrip<longwire::wire::OpenRequest>(bytes);
+      break;
+    case 1:
+      RoundTrip<longwire::wire::OpenReply>(bytes);
+      break;
+    case 2:
+      RoundTrip<longwire::wire::ViewRequest>(bytes);
+      break;
+    default:
+      RoundTrip<longwire::wire::ViewReply>(bytes);
   }
   return 0;
 }

@@ -55,7 +55,7 @@ void FakeWarden::Loop() {
         answer.driver = "fake";
         constexpr uint64_t kMiB = 1 << 20;
         answer.devices.push_back(
-            {0, "Fake Device", 42, 1024 * kMiB, 512 * kMiB, 64 * kMiB, 64 * kMiB, 0, 0});
+            {0, "Fake Device", 42, 1024 * kMiB, 512 * kMiB, 64 * kMiB, 64 * kMiB, 0, 0, {}});
         wire::SendMessage(connection, message::Pack(answer));
       }
     }

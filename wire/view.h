@@ -1,0 +1,66 @@
+// What a program learns that opens no session: the devices that it has or would get, how much of
+// their memory is free, who uses them. Asked at the same door as an opening (wire/open.h), answered
+// by the daemon; one question and one answer per connection.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "wire/buffer.h"
+#include "wire/limits.h"
+
+namespace longwire::wire {
+
+inline constexpr size_t kMaxViewedProcesses = 512;  // of one device; an answer stays one packet
+
+struct ViewRequest {
+  uint32_t protocol = kProtocolVersion;
+  uint32_t pid = 0;     // of the program, on its own host
+  std::string host;     // its host's name
+  std::string devices;  // its LONGWIRE_DEVICES, empty: as usual
+
+  void Encode(Writer& writer) const;
+  WireResult Decode(Reader& reader);
+};
+
+// Whether a door's first message is one, and no request to open a session.
+bool IsViewRequest(std::span<const std::byte> message);
+
+struct ViewedAttribute {
+  int32_t attribute = 0;  // CUdevice_attribute
+  int32_t value = 0;
+};
+
+// A session of the caller's tenant, with a program on the caller's host.
+struct ViewedProcess {
+  uint32_t pid = 0;
+  uint64_t memory = 0;  // bytes that its session has of the device
+  std::string program;
+};
+
+struct ViewedDevice {
+  std::string name;
+  std::array<uint8_t, 16> uuid{};
+  std::vector<ViewedAttribute> attributes;  // some of those that the driver knows
+  uint64_t memory_total = 0;                // bytes, at most what the tenant may have
+  uint64_t memory_reserved = 0;             // of that: bytes that nobody can get
+  uint64_t memory_free = 0;                 // bytes that the tenant could still get
+  uint32_t busy_percent = 0;                // of the last minute
+  std::vector<ViewedProcess> processes;
+};
+
+struct ViewReply {
+  uint32_t protocol = kProtocolVersion;
+  int32_t code = 0;            // 0, or a CUresult
+  std::string sentence;        // for people, when code is not 0
+  std::string driver_release;  // "580.95.05"; empty: not known
+  std::vector<ViewedDevice> devices;
+
+  void Encode(Writer& writer) const;
+  WireResult Decode(Reader& reader);
+};
+
+}  // namespace longwire::wire
