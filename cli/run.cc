@@ -20,8 +20,9 @@ constexpr const char* kHelp =
 
   --trace calls   one line on standard error for each CUDA call, with its result
 
-The program is not changed. It finds Longwire's libcuda.so.1 by LD_LIBRARY_PATH; its exit status is
-the program's own, 126 if it cannot be executed and 127 if there is no such program.
+The program is not changed. It finds Longwire's libcuda.so.1 and libnvidia-ml.so.1 by
+LD_LIBRARY_PATH; its exit status is the program's own, 126 if it cannot be executed and 127 if there
+is no such program.
 )";
 
 // Exit statuses as the shell has them.

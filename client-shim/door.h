@@ -1,5 +1,4 @@
-// The way to a server: finds or starts the link, or goes to a daemon's own door, and opens a
-// session there.
+// Opens a session at the door of the user's server.
 #pragma once
 
 #include <string>
@@ -14,11 +13,5 @@ namespace longwire::shim {
 // hold a refusal of the server's (parts->reply.code).
 bool OpenSession(const Options& options, const std::vector<wire::Window>& windows,
                  SessionParts* parts, std::string* sentence);
-
-// Where the link of these options listens; empty with a sentence if the folder cannot be trusted.
-std::string LinkDoorPath(const Options& options, std::string* sentence);
-
-// Starts `longwire-link` so that the program's wait never sees it. False if it cannot be started.
-bool StartLink(const Options& options, const std::string& door, std::string* sentence);
 
 }  // namespace longwire::shim

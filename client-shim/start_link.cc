@@ -12,7 +12,7 @@
 #include <cstring>
 #include <memory>
 
-#include "client-shim/door.h"
+#include "client-shim/knock.h"
 
 namespace longwire::shim {
 namespace {

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""The built libcuda.so.1: what it exports, what it needs, what its cuGetProcAddress answers.
+"""The built libcuda.so.1: what it exports, what it needs, what its cuGetProcAddress answers; the
+built libnvidia-ml.so.1: what it exports and needs.
 
-library_test.py LIBRARY GENERATED_FOLDER CUDA_INCLUDE
+library_test.py LIBCUDA GENERATED_FOLDER CUDA_INCLUDE
+library_test.py LIBNVIDIA-ML
 """
 
 import ctypes
@@ -22,26 +24,26 @@ def tool(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def check_symbols(library):
-    allowed = set(header.read_list(HERE / "libcuda-13.0.txt"))
+def check_symbols(library, list_):
+    allowed = set(header.read_list(HERE / list_))
     extra = set(header.read_list(HERE / "extra.txt"))
     exported = {line.split()[-1] for line in
                 tool("nm", "-D", "--defined-only", library).splitlines()}
     for symbol in sorted(allowed - exported):
         yield f"{symbol} is not exported"
     for symbol in sorted(exported - allowed - extra):
-        yield f"{symbol} is exported, neither libcuda does nor extra.txt gives a reason"
+        yield f"{symbol} is exported, neither NVIDIA's does nor extra.txt gives a reason"
     if any("@" in symbol for symbol in exported):
-        yield "exports have symbol versions; libcuda's have none"
+        yield "exports have symbol versions; NVIDIA's have none"
 
 
-def check_needs(library):
+def check_needs(library, name):
     dynamic = tool("readelf", "-d", library)
     needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", dynamic))
-    for name in sorted(needed - NEEDED):
-        yield f"needs {name}"
-    if re.findall(r"\(SONAME\).*\[(.+)\]", dynamic) != ["libcuda.so.1"]:
-        yield "SONAME is not libcuda.so.1"
+    for other in sorted(needed - NEEDED):
+        yield f"needs {other}"
+    if re.findall(r"\(SONAME\).*\[(.+)\]", dynamic) != [name]:
+        yield f"SONAME is not {name}"
     for major, minor in sorted(set(re.findall(r"GLIBC_(\d+)\.(\d+)",
                                               tool("objdump", "-T", library)))):
         if (int(major), int(minor)) > NEWEST_GLIBC:
@@ -102,9 +104,12 @@ def check_lookups(library, generated, include):
         yield f"cuNoSuchFunction: {lookup('cuNoSuchFunction', 12000, 0)}"
 
 
-def main(library, generated, include):
-    faults = [*check_symbols(library), *check_needs(library),
-              *check_lookups(library, generated, include)]
+def main(library, *lookups):
+    name = "libcuda.so.1" if lookups else "libnvidia-ml.so.1"
+    list_ = name.replace(".so.1", "-13.0.txt")
+    faults = [*check_symbols(library, list_), *check_needs(library, name)]
+    if lookups:
+        faults += check_lookups(library, *lookups)
     print("\n".join(faults[:50]))
     if len(faults) > 50:
         print(f"… {len(faults)} faults")

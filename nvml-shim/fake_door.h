@@ -1,0 +1,79 @@
+// A server's door for tests: answers questions about devices with what the test says.
+#pragma once
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "wire/socket.h"
+#include "wire/view.h"
+
+namespace longwire::nvml {
+
+class FakeDoor {
+ public:
+  FakeDoor() {
+    char folder[] = "/tmp/longwire-nvml-XXXXXX";
+    folder_ = mkdtemp(folder);
+    path_ = folder_ + "/door";
+    listener_ = wire::ListenLocal(path_);
+    thread_ = std::thread([this] { Loop(); });
+    setenv("LONGWIRE_SERVER", ("unix:" + path_).c_str(), 1);
+  }
+  ~FakeDoor() {
+    Close();
+    rmdir(folder_.c_str());
+    unsetenv("LONGWIRE_SERVER");
+  }
+
+  void Say(wire::ViewReply reply) {
+    std::lock_guard lock(mutex_);
+    reply_ = std::move(reply);
+  }
+  bool WasAskedBy(pid_t pid) {
+    std::lock_guard lock(mutex_);
+    return askers_.count(static_cast<uint32_t>(pid)) != 0;
+  }
+  // From now on nobody answers.
+  void Close() {
+    if (!thread_.joinable()) return;
+    ending_ = true;
+    wire::ConnectLocal(path_);
+    thread_.join();
+    listener_.Reset();
+    unlink(path_.c_str());
+  }
+
+ private:
+  void Loop() {
+    while (true) {
+      wire::Descriptor socket = wire::AcceptLocal(listener_.get());
+      if (ending_) return;
+      auto message = wire::ReceiveMessage(socket.get(), std::chrono::seconds(5));
+      if (!message) continue;
+      wire::Reader reader(message->bytes);
+      wire::Writer writer;
+      wire::ViewRequest request;
+      if (request.Decode(reader) != wire::WireResult::kOk) continue;
+      std::lock_guard lock(mutex_);
+      askers_.insert(request.pid);
+      reply_.Encode(writer);
+      wire::SendMessage(socket.get(), writer.span());
+    }
+  }
+
+  std::string folder_, path_;
+  wire::Descriptor listener_;
+  std::thread thread_;
+  std::atomic<bool> ending_{false};
+  std::mutex mutex_;
+  wire::ViewReply reply_;      // under mutex_
+  std::set<uint32_t> askers_;  // under mutex_
+};
+
+}  // namespace longwire::nvml

@@ -1,0 +1,140 @@
+#include "nvml-shim/state.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+
+#include "client-shim/never_destroyed.h"
+#include "nvml-shim/question.h"
+
+namespace longwire::nvml {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Tools ask for dozens of things one after the other; they belong to one moment.
+constexpr std::chrono::milliseconds kAge{50};
+// A server that does not answer is not asked again at once: each time may take five seconds.
+constexpr std::chrono::seconds kLostAge{1};
+
+struct State {
+  std::mutex mutex;  // never held while the server is asked: a fork waits for it
+  unsigned users = 0;
+  shim::Options options;
+  View view;
+  bool lost = false;
+  pid_t asker = 0;  // a child may have a session of its own, with other devices
+  Clock::time_point asked;
+};
+
+State& TheState() {
+  static shim::NeverDestroyed<State> state;
+  static const bool watched = [] {
+    // A child must not find the lock held by a thread that it does not have.
+    return pthread_atfork([] { TheState().mutex.lock(); }, [] { TheState().mutex.unlock(); },
+                          [] { TheState().mutex.unlock(); }) == 0;
+  }();
+  (void)watched;
+  return *state;
+}
+
+void SayOnce(const std::string& sentence) {
+  static std::atomic<bool> said{false};
+  if (!said.exchange(true)) shim::Say("%s", sentence.c_str());
+}
+
+// Null when the server does not answer, or refuses.
+View Ask(const shim::Options& options) {
+  auto reply = std::make_shared<wire::ViewReply>();
+  std::string sentence;
+  if (AskServer(options, reply.get(), &sentence)) return reply;
+  SayOnce(sentence);
+  return nullptr;
+}
+
+// The state's lock is held.
+void Remember(State& state, View view) {
+  state.lost = view == nullptr;
+  if (view != nullptr) state.view = std::move(view);
+  state.asker = getpid();
+  state.asked = Clock::now();
+}
+
+constexpr char kHandles[wire::kMaxDevices] = {};
+
+}  // namespace
+
+nvmlReturn_t AddUser() {
+  State& state = TheState();
+  {
+    std::lock_guard lock(state.mutex);
+    if (state.users > 0) {
+      ++state.users;
+      return NVML_SUCCESS;
+    }
+  }
+  shim::Options options = shim::ReadOptions();
+  if (options.server.empty()) return NVML_ERROR_DRIVER_NOT_LOADED;
+  View view = Ask(options);
+  if (view == nullptr) return NVML_ERROR_DRIVER_NOT_LOADED;
+  std::lock_guard lock(state.mutex);
+  ++state.users;
+  state.options = std::move(options);
+  Remember(state, std::move(view));
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t RemoveUser() {
+  State& state = TheState();
+  std::lock_guard lock(state.mutex);
+  if (state.users == 0) return NVML_ERROR_UNINITIALIZED;
+  if (--state.users == 0) state.view.reset();
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t Look(View* view) {
+  State& state = TheState();
+  shim::Options options;
+  {
+    std::lock_guard lock(state.mutex);
+    if (state.users == 0) return NVML_ERROR_UNINITIALIZED;
+    if (state.asker == getpid() && Clock::now() - state.asked < (state.lost ? kLostAge : kAge)) {
+      *view = state.view;
+      return state.lost ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
+    }
+    options = state.options;
+  }
+  View fresh = Ask(options);
+  *view = fresh;
+  std::lock_guard lock(state.mutex);
+  if (state.users == 0) return NVML_ERROR_UNINITIALIZED;
+  Remember(state, fresh);
+  return fresh == nullptr ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
+}
+
+int Seen::Attribute(int attribute, int otherwise) const {
+  for (const wire::ViewedAttribute& known : device->attributes) {
+    if (known.attribute == attribute) return known.value;
+  }
+  return otherwise;
+}
+
+nvmlDevice_t HandleOf(size_t index) { return &kHandles[index]; }
+
+nvmlReturn_t Find(nvmlDevice_t handle, Seen* seen) {
+  nvmlReturn_t result = Look(&seen->view);
+  if (result != NVML_SUCCESS) return result;
+  size_t index = 0;
+  while (index < wire::kMaxDevices && handle != HandleOf(index)) ++index;
+  if (index == wire::kMaxDevices) return NVML_ERROR_INVALID_ARGUMENT;
+  // There were more when the handle was given out.
+  if (index >= seen->view->devices.size()) return NVML_ERROR_GPU_IS_LOST;
+  seen->index = static_cast<unsigned>(index);
+  seen->device = &seen->view->devices[index];
+  return NVML_SUCCESS;
+}
+
+}  // namespace longwire::nvml
