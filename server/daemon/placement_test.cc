@@ -53,7 +53,7 @@ class BookTest : public testing::Test {
  protected:
   BookTest() {
     for (int32_t device = 0; device < 4; ++device) {
-      stats.devices.push_back({device, "fake", 100 + device, 8 * kGiB, 8 * kGiB, 0, 0, 0, 0});
+      stats.devices.push_back({device, "fake", 100 + device, 8 * kGiB, 8 * kGiB, 0, 0, 0, 0, {}});
     }
   }
   // Places the next session; the refusal where there is one.
