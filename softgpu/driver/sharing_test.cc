@@ -36,8 +36,10 @@ int Receive(int socket) {
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   if (recvmsg(socket, &message, 0) != 1) return -1;
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (header == nullptr) return -1;
   int fd = -1;
-  memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
+  memcpy(&fd, CMSG_DATA(header), sizeof fd);
   return fd;
 }
 
@@ -116,6 +118,7 @@ class SharingTest : public DeviceTest {
 
 TEST_F(SharingTest, AChunkIsSharedByDescriptor) {
   StartWorker();
+  // NOLINTNEXTLINE(bugprone-parent-virtual-call): CUDA starts here, after the fork
   DeviceTest::SetUp();
   ASSERT_FALSE(HasFatalFailure());
   Keeper();

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <memory>
 #include <numeric>
 #include <set>
 
@@ -80,15 +81,15 @@ TEST_P(Control, PassesStructuresByValue) {
 TEST_P(Control, Prints) {
   std::fflush(stdout);
   int saved = dup(1);
-  FILE* file = std::tmpfile();
-  dup2(fileno(file), 1);
+  std::unique_ptr<FILE, int (*)(FILE*)> file(std::tmpfile(), std::fclose);
+  ASSERT_NE(file, nullptr);
+  dup2(fileno(file.get()), 1);
   Status status = device.Run("say", {1}, {3}, 2, 1.5);
   dup2(saved, 1);
   close(saved);
-  std::rewind(file);
+  ASSERT_EQ(std::fseek(file.get(), 0, SEEK_SET), 0);
   char text[512] = {};
-  size_t bytes = std::fread(text, 1, sizeof text - 1, file);
-  std::fclose(file);
+  size_t bytes = std::fread(text, 1, sizeof text - 1, file.get());
   EXPECT_EQ(status.code, 0) << status.message;
   EXPECT_EQ(std::string(text, bytes),
             "thread 0 of 3: text  0.00 123456789abe a%\n"
