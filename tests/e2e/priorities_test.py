@@ -65,8 +65,9 @@ class PriorityTest(unittest.TestCase):
                     other.wait()
             server.wait_for(lambda: not self.longwire.status_as("serving")["sessions"], 20,
                             "their end")
-        ratio = statistics.median(beside) / statistics.median(alone)
-        print(f"P99 alone {alone} ms, beside four {beside} ms, ratio of medians {ratio:.2f}")
+        # Alone, what is slower than the best round is the rest of the machine's doing.
+        ratio = statistics.median(beside) / min(alone)
+        print(f"P99 alone {alone} ms, beside four {beside} ms: {ratio:.2f} x")
         if SCHEDULER:
             self.assertLessEqual(ratio, 2)
         else:
