@@ -37,7 +37,8 @@ bool Take(std::string_view* text, unsigned* number) {
 bool Parse(std::string_view text, Place* place) {
   unsigned numbers[3] = {}, count = 0;
   do {
-    if (count == 3 || !Take(&text, &numbers[count++])) return false;
+    if (count == 3 || !Take(&text, &numbers[count])) return false;
+    ++count;
   } while (text.starts_with(':') && (text.remove_prefix(1), true));
   if (count < 2) return false;
   *place = {count == 3 ? numbers[0] : 0, numbers[count - 2], numbers[count - 1]};

@@ -1,5 +1,6 @@
 #include "server/daemon/peer.h"
 
+#include <grpc/grpc_security_constants.h>
 #include <unistd.h>
 
 #include <ctime>

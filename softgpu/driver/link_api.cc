@@ -117,14 +117,14 @@ CUresult cuLinkComplete(CUlinkState state, void** image, size_t* size) {
   TRY(EnterLink(state, &link));
   if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (link->inputs.empty()) return Refuse(*link, CUDA_ERROR_INVALID_IMAGE, "nothing was added");
-  link->completed = Join(link->inputs);
+  std::string& joined = link->completed.emplace(Join(link->inputs));
   Status status;
   // Only the load will use it, but what is wrong is to be said now.
-  if (MakeModule(*link->completed, link->device, &status) == nullptr) {
+  if (MakeModule(joined, link->device, &status) == nullptr) {
     return Refuse(*link, static_cast<CUresult>(status.code), status.message);
   }
-  *image = link->completed->data();
-  if (size != nullptr) *size = link->completed->size() + 1;
+  *image = joined.data();
+  if (size != nullptr) *size = joined.size() + 1;
   return CUDA_SUCCESS;
 }
 
