@@ -31,8 +31,8 @@ struct PerThread<Function> {
   }
 };
 
-#define F(symbol) kAny, reinterpret_cast<void*>(&symbol)
-#define P(symbol) kPerThread, reinterpret_cast<void*>(&PerThread<&symbol>::Call)
+#define F(symbol) kAny, reinterpret_cast<void*>(&(symbol))
+#define P(symbol) kPerThread, reinterpret_cast<void*>(&PerThread<&(symbol)>::Call)
 
 const Entry kTable[] = {
 #include "softgpu/driver/proc_table.inc"
