@@ -27,8 +27,7 @@ struct Context {
   CUdevice driver_device = 0;
   CUcontext handle = nullptr;
   bool primary = false;
-  std::atomic<int> failed{0};     // the sticky CUresult, 0 while it is well
-  std::atomic<bool> told{false};  // the client was told of it, or is being told
+  std::atomic<int> failed{0};  // the sticky CUresult, of which the client knows; 0 while it is well
 
   // Held by the completion thread while it asks the driver about the legacy stream, and by the log
   // thread while it begins a capture: asking during a capture would spoil it.

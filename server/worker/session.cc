@@ -1,5 +1,7 @@
 #include "server/worker/session.h"
 
+#include <algorithm>
+
 #include "server/worker/log_line.h"
 #include "wire/record.h"
 
@@ -93,7 +95,9 @@ void Session::DriverFailed(Context& context, uint64_t position, CUresult code,
     if (context.failed == 0) CallFailed(context.id, position, code, what);
     return;
   }
-  if (context.told.exchange(true)) return;
+  // Whoever comes second waits until the client was told: its reply must not overtake the news.
+  std::lock_guard telling(telling_);
+  if (context.failed != 0) return;
   std::string text =
       what + " failed with error " + std::to_string(code) + ", which stays with its context";
   LogLine("%s (context %u, position %llu)", text.c_str(), context.id,
@@ -102,21 +106,13 @@ void Session::DriverFailed(Context& context, uint64_t position, CUresult code,
   // A fault in one context makes every context of the process fail (measured on an H200). The
   // client learns of the others first: who has heard of this one and asks another must not hear
   // "success".
-  std::vector<std::shared_ptr<Context>> others = contexts.All();
-  std::erase_if(others, [&](const auto& other) { return other.get() == &context; });
-  std::erase_if(others, [](const auto& other) { return other->told.exchange(true); });
-  for (const auto& other : others) down_.Error(position, code, wire::kSticky, other->id, text);
-  down_.Error(position, code, wire::kSticky, context.id, text);
+  std::vector<std::shared_ptr<Context>> all = contexts.All();
+  std::ranges::stable_partition(all, [&](const auto& one) { return one.get() != &context; });
+  std::erase_if(all, [](const auto& one) { return one->failed != 0; });
+  for (const auto& one : all) down_.Error(position, code, wire::kSticky, one->id, text);
   // From here on the log thread drops what waits and the completion thread ends what was issued.
   // Not before the client knows why: it would take the end for success.
-  for (const auto& other : others) other->failed = code;
-  context.failed = code;
-  // The driver fails every context of the process, of all its devices, whatever they do.
-  for (auto& other : contexts.All()) {
-    if (other->told.exchange(true)) continue;
-    down_.Error(position, code, wire::kSticky, other->id, text);
-    other->failed = code;
-  }
+  for (const auto& one : all) one->failed = code;
   WakeLogThread();
 }
 

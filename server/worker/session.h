@@ -110,6 +110,7 @@ class Session {
   StdoutPipe* text_;
   std::function<void()> on_over_;
   std::atomic<bool> over_{false};
+  std::mutex telling_;  // held while the client is told of a sticky error
 
   DownWriter down_;
   Staging staging_;

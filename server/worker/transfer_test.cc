@@ -1,8 +1,10 @@
 // Copies, host functions and their order with progress; faults.
 #include <gtest/gtest.h>
 
+#include <barrier>
 #include <cstring>
 #include <numeric>
+#include <thread>
 
 #include "server/worker/testing/test_session.h"
 
@@ -177,6 +179,24 @@ TEST(Transfer, FaultIsNoticedWithoutItsMarkerAndEndsEverything) {
   session.Send(global);
   EXPECT_EQ(session.Expect(wire::DownKind::kReply).header.code, CUDA_ERROR_ILLEGAL_ADDRESS);
   EXPECT_FALSE(session.over);
+}
+
+// Its reply would overtake the news, and who asks another context would hear "success".
+TEST(Transfer, NobodyGoesOnBeforeTheClientKnowsOfAFault) {
+  for (int round = 0; round < 100; ++round) {
+    TestSession session;
+    std::shared_ptr<Context> context = session.session->contexts.Find(TestSession::kContext);
+    std::barrier start(2);
+    auto fail = [&] {
+      start.arrive_and_wait();
+      session.session->DriverFailed(*context, 1, CUDA_ERROR_ILLEGAL_ADDRESS, "a call");
+      EXPECT_EQ(context->failed, CUDA_ERROR_ILLEGAL_ADDRESS);
+    };
+    std::thread other(fail);
+    fail();
+    other.join();
+    session.Expect(wire::DownKind::kError);
+  }
 }
 
 TEST(Transfer, OtherFailuresAreReportedOnceAndDoNotStay) {
