@@ -80,7 +80,7 @@ static void CheckOwnership(const Device (&devices)[2]) {
     CHECK(cudaMemGetInfo(&after[i], &total));
   }
   EXPECT(before[1] - after[1] >= kLarge, "%zu bytes less are free", before[1] - after[1]);
-  EXPECT(before[0] == after[0], "the other device lost %zu bytes", before[0] - after[0]);
+  EXPECT(before[0] <= after[0], "the other device lost %zu bytes", before[0] - after[0]);
   CHECK(cudaFree(large));  // the first one is current
 }
 

@@ -23,8 +23,15 @@ class TwoDevicesTest(unittest.TestCase):
         return uuids
 
     def expect_pass(self, name, **options):
+        # The programs compare what is free: nothing of an earlier session may be on its way back.
+        server.wait_for(self.is_unused, 10, "earlier sessions' memory")
         result = self.longwire.run(f"{name}.static", LONGWIRE_DEVICES=2, **options)
         self.assertIsNone(programs.what_is_wrong(name, result), self.longwire.log_tail())
+
+    def is_unused(self):
+        status = self.longwire.status()
+        leased = any(device["leased"] for device in status["devices"])
+        return not leased and not status["sessions"]
 
     def test_a_program_on_two_devices(self):
         self.expect_pass("two_devices")
