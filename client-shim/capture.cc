@@ -4,6 +4,7 @@
 
 #include "client-shim/callbacks.h"
 #include "client-shim/context.h"
+#include "client-shim/context_events.h"
 #include "client-shim/entry.h"
 #include "client-shim/graph.h"
 #include "client-shim/never_destroyed.h"
@@ -79,6 +80,20 @@ bool GraphResources::WritesHost() const {
          std::any_of(inner.begin(), inner.end(), [](auto& part) { return part->WritesHost(); });
 }
 
+namespace {
+
+CUresult RefuseLegacyBesideCapture(Stream* stream) {
+  if (stream->kind != StreamKind::kLegacy || stream->context->blocking_captures.load() == 0) {
+    return CUDA_SUCCESS;
+  }
+  InvalidateIf([&](const Capture& other) {
+    return other.context == stream->context && other.counts_as_blocking;
+  });
+  return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+}
+
+}  // namespace
+
 CUresult OpenWhere(Stream* stream, Where* where) {
   *where = {stream->context_number, stream, 0};
   Capture* capture = stream->capture.load(std::memory_order_acquire);
@@ -87,21 +102,17 @@ CUresult OpenWhere(Stream* stream, Where* where) {
     where->flags = wire::kCapturing;
     return CUDA_SUCCESS;
   }
-  if (stream->kind == StreamKind::kLegacy && stream->context->blocking_captures.load() != 0) {
-    InvalidateIf([&](const Capture& other) {
-      return other.context == stream->context && other.counts_as_blocking;
-    });
-    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  CUresult result = RefuseLegacyBesideCapture(stream);
+  if (result == CUDA_SUCCESS && stream->gate_passed.load(std::memory_order_acquire) !=
+                                    stream->context->gate_version.load(std::memory_order_acquire)) {
+    PassGate(stream);
   }
-  return CUDA_SUCCESS;
+  return result;
 }
 
 CUresult RefuseWhileCapturing(Stream* stream) {
   Capture* capture = stream->capture.load(std::memory_order_acquire);
-  if (capture == nullptr) {
-    Where where;
-    return OpenWhere(stream, &where);  // the legacy stream beside a capture
-  }
+  if (capture == nullptr) return RefuseLegacyBesideCapture(stream);
   Invalidate(capture);
   return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }

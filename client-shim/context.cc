@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "client-shim/context_events.h"
 #include "client-shim/current_context.h"
 #include "client-shim/device_memory.h"
 #include "client-shim/never_destroyed.h"
@@ -120,6 +121,7 @@ CUresult EndContext(Context* context) {
     streams.swap(context->streams);
     context->legacy.store(nullptr);
   }
+  OpenGate(context);
   for (std::atomic<ContextDeathHook>& hook : TheRegistry().hooks) {
     ContextDeathHook call = hook.load();
     if (call != nullptr) call(context->handle);

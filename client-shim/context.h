@@ -32,6 +32,11 @@ struct Context {
   std::atomic<uint32_t> captures{0};
   std::atomic<Stream*> legacy{nullptr};
 
+  // Counts the events that all of the context's later work waits for; see context_events.h.
+  std::atomic<uint64_t> gate_version{0};
+  std::mutex gate_mutex;   // guards the next; taken before the session's locks
+  CUevent gate = nullptr;  // the newest one, behind all before it
+
   std::mutex mutex;  // guards what follows; taken before the session's locks
   uint32_t retains = 0;
   std::vector<Stream*> streams;  // all that may still have unfinished work

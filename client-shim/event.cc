@@ -39,7 +39,10 @@ CUresult NewEvent(unsigned flags, CUevent* handle) {
   if ((flags & CU_EVENT_INTERPROCESS) != 0) return CUDA_ERROR_NOT_SUPPORTED;
   Context* context = nullptr;
   CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
+  return result == CUDA_SUCCESS ? NewEvent(context, flags, handle) : result;
+}
+
+CUresult NewEvent(Context* context, unsigned flags, CUevent* handle) {
   Event* event = Events().New();
   if (event == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   event->id = TheSession().NewId();

@@ -26,7 +26,8 @@ struct Event {
   Capture* captured = nullptr;  // the newest record is inside this capture
 };
 
-CUresult NewEvent(unsigned flags, CUevent* handle);
+CUresult NewEvent(unsigned flags, CUevent* handle);  // in the current context
+CUresult NewEvent(Context* context, unsigned flags, CUevent* handle);
 Event* FindEvent(CUevent handle);
 CUresult DestroyEvent(CUevent handle);
 CUresult RecordEvent(Event* event, Stream* stream, unsigned flags);

@@ -64,6 +64,7 @@ void AddFunction(Module* module, const calls::Function& described) {
   function->parameters.clear();
   function->parameter_bytes = 0;
   function->attributes.clear();
+  function->next_launch = {};
   for (const calls::FunctionAttributes& known : described.attributes) {
     int device = module->is_library ? DeviceByServerOrdinal(known.device) : -1;
     if (device >= 0 || !module->is_library) function->attributes[device] = known;

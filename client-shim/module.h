@@ -26,6 +26,14 @@ struct Parameter {
   uint32_t size = 0;
 };
 
+// What the calls from before CUDA 4 have set for a function's next launches.
+struct NextLaunch {
+  uint32_t block_x = 0, block_y = 0, block_z = 0;  // 0: not set, no launch is taken
+  uint32_t shared_bytes = 0;
+  uint32_t parameter_bytes = 0;
+  std::vector<std::byte> parameters;
+};
+
 struct Function {
   uint64_t table_index = 0;
   uint64_t number = 0;  // the worker's
@@ -37,6 +45,7 @@ struct Function {
   std::mutex mutex;  // guards what follows
   // By device (-1: a module's function, in its context), what the worker's driver said.
   std::unordered_map<int, calls::FunctionAttributes> attributes;
+  NextLaunch next_launch;
 };
 
 struct Module {

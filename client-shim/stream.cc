@@ -81,6 +81,7 @@ CUresult NewStream(Context* context, StreamKind kind, unsigned flags, int priori
   for (auto* place : {&stream->last, &stream->finished, &stream->wanted, &stream->sync_copy}) {
     place->store(0);
   }
+  stream->gate_passed.store(0);
   stream->room.Clear();
   stream->destroyed.store(false);
   stream->capture.store(nullptr);

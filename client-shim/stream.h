@@ -49,8 +49,9 @@ struct Stream {
   int priority = 0;
   std::atomic<uint64_t> last{0};
   std::atomic<uint64_t> finished{0};
-  std::atomic<uint64_t> wanted{0};     // up to where progress was asked for
-  std::atomic<uint64_t> sync_copy{0};  // newest copy that the program was told is done
+  std::atomic<uint64_t> wanted{0};       // up to where progress was asked for
+  std::atomic<uint64_t> sync_copy{0};    // newest copy that the program was told is done
+  std::atomic<uint64_t> gate_passed{0};  // up to which gate of its context it waits
   StreamRoom room;
   std::atomic<bool> destroyed{false};
   std::atomic<uint32_t> references{0};  // the handle, the session's table, events

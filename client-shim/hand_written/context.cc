@@ -2,6 +2,7 @@
 #include "client-shim/context.h"
 
 #include "client-shim/capture.h"
+#include "client-shim/context_events.h"
 #include "client-shim/current_context.h"
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
@@ -25,6 +26,16 @@ CUresult Create(CUcontext* pctx, unsigned flags, CUdevice dev) {
 }
 
 CUresult Current(Context** context) { return RequireContext(context); }
+
+CUresult WithContextAndEvent(CUcontext handle, CUevent event_handle,
+                             CUresult (*act)(Context*, Event*)) {
+  Context* context = FindContext(handle);
+  if (context == nullptr || context->number.load() == 0) return CUDA_ERROR_INVALID_CONTEXT;
+  Event* event = FindEvent(event_handle);
+  if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  CUresult result = TakeError(context);
+  return result == CUDA_SUCCESS ? act(context, event) : result;
+}
 
 }  // namespace
 
@@ -139,6 +150,14 @@ CUresult cuCtxSynchronize_v2(CUcontext ctx) {
   if (context == nullptr || context->number.load() == 0) return CUDA_ERROR_INVALID_CONTEXT;
   CUresult result = RefuseContextWhileCapturing(context);
   return result == CUDA_SUCCESS ? SynchronizeContext(context) : result;
+}
+
+CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
+  return WithContextAndEvent(hCtx, hEvent, RecordContext);
+}
+
+CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent) {
+  return WithContextAndEvent(hCtx, hEvent, MakeContextWait);
 }
 
 CUresult cuCtxSetLimit(CUlimit limit, size_t value) { return forward::cuCtxSetLimit(limit, value); }

@@ -55,6 +55,17 @@ CUresult cuDeviceGetName(char* name, int len, CUdevice dev) {
   return CUDA_SUCCESS;
 }
 
+CUresult cuDeviceGetLuid(char* luid, unsigned int* /*deviceNodeMask*/, CUdevice dev) {
+  if (luid == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (FindDevice(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  return CUDA_ERROR_NOT_SUPPORTED;  // the driver's answer on Linux: these numbers are Windows'
+}
+
+CUresult cuProfilerInitialize(const char* /*configFile*/, const char* /*outputFile*/,
+                              CUoutput_mode /*outputMode*/) {
+  return CUDA_ERROR_NOT_SUPPORTED;  // the driver's answer since CUDA 12
+}
+
 CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice dev) {
   return DeviceUuid(dev, reinterpret_cast<uint8_t*>(uuid->bytes)) ? CUDA_SUCCESS
                                                                   : CUDA_ERROR_INVALID_DEVICE;

@@ -132,6 +132,29 @@ CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreen
   return result;
 }
 
+CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream) {
+  Stream *target = nullptr, *source = nullptr;
+  CUresult result = ResolveStream(dstStream, &target);
+  if (result == CUDA_SUCCESS) result = ResolveStream(srcStream, &source);
+  if (result != CUDA_SUCCESS) return result;
+  if (target->context != source->context) return CUDA_ERROR_INVALID_VALUE;
+  for (CUstreamAttrID attribute :
+       {CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY,
+        CU_STREAM_ATTRIBUTE_PRIORITY, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP,
+        CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN}) {
+    CUstreamAttrValue value;
+    result = forward::cuStreamGetAttribute(srcStream, attribute, &value);
+    if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_SUPPORTED) {
+      result = CUDA_SUCCESS;  // this driver's streams have no such attribute
+    } else if (result == CUDA_SUCCESS) {
+      result = forward::cuStreamSetAttribute(dstStream, attribute, &value);
+    }
+    if (result != CUDA_SUCCESS) return result;
+  }
+  target->priority = source->priority;
+  return CUDA_SUCCESS;
+}
+
 CUresult cuStreamQuery(CUstream hStream) {
   Stream* stream = nullptr;
   CUresult result = ResolveStream(hStream, &stream);

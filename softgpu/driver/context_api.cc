@@ -235,6 +235,16 @@ CUresult cuCtxGetSharedMemConfig(CUsharedconfig* config) {
 CUresult cuCtxSetSharedMemConfig(CUsharedconfig config) { return Enter(); }
 CUresult cuCtxResetPersistingL2Cache() { return Enter(); }
 
+// Contexts use all multiprocessors: there is no affinity to ask for.
+CUresult cuCtxGetExecAffinity(CUexecAffinityParam* affinity, CUexecAffinityType type) {
+  Context* context;
+  TRY(Enter(&context));
+  if (affinity == nullptr || type < 0 || type >= CU_EXEC_AFFINITY_TYPE_MAX) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+}
+
 CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   TRY(Enter());
   if (least != nullptr) *least = 0;

@@ -173,6 +173,27 @@ CUresult cuDeviceGetByPCIBusId(CUdevice* dev, const char* id) {
   return CUDA_ERROR_INVALID_DEVICE;
 }
 
+CUresult cuDeviceGetExecAffinitySupport(int* value, CUexecAffinityType type, CUdevice dev) {
+  Device* device;
+  TRY(Find(dev, &device));
+  if (value == nullptr || type < 0 || type >= CU_EXEC_AFFINITY_TYPE_MAX) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  *value = 0;
+  return CUDA_SUCCESS;
+}
+
+// Every write to the arena is seen by all who read it later.
+CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
+                                    CUflushGPUDirectRDMAWritesScope scope) {
+  Context* context;
+  TRY(Enter(&context));
+  bool known = target == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX &&
+               (scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER ||
+                scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES);
+  return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult cuGetExportTable(const void** table, const CUuuid* /*id*/) {
   if (table != nullptr) *table = nullptr;
   return CUDA_ERROR_NOT_FOUND;

@@ -133,6 +133,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   CompletionRef last;                     // of the work submitted last; may be null
   std::shared_ptr<Capture> capture;       // null when not capturing
   std::vector<GraphNode*> capture_nodes;  // what the next captured node depends on
+  std::map<CUstreamAttrID, CUstreamAttrValue> attributes;  // those that were set
 
  private:
   void Loop();

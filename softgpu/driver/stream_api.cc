@@ -17,6 +17,19 @@ CUresult EnterStream(CUstream handle, std::shared_ptr<Stream>* stream) {
   return *stream ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
+bool IsStreamAttribute(CUstreamAttrID attribute) {
+  switch (attribute) {
+    case CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+    case CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+    case CU_STREAM_ATTRIBUTE_PRIORITY:
+    case CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+    case CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN:
+      return true;
+    default:
+      return false;
+  }
+}
+
 CUresult EnterEvent(CUevent handle, std::shared_ptr<Event>* event) {
   TRY(Enter());
   *event = Driver::Get().events.Find(handle);
@@ -166,14 +179,24 @@ EXPORTED CUresult cuStreamGetCtx(CUstream handle, CUcontext* context) {
 }
 
 // Attributes are hints (access policy, priority, synchronization policy): accepted, not kept.
-CUresult cuStreamSetAttribute(CUstream handle, CUstreamAttrID, const CUstreamAttrValue*) {
+CUresult cuStreamSetAttribute(CUstream handle, CUstreamAttrID attribute,
+                              const CUstreamAttrValue* value) {
   std::shared_ptr<Stream> stream;
-  return EnterStream(handle, &stream);
+  TRY(EnterStream(handle, &stream));
+  if (value == nullptr || !IsStreamAttribute(attribute)) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard lock(Driver::Get().mutex);
+  stream->attributes[attribute] = *value;
+  return CUDA_SUCCESS;
 }
 CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute, CUstreamAttrValue* value) {
   std::shared_ptr<Stream> stream;
   TRY(EnterStream(handle, &stream));
-  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (value == nullptr || !IsStreamAttribute(attribute)) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard lock(Driver::Get().mutex);
+  if (auto set = stream->attributes.find(attribute); set != stream->attributes.end()) {
+    *value = set->second;
+    return CUDA_SUCCESS;
+  }
   *value = {};
   if (attribute == CU_STREAM_ATTRIBUTE_PRIORITY) value->priority = stream->priority();
   if (attribute == CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY) {
@@ -181,10 +204,13 @@ CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute, CUstrea
   }
   return CUDA_SUCCESS;
 }
-CUresult cuStreamCopyAttributes(CUstream target, CUstream source) {
-  std::shared_ptr<Stream> stream;
-  TRY(EnterStream(target, &stream));
-  return EnterStream(source, &stream);
+CUresult cuStreamCopyAttributes(CUstream target_handle, CUstream source_handle) {
+  std::shared_ptr<Stream> target, source;
+  TRY(EnterStream(target_handle, &target));
+  TRY(EnterStream(source_handle, &source));
+  std::lock_guard lock(Driver::Get().mutex);
+  target->attributes = source->attributes;
+  return CUDA_SUCCESS;
 }
 
 CUresult cuStreamSynchronize(CUstream handle) {

@@ -21,7 +21,8 @@ GROUPS = {
     "memory": ["async_allocation", "copy_2d", "pinned_order", "default_copy", "oom_reuse"],
     "process": ["fork_child", "exit_without_teardown", "error_codes", "illegal_address", "steady",
                 "hello", "visible_devices", "allocate"],
-    "driver": ["driver_link", "driver_ptx", "driver_fatbin", "driver_cubin"],
+    "driver": ["driver_link", "driver_ptx", "driver_fatbin", "driver_cubin",
+               "driver_older_launch", "driver_context_events"],
 }
 # Programs built for older architectures form a group of their own, whatever they compute.
 OLDER_VARIANTS = {"ptx75", "sm80"}
