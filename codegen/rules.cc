@@ -190,6 +190,12 @@ void CheckKind(const Call& call, Errors* errors) {
   }
 }
 
+// True if a value of 32 bits becomes one of 64 by C's own conversion.
+bool Widens(const Parameter& from, const Parameter& to) {
+  return from.role == Role::kValue && to.role == Role::kValue && from.type->wire == "u32" &&
+         to.type->wire == "u64";
+}
+
 // A call that is the same as another one is of its kind.
 void FollowSameAs(Api* api, Call* call, Errors* errors) {
   if (call->same_as.empty()) return;
@@ -200,7 +206,8 @@ void FollowSameAs(Api* api, Call* call, Errors* errors) {
   }
   bool same = call->parameters.size() == other->parameters.size();
   for (size_t i = 0; same && i < call->parameters.size(); ++i) {
-    same = call->parameters[i].CType() == other->parameters[i].CType();
+    same = call->parameters[i].CType() == other->parameters[i].CType() ||
+           Widens(call->parameters[i], other->parameters[i]);
   }
   if (!same) {
     errors->Add(call->location, call->symbol + ": " + other->symbol + " has other parameters");
@@ -208,6 +215,7 @@ void FollowSameAs(Api* api, Call* call, Errors* errors) {
   call->kind = other->kind;
   call->unsupported = other->unsupported;
   call->before_init = other->before_init;
+  call->capture_unsafe = other->capture_unsafe;
   call->implicit_stream = other->implicit_stream;
 }
 

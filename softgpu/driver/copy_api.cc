@@ -32,6 +32,22 @@ CUDA_MEMCPY3D Linear(CUmemorytype target_type, uint64_t target, CUmemorytype sou
   return copy;
 }
 
+// A linear side, or an array and the byte in it.
+struct Place {
+  CUmemorytype type;
+  uint64_t at;
+  CUarray array = nullptr;
+};
+
+CUDA_MEMCPY3D Bytes(const Place& target, const Place& source, size_t bytes) {
+  CUDA_MEMCPY3D copy = Linear(target.type, target.at, source.type, source.at, bytes);
+  copy.srcArray = source.array;
+  copy.dstArray = target.array;
+  if (source.array != nullptr) copy.srcXInBytes = source.at;
+  if (target.array != nullptr) copy.dstXInBytes = target.at;
+  return copy;
+}
+
 CUDA_MEMCPY3D From2D(const CUDA_MEMCPY2D& p) {
   CUDA_MEMCPY3D copy = {};
   copy.srcXInBytes = p.srcXInBytes;
@@ -39,12 +55,14 @@ CUDA_MEMCPY3D From2D(const CUDA_MEMCPY2D& p) {
   copy.srcMemoryType = p.srcMemoryType;
   copy.srcHost = p.srcHost;
   copy.srcDevice = p.srcDevice;
+  copy.srcArray = p.srcArray;
   copy.srcPitch = p.srcPitch;
   copy.dstXInBytes = p.dstXInBytes;
   copy.dstY = p.dstY;
   copy.dstMemoryType = p.dstMemoryType;
   copy.dstHost = p.dstHost;
   copy.dstDevice = p.dstDevice;
+  copy.dstArray = p.dstArray;
   copy.dstPitch = p.dstPitch;
   copy.WidthInBytes = p.WidthInBytes;
   copy.Height = p.Height;
@@ -136,6 +154,7 @@ CUresult Fill(CUdeviceptr target, size_t pitch, unsigned value, unsigned unit, s
 
 constexpr auto kHost = CU_MEMORYTYPE_HOST;
 constexpr auto kDevice = CU_MEMORYTYPE_DEVICE;
+constexpr auto kArray = CU_MEMORYTYPE_ARRAY;
 constexpr auto kUnified = CU_MEMORYTYPE_UNIFIED;
 
 uint64_t Address(const void* p) { return reinterpret_cast<uint64_t>(p); }
@@ -178,6 +197,28 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr s
                            CUcontext src_context, size_t n, CUstream s) {
   Peers peers{dst_context, src_context};
   return Copy(Linear(kDevice, dst, kDevice, src, n), s, Wait::kNever, &peers);
+}
+CUresult cuMemcpyHtoA(CUarray dst, size_t offset, const void* src, size_t n) {
+  return Copy(Bytes({kArray, offset, dst}, {kHost, Address(src)}, n), nullptr, Wait::kAlways);
+}
+CUresult cuMemcpyAtoH(void* dst, CUarray src, size_t offset, size_t n) {
+  return Copy(Bytes({kHost, Address(dst)}, {kArray, offset, src}, n), nullptr, Wait::kAlways);
+}
+CUresult cuMemcpyDtoA(CUarray dst, size_t offset, CUdeviceptr src, size_t n) {
+  return Copy(Bytes({kArray, offset, dst}, {kDevice, src}, n), nullptr, Wait::kNever);
+}
+CUresult cuMemcpyAtoD(CUdeviceptr dst, CUarray src, size_t offset, size_t n) {
+  return Copy(Bytes({kDevice, dst}, {kArray, offset, src}, n), nullptr, Wait::kNever);
+}
+CUresult cuMemcpyAtoA(CUarray dst, size_t dst_offset, CUarray src, size_t src_offset, size_t n) {
+  return Copy(Bytes({kArray, dst_offset, dst}, {kArray, src_offset, src}, n), nullptr,
+              Wait::kNever);
+}
+CUresult cuMemcpyHtoAAsync(CUarray dst, size_t offset, const void* src, size_t n, CUstream s) {
+  return Copy(Bytes({kArray, offset, dst}, {kHost, Address(src)}, n), s, Wait::kIfPageableTarget);
+}
+CUresult cuMemcpyAtoHAsync(void* dst, CUarray src, size_t offset, size_t n, CUstream s) {
+  return Copy(Bytes({kHost, Address(dst)}, {kArray, offset, src}, n), s, Wait::kIfPageableTarget);
 }
 CUresult cuMemcpy2D(const CUDA_MEMCPY2D* p) {
   if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;

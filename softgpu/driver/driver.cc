@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "softgpu/driver/address_space.h"
+#include "softgpu/driver/array.h"
 #include "softgpu/driver/link.h"
 #include "softgpu/driver/memory_pool.h"
 #include "softgpu/driver/module.h"
@@ -161,6 +162,7 @@ void TearDown(Context& context) {
     if (module->context == &context) UnloadModule(*module);
   }
   ForgetInLibraries(context);
+  ForgetArrays(context);
   for (auto& stream : driver.streams.All()) {
     if (&stream->context() == &context) driver.streams.Remove(stream.get());
   }

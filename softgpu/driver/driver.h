@@ -35,6 +35,7 @@ constexpr int kDriverVersion = 13000;
 constexpr int kMaxDevices = 64;
 
 class Stream;
+struct Array;
 struct Event;
 struct Function;
 struct Graph;
@@ -42,6 +43,7 @@ struct GraphExec;
 struct GraphNode;
 struct Link;
 struct MemoryPool;
+struct MipmappedArray;
 struct Module;
 
 // Objects behind opaque handles: a handle is good only while it is in its table.
@@ -121,6 +123,8 @@ class Driver {
   std::atomic<int> fault{0};        // CUresult that every later call answers
   std::atomic<uint64_t> next_id{1};
 
+  Registry<Array> arrays;
+  Registry<MipmappedArray> mipmaps;
   Registry<Context> contexts;
   Registry<Stream> streams;
   Registry<Event> events;

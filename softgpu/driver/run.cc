@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "softgpu/driver/address_space.h"
+#include "softgpu/driver/array.h"
 #include "softgpu/driver/module.h"
 #include "softgpu/engine/arena.h"
 
@@ -21,10 +22,36 @@ struct Side {
   uint64_t first;  // address
   size_t pitch;
   size_t slice;
+  std::shared_ptr<Array> array = nullptr;  // of an array; null if it is gone
 };
+
+Side ArraySide(const CUDA_MEMCPY3D& c, bool source) {
+  auto array = FindArray(source ? c.srcArray : c.dstArray);
+  if (array == nullptr) return {CU_MEMORYTYPE_ARRAY, 0, 0, 0};
+  size_t slice = array->row_bytes * array->rows;
+  uint64_t first = array->address;
+  first += source ? c.srcXInBytes + c.srcY * array->row_bytes + c.srcZ * slice
+                  : c.dstXInBytes + c.dstY * array->row_bytes + c.dstZ * slice;
+  return {CU_MEMORYTYPE_ARRAY, first, array->row_bytes, slice, std::move(array)};
+}
+
+// A single row may go on in the next one: offsets into arrays count bytes from the first texel.
+bool FitsArray(const CUDA_MEMCPY3D& c, const Array& array, bool source) {
+  auto fits = [](size_t offset, size_t count, size_t all) {
+    return offset <= all && count <= all - offset;
+  };
+  size_t x = source ? c.srcXInBytes : c.dstXInBytes;
+  size_t y = source ? c.srcY : c.dstY, z = source ? c.srcZ : c.dstZ;
+  if (y == 0 && z == 0 && c.Height == 1 && c.Depth == 1) {
+    return fits(x, c.WidthInBytes, array.bytes());
+  }
+  return fits(x, c.WidthInBytes, array.row_bytes) && fits(y, c.Height, array.rows) &&
+         fits(z, c.Depth, array.slices);
+}
 
 Side MakeSide(const CUDA_MEMCPY3D& c, bool source) {
   auto type = source ? c.srcMemoryType : c.dstMemoryType;
+  if (type == CU_MEMORYTYPE_ARRAY) return ArraySide(c, source);
   uint64_t base = type == CU_MEMORYTYPE_HOST
                       ? reinterpret_cast<uint64_t>(source ? c.srcHost : c.dstHost)
                       : (source ? c.srcDevice : c.dstDevice);
@@ -60,8 +87,13 @@ bool CopyReaches(uint64_t address, uint64_t bytes, int device) {
          (AddressSpace::Get().IsPlain(address) && Arena::Get().Allows(address, bytes));
 }
 
-CUresult CheckSide(const CUDA_MEMCPY3D& c, const Side& side, int device) {
-  if (side.type == CU_MEMORYTYPE_ARRAY) return Refuse("a copy from or to an array");
+CUresult CheckSide(const CUDA_MEMCPY3D& c, bool source, int device) {
+  Side side = MakeSide(c, source);
+  if (side.type == CU_MEMORYTYPE_ARRAY) {
+    if (side.array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    return IsEmpty(c) || FitsArray(c, *side.array, source) ? CUDA_SUCCESS
+                                                           : CUDA_ERROR_INVALID_VALUE;
+  }
   if (side.type < CU_MEMORYTYPE_HOST || side.type > CU_MEMORYTYPE_UNIFIED) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -217,8 +249,8 @@ uint64_t SourceAddress(const CUDA_MEMCPY3D& copy) { return MakeSide(copy, true).
 uint64_t TargetAddress(const CUDA_MEMCPY3D& copy) { return MakeSide(copy, false).first; }
 
 CUresult CheckCopy(const CUDA_MEMCPY3D& copy, CopyDevices devices) {
-  TRY(CheckSide(copy, MakeSide(copy, true), devices.source));
-  return CheckSide(copy, MakeSide(copy, false), devices.target);
+  TRY(CheckSide(copy, true, devices.source));
+  return CheckSide(copy, false, devices.target);
 }
 
 CUresult CheckFill(const CUDA_MEMSET_NODE_PARAMS& fill, int device) {

@@ -13,8 +13,8 @@ bool InArena(uint64_t address);
 bool IsPageable(uint64_t address);
 
 // INVALID_VALUE for impossible pitches and for ranges that are not mapped or that the device may
-// not access (copies reach plain allocations of every device, as on real ones); NOT_SUPPORTED for
-// arrays.
+// not access (copies reach plain allocations of every device, as on real ones) or that are not
+// inside an array; INVALID_HANDLE for an array that is none.
 CUresult CheckCopy(const CUDA_MEMCPY3D& copy, CopyDevices devices);
 CUresult CheckFill(const CUDA_MEMSET_NODE_PARAMS& fill, int device);
 CUresult CheckBatch(std::span<const CUstreamBatchMemOpParams> operations, int device);

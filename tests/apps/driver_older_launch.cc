@@ -56,6 +56,7 @@ static void Expect(CUdeviceptr output, int filled, unsigned value) {
     EXPECT(host[i] == expected, "element %d is %u, not %u", i, host[i], expected);
   }
   CHECK_DRIVER(cuMemsetD32(output, 0, kMost));
+  CHECK_DRIVER(cuCtxSynchronize());  // the next launch may be in a stream that waits for nobody
 }
 
 static void ExpectRefusals(CUfunction fill) {

@@ -22,7 +22,7 @@ GROUPS = {
     "process": ["fork_child", "exit_without_teardown", "error_codes", "illegal_address", "steady",
                 "hello", "visible_devices", "allocate"],
     "driver": ["driver_link", "driver_ptx", "driver_fatbin", "driver_cubin",
-               "driver_older_launch", "driver_context_events"],
+               "driver_older_launch", "driver_context_events", "driver_narrow"],
 }
 # Programs built for older architectures form a group of their own, whatever they compute.
 OLDER_VARIANTS = {"ptx75", "sm80"}

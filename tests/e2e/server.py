@@ -80,14 +80,14 @@ def plain(value):
 
 class Server:
     def __init__(self, driver="software", warm_workers=1, build=None, config="",
-                 software_devices=1, software_memory=None):
+                 software_devices=1, software_memory=None, variables=()):
         self.build = pathlib.Path(build) if build else build_folder()
         self.dist = self.build / "dist"
         self.driver = driver
         self.warm_workers = warm_workers
         self.config = config  # the text of the daemon's file; what is set below wins over it
         # How many devices the software device pretends to be, and the bytes of each.
-        self.variables = {"LONGWIRE_SOFTWARE_DEVICES": software_devices}
+        self.variables = {"LONGWIRE_SOFTWARE_DEVICES": software_devices, **dict(variables)}
         if software_memory:
             self.variables["LONGWIRE_SOFTGPU_MEMORY"] = software_memory
         self.children = {}

@@ -1,0 +1,37 @@
+// Arrays of texels. Rows lie one after the other without gaps, slices (or layers) likewise, in
+// memory of the array's own that only copies, textures and surfaces reach.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "softgpu/driver/driver.h"
+
+namespace softgpu {
+
+struct Array {
+  CUDA_ARRAY3D_DESCRIPTOR shape = {};  // as it was asked for: height and depth may be 0
+  int device = 0;
+  Context* context = nullptr;
+  size_t row_bytes = 0;
+  size_t rows = 1;
+  size_t slices = 1;
+  uint64_t address = 0;  // of the first texel; of a level: in the mipmapped array's memory
+  std::shared_ptr<void> memory;
+
+  size_t bytes() const { return row_bytes * rows * slices; }
+};
+
+struct MipmappedArray {
+  Context* context = nullptr;
+  std::vector<std::shared_ptr<Array>> levels;  // in the table of arrays once asked for
+};
+
+// Bytes of one channel; 0 for a format that is not known.
+size_t ChannelBytes(CUarray_format format);
+
+std::shared_ptr<Array> FindArray(CUarray handle);
+// The context is gone, and its arrays with it.
+void ForgetArrays(Context& context);
+
+}  // namespace softgpu

@@ -1,0 +1,202 @@
+// Arrays and mipmapped arrays: their memory, shapes and handles.
+#include <algorithm>
+
+#include "softgpu/driver/address_space.h"
+#include "softgpu/driver/array.h"
+#include "softgpu/driver/stream.h"
+
+namespace softgpu {
+namespace {
+
+constexpr size_t kMaxWidth = 131072;  // as devices of compute capability 9.0, for 1D and 2D
+constexpr size_t kMaxHeight = 65536;
+constexpr size_t kMaxDepth = 16384;
+constexpr uint64_t kAlignment = 512;
+constexpr unsigned kKnownFlags =
+    CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_TEXTURE_GATHER;
+
+struct Memory {
+  explicit Memory(uint64_t at) : address(at) {}
+  ~Memory() { AddressSpace::Get().Free(address, MemoryKind::kDevice); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  const uint64_t address;
+};
+
+// Of no context: an array's memory goes with the array.
+std::shared_ptr<Memory> MakeMemory(int device, size_t bytes) {
+  uint64_t address = AddressSpace::Get().Allocate(device, bytes, kAlignment, nullptr);
+  return address == 0 ? nullptr : std::make_shared<Memory>(address);
+}
+
+CUresult CheckShape(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
+  if (shape.Width == 0 || shape.Width > kMaxWidth || shape.Height > kMaxHeight ||
+      shape.Depth > kMaxDepth) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  bool layered = (shape.Flags & CUDA_ARRAY3D_LAYERED) != 0;
+  if (shape.Height == 0 && shape.Depth != 0 && !layered) return CUDA_ERROR_INVALID_VALUE;
+  if (layered && shape.Depth == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (shape.NumChannels != 1 && shape.NumChannels != 2 && shape.NumChannels != 4) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (ChannelBytes(shape.Format) == 0) return Refuse("an array of this format");
+  if ((shape.Flags & ~kKnownFlags) != 0) return Refuse("an array with these flags");
+  return CUDA_SUCCESS;
+}
+
+std::shared_ptr<Array> Describe(const CUDA_ARRAY3D_DESCRIPTOR& shape, const Context& context) {
+  auto array = std::make_shared<Array>();
+  array->shape = shape;
+  array->device = context.device;
+  array->context = const_cast<Context*>(&context);
+  array->row_bytes = shape.Width * ChannelBytes(shape.Format) * shape.NumChannels;
+  array->rows = std::max<size_t>(shape.Height, 1);
+  array->slices = std::max<size_t>(shape.Depth, 1);
+  return array;
+}
+
+CUresult Create(CUarray* handle, const CUDA_ARRAY3D_DESCRIPTOR& shape) {
+  Context* context;
+  TRY(Enter(&context));
+  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  TRY(CheckShape(shape));
+  auto array = Describe(shape, *context);
+  auto memory = MakeMemory(context->device, array->bytes());
+  if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  array->address = memory->address;
+  array->memory = std::move(memory);
+  *handle = reinterpret_cast<CUarray>(Driver::Get().arrays.Add(std::move(array)));
+  return CUDA_SUCCESS;
+}
+
+CUDA_ARRAY3D_DESCRIPTOR LevelShape(CUDA_ARRAY3D_DESCRIPTOR shape, unsigned level) {
+  auto halve = [level](size_t side) { return side == 0 ? 0 : std::max<size_t>(side >> level, 1); };
+  shape.Width = halve(shape.Width);
+  shape.Height = halve(shape.Height);
+  if ((shape.Flags & CUDA_ARRAY3D_LAYERED) == 0) shape.Depth = halve(shape.Depth);
+  return shape;
+}
+
+unsigned MostLevels(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
+  size_t depth = (shape.Flags & CUDA_ARRAY3D_LAYERED) != 0 ? 0 : shape.Depth;
+  size_t longest = std::max({shape.Width, shape.Height, depth});
+  unsigned levels = 1;
+  for (; longest > 1; longest >>= 1) ++levels;
+  return levels;
+}
+
+}  // namespace
+
+size_t ChannelBytes(CUarray_format format) {
+  switch (format) {
+    case CU_AD_FORMAT_UNSIGNED_INT8:
+    case CU_AD_FORMAT_SIGNED_INT8:
+      return 1;
+    case CU_AD_FORMAT_UNSIGNED_INT16:
+    case CU_AD_FORMAT_SIGNED_INT16:
+    case CU_AD_FORMAT_HALF:
+      return 2;
+    case CU_AD_FORMAT_UNSIGNED_INT32:
+    case CU_AD_FORMAT_SIGNED_INT32:
+    case CU_AD_FORMAT_FLOAT:
+      return 4;
+    default:
+      return 0;
+  }
+}
+
+std::shared_ptr<Array> FindArray(CUarray handle) { return Driver::Get().arrays.Find(handle); }
+
+void ForgetArrays(Context& context) {
+  Driver& driver = Driver::Get();
+  for (auto& array : driver.arrays.All()) {
+    if (array->context == &context) driver.arrays.Remove(array.get());
+  }
+  for (auto& mipmap : driver.mipmaps.All()) {
+    if (mipmap->context == &context) driver.mipmaps.Remove(mipmap.get());
+  }
+}
+
+}  // namespace softgpu
+
+using namespace softgpu;
+
+CUresult cuArrayCreate(CUarray* array, const CUDA_ARRAY_DESCRIPTOR* shape) {
+  if (shape == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return Create(array, {shape->Width, shape->Height, 0, shape->Format, shape->NumChannels, 0});
+}
+
+CUresult cuArray3DCreate(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* shape) {
+  return shape == nullptr ? CUDA_ERROR_INVALID_VALUE : Create(array, *shape);
+}
+
+CUresult cuArrayDestroy(CUarray handle) {
+  TRY(Enter());
+  auto array = FindArray(handle);
+  if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  TRY(SynchronizeContext(*array->context));  // as every free of memory
+  Driver::Get().arrays.Remove(handle);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR* shape, CUarray handle) {
+  TRY(Enter());
+  auto array = FindArray(handle);
+  if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (shape == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *shape = array->shape;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR* shape, CUarray handle) {
+  CUDA_ARRAY3D_DESCRIPTOR full;
+  if (shape == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  TRY(cuArray3DGetDescriptor(&full, handle));
+  *shape = {full.Width, full.Height, full.Format, full.NumChannels};
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMipmappedArrayCreate(CUmipmappedArray* handle, const CUDA_ARRAY3D_DESCRIPTOR* shape,
+                                unsigned int count) {
+  Context* context;
+  TRY(Enter(&context));
+  if (handle == nullptr || shape == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
+  TRY(CheckShape(*shape));
+  auto mipmap = std::make_shared<MipmappedArray>();
+  mipmap->context = context;
+  size_t bytes = 0;
+  for (unsigned level = 0; level < std::min(count, MostLevels(*shape)); ++level) {
+    auto array = Describe(LevelShape(*shape, level), *context);
+    array->address = bytes;
+    bytes += (array->bytes() + kAlignment - 1) / kAlignment * kAlignment;
+    mipmap->levels.push_back(std::move(array));
+  }
+  auto memory = MakeMemory(context->device, bytes);
+  if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  for (auto& level : mipmap->levels) {
+    level->address += memory->address;
+    level->memory = memory;
+  }
+  *handle = reinterpret_cast<CUmipmappedArray>(Driver::Get().mipmaps.Add(std::move(mipmap)));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMipmappedArrayGetLevel(CUarray* array, CUmipmappedArray handle, unsigned int level) {
+  TRY(Enter());
+  auto mipmap = Driver::Get().mipmaps.Find(handle);
+  if (mipmap == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (array == nullptr || level >= mipmap->levels.size()) return CUDA_ERROR_INVALID_VALUE;
+  *array = reinterpret_cast<CUarray>(Driver::Get().arrays.Add(mipmap->levels[level]));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle) {
+  TRY(Enter());
+  auto mipmap = Driver::Get().mipmaps.Find(handle);
+  if (mipmap == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  TRY(SynchronizeContext(*mipmap->context));
+  Driver::Get().mipmaps.Remove(handle);
+  for (auto& level : mipmap->levels) Driver::Get().arrays.Remove(level.get());
+  return CUDA_SUCCESS;
+}
