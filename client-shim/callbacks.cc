@@ -104,6 +104,16 @@ void DropHostFunction(uint64_t ticket) {
   table.functions.erase(ticket);
 }
 
+bool FindHostFunction(uint64_t ticket, CUhostFn* function, void** data) {
+  Table& table = TheTable();
+  std::lock_guard<std::mutex> lock(table.mutex);
+  auto found = table.functions.find(ticket);
+  if (found == table.functions.end()) return false;
+  *function = found->second.function;
+  *data = found->second.data;
+  return true;
+}
+
 void FailHostFunctions(uint32_t context_number) {
   Table& table = TheTable();
   std::vector<HostFunction> callbacks;

@@ -15,6 +15,7 @@ uint64_t NewHostFunction(CUhostFn function, void* data, uint32_t context_number,
 // The older form, which is told the stream's state.
 uint64_t NewStreamCallback(CUstreamCallback callback, CUstream handle, Stream* stream, void* data);
 void DropHostFunction(uint64_t ticket);
+bool FindHostFunction(uint64_t ticket, CUhostFn* function, void** data);
 
 // The context failed: the functions that wait in its streams are not called any more, callbacks
 // are, once, with the error.

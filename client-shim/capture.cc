@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "client-shim/callbacks.h"
 #include "client-shim/context.h"
 #include "client-shim/context_events.h"
 #include "client-shim/entry.h"
@@ -66,19 +65,6 @@ void Delist(Capture* capture) {
 }
 
 }  // namespace
-
-GraphResources::~GraphResources() {
-  if (CurrentProcessState() != ProcessState::kReady) return;
-  Transfers& transfers = TheSession().transfers();
-  for (uint64_t transfer : uploads) transfers.DropUpload(transfer);
-  for (uint64_t transfer : downloads) transfers.DropDownload(transfer);
-  for (uint64_t ticket : host_functions) DropHostFunction(ticket);
-}
-
-bool GraphResources::WritesHost() const {
-  return !downloads.empty() || !host_functions.empty() ||
-         std::any_of(inner.begin(), inner.end(), [](auto& part) { return part->WritesHost(); });
-}
 
 namespace {
 
@@ -172,7 +158,6 @@ CUresult BeginCapture(Stream* stream, CaptureMode mode) {
   capture->origin = stream;
   capture->context = stream->context;
   capture->counts_as_blocking = IsBlocking(stream);
-  capture->resources = std::make_shared<GraphResources>();
   capture->streams.push_back(stream);
   Retain(stream);
   Enlist(capture);
@@ -192,11 +177,9 @@ CUresult EndCapture(Stream* stream, CUgraph* graph) {
   end.graph = TheSession().NewId();
   auto answer = TheSession().CallAndWait({stream->context_number, stream, wire::kCapturing}, end);
   std::vector<Stream*> streams;
-  std::shared_ptr<GraphResources> resources;
   {
     std::lock_guard<std::mutex> lock(capture->mutex);
     streams.swap(capture->streams);
-    resources.swap(capture->resources);
   }
   for (Stream* joined : streams) {
     joined->capture.store(nullptr);
@@ -208,7 +191,7 @@ CUresult EndCapture(Stream* stream, CUgraph* graph) {
     return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   }
   if (answer.code != CUDA_SUCCESS) return answer.code;
-  *graph = NewGraph(end.graph, std::move(resources));
+  *graph = NewGraph(end.graph);
   return CUDA_SUCCESS;
 }
 

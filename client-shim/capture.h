@@ -1,6 +1,5 @@
-// Stream capture as the program sees it. Which stream captures, what is illegal beside it, and
-// which pieces of the program's memory and functions the graph refers to, is all decided here; the
-// worker begins every capture in the relaxed mode.
+// Stream capture as the program sees it. Which stream captures and what is illegal beside it is all
+// decided here; the worker begins every capture in the relaxed mode.
 #pragma once
 
 #include <cuda.h>
@@ -17,16 +16,6 @@
 
 namespace longwire::shim {
 
-// What a graph refers to in this process; dropped with the last graph or executable that uses it.
-struct GraphResources {
-  std::vector<uint64_t> uploads;
-  std::vector<uint64_t> downloads;
-  std::vector<uint64_t> host_functions;
-  std::vector<std::shared_ptr<GraphResources>> inner;  // of child graphs, of clones
-  bool WritesHost() const;
-  ~GraphResources();
-};
-
 struct Capture {
   uint64_t id = 0;
   CaptureMode mode = CaptureMode::kGlobal;
@@ -37,7 +26,6 @@ struct Capture {
   std::atomic<bool> invalidated{false};
   std::mutex mutex;  // guards what follows
   std::vector<Stream*> streams;
-  std::shared_ptr<GraphResources> resources;
 };
 
 // How a call handed to this stream is to be marked in the log. Refuses the legacy stream beside a

@@ -134,10 +134,6 @@ CUresult PulledUpload(const Where& where, calls::lwCopyToDevice& copy, const Hos
   copy.transfer = session.NewId();
   copy.pull = true;
   session.transfers().OfferUpload(copy.transfer, source, capture != nullptr);
-  if (capture != nullptr) {
-    std::lock_guard<std::mutex> lock(capture->mutex);
-    if (capture->resources != nullptr) capture->resources->uploads.push_back(copy.transfer);
-  }
   *position = session.Submit(where, copy);
   return Posted(*position);
 }
@@ -200,11 +196,7 @@ CUresult Download(Stream* stream, const CopySide& destination, const CopySide& s
   copy.transfer = session.NewId();
   Capture* capture = stream->capture.load();
   session.transfers().ExpectDownload(copy.transfer, to, capture != nullptr);
-  if (capture != nullptr) {
-    std::lock_guard<std::mutex> lock(capture->mutex);
-    if (capture->resources != nullptr) capture->resources->downloads.push_back(copy.transfer);
-    return Posted(session.Submit(where, copy));
-  }
+  if (capture != nullptr) return Posted(session.Submit(where, copy));
   uint64_t position = session.Submit(where, copy);
   if (position == Session::kNoPosition) {
     session.transfers().DropDownload(copy.transfer);
@@ -236,22 +228,62 @@ CUresult CopyInHost(Stream* stream, const CopySide& destination, const CopySide&
   return CUDA_SUCCESS;
 }
 
+// Resolves both sides; *bytes is 0 if there is nothing to copy.
+CUresult ResolveSides(const Extent& extent, CopySide* destination, CopySide* source,
+                      uint64_t* bytes) {
+  uint64_t rows = 0;
+  if (!Multiply(extent.width, extent.rows, &rows) || !Multiply(rows, extent.slices, bytes)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (*bytes == 0) return CUDA_SUCCESS;
+  CUresult result = Resolve(destination, extent);
+  return result == CUDA_SUCCESS ? Resolve(source, extent) : result;
+}
+
 }  // namespace
+
+CUresult DescribeNodeCopy(CopySide destination, CopySide source, const Extent& extent, int device,
+                          NodeCopy* node) {
+  calls::MemcpyNode& copy = node->copy;
+  CUresult result = ResolveSides(extent, &destination, &source, &copy.bytes);
+  if (result != CUDA_SUCCESS) return result;
+  if (copy.bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  for (const CopySide* side : {&destination, &source}) {
+    // As in a capture: in a graph it cannot be a peer copy.
+    if (side->kind == CopySide::Kind::kDevice && !Reaches(device, side->address)) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+  }
+  copy.destination = WirePlace(destination, extent);
+  copy.source = WirePlace(source, extent);
+  node->to_program = destination.kind == CopySide::Kind::kHost;
+  node->from_program = source.kind == CopySide::Kind::kHost;
+  if (node->to_program) {
+    node->destination = HostSide(destination, extent);
+    HostBytes range = BytesOf(destination, extent);
+    copy.write_first = range.address;
+    copy.write_span = range.bytes;
+  }
+  if (node->from_program) {
+    node->source = HostSide(source, extent);
+    HostBytes range = BytesOf(source, extent);
+    copy.read_first = range.address;
+    copy.read_span = range.bytes;
+  }
+  return CUDA_SUCCESS;
+}
 
 CUresult Copy(const CopySide& destination_side, const CopySide& source_side, const Extent& extent,
               CUstream handle, Waits waits, Peers peers) {
   Stream* stream = nullptr;
   CUresult result = ResolveForWork(handle, &stream);
   if (result != CUDA_SUCCESS) return result;
-  uint64_t rows = 0, bytes = 0;
-  if (!Multiply(extent.width, extent.rows, &rows) || !Multiply(rows, extent.slices, &bytes)) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  if (bytes == 0) return CUDA_SUCCESS;
   CopySide destination = destination_side, source = source_side;
-  for (CopySide* side : {&destination, &source}) {
-    result = Resolve(side, extent);
-    if (result == CUDA_SUCCESS) result = CheckReach(*side, stream, peers);
+  uint64_t bytes = 0;
+  result = ResolveSides(extent, &destination, &source, &bytes);
+  if (result != CUDA_SUCCESS || bytes == 0) return result;
+  for (const CopySide* side : {&destination, &source}) {
+    result = CheckReach(*side, stream, peers);
     if (result != CUDA_SUCCESS) return result;
   }
   using Kind = CopySide::Kind;

@@ -6,6 +6,8 @@
 #include <cstdint>
 
 #include "client-shim/stream.h"
+#include "client-shim/transfers.h"
+#include "longwire/calls.h"
 
 namespace longwire::shim {
 
@@ -61,6 +63,19 @@ enum class Peers { kNo, kYes };
 
 CUresult Copy(const CopySide& destination, const CopySide& source, const Extent& extent,
               CUstream stream, Waits waits, Peers peers = Peers::kNo);
+
+// The sides of the driver's struct. CUDA_ERROR_INVALID_VALUE for a kind of memory that is none.
+CUresult SidesOf(const CUDA_MEMCPY3D& copy, CopySide* destination, CopySide* source);
+
+// A copy as a graph's node holds it, all but the transfers of the sides in the program's memory.
+struct NodeCopy {
+  calls::MemcpyNode copy;
+  bool to_program = false, from_program = false;
+  HostPlace destination, source;  // of those sides
+};
+// What the driver would refuse is refused. `device`: of the node's context.
+CUresult DescribeNodeCopy(CopySide destination, CopySide source, const Extent& extent, int device,
+                          NodeCopy* node);
 
 CUresult Memset(uint64_t address, uint64_t pitch, uint32_t element_bytes, uint32_t value,
                 uint64_t width, uint64_t rows, CUstream stream);

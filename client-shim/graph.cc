@@ -1,10 +1,11 @@
 #include "client-shim/graph.h"
 
-#include <algorithm>
 #include <unordered_map>
-#include <vector>
+#include <unordered_set>
 
+#include "client-shim/capture.h"
 #include "client-shim/context.h"
+#include "client-shim/handles.h"
 #include "client-shim/host_writes.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/process.h"
@@ -20,18 +21,11 @@ constexpr uint64_t kWorkerMade = uint64_t{1} << 63;
 constexpr uint64_t kGraphSpace = static_cast<uint64_t>(HandleKind::kGraph) << 40;
 constexpr uint64_t kExecSpace = static_cast<uint64_t>(HandleKind::kGraphExec) << 40;
 
-// Resources of destroyed graphs and executables, and the work that may still use them.
-struct Leaving {
-  std::shared_ptr<GraphResources> resources;
-  std::vector<StreamPoint> points;
-};
-
 struct Tables {
   std::mutex mutex;
-  std::vector<Leaving> leaving;
-  std::unordered_map<uint64_t, std::shared_ptr<GraphResources>> graphs;  // by handle
-  std::unordered_map<uint64_t, std::shared_ptr<GraphResources>> execs;
-};
+  std::unordered_set<uint64_t> graphs;         // handles of captured ones
+  std::unordered_map<uint64_t, bool> writing;  // executables, whether launches write the
+};                                             // program's memory or call it
 
 Tables& TheTables() {
   static NeverDestroyed<Tables> tables;
@@ -43,35 +37,6 @@ uint64_t Value(Handle handle) {
   return reinterpret_cast<uint64_t>(handle);
 }
 
-std::shared_ptr<GraphResources> Of(
-    std::unordered_map<uint64_t, std::shared_ptr<GraphResources>>& table, uint64_t handle) {
-  auto found = table.find(handle);
-  return found == table.end() ? nullptr : found->second;
-}
-
-bool Passed(const StreamPoint& point) {
-  return point.stream->finished.load(std::memory_order_acquire) >= point.position ||
-         point.stream->context->sticky.load(std::memory_order_acquire) != 0;
-}
-
-// What a graph refers to is let go when the launches before its end have finished. The caller holds
-// the lock.
-void DropLater(Tables& tables, std::unordered_map<uint64_t, std::shared_ptr<GraphResources>>& table,
-               uint64_t handle) {
-  std::erase_if(tables.leaving, [](Leaving& leaving) {
-    if (!std::all_of(leaving.points.begin(), leaving.points.end(), Passed)) return false;
-    for (StreamPoint& point : leaving.points) Release(point.stream);
-    return true;
-  });
-  auto found = table.find(handle);
-  if (found == table.end()) return;
-  Context* context = nullptr;
-  if (found->second != nullptr && RequireContext(&context) == CUDA_SUCCESS) {
-    tables.leaving.push_back({std::move(found->second), UnfinishedWork(context)});
-  }
-  table.erase(found);
-}
-
 uint32_t CurrentNumber() {
   Context* context = nullptr;
   return RequireContext(&context) == CUDA_SUCCESS ? context->number.load() : 0;
@@ -79,10 +44,10 @@ uint32_t CurrentNumber() {
 
 }  // namespace
 
-CUgraph NewGraph(uint64_t id, std::shared_ptr<GraphResources> resources) {
+CUgraph NewGraph(uint64_t id) {
   Tables& tables = TheTables();
   std::lock_guard<std::mutex> lock(tables.mutex);
-  tables.graphs[kGraphSpace + id * 16] = std::move(resources);
+  tables.graphs.insert(kGraphSpace + id * 16);
   return reinterpret_cast<CUgraph>(kGraphSpace + id * 16);
 }
 
@@ -99,7 +64,7 @@ uint64_t GraphExecId(CUgraphExec exec) {
   if ((value & kWorkerMade) != 0) return value;
   Tables& tables = TheTables();
   std::lock_guard<std::mutex> lock(tables.mutex);
-  return tables.execs.count(value) != 0 ? (value - kExecSpace) / 16 : 0;
+  return tables.writing.count(value) != 0 ? (value - kExecSpace) / 16 : 0;
 }
 
 void DestroyGraphInWorker(uint64_t id) {
@@ -123,9 +88,25 @@ CUresult InstantiateGraph(CUgraph graph, uint64_t flags, CUgraphExec* exec) {
   uint64_t handle = kExecSpace + instantiate.exec * 16;
   Tables& tables = TheTables();
   std::lock_guard<std::mutex> lock(tables.mutex);
-  tables.execs[handle] = Of(tables.graphs, Value(graph));
+  tables.writing[handle] = answer.reply.writes_program;
   *exec = reinterpret_cast<CUgraphExec>(handle);
   return CUDA_SUCCESS;
+}
+
+CUresult UpdateGraphExec(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo* info) {
+  calls::lwGraphExecUpdate update;
+  update.exec = GraphExecId(exec);
+  update.graph = GraphId(graph);
+  if (update.exec == 0 || update.graph == 0) return CUDA_ERROR_INVALID_VALUE;
+  auto answer = TheSession().CallAndWait({CurrentNumber(), nullptr, 0}, update);
+  if (answer.code != CUDA_SUCCESS) return answer.code;
+  info->result = static_cast<CUgraphExecUpdateResult>(answer.reply.result);
+  FromWire(answer.reply.error_node, &info->errorNode);
+  FromWire(answer.reply.error_from, &info->errorFromNode);
+  Tables& tables = TheTables();
+  std::lock_guard<std::mutex> lock(tables.mutex);
+  tables.writing[Value(exec)] = answer.reply.writes_program;
+  return static_cast<CUresult>(answer.reply.code);
 }
 
 CUresult LaunchGraph(CUgraphExec exec, Stream* stream) {
@@ -134,24 +115,17 @@ CUresult LaunchGraph(CUgraphExec exec, Stream* stream) {
   Where where;
   CUresult result = OpenWhere(stream, &where);
   if (result != CUDA_SUCCESS) return result;
-  std::shared_ptr<GraphResources> resources;
+  bool writes = false;
   {
     Tables& tables = TheTables();
     std::lock_guard<std::mutex> lock(tables.mutex);
-    resources = Of(tables.execs, Value(exec));
-  }
-  if (stream->capture.load() != nullptr && resources != nullptr) {
-    // A captured launch is a child graph: what it refers to belongs to the outer graph too.
-    Capture* capture = stream->capture.load();
-    std::lock_guard<std::mutex> lock(capture->mutex);
-    if (capture->resources != nullptr) capture->resources->inner.push_back(resources);
+    auto found = tables.writing.find(Value(exec));
+    writes = found == tables.writing.end() || found->second;
   }
   calls::lwGraphLaunch launch;
   launch.exec = id;
   uint64_t position = TheSession().Submit(where, launch);
   if (position == Session::kNoPosition) return TheSession().over();
-  // Graphs built node by node may hold copies to the program's memory that are not known here.
-  bool writes = resources == nullptr || resources->WritesHost();
   if (where.flags == 0 && writes) NoteHostWrite(stream, position, 0, kAnywhere);
   return CUDA_SUCCESS;
 }
@@ -164,7 +138,7 @@ CUresult DestroyGraphExec(CUgraphExec exec) {
   TheSession().Submit({CurrentNumber(), nullptr, 0}, destroy);
   Tables& tables = TheTables();
   std::lock_guard<std::mutex> lock(tables.mutex);
-  DropLater(tables, tables.execs, Value(exec));
+  tables.writing.erase(Value(exec));
   return CUDA_SUCCESS;
 }
 
@@ -174,22 +148,8 @@ CUresult DestroyGraph(CUgraph graph) {
   DestroyGraphInWorker(id);
   Tables& tables = TheTables();
   std::lock_guard<std::mutex> lock(tables.mutex);
-  DropLater(tables, tables.graphs, Value(graph));
+  tables.graphs.erase(Value(graph));
   return CUDA_SUCCESS;
-}
-
-void CopyResources(CUgraph from, CUgraph to) {
-  Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
-  std::shared_ptr<GraphResources> resources = Of(tables.graphs, Value(from));
-  if (resources != nullptr) tables.graphs[Value(to)] = std::move(resources);
-}
-
-void CopyResources(CUgraph from, CUgraphExec to) {
-  Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
-  std::shared_ptr<GraphResources> resources = Of(tables.graphs, Value(from));
-  if (resources != nullptr) tables.execs[Value(to)] = std::move(resources);
 }
 
 }  // namespace longwire::shim

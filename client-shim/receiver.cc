@@ -7,6 +7,7 @@
 
 #include "client-shim/callbacks.h"
 #include "client-shim/context.h"
+#include "client-shim/graph.h"
 #include "client-shim/options.h"
 #include "client-shim/session.h"
 #include "client-shim/uploads.h"
@@ -178,6 +179,12 @@ bool Session::HandleRecord(const wire::DownHeader& header, std::span<const std::
       if (reader.U64(&number) != kOk) return false;
       ReturnCredit(*this, number);
       return true;
+    case wire::DownKind::kRelease: {
+      uint64_t ticket = 0;
+      if (reader.U64(&number) != kOk || reader.U64(&ticket) != kOk) return false;
+      ForgetGraphPart(*this, number, ticket);
+      return true;
+    }
     case wire::DownKind::kText: {
       std::lock_guard<std::mutex> state(state_mutex_);
       text_.append(reinterpret_cast<const char*>(payload.data()), payload.size());

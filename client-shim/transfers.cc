@@ -70,6 +70,14 @@ bool Transfers::Arrive(uint64_t transfer, uint64_t offset, std::span<const std::
   return true;
 }
 
+bool Transfers::FindDownload(uint64_t transfer, HostPlace* place) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto found = downloads_.find(transfer);
+  if (found == downloads_.end()) return false;
+  *place = found->second.place;
+  return true;
+}
+
 void Transfers::OfferUpload(uint64_t transfer, const HostPlace& place, bool persistent) {
   std::lock_guard<std::mutex> lock(mutex_);
   uploads_[transfer] = {place, place.bytes(), persistent};

@@ -36,6 +36,7 @@ class Transfers {
   void ExpectDownload(uint64_t transfer, const HostPlace& place, bool persistent);
   // Nothing of this transfer is written after this returns.
   void DropDownload(uint64_t transfer);
+  bool FindDownload(uint64_t transfer, HostPlace* place);
   // Bytes arrived; false if they do not fit to what was announced (a broken worker).
   bool Arrive(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes);
 

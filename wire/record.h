@@ -42,6 +42,7 @@ enum class DownKind : uint16_t {
   kError = 6,         // the call at `position` failed: code, u32 context, sentence
   kText = 7,          // bytes for the client's standard output (device printf)
   kCredit = 8,        // payload u64: bytes of upload that have been taken
+  kRelease = 9,       // payload u64 transfer, u64 ticket: no graph uses these any more; 0: none
 };
 
 enum DownFlags : uint16_t {

@@ -3,7 +3,8 @@
 #include "client-shim/copies.h"
 #include "longwire/shim_hand_written.h"
 
-namespace longwire::shim::hand {
+namespace longwire::shim {
+namespace hand {
 namespace {
 
 constexpr Waits kSync = Waits::kSync;
@@ -227,4 +228,10 @@ CUresult cuMemsetD2D32Async(CUdeviceptr dst, size_t pitch, unsigned int value, s
   return Memset(dst, pitch, 4, value, width, rows, stream);
 }
 
-}  // namespace longwire::shim::hand
+}  // namespace hand
+
+CUresult SidesOf(const CUDA_MEMCPY3D& copy, CopySide* destination, CopySide* source) {
+  return hand::Sides3D(&copy, destination, source);
+}
+
+}  // namespace longwire::shim

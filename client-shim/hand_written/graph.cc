@@ -37,24 +37,20 @@ CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) { return DestroyGraphExec(hG
 
 CUresult cuGraphDestroy(CUgraph hGraph) { return DestroyGraph(hGraph); }
 
-CUresult cuGraphClone(CUgraph* phGraphClone, CUgraph originalGraph) {
-  CUresult result = forward::cuGraphClone(phGraphClone, originalGraph);
-  if (result == CUDA_SUCCESS) CopyResources(originalGraph, *phGraphClone);
-  return result;
+CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
+                              CUgraphExecUpdateResultInfo* resultInfo) {
+  *resultInfo = {};
+  resultInfo->result = CU_GRAPH_EXEC_UPDATE_ERROR;
+  return UpdateGraphExec(hGraphExec, hGraph, resultInfo);
 }
 
 CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode* hErrorNode_out,
                            CUgraphExecUpdateResult* updateResult_out) {
-  CUresult result =
-      forward::cuGraphExecUpdate(hGraphExec, hGraph, hErrorNode_out, updateResult_out);
-  if (result == CUDA_SUCCESS) CopyResources(hGraph, hGraphExec);
+  CUgraphExecUpdateResultInfo info{};
+  CUresult result = hand::cuGraphExecUpdate_v2(hGraphExec, hGraph, &info);
+  if (hErrorNode_out != nullptr) *hErrorNode_out = info.errorNode;
+  *updateResult_out = info.result;
   return result;
-}
-
-CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
-                              CUgraphExecUpdateResultInfo* resultInfo) {
-  *resultInfo = {};
-  return hand::cuGraphExecUpdate(hGraphExec, hGraph, &resultInfo->errorNode, &resultInfo->result);
 }
 
 CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream) {

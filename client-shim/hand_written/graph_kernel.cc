@@ -4,8 +4,7 @@
 #include <mutex>
 #include <vector>
 
-#include "client-shim/context.h"
-#include "client-shim/handles.h"
+#include "client-shim/hand_written/graph_node.h"
 #include "client-shim/launch.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/process.h"
@@ -41,11 +40,6 @@ void** KeepParameters(const Function& function, std::span<const std::byte> packe
   answers->kept.push_back(std::move(answer));
   if (answers->kept.size() > kKeptAnswers) answers->kept.pop_front();
   return parameters;
-}
-
-uint32_t CurrentNumber() {
-  Context* context = nullptr;
-  return RequireContext(&context) == CUDA_SUCCESS ? context->number.load() : 0;
 }
 
 // The node as it travels; `storage` holds its parameters.
@@ -88,14 +82,14 @@ void TellHandle(const Function& function, CUDA_KERNEL_NODE_PARAMS_v1* params) {
 
 template <class Parameters>
 CUresult Add(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-             const Parameters& params) {
-  if (count != 0 && dependencies == nullptr) return CUDA_ERROR_INVALID_VALUE;
+             const Parameters* params) {
+  if (params == nullptr || (count != 0 && dependencies == nullptr)) return CUDA_ERROR_INVALID_VALUE;
   std::byte storage[kMaxParameterBytes];
   calls::lwGraphAddKernel add;
   add.graph = ToWire(graph);
   if (add.graph == 0) return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < count; ++i) add.dependency.push_back(ToWire(dependencies[i]));
-  CUresult result = Pack(HandleOf(params), params, storage, &add.kernel);
+  CUresult result = Pack(HandleOf(*params), *params, storage, &add.kernel);
   if (result != CUDA_SUCCESS) return result;
   auto answer = TheSession().CallAndWait({CurrentNumber(), nullptr, 0}, add,
                                          256 + add.kernel.parameters.size());
@@ -104,12 +98,13 @@ CUresult Add(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, 
 }
 
 template <class Parameters>
-CUresult Set(uint64_t exec, CUgraphNode node, const Parameters& params) {
+CUresult Set(uint64_t exec, CUgraphNode node, const Parameters* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::byte storage[kMaxParameterBytes];
   calls::lwGraphSetKernel set;
   set.exec = exec;
   set.node = ToWire(node);
-  CUresult result = Pack(HandleOf(params), params, storage, &set.kernel);
+  CUresult result = Pack(HandleOf(*params), *params, storage, &set.kernel);
   if (result != CUDA_SUCCESS) return result;
   return TheSession()
       .CallAndWait({CurrentNumber(), nullptr, 0}, set, 256 + set.kernel.parameters.size())
@@ -117,13 +112,14 @@ CUresult Set(uint64_t exec, CUgraphNode node, const Parameters& params) {
 }
 
 template <class Parameters>
-CUresult SetInExec(CUgraphExec exec, CUgraphNode node, const Parameters& params) {
+CUresult SetInExec(CUgraphExec exec, CUgraphNode node, const Parameters* params) {
   uint64_t id = ToWire(exec);
   return id == 0 ? CUDA_ERROR_INVALID_VALUE : Set(id, node, params);
 }
 
 template <class Parameters>
 CUresult Get(CUgraphNode node, Parameters* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   calls::lwGraphKernel ask;
   ask.node = ToWire(node);
   auto answer = TheSession().CallAndWait({CurrentNumber(), nullptr, 0}, ask);
@@ -149,13 +145,13 @@ CUresult Get(CUgraphNode node, Parameters* params) {
 CUresult cuGraphAddKernelNode_v2(CUgraphNode* phGraphNode, CUgraph hGraph,
                                  const CUgraphNode* dependencies, size_t numDependencies,
                                  const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
-  return Add(phGraphNode, hGraph, dependencies, numDependencies, *nodeParams);
+  return Add(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
 }
 
 CUresult cuGraphAddKernelNode(CUgraphNode* phGraphNode, CUgraph hGraph,
                               const CUgraphNode* dependencies, size_t numDependencies,
                               const CUDA_KERNEL_NODE_PARAMS_v1* nodeParams) {
-  return Add(phGraphNode, hGraph, dependencies, numDependencies, *nodeParams);
+  return Add(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
 }
 
 CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS* nodeParams) {
@@ -168,22 +164,22 @@ CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v
 
 CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode hNode,
                                        const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
-  return Set(0, hNode, *nodeParams);
+  return Set(0, hNode, nodeParams);
 }
 
 CUresult cuGraphKernelNodeSetParams(CUgraphNode hNode,
                                     const CUDA_KERNEL_NODE_PARAMS_v1* nodeParams) {
-  return Set(0, hNode, *nodeParams);
+  return Set(0, hNode, nodeParams);
 }
 
 CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode,
                                            const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
-  return SetInExec(hGraphExec, hNode, *nodeParams);
+  return SetInExec(hGraphExec, hNode, nodeParams);
 }
 
 CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
                                         const CUDA_KERNEL_NODE_PARAMS_v1* nodeParams) {
-  return SetInExec(hGraphExec, hNode, *nodeParams);
+  return SetInExec(hGraphExec, hNode, nodeParams);
 }
 
 }  // namespace longwire::shim::hand

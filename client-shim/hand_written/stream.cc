@@ -201,10 +201,6 @@ CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData) {
   if (result != CUDA_SUCCESS) return result;
   Capture* capture = stream->capture.load();
   uint64_t ticket = NewHostFunction(fn, userData, where.context, capture != nullptr);
-  if (capture != nullptr) {
-    std::lock_guard<std::mutex> lock(capture->mutex);
-    if (capture->resources != nullptr) capture->resources->host_functions.push_back(ticket);
-  }
   return AddHostFunction(stream, where, ticket);
 }
 

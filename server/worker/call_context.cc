@@ -191,45 +191,6 @@ bool WorksWhenFailed(CallId id) {
 
 }  // namespace
 
-namespace {
-
-// Generated calls that move nodes from graph to graph.
-void AfterGraphCall(CallContext& context, const QueuedCall& record) {
-  Graphs& graphs = context.session().graphs();
-  wire::Reader reader(record.arguments);
-  constexpr auto kOk = wire::WireResult::kOk;
-  switch (record.call) {
-    case CallId::cuGraphClone: {
-      calls::cuGraphClone call;
-      if (call.Decode(reader) == kOk) {
-        graphs.CopyParts(call.originalGraph, context.published_graph());
-      }
-      break;
-    }
-    case CallId::cuGraphAddChildGraphNode: {
-      calls::cuGraphAddChildGraphNode call;
-      if (call.Decode(reader) == kOk) graphs.CopyParts(call.childGraph, call.hGraph);
-      break;
-    }
-    case CallId::cuGraphExecUpdate: {
-      calls::cuGraphExecUpdate call;
-      if (call.Decode(reader) == kOk) graphs.CopyPartsToExec(call.hGraph, call.hGraphExec, true);
-      break;
-    }
-    case CallId::cuGraphExecChildGraphNodeSetParams: {
-      calls::cuGraphExecChildGraphNodeSetParams call;
-      if (call.Decode(reader) == kOk) {
-        graphs.CopyPartsToExec(call.childGraph, call.hGraphExec, false);
-      }
-      break;
-    }
-    default:
-      break;
-  }
-}
-
-}  // namespace
-
 CUresult Execute(Session& session, QueuedCall& call, const std::shared_ptr<Stream>& stream) {
   CallContext context(session, call, stream);
   if (stream == nullptr && context.context() != nullptr) {
@@ -247,7 +208,6 @@ CUresult Execute(Session& session, QueuedCall& call, const std::shared_ptr<Strea
   }
   // A handler that has nothing to say has succeeded.
   if (!context.answered()) context.Fail(CUDA_SUCCESS);
-  if (context.result() == CUDA_SUCCESS) AfterGraphCall(context, call);
   return context.result();
 }
 

@@ -53,9 +53,6 @@ class CallContext {
   uint64_t Publish(Handle handle) {
     return session_.foreign().Mint(handle);
   }
-  uint64_t Publish(CUgraph handle) { return published_graph_ = session_.foreign().Mint(handle); }
-  // The graph that this call has published last, 0 if none.
-  uint64_t published_graph() const { return published_graph_; }
   template <class Handle>
   void Forget(uint64_t id) {
     session_.foreign().Forget(id);
@@ -93,7 +90,6 @@ class CallContext {
   std::shared_ptr<Stream> stream_;
   std::shared_ptr<Context> context_;
   std::deque<std::string> kept_;
-  uint64_t published_graph_ = 0;
   bool answered_ = false;
   CUresult result_ = CUDA_SUCCESS;
 };

@@ -6,13 +6,6 @@
 #include "server/worker/session.h"
 
 namespace longwire::worker {
-namespace {
-
-// Pinned memory of all copies of one graph.
-constexpr uint64_t kMaxGraphCopyBytes = uint64_t{1} << 30;
-
-}  // namespace
-
 CUresult Graphs::BeginCapture(Stream& stream) {
   {
     std::lock_guard lock(stream.context->capture_mutex);
@@ -31,34 +24,34 @@ CUresult Graphs::BeginCapture(Stream& stream) {
   return CUDA_SUCCESS;
 }
 
-CUresult Graphs::PartOf(Stream& stream, std::shared_ptr<GraphPart>* part) {
+CUresult Graphs::CaptureId(Stream& stream, cuuint64_t* id) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  cuuint64_t id = 0;
-  CUresult result = session_.driver().cuStreamGetCaptureInfo_v3(stream.handle, &status, &id,
-                                                                nullptr, nullptr, nullptr, nullptr);
+  CUresult result = session_.driver().cuStreamGetCaptureInfo_v3(stream.handle, &status, id, nullptr,
+                                                                nullptr, nullptr, nullptr);
   if (result != CUDA_SUCCESS) return result;
-  if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  std::lock_guard lock(mutex_);
-  auto& parts = captures_[id];
-  if (parts.empty()) {
-    auto& made = parts.emplace_back(std::make_shared<GraphPart>());
-    made->free = [&session = session_](void* memory) { session.driver().cuMemFreeHost(memory); };
-  }
-  *part = parts.front();
-  return CUDA_SUCCESS;
+  return status == CU_STREAM_CAPTURE_STATUS_ACTIVE ? CUDA_SUCCESS
+                                                   : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 }
 
-// The node that was captured last in this stream.
-CUgraphNode Graphs::NewestNode(Stream& stream) {
+CUgraphNode NewestNode(const DriverTable& driver, Stream& stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   cuuint64_t id = 0;
   CUgraph graph = nullptr;
   const CUgraphNode* nodes = nullptr;
   const CUgraphEdgeData* edges = nullptr;
   size_t count = 0;
-  CUresult result = session_.driver().cuStreamGetCaptureInfo_v3(stream.handle, &status, &id, &graph,
-                                                                &nodes, &edges, &count);
+  CUresult result =
+      driver.cuStreamGetCaptureInfo_v3(stream.handle, &status, &id, &graph, &nodes, &edges, &count);
   return result == CUDA_SUCCESS && count != 0 ? nodes[count - 1] : nullptr;
+}
+
+void Graphs::AddCaptured(Stream& stream, const GraphPartRef& part) {
+  cuuint64_t id = 0;
+  CUgraphNode node = NewestNode(session_.driver(), stream);
+  if (node == nullptr || CaptureId(stream, &id) != CUDA_SUCCESS) return;
+  store_->Announce(part);
+  std::lock_guard lock(mutex_);
+  captures_[id].emplace_back(node, part);
 }
 
 CUresult Graphs::EndCapture(Stream& stream, uint64_t graph, uint64_t* nodes) {
@@ -74,95 +67,90 @@ CUresult Graphs::EndCapture(Stream& stream, uint64_t graph, uint64_t* nodes) {
     std::lock_guard lock(stream.context->capture_mutex);
     if (stream.context->captures > 0) --stream.context->captures;
   }
+  CapturedParts parts;  // those of a capture that failed are let go after the lock
   {
     std::lock_guard lock(mutex_);
     auto found = captures_.find(id);
     if (found != captures_.end()) {
-      made->parts = std::move(found->second);
+      parts = std::move(found->second);
       captures_.erase(found);
     }
   }
   if (result != CUDA_SUCCESS) return result;
-  if (!made->parts.empty()) {
-    result = OrderAroundHostNodes(driver, *made->parts.front());
-    session_.transfers().AttachGraph(made->parts.front());
-  }
+  for (auto& [node, part] : parts) SetPart(made->handle, node, part);
   size_t count = 0;
-  if (result == CUDA_SUCCESS) result = driver.cuGraphGetNodes(made->handle, nullptr, &count);
+  result = driver.cuGraphGetNodes(made->handle, nullptr, &count);
   *nodes = count;
   if (result == CUDA_SUCCESS && !graphs_.Insert(graph, made)) result = CUDA_ERROR_INVALID_HANDLE;
-  if (result != CUDA_SUCCESS) driver.cuGraphDestroy(made->handle);
+  if (result != CUDA_SUCCESS) {
+    ForgetNodes(made->handle);
+    driver.cuGraphDestroy(made->handle);
+  }
   return result;
 }
 
-CUresult Graphs::Allocate(GraphPart& part, uint64_t bytes, std::byte** memory) {
-  uint64_t sum = bytes;
-  for (auto& copy : part.reads) sum += copy.bytes;
-  for (auto& copy : part.writes) sum += copy.bytes;
-  if (sum > kMaxGraphCopyBytes) return CUDA_ERROR_OUT_OF_MEMORY;
-  void* allocated = nullptr;
-  CUresult result = session_.driver().cuMemHostAlloc(&allocated, bytes, CU_MEMHOSTALLOC_PORTABLE);
-  if (result != CUDA_SUCCESS) return result;
-  part.memory.push_back(allocated);
-  *memory = static_cast<std::byte*>(allocated);
-  return CUDA_SUCCESS;
+bool Graphs::CaptureWrites(cuuint64_t id) {
+  std::lock_guard lock(mutex_);
+  auto found = captures_.find(id);
+  return found != captures_.end() &&
+         std::any_of(found->second.begin(), found->second.end(),
+                     [](auto& captured) { return captured.second->write.transfer != 0; });
 }
 
-CUresult Graphs::CaptureUpload(Stream& stream, const CopyPlace& place, uint64_t transfer,
+CUresult Graphs::CaptureUpload(Stream& stream, const calls::Place& destination,
+                               const CopyPlace& place, uint64_t transfer,
                                std::span<const std::byte> constant) {
-  std::shared_ptr<GraphPart> part;
-  CUresult result = PartOf(stream, &part);
+  cuuint64_t id = 0;
+  CUresult result = CaptureId(stream, &id);
   // It may read what a copy before it writes into the program's memory: the bytes go there and come
   // back at this point.
-  if (result == CUDA_SUCCESS && constant.empty() && !part->writes.empty()) {
+  if (result == CUDA_SUCCESS && constant.empty() && CaptureWrites(id)) {
     result = CaptureHostFunction(stream, 0);
   }
-  std::byte* memory = nullptr;
-  if (result == CUDA_SUCCESS) result = Allocate(*part, place.bytes(), &memory);
+  GraphPartRef part = NewPart();
+  part->read.bytes = place.bytes();
+  if (result == CUDA_SUCCESS) result = GiveMemory(nullptr, &part->read, false);
   if (result != CUDA_SUCCESS) return result;
-  if (!constant.empty()) std::memcpy(memory, constant.data(), constant.size());
+  GraphCopy& read = part->read;
+  if (constant.empty()) {
+    read.transfer = transfer;
+  } else {
+    std::memcpy(read.data, constant.data(), constant.size());
+  }
+  part->copy.destination = destination;
+  part->copy.bytes = place.bytes();
+  part->copy.read = read.transfer;
   result = CopyPacked(session_.driver(), {stream.handle, stream.context->handle}, place, 0,
-                      place.bytes(), memory, CopyDirection::kToDevice);
-  if (result != CUDA_SUCCESS || !constant.empty()) return result;
-  GraphCopy& read = part->reads.emplace_back();
-  read.transfer = transfer;
-  read.data = memory;
-  read.bytes = place.bytes();
-  read.node = NewestNode(stream);
-  return CUDA_SUCCESS;
+                      place.bytes(), read.data, CopyDirection::kToDevice);
+  if (result == CUDA_SUCCESS) AddCaptured(stream, part);
+  return result;
 }
 
-CUresult Graphs::CaptureDownload(Stream& stream, const CopyPlace& place, uint64_t transfer) {
-  std::shared_ptr<GraphPart> part;
-  CUresult result = PartOf(stream, &part);
-  std::byte* memory = nullptr;
-  if (result == CUDA_SUCCESS) result = Allocate(*part, place.bytes(), &memory);
-  if (result != CUDA_SUCCESS) return result;
-  result = CopyPacked(session_.driver(), {stream.handle, stream.context->handle}, place, 0,
-                      place.bytes(), memory, CopyDirection::kToHost);
-  if (result != CUDA_SUCCESS) return result;
-  GraphCopy& write = part->writes.emplace_back();
-  write.transfer = transfer;
-  write.data = memory;
+CUresult Graphs::CaptureDownload(Stream& stream, const calls::Place& source, const CopyPlace& place,
+                                 uint64_t transfer) {
+  GraphPartRef part = NewPart();
+  GraphCopy& write = part->write;
   write.bytes = place.bytes();
-  write.node = NewestNode(stream);
-  return CUDA_SUCCESS;
+  CUresult result = GiveMemory(nullptr, &write, false);
+  if (result != CUDA_SUCCESS) return result;
+  write.transfer = transfer;
+  part->copy.source = source;
+  part->copy.bytes = write.bytes;
+  part->copy.write = transfer;
+  result = CopyPacked(session_.driver(), {stream.handle, stream.context->handle}, place, 0,
+                      place.bytes(), write.data, CopyDirection::kToHost);
+  if (result == CUDA_SUCCESS) AddCaptured(stream, part);
+  return result;
 }
 
 CUresult Graphs::CaptureHostFunction(Stream& stream, uint64_t ticket) {
-  std::shared_ptr<GraphPart> part;
-  CUresult result = PartOf(stream, &part);
-  if (result != CUDA_SUCCESS) return result;
-  GraphHostNode& host = part->hosts.emplace_back();
-  host.graphs = this;
-  host.ticket = ticket;
-  result = session_.driver().cuLaunchHostFunc(stream.handle, &Graphs::RunHostNode, &host);
-  if (result != CUDA_SUCCESS) {
-    part->hosts.pop_back();
-    return result;
-  }
-  host.node = NewestNode(stream);
-  return CUDA_SUCCESS;
+  GraphPartRef part = NewPart();
+  part->is_host = true;
+  CUresult result =
+      session_.driver().cuLaunchHostFunc(stream.handle, &Graphs::CallHostNode, part.get());
+  part->ticket = ticket;
+  if (result == CUDA_SUCCESS) AddCaptured(stream, part);
+  return result;
 }
 
 }  // namespace longwire::worker

@@ -198,4 +198,22 @@ CUresult CopyBetween(const DriverTable& driver, CopyStream stream, const CopyPla
   return CopyPeers(driver, stream.handle, copy, to_context, from_context);
 }
 
+CUDA_MEMCPY3D DescribeCopy(const CopyPlace& to, std::byte* to_host, const CopyPlace& from,
+                           std::byte* from_host) {
+  Box box{0, 0, 0, to.width_bytes, to.rows, to.slices};
+  CUDA_MEMCPY3D copy{};
+  if (to_host == nullptr) {
+    SetDevice(to, box, true, &copy);
+  } else {
+    SetHost(to_host, box, true, &copy);
+  }
+  if (from_host == nullptr) {
+    SetDevice(from, box, false, &copy);
+  } else {
+    SetHost(from_host, box, false, &copy);
+  }
+  SetExtent(box, &copy);
+  return copy;
+}
+
 }  // namespace longwire::worker

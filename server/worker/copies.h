@@ -41,4 +41,8 @@ CUresult CopyPacked(const DriverTable& driver, CopyStream stream, const CopyPlac
 CUresult CopyBetween(const DriverTable& driver, CopyStream stream, const CopyPlace& to,
                      const CopyPlace& from);
 
+// The same as a graph's node describes it. A side whose `host` is not null is packed bytes there.
+CUDA_MEMCPY3D DescribeCopy(const CopyPlace& to, std::byte* to_host, const CopyPlace& from,
+                           std::byte* from_host);
+
 }  // namespace longwire::worker

@@ -46,7 +46,6 @@ bool Deferred::Take(QueuedCall& call) {
     case CallId::cuArrayDestroy:
     case CallId::cuGraphExecChildGraphNodeSetParams:
     case CallId::cuGraphExecMemsetNodeSetParams:
-    case CallId::cuGraphExecUpdate:
     case CallId::cuGraphNodeSetEnabled:
     case CallId::cuMipmappedArrayDestroy:
     case CallId::cuSurfObjectDestroy:
@@ -54,7 +53,10 @@ bool Deferred::Take(QueuedCall& call) {
     case CallId::lwReturnChunks:
     case CallId::lwEventDestroy:
     case CallId::lwGraphDestroy:
+    case CallId::lwGraphExecUpdate:
+    case CallId::lwGraphSetHost:
     case CallId::lwGraphSetKernel:
+    case CallId::lwGraphSetMemcpy:
       Hold(call, Until::kIssued);
       return true;
     case CallId::lwModuleUnload:

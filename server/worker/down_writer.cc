@@ -161,6 +161,12 @@ void DownWriter::HostFunction(uint64_t ticket) {
   Write(header, AsBytes(ticket), {}, false);
 }
 
+void DownWriter::Release(uint64_t transfer, uint64_t ticket) {
+  wire::DownHeader header{};
+  header.kind = static_cast<uint16_t>(wire::DownKind::kRelease);
+  Write(header, AsBytes(transfer), AsBytes(ticket), false);
+}
+
 void DownWriter::Error(uint64_t position, int32_t code, uint16_t flags, uint32_t context,
                        std::string_view text) {
   wire::DownHeader header{};

@@ -31,6 +31,8 @@ class DownWriter {
   void Data(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes);
   void Pull(uint64_t transfer);
   void HostFunction(uint64_t ticket);
+  // No graph uses this transfer or host function any more; 0: none.
+  void Release(uint64_t transfer, uint64_t ticket);
   void Error(uint64_t position, int32_t code, uint16_t flags, uint32_t context,
              std::string_view text);
   void Text(std::span<const std::byte> bytes);

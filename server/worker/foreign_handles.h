@@ -32,6 +32,13 @@ class ForeignHandles {
     by_object_.erase(found->second.object);
     by_id_.erase(found);
   }
+  void ForgetObject(void* object) {
+    std::lock_guard lock(mutex_);
+    auto found = by_object_.find(object);
+    if (found == by_object_.end()) return;
+    by_id_.erase(found->second);
+    by_object_.erase(found);
+  }
 
  private:
   struct Entry {
@@ -42,6 +49,12 @@ class ForeignHandles {
     std::lock_guard lock(mutex_);
     if (object == nullptr || by_id_.size() >= kMaxHandles) return 0;
     auto [place, added] = by_object_.try_emplace(object, next_);
+    // Where another object was once: the id of that one stays wrong.
+    if (!added && by_id_.at(place->second).type != type) {
+      by_id_.erase(place->second);
+      place->second = next_;
+      added = true;
+    }
     if (added) by_id_.emplace(next_++, Entry{object, type});
     return place->second;
   }

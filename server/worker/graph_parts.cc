@@ -1,68 +1,120 @@
 #include "server/worker/graph_parts.h"
 
-#include <algorithm>
-#include <unordered_set>
+#include <bit>
+
+#include "server/worker/session.h"
 
 namespace longwire::worker {
 namespace {
 
-// Calls visit for `start`'s ancestors; where it returns true the walk goes no further up.
-template <class Visit>
-CUresult WalkUp(const DriverTable& driver, CUgraphNode start, Visit visit) {
-  std::vector<CUgraphNode> open = {start};
-  std::unordered_set<CUgraphNode> seen;
-  while (!open.empty()) {
-    CUgraphNode node = open.back();
-    open.pop_back();
-    size_t count = 0;
-    CUresult result = driver.cuGraphNodeGetDependencies_v2(node, nullptr, nullptr, &count);
-    if (result != CUDA_SUCCESS) return result;
-    std::vector<CUgraphNode> before(count);
-    std::vector<CUgraphEdgeData> edges(count);
-    if (count != 0) {
-      result = driver.cuGraphNodeGetDependencies_v2(node, before.data(), edges.data(), &count);
-    }
-    if (result != CUDA_SUCCESS) return result;
-    for (CUgraphNode each : before) {
-      if (each != nullptr && seen.insert(each).second && !visit(each)) open.push_back(each);
-    }
-  }
-  return CUDA_SUCCESS;
-}
-
-template <class List>
-auto FindNode(List& list, CUgraphNode node) {
-  return std::find_if(list.begin(), list.end(),
-                      [&](const auto& each) { return each.node == node; });
+const void* MemoryOf(const GraphPart& part) {
+  return part.read.transfer != 0 ? part.read.data : part.write.data;
 }
 
 }  // namespace
 
-CUresult OrderAroundHostNodes(const DriverTable& driver, GraphPart& part) {
-  // Each walk ends at the next host node: what lies above that one is its own business.
-  for (GraphHostNode& host : part.hosts) {
-    CUresult result = WalkUp(driver, host.node, [&](CUgraphNode node) {
-      auto write = FindNode(part.writes, node);
-      if (write != part.writes.end()) {
-        host.before.push_back(&*write);
-        write->by_host_node = true;
-      }
-      return FindNode(part.hosts, node) != part.hosts.end();
-    });
-    if (result != CUDA_SUCCESS) return result;
+PinnedBlock::~PinnedBlock() { store->Give(data, bytes); }
+
+GraphPart::~GraphPart() { store->Gone(*this); }
+
+CUresult GraphPartStore::Allocate(uint64_t bytes, std::shared_ptr<PinnedBlock>* block) {
+  constexpr uint64_t kLeast = 4096;
+  if (bytes > kMaxBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  uint64_t size = std::bit_ceil(std::max(bytes, kLeast));
+  std::unique_lock lock(mutex_);
+  if (session_ == nullptr) return CUDA_ERROR_DEINITIALIZED;
+  void* data = nullptr;
+  if (auto kept = kept_.find(size); kept != kept_.end()) {
+    data = kept->second;
+    kept_.erase(kept);
+    kept_bytes_ -= size;
+  } else {
+    if (bytes_ + size > kMaxBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+    bytes_ += size;
+    lock.unlock();
+    CUresult result = session_->driver().cuMemHostAlloc(&data, size, CU_MEMHOSTALLOC_PORTABLE);
+    if (result != CUDA_SUCCESS) {
+      lock.lock();
+      bytes_ -= size;
+      return result;
+    }
   }
-  if (part.hosts.empty()) return CUDA_SUCCESS;
-  for (GraphCopy& read : part.reads) {
-    CUresult result = WalkUp(driver, read.node, [&](CUgraphNode node) {
-      auto host = FindNode(part.hosts, node);
-      if (host == part.hosts.end()) return false;
-      host->after.push_back(&read);
-      read.by_host_node = true;
-      return true;
-    });
-    if (result != CUDA_SUCCESS) return result;
-  }
+  *block = std::make_shared<PinnedBlock>();
+  (*block)->store = shared_from_this();
+  (*block)->data = static_cast<std::byte*>(data);
+  (*block)->bytes = size;
   return CUDA_SUCCESS;
+}
+
+void GraphPartStore::Give(std::byte* data, uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  if (session_ == nullptr) return;
+  if (kept_bytes_ + bytes <= kMaxKeptBytes) {
+    kept_.emplace(bytes, data);
+    kept_bytes_ += bytes;
+    return;
+  }
+  bytes_ -= bytes;
+  session_->helpers().Post(Helpers::kMemoryThread,
+                           [session = session_, data] { session->driver().cuMemFreeHost(data); });
+}
+
+GraphPartRef GraphPartStore::NewPart(Graphs& graphs) {
+  auto part = std::make_shared<GraphPart>();
+  part->store = shared_from_this();
+  part->graphs = &graphs;
+  ++alive_;
+  return part;
+}
+
+void GraphPartStore::Announce(const GraphPartRef& part) {
+  std::lock_guard lock(mutex_);
+  if (session_ == nullptr) return;
+  if (part->is_host) hosts_[part.get()] = part;
+  if (const void* memory = MemoryOf(*part)) by_memory_.emplace(memory, part);
+  if (part->read.transfer != 0) session_->transfers().AttachGraph(part);
+}
+
+GraphPartRef GraphPartStore::FindCopy(const void* source, const void* destination) {
+  std::vector<GraphPartRef> looked_at;  // let go after the lock
+  std::lock_guard lock(mutex_);
+  for (const void* memory : {source, destination}) {
+    auto [from, to] = by_memory_.equal_range(memory);
+    for (; from != to; ++from) {
+      auto part = from->second.lock();
+      if (part == nullptr) continue;
+      looked_at.push_back(part);
+      bool reads = part->read.transfer == 0 || part->read.data == source;
+      bool writes = part->write.transfer == 0 || part->write.data == destination;
+      if (reads && writes) return part;
+    }
+  }
+  return nullptr;
+}
+
+GraphPartRef GraphPartStore::FindHost(const void* data) {
+  std::lock_guard lock(mutex_);
+  auto found = hosts_.find(data);
+  return found == hosts_.end() ? nullptr : found->second.lock();
+}
+
+void GraphPartStore::Gone(GraphPart& part) {
+  --alive_;
+  std::lock_guard lock(mutex_);
+  if (session_ == nullptr) return;
+  hosts_.erase(&part);
+  auto [from, to] = by_memory_.equal_range(MemoryOf(part));
+  while (from != to) from = from->second.expired() ? by_memory_.erase(from) : std::next(from);
+  if (part.read.transfer != 0) session_->transfers().DetachGraph(part.read.transfer);
+  for (uint64_t transfer : {part.read.transfer, part.write.transfer}) {
+    if (transfer != 0) session_->down().Release(transfer, 0);
+  }
+  if (part.ticket != 0) session_->down().Release(0, part.ticket);
+}
+
+void GraphPartStore::Close() {
+  std::lock_guard lock(mutex_);
+  session_ = nullptr;
 }
 
 }  // namespace longwire::worker

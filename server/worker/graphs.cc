@@ -10,30 +10,34 @@ namespace {
 
 bool IsComplete(const GraphCopy& copy) { return copy.received >= copy.bytes; }
 
-void Append(const GraphParts& parts, GraphParts* to) {
-  for (auto& part : parts) {
-    if (std::find(to->begin(), to->end(), part) == to->end()) to->push_back(part);
-  }
-}
-
 }  // namespace
 
 // On a thread of the driver: the client runs the function, the graph waits for it.
-void CUDA_CB Graphs::RunHostNode(void* data) {
-  GraphHostNode& node = *static_cast<GraphHostNode*>(data);
-  node.graphs->RunHostNode(node);
+void CUDA_CB Graphs::CallHostNode(void* data) {
+  GraphPart& part = *static_cast<GraphPart*>(data);
+  part.graphs->RunHostNode(part);
 }
 
-void Graphs::RunHostNode(GraphHostNode& node) {
+void Graphs::RunHostNode(GraphPart& part) {
   constexpr std::chrono::milliseconds kLook{200};  // whether the session is over
   DownWriter& down = session_.down();
-  for (GraphCopy* write : node.before) {
-    down.Data(write->transfer, 0, std::span(write->data, write->bytes));
-  }
-  if (node.ticket != 0) down.HostFunction(node.ticket);
   std::unique_lock lock(mutex_);
-  while (node.ticket != 0 && !session_.over()) {
-    auto found = done_.find(node.ticket);
+  std::shared_ptr<const GraphPlan> plan = part.running;
+  std::vector<GraphPart*> before, after;
+  for (size_t i = 0; plan != nullptr && i < plan->entries.size(); ++i) {
+    const PlanEntry& entry = plan->entries[i];
+    if (entry.part.get() != &part) continue;
+    for (size_t each : entry.before) before.push_back(plan->entries[each].part.get());
+    for (size_t each : entry.after) after.push_back(plan->entries[each].part.get());
+  }
+  lock.unlock();
+  for (GraphPart* copy : before) {
+    down.Data(copy->write.transfer, 0, std::span(copy->write.data, copy->write.bytes));
+  }
+  if (part.ticket != 0) down.HostFunction(part.ticket);
+  lock.lock();
+  while (part.ticket != 0 && !session_.over()) {
+    auto found = done_.find(part.ticket);
     if (found != done_.end()) {
       if (--found->second == 0) done_.erase(found);
       break;
@@ -41,12 +45,12 @@ void Graphs::RunHostNode(GraphHostNode& node) {
     changed_.wait_for(lock, kLook);
   }
   ++nodes_waiting_;
-  for (GraphCopy* read : node.after) {
-    read->received = 0;
-    down.Pull(read->transfer);
+  for (GraphPart* copy : after) {
+    copy->read.received = 0;
+    down.Pull(copy->read.transfer);
   }
-  while (!session_.over() && !std::all_of(node.after.begin(), node.after.end(),
-                                          [](auto* read) { return IsComplete(*read); })) {
+  while (!session_.over() && !std::all_of(after.begin(), after.end(),
+                                          [](GraphPart* copy) { return IsComplete(copy->read); })) {
     changed_.wait_for(lock, kLook);
   }
   --nodes_waiting_;
@@ -69,29 +73,20 @@ bool Graphs::TakeDone(uint64_t ticket) {
   return done_.erase(ticket) != 0;
 }
 
-GraphParts Graphs::PartsOf(uint64_t graph) {
-  auto found = graphs_.Find(graph);
+std::shared_ptr<const GraphPlan> Graphs::PlanOf(const GraphExec& exec) {
   std::lock_guard lock(mutex_);
-  if (found != nullptr) return found->parts;
-  auto foreign = foreign_parts_.find(graph);
-  return foreign != foreign_parts_.end() ? foreign->second : GraphParts();
+  return exec.plan;
 }
 
-void Graphs::CopyParts(uint64_t from_graph, uint64_t to_graph) {
-  GraphParts parts = PartsOf(from_graph);
-  if (parts.empty() || to_graph == 0) return;
-  auto found = graphs_.Find(to_graph);
-  std::lock_guard lock(mutex_);
-  Append(parts, found != nullptr ? &found->parts : &foreign_parts_[to_graph]);
-}
-
-void Graphs::CopyPartsToExec(uint64_t from_graph, uint64_t exec, bool replace) {
-  GraphParts parts = PartsOf(from_graph);
-  auto found = execs_.Find(exec);
-  if (found == nullptr) return;
-  std::lock_guard lock(mutex_);
-  if (replace) found->parts.clear();
-  Append(parts, &found->parts);
+CUresult Graphs::NewPlan(CUgraph graph, std::shared_ptr<const GraphPlan>* plan) {
+  auto made = std::make_shared<GraphPlan>();
+  CUresult result = CUDA_SUCCESS;
+  if (!store_->empty()) {
+    result = MakePlan(
+        session_.driver(), graph, [this](CUgraphNode node) { return PartOf(node); }, made.get());
+  }
+  *plan = std::move(made);
+  return result;
 }
 
 CUresult Graphs::Instantiate(uint64_t graph, uint64_t exec, uint64_t flags) {
@@ -103,96 +98,126 @@ CUresult Graphs::Instantiate(uint64_t graph, uint64_t exec, uint64_t flags) {
   } else if (!session_.foreign().Find(graph, &handle)) {
     return CUDA_ERROR_INVALID_HANDLE;
   }
-  made->parts = PartsOf(graph);
   CUresult result = session_.driver().cuGraphInstantiateWithFlags(&made->handle, handle, flags);
   if (result != CUDA_SUCCESS) return result;
-  if (!execs_.Insert(exec, made)) {
-    session_.driver().cuGraphExecDestroy(made->handle);
-    return CUDA_ERROR_INVALID_HANDLE;
+  result = NewPlan(handle, &made->plan);
+  if (result == CUDA_SUCCESS && !execs_.Insert(exec, made)) result = CUDA_ERROR_INVALID_HANDLE;
+  if (result != CUDA_SUCCESS) session_.driver().cuGraphExecDestroy(made->handle);
+  return result;
+}
+
+bool Graphs::WritesProgram(uint64_t exec) {
+  auto found = execs_.Find(exec);
+  return found != nullptr && PlanOf(*found)->WritesProgram();
+}
+
+// The driver pairs the graph's nodes with the executable's, whose nodes go by their old handles: a
+// plan of the same shape, whose entries follow each other in the same order.
+CUresult Graphs::Update(CUgraph graph, GraphExec& exec, CUgraphExecUpdateResultInfo* info) {
+  std::shared_ptr<const GraphPlan> plan;
+  CUresult result = NewPlan(graph, &plan);
+  if (result != CUDA_SUCCESS) return result;
+  result = session_.driver().cuGraphExecUpdate_v2(exec.handle, graph, info);
+  if (result != CUDA_SUCCESS) return result;
+  auto renamed = std::make_shared<GraphPlan>(*plan);
+  std::lock_guard lock(mutex_);
+  if (renamed->entries.size() == exec.plan->entries.size()) {
+    for (size_t i = 0; i < renamed->entries.size(); ++i) {
+      renamed->entries[i].node = exec.plan->entries[i].node;
+    }
   }
+  exec.plan = std::move(renamed);
   return CUDA_SUCCESS;
 }
 
-// Takes the parts for one launch: all or none.
-bool Graphs::Begin(const GraphParts& parts) {
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (!parts[i]->busy.exchange(true)) continue;
-    while (i-- > 0) parts[i]->busy = false;
+// Takes all that one launch at a time may use, or nothing.
+bool Graphs::Begin(const std::shared_ptr<const GraphPlan>& plan) {
+  std::vector<std::atomic<bool>*> flags = plan->Exclusive();
+  for (size_t i = 0; i < flags.size(); ++i) {
+    if (!flags[i]->exchange(true)) continue;
+    while (i-- > 0) *flags[i] = false;
     return false;
   }
+  std::lock_guard lock(mutex_);
+  for (const PlanEntry& entry : plan->entries) {
+    if (entry.IsOrdered()) entry.part->running = plan;
+    entry.part->read.received = entry.read_at_host ? entry.part->read.bytes : 0;
+  }
   return true;
+}
+
+CUresult Graphs::LaunchCaptured(Stream& stream, CUgraphExec exec) {
+  CUresult result = session_.driver().cuGraphLaunch(exec, stream.handle);
+  if (result != CUDA_SUCCESS || store_->empty()) return result;
+  // It is a child graph now.
+  CUgraphNode node = NewestNode(session_.driver(), stream);
+  CUgraph child = nullptr;
+  if (session_.driver().cuGraphChildGraphNodeGetGraph(node, &child) != CUDA_SUCCESS) return result;
+  return Adopt(child);
 }
 
 CUresult Graphs::Launch(const std::shared_ptr<Stream>& stream, QueuedCall& call, uint64_t exec) {
   auto found = execs_.Find(exec);
   if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  GraphParts parts;
-  {
-    std::lock_guard lock(mutex_);
-    parts = found->parts;
-  }
   const DriverTable& driver = session_.driver();
-  if (stream->capturing) {
-    // A launch inside a capture is a child graph: what it needs belongs to the outer one too.
-    std::shared_ptr<GraphPart> own;
-    CUresult result = parts.empty() ? CUDA_SUCCESS : PartOf(*stream, &own);
-    if (result != CUDA_SUCCESS) return result;
-    std::lock_guard lock(mutex_);
-    for (auto& [id, captured] : captures_) {
-      if (own != nullptr && captured.front() == own) Append(parts, &captured);
-    }
-    return driver.cuGraphLaunch(found->handle, stream->handle);
-  }
-  std::erase_if(parts, [](const auto& part) { return !part->MovesBytes(); });
-  if (parts.empty()) return driver.cuGraphLaunch(found->handle, stream->handle);
+  if (stream->capturing) return LaunchCaptured(*stream, found->handle);
+  std::shared_ptr<const GraphPlan> plan = PlanOf(*found);
+  if (plan->entries.empty()) return driver.cuGraphLaunch(found->handle, stream->handle);
   if (call.step == 0) {
-    if (!Begin(parts)) return kNotYet;
+    if (!Begin(plan)) return kNotYet;
     call.step = 1;
-    for (auto& part : parts) {
-      for (auto& read : part->reads) read.received = read.by_host_node ? read.bytes : 0;
-    }
-    stream->actions.push_back([this, parts](bool good) {
-      for (auto& part : parts) {
-        for (auto& read : part->reads) {
-          if (good && !read.by_host_node) session_.down().Pull(read.transfer);
+    bool pulls = false;
+    for (auto& entry : plan->entries) pulls |= !IsComplete(entry.part->read);
+    if (pulls) {
+      stream->actions.push_back([this, plan](bool good) {
+        for (auto& entry : plan->entries) {
+          const GraphCopy& read = entry.part->read;
+          if (good && read.transfer != 0 && !entry.read_at_host)
+            session_.down().Pull(read.transfer);
         }
-      }
-    });
+      });
+      return kNotYet;
+    }
+  }
+  if (!std::all_of(plan->entries.begin(), plan->entries.end(),
+                   [](auto& entry) { return IsComplete(entry.part->read); })) {
     return kNotYet;
   }
-  for (auto& part : parts) {
-    if (!std::all_of(part->reads.begin(), part->reads.end(), IsComplete)) return kNotYet;
-  }
   CUresult result = driver.cuGraphLaunch(found->handle, stream->handle);
-  stream->actions.push_back([this, parts, launched = result == CUDA_SUCCESS](bool good) {
-    Finish(parts, good && launched);
+  stream->actions.push_back([this, plan, launched = result == CUDA_SUCCESS](bool good) {
+    Finish(*plan, good && launched);
   });
   stream->push_next = true;
   return result;
 }
 
-void Graphs::Finish(const GraphParts& parts, bool good) {
-  for (auto& part : parts) {
-    for (auto& write : part->writes) {
-      if (good && !write.by_host_node) {
-        session_.down().Data(write.transfer, 0, std::span(write.data, write.bytes));
-      }
+void Graphs::Finish(const GraphPlan& plan, bool good) {
+  for (auto& entry : plan.entries) {
+    const GraphCopy& write = entry.part->write;
+    if (good && write.transfer != 0 && !entry.write_at_host) {
+      session_.down().Data(write.transfer, 0, std::span(write.data, write.bytes));
     }
-    part->busy = false;
   }
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& entry : plan.entries) {
+      if (entry.IsOrdered()) entry.part->running = nullptr;
+    }
+  }
+  for (std::atomic<bool>* flag : plan.Exclusive()) *flag = false;
 }
 
 CUresult Graphs::Destroy(uint64_t graph) {
   CUgraph handle = nullptr;
   if (auto taken = graphs_.Take(graph)) {
     handle = taken->handle;
+    session_.foreign().ForgetObject(handle);
   } else if (session_.foreign().Find(graph, &handle)) {
     session_.foreign().Forget(graph);
-    std::lock_guard lock(mutex_);
-    foreign_parts_.erase(graph);
   } else {
     return CUDA_ERROR_INVALID_HANDLE;
   }
+  ForgetNodes(handle);
   return session_.driver().cuGraphDestroy(handle);
 }
 

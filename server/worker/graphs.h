@@ -1,7 +1,7 @@
-// Captures and graphs. Copies from and to host memory inside a graph use pinned memory that the
-// graph owns: before each launch the client sends what the graph reads, after it gets what it
-// wrote; around a host function in the middle, at that point. So launches of graphs that share such
-// memory go one after the other.
+// Captures and graphs. Copies from and to host memory inside a graph use pinned memory that stands
+// for the program's: before each launch the client sends what the graph reads, after it gets what
+// it wrote; around a host function in the middle, at that point. So launches of graphs that share
+// such memory go one after the other.
 #pragma once
 
 #include <atomic>
@@ -10,8 +10,10 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <unordered_map>
 
 #include "server/worker/copies.h"
+#include "server/worker/graph_plan.h"
 #include "server/worker/handle_table.h"
 #include "server/worker/objects.h"
 
@@ -21,27 +23,46 @@ class Session;
 
 class Graphs {
  public:
-  explicit Graphs(Session& session) : session_(session) {}
+  explicit Graphs(Session& session)
+      : session_(session), store_(std::make_shared<GraphPartStore>(session)) {}
+  ~Graphs() { store_->Close(); }
 
   // Capture; the stream's issue_mutex is held and its context current.
   CUresult BeginCapture(Stream& stream);
   CUresult EndCapture(Stream& stream, uint64_t graph, uint64_t* nodes);
   // Copies and host functions of a capturing stream. `constant`: the bytes stay as they are now.
-  CUresult CaptureUpload(Stream& stream, const CopyPlace& place, uint64_t transfer,
-                         std::span<const std::byte> constant);
-  CUresult CaptureDownload(Stream& stream, const CopyPlace& place, uint64_t transfer);
+  CUresult CaptureUpload(Stream& stream, const calls::Place& destination, const CopyPlace& place,
+                         uint64_t transfer, std::span<const std::byte> constant);
+  CUresult CaptureDownload(Stream& stream, const calls::Place& source, const CopyPlace& place,
+                           uint64_t transfer);
   CUresult CaptureHostFunction(Stream& stream, uint64_t ticket);
 
   CUresult Instantiate(uint64_t graph, uint64_t exec, uint64_t flags);
+  bool WritesProgram(uint64_t exec);
+  // The executable gets the graph's parameters; what the driver says stands in *info.
+  CUresult Update(CUgraph graph, GraphExec& exec, CUgraphExecUpdateResultInfo* info);
   // kNotYet while an earlier launch is not over or bytes are missing.
   CUresult Launch(const std::shared_ptr<Stream>& stream, QueuedCall& call, uint64_t exec);
   CUresult Destroy(uint64_t graph);
   CUresult DestroyExec(uint64_t exec);
 
-  // Generated calls that put one graph's nodes into another: what they need goes along. Graphs may
-  // be the client's or the worker's ids.
-  void CopyParts(uint64_t from_graph, uint64_t to_graph);
-  void CopyPartsToExec(uint64_t from_graph, uint64_t exec, bool replace);
+  // A node's part: of a node that was made or changed (null: it needs nothing of the program any
+  // more), of one in an executable, of all nodes of a graph that was copied from another one, of
+  // nodes that go away with their graph or alone.
+  void SetPart(CUgraph graph, CUgraphNode node, GraphPartRef part);
+  GraphPartRef PartOf(CUgraphNode node);
+  CUgraph GraphOf(CUgraphNode node);  // null: not known
+  GraphPartRef PartInExec(GraphExec& exec, CUgraphNode node);
+  void SetPartInExec(GraphExec& exec, CUgraphNode node, GraphPartRef part);
+  CUresult SetChildInExec(GraphExec& exec, CUgraphNode node, CUgraph child);
+  CUresult Adopt(CUgraph graph);
+  void ForgetNodes(CUgraph graph);
+  void ForgetNode(CUgraphNode node);
+  // Memory for one side of a copy node of `graph` (null: not known), from `first` on in the
+  // program: that of another copy of the graph, if it holds these bytes.
+  CUresult GiveMemory(CUgraph graph, GraphCopy* copy, bool linear);
+  GraphPartRef NewPart() { return store_->NewPart(*this); }
+  GraphPartStore& store() { return *store_; }
 
   // A host function has run in the client. Outside graphs the waiting stream asks for it with
   // TakeDone (log thread).
@@ -49,31 +70,45 @@ class Graphs {
   bool TakeDone(uint64_t ticket);
   // Bytes of some graph's read came in.
   void BytesArrived();
+  static void CUDA_CB CallHostNode(void* part);
 
   // For generated calls.
   HandleTable<Graph>& table() { return graphs_; }
   HandleTable<GraphExec>& exec_table() { return execs_; }
 
  private:
-  static void CUDA_CB RunHostNode(void* node);
-  void RunHostNode(GraphHostNode& node);
-  CUresult PartOf(Stream& stream, std::shared_ptr<GraphPart>* part);
-  CUgraphNode NewestNode(Stream& stream);
-  CUresult Allocate(GraphPart& part, uint64_t bytes, std::byte** memory);
-  bool Begin(const GraphParts& parts);
-  void Finish(const GraphParts& parts, bool good);
-  GraphParts PartsOf(uint64_t graph);
+  struct Held {
+    CUgraph graph = nullptr;
+    GraphPartRef part;
+  };
+  using CapturedParts = std::vector<std::pair<CUgraphNode, GraphPartRef>>;
+
+  void RunHostNode(GraphPart& part);
+  bool CaptureWrites(cuuint64_t id);
+  CUresult CaptureId(Stream& stream, cuuint64_t* id);
+  // The node that was captured last in this stream is this part's.
+  void AddCaptured(Stream& stream, const GraphPartRef& part);
+  GraphPartRef Recognise(CUgraphNode node, CUgraphNodeType type);
+  std::shared_ptr<const GraphPlan> PlanOf(const GraphExec& exec);
+  CUresult NewPlan(CUgraph graph, std::shared_ptr<const GraphPlan>* plan);
+  CUresult LaunchCaptured(Stream& stream, CUgraphExec exec);
+  bool Begin(const std::shared_ptr<const GraphPlan>& plan);
+  void Finish(const GraphPlan& plan, bool good);
 
   Session& session_;
   HandleTable<Graph> graphs_;
   HandleTable<GraphExec> execs_;
+  std::shared_ptr<GraphPartStore> store_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<uint64_t, GraphParts> captures_;       // by the driver's capture id; the own part first
-  std::map<uint64_t, GraphParts> foreign_parts_;  // of graphs with a worker's id
-  std::map<uint64_t, uint64_t> done_;             // ticket to times it ran
-  std::atomic<int> nodes_waiting_{0};             // host nodes that wait for bytes
+  std::unordered_map<CUgraphNode, Held> held_;  // parts of all graphs' nodes
+  std::map<uint64_t, CapturedParts> captures_;  // by the driver's capture id
+  std::map<uint64_t, uint64_t> done_;           // ticket to times it ran
+  std::atomic<int> nodes_waiting_{0};           // host nodes that wait for bytes
 };
+
+// The node that was captured last in this stream, or null.
+CUgraphNode NewestNode(const DriverTable& driver, Stream& stream);
 
 }  // namespace longwire::worker

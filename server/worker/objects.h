@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "server/worker/driver.h"
-#include "server/worker/graph_parts.h"
+#include "server/worker/graph_plan.h"
 #include "server/worker/staging.h"
 
 namespace longwire::worker {
@@ -164,13 +164,12 @@ struct Function {
 struct Graph {
   uint64_t id = 0;
   CUgraph handle = nullptr;
-  GraphParts parts;  // guarded by Graphs' lock
 };
 
 struct GraphExec {
   uint64_t id = 0;
   CUgraphExec handle = nullptr;
-  GraphParts parts;  // guarded by Graphs' lock
+  std::shared_ptr<const GraphPlan> plan;  // guarded by Graphs' lock; never null
 };
 
 }  // namespace longwire::worker

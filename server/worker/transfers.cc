@@ -69,7 +69,12 @@ void Transfers::FinishCopy(uint64_t transfer) {
 
 void Transfers::AttachGraph(const std::shared_ptr<GraphPart>& part) {
   std::lock_guard lock(mutex_);
-  for (GraphCopy& read : part->reads) graphs_[read.transfer] = {part, &read};
+  graphs_[part->read.transfer] = part;
+}
+
+void Transfers::DetachGraph(uint64_t transfer) {
+  std::lock_guard lock(mutex_);
+  graphs_.erase(transfer);
 }
 
 bool Transfers::ArrivedCopy(Copy& copy, uint64_t offset, std::span<const std::byte> bytes) {
@@ -89,6 +94,7 @@ bool Transfers::ArrivedCopy(Copy& copy, uint64_t offset, std::span<const std::by
 
 bool Transfers::Arrived(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes) {
   bool credit = true;
+  std::shared_ptr<GraphPart> part;  // may be the last to hold it: let go after the lock
   {
     std::lock_guard lock(mutex_);
     if (auto found = copies_.find(transfer); found != copies_.end()) {
@@ -97,9 +103,9 @@ bool Transfers::Arrived(uint64_t transfer, uint64_t offset, std::span<const std:
       credit = copy.finished || copy.pieces.back().credited;
       if (copy.finished && copy.arrived >= copy.bytes) copies_.erase(found);
     } else if (auto graph = graphs_.find(transfer); graph != graphs_.end()) {
-      auto part = graph->second.part.lock();
+      part = graph->second.lock();
       if (part != nullptr) {
-        GraphCopy& copy = *graph->second.copy;
+        GraphCopy& copy = part->read;
         if (!IsInside(offset, bytes.size(), copy.bytes)) return false;
         std::memcpy(copy.data + offset, bytes.data(), bytes.size());
         copy.received += bytes.size();

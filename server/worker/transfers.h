@@ -41,8 +41,9 @@ class Transfers {
   // The copy is done with, or fell away: later pieces of it are only credited.
   void FinishCopy(uint64_t transfer);
 
-  // Bytes of this transfer go into a graph's memory from now on.
+  // Bytes that the part reads go into its memory from now on.
   void AttachGraph(const std::shared_ptr<GraphPart>& part);
+  void DetachGraph(uint64_t transfer);
 
   // False: the client broke a rule (too much, out of range).
   bool Arrived(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes);
@@ -58,17 +59,13 @@ class Transfers {
     bool finished = false;
     std::deque<Piece> pieces;
   };
-  struct GraphPlace {
-    std::weak_ptr<GraphPart> part;
-    GraphCopy* copy = nullptr;
-  };
   bool ArrivedCopy(Copy& copy, uint64_t offset, std::span<const std::byte> bytes);
 
   Credit credit_;
   InFlightLimits limits_ = InFlightLimits::Of(InFlightLimits::kDefaultBytes);
   std::mutex mutex_;
   std::unordered_map<uint64_t, Copy> copies_;
-  std::unordered_map<uint64_t, GraphPlace> graphs_;
+  std::unordered_map<uint64_t, std::weak_ptr<GraphPart>> graphs_;
   std::unordered_map<uint64_t, std::vector<std::byte>> images_;
   uint64_t image_bytes_ = 0;
   uint64_t kept_ = 0;  // bytes of pieces of copies

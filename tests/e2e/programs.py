@@ -23,6 +23,7 @@ GROUPS = {
                 "hello", "visible_devices", "allocate"],
     "driver": ["driver_link", "driver_ptx", "driver_fatbin", "driver_cubin",
                "driver_older_launch", "driver_context_events", "driver_narrow"],
+    "graphs": ["driver_graph_copies", "driver_graph_host"],
 }
 # Programs built for older architectures form a group of their own, whatever they compute.
 OLDER_VARIANTS = {"ptx75", "sm80"}

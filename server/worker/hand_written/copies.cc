@@ -105,8 +105,8 @@ CUresult Do_lwCopyToDevice(CallContext& context, const calls::lwCopyToDevice& ca
   }
   if (result == CUDA_SUCCESS && call.bytes != 0) {
     if (context.capturing()) {
-      result = context.session().graphs().CaptureUpload(*context.stream(), place, call.transfer,
-                                                        call.data);
+      result = context.session().graphs().CaptureUpload(*context.stream(), call.place, place,
+                                                        call.transfer, call.data);
     } else if (call.data.empty()) {
       result = UploadPieces(context, call, place);
     } else {
@@ -137,7 +137,7 @@ CUresult Do_lwCopyToHost(CallContext& context, const calls::lwCopyToHost& call,
   Session& session = context.session();
   const auto& stream = context.stream();
   if (context.capturing()) {
-    return session.graphs().CaptureDownload(*stream, place, call.transfer);
+    return session.graphs().CaptureDownload(*stream, call.place, place, call.transfer);
   }
   QueuedCall& record = context.call();
   while (record.progress < call.bytes) {

@@ -40,8 +40,29 @@ CUresult Do_lwCaptureEnd(CallContext& context, const calls::lwCaptureEnd& call,
 }
 
 CUresult Do_lwGraphInstantiate(CallContext& context, const calls::lwGraphInstantiate& call,
-                               calls::lwGraphInstantiate::Reply*) {
-  return context.session().graphs().Instantiate(call.graph, call.exec, call.flags);
+                               calls::lwGraphInstantiate::Reply* reply) {
+  Graphs& graphs = context.session().graphs();
+  CUresult result = graphs.Instantiate(call.graph, call.exec, call.flags);
+  if (result == CUDA_SUCCESS) reply->writes_program = graphs.WritesProgram(call.exec);
+  return result;
+}
+
+// What the driver says of a refused update is wanted too, so the call itself succeeds.
+CUresult Do_lwGraphExecUpdate(CallContext& context, const calls::lwGraphExecUpdate& call,
+                              calls::lwGraphExecUpdate::Reply* reply) {
+  Graphs& graphs = context.session().graphs();
+  CUgraph graph = nullptr;
+  CUresult result = context.Resolve(call.graph, &graph);
+  auto exec = graphs.exec_table().Find(call.exec);
+  if (result != CUDA_SUCCESS) return result;
+  if (exec == nullptr || graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUgraphExecUpdateResultInfo info{};
+  reply->code = graphs.Update(graph, *exec, &info);
+  reply->result = info.result;
+  reply->error_node = context.Publish(info.errorNode);
+  reply->error_from = context.Publish(info.errorFromNode);
+  reply->writes_program = graphs.WritesProgram(call.exec);
+  return CUDA_SUCCESS;
 }
 
 CUresult Do_lwGraphLaunch(CallContext& context, const calls::lwGraphLaunch& call,

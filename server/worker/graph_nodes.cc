@@ -1,0 +1,140 @@
+// The part of Graphs that knows which node needs what of the program.
+#include <algorithm>
+
+#include "server/worker/graphs.h"
+#include "server/worker/session.h"
+
+namespace longwire::worker {
+
+void Graphs::SetPart(CUgraph graph, CUgraphNode node, GraphPartRef part) {
+  GraphPartRef before;  // let go after the lock
+  std::lock_guard lock(mutex_);
+  auto found = held_.find(node);
+  if (found != held_.end()) {
+    before = std::move(found->second.part);
+    if (graph == nullptr) graph = found->second.graph;
+  }
+  if (part == nullptr) {
+    held_.erase(node);
+  } else {
+    held_[node] = {graph, std::move(part)};
+  }
+}
+
+GraphPartRef Graphs::PartOf(CUgraphNode node) {
+  std::lock_guard lock(mutex_);
+  auto found = held_.find(node);
+  return found == held_.end() ? nullptr : found->second.part;
+}
+
+CUgraph Graphs::GraphOf(CUgraphNode node) {
+  std::lock_guard lock(mutex_);
+  auto found = held_.find(node);
+  return found == held_.end() ? nullptr : found->second.graph;
+}
+
+GraphPartRef Graphs::PartInExec(GraphExec& exec, CUgraphNode node) {
+  std::lock_guard lock(mutex_);
+  for (const PlanEntry& entry : exec.plan->entries) {
+    if (entry.node == node) return entry.part;
+  }
+  return nullptr;
+}
+
+void Graphs::SetPartInExec(GraphExec& exec, CUgraphNode node, GraphPartRef part) {
+  std::shared_ptr<const GraphPlan> before;  // let go after the lock
+  std::lock_guard lock(mutex_);
+  auto plan = std::make_shared<GraphPlan>(*exec.plan);
+  for (PlanEntry& entry : plan->entries) {
+    if (entry.node == node) entry.part = std::move(part);
+  }
+  before = std::move(exec.plan);
+  exec.plan = std::move(plan);
+}
+
+// The nodes of the child graph and of the one that takes its place are paired in their order.
+CUresult Graphs::SetChildInExec(GraphExec& exec, CUgraphNode node, CUgraph child) {
+  if (store_->empty()) return CUDA_SUCCESS;
+  const DriverTable& driver = session_.driver();
+  CUgraph before = nullptr;
+  std::vector<CUgraphNode> old_nodes, new_nodes;
+  auto list = [](std::vector<CUgraphNode>& nodes) {
+    return [&nodes](CUgraph, CUgraphNode each, CUgraphNodeType) { nodes.push_back(each); };
+  };
+  CUresult result = driver.cuGraphChildGraphNodeGetGraph(node, &before);
+  if (result == CUDA_SUCCESS) result = VisitNodes(driver, before, list(old_nodes));
+  if (result == CUDA_SUCCESS) result = VisitNodes(driver, child, list(new_nodes));
+  for (size_t i = 0; i < std::min(old_nodes.size(), new_nodes.size()); ++i) {
+    GraphPartRef part = PartOf(new_nodes[i]);
+    if (part != nullptr) SetPartInExec(exec, old_nodes[i], std::move(part));
+  }
+  return result;
+}
+
+// The driver tells a node's parameters, and they tell the part.
+GraphPartRef Graphs::Recognise(CUgraphNode node, CUgraphNodeType type) {
+  const DriverTable& driver = session_.driver();
+  if (type == CU_GRAPH_NODE_TYPE_HOST) {
+    CUDA_HOST_NODE_PARAMS host{};
+    if (driver.cuGraphHostNodeGetParams(node, &host) != CUDA_SUCCESS) return nullptr;
+    return host.fn == &Graphs::CallHostNode ? store_->FindHost(host.userData) : nullptr;
+  }
+  if (type != CU_GRAPH_NODE_TYPE_MEMCPY) return nullptr;
+  CUDA_MEMCPY3D copy{};
+  if (driver.cuGraphMemcpyNodeGetParams(node, &copy) != CUDA_SUCCESS) return nullptr;
+  const void* source =
+      copy.srcHost != nullptr ? copy.srcHost : reinterpret_cast<const void*>(copy.srcDevice);
+  const void* destination =
+      copy.dstHost != nullptr ? copy.dstHost : reinterpret_cast<const void*>(copy.dstDevice);
+  return store_->FindCopy(source, destination);
+}
+
+CUresult Graphs::Adopt(CUgraph graph) {
+  if (store_->empty()) return CUDA_SUCCESS;
+  return VisitNodes(session_.driver(), graph,
+                    [this](CUgraph owner, CUgraphNode node, CUgraphNodeType type) {
+                      GraphPartRef part = Recognise(node, type);
+                      if (part != nullptr) SetPart(owner, node, std::move(part));
+                    });
+}
+
+void Graphs::ForgetNodes(CUgraph graph) {
+  if (store_->empty()) return;
+  VisitNodes(session_.driver(), graph, [this](CUgraph, CUgraphNode node, CUgraphNodeType) {
+    SetPart(nullptr, node, nullptr);
+  });
+}
+
+void Graphs::ForgetNode(CUgraphNode node) {
+  if (store_->empty()) return;
+  SetPart(nullptr, node, nullptr);
+  CUgraph child = nullptr;
+  CUgraphNodeType type{};
+  const DriverTable& driver = session_.driver();
+  if (driver.cuGraphNodeGetType(node, &type) != CUDA_SUCCESS) return;
+  if (type != CU_GRAPH_NODE_TYPE_GRAPH) return;
+  if (driver.cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS) ForgetNodes(child);
+}
+
+CUresult Graphs::GiveMemory(CUgraph graph, GraphCopy* copy, bool linear) {
+  if (linear && graph != nullptr) {
+    std::lock_guard lock(mutex_);
+    for (auto& [node, held] : held_) {
+      if (held.graph != graph) continue;
+      for (const GraphCopy* other : {&held.part->read, &held.part->write}) {
+        bool other_linear = other->bytes == other->span && other->block != nullptr;
+        if (!other_linear || copy->first < other->first) continue;
+        uint64_t offset = copy->first - other->first;
+        if (offset > other->span || copy->span > other->span - offset) continue;
+        copy->block = other->block;
+        copy->data = other->data + offset;
+        return CUDA_SUCCESS;
+      }
+    }
+  }
+  CUresult result = store_->Allocate(copy->bytes, &copy->block);
+  if (result == CUDA_SUCCESS) copy->data = copy->block->data;
+  return result;
+}
+
+}  // namespace longwire::worker

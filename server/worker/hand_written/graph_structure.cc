@@ -1,0 +1,67 @@
+// Calls that put one graph's nodes into another or take them away: what the nodes need of the
+// program goes along.
+#include "longwire/worker_hand_written.h"
+#include "server/worker/hand_written/graph_nodes.h"
+
+namespace longwire::worker {
+
+CUresult Do_cuGraphClone(CallContext& context, const calls::cuGraphClone& call,
+                         calls::cuGraphClone::Reply* reply) {
+  CUgraph original = nullptr, clone = nullptr;
+  CUresult result = context.Resolve(call.originalGraph, &original);
+  if (result == CUDA_SUCCESS) result = context.driver().cuGraphClone(&clone, original);
+  if (result == CUDA_SUCCESS) result = context.session().graphs().Adopt(clone);
+  reply->phGraphClone = context.Publish(clone);
+  return result;
+}
+
+CUresult Do_cuGraphAddChildGraphNode(CallContext& context,
+                                     const calls::cuGraphAddChildGraphNode& call,
+                                     calls::cuGraphAddChildGraphNode::Reply* reply) {
+  const DriverTable& driver = context.driver();
+  CUgraph graph = nullptr, child = nullptr;
+  std::vector<CUgraphNode> dependencies(call.dependencies.size());
+  CUresult result = context.Resolve(call.hGraph, &graph);
+  for (size_t i = 0; i < dependencies.size() && result == CUDA_SUCCESS; ++i) {
+    result = context.Resolve(call.dependencies[i], &dependencies[i]);
+  }
+  if (result == CUDA_SUCCESS) result = context.Resolve(call.childGraph, &child);
+  CUgraphNode node = nullptr;
+  if (result == CUDA_SUCCESS) {
+    result = driver.cuGraphAddChildGraphNode(&node, graph, dependencies.data(), dependencies.size(),
+                                             child);
+  }
+  CUgraph embedded = nullptr;
+  if (result == CUDA_SUCCESS) result = driver.cuGraphChildGraphNodeGetGraph(node, &embedded);
+  if (result == CUDA_SUCCESS) result = context.session().graphs().Adopt(embedded);
+  reply->phGraphNode = context.Publish(node);
+  return result;
+}
+
+CUresult Do_cuGraphDestroyNode(CallContext& context, const calls::cuGraphDestroyNode& call,
+                               calls::cuGraphDestroyNode::Reply*) {
+  CUgraphNode node = nullptr;
+  CUresult result = context.Resolve(call.hNode, &node);
+  if (result != CUDA_SUCCESS || node == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  context.session().graphs().ForgetNode(node);
+  result = context.driver().cuGraphDestroyNode(node);
+  if (result == CUDA_SUCCESS) context.Forget<CUgraphNode>(call.hNode);
+  return result;
+}
+
+CUresult Do_cuGraphExecChildGraphNodeSetParams(
+    CallContext& context, const calls::cuGraphExecChildGraphNodeSetParams& call,
+    calls::cuGraphExecChildGraphNodeSetParams::Reply*) {
+  Graphs& graphs = context.session().graphs();
+  auto exec = graphs.exec_table().Find(call.hGraphExec);
+  CUgraphNode node = nullptr;
+  CUgraph child = nullptr;
+  CUresult result = context.Resolve(call.hNode, &node);
+  if (result == CUDA_SUCCESS) result = context.Resolve(call.childGraph, &child);
+  if (result != CUDA_SUCCESS) return result;
+  if (exec == nullptr || node == nullptr || child == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  result = context.driver().cuGraphExecChildGraphNodeSetParams(exec->handle, node, child);
+  return result == CUDA_SUCCESS ? graphs.SetChildInExec(*exec, node, child) : result;
+}
+
+}  // namespace longwire::worker
