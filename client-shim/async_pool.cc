@@ -10,6 +10,7 @@
 #include "client-shim/current_context.h"
 #include "client-shim/device_memory.h"
 #include "client-shim/never_destroyed.h"
+#include "client-shim/opened_memory.h"
 #include "client-shim/pointers.h"
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
@@ -36,6 +37,7 @@ CUmemoryPool NewPool(Pools& pools, int device) {
   Pool* pool = pools.table.New();
   if (pool == nullptr) return nullptr;
   pool->device = device;
+  pool->shareable = pool->imported = false;
   pool->release_threshold.store(0);
   pool->used.store(0);
   pool->used_high.store(0);
@@ -102,12 +104,45 @@ CUresult SetDevicePool(int device, CUmemoryPool handle) {
   return CUDA_SUCCESS;
 }
 
-CUresult CreatePool(int device, CUmemoryPool* pool) {
+CUresult CreatePool(int device, bool shareable, CUmemoryPool* pool) {
   if (FindDevice(device) == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Pools& pools = ThePools();
   std::lock_guard<std::mutex> lock(pools.mutex);
   *pool = NewPool(pools, device);
-  return *pool == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+  if (*pool == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  FindPool(*pool)->shareable = shareable;
+  return CUDA_SUCCESS;
+}
+
+CUresult ImportPool(CUmemoryPool* pool) {
+  CUresult result = CreatePool(0, false, pool);
+  if (result == CUDA_SUCCESS) FindPool(*pool)->imported = true;
+  return result;
+}
+
+CUresult ImportIntoPool(Pool* pool, const SharedPiece& piece, uint64_t* address) {
+  Context* context = nullptr;
+  CUresult result = RequireHealthyContext(&context);
+  if (result == CUDA_SUCCESS) result = OpenShared(piece, context, address);
+  if (result != CUDA_SUCCESS) return result;
+  pool->device = DeviceOfAddress(*address);
+  Account(pool, *address, piece.bytes);
+  return CUDA_SUCCESS;
+}
+
+bool IsImported(uint64_t address) { return PoolOf(address) != nullptr && IsOpenedPiece(address); }
+
+CUresult CloseImported(uint64_t address) {
+  CUresult result = CloseShared(address);
+  if (result == CUDA_SUCCESS && !IsOpenedPiece(address)) Unaccount(address);
+  return result;
+}
+
+Pool* PoolOf(uint64_t address) {
+  Pools& pools = ThePools();
+  std::lock_guard<std::mutex> lock(pools.mutex);
+  auto found = pools.owner.find(address);
+  return found == pools.owner.end() ? nullptr : found->second.first;
 }
 
 CUresult DestroyPool(CUmemoryPool handle) {
@@ -199,6 +234,7 @@ CUresult AllocateInStream(Pool* pool, uint64_t bytes, CUstream handle, uint64_t*
     if (result != CUDA_SUCCESS) return result;
     pool = FindPool(current);
   }
+  if (pool->imported) return CUDA_ERROR_INVALID_VALUE;
   result = MemoryOf(pool->device)->Allocate(stream->context, bytes, address, stream);
   if (result == CUDA_SUCCESS) Account(pool, *address, bytes);
   return result;
@@ -212,6 +248,11 @@ CUresult FreeInStream(uint64_t address, CUstream handle) {
   if (result != CUDA_SUCCESS) return result;
   Allocation allocation;
   bool own = FindAllocation(address, &allocation) && allocation.address == address;
+  if (where.flags == 0 && IsImported(address)) {
+    result = WaitForStream(stream, stream->last.load());
+    if (result == CUDA_SUCCESS) result = CloseImported(address);
+    return result;
+  }
   if (where.flags != 0 || !own) {
     DeviceRange range;
     if (!own && (!FindDeviceRange(address, &range) || range.address != address)) {

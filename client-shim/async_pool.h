@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "client-shim/sharing.h"
 #include "client-shim/stream.h"
 
 namespace longwire::shim {
@@ -14,6 +15,8 @@ namespace longwire::shim {
 struct Pool {
   uint64_t table_index = 0;
   int device = 0;
+  bool shareable = false;  // other programs may have its memory
+  bool imported = false;   // the memory is another program's: nothing is allocated from it here
   std::atomic<uint64_t> release_threshold{0};
   std::atomic<int> reuse_follow_events{1}, reuse_opportunistic{1}, reuse_internal{1};
   std::atomic<uint64_t> used{0}, used_high{0};
@@ -22,14 +25,23 @@ struct Pool {
 // The device's default pool, or the one that is current.
 CUresult DevicePool(int device, bool is_default, CUmemoryPool* pool);
 CUresult SetDevicePool(int device, CUmemoryPool pool);
-CUresult CreatePool(int device, CUmemoryPool* pool);
+CUresult CreatePool(int device, bool shareable, CUmemoryPool* pool);
+// The device is known with the first memory that is imported.
+CUresult ImportPool(CUmemoryPool* pool);
 CUresult DestroyPool(CUmemoryPool pool);
 Pool* FindPool(CUmemoryPool pool);
+// The pool of an allocation or an imported piece that starts at the address; nullptr if none.
+Pool* PoolOf(uint64_t address);
 CUresult SetPoolAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, const void* value);
 CUresult GetPoolAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value);
 
 // `pool` nullptr: the current one of the stream's device.
 CUresult AllocateInStream(Pool* pool, uint64_t bytes, CUstream stream, uint64_t* address);
+// Other programs' memory, opened as the pool's.
+CUresult ImportIntoPool(Pool* pool, const SharedPiece& piece, uint64_t* address);
+bool IsImported(uint64_t address);
+// No work may still use it. The last opening of a piece ends what the pool counts.
+CUresult CloseImported(uint64_t address);
 CUresult FreeInStream(uint64_t address, CUstream stream);
 
 }  // namespace longwire::shim

@@ -352,6 +352,21 @@ void DeviceMemory::GiveAddresses(uint64_t address, uint64_t bytes) {
   window_.Add(address, bytes);
 }
 
+bool DeviceMemory::ChunksUnder(const Allocation& allocation, std::vector<uint64_t>* chunks,
+                               uint64_t* start) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto entry = mapped_.upper_bound(allocation.address);
+  if (entry == mapped_.begin()) return false;
+  --entry;
+  *start = entry->first;
+  uint64_t at = entry->first, end = allocation.address + allocation.bytes;
+  for (; at < end && entry != mapped_.end() && entry->first == at; ++entry) {
+    chunks->push_back(entry->second.id);
+    at += entry->second.bytes;
+  }
+  return at >= end;
+}
+
 CUresult DeviceMemory::LeaseChunks(uint64_t bytes, std::vector<uint64_t>* chunks) {
   std::vector<Chunk> leased;
   CUresult result =

@@ -47,6 +47,8 @@ class DeviceMemory {
   // Addresses and physical memory for the program's own mappings. A hint is followed if it is free.
   bool TakeAddresses(uint64_t bytes, uint64_t hint, uint64_t* address);
   void GiveAddresses(uint64_t address, uint64_t bytes);
+  // The chunks in which an allocation lies, and where the first of them starts.
+  bool ChunksUnder(const Allocation& allocation, std::vector<uint64_t>* chunks, uint64_t* start);
   CUresult LeaseChunks(uint64_t bytes, std::vector<uint64_t>* chunks);
   void ReturnChunks(const std::vector<uint64_t>& chunks);
   // Lets another device (as the session counts) access all allocations, present and later ones, or

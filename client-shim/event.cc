@@ -4,6 +4,7 @@
 #include "client-shim/context.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/process.h"
+#include "client-shim/shared_event.h"
 #include "longwire/calls.h"
 
 namespace longwire::shim {
@@ -32,17 +33,10 @@ CUresult Place(Event* event, Stream** stream, uint64_t* position) {
   return CUDA_SUCCESS;
 }
 
-}  // namespace
-
-CUresult NewEvent(unsigned flags, CUevent* handle) {
+CUresult MakeEvent(Context* context, unsigned flags, Event** made) {
   if ((flags & ~kKnownFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
-  if ((flags & CU_EVENT_INTERPROCESS) != 0) return CUDA_ERROR_NOT_SUPPORTED;
-  Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  return result == CUDA_SUCCESS ? NewEvent(context, flags, handle) : result;
-}
-
-CUresult NewEvent(Context* context, unsigned flags, CUevent* handle) {
+  bool shared = (flags & CU_EVENT_INTERPROCESS) != 0;
+  if (shared && (flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_INVALID_VALUE;
   Event* event = Events().New();
   if (event == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   event->id = TheSession().NewId();
@@ -52,12 +46,45 @@ CUresult NewEvent(Context* context, unsigned flags, CUevent* handle) {
   event->version = 0;
   event->position = 0;
   event->captured = nullptr;
+  event->shared_words = 0;
+  event->opened = false;
   calls::lwEventCreate create;
   create.event = event->id;
   create.flags = flags;
   TheSession().Submit({event->context_number, nullptr, 0}, create);
-  *handle = reinterpret_cast<CUevent>(Events().Publish(event));
+  *made = event;
   return CUDA_SUCCESS;
+}
+
+CUresult Finish(Event* event, CUresult result, CUevent* handle) {
+  *handle = reinterpret_cast<CUevent>(Events().Publish(event));
+  if (result != CUDA_SUCCESS) DestroyEvent(*handle);
+  return result;
+}
+
+}  // namespace
+
+CUresult NewEvent(unsigned flags, CUevent* handle) {
+  Context* context = nullptr;
+  CUresult result = RequireHealthyContext(&context);
+  return result == CUDA_SUCCESS ? NewEvent(context, flags, handle) : result;
+}
+
+CUresult NewEvent(Context* context, unsigned flags, CUevent* handle) {
+  Event* event = nullptr;
+  CUresult result = MakeEvent(context, flags, &event);
+  if (result != CUDA_SUCCESS) return result;
+  if ((flags & CU_EVENT_INTERPROCESS) != 0) result = MakeShared(event);
+  return Finish(event, result, handle);
+}
+
+CUresult NewSharedEvent(const SharedPiece& piece, CUevent* handle) {
+  Context* context = nullptr;
+  CUresult result = RequireHealthyContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  Event* event = nullptr;
+  result = MakeEvent(context, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING, &event);
+  return result == CUDA_SUCCESS ? Finish(event, OpenSharedEvent(event, piece), handle) : result;
 }
 
 Event* FindEvent(CUevent handle) { return Events().Find(reinterpret_cast<uint64_t>(handle)); }
@@ -70,6 +97,7 @@ CUresult DestroyEvent(CUevent handle) {
     if (event->stream != nullptr) Release(event->stream);
     event->stream = nullptr;
   }
+  DropShared(event);
   calls::lwEventDestroy destroy;
   destroy.event = event->id;
   TheSession().Submit({event->context_number, nullptr, 0}, destroy);
@@ -80,6 +108,7 @@ CUresult DestroyEvent(CUevent handle) {
 CUresult RecordEvent(Event* event, Stream* stream, unsigned flags) {
   if ((flags & ~CU_EVENT_RECORD_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (stream->context != event->context) return CUDA_ERROR_INVALID_HANDLE;
+  if (event->shared_words != 0) return RecordShared(event, stream);
   Where where;
   CUresult result = OpenWhere(stream, &where);
   if (result != CUDA_SUCCESS) return result;
@@ -99,6 +128,7 @@ CUresult RecordEvent(Event* event, Stream* stream, unsigned flags) {
 
 CUresult WaitEvent(Stream* stream, Event* event, unsigned flags) {
   if ((flags & ~CU_EVENT_WAIT_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (event->shared_words != 0) return WaitShared(stream, event);
   std::lock_guard<std::mutex> lock(event->mutex);
   if (event->stream == nullptr) return CUDA_SUCCESS;  // never recorded
   CUresult result = JoinCapture(stream, event->captured);
@@ -118,6 +148,7 @@ CUresult WaitEvent(Stream* stream, Event* event, unsigned flags) {
 }
 
 CUresult QueryEvent(Event* event) {
+  if (event->shared_words != 0) return QueryShared(event);
   Stream* stream = nullptr;
   uint64_t position = 0;
   CUresult result = Place(event, &stream, &position);
@@ -131,6 +162,7 @@ CUresult QueryEvent(Event* event) {
 }
 
 CUresult SynchronizeEvent(Event* event) {
+  if (event->shared_words != 0) return SynchronizeShared(event);
   Stream* stream = nullptr;
   uint64_t position = 0;
   CUresult result = Place(event, &stream, &position);

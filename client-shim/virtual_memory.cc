@@ -14,6 +14,7 @@
 #include "client-shim/pointers.h"
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
+#include "client-shim/sharing.h"
 #include "longwire/calls.h"
 #include "longwire/shim_hand_written.h"
 
@@ -85,6 +86,15 @@ bool WholeMappings(const Tables& tables, uint64_t address, uint64_t bytes,
   return at == address + bytes;
 }
 
+uint64_t AddPhysical(std::shared_ptr<Physical> physical) {
+  Tables& tables = TheTables();
+  std::lock_guard<std::mutex> lock(tables.mutex);
+  uint64_t handle = tables.next++;
+  physical->handle = handle;
+  tables.physical[handle] = std::move(physical);
+  return handle;
+}
+
 // INVALID_DEVICE if the device cannot reach one of the mappings' memory at all.
 CUresult CheckPeers(const Tables& tables, const std::vector<uint64_t>& starts, int device) {
   std::set<int> owners;
@@ -107,9 +117,9 @@ CUresult CheckProperties(const CUmemAllocationProp& properties) {
   if (properties.type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
   if (properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
   if (FindDevice(properties.location.id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-  // Handles that other processes could open are not made yet.
-  return properties.requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE ? CUDA_SUCCESS
-                                                                    : CUDA_ERROR_NOT_SUPPORTED;
+  bool known = properties.requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE ||
+               properties.requestedHandleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  return known ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult ReserveAddresses(uint64_t bytes, uint64_t alignment, uint64_t hint, uint64_t* address) {
@@ -152,11 +162,41 @@ CUresult CreatePhysical(uint64_t bytes, const CUmemAllocationProp& properties, u
   physical->properties = properties;
   result = MemoryOf(physical->device)->LeaseChunks(bytes, &physical->chunks);
   if (result != CUDA_SUCCESS) return result;
-  Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
-  physical->handle = tables.next++;
-  *handle = physical->handle;
-  tables.physical[physical->handle] = std::move(physical);
+  *handle = AddPhysical(std::move(physical));
+  return CUDA_SUCCESS;
+}
+
+CUresult ExportPhysical(uint64_t handle, int* descriptor) {
+  SharedToken token{};
+  {
+    Tables& tables = TheTables();
+    std::lock_guard<std::mutex> lock(tables.mutex);
+    auto found = tables.physical.find(handle);
+    if (found == tables.physical.end() || found->second->handles == 0 ||
+        found->second->properties.requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    // Under the lock, so that nobody gives the chunks back meanwhile.
+    CUresult result = ShareChunks(found->second->chunks, &token);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  return TokenToDescriptor(TokenKind::kMemory, token, descriptor);
+}
+
+CUresult ImportPhysical(int descriptor, uint64_t* handle) {
+  SharedToken token{};
+  if (!TokenFromDescriptor(TokenKind::kMemory, descriptor, &token)) return CUDA_ERROR_INVALID_VALUE;
+  BorrowedChunks borrowed;
+  CUresult result = BorrowChunks(token, &borrowed);
+  if (result != CUDA_SUCCESS) return result;
+  auto physical = std::make_shared<Physical>();
+  physical->bytes = borrowed.bytes;
+  physical->device = borrowed.device;
+  physical->chunks = std::move(borrowed.chunks);
+  physical->properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  physical->properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, borrowed.device};
+  physical->properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  *handle = AddPhysical(std::move(physical));
   return CUDA_SUCCESS;
 }
 

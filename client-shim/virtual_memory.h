@@ -15,6 +15,9 @@ CUresult CheckProperties(const CUmemAllocationProp& properties);
 uint64_t PhysicalGranularity();
 CUresult CreatePhysical(uint64_t bytes, const CUmemAllocationProp& properties, uint64_t* handle);
 CUresult ReleasePhysical(uint64_t handle);
+// A descriptor with which another program of the tenant gets the memory, and back from it.
+CUresult ExportPhysical(uint64_t handle, int* descriptor);
+CUresult ImportPhysical(int descriptor, uint64_t* handle);
 CUresult MapPhysical(uint64_t address, uint64_t bytes, uint64_t handle);
 CUresult UnmapAddresses(uint64_t address, uint64_t bytes);
 CUresult SetAccess(uint64_t address, uint64_t bytes, const CUmemAccessDesc* wanted, size_t count);

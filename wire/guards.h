@@ -19,6 +19,7 @@
 //   quota_sessions more sessions than a tenant may have         server/daemon/session_table.cc
 //   range_check    a kernel's access outside of device memory   softgpu/engine/arena.cc
 //   scrub          another session's bytes in leased memory     server/keeper/main.cc
+//   shared_tenant  another tenant's shared memory               server/keeper/chunk_sharing.cc
 //   sizes          a copy's bytes outside of its announced range server/worker/transfers.cc
 //   start_only     a reload that changes what needs a restart   server/config/reload.cc
 //   token          clients that resume a session of others      server/daemon/token.cc

@@ -1,6 +1,7 @@
 // Allocations, pinned memory, what pointers are.
 #include <algorithm>
 
+#include "client-shim/async_pool.h"
 #include "client-shim/capture.h"
 #include "client-shim/context.h"
 #include "client-shim/device_memory.h"
@@ -61,6 +62,10 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
   if (dptr == 0) return CUDA_SUCCESS;
   result = TakeError(context);
   if (result != CUDA_SUCCESS) return result;
+  if (IsImported(dptr)) {
+    result = hand::cuCtxSynchronize();
+    return result == CUDA_SUCCESS ? CloseImported(dptr) : result;
+  }
   Allocation allocation;
   if (!FindAllocation(dptr, &allocation) || allocation.address != dptr) {
     return CUDA_ERROR_INVALID_VALUE;

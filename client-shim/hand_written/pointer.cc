@@ -1,4 +1,5 @@
 // What pointers are.
+#include "client-shim/async_pool.h"
 #include "client-shim/context.h"
 #include "client-shim/device_memory.h"
 #include "client-shim/host_memory.h"
@@ -34,8 +35,10 @@ CUresult OfDevice(void* data, CUpointer_attribute attribute, CUdeviceptr ptr,
       return Give<int>(data, 0);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
       return Give<int>(data, range.context->device);
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-      return Give<int>(data, 0);
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: {
+      Allocation allocation;
+      return Give<int>(data, FindAllocation(ptr, &allocation) && PoolOf(range.address) == nullptr);
+    }
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
       return Give<CUdeviceptr>(data, range.address);
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:

@@ -37,10 +37,67 @@ CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUme
 
 CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
   if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
-  if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
-  return CreatePool(poolProps->location.id, pool);
+  bool shareable = poolProps->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  if (!shareable && poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) {
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  return CreatePool(poolProps->location.id, shareable, pool);
 }
 CUresult cuMemPoolDestroy(CUmemoryPool pool) { return DestroyPool(pool); }
+
+CUresult cuMemPoolExportToShareableHandle(void* handle_out, CUmemoryPool pool,
+                                          CUmemAllocationHandleType handleType,
+                                          unsigned long long flags) {
+  Pool* found = FindPool(pool);
+  if (handle_out == nullptr || found == nullptr || !found->shareable || flags != 0 ||
+      handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  // The memory itself is shared piece by piece.
+  SharedToken token = {OwnNumber(), found->table_index};
+  return TokenToDescriptor(TokenKind::kPool, token, static_cast<int*>(handle_out));
+}
+
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool_out, void* handle,
+                                            CUmemAllocationHandleType handleType,
+                                            unsigned long long flags) {
+  SharedToken token{};
+  int descriptor = static_cast<int>(reinterpret_cast<intptr_t>(handle));
+  if (pool_out == nullptr || flags != 0 || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+      !TokenFromDescriptor(TokenKind::kPool, descriptor, &token)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  return ImportPool(pool_out);
+}
+
+CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* shareData_out, CUdeviceptr ptr) {
+  Pool* pool = PoolOf(ptr);
+  if (shareData_out == nullptr || pool == nullptr || !pool->shareable) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  SharedPiece piece;
+  piece.kind = SharedPiece::kPoolMemory;
+  CUresult result = ShareAllocation(ptr, &piece);
+  if (result == CUDA_SUCCESS) {
+    Pack(piece, *reinterpret_cast<char(*)[64]>(shareData_out->reserved));
+  }
+  return result;
+}
+
+CUresult cuMemPoolImportPointer(CUdeviceptr* ptr_out, CUmemoryPool pool,
+                                CUmemPoolPtrExportData* shareData) {
+  Pool* found = FindPool(pool);
+  SharedPiece piece;
+  if (ptr_out == nullptr || shareData == nullptr || found == nullptr || !found->imported ||
+      !Unpack(*reinterpret_cast<const char(*)[64]>(shareData->reserved), SharedPiece::kPoolMemory,
+              &piece)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  uint64_t address = 0;
+  CUresult result = ImportIntoPool(found, piece, &address);
+  if (result == CUDA_SUCCESS) *ptr_out = address;
+  return result;
+}
 
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
   // What a pool keeps is free for every other allocation of this program already.

@@ -158,7 +158,7 @@ int ChunkPool::CreateChunk(uint64_t bytes, uint64_t* chunk) {
   if (code != kSuccess) return code;
   *chunk = next_chunk_++;
   State state = options_.scrub ? State::kDirty : State::kClean;
-  chunks_[*chunk] = Chunk{bytes, handle, 0, state, false};
+  chunks_[*chunk] = Chunk{.bytes = bytes, .handle = handle, .state = state};
   created_ += bytes;
   ShelfOf(chunks_[*chunk])->Add(*chunk, bytes);
   return kSuccess;
@@ -167,6 +167,7 @@ int ChunkPool::CreateChunk(uint64_t bytes, uint64_t* chunk) {
 void ChunkPool::ReleaseChunk(uint64_t id) {
   Chunk& chunk = chunks_.at(id);
   if (Shelf* shelf = ShelfOf(chunk)) shelf->Remove(id, chunk.bytes);
+  if (chunk.shared) ForgetTokensOf(id);
   device_.Release(chunk.handle);
   created_ -= chunk.bytes;
   chunks_.erase(id);
@@ -211,7 +212,7 @@ void ChunkPool::MakeIdle(uint64_t id) {
   chunk.taken = false;
   ++version_;
   if (Shelf* shelf = ShelfOf(chunk)) shelf->Add(id, chunk.bytes);
-  if (chunk.state == State::kFailed) ReleaseChunk(id);
+  if (chunk.state == State::kFailed || chunk.shared) ReleaseChunk(id);
 }
 
 ChunkPool::Shelf* ChunkPool::ShelfOf(const Chunk& chunk) {
@@ -248,9 +249,17 @@ void ChunkPool::Return(uint64_t worker, std::span<const uint64_t> chunks) {
   for (uint64_t id : chunks) {
     auto chunk = chunks_.find(id);
     if (chunk == chunks_.end() || !chunk->second.taken) continue;
-    if (!holder->second.lent.contains(id) && kChecksLent) continue;
-    chunk->second.state = State::kHeld;
-    MakeIdle(id);
+    bool owner = holder->second.lent.contains(id);
+    if (!owner && holder->second.borrowed.contains(id)) {
+      GiveBackBorrowed(worker, id);
+    } else if (!owner && kChecksLent) {
+      continue;
+    } else if (!chunk->second.borrowers.empty()) {
+      HandOver(id);
+    } else {
+      chunk->second.state = State::kHeld;
+      MakeIdle(id);
+    }
   }
 }
 
@@ -260,6 +269,7 @@ void ChunkPool::Gone(uint64_t worker) {
   auto holder = workers_.find(worker);
   if (holder == workers_.end()) return;
   std::vector<uint64_t> all(holder->second.lent.begin(), holder->second.lent.end());
+  all.insert(all.end(), holder->second.borrowed.begin(), holder->second.borrowed.end());
   Return(worker, all);
   for (auto& [size, chunks] : std::exchange(holder->second.held.by_size, {})) {
     for (uint64_t id : chunks) {

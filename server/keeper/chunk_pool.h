@@ -5,9 +5,12 @@
 // The rule it enforces: a chunk is lent to a worker only if it is clean, or if this worker itself
 // had it last. New chunks count as dirty: the driver does not promise zeros. A chunk that a worker
 // gave back while it lives may still be mapped in it (it has had a descriptor), so nobody else gets
-// the chunk until that worker is gone; if its bytes are needed it is released to the driver.
+// the chunk until that worker is gone; if its bytes are needed it is released to the driver. So is
+// a chunk that several workers had, when the last of them gave it back: the driver frees the bytes
+// when no process has them any more.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -50,6 +53,7 @@ struct ScrubJob {
 
 class ChunkPool {
  public:
+  using Token = std::array<uint64_t, 2>;
   enum class Step { kGranted, kWaiting, kRefused };
 
   ChunkPool(DeviceMemory& device, const PoolOptions& options);
@@ -62,6 +66,12 @@ class ChunkPool {
   Step Advance(LeaseInProgress* lease, bool patient = true);
   // The worker of a lease that is kWaiting went away.
   void Cancel(LeaseInProgress* lease);
+
+  // Makes chunks that the worker has known to its tenant's workers. Returns a code; the token is
+  // random, and the same for the same chunks.
+  int Share(uint64_t worker, std::span<const uint64_t> chunks, Token* token);
+  // Lends a token's chunks to one more worker, in its order. kGranted or kRefused.
+  Step Borrow(uint64_t worker, const Token& token, LeaseInProgress* lease);
 
   // Chunks that are not lent to this worker are passed over.
   void Return(uint64_t worker, std::span<const uint64_t> chunks);
@@ -110,6 +120,8 @@ class ChunkPool {
     uint64_t worker = 0;  // whose: of a taken or held chunk
     State state = State::kDirty;
     bool taken = false;  // lent, or found for a lease that waits; else it is idle
+    bool shared = false;
+    std::vector<uint64_t> borrowers{};  // workers that have it too, once for each time
   };
   // Idle chunks by size.
   struct Shelf {
@@ -123,7 +135,8 @@ class ChunkPool {
   };
   struct Worker {
     std::set<uint64_t> lent;
-    Shelf held;  // given back, but perhaps still mapped in it
+    std::multiset<uint64_t> borrowed;  // chunks of others, once for each time
+    Shelf held;                        // given back, but perhaps still mapped in it
     uint64_t leased = 0;
     uint64_t leased_peak = 0;
     bool ending = false;
@@ -139,6 +152,12 @@ class ChunkPool {
   void Take(uint64_t chunk, uint64_t worker);
   void GiveUp(LeaseInProgress* lease, std::span<const uint64_t> created);
   void MakeIdle(uint64_t chunk);
+  bool Has(uint64_t worker, uint64_t chunk) const;
+  uint32_t TenantOf(uint64_t worker) const;
+  // The owner of a lent chunk gave it back, others still have it: the first of them owns it now.
+  void HandOver(uint64_t chunk);
+  void GiveBackBorrowed(uint64_t worker, uint64_t chunk);
+  void ForgetTokensOf(uint64_t chunk);
   std::deque<uint64_t>& Urgent(const Chunk& chunk) { return urgent_[chunk.bytes >= kLargeFrom]; }
   // The shelf of an idle chunk, nullptr while it is being cleared.
   Shelf* ShelfOf(const Chunk& chunk);
@@ -149,6 +168,8 @@ class ChunkPool {
   uint64_t lendable_ = 0;
   std::unordered_map<uint64_t, Chunk> chunks_;
   std::map<uint64_t, Worker> workers_;
+  std::map<Token, std::vector<uint64_t>> shared_;  // chunks by token
+  std::map<std::vector<uint64_t>, Token> tokens_;
   Shelf clean_;
   Shelf dirty_;
   std::deque<uint64_t> urgent_[2];  // taken chunks that wait for scrubbing: small, large

@@ -137,6 +137,8 @@ void Keeper::HandlePacket(Session& session, std::span<const std::byte> packet) {
   Lease lease;
   Return give_back;
   GetInfo get_info;
+  Share share;
+  Borrow borrow;
   if (message::Unpack(packet, &lease) == wire::WireResult::kOk) {
     session.lease = std::make_unique<LeaseInProgress>();
     session.asked = std::chrono::steady_clock::now();
@@ -151,9 +153,38 @@ void Keeper::HandlePacket(Session& session, std::span<const std::byte> packet) {
     Answer(session,
            message::Pack(Info{get_info.request, pool_.FreeFor(session.worker),
                               pool_.TotalFor(session.worker), device_.identity().granularity}));
+  } else if (message::Unpack(packet, &share) == wire::WireResult::kOk) {
+    HandleShare(session, share);
+  } else if (message::Unpack(packet, &borrow) == wire::WireResult::kOk) {
+    HandleBorrow(session, borrow);
   } else {
     CloseSocket(session);  // it broke the protocol
   }
+}
+
+void Keeper::HandleShare(Session& session, const Share& share) {
+  ChunkPool::Token token{};
+  int code = pool_.Share(session.worker, share.chunks, &token);
+  if (code == kSuccess) {
+    Answer(session, message::Pack(Shared{share.request, {token[0], token[1]}}));
+  } else {
+    Answer(session,
+           message::Pack(Refuse{share.request, code, "the memory cannot be shared", pool_.free()}));
+  }
+}
+
+void Keeper::HandleBorrow(Session& session, const Borrow& borrow) {
+  auto lease = std::make_unique<LeaseInProgress>();
+  lease->request = borrow.request;
+  auto step = pool_.Borrow(session.worker, {borrow.token[0], borrow.token[1]}, lease.get());
+  if (step == ChunkPool::Step::kRefused) {
+    Answer(session,
+           message::Pack(Refuse{lease->request, lease->code, lease->sentence, pool_.free()}));
+    return;
+  }
+  session.grant = std::move(lease);
+  session.granted = 0;
+  Send(session);
 }
 
 bool Keeper::AdvanceLeases() {

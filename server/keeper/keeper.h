@@ -51,6 +51,8 @@ class Keeper {
   bool ReadControl(bool* open);
   void ReadSession(Session& session);
   void HandlePacket(Session& session, std::span<const std::byte> packet);
+  void HandleShare(Session& session, const Share& share);
+  void HandleBorrow(Session& session, const Borrow& borrow);
   void Answer(Session& session, std::vector<std::byte> packet);
   void Send(Session& session);
   // Sends the next chunks of a grant; false if the socket is full or the grant could not be made.

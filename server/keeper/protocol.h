@@ -6,6 +6,7 @@
 //             also when Grants came before it
 //   GetInfo -> Info
 //   Return -> nothing. The worker has unmapped the chunks before, and closed what it imported.
+//   Share  -> Shared, or Refuse. Borrow -> Grant × n, or Refuse.
 // Nothing that the worker sends ends the keeper; a packet it cannot read ends the connection. End
 // of file: the keeper takes back everything that was lent over this socket.
 #pragma once
@@ -65,6 +66,30 @@ struct Return {
   static constexpr uint32_t kKind = 104;
   std::vector<uint64_t> chunks;  // ids
   auto Fields() { return std::tie(chunks); }
+};
+
+// Makes chunks that were lent to this worker known under a token, with which other workers of its
+// tenant borrow them. The same chunks in the same order have the same token.
+struct Share {
+  static constexpr uint32_t kKind = 107;
+  uint64_t request = 0;
+  std::vector<uint64_t> chunks;  // ids
+  auto Fields() { return std::tie(request, chunks); }
+};
+
+struct Shared {
+  static constexpr uint32_t kKind = 108;
+  uint64_t request = 0;
+  uint64_t token[2] = {};  // random
+  auto Fields() { return std::tie(request, token[0], token[1]); }
+};
+
+// Lends the chunks of a token once more, in its order. Each Borrow is given back for itself.
+struct Borrow {
+  static constexpr uint32_t kKind = 109;
+  uint64_t request = 0;
+  uint64_t token[2] = {};
+  auto Fields() { return std::tie(request, token[0], token[1]); }
 };
 
 struct GetInfo {

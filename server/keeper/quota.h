@@ -63,10 +63,9 @@ class Quota {
   void Refund(uint64_t worker, uint64_t bytes);
   uint64_t limit(uint64_t worker) { return ledger_.limit(TenantOf(worker)); }
   uint64_t room(uint64_t worker) { return ledger_.room(TenantOf(worker)); }
+  uint32_t TenantOf(uint64_t worker) const;  // 0: nobody's
 
  private:
-  uint32_t TenantOf(uint64_t worker) const;
-
   TenantLedger& ledger_;
   const int32_t device_;
   const bool enforced_;

@@ -8,6 +8,7 @@ namespace {
 // A keeper that scrubs memory first may take this long.
 constexpr std::chrono::seconds kAnswerTime{30};
 
+constexpr const char* kSilent = "the keeper of the device's memory does not answer";
 constexpr int kOutOfMemory = 2;
 constexpr int kUnavailable = 46;  // CUDA_ERROR_DEVICE_UNAVAILABLE
 
@@ -25,29 +26,61 @@ int KeeperClient::Lease(const std::vector<uint64_t>& bytes, std::vector<Chunk>* 
   keeper::Lease lease;
   lease.request = next_request_++;
   lease.bytes = bytes;
-  *sentence = "the keeper of the device's memory does not answer";
+  *sentence = kSilent;
   if (!Send(lease)) return kUnavailable;
+  int code = Receive(lease.request, chunks, sentence);
+  return code != 0 || chunks->size() == bytes.size() ? code : kUnavailable;
+}
+
+int KeeperClient::Receive(uint64_t request, std::vector<Chunk>* chunks, std::string* sentence) {
   while (true) {
     auto packet = wire::ReceiveMessage(socket_.get(), kAnswerTime);
     if (!packet) return kUnavailable;
     if (message::KindOf(packet->bytes) == keeper::Refuse::kKind) {
       keeper::Refuse refuse;
       if (message::Unpack(packet->bytes, &refuse) != wire::WireResult::kOk) return kUnavailable;
-      if (refuse.request != lease.request) continue;
+      if (refuse.request != request) continue;
       *sentence = refuse.sentence;
       return refuse.code != 0 ? refuse.code : kOutOfMemory;
     }
     keeper::Grant grant;
     if (message::Unpack(packet->bytes, &grant) != wire::WireResult::kOk) return kUnavailable;
-    if (grant.request != lease.request) continue;
+    if (grant.request != request) continue;
     if (grant.chunks.size() != packet->descriptors.size()) return kUnavailable;
     for (size_t i = 0; i < grant.chunks.size(); ++i) {
       chunks->push_back(
           {grant.chunks[i].chunk, grant.chunks[i].bytes, std::move(packet->descriptors[i])});
     }
-    if (!grant.more) break;
+    if (!grant.more) return 0;
   }
-  return chunks->size() == bytes.size() ? 0 : kUnavailable;
+}
+
+int KeeperClient::Borrow(const SharedToken& token, std::vector<Chunk>* chunks,
+                         std::string* sentence) {
+  std::lock_guard lock(mutex_);
+  keeper::Borrow borrow{next_request_++, {token[0], token[1]}};
+  *sentence = kSilent;
+  return Send(borrow) ? Receive(borrow.request, chunks, sentence) : kUnavailable;
+}
+
+int KeeperClient::Share(const std::vector<uint64_t>& chunks, SharedToken* token) {
+  std::lock_guard lock(mutex_);
+  keeper::Share share{next_request_++, chunks};
+  if (!Send(share)) return kUnavailable;
+  keeper::Shared shared;
+  keeper::Refuse refuse;
+  while (auto packet = wire::ReceiveMessage(socket_.get(), kAnswerTime)) {
+    if (message::Unpack(packet->bytes, &refuse) == wire::WireResult::kOk &&
+        refuse.request == share.request) {
+      return refuse.code;
+    }
+    if (message::Unpack(packet->bytes, &shared) == wire::WireResult::kOk &&
+        shared.request == share.request) {
+      *token = {shared.token[0], shared.token[1]};
+      return 0;
+    }
+  }
+  return kUnavailable;
 }
 
 int KeeperClient::Info(keeper::Info* info) {

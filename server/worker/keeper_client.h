@@ -1,6 +1,7 @@
 // The worker's side of its keepers: leases of physical memory, one socket per device.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -10,6 +11,8 @@
 #include "wire/socket.h"
 
 namespace longwire::worker {
+
+using SharedToken = std::array<uint64_t, 2>;
 
 // Calls wait for the keeper's answer: never on the log thread, but for Return.
 class KeeperClient {
@@ -23,12 +26,17 @@ class KeeperClient {
   };
   // All of them or none. Returns a CUresult.
   int Lease(const std::vector<uint64_t>& bytes, std::vector<Chunk>* chunks, std::string* sentence);
+  // Under the token other workers of the tenant borrow the chunks.
+  int Share(const std::vector<uint64_t>& chunks, SharedToken* token);
+  int Borrow(const SharedToken& token, std::vector<Chunk>* chunks, std::string* sentence);
   int Info(keeper::Info* info);
   void Return(const std::vector<uint64_t>& chunks);
 
  private:
   template <class M>
   bool Send(const M& message);
+  // The mutex is held. Takes the answer to a request for chunks.
+  int Receive(uint64_t request, std::vector<Chunk>* chunks, std::string* sentence);
 
   wire::Descriptor socket_;
   std::mutex mutex_;

@@ -28,6 +28,12 @@ CUresult Memory::Lease(int32_t device, const std::vector<uint64_t>& bytes,
             sentence.c_str());
     return result;
   }
+  return Import(device, granted, leased);
+}
+
+CUresult Memory::Import(int32_t device, std::vector<KeeperClient::Chunk>& granted,
+                        std::vector<wire::LeasedChunk>* leased) {
+  CUresult result = CUDA_SUCCESS;
   std::vector<Chunk> imported;
   for (auto& chunk : granted) {
     Chunk mine{0, chunk.bytes, device, chunk.id, 0};
@@ -43,7 +49,7 @@ CUresult Memory::Lease(int32_t device, const std::vector<uint64_t>& bytes,
     for (Chunk& chunk : imported) driver_.cuMemRelease(chunk.handle);
     std::vector<uint64_t> ids;
     for (auto& chunk : granted) ids.push_back(chunk.id);
-    from.keeper->Return(ids);
+    devices_[static_cast<size_t>(device)].keeper->Return(ids);
     return result;
   }
   std::lock_guard lock(mutex_);
@@ -52,6 +58,37 @@ CUresult Memory::Lease(int32_t device, const std::vector<uint64_t>& bytes,
     chunks_[next_chunk_++] = chunk;
   }
   return CUDA_SUCCESS;
+}
+
+CUresult Memory::Share(const std::vector<uint64_t>& chunks, SharedToken* token) {
+  std::vector<uint64_t> ids;
+  int32_t device = -1;
+  {
+    std::lock_guard lock(mutex_);
+    for (uint64_t id : chunks) {
+      auto found = chunks_.find(id);
+      if (found == chunks_.end()) return CUDA_ERROR_INVALID_HANDLE;
+      if (!ids.empty() && found->second.device != device) return CUDA_ERROR_INVALID_VALUE;
+      device = found->second.device;
+      ids.push_back(found->second.keeper_chunk);
+    }
+  }
+  if (ids.empty() || ids.size() > keeper::kMaxChunksPerLease) return CUDA_ERROR_INVALID_VALUE;
+  return static_cast<CUresult>(devices_[static_cast<size_t>(device)].keeper->Share(ids, token));
+}
+
+CUresult Memory::Borrow(const SharedToken& token, int32_t* device,
+                        std::vector<wire::LeasedChunk>* borrowed) {
+  CUresult result = CUDA_ERROR_INVALID_VALUE;
+  std::string sentence = "no device";
+  for (size_t i = 0; i < devices_.size() && result == CUDA_ERROR_INVALID_VALUE; ++i) {
+    *device = static_cast<int32_t>(i);
+    std::vector<KeeperClient::Chunk> granted;
+    result = static_cast<CUresult>(devices_[i].keeper->Borrow(token, &granted, &sentence));
+    if (result == CUDA_SUCCESS) return Import(*device, granted, borrowed);
+  }
+  LogLine("shared memory was not borrowed: %s", sentence.c_str());
+  return result;
 }
 
 CUresult Memory::Return(const std::vector<uint64_t>& chunks) {

@@ -31,6 +31,11 @@ class Memory {
   // Waits for the keeper. Adds the chunks' ids and sizes.
   CUresult Lease(int32_t device, const std::vector<uint64_t>& bytes,
                  std::vector<wire::LeasedChunk>* leased);
+  // Lets other sessions of the tenant on this server have the chunks, which are of one device.
+  CUresult Share(const std::vector<uint64_t>& chunks, SharedToken* token);
+  // The chunks of a token, of whichever device of this session; they are returned like leased ones.
+  CUresult Borrow(const SharedToken& token, int32_t* device,
+                  std::vector<wire::LeasedChunk>* borrowed);
   // The chunks are not mapped any more.
   CUresult Return(const std::vector<uint64_t>& chunks);
   CUresult Map(int32_t device, uint64_t address, const std::vector<uint64_t>& chunks);
@@ -56,6 +61,9 @@ class Memory {
     uint64_t bytes = 0;
     uint64_t chunk = 0;
   };
+  // What a keeper lent becomes the session's; if that fails, goes back.
+  CUresult Import(int32_t device, std::vector<KeeperClient::Chunk>& granted,
+                  std::vector<wire::LeasedChunk>* leased);
   bool InWindow(uint64_t address, uint64_t bytes) const;
   bool CoversWholeChunks(uint64_t address, uint64_t bytes) const;
   CUresult Access(uint64_t address, uint64_t bytes, int32_t device, CUmemAccess_flags flags);

@@ -21,6 +21,7 @@ GROUPS = {
     "memory": ["async_allocation", "copy_2d", "pinned_order", "default_copy", "oom_reuse"],
     "process": ["fork_child", "exit_without_teardown", "error_codes", "illegal_address", "steady",
                 "hello", "visible_devices", "allocate"],
+    "sharing": ["ipc_memory", "ipc_descriptors"],
     "driver": ["driver_link", "driver_ptx", "driver_fatbin", "driver_cubin",
                "driver_older_launch", "driver_context_events", "driver_narrow"],
     "graphs": ["driver_graph_copies", "driver_graph_host"],

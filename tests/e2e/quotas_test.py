@@ -57,6 +57,26 @@ class QuotaTest(unittest.TestCase):
         server.wait_for(lambda: not self.longwire.status_as("large")["sessions"], 5, "its end")
         self.assertIn(f"{100 * MIB} cudaSuccess", self.allocate("small", 100 * MIB))
 
+    def offer(self, tenant):
+        process = self.start(tenant, "ipc_handle.static", "offer")
+        handle, ready = process.stdout.readline().strip(), process.stdout.readline()
+        self.assertEqual("READY\n", ready, self.longwire.log_tail())
+        return process, handle
+
+    def take(self, tenant, handle):
+        result = self.longwire.run_as(tenant, self.longwire.program("ipc_handle.static"), "take",
+                                      handle)
+        self.assertEqual(0, result.code, result.err + self.longwire.log_tail())
+        return result.out.splitlines()[:-1]
+
+    def test_memory_is_shared_within_a_tenant_and_with_nobody_else(self):
+        process, handle = self.offer("large")
+        self.assertEqual(["cudaSuccess", "77777777"], self.take("large", handle))
+        self.assertEqual(["cudaErrorInvalidValue"], self.take("small", handle))
+        process.communicate()
+        server.wait_for(lambda: not self.longwire.status_as("large")["sessions"], 5, "its end")
+        self.assertEqual(["cudaErrorInvalidValue"], self.take("large", handle))
+
     def test_one_session_too_many_is_refused_with_a_sentence(self):
         holders = [self.hold("small", MIB)[0] for _ in range(2)]
         refused = self.longwire.run_as("small", self.longwire.program("allocate.static"), MIB)

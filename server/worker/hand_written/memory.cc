@@ -13,6 +13,28 @@ CUresult Do_lwLease(CallContext& context, const calls::lwLease& call,
   return result;
 }
 
+CUresult Do_lwShare(CallContext& context, const calls::lwShare& call,
+                    calls::lwShare::Reply* reply) {
+  SharedToken token{};
+  std::vector<uint64_t> chunks(call.chunk.begin(), call.chunk.end());
+  CUresult result = context.session().memory().Share(chunks, &token);
+  reply->token.assign(token.begin(), token.end());
+  return result;
+}
+
+CUresult Do_lwBorrow(CallContext& context, const calls::lwBorrow& call,
+                     calls::lwBorrow::Reply* reply) {
+  if (call.token.size() != 2) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<wire::LeasedChunk> borrowed;
+  CUresult result =
+      context.session().memory().Borrow({call.token[0], call.token[1]}, &reply->device, &borrowed);
+  for (auto& chunk : borrowed) {
+    reply->chunk.push_back(chunk.chunk);
+    reply->bytes.push_back(chunk.bytes);
+  }
+  return result;
+}
+
 CUresult Do_lwReturnChunks(CallContext& context, const calls::lwReturnChunks& call,
                            calls::lwReturnChunks::Reply*) {
   std::vector<uint64_t> chunks(call.chunk.begin(), call.chunk.end());
