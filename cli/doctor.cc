@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "cli/connect.h"
+#include "cli/explain.h"
 #include "cli/ping.h"
 #include "cli/text.h"
 #include "link/transport/grpc_setup.h"
@@ -20,8 +21,12 @@ constexpr const char* kHelp =
     R"(longwire doctor: finds out what works and what does not.
 
   longwire doctor [OPTIONS] [--all]
+  longwire doctor --explain FUNCTION...
+  longwire doctor --explain [OPTIONS] -- PROGRAM [ARGUMENTS...]
 
-  --all   name every CUDA call that the server's driver lacks
+  --all       name every CUDA call that the server's driver lacks
+  --explain   what becomes of a driver function here; or runs a program and names what it used that
+              Longwire refuses, with the reasons
 
 Looks at this installation, connects, measures, opens a session and closes it again. Each problem
 comes with its remedy. The exit status is the number of problems, 0 if all is well.
@@ -256,6 +261,9 @@ void CheckServer(const ServerOptions& options, Report* report) {
 }  // namespace
 
 int Doctor(const Arguments& arguments) {
+  if (!arguments.empty() && arguments[0] == "--explain") {
+    return Explain({arguments.begin() + 1, arguments.end()});
+  }
   ServerOptions options;
   if (!ParseServerOptions("doctor", arguments, "--all", &options.all, &options)) {
     return kUsageStatus;

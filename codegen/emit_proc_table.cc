@@ -19,7 +19,8 @@ struct ProcEntry {
   void* function;
 };
 
-// Sorted by name, mode, introduced. Unsupported functions are not in it.
+// Sorted by name, mode, introduced. Unsupported functions are in it, as they are in a driver whose
+// device lacks what they need: they answer CUDA_ERROR_NOT_SUPPORTED.
 std::span<const ProcEntry> ProcTable();
 
 }  // namespace longwire::shim
@@ -63,7 +64,7 @@ class ProcTableEmitter : public Emitter {
   std::vector<File> Emit(const Api& api) const override {
     std::vector<Row> rows;
     for (const Call& call : api.calls) {
-      if (call.is_private || call.IsUnsupported()) continue;
+      if (call.is_private) continue;
       rows.push_back({call.base, 0, call.introduced, call.symbol, ParameterList(call)});
       if (call.per_thread != PerThread::kNone) {
         rows.push_back({call.base, 2, call.introduced_per_thread,

@@ -31,9 +31,9 @@ class SupportEmitter : public Emitter {
     Text out;
     out.Raw("<!-- Generated from proto/calls: do not edit. -->\n# Driver functions\n\n");
     out.Line(
-        "$supported$ functions work, $refused$ are refused: CUDA_ERROR_NOT_SUPPORTED, and\n"
-        "cuGetProcAddress does not find them. \"Queued\" returns at once. A form with `_ptds` or\n"
-        "`_ptsz` exists where marked.",
+        "$supported$ functions work, $refused$ are refused: they answer\n"
+        "CUDA_ERROR_NOT_SUPPORTED, as a driver does whose device lacks what they need. \"Queued\"\n"
+        "returns at once. A form with `_ptds` or `_ptsz` exists where marked.",
         {{"supported", std::to_string(supported)}, {"refused", std::to_string(refused)}});
     for (const auto& [chapter, calls] : chapters) {
       std::string title = chapter;

@@ -26,6 +26,29 @@ class WaysTest(unittest.TestCase):
         self.assertIn("/no/such/program", result.err)
         self.assertEqual(1, len(result.err.strip().splitlines()), result.err)
 
+    def test_what_becomes_of_a_function(self):
+        result = self.longwire.cli("doctor", "--explain", "cuMemAlloc_v2", "cuMulticastCreate")
+        self.assertEqual(0, result.code, result.err)
+        works, refused = result.out.splitlines()
+        self.assertRegex(works, "^cuMemAlloc_v2 works: ")
+        self.assertRegex(refused, r"^cuMulticastCreate is refused with .*\(801\): \w+")
+        result = self.longwire.cli("doctor", "--explain", "cuNonsense")
+        self.assertEqual(2, result.code)
+        self.assertIn("cuNonsense", result.err)
+
+    def test_what_a_program_used_that_is_refused(self):
+        command = ["doctor", "--explain", "--server", self.longwire.address, "--"]
+        result = self.longwire.cli(*command, self.longwire.program("refused.static"))
+        self.assertEqual((0, "PASS refused\n"), (result.code, result.out), result.err)
+        said = [line.strip() for line in result.err.splitlines()]
+        self.assertIn("a word of its own", said)
+        self.assertTrue([line for line in said if line.startswith(
+            "cuMulticastGetGranularity is not supported: ")], said)
+        result = self.longwire.cli(*command, self.longwire.program("vector_add.static"))
+        self.assertIn("It used nothing that Longwire refuses.", result.err)
+        result = self.longwire.cli(*command, "/bin/sh", "-c", "exit 7")
+        self.assertEqual(7, result.code)
+
     def test_preloaded_library(self):
         library = self.longwire.dist / "lib" / "longwire" / "libcuda.so.1"
         environment = self.longwire.environment(LD_PRELOAD=library,

@@ -2,7 +2,7 @@
 """The built libcuda.so.1: what it exports, what it needs, what its cuGetProcAddress answers; the
 built libnvidia-ml.so.1: what it exports and needs.
 
-library_test.py LIBCUDA GENERATED_FOLDER CUDA_INCLUDE
+library_test.py LIBCUDA CUDA_INCLUDE
 library_test.py LIBNVIDIA-ML
 """
 
@@ -73,16 +73,12 @@ def best(rows, version):
     return max(fitting)[1] if fitting else None
 
 
-def check_lookups(library, generated, include):
+def check_lookups(library, include):
     exports = header.read_list(HERE / "libcuda-13.0.txt")
-    kinds = dict(re.findall(r'\{"(\w+)", "[^"]*", CallKindValue::(\w+)',
-                            (pathlib.Path(generated) / "call_ids.cc").read_text()))
     lookup = Lookup(library)
     rows = {}
     for name, mode, introduced, symbol in header.expected_lookups(exports, include):
-        rows.setdefault(name, {}).setdefault(mode, [])
-        if kinds[re.sub(r"_pt[ds][sz]$", "", symbol)] != "kUnsupported":
-            rows[name][mode].append((introduced, symbol))
+        rows.setdefault(name, {}).setdefault(mode, []).append((introduced, symbol))
     versions = sorted({row[0] for modes in rows.values() for list_ in modes.values()
                        for row in list_})
     if len(rows) < 400 or len(versions) < 20:
@@ -104,12 +100,12 @@ def check_lookups(library, generated, include):
         yield f"cuNoSuchFunction: {lookup('cuNoSuchFunction', 12000, 0)}"
 
 
-def main(library, *lookups):
-    name = "libcuda.so.1" if lookups else "libnvidia-ml.so.1"
+def main(library, include=None):
+    name = "libcuda.so.1" if include else "libnvidia-ml.so.1"
     list_ = name.replace(".so.1", "-13.0.txt")
     faults = [*check_symbols(library, list_), *check_needs(library, name)]
-    if lookups:
-        faults += check_lookups(library, *lookups)
+    if include:
+        faults += check_lookups(library, include)
     print("\n".join(faults[:50]))
     if len(faults) > 50:
         print(f"… {len(faults)} faults")

@@ -16,6 +16,8 @@ CUresult cuSinkLocal_v2(void* const* callback, CUhostFn function);
 CUresult cuSinkLocal_ptds(void* const* callback, CUhostFn function);
 CUresult cuSinkQueued(CUdeviceptr address, CUstream hStream);
 CUresult cuSinkQueued_ptsz(CUdeviceptr address, CUstream hStream);
+CUresult cuSinkRefused(const CUDA_MEMCPY2D* pCopy, CUstream hStream);
+CUresult cuSinkRefused_ptsz(const CUDA_MEMCPY2D* pCopy, CUstream hStream);
 CUresult cuSinkStructs(const CUuuid* from, const CUuuid* maybe, CUuuid* to, int* there);
 CUresult cuSinkText(const char* text, const char* maybe, char* answer, int room);
 CUresult cuSinkValues(int negative, unsigned int plain, size_t bytes, float ratio, double precise, unsigned char small, unsigned short middle, CUlimit limit, CUdevice device, CUdeviceptr address, void* pointer, CUuuid uuid, unsigned long long* sum);
@@ -46,6 +48,8 @@ std::span<const ProcEntry> ProcTable() {
       {"cuSinkLocal", 8000, 2, Address(&::cuSinkLocal_ptds)},
       {"cuSinkQueued", 2000, 0, Address(&::cuSinkQueued)},
       {"cuSinkQueued", 7000, 2, Address(&::cuSinkQueued_ptsz)},
+      {"cuSinkRefused", 2000, 0, Address(&::cuSinkRefused)},
+      {"cuSinkRefused", 7000, 2, Address(&::cuSinkRefused_ptsz)},
       {"cuSinkStructs", 2000, 0, Address(&::cuSinkStructs)},
       {"cuSinkText", 2000, 0, Address(&::cuSinkText)},
       {"cuSinkValues", 2000, 0, Address(&::cuSinkValues)},

@@ -14,7 +14,8 @@ struct ProcEntry {
   void* function;
 };
 
-// Sorted by name, mode, introduced. Unsupported functions are not in it.
+// Sorted by name, mode, introduced. Unsupported functions are in it, as they are in a driver whose
+// device lacks what they need: they answer CUDA_ERROR_NOT_SUPPORTED.
 std::span<const ProcEntry> ProcTable();
 
 }  // namespace longwire::shim

@@ -1,0 +1,142 @@
+#include "cli/explain.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include "longwire/call_ids.h"
+#include "wire/limits.h"
+
+namespace longwire::cli {
+namespace {
+
+// How the client's library begins what it says, and says that it refuses something.
+constexpr std::string_view kVoice = "longwire: ";
+constexpr std::string_view kRefusal = " is not supported: ";
+
+std::optional<CallId> FindCall(std::string_view name) {
+  for (uint16_t number = 1; number < wire::kCallNumbers; ++number) {
+    auto id = static_cast<CallId>(number);
+    if (name == CallName(id) && !CallIsPrivate(id)) return id;
+  }
+  return std::nullopt;
+}
+
+const char* Becomes(CallId id) {
+  switch (CallKind(id)) {
+    case CallKindValue::kAtOnce:
+      return "works: it is queued and returns at once";
+    case CallKindValue::kAfterReply:
+      return "works: it waits for the server's answer";
+    case CallKindValue::kLocal:
+      return "works: it is answered on this host";
+    default:
+      return "is refused with CUDA_ERROR_NOT_SUPPORTED (801)";
+  }
+}
+
+int ExplainNames(const Arguments& names) {
+  int unknown = 0;
+  for (const std::string& name : names) {
+    std::optional<CallId> id = FindCall(name);
+    if (!id) {
+      ++unknown;
+      std::fprintf(
+          stderr,
+          "longwire doctor: '%s' is no function of the CUDA 13.0 driver; write -- before a "
+          "program\n",
+          name.c_str());
+      continue;
+    }
+    std::string reason = CallRefusal(*id);
+    std::printf("%s %s%s%s\n", name.c_str(), Becomes(*id), reason.empty() ? "" : ": ",
+                reason.c_str());
+  }
+  return unknown == 0 ? 0 : kUsageStatus;
+}
+
+// What the client's library said on the program's standard error.
+class Listener {
+ public:
+  void Line(const std::string& line) {
+    bool ours = line.starts_with(kVoice);
+    if (ours && line.find(kRefusal) != std::string::npos) {
+      refused_.push_back(line.substr(kVoice.size()));
+    } else {
+      std::fprintf(stderr, "%s\n", line.c_str());
+    }
+  }
+
+  void Report(int status) {
+    std::sort(refused_.begin(), refused_.end());
+    refused_.erase(std::unique(refused_.begin(), refused_.end()), refused_.end());
+    std::fprintf(stderr, "longwire doctor: the program ended with exit status %d. %s\n", status,
+                 refused_.empty() ? "It used nothing that Longwire refuses."
+                                  : "It used what Longwire refuses:");
+    for (const std::string& line : refused_) std::fprintf(stderr, "  %s\n", line.c_str());
+  }
+
+ private:
+  Arguments refused_;
+};
+
+void Listen(int descriptor, Listener* listener) {
+  std::string rest;
+  char bytes[4096];
+  ssize_t got = 0;
+  while ((got = read(descriptor, bytes, sizeof bytes)) > 0 || (got < 0 && errno == EINTR)) {
+    if (got > 0) rest.append(bytes, static_cast<size_t>(got));
+    size_t end = 0;
+    while ((end = rest.find('\n')) != std::string::npos) {
+      listener->Line(rest.substr(0, end));
+      rest.erase(0, end + 1);
+    }
+  }
+  if (!rest.empty()) listener->Line(rest);
+}
+
+int ExplainProgram(const Arguments& arguments) {
+  int ends[2];
+  pid_t child = -1;
+  if (pipe(ends) == 0) child = fork();
+  if (child < 0) {
+    std::fprintf(stderr, "longwire doctor: %s\n", std::strerror(errno));
+    return 1;
+  }
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[0]);
+    close(ends[1]);
+    setenv("LONGWIRE_LOG", "1", 1);
+    std::exit(Run(arguments));  // only if it could not be started
+  }
+  close(ends[1]);
+  Listener listener;
+  Listen(ends[0], &listener);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  listener.Report(code);
+  return code;
+}
+
+}  // namespace
+
+int Explain(const Arguments& arguments) {
+  if (arguments.empty()) {
+    std::fputs("longwire doctor: --explain what? FUNCTION..., or [OPTIONS] -- PROGRAM\n", stderr);
+    return kUsageStatus;
+  }
+  bool program = std::find(arguments.begin(), arguments.end(), "--") != arguments.end();
+  return program ? ExplainProgram(arguments) : ExplainNames(arguments);
+}
+
+}  // namespace longwire::cli
