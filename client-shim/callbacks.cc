@@ -6,6 +6,7 @@
 
 #include "client-shim/context.h"
 #include "client-shim/entry.h"
+#include "client-shim/mirrors.h"
 #include "client-shim/session.h"
 #include "client-shim/work_thread.h"
 #include "longwire/calls.h"
@@ -70,7 +71,11 @@ void Call(const HostFunction& host) {
 
 void Run(Session& session, uint64_t ticket) {
   HostFunction host;
-  if (Take(ticket, &host)) Call(host);
+  if (Take(ticket, &host)) {
+    ReturnDeviceWrites();
+    Call(host);
+    SendHostWrites();
+  }
   calls::lwHostFunctionDone done;
   done.ticket = ticket;
   session.Submit({}, done);

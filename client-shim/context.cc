@@ -6,10 +6,14 @@
 #include "client-shim/context_events.h"
 #include "client-shim/current_context.h"
 #include "client-shim/device_memory.h"
+#include "client-shim/host_exposure.h"
+#include "client-shim/managed_memory.h"
+#include "client-shim/mirrors.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/peers.h"
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
+#include "client-shim/shared_blocks.h"
 #include "client-shim/threads.h"
 #include "longwire/calls.h"
 
@@ -129,6 +133,10 @@ CUresult EndContext(Context* context) {
   calls::lwContextDestroy destroy;
   destroy.context = number;
   CUresult result = TheSession().CallAndWait({number, nullptr, 0}, destroy).code;
+  ForgetMirrors(number);
+  ForgetManaged(number);
+  ForgetSharedBlocks(number);
+  ForgetExposed(number);
   ForgetContextMemory(number);
   for (Stream* stream : streams) {
     // The worker is done with all of it, finished or not.

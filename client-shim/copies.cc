@@ -6,8 +6,10 @@
 
 #include "client-shim/capture.h"
 #include "client-shim/context.h"
+#include "client-shim/host_exposure.h"
 #include "client-shim/host_memory.h"
 #include "client-shim/host_writes.h"
+#include "client-shim/mirrors.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/options.h"
 #include "client-shim/peers.h"
@@ -46,6 +48,12 @@ CUresult Resolve(CopySide* side, const Extent& extent) {
   if (side->height == 0) side->height = side->y + extent.rows;
   if (side->kind == CopySide::Kind::kArray) {
     return side->array == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+  }
+  // The program's memory that has its like on the device is copied there, in the stream's order.
+  if (FindMirror(side->address, &side->address)) {
+    side->kind = CopySide::Kind::kDevice;
+  } else if (HostRange host; FindHost(side->address, &host)) {
+    side->kind = CopySide::Kind::kHost;
   }
   if (side->kind == CopySide::Kind::kEither) {
     side->kind = IsDeviceAddress(side->address) ? CopySide::Kind::kDevice : CopySide::Kind::kHost;
@@ -116,12 +124,31 @@ CUresult Posted(uint64_t position) {
   return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
 }
 
+template <class Call>
+uint64_t SubmitWork(Stream* stream, const Where& where, const Call& call, size_t bound = 1024) {
+  DeviceWork work(stream);
+  return TheSession().Submit(where, call, bound);
+}
+
+// Work of the device alone: even the waiting forms return at once, unless the program can look at
+// what was written.
+template <class Call>
+CUresult SubmitSeen(Stream* stream, const Where& where, const Call& call, Waits waits,
+                    uint64_t address) {
+  uint64_t position = SubmitWork(stream, where, call);
+  if (position == Session::kNoPosition) return TheSession().over();
+  bool captured = stream->capture.load() != nullptr;
+  if (waits == Waits::kAsync || captured || !IsMirrored(address)) return CUDA_SUCCESS;
+  CUresult result = WaitForStream(stream, position);
+  return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
+}
+
 // Whether the context has streams whose later work would not wait for a copy in this one.
 bool HasUnorderedStreams(Stream* copying) {
   bool legacy = copying->kind == StreamKind::kLegacy;
   std::lock_guard<std::mutex> lock(copying->context->mutex);
   for (Stream* stream : copying->context->streams) {
-    if (stream == copying || stream->destroyed.load()) continue;
+    if (stream == copying || stream->internal || stream->destroyed.load()) continue;
     if (!legacy || stream->kind == StreamKind::kNonBlocking) return true;
   }
   return false;
@@ -129,12 +156,13 @@ bool HasUnorderedStreams(Stream* copying) {
 
 // The worker fetches the bytes when the stream gets there.
 CUresult PulledUpload(const Where& where, calls::lwCopyToDevice& copy, const HostPlace& source,
-                      Capture* capture, uint64_t* position) {
+                      Stream* stream, uint64_t* position) {
   Session& session = TheSession();
+  Capture* capture = stream->capture.load();
   copy.transfer = session.NewId();
   copy.pull = true;
   session.transfers().OfferUpload(copy.transfer, source, capture != nullptr);
-  *position = session.Submit(where, copy);
+  *position = SubmitWork(stream, where, copy);
   return Posted(*position);
 }
 
@@ -158,7 +186,7 @@ CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& sou
       range.pinned() && (HostWritePending(range.address, range.bytes) ||
                          (waits == Waits::kAsync && !small && !FitsUploadWindow(copy.bytes)));
   if (capture != nullptr || later) {
-    result = PulledUpload(where, copy, from, capture, &position);
+    result = PulledUpload(where, copy, from, stream, &position);
     if (result != CUDA_SUCCESS || waits == Waits::kAsync || capture != nullptr) return result;
     return WaitForStream(stream, position);
   }
@@ -172,12 +200,13 @@ CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& sou
   } else {
     copy.transfer = session.NewId();
   }
-  position = session.Submit(where, copy, 256 + copy.data.size());
+  position = SubmitWork(stream, where, copy, 256 + copy.data.size());
   if (position == Session::kNoPosition) return session.over();
   session.counts().uploaded.fetch_add(copy.data.size(), std::memory_order_relaxed);
   if (!small && !SendBytes(session, copy.transfer, from)) return session.over();
   if (waits == Waits::kSync) {
-    if (HasUnorderedStreams(stream)) return WaitForStream(stream, position);
+    bool seen_at_once = HasUnorderedStreams(stream) || IsMirrored(destination.address);
+    if (seen_at_once) return WaitForStream(stream, position);
     stream->sync_copy.store(position);
   }
   return CUDA_SUCCESS;
@@ -197,7 +226,7 @@ CUresult Download(Stream* stream, const CopySide& destination, const CopySide& s
   Capture* capture = stream->capture.load();
   session.transfers().ExpectDownload(copy.transfer, to, capture != nullptr);
   if (capture != nullptr) return Posted(session.Submit(where, copy));
-  uint64_t position = session.Submit(where, copy);
+  uint64_t position = SubmitWork(stream, where, copy);
   if (position == Session::kNoPosition) {
     session.transfers().DropDownload(copy.transfer);
     return session.over();
@@ -299,11 +328,11 @@ CUresult Copy(const CopySide& destination_side, const CopySide& source_side, con
   copy.destination = WirePlace(destination, extent);
   copy.source = WirePlace(source, extent);
   copy.bytes = bytes;
-  return Posted(TheSession().Submit(where, copy));
+  return SubmitSeen(stream, where, copy, waits, destination.address);
 }
 
 CUresult Memset(uint64_t address, uint64_t pitch, uint32_t element_bytes, uint32_t value,
-                uint64_t width, uint64_t rows, CUstream handle) {
+                uint64_t width, uint64_t rows, CUstream handle, Waits waits) {
   Stream* stream = nullptr;
   CUresult result = ResolveForWork(handle, &stream);
   if (result != CUDA_SUCCESS) return result;
@@ -316,9 +345,8 @@ CUresult Memset(uint64_t address, uint64_t pitch, uint32_t element_bytes, uint32
   if (address % element_bytes != 0 || (rows > 1 && pitch % element_bytes != 0)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  HostRange host;
-  if (FindHost(address, &host)) return CUDA_ERROR_NOT_SUPPORTED;  // device access to host memory
-  result = CheckDeviceRange(address, before + row_bytes);
+  result = ToDeviceAddress(&address);
+  if (result == CUDA_SUCCESS) result = CheckDeviceRange(address, before + row_bytes);
   if (result != CUDA_SUCCESS) return result;
   if (!Reaches(stream->context->device, address)) return CUDA_ERROR_INVALID_VALUE;
   Where where;
@@ -331,7 +359,7 @@ CUresult Memset(uint64_t address, uint64_t pitch, uint32_t element_bytes, uint32
   set.value = value;
   set.width = width;
   set.rows = rows;
-  return Posted(TheSession().Submit(where, set));
+  return SubmitSeen(stream, where, set, waits, address);
 }
 
 }  // namespace longwire::shim

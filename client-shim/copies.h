@@ -78,6 +78,6 @@ CUresult DescribeNodeCopy(CopySide destination, CopySide source, const Extent& e
                           NodeCopy* node);
 
 CUresult Memset(uint64_t address, uint64_t pitch, uint32_t element_bytes, uint32_t value,
-                uint64_t width, uint64_t rows, CUstream stream);
+                uint64_t width, uint64_t rows, CUstream stream, Waits waits);
 
 }  // namespace longwire::shim

@@ -169,7 +169,7 @@ bool DeviceMemory::WaitForRested(std::unique_lock<std::mutex>& lock) {
   std::vector<StreamPoint> points = resting_.front().points;
   for (StreamPoint& point : points) Retain(point.stream);
   lock.unlock();
-  for (StreamPoint& point : points) WaitForStream(point.stream, point.position);
+  for (StreamPoint& point : points) AwaitStream(point.stream, point.position);
   ReleasePoints(points);
   lock.lock();
   return true;

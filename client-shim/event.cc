@@ -182,7 +182,7 @@ CUresult ElapsedTime(Event* start, Event* end, float* milliseconds) {
     std::lock_guard<std::mutex> lock(event->mutex);
     if (event->stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;  // never recorded
     if (event->captured != nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    CUresult result = QueryStream(event->stream, event->position);
+    CUresult result = PollStream(event->stream, event->position);
     if (result != CUDA_SUCCESS) return result;
     *id = event->id;
     *version = event->version;

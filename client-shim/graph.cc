@@ -7,6 +7,7 @@
 #include "client-shim/context.h"
 #include "client-shim/handles.h"
 #include "client-shim/host_writes.h"
+#include "client-shim/mirrors.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/process.h"
 #include "longwire/calls.h"
@@ -124,6 +125,7 @@ CUresult LaunchGraph(CUgraphExec exec, Stream* stream) {
   }
   calls::lwGraphLaunch launch;
   launch.exec = id;
+  DeviceWork work(stream);
   uint64_t position = TheSession().Submit(where, launch);
   if (position == Session::kNoPosition) return TheSession().over();
   if (where.flags == 0 && writes) NoteHostWrite(stream, position, 0, kAnywhere);

@@ -6,7 +6,9 @@
 #include <mutex>
 
 #include "client-shim/context.h"
+#include "client-shim/host_exposure.h"
 #include "client-shim/never_destroyed.h"
+#include "client-shim/shared_blocks.h"
 
 namespace longwire::shim {
 namespace {
@@ -46,14 +48,17 @@ CUresult AllocateHost(uint64_t bytes, unsigned flags, void** address) {
   Context* context = nullptr;
   CUresult result = RequireHealthyContext(&context);
   if (result != CUDA_SUCCESS) return result;
-  void* memory =
-      mmap(nullptr, Pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+  uint64_t start = 0;
+  if (TakeShared(context, bytes, SharedUse::kPinned, &start) != CUDA_SUCCESS) {
+    void* memory =
+        mmap(nullptr, Pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    start = reinterpret_cast<uint64_t>(memory);
+  }
   Ranges& ranges = TheRanges();
   std::lock_guard<std::mutex> lock(ranges.mutex);
-  auto start = reinterpret_cast<uint64_t>(memory);
   ranges.by_address[start] = {start, bytes, flags, false, ranges.next_id++, context->handle};
-  *address = memory;
+  *address = reinterpret_cast<void*>(start);
   return CUDA_SUCCESS;
 }
 
@@ -62,11 +67,12 @@ CUresult FreeHost(void* address) {
   CUresult result = RequireContext(&context);
   if (result != CUDA_SUCCESS) return result;
   if (address == nullptr) return CUDA_SUCCESS;
+  auto start = reinterpret_cast<uint64_t>(address);
   uint64_t bytes = 0;
   {
     Ranges& ranges = TheRanges();
     std::lock_guard<std::mutex> lock(ranges.mutex);
-    auto found = ranges.by_address.find(reinterpret_cast<uint64_t>(address));
+    auto found = ranges.by_address.find(start);
     if (found == ranges.by_address.end() || found->second.registered) {
       return CUDA_ERROR_INVALID_VALUE;
     }
@@ -75,7 +81,13 @@ CUresult FreeHost(void* address) {
   }
   // Copies that still read or write it finish first, as the driver's own free waits for them.
   result = SynchronizeContext(context);
-  munmap(address, Pages(bytes));
+  bool exposed = false;
+  if (FindShared(start, &exposed)) {
+    GiveShared(start);
+  } else {
+    HideRegistered(start);
+    munmap(address, Pages(bytes));
+  }
   return result;
 }
 
@@ -113,7 +125,9 @@ CUresult UnregisterHost(void* address) {
     }
     ranges.by_address.erase(found);
   }
-  return SynchronizeContext(context);
+  result = SynchronizeContext(context);
+  HideRegistered(reinterpret_cast<uint64_t>(address));
+  return result;
 }
 
 bool FindHost(uint64_t address, HostRange* range) {

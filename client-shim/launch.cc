@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "client-shim/capture.h"
+#include "client-shim/host_exposure.h"
+#include "client-shim/mirrors.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/options.h"
 #include "client-shim/process.h"
@@ -184,6 +186,7 @@ CUresult Launch(CUfunction handle, const LaunchShape& asked, CUstream stream_han
   if (result == CUDA_SUCCESS) result = CheckCooperative(function, device, shape);
   if (result == CUDA_SUCCESS)
     result = PackParameters(*function, parameters, extra, storage, &packed);
+  if (result == CUDA_SUCCESS) result = ExposeArguments(packed);
   if (result == CUDA_SUCCESS) result = OpenWhere(stream, &where);
   if (result != CUDA_SUCCESS) return result;
   calls::lwLaunch launch;
@@ -198,8 +201,12 @@ CUresult Launch(CUfunction handle, const LaunchShape& asked, CUstream stream_han
   launch.cooperative = shape.cooperative ? 1 : 0;
   launch.attributes = std::as_bytes(attributes);
   launch.parameters = packed;
-  uint64_t position =
-      TheSession().Submit(where, launch, 128 + packed.size() + attributes.size_bytes());
+  uint64_t position = 0;
+  {
+    DeviceWork work(stream);
+    size_t bound = 128 + packed.size() + attributes.size_bytes();
+    position = TheSession().Submit(where, launch, bound);
+  }
   if (position == Session::kNoPosition) return TheSession().over();
   if (ProcessOptions().launch_blocking && where.flags == 0) {
     result = WaitForStream(stream, position);

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "client-shim/image.h"
+#include "client-shim/managed_memory.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/options.h"
 #include "client-shim/process.h"
@@ -168,6 +169,19 @@ CUresult Load(const Where& where, const void* image, const JitOptions& options, 
   return CUDA_SUCCESS;
 }
 
+// The addresses of a module's globals, which are nobody's from now on.
+std::vector<uint64_t> ForgetGlobals(uint64_t module) {
+  std::vector<uint64_t> gone;
+  KnownGlobals& globals = Globals();
+  std::lock_guard<std::mutex> lock(globals.mutex);
+  std::erase_if(globals.by_address, [&](const auto& entry) {
+    if (entry.second.module != module) return false;
+    gone.push_back(entry.first);
+    return true;
+  });
+  return gone;
+}
+
 }  // namespace
 
 Function* FunctionByNumber(uint64_t number) {
@@ -210,6 +224,8 @@ CUresult LoadFile(const char* path, std::vector<char>* image) {
 
 CUresult UnloadModule(Module* module) {
   if (!Modules().Retire(module)) return CUDA_ERROR_INVALID_HANDLE;
+  std::vector<uint64_t> gone = ForgetGlobals(module->id);
+  for (uint64_t global : gone) RemoveManagedVariable(global);
   calls::lwModuleUnload unload;
   unload.library = module->id;
   TheSession().Submit({module->context_number, nullptr, 0}, unload);
@@ -220,12 +236,6 @@ CUresult UnloadModule(Module* module) {
   }
   for (Function* function : module->in_order) {
     if (Functions().Retire(function)) Functions().Recycle(function);
-  }
-  {
-    KnownGlobals& globals = Globals();
-    std::lock_guard<std::mutex> lock(globals.mutex);
-    std::erase_if(globals.by_address,
-                  [&](const auto& entry) { return entry.second.module == module->id; });
   }
   Modules().Recycle(module);
   return CUDA_SUCCESS;
@@ -242,12 +252,19 @@ Function* FindFunction(CUfunction handle) {
   return Functions().Find(reinterpret_cast<uint64_t>(handle));
 }
 
-CUresult GlobalOf(Module* module, const char* name, uint64_t* address, size_t* bytes) {
+CUresult GlobalOf(Module* module, const char* name, GlobalKind kind, uint64_t* address,
+                  size_t* bytes) {
   Context* context = nullptr;
   CUresult result = RequireHealthyContext(&context);
+  if (result == CUDA_ERROR_INVALID_CONTEXT && kind == GlobalKind::kManaged) {
+    // Asked for before there is a context: the variable lies on the first device.
+    context = PrimaryContext(0);
+    result = ActivatePrimary(context);
+  }
   if (result != CUDA_SUCCESS) return result;
   uint32_t number = module->is_library ? context->number.load() : module->context_number;
-  std::string key = std::to_string(number) + ":" + name;
+  bool managed = kind == GlobalKind::kManaged;
+  std::string key = std::to_string(number) + (managed ? "m:" : ":") + name;
   std::unique_lock<std::mutex> lock(module->mutex);
   auto known = module->globals.find(key);
   if (known == module->globals.end()) {
@@ -255,8 +272,13 @@ CUresult GlobalOf(Module* module, const char* name, uint64_t* address, size_t* b
     calls::lwModuleGlobal ask;
     ask.library = module->id;
     ask.name = name;
+    ask.managed = managed;
     auto answer = TheSession().CallAndWait({number, nullptr, 0}, ask);
     if (answer.code != CUDA_SUCCESS) return answer.code;
+    if (answer.reply.managed) {
+      result = AddManagedVariable(context, answer.reply.address, answer.reply.bytes);
+      if (result != CUDA_SUCCESS) return result;
+    }
     {
       KnownGlobals& globals = Globals();
       std::lock_guard<std::mutex> known_lock(globals.mutex);

@@ -76,7 +76,9 @@ Module* FindLibrary(CUlibrary library);
 Function* FindFunction(CUfunction function);  // also a CUkernel cast to CUfunction
 Function* FunctionByNumber(uint64_t number);  // the worker's; nullptr if it was unloaded
 
-CUresult GlobalOf(Module* module, const char* name, uint64_t* address, size_t* bytes);
+enum class GlobalKind { kAny, kManaged };
+CUresult GlobalOf(Module* module, const char* name, GlobalKind kind, uint64_t* address,
+                  size_t* bytes);
 // Device memory that the worker's driver placed: the global that holds the address.
 bool FindGlobal(uint64_t address, uint64_t* start, uint64_t* bytes, Context** context);
 

@@ -22,6 +22,7 @@ struct Options {
   bool trace_summary = false;     // LONGWIRE_TRACE=summary: counts on stderr at exit
   bool launch_blocking = false;   // CUDA_LAUNCH_BLOCKING
   // LONGWIRE_DISABLE: names of single optimisations that are switched off:
+  //   managed-turns         managed memory is compared once between a wait and the next work
   //   attributes-with-load  a small module's functions' attributes come with its load
   std::vector<std::string> disabled;
   std::vector<uint64_t> window_bases;  // LONGWIRE_WINDOW_BASES, comma list, hexadecimal

@@ -10,6 +10,7 @@
 #include "client-shim/pointers.h"
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
+#include "client-shim/shared_blocks.h"
 #include "client-shim/virtual_memory.h"
 #include "longwire/calls.h"
 
@@ -77,6 +78,7 @@ void DropPeers(Context* context) {
 bool Reaches(int device, uint64_t address) {
   bool reaches = false;
   if (FindMappingAccess(address, device, &reaches)) return reaches;
+  if (FindSharedAccess(address, device, &reaches)) return reaches;
   int owner = DeviceOfAddress(address);
   DeviceRange range;
   if (owner < 0 && FindDeviceRange(address, &range)) owner = range.context->device;

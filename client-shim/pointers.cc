@@ -4,9 +4,12 @@
 #include <mutex>
 
 #include "client-shim/device_memory.h"
+#include "client-shim/host_memory.h"
+#include "client-shim/managed_memory.h"
 #include "client-shim/module.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/properties.h"
+#include "client-shim/shared_blocks.h"
 
 namespace longwire::shim {
 namespace {
@@ -37,8 +40,9 @@ bool FindForeign(uint64_t address, DeviceRange* range) {
 void AddForeignRange(uint64_t address, uint64_t bytes, Context* context) {
   Foreign& foreign = TheForeign();
   std::lock_guard<std::mutex> lock(foreign.mutex);
-  foreign.by_address[address] = {address, bytes, kGlobalIds + foreign.by_address.size(), context,
-                                 context->number.load()};
+  foreign.by_address[address] = {
+      address, bytes, kGlobalIds + foreign.by_address.size(), context, context->number.load(),
+      false};
 }
 
 void RemoveForeignRange(uint64_t address) {
@@ -48,23 +52,44 @@ void RemoveForeignRange(uint64_t address) {
 }
 
 bool FindDeviceRange(uint64_t address, DeviceRange* range) {
+  ManagedRange managed;
+  if (FindManaged(address, &managed)) {
+    *range = {managed.address,
+              managed.bytes,
+              managed.id,
+              managed.context,
+              managed.context->number.load(),
+              true};
+    return true;
+  }
+  bool exposed = false;
+  HostRange host;
+  if (FindShared(address, &exposed) && exposed && FindHost(address, &host)) {
+    Context* owner = FindContext(host.context);
+    if (owner == nullptr) return false;
+    *range = {host.address, host.bytes, host.id, owner, owner->number.load(), false};
+    return true;
+  }
   Allocation allocation;
   if (FindAllocation(address, &allocation)) {
-    *range = {allocation.address, allocation.bytes, allocation.id, allocation.context,
-              allocation.context_number};
+    *range = {allocation.address, allocation.bytes,          allocation.id,
+              allocation.context, allocation.context_number, false};
     return true;
   }
   uint64_t start = 0, bytes = 0;
   Context* context = nullptr;
   if (FindGlobal(address, &start, &bytes, &context)) {
-    *range = {start, bytes, kGlobalIds + start, context, context->number.load()};
+    *range = {start, bytes, kGlobalIds + start, context, context->number.load(), false};
     return true;
   }
   return FindForeign(address, range);
 }
 
 bool IsDeviceAddress(uint64_t address) {
-  if (DeviceOfAddress(address) >= 0) return true;
+  if (DeviceOfAddress(address) >= 0) {
+    bool exposed = false;
+    return !FindShared(address, &exposed) || exposed;
+  }
   DeviceRange range;
   return FindDeviceRange(address, &range);
 }

@@ -14,6 +14,7 @@ struct DeviceRange {
   uint64_t id = 0;  // as CU_POINTER_ATTRIBUTE_BUFFER_ID
   Context* context = nullptr;
   uint32_t context_number = 0;
+  bool managed = false;
 };
 
 // The allocation, global or graph memory that holds the address.

@@ -26,12 +26,10 @@ std::vector<Device>& Devices() {
 // sharing with other processes and devices of the host.
 bool Withheld(int attribute) {
   switch (attribute) {
-    case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
     case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
     case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
     case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES:
     case CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST:
-    case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
     case CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED:
@@ -45,6 +43,12 @@ bool Withheld(int attribute) {
     default:
       return false;
   }
+}
+
+// What the client offers whatever the device can: it makes this of ordinary device memory.
+bool Offered(int attribute) {
+  return attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY ||
+         attribute == CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY;
 }
 
 Device MakeDevice(int ordinal, const wire::DeviceDescription& description) {
@@ -63,6 +67,7 @@ Device MakeDevice(int ordinal, const wire::DeviceDescription& description) {
     if (known.attribute == CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES) {
       device.attributes[known.attribute].value = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     }
+    if (Offered(known.attribute)) device.attributes[known.attribute] = {known.attribute, 0, 1};
   }
   return device;
 }

@@ -8,6 +8,7 @@
 #include "client-shim/callbacks.h"
 #include "client-shim/context.h"
 #include "client-shim/graph.h"
+#include "client-shim/mirrors.h"
 #include "client-shim/options.h"
 #include "client-shim/session.h"
 #include "client-shim/uploads.h"
@@ -183,6 +184,13 @@ bool Session::HandleRecord(const wire::DownHeader& header, std::span<const std::
       uint64_t ticket = 0;
       if (reader.U64(&number) != kOk || reader.U64(&ticket) != kOk) return false;
       ForgetGraphPart(*this, number, ticket);
+      return true;
+    }
+    case wire::DownKind::kMirror: {
+      if (reader.U64(&number) != kOk) return false;
+      std::span<const std::byte> delta = payload.subspan(reader.offset());
+      counts_.downloaded.fetch_add(delta.size(), std::memory_order_relaxed);
+      OnMirrorDelta(number, delta);
       return true;
     }
     case wire::DownKind::kText: {

@@ -5,6 +5,7 @@
 #include "client-shim/capture.h"
 #include "client-shim/context.h"
 #include "client-shim/current_context.h"
+#include "client-shim/mirrors.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/process.h"
 #include "client-shim/threads.h"
@@ -48,7 +49,7 @@ void SettleSyncCopies(Context* context, StreamKind kind) {
     }
   }
   for (StreamPoint& point : points) {
-    WaitForStream(point.stream, point.position);
+    AwaitStream(point.stream, point.position);
     Release(point.stream);
   }
 }
@@ -78,7 +79,9 @@ CUresult NewStream(Context* context, StreamKind kind, unsigned flags, int priori
   stream->kind = kind;
   stream->flags = flags;
   stream->priority = priority;
-  for (auto* place : {&stream->last, &stream->finished, &stream->wanted, &stream->sync_copy}) {
+  stream->internal = false;
+  for (auto* place : {&stream->last, &stream->finished, &stream->wanted, &stream->sync_copy,
+                      &stream->mirrors_seen}) {
     place->store(0);
   }
   stream->gate_passed.store(0);
@@ -198,17 +201,21 @@ void StreamRoom::Take(uint64_t position, uint64_t taken, uint64_t share) {
 
 CUresult ResolveForWork(CUstream handle, Stream** stream) {
   CUresult result = ResolveStream(handle, stream);
-  if (result != CUDA_SUCCESS) return result;
-  // Asked for as soon as a quarter is full, so that the answer is usually there in time.
-  uint64_t newest = (*stream)->room.newest.load(std::memory_order_acquire);
-  if (newest > (*stream)->wanted.load(std::memory_order_relaxed)) Want(*stream, newest);
-  uint64_t oldest = (*stream)->room.oldest.load(std::memory_order_acquire);
-  if ((*stream)->finished.load(std::memory_order_acquire) >= oldest) return CUDA_SUCCESS;
-  result = WaitForStream(*stream, oldest);
-  return result == CUDA_SUCCESS ? TakeError((*stream)->context) : result;
+  return result == CUDA_SUCCESS ? WaitForRoom(*stream) : result;
 }
 
-CUresult WaitForStream(Stream* stream, uint64_t position) {
+CUresult WaitForRoom(Stream* stream) {
+  // Asked for as soon as a quarter is full, so that the answer is usually there in time.
+  uint64_t newest = stream->room.newest.load(std::memory_order_acquire);
+  if (newest > stream->wanted.load(std::memory_order_relaxed)) Want(stream, newest);
+  uint64_t oldest = stream->room.oldest.load(std::memory_order_acquire);
+  if (stream->finished.load(std::memory_order_acquire) >= oldest) return CUDA_SUCCESS;
+  CUresult result = AwaitStream(stream, oldest);
+  TheSession().FlushText();
+  return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
+}
+
+CUresult AwaitStream(Stream* stream, uint64_t position) {
   Session& session = TheSession();
   if (stream->finished.load(std::memory_order_acquire) < position) {
     Want(stream, position);
@@ -217,11 +224,17 @@ CUresult WaitForStream(Stream* stream, uint64_t position) {
              stream->context->sticky.load(std::memory_order_acquire) != 0;
     });
   }
-  session.FlushText();
   return ContextError(stream);
 }
 
-CUresult QueryStream(Stream* stream, uint64_t position) {
+CUresult WaitForStream(Stream* stream, uint64_t position) {
+  CUresult result = AwaitStream(stream, position);
+  TheSession().FlushText();
+  ReturnDeviceWrites();
+  return result;
+}
+
+CUresult PollStream(Stream* stream, uint64_t position) {
   CUresult error = ContextError(stream);
   if (error != CUDA_SUCCESS) return error;
   if (stream->finished.load(std::memory_order_acquire) >= position) return CUDA_SUCCESS;
@@ -232,6 +245,12 @@ CUresult QueryStream(Stream* stream, uint64_t position) {
     return error != CUDA_SUCCESS ? error : CUDA_ERROR_NOT_READY;
   }
   return CUDA_SUCCESS;
+}
+
+CUresult QueryStream(Stream* stream, uint64_t position) {
+  CUresult result = PollStream(stream, position);
+  if (result == CUDA_SUCCESS) ReturnDeviceWrites();
+  return result;
 }
 
 std::vector<StreamPoint> UnfinishedWork(Context* context) {
@@ -272,9 +291,11 @@ CUresult SynchronizeContext(Context* context) {
     if (point.stream->finished.load() < point.position) Want(point.stream, point.position);
   }
   for (const StreamPoint& point : points) {
-    WaitForStream(point.stream, point.position);
+    AwaitStream(point.stream, point.position);
     Release(point.stream);
   }
+  TheSession().FlushText();
+  ReturnDeviceWrites();
   UnfinishedWork(context);  // forgets destroyed streams
   return TakeError(context);
 }

@@ -47,11 +47,13 @@ struct Stream {
   StreamKind kind = StreamKind::kBlocking;
   unsigned flags = 0;
   int priority = 0;
+  bool internal = false;  // of ours: the program's work need not be ordered with it
   std::atomic<uint64_t> last{0};
   std::atomic<uint64_t> finished{0};
-  std::atomic<uint64_t> wanted{0};       // up to where progress was asked for
-  std::atomic<uint64_t> sync_copy{0};    // newest copy that the program was told is done
-  std::atomic<uint64_t> gate_passed{0};  // up to which gate of its context it waits
+  std::atomic<uint64_t> wanted{0};        // up to where progress was asked for
+  std::atomic<uint64_t> sync_copy{0};     // newest copy that the program was told is done
+  std::atomic<uint64_t> gate_passed{0};   // up to which gate of its context it waits
+  std::atomic<uint64_t> mirrors_seen{0};  // what was sent of mirrors before its newest work
   StreamRoom room;
   std::atomic<bool> destroyed{false};
   std::atomic<uint32_t> references{0};  // the handle, the session's table, events
@@ -83,11 +85,20 @@ CUresult FindStream(CUstream handle, Stream** stream);
 void Retain(Stream* stream);
 void Release(Stream* stream);
 
-// Waits until everything handed to the stream up to `position` has finished, and prints what the
-// device printed. Returns the context's error, if any.
+// Waits while the stream has no room. The context's error, if any.
+CUresult WaitForRoom(Stream* stream);
+
+// Waits until everything handed to the stream up to `position` has finished. Returns the context's
+// error, if any. For waits that the program does not see.
+CUresult AwaitStream(Stream* stream, uint64_t position);
+
+// The same for the program's waits: what the device printed is printed, and what it wrote into the
+// program's memory is there.
 CUresult WaitForStream(Stream* stream, uint64_t position);
 
 // CUDA_SUCCESS, CUDA_ERROR_NOT_READY or the context's error; sees to it that the answer changes.
+CUresult PollStream(Stream* stream, uint64_t position);
+// The same for the program: with success what the device wrote into its memory is there.
 CUresult QueryStream(Stream* stream, uint64_t position);
 
 // The own streams of a thread that ends.

@@ -186,46 +186,46 @@ CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
 }
 
 CUresult cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t count, CUstream stream) {
-  return Memset(dst, 0, 1, value, count, 1, stream);
+  return Memset(dst, 0, 1, value, count, 1, stream, kSync);
 }
 CUresult cuMemsetD16_v2(CUdeviceptr dst, unsigned short value, size_t count, CUstream stream) {
-  return Memset(dst, 0, 2, value, count, 1, stream);
+  return Memset(dst, 0, 2, value, count, 1, stream, kSync);
 }
 CUresult cuMemsetD32_v2(CUdeviceptr dst, unsigned int value, size_t count, CUstream stream) {
-  return Memset(dst, 0, 4, value, count, 1, stream);
+  return Memset(dst, 0, 4, value, count, 1, stream, kSync);
 }
 CUresult cuMemsetD2D8_v2(CUdeviceptr dst, size_t pitch, unsigned char value, size_t width,
                          size_t rows, CUstream stream) {
-  return Memset(dst, pitch, 1, value, width, rows, stream);
+  return Memset(dst, pitch, 1, value, width, rows, stream, kSync);
 }
 CUresult cuMemsetD2D16_v2(CUdeviceptr dst, size_t pitch, unsigned short value, size_t width,
                           size_t rows, CUstream stream) {
-  return Memset(dst, pitch, 2, value, width, rows, stream);
+  return Memset(dst, pitch, 2, value, width, rows, stream, kSync);
 }
 CUresult cuMemsetD2D32_v2(CUdeviceptr dst, size_t pitch, unsigned int value, size_t width,
                           size_t rows, CUstream stream) {
-  return Memset(dst, pitch, 4, value, width, rows, stream);
+  return Memset(dst, pitch, 4, value, width, rows, stream, kSync);
 }
 CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t count, CUstream stream) {
-  return Memset(dst, 0, 1, value, count, 1, stream);
+  return Memset(dst, 0, 1, value, count, 1, stream, kAsync);
 }
 CUresult cuMemsetD16Async(CUdeviceptr dst, unsigned short value, size_t count, CUstream stream) {
-  return Memset(dst, 0, 2, value, count, 1, stream);
+  return Memset(dst, 0, 2, value, count, 1, stream, kAsync);
 }
 CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned int value, size_t count, CUstream stream) {
-  return Memset(dst, 0, 4, value, count, 1, stream);
+  return Memset(dst, 0, 4, value, count, 1, stream, kAsync);
 }
 CUresult cuMemsetD2D8Async(CUdeviceptr dst, size_t pitch, unsigned char value, size_t width,
                            size_t rows, CUstream stream) {
-  return Memset(dst, pitch, 1, value, width, rows, stream);
+  return Memset(dst, pitch, 1, value, width, rows, stream, kAsync);
 }
 CUresult cuMemsetD2D16Async(CUdeviceptr dst, size_t pitch, unsigned short value, size_t width,
                             size_t rows, CUstream stream) {
-  return Memset(dst, pitch, 2, value, width, rows, stream);
+  return Memset(dst, pitch, 2, value, width, rows, stream, kAsync);
 }
 CUresult cuMemsetD2D32Async(CUdeviceptr dst, size_t pitch, unsigned int value, size_t width,
                             size_t rows, CUstream stream) {
-  return Memset(dst, pitch, 4, value, width, rows, stream);
+  return Memset(dst, pitch, 4, value, width, rows, stream, kAsync);
 }
 
 }  // namespace hand

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "client-shim/hand_written/graph_node.h"
+#include "client-shim/host_exposure.h"
 #include "client-shim/launch.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/process.h"
@@ -50,6 +51,7 @@ CUresult Pack(CUfunction handle, const Parameters& params, std::byte* storage,
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   std::span<const std::byte> packed;
   CUresult result = PackParameters(*function, params.kernelParams, params.extra, storage, &packed);
+  if (result == CUDA_SUCCESS) result = ExposeArguments(packed);
   kernel->function = function->number;
   kernel->grid_x = params.gridDimX;
   kernel->grid_y = params.gridDimY;

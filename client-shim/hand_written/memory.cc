@@ -5,7 +5,9 @@
 #include "client-shim/capture.h"
 #include "client-shim/context.h"
 #include "client-shim/device_memory.h"
+#include "client-shim/host_exposure.h"
 #include "client-shim/host_memory.h"
+#include "client-shim/managed_memory.h"
 #include "client-shim/pointers.h"
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
@@ -66,6 +68,8 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
     result = hand::cuCtxSynchronize();
     return result == CUDA_SUCCESS ? CloseImported(dptr) : result;
   }
+  ManagedRange managed;
+  if (FindManaged(dptr, &managed)) return FreeManaged(dptr);
   Allocation allocation;
   if (!FindAllocation(dptr, &allocation) || allocation.address != dptr) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -105,13 +109,12 @@ CUresult cuMemHostGetFlags(unsigned int* pFlags, void* p) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned int /*Flags*/) {
-  HostRange range;
-  if (pdptr == nullptr || !FindHost(reinterpret_cast<uint64_t>(p), &range)) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  // A kernel over there cannot reach memory over here; better said than found out.
-  return CUDA_ERROR_NOT_SUPPORTED;
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned int Flags) {
+  if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  uint64_t address = 0;
+  CUresult result = ExposeHost(reinterpret_cast<uint64_t>(p), &address);
+  if (result == CUDA_SUCCESS) *pdptr = address;
+  return result;
 }
 
 }  // namespace longwire::shim::hand

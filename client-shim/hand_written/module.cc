@@ -96,7 +96,7 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr* dptr, size_t* bytes, CUmodule hmod, c
   if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
   uint64_t address = 0;
   size_t size = 0;
-  CUresult result = GlobalOf(module, name, &address, &size);
+  CUresult result = GlobalOf(module, name, GlobalKind::kAny, &address, &size);
   if (result != CUDA_SUCCESS) return result;
   if (dptr != nullptr) *dptr = address;
   if (bytes != nullptr) *bytes = size;

@@ -3,6 +3,7 @@
 #include "client-shim/context.h"
 #include "client-shim/device_memory.h"
 #include "client-shim/host_memory.h"
+#include "client-shim/mirrors.h"
 #include "client-shim/pointers.h"
 #include "client-shim/properties.h"
 #include "longwire/shim_hand_written.h"
@@ -26,13 +27,14 @@ CUresult OfDevice(void* data, CUpointer_attribute attribute, CUdeviceptr ptr,
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
       return Give<CUdeviceptr>(data, ptr);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      if (range.managed) return Give<void*>(data, reinterpret_cast<void*>(ptr));
       return CUDA_ERROR_INVALID_VALUE;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
       return Give<int>(data, 0);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
       return Give<unsigned long long>(data, range.id);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-      return Give<int>(data, 0);
+      return Give<int>(data, range.managed ? 1 : 0);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
       return Give<int>(data, range.context->device);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: {
@@ -67,8 +69,11 @@ CUresult OfPinned(void* data, CUpointer_attribute attribute, CUdeviceptr ptr,
       return Give<unsigned>(data, CU_MEMORYTYPE_HOST);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       return Give<void*>(data, reinterpret_cast<void*>(ptr));
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-      return Give<CUdeviceptr>(data, ptr);
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: {
+      uint64_t device_address = ptr;
+      FindMirror(ptr, &device_address);
+      return Give<CUdeviceptr>(data, device_address);
+    }
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
       return Give<int>(data, 0);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
@@ -106,10 +111,10 @@ CUresult OfPinned(void* data, CUpointer_attribute attribute, CUdeviceptr ptr,
 
 CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr ptr) {
   if (data == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  DeviceRange range;
-  if (FindDeviceRange(ptr, &range)) return OfDevice(data, attribute, ptr, range);
   HostRange host;
   if (FindHost(ptr, &host)) return OfPinned(data, attribute, ptr, host);
+  DeviceRange range;
+  if (FindDeviceRange(ptr, &range)) return OfDevice(data, attribute, ptr, range);
   return CUDA_ERROR_INVALID_VALUE;
 }
 

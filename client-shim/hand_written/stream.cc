@@ -9,6 +9,7 @@
 #include "client-shim/current_context.h"
 #include "client-shim/event.h"
 #include "client-shim/host_writes.h"
+#include "client-shim/mirrors.h"
 #include "client-shim/process.h"
 #include "client-shim/threads.h"
 #include "longwire/calls.h"
@@ -161,10 +162,11 @@ CUresult cuStreamQuery(CUstream hStream) {
   if (result == CUDA_SUCCESS) result = RefuseWhileCapturing(stream);
   if (result != CUDA_SUCCESS) return result;
   for (StreamPoint& point : Covered(stream)) {
-    CUresult state = QueryStream(point.stream, point.position);
+    CUresult state = PollStream(point.stream, point.position);
     if (result == CUDA_SUCCESS) result = state;
     Release(point.stream);
   }
+  if (result == CUDA_SUCCESS) ReturnDeviceWrites();
   return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
 }
 
@@ -174,13 +176,14 @@ CUresult cuStreamSynchronize(CUstream hStream) {
   if (result == CUDA_SUCCESS) result = RefuseWhileCapturing(stream);
   if (result != CUDA_SUCCESS) return result;
   std::vector<StreamPoint> points = Covered(stream);
-  for (StreamPoint& point : points)
-    QueryStream(point.stream, point.position);  // asks for all first
+  for (StreamPoint& point : points) PollStream(point.stream, point.position);
   for (StreamPoint& point : points) {
-    CUresult state = WaitForStream(point.stream, point.position);
+    CUresult state = AwaitStream(point.stream, point.position);
     if (result == CUDA_SUCCESS) result = state;
     Release(point.stream);
   }
+  TheSession().FlushText();
+  ReturnDeviceWrites();
   return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
 }
 

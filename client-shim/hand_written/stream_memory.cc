@@ -1,5 +1,7 @@
 // Values that a stream writes to memory or waits for there.
 #include "client-shim/capture.h"
+#include "client-shim/host_exposure.h"
+#include "client-shim/mirrors.h"
 #include "client-shim/peers.h"
 #include "client-shim/pointers.h"
 #include "client-shim/process.h"
@@ -10,13 +12,13 @@ namespace longwire::shim::hand {
 namespace {
 
 template <class Call>
-CUresult Queue(CUstream handle, CUdeviceptr address, uint64_t value, unsigned flags,
-               uint32_t bytes) {
+CUresult Queue(CUstream handle, uint64_t address, uint64_t value, unsigned flags, uint32_t bytes) {
   Stream* stream = nullptr;
   CUresult result = ResolveStream(handle, &stream);
   if (result != CUDA_SUCCESS) return result;
   if (address % bytes != 0) return CUDA_ERROR_INVALID_VALUE;
-  result = CheckDeviceRange(address, bytes);
+  result = ToDeviceAddress(&address);
+  if (result == CUDA_SUCCESS) result = CheckDeviceRange(address, bytes);
   if (result != CUDA_SUCCESS) return result;
   if (!Reaches(stream->context->device, address)) return CUDA_ERROR_INVALID_VALUE;
   Where where;
@@ -27,6 +29,7 @@ CUresult Queue(CUstream handle, CUdeviceptr address, uint64_t value, unsigned fl
   call.value = value;
   call.flags = flags;
   call.bytes = bytes;
+  DeviceWork work(stream);
   uint64_t position = TheSession().Submit(where, call);
   return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
 }

@@ -149,6 +149,12 @@ void DownWriter::Data(uint64_t transfer, uint64_t offset, std::span<const std::b
   }
 }
 
+void DownWriter::Mirror(uint64_t mirror, std::span<const std::byte> delta) {
+  wire::DownHeader header{};
+  header.kind = static_cast<uint16_t>(wire::DownKind::kMirror);
+  Write(header, AsBytes(mirror), delta, true);
+}
+
 void DownWriter::Pull(uint64_t transfer) {
   wire::DownHeader header{};
   header.kind = static_cast<uint16_t>(wire::DownKind::kPull);

@@ -29,6 +29,8 @@ class DownWriter {
   // Device-to-host bytes, cut into records. Waits while the client is far behind: never call it on
   // the log thread.
   void Data(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes);
+  // A delta of at most kDeltaBytes; waits as Data does.
+  void Mirror(uint64_t mirror, std::span<const std::byte> delta);
   void Pull(uint64_t transfer);
   void HostFunction(uint64_t ticket);
   // No graph uses this transfer or host function any more; 0: none.

@@ -30,6 +30,7 @@ Session::Session(SessionOptions options)
       timelines_(driver_),
       events_(driver_),
       memory_(driver_, devices_),
+      mirrors_(devices_),
       transfers_([this](uint64_t bytes) { down_.Credit(bytes); }),
       graphs_(*this),
       gates_(devices_.size()),

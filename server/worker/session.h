@@ -24,6 +24,7 @@
 #include "server/worker/linker.h"
 #include "server/worker/log_thread.h"
 #include "server/worker/memory.h"
+#include "server/worker/mirrors.h"
 #include "server/worker/objects.h"
 #include "server/worker/staging.h"
 #include "server/worker/stdout_pipe.h"
@@ -86,6 +87,7 @@ class Session {
   Completion& completion() { return completion_; }
   Events& events() { return events_; }
   Memory& memory() { return memory_; }
+  Mirrors& mirrors() { return mirrors_; }
   Transfers& transfers() { return transfers_; }
   Graphs& graphs() { return graphs_; }
   Helpers& helpers() { return helpers_; }
@@ -117,6 +119,7 @@ class Session {
   Timelines timelines_;
   Events events_;
   Memory memory_;
+  Mirrors mirrors_;
   Transfers transfers_;
   ForeignHandles foreign_;
   Graphs graphs_;

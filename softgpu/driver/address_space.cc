@@ -224,8 +224,31 @@ uint64_t AddressSpace::Allocate(int device, size_t bytes, uint64_t alignment, Co
 }
 
 uint64_t AddressSpace::AllocatePinned(size_t bytes, unsigned flags, Context* context) {
-  if (bytes == 0 || bytes > Arena::Get().bytes()) return 0;
   std::lock_guard lock(mutex_);
+  return AllocateHost(MemoryKind::kPinned, bytes, flags, context);
+}
+
+uint64_t AddressSpace::AllocateManaged(size_t bytes, Context* context) {
+  std::lock_guard lock(mutex_);
+  uint64_t address = AllocateHost(MemoryKind::kDevice, bytes, 0, context);
+  if (address != 0) managed_[address] = bytes;
+  return address;
+}
+
+void AddressSpace::MarkManaged(uint64_t address, size_t bytes) {
+  std::lock_guard lock(mutex_);
+  managed_[address] = bytes;
+}
+
+bool AddressSpace::IsManaged(uint64_t address) {
+  std::lock_guard lock(mutex_);
+  auto after = managed_.upper_bound(address);
+  return after != managed_.begin() && address - std::prev(after)->first < std::prev(after)->second;
+}
+
+uint64_t AddressSpace::AllocateHost(MemoryKind kind, size_t bytes, unsigned flags,
+                                    Context* context) {
+  if (bytes == 0 || bytes > Arena::Get().bytes()) return 0;
   size_t rounded = RoundUp(bytes, kChunkGranularity);
   uint64_t address = ranges_.TakeHighest(rounded, kChunkGranularity);
   if (address == 0) return 0;
@@ -233,8 +256,8 @@ uint64_t AddressSpace::AllocatePinned(size_t bytes, unsigned flags, Context* con
     ranges_.Give(address, rounded);
     return 0;
   }
-  allocations_[address] = {address, bytes, MemoryKind::kPinned, context ? context->device : 0,
-                           context, flags, next_id_++};
+  int device = context ? context->device : 0;
+  allocations_[address] = {address, bytes, kind, device, context, flags, next_id_++};
   return address;
 }
 
@@ -264,6 +287,7 @@ CUresult AddressSpace::Register(uint64_t address, size_t bytes, unsigned flags, 
 
 void AddressSpace::FreeLocked(std::map<uint64_t, Allocation>::iterator allocation) {
   Allocation& a = allocation->second;
+  managed_.erase(managed_.lower_bound(a.address), managed_.lower_bound(a.address + a.bytes));
   if (a.kind == MemoryKind::kRegistered) {
     Arena& arena = Arena::Get();
     if (a.address - arena.base() < arena.bytes()) arena.Mark(a.address, a.bytes, 0);

@@ -55,6 +55,11 @@ class AddressSpace {
   uint64_t Allocate(int device, size_t bytes, uint64_t alignment, Context* context,
                     unsigned flags = 0);
   uint64_t AllocatePinned(size_t bytes, unsigned flags, Context* context);
+  // Host memory that counts as the device's: kernels of all devices and the program share it.
+  uint64_t AllocateManaged(size_t bytes, Context* context);
+  // Part of an allocation is managed memory from now on, until it is freed.
+  void MarkManaged(uint64_t address, size_t bytes);
+  bool IsManaged(uint64_t address);
   CUresult Register(uint64_t address, size_t bytes, unsigned flags, Context* context);
   CUresult Free(uint64_t address, MemoryKind kind);
   void FreeAllOf(Context* context);
@@ -86,6 +91,7 @@ class AddressSpace {
   // True if [address, address + bytes) is exactly a run of whole mappings.
   bool CoversWholeMappings(uint64_t address, size_t bytes);
   bool GrowSmallHeap(int device);
+  uint64_t AllocateHost(MemoryKind kind, size_t bytes, unsigned flags, Context* context);
   void FreeLocked(std::map<uint64_t, Allocation>::iterator allocation);
 
   std::mutex mutex_;
@@ -93,6 +99,7 @@ class AddressSpace {
   std::map<uint64_t, size_t> reservations_;  // address -> bytes
   Mappings mappings_;
   std::map<uint64_t, Allocation> allocations_;
+  std::map<uint64_t, size_t> managed_;       // address -> bytes
   std::vector<RangeAllocator> small_heaps_;  // per device: parts of mapped chunks
   std::vector<DeviceSet> accessors_;         // per device: itself and who may access its memory
   uint64_t next_id_ = 1;

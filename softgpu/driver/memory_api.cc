@@ -65,6 +65,7 @@ void Put(void* data, T value) {
 CUresult PointerAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address,
                           const Allocation* found) {
   bool host = found && found->kind != MemoryKind::kDevice;
+  bool managed = found && AddressSpace::Get().IsManaged(address);
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
       if (found && found->context == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -77,13 +78,15 @@ CUresult PointerAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr
       Put<CUdeviceptr>(data, found && InArena(address) ? address : 0);
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-      Put<void*>(data, host ? reinterpret_cast<void*>(address) : nullptr);
-      return found && !host ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+      Put<void*>(data, host || managed ? reinterpret_cast<void*>(address) : nullptr);
+      return found && !host && !managed ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
       Put<unsigned char>(data, 0);
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      Put<unsigned char>(data, managed);
       return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MAPPED:
       Put<unsigned char>(data, found != nullptr);
@@ -230,8 +233,14 @@ CUresult cuMemHostGetFlags(unsigned int* flags, void* pointer) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemAllocManaged(CUdeviceptr*, size_t, unsigned int) {
-  return Refuse("cuMemAllocManaged");
+CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned int flags) {
+  Context* context;
+  TRY(Enter(&context));
+  bool known = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST;
+  if (address == nullptr || bytes == 0 || !known) return CUDA_ERROR_INVALID_VALUE;
+  TRY(CheckUnsafeInCapture());
+  *address = AddressSpace::Get().AllocateManaged(bytes, context);
+  return *address != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {

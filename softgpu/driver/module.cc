@@ -36,6 +36,9 @@ std::shared_ptr<Module> MakeModule(std::string ptx, int device, Status* status) 
   module->memory = std::make_unique<DeviceModuleMemory>(device);
   module->program = Program::Load(ptx, *module->memory, status);
   if (module->program == nullptr) return nullptr;
+  for (const GlobalInfo& global : module->program->globals()) {
+    if (global.managed) AddressSpace::Get().MarkManaged(global.address, global.bytes);
+  }
   for (const KernelInfo& info : module->program->kernels()) {
     auto function = std::make_unique<Function>();
     function->info = &info;

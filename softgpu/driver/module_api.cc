@@ -1,6 +1,7 @@
 // Modules, libraries, functions and kernels.
 #include <cstring>
 
+#include "softgpu/driver/address_space.h"
 #include "softgpu/driver/graph.h"
 #include "softgpu/driver/module_load.h"
 
@@ -272,6 +273,14 @@ CUresult cuLibraryGetModule(CUmodule* handle, CUlibrary library) {
 CUresult cuLibraryGetGlobal(CUdeviceptr* address, size_t* bytes, CUlibrary library,
                             const char* name) {
   return GetGlobal(address, bytes, library, name);
+}
+CUresult cuLibraryGetManaged(CUdeviceptr* address, size_t* bytes, CUlibrary library,
+                             const char* name) {
+  CUdeviceptr found = 0;
+  TRY(GetGlobal(&found, bytes, library, name));
+  if (!AddressSpace::Get().IsManaged(found)) return CUDA_ERROR_NOT_FOUND;
+  if (address != nullptr) *address = found;
+  return CUDA_SUCCESS;
 }
 
 CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {

@@ -91,6 +91,8 @@ TEST_F(IdentityTest, DeviceSaysWhatItIs) {
   ASSERT_CU(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
   EXPECT_EQ(value, 9);
   ASSERT_CU(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 0));
+  EXPECT_EQ(value, 1);
+  ASSERT_CU(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 0));
   EXPECT_EQ(value, 0);
   EXPECT_EQ(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 99),
             CUDA_ERROR_INVALID_DEVICE);

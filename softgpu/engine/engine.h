@@ -55,6 +55,7 @@ struct GlobalInfo {
   uint64_t address = 0;
   size_t bytes = 0;
   bool constant = false;
+  bool managed = false;
 };
 
 // One PTX module, parsed and with its globals placed and initialised in device memory.

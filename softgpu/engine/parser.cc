@@ -226,8 +226,10 @@ Variable Parser::ParseVariable(Space space, bool external) {
     } else if (Peek().Is(".v2") || Peek().Is(".v4")) {
       vector = Take().text[2] - '0';
     } else if (TakeIf(".attribute")) {
-      SkipToSemicolon();
-      Fail("variable attributes are not supported");
+      Expect('(');
+      if (!TakeIf(".managed")) Fail("unknown variable attribute");
+      variable.managed = true;
+      Expect(')');
     } else if (Peek().kind == Token::Kind::kDirective) {
       type = ParseType(Take().text);
       if (!type) {

@@ -105,7 +105,7 @@ bool ProgramImpl::PlaceVariables(const PtxModule& module) {
     for (auto [v, offset] : placed) {
       symbols_[v->name].value = base + offset;
       global_infos_.push_back(
-          {std::string(v->name), base + offset, v->bytes, space == Space::kConst});
+          {std::string(v->name), base + offset, v->bytes, space == Space::kConst, v->managed});
     }
   }
   return true;

@@ -59,6 +59,7 @@ struct Variable {
   uint64_t bytes = 0;  // 0: extern array without a size
   uint64_t element_bytes = 1;
   bool external = false;
+  bool managed = false;
   uint32_t line = 0;
   std::vector<Initializer> initializers;
 };

@@ -36,6 +36,9 @@ class TwoDevicesTest(unittest.TestCase):
     def test_a_program_on_two_devices(self):
         self.expect_pass("two_devices")
 
+    def test_memory_that_both_devices_and_the_program_share(self):
+        self.expect_pass("managed_devices")
+
     def test_the_same_through_the_local_door(self):
         self.expect_pass("two_devices", server=f"unix:{self.longwire.door}")
 

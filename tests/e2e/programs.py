@@ -22,6 +22,8 @@ GROUPS = {
     "process": ["fork_child", "exit_without_teardown", "error_codes", "illegal_address", "steady",
                 "hello", "visible_devices", "allocate"],
     "sharing": ["ipc_memory", "ipc_descriptors"],
+    "managed": ["managed_memory", "managed_streams", "managed_hints", "managed_files",
+                "mapped_memory"],
     "driver": ["driver_link", "driver_ptx", "driver_fatbin", "driver_cubin",
                "driver_older_launch", "driver_context_events", "driver_narrow"],
     "graphs": ["driver_graph_copies", "driver_graph_host"],

@@ -74,8 +74,9 @@ TEST(WithoutSession, LookupsGiveTheVariantOfTheVersion) {
 TEST(WithoutSession, LookupsSayWhyTheyFindNothing) {
   constexpr auto kUnknown = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   EXPECT_EQ(nullptr, Look("cuNoSuchFunction", 12000, 0, CUDA_SUCCESS, kUnknown));
-  EXPECT_EQ(nullptr, Look("cuMemAllocManaged", 12000, 0, CUDA_SUCCESS, kUnknown))
-      << "what is not supported is not found";
+  EXPECT_NE(nullptr,
+            Look("cuCheckpointProcessLock", 12080, 0, CUDA_SUCCESS, CU_GET_PROC_ADDRESS_SUCCESS))
+      << "what is refused is found, and says so when it is called";
   EXPECT_EQ(nullptr, Look("cuMemAllocAsync", 11010, 0, CUDA_SUCCESS,
                           CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT));
   Look("cuInit", 99000, 0, CUDA_ERROR_INVALID_VALUE, kUnknown);

@@ -6,6 +6,7 @@
 
 #include "longwire/worker_hand_written.h"
 #include "server/worker/call_context.h"
+#include "server/worker/staged.h"
 
 namespace longwire::worker {
 namespace {
@@ -32,19 +33,6 @@ CUresult Resolve(CallContext& context, const calls::Place& place, uint64_t bytes
   if (!MakePlace(place, array, bytes, made)) return CUDA_ERROR_INVALID_VALUE;
   made->peer = PeerOf(context, place);
   return CUDA_SUCCESS;
-}
-
-// A staging block for the stream, or false: the stream tries again when some is free.
-bool TakeStaging(CallContext& context, size_t bytes, StagingBlock* block) {
-  Session& session = context.session();
-  Stream& stream = *context.stream();
-  bool grow = false;
-  if (session.staging().Acquire(bytes, stream.staging_blocks == 0, block, &grow)) {
-    ++stream.staging_blocks;
-    return true;
-  }
-  if (grow) session.GrowStaging();
-  return false;
 }
 
 // Copies `bytes` through staging to `place` at `offset`.
@@ -95,6 +83,18 @@ CUresult UploadPieces(CallContext& context, const calls::lwCopyToDevice& call,
 }
 
 }  // namespace
+
+bool TakeStaging(CallContext& context, size_t bytes, StagingBlock* block) {
+  Session& session = context.session();
+  Stream& stream = *context.stream();
+  bool grow = false;
+  if (session.staging().Acquire(bytes, stream.staging_blocks == 0, block, &grow)) {
+    ++stream.staging_blocks;
+    return true;
+  }
+  if (grow) session.GrowStaging();
+  return false;
+}
 
 CUresult Do_lwCopyToDevice(CallContext& context, const calls::lwCopyToDevice& call,
                            calls::lwCopyToDevice::Reply*) {

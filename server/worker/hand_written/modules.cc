@@ -94,12 +94,21 @@ CUresult Do_lwModuleGlobal(CallContext& context, const calls::lwModuleGlobal& ca
   CUdeviceptr address = 0;
   size_t bytes = 0;
   const DriverTable& driver = context.driver();
-  CUresult result =
-      library->library != nullptr
-          ? driver.cuLibraryGetGlobal(&address, &bytes, library->library, name.c_str())
-          : driver.cuModuleGetGlobal_v2(&address, &bytes, library->module, name.c_str());
+  CUresult result = CUDA_ERROR_NOT_FOUND;
+  if (call.managed) {
+    if (library->library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    result = driver.cuLibraryGetManaged(&address, &bytes, library->library, name.c_str());
+  } else if (library->library != nullptr) {
+    result = driver.cuLibraryGetGlobal(&address, &bytes, library->library, name.c_str());
+  } else {
+    result = driver.cuModuleGetGlobal_v2(&address, &bytes, library->module, name.c_str());
+  }
+  if (result != CUDA_SUCCESS) return result;
+  int managed = 0;
+  driver.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address);
   reply->address = address;
   reply->bytes = bytes;
+  reply->managed = managed != 0;
   return result;
 }
 

@@ -1,0 +1,154 @@
+#include "client-shim/host_exposure.h"
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "client-shim/context.h"
+#include "client-shim/device_memory.h"
+#include "client-shim/host_memory.h"
+#include "client-shim/host_writes.h"
+#include "client-shim/mirrors.h"
+#include "client-shim/never_destroyed.h"
+#include "client-shim/pointers.h"
+#include "client-shim/properties.h"
+#include "client-shim/shared_blocks.h"
+#include "client-shim/stream.h"
+
+namespace longwire::shim {
+namespace {
+
+constexpr uint64_t kChunk = uint64_t{2} << 20;
+constexpr uint64_t kPage = 4096;
+
+// Device memory for a registered range.
+struct Alias {
+  uint64_t base = 0;   // of the mapped chunks
+  uint64_t bytes = 0;  // of them
+  uint64_t start = 0;  // where the range's first byte is
+  std::vector<uint64_t> chunks;
+  Mirror* mirror = nullptr;
+  int device = 0;
+  uint32_t context_number = 0;
+};
+
+struct Aliases {
+  std::mutex mutex;
+  std::map<uint64_t, Alias> by_address;  // of the range
+};
+
+Aliases& TheAliases() {
+  static NeverDestroyed<Aliases> aliases;
+  return *aliases;
+}
+
+// Copies that are still to write the range would do so behind the mirror's back.
+void SettleHostWrites(const HostRange& range) {
+  if (!HostWritePending(range.address, range.bytes)) return;
+  for (StreamPoint& point : UnfinishedWorkOfAll()) {
+    AwaitStream(point.stream, point.position);
+    Release(point.stream);
+  }
+}
+
+void Drop(const Alias& alias) {
+  RemoveForeignRange(alias.start);
+  UnmapSharedChunks(alias.device, alias.base, alias.bytes, alias.chunks);
+  MemoryOf(alias.device)->GiveAddresses(alias.base, alias.bytes);
+}
+
+CUresult MakeAlias(Context* context, const HostRange& range, Alias* alias) {
+  alias->device = context->device;
+  alias->context_number = context->number.load();
+  uint64_t within = range.address % kPage;
+  alias->bytes = (within + range.bytes + kChunk - 1) / kChunk * kChunk;
+  DeviceMemory* memory = MemoryOf(alias->device);
+  if (!memory->TakeAddresses(alias->bytes, 0, &alias->base)) return CUDA_ERROR_OUT_OF_MEMORY;
+  std::vector<int> accessors;
+  CUresult result = MapSharedChunks(context, alias->base, alias->bytes, &alias->chunks, &accessors);
+  if (result != CUDA_SUCCESS) {
+    memory->GiveAddresses(alias->base, alias->bytes);
+    return result;
+  }
+  alias->start = alias->base + within;
+  AddForeignRange(alias->start, range.bytes, context);
+  MirrorRange mirrored{range.address, alias->start, range.bytes, true};
+  result = AddMirror(context, mirrored, MirrorStart::kCleared, &alias->mirror);
+  if (result != CUDA_SUCCESS) Drop(*alias);
+  return result;
+}
+
+CUresult ExposeRegistered(Context* context, const HostRange& range, uint64_t* start) {
+  Aliases& aliases = TheAliases();
+  std::lock_guard<std::mutex> lock(aliases.mutex);
+  auto found = aliases.by_address.find(range.address);
+  if (found == aliases.by_address.end()) {
+    Alias alias;
+    CUresult result = MakeAlias(context, range, &alias);
+    if (result != CUDA_SUCCESS) return result;
+    found = aliases.by_address.emplace(range.address, std::move(alias)).first;
+  }
+  *start = found->second.start;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult ExposeHost(uint64_t address, uint64_t* device_address) {
+  HostRange range;
+  if (!FindHost(address, &range)) return CUDA_ERROR_INVALID_VALUE;
+  if (FindMirror(address, device_address)) return CUDA_SUCCESS;
+  Context* context = nullptr;
+  CUresult result = RequireHealthyContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  SettleHostWrites(range);
+  uint64_t start = range.address;
+  bool exposed = false;
+  result = FindShared(address, &exposed) ? ExposeShared(address)
+                                         : ExposeRegistered(context, range, &start);
+  if (result == CUDA_SUCCESS) *device_address = start + (address - range.address);
+  return result;
+}
+
+CUresult ToDeviceAddress(uint64_t* address) {
+  HostRange range;
+  return FindHost(*address, &range) ? ExposeHost(*address, address) : CUDA_SUCCESS;
+}
+
+CUresult ExposeArguments(std::span<const std::byte> arguments) {
+  if (!AnyHiddenBlocks()) return CUDA_SUCCESS;
+  for (size_t at = 0; at + sizeof(uint64_t) <= arguments.size(); at += sizeof(uint64_t)) {
+    uint64_t word = 0, device_address = 0;
+    std::memcpy(&word, arguments.data() + at, sizeof(word));
+    bool exposed = false;
+    if (DeviceOfAddress(word) < 0 || !FindShared(word, &exposed) || exposed) continue;
+    HostRange range;
+    if (!FindHost(word, &range)) continue;
+    CUresult result = ExposeHost(word, &device_address);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  return CUDA_SUCCESS;
+}
+
+void HideRegistered(uint64_t address) {
+  Aliases& aliases = TheAliases();
+  std::lock_guard<std::mutex> lock(aliases.mutex);
+  auto found = aliases.by_address.find(address);
+  if (found == aliases.by_address.end()) return;
+  RemoveMirror(found->second.mirror);
+  Drop(found->second);
+  aliases.by_address.erase(found);
+}
+
+void ForgetExposed(uint32_t context_number) {
+  Aliases& aliases = TheAliases();
+  std::lock_guard<std::mutex> lock(aliases.mutex);
+  std::erase_if(aliases.by_address, [&](const auto& entry) {
+    if (entry.second.context_number != context_number) return false;
+    Drop(entry.second);
+    return true;
+  });
+}
+
+}  // namespace longwire::shim

@@ -1,0 +1,33 @@
+// Pinned memory that device code reaches. A range is exposed once its device pointer was asked for,
+// a launch's arguments point into it, or the device is told to write it; from then on it is
+// mirrored (mirrors.h) until it is freed, and takes as much device memory.
+//
+// Memory that we allocated lies where the device can have it too, at the same address. Memory that
+// the program registered has another address there, as on devices that cannot use host pointers.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace longwire::shim {
+
+// Exposes the pinned range that holds the address; gives the device's address of the same byte.
+// CUDA_ERROR_INVALID_VALUE if it is not pinned, CUDA_ERROR_OUT_OF_MEMORY.
+CUresult ExposeHost(uint64_t address, uint64_t* device_address);
+
+// If the address is in pinned memory, exposes it and replaces it with the device's.
+CUresult ToDeviceAddress(uint64_t* address);
+
+// Exposes what a kernel's arguments point at directly.
+CUresult ExposeArguments(std::span<const std::byte> arguments);
+
+// Before a registered range goes; work that uses it must be over.
+void HideRegistered(uint64_t address);
+
+// When a context ended.
+void ForgetExposed(uint32_t context_number);
+
+}  // namespace longwire::shim

@@ -1,0 +1,43 @@
+// Managed memory: device memory at the addresses of the program's own (shared_blocks.h), and the
+// managed variables of loaded code, which the worker's driver has placed.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "client-shim/context.h"
+#include "client-shim/function_ref.h"
+#include "client-shim/memory_hints.h"
+
+namespace longwire::shim {
+
+struct ManagedRange {
+  uint64_t address = 0;
+  uint64_t bytes = 0;  // as asked for
+  uint64_t id = 0;     // as CU_POINTER_ATTRIBUTE_BUFFER_ID
+  Context* context = nullptr;
+  bool variable = false;
+};
+
+CUresult AllocateManaged(uint64_t bytes, unsigned flags, uint64_t* address);
+// Waits for the work of all contexts, as it may use the memory.
+CUresult FreeManaged(uint64_t address);
+bool FindManaged(uint64_t address, ManagedRange* range);
+
+// Code's managed variable: its like in the program's memory gets its value. The same one may be
+// added again. CUDA_ERROR_OUT_OF_MEMORY, with a sentence, if the program has something else there.
+CUresult AddManagedVariable(Context* context, uint64_t address, uint64_t bytes);
+void RemoveManagedVariable(uint64_t address);
+
+// Who may touch it when: what is not global the program may write while other work runs.
+CUresult AttachManaged(uint64_t address, uint64_t bytes, unsigned flags);
+
+// Calls use(hints) with the hints of the whole managed range in which all these bytes lie, under a
+// lock. CUDA_ERROR_INVALID_VALUE if they lie in none.
+CUresult WithHints(uint64_t address, uint64_t bytes, FunctionRef<void(MemoryHints&)> use);
+
+// When a context ended.
+void ForgetManaged(uint32_t context_number);
+
+}  // namespace longwire::shim

@@ -1,0 +1,48 @@
+// What a program has said about the use of managed memory: remembered page by page and told when it
+// asks. Nothing else depends on it.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <map>
+#include <set>
+
+namespace longwire::shim {
+
+struct Hints {
+  bool read_mostly = false;
+  CUmemLocation preferred{};  // type 0: none
+  CUmemLocation prefetched{};
+  std::set<int> accessed_by;  // devices; CU_DEVICE_CPU
+};
+
+class MemoryHints {
+ public:
+  // Changes the hints of the pages that [address, address + bytes) touches.
+  template <class Change>
+  void Update(uint64_t address, uint64_t bytes, Change change) {
+    auto end = Split((address + bytes + kPage - 1) / kPage * kPage);
+    for (auto at = Split(address / kPage * kPage); at != end; ++at) change(at->second);
+  }
+
+  // What the whole range has in common.
+  CUresult Query(uint64_t address, uint64_t bytes, CUmem_range_attribute attribute, void* data,
+                 size_t data_bytes) const;
+
+ private:
+  static constexpr uint64_t kPage = 4096;
+  using Map = std::map<uint64_t, Hints>;  // from this address to the next entry's
+
+  // The entry that starts there.
+  Map::iterator Split(uint64_t address) {
+    auto after = from_.upper_bound(address);
+    Hints hints = after == from_.begin() ? Hints{} : std::prev(after)->second;
+    return from_.try_emplace(address, std::move(hints)).first;
+  }
+  Hints Common(uint64_t address, uint64_t bytes) const;
+
+  Map from_;
+};
+
+}  // namespace longwire::shim

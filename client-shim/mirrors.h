@@ -1,0 +1,87 @@
+// Memory that the program's code and the device's both touch. Each side has its own; the two
+// exchange what changed, byte by byte, at the points where CUDA lets one side see what the other
+// wrote: before work is handed to the device, and before a wait returns to the program. Pages are
+// never protected: a system call may read and write such memory at any time.
+//
+// A mirror is a range of the program's memory, its like on the device, and a shadow: what the
+// device has, as far as this side knows. The worker keeps a shadow of its own for the other
+// direction. What is sent goes through a stream of its own in the mirror's context, at once, as the
+// program's write natively takes effect at once; work that is queued later waits for it.
+//
+// Lock order: the mirrors' locks are the outermost.
+#pragma once
+
+#include <cuda.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace longwire::shim {
+
+struct Context;
+struct Stream;
+struct Mirror;
+
+extern std::atomic<size_t> mirror_count;
+inline bool AnyMirrors() { return mirror_count.load(std::memory_order_acquire) != 0; }
+
+// How both sides become alike: the device's memory is cleared, or the program's gets its contents.
+enum class MirrorStart { kCleared, kFromDevice };
+
+struct MirrorRange {
+  uint64_t address = 0;         // in the program's memory
+  uint64_t device_address = 0;  // of the same bytes
+  uint64_t bytes = 0;
+  // The program may write at any time, not only between a wait and the next work.
+  bool any_time = false;
+};
+
+// The device's memory must be mapped.
+CUresult AddMirror(Context* context, const MirrorRange& range, MirrorStart start, Mirror** added);
+// Nothing is exchanged any more when it returns. Work that uses the memory must be over.
+void RemoveMirror(Mirror* mirror);
+// When a context ended: its mirrors are gone without a word to the worker.
+void ForgetMirrors(uint32_t context_number);
+// Only the first `bytes` of it are in use.
+void SetMirroredBytes(Mirror* mirror, uint64_t bytes);
+void LetHostWriteAnyTime(Mirror* mirror);
+
+// The device's address of mirrored memory of the program.
+bool FindMirror(uint64_t address, uint64_t* device_address);
+
+// The same for the device's side.
+bool IsMirrored(uint64_t device_address);
+
+// Held while work is handed to the device: what the program changed was sent before, and the work
+// comes after it. Nothing for a stream that captures: the work starts with the graph's launch.
+class DeviceWork {
+ public:
+  explicit DeviceWork(Stream* stream) {
+    if (AnyMirrors()) Begin(stream);
+  }
+  ~DeviceWork() {
+    if (begun_) End();
+  }
+  DeviceWork(const DeviceWork&) = delete;
+  DeviceWork& operator=(const DeviceWork&) = delete;
+
+ private:
+  void Begin(Stream* stream);
+  static void End();
+  bool begun_ = false;
+};
+
+// What the device changed is in the program's memory when it returns. Called between a wait and the
+// return to the program; the caller holds no lock.
+void ReturnDeviceWrites();
+
+// What the program changed is in the device's memory when it returns: for a host function, behind
+// which work starts that was queued before.
+void SendHostWrites();
+
+// A delta came from the worker, for the pull that is going on.
+void OnMirrorDelta(uint64_t mirror, std::span<const std::byte> delta);
+
+}  // namespace longwire::shim

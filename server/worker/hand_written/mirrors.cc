@@ -1,0 +1,121 @@
+// Mirrored memory: what the program changed goes to the device, what the device changed comes back.
+#include "server/worker/mirrors.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "longwire/worker_hand_written.h"
+#include "server/worker/call_context.h"
+#include "server/worker/staged.h"
+#include "wire/page_delta.h"
+
+namespace longwire::worker {
+namespace {
+
+// Sends where the device's bytes differ from the shadow, which is like them afterwards.
+void SendChanges(Session& session, const Mirror& mirror, uint64_t offset,
+                 std::span<const std::byte> device) {
+  std::vector<std::byte> delta;
+  while (!device.empty()) {
+    size_t done =
+        wire::AppendDelta(device, mirror.shadow->data() + offset, offset, wire::PageForm::kMasked,
+                          wire::kDeltaBytes - wire::kMaxDeltaOfPage, &delta);
+    if (!delta.empty()) session.down().Mirror(mirror.id, delta);
+    delta.clear();
+    offset += done;
+    device = device.subspan(done);
+  }
+}
+
+// Stages the runs, which then lie there, and copies them to the device; those that follow each
+// other in one copy.
+CUresult CopyRuns(CallContext& context, const Mirror& mirror, std::byte* staged,
+                  std::vector<wire::DeltaRun>& runs) {
+  std::byte* at = staged;
+  for (size_t i = 0; i < runs.size();) {
+    uint64_t offset = runs[i].offset, bytes = 0;
+    std::byte* start = at;
+    for (; i < runs.size() && runs[i].offset == offset + bytes; ++i) {
+      std::span<const std::byte>& run = runs[i].bytes;
+      std::memcpy(at, run.data(), run.size());
+      run = {at, run.size()};
+      at += run.size();
+      bytes += run.size();
+    }
+    CUresult result = context.driver().cuMemcpyHtoDAsync_v2(mirror.address + offset, start, bytes,
+                                                            context.driver_stream());
+    if (result != CUDA_SUCCESS) return result;
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult Do_lwMirrorAdd(CallContext& context, const calls::lwMirrorAdd& call,
+                        calls::lwMirrorAdd::Reply*) {
+  return context.session().mirrors().Add(call.mirror, call.address, call.bytes);
+}
+
+CUresult Do_lwMirrorRemove(CallContext& context, const calls::lwMirrorRemove& call,
+                           calls::lwMirrorRemove::Reply*) {
+  return context.session().mirrors().Remove(call.mirror);
+}
+
+CUresult Do_lwMirrorPush(CallContext& context, const calls::lwMirrorPush& call,
+                         calls::lwMirrorPush::Reply*) {
+  Session& session = context.session();
+  auto mirror = session.mirrors().Find(call.mirror);
+  if (mirror == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  auto runs = std::make_shared<std::vector<wire::DeltaRun>>();
+  if (call.delta.size() > wire::kDeltaBytes ||
+      wire::ReadDelta(call.delta, mirror->bytes, runs.get()) != wire::WireResult::kOk) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (runs->empty()) return CUDA_SUCCESS;
+  StagingBlock block;
+  if (!TakeStaging(context, call.delta.size(), &block)) return kNotYet;
+  CUresult result = CopyRuns(context, *mirror, block.data, *runs);
+  bool copied = result == CUDA_SUCCESS;
+  auto* stream = context.stream().get();
+  // The shadow changes when the device's memory has: not before, for the device's bytes of an
+  // earlier pull are still to be compared with it.
+  stream->actions.push_back([&session, stream, block, mirror, runs, copied](bool good) {
+    for (const wire::DeltaRun& run : *runs) {
+      if (!good || !copied) break;
+      std::memcpy(mirror->shadow->data() + run.offset, run.bytes.data(), run.bytes.size());
+    }
+    session.ReleaseStaging(*stream, block);
+  });
+  return result;
+}
+
+CUresult Do_lwMirrorPull(CallContext& context, const calls::lwMirrorPull& call,
+                         calls::lwMirrorPull::Reply*) {
+  Session& session = context.session();
+  auto mirror = session.mirrors().Find(call.mirror);
+  if (mirror == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (call.bytes > mirror->bytes) return CUDA_ERROR_INVALID_VALUE;
+  QueuedCall& record = context.call();
+  const auto& stream = context.stream();
+  while (record.progress < call.bytes) {
+    size_t part = std::min<uint64_t>(call.bytes - record.progress, Staging::kMaxBlockBytes);
+    StagingBlock block;
+    if (!TakeStaging(context, part, &block)) return kNotYet;
+    CUresult result = context.driver().cuMemcpyDtoHAsync_v2(
+        block.data, mirror->address + record.progress, part, context.driver_stream());
+    bool copied = result == CUDA_SUCCESS;
+    stream->actions.push_back([&session, owner = stream.get(), block, mirror, copied, part,
+                               offset = record.progress](bool good) {
+      if (good && copied) SendChanges(session, *mirror, offset, std::span(block.data, part));
+      session.ReleaseStaging(*owner, block);
+    });
+    if (!copied) return result;
+    record.progress += part;
+    // Each part is compared while the next one is copied.
+    if (record.progress < call.bytes) PlaceMarker(session, stream);
+  }
+  stream->push_next = true;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace longwire::worker

@@ -1,0 +1,44 @@
+// What changed in a range of memory since its other end last knew it, byte by byte. Both ends of a
+// mirrored range keep a shadow: the bytes that the other end has, as far as this one knows.
+//
+// A delta is a list of pages with changes. Each: u64 offset in the range, u32 bytes of the page,
+// u32 form; then, by form, all of the page's bytes (whole), or one bit for each of its bytes and
+// behind them the bytes whose bits are set (masked).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "wire/result.h"
+
+namespace longwire::wire {
+
+inline constexpr size_t kDeltaPageBytes = 4096;
+// The most that one page takes in a delta.
+inline constexpr size_t kMaxDeltaOfPage = 16 + kDeltaPageBytes / 8 + kDeltaPageBytes;
+
+// Whether unchanged bytes of a changed page may travel too: only if nobody else can have changed
+// them meanwhile.
+enum class PageForm : uint32_t { kMasked = 0, kWhole = 1 };
+
+// Compares `now` with `shadow` (as long), appends the pages that differ to `delta` and makes the
+// shadow equal. `now` may change meanwhile: what is sent is what the shadow holds then. Stops early
+// when the delta has `most` bytes or more; returns the number of bytes compared. `offset` is where
+// `now` begins in the range.
+size_t AppendDelta(std::span<const std::byte> now, std::byte* shadow, uint64_t offset,
+                   PageForm form, size_t most, std::vector<std::byte>* delta);
+
+// A run of changed bytes.
+struct DeltaRun {
+  uint64_t offset = 0;
+  std::span<const std::byte> bytes;
+};
+
+// Lists the runs of a delta of a range of `range_bytes` bytes; they point into it. kFatal if it is
+// none or leaves the range.
+WireResult ReadDelta(std::span<const std::byte> delta, uint64_t range_bytes,
+                     std::vector<DeltaRun>* runs);
+
+}  // namespace longwire::wire
