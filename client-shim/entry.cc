@@ -1,6 +1,9 @@
 #include "client-shim/entry.h"
 
+#include <string>
+
 #include "client-shim/capture.h"
+#include "client-shim/error_log.h"
 #include "client-shim/options.h"
 #include "client-shim/threads.h"
 #include "wire/limits.h"
@@ -44,10 +47,20 @@ void Entry::Trace(CUresult result) const {
   Say("[%u] %s = %s", ThisThread().number, CallName(id_), name == nullptr ? "?" : name);
 }
 
+void Entry::Log(CUresult result) const {
+  // "Not yet" is an answer, and before cuInit nothing is allocated.
+  if (result == CUDA_ERROR_NOT_READY || CurrentProcessState() != ProcessState::kReady) return;
+  const char* name = ErrorName(result);
+  const char* text = ErrorText(result);
+  LogError(std::string(CallName(id_)) + " gave " + (name == nullptr ? "?" : name) + ": " +
+           (text == nullptr ? "no such error" : text));
+}
+
 CUresult Refuse(CallId id) {
   static std::atomic<bool> said[wire::kCallNumbers];
   size_t number = static_cast<size_t>(id);
   if (CurrentProcessState() != ProcessState::kReady) return CUDA_ERROR_NOT_SUPPORTED;
+  LogError(std::string(CallName(id)) + " is not supported: " + CallRefusal(id));
   if (ProcessOptions().log && number < wire::kCallNumbers && !said[number].exchange(true)) {
     Say("%s is not supported: %s", CallName(id), CallRefusal(id));
   }

@@ -22,6 +22,7 @@ class Entry {
   bool ok() const { return code_ == CUDA_SUCCESS; }
   CUresult code() const { return code_; }
   CUresult Done(CUresult result) {
+    if (__builtin_expect(result != CUDA_SUCCESS, 0)) Log(result);
     if (__builtin_expect(trace_calls.load(std::memory_order_relaxed), 0)) Trace(result);
     return result;
   }
@@ -34,6 +35,7 @@ class Entry {
  private:
   void CheckSlowly();
   void Trace(CUresult result) const;
+  void Log(CUresult result) const;
 
   CallId id_;
   CUresult code_ = CUDA_SUCCESS;

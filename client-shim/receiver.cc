@@ -7,6 +7,7 @@
 
 #include "client-shim/callbacks.h"
 #include "client-shim/context.h"
+#include "client-shim/error_log.h"
 #include "client-shim/graph.h"
 #include "client-shim/mirrors.h"
 #include "client-shim/options.h"
@@ -259,6 +260,7 @@ bool Session::OnError(const wire::DownHeader& header, wire::Reader& reader) {
     Say("call at %llu failed with %d: %s", static_cast<unsigned long long>(header.position),
         header.code, text.c_str());
   }
+  if (header.code != 0) LogErrorQuietly(text);
   Context* context = ContextByNumber(number);
   if (context == nullptr || header.code == 0) return true;
   bool sticky = (header.flags & wire::kSticky) != 0;

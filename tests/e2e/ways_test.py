@@ -49,6 +49,13 @@ class WaysTest(unittest.TestCase):
         result = self.longwire.cli(*command, "/bin/sh", "-c", "exit 7")
         self.assertEqual(7, result.code)
 
+    def test_the_file_for_the_drivers_log(self):
+        path = self.longwire.runtime / "errors"
+        result = self.longwire.run("refused.static", CUDA_LOG_FILE=path)
+        self.assertEqual(0, result.code, result.err)
+        self.assertRegex(path.read_text(),
+                         r"\[CUDA\]\[E\] cuMulticastGetGranularity is not supported: \w+")
+
     def test_preloaded_library(self):
         library = self.longwire.dist / "lib" / "longwire" / "libcuda.so.1"
         environment = self.longwire.environment(LD_PRELOAD=library,

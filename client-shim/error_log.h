@@ -1,0 +1,31 @@
+// The driver's log of errors, kept here: each call that failed, each refusal with its reason, and
+// what the server says about calls that failed later. CUDA_LOG_FILE (stdout, stderr or a path) has
+// every message at once, as natively.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace longwire::shim {
+
+// At most kLogBytes of the newest messages are kept.
+inline constexpr size_t kLogBytes = 25600;
+
+// Callbacks run on the caller's thread, with no lock held.
+void LogError(const std::string& text);
+// Without callbacks: for threads that the program's code must not run on.
+void LogErrorQuietly(const std::string& text);
+
+CUresult AddLogCallback(CUlogsCallback callback, void* data, CUlogsCallbackHandle* handle);
+CUresult RemoveLogCallback(CUlogsCallbackHandle handle);
+
+// Messages have numbers from 1 on; an iterator is the number of the next one.
+CUlogIterator NextLogMessage();
+// The messages from `iterator` on (nullptr: all that are kept), a line each, of which the newest
+// that fit into `most` bytes. Moves the iterator behind them. False if not even one fits.
+bool CollectLog(CUlogIterator* iterator, size_t most, std::string* text);
+
+}  // namespace longwire::shim

@@ -1,0 +1,49 @@
+// The log of errors, as programs read it.
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "client-shim/error_log.h"
+#include "longwire/shim_hand_written.h"
+
+namespace longwire::shim::hand {
+
+CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void* userData,
+                                CUlogsCallbackHandle* callback_out) {
+  return AddLogCallback(callbackFunc, userData, callback_out);
+}
+
+CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback) {
+  return RemoveLogCallback(callback);
+}
+
+CUresult cuLogsCurrent(CUlogIterator* iterator_out, unsigned int flags) {
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  *iterator_out = NextLogMessage();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLogsDumpToFile(CUlogIterator* iterator, const char* pathToFile, unsigned int flags) {
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  std::FILE* file = std::fopen(pathToFile, "w");
+  if (file == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::string text;
+  CollectLog(iterator, std::numeric_limits<size_t>::max(), &text);
+  bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  bool closed = std::fclose(file) == 0;
+  return written && closed ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+CUresult cuLogsDumpToMemory(CUlogIterator* iterator, char* buffer, size_t* size,
+                            unsigned int flags) {
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  std::string text;
+  bool fits = *size != 0 && CollectLog(iterator, *size - 1, &text);
+  *size = fits ? text.size() : 0;
+  if (!fits) return CUDA_ERROR_INVALID_VALUE;
+  std::memcpy(buffer, text.c_str(), text.size() + 1);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace longwire::shim::hand
