@@ -1,6 +1,8 @@
 #include "client-shim/callbacks.h"
 
+#include <chrono>
 #include <mutex>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -14,7 +16,11 @@
 namespace longwire::shim {
 namespace {
 
+// Between two looks at what host functions wait for.
+constexpr std::chrono::microseconds kLook{50};
+
 struct HostFunction {
+  HostCondition ready = nullptr;
   CUhostFn function = nullptr;
   CUstreamCallback callback = nullptr;
   CUstream handle = nullptr;
@@ -29,6 +35,9 @@ struct Table {
   std::unordered_map<uint64_t, HostFunction> functions;
   uint64_t next = 1;
   WorkThread thread{"longwire-host"};
+  std::vector<uint64_t> waiting;  // reached, and not ready: tickets
+  bool looking = false;           // the thread below goes on
+  WorkThread look_thread{"longwire-waits"};
 };
 
 Table& TheTable() {
@@ -81,6 +90,26 @@ void Run(Session& session, uint64_t ticket) {
   session.Submit({}, done);
 }
 
+// Runs what has become ready, until nothing waits any more.
+void LookForReady(Session& session) {
+  Table& table = TheTable();
+  std::unique_lock<std::mutex> lock(table.mutex);
+  while (!table.waiting.empty()) {
+    std::vector<uint64_t> ready;
+    std::erase_if(table.waiting, [&](uint64_t ticket) {
+      auto found = table.functions.find(ticket);
+      bool waits = found != table.functions.end() && !found->second.ready(found->second.data);
+      if (!waits) ready.push_back(ticket);
+      return !waits;
+    });
+    lock.unlock();
+    for (uint64_t ticket : ready) Run(session, ticket);
+    if (ready.empty()) std::this_thread::sleep_for(kLook);
+    lock.lock();
+  }
+  table.looking = false;
+}
+
 }  // namespace
 
 uint64_t NewHostFunction(CUhostFn function, void* data, uint32_t context_number, bool persistent) {
@@ -89,6 +118,15 @@ uint64_t NewHostFunction(CUhostFn function, void* data, uint32_t context_number,
   host.data = data;
   host.context_number = context_number;
   host.persistent = persistent;
+  return Add(host);
+}
+
+uint64_t NewHostWait(HostCondition ready, CUhostFn then, void* data, uint32_t context_number) {
+  HostFunction host;
+  host.ready = ready;
+  host.function = then;
+  host.data = data;
+  host.context_number = context_number;
   return Add(host);
 }
 
@@ -135,7 +173,19 @@ void FailHostFunctions(uint32_t context_number) {
 }
 
 void RunHostFunction(Session& session, uint64_t ticket) {
-  TheTable().thread.Post([&session, ticket] { Run(session, ticket); });
+  Table& table = TheTable();
+  {
+    std::lock_guard<std::mutex> lock(table.mutex);
+    auto found = table.functions.find(ticket);
+    if (found != table.functions.end() && found->second.ready != nullptr) {
+      table.waiting.push_back(ticket);
+      if (table.looking) return;
+      table.looking = true;
+      table.look_thread.Post([&session] { LookForReady(session); });
+      return;
+    }
+  }
+  table.thread.Post([&session, ticket] { Run(session, ticket); });
 }
 
 }  // namespace longwire::shim

@@ -12,6 +12,9 @@ struct Stream;
 
 // A ticket for a host function. A persistent one (of a graph) may run many times.
 uint64_t NewHostFunction(CUhostFn function, void* data, uint32_t context_number, bool persistent);
+// One that runs as soon as ready(data) holds; others need not wait for it.
+using HostCondition = bool (*)(const void* data);
+uint64_t NewHostWait(HostCondition ready, CUhostFn then, void* data, uint32_t context_number);
 // The older form, which is told the stream's state.
 uint64_t NewStreamCallback(CUstreamCallback callback, CUstream handle, Stream* stream, void* data);
 void DropHostFunction(uint64_t ticket);

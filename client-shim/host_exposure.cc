@@ -43,9 +43,10 @@ Aliases& TheAliases() {
   return *aliases;
 }
 
-// Copies that are still to write the range would do so behind the mirror's back.
+// Copies that are still to write the range would do so behind the mirror's back. What host
+// functions write is sent when they have run.
 void SettleHostWrites(const HostRange& range) {
-  if (!HostWritePending(range.address, range.bytes)) return;
+  if (!HostCopyPending(range.address, range.bytes)) return;
   for (StreamPoint& point : UnfinishedWorkOfAll()) {
     AwaitStream(point.stream, point.position);
     Release(point.stream);

@@ -47,6 +47,22 @@ void Prune(Writes& writes) {
   writes.count.store(writes.pending.size());
 }
 
+enum class Writers { kAll, kCopies };
+
+bool Pending(uint64_t address, uint64_t bytes, Writers writers) {
+  Writes& writes = TheWrites();
+  if (writes.count.load(std::memory_order_acquire) == 0) return false;
+  std::lock_guard<std::mutex> lock(writes.mutex);
+  Prune(writes);
+  for (const Write& write : writes.pending) {
+    if (writers == Writers::kCopies && write.bytes == kAnywhere) continue;
+    bool apart = write.bytes != kAnywhere &&
+                 (write.address >= address + bytes || address >= write.address + write.bytes);
+    if (!apart) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void NoteHostWrite(Stream* stream, uint64_t position, uint64_t address, uint64_t bytes) {
@@ -67,16 +83,11 @@ void NoteHostWrite(Stream* stream, uint64_t position, uint64_t address, uint64_t
 }
 
 bool HostWritePending(uint64_t address, uint64_t bytes) {
-  Writes& writes = TheWrites();
-  if (writes.count.load(std::memory_order_acquire) == 0) return false;
-  std::lock_guard<std::mutex> lock(writes.mutex);
-  Prune(writes);
-  for (const Write& write : writes.pending) {
-    bool apart = write.bytes != kAnywhere &&
-                 (write.address >= address + bytes || address >= write.address + write.bytes);
-    if (!apart) return true;
-  }
-  return false;
+  return Pending(address, bytes, Writers::kAll);
+}
+
+bool HostCopyPending(uint64_t address, uint64_t bytes) {
+  return Pending(address, bytes, Writers::kCopies);
 }
 
 }  // namespace longwire::shim

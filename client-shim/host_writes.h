@@ -17,5 +17,7 @@ void NoteHostWrite(Stream* stream, uint64_t position, uint64_t address, uint64_t
 
 // True if unfinished work may still write some of these bytes.
 bool HostWritePending(uint64_t address, uint64_t bytes);
+// The same for copies alone, which are known to write there.
+bool HostCopyPending(uint64_t address, uint64_t bytes);
 
 }  // namespace longwire::shim

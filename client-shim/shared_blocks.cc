@@ -66,9 +66,9 @@ Entry Holding(Blocks& blocks, uint64_t address) {
   return address - found->first < found->second.bytes ? found : blocks.by_address.end();
 }
 
-void MapHere(uint64_t address, uint64_t bytes, int access) {
-  mmap(reinterpret_cast<void*>(address), bytes, access,
-       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+bool MapHere(uint64_t address, uint64_t bytes, int access) {
+  return mmap(reinterpret_cast<void*>(address), bytes, access,
+              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
 CUresult Expose(uint64_t address, Block& block) {
@@ -109,7 +109,12 @@ CUresult AddBlock(Blocks& blocks, Context* context, uint64_t bytes, SharedUse us
     if (pinned + whole > window.bytes / 4) return CUDA_ERROR_OUT_OF_MEMORY;
     pinned += whole;
   }
-  if (!memory->TakeAddresses(whole, 0, &address)) {
+  bool mapped = memory->TakeAddresses(whole, 0, &address);
+  if (mapped && !MapHere(address, whole, PROT_READ | PROT_WRITE)) {
+    memory->GiveAddresses(address, whole);
+    mapped = false;
+  }
+  if (!mapped) {
     if (use == SharedUse::kPinned) blocks.pinned[context->device] -= whole;
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -122,7 +127,6 @@ CUresult AddBlock(Blocks& blocks, Context* context, uint64_t bytes, SharedUse us
   block.context_number = context->number.load();
   block.device = context->device;
   block.free.Add(address, whole);
-  MapHere(address, whole, PROT_READ | PROT_WRITE);
   blocks.count.fetch_add(1);
   return CUDA_SUCCESS;
 }

@@ -1,6 +1,9 @@
 // Values that a stream writes to memory or waits for there.
+#include <type_traits>
+
 #include "client-shim/capture.h"
-#include "client-shim/host_exposure.h"
+#include "client-shim/host_memory.h"
+#include "client-shim/host_values.h"
 #include "client-shim/mirrors.h"
 #include "client-shim/peers.h"
 #include "client-shim/pointers.h"
@@ -17,8 +20,13 @@ CUresult Queue(CUstream handle, uint64_t address, uint64_t value, unsigned flags
   CUresult result = ResolveStream(handle, &stream);
   if (result != CUDA_SUCCESS) return result;
   if (address % bytes != 0) return CUDA_ERROR_INVALID_VALUE;
-  result = ToDeviceAddress(&address);
-  if (result == CUDA_SUCCESS) result = CheckDeviceRange(address, bytes);
+  HostRange host;
+  if (FindHost(address, &host)) {
+    bool waits = std::is_same_v<Call, calls::lwWaitValue>;
+    HostValueKind kind = waits ? HostValueKind::kWait : HostValueKind::kWrite;
+    return QueueHostValue(stream, {kind, address, value, flags, bytes});
+  }
+  result = CheckDeviceRange(address, bytes);
   if (result != CUDA_SUCCESS) return result;
   if (!Reaches(stream->context->device, address)) return CUDA_ERROR_INVALID_VALUE;
   Where where;
