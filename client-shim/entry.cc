@@ -6,12 +6,12 @@
 #include "client-shim/error_log.h"
 #include "client-shim/options.h"
 #include "client-shim/threads.h"
-#include "wire/limits.h"
 
 namespace longwire::shim {
 
 std::atomic<int> Entry::special_calls{0};
-std::atomic<bool> Entry::trace_calls{false};
+std::atomic<bool> Entry::traced{false};
+std::atomic<uint32_t> Entry::succeeded[wire::kCallNumbers];
 
 namespace {
 
@@ -43,6 +43,8 @@ void Entry::CheckSlowly() {
 }
 
 void Entry::Trace(CUresult result) const {
+  if (result == CUDA_SUCCESS) succeeded[static_cast<size_t>(id_)].fetch_add(1);
+  if (!ProcessOptions().trace_calls) return;
   const char* name = ErrorName(result);
   Say("[%u] %s = %s", ThisThread().number, CallName(id_), name == nullptr ? "?" : name);
 }
@@ -64,7 +66,7 @@ CUresult Refuse(CallId id) {
   if (ProcessOptions().log && number < wire::kCallNumbers && !said[number].exchange(true)) {
     Say("%s is not supported: %s", CallName(id), CallRefusal(id));
   }
-  if (Entry::trace_calls.load())
+  if (ProcessOptions().trace_calls)
     Say("[%u] %s = CUDA_ERROR_NOT_SUPPORTED (%s)", ThisThread().number, CallName(id),
         CallRefusal(id));
   return CUDA_ERROR_NOT_SUPPORTED;

@@ -7,6 +7,7 @@
 
 #include "client-shim/process.h"
 #include "longwire/call_ids.h"
+#include "wire/limits.h"
 
 namespace longwire::shim {
 
@@ -23,14 +24,17 @@ class Entry {
   CUresult code() const { return code_; }
   CUresult Done(CUresult result) {
     if (__builtin_expect(result != CUDA_SUCCESS, 0)) Log(result);
-    if (__builtin_expect(trace_calls.load(std::memory_order_relaxed), 0)) Trace(result);
+    if (__builtin_expect(traced.load(std::memory_order_relaxed), 0)) Trace(result);
     return result;
   }
 
   // More than 0 while something is going on that makes single calls illegal: host functions,
   // captures in strict modes.
   static std::atomic<int> special_calls;
-  static std::atomic<bool> trace_calls;
+  // Calls are printed or counted (LONGWIRE_TRACE).
+  static std::atomic<bool> traced;
+  // Calls of each function that succeeded while they were counted.
+  static std::atomic<uint32_t> succeeded[wire::kCallNumbers];
 
  private:
   void CheckSlowly();

@@ -57,6 +57,10 @@ void PrintSummary() {
   for (auto [count, call] : by_call) {
     Say("%u round trips of %s", count, CallName(static_cast<CallId>(call)));
   }
+  for (uint16_t call = 0; call < wire::kCallNumbers; ++call) {
+    uint32_t count = Entry::succeeded[call].load();
+    if (count != 0) Say("%u good calls of %s", count, CallName(static_cast<CallId>(call)));
+  }
 }
 
 void OnExit() {
@@ -91,7 +95,7 @@ CUresult Adopt(SessionParts parts) {
   pthread_atfork(nullptr, nullptr, OnForkInChild);
   atexit(OnExit);
   SetThreadEndHook(DestroyThreadStreams);
-  Entry::trace_calls.store(ProcessOptions().trace_calls);
+  Entry::traced.store(ProcessOptions().trace_calls || ProcessOptions().trace_summary);
   SetState(ProcessState::kReady);
   return CUDA_SUCCESS;
 }

@@ -76,7 +76,7 @@ uint64_t Session::AppendRecord(const Where& where, uint16_t call, size_t bound, 
       replies_[position] = reply;
     }
     if (locked) locked(position);
-    if (Entry::trace_calls.load(std::memory_order_relaxed)) {
+    if (Entry::traced.load(std::memory_order_relaxed) && ProcessOptions().trace_calls) {
       auto id = static_cast<CallId>(call);
       Say("[%u]   queued: %s", thread, PrintCall(id, wire::Reader(writer.span())).c_str());
     }

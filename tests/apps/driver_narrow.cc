@@ -256,7 +256,7 @@ int main(int count, char** arguments) {
   CHECK_DRIVER(cuInit(0));
   CHECK_DRIVER(cuDeviceGet(&device, 0));
   CHECK_DRIVER(cuCtxCreate_v2(&context, 0, device));
-  CHECK_DRIVER(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CHECK_DRIVER(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
   CHECK_DRIVER(cuModuleLoadData(&module, kPtx));
   UseArrays(stream);
   UseHostMemory();

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Which driver functions the test programs call through the wire.
+
+    coverage.py            every function that recorded.txt claims must be called again
+    coverage.py --update   writes recorded.txt anew
+
+A function counts when it succeeded in a program of tests/apps that checks its own results and
+passed. recorded.txt names one program for each, and docs/support.md shows it.
+"""
+import pathlib
+import re
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "e2e"))
+
+import programs  # noqa: E402  (it lies in the folder just named)
+import server  # noqa: E402
+
+RECORDED = HERE / "recorded.txt"
+# One build of each program: which variant it is changes how it comes to the same functions.
+VARIANTS = {("static", "any"), ("driver", "any"), ("static", "two")}
+
+
+def functions_of(longwire, program, variant):
+    """The functions that succeeded in the program; none if it failed."""
+    result = longwire.run(f"{program}.{variant}", timeout=60, LONGWIRE_TRACE="summary",
+                          LONGWIRE_DEVICES=2)
+    said = [line for line in result.err.splitlines() if not line.startswith("longwire: ")]
+    wrong = programs.what_is_wrong(program, result._replace(err="\n".join(said)))
+    if wrong:
+        print(f"{program}: {wrong}")
+        return []
+    return re.findall(r"^longwire: \d+ good calls of (cu\w+)$", result.err, re.MULTILINE)
+
+
+def observe():
+    """{function: [programs]}"""
+    found = {}
+    with server.Server(software_devices=2) as longwire:
+        for program, variant, kind in programs.list_programs(longwire.build):
+            if (variant, kind) in VARIANTS:
+                for function in functions_of(longwire, program, variant):
+                    found.setdefault(function, []).append(program)
+    return found
+
+
+def read_recorded(path=RECORDED):
+    lines = path.read_text().splitlines() if path.exists() else []
+    return dict(line.split() for line in lines if not line.startswith("#"))
+
+
+def most_telling(found):
+    """For each function the program that calls the fewest others: the one that is about it."""
+    calls = {}
+    for users in found.values():
+        for program in users:
+            calls[program] = calls.get(program, 0) + 1
+    rare = {}
+    for function, users in found.items():
+        rare[function] = min(users, key=lambda program: (calls[program], program))
+    return rare
+
+
+def main(*arguments):
+    found = observe()
+    if arguments == ("--update",):
+        telling = sorted(most_telling(found).items())
+        lines = [f"{function} {program}\n" for function, program in telling]
+        RECORDED.write_text("# Written by coverage.py --update: function, a program that calls it.\n"
+                            + "".join(lines))
+        print(f"{len(lines)} functions are called")
+        return 0
+    missing = sorted(set(read_recorded()) - set(found))
+    for function in missing:
+        print(f"{function} is recorded and no program called it with success")
+    unrecorded = sorted(set(found) - set(read_recorded()))
+    if unrecorded:
+        print(f"not recorded yet (coverage.py --update): {' '.join(unrecorded)}")
+    return 1 if missing or not found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
