@@ -28,6 +28,7 @@ struct HostFunction {
   void* data = nullptr;
   uint32_t context_number = 0;
   bool persistent = false;
+  bool is_destructor = false;
 };
 
 struct Table {
@@ -85,6 +86,7 @@ void Run(Session& session, uint64_t ticket) {
     Call(host);
     SendHostWrites();
   }
+  if (host.is_destructor) return;
   calls::lwHostFunctionDone done;
   done.ticket = ticket;
   session.Submit({}, done);
@@ -138,6 +140,14 @@ uint64_t NewStreamCallback(CUstreamCallback callback, CUstream handle, Stream* s
   host.data = data;
   host.context_number = stream->context_number;
   Retain(stream);
+  return Add(host);
+}
+
+uint64_t NewDestructor(CUhostFn function, void* object) {
+  HostFunction host;
+  host.function = function;
+  host.data = object;
+  host.is_destructor = true;
   return Add(host);
 }
 

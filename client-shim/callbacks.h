@@ -17,6 +17,8 @@ using HostCondition = bool (*)(const void* data);
 uint64_t NewHostWait(HostCondition ready, CUhostFn then, void* data, uint32_t context_number);
 // The older form, which is told the stream's state.
 uint64_t NewStreamCallback(CUstreamCallback callback, CUstream handle, Stream* stream, void* data);
+// A function that destroys an object of the program: it runs once, and the worker is not told.
+uint64_t NewDestructor(CUhostFn function, void* object);
 void DropHostFunction(uint64_t ticket);
 bool FindHostFunction(uint64_t ticket, CUhostFn* function, void** data);
 

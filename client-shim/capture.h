@@ -23,6 +23,7 @@ struct Capture {
   Stream* origin = nullptr;
   Context* context = nullptr;
   bool counts_as_blocking = false;
+  CUgraph graph = nullptr;  // that the nodes are added to; null: a new one
   std::atomic<bool> invalidated{false};
   std::mutex mutex;  // guards what follows
   std::vector<Stream*> streams;
@@ -45,7 +46,16 @@ void Invalidate(Capture* capture);
 // A stream waits for an event: it joins the capture in which the event was recorded, if any.
 CUresult JoinCapture(Stream* stream, Capture* captured);
 
-CUresult BeginCapture(Stream* stream, CaptureMode mode);
+// Nodes of a graph, and what the edges from them say besides (empty: nothing).
+struct CaptureNodes {
+  std::vector<CUgraphNode> nodes;
+  std::vector<CUgraphEdgeData> edges;
+};
+// `graph`: where the nodes are added, behind `after`; null: a new one.
+CUresult BeginCapture(Stream* stream, CaptureMode mode, CUgraph graph, const CaptureNodes& after);
+// What the stream's next node will come after, and the graph so far.
+CUresult CaptureState(Stream* stream, CUgraph* graph, CaptureNodes* after);
+CUresult SetCaptureNodes(Stream* stream, const CaptureNodes& after, uint32_t flags);
 CUresult EndCapture(Stream* stream, CUgraph* graph);
 CUstreamCaptureStatus CaptureStatus(Stream* stream, uint64_t* id);
 

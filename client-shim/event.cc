@@ -33,6 +33,20 @@ CUresult Place(Event* event, Stream** stream, uint64_t* position) {
   return CUDA_SUCCESS;
 }
 
+// A node of the captured graph that waits for the event at every launch.
+CUresult WaitInGraph(Stream* stream, Event* event, unsigned flags) {
+  Where where;
+  CUresult result = OpenWhere(stream, &where);
+  if (result != CUDA_SUCCESS) return result;
+  NoteGraphEvent(*event);
+  calls::lwStreamWaitEvent wait;
+  wait.event = event->id;
+  wait.version = 0;
+  wait.flags = flags;
+  uint64_t position = TheSession().Submit(where, wait);
+  return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
+}
+
 CUresult MakeEvent(Context* context, unsigned flags, Event** made) {
   if ((flags & ~kKnownFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
   bool shared = (flags & CU_EVENT_INTERPROCESS) != 0;
@@ -57,7 +71,8 @@ CUresult MakeEvent(Context* context, unsigned flags, Event** made) {
 }
 
 CUresult Finish(Event* event, CUresult result, CUevent* handle) {
-  *handle = reinterpret_cast<CUevent>(Events().Publish(event));
+  event->handle = reinterpret_cast<CUevent>(Events().Publish(event));
+  *handle = event->handle;
   if (result != CUDA_SUCCESS) DestroyEvent(*handle);
   return result;
 }
@@ -112,10 +127,17 @@ CUresult RecordEvent(Event* event, Stream* stream, unsigned flags) {
   Where where;
   CUresult result = OpenWhere(stream, &where);
   if (result != CUDA_SUCCESS) return result;
-  Retain(stream);
-  std::lock_guard<std::mutex> lock(event->mutex);
   calls::lwEventRecord record;
   record.event = event->id;
+  if (where.flags != 0 && flags != 0) {  // a node that records it at every launch
+    NoteGraphEvent(*event);
+    record.version = 0;
+    record.flags = flags;
+    uint64_t position = TheSession().Submit(where, record);
+    return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
+  }
+  Retain(stream);
+  std::lock_guard<std::mutex> lock(event->mutex);
   record.version = ++event->version;
   record.flags = flags;
   uint64_t position = TheSession().Submit(where, record);
@@ -129,6 +151,7 @@ CUresult RecordEvent(Event* event, Stream* stream, unsigned flags) {
 CUresult WaitEvent(Stream* stream, Event* event, unsigned flags) {
   if ((flags & ~CU_EVENT_WAIT_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (event->shared_words != 0) return WaitShared(stream, event);
+  if (flags != 0 && stream->capture.load() != nullptr) return WaitInGraph(stream, event, flags);
   std::lock_guard<std::mutex> lock(event->mutex);
   if (event->stream == nullptr) return CUDA_SUCCESS;  // never recorded
   CUresult result = JoinCapture(stream, event->captured);

@@ -6,9 +6,11 @@
 
 #include <cstdint>
 #include <mutex>
+#include <vector>
 
 #include "client-shim/handle_table.h"
 #include "client-shim/stream.h"
+#include "longwire/calls.h"
 
 namespace longwire::shim {
 
@@ -17,6 +19,7 @@ struct SharedPiece;
 struct Event {
   uint64_t table_index = 0;
   uint64_t id = 0;  // on the wire
+  CUevent handle = nullptr;
   unsigned flags = 0;
   uint32_t context_number = 0;
   Context* context = nullptr;
@@ -40,6 +43,24 @@ Event* FindEvent(CUevent handle);
 CUresult DestroyEvent(CUevent handle);
 CUresult RecordEvent(Event* event, Stream* stream, unsigned flags);
 CUresult WaitEvent(Stream* stream, Event* event, unsigned flags);
+// Graphs record events and wait for them at every launch: the events of an executable, locked in
+// one order while the launch is appended to the log. Events that are gone are left out.
+class LaunchedEvents {
+ public:
+  LaunchedEvents(const calls::GraphEvents& events, calls::lwGraphLaunch* launch);
+  ~LaunchedEvents();
+  // The launch stands at `position` of the stream: that is where its records are.
+  void Recorded(Stream* stream, uint64_t position);
+
+ private:
+  std::vector<Event*> locked_;
+  std::vector<Event*> recorded_;
+};
+// The handle of an event that a graph uses, by its number; null for one that is gone.
+CUevent HandleOfGraphEvent(uint64_t id);
+// From now on the event may come back by its number.
+void NoteGraphEvent(const Event& event);
+
 CUresult QueryEvent(Event* event);
 CUresult SynchronizeEvent(Event* event);
 CUresult ElapsedTime(Event* start, Event* end, float* milliseconds);

@@ -5,6 +5,7 @@
 
 #include "client-shim/capture.h"
 #include "client-shim/context.h"
+#include "client-shim/event.h"
 #include "client-shim/handles.h"
 #include "client-shim/host_writes.h"
 #include "client-shim/mirrors.h"
@@ -22,11 +23,17 @@ constexpr uint64_t kWorkerMade = uint64_t{1} << 63;
 constexpr uint64_t kGraphSpace = static_cast<uint64_t>(HandleKind::kGraph) << 40;
 constexpr uint64_t kExecSpace = static_cast<uint64_t>(HandleKind::kGraphExec) << 40;
 
+// What an executable's launches do to the program.
+struct ExecFacts {
+  bool writes_program = false;  // its memory, or its functions run
+  calls::GraphEvents events;
+};
+
 struct Tables {
   std::mutex mutex;
-  std::unordered_set<uint64_t> graphs;         // handles of captured ones
-  std::unordered_map<uint64_t, bool> writing;  // executables, whether launches write the
-};                                             // program's memory or call it
+  std::unordered_set<uint64_t> graphs;  // handles of captured ones
+  std::unordered_map<uint64_t, ExecFacts> execs;
+};
 
 Tables& TheTables() {
   static NeverDestroyed<Tables> tables;
@@ -65,7 +72,7 @@ uint64_t GraphExecId(CUgraphExec exec) {
   if ((value & kWorkerMade) != 0) return value;
   Tables& tables = TheTables();
   std::lock_guard<std::mutex> lock(tables.mutex);
-  return tables.writing.count(value) != 0 ? (value - kExecSpace) / 16 : 0;
+  return tables.execs.count(value) != 0 ? (value - kExecSpace) / 16 : 0;
 }
 
 void DestroyGraphInWorker(uint64_t id) {
@@ -89,7 +96,7 @@ CUresult InstantiateGraph(CUgraph graph, uint64_t flags, CUgraphExec* exec) {
   uint64_t handle = kExecSpace + instantiate.exec * 16;
   Tables& tables = TheTables();
   std::lock_guard<std::mutex> lock(tables.mutex);
-  tables.writing[handle] = answer.reply.writes_program;
+  tables.execs[handle] = {answer.reply.writes_program, answer.reply.events};
   *exec = reinterpret_cast<CUgraphExec>(handle);
   return CUDA_SUCCESS;
 }
@@ -106,9 +113,20 @@ CUresult UpdateGraphExec(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResul
   FromWire(answer.reply.error_from, &info->errorFromNode);
   Tables& tables = TheTables();
   std::lock_guard<std::mutex> lock(tables.mutex);
-  tables.writing[Value(exec)] = answer.reply.writes_program;
+  tables.execs[Value(exec)] = {answer.reply.writes_program, answer.reply.events};
   return static_cast<CUresult>(answer.reply.code);
 }
+
+namespace {
+
+ExecFacts FactsOf(CUgraphExec exec) {
+  Tables& tables = TheTables();
+  std::lock_guard<std::mutex> lock(tables.mutex);
+  auto found = tables.execs.find(Value(exec));
+  return found == tables.execs.end() ? ExecFacts{true, {}} : found->second;
+}
+
+}  // namespace
 
 CUresult LaunchGraph(CUgraphExec exec, Stream* stream) {
   uint64_t id = GraphExecId(exec);
@@ -116,20 +134,42 @@ CUresult LaunchGraph(CUgraphExec exec, Stream* stream) {
   Where where;
   CUresult result = OpenWhere(stream, &where);
   if (result != CUDA_SUCCESS) return result;
-  bool writes = false;
-  {
-    Tables& tables = TheTables();
-    std::lock_guard<std::mutex> lock(tables.mutex);
-    auto found = tables.writing.find(Value(exec));
-    writes = found == tables.writing.end() || found->second;
-  }
+  ExecFacts facts = FactsOf(exec);
   calls::lwGraphLaunch launch;
   launch.exec = id;
   DeviceWork work(stream);
-  uint64_t position = TheSession().Submit(where, launch);
+  uint64_t position = 0;
+  if (where.flags != 0 || (facts.events.record.empty() && facts.events.wait.empty())) {
+    position = TheSession().Submit(where, launch);
+  } else {
+    LaunchedEvents events(facts.events, &launch);
+    position = TheSession().Submit(where, launch, 256 + launch.EncodedBytes());
+    events.Recorded(stream, position);
+  }
   if (position == Session::kNoPosition) return TheSession().over();
-  if (where.flags == 0 && writes) NoteHostWrite(stream, position, 0, kAnywhere);
+  if (where.flags == 0 && facts.writes_program) NoteHostWrite(stream, position, 0, kAnywhere);
   return CUDA_SUCCESS;
+}
+
+CUresult SetChildInExec(CUgraphExec exec, CUgraphNode node, CUgraph child) {
+  calls::lwGraphSetChild set;
+  set.exec = GraphExecId(exec);
+  set.node = ToWire(node);
+  set.child = GraphId(child);
+  if (set.exec == 0 || set.node == 0 || set.child == 0) return CUDA_ERROR_INVALID_VALUE;
+  auto answer = TheSession().CallAndWait({CurrentNumber(), nullptr, 0}, set);
+  if (answer.code != CUDA_SUCCESS) return answer.code;
+  Tables& tables = TheTables();
+  std::lock_guard<std::mutex> lock(tables.mutex);
+  tables.execs[Value(exec)] = {answer.reply.writes_program, answer.reply.events};
+  return CUDA_SUCCESS;
+}
+
+void SetExecEvents(CUgraphExec exec, const calls::GraphEvents& events) {
+  Tables& tables = TheTables();
+  std::lock_guard<std::mutex> lock(tables.mutex);
+  auto found = tables.execs.find(Value(exec));
+  if (found != tables.execs.end()) found->second.events = events;
 }
 
 CUresult DestroyGraphExec(CUgraphExec exec) {
@@ -140,7 +180,7 @@ CUresult DestroyGraphExec(CUgraphExec exec) {
   TheSession().Submit({CurrentNumber(), nullptr, 0}, destroy);
   Tables& tables = TheTables();
   std::lock_guard<std::mutex> lock(tables.mutex);
-  tables.writing.erase(Value(exec));
+  tables.execs.erase(Value(exec));
   return CUDA_SUCCESS;
 }
 

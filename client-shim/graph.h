@@ -20,6 +20,9 @@ void DestroyGraphInWorker(uint64_t id);
 CUresult InstantiateGraph(CUgraph graph, uint64_t flags, CUgraphExec* exec);
 CUresult UpdateGraphExec(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo* info);
 CUresult LaunchGraph(CUgraphExec exec, Stream* stream);
+CUresult SetChildInExec(CUgraphExec exec, CUgraphNode node, CUgraph child);
+// What its launches record and wait for from now on.
+void SetExecEvents(CUgraphExec exec, const calls::GraphEvents& events);
 CUresult DestroyGraphExec(CUgraphExec exec);
 CUresult DestroyGraph(CUgraph graph);
 

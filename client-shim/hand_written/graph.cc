@@ -33,6 +33,11 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec* phGraphExec, CUgraph hGraph,
   return result;
 }
 
+CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                            CUgraph childGraph) {
+  return SetChildInExec(hGraphExec, hNode, childGraph);
+}
+
 CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) { return DestroyGraphExec(hGraphExec); }
 
 CUresult cuGraphDestroy(CUgraph hGraph) { return DestroyGraph(hGraph); }

@@ -219,64 +219,6 @@ CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* 
   return AddHostFunction(stream, where, NewStreamCallback(callback, hStream, stream, userData));
 }
 
-CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) {
-  if (mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
-  Stream* stream = nullptr;
-  CUresult result = ResolveStream(hStream, &stream);
-  return result != CUDA_SUCCESS ? result : BeginCapture(stream, static_cast<CaptureMode>(mode));
-}
-
-CUresult cuStreamBeginCapture(CUstream hStream) {
-  return hand::cuStreamBeginCapture_v2(hStream, CU_STREAM_CAPTURE_MODE_GLOBAL);
-}
-
-CUresult cuStreamEndCapture(CUstream hStream, CUgraph* phGraph) {
-  *phGraph = nullptr;
-  Stream* stream = nullptr;
-  CUresult result = FindStream(hStream, &stream);
-  return result != CUDA_SUCCESS ? result : EndCapture(stream, phGraph);
-}
-
-CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
-                                cuuint64_t* id_out) {
-  Stream* stream = nullptr;
-  CUresult result = FindStream(hStream, &stream);
-  if (result != CUDA_SUCCESS) return result;
-  uint64_t id = 0;
-  Where where;
-  result = OpenWhere(stream, &where);
-  if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) return result;
-  *captureStatus_out = CaptureStatus(stream, &id);
-  if (id_out != nullptr && id != 0) *id_out = id;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus* captureStatus) {
-  return hand::cuStreamGetCaptureInfo(hStream, captureStatus, nullptr);
-}
-
-CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
-                                   cuuint64_t* id_out, CUgraph* graph_out,
-                                   const CUgraphNode** dependencies_out,
-                                   size_t* numDependencies_out) {
-  CUresult result = hand::cuStreamGetCaptureInfo(hStream, captureStatus_out, id_out);
-  if (result != CUDA_SUCCESS || *captureStatus_out == CU_STREAM_CAPTURE_STATUS_NONE) return result;
-  bool wants_graph =
-      graph_out != nullptr || dependencies_out != nullptr || numDependencies_out != nullptr;
-  // The graph under construction lives in the worker; it is not shown before the capture ends.
-  return wants_graph ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
-}
-
-CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
-                                   cuuint64_t* id_out, CUgraph* graph_out,
-                                   const CUgraphNode** dependencies_out,
-                                   const CUgraphEdgeData** edgeData_out,
-                                   size_t* numDependencies_out) {
-  if (edgeData_out != nullptr) *edgeData_out = nullptr;
-  return hand::cuStreamGetCaptureInfo_v2(hStream, captureStatus_out, id_out, graph_out,
-                                         dependencies_out, numDependencies_out);
-}
-
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   if (*mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
   ThreadState& thread = ThisThread();

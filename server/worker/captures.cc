@@ -6,14 +6,20 @@
 #include "server/worker/session.h"
 
 namespace longwire::worker {
-CUresult Graphs::BeginCapture(Stream& stream) {
+CUresult Graphs::BeginCapture(Stream& stream, CUgraph graph, const std::vector<CUgraphNode>& after,
+                              const CUgraphEdgeData* edges) {
   {
     std::lock_guard lock(stream.context->capture_mutex);
     ++stream.context->captures;
   }
   // The client keeps the modes' rules; here nothing may get in the way of other calls.
-  CUresult result =
-      session_.driver().cuStreamBeginCapture_v2(stream.handle, CU_STREAM_CAPTURE_MODE_RELAXED);
+  constexpr CUstreamCaptureMode kMode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  const DriverTable& driver = session_.driver();
+  CUresult result = graph == nullptr
+                        ? driver.cuStreamBeginCapture_v2(stream.handle, kMode)
+                        : driver.cuStreamBeginCaptureToGraph(stream.handle, graph,
+                                                             after.empty() ? nullptr : after.data(),
+                                                             edges, after.size(), kMode);
   std::lock_guard lock(stream.context->capture_mutex);
   if (result != CUDA_SUCCESS) {
     --stream.context->captures;
@@ -54,14 +60,15 @@ void Graphs::AddCaptured(Stream& stream, const GraphPartRef& part) {
   captures_[id].emplace_back(node, part);
 }
 
-CUresult Graphs::EndCapture(Stream& stream, uint64_t graph, uint64_t* nodes) {
+// Without `id` the nodes were added to a graph that is there already, and stay if this fails.
+CUresult Graphs::EndCapture(Stream& stream, uint64_t id, calls::lwCaptureEnd::Reply* reply) {
   const DriverTable& driver = session_.driver();
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  cuuint64_t id = 0;
-  driver.cuStreamGetCaptureInfo_v3(stream.handle, &status, &id, nullptr, nullptr, nullptr, nullptr);
-  auto made = std::make_shared<Graph>();
-  made->id = graph;
-  CUresult result = driver.cuStreamEndCapture(stream.handle, &made->handle);
+  cuuint64_t capture = 0;
+  CUgraph graph = nullptr, ended = nullptr;
+  driver.cuStreamGetCaptureInfo_v3(stream.handle, &status, &capture, &graph, nullptr, nullptr,
+                                   nullptr);
+  CUresult result = driver.cuStreamEndCapture(stream.handle, &ended);
   stream.capturing = false;
   {
     std::lock_guard lock(stream.context->capture_mutex);
@@ -70,23 +77,30 @@ CUresult Graphs::EndCapture(Stream& stream, uint64_t graph, uint64_t* nodes) {
   CapturedParts parts;  // those of a capture that failed are let go after the lock
   {
     std::lock_guard lock(mutex_);
-    auto found = captures_.find(id);
+    auto found = captures_.find(capture);
     if (found != captures_.end()) {
       parts = std::move(found->second);
       captures_.erase(found);
     }
   }
-  if (result != CUDA_SUCCESS) return result;
-  for (auto& [node, part] : parts) SetPart(made->handle, node, part);
-  size_t count = 0;
-  result = driver.cuGraphGetNodes(made->handle, nullptr, &count);
-  *nodes = count;
-  if (result == CUDA_SUCCESS && !graphs_.Insert(graph, made)) result = CUDA_ERROR_INVALID_HANDLE;
-  if (result != CUDA_SUCCESS) {
-    ForgetNodes(made->handle);
-    driver.cuGraphDestroy(made->handle);
+  if (result == CUDA_SUCCESS || id == 0) {
+    for (auto& [node, part] : parts) SetPart(graph, node, part);
+  } else {
+    session_.foreign().ForgetObject(graph);
   }
-  return result;
+  if (result != CUDA_SUCCESS) return result;
+  size_t count = 0;
+  result = driver.cuGraphGetNodes(ended, nullptr, &count);
+  reply->nodes = count;
+  reply->known_as = session_.foreign().IdOf(ended);
+  if (result != CUDA_SUCCESS || id == 0 || reply->known_as != 0) return result;
+  auto made = std::make_shared<Graph>();
+  made->id = id;
+  made->handle = ended;
+  if (graphs_.Insert(id, made)) return CUDA_SUCCESS;
+  ForgetNodes(ended);
+  driver.cuGraphDestroy(ended);
+  return CUDA_ERROR_INVALID_HANDLE;
 }
 
 bool Graphs::CaptureWrites(cuuint64_t id) {
@@ -149,6 +163,18 @@ CUresult Graphs::CaptureHostFunction(Stream& stream, uint64_t ticket) {
   CUresult result =
       session_.driver().cuLaunchHostFunc(stream.handle, &Graphs::CallHostNode, part.get());
   part->ticket = ticket;
+  if (result == CUDA_SUCCESS) AddCaptured(stream, part);
+  return result;
+}
+
+CUresult Graphs::CaptureEvent(Stream& stream, uint64_t event, uint32_t flags, bool waits) {
+  const DriverTable& driver = session_.driver();
+  GraphPartRef part;
+  CUresult result = NewEventPart(event, stream.context, waits, &part);
+  if (result != CUDA_SUCCESS) return result;
+  CUevent handle = part->event->handle;
+  result = waits ? driver.cuStreamWaitEvent(stream.handle, handle, flags)
+                 : driver.cuEventRecordWithFlags(handle, stream.handle, flags);
   if (result == CUDA_SUCCESS) AddCaptured(stream, part);
   return result;
 }

@@ -44,7 +44,6 @@ bool Deferred::Take(QueuedCall& call) {
     }
     // Answered calls that would change or take away what queued calls still use.
     case CallId::cuArrayDestroy:
-    case CallId::cuGraphExecChildGraphNodeSetParams:
     case CallId::cuGraphExecMemsetNodeSetParams:
     case CallId::cuGraphNodeSetEnabled:
     case CallId::cuMipmappedArrayDestroy:
@@ -54,6 +53,9 @@ bool Deferred::Take(QueuedCall& call) {
     case CallId::lwEventDestroy:
     case CallId::lwGraphDestroy:
     case CallId::lwGraphExecUpdate:
+    case CallId::lwGraphSetBatch:
+    case CallId::lwGraphSetChild:
+    case CallId::lwGraphSetEvent:
     case CallId::lwGraphSetHost:
     case CallId::lwGraphSetKernel:
     case CallId::lwGraphSetMemcpy:

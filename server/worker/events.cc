@@ -41,11 +41,16 @@ CUresult Events::Destroy(uint64_t event) {
 
 void Events::DestroyAllOf(const Context& context) {
   std::lock_guard lock(mutex_);
+  for (auto& [handle, weak] : fixed_) {
+    auto fixed = weak.lock();
+    if (fixed != nullptr && fixed->context == &context) fixed->dead = true;
+  }
   for (auto& [id, event] : events_) {
     if (event.context.get() != &context) continue;
     for (auto& [number, version] : event.versions) GiveBack(event, version);
     event.versions.clear();
     event.context = nullptr;
+    event.fixed = nullptr;
   }
   for (auto& [key, handles] : pool_) {
     if (key.first != context.id) continue;
@@ -85,7 +90,8 @@ CUresult Events::TakeFromPool(Event& event, const Context& context, CUevent* han
 }
 
 void Events::GiveBack(Event& event, EventVersion& version) {
-  if (version.handle != nullptr && event.context != nullptr) {
+  bool fixed = event.fixed != nullptr && version.handle == event.fixed->handle;
+  if (version.handle != nullptr && event.context != nullptr && !fixed) {
     pool_[{event.context->id, event.flags}].push_back(version.handle);
   }
   version.handle = nullptr;
@@ -115,7 +121,12 @@ CUresult Events::Record(uint64_t event, uint64_t version, uint32_t flags, Stream
     for (auto& [number, older] : found->versions) GiveBack(*found, older);
     found->context = stream.context;
   }
-  CUresult result = TakeFromPool(*found, *stream.context, &place.handle);
+  CUresult result = CUDA_SUCCESS;
+  if (found->fixed != nullptr) {
+    place.handle = found->fixed->handle;
+  } else {
+    result = TakeFromPool(*found, *stream.context, &place.handle);
+  }
   if (result == CUDA_SUCCESS) {
     bool external = (flags & CU_EVENT_RECORD_EXTERNAL) != 0;
     result = external ? driver_.cuEventRecordWithFlags(place.handle, stream.handle, flags)
@@ -185,6 +196,61 @@ CUresult Events::Elapsed(uint64_t start, uint64_t start_version, uint64_t end, u
     result = driver_.cuEventElapsedTime_v2(milliseconds, handles[0], handles[1]);
   }
   return result;
+}
+
+CUresult Events::Fix(uint64_t event, const std::shared_ptr<Context>& context,
+                     std::shared_ptr<FixedEvent>* fixed) {
+  std::lock_guard lock(mutex_);
+  Event* found = Find(event);
+  if (found == nullptr || context == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  *fixed = found->fixed;
+  if (found->fixed != nullptr) return CUDA_SUCCESS;
+  std::erase_if(fixed_, [](auto& entry) { return entry.second.expired(); });
+  if (fixed_.size() >= kMaxFixedEvents) return CUDA_ERROR_OUT_OF_MEMORY;
+  CUevent handle = nullptr;
+  auto newest = found->versions.find(found->newest_issued);
+  if (newest != found->versions.end()) handle = newest->second.handle;
+  if (handle != nullptr) {
+    --driver_events_;
+  } else if (CUresult result = driver_.cuEventCreate(&handle, found->flags);
+             result != CUDA_SUCCESS) {
+    return result;
+  }
+  if (found->context == nullptr) found->context = context;
+  *fixed = std::make_shared<FixedEvent>();
+  (*fixed)->driver = &driver_;
+  (*fixed)->handle = handle;
+  (*fixed)->event = event;
+  (*fixed)->context = found->context.get();
+  found->fixed = *fixed;
+  fixed_[handle] = *fixed;
+  return CUDA_SUCCESS;
+}
+
+std::shared_ptr<FixedEvent> Events::FindFixed(CUevent handle) {
+  std::lock_guard lock(mutex_);
+  auto found = fixed_.find(handle);
+  return found == fixed_.end() ? nullptr : found->second.lock();
+}
+
+void Events::RecordedInGraph(uint64_t event, uint64_t version) {
+  std::lock_guard lock(mutex_);
+  Event* found = Find(event);
+  if (found == nullptr || version == 0) return;
+  EventVersion& place = found->versions[version];
+  place.issued = true;
+  place.failed = found->fixed == nullptr;
+  place.handle = found->fixed == nullptr ? nullptr : found->fixed->handle;
+  if (version > found->newest_issued) found->newest_issued = version;
+  DropOldVersions(*found);
+}
+
+bool Events::IsIssued(uint64_t event, uint64_t version) {
+  std::lock_guard lock(mutex_);
+  Event* found = Find(event);
+  if (found == nullptr) return true;
+  auto place = found->versions.find(version);
+  return place == found->versions.end() || place->second.issued;
 }
 
 CUevent Events::Newest(uint64_t event) {

@@ -13,6 +13,9 @@ namespace longwire::worker {
 
 class Events {
  public:
+  // Of those that graphs use.
+  static constexpr size_t kMaxFixedEvents = size_t{1} << 16;
+
   explicit Events(const DriverTable& driver) : driver_(driver) {}
 
   // Session-wide bound: a version is a driver event, each some hundred bytes of pinned memory.
@@ -37,6 +40,17 @@ class Events {
   CUresult Elapsed(uint64_t start, uint64_t start_version, uint64_t end, uint64_t end_version,
                    float* milliseconds);
 
+  // For graphs: the driver event that all records use from now on. One that has been recorded stays
+  // so. The context is current.
+  CUresult Fix(uint64_t event, const std::shared_ptr<Context>& context,
+               std::shared_ptr<FixedEvent>* fixed);
+  // The event that has this driver event, or null.
+  std::shared_ptr<FixedEvent> FindFixed(CUevent handle);
+  // A launch that records this version was issued.
+  void RecordedInGraph(uint64_t event, uint64_t version);
+  // False while the version's record was not issued.
+  bool IsIssued(uint64_t event, uint64_t version);
+
   // The driver event of the newest issued version, or null.
   CUevent Newest(uint64_t event);
 
@@ -51,6 +65,7 @@ class Events {
   std::mutex mutex_;
   std::map<uint64_t, Event> events_;
   std::map<PoolKey, std::vector<CUevent>> pool_;
+  std::map<CUevent, std::weak_ptr<FixedEvent>> fixed_;
   size_t driver_events_ = 0;
 };
 

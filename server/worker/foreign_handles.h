@@ -32,6 +32,12 @@ class ForeignHandles {
     by_object_.erase(found->second.object);
     by_id_.erase(found);
   }
+  // 0 if it has none.
+  uint64_t IdOf(void* object) const {
+    std::lock_guard lock(mutex_);
+    auto found = by_object_.find(object);
+    return found == by_object_.end() ? 0 : found->second;
+  }
   void ForgetObject(void* object) {
     std::lock_guard lock(mutex_);
     auto found = by_object_.find(object);

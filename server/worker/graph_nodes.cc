@@ -79,6 +79,18 @@ GraphPartRef Graphs::Recognise(CUgraphNode node, CUgraphNodeType type) {
     if (driver.cuGraphHostNodeGetParams(node, &host) != CUDA_SUCCESS) return nullptr;
     return host.fn == &Graphs::CallHostNode ? store_->FindHost(host.userData) : nullptr;
   }
+  bool waits = type == CU_GRAPH_NODE_TYPE_WAIT_EVENT;
+  if (waits || type == CU_GRAPH_NODE_TYPE_EVENT_RECORD) {
+    CUevent event = nullptr;
+    CUresult result = waits ? driver.cuGraphEventWaitNodeGetEvent(node, &event)
+                            : driver.cuGraphEventRecordNodeGetEvent(node, &event);
+    auto fixed = result == CUDA_SUCCESS ? session_.events().FindFixed(event) : nullptr;
+    if (fixed == nullptr) return nullptr;
+    GraphPartRef part = NewPart();
+    part->event = std::move(fixed);
+    part->waits = waits;
+    return part;
+  }
   if (type != CU_GRAPH_NODE_TYPE_MEMCPY) return nullptr;
   CUDA_MEMCPY3D copy{};
   if (driver.cuGraphMemcpyNodeGetParams(node, &copy) != CUDA_SUCCESS) return nullptr;
@@ -114,6 +126,13 @@ void Graphs::ForgetNode(CUgraphNode node) {
   if (driver.cuGraphNodeGetType(node, &type) != CUDA_SUCCESS) return;
   if (type != CU_GRAPH_NODE_TYPE_GRAPH) return;
   if (driver.cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS) ForgetNodes(child);
+}
+
+CUresult Graphs::NewEventPart(uint64_t event, const std::shared_ptr<Context>& context, bool waits,
+                              GraphPartRef* part) {
+  *part = NewPart();
+  (*part)->waits = waits;
+  return session_.events().Fix(event, context, &(*part)->event);
 }
 
 CUresult Graphs::GiveMemory(CUgraph graph, GraphCopy* copy, bool linear) {

@@ -19,6 +19,7 @@ namespace longwire::worker {
 class Graphs;
 class GraphPartStore;
 class Session;
+struct FixedEvent;
 struct GraphPlan;
 
 // Pinned memory in the place of the program's. Copies of one graph whose memory in the program is
@@ -59,6 +60,10 @@ struct GraphPart {
   uint64_t ticket = 0;
   std::atomic<bool> busy{false};
   std::shared_ptr<const GraphPlan> running;  // guarded by Graphs' lock
+
+  // An event that the node records or waits for.
+  std::shared_ptr<FixedEvent> event;
+  bool waits = false;
 
   GraphPart() = default;
   GraphPart(const GraphPart&) = delete;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "server/worker/objects.h"
+
 namespace longwire::worker {
 namespace {
 
@@ -150,6 +152,17 @@ bool GraphPlan::WritesProgram() const {
   return std::any_of(entries.begin(), entries.end(), [](const PlanEntry& entry) {
     return entry.part->write.transfer != 0 || entry.part->ticket != 0;
   });
+}
+
+calls::GraphEvents GraphPlan::Events() const {
+  calls::GraphEvents events;
+  for (const PlanEntry& entry : entries) {
+    if (entry.part->event == nullptr) continue;
+    std::vector<uint64_t>& list = entry.part->waits ? events.wait : events.record;
+    uint64_t event = entry.part->event->event;
+    if (std::find(list.begin(), list.end(), event) == list.end()) list.push_back(event);
+  }
+  return events;
 }
 
 std::vector<std::atomic<bool>*> GraphPlan::Exclusive() const {

@@ -26,6 +26,7 @@ struct GraphPlan {
   std::vector<PlanEntry> entries;
 
   bool WritesProgram() const;
+  calls::GraphEvents Events() const;
   // What one launch at a time may use: blocks, and host functions around which bytes move.
   std::vector<std::atomic<bool>*> Exclusive() const;
 };

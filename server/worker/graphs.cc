@@ -106,11 +106,6 @@ CUresult Graphs::Instantiate(uint64_t graph, uint64_t exec, uint64_t flags) {
   return result;
 }
 
-bool Graphs::WritesProgram(uint64_t exec) {
-  auto found = execs_.Find(exec);
-  return found != nullptr && PlanOf(*found)->WritesProgram();
-}
-
 // The driver pairs the graph's nodes with the executable's, whose nodes go by their old handles: a
 // plan of the same shape, whose entries follow each other in the same order.
 CUresult Graphs::Update(CUgraph graph, GraphExec& exec, CUgraphExecUpdateResultInfo* info) {
@@ -156,18 +151,38 @@ CUresult Graphs::LaunchCaptured(Stream& stream, CUgraphExec exec) {
   return Adopt(child);
 }
 
-CUresult Graphs::Launch(const std::shared_ptr<Stream>& stream, QueuedCall& call, uint64_t exec) {
-  auto found = execs_.Find(exec);
+// Launches, and settles the events: their records are issued now, or never will be.
+CUresult Graphs::Issue(CUgraphExec exec, Stream& stream, const calls::lwGraphLaunch& call) {
+  Events& events = session_.events();
+  CUresult result = session_.driver().cuGraphLaunch(exec, stream.handle);
+  for (size_t i = 0; i < call.record.size(); ++i) {
+    if (result == CUDA_SUCCESS) {
+      events.RecordedInGraph(call.record[i], call.record_version[i]);
+    } else {
+      events.RecordDropped(call.record[i], call.record_version[i]);
+    }
+  }
+  for (size_t i = 0; i < call.wait.size(); ++i) {
+    events.WaitDropped(call.wait[i], call.wait_version[i]);
+  }
+  return result;
+}
+
+CUresult Graphs::Launch(const std::shared_ptr<Stream>& stream, QueuedCall& record,
+                        const calls::lwGraphLaunch& call) {
+  auto found = execs_.Find(call.exec);
   if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  const DriverTable& driver = session_.driver();
   if (stream->capturing) return LaunchCaptured(*stream, found->handle);
   std::shared_ptr<const GraphPlan> plan = PlanOf(*found);
-  if (plan->entries.empty()) return driver.cuGraphLaunch(found->handle, stream->handle);
-  if (call.step == 0) {
+  if (plan->entries.empty()) return Issue(found->handle, *stream, call);
+  if (record.step == 0) {
+    for (size_t i = 0; i < call.wait.size(); ++i) {
+      if (!session_.events().IsIssued(call.wait[i], call.wait_version[i])) return kNotYet;
+    }
     if (!Begin(plan)) return kNotYet;
-    call.step = 1;
-    bool pulls = false;
-    for (auto& entry : plan->entries) pulls |= !IsComplete(entry.part->read);
+    record.step = 1;
+    bool pulls = std::any_of(plan->entries.begin(), plan->entries.end(),
+                             [](auto& entry) { return !IsComplete(entry.part->read); });
     if (pulls) {
       stream->actions.push_back([this, plan](bool good) {
         for (auto& entry : plan->entries) {
@@ -183,7 +198,7 @@ CUresult Graphs::Launch(const std::shared_ptr<Stream>& stream, QueuedCall& call,
                    [](auto& entry) { return IsComplete(entry.part->read); })) {
     return kNotYet;
   }
-  CUresult result = driver.cuGraphLaunch(found->handle, stream->handle);
+  CUresult result = Issue(found->handle, *stream, call);
   stream->actions.push_back([this, plan, launched = result == CUDA_SUCCESS](bool good) {
     Finish(*plan, good && launched);
   });

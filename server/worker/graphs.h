@@ -28,21 +28,27 @@ class Graphs {
   ~Graphs() { store_->Close(); }
 
   // Capture; the stream's issue_mutex is held and its context current.
-  CUresult BeginCapture(Stream& stream);
-  CUresult EndCapture(Stream& stream, uint64_t graph, uint64_t* nodes);
+  // `graph`: that the nodes are added to, after these; null: a new one.
+  CUresult BeginCapture(Stream& stream, CUgraph graph, const std::vector<CUgraphNode>& after,
+                        const CUgraphEdgeData* edges);
+  CUresult EndCapture(Stream& stream, uint64_t graph, calls::lwCaptureEnd::Reply* reply);
   // Copies and host functions of a capturing stream. `constant`: the bytes stay as they are now.
   CUresult CaptureUpload(Stream& stream, const calls::Place& destination, const CopyPlace& place,
                          uint64_t transfer, std::span<const std::byte> constant);
   CUresult CaptureDownload(Stream& stream, const calls::Place& source, const CopyPlace& place,
                            uint64_t transfer);
   CUresult CaptureHostFunction(Stream& stream, uint64_t ticket);
+  // Records of an event, or waits for one, that happen at every launch.
+  CUresult CaptureEvent(Stream& stream, uint64_t event, uint32_t flags, bool waits);
 
   CUresult Instantiate(uint64_t graph, uint64_t exec, uint64_t flags);
-  bool WritesProgram(uint64_t exec);
+  // What its launches do to the program; never null.
+  std::shared_ptr<const GraphPlan> PlanOf(const GraphExec& exec);
   // The executable gets the graph's parameters; what the driver says stands in *info.
   CUresult Update(CUgraph graph, GraphExec& exec, CUgraphExecUpdateResultInfo* info);
   // kNotYet while an earlier launch is not over or bytes are missing.
-  CUresult Launch(const std::shared_ptr<Stream>& stream, QueuedCall& call, uint64_t exec);
+  CUresult Launch(const std::shared_ptr<Stream>& stream, QueuedCall& record,
+                  const calls::lwGraphLaunch& call);
   CUresult Destroy(uint64_t graph);
   CUresult DestroyExec(uint64_t exec);
 
@@ -61,6 +67,8 @@ class Graphs {
   // Memory for one side of a copy node of `graph` (null: not known), from `first` on in the
   // program: that of another copy of the graph, if it holds these bytes.
   CUresult GiveMemory(CUgraph graph, GraphCopy* copy, bool linear);
+  CUresult NewEventPart(uint64_t event, const std::shared_ptr<Context>& context, bool waits,
+                        GraphPartRef* part);
   GraphPartRef NewPart() { return store_->NewPart(*this); }
   GraphPartStore& store() { return *store_; }
 
@@ -89,10 +97,10 @@ class Graphs {
   // The node that was captured last in this stream is this part's.
   void AddCaptured(Stream& stream, const GraphPartRef& part);
   GraphPartRef Recognise(CUgraphNode node, CUgraphNodeType type);
-  std::shared_ptr<const GraphPlan> PlanOf(const GraphExec& exec);
   CUresult NewPlan(CUgraph graph, std::shared_ptr<const GraphPlan>* plan);
   CUresult LaunchCaptured(Stream& stream, CUgraphExec exec);
   bool Begin(const std::shared_ptr<const GraphPlan>& plan);
+  CUresult Issue(CUgraphExec exec, Stream& stream, const calls::lwGraphLaunch& call);
   void Finish(const GraphPlan& plan, bool good);
 
   Session& session_;

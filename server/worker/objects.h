@@ -125,6 +125,18 @@ struct EventVersion {
   uint32_t waits = 0;  // sorted, not yet issued
 };
 
+// The driver event of an event that graphs record or wait for: all records of it use this one.
+struct FixedEvent {
+  const DriverTable* driver = nullptr;
+  CUevent handle = nullptr;
+  uint64_t event = 0;
+  const Context* context = nullptr;
+  std::atomic<bool> dead{false};  // its context is gone, and it with that
+  ~FixedEvent() {
+    if (!dead) driver->cuEventDestroy_v2(handle);
+  }
+};
+
 // Guarded by Events' lock.
 struct Event {
   uint64_t id = 0;
@@ -133,6 +145,7 @@ struct Event {
   uint64_t newest_issued = 0;
   std::map<uint64_t, EventVersion> versions;
   std::shared_ptr<Context> context;
+  std::shared_ptr<FixedEvent> fixed;  // null: each record has an event of its own
 };
 
 struct Library {

@@ -13,6 +13,13 @@ wire::WireResult Decode(const QueuedCall& record, Call* call) {
   return call->Decode(reader);
 }
 
+// Each event of a launch has its version.
+wire::WireResult CheckLists(const calls::lwGraphLaunch& call) {
+  bool good = call.record.size() == call.record_version.size() &&
+              call.wait.size() == call.wait_version.size();
+  return good ? wire::WireResult::kOk : wire::WireResult::kFatal;
+}
+
 }  // namespace
 
 wire::WireResult AfterSorted(Session& session, const QueuedCall& record) {
@@ -27,6 +34,18 @@ wire::WireResult AfterSorted(Session& session, const QueuedCall& record) {
       calls::lwStreamWaitEvent call;
       LW_TRY(Decode(record, &call));
       session.events().WaitSorted(call.event, call.version);
+      break;
+    }
+    case CallId::lwGraphLaunch: {
+      calls::lwGraphLaunch call;
+      LW_TRY(Decode(record, &call));
+      LW_TRY(CheckLists(call));
+      for (size_t i = 0; i < call.record.size(); ++i) {
+        session.events().RecordSorted(call.record[i], call.record_version[i]);
+      }
+      for (size_t i = 0; i < call.wait.size(); ++i) {
+        session.events().WaitSorted(call.wait[i], call.wait_version[i]);
+      }
       break;
     }
     case CallId::lwCopyToDevice: {
@@ -56,6 +75,17 @@ void AfterDropped(Session& session, const QueuedCall& record) {
       calls::lwStreamWaitEvent call;
       if (Decode(record, &call) != wire::WireResult::kOk) return;
       session.events().WaitDropped(call.event, call.version);
+      break;
+    }
+    case CallId::lwGraphLaunch: {
+      calls::lwGraphLaunch call;
+      if (Decode(record, &call) != wire::WireResult::kOk) return;
+      for (size_t i = 0; i < call.record.size(); ++i) {
+        session.events().RecordDropped(call.record[i], call.record_version[i]);
+      }
+      for (size_t i = 0; i < call.wait.size(); ++i) {
+        session.events().WaitDropped(call.wait[i], call.wait_version[i]);
+      }
       break;
     }
     case CallId::lwCopyToDevice: {

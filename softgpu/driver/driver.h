@@ -45,6 +45,7 @@ struct Link;
 struct MemoryPool;
 struct MipmappedArray;
 struct Module;
+struct UserObject;
 
 // Objects behind opaque handles: a handle is good only while it is in its table.
 template <class T>
@@ -135,6 +136,7 @@ class Driver {
   Registry<GraphExec> execs;
   Registry<MemoryPool> pools;
   Registry<Link> links;
+  Registry<UserObject> user_objects;
 
   CUresult Initialize();
   Device* FindDevice(CUdevice ordinal);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "softgpu/driver/address_space.h"
 #include "softgpu/driver/run.h"
 
 namespace softgpu {
@@ -51,17 +50,6 @@ void RunSteps(const std::vector<Step>& steps, Context& context) {
 }
 
 }  // namespace
-
-GraphMemory::~GraphMemory() { AddressSpace::Get().Free(params.dptr, MemoryKind::kDevice); }
-
-std::shared_ptr<GraphMemory> AllocateForGraph(CUDA_MEM_ALLOC_NODE_PARAMS params) {
-  params.dptr = AddressSpace::Get().Allocate(params.poolProps.location.id, params.bytesize, 0,
-                                             nullptr, kGraphOwned);
-  if (params.dptr == 0) return nullptr;
-  auto memory = std::make_shared<GraphMemory>();
-  memory->params = params;
-  return memory;
-}
 
 CUstreamCaptureMode& ThreadCaptureMode() {
   thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -120,6 +108,7 @@ std::shared_ptr<GraphNode> AddNode(Graph& graph, Operation operation,
 
 std::shared_ptr<Graph> CloneGraph(const Graph& graph, bool visible) {
   auto clone = std::make_shared<Graph>();
+  clone->user_objects = graph.user_objects;
   std::unordered_map<const GraphNode*, GraphNode*> copies;
   for (auto& node : graph.nodes) {
     Operation operation = node->operation;
@@ -193,7 +182,8 @@ CUresult LaunchGraph(GraphExec& exec, Stream& stream) {
   auto steps = std::make_shared<std::vector<Step>>();
   Flatten(*exec.plan, steps.get());
   Context* context = &stream.context();
-  Enqueue(stream, [steps, context](int) { RunSteps(*steps, *context); });
+  // The plan's user objects stay until the launch is over.
+  Enqueue(stream, [steps, context, plan = exec.plan](int) { RunSteps(*steps, *context); });
   return CUDA_SUCCESS;
 }
 

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "softgpu/driver/stream.h"
+#include "softgpu/driver/user_object.h"
 
 namespace softgpu {
 
@@ -21,6 +22,7 @@ struct GraphNode {
 struct Graph {
   std::vector<std::shared_ptr<GraphNode>> nodes;  // in the order in which they were added
   bool owned_by_node = false;                     // a child graph: its parent destroys it
+  UserReferences user_objects;
 };
 
 struct GraphExec {

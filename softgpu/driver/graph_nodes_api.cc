@@ -208,6 +208,11 @@ CUgraphNodeParams Params(const CUDA_HOST_NODE_PARAMS& p) {
   params.host.userData = p.userData;
   return params;
 }
+CUgraphNodeParams Params(const CUDA_BATCH_MEM_OP_NODE_PARAMS& p) {
+  auto params = Params(CU_GRAPH_NODE_TYPE_BATCH_MEM_OP);
+  params.memOp = {p.ctx, p.count, p.paramArray, p.flags};
+  return params;
+}
 CUgraphNodeParams Params(CUgraph child) {
   auto params = Params(CU_GRAPH_NODE_TYPE_GRAPH);
   params.graph.graph = child;
@@ -239,7 +244,15 @@ using namespace softgpu;
 CUresult cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
                            const CUgraphEdgeData*, size_t count, CUgraphNodeParams* params) {
   REQUIRE(params);
-  return Add(node, graph, dependencies, count, *params);
+  if (params->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
+    return Add(node, graph, dependencies, count, *params);
+  }
+  auto& alloc = params->alloc;
+  CUDA_MEM_ALLOC_NODE_PARAMS typed{alloc.poolProps, alloc.accessDescs, alloc.accessDescCount,
+                                   alloc.bytesize, 0};
+  TRY(cuGraphAddMemAllocNode(node, graph, dependencies, count, &typed));
+  alloc.dptr = typed.dptr;
+  return CUDA_SUCCESS;
 }
 CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams* params) {
   REQUIRE(params);
@@ -437,6 +450,29 @@ CUresult cuGraphAddMemFreeNode(CUgraphNode* node, CUgraph graph, const CUgraphNo
 CUresult cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdeviceptr* address) {
   return With<MemoryFreeOperation>(node, address,
                                    [=](auto& free, GraphNode&) { *address = free.address; });
+}
+
+CUresult cuGraphAddBatchMemOpNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                                  size_t count, const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
+  REQUIRE(params);
+  return Add(node, graph, dependencies, count, Params(*params));
+}
+CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode node,
+                                        const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
+  REQUIRE(params);
+  return Set(node, Params(*params));
+}
+CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                            const CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
+  REQUIRE(params);
+  return SetInExec(exec, node, Params(*params));
+}
+CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode node, CUDA_BATCH_MEM_OP_NODE_PARAMS* params) {
+  return With<BatchMemoryOperation>(node, params, [=](auto& batch, GraphNode&) {
+    *params = {};
+    params->count = static_cast<unsigned>(batch.operations.size());
+    params->paramArray = batch.operations.data();
+  });
 }
 
 CUresult cuGraphNodeSetEnabled(CUgraphExec exec_handle, CUgraphNode handle, unsigned int enabled) {

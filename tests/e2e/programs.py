@@ -27,7 +27,8 @@ GROUPS = {
                 "mapped_memory", "mapped_flags"],
     "driver": ["driver_link", "driver_ptx", "driver_fatbin", "driver_cubin",
                "driver_older_launch", "driver_context_events", "driver_narrow"],
-    "graphs": ["driver_graph_copies", "driver_graph_host"],
+    "graphs": ["driver_graph_copies", "driver_graph_host", "driver_graph_events",
+               "driver_graph_kinds", "driver_graph_capture", "driver_graph_picture"],
 }
 # Programs built for older architectures form a group of their own, whatever they compute.
 OLDER_VARIANTS = {"ptx75", "sm80"}

@@ -49,19 +49,23 @@ CUresult Do_cuGraphDestroyNode(CallContext& context, const calls::cuGraphDestroy
   return result;
 }
 
-CUresult Do_cuGraphExecChildGraphNodeSetParams(
-    CallContext& context, const calls::cuGraphExecChildGraphNodeSetParams& call,
-    calls::cuGraphExecChildGraphNodeSetParams::Reply*) {
+CUresult Do_lwGraphSetChild(CallContext& context, const calls::lwGraphSetChild& call,
+                            calls::lwGraphSetChild::Reply* reply) {
   Graphs& graphs = context.session().graphs();
-  auto exec = graphs.exec_table().Find(call.hGraphExec);
-  CUgraphNode node = nullptr;
+  ChangedNode changed;
   CUgraph child = nullptr;
-  CUresult result = context.Resolve(call.hNode, &node);
-  if (result == CUDA_SUCCESS) result = context.Resolve(call.childGraph, &child);
+  CUresult result = changed.Resolve(context, call);
+  if (result == CUDA_SUCCESS) result = context.Resolve(call.child, &child);
   if (result != CUDA_SUCCESS) return result;
-  if (exec == nullptr || node == nullptr || child == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  result = context.driver().cuGraphExecChildGraphNodeSetParams(exec->handle, node, child);
-  return result == CUDA_SUCCESS ? graphs.SetChildInExec(*exec, node, child) : result;
+  if (changed.exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  GraphExec& exec = *changed.exec;
+  result = context.driver().cuGraphExecChildGraphNodeSetParams(exec.handle, changed.node, child);
+  if (result == CUDA_SUCCESS) result = graphs.SetChildInExec(exec, changed.node, child);
+  if (result != CUDA_SUCCESS) return result;
+  auto plan = graphs.PlanOf(exec);
+  reply->writes_program = plan->WritesProgram();
+  reply->events = plan->Events();
+  return CUDA_SUCCESS;
 }
 
 }  // namespace longwire::worker

@@ -1,4 +1,4 @@
-// Capture, graphs and host functions.
+// Graphs as a whole, and host functions.
 #include "longwire/worker_hand_written.h"
 #include "server/worker/call_context.h"
 
@@ -29,22 +29,15 @@ CUresult Do_lwHostFunctionDone(CallContext& context, const calls::lwHostFunction
   return CUDA_SUCCESS;
 }
 
-CUresult Do_lwCaptureBegin(CallContext& context, const calls::lwCaptureBegin&,
-                           calls::lwCaptureBegin::Reply*) {
-  return context.session().graphs().BeginCapture(*context.stream());
-}
-
-CUresult Do_lwCaptureEnd(CallContext& context, const calls::lwCaptureEnd& call,
-                         calls::lwCaptureEnd::Reply* reply) {
-  return context.session().graphs().EndCapture(*context.stream(), call.graph, &reply->nodes);
-}
-
 CUresult Do_lwGraphInstantiate(CallContext& context, const calls::lwGraphInstantiate& call,
                                calls::lwGraphInstantiate::Reply* reply) {
   Graphs& graphs = context.session().graphs();
   CUresult result = graphs.Instantiate(call.graph, call.exec, call.flags);
-  if (result == CUDA_SUCCESS) reply->writes_program = graphs.WritesProgram(call.exec);
-  return result;
+  if (result != CUDA_SUCCESS) return result;
+  auto plan = graphs.PlanOf(*graphs.exec_table().Find(call.exec));
+  reply->writes_program = plan->WritesProgram();
+  reply->events = plan->Events();
+  return CUDA_SUCCESS;
 }
 
 // What the driver says of a refused update is wanted too, so the call itself succeeds.
@@ -61,13 +54,15 @@ CUresult Do_lwGraphExecUpdate(CallContext& context, const calls::lwGraphExecUpda
   reply->result = info.result;
   reply->error_node = context.Publish(info.errorNode);
   reply->error_from = context.Publish(info.errorFromNode);
-  reply->writes_program = graphs.WritesProgram(call.exec);
+  auto plan = graphs.PlanOf(*exec);
+  reply->writes_program = plan->WritesProgram();
+  reply->events = plan->Events();
   return CUDA_SUCCESS;
 }
 
 CUresult Do_lwGraphLaunch(CallContext& context, const calls::lwGraphLaunch& call,
                           calls::lwGraphLaunch::Reply*) {
-  return context.session().graphs().Launch(context.stream(), context.call(), call.exec);
+  return context.session().graphs().Launch(context.stream(), context.call(), call);
 }
 
 CUresult Do_lwGraphDestroy(CallContext& context, const calls::lwGraphDestroy& call,

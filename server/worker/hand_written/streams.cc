@@ -58,11 +58,18 @@ CUresult Do_lwEventDestroy(CallContext& context, const calls::lwEventDestroy& ca
 
 CUresult Do_lwEventRecord(CallContext& context, const calls::lwEventRecord& call,
                           calls::lwEventRecord::Reply*) {
+  if ((call.flags & CU_EVENT_RECORD_EXTERNAL) != 0 && context.capturing()) {
+    return context.session().graphs().CaptureEvent(*context.stream(), call.event, call.flags,
+                                                   false);
+  }
   return context.session().events().Record(call.event, call.version, call.flags, *context.stream());
 }
 
 CUresult Do_lwStreamWaitEvent(CallContext& context, const calls::lwStreamWaitEvent& call,
                               calls::lwStreamWaitEvent::Reply*) {
+  if ((call.flags & CU_EVENT_WAIT_EXTERNAL) != 0 && context.capturing()) {
+    return context.session().graphs().CaptureEvent(*context.stream(), call.event, call.flags, true);
+  }
   return context.session().events().Wait(call.event, call.version, call.flags, *context.stream());
 }
 
