@@ -113,6 +113,31 @@ static void Prefetches(CUdeviceptr memory, cudaStream_t stream) {
   EXPECT(*reinterpret_cast<int*>(memory) == 0x0909090a, "written after a discard");
 }
 
+template <class Function>
+static Function* Of(const char* name, unsigned version) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult query;
+  CHECK(cudaGetDriverEntryPointByVersion(name, &found, version, cudaEnableDefault, &query));
+  EXPECT(found != nullptr && query == cudaDriverEntryPointSuccess, "%s is not found", name);
+  return reinterpret_cast<Function*>(found);
+}
+
+// The forms of programs that were built before CUDA 12.2: a device stands for the place.
+static void OlderForms(CUdeviceptr memory, cudaStream_t stream) {
+  auto* advise = Of<CUresult(CUdeviceptr, size_t, CUmem_advise, CUdevice)>("cuMemAdvise", 8000);
+  auto* prefetch =
+      Of<CUresult(CUdeviceptr, size_t, CUdevice, CUstream)>("cuMemPrefetchAsync", 8000);
+  EXPECT_CODE(advise(memory, kPage, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, CU_DEVICE_CPU), 0);
+  EXPECT(Ask(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, memory, kPage) == CU_DEVICE_CPU,
+         "the older form's place");
+  EXPECT_CODE(advise(memory, kPage, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, 77),
+              CUDA_ERROR_INVALID_DEVICE);
+  EXPECT_CODE(prefetch(memory, kPage, 0, stream), 0);
+  EXPECT(Ask(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, memory, kPage) == 0,
+         "the older form's prefetch");
+  EXPECT_CODE(prefetch(memory, kPage, 77, stream), CUDA_ERROR_INVALID_DEVICE);
+}
+
 static void Pointers(void* memory) {
   cudaPointerAttributes attributes;
   char* inside = static_cast<char*>(memory) + 100;
@@ -179,6 +204,7 @@ int main() {
   auto address = reinterpret_cast<CUdeviceptr>(memory);
   Advice(address);
   Prefetches(address, stream);
+  OlderForms(address, stream);
   Pointers(memory);
   Refusals(address, stream);
   CHECK(cudaFree(memory));

@@ -24,7 +24,7 @@ GROUPS = {
                 "hello", "visible_devices", "allocate", "error_log"],
     "sharing": ["ipc_memory", "ipc_descriptors"],
     "managed": ["managed_memory", "managed_streams", "managed_hints", "managed_files",
-                "mapped_memory", "mapped_flags"],
+                "managed_threads", "managed_end", "mapped_memory", "mapped_flags"],
     "driver": ["driver_link", "driver_ptx", "driver_fatbin", "driver_cubin",
                "driver_older_launch", "driver_context_events", "driver_narrow"],
     "graphs": ["driver_graph_copies", "driver_graph_host", "driver_graph_events",
