@@ -113,6 +113,7 @@ CUresult DestroyEvent(CUevent handle) {
     event->stream = nullptr;
   }
   DropShared(event);
+  ForgetGraphEvent(event->id);
   calls::lwEventDestroy destroy;
   destroy.event = event->id;
   TheSession().Submit({event->context_number, nullptr, 0}, destroy);

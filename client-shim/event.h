@@ -60,6 +60,7 @@ class LaunchedEvents {
 CUevent HandleOfGraphEvent(uint64_t id);
 // From now on the event may come back by its number.
 void NoteGraphEvent(const Event& event);
+void ForgetGraphEvent(uint64_t id);
 
 CUresult QueryEvent(Event* event);
 CUresult SynchronizeEvent(Event* event);

@@ -33,6 +33,11 @@ void NoteGraphEvent(const Event& event) {
   TheKnown().handles[event.id] = event.handle;
 }
 
+void ForgetGraphEvent(uint64_t id) {
+  std::lock_guard<std::mutex> lock(TheKnown().mutex);
+  TheKnown().handles.erase(id);
+}
+
 CUevent HandleOfGraphEvent(uint64_t id) {
   std::lock_guard<std::mutex> lock(TheKnown().mutex);
   auto found = TheKnown().handles.find(id);

@@ -110,15 +110,15 @@ CUresult Graphs::Adopt(CUgraph graph) {
                     });
 }
 
+// The nodes' numbers go, too: there is room for so many only.
 void Graphs::ForgetNodes(CUgraph graph) {
-  if (store_->empty()) return;
   VisitNodes(session_.driver(), graph, [this](CUgraph, CUgraphNode node, CUgraphNodeType) {
     SetPart(nullptr, node, nullptr);
+    session_.foreign().ForgetObject(node);
   });
 }
 
 void Graphs::ForgetNode(CUgraphNode node) {
-  if (store_->empty()) return;
   SetPart(nullptr, node, nullptr);
   CUgraph child = nullptr;
   CUgraphNodeType type{};
