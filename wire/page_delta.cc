@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "wire/buffer.h"
+#include "wire/guards.h"
 
 namespace longwire::wire {
 namespace {
@@ -95,8 +96,8 @@ WireResult ReadDelta(std::span<const std::byte> delta, uint64_t range_bytes,
     LW_TRY(reader.U64(&header.offset));
     LW_TRY(reader.U32(&header.bytes));
     LW_TRY(reader.U32(&header.form));
-    if (header.bytes == 0 || header.bytes > kDeltaPageBytes || header.offset > range_bytes ||
-        header.bytes > range_bytes - header.offset) {
+    bool leaves = header.offset > range_bytes || header.bytes > range_bytes - header.offset;
+    if (header.bytes == 0 || header.bytes > kDeltaPageBytes || (leaves && !kPlantedBug)) {
       return WireResult::kFatal;
     }
     if (header.form == static_cast<uint32_t>(PageForm::kMasked)) {

@@ -67,8 +67,8 @@ def main(*arguments):
     if arguments == ("--update",):
         telling = sorted(most_telling(found).items())
         lines = [f"{function} {program}\n" for function, program in telling]
-        RECORDED.write_text("# Written by coverage.py --update: function, a program that calls it.\n"
-                            + "".join(lines))
+        head = "# Written by coverage.py --update: function, a program that calls it.\n"
+        RECORDED.write_text(head + "".join(lines))
         print(f"{len(lines)} functions are called")
         return 0
     missing = sorted(set(read_recorded()) - set(found))
