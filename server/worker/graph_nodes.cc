@@ -135,6 +135,16 @@ CUresult Graphs::NewEventPart(uint64_t event, const std::shared_ptr<Context>& co
   return session_.events().Fix(event, context, &(*part)->event);
 }
 
+bool Graphs::ReadsWhatIsWritten(CUgraph graph, const GraphCopy& read) {
+  std::lock_guard lock(mutex_);
+  return std::any_of(held_.begin(), held_.end(), [&](auto& entry) {
+    const Held& held = entry.second;
+    const GraphCopy& write = held.part->write;
+    return held.graph == graph && write.transfer != 0 && read.Overlaps(write) &&
+           read.block != write.block;
+  });
+}
+
 CUresult Graphs::GiveMemory(CUgraph graph, GraphCopy* copy, bool linear) {
   if (linear && graph != nullptr) {
     std::lock_guard lock(mutex_);

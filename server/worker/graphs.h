@@ -69,6 +69,9 @@ class Graphs {
   CUresult GiveMemory(CUgraph graph, GraphCopy* copy, bool linear);
   CUresult NewEventPart(uint64_t event, const std::shared_ptr<Context>& context, bool waits,
                         GraphPartRef* part);
+  // True if another copy of the graph writes some of what this one reads in the program's memory,
+  // and they share no memory here.
+  bool ReadsWhatIsWritten(CUgraph graph, const GraphCopy& read);
   GraphPartRef NewPart() { return store_->NewPart(*this); }
   GraphPartStore& store() { return *store_; }
 

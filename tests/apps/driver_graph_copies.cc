@@ -183,6 +183,30 @@ static void ThroughTheProgramsMemory(GraphProgram& program) {
   CHECK_DRIVER(cuGraphDestroy(graph));
 }
 
+// Two copies write the halves of what a third one reads.
+static void GatheredInTheProgramsMemory(GraphProgram& program) {
+  std::vector<int> start = Ramp(3), middle(kCount), end(kCount);
+  CUdeviceptr a = program.Allocate(kCount), b = program.Allocate(kCount);
+  CUgraph graph = NewGraph();
+  CUgraphNode up = AddCopy(graph, {}, Copy1D(a, start.data(), kBytes), program.context);
+  CUgraphNode kernel = AddScale(graph, {up}, program.scale, a, a, 5, kCount);
+  size_t half = kBytes / 2;
+  CUgraphNode low = AddCopy(graph, {kernel}, Copy1D(middle.data(), a, half), program.context);
+  CUgraphNode high =
+      AddCopy(graph, {kernel}, Copy1D(middle.data() + kCount / 2, a + half, half), program.context);
+  CUgraphNode back = AddCopy(graph, {low, high}, Copy1D(b, middle.data(), kBytes), program.context);
+  AddCopy(graph, {back}, Copy1D(end.data(), b, kBytes), program.context);
+  CUgraphExec exec = program.Instantiate(graph);
+  for (int launch = 0; launch < 3; ++launch) {
+    start[kCount - 1] = launch;
+    program.Run(exec);
+    ExpectScaled(middle, start, 5, "both halves");
+    ExpectScaled(end, start, 5, "gathered");
+  }
+  CHECK_DRIVER(cuGraphExecDestroy(exec));
+  CHECK_DRIVER(cuGraphDestroy(graph));
+}
+
 static void Refusals(GraphProgram& program) {
   Pipeline pipeline(program);
   CUDA_MEMCPY3D copy = Copy1D(pipeline.in, pipeline.input.data(), kBytes), told;
@@ -224,6 +248,7 @@ int main() {
   ChangedParameters(program);
   ThreeDimensions(program);
   ThroughTheProgramsMemory(program);
+  GatheredInTheProgramsMemory(program);
   Refusals(program);
   std::printf("PASS driver_graph_copies\n");
   return 0;

@@ -75,6 +75,24 @@ calls::Place Told(CallContext& context, const CUDA_MEMCPY3D& copy, bool destinat
   return place;
 }
 
+// A host function without a function: what was written above it goes to the program, and what is
+// read below it is fetched there.
+CUresult AddFetching(CallContext& context, NewNode* place, CUgraphNode* added) {
+  Graphs& graphs = context.session().graphs();
+  GraphPartRef part = graphs.NewPart();
+  part->is_host = true;
+  CUDA_HOST_NODE_PARAMS params{};
+  params.fn = &Graphs::CallHostNode;
+  params.userData = part.get();
+  CUresult result = context.driver().cuGraphAddHostNode(
+      added, place->graph, place->dependencies.data(), place->dependencies.size(), &params);
+  if (result != CUDA_SUCCESS) return result;
+  graphs.store().Announce(part);
+  graphs.SetPart(place->graph, *added, std::move(part));
+  place->dependencies.push_back(*added);
+  return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 CUresult Do_lwGraphAddMemcpy(CallContext& context, const calls::lwGraphAddMemcpy& call,
@@ -83,14 +101,23 @@ CUresult Do_lwGraphAddMemcpy(CallContext& context, const calls::lwGraphAddMemcpy
   CopyNode node;
   CUresult result = place.Resolve(context, call);
   if (result == CUDA_SUCCESS) result = MakeCopyNode(context, place.graph, call.copy, &node);
-  CUgraphNode added = nullptr;
+  CUgraphNode added = nullptr, fetching = nullptr;
+  if (result == CUDA_SUCCESS && node.part != nullptr && node.part->read.transfer != 0 &&
+      context.session().graphs().ReadsWhatIsWritten(place.graph, node.part->read)) {
+    result = AddFetching(context, &place, &fetching);
+  }
   if (result == CUDA_SUCCESS) {
     result = context.driver().cuGraphAddMemcpyNode(&added, place.graph, place.dependencies.data(),
                                                    place.dependencies.size(), &node.params,
                                                    node.context);
   }
-  if (result != CUDA_SUCCESS) return result;
   Graphs& graphs = context.session().graphs();
+  if (result != CUDA_SUCCESS) {
+    if (fetching == nullptr) return result;
+    graphs.ForgetNode(fetching);
+    context.driver().cuGraphDestroyNode(fetching);
+    return result;
+  }
   if (node.part != nullptr) graphs.store().Announce(node.part);
   graphs.SetPart(place.graph, added, std::move(node.part));
   reply->node = context.Publish(added);
