@@ -43,10 +43,12 @@ Aliases& TheAliases() {
   return *aliases;
 }
 
-// Copies that are still to write the range would do so behind the mirror's back. What host
-// functions write is sent when they have run.
+// Copies that are still to write the range, or what is exposed with it, would do so behind the
+// mirror's back. What host functions write is sent when they have run.
 void SettleHostWrites(const HostRange& range) {
-  if (!HostCopyPending(range.address, range.bytes)) return;
+  uint64_t start = range.address / kChunk * kChunk;
+  uint64_t end = (range.address + range.bytes + kChunk - 1) / kChunk * kChunk;
+  if (!HostCopyPending(start, end - start)) return;
   for (StreamPoint& point : UnfinishedWorkOfAll()) {
     AwaitStream(point.stream, point.position);
     Release(point.stream);

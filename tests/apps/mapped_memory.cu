@@ -136,6 +136,33 @@ static void BesideCopies() {
   CHECK(cudaFreeHost(host));
 }
 
+// A range is exposed while a copy into its neighbour is on its way: later copies see that one's
+// bytes.
+static void BesideAnExposedOne() {
+  int *first = nullptr, *second = nullptr, *device = nullptr, *copied = nullptr;
+  CHECK(cudaMallocHost(&first, kBytes));
+  CHECK(cudaMallocHost(&second, kBytes));
+  CHECK(cudaMalloc(&device, kBytes));
+  CHECK(cudaMalloc(&copied, kBytes));
+  Fill(first, -5);
+  std::vector<int> values(kCount);
+  Fill(values.data(), 40);
+  CHECK(cudaMemcpy(device, values.data(), kBytes, cudaMemcpyHostToDevice));
+  cudaStream_t stream;
+  CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  for (int i = 0; i < 50; ++i) Add(device, 1, stream);
+  CHECK(cudaMemcpyAsync(first, device, kBytes, cudaMemcpyDeviceToHost, stream));
+  Add(second, 1, stream);
+  CHECK(cudaMemcpyAsync(copied, first, kBytes, cudaMemcpyHostToDevice, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  CHECK(cudaMemcpy(values.data(), copied, kBytes, cudaMemcpyDeviceToHost));
+  ExpectFilled(first, 90, "a neighbour of exposed memory");
+  ExpectFilled(values.data(), 90, "copied from it");
+  CHECK(cudaStreamDestroy(stream));
+  for (int* memory : {device, copied}) CHECK(cudaFree(memory));
+  for (int* memory : {first, second}) CHECK(cudaFreeHost(memory));
+}
+
 int main() {
   int maps = 0;
   CHECK(cudaDeviceGetAttribute(&maps, cudaDevAttrCanMapHostMemory, 0));
@@ -144,5 +171,6 @@ int main() {
   SameAddress();
   Registered();
   BesideCopies();
+  BesideAnExposedOne();
   return Pass("mapped_memory");
 }
