@@ -139,6 +139,19 @@ TEST(Input, TransferOutOfRangeEndsTheSession) {
   ExpectOver(session, "nobody expects");
 }
 
+TEST(Input, LaunchWithEventsWithoutVersionsEndsTheSession) {
+  for (bool records : {true, false}) {
+    TestSession session;
+    session.CreateStream(kOne);
+    calls::lwGraphLaunch launch;
+    launch.exec = 5;
+    (records ? launch.record : launch.wait) = {1, 2, 3};
+    (records ? launch.record_version : launch.wait_version) = {1};
+    session.Send(launch, kOne);
+    ExpectOver(session, "decoded");
+  }
+}
+
 TEST(Input, ImageThatClaimsMoreThanItHasIsRefused) {
   TestSession session;
   struct {
