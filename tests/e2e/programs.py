@@ -27,8 +27,9 @@ GROUPS = {
                 "managed_threads", "managed_end", "mapped_memory", "mapped_flags"],
     "driver": ["driver_link", "driver_ptx", "driver_fatbin", "driver_cubin",
                "driver_older_launch", "driver_context_events", "driver_narrow"],
-    "graphs": ["graph_runtime_nodes", "driver_graph_copies", "driver_graph_host", "driver_graph_events",
-               "driver_graph_kinds", "driver_graph_capture", "driver_graph_picture"],
+    "graphs": ["graph_runtime_nodes", "driver_graph_copies", "driver_graph_host",
+               "driver_graph_events", "driver_graph_kinds", "driver_graph_capture",
+               "driver_graph_picture"],
 }
 # Programs built for older architectures form a group of their own, whatever they compute.
 OLDER_VARIANTS = {"ptx75", "sm80"}
