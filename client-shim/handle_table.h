@@ -25,6 +25,7 @@ enum class HandleKind : uint64_t {
   kGraphExec = 9,
   kMemoryPool = 10,
   kLink = 11,
+  kReference = 12,
 };
 
 template <class T, HandleKind kind>

@@ -12,6 +12,7 @@
 #include "client-shim/options.h"
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
+#include "client-shim/references.h"
 #include "longwire/calls.h"
 #include "longwire/shim_hand_written.h"
 
@@ -201,10 +202,13 @@ CUresult Launch(CUfunction handle, const LaunchShape& asked, CUstream stream_han
   launch.cooperative = shape.cooperative ? 1 : 0;
   launch.attributes = std::as_bytes(attributes);
   launch.parameters = packed;
+  std::vector<ReferenceBinding> bindings = BindingsOf(function->module);
+  for (const ReferenceBinding& binding : bindings) launch.references.push_back(binding.record());
   uint64_t position = 0;
   {
     DeviceWork work(stream);
-    size_t bound = 128 + packed.size() + attributes.size_bytes();
+    size_t bound =
+        128 + packed.size() + attributes.size_bytes() + bindings.size() * sizeof(ReferenceBinding);
     position = TheSession().Submit(where, launch, bound);
   }
   if (position == Session::kNoPosition) return TheSession().over();

@@ -12,6 +12,7 @@
 #include "client-shim/options.h"
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
+#include "client-shim/references.h"
 #include "client-shim/uploads.h"
 
 namespace longwire::shim {
@@ -154,6 +155,8 @@ CUresult Load(const Where& where, const void* image, const JitOptions& options, 
   module->functions.clear();
   module->in_order.clear();
   module->globals.clear();
+  module->has_references.store(false);
+  module->references.clear();
   CUresult result = CUDA_ERROR_NO_BINARY_FOR_GPU;
   // Of several prelinked images one is for this device.
   for (size_t i = 0; i < measured.parts.size() && result == CUDA_ERROR_NO_BINARY_FOR_GPU; ++i) {
@@ -234,6 +237,7 @@ CUresult UnloadModule(Module* module) {
     std::lock_guard<std::mutex> lock(numbers.mutex);
     for (Function* function : module->in_order) numbers.handles.erase(function->number);
   }
+  ForgetReferences(module);
   for (Function* function : module->in_order) {
     if (Functions().Retire(function)) Functions().Recycle(function);
   }

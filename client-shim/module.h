@@ -20,6 +20,7 @@
 namespace longwire::shim {
 
 struct Module;
+struct Reference;
 
 struct Parameter {
   uint32_t offset = 0;  // in the parameter buffer, bytes
@@ -57,7 +58,9 @@ struct Module {
   uint32_t context_number = 0;  // of a module
   std::unordered_map<std::string, Function*> functions;
   std::vector<Function*> in_order;
-  std::mutex mutex;  // guards what follows
+  std::atomic<bool> has_references{false};
+  std::mutex mutex;                    // guards what follows
+  std::vector<Reference*> references;  // textures and surfaces that the program asked for
   struct Global {
     uint64_t address = 0, bytes = 0;
   };

@@ -113,6 +113,10 @@ void DescribeFunctions(CallContext& context, std::span<const std::shared_ptr<Fun
 
 CUresult Unload(Session& session, Library& library) {
   for (uint64_t function : library.functions) session.functions.Take(function);
+  {
+    std::lock_guard lock(library.mutex);
+    for (uint64_t reference : library.references) session.references.Take(reference);
+  }
   if (library.library != nullptr) return session.driver().cuLibraryUnload(library.library);
   return session.driver().cuModuleUnload(library.module);
 }

@@ -154,6 +154,20 @@ struct Library {
   CUmodule module = nullptr;
   CUlibrary library = nullptr;
   std::vector<uint64_t> functions;
+  std::mutex mutex;  // guards what follows
+  std::vector<uint64_t> references;
+
+  void AddReference(uint64_t id) {
+    std::lock_guard lock(mutex);
+    references.push_back(id);
+  }
+};
+
+// A texture or surface that a module names; one of the two is set.
+struct Reference {
+  CUtexref texture = nullptr;
+  CUsurfref surface = nullptr;
+  std::string binding;  // what the driver was told last; guarded by Session::binding
 };
 
 enum class LoadState { kUnloaded, kLoading, kLoaded };

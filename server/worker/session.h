@@ -99,6 +99,8 @@ class Session {
   HandleTable<Stream> streams;
   HandleTable<Library> libraries;
   HandleTable<Function> functions;
+  HandleTable<Reference> references;
+  std::mutex binding;  // from binding references to the launch that they are for
   HandleTable<Linker> linkers;
   std::atomic<uint64_t> next_worker_handle{uint64_t{1} << 63};
 

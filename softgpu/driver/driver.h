@@ -45,6 +45,7 @@ struct Link;
 struct MemoryPool;
 struct MipmappedArray;
 struct Module;
+struct TextureReference;
 struct UserObject;
 
 // Objects behind opaque handles: a handle is good only while it is in its table.
@@ -130,6 +131,7 @@ class Driver {
   Registry<Stream> streams;
   Registry<Event> events;
   Registry<Module> modules;
+  Registry<TextureReference> references;
   Registry<Function> functions;
   Registry<Graph> graphs;
   Registry<GraphNode> nodes;

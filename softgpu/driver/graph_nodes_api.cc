@@ -4,6 +4,7 @@
 #include "softgpu/driver/launch.h"
 #include "softgpu/driver/module.h"
 #include "softgpu/driver/run.h"
+#include "softgpu/driver/texture.h"
 
 namespace softgpu {
 namespace {
@@ -23,6 +24,7 @@ CUresult MakeKernel(const CUDA_KERNEL_NODE_PARAMS_v3& p, Operation* operation) {
                    p.sharedMemBytes,
                    false,
                    context->device};
+  BindReferences(*kernel.function->module, &kernel.config);
   TRY(CheckLaunch(*kernel.function, kernel.config));
   TRY(PackParameters(*kernel.function, p.kernelParams, p.extra, &kernel.parameters));
   *operation = std::move(kernel);

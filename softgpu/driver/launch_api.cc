@@ -4,6 +4,7 @@
 
 #include "softgpu/driver/launch.h"
 #include "softgpu/driver/module.h"
+#include "softgpu/driver/texture.h"
 
 namespace softgpu {
 namespace {
@@ -26,6 +27,7 @@ CUresult LaunchIn(const void* handle, const LaunchConfig& config, CUstream strea
   if (!operation.function || !stream) return CUDA_ERROR_INVALID_HANDLE;
   TRY(InContext(&operation.function, stream->context()));
   operation.config.device = stream->context().device;
+  BindReferences(*operation.function->module, &operation.config);
   TRY(CheckLaunch(*operation.function, config));
   TRY(PackParameters(*operation.function, parameters, extra, &operation.parameters));
   CompletionRef done;

@@ -9,6 +9,7 @@
 #include "softgpu/driver/graph.h"
 #include "softgpu/driver/jit_log.h"
 #include "softgpu/driver/module_load.h"
+#include "softgpu/driver/texture.h"
 
 namespace softgpu {
 namespace {
@@ -49,6 +50,12 @@ std::shared_ptr<Module> MakeModule(std::string ptx, int device, Status* status) 
     function->max_dynamic_shared_bytes = static_cast<int>(spare);
     module->functions.push_back(std::move(function));
   }
+  for (const ReferenceInfo& info : module->program->references()) {
+    auto reference = std::make_shared<TextureReference>();
+    reference->surface = info.surface;
+    reference->module = module.get();
+    module->references.push_back(std::move(reference));
+  }
   module->ptx = std::move(ptx);
   return module;
 }
@@ -56,6 +63,7 @@ std::shared_ptr<Module> MakeModule(std::string ptx, int device, Status* status) 
 Module* PublishModule(std::shared_ptr<Module> module) {
   Driver& driver = Driver::Get();
   for (auto& function : module->functions) driver.functions.Add({module, function.get()});
+  for (auto& reference : module->references) driver.references.Add(reference);
   return driver.modules.Add(std::move(module));
 }
 
@@ -103,6 +111,7 @@ void UnloadModule(Module& module) {
   }
   for (auto& [context, instance] : in_contexts) UnloadModule(*instance);
   for (auto& function : module.functions) driver.functions.Remove(function.get());
+  for (auto& reference : module.references) driver.references.Remove(reference.get());
   driver.modules.Remove(&module);
 }
 

@@ -28,6 +28,7 @@ struct Module {
   std::unique_ptr<ModuleMemory> memory;
   std::unique_ptr<Program> program;  // freed before `memory`
   std::vector<std::unique_ptr<Function>> functions;
+  std::vector<std::shared_ptr<TextureReference>> references;  // as the program lists them
 
   // Of a library only. The mutex is taken after Driver::mutex, before AddressSpace's.
   std::string ptx;

@@ -40,6 +40,7 @@ struct LocalSlot {
 };
 
 struct Function;
+struct TextureSite;
 
 struct CallSite {
   const Function* callee = nullptr;  // null: the address is in the register `pointer`
@@ -64,6 +65,7 @@ struct Function {
   std::vector<LocalSlot> returns;
   std::vector<const Function*> callees;  // direct calls
   std::vector<std::unique_ptr<CallSite>> call_sites;
+  std::vector<std::shared_ptr<TextureSite>> texture_sites;
   std::vector<std::unique_ptr<std::vector<uint32_t>>> branch_tables;
 };
 

@@ -35,6 +35,8 @@ struct ParameterInfo {
   size_t size = 0;    // bytes
 };
 
+struct TextureView;  // texture.h
+
 class Kernel;  // opaque to the driver half; owned by its Program
 
 struct KernelInfo {
@@ -58,12 +60,19 @@ struct GlobalInfo {
   bool managed = false;
 };
 
+// A texture or surface that the module names, to be bound before a launch.
+struct ReferenceInfo {
+  std::string name;
+  bool surface = false;
+};
+
 // One PTX module, parsed and with its globals placed and initialised in device memory.
 class Program {
  public:
   virtual ~Program() = default;
   virtual std::span<const KernelInfo> kernels() const = 0;
   virtual std::span<const GlobalInfo> globals() const = 0;
+  virtual std::span<const ReferenceInfo> references() const = 0;
   // Parses `ptx` (NUL-terminated or not). On failure returns nullptr and fills `status`
   // (CUDA_ERROR_INVALID_PTX = 218 with the line). An opcode that is not known fails only the kernel
   // that holds it: its Launch answers CUDA_ERROR_NOT_SUPPORTED (801) with line and opcode.
@@ -76,6 +85,8 @@ struct LaunchConfig {
   uint32_t dynamic_shared_bytes = 0;
   bool cooperative = false;  // all blocks resident at once; grid sync works
   int device = 0;            // 0 to 63: whose access to memory the kernel has
+  // What the module's references stand for, in their order; null: nothing is bound.
+  std::vector<std::shared_ptr<const TextureView>> references = {};
 };
 
 // Runs the kernel to its end on the calling thread and the engine's worker threads; several calls

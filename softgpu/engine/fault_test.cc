@@ -71,7 +71,7 @@ TEST_P(Fault, EndlessRecursion) {
 
 TEST_P(Fault, UnknownOpcodeFailsItsKernelOnly) {
   Array<float> out(1);
-  ExpectFault(device.Run("unknown", {1}, {1}, out), 801, "tex.1d.v4.f32.f32");
+  ExpectFault(device.Run("unknown", {1}, {1}, out), 801, "tld4.r.2d.v4.f32.f32");
   EXPECT_RUNS(device.Run("empty", {1}, {1}));
 }
 

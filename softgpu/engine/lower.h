@@ -16,9 +16,10 @@ namespace softgpu {
 
 // What a module-level name stands for.
 struct Symbol {
-  enum class Kind : uint8_t { kMemory, kShared, kDynamicShared, kFunction };
+  enum class Kind : uint8_t { kMemory, kShared, kDynamicShared, kFunction, kReference };
   Kind kind = Kind::kMemory;
-  uint64_t value = 0;  // address, offset in shared memory, or index of the function
+  // Address, offset in shared memory, index of the function, or a reference's own value.
+  uint64_t value = 0;
   uint64_t bytes = 0;
 };
 using SymbolTable = std::unordered_map<std::string_view, Symbol>;
@@ -86,6 +87,13 @@ class Lowering {
   };
   AccessTarget FindTarget(const PtxInstruction& instruction, const PtxOperand& address,
                           uint64_t bytes);
+
+  // lower_texture.cc
+  TextureSite& LowerSite(const PtxInstruction& instruction, const PtxOperand& address, bool whole);
+  OperandOffset SourceHandle(const PtxOperand& address);
+  void LowerTexture(const PtxInstruction& instruction);
+  void LowerSurface(const PtxInstruction& instruction);
+  void LowerTextureQuery(const PtxInstruction& instruction);
 
   // lower_control.cc
   void LowerBra(const PtxInstruction& instruction);

@@ -45,7 +45,12 @@ Lowering::Method Lowering::FindMethod(std::string_view opcode) {
       Special_{"shfl", &Lowering::LowerShfl},
       Special_{"st", &Lowering::LowerStore},
       Special_{"subc", &Lowering::LowerCarry},
+      Special_{"suld", &Lowering::LowerSurface},
+      Special_{"suq", &Lowering::LowerTextureQuery},
+      Special_{"sust", &Lowering::LowerSurface},
+      Special_{"tex", &Lowering::LowerTexture},
       Special_{"trap", &Lowering::LowerTrap},
+      Special_{"txq", &Lowering::LowerTextureQuery},
       Special_{"vote", &Lowering::LowerVote},
   };
   auto it = std::lower_bound(kMethods.begin(), kMethods.end(), opcode,

@@ -230,6 +230,9 @@ Variable Parser::ParseVariable(Space space, bool external) {
       if (!TakeIf(".managed")) Fail("unknown variable attribute");
       variable.managed = true;
       Expect(')');
+    } else if (space == Space::kGlobal && (Peek().Is(".texref") || Peek().Is(".surfref"))) {
+      variable.reference = Take().text == ".texref" ? Reference::kTexture : Reference::kSurface;
+      type = Type::kB64;
     } else if (Peek().kind == Token::Kind::kDirective) {
       type = ParseType(Take().text);
       if (!type) {
@@ -250,6 +253,9 @@ Variable Parser::ParseVariable(Space space, bool external) {
   variable.bytes = variable.element_bytes * vector;
   if (!aligned) variable.alignment = variable.bytes;
   variable.name = ExpectName();
+  if (variable.reference != Reference::kNone && !Peek().Is(';')) {
+    Fail("arrays and initial states of references are not supported");
+  }
   bool unsized = false;
   while (TakeIf('[')) {
     uint64_t count = 0;

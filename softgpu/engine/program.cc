@@ -5,6 +5,7 @@
 #include <set>
 
 #include "softgpu/engine/lexer.h"
+#include "softgpu/engine/texture.h"
 
 namespace softgpu {
 namespace {
@@ -81,13 +82,26 @@ void ProgramImpl::DeclareFunctions(const PtxModule& module) {
   }
 }
 
+void ProgramImpl::DeclareReferences(const PtxModule& module) {
+  for (const Variable& v : module.variables) {
+    if (v.reference == Reference::kNone) continue;
+    const uint64_t index = reference_infos_.size();
+    if (index == kMaxReferences) throw PtxError(v.line, "too many textures and surfaces");
+    Symbol symbol{Symbol::Kind::kReference, kReferenceBase + index, 0};
+    if (v.external || !symbols_.try_emplace(v.name, symbol).second) {
+      throw PtxError(v.line, "name used twice or not defined: " + std::string(v.name));
+    }
+    reference_infos_.push_back({std::string(v.name), v.reference == Reference::kSurface});
+  }
+}
+
 // One block of device memory for globals and one for constants.
 bool ProgramImpl::PlaceVariables(const PtxModule& module) {
   for (Space space : {Space::kGlobal, Space::kConst}) {
     uint64_t total = 0;
     std::vector<std::pair<const Variable*, uint64_t>> placed;
     for (const Variable& v : module.variables) {
-      if (v.space != space) continue;
+      if (v.space != space || v.reference != Reference::kNone) continue;
       if (symbols_.count(v.name) != 0) {
         throw PtxError(v.line, "name used twice: " + std::string(v.name));
       }
@@ -114,6 +128,7 @@ bool ProgramImpl::PlaceVariables(const PtxModule& module) {
 void ProgramImpl::FillVariables(const PtxModule& module) {
   for (const Variable& v : module.variables) {
     if (v.space != Space::kGlobal && v.space != Space::kConst) continue;
+    if (v.reference != Reference::kNone) continue;
     const Symbol& self = symbols_[v.name];
     if (v.initializers.size() > v.bytes / std::max<uint64_t>(v.element_bytes, 1)) {
       throw PtxError(v.line, "too many initial values for " + std::string(v.name));
@@ -263,6 +278,7 @@ Status ProgramImpl::Build(std::string_view ptx) {
   PtxModule module = ParsePtx(text_);
   if (module.version == 0) return {kInvalidPtx, "no .version: this is no PTX"};
   DeclareFunctions(module);
+  DeclareReferences(module);
   if (!PlaceVariables(module)) return {2, "no device memory for the module's variables"};
   PlaceShared(module);
   FillVariables(module);

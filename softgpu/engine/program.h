@@ -21,6 +21,7 @@ class ProgramImpl final : public Program {
 
   std::span<const KernelInfo> kernels() const override { return kernel_infos_; }
   std::span<const GlobalInfo> globals() const override { return global_infos_; }
+  std::span<const ReferenceInfo> references() const override { return reference_infos_; }
 
   Status Build(std::string_view ptx);  // throws PtxError
   const Function* Find(uint64_t handle) const;
@@ -35,6 +36,7 @@ class ProgramImpl final : public Program {
   };
 
   void DeclareFunctions(const PtxModule& module);
+  void DeclareReferences(const PtxModule& module);
   bool PlaceVariables(const PtxModule& module);
   void FillVariables(const PtxModule& module);
   void PlaceShared(const PtxModule& module);
@@ -51,6 +53,7 @@ class ProgramImpl final : public Program {
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::vector<KernelInfo> kernel_infos_;
   std::vector<GlobalInfo> global_infos_;
+  std::vector<ReferenceInfo> reference_infos_;
 };
 
 // The function whose address is `handle`, or null.

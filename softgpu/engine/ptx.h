@@ -51,6 +51,9 @@ struct Initializer {
   uint32_t line = 0;
 };
 
+// Names of textures and surfaces are no memory.
+enum class Reference : uint8_t { kNone, kTexture, kSurface };
+
 struct Variable {
   std::string_view name;
   Space space = Space::kGlobal;
@@ -60,6 +63,7 @@ struct Variable {
   uint64_t element_bytes = 1;
   bool external = false;
   bool managed = false;
+  Reference reference = Reference::kNone;
   uint32_t line = 0;
   std::vector<Initializer> initializers;
 };

@@ -8,13 +8,30 @@
 
 #include "driver_check.h"
 
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // texture references
+
 using Floats = std::vector<float>;
 
 static const char kPtx[] = R"(
-.version 7.0
-.target sm_70
+.version 7.5
+.target sm_75
 .address_size 64
 .visible .global .align 4 .u32 answer = 42;
+.visible .global .texref line;
+.visible .entry Look(.param .u64 values)
+{
+  .reg .b32 %r<3>;
+  .reg .f32 %f<5>;
+  .reg .b64 %rd<5>;
+  mov.u32 %r1, %tid.x;
+  tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [line, {%r1}];
+  ld.param.u64 %rd1, [values];
+  cvta.to.global.u64 %rd2, %rd1;
+  mul.wide.u32 %rd3, %r1, 4;
+  add.s64 %rd4, %rd2, %rd3;
+  st.global.f32 [%rd4], %f1;
+  ret;
+}
 .visible .entry Double(.param .u64 values)
 {
   .reg .b32 %r<3>;
@@ -194,6 +211,60 @@ static void ExpectNoMemory() {
   EXPECT(cuMemFree(0x1000) == CUDA_ERROR_INVALID_VALUE, "no allocation there");
 }
 
+static CUtexref FindLine(CUmodule module) {
+  CUtexref line = nullptr;
+  CHECK_DRIVER(cuModuleGetTexRef(&line, module, "line"));
+  return line;
+}
+
+constexpr CUDA_ARRAY_DESCRIPTOR_v1 kRowShape = {kWidth, 1, CU_AD_FORMAT_FLOAT, 1};
+
+// A reference to memory that 32 bits cannot name.
+static void ExpectNoAddress(CUmodule module) {
+  CUtexref line = FindLine(module);
+  CUdeviceptr wide = 0;
+  CUdeviceptr_v1 told = 0;
+  unsigned offset = 0;
+  CHECK_DRIVER(cuMemAlloc_v2(&wide, kRow));
+  CHECK_DRIVER(cuTexRefSetAddress_v2(nullptr, line, wide, kRow));
+  EXPECT(cuTexRefGetAddress(&told, line) == CUDA_ERROR_INVALID_VALUE, "an address above 4 GiB");
+  EXPECT(cuTexRefSetAddress(&offset, line, 0x1000, 64) == CUDA_ERROR_INVALID_VALUE, "no memory");
+  EXPECT(cuTexRefSetAddress2D(line, &kRowShape, 0x1000, 64) == CUDA_ERROR_INVALID_VALUE,
+         "no memory");
+  const CUDA_ARRAY_DESCRIPTOR shape = {kWidth, 1, CU_AD_FORMAT_FLOAT, 1};
+  CHECK_DRIVER(cuTexRefSetAddress2D_v2(line, &shape, wide, 512));
+  CHECK_DRIVER(cuMemFree_v2(wide));
+}
+
+// Reads `from` through the reference, bound in both ways, into `to`.
+static void UseReference(CUmodule module, CUdeviceptr_v1 from, CUdeviceptr_v1 to) {
+  CUtexref line = FindLine(module);
+  CUfunction look = nullptr;
+  CHECK_DRIVER(cuModuleGetFunction(&look, module, "Look"));
+  const Floats up = Counting(kWidth, 60);
+  CHECK_DRIVER(cuMemcpyHtoD(from, up.data(), kRow));
+  CUdeviceptr wide = to;
+  void* parameters[] = {&wide};
+  for (int rows = 0; rows < 2; ++rows) {
+    CUdeviceptr_v1 told = 0;
+    unsigned offset = 99;
+    if (rows == 0) {
+      CHECK_DRIVER(cuTexRefSetFormat(line, CU_AD_FORMAT_FLOAT, 1));
+      CHECK_DRIVER(cuTexRefSetAddress(&offset, line, from, kRow));
+      EXPECT(offset == 0, "the offset is %u", offset);
+    } else {
+      CHECK_DRIVER(cuTexRefSetAddress2D(line, &kRowShape, from, 512));
+    }
+    CHECK_DRIVER(cuTexRefGetAddress(&told, line));
+    EXPECT(told == from, "bound to %x, not %x", told, from);
+    CHECK_DRIVER(cuMemsetD32(to, 0, kWidth));
+    CHECK_DRIVER(cuLaunchKernel(look, 1, 1, 1, kWidth, 1, 1, 0, nullptr, parameters, nullptr));
+    Floats down(kWidth);
+    CHECK_DRIVER(cuMemcpyDtoH(down.data(), to, kRow));
+    Expect(down, up, "through a reference");
+  }
+}
+
 static void UseLowMemory(CUmodule module, CUstream stream) {
   CUdeviceptr_v1 values = 0, copy = 0, base = 0, variable = 0;
   unsigned bytes = 0, pitch = 0, got = 0;
@@ -243,6 +314,7 @@ static void UseLowMemory(CUmodule module, CUstream stream) {
   CHECK_DRIVER(cuModuleGetGlobal(&variable, &bytes, module, "answer"));
   CHECK_DRIVER(cuMemcpyDtoH(&got, variable, sizeof got));
   EXPECT(bytes == 4 && got == 42, "%u bytes, %u", bytes, got);
+  UseReference(module, values, copy);
   CHECK_DRIVER(cuMemFree(values));
   CHECK_DRIVER(cuMemFree(copy));
   EXPECT(cuMemFree(copy) == CUDA_ERROR_INVALID_VALUE, "freed twice");
@@ -273,6 +345,7 @@ int main(int count, char** arguments) {
     UseLowMemory(module, stream);
   } else {
     ExpectNoMemory();
+    ExpectNoAddress(module);
     EXPECT(cuModuleGetGlobal(&variable, &bytes, module, "answer") == CUDA_ERROR_INVALID_VALUE,
            "a variable above 4 GiB");
   }

@@ -6,6 +6,7 @@
 #include "longwire/worker_hand_written.h"
 #include "server/worker/call_context.h"
 #include "server/worker/loading.h"
+#include "server/worker/references.h"
 
 namespace longwire::worker {
 
@@ -159,6 +160,12 @@ CUresult Do_lwLaunch(CallContext& context, const calls::lwLaunch& call, calls::l
                    CU_LAUNCH_PARAM_END};
   void** packed = bytes != 0 ? extra : nullptr;
   CUstream stream = context.driver_stream();
+  std::unique_lock binding(context.session().binding, std::defer_lock);
+  if (!call.references.empty()) {
+    binding.lock();
+    result = BindReferences(context, call.references);
+    if (result != CUDA_SUCCESS) return result;
+  }
   if (attributes.count() == 0) {
     return context.driver().cuLaunchKernel(function, call.grid_x, call.grid_y, call.grid_z,
                                            call.block_x, call.block_y, call.block_z,

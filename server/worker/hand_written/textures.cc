@@ -4,28 +4,10 @@
 #include "longwire/worker_hand_written.h"
 #include "server/worker/call_context.h"
 #include "server/worker/loading.h"
+#include "server/worker/references.h"
 
 namespace longwire::worker {
 namespace {
-
-// The description with the array that `id` names. Pointers of the client are never passed on:
-// linear memory's device pointers are the session's own addresses.
-CUresult Resource(CallContext& context, std::span<const std::byte> packed, uint64_t id,
-                  CUDA_RESOURCE_DESC* resource) {
-  if (packed.size() != sizeof(*resource)) return CUDA_ERROR_INVALID_VALUE;
-  std::memcpy(resource, packed.data(), sizeof(*resource));
-  switch (resource->resType) {
-    case CU_RESOURCE_TYPE_ARRAY:
-      return context.Resolve(id, &resource->res.array.hArray);
-    case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
-      return context.Resolve(id, &resource->res.mipmap.hMipmappedArray);
-    case CU_RESOURCE_TYPE_LINEAR:
-    case CU_RESOURCE_TYPE_PITCH2D:
-      return CUDA_SUCCESS;
-    default:
-      return CUDA_ERROR_INVALID_VALUE;
-  }
-}
 
 // Takes a struct that may be left out.
 template <class T>
@@ -43,7 +25,7 @@ bool Optional(std::span<const std::byte> packed, T* value, T** pointer) {
 CUresult Do_lwTextureCreate(CallContext& context, const calls::lwTextureCreate& call,
                             calls::lwTextureCreate::Reply* reply) {
   CUDA_RESOURCE_DESC resource{};
-  CUresult result = Resource(context, call.resource, call.array, &resource);
+  CUresult result = ReadResource(context, call.resource, call.array, &resource);
   if (result != CUDA_SUCCESS) return result;
   CUDA_TEXTURE_DESC texture{}, *texture_pointer = nullptr;
   CUDA_RESOURCE_VIEW_DESC view{}, *view_pointer = nullptr;
@@ -60,7 +42,7 @@ CUresult Do_lwTextureCreate(CallContext& context, const calls::lwTextureCreate& 
 CUresult Do_lwSurfaceCreate(CallContext& context, const calls::lwSurfaceCreate& call,
                             calls::lwSurfaceCreate::Reply* reply) {
   CUDA_RESOURCE_DESC resource{};
-  CUresult result = Resource(context, call.resource, call.array, &resource);
+  CUresult result = ReadResource(context, call.resource, call.array, &resource);
   if (result != CUDA_SUCCESS) return result;
   CUsurfObject object = 0;
   result = context.driver().cuSurfObjectCreate(&object, &resource);

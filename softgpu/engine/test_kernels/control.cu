@@ -235,7 +235,7 @@ __global__ void named_barriers(int* out) {
 
 __global__ void unknown(float* out) {
   float f;
-  asm("tex.1d.v4.f32.f32 {%0, _, _, _}, [%1, {%2}];" : "=f"(f) : "l"(0ll), "f"(1.0f));
+  asm("tld4.r.2d.v4.f32.f32 {%0, _, _, _}, [%1, {%2, %2}];" : "=f"(f) : "l"(0ll), "f"(1.0f));
   out[0] = f;
 }
 
