@@ -315,3 +315,10 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec_handle, CUgraph graph_handle,
   }
   return CUDA_SUCCESS;
 }
+
+// Of the attributes only this one changes what a node does.
+CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from) {
+  CUkernelNodeAttrValue value = {};
+  TRY(cuGraphKernelNodeGetAttribute(from, CU_KERNEL_NODE_ATTRIBUTE_COOPERATIVE, &value));
+  return cuGraphKernelNodeSetAttribute(to, CU_KERNEL_NODE_ATTRIBUTE_COOPERATIVE, &value);
+}

@@ -30,7 +30,7 @@ GROUPS = {
                "driver_texture_references"],
     "graphs": ["graph_runtime_nodes", "driver_graph_copies", "driver_graph_host",
                "driver_graph_events", "driver_graph_kinds", "driver_graph_capture",
-               "driver_graph_picture"],
+               "driver_graph_picture", "driver_graph_structure"],
 }
 # Programs built for older architectures form a group of their own, whatever they compute.
 OLDER_VARIANTS = {"ptx75", "sm80"}
