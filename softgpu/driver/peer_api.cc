@@ -65,7 +65,7 @@ CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CU
       *value = 1;
       return CUDA_SUCCESS;
     case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:
-    case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:  // there are no arrays
+    case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:  // arrays are reached by copies alone
     case CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED:
       *value = 0;
       return CUDA_SUCCESS;
