@@ -99,6 +99,7 @@ CUresult NewContext(int device, unsigned flags, Context** created) {
   context->primary = false;
   context->flags.store(flags);
   context->sticky.store(0);
+  context->cache_config.store(CU_FUNC_CACHE_PREFER_NONE);
   context->once.store(0);
   uint32_t number = TheRegistry().next_number++;
   Register(context, number);
@@ -146,6 +147,7 @@ CUresult EndContext(Context* context) {
   }
   Unregister(number);
   context->sticky.store(0);
+  context->cache_config.store(CU_FUNC_CACHE_PREFER_NONE);
   context->once.store(0);
   return TheSession().over() != CUDA_SUCCESS ? TheSession().over() : result;
 }

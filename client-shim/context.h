@@ -25,6 +25,7 @@ struct Context {
   std::atomic<uint32_t> number{0};
   // The first code that poisoned it: every later call returns it.
   std::atomic<int> sticky{0};
+  std::atomic<CUfunc_cache> cache_config{CU_FUNC_CACHE_PREFER_NONE};
   // A late failure that does not poison: the next call that may return it does, once.
   std::atomic<int> once{0};
   // Captures going on in blocking streams: the legacy stream must not be used meanwhile.

@@ -167,14 +167,21 @@ CUresult cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
 }
 
 CUresult cuCtxGetCacheConfig(CUfunc_cache* pconfig) {
-  *pconfig = CU_FUNC_CACHE_PREFER_NONE;
   Context* context = nullptr;
-  return Current(&context);
+  CUresult result = Current(&context);
+  if (result == CUDA_SUCCESS) *pconfig = context->cache_config.load();
+  return result;
 }
 
 CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
+  if (config < CU_FUNC_CACHE_PREFER_NONE || config > CU_FUNC_CACHE_PREFER_EQUAL) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   Context* context = nullptr;
-  return Current(&context);  // a preference: devices since Volta choose for themselves
+  CUresult result = Current(&context);
+  // A preference: devices since Volta choose for themselves.
+  if (result == CUDA_SUCCESS) context->cache_config.store(config);
+  return result;
 }
 
 CUresult cuCtxGetSharedMemConfig(CUsharedconfig* pConfig) {

@@ -5,7 +5,8 @@
     coverage.py --update   writes recorded.txt anew
 
 A function counts when it succeeded in a program of tests/apps that checks its own results and
-passed. recorded.txt names one program for each, and docs/support.md shows it.
+passed, or in a chapter of tests/conformance, whose results are compared with the driver's own.
+recorded.txt names one program for each, and docs/support.md shows it.
 """
 import pathlib
 import re
@@ -22,6 +23,10 @@ RECORDED = HERE / "recorded.txt"
 VARIANTS = {("static", "any"), ("driver", "any"), ("static", "two")}
 
 
+def good_calls(text):
+    return re.findall(r"^longwire: \d+ good calls of (cu\w+)$", text, re.MULTILINE)
+
+
 def functions_of(longwire, program, variant):
     """The functions that succeeded in the program; none if it failed."""
     result = longwire.run(f"{program}.{variant}", timeout=60, LONGWIRE_TRACE="summary",
@@ -31,7 +36,7 @@ def functions_of(longwire, program, variant):
     if wrong:
         print(f"{program}: {wrong}")
         return []
-    return re.findall(r"^longwire: \d+ good calls of (cu\w+)$", result.err, re.MULTILINE)
+    return good_calls(result.err)
 
 
 def observe():
@@ -42,6 +47,13 @@ def observe():
             if (variant, kind) in VARIANTS:
                 for function in functions_of(longwire, program, variant):
                     found.setdefault(function, []).append(program)
+        body = longwire.build / "tests" / "conformance" / "conformance"
+        chapters = server.run(longwire.command(body), longwire.environment()).out.split()
+        for chapter in chapters:
+            result = server.run(longwire.command(body, chapter),
+                                longwire.environment(LONGWIRE_TRACE="summary"))
+            for function in good_calls(result.err):
+                found.setdefault(function, []).append(f"conformance/{chapter}")
     return found
 
 

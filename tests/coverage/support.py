@@ -23,9 +23,10 @@ def main(generated, recorded, output):
             line += f" {program} |" if program else "  |"
         out.append(line + HEADS.get(line, ""))
     text = "\n".join(out) + "\n"
-    sentence = (f"{called} of them were called with success by a program of `tests/apps`, through\n"
-                "client, wire, daemon and worker, that checks what came of it: the last column\n"
-                "names one, and `tests/coverage` runs them all again.\n")
+    sentence = (f"{called} of them were called with success by a program of `tests/apps` that\n"
+                "checks what came of it, or by a chapter of `tests/conformance`, whose results are\n"
+                "compared with the driver's own: through client, wire, daemon and worker. The last\n"
+                "column names one, and `tests/coverage` runs them all again.\n")
     pathlib.Path(output).write_text(text.replace("\n\n## ", f"\n\n{sentence}\n## ", 1))
     return 0
 
