@@ -10,6 +10,12 @@ import sys
 HEADS = {"| function | since | per-thread form | answered |": " called in |",
          "| --- | --- | --- | --- |": " --- |"}
 
+CLAIM = """of them were called with success by a program of `tests/apps` that
+checks what came of it, or by a chapter of `tests/conformance`, whose results are
+compared with the driver's own: through client, wire, daemon and worker. The last
+column names one, and `tests/coverage` runs them all again.
+"""
+
 
 def main(generated, recorded, output):
     lines = pathlib.Path(recorded).read_text().splitlines()
@@ -23,10 +29,7 @@ def main(generated, recorded, output):
             line += f" {program} |" if program else "  |"
         out.append(line + HEADS.get(line, ""))
     text = "\n".join(out) + "\n"
-    sentence = (f"{called} of them were called with success by a program of `tests/apps` that\n"
-                "checks what came of it, or by a chapter of `tests/conformance`, whose results are\n"
-                "compared with the driver's own: through client, wire, daemon and worker. The last\n"
-                "column names one, and `tests/coverage` runs them all again.\n")
+    sentence = f"{called} {CLAIM}"
     pathlib.Path(output).write_text(text.replace("\n\n## ", f"\n\n{sentence}\n## ", 1))
     return 0
 

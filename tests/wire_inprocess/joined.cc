@@ -83,6 +83,13 @@ CUresult CopyRows(const CUDA_MEMCPY2D* copy, CUstream stream) {
 DriverTable Table(FakeDriver& driver) {
   DriverTable table = driver.table();
   if (AdjustDriver() != nullptr) AdjustDriver()(&table);
+  // Client and worker have one address space here: what the client closed when it gave memory of
+  // its own back is the device's again.
+  table.cuMemMap = [](CUdeviceptr at, size_t bytes, size_t, CUmemGenericAllocationHandle,
+                      unsigned long long) {
+    int code = mprotect(reinterpret_cast<void*>(at), bytes, PROT_READ | PROT_WRITE);
+    return code == 0 ? FakeDriver::Get().Note("map") : CUDA_ERROR_INVALID_VALUE;
+  };
   table.cuLaunchKernel = &LaunchAdd;
   table.cuFuncGetParamInfo = [](CUfunction, size_t index, size_t* offset, size_t* size) {
     constexpr size_t kOffsets[] = {offsetof(AddParameters, data), offsetof(AddParameters, count),
