@@ -56,6 +56,13 @@ class WaysTest(unittest.TestCase):
         self.assertRegex(path.read_text(),
                          r"\[CUDA\]\[E\] cuMulticastGetGranularity is not supported: \w+")
 
+    def test_a_launch_that_waits_returns_its_own_error(self):
+        result = self.longwire.run("failing_launch.static", CUDA_LAUNCH_BLOCKING=1)
+        self.assertEqual("launch cudaErrorIllegalAddress", result.out.splitlines()[0], result.err)
+        result = self.longwire.run("failing_launch.static")
+        self.assertEqual("synchronize cudaErrorIllegalAddress", result.out.splitlines()[1],
+                         result.err)
+
     def test_preloaded_library(self):
         library = self.longwire.dist / "lib" / "longwire" / "libcuda.so.1"
         environment = self.longwire.environment(LD_PRELOAD=library,
