@@ -224,8 +224,8 @@ std::vector<StreamPoint> AskForChanges(Mirrors& mirrors) {
   return points;
 }
 
-void WaitFor(std::vector<StreamPoint> points) {
-  for (StreamPoint& point : points) {
+void WaitFor(const std::vector<StreamPoint>& points) {
+  for (const StreamPoint& point : points) {
     AwaitStream(point.stream, point.position);
     Release(point.stream);
   }
@@ -292,7 +292,7 @@ void RemoveMirror(Mirror* mirror) {
     mirrors.by_address.erase(mirror->range.address);
     mirror_count.fetch_sub(1);
   }
-  WaitFor(std::move(points));
+  WaitFor(points);
 }
 
 void ForgetMirrors(uint32_t context_number) {
@@ -378,7 +378,7 @@ void ReturnDeviceWrites() {
     sent = mirrors.sent;
     points = AskForChanges(mirrors);
   }
-  WaitFor(std::move(points));
+  WaitFor(points);
   std::lock_guard<std::mutex> lock(mirrors.mutex);
   ApplyAll(mirrors, mirrors.sent != sent);
   if (idle && mirrors.works == works) mirrors.handed.store(false);
@@ -399,7 +399,7 @@ void SendHostWrites() {
       points.push_back({channel->stream, channel->position});
     }
   }
-  WaitFor(std::move(points));
+  WaitFor(points);
 }
 
 void OnMirrorDelta(uint64_t mirror, std::span<const std::byte> delta) {

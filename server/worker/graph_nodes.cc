@@ -41,12 +41,12 @@ GraphPartRef Graphs::PartInExec(GraphExec& exec, CUgraphNode node) {
   return nullptr;
 }
 
-void Graphs::SetPartInExec(GraphExec& exec, CUgraphNode node, GraphPartRef part) {
+void Graphs::SetPartInExec(GraphExec& exec, CUgraphNode node, const GraphPartRef& part) {
   std::shared_ptr<const GraphPlan> before;  // let go after the lock
   std::lock_guard lock(mutex_);
   auto plan = std::make_shared<GraphPlan>(*exec.plan);
   for (PlanEntry& entry : plan->entries) {
-    if (entry.node == node) entry.part = std::move(part);
+    if (entry.node == node) entry.part = part;
   }
   before = std::move(exec.plan);
   exec.plan = std::move(plan);
@@ -66,7 +66,7 @@ CUresult Graphs::SetChildInExec(GraphExec& exec, CUgraphNode node, CUgraph child
   if (result == CUDA_SUCCESS) result = VisitNodes(driver, child, list(new_nodes));
   for (size_t i = 0; i < std::min(old_nodes.size(), new_nodes.size()); ++i) {
     GraphPartRef part = PartOf(new_nodes[i]);
-    if (part != nullptr) SetPartInExec(exec, old_nodes[i], std::move(part));
+    if (part != nullptr) SetPartInExec(exec, old_nodes[i], part);
   }
   return result;
 }

@@ -59,7 +59,7 @@ class Graphs {
   GraphPartRef PartOf(CUgraphNode node);
   CUgraph GraphOf(CUgraphNode node);  // null: not known
   GraphPartRef PartInExec(GraphExec& exec, CUgraphNode node);
-  void SetPartInExec(GraphExec& exec, CUgraphNode node, GraphPartRef part);
+  void SetPartInExec(GraphExec& exec, CUgraphNode node, const GraphPartRef& part);
   CUresult SetChildInExec(GraphExec& exec, CUgraphNode node, CUgraph child);
   CUresult Adopt(CUgraph graph);
   void ForgetNodes(CUgraph graph);

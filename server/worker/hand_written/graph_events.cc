@@ -48,7 +48,7 @@ CUresult Do_lwGraphSetEvent(CallContext& context, const calls::lwGraphSetEvent& 
                        : driver.cuGraphExecEventRecordNodeSetEvent;
   result = set(changed.exec->handle, changed.node, event);
   if (result != CUDA_SUCCESS) return result;
-  graphs.SetPartInExec(*changed.exec, changed.node, std::move(part));
+  graphs.SetPartInExec(*changed.exec, changed.node, part);
   reply->events = graphs.PlanOf(*changed.exec)->Events();
   return CUDA_SUCCESS;
 }

@@ -54,7 +54,7 @@ CUresult Do_lwGraphSetHost(CallContext& context, const calls::lwGraphSetHost& ca
   if (changed.exec == nullptr) {
     graphs.SetPart(nullptr, changed.node, std::move(part));
   } else {
-    graphs.SetPartInExec(*changed.exec, changed.node, std::move(part));
+    graphs.SetPartInExec(*changed.exec, changed.node, part);
   }
   return CUDA_SUCCESS;
 }

@@ -154,7 +154,7 @@ CUresult Do_lwGraphSetMemcpy(CallContext& context, const calls::lwGraphSetMemcpy
   if (changed.exec == nullptr) {
     graphs.SetPart(graph, changed.node, std::move(node.part));
   } else if (node.part != nullptr) {
-    graphs.SetPartInExec(*changed.exec, changed.node, std::move(node.part));
+    graphs.SetPartInExec(*changed.exec, changed.node, node.part);
   }
   return CUDA_SUCCESS;
 }

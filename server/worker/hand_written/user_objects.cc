@@ -33,7 +33,7 @@ CUresult Do_lwUserObjectCreate(CallContext& context, const calls::lwUserObjectCr
   if (result != CUDA_SUCCESS) return result;
   object->id = context.Publish(made);
   reply->object = object->id;
-  object.release();  // Destroyed deletes it
+  static_cast<void>(object.release());  // Destroyed deletes it
   return CUDA_SUCCESS;
 }
 
