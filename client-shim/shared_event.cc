@@ -6,7 +6,6 @@
 #include <mutex>
 #include <thread>
 
-#include "client-shim/capture.h"
 #include "client-shim/context.h"
 #include "client-shim/device_memory.h"
 #include "client-shim/never_destroyed.h"
