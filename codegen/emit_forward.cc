@@ -100,6 +100,13 @@ void GetParameter(const Call& call, const Parameter& parameter, Text* out) {
       break;
     case Role::kOutArray:
       out->Line(kCountElements, values);
+      // Where the count is a result, too, the driver clears the handles' room beyond it.
+      if (handle && Find(call, parameter.count)->role == Role::kInOut) {
+        out->Line("  for (size_t i_ = 0; i_ < elements_; ++i_) {", values);
+        out->Line("    FromWire(i_ < reply_.$x$.size() ? reply_.$x$[i_] : 0, &$x$[i_]);\n  }",
+                  values);
+        break;
+      }
       out->Line("  elements_ = std::min(elements_, reply_.$x$.size());", values);
       out->Line("  for (size_t i_ = 0; i_ < elements_; ++i_) {", values);
       out->Line(handle ? "    FromWire(reply_.$x$[i_], &$x$[i_]);\n  }"

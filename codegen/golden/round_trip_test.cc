@@ -221,12 +221,13 @@ TEST_F(RoundTrip, AnswersFillTheRoomThereIs) {
   size_t count = 0;
   EXPECT_EQ(cuSinkAnswers(nullptr, nullptr, nullptr, &count), CUDA_SUCCESS);
   EXPECT_EQ(count, 3u);
-  CUgraphNode nodes[8] = {};
+  CUgraphNode nodes[8];
+  std::fill(nodes, nodes + 8, Node(1));
   count = 8;
   EXPECT_EQ(cuSinkAnswers(nullptr, nodes, nullptr, &count), CUDA_SUCCESS);
   EXPECT_EQ(count, 3u);
   EXPECT_EQ(nodes[2], Node(0x1009));
-  EXPECT_EQ(nodes[3], nullptr);
+  for (size_t i = 3; i < 8; ++i) EXPECT_EQ(nodes[i], nullptr) << "beyond the last: " << i;
 }
 
 TEST_F(RoundTrip, FixedRoomIsFilled) {

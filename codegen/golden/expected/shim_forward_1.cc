@@ -59,9 +59,8 @@ CUresult cuSinkAnswers(CUgraph graph, CUgraphNode* nodes, CUgraphEdgeData* edges
   const CUresult result_ = CallAndWait(call_, 0, &reply_, &bytes_);
   if (result_ != CUDA_SUCCESS) return result_;
   if (!Elements(nodes, *count, 0, &elements_)) return CUDA_ERROR_INVALID_VALUE;
-  elements_ = std::min(elements_, reply_.nodes.size());
   for (size_t i_ = 0; i_ < elements_; ++i_) {
-    FromWire(reply_.nodes[i_], &nodes[i_]);
+    FromWire(i_ < reply_.nodes.size() ? reply_.nodes[i_] : 0, &nodes[i_]);
   }
   if (!Elements(edges, *count, 0, &elements_)) return CUDA_ERROR_INVALID_VALUE;
   elements_ = std::min(elements_, reply_.edges.size());
