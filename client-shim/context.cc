@@ -101,6 +101,7 @@ CUresult NewContext(int device, unsigned flags, Context** created) {
   context->sticky.store(0);
   context->cache_config.store(CU_FUNC_CACHE_PREFER_NONE);
   context->once.store(0);
+  context->attachments = 1;
   uint32_t number = TheRegistry().next_number++;
   Register(context, number);
   CUresult result = CreateInWorker(context, number);

@@ -38,8 +38,9 @@ struct Context {
   std::mutex gate_mutex;   // guards the next; taken before the session's locks
   CUevent gate = nullptr;  // the newest one, behind all before it
 
-  std::mutex mutex;  // guards what follows; taken before the session's locks
-  uint32_t retains = 0;
+  std::mutex mutex;              // guards what follows; taken before the session's locks
+  uint32_t retains = 0;          // of a primary context
+  uint32_t attachments = 1;      // of another: who made it, and each cuCtxAttach
   std::vector<Stream*> streams;  // all that may still have unfinished work
 };
 

@@ -213,14 +213,28 @@ CUresult cuCtxGetStreamPriorityRange(int* leastPriority, int* greatestPriority) 
 }
 
 CUresult cuCtxAttach(CUcontext* pctx, unsigned int flags) {
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
   CUresult result = Current(&context);
-  if (result == CUDA_SUCCESS) *pctx = context->handle;
-  return result;
+  if (result != CUDA_SUCCESS) return result;
+  std::lock_guard<std::mutex> lock(context->mutex);
+  context->attachments += 1;
+  *pctx = context->handle;
+  return CUDA_SUCCESS;
 }
 
+// The last one ends the context; a primary one is ended by those who retain it alone.
 CUresult cuCtxDetach(CUcontext ctx) {
-  return FindContext(ctx) == nullptr ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+  Context* context = nullptr;
+  CUresult result = Current(&context);
+  if (result != CUDA_SUCCESS) return result;
+  if (context->handle != ctx) return CUDA_ERROR_INVALID_CONTEXT;
+  {
+    std::lock_guard<std::mutex> lock(context->mutex);
+    if (context->primary && context->attachments == 1) return CUDA_ERROR_INVALID_CONTEXT;
+    if (--context->attachments > 0) return CUDA_SUCCESS;
+  }
+  return hand::cuCtxDestroy_v2(ctx);
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {

@@ -2,6 +2,8 @@
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/stream.h"
 
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // cuCtxAttach, cuCtxDetach
+
 namespace softgpu {
 namespace {
 
@@ -92,7 +94,7 @@ EXPORTED CUresult cuCtxCreate_v2(CUcontext* pctx, unsigned int flags, CUdevice d
 }
 EXPORTED CUresult cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* affinity, int count,
                                  unsigned int flags, CUdevice dev) {
-  if (count != 0) return Refuse("cuCtxCreate_v3 with execution affinity");
+  if (count != 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
   return CreateContext(pctx, flags, dev, 11040);
 }
 CUresult cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* params, unsigned int flags,
@@ -112,6 +114,28 @@ CUresult cuCtxDestroy(CUcontext ctx) {
   context->alive = false;
   if (CurrentContext() == context) ContextStack().pop_back();
   return CUDA_SUCCESS;
+}
+
+CUresult cuCtxAttach(CUcontext* pctx, unsigned int flags) {
+  Context* context;
+  TRY(Enter(&context));
+  if (pctx == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard lock(Driver::Get().mutex);
+  ++context->attachments;
+  *pctx = Handle(context);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxDetach(CUcontext ctx) {
+  Context* context;
+  TRY(Enter(&context));
+  if (Handle(context) != ctx) return CUDA_ERROR_INVALID_CONTEXT;
+  {
+    std::lock_guard lock(Driver::Get().mutex);
+    if (context->primary && context->attachments == 1) return CUDA_ERROR_INVALID_CONTEXT;
+    if (--context->attachments > 0) return CUDA_SUCCESS;
+  }
+  return cuCtxDestroy(ctx);
 }
 
 CUresult cuCtxPushCurrent(CUcontext ctx) {

@@ -98,6 +98,7 @@ struct Context {
 
   // Guarded by Driver::mutex.
   int references = 0;        // of a primary context
+  int attachments = 1;       // of another: who made it, and each cuCtxAttach
   std::set<Context*> peers;  // whose memory this context's kernels may access
   std::shared_ptr<Stream> legacy_stream;
   std::vector<std::shared_ptr<Stream>> streams;  // all of them, the legacy one included
