@@ -95,7 +95,7 @@ bool IsMode(CUstreamCaptureMode mode) {
 
 using namespace softgpu;
 
-CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
+CUresult cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureMode mode) {
   Access access;
   TRY(Open(handle, &access));
   if (!IsMode(mode)) return CUDA_ERROR_INVALID_VALUE;

@@ -1,5 +1,26 @@
 #include "softgpu/driver/old_forms.h"
 
+#include <cstring>
+
+CUresult cuCtxCreate(CUcontext* context, unsigned flags, CUdevice device) {
+  return cuCtxCreate_v2(context, flags, device);
+}
+CUresult cuCtxDestroy(CUcontext context) { return cuCtxDestroy_v2(context); }
+CUresult cuCtxPopCurrent(CUcontext* context) { return cuCtxPopCurrent_v2(context); }
+CUresult cuCtxPushCurrent(CUcontext context) { return cuCtxPushCurrent_v2(context); }
+CUresult cuEventDestroy(CUevent event) { return cuEventDestroy_v2(event); }
+CUresult cuStreamDestroy(CUstream stream) { return cuStreamDestroy_v2(stream); }
+CUresult cuLinkCreate(unsigned count, CUjit_option* options, void** values, CUlinkState* state) {
+  return cuLinkCreate_v2(count, options, values, state);
+}
+CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void* data, size_t bytes,
+                       const char* name, unsigned count, CUjit_option* options, void** values) {
+  return cuLinkAddData_v2(state, type, data, bytes, name, count, options, values);
+}
+CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char* path, unsigned count,
+                       CUjit_option* options, void** values) {
+  return cuLinkAddFile_v2(state, type, path, count, options, values);
+}
 CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) { return cuDeviceGetUuid_v2(uuid, device); }
 CUresult cuDevicePrimaryCtxRelease(CUdevice device) { return cuDevicePrimaryCtxRelease_v2(device); }
 CUresult cuDevicePrimaryCtxReset(CUdevice device) { return cuDevicePrimaryCtxReset_v2(device); }
@@ -47,10 +68,11 @@ CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dep
 }
 CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* error_node,
                            CUgraphExecUpdateResult* result) {
+  if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
   CUgraphExecUpdateResultInfo info = {};
   CUresult code = cuGraphExecUpdate_v2(exec, graph, &info);
   if (error_node != nullptr) *error_node = info.errorNode;
-  if (result != nullptr) *result = info.result;
+  *result = info.result;
   return code;
 }
 CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, size_t* count) {
@@ -83,4 +105,43 @@ CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, 
 CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode* dependencies, size_t count,
                                            unsigned flags) {
   return cuStreamUpdateCaptureDependencies_v2(stream, dependencies, nullptr, count, flags);
+}
+
+namespace {
+
+// The older parameters are the beginning of the newer ones.
+CUDA_KERNEL_NODE_PARAMS_v2 Widen(const CUDA_KERNEL_NODE_PARAMS_v1& params) {
+  CUDA_KERNEL_NODE_PARAMS_v2 wide = {};
+  memcpy(&wide, &params, sizeof params);
+  return wide;
+}
+
+}  // namespace
+
+CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                              size_t count, const CUDA_KERNEL_NODE_PARAMS_v1* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUDA_KERNEL_NODE_PARAMS_v2 wide = Widen(*params);
+  return cuGraphAddKernelNode_v2(node, graph, dependencies, count, &wide);
+}
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                        const CUDA_KERNEL_NODE_PARAMS_v1* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUDA_KERNEL_NODE_PARAMS_v2 wide = Widen(*params);
+  return cuGraphExecKernelNodeSetParams_v2(exec, node, &wide);
+}
+CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUDA_KERNEL_NODE_PARAMS_v2 wide = Widen(*params);
+  return cuGraphKernelNodeSetParams_v2(node, &wide);
+}
+CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUDA_KERNEL_NODE_PARAMS_v2 wide = {};
+  CUresult result = cuGraphKernelNodeGetParams_v2(node, &wide);
+  if (result == CUDA_SUCCESS) memcpy(params, &wide, sizeof *params);
+  return result;
+}
+CUresult cuStreamBeginCapture(CUstream stream) {
+  return cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }

@@ -5,33 +5,54 @@
 #include "softgpu/driver/driver.h"
 
 #undef cuCtxCreate
+#undef cuCtxDestroy
+#undef cuCtxPopCurrent
+#undef cuCtxPushCurrent
 #undef cuDeviceGetUuid
 #undef cuDevicePrimaryCtxRelease
 #undef cuDevicePrimaryCtxReset
 #undef cuDevicePrimaryCtxSetFlags
+#undef cuEventDestroy
 #undef cuEventElapsedTime
 #undef cuGetProcAddress
+#undef cuLinkAddData
+#undef cuLinkAddFile
+#undef cuLinkCreate
 #undef cuMemHostRegister
 #undef cuStreamBatchMemOp
+#undef cuStreamDestroy
 #undef cuStreamGetCtx
 #undef cuStreamWaitValue32
 #undef cuStreamWaitValue64
 #undef cuStreamWriteValue32
 #undef cuStreamWriteValue64
 
+EXPORTED CUresult cuCtxCreate(CUcontext* context, unsigned flags, CUdevice device);
 EXPORTED CUresult cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device);
 EXPORTED CUresult cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* affinity, int count,
                                  unsigned flags, CUdevice device);
+EXPORTED CUresult cuCtxDestroy(CUcontext context);
+EXPORTED CUresult cuCtxPopCurrent(CUcontext* context);
+EXPORTED CUresult cuCtxPushCurrent(CUcontext context);
 EXPORTED CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device);
 EXPORTED CUresult cuDevicePrimaryCtxRelease(CUdevice device);
 EXPORTED CUresult cuDevicePrimaryCtxReset(CUdevice device);
 EXPORTED CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags);
+EXPORTED CUresult cuEventDestroy(CUevent event);
 EXPORTED CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end);
 EXPORTED CUresult cuGetProcAddress(const char* symbol, void** function, int version,
                                    cuuint64_t flags);
+EXPORTED CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void* data, size_t bytes,
+                                const char* name, unsigned count, CUjit_option* options,
+                                void** values);
+EXPORTED CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char* path,
+                                unsigned count, CUjit_option* options, void** values);
+EXPORTED CUresult cuLinkCreate(unsigned count, CUjit_option* options, void** values,
+                               CUlinkState* state);
 EXPORTED CUresult cuMemHostRegister(void* pointer, size_t bytes, unsigned flags);
 EXPORTED CUresult cuProfilerStart();
 EXPORTED CUresult cuProfilerStop();
+EXPORTED CUresult cuStreamDestroy(CUstream stream);
 EXPORTED CUresult cuStreamBatchMemOp(CUstream stream, unsigned count,
                                      CUstreamBatchMemOpParams* operations, unsigned flags);
 // NOLINTNEXTLINE(readability-redundant-declaration): cuda.h declares it, but does not export it
@@ -46,13 +67,18 @@ EXPORTED CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr address, cuu
                                        unsigned flags);
 
 #undef cuGraphAddDependencies
+#undef cuGraphAddKernelNode
 #undef cuGraphAddNode
+#undef cuGraphExecKernelNodeSetParams
 #undef cuGraphExecUpdate
 #undef cuGraphGetEdges
 #undef cuGraphInstantiate
+#undef cuGraphKernelNodeGetParams
+#undef cuGraphKernelNodeSetParams
 #undef cuGraphNodeGetDependencies
 #undef cuGraphNodeGetDependentNodes
 #undef cuGraphRemoveDependencies
+#undef cuStreamBeginCapture
 #undef cuStreamGetCaptureInfo
 #undef cuStreamUpdateCaptureDependencies
 
@@ -78,3 +104,13 @@ EXPORTED CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus*
                                          cuuint64_t* id);
 EXPORTED CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode* dependencies,
                                                     size_t count, unsigned flags);
+
+EXPORTED CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph,
+                                       const CUgraphNode* dependencies, size_t count,
+                                       const CUDA_KERNEL_NODE_PARAMS_v1* params);
+EXPORTED CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                                 const CUDA_KERNEL_NODE_PARAMS_v1* params);
+EXPORTED CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1* params);
+EXPORTED CUresult cuGraphKernelNodeSetParams(CUgraphNode node,
+                                             const CUDA_KERNEL_NODE_PARAMS_v1* params);
+EXPORTED CUresult cuStreamBeginCapture(CUstream stream);
