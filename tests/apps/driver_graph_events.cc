@@ -101,6 +101,47 @@ static void Timing(GraphProgram& program) {
   CHECK_DRIVER(cuGraphDestroy(graph));
 }
 
+// A wait node of the executable, then of the graph, gets another event to wait for.
+static void Rewaits(GraphProgram& program) {
+  CUstream other, frees;
+  CHECK_DRIVER(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  CHECK_DRIVER(cuStreamCreate(&frees, CU_STREAM_NON_BLOCKING));
+  CUdeviceptr a = program.Allocate(kCount), b = program.Allocate(kCount);
+  CUdeviceptr flag = program.Allocate(1);
+  CUevent recorded = NewEvent(), blocked = NewEvent(), told = nullptr;
+  CUgraph graph = NewGraph();
+  CUgraphNode wait = AddWait(graph, {}, recorded);
+  AddScale(graph, {wait}, program.scale, a, b, 2, kCount);
+  CUgraphExec exec = program.Instantiate(graph);
+  for (bool in_graph : {false, true}) {
+    CHECK_DRIVER(cuMemsetD32(flag, 0, 1));
+    CHECK_DRIVER(cuMemsetD32(b, 0, kCount));
+    CHECK_DRIVER(cuCtxSynchronize());
+    if (in_graph) {
+      CHECK_DRIVER(cuGraphEventWaitNodeSetEvent(wait, blocked));
+      CHECK_DRIVER(cuGraphEventWaitNodeGetEvent(wait, &told));
+      EXPECT(told == blocked, "the wait node has another event");
+      CHECK_DRIVER(cuGraphExecDestroy(exec));
+      exec = program.Instantiate(graph);
+    } else {
+      CHECK_DRIVER(cuGraphExecEventWaitNodeSetEvent(exec, wait, blocked));
+      CHECK_DRIVER(cuGraphEventWaitNodeGetEvent(wait, &told));
+      EXPECT(told == recorded, "the graph's own node changed, too");
+    }
+    CHECK_DRIVER(cuStreamWaitValue32(other, flag, 1, CU_STREAM_WAIT_VALUE_EQ));
+    CHECK_DRIVER(cuMemsetD32Async(a, 20 + in_graph, kCount, other));
+    CHECK_DRIVER(cuEventRecord(blocked, other));
+    CHECK_DRIVER(cuGraphLaunch(exec, program.stream));
+    REFUSED(CUDA_ERROR_NOT_READY, cuStreamQuery(program.stream));
+    CHECK_DRIVER(cuStreamWriteValue32(frees, flag, 1, 0));
+    CHECK_DRIVER(cuStreamSynchronize(program.stream));
+    const int expected = (20 + in_graph) * 2 + 3;
+    EXPECT(First(b) == expected, "%d, not %d: the kernel did not wait", First(b), expected);
+  }
+  CHECK_DRIVER(cuGraphExecDestroy(exec));
+  CHECK_DRIVER(cuGraphDestroy(graph));
+}
+
 // Records and waits that are captured as nodes.
 static void Captured(GraphProgram& program) {
   CUdeviceptr a = program.Allocate(kCount), b = program.Allocate(kCount);
@@ -131,7 +172,7 @@ static void Captured(GraphProgram& program) {
 
 static void Refusals(GraphProgram& program) {
   CUgraph graph = NewGraph();
-  CUevent event = NewEvent(), told = nullptr, none = reinterpret_cast<CUevent>(0x1230);
+  CUevent event = NewEvent(), told = nullptr;
   CUgraphNode node = nullptr, record = AddRecord(graph, {}, event);
   CUgraphNode wait = AddWait(graph, {record}, event);
   constexpr CUresult kInvalid = CUDA_ERROR_INVALID_VALUE, kHandle = CUDA_ERROR_INVALID_HANDLE;
@@ -140,7 +181,6 @@ static void Refusals(GraphProgram& program) {
   REFUSED(kInvalid, cuGraphAddEventWaitNode(&node, graph, nullptr, 1, event));
   REFUSED(kHandle, cuGraphAddEventRecordNode(&node, graph, nullptr, 0, nullptr));
   REFUSED(kHandle, cuGraphAddEventWaitNode(&node, graph, nullptr, 0, nullptr));
-  (void)none;
   REFUSED(kInvalid, cuGraphEventRecordNodeGetEvent(wait, &told));
   REFUSED(kInvalid, cuGraphEventWaitNodeGetEvent(record, &told));
   REFUSED(kInvalid, cuGraphEventRecordNodeGetEvent(record, nullptr));
@@ -160,6 +200,7 @@ int main() {
   GraphProgram program;
   BetweenStreams(program);
   Timing(program);
+  Rewaits(program);
   Captured(program);
   Refusals(program);
   std::printf("PASS driver_graph_events\n");

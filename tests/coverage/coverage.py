@@ -5,8 +5,9 @@
     coverage.py --update   writes recorded.txt anew
 
 A function counts when it succeeded in a program of tests/apps that checks its own results and
-passed, or in a chapter of tests/conformance, whose results are compared with the driver's own.
-recorded.txt names one program for each, and docs/support.md shows it.
+passed, or in a chapter of tests/conformance, whose results are compared with the driver's own;
+the few whose right answer is an error, when it gave that. recorded.txt names one program for each,
+and docs/support.md shows it.
 """
 import pathlib
 import re
@@ -15,37 +16,58 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "e2e"))
 
-import programs  # noqa: E402  (it lies in the folder just named)
+import narrow_test  # noqa: E402  (it lies in the folder just named)
+import programs  # noqa: E402
 import server  # noqa: E402
 
 RECORDED = HERE / "recorded.txt"
 # One build of each program: which variant it is changes how it comes to the same functions.
 VARIANTS = {("static", "any"), ("driver", "any"), ("static", "two")}
 
+# What has no other right answer here than an error, the error, and the program that wants it.
+ALWAYS_REFUSED = {
+    "cuCtxGetExecAffinity": ("CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY", "driver_context_events"),
+    "cuDeviceGetLuid": ("CUDA_ERROR_NOT_SUPPORTED", "driver_context_events"),
+    "cuProfilerInitialize": ("CUDA_ERROR_NOT_SUPPORTED", "driver_context_events"),
+}
+WANT_ERRORS = {program for _, program in ALWAYS_REFUSED.values()}
+
 
 def good_calls(text):
     return re.findall(r"^longwire: \d+ good calls of (cu\w+)$", text, re.MULTILINE)
 
 
-def functions_of(longwire, program, variant):
+def functions_of(longwire, program, variant, *arguments, **environment):
     """The functions that succeeded in the program; none if it failed."""
-    result = longwire.run(f"{program}.{variant}", timeout=60, LONGWIRE_TRACE="summary",
-                          LONGWIRE_DEVICES=2)
+    result = longwire.run(f"{program}.{variant}", *arguments, timeout=60, **{
+        "LONGWIRE_TRACE": "summary", "LONGWIRE_DEVICES": 2, **environment})
     said = [line for line in result.err.splitlines() if not line.startswith("longwire: ")]
     wrong = programs.what_is_wrong(program, result._replace(err="\n".join(said)))
     if wrong:
         print(f"{program}: {wrong}")
         return []
-    return good_calls(result.err)
+    refused = [function for function, (code, where) in ALWAYS_REFUSED.items()
+               if where == program and f" {function} = {code}\n" in result.err]
+    return good_calls(result.err) + refused
+
+
+def observe_low(found):
+    """The forms with 32-bit addresses need memory below 4 GiB."""
+    with server.Server(software_memory=256 << 20, variables=narrow_test.LOW) as longwire:
+        for function in functions_of(longwire, "driver_narrow", "driver", "low",
+                                     LONGWIRE_DEVICES=1, **narrow_test.WINDOW):
+            found.setdefault(function, []).append("driver_narrow")
 
 
 def observe():
     """{function: [programs]}"""
     found = {}
+    observe_low(found)
     with server.Server(software_devices=2) as longwire:
         for program, variant, kind in programs.list_programs(longwire.build):
             if (variant, kind) in VARIANTS:
-                for function in functions_of(longwire, program, variant):
+                trace = "summary,calls" if program in WANT_ERRORS else "summary"
+                for function in functions_of(longwire, program, variant, LONGWIRE_TRACE=trace):
                     found.setdefault(function, []).append(program)
         body = longwire.build / "tests" / "conformance" / "conformance"
         chapters = server.run(longwire.command(body), longwire.environment()).out.split()

@@ -13,7 +13,8 @@ HEADS = {"| function | since | per-thread form | answered |": " called in |",
 CLAIM = """of them were called with success by a program of `tests/apps` that
 checks what came of it, or by a chapter of `tests/conformance`, whose results are
 compared with the driver's own: through client, wire, daemon and worker. The last
-column names one, and `tests/coverage` runs them all again.
+column names one, and `tests/coverage` runs them all again. (A few have no right
+answer but an error, natively too: with them that is what counts.)
 """
 
 

@@ -27,10 +27,10 @@ GROUPS = {
                 "managed_threads", "managed_end", "mapped_memory", "mapped_flags"],
     "driver": ["driver_link", "driver_ptx", "driver_fatbin", "driver_cubin",
                "driver_older_launch", "driver_context_events", "driver_narrow",
-               "driver_texture_references"],
+               "driver_texture_references", "driver_older_contexts"],
     "graphs": ["graph_runtime_nodes", "driver_graph_copies", "driver_graph_host",
                "driver_graph_events", "driver_graph_kinds", "driver_graph_capture",
-               "driver_graph_picture", "driver_graph_structure"],
+               "driver_graph_picture", "driver_graph_structure", "driver_older_graphs"],
 }
 # Programs built for older architectures form a group of their own, whatever they compute.
 OLDER_VARIANTS = {"ptx75", "sm80"}
