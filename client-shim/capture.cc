@@ -45,7 +45,7 @@ void Enlist(Capture* capture) {
   capture->id = ongoing.next_id++;
   ongoing.captures.push_back(capture);
   capture->context->captures.fetch_add(1);
-  if (capture->counts_as_blocking) capture->context->blocking_captures.fetch_add(1);
+  if (capture->counts_as_blocking) capture->owner->blocking_captures.fetch_add(1);
   if (capture->mode == CaptureMode::kGlobal) ongoing.global.fetch_add(1);
   if (capture->mode != CaptureMode::kRelaxed) {
     ThisThread().strict_captures += 1;
@@ -58,7 +58,7 @@ void Delist(Capture* capture) {
   std::lock_guard<std::mutex> lock(ongoing.mutex);
   std::erase(ongoing.captures, capture);
   capture->context->captures.fetch_sub(1);
-  if (capture->counts_as_blocking) capture->context->blocking_captures.fetch_sub(1);
+  if (capture->counts_as_blocking) capture->owner->blocking_captures.fetch_sub(1);
   if (capture->mode == CaptureMode::kGlobal) ongoing.global.fetch_sub(1);
   if (capture->mode != CaptureMode::kRelaxed) {
     ThisThread().strict_captures -= 1;
@@ -71,11 +71,11 @@ void Delist(Capture* capture) {
 namespace {
 
 CUresult RefuseLegacyBesideCapture(Stream* stream) {
-  if (stream->kind != StreamKind::kLegacy || stream->context->blocking_captures.load() == 0) {
+  if (stream->kind != StreamKind::kLegacy || stream->owner->blocking_captures.load() == 0) {
     return CUDA_SUCCESS;
   }
   InvalidateIf([&](const Capture& other) {
-    return other.context == stream->context && other.counts_as_blocking;
+    return other.owner == stream->owner && other.counts_as_blocking;
   });
   return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 }
@@ -91,10 +91,7 @@ CUresult OpenWhere(Stream* stream, Where* where) {
     return CUDA_SUCCESS;
   }
   CUresult result = RefuseLegacyBesideCapture(stream);
-  if (result == CUDA_SUCCESS && stream->gate_passed.load(std::memory_order_acquire) !=
-                                    stream->context->gate_version.load(std::memory_order_acquire)) {
-    PassGate(stream);
-  }
+  if (result == CUDA_SUCCESS) PassGates(stream);
   return result;
 }
 
@@ -106,9 +103,14 @@ CUresult RefuseWhileCapturing(Stream* stream) {
 }
 
 CUresult RefuseContextWhileCapturing(Context* context) {
-  if (context->captures.load() == 0) return CUDA_SUCCESS;
-  InvalidateIf([&](const Capture& capture) { return capture.context == context; });
-  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (context->home->captures.load() == 0) return CUDA_SUCCESS;
+  bool any = false;
+  InvalidateIf([&](const Capture& capture) {
+    bool one = capture.context == context || capture.owner == context;
+    any |= one;
+    return one;
+  });
+  return any ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
 CUresult RefuseUnsafeCall() {
@@ -175,6 +177,7 @@ CUresult BeginCapture(Stream* stream, CaptureMode mode, CUgraph graph, const Cap
   capture->thread = ThisThread().number;
   capture->origin = stream;
   capture->context = stream->context;
+  capture->owner = stream->owner;
   capture->counts_as_blocking = IsBlocking(stream);
   capture->streams.push_back(stream);
   Retain(stream);

@@ -22,6 +22,7 @@ struct Capture {
   uint32_t thread = 0;  // number of the thread that began it
   Stream* origin = nullptr;
   Context* context = nullptr;
+  Context* owner = nullptr;  // as the stream's
   bool counts_as_blocking = false;
   CUgraph graph = nullptr;  // that the nodes are added to; null: a new one
   std::atomic<bool> invalidated{false};
@@ -36,7 +37,7 @@ CUresult OpenWhere(Stream* stream, Where* where);
 // For calls that cannot be captured (queries, synchronisation, stream callbacks): breaks the
 // capture and returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if the stream is capturing.
 CUresult RefuseWhileCapturing(Stream* stream);
-// The same for a whole context.
+// The same for a whole context, with its green ones, or a green one.
 CUresult RefuseContextWhileCapturing(Context* context);
 // For calls marked potentially unsafe.
 CUresult RefuseUnsafeCall();

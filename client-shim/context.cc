@@ -6,6 +6,7 @@
 #include "client-shim/context_events.h"
 #include "client-shim/current_context.h"
 #include "client-shim/device_memory.h"
+#include "client-shim/green_context.h"
 #include "client-shim/host_exposure.h"
 #include "client-shim/managed_memory.h"
 #include "client-shim/mirrors.h"
@@ -45,19 +46,21 @@ CUresult CreateInWorker(Context* context, uint32_t number) {
   return TheSession().CallAndWait({number, nullptr, 0}, create).code;
 }
 
-void Register(Context* context, uint32_t number) {
+}  // namespace
+
+uint32_t NewContextNumber(Context* context) {
   Registry& registry = TheRegistry();
+  uint32_t number = registry.next_number++;
   std::lock_guard<std::mutex> lock(registry.mutex);
   registry.by_number[number] = context;
+  return number;
 }
 
-void Unregister(uint32_t number) {
+void ForgetContextNumber(uint32_t number) {
   Registry& registry = TheRegistry();
   std::lock_guard<std::mutex> lock(registry.mutex);
   registry.by_number.erase(number);
 }
-
-}  // namespace
 
 ContextTable& Contexts() {
   static NeverDestroyed<ContextTable> table;
@@ -68,6 +71,7 @@ void CreatePrimaryContext(int device) {
   Context* context = Contexts().New();
   context->device = device;
   context->primary = true;
+  context->home = context;
   context->handle = reinterpret_cast<CUcontext>(Contexts().Publish(context));
   TheRegistry().primary.push_back(context);
 }
@@ -81,13 +85,12 @@ Context* PrimaryContext(int device) {
 CUresult ActivatePrimary(Context* context) {
   std::lock_guard<std::mutex> lock(context->mutex);
   if (context->number.load() != 0) return CUDA_SUCCESS;
-  uint32_t number = TheRegistry().next_number++;
-  Register(context, number);
+  uint32_t number = NewContextNumber(context);
   CUresult result = CreateInWorker(context, number);
   if (result == CUDA_SUCCESS) {
     context->number.store(number);
   } else {
-    Unregister(number);
+    ForgetContextNumber(number);
   }
   return result;
 }
@@ -97,16 +100,17 @@ CUresult NewContext(int device, unsigned flags, Context** created) {
   if (context == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   context->device = device;
   context->primary = false;
+  context->home = context;
+  context->green = nullptr;
   context->flags.store(flags);
   context->sticky.store(0);
   context->cache_config.store(CU_FUNC_CACHE_PREFER_NONE);
   context->once.store(0);
   context->attachments = 1;
-  uint32_t number = TheRegistry().next_number++;
-  Register(context, number);
+  uint32_t number = NewContextNumber(context);
   CUresult result = CreateInWorker(context, number);
   if (result != CUDA_SUCCESS) {
-    Unregister(number);
+    ForgetContextNumber(number);
     Contexts().Recycle(context);
     return result;
   }
@@ -116,9 +120,17 @@ CUresult NewContext(int device, unsigned flags, Context** created) {
   return CUDA_SUCCESS;
 }
 
+void CallDeathHooks(CUcontext handle) {
+  for (std::atomic<ContextDeathHook>& hook : TheRegistry().hooks) {
+    ContextDeathHook call = hook.load();
+    if (call != nullptr) call(handle);
+  }
+}
+
 CUresult EndContext(Context* context) {
   uint32_t number;
   std::vector<Stream*> streams;
+  EndGreenContextsOf(context);
   DropPeers(context);
   {
     std::lock_guard<std::mutex> lock(context->mutex);
@@ -128,10 +140,7 @@ CUresult EndContext(Context* context) {
     context->legacy.store(nullptr);
   }
   OpenGate(context);
-  for (std::atomic<ContextDeathHook>& hook : TheRegistry().hooks) {
-    ContextDeathHook call = hook.load();
-    if (call != nullptr) call(context->handle);
-  }
+  CallDeathHooks(context->handle);
   calls::lwContextDestroy destroy;
   destroy.context = number;
   CUresult result = TheSession().CallAndWait({number, nullptr, 0}, destroy).code;
@@ -146,7 +155,7 @@ CUresult EndContext(Context* context) {
     DestroyStream(stream);
     Release(stream);
   }
-  Unregister(number);
+  ForgetContextNumber(number);
   context->sticky.store(0);
   context->cache_config.store(CU_FUNC_CACHE_PREFER_NONE);
   context->once.store(0);
@@ -173,7 +182,9 @@ std::vector<StreamPoint> UnfinishedWorkOfAll() {
   {
     Registry& registry = TheRegistry();
     std::lock_guard<std::mutex> lock(registry.mutex);
-    for (auto& [number, context] : registry.by_number) contexts.push_back(context);
+    for (auto& [number, context] : registry.by_number) {
+      if (context->number.load() == number) contexts.push_back(context);  // not by a green one's
+    }
   }
   std::vector<StreamPoint> points;
   for (Context* context : contexts) {
@@ -183,13 +194,19 @@ std::vector<StreamPoint> UnfinishedWorkOfAll() {
   return points;
 }
 
-CUresult RequireContext(Context** context) {
+CUresult RequireOwner(Context** owner) {
   ThreadState& thread = ThisThread();
   if (thread.contexts.empty()) return CUDA_ERROR_INVALID_CONTEXT;
-  *context = thread.contexts.back();
-  if ((*context)->number.load(std::memory_order_acquire) != 0) return CUDA_SUCCESS;
-  if (!(*context)->primary) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-  return ActivatePrimary(*context);
+  *owner = thread.contexts.back();
+  if ((*owner)->number.load(std::memory_order_acquire) != 0) return CUDA_SUCCESS;
+  if (!(*owner)->primary) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  return ActivatePrimary(*owner);
+}
+
+CUresult RequireContext(Context** context) {
+  CUresult result = RequireOwner(context);
+  if (result == CUDA_SUCCESS) *context = (*context)->home;
+  return result;
 }
 
 CUresult TakeError(Context* context) {

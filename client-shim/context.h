@@ -20,6 +20,11 @@ struct Context {
   CUcontext handle = nullptr;
   int device = 0;
   bool primary = false;
+  // Of a green context: its device's primary context, which has its memory, modules, events and
+  // errors. Else itself.
+  Context* home = nullptr;
+  CUgreenCtx green = nullptr;    // its other handle, if it is green
+  uint32_t multiprocessors = 0;  // of a green one
   std::atomic<unsigned> flags{0};
   // Under which the worker knows it; 0: a primary context that is not active.
   std::atomic<uint32_t> number{0};
@@ -38,15 +43,19 @@ struct Context {
   std::mutex gate_mutex;   // guards the next; taken before the session's locks
   CUevent gate = nullptr;  // the newest one, behind all before it
 
-  std::mutex mutex;              // guards what follows; taken before the session's locks
-  uint32_t retains = 0;          // of a primary context
-  uint32_t attachments = 1;      // of another: who made it, and each cuCtxAttach
-  std::vector<Stream*> streams;  // all that may still have unfinished work
+  std::mutex mutex;          // guards what follows; taken before the session's locks
+  uint32_t retains = 0;      // of a primary context
+  uint32_t attachments = 1;  // of another: who made it, and each cuCtxAttach
+  // All that may still have unfinished work, those of its green contexts too; a green one has none.
+  std::vector<Stream*> streams;
 };
 
 // The current context of the calling thread, usable: activates a primary context that is current
-// but not yet retained. CUDA_ERROR_INVALID_CONTEXT (none), _CONTEXT_IS_DESTROYED.
+// but not yet retained. Of a green context its home. CUDA_ERROR_INVALID_CONTEXT (none),
+// _CONTEXT_IS_DESTROYED.
 CUresult RequireContext(Context** context);
+// The same, but the green context itself: whose streams work goes to.
+CUresult RequireOwner(Context** owner);
 
 // The same, and the context's own errors: what calls that hand over work return.
 CUresult RequireHealthyContext(Context** context);
@@ -54,10 +63,12 @@ CUresult RequireHealthyContext(Context** context);
 // A poisoned context's code, or a late failure that has not been returned yet (and now is).
 CUresult TakeError(Context* context);
 
-// The context of a handle, nullptr if it is none. A null handle is the current context's.
+// The context of a handle, green or not, nullptr if it is none. A null handle is the current
+// context's.
 Context* FindContext(CUcontext handle);
 
-// By the number on the wire, for errors that come back. nullptr if it is gone.
+// By the number on the wire, for errors that come back: of a green context its home. nullptr if it
+// is gone.
 Context* ContextByNumber(uint32_t number);
 
 // Gives a primary context a number and makes it in the worker, unless it has one.
@@ -76,7 +87,7 @@ CUresult EndContext(Context* context);
 // The primary context of a device, active or not; nullptr if there is no such device.
 Context* PrimaryContext(int device);
 
-// The context's legacy default stream, made at first use.
+// The context's or green context's legacy default stream, made at first use.
 CUresult LegacyStream(Context* context, Stream** stream);
 
 // The calling thread's own default stream in this context, made at first use.
@@ -84,6 +95,9 @@ CUresult OwnStream(Context* context, Stream** stream);
 
 // Waits for every stream of the context.
 CUresult SynchronizeContext(Context* context);
+
+// Whether the stream is one of the context's, or of its green contexts'.
+bool Belongs(const Stream* stream, const Context* context);
 
 // A snapshot of a context's unfinished streams, for frees.
 struct StreamPoint {
@@ -94,6 +108,12 @@ struct StreamPoint {
 std::vector<StreamPoint> UnfinishedWork(Context* context);
 // Of all contexts: another device's work may use the memory, by peer copies or peer access.
 std::vector<StreamPoint> UnfinishedWorkOfAll();
+
+// A new number on the wire, under which errors find the context; until it is forgotten.
+uint32_t NewContextNumber(Context* context);
+void ForgetContextNumber(uint32_t number);
+// Tells those who asked (current_context.h) that the context is no more.
+void CallDeathHooks(CUcontext handle);
 
 using ContextTable = HandleTable<Context, HandleKind::kContext>;
 ContextTable& Contexts();

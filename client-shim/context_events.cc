@@ -21,7 +21,8 @@ class Collector {
   // What `stream` has been given up to now.
   void AddWorkOf(Stream* stream) {
     CUevent handle = nullptr;
-    if (result_ == CUDA_SUCCESS) result_ = NewEvent(context_, CU_EVENT_DISABLE_TIMING, &handle);
+    if (result_ == CUDA_SUCCESS)
+      result_ = NewEvent(context_->home, CU_EVENT_DISABLE_TIMING, &handle);
     if (result_ != CUDA_SUCCESS) return;
     Event* event = FindEvent(handle);
     result_ = RecordEvent(event, stream, 0);
@@ -44,7 +45,7 @@ class Collector {
 }  // namespace
 
 CUresult RecordContext(Context* context, Event* event) {
-  if (event->context != context) return CUDA_ERROR_INVALID_HANDLE;
+  if (event->context != context->home) return CUDA_ERROR_INVALID_HANDLE;
   CUresult result = RefuseContextWhileCapturing(context);
   if (result != CUDA_SUCCESS) return result;
   Collector collector(context);
@@ -77,7 +78,7 @@ CUresult MakeContextWait(Context* context, Event* event) {
   static std::mutex one_at_a_time;
   std::lock_guard<std::mutex> building(one_at_a_time);
   CUevent gate = nullptr;
-  result = NewEvent(context, CU_EVENT_DISABLE_TIMING, &gate);
+  result = NewEvent(context->home, CU_EVENT_DISABLE_TIMING, &gate);
   if (result != CUDA_SUCCESS) return result;
   Collector collector(context);
   collector.Add(event);
@@ -93,11 +94,16 @@ CUresult MakeContextWait(Context* context, Event* event) {
   return CUDA_SUCCESS;
 }
 
-void PassGate(Stream* stream) {
-  Context* context = stream->context;
+namespace {
+
+void PassGate(Context* context, Stream* stream, std::atomic<uint64_t>* passed) {
+  if (passed->load(std::memory_order_acquire) ==
+      context->gate_version.load(std::memory_order_acquire)) {
+    return;
+  }
   std::lock_guard<std::mutex> lock(context->gate_mutex);
   const uint64_t version = context->gate_version.load();
-  if (stream->gate_passed.load() == version) return;
+  if (passed->load() == version) return;
   if (Event* gate = FindEvent(context->gate)) {
     std::lock_guard<std::mutex> event_lock(gate->mutex);
     if (gate->stream->finished.load(std::memory_order_acquire) < gate->position) {
@@ -108,7 +114,16 @@ void PassGate(Stream* stream) {
     }
   }
   // Only now: another thread's work for this stream must stand behind the wait too.
-  stream->gate_passed.store(version, std::memory_order_release);
+  passed->store(version, std::memory_order_release);
+}
+
+}  // namespace
+
+void PassGates(Stream* stream) {
+  PassGate(stream->context, stream, &stream->gate_passed);
+  if (stream->owner != stream->context) {
+    PassGate(stream->owner, stream, &stream->green_gate_passed);
+  }
 }
 
 void OpenGate(Context* context) {

@@ -9,13 +9,14 @@
 
 namespace longwire::shim {
 
-// Errors as cuCtxRecordEvent and cuCtxWaitEvent: CUDA_ERROR_INVALID_HANDLE for an event of another
-// context, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED beside a capture, which is broken.
+// Of a green context: its own streams. Errors as cuCtxRecordEvent and cuCtxWaitEvent:
+// CUDA_ERROR_INVALID_HANDLE for an event of another context, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+// beside a capture, which is broken.
 CUresult RecordContext(Context* context, Event* event);
 CUresult MakeContextWait(Context* context, Event* event);
 
-// Lets the stream wait for what its context waits for, unless it does already.
-void PassGate(Stream* stream);
+// Lets the stream wait for what its context and its green context wait for, unless it does already.
+void PassGates(Stream* stream);
 // The context ends: nothing of it waits any more.
 void OpenGate(Context* context);
 

@@ -149,7 +149,8 @@ bool HasUnorderedStreams(Stream* copying) {
   std::lock_guard<std::mutex> lock(copying->context->mutex);
   for (Stream* stream : copying->context->streams) {
     if (stream == copying || stream->internal || stream->destroyed.load()) continue;
-    if (!legacy || stream->kind == StreamKind::kNonBlocking) return true;
+    bool ordered = legacy && stream->owner == copying->owner;
+    if (!ordered || stream->kind == StreamKind::kNonBlocking) return true;
   }
   return false;
 }

@@ -26,6 +26,7 @@ enum class HandleKind : uint64_t {
   kMemoryPool = 10,
   kLink = 11,
   kReference = 12,
+  kGreenContext = 13,
 };
 
 template <class T, HandleKind kind>

@@ -4,6 +4,7 @@
 #include "client-shim/event.h"
 #include "client-shim/forwarding.h"
 #include "client-shim/graph.h"
+#include "client-shim/green_context.h"
 #include "client-shim/module.h"
 #include "client-shim/properties.h"
 #include "client-shim/threads.h"
@@ -23,6 +24,11 @@ uint64_t ToWire(CUevent handle) {
 uint64_t ToWire(CUcontext handle) {
   Context* context = FindContext(handle);
   return context == nullptr ? 0 : context->number.load();
+}
+
+uint64_t ToWire(CUgreenCtx handle) {
+  Context* green = FindGreenContext(handle);
+  return green == nullptr ? 0 : green->number.load();
 }
 
 uint64_t ToWire(CUfunction handle) {

@@ -15,6 +15,7 @@ inline constexpr uint64_t kNoSuchStream = UINT64_MAX;
 uint64_t ToWire(CUstream stream);  // kNoSuchStream for a handle that is none
 uint64_t ToWire(CUevent event);
 uint64_t ToWire(CUcontext context);
+uint64_t ToWire(CUgreenCtx green);
 uint64_t ToWire(CUfunction function);
 uint64_t ToWire(CUkernel kernel);
 uint64_t ToWire(CUmodule module);

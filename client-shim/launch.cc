@@ -66,7 +66,9 @@ CUresult CheckFunctionLimits(Function* function, int device, const LaunchShape& 
   return CUDA_SUCCESS;
 }
 
-CUresult CheckCooperative(Function* function, const Device& device, const LaunchShape& shape) {
+// `owner`: on whose multiprocessors all blocks must fit at once.
+CUresult CheckCooperative(Function* function, const Device& device, const Context* owner,
+                          const LaunchShape& shape) {
   if (!shape.cooperative) return CUDA_SUCCESS;
   if (AttributeOr(device, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 0) == 0) {
     return CUDA_ERROR_NOT_SUPPORTED;
@@ -75,6 +77,7 @@ CUresult CheckCooperative(Function* function, const Device& device, const Launch
   CUresult result = MaxActiveBlocks(function, threads, shape.shared_bytes, 0, &blocks);
   if (result != CUDA_SUCCESS) return result;
   uint64_t processors = AttributeOr(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1);
+  if (owner->green != nullptr) processors = owner->multiprocessors;
   uint64_t grid = uint64_t{shape.grid_x} * shape.grid_y * shape.grid_z;
   return grid > processors * static_cast<uint64_t>(blocks) ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
                                                            : CUDA_SUCCESS;
@@ -167,7 +170,8 @@ CUresult Launch(CUfunction handle, const LaunchShape& asked, CUstream stream_han
   if (result != CUDA_SUCCESS) return result;
   Function* function = FindFunction(handle);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (!function->module->is_library && function->module->context_number != stream->context_number) {
+  if (!function->module->is_library &&
+      function->module->context_number != stream->context->number.load()) {
     return CUDA_ERROR_INVALID_HANDLE;
   }
   LaunchShape shape = asked;
@@ -184,7 +188,7 @@ CUresult Launch(CUfunction handle, const LaunchShape& asked, CUstream stream_han
   if (result == CUDA_SUCCESS) result = CheckAttributes(attributes, shape);
   if (result == CUDA_SUCCESS)
     result = CheckFunctionLimits(function, stream->context->device, shape);
-  if (result == CUDA_SUCCESS) result = CheckCooperative(function, device, shape);
+  if (result == CUDA_SUCCESS) result = CheckCooperative(function, device, stream->owner, shape);
   if (result == CUDA_SUCCESS)
     result = PackParameters(*function, parameters, extra, storage, &packed);
   if (result == CUDA_SUCCESS) result = ExposeArguments(packed);

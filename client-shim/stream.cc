@@ -36,12 +36,14 @@ void Want(Stream* stream, uint64_t position) {
 
 // A copy to the device has returned when its bytes are taken; work in a stream that does not order
 // with the copy's may rely on it. While there is such a stream the copy waits itself (copies.cc).
-void SettleSyncCopies(Context* context, StreamKind kind) {
+void SettleSyncCopies(Context* owner, StreamKind kind) {
+  Context* context = owner->home;
   std::vector<StreamPoint> points;
   {
     std::lock_guard<std::mutex> lock(context->mutex);
     for (Stream* stream : context->streams) {
-      bool orders = stream->kind == StreamKind::kLegacy && kind != StreamKind::kNonBlocking;
+      bool orders = stream->kind == StreamKind::kLegacy && kind != StreamKind::kNonBlocking &&
+                    stream->owner == owner;
       uint64_t position = stream->sync_copy.load();
       if (orders || stream->finished.load() >= position) continue;
       Retain(stream);
@@ -67,15 +69,17 @@ void Release(Stream* stream) {
   if (stream->references.fetch_sub(1, std::memory_order_acq_rel) == 1) Streams().Recycle(stream);
 }
 
-CUresult NewStream(Context* context, StreamKind kind, unsigned flags, int priority,
+CUresult NewStream(Context* owner, StreamKind kind, unsigned flags, int priority,
                    Stream** created) {
-  SettleSyncCopies(context, kind);
+  Context* context = owner->home;
+  SettleSyncCopies(owner, kind);
   Stream* stream = Streams().New();
   if (stream == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   Session& session = TheSession();
   stream->id = session.NewId();
   stream->context = context;
-  stream->context_number = context->number.load();
+  stream->owner = owner;
+  stream->context_number = owner->number.load();
   stream->kind = kind;
   stream->flags = flags;
   stream->priority = priority;
@@ -85,6 +89,7 @@ CUresult NewStream(Context* context, StreamKind kind, unsigned flags, int priori
     place->store(0);
   }
   stream->gate_passed.store(0);
+  stream->green_gate_passed.store(0);
   stream->room.Clear();
   stream->destroyed.store(false);
   stream->capture.store(nullptr);
@@ -104,13 +109,30 @@ CUresult NewStream(Context* context, StreamKind kind, unsigned flags, int priori
   return CUDA_SUCCESS;
 }
 
+CUresult NewProgramStream(Context* owner, unsigned flags, int priority, CUstream* handle) {
+  if ((flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) != 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  const wire::OpenReply& opened = TheSession().opened();
+  // Lower numbers are greater.
+  int low = std::min(opened.stream_priority_greatest, opened.stream_priority_least);
+  int high = std::max(opened.stream_priority_greatest, opened.stream_priority_least);
+  Stream* stream = nullptr;
+  CUresult result = NewStream(
+      owner,
+      (flags & CU_STREAM_NON_BLOCKING) != 0 ? StreamKind::kNonBlocking : StreamKind::kBlocking,
+      flags, std::clamp(priority, low, high), &stream);
+  if (result == CUDA_SUCCESS) *handle = stream->handle;
+  return result;
+}
+
 void DestroyStream(Stream* stream) {
   if (!Streams().Retire(stream)) return;
   Session& session = TheSession();
   uint64_t last = stream->last.load();
   if (!stream->Idle()) Want(stream, last);
   // With its context the worker has ended it already.
-  if (stream->context->number.load() == stream->context_number) {
+  if (stream->owner->number.load() == stream->context_number) {
     calls::lwStreamDestroy destroy;
     destroy.stream = stream->id;
     session.Submit({stream->context_number, nullptr, 0}, destroy);
@@ -163,14 +185,19 @@ void DestroyThreadStreams(ThreadState& thread) {
 
 CUresult FindStream(CUstream handle, Stream** stream) {
   if (handle == CU_STREAM_LEGACY || handle == nullptr || handle == CU_STREAM_PER_THREAD) {
-    Context* context = nullptr;
-    CUresult result = RequireContext(&context);
+    Context* owner = nullptr;
+    CUresult result = RequireOwner(&owner);
     if (result != CUDA_SUCCESS) return result;
-    return handle == CU_STREAM_PER_THREAD ? OwnStream(context, stream)
-                                          : LegacyStream(context, stream);
+    if (handle != CU_STREAM_PER_THREAD) return LegacyStream(owner, stream);
+    // Threads have no streams of their own in green contexts.
+    return owner->green != nullptr ? CUDA_ERROR_INVALID_HANDLE : OwnStream(owner, stream);
   }
   *stream = Streams().Find(reinterpret_cast<uint64_t>(handle));
-  if (*stream != nullptr) return CUDA_SUCCESS;
+  if (*stream != nullptr) {
+    // A green context ends without its streams.
+    bool orphan = (*stream)->owner->green != nullptr && (*stream)->owner->number.load() == 0;
+    return orphan ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
+  }
   Context* context = nullptr;
   CUresult result = RequireContext(&context);
   return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_HANDLE;
@@ -253,14 +280,22 @@ CUresult QueryStream(Stream* stream, uint64_t position) {
   return result;
 }
 
+bool Belongs(const Stream* stream, const Context* context) {
+  return stream->context == context || stream->owner == context;
+}
+
 std::vector<StreamPoint> UnfinishedWork(Context* context) {
   std::vector<StreamPoint> points;
   std::vector<Stream*> gone;
   {
-    std::lock_guard<std::mutex> lock(context->mutex);
-    std::vector<Stream*>& streams = context->streams;
+    std::lock_guard<std::mutex> lock(context->home->mutex);
+    std::vector<Stream*>& streams = context->home->streams;
     for (size_t i = 0; i < streams.size();) {
       Stream* stream = streams[i];
+      if (!Belongs(stream, context)) {
+        ++i;
+        continue;
+      }
       if (!stream->Idle()) {
         Retain(stream);
         points.push_back({stream, stream->last.load()});
@@ -280,8 +315,9 @@ std::vector<StreamPoint> UnfinishedWork(Context* context) {
 CUresult SynchronizeContext(Context* context) {
   std::vector<StreamPoint> points;
   {
-    std::lock_guard<std::mutex> lock(context->mutex);
-    for (Stream* stream : context->streams) {
+    std::lock_guard<std::mutex> lock(context->home->mutex);
+    for (Stream* stream : context->home->streams) {
+      if (!Belongs(stream, context)) continue;
       Retain(stream);
       points.push_back({stream, stream->last.load()});
     }
@@ -297,7 +333,7 @@ CUresult SynchronizeContext(Context* context) {
   TheSession().FlushText();
   ReturnDeviceWrites();
   UnfinishedWork(context);  // forgets destroyed streams
-  return TakeError(context);
+  return TakeError(context->home);
 }
 
 bool StreamUniqueId(CUcontext context, CUstream handle, uint64_t* id) {
@@ -306,8 +342,9 @@ bool StreamUniqueId(CUcontext context, CUstream handle, uint64_t* id) {
     Context* found = FindContext(context);
     if (found == nullptr || (found->number.load() == 0 && !found->primary)) return false;
     if (found->number.load() == 0 && ActivatePrimary(found) != CUDA_SUCCESS) return false;
-    CUresult result =
-        handle == CU_STREAM_PER_THREAD ? OwnStream(found, &stream) : LegacyStream(found, &stream);
+    bool own = handle == CU_STREAM_PER_THREAD;
+    if (own && found->green != nullptr) return false;
+    CUresult result = own ? OwnStream(found, &stream) : LegacyStream(found, &stream);
     if (result != CUDA_SUCCESS) return false;
   } else {
     stream = Streams().Find(reinterpret_cast<uint64_t>(handle));

@@ -43,17 +43,19 @@ struct Stream {
   CUstream handle = nullptr;
   uint64_t id = 0;  // on the wire
   Context* context = nullptr;
-  uint32_t context_number = 0;
+  Context* owner = nullptr;     // its green context, if it has one, else the context
+  uint32_t context_number = 0;  // the owner's
   StreamKind kind = StreamKind::kBlocking;
   unsigned flags = 0;
   int priority = 0;
   bool internal = false;  // of ours: the program's work need not be ordered with it
   std::atomic<uint64_t> last{0};
   std::atomic<uint64_t> finished{0};
-  std::atomic<uint64_t> wanted{0};        // up to where progress was asked for
-  std::atomic<uint64_t> sync_copy{0};     // newest copy that the program was told is done
-  std::atomic<uint64_t> gate_passed{0};   // up to which gate of its context it waits
-  std::atomic<uint64_t> mirrors_seen{0};  // what was sent of mirrors before its newest work
+  std::atomic<uint64_t> wanted{0};             // up to where progress was asked for
+  std::atomic<uint64_t> sync_copy{0};          // newest copy that the program was told is done
+  std::atomic<uint64_t> gate_passed{0};        // up to which gate of its context it waits
+  std::atomic<uint64_t> green_gate_passed{0};  // the same of its green context
+  std::atomic<uint64_t> mirrors_seen{0};       // what was sent of mirrors before its newest work
   StreamRoom room;
   std::atomic<bool> destroyed{false};
   std::atomic<uint32_t> references{0};  // the handle, the session's table, events
@@ -62,10 +64,14 @@ struct Stream {
   bool Idle() const { return finished.load() >= last.load(); }
 };
 
-// Creates a stream in `context`, known to the worker; its handle is findable unless it is one of
-// the default streams. CUDA_ERROR_OUT_OF_MEMORY when there are too many.
-CUresult NewStream(Context* context, StreamKind kind, unsigned flags, int priority,
-                   Stream** created);
+// Creates a stream in `owner`, a context or green context, known to the worker; its handle is
+// findable unless it is one of the default streams. CUDA_ERROR_OUT_OF_MEMORY when there are too
+// many.
+CUresult NewStream(Context* owner, StreamKind kind, unsigned flags, int priority, Stream** created);
+
+// The same for the program: CUDA_ERROR_INVALID_VALUE for flags that are none. A priority outside
+// the range counts as the nearest one inside.
+CUresult NewProgramStream(Context* owner, unsigned flags, int priority, CUstream* handle);
 
 // Destroys it: the handle is gone at once, its work goes on, its events still complete.
 void DestroyStream(Stream* stream);

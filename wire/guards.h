@@ -18,6 +18,7 @@
 //   quota_bytes    more bytes in flight than a tenant may have  server/worker/in_flight.h
 //   quota_sessions more sessions than a tenant may have         server/daemon/session_table.cc
 //   range_check    a kernel's access outside of device memory   softgpu/engine/arena.cc
+//   resources      parts of a device that were not given out    server/worker/given_resources.cc
 //   scrub          another session's bytes in leased memory     server/keeper/main.cc
 //   shared_tenant  another tenant's shared memory               server/keeper/chunk_sharing.cc
 //   sizes          a copy's bytes outside of its announced range server/worker/transfers.cc

@@ -33,7 +33,7 @@ CUresult WithContextAndEvent(CUcontext handle, CUevent event_handle,
   if (context == nullptr || context->number.load() == 0) return CUDA_ERROR_INVALID_CONTEXT;
   Event* event = FindEvent(event_handle);
   if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  CUresult result = TakeError(context);
+  CUresult result = TakeError(context->home);
   return result == CUDA_SUCCESS ? act(context, event) : result;
 }
 
@@ -61,7 +61,7 @@ CUresult cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* ctxCreateParams, uns
 CUresult cuCtxDestroy_v2(CUcontext ctx) {
   Context* context = Contexts().Find(reinterpret_cast<uint64_t>(ctx));
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  if (context->primary) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context->primary || context->green != nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (!Contexts().Retire(context)) return CUDA_ERROR_INVALID_CONTEXT;
   std::vector<Context*>& stack = ThisThread().contexts;
   if (!stack.empty() && stack.back() == context) stack.pop_back();
@@ -140,6 +140,7 @@ CUresult cuCtxGetId(CUcontext ctx, unsigned long long* ctxId) {
 CUresult cuCtxSynchronize() {
   Context* context = nullptr;
   CUresult result = RequireHealthyContext(&context);
+  if (result == CUDA_SUCCESS) result = RequireOwner(&context);
   if (result == CUDA_SUCCESS) result = RefuseContextWhileCapturing(context);
   return result == CUDA_SUCCESS ? SynchronizeContext(context) : result;
 }

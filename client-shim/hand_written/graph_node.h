@@ -11,15 +11,17 @@
 namespace longwire::shim::hand {
 
 inline uint32_t CurrentNumber() {
-  Context* context = nullptr;
-  return RequireContext(&context) == CUDA_SUCCESS ? context->number.load() : 0;
+  Context* owner = nullptr;
+  return RequireOwner(&owner) == CUDA_SUCCESS ? owner->number.load() : 0;
 }
 
 // The context that a node names, else the current one.
 inline CUresult ContextOf(CUcontext handle, Context** context) {
   if (handle == nullptr) return RequireHealthyContext(context);
-  *context = FindContext(handle);
-  return *context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+  Context* found = FindContext(handle);
+  if (found == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  *context = found->home;
+  return CUDA_SUCCESS;
 }
 
 // Where a new node goes. CUDA_ERROR_INVALID_VALUE for what is no graph, or a missing list.

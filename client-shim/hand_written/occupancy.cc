@@ -18,6 +18,7 @@ CUresult Clusters(CUfunction func, const CUlaunchConfig& config, bool potential,
   if (config.numAttrs > 64) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
   CUresult result = RequireHealthyContext(&context);
+  if (result == CUDA_SUCCESS) result = RequireOwner(&context);
   if (result != CUDA_SUCCESS) return result;
   calls::lwOccupancyClusters ask;
   ask.function = function->number;

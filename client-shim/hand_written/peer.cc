@@ -11,9 +11,10 @@ namespace {
 CUresult FindPair(CUcontext handle, Context** own, Context** peer) {
   CUresult result = RequireHealthyContext(own);
   if (result != CUDA_SUCCESS) return result;
-  *peer = handle == nullptr ? nullptr : FindContext(handle);
-  bool active = *peer != nullptr && (*peer)->number.load() != 0;
-  return active ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+  Context* found = handle == nullptr ? nullptr : FindContext(handle);
+  if (found == nullptr || found->number.load() == 0) return CUDA_ERROR_INVALID_CONTEXT;
+  *peer = found->home;
+  return CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -21,7 +22,7 @@ CUresult FindPair(CUcontext handle, Context** own, Context** peer) {
 CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {
   Context *own = nullptr, *peer = nullptr;
   CUresult result = FindPair(peerContext, &own, &peer);
-  if (result == CUDA_SUCCESS) result = forward::cuCtxEnablePeerAccess(peerContext, Flags);
+  if (result == CUDA_SUCCESS) result = forward::cuCtxEnablePeerAccess(peer->handle, Flags);
   if (result == CUDA_SUCCESS) AddPeer(own, peer);
   return result;
 }
@@ -31,7 +32,7 @@ CUresult cuCtxDisablePeerAccess(CUcontext peerContext) {
   CUresult result = FindPair(peerContext, &own, &peer);
   // What was queued before may still use it.
   if (result == CUDA_SUCCESS) result = SynchronizeContext(own);
-  if (result == CUDA_SUCCESS) result = forward::cuCtxDisablePeerAccess(peerContext);
+  if (result == CUDA_SUCCESS) result = forward::cuCtxDisablePeerAccess(peer->handle);
   if (result == CUDA_SUCCESS) RemovePeer(own, peer);
   return result;
 }

@@ -45,7 +45,7 @@ std::vector<StreamPoint> Covered(Stream* stream) {
   }
   std::lock_guard<std::mutex> lock(stream->context->mutex);
   for (Stream* other : stream->context->streams) {
-    if (other->kind == StreamKind::kNonBlocking) continue;
+    if (other->kind == StreamKind::kNonBlocking || other->owner != stream->owner) continue;
     Retain(other);
     points.push_back({other, other->last.load()});
   }
@@ -55,23 +55,10 @@ std::vector<StreamPoint> Covered(Stream* stream) {
 }  // namespace
 
 CUresult cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int priority) {
-  if ((flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) != 0) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  Context* context = nullptr;
+  Context *owner = nullptr, *context = nullptr;
   CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
-  const wire::OpenReply& opened = TheSession().opened();
-  // A priority outside the range counts as the nearest one inside; lower numbers are greater.
-  int low = std::min(opened.stream_priority_greatest, opened.stream_priority_least);
-  int high = std::max(opened.stream_priority_greatest, opened.stream_priority_least);
-  Stream* stream = nullptr;
-  result = NewStream(
-      context,
-      (flags & CU_STREAM_NON_BLOCKING) != 0 ? StreamKind::kNonBlocking : StreamKind::kBlocking,
-      flags, std::clamp(priority, low, high), &stream);
-  if (result == CUDA_SUCCESS) *phStream = stream->handle;
-  return result;
+  if (result == CUDA_SUCCESS) result = RequireOwner(&owner);
+  return result == CUDA_SUCCESS ? NewProgramStream(owner, flags, priority, phStream) : result;
 }
 
 CUresult cuStreamCreate(CUstream* phStream, unsigned int Flags) {
@@ -121,16 +108,21 @@ CUresult cuStreamGetDevice(CUstream hStream, CUdevice* device) {
 CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
   Stream* stream = nullptr;
   CUresult result = FindStream(hStream, &stream);
-  if (result == CUDA_SUCCESS) *pctx = stream->context->handle;
+  if (result == CUDA_SUCCESS) *pctx = stream->owner->handle;
   return result;
 }
 
 CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
-  if (pGreenCtx != nullptr) *pGreenCtx = nullptr;
-  CUcontext context = nullptr;
-  CUresult result = hand::cuStreamGetCtx(hStream, &context);
-  if (result == CUDA_SUCCESS && pCtx != nullptr) *pCtx = context;
-  return result;
+  Stream* stream = nullptr;
+  CUresult result = FindStream(hStream, &stream);
+  if (result != CUDA_SUCCESS) return result;
+  if (pCtx != nullptr) *pCtx = stream->context->handle;
+  if (pGreenCtx != nullptr) *pGreenCtx = stream->owner->green;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx* phCtx) {
+  return hand::cuStreamGetCtx_v2(hStream, nullptr, phCtx);
 }
 
 CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream) {

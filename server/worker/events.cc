@@ -117,15 +117,16 @@ CUresult Events::Record(uint64_t event, uint64_t version, uint32_t flags, Stream
   EventVersion& place = found->versions[version];
   if (place.issued) return CUDA_ERROR_INVALID_VALUE;
   // A record in another context than before: the event belongs to that one from now on.
-  if (found->context != stream.context) {
+  const std::shared_ptr<Context>& home = HomeOf(stream.context);
+  if (found->context != home) {
     for (auto& [number, older] : found->versions) GiveBack(*found, older);
-    found->context = stream.context;
+    found->context = home;
   }
   CUresult result = CUDA_SUCCESS;
   if (found->fixed != nullptr) {
     place.handle = found->fixed->handle;
   } else {
-    result = TakeFromPool(*found, *stream.context, &place.handle);
+    result = TakeFromPool(*found, *home, &place.handle);
   }
   if (result == CUDA_SUCCESS) {
     bool external = (flags & CU_EVENT_RECORD_EXTERNAL) != 0;
@@ -216,7 +217,7 @@ CUresult Events::Fix(uint64_t event, const std::shared_ptr<Context>& context,
              result != CUDA_SUCCESS) {
     return result;
   }
-  if (found->context == nullptr) found->context = context;
+  if (found->context == nullptr) found->context = HomeOf(context);
   *fixed = std::make_shared<FixedEvent>();
   (*fixed)->driver = &driver_;
   (*fixed)->handle = handle;

@@ -94,6 +94,30 @@ TEST(Input, OnlyTheSessionsOwnHandlesReachTheDriver) {
   EXPECT_EQ(session.driver.log(), std::vector<std::string>{"destroy array"});
 }
 
+// Half of a resource is the driver's own: pointers, for all that we know.
+TEST(Input, OnlyResourcesThatWereGivenReachTheDriver) {
+  TestSession session;
+  calls::cuDeviceGetDevResource ask;
+  ask.type = CU_DEV_RESOURCE_TYPE_SM;
+  session.Send(ask);
+  DownRecord answer = session.Expect(wire::DownKind::kReply);
+  calls::cuDeviceGetDevResource::Reply given;
+  wire::Reader reader(answer.payload);
+  ASSERT_EQ(given.Decode(reader), wire::WireResult::kOk);
+  auto describe = [&](std::span<const std::byte> bytes) {
+    calls::lwResourceDescriptor call;
+    call.resource = bytes;
+    session.Send(call);
+    return session.Expect(wire::DownKind::kReply).header.code;
+  };
+  EXPECT_EQ(describe(given.resource), CUDA_SUCCESS);
+  EXPECT_EQ(describe(std::span(given.resource).first(143)), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(describe({}), CUDA_ERROR_INVALID_VALUE);
+  given.resource[40] = std::byte{1};
+  EXPECT_EQ(describe(given.resource), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(session.driver.log(), std::vector<std::string>{"descriptor"});
+}
+
 TEST(Input, AbsurdSizesAreErrors) {
   TestSession session;
   session.CreateStream(kOne);

@@ -27,6 +27,8 @@ struct Context {
   CUdevice driver_device = 0;
   CUcontext handle = nullptr;
   bool primary = false;
+  CUgreenCtx green = nullptr;     // of a green context
+  std::shared_ptr<Context> home;  // the primary context that it is a part of; else null
   std::atomic<int> failed{0};  // the sticky CUresult, of which the client knows; 0 while it is well
 
   // Held by the completion thread while it asks the driver about the legacy stream, and by the log
@@ -41,6 +43,11 @@ struct Context {
   Stream* legacy = nullptr;
   std::vector<Stream*> blocking;  // streams that order with the legacy stream
 };
+
+// Whose the events are that are recorded there.
+inline const std::shared_ptr<Context>& HomeOf(const std::shared_ptr<Context>& context) {
+  return context->home != nullptr ? context->home : context;
+}
 
 // One record of the log that waits in a stream's queue or runs on a helper.
 struct QueuedCall {

@@ -12,6 +12,7 @@ namespace {
 struct CurrentContext {
   const Session* session = nullptr;
   CUcontext context = nullptr;
+  uint32_t id = 0;  // a handle may come again after its context has ended
 };
 thread_local CurrentContext current_context;
 
@@ -117,14 +118,19 @@ void Session::DriverFailed(Context& context, uint64_t position, CUresult code,
   WakeLogThread();
 }
 
-CUresult Session::SetContext(const Context& context) { return SetCurrent(context.handle); }
+CUresult Session::SetContext(const Context& context) {
+  return SetCurrent(context.handle, context.id);
+}
 
-CUresult Session::SetPrimaryContext(const Device& device) { return SetCurrent(device.primary); }
+CUresult Session::SetPrimaryContext(const Device& device) { return SetCurrent(device.primary, 0); }
 
-CUresult Session::SetCurrent(CUcontext handle) {
-  if (current_context.session == this && current_context.context == handle) return CUDA_SUCCESS;
+CUresult Session::SetCurrent(CUcontext handle, uint32_t id) {
+  if (current_context.session == this && current_context.context == handle &&
+      current_context.id == id) {
+    return CUDA_SUCCESS;
+  }
   CUresult result = driver_.cuCtxSetCurrent(handle);
-  if (result == CUDA_SUCCESS) current_context = {this, handle};
+  if (result == CUDA_SUCCESS) current_context = {this, handle, id};
   return result;
 }
 

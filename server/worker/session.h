@@ -18,6 +18,7 @@
 #include "server/worker/events.h"
 #include "server/worker/foreign_handles.h"
 #include "server/worker/gates.h"
+#include "server/worker/given_resources.h"
 #include "server/worker/graphs.h"
 #include "server/worker/handle_table.h"
 #include "server/worker/helpers.h"
@@ -94,6 +95,7 @@ class Session {
   LogThread& log() { return log_; }
   ForeignHandles& foreign() { return foreign_; }
   Gates& gates() { return gates_; }
+  GivenResources& resources() { return resources_; }
 
   HandleTable<Context> contexts;
   HandleTable<Stream> streams;
@@ -105,7 +107,7 @@ class Session {
   std::atomic<uint64_t> next_worker_handle{uint64_t{1} << 63};
 
  private:
-  CUresult SetCurrent(CUcontext handle);
+  CUresult SetCurrent(CUcontext handle, uint32_t id);
   void End();
 
   DriverTable driver_;
@@ -124,6 +126,7 @@ class Session {
   Mirrors mirrors_;
   Transfers transfers_;
   ForeignHandles foreign_;
+  GivenResources resources_;
   Graphs graphs_;
   Gates gates_;
   Completion completion_;

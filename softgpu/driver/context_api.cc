@@ -109,7 +109,7 @@ CUresult cuCtxDestroy(CUcontext ctx) {
   Context* context;
   if (ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
   TRY(ResolveContext(ctx, &context));
-  if (context->primary) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context->primary || context->home != context) return CUDA_ERROR_INVALID_CONTEXT;
   TearDown(*context);
   context->alive = false;
   if (CurrentContext() == context) ContextStack().pop_back();

@@ -9,11 +9,13 @@
 
 #include "softgpu/driver/address_space.h"
 #include "softgpu/driver/array.h"
+#include "softgpu/driver/green.h"
 #include "softgpu/driver/link.h"
 #include "softgpu/driver/memory_pool.h"
 #include "softgpu/driver/module.h"
 #include "softgpu/driver/peers.h"
 #include "softgpu/driver/stream.h"
+#include "softgpu/engine/engine.h"
 
 namespace softgpu {
 namespace {
@@ -124,13 +126,18 @@ CUresult Enter() {
 
 CUresult Enter(Context** context) {
   TRY(Enter());
-  *context = CurrentContext();
-  if (*context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  return (*context)->alive ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  Context* current = CurrentContext();
+  if (current == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  *context = current->home;
+  return current->alive ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 CUresult ResolveContext(CUcontext handle, Context** context) {
-  if (handle == nullptr) return Enter(context);
+  if (handle == nullptr) {
+    TRY(Enter(context));
+    *context = CurrentContext();
+    return CUDA_SUCCESS;
+  }
   TRY(Enter());
   auto found = Driver::Get().contexts.Find(handle);
   if (!found) return CUDA_ERROR_INVALID_CONTEXT;
@@ -143,6 +150,8 @@ Context* MakeContext(int device, bool primary) {
   auto context = std::make_shared<Context>();
   context->device = device;
   context->primary = primary;
+  context->home = context.get();
+  context->multiprocessors = DeviceShape::kMultiprocessors;
   context->id = driver.next_id++;
   context->limits[CU_LIMIT_STACK_SIZE] = 1024;  // bytes, native defaults
   context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = size_t{1} << 20;
@@ -155,6 +164,7 @@ Context* MakeContext(int device, bool primary) {
 
 void TearDown(Context& context) {
   Driver& driver = Driver::Get();
+  EndGreenContextsOf(context);
   context.cancelled = true;
   SynchronizeContext(context);
   ForgetPeers(context);

@@ -34,6 +34,7 @@ namespace softgpu {
 constexpr int kDriverVersion = 13000;
 constexpr int kMaxDevices = 64;
 
+class Completion;
 class Stream;
 struct Array;
 struct Event;
@@ -42,6 +43,8 @@ struct Graph;
 struct GraphExec;
 struct GraphNode;
 struct Link;
+struct GreenContext;
+struct GreenResources;
 struct MemoryPool;
 struct MipmappedArray;
 struct Module;
@@ -87,6 +90,10 @@ class Registry {
 struct Context {
   int device = 0;
   bool primary = false;
+  // Of a green context: the primary one, whose memory, modules and events it uses. Else itself.
+  Context* home = nullptr;
+  GreenContext* green = nullptr;  // its handle, if it is one
+  int multiprocessors = 0;        // that a cooperative launch may count on
   uint64_t id = 0;
   unsigned api_version = 3020;
   std::atomic<unsigned> flags{0};
@@ -101,7 +108,9 @@ struct Context {
   int attachments = 1;       // of another: who made it, and each cuCtxAttach
   std::set<Context*> peers;  // whose memory this context's kernels may access
   std::shared_ptr<Stream> legacy_stream;
-  std::vector<std::shared_ptr<Stream>> streams;  // all of them, the legacy one included
+  std::vector<std::shared_ptr<Stream>> streams;    // all of them, the legacy one included
+  std::vector<Context*> parts;                     // its green contexts
+  std::vector<std::shared_ptr<Completion>> gates;  // what all later work waits for
 };
 
 struct Device {
@@ -139,6 +148,8 @@ class Driver {
   Registry<GraphExec> execs;
   Registry<MemoryPool> pools;
   Registry<Link> links;
+  Registry<GreenContext> greens;
+  Registry<GreenResources> descriptors;
   Registry<UserObject> user_objects;
 
   CUresult Initialize();
@@ -150,11 +161,11 @@ class Driver {
 
 // How a call begins: refuses before cuInit, after fork, inside a host function, after a fault.
 CUresult Enter();
-// The same, and hands out the calling thread's current context.
+// The same, and hands out the calling thread's current context: of a green one its home.
 CUresult Enter(Context** context);
-// The context `handle` or, for null, the current one.
+// The context `handle` or, for null, the current one, green or not.
 CUresult ResolveContext(CUcontext handle, Context** context);
-Context* CurrentContext();  // null if none
+Context* CurrentContext();  // green or not; null if none
 inline CUcontext Handle(const Context* context) {
   return reinterpret_cast<CUcontext>(const_cast<Context*>(context));
 }

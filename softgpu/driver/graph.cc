@@ -66,7 +66,7 @@ CUresult AddCaptured(Stream& stream, Operation operation) {
 
 CUresult CheckLegacyCapture(Stream& stream) {
   if (!stream.legacy()) return CUDA_SUCCESS;
-  for (auto& other : stream.context().streams) {
+  for (auto& other : stream.owner().streams) {
     if (other->capture && other->blocking()) {
       other->capture->invalidated = true;
       return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;

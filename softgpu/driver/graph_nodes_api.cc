@@ -18,14 +18,14 @@ CUresult MakeKernel(const CUDA_KERNEL_NODE_PARAMS_v3& p, Operation* operation) {
   // The given context, else the function's own, else (a kernel's) the current one.
   Context* context = kernel.function->module->context;
   if (context == nullptr || p.ctx != nullptr) TRY(ResolveContext(p.ctx, &context));
-  TRY(InContext(&kernel.function, *context));
+  TRY(InContext(&kernel.function, *context->home));
   kernel.config = {{p.gridDimX, p.gridDimY, p.gridDimZ},
                    {p.blockDimX, p.blockDimY, p.blockDimZ},
                    p.sharedMemBytes,
                    false,
                    context->device};
   BindReferences(*kernel.function->module, &kernel.config);
-  TRY(CheckLaunch(*kernel.function, kernel.config));
+  TRY(CheckLaunch(*kernel.function, kernel.config, context->multiprocessors));
   TRY(PackParameters(*kernel.function, p.kernelParams, p.extra, &kernel.parameters));
   *operation = std::move(kernel);
   return CUDA_SUCCESS;

@@ -9,8 +9,8 @@ namespace softgpu {
 // not limit: the interpreter has as many as a kernel names.
 int BlocksPerMultiprocessor(const Function& function, int threads, size_t dynamic_shared_bytes);
 
-// Refuses what the driver refuses at once.
-CUresult CheckLaunch(const Function& function, const LaunchConfig& config);
+// Refuses what the driver refuses at once. A cooperative launch has that many multiprocessors.
+CUresult CheckLaunch(const Function& function, const LaunchConfig& config, int multiprocessors);
 
 // Copies the parameters out of the caller's arrays, `parameters` or `extra`.
 CUresult PackParameters(const Function& function, void** parameters, void** extra,

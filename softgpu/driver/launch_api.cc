@@ -28,7 +28,7 @@ CUresult LaunchIn(const void* handle, const LaunchConfig& config, CUstream strea
   TRY(InContext(&operation.function, stream->context()));
   operation.config.device = stream->context().device;
   BindReferences(*operation.function->module, &operation.config);
-  TRY(CheckLaunch(*operation.function, config));
+  TRY(CheckLaunch(*operation.function, config, stream->owner().multiprocessors));
   TRY(PackParameters(*operation.function, parameters, extra, &operation.parameters));
   CompletionRef done;
   TRY(Submit(*stream, std::move(operation), &done));
@@ -101,7 +101,7 @@ int BlocksPerMultiprocessor(const Function& function, int threads, size_t dynami
   return std::min({by_threads, by_shared, DeviceShape::kMaxBlocksPerMultiprocessor});
 }
 
-CUresult CheckLaunch(const Function& function, const LaunchConfig& config) {
+CUresult CheckLaunch(const Function& function, const LaunchConfig& config, int multiprocessors) {
   const uint32_t* grid = config.grid;
   const uint32_t* block = config.block;
   for (int i = 0; i < 3; ++i) {
@@ -118,7 +118,7 @@ CUresult CheckLaunch(const Function& function, const LaunchConfig& config) {
   }
   if (config.cooperative) {
     uint64_t room =
-        uint64_t{DeviceShape::kMultiprocessors} *
+        static_cast<uint64_t>(multiprocessors) *
         BlocksPerMultiprocessor(function, static_cast<int>(threads), config.dynamic_shared_bytes);
     uint64_t columns = uint64_t{grid[0]} * grid[1];
     if (columns > room || columns * grid[2] > room) {

@@ -28,7 +28,9 @@ void Refresh(int accessor, int owner) {
 CUresult ResolvePeer(CUcontext handle, Context** own, Context** peer) {
   TRY(Enter(own));
   if (handle == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  return ResolveContext(handle, peer);
+  TRY(ResolveContext(handle, peer));
+  *peer = (*peer)->home;
+  return CUDA_SUCCESS;
 }
 
 }  // namespace

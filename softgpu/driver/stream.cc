@@ -36,12 +36,16 @@ std::shared_ptr<Stream> PerThreadStream(Context& context) {
   return stream;
 }
 
-// Blocking streams and the legacy stream wait for each other's earlier work.
+// Blocking streams and the legacy stream wait for each other's earlier work, all for the gates.
 void AddImplicitWaits(Stream& stream, std::vector<CompletionRef>* waits) {
   auto add = [waits](const CompletionRef& last) {
     if (last && !last->done()) waits->push_back(last);
   };
-  Context& context = stream.context();
+  Context& context = stream.owner();
+  for (auto& gate : context.gates) add(gate);
+  if (context.home != &context) {
+    for (auto& gate : context.home->gates) add(gate);
+  }
   if (stream.legacy()) {
     for (auto& other : context.streams) {
       if (other->blocking()) add(other->last);
@@ -56,8 +60,8 @@ void AddImplicitWaits(Stream& stream, std::vector<CompletionRef>* waits) {
 PerThreadForm::PerThreadForm() { ++per_thread_form_depth; }
 PerThreadForm::~PerThreadForm() { --per_thread_form_depth; }
 
-Stream::Stream(Context* context, unsigned flags, int priority, bool legacy)
-    : context_(context),
+Stream::Stream(Context* owner, unsigned flags, int priority, bool legacy)
+    : owner_(owner),
       flags_(flags),
       priority_(priority),
       legacy_(legacy),
@@ -109,14 +113,17 @@ void Stream::Loop() {
 }
 
 std::shared_ptr<Stream> FindStream(Context& context, CUstream handle) {
+  Context* current = CurrentContext();
+  bool green = current != nullptr && current != &context && current->home == &context;
   if (handle == CU_STREAM_PER_THREAD || (handle == nullptr && per_thread_form_depth > 0)) {
-    return PerThreadStream(context);
+    return green ? nullptr : PerThreadStream(context);
   }
   if (handle == nullptr || handle == CU_STREAM_LEGACY) {
     std::lock_guard lock(Driver::Get().mutex);
-    return context.legacy_stream;
+    return green ? current->legacy_stream : context.legacy_stream;
   }
-  return Driver::Get().streams.Find(handle);
+  auto found = Driver::Get().streams.Find(handle);
+  return found && found->owner().alive ? found : nullptr;
 }
 
 CompletionRef Enqueue(Stream& stream, std::function<void(int fault)> run,
@@ -150,7 +157,7 @@ CUresult Submit(Stream& stream, Operation operation, CompletionRef* done) {
 }
 
 void AddToContext(const std::shared_ptr<Stream>& stream) {
-  auto& streams = stream->context().streams;
+  auto& streams = stream->owner().streams;
   std::erase_if(streams, [](auto& s) { return s->closed && (!s->last || s->last->done()); });
   streams.push_back(stream);
 }
@@ -168,9 +175,17 @@ std::vector<CompletionRef> PendingOf(Stream& stream) {
   return pending;
 }
 
+std::vector<std::shared_ptr<Stream>> StreamsOf(Context& context) {
+  auto streams = context.streams;
+  for (Context* part : context.parts) {
+    streams.insert(streams.end(), part->streams.begin(), part->streams.end());
+  }
+  return streams;
+}
+
 std::vector<CompletionRef> PendingOf(Context& context) {
   std::vector<CompletionRef> pending;
-  for (auto& stream : context.streams) {
+  for (auto& stream : StreamsOf(context)) {
     if (stream->last && !stream->last->done()) pending.push_back(stream->last);
   }
   return pending;
@@ -179,7 +194,7 @@ std::vector<CompletionRef> PendingOf(Context& context) {
 CUresult WaitFor(std::span<const CompletionRef> pending, Context& context) {
   for (auto& completion : pending) completion->Wait();
   if (int fault = Driver::Get().fault.load()) return static_cast<CUresult>(fault);
-  return static_cast<CUresult>(context.late_error.exchange(0));
+  return static_cast<CUresult>(context.home->late_error.exchange(0));
 }
 
 CUresult SynchronizeContext(Context& context) {

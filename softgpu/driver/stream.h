@@ -110,9 +110,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // The driver itself holds up a launch at about this many unfinished ones.
   static constexpr size_t kMaxPending = 1024;
 
-  Stream(Context* context, unsigned flags, int priority, bool legacy);
+  Stream(Context* owner, unsigned flags, int priority, bool legacy);
 
-  Context& context() const { return *context_; }
+  Context& context() const { return *owner_->home; }
+  Context& owner() const { return *owner_; }  // its green context, if it has one, else as above
   unsigned flags() const { return flags_; }
   int priority() const { return priority_; }
   uint64_t id() const { return id_; }
@@ -138,7 +139,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
  private:
   void Loop();
 
-  Context* const context_;
+  Context* const owner_;
   const unsigned flags_;
   const int priority_;
   const bool legacy_;
@@ -152,7 +153,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
 };
 
 // The stream behind a handle of `context`: 0 is the legacy one (the per-thread one inside a call's
-// per-thread form), 1 legacy, 2 per-thread; null if the handle is unknown.
+// per-thread form), 1 legacy, 2 per-thread; null if the handle is unknown. While a green context of
+// it is current the legacy one is that one's own, and there is no per-thread one.
 std::shared_ptr<Stream> FindStream(Context& context, CUstream handle);
 // Marks the calling thread as inside a per-thread form (_ptsz, _ptds) of a call.
 class PerThreadForm {
@@ -169,10 +171,16 @@ CUresult Submit(Stream& stream, Operation operation, CompletionRef* done = nullp
 CompletionRef Enqueue(Stream& stream, std::function<void(int fault)> run,
                       std::vector<CompletionRef> waits = {});
 
+// A stream of the program's in `owner`: CUDA_ERROR_INVALID_VALUE for bad flags.
+CUresult MakeStream(Context& owner, unsigned flags, int priority, CUstream* handle);
+
 // Lists a new stream in its context, and takes closed ones out of the list that have finished.
 // Closing ends the stream's thread once its work is done. Precondition: Driver::mutex held.
 void AddToContext(const std::shared_ptr<Stream>& stream);
 void CloseStream(Stream& stream);
+
+// The context's streams and those of its green contexts. Precondition: Driver::mutex held.
+std::vector<std::shared_ptr<Stream>> StreamsOf(Context& context);
 
 // Everything submitted to the stream (the context) so far. Precondition: Driver::mutex held.
 std::vector<CompletionRef> PendingOf(Stream& stream);

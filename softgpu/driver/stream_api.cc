@@ -1,5 +1,6 @@
 // Streams, events, host functions, and waiting for and writing values in memory.
 #include "softgpu/driver/graph.h"
+#include "softgpu/driver/green.h"
 #include "softgpu/driver/run.h"
 
 namespace softgpu {
@@ -7,14 +8,14 @@ namespace {
 
 constexpr int kGreatestPriority = -5;
 
-CUstream StreamHandle(Stream* stream) { return reinterpret_cast<CUstream>(stream); }
-
 // Enters the call and resolves its stream.
 CUresult EnterStream(CUstream handle, std::shared_ptr<Stream>* stream) {
   Context* context;
   TRY(Enter(&context));
   *stream = FindStream(*context, handle);
-  return *stream ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  if (*stream) return CUDA_SUCCESS;
+  bool orphan = Driver::Get().streams.Find(handle) != nullptr;  // its green context is gone
+  return orphan ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_HANDLE;
 }
 
 bool IsStreamAttribute(CUstreamAttrID attribute) {
@@ -101,6 +102,19 @@ CUresult JoinCapture(Stream& stream, Event& event, const std::shared_ptr<Capture
 }
 
 }  // namespace
+
+CUresult MakeStream(Context& owner, unsigned flags, int priority, CUstream* handle) {
+  if (handle == nullptr || (flags & ~unsigned{CU_STREAM_NON_BLOCKING}) != 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  priority = std::clamp(priority, kGreatestPriority, 0);
+  auto stream = std::make_shared<Stream>(&owner, flags, priority, false);
+  std::lock_guard lock(Driver::Get().mutex);
+  AddToContext(stream);
+  *handle = reinterpret_cast<CUstream>(Driver::Get().streams.Add(std::move(stream)));
+  return CUDA_SUCCESS;
+}
+
 }  // namespace softgpu
 
 using namespace softgpu;
@@ -112,22 +126,16 @@ CUresult cuStreamCreate(CUstream* stream, unsigned int flags) {
 CUresult cuStreamCreateWithPriority(CUstream* handle, unsigned int flags, int priority) {
   Context* context;
   TRY(Enter(&context));
-  if (handle == nullptr || (flags & ~unsigned{CU_STREAM_NON_BLOCKING}) != 0) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  priority = std::clamp(priority, kGreatestPriority, 0);
-  auto stream = std::make_shared<Stream>(context, flags, priority, false);
-  std::lock_guard lock(Driver::Get().mutex);
-  AddToContext(stream);
-  *handle = StreamHandle(Driver::Get().streams.Add(std::move(stream)));
-  return CUDA_SUCCESS;
+  return MakeStream(*CurrentContext(), flags, priority, handle);
 }
 
 // Returns at once; work in the stream goes on.
 CUresult cuStreamDestroy(CUstream handle) {
   TRY(Enter());
-  auto stream = Driver::Get().streams.Remove(handle);
+  auto stream = Driver::Get().streams.Find(handle);
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+  if (!stream->owner().alive) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  if (!Driver::Get().streams.Remove(handle)) return CUDA_ERROR_INVALID_HANDLE;
   std::lock_guard lock(Driver::Get().mutex);
   CloseStream(*stream);
   return CUDA_SUCCESS;
@@ -169,13 +177,23 @@ CUresult cuStreamGetDevice(CUstream handle, CUdevice* device) {
 CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext* context, CUgreenCtx* green) {
   std::shared_ptr<Stream> stream;
   TRY(EnterStream(handle, &stream));
-  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *context = Handle(&stream->context());
-  if (green != nullptr) *green = nullptr;
+  if (context != nullptr) *context = Handle(&stream->context());
+  if (green != nullptr) *green = GreenHandle(stream->owner());
   return CUDA_SUCCESS;
 }
 EXPORTED CUresult cuStreamGetCtx(CUstream handle, CUcontext* context) {
-  return cuStreamGetCtx_v2(handle, context, nullptr);
+  std::shared_ptr<Stream> stream;
+  TRY(EnterStream(handle, &stream));
+  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *context = Handle(&stream->owner());
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamGetGreenCtx(CUstream handle, CUgreenCtx* green) {
+  std::shared_ptr<Stream> stream;
+  TRY(EnterStream(handle, &stream));
+  if (green == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *green = GreenHandle(stream->owner());
+  return CUDA_SUCCESS;
 }
 
 // Attributes are hints (access policy, priority, synchronization policy): accepted, not kept.
@@ -245,7 +263,7 @@ CUresult cuCtxSynchronize_v2(CUcontext handle) {
   TRY(ResolveContext(handle, &context));
   {
     std::lock_guard lock(Driver::Get().mutex);
-    for (auto& stream : context->streams) {
+    for (auto& stream : StreamsOf(*context)) {
       if (stream->capture) return RefuseWhileCapturing(*stream);
     }
   }

@@ -54,6 +54,7 @@ void Copies();
 void Devices();
 void Events();
 void Graphs();
+void GreenContexts();
 void Memory();
 void Mistakes();
 void Modules();

@@ -5,11 +5,19 @@
 
 namespace conformance {
 
-const std::vector<Chapter> kChapters = {
-    {"arrays", Arrays},   {"contexts", Contexts}, {"copies", Copies},
-    {"devices", Devices}, {"events", Events},     {"graphs", Graphs},
-    {"memory", Memory},   {"mistakes", Mistakes}, {"modules", Modules},
-    {"pools", Pools},     {"streams", Streams},   {"virtual_memory", VirtualMemory}};
+const std::vector<Chapter> kChapters = {{"arrays", Arrays},
+                                        {"contexts", Contexts},
+                                        {"copies", Copies},
+                                        {"devices", Devices},
+                                        {"events", Events},
+                                        {"graphs", Graphs},
+                                        {"green_contexts", GreenContexts},
+                                        {"memory", Memory},
+                                        {"mistakes", Mistakes},
+                                        {"modules", Modules},
+                                        {"pools", Pools},
+                                        {"streams", Streams},
+                                        {"virtual_memory", VirtualMemory}};
 
 const char* const kKernels = R"(
 .version 6.4

@@ -71,7 +71,8 @@ CUresult Do_lwContextDestroy(CallContext& context, const calls::lwContextDestroy
   DestroyModulesOf(session, *found);
   if (found->primary) return CUDA_SUCCESS;
   session.SetNoContext();
-  return context.driver().cuCtxDestroy_v2(found->handle);
+  return found->green != nullptr ? context.driver().cuGreenCtxDestroy(found->green)
+                                 : context.driver().cuCtxDestroy_v2(found->handle);
 }
 
 }  // namespace longwire::worker

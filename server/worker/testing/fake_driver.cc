@@ -77,6 +77,15 @@ void FillMemory(DriverTable& table) {
   table.cuMipmappedArrayDestroy = [](CUmipmappedArray) {
     return FakeDriver::Get().Note("destroy mipmapped array");
   };
+  table.cuDeviceGetDevResource = [](CUdevice, CUdevResource* resource, CUdevResourceType type) {
+    *resource = {};
+    resource->type = type;
+    return CUDA_SUCCESS;
+  };
+  table.cuDevResourceGenerateDesc = [](CUdevResourceDesc* descriptor, CUdevResource*, unsigned) {
+    *descriptor = Made<CUdevResourceDesc>();
+    return FakeDriver::Get().Note("descriptor");
+  };
   table.cuMemcpyHtoDAsync_v2 = [](CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
     return Copy(stream, "upload", reinterpret_cast<void*>(to), from, bytes);
   };
