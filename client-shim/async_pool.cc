@@ -226,7 +226,10 @@ CUresult AllocateInStream(Pool* pool, uint64_t bytes, CUstream handle, uint64_t*
   CUresult result = ResolveStream(handle, &stream);
   if (result == CUDA_SUCCESS) result = OpenWhere(stream, &where);
   if (result != CUDA_SUCCESS) return result;
-  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes == 0) {  // nothing, and no error
+    *address = 0;
+    return CUDA_SUCCESS;
+  }
   if (where.flags != 0) return AllocateInGraph(where, stream, bytes, address);
   if (pool == nullptr) {
     CUmemoryPool current = nullptr;

@@ -199,7 +199,8 @@ CUresult RequireOwner(Context** owner) {
   if (thread.contexts.empty()) return CUDA_ERROR_INVALID_CONTEXT;
   *owner = thread.contexts.back();
   if ((*owner)->number.load(std::memory_order_acquire) != 0) return CUDA_SUCCESS;
-  if (!(*owner)->primary) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  bool gone = !(*owner)->primary || (*owner)->was_reset.load();
+  if (gone) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   return ActivatePrimary(*owner);
 }
 

@@ -28,6 +28,7 @@ struct Context {
   std::atomic<unsigned> flags{0};
   // Under which the worker knows it; 0: a primary context that is not active.
   std::atomic<uint32_t> number{0};
+  std::atomic<bool> was_reset{false};  // a primary context, and not retained since
   // The first code that poisoned it: every later call returns it.
   std::atomic<int> sticky{0};
   std::atomic<CUfunc_cache> cache_config{CU_FUNC_CACHE_PREFER_NONE};

@@ -42,7 +42,7 @@ void AddForeignRange(uint64_t address, uint64_t bytes, Context* context) {
   std::lock_guard<std::mutex> lock(foreign.mutex);
   foreign.by_address[address] = {
       address, bytes, kGlobalIds + foreign.by_address.size(), context, context->number.load(),
-      false};
+      false,   true};
 }
 
 void RemoveForeignRange(uint64_t address) {
@@ -100,6 +100,7 @@ CUresult CheckDeviceRange(uint64_t address, uint64_t bytes) {
     if (!FindDeviceRange(address, &range)) return CUDA_ERROR_INVALID_VALUE;
     uint64_t left = range.bytes - (address - range.address);
     if (bytes <= left) return CUDA_SUCCESS;
+    if (!range.foreign) return CUDA_ERROR_INVALID_VALUE;
     address += left;
     bytes -= left;
   }

@@ -15,6 +15,7 @@ struct DeviceRange {
   Context* context = nullptr;
   uint32_t context_number = 0;
   bool managed = false;
+  bool foreign = false;  // the program's own mapping, or the driver's memory
 };
 
 // The allocation, global or graph memory that holds the address.
@@ -23,7 +24,8 @@ bool FindDeviceRange(uint64_t address, DeviceRange* range);
 // True if the address cannot be the program's own memory.
 bool IsDeviceAddress(uint64_t address);
 
-// CUDA_SUCCESS if all of it is device memory, in one piece or in neighbouring ones.
+// CUDA_SUCCESS if all of it is device memory: of one allocation, or of neighbouring mappings of the
+// program's own.
 CUresult CheckDeviceRange(uint64_t address, uint64_t bytes);
 
 // Memory that the worker's driver allocated (nodes of graphs) or that the program maps itself.

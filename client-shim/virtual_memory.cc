@@ -86,6 +86,17 @@ bool WholeMappings(const Tables& tables, uint64_t address, uint64_t bytes,
   return at == address + bytes;
 }
 
+// True if the range is reserved and nothing is mapped in it: unmapping it does nothing.
+bool NothingMapped(Tables& tables, uint64_t address, uint64_t bytes) {
+  auto reserved = Holding(tables.reserved, address);
+  if (bytes == 0 || reserved == tables.reserved.end()) return false;
+  if (bytes > reserved->second.bytes - (address - reserved->first)) return false;
+  auto next = tables.mapped.lower_bound(address);
+  bool mapped = Holding(tables.mapped, address) != tables.mapped.end() ||
+                (next != tables.mapped.end() && next->first < address + bytes);
+  return !mapped;
+}
+
 uint64_t AddPhysical(std::shared_ptr<Physical> physical) {
   Tables& tables = TheTables();
   std::lock_guard<std::mutex> lock(tables.mutex);
@@ -218,9 +229,9 @@ CUresult MapPhysical(uint64_t address, uint64_t bytes, uint64_t handle) {
   Tables& tables = TheTables();
   std::lock_guard<std::mutex> lock(tables.mutex);
   auto found = tables.physical.find(handle);
-  if (found == tables.physical.end() || found->second->bytes != bytes) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
+  if (found == tables.physical.end()) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > found->second->bytes) return CUDA_ERROR_NOT_SUPPORTED;  // as the driver says
+  if (bytes < found->second->bytes) return CUDA_ERROR_INVALID_VALUE;
   auto reserved = Holding(tables.reserved, address);
   if (reserved == tables.reserved.end() || address % kGranularity != 0 ||
       bytes > reserved->second.bytes - (address - reserved->first)) {
@@ -248,6 +259,7 @@ CUresult MapPhysical(uint64_t address, uint64_t bytes, uint64_t handle) {
 CUresult UnmapAddresses(uint64_t address, uint64_t bytes) {
   Tables& tables = TheTables();
   std::lock_guard<std::mutex> lock(tables.mutex);
+  if (NothingMapped(tables, address, bytes)) return CUDA_SUCCESS;
   std::vector<uint64_t> starts;
   if (!WholeMappings(tables, address, bytes, &starts)) return CUDA_ERROR_INVALID_VALUE;
   for (uint64_t start : starts) {

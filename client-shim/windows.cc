@@ -13,8 +13,8 @@ namespace {
 // Honoured by drivers on the GPUs tried; the last lies where thread sanitizer leaves room.
 constexpr uint64_t kDefaultBases[] = {0x200000000000, 0x500000000000, 0x600000000000,
                                       0x7e8000000000};
-// A device gets min(1 TiB, twice its memory), one after the other; eight large ones fit.
-constexpr uint64_t kDefaultBytes = uint64_t{8} << 40;
+// A device gets min(2 TiB, eight times its memory), one after the other; eight large ones fit.
+constexpr uint64_t kDefaultBytes = uint64_t{16} << 40;
 constexpr uint64_t kLeastBytes = uint64_t{64} << 30;
 
 struct Reserved {

@@ -59,6 +59,7 @@ CUresult cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* ctxCreateParams, uns
 }
 
 CUresult cuCtxDestroy_v2(CUcontext ctx) {
+  if (ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Context* context = Contexts().Find(reinterpret_cast<uint64_t>(ctx));
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (context->primary || context->green != nullptr) return CUDA_ERROR_INVALID_CONTEXT;
@@ -245,6 +246,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
   if (result != CUDA_SUCCESS) return result;
   std::lock_guard<std::mutex> lock(context->mutex);
   context->retains += 1;
+  context->was_reset.store(false);
   *pctx = context->handle;
   return CUDA_SUCCESS;
 }
@@ -263,6 +265,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
   Context* context = PrimaryContext(dev);
   if (context == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  context->was_reset.store(true);
   return EndContext(context);
 }
 

@@ -39,6 +39,7 @@ bool Side(CUmemorytype kind, const void* host, CUdeviceptr device, CUarray array
 
 CUresult Copy2D(const CUDA_MEMCPY2D* copy, CUstream stream, Waits waits) {
   if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (copy->WidthInBytes == 0 || copy->Height == 0) return CUDA_SUCCESS;
   CopySide to, from;
   if (!Side(copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcArray, copy->srcXInBytes,
             copy->srcY, 0, copy->srcPitch, 0, &from) ||
@@ -51,7 +52,11 @@ CUresult Copy2D(const CUDA_MEMCPY2D* copy, CUstream stream, Waits waits) {
 
 template <class Struct>
 CUresult Sides3D(const Struct* copy, CopySide* to, CopySide* from) {
-  if (copy == nullptr || copy->srcLOD != 0 || copy->dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  // The level of a mipmapped array: of other memory the driver does not look at it.
+  bool levels = (copy->srcLOD != 0 && copy->srcMemoryType == CU_MEMORYTYPE_ARRAY) ||
+                (copy->dstLOD != 0 && copy->dstMemoryType == CU_MEMORYTYPE_ARRAY);
+  if (levels) return CUDA_ERROR_INVALID_VALUE;
   bool known =
       Side(copy->srcMemoryType, copy->srcHost, copy->srcDevice, copy->srcArray, copy->srcXInBytes,
            copy->srcY, copy->srcZ, copy->srcPitch, copy->srcHeight, from) &&

@@ -75,7 +75,9 @@ CUresult cuModuleUnload(CUmodule hmod) {
 }
 
 CUresult cuModuleGetFunction(CUfunction* hfunc, CUmodule hmod, const char* name) {
-  return NamedFunction(FindModule(hmod), name, hfunc);
+  CUresult result = NamedFunction(FindModule(hmod), name, hfunc);
+  if (result == CUDA_ERROR_NOT_FOUND) *hfunc = nullptr;  // as the driver does
+  return result;
 }
 
 CUresult cuModuleGetFunctionCount(unsigned int* count, CUmodule mod) {
@@ -209,6 +211,9 @@ CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int v
 }
 
 CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config) {
+  if (config < CU_FUNC_CACHE_PREFER_NONE || config > CU_FUNC_CACHE_PREFER_EQUAL) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   return FindFunction(hfunc) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
 }
 

@@ -76,7 +76,7 @@ CUresult CopyPeers(const DriverTable& driver, CUstream stream, const CUDA_MEMCPY
   return driver.cuMemcpy3DPeerAsync(&peers, stream);
 }
 
-CUresult Copy3D(const DriverTable& driver, CUstream stream, const CUDA_MEMCPY3D& copy) {
+CUresult CopyRows(const DriverTable& driver, CUstream stream, const CUDA_MEMCPY3D& copy) {
   if (copy.Depth != 1 || copy.srcZ != 0 || copy.dstZ != 0) {
     return driver.cuMemcpy3DAsync_v2(&copy, stream);
   }
@@ -98,6 +98,63 @@ CUresult Copy3D(const DriverTable& driver, CUstream stream, const CUDA_MEMCPY3D&
   flat.WidthInBytes = copy.WidthInBytes;
   flat.Height = copy.Height;
   return driver.cuMemcpy2DAsync_v2(&flat, stream);
+}
+
+// The bytes of a row, of an array that has rows; 0 for others.
+uint64_t RowBytes(const DriverTable& driver, CUarray array) {
+  CUDA_ARRAY3D_DESCRIPTOR shape{};
+  if (array == nullptr) return 0;
+  if (driver.cuArray3DGetDescriptor_v2(&shape, array) != CUDA_SUCCESS || shape.Height == 0)
+    return 0;
+  uint64_t element = 0;
+  switch (shape.Format) {
+    case CU_AD_FORMAT_UNSIGNED_INT8:
+    case CU_AD_FORMAT_SIGNED_INT8:
+      element = 1;
+      break;
+    case CU_AD_FORMAT_UNSIGNED_INT16:
+    case CU_AD_FORMAT_SIGNED_INT16:
+    case CU_AD_FORMAT_HALF:
+      element = 2;
+      break;
+    case CU_AD_FORMAT_UNSIGNED_INT32:
+    case CU_AD_FORMAT_SIGNED_INT32:
+    case CU_AD_FORMAT_FLOAT:
+      element = 4;
+      break;
+    default:
+      return 0;  // packed formats are not copied by bytes
+  }
+  return shape.Width * shape.NumChannels * element;
+}
+
+// Brings a place in a row of `row` bytes back into its row; returns the bytes up to the row's end.
+uint64_t Wrap(uint64_t row, uint64_t width, size_t* x, size_t* y) {
+  if (row == 0) return width;
+  *y += *x / row;
+  *x %= row;
+  return row - *x;
+}
+
+// The oldest copies name a place in an array by one offset and go on over the ends of its rows.
+CUresult Copy3D(const DriverTable& driver, CUstream stream, const CUDA_MEMCPY3D& copy) {
+  bool one_row = copy.Height == 1 && copy.Depth == 1;
+  uint64_t to_row = one_row ? RowBytes(driver, copy.dstArray) : 0;
+  uint64_t from_row = one_row ? RowBytes(driver, copy.srcArray) : 0;
+  if (to_row == 0 && from_row == 0) return CopyRows(driver, stream, copy);
+  CUDA_MEMCPY3D piece = copy;
+  uint64_t left = copy.WidthInBytes;
+  while (left > 0) {
+    uint64_t fits = std::min(Wrap(to_row, left, &piece.dstXInBytes, &piece.dstY),
+                             Wrap(from_row, left, &piece.srcXInBytes, &piece.srcY));
+    piece.WidthInBytes = std::min(left, fits);
+    CUresult result = CopyRows(driver, stream, piece);
+    if (result != CUDA_SUCCESS) return result;
+    left -= piece.WidthInBytes;
+    piece.dstXInBytes += piece.WidthInBytes;
+    piece.srcXInBytes += piece.WidthInBytes;
+  }
+  return CUDA_SUCCESS;
 }
 
 CUresult CopyBox(const DriverTable& driver, CopyStream stream, const CopyPlace& place,

@@ -61,8 +61,11 @@ bool Deferred::Take(QueuedCall& call) {
     case CallId::lwGraphSetMemcpy:
       Hold(call, Until::kIssued);
       return true;
-    case CallId::lwModuleUnload:
     case CallId::lwGraphExecDestroy:
+      session_.graphs().ExecDestroyRead(call.position);
+      Hold(call, Until::kFinished);
+      return true;
+    case CallId::lwModuleUnload:
     case CallId::lwContextDestroy:
       Hold(call, Until::kFinished);
       return true;

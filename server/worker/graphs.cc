@@ -8,6 +8,8 @@
 namespace longwire::worker {
 namespace {
 
+constexpr std::chrono::milliseconds kLook{200};  // whether the session is over
+
 bool IsComplete(const GraphCopy& copy) { return copy.received >= copy.bytes; }
 
 }  // namespace
@@ -19,7 +21,6 @@ void CUDA_CB Graphs::CallHostNode(void* data) {
 }
 
 void Graphs::RunHostNode(GraphPart& part) {
-  constexpr std::chrono::milliseconds kLook{200};  // whether the session is over
   DownWriter& down = session_.down();
   std::unique_lock lock(mutex_);
   std::shared_ptr<const GraphPlan> plan = part.running;
@@ -89,7 +90,7 @@ CUresult Graphs::NewPlan(CUgraph graph, std::shared_ptr<const GraphPlan>* plan) 
   return result;
 }
 
-CUresult Graphs::Instantiate(uint64_t graph, uint64_t exec, uint64_t flags) {
+CUresult Graphs::Instantiate(uint64_t graph, uint64_t exec, uint64_t flags, uint64_t position) {
   auto made = std::make_shared<GraphExec>();
   made->id = exec;
   CUgraph handle = nullptr;
@@ -98,11 +99,17 @@ CUresult Graphs::Instantiate(uint64_t graph, uint64_t exec, uint64_t flags) {
   } else if (!session_.foreign().Find(graph, &handle)) {
     return CUDA_ERROR_INVALID_HANDLE;
   }
-  CUresult result = session_.driver().cuGraphInstantiateWithFlags(&made->handle, handle, flags);
+  const DriverTable& driver = session_.driver();
+  CUresult result = driver.cuGraphInstantiateWithFlags(&made->handle, handle, flags);
+  // A graph that allocates memory can have one executable at a time, and the one that the program
+  // has destroyed may still be there.
+  if (result == CUDA_ERROR_NOT_SUPPORTED && WaitForExecDestroys(position)) {
+    result = driver.cuGraphInstantiateWithFlags(&made->handle, handle, flags);
+  }
   if (result != CUDA_SUCCESS) return result;
   result = NewPlan(handle, &made->plan);
   if (result == CUDA_SUCCESS && !execs_.Insert(exec, made)) result = CUDA_ERROR_INVALID_HANDLE;
-  if (result != CUDA_SUCCESS) session_.driver().cuGraphExecDestroy(made->handle);
+  if (result != CUDA_SUCCESS) driver.cuGraphExecDestroy(made->handle);
   return result;
 }
 
@@ -236,10 +243,28 @@ CUresult Graphs::Destroy(uint64_t graph) {
   return session_.driver().cuGraphDestroy(handle);
 }
 
-CUresult Graphs::DestroyExec(uint64_t exec) {
+void Graphs::ExecDestroyRead(uint64_t position) {
+  std::lock_guard lock(mutex_);
+  exec_destroys_.insert(position);
+}
+
+CUresult Graphs::DestroyExec(uint64_t exec, uint64_t position) {
   auto taken = execs_.Take(exec);
-  if (taken == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  return session_.driver().cuGraphExecDestroy(taken->handle);
+  CUresult result = taken == nullptr ? CUDA_ERROR_INVALID_HANDLE
+                                     : session_.driver().cuGraphExecDestroy(taken->handle);
+  std::lock_guard lock(mutex_);
+  exec_destroys_.erase(position);
+  changed_.notify_all();
+  return result;
+}
+
+// Waits for the destroys before `position`. False if there are none.
+bool Graphs::WaitForExecDestroys(uint64_t position) {
+  std::unique_lock lock(mutex_);
+  auto waits = [&] { return !exec_destroys_.empty() && *exec_destroys_.begin() < position; };
+  if (!waits()) return false;
+  while (waits() && !session_.over()) changed_.wait_for(lock, kLook);
+  return true;
 }
 
 }  // namespace longwire::worker

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <unordered_map>
 
@@ -41,7 +42,7 @@ class Graphs {
   // Records of an event, or waits for one, that happen at every launch.
   CUresult CaptureEvent(Stream& stream, uint64_t event, uint32_t flags, bool waits);
 
-  CUresult Instantiate(uint64_t graph, uint64_t exec, uint64_t flags);
+  CUresult Instantiate(uint64_t graph, uint64_t exec, uint64_t flags, uint64_t position);
   // What its launches do to the program; never null.
   std::shared_ptr<const GraphPlan> PlanOf(const GraphExec& exec);
   // The executable gets the graph's parameters; what the driver says stands in *info.
@@ -50,7 +51,10 @@ class Graphs {
   CUresult Launch(const std::shared_ptr<Stream>& stream, QueuedCall& record,
                   const calls::lwGraphLaunch& call);
   CUresult Destroy(uint64_t graph);
-  CUresult DestroyExec(uint64_t exec);
+  // Called when the destroy at `position` of the log is read; it runs once the work before it is
+  // finished.
+  void ExecDestroyRead(uint64_t position);
+  CUresult DestroyExec(uint64_t exec, uint64_t position);
 
   // A node's part: of a node that was made or changed (null: it needs nothing of the program any
   // more), of one in an executable, of all nodes of a graph that was copied from another one, of
@@ -105,6 +109,7 @@ class Graphs {
   bool Begin(const std::shared_ptr<const GraphPlan>& plan);
   CUresult Issue(CUgraphExec exec, Stream& stream, const calls::lwGraphLaunch& call);
   void Finish(const GraphPlan& plan, bool good);
+  bool WaitForExecDestroys(uint64_t position);
 
   Session& session_;
   HandleTable<Graph> graphs_;
@@ -116,6 +121,7 @@ class Graphs {
   std::unordered_map<CUgraphNode, Held> held_;  // parts of all graphs' nodes
   std::map<uint64_t, CapturedParts> captures_;  // by the driver's capture id
   std::map<uint64_t, uint64_t> done_;           // ticket to times it ran
+  std::set<uint64_t> exec_destroys_;            // positions of those still to run
   std::atomic<int> nodes_waiting_{0};           // host nodes that wait for bytes
 };
 

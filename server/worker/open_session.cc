@@ -11,13 +11,15 @@ namespace longwire::worker {
 namespace {
 
 constexpr uint64_t kGiB = uint64_t{1} << 30;
-// Twice the memory, so that freed ranges need not be used again at once.
-constexpr uint64_t kLargestWindow = 1024 * kGiB;
+// Addresses cost nothing, and programs reserve many: PyTorch's growing segments take more than the
+// device's whole memory for each kind of segment of each stream.
+constexpr uint64_t kWindowPerMemory = 8;
+constexpr uint64_t kLargestWindow = 2048 * kGiB;
 // Leased with the opening: a program's first allocation then asks nobody.
 constexpr uint64_t kFirstLeaseBytes = uint64_t{64} << 20;
 
 uint64_t WindowBytes(uint64_t total_memory) {
-  uint64_t wanted = (2 * total_memory + kGiB - 1) / kGiB * kGiB;
+  uint64_t wanted = (kWindowPerMemory * total_memory + kGiB - 1) / kGiB * kGiB;
   return std::min(std::max(wanted, kGiB), kLargestWindow);
 }
 

@@ -9,6 +9,11 @@
 
 #include "driver_check.h"
 
+// The file's bytes, linked into the program; KERNELS_FATBIN is the path at build time.
+asm(".section .rodata\n.balign 16\nkernels_fatbin:\n.incbin \"" KERNELS_FATBIN
+    "\"\n.byte 0\n.text\n");
+extern "C" const char kernels_fatbin[];
+
 // The call must be refused with this code.
 #define REFUSED(code, call)                                                                     \
   do {                                                                                          \
@@ -30,7 +35,7 @@ struct GraphProgram {
     CHECK_DRIVER(cuCtxSetCurrent(context));
     CHECK_DRIVER(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     CUmodule module;
-    CHECK_DRIVER(cuModuleLoad(&module, KERNELS_FATBIN));
+    CHECK_DRIVER(cuModuleLoadData(&module, kernels_fatbin));
     CHECK_DRIVER(cuModuleGetFunction(&scale, module, "Scale"));
   }
 

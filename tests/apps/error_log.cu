@@ -25,7 +25,7 @@ static void Fail() {
 }
 
 static std::string Dump(cudaLogIterator* from) {
-  char buffer[25600];
+  char buffer[25600] = {};
   size_t bytes = sizeof buffer;
   CHECK(cudaLogsDumpToMemory(from, buffer, &bytes, 0));
   EXPECT(bytes < sizeof buffer && std::strlen(buffer) == bytes, "%zu bytes", bytes);

@@ -98,7 +98,8 @@ static void CheckPhysical(Peer peer) {
   close(descriptor);
   CUmemAllocationProp properties;
   CU(cuMemGetAllocationPropertiesFromHandle_()(&properties, handle));
-  EXPECT(properties.requestedHandleTypes == kType && properties.location.id == 0, "properties");
+  EXPECT(properties.type == CU_MEM_ALLOCATION_TYPE_PINNED && properties.location.id == 0,
+         "the type is %d, of device %d", properties.type, properties.location.id);
   unsigned* values = Map(handle);
   ExpectFill(values, 7, "while its maker lives");
   peer.Send(1);

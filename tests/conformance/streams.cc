@@ -70,7 +70,6 @@ void Values(CUdeviceptr memory) {
   CODE(cuStreamWriteValue32(one, 12344, 1, 0));
   CODE(cuStreamDestroy(one));
   CODE(cuStreamDestroy(two));
-  CODE(cuStreamDestroy(two));
 }
 
 void Captures(CUdeviceptr memory) {

@@ -32,7 +32,7 @@ CUresult Do_lwHostFunctionDone(CallContext& context, const calls::lwHostFunction
 CUresult Do_lwGraphInstantiate(CallContext& context, const calls::lwGraphInstantiate& call,
                                calls::lwGraphInstantiate::Reply* reply) {
   Graphs& graphs = context.session().graphs();
-  CUresult result = graphs.Instantiate(call.graph, call.exec, call.flags);
+  CUresult result = graphs.Instantiate(call.graph, call.exec, call.flags, context.call().position);
   if (result != CUDA_SUCCESS) return result;
   auto plan = graphs.PlanOf(*graphs.exec_table().Find(call.exec));
   reply->writes_program = plan->WritesProgram();
@@ -72,7 +72,7 @@ CUresult Do_lwGraphDestroy(CallContext& context, const calls::lwGraphDestroy& ca
 
 CUresult Do_lwGraphExecDestroy(CallContext& context, const calls::lwGraphExecDestroy& call,
                                calls::lwGraphExecDestroy::Reply*) {
-  return context.session().graphs().DestroyExec(call.exec);
+  return context.session().graphs().DestroyExec(call.exec, context.call().position);
 }
 
 CUresult Do_lwAllocAsync(CallContext& context, const calls::lwAllocAsync& call,

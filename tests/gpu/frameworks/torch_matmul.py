@@ -1,13 +1,8 @@
 """Multiplies matrices with PyTorch and prints a hash of each result's bytes; the same program run
 natively and through Longwire on the same GPU must print the same lines."""
-import hashlib
-
 import torch
 
-
-def describe(name, tensor):
-    digest = hashlib.sha256(tensor.cpu().contiguous().view(torch.uint8).numpy().tobytes())
-    print(f"{name} {tuple(tensor.shape)} {tensor.dtype} {digest.hexdigest()[:32]}", flush=True)
+from shown import show_tensor
 
 
 def main():
@@ -18,7 +13,7 @@ def main():
         host = torch.randn(size, size, generator=generator, dtype=torch.float64).to(kind)
         a = host.to("cuda")
         product = a @ a
-        describe(f"a @ a {size}", product)
+        show_tensor(f"a @ a {size}", product)
         difference = (product.double().cpu() - host.double() @ host.double()).abs().max().item()
         scale = 0.3 if kind in (torch.bfloat16, torch.float16) else 1e-3
         assert difference < scale * size ** 0.5, (size, kind, difference)
@@ -29,7 +24,7 @@ def main():
     layer = layer.cuda()
     loss = torch.nn.functional.gelu(layer(torch.ones(8, 64, device="cuda"))).sum()
     loss.backward()
-    describe("gradient", layer.weight.grad)
+    show_tensor("gradient", layer.weight.grad)
     torch.cuda.synchronize()
     print("PASS torch_matmul")
 
