@@ -131,14 +131,16 @@ uint64_t SubmitWork(Stream* stream, const Where& where, const Call& call, size_t
 }
 
 // Work of the device alone: even the waiting forms return at once, unless the program can look at
-// what was written.
+// what was written or wants them to wait (`source`: 0 if there is none).
 template <class Call>
 CUresult SubmitSeen(Stream* stream, const Where& where, const Call& call, Waits waits,
-                    uint64_t address) {
+                    uint64_t address, uint64_t source) {
   uint64_t position = SubmitWork(stream, where, call);
   if (position == Session::kNoPosition) return TheSession().over();
   bool captured = stream->capture.load() != nullptr;
-  if (waits == Waits::kAsync || captured || !IsMirrored(address)) return CUDA_SUCCESS;
+  if (waits == Waits::kAsync || captured) return CUDA_SUCCESS;
+  bool wanted = HasSyncMemops(address) || HasSyncMemops(source);
+  if (!wanted && !IsMirrored(address)) return CUDA_SUCCESS;
   CUresult result = WaitForStream(stream, position);
   return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
 }
@@ -329,7 +331,7 @@ CUresult Copy(const CopySide& destination_side, const CopySide& source_side, con
   copy.destination = WirePlace(destination, extent);
   copy.source = WirePlace(source, extent);
   copy.bytes = bytes;
-  return SubmitSeen(stream, where, copy, waits, destination.address);
+  return SubmitSeen(stream, where, copy, waits, destination.address, source.address);
 }
 
 CUresult Memset(uint64_t address, uint64_t pitch, uint32_t element_bytes, uint32_t value,
@@ -360,7 +362,7 @@ CUresult Memset(uint64_t address, uint64_t pitch, uint32_t element_bytes, uint32
   set.value = value;
   set.width = width;
   set.rows = rows;
-  return SubmitSeen(stream, where, set, waits, address);
+  return SubmitSeen(stream, where, set, waits, address, 0);
 }
 
 }  // namespace longwire::shim

@@ -1,5 +1,6 @@
 #include "client-shim/pointers.h"
 
+#include <atomic>
 #include <map>
 #include <mutex>
 
@@ -33,6 +34,18 @@ bool FindForeign(uint64_t address, DeviceRange* range) {
   if (after == foreign.by_address.begin()) return false;
   *range = std::prev(after)->second;
   return address - range->address < range->bytes;
+}
+
+// The allocations that have the attribute: number by address.
+struct Synchronous {
+  std::mutex mutex;
+  std::map<uint64_t, uint64_t> ids;
+  std::atomic<size_t> count{0};  // of ids: most programs have none
+};
+
+Synchronous& TheSynchronous() {
+  static NeverDestroyed<Synchronous> synchronous;
+  return *synchronous;
 }
 
 }  // namespace
@@ -83,6 +96,33 @@ bool FindDeviceRange(uint64_t address, DeviceRange* range) {
     return true;
   }
   return FindForeign(address, range);
+}
+
+CUresult SetSyncMemops(uint64_t address, bool on) {
+  DeviceRange range;
+  if (!FindDeviceRange(address, &range)) return CUDA_ERROR_INVALID_VALUE;
+  Synchronous& synchronous = TheSynchronous();
+  std::lock_guard<std::mutex> lock(synchronous.mutex);
+  std::erase_if(synchronous.ids, [](const auto& entry) {  // what was freed since
+    DeviceRange found;
+    return !FindDeviceRange(entry.first, &found) || found.id != entry.second;
+  });
+  if (on) {
+    synchronous.ids[range.address] = range.id;
+  } else {
+    synchronous.ids.erase(range.address);
+  }
+  synchronous.count = synchronous.ids.size();
+  return CUDA_SUCCESS;
+}
+
+bool HasSyncMemops(uint64_t address) {
+  Synchronous& synchronous = TheSynchronous();
+  DeviceRange range;
+  if (synchronous.count.load() == 0 || !FindDeviceRange(address, &range)) return false;
+  std::lock_guard<std::mutex> lock(synchronous.mutex);
+  auto found = synchronous.ids.find(range.address);
+  return found != synchronous.ids.end() && found->second == range.id;
 }
 
 bool IsDeviceAddress(uint64_t address) {

@@ -28,6 +28,12 @@ bool IsDeviceAddress(uint64_t address);
 // program's own.
 CUresult CheckDeviceRange(uint64_t address, uint64_t bytes);
 
+// CU_POINTER_ATTRIBUTE_SYNC_MEMOPS of the allocation that holds the address: with it the waiting
+// forms of copies and memsets wait also where they would not, between device memories.
+// CUDA_ERROR_INVALID_VALUE if there is none.
+CUresult SetSyncMemops(uint64_t address, bool on);
+bool HasSyncMemops(uint64_t address);
+
 // Memory that the worker's driver allocated (nodes of graphs) or that the program maps itself.
 void AddForeignRange(uint64_t address, uint64_t bytes, Context* context);
 void RemoveForeignRange(uint64_t address);

@@ -30,7 +30,7 @@ CUresult OfDevice(void* data, CUpointer_attribute attribute, CUdeviceptr ptr,
       if (range.managed) return Give<void*>(data, reinterpret_cast<void*>(ptr));
       return CUDA_ERROR_INVALID_VALUE;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-      return Give<int>(data, 0);
+      return Give<int>(data, HasSyncMemops(ptr) ? 1 : 0);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
       return Give<unsigned long long>(data, range.id);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
@@ -149,11 +149,10 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute*
 }
 
 CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr ptr) {
-  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  DeviceRange range;
-  if (!FindDeviceRange(ptr, &range)) return CUDA_ERROR_INVALID_VALUE;
-  // Copies from and to this memory are ordered strictly already.
-  return attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  return SetSyncMemops(ptr, *static_cast<const unsigned*>(value) != 0);
 }
 
 }  // namespace longwire::shim::hand
