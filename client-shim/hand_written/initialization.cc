@@ -1,4 +1,5 @@
 // Initialisation, versions, errors, devices.
+#include <algorithm>
 #include <cstring>
 
 #include "client-shim/context.h"
@@ -59,6 +60,23 @@ CUresult cuDeviceGetLuid(char* luid, unsigned int* /*deviceNodeMask*/, CUdevice 
   if (luid == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (FindDevice(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   return CUDA_ERROR_NOT_SUPPORTED;  // the driver's answer on Linux: these numbers are Windows'
+}
+
+// No link leads from a device to this host's memory: as CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_
+// SUPPORTED says, nothing is atomic for both.
+CUresult cuDeviceGetHostAtomicCapabilities(unsigned int* capabilities,
+                                           const CUatomicOperation* operations, unsigned int count,
+                                           CUdevice dev) {
+  if (FindDevice(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  if (capabilities == nullptr || operations == nullptr || count == 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  for (unsigned i = 0; i < count; ++i) {
+    bool known = operations[i] >= 0 && operations[i] < CU_ATOMIC_OPERATION_MAX;
+    if (!known) return CUDA_ERROR_INVALID_VALUE;
+  }
+  std::fill(capabilities, capabilities + count, 0);
+  return CUDA_SUCCESS;
 }
 
 CUresult cuProfilerInitialize(const char* /*configFile*/, const char* /*outputFile*/,

@@ -6,10 +6,21 @@
 namespace longwire::shim::hand {
 namespace {
 
-CUresult PoolOfLocation(const CUmemLocation* location, bool is_default, CUmemoryPool* pool) {
-  if (location == nullptr || pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (location->type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
-  return DevicePool(location->id, is_default, pool);
+// Pools are of a device's own memory: none of the host's, none of managed memory.
+CUresult CheckLocation(const CUmemLocation* location, CUmemAllocationType type) {
+  if (location == nullptr || type == CU_MEM_ALLOCATION_TYPE_INVALID) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  bool served =
+      location->type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_PINNED;
+  return served ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult PoolOfLocation(const CUmemLocation* location, CUmemAllocationType type, bool is_default,
+                        CUmemoryPool* pool) {
+  if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUresult result = CheckLocation(location, type);
+  return result == CUDA_SUCCESS ? DevicePool(location->id, is_default, pool) : result;
 }
 
 }  // namespace
@@ -24,15 +35,14 @@ CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) { return SetDeviceP
 
 CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool_out, CUmemLocation* location,
                                 CUmemAllocationType type) {
-  return PoolOfLocation(location, true, pool_out);
+  return PoolOfLocation(location, type, true, pool_out);
 }
 CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
-  return PoolOfLocation(location, false, pool);
+  return PoolOfLocation(location, type, false, pool);
 }
 CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
-  if (location == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (location->type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
-  return SetDevicePool(location->id, pool);
+  CUresult result = CheckLocation(location, type);
+  return result == CUDA_SUCCESS ? SetDevicePool(location->id, pool) : result;
 }
 
 CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
