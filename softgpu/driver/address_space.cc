@@ -321,6 +321,16 @@ void AddressSpace::FreeAllOf(Context* context) {
   }
 }
 
+bool AddressSpace::SetSynchronous(uint64_t address, bool on) {
+  std::lock_guard lock(mutex_);
+  auto after = allocations_.upper_bound(address);
+  if (after == allocations_.begin()) return false;
+  Allocation& found = std::prev(after)->second;
+  if (address - found.address >= found.bytes) return false;
+  found.synchronous = on;
+  return true;
+}
+
 std::optional<Allocation> AddressSpace::Find(uint64_t address) {
   std::lock_guard lock(mutex_);
   if (auto a = allocations_.upper_bound(address); a != allocations_.begin()) {

@@ -31,7 +31,8 @@ struct Allocation {
   Context* context = nullptr;  // owner; null for mapped chunks
   unsigned flags = 0;
   uint64_t id = 0;
-  bool small = false;  // part of a shared chunk
+  bool small = false;        // part of a shared chunk
+  bool synchronous = false;  // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
 };
 
 class AddressSpace {
@@ -65,6 +66,8 @@ class AddressSpace {
   void FreeAllOf(Context* context);
   // True if the address is in a device's plain allocation, not in a mapping of the program's own.
   bool IsPlain(uint64_t address);
+  // False if no allocation holds the address.
+  bool SetSynchronous(uint64_t address, bool on);
   // The allocation (or mapped chunk) that holds `address`.
   std::optional<Allocation> Find(uint64_t address);
 

@@ -18,6 +18,9 @@ struct Array {
   size_t slices = 1;
   uint64_t address = 0;  // of the first texel; of a level: in the mipmapped array's memory
   std::shared_ptr<void> memory;
+  // Of NV12: a row of brightness for each row, then one of colour for every two. Only the planes
+  // can be read and written.
+  std::vector<std::shared_ptr<Array>> planes;  // in the table of arrays once asked for
 
   size_t bytes() const { return row_bytes * rows * slices; }
 };

@@ -37,6 +37,12 @@ CUresult CheckShape(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
   bool layered = (shape.Flags & CUDA_ARRAY3D_LAYERED) != 0;
   if (shape.Height == 0 && shape.Depth != 0 && !layered) return CUDA_ERROR_INVALID_VALUE;
   if (layered && shape.Depth == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (shape.Format == CU_AD_FORMAT_NV12) {
+    const bool good = shape.NumChannels == 3 && shape.Width % 2 == 0 && shape.Height != 0 &&
+                      shape.Height % 2 == 0 && shape.Depth == 0;
+    if (!good) return CUDA_ERROR_INVALID_VALUE;
+    return (shape.Flags & ~kKnownFlags) == 0 ? CUDA_SUCCESS : Refuse("an array with these flags");
+  }
   if (shape.NumChannels != 1 && shape.NumChannels != 2 && shape.NumChannels != 4) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -56,15 +62,33 @@ std::shared_ptr<Array> Describe(const CUDA_ARRAY3D_DESCRIPTOR& shape, const Cont
   return array;
 }
 
+// The planes lie one after the other in the array's memory.
+void AddPlanes(Array& array, const Context& context) {
+  const CUDA_ARRAY3D_DESCRIPTOR& shape = array.shape;
+  array.row_bytes = shape.Width;
+  array.rows = shape.Height / 2 * 3;
+  const CUDA_ARRAY3D_DESCRIPTOR planes[] = {
+      {shape.Width, shape.Height, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1, shape.Flags},
+      {shape.Width / 2, shape.Height / 2, 0, CU_AD_FORMAT_UNSIGNED_INT8, 2, shape.Flags}};
+  for (const auto& plane : planes) array.planes.push_back(Describe(plane, context));
+}
+
 CUresult Create(CUarray* handle, const CUDA_ARRAY3D_DESCRIPTOR& shape) {
   Context* context;
   TRY(Enter(&context));
   if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   TRY(CheckShape(shape));
   auto array = Describe(shape, *context);
+  if (shape.Format == CU_AD_FORMAT_NV12) AddPlanes(*array, *context);
   auto memory = MakeMemory(context->device, array->bytes());
   if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   array->address = memory->address;
+  uint64_t address = memory->address;
+  for (auto& plane : array->planes) {
+    plane->address = address;
+    plane->memory = memory;
+    address += plane->bytes();
+  }
   array->memory = std::move(memory);
   *handle = reinterpret_cast<CUarray>(Driver::Get().arrays.Add(std::move(array)));
   return CUDA_SUCCESS;
@@ -136,6 +160,7 @@ CUresult cuArrayDestroy(CUarray handle) {
   auto array = FindArray(handle);
   if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   TRY(SynchronizeContext(*array->context));  // as every free of memory
+  for (auto& plane : array->planes) Driver::Get().arrays.Remove(plane.get());
   Driver::Get().arrays.Remove(handle);
   return CUDA_SUCCESS;
 }
@@ -163,6 +188,7 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray* handle, const CUDA_ARRAY3D_DES
   TRY(Enter(&context));
   if (handle == nullptr || shape == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
   TRY(CheckShape(*shape));
+  if (shape->Format == CU_AD_FORMAT_NV12) return CUDA_ERROR_INVALID_VALUE;
   auto mipmap = std::make_shared<MipmappedArray>();
   mipmap->context = context;
   size_t bytes = 0;
@@ -199,4 +225,32 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle) {
   Driver::Get().mipmaps.Remove(handle);
   for (auto& level : mipmap->levels) Driver::Get().arrays.Remove(level.get());
   return CUDA_SUCCESS;
+}
+
+CUresult cuArrayGetPlane(CUarray* plane, CUarray handle, unsigned int index) {
+  TRY(Enter());
+  auto array = FindArray(handle);
+  if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (plane == nullptr || index >= array->planes.size()) return CUDA_ERROR_INVALID_VALUE;
+  *plane = reinterpret_cast<CUarray>(Driver::Get().arrays.Add(array->planes[index]));
+  return CUDA_SUCCESS;
+}
+
+// Arrays have their memory from the start: no other is mapped to them, in parts or as a whole.
+CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES*, CUarray handle) {
+  TRY(Enter());
+  return FindArray(handle) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS*, CUarray handle, CUdevice) {
+  return cuArrayGetSparseProperties(nullptr, handle);
+}
+CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES*,
+                                             CUmipmappedArray handle) {
+  TRY(Enter());
+  bool found = Driver::Get().mipmaps.Find(handle) != nullptr;
+  return found ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
+}
+CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS*,
+                                               CUmipmappedArray handle, CUdevice) {
+  return cuMipmappedArrayGetSparseProperties(nullptr, handle);
 }

@@ -2,6 +2,7 @@
 // forms use the legacy default stream.
 #include <cstring>
 
+#include "softgpu/driver/address_space.h"
 #include "softgpu/driver/graph.h"
 #include "softgpu/driver/run.h"
 
@@ -136,8 +137,14 @@ CUresult Copy(const CUDA_MEMCPY3D& copy, CUstream handle, Wait wait, const Peers
   return WaitFor({&done, 1}, stream->context());
 }
 
-// Copies between device ranges do not hold up the host.
+bool IsSynchronous(uint64_t address) {
+  auto found = AddressSpace::Get().Find(address);
+  return found && found->synchronous;
+}
+
+// Copies between device ranges do not hold up the host, unless it wants that.
 Wait WaitBetween(uint64_t target, uint64_t source) {
+  if (IsSynchronous(target) || IsSynchronous(source)) return Wait::kAlways;
   return InArena(target) && InArena(source) ? Wait::kNever : Wait::kAlways;
 }
 
@@ -150,6 +157,13 @@ CUresult Fill(CUdeviceptr target, size_t pitch, unsigned value, unsigned unit, s
   FillOperation operation{{target, pitch, value, unit, width, height}, stream->context().device};
   TRY(CheckFill(operation.fill, operation.device));
   return Submit(*stream, operation);
+}
+
+// The forms without a stream.
+CUresult FillInOrder(CUdeviceptr target, size_t pitch, unsigned value, unsigned unit, size_t width,
+                     size_t height) {
+  TRY(Fill(target, pitch, value, unit, width, height, nullptr));
+  return IsSynchronous(target) ? cuStreamSynchronize(nullptr) : CUDA_SUCCESS;
 }
 
 constexpr auto kHost = CU_MEMORYTYPE_HOST;
@@ -171,7 +185,7 @@ CUresult cuMemcpyDtoH(void* dst, CUdeviceptr src, size_t n) {
   return Copy(Linear(kHost, Address(dst), kDevice, src, n), nullptr, Wait::kAlways);
 }
 CUresult cuMemcpyDtoD(CUdeviceptr dst, CUdeviceptr src, size_t n) {
-  return Copy(Linear(kDevice, dst, kDevice, src, n), nullptr, Wait::kNever);
+  return Copy(Linear(kDevice, dst, kDevice, src, n), nullptr, WaitBetween(dst, src));
 }
 CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t n) {
   return Copy(Linear(kUnified, dst, kUnified, src, n), nullptr, WaitBetween(dst, src));
@@ -249,13 +263,13 @@ CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* p, CUstream s) {
 }
 
 CUresult cuMemsetD8(CUdeviceptr d, unsigned char v, size_t n) {
-  return Fill(d, 0, v, 1, n, 1, nullptr);
+  return FillInOrder(d, 0, v, 1, n, 1);
 }
 CUresult cuMemsetD16(CUdeviceptr d, unsigned short v, size_t n) {
-  return Fill(d, 0, v, 2, n, 1, nullptr);
+  return FillInOrder(d, 0, v, 2, n, 1);
 }
 CUresult cuMemsetD32(CUdeviceptr d, unsigned int v, size_t n) {
-  return Fill(d, 0, v, 4, n, 1, nullptr);
+  return FillInOrder(d, 0, v, 4, n, 1);
 }
 CUresult cuMemsetD8Async(CUdeviceptr d, unsigned char v, size_t n, CUstream s) {
   return Fill(d, 0, v, 1, n, 1, s);
@@ -267,13 +281,13 @@ CUresult cuMemsetD32Async(CUdeviceptr d, unsigned int v, size_t n, CUstream s) {
   return Fill(d, 0, v, 4, n, 1, s);
 }
 CUresult cuMemsetD2D8(CUdeviceptr d, size_t pitch, unsigned char v, size_t w, size_t h) {
-  return Fill(d, pitch, v, 1, w, h, nullptr);
+  return FillInOrder(d, pitch, v, 1, w, h);
 }
 CUresult cuMemsetD2D16(CUdeviceptr d, size_t pitch, unsigned short v, size_t w, size_t h) {
-  return Fill(d, pitch, v, 2, w, h, nullptr);
+  return FillInOrder(d, pitch, v, 2, w, h);
 }
 CUresult cuMemsetD2D32(CUdeviceptr d, size_t pitch, unsigned int v, size_t w, size_t h) {
-  return Fill(d, pitch, v, 4, w, h, nullptr);
+  return FillInOrder(d, pitch, v, 4, w, h);
 }
 CUresult cuMemsetD2D8Async(CUdeviceptr d, size_t pitch, unsigned char v, size_t w, size_t h,
                            CUstream s) {

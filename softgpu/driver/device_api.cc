@@ -1,9 +1,12 @@
 // Initialisation, devices and their attributes.
 #include <strings.h>
 
+#include <algorithm>
 #include <cstring>
 
+#include "softgpu/driver/array.h"
 #include "softgpu/driver/driver.h"
+#include "softgpu/driver/texture.h"
 #include "softgpu/engine/engine.h"
 
 namespace softgpu {
@@ -151,6 +154,27 @@ CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice dev) {
   return cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, dev);
 }
 
+CUresult cuDeviceGetProperties(CUdevprop* properties, CUdevice dev) {
+  if (properties == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const std::pair<CUdevice_attribute, int*> fields[] = {
+      {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &properties->maxThreadsPerBlock},
+      {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, &properties->maxThreadsDim[0]},
+      {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, &properties->maxThreadsDim[1]},
+      {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, &properties->maxThreadsDim[2]},
+      {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, &properties->maxGridSize[0]},
+      {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, &properties->maxGridSize[1]},
+      {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, &properties->maxGridSize[2]},
+      {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, &properties->sharedMemPerBlock},
+      {CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, &properties->totalConstantMemory},
+      {CU_DEVICE_ATTRIBUTE_WARP_SIZE, &properties->SIMDWidth},
+      {CU_DEVICE_ATTRIBUTE_MAX_PITCH, &properties->memPitch},
+      {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, &properties->regsPerBlock},
+      {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, &properties->clockRate},
+      {CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, &properties->textureAlign}};
+  for (auto [attribute, value] : fields) TRY(cuDeviceGetAttribute(value, attribute, dev));
+  return CUDA_SUCCESS;
+}
+
 CUresult cuDeviceGetPCIBusId(char* id, int len, CUdevice dev) {
   Device* device;
   TRY(Find(dev, &device));
@@ -193,6 +217,43 @@ CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
                (scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER ||
                 scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES);
   return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t* width, CUarray_format format, unsigned channels,
+                                            CUdevice dev) {
+  Device* device;
+  TRY(Find(dev, &device));
+  const size_t bytes = ChannelBytes(format);
+  if (width == nullptr || bytes == 0 || (channels != 1 && channels != 2 && channels != 4)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  *width = kMaxLinearTexels;
+  return CUDA_SUCCESS;
+}
+
+// As CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED says: none.
+CUresult cuDeviceGetHostAtomicCapabilities(unsigned* capabilities,
+                                           const CUatomicOperation* operations, unsigned count,
+                                           CUdevice dev) {
+  Device* device;
+  TRY(Find(dev, &device));
+  if (capabilities == nullptr || operations == nullptr || count == 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  for (unsigned i = 0; i < count; ++i) {
+    if (operations[i] < 0 || operations[i] >= CU_ATOMIC_OPERATION_MAX) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+  }
+  std::fill(capabilities, capabilities + count, 0);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetLuid(char* luid, unsigned int* /*mask*/, CUdevice dev) {
+  if (luid == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Device* device;
+  TRY(Find(dev, &device));
+  return CUDA_ERROR_NOT_SUPPORTED;  // Windows' number
 }
 
 CUresult cuGetExportTable(const void** table, const CUuuid* /*id*/) {

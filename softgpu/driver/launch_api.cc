@@ -67,6 +67,12 @@ CUresult ReadAttributes(const CUlaunchConfig& launch, LaunchConfig* config) {
   return CUDA_SUCCESS;
 }
 
+bool ThreadsOf(const CUlaunchConfig& launch, int* threads) {
+  const uint64_t all = uint64_t{launch.blockDimX} * launch.blockDimY * launch.blockDimZ;
+  *threads = static_cast<int>(std::min<uint64_t>(all, INT32_MAX));
+  return all != 0 && (launch.numAttrs == 0 || launch.attrs != nullptr);
+}
+
 CUresult FindPotentialBlockSize(int* grid, int* block, const void* handle,
                                 CUoccupancyB2DSize shared_for_block, size_t shared, int limit) {
   TRY(Enter());
@@ -228,13 +234,37 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, CUfunc
                                                    size_t shared, int limit, unsigned int) {
   return FindPotentialBlockSize(grid, block, handle, shared_for_block, shared, limit);
 }
-CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction, const CUlaunchConfig*) {
+
+// Clusters have one block here: there is nothing that several could share.
+CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction handle,
+                                      const CUlaunchConfig* launch) {
   TRY(Enter());
-  if (clusters != nullptr) *clusters = 0;
-  return Refuse("cuOccupancyMaxActiveClusters");
+  auto function = FindFunction(handle);
+  if (!function) return CUDA_ERROR_INVALID_HANDLE;
+  int threads = 0;
+  if (clusters == nullptr || launch == nullptr || !ThreadsOf(*launch, &threads)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  for (unsigned i = 0; i < launch->numAttrs; ++i) {
+    const CUlaunchAttribute& attribute = launch->attrs[i];
+    const auto& cluster = attribute.value.clusterDim;
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION &&
+        (cluster.x != 1 || cluster.y != 1 || cluster.z != 1)) {
+      return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    }
+  }
+  *clusters = BlocksPerMultiprocessor(*function, threads, launch->sharedMemBytes) *
+              DeviceShape::kMultiprocessors;
+  return CUDA_SUCCESS;
 }
-CUresult cuOccupancyMaxPotentialClusterSize(int* size, CUfunction, const CUlaunchConfig*) {
+CUresult cuOccupancyMaxPotentialClusterSize(int* size, CUfunction handle,
+                                            const CUlaunchConfig* launch) {
   TRY(Enter());
-  if (size != nullptr) *size = 0;
-  return Refuse("cuOccupancyMaxPotentialClusterSize");
+  if (!FindFunction(handle)) return CUDA_ERROR_INVALID_HANDLE;
+  int threads = 0;
+  if (size == nullptr || launch == nullptr || !ThreadsOf(*launch, &threads)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  *size = 1;
+  return CUDA_SUCCESS;
 }

@@ -81,6 +81,8 @@ CUresult PointerAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr
       Put<void*>(data, host || managed ? reinterpret_cast<void*>(address) : nullptr);
       return found && !host && !managed ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+      Put<unsigned char>(data, found && found->synchronous);
+      return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
       Put<unsigned char>(data, 0);
@@ -198,7 +200,10 @@ CUresult cuMemHostRegister(void* pointer, size_t bytes, unsigned int flags) {
   Context* context;
   TRY(Enter(&context));
   uint64_t address = reinterpret_cast<uint64_t>(pointer), end;
-  if (address == 0 || bytes == 0 || __builtin_add_overflow(address, bytes, &end)) {
+  constexpr unsigned kKnown = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+                              CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
+  if (address == 0 || bytes == 0 || __builtin_add_overflow(address, bytes, &end) ||
+      (flags & ~kKnown) != 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   return AddressSpace::Get().Register(address, bytes, flags, context);
@@ -273,6 +278,16 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
   auto found = AddressSpace::Get().Find(address);
   if (!found) return CUDA_ERROR_INVALID_VALUE;
   return PointerAttribute(data, attribute, address, &*found);
+}
+
+CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
+                               CUdeviceptr address) {
+  TRY(Enter());
+  if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ||
+      !AddressSpace::Get().SetSynchronous(address, *static_cast<const unsigned*>(value) != 0)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_SUCCESS;
 }
 
 // Unlike the single form this succeeds for any pointer.

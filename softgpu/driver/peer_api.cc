@@ -76,6 +76,35 @@ CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CU
   }
 }
 
+// Every device's kernels use the host's atomic instructions on the one memory that they all have.
+CUresult cuDeviceGetP2PAtomicCapabilities(unsigned* capabilities,
+                                          const CUatomicOperation* operations, unsigned count,
+                                          CUdevice src, CUdevice dst) {
+  TRY(FindPair(src, dst));
+  if (src == dst) return CUDA_ERROR_INVALID_DEVICE;
+  if (capabilities == nullptr || operations == nullptr || count == 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  for (unsigned i = 0; i < count; ++i) {
+    if (operations[i] < 0 || operations[i] >= CU_ATOMIC_OPERATION_MAX) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+  }
+  // Of floats only sums are atomic.
+  constexpr unsigned kInteger = CU_ATOMIC_CAPABILITY_SIGNED | CU_ATOMIC_CAPABILITY_UNSIGNED |
+                                CU_ATOMIC_CAPABILITY_REDUCTION | CU_ATOMIC_CAPABILITY_SCALAR_32 |
+                                CU_ATOMIC_CAPABILITY_SCALAR_64;
+  for (unsigned i = 0; i < count; ++i) {
+    capabilities[i] = kInteger;
+    if (operations[i] == CU_ATOMIC_OPERATION_FLOAT_ADD) {
+      capabilities[i] = kInteger & ~CU_ATOMIC_CAPABILITY_UNSIGNED;
+    } else if (operations[i] > CU_ATOMIC_OPERATION_FLOAT_ADD) {
+      capabilities[i] = 0;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
 CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned int flags) {
   Context *own, *peer;
   TRY(ResolvePeer(handle, &own, &peer));

@@ -20,6 +20,17 @@ CUresult EnterDevice(CUdevice ordinal, const void* required, Device** device) {
   return required != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+// Of the pools by place and kind of memory there are the devices' own.
+CUresult CheckPlace(const CUmemLocation* location, CUmemAllocationType type) {
+  if (location == nullptr || type == CU_MEM_ALLOCATION_TYPE_INVALID) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (location->type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_PINNED) {
+    return CUDA_SUCCESS;
+  }
+  return Refuse("a memory pool that is not of a device's own memory");
+}
+
 bool IsFlag(CUmemPool_attribute attribute) {
   return attribute >= CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES &&
          attribute <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
@@ -58,6 +69,20 @@ CUresult cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool handle) {
   std::lock_guard lock(Driver::Get().mutex);
   device->current_pool = handle;
   return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool, CUmemLocation* location,
+                                CUmemAllocationType type) {
+  TRY(CheckPlace(location, type));
+  return cuDeviceGetDefaultMemPool(pool, location->id);
+}
+CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
+  TRY(CheckPlace(location, type));
+  return cuDeviceGetMemPool(pool, location->id);
+}
+CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
+  TRY(CheckPlace(location, type));
+  return cuDeviceSetMemPool(location->id, pool);
 }
 
 CUresult cuMemPoolCreate(CUmemoryPool* handle, const CUmemPoolProps* props) {

@@ -27,7 +27,7 @@ struct Side {
 
 Side ArraySide(const CUDA_MEMCPY3D& c, bool source) {
   auto array = FindArray(source ? c.srcArray : c.dstArray);
-  if (array == nullptr) return {CU_MEMORYTYPE_ARRAY, 0, 0, 0};
+  if (array == nullptr || !array->planes.empty()) return {CU_MEMORYTYPE_ARRAY, 0, 0, 0};
   size_t slice = array->row_bytes * array->rows;
   uint64_t first = array->address;
   first += source ? c.srcXInBytes + c.srcY * array->row_bytes + c.srcZ * slice

@@ -10,6 +10,8 @@
 
 namespace softgpu {
 
+constexpr size_t kMaxLinearTexels = size_t{1} << 28;  // of a texture of linear memory
+
 // A reference of a module, or one that a program made by itself. What it stands for is taken at
 // each launch.
 struct TextureReference {
@@ -29,6 +31,9 @@ struct TextureReference {
 // none.
 CUresult MakeView(const CUDA_RESOURCE_DESC& resource, const CUDA_TEXTURE_DESC& texture,
                   const CUDA_RESOURCE_VIEW_DESC* view, std::shared_ptr<const TextureView>* made);
+
+// The view as a description wants it. INVALID_VALUE for what the resource does not have.
+CUresult ApplyResourceView(const CUDA_RESOURCE_VIEW_DESC& description, TextureView* view);
 
 // Sets what the module's references stand for now.
 void BindReferences(const Module& module, LaunchConfig* config);

@@ -1,6 +1,7 @@
 // Texture and surface objects.
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "softgpu/driver/array.h"
 #include "softgpu/driver/texture.h"
@@ -11,7 +12,8 @@ namespace {
 struct Described {
   CUDA_RESOURCE_DESC resource;
   CUDA_TEXTURE_DESC texture;
-  bool surface;
+  std::optional<CUDA_RESOURCE_VIEW_DESC> view;
+  bool surface = false;
 };
 
 // What objects were made of, for the calls that ask.
@@ -77,7 +79,8 @@ CUresult SetTexels(const CUDA_RESOURCE_DESC& resource, TextureView* view) {
       auto& linear = resource.res.linear;
       TRY(SetChannels(linear.format, linear.numChannels, view));
       size_t width = linear.sizeInBytes / view->texel_bytes();
-      if (linear.devPtr == 0 || width == 0 || width > UINT32_MAX) return CUDA_ERROR_INVALID_VALUE;
+      if (linear.devPtr == 0 || width == 0 || width > kMaxLinearTexels)
+        return CUDA_ERROR_INVALID_VALUE;
       view->linear_memory = true;
       view->levels.push_back({linear.devPtr, static_cast<uint32_t>(width), 1, 1, 0, 0});
       return CUDA_SUCCESS;
@@ -104,9 +107,14 @@ CUresult SetTexels(const CUDA_RESOURCE_DESC& resource, TextureView* view) {
 CUresult MakeView(const CUDA_RESOURCE_DESC& resource, const CUDA_TEXTURE_DESC& texture,
                   const CUDA_RESOURCE_VIEW_DESC* view_description,
                   std::shared_ptr<const TextureView>* made) {
-  if (view_description != nullptr) return Refuse("a view of a resource in another shape");
   auto view = std::make_shared<TextureView>();
   TRY(SetTexels(resource, view.get()));
+  if (view_description != nullptr) {
+    const bool array = resource.resType == CU_RESOURCE_TYPE_ARRAY ||
+                       resource.resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+    if (!array) return CUDA_ERROR_INVALID_VALUE;
+    TRY(ApplyResourceView(*view_description, view.get()));
+  }
   for (int i = 0; i < 3; ++i) {
     if (texture.addressMode[i] > CU_TR_ADDRESS_MODE_BORDER) return CUDA_ERROR_INVALID_VALUE;
     view->addressing[i] = static_cast<Addressing>(texture.addressMode[i]);
@@ -141,7 +149,8 @@ CUresult Create(uint64_t* object, const CUDA_RESOURCE_DESC& resource,
   *object = texture_objects::Add(std::move(made));
   Descriptions& all = TheDescriptions();
   std::lock_guard lock(all.mutex);
-  all.objects[*object] = {resource, texture, surface};
+  all.objects[*object] = {resource, texture, view == nullptr ? std::nullopt : std::optional(*view),
+                          surface};
   return CUDA_SUCCESS;
 }
 
@@ -186,6 +195,14 @@ CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC* texture, CUtexObject objec
   TRY(FindDescribed(object, false, &described));
   if (texture == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *texture = described.texture;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC* view, CUtexObject object) {
+  Described described;
+  TRY(FindDescribed(object, false, &described));
+  if (view == nullptr || !described.view) return CUDA_ERROR_INVALID_VALUE;
+  *view = *described.view;
   return CUDA_SUCCESS;
 }
 
