@@ -1,11 +1,14 @@
 // Linking at run time: a kernel in one PTX text calls a function of another, given as data and as a
-// file; wrong text is refused with the linker's own words.
+// file; wrong text is refused with the linker's own words. By the calls of both versions.
+#include <cudaTypedefs.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
+#include "driver_lookup.h"
 #include "driver_program.h"
 
 // output = input * factor + offset, as driver_program.h wants it.
@@ -78,10 +81,19 @@ static const char kWrong[] = R"(
 .visible .entry Wrong( { this is no PTX at all }
 )";
 
-static void AddText(CUlinkState link, const char* text, size_t bytes) {
-  CHECK_DRIVER(cuLinkAddData(link, CU_JIT_INPUT_PTX, const_cast<char*>(text), bytes, "text.ptx", 0,
-                             nullptr, nullptr));
-}
+struct Linker {
+  explicit Linker(int version)
+      : create(Lookup<PFN_cuLinkCreate_v6050>("cuLinkCreate", version)),
+        add_data(Lookup<PFN_cuLinkAddData_v6050>("cuLinkAddData", version)),
+        add_file(Lookup<PFN_cuLinkAddFile_v6050>("cuLinkAddFile", version)) {}
+  void AddText(CUlinkState link, const char* text, size_t bytes) const {
+    CHECK_DRIVER(add_data(link, CU_JIT_INPUT_PTX, const_cast<char*>(text), bytes, "text.ptx", 0,
+                          nullptr, nullptr));
+  }
+  const PFN_cuLinkCreate_v6050 create;
+  const PFN_cuLinkAddData_v6050 add_data;
+  const PFN_cuLinkAddFile_v6050 add_file;
+};
 
 static void RunLinked(CUlinkState link) {
   void* image = nullptr;
@@ -105,37 +117,52 @@ static std::string WriteFile(const char* text) {
   return path;
 }
 
-int main() {
-  CUdevice device = 0;
-  CUcontext context = OpenContext(&device);
+static void Link(const Linker& linker) {
   CUlinkState link = nullptr;
-  CHECK_DRIVER(cuLinkCreate(0, nullptr, nullptr, &link));
-  AddText(link, kKernel, sizeof kKernel);
-  AddText(link, kFunction, sizeof kFunction);
+  CHECK_DRIVER(linker.create(0, nullptr, nullptr, &link));
+  linker.AddText(link, kKernel, sizeof kKernel);
+  linker.AddText(link, kFunction, sizeof kFunction);
   RunLinked(link);
 
   std::string path = WriteFile(kFunction);
-  CHECK_DRIVER(cuLinkCreate(0, nullptr, nullptr, &link));
-  AddText(link, kKernel, sizeof kKernel);
-  CHECK_DRIVER(cuLinkAddFile(link, CU_JIT_INPUT_PTX, path.c_str(), 0, nullptr, nullptr));
+  CHECK_DRIVER(linker.create(0, nullptr, nullptr, &link));
+  linker.AddText(link, kKernel, sizeof kKernel);
+  CHECK_DRIVER(linker.add_file(link, CU_JIT_INPUT_PTX, path.c_str(), 0, nullptr, nullptr));
   std::remove(path.c_str());
-  EXPECT(cuLinkAddFile(link, CU_JIT_INPUT_PTX, path.c_str(), 0, nullptr, nullptr) ==
+  EXPECT(linker.add_file(link, CU_JIT_INPUT_PTX, path.c_str(), 0, nullptr, nullptr) ==
              CUDA_ERROR_FILE_NOT_FOUND,
          "a file that is not there was added");
   RunLinked(link);
+}
 
+static void Refusals(const Linker& linker) {
+  CUlinkState link = nullptr;
   char log[4096] = "";
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void* values[] = {log, reinterpret_cast<void*>(uintptr_t{sizeof log})};
-  CHECK_DRIVER(cuLinkCreate(2, options, values, &link));
-  CUresult result = cuLinkAddData(link, CU_JIT_INPUT_PTX, const_cast<char*>(kWrong), sizeof kWrong,
-                                  "wrong.ptx", 0, nullptr, nullptr);
+  CHECK_DRIVER(linker.create(2, options, values, &link));
+  CUresult result = linker.add_data(link, CU_JIT_INPUT_PTX, const_cast<char*>(kWrong),
+                                    sizeof kWrong, "wrong.ptx", 0, nullptr, nullptr);
   void* image = nullptr;
   size_t bytes = 0;
   if (result == CUDA_SUCCESS) result = cuLinkComplete(link, &image, &bytes);
   EXPECT(result == CUDA_ERROR_INVALID_PTX, "wrong text gave %d", result);
   EXPECT(std::strlen(log) > 10, "the log says '%s'", log);
   CHECK_DRIVER(cuLinkDestroy(link));
+  EXPECT(linker.create(0, nullptr, nullptr, nullptr) == CUDA_ERROR_INVALID_VALUE, "nowhere");
+  EXPECT(linker.add_data(link, CU_JIT_INPUT_PTX, const_cast<char*>(kFunction), sizeof kFunction,
+                         "late.ptx", 0, nullptr, nullptr) == CUDA_ERROR_INVALID_HANDLE,
+         "a linker that is gone");
+}
+
+int main() {
+  CUdevice device = 0;
+  CUcontext context = OpenContext(&device);
+  for (const int version : {5050, 6050}) {
+    const Linker linker(version);
+    Link(linker);
+    Refusals(linker);
+  }
   CHECK_DRIVER(cuCtxDestroy(context));
   std::printf("PASS driver_link\n");
 }

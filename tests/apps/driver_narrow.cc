@@ -3,6 +3,8 @@
 // that there is no memory for it; with the argument "low" everything must work.
 #define __CUDA_API_VERSION_INTERNAL  // declares every form under its own name
 
+#include <sys/mman.h>
+
 #include <cstring>
 #include <vector>
 
@@ -211,6 +213,34 @@ static void ExpectNoMemory() {
   EXPECT(cuMemFree(0x1000) == CUDA_ERROR_INVALID_VALUE, "no allocation there");
 }
 
+// Host memory below 4 GiB, which kernels reach by a narrow address.
+static void UseMappedMemory(CUmodule module) {
+  // Beside the window of the device's addresses, see narrow_test.py.
+  void* const place = reinterpret_cast<void*>(uintptr_t{0xa0000000});
+  void* memory = mmap(place, 4096, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  EXPECT(memory == place, "no memory at %p", place);
+  const Floats up = Counting(kWidth, 5);
+  std::memcpy(memory, up.data(), kRow);
+  CHECK_DRIVER(cuMemHostRegister_v2(memory, 4096, CU_MEMHOSTREGISTER_DEVICEMAP));
+  CUdeviceptr_v1 mapped = 0;
+  CUdeviceptr same = 0;
+  CHECK_DRIVER(cuMemHostGetDevicePointer(&mapped, memory, 0));
+  CHECK_DRIVER(cuMemHostGetDevicePointer_v2(&same, memory, 0));
+  EXPECT(mapped == same && mapped != 0, "%x, not %llx", mapped, same);
+  CUfunction kernel = nullptr;
+  CHECK_DRIVER(cuModuleGetFunction(&kernel, module, "Double"));
+  void* parameters[] = {&same};
+  CHECK_DRIVER(cuLaunchKernel(kernel, 1, 1, 1, kWidth, 1, 1, 0, nullptr, parameters, nullptr));
+  CHECK_DRIVER(cuCtxSynchronize());
+  for (unsigned i = 0; i < kWidth; ++i) {
+    const float found = static_cast<float*>(memory)[i];
+    EXPECT(found == 2 * up[i], "element %u of mapped memory: %g", i, found);
+  }
+  CHECK_DRIVER(cuMemHostUnregister(memory));
+  munmap(memory, 4096);
+}
+
 static CUtexref FindLine(CUmodule module) {
   CUtexref line = nullptr;
   CHECK_DRIVER(cuModuleGetTexRef(&line, module, "line"));
@@ -343,6 +373,7 @@ int main(int count, char** arguments) {
   EXPECT(cuModuleGetGlobal(&variable, &bytes, module, "nothing") == CUDA_ERROR_NOT_FOUND, "a name");
   if (low) {
     UseLowMemory(module, stream);
+    UseMappedMemory(module);
   } else {
     ExpectNoMemory();
     ExpectNoAddress(module);

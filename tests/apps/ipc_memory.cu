@@ -1,6 +1,9 @@
 // Memory and events of one process in another: handles of cudaMalloc's memory, small pieces of one
 // block, a handle opened twice, what is written on either side, events that order two processes'
 // streams, and the codes of wrong handles.
+#include <cuda.h>
+
+#include <cstring>
 #include <vector>
 
 #include "ipc.h"
@@ -42,6 +45,28 @@ static void ExpectCode(cudaError_t found, cudaError_t wanted, const char* what) 
   cudaGetLastError();
 }
 
+// The call that runtimes before CUDA 11 use.
+static void OpenByFirstForm(const Offer& offer, const unsigned* expected) {
+  using Open = CUresult (*)(CUdeviceptr*, CUipcMemHandle, unsigned);
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult status;
+  CHECK(cudaGetDriverEntryPointByVersion("cuIpcOpenMemHandle", &found, 4010, cudaEnableDefault,
+                                         &status));
+  EXPECT(status == cudaDriverEntryPointSuccess, "status %d", status);
+  const auto first_form = reinterpret_cast<Open>(found);
+  CUipcMemHandle handle;
+  static_assert(sizeof handle == sizeof offer.large);
+  std::memcpy(&handle, &offer.large, sizeof handle);
+  CUdeviceptr opened = 0;
+  CUresult result = first_form(&opened, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+  EXPECT(result == CUDA_SUCCESS && opened == reinterpret_cast<CUdeviceptr>(expected),
+         "code %d, address %llx", result, opened);
+  CHECK(cudaIpcCloseMemHandle(reinterpret_cast<void*>(opened)));
+  std::memset(&handle, 0x41, sizeof handle);
+  result = first_form(&opened, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+  EXPECT(result != CUDA_SUCCESS, "a handle of nothing was opened");
+}
+
 static int Child(Peer peer) {
   const Offer offer = peer.Receive<Offer>();
   unsigned *large, *again, *small, *other;
@@ -53,6 +78,7 @@ static int Child(Peer peer) {
   open(&again, offer.large);
   EXPECT(large == again, "opened twice: %p and %p", static_cast<void*>(large),
          static_cast<void*>(again));
+  OpenByFirstForm(offer, large);
   open(&small, offer.small);
   open(&other, offer.other);
   cudaPointerAttributes attributes;

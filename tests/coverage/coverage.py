@@ -22,12 +22,18 @@ import server  # noqa: E402
 
 RECORDED = HERE / "recorded.txt"
 # One build of each program: which variant it is changes how it comes to the same functions.
-VARIANTS = {("static", "any"), ("driver", "any"), ("static", "two")}
+VARIANTS = {("static", "any"), ("driver", "any"), ("static", "two"),
+            ("driver", "two")}
 
-# What has no other right answer here than an error, the error, and the program that wants it.
+# What has no other right answer here than an error, the error, and the program that wants it. (Of
+# arrays: without cuMemMapArrayAsync there are none that such questions are good for.)
 ALWAYS_REFUSED = {
+    "cuArrayGetMemoryRequirements": ("CUDA_ERROR_INVALID_VALUE", "driver_tensor_maps"),
+    "cuArrayGetSparseProperties": ("CUDA_ERROR_INVALID_VALUE", "driver_tensor_maps"),
     "cuCtxGetExecAffinity": ("CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY", "driver_context_events"),
     "cuDeviceGetLuid": ("CUDA_ERROR_NOT_SUPPORTED", "driver_context_events"),
+    "cuMipmappedArrayGetMemoryRequirements": ("CUDA_ERROR_INVALID_VALUE", "driver_tensor_maps"),
+    "cuMipmappedArrayGetSparseProperties": ("CUDA_ERROR_INVALID_VALUE", "driver_tensor_maps"),
     "cuProfilerInitialize": ("CUDA_ERROR_NOT_SUPPORTED", "driver_context_events"),
 }
 WANT_ERRORS = {program for _, program in ALWAYS_REFUSED.values()}

@@ -22,10 +22,10 @@ class TwoDevicesTest(unittest.TestCase):
         assert lines[0].split()[1] == str(len(uuids)), result.out
         return uuids
 
-    def expect_pass(self, name, **options):
+    def expect_pass(self, name, variant="static", **options):
         # The programs compare what is free: nothing of an earlier session may be on its way back.
         server.wait_for(self.is_unused, 10, "earlier sessions' memory")
-        result = self.longwire.run(f"{name}.static", LONGWIRE_DEVICES=2, **options)
+        result = self.longwire.run(f"{name}.{variant}", LONGWIRE_DEVICES=2, **options)
         self.assertIsNone(programs.what_is_wrong(name, result), self.longwire.log_tail())
 
     def is_unused(self):
@@ -38,6 +38,9 @@ class TwoDevicesTest(unittest.TestCase):
 
     def test_memory_that_both_devices_and_the_program_share(self):
         self.expect_pass("managed_devices")
+
+    def test_what_a_link_can_do_and_boxes_over_it(self):
+        self.expect_pass("driver_peers", "driver")
 
     def test_the_same_through_the_local_door(self):
         self.expect_pass("two_devices", server=f"unix:{self.longwire.door}")

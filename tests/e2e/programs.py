@@ -3,7 +3,10 @@
 
     programs.py GROUP      runs it: one line for each program, exit code 1 if any is wrong
     programs.py --groups   lists the groups and checks that every program has one
+    programs.py --native   runs those that need no more than the software device has on it alone:
+                           what they expect holds without Longwire, too
 """
+import os
 import pathlib
 import sys
 
@@ -19,7 +22,7 @@ GROUPS = {
     "threads": ["block_each_other", "default_stream_per_thread", "threads_launching",
                 "exactly_once"],
     "memory": ["async_allocation", "copy_2d", "pinned_order", "default_copy", "oom_reuse",
-               "batch_copies", "texture_kernel"],
+               "batch_copies", "batch_first_forms", "texture_kernel"],
     "process": ["fork_child", "exit_without_teardown", "error_codes", "illegal_address", "steady",
                 "hello", "visible_devices", "allocate", "error_log"],
     "sharing": ["ipc_memory", "ipc_descriptors"],
@@ -27,12 +30,20 @@ GROUPS = {
                 "managed_threads", "managed_end", "mapped_memory", "mapped_flags"],
     "driver": ["driver_link", "driver_ptx", "driver_fatbin", "driver_cubin",
                "driver_older_launch", "driver_context_events", "driver_narrow",
-               "driver_texture_references", "driver_older_contexts",
+               "driver_texture_references", "driver_older_contexts", "driver_libraries",
+               "driver_tensor_maps", "driver_older_memory", "driver_texture_views",
                "driver_green"],
     "graphs": ["graph_runtime_nodes", "driver_graph_copies", "driver_graph_host",
                "driver_graph_events", "driver_graph_kinds", "driver_graph_capture",
                "driver_graph_picture", "driver_graph_structure", "driver_older_graphs"],
 }
+# What the software device lacks is in the other programs: old 32-bit and launch forms, texture
+# references, several processes, pictures of graphs, prefetches.
+NATIVE = ["driver_link", "driver_ptx", "driver_fatbin", "driver_cubin", "driver_older_contexts",
+          "driver_older_graphs", "driver_older_memory", "driver_libraries", "driver_tensor_maps",
+          "driver_graph_copies", "driver_graph_host", "driver_graph_events", "driver_graph_kinds",
+          "driver_graph_capture", "driver_graph_structure", "driver_texture_views",
+          "driver_peers"]
 # Programs built for older architectures form a group of their own, whatever they compute.
 OLDER_VARIANTS = {"ptx75", "sm80"}
 MOST_TIMEOUTS = 3
@@ -96,5 +107,26 @@ def check_groups():
     return 0 if built == set(grouped) and len(grouped) == len(set(grouped)) else 1
 
 
+def run_native():
+    build = server.build_folder()
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(build / "dist/lib/longwire/softgpu"),
+                   "LONGWIRE_SOFTWARE_DEVICES": "2"}
+    bad = 0
+    for name in NATIVE:
+        result = server.run([build / "tests" / "apps" / f"{name}.driver"], environment)
+        # The software device says there what it refuses.
+        said = [line for line in result.err.splitlines() if not line.startswith("softgpu: ")]
+        wrong = what_is_wrong(name, result._replace(err="\n".join(said)))
+        bad += wrong is not None
+        print(f"{'BAD' if wrong else 'ok':3} {name}{': ' + wrong if wrong else ''}", flush=True)
+    return 1 if bad else 0
+
+
+def main(what):
+    if what == "--groups":
+        return check_groups()
+    return run_native() if what == "--native" else run_group(what)
+
+
 if __name__ == "__main__":
-    sys.exit(check_groups() if sys.argv[1] == "--groups" else run_group(sys.argv[1]))
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,156 @@
+// Libraries from files, modules with options for the compiler, and how many blocks of a kernel fit:
+// the block size that fits best, with the program's own function for shared memory, and clusters.
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "driver_program.h"
+
+static const char kText[] = R"(
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry Store(.param .u64 out, .param .u32 value)
+{
+  .reg .b32 %r<2>;
+  .reg .b64 %rd<3>;
+  ld.param.u64 %rd1, [out];
+  ld.param.u32 %r1, [value];
+  cvta.to.global.u64 %rd2, %rd1;
+  st.global.u32 [%rd2], %r1;
+  ret;
+}
+.visible .entry Limited() .maxntid 96, 1, 1 { ret; }
+)";
+static const char kWrong[] = ".version 7.0\n.target sm_70\n.visible .entry Wrong( { nothing }\n";
+
+static unsigned Stored(CUfunction store, unsigned value) {
+  CUdeviceptr out = 0;
+  unsigned found = 0;
+  CHECK_DRIVER(cuMemAlloc(&out, sizeof found));
+  CHECK_DRIVER(cuMemsetD32(out, 0, 1));
+  void* parameters[] = {&out, &value};
+  CHECK_DRIVER(cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
+  CHECK_DRIVER(cuMemcpyDtoH(&found, out, sizeof found));
+  CHECK_DRIVER(cuMemFree(out));
+  return found;
+}
+
+static void FromFile() {
+  CUlibrary library = nullptr, other = nullptr;
+  CHECK_DRIVER(
+      cuLibraryLoadFromFile(&library, KERNELS_FATBIN, nullptr, nullptr, 0, nullptr, nullptr, 0));
+  unsigned count = 0;
+  CHECK_DRIVER(cuLibraryGetKernelCount(&count, library));
+  EXPECT(count == 1, "%u kernels", count);
+  CUkernel kernels[3] = {}, scale = nullptr;
+  CHECK_DRIVER(cuLibraryEnumerateKernels(kernels, 3, library));
+  CHECK_DRIVER(cuLibraryGetKernel(&scale, library, "Scale"));
+  EXPECT(kernels[0] == scale && kernels[1] == nullptr, "the kernels are %p and %p, not %p",
+         kernels[0], kernels[1], scale);
+  kernels[0] = nullptr;
+  CHECK_DRIVER(cuLibraryEnumerateKernels(kernels, 0, library));
+  EXPECT(kernels[0] == nullptr, "more kernels than there was room for");
+  CUmodule module = nullptr;
+  CHECK_DRIVER(cuLibraryGetModule(&module, library));
+  RunScale(module);
+  EXPECT(cuLibraryEnumerateKernels(nullptr, 1, library) == CUDA_ERROR_INVALID_VALUE, "nowhere");
+  EXPECT(cuLibraryEnumerateKernels(kernels, 1, nullptr) == CUDA_ERROR_INVALID_HANDLE, "nothing");
+  EXPECT(cuLibraryLoadFromFile(&other, "/nowhere/at.all", nullptr, nullptr, 0, nullptr, nullptr,
+                               0) == CUDA_ERROR_FILE_NOT_FOUND,
+         "a file that is not there");
+  EXPECT(cuLibraryLoadFromFile(&other, nullptr, nullptr, nullptr, 0, nullptr, nullptr, 0) ==
+             CUDA_ERROR_INVALID_VALUE,
+         "no name");
+  CHECK_DRIVER(cuLibraryUnload(library));
+  EXPECT(cuLibraryEnumerateKernels(kernels, 1, library) == CUDA_ERROR_INVALID_HANDLE, "unloaded");
+}
+
+static CUmodule WithOptions() {
+  char info[512] = "untouched", error[512] = "";
+  CUjit_option options[] = {CU_JIT_MAX_REGISTERS, CU_JIT_INFO_LOG_BUFFER,
+                            CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER,
+                            CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  const auto number = [](size_t value) { return reinterpret_cast<void*>(value); };
+  void* values[] = {number(32), info, number(sizeof info), error, number(sizeof error)};
+  CUmodule module = nullptr, wrong = nullptr;
+  CHECK_DRIVER(cuModuleLoadDataEx(&module, kText, 5, options, values));
+  EXPECT(reinterpret_cast<size_t>(values[4]) < sizeof error, "the error log's size is %p",
+         values[4]);
+  values[2] = number(sizeof info);
+  values[4] = number(sizeof error);
+  EXPECT(cuModuleLoadDataEx(&wrong, kWrong, 5, options, values) == CUDA_ERROR_INVALID_PTX, "wrong");
+  EXPECT(std::strlen(error) > 10, "the error log says '%s'", error);
+  EXPECT(cuModuleLoadDataEx(nullptr, kText, 0, nullptr, nullptr) == CUDA_ERROR_INVALID_VALUE, "");
+  EXPECT(cuModuleLoadDataEx(&wrong, nullptr, 0, nullptr, nullptr) == CUDA_ERROR_INVALID_VALUE, "");
+  CUfunction store = nullptr;
+  CHECK_DRIVER(cuModuleGetFunction(&store, module, "Store"));
+  EXPECT(Stored(store, 77) == 77, "the kernel stored %u", Stored(store, 77));
+  return module;
+}
+
+static size_t CUDA_CB SharedOf(int threads) { return static_cast<size_t>(threads) * 256; }
+
+static void Occupancy(CUmodule module, CUdevice device) {
+  CUfunction store = nullptr, limited = nullptr;
+  CHECK_DRIVER(cuModuleGetFunction(&store, module, "Store"));
+  CHECK_DRIVER(cuModuleGetFunction(&limited, module, "Limited"));
+  int processors = 0, grid = 0, block = 0, blocks = 0;
+  CHECK_DRIVER(cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
+  CHECK_DRIVER(cuOccupancyMaxPotentialBlockSizeWithFlags(&grid, &block, store, nullptr, 0, 0, 0));
+  CHECK_DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, store, block, 0));
+  EXPECT(block >= 128 && grid == blocks * processors, "%d blocks of %d, %d fit", grid, block,
+         blocks);
+  CHECK_DRIVER(cuOccupancyMaxPotentialBlockSizeWithFlags(&grid, &block, store, nullptr, 0, 64,
+                                                         CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE));
+  EXPECT(block == 64, "limited to 64: %d", block);
+  CHECK_DRIVER(cuOccupancyMaxPotentialBlockSizeWithFlags(&grid, &block, limited, nullptr, 0, 0, 0));
+  EXPECT(block <= 96, "the kernel takes 96: %d", block);
+  // A block of 192 threads has all of the 48 KiB that it may have by itself.
+  CHECK_DRIVER(
+      cuOccupancyMaxPotentialBlockSizeWithFlags(&grid, &block, store, SharedOf, 0, 192, 0));
+  CHECK_DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, store, block, SharedOf(block)));
+  EXPECT(block > 0 && block <= 192 && grid == blocks * processors, "%d blocks of %d, %d fit", grid,
+         block, blocks);
+  EXPECT(cuOccupancyMaxPotentialBlockSizeWithFlags(&grid, &block, nullptr, nullptr, 0, 0, 0) ==
+             CUDA_ERROR_INVALID_HANDLE,
+         "no function");
+
+  CUlaunchConfig launch = {};
+  launch.gridDimX = launch.gridDimY = launch.gridDimZ = 1;
+  launch.blockDimX = 128;
+  launch.blockDimY = launch.blockDimZ = 1;
+  CUlaunchAttribute one = {};
+  one.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+  one.value.clusterDim = {1, 1, 1};
+  launch.attrs = &one;
+  launch.numAttrs = 1;
+  int clusters = 0, size = 0;
+  CHECK_DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, store, 128, 0));
+  CHECK_DRIVER(cuOccupancyMaxActiveClusters(&clusters, store, &launch));
+  EXPECT(clusters == blocks * processors, "%d clusters of one block, %d blocks fit", clusters,
+         blocks);
+  CHECK_DRIVER(cuOccupancyMaxPotentialClusterSize(&size, store, &launch));
+  EXPECT(size >= 1 && size <= 16, "clusters of %d", size);
+  one.value.clusterDim = {1000, 1, 1};
+  EXPECT(cuOccupancyMaxActiveClusters(&clusters, store, &launch) != CUDA_SUCCESS, "too large");
+  EXPECT(cuOccupancyMaxActiveClusters(&clusters, store, nullptr) == CUDA_ERROR_INVALID_VALUE, "");
+  EXPECT(cuOccupancyMaxActiveClusters(nullptr, store, &launch) == CUDA_ERROR_INVALID_VALUE, "");
+  EXPECT(cuOccupancyMaxPotentialClusterSize(&size, store, nullptr) == CUDA_ERROR_INVALID_VALUE, "");
+  EXPECT(cuOccupancyMaxPotentialClusterSize(&size, nullptr, &launch) == CUDA_ERROR_INVALID_HANDLE,
+         "no function");
+}
+
+int main() {
+  CUdevice device = 0;
+  CUcontext context = OpenContext(&device);
+  FromFile();
+  CUmodule module = WithOptions();
+  Occupancy(module, device);
+  CHECK_DRIVER(cuModuleUnload(module));
+  CHECK_DRIVER(cuCtxDestroy(context));
+  std::printf("PASS driver_libraries\n");
+  return 0;
+}
