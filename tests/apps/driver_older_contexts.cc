@@ -38,8 +38,8 @@ static void PushAndPop(CUdevice device) {
   EXPECT(Current() == second, "what was pushed is not current");
   CHECK_DRIVER(cuCtxDestroy(second));
   EXPECT(Current() == first, "the one below is not current");
-  EXPECT(cuCtxDestroy(second) != CUDA_SUCCESS, "destroyed twice");
-  EXPECT(cuCtxPushCurrent(second) != CUDA_SUCCESS, "a destroyed context was pushed");
+  EXPECT_OF_GONE(cuCtxDestroy(second) != CUDA_SUCCESS, "destroyed twice");
+  EXPECT_OF_GONE(cuCtxPushCurrent(second) != CUDA_SUCCESS, "a destroyed context was pushed");
   CHECK_DRIVER(cuCtxDestroy(first));
   EXPECT(Current() == nullptr, "no context is left");
   EXPECT(cuCtxPopCurrent(&popped) == CUDA_ERROR_INVALID_CONTEXT, "popped from nothing");
@@ -74,8 +74,8 @@ static void Attachments(CUdevice device) {
   CHECK_DRIVER(cuMemAlloc_v2(&memory, 4096));  // one reference is left: it lives
   CHECK_DRIVER(cuCtxDetach(context));
   EXPECT(Current() == nullptr, "the context outlived its last reference");
-  EXPECT(cuCtxSetCurrent(context) != CUDA_SUCCESS, "it can be made current");
-  EXPECT(cuCtxDetach(context) == CUDA_ERROR_INVALID_CONTEXT, "detached once too often");
+  EXPECT_OF_GONE(cuCtxSetCurrent(context) != CUDA_SUCCESS, "it can be made current");
+  EXPECT_OF_GONE(cuCtxDetach(context) == CUDA_ERROR_INVALID_CONTEXT, "detached once too often");
 }
 
 static void Primary(CUdevice device) {
@@ -121,11 +121,14 @@ static void StreamsAndEvents() {
   EXPECT(cuEventElapsedTime(&milliseconds, start, untimed) == CUDA_ERROR_INVALID_HANDLE, "no time");
   EXPECT(cuEventElapsedTime(nullptr, start, end) == CUDA_ERROR_INVALID_VALUE, "nowhere");
   CHECK_DRIVER(cuEventDestroy(end));
-  EXPECT(cuEventDestroy(end) == CUDA_ERROR_INVALID_HANDLE, "destroyed twice");
-  EXPECT(cuEventElapsedTime(&milliseconds, start, end) == CUDA_ERROR_INVALID_HANDLE, "no event");
+  EXPECT_OF_GONE(cuEventDestroy(end) == CUDA_ERROR_INVALID_HANDLE, "destroyed twice");
+  EXPECT_OF_GONE(cuEventElapsedTime(&milliseconds, start, end) == CUDA_ERROR_INVALID_HANDLE,
+                 "no event");
   CHECK_DRIVER(cuStreamDestroy(stream));
-  EXPECT(cuStreamDestroy(stream) != CUDA_SUCCESS, "destroyed twice");
-  EXPECT(cuStreamQuery(stream) != CUDA_SUCCESS, "a destroyed stream answers");
+  EXPECT_OF_GONE(cuStreamDestroy(stream) != CUDA_SUCCESS, "destroyed twice");
+  EXPECT_OF_GONE(cuStreamQuery(stream) != CUDA_SUCCESS, "a destroyed stream answers");
+  EXPECT(cuEventDestroy(nullptr) == CUDA_ERROR_INVALID_HANDLE, "no event");
+  EXPECT(cuStreamDestroy(nullptr) != CUDA_SUCCESS, "the default stream");
   CHECK_DRIVER(cuEventDestroy(start));
   CHECK_DRIVER(cuEventDestroy(untimed));
   CHECK_DRIVER(cuMemFree_v2(memory));
