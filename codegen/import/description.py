@@ -26,6 +26,17 @@ def c_spellings(types_file):
                                            re.M)}
 
 
+def struct_sizes(types_file):
+    """C spelling -> bytes of a struct that travels as it is; None for every other type."""
+    text = Path(types_file).read_text()
+    sizes = {}
+    for name, option in re.findall(r"^message (\w+) \{ option \(type\) = (\{.*?\});", text, re.M):
+        spelling = (re.search(r'c: "([^"]+)"', option) or [None, name])[1]
+        size = re.search(r"bytes: (\d+)", option)
+        sizes[spelling] = int(size.group(1)) if size else None
+    return sizes | {spelling: None for spelling in BUILTIN.values()}
+
+
 def c_type(proto_type, options, spellings):
     literal = re.search(r'\(c_type\) = "([^"]+)"', options)
     if literal:

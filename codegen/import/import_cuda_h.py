@@ -4,7 +4,8 @@
 Run by hand when a toolkit appears:
     codegen/import/import_cuda_h.py [--include /usr/local/cuda/include] [--types]
 It prints functions that are new (as messages to complete, under their file's name), changed or
-gone; --types prints every C type as types.proto would have it.
+gone, and types that are new or have another size; --types prints every C type as types.proto would
+have it.
 """
 
 import argparse
@@ -65,10 +66,25 @@ def differences(function, described, functions, introduced):
         yield f"the per-thread form is '{mode}', not '{described.per_thread}'"
 
 
+def compare_types(types, sizes):
+    """Prints the types that are new or have another size, and says how many they are."""
+    count = 0
+    for c_type in types.types.values():
+        if c_type.name not in sizes:
+            print(f"// new: types.proto\n{skeleton.type_message(c_type)}")
+        elif sizes[c_type.name] not in (None, types.sizes[c_type.name]):
+            print(f"changed: {c_type.name} (types.proto) has {types.sizes[c_type.name]} bytes, "
+                  f"not {sizes[c_type.name]}")
+        else:
+            continue
+        count += 1
+    return count
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--include", default="/usr/local/cuda/include")
-    parser.add_argument("--proto", default=ROOT / "proto")
+    parser.add_argument("--proto", type=Path, default=ROOT / "proto")
     parser.add_argument("--types", action="store_true")
     arguments = parser.parse_args()
 
@@ -78,8 +94,9 @@ def main():
     introduced = introductions(functions, cuda_header.thresholds(arguments.include))
     names = {parameter.base for function in functions.values()
              for parameter in function.parameters} - {"void", "char"}
+    types = cuda_header.Types(text, arguments.include, names)
     if arguments.types:
-        for c_type in cuda_header.Types(text, arguments.include, names).types.values():
+        for c_type in types.types.values():
             print(skeleton.type_message(c_type))
         return 0
 
@@ -97,9 +114,10 @@ def main():
         for sentence in differences(functions[symbol], ours, functions, introduced):
             changed += 1
             print(f"changed: {symbol} ({ours.file}:{ours.line}): {sentence}")
-    print(f"{len(new)} new, {changed} changed, {len(gone)} gone, {len(plain)} in the header",
-          file=sys.stderr)
-    return 1 if new or gone or changed else 0
+    other_types = compare_types(types, description.struct_sizes(arguments.proto / "types.proto"))
+    print(f"{len(new)} new, {changed} changed, {len(gone)} gone, {len(plain)} in the header; "
+          f"{other_types} types new or changed", file=sys.stderr)
+    return 1 if new or gone or changed or other_types else 0
 
 
 if __name__ == "__main__":

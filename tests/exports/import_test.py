@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The importer against a toolkit that differs: what is new, changed and gone is said, each by name.
+"""The importer against a toolkit that differs: what is new, changed and gone is said by name.
 
 import_test.py CUDA_INCLUDE
 """
@@ -19,7 +19,8 @@ HEADERS = ("cuda.h", "cudaTypedefs.h", "cudaProfiler.h", "cudaProfilerTypedefs.h
 EDITS = [
     # A function with a name of its own, in the group of cuCtxGetId.
     ("cuda.h", r"(CUresult CUDAAPI cuCtxGetId\()",
-     r"CUresult CUDAAPI cuCtxBrew(CUcontext ctx, const char *what, unsigned int *cups);\n\1"),
+     r"typedef struct CUteapot_st { unsigned int cups, sugar; } CUteapot;\n"
+     r"CUresult CUDAAPI cuCtxBrew(CUcontext ctx, const char *what, CUteapot *pot);\n\1"),
     ("cudaTypedefs.h", r"(typedef CUresult \(CUDAAPI \*PFN_cuCtxGetId_v12000\))",
      r"typedef CUresult (CUDAAPI *PFN_cuCtxBrew_v13010)(CUcontext ctx);\n\1"),
     # A variant of a function that there is.
@@ -30,6 +31,8 @@ EDITS = [
     ("cuda.h", r"cuDriverGetVersion\(int \*driverVersion\)", "cuDriverGetVersion(int *version)"),
     ("cuda.h", r"cuCtxGetFlags\(unsigned int \*flags\)",
      "cuCtxGetFlags(unsigned int *flags, size_t size)"),
+    # A larger struct.
+    ("cuda.h", r"(struct CUuuid_st \{[^}]*char bytes\[)16\]", r"\g<1>32]"),
     # Another version, and a function that is gone.
     ("cudaTypedefs.h", r"PFN_cuMemGetInfo_v3020", "PFN_cuMemGetInfo_v3050"),
     ("cuda.h", r"CUresult CUDAAPI cuMemFreeHost\(.*?\);",
@@ -41,7 +44,10 @@ EXPECTED = [
     "message cuCtxBrew {",
     "option (call) = {introduced: 13010};",
     "string what = 2;",
-    "uint32 cups = 3 [(out) = true];",
+    "CUteapot pot = 3 [(out) = true];",
+    "// new: types.proto",
+    "message CUteapot { option (type) = {kind: STRUCT, bytes: 8}; }",
+    r"changed: CUuuid \(types.proto\) has 32 bytes, not 16",
     "// new: stream.proto",
     "message cuStreamGetDevice_v2 {",
     r"changed: cuDeviceGetCount \(\w+.proto:\d+\): parameter 1 is unsigned int\* count, "
@@ -73,9 +79,9 @@ def check(said, code, errors):
                    for line in lines):
             yield f"not said: {expected}"
     extra = [line for line in lines if line.startswith(("gone:", "changed:", "// new:"))]
-    if len(extra) != 7:
-        yield f"{len(extra)} differences, not 7"
-    if not errors.startswith("2 new, 4 changed, 1 gone"):
+    if len(extra) != 9:
+        yield f"{len(extra)} differences, not 9"
+    if not re.match(r"2 new, 4 changed, 1 gone, \d+ in the header; 2 types", errors):
         yield f"the sum: {errors.strip()}"
     if code != 1:
         yield f"exit code {code}, where there are differences"
