@@ -6,6 +6,7 @@
 #include "client-shim/capture.h"
 #include "client-shim/context.h"
 #include "client-shim/event.h"
+#include "client-shim/graph_bodies.h"
 #include "client-shim/handles.h"
 #include "client-shim/host_writes.h"
 #include "client-shim/mirrors.h"
@@ -186,7 +187,8 @@ CUresult DestroyGraphExec(CUgraphExec exec) {
 
 CUresult DestroyGraph(CUgraph graph) {
   uint64_t id = GraphId(graph);
-  if (id == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (id == 0 || IsBody(graph)) return CUDA_ERROR_INVALID_VALUE;
+  ForgetBodies(graph);
   DestroyGraphInWorker(id);
   Tables& tables = TheTables();
   std::lock_guard<std::mutex> lock(tables.mutex);

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "client-shim/graph_bodies.h"
 #include "client-shim/hand_written/graph_node.h"
 #include "longwire/shim_hand_written.h"
 
@@ -33,6 +34,8 @@ const char* NameOf(CUgraphNodeType type) {
       return "MEM_FREE";
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
       return "MEM_OP";
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+      return "CONDITIONAL";
     default:
       return "OTHER";
   }
@@ -92,8 +95,11 @@ struct Picture {
                  Number(node), NameOf(type));
     if (verbose) PrintParameters(file, node, type);
     std::fputs("\"];\n", file);
+    for (CUgraph body : BodiesOf(node)) {
+      if (result == CUDA_SUCCESS) result = Print(body);
+    }
     CUgraph child = nullptr;
-    if (type != CU_GRAPH_NODE_TYPE_GRAPH) return CUDA_SUCCESS;
+    if (type != CU_GRAPH_NODE_TYPE_GRAPH) return result;
     result = forward::cuGraphChildGraphNodeGetGraph(node, &child);
     return result == CUDA_SUCCESS ? Print(child) : result;
   }

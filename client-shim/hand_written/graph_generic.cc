@@ -73,9 +73,10 @@ CUresult Add(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t 
       CUDA_BATCH_MEM_OP_NODE_PARAMS params = Batch(p->memOp);
       return hand::cuGraphAddBatchMemOpNode(node, graph, after, count, &params);
     }
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+      return AddConditionalNode(node, graph, after, count, &p->conditional);
     case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
     case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
-    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
       return CUDA_ERROR_NOT_SUPPORTED;
     default:
       return CUDA_ERROR_INVALID_VALUE;
@@ -90,7 +91,7 @@ bool IsPlain(const CUgraphEdgeData& edge) {
 // Nodes of these kinds have no parameters that could be changed.
 bool IsFixed(CUgraphNodeType type) {
   return type == CU_GRAPH_NODE_TYPE_EMPTY || type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
-         type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+         type == CU_GRAPH_NODE_TYPE_MEM_FREE || type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
 }
 
 CUresult Set(CUgraphNode node, const CUgraphNodeParams* p) {
@@ -181,7 +182,7 @@ CUresult cuGraphAddNode_v2(CUgraphNode* phGraphNode, CUgraph hGraph,
   if (result == CUDA_SUCCESS) {
     *phGraphNode = node;
   } else {
-    forward::cuGraphDestroyNode(node);
+    hand::cuGraphDestroyNode(node);
   }
   return result;
 }

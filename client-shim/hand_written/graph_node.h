@@ -43,6 +43,9 @@ CUresult SetChanged(const CUgraphExec* exec, CUgraphNode node, Call* call) {
   return wrong ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
+CUresult AddConditionalNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after,
+                            size_t count, CUDA_CONDITIONAL_NODE_PARAMS* params);
+
 // A record with lists, as long as it is.
 template <class Call>
 auto Ask(uint32_t context, const Call& call) {

@@ -6,6 +6,10 @@
 
 namespace longwire::worker {
 
+FindBodies Graphs::Bodies() const {
+  return [this](CUgraphNode node) { return conditionals_.BodiesOf(node); };
+}
+
 void Graphs::SetPart(CUgraph graph, CUgraphNode node, GraphPartRef part) {
   GraphPartRef before;  // let go after the lock
   std::lock_guard lock(mutex_);
@@ -62,8 +66,8 @@ CUresult Graphs::SetChildInExec(GraphExec& exec, CUgraphNode node, CUgraph child
     return [&nodes](CUgraph, CUgraphNode each, CUgraphNodeType) { nodes.push_back(each); };
   };
   CUresult result = driver.cuGraphChildGraphNodeGetGraph(node, &before);
-  if (result == CUDA_SUCCESS) result = VisitNodes(driver, before, list(old_nodes));
-  if (result == CUDA_SUCCESS) result = VisitNodes(driver, child, list(new_nodes));
+  if (result == CUDA_SUCCESS) result = VisitNodes(driver, before, Bodies(), list(old_nodes));
+  if (result == CUDA_SUCCESS) result = VisitNodes(driver, child, Bodies(), list(new_nodes));
   for (size_t i = 0; i < std::min(old_nodes.size(), new_nodes.size()); ++i) {
     GraphPartRef part = PartOf(new_nodes[i]);
     if (part != nullptr) SetPartInExec(exec, old_nodes[i], part);
@@ -103,7 +107,7 @@ GraphPartRef Graphs::Recognise(CUgraphNode node, CUgraphNodeType type) {
 
 CUresult Graphs::Adopt(CUgraph graph) {
   if (store_->empty()) return CUDA_SUCCESS;
-  return VisitNodes(session_.driver(), graph,
+  return VisitNodes(session_.driver(), graph, Bodies(),
                     [this](CUgraph owner, CUgraphNode node, CUgraphNodeType type) {
                       GraphPartRef part = Recognise(node, type);
                       if (part != nullptr) SetPart(owner, node, std::move(part));
@@ -112,10 +116,17 @@ CUresult Graphs::Adopt(CUgraph graph) {
 
 // The nodes' numbers go, too: there is room for so many only.
 void Graphs::ForgetNodes(CUgraph graph) {
-  VisitNodes(session_.driver(), graph, [this](CUgraph, CUgraphNode node, CUgraphNodeType) {
-    SetPart(nullptr, node, nullptr);
-    session_.foreign().ForgetObject(node);
-  });
+  VisitNodes(session_.driver(), graph, Bodies(),
+             [this](CUgraph, CUgraphNode node, CUgraphNodeType) {
+               SetPart(nullptr, node, nullptr);
+               for (CUgraph body : conditionals_.BodiesOf(node)) {
+                 session_.foreign().ForgetObject(body);
+                 conditionals_.ForgetGraph(body);
+               }
+               conditionals_.ForgetNode(node);
+               session_.foreign().ForgetObject(node);
+             });
+  conditionals_.ForgetGraph(graph);
 }
 
 void Graphs::ForgetNode(CUgraphNode node) {
@@ -124,6 +135,11 @@ void Graphs::ForgetNode(CUgraphNode node) {
   CUgraphNodeType type{};
   const DriverTable& driver = session_.driver();
   if (driver.cuGraphNodeGetType(node, &type) != CUDA_SUCCESS) return;
+  for (CUgraph body : conditionals_.BodiesOf(node)) {
+    ForgetNodes(body);
+    session_.foreign().ForgetObject(body);
+  }
+  conditionals_.ForgetNode(node);
   if (type != CU_GRAPH_NODE_TYPE_GRAPH) return;
   if (driver.cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS) ForgetNodes(child);
 }

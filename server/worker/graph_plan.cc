@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "server/worker/log_line.h"
 #include "server/worker/objects.h"
 
 namespace longwire::worker {
@@ -21,11 +22,12 @@ CUresult NodesOf(const DriverTable& driver, CUgraph graph, std::vector<CUgraphNo
   return result;
 }
 
-// A graph and its child graphs as one: a child graph's node is two vertices, around its own.
+// A graph, its child graphs and bodies as one: the node of those is two vertices, around theirs.
 class Flattened {
  public:
-  Flattened(const DriverTable& driver, const FindPart& find, GraphPlan* plan)
-      : driver_(driver), find_(find), plan_(plan) {}
+  Flattened(const DriverTable& driver, const FindPart& find, const FindBodies& bodies,
+            GraphPlan* plan)
+      : driver_(driver), find_(find), bodies_(bodies), plan_(plan) {}
 
   // `first`: the vertex that all of the graph comes after. Everything of it comes before `last`.
   CUresult Add(CUgraph graph, size_t first, size_t last) {
@@ -80,6 +82,15 @@ class Flattened {
     size_t vertex = NewVertex();
     *pair = {vertex, vertex};
     parents_[vertex].push_back(first);
+    if (type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
+      pair->second = NewVertex();
+      parents_[pair->second].push_back(vertex);
+      ++within_bodies_;
+      for (CUgraph body : bodies_(node)) {
+        if (result == CUDA_SUCCESS) result = Add(body, vertex, pair->second);
+      }
+      --within_bodies_;
+    }
     if (type == CU_GRAPH_NODE_TYPE_GRAPH) {
       pair->second = NewVertex();
       parents_[pair->second].push_back(vertex);
@@ -89,6 +100,12 @@ class Flattened {
     }
     parents_[last].push_back(pair->second);
     GraphPartRef part = find_(node);
+    if (part != nullptr && within_bodies_ != 0 && part->write.transfer != 0) {
+      LogLine(
+          "a body of a conditional node copies into the program's memory: it may not run, so "
+          "that nothing can be sent after it; copy behind the conditional node");
+      return CUDA_ERROR_NOT_SUPPORTED;
+    }
     if (part != nullptr) {
       entry_[vertex] = plan_->entries.size();
       vertex_of_.push_back(vertex);
@@ -99,7 +116,9 @@ class Flattened {
 
   const DriverTable& driver_;
   const FindPart& find_;
+  const FindBodies& bodies_;
   GraphPlan* plan_;
+  size_t within_bodies_ = 0;                  // one in the other
   std::vector<std::vector<size_t>> parents_;  // by vertex
   std::vector<size_t> entry_;                 // by vertex
   std::vector<size_t> vertex_of_;             // by entry
@@ -177,8 +196,9 @@ std::vector<std::atomic<bool>*> GraphPlan::Exclusive() const {
   return flags;
 }
 
-CUresult MakePlan(const DriverTable& driver, CUgraph graph, const FindPart& find, GraphPlan* plan) {
-  Flattened flat(driver, find, plan);
+CUresult MakePlan(const DriverTable& driver, CUgraph graph, const FindPart& find,
+                  const FindBodies& bodies, GraphPlan* plan) {
+  Flattened flat(driver, find, bodies, plan);
   size_t first = flat.NewVertex(), last = flat.NewVertex();
   CUresult result = flat.Add(graph, first, last);
   if (result != CUDA_SUCCESS) return result;
@@ -191,18 +211,23 @@ CUresult MakePlan(const DriverTable& driver, CUgraph graph, const FindPart& find
   return result;
 }
 
-CUresult VisitNodes(const DriverTable& driver, CUgraph graph, const VisitNode& visit) {
+CUresult VisitNodes(const DriverTable& driver, CUgraph graph, const FindBodies& bodies,
+                    const VisitNode& visit) {
   std::vector<CUgraphNode> nodes;
   CUresult result = NodesOf(driver, graph, &nodes);
   for (size_t i = 0; i < nodes.size() && result == CUDA_SUCCESS; ++i) {
     CUgraphNodeType type{};
     result = driver.cuGraphNodeGetType(nodes[i], &type);
     if (result != CUDA_SUCCESS) return result;
+    std::vector<CUgraph> within;
+    if (type == CU_GRAPH_NODE_TYPE_CONDITIONAL) within = bodies(nodes[i]);
+    if (type == CU_GRAPH_NODE_TYPE_GRAPH) {
+      result = driver.cuGraphChildGraphNodeGetGraph(nodes[i], &within.emplace_back());
+    }
     visit(graph, nodes[i], type);
-    CUgraph child = nullptr;
-    if (type != CU_GRAPH_NODE_TYPE_GRAPH) continue;
-    result = driver.cuGraphChildGraphNodeGetGraph(nodes[i], &child);
-    if (result == CUDA_SUCCESS) result = VisitNodes(driver, child, visit);
+    for (CUgraph each : within) {
+      if (result == CUDA_SUCCESS) result = VisitNodes(driver, each, bodies, visit);
+    }
   }
   return result;
 }

@@ -32,13 +32,17 @@ struct GraphPlan {
 };
 
 using FindPart = std::function<GraphPartRef(CUgraphNode)>;
+// The bodies of a conditional node; none of any other.
+using FindBodies = std::function<std::vector<CUgraph>(CUgraphNode)>;
 
 // CUDA_ERROR_NOT_SUPPORTED if a copy reads what another one wrote a part of into the program's
-// memory, and they share no pinned memory.
-CUresult MakePlan(const DriverTable& driver, CUgraph graph, const FindPart& find, GraphPlan* plan);
+// memory, and they share no pinned memory; or if a body, which may not run, writes there.
+CUresult MakePlan(const DriverTable& driver, CUgraph graph, const FindPart& find,
+                  const FindBodies& bodies, GraphPlan* plan);
 
-// Calls visit(graph, node, type) for each node of the graph and of its child graphs.
+// Calls visit(graph, node, type) for each node of the graph, of its child graphs and bodies.
 using VisitNode = std::function<void(CUgraph, CUgraphNode, CUgraphNodeType)>;
-CUresult VisitNodes(const DriverTable& driver, CUgraph graph, const VisitNode& visit);
+CUresult VisitNodes(const DriverTable& driver, CUgraph graph, const FindBodies& bodies,
+                    const VisitNode& visit);
 
 }  // namespace longwire::worker

@@ -84,7 +84,8 @@ CUresult Graphs::NewPlan(CUgraph graph, std::shared_ptr<const GraphPlan>* plan) 
   CUresult result = CUDA_SUCCESS;
   if (!store_->empty()) {
     result = MakePlan(
-        session_.driver(), graph, [this](CUgraphNode node) { return PartOf(node); }, made.get());
+        session_.driver(), graph, [this](CUgraphNode node) { return PartOf(node); }, Bodies(),
+        made.get());
   }
   *plan = std::move(made);
   return result;
@@ -231,6 +232,10 @@ void Graphs::Finish(const GraphPlan& plan, bool good) {
 
 CUresult Graphs::Destroy(uint64_t graph) {
   CUgraph handle = nullptr;
+  // A body goes with its node.
+  if (session_.foreign().Find(graph, &handle) && conditionals_.IsBody(handle)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   if (auto taken = graphs_.Take(graph)) {
     handle = taken->handle;
     session_.foreign().ForgetObject(handle);

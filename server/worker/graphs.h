@@ -13,6 +13,7 @@
 #include <span>
 #include <unordered_map>
 
+#include "server/worker/conditionals.h"
 #include "server/worker/copies.h"
 #include "server/worker/graph_plan.h"
 #include "server/worker/handle_table.h"
@@ -90,6 +91,7 @@ class Graphs {
   // For generated calls.
   HandleTable<Graph>& table() { return graphs_; }
   HandleTable<GraphExec>& exec_table() { return execs_; }
+  Conditionals& conditionals() { return conditionals_; }
 
  private:
   struct Held {
@@ -98,6 +100,7 @@ class Graphs {
   };
   using CapturedParts = std::vector<std::pair<CUgraphNode, GraphPartRef>>;
 
+  FindBodies Bodies() const;
   void RunHostNode(GraphPart& part);
   bool CaptureWrites(cuuint64_t id);
   CUresult CaptureId(Stream& stream, cuuint64_t* id);
@@ -115,6 +118,7 @@ class Graphs {
   HandleTable<Graph> graphs_;
   HandleTable<GraphExec> execs_;
   std::shared_ptr<GraphPartStore> store_;
+  Conditionals conditionals_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -37,6 +37,7 @@ constexpr int kMaxDevices = 64;
 class Completion;
 class Stream;
 struct Array;
+struct Condition;
 struct Event;
 struct Function;
 struct Graph;
@@ -146,6 +147,7 @@ class Driver {
   Registry<Graph> graphs;
   Registry<GraphNode> nodes;
   Registry<GraphExec> execs;
+  Registry<Condition> conditions;
   Registry<MemoryPool> pools;
   Registry<Link> links;
   Registry<GreenContext> greens;

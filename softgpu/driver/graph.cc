@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "softgpu/driver/run.h"
+#include "softgpu/engine/conditions.h"
 
 namespace softgpu {
 namespace {
@@ -10,8 +11,9 @@ namespace {
 // One node's work as a launch runs it.
 struct Step {
   Operation operation;
-  CompletionRef record;  // of an event record: what the launch finishes
-  CompletionRef await;   // of an event wait
+  CompletionRef record;                   // of an event record: what the launch finishes
+  CompletionRef await;                    // of an event wait
+  std::vector<std::vector<Step>> bodies;  // of a conditional
 };
 
 // Appends the nodes' work in a runnable order, child graphs in their places. Events are resolved
@@ -31,7 +33,24 @@ void Flatten(const Graph& graph, std::vector<Step>* steps) {
     } else if (auto* wait = std::get_if<EventWaitOperation>(&node->operation)) {
       step.await = wait->event->record;
     }
+    if (auto* conditional = std::get_if<ConditionalOperation>(&node->operation)) {
+      for (auto& body : conditional->bodies) Flatten(*body, &step.bodies.emplace_back());
+    }
     steps->push_back(std::move(step));
+  }
+}
+
+void RunSteps(const std::vector<Step>& steps, Context& context);
+
+bool MayGoOn(const Context& context) { return !context.cancelled && Driver::Get().fault == 0; }
+
+void RunConditional(const Step& step, Context& context) {
+  const auto& conditional = std::get<ConditionalOperation>(step.operation);
+  while (MayGoOn(context)) {
+    const std::shared_ptr<Graph>* chosen = conditional.Chosen();
+    if (chosen == nullptr) return;
+    RunSteps(step.bodies[static_cast<size_t>(chosen - conditional.bodies.data())], context);
+    if (conditional.type != CU_GRAPH_COND_TYPE_WHILE) return;
   }
 }
 
@@ -39,7 +58,9 @@ void RunSteps(const std::vector<Step>& steps, Context& context) {
   bool failed = false;
   for (const Step& step : steps) {
     if (step.await) step.await->Wait();
-    if (!failed && !context.cancelled && Driver::Get().fault == 0) {
+    if (!failed && !step.bodies.empty()) {
+      RunConditional(step, context);
+    } else if (!failed && MayGoOn(context)) {
       if (Status status = Run(step.operation, context); !status.ok()) {
         failed = true;
         Driver::Get().Fail(context, status.code, status.message);
@@ -109,9 +130,13 @@ std::shared_ptr<GraphNode> AddNode(Graph& graph, Operation operation,
 std::shared_ptr<Graph> CloneGraph(const Graph& graph, bool visible) {
   auto clone = std::make_shared<Graph>();
   clone->user_objects = graph.user_objects;
+  clone->conditions = graph.conditions;
   std::unordered_map<const GraphNode*, GraphNode*> copies;
   for (auto& node : graph.nodes) {
     Operation operation = node->operation;
+    if (auto* conditional = std::get_if<ConditionalOperation>(&operation)) {
+      for (auto& body : conditional->bodies) body = CloneGraph(*body, visible);
+    }
     if (auto* child = std::get_if<ChildGraphOperation>(&operation)) {
       child->graph = CloneGraph(*child->graph, visible);
       child->graph->owned_by_node = true;
@@ -128,6 +153,18 @@ std::shared_ptr<Graph> CloneGraph(const Graph& graph, bool visible) {
     }
   }
   return clone;
+}
+
+std::vector<std::shared_ptr<Graph>> ChildrenOf(const Operation& operation) {
+  if (auto* child = std::get_if<ChildGraphOperation>(&operation)) return {child->graph};
+  auto* conditional = std::get_if<ConditionalOperation>(&operation);
+  return conditional != nullptr ? conditional->bodies : std::vector<std::shared_ptr<Graph>>();
+}
+
+bool HasConditionals(const Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](auto& node) {
+    return std::holds_alternative<ConditionalOperation>(node->operation);
+  });
 }
 
 std::vector<GraphNode*> SortNodes(const Graph& graph) {
@@ -150,12 +187,13 @@ std::vector<GraphNode*> SortNodes(const Graph& graph) {
 
 void ForgetNodes(Graph& graph) {
   for (auto& node : graph.nodes) {
-    if (auto* child = std::get_if<ChildGraphOperation>(&node->operation)) {
-      ForgetNodes(*child->graph);
-      Driver::Get().graphs.Remove(child->graph.get());
+    for (auto& child : ChildrenOf(node->operation)) {
+      ForgetNodes(*child);
+      Driver::Get().graphs.Remove(child.get());
     }
     Driver::Get().nodes.Remove(node.get());
   }
+  for (auto& condition : graph.conditions) Driver::Get().conditions.Remove(condition.get());
 }
 
 CUgraphNodeType TypeOf(const Operation& operation) {
@@ -165,14 +203,29 @@ CUgraphNodeType TypeOf(const Operation& operation) {
       CU_GRAPH_NODE_TYPE_HOST,       CU_GRAPH_NODE_TYPE_EVENT_RECORD,
       CU_GRAPH_NODE_TYPE_WAIT_EVENT, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
       CU_GRAPH_NODE_TYPE_GRAPH,      CU_GRAPH_NODE_TYPE_MEM_ALLOC,
-      CU_GRAPH_NODE_TYPE_MEM_FREE};
+      CU_GRAPH_NODE_TYPE_MEM_FREE,   CU_GRAPH_NODE_TYPE_CONDITIONAL};
   static_assert(std::size(kTypes) == std::variant_size_v<Operation>);
   return kTypes[operation.index()];
 }
 
+namespace {
+
+// The conditions that each launch sets to their initial values.
+void CollectAssigned(const Graph& graph, std::vector<std::shared_ptr<Condition>>* conditions) {
+  for (auto& condition : graph.conditions) {
+    if (condition->assigned) conditions->push_back(condition);
+  }
+  for (auto& node : graph.nodes) {
+    for (auto& child : ChildrenOf(node->operation)) CollectAssigned(*child, conditions);
+  }
+}
+
+}  // namespace
+
 // All nodes run one after the other, at the launch's place in the stream. Driver::mutex held.
 CUresult LaunchGraph(GraphExec& exec, Stream& stream) {
   if (stream.capture) {
+    if (HasConditionals(*exec.plan)) return CUDA_ERROR_NOT_SUPPORTED;
     auto clone = CloneGraph(*exec.plan, true);
     clone->owned_by_node = true;
     Driver::Get().graphs.Add(clone);
@@ -182,8 +235,13 @@ CUresult LaunchGraph(GraphExec& exec, Stream& stream) {
   auto steps = std::make_shared<std::vector<Step>>();
   Flatten(*exec.plan, steps.get());
   Context* context = &stream.context();
+  std::vector<std::shared_ptr<Condition>> conditions;
+  CollectAssigned(*exec.plan, &conditions);
   // The plan's user objects stay until the launch is over.
-  Enqueue(stream, [steps, context, plan = exec.plan](int) { RunSteps(*steps, *context); });
+  Enqueue(stream, [steps, context, plan = exec.plan, conditions](int) {
+    for (auto& one : conditions) SetCondition(one->handle(), one->initial);
+    RunSteps(*steps, *context);
+  });
   return CUDA_SUCCESS;
 }
 

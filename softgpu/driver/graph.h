@@ -17,12 +17,14 @@ struct GraphNode {
   const GraphNode* original = nullptr;  // of a clone's node: the node it was copied from
   bool enabled = true;
   std::vector<void*> parameter_pointers;  // what KernelNodeGetParams hands out
+  std::vector<CUgraph> bodies;            // what adding a conditional node hands out
 };
 
 struct Graph {
   std::vector<std::shared_ptr<GraphNode>> nodes;  // in the order in which they were added
   bool owned_by_node = false;                     // a child graph: its parent destroys it
   UserReferences user_objects;
+  std::vector<std::shared_ptr<Condition>> conditions;  // made for it
 };
 
 struct GraphExec {
@@ -52,6 +54,9 @@ CUstreamCaptureMode& ThreadCaptureMode();
 
 std::shared_ptr<GraphNode> AddNode(Graph& graph, Operation operation,
                                    std::vector<GraphNode*> dependencies, bool visible = true);
+// The graphs within a node: a child graph, the bodies of a conditional node.
+std::vector<std::shared_ptr<Graph>> ChildrenOf(const Operation& operation);
+bool HasConditionals(const Graph& graph);
 // A copy whose nodes know their originals; `visible` puts graph nodes into the handle tables.
 std::shared_ptr<Graph> CloneGraph(const Graph& graph, bool visible);
 // Nodes so that each comes after its dependencies; empty if there is a cycle (and nodes).

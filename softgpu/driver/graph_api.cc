@@ -97,6 +97,7 @@ CUresult Instantiate(CUgraphExec* handle, CUgraph graph_handle, unsigned long lo
     *result = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
     return CUDA_ERROR_INVALID_VALUE;
   }
+  TRY(CheckConditions(*graph, result));
   auto exec = std::make_shared<GraphExec>();
   exec->plan = CloneGraph(*graph, false);
   exec->flags = flags;
@@ -117,6 +118,16 @@ CUgraphExecUpdateResult Compare(const Graph& plan, const Graph& graph, const Gra
     pairs[&old_node] = &new_node;
     if (TypeOf(old_node.operation) != TypeOf(new_node.operation)) {
       return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
+    }
+    auto old_children = ChildrenOf(old_node.operation),
+         new_children = ChildrenOf(new_node.operation);
+    if (old_children.size() != new_children.size()) {
+      return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+    }
+    for (size_t c = 0; c < old_children.size(); ++c) {
+      auto result = Compare(*old_children[c], *new_children[c], culprit);
+      if (result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return result;
+      *culprit = &new_node;
     }
     if (old_node.dependencies.size() != new_node.dependencies.size()) {
       return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
@@ -163,6 +174,7 @@ CUresult cuGraphClone(CUgraph* clone, CUgraph original) {
   std::lock_guard lock(Driver::Get().mutex);
   auto graph = Driver::Get().graphs.Find(original);
   if (!graph || clone == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (HasConditionals(*graph)) return CUDA_ERROR_NOT_SUPPORTED;
   *clone = reinterpret_cast<CUgraph>(Driver::Get().graphs.Add(CloneGraph(*graph, true)));
   return CUDA_SUCCESS;
 }
@@ -244,9 +256,9 @@ CUresult cuGraphDestroyNode(CUgraphNode handle) {
   Graph& graph = *node->graph;
   std::erase(graph.nodes, node);
   for (auto& other : graph.nodes) std::erase(other->dependencies, node.get());
-  if (auto* child = std::get_if<ChildGraphOperation>(&node->operation)) {
-    ForgetNodes(*child->graph);
-    Driver::Get().graphs.Remove(child->graph.get());
+  for (auto& child : ChildrenOf(node->operation)) {
+    ForgetNodes(*child);
+    Driver::Get().graphs.Remove(child.get());
   }
   return CUDA_SUCCESS;
 }
@@ -313,6 +325,7 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec_handle, CUgraph graph_handle,
   for (size_t i = 0; i < update->nodes.size(); ++i) {
     exec->plan->nodes[i]->operation = std::move(update->nodes[i]->operation);
   }
+  exec->plan->conditions = update->conditions;
   return CUDA_SUCCESS;
 }
 

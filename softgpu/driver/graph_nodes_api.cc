@@ -1,5 +1,4 @@
-// Graph nodes: adding them, and reading and changing their parameters in graphs and executables.
-// Every typed call goes through the general CUgraphNodeParams.
+// Graph nodes: adding, reading and changing them, through the general CUgraphNodeParams.
 #include "softgpu/driver/graph.h"
 #include "softgpu/driver/launch.h"
 #include "softgpu/driver/module.h"
@@ -73,6 +72,7 @@ CUresult MakeOperation(const CUgraphNodeParams& p, Operation* operation) {
     case CU_GRAPH_NODE_TYPE_GRAPH: {
       auto child = Driver::Get().graphs.Find(p.graph.graph);
       if (!child) return CUDA_ERROR_INVALID_HANDLE;
+      if (HasConditionals(*child)) return CUDA_ERROR_NOT_SUPPORTED;
       auto clone = CloneGraph(*child, true);
       clone->owned_by_node = true;
       Driver::Get().graphs.Add(clone);
@@ -124,12 +124,12 @@ CUresult Add(CUgraphNode* handle, CUgraph graph_handle, const CUgraphNode* depen
   return CUDA_SUCCESS;
 }
 
-// The executable's copy of a node of the graph it was made from, in child graphs too.
+// The executable's copy of a node of the graph it was made from, in child graphs and bodies too.
 GraphNode* FindCopy(const Graph& plan, const void* original) {
   for (auto& node : plan.nodes) {
     if (node->original == original) return node.get();
-    if (auto* child = std::get_if<ChildGraphOperation>(&node->operation)) {
-      if (GraphNode* found = FindCopy(*child->graph, original)) return found;
+    for (auto& child : ChildrenOf(node->operation)) {
+      if (GraphNode* found = FindCopy(*child, original)) return found;
     }
   }
   return nullptr;
@@ -246,6 +246,9 @@ using namespace softgpu;
 CUresult cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
                            const CUgraphEdgeData*, size_t count, CUgraphNodeParams* params) {
   REQUIRE(params);
+  if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
+    return AddConditionalNode(node, graph, dependencies, count, &params->conditional);
+  }
   if (params->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
     return Add(node, graph, dependencies, count, *params);
   }

@@ -9,6 +9,7 @@
 #include <span>
 #include <variant>
 
+#include "softgpu/driver/conditional.h"
 #include "softgpu/driver/driver.h"
 #include "softgpu/engine/engine.h"
 
@@ -94,15 +95,16 @@ struct MemoryAllocOperation {
 struct MemoryFreeOperation {
   CUdeviceptr address = 0;
 };
-using Operation =
-    std::variant<EmptyOperation, KernelOperation, CopyOperation, FillOperation, HostOperation,
-                 EventRecordOperation, EventWaitOperation, BatchMemoryOperation,
-                 ChildGraphOperation, MemoryAllocOperation, MemoryFreeOperation>;
+using Operation = std::variant<EmptyOperation, KernelOperation, CopyOperation, FillOperation,
+                               HostOperation, EventRecordOperation, EventWaitOperation,
+                               BatchMemoryOperation, ChildGraphOperation, MemoryAllocOperation,
+                               MemoryFreeOperation, ConditionalOperation>;
 
 // Allocates graph memory on params.poolProps.location; null when out of memory.
 std::shared_ptr<GraphMemory> AllocateForGraph(CUDA_MEM_ALLOC_NODE_PARAMS params);
 
-// Runs everything but events and child graphs (those need the submission's view) on this thread.
+// Runs everything but events, child graphs and conditionals (those need the submission's view) on
+// this thread.
 Status Run(const Operation& operation, Context& context);
 
 class Stream : public std::enable_shared_from_this<Stream> {

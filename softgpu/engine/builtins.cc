@@ -1,4 +1,5 @@
-// The functions that nvcc leaves to the device: vprintf, malloc, free, __assertfail.
+// The functions that nvcc leaves to the device: vprintf, malloc, free, __assertfail and
+// cudaGraphSetConditional.
 #include <unistd.h>
 
 #include <array>
@@ -6,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "softgpu/engine/conditions.h"
 #include "softgpu/engine/machine.h"
 #include "softgpu/engine/print_format.h"
 #include "softgpu/engine/program.h"
@@ -93,6 +95,15 @@ void AssertFail(Warp& w, const Instruction& i) {
   Fault(w, i, kAssert, "assertion `" + message + "` failed");
 }
 
+void SetConditional(Warp& w, const Instruction& i) {
+  for (uint32_t m = w.exec; m != 0; m &= m - 1) {
+    int lane = std::countr_zero(m);
+    if (!SetCondition(Argument<uint64_t>(w, i, lane, 0), Argument<uint32_t>(w, i, lane, 1))) {
+      return Fault(w, i, kIllegalAddress, "cudaGraphSetConditional of a handle that is none");
+    }
+  }
+}
+
 struct Builtin {
   std::string_view name;
   Handler handler;
@@ -100,6 +111,7 @@ struct Builtin {
 constexpr std::array kBuiltins = {
     Builtin{"__assert_fail", AssertFail},
     Builtin{"__assertfail", AssertFail},
+    Builtin{"cudaGraphSetConditional", SetConditional},
     Builtin{"free", Free},
     Builtin{"malloc", Malloc},
     Builtin{"vprintf", Vprintf},

@@ -127,6 +127,48 @@ void Edges(const Built& built) {
   CODE(cuGraphDestroy(child));
 }
 
+void Conditionals(CUcontext context, CUdeviceptr memory) {
+  CUgraph graph = nullptr;
+  CUgraphNode node = nullptr;
+  CUgraphConditionalHandle handle = 0;
+  CODE(cuGraphCreate(&graph, 0));
+  CODE(cuGraphConditionalHandleCreate(nullptr, graph, context, 0, 0));
+  CODE(cuGraphConditionalHandleCreate(&handle, nullptr, context, 0, 0));
+  CODE(cuGraphConditionalHandleCreate(&handle, graph, context, 0, 2));
+  CODE(cuGraphConditionalHandleCreate(&handle, graph, context, 2, CU_GRAPH_COND_ASSIGN_DEFAULT));
+  CUgraphNodeParams params = {};
+  params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+  params.conditional.handle = handle + 256;
+  params.conditional.ctx = context;
+  params.conditional.type = CU_GRAPH_COND_TYPE_SWITCH;
+  params.conditional.size = 3;
+  CODE(cuGraphAddNode(&node, graph, nullptr, nullptr, 0, &params));
+  params.conditional.handle = handle;
+  params.conditional.size = 0;
+  CODE(cuGraphAddNode(&node, graph, nullptr, nullptr, 0, &params));
+  params.conditional.size = 3;
+  CODE(cuGraphAddNode(&node, graph, nullptr, nullptr, 0, &params));
+  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+  CODE(cuGraphNodeGetType(node, &type));
+  VALUE(type);
+  for (unsigned i = 0; i < 3; ++i) {
+    CUDA_MEMSET_NODE_PARAMS fill = {memory, 0, 40 + i, 4, 1, 1};
+    CUgraphNode within = nullptr;
+    CODE(cuGraphAddMemsetNode(&within, params.conditional.phGraph_out[i], nullptr, 0, &fill,
+                              context));
+  }
+  CODE(cuGraphDestroy(params.conditional.phGraph_out[0]));
+  CUgraph clone = nullptr;
+  CODE(cuGraphClone(&clone, graph));
+  CUgraphExec exec = nullptr;
+  CODE(cuGraphInstantiate(&exec, graph, 0));
+  CODE(cuGraphLaunch(exec, nullptr));
+  CODE(cuCtxSynchronize());
+  VALUE(DigestOf(memory, 4));
+  CODE(cuGraphExecDestroy(exec));
+  CODE(cuGraphDestroy(graph));
+}
+
 }  // namespace
 
 void Graphs() {
@@ -147,6 +189,7 @@ void Graphs() {
   CUgraphExec none = nullptr;
   CODE(cuGraphInstantiate(&none, nullptr, 0));
   CODE(cuGraphLaunch(nullptr, nullptr));
+  Conditionals(in.context, memory);
   CODE(cuMemFree(memory));
 }
 

@@ -33,9 +33,10 @@ GROUPS = {
                "driver_texture_references", "driver_older_contexts", "driver_libraries",
                "driver_tensor_maps", "driver_older_memory", "driver_texture_views",
                "driver_green"],
-    "graphs": ["graph_runtime_nodes", "driver_graph_copies", "driver_graph_host",
-               "driver_graph_events", "driver_graph_kinds", "driver_graph_capture",
-               "driver_graph_picture", "driver_graph_structure", "driver_older_graphs"],
+    "graphs": ["graph_runtime_nodes", "graph_conditional", "driver_graph_copies",
+               "driver_graph_host", "driver_graph_events", "driver_graph_kinds",
+               "driver_graph_capture", "driver_graph_picture", "driver_graph_structure",
+               "driver_older_graphs"],
 }
 # What the software device lacks is in the other programs: old 32-bit and launch forms, texture
 # references, several processes, pictures of graphs, prefetches.
