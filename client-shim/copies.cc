@@ -206,7 +206,7 @@ CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& sou
   position = SubmitWork(stream, where, copy, 256 + copy.data.size());
   if (position == Session::kNoPosition) return session.over();
   session.counts().uploaded.fetch_add(copy.data.size(), std::memory_order_relaxed);
-  if (!small && !SendBytes(session, copy.transfer, from)) return session.over();
+  if (!small && !SendCopy(session, copy.transfer, from)) return session.over();
   if (waits == Waits::kSync) {
     bool seen_at_once = HasUnorderedStreams(stream) || IsMirrored(destination.address);
     if (seen_at_once) return WaitForStream(stream, position);
@@ -229,6 +229,7 @@ CUresult Download(Stream* stream, const CopySide& destination, const CopySide& s
   Capture* capture = stream->capture.load();
   session.transfers().ExpectDownload(copy.transfer, to, capture != nullptr);
   if (capture != nullptr) return Posted(session.Submit(where, copy));
+  if (session.lanes().Carries(copy.bytes) && !session.lanes().Open()) return session.over();
   uint64_t position = SubmitWork(stream, where, copy);
   if (position == Session::kNoPosition) {
     session.transfers().DropDownload(copy.transfer);

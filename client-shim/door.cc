@@ -61,6 +61,9 @@ std::vector<std::byte> EncodeRequest(const Options& options,
   if (!options.devices.empty())
     request.environment.push_back("LONGWIRE_DEVICES=" + options.devices);
   request.windows = windows;
+  request.lanes = options.lanes;
+  request.lane_copy_bytes = options.lane_copy_bytes;
+  request.lane_chunk_bytes = options.lane_chunk_bytes;
   wire::Writer writer;
   request.Encode(writer);
   return {writer.data(), writer.data() + writer.size()};
@@ -73,16 +76,23 @@ bool TakeReply(wire::Message& message, SessionParts* parts, std::string* sentenc
     return false;
   }
   if (parts->reply.code != 0) return true;
-  if (message.descriptors.size() < 2) {
+  if (message.descriptors.size() != 2 * (size_t{1} + parts->reply.lanes)) {
     *sentence = "the server opened a session without its rings";
     return false;
   }
-  parts->up = wire::RingMemory::Map(message.descriptors[0].Release());
-  parts->down = wire::RingMemory::Map(message.descriptors[1].Release());
-  if (parts->up == nullptr || parts->down == nullptr) {
-    *sentence = "the server's rings cannot be mapped";
-    return false;
+  for (size_t i = 0; i < message.descriptors.size(); i += 2) {
+    LaneRings rings;
+    rings.up = wire::RingMemory::Map(message.descriptors[i].Release());
+    rings.down = wire::RingMemory::Map(message.descriptors[i + 1].Release());
+    if (rings.up == nullptr || rings.down == nullptr) {
+      *sentence = "the server's rings cannot be mapped";
+      return false;
+    }
+    parts->lanes.push_back(std::move(rings));
   }
+  parts->up = parts->lanes.front().up;
+  parts->down = parts->lanes.front().down;
+  parts->lanes.erase(parts->lanes.begin());
   return true;
 }
 

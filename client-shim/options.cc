@@ -1,5 +1,6 @@
 #include "client-shim/options.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <cstdlib>
 
 #include "client-shim/never_destroyed.h"
+#include "wire/lane.h"
 
 namespace longwire::shim {
 namespace {
@@ -29,6 +31,41 @@ std::vector<std::string> Split(const std::string& text) {
     start = comma + 1;
   }
   return parts;
+}
+
+constexpr uint32_t kMaxCopyThreads = 64;
+
+// A whole number between the two, or `usual` with a line on stderr when it is something else.
+uint64_t Number(const std::string& text, const char* key, uint64_t least, uint64_t most,
+                uint64_t usual) {
+  if (text.empty()) return usual;
+  char* end = nullptr;
+  uint64_t number = strtoull(text.c_str(), &end, 10);
+  bool digits = text.find_first_not_of("0123456789") == std::string::npos;
+  if (digits && *end == '\0' && number >= least && number <= most) return number;
+  Say("%s=%s is not a number from %llu to %llu; %llu is used instead", key, text.c_str(),
+      static_cast<unsigned long long>(least), static_cast<unsigned long long>(most),
+      static_cast<unsigned long long>(usual));
+  return usual;
+}
+
+void ReadTransferOptions(const wire::ClientSettings& settings, Options* options) {
+  auto number = [&](const char* key, uint64_t least, uint64_t most, uint64_t usual) {
+    return Number(settings.Value(key), key, least, most, usual);
+  };
+  cpu_set_t allowed;
+  bool known = sched_getaffinity(0, sizeof(allowed), &allowed) == 0;
+  int processors = known ? CPU_COUNT(&allowed) : 1;
+  options->lanes = static_cast<uint32_t>(
+      number("LONGWIRE_TRANSFER_STREAMS", 0, wire::kMaxLanes, wire::DefaultLanes(processors)));
+  if (options->Disabled("striped_transfers")) options->lanes = 0;
+  // Below, a copy goes inside its own record.
+  options->lane_copy_bytes = number("LONGWIRE_TRANSFER_FROM", wire::kInlineCopyBytes + 1,
+                                    UINT64_MAX, wire::kLaneCopyBytes);
+  options->lane_chunk_bytes = number("LONGWIRE_TRANSFER_CHUNK", wire::kMinLaneChunk,
+                                     wire::kMaxLaneChunk, wire::kLaneChunkBytes);
+  options->copy_threads = static_cast<uint32_t>(
+      number("LONGWIRE_COPY_THREADS", 1, kMaxCopyThreads, std::clamp(processors / 4, 1, 4)));
 }
 
 }  // namespace
@@ -54,6 +91,7 @@ Options ReadOptions(const char* configuration_path) {
     if (what == "summary") options.trace_summary = true;
   }
   options.disabled = Split(value("LONGWIRE_DISABLE"));
+  ReadTransferOptions(settings, &options);
   const char* blocking = getenv("CUDA_LAUNCH_BLOCKING");
   options.launch_blocking = blocking != nullptr && blocking[0] == '1';
   for (const std::string& base : Split(value("LONGWIRE_WINDOW_BASES"))) {

@@ -25,6 +25,11 @@ struct Options {
   //   managed-turns         managed memory is compared once between a wait and the next work
   //   attributes-with-load  a small module's functions' attributes come with its load
   std::vector<std::string> disabled;
+  //   striped_transfers     large copies take several connections
+  uint32_t lanes = 0;             // LONGWIRE_TRANSFER_STREAMS: these connections; 0: none
+  uint64_t lane_copy_bytes = 0;   // LONGWIRE_TRANSFER_FROM: which copies are large, in bytes
+  uint64_t lane_chunk_bytes = 0;  // LONGWIRE_TRANSFER_CHUNK: largest piece, bytes
+  uint32_t copy_threads = 1;  // LONGWIRE_COPY_THREADS: that copy from the program's memory at once
   std::vector<uint64_t> window_bases;  // LONGWIRE_WINDOW_BASES, comma list, hexadecimal
   uint64_t window_bytes = 0;           // LONGWIRE_WINDOW_BYTES; 0: by the devices' memory
 

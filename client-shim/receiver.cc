@@ -1,6 +1,7 @@
 // The pump of a session: reading what comes down, and waiting.
 #include <poll.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <optional>
@@ -25,6 +26,9 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::microseconds kReceiverPause{500};
 // It looks less and less often, and beyond this pause it sleeps until the waiter is done.
 constexpr std::chrono::microseconds kReceiverPauseLimit{10'000};
+
+// While bytes are waited for, the pump looks this often whether any can still come.
+constexpr std::chrono::milliseconds kLandingLook{100};
 
 }  // namespace
 
@@ -135,6 +139,10 @@ void Session::Pump(std::chrono::nanoseconds spin, wire::Deadline deadline) {
       return;
     }
     if (bytes == 0) break;
+    if (!HasLanded(header, log.subspan(sizeof(header), bytes - sizeof(header)), deadline)) {
+      closed = down_.memory().closed();
+      break;
+    }
     if (!HandleRecord(header, log.subspan(sizeof(header), bytes - sizeof(header)))) {
       BadReply();
       return;
@@ -149,6 +157,18 @@ void Session::Pump(std::chrono::nanoseconds spin, wire::Deadline deadline) {
     up_.memory().PokeConsumer();  // a relay sends the acknowledgement on
   }
   if (closed && over() == CUDA_SUCCESS) EndAsTheServerSays();
+}
+
+// What stands behind such a record says that a copy has finished: it waits for the copy's bytes,
+// which the lanes' threads bring.
+bool Session::HasLanded(const wire::DownHeader& header, std::span<const std::byte> payload,
+                        wire::Deadline deadline) {
+  if (static_cast<wire::DownKind>(header.kind) != wire::DownKind::kLanding) return true;
+  wire::Reader reader(payload);
+  uint64_t transfer = 0, bytes = 0;
+  constexpr auto kOk = wire::WireResult::kOk;
+  if (reader.U64(&transfer) != kOk || reader.U64(&bytes) != kOk) return true;
+  return transfers_.WaitLanded(transfer, bytes, std::min(deadline, Clock::now() + kLandingLook));
 }
 
 bool Session::HandleRecord(const wire::DownHeader& header, std::span<const std::byte> payload) {
@@ -194,6 +214,8 @@ bool Session::HandleRecord(const wire::DownHeader& header, std::span<const std::
       OnMirrorDelta(number, delta);
       return true;
     }
+    case wire::DownKind::kLanding:
+      return payload.size() == 2 * sizeof(uint64_t);
     case wire::DownKind::kText: {
       std::lock_guard<std::mutex> state(state_mutex_);
       text_.append(reinterpret_cast<const char*>(payload.data()), payload.size());

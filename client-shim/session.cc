@@ -26,7 +26,8 @@ Session::Session(SessionParts parts)
       down_(parts.down),
       spin_(SpinTime()),
       socket_(std::move(parts.socket)),
-      opened_(std::move(parts.reply)) {}
+      opened_(std::move(parts.reply)),
+      lanes_(*this, parts.lanes) {}
 
 bool Session::Start() {
   bool started = StartThread(

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "client-shim/function_ref.h"
+#include "client-shim/lanes.h"
 #include "client-shim/stream.h"
 #include "client-shim/transfers.h"
 #include "longwire/call_ids.h"
@@ -57,6 +58,7 @@ struct Answer {
 struct SessionParts {
   std::shared_ptr<wire::RingMemory> up;
   std::shared_ptr<wire::RingMemory> down;
+  std::vector<LaneRings> lanes;
   wire::Descriptor socket;  // stays open as long as the session lives; may be none in tests
   wire::OpenReply reply;
 };
@@ -135,6 +137,7 @@ class Session {
 
   // Transfers of bytes.
   Transfers& transfers() { return transfers_; }
+  Lanes& lanes() { return lanes_; }
   uint64_t NewId() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
   // CUDA_SUCCESS, or what every call returns because the session is over.
@@ -168,6 +171,8 @@ class Session {
   void WatchSocket();
   void EndAsTheServerSays();
   void Pump(std::chrono::nanoseconds spin, wire::Deadline deadline);
+  bool HasLanded(const wire::DownHeader& header, std::span<const std::byte> payload,
+                 wire::Deadline deadline);
   bool HandleRecord(const wire::DownHeader& header, std::span<const std::byte> payload);
   bool OnReply(const wire::DownHeader& header, std::span<const std::byte> payload);
   bool OnProgress(const wire::DownHeader& header, wire::Reader& reader);
@@ -198,6 +203,7 @@ class Session {
   wire::Descriptor socket_;
   wire::OpenReply opened_;
   SessionCounts counts_;
+  Lanes lanes_;
 };
 
 }  // namespace longwire::shim

@@ -49,25 +49,49 @@ void HostPlace::Gather(uint64_t offset, std::span<std::byte> packed) const {
 
 void Transfers::ExpectDownload(uint64_t transfer, const HostPlace& place, bool persistent) {
   std::lock_guard<std::mutex> lock(mutex_);
-  downloads_[transfer] = {place, place.bytes(), persistent};
+  Entry& entry = downloads_[transfer];
+  entry.place = place;
+  entry.missing = place.bytes();
+  entry.persistent = persistent;
 }
 
 void Transfers::DropDownload(uint64_t transfer) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_lock<std::mutex> lock(mutex_);
+  landed_.wait(lock, [&] {
+    auto found = downloads_.find(transfer);
+    return found == downloads_.end() || found->second.writers == 0;
+  });
   downloads_.erase(transfer);
 }
 
 bool Transfers::Arrive(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_lock<std::mutex> lock(mutex_);
   auto found = downloads_.find(transfer);
   if (found == downloads_.end()) return true;  // dropped: nobody wants the bytes any more
   Entry& entry = found->second;
   uint64_t total = entry.place.bytes();
   if (offset > total || bytes.size() > total - offset) return false;
-  entry.place.Scatter(offset, bytes);
+  // Without the lock, so that several lanes write at once; the entry stays while it has writers.
+  HostPlace place = entry.place;
+  ++entry.writers;
+  lock.unlock();
+  place.Scatter(offset, bytes);
+  lock.lock();
+  --entry.writers;
+  entry.landed += bytes.size();
   entry.missing -= std::min<uint64_t>(entry.missing, bytes.size());
-  if (entry.missing == 0 && !entry.persistent) downloads_.erase(found);
+  if (entry.missing == 0 && !entry.persistent && entry.writers == 0) downloads_.erase(transfer);
+  landed_.notify_all();
   return true;
+}
+
+bool Transfers::WaitLanded(uint64_t transfer, uint64_t bytes,
+                           std::chrono::steady_clock::time_point deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return landed_.wait_until(lock, deadline, [&] {
+    auto found = downloads_.find(transfer);
+    return found == downloads_.end() || found->second.landed >= bytes;
+  });
 }
 
 bool Transfers::FindDownload(uint64_t transfer, HostPlace* place) {
@@ -80,7 +104,7 @@ bool Transfers::FindDownload(uint64_t transfer, HostPlace* place) {
 
 void Transfers::OfferUpload(uint64_t transfer, const HostPlace& place, bool persistent) {
   std::lock_guard<std::mutex> lock(mutex_);
-  uploads_[transfer] = {place, place.bytes(), persistent};
+  uploads_[transfer] = {place, place.bytes(), persistent, 0, 0};
 }
 
 void Transfers::DropUpload(uint64_t transfer) {
@@ -88,11 +112,12 @@ void Transfers::DropUpload(uint64_t transfer) {
   uploads_.erase(transfer);
 }
 
-bool Transfers::FindUpload(uint64_t transfer, HostPlace* place) {
+bool Transfers::FindUpload(uint64_t transfer, HostPlace* place, bool* persistent) {
   std::lock_guard<std::mutex> lock(mutex_);
   auto found = uploads_.find(transfer);
   if (found == uploads_.end()) return false;
   *place = found->second.place;
+  if (persistent != nullptr) *persistent = found->second.persistent;
   if (!found->second.persistent) uploads_.erase(found);
   return true;
 }

@@ -2,6 +2,7 @@
 // bytes the worker may ask for, how much may be under way. All of them by transfer id.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -37,21 +38,30 @@ class Transfers {
   // Nothing of this transfer is written after this returns.
   void DropDownload(uint64_t transfer);
   bool FindDownload(uint64_t transfer, HostPlace* place);
-  // Bytes arrived; false if they do not fit to what was announced (a broken worker).
+  // Bytes arrived; false if they do not fit to what was announced (a broken worker). From any
+  // thread.
   bool Arrive(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes);
+
+  // True if so many bytes of a download have arrived, or nobody wants them any more; waits for that
+  // until the deadline.
+  bool WaitLanded(uint64_t transfer, uint64_t bytes,
+                  std::chrono::steady_clock::time_point deadline);
 
   // Announces bytes that the worker asks for later.
   void OfferUpload(uint64_t transfer, const HostPlace& place, bool persistent);
   void DropUpload(uint64_t transfer);
-  bool FindUpload(uint64_t transfer, HostPlace* place);
+  bool FindUpload(uint64_t transfer, HostPlace* place, bool* persistent = nullptr);
 
  private:
   struct Entry {
     HostPlace place;
     uint64_t missing = 0;  // bytes
     bool persistent = false;
+    uint64_t landed = 0;   // bytes
+    uint32_t writers = 0;  // threads that write into the place
   };
   std::mutex mutex_;
+  std::condition_variable landed_;  // bytes, or a writer has finished
   std::unordered_map<uint64_t, Entry> downloads_;
   std::unordered_map<uint64_t, Entry> uploads_;
 };

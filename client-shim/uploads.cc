@@ -6,12 +6,18 @@
 #include "client-shim/process.h"
 #include "client-shim/work_thread.h"
 #include "longwire/calls.h"
+#include "wire/lane.h"
 
 namespace longwire::shim {
 namespace {
 
 // Bytes sent that the worker has not taken yet. Changed by senders and by whoever reads credits.
 std::atomic<uint64_t> under_way{0};
+
+// One piece always fits, whatever the server said.
+uint64_t UploadWindow() {
+  return std::max<uint64_t>(TheSession().opened().upload_window, wire::kCopyPieceBytes);
+}
 
 WorkThread& Sender() {
   static NeverDestroyed<WorkThread> sender("longwire-send");
@@ -21,21 +27,29 @@ WorkThread& Sender() {
 }  // namespace
 
 bool FitsUploadWindow(uint64_t bytes) {
-  // One piece always fits, whatever the server said.
-  uint64_t window = std::max<uint64_t>(TheSession().opened().upload_window, wire::kCopyPieceBytes);
-  return under_way.load(std::memory_order_relaxed) + bytes <= window;
+  return under_way.load(std::memory_order_relaxed) + bytes <= UploadWindow();
+}
+
+uint64_t LargestPiece(uint64_t wanted) {
+  return std::clamp<uint64_t>(UploadWindow() / 4, wire::kMinLaneChunk, wanted);
+}
+
+bool WaitForUploadWindow(Session& session, uint64_t bytes) {
+  while (true) {
+    uint64_t before = under_way.load(std::memory_order_relaxed);
+    if (before + bytes > UploadWindow()) {
+      if (!session.WaitUntil([&] { return FitsUploadWindow(bytes); })) return false;
+    } else if (under_way.compare_exchange_weak(before, before + bytes)) {
+      return true;
+    }
+  }
 }
 
 bool SendBytes(Session& session, uint64_t transfer, const HostPlace& place, Window window) {
   uint64_t total = place.bytes();
   for (uint64_t offset = 0; offset < total;) {
     uint64_t bytes = std::min<uint64_t>(total - offset, wire::kCopyPieceBytes);
-    if (window == Window::kCounted) {
-      if (!FitsUploadWindow(bytes) && !session.WaitUntil([&] { return FitsUploadWindow(bytes); })) {
-        return false;
-      }
-      under_way.fetch_add(bytes);
-    }
+    if (window == Window::kCounted && !WaitForUploadWindow(session, bytes)) return false;
     // The piece is gathered straight into the log: the record is a calls::lwCopyData.
     auto encode = [&](wire::Writer& writer) {
       writer.U64(transfer);
@@ -54,10 +68,23 @@ bool SendBytes(Session& session, uint64_t transfer, const HostPlace& place, Wind
   return true;
 }
 
+bool SendCopy(Session& session, uint64_t transfer, const HostPlace& place) {
+  bool by_lanes = session.lanes().Carries(place.bytes());
+  return by_lanes ? session.lanes().Send(transfer, place) : SendBytes(session, transfer, place);
+}
+
 void ServePull(Session& session, uint64_t transfer) {
   HostPlace place;
-  if (!session.transfers().FindUpload(transfer, &place)) return;
-  Sender().Post([&session, transfer, place] { SendBytes(session, transfer, place); });
+  bool persistent = false;
+  if (!session.transfers().FindUpload(transfer, &place, &persistent)) return;
+  Sender().Post([&session, transfer, place, persistent] {
+    // A graph's bytes come again with each launch: the log keeps launches apart.
+    if (persistent) {
+      SendBytes(session, transfer, place);
+    } else {
+      SendCopy(session, transfer, place);
+    }
+  });
 }
 
 void ReturnCredit(Session& session, uint64_t bytes) {

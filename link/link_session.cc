@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <thread>
 
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
@@ -11,10 +13,8 @@
 namespace longwire::link {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using transport::Log;
 using transport::LogLevel;
-using transport::StreamPump;
 
 // The program gives up after 5 s; it shall have our sentence before.
 constexpr std::chrono::milliseconds kConnectPatience{3300};
@@ -24,11 +24,18 @@ constexpr int kOpenAttempts = 3;
 constexpr std::chrono::seconds kRequestPatience{5};
 // Connecting is part of it.
 constexpr std::chrono::milliseconds kViewPatience{4600};
-constexpr std::chrono::milliseconds kAttachPatience{3000};
-constexpr std::chrono::milliseconds kRetryPause{100};
 
 std::span<const std::byte> BytesOf(const std::string& text) {
   return std::as_bytes(std::span(text));
+}
+
+bool TokensFit(const transport::OpenSessionReply& answer, const wire::OpenReply& reply) {
+  const auto& tokens = answer.transfer_tokens();
+  return answer.resume_token().size() == transport::kTokenBytes &&
+         static_cast<uint32_t>(tokens.size()) == reply.lanes &&
+         std::all_of(tokens.begin(), tokens.end(), [](const std::string& token) {
+           return token.size() == transport::kTokenBytes;
+         });
 }
 
 wire::ProcessDescription Myself() {
@@ -55,14 +62,8 @@ void LinkSession::ProgramGone() {
   if (gone_) return;
   gone_ = true;
   if (open_context_ != nullptr) open_context_->TryCancel();
-  if (pump_ != nullptr) pump_->Stop({});
-  gone_changed_.notify_all();
-}
-
-bool LinkSession::SleepUnlessGone(std::chrono::milliseconds time) {
-  std::unique_lock lock(mutex_);
-  gone_changed_.wait_for(lock, time, [&] { return gone_; });
-  return !gone_;
+  if (!open_) return;
+  for (auto& lane : lanes_) lane->Stop({});
 }
 
 void LinkSession::Refuse(int32_t code, const std::string& sentence) {
@@ -146,136 +147,92 @@ bool LinkSession::Open(const wire::Message& message) {
   if (!status.ok()) {
     Refuse(transport::kNoDevice, ExplainStatus(server_.server, status));
   } else if (reply.Decode(reader) != wire::WireResult::kOk ||
-             (answer.session() != 0 && answer.resume_token().size() != transport::kTokenBytes)) {
+             (answer.session() != 0 && !TokensFit(answer, reply))) {
     Refuse(transport::kNoDevice,
            server_.server + " answered with something this version does not understand");
   } else if (answer.session() == 0) {
     Refuse(reply.code == 0 ? transport::kNoDevice : reply.code, reply.sentence);
   } else {
     session_ = answer.session();
-    std::memcpy(token_.data(), answer.resume_token().data(), token_.size());
-    resume_grace_ = std::chrono::milliseconds(answer.resume_grace_milliseconds());
-    return ReplyToProgram(std::move(reply));
+    if (MakeLanes(answer, reply)) return ReplyToProgram(std::move(reply));
+    Refuse(transport::kOutOfMemory, "longwire-link has no memory for a session's rings");
   }
   return false;
 }
 
-bool LinkSession::ReplyToProgram(wire::OpenReply reply) {
-  up_ = wire::RingMemory::Create(wire::kRingBytes);
-  down_ = wire::RingMemory::Create(wire::kRingBytes);
-  if (up_ == nullptr || down_ == nullptr) {
-    Refuse(transport::kOutOfMemory, "longwire-link has no memory for a session's rings");
-    return false;
+bool LinkSession::MakeLanes(const transport::OpenSessionReply& answer,
+                            const wire::OpenReply& reply) {
+  for (uint32_t number = 0; number <= reply.lanes; ++number) {
+    Lane::Right right;
+    right.session = session_;
+    const std::string& token =
+        number == 0 ? answer.resume_token() : answer.transfer_tokens(static_cast<int>(number) - 1);
+    std::memcpy(right.token.data(), token.data(), right.token.size());
+    right.resume_grace = std::chrono::milliseconds(answer.resume_grace_milliseconds());
+    lanes_.push_back(std::make_unique<Lane>(number));
+    lanes_.back()->SetRight(right);
+    if (!lanes_.back()->CreateRings(number == 0 ? wire::kRingBytes : wire::kLaneRingBytes)) {
+      return false;
+    }
   }
-  relay_ = std::make_unique<transport::RelayEnd>(down_, up_);
-  reply.processes.push_back(Myself());
-  wire::Writer writer;
-  reply.Encode(writer);
-  const int rings[] = {up_->descriptor(), down_->descriptor()};
-  stream_ = Attach(server_, 1);
-  if (stream_ == nullptr) {
-    Refuse(transport::kNoDevice, "the connection to " + server_.server + " broke at once");
-    return false;
-  }
-  return wire::SendMessage(socket_.get(), writer.span(), rings) &&
-         relay_->StartEpoch(1, 0) == wire::WireResult::kOk;
-}
-
-std::unique_ptr<transport::ClientStream> LinkSession::Attach(const ServerChannel& server,
-                                                             uint32_t epoch) {
-  auto stream = transport::ClientStream::Connect(server.channel, kAttachPatience);
-  if (stream == nullptr) return nullptr;
-  std::string body = transport::EncodeAttach(
-      {session_, token_, relay_->received(), relay_->kept_bytes(), relay_->room_bytes()});
-  transport::FrameHeader header = {relay_->sent(), relay_->received(), epoch,
-                                   transport::kFrameAttach};
-  stream->StartWrite(header, BytesOf(body), nullptr);
-  if (stream->Wait(Clock::now() + kAttachPatience) == transport::MessageStream::Event::kWritten) {
-    return stream;
-  }
-  stream->End(true);
-  return nullptr;
-}
-
-bool LinkSession::TakeAttached(std::span<const std::byte> body) {
-  transport::Attached attached;
-  if (DecodeAttached(body, &attached) != wire::WireResult::kOk) return false;
-  token_ = attached.token;
-  relay_->SetFarEnd(attached.kept_bytes, attached.room_bytes);
   return true;
 }
 
-bool LinkSession::AwaitAttached(transport::ClientStream& stream, uint32_t epoch) {
-  stream.StartRead();
-  auto event = stream.Wait(Clock::now() + kAttachPatience);
-  if (event != transport::MessageStream::Event::kRead) return false;
-  const transport::ReceivedFrame& frame = stream.received();
-  std::string body = ControlBody(frame);
-  if (frame.header.flags == transport::kFrameClosed) {
-    if (transport::DecodeClosed(BytesOf(body), &closed_) != wire::WireResult::kOk) return false;
-    resume_grace_ = std::chrono::milliseconds(0);  // refused for good
+bool LinkSession::ReplyToProgram(wire::OpenReply reply) {
+  Lane& log = *lanes_[0];
+  log.SetServer(std::move(server_));
+  reply.processes.push_back(Myself());
+  wire::Writer writer;
+  reply.Encode(writer);
+  std::vector<int> rings;
+  for (auto& lane : lanes_) {
+    rings.push_back(lane->up_descriptor());
+    rings.push_back(lane->down_descriptor());
+  }
+  if (!log.Attach()) {
+    Refuse(transport::kNoDevice, "the connection to " + log.server().server + " broke at once");
     return false;
   }
-  if (frame.header.flags != transport::kFrameAttached || !TakeAttached(BytesOf(body))) return false;
-  return relay_->StartEpoch(epoch, frame.header.position) == wire::WireResult::kOk;
-}
-
-bool LinkSession::Reconnect() {
-  auto deadline = Clock::now() + resume_grace_;
-  uint32_t epoch = relay_->epoch();
-  while (Clock::now() < deadline && resume_grace_.count() != 0) {
-    if (WaitUntilReady(server_, std::min(deadline, Clock::now() + kConnectPatience), nullptr)) {
-      stream_ = Attach(server_, ++epoch);
-      if (stream_ != nullptr && AwaitAttached(*stream_, epoch)) {
-        Log(LogLevel::kInfo, session_, "resumed");
-        return true;
-      }
-      if (stream_ != nullptr) stream_->End(true);
-    }
-    if (!SleepUnlessGone(kRetryPause)) return false;
-  }
-  return false;
-}
-
-StreamPump::Outcome LinkSession::PumpOnce() {
-  StreamPump pump(*stream_, *relay_, counters_);
-  pump.set_on_attached([this](std::span<const std::byte> body) { return TakeAttached(body); });
   {
     std::lock_guard lock(mutex_);
-    pump_ = &pump;
-    if (gone_) pump.Stop({});
+    if (gone_) return false;
+    open_ = true;
   }
-  StreamPump::Outcome outcome = pump.Run();
-  {
-    std::lock_guard lock(mutex_);
-    pump_ = nullptr;
-  }
-  if (outcome != StreamPump::Outcome::kBroken) closed_ = pump.closed();
-  std::string said = stream_->End(outcome == StreamPump::Outcome::kViolation);
-  if (outcome == StreamPump::Outcome::kBroken && !said.empty()) closed_.sentence = said;
-  return outcome;
+  return wire::SendMessage(socket_.get(), writer.span(), rings);
+}
+
+// Until the program uses it a lane costs a sleeping thread and no connection.
+void LinkSession::RelayLane(Lane& lane) {
+  if (!lane.WaitForBytes()) return;
+  lane.SetServer(servers_.Beside(lanes_[0]->server()));
+  // What a lane has lost nobody sends again: without it the session cannot go on.
+  if (!lane.Relay()) lanes_[0]->Stop(lane.closed());
 }
 
 void LinkSession::Relay() {
-  Log(LogLevel::kInfo, session_, "opened at " + server_.server);
-  while (true) {
-    StreamPump::Outcome outcome = PumpOnce();
-    if (outcome != StreamPump::Outcome::kBroken) break;
-    Log(LogLevel::kWarning, session_, "connection lost: " + closed_.sentence);
-    closed_.code = transport::kLaunchFailed;
-    closed_.sentence = "the connection to " + server_.server + " was lost";
-    if (!SleepUnlessGone(std::chrono::milliseconds(0)) || !Reconnect()) break;
+  Lane& log = *lanes_[0];
+  Log(LogLevel::kInfo, session_, "opened at " + log.server().server);
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i < lanes_.size(); ++i) {
+    threads.emplace_back([this, lane = lanes_[i].get()] { RelayLane(*lane); });
   }
-  EndForProgram(closed_.code, closed_.sentence);
+  log.Relay();
+  EndForProgram();
+  for (size_t i = 1; i < lanes_.size(); ++i) lanes_[i]->Stop(log.closed());
+  for (std::thread& thread : threads) thread.join();
+  for (auto& lane : lanes_) {
+    if (lane->server().channel != nullptr) servers_.GiveBack(std::move(lane->server()));
+  }
 }
 
-void LinkSession::EndForProgram(uint32_t code, const std::string& sentence) {
+void LinkSession::EndForProgram() {
+  const transport::Closed& closed = lanes_[0]->closed();
+  const std::string& sentence = closed.sentence;
   Log(LogLevel::kInfo, session_,
-      "ended, code " + std::to_string(code) + (sentence.empty() ? "" : ": " + sentence));
+      "ended, code " + std::to_string(closed.code) + (sentence.empty() ? "" : ": " + sentence));
   // For the program's standard error, should it look: the rings carry only the code.
   if (!sentence.empty()) wire::SendMessage(socket_.get(), BytesOf(sentence));
-  up_->Close(code);
-  down_->Close(code);
+  for (auto& lane : lanes_) lane->CloseRings(closed.code);
 }
 
 }  // namespace longwire::link

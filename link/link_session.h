@@ -1,21 +1,20 @@
 // One program at the door, on the client's side: takes its OpenRequest, opens a session at a
-// server, gives the program its two rings and relays them until either side ends. A program that
-// only wants to know which devices there are (wire::ViewRequest) gets one answer.
+// server, gives the program its rings and relays them until either side ends: the session's own
+// logs at once, its lanes from when the program first uses them. A program that only wants to know
+// which devices there are (wire::ViewRequest) gets one answer.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
+#include "link/lane.h"
 #include "link/server_connection.h"
-#include "link/transport/grpc_stream.h"
-#include "link/transport/relay_end.h"
-#include "link/transport/stream_pump.h"
+#include "proto/transport.grpc.pb.h"
 #include "wire/open.h"
 #include "wire/socket.h"
 
@@ -43,14 +42,10 @@ class LinkSession {
   bool ReplyToProgram(wire::OpenReply reply);
   void Refuse(int32_t code, const std::string& sentence);
   void RefuseView(const std::string& sentence);
+  bool MakeLanes(const transport::OpenSessionReply& answer, const wire::OpenReply& reply);
   void Relay();
-  transport::StreamPump::Outcome PumpOnce();
-  std::unique_ptr<transport::ClientStream> Attach(const ServerChannel& server, uint32_t epoch);
-  bool TakeAttached(std::span<const std::byte> body);
-  bool AwaitAttached(transport::ClientStream& stream, uint32_t epoch);
-  bool Reconnect();
-  void EndForProgram(uint32_t code, const std::string& sentence);
-  bool SleepUnlessGone(std::chrono::milliseconds time);
+  void RelayLane(Lane& lane);
+  void EndForProgram();
 
   wire::Descriptor socket_;
   ServerConnection& servers_;
@@ -58,20 +53,13 @@ class LinkSession {
 
   ServerChannel server_;  // without a channel until one was taken
   uint64_t session_ = 0;
-  transport::Token token_{};
-  std::chrono::milliseconds resume_grace_{0};
-  std::shared_ptr<wire::RingMemory> up_;
-  std::shared_ptr<wire::RingMemory> down_;
-  std::unique_ptr<transport::RelayEnd> relay_;
-  std::unique_ptr<transport::ClientStream> stream_;
-  transport::TrafficCounters counters_;
-  transport::Closed closed_;
+  // The session's own logs, then its lanes; as they are once the session is open.
+  std::vector<std::unique_ptr<Lane>> lanes_;
 
   std::mutex mutex_;
-  std::condition_variable gone_changed_;
   bool gone_ = false;                            // under mutex_
+  bool open_ = false;                            // under mutex_: lanes_ may be stopped
   grpc::ClientContext* open_context_ = nullptr;  // under mutex_, while Open is under way
-  transport::StreamPump* pump_ = nullptr;        // under mutex_, while it runs
 };
 
 }  // namespace longwire::link

@@ -10,7 +10,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kIdleChannels = 4;
+constexpr size_t kIdleChannels = 12;  // a session with its lanes, and a few
 // A refused connection is tried again for this long: the server may just be starting.
 constexpr std::chrono::milliseconds kRefusedPatience{800};
 // Finding out why a handshake fails takes a few round trips.
@@ -93,11 +93,13 @@ bool WaitUntilReady(const ServerChannel& server, Clock::time_point deadline,
   }
 }
 
-std::optional<ServerChannel> ServerConnection::TakeIdle(const std::string& fingerprint) {
+std::optional<ServerChannel> ServerConnection::TakeIdle(const std::string& fingerprint,
+                                                        const std::string& server) {
   std::lock_guard lock(mutex_);
-  while (!idle_.empty()) {
-    ServerChannel channel = std::move(idle_.back());
-    idle_.pop_back();
+  for (size_t left = idle_.size(); left-- > 0;) {
+    if (!server.empty() && idle_[left].server != server) continue;
+    ServerChannel channel = std::move(idle_[left]);
+    idle_.erase(idle_.begin() + static_cast<ptrdiff_t>(left));
     bool same = channel.tls == nullptr || channel.tls->own.fingerprint == fingerprint;
     if (same && channel.channel->GetState(true) == GRPC_CHANNEL_READY) return channel;
   }
@@ -130,6 +132,14 @@ std::optional<ServerChannel> ServerConnection::Take(std::chrono::milliseconds pa
   }
   *sentence = reasons;
   return std::nullopt;
+}
+
+ServerChannel ServerConnection::Beside(const ServerChannel& other) {
+  auto idle = TakeIdle(other.tls == nullptr ? "" : other.tls->own.fingerprint, other.server);
+  if (idle) return *std::move(idle);
+  ServerChannel made = other;
+  made.channel = transport::OpenChannel(other.server, other.tls.get());
+  return made;
 }
 
 void ServerConnection::GiveBack(ServerChannel channel) {

@@ -37,12 +37,15 @@ class ServerConnection {
 
   // The first server of the list that answers within `patience`; nullopt with a sentence.
   std::optional<ServerChannel> Take(std::chrono::milliseconds patience, std::string* sentence);
+  // Another connection to the same server, as the same client; it may still have to come up.
+  ServerChannel Beside(const ServerChannel& other);
   // Keeps it for the next session if it still works.
   void GiveBack(ServerChannel channel);
 
  private:
-  // One that was made with the certificate of this fingerprint.
-  std::optional<ServerChannel> TakeIdle(const std::string& fingerprint);
+  // One that was made with the certificate of this fingerprint, to `server` if that is not empty.
+  std::optional<ServerChannel> TakeIdle(const std::string& fingerprint,
+                                        const std::string& server = {});
 
   const std::vector<transport::Address> servers_;
   const transport::TlsFiles identity_;

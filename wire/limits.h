@@ -9,7 +9,7 @@ namespace longwire::wire {
 
 // Records say nothing about their fields: two ends understand each other only if this is the same.
 // Every change of what a record or an opening holds raises it.
-inline constexpr uint32_t kProtocolVersion = 4;
+inline constexpr uint32_t kProtocolVersion = 5;
 inline constexpr uint16_t kDefaultPort = 7411;
 
 // Bytes of one direction of one session: at 30 ms round-trip time and 8 MiB unacknowledged a
@@ -22,6 +22,15 @@ inline constexpr size_t kMaxRecordBytes = size_t{1} << 20;
 // Small copies ride in their own record; larger ones follow in pieces.
 inline constexpr size_t kInlineCopyBytes = size_t{64} << 10;
 inline constexpr size_t kCopyPieceBytes = size_t{256} << 10;
+
+// Lanes (wire/lane.h) of one session, and bytes of one direction of one lane: eight lanes have as
+// much under way as the window of uploads allows.
+inline constexpr uint32_t kMaxLanes = 16;
+inline constexpr size_t kLaneRingBytes = size_t{4} << 20;
+// Copies from this size on take the lanes, in chunks of at most so many bytes, unless the client
+// says otherwise.
+inline constexpr size_t kLaneCopyBytes = size_t{128} << 10;
+inline constexpr size_t kLaneChunkBytes = size_t{512} << 10;
 
 // One delta of a mirrored range (wire/page_delta.h): about as much as a piece of a copy.
 inline constexpr size_t kDeltaBytes = size_t{256} << 10;

@@ -50,6 +50,9 @@ void OpenRequest::Encode(Writer& writer) const {
   EncodeStrings(writer, environment);
   writer.U32(static_cast<uint32_t>(windows.size()));
   for (const Window& window : windows) EncodeWindow(writer, window);
+  writer.U32(lanes);
+  writer.U64(lane_copy_bytes);
+  writer.U64(lane_chunk_bytes);
 }
 
 WireResult OpenRequest::Decode(Reader& reader) {
@@ -66,7 +69,9 @@ WireResult OpenRequest::Decode(Reader& reader) {
   LW_TRY(reader.Count(&count, 2 * sizeof(uint64_t), kMaxWindows));
   windows.resize(count);
   for (Window& window : windows) LW_TRY(DecodeWindow(reader, &window));
-  return WireResult::kOk;
+  LW_TRY(reader.U32(&lanes));
+  LW_TRY(reader.U64(&lane_copy_bytes));
+  return reader.U64(&lane_chunk_bytes);
 }
 
 void DeviceDescription::Encode(Writer& writer) const {
@@ -121,6 +126,7 @@ void OpenReply::Encode(Writer& writer) const {
   writer.U64(allocation_granularity);
   writer.U64(upload_window);
   writer.U64(stream_share);
+  writer.U32(lanes);
   writer.U32(static_cast<uint32_t>(devices.size()));
   for (const DeviceDescription& device : devices) device.Encode(writer);
   writer.U32(static_cast<uint32_t>(processes.size()));
@@ -144,6 +150,8 @@ WireResult OpenReply::Decode(Reader& reader) {
   LW_TRY(reader.U64(&allocation_granularity));
   LW_TRY(reader.U64(&upload_window));
   LW_TRY(reader.U64(&stream_share));
+  LW_TRY(reader.U32(&lanes));
+  if (lanes > kMaxLanes) return WireResult::kFatal;
   uint32_t count = 0;
   LW_TRY(reader.Count(&count, sizeof(uint64_t), kMaxDevices));
   devices.resize(count);

@@ -26,6 +26,9 @@ struct OpenRequest {
   uint32_t call_count = 0;               // how many call numbers this client knows
   std::vector<std::string> environment;  // NAME=value of the variables the driver reads
   std::vector<Window> windows;           // address ranges that are free in the client, best first
+  uint32_t lanes = 0;                    // wanted, see wire/lane.h; 0: none
+  uint64_t lane_copy_bytes = kLaneCopyBytes;    // copies of this size take them
+  uint64_t lane_chunk_bytes = kLaneChunkBytes;  // in pieces of at most this
 
   void Encode(Writer& writer) const;
   WireResult Decode(Reader& reader);
@@ -72,6 +75,7 @@ struct OpenReply {
   uint64_t allocation_granularity = 0;  // bytes, of device memory
   uint64_t upload_window = 0;           // bytes of copies under way before any was credited
   uint64_t stream_share = 0;            // bytes of unfinished calls in one stream
+  uint32_t lanes = 0;                   // that the session has, at most as many as wanted
   std::vector<DeviceDescription> devices;
   std::vector<ProcessDescription> processes;
   std::vector<std::string> missing_calls;  // functions that the server's driver lacks

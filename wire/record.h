@@ -44,6 +44,8 @@ enum class DownKind : uint16_t {
   kCredit = 8,        // payload u64: bytes of upload that have been taken
   kRelease = 9,       // payload u64 transfer, u64 ticket: no graph uses these any more; 0: none
   kMirror = 10,       // payload u64 mirror, delta: what the device changed there
+  kLanding = 11,  // payload u64 transfer, u64 bytes: so many bytes of it come by the lanes; what
+                  // follows in this log counts only once they are there
 };
 
 enum DownFlags : uint16_t {
@@ -64,14 +66,16 @@ static_assert(sizeof(DownHeader) == 24);
 
 // Looks at the record at the start of `log`, which may be shared with a hostile writer: the header
 // is copied once. kOk with *bytes = 0 means that the record is not complete yet. The record takes
-// AlignRecord(*bytes) bytes of the log.
+// *bytes of the log, rounded up to the alignment.
 template <class Header>
-WireResult PeekRecord(std::span<const std::byte> log, Header* header, size_t* bytes) {
+WireResult PeekRecord(std::span<const std::byte> log, Header* header, size_t* bytes,
+                      size_t alignment = kRecordAlignment) {
   *bytes = 0;
   if (log.size() < sizeof(Header)) return WireResult::kOk;
   std::memcpy(header, log.data(), sizeof(Header));
   if (header->bytes < sizeof(Header) || header->bytes > kMaxRecordBytes) return WireResult::kFatal;
-  if (log.size() < AlignRecord(header->bytes)) return WireResult::kOk;
+  size_t whole = (header->bytes + alignment - 1) / alignment * alignment;
+  if (log.size() < whole) return WireResult::kOk;
   *bytes = header->bytes;
   return WireResult::kOk;
 }

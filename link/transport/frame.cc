@@ -18,6 +18,7 @@ std::string EncodeAttach(const Attach& attach) {
   writer.U64(attach.resume_position);
   writer.U64(attach.kept_bytes);
   writer.U64(attach.room_bytes);
+  writer.U32(attach.lane);
   return Text(writer);
 }
 
@@ -27,7 +28,8 @@ WireResult DecodeAttach(std::span<const std::byte> body, Attach* attach) {
   LW_TRY(reader.Raw(attach->token.data(), attach->token.size()));
   LW_TRY(reader.U64(&attach->resume_position));
   LW_TRY(reader.U64(&attach->kept_bytes));
-  return reader.U64(&attach->room_bytes);
+  LW_TRY(reader.U64(&attach->room_bytes));
+  return reader.U32(&attach->lane);
 }
 
 std::string EncodeAttached(const Attached& attached) {

@@ -1,5 +1,5 @@
-// The messages of Execute: a fixed header, then bytes of a log or, for the flags that say so, a
-// small body. Little-endian.
+// The messages of Execute and Transfer: a fixed header, then bytes of a log or, for the flags that
+// say so, a small body. Little-endian.
 #pragma once
 
 #include <array>
@@ -36,7 +36,7 @@ static_assert(sizeof(FrameHeader) == 24);
 inline constexpr size_t kTokenBytes = 32;
 using Token = std::array<std::byte, kTokenBytes>;
 
-// Names a session and proves the right to it.
+// Names a session and one of its lanes, and proves the right to it.
 //
 // Neither end sends more unacknowledged bytes than the other has room for, so a frame can always be
 // put away at once: an acknowledgement never waits behind bytes that nobody can take.
@@ -46,6 +46,7 @@ struct Attach {
   uint64_t resume_position = 0;  // how much of the down log the client has
   uint64_t kept_bytes = 0;       // how much of the up log the client can keep
   uint64_t room_bytes = 0;       // how much of the down log the client can take
+  uint32_t lane = 0;             // of the session; 0: its own logs
 };
 
 // The daemon's answer.

@@ -136,11 +136,11 @@ template class GrpcStream<ClientReaderWriter>;
 template class GrpcStream<ServerReaderWriter>;
 
 std::unique_ptr<ClientStream> ClientStream::Connect(const std::shared_ptr<grpc::Channel>& channel,
-                                                    std::chrono::milliseconds timeout) {
+                                                    std::chrono::milliseconds timeout,
+                                                    const char* method) {
   auto self = std::make_unique<ClientStream>();
   grpc::GenericStub stub(channel);
-  self->stream_ =
-      stub.PrepareCall(&self->context_, "/longwire.transport.Transport/Execute", &self->queue_);
+  self->stream_ = stub.PrepareCall(&self->context_, method, &self->queue_);
   self->stream_->StartCall(TagOf(kStartTag));
   if (self->Wait(std::chrono::steady_clock::now() + timeout) != Event::kWoken) {
     self->End(true);

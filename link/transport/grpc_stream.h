@@ -1,4 +1,5 @@
-// Execute over gRPC, as MessageStream, from both sides. Driven by a completion queue of its own.
+// Execute and Transfer over gRPC, as MessageStream, from both sides. Driven by a completion queue
+// of its own.
 #pragma once
 
 #include <grpcpp/alarm.h>
@@ -53,11 +54,16 @@ class GrpcStream : public MessageStream {
 using ClientReaderWriter = grpc::ClientAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>;
 using ServerReaderWriter = grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>;
 
+// What a client calls.
+inline constexpr char kExecute[] = "/longwire.transport.Transport/Execute";
+inline constexpr char kTransfer[] = "/longwire.transport.Transport/Transfer";
+
 class ClientStream final : public GrpcStream<ClientReaderWriter> {
  public:
   // nullptr when the call could not be started before the deadline.
   static std::unique_ptr<ClientStream> Connect(const std::shared_ptr<grpc::Channel>& channel,
-                                               std::chrono::milliseconds timeout);
+                                               std::chrono::milliseconds timeout,
+                                               const char* method = kExecute);
   // gRPC puts the stream's object into the call's memory, which goes with the context.
   ~ClientStream() override {
     Drain();

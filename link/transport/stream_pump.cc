@@ -23,8 +23,9 @@ constexpr std::chrono::milliseconds kAckLook{1};
 
 }  // namespace
 
-StreamPump::StreamPump(MessageStream& stream, RelayEnd& relay, TrafficCounters& counters)
-    : stream_(stream), counters_(counters), relay_(relay) {}
+StreamPump::StreamPump(MessageStream& stream, RelayEnd& relay, TrafficCounters& counters,
+                       Spinning spinning)
+    : stream_(stream), counters_(counters), spinning_(spinning), relay_(relay) {}
 
 StreamPump::Outcome StreamPump::Run() {
   std::thread sleeper([this] { Sleeper(); });
@@ -42,8 +43,9 @@ StreamPump::Outcome StreamPump::Run() {
       spin_end = Clock::now() + kSpinTime;
       continue;
     }
-    if (!permit) permit.emplace();
-    if (permit->granted() && Clock::now() < spin_end) {
+    bool spins = spinning_ == Spinning::kYes;
+    if (spins && !permit) permit.emplace();
+    if (spins && permit->granted() && Clock::now() < spin_end) {
       sched_yield();
       continue;
     }
@@ -89,7 +91,7 @@ void StreamPump::Sleeper() {
     bool closed = watch.memory().closed();
     lock.lock();
     if (over_) return;
-    if (data && armed_) Send();
+    if (armed_) Send();  // bytes, or an acknowledgement for which somebody poked
     if (!data && closed) {
       // Run's thread ends the session; there is nothing more to wait for here.
       stream_.Wake();

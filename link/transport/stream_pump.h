@@ -39,7 +39,9 @@ class StreamPump {
   };
 
   // `relay` has its epoch; a read of `stream` is not under way.
-  StreamPump(MessageStream& stream, RelayEnd& relay, TrafficCounters& counters);
+  enum class Spinning { kYes, kNo };
+  StreamPump(MessageStream& stream, RelayEnd& relay, TrafficCounters& counters,
+             Spinning spinning = Spinning::kYes);
 
   // Told the body of a kFrameAttached, on Run's thread; false: it cannot be read. Set before Run.
   void set_on_attached(std::function<bool(std::span<const std::byte>)> on_attached) {
@@ -70,6 +72,7 @@ class StreamPump {
 
   MessageStream& stream_;
   TrafficCounters& counters_;
+  const Spinning spinning_;
   std::function<bool(std::span<const std::byte>)> on_attached_;
 
   // Of Run's thread.

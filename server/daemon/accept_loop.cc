@@ -60,7 +60,10 @@ class OpenCall : public std::enable_shared_from_this<OpenCall> {
     reply.set_reply(writer.data(), writer.size());
     if (opened.session != nullptr) {
       reply.set_session(opened.session->id());
-      reply.set_resume_token(opened.token.data(), opened.token.size());
+      reply.set_resume_token(opened.tokens[0].data(), opened.tokens[0].size());
+      for (size_t lane = 1; lane < opened.tokens.size(); ++lane) {
+        reply.add_transfer_tokens(opened.tokens[lane].data(), opened.tokens[lane].size());
+      }
       auto grace = config::ResumeGrace(*loop_.table().config());
       reply.set_resume_grace_milliseconds(static_cast<uint32_t>(grace.count()));
       if (cancelled_.load()) {
@@ -108,6 +111,7 @@ bool AcceptLoop::Start(std::string* sentence) {
   AcceptInspect(*this);
   AcceptAdmin(*this);
   AcceptExecute(*this);
+  AcceptTransfer(*this);
   thread_ = std::thread([this] { Loop(); });
   auto speech = tls_ == nullptr ? Listener::Speech::kPlain : Listener::Speech::kTls;
   listener_.Start(speech, [this](wire::Descriptor socket, const std::string& from) {
@@ -146,8 +150,8 @@ void AcceptLoop::Loop() {
 bool AcceptLoop::Spawn(std::function<void()> work) {
   {
     std::lock_guard lock(mutex_);
-    if (stopping_.load() || threads_ >= table_.config()->max_sessions() + kExtraThreads)
-      return false;
+    size_t most = table_.config()->max_sessions() * (1 + wire::kMaxLanes) + kExtraThreads;
+    if (stopping_.load() || threads_ >= most) return false;
     ++threads_;
   }
   std::thread([this, work = std::move(work)]() mutable {

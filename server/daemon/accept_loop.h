@@ -22,10 +22,11 @@ namespace longwire::daemon {
 
 class Admin;
 
-// Execute is raw: its messages are frames, not protobuf.
-using Service = transport::Transport::WithAsyncMethod_Open<
-    transport::Transport::WithAsyncMethod_Inspect<transport::Transport::WithAsyncMethod_Admin<
-        transport::Transport::WithRawMethod_Execute<transport::Transport::Service>>>>;
+// Execute and Transfer are raw: their messages are frames, not protobuf.
+using Service =
+    transport::Transport::WithAsyncMethod_Open<transport::Transport::WithAsyncMethod_Inspect<
+        transport::Transport::WithAsyncMethod_Admin<transport::Transport::WithRawMethod_Execute<
+            transport::Transport::WithRawMethod_Transfer<transport::Transport::Service>>>>>;
 
 class AcceptLoop {
  public:
@@ -81,5 +82,6 @@ void AcceptOpen(AcceptLoop& loop);
 void AcceptInspect(AcceptLoop& loop);
 void AcceptAdmin(AcceptLoop& loop);
 void AcceptExecute(AcceptLoop& loop);
+void AcceptTransfer(AcceptLoop& loop);
 
 }  // namespace longwire::daemon

@@ -1,4 +1,5 @@
-// Execute: who attaches to which session, and what happens when the connection ends.
+// Execute and Transfer: who attaches to which lane of which session, and what happens when the
+// connection ends.
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "server/daemon/accept_loop.h"
@@ -55,8 +56,11 @@ bool AwaitAttach(transport::ServerStream& stream, transport::Attach* attach, uin
   return false;
 }
 
-void EndOfConnection(SessionTable& table, const std::shared_ptr<Session>& session, Outcome outcome,
-                     const transport::Closed& closed) {
+void EndOfConnection(SessionTable& table, const std::shared_ptr<Session>& session, uint32_t lane,
+                     Outcome outcome, const transport::Closed& closed) {
+  if (lane != 0 && (outcome == Outcome::kPeerClosed || outcome == Outcome::kStopped)) {
+    return;  // the session's own logs say how it ends
+  }
   if (outcome != Outcome::kBroken) {
     table.End(session, closed);
   } else if (table.config()->resume_grace() == 0) {
@@ -66,7 +70,10 @@ void EndOfConnection(SessionTable& table, const std::shared_ptr<Session>& sessio
   }
 }
 
-void HandleExecute(SessionTable& table, transport::ServerStream& stream) {
+// Which rpc a stream came by: each has its lanes.
+enum class Kind { kExecute, kTransfer };
+
+void Handle(SessionTable& table, transport::ServerStream& stream, Kind kind) {
   Peer peer = PeerOf(stream.context(), table.config());
   if (peer.refused()) {
     Refuse(stream, peer, peer.refusal);
@@ -79,45 +86,55 @@ void HandleExecute(SessionTable& table, transport::ServerStream& stream) {
     return;
   }
   std::shared_ptr<Session> session = table.Find(attach.session);
-  if (session == nullptr || !session->MayAttach(attach.token, peer)) {
+  bool fits = (attach.lane == 0) == (kind == Kind::kExecute);
+  if (session == nullptr || !fits || !session->MayAttach(attach.lane, attach.token, peer)) {
     Refuse(stream, peer, "there is no such session, or not for this client");
     return;
   }
   transport::Closed closed;
-  Outcome outcome = session->Relay(stream, attach, epoch, &closed);
+  Outcome outcome = session->lane(attach.lane).Relay(stream, attach, epoch, &closed);
   if (outcome == Outcome::kViolation) {
     Log(LogLevel::kWarning, session->subject(), closed.sentence);
     stream.set_status({grpc::StatusCode::INVALID_ARGUMENT, closed.sentence});
   }
   // First the session: what its client held is free even if the connection ends slowly.
-  EndOfConnection(table, session, outcome, closed);
+  EndOfConnection(table, session, attach.lane, outcome, closed);
   stream.End(outcome == Outcome::kBroken);
 }
 
-class ExecuteCall final : public AcceptLoop::Waiting {
+class RelayedCall final : public AcceptLoop::Waiting {
  public:
-  explicit ExecuteCall(AcceptLoop& loop) : loop_(loop) {}
+  RelayedCall(AcceptLoop& loop, Kind kind) : loop_(loop), kind_(kind) {}
 
   void Accept() {
-    loop_.service().RequestExecute(&stream_->context(), &stream_->stream(), &stream_->queue(),
-                                   &loop_.queue(), this);
+    if (kind_ == Kind::kExecute) {
+      loop_.service().RequestExecute(&stream_->context(), &stream_->stream(), &stream_->queue(),
+                                     &loop_.queue(), this);
+    } else {
+      loop_.service().RequestTransfer(&stream_->context(), &stream_->stream(), &stream_->queue(),
+                                      &loop_.queue(), this);
+    }
   }
 
   void Happened(bool ok) override {
     if (!ok) return;
-    if (!loop_.stopping()) AcceptExecute(loop_);
+    if (!loop_.stopping()) (new RelayedCall(loop_, kind_))->Accept();
     std::shared_ptr<transport::ServerStream> stream = std::move(stream_);
     AcceptLoop& loop = loop_;
-    if (!loop.Spawn([&loop, stream] { HandleExecute(loop.table(), *stream); })) stream->End(true);
+    bool spawned =
+        loop.Spawn([&loop, stream, kind = kind_] { Handle(loop.table(), *stream, kind); });
+    if (!spawned) stream->End(true);
   }
 
  private:
   AcceptLoop& loop_;
+  const Kind kind_;
   std::unique_ptr<transport::ServerStream> stream_ = std::make_unique<transport::ServerStream>();
 };
 
 }  // namespace
 
-void AcceptExecute(AcceptLoop& loop) { (new ExecuteCall(loop))->Accept(); }
+void AcceptExecute(AcceptLoop& loop) { (new RelayedCall(loop, Kind::kExecute))->Accept(); }
+void AcceptTransfer(AcceptLoop& loop) { (new RelayedCall(loop, Kind::kTransfer))->Accept(); }
 
 }  // namespace longwire::daemon

@@ -59,8 +59,8 @@ void FillSession(Session& session, const warden::Stats* stats, transport::Sessio
   out->set_seconds(SecondsSince(session.opened()));
   out->set_bytes_up(session.bytes_up());
   out->set_bytes_down(session.bytes_down());
-  out->set_messages_up(session.counters().messages_in.load());
-  out->set_messages_down(session.counters().messages_out.load());
+  out->set_messages_up(session.messages_up());
+  out->set_messages_down(session.messages_down());
   out->set_warm(session.worker().warm);
   out->set_local(client.local());
   out->set_epoch(session.epoch());

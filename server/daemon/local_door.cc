@@ -104,7 +104,7 @@ void LocalDoor::Serve(wire::Descriptor socket) {
     wire::SendMessage(socket.get(), writer.span());
     return;
   }
-  const int rings[] = {opened.session->up_descriptor(), opened.session->down_descriptor()};
+  std::vector<int> rings = opened.session->ring_descriptors();
   bool sent = !HasGone(socket.get()) && wire::SendMessage(socket.get(), writer.span(), rings);
   if (sent) {
     opened.session->set_on_end([descriptor = socket.get()](const transport::Closed& closed) {

@@ -2,29 +2,37 @@
 
 #include <poll.h>
 
-#include "link/transport/codes.h"
-#include "link/transport/log.h"
 #include "wire/guards.h"
 
 namespace longwire::daemon {
 namespace {
 
-using transport::StreamPump;
-
 constexpr std::chrono::seconds kIntroducePatience{60};
 constexpr std::chrono::milliseconds kCancelLook{50};
-constexpr std::chrono::milliseconds kAttachPatience{3000};
 
 }  // namespace
 
 Session::Session(uint64_t id, ClientDescription client, StartedWorker worker)
     : id_(id), client_(std::move(client)), worker_(std::move(worker)) {}
 
-bool Session::MapRings() {
-  up_ = wire::RingMemory::Map(worker_.up.Release());
-  down_ = wire::RingMemory::Map(worker_.down.Release());
-  if (up_ == nullptr || down_ == nullptr) return false;
-  if (!client_.local()) relay_ = std::make_unique<transport::RelayEnd>(up_, down_);
+bool Session::AddLane(wire::Descriptor up, wire::Descriptor down) {
+  auto lane = std::make_unique<Lane>();
+  if (!lane->MapRings(std::move(up), std::move(down), !client_.local())) return false;
+  lanes_.push_back(std::move(lane));
+  return true;
+}
+
+bool Session::MapRings() { return AddLane(std::move(worker_.up), std::move(worker_.down)); }
+
+bool Session::TakeReply(wire::Message& message, wire::OpenReply* reply) {
+  wire::Reader reader(message.bytes);
+  if (reply->Decode(reader) != wire::WireResult::kOk) return false;
+  if (message.descriptors.size() != 2 * reply->lanes) return false;
+  for (size_t i = 0; i < message.descriptors.size(); i += 2) {
+    if (!AddLane(std::move(message.descriptors[i]), std::move(message.descriptors[i + 1]))) {
+      return false;
+    }
+  }
   return true;
 }
 
@@ -41,8 +49,7 @@ bool Session::Introduce(std::span<const std::byte> request, const std::atomic<bo
     bool closed = false;
     auto message = wire::ReceiveMessage(worker_.control.get(), kCancelLook, &closed);
     if (message) {
-      wire::Reader reader(message->bytes);
-      if (reply->Decode(reader) == wire::WireResult::kOk) return true;
+      if (TakeReply(*message, reply)) return true;
       *sentence = "the worker gave a broken answer";
       return false;
     }
@@ -64,79 +71,11 @@ bool Session::WorkerIsDead() const {
   return poll(&look, 1, 0) > 0;
 }
 
-void Session::SetToken(const transport::Token& token) {
-  std::lock_guard lock(mutex_);
-  token_ = HashToken(token);
-}
-
-bool Session::MayAttach(const transport::Token& token, const Peer& peer) {
+bool Session::MayAttach(uint32_t lane, const transport::Token& token, const Peer& peer) {
   bool same = peer.identity == client_.peer.identity && peer.tenant != nullptr &&
               peer.tenant->name() == client_.peer.tenant->name();
   if (!same && !wire::GuardIsOff("identity")) return false;
-  std::lock_guard lock(mutex_);
-  // The last answer with a new token may have been lost together with its connection.
-  bool unheard = previous_good_ && counters_.messages_in.load() == messages_at_attach_;
-  bool current = TokenMatches(token, token_);
-  bool previous = TokenMatches(token, previous_token_);
-  return current || (previous && unheard);
-}
-
-bool Session::TakeOver(uint32_t epoch, const transport::Attach& attach) {
-  std::unique_lock lock(mutex_);
-  if (ended_ || relay_ == nullptr) return false;
-  if (pump_ != nullptr) pump_->Abandon();
-  bool free = changed_.wait_for(lock, kAttachPatience,
-                                [&] { return ended_ || (pump_ == nullptr && !attaching_); });
-  if (!free || ended_) return false;
-  if (relay_->StartEpoch(epoch, attach.resume_position) != wire::WireResult::kOk) return false;
-  relay_->SetFarEnd(attach.kept_bytes, attach.room_bytes);
-  attaching_ = true;
-  detached_since_ = Clock::time_point::max();
-  messages_at_attach_ = counters_.messages_in.load();
-  return true;
-}
-
-bool Session::SendAttached(transport::ServerStream& stream) {
-  transport::Token token{};
-  if (!NewToken(&token)) return false;
-  {
-    std::lock_guard lock(mutex_);
-    previous_token_ = token_;
-    previous_good_ = true;
-    token_ = HashToken(token);
-  }
-  transport::FrameHeader header = relay_->ControlHeader(transport::kFrameAttached);
-  header.position = relay_->received();
-  std::string body = transport::EncodeAttached({token, relay_->kept_bytes(), relay_->room_bytes()});
-  stream.StartWrite(header, std::as_bytes(std::span(body)), nullptr);
-  return stream.Wait(Clock::now() + kAttachPatience) == transport::MessageStream::Event::kWritten;
-}
-
-StreamPump::Outcome Session::Relay(transport::ServerStream& stream, const transport::Attach& attach,
-                                   uint32_t epoch, transport::Closed* closed) {
-  if (!TakeOver(epoch, attach)) {
-    *closed = {static_cast<uint32_t>(transport::kLaunchFailed),
-               "the session cannot be continued from where the client says"};
-    return StreamPump::Outcome::kViolation;
-  }
-  StreamPump::Outcome outcome = StreamPump::Outcome::kBroken;
-  if (SendAttached(stream)) {
-    StreamPump pump(stream, *relay_, counters_);
-    {
-      std::lock_guard lock(mutex_);
-      pump_ = &pump;
-      if (ended_) pump.Stop(end_);
-    }
-    outcome = pump.Run();
-    *closed = pump.closed();
-    std::lock_guard lock(mutex_);
-    pump_ = nullptr;
-  }
-  std::lock_guard lock(mutex_);
-  attaching_ = false;
-  detached_since_ = Clock::now();
-  changed_.notify_all();
-  return outcome;
+  return lane < lanes_.size() && lanes_[lane]->TokenFits(token);
 }
 
 bool Session::End(const transport::Closed& closed) {
@@ -144,12 +83,8 @@ bool Session::End(const transport::Closed& closed) {
   if (ended_) return false;
   ended_ = true;
   end_ = closed;
-  // The rest of the down log, with the worker's last words, still goes out.
-  if (pump_ != nullptr) pump_->Stop(closed);
   if (on_end_) on_end_(closed);
-  up_->Close(closed.code);
-  down_->Close(closed.code);
-  changed_.notify_all();
+  for (auto& lane : lanes_) lane->End(closed);
   return true;
 }
 
@@ -159,22 +94,36 @@ void Session::set_on_end(std::function<void(const transport::Closed&)> on_end) {
   if (ended_ && on_end_) on_end_(end_);
 }
 
-Clock::time_point Session::detached_since() {
-  std::lock_guard lock(mutex_);
-  return client_.local() ? Clock::time_point::max() : detached_since_;
+std::vector<int> Session::ring_descriptors() const {
+  std::vector<int> all;
+  for (const auto& lane : lanes_) {
+    all.push_back(lane->up_descriptor());
+    all.push_back(lane->down_descriptor());
+  }
+  return all;
+}
+
+template <class Count>
+uint64_t Session::Sum(Count count) const {
+  uint64_t sum = 0;
+  for (const auto& lane : lanes_) sum += count(*lane);
+  return sum;
 }
 
 uint64_t Session::bytes_up() const {
-  return client_.local() ? wire::RingProducer(up_).written() : counters_.bytes_in.load();
+  return Sum([](const Lane& lane) { return lane.bytes_up(); });
 }
 
 uint64_t Session::bytes_down() const {
-  return client_.local() ? wire::RingProducer(down_).written() : counters_.bytes_out.load();
+  return Sum([](const Lane& lane) { return lane.bytes_down(); });
 }
 
-uint32_t Session::epoch() {
-  std::lock_guard lock(mutex_);
-  return relay_ == nullptr ? 0 : relay_->epoch();
+uint64_t Session::messages_up() const {
+  return Sum([](const Lane& lane) { return lane.counters().messages_in.load(); });
+}
+
+uint64_t Session::messages_down() const {
+  return Sum([](const Lane& lane) { return lane.counters().messages_out.load(); });
 }
 
 }  // namespace longwire::daemon

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -11,18 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "link/transport/grpc_stream.h"
-#include "link/transport/relay_end.h"
-#include "link/transport/stream_pump.h"
+#include "server/daemon/lane.h"
 #include "server/daemon/peer.h"
-#include "server/daemon/token.h"
 #include "server/daemon/warden_client.h"
 #include "server/gates/gate_page.h"
 #include "wire/open.h"
 
 namespace longwire::daemon {
-
-using Clock = std::chrono::steady_clock;
 
 // What is known of the client, for people.
 struct ClientDescription {
@@ -38,26 +31,22 @@ class Session {
  public:
   Session(uint64_t id, ClientDescription client, StartedWorker worker);
 
-  // Maps the worker's rings. False when they are none.
+  // Maps the rings of the session's own logs. False when they are none.
   bool MapRings();
   // The worker obeys it from its introduction on; without one it never waits for a turn.
   void SetGates(std::shared_ptr<gates::GatePage> page) { gates_ = std::move(page); }
-  // Sends the OpenRequest to the worker and waits for its OpenReply. False with a sentence.
+  // Sends the OpenRequest to the worker and waits for its OpenReply, with which the rings of the
+  // other lanes come. False with a sentence.
   bool Introduce(std::span<const std::byte> request, const std::atomic<bool>& cancelled,
                  wire::OpenReply* reply, std::string* sentence);
 
   bool WorkerIsDead() const;
 
-  // The right to attach.
-  void SetToken(const transport::Token& token);
-  // Whether the token is this session's and `peer` the one that opened it.
-  bool MayAttach(const transport::Token& token, const Peer& peer);
-
-  // Relays over `stream` until it ends. An older connection of the session is dropped first.
-  // kViolation with closed() when the client may not continue from where it says.
-  transport::StreamPump::Outcome Relay(transport::ServerStream& stream,
-                                       const transport::Attach& attach, uint32_t epoch,
-                                       transport::Closed* closed);
+  // The session's own logs are lane 0; the others carry large copies.
+  uint32_t lanes() const { return static_cast<uint32_t>(lanes_.size()); }
+  Lane& lane(uint32_t index) { return *lanes_[index]; }
+  // Whether the token is that lane's and `peer` the one that opened the session.
+  bool MayAttach(uint32_t lane, const transport::Token& token, const Peer& peer);
 
   // Ends it once: closes the rings, stops the relay. True for the call that ended it.
   bool End(const transport::Closed& closed);
@@ -67,49 +56,40 @@ class Session {
   void set_on_end(std::function<void(const transport::Closed&)> on_end);
 
   // When nobody is attached: since when; time_point::max() otherwise.
-  Clock::time_point detached_since();
+  Clock::time_point detached_since() { return lanes_[0]->detached_since(); }
 
   uint64_t id() const { return id_; }
   // Of a line about it.
   transport::LogSubject subject() const { return client_.peer.subject(id_); }
   const ClientDescription& client() const { return client_; }
   const warden::WorkerStarted& worker() const { return worker_.started; }
-  int up_descriptor() const { return up_->descriptor(); }
-  int down_descriptor() const { return down_->descriptor(); }
-  transport::TrafficCounters& counters() { return counters_; }
+  // Of each lane the ring up, then the one down.
+  std::vector<int> ring_descriptors() const;
   Clock::time_point opened() const { return opened_; }
-  // Bytes of log, also for sessions without a relay.
+  // Of all its logs.
   uint64_t bytes_up() const;
   uint64_t bytes_down() const;
-  uint32_t epoch();
+  uint64_t messages_up() const;
+  uint64_t messages_down() const;
+  uint32_t epoch() { return lanes_[0]->epoch(); }
 
  private:
-  bool TakeOver(uint32_t epoch, const transport::Attach& attach);
-  bool SendAttached(transport::ServerStream& stream);
+  bool AddLane(wire::Descriptor up, wire::Descriptor down);
+  bool TakeReply(wire::Message& message, wire::OpenReply* reply);
+  template <class Count>
+  uint64_t Sum(Count count) const;
 
   const uint64_t id_;
   const ClientDescription client_;
   StartedWorker worker_;
   std::shared_ptr<gates::GatePage> gates_;
   const Clock::time_point opened_ = Clock::now();
-  std::shared_ptr<wire::RingMemory> up_;
-  std::shared_ptr<wire::RingMemory> down_;
-  transport::TrafficCounters counters_;
+  std::vector<std::unique_ptr<Lane>> lanes_;  // as they are once the session is introduced
 
   std::mutex mutex_;
-  std::condition_variable changed_;
-  // All under mutex_; relay_ belongs to the pump while there is one.
-  std::unique_ptr<transport::RelayEnd> relay_;
-  transport::StreamPump* pump_ = nullptr;
-  bool attaching_ = false;
-  bool ended_ = false;
+  bool ended_ = false;  // under mutex_, as what follows
   transport::Closed end_;
   std::function<void(const transport::Closed&)> on_end_;
-  Clock::time_point detached_since_ = Clock::now();
-  TokenHash token_{};
-  TokenHash previous_token_{};
-  bool previous_good_ = false;  // until the client has shown that it got the new one
-  uint64_t messages_at_attach_ = 0;
 };
 
 }  // namespace longwire::daemon

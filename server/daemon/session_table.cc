@@ -175,6 +175,15 @@ void SessionTable::Abandon(uint64_t session) {
   book_.Forget(session);
 }
 
+bool SessionTable::MakeTokens(Session& session, std::vector<transport::Token>* tokens) {
+  tokens->resize(session.lanes());
+  for (uint32_t lane = 0; lane < session.lanes(); ++lane) {
+    if (!NewToken(&(*tokens)[lane])) return false;
+    session.lane(lane).SetToken((*tokens)[lane]);
+  }
+  return true;
+}
+
 void SessionTable::Describe(const Session& session, wire::OpenReply* reply) {
   reply->session = session.id();
   std::string host = HostName();
@@ -228,7 +237,7 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, const Peer& p
     Log(LogLevel::kWarning, session->subject(), "a warm worker failed: " + sentence);
     Abandon(session->id());
   }
-  if (code == 0 && !NewToken(&opened.token)) code = transport::kUnknown;
+  if (code == 0 && !MakeTokens(*session, &opened.tokens)) code = transport::kUnknown;
   {
     std::lock_guard lock(mutex_);
     if (code == 0 && ending_) {
@@ -242,7 +251,6 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, const Peer& p
     Release(*peer.tenant);
     return Refuse(code, peer, sentence);
   }
-  session->SetToken(opened.token);
   Describe(*session, &opened.reply);
   opened_.fetch_add(1);
   changed_.notify_all();

@@ -20,9 +20,9 @@
 namespace longwire::daemon {
 
 struct OpenedSession {
-  std::shared_ptr<Session> session;  // nullptr when refused
-  wire::OpenReply reply;             // has a code and a sentence then
-  transport::Token token{};
+  std::shared_ptr<Session> session;      // nullptr when refused
+  wire::OpenReply reply;                 // has a code and a sentence then
+  std::vector<transport::Token> tokens;  // of each lane
 };
 
 class SessionTable {
@@ -69,6 +69,8 @@ class SessionTable {
                                         bool want_warm, int32_t* code, std::string* sentence);
   // The worker of a session that is over, or never began.
   void Abandon(uint64_t session);
+  // False when the system has no random bytes.
+  bool MakeTokens(Session& session, std::vector<transport::Token>* tokens);
   void Describe(const Session& session, wire::OpenReply* reply);
   void OnWorkerDied(const warden::WorkerDied& died);
   void ReapLoop();

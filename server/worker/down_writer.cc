@@ -155,6 +155,12 @@ void DownWriter::Mirror(uint64_t mirror, std::span<const std::byte> delta) {
   Write(header, AsBytes(mirror), delta, true);
 }
 
+void DownWriter::Landing(uint64_t transfer, uint64_t bytes) {
+  wire::DownHeader header{};
+  header.kind = static_cast<uint16_t>(wire::DownKind::kLanding);
+  Write(header, AsBytes(transfer), AsBytes(bytes), false);
+}
+
 void DownWriter::Pull(uint64_t transfer) {
   wire::DownHeader header{};
   header.kind = static_cast<uint16_t>(wire::DownKind::kPull);

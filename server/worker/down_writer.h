@@ -31,6 +31,8 @@ class DownWriter {
   void Data(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes);
   // A delta of at most kDeltaBytes; waits as Data does.
   void Mirror(uint64_t mirror, std::span<const std::byte> delta);
+  // What is written after this counts once so many bytes of the transfer came by the lanes.
+  void Landing(uint64_t transfer, uint64_t bytes);
   void Pull(uint64_t transfer);
   void HostFunction(uint64_t ticket);
   // No graph uses this transfer or host function any more; 0: none.

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "longwire/worker_hand_written.h"
 #include "server/worker/call_context.h"
 #include "server/worker/log_line.h"
 #include "server/worker/session.h"
@@ -96,6 +97,9 @@ bool LogThread::ReadSome() {
 
 void LogThread::Sort(const wire::RecordHeader& header, uint64_t position,
                      std::span<const std::byte> bytes) {
+  if (static_cast<CallId>(header.call) == CallId::lwCopyData && header.stream == 0) {
+    return TakeBytes(bytes);
+  }
   QueuedCall call;
   call.position = position;
   call.call = static_cast<CallId>(header.call);
@@ -132,6 +136,21 @@ void LogThread::Sort(const wire::RecordHeader& header, uint64_t position,
     return;
   }
   issuer_.Enqueue(stream, std::move(call));
+}
+
+// Bytes go from the ring to their place without another copy: each field is read once.
+void LogThread::TakeBytes(std::span<const std::byte> bytes) {
+  session_.gates().CountCall(CallId::lwCopyData);
+  calls::lwCopyData data;
+  wire::Reader reader(bytes);
+  if (data.Decode(reader) != wire::WireResult::kOk) {
+    session_.Fatal("the arguments of lwCopyData cannot be decoded");
+    return;
+  }
+  QueuedCall none;
+  CallContext context(session_, none, nullptr);
+  calls::lwCopyData::Reply reply;
+  Do_lwCopyData(context, data, &reply);
 }
 
 void LogThread::SortOutsideStreams(QueuedCall call) {

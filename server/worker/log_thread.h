@@ -34,6 +34,7 @@ class LogThread {
   bool ReadSome();
   bool IsFull() const;
   void Sort(const wire::RecordHeader& header, uint64_t position, std::span<const std::byte> bytes);
+  void TakeBytes(std::span<const std::byte> bytes);
   void SortOutsideStreams(QueuedCall call);
   void RunOnHelper(QueuedCall call);
   void Wait();

@@ -77,10 +77,10 @@ bool Parse(int count, char** words, Arguments* arguments) {
   return complete;
 }
 
-void Answer(int control, const wire::OpenReply& reply) {
+void Answer(int control, const wire::OpenReply& reply, const std::vector<int>& descriptors = {}) {
   wire::Writer writer;
   reply.Encode(writer);
-  if (!wire::SendMessage(control, writer.span())) _exit(0);
+  if (!wire::SendMessage(control, writer.span(), descriptors)) _exit(0);
 }
 
 // The opening, once a client has come, with the page of gates if the daemon sent one along. Ends
@@ -174,7 +174,7 @@ int main(int count, char** words) {
     ObeyGates(session, page);
     session->Start();
   }
-  Answer(arguments.control, reply);
+  Answer(arguments.control, reply, session->lanes().descriptors());
   // The socket stays open for the session's life and nothing else comes over it.
   bool closed = false;
   while (!closed) wire::ReceiveMessage(arguments.control, std::chrono::milliseconds(-1), &closed);

@@ -148,6 +148,8 @@ void OpenSession(Session& session, const wire::OpenRequest& request,
   reply->allocation_granularity = Granularity(driver, devices.front());
   reply->upload_window = session.transfers().limits().window;
   reply->stream_share = session.transfers().limits().stream;
+  session.lanes().Create(request);
+  reply->lanes = session.lanes().count();
   for (size_t i = 0; i < devices.size(); ++i) {
     auto description = Describe(driver, devices[i]);
     // Without it the session still opens: the client's first allocation asks again.

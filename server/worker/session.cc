@@ -32,17 +32,24 @@ Session::Session(SessionOptions options)
       events_(driver_),
       memory_(driver_, devices_),
       mirrors_(devices_),
-      transfers_([this](uint64_t bytes) { down_.Credit(bytes); }),
+      transfers_(
+          {.credit = [this](uint64_t bytes) { down_.Credit(bytes); },
+           .acquire = [this](Stream& stream, size_t bytes,
+                             StagingBlock* block) { return AcquireStaging(stream, bytes, block); },
+           .release = [this](Stream& stream,
+                             const StagingBlock& block) { ReleaseStaging(stream, block); }}),
       graphs_(*this),
       gates_(devices_.size()),
       completion_(*this),
       log_(*this, up_),
-      helpers_([this] { EnterThread(); }) {}
+      helpers_([this] { EnterThread(); }),
+      lanes_(*this) {}
 
 Session::~Session() {
   over_ = true;
   up_->Close(0);
   log_.Join();
+  lanes_.Stop();
   completion_.Stop();
   helpers_.Stop();
   gates_.Stop();
@@ -62,10 +69,12 @@ void Session::Start() {
   }
   completion_.Start();
   log_.Start();
+  lanes_.Start();
 }
 
 void Session::End() {
   timelines_.Stop();
+  lanes_.Close();
   up_->PokeConsumer();
   if (on_over_) on_over_();
 }
@@ -150,6 +159,16 @@ void Session::WakeLogThread() { up_->PokeConsumer(); }
 
 void Session::SendDeviceText() {
   if (text_ != nullptr) text_->Drain();
+}
+
+bool Session::AcquireStaging(Stream& stream, size_t bytes, StagingBlock* block) {
+  bool grow = false;
+  if (staging_.Acquire(bytes, stream.staging_blocks == 0, block, &grow)) {
+    ++stream.staging_blocks;
+    return true;
+  }
+  if (grow) GrowStaging();
+  return false;
 }
 
 void Session::ReleaseStaging(Stream& stream, const StagingBlock& block) {

@@ -2,8 +2,8 @@
 // handed in, so that a test can run a session on a fake one in its own process.
 //
 // Threads: the log thread reads, sorts and issues; the completion thread watches the device;
-// helpers run what can block; the down writer and the reader of standard output move bytes. The log
-// thread never waits for the device, the client or a helper.
+// helpers run what can block; the lanes' threads move large copies; the down writer and the reader
+// of standard output move bytes. The log thread never waits for the device, the client or a helper.
 #pragma once
 
 #include <atomic>
@@ -22,6 +22,7 @@
 #include "server/worker/graphs.h"
 #include "server/worker/handle_table.h"
 #include "server/worker/helpers.h"
+#include "server/worker/lanes.h"
 #include "server/worker/linker.h"
 #include "server/worker/log_thread.h"
 #include "server/worker/memory.h"
@@ -74,7 +75,9 @@ class Session {
   void EnterThread();
   void WakeLogThread();
   void SendDeviceText();
-  // Releases a copy's staging; more of it may be wanted.
+  // Staging for a copy in the stream, from any thread. False if none is free: then more is made,
+  // within its bound, and the log thread is woken when there is some.
+  bool AcquireStaging(Stream& stream, size_t bytes, StagingBlock* block);
   void ReleaseStaging(Stream& stream, const StagingBlock& block);
   void GrowStaging();
 
@@ -90,6 +93,7 @@ class Session {
   Memory& memory() { return memory_; }
   Mirrors& mirrors() { return mirrors_; }
   Transfers& transfers() { return transfers_; }
+  Lanes& lanes() { return lanes_; }
   Graphs& graphs() { return graphs_; }
   Helpers& helpers() { return helpers_; }
   LogThread& log() { return log_; }
@@ -132,6 +136,7 @@ class Session {
   Completion completion_;
   LogThread log_;
   Helpers helpers_;
+  Lanes lanes_;
 };
 
 }  // namespace longwire::worker

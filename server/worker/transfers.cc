@@ -10,6 +10,9 @@ namespace {
 
 const bool kChecksSizes = !wire::GuardIsOff("sizes");
 
+// Copies whose bytes may come before their record: each thread of a client has one at most.
+constexpr size_t kMaxEarly = 65536;
+
 // True if `bytes` from `offset` on lie within what a copy of `announced` bytes was said to be.
 bool IsInside(uint64_t offset, uint64_t bytes, uint64_t announced) {
   return !kChecksSizes || (offset <= announced && bytes <= announced - offset);
@@ -21,32 +24,57 @@ bool Transfers::ExpectCopy(uint64_t transfer, uint64_t bytes) {
   std::lock_guard lock(mutex_);
   if (transfer == 0) return false;
   auto [place, added] = copies_.try_emplace(transfer);
-  place->second.bytes = bytes;
-  return added;
+  Copy& copy = place->second;
+  if (!added && copy.announced) return false;
+  if (!added) --early_;
+  copy.announced = true;
+  copy.bytes = bytes;
+  return true;
 }
 
-Transfers::Piece* Transfers::Front(uint64_t transfer, uint64_t offset, bool* wrong) {
+void Transfers::BeginLanding(uint64_t transfer, const std::shared_ptr<Stream>& stream) {
+  std::lock_guard lock(mutex_);
+  auto found = copies_.find(transfer);
+  if (found != copies_.end()) found->second.stream = stream;
+}
+
+bool Transfers::Take(uint64_t transfer, Piece* piece, bool* wrong) {
   std::lock_guard lock(mutex_);
   auto found = copies_.find(transfer);
   *wrong = found == copies_.end();
-  if (*wrong || found->second.pieces.empty()) return nullptr;
-  Piece& piece = found->second.pieces.front();
-  *wrong = piece.offset != offset;
-  return *wrong ? nullptr : &piece;  // only the log thread takes pieces out
+  if (*wrong || found->second.pieces.empty()) return false;
+  Copy& copy = found->second;
+  const Piece& front = copy.pieces.front();
+  // What came before the record was not held against it yet.
+  *wrong = !IsInside(front.offset, front.size, copy.bytes);
+  if (*wrong) return false;
+  *piece = std::move(copy.pieces.front());
+  copy.pieces.pop_front();
+  return true;
 }
 
-void Transfers::PopFront(uint64_t transfer) {
-  uint64_t credit = 0;
+void Transfers::PutBack(uint64_t transfer, Piece piece) {
+  std::lock_guard lock(mutex_);
+  auto found = copies_.find(transfer);
+  if (found != copies_.end()) found->second.pieces.push_front(std::move(piece));
+}
+
+void Transfers::Used(const Piece& piece) {
   {
     std::lock_guard lock(mutex_);
-    auto found = copies_.find(transfer);
-    if (found == copies_.end() || found->second.pieces.empty()) return;
-    Piece& piece = found->second.pieces.front();
-    kept_ -= piece.bytes.size();
-    if (!piece.credited) credit = piece.bytes.size();
-    found->second.pieces.pop_front();
+    kept_ -= piece.size;
   }
-  if (credit != 0) credit_(credit);
+  if (!piece.credited) session_.credit(piece.size);
+}
+
+void Transfers::Drop(Copy& copy, const Piece& piece, uint64_t* credit) {
+  kept_ -= piece.size;
+  if (!piece.credited) *credit += piece.size;
+  if (piece.pinned.data != nullptr) session_.release(*copy.stream, piece.pinned);
+}
+
+void Transfers::EraseIfDone(uint64_t transfer, const Copy& copy) {
+  if (copy.finished && copy.landing == 0 && copy.arrived >= copy.bytes) copies_.erase(transfer);
 }
 
 void Transfers::FinishCopy(uint64_t transfer) {
@@ -56,15 +84,12 @@ void Transfers::FinishCopy(uint64_t transfer) {
     auto found = copies_.find(transfer);
     if (found == copies_.end()) return;
     Copy& copy = found->second;
-    for (Piece& piece : copy.pieces) {
-      kept_ -= piece.bytes.size();
-      if (!piece.credited) credit += piece.bytes.size();
-    }
+    for (Piece& piece : copy.pieces) Drop(copy, piece, &credit);
     copy.pieces.clear();
     copy.finished = true;
-    if (copy.arrived >= copy.bytes) copies_.erase(found);
+    EraseIfDone(transfer, copy);
   }
-  if (credit != 0) credit_(credit);
+  if (credit != 0) session_.credit(credit);
 }
 
 void Transfers::AttachGraph(const std::shared_ptr<GraphPart>& part) {
@@ -77,50 +102,88 @@ void Transfers::DetachGraph(uint64_t transfer) {
   graphs_.erase(transfer);
 }
 
-bool Transfers::ArrivedCopy(Copy& copy, uint64_t offset, std::span<const std::byte> bytes) {
-  if (!IsInside(offset, bytes.size(), copy.bytes)) return false;
+void Transfers::PutAway(Stream* stream, std::span<const std::byte> bytes, Piece* piece) {
+  if (stream != nullptr && session_.acquire(*stream, bytes.size(), &piece->pinned)) {
+    std::memcpy(piece->pinned.data, bytes.data(), bytes.size());
+  } else {
+    piece->bytes.assign(bytes.begin(), bytes.end());
+  }
+}
+
+bool Transfers::ArrivedCopy(std::unique_lock<std::mutex>& lock, uint64_t transfer, Copy& copy,
+                            uint64_t offset, std::span<const std::byte> bytes) {
+  if (copy.announced && !IsInside(offset, bytes.size(), copy.bytes)) return false;
   copy.arrived += bytes.size();
-  if (copy.finished) return true;
-  if (kept_ > limits_.uploads) return false;  // the client sends without credit
   Piece piece;
   piece.offset = offset;
-  piece.bytes.assign(bytes.begin(), bytes.end());
-  // Past this a blocked stream's copies hold credit.
-  piece.credited = kept_ < limits_.uploads - limits_.window;
-  kept_ += bytes.size();
-  copy.pieces.push_back(std::move(piece));
+  piece.size = bytes.size();
+  uint64_t credit = bytes.size();
+  if (!copy.finished) {
+    if (kept_ > limits_.uploads) return false;  // the client sends without credit
+    // Past this a blocked stream's copies hold credit.
+    piece.credited = kept_ < limits_.uploads - limits_.window;
+    if (!piece.credited) credit = 0;
+    kept_ += bytes.size();
+    // Several lanes copy at once, so not under the lock; `landing` keeps the copy meanwhile.
+    ++copy.landing;
+    std::shared_ptr<Stream> stream = copy.stream;
+    lock.unlock();
+    PutAway(stream.get(), bytes, &piece);
+    lock.lock();
+    --copy.landing;
+    if (copy.finished) {
+      Drop(copy, piece, &credit);
+    } else {
+      copy.pieces.push_back(std::move(piece));
+    }
+  }
+  EraseIfDone(transfer, copy);
+  lock.unlock();
+  if (credit != 0) session_.credit(credit);
   return true;
 }
 
-bool Transfers::Arrived(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes) {
+Transfers::Copy* Transfers::FindCopy(uint64_t transfer, Way way, bool* refused) {
+  auto found = copies_.find(transfer);
+  if (found != copies_.end()) return &found->second;
+  if (way == Way::kLog) return nullptr;
+  *refused = transfer == 0 || early_ >= kMaxEarly;
+  if (*refused) return nullptr;
+  ++early_;
+  return &copies_[transfer];
+}
+
+bool Transfers::Arrived(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes,
+                        Way way) {
   bool credit = true;
   std::shared_ptr<GraphPart> part;  // may be the last to hold it: let go after the lock
   {
-    std::lock_guard lock(mutex_);
-    if (auto found = copies_.find(transfer); found != copies_.end()) {
-      Copy& copy = found->second;
-      if (!ArrivedCopy(copy, offset, bytes)) return false;
-      credit = copy.finished || copy.pieces.back().credited;
-      if (copy.finished && copy.arrived >= copy.bytes) copies_.erase(found);
-    } else if (auto graph = graphs_.find(transfer); graph != graphs_.end()) {
-      part = graph->second.lock();
-      if (part != nullptr) {
-        GraphCopy& copy = part->read;
-        if (!IsInside(offset, bytes.size(), copy.bytes)) return false;
-        std::memcpy(copy.data + offset, bytes.data(), bytes.size());
-        copy.received += bytes.size();
-      }
-    } else {
-      auto& image = images_[transfer];
-      if (offset != image.size() || bytes.size() > wire::kMaxImageBytes - image_bytes_) {
-        return false;
-      }
-      image.insert(image.end(), bytes.begin(), bytes.end());
-      image_bytes_ += bytes.size();
-      credit = false;  // images are outside the client's window
-    }
+    std::unique_lock lock(mutex_);
+    bool refused = false;
+    Copy* copy = FindCopy(transfer, way, &refused);
+    if (copy != nullptr) return ArrivedCopy(lock, transfer, *copy, offset, bytes);
+    if (refused || !ArrivedOther(transfer, offset, bytes, &part, &credit)) return false;
   }
-  if (credit && !bytes.empty()) credit_(bytes.size());
+  if (credit && !bytes.empty()) session_.credit(bytes.size());
+  return true;
+}
+
+bool Transfers::ArrivedOther(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes,
+                             std::shared_ptr<GraphPart>* part, bool* credit) {
+  if (auto graph = graphs_.find(transfer); graph != graphs_.end()) {
+    *part = graph->second.lock();
+    if (*part == nullptr) return true;
+    GraphCopy& copy = (*part)->read;
+    if (!IsInside(offset, bytes.size(), copy.bytes)) return false;
+    std::memcpy(copy.data + offset, bytes.data(), bytes.size());
+    copy.received += bytes.size();
+    return true;
+  }
+  auto& image = images_[transfer];
+  if (offset != image.size() || bytes.size() > wire::kMaxImageBytes - image_bytes_) return false;
+  image.insert(image.end(), bytes.begin(), bytes.end());
+  image_bytes_ += bytes.size();
+  *credit = false;  // images are outside the client's window
   return true;
 }
 

@@ -2,6 +2,10 @@
 // reads of graphs. A piece is credited to the client when it arrives while little is kept, else
 // when it is used, so that copies behind a waiting stream do not hold up other streams. Images are
 // not counted: the client waits for each one's answer.
+//
+// Pieces come by the log, in order, and by lanes, in any order and even before the copy's own
+// record. Those of a copy that its stream waits for land in pinned memory at once, from where the
+// device reads them; others are kept in memory of the process.
 #pragma once
 
 #include <cstdint>
@@ -20,24 +24,37 @@ namespace longwire::worker {
 
 class Transfers {
  public:
-  using Credit = std::function<void(uint64_t bytes)>;
-  explicit Transfers(Credit credit) : credit_(std::move(credit)) {}
+  // What the session does for it, on any thread.
+  struct Session {
+    std::function<void(uint64_t bytes)> credit;
+    // Pinned memory for a copy in the stream; false: none is free.
+    std::function<bool(Stream&, size_t bytes, StagingBlock*)> acquire;
+    std::function<void(Stream&, const StagingBlock&)> release;
+  };
+  explicit Transfers(Session session) : session_(std::move(session)) {}
   // Before the session starts.
   void SetLimits(const InFlightLimits& limits) { limits_ = limits; }
   const InFlightLimits& limits() const { return limits_; }
 
   struct Piece {
     uint64_t offset = 0;
+    size_t size = 0;
+    size_t done = 0;      // of `bytes`: went to the device already
+    StagingBlock pinned;  // without data: the bytes are in `bytes`
     std::vector<std::byte> bytes;
     bool credited = false;
   };
 
   // A copy of `bytes` bytes will use this transfer. False if the number is in use.
   bool ExpectCopy(uint64_t transfer, uint64_t bytes);
-  // The piece that starts at `offset`, or null if it is not there yet. *wrong: what came is not
-  // what the copy needs.
-  Piece* Front(uint64_t transfer, uint64_t offset, bool* wrong);
-  void PopFront(uint64_t transfer);
+  // The copy is the next of its stream: pieces land in pinned memory from now on.
+  void BeginLanding(uint64_t transfer, const std::shared_ptr<Stream>& stream);
+  // Takes a piece out; false if none is there. *wrong: it is not of what the copy needs, or the
+  // copy is unknown.
+  bool Take(uint64_t transfer, Piece* piece, bool* wrong);
+  void PutBack(uint64_t transfer, Piece piece);
+  // The piece's bytes are with the device, or its memory is in other hands.
+  void Used(const Piece& piece);
   // The copy is done with, or fell away: later pieces of it are only credited.
   void FinishCopy(uint64_t transfer);
 
@@ -45,8 +62,10 @@ class Transfers {
   void AttachGraph(const std::shared_ptr<GraphPart>& part);
   void DetachGraph(uint64_t transfer);
 
+  // By which way bytes came. A lane carries pieces of copies only.
+  enum class Way { kLog, kLane };
   // False: the client broke a rule (too much, out of range).
-  bool Arrived(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes);
+  bool Arrived(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes, Way way);
 
   // A module image that arrived whole; any thread. The buffer has kPadding zeros behind the bytes.
   static constexpr size_t kPadding = 64;
@@ -56,15 +75,29 @@ class Transfers {
   struct Copy {
     uint64_t bytes = 0;
     uint64_t arrived = 0;
+    bool announced = false;  // its record was read
     bool finished = false;
+    uint32_t landing = 0;            // pieces that are being put away
+    std::shared_ptr<Stream> stream;  // set: lands in pinned memory
     std::deque<Piece> pieces;
   };
-  bool ArrivedCopy(Copy& copy, uint64_t offset, std::span<const std::byte> bytes);
+  using Copies = std::unordered_map<uint64_t, Copy>;
 
-  Credit credit_;
+  Copy* FindCopy(uint64_t transfer, Way way, bool* refused);
+  bool ArrivedCopy(std::unique_lock<std::mutex>& lock, uint64_t transfer, Copy& copy,
+                   uint64_t offset, std::span<const std::byte> bytes);
+  bool ArrivedOther(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes,
+                    std::shared_ptr<GraphPart>* part, bool* credit);
+  // Fills the piece with the bytes; without the lock.
+  void PutAway(Stream* stream, std::span<const std::byte> bytes, Piece* piece);
+  void Drop(Copy& copy, const Piece& piece, uint64_t* credit);
+  void EraseIfDone(uint64_t transfer, const Copy& copy);
+
+  Session session_;
   InFlightLimits limits_ = InFlightLimits::Of(InFlightLimits::kDefaultBytes);
   std::mutex mutex_;
-  std::unordered_map<uint64_t, Copy> copies_;
+  Copies copies_;
+  size_t early_ = 0;  // copies that were not announced yet
   std::unordered_map<uint64_t, std::weak_ptr<GraphPart>> graphs_;
   std::unordered_map<uint64_t, std::vector<std::byte>> images_;
   uint64_t image_bytes_ = 0;

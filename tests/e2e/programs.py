@@ -22,7 +22,7 @@ GROUPS = {
     "threads": ["block_each_other", "default_stream_per_thread", "threads_launching",
                 "exactly_once"],
     "memory": ["async_allocation", "copy_2d", "pinned_order", "default_copy", "oom_reuse",
-               "batch_copies", "batch_first_forms", "texture_kernel"],
+               "batch_copies", "batch_first_forms", "texture_kernel", "large_copies"],
     "process": ["fork_child", "exit_without_teardown", "error_codes", "illegal_address", "steady",
                 "hello", "visible_devices", "allocate", "error_log"],
     "sharing": ["ipc_memory", "ipc_descriptors"],

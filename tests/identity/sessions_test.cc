@@ -33,7 +33,9 @@ class IdentitySessionsTest : public DaemonTest {
     Opened opened;
     opened.channel = Connect(authority_.Client(name));
     wire::Writer writer;
-    wire::OpenRequest().Encode(writer);
+    wire::OpenRequest wanted;
+    wanted.lanes = 1;
+    wanted.Encode(writer);
     transport::OpenSessionRequest request;
     request.set_request(writer.data(), writer.size());
     grpc::ClientContext context;
@@ -48,13 +50,18 @@ class IdentitySessionsTest : public DaemonTest {
   }
 
   // What the daemon answers to somebody on `channel` who has the session's token.
-  uint32_t Attach(const std::shared_ptr<grpc::Channel>& channel, Opened* opened) {
+  uint32_t Attach(const std::shared_ptr<grpc::Channel>& channel, Opened* opened,
+                  uint32_t lane = 0) {
     transport::Attach attach;
     attach.session = opened->answer.session();
-    std::memcpy(attach.token.data(), opened->answer.resume_token().data(), attach.token.size());
+    attach.lane = lane;
+    const std::string& token =
+        lane == 0 ? opened->answer.resume_token() : opened->answer.transfer_tokens(0);
+    std::memcpy(attach.token.data(), token.data(), attach.token.size());
     attach.kept_bytes = attach.room_bytes = 1 << 20;
     std::string body = transport::EncodeAttach(attach);
-    auto stream = transport::ClientStream::Connect(channel, seconds(5));
+    auto stream = transport::ClientStream::Connect(
+        channel, seconds(5), lane == 0 ? transport::kExecute : transport::kTransfer);
     if (stream == nullptr) return 0;
     transport::FrameHeader header{0, 0, 1, transport::kFrameAttach};
     stream->StartWrite(header, std::as_bytes(std::span(body)), nullptr);
@@ -96,6 +103,20 @@ TEST_F(IdentitySessionsTest, ATokenIsGoodForItsOwnIdentityOnly) {
   EXPECT_TRUE(LogSays("there is no such session, or not for this client"));
   // The owner's token is as good as before, also on another connection.
   EXPECT_EQ(Attach(Connect(authority_.Client("alice")), &alice), transport::kFrameAttached);
+  Drop(&alice);
+}
+
+TEST_F(IdentitySessionsTest, ALanesTokenIsGoodForItsOwnIdentityOnly) {
+  Opened alice = Open("alice");
+  ASSERT_EQ(alice.answer.transfer_tokens_size(), 1) << alice.sentence;
+  for (const char* thief : {"bob", "carol", "boss"}) {
+    Opened stolen;
+    stolen.answer = alice.answer;
+    EXPECT_EQ(Attach(Connect(authority_.Client(thief)), &stolen, 1), transport::kFrameClosed)
+        << thief;
+    Drop(&stolen);
+  }
+  EXPECT_EQ(Attach(Connect(authority_.Client("alice")), &alice, 1), transport::kFrameAttached);
   Drop(&alice);
 }
 

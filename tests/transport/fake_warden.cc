@@ -89,7 +89,7 @@ void FakeWarden::Start(int connection, const std::vector<std::byte>& packet) {
                        pidfd.get()};
   living_.fetch_add(1);
   worker->thread =
-      std::thread([this, own = worker.get(), mood = mood_.load()] { EchoLoop(*own, mood); });
+      std::thread([this, own = worker.get(), mood = mood_.load()] { Serve(*own, mood); });
   {
     std::lock_guard lock(mutex_);
     workers_[request.session] = std::move(worker);
@@ -97,26 +97,47 @@ void FakeWarden::Start(int connection, const std::vector<std::byte>& packet) {
   wire::SendMessage(connection, message::Pack(started), files);
 }
 
-void FakeWarden::EchoLoop(Worker& worker, Mood mood) {
+void FakeWarden::Serve(Worker& worker, Mood mood) {
   auto message = wire::ReceiveMessage(worker.control.get(), std::chrono::seconds(10));
+  wire::OpenRequest request;
   wire::OpenReply reply;
+  std::vector<int> rings;
+  if (message) {
+    wire::Reader reader(message->bytes);
+    if (request.Decode(reader) == wire::WireResult::kOk) reply.lanes = request.lanes;
+  }
+  for (uint32_t i = 0; i < 2 * reply.lanes; ++i) {
+    worker.lanes.push_back(wire::RingMemory::Create(kRing));
+    rings.push_back(worker.lanes.back()->descriptor());
+  }
   reply.driver_version = 13000;
   reply.devices.emplace_back().name = "Fake Device";
   wire::Writer writer;
   reply.Encode(writer);
-  if (message && mood == Mood::kEcho) wire::SendMessage(worker.control.get(), writer.span());
+  if (message && mood == Mood::kEcho) wire::SendMessage(worker.control.get(), writer.span(), rings);
   if (message && mood == Mood::kBrokenReply) {
     wire::SendMessage(worker.control.get(), writer.span().first(20));
   }
   if (message && mood == Mood::kDieInOpen) shutdown(worker.control.get(), SHUT_RDWR);
-  wire::RingConsumer up(worker.up);
-  wire::RingProducer down(worker.down);
-  while (!worker.dead.load() && !worker.up->closed()) {
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < worker.lanes.size(); i += 2) {
+    threads.emplace_back([&, i] { Echo(worker, worker.lanes[i], worker.lanes[i + 1]); });
+  }
+  Echo(worker, worker.up, worker.down);
+  for (auto& lane : worker.lanes) lane->Close(0);
+  for (std::thread& thread : threads) thread.join();
+}
+
+void FakeWarden::Echo(Worker& worker, const std::shared_ptr<wire::RingMemory>& from,
+                      const std::shared_ptr<wire::RingMemory>& to) {
+  wire::RingConsumer up(from);
+  wire::RingProducer down(to);
+  while (!worker.dead.load() && !from->closed()) {
     if (!up.Wait(std::chrono::microseconds(50), wire::Deadline::max())) continue;
     auto bytes = up.Available();
     bytes = bytes.first(std::min(bytes.size(), kRing / 4));
     while (!down.WaitForSpace(bytes.size(), wire::Deadline::max())) {
-      if (worker.dead.load() || worker.down->closed()) return;
+      if (worker.dead.load() || to->closed()) return;
     }
     std::memcpy(down.Reserve(bytes.size()), bytes.data(), bytes.size());
     up.Advance(bytes.size());

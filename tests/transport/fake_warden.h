@@ -1,5 +1,5 @@
 // A warden of the tests' own, in this process: its workers are threads that speak the local
-// protocol, answer an Open and send back every byte of the up log.
+// protocol, answer an Open and send back every byte of the up log and of each lane.
 #pragma once
 
 #include <atomic>
@@ -33,12 +33,15 @@ class FakeWarden {
   struct Worker {
     wire::Descriptor control;
     std::shared_ptr<wire::RingMemory> up, down;
+    std::vector<std::shared_ptr<wire::RingMemory>> lanes;  // up, down, up, …
     std::atomic<bool> dead{false};
     std::thread thread;
   };
   void Loop();
   void Start(int connection, const std::vector<std::byte>& packet);
-  void EchoLoop(Worker& worker, Mood mood);
+  void Serve(Worker& worker, Mood mood);
+  void Echo(Worker& worker, const std::shared_ptr<wire::RingMemory>& from,
+            const std::shared_ptr<wire::RingMemory>& to);
   void Kill(uint64_t session);
 
   wire::Descriptor listener_;

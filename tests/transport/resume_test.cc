@@ -59,6 +59,40 @@ TEST_F(ResumeTest, CutsInTheMiddleOfBulkLoseAndRepeatNothing) {
   EXPECT_EQ(table_->opened(), 1u);
 }
 
+TEST_F(ResumeTest, CutsInTheMiddleOfLanesLoseAndRepeatNothing) {
+  Program program;
+  program.wanted_lanes = 3;
+  ASSERT_TRUE(program.Open(options_.socket)) << program.reply.sentence;
+  std::atomic<int> running{3};
+  size_t cuts = 0;
+  std::thread cutter([&] {
+    while (running.load() > 0) {
+      std::this_thread::sleep_for(milliseconds(30));
+      cuts += proxy_->Cut();
+    }
+  });
+  std::vector<std::thread> threads;
+  for (size_t lane = 0; lane < program.lanes.size(); ++lane) {
+    threads.emplace_back([&, lane] {
+      std::string bytes(2 << 20, '\0');
+      bool good = true;
+      for (size_t round = 0; round < 10 && good; ++round) {
+        for (size_t i = 0; i < bytes.size(); ++i) {
+          bytes[i] = static_cast<char>((i + round + 100 * lane) * 2654435761u >> 13);
+        }
+        good = program.lanes[lane].Echo(bytes);
+      }
+      EXPECT_TRUE(good) << lane;
+      running.fetch_sub(1);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  cutter.join();
+  EXPECT_GT(cuts, 0u);
+  EXPECT_TRUE(program.Echo("the log is whole, too"));
+  EXPECT_EQ(table_->opened(), 1u);
+}
+
 TEST_F(ResumeTest, ANetworkThatStaysBrokenEndsTheSession) {
   Program program;
   ASSERT_TRUE(program.Open(options_.socket)) << program.reply.sentence;

@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "link/door.h"
 #include "link/transport/grpc_setup.h"
@@ -54,42 +55,18 @@ inline bool Eventually(const std::function<bool()>& done,
   return true;
 }
 
-// What a program does: knock, say who it is, use the rings.
-struct Program {
-  wire::Descriptor socket;
-  wire::OpenReply reply;
-  std::shared_ptr<wire::RingMemory> up_memory, down_memory;
+// A program's ends of a pair of logs.
+struct Logs {
   std::unique_ptr<wire::RingProducer> up;
   std::unique_ptr<wire::RingConsumer> down;
 
-  bool Open(const std::string& door, uint32_t protocol = wire::kProtocolVersion) {
-    socket = wire::ConnectLocal(door);
-    wire::OpenRequest request;
-    request.protocol = protocol;
-    request.pid = static_cast<uint32_t>(getpid());
-    request.host = "here";
-    request.program = "session_test";
-    wire::Writer writer;
-    request.Encode(writer);
-    if (!socket.valid() || !wire::SendMessage(socket.get(), writer.span())) return false;
-    auto message = wire::ReceiveMessage(socket.get(), seconds(8));
-    if (!message) return false;
-    wire::Reader reader(message->bytes);
-    if (reply.Decode(reader) != wire::WireResult::kOk) return false;
-    if (reply.code != 0 || message->descriptors.size() != 2) return false;
-    up_memory = wire::RingMemory::Map(message->descriptors[0].Release());
-    down_memory = wire::RingMemory::Map(message->descriptors[1].Release());
+  bool Map(wire::Descriptor& up_ring, wire::Descriptor& down_ring) {
+    auto up_memory = wire::RingMemory::Map(up_ring.Release());
+    auto down_memory = wire::RingMemory::Map(down_ring.Release());
     if (up_memory == nullptr || down_memory == nullptr) return false;
     up = std::make_unique<wire::RingProducer>(up_memory);
     down = std::make_unique<wire::RingConsumer>(down_memory);
     return true;
-  }
-
-  // What the other end says on the socket before it closes; empty if nothing comes.
-  std::string LastWords() {
-    auto words = wire::ReceiveMessage(socket.get(), seconds(2));
-    if (!words) return "";
-    return {reinterpret_cast<const char*>(words->bytes.data()), words->bytes.size()};
   }
 
   // One message there and back; false when it does not come.
@@ -106,6 +83,48 @@ struct Program {
       down->Release(down->cursor());
     }
     return back == text;
+  }
+};
+
+// What a program does: knock, say who it is, use the rings.
+struct Program : Logs {
+  wire::Descriptor socket;
+  wire::OpenReply reply;
+  wire::RingMemory* down_memory = nullptr;
+  uint32_t wanted_lanes = 0;
+  std::vector<Logs> lanes;
+
+  bool Open(const std::string& door, uint32_t protocol = wire::kProtocolVersion) {
+    socket = wire::ConnectLocal(door);
+    wire::OpenRequest request;
+    request.protocol = protocol;
+    request.pid = static_cast<uint32_t>(getpid());
+    request.host = "here";
+    request.program = "session_test";
+    request.lanes = wanted_lanes;
+    wire::Writer writer;
+    request.Encode(writer);
+    if (!socket.valid() || !wire::SendMessage(socket.get(), writer.span())) return false;
+    auto message = wire::ReceiveMessage(socket.get(), seconds(8));
+    if (!message) return false;
+    wire::Reader reader(message->bytes);
+    if (reply.Decode(reader) != wire::WireResult::kOk) return false;
+    auto& rings = message->descriptors;
+    if (reply.code != 0 || rings.size() != 2 * (wanted_lanes + 1)) return false;
+    if (!Map(rings[0], rings[1])) return false;
+    down_memory = &down->memory();
+    lanes.resize(wanted_lanes);
+    for (uint32_t i = 0; i < wanted_lanes; ++i) {
+      if (!lanes[i].Map(rings[2 * i + 2], rings[2 * i + 3])) return false;
+    }
+    return true;
+  }
+
+  // What the other end says on the socket before it closes; empty if nothing comes.
+  std::string LastWords() {
+    auto words = wire::ReceiveMessage(socket.get(), seconds(2));
+    if (!words) return "";
+    return {reinterpret_cast<const char*>(words->bytes.data()), words->bytes.size()};
   }
 };
 

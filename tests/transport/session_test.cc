@@ -29,6 +29,43 @@ TEST_F(SessionTest, CarriesBytesThroughEveryLayer) {
   EXPECT_TRUE(NothingLeft());
 }
 
+TEST_F(SessionTest, LanesCarryBytesBesideTheLog) {
+  for (const std::string& door : {options_.socket, config_.door()}) {
+    Program program;
+    program.wanted_lanes = 3;
+    ASSERT_TRUE(program.Open(door)) << program.reply.sentence;
+    EXPECT_EQ(program.reply.lanes, 3u);
+    std::vector<std::thread> threads;
+    for (Logs& lane : program.lanes) {
+      threads.emplace_back([&lane] {
+        for (size_t bytes : {8, 5000, 700'000}) {
+          EXPECT_TRUE(lane.Echo(std::string(bytes, static_cast<char>(bytes >> 3)))) << bytes;
+        }
+      });
+    }
+    EXPECT_TRUE(program.Echo("not behind them"));
+    for (std::thread& thread : threads) thread.join();
+    auto sessions = table_->List();
+    ASSERT_EQ(sessions.size(), 1u);
+    EXPECT_GE(sessions[0]->bytes_up(), 3u * 700'000);
+    program.socket.Reset();
+    EXPECT_TRUE(NothingLeft());
+  }
+}
+
+// A session's handshake costs one connection; its lanes cost one when they are used.
+TEST_F(SessionTest, ALaneThatIsNotUsedHasNoConnection) {
+  Program program;
+  program.wanted_lanes = 2;
+  ASSERT_TRUE(program.Open(options_.socket)) << program.reply.sentence;
+  ASSERT_TRUE(program.Echo("a call"));
+  ASSERT_TRUE(program.lanes[1].Echo("a piece"));
+  auto sessions = table_->List();
+  ASSERT_EQ(sessions.size(), 1u);
+  EXPECT_EQ(sessions[0]->lane(1).epoch(), 0u);
+  EXPECT_EQ(sessions[0]->lane(2).epoch(), 1u);
+}
+
 TEST_F(SessionTest, RoundTripTime) {
   Program program;
   ASSERT_TRUE(program.Open(options_.socket));
@@ -170,7 +207,9 @@ class AttachTest : public SessionTest {
   void Open() {
     channel_ = transport::OpenChannel(config_.listen(0), nullptr);
     wire::Writer writer;
-    wire::OpenRequest().Encode(writer);
+    wire::OpenRequest wanted;
+    wanted.lanes = 2;
+    wanted.Encode(writer);
     transport::OpenSessionRequest request;
     request.set_request(writer.data(), writer.size());
     grpc::ClientContext context;
@@ -196,9 +235,10 @@ class AttachTest : public SessionTest {
     uint32_t flags = 0;
     std::string body;
   };
-  Answer Attach(const transport::Attach& attach, uint32_t epoch) {
+  Answer Attach(const transport::Attach& attach, uint32_t epoch,
+                const char* method = transport::kExecute) {
     Answer answer;
-    answer.stream = transport::ClientStream::Connect(channel_, seconds(3));
+    answer.stream = transport::ClientStream::Connect(channel_, seconds(3), method);
     std::string body = EncodeAttach(attach);
     answer.stream->StartWrite({0, 0, epoch, transport::kFrameAttach},
                               std::as_bytes(std::span(body)), nullptr);
@@ -233,6 +273,42 @@ TEST_F(AttachTest, OnlyTheRightTokenAttaches) {
   EXPECT_EQ(DecodeAttached(std::as_bytes(std::span(answer.body)), &attached),
             wire::WireResult::kOk);
   answer.stream->End(true);
+}
+
+// A stream of bulk joins a session by the token of its own lane and by nothing else.
+TEST_F(AttachTest, ALaneTakesItsOwnTokenOnly) {
+  Open();
+  ASSERT_EQ(opened_.transfer_tokens_size(), 2);
+  auto right = [&](uint32_t lane) {
+    transport::Attach attach = Right();
+    attach.lane = lane;
+    std::memcpy(attach.token.data(), opened_.transfer_tokens(static_cast<int>(lane) - 1).data(),
+                attach.token.size());
+    return attach;
+  };
+  auto answered = [&](const transport::Attach& attach, const char* method) {
+    Answer answer = Attach(attach, 1, method);
+    answer.stream->End(true);
+    return answer.flags;
+  };
+  transport::Attach log_token = Right();
+  log_token.lane = 1;
+  EXPECT_EQ(answered(log_token, transport::kTransfer), transport::kFrameClosed);
+  transport::Attach neighbour = right(2);
+  neighbour.lane = 1;
+  EXPECT_EQ(answered(neighbour, transport::kTransfer), transport::kFrameClosed);
+  transport::Attach other_session = right(1);
+  other_session.session += 1;
+  EXPECT_EQ(answered(other_session, transport::kTransfer), transport::kFrameClosed);
+  for (uint32_t nowhere : {3u, 0xffffffffu}) {
+    transport::Attach beyond = right(2);
+    beyond.lane = nowhere;
+    EXPECT_EQ(answered(beyond, transport::kTransfer), transport::kFrameClosed) << nowhere;
+  }
+  EXPECT_EQ(answered(right(1), transport::kExecute), transport::kFrameClosed);
+  EXPECT_EQ(answered(Right(), transport::kTransfer), transport::kFrameClosed);
+  EXPECT_EQ(answered(right(1), transport::kTransfer), transport::kFrameAttached);
+  EXPECT_EQ(answered(right(2), transport::kTransfer), transport::kFrameAttached);
 }
 
 TEST_F(AttachTest, AnOlderEpochIsRefused) {

@@ -35,14 +35,11 @@ CUresult Resolve(CallContext& context, const calls::Place& place, uint64_t bytes
   return CUDA_SUCCESS;
 }
 
-// Copies `bytes` through staging to `place` at `offset`.
-CUresult Upload(CallContext& context, const CopyPlace& place, uint64_t offset,
-                std::span<const std::byte> bytes) {
-  StagingBlock block;
-  if (!TakeStaging(context, bytes.size(), &block)) return kNotYet;
-  std::memcpy(block.data, bytes.data(), bytes.size());
+// Copies what lies in the block to `place` at `offset`; the block is free again after that.
+CUresult CopyStaged(CallContext& context, const CopyPlace& place, uint64_t offset, size_t bytes,
+                    const StagingBlock& block) {
   const auto& stream = context.stream();
-  CUresult result = CopyPacked(context.driver(), StreamOf(context), place, offset, bytes.size(),
+  CUresult result = CopyPacked(context.driver(), StreamOf(context), place, offset, bytes,
                                block.data, CopyDirection::kToDevice);
   stream->actions.push_back([&session = context.session(), owner = stream.get(), block](bool) {
     session.ReleaseStaging(*owner, block);
@@ -50,50 +47,82 @@ CUresult Upload(CallContext& context, const CopyPlace& place, uint64_t offset,
   return result;
 }
 
+// Copies `bytes` through staging to `place` at `offset`.
+CUresult Upload(CallContext& context, const CopyPlace& place, uint64_t offset,
+                std::span<const std::byte> bytes) {
+  StagingBlock block;
+  if (!TakeStaging(context, bytes.size(), &block)) return kNotYet;
+  std::memcpy(block.data, bytes.data(), bytes.size());
+  return CopyStaged(context, place, offset, bytes.size(), block);
+}
+
+// Brings a piece, or what is left of it, to its place. kNotYet: no staging is free for the rest.
+CUresult IssuePiece(CallContext& context, const CopyPlace& place, Transfers::Piece& piece) {
+  if (piece.pinned.data != nullptr) {
+    piece.done = piece.size;
+    return CopyStaged(context, place, piece.offset, piece.size, piece.pinned);
+  }
+  // Pieces larger than a block go in parts.
+  while (piece.done < piece.size) {
+    size_t part = std::min<size_t>(piece.size - piece.done, Staging::kMaxBlockBytes);
+    CUresult result = Upload(context, place, piece.offset + piece.done,
+                             std::span(piece.bytes).subspan(piece.done, part));
+    if (result != CUDA_SUCCESS) return result;
+    piece.done += part;
+  }
+  return CUDA_SUCCESS;
+}
+
 CUresult UploadPieces(CallContext& context, const calls::lwCopyToDevice& call,
                       const CopyPlace& place) {
   Transfers& transfers = context.session().transfers();
   QueuedCall& record = context.call();
-  if (call.pull && record.step == 0) {
+  if (record.step == 0) {
     record.step = 1;
-    context.stream()->actions.push_back(
-        [&session = context.session(), id = call.transfer](bool good) {
-          if (good) session.down().Pull(id);
-        });
-    return kNotYet;
+    transfers.BeginLanding(call.transfer, context.stream());
+    if (call.pull) {
+      context.stream()->actions.push_back(
+          [&session = context.session(), id = call.transfer](bool good) {
+            if (good) session.down().Pull(id);
+          });
+      return kNotYet;
+    }
   }
   while (record.progress < call.bytes) {
     bool wrong = false;
-    Transfers::Piece* piece = transfers.Front(call.transfer, record.progress, &wrong);
-    if (wrong) return CUDA_ERROR_INVALID_VALUE;
-    if (piece == nullptr) return kNotYet;
-    // Pieces larger than a block go in parts.
-    while (!piece->bytes.empty()) {
-      uint64_t done = record.progress - piece->offset;
-      if (done >= piece->bytes.size()) break;
-      size_t part = std::min<size_t>(piece->bytes.size() - done, Staging::kMaxBlockBytes);
-      CUresult result =
-          Upload(context, place, record.progress, std::span(piece->bytes).subspan(done, part));
-      if (result != CUDA_SUCCESS) return result;
-      record.progress += part;
+    Transfers::Piece piece;
+    if (!transfers.Take(call.transfer, &piece, &wrong)) {
+      return wrong ? CUDA_ERROR_INVALID_VALUE : kNotYet;
     }
-    transfers.PopFront(call.transfer);
+    size_t before = piece.done;
+    CUresult result = IssuePiece(context, place, piece);
+    record.progress += piece.done - before;
+    if (result == kNotYet) {
+      transfers.PutBack(call.transfer, std::move(piece));
+      return kNotYet;
+    }
+    transfers.Used(piece);
+    if (result != CUDA_SUCCESS) return result;
   }
   return CUDA_SUCCESS;
+}
+
+// Sends a part of a copy that has arrived in its block, or drops it.
+void SendPart(Session& session, const Lanes::Part& part, bool good, bool by_lanes, bool last) {
+  if (good && by_lanes) {
+    session.lanes().Send(part);
+    // Behind this everything in the log means that the whole copy has arrived.
+    if (last) session.down().Landing(part.transfer, part.offset + part.bytes);
+    return;
+  }
+  if (good) session.down().Data(part.transfer, part.offset, std::span(part.block.data, part.bytes));
+  session.ReleaseStaging(*part.stream, part.block);
 }
 
 }  // namespace
 
 bool TakeStaging(CallContext& context, size_t bytes, StagingBlock* block) {
-  Session& session = context.session();
-  Stream& stream = *context.stream();
-  bool grow = false;
-  if (session.staging().Acquire(bytes, stream.staging_blocks == 0, block, &grow)) {
-    ++stream.staging_blocks;
-    return true;
-  }
-  if (grow) session.GrowStaging();
-  return false;
+  return context.session().AcquireStaging(*context.stream(), bytes, block);
 }
 
 CUresult Do_lwCopyToDevice(CallContext& context, const calls::lwCopyToDevice& call,
@@ -122,7 +151,8 @@ CUresult Do_lwCopyToDevice(CallContext& context, const calls::lwCopyToDevice& ca
 
 CUresult Do_lwCopyData(CallContext& context, const calls::lwCopyData& call,
                        calls::lwCopyData::Reply*) {
-  if (!context.session().transfers().Arrived(call.transfer, call.offset, call.data)) {
+  if (!context.session().transfers().Arrived(call.transfer, call.offset, call.data,
+                                             Transfers::Way::kLog)) {
     context.session().Fatal("bytes of a transfer that nobody expects, or more than were credited");
   }
   context.session().graphs().BytesArrived();
@@ -140,17 +170,22 @@ CUresult Do_lwCopyToHost(CallContext& context, const calls::lwCopyToHost& call,
     return session.graphs().CaptureDownload(*stream, call.place, place, call.transfer);
   }
   QueuedCall& record = context.call();
+  bool by_lanes = session.lanes().Carries(call.bytes);
+  uint64_t most = by_lanes ? session.lanes().PieceOf(call.bytes) : Staging::kMaxBlockBytes;
   while (record.progress < call.bytes) {
-    size_t part = std::min<uint64_t>(call.bytes - record.progress, Staging::kMaxBlockBytes);
+    size_t part = std::min<uint64_t>(call.bytes - record.progress, most);
     StagingBlock block;
     if (!TakeStaging(context, part, &block)) return kNotYet;
     result = CopyPacked(context.driver(), StreamOf(context), place, record.progress, part,
                         block.data, CopyDirection::kToHost);
     bool copied = result == CUDA_SUCCESS;
-    stream->actions.push_back([&session, owner = stream.get(), block, copied, part,
-                               transfer = call.transfer, offset = record.progress](bool good) {
-      if (good && copied) session.down().Data(transfer, offset, std::span(block.data, part));
-      session.ReleaseStaging(*owner, block);
+    Lanes::Part sent = {call.transfer, record.progress, part, block, nullptr};
+    bool last = record.progress + part == call.bytes;
+    // Not a whole reference: the stream holds its actions.
+    stream->actions.push_back([&session, sent, copied, by_lanes, last,
+                               owner = std::weak_ptr<Stream>(stream)](bool good) mutable {
+      sent.stream = owner.lock();
+      SendPart(session, sent, good && copied, by_lanes, last);
     });
     if (!copied) return result;
     record.progress += part;

@@ -1,0 +1,181 @@
+#include "client-shim/lanes.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "client-shim/options.h"
+#include "client-shim/session.h"
+#include "client-shim/threads.h"
+#include "client-shim/uploads.h"
+#include "wire/lane.h"
+#include "wire/record.h"
+
+namespace longwire::shim {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// So long a full lane is waited for before another one is looked at.
+constexpr std::chrono::milliseconds kLaneLook{5};
+
+}  // namespace
+
+Lanes::Lanes(Session& session, const std::vector<LaneRings>& rings) : session_(session) {
+  for (const LaneRings& pair : rings) {
+    lanes_.push_back(std::make_unique<Lane>(pair));
+    lanes_.back()->lanes = this;
+  }
+}
+
+bool Lanes::Carries(uint64_t bytes) const {
+  return !lanes_.empty() && bytes >= ProcessOptions().lane_copy_bytes;
+}
+
+bool Lanes::Open() {
+  std::call_once(once_, [this] { open_.store(Start()); });
+  if (!open_.load()) session_.End(CUDA_ERROR_OPERATING_SYSTEM, "no threads for copies are left");
+  return open_.load();
+}
+
+bool Lanes::Start() {
+  for (auto& lane : lanes_) {
+    auto receive = [](void* self) {
+      auto* lane = static_cast<Lane*>(self);
+      lane->lanes->Receive(*lane);
+    };
+    if (!StartThread("longwire-lane", receive, lane.get())) return false;
+    // An empty record: the link connects the lane when it sees it.
+    std::byte* to = lane->up.Reserve(sizeof(wire::LaneHeader));
+    if (to == nullptr) return false;
+    wire::LaneHeader header;
+    header.bytes = sizeof(header);
+    std::memcpy(to, &header, sizeof(header));
+    lane->up.Commit(sizeof(header));
+  }
+  uint32_t wanted = ProcessOptions().copy_threads;
+  for (uint32_t i = 1; i < wanted; ++i) {
+    auto help = [](void* self) { static_cast<Lanes*>(self)->Help(); };
+    if (StartThread("longwire-copy", help, this)) ++helpers_;
+  }
+  return true;
+}
+
+void Lanes::Receive(Lane& lane) {
+  wire::RingMemory& memory = lane.down.memory();
+  while (!memory.closed()) {
+    // What comes later than this look ends the wait.
+    uint64_t seen = lane.down.cursor() + lane.down.Available().size();
+    if (!TakePieces(lane)) {
+      session_.End(CUDA_ERROR_LAUNCH_FAILED, "the server sent bytes that nobody asked for");
+      return;
+    }
+    lane.down.WaitBeyond(seen, {}, wire::Deadline::max());
+  }
+}
+
+bool Lanes::TakePieces(Lane& lane) {
+  while (true) {
+    wire::LaneHeader header;
+    size_t bytes = 0;
+    auto log = lane.down.Available();
+    if (wire::PeekRecord(log, &header, &bytes, sizeof(header)) != wire::WireResult::kOk) {
+      return false;
+    }
+    if (bytes == 0) return true;
+    auto data = log.subspan(sizeof(header), bytes - sizeof(header));
+    session_.counts().downloaded.fetch_add(data.size(), std::memory_order_relaxed);
+    if (!session_.transfers().Arrive(header.transfer, header.offset, data)) return false;
+    lane.down.Advance(wire::AlignLane(bytes));
+    lane.down.Release(lane.down.cursor());
+    if (lane.down.released() - lane.poked_at >= lane.down.memory().bytes() / 8) {
+      lane.poked_at = lane.down.released();
+      lane.up.memory().PokeConsumer();  // a relay sends the acknowledgement on
+    }
+  }
+}
+
+bool Lanes::Send(uint64_t transfer, const HostPlace& place) {
+  if (!Open()) return false;
+  Job job;
+  job.transfer = transfer;
+  job.place = &place;
+  job.total = place.bytes();
+  job.piece = wire::LanePiece(job.total, static_cast<uint32_t>(lanes_.size()),
+                              LargestPiece(ProcessOptions().lane_chunk_bytes));
+  uint64_t pieces = (job.total + job.piece - 1) / job.piece;
+  {
+    std::lock_guard<std::mutex> lock(jobs_mutex_);
+    for (uint64_t i = 1; i < std::min<uint64_t>(pieces, helpers_ + 1); ++i) jobs_.push_back(&job);
+  }
+  if (pieces > 1 && helpers_ > 0) jobs_changed_.notify_all();
+  Work(job);
+  std::unique_lock<std::mutex> lock(jobs_mutex_);
+  jobs_.erase(std::remove(jobs_.begin(), jobs_.end(), &job), jobs_.end());
+  jobs_changed_.wait(lock, [&] { return job.helpers == 0; });
+  return !job.failed.load();
+}
+
+void Lanes::Help() {
+  std::unique_lock<std::mutex> lock(jobs_mutex_);
+  while (true) {
+    jobs_changed_.wait(lock, [this] { return !jobs_.empty(); });
+    Job* job = jobs_.front();
+    jobs_.pop_front();
+    ++job->helpers;
+    lock.unlock();
+    Work(*job);
+    lock.lock();
+    --job->helpers;
+    jobs_changed_.notify_all();
+  }
+}
+
+void Lanes::Work(Job& job) {
+  while (!job.failed.load(std::memory_order_relaxed)) {
+    uint64_t offset = job.next.fetch_add(job.piece);
+    if (offset >= job.total) return;
+    uint64_t bytes = std::min(job.piece, job.total - offset);
+    if (!WaitForUploadWindow(session_, bytes) || !Put(job, offset, bytes)) {
+      job.failed.store(true);
+      return;
+    }
+    session_.counts().uploaded.fetch_add(bytes, std::memory_order_relaxed);
+  }
+}
+
+// On the next lane that has room, or that has some first.
+bool Lanes::Put(const Job& job, uint64_t offset, uint64_t bytes) {
+  uint32_t count = static_cast<uint32_t>(lanes_.size());
+  uint32_t first = turn_.fetch_add(1, std::memory_order_relaxed);
+  for (uint32_t i = 0; session_.over() == CUDA_SUCCESS; ++i) {
+    Lane& lane = *lanes_[(first + i) % count];
+    if (PutInto(lane, job, offset, bytes, i >= count)) return true;
+    if (lane.up.memory().closed()) return false;
+  }
+  return false;
+}
+
+bool Lanes::PutInto(Lane& lane, const Job& job, uint64_t offset, uint64_t bytes, bool wait) {
+  wire::LaneHeader header;
+  header.bytes = static_cast<uint32_t>(sizeof(header) + bytes);
+  header.transfer = job.transfer;
+  header.offset = offset;
+  size_t room = wire::AlignLane(header.bytes);
+  std::unique_lock<std::mutex> lock(lane.mutex, std::defer_lock);
+  if (wait) {
+    lock.lock();
+    lane.up.WaitForSpace(room, Clock::now() + kLaneLook);
+  } else if (!lock.try_lock()) {
+    return false;
+  }
+  std::byte* to = lane.up.memory().closed() ? nullptr : lane.up.Reserve(room);
+  if (to == nullptr) return false;
+  std::memcpy(to, &header, sizeof(header));
+  job.place->Gather(offset, {to + sizeof(header), bytes});
+  std::memset(to + header.bytes, 0, room - header.bytes);
+  lane.up.Commit(room);
+  return true;
+}
+
+}  // namespace longwire::shim

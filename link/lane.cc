@@ -1,0 +1,161 @@
+#include "link/lane.h"
+
+#include <algorithm>
+
+#include "link/transport/codes.h"
+#include "link/transport/log.h"
+
+namespace longwire::link {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using transport::Log;
+using transport::LogLevel;
+using transport::StreamPump;
+
+constexpr std::chrono::milliseconds kConnectPatience{3300};
+constexpr std::chrono::milliseconds kAttachPatience{3000};
+constexpr std::chrono::milliseconds kRetryPause{100};
+
+std::span<const std::byte> BytesOf(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+}  // namespace
+
+bool Lane::CreateRings(size_t bytes) {
+  up_ = wire::RingMemory::Create(bytes);
+  down_ = wire::RingMemory::Create(bytes);
+  if (up_ == nullptr || down_ == nullptr) return false;
+  relay_ = std::make_unique<transport::RelayEnd>(down_, up_);
+  return true;
+}
+
+void Lane::Stop(const transport::Closed& closed) {
+  std::lock_guard lock(mutex_);
+  if (stopped_) return;
+  stopped_ = true;
+  stop_ = closed;
+  if (pump_ != nullptr) pump_->Stop(stop_);
+  if (up_ != nullptr) up_->PokeConsumer();
+  stop_changed_.notify_all();
+}
+
+bool Lane::SleepUnlessStopped(std::chrono::milliseconds time) {
+  std::unique_lock lock(mutex_);
+  stop_changed_.wait_for(lock, time, [&] { return stopped_; });
+  return !stopped_;
+}
+
+bool Lane::WaitForBytes() {
+  wire::RingConsumer watch(up_);
+  while (SleepUnlessStopped(std::chrono::milliseconds(0)) && !up_->closed()) {
+    if (watch.WaitBeyond(0, {}, wire::Deadline::max())) return true;
+  }
+  return false;
+}
+
+bool Lane::Attach() {
+  stream_ = StartStream(1);
+  return stream_ != nullptr && relay_->StartEpoch(1, 0) == wire::WireResult::kOk;
+}
+
+std::unique_ptr<transport::ClientStream> Lane::StartStream(uint32_t epoch) {
+  auto stream = transport::ClientStream::Connect(
+      server_.channel, kAttachPatience, number_ == 0 ? transport::kExecute : transport::kTransfer);
+  if (stream == nullptr) return nullptr;
+  std::string body = transport::EncodeAttach({right_.session, right_.token, relay_->received(),
+                                              relay_->kept_bytes(), relay_->room_bytes(), number_});
+  transport::FrameHeader header = {relay_->sent(), relay_->received(), epoch,
+                                   transport::kFrameAttach};
+  stream->StartWrite(header, BytesOf(body), nullptr);
+  if (stream->Wait(Clock::now() + kAttachPatience) == transport::MessageStream::Event::kWritten) {
+    return stream;
+  }
+  stream->End(true);
+  return nullptr;
+}
+
+bool Lane::TakeAttached(std::span<const std::byte> body) {
+  transport::Attached attached;
+  if (DecodeAttached(body, &attached) != wire::WireResult::kOk) return false;
+  right_.token = attached.token;
+  relay_->SetFarEnd(attached.kept_bytes, attached.room_bytes);
+  return true;
+}
+
+bool Lane::AwaitAttached(transport::ClientStream& stream, uint32_t epoch) {
+  stream.StartRead();
+  auto event = stream.Wait(Clock::now() + kAttachPatience);
+  if (event != transport::MessageStream::Event::kRead) return false;
+  const transport::ReceivedFrame& frame = stream.received();
+  std::string body = ControlBody(frame);
+  if (frame.header.flags == transport::kFrameClosed) {
+    if (transport::DecodeClosed(BytesOf(body), &closed_) != wire::WireResult::kOk) return false;
+    right_.resume_grace = std::chrono::milliseconds(0);  // refused for good
+    return false;
+  }
+  if (frame.header.flags != transport::kFrameAttached || !TakeAttached(BytesOf(body))) return false;
+  return relay_->StartEpoch(epoch, frame.header.position) == wire::WireResult::kOk;
+}
+
+bool Lane::Connect(std::chrono::milliseconds patience) {
+  auto deadline = Clock::now() + patience;
+  uint32_t epoch = relay_->epoch();
+  while (Clock::now() < deadline && !up_->closed()) {
+    if (WaitUntilReady(server_, std::min(deadline, Clock::now() + kConnectPatience), nullptr)) {
+      stream_ = StartStream(++epoch);
+      if (stream_ != nullptr && AwaitAttached(*stream_, epoch)) return true;
+      if (stream_ != nullptr) stream_->End(true);
+      if (right_.resume_grace.count() == 0) return false;
+    }
+    if (!SleepUnlessStopped(kRetryPause)) return false;
+  }
+  return false;
+}
+
+StreamPump::Outcome Lane::PumpOnce() {
+  // Lanes move large messages: a thread that spins for them would take the place of one that
+  // waits for an answer.
+  auto spinning = number_ == 0 ? StreamPump::Spinning::kYes : StreamPump::Spinning::kNo;
+  StreamPump pump(*stream_, *relay_, counters_, spinning);
+  pump.set_on_attached([this](std::span<const std::byte> body) { return TakeAttached(body); });
+  {
+    std::lock_guard lock(mutex_);
+    pump_ = &pump;
+    if (stopped_) pump.Stop(stop_);
+  }
+  StreamPump::Outcome outcome = pump.Run();
+  {
+    std::lock_guard lock(mutex_);
+    pump_ = nullptr;
+  }
+  if (outcome != StreamPump::Outcome::kBroken) closed_ = pump.closed();
+  std::string said = stream_->End(outcome == StreamPump::Outcome::kViolation);
+  if (outcome == StreamPump::Outcome::kBroken && !said.empty()) closed_.sentence = said;
+  return outcome;
+}
+
+bool Lane::Relay() {
+  closed_ = {static_cast<uint32_t>(transport::kLaunchFailed),
+             "the connection to " + server_.server + " was lost"};
+  // The grace begins when a connection breaks; the first one has to come about without it.
+  if (stream_ == nullptr && !Connect(std::max(right_.resume_grace, kConnectPatience))) return false;
+  while (true) {
+    if (PumpOnce() != StreamPump::Outcome::kBroken) return true;
+    Log(LogLevel::kWarning, right_.session, "connection lost: " + closed_.sentence);
+    closed_ = {static_cast<uint32_t>(transport::kLaunchFailed),
+               "the connection to " + server_.server + " was lost"};
+    if (!SleepUnlessStopped(std::chrono::milliseconds(0)) || !Connect(right_.resume_grace)) {
+      return false;
+    }
+    Log(LogLevel::kInfo, right_.session, "resumed");
+  }
+}
+
+void Lane::CloseRings(uint32_t code) {
+  up_->Close(code);
+  down_->Close(code);
+}
+
+}  // namespace longwire::link

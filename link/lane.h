@@ -1,0 +1,80 @@
+// One pair of a session's logs on the client's side: the session's own, or one of its lanes
+// (wire/lane.h). Its rings, which the program uses too, and its connection, which is made again
+// when it breaks.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "link/server_connection.h"
+#include "link/transport/grpc_stream.h"
+#include "link/transport/relay_end.h"
+#include "link/transport/stream_pump.h"
+
+namespace longwire::link {
+
+class Lane {
+ public:
+  explicit Lane(uint32_t number) : number_(number) {}
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  // False when there is no memory for rings of `bytes`.
+  bool CreateRings(size_t bytes);
+  int up_descriptor() const { return up_->descriptor(); }
+  int down_descriptor() const { return down_->descriptor(); }
+
+  // What the server said at the opening.
+  struct Right {
+    uint64_t session = 0;
+    transport::Token token{};
+    std::chrono::milliseconds resume_grace{0};
+  };
+  void SetRight(const Right& right) { right_ = right; }
+  void SetServer(ServerChannel server) { server_ = std::move(server); }
+  ServerChannel& server() { return server_; }
+
+  // The first connection, without waiting for the answer. False when it broke at once.
+  bool Attach();
+  // Waits until the program has put something into its ring. False when the lane was stopped or
+  // closed before.
+  bool WaitForBytes();
+  // Relays until the session ends or a connection does not come back; closed() says how. Makes the
+  // connection if there is none. False if it is lost.
+  bool Relay();
+  const transport::Closed& closed() const { return closed_; }
+
+  void CloseRings(uint32_t code);
+  // Makes Relay and WaitForBytes return soon, after telling the server. From any thread.
+  void Stop(const transport::Closed& closed);
+
+ private:
+  std::unique_ptr<transport::ClientStream> StartStream(uint32_t epoch);
+  bool TakeAttached(std::span<const std::byte> body);
+  bool AwaitAttached(transport::ClientStream& stream, uint32_t epoch);
+  bool Connect(std::chrono::milliseconds patience);
+  transport::StreamPump::Outcome PumpOnce();
+  bool SleepUnlessStopped(std::chrono::milliseconds time);
+
+  const uint32_t number_;
+  Right right_;
+  ServerChannel server_;  // without a channel until one was taken
+  std::shared_ptr<wire::RingMemory> up_;
+  std::shared_ptr<wire::RingMemory> down_;
+  std::unique_ptr<transport::RelayEnd> relay_;
+  std::unique_ptr<transport::ClientStream> stream_;
+  transport::TrafficCounters counters_;
+  transport::Closed closed_;
+
+  std::mutex mutex_;
+  std::condition_variable stop_changed_;
+  bool stopped_ = false;                   // under mutex_, as what follows
+  transport::Closed stop_;                 // what the server is told
+  transport::StreamPump* pump_ = nullptr;  // while it runs
+};
+
+}  // namespace longwire::link

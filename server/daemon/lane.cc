@@ -1,0 +1,128 @@
+#include "server/daemon/lane.h"
+
+#include "link/transport/codes.h"
+
+namespace longwire::daemon {
+namespace {
+
+using transport::StreamPump;
+
+constexpr std::chrono::milliseconds kAttachPatience{3000};
+
+}  // namespace
+
+bool Lane::MapRings(wire::Descriptor up, wire::Descriptor down, bool relayed) {
+  relayed_ = relayed;
+  up_ = wire::RingMemory::Map(up.Release());
+  down_ = wire::RingMemory::Map(down.Release());
+  if (up_ == nullptr || down_ == nullptr) return false;
+  if (relayed) relay_ = std::make_unique<transport::RelayEnd>(up_, down_);
+  return true;
+}
+
+void Lane::SetToken(const transport::Token& token) {
+  std::lock_guard lock(mutex_);
+  token_ = HashToken(token);
+}
+
+bool Lane::TokenFits(const transport::Token& token) {
+  std::lock_guard lock(mutex_);
+  // The last answer with a new token may have been lost together with its connection.
+  bool unheard = previous_good_ && counters_.messages_in.load() == messages_at_attach_;
+  bool current = TokenMatches(token, token_);
+  bool previous = TokenMatches(token, previous_token_);
+  return current || (previous && unheard);
+}
+
+bool Lane::TakeOver(uint32_t epoch, const transport::Attach& attach) {
+  std::unique_lock lock(mutex_);
+  if (ended_ || relay_ == nullptr) return false;
+  if (pump_ != nullptr) pump_->Abandon();
+  bool free = changed_.wait_for(lock, kAttachPatience,
+                                [&] { return ended_ || (pump_ == nullptr && !attaching_); });
+  if (!free || ended_) return false;
+  if (relay_->StartEpoch(epoch, attach.resume_position) != wire::WireResult::kOk) return false;
+  relay_->SetFarEnd(attach.kept_bytes, attach.room_bytes);
+  attaching_ = true;
+  detached_since_ = Clock::time_point::max();
+  messages_at_attach_ = counters_.messages_in.load();
+  return true;
+}
+
+bool Lane::SendAttached(transport::ServerStream& stream) {
+  transport::Token token{};
+  if (!NewToken(&token)) return false;
+  {
+    std::lock_guard lock(mutex_);
+    previous_token_ = token_;
+    previous_good_ = true;
+    token_ = HashToken(token);
+  }
+  transport::FrameHeader header = relay_->ControlHeader(transport::kFrameAttached);
+  header.position = relay_->received();
+  std::string body = transport::EncodeAttached({token, relay_->kept_bytes(), relay_->room_bytes()});
+  stream.StartWrite(header, std::as_bytes(std::span(body)), nullptr);
+  return stream.Wait(Clock::now() + kAttachPatience) == transport::MessageStream::Event::kWritten;
+}
+
+StreamPump::Outcome Lane::Relay(transport::ServerStream& stream, const transport::Attach& attach,
+                                uint32_t epoch, transport::Closed* closed) {
+  if (!TakeOver(epoch, attach)) {
+    *closed = {static_cast<uint32_t>(transport::kLaunchFailed),
+               "the session cannot be continued from where the client says"};
+    return StreamPump::Outcome::kViolation;
+  }
+  StreamPump::Outcome outcome = StreamPump::Outcome::kBroken;
+  if (SendAttached(stream)) {
+    // Lanes move large messages: a thread that spins for them would take the place of one that
+    // waits for an answer.
+    StreamPump pump(stream, *relay_, counters_,
+                    attach.lane == 0 ? StreamPump::Spinning::kYes : StreamPump::Spinning::kNo);
+    {
+      std::lock_guard lock(mutex_);
+      pump_ = &pump;
+      if (ended_) pump.Stop(end_);
+    }
+    outcome = pump.Run();
+    *closed = pump.closed();
+    std::lock_guard lock(mutex_);
+    pump_ = nullptr;
+  }
+  std::lock_guard lock(mutex_);
+  attaching_ = false;
+  detached_since_ = Clock::now();
+  changed_.notify_all();
+  return outcome;
+}
+
+void Lane::End(const transport::Closed& closed) {
+  std::lock_guard lock(mutex_);
+  if (ended_) return;
+  ended_ = true;
+  end_ = closed;
+  // The rest of the down log, with the worker's last words, still goes out.
+  if (pump_ != nullptr) pump_->Stop(closed);
+  up_->Close(closed.code);
+  down_->Close(closed.code);
+  changed_.notify_all();
+}
+
+Clock::time_point Lane::detached_since() {
+  std::lock_guard lock(mutex_);
+  return relayed_ ? detached_since_ : Clock::time_point::max();
+}
+
+uint32_t Lane::epoch() {
+  std::lock_guard lock(mutex_);
+  return relay_ == nullptr ? 0 : relay_->epoch();
+}
+
+uint64_t Lane::bytes_up() const {
+  return relayed_ ? counters_.bytes_in.load() : wire::RingProducer(up_).written();
+}
+
+uint64_t Lane::bytes_down() const {
+  return relayed_ ? counters_.bytes_out.load() : wire::RingProducer(down_).written();
+}
+
+}  // namespace longwire::daemon

@@ -1,0 +1,76 @@
+// One pair of a session's logs on the server's side: the session's own, or one of its lanes
+// (wire/lane.h). Its rings, the right to attach to it, its connection.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+
+#include "link/transport/grpc_stream.h"
+#include "link/transport/relay_end.h"
+#include "link/transport/stream_pump.h"
+#include "server/daemon/token.h"
+#include "wire/socket.h"
+
+namespace longwire::daemon {
+
+using Clock = std::chrono::steady_clock;
+
+class Lane {
+ public:
+  Lane() = default;
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  // Takes the descriptors over. False when they are no rings. Not `relayed`: the client uses the
+  // rings itself, and nobody attaches.
+  bool MapRings(wire::Descriptor up, wire::Descriptor down, bool relayed);
+
+  void SetToken(const transport::Token& token);
+  bool TokenFits(const transport::Token& token);
+
+  // Relays over `stream` until it ends. An older connection is dropped first. kViolation with
+  // *closed when the client may not continue from where it says.
+  transport::StreamPump::Outcome Relay(transport::ServerStream& stream,
+                                       const transport::Attach& attach, uint32_t epoch,
+                                       transport::Closed* closed);
+
+  // Stops the relay and closes the rings; nobody attaches any more.
+  void End(const transport::Closed& closed);
+
+  // When nobody is attached: since when; time_point::max() otherwise.
+  Clock::time_point detached_since();
+  uint32_t epoch();
+  int up_descriptor() const { return up_->descriptor(); }
+  int down_descriptor() const { return down_->descriptor(); }
+  const transport::TrafficCounters& counters() const { return counters_; }
+  // Bytes of log, also without a relay.
+  uint64_t bytes_up() const;
+  uint64_t bytes_down() const;
+
+ private:
+  bool TakeOver(uint32_t epoch, const transport::Attach& attach);
+  bool SendAttached(transport::ServerStream& stream);
+
+  bool relayed_ = false;
+  std::shared_ptr<wire::RingMemory> up_;
+  std::shared_ptr<wire::RingMemory> down_;
+  transport::TrafficCounters counters_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // All under mutex_; relay_ belongs to the pump while there is one.
+  std::unique_ptr<transport::RelayEnd> relay_;
+  transport::StreamPump* pump_ = nullptr;
+  bool attaching_ = false;
+  bool ended_ = false;
+  transport::Closed end_;
+  Clock::time_point detached_since_ = Clock::now();
+  TokenHash token_{};
+  TokenHash previous_token_{};
+  bool previous_good_ = false;  // until the client has shown that it got the new one
+  uint64_t messages_at_attach_ = 0;
+};
+
+}  // namespace longwire::daemon

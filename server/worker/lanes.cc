@@ -1,0 +1,152 @@
+#include "server/worker/lanes.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "server/worker/session.h"
+#include "wire/lane.h"
+#include "wire/record.h"
+
+namespace longwire::worker {
+namespace {
+
+// How often a thread that waits for room looks whether the session is over.
+constexpr std::chrono::milliseconds kLook{200};
+
+}  // namespace
+
+void Lanes::Create(const wire::OpenRequest& request) {
+  uint32_t wanted = std::min(request.lanes, wire::kMaxLanes);
+  copy_bytes_ = std::max<uint64_t>(request.lane_copy_bytes, 1);
+  chunk_bytes_ = std::min<uint64_t>(request.lane_chunk_bytes, wire::kMaxLaneChunk);
+  for (uint32_t i = 0; i < wanted; ++i) {
+    auto lane = std::make_unique<Lane>();
+    lane->up = wire::RingMemory::Create(wire::kLaneRingBytes);
+    lane->down = wire::RingMemory::Create(wire::kLaneRingBytes);
+    if (lane->up == nullptr || lane->down == nullptr) return;  // fewer lanes, or none, do as well
+    lanes_.push_back(std::move(lane));
+  }
+}
+
+void Lanes::Start() {
+  for (auto& lane : lanes_) {
+    lane->reader = std::thread([this, &lane = *lane] { Read(lane); });
+    lane->sender = std::thread([this, &lane = *lane] { SendParts(lane); });
+  }
+}
+
+void Lanes::Close() {
+  {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  changed_.notify_all();
+  for (auto& lane : lanes_) {
+    lane->up->Close(0);
+    lane->down->Close(0);
+  }
+}
+
+void Lanes::Stop() {
+  Close();
+  for (auto& lane : lanes_) {
+    if (lane->reader.joinable()) lane->reader.join();
+    if (lane->sender.joinable()) lane->sender.join();
+  }
+}
+
+std::vector<int> Lanes::descriptors() const {
+  std::vector<int> all;
+  for (const auto& lane : lanes_) {
+    all.push_back(lane->up->descriptor());
+    all.push_back(lane->down->descriptor());
+  }
+  return all;
+}
+
+uint64_t Lanes::PieceOf(uint64_t bytes) const {
+  uint64_t most = std::min<uint64_t>(chunk_bytes_, Staging::kMaxBlockBytes);
+  return wire::LanePiece(bytes, count(), most);
+}
+
+void Lanes::Read(Lane& lane) {
+  session_.EnterThread();
+  wire::RingConsumer log(lane.up);
+  while (!lane.up->closed()) {
+    // What comes later than this look ends the wait.
+    uint64_t seen = log.cursor() + log.Available().size();
+    if (!ReadRecords(log)) {
+      session_.Fatal("a lane carries what is no piece of a copy, or more than was credited");
+      return;
+    }
+    log.WaitBeyond(seen, SpinTime(), wire::Deadline::max());
+  }
+}
+
+bool Lanes::ReadRecords(wire::RingConsumer& log) {
+  while (true) {
+    wire::LaneHeader header;
+    size_t bytes = 0;
+    auto available = log.Available();
+    if (wire::PeekRecord(available, &header, &bytes, sizeof(header)) != wire::WireResult::kOk) {
+      return false;
+    }
+    if (bytes == 0) return true;
+    auto data = available.subspan(sizeof(header), bytes - sizeof(header));
+    bool opens = header.transfer == 0 && data.empty();
+    if (!opens && (data.empty() || !session_.transfers().Arrived(header.transfer, header.offset,
+                                                                 data, Transfers::Way::kLane))) {
+      return false;
+    }
+    log.Advance(wire::AlignLane(bytes));
+    log.Release(log.cursor());
+    if (!opens) session_.WakeLogThread();
+  }
+}
+
+void Lanes::Send(Part part) {
+  {
+    std::lock_guard lock(mutex_);
+    parts_.push_back(std::move(part));
+  }
+  changed_.notify_one();
+}
+
+void Lanes::SendParts(Lane& lane) {
+  session_.EnterThread();
+  wire::RingProducer log(lane.down);
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return closed_ || !parts_.empty(); });
+    if (closed_) return;
+    Part part = std::move(parts_.front());
+    parts_.pop_front();
+    lock.unlock();
+    bool sent = SendPart(log, part);
+    session_.ReleaseStaging(*part.stream, part.block);
+    session_.WakeLogThread();
+    if (!sent) return;
+    lock.lock();
+  }
+}
+
+bool Lanes::SendPart(wire::RingProducer& log, const Part& part) {
+  wire::LaneHeader header;
+  header.bytes = static_cast<uint32_t>(sizeof(header) + part.bytes);
+  header.transfer = part.transfer;
+  header.offset = part.offset;
+  size_t room = wire::AlignLane(header.bytes);
+  while (!log.WaitForSpace(room, std::chrono::steady_clock::now() + kLook)) {
+    if (log.memory().closed()) return false;
+  }
+  std::byte* to = log.Reserve(room);
+  if (to == nullptr) return false;
+  std::memcpy(to, &header, sizeof(header));
+  std::memcpy(to + sizeof(header), part.block.data, part.bytes);
+  std::memset(to + header.bytes, 0, room - header.bytes);
+  log.Commit(room);
+  return true;
+}
+
+}  // namespace longwire::worker

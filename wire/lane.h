@@ -1,0 +1,44 @@
+// Lanes: further pairs of byte logs beside a session's own, each on a connection of its own, for
+// the bytes of large copies. A lane's log is made of records too: a header and a piece of a
+// transfer. The pieces of one transfer spread over all lanes; which lane a piece took means
+// nothing, and pieces of one lane mean nothing to each other.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "wire/limits.h"
+
+namespace longwire::wire {
+
+// A cache line, so that the bytes of the next piece, whose size is a multiple of it, are aligned.
+struct alignas(64) LaneHeader {
+  uint32_t bytes = 0;  // of header and data; the next record begins at the next multiple of 64
+  uint32_t reserved = 0;
+  uint64_t transfer = 0;  // 0: no piece; the lane has been opened
+  uint64_t offset = 0;    // of the piece in the packed transfer
+};
+static_assert(sizeof(LaneHeader) == 64);
+
+constexpr uint64_t AlignLane(uint64_t bytes) {
+  return (bytes + sizeof(LaneHeader) - 1) / sizeof(LaneHeader) * sizeof(LaneHeader);
+}
+
+// As many bytes of data as a record takes.
+inline constexpr size_t kMaxLaneChunk = kMaxRecordBytes - sizeof(LaneHeader);
+inline constexpr size_t kMinLaneChunk = size_t{64} << 10;
+
+// Each lane costs a process at either end two threads that copy: more than half the processors
+// would stand in each other's way, more than this brought nothing on 16.
+constexpr uint32_t DefaultLanes(int processors) {
+  return static_cast<uint32_t>(std::clamp(processors / 2, 1, 8));
+}
+
+// The size of the pieces into which a transfer is cut: each lane shall have one, but none so small
+// that its record costs more than its bytes.
+constexpr uint64_t LanePiece(uint64_t bytes, uint32_t lanes, uint64_t chunk) {
+  uint64_t share = AlignLane((bytes + lanes - 1) / std::max<uint32_t>(lanes, 1));
+  return std::clamp<uint64_t>(share, kMinLaneChunk, std::max<uint64_t>(chunk, kMinLaneChunk));
+}
+
+}  // namespace longwire::wire
