@@ -14,6 +14,9 @@ namespace {
 // How often a thread that waits for room looks whether the session is over.
 constexpr std::chrono::milliseconds kLook{200};
 
+// Of a ring's bytes: often enough that a far end never waits long for room.
+constexpr size_t kAcknowledgements = 8;
+
 }  // namespace
 
 void Lanes::Create(const wire::OpenRequest& request) {
@@ -76,7 +79,7 @@ void Lanes::Read(Lane& lane) {
   while (!lane.up->closed()) {
     // What comes later than this look ends the wait.
     uint64_t seen = log.cursor() + log.Available().size();
-    if (!ReadRecords(log)) {
+    if (!ReadRecords(lane, log)) {
       session_.Fatal("a lane carries what is no piece of a copy, or more than was credited");
       return;
     }
@@ -84,7 +87,7 @@ void Lanes::Read(Lane& lane) {
   }
 }
 
-bool Lanes::ReadRecords(wire::RingConsumer& log) {
+bool Lanes::ReadRecords(Lane& lane, wire::RingConsumer& log) {
   while (true) {
     wire::LaneHeader header;
     size_t bytes = 0;
@@ -101,6 +104,10 @@ bool Lanes::ReadRecords(wire::RingConsumer& log) {
     }
     log.Advance(wire::AlignLane(bytes));
     log.Release(log.cursor());
+    if (log.released() - lane.poked_at >= lane.up->bytes() / kAcknowledgements) {
+      lane.poked_at = log.released();
+      lane.down->PokeConsumer();  // a relay sends the acknowledgement on
+    }
     if (!opens) session_.WakeLogThread();
   }
 }

@@ -54,11 +54,12 @@ class Lanes {
  private:
   struct Lane {
     std::shared_ptr<wire::RingMemory> up, down;
+    uint64_t poked_at = 0;  // position; of the reader
     std::thread reader, sender;
   };
   void Read(Lane& lane);
   // False when what lies there breaks a rule.
-  bool ReadRecords(wire::RingConsumer& log);
+  bool ReadRecords(Lane& lane, wire::RingConsumer& log);
   void SendParts(Lane& lane);
   // False when the lane is closed.
   bool SendPart(wire::RingProducer& log, const Part& part);

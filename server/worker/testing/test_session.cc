@@ -22,7 +22,7 @@ std::string DownRecord::Text(size_t from) const {
   return {reinterpret_cast<const char*>(payload.data()) + from, payload.size() - from};
 }
 
-TestSession::TestSession(std::shared_ptr<gates::GatePage> page) {
+TestSession::TestSession(std::shared_ptr<gates::GatePage> page, uint32_t lanes) {
   Device device;
   device.primary = reinterpret_cast<CUcontext>(0x77);
   device.total_memory = uint64_t{1} << 30;
@@ -30,7 +30,7 @@ TestSession::TestSession(std::shared_ptr<gates::GatePage> page) {
   device.keeper = std::make_unique<KeeperClient>(-1);
   std::vector<Device> devices;
   devices.push_back(std::move(device));
-  Begin(driver.table(), std::move(devices), std::move(page));
+  Begin(driver.table(), std::move(devices), std::move(page), lanes);
 }
 
 TestSession::TestSession(const DriverTable& table, std::vector<Device> devices) {
@@ -38,7 +38,7 @@ TestSession::TestSession(const DriverTable& table, std::vector<Device> devices) 
 }
 
 void TestSession::Begin(const DriverTable& table, std::vector<Device> devices,
-                        std::shared_ptr<gates::GatePage> page) {
+                        std::shared_ptr<gates::GatePage> page, uint32_t lanes) {
   up = wire::RingMemory::Create(wire::kRingBytes);
   down = wire::RingMemory::Create(wire::kRingBytes);
   producer_ = std::make_unique<wire::RingProducer>(up);
@@ -53,6 +53,9 @@ void TestSession::Begin(const DriverTable& table, std::vector<Device> devices,
   EXPECT_EQ(session->Prepare(), CUDA_SUCCESS);
   session->transfers().SetLimits(InFlightLimits::Of(page.get()));
   session->gates().Obey(std::move(page), [made = session.get()] { made->WakeLogThread(); });
+  wire::OpenRequest request;
+  request.lanes = lanes;
+  session->lanes().Create(request);
   session->Start();
   calls::lwContextCreate create;
   create.context = kContext;

@@ -31,7 +31,7 @@ class TestSession {
   static constexpr uint32_t kContext = 1;
 
   // On the fake driver, with one device.
-  explicit TestSession(std::shared_ptr<gates::GatePage> page = nullptr);
+  explicit TestSession(std::shared_ptr<gates::GatePage> page = nullptr, uint32_t lanes = 0);
   // On another driver. A context of it must be current.
   TestSession(const DriverTable& table, std::vector<Device> devices);
   ~TestSession();
@@ -71,7 +71,7 @@ class TestSession {
 
  private:
   void Begin(const DriverTable& table, std::vector<Device> devices,
-             std::shared_ptr<gates::GatePage> page = nullptr);
+             std::shared_ptr<gates::GatePage> page = nullptr, uint32_t lanes = 0);
   bool Find(wire::DownKind kind, const std::function<bool(const DownRecord&)>& fits,
             DownRecord* record);
   void Read();
