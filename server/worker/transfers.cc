@@ -46,7 +46,7 @@ bool Transfers::Take(uint64_t transfer, Piece* piece, bool* wrong) {
   Copy& copy = found->second;
   const Piece& front = copy.pieces.front();
   // What came before the record was not held against it yet.
-  *wrong = !IsInside(front.offset, front.size, copy.bytes);
+  *wrong = front.offset > copy.bytes || front.size > copy.bytes - front.offset;
   if (*wrong) return false;
   *piece = std::move(copy.pieces.front());
   copy.pieces.pop_front();
