@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kWrapperMagic = 0x466243b1;
 constexpr uint32_t kContainerMagic = 0xba55ed50;
 constexpr uint32_t kElfMagic = 0x464c457f;
-constexpr uint32_t kPrelinkedWrapper = 2;  // its last pointer leads to an array of containers
+constexpr uint32_t kPrelinkedWrapper = 2;  // its last pointer leads to an array of parts
 constexpr size_t kMaxContainers = 4096;
 
 struct Wrapper {
@@ -36,13 +36,29 @@ uint32_t Magic(const std::byte* image) {
   return magic;
 }
 
-bool AddContainer(const std::byte* container, Image* image) {
+// False if it is none. One that has no content leaves *bytes empty.
+bool MeasureContainer(const std::byte* container, std::span<const std::byte>* bytes) {
   if (container == nullptr || Magic(container) != kContainerMagic) return false;
   ContainerHeader header;
   std::memcpy(&header, container, sizeof(header));
   if (header.content_bytes > wire::kMaxImageBytes) return false;
-  image->parts.push_back({container, header.header_bytes + header.content_bytes});
+  if (header.content_bytes > 0) *bytes = {container, header.header_bytes + header.content_bytes};
   return true;
+}
+
+Image MeasureWrapper(const std::byte* code) {
+  Wrapper wrapper;
+  std::memcpy(&wrapper, code, sizeof(wrapper));
+  Image image;
+  if (!MeasureContainer(wrapper.container, &image.bytes)) return {};
+  bool has_parts = wrapper.version == kPrelinkedWrapper && wrapper.prelinked != nullptr;
+  for (size_t i = 0; has_parts && i < kMaxContainers && wrapper.prelinked[i] != nullptr; ++i) {
+    std::span<const std::byte> part;
+    if (!MeasureContainer(wrapper.prelinked[i], &part)) return {};
+    if (!part.empty()) image.parts.push_back(part);
+  }
+  image.kind = ImageKind::kContainer;
+  return image;
 }
 
 }  // namespace
@@ -71,33 +87,23 @@ Image MeasureImage(const void* code) {
   Image image;
   auto* bytes = static_cast<const std::byte*>(code);
   switch (Magic(bytes)) {
-    case kWrapperMagic: {
-      Wrapper wrapper;
-      std::memcpy(&wrapper, code, sizeof(wrapper));
-      if (wrapper.version == kPrelinkedWrapper && wrapper.prelinked != nullptr) {
-        for (size_t i = 0; i < kMaxContainers && wrapper.prelinked[i] != nullptr; ++i) {
-          if (!AddContainer(wrapper.prelinked[i], &image)) return {};
-        }
-      }
-      if (image.parts.empty() && !AddContainer(wrapper.container, &image)) return {};
-      image.kind = ImageKind::kContainer;
-      return image;
-    }
+    case kWrapperMagic:
+      return MeasureWrapper(bytes);
     case kContainerMagic:
-      if (AddContainer(bytes, &image)) image.kind = ImageKind::kContainer;
+      if (MeasureContainer(bytes, &image.bytes)) image.kind = ImageKind::kContainer;
       return image;
     case kElfMagic: {
       uint64_t length = CubinBytes(bytes);
       if (length == 0 || length > wire::kMaxImageBytes) return {};
       image.kind = ImageKind::kCubin;
-      image.parts.push_back({bytes, length});
+      image.bytes = {bytes, length};
       return image;
     }
     default: {
       size_t length = strnlen(static_cast<const char*>(code), wire::kMaxImageBytes);
       if (length == wire::kMaxImageBytes || length == 0) return {};
       image.kind = ImageKind::kText;
-      image.parts.push_back({bytes, length + 1});
+      image.bytes = {bytes, length + 1};
       return image;
     }
   }

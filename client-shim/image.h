@@ -12,12 +12,16 @@ enum class ImageKind { kUnknown, kContainer, kCubin, kText };
 
 struct Image {
   ImageKind kind = ImageKind::kUnknown;
-  // The bytes to send; several for a wrapper with prelinked parts.
+  std::span<const std::byte> bytes;  // to be loaded; empty if there is only something to be linked
+  // Of a program in separately compiled parts: the parts, which are linked when it starts if
+  // `bytes` has nothing for the device.
   std::vector<std::span<const std::byte>> parts;
+
+  bool empty() const { return bytes.empty() && parts.empty(); }
 };
 
 // Measures a fat binary's wrapper (its containers), a container, a cubin, or text that ends with a
-// zero byte. kUnknown with no parts when it is none of these or claims an absurd size.
+// zero byte. kUnknown and empty when it is none of these or claims an absurd size.
 Image MeasureImage(const void* image);
 
 // The length of a cubin: the end of whichever of its parts ends last. 0 if it is none.

@@ -114,6 +114,12 @@ int AttributesDevice(const Module& module) {
   return device == nullptr ? -1 : device->server_ordinal;
 }
 
+void SubmitUnload(const Module& module) {
+  calls::lwModuleUnload unload;
+  unload.library = module.id;
+  TheSession().Submit({module.context_number, nullptr, 0}, unload);
+}
+
 CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::byte> image,
                      const JitOptions& options) {
   Session& session = TheSession();
@@ -141,12 +147,33 @@ CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::by
   return AddFurtherFunctions(where, module, answer.reply.function.size(), answer.reply.functions);
 }
 
+// The container, or else the parts, which the server links: one after the other in one image.
+CUresult SendWhatFits(const Where& where, Module* module, const Image& image,
+                      const JitOptions& options) {
+  CUresult result = CUDA_ERROR_NO_BINARY_FOR_GPU;
+  if (!image.bytes.empty()) {
+    module->id = TheSession().NewId();
+    result = SendAndLoad(where, module, image.bytes, options);
+    bool nothing_in_it = result == CUDA_SUCCESS && module->in_order.empty();
+    if (!nothing_in_it && result != CUDA_ERROR_NO_BINARY_FOR_GPU) return result;
+    if (image.parts.empty()) return result;
+    if (nothing_in_it) SubmitUnload(*module);
+  }
+  std::vector<std::byte> parts;
+  for (std::span<const std::byte> part : image.parts) {
+    if (parts.size() + part.size() > wire::kMaxImageBytes) return CUDA_ERROR_INVALID_IMAGE;
+    parts.insert(parts.end(), part.begin(), part.end());
+  }
+  module->id = TheSession().NewId();
+  return SendAndLoad(where, module, parts, options);
+}
+
 CUresult Load(const Where& where, const void* image, const JitOptions& options, bool as_library,
               Context* context, Module** loaded) {
   if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!options.valid()) return CUDA_ERROR_INVALID_VALUE;
   Image measured = MeasureImage(image);
-  if (measured.parts.empty()) return CUDA_ERROR_INVALID_IMAGE;
+  if (measured.empty()) return CUDA_ERROR_INVALID_IMAGE;
   Module* module = Modules().New();
   if (module == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   module->is_library = as_library;
@@ -157,12 +184,7 @@ CUresult Load(const Where& where, const void* image, const JitOptions& options, 
   module->globals.clear();
   module->has_references.store(false);
   module->references.clear();
-  CUresult result = CUDA_ERROR_NO_BINARY_FOR_GPU;
-  // Of several prelinked images one is for this device.
-  for (size_t i = 0; i < measured.parts.size() && result == CUDA_ERROR_NO_BINARY_FOR_GPU; ++i) {
-    module->id = TheSession().NewId();
-    result = SendAndLoad(where, module, measured.parts[i], options);
-  }
+  CUresult result = SendWhatFits(where, module, measured, options);
   if (result != CUDA_SUCCESS) {
     Modules().Recycle(module);
     return result;
@@ -229,9 +251,7 @@ CUresult UnloadModule(Module* module) {
   if (!Modules().Retire(module)) return CUDA_ERROR_INVALID_HANDLE;
   std::vector<uint64_t> gone = ForgetGlobals(module->id);
   for (uint64_t global : gone) RemoveManagedVariable(global);
-  calls::lwModuleUnload unload;
-  unload.library = module->id;
-  TheSession().Submit({module->context_number, nullptr, 0}, unload);
+  SubmitUnload(*module);
   {
     Numbers& numbers = FunctionNumbers();
     std::lock_guard<std::mutex> lock(numbers.mutex);

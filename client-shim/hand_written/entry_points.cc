@@ -49,7 +49,6 @@ CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int cudaVersion, cu
   if (flags > (kLegacyStream | kPerThreadStream) || cudaVersion > DriverVersion()) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (*symbol == 0) return CUDA_ERROR_NOT_FOUND;
   Found found;
   if ((flags & kPerThreadStream) != 0) found = Look(symbol, cudaVersion, kPerThreadMode);
   // Functions without streams have no form for per-thread streams.

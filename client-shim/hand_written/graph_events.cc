@@ -8,6 +8,7 @@ namespace longwire::shim::hand {
 namespace {
 
 CUresult Find(CUevent handle, Event** event) {
+  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *event = FindEvent(handle);
   if (*event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   // Such an event is a place in memory and no event of the driver.

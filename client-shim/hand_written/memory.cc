@@ -60,6 +60,9 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInByt
 CUresult cuMemFree_v2(CUdeviceptr dptr) {
   Context* context = nullptr;
   CUresult result = RequireContext(&context);
+  DeviceRange range;
+  bool nothing = result == CUDA_ERROR_INVALID_CONTEXT && dptr != 0;
+  if (nothing && !FindDeviceRange(dptr, &range)) return CUDA_ERROR_INVALID_VALUE;
   if (result != CUDA_SUCCESS) return result;
   if (dptr == 0) return CUDA_SUCCESS;
   result = TakeError(context);

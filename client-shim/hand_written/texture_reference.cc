@@ -123,8 +123,9 @@ CUresult cuTexRefDestroy(CUtexref hTexRef) {
 
 CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags) {
   return WithTexture(hTexRef, [&](Reference& reference) {
-    return Flags == CU_TRSA_OVERRIDE_FORMAT ? BindArray(reference, hArray)
-                                            : CUDA_ERROR_INVALID_VALUE;
+    // The driver takes it without the flag, too.
+    bool known = (Flags & ~unsigned{CU_TRSA_OVERRIDE_FORMAT}) == 0;
+    return known ? BindArray(reference, hArray) : CUDA_ERROR_INVALID_VALUE;
   });
 }
 

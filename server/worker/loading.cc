@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "server/worker/linker.h"
 #include "server/worker/log_line.h"
 #include "wire/limits.h"
 
@@ -14,6 +15,21 @@ constexpr size_t kMaxLaunchAttributes = 64;
 constexpr size_t kMaxDescriptionBytes = wire::kMaxRecordBytes / 2;  // of one reply, and one more
 constexpr int kMaxParameters = 4096;                                // 32,764 bytes of them at most
 
+// The bytes of the container at the start, 0 if it is none or longer than what is there.
+uint64_t ContainerBytes(std::span<const std::byte> image) {
+  constexpr size_t kLeastHeader = 16;
+  if (image.size() < kLeastHeader) return 0;
+  uint32_t magic = 0;
+  uint16_t header_bytes = 0;
+  uint64_t rest = 0;
+  std::memcpy(&magic, image.data(), sizeof(magic));
+  std::memcpy(&header_bytes, image.data() + 6, sizeof(header_bytes));
+  std::memcpy(&rest, image.data() + 8, sizeof(rest));
+  bool fits = magic == kFatbinMagic && header_bytes >= kLeastHeader &&
+              header_bytes <= image.size() && rest <= image.size() - header_bytes;
+  return fits ? header_bytes + rest : 0;
+}
+
 }  // namespace
 
 bool ImageFits(const std::vector<std::byte>& image, uint64_t bytes) {
@@ -21,12 +37,33 @@ bool ImageFits(const std::vector<std::byte>& image, uint64_t bytes) {
   uint32_t magic = 0;
   std::memcpy(&magic, image.data(), sizeof(magic));
   if (magic != kFatbinMagic) return true;  // text ends at the padding, the driver checks ELF files
-  if (bytes < 16) return false;
-  uint16_t header_bytes = 0;
-  uint64_t rest = 0;
-  std::memcpy(&header_bytes, image.data() + 6, sizeof(header_bytes));
-  std::memcpy(&rest, image.data() + 8, sizeof(rest));
-  return header_bytes >= 16 && header_bytes <= bytes && rest <= bytes - header_bytes;
+  return ContainerBytes(std::span(image).first(bytes)) != 0;
+}
+
+CUresult LinkParts(const DriverTable& driver, uint64_t bytes, std::vector<std::byte>* image) {
+  std::span<const std::byte> left = std::span(*image).first(bytes);
+  uint64_t first = ContainerBytes(left);
+  if (first == 0 || first == bytes) return CUDA_SUCCESS;
+  Linker linker(driver, {}, {});
+  CUresult result = driver.cuLinkCreate_v2(0, nullptr, nullptr, &linker.state);
+  while (result == CUDA_SUCCESS && !left.empty()) {
+    uint64_t part = ContainerBytes(left);
+    if (part == 0) return CUDA_ERROR_INVALID_IMAGE;
+    result = driver.cuLinkAddData_v2(linker.state, CU_JIT_INPUT_FATBINARY,
+                                     const_cast<std::byte*>(left.data()), part, "part", 0, nullptr,
+                                     nullptr);
+    // A part with nothing for the device is left out: if it is needed, the link says of what.
+    if (result == CUDA_ERROR_NO_BINARY_FOR_GPU) result = CUDA_SUCCESS;
+    left = left.subspan(part);
+  }
+  void* linked = nullptr;
+  size_t linked_bytes = 0;
+  if (result == CUDA_SUCCESS) result = driver.cuLinkComplete(linker.state, &linked, &linked_bytes);
+  if (result != CUDA_SUCCESS) return result;
+  auto* cubin = static_cast<const std::byte*>(linked);
+  image->assign(cubin, cubin + linked_bytes);
+  image->resize(linked_bytes + 8);  // as every image, with zeros behind it
+  return CUDA_SUCCESS;
 }
 
 CUresult ListFunctions(const DriverTable& driver, Library& library,

@@ -16,6 +16,10 @@ namespace longwire::worker {
 // The lengths that an image states about itself stay within its bytes.
 bool ImageFits(const std::vector<std::byte>& image, uint64_t bytes);
 
+// An image of several containers, of a program's separately compiled parts, becomes the cubin that
+// the driver links of them. In a context.
+CUresult LinkParts(const DriverTable& driver, uint64_t bytes, std::vector<std::byte>* image);
+
 // A load's reply brings the functions' attributes only if there are at most this many. Asking the
 // driver for a function's attribute loads that function, although nobody may ever use it: a
 // program's own module has about as many and uses them, a library's have hundreds and it uses few.

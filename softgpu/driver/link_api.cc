@@ -25,11 +25,12 @@ CUresult EnterLink(const void* handle, std::shared_ptr<Link>* link) {
   return *link ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-// Takes out what other texts define: declarations `.extern .func … ;`.
-std::string WithoutDeclarations(const std::string& ptx) {
+// Takes out what other texts define: declarations `.extern .func … ;` and those of variables. An
+// `.extern .shared` stays: that is memory whose size a launch tells.
+std::string WithoutDeclarations(const std::string& ptx, const std::string& kind) {
   std::string kept;
   size_t at = 0;
-  for (size_t found; (found = ptx.find(".extern .func", at)) != std::string::npos;) {
+  for (size_t found; (found = ptx.find(".extern " + kind, at)) != std::string::npos;) {
     kept += ptx.substr(at, found - at);
     size_t end = ptx.find(';', found);
     if (end == std::string::npos) return kept;
@@ -48,7 +49,9 @@ std::string Join(const std::vector<std::string>& inputs) {
           IsHeadLine(line) && input != inputs.rbegin() ? "" : line + "\n";
     }
   }
-  return head + (inputs.size() > 1 ? WithoutDeclarations(body) : body);
+  if (inputs.size() == 1) return head + body;
+  for (const char* kind : {".func", ".const", ".global"}) body = WithoutDeclarations(body, kind);
+  return head + body;
 }
 
 CUresult Refuse(Link& link, CUresult code, const std::string& reason) {

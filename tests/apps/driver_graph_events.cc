@@ -179,8 +179,8 @@ static void Refusals(GraphProgram& program) {
   REFUSED(kInvalid, cuGraphAddEventRecordNode(nullptr, graph, nullptr, 0, event));
   REFUSED(kInvalid, cuGraphAddEventRecordNode(&node, nullptr, nullptr, 0, event));
   REFUSED(kInvalid, cuGraphAddEventWaitNode(&node, graph, nullptr, 1, event));
-  REFUSED(kHandle, cuGraphAddEventRecordNode(&node, graph, nullptr, 0, nullptr));
-  REFUSED(kHandle, cuGraphAddEventWaitNode(&node, graph, nullptr, 0, nullptr));
+  REFUSED(kInvalid, cuGraphAddEventRecordNode(&node, graph, nullptr, 0, nullptr));
+  REFUSED(kInvalid, cuGraphAddEventWaitNode(&node, graph, nullptr, 0, nullptr));
   REFUSED(kInvalid, cuGraphEventRecordNodeGetEvent(wait, &told));
   REFUSED(kInvalid, cuGraphEventWaitNodeGetEvent(record, &told));
   REFUSED(kInvalid, cuGraphEventRecordNodeGetEvent(record, nullptr));
@@ -189,7 +189,7 @@ static void Refusals(GraphProgram& program) {
   CUgraphExec exec = program.Instantiate(graph);
   REFUSED(kInvalid, cuGraphExecEventRecordNodeSetEvent(exec, wait, event));
   REFUSED(kInvalid, cuGraphExecEventWaitNodeSetEvent(nullptr, wait, event));
-  REFUSED(kHandle, cuGraphExecEventWaitNodeSetEvent(exec, wait, nullptr));
+  REFUSED(kInvalid, cuGraphExecEventWaitNodeSetEvent(exec, wait, nullptr));
   program.Run(exec);
   CHECK_DRIVER(cuEventQuery(event));
   CHECK_DRIVER(cuGraphExecDestroy(exec));

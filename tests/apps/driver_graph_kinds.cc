@@ -42,13 +42,14 @@ static CUgraphNodeParams AllocKind(CUdevice device, size_t bytes) {
   return alloc;
 }
 
-static CUgraphNodeParams FillKind(CUdeviceptr memory, unsigned value) {
+static CUgraphNodeParams FillKind(GraphProgram& program, CUdeviceptr memory, unsigned value) {
   CUgraphNodeParams fill = Kind(CU_GRAPH_NODE_TYPE_MEMSET);
   fill.memset.dst = memory;
   fill.memset.value = value;
   fill.memset.elementSize = 4;
   fill.memset.width = kCount;
   fill.memset.height = 1;
+  fill.memset.ctx = program.context;
   return fill;
 }
 
@@ -78,7 +79,7 @@ struct AllKinds {
     allocated = Add(graph, {}, &params);
     memory = params.alloc.dptr;
     EXPECT(memory != 0, "the graph's memory has no address");
-    params = FillKind(memory, 5);
+    params = FillKind(program, memory, 5);
     filled = Add(graph, {allocated}, &params);
     ScaleNode scale{memory, memory, 7, kCount};
     params = KernelKind(program, &scale);
@@ -132,7 +133,7 @@ static void EveryKind(GraphProgram& program) {
   ScaleNode stronger{all.memory, all.memory, 9, kCount};
   CUgraphNodeParams kernel = KernelKind(program, &stronger);
   CHECK_DRIVER(cuGraphExecNodeSetParams(exec, all.scaled, &kernel));
-  CUgraphNodeParams fill = FillKind(all.memory, 6);
+  CUgraphNodeParams fill = FillKind(all.program, all.memory, 6);
   CHECK_DRIVER(cuGraphExecNodeSetParams(exec, all.filled, &fill));
   program.Run(exec);
   ExpectAll(all.output, 6 * 9 + 3);

@@ -8,6 +8,7 @@ differences-gpu.txt) names, with a reason, are reviewed ones.
 """
 import argparse
 import fnmatch
+import glob
 import pathlib
 import re
 import sys
@@ -62,9 +63,11 @@ def run(gpu, build=None):
         program = longwire.build / "tests" / "conformance" / "conformance"
         software = longwire.dist / "lib" / "longwire" / "softgpu"
         environment = longwire.environment(**({} if gpu else {"LD_LIBRARY_PATH": software}))
+        # Natively a program sees every device.
+        seen = {"LONGWIRE_DEVICES": len(glob.glob("/dev/nvidia[0-9]*"))} if gpu else {}
         for chapter in server.run([program], environment).out.split():
             native = server.run([program, chapter], environment, 60)
-            ours = server.run(longwire.command(program, chapter), longwire.environment(), 60)
+            ours = server.run(longwire.command(program, chapter), longwire.environment(**seen), 60)
             checks += min(len(answers(native)), len(answers(ours)))
             faults += compare(chapter, native, ours, reviewed, used)
     for fault in faults:

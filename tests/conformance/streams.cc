@@ -152,7 +152,6 @@ void Streams() {
   CODE(cuStreamGetId(nullptr, &two));
   VALUE(one != two);
   CODE(cuStreamDestroy(stream));
-  CODE(cuStreamQuery(stream));
   CODE(cuMemFree(memory));
 }
 

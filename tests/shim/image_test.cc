@@ -29,14 +29,13 @@ TEST(Image, AContainerIsItsHeaderAndContent) {
   container.content_bytes = 40;
   Image image = MeasureImage(&container);
   EXPECT_EQ(ImageKind::kContainer, image.kind);
-  ASSERT_EQ(1u, image.parts.size());
-  EXPECT_EQ(56u, image.parts[0].size());
+  EXPECT_EQ(56u, image.bytes.size());
 }
 
 TEST(Image, AContainerOfAbsurdSizeIsRefused) {
   Container container;
   container.content_bytes = uint64_t{1} << 63;
-  EXPECT_TRUE(MeasureImage(&container).parts.empty());
+  EXPECT_TRUE(MeasureImage(&container).empty());
 }
 
 TEST(Image, AWrapperLeadsToItsContainer) {
@@ -45,30 +44,44 @@ TEST(Image, AWrapperLeadsToItsContainer) {
   Wrapper wrapper;
   wrapper.container = &container;
   Image image = MeasureImage(&wrapper);
-  ASSERT_EQ(1u, image.parts.size());
-  EXPECT_EQ(reinterpret_cast<const std::byte*>(&container), image.parts[0].data());
-  EXPECT_EQ(24u, image.parts[0].size());
+  EXPECT_EQ(reinterpret_cast<const std::byte*>(&container), image.bytes.data());
+  EXPECT_EQ(24u, image.bytes.size());
 }
 
-TEST(Image, AWrapperOfSeparateCompilationHasOneContainerPerImage) {
-  Container one, two;
+TEST(Image, AWrapperOfSeparateCompilationHasItsPartsBeside) {
+  Container linked, one, two;
+  linked.content_bytes = 8;
   one.content_bytes = 8;
   two.content_bytes = 16;
-  const void* prelinked[] = {&one, &two, nullptr};
+  const void* parts[] = {&one, &two, nullptr};
   Wrapper wrapper;
   wrapper.version = 2;
-  wrapper.container = &one;
-  wrapper.last = prelinked;
+  wrapper.container = &linked;
+  wrapper.last = parts;
   Image image = MeasureImage(&wrapper);
+  EXPECT_EQ(reinterpret_cast<const std::byte*>(&linked), image.bytes.data());
   ASSERT_EQ(2u, image.parts.size());
   EXPECT_EQ(32u, image.parts[1].size());
+}
+
+TEST(Image, WhatWasNotLinkedHasPartsOnly) {
+  Container linked, one;
+  one.content_bytes = 8;
+  const void* parts[] = {&one, nullptr};
+  Wrapper wrapper;
+  wrapper.version = 2;
+  wrapper.container = &linked;
+  wrapper.last = parts;
+  Image image = MeasureImage(&wrapper);
+  EXPECT_TRUE(image.bytes.empty());
+  EXPECT_FALSE(image.empty());
+  EXPECT_EQ(1u, image.parts.size());
 }
 
 TEST(Image, TextEndsWithItsZero) {
   Image image = MeasureImage(".version 8.0");
   EXPECT_EQ(ImageKind::kText, image.kind);
-  ASSERT_EQ(1u, image.parts.size());
-  EXPECT_EQ(13u, image.parts[0].size());
+  EXPECT_EQ(13u, image.bytes.size());
 }
 
 // The program headers stand last, as the 13.0 tools write them.

@@ -23,11 +23,12 @@ CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
   if (context.context() == nullptr && !session.devices().empty()) {
     session.SetPrimaryContext(session.devices().front());
   }
+  const DriverTable& driver = context.driver();
+  CUresult result = LinkParts(driver, call.bytes, &image);
+  if (result != CUDA_SUCCESS) return result;
   JitOptions options(call.option, call.option_value);
   auto library = std::make_shared<Library>();
   library->id = call.library;
-  const DriverTable& driver = context.driver();
-  CUresult result = CUDA_SUCCESS;
   if (call.as_library) {
     result = driver.cuLibraryLoadData(&library->library, image.data(), options.names(),
                                       options.values(), options.count(), nullptr, nullptr, 0);
