@@ -139,6 +139,10 @@ int Run(const Arguments& arguments) {
   setenv("TRITON_LIBCUDA_PATH", library.c_str(), 1);
   setenv("NUMBA_CUDA_DRIVER", (library + "/libcuda.so.1").c_str(), 1);
 
+  // NCCL takes the devices for too far apart, as their PCI bus is not this host's: it would go
+  // through memory of this host, which kernels cannot poll (docs/nccl.md).
+  setenv("NCCL_P2P_LEVEL", "SYS", 0);
+
   std::vector<char*> command;
   for (size_t i = request.program; i < arguments.size(); ++i) {
     command.push_back(const_cast<char*>(arguments[i].c_str()));

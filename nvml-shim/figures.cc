@@ -1,4 +1,4 @@
-// What changes: memory, use, the tenant's processes of this host, how devices reach each other.
+// What changes: memory, use, the tenant's processes of this host.
 #include <algorithm>
 
 #include "nvml-shim/state.h"
@@ -125,31 +125,6 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t devi
   unsigned* count = &list->numProcArrayEntries;
   if (list->mode != NVML_PROCESS_MODE_COMPUTE) return None(device, count);
   return Compute(device, count, list->procArray, MakeDetail);
-}
-
-// Whether two devices reach each other a program learns from CUDA, in its session.
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device, nvmlDevice_t other,
-                                                unsigned capability, unsigned* status) {
-  Seen seen;
-  nvmlReturn_t result = Find(device, &seen);
-  if (result == NVML_SUCCESS) result = Find(other, &seen);
-  if (result != NVML_SUCCESS) return result;
-  if (status == nullptr || capability > NVML_P2P_CAPS_INDEX_UNKNOWN) {
-    return NVML_ERROR_INVALID_ARGUMENT;
-  }
-  *status = device == other ? NVML_P2P_STATUS_OK : NVML_P2P_STATUS_UNKNOWN;
-  return NVML_SUCCESS;
-}
-
-// Each field says for itself that it is not known.
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count,
-                                                  nvmlFieldValue_t* values) {
-  Seen seen;
-  nvmlReturn_t result = Find(device, &seen);
-  if (result != NVML_SUCCESS) return result;
-  if (count <= 0 || values == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  for (int i = 0; i < count; ++i) values[i].nvmlReturn = NVML_ERROR_NOT_SUPPORTED;
-  return NVML_SUCCESS;
 }
 
 }  // namespace longwire::nvml

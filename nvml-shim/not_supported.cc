@@ -1,5 +1,5 @@
 // What this library exports and does not answer, so that programs that look it up find it: clocks,
-// power, temperature, ECC, NVLink, MIG, vGPU, accounting, events and everything that would change a
+// power, temperature, ECC, MIG, vGPU, accounting, events and everything that would change a
 // device. The caller's arguments are not looked at.
 #include "nvml-shim/state.h"
 
@@ -134,16 +134,10 @@ LW_NOT_SUPPORTED(nvmlDeviceGetMinorNumber)
 LW_NOT_SUPPORTED(nvmlDeviceGetModuleId)
 LW_NOT_SUPPORTED(nvmlDeviceGetNumFans)
 LW_NOT_SUPPORTED(nvmlDeviceGetNumaNodeId)
-LW_NOT_SUPPORTED(nvmlDeviceGetNvLinkCapability)
 LW_NOT_SUPPORTED(nvmlDeviceGetNvLinkErrorCounter)
 LW_NOT_SUPPORTED(nvmlDeviceGetNvLinkInfo)
-LW_NOT_SUPPORTED(nvmlDeviceGetNvLinkRemoteDeviceType)
-LW_NOT_SUPPORTED(nvmlDeviceGetNvLinkRemotePciInfo)
-LW_NOT_SUPPORTED(nvmlDeviceGetNvLinkRemotePciInfo_v2)
-LW_NOT_SUPPORTED(nvmlDeviceGetNvLinkState)
 LW_NOT_SUPPORTED(nvmlDeviceGetNvLinkUtilizationControl)
 LW_NOT_SUPPORTED(nvmlDeviceGetNvLinkUtilizationCounter)
-LW_NOT_SUPPORTED(nvmlDeviceGetNvLinkVersion)
 LW_NOT_SUPPORTED(nvmlDeviceGetNvlinkBwMode)
 LW_NOT_SUPPORTED(nvmlDeviceGetNvlinkSupportedBwModes)
 LW_NOT_SUPPORTED(nvmlDeviceGetOfaUtilization)

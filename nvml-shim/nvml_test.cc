@@ -48,6 +48,13 @@ class NvmlTest : public testing::Test {
     EXPECT_EQ(nvmlShutdown(), NVML_ERROR_UNINITIALIZED);
   }
 
+  // What was said before serves a moment longer.
+  static void AwaitDevices(unsigned count) {
+    for (unsigned seen = 0; seen != count;) {
+      ASSERT_EQ(nvmlDeviceGetCount_v2(&seen), NVML_SUCCESS);
+    }
+  }
+
   FakeDoor door;
   nvmlDevice_t first = nullptr, second = nullptr;
 };
@@ -152,11 +159,92 @@ TEST_F(NvmlTest, ProcessesNeedRoom) {
 TEST_F(NvmlTest, WhatIsNotSupportedSaysSo) {
   unsigned value = 0;
   EXPECT_EQ(nvmlDeviceGetTemperature(first, 0, &value), NVML_ERROR_NOT_SUPPORTED);
-  EXPECT_EQ(nvmlDeviceGetP2PStatus(first, second, 0, &value), NVML_SUCCESS);
-  EXPECT_EQ(value, static_cast<unsigned>(NVML_P2P_STATUS_UNKNOWN));
+  EXPECT_EQ(nvmlDeviceGetNvLinkState(first, 0, &value), NVML_ERROR_NOT_SUPPORTED);
   EXPECT_STREQ(nvmlErrorString(NVML_ERROR_NOT_SUPPORTED), "Not supported");
   // NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange): a code that no version has
   EXPECT_STREQ(nvmlErrorString(static_cast<nvmlReturn_t>(-1)), "Unknown error");
+}
+
+unsigned Status(nvmlDevice_t device, nvmlDevice_t other, unsigned capability) {
+  unsigned status = 99;
+  EXPECT_EQ(nvmlDeviceGetP2PStatus(device, other, capability, &status), NVML_SUCCESS);
+  return status;
+}
+
+TEST_F(NvmlTest, DevicesReachWhomTheDriverNames) {
+  for (unsigned capability = 0; capability < NVML_P2P_CAPS_INDEX_PCI; ++capability) {
+    EXPECT_EQ(Status(first, first, capability), unsigned{NVML_P2P_STATUS_OK});
+    EXPECT_EQ(Status(first, second, capability), unsigned{NVML_P2P_STATUS_NOT_SUPPORTED});
+  }
+  wire::ViewReply reply;
+  reply.devices = {Device(0), Device(1), Device(2)};
+  reply.devices[0].peers = {1, 2};
+  reply.devices[0].atomic_peers = {1};
+  reply.devices[1].peers = {0};
+  reply.devices[0].links = {{0, 7, 1, 0, "00010001:AB:06.0"}};
+  door.Say(reply);
+  AwaitDevices(3);
+  nvmlDevice_t third = nullptr;
+  ASSERT_EQ(nvmlDeviceGetHandleByIndex_v2(2, &third), NVML_SUCCESS);
+  EXPECT_EQ(Status(first, second, NVML_P2P_CAPS_INDEX_READ), unsigned{NVML_P2P_STATUS_OK});
+  EXPECT_EQ(Status(first, second, NVML_P2P_CAPS_INDEX_WRITE), unsigned{NVML_P2P_STATUS_OK});
+  EXPECT_EQ(Status(first, second, NVML_P2P_CAPS_INDEX_NVLINK), unsigned{NVML_P2P_STATUS_OK});
+  EXPECT_EQ(Status(first, second, NVML_P2P_CAPS_INDEX_ATOMICS), unsigned{NVML_P2P_STATUS_OK});
+  EXPECT_EQ(Status(first, second, NVML_P2P_CAPS_INDEX_PCI), unsigned{NVML_P2P_STATUS_UNKNOWN});
+  for (unsigned capability : {NVML_P2P_CAPS_INDEX_NVLINK, NVML_P2P_CAPS_INDEX_ATOMICS}) {
+    EXPECT_EQ(Status(first, third, capability), unsigned{NVML_P2P_STATUS_NOT_SUPPORTED});
+    EXPECT_EQ(Status(second, first, capability), unsigned{NVML_P2P_STATUS_NOT_SUPPORTED});
+  }
+  EXPECT_EQ(Status(second, third, 0), unsigned{NVML_P2P_STATUS_NOT_SUPPORTED});
+  unsigned status = 0;
+  EXPECT_EQ(nvmlDeviceGetP2PStatus(first, second, NVML_P2P_CAPS_INDEX_UNKNOWN + 1, &status),
+            NVML_ERROR_INVALID_ARGUMENT);
+}
+
+TEST_F(NvmlTest, LinksAreThoseOfTheServer) {
+  wire::ViewReply reply;
+  reply.devices = {Device(0), Device(1), Device(2)};
+  reply.devices[0].peers = {1};
+  reply.devices[0].links = {{2, 7, 1, NVML_NVLINK_DEVICE_TYPE_SWITCH, "00000000:87:00.0"},
+                            {3, 7, 4, 255, "fffffff:ffff:ff"}};
+  reply.devices[1].links = {{0, 7, 1, NVML_NVLINK_DEVICE_TYPE_SWITCH, "00000000:87:00.0"}};
+  door.Say(reply);
+  AwaitDevices(3);
+  EXPECT_EQ(Status(first, second, NVML_P2P_CAPS_INDEX_NVLINK), unsigned{NVML_P2P_STATUS_OK});
+  unsigned value = 99;
+  EXPECT_EQ(nvmlDeviceGetNvLinkState(first, 2, &value), NVML_SUCCESS);
+  EXPECT_EQ(value, 1u);
+  EXPECT_EQ(nvmlDeviceGetNvLinkState(first, 1, &value), NVML_SUCCESS);
+  EXPECT_EQ(value, 0u);
+  EXPECT_EQ(nvmlDeviceGetNvLinkState(first, 64, &value), NVML_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(nvmlDeviceGetNvLinkCapability(first, 2, 0, &value), NVML_SUCCESS);
+  EXPECT_EQ(value, 1u);
+  EXPECT_EQ(nvmlDeviceGetNvLinkCapability(first, 3, 0, &value), NVML_SUCCESS);
+  EXPECT_EQ(value, 0u);
+  EXPECT_EQ(nvmlDeviceGetNvLinkCapability(first, 1, 0, &value), NVML_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(nvmlDeviceGetNvLinkCapability(first, 2, 6, &value), NVML_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(nvmlDeviceGetNvLinkRemoteDeviceType(first, 2, &value), NVML_SUCCESS);
+  EXPECT_EQ(value, unsigned{NVML_NVLINK_DEVICE_TYPE_SWITCH});
+  EXPECT_EQ(nvmlDeviceGetNvLinkVersion(first, 2, &value), NVML_SUCCESS);
+  EXPECT_EQ(value, 7u);
+  nvmlPciInfo_t pci;
+  EXPECT_EQ(nvmlDeviceGetNvLinkRemotePciInfo_v2(first, 2, &pci), NVML_SUCCESS);
+  EXPECT_STREQ(pci.busId, "00000000:87:00.0");
+  EXPECT_EQ(pci.bus, 0x87u);
+  EXPECT_EQ(nvmlDeviceGetNvLinkRemotePciInfo_v2(first, 1, &pci), NVML_ERROR_NOT_SUPPORTED);
+  std::vector<char> old(sizeof(nvmlPciInfo_t), 'x');
+  EXPECT_EQ(nvmlDeviceGetNvLinkRemotePciInfo(first, 3, old.data()), NVML_SUCCESS);
+  EXPECT_STREQ(old.data(), "fffffff:ffff:ff");
+  EXPECT_EQ(old[offsetof(nvmlPciInfo_t, busId)], 'x');
+  nvmlFieldValue_t fields[3] = {};
+  fields[0] = {NVML_FI_DEV_NVLINK_GET_STATE, 2, 0, 0, 0, NVML_SUCCESS, 0};
+  fields[1] = {NVML_FI_DEV_NVLINK_GET_VERSION, 1, 0, 0, 0, NVML_SUCCESS, 0};
+  fields[2].fieldId = 1;
+  EXPECT_EQ(nvmlDeviceGetFieldValues(first, 3, fields), NVML_SUCCESS);
+  EXPECT_EQ(fields[0].nvmlReturn, NVML_SUCCESS);
+  EXPECT_EQ(fields[0].value, 1u);
+  EXPECT_EQ(fields[1].nvmlReturn, NVML_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(fields[2].nvmlReturn, NVML_ERROR_NOT_SUPPORTED);
 }
 
 TEST_F(NvmlTest, ThePrivateTableOfNvidiaSmi) {

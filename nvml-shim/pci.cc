@@ -1,4 +1,6 @@
 // Where the devices sit on the GPU host, as our libcuda.so.1 says it too.
+#include "nvml-shim/pci.h"
+
 #include <cuda.h>
 
 #include <charconv>
@@ -7,16 +9,19 @@
 #include <cstring>
 #include <string_view>
 
-#include "nvml-shim/state.h"
 #include "nvml-shim/text.h"
 
 namespace longwire::nvml {
 namespace {
 
-struct Place {
-  unsigned domain = 0, bus = 0, device = 0;
-  bool operator==(const Place&) const = default;
-};
+// A hexadecimal number at the text's beginning, which is taken off.
+bool Take(std::string_view* text, unsigned* number) {
+  auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), *number, 16);
+  text->remove_prefix(static_cast<size_t>(end - text->data()));
+  return error == std::errc();
+}
+
+}  // namespace
 
 Place PlaceOf(const Seen& seen) {
   auto value = [&](CUdevice_attribute attribute) {
@@ -26,40 +31,31 @@ Place PlaceOf(const Seen& seen) {
           value(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)};
 }
 
-// A hexadecimal number at the text's beginning, which is taken off.
-bool Take(std::string_view* text, unsigned* number) {
-  auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), *number, 16);
-  text->remove_prefix(static_cast<size_t>(end - text->data()));
-  return error == std::errc();
-}
-
-// "domain:bus:device.function"; the domain and the function, which is 0, may be left out.
-bool Parse(std::string_view text, Place* place) {
+bool ParsePlace(std::string_view text, Place* place) {
   unsigned numbers[3] = {}, count = 0;
   do {
     if (count == 3 || !Take(&text, &numbers[count])) return false;
     ++count;
   } while (text.starts_with(':') && (text.remove_prefix(1), true));
-  if (count < 2) return false;
+  constexpr unsigned kBuses = 256, kDevices = 32;
+  if (count < 2 || numbers[count - 2] >= kBuses || numbers[count - 1] >= kDevices) return false;
   *place = {count == 3 ? numbers[0] : 0, numbers[count - 2], numbers[count - 1]};
   return text.empty() || text == ".0" || text == ".00";
 }
 
-void Fill(const Seen& seen, nvmlPciInfo_t* pci) {
-  Place place = PlaceOf(seen);
-  *pci = {};
-  pci->domain = place.domain;
-  pci->bus = place.bus;
-  pci->device = place.device;
-  pci->pciDeviceId =
-      static_cast<unsigned>(seen.Attribute(CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID, 0));
-  pci->pciSubSystemId =
-      static_cast<unsigned>(seen.Attribute(CU_DEVICE_ATTRIBUTE_GPU_PCI_SUBSYSTEM_ID, 0));
-  std::snprintf(pci->busIdLegacy, sizeof(pci->busIdLegacy), "%04X:%02X:%02X.0",
-                place.domain & 0xffff, place.bus & 0xff, place.device & 0xff);
-  std::snprintf(pci->busId, sizeof(pci->busId), "%08X:%02X:%02X.0", place.domain, place.bus & 0xff,
+nvmlPciInfo_t PciInfoOf(const Place& place) {
+  nvmlPciInfo_t pci = {};
+  pci.domain = place.domain;
+  pci.bus = place.bus;
+  pci.device = place.device;
+  std::snprintf(pci.busIdLegacy, sizeof(pci.busIdLegacy), "%04X:%02X:%02X.0", place.domain & 0xffff,
+                place.bus & 0xff, place.device & 0xff);
+  std::snprintf(pci.busId, sizeof(pci.busId), "%08X:%02X:%02X.0", place.domain, place.bus & 0xff,
                 place.device & 0xff);
+  return pci;
 }
+
+namespace {
 
 // The first `bytes` of the structure: older callers have less of it.
 nvmlReturn_t Answer(nvmlDevice_t device, void* to, size_t bytes) {
@@ -67,8 +63,10 @@ nvmlReturn_t Answer(nvmlDevice_t device, void* to, size_t bytes) {
   nvmlReturn_t result = Find(device, &seen);
   if (result != NVML_SUCCESS) return result;
   if (to == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  nvmlPciInfo_t pci;
-  Fill(seen, &pci);
+  nvmlPciInfo_t pci = PciInfoOf(PlaceOf(seen));
+  pci.pciDeviceId = static_cast<unsigned>(seen.Attribute(CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID, 0));
+  pci.pciSubSystemId =
+      static_cast<unsigned>(seen.Attribute(CU_DEVICE_ATTRIBUTE_GPU_PCI_SUBSYSTEM_ID, 0));
   std::memcpy(to, &pci, bytes);
   return NVML_SUCCESS;
 }
@@ -109,7 +107,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id,
   nvmlReturn_t result = Look(&view);
   if (result != NVML_SUCCESS) return result;
   Place wanted;
-  if (bus_id == nullptr || device == nullptr || !Parse(bus_id, &wanted)) {
+  if (bus_id == nullptr || device == nullptr || !ParsePlace(bus_id, &wanted)) {
     return NVML_ERROR_INVALID_ARGUMENT;
   }
   for (size_t i = 0; i < view->devices.size(); ++i) {

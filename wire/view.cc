@@ -13,6 +13,33 @@ WireResult DecodeMagic(Reader& reader, uint32_t expected) {
   return magic == expected ? WireResult::kOk : WireResult::kFatal;
 }
 
+void EncodePlaces(Writer& writer, const std::vector<uint32_t>& places) {
+  writer.U32(static_cast<uint32_t>(places.size()));
+  for (uint32_t place : places) writer.U32(place);
+}
+
+WireResult DecodePlaces(Reader& reader, std::vector<uint32_t>* places) {
+  uint32_t count = 0;
+  LW_TRY(reader.Count(&count, sizeof(uint32_t), kMaxDevices));
+  places->resize(count);
+  for (uint32_t& place : *places) LW_TRY(reader.U32(&place));
+  return WireResult::kOk;
+}
+
+WireResult DecodeLinks(Reader& reader, std::vector<ViewedLink>* links) {
+  uint32_t count = 0;
+  LW_TRY(reader.Count(&count, 5 * sizeof(uint32_t), kMaxViewedLinks));
+  links->resize(count);
+  for (ViewedLink& link : *links) {
+    LW_TRY(reader.U32(&link.number));
+    LW_TRY(reader.U32(&link.version));
+    LW_TRY(reader.U32(&link.capabilities));
+    LW_TRY(reader.U32(&link.remote_type));
+    LW_TRY(reader.String(&link.remote, kMaxText));
+  }
+  return WireResult::kOk;
+}
+
 void EncodeDevice(Writer& writer, const ViewedDevice& device) {
   writer.String(device.name);
   writer.Raw(device.uuid.data(), device.uuid.size());
@@ -25,6 +52,15 @@ void EncodeDevice(Writer& writer, const ViewedDevice& device) {
   writer.U64(device.memory_reserved);
   writer.U64(device.memory_free);
   writer.U32(device.busy_percent);
+  EncodePlaces(writer, device.peers);
+  EncodePlaces(writer, device.atomic_peers);
+  writer.U32(static_cast<uint32_t>(device.links.size()));
+  for (const ViewedLink& link : device.links) {
+    for (uint32_t field : {link.number, link.version, link.capabilities, link.remote_type}) {
+      writer.U32(field);
+    }
+    writer.String(link.remote);
+  }
   writer.U32(static_cast<uint32_t>(device.processes.size()));
   for (const ViewedProcess& process : device.processes) {
     writer.U32(process.pid);
@@ -52,6 +88,9 @@ WireResult DecodeDevice(Reader& reader, ViewedDevice* device) {
       device->busy_percent > 100) {
     return WireResult::kFatal;
   }
+  LW_TRY(DecodePlaces(reader, &device->peers));
+  LW_TRY(DecodePlaces(reader, &device->atomic_peers));
+  LW_TRY(DecodeLinks(reader, &device->links));
   constexpr size_t kLeastBytes = sizeof(uint32_t) + sizeof(uint64_t) + sizeof(uint32_t);
   LW_TRY(reader.Count(&count, kLeastBytes, kMaxViewedProcesses));
   device->processes.resize(count);

@@ -15,6 +15,7 @@
 namespace longwire::wire {
 
 inline constexpr size_t kMaxViewedProcesses = 512;  // of one device; an answer stays one packet
+inline constexpr size_t kMaxViewedLinks = 64;       // of one device
 
 struct ViewRequest {
   uint32_t protocol = kProtocolVersion;
@@ -41,6 +42,15 @@ struct ViewedProcess {
   std::string program;
 };
 
+// An NVLink that is up, in NVML's numbers.
+struct ViewedLink {
+  uint32_t number = 0;  // on its device
+  uint32_t version = 0;
+  uint32_t capabilities = 0;  // bit n: capability n
+  uint32_t remote_type = 0;
+  std::string remote;  // PCI address of what is at the other end
+};
+
 struct ViewedDevice {
   std::string name;
   std::array<uint8_t, 16> uuid{};
@@ -49,6 +59,9 @@ struct ViewedDevice {
   uint64_t memory_reserved = 0;             // of that: bytes that nobody can get
   uint64_t memory_free = 0;                 // bytes that the tenant could still get
   uint32_t busy_percent = 0;                // of the last minute
+  std::vector<uint32_t> peers;         // places in the answer of devices whose memory it reaches
+  std::vector<uint32_t> atomic_peers;  // those of them that it has atomics with
+  std::vector<ViewedLink> links;       // by number; none where nobody knows
   std::vector<ViewedProcess> processes;
 };
 

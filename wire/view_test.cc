@@ -19,6 +19,9 @@ ViewReply TwoDevices() {
     device.memory_reserved = 4096;
     device.memory_free = (1 << 20) + i;
     device.busy_percent = 100;
+    device.peers = {static_cast<uint32_t>(1 - i)};
+    device.atomic_peers = {7};
+    device.links = {{3, 7, 1, 2, "00000000:87:00.0"}, {4, 7, 1, 0, ""}};
     device.processes = {{17, 4096, "/bin/one"}, {18, 8192, ""}};
   }
   return reply;

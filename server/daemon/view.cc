@@ -73,6 +73,29 @@ void FillProcesses(const warden::DeviceStats& device, const warden::Stats& stats
   }
 }
 
+// The driver's ordinals as places in the answer; devices that are not in it are left out.
+std::vector<uint32_t> Places(const std::vector<int32_t>& devices,
+                             const std::vector<int32_t>& viewed) {
+  std::vector<uint32_t> places;
+  for (size_t place = 0; place < viewed.size(); ++place) {
+    if (std::ranges::count(devices, viewed[place]) != 0) {
+      places.push_back(static_cast<uint32_t>(place));
+    }
+  }
+  return places;
+}
+
+void FillWays(const keeper::DeviceFacts& facts, const std::vector<int32_t>& ordinals,
+              wire::ViewedDevice* viewed) {
+  viewed->peers = Places(facts.peers, ordinals);
+  viewed->atomic_peers = Places(facts.atomic_peers, ordinals);
+  for (const keeper::DeviceLink& link : facts.links) {
+    if (viewed->links.size() == wire::kMaxViewedLinks) break;
+    viewed->links.push_back(
+        {link.number, link.version, link.capabilities, link.remote_type, link.remote});
+  }
+}
+
 wire::ViewReply Refuse(std::string sentence) {
   wire::ViewReply reply;
   reply.code = transport::kNoDevice;
@@ -105,12 +128,14 @@ wire::ViewReply View(SessionTable& table, const Peer& peer, std::span<const std:
     ordinals = table.ForecastDevices(*peer.tenant, environment, *stats, &sentence);
     if (ordinals.empty()) return Refuse(sentence);
   }
+  std::erase_if(ordinals, [&](int32_t ordinal) {
+    return std::ranges::count(stats->devices, ordinal, &warden::DeviceStats::device) == 0;
+  });
   wire::ViewReply reply;
   reply.driver_release = ReleaseOf(stats->driver);
   std::map<uint32_t, double> busy = table.scheduling().BusyDevices();
   for (int32_t ordinal : ordinals) {
     auto device = std::ranges::find(stats->devices, ordinal, &warden::DeviceStats::device);
-    if (device == stats->devices.end()) continue;
     wire::ViewedDevice& viewed = reply.devices.emplace_back();
     viewed.name = device->name;
     const std::string& uuid = device->facts.uuid;
@@ -118,6 +143,7 @@ wire::ViewReply View(SessionTable& table, const Peer& peer, std::span<const std:
     for (const keeper::DeviceAttribute& known : device->facts.attributes) {
       viewed.attributes.push_back({known.attribute, known.value});
     }
+    FillWays(device->facts, ordinals, &viewed);
     double part = std::clamp(busy[static_cast<uint32_t>(ordinal)], 0.0, 1.0);
     viewed.busy_percent = static_cast<uint32_t>(std::lround(100 * part));
     FillMemory(*device, *stats, *peer.tenant, &viewed);

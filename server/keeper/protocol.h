@@ -138,11 +138,24 @@ struct DeviceAttribute {
   auto Fields() { return std::tie(attribute, value); }
 };
 
+// An NVLink of the device that is up.
+struct DeviceLink {
+  uint32_t number = 0;        // on its device
+  uint32_t version = 0;       // NVML's number, 0: not known
+  uint32_t capabilities = 0;  // bit n: NVML's capability n
+  uint32_t remote_type = 0;   // NVML's number of what is at the other end
+  std::string remote;         // PCI address of that
+  auto Fields() { return std::tie(number, version, capabilities, remote_type, remote); }
+};
+
 // What does not change while the device is open, for those who ask without a session.
 struct DeviceFacts {
   std::string uuid;                         // 16 bytes
   std::vector<DeviceAttribute> attributes;  // some, of those that the driver knows
-  auto Fields() { return std::tie(uuid, attributes); }
+  std::vector<int32_t> peers;               // whose memory its work reaches: the driver's ordinals
+  std::vector<int32_t> atomic_peers;        // those of them that it has atomics with
+  std::vector<DeviceLink> links;            // none where nobody knows
+  auto Fields() { return std::tie(uuid, attributes, peers, atomic_peers, links); }
 };
 
 struct KeeperState {

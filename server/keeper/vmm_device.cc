@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 
+#include "server/keeper/device_links.h"
+
 namespace longwire::keeper {
 namespace {
 
@@ -36,6 +38,8 @@ struct Functions {
   decltype(&cuDeviceGetName) device_get_name;
   decltype(&cuDeviceGetUuid) device_get_uuid;
   decltype(&cuDeviceGetAttribute) device_get_attribute;
+  decltype(&cuDeviceCanAccessPeer) can_access_peer;
+  decltype(&cuDeviceGetP2PAttribute) p2p_attribute;
   decltype(&cuDeviceTotalMem) device_total_memory;
   decltype(&cuDevicePrimaryCtxRetain) primary_context_retain;
   decltype(&cuCtxSetCurrent) context_set_current;
@@ -76,6 +80,8 @@ bool Load(void* library, Functions* functions, std::string* missing) {
          find("cuDeviceGetAttribute", &functions->device_get_attribute) &&
          find("cuDeviceGetCount", &functions->device_get_count) &&
          find("cuDeviceGetName", &functions->device_get_name) &&
+         find("cuDeviceCanAccessPeer", &functions->can_access_peer) &&
+         find("cuDeviceGetP2PAttribute", &functions->p2p_attribute) &&
          find("cuDeviceTotalMem", &functions->device_total_memory) &&
          find("cuDevicePrimaryCtxRetain", &functions->primary_context_retain) &&
          find("cuCtxSetCurrent", &functions->context_set_current) &&
@@ -110,6 +116,9 @@ class VmmDevice : public DeviceMemory {
     }
     const char* step = "cuInit";
     CUresult result = Initialise(ordinal, &step);
+    if (result == CUDA_SUCCESS) {
+      identity_.facts.links = LinksOf(driver, identity_.facts.uuid);
+    }
     if (result != CUDA_SUCCESS) {
       const char* name = nullptr;
       functions_.error_name(result, &name);
@@ -215,7 +224,22 @@ class VmmDevice : public DeviceMemory {
       if (functions_.device_get_attribute(&value, attribute, device) != CUDA_SUCCESS) continue;
       facts.attributes.push_back({attribute, value});
     }
+    AddPeers(device, &facts);
     return facts;
+  }
+
+  void AddPeers(CUdevice device, DeviceFacts* facts) const {
+    for (CUdevice peer = 0; peer < identity_.device_count; ++peer) {
+      int can = 0, atomics = 0;
+      if (peer == device || functions_.can_access_peer(&can, device, peer) != CUDA_SUCCESS ||
+          can == 0) {
+        continue;
+      }
+      facts->peers.push_back(peer);
+      constexpr auto kAtomics = CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED;
+      functions_.p2p_attribute(&atomics, kAtomics, device, peer);
+      if (atomics != 0) facts->atomic_peers.push_back(peer);
+    }
   }
 
   DeviceIdentity identity_;

@@ -105,6 +105,21 @@ def processes(nvml):
              for process in nvml.processes(device)] for device in nvml.devices()]
 
 
+def peers(nvml):
+    """Of each pair of devices: reading, writing and atomics, as NVML says; access, as CUDA does."""
+    status = [[[nvml.number("nvmlDeviceGetP2PStatus", one, other, capability)
+                for capability in (0, 1, 3)] for other in nvml.devices()] for one in nvml.devices()]
+    library, can, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), len(status)
+    if library.cuInit(0) != 0:
+        return None
+    access = [[0] * count for _ in range(count)]
+    for one in range(count):
+        for other in range(count):
+            library.cuDeviceCanAccessPeer(ctypes.byref(can), one, other)
+            access[one][other] = can.value
+    return [status, access]
+
+
 def by_other_names(nvml):
     """The places of the devices that UUIDs and PCI addresses lead to."""
     places = []

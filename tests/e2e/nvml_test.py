@@ -121,6 +121,11 @@ class TwoDevicesTest(unittest.TestCase):
         self.assertRegex(facts["driver"], r"^\d+(\.\d+)+$")
         self.assertEqual("13." + facts["driver"], facts["nvml"])
 
+    def test_devices_are_peers_as_cuda_says(self):
+        good, (status, access) = 0, ask(self.longwire, "peers", LONGWIRE_DEVICES=2)[0]
+        self.assertEqual([[0, 1], [1, 0]], access)
+        self.assertEqual([[[good] * 3] * 2] * 2, status)
+
     def test_devices_by_their_other_names(self):
         self.assertEqual([0, 0, 0, 1, 1, 1],
                          ask(self.longwire, "by_other_names", LONGWIRE_DEVICES=2)[0])

@@ -20,6 +20,12 @@ class WaysTest(unittest.TestCase):
         result = server.run(command, self.longwire.environment())
         self.assertEqual((7, "first second\n", ""), result[:3])
 
+    def test_nccl_is_told_that_no_distance_is_too_far(self):
+        for variables, wanted in ({}, "SYS"), ({"NCCL_P2P_LEVEL": "NVL"}, "NVL"):
+            result = server.run(self.longwire.command("/usr/bin/printenv", "NCCL_P2P_LEVEL"),
+                                self.longwire.environment(**variables))
+            self.assertEqual((0, wanted), (result.code, result.out.strip()))
+
     def test_a_program_that_is_not_there(self):
         result = server.run(self.longwire.command("/no/such/program"), self.longwire.environment())
         self.assertEqual(127, result.code)

@@ -1,0 +1,119 @@
+#include "server/keeper/device_links.h"
+
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <filesystem>
+
+namespace longwire::keeper {
+namespace {
+
+// What is used of the library's interface, in its own numbers. Ours, so that building needs no
+// header of the driver's.
+constexpr int kSuccess = 0;
+constexpr unsigned kMostLinks = 64;     // of any device so far: 18
+constexpr unsigned kCapabilities = 6;   // of a link
+constexpr unsigned kStateField = 165;   // whether a link is up, on Hopper and newer
+constexpr unsigned kUnknownEnd = 0xff;  // what is at the other end
+
+struct PciInfo {
+  char legacy[16];
+  unsigned numbers[5];
+  char address[32];
+};
+struct FieldValue {
+  unsigned field, scope;
+  long long timestamp, latency;
+  unsigned type;
+  int code;
+  unsigned long long value;
+};
+static_assert(sizeof(PciInfo) == 68 && sizeof(FieldValue) == 40);
+
+using Device = void*;
+
+class Library {
+ public:
+  // Never unloaded: its threads outlive any use of it.
+  explicit Library(const std::string& path)
+      : handle_(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {}
+
+  // NVML's code; one that is no success if the library lacks the function.
+  template <class... Arguments>
+  int Call(const char* name, Arguments... arguments) const {
+    void* found = handle_ == nullptr ? nullptr : dlsym(handle_, name);
+    return found == nullptr ? -1 : reinterpret_cast<int (*)(Arguments...)>(found)(arguments...);
+  }
+
+ private:
+  void* handle_;
+};
+
+std::string UuidText(const std::string& uuid) {
+  std::string text = "GPU-";
+  for (size_t i = 0; i < uuid.size(); ++i) {
+    char digits[3];
+    std::snprintf(digits, sizeof(digits), "%02x", static_cast<unsigned char>(uuid[i]));
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += digits;
+  }
+  return text;
+}
+
+bool IsUp(const Library& library, Device device, unsigned number) {
+  FieldValue field{};
+  field.field = kStateField;
+  field.scope = number;
+  if (library.Call("nvmlDeviceGetFieldValues", device, 1, &field) == kSuccess &&
+      field.code == kSuccess) {
+    return static_cast<unsigned>(field.value) == 1;
+  }
+  unsigned up = 0;
+  return library.Call("nvmlDeviceGetNvLinkState", device, number, &up) == kSuccess && up == 1;
+}
+
+DeviceLink Describe(const Library& library, Device device, unsigned number) {
+  DeviceLink link;
+  link.number = number;
+  if (library.Call("nvmlDeviceGetNvLinkVersion", device, number, &link.version) != kSuccess) {
+    link.version = 0;
+  }
+  for (unsigned capability = 0; capability < kCapabilities; ++capability) {
+    unsigned has = 0;
+    if (library.Call("nvmlDeviceGetNvLinkCapability", device, number, capability, &has) ==
+            kSuccess &&
+        has != 0) {
+      link.capabilities |= 1u << capability;
+    }
+  }
+  if (library.Call("nvmlDeviceGetNvLinkRemoteDeviceType", device, number, &link.remote_type) !=
+      kSuccess) {
+    link.remote_type = kUnknownEnd;
+  }
+  PciInfo remote{};
+  if (library.Call("nvmlDeviceGetNvLinkRemotePciInfo_v2", device, number, &remote) == kSuccess) {
+    remote.address[sizeof(remote.address) - 1] = '\0';
+    link.remote = remote.address;
+  }
+  return link;
+}
+
+}  // namespace
+
+std::vector<DeviceLink> LinksOf(const std::string& driver, const std::string& uuid) {
+  std::vector<DeviceLink> links;
+  // Not by the loader's search path: that may lead to our own client library of this name.
+  Library library(std::filesystem::path(driver).replace_filename("libnvidia-ml.so.1"));
+  if (library.Call("nvmlInit_v2") != kSuccess) return links;
+  Device device = nullptr;
+  std::string text = UuidText(uuid);
+  if (library.Call("nvmlDeviceGetHandleByUUID", text.c_str(), &device) == kSuccess) {
+    for (unsigned number = 0; number < kMostLinks; ++number) {
+      if (IsUp(library, device, number)) links.push_back(Describe(library, device, number));
+    }
+  }
+  library.Call("nvmlShutdown");
+  return links;
+}
+
+}  // namespace longwire::keeper
