@@ -1,10 +1,13 @@
 #include "client-shim/opened_memory.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "client-shim/device_memory.h"
 #include "client-shim/never_destroyed.h"
+#include "client-shim/peers.h"
 #include "client-shim/pointers.h"
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
@@ -16,7 +19,8 @@ namespace {
 struct Mapped {
   BorrowedChunks memory;
   uint64_t address = 0;
-  uint32_t pieces = 0;  // open
+  std::vector<int> accessors;  // devices
+  uint32_t pieces = 0;         // open
 };
 
 struct Piece {
@@ -48,6 +52,7 @@ CUresult MapBorrowed(const SharedToken& token, Mapped* mapped) {
   map.address = mapped->address;
   map.chunk = mapped->memory.chunks;
   TheSession().Submit({}, map, 64 + map.chunk.size() * sizeof(uint64_t));
+  mapped->accessors = LetPeersReach(mapped->memory.device, mapped->address, mapped->memory.bytes);
   return CUDA_SUCCESS;
 }
 
@@ -78,9 +83,12 @@ CUresult OpenShared(const SharedPiece& piece, Context* context, uint64_t* addres
   }
   Mapped& mapped = found->second;
   uint64_t bytes = mapped.memory.bytes;
-  if (piece.offset >= bytes || piece.bytes > bytes - piece.offset) {
+  // As natively: the context's device must be able to reach it.
+  bool reaches = std::ranges::count(mapped.accessors, context->device) != 0;
+  bool inside = piece.offset < bytes && piece.bytes <= bytes - piece.offset;
+  if (!reaches || !inside) {
     if (mapped.pieces == 0 && UnmapBorrowed(mapped) == CUDA_SUCCESS) opened.mapped.erase(found);
-    return CUDA_ERROR_INVALID_VALUE;
+    return inside ? CUDA_ERROR_PEER_ACCESS_UNSUPPORTED : CUDA_ERROR_INVALID_VALUE;
   }
   *address = mapped.address + piece.offset;
   Piece& entry = opened.pieces[*address];
@@ -104,6 +112,17 @@ CUresult CloseShared(uint64_t address) {
   CUresult result = UnmapBorrowed(mapped->second);
   opened.mapped.erase(mapped);
   return result;
+}
+
+bool FindOpenedAccess(uint64_t address, int device, bool* reaches) {
+  Opened& opened = TheOpened();
+  std::lock_guard<std::mutex> lock(opened.mutex);
+  auto after = opened.pieces.upper_bound(address);
+  if (after == opened.pieces.begin()) return false;
+  const Mapped& mapped = opened.mapped.at(std::prev(after)->second.token);
+  if (address - mapped.address >= mapped.memory.bytes) return false;
+  *reaches = std::ranges::count(mapped.accessors, device) != 0;
+  return true;
 }
 
 bool IsOpenedPiece(uint64_t address) {

@@ -7,12 +7,14 @@
 
 #include "client-shim/device_memory.h"
 #include "client-shim/never_destroyed.h"
+#include "client-shim/opened_memory.h"
 #include "client-shim/pointers.h"
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
 #include "client-shim/shared_blocks.h"
 #include "client-shim/virtual_memory.h"
 #include "longwire/calls.h"
+#include "longwire/shim_hand_written.h"
 
 namespace longwire::shim {
 namespace {
@@ -75,10 +77,23 @@ void DropPeers(Context* context) {
   }
 }
 
+std::vector<int> LetPeersReach(int owner, uint64_t address, uint64_t bytes) {
+  std::vector<int> accessors = {owner};
+  for (int device = 0; FindDevice(device) != nullptr; ++device) {
+    int can = 0;
+    if (device == owner) continue;
+    if (forward::cuDeviceCanAccessPeer(&can, device, owner) != CUDA_SUCCESS || can == 0) continue;
+    SubmitAccess(address, bytes, FindDevice(device)->server_ordinal, true);
+    accessors.push_back(device);
+  }
+  return accessors;
+}
+
 bool Reaches(int device, uint64_t address) {
   bool reaches = false;
   if (FindMappingAccess(address, device, &reaches)) return reaches;
   if (FindSharedAccess(address, device, &reaches)) return reaches;
+  if (FindOpenedAccess(address, device, &reaches)) return reaches;
   int owner = DeviceOfAddress(address);
   DeviceRange range;
   if (owner < 0 && FindDeviceRange(address, &range)) owner = range.context->device;

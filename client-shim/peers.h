@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "client-shim/context.h"
 
@@ -14,6 +15,10 @@ void AddPeer(Context* accessor, Context* owner);
 void RemovePeer(Context* accessor, Context* owner);
 // The context ends: what it was given and what it gave ends, in the worker's driver too.
 void DropPeers(Context* context);
+
+// Gives what is mapped of the owner's memory to all devices that can have it; which those are, with
+// the owner.
+std::vector<int> LetPeersReach(int owner, uint64_t address, uint64_t bytes);
 
 // True if kernels, memsets and memory operations of the device's streams may touch the address.
 bool Reaches(int device, uint64_t address);

@@ -12,6 +12,7 @@
 #include "client-shim/free_ranges.h"
 #include "client-shim/mirrors.h"
 #include "client-shim/never_destroyed.h"
+#include "client-shim/peers.h"
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
 #include "longwire/calls.h"
@@ -253,14 +254,7 @@ CUresult MapSharedChunks(Context* context, uint64_t address, uint64_t bytes,
   map.address = address;
   map.chunk = *chunks;
   TheSession().Submit({}, map, 64 + chunks->size() * sizeof(uint64_t));
-  accessors->push_back(owner);
-  for (int device = 0; FindDevice(device) != nullptr; ++device) {
-    int can = 0;
-    if (device == owner) continue;
-    if (forward::cuDeviceCanAccessPeer(&can, device, owner) != CUDA_SUCCESS || can == 0) continue;
-    SubmitAccess(address, bytes, FindDevice(device)->server_ordinal, true);
-    accessors->push_back(device);
-  }
+  *accessors = LetPeersReach(owner, address, bytes);
   return CUDA_SUCCESS;
 }
 

@@ -39,6 +39,9 @@ class TwoDevicesTest(unittest.TestCase):
     def test_memory_that_both_devices_and_the_program_share(self):
         self.expect_pass("managed_devices")
 
+    def test_two_processes_reach_each_others_memory(self):
+        self.expect_pass("peer_processes")
+
     def test_what_a_link_can_do_and_boxes_over_it(self):
         self.expect_pass("driver_peers", "driver")
 
