@@ -43,7 +43,9 @@ bool Session::WaitUntil(FunctionRef<bool()> done) {
     if (!pump_taken_) {
       pump_taken_ = true;
       lock.unlock();
-      Pump(spin_, Clock::now() + std::chrono::milliseconds(200));
+      auto begun = Clock::now();
+      Pump(spin_.Spin(), begun + std::chrono::milliseconds(200));
+      spin_.Waited(Clock::now() - begun);
       lock.lock();
       pump_taken_ = false;
       continue;

@@ -13,18 +13,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long a waiter looks for an answer before it sleeps: a ring hop to a spinning reader is
-// 0.5 µs, a wake-up 9 µs. With a single processor spinning would only delay the answer.
-std::chrono::nanoseconds SpinTime() {
-  return AllowedProcessors() > 1 ? std::chrono::microseconds(50) : std::chrono::nanoseconds(0);
-}
-
 }  // namespace
 
 Session::Session(SessionParts parts)
     : up_(parts.up),
       down_(parts.down),
-      spin_(SpinTime()),
+      spin_(AllowedProcessors()),
       socket_(std::move(parts.socket)),
       opened_(std::move(parts.reply)),
       lanes_(*this, parts.lanes) {}

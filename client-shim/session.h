@@ -36,6 +36,7 @@
 #include "wire/record.h"
 #include "wire/ring.h"
 #include "wire/socket.h"
+#include "wire/spinning.h"
 
 namespace longwire::shim {
 
@@ -181,9 +182,9 @@ class Session {
   std::mutex log_mutex_;
   wire::RingProducer up_;  // under log_mutex_
 
-  wire::RingConsumer down_;  // by the pump's owner
-  uint64_t poked_at_ = 0;    // by the pump's owner: released position at the last acknowledgement
-  std::chrono::nanoseconds spin_;
+  wire::RingConsumer down_;    // by the pump's owner
+  uint64_t poked_at_ = 0;      // by the pump's owner: released position at the last acknowledgement
+  wire::SpinPrediction spin_;  // by the pump's owner: waits for answers
 
   std::mutex state_mutex_;
   std::condition_variable state_changed_;

@@ -34,6 +34,11 @@ namespace longwire::wire {
 // True if LONGWIRE_DISABLE names the guard. One that is met often keeps the answer in a constant.
 bool GuardIsOff(std::string_view guard);
 
+// The same for optimisations that are no part of the client (its own are in client-shim/options.h);
+// switching one off is nobody's risk, so nothing is said.
+//   predicted-spins  how long a thread looks before it sleeps follows from its last waits
+bool IsSwitchedOff(std::string_view optimisation);
+
 // True only in the twins that tests/fuzz builds of its targets: the check beside which it stands is
 // then left out, and the fuzzer has to notice within a minute.
 #ifdef LONGWIRE_PLANTED_BUG

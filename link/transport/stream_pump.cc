@@ -9,6 +9,7 @@
 
 #include "link/transport/codes.h"
 #include "link/transport/spinning.h"
+#include "wire/spinning.h"
 
 namespace longwire::transport {
 namespace {
@@ -31,7 +32,8 @@ StreamPump::Outcome StreamPump::Run() {
   std::thread sleeper([this] { Sleeper(); });
   stream_.StartRead();
   std::optional<SpinPermit> permit;
-  auto spin_end = Clock::now() + kSpinTime;
+  wire::SpinPrediction spin(wire::AllowedCores());
+  auto moved_at = Clock::now();
   while (!outcome_) {
     Event event = stream_.Wait(wire::Deadline{});
     HandleEvent(event);
@@ -40,18 +42,21 @@ StreamPump::Outcome StreamPump::Run() {
     LookForEnd();
     if (outcome_) break;
     if (moved || event != Event::kNone) {
-      spin_end = Clock::now() + kSpinTime;
+      auto now = Clock::now();
+      spin.Waited(now - moved_at);
+      moved_at = now;
       continue;
     }
     bool spins = spinning_ == Spinning::kYes;
     if (spins && !permit) permit.emplace();
-    if (spins && permit->granted() && Clock::now() < spin_end) {
+    if (spins && permit->granted() && Clock::now() - moved_at < spin.Spin()) {
       sched_yield();
       continue;
     }
     permit.reset();
     Sleep();
-    spin_end = Clock::now() + kSpinTime;
+    spin.Waited(Clock::now() - moved_at);
+    moved_at = Clock::now();
   }
   {
     std::lock_guard lock(mutex_);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "server/worker/session.h"
+#include "wire/spinning.h"
 
 namespace longwire::worker {
 namespace {
@@ -13,21 +14,12 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr microseconds kSpin{50};  // a launch and its marker take about 10 µs
 constexpr microseconds kShortestSleep{20};
 constexpr microseconds kLongestSleep{200};  // the latest that a finished stream is noticed
 constexpr int kLockTries = 50;
 constexpr milliseconds kFaultCheck{5};  // without progress
 
 }  // namespace
-
-std::chrono::nanoseconds SpinTime() {
-  static const bool one_core = [] {
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) < 2;
-  }();
-  return one_core ? microseconds(0) : kSpin;
-}
 
 void Completion::Start() {
   thread_ = std::thread([this] { Run(); });
@@ -40,7 +32,7 @@ void Completion::Stop() {
 
 void Completion::Run() {
   session_.EnterThread();
-  auto spin = SpinTime();
+  wire::SpinPrediction spin(wire::AllowedCores());
   while (session_.timelines().WaitForWork()) {
     if (session_.over()) return;
     auto last_progress = Clock::now();
@@ -48,14 +40,16 @@ void Completion::Run() {
     microseconds sleep = kShortestSleep;
     while (!session_.over()) {
       if (Step()) {
-        last_progress = Clock::now();
+        auto now = Clock::now();
+        spin.Waited(now - last_progress);
+        last_progress = now;
         next_check = last_progress + kFaultCheck;
         sleep = kShortestSleep;
         continue;
       }
       if (!session_.timelines().anything_watched()) break;
       auto now = Clock::now();
-      if (now - last_progress < spin) {
+      if (now - last_progress < spin.Spin()) {
         sched_yield();
         continue;
       }

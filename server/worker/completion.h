@@ -43,7 +43,4 @@ class Completion {
   std::thread thread_;
 };
 
-// Spinning is rationed: the time after which a waiting thread sleeps.
-std::chrono::nanoseconds SpinTime();
-
 }  // namespace longwire::worker

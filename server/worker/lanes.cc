@@ -7,6 +7,7 @@
 #include "server/worker/session.h"
 #include "wire/lane.h"
 #include "wire/record.h"
+#include "wire/spinning.h"
 
 namespace longwire::worker {
 namespace {
@@ -76,6 +77,7 @@ uint64_t Lanes::PieceOf(uint64_t bytes) const {
 void Lanes::Read(Lane& lane) {
   session_.EnterThread();
   wire::RingConsumer log(lane.up);
+  wire::SpinPrediction spin(wire::AllowedCores());
   while (!lane.up->closed()) {
     // What comes later than this look ends the wait.
     uint64_t seen = log.cursor() + log.Available().size();
@@ -83,7 +85,9 @@ void Lanes::Read(Lane& lane) {
       session_.Fatal("a lane carries what is no piece of a copy, or more than was credited");
       return;
     }
-    log.WaitBeyond(seen, SpinTime(), wire::Deadline::max());
+    auto begun = std::chrono::steady_clock::now();
+    log.WaitBeyond(seen, spin.Spin(), wire::Deadline::max());
+    spin.Waited(std::chrono::steady_clock::now() - begun);
   }
 }
 

@@ -63,7 +63,9 @@ void LogThread::Wait() {
     if (issued) return;
   }
   auto deadline = waits ? Clock::now() + kRecheck : wire::Deadline::max();
-  up_.WaitBeyond(IsFull() ? UINT64_MAX : seen_, SpinTime(), deadline);
+  auto begun = Clock::now();
+  up_.WaitBeyond(IsFull() ? UINT64_MAX : seen_, spin_.Spin(), deadline);
+  spin_.Waited(Clock::now() - begun);
   session_.completion().wake_log_thread = false;
 }
 

@@ -11,6 +11,7 @@
 #include "server/worker/objects.h"
 #include "wire/record.h"
 #include "wire/ring.h"
+#include "wire/spinning.h"
 
 namespace longwire::worker {
 
@@ -44,6 +45,7 @@ class LogThread {
   Issuer issuer_;
   Deferred deferred_;
   uint64_t seen_ = 0;  // end of the log at the last look
+  wire::SpinPrediction spin_{wire::AllowedCores()};
   std::thread thread_;
 };
 

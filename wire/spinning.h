@@ -1,0 +1,31 @@
+// How long a waiting thread looks before it sleeps. A hop to a reader that looks costs 0.5 µs, to
+// one that sleeps 9 µs; so it is worth looking through a wait that will be short, and a program's
+// waits are like its last ones: a thread looks for twice the longest of them, up to a millisecond.
+// Where there are few cores it looks shortly only; and a thread that is idle sleeps.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace longwire::wire {
+
+class SpinPrediction {
+ public:
+  // `cores` that this process may use; see AllowedCores.
+  explicit SpinPrediction(int cores);
+
+  std::chrono::nanoseconds Spin() const { return spin_; }
+  // A wait of the same kind took this long, asleep or not.
+  void Waited(std::chrono::nanoseconds took);
+
+ private:
+  const bool predicts_;                  // off with LONGWIRE_DISABLE=predicted-spins
+  std::chrono::nanoseconds longest_{0};  // of the last waits that were no pauses
+  int pauses_ = 0;                       // in a row
+  std::chrono::nanoseconds spin_;        // 0 with one core: looking would only delay the answer
+};
+
+// The cores that the calling thread may run on.
+int AllowedCores();
+
+}  // namespace longwire::wire
