@@ -27,6 +27,8 @@ enum class HandleKind : uint64_t {
   kLink = 11,
   kReference = 12,
   kGreenContext = 13,
+  kExternalMemory = 14,
+  kNotification = 15,
 };
 
 template <class T, HandleKind kind>

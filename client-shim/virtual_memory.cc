@@ -322,6 +322,15 @@ bool FindMappingAccess(uint64_t address, int device, bool* access) {
   return true;
 }
 
+CUresult PhysicalBytes(uint64_t handle, uint64_t* bytes) {
+  Tables& tables = TheTables();
+  std::lock_guard<std::mutex> lock(tables.mutex);
+  auto found = tables.physical.find(handle);
+  if (found == tables.physical.end()) return CUDA_ERROR_INVALID_VALUE;
+  *bytes = found->second->bytes;
+  return CUDA_SUCCESS;
+}
+
 CUresult PhysicalProperties(uint64_t handle, CUmemAllocationProp* properties) {
   Tables& tables = TheTables();
   std::lock_guard<std::mutex> lock(tables.mutex);

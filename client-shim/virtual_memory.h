@@ -24,6 +24,7 @@ CUresult SetAccess(uint64_t address, uint64_t bytes, const CUmemAccessDesc* want
 CUresult GetAccess(uint64_t address, const CUmemLocation& location, unsigned long long* flags);
 // False if no mapping of the program's own lies at the address; else whether the device reaches it.
 bool FindMappingAccess(uint64_t address, int device, bool* access);
+CUresult PhysicalBytes(uint64_t handle, uint64_t* bytes);
 CUresult PhysicalProperties(uint64_t handle, CUmemAllocationProp* properties);
 CUresult RetainPhysicalAt(uint64_t address, uint64_t* handle);
 

@@ -5,6 +5,7 @@
 #include "client-shim/capture.h"
 #include "client-shim/context.h"
 #include "client-shim/device_memory.h"
+#include "client-shim/external_memory.h"
 #include "client-shim/host_exposure.h"
 #include "client-shim/host_memory.h"
 #include "client-shim/managed_memory.h"
@@ -70,6 +71,10 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
   if (IsImported(dptr)) {
     result = hand::cuCtxSynchronize();
     return result == CUDA_SUCCESS ? CloseImported(dptr) : result;
+  }
+  if (IsExternalBuffer(dptr)) {
+    result = hand::cuCtxSynchronize();
+    return result == CUDA_SUCCESS ? FreeExternalBuffer(dptr) : result;
   }
   ManagedRange managed;
   if (FindManaged(dptr, &managed)) return FreeManaged(dptr);

@@ -45,6 +45,9 @@ class TwoDevicesTest(unittest.TestCase):
     def test_what_a_link_can_do_and_boxes_over_it(self):
         self.expect_pass("driver_peers", "driver")
 
+    def test_a_cooperative_launch_on_both(self):
+        self.expect_pass("driver_settings", "driver")
+
     def test_the_same_through_the_local_door(self):
         self.expect_pass("two_devices", server=f"unix:{self.longwire.door}")
 
