@@ -1,5 +1,6 @@
 #include "client-shim/host_exposure.h"
 
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -7,13 +8,17 @@
 
 #include "client-shim/context.h"
 #include "client-shim/device_memory.h"
+#include "client-shim/error_log.h"
 #include "client-shim/host_memory.h"
 #include "client-shim/host_writes.h"
 #include "client-shim/mirrors.h"
 #include "client-shim/never_destroyed.h"
+#include "client-shim/options.h"
 #include "client-shim/pointers.h"
+#include "client-shim/process.h"
 #include "client-shim/properties.h"
 #include "client-shim/shared_blocks.h"
+#include "client-shim/shared_mappings.h"
 #include "client-shim/stream.h"
 
 namespace longwire::shim {
@@ -21,6 +26,14 @@ namespace {
 
 constexpr uint64_t kChunk = uint64_t{2} << 20;
 constexpr uint64_t kPage = 4096;
+
+constexpr const char* kPolled =
+    "registered memory that other processes may write has no device address: kernels could not see "
+    "what is written there while they run. If this is NCCL: it takes this way where it does not "
+    "use "
+    "P2P; set NCCL_P2P_LEVEL=SYS, and LONGWIRE_DEVICES so that every process has all the devices "
+    "(docs/nccl.md). A program that needs it between launches only may set "
+    "LONGWIRE_DISABLE=shared-mappings";
 
 // Device memory for a registered range.
 struct Alias {
@@ -112,6 +125,20 @@ CUresult ExposeHost(uint64_t address, uint64_t* device_address) {
                                          : ExposeRegistered(context, range, &start);
   if (result == CUDA_SUCCESS) *device_address = start + (address - range.address);
   return result;
+}
+
+CUresult ExposeToProgram(uint64_t address, uint64_t* device_address) {
+  static const bool refuses = !ProcessOptions().Disabled("shared-mappings");
+  HostRange range;
+  bool is_new =
+      FindHost(address, &range) && range.registered && !FindMirror(address, device_address);
+  if (refuses && is_new && IsSharedMapping(range.address, range.bytes)) {
+    static std::atomic<bool> said{false};
+    if (!said.exchange(true)) Say("%s", kPolled);
+    LogError(kPolled);
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  return ExposeHost(address, device_address);
 }
 
 CUresult ToDeviceAddress(uint64_t* address) {

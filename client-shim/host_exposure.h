@@ -18,6 +18,11 @@ namespace longwire::shim {
 // CUDA_ERROR_INVALID_VALUE if it is not pinned, CUDA_ERROR_OUT_OF_MEMORY.
 CUresult ExposeHost(uint64_t address, uint64_t* device_address);
 
+// The same for the program that asks for the device's address. CUDA_ERROR_NOT_SUPPORTED, and a
+// sentence, for registered memory that other processes may write: kernels would wait there for what
+// never comes.
+CUresult ExposeToProgram(uint64_t address, uint64_t* device_address);
+
 // If the address is in pinned memory, exposes it and replaces it with the device's.
 CUresult ToDeviceAddress(uint64_t* address);
 

@@ -120,7 +120,7 @@ CUresult cuMemHostGetFlags(unsigned int* pFlags, void* p) {
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned int Flags) {
   if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
   uint64_t address = 0;
-  CUresult result = ExposeHost(reinterpret_cast<uint64_t>(p), &address);
+  CUresult result = ExposeToProgram(reinterpret_cast<uint64_t>(p), &address);
   if (result == CUDA_SUCCESS) *pdptr = address;
   return result;
 }

@@ -1,0 +1,67 @@
+// Registered memory that other processes may write. Copies use it as any pinned memory; its device
+// address is refused, or works between launches where the program asked for that ("allowed").
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "check.h"
+
+constexpr int kCount = 1 << 12;
+constexpr size_t kBytes = kCount * sizeof(unsigned);
+
+__global__ void Add(unsigned* values, unsigned more) {
+  values[blockIdx.x * blockDim.x + threadIdx.x] += more;
+}
+
+static unsigned* Map(int sharing, int file) {
+  const int flags = sharing | (file < 0 ? MAP_ANONYMOUS : 0);
+  void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, flags, file, 0);
+  EXPECT(memory != MAP_FAILED, "mmap");
+  auto* values = static_cast<unsigned*>(memory);
+  CHECK(cudaHostRegister(values, kBytes, cudaHostRegisterPortable | cudaHostRegisterMapped));
+  return values;
+}
+
+static void CheckCopies(unsigned* pinned, cudaStream_t stream) {
+  unsigned* device;
+  CHECK(cudaMalloc(&device, kBytes));
+  for (int i = 0; i < kCount; ++i) pinned[i] = 3 * i;
+  CHECK(cudaMemcpyAsync(device, pinned, kBytes, cudaMemcpyHostToDevice, stream));
+  Add<<<kCount / 256, 256, 0, stream>>>(device, 1);
+  CHECK(cudaMemcpyAsync(pinned, device, kBytes, cudaMemcpyDeviceToHost, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  for (int i = 0; i < kCount; ++i) EXPECT(pinned[i] == 3u * i + 1, "%d: %u", i, pinned[i]);
+  CHECK(cudaFree(device));
+}
+
+static void CheckAddress(unsigned* pinned, cudaStream_t stream, bool works) {
+  unsigned* device = nullptr;
+  const cudaError_t code = cudaHostGetDevicePointer(&device, pinned, 0);
+  EXPECT(code == (works ? cudaSuccess : cudaErrorNotSupported), "the device address gave %d", code);
+  cudaGetLastError();
+  if (works) {
+    for (int i = 0; i < kCount; ++i) pinned[i] = 5 * i;
+    Add<<<kCount / 256, 256, 0, stream>>>(device, 2);
+    CHECK(cudaStreamSynchronize(stream));
+    for (int i = 0; i < kCount; ++i) EXPECT(pinned[i] == 5u * i + 2, "%d: %u", i, pinned[i]);
+  }
+  CHECK(cudaHostUnregister(pinned));
+  EXPECT(munmap(pinned, kBytes) == 0, "munmap");
+}
+
+int main(int count, char** arguments) {
+  const bool allowed = count > 1 && std::strcmp(arguments[1], "allowed") == 0;
+  const int file = memfd_create("shared", 0);
+  EXPECT(file >= 0 && ftruncate(file, kBytes) == 0, "memfd_create");
+  cudaStream_t stream;
+  CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  for (int sharing : {MAP_SHARED, MAP_PRIVATE}) {
+    for (int of : {file, -1}) {
+      unsigned* pinned = Map(sharing, of);
+      CheckCopies(pinned, stream);
+      CheckAddress(pinned, stream, allowed || sharing == MAP_PRIVATE);
+    }
+  }
+  return Pass("shared_mapping");
+}
