@@ -65,7 +65,14 @@ CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location
 
 CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* prop,
                                        CUmemAllocationGranularity_flags option) {
-  CUresult result = CheckProperties(*prop);
+  // Of host memory, too, which only cuMemCreate refuses: programs ask this first, and take an error
+  // here for a broken driver.
+  CUmemAllocationProp asked = *prop;
+  bool host = asked.location.type == CU_MEM_LOCATION_TYPE_HOST ||
+              asked.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+              asked.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+  if (host) asked.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUresult result = CheckProperties(asked);
   if (result == CUDA_SUCCESS) *granularity = PhysicalGranularity();
   return result;
 }

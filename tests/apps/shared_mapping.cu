@@ -1,5 +1,6 @@
 // Registered memory that other processes may write. Copies use it as any pinned memory; its device
 // address is refused, or works between launches where the program asked for that ("allowed").
+#include <cuda.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -50,6 +51,29 @@ static void CheckAddress(unsigned* pinned, cudaStream_t stream, bool works) {
   EXPECT(munmap(pinned, kBytes) == 0, "munmap");
 }
 
+template <class Type>
+static Type Function(const char* name) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result;
+  CHECK(cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result));
+  return reinterpret_cast<Type>(found);
+}
+#define DRIVER(name) Function<decltype(&name)>(#name)
+
+// Host memory of the driver's own making is asked for in two steps; the second one says no.
+static void CheckHostMemory() {
+  CUmemAllocationProp properties = {};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0};
+  size_t granularity = 0;
+  CUresult code = DRIVER(cuMemGetAllocationGranularity)(&granularity, &properties,
+                                                        CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+  EXPECT(code == CUDA_SUCCESS && granularity >= 4096, "%d, %zu bytes", code, granularity);
+  CUmemGenericAllocationHandle handle;
+  code = DRIVER(cuMemCreate)(&handle, granularity, &properties, 0);
+  EXPECT(code == CUDA_ERROR_NOT_SUPPORTED, "host memory gave %d", code);
+}
+
 int main(int count, char** arguments) {
   const bool allowed = count > 1 && std::strcmp(arguments[1], "allowed") == 0;
   const int file = memfd_create("shared", 0);
@@ -63,5 +87,6 @@ int main(int count, char** arguments) {
       CheckAddress(pinned, stream, allowed || sharing == MAP_PRIVATE);
     }
   }
+  CheckHostMemory();
   return Pass("shared_mapping");
 }
