@@ -1,0 +1,163 @@
+"""Large copies over connections that break, and ends in the middle of them."""
+import os
+import signal
+import socket
+import threading
+import time
+import unittest
+
+import programs
+import server
+
+
+class Proxy:
+    """Passes connections on to a server and cuts them when told to; counts them."""
+
+    def __init__(self, port):
+        self.target = ("127.0.0.1", port)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        self.lock = threading.Lock()
+        self.sockets = []  # of connections that were not cut
+        self.all_sockets = []
+        self.threads = []
+        self.connections = 0
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+                onward = socket.create_connection(self.target)
+            except OSError:
+                return
+            with self.lock:
+                self.connections += 1
+                self.sockets += [client, onward]
+                self.all_sockets += [client, onward]
+                for ends in ((client, onward), (onward, client)):
+                    self.threads.append(threading.Thread(target=self.carry, args=ends))
+                    self.threads[-1].start()
+
+    @staticmethod
+    def carry(source, sink):
+        try:
+            while data := source.recv(1 << 18):
+                sink.sendall(data)
+        except OSError:
+            pass
+        for end in (source, sink):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def cut(self):
+        with self.lock:
+            doomed, self.sockets = self.sockets, []
+        for end in doomed:
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+        return len(doomed)
+
+    def close(self):
+        self.listener.close()
+        self.cut()
+        for thread in self.threads:
+            thread.join()
+        for end in self.all_sockets:
+            end.close()
+
+
+class LanesTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.longwire = cls.enterClassContext(server.Server())
+
+    def setUp(self):
+        self.proxy = Proxy(self.longwire.port)
+        self.addCleanup(self.proxy.close)
+
+    def expect_pass(self, result):
+        self.assertIsNone(programs.what_is_wrong("large_copies", result), self.longwire.log_tail())
+
+    def run_copies(self, **environment):
+        return self.longwire.run("large_copies.static", server=self.proxy.address, timeout=60,
+                                 **environment)
+
+    def test_connections_that_break_lose_and_repeat_nothing(self):
+        done = threading.Event()
+        cuts = []
+
+        def keep_cutting():
+            while not done.wait(0.5):
+                cuts.append(self.proxy.cut())
+
+        cutter = threading.Thread(target=keep_cutting)
+        cutter.start()
+        try:
+            result = self.run_copies(LONGWIRE_TRANSFER_STREAMS=4)
+        finally:
+            done.set()
+            cutter.join()
+        self.expect_pass(result)
+        # Some cuts met the lanes, too: two ends of the log's connection and of others.
+        self.assertGreater(max(cuts), 2, cuts)
+
+    def test_each_stream_has_a_connection_of_its_own(self):
+        self.expect_pass(self.run_copies(LONGWIRE_TRANSFER_STREAMS=3))
+        self.assertEqual(4, self.proxy.connections)
+
+    def test_the_off_switch(self):
+        self.expect_pass(self.run_copies(LONGWIRE_TRANSFER_STREAMS=3,
+                                         LONGWIRE_DISABLE="striped_transfers"))
+        self.assertEqual(1, self.proxy.connections)
+
+    def test_a_session_without_large_copies_has_one_connection(self):
+        result = self.longwire.run("vector_add.static", server=self.proxy.address,
+                                   LONGWIRE_TRANSFER_STREAMS=3, LONGWIRE_TRANSFER_FROM=1 << 30)
+        self.assertIsNone(programs.what_is_wrong("vector_add", result))
+        self.assertEqual(1, self.proxy.connections)
+
+    def test_the_local_door(self):
+        self.expect_pass(self.longwire.run("large_copies.static", timeout=60,
+                                           server=f"unix:{self.longwire.door}",
+                                           LONGWIRE_TRANSFER_STREAMS=4, LONGWIRE_COPY_THREADS=3))
+
+    def test_settings_that_are_none(self):
+        result = self.run_copies(LONGWIRE_TRANSFER_STREAMS="many", LONGWIRE_COPY_THREADS=0)
+        self.assertEqual(0, result.code, result)
+        first, second = result.err.strip().splitlines()
+        self.assertIn("LONGWIRE_TRANSFER_STREAMS=many is not a number from 0 to 16", first)
+        self.assertIn("LONGWIRE_COPY_THREADS=0 is not a number from 1 to", second)
+
+    def start_copying(self):
+        return self.longwire.start("keep_copying.static", LONGWIRE_TRANSFER_STREAMS=3)
+
+    def expect_nothing_left(self):
+        server.wait_for(lambda: not self.longwire.status()["sessions"], 10, "the session's end")
+
+    def test_a_program_killed_in_the_middle_of_a_copy(self):
+        process = self.start_copying()
+        time.sleep(0.1)  # anywhere in its copies
+        process.kill()
+        process.communicate()
+        self.expect_nothing_left()
+        self.expect_pass(self.run_copies())
+
+    def test_a_worker_killed_in_the_middle_of_a_copy(self):
+        self.expect_nothing_left()  # of the tests before
+        process = self.start_copying()
+        session, = self.longwire.status()["sessions"]
+        os.kill(session["worker_pid"], signal.SIGKILL)
+        out, err = process.communicate(timeout=15)
+        self.assertEqual(3, process.returncode, (out, err))
+        self.assertEqual("cudaErrorLaunchFailure\n", out)
+        self.assertRegex(err, "the session has ended: .*signal 9")
+        self.expect_nothing_left()
+
+
+if __name__ == "__main__":
+    unittest.main()
