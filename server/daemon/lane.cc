@@ -37,9 +37,12 @@ bool Lane::TokenFits(const transport::Token& token) {
 bool Lane::TakeOver(uint32_t epoch, const transport::Attach& attach) {
   std::unique_lock lock(mutex_);
   if (ended_ || relay_ == nullptr) return false;
+  // The older connection may still be on its way to its pump: it is told when it gets there.
+  ++waiting_;
   if (pump_ != nullptr) pump_->Abandon();
   bool free = changed_.wait_for(lock, kAttachPatience,
                                 [&] { return ended_ || (pump_ == nullptr && !attaching_); });
+  --waiting_;
   if (!free || ended_) return false;
   if (relay_->StartEpoch(epoch, attach.resume_position) != wire::WireResult::kOk) return false;
   relay_->SetFarEnd(attach.kept_bytes, attach.room_bytes);
@@ -82,6 +85,7 @@ StreamPump::Outcome Lane::Relay(transport::ServerStream& stream, const transport
       std::lock_guard lock(mutex_);
       pump_ = &pump;
       if (ended_) pump.Stop(end_);
+      if (waiting_ != 0) pump.Abandon();
     }
     outcome = pump.Run();
     *closed = pump.closed();

@@ -64,6 +64,7 @@ class Lane {
   std::unique_ptr<transport::RelayEnd> relay_;
   transport::StreamPump* pump_ = nullptr;
   bool attaching_ = false;
+  uint32_t waiting_ = 0;  // newer connections
   bool ended_ = false;
   transport::Closed end_;
   Clock::time_point detached_since_ = Clock::now();
