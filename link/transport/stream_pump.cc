@@ -83,12 +83,14 @@ void StreamPump::Abandon() {
   stream_.Wake();
 }
 
+bool StreamPump::SleeperMayWork() const { return armed_ && !writing_ && relay_.FarEndHasRoom(); }
+
 void StreamPump::Sleeper() {
   // Its own place in the ring: it only waits there.
   wire::RingConsumer watch(relay_.outgoing_shared());
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return over_ || (armed_ && !writing_ && relay_.FarEndHasRoom()); });
+    changed_.wait(lock, [&] { return over_ || SleeperMayWork(); });
     if (over_) return;
     uint64_t position = relay_.sent();
     lock.unlock();
@@ -109,11 +111,13 @@ void StreamPump::Sleeper() {
 void StreamPump::Sleep() {
   wire::Deadline deadline = std::min(stop_deadline_, wire::Deadline::max());
   if (relay_.AckMayBecomeDue()) deadline = std::min(deadline, Clock::now() + kAckLook);
+  bool useful = false;
   {
     std::lock_guard lock(mutex_);
     armed_ = true;
+    useful = SleeperMayWork();
   }
-  changed_.notify_one();
+  if (useful) changed_.notify_one();
   Event event = stream_.Wait(deadline);
   {
     std::lock_guard lock(mutex_);

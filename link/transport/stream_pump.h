@@ -59,6 +59,7 @@ class StreamPump {
 
  private:
   void Sleeper();
+  bool SleeperMayWork() const;
   void Sleep();
   void HandleEvent(MessageStream::Event event);
   void HandleFrame();

@@ -39,8 +39,8 @@ class Staging {
 
  private:
   static constexpr size_t kClassBytes[] = {size_t{4} << 10, size_t{64} << 10, size_t{256} << 10,
-                                           kMaxBlockBytes};
-  static constexpr uint32_t kClasses = 4;
+                                           size_t{512} << 10, kMaxBlockBytes};
+  static constexpr uint32_t kClasses = 5;
 
   bool Carve(uint32_t size_class);
 

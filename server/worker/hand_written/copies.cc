@@ -11,6 +11,10 @@
 namespace longwire::worker {
 namespace {
 
+// Parts of a copy to the client that one stream has under way: one that the device writes, one that
+// waits, one that is being sent.
+constexpr uint32_t kPartsPerLane = 3;
+
 // Of a place on another device than the stream's. Peer copies cannot be captured: there the memory
 // has to be accessible, as the client has made sure.
 CUcontext PeerOf(CallContext& context, const calls::Place& place) {
@@ -175,7 +179,9 @@ CUresult Do_lwCopyToHost(CallContext& context, const calls::lwCopyToHost& call,
   while (record.progress < call.bytes) {
     size_t part = std::min<uint64_t>(call.bytes - record.progress, most);
     StagingBlock block;
-    if (!TakeStaging(context, part, &block)) return kNotYet;
+    // No further ahead of the lanes than they need: what they read is then still in the caches.
+    bool ahead = by_lanes && stream->staging_blocks >= kPartsPerLane * session.lanes().count();
+    if (ahead || !TakeStaging(context, part, &block)) return kNotYet;
     result = CopyPacked(context.driver(), StreamOf(context), place, record.progress, part,
                         block.data, CopyDirection::kToHost);
     bool copied = result == CUDA_SUCCESS;
