@@ -41,6 +41,47 @@ TEST(Calls, BytesGoThereAndBack) {
   }
 }
 
+TEST(Calls, LargeCopiesTakeTheLanes) {
+  Bench bench;
+  std::vector<uint32_t> in(5 << 18, 7), out(in.size());
+  CUdeviceptr device = 0;
+  ASSERT_OK(cuMemAlloc_v2(&device, 5 << 20));
+  uint64_t before = LogBytes();
+  ASSERT_OK(cuMemcpyHtoD_v2(device, in.data(), 5 << 20));
+  ASSERT_OK(cuMemcpyDtoH_v2(out.data(), device, 5 << 20));
+  EXPECT_LT(LogBytes() - before, 64u << 10);
+  EXPECT_EQ(in, out);
+  EXPECT_OK(cuMemFree_v2(device));
+}
+
+// Each thread's copies take all lanes, beside the others'.
+TEST(Calls, LargeCopiesOfSeveralThreads) {
+  std::vector<std::thread> threads;
+  for (uint32_t seed = 1; seed <= 4; ++seed) {
+    threads.emplace_back([seed] {
+      Bench bench;
+      CUstream stream = nullptr;
+      ASSERT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+      for (uint32_t round = 0; round < 4; ++round) {
+        std::vector<uint32_t> in(300'001 * seed), out(in.size());
+        for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<uint32_t>(i * seed + round);
+        size_t bytes = in.size() * 4;
+        CUdeviceptr device = 0;
+        ASSERT_OK(cuMemAlloc_v2(&device, bytes));
+        ASSERT_OK(cuMemcpyHtoDAsync_v2(device, in.data(), bytes, stream));
+        bench.Add(stream, device, 1000, 1);
+        ASSERT_OK(cuMemcpyDtoHAsync_v2(out.data(), device, bytes, stream));
+        ASSERT_OK(cuStreamSynchronize(stream));
+        for (size_t i = 0; i < 1000; ++i) in[i] += 1;
+        EXPECT_EQ(in, out) << seed << " " << round;
+        EXPECT_OK(cuMemFree_v2(device));
+      }
+      EXPECT_OK(cuStreamDestroy_v2(stream));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 TEST(Calls, RowsOfTwoDimensionalCopiesArePacked) {
   Bench bench;
   constexpr size_t kWidth = 100, kRows = 700, kHostPitch = 128;

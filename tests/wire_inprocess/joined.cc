@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "client-shim/options.h"
 #include "server/keeper/protocol.h"
 #include "server/worker/open_session.h"
 #include "server/worker/session.h"
@@ -158,8 +159,22 @@ wire::OpenReply Describe(worker::Session& session, const std::vector<wire::Windo
 
 struct Joined {
   FakeDriver driver;
+  std::shared_ptr<wire::RingMemory> up;
   std::unique_ptr<worker::Session> session;
 };
+
+// Three, unless the client wants none.
+uint32_t AddLanes(worker::Session& session, shim::SessionParts* parts) {
+  wire::OpenRequest request;
+  request.lanes = shim::ProcessOptions().lanes == 0 ? 0 : 3;
+  session.lanes().Create(request);
+  std::vector<int> rings = session.lanes().descriptors();
+  for (size_t i = 0; i < rings.size(); i += 2) {
+    parts->lanes.push_back(
+        {wire::RingMemory::Map(dup(rings[i])), wire::RingMemory::Map(dup(rings[i + 1]))});
+  }
+  return session.lanes().count();
+}
 
 worker::Device MakeDevice(int ordinal) {
   // Twice the memory, as windows are: chunks can move within it.
@@ -194,6 +209,8 @@ Joined* Open() {
   joined->session = std::make_unique<worker::Session>(std::move(options));
   EXPECT_OK(joined->session->Prepare());
   parts.reply = Describe(*joined->session, windows);
+  parts.reply.lanes = AddLanes(*joined->session, &parts);
+  joined->up = parts.up;
   joined->session->Start();
   EXPECT_OK(shim::InitializeProcessWith(std::move(parts)));
   return joined;
@@ -208,6 +225,11 @@ CUmodule Module() {
   return module;
 }
 
+Joined& TheJoined() {
+  static Joined* joined = Open();
+  return *joined;
+}
+
 }  // namespace
 
 DriverAdjustment& AdjustDriver() {
@@ -215,10 +237,9 @@ DriverAdjustment& AdjustDriver() {
   return adjustment;
 }
 
-FakeDriver& Driver() {
-  static Joined* joined = Open();
-  return joined->driver;
-}
+FakeDriver& Driver() { return TheJoined().driver; }
+
+uint64_t LogBytes() { return wire::RingProducer(TheJoined().up).written(); }
 
 uint64_t RoundTrips() { return shim::TheSession().counts().round_trips.load(); }
 

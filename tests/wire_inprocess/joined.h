@@ -37,6 +37,9 @@ DriverAdjustment& AdjustDriver();
 // Opens the session at the first use; it lives as long as the process.
 worker::testing::FakeDriver& Driver();
 
+// Bytes of the session's log up to now.
+uint64_t LogBytes();
+
 // Replies that this client has waited for so far.
 uint64_t RoundTrips();
 
