@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "server/worker/session.h"
-#include "wire/spinning.h"
 
 namespace longwire::worker {
 namespace {
@@ -30,10 +29,22 @@ void Completion::Stop() {
   if (thread_.joinable()) thread_.join();
 }
 
+// A program that waited goes on at once: its next work is looked for before sleeping.
+bool Completion::LookForWork() {
+  auto begun = Clock::now();
+  while (!session_.over() && !session_.timelines().anything_watched()) {
+    if (Clock::now() - begun >= idle_spin_.Spin()) break;
+    sched_yield();
+  }
+  bool works = session_.timelines().WaitForWork();
+  idle_spin_.Waited(Clock::now() - begun);
+  return works;
+}
+
 void Completion::Run() {
   session_.EnterThread();
   wire::SpinPrediction spin(wire::AllowedCores());
-  while (session_.timelines().WaitForWork()) {
+  while (LookForWork()) {
     if (session_.over()) return;
     auto last_progress = Clock::now();
     auto next_check = last_progress + kFaultCheck;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "server/worker/timeline.h"
+#include "wire/spinning.h"
 
 namespace longwire::worker {
 
@@ -27,6 +28,8 @@ class Completion {
 
  private:
   void Run();
+  // False when the session is over.
+  bool LookForWork();
   // True if anything was reached.
   bool Step();
   // Runs what hangs on the reached markers.
@@ -40,6 +43,7 @@ class Completion {
 
   Session& session_;
   std::vector<Timelines::Reached> reached_;
+  wire::SpinPrediction idle_spin_{wire::AllowedCores()};
   std::thread thread_;
 };
 
