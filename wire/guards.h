@@ -36,7 +36,6 @@ bool GuardIsOff(std::string_view guard);
 
 // The same for optimisations that are no part of the client (its own are in client-shim/options.h);
 // switching one off is nobody's risk, so nothing is said.
-//   own-polling      threads of link and daemon poll for their own connections only
 //   predicted-spins  how long a thread looks before it sleeps follows from its last waits
 bool IsSwitchedOff(std::string_view optimisation);
 

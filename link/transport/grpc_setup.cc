@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "link/transport/frame.h"
-#include "wire/guards.h"
 
 namespace longwire::transport {
 namespace {
@@ -44,9 +43,6 @@ void PrepareProcess() {
     if (IsForeignSetting(name)) foreign.emplace_back(name);
   }
   for (const std::string& name : foreign) unsetenv(name.c_str());
-  // With epoll one thread of the process polls for all, and one that sleeps in that poll has to be
-  // woken for the bytes that another one is looking for. So each polls its own descriptors.
-  if (!wire::IsSwitchedOff("own-polling")) setenv("GRPC_POLL_STRATEGY", "poll", 1);
   // gRPC's own log would go to our standard error in its own format; what matters is in statuses.
   setenv("GRPC_VERBOSITY", "NONE", 1);
   // Otherwise every large slice is given back to the kernel and faulted in again: twice the time.

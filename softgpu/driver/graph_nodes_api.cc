@@ -41,7 +41,7 @@ CUresult DeviceOf(CUcontext handle, int* device) {
 template <class EventOperation>
 CUresult MakeEvent(CUevent handle, Operation* operation) {
   auto event = Driver::Get().events.Find(handle);
-  if (!event) return CUDA_ERROR_INVALID_HANDLE;
+  if (!event) return handle == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
   *operation = EventOperation{std::move(event)};
   return CUDA_SUCCESS;
 }

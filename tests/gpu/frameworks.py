@@ -23,7 +23,7 @@ FRAMEWORKS = [
     Framework("triton_kernels", ["triton_kernels"]),
     Framework("cupy_parts", ["cupy_parts"]),
     Framework("jax_parts", ["jax_parts"], {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}),
-    *[Framework(f"torch_distributed.{by}", ["torch_distributed", by], {"NCCL_DEBUG": "INFO"}, 2)
+    *[Framework(f"torch_distributed.{by}", ["torch_distributed", by], {}, 2)
       for by in ("devices", "processes")],
 ]
 STEPS = re.compile(r"^steps (\d+)$", re.MULTILINE)
