@@ -51,12 +51,15 @@ ChunkPool::Step ChunkPool::Start(uint64_t worker, const Lease& request, LeaseInP
   *lease = LeaseInProgress{worker, request.request, {}, {}, 0, kSuccess, ""};
   Worker& state = workers_[worker];
   uint64_t granularity = device_.identity().granularity;
-  if (request.bytes.empty() || request.bytes.size() > kMaxChunksPerLease ||
-      state.lent.size() + request.bytes.size() > kMaxChunksPerSession) {
+  if (request.bytes.empty() || request.bytes.size() > kMaxChunksPerLease) {
     return Refused(lease, kInvalidValue,
                    "a lease of " + std::to_string(request.bytes.size()) + " chunks, at most " +
-                       std::to_string(kMaxChunksPerLease) + " at once and " +
-                       std::to_string(kMaxChunksPerSession) + " in all");
+                       std::to_string(kMaxChunksPerLease) + " at once");
+  }
+  if (state.lent.size() + request.bytes.size() > options_.most_chunks) {
+    return Refused(lease, kOutOfMemory,
+                   "the session has " + std::to_string(state.lent.size()) + " chunks, at most " +
+                       std::to_string(options_.most_chunks));
   }
   uint64_t sum = 0;
   for (uint64_t bytes : request.bytes) {

@@ -30,6 +30,7 @@ struct PoolOptions {
   uint64_t reserve = 0;    // bytes of the device that are never lent: contexts, modules, stacks
   bool scrub = true;       // false only to show that the scrubbing test can fail
   Quota* quota = nullptr;  // asked before memory is lent; nullptr: nobody has a limit
+  size_t most_chunks = kMaxChunksPerSession;  // that one session may have
 };
 
 // A worker's lease on its way. Filled by Start, moved on by Advance.

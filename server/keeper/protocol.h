@@ -26,9 +26,9 @@ inline constexpr uint64_t kChunkClasses[] = {uint64_t{2} << 20, uint64_t{64} << 
                                              uint64_t{512} << 20};
 inline constexpr uint64_t kExactFrom = uint64_t{1} << 30;
 
-inline constexpr size_t kMaxChunksPerLease = 4096;  // 8 GiB in the smallest class
-inline constexpr size_t kMaxChunksPerSession = 1 << 16;
-inline constexpr size_t kChunksPerPacket = 64;  // descriptors that one packet can carry
+inline constexpr size_t kMaxChunksPerLease = 4096;       // 8 GiB in the smallest class
+inline constexpr size_t kMaxChunksPerSession = 1 << 17;  // 256 GiB of the least
+inline constexpr size_t kChunksPerPacket = 64;           // descriptors that one packet can carry
 
 struct Lease {
   static constexpr uint32_t kKind = 101;

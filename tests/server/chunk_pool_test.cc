@@ -166,6 +166,17 @@ TEST_F(ChunkPoolTest, AbsurdSizesAreRefused) {
   EXPECT_EQ(device.creates, 0);
 }
 
+TEST_F(ChunkPoolTest, ASessionWithTooManyChunksIsOutOfMemory) {
+  PoolOptions few{64 * kMiB, true};
+  few.most_chunks = 3;
+  ChunkPool narrow{device, few};
+  LeaseInProgress lease;
+  narrow.Start(1, Lease{1, {1, 1, 1, 1}}, &lease);
+  EXPECT_EQ(lease.code, kOutOfMemory);
+  EXPECT_NE(lease.sentence.find("at most 3"), std::string::npos);
+  EXPECT_EQ(narrow.Start(1, Lease{1, {1, 1, 1}}, &lease), Step::kWaiting);
+}
+
 TEST_F(ChunkPoolTest, OnlyTheHolderCanReturnAChunk) {
   auto mine = Get(1, {2 * kMiB});
   Get(2, {2 * kMiB});
