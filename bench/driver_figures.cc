@@ -2,9 +2,12 @@
 // through Longwire, whose output a runner puts side by side.
 //
 //   driver_figures [start|calls|copies|all]
+//   driver_figures session     a session that does what lines on its standard input say
 #include <cuda.h>
 
 #include <cstring>
+#include <iostream>
+#include <sstream>
 #include <string>
 
 #include "bench/figures.h"
@@ -112,15 +115,16 @@ void Launches(Device& device) {
 
 void Steps(Device& device) {
   constexpr int kKernels = 200, kRounds = 50;
-  unsigned before = device.Counter();
+  unsigned before = device.Counter(), steps = 0;
   Print("step_200_kernels_d2h",
         MedianTime(kRounds,
                    [&] {
                      for (int i = 0; i < kKernels; ++i) device.Count();
                      device.Counter();
+                     ++steps;
                    }),
         "us");
-  if (device.Counter() - before != kKernels * (kRounds + 2)) {
+  if (device.Counter() - before != kKernels * steps) {
     std::fprintf(stderr, "lost or doubled launches\n");
     std::exit(1);
   }
@@ -134,6 +138,7 @@ void Events(Device& device) {
   Print("event_record", MedianTime(1000, [&] { CHECK(cuEventRecord(event, device.stream)); }),
         "us");
   CHECK(cuEventSynchronize(event));
+  Print("event_query", MedianTime(1000, [&] { CHECK(cuEventQuery(event)); }), "us");
   Print("stream_query_idle", MedianTime(1000, [&] { cuStreamQuery(device.stream); }), "us");
   CHECK(cuEventDestroy(event));
 }
@@ -217,6 +222,42 @@ void Copies() {
   CHECK(cuMemFree(address));
 }
 
+// For figures of many sessions at once: says READY, then answers lines, each with its figures and
+// an empty line.
+//
+//   launch COUNT    launches, each waited for
+//   copy BYTES      there and back, from and to ordinary memory
+int Serve(Device& device) {
+  std::cout << "READY" << std::endl;
+  for (std::string line; std::getline(std::cin, line);) {
+    std::istringstream words(line);
+    std::string what;
+    size_t amount = 0;
+    if (!(words >> what >> amount) || amount == 0) return 2;
+    if (what == "launch") {
+      std::vector<double> times;
+      auto work = [&] {
+        device.Launch();
+        device.Synchronize();
+      };
+      for (size_t i = 0; i < amount; ++i) times.push_back(longwire::bench::TimeOf(work));
+      Print("launch_synchronize_p50", longwire::bench::Percentile(times, 0.5), "us");
+      Print("launch_synchronize_p99", longwire::bench::Percentile(times, 0.99), "us");
+    } else if (what == "copy") {
+      CUdeviceptr address;
+      std::vector<char> host(amount, 1);
+      CHECK(cuMemAlloc(&address, amount));
+      CHECK(cuMemcpyHtoD(address, host.data(), amount));
+      CHECK(cuMemcpyDtoH(host.data(), address, amount));
+      CHECK(cuMemFree(address));
+    } else {
+      return 2;
+    }
+    std::cout << std::endl;
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -227,6 +268,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   Device device;
+  if (group == "session") return Serve(device);
   if (group == "calls" || group == "all") {
     Launches(device);
     Steps(device);

@@ -24,7 +24,8 @@ constexpr const char* kHelp =
   longwire bench [OPTIONS] [--rounds N] [--json] [GROUP...]
 
   GROUP        start, calls, copies or gemm (default: all)
-  --rounds N   times that each program runs on either side, in turn (default 3); medians are shown
+  --rounds N   times that each program runs on either side, in turn (default 5); the median of each
+               figure is shown, and the worst
 
 Runs the programs of lib/longwire/bench natively and through the server. Where this host has no GPU
 the native column stays empty.
@@ -51,7 +52,7 @@ constexpr int kMaxRounds = 1000;
 
 struct Request {
   std::string server;
-  int rounds = 3;
+  int rounds = 5;
   bool json = false;
   std::vector<std::string> groups;
 };
@@ -150,6 +151,13 @@ std::optional<double> Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+// Of bytes per second the least, of times the most.
+std::optional<double> Worst(const Figure& figure, const std::vector<double>& values) {
+  if (values.empty()) return std::nullopt;
+  bool rate = figure.unit.ends_with("/s");
+  return rate ? *std::ranges::min_element(values) : *std::ranges::max_element(values);
+}
+
 std::string NumberText(std::optional<double> value, const char* none) {
   char text[32];
   std::snprintf(text, sizeof(text), "%.3f", value.value_or(0));
@@ -157,14 +165,17 @@ std::string NumberText(std::optional<double> value, const char* none) {
 }
 
 void PrintTable(const std::vector<Figure>& figures) {
-  std::printf("%-30s %12s %12s  %-6s %s\n", "figure", "native", "longwire", "unit", "ratio");
+  std::printf("%-24s %11s %11s %11s %11s  %-6s %s\n", "figure", "native", "worst", "longwire",
+              "worst", "unit", "ratio");
   for (const Figure& figure : figures) {
     auto native = Median(figure.native), remote = Median(figure.remote);
     std::optional<double> ratio;
     if (native && remote && *native > 0) ratio = *remote / *native;
-    std::printf("%-30s %12s %12s  %-6s %s\n", figure.name.c_str(), NumberText(native, "-").c_str(),
-                NumberText(remote, "-").c_str(), figure.unit.c_str(),
-                NumberText(ratio, "-").c_str());
+    std::printf(
+        "%-24s %11s %11s %11s %11s  %-6s %s\n", figure.name.c_str(),
+        NumberText(native, "-").c_str(), NumberText(Worst(figure, figure.native), "-").c_str(),
+        NumberText(remote, "-").c_str(), NumberText(Worst(figure, figure.remote), "-").c_str(),
+        figure.unit.c_str(), NumberText(ratio, "-").c_str());
   }
 }
 
@@ -172,10 +183,14 @@ void PrintJson(const std::vector<Figure>& figures) {
   std::printf("{\"figures\":[");
   const char* comma = "";
   for (const Figure& figure : figures) {
-    std::printf("%s{\"name\":%s,\"unit\":%s,\"native\":%s,\"remote\":%s}", comma,
-                JsonString(figure.name).c_str(), JsonString(figure.unit).c_str(),
-                NumberText(Median(figure.native), "null").c_str(),
-                NumberText(Median(figure.remote), "null").c_str());
+    std::printf(
+        "%s{\"name\":%s,\"unit\":%s,\"native\":%s,\"native_worst\":%s,\"remote\":%s,"
+        "\"remote_worst\":%s}",
+        comma, JsonString(figure.name).c_str(), JsonString(figure.unit).c_str(),
+        NumberText(Median(figure.native), "null").c_str(),
+        NumberText(Worst(figure, figure.native), "null").c_str(),
+        NumberText(Median(figure.remote), "null").c_str(),
+        NumberText(Worst(figure, figure.remote), "null").c_str());
     comma = ",";
   }
   std::printf("]}\n");

@@ -14,7 +14,9 @@ int Cert(const Arguments& arguments);
 int Run(const Arguments& arguments);
 int Doctor(const Arguments& arguments);
 int Config(const Arguments& arguments);
+int Memory(const Arguments& arguments);
 int Status(const Arguments& arguments);
+int Trace(const Arguments& arguments);
 
 // Where this program lies.
 std::string ProgramFolder();

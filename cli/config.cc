@@ -28,7 +28,7 @@ bool Read(const std::string& file, config::Draft* draft, config::Draft* effectiv
   config::Problems problems;
   if (!file.empty()) config::ReadFile(file, draft, &problems);
   *effective = *draft;
-  config::FillDefaults(daemon::RuntimeDirectory(), &effective->config);
+  config::FillDefaults(daemon::RuntimeDirectory(), &effective->config, daemon::CacheDirectory());
   config::Check(*effective, &problems);
   std::fputs(problems.Text().c_str(), stderr);
   return problems.empty();

@@ -82,10 +82,9 @@ std::optional<link::ServerChannel> ConnectTo(const ServerOptions& options, std::
 }
 
 bool InspectServer(const link::ServerChannel& server, transport::InspectReply* reply,
-                   std::string* sentence) {
+                   std::string* sentence, transport::InspectRequest request) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kPatience);
-  transport::InspectRequest request;
   request.set_client_version(LONGWIRE_VERSION);
   grpc::Status status =
       transport::Transport::NewStub(server.channel)->Inspect(&context, request, reply);

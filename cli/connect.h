@@ -35,6 +35,6 @@ std::optional<link::ServerChannel> ConnectTo(const ServerOptions& options, std::
 
 // True on success; else a sentence.
 bool InspectServer(const link::ServerChannel& server, transport::InspectReply* reply,
-                   std::string* sentence);
+                   std::string* sentence, transport::InspectRequest request = {});
 
 }  // namespace longwire::cli

@@ -15,6 +15,10 @@ constexpr const char* kHelp =
                     find out what works and what does not, with a remedy for each problem
   longwire status [--server HOST:PORT] [--json]
                     the server's devices, memory and sessions
+  longwire memory [--server HOST:PORT] [--timeline FILE --seconds N]
+                    who has what of the devices' memory, now or over a time
+  longwire trace --calls | --allocations | --summary [--] PROGRAM [ARGUMENTS...]
+                    as run, and tells what PROGRAM does
   longwire cert init | server | client | show
                     certificates by which servers and users know each other
   longwire config check|show|default [FILE]
@@ -38,8 +42,9 @@ struct Command {
 constexpr Command kCommands[] = {
     {"admin", longwire::cli::Admin},   {"bench", longwire::cli::Bench},
     {"cert", longwire::cli::Cert},     {"config", longwire::cli::Config},
-    {"doctor", longwire::cli::Doctor}, {"run", longwire::cli::Run},
-    {"status", longwire::cli::Status},
+    {"doctor", longwire::cli::Doctor}, {"memory", longwire::cli::Memory},
+    {"run", longwire::cli::Run},       {"status", longwire::cli::Status},
+    {"trace", longwire::cli::Trace},
 };
 
 }  // namespace

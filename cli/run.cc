@@ -1,6 +1,7 @@
 // longwire run: sets the environment in which a program finds our libcuda, and becomes the program.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
@@ -16,14 +17,30 @@ namespace {
 constexpr const char* kHelp =
     R"(longwire run: runs a program with the CUDA devices of a server.
 
-  longwire run [OPTIONS] [--trace calls] [--] PROGRAM [ARGUMENTS...]
+  longwire run [OPTIONS] [--trace WHAT] [--] PROGRAM [ARGUMENTS...]
 
-  --trace calls   one line on standard error for each CUDA call, with its result
+  --trace calls         one line on standard error for each CUDA call, with its result
+  --trace allocations   one for each piece of device memory that is allocated or freed, with its
+                        size and what the program has in all
+  --trace summary       counts of calls and waits when it ends
 
 The program is not changed. It finds Longwire's libcuda.so.1 and libnvidia-ml.so.1 by
 LD_LIBRARY_PATH; its exit status is the program's own, 126 if it cannot be executed and 127 if there
 is no such program.
 )";
+
+constexpr const char* kTraceHelp =
+    R"(longwire trace: as longwire run, and tells on standard error what the program does.
+
+  longwire trace [OPTIONS] --calls | --allocations | --summary [--] PROGRAM [ARGUMENTS...]
+
+  --calls         a line for each CUDA call, with its result
+  --allocations   a line for each piece of device memory that is allocated or freed, with its size
+                  and what the program has in all
+  --summary       counts of calls and waits when it ends
+)";
+
+constexpr std::string_view kTraced[] = {"--calls", "--allocations", "--summary"};
 
 // Exit statuses as the shell has them.
 constexpr int kCannotExecute = 126;
@@ -45,6 +62,7 @@ void Prepend(const char* name, const std::string& value) {
 }
 
 struct Request {
+  const char* command = "";  // run or trace
   std::string server;
   std::string trace;
   size_t program = 0;  // index of the program among the arguments
@@ -59,16 +77,20 @@ bool Parse(const Arguments& arguments, Request* request, int* status) {
       ++i;
       break;
     }
+    bool traces = std::strcmp(request->command, "trace") == 0;
     if (name == "--help" || name == "-h") {
-      std::printf("%s%s", kHelp, kConnectionHelp);
+      std::printf("%s%s", traces ? kTraceHelp : kHelp, kConnectionHelp);
       *status = 0;
       return false;
     }
     if (TakeConnectionOption(arguments, &i)) continue;
-    if (name == "--trace" && i + 1 < arguments.size()) {
+    if (!traces && name == "--trace" && i + 1 < arguments.size()) {
       request->trace = arguments[++i];
+    } else if (traces && std::ranges::count(kTraced, name) != 0) {
+      request->trace += (request->trace.empty() ? "" : ",") + name.substr(2);
     } else {
-      std::fprintf(stderr, "longwire run: what is '%s'? See longwire run --help\n", name.c_str());
+      std::fprintf(stderr, "longwire %s: what is '%s'? See longwire %s --help\n", request->command,
+                   name.c_str(), request->command);
       *status = kUsageStatus;
       return false;
     }
@@ -76,10 +98,12 @@ bool Parse(const Arguments& arguments, Request* request, int* status) {
   request->program = i;
   request->server = wire::ClientSettings().Value("LONGWIRE_SERVER");
   *status = kUsageStatus;
-  if (i >= arguments.size()) {
-    std::fputs("longwire run: no program given; see longwire run --help\n", stderr);
+  if (std::strcmp(request->command, "trace") == 0 && request->trace.empty()) {
+    std::fputs("longwire trace: of what? See longwire trace --help\n", stderr);
+  } else if (i >= arguments.size()) {
+    std::fputs("longwire: no program given; see longwire run --help\n", stderr);
   } else if (request->server.empty()) {
-    std::fputs("longwire run: no server; give --server HOST:PORT or set LONGWIRE_SERVER\n", stderr);
+    std::fputs("longwire: no server; give --server HOST:PORT or set LONGWIRE_SERVER\n", stderr);
   } else {
     return true;
   }
@@ -118,8 +142,9 @@ std::string ProgramFolder() {
   return program.substr(0, program.rfind('/'));
 }
 
-int Run(const Arguments& arguments) {
-  Request request;
+namespace {
+
+int RunProgram(const Arguments& arguments, Request request) {
   int status = 0;
   if (!Parse(arguments, &request, &status)) return status;
   if (!CheckServer(&request.server)) return kUsageStatus;
@@ -153,5 +178,11 @@ int Run(const Arguments& arguments) {
   std::fprintf(stderr, "longwire run: %s: %s\n", command[0], std::strerror(error));
   return error == ENOENT ? kNotFound : kCannotExecute;
 }
+
+}  // namespace
+
+int Run(const Arguments& arguments) { return RunProgram(arguments, {.command = "run"}); }
+
+int Trace(const Arguments& arguments) { return RunProgram(arguments, {.command = "trace"}); }
 
 }  // namespace longwire::cli

@@ -58,6 +58,14 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
   std::printf("sessions: %d now, %llu opened, %llu refused\n", reply.sessions_size(),
               static_cast<unsigned long long>(daemon.sessions_opened()),
               static_cast<unsigned long long>(daemon.sessions_failed()));
+  const transport::ModuleCache& modules = daemon.module_cache();
+  if (modules.limit() != 0) {
+    std::printf(
+        "module cache: %llu images, %s of %s; %llu known, %llu not; %s not sent\n",
+        static_cast<unsigned long long>(modules.images()), BytesText(modules.bytes()).c_str(),
+        BytesText(modules.limit()).c_str(), static_cast<unsigned long long>(modules.hits()),
+        static_cast<unsigned long long>(modules.misses()), BytesText(modules.saved()).c_str());
+  }
   if (!daemon.warden_problem().empty()) {
     std::printf("problem: %s\n", Printable(daemon.warden_problem()).c_str());
   }

@@ -38,6 +38,7 @@ CUmemoryPool NewPool(Pools& pools, int device) {
   if (pool == nullptr) return nullptr;
   pool->device = device;
   pool->shareable = pool->imported = false;
+  pool->accessors.store(0);
   pool->release_threshold.store(0);
   pool->used.store(0);
   pool->used_high.store(0);

@@ -17,6 +17,7 @@ struct Pool {
   int device = 0;
   bool shareable = false;  // other programs may have its memory
   bool imported = false;   // the memory is another program's: nothing is allocated from it here
+  std::atomic<uint64_t> accessors{0};  // other devices that have access: a bit each
   std::atomic<uint64_t> release_threshold{0};
   std::atomic<int> reuse_follow_events{1}, reuse_opportunistic{1}, reuse_internal{1};
   std::atomic<uint64_t> used{0}, used_high{0};

@@ -1,20 +1,20 @@
 #include "client-shim/copies.h"
 
 #include <cstring>
-#include <mutex>
 #include <vector>
 
 #include "client-shim/capture.h"
 #include "client-shim/context.h"
+#include "client-shim/early_copies.h"
 #include "client-shim/host_exposure.h"
 #include "client-shim/host_memory.h"
 #include "client-shim/host_writes.h"
 #include "client-shim/mirrors.h"
-#include "client-shim/never_destroyed.h"
 #include "client-shim/options.h"
 #include "client-shim/peers.h"
 #include "client-shim/pointers.h"
 #include "client-shim/process.h"
+#include "client-shim/shared_blocks.h"
 #include "client-shim/uploads.h"
 #include "longwire/calls.h"
 
@@ -145,16 +145,36 @@ CUresult SubmitSeen(Stream* stream, const Where& where, const Call& call, Waits 
   return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
 }
 
-// Whether the context has streams whose later work would not wait for a copy in this one.
-bool HasUnorderedStreams(Stream* copying) {
-  bool legacy = copying->kind == StreamKind::kLegacy;
-  std::lock_guard<std::mutex> lock(copying->context->mutex);
-  for (Stream* stream : copying->context->streams) {
-    if (stream == copying || stream->internal || stream->destroyed.load()) continue;
-    bool ordered = legacy && stream->owner == copying->owner;
-    if (!ordered || stream->kind == StreamKind::kNonBlocking) return true;
+// Whether the worker's driver can copy from or to the program's side itself, in the stream's order.
+// Not while this process is still to write there: that is no part of the stream's order.
+bool IsWithWorker(Stream* stream, const CopySide& host, const Extent& extent,
+                  const HostBytes& range, calls::lwCopyPinned* copy) {
+  uint64_t offset = 0;
+  bool shared = stream->capture.load() == nullptr && range.pinned() &&
+                FindPart(range.address, range.bytes, &offset) &&
+                !LateHostWritePending(range.address, range.bytes);
+  if (!shared) return false;
+  copy->host = WirePlace(host, extent);
+  copy->host.address = offset;
+  copy->host.x_bytes = copy->host.y = copy->host.z = 0;
+  return true;
+}
+
+CUresult CopyWithWorker(Stream* stream, const Where& where, calls::lwCopyPinned& copy,
+                        const CopySide& device, const Extent& extent, const HostBytes& range,
+                        Waits waits) {
+  copy.place = WirePlace(device, extent);
+  copy.bytes = extent.width * extent.rows * extent.slices;
+  uint64_t position = SubmitWork(stream, where, copy);
+  if (position == Session::kNoPosition) return TheSession().over();
+  if (waits == Waits::kAsync) {
+    if (copy.to_host) {
+      NoteHostWrite(stream, position, range.address, range.bytes, WriteOrder::kInStream);
+    }
+    return CUDA_SUCCESS;
   }
-  return false;
+  CUresult result = WaitForStream(stream, position);
+  return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
 }
 
 // The worker fetches the bytes when the stream gets there.
@@ -176,6 +196,7 @@ CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& sou
   if (result != CUDA_SUCCESS) return result;
   Session& session = TheSession();
   HostPlace from = HostSide(source, extent);
+  if (from.rows * from.slices == 1) ExposePointees({from.base, from.bytes()});
   calls::lwCopyToDevice copy;
   copy.place = WirePlace(destination, extent);
   copy.bytes = from.bytes();
@@ -185,6 +206,13 @@ CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& sou
   uint64_t position = 0;
   HostBytes range = BytesOf(source, extent);
   bool small = copy.bytes <= wire::kInlineCopyBytes;
+  // Few bytes that are read now need no wait for the device.
+  bool now = small && waits == Waits::kSync && !HostWritePending(range.address, range.bytes);
+  calls::lwCopyPinned pinned;
+  pinned.to_host = false;
+  if (!now && IsWithWorker(stream, source, extent, range, &pinned)) {
+    return CopyWithWorker(stream, where, pinned, destination, extent, range, waits);
+  }
   bool later =
       range.pinned() && (HostWritePending(range.address, range.bytes) ||
                          (waits == Waits::kAsync && !small && !FitsUploadWindow(copy.bytes)));
@@ -203,15 +231,14 @@ CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& sou
   } else {
     copy.transfer = session.NewId();
   }
+  bool early = waits == Waits::kSync && !IsMirrored(destination.address) && MayReturnEarly(stream);
   position = SubmitWork(stream, where, copy, 256 + copy.data.size());
   if (position == Session::kNoPosition) return session.over();
   session.counts().uploaded.fetch_add(copy.data.size(), std::memory_order_relaxed);
   if (!small && !SendCopy(session, copy.transfer, from)) return session.over();
-  if (waits == Waits::kSync) {
-    bool seen_at_once = HasUnorderedStreams(stream) || IsMirrored(destination.address);
-    if (seen_at_once) return WaitForStream(stream, position);
-    stream->sync_copy.store(position);
-  }
+  if (waits != Waits::kSync) return CUDA_SUCCESS;
+  if (!early) return WaitForStream(stream, position);
+  NoteEarlyCopy(stream, position);
   return CUDA_SUCCESS;
 }
 
@@ -220,6 +247,12 @@ CUresult Download(Stream* stream, const CopySide& destination, const CopySide& s
   Where where;
   CUresult result = OpenWhere(stream, &where);
   if (result != CUDA_SUCCESS) return result;
+  HostBytes range = BytesOf(destination, extent);
+  calls::lwCopyPinned pinned;
+  pinned.to_host = true;
+  if (IsWithWorker(stream, destination, extent, range, &pinned)) {
+    return CopyWithWorker(stream, where, pinned, source, extent, range, waits);
+  }
   Session& session = TheSession();
   HostPlace to = HostSide(destination, extent);
   calls::lwCopyToHost copy;
@@ -235,7 +268,6 @@ CUresult Download(Stream* stream, const CopySide& destination, const CopySide& s
     session.transfers().DropDownload(copy.transfer);
     return session.over();
   }
-  HostBytes range = BytesOf(destination, extent);
   if (waits == Waits::kAsync && range.pinned()) {
     NoteHostWrite(stream, position, range.address, range.bytes);
     return CUDA_SUCCESS;

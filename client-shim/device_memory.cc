@@ -1,7 +1,9 @@
 #include "client-shim/device_memory.h"
 
-#include <algorithm>
+#include <iterator>
+#include <utility>
 
+#include "client-shim/allocation_trace.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
@@ -10,90 +12,102 @@
 namespace longwire::shim {
 namespace {
 
-constexpr uint64_t kAlignment = 512;  // of every allocation, as natively
-constexpr uint64_t kSlabBytes = uint64_t{2} << 20;
-constexpr uint64_t kSmallBytes = uint64_t{512} << 10;  // up to here allocations share slabs
-constexpr uint64_t kMiB = uint64_t{1} << 20;
-constexpr uint64_t kGiB = uint64_t{1} << 30;
-
 std::vector<DeviceMemory*>& All() {
   static NeverDestroyed<std::vector<DeviceMemory*>> all;
   return *all;
 }
 
-void ReleasePoints(std::vector<StreamPoint>& points) {
-  for (StreamPoint& point : points) Release(point.stream);
-  points.clear();
-}
+constexpr uint64_t kMostBytes = uint64_t{1} << 46;  // above every device's memory
 
-bool Passed(const StreamPoint& point) {
-  // A poisoned context runs nothing any more.
-  return point.stream->finished.load(std::memory_order_acquire) >= point.position ||
-         point.stream->context->sticky.load(std::memory_order_acquire) != 0;
-}
-
-// The chunks to lease for that many bytes: the server's classes are 2, 64 and 512 MiB and exact
-// sizes from 1 GiB. Costs are per chunk, so they are as large as the request allows.
-std::vector<uint64_t> ChunkSizes(uint64_t bytes) {
-  if (bytes >= kGiB) return {bytes};
-  for (uint64_t size : {2 * kMiB, 64 * kMiB, 512 * kMiB}) {
-    if (bytes <= size) return {std::max(size, 64 * kMiB)};
-  }
-  return {512 * kMiB, 512 * kMiB};
-}
-
-std::vector<uint64_t> SmallestChunks(uint64_t bytes) {
-  return std::vector<uint64_t>((bytes + 2 * kMiB - 1) / (2 * kMiB), 2 * kMiB);
-}
+Stream* StreamOf(const mempool::Mark& mark) { return static_cast<Stream*>(mark.stream); }
 
 }  // namespace
 
 DeviceMemory::DeviceMemory(int server_ordinal, const wire::DeviceDescription& description,
                            uint64_t granularity)
-    : server_ordinal_(server_ordinal), granularity_(std::max(granularity, kSlabBytes)) {
-  window_.Add(description.window.base, description.window.bytes);
+    : server_ordinal_(server_ordinal),
+      pool_(*this, {description.window.base, description.window.bytes}, granularity) {
   for (const wire::LeasedChunk& leased : description.leased) {
-    uint64_t address = 0;
-    if (window_.Take(leased.bytes, &address)) {
-      // Mapped with the first allocation: at this point there is no session to queue it in.
-      mapped_[address] = {leased.chunk, leased.bytes};
-      unmapped_lease_.push_back(address);
-      free_.Add(address, leased.bytes);
-    }
+    FirstLease first{0, {leased.chunk, leased.bytes}};
+    // Mapped with the first allocation: at this point there is no session to queue it in.
+    if (pool_.AddLeased(first.chunk, &first.address)) first_lease_.push_back(first);
   }
 }
 
-uint64_t DeviceMemory::RoundUp(uint64_t bytes) const {
-  return (bytes + granularity_ - 1) / granularity_ * granularity_;
+int DeviceMemory::Lease(const std::vector<uint64_t>& bytes, std::vector<mempool::Chunk>* chunks) {
+  calls::lwLease lease;
+  lease.device = server_ordinal_;
+  lease.bytes = bytes;
+  auto answer = TheSession().CallAndWait({}, lease, 64 + bytes.size() * sizeof(uint64_t));
+  if (answer.code != CUDA_SUCCESS) return answer.code;
+  if (answer.reply.chunk.size() != bytes.size()) return CUDA_ERROR_OUT_OF_MEMORY;
+  for (size_t i = 0; i < bytes.size(); ++i) chunks->push_back({answer.reply.chunk[i], bytes[i]});
+  return CUDA_SUCCESS;
 }
 
-void DeviceMemory::SubmitMap(uint64_t address, const std::vector<uint64_t>& chunks,
-                             uint64_t bytes) {
+void DeviceMemory::Return(const std::vector<mempool::Chunk>& chunks) {
+  calls::lwReturnChunks give_back;
+  for (const mempool::Chunk& chunk : chunks) give_back.chunk.push_back(chunk.id);
+  begun_.fetch_add(1);
+  TheSession().CallThen({0, nullptr, wire::kWantsReply}, give_back,
+                        [this](CUresult, std::span<const std::byte>) { CountDone(); });
+}
+
+int DeviceMemory::Map(uint64_t address, const std::vector<mempool::Chunk>& chunks) {
   calls::lwMap map;
   map.device = server_ordinal_;
   map.address = address;
-  map.chunk = chunks;
-  TheSession().Submit({}, map, 64 + chunks.size() * sizeof(uint64_t));
+  uint64_t bytes = 0;
+  for (const mempool::Chunk& chunk : chunks) {
+    map.chunk.push_back(chunk.id);
+    bytes += chunk.bytes;
+  }
+  Session& session = TheSession();
+  uint64_t position = session.Submit({}, map, 64 + chunks.size() * sizeof(uint64_t));
+  if (position == Session::kNoPosition) return session.over();
   for (int accessor : accessors_) SubmitAccess(address, bytes, accessor, true);
+  return CUDA_SUCCESS;
 }
 
-void DeviceMemory::Map(uint64_t address, const std::vector<Chunk>& chunks) {
-  std::vector<uint64_t> ids;
-  uint64_t at = address;
-  for (const Chunk& chunk : chunks) {
-    ids.push_back(chunk.id);
-    mapped_[at] = chunk;
-    at += chunk.bytes;
-  }
-  SubmitMap(address, ids, at - address);
-  free_.Add(address, at - address);
+void DeviceMemory::Unmap(const mempool::Range& range) {
+  calls::lwUnmap unmap;
+  unmap.address = range.address;
+  unmap.bytes = range.bytes;
+  begun_.fetch_add(1);
+  TheSession().CallThen({0, nullptr, wire::kWantsReply}, unmap,
+                        [this, range](CUresult code, std::span<const std::byte>) {
+                          if (code == CUDA_SUCCESS) {
+                            std::lock_guard<std::mutex> lock(unmapped_mutex_);
+                            unmapped_.push_back(range);
+                          }
+                          CountDone();
+                        });
 }
+
+void DeviceMemory::CountDone() {
+  done_.fetch_add(1);
+  TheSession().WakeWaiters();
+}
+
+std::vector<mempool::Range> DeviceMemory::TakeUnmapped() {
+  std::lock_guard<std::mutex> lock(unmapped_mutex_);
+  return std::exchange(unmapped_, {});
+}
+
+bool DeviceMemory::Pending() { return done_.load() != begun_.load(); }
+
+bool DeviceMemory::Passed(const mempool::Mark& mark) {
+  Stream* stream = StreamOf(mark);
+  // A poisoned context runs nothing any more.
+  return stream->finished.load(std::memory_order_acquire) >= mark.position ||
+         stream->context->sticky.load(std::memory_order_acquire) != 0;
+}
+
+void DeviceMemory::Drop(const mempool::Mark& mark) { Release(StreamOf(mark)); }
 
 void DeviceMemory::MapFirstLease() {
-  for (uint64_t address : unmapped_lease_) {
-    SubmitMap(address, {mapped_[address].id}, mapped_[address].bytes);
-  }
-  unmapped_lease_.clear();
+  for (const FirstLease& first : first_lease_) Map(first.address, {first.chunk});
+  first_lease_.clear();
 }
 
 void DeviceMemory::SetPeerAccess(int server_device, bool access) {
@@ -101,215 +115,82 @@ void DeviceMemory::SetPeerAccess(int server_device, bool access) {
   MapFirstLease();
   std::erase(accessors_, server_device);
   if (access) accessors_.push_back(server_device);
-  // Chunks that lie side by side in one call.
-  for (auto entry = mapped_.begin(); entry != mapped_.end();) {
-    uint64_t start = entry->first, end = start;
-    for (; entry != mapped_.end() && entry->first == end; ++entry) end += entry->second.bytes;
-    SubmitAccess(start, end - start, server_device, access);
+  for (const mempool::Range& range : pool_.Mapped()) {
+    SubmitAccess(range.address, range.bytes, server_device, access);
   }
 }
 
-bool DeviceMemory::TakeSmall(uint64_t bytes, uint64_t* address) {
-  for (auto& [start, slab] : slabs_) {
-    if (slab.free.largest() >= bytes) return slab.free.Take(bytes, address);
-  }
-  uint64_t start = 0;
-  if (!free_.Take(kSlabBytes, &start)) return false;
-  Slab& slab = slabs_[start];
-  slab.free.Add(start, kSlabBytes);
-  return slab.free.Take(bytes, address);
-}
-
-bool DeviceMemory::Take(uint64_t bytes, uint64_t* address) {
-  if (bytes <= kSmallBytes) return TakeSmall(bytes, address);
-  return free_.Take(bytes, address);
-}
-
-void DeviceMemory::GiveBack(uint64_t address, uint64_t bytes) {
-  auto slab = slabs_.upper_bound(address);
-  if (slab != slabs_.begin() && bytes <= kSmallBytes) {
-    --slab;
-    if (address - slab->first < kSlabBytes) {
-      slab->second.free.Add(address, bytes);
-      if (slab->second.free.total() == kSlabBytes) {
-        free_.Add(slab->first, kSlabBytes);
-        slabs_.erase(slab);
-      }
-      return;
-    }
-  }
-  free_.Add(address, bytes);
-}
-
-bool DeviceMemory::CollectRested() {
-  bool any = false;
-  for (size_t i = 0; i < resting_.size();) {
-    Resting& resting = resting_[i];
-    if (!std::all_of(resting.points.begin(), resting.points.end(), Passed)) {
-      ++i;
-      continue;
-    }
-    ReleasePoints(resting.points);
-    GiveBack(resting.address, resting.bytes);
-    resting_.erase(resting_.begin() + static_cast<ptrdiff_t>(i));
-    any = true;
-  }
-  return any;
-}
-
-bool DeviceMemory::WouldFitRested(uint64_t bytes) {
-  FreeRanges joined = free_;
-  for (const Resting& resting : resting_) joined.Add(resting.address, resting.bytes);
-  uint64_t address = 0;
-  return joined.Take(std::max(bytes, bytes <= kSmallBytes ? uint64_t{1} : bytes), &address);
-}
-
-bool DeviceMemory::WaitForRested(std::unique_lock<std::mutex>& lock) {
-  if (resting_.empty()) return false;
-  std::vector<StreamPoint> points = resting_.front().points;
-  for (StreamPoint& point : points) Retain(point.stream);
+void DeviceMemory::WaitForWork(std::unique_lock<std::mutex>& lock) {
+  std::vector<mempool::Mark> marks = pool_.OldestMarks();
+  for (const mempool::Mark& mark : marks) Retain(StreamOf(mark));
   lock.unlock();
-  for (StreamPoint& point : points) AwaitStream(point.stream, point.position);
-  ReleasePoints(points);
+  for (const mempool::Mark& mark : marks) {
+    AwaitStream(StreamOf(mark), mark.position);
+    Release(StreamOf(mark));
+  }
   lock.lock();
-  return true;
 }
 
-std::vector<DeviceMemory::Chunk> DeviceMemory::UnmapFreeChunks(uint64_t wanted) {
-  std::vector<Chunk> chunks;
-  Session& session = TheSession();
-  for (auto entry = mapped_.begin(); entry != mapped_.end() && wanted > 0;) {
-    auto [address, chunk] = *entry;
-    if (chunk.bytes > wanted || !free_.Contains(address, chunk.bytes)) {
-      ++entry;
-      continue;
+void DeviceMemory::WaitForDevice(std::unique_lock<std::mutex>& lock) {
+  uint64_t begun = begun_.load();
+  lock.unlock();
+  TheSession().WaitUntil([&] { return done_.load() >= begun; });
+  lock.lock();
+}
+
+CUresult DeviceMemory::Answered(FunctionRef<int()> ask) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  MapFirstLease();
+  while (true) {
+    int code = ask();
+    if (code >= 0) return static_cast<CUresult>(code);
+    if (code == mempool::Pool::kWaitForWork) {
+      WaitForWork(lock);
+    } else {
+      WaitForDevice(lock);
     }
-    free_.Remove(address, chunk.bytes);
-    wanted -= chunk.bytes;
-    chunks.push_back(chunk);
-    entry = mapped_.erase(entry);
-    calls::lwUnmap unmap;
-    unmap.address = address;
-    unmap.bytes = chunk.bytes;
-    uint64_t bytes = chunk.bytes, start = address;
-    // The addresses may be used again only when the worker has unmapped them.
-    session.CallThen({0, nullptr, wire::kWantsReply}, unmap,
-                     [this, start, bytes](CUresult code, std::span<const std::byte>) {
-                       if (code != CUDA_SUCCESS) return;
-                       std::lock_guard<std::mutex> lock(unmapped_mutex_);
-                       unmapped_.push_back({start, bytes});
-                     });
+    if (TheSession().over() != CUDA_SUCCESS) return TheSession().over();
   }
-  return chunks;
-}
-
-CUresult DeviceMemory::Lease(const std::vector<uint64_t>& sizes, std::vector<Chunk>* chunks) {
-  calls::lwLease lease;
-  lease.device = server_ordinal_;
-  lease.bytes = sizes;
-  auto answer = TheSession().CallAndWait({}, lease, 64 + sizes.size() * sizeof(uint64_t));
-  if (answer.code != CUDA_SUCCESS) return answer.code;
-  if (answer.reply.chunk.size() != sizes.size()) return CUDA_ERROR_OUT_OF_MEMORY;
-  for (size_t i = 0; i < sizes.size(); ++i) chunks->push_back({answer.reply.chunk[i], sizes[i]});
-  return CUDA_SUCCESS;
-}
-
-void DeviceMemory::Return(const std::vector<Chunk>& chunks) {
-  if (chunks.empty()) return;
-  calls::lwReturnChunks give_back;
-  for (const Chunk& chunk : chunks) give_back.chunk.push_back(chunk.id);
-  TheSession().Submit({}, give_back, 64 + chunks.size() * sizeof(uint64_t));
-}
-
-CUresult DeviceMemory::Grow(uint64_t bytes) {
-  uint64_t needed = RoundUp(bytes <= kSmallBytes ? kSlabBytes : bytes);
-  std::vector<Chunk> chunks;
-  CUresult result = Lease(ChunkSizes(needed), &chunks);
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && ChunkSizes(needed)[0] != needed && needed < kGiB) {
-    result = Lease(SmallestChunks(needed), &chunks);
-  }
-  if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-    // Free chunks lie scattered: put them side by side and lease only the rest.
-    chunks = UnmapFreeChunks(needed);
-    uint64_t have = 0;
-    for (const Chunk& chunk : chunks) have += chunk.bytes;
-    result = CUDA_SUCCESS;
-    if (have < needed) {
-      uint64_t rest = needed - have;
-      result = Lease(rest >= kGiB ? std::vector<uint64_t>{rest} : SmallestChunks(rest), &chunks);
-    }
-  }
-  uint64_t total = 0, address = 0;
-  for (const Chunk& chunk : chunks) total += chunk.bytes;
-  {
-    std::lock_guard<std::mutex> lock(unmapped_mutex_);
-    for (auto [start, length] : unmapped_) window_.Add(start, length);
-    unmapped_.clear();
-  }
-  if (total == 0) return result;
-  if (!window_.Take(total, &address)) {
-    Return(chunks);
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  Map(address, chunks);
-  return result;
-}
-
-bool DeviceMemory::TakeRested(uint64_t bytes, Stream* stream, uint64_t* address) {
-  Resting* best = nullptr;
-  for (Resting& resting : resting_) {
-    if (resting.points.size() != 1 || resting.points[0].stream != stream) continue;
-    // The same size only: a piece of a slab or a chunk goes back the way it was taken.
-    if (resting.bytes == bytes) best = &resting;
-  }
-  if (best == nullptr) return false;
-  *address = best->address;
-  ReleasePoints(best->points);
-  resting_.erase(resting_.begin() + (best - &resting_.front()));
-  return true;
 }
 
 CUresult DeviceMemory::Allocate(Context* context, uint64_t bytes, uint64_t* address,
                                 Stream* stream) {
-  uint64_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  if (rounded < bytes || rounded > uint64_t{1} << 46) return CUDA_ERROR_OUT_OF_MEMORY;
-  std::unique_lock<std::mutex> lock(mutex_);
-  MapFirstLease();
-  CollectRested();
-  bool reused = stream != nullptr && TakeRested(rounded, stream, address);
-  while (!reused && !Take(rounded, address)) {
-    if (WouldFitRested(rounded) && WaitForRested(lock)) {
-      CollectRested();
-      continue;
-    }
-    CUresult result = Grow(rounded);
-    if (result == CUDA_SUCCESS) continue;
-    if (result != CUDA_ERROR_OUT_OF_MEMORY || !WaitForRested(lock)) return result;
-    CollectRested();
-  }
-  live_[*address] = {*address, bytes, next_id_++, context->number.load(), context};
-  return CUDA_SUCCESS;
+  if (bytes > kMostBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  return Answered([&] {
+    int code = pool_.Place(bytes, stream, address);
+    if (code != mempool::kDone) return code;
+    std::lock_guard<std::mutex> live_lock(live_mutex_);
+    live_[*address] = {*address, bytes, next_id_++, context->number.load(), context};
+    TraceAllocation(server_ordinal_, *address, bytes);
+    return mempool::kDone;
+  });
+}
+
+bool DeviceMemory::TakeLive(uint64_t address, Allocation* allocation) {
+  std::lock_guard<std::mutex> lock(live_mutex_);
+  auto found = live_.find(address);
+  if (found == live_.end()) return false;
+  *allocation = found->second;
+  live_.erase(found);
+  TraceFree(server_ordinal_, address, allocation->bytes);
+  return true;
 }
 
 bool DeviceMemory::Free(uint64_t address, std::vector<StreamPoint> points) {
   std::lock_guard<std::mutex> lock(mutex_);
-  auto found = live_.find(address);
-  if (found == live_.end()) {
-    ReleasePoints(points);
+  Allocation allocation;
+  if (!TakeLive(address, &allocation)) {
+    for (StreamPoint& point : points) Release(point.stream);
     return false;
   }
-  uint64_t rounded = (found->second.bytes + kAlignment - 1) / kAlignment * kAlignment;
-  live_.erase(found);
-  if (points.empty()) {
-    GiveBack(address, rounded);
-  } else {
-    resting_.push_back({address, rounded, std::move(points)});
-  }
+  std::vector<mempool::Mark> marks;
+  for (const StreamPoint& point : points) marks.push_back({point.stream, point.position});
+  pool_.Free(address, allocation.bytes, std::move(marks));
   return true;
 }
 
 bool DeviceMemory::Find(uint64_t address, Allocation* allocation) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<std::mutex> lock(live_mutex_);
   auto after = live_.upper_bound(address);
   if (after == live_.begin()) return false;
   *allocation = std::prev(after)->second;
@@ -318,60 +199,43 @@ bool DeviceMemory::Find(uint64_t address, Allocation* allocation) {
 
 void DeviceMemory::FreeContext(uint32_t context_number) {
   std::lock_guard<std::mutex> lock(mutex_);
-  for (auto entry = live_.begin(); entry != live_.end();) {
-    if (entry->second.context_number != context_number) {
-      ++entry;
-      continue;
-    }
-    uint64_t rounded = (entry->second.bytes + kAlignment - 1) / kAlignment * kAlignment;
-    GiveBack(entry->first, rounded);
-    entry = live_.erase(entry);
-  }
+  std::lock_guard<std::mutex> live_lock(live_mutex_);
+  std::erase_if(live_, [&](const auto& entry) {
+    if (entry.second.context_number != context_number) return false;
+    TraceFree(server_ordinal_, entry.first, entry.second.bytes);
+    pool_.Free(entry.first, entry.second.bytes, {});
+    return true;
+  });
 }
 
 uint64_t DeviceMemory::FreeLeased() {
   std::lock_guard<std::mutex> lock(mutex_);
-  CollectRested();
-  uint64_t bytes = free_.total();
-  for (const Resting& resting : resting_) bytes += resting.bytes;
-  return bytes;
+  pool_.Collect();
+  return pool_.idle() + pool_.resting();
 }
 
 bool DeviceMemory::TakeAddresses(uint64_t bytes, uint64_t hint, uint64_t* address) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (hint % granularity_ == 0 && window_.Contains(hint, bytes)) {
-    window_.Remove(hint, bytes);
-    *address = hint;
-    return true;
-  }
-  return window_.Take(bytes, address);
+  return Answered([&] { return pool_.TakeAddresses(bytes, hint, address); }) == CUDA_SUCCESS;
 }
 
 void DeviceMemory::GiveAddresses(uint64_t address, uint64_t bytes) {
   std::lock_guard<std::mutex> lock(mutex_);
-  window_.Add(address, bytes);
+  pool_.GiveAddresses(address, bytes);
 }
 
 bool DeviceMemory::ChunksUnder(const Allocation& allocation, std::vector<uint64_t>* chunks,
                                uint64_t* start) {
   std::lock_guard<std::mutex> lock(mutex_);
-  auto entry = mapped_.upper_bound(allocation.address);
-  if (entry == mapped_.begin()) return false;
-  --entry;
-  *start = entry->first;
-  uint64_t at = entry->first, end = allocation.address + allocation.bytes;
-  for (; at < end && entry != mapped_.end() && entry->first == at; ++entry) {
-    chunks->push_back(entry->second.id);
-    at += entry->second.bytes;
-  }
-  return at >= end;
+  std::vector<mempool::Chunk> under;
+  if (!pool_.ChunksUnder({allocation.address, allocation.bytes}, &under, start)) return false;
+  for (const mempool::Chunk& chunk : under) chunks->push_back(chunk.id);
+  return true;
 }
 
 CUresult DeviceMemory::LeaseChunks(uint64_t bytes, std::vector<uint64_t>* chunks) {
-  std::vector<Chunk> leased;
-  CUresult result =
-      Lease(bytes >= kGiB ? std::vector<uint64_t>{bytes} : SmallestChunks(bytes), &leased);
-  for (const Chunk& chunk : leased) chunks->push_back(chunk.id);
+  std::vector<mempool::Chunk> leased;
+  CUresult result = Answered([&] { return pool_.LeaseOutside(bytes, &leased); });
+  for (const mempool::Chunk& chunk : leased) chunks->push_back(chunk.id);
   return result;
 }
 
@@ -379,6 +243,19 @@ void DeviceMemory::ReturnChunks(const std::vector<uint64_t>& chunks) {
   calls::lwReturnChunks give_back;
   give_back.chunk = chunks;
   TheSession().Submit({}, give_back, 64 + chunks.size() * sizeof(uint64_t));
+}
+
+uint64_t DeviceMemory::GiveBackFree(uint64_t bytes) {
+  if (bytes == 0) return 0;
+  std::lock_guard<std::mutex> lock(mutex_);
+  MapFirstLease();
+  return pool_.GiveBack(bytes, false);
+}
+
+uint64_t DeviceMemory::FreeInChunks() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  pool_.Collect();
+  return pool_.idle_chunks();
 }
 
 void SubmitAccess(uint64_t address, uint64_t bytes, int server_device, bool access) {

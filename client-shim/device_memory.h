@@ -1,23 +1,20 @@
 // Device memory of one device: this client chooses the addresses and queues the mappings, so an
-// allocation out of what is leased waits for nobody.
-//
-// Physical memory comes in leased chunks, mapped whole into the device's window and kept mapped.
-// Free stretches of mapped addresses are used best fit first; small allocations share slabs. What
-// is freed rests until the work queued before the free has finished on every stream of its context.
-// When nothing fits, in this order: rested frees are awaited, free chunks are mapped anew side by
-// side, more memory is leased; and only then it is out of memory.
+// allocation out of what is leased waits for nobody. Where things go is mempool's (mempool/pool.h);
+// here are the calls that carry it out, the table of allocations, and the waits: an allocation
+// waits for pending frees before it leases more, and only then is it out of memory.
 #pragma once
 
 #include <cuda.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
-#include <set>
 #include <vector>
 
 #include "client-shim/context.h"
-#include "client-shim/free_ranges.h"
+#include "client-shim/function_ref.h"
+#include "mempool/pool.h"
 #include "wire/open.h"
 
 namespace longwire::shim {
@@ -30,7 +27,7 @@ struct Allocation {
   Context* context = nullptr;
 };
 
-class DeviceMemory {
+class DeviceMemory : private mempool::Device {
  public:
   DeviceMemory(int server_ordinal, const wire::DeviceDescription& description,
                uint64_t granularity);
@@ -57,51 +54,52 @@ class DeviceMemory {
   // Free bytes that only this session can use.
   uint64_t FreeLeased();
 
- private:
-  struct Chunk {
-    uint64_t id = 0;
-    uint64_t bytes = 0;
-  };
-  struct Resting {
-    uint64_t address = 0;
-    uint64_t bytes = 0;
-    std::vector<StreamPoint> points;
-  };
-  struct Slab {
-    FreeRanges free;
-  };
+  // Gives at least `bytes` bytes of leased memory back that no allocation uses, or all of it: spare
+  // chunks as they are, mapped ones when the work before is finished and they are unmapped. The
+  // bytes that are on their way. Not on the thread that reads what the worker sends.
+  uint64_t GiveBackFree(uint64_t bytes);
+  // What GiveBackFree could give at most.
+  uint64_t FreeInChunks();
+  int server_ordinal() const { return server_ordinal_; }
 
-  bool Take(uint64_t bytes, uint64_t* address);
-  bool TakeRested(uint64_t bytes, Stream* stream, uint64_t* address);
-  bool TakeSmall(uint64_t bytes, uint64_t* address);
-  void GiveBack(uint64_t address, uint64_t bytes);
-  bool CollectRested();
-  bool WaitForRested(std::unique_lock<std::mutex>& lock);
-  bool WouldFitRested(uint64_t bytes);
-  CUresult Grow(uint64_t bytes);
-  CUresult Lease(const std::vector<uint64_t>& sizes, std::vector<Chunk>* chunks);
-  void Return(const std::vector<Chunk>& chunks);
-  std::vector<Chunk> UnmapFreeChunks(uint64_t wanted);
+ private:
+  // What the pool asks for; the lock is held.
+  int Lease(const std::vector<uint64_t>& bytes, std::vector<mempool::Chunk>* chunks) override;
+  void Return(const std::vector<mempool::Chunk>& chunks) override;
+  int Map(uint64_t address, const std::vector<mempool::Chunk>& chunks) override;
+  void Unmap(const mempool::Range& range) override;
+  std::vector<mempool::Range> TakeUnmapped() override;
+  bool Pending() override;
+  void CountDone();
+  bool Passed(const mempool::Mark& mark) override;
+  void Drop(const mempool::Mark& mark) override;
+
+  struct FirstLease {
+    uint64_t address = 0;
+    mempool::Chunk chunk;
+  };
   void MapFirstLease();
-  void Map(uint64_t address, const std::vector<Chunk>& chunks);
-  void SubmitMap(uint64_t address, const std::vector<uint64_t>& chunks, uint64_t bytes);
-  uint64_t RoundUp(uint64_t bytes) const;
+  // Runs `ask` under the lock until it is answered, and waits without it for what it says. A
+  // CUresult.
+  CUresult Answered(FunctionRef<int()> ask);
+  void WaitForWork(std::unique_lock<std::mutex>& lock);
+  void WaitForDevice(std::unique_lock<std::mutex>& lock);
+  bool TakeLive(uint64_t address, Allocation* allocation);
 
   const int server_ordinal_;
-  const uint64_t granularity_;
   std::mutex mutex_;
+  mempool::Pool pool_;
   std::vector<int> accessors_;           // other devices with access, as the session counts
-  FreeRanges window_;                    // addresses of the window that nothing is mapped at
-  FreeRanges free_;                      // mapped and free
-  std::map<uint64_t, Chunk> mapped_;     // by address
+  std::vector<FirstLease> first_lease_;  // not mapped yet
+
+  std::mutex live_mutex_;                // inner to mutex_; a look-up never waits for a lease
   std::map<uint64_t, Allocation> live_;  // by address
-  std::map<uint64_t, Slab> slabs_;       // by address, for small allocations
-  std::vector<Resting> resting_;
-  std::vector<uint64_t> unmapped_lease_;  // of the first lease, addresses not yet mapped
   uint64_t next_id_ = 1;
 
-  std::mutex unmapped_mutex_;                            // inner to everything
-  std::vector<std::pair<uint64_t, uint64_t>> unmapped_;  // address, bytes: free for other chunks
+  std::mutex unmapped_mutex_;             // inner to everything
+  std::vector<mempool::Range> unmapped_;  // free for other chunks
+  // Unmappings and returns, each of which the worker answers.
+  std::atomic<uint64_t> begun_{0}, done_{0};
 };
 
 // Lets a device of the session access mapped chunks, or not.

@@ -64,6 +64,7 @@ std::vector<std::byte> EncodeRequest(const Options& options,
   request.lanes = options.lanes;
   request.lane_copy_bytes = options.lane_copy_bytes;
   request.lane_chunk_bytes = options.lane_chunk_bytes;
+  request.shares_memory = IsLocal(options) && !options.Disabled("shared-pinned");
   wire::Writer writer;
   request.Encode(writer);
   return {writer.data(), writer.data() + writer.size()};
@@ -76,11 +77,14 @@ bool TakeReply(wire::Message& message, SessionParts* parts, std::string* sentenc
     return false;
   }
   if (parts->reply.code != 0) return true;
-  if (message.descriptors.size() != 2 * (size_t{1} + parts->reply.lanes)) {
+  size_t rings = 2 * (size_t{1} + parts->reply.lanes);
+  size_t segments = parts->reply.segment_bytes != 0 ? 1 : 0;
+  if (message.descriptors.size() != rings + segments) {
     *sentence = "the server opened a session without its rings";
     return false;
   }
-  for (size_t i = 0; i < message.descriptors.size(); i += 2) {
+  if (segments != 0) parts->segment = std::move(message.descriptors.back());
+  for (size_t i = 0; i < rings; i += 2) {
     LaneRings rings;
     rings.up = wire::RingMemory::Map(message.descriptors[i].Release());
     rings.down = wire::RingMemory::Map(message.descriptors[i + 1].Release());

@@ -119,29 +119,17 @@ CUlogIterator NextLogMessage() {
   return log.next;
 }
 
-bool CollectLog(CUlogIterator* iterator, size_t most, std::string* text) {
+std::string CollectLog(CUlogIterator* iterator) {
   Log& log = TheLog();
   std::lock_guard<std::mutex> lock(log.mutex);
   CUlogIterator oldest = log.next - static_cast<CUlogIterator>(log.messages.size());
   CUlogIterator from = iterator != nullptr ? std::min(*iterator, log.next) : oldest;
-  bool lost = from < oldest;
-  from = std::max(from, oldest);
-  // The newest that fit, with room for saying that there were more.
-  size_t bytes = 0;
-  CUlogIterator first = log.next;
-  const size_t notice = std::string_view(kLost).size();
-  while (first > from) {
-    size_t size = log.messages[first - 1 - oldest].size();
-    bool rest = lost || first - 1 > from;
-    if (bytes + size + (rest ? notice : 0) > most) break;
-    bytes += size;
-    --first;
+  std::string text = from < oldest ? kLost : "";
+  for (CUlogIterator i = std::max(from, oldest); i < log.next; ++i) {
+    text += log.messages[i - oldest];
   }
-  if (first == log.next && first > from) return false;
-  if (lost || first > from) *text += kLost;
-  for (CUlogIterator i = first; i < log.next; ++i) *text += log.messages[i - oldest];
   if (iterator != nullptr) *iterator = log.next;
-  return true;
+  return text;
 }
 
 }  // namespace longwire::shim

@@ -24,8 +24,8 @@ CUresult RemoveLogCallback(CUlogsCallbackHandle handle);
 
 // Messages have numbers from 1 on; an iterator is the number of the next one.
 CUlogIterator NextLogMessage();
-// The messages from `iterator` on (nullptr: all that are kept), a line each, of which the newest
-// that fit into `most` bytes. Moves the iterator behind them. False if not even one fits.
-bool CollectLog(CUlogIterator* iterator, size_t most, std::string* text);
+// The messages from `iterator` on (nullptr: all that are kept), a line each, and before them a word
+// that there were more. Moves the iterator behind them.
+std::string CollectLog(CUlogIterator* iterator);
 
 }  // namespace longwire::shim

@@ -26,6 +26,8 @@ namespace {
 
 constexpr uint64_t kChunk = uint64_t{2} << 20;
 constexpr uint64_t kPage = 4096;
+// Structures with pointers are small; looking through bulk data costs time.
+constexpr size_t kMostSearched = size_t{256} << 10;
 
 constexpr const char* kPolled =
     "registered memory that other processes may write has no device address: kernels could not see "
@@ -95,6 +97,22 @@ CUresult MakeAlias(Context* context, const HostRange& range, Alias* alias) {
   return result;
 }
 
+// Calls `expose` with every aligned word that lies in pinned memory of ours which is not exposed
+// yet, until it says no.
+template <class Expose>
+void ForHiddenWords(std::span<const std::byte> bytes, Expose expose) {
+  if (!AnyHiddenBlocks()) return;
+  const SharedSpan span = SpanOfShared();
+  for (size_t at = 0; at + sizeof(uint64_t) <= bytes.size(); at += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + at, sizeof(word));
+    bool exposed = false;
+    if (word - span.first >= span.bytes || !FindShared(word, &exposed) || exposed) continue;
+    HostRange range;
+    if (FindHost(word, &range) && !expose(word, range)) return;
+  }
+}
+
 CUresult ExposeRegistered(Context* context, const HostRange& range, uint64_t* start) {
   Aliases& aliases = TheAliases();
   std::lock_guard<std::mutex> lock(aliases.mutex);
@@ -147,18 +165,22 @@ CUresult ToDeviceAddress(uint64_t* address) {
 }
 
 CUresult ExposeArguments(std::span<const std::byte> arguments) {
-  if (!AnyHiddenBlocks()) return CUDA_SUCCESS;
-  for (size_t at = 0; at + sizeof(uint64_t) <= arguments.size(); at += sizeof(uint64_t)) {
-    uint64_t word = 0, device_address = 0;
-    std::memcpy(&word, arguments.data() + at, sizeof(word));
-    bool exposed = false;
-    if (DeviceOfAddress(word) < 0 || !FindShared(word, &exposed) || exposed) continue;
-    HostRange range;
-    if (!FindHost(word, &range)) continue;
-    CUresult result = ExposeHost(word, &device_address);
-    if (result != CUDA_SUCCESS) return result;
-  }
-  return CUDA_SUCCESS;
+  CUresult result = CUDA_SUCCESS;
+  ForHiddenWords(arguments, [&](uint64_t word, const HostRange&) {
+    uint64_t device_address = 0;
+    result = ExposeHost(word, &device_address);
+    return result == CUDA_SUCCESS;
+  });
+  return result;
+}
+
+void ExposePointees(std::span<const std::byte> bytes) {
+  static const bool looks = !ProcessOptions().Disabled("stored-pointers");
+  if (!looks || bytes.size() > kMostSearched) return;
+  ForHiddenWords(bytes, [](uint64_t word, const HostRange& range) {
+    SettleHostWrites(range);
+    return ExposeShared(word) == CUDA_SUCCESS;
+  });
 }
 
 void HideRegistered(uint64_t address) {

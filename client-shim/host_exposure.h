@@ -1,6 +1,7 @@
 // Pinned memory that device code reaches. A range is exposed once its device pointer was asked for,
-// a launch's arguments point into it, or the device is told to write it; from then on it is
-// mirrored (mirrors.h) until it is freed, and takes as much device memory.
+// a launch's arguments or a structure copied to the device point into it, or the device is told to
+// write it; from then on it is mirrored (mirrors.h) until it is freed, and takes as much device
+// memory.
 //
 // Memory that we allocated lies where the device can have it too, at the same address. Memory that
 // the program registered has another address there, as on devices that cannot use host pointers.
@@ -28,6 +29,11 @@ CUresult ToDeviceAddress(uint64_t* address);
 
 // Exposes what a kernel's arguments point at directly.
 CUresult ExposeArguments(std::span<const std::byte> arguments);
+
+// The same for what is copied to the device, if it is no more than a structure may be: kernels find
+// pointers there. NCCL's kernels look at a flag in pinned memory that way, and only when they have
+// waited long. What cannot be exposed stays hidden.
+void ExposePointees(std::span<const std::byte> bytes);
 
 // Before a registered range goes; work that uses it must be over.
 void HideRegistered(uint64_t address);

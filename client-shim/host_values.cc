@@ -65,7 +65,8 @@ CUresult QueueHostValue(Stream* stream, const HostValue& value) {
     return TheSession().over();
   }
   // Behind a wait lies what the program writes meanwhile, wherever that is.
-  NoteHostWrite(stream, position, waits ? 0 : value.address, waits ? kAnywhere : value.bytes);
+  NoteHostWrite(stream, position, waits ? 0 : value.address, waits ? kAnywhere : value.bytes,
+                WriteOrder::kInStream);
   return CUDA_SUCCESS;
 }
 

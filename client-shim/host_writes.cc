@@ -19,6 +19,7 @@ struct Write {
   uint64_t position;
   uint64_t address;
   uint64_t bytes;
+  WriteOrder order;
 };
 
 struct Writes {
@@ -47,7 +48,7 @@ void Prune(Writes& writes) {
   writes.count.store(writes.pending.size());
 }
 
-enum class Writers { kAll, kCopies };
+enum class Writers { kAll, kCopies, kLate };
 
 bool Pending(uint64_t address, uint64_t bytes, Writers writers) {
   Writes& writes = TheWrites();
@@ -56,6 +57,7 @@ bool Pending(uint64_t address, uint64_t bytes, Writers writers) {
   Prune(writes);
   for (const Write& write : writes.pending) {
     if (writers == Writers::kCopies && write.bytes == kAnywhere) continue;
+    if (writers == Writers::kLate && write.order == WriteOrder::kInStream) continue;
     bool apart = write.bytes != kAnywhere &&
                  (write.address >= address + bytes || address >= write.address + write.bytes);
     if (!apart) return true;
@@ -65,7 +67,8 @@ bool Pending(uint64_t address, uint64_t bytes, Writers writers) {
 
 }  // namespace
 
-void NoteHostWrite(Stream* stream, uint64_t position, uint64_t address, uint64_t bytes) {
+void NoteHostWrite(Stream* stream, uint64_t position, uint64_t address, uint64_t bytes,
+                   WriteOrder order) {
   Writes& writes = TheWrites();
   std::lock_guard<std::mutex> lock(writes.mutex);
   if (writes.pending.size() >= kMostWrites) Prune(writes);
@@ -73,17 +76,23 @@ void NoteHostWrite(Stream* stream, uint64_t position, uint64_t address, uint64_t
     // One entry for the stream stands for all of them.
     for (Write& write : writes.pending) {
       if (write.stream != stream) continue;
-      write = {stream, std::max(position, write.position), 0, kAnywhere};
+      bool late = order == WriteOrder::kLate || write.order == WriteOrder::kLate;
+      write = {stream, std::max(position, write.position), 0, kAnywhere,
+               late ? WriteOrder::kLate : WriteOrder::kInStream};
       return;
     }
   }
   Retain(stream);
-  writes.pending.push_back({stream, position, address, bytes});
+  writes.pending.push_back({stream, position, address, bytes, order});
   writes.count.store(writes.pending.size());
 }
 
 bool HostWritePending(uint64_t address, uint64_t bytes) {
   return Pending(address, bytes, Writers::kAll);
+}
+
+bool LateHostWritePending(uint64_t address, uint64_t bytes) {
+  return Pending(address, bytes, Writers::kLate);
 }
 
 bool HostCopyPending(uint64_t address, uint64_t bytes) {

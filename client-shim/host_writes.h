@@ -12,12 +12,19 @@ namespace longwire::shim {
 // Anywhere in memory.
 inline constexpr uint64_t kAnywhere = UINT64_MAX;
 
+// Whether later work of the stream comes after it: not of bytes that this process writes when it
+// takes in what the stream sent.
+enum class WriteOrder { kLate, kInStream };
+
 // The call at `position` of the stream writes `bytes` from `address` on.
-void NoteHostWrite(Stream* stream, uint64_t position, uint64_t address, uint64_t bytes);
+void NoteHostWrite(Stream* stream, uint64_t position, uint64_t address, uint64_t bytes,
+                   WriteOrder order = WriteOrder::kLate);
 
 // True if unfinished work may still write some of these bytes.
 bool HostWritePending(uint64_t address, uint64_t bytes);
-// The same for copies alone, which are known to write there.
+// The same for what may be written after later work of its stream.
+bool LateHostWritePending(uint64_t address, uint64_t bytes);
+// The same as the first for copies alone, which are known to write there.
 bool HostCopyPending(uint64_t address, uint64_t bytes);
 
 }  // namespace longwire::shim

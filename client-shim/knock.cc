@@ -12,6 +12,8 @@
 namespace longwire::shim {
 namespace {
 
+constexpr const char* kLocal = "unix:";
+
 constexpr std::chrono::milliseconds kDoorPause{5};  // between looks whether the door is open
 
 uint64_t Fnv64(const std::string& text) {
@@ -60,10 +62,11 @@ std::string LinkDoorPath(const Options& options, std::string* sentence) {
   return folder + name;
 }
 
+bool IsLocal(const Options& options) { return options.server.rfind(kLocal, 0) == 0; }
+
 wire::Descriptor Knock(const Options& options, std::chrono::steady_clock::time_point deadline,
                        std::string* sentence) {
-  constexpr const char* kLocal = "unix:";
-  if (options.server.rfind(kLocal, 0) == 0) {
+  if (IsLocal(options)) {
     std::string path = options.server.substr(strlen(kLocal));
     wire::Descriptor door = wire::ConnectLocal(path);
     if (!door.valid()) *sentence = "nobody answers at " + path + ": " + strerror(errno);

@@ -10,6 +10,9 @@
 
 namespace longwire::shim {
 
+// Whether the server is a daemon's own door, so on this host.
+bool IsLocal(const Options& options);
+
 // Connects, starting a link when there is none. An invalid descriptor with a sentence otherwise.
 wire::Descriptor Knock(const Options& options, std::chrono::steady_clock::time_point deadline,
                        std::string* sentence);

@@ -7,13 +7,13 @@
 #include <memory>
 
 #include "client-shim/image.h"
+#include "client-shim/image_upload.h"
 #include "client-shim/managed_memory.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/options.h"
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
 #include "client-shim/references.h"
-#include "client-shim/uploads.h"
 
 namespace longwire::shim {
 namespace {
@@ -114,10 +114,10 @@ int AttributesDevice(const Module& module) {
   return device == nullptr ? -1 : device->server_ordinal;
 }
 
-void SubmitUnload(const Module& module) {
+void SubmitUnload(uint32_t context_number, uint64_t id) {
   calls::lwModuleUnload unload;
-  unload.library = module.id;
-  TheSession().Submit({module.context_number, nullptr, 0}, unload);
+  unload.library = id;
+  TheSession().Submit({context_number, nullptr, 0}, unload);
 }
 
 CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::byte> image,
@@ -126,20 +126,17 @@ CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::by
   calls::lwModuleLoad load;
   load.library = module->id;
   load.as_library = module->is_library;
-  load.transfer = session.NewId();
-  load.bytes = image.size();
   load.attributes_device = AttributesDevice(*module);
   CUresult result = TravellingOptions(options, &load.option, &load.option_value);
   if (result != CUDA_SUCCESS) return result;
-  if (!SendBytes(session, load.transfer, HostPlace::Linear(image.data(), image.size()),
-                 Window::kNotCounted)) {
-    return session.over();
-  }
+  ImageUpload upload(session, image);
+  if (!upload.Begin(&load)) return session.over();
   auto answer = session.CallAndWait(where, load);
   if (answer.code != CUDA_SUCCESS && !answer.bytes.empty()) {
     wire::Reader reader(answer.bytes);
     if (answer.reply.Decode(reader) != wire::WireResult::kOk) answer.reply = {};
   }
+  upload.Answered(answer.reply.knowledge);
   JitLog(options, JitLog::Kind::kInfo).Deliver(answer.reply.info_log);
   JitLog(options, JitLog::Kind::kError).Deliver(answer.reply.error_log);
   if (answer.code != CUDA_SUCCESS) return answer.code;
@@ -151,13 +148,14 @@ CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::by
 CUresult SendWhatFits(const Where& where, Module* module, const Image& image,
                       const JitOptions& options) {
   CUresult result = CUDA_ERROR_NO_BINARY_FOR_GPU;
+  uint64_t nothing_in_it = 0;  // the container's number, if it loaded but has no function
   if (!image.bytes.empty()) {
     module->id = TheSession().NewId();
     result = SendAndLoad(where, module, image.bytes, options);
-    bool nothing_in_it = result == CUDA_SUCCESS && module->in_order.empty();
-    if (!nothing_in_it && result != CUDA_ERROR_NO_BINARY_FOR_GPU) return result;
+    bool loaded = result == CUDA_SUCCESS;
+    if (loaded ? !module->in_order.empty() : result != CUDA_ERROR_NO_BINARY_FOR_GPU) return result;
     if (image.parts.empty()) return result;
-    if (nothing_in_it) SubmitUnload(*module);
+    if (loaded) nothing_in_it = module->id;
   }
   std::vector<std::byte> parts;
   for (std::span<const std::byte> part : image.parts) {
@@ -165,7 +163,14 @@ CUresult SendWhatFits(const Where& where, Module* module, const Image& image,
     parts.insert(parts.end(), part.begin(), part.end());
   }
   module->id = TheSession().NewId();
-  return SendAndLoad(where, module, parts, options);
+  result = SendAndLoad(where, module, parts, options);
+  if (nothing_in_it == 0) return result;
+  if (result == CUDA_SUCCESS) {
+    SubmitUnload(module->context_number, nothing_in_it);
+  } else {
+    module->id = nothing_in_it;  // what holds data only is good without its parts
+  }
+  return CUDA_SUCCESS;
 }
 
 CUresult Load(const Where& where, const void* image, const JitOptions& options, bool as_library,
@@ -251,7 +256,7 @@ CUresult UnloadModule(Module* module) {
   if (!Modules().Retire(module)) return CUDA_ERROR_INVALID_HANDLE;
   std::vector<uint64_t> gone = ForgetGlobals(module->id);
   for (uint64_t global : gone) RemoveManagedVariable(global);
-  SubmitUnload(*module);
+  SubmitUnload(module->context_number, module->id);
   {
     Numbers& numbers = FunctionNumbers();
     std::lock_guard<std::mutex> lock(numbers.mutex);

@@ -125,6 +125,14 @@ bool FindOpenedAccess(uint64_t address, int device, bool* reaches) {
   return true;
 }
 
+bool IsOpen(const SharedPiece& piece) {
+  Opened& opened = TheOpened();
+  std::lock_guard<std::mutex> lock(opened.mutex);
+  auto mapped = opened.mapped.find(piece.token);
+  return mapped != opened.mapped.end() &&
+         opened.pieces.count(mapped->second.address + piece.offset) != 0;
+}
+
 bool IsOpenedPiece(uint64_t address) {
   Opened& opened = TheOpened();
   std::lock_guard<std::mutex> lock(opened.mutex);

@@ -19,5 +19,6 @@ CUresult CloseShared(uint64_t address);
 // Whether the device's work may touch the address. False if it is in no opened memory.
 bool FindOpenedAccess(uint64_t address, int device, bool* reaches);
 bool IsOpenedPiece(uint64_t address);
+bool IsOpen(const SharedPiece& piece);
 
 }  // namespace longwire::shim

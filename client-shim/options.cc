@@ -1,6 +1,5 @@
 #include "client-shim/options.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 
 #include "client-shim/never_destroyed.h"
 #include "wire/lane.h"
+#include "wire/spinning.h"
 
 namespace longwire::shim {
 namespace {
@@ -53,9 +53,7 @@ void ReadTransferOptions(const wire::ClientSettings& settings, Options* options)
   auto number = [&](const char* key, uint64_t least, uint64_t most, uint64_t usual) {
     return Number(settings.Value(key), key, least, most, usual);
   };
-  cpu_set_t allowed;
-  bool known = sched_getaffinity(0, sizeof(allowed), &allowed) == 0;
-  int processors = known ? CPU_COUNT(&allowed) : 1;
+  int processors = wire::AllowedCores();
   options->lanes = static_cast<uint32_t>(
       number("LONGWIRE_TRANSFER_STREAMS", 0, wire::kMaxLanes, wire::DefaultLanes(processors)));
   if (options->Disabled("striped_transfers")) options->lanes = 0;
@@ -88,6 +86,7 @@ Options ReadOptions(const char* configuration_path) {
   options.log = !log.empty() && log != "0";
   for (const std::string& what : Split(value("LONGWIRE_TRACE"))) {
     if (what == "calls") options.trace_calls = true;
+    if (what == "allocations") options.trace_allocations = true;
     if (what == "summary") options.trace_summary = true;
   }
   options.disabled = Split(value("LONGWIRE_DISABLE"));

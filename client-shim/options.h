@@ -12,20 +12,24 @@ namespace longwire::shim {
 
 struct Options {
   std::string server;  // LONGWIRE_SERVER: "host:port", "unix:path", a comma list; empty: none
-  wire::IdentityFiles identity;   // LONGWIRE_CERT, LONGWIRE_KEY, LONGWIRE_CA or where they lie
-  std::string token_file;         // LONGWIRE_TOKEN_FILE
-  std::string link;               // LONGWIRE_LINK: the link's binary; empty: beside this library
-  std::string runtime_directory;  // LONGWIRE_RUNTIME_DIR; empty: by XDG_RUNTIME_DIR or /tmp
-  std::string devices;            // LONGWIRE_DEVICES: how many to ask for; empty: as usual
-  bool log = false;               // LONGWIRE_LOG: sentences about what happens, on stderr
-  bool trace_calls = false;       // LONGWIRE_TRACE=calls: one line per call on stderr
-  bool trace_summary = false;     // LONGWIRE_TRACE=summary: counts on stderr at exit
-  bool launch_blocking = false;   // CUDA_LAUNCH_BLOCKING
+  wire::IdentityFiles identity;    // LONGWIRE_CERT, LONGWIRE_KEY, LONGWIRE_CA or where they lie
+  std::string token_file;          // LONGWIRE_TOKEN_FILE
+  std::string link;                // LONGWIRE_LINK: the link's binary; empty: beside this library
+  std::string runtime_directory;   // LONGWIRE_RUNTIME_DIR; empty: by XDG_RUNTIME_DIR or /tmp
+  std::string devices;             // LONGWIRE_DEVICES: how many to ask for; empty: as usual
+  bool log = false;                // LONGWIRE_LOG: sentences about what happens, on stderr
+  bool trace_calls = false;        // LONGWIRE_TRACE=calls: one line per call on stderr
+  bool trace_allocations = false;  // LONGWIRE_TRACE=allocations: one per allocation and free
+  bool trace_summary = false;      // LONGWIRE_TRACE=summary: counts on stderr at exit
+  bool launch_blocking = false;    // CUDA_LAUNCH_BLOCKING
   // LONGWIRE_DISABLE: names of single optimisations that are switched off:
   //   managed-turns         managed memory is compared once between a wait and the next work
   //   attributes-with-load  a small module's functions' attributes come with its load
+  //   stored-pointers       small uploads are searched for pointers to pinned memory
+  //   shared-pinned         on the worker's host pinned memory is the worker's, too
   std::vector<std::string> disabled;
   //   striped_transfers     large copies take several connections
+  //   module-cache          images that the server knows are not sent again
   uint32_t lanes = 0;             // LONGWIRE_TRANSFER_STREAMS: these connections; 0: none
   uint64_t lane_copy_bytes = 0;   // LONGWIRE_TRANSFER_FROM: which copies are large, in bytes
   uint64_t lane_chunk_bytes = 0;  // LONGWIRE_TRANSFER_CHUNK: largest piece, bytes

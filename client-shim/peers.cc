@@ -24,6 +24,7 @@ using Pair = std::pair<Context*, Context*>;  // accessor, owner
 struct Peers {
   std::mutex mutex;
   std::set<Pair> pairs;
+  std::set<std::pair<int, int>> of_pools;  // devices: accessor, owner
 };
 
 Peers& ThePeers() {
@@ -36,29 +37,37 @@ bool DevicePair(const Peers& peers, int accessor, int owner) {
   for (const Pair& pair : peers.pairs) {
     if (pair.first->device == accessor && pair.second->device == owner) return true;
   }
-  return false;
+  return peers.of_pools.count({accessor, owner}) != 0;
 }
 
-// Devices have access while one pair of their contexts has.
+// Devices have access while one pair of their contexts has, or a pool's memory wants it.
 template <class Change>
-void Update(Context* accessor, Context* owner, Change change) {
+void Update(int accessor, int owner, Change change) {
   Peers& peers = ThePeers();
   std::lock_guard<std::mutex> lock(peers.mutex);
-  bool before = DevicePair(peers, accessor->device, owner->device);
-  change(peers.pairs, Pair(accessor, owner));
-  bool after = DevicePair(peers, accessor->device, owner->device);
+  bool before = DevicePair(peers, accessor, owner);
+  change(peers);
+  bool after = DevicePair(peers, accessor, owner);
   if (before == after) return;
-  MemoryOf(owner->device)->SetPeerAccess(FindDevice(accessor->device)->server_ordinal, after);
+  MemoryOf(owner)->SetPeerAccess(FindDevice(accessor)->server_ordinal, after);
 }
 
 }  // namespace
 
 void AddPeer(Context* accessor, Context* owner) {
-  Update(accessor, owner, [](std::set<Pair>& pairs, const Pair& pair) { pairs.insert(pair); });
+  Update(accessor->device, owner->device, [&](Peers& peers) {
+    peers.pairs.insert({accessor, owner});
+  });
 }
 
 void RemovePeer(Context* accessor, Context* owner) {
-  Update(accessor, owner, [](std::set<Pair>& pairs, const Pair& pair) { pairs.erase(pair); });
+  Update(accessor->device, owner->device, [&](Peers& peers) {
+    peers.pairs.erase({accessor, owner});
+  });
+}
+
+void AddPoolPeer(int accessor, int owner) {
+  Update(accessor, owner, [&](Peers& peers) { peers.of_pools.insert({accessor, owner}); });
 }
 
 void DropPeers(Context* context) {

@@ -13,6 +13,9 @@ namespace longwire::shim {
 // Work of `accessor` may reach the allocations of `owner`'s device from now on, or not any more.
 void AddPeer(Context* accessor, Context* owner);
 void RemovePeer(Context* accessor, Context* owner);
+// For the sake of a pool's memory, which lies among the other allocations: what the device has then
+// it keeps.
+void AddPoolPeer(int accessor, int owner);
 // The context ends: what it was given and what it gave ends, in the worker's driver too.
 void DropPeers(Context* context);
 

@@ -12,6 +12,7 @@
 #include "client-shim/entry.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/options.h"
+#include "client-shim/pinned_segment.h"
 #include "client-shim/properties.h"
 #include "client-shim/threads.h"
 #include "client-shim/visible_devices.h"
@@ -48,6 +49,11 @@ void PrintSummary() {
       static_cast<unsigned long long>(counts.waits.load()),
       static_cast<unsigned long long>(counts.uploaded.load()),
       static_cast<unsigned long long>(counts.downloaded.load()));
+  Say("%llu module images of %llu bytes, %llu known to the server, %llu bytes of them sent",
+      static_cast<unsigned long long>(counts.images.load()),
+      static_cast<unsigned long long>(counts.image_bytes.load()),
+      static_cast<unsigned long long>(counts.images_known.load()),
+      static_cast<unsigned long long>(counts.image_bytes_sent.load()));
   std::vector<std::pair<uint32_t, uint16_t>> by_call;
   for (uint16_t call = 0; call < wire::kCallNumbers; ++call) {
     uint32_t count = counts.round_trips_of[call].load();
@@ -87,6 +93,10 @@ CUresult Adopt(SessionParts parts) {
   VisibleDevices visible =
       ChooseVisible(getenv(kVisibleDevices), getenv("CUDA_DEVICE_ORDER"), parts.reply.devices);
   if (visible.code != CUDA_SUCCESS) return visible.code;  // the session ends with its socket
+  // Without one pinned memory is as it is on another host.
+  if (parts.segment.valid() && !AdoptSegment(std::move(parts.segment), parts.reply.segment_bytes)) {
+    Say("the server's segment for pinned memory is none; copies do without it");
+  }
   auto* session = new Session(std::move(parts));
   InitializeDevices(session->opened(), visible.chosen);
   the_session = session;

@@ -12,6 +12,7 @@
 #include "client-shim/graph.h"
 #include "client-shim/mirrors.h"
 #include "client-shim/options.h"
+#include "client-shim/reclaim.h"
 #include "client-shim/session.h"
 #include "client-shim/uploads.h"
 
@@ -214,6 +215,12 @@ bool Session::HandleRecord(const wire::DownHeader& header, std::span<const std::
       std::span<const std::byte> delta = payload.subspan(reader.offset());
       counts_.downloaded.fetch_add(delta.size(), std::memory_order_relaxed);
       OnMirrorDelta(number, delta);
+      return true;
+    }
+    case wire::DownKind::kReclaim: {
+      wire::ReclaimRequest request;
+      if (reader.Raw(&request, sizeof(request)) != kOk) return false;
+      OnReclaim(*this, request);
       return true;
     }
     case wire::DownKind::kLanding:

@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 Session::Session(SessionParts parts)
     : up_(parts.up),
       down_(parts.down),
-      spin_(AllowedProcessors()),
+      spin_(wire::AllowedCores()),
       socket_(std::move(parts.socket)),
       opened_(std::move(parts.reply)),
       lanes_(*this, parts.lanes) {}
@@ -37,7 +37,7 @@ uint64_t Session::AppendRecord(const Where& where, uint16_t call, size_t bound, 
                                PendingReply* reply, FunctionRef<void(uint64_t)> locked) {
   constexpr size_t kHeader = sizeof(wire::RecordHeader);
   uint32_t thread = ThisThread().number;
-  std::lock_guard<std::mutex> lock(log_mutex_);
+  std::unique_lock<std::mutex> lock(log_mutex_);
   while (over() == CUDA_SUCCESS) {
     bound = std::min(bound, wire::kMaxRecordBytes - kHeader);
     size_t room = wire::AlignRecord(kHeader + bound);
@@ -63,7 +63,7 @@ uint64_t Session::AppendRecord(const Where& where, uint16_t call, size_t bound, 
     std::memcpy(to, &header, kHeader);
     uint64_t position = up_.written();
     if (where.stream != nullptr && (where.flags & wire::kCapturing) == 0) {
-      where.stream->last.store(position, std::memory_order_release);
+      where.stream->last.store(position);
       where.stream->room.Take(position, wire::AlignRecord(header.bytes), opened_.stream_share);
     }
     if (reply != nullptr) {
@@ -77,6 +77,8 @@ uint64_t Session::AppendRecord(const Where& where, uint16_t call, size_t bound, 
     }
     counts_.calls.fetch_add(1, std::memory_order_relaxed);
     up_.Commit(wire::AlignRecord(header.bytes));
+    lock.unlock();
+    if (where.stream != nullptr) AskForWaiters(where.stream);
     return position;
   }
   if (reply != nullptr && reply->then) {

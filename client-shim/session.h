@@ -7,9 +7,10 @@
 // made, also between threads. What comes down is read by whoever waits (no second thread has to be
 // woken for it) and by the receiver thread while nobody does.
 //
-// Lock order, outermost first: Context::mutex, DeviceMemory::mutex_, Event::mutex, Capture's lock,
-// log_mutex_, transfers_mutex_, state_mutex_. The pump (the right to read the down ring) is not a
-// lock: nobody holds any of these while waiting for it, except Event::mutex never.
+// Lock order, outermost first: Context::mutex, DeviceMemory::mutex_ and its live_mutex_,
+// Event::mutex, Capture's lock, log_mutex_, transfers_mutex_, state_mutex_. The pump (the right to
+// read the down ring) is not a lock: nobody holds any of these while waiting for it, except
+// Event::mutex never.
 #pragma once
 
 #include <cuda.h>
@@ -60,7 +61,8 @@ struct SessionParts {
   std::shared_ptr<wire::RingMemory> up;
   std::shared_ptr<wire::RingMemory> down;
   std::vector<LaneRings> lanes;
-  wire::Descriptor socket;  // stays open as long as the session lives; may be none in tests
+  wire::Descriptor socket;   // stays open as long as the session lives; may be none in tests
+  wire::Descriptor segment;  // for pinned memory (pinned_segment.h), if reply.segment_bytes says so
   wire::OpenReply reply;
 };
 
@@ -69,9 +71,13 @@ struct SessionCounts {
   std::atomic<uint64_t> calls{0};                                          // records appended
   std::atomic<uint64_t> round_trips{0};                                    // replies waited for
   std::array<std::atomic<uint32_t>, wire::kCallNumbers> round_trips_of{};  // the same, by CallId
-  std::atomic<uint64_t> waits{0};       // waits for progress that was not there yet
-  std::atomic<uint64_t> uploaded{0};    // bytes
-  std::atomic<uint64_t> downloaded{0};  // bytes
+  std::atomic<uint64_t> waits{0};             // waits for progress that was not there yet
+  std::atomic<uint64_t> uploaded{0};          // bytes
+  std::atomic<uint64_t> downloaded{0};        // bytes
+  std::atomic<uint64_t> images{0};            // of modules, loaded or linked
+  std::atomic<uint64_t> images_known{0};      // that the server had
+  std::atomic<uint64_t> image_bytes{0};       // of all images
+  std::atomic<uint64_t> image_bytes_sent{0};  // part of uploaded
 };
 
 class Session {

@@ -9,14 +9,15 @@
 #include <vector>
 
 #include "client-shim/device_memory.h"
-#include "client-shim/free_ranges.h"
 #include "client-shim/mirrors.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/peers.h"
+#include "client-shim/pinned_segment.h"
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
 #include "longwire/calls.h"
 #include "longwire/shim_hand_written.h"
+#include "mempool/free_ranges.h"
 
 namespace longwire::shim {
 namespace {
@@ -31,10 +32,11 @@ struct Block {
   uint64_t bytes = 0;
   SharedUse use = SharedUse::kManaged;
   bool small = false;
+  uint64_t part = kNoPart;  // where in the segment that the worker has, too
   Context* context = nullptr;
   uint32_t context_number = 0;
   int device = 0;
-  FreeRanges free;
+  mempool::FreeRanges free;
   std::map<uint64_t, uint64_t> taken;  // address, bytes
   uint64_t used = 0;                   // bytes from the start that were ever taken
   Mirror* mirror = nullptr;            // while it is exposed
@@ -47,7 +49,8 @@ struct Blocks {
   std::atomic<size_t> exposed{0};
   std::mutex mutex;
   std::map<uint64_t, Block> by_address;
-  std::map<int, uint64_t> pinned;  // bytes of addresses, by device
+  std::map<int, uint64_t> pinned;                   // bytes of addresses, by device
+  std::atomic<uint64_t> first{UINT64_MAX}, end{0};  // of all that there were
 };
 
 Blocks& TheBlocks() {
@@ -67,7 +70,9 @@ Entry Holding(Blocks& blocks, uint64_t address) {
   return address - found->first < found->second.bytes ? found : blocks.by_address.end();
 }
 
-bool MapHere(uint64_t address, uint64_t bytes, int access) {
+// The program's own memory, or a part of the segment.
+bool MapHere(uint64_t address, uint64_t bytes, int access, uint64_t part = kNoPart) {
+  if (part != kNoPart) return MapPart(part, bytes, address);
   return mmap(reinterpret_cast<void*>(address), bytes, access,
               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
@@ -100,7 +105,8 @@ void Hide(uint64_t address, Block& block, bool context_ended) {
   block.accessors.clear();
 }
 
-CUresult AddBlock(Blocks& blocks, Context* context, uint64_t bytes, SharedUse use, Entry* added) {
+CUresult AddBlock(Blocks& blocks, Context* context, uint64_t bytes, SharedUse use, uint64_t part,
+                  Entry* added) {
   DeviceMemory* memory = MemoryOf(context->device);
   uint64_t whole = RoundUp(bytes, kBlock), address = 0;
   if (use == SharedUse::kPinned) {
@@ -111,7 +117,7 @@ CUresult AddBlock(Blocks& blocks, Context* context, uint64_t bytes, SharedUse us
     pinned += whole;
   }
   bool mapped = memory->TakeAddresses(whole, 0, &address);
-  if (mapped && !MapHere(address, whole, PROT_READ | PROT_WRITE)) {
+  if (mapped && !MapHere(address, whole, PROT_READ | PROT_WRITE, part)) {
     memory->GiveAddresses(address, whole);
     mapped = false;
   }
@@ -124,14 +130,18 @@ CUresult AddBlock(Blocks& blocks, Context* context, uint64_t bytes, SharedUse us
   block.bytes = whole;
   block.use = use;
   block.small = bytes <= kSmallBytes;
+  block.part = part;
   block.context = context;
   block.context_number = context->number.load();
   block.device = context->device;
   block.free.Add(address, whole);
+  blocks.first = std::min(blocks.first.load(), address);
+  blocks.end = std::max(blocks.end.load(), address + whole);
   blocks.count.fetch_add(1);
   return CUDA_SUCCESS;
 }
 
+// Its part of the segment, if it has one, is still to be given back.
 void RemoveBlock(Blocks& blocks, Entry entry, bool context_ended) {
   auto& [address, block] = *entry;
   Hide(address, block, context_ended);
@@ -150,35 +160,57 @@ void TakeFrom(Entry entry, uint64_t bytes, uint64_t* address) {
   if (block.mirror != nullptr) SetMirroredBytes(block.mirror, block.used);
 }
 
-}  // namespace
-
-CUresult TakeShared(Context* context, uint64_t bytes, SharedUse use, uint64_t* address) {
-  if (bytes > kMost) return CUDA_ERROR_OUT_OF_MEMORY;
-  // Pinned memory is handed over page by page, so nobody shares a page with it.
-  uint64_t rounded = RoundUp(bytes, use == SharedUse::kPinned ? kPage : kAlignment);
-  Blocks& blocks = TheBlocks();
-  std::lock_guard<std::mutex> lock(blocks.mutex);
+// From a block that small allocations share.
+bool TakeSmall(Blocks& blocks, Context* context, uint64_t rounded, SharedUse use,
+               uint64_t* address) {
+  if (rounded > kSmallBytes) return false;
   uint32_t number = context->number.load();
   for (auto entry = blocks.by_address.begin(); entry != blocks.by_address.end(); ++entry) {
     Block& block = entry->second;
-    if (rounded > kSmallBytes) break;
     if (!block.small || block.use != use || block.context_number != number) continue;
     if (block.free.largest() < rounded) continue;
     TakeFrom(entry, rounded, address);
-    return CUDA_SUCCESS;
+    return true;
   }
+  return false;
+}
+
+// The lock is not held: pinning takes long.
+CUresult TakeNewBlock(Context* context, uint64_t rounded, SharedUse use, uint64_t* address) {
+  uint64_t whole = RoundUp(rounded, kBlock);
+  uint64_t part = use == SharedUse::kPinned ? TakePart(whole) : kNoPart;
+  Blocks& blocks = TheBlocks();
+  std::unique_lock<std::mutex> lock(blocks.mutex);
   Entry entry;
-  CUresult result = AddBlock(blocks, context, rounded, use, &entry);
-  if (result != CUDA_SUCCESS) return result;
+  CUresult result = AddBlock(blocks, context, rounded, use, part, &entry);
+  if (result != CUDA_SUCCESS) {
+    lock.unlock();
+    GivePart(part, whole);
+    return result;
+  }
   TakeFrom(entry, rounded, address);
   if (use == SharedUse::kManaged) result = Expose(entry->first, entry->second);
   if (result != CUDA_SUCCESS) RemoveBlock(blocks, entry, false);
   return result;
 }
 
+}  // namespace
+
+CUresult TakeShared(Context* context, uint64_t bytes, SharedUse use, uint64_t* address) {
+  if (bytes > kMost) return CUDA_ERROR_OUT_OF_MEMORY;
+  // Pinned memory is handed over page by page, so nobody shares a page with it.
+  uint64_t rounded = RoundUp(bytes, use == SharedUse::kPinned ? kPage : kAlignment);
+  {
+    Blocks& blocks = TheBlocks();
+    std::lock_guard<std::mutex> lock(blocks.mutex);
+    if (TakeSmall(blocks, context, rounded, use, address)) return CUDA_SUCCESS;
+  }
+  return TakeNewBlock(context, rounded, use, address);
+}
+
 void GiveShared(uint64_t address) {
   Blocks& blocks = TheBlocks();
-  std::lock_guard<std::mutex> lock(blocks.mutex);
+  std::unique_lock<std::mutex> lock(blocks.mutex);
   Entry entry = Holding(blocks, address);
   if (entry == blocks.by_address.end()) return;
   Block& block = entry->second;
@@ -186,10 +218,20 @@ void GiveShared(uint64_t address) {
   if (taken == block.taken.end()) return;
   block.free.Add(address, taken->second);
   block.taken.erase(taken);
-  if (block.taken.empty()) RemoveBlock(blocks, entry, false);
+  if (!block.taken.empty()) return;
+  uint64_t part = block.part, bytes = block.bytes;
+  RemoveBlock(blocks, entry, false);
+  lock.unlock();
+  GivePart(part, bytes);
 }
 
 bool AnyHiddenBlocks() { return TheBlocks().count.load() != TheBlocks().exposed.load(); }
+
+SharedSpan SpanOfShared() {
+  Blocks& blocks = TheBlocks();
+  uint64_t first = blocks.first.load(), end = blocks.end.load();
+  return {first, end > first ? end - first : 0};
+}
 
 CUresult ExposeShared(uint64_t address) {
   Blocks& blocks = TheBlocks();
@@ -197,6 +239,18 @@ CUresult ExposeShared(uint64_t address) {
   Entry entry = Holding(blocks, address);
   return entry == blocks.by_address.end() ? CUDA_ERROR_INVALID_VALUE
                                           : Expose(entry->first, entry->second);
+}
+
+bool FindPart(uint64_t address, uint64_t bytes, uint64_t* offset) {
+  Blocks& blocks = TheBlocks();
+  if (blocks.count.load(std::memory_order_acquire) == 0) return false;
+  std::lock_guard<std::mutex> lock(blocks.mutex);
+  Entry entry = Holding(blocks, address);
+  if (entry == blocks.by_address.end() || entry->second.part == kNoPart) return false;
+  uint64_t within = address - entry->first;
+  if (bytes > entry->second.bytes - within) return false;
+  *offset = entry->second.part + within;
+  return true;
 }
 
 bool FindShared(uint64_t address, bool* exposed) {

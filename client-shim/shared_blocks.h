@@ -25,8 +25,18 @@ void GiveShared(uint64_t address);
 // Whether there are blocks that are not exposed.
 bool AnyHiddenBlocks();
 
+// Every block that there was lies in it: a quick answer for the many words that lie in none.
+struct SharedSpan {
+  uint64_t first = 0;
+  uint64_t bytes = 0;
+};
+SharedSpan SpanOfShared();
+
 // Puts the block's device memory where the address is, unless it is there already.
 CUresult ExposeShared(uint64_t address);
+// Where the range lies in the segment that the worker has, too (pinned_segment.h). False if it does
+// not.
+bool FindPart(uint64_t address, uint64_t bytes, uint64_t* offset);
 // False if the address lies in no block.
 bool FindShared(uint64_t address, bool* exposed);
 // The mirror of the block, nullptr while it is not exposed.

@@ -5,9 +5,11 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 
 #include "client-shim/device_memory.h"
+#include "client-shim/early_copies.h"
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
 #include "longwire/calls.h"
@@ -32,9 +34,19 @@ struct PackedPiece {
 };
 static_assert(sizeof(PackedPiece) == 64);
 
+std::atomic<bool> memory_is_shared{false};
+
+// From here on copies have finished when the program is told so.
+void BeginSharing() {
+  if (!memory_is_shared.exchange(true)) AwaitEarlyCopies(nullptr);
+}
+
 }  // namespace
 
+bool MemoryIsShared() { return memory_is_shared.load(std::memory_order_acquire); }
+
 CUresult ShareChunks(const std::vector<uint64_t>& chunks, SharedToken* token) {
+  BeginSharing();
   calls::lwShare share;
   share.chunk = chunks;
   auto answer = TheSession().CallAndWait({}, share, 64 + chunks.size() * sizeof(uint64_t));
@@ -45,6 +57,7 @@ CUresult ShareChunks(const std::vector<uint64_t>& chunks, SharedToken* token) {
 }
 
 CUresult BorrowChunks(const SharedToken& token, BorrowedChunks* borrowed) {
+  BeginSharing();
   calls::lwBorrow borrow;
   borrow.token.assign(token.begin(), token.end());
   auto answer = TheSession().CallAndWait({}, borrow);

@@ -13,6 +13,10 @@ namespace longwire::shim {
 
 using SharedToken = std::array<uint64_t, 2>;
 
+// Whether any memory was shared with another program, or another's taken: what such memory holds is
+// seen there at times that this process does not know.
+bool MemoryIsShared();
+
 CUresult ShareChunks(const std::vector<uint64_t>& chunks, SharedToken* token);
 
 struct BorrowedChunks {

@@ -5,8 +5,10 @@
 #include "client-shim/capture.h"
 #include "client-shim/context.h"
 #include "client-shim/current_context.h"
+#include "client-shim/early_copies.h"
 #include "client-shim/mirrors.h"
 #include "client-shim/never_destroyed.h"
+#include "client-shim/options.h"
 #include "client-shim/process.h"
 #include "client-shim/threads.h"
 #include "longwire/calls.h"
@@ -34,26 +36,18 @@ void Want(Stream* stream, uint64_t position) {
   }
 }
 
-// A copy to the device has returned when its bytes are taken; work in a stream that does not order
-// with the copy's may rely on it. While there is such a stream the copy waits itself (copies.cc).
-void SettleSyncCopies(Context* owner, StreamKind kind) {
-  Context* context = owner->home;
-  std::vector<StreamPoint> points;
-  {
-    std::lock_guard<std::mutex> lock(context->mutex);
-    for (Stream* stream : context->streams) {
-      bool orders = stream->kind == StreamKind::kLegacy && kind != StreamKind::kNonBlocking &&
-                    stream->owner == owner;
-      uint64_t position = stream->sync_copy.load();
-      if (orders || stream->finished.load() >= position) continue;
-      Retain(stream);
-      points.push_back({stream, position});
+// Sees to it that the worker says when the stream got there. When a stream drains it says so by
+// itself, so a wait for the newest call sends nothing; whoever queues a call behind it asks after
+// all (AskForWaiters), which is why both look at what the other one has stored.
+void AwaitProgress(Stream* stream, uint64_t position) {
+  static const bool asks = ProcessOptions().Disabled("unasked-progress");
+  if (!asks && stream->last.load() <= position) {
+    uint64_t awaited = stream->awaited.load();
+    while (awaited < position && !stream->awaited.compare_exchange_weak(awaited, position)) {
     }
+    if (stream->last.load() <= position) return;
   }
-  for (StreamPoint& point : points) {
-    AwaitStream(point.stream, point.position);
-    Release(point.stream);
-  }
+  Want(stream, position);
 }
 
 CUresult ContextError(const Stream* stream) {
@@ -72,7 +66,6 @@ void Release(Stream* stream) {
 CUresult NewStream(Context* owner, StreamKind kind, unsigned flags, int priority,
                    Stream** created) {
   Context* context = owner->home;
-  SettleSyncCopies(owner, kind);
   Stream* stream = Streams().New();
   if (stream == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   Session& session = TheSession();
@@ -84,8 +77,8 @@ CUresult NewStream(Context* owner, StreamKind kind, unsigned flags, int priority
   stream->flags = flags;
   stream->priority = priority;
   stream->internal = false;
-  for (auto* place : {&stream->last, &stream->finished, &stream->wanted, &stream->sync_copy,
-                      &stream->mirrors_seen}) {
+  for (auto* place : {&stream->last, &stream->finished, &stream->wanted, &stream->awaited,
+                      &stream->sync_copy, &stream->early_seen, &stream->mirrors_seen}) {
     place->store(0);
   }
   stream->gate_passed.store(0);
@@ -207,6 +200,7 @@ CUresult ResolveStream(CUstream handle, Stream** stream) {
   CUresult result = FindStream(handle, stream);
   if (result != CUDA_SUCCESS) return result;
   if (TheSession().over() != CUDA_SUCCESS) return TheSession().over();
+  AwaitEarlyCopies(*stream);
   return TakeError((*stream)->context);
 }
 
@@ -231,6 +225,11 @@ CUresult ResolveForWork(CUstream handle, Stream** stream) {
   return result == CUDA_SUCCESS ? WaitForRoom(*stream) : result;
 }
 
+void AskForWaiters(Stream* stream) {
+  uint64_t awaited = stream->awaited.load();
+  if (awaited > stream->finished.load(std::memory_order_acquire)) Want(stream, awaited);
+}
+
 CUresult WaitForRoom(Stream* stream) {
   // Asked for as soon as a quarter is full, so that the answer is usually there in time.
   uint64_t newest = stream->room.newest.load(std::memory_order_acquire);
@@ -245,7 +244,7 @@ CUresult WaitForRoom(Stream* stream) {
 CUresult AwaitStream(Stream* stream, uint64_t position) {
   Session& session = TheSession();
   if (stream->finished.load(std::memory_order_acquire) < position) {
-    Want(stream, position);
+    AwaitProgress(stream, position);
     session.WaitUntil([&] {
       return stream->finished.load(std::memory_order_acquire) >= position ||
              stream->context->sticky.load(std::memory_order_acquire) != 0;
@@ -265,7 +264,7 @@ CUresult PollStream(Stream* stream, uint64_t position) {
   CUresult error = ContextError(stream);
   if (error != CUDA_SUCCESS) return error;
   if (stream->finished.load(std::memory_order_acquire) >= position) return CUDA_SUCCESS;
-  Want(stream, position);
+  AwaitProgress(stream, position);
   TheSession().ReadWithoutWaiting();
   if (stream->finished.load(std::memory_order_acquire) < position) {
     error = ContextError(stream);
@@ -324,7 +323,9 @@ CUresult SynchronizeContext(Context* context) {
   }
   // All are asked for before the first is waited for: one round trip for all.
   for (const StreamPoint& point : points) {
-    if (point.stream->finished.load() < point.position) Want(point.stream, point.position);
+    if (point.stream->finished.load() < point.position) {
+      AwaitProgress(point.stream, point.position);
+    }
   }
   for (const StreamPoint& point : points) {
     AwaitStream(point.stream, point.position);

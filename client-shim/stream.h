@@ -52,7 +52,9 @@ struct Stream {
   std::atomic<uint64_t> last{0};
   std::atomic<uint64_t> finished{0};
   std::atomic<uint64_t> wanted{0};             // up to where progress was asked for
+  std::atomic<uint64_t> awaited{0};            // up to where somebody waits, perhaps without asking
   std::atomic<uint64_t> sync_copy{0};          // newest copy that the program was told is done
+  std::atomic<uint64_t> early_seen{0};         // up to which such copies of others were awaited
   std::atomic<uint64_t> gate_passed{0};        // up to which gate of its context it waits
   std::atomic<uint64_t> green_gate_passed{0};  // the same of its green context
   std::atomic<uint64_t> mirrors_seen{0};       // what was sent of mirrors before its newest work
@@ -90,6 +92,9 @@ CUresult FindStream(CUstream handle, Stream** stream);
 // Counted references; the last one recycles the object.
 void Retain(Stream* stream);
 void Release(Stream* stream);
+
+// After a call was queued: asks for the progress that somebody waits for without having asked.
+void AskForWaiters(Stream* stream);
 
 // Waits while the stream has no room. The context's error, if any.
 CUresult WaitForRoom(Stream* stream);

@@ -78,10 +78,4 @@ bool StartThread(const char* name, void (*body)(void*), void* argument) {
   return started;
 }
 
-int AllowedProcessors() {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return 1;
-  return CPU_COUNT(&allowed);
-}
-
 }  // namespace longwire::shim

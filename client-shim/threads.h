@@ -32,7 +32,4 @@ void SetThreadEndHook(void (*hook)(ThreadState&));
 // process may (the creating thread may be pinned). False if the system refuses.
 bool StartThread(const char* name, void (*body)(void*), void* argument);
 
-// How many processors the process may use.
-int AllowedProcessors();
-
 }  // namespace longwire::shim

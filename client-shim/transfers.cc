@@ -122,4 +122,30 @@ bool Transfers::FindUpload(uint64_t transfer, HostPlace* place, bool* persistent
   return true;
 }
 
+void Transfers::OfferImage(uint64_t transfer, const HostPlace& place) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  images_[transfer] = {place, false, false};
+}
+
+void Transfers::WithdrawImage(uint64_t transfer) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  image_read_.wait(lock, [&] { return !images_[transfer].being_read; });
+  images_.erase(transfer);
+}
+
+bool Transfers::TakeImage(uint64_t transfer, HostPlace* place) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto found = images_.find(transfer);
+  if (found == images_.end() || found->second.taken) return false;
+  *place = found->second.place;
+  found->second.taken = found->second.being_read = true;
+  return true;
+}
+
+void Transfers::ImageRead(uint64_t transfer) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  images_[transfer].being_read = false;
+  image_read_.notify_all();
+}
+
 }  // namespace longwire::shim

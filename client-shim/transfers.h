@@ -52,6 +52,13 @@ class Transfers {
   void DropUpload(uint64_t transfer);
   bool FindUpload(uint64_t transfer, HostPlace* place, bool* persistent = nullptr);
 
+  // The same for an image: the worker may ask for it once, until it is withdrawn. Withdrawing waits
+  // for whoever reads it, from TakeImage to ImageRead.
+  void OfferImage(uint64_t transfer, const HostPlace& place);
+  void WithdrawImage(uint64_t transfer);
+  bool TakeImage(uint64_t transfer, HostPlace* place);
+  void ImageRead(uint64_t transfer);
+
  private:
   struct Entry {
     HostPlace place;
@@ -64,6 +71,13 @@ class Transfers {
   std::condition_variable landed_;  // bytes, or a writer has finished
   std::unordered_map<uint64_t, Entry> downloads_;
   std::unordered_map<uint64_t, Entry> uploads_;
+  struct OfferedImage {
+    HostPlace place;
+    bool taken = false;
+    bool being_read = false;
+  };
+  std::unordered_map<uint64_t, OfferedImage> images_;
+  std::condition_variable image_read_;
 };
 
 }  // namespace longwire::shim

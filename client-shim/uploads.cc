@@ -24,6 +24,12 @@ WorkThread& Sender() {
   return *sender;
 }
 
+// Of its own: copies wait for the window of uploads, images do not.
+WorkThread& ImageSender() {
+  static NeverDestroyed<WorkThread> sender("longwire-image");
+  return *sender;
+}
+
 }  // namespace
 
 bool FitsUploadWindow(uint64_t bytes) {
@@ -68,6 +74,11 @@ bool SendBytes(Session& session, uint64_t transfer, const HostPlace& place, Wind
   return true;
 }
 
+bool SendImage(Session& session, uint64_t transfer, const HostPlace& place) {
+  session.counts().image_bytes_sent.fetch_add(place.bytes(), std::memory_order_relaxed);
+  return SendBytes(session, transfer, place, Window::kNotCounted);
+}
+
 bool SendCopy(Session& session, uint64_t transfer, const HostPlace& place) {
   bool by_lanes = session.lanes().Carries(place.bytes());
   return by_lanes ? session.lanes().Send(transfer, place) : SendBytes(session, transfer, place);
@@ -76,6 +87,13 @@ bool SendCopy(Session& session, uint64_t transfer, const HostPlace& place) {
 void ServePull(Session& session, uint64_t transfer) {
   HostPlace place;
   bool persistent = false;
+  if (session.transfers().TakeImage(transfer, &place)) {
+    ImageSender().Post([&session, transfer, place] {
+      SendImage(session, transfer, place);
+      session.transfers().ImageRead(transfer);
+    });
+    return;
+  }
   if (!session.transfers().FindUpload(transfer, &place, &persistent)) return;
   Sender().Post([&session, transfer, place, persistent] {
     // A graph's bytes come again with each launch: the log keeps launches apart.

@@ -17,6 +17,9 @@ enum class Window { kCounted, kNotCounted };
 bool SendBytes(Session& session, uint64_t transfer, const HostPlace& place,
                Window window = Window::kCounted);
 
+// Sends a module's image.
+bool SendImage(Session& session, uint64_t transfer, const HostPlace& place);
+
 // Waits until that many bytes fit and counts them as sent. False when the session is over.
 bool WaitForUploadWindow(Session& session, uint64_t bytes);
 // The largest piece, at most `wanted`, of which the window holds several.

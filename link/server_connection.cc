@@ -31,6 +31,10 @@ grpc::Status ProbeStatus(const std::shared_ptr<grpc::Channel>& channel) {
   return transport::Transport::NewStub(channel)->Inspect(&context, request, &reply);
 }
 
+std::string NothingListens(const std::string& server) {
+  return "nothing listens at " + server + "; is longwired running there, and is the port right?";
+}
+
 // The last and most telling part of gRPC's chain of reasons.
 std::string LastReason(const std::string& message) {
   size_t colon = message.rfind(": ");
@@ -51,9 +55,7 @@ std::string ExplainStatus(const std::string& server, const grpc::Status& status)
   if (says("HTTP/2") || says("HTTP2") || says("SETTINGS") || says("http2") || says("http1")) {
     return "what answers at " + server + " is not a Longwire server; is the port right?";
   }
-  if (says("Connection refused")) {
-    return "nothing listens at " + server + "; is longwired running there, and is the port right?";
-  }
+  if (says("Connection refused")) return NothingListens(server);
   if (says("DNS") || says("resol")) {
     return "the host name of " + server + " is not known";
   }
@@ -85,6 +87,10 @@ bool WaitUntilReady(const ServerChannel& server, Clock::time_point deadline,
       grpc::Status status(grpc::StatusCode::DEADLINE_EXCEEDED, "");
       if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) status = ProbeStatus(server.channel);
       if (status.ok()) return true;
+      if (transport::NobodyListens(server.address, kDiagnosisPatience)) {
+        *sentence = NothingListens(server.server);
+        return false;
+      }
       *sentence = ExplainStatus(server.server, status);
       return false;
     }

@@ -6,12 +6,16 @@
 //   admin          administration by those who may not          server/daemon/admin.cc
 //   bounds         a frame larger than a batch                  link/transport/relay_end.cc
 //   certificate    clients without a valid certificate          server/daemon/server_credentials.cc
+//   compile_tenant kernels compiled for another tenant           server/warden/compile_cache.cc
 //   config_checks  settings that do not fit together            server/config/checks.cc
 //   config_depth   lists within lists without end               server/config/yaml_tree.cc
 //   dedupe         bytes of the log that came already           link/transport/relay_end.cc
 //   epoch          frames of an older connection                link/transport/relay_end.cc
 //   handles        ids that the session does not have           server/worker/call_context.cc
+//   host_segment   a copy outside of a session's pinned memory  server/worker/host_segment.cc
 //   identity       another identity that has a session's token  server/daemon/session.cc
+//   image_digest   an image that is not what it was            server/images/image_files.cc
+//   image_owner    a tenant that asks for another's image      server/images/image_store.cc
 //   lent           the return of chunks that another one holds  server/keeper/chunk_pool.cc
 //   peer           programs of other users at a local door      wire/socket.cc
 //   quota          more memory than a tenant may have           server/keeper/main.cc
@@ -36,6 +40,7 @@ bool GuardIsOff(std::string_view guard);
 
 // The same for optimisations that are no part of the client (its own are in client-shim/options.h);
 // switching one off is nobody's risk, so nothing is said.
+//   drain            a lease that lacks memory asks sessions for what they keep free
 //   predicted-spins  how long a thread looks before it sleeps follows from its last waits
 bool IsSwitchedOff(std::string_view optimisation);
 

@@ -9,7 +9,7 @@ namespace longwire::wire {
 
 // Records say nothing about their fields: two ends understand each other only if this is the same.
 // Every change of what a record or an opening holds raises it.
-inline constexpr uint32_t kProtocolVersion = 5;
+inline constexpr uint32_t kProtocolVersion = 8;
 inline constexpr uint16_t kDefaultPort = 7411;
 
 // Bytes of one direction of one session: at 30 ms round-trip time and 8 MiB unacknowledged a
@@ -29,7 +29,7 @@ inline constexpr uint32_t kMaxLanes = 16;
 inline constexpr size_t kLaneRingBytes = size_t{4} << 20;
 // Copies from this size on take the lanes, in chunks of at most so many bytes, unless the client
 // says otherwise.
-inline constexpr size_t kLaneCopyBytes = size_t{128} << 10;
+inline constexpr size_t kLaneCopyBytes = size_t{1} << 20;
 inline constexpr size_t kLaneChunkBytes = size_t{512} << 10;
 
 // One delta of a mirrored range (wire/page_delta.h): about as much as a piece of a copy.

@@ -53,6 +53,7 @@ void OpenRequest::Encode(Writer& writer) const {
   writer.U32(lanes);
   writer.U64(lane_copy_bytes);
   writer.U64(lane_chunk_bytes);
+  writer.U32(shares_memory ? 1 : 0);
 }
 
 WireResult OpenRequest::Decode(Reader& reader) {
@@ -71,7 +72,11 @@ WireResult OpenRequest::Decode(Reader& reader) {
   for (Window& window : windows) LW_TRY(DecodeWindow(reader, &window));
   LW_TRY(reader.U32(&lanes));
   LW_TRY(reader.U64(&lane_copy_bytes));
-  return reader.U64(&lane_chunk_bytes);
+  LW_TRY(reader.U64(&lane_chunk_bytes));
+  uint32_t shares = 0;
+  LW_TRY(reader.U32(&shares));
+  shares_memory = shares != 0;
+  return shares <= 1 ? WireResult::kOk : WireResult::kFatal;
 }
 
 void DeviceDescription::Encode(Writer& writer) const {
@@ -127,6 +132,7 @@ void OpenReply::Encode(Writer& writer) const {
   writer.U64(upload_window);
   writer.U64(stream_share);
   writer.U32(lanes);
+  writer.U64(segment_bytes);
   writer.U32(static_cast<uint32_t>(devices.size()));
   for (const DeviceDescription& device : devices) device.Encode(writer);
   writer.U32(static_cast<uint32_t>(processes.size()));
@@ -152,6 +158,7 @@ WireResult OpenReply::Decode(Reader& reader) {
   LW_TRY(reader.U64(&stream_share));
   LW_TRY(reader.U32(&lanes));
   if (lanes > kMaxLanes) return WireResult::kFatal;
+  LW_TRY(reader.U64(&segment_bytes));
   uint32_t count = 0;
   LW_TRY(reader.Count(&count, sizeof(uint64_t), kMaxDevices));
   devices.resize(count);

@@ -29,6 +29,7 @@ struct OpenRequest {
   uint32_t lanes = 0;                    // wanted, see wire/lane.h; 0: none
   uint64_t lane_copy_bytes = kLaneCopyBytes;    // copies of this size take them
   uint64_t lane_chunk_bytes = kLaneChunkBytes;  // in pieces of at most this
+  bool shares_memory = false;  // wants a segment for its pinned memory; of a local door only
 
   void Encode(Writer& writer) const;
   WireResult Decode(Reader& reader);
@@ -76,6 +77,7 @@ struct OpenReply {
   uint64_t upload_window = 0;           // bytes of copies under way before any was credited
   uint64_t stream_share = 0;            // bytes of unfinished calls in one stream
   uint32_t lanes = 0;                   // that the session has, at most as many as wanted
+  uint64_t segment_bytes = 0;           // of the segment for pinned memory; 0: there is none
   std::vector<DeviceDescription> devices;
   std::vector<ProcessDescription> processes;
   std::vector<std::string> missing_calls;  // functions that the server's driver lacks

@@ -46,7 +46,26 @@ enum class DownKind : uint16_t {
   kMirror = 10,       // payload u64 mirror, delta: what the device changed there
   kLanding = 11,  // payload u64 transfer, u64 bytes: so many bytes of it come by the lanes; what
                   // follows in this log counts only once they are there
+  kReclaim = 12,  // ReclaimRequest: give free memory back, then answer lwReclaimed
 };
+
+// What the server says of a digest that came with an image.
+enum class ImageKnowledge : uint32_t {
+  kUnsaid = 0,   // the call failed before, or no digest came
+  kNotKept = 1,  // it keeps no images
+  kNew = 2,
+  kKnown = 3,
+};
+
+// Payload of kReclaim.
+struct ReclaimRequest {
+  uint64_t request;
+  uint64_t bytes;   // wanted; 0: only say how much is free
+  uint64_t keep;    // bytes that may stay
+  int32_t device;   // as the session counts
+  uint32_t unused;  // not 0: only what was free all the time since the last such request
+};
+static_assert(sizeof(ReclaimRequest) == 32);
 
 enum DownFlags : uint16_t {
   kSticky = 1,       // kError: the code stays with the context

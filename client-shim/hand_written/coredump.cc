@@ -60,11 +60,7 @@ size_t BytesOf(CUcoredumpSettings attribute) {
 
 CUresult Get(const Settings& settings, CUcoredumpSettings attribute, void* value, size_t* size) {
   size_t bytes = BytesOf(attribute);
-  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (value == nullptr) {
-    *size = bytes;
-    return CUDA_SUCCESS;
-  }
+  if (bytes == 0 || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (bytes == kNameBytes) {
     const std::string& name = attribute == CU_COREDUMP_FILE ? settings.file : settings.pipe;
     if (*size <= name.size()) return CUDA_ERROR_INVALID_VALUE;

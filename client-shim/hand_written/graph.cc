@@ -54,7 +54,9 @@ CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode* 
   CUgraphExecUpdateResultInfo info{};
   CUresult result = hand::cuGraphExecUpdate_v2(hGraphExec, hGraph, &info);
   if (hErrorNode_out != nullptr) *hErrorNode_out = info.errorNode;
-  *updateResult_out = info.result;
+  // As the driver says it here; the newer form says what has changed.
+  bool larger = info.result == CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+  *updateResult_out = larger ? CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED : info.result;
   return result;
 }
 

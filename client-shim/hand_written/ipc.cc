@@ -21,7 +21,13 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* pHandle, CUdeviceptr dptr) {
   return result;
 }
 
-CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags) {
+namespace {
+
+// How often one program may open a piece.
+enum class Opens { kOnce, kCounted };
+
+CUresult OpenMemory(CUdeviceptr* pdptr, const CUipcMemHandle& handle, unsigned int Flags,
+                    Opens opens) {
   Context* context = nullptr;
   CUresult result = RequireHealthyContext(&context);
   if (result != CUDA_SUCCESS) return result;
@@ -32,14 +38,21 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pdptr, CUipcMemHandle handle, unsign
   }
   // As natively: a program has its own memory already.
   if (piece.process == OwnNumber()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (opens == Opens::kOnce && IsOpen(piece)) return CUDA_ERROR_ALREADY_MAPPED;
   uint64_t address = 0;
   result = OpenShared(piece, context, &address);
   if (result == CUDA_SUCCESS) *pdptr = address;
   return result;
 }
 
+}  // namespace
+
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags) {
+  return OpenMemory(pdptr, handle, Flags, Opens::kCounted);
+}
+
 CUresult cuIpcOpenMemHandle(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags) {
-  return hand::cuIpcOpenMemHandle_v2(pdptr, handle, Flags);
+  return OpenMemory(pdptr, handle, Flags, Opens::kOnce);
 }
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {

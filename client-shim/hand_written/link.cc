@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "client-shim/handle_table.h"
+#include "client-shim/image_upload.h"
 #include "client-shim/module.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/process.h"
-#include "client-shim/uploads.h"
 #include "longwire/shim_hand_written.h"
 
 namespace longwire::shim::hand {
@@ -53,16 +53,14 @@ CUresult Add(CUlinkState state, CUjitInputType type, std::span<const char> data,
   calls::lwLinkAdd add;
   add.link = link->id;
   add.type = type;
-  add.transfer = session.NewId();
-  add.bytes = data.size();
   add.name = name == nullptr ? "" : name;
   CUresult result = TravellingOptions(options, &add.option, &add.option_value);
   if (result != CUDA_SUCCESS) return result;
-  if (!SendBytes(session, add.transfer, HostPlace::Linear(data.data(), data.size()),
-                 Window::kNotCounted)) {
-    return session.over();
-  }
-  return AskWithLogs(*link, add).code;
+  ImageUpload upload(session, std::as_bytes(data));
+  if (!upload.Begin(&add)) return session.over();
+  auto answer = AskWithLogs(*link, add);
+  upload.Answered(answer.reply.knowledge);
+  return answer.code;
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // The log of errors, as programs read it.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <limits>
 #include <string>
 
 #include "client-shim/error_log.h"
@@ -28,8 +28,7 @@ CUresult cuLogsDumpToFile(CUlogIterator* iterator, const char* pathToFile, unsig
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
   std::FILE* file = std::fopen(pathToFile, "w");
   if (file == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  std::string text;
-  CollectLog(iterator, std::numeric_limits<size_t>::max(), &text);
+  std::string text = CollectLog(iterator);
   bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
   bool closed = std::fclose(file) == 0;
   return written && closed ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
@@ -38,10 +37,10 @@ CUresult cuLogsDumpToFile(CUlogIterator* iterator, const char* pathToFile, unsig
 CUresult cuLogsDumpToMemory(CUlogIterator* iterator, char* buffer, size_t* size,
                             unsigned int flags) {
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  std::string text;
-  bool fits = *size != 0 && CollectLog(iterator, *size - 1, &text);
-  *size = fits ? text.size() : 0;
-  if (!fits) return CUDA_ERROR_INVALID_VALUE;
+  if (*size == 0) return CUDA_ERROR_INVALID_VALUE;
+  std::string text = CollectLog(iterator);
+  text.resize(std::min(text.size(), *size - 1));  // as natively: cut where the room ends
+  *size = text.size();
   std::memcpy(buffer, text.c_str(), text.size() + 1);
   return CUDA_SUCCESS;
 }

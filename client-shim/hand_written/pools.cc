@@ -1,5 +1,6 @@
 // Stream-ordered allocation: pools are bookkeeping of this client, the memory is its own.
 #include "client-shim/async_pool.h"
+#include "client-shim/peers.h"
 #include "client-shim/properties.h"
 #include "longwire/shim_hand_written.h"
 
@@ -21,6 +22,21 @@ CUresult PoolOfLocation(const CUmemLocation* location, CUmemAllocationType type,
   if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
   CUresult result = CheckLocation(location, type);
   return result == CUDA_SUCCESS ? DevicePool(location->id, is_default, pool) : result;
+}
+
+uint64_t Bit(int device) { return device >= 0 && device < 64 ? uint64_t{1} << device : 0; }
+
+// Other devices read and write, or do neither.
+CUresult CheckPoolAccess(const Pool& pool, const CUmemAccessDesc& access) {
+  if (access.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+  int device = access.location.id;
+  if (FindDevice(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  if (device == pool.device || access.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE) return CUDA_SUCCESS;
+  bool served = access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE && !pool.imported;
+  if (!served) return CUDA_ERROR_NOT_SUPPORTED;
+  int can = 0;
+  CUresult result = forward::cuDeviceCanAccessPeer(&can, device, pool.device);
+  return result == CUDA_SUCCESS && can == 0 ? CUDA_ERROR_INVALID_DEVICE : result;
 }
 
 }  // namespace
@@ -124,10 +140,17 @@ CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* map, siz
   Pool* pool = FindPool(handle);
   if (pool == nullptr || (map == nullptr && count != 0)) return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < count; ++i) {
-    if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
-    if (FindDevice(map[i].location.id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-    if (map[i].location.id != pool->device && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE) {
-      return CUDA_ERROR_NOT_SUPPORTED;
+    CUresult result = CheckPoolAccess(*pool, map[i]);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    int device = map[i].location.id;
+    if (device == pool->device) continue;
+    if (map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE) {
+      pool->accessors.fetch_and(~Bit(device));
+    } else {
+      pool->accessors.fetch_or(Bit(device));
+      AddPoolPeer(device, pool->device);
     }
   }
   return CUDA_SUCCESS;
@@ -136,8 +159,10 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool memPool,
                             CUmemLocation* location) {
   Pool* pool = FindPool(memPool);
   if (pool == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  bool own = location->type == CU_MEM_LOCATION_TYPE_DEVICE && location->id == pool->device;
-  *flags = own ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  bool of_device = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
+  bool reaches = of_device && (location->id == pool->device ||
+                               (pool->accessors.load() & Bit(location->id)) != 0);
+  *flags = reaches ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
   return CUDA_SUCCESS;
 }
 

@@ -30,7 +30,7 @@ CUresult AddHostFunction(Stream* stream, const Where& where, uint64_t ticket) {
   if (position == Session::kNoPosition) {
     DropHostFunction(ticket);
   } else if (where.flags == 0) {
-    NoteHostWrite(stream, position, 0, kAnywhere);
+    NoteHostWrite(stream, position, 0, kAnywhere, WriteOrder::kInStream);
   }
   return Posted(position);
 }

@@ -1,18 +1,16 @@
 #include "link/transport/spinning.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
+#include <utility>
+
+#include "wire/spinning.h"
 
 namespace longwire::transport {
 namespace {
 
 int PermitCount() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return 0;
-  int cores = CPU_COUNT(&allowed);
+  static const int cores = wire::AllowedCores();
   return cores <= 1 ? 0 : std::max(1, cores / 4);
 }
 
@@ -21,15 +19,29 @@ std::atomic<int>& Permits() {
   return permits;
 }
 
+std::function<void()>& Begins() {
+  static std::function<void()> begins;
+  return begins;
+}
+
 }  // namespace
 
+bool AnybodySpins() { return Permits().load() < PermitCount(); }
+
+void SetSpinningBegins(std::function<void()> begins) { Begins() = std::move(begins); }
+
 SpinPermit::SpinPermit() {
-  granted_ = Permits().fetch_sub(1, std::memory_order_relaxed) > 0;
-  if (!granted_) Permits().fetch_add(1, std::memory_order_relaxed);
+  int left = Permits().fetch_sub(1);
+  granted_ = left > 0;
+  if (!granted_) {
+    Permits().fetch_add(1);
+  } else if (left == PermitCount() && Begins()) {
+    Begins()();
+  }
 }
 
 SpinPermit::~SpinPermit() {
-  if (granted_) Permits().fetch_add(1, std::memory_order_relaxed);
+  if (granted_) Permits().fetch_add(1);
 }
 
 }  // namespace longwire::transport

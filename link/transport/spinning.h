@@ -3,11 +3,17 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 
 namespace longwire::transport {
 
 // A poll that finds its answer within this costs less than the sleep and the wake it saves.
 inline constexpr std::chrono::microseconds kSpinTime{50};
+
+// Whether anybody in this process holds a permit.
+bool AnybodySpins();
+// Called by a thread that gets a permit while nobody else has one. Set once, before any.
+void SetSpinningBegins(std::function<void()> begins);
 
 // Held by a thread while it spins; `granted()` is false when it should sleep at once.
 class SpinPermit {

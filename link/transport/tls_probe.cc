@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "wire/socket.h"
 
@@ -25,7 +26,8 @@ bool AwaitSocket(int socket, short events, Clock::time_point deadline) {
   return left.count() > 0 && poll(&wait, 1, static_cast<int>(left.count())) > 0;
 }
 
-wire::Descriptor Connect(const Address& server, Clock::time_point deadline) {
+// *reason, if given, is what the last way failed with.
+wire::Descriptor Connect(const Address& server, Clock::time_point deadline, int* reason = nullptr) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
@@ -41,6 +43,7 @@ wire::Descriptor Connect(const Address& server, Clock::time_point deadline) {
       getsockopt(connected.get(), SOL_SOCKET, SO_ERROR, &error, &length);
     }
     if (error != 0) connected.Reset();
+    if (reason != nullptr) *reason = error;
   }
   freeaddrinfo(found);
   return connected;
@@ -229,6 +232,12 @@ class Probe {
 std::string DiagnoseTls(const Address& server, const TlsMaterial* material,
                         std::chrono::milliseconds patience) {
   return Probe(server, material, Clock::now() + patience).Run();
+}
+
+bool NobodyListens(const Address& server, std::chrono::milliseconds patience) {
+  int reason = 0;
+  bool connected = Connect(server, Clock::now() + patience, &reason).valid();
+  return !connected && reason == ECONNREFUSED;
 }
 
 }  // namespace longwire::transport

@@ -137,6 +137,12 @@ class Checker {
                        " belongs to a tenant already (" + first + ")");
       }
       CheckTenantDevices(tenant, path + ".devices");
+      if (tenant.has_memory() && tenant.memory_reserved() > tenant.memory()) {
+        Add(path + ".memory_reserved",
+            "tenants.memory_reserved: expected at most the tenant's memory, " +
+                std::to_string(tenant.memory()) + " bytes, found " +
+                std::to_string(tenant.memory_reserved()));
+      }
     }
   }
 

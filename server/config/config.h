@@ -31,8 +31,10 @@ void ReadFile(const std::string& path, Draft* draft, Problems* problems);
 void SetKey(const std::string& key, const std::string& text, const Place& place, Draft* draft,
             Problems* problems);
 
-// Gives everything that was not said its default; the sockets lie in `runtime_folder` by default.
-void FillDefaults(const std::string& runtime_folder, Config* config);
+// Gives everything that was not said its default; by default the sockets lie in `runtime_folder`
+// and images in `cache_folder`, or nowhere when that is empty.
+void FillDefaults(const std::string& runtime_folder, Config* config,
+                  const std::string& cache_folder = "");
 
 // What only becomes clear when everything is known, defaults too.
 void Check(const Draft& draft, Problems* problems);

@@ -38,8 +38,16 @@ void Fill(Message* message) {
 
 }  // namespace
 
-void FillDefaults(const std::string& runtime_folder, Config* config) {
+void FillDefaults(const std::string& runtime_folder, Config* config,
+                  const std::string& cache_folder) {
   Fill(config);
+  ModuleCache& modules = *config->mutable_module_cache();
+  if (!modules.has_directory()) {
+    modules.set_directory(cache_folder.empty() ? "none" : cache_folder + "/modules");
+  }
+  if (!modules.has_compiled()) {
+    modules.set_compiled(cache_folder.empty() ? "none" : cache_folder + "/compiled");
+  }
   if (!config->has_door()) config->set_door(runtime_folder + "/door");
   if (!config->has_warden()) config->set_warden(runtime_folder + "/warden");
 }

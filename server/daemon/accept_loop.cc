@@ -2,6 +2,7 @@
 
 #include "link/transport/codes.h"
 #include "link/transport/grpc_setup.h"
+#include "link/transport/spinning.h"
 #include "server/config/config.h"
 #include "server/daemon/handshakes.h"
 
@@ -10,6 +11,10 @@ namespace {
 
 // Beside the sessions: calls that are being opened or have not said who they are.
 constexpr size_t kExtraThreads = 128;
+
+// How often new calls are looked for while somebody spins, and how long after.
+constexpr std::chrono::milliseconds kNap{1};
+constexpr std::chrono::milliseconds kQuiet{20};
 
 transport::TlsFiles FilesOf(const config::Tls& tls) {
   return {tls.certificate(), tls.key(), tls.authority()};
@@ -112,6 +117,7 @@ bool AcceptLoop::Start(std::string* sentence) {
   AcceptAdmin(*this);
   AcceptExecute(*this);
   AcceptTransfer(*this);
+  transport::SetSpinningBegins([this] { SpinningBegins(); });
   thread_ = std::thread([this] { Loop(); });
   auto speech = tls_ == nullptr ? Listener::Speech::kPlain : Listener::Speech::kTls;
   listener_.Start(speech, [this](wire::Descriptor socket, const std::string& from) {
@@ -139,12 +145,38 @@ bool AcceptLoop::ReloadCredentials(const config::Config& config, std::string* se
 }
 
 void AcceptLoop::Loop() {
-  void* tag = nullptr;
-  bool ok = false;
-  while (queue_->Next(&tag, &ok)) {
-    std::unique_ptr<Waiting> waiting(static_cast<Waiting*>(tag));
-    waiting->Happened(ok);
+  while (true) {
+    void* tag = nullptr;
+    bool ok = false;
+    auto deadline = gpr_inf_future(GPR_CLOCK_MONOTONIC);
+    if (StepsAside()) deadline = gpr_time_0(GPR_CLOCK_MONOTONIC);
+    auto status = queue_->AsyncNext(&tag, &ok, deadline);
+    if (status == grpc::CompletionQueue::SHUTDOWN) return;
+    if (status == grpc::CompletionQueue::TIMEOUT) {
+      std::this_thread::sleep_for(kNap);
+    } else if (tag == &step_aside_) {
+      knocked_.store(false);
+    } else {
+      std::unique_ptr<Waiting> waiting(static_cast<Waiting*>(tag));
+      waiting->Happened(ok);
+    }
   }
+}
+
+bool AcceptLoop::StepsAside() {
+  // Said first: who begins to spin after the look knocks.
+  polls_.store(true);
+  auto now = Clock::now();
+  if (transport::AnybodySpins()) quiet_until_ = now + kQuiet;
+  if (now >= quiet_until_) return false;
+  polls_.store(false);
+  return true;
+}
+
+void AcceptLoop::SpinningBegins() {
+  // An alarm is set again only after it has rung.
+  if (!polls_.load() || knocked_.exchange(true)) return;
+  step_aside_.Set(queue_.get(), gpr_now(GPR_CLOCK_MONOTONIC), &step_aside_);
 }
 
 bool AcceptLoop::Spawn(std::function<void()> work) {
@@ -173,6 +205,8 @@ void AcceptLoop::Stop() {
     std::unique_lock lock(mutex_);
     fewer_.wait(lock, [&] { return threads_ == 0; });
   }
+  transport::SetSpinningBegins({});
+  step_aside_.Cancel();
   queue_->Shutdown();
   if (thread_.joinable()) thread_.join();
 }

@@ -2,6 +2,7 @@
 // slow Open holds up nobody.
 #pragma once
 
+#include <grpcpp/alarm.h>
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
@@ -59,7 +60,12 @@ class AcceptLoop {
   bool stopping() const { return stopping_.load(); }
 
  private:
+  // Whoever sleeps in gRPC's poller takes the events of all connections, also of those for which a
+  // session's thread is looking, who then waits for the sleeper to wake. So while anybody spins
+  // this thread only looks, and sleeps elsewhere.
   void Loop();
+  bool StepsAside();
+  void SpinningBegins();
   bool MakeCredentials(std::string* sentence);
 
   SessionTable& table_;
@@ -72,6 +78,10 @@ class AcceptLoop {
   std::thread thread_;
   std::atomic<Admin*> admin_{nullptr};
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> polls_{false};    // it sleeps in gRPC's poller, or is about to
+  std::atomic<bool> knocked_{false};  // the alarm that wakes it there is set
+  grpc::Alarm step_aside_;
+  Clock::time_point quiet_until_{};  // by Loop's thread: somebody spun shortly before
   std::mutex mutex_;
   std::condition_variable fewer_;
   size_t threads_ = 0;  // under mutex_

@@ -48,6 +48,7 @@ void FillTenant(const config::Tenant& tenant, const warden::Stats* stats,
   figures->set_weight(tenant.weight());
   figures->set_sessions(sessions);
   figures->set_memory_limit(tenant.has_memory() ? tenant.memory() : UINT64_MAX);
+  figures->set_memory_reserved(tenant.memory_reserved());
   figures->set_gpu_seconds(Seconds(time));
   for (size_t i = 0; stats != nullptr && i < stats->tenants.size(); ++i) {
     const warden::TenantStats& ledger = stats->tenants[i];

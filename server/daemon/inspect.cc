@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <set>
+
 #include "link/transport/log.h"
 #include "server/daemon/accept_loop.h"
 #include "server/daemon/figures.h"
@@ -32,6 +34,21 @@ void FillDaemon(SessionTable& table, transport::Daemon* daemon) {
   daemon->set_sessions_failed(table.failed());
 }
 
+// Of all tenants together: who could watch the number of images while uploading would learn what
+// others have.
+void FillModuleCache(SessionTable& table, transport::ModuleCache* cache) {
+  images::Figures images = table.images().figures();
+  cache->set_images(images.images);
+  cache->set_bytes(images.bytes);
+  cache->set_limit(images.limit);
+  cache->set_hits(images.hits);
+  cache->set_misses(images.misses);
+  cache->set_saved(images.saved);
+  cache->set_evicted(images.evicted);
+  cache->set_damaged(images.damaged);
+  cache->set_kept(images.kept);
+}
+
 void FillDevice(const warden::DeviceStats& stats, transport::Device* device) {
   device->set_ordinal(stats.device);
   device->set_name(stats.name);
@@ -41,6 +58,29 @@ void FillDevice(const warden::DeviceStats& stats, transport::Device* device) {
   device->set_leased_peak(stats.leased_peak);
   device->set_idle(stats.idle);
   device->set_keeper_pid(stats.keeper_pid);
+  device->set_scrub_pending(stats.scrub_pending);
+  device->set_refused(stats.refused);
+  device->set_asked(stats.asked);
+  device->set_drained(stats.drained);
+  device->set_returned(stats.returned);
+  for (const keeper::ChunkSize& size : stats.chunk_sizes) {
+    transport::ChunkSize* out = device->add_chunk_sizes();
+    out->set_bytes(size.bytes);
+    out->set_leased(size.leased);
+    out->set_idle(size.idle);
+  }
+}
+
+void FillEvent(const keeper::MemoryEvent& event, const std::set<uint64_t>& seen,
+               transport::MemoryEvent* out) {
+  static constexpr const char* kKinds[] = {"",      "lease", "return", "end", "refuse",
+                                           "ask",   "drain", "unused", "map", "unmap",
+                                           "remap", "clear", "release"};
+  out->set_number(event.number);
+  out->set_seconds(static_cast<double>(event.time) / 1e6);
+  if (event.kind < std::size(kKinds)) out->set_kind(kKinds[event.kind]);
+  if (seen.contains(event.worker)) out->set_session(event.worker);
+  out->set_bytes(event.bytes);
 }
 
 void FillSession(Session& session, const warden::Stats* stats, transport::Session* out) {
@@ -66,7 +106,14 @@ void FillSession(Session& session, const warden::Stats* stats, transport::Sessio
   out->set_epoch(session.epoch());
   uint64_t leased = 0;
   for (size_t i = 0; stats != nullptr && i < stats->sessions.size(); ++i) {
-    if (stats->sessions[i].session == session.id()) leased += stats->sessions[i].leased;
+    const warden::SessionStats& seat = stats->sessions[i];
+    if (seat.session != session.id()) continue;
+    leased += seat.leased;
+    transport::SessionMemory* memory = out->add_memory();
+    memory->set_device(seat.device);
+    memory->set_leased(seat.leased);
+    memory->set_leased_peak(seat.leased_peak);
+    memory->set_idle(seat.idle);
   }
   out->set_leased(leased);
 }
@@ -76,6 +123,9 @@ void FillSession(Session& session, const warden::Stats* stats, transport::Sessio
 transport::InspectReply Inspect(SessionTable& table, const Peer& peer) {
   transport::InspectReply reply;
   FillDaemon(table, reply.mutable_daemon());
+  if (peer.tenant->admin() || table.config()->tenants_size() == 0) {
+    FillModuleCache(table, reply.mutable_daemon()->mutable_module_cache());
+  }
   std::string problem;
   std::optional<warden::Stats> stats = table.warden().GetStats(&problem);
   if (stats) {
@@ -104,6 +154,24 @@ transport::InspectReply InspectAll(SessionTable& table) {
 }
 
 namespace {
+
+// Sessions are named if the caller sees them: those are in the reply.
+void AddMemoryEvents(SessionTable& table, const transport::InspectRequest& request,
+                     transport::InspectReply* reply) {
+  std::set<uint64_t> seen;
+  for (const transport::Session& session : reply->sessions()) seen.insert(session.id());
+  for (const transport::Device& device : reply->devices()) {
+    uint64_t after = 0;
+    for (const transport::MemoryCursor& cursor : request.events_after()) {
+      if (cursor.device() == device.ordinal()) after = cursor.number();
+    }
+    transport::MemoryEvents* events = reply->add_memory_events();
+    events->set_device(device.ordinal());
+    for (const auto& event : table.warden().GetEvents(device.ordinal(), after)) {
+      FillEvent(event, seen, events->add_events());
+    }
+  }
+}
 
 class InspectCall : public std::enable_shared_from_this<InspectCall> {
  public:
@@ -152,7 +220,9 @@ class InspectCall : public std::enable_shared_from_this<InspectCall> {
       reply.set_view(view.data(), view.size());
       responder_.Finish(reply, grpc::Status::OK, finished);
     } else {
-      responder_.Finish(Inspect(loop_.table(), peer), grpc::Status::OK, finished);
+      transport::InspectReply reply = Inspect(loop_.table(), peer);
+      if (request_.memory_events()) AddMemoryEvents(loop_.table(), request_, &reply);
+      responder_.Finish(reply, grpc::Status::OK, finished);
     }
   }
 

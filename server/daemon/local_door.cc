@@ -104,8 +104,8 @@ void LocalDoor::Serve(wire::Descriptor socket) {
     wire::SendMessage(socket.get(), writer.span());
     return;
   }
-  std::vector<int> rings = opened.session->ring_descriptors();
-  bool sent = !HasGone(socket.get()) && wire::SendMessage(socket.get(), writer.span(), rings);
+  std::vector<int> shared = opened.session->shared_descriptors();
+  bool sent = !HasGone(socket.get()) && wire::SendMessage(socket.get(), writer.span(), shared);
   if (sent) {
     opened.session->set_on_end([descriptor = socket.get()](const transport::Closed& closed) {
       // The rings carry only the code.

@@ -36,6 +36,14 @@ constexpr MetricType kCounter = MetricType::Counter;
 void AddDevices(const transport::InspectReply& reply, std::vector<MetricFamily>* families) {
   Family memory("longwire_device_memory_bytes", "Memory of a device by what it is used for.",
                 kGauge);
+  Family refused("longwire_device_leases_refused_total", "Leases of memory that were refused.",
+                 kCounter);
+  Family asked("longwire_device_reclaims_total",
+               "Times that a session was asked to give back memory that it keeps free.", kCounter);
+  Family reclaimed("longwire_device_reclaimed_bytes_total",
+                   "Bytes that sessions gave back because another one lacked them, or because "
+                   "they had not used them for long.",
+                   kCounter);
   Family busy("longwire_device_busy_ratio", "Part of the last minute in which it worked.", kGauge);
   Family sessions("longwire_device_sessions", "Sessions on the device.", kGauge);
   for (const transport::Device& device : reply.devices()) {
@@ -44,10 +52,18 @@ void AddDevices(const transport::InspectReply& reply, std::vector<MetricFamily>*
     memory.Add({{"device", number}, {"state", "lendable"}}, static_cast<double>(device.lendable()));
     memory.Add({{"device", number}, {"state", "leased"}}, static_cast<double>(device.leased()));
     memory.Add({{"device", number}, {"state", "idle"}}, static_cast<double>(device.idle()));
+    memory.Add({{"device", number}, {"state", "clearing"}},
+               static_cast<double>(device.scrub_pending()));
+    refused.Add({{"device", number}}, static_cast<double>(device.refused()));
+    asked.Add({{"device", number}}, static_cast<double>(device.asked()));
+    reclaimed.Add({{"device", number}, {"why", "drain"}}, static_cast<double>(device.drained()));
+    reclaimed.Add({{"device", number}, {"why", "unused"}}, static_cast<double>(device.returned()));
     busy.Add({{"device", number}}, device.busy());
     sessions.Add({{"device", number}}, device.sessions());
   }
-  for (Family* family : {&memory, &busy, &sessions}) families->push_back(family->Take());
+  for (Family* family : {&memory, &refused, &asked, &reclaimed, &busy, &sessions}) {
+    families->push_back(family->Take());
+  }
 }
 
 void AddTenants(const transport::InspectReply& reply, std::vector<MetricFamily>* families) {
@@ -111,6 +127,26 @@ void AddTotals(const transport::InspectReply& reply, std::vector<MetricFamily>* 
   }
 }
 
+void AddModuleCache(const transport::InspectReply& reply, std::vector<MetricFamily>* families) {
+  const transport::ModuleCache& cache = reply.daemon().module_cache();
+  Family images("longwire_module_cache_images", "Module images that are kept.", kGauge);
+  Family bytes("longwire_module_cache_bytes", "Bytes of these, and how many there may be.", kGauge);
+  Family asked("longwire_module_cache_lookups_total", "Images asked for, by outcome.", kCounter);
+  Family saved("longwire_module_cache_saved_bytes_total", "Bytes that were not sent.", kCounter);
+  Family gone("longwire_module_cache_removed_total", "Images removed, by reason.", kCounter);
+  images.Add({}, static_cast<double>(cache.images()));
+  bytes.Add({{"state", "kept"}}, static_cast<double>(cache.bytes()));
+  bytes.Add({{"state", "limit"}}, static_cast<double>(cache.limit()));
+  asked.Add({{"outcome", "hit"}}, static_cast<double>(cache.hits()));
+  asked.Add({{"outcome", "miss"}}, static_cast<double>(cache.misses()));
+  saved.Add({}, static_cast<double>(cache.saved()));
+  gone.Add({{"reason", "room"}}, static_cast<double>(cache.evicted()));
+  gone.Add({{"reason", "damage"}}, static_cast<double>(cache.damaged()));
+  for (Family* family : {&images, &bytes, &asked, &saved, &gone}) {
+    families->push_back(family->Take());
+  }
+}
+
 }  // namespace
 
 std::vector<MetricFamily> MetricsOf(const transport::InspectReply& reply) {
@@ -119,6 +155,7 @@ std::vector<MetricFamily> MetricsOf(const transport::InspectReply& reply) {
   AddTenants(reply, &families);
   AddSessions(reply, &families);
   AddTotals(reply, &families);
+  AddModuleCache(reply, &families);
   return families;
 }
 

@@ -114,7 +114,7 @@ config::Draft Configure(const CommandLine& command_line, config::Problems* probl
   for (const CommandLine::Key& given : command_line.keys) {
     config::SetKey(given.key, given.value, {given.option, 0, 0}, &draft, problems);
   }
-  config::FillDefaults(RuntimeDirectory(), &draft.config);
+  config::FillDefaults(RuntimeDirectory(), &draft.config, CacheDirectory());
   config::Check(draft, problems);
   return draft;
 }

@@ -10,9 +10,31 @@
 
 namespace longwire::daemon {
 
+namespace {
+
+// Empty when it is not set.
+std::string Variable(const char* name) {
+  const char* value = getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+std::string CacheDirectory() {
+  std::string given = Variable("CACHE_DIRECTORY");  // a list, when the unit has several
+  if (!given.empty()) return given.substr(0, given.find(':'));
+  if (!Variable("LONGWIRE_RUNTIME_DIR").empty()) return RuntimeDirectory() + "/cache";
+  if (geteuid() == 0) return "/var/cache/longwire";
+  std::string user = Variable("XDG_CACHE_HOME");
+  if (!user.starts_with('/') && Variable("HOME").starts_with('/')) {
+    user = Variable("HOME") + "/.cache";
+  }
+  return user.starts_with('/') ? user + "/longwire-server" : "";
+}
+
 std::string RuntimeDirectory() {
-  const char* own = getenv("LONGWIRE_RUNTIME_DIR");
-  if (own != nullptr && own[0] != '\0') return own;
+  std::string own = Variable("LONGWIRE_RUNTIME_DIR");
+  if (!own.empty()) return own;
   if (geteuid() == 0) return "/run/longwire";
   const char* user = getenv("XDG_RUNTIME_DIR");
   if (user != nullptr && access(user, W_OK) == 0) return std::string(user) + "/longwire";

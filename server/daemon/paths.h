@@ -1,4 +1,4 @@
-// Where the daemon's sockets lie by default.
+// Where the daemon's files lie by default.
 #pragma once
 
 #include <string>
@@ -7,6 +7,10 @@ namespace longwire::daemon {
 
 // $LONGWIRE_RUNTIME_DIR, /run/longwire for root, $XDG_RUNTIME_DIR/longwire, /tmp/longwire-<uid>.
 std::string RuntimeDirectory();
+
+// $CACHE_DIRECTORY (systemd's), cache in $LONGWIRE_RUNTIME_DIR, /var/cache/longwire for root,
+// longwire-server in $XDG_CACHE_HOME or ~/.cache; empty when there is none of these.
+std::string CacheDirectory();
 
 // Makes the folder of `socket` (0700) if it is not there. False with a sentence if that fails or if
 // somebody else could replace what lies in it.

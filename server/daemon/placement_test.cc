@@ -53,7 +53,8 @@ class BookTest : public testing::Test {
  protected:
   BookTest() {
     for (int32_t device = 0; device < 4; ++device) {
-      stats.devices.push_back({device, "fake", 100 + device, 8 * kGiB, 8 * kGiB, 0, 0, 0, 0, {}});
+      stats.devices.push_back(
+          {device, "fake", 100 + device, 8 * kGiB, 8 * kGiB, 0, 0, 0, 0, 0, 0, 0, 0, {}, {}});
     }
   }
   // Places the next session; the refusal where there is one.
@@ -65,7 +66,7 @@ class BookTest : public testing::Test {
     return text.empty() ? sentence : text;
   }
   void Lease(uint64_t session, int32_t device, uint64_t bytes) {
-    stats.sessions.push_back({session, 1, device, bytes, bytes});
+    stats.sessions.push_back({session, 1, device, bytes, bytes, 0});
   }
 
   warden::Stats stats;

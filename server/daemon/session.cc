@@ -1,5 +1,6 @@
 #include "server/daemon/session.h"
 
+#include <fcntl.h>
 #include <poll.h>
 
 #include "wire/guards.h"
@@ -27,8 +28,10 @@ bool Session::MapRings() { return AddLane(std::move(worker_.up), std::move(worke
 bool Session::TakeReply(wire::Message& message, wire::OpenReply* reply) {
   wire::Reader reader(message.bytes);
   if (reply->Decode(reader) != wire::WireResult::kOk) return false;
-  if (message.descriptors.size() != 2 * reply->lanes) return false;
-  for (size_t i = 0; i < message.descriptors.size(); i += 2) {
+  size_t rings = 2 * size_t{reply->lanes}, segments = reply->segment_bytes != 0 ? 1 : 0;
+  if (message.descriptors.size() != rings + segments) return false;
+  if (segments != 0) segment_ = std::move(message.descriptors.back());
+  for (size_t i = 0; i < rings; i += 2) {
     if (!AddLane(std::move(message.descriptors[i]), std::move(message.descriptors[i + 1]))) {
       return false;
     }
@@ -71,6 +74,10 @@ bool Session::WorkerIsDead() const {
   return poll(&look, 1, 0) > 0;
 }
 
+wire::Descriptor Session::ControlSocket() const {
+  return wire::Descriptor(fcntl(worker_.control.get(), F_DUPFD_CLOEXEC, 0));
+}
+
 bool Session::MayAttach(uint32_t lane, const transport::Token& token, const Peer& peer) {
   bool same = peer.identity == client_.peer.identity && peer.tenant != nullptr &&
               peer.tenant->name() == client_.peer.tenant->name();
@@ -94,12 +101,13 @@ void Session::set_on_end(std::function<void(const transport::Closed&)> on_end) {
   if (ended_ && on_end_) on_end_(end_);
 }
 
-std::vector<int> Session::ring_descriptors() const {
+std::vector<int> Session::shared_descriptors() const {
   std::vector<int> all;
   for (const auto& lane : lanes_) {
     all.push_back(lane->up_descriptor());
     all.push_back(lane->down_descriptor());
   }
+  if (segment_.valid()) all.push_back(segment_.get());
   return all;
 }
 

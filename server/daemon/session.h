@@ -41,6 +41,8 @@ class Session {
                  wire::OpenReply* reply, std::string* sentence);
 
   bool WorkerIsDead() const;
+  // The worker's control socket once more; invalid when there are no descriptors left.
+  wire::Descriptor ControlSocket() const;
 
   // The session's own logs are lane 0; the others carry large copies.
   uint32_t lanes() const { return static_cast<uint32_t>(lanes_.size()); }
@@ -63,8 +65,9 @@ class Session {
   transport::LogSubject subject() const { return client_.peer.subject(id_); }
   const ClientDescription& client() const { return client_; }
   const warden::WorkerStarted& worker() const { return worker_.started; }
-  // Of each lane the ring up, then the one down.
-  std::vector<int> ring_descriptors() const;
+  // Of each lane the ring up, then the one down; last the segment for pinned memory, if there is
+  // one.
+  std::vector<int> shared_descriptors() const;
   Clock::time_point opened() const { return opened_; }
   // Of all its logs.
   uint64_t bytes_up() const;
@@ -85,6 +88,7 @@ class Session {
   std::shared_ptr<gates::GatePage> gates_;
   const Clock::time_point opened_ = Clock::now();
   std::vector<std::unique_ptr<Lane>> lanes_;  // as they are once the session is introduced
+  wire::Descriptor segment_;                  // the same; only of local clients
 
   std::mutex mutex_;
   bool ended_ = false;  // under mutex_, as what follows

@@ -46,7 +46,8 @@ std::vector<std::string> DriverVariables(const std::vector<std::string>& given) 
 
 }  // namespace
 
-SessionTable::SessionTable(const config::LiveConfig& live) : live_(live), next_id_(FirstId()) {
+SessionTable::SessionTable(const config::LiveConfig& live)
+    : live_(live), next_id_(FirstId()), images_(ImageStoreOptionsOf(*live.Get())) {
   WardenClient::Events events;
   events.worker_died = [this](const warden::WorkerDied& died) { OnWorkerDied(died); };
   events.warden_lost = [this] {
@@ -122,7 +123,9 @@ std::shared_ptr<Session> SessionTable::StartSession(const wire::OpenRequest& req
   start.want_warm = want_warm;
   start.environment = DriverVariables(request.environment);
   start.tenant = peer.tenant->name();
+  // Each time: the warden may have started anew.
   warden_->SetQuota(QuotaOf(*peer.tenant));
+  warden_->SetLimits(LimitsOf(*live_.Get()));
   StartedWorker worker = warden_->Start(std::move(start));
   if (worker.started.code != 0) {
     *code = worker.started.code;
@@ -137,7 +140,11 @@ std::shared_ptr<Session> SessionTable::StartSession(const wire::OpenRequest& req
     devices.push_back(static_cast<scheduler::DeviceId>(keeper.device));
   }
   auto page = scheduling_->Open(SchedulerSession(id, *peer.tenant, std::move(devices)));
-  if (page != nullptr) page->bytes_in_flight() = peer.tenant->bytes_in_flight();
+  if (page != nullptr) {
+    page->bytes_in_flight() = peer.tenant->bytes_in_flight();
+    // Only programs of this host can have what the worker has.
+    page->segment_bytes() = session->client().local() ? peer.tenant->pinned_memory() : 0;
+  }
   session->SetGates(std::move(page));
   if (session->MapRings()) return session;
   *code = transport::kDeviceUnavailable;
@@ -251,6 +258,7 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, const Peer& p
     Release(*peer.tenant);
     return Refuse(code, peer, sentence);
   }
+  images_.Serve(session->id(), peer.tenant->name(), session->ControlSocket());
   Describe(*session, &opened.reply);
   opened_.fetch_add(1);
   changed_.notify_all();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "server/config/live_config.h"
+#include "server/daemon/images.h"
 #include "server/daemon/placement.h"
 #include "server/daemon/scheduling.h"
 #include "server/daemon/session.h"
@@ -47,6 +48,7 @@ class SessionTable {
 
   WardenClient& warden() { return *warden_; }
   Scheduling& scheduling() { return *scheduling_; }
+  Images& images() { return images_; }
   uint64_t opened() const { return opened_.load(); }
   uint64_t failed() const { return failed_.load(); }
   // The devices that a session of the tenant would get now; none with a sentence.
@@ -82,6 +84,7 @@ class SessionTable {
   std::unique_ptr<WardenClient> warden_;
   std::unique_ptr<Scheduling> scheduling_;
   DeviceBook book_;
+  Images images_;
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "server/config/config.h"
+
 namespace longwire::daemon {
 
 std::shared_ptr<const config::Tenant> FindTenant(const config::LiveConfig::Snapshot& config,
@@ -11,6 +13,11 @@ std::shared_ptr<const config::Tenant> FindTenant(const config::LiveConfig::Snaps
     static const auto everybody = [] {
       auto tenant = std::make_shared<config::Tenant>();
       tenant->set_name("default");
+      // Not a limit of a tenant but of what a session may pin: as for those who do not say.
+      config::Config silent;
+      silent.add_tenants();
+      config::FillDefaults("", &silent);
+      tenant->set_pinned_memory(silent.tenants(0).pinned_memory());
       return tenant;
     }();
     return everybody;

@@ -28,6 +28,11 @@ SchedulingOptions SchedulingOptionsOf(const config::Config& config) {
   return options;
 }
 
+images::ImageStore::Options ImageStoreOptionsOf(const config::Config& config) {
+  const config::ModuleCache& told = config.module_cache();
+  return {told.directory() == "none" ? "" : told.directory(), told.size()};
+}
+
 scheduler::SessionInfo SchedulerSession(uint64_t id, const config::Tenant& tenant,
                                         std::vector<scheduler::DeviceId> devices) {
   scheduler::SessionInfo info;
@@ -40,7 +45,13 @@ scheduler::SessionInfo SchedulerSession(uint64_t id, const config::Tenant& tenan
 }
 
 warden::SetQuota QuotaOf(const config::Tenant& tenant) {
-  return {tenant.name(), tenant.has_memory() ? tenant.memory() : UINT64_MAX};
+  return {tenant.name(), tenant.has_memory() ? tenant.memory() : UINT64_MAX,
+          tenant.memory_reserved()};
+}
+
+keeper::KeeperLimits LimitsOf(const config::Config& config) {
+  const config::Memory& memory = config.memory();
+  return {memory.pooled(), memory.session_idle(), memory.session_idle_time()};
 }
 
 void ApplyTenants(const config::Config& config, Scheduling& scheduling, WardenClient& warden) {
@@ -48,6 +59,7 @@ void ApplyTenants(const config::Config& config, Scheduling& scheduling, WardenCl
     scheduling.ChangeTenant(tenant.name(), ClassOf(tenant), tenant.weight());
     warden.SetQuota(QuotaOf(tenant));
   }
+  warden.SetLimits(LimitsOf(config));
 }
 
 }  // namespace longwire::daemon

@@ -37,18 +37,26 @@ std::shared_ptr<Session> SessionOf(const wire::ViewRequest& program, const Peer&
   return nullptr;
 }
 
-// As the keeper answers a session of the tenant that asks for free and total memory.
+// As the keeper answers a session of the tenant that asks for free and total memory, but with what
+// sessions keep free as they said it last.
 void FillMemory(const warden::DeviceStats& device, const warden::Stats& stats,
                 const config::Tenant& tenant, wire::ViewedDevice* viewed) {
   uint64_t limit = tenant.has_memory() ? tenant.memory() : UINT64_MAX;
-  uint64_t charged = 0;
+  uint64_t charged = 0, reserved = 0, idle = 0;
   for (const warden::TenantStats& ledger : stats.tenants) {
-    if (ledger.tenant == tenant.name()) charged = ledger.leased;
+    if (ledger.tenant == tenant.name()) {
+      charged = ledger.leased;
+    } else {
+      reserved += ledger.reserved - std::min(ledger.reserved, ledger.leased);
+    }
+  }
+  for (const warden::SessionStats& session : stats.sessions) {
+    if (session.device == device.device) idle += session.idle;
   }
   viewed->memory_total = std::min(device.total, limit);
   uint64_t usable = std::min(viewed->memory_total, device.lendable);
   viewed->memory_reserved = viewed->memory_total - usable;
-  uint64_t free = device.lendable - std::min(device.lendable, device.leased);
+  uint64_t free = device.lendable - std::min(device.lendable, device.leased + reserved) + idle;
   viewed->memory_free = std::min({free, limit - std::min(limit, charged), usable});
 }
 

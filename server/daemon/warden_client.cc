@@ -102,6 +102,12 @@ void WardenClient::HandleMessage(wire::Message message) {
       Answer(stats.request, std::move(message));
       break;
     }
+    case warden::Events::kKind: {
+      warden::Events events;
+      if (message::Unpack(message.bytes, &events) != wire::WireResult::kOk) return;
+      Answer(events.request, std::move(message));
+      break;
+    }
     case warden::WorkerDied::kKind: {
       warden::WorkerDied died;
       if (message::Unpack(message.bytes, &died) != wire::WireResult::kOk) return;
@@ -178,6 +184,21 @@ void WardenClient::Kill(uint64_t session) {
 }
 
 void WardenClient::SetQuota(const warden::SetQuota& quota) { Send(message::Pack(quota)); }
+
+void WardenClient::SetLimits(const keeper::KeeperLimits& limits) {
+  Send(message::Pack(warden::SetLimits{limits}));
+}
+
+std::vector<keeper::MemoryEvent> WardenClient::GetEvents(int32_t device, uint64_t after) {
+  warden::GetEvents request{next_request_.fetch_add(1), device, after};
+  std::string sentence;
+  auto messages = Ask(request.request, false, message::Pack(request), kStatsPatience, &sentence);
+  warden::Events answer;
+  if (messages.empty() || message::Unpack(messages[0].bytes, &answer) != wire::WireResult::kOk) {
+    return {};
+  }
+  return answer.events;
+}
 
 std::optional<warden::Stats> WardenClient::GetStats(std::string* sentence) {
   warden::GetStats request;

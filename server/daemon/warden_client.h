@@ -49,7 +49,10 @@ class WardenClient {
   void Kill(uint64_t session);
   // Holds for what is leased from now on.
   void SetQuota(const warden::SetQuota& quota);
+  void SetLimits(const keeper::KeeperLimits& limits);
   std::optional<warden::Stats> GetStats(std::string* sentence);
+  // Of a device's memory, after that number; none if the warden does not answer.
+  std::vector<keeper::MemoryEvent> GetEvents(int32_t device, uint64_t after);
   // Kills workers that an earlier daemon left behind.
   void KillLeftovers();
 

@@ -83,6 +83,8 @@ std::vector<std::string> WardenArguments(const config::Config& config) {
     warm += (warm.empty() ? "" : ",") + ordinal + "=" + std::to_string(device.warm_workers());
   }
   if (!devices.empty()) arguments.insert(arguments.end(), {"--devices", devices});
+  const std::string& compiled = config.module_cache().compiled();
+  if (compiled != "none") arguments.insert(arguments.end(), {"--compile-cache", compiled});
   if (!warm.empty()) arguments.insert(arguments.end(), {"--warm-workers-of", warm});
   return arguments;
 }

@@ -23,6 +23,7 @@ struct GatePage::Header {
   uint64_t magic = kMagic;
   uint32_t devices = 0;
   std::atomic<uint64_t> bytes_in_flight{0};
+  std::atomic<uint64_t> segment_bytes{0};
   alignas(64) std::atomic<uint32_t> changes{0};
 };
 
@@ -90,6 +91,8 @@ GatePage::~GatePage() {
 }
 
 std::atomic<uint64_t>& GatePage::bytes_in_flight() { return header_->bytes_in_flight; }
+
+std::atomic<uint64_t>& GatePage::segment_bytes() { return header_->segment_bytes; }
 
 void GatePage::RingWorker() {
   header_->changes.fetch_add(1);

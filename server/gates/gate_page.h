@@ -59,6 +59,8 @@ class GatePage {
   // Bytes of calls and uploads that the worker may hold, for the session's whole life; the daemon
   // writes it before the worker opens the session. 0: the worker's own default.
   std::atomic<uint64_t>& bytes_in_flight();
+  // Bytes of pinned memory that the session may share with its worker, in the same way; 0: none.
+  std::atomic<uint64_t>& segment_bytes();
   // How often the session made the call of this number; the worker counts.
   std::atomic<uint64_t>& calls(uint32_t number) { return calls_[number % kMaxCalls]; }
 

@@ -48,7 +48,10 @@ ChunkPool::~ChunkPool() {
 }
 
 ChunkPool::Step ChunkPool::Start(uint64_t worker, const Lease& request, LeaseInProgress* lease) {
-  *lease = LeaseInProgress{worker, request.request, {}, {}, 0, kSuccess, ""};
+  *lease = LeaseInProgress{};
+  lease->worker = worker;
+  lease->request = request.request;
+  lease->spare = request.spare;
   Worker& state = workers_[worker];
   uint64_t granularity = device_.identity().granularity;
   if (request.bytes.empty() || request.bytes.size() > kMaxChunksPerLease) {
@@ -94,25 +97,46 @@ ChunkPool::Step ChunkPool::Advance(LeaseInProgress* lease, bool patient) {
   if (!ready) return Step::kWaiting;
   Worker& worker = workers_[lease->worker];
   worker.lent.insert(lease->chunks.begin(), lease->chunks.end());
+  uint64_t bytes = 0;
+  for (uint64_t size : lease->sizes) bytes += size;
+  Tell(MemoryEventKind::kLease, lease->worker, bytes);
   return Step::kGranted;
+}
+
+bool ChunkPool::Lacks(LeaseInProgress* lease, uint64_t need, bool patient, Step* step) {
+  Quota* quota = options_.quota;
+  uint64_t device = FreeOnDevice(lease->worker);
+  uint64_t room = quota == nullptr ? UINT64_MAX : quota->room(lease->worker);
+  lease->lacks = need - std::min({need, device, room});
+  lease->of_tenant = need > room;
+  // Two keepers may charge the same tenant at the same time: only the charge itself decides.
+  if (lease->lacks == 0 && quota != nullptr && !quota->Charge(lease->worker, need)) {
+    lease->lacks = need;
+    lease->of_tenant = true;
+  }
+  if (lease->lacks == 0) return false;
+  bool of_tenant = lease->of_tenant;
+  uint64_t soon = of_tenant ? EndingBytes(lease->worker) : EndingBytes();
+  if (patient && lease->lacks <= soon) {
+    *step = Step::kWaiting;
+  } else if (of_tenant) {
+    *step = Refused(lease, kOutOfMemory,
+                    std::to_string(need) + " bytes asked for, " + std::to_string(room) +
+                        " left of the tenant's memory limit of " +
+                        std::to_string(quota->limit(lease->worker)));
+  } else {
+    *step = Refused(lease, kOutOfMemory,
+                    std::to_string(need) + " bytes asked for, " + std::to_string(device) + " of " +
+                        std::to_string(lendable_) + " free");
+  }
+  return true;
 }
 
 ChunkPool::Step ChunkPool::Assign(LeaseInProgress* lease, bool patient, bool* found) {
   uint64_t need = 0;
   for (uint64_t size : lease->sizes) need += size;
-  if (need > free()) {
-    if (patient && need <= free() + EndingBytes()) return Step::kWaiting;
-    return Refused(lease, kOutOfMemory,
-                   std::to_string(need) + " bytes asked for, " + std::to_string(free()) + " of " +
-                       std::to_string(lendable_) + " free");
-  }
-  if (options_.quota != nullptr && !options_.quota->Charge(lease->worker, need)) {
-    return Refused(lease, kOutOfMemory,
-                   std::to_string(need) + " bytes asked for, " +
-                       std::to_string(options_.quota->room(lease->worker)) +
-                       " left of the tenant's memory limit of " +
-                       std::to_string(options_.quota->limit(lease->worker)));
-  }
+  Step step = Step::kWaiting;
+  if (Lacks(lease, need, patient, &step)) return step;
   lease->charged = need;
   std::vector<uint64_t> created;
   for (uint64_t size : lease->sizes) {
@@ -129,6 +153,7 @@ ChunkPool::Step ChunkPool::Assign(LeaseInProgress* lease, bool patient, bool* fo
       while (code == kOutOfMemory && ReleaseOneIdle()) code = CreateChunk(size, &chunk);
       if (code != kSuccess) {
         GiveUp(lease, created);
+        if (code == kOutOfMemory) lease->lacks = size;
         return Refused(lease, code,
                        "the driver has no " + std::to_string(size) + " bytes more (error " +
                            std::to_string(code) + ")");
@@ -171,6 +196,7 @@ void ChunkPool::ReleaseChunk(uint64_t id) {
   Chunk& chunk = chunks_.at(id);
   if (Shelf* shelf = ShelfOf(chunk)) shelf->Remove(id, chunk.bytes);
   if (chunk.shared) ForgetTokensOf(id);
+  Tell(MemoryEventKind::kRelease, 0, chunk.bytes);
   device_.Release(chunk.handle);
   created_ -= chunk.bytes;
   chunks_.erase(id);
@@ -249,6 +275,7 @@ void ChunkPool::Cancel(LeaseInProgress* lease) { GiveUp(lease, {}); }
 void ChunkPool::Return(uint64_t worker, std::span<const uint64_t> chunks) {
   auto holder = workers_.find(worker);
   if (holder == workers_.end()) return;
+  uint64_t before = leased_;
   for (uint64_t id : chunks) {
     auto chunk = chunks_.find(id);
     if (chunk == chunks_.end() || !chunk->second.taken) continue;
@@ -264,6 +291,7 @@ void ChunkPool::Return(uint64_t worker, std::span<const uint64_t> chunks) {
       MakeIdle(id);
     }
   }
+  Tell(MemoryEventKind::kReturn, worker, before - leased_);
 }
 
 void ChunkPool::Ending(uint64_t worker) { workers_[worker].ending = true; }
@@ -271,6 +299,7 @@ void ChunkPool::Ending(uint64_t worker) { workers_[worker].ending = true; }
 void ChunkPool::Gone(uint64_t worker) {
   auto holder = workers_.find(worker);
   if (holder == workers_.end()) return;
+  uint64_t leased = holder->second.leased;
   std::vector<uint64_t> all(holder->second.lent.begin(), holder->second.lent.end());
   all.insert(all.end(), holder->second.borrowed.begin(), holder->second.borrowed.end());
   Return(worker, all);
@@ -282,6 +311,7 @@ void ChunkPool::Gone(uint64_t worker) {
     }
   }
   workers_.erase(holder);
+  Tell(MemoryEventKind::kGone, worker, leased);
   ++version_;
 }
 
@@ -289,6 +319,11 @@ void ChunkPool::Prepare(uint64_t bytes) {
   uint64_t chunk = 0;
   if (bytes <= lendable_ - created_) (void)CreateChunk(bytes, &chunk);
   ++version_;
+}
+
+void ChunkPool::Trim(uint64_t keep) {
+  while (idle() - in_flight_ > keep && ReleaseOneIdle()) {
+  }
 }
 
 std::vector<ScrubJob> ChunkPool::NextScrubs(bool large) {
@@ -319,6 +354,7 @@ void ChunkPool::Scrubbed(std::span<const ScrubJob> done) {
     Chunk& chunk = chunks_.at(job.chunk);
     chunk.state = job.code == kSuccess ? State::kClean : State::kFailed;
     ++version_;
+    if (job.code == kSuccess) Tell(MemoryEventKind::kClear, 0, chunk.bytes);
     if (chunk.taken) continue;
     in_flight_ -= chunk.bytes;
     if (chunk.state == State::kFailed) {
@@ -331,21 +367,56 @@ void ChunkPool::Scrubbed(std::span<const ScrubJob> done) {
 
 std::vector<WorkerLease> ChunkPool::Workers() const {
   std::vector<WorkerLease> all;
-  for (const auto& [id, worker] : workers_) all.push_back({id, worker.leased, worker.leased_peak});
+  for (const auto& [id, worker] : workers_) {
+    all.push_back({id, worker.leased, worker.leased_peak, 0});
+  }
   return all;
+}
+
+std::vector<ChunkSize> ChunkPool::Sizes() const {
+  std::map<uint64_t, ChunkSize> by_size;
+  for (const auto& [id, chunk] : chunks_) {
+    ChunkSize& size = by_size[chunk.bytes];
+    size.bytes = chunk.bytes;
+    ++(chunk.taken ? size.leased : size.idle);
+  }
+  std::vector<ChunkSize> sizes;
+  for (const auto& [bytes, size] : by_size) sizes.push_back(size);
+  std::ranges::stable_sort(sizes, std::greater(),
+                           [](const ChunkSize& size) { return size.leased + size.idle; });
+  if (sizes.size() > kMaxChunkSizes) sizes.resize(kMaxChunkSizes);
+  return sizes;
 }
 
 uint64_t ChunkPool::TotalFor(uint64_t worker) const {
   return options_.quota == nullptr ? total() : std::min(total(), options_.quota->limit(worker));
 }
 
-uint64_t ChunkPool::FreeFor(uint64_t worker) const {
-  return options_.quota == nullptr ? free() : std::min(free(), options_.quota->room(worker));
+uint64_t ChunkPool::FreeOnDevice(uint64_t worker) const {
+  uint64_t reserved = options_.quota == nullptr ? 0 : options_.quota->ReservedForOthers(worker);
+  return free() - std::min(free(), reserved);
 }
 
-uint64_t ChunkPool::EndingBytes() const {
+uint64_t ChunkPool::FreeFor(uint64_t worker, uint64_t idle, uint64_t idle_of_tenant) const {
+  // A lease waits for what ends, so it counts as free.
+  uint64_t device = FreeOnDevice(worker) + idle + EndingBytes();
+  if (options_.quota == nullptr) return std::min(device, lendable_);
+  uint64_t room = options_.quota->room(worker);
+  room += std::min(idle_of_tenant + EndingBytes(worker), UINT64_MAX - room);
+  return std::min({device, room, lendable_});
+}
+
+uint64_t ChunkPool::LeasedBy(uint64_t worker) const {
+  auto found = workers_.find(worker);
+  return found == workers_.end() ? 0 : found->second.leased;
+}
+
+uint64_t ChunkPool::EndingBytes(uint64_t of_tenant_of) const {
   uint64_t bytes = 0;
-  for (const auto& [id, worker] : workers_) bytes += worker.ending ? worker.leased : 0;
+  for (const auto& [id, worker] : workers_) {
+    bool counts = of_tenant_of == 0 || TenantOf(id) == TenantOf(of_tenant_of);
+    bytes += worker.ending && counts ? worker.leased : 0;
+  }
   return bytes;
 }
 

@@ -21,15 +21,18 @@
 #include <vector>
 
 #include "server/keeper/device_memory.h"
+#include "server/keeper/event_log.h"
 #include "server/keeper/protocol.h"
 #include "server/keeper/quota.h"
 
 namespace longwire::keeper {
 
 struct PoolOptions {
-  uint64_t reserve = 0;    // bytes of the device that are never lent: contexts, modules, stacks
-  bool scrub = true;       // false only to show that the scrubbing test can fail
-  Quota* quota = nullptr;  // asked before memory is lent; nullptr: nobody has a limit
+  uint64_t reserve = 0;        // bytes of the device that are never lent: contexts, modules, stacks
+  bool scrub = true;           // false only to show that the scrubbing test can fail
+  bool drain = true;           // sessions are asked for memory that they keep free
+  EventLog* events = nullptr;  // told what happens; nullptr: nobody
+  Quota* quota = nullptr;      // asked before memory is lent; nullptr: nobody has a limit
   size_t most_chunks = kMaxChunksPerSession;  // that one session may have
 };
 
@@ -40,8 +43,13 @@ struct LeaseInProgress {
   std::vector<uint64_t> sizes;   // bytes, rounded up; in the order of the request
   std::vector<uint64_t> chunks;  // ids, one per size; empty until memory was found for all
   uint64_t charged = 0;          // to the tenant, bytes
+  bool spare = false;            // not needed: nobody gives anything up for it
   int code = kSuccess;           // why it was refused
   std::string sentence;
+  // Refused for want of so many bytes: Advance may be called again when some came back, of the
+  // tenant's own sessions, if it is the tenant's limit that stands in the way.
+  uint64_t lacks = 0;
+  bool of_tenant = false;
 };
 
 // One chunk for the scrubbing thread, and its answer.
@@ -62,7 +70,8 @@ class ChunkPool {
 
   // Checks a request; kWaiting: call Advance. Nothing is held until then.
   Step Start(uint64_t worker, const Lease& request, LeaseInProgress* lease);
-  // Call again after every event. kGranted: all is lent to the worker. kRefused: nothing is.
+  // Call again after every event. kGranted: all is lent to the worker. kRefused: nothing is; may be
+  // called again if lease->lacks is not 0.
   // `patient`: wait for the bytes of workers that are ending, rather than refuse.
   Step Advance(LeaseInProgress* lease, bool patient = true);
   // The worker of a lease that is kWaiting went away.
@@ -83,6 +92,8 @@ class ChunkPool {
 
   // Creates an idle clean chunk ahead of need, if there is room.
   void Prepare(uint64_t bytes);
+  // Releases idle chunks to the driver until no more than that are kept.
+  void Trim(uint64_t keep);
 
   // Chunks to scrub next, those that somebody waits for first; empty when there are none. Small and
   // large ones have a thread each, so that a small lease never waits for the clearing of gigabytes.
@@ -95,15 +106,22 @@ class ChunkPool {
   uint64_t total() const { return device_.identity().total; }
   uint64_t lendable() const { return lendable_; }
   uint64_t free() const { return lendable_ - leased_; }
-  // As the worker may see them: within its tenant's limit.
+  // Of these, without what is reserved for other tenants.
+  uint64_t FreeOnDevice(uint64_t worker) const;
+  uint64_t LeasedBy(uint64_t worker) const;
+  uint32_t TenantOf(uint64_t worker) const;  // 0: nobody's
+  // As the worker may see them: within its tenant's limit. `idle`: what sessions of others and of
+  // its own tenant would give back.
   uint64_t TotalFor(uint64_t worker) const;
-  uint64_t FreeFor(uint64_t worker) const;
+  uint64_t FreeFor(uint64_t worker, uint64_t idle = 0, uint64_t idle_of_tenant = 0) const;
   uint64_t leased() const { return leased_; }  // chunks of granted and waiting leases
   uint64_t leased_peak() const { return leased_peak_; }
   uint64_t idle() const { return created_ - leased_; }
   uint64_t scrub_pending() const { return dirty_.bytes + in_flight_; }
   uint64_t version() const { return version_; }  // changes when any figure does
   std::vector<WorkerLease> Workers() const;
+  // Of the most frequent sizes.
+  std::vector<ChunkSize> Sizes() const;
 
  private:
   static constexpr size_t kScrubBatchChunks = 64;
@@ -143,6 +161,9 @@ class ChunkPool {
     bool ending = false;
   };
 
+  void Tell(MemoryEventKind kind, uint64_t worker, uint64_t bytes) {
+    if (options_.events != nullptr && bytes != 0) options_.events->Add(kind, worker, bytes);
+  }
   Step Refused(LeaseInProgress* lease, int code, const std::string& sentence);
   // Finds or creates a chunk for every size, or holds nothing. *found tells which.
   Step Assign(LeaseInProgress* lease, bool patient, bool* found);
@@ -154,7 +175,8 @@ class ChunkPool {
   void GiveUp(LeaseInProgress* lease, std::span<const uint64_t> created);
   void MakeIdle(uint64_t chunk);
   bool Has(uint64_t worker, uint64_t chunk) const;
-  uint32_t TenantOf(uint64_t worker) const;
+  // What keeps the lease from being met, with *lease told how much it lacks; false: nothing does.
+  bool Lacks(LeaseInProgress* lease, uint64_t need, bool patient, Step* step);
   // The owner of a lent chunk gave it back, others still have it: the first of them owns it now.
   void HandOver(uint64_t chunk);
   void GiveBackBorrowed(uint64_t worker, uint64_t chunk);
@@ -162,7 +184,8 @@ class ChunkPool {
   std::deque<uint64_t>& Urgent(const Chunk& chunk) { return urgent_[chunk.bytes >= kLargeFrom]; }
   // The shelf of an idle chunk, nullptr while it is being cleared.
   Shelf* ShelfOf(const Chunk& chunk);
-  uint64_t EndingBytes() const;
+  // Of workers that are ending; of one worker's tenant only, or 0: of all.
+  uint64_t EndingBytes(uint64_t of_tenant_of = 0) const;
 
   DeviceMemory& device_;
   const PoolOptions options_;

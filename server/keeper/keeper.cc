@@ -11,10 +11,15 @@ namespace {
 // The warden hears of changes at most this often.
 constexpr std::chrono::milliseconds kStateInterval{20};
 
+// While a lease waits for sessions that were asked for memory.
+constexpr std::chrono::milliseconds kDrainCheck = Drain::kNextAfter;
+
+// Sessions' unused memory is looked after this often.
+constexpr std::chrono::milliseconds kUnusedCheck{1000};
+
 // How long a lease waits for the memory of workers that are ending: a killed process with a large
 // context needs tenths of a second to go.
 constexpr std::chrono::seconds kEndingPatience{5};
-constexpr std::chrono::milliseconds kPatienceCheck{200};
 
 bool IsReadable(const pollfd& entry) { return (entry.revents & (POLLIN | POLLHUP | POLLERR)) != 0; }
 
@@ -27,8 +32,9 @@ void SetNonBlocking(int descriptor) {
 Keeper::Keeper(DeviceMemory& device, const PoolOptions& options, wire::Descriptor control,
                KeeperState state)
     : device_(device),
-      pool_(device, options),
+      pool_(device, WithLog(options, &events_)),
       quota_(options.quota),
+      drains_(options.drain),
       control_(std::move(control)),
       state_(std::move(state)),
       small_scrubber_(device),
@@ -39,6 +45,11 @@ Keeper::Keeper(DeviceMemory& device, const PoolOptions& options, wire::Descripto
   state_.device_count = device.identity().device_count;
   state_.total = pool_.total();
   state_.lendable = pool_.lendable();
+}
+
+PoolOptions Keeper::WithLog(PoolOptions options, EventLog* events) {
+  options.events = events;
+  return options;
 }
 
 void Keeper::Prepare(std::span<const uint64_t> sizes) {
@@ -57,8 +68,8 @@ std::vector<pollfd> Keeper::PollSet() const {
                              {large_scrubber_.descriptor(), POLLIN, 0}};
   for (const auto& [worker, session] : sessions_) {
     short events = 0;
-    if (session.blocked()) events = POLLOUT;
-    if (!session.blocked() && session.lease == nullptr) events = POLLIN;
+    if (session.grant != nullptr || !session.answers.empty()) events = POLLOUT;
+    if (!session.blocked()) events = POLLIN;
     set.push_back({session.socket.get(), events, 0});
     set.push_back({session.process.get(), POLLIN, 0});
   }
@@ -71,11 +82,12 @@ bool Keeper::RunOnce(std::chrono::milliseconds timeout) {
   std::vector<pollfd> set = PollSet();
   std::vector<uint64_t> workers;
   for (const auto& [worker, session] : sessions_) workers.push_back(worker);
-  bool unsent = sent_version_ != pool_.version();
+  bool unsent = sent_version_ != Version();
   auto at_most = [&](std::chrono::milliseconds limit) {
     if (timeout.count() < 0 || timeout > limit) timeout = limit;
   };
-  if (waiting_) at_most(kPatienceCheck);
+  if (waiting_) at_most(kDrainCheck);
+  if (pool_.leased() != 0 && limits_.session_idle != UINT64_MAX) at_most(kUnusedCheck);
   if (unsent) at_most(kStateInterval);
   if (poll(set.data(), set.size(), static_cast<int>(timeout.count())) < 0) return errno == EINTR;
 
@@ -97,6 +109,9 @@ bool Keeper::RunOnce(std::chrono::milliseconds timeout) {
     if (gone) Forget(workers[i]);
   }
   waiting_ = AdvanceLeases();
+  waiting_ |= AnswerInfos();
+  AskUnused();
+  pool_.Trim(limits_.pooled);
   return open;
 }
 
@@ -107,6 +122,7 @@ bool Keeper::ReadControl(bool* open) {
   if (!message) return false;
   Attach attach;
   Assign assign;
+  if (message::Unpack(message->bytes, &limits_) == wire::WireResult::kOk) return true;
   if (message::Unpack(message->bytes, &assign) == wire::WireResult::kOk) {
     if (quota_ != nullptr) quota_->Assign(assign.worker, assign.tenant);
     return true;
@@ -120,6 +136,7 @@ bool Keeper::ReadControl(bool* open) {
   session.socket = std::move(message->descriptors[0]);
   if (message->descriptors.size() > 1) session.process = std::move(message->descriptors[1]);
   SetNonBlocking(session.socket.get());
+  drain_.Add(attach.worker, Drain::Clock::now());
   return true;
 }
 
@@ -133,26 +150,42 @@ void Keeper::ReadSession(Session& session) {
   }
 }
 
+// What needs no answer is taken at any time: leases of others wait for it.
 void Keeper::HandlePacket(Session& session, std::span<const std::byte> packet) {
-  Lease lease;
   Return give_back;
+  Reclaimed reclaimed;
+  Note note;
+  if (message::Unpack(packet, &give_back) == wire::WireResult::kOk) {
+    pool_.Return(session.worker, give_back.chunks);
+  } else if (message::Unpack(packet, &reclaimed) == wire::WireResult::kOk) {
+    HandleReclaimed(session, reclaimed);
+  } else if (message::Unpack(packet, &note) == wire::WireResult::kOk) {
+    auto kind = static_cast<MemoryEventKind>(note.kind);
+    if (kind >= MemoryEventKind::kMap && kind <= MemoryEventKind::kRemap) {
+      events_.Add(kind, session.worker, note.bytes);
+    }
+  } else if (session.waits()) {
+    session.later.assign(packet.begin(), packet.end());
+  } else {
+    drain_.Active(session.worker, Drain::Clock::now());
+    HandleRequest(session, packet);
+  }
+}
+
+void Keeper::HandleRequest(Session& session, std::span<const std::byte> packet) {
+  Lease lease;
   GetInfo get_info;
   Share share;
   Borrow borrow;
+  session.asked = Drain::Clock::now();
   if (message::Unpack(packet, &lease) == wire::WireResult::kOk) {
     session.lease = std::make_unique<LeaseInProgress>();
-    session.asked = std::chrono::steady_clock::now();
+    session.round = {};
     if (pool_.Start(session.worker, lease, session.lease.get()) == ChunkPool::Step::kRefused) {
-      auto refused = std::move(session.lease);
-      Answer(session, message::Pack(Refuse{refused->request, refused->code, refused->sentence,
-                                           pool_.free()}));
+      RefuseLease(session);
     }
-  } else if (message::Unpack(packet, &give_back) == wire::WireResult::kOk) {
-    pool_.Return(session.worker, give_back.chunks);
   } else if (message::Unpack(packet, &get_info) == wire::WireResult::kOk) {
-    Answer(session,
-           message::Pack(Info{get_info.request, pool_.FreeFor(session.worker),
-                              pool_.TotalFor(session.worker), device_.identity().granularity}));
+    session.info = get_info;
   } else if (message::Unpack(packet, &share) == wire::WireResult::kOk) {
     HandleShare(session, share);
   } else if (message::Unpack(packet, &borrow) == wire::WireResult::kOk) {
@@ -191,24 +224,37 @@ bool Keeper::AdvanceLeases() {
   bool waiting = false;
   auto now = std::chrono::steady_clock::now();
   for (auto& [worker, session] : sessions_) {
+    if (!session.waits() && !session.later.empty()) {
+      HandleRequest(session, std::exchange(session.later, {}));
+    }
+    waiting |= !session.later.empty();
     if (session.lease == nullptr) continue;
     bool patient = now - session.asked < kEndingPatience;
     ChunkPool::Step step = pool_.Advance(session.lease.get(), patient);
+    if (step == ChunkPool::Step::kRefused && Reclaim(session)) step = ChunkPool::Step::kWaiting;
     if (step == ChunkPool::Step::kWaiting) {
       waiting = true;
-      continue;
-    }
-    auto lease = std::move(session.lease);
-    if (step == ChunkPool::Step::kRefused) {
-      Answer(session,
-             message::Pack(Refuse{lease->request, lease->code, lease->sentence, pool_.free()}));
+    } else if (step == ChunkPool::Step::kRefused) {
+      RefuseLease(session);
     } else {
-      session.grant = std::move(lease);
+      session.grant = std::move(session.lease);
       session.granted = 0;
       Send(session);
     }
   }
   return waiting;
+}
+
+void Keeper::RefuseLease(Session& session) {
+  auto refused = std::move(session.lease);
+  if (!refused->spare) {
+    uint64_t bytes = 0;
+    for (uint64_t size : refused->sizes) bytes += size;
+    events_.Add(MemoryEventKind::kRefuse, session.worker, bytes);
+    ++refused_;
+  }
+  Answer(session,
+         message::Pack(Refuse{refused->request, refused->code, refused->sentence, pool_.free()}));
 }
 
 void Keeper::Answer(Session& session, std::vector<std::byte> packet) {
@@ -264,6 +310,8 @@ void Keeper::CloseSocket(Session& session) {
   if (!session.socket.valid()) return;
   session.socket.Reset();
   session.answers.clear();
+  session.later.clear();
+  session.info.reset();
   session.grant.reset();
   if (session.lease != nullptr) pool_.Cancel(session.lease.get());
   session.lease.reset();
@@ -273,6 +321,7 @@ void Keeper::CloseSocket(Session& session) {
 void Keeper::Forget(uint64_t worker) {
   CloseSocket(sessions_.at(worker));
   pool_.Gone(worker);
+  drain_.Remove(worker);
   if (quota_ != nullptr) quota_->Forget(worker);
   sessions_.erase(worker);
 }
@@ -286,16 +335,32 @@ void Keeper::StartScrubbing() {
   }
 }
 
+uint64_t Keeper::Version() const {
+  const DrainCounts& counts = drain_.counts();
+  return pool_.version() + events_.last() + counts.asked + counts.drained + counts.returned;
+}
+
 void Keeper::SendState() {
   auto now = std::chrono::steady_clock::now();
-  if (sent_version_ == pool_.version() || now - sent_at_ < kStateInterval) return;
+  if (sent_version_ == Version() || now - sent_at_ < kStateInterval) return;
   state_.leased = pool_.leased();
   state_.leased_peak = pool_.leased_peak();
   state_.idle = pool_.idle();
   state_.scrub_pending = pool_.scrub_pending();
+  state_.refused = refused_;
+  state_.asked = drain_.counts().asked;
+  state_.drained = drain_.counts().drained;
+  state_.returned = drain_.counts().returned;
   state_.workers = pool_.Workers();
+  for (WorkerLease& worker : state_.workers) {
+    worker.idle = std::min(drain_.IdleOf(worker.worker), worker.leased);
+  }
+  state_.chunk_sizes = pool_.Sizes();
+  state_.events = events_.After(sent_event_, kEventsPerPacket);
   sent_at_ = now;
-  if (wire::SendMessage(control_.get(), message::Pack(state_))) sent_version_ = pool_.version();
+  if (!wire::SendMessage(control_.get(), message::Pack(state_))) return;
+  sent_version_ = Version();
+  sent_event_ = events_.last();
 }
 
 }  // namespace longwire::keeper

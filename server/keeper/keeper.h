@@ -9,9 +9,11 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "server/keeper/chunk_pool.h"
+#include "server/keeper/drain.h"
 #include "server/keeper/scrubber.h"
 #include "wire/socket.h"
 
@@ -40,38 +42,61 @@ class Keeper {
     wire::Descriptor socket;                 // invalid: closed
     wire::Descriptor process;                // pidfd; invalid: gone as soon as the socket is closed
     std::unique_ptr<LeaseInProgress> lease;  // waits for memory
-    std::chrono::steady_clock::time_point asked{};  // since when
+    std::chrono::steady_clock::time_point asked{};  // since when: the lease, or `info`
+    Drain::Round round;                             // who was asked to give memory back for it
+    std::optional<GetInfo> info;                    // waits for other sessions' figures
+    std::vector<std::byte> later;                   // came while one of these waited
     std::unique_ptr<LeaseInProgress> grant;         // being sent
     size_t granted = 0;                             // chunks of `grant` that were sent
     std::deque<std::vector<std::byte>> answers;     // do not fit into the socket yet
-    bool blocked() const { return grant != nullptr || !answers.empty(); }
+    bool waits() const { return lease != nullptr || info.has_value(); }
+    bool blocked() const { return grant != nullptr || !answers.empty() || !later.empty(); }
   };
 
   // False when there is no message; *open: the warden is still there.
   bool ReadControl(bool* open);
   void ReadSession(Session& session);
   void HandlePacket(Session& session, std::span<const std::byte> packet);
+  void HandleRequest(Session& session, std::span<const std::byte> packet);
   void HandleShare(Session& session, const Share& share);
   void HandleBorrow(Session& session, const Borrow& borrow);
   void Answer(Session& session, std::vector<std::byte> packet);
   void Send(Session& session);
   // Sends the next chunks of a grant; false if the socket is full or the grant could not be made.
   bool SendGrant(Session& session);
+  void RefuseLease(Session& session);
   bool AdvanceLeases();  // true if one still waits
+  // The lease has no memory: asks sessions for some. False: nobody is left to ask or to wait for.
+  bool Reclaim(Session& session);
+  void HandleReclaimed(Session& session, Reclaimed answer);
+  bool AnswerInfos();  // true if one still waits
+  void AskUnused();
+  void SendAsks(std::span<const Drain::Ask> asks);
+  // Sessions whose free memory can help another one.
+  std::vector<uint64_t> Lenders(uint64_t worker, bool of_tenant) const;
   void CloseSocket(Session& session);
   void Forget(uint64_t worker);
   void StartScrubbing();
   void SendState();
+  uint64_t Version() const;  // of what SendState tells
   std::vector<pollfd> PollSet() const;
 
+  static PoolOptions WithLog(PoolOptions options, EventLog* events);
+
   DeviceMemory& device_;
+  EventLog events_;
   ChunkPool pool_;
+  Drain drain_;
+  KeeperLimits limits_;
   Quota* const quota_;  // nullptr: nobody has a limit
+  const bool drains_;   // sessions are asked for memory that they keep free
   wire::Descriptor control_;
   std::map<uint64_t, Session> sessions_;  // by worker
-  bool waiting_ = false;                  // a lease waits for memory
+  bool waiting_ = false;                  // a lease or a figure waits
+  uint64_t refused_ = 0;                  // leases
   KeeperState state_;
   uint64_t sent_version_ = 0;
+  uint64_t sent_event_ = 0;
   std::chrono::steady_clock::time_point sent_at_{};
   // Last: their threads stop before the pool goes.
   Scrubber small_scrubber_;

@@ -7,8 +7,9 @@
 //   GetInfo -> Info
 //   Return -> nothing. The worker has unmapped the chunks before, and closed what it imported.
 //   Share  -> Shared, or Refuse. Borrow -> Grant × n, or Refuse.
-// Nothing that the worker sends ends the keeper; a packet it cannot read ends the connection. End
-// of file: the keeper takes back everything that was lent over this socket.
+// The keeper asks at any time: Reclaim, which the worker's client answers with Return and
+// Reclaimed. Nothing that the worker sends ends the keeper; a packet it cannot read ends the
+// connection. End of file: the keeper takes back everything that was lent over this socket.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +35,8 @@ struct Lease {
   static constexpr uint32_t kKind = 101;
   uint64_t request = 0;         // comes back in the answer
   std::vector<uint64_t> bytes;  // one chunk each; rounded up to the granularity
-  auto Fields() { return std::tie(request, bytes); }
+  bool spare = false;           // more than is needed: nobody gives anything up for it
+  auto Fields() { return std::tie(request, bytes, spare); }
 };
 
 struct GrantedChunk {
@@ -92,6 +94,33 @@ struct Borrow {
   auto Fields() { return std::tie(request, token[0], token[1]); }
 };
 
+// Keeper to worker: the session shall give back memory that it keeps free.
+struct Reclaim {
+  static constexpr uint32_t kKind = 110;
+  uint64_t request = 0;
+  uint64_t bytes = 0;   // that are wanted; 0: only say how much there is
+  uint64_t keep = 0;    // this much may stay
+  bool unused = false;  // only what was free all the time since the keeper last asked
+  auto Fields() { return std::tie(request, bytes, keep, unused); }
+};
+
+// Comes after the Returns that it causes.
+struct Reclaimed {
+  static constexpr uint32_t kKind = 111;
+  uint64_t request = 0;
+  uint64_t bytes = 0;  // that were given back for it
+  uint64_t idle = 0;   // that are free in the session now, in whole chunks
+  auto Fields() { return std::tie(request, bytes, idle); }
+};
+
+// Worker to keeper: what it did with its memory, for the log that people see. No answer.
+struct Note {
+  static constexpr uint32_t kKind = 112;
+  uint32_t kind = 0;  // MemoryEventKind: kMap, kUnmap or kRemap
+  uint64_t bytes = 0;
+  auto Fields() { return std::tie(kind, bytes); }
+};
+
 struct GetInfo {
   static constexpr uint32_t kKind = 105;
   uint64_t request = 0;
@@ -101,7 +130,7 @@ struct GetInfo {
 struct Info {
   static constexpr uint32_t kKind = 106;
   uint64_t request = 0;
-  uint64_t free = 0;         // bytes that could be lent now
+  uint64_t free = 0;         // bytes that could be lent, with what other sessions would give back
   uint64_t total = 0;        // bytes of the device
   uint64_t granularity = 0;  // bytes
   auto Fields() { return std::tie(request, free, total, granularity); }
@@ -124,12 +153,57 @@ struct Assign {
   auto Fields() { return std::tie(worker, tenant); }
 };
 
+// Warden to keeper: what it may keep. Holds from now on.
+struct KeeperLimits {
+  static constexpr uint32_t kKind = 204;
+  uint64_t pooled = UINT64_MAX;        // bytes of idle chunks between sessions
+  uint64_t session_idle = UINT64_MAX;  // bytes that a session may keep free for long
+  uint64_t idle_after = 0;             // nanoseconds: what "long" is
+  auto Fields() { return std::tie(pooled, session_idle, idle_after); }
+};
+
 struct WorkerLease {
   uint64_t worker = 0;
   uint64_t leased = 0;  // bytes
   uint64_t leased_peak = 0;
-  auto Fields() { return std::tie(worker, leased, leased_peak); }
+  uint64_t idle = 0;  // of leased: kept free, as it said last
+  auto Fields() { return std::tie(worker, leased, leased_peak, idle); }
 };
+
+// How many chunks of a size there are.
+struct ChunkSize {
+  uint64_t bytes = 0;
+  uint32_t leased = 0;
+  uint32_t idle = 0;
+  auto Fields() { return std::tie(bytes, leased, idle); }
+};
+inline constexpr size_t kMaxChunkSizes = 32;  // that are told; those with most chunks
+
+// What happened to the device's memory, for people to see.
+enum class MemoryEventKind : uint32_t {
+  kLease = 1,     // lent to the worker
+  kReturn = 2,    // given back by it, or back because its process is gone
+  kGone = 3,      // its process is gone: so much was leased to the last (in addition to kReturn)
+  kRefuse = 4,    // a lease that was not granted
+  kAsk = 5,       // the worker was asked for what it keeps free
+  kDrain = 6,     // given back for another's lease (in addition to kReturn)
+  kUnused = 7,    // given back because it was not used for long (likewise)
+  kMap = 8,       // mapped by the worker
+  kUnmap = 9,     // unmapped by it
+  kRemap = 10,    // mapped somewhere else, in place of a copy
+  kClear = 11,    // cleared
+  kRelease = 12,  // given back to the driver
+};
+struct MemoryEvent {
+  uint64_t number = 0;  // from 1, without gaps
+  uint64_t time = 0;    // microseconds since 1970
+  uint32_t kind = 0;    // MemoryEventKind
+  uint64_t worker = 0;  // 0: nobody's
+  uint64_t bytes = 0;
+  auto Fields() { return std::tie(number, time, kind, worker, bytes); }
+};
+inline constexpr size_t kEventsKept = 2048;       // of one device
+inline constexpr size_t kEventsPerPacket = 1024;  // 36 KiB
 
 // Keeper to warden: first when the device is open or could not be opened, then after changes.
 struct DeviceAttribute {
@@ -173,10 +247,17 @@ struct KeeperState {
   uint64_t leased_peak = 0;
   uint64_t idle = 0;
   uint64_t scrub_pending = 0;
+  uint64_t refused = 0;   // leases, since the keeper began; so the next three
+  uint64_t asked = 0;     // sessions, for memory that they keep free
+  uint64_t drained = 0;   // bytes that came back for leases that lacked them
+  uint64_t returned = 0;  // bytes that came back because they were not used for long
   std::vector<WorkerLease> workers;
+  std::vector<ChunkSize> chunk_sizes;
+  std::vector<MemoryEvent> events;  // since the last packet; the latest, if there were too many
   auto Fields() {
     return std::tie(code, sentence, driver, software, device_name, facts, device_count, total,
-                    lendable, leased, leased_peak, idle, scrub_pending, workers);
+                    lendable, leased, leased_peak, idle, scrub_pending, refused, asked, drained,
+                    returned, workers, chunk_sizes, events);
   }
 };
 

@@ -22,6 +22,7 @@ struct TenantLedger::Table {
   uint64_t magic = kMagic;
   pthread_mutex_t mutex;
   uint64_t limit[kTenants];
+  uint64_t reserved[kTenants];
   uint64_t charged[kTenants][kDevices];
 };
 
@@ -107,6 +108,31 @@ uint64_t TenantLedger::room(uint32_t tenant) {
   Locked lock(*table_);
   uint64_t limit = table_->limit[tenant];
   return limit == UINT64_MAX ? limit : limit - std::min(limit, Sum(tenant));
+}
+
+void TenantLedger::SetReservation(uint32_t tenant, uint64_t bytes) {
+  if (tenant == 0 || tenant >= kTenants) return;
+  Locked lock(*table_);
+  table_->reserved[tenant] = bytes;
+}
+
+uint64_t TenantLedger::reservation(uint32_t tenant) {
+  if (tenant >= kTenants) return 0;
+  Locked lock(*table_);
+  return table_->reserved[tenant];
+}
+
+uint64_t TenantLedger::ReservedForOthers(uint32_t tenant, int32_t device) {
+  if (device < 0 || device >= kDevices) return 0;
+  Locked lock(*table_);
+  uint64_t sum = 0;
+  for (uint32_t other = 1; other < kTenants; ++other) {
+    uint64_t reserved = table_->reserved[other];
+    if (other == tenant || reserved == 0) continue;
+    uint64_t missing = reserved - std::min(reserved, table_->charged[other][device]);
+    sum += std::min(missing, UINT64_MAX - sum);
+  }
+  return sum;
 }
 
 bool TenantLedger::Charge(uint32_t tenant, int32_t device, uint64_t bytes) {

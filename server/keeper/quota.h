@@ -32,6 +32,12 @@ class TenantLedger {
   // What the tenant may still have.
   uint64_t room(uint32_t tenant);
 
+  // Bytes of each device that only this tenant may have.
+  void SetReservation(uint32_t tenant, uint64_t bytes);
+  uint64_t reservation(uint32_t tenant);
+  // Of the device, the reserved bytes that other tenants do not have yet.
+  uint64_t ReservedForOthers(uint32_t tenant, int32_t device);
+
   // False: that would be more than the limit, and nothing was charged.
   bool Charge(uint32_t tenant, int32_t device, uint64_t bytes);
   void Refund(uint32_t tenant, int32_t device, uint64_t bytes);
@@ -62,7 +68,10 @@ class Quota {
   bool Charge(uint64_t worker, uint64_t bytes);
   void Refund(uint64_t worker, uint64_t bytes);
   uint64_t limit(uint64_t worker) { return ledger_.limit(TenantOf(worker)); }
-  uint64_t room(uint64_t worker) { return ledger_.room(TenantOf(worker)); }
+  uint64_t room(uint64_t worker) { return enforced_ ? ledger_.room(TenantOf(worker)) : UINT64_MAX; }
+  uint64_t ReservedForOthers(uint64_t worker) {
+    return enforced_ ? ledger_.ReservedForOthers(TenantOf(worker), device_) : 0;
+  }
   uint32_t TenantOf(uint64_t worker) const;  // 0: nobody's
 
  private:

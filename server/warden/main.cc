@@ -20,7 +20,8 @@ int Usage() {
   std::fprintf(stderr,
                "usage: longwire-warden --socket PATH [--driver auto|software|PATH]\n"
                "                       [--devices N,...] [--warm-workers N] [--on-demand]\n"
-               "                       [--warm-workers-of DEVICE=N,...] [--software-devices N]\n");
+               "                       [--warm-workers-of DEVICE=N,...] [--software-devices N]\n"
+               "                       [--compile-cache FOLDER]\n");
   return 2;
 }
 
@@ -50,6 +51,8 @@ bool Apply(const std::string& name, const std::string& value, longwire::warden::
     for (const std::string& part : Parts(value)) {
       options->devices.push_back(std::atoi(part.c_str()));
     }
+  } else if (name == "--compile-cache") {
+    options->compile_cache = value;
   } else if (name == "--software-devices") {
     setenv("LONGWIRE_SOFTWARE_DEVICES", value.c_str(), 1);  // read by the device itself
   } else {

@@ -4,6 +4,8 @@
 //
 //   StartWorker -> WorkerStarted            (descriptors with code 0, see WorkerStarted)
 //   SetQuota    -> nothing; holds for what is leased from now on
+//   SetLimits   -> nothing; what keepers may keep, from now on
+//   GetEvents   -> Events
 //   ListWorkers -> WorkerStarted × n, ListEnd
 //   KillWorker  -> nothing; WorkerDied once it is dead
 //   GetStats    -> Stats
@@ -46,7 +48,31 @@ struct SetQuota {
   static constexpr uint32_t kKind = 9;
   std::string tenant;
   uint64_t memory = UINT64_MAX;  // bytes of device memory, over all devices; UINT64_MAX: no limit
-  auto Fields() { return std::tie(tenant, memory); }
+  uint64_t reserved = 0;         // bytes of each device that others cannot have
+  auto Fields() { return std::tie(tenant, memory, reserved); }
+};
+
+struct SetLimits {
+  static constexpr uint32_t kKind = 10;
+  keeper::KeeperLimits limits;
+  auto Fields() { return std::tie(limits); }
+};
+
+// Events of a device's memory after that number; a worker's number in them is a session's (0:
+// warm).
+struct GetEvents {
+  static constexpr uint32_t kKind = 11;
+  uint64_t request = 0;
+  int32_t device = 0;
+  uint64_t after = 0;
+  auto Fields() { return std::tie(request, device, after); }
+};
+
+struct Events {
+  static constexpr uint32_t kKind = 12;
+  uint64_t request = 0;
+  std::vector<keeper::MemoryEvent> events;
+  auto Fields() { return std::tie(request, events); }
 };
 
 struct KeeperProcess {
@@ -117,10 +143,15 @@ struct DeviceStats {
   uint64_t leased_peak = 0;
   uint64_t idle = 0;           // created, lent to nobody
   uint64_t scrub_pending = 0;  // part of idle that still holds a session's bytes
+  uint64_t refused = 0;        // as keeper::KeeperState has it, and so the next three
+  uint64_t asked = 0;
+  uint64_t drained = 0;
+  uint64_t returned = 0;
+  std::vector<keeper::ChunkSize> chunk_sizes;
   keeper::DeviceFacts facts;
   auto Fields() {
     return std::tie(device, name, keeper_pid, total, lendable, leased, leased_peak, idle,
-                    scrub_pending, facts);
+                    scrub_pending, refused, asked, drained, returned, chunk_sizes, facts);
   }
 };
 
@@ -130,14 +161,16 @@ struct SessionStats {
   int32_t device = 0;   // one entry per device of the session
   uint64_t leased = 0;  // bytes
   uint64_t leased_peak = 0;
-  auto Fields() { return std::tie(session, pid, device, leased, leased_peak); }
+  uint64_t idle = 0;  // of leased: kept free, as the session said last
+  auto Fields() { return std::tie(session, pid, device, leased, leased_peak, idle); }
 };
 
 struct TenantStats {
   std::string tenant;
   uint64_t limit = 0;  // bytes, UINT64_MAX: none
   uint64_t leased = 0;
-  auto Fields() { return std::tie(tenant, limit, leased); }
+  uint64_t reserved = 0;  // of each device
+  auto Fields() { return std::tie(tenant, limit, leased, reserved); }
 };
 
 struct Stats {

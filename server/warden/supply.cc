@@ -89,7 +89,10 @@ Warden::Keeper* Warden::RunningKeeper(int32_t device, std::string* sentence) {
                           {},
                           {end.get(), ledger_->descriptor()},
                           false});
-  return keeper.process.pid != 0 ? &keeper : nullptr;
+  if (keeper.process.pid == 0) return nullptr;
+  keeper.last_event = 0;  // it counts anew
+  (void)wire::SendMessage(keeper.control.get(), message::Pack(limits_));
+  return &keeper;
 }
 
 // The daemon sees only devices whose keepers run.

@@ -67,7 +67,9 @@ std::string HowItEnded(int exit_code, int signal) {
 }  // namespace
 
 Warden::Warden(Options options)
-    : options_(std::move(options)), ledger_(keeper::TenantLedger::Create()) {}
+    : options_(std::move(options)),
+      compile_cache_(options_.compile_cache),
+      ledger_(keeper::TenantLedger::Create()) {}
 
 bool Warden::Listen(std::string* sentence, wire::Descriptor given) {
   std::string path = given.valid() ? service::PathOf(given) : options_.socket;
@@ -149,10 +151,11 @@ void Warden::Serve(int connection) {
   auto kill = [&](const KillWorker& request) {
     if (uint64_t number = FindSession(request.session)) Kill(workers_.at(number).process);
   };
-  bool known = Handle<StartWorker>(message->bytes, answer) ||
-               Handle<KillWorker>(message->bytes, kill) ||
-               Handle<ListWorkers>(message->bytes, answer) ||
-               Handle<GetStats>(message->bytes, answer) || Handle<SetQuota>(message->bytes, answer);
+  bool known =
+      Handle<StartWorker>(message->bytes, answer) || Handle<KillWorker>(message->bytes, kill) ||
+      Handle<ListWorkers>(message->bytes, answer) || Handle<GetStats>(message->bytes, answer) ||
+      Handle<SetQuota>(message->bytes, answer) || Handle<SetLimits>(message->bytes, answer) ||
+      Handle<GetEvents>(message->bytes, answer);
   if (!known) Disconnect(connection);
 }
 
@@ -226,6 +229,7 @@ void Warden::Do(int connection, const StartWorker& request) {
   worker.session = request.session;
   worker.connection = connection;
   AssignTenant(number, worker, tenant);
+  compile_cache_.Assign(number, request.tenant);
   warm_after_ = Clock::now() + kWarmDelay;
   ReplyStarted(connection, request.request, worker, warm);
 }
@@ -245,21 +249,24 @@ void Warden::Do(int connection, const ListWorkers& request) {
 void Warden::Do(int connection, const GetStats& request) {
   Stats stats{request.request, driver_, {}, {}, {}};
   for (auto& [name, number] : tenants_) {
-    stats.tenants.push_back({name, ledger_->limit(number), ledger_->charged(number)});
+    stats.tenants.push_back(
+        {name, ledger_->limit(number), ledger_->charged(number), ledger_->reservation(number)});
   }
   for (auto& [device, keeper] : keepers_) {
     const keeper::KeeperState& state = keeper.state;
     stats.devices.push_back({device, state.device_name, keeper.process.pid, state.total,
                              state.lendable, state.leased, state.leased_peak, state.idle,
-                             state.scrub_pending, state.facts});
+                             state.scrub_pending, state.refused, state.asked, state.drained,
+                             state.returned, state.chunk_sizes, state.facts});
   }
   for (auto& [number, worker] : workers_) {
     for (int32_t device : worker.devices) {
-      SessionStats session{worker.session, worker.process.pid, device, 0, 0};
+      SessionStats session{worker.session, worker.process.pid, device, 0, 0, 0};
       for (const keeper::WorkerLease& lease : keepers_[device].state.workers) {
         if (lease.worker != number) continue;
         session.leased = lease.leased;
         session.leased_peak = lease.leased_peak;
+        session.idle = lease.idle;
       }
       stats.sessions.push_back(session);
     }
@@ -268,7 +275,9 @@ void Warden::Do(int connection, const GetStats& request) {
 }
 
 void Warden::Do(int, const SetQuota& request) {
-  ledger_->SetLimit(TenantNumber(request.tenant), request.memory);
+  uint32_t tenant = TenantNumber(request.tenant);
+  ledger_->SetLimit(tenant, request.memory);
+  ledger_->SetReservation(tenant, request.reserved);
 }
 
 uint32_t Warden::TenantNumber(const std::string& name) {
@@ -298,6 +307,7 @@ uint64_t Warden::FindSession(uint64_t session) const {
 uint64_t Warden::StartNewWorker(const std::vector<int32_t>& devices,
                                 const std::vector<std::string>& environment,
                                 std::string* sentence) {
+  const uint64_t number = next_worker_++;
   Worker worker;
   worker.devices = devices;
   worker.environment = environment;
@@ -313,9 +323,11 @@ uint64_t Warden::StartNewWorker(const std::vector<int32_t>& devices,
 
   Program program{options_.worker_program,
                   {"--driver", driver_},
-                  environment,
+                  compile_cache_.VariablesOf(number),
                   {worker_control.get(), worker.up.get(), worker.down.get()},
                   own_network_};
+  // Behind ours: of two with one name the first counts.
+  program.environment.insert(program.environment.end(), environment.begin(), environment.end());
   std::vector<wire::Descriptor> worker_ends(devices.size()), keeper_ends(devices.size());
   std::string ordinals, sockets;
   for (size_t i = 0; i < devices.size(); ++i) {
@@ -331,7 +343,6 @@ uint64_t Warden::StartNewWorker(const std::vector<int32_t>& devices,
   program.arguments.insert(program.arguments.end(), {"--device", ordinals, "--keeper", sockets});
   worker.process = Spawn(program);
   if (worker.process.pid == 0 || !worker.process.pidfd.valid()) return 0;
-  uint64_t number = next_worker_++;
   for (size_t i = 0; i < devices.size(); ++i) {
     const int files[] = {keeper_ends[i].get(), worker.process.pidfd.get()};
     if (!wire::SendMessage(keepers_.at(devices[i]).control.get(),
@@ -347,7 +358,9 @@ void Warden::ReadKeeper(int32_t device) {
   Keeper& keeper = keepers_.at(device);
   bool closed = false;
   auto message = wire::ReceiveMessage(keeper.control.get(), milliseconds(0), &closed);
-  if (message) (void)message::Unpack(message->bytes, &keeper.state);
+  if (message && message::Unpack(message->bytes, &keeper.state) == wire::WireResult::kOk) {
+    TakeEvents(keeper);
+  }
   if (closed) keeper.control.Reset();  // its end follows
 }
 
@@ -372,6 +385,7 @@ void Warden::OnWorkerEnded(uint64_t number) {
   Worker& worker = workers_.at(number);
   int exit_code = 0, signal = 0;
   if (!Reap(worker.process, &exit_code, &signal)) return;
+  compile_cache_.Forget(number);
   std::string how =
       "worker " + std::to_string(worker.process.pid) + " " + HowItEnded(exit_code, signal);
   if (worker.session != 0) {

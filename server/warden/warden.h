@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <map>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "server/keeper/protocol.h"
 #include "server/keeper/quota.h"
+#include "server/warden/compile_cache.h"
 #include "server/warden/protocol.h"
 #include "server/warden/spawn.h"
 #include "wire/socket.h"
@@ -25,6 +27,7 @@ struct Options {
   bool on_demand = false;                  // Run ends when nobody needs the warden any more
   std::chrono::seconds idle_end{60};
   std::chrono::seconds orphan_time{kOrphanSeconds};
+  std::string compile_cache;   // folder; empty: workers' drivers keep nothing
   std::string worker_program;  // paths
   std::string keeper_program;
 };
@@ -47,7 +50,10 @@ class Warden {
   struct Keeper {
     Process process;
     wire::Descriptor control;
-    keeper::KeeperState state;  // the last it sent
+    keeper::KeeperState state;               // the last it sent
+    std::deque<keeper::MemoryEvent> events;  // the last of all that it sent, workers as sessions
+    uint64_t last_event = 0;                 // as this process of the keeper counts
+    uint64_t events_told = 0;                // as we count
     Clock::time_point started{};
     std::chrono::milliseconds pause{0};  // before it is started again by itself
   };
@@ -73,6 +79,8 @@ class Warden {
   void Do(int connection, const ListWorkers& request);
   void Do(int connection, const GetStats& request);
   void Do(int connection, const SetQuota& request);
+  void Do(int connection, const SetLimits& request);
+  void Do(int connection, const GetEvents& request);
   void Reply(int connection, std::span<const std::byte> packet, std::span<const int> files = {});
   void ReplyStarted(int connection, uint64_t request, const Worker& worker, bool warm);
   std::string Check(const StartWorker& request);
@@ -85,6 +93,7 @@ class Warden {
   Keeper* RunningKeeper(int32_t device, std::string* sentence);
   void AwaitKeeper(Keeper& keeper);
   void ReadKeeper(int32_t device);
+  void TakeEvents(Keeper& keeper);
   void OnWorkerEnded(uint64_t number);
   void OnKeeperEnded(int32_t device);
   void Discard(Worker& worker);
@@ -94,6 +103,7 @@ class Warden {
   void WarmDied(const Worker& worker);
 
   Options options_;
+  CompileCache compile_cache_;
   std::string driver_;        // path of the library
   bool own_network_ = false;  // workers get an empty network namespace
   std::unique_ptr<keeper::TenantLedger> ledger_;
@@ -104,7 +114,9 @@ class Warden {
   std::map<int32_t, Keeper> keepers_;            // by device
   std::map<uint64_t, Worker> workers_;           // by number
   uint64_t next_worker_ = 1;
-  std::map<int32_t, Warm> warm_;  // by device
+  std::map<uint64_t, uint64_t> sessions_;  // by worker's number, also of some that ended
+  keeper::KeeperLimits limits_;            // the keepers'
+  std::map<int32_t, Warm> warm_;           // by device
   Clock::time_point warm_after_{};
   Clock::time_point last_needed_ = Clock::now();
 };

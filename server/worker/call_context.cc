@@ -176,6 +176,7 @@ bool WorksWhenFailed(CallId id) {
     case CallId::lwEventDestroy:
     case CallId::lwModuleUnload:
     case CallId::lwReturnChunks:
+    case CallId::lwReclaimed:
     case CallId::lwUnmap:
     case CallId::lwCopyData:
     case CallId::lwStreamWanted:

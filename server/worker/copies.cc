@@ -19,14 +19,17 @@ uint64_t AddressOf(const CopyPlace& place, const Box& box) {
 }
 
 // One side of CUDA_MEMCPY3D.
-void SetDevice(const CopyPlace& place, const Box& box, bool destination, CUDA_MEMCPY3D* copy) {
-  CUmemorytype type = place.array != nullptr ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_DEVICE;
+void SetPlace(const CopyPlace& place, const Box& box, bool destination, CUDA_MEMCPY3D* copy) {
+  CUmemorytype type = place.array != nullptr  ? CU_MEMORYTYPE_ARRAY
+                      : place.host != nullptr ? CU_MEMORYTYPE_HOST
+                                              : CU_MEMORYTYPE_DEVICE;
   size_t pitch = place.pitch != 0 ? place.pitch : place.x_bytes + place.width_bytes;
   size_t height = place.height != 0 ? place.height : place.y + place.rows;
   if (destination) {
     copy->dstMemoryType = type;
     copy->dstArray = place.array;
     copy->dstDevice = place.address;
+    copy->dstHost = place.host;
     copy->dstPitch = pitch;
     copy->dstHeight = height;
     copy->dstXInBytes = place.x_bytes + box.x;
@@ -36,6 +39,7 @@ void SetDevice(const CopyPlace& place, const Box& box, bool destination, CUDA_ME
     copy->srcMemoryType = type;
     copy->srcArray = place.array;
     copy->srcDevice = place.address;
+    copy->srcHost = place.host;
     copy->srcPitch = pitch;
     copy->srcHeight = height;
     copy->srcXInBytes = place.x_bytes + box.x;
@@ -167,7 +171,7 @@ CUresult CopyBox(const DriverTable& driver, CopyStream stream, const CopyPlace& 
                      : driver.cuMemcpyDtoHAsync_v2(host, address, box.width, stream.handle);
   }
   CUDA_MEMCPY3D copy{};
-  SetDevice(place, box, to_device, &copy);
+  SetPlace(place, box, to_device, &copy);
   SetHost(host, box, !to_device, &copy);
   SetExtent(box, &copy);
   if (place.peer == nullptr) return Copy3D(driver, stream.handle, copy);
@@ -182,8 +186,8 @@ bool Multiply(uint64_t a, uint64_t b, uint64_t* product) {
 }  // namespace
 
 bool MakePlace(const calls::Place& place, CUarray array, uint64_t bytes, CopyPlace* made) {
-  *made = {place.address, array,        place.x_bytes,     place.y,    place.z,
-           place.pitch,   place.height, place.width_bytes, place.rows, place.slices};
+  *made = {place.address, array,        nullptr,           place.x_bytes, place.y,     place.z,
+           place.pitch,   place.height, place.width_bytes, place.rows,    place.slices};
   uint64_t sum = 0;
   // 2^48 is more than any address space: sums of such extents cannot overflow.
   constexpr uint64_t kMost = uint64_t{1} << 48;
@@ -239,17 +243,24 @@ CUresult CopyBetween(const DriverTable& driver, CopyStream stream, const CopyPla
   bool peers = to.peer != nullptr || from.peer != nullptr;
   CUcontext to_context = to.peer != nullptr ? to.peer : stream.context;
   CUcontext from_context = from.peer != nullptr ? from.peer : stream.context;
-  if (flat && peers) {
+  if (flat && to.host != nullptr && !peers) {
+    return driver.cuMemcpyDtoHAsync_v2(to.host, AddressOf(from, box), box.width, stream.handle);
+  }
+  if (flat && from.host != nullptr && !peers) {
+    return driver.cuMemcpyHtoDAsync_v2(AddressOf(to, box), from.host, box.width, stream.handle);
+  }
+  bool with_host = to.host != nullptr || from.host != nullptr;
+  if (flat && peers && !with_host) {
     return driver.cuMemcpyPeerAsync(AddressOf(to, box), to_context, AddressOf(from, box),
                                     from_context, box.width, stream.handle);
   }
-  if (flat) {
+  if (flat && !with_host) {
     return driver.cuMemcpyDtoDAsync_v2(AddressOf(to, box), AddressOf(from, box), box.width,
                                        stream.handle);
   }
   CUDA_MEMCPY3D copy{};
-  SetDevice(to, box, true, &copy);
-  SetDevice(from, box, false, &copy);
+  SetPlace(to, box, true, &copy);
+  SetPlace(from, box, false, &copy);
   SetExtent(box, &copy);
   if (!peers) return Copy3D(driver, stream.handle, copy);
   return CopyPeers(driver, stream.handle, copy, to_context, from_context);
@@ -260,12 +271,12 @@ CUDA_MEMCPY3D DescribeCopy(const CopyPlace& to, std::byte* to_host, const CopyPl
   Box box{0, 0, 0, to.width_bytes, to.rows, to.slices};
   CUDA_MEMCPY3D copy{};
   if (to_host == nullptr) {
-    SetDevice(to, box, true, &copy);
+    SetPlace(to, box, true, &copy);
   } else {
     SetHost(to_host, box, true, &copy);
   }
   if (from_host == nullptr) {
-    SetDevice(from, box, false, &copy);
+    SetPlace(from, box, false, &copy);
   } else {
     SetHost(from_host, box, false, &copy);
   }

@@ -14,6 +14,7 @@ namespace longwire::worker {
 struct CopyPlace {
   uint64_t address = 0;
   CUarray array = nullptr;
+  std::byte* host = nullptr;  // set: it is pinned memory of this process instead
   uint64_t x_bytes = 0, y = 0, z = 0;
   uint64_t pitch = 0;   // bytes
   uint64_t height = 0;  // rows of a slice
@@ -37,7 +38,7 @@ enum class CopyDirection { kToDevice, kToHost };
 CUresult CopyPacked(const DriverTable& driver, CopyStream stream, const CopyPlace& place,
                     uint64_t offset, uint64_t bytes, std::byte* host, CopyDirection direction);
 
-// The same shape on both sides.
+// The same shape on both sides, at most one of which is the host's.
 CUresult CopyBetween(const DriverTable& driver, CopyStream stream, const CopyPlace& to,
                      const CopyPlace& from);
 

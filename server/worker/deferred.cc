@@ -50,6 +50,7 @@ bool Deferred::Take(QueuedCall& call) {
     case CallId::cuSurfObjectDestroy:
     case CallId::cuTexObjectDestroy:
     case CallId::lwReturnChunks:
+    case CallId::lwReclaimed:
     case CallId::lwEventDestroy:
     case CallId::lwGraphDestroy:
     case CallId::lwGraphExecUpdate:
@@ -130,7 +131,8 @@ bool Deferred::Pass() {
   bool memory_waits = false;
   for (size_t i = 0; i < held_.size();) {
     CallId id = held_[i].call.call;
-    bool memory = id == CallId::lwUnmap || id == CallId::lwReturnChunks;
+    bool memory =
+        id == CallId::lwUnmap || id == CallId::lwReturnChunks || id == CallId::lwReclaimed;
     bool parts_first = id == CallId::lwContextDestroy && PartsAreHeld(i);
     if ((memory && memory_waits) || parts_first || !Ready(held_[i], lowest_waiting)) {
       memory_waits |= memory;

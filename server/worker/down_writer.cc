@@ -205,4 +205,10 @@ void DownWriter::Credit(uint64_t bytes) {
   Write(header, AsBytes(bytes), {}, false);
 }
 
+void DownWriter::Reclaim(const wire::ReclaimRequest& request) {
+  wire::DownHeader header{};
+  header.kind = static_cast<uint16_t>(wire::DownKind::kReclaim);
+  Write(header, AsBytes(request), {}, false);
+}
+
 }  // namespace longwire::worker

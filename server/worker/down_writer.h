@@ -41,6 +41,7 @@ class DownWriter {
              std::string_view text);
   void Text(std::span<const std::byte> bytes);
   void Credit(uint64_t bytes);
+  void Reclaim(const wire::ReclaimRequest& request);
 
   // Closes the ring once what was written before has left, or after `limit`.
   void CloseAfterFlush(uint32_t code, std::chrono::milliseconds limit);

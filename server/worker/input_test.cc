@@ -205,7 +205,7 @@ TEST(Input, RandomArgumentsNeverCrash) {
       CallId::lwLease,         CallId::lwReturnChunks,    CallId::lwMap,
       CallId::lwUnmap,         CallId::lwModuleUnload,    CallId::lwHostFunctionDone,
       CallId::lwGraphLaunch,   CallId::lwGraphDestroy,    CallId::lwModuleGlobal,
-      CallId::lwLaunch,        CallId::lwEventElapsed};
+      CallId::lwLaunch,        CallId::lwEventElapsed,    CallId::lwReclaimed};
   for (int round = 0; round < 60; ++round) {
     TestSession session;
     session.CreateStream(kOne);

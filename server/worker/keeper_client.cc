@@ -1,5 +1,10 @@
 #include "server/worker/keeper_client.h"
 
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <algorithm>
 
 namespace longwire::worker {
@@ -19,13 +24,51 @@ bool KeeperClient::Send(const M& message) {
   return socket_.valid() && wire::SendMessage(socket_.get(), message::Pack(message));
 }
 
-int KeeperClient::Lease(const std::vector<uint64_t>& bytes, std::vector<Chunk>* chunks,
+void KeeperClient::Listen(OnReclaim reclaim) {
+  if (!socket_.valid() || listener_.joinable()) return;
+  on_reclaim_ = std::move(reclaim);
+  stop_.Reset(eventfd(0, EFD_CLOEXEC));
+  listener_ = std::thread([this] { ListenLoop(); });
+}
+
+void KeeperClient::StopListening() {
+  if (!listener_.joinable()) return;
+  uint64_t one = 1;
+  (void)!write(stop_.get(), &one, sizeof(one));
+  listener_.join();
+}
+
+// Wakes up for answers, too: then it waits for the thread whose they are, and finds nothing.
+void KeeperClient::ListenLoop() {
+  bool closed = false;
+  while (!closed) {
+    pollfd set[] = {{socket_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
+    if (poll(set, 2, -1) < 0 && errno != EINTR) return;
+    if (set[1].revents != 0) return;
+    std::lock_guard lock(mutex_);
+    Hear(std::chrono::milliseconds(0), &closed);
+  }
+}
+
+std::optional<wire::Message> KeeperClient::Hear(std::chrono::milliseconds patience, bool* closed) {
+  while (true) {
+    auto packet = wire::ReceiveMessage(socket_.get(), patience, closed);
+    keeper::Reclaim reclaim;
+    if (!packet || message::KindOf(packet->bytes) != keeper::Reclaim::kKind) return packet;
+    if (message::Unpack(packet->bytes, &reclaim) == wire::WireResult::kOk && on_reclaim_) {
+      on_reclaim_(reclaim);
+    }
+  }
+}
+
+int KeeperClient::Lease(const std::vector<uint64_t>& bytes, bool spare, std::vector<Chunk>* chunks,
                         std::string* sentence) {
   if (bytes.empty() || bytes.size() > keeper::kMaxChunksPerLease) return 1;
   std::lock_guard lock(mutex_);
   keeper::Lease lease;
   lease.request = next_request_++;
   lease.bytes = bytes;
+  lease.spare = spare;
   *sentence = kSilent;
   if (!Send(lease)) return kUnavailable;
   int code = Receive(lease.request, chunks, sentence);
@@ -34,7 +77,7 @@ int KeeperClient::Lease(const std::vector<uint64_t>& bytes, std::vector<Chunk>* 
 
 int KeeperClient::Receive(uint64_t request, std::vector<Chunk>* chunks, std::string* sentence) {
   while (true) {
-    auto packet = wire::ReceiveMessage(socket_.get(), kAnswerTime);
+    auto packet = Hear(kAnswerTime);
     if (!packet) return kUnavailable;
     if (message::KindOf(packet->bytes) == keeper::Refuse::kKind) {
       keeper::Refuse refuse;
@@ -69,7 +112,7 @@ int KeeperClient::Share(const std::vector<uint64_t>& chunks, SharedToken* token)
   if (!Send(share)) return kUnavailable;
   keeper::Shared shared;
   keeper::Refuse refuse;
-  while (auto packet = wire::ReceiveMessage(socket_.get(), kAnswerTime)) {
+  while (auto packet = Hear(kAnswerTime)) {
     if (message::Unpack(packet->bytes, &refuse) == wire::WireResult::kOk &&
         refuse.request == share.request) {
       return refuse.code;
@@ -88,7 +131,7 @@ int KeeperClient::Info(keeper::Info* info) {
   keeper::GetInfo get;
   get.request = next_request_++;
   if (!Send(get)) return kUnavailable;
-  while (auto packet = wire::ReceiveMessage(socket_.get(), kAnswerTime)) {
+  while (auto packet = Hear(kAnswerTime)) {
     if (message::Unpack(packet->bytes, info) != wire::WireResult::kOk) continue;
     if (info->request == get.request) return 0;
   }
@@ -98,7 +141,6 @@ int KeeperClient::Info(keeper::Info* info) {
 void KeeperClient::Return(const std::vector<uint64_t>& chunks) {
   // A packet holds fewer than 16 Ki ids; the keeper does not answer.
   constexpr size_t kPerPacket = 8192;
-  std::lock_guard lock(mutex_);
   for (size_t at = 0; at < chunks.size(); at += kPerPacket) {
     keeper::Return message;
     auto end = std::min(chunks.size(), at + kPerPacket);
@@ -106,5 +148,15 @@ void KeeperClient::Return(const std::vector<uint64_t>& chunks) {
     Send(message);
   }
 }
+
+void KeeperClient::Note(keeper::MemoryEventKind kind, uint64_t bytes) {
+  // Dropped where it would have to wait: the log thread maps.
+  std::vector<std::byte> packet = message::Pack(keeper::Note{static_cast<uint32_t>(kind), bytes});
+  if (socket_.valid()) {
+    (void)!send(socket_.get(), packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+}
+
+void KeeperClient::Reclaimed(const keeper::Reclaimed& answer) { Send(answer); }
 
 }  // namespace longwire::worker

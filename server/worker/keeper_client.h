@@ -3,8 +3,11 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "server/keeper/protocol.h"
@@ -17,7 +20,15 @@ using SharedToken = std::array<uint64_t, 2>;
 // Calls wait for the keeper's answer: never on the log thread, but for Return.
 class KeeperClient {
  public:
+  using OnReclaim = std::function<void(const keeper::Reclaim&)>;
+
   explicit KeeperClient(int socket) : socket_(socket) {}
+  ~KeeperClient() { StopListening(); }
+
+  // Hears what the keeper asks by itself, on a thread of its own and on those that wait for an
+  // answer; `reclaim` must not wait.
+  void Listen(OnReclaim reclaim);
+  void StopListening();
 
   struct Chunk {
     uint64_t id = 0;
@@ -25,22 +36,34 @@ class KeeperClient {
     wire::Descriptor memory;
   };
   // All of them or none. Returns a CUresult.
-  int Lease(const std::vector<uint64_t>& bytes, std::vector<Chunk>* chunks, std::string* sentence);
+  // `spare`: nobody shall give anything up for it.
+  int Lease(const std::vector<uint64_t>& bytes, bool spare, std::vector<Chunk>* chunks,
+            std::string* sentence);
   // Under the token other workers of the tenant borrow the chunks.
   int Share(const std::vector<uint64_t>& chunks, SharedToken* token);
   int Borrow(const SharedToken& token, std::vector<Chunk>* chunks, std::string* sentence);
   int Info(keeper::Info* info);
+  // These wait for nobody, also while another thread waits for an answer.
   void Return(const std::vector<uint64_t>& chunks);
+  void Reclaimed(const keeper::Reclaimed& answer);
+  // For the log that people see.
+  void Note(keeper::MemoryEventKind kind, uint64_t bytes);
 
  private:
   template <class M>
   bool Send(const M& message);
+  // The mutex is held. The keeper's next packet, for this long, that is no question of its own.
+  std::optional<wire::Message> Hear(std::chrono::milliseconds patience, bool* closed = nullptr);
+  void ListenLoop();
   // The mutex is held. Takes the answer to a request for chunks.
   int Receive(uint64_t request, std::vector<Chunk>* chunks, std::string* sentence);
 
   wire::Descriptor socket_;
-  std::mutex mutex_;
+  std::mutex mutex_;  // held by who waits for an answer
   uint64_t next_request_ = 1;
+  OnReclaim on_reclaim_;  // set before the thread starts
+  wire::Descriptor stop_;
+  std::thread listener_;
 };
 
 }  // namespace longwire::worker

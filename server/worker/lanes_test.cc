@@ -18,22 +18,6 @@ constexpr uint64_t kOne = 11;
 constexpr uint64_t kTwo = 12;
 constexpr size_t kPiece = wire::kMinLaneChunk;
 
-calls::Place Linear(void* address, uint64_t bytes) {
-  calls::Place place;
-  place.address = reinterpret_cast<uint64_t>(address);
-  place.width_bytes = bytes;
-  place.rows = place.slices = 1;
-  place.pitch = bytes;
-  place.height = 1;
-  return place;
-}
-
-std::vector<std::byte> Pattern(size_t bytes) {
-  std::vector<std::byte> data(bytes);
-  for (size_t i = 0; i < bytes; ++i) data[i] = std::byte(i * 7 + i / 251);
-  return data;
-}
-
 class LanesTest : public ::testing::Test {
  protected:
   static constexpr uint32_t kLanes = 3;

@@ -10,18 +10,28 @@
 
 namespace longwire::worker {
 
+// The driver links for one at a time, and no module ends beside it. NVIDIA's driver once died in
+// its linker while another thread unloaded what it had linked before; whether that was the reason
+// is not known, and waiting costs nothing.
+inline std::mutex& DriversLinker() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 struct Linker {
   Linker(const DriverTable& table, const std::vector<uint32_t>& option,
          const std::vector<uint64_t>& value)
       : driver(table), options(option, value) {}
   ~Linker() {
-    if (state != nullptr) driver.cuLinkDestroy(state);
+    if (state == nullptr) return;
+    std::lock_guard lock(DriversLinker());
+    driver.cuLinkDestroy(state);
   }
   Linker(const Linker&) = delete;
   Linker& operator=(const Linker&) = delete;
 
   const DriverTable& driver;
-  std::mutex mutex;    // one call of the driver at a time
+  std::mutex mutex;    // one call of the driver at a time; before the driver's linker
   JitOptions options;  // the driver writes into its logs up to the end
   CUlinkState state = nullptr;
   std::span<const std::byte> image;  // the state's own memory

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "server/worker/crash_report.h"
 #include "server/worker/driver_loader.h"
 #include "server/worker/log_line.h"
 #include "server/worker/open_session.h"
@@ -136,6 +137,7 @@ int main(int count, char** words) {
   Arguments arguments;
   if (!Parse(count, words, &arguments)) return 2;
   signal(SIGPIPE, SIG_IGN);
+  worker::ReportCrashes();
   worker::StdoutPipe text;
   if (!text.Install()) worker::LogLine("no pipe for standard output: device printf stays here");
 
@@ -154,6 +156,7 @@ int main(int count, char** words) {
   if (options.up == nullptr || options.down == nullptr) {
     RefuseAll(arguments.control, CUDA_ERROR_UNKNOWN, "the rings that were handed over are broken");
   }
+  options.control = arguments.control;
   options.text = &text;
   // The driver's tear-down could wait for a kernel that never ends; the keeper takes the memory
   // back when the process is gone.
@@ -168,15 +171,23 @@ int main(int count, char** words) {
   std::shared_ptr<gates::GatePage> page;
   wire::OpenRequest request = WaitForOpen(arguments.control, &page);
   session->transfers().SetLimits(worker::InFlightLimits::Of(page.get()));
+  if (request.shares_memory && page != nullptr) {
+    session->host_segment().Make(page->segment_bytes().load());
+  }
   wire::OpenReply reply;
   worker::OpenSession(*session, request, driver.missing, &reply);
   if (reply.code == 0) {
     ObeyGates(session, page);
     session->Start();
   }
-  Answer(arguments.control, reply, session->lanes().descriptors());
-  // The socket stays open for the session's life and nothing else comes over it.
+  std::vector<int> descriptors = session->lanes().descriptors();
+  if (reply.segment_bytes != 0) descriptors.push_back(session->host_segment().descriptor());
+  Answer(arguments.control, reply, descriptors);
+  // The socket stays open for the session's life: what is known of images comes over it.
   bool closed = false;
-  while (!closed) wire::ReceiveMessage(arguments.control, std::chrono::milliseconds(-1), &closed);
+  while (!closed) {
+    auto said = wire::ReceiveMessage(arguments.control, std::chrono::milliseconds(-1), &closed);
+    if (said) session->images().Arrived(std::move(*said));
+  }
   _exit(0);
 }

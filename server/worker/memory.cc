@@ -6,7 +6,7 @@
 
 namespace longwire::worker {
 
-CUresult Memory::Lease(int32_t device, const std::vector<uint64_t>& bytes,
+CUresult Memory::Lease(int32_t device, const std::vector<uint64_t>& bytes, bool spare,
                        std::vector<wire::LeasedChunk>* leased) {
   if (device < 0 || static_cast<size_t>(device) >= devices_.size()) {
     return CUDA_ERROR_INVALID_DEVICE;
@@ -22,7 +22,7 @@ CUresult Memory::Lease(int32_t device, const std::vector<uint64_t>& bytes,
   }
   std::vector<KeeperClient::Chunk> granted;
   std::string sentence;
-  auto result = static_cast<CUresult>(from.keeper->Lease(bytes, &granted, &sentence));
+  auto result = static_cast<CUresult>(from.keeper->Lease(bytes, spare, &granted, &sentence));
   if (result != CUDA_SUCCESS) {
     LogLine("no lease of %llu bytes on device %d: %s", static_cast<unsigned long long>(sum), device,
             sentence.c_str());
@@ -112,6 +112,14 @@ CUresult Memory::Return(const std::vector<uint64_t>& chunks) {
   return result;
 }
 
+CUresult Memory::Reclaimed(int32_t device, const keeper::Reclaimed& answer) {
+  if (device < 0 || static_cast<size_t>(device) >= devices_.size()) {
+    return CUDA_ERROR_INVALID_DEVICE;
+  }
+  devices_[static_cast<size_t>(device)].keeper->Reclaimed(answer);
+  return CUDA_SUCCESS;
+}
+
 uint64_t Memory::BytesOf(const std::vector<uint64_t>& chunks) {
   std::lock_guard lock(mutex_);
   uint64_t sum = 0;
@@ -169,9 +177,15 @@ void Memory::UnmapRange(std::unique_lock<std::mutex>& lock, uint64_t address, ui
   lock.unlock();  // as above
   for (auto& [at, mapping] : taken) driver_.cuMemUnmap(at, mapping.bytes);
   lock.lock();
+  std::map<int32_t, uint64_t> by_device;
   for (auto& [at, mapping] : taken) {
     auto chunk = chunks_.find(mapping.chunk);
-    if (chunk != chunks_.end()) --chunk->second.mappings;
+    if (chunk == chunks_.end()) continue;
+    --chunk->second.mappings;
+    by_device[chunk->second.device] += mapping.bytes;
+  }
+  for (auto& [device, unmapped] : by_device) {
+    devices_[static_cast<size_t>(device)].keeper->Note(keeper::MemoryEventKind::kUnmap, unmapped);
   }
 }
 
@@ -202,7 +216,12 @@ CUresult Memory::Map(int32_t device, uint64_t address, const std::vector<uint64_
   if (result == CUDA_SUCCESS) {
     result = Access(address, sum, device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   }
-  if (result != CUDA_SUCCESS) UnmapRange(lock, address, at - address);
+  if (result != CUDA_SUCCESS) {
+    UnmapRange(lock, address, at - address);
+  } else {
+    int32_t owner = chunks_[chunks.front()].device;
+    devices_[static_cast<size_t>(owner)].keeper->Note(keeper::MemoryEventKind::kMap, sum);
+  }
   return result;
 }
 

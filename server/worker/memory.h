@@ -28,8 +28,8 @@ class Memory {
   Memory(const DriverTable& driver, std::vector<Device>& devices)
       : driver_(driver), devices_(devices) {}
 
-  // Waits for the keeper. Adds the chunks' ids and sizes.
-  CUresult Lease(int32_t device, const std::vector<uint64_t>& bytes,
+  // Waits for the keeper. Adds the chunks' ids and sizes. `spare`: not needed now.
+  CUresult Lease(int32_t device, const std::vector<uint64_t>& bytes, bool spare,
                  std::vector<wire::LeasedChunk>* leased);
   // Lets other sessions of the tenant on this server have the chunks, which are of one device.
   CUresult Share(const std::vector<uint64_t>& chunks, SharedToken* token);
@@ -38,6 +38,8 @@ class Memory {
                   std::vector<wire::LeasedChunk>* borrowed);
   // The chunks are not mapped any more.
   CUresult Return(const std::vector<uint64_t>& chunks);
+  // The client gave back what the keeper asked for, or what it had of that.
+  CUresult Reclaimed(int32_t device, const keeper::Reclaimed& answer);
   CUresult Map(int32_t device, uint64_t address, const std::vector<uint64_t>& chunks);
   CUresult Unmap(uint64_t address, uint64_t bytes);
   // Of whole mapped chunks, by any device of the session.

@@ -150,10 +150,11 @@ void OpenSession(Session& session, const wire::OpenRequest& request,
   reply->stream_share = session.transfers().limits().stream;
   session.lanes().Create(request);
   reply->lanes = session.lanes().count();
+  reply->segment_bytes = session.host_segment().bytes();
   for (size_t i = 0; i < devices.size(); ++i) {
     auto description = Describe(driver, devices[i]);
     // Without it the session still opens: the client's first allocation asks again.
-    session.memory().Lease(static_cast<int32_t>(i), {kFirstLeaseBytes}, &description.leased);
+    session.memory().Lease(static_cast<int32_t>(i), {kFirstLeaseBytes}, true, &description.leased);
     reply->devices.push_back(std::move(description));
   }
   char host[256] = {};

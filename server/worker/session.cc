@@ -38,6 +38,8 @@ Session::Session(SessionOptions options)
                              StagingBlock* block) { return AcquireStaging(stream, bytes, block); },
            .release = [this](Stream& stream,
                              const StagingBlock& block) { ReleaseStaging(stream, block); }}),
+      host_segment_(driver_),
+      images_(options.control),
       graphs_(*this),
       gates_(devices_.size()),
       completion_(*this),
@@ -47,7 +49,10 @@ Session::Session(SessionOptions options)
 
 Session::~Session() {
   over_ = true;
+  for (Device& device : devices_) device.keeper->StopListening();
   up_->Close(0);
+  transfers_.Stop();
+  images_.Stop();
   log_.Join();
   lanes_.Stop();
   completion_.Stop();
@@ -70,10 +75,18 @@ void Session::Start() {
   completion_.Start();
   log_.Start();
   lanes_.Start();
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    devices_[i].keeper->Listen(
+        [this, device = static_cast<int32_t>(i)](const keeper::Reclaim& ask) {
+          down_.Reclaim({ask.request, ask.bytes, ask.keep, device, ask.unused});
+        });
+  }
 }
 
 void Session::End() {
   timelines_.Stop();
+  transfers_.Stop();
+  images_.Stop();
   lanes_.Close();
   up_->PokeConsumer();
   if (on_over_) on_over_();

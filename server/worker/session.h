@@ -22,6 +22,8 @@
 #include "server/worker/graphs.h"
 #include "server/worker/handle_table.h"
 #include "server/worker/helpers.h"
+#include "server/worker/host_segment.h"
+#include "server/worker/image_cache.h"
 #include "server/worker/lanes.h"
 #include "server/worker/linker.h"
 #include "server/worker/log_thread.h"
@@ -40,6 +42,7 @@ struct SessionOptions {
   std::vector<Device> devices;
   std::shared_ptr<wire::RingMemory> up;
   std::shared_ptr<wire::RingMemory> down;
+  int control = -1;            // the daemon's socket, for the images that it keeps; -1: none
   StdoutPipe* text = nullptr;  // null: device printf is left alone
   // Called once, on any of the session's threads, when nothing of it can work any more.
   std::function<void()> on_over;
@@ -93,7 +96,9 @@ class Session {
   Memory& memory() { return memory_; }
   Mirrors& mirrors() { return mirrors_; }
   Transfers& transfers() { return transfers_; }
+  ImageCache& images() { return images_; }
   Lanes& lanes() { return lanes_; }
+  HostSegment& host_segment() { return host_segment_; }
   Graphs& graphs() { return graphs_; }
   Helpers& helpers() { return helpers_; }
   LogThread& log() { return log_; }
@@ -129,8 +134,10 @@ class Session {
   Memory memory_;
   Mirrors mirrors_;
   Transfers transfers_;
+  HostSegment host_segment_;
   ForeignHandles foreign_;
   GivenResources resources_;
+  ImageCache images_;
   Graphs graphs_;
   Gates gates_;
   Completion completion_;

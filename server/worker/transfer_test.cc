@@ -13,22 +13,6 @@ namespace {
 
 constexpr uint64_t kOne = 11;
 
-calls::Place Linear(void* address, uint64_t bytes) {
-  calls::Place place;
-  place.address = reinterpret_cast<uint64_t>(address);
-  place.width_bytes = bytes;
-  place.rows = place.slices = 1;
-  place.pitch = bytes;
-  place.height = 1;
-  return place;
-}
-
-std::vector<std::byte> Pattern(size_t bytes) {
-  std::vector<std::byte> data(bytes);
-  for (size_t i = 0; i < bytes; ++i) data[i] = std::byte(i * 7 + i / 251);
-  return data;
-}
-
 void SendPieces(TestSession& session, uint64_t transfer, const std::vector<std::byte>& data) {
   for (size_t at = 0; at < data.size(); at += wire::kCopyPieceBytes) {
     calls::lwCopyData piece;
@@ -212,6 +196,32 @@ TEST(Transfer, OtherFailuresAreReportedOnceAndDoNotStay) {
   EXPECT_NE(error.Text(4).find("lwLaunch"), std::string::npos);
   session.driver.launch_result = 0;
   session.ExpectProgress(kOne, session.Launch(kOne, 2));
+}
+
+// Of a copy that began to arrive before it was its turn: while pieces in pinned memory stay behind
+// one that waits for such memory, there may be none for it.
+TEST(Transfers, PiecesInPinnedMemoryAreTakenFirst) {
+  std::vector<std::byte> block(1000);
+  Transfers transfers({.credit = [](uint64_t) {},
+                       .acquire =
+                           [&](Stream&, size_t bytes, StagingBlock* taken) {
+                             *taken = {block.data(), bytes, 0};
+                             return true;
+                           },
+                       .release = [](Stream&, const StagingBlock&) {}});
+  auto data = Pattern(block.size());
+  ASSERT_TRUE(transfers.Arrived(7, 0, data, Transfers::Way::kLane));
+  ASSERT_TRUE(transfers.ExpectCopy(7, 2 * data.size()));
+  transfers.BeginLanding(7, std::make_shared<Stream>());
+  ASSERT_TRUE(transfers.Arrived(7, data.size(), data, Transfers::Way::kLane));
+  bool wrong = false;
+  Transfers::Piece first, second;
+  ASSERT_TRUE(transfers.Take(7, &first, &wrong));
+  EXPECT_NE(first.pinned.data, nullptr);
+  EXPECT_EQ(first.offset, data.size());
+  ASSERT_TRUE(transfers.Take(7, &second, &wrong));
+  EXPECT_EQ(second.pinned.data, nullptr);
+  EXPECT_EQ(second.bytes, data);
 }
 
 }  // namespace

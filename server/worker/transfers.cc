@@ -133,6 +133,9 @@ bool Transfers::ArrivedCopy(std::unique_lock<std::mutex>& lock, uint64_t transfe
     --copy.landing;
     if (copy.finished) {
       Drop(copy, piece, &credit);
+    } else if (piece.pinned.data != nullptr) {
+      // First: it holds what those in ordinary memory wait for.
+      copy.pieces.push_front(std::move(piece));
     } else {
       copy.pieces.push_back(std::move(piece));
     }
@@ -183,12 +186,26 @@ bool Transfers::ArrivedOther(uint64_t transfer, uint64_t offset, std::span<const
   if (offset != image.size() || bytes.size() > wire::kMaxImageBytes - image_bytes_) return false;
   image.insert(image.end(), bytes.begin(), bytes.end());
   image_bytes_ += bytes.size();
+  image_arrived_.notify_all();
   *credit = false;  // images are outside the client's window
   return true;
 }
 
 bool Transfers::TakeImage(uint64_t transfer, uint64_t bytes, std::vector<std::byte>* image) {
   std::lock_guard lock(mutex_);
+  return TakeWholeImage(transfer, bytes, image);
+}
+
+bool Transfers::WaitForImage(uint64_t transfer, uint64_t bytes, std::vector<std::byte>* image) {
+  std::unique_lock lock(mutex_);
+  image_arrived_.wait(lock, [&] {
+    auto found = images_.find(transfer);
+    return stopped_ || (found != images_.end() && found->second.size() >= bytes);
+  });
+  return !stopped_ && TakeWholeImage(transfer, bytes, image);
+}
+
+bool Transfers::TakeWholeImage(uint64_t transfer, uint64_t bytes, std::vector<std::byte>* image) {
   auto found = images_.find(transfer);
   if (found == images_.end()) return false;
   *image = std::move(found->second);
@@ -197,6 +214,12 @@ bool Transfers::TakeImage(uint64_t transfer, uint64_t bytes, std::vector<std::by
   if (image->size() != bytes) return false;
   image->resize(image->size() + kPadding);
   return true;
+}
+
+void Transfers::Stop() {
+  std::lock_guard lock(mutex_);
+  stopped_ = true;
+  image_arrived_.notify_all();
 }
 
 }  // namespace longwire::worker

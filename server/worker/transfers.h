@@ -8,6 +8,7 @@
 // device reads them; others are kept in memory of the process.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -70,6 +71,10 @@ class Transfers {
   // A module image that arrived whole; any thread. The buffer has kPadding zeros behind the bytes.
   static constexpr size_t kPadding = 64;
   bool TakeImage(uint64_t transfer, uint64_t bytes, std::vector<std::byte>* image);
+  // The same, waiting until it has arrived; false also when the session is over.
+  bool WaitForImage(uint64_t transfer, uint64_t bytes, std::vector<std::byte>* image);
+  // The session is over: nobody waits any more.
+  void Stop();
 
  private:
   struct Copy {
@@ -86,6 +91,7 @@ class Transfers {
   Copy* FindCopy(uint64_t transfer, Way way, bool* refused);
   bool ArrivedCopy(std::unique_lock<std::mutex>& lock, uint64_t transfer, Copy& copy,
                    uint64_t offset, std::span<const std::byte> bytes);
+  bool TakeWholeImage(uint64_t transfer, uint64_t bytes, std::vector<std::byte>* image);
   bool ArrivedOther(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes,
                     std::shared_ptr<GraphPart>* part, bool* credit);
   // Fills the piece with the bytes; without the lock.
@@ -101,6 +107,8 @@ class Transfers {
   std::unordered_map<uint64_t, std::weak_ptr<GraphPart>> graphs_;
   std::unordered_map<uint64_t, std::vector<std::byte>> images_;
   uint64_t image_bytes_ = 0;
+  bool stopped_ = false;
+  std::condition_variable image_arrived_;
   uint64_t kept_ = 0;  // bytes of pieces of copies
 };
 

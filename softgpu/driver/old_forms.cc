@@ -72,7 +72,9 @@ CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* error_n
   CUgraphExecUpdateResultInfo info = {};
   CUresult code = cuGraphExecUpdate_v2(exec, graph, &info);
   if (error_node != nullptr) *error_node = info.errorNode;
-  *result = info.result;
+  // As NVIDIA's driver says it here; the newer form says what has changed.
+  bool larger = info.result == CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+  *result = larger ? CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED : info.result;
   return code;
 }
 CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, size_t* count) {

@@ -7,9 +7,12 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "where.h"
+
 // Ends the program with exit code 1, naming the call, when a driver call fails.
 #define CHECK_DRIVER(call)                                                    \
   do {                                                                        \
+    AT_THIS_LINE;                                                             \
     const CUresult check_code = (call);                                       \
     if (check_code != CUDA_SUCCESS) {                                         \
       const char* check_name = "?";                                           \
@@ -22,6 +25,7 @@
 
 #define EXPECT(condition, ...)                                         \
   do {                                                                 \
+    AT_THIS_LINE;                                                      \
     if (!(condition)) {                                                \
       std::printf("FAIL %s:%d: %s: ", __FILE__, __LINE__, #condition); \
       std::printf(__VA_ARGS__);                                        \
@@ -36,9 +40,9 @@ inline bool IsSoftwareDevice() {
          std::strstr(name, "Software device") != nullptr;
 }
 
-// What is asked about handles of what is gone: NVIDIA's own driver may fall over them, so the
-// software device alone is asked, by itself and through Longwire.
-#define EXPECT_OF_GONE(condition, ...)                        \
+// What NVIDIA's own driver may fall over, as handles of what is gone, or answers in its own way:
+// the software device alone is asked, by itself and through Longwire.
+#define EXPECT_OF_MISTAKE(condition, ...)                     \
   do {                                                        \
     if (IsSoftwareDevice()) EXPECT((condition), __VA_ARGS__); \
   } while (false)

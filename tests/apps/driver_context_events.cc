@@ -70,10 +70,12 @@ static void RecordsAllStreams() {
   CHECK_DRIVER(cuEventSynchronize(event));
 
   CUcontext other = NewContext();
-  EXPECT(cuCtxRecordEvent(other, event) == CUDA_ERROR_INVALID_HANDLE, "another context's event");
-  EXPECT(cuCtxRecordEvent(context, nullptr) == CUDA_ERROR_INVALID_HANDLE, "no event");
-  EXPECT(cuCtxRecordEvent(reinterpret_cast<CUcontext>(0x1234), event) == CUDA_ERROR_INVALID_CONTEXT,
-         "no context");
+  EXPECT_OF_MISTAKE(cuCtxRecordEvent(other, event) == CUDA_ERROR_INVALID_HANDLE,
+                    "another context's event");
+  EXPECT_OF_MISTAKE(cuCtxRecordEvent(context, nullptr) == CUDA_ERROR_INVALID_HANDLE, "no event");
+  EXPECT_OF_MISTAKE(
+      cuCtxRecordEvent(reinterpret_cast<CUcontext>(0x1234), event) == CUDA_ERROR_INVALID_CONTEXT,
+      "no context");
   CHECK_DRIVER(cuCtxDestroy(other));
   CHECK_DRIVER(cuCtxDestroy(context));
 }
@@ -108,7 +110,7 @@ static void MakesAllStreamsWait(bool new_stream) {
   const unsigned got = Read(words.to);
   EXPECT(got == 7 || got == 9, "the copy ran too early: it found %u", got);
   EXPECT(Read(words.from) == 9, "the default stream's memset is lost");
-  EXPECT(cuCtxWaitEvent(second, event) == CUDA_ERROR_INVALID_HANDLE, "no event");
+  EXPECT_OF_MISTAKE(cuCtxWaitEvent(second, event) == CUDA_ERROR_INVALID_HANDLE, "no event");
   CHECK_DRIVER(cuCtxDestroy(second));
   CHECK_DRIVER(cuCtxDestroy(first));
 }
@@ -142,8 +144,8 @@ static void CopiesAttributes() {
   CHECK_DRIVER(cuStreamGetAttribute(target, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value));
   EXPECT(value.syncPolicy == CU_SYNC_POLICY_YIELD, "the policy is %d", value.syncPolicy);
   const auto none = reinterpret_cast<CUstream>(0x1234);
-  EXPECT(cuStreamCopyAttributes(target, none) == CUDA_ERROR_INVALID_HANDLE, "no stream");
-  EXPECT(cuStreamCopyAttributes(none, source) == CUDA_ERROR_INVALID_HANDLE, "no stream");
+  EXPECT_OF_MISTAKE(cuStreamCopyAttributes(target, none) == CUDA_ERROR_INVALID_HANDLE, "no stream");
+  EXPECT_OF_MISTAKE(cuStreamCopyAttributes(none, source) == CUDA_ERROR_INVALID_HANDLE, "no stream");
   CUcontext other = NewContext();
   EXPECT(cuStreamCopyAttributes(target, NewStream()) != CUDA_SUCCESS, "another context's stream");
   CHECK_DRIVER(cuCtxDestroy(other));
@@ -173,7 +175,8 @@ static void SmallQuestions() {
   unsigned mask = 0;
   EXPECT(cuDeviceGetLuid(luid, &mask, 0) == CUDA_ERROR_NOT_SUPPORTED, "Linux has no such number");
   EXPECT(cuDeviceGetLuid(luid, &mask, 99) == CUDA_ERROR_INVALID_DEVICE, "no device");
-  EXPECT(cuDeviceGetLuid(nullptr, &mask, 0) == CUDA_ERROR_INVALID_VALUE, "nowhere to write to");
+  EXPECT_OF_MISTAKE(cuDeviceGetLuid(nullptr, &mask, 0) == CUDA_ERROR_INVALID_VALUE,
+                    "nowhere to write to");
   EXPECT(cuProfilerInitialize("", "", CU_OUT_CSV) == CUDA_ERROR_NOT_SUPPORTED, "removed long ago");
   CHECK_DRIVER(cuCtxDestroy(context));
 }

@@ -80,8 +80,8 @@ static void Shares(CUdevice device) {
   EXPECT(Read(all + 4096) == 7, "one buffer's end took another's bytes");
   CHECK_DRIVER(cuMemFree(same));
   CHECK_DRIVER(cuMemFree(all));
-  EXPECT(cuMemFree(all) == CUDA_ERROR_INVALID_VALUE, "a buffer freed twice");
-  EXPECT(cuDestroyExternalMemory(memory) != CUDA_SUCCESS, "destroyed twice");
+  EXPECT_OF_MISTAKE(cuMemFree(all) == CUDA_ERROR_INVALID_VALUE, "a buffer freed twice");
+  EXPECT_OF_MISTAKE(cuDestroyExternalMemory(memory) != CUDA_SUCCESS, "destroyed twice");
 }
 
 static void Refuses(CUdevice device) {
@@ -90,7 +90,7 @@ static void Refuses(CUdevice device) {
   CUdeviceptr address = 0;
   int other = open("/dev/null", O_RDONLY);
   EXPECT(Import(other, kBytes, &memory) != CUDA_SUCCESS, "a descriptor of something else");
-  EXPECT(fcntl(other, F_GETFD) != -1, "a descriptor that was refused was closed");
+  EXPECT_OF_MISTAKE(fcntl(other, F_GETFD) != -1, "a descriptor that was refused was closed");
   EXPECT(Import(-1, kBytes, &memory) != CUDA_SUCCESS, "no descriptor");
   int descriptor = Export(handle);
   EXPECT(Import(descriptor, 2 * kBytes, &memory) != CUDA_SUCCESS, "more than there is");
@@ -99,14 +99,17 @@ static void Refuses(CUdevice device) {
   told.type = static_cast<CUexternalMemoryHandleType>(77);
   told.size = kBytes;
   EXPECT(cuImportExternalMemory(&memory, &told) == CUDA_ERROR_INVALID_VALUE, "no type");
-  EXPECT(cuImportExternalMemory(&memory, nullptr) == CUDA_ERROR_INVALID_VALUE, "nothing told");
-  EXPECT(cuImportExternalMemory(nullptr, &told) == CUDA_ERROR_INVALID_VALUE, "no result");
+  EXPECT_OF_MISTAKE(cuImportExternalMemory(&memory, nullptr) == CUDA_ERROR_INVALID_VALUE,
+                    "nothing told");
+  EXPECT_OF_MISTAKE(cuImportExternalMemory(nullptr, &told) == CUDA_ERROR_INVALID_VALUE,
+                    "no result");
   CHECK_DRIVER(Import(descriptor, kBytes / 2, &memory));
   EXPECT(MapBuffer(memory, 0, kBytes, &address) == CUDA_ERROR_INVALID_VALUE, "too many bytes");
   EXPECT(MapBuffer(memory, kBytes, 16, &address) == CUDA_ERROR_INVALID_VALUE, "beyond the end");
   EXPECT(MapBuffer(memory, 0, 0, &address) == CUDA_ERROR_INVALID_VALUE, "no bytes");
-  EXPECT(MapBuffer(reinterpret_cast<CUexternalMemory>(0x1230), 0, 16, &address) != CUDA_SUCCESS,
-         "no external memory");
+  EXPECT_OF_MISTAKE(
+      MapBuffer(reinterpret_cast<CUexternalMemory>(0x1230), 0, 16, &address) != CUDA_SUCCESS,
+      "no external memory");
   CHECK_DRIVER(cuDestroyExternalMemory(memory));
   CHECK_DRIVER(cuMemRelease(handle));
   close(other);

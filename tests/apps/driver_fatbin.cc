@@ -1,32 +1,22 @@
 // The driver API with a fat binary that nvcc wrote, as a module and as a library.
-#include <unistd.h>
+#include "driver_fatbin.h"
 
-#include <cstdlib>
-#include <fstream>
 #include <string>
 
 #include "driver_program.h"
 
-// The file's bytes, linked into the program; KERNELS_FATBIN is the path at build time.
-asm(".section .rodata\n.balign 16\nkernels_fatbin:\n.incbin \"" KERNELS_FATBIN
-    "\"\n.byte 0\n.text\n");
-extern "C" const char kernels_fatbin[];
-asm(".section .rodata\nkernels_fatbin_end:\n.text\n");
-extern "C" const char kernels_fatbin_end[];
-
 // As a file that the program names.
 static void LoadFile() {
-  char path[] = "/tmp/longwire-fatbin-XXXXXX";
-  const int descriptor = mkstemp(path);
-  EXPECT(descriptor >= 0, "no file can be made in /tmp");
-  close(descriptor);
-  std::ofstream(path, std::ios::binary).write(kernels_fatbin, kernels_fatbin_end - kernels_fatbin);
   CUmodule module = nullptr;
-  CHECK_DRIVER(cuModuleLoad(&module, path));
-  unlink(path);
+  std::string path;
+  {
+    const FatbinFile file;
+    path = file.path;
+    CHECK_DRIVER(cuModuleLoad(&module, path.c_str()));
+  }
   RunScale(module);
   CHECK_DRIVER(cuModuleUnload(module));
-  EXPECT(cuModuleLoad(&module, path) == CUDA_ERROR_FILE_NOT_FOUND, "a file that is gone");
+  EXPECT(cuModuleLoad(&module, path.c_str()) == CUDA_ERROR_FILE_NOT_FOUND, "a file that is gone");
 }
 
 int main() {

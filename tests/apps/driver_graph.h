@@ -8,11 +8,7 @@
 #include <vector>
 
 #include "driver_check.h"
-
-// The file's bytes, linked into the program; KERNELS_FATBIN is the path at build time.
-asm(".section .rodata\n.balign 16\nkernels_fatbin:\n.incbin \"" KERNELS_FATBIN
-    "\"\n.byte 0\n.text\n");
-extern "C" const char kernels_fatbin[];
+#include "driver_fatbin.h"
 
 // The call must be refused with this code.
 #define REFUSED(code, call)                                                                     \

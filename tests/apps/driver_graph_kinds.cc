@@ -249,10 +249,12 @@ static void MemoryOperations(GraphProgram& program) {
   REFUSED(kInvalid, cuGraphBatchMemOpNodeGetParams(node, nullptr));
   REFUSED(kInvalid, cuGraphBatchMemOpNodeSetParams(empty, &params));
   REFUSED(kInvalid, cuGraphExecBatchMemOpNodeSetParams(exec, empty, &params));
-  operations[1] = Write(flags + 2, 1);  // not aligned
-  REFUSED(kInvalid, cuGraphAddBatchMemOpNode(&wrong, graph, nullptr, 0, &params));
-  operations[1] = Write(0x1000, 1);  // nobody's memory
-  REFUSED(kInvalid, cuGraphAddBatchMemOpNode(&wrong, graph, nullptr, 0, &params));
+  operations[1] = Write(flags + 2, 1);
+  EXPECT_OF_MISTAKE(cuGraphAddBatchMemOpNode(&wrong, graph, nullptr, 0, &params) == kInvalid,
+                    "an address that is not aligned");
+  operations[1] = Write(0x1000, 1);
+  EXPECT_OF_MISTAKE(cuGraphAddBatchMemOpNode(&wrong, graph, nullptr, 0, &params) == kInvalid,
+                    "nobody's memory");
   CHECK_DRIVER(cuGraphExecDestroy(exec));
   CHECK_DRIVER(cuGraphDestroy(graph));
 }

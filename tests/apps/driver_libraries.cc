@@ -6,6 +6,7 @@
 #include <iterator>
 #include <string>
 
+#include "driver_fatbin.h"
 #include "driver_program.h"
 
 static const char kText[] = R"(
@@ -40,8 +41,9 @@ static unsigned Stored(CUfunction store, unsigned value) {
 
 static void FromFile() {
   CUlibrary library = nullptr, other = nullptr;
+  const FatbinFile file;
   CHECK_DRIVER(
-      cuLibraryLoadFromFile(&library, KERNELS_FATBIN, nullptr, nullptr, 0, nullptr, nullptr, 0));
+      cuLibraryLoadFromFile(&library, file.path.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0));
   unsigned count = 0;
   CHECK_DRIVER(cuLibraryGetKernelCount(&count, library));
   EXPECT(count == 1, "%u kernels", count);
@@ -65,8 +67,8 @@ static void FromFile() {
              CUDA_ERROR_INVALID_VALUE,
          "no name");
   CHECK_DRIVER(cuLibraryUnload(library));
-  EXPECT_OF_GONE(cuLibraryEnumerateKernels(kernels, 1, library) == CUDA_ERROR_INVALID_HANDLE,
-                 "unloaded");
+  EXPECT_OF_MISTAKE(cuLibraryEnumerateKernels(kernels, 1, library) == CUDA_ERROR_INVALID_HANDLE,
+                    "unloaded");
 }
 
 static CUmodule WithOptions() {
@@ -145,8 +147,9 @@ static void Occupancy(CUmodule module, CUdevice device) {
   EXPECT(cuOccupancyMaxActiveClusters(&clusters, store, nullptr) == CUDA_ERROR_INVALID_VALUE, "");
   EXPECT(cuOccupancyMaxActiveClusters(nullptr, store, &launch) == CUDA_ERROR_INVALID_VALUE, "");
   EXPECT(cuOccupancyMaxPotentialClusterSize(&size, store, nullptr) == CUDA_ERROR_INVALID_VALUE, "");
-  EXPECT(cuOccupancyMaxPotentialClusterSize(&size, nullptr, &launch) == CUDA_ERROR_INVALID_HANDLE,
-         "no function");
+  EXPECT_OF_MISTAKE(
+      cuOccupancyMaxPotentialClusterSize(&size, nullptr, &launch) == CUDA_ERROR_INVALID_HANDLE,
+      "no function");
 }
 
 int main() {

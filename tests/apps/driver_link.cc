@@ -150,7 +150,7 @@ static void Refusals(const Linker& linker) {
   EXPECT(std::strlen(log) > 10, "the log says '%s'", log);
   CHECK_DRIVER(cuLinkDestroy(link));
   EXPECT(linker.create(0, nullptr, nullptr, nullptr) == CUDA_ERROR_INVALID_VALUE, "nowhere");
-  EXPECT_OF_GONE(
+  EXPECT_OF_MISTAKE(
       linker.add_data(link, CU_JIT_INPUT_PTX, const_cast<char*>(kFunction), sizeof kFunction,
                       "late.ptx", 0, nullptr, nullptr) == CUDA_ERROR_INVALID_HANDLE,
       "a linker that is gone");

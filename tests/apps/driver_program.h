@@ -40,6 +40,8 @@ inline void RunScale(CUmodule module) {
   CHECK_DRIVER(cuMemAlloc(&device_input, bytes));
   CHECK_DRIVER(cuMemAlloc(&device_output, bytes));
   CHECK_DRIVER(cuMemcpyHtoD(device_input, input.data(), bytes));
+  // A copy of few bytes may return before they are there, and the stream below does not wait.
+  CHECK_DRIVER(cuCtxSynchronize());
   CUstream stream = nullptr;
   CHECK_DRIVER(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 

@@ -95,7 +95,8 @@ static void OfAnArray(CUfunction kernel) {
   CHECK_DRIVER(cuTexObjectGetResourceViewDesc(&told, viewed));
   EXPECT(std::memcmp(&told, &view, sizeof told) == 0, "format %d, %zu x %zu", told.format,
          told.width, told.height);
-  EXPECT(cuTexObjectGetResourceViewDesc(&told, plain) == kInvalid, "it was made without a view");
+  EXPECT_OF_MISTAKE(cuTexObjectGetResourceViewDesc(&told, plain) == kInvalid,
+                    "it was made without a view");
   EXPECT(cuTexObjectGetResourceViewDesc(nullptr, viewed) == kInvalid, "nowhere to write to");
   view.format = CU_RES_VIEW_FORMAT_UINT_2X32;
   CUtexObject wrong = 0;
@@ -104,7 +105,7 @@ static void OfAnArray(CUfunction kernel) {
   view.width = kWidth / 2;
   EXPECT(cuTexObjectCreate(&wrong, &resource, &texture, &view) == kInvalid, "another width");
   CHECK_DRIVER(cuTexObjectDestroy(viewed));
-  EXPECT(cuTexObjectGetResourceViewDesc(&told, viewed) == kInvalid, "it is gone");
+  EXPECT_OF_MISTAKE(cuTexObjectGetResourceViewDesc(&told, viewed) == kInvalid, "it is gone");
   CHECK_DRIVER(cuTexObjectDestroy(plain));
   CHECK_DRIVER(cuArrayDestroy(array));
 }
@@ -129,7 +130,8 @@ static void OfLevels(CUfunction kernel) {
   CHECK_DRIVER(cuTexObjectCreate(&second, &resource, &texture, &view));
   ExpectBits(Read(kernel, second), kWidth / 2, kHeight / 2, 1000.0f);
   view.lastMipmapLevel = 3;
-  EXPECT(cuTexObjectCreate(&wrong, &resource, &texture, &view) == kInvalid, "a fourth level");
+  EXPECT_OF_MISTAKE(cuTexObjectCreate(&wrong, &resource, &texture, &view) == kInvalid,
+                    "a fourth level");
   CHECK_DRIVER(cuTexObjectDestroy(second));
   CHECK_DRIVER(cuMipmappedArrayDestroy(levels));
 }

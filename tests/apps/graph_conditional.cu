@@ -90,7 +90,8 @@ static void Chooses(int* values, cudaGraphConditionalNodeType type, unsigned siz
   CHECK(cudaGraphDestroy(graph));
 }
 
-// A loop whose body is captured, and that reads the program's memory; an IF inside of it.
+// A loop whose body is captured, and that reads the program's memory, which a body may only where
+// it is pinned; an IF inside of it.
 static void Loops(int* values) {
   cudaGraph_t graph;
   cudaGraphExec_t exec;
@@ -99,13 +100,15 @@ static void Loops(int* values) {
   CHECK(cudaGraphConditionalHandleCreate(&loop, graph, 1, cudaGraphCondAssignDefault));
   CHECK(cudaGraphConditionalHandleCreate(&inner, graph, 1, cudaGraphCondAssignDefault));
   cudaGraph_t body = AddConditional(graph, nullptr, loop, cudaGraphCondTypeWhile, 1)[0];
-  int source = 77;
+  int* source = nullptr;
+  CHECK(cudaHostAlloc(&source, sizeof *source, cudaHostAllocMapped));
+  *source = 77;
   cudaStream_t stream;
   CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   CHECK(cudaStreamBeginCaptureToGraph(stream, body, nullptr, nullptr, 0,
                                       cudaStreamCaptureModeRelaxed));
   Count<<<1, 1, 0, stream>>>(loop, values, 5);
-  CHECK(cudaMemcpyAsync(values + 1, &source, sizeof source, cudaMemcpyHostToDevice, stream));
+  CHECK(cudaMemcpyAsync(values + 1, source, sizeof *source, cudaMemcpyHostToDevice, stream));
   cudaGraph_t same = nullptr;
   CHECK(cudaStreamEndCapture(stream, &same));
   EXPECT(same == body, "another graph");
@@ -119,7 +122,7 @@ static void Loops(int* values) {
   Write(values + 2, 0);
   for (int round = 1; round <= 2; ++round) {  // each launch begins with the default
     Write(values, 0);
-    source = 77 + round;
+    *source = 77 + round;
     CHECK(cudaGraphLaunch(exec, stream));
     CHECK(cudaStreamSynchronize(stream));
     EXPECT(Read(values) == 5, "the loop ran %d times", Read(values));
@@ -129,6 +132,7 @@ static void Loops(int* values) {
   CHECK(cudaGraphExecDestroy(exec));
   CHECK(cudaGraphDestroy(graph));
   CHECK(cudaStreamDestroy(stream));
+  CHECK(cudaFreeHost(source));
 }
 
 static void Refuses(int* values) {

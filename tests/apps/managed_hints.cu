@@ -16,6 +16,7 @@ __global__ void Increment(int* value) { *value += 1; }
 
 #define EXPECT_CODE(call, expected)                        \
   do {                                                     \
+    AT_THIS_LINE;                                          \
     const int code = (call);                               \
     EXPECT(code == (expected), "%s gave %d", #call, code); \
   } while (false)
@@ -161,7 +162,8 @@ static void Refusals(CUdeviceptr memory, cudaStream_t stream) {
   EXPECT_CODE(cuMemAllocManaged(&other, 0, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_INVALID_VALUE);
   EXPECT_CODE(cuMemAllocManaged(&other, 100, 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_CODE(cuMemAllocManaged(&other, 100, CU_MEM_ATTACH_SINGLE), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_CODE(cuMemAllocManaged(nullptr, 100, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_OF_MISTAKE(
+      cuMemAllocManaged(nullptr, 100, CU_MEM_ATTACH_GLOBAL) == CUDA_ERROR_INVALID_VALUE, "nowhere");
   // More than the device has: natively these are addresses only, until they are touched.
   const CUresult most = cuMemAllocManaged(&other, size_t{1} << 45, CU_MEM_ATTACH_GLOBAL);
   EXPECT(most == CUDA_ERROR_OUT_OF_MEMORY || most == CUDA_SUCCESS, "32 TiB gave %d", most);
@@ -180,19 +182,25 @@ static void Refusals(CUdeviceptr memory, cudaStream_t stream) {
   EXPECT_CODE(cuMemPrefetchAsync(memory, 0, kDevice, 0, stream), CUDA_ERROR_INVALID_VALUE);
   EXPECT(cuMemPrefetchAsync(memory, kBytes, kNowhere, 0, stream) != CUDA_SUCCESS, "to no device");
   EXPECT_CODE(cuMemPrefetchAsync(memory, kBytes, kDevice, 1, stream), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_CODE(cuMemDiscardBatchAsync(&memory, nullptr, 1, 0, stream), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_OF_MISTAKE(
+      cuMemDiscardBatchAsync(&memory, nullptr, 1, 0, stream) == CUDA_ERROR_INVALID_VALUE,
+      "no sizes");
   int value = 0;
   EXPECT_CODE(cuMemRangeGetAttribute(&value, 3, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, memory, 1),
               CUDA_ERROR_INVALID_VALUE);
   EXPECT_CODE(cuMemRangeGetAttribute(&value, 4, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, ordinary, 1),
               CUDA_ERROR_INVALID_VALUE);
-  EXPECT_CODE(cuStreamAttachMemAsync(stream, memory, 0, 0), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_CODE(cuStreamAttachMemAsync(stream, memory, kPage, CU_MEM_ATTACH_SINGLE),
-              CUDA_ERROR_INVALID_VALUE);
-  EXPECT_CODE(cuStreamAttachMemAsync(CU_STREAM_LEGACY, memory, 0, CU_MEM_ATTACH_SINGLE),
-              CUDA_ERROR_INVALID_VALUE);
-  EXPECT_CODE(cuStreamAttachMemAsync(stream, ordinary, 0, CU_MEM_ATTACH_SINGLE),
-              CUDA_ERROR_INVALID_VALUE);
+  EXPECT_OF_MISTAKE(cuStreamAttachMemAsync(stream, memory, 0, 0) == CUDA_ERROR_INVALID_VALUE,
+                    "attached to nothing");
+  EXPECT_OF_MISTAKE(cuStreamAttachMemAsync(stream, memory, kPage, CU_MEM_ATTACH_SINGLE) ==
+                        CUDA_ERROR_INVALID_VALUE,
+                    "a part");
+  EXPECT_OF_MISTAKE(cuStreamAttachMemAsync(CU_STREAM_LEGACY, memory, 0, CU_MEM_ATTACH_SINGLE) ==
+                        CUDA_ERROR_INVALID_VALUE,
+                    "to the default stream");
+  EXPECT_OF_MISTAKE(
+      cuStreamAttachMemAsync(stream, ordinary, 0, CU_MEM_ATTACH_SINGLE) == CUDA_ERROR_INVALID_VALUE,
+      "ordinary memory");
   EXPECT_CODE(cuStreamAttachMemAsync(stream, memory, kBytes, CU_MEM_ATTACH_SINGLE), 0);
   EXPECT_CODE(cuMemFree(memory + 512), CUDA_ERROR_INVALID_VALUE);
   EXPECT_CODE(cuMemFree(reinterpret_cast<CUdeviceptr>(&variable)), CUDA_ERROR_INVALID_VALUE);

@@ -79,6 +79,42 @@ static void SameAddress() {
   CHECK(cudaFreeHost(host));
 }
 
+// Kernels find the memory through a structure on the device; no argument and no call names it.
+struct Job {
+  const int* values;
+  int* sum;
+};
+__constant__ Job constant_job;
+
+__global__ void DoJob(const Job* job) {
+  const Job todo = job != nullptr ? *job : constant_job;
+  int total = 0;
+  for (int i = 0; i < kCount; ++i) total += todo.values[i];
+  *todo.sum = total;
+}
+
+static void Stored() {
+  Job job, *device = nullptr;
+  int* values = nullptr;
+  CHECK(cudaMallocHost(&values, kBytes));
+  CHECK(cudaHostAlloc(&job.sum, sizeof(int), cudaHostAllocMapped));
+  CHECK(cudaMalloc(&device, sizeof(Job)));
+  job.values = values;
+  for (int round = 0; round < 3; ++round) {
+    Fill(values, round);
+    *job.sum = -1;
+    if (round == 0) CHECK(cudaMemcpy(device, &job, sizeof job, cudaMemcpyHostToDevice));
+    if (round == 2) CHECK(cudaMemcpyToSymbol(constant_job, &job, sizeof job));
+    DoJob<<<1, 1>>>(round == 2 ? nullptr : device);
+    CHECK(cudaDeviceSynchronize());
+    const int expected = kCount * (kCount - 1) / 2 + round * kCount;
+    EXPECT(*job.sum == expected, "round %d: the sum is %d, not %d", round, *job.sum, expected);
+  }
+  CHECK(cudaFree(device));
+  CHECK(cudaFreeHost(job.sum));
+  CHECK(cudaFreeHost(values));
+}
+
 static void Registered() {
   std::vector<int> memory(kCount + 3);
   int *host = memory.data() + 1, *device = nullptr;
@@ -169,6 +205,7 @@ int main() {
   EXPECT(maps == 1, "the device says it cannot map host memory");
   Allocated();
   SameAddress();
+  Stored();
   Registered();
   BesideCopies();
   BesideAnExposedOne();

@@ -49,9 +49,18 @@ tenants:
     devices: 1
     bytes_in_flight: 256MiB
     admin: false
+    pinned_memory: 16GiB
 max_sessions: 256
 resume_grace: 90s
 log_level: info
+module_cache:
+  directory: none
+  size: 8GiB
+  compiled: none
+memory:
+  pooled: 16GiB
+  session_idle: 1GiB
+  session_idle_time: 10s
 )");
 }
 
@@ -92,6 +101,7 @@ TEST(DefaultFileTest, WithEveryKeySaidItGivesTheDefaultsAndTheExamples) {
   EXPECT_EQ(config.tenants(0).name(), "research");
   EXPECT_EQ(config.tenants(0).identities_size(), 2);
   EXPECT_EQ(config.tenants(0).bytes_in_flight(), 256u << 20);
+  EXPECT_EQ(config.tenants(0).pinned_memory(), uint64_t{16} << 30);
   EXPECT_EQ(config.door(), "/run/longwire/door");
   EXPECT_EQ(config.metrics(), "127.0.0.1:7412");
   // Without the examples it is the defaults.
@@ -103,6 +113,8 @@ TEST(DefaultFileTest, WithEveryKeySaidItGivesTheDefaultsAndTheExamples) {
     message->clear_warden();
     message->clear_metrics();
     message->mutable_software_device()->clear_memory();
+    message->mutable_module_cache()->clear_directory();
+    message->mutable_module_cache()->clear_compiled();
   }
   EXPECT_EQ(config.SerializeAsString(), defaults.SerializeAsString());
 }

@@ -9,7 +9,8 @@ import server
 # the product are small ones where the server has the software device.
 ROWS = {"start_to_first_result": "ms",
         "launch_enqueue": "us", "launch_sustained": "us", "launch_synchronize": "us",
-        "step_200_kernels_d2h": "us", "event_record": "us", "stream_query_idle": "us",
+        "step_200_kernels_d2h": "us", "event_record": "us", "event_query": "us",
+        "stream_query_idle": "us",
         "graph_50_replay_sync": "us", "alloc_free_1MiB": "us", "memory_info": "us",
         **{f"{way}_{kind}_{size}": "us" if size == "4KiB" else "GB/s"
            for size in ("4KiB", "1MiB", "16MiB") for kind in ("pageable", "pinned")
@@ -53,7 +54,9 @@ class BenchTest(unittest.TestCase):
         for row in figures:
             low, high = PLAUSIBLE[row["unit"]]
             self.assertTrue(low <= row["remote"] <= high, row)
-            self.assertIsNone(row["native"], row)  # it is null, not zero or left out
+            for absent in ("native", "native_worst"):
+                self.assertIsNone(row[absent], row)  # it is null, not zero or left out
+            self.assertEqual(row["remote"], row["remote_worst"], "of one round")
         remote = {row["name"]: row["remote"] for row in figures}
         self.assertLess(remote["launch_enqueue"], remote["launch_synchronize"],
                         "a launch that waits for nobody costs more than a round trip")
@@ -62,13 +65,15 @@ class BenchTest(unittest.TestCase):
         result = self.bench("--rounds", "1")
         self.assertEqual(0, result.code, result.err)
         head, *rows, empty, last = result.out.splitlines()
-        self.assertEqual(["figure", "native", "longwire", "unit", "ratio"], head.split())
+        self.assertEqual(["figure", "native", "worst", "longwire", "worst", "unit", "ratio"],
+                         head.split())
         self.assertEqual(("", NO_GPU), (empty, last))
         rows = [row.split() for row in rows]
-        self.assertEqual(list(ROWS.items()), [(row[0], row[3]) for row in rows])
-        for _, native, remote, _, ratio in rows:
-            self.assertEqual(("-", "-"), (native, ratio))
+        self.assertEqual(list(ROWS.items()), [(row[0], row[5]) for row in rows])
+        for _, native, native_worst, remote, worst, _, ratio in rows:
+            self.assertEqual(("-", "-", "-"), (native, native_worst, ratio))
             self.assertGreater(float(remote), 0)
+            self.assertEqual(remote, worst)
 
     def test_a_driver_of_this_host_fills_the_native_column(self):
         # The software device stands where a real driver stands, also on this side.
@@ -76,7 +81,9 @@ class BenchTest(unittest.TestCase):
         result = self.bench("--rounds", "3", "start", native=driver)
         self.assertEqual(0, result.code, result.err)
         self.assertNotIn(NO_GPU, result.out)
-        (name, native, remote, unit, ratio), = map(str.split, result.out.splitlines()[1:])
+        (name, native, _, remote, worst, unit, ratio), = map(str.split,
+                                                             result.out.splitlines()[1:])
+        self.assertGreaterEqual(float(worst), float(remote))
         self.assertEqual(("start_to_first_result", "ms"), (name, unit))
         self.assertGreater(float(native), 0)
         # The table has three decimals of each.

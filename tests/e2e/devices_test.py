@@ -24,14 +24,9 @@ class TwoDevicesTest(unittest.TestCase):
 
     def expect_pass(self, name, variant="static", **options):
         # The programs compare what is free: nothing of an earlier session may be on its way back.
-        server.wait_for(self.is_unused, 10, "earlier sessions' memory")
+        server.wait_for(self.longwire.is_unused, 10, "earlier sessions' memory")
         result = self.longwire.run(f"{name}.{variant}", LONGWIRE_DEVICES=2, **options)
         self.assertIsNone(programs.what_is_wrong(name, result), self.longwire.log_tail())
-
-    def is_unused(self):
-        status = self.longwire.status()
-        leased = any(device["leased"] for device in status["devices"])
-        return not leased and not status["sessions"]
 
     def test_a_program_on_two_devices(self):
         self.expect_pass("two_devices")
@@ -41,6 +36,9 @@ class TwoDevicesTest(unittest.TestCase):
 
     def test_two_processes_reach_each_others_memory(self):
         self.expect_pass("peer_processes")
+
+    def test_one_process_reduces_over_both_as_nccl_does(self):
+        self.expect_pass("peer_collective")
 
     def test_what_a_link_can_do_and_boxes_over_it(self):
         self.expect_pass("driver_peers", "driver")

@@ -63,6 +63,15 @@ class IsolationTest(unittest.TestCase):
         self.assertRegex(ended.out, r"READY\nERROR [1-9]\d*\nPASS steady\n")
         self.assertRegex(ended.err, r"\Alongwire: the session has ended: .*signal 9.*\n\Z")
 
+    def test_a_worker_that_falls_over_says_where(self):
+        victim = self.longwire.start("steady.static", "until-error")
+        [session] = self.longwire.status()["sessions"]
+        os.kill(session["worker_pid"], signal.SIGSEGV)
+        self.assertRegex(finish(victim, 10).err, "the session has ended: .*signal 11")
+        self.assertRegex(self.longwire.log.read_text(),
+                         r"died of signal 11 at:\n.*longwire-worker\[\d+\]:   /\S+ \+0x[0-9a-f]+")
+        self.expect_next_program_right()
+
     def test_an_illegal_address_beside_others(self):
         neighbours = [self.longwire.start("steady.static", "4"),
                       self.longwire.start("steady.per-thread", "4")]

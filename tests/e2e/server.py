@@ -104,7 +104,8 @@ class Server:
         self.address = f"127.0.0.1:{self.port}"
         try:
             self._start("longwire-warden", "--socket", self.warden_socket, "--driver", self.driver,
-                        "--warm-workers", str(self.warm_workers))
+                        "--warm-workers", str(self.warm_workers),
+                        "--compile-cache", self.runtime / "cache" / "compiled")
             wait_for(self.warden_socket.exists, 20, "the warden's socket")
             self.start_daemon()
         except BaseException:
@@ -196,6 +197,11 @@ class Server:
             raise AssertionError(f"longwire status ended with {result.code}: {result.err}")
         status = plain(json.loads(result.out))
         return {"devices": [], "sessions": [], **status}
+
+    def is_unused(self):
+        """Whether no session is open and the memory of all earlier ones has come back."""
+        status = self.status()
+        return not status["sessions"] and not any(device["leased"] for device in status["devices"])
 
     def processes(self):
         """Longwire's and the test's own live processes of this server: name → process ids."""

@@ -1,13 +1,15 @@
-// The packets of warden and keeper: workers and daemons send them, and neither may end the other
-// side. The packet's own kind says what it is read as.
+// The packets of warden, keeper and images: workers and daemons send them, and neither may end the
+// other side. The packet's own kind says what it is read as.
 #include <cstdlib>
 
+#include "server/images/protocol.h"
 #include "server/keeper/protocol.h"
 #include "server/warden/protocol.h"
 
 namespace {
 
 using longwire::wire::WireResult;
+namespace images = longwire::images;
 namespace keeper = longwire::keeper;
 namespace message = longwire::message;
 namespace warden = longwire::warden;
@@ -31,8 +33,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto packet = std::as_bytes(std::span(data, size));
   RoundTripAnyOf<warden::StartWorker, warden::WorkerStarted, warden::KillWorker,
                  warden::ListWorkers, warden::ListEnd, warden::WorkerDied, warden::GetStats,
-                 warden::Stats>(packet);
+                 warden::Stats, warden::SetQuota, warden::SetLimits, warden::GetEvents,
+                 warden::Events>(packet);
   RoundTripAnyOf<keeper::Lease, keeper::Grant, keeper::Refuse, keeper::Return, keeper::GetInfo,
-                 keeper::Info, keeper::Attach, keeper::KeeperState>(packet);
+                 keeper::Info, keeper::Reclaim, keeper::Reclaimed, keeper::Note, keeper::Attach,
+                 keeper::KeeperLimits, keeper::KeeperState>(packet);
+  RoundTripAnyOf<images::Find, images::Found, images::Keep>(packet);
   return 0;
 }

@@ -6,6 +6,8 @@ import tempfile
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "frameworks"
 SECONDS = 150
+# A Python of its own, where tests/gpu/numba_bundle was unpacked.
+CARRIED_NUMBA = FOLDER.parents[2] / "numba" / "python3"
 
 # What a run is called, and the words of its command.
 Framework = collections.namedtuple("Framework", "label words environment devices",
@@ -22,6 +24,7 @@ FRAMEWORKS = [
               {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}),
     Framework("triton_kernels", ["triton_kernels"]),
     Framework("cupy_parts", ["cupy_parts"]),
+    Framework("numba_kernels", ["numba_kernels"]),
     Framework("jax_parts", ["jax_parts"], {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}),
     *[Framework(f"torch_distributed.{by}", ["torch_distributed", by], {}, 2)
       for by in ("devices", "processes")],
@@ -32,7 +35,8 @@ ROUND_TRIPS = re.compile(r"calls sent, (\d+) round trips")
 
 def command(framework):
     script, *arguments = framework.words
-    return ["python3", FOLDER / f"{script}.py", *arguments]
+    carried = CARRIED_NUMBA.exists() and script.startswith("numba")
+    return [CARRIED_NUMBA if carried else "python3", FOLDER / f"{script}.py", *arguments]
 
 
 def environment(framework):

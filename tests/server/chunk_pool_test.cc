@@ -228,6 +228,66 @@ TEST_F(ChunkPoolTest, ACancelledLeaseGivesEverythingBack) {
   EXPECT_EQ(device.creates, 4);
 }
 
+TEST_F(ChunkPoolTest, ALeaseThatLacksMemoryGoesOnWhenSomeCameBack) {
+  auto free = Get(1, {300 * kMiB, 300 * kMiB, 300 * kMiB});
+  LeaseInProgress lease;
+  ASSERT_EQ(pool.Start(2, Lease{1, {400 * kMiB, 200 * kMiB}}, &lease), Step::kWaiting);
+  EXPECT_EQ(pool.Advance(&lease), Step::kRefused);
+  EXPECT_EQ(lease.lacks, 540 * kMiB);
+  EXPECT_FALSE(lease.of_tenant);
+  pool.Return(1, std::span(free).first(1));
+  EXPECT_EQ(pool.Advance(&lease), Step::kRefused);
+  EXPECT_EQ(lease.lacks, 240 * kMiB);
+  pool.Return(1, free);
+  EXPECT_EQ(pool.Advance(&lease), Step::kWaiting);  // for the clearing
+  ScrubAll();
+  EXPECT_EQ(pool.Advance(&lease), Step::kGranted);
+  EXPECT_EQ(pool.leased(), 600 * kMiB);
+  EXPECT_LE(device.used(), pool.lendable());
+}
+
+TEST_F(ChunkPoolTest, ADrainSurvivesEveryFailureOfTheDevice) {
+  for (int nth = 1; nth <= 8; ++nth) {
+    auto free = Get(1, std::vector<uint64_t>(7, 128 * kMiB));
+    ASSERT_EQ(free.size(), 7u);
+    device.creates = 0;
+    device.fail_create = nth;
+    LeaseInProgress lease;
+    ASSERT_EQ(pool.Start(2, Lease{1, std::vector<uint64_t>(6, 100 * kMiB)}, &lease),
+              Step::kWaiting);
+    Step step = Step::kWaiting;
+    for (size_t given = 0; step != Step::kGranted;) {
+      step = pool.Advance(&lease);
+      if (step == Step::kWaiting) ScrubAll();
+      if (step != Step::kRefused) continue;
+      EXPECT_GT(lease.lacks, 0u);
+      EXPECT_EQ(pool.LeasedBy(2), 0u) << "nothing is lent by halves";
+      ASSERT_LT(given, free.size()) << "create number " << nth;
+      pool.Return(1, std::span(free).subspan(given++, 1));
+    }
+    EXPECT_EQ(pool.LeasedBy(2), 600 * kMiB);
+    EXPECT_EQ(pool.leased() + pool.idle(), device.used());
+    device.fail_create = 0;
+    pool.Gone(1);
+    pool.Gone(2);
+    pool.Trim(0);
+    EXPECT_EQ(device.used(), 0u);
+  }
+}
+
+TEST_F(ChunkPoolTest, IdleChunksAreKeptUpToAnAmount) {
+  Get(1, std::vector<uint64_t>(10, 64 * kMiB));
+  pool.Gone(1);
+  pool.Trim(640 * kMiB);
+  EXPECT_EQ(device.count(), 10u);
+  pool.Trim(200 * kMiB);
+  EXPECT_EQ(device.used(), 192 * kMiB);
+  ScrubAll();
+  EXPECT_EQ(Get(2, std::vector<uint64_t>(3, 64 * kMiB)).size(), 3u);
+  pool.Trim(0);
+  EXPECT_EQ(device.used(), 192 * kMiB) << "what is lent stays";
+}
+
 TEST_F(ChunkPoolTest, WhatSomebodyWaitsForIsClearedFirst) {
   Get(1, std::vector<uint64_t>(50, 16 * kMiB));
   pool.Gone(1);

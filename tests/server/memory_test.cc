@@ -123,5 +123,29 @@ TEST_F(MemoryTest, MemoryThatTheDriverReusesIsClearedToo) {
   for (const auto& chunk : chunks) EXPECT_EQ(DeviceBytes(chunk, 32 * kMiB, "check", 0), 0);
 }
 
+// A session that lives on gave memory back because another one lacked it.
+TEST_F(MemoryTest, WhatIsDrainedFromALivingSessionIsCleared) {
+  wire::Descriptor first = Attach(1);
+  EXPECT_TRUE(wire::SendMessage(first.get(), message::Pack(Lease{1, {180 * kMiB, 20 * kMiB}})));
+  auto granted = wire::ReceiveMessage(first.get(), kPatience);
+  Grant grant;
+  ASSERT_TRUE(granted && message::Unpack(granted->bytes, &grant) == wire::WireResult::kOk);
+  ASSERT_EQ(granted->descriptors.size(), 2u);
+  EXPECT_EQ(DeviceBytes(granted->descriptors[0], 180 * kMiB, "fill", 0x5e), 0);
+  granted->descriptors.clear();
+
+  wire::Descriptor second = Attach(2);
+  EXPECT_TRUE(wire::SendMessage(second.get(), message::Pack(Lease{1, {160 * kMiB}})));
+  auto question = wire::ReceiveMessage(first.get(), kPatience);
+  Reclaim reclaim;
+  ASSERT_TRUE(question && message::Unpack(question->bytes, &reclaim) == wire::WireResult::kOk);
+  EXPECT_TRUE(wire::SendMessage(first.get(), message::Pack(Return{{grant.chunks[0].chunk}})));
+  EXPECT_TRUE(wire::SendMessage(first.get(),
+                                message::Pack(Reclaimed{reclaim.request, 180 * kMiB, 20 * kMiB})));
+  auto answer = wire::ReceiveMessage(second.get(), kPatience);
+  ASSERT_TRUE(answer && answer->descriptors.size() == 1);
+  EXPECT_EQ(DeviceBytes(answer->descriptors[0], 160 * kMiB, "check", 0), 0);
+}
+
 }  // namespace
 }  // namespace longwire::keeper

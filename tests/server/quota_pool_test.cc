@@ -39,7 +39,7 @@ class QuotaPoolTest : public testing::Test {
   std::unique_ptr<TenantLedger> ledger = TenantLedger::Create();
   Quota quota{*ledger, 0, !wire::GuardIsOff("quota")};
   FakeDevice device{1024 * kMiB, 2 * kMiB};
-  ChunkPool pool{device, {0, true, &quota}};
+  ChunkPool pool{device, {.quota = &quota}};
 };
 
 TEST_F(QuotaPoolTest, NotAChunkMoreThanTheLimit) {
@@ -74,6 +74,55 @@ TEST_F(QuotaPoolTest, ALeaseThatFailsCostsNothing) {
   EXPECT_EQ(ledger->charged(kTenant), 2 * kMiB);
   pool.Cancel(&lease);
   EXPECT_EQ(ledger->charged(kTenant), 0u);
+}
+
+TEST_F(QuotaPoolTest, WhatATenantLacksIsToldApartFromWhatTheDeviceLacks) {
+  auto free = Get(1, {60 * kMiB});
+  LeaseInProgress lease;
+  ASSERT_EQ(pool.Start(2, Lease{1, {50 * kMiB}}, &lease), Step::kWaiting);
+  EXPECT_EQ(pool.Advance(&lease), Step::kRefused);
+  EXPECT_EQ(lease.lacks, 10 * kMiB);
+  EXPECT_TRUE(lease.of_tenant);
+  pool.Return(1, free);
+  EXPECT_EQ(pool.Advance(&lease), Step::kWaiting);
+  EXPECT_EQ(ledger->charged(kTenant), 50 * kMiB);
+}
+
+TEST_F(QuotaPoolTest, ALeaseWaitsForItsTenantsSessionThatIsEnding) {
+  Get(1, {100 * kMiB});
+  LeaseInProgress lease;
+  ASSERT_EQ(pool.Start(2, Lease{1, {50 * kMiB}}, &lease), Step::kWaiting);
+  pool.Ending(9);
+  EXPECT_EQ(pool.Advance(&lease), Step::kRefused) << "another tenant's end does not help";
+  pool.Ending(1);
+  EXPECT_EQ(pool.Advance(&lease), Step::kWaiting);
+}
+
+TEST_F(QuotaPoolTest, OthersCannotHaveWhatIsReserved) {
+  int code = 0;
+  ledger->SetReservation(kTenant, 80 * kMiB);
+  EXPECT_EQ(pool.FreeFor(9), 944 * kMiB);
+  EXPECT_EQ(pool.FreeFor(1), 100 * kMiB);
+  EXPECT_TRUE(Get(9, {946 * kMiB}, &code).empty());
+  EXPECT_EQ(code, kOutOfMemory);
+  EXPECT_EQ(Get(9, {944 * kMiB}).size(), 1u);
+  EXPECT_EQ(Get(1, {50 * kMiB}).size(), 1u);
+  EXPECT_EQ(pool.FreeFor(9), 0u);
+  EXPECT_EQ(Get(2, {30 * kMiB}).size(), 1u);
+  EXPECT_TRUE(Get(2, {2 * kMiB}, &code).empty()) << "the device is full";
+  pool.Gone(2);
+  EXPECT_EQ(pool.FreeFor(9), 0u) << "what came back is reserved again";
+  ledger->SetReservation(kTenant, 0);
+  EXPECT_EQ(pool.FreeFor(9), 30 * kMiB);
+}
+
+TEST_F(QuotaPoolTest, FreeAsToldCountsWhatOthersWouldGiveBack) {
+  Get(1, {60 * kMiB});
+  Get(9, {900 * kMiB});
+  EXPECT_EQ(pool.FreeFor(2), 40 * kMiB);
+  EXPECT_EQ(pool.FreeFor(2, 30 * kMiB, 20 * kMiB), 60 * kMiB) << "its limit, with its siblings'";
+  EXPECT_EQ(pool.FreeFor(10), 64 * kMiB);
+  EXPECT_EQ(pool.FreeFor(10, 500 * kMiB, 0), 564 * kMiB);
 }
 
 TEST_F(QuotaPoolTest, AWorkerSeesItsTenantsMemory) {

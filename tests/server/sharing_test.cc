@@ -41,7 +41,7 @@ class SharingTest : public testing::Test {
   FakeDevice device{64 * kMiB, 2 * kMiB};
   std::unique_ptr<TenantLedger> ledger = TenantLedger::Create();
   Quota quota{*ledger, 0, true};
-  ChunkPool pool{device, {0, false, &quota}};
+  ChunkPool pool{device, {.scrub = false, .quota = &quota}};
   std::vector<uint64_t> chunks;
   ChunkPool::Token token{};
 };

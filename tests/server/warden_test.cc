@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <set>
 #include <thread>
 
@@ -73,9 +74,9 @@ class WardenTest : public testing::Test {
   }
 
   Started StartSession(uint64_t session, std::vector<std::string> environment = {},
-                       std::vector<int32_t> devices = {0}) {
+                       std::vector<int32_t> devices = {0}, const std::string& tenant = "") {
     Say(StartWorker{session + 1000, session, "", std::move(devices), std::move(environment), true,
-                    ""});
+                    tenant});
     Started started;
     EXPECT_TRUE(Hear(&started.message, &started.files));
     EXPECT_EQ(started.message.request, session + 1000);
@@ -109,6 +110,41 @@ class WardenTest : public testing::Test {
   std::atomic<bool> ended = false;
   wire::Descriptor daemon;
 };
+
+// The folder that the worker's driver would write to, its name alone.
+std::string CompiledFolder(const std::string& path) {
+  std::error_code problem;
+  std::filesystem::path folder = std::filesystem::canonical(path, problem);
+  return problem ? "none" : folder.filename().string();
+}
+
+TEST_F(WardenTest, KernelsAreCompiledForEachTenantApart) {
+  options.compile_cache = testing::TempDir() + "/compiled-" + std::to_string(getpid());
+  options.warm_workers = 1;
+  Start();
+  for (uint64_t session = 1; session <= 4; ++session) {
+    // Started ahead or not, a worker's folder is its tenant's.
+    std::string tenant = session % 2 == 0 ? "even" : "odd";
+    while (session == 3 && GetStatsNow().sessions.size() < 4) usleep(1000);
+    Started worker = StartSession(session, {}, {0}, tenant);
+    std::string path = Command(worker, "environment CUDA_CACHE_PATH");
+    EXPECT_EQ(CompiledFolder(path), "=" + tenant);
+    EXPECT_EQ(Command(worker, "environment CUDA_CACHE_DISABLE"), "unset");
+    if (session != 4) continue;
+    EXPECT_EQ(Command(worker, "exit"), "no answer");
+    WorkerDied died;
+    EXPECT_TRUE(Hear(&died));
+    EXPECT_EQ(CompiledFolder(path), "none") << "a worker's link ends with it";
+  }
+  std::filesystem::remove_all(options.compile_cache);
+}
+
+TEST_F(WardenTest, WithoutAFolderNothingCompiledIsKept) {
+  Start();
+  Started worker = StartSession(1, {"CUDA_CACHE_DISABLE=0", "CUDA_CACHE_PATH=/tmp"}, {0}, "odd");
+  EXPECT_EQ(Command(worker, "environment CUDA_CACHE_DISABLE"), "1");
+  EXPECT_EQ(Command(worker, "environment CUDA_CACHE_PATH"), "unset");
+}
 
 TEST_F(WardenTest, HandsOverAWorkerWithItsDescriptors) {
   Start();

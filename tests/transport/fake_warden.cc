@@ -54,8 +54,12 @@ void FakeWarden::Loop() {
         answer.request = stats.request;
         answer.driver = "fake";
         constexpr uint64_t kMiB = 1 << 20;
-        answer.devices.push_back(
-            {0, "Fake Device", 42, 1024 * kMiB, 512 * kMiB, 64 * kMiB, 64 * kMiB, 0, 0, {}});
+        warden::DeviceStats& device = answer.devices.emplace_back();
+        device.name = "Fake Device";
+        device.keeper_pid = 42;
+        device.total = 1024 * kMiB;
+        device.lendable = 512 * kMiB;
+        device.leased = device.leased_peak = 64 * kMiB;
         wire::SendMessage(connection, message::Pack(answer));
       }
     }

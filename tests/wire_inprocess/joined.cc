@@ -151,7 +151,8 @@ wire::OpenReply Describe(worker::Session& session, const std::vector<wire::Windo
     device.total_memory = kDeviceBytes;
     device.window = windows[ordinal];
     for (int i = 1; i <= 100; ++i) device.attributes.push_back({i, CUDA_SUCCESS, 1024});
-    EXPECT_OK(session.memory().Lease(static_cast<int32_t>(ordinal), {64 << 20}, &device.leased));
+    EXPECT_OK(
+        session.memory().Lease(static_cast<int32_t>(ordinal), {64 << 20}, true, &device.leased));
     reply.devices.push_back(device);
   }
   return reply;

@@ -211,6 +211,20 @@ CUresult Do_lwCopyDevice(CallContext& context, const calls::lwCopyDevice& call,
   return CopyBetween(context.driver(), StreamOf(context), to, from);
 }
 
+CUresult Do_lwCopyPinned(CallContext& context, const calls::lwCopyPinned& call,
+                         calls::lwCopyPinned::Reply*) {
+  CopyPlace device, host;
+  CUresult result = Resolve(context, call.place, call.bytes, &device);
+  if (result != CUDA_SUCCESS) return result;
+  if (context.capturing() || !context.session().host_segment().Find(call.host, call.bytes, &host)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  // As a copy to the host that is sent: whoever made it looks for its end next.
+  if (call.to_host) context.stream()->push_next = true;
+  return call.to_host ? CopyBetween(context.driver(), StreamOf(context), host, device)
+                      : CopyBetween(context.driver(), StreamOf(context), device, host);
+}
+
 CUresult Do_lwMemset(CallContext& context, const calls::lwMemset& call, calls::lwMemset::Reply*) {
   const DriverTable& driver = context.driver();
   CUstream stream = context.stream()->handle;

@@ -7,9 +7,17 @@
 namespace longwire::worker {
 namespace {
 
+CUresult ParameterPlace(const DriverTable& driver, const Function& function, size_t index,
+                        size_t* offset, size_t* bytes) {
+  return function.kernel != nullptr
+             ? driver.cuKernelGetParamInfo(function.kernel, index, offset, bytes)
+             : driver.cuFuncGetParamInfo(function.function, index, offset, bytes);
+}
+
 // The driver's form of a node. It points into `call` and to itself.
 struct NodeParameters {
   CUDA_KERNEL_NODE_PARAMS params{};
+  std::vector<void*> pointers;  // one for each parameter
   size_t bytes = 0;
   void* extra[5] = {};
   NodeParameters() = default;
@@ -29,6 +37,11 @@ struct NodeParameters {
     params.sharedMemBytes = kernel.shared_bytes;
     bytes = kernel.parameters.size();
     if (bytes == 0) return CUDA_SUCCESS;
+    auto function = context.session().functions.Find(kernel.function);
+    if (function != nullptr && PointAtEach(context.driver(), *function, kernel.parameters)) {
+      params.kernelParams = pointers.data();
+      return CUDA_SUCCESS;
+    }
     extra[0] = CU_LAUNCH_PARAM_BUFFER_POINTER;
     extra[1] = const_cast<std::byte*>(kernel.parameters.data());
     extra[2] = CU_LAUNCH_PARAM_BUFFER_SIZE;
@@ -36,6 +49,20 @@ struct NodeParameters {
     extra[4] = CU_LAUNCH_PARAM_END;
     params.extra = extra;
     return CUDA_SUCCESS;
+  }
+
+ private:
+  // As programs mostly give them: not all that a node can be told later is allowed for one whose
+  // parameters were packed. False if the driver does not say where they are.
+  bool PointAtEach(const DriverTable& driver, const Function& function,
+                   std::span<const std::byte> packed) {
+    size_t offset = 0, size = 0;
+    while (pointers.size() < packed.size() &&
+           ParameterPlace(driver, function, pointers.size(), &offset, &size) == CUDA_SUCCESS) {
+      if (offset > packed.size() || size > packed.size() - offset) return false;
+      pointers.push_back(const_cast<std::byte*>(packed.data() + offset));
+    }
+    return !pointers.empty();
   }
 };
 
@@ -74,10 +101,7 @@ std::string PackedParameters(const DriverTable& driver, const Function& function
   }
   for (size_t i = 0; params.kernelParams != nullptr; ++i) {
     size_t offset = 0, size = 0;
-    CUresult told = function.kernel != nullptr
-                        ? driver.cuKernelGetParamInfo(function.kernel, i, &offset, &size)
-                        : driver.cuFuncGetParamInfo(function.function, i, &offset, &size);
-    if (told != CUDA_SUCCESS) break;
+    if (ParameterPlace(driver, function, i, &offset, &size) != CUDA_SUCCESS) break;
     bytes.resize(offset);
     bytes.append(static_cast<const char*>(params.kernelParams[i]), size);
   }

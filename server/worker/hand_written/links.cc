@@ -1,8 +1,11 @@
 // Linking at run time.
 #include <algorithm>
+#include <memory>
+#include <mutex>
 
 #include "longwire/worker_hand_written.h"
 #include "server/worker/call_context.h"
+#include "server/worker/images.h"
 #include "server/worker/linker.h"
 
 namespace longwire::worker {
@@ -23,8 +26,10 @@ CUresult Do_lwLinkCreate(CallContext& context, const calls::lwLinkCreate& call,
   if (context.context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   auto linker = std::make_shared<Linker>(context.driver(), call.option, call.option_value);
   JitOptions& options = linker->options;
+  std::unique_lock lock(DriversLinker());
   CUresult result = context.driver().cuLinkCreate_v2(options.count(), options.names(),
                                                      options.values(), &linker->state);
+  lock.unlock();  // what is not kept takes it again
   if (result != CUDA_SUCCESS) return result;
   bool added = context.session().linkers.Insert(call.link, std::move(linker));
   return added ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
@@ -33,11 +38,12 @@ CUresult Do_lwLinkCreate(CallContext& context, const calls::lwLinkCreate& call,
 CUresult Do_lwLinkAdd(CallContext& context, const calls::lwLinkAdd& call,
                       calls::lwLinkAdd::Reply* reply) {
   std::vector<std::byte> input;
-  bool whole = context.session().transfers().TakeImage(call.transfer, call.bytes, &input);
+  bool whole = FetchImage(context.session(), call, &input, &reply->knowledge);
   auto linker = context.session().linkers.Find(call.link);
   if (linker == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (!whole || call.bytes == 0) return CUDA_ERROR_INVALID_IMAGE;
-  std::lock_guard lock(linker->mutex);
+  input.push_back(std::byte{0});  // text may lack its end
+  std::scoped_lock lock(linker->mutex, DriversLinker());
   // The logs are the link's; here only what else was given counts.
   JitOptions options(call.option, call.option_value, JitOptions::Logs::kNone);
   std::string name(call.name);
@@ -52,7 +58,7 @@ CUresult Do_lwLinkComplete(CallContext& context, const calls::lwLinkComplete& ca
                            calls::lwLinkComplete::Reply* reply) {
   auto linker = context.session().linkers.Find(call.link);
   if (linker == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  std::lock_guard lock(linker->mutex);
+  std::scoped_lock lock(linker->mutex, DriversLinker());
   void* image = nullptr;
   size_t bytes = 0;
   CUresult result = context.driver().cuLinkComplete(linker->state, &image, &bytes);
@@ -79,9 +85,16 @@ CUresult Do_lwLinkImage(CallContext& context, const calls::lwLinkImage& call,
 
 CUresult Do_lwLinkDestroy(CallContext& context, const calls::lwLinkDestroy& call,
                           calls::lwLinkDestroy::Reply*) {
-  // The last one that uses it destroys it: a helper may still be linking.
-  return context.session().linkers.Take(call.link) == nullptr ? CUDA_ERROR_INVALID_HANDLE
-                                                              : CUDA_SUCCESS;
+  auto linker = context.session().linkers.Take(call.link);
+  if (linker == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  // The last one that uses it destroys it, never the log's thread: a helper may still be linking.
+  auto destroy = [&session = context.session(), owner = context.context(),
+                  linker = std::move(linker)]() mutable {
+    if (owner != nullptr) session.SetContext(*owner);
+    linker = nullptr;
+  };
+  context.session().helpers().Post(Helpers::kMemoryThread, std::move(destroy));
+  return CUDA_SUCCESS;
 }
 
 }  // namespace longwire::worker

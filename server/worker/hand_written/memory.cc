@@ -1,4 +1,4 @@
-// Leases, mappings and what is free.
+// Leases, mappings, what is free, and the parts of the segment that program and worker share.
 #include "longwire/worker_hand_written.h"
 #include "server/worker/call_context.h"
 
@@ -8,7 +8,7 @@ CUresult Do_lwLease(CallContext& context, const calls::lwLease& call,
                     calls::lwLease::Reply* reply) {
   std::vector<wire::LeasedChunk> leased;
   std::vector<uint64_t> bytes(call.bytes.begin(), call.bytes.end());
-  CUresult result = context.session().memory().Lease(call.device, bytes, &leased);
+  CUresult result = context.session().memory().Lease(call.device, bytes, false, &leased);
   for (auto& chunk : leased) reply->chunk.push_back(chunk.chunk);
   return result;
 }
@@ -41,6 +41,11 @@ CUresult Do_lwReturnChunks(CallContext& context, const calls::lwReturnChunks& ca
   return context.session().memory().Return(chunks);
 }
 
+CUresult Do_lwReclaimed(CallContext& context, const calls::lwReclaimed& call,
+                        calls::lwReclaimed::Reply*) {
+  return context.session().memory().Reclaimed(call.device, {call.request, call.bytes, call.idle});
+}
+
 CUresult Do_lwMap(CallContext& context, const calls::lwMap& call, calls::lwMap::Reply*) {
   std::vector<uint64_t> chunks(call.chunk.begin(), call.chunk.end());
   return context.session().memory().Map(call.device, call.address, chunks);
@@ -53,6 +58,21 @@ CUresult Do_lwUnmap(CallContext& context, const calls::lwUnmap& call, calls::lwU
 CUresult Do_lwSetAccess(CallContext& context, const calls::lwSetAccess& call,
                         calls::lwSetAccess::Reply*) {
   return context.session().memory().SetAccess(call.address, call.bytes, call.device, call.access);
+}
+
+// For all contexts of the process, so in one that never goes.
+CUresult Do_lwHostPin(CallContext& context, const calls::lwHostPin& call,
+                      calls::lwHostPin::Reply*) {
+  Session& session = context.session();
+  CUresult result = session.SetPrimaryContext(session.devices().front());
+  return result == CUDA_SUCCESS ? session.host_segment().Add(call.offset, call.bytes) : result;
+}
+
+CUresult Do_lwHostUnpin(CallContext& context, const calls::lwHostUnpin& call,
+                        calls::lwHostUnpin::Reply*) {
+  Session& session = context.session();
+  CUresult result = session.SetPrimaryContext(session.devices().front());
+  return result == CUDA_SUCCESS ? session.host_segment().Remove(call.offset) : result;
 }
 
 CUresult Do_lwMemoryInfo(CallContext& context, const calls::lwMemoryInfo& call,

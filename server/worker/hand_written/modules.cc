@@ -5,6 +5,8 @@
 
 #include "longwire/worker_hand_written.h"
 #include "server/worker/call_context.h"
+#include "server/worker/images.h"
+#include "server/worker/linker.h"
 #include "server/worker/loading.h"
 #include "server/worker/references.h"
 
@@ -14,8 +16,7 @@ CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
                          calls::lwModuleLoad::Reply* reply) {
   Session& session = context.session();
   std::vector<std::byte> image;
-  if (!session.transfers().TakeImage(call.transfer, call.bytes, &image) ||
-      !ImageFits(image, call.bytes)) {
+  if (!FetchImage(session, call, &image, &reply->knowledge) || !ImageFits(image, call.bytes)) {
     return CUDA_ERROR_INVALID_IMAGE;
   }
   if (!call.as_library && context.context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
@@ -85,6 +86,7 @@ CUresult Do_lwModuleUnload(CallContext& context, const calls::lwModuleUnload& ca
   auto library = context.session().libraries.Take(call.library);
   if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (library->context != nullptr) context.session().SetContext(*library->context);
+  std::lock_guard lock(DriversLinker());
   return Unload(context.session(), *library);
 }
 

@@ -55,6 +55,10 @@ void FillMemory(DriverTable& table) {
     std::free(memory);
     return CUDA_SUCCESS;
   };
+  table.cuMemHostRegister_v2 = [](void*, size_t, unsigned) {
+    return FakeDriver::Get().Note("pin");
+  };
+  table.cuMemHostUnregister = [](void*) { return FakeDriver::Get().Note("unpin"); };
   table.cuMemMap = [](CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle,
                       unsigned long long) { return FakeDriver::Get().Note("map"); };
   table.cuMemUnmap = [](CUdeviceptr, size_t) { return FakeDriver::Get().Note("unmap"); };

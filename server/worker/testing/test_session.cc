@@ -33,12 +33,12 @@ TestSession::TestSession(std::shared_ptr<gates::GatePage> page, uint32_t lanes) 
   Begin(driver.table(), std::move(devices), std::move(page), lanes);
 }
 
-TestSession::TestSession(const DriverTable& table, std::vector<Device> devices) {
-  Begin(table, std::move(devices));
+TestSession::TestSession(const DriverTable& table, std::vector<Device> devices, int control) {
+  Begin(table, std::move(devices), nullptr, 0, control);
 }
 
 void TestSession::Begin(const DriverTable& table, std::vector<Device> devices,
-                        std::shared_ptr<gates::GatePage> page, uint32_t lanes) {
+                        std::shared_ptr<gates::GatePage> page, uint32_t lanes, int control) {
   up = wire::RingMemory::Create(wire::kRingBytes);
   down = wire::RingMemory::Create(wire::kRingBytes);
   producer_ = std::make_unique<wire::RingProducer>(up);
@@ -48,6 +48,7 @@ void TestSession::Begin(const DriverTable& table, std::vector<Device> devices,
   options.devices = std::move(devices);
   options.up = up;
   options.down = down;
+  options.control = control;
   options.on_over = [this] { over = true; };
   session = std::make_unique<Session>(std::move(options));
   EXPECT_EQ(session->Prepare(), CUDA_SUCCESS);
@@ -204,6 +205,22 @@ void TestSession::Until(const std::function<bool()>& done, const char* what) {
     }
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
+}
+
+calls::Place Linear(void* address, uint64_t bytes) {
+  calls::Place place;
+  place.address = reinterpret_cast<uint64_t>(address);
+  place.width_bytes = bytes;
+  place.rows = place.slices = 1;
+  place.pitch = bytes;
+  place.height = 1;
+  return place;
+}
+
+std::vector<std::byte> Pattern(size_t bytes) {
+  std::vector<std::byte> data(bytes);
+  for (size_t i = 0; i < bytes; ++i) data[i] = std::byte(i * 7 + i / 251);
+  return data;
 }
 
 }  // namespace longwire::worker::testing

@@ -26,6 +26,10 @@ struct DownRecord {
   std::string Text(size_t from) const;
 };
 
+// A stretch of memory, and bytes to put there that repeat late.
+calls::Place Linear(void* address, uint64_t bytes);
+std::vector<std::byte> Pattern(size_t bytes);
+
 class TestSession {
  public:
   static constexpr uint32_t kContext = 1;
@@ -33,7 +37,8 @@ class TestSession {
   // On the fake driver, with one device.
   explicit TestSession(std::shared_ptr<gates::GatePage> page = nullptr, uint32_t lanes = 0);
   // On another driver. A context of it must be current.
-  TestSession(const DriverTable& table, std::vector<Device> devices);
+  // `control` is the daemon's socket, for images.
+  TestSession(const DriverTable& table, std::vector<Device> devices, int control = -1);
   ~TestSession();
 
   // Appends a call's record and returns its position.
@@ -71,7 +76,7 @@ class TestSession {
 
  private:
   void Begin(const DriverTable& table, std::vector<Device> devices,
-             std::shared_ptr<gates::GatePage> page = nullptr, uint32_t lanes = 0);
+             std::shared_ptr<gates::GatePage> page = nullptr, uint32_t lanes = 0, int control = -1);
   bool Find(wire::DownKind kind, const std::function<bool(const DownRecord&)>& fits,
             DownRecord* record);
   void Read();

@@ -1,12 +1,16 @@
-// Free stretches of addresses: best fit, neighbours joined.
+// Free stretches of addresses: best fit, neighbours joined. Every operation takes logarithmic time,
+// but for those that say where among the addresses.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
-namespace longwire::shim {
+#include "mempool/device.h"
+
+namespace longwire::mempool {
 
 class FreeRanges {
  public:
@@ -39,6 +43,28 @@ class FreeRanges {
     return true;
   }
 
+  // The lowest addresses that `bytes` fit in.
+  bool TakeLowest(uint64_t bytes, uint64_t* address) {
+    for (auto [start, length] : by_address_) {
+      if (length < bytes) continue;
+      *address = start;
+      Remove(start, bytes);
+      return true;
+    }
+    return false;
+  }
+
+  // The highest.
+  bool TakeHighest(uint64_t bytes, uint64_t* address) {
+    for (auto range = by_address_.rbegin(); range != by_address_.rend(); ++range) {
+      if (range->second < bytes) continue;
+      *address = range->first + range->second - bytes;
+      Remove(*address, bytes);
+      return true;
+    }
+    return false;
+  }
+
   // True if all of the stretch is free.
   bool Contains(uint64_t address, uint64_t bytes) const {
     auto after = by_address_.upper_bound(address);
@@ -57,6 +83,11 @@ class FreeRanges {
     Insert(address + bytes, end - (address + bytes));
   }
 
+  std::vector<Range> All() const {
+    std::vector<Range> all;
+    for (auto [address, bytes] : by_address_) all.push_back({address, bytes});
+    return all;
+  }
   uint64_t total() const { return total_; }
   uint64_t largest() const { return by_size_.empty() ? 0 : by_size_.rbegin()->first; }
 
@@ -79,4 +110,4 @@ class FreeRanges {
   uint64_t total_ = 0;
 };
 
-}  // namespace longwire::shim
+}  // namespace longwire::mempool

@@ -1,0 +1,130 @@
+"""What sessions cost: a launch with its synchronize while eight do so at once, the memory of
+programs and of the link that serves them, and processor time while nobody does anything."""
+import pathlib
+import statistics
+import subprocess
+import time
+
+from server import Server
+from tenants_beside import figures, say
+
+SESSIONS = 8
+LAUNCHES = 5000
+IDLE_SECONDS = 5
+LARGE_COPY = 64 << 20
+MIB = 1024  # of kB
+
+
+class Session:
+    """A program that does what its lines say (driver_figures session)."""
+
+    def __init__(self, command, environment=None):
+        self.process = subprocess.Popen(list(map(str, command)), env=environment, text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        line = self.process.stdout.readline()
+        if line != "READY\n":
+            raise SystemExit(f"{command} said {line!r} instead of READY")
+
+    def begin(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def figures(self):
+        lines = iter(self.process.stdout.readline, "")
+        return figures("\n".join(" ".join(line.split()) for line in
+                                 iter(lambda: next(lines, "\n"), "\n")))
+
+    def run(self, line):
+        self.begin(line)
+        return self.figures()
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait(30)
+        self.process.stdout.close()
+
+
+def memory(pid):
+    """Resident and proportional kB."""
+    text = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
+    sizes = {line.split(":")[0]: int(line.split()[1]) for line in text.splitlines()[1:]}
+    return sizes["Rss"], sizes["Pss"]
+
+
+def processor_time(pids):
+    """Nanoseconds that the processes' threads ran."""
+    total = 0
+    for pid in pids:
+        for thread in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat"):
+            try:
+                total += int(thread.read_text().split()[0])
+            except OSError:
+                pass  # the thread has ended
+    return total
+
+
+def latency(open_session, count, out, name):
+    """Each launches and waits, all at once; the figures of all."""
+    sessions = [open_session() for _ in range(count)]
+    for session in sessions:
+        session.run("launch 200")
+    for session in sessions:
+        session.begin(f"launch {LAUNCHES}")
+    found = [session.figures() for session in sessions]
+    p50 = statistics.median(each["launch_synchronize_p50"] for each in found)
+    p99 = max(each["launch_synchronize_p99"] for each in found)
+    say(out, f"{name:<10} {count:>8} {p50:10.1f} {p99:10.1f}")
+    return sessions, p99
+
+
+def say_memory(longwire, sessions, state, out):
+    link = longwire.processes().get("longwire-link", [])
+    for what, pids in (("program with shim", [each.process.pid for each in sessions]),
+                       ("link, a session", link)):
+        if not pids:
+            continue
+        resident, proportional = (sum(values) / len(sessions) / MIB
+                                  for values in zip(*map(memory, pids)))
+        say(out, f"{what:<20} {state:<22} {resident:10.1f} {proportional:10.1f}")
+
+
+def say_idle(longwire, sessions, out):
+    """The programs are processes of this server too: they inherit its environment."""
+    time.sleep(2)  # what has just been done is over
+    processes = longwire.processes()
+    before = {name: processor_time(pids) for name, pids in processes.items()}
+    time.sleep(IDLE_SECONDS)
+    for name, pids in processes.items():
+        used = (processor_time(pids) - before[name]) / 1e6 / IDLE_SECONDS / len(sessions)
+        say(out, f"{name:<20} {used:10.3f}")
+
+
+def run(build, driver, raw, out):
+    program = build / "dist" / "lib" / "longwire" / "bench" / "driver_figures"
+    native = subprocess.run([program, "start"], capture_output=True).returncode == 0
+    # As many sessions as connect at once from one address.
+    with Server(driver, build=build, warm_workers=SESSIONS) as longwire:
+        def remote():
+            return Session(longwire.command(program, "session"), longwire.environment())
+
+        kinds = [("longwire", remote)]
+        if native:
+            kinds.insert(0, ("native", lambda: Session([program, "session"])))
+        say(out, f"{'launch+sync':<10} {'sessions':>7} {'p50 us':>10} {'p99 us':>10}")
+        for name, open_session in kinds:
+            alone, one = latency(open_session, 1, out, name)
+            alone[0].end()
+            sessions, eight = latency(open_session, SESSIONS, out, name)
+            say(out, f"{name}: P99 of {SESSIONS} is {eight / one:.2f} x that of one")
+            if name == "native":
+                for session in sessions:
+                    session.end()
+        say(out, f"\n{'memory':<20} {'after':<22} {'rss MiB':>10} {'pss MiB':>10}")
+        say_memory(longwire, sessions, "launches", out)
+        for session in sessions:
+            session.run(f"copy {LARGE_COPY}")
+        say_memory(longwire, sessions, "a copy of 64 MiB", out)
+        say(out, f"\nprocessor time of {SESSIONS} idle sessions, ms a second and session")
+        say_idle(longwire, sessions, out)
+        for session in sessions:
+            session.end()

@@ -1,0 +1,177 @@
+#include <algorithm>
+#include <cstdio>
+
+#include "cli/memory.h"
+#include "cli/text.h"
+
+namespace longwire::cli {
+namespace {
+
+constexpr double kWidth = 960, kLeft = 90, kAreaHeight = 160, kLane = 14, kGap = 24;
+constexpr const char* kColours[] = {"#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2",
+                                    "#edc948", "#b07aa1", "#9c755f", "#86bcb6", "#d37295"};
+constexpr const char* kIdleColour = "#d0d0d0";
+// A row of ticks for each kind of event that came.
+constexpr const char* kKinds[] = {"lease",  "return", "map",    "unmap", "remap",   "ask", "drain",
+                                  "unused", "swap",   "refuse", "clear", "release", "end"};
+
+std::string Number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f", value);
+  return text;
+}
+
+std::string Escaped(const std::string& text) {
+  std::string safe;
+  for (char c : Printable(text)) {
+    if (c == '<')
+      safe += "&lt;";
+    else if (c == '>')
+      safe += "&gt;";
+    else if (c == '&')
+      safe += "&amp;";
+    else if (c == '"')
+      safe += "&quot;";
+    else
+      safe += c;
+  }
+  return safe;
+}
+
+std::string Text(double x, double y, const std::string& words, const char* anchor = "start") {
+  return "<text x=\"" + Number(x) + "\" y=\"" + Number(y) + "\" text-anchor=\"" + anchor + "\">" +
+         Escaped(words) + "</text>\n";
+}
+
+// Draws one device from `top` down.
+class Drawing {
+ public:
+  Drawing(const MemoryHistory& history, double top) : history_(history), top_(top) {
+    if (history.samples.empty()) return;
+    begin_ = history.samples.front().seconds;
+    end_ = std::max(history.samples.back().seconds, begin_ + 0.001);
+  }
+
+  std::string Draw() {
+    svg_ += Text(0, top_ + 12, history_.title);
+    top_ += kGap;
+    DrawAreas();
+    svg_ += Text(kLeft - 6, top_ + 10, BytesText(history_.total), "end");
+    svg_ += Text(kLeft - 6, top_ + kAreaHeight, "0", "end");
+    bottom_ = top_ + kAreaHeight + kGap;
+    svg_ += Text(kLeft, bottom_ - 8, "0 s");
+    svg_ += Text(kWidth, bottom_ - 8, Number(end_ - begin_) + " s", "end");
+    DrawEvents();
+    DrawLegend();
+    return svg_;
+  }
+  double bottom() const { return bottom_; }
+
+ private:
+  double X(double seconds) const {
+    double part = std::clamp((seconds - begin_) / (end_ - begin_), 0.0, 1.0);
+    return kLeft + part * (kWidth - kLeft);
+  }
+  double Y(uint64_t bytes) const {
+    double part =
+        static_cast<double>(bytes) / static_cast<double>(std::max<uint64_t>(history_.total, 1));
+    return top_ + kAreaHeight * (1 - std::min(part, 1.0));
+  }
+  const char* Colour(uint64_t session) const {
+    auto place = std::distance(history_.names.begin(), history_.names.find(session));
+    return kColours[static_cast<size_t>(place) % std::size(kColours)];
+  }
+
+  // Session upon session, then what nobody has.
+  void DrawAreas() {
+    std::vector<uint64_t> below(history_.samples.size(), 0);
+    auto area = [&](const char* colour, const std::string& name, auto bytes_of) {
+      std::string up, down;
+      uint64_t most = 0;
+      for (size_t i = 0; i < history_.samples.size(); ++i) {
+        const MemoryHistory::Sample& sample = history_.samples[i];
+        double next = i + 1 < history_.samples.size() ? history_.samples[i + 1].seconds : end_;
+        uint64_t bytes = bytes_of(sample);
+        most = std::max(most, bytes);
+        // A step: it holds until the next look.
+        for (double x : {X(sample.seconds), X(next)}) {
+          up += Number(x) + "," + Number(Y(below[i] + bytes)) + " ";
+          down.insert(0, Number(x) + "," + Number(Y(below[i])) + " ");
+        }
+        below[i] += bytes;
+      }
+      if (most == 0) return;
+      svg_ += "<polygon fill=\"" + std::string(colour) + "\" points=\"" + up + down + "\"><title>" +
+              Escaped(name) + ", at most " + BytesText(most) + "</title></polygon>\n";
+    };
+    svg_ += "<rect x=\"" + Number(kLeft) + "\" y=\"" + Number(top_) + "\" width=\"" +
+            Number(kWidth - kLeft) + "\" height=\"" + Number(kAreaHeight) +
+            "\" fill=\"#f7f7f7\" stroke=\"#999\"/>\n";
+    for (const auto& [session, name] : history_.names) {
+      area(Colour(session), name, [id = session](const MemoryHistory::Sample& sample) {
+        auto found = sample.leased.find(id);
+        return found == sample.leased.end() ? 0 : found->second;
+      });
+    }
+    area(kIdleColour, "nobody's, kept", [](const auto& sample) { return sample.idle; });
+  }
+
+  void DrawEvents() {
+    for (const char* kind : kKinds) {
+      bool any = false;
+      for (const transport::MemoryEvent& event : history_.events) {
+        if (event.kind() != kind) continue;
+        any = true;
+        const char* colour =
+            history_.names.contains(event.session()) ? Colour(event.session()) : "#555";
+        svg_ += "<rect x=\"" + Number(X(event.seconds()) - 1) + "\" y=\"" + Number(bottom_) +
+                "\" width=\"2\" height=\"10\" fill=\"" + colour + "\"><title>" +
+                Number(1e3 * (event.seconds() - begin_)) + " ms: " + kind + " " +
+                BytesText(event.bytes()) +
+                (event.session() != 0 ? ", session " + std::to_string(event.session()) : "") +
+                "</title></rect>\n";
+      }
+      if (!any) continue;
+      svg_ += Text(kLeft - 6, bottom_ + 9, kind, "end");
+      bottom_ += kLane;
+    }
+  }
+
+  void DrawLegend() {
+    for (const auto& [session, name] : history_.names) {
+      svg_ += "<rect x=\"" + Number(kLeft) + "\" y=\"" + Number(bottom_ + 4) +
+              "\" width=\"10\" height=\"10\" fill=\"" + Colour(session) + "\"/>\n";
+      svg_ += Text(kLeft + 16, bottom_ + 13, name);
+      bottom_ += kLane;
+    }
+    bottom_ += kGap;
+  }
+
+  const MemoryHistory& history_;
+  double top_;
+  double bottom_ = 0;
+  double begin_ = 0, end_ = 1;
+  std::string svg_;
+};
+
+}  // namespace
+
+std::string MemoryTimeline(const std::vector<MemoryHistory>& devices, bool html) {
+  double top = 10;
+  std::string body;
+  for (const MemoryHistory& history : devices) {
+    Drawing drawing(history, top);
+    body += drawing.Draw();
+    top = drawing.bottom();
+  }
+  std::string svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + Number(kWidth + 20) +
+                    "\" height=\"" + Number(top) +
+                    "\" font-family=\"sans-serif\" font-size=\"11\">\n" + body + "</svg>\n";
+  if (!html) return svg;
+  return "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>Device "
+         "memory</title></head>\n"
+         "<body>\n" +
+         svg + "</body></html>\n";
+}
+
+}  // namespace longwire::cli

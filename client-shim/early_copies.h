@@ -1,0 +1,24 @@
+// Copies to the device of which the program is told that they are done as soon as their bytes are
+// taken. Natively it is told when they are on the device; so work of streams that would not wait
+// for such a copy by themselves is held until it has finished.
+#pragma once
+
+#include <cstdint>
+
+#include "client-shim/stream.h"
+
+namespace longwire::shim {
+
+// Whether the program may be told so of the next copy of the stream: nobody can tell, and holding
+// other streams' work for it cannot hold up the copy itself. Off with
+// LONGWIRE_DISABLE=early-copies.
+bool MayReturnEarly(Stream* stream);
+
+// It was told so of the copy at this position of the stream.
+void NoteEarlyCopy(Stream* stream, uint64_t position);
+
+// Before a stream gets work: waits for the copies that this work would not wait for. nullptr: for
+// all. The caller holds no lock.
+void AwaitEarlyCopies(Stream* stream);
+
+}  // namespace longwire::shim

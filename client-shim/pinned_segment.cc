@@ -1,0 +1,74 @@
+#include "client-shim/pinned_segment.h"
+
+#include <sys/mman.h>
+
+#include <mutex>
+
+#include "client-shim/never_destroyed.h"
+#include "client-shim/process.h"
+#include "longwire/calls.h"
+#include "mempool/free_ranges.h"
+#include "wire/segment.h"
+
+namespace longwire::shim {
+namespace {
+
+struct PinnedSegment {
+  std::mutex mutex;
+  wire::Descriptor file;
+  mempool::FreeRanges free;  // offsets
+};
+
+PinnedSegment& TheSegment() {
+  static NeverDestroyed<PinnedSegment> segment;
+  return *segment;
+}
+
+void AddFree(uint64_t offset, uint64_t bytes) {
+  PinnedSegment& segment = TheSegment();
+  std::lock_guard<std::mutex> lock(segment.mutex);
+  segment.free.Add(offset, bytes);
+}
+
+}  // namespace
+
+bool AdoptSegment(wire::Descriptor file, uint64_t bytes) {
+  if (!wire::IsSegment(file.get(), bytes)) return false;
+  TheSegment().file = std::move(file);
+  AddFree(0, bytes);
+  return true;
+}
+
+uint64_t TakePart(uint64_t bytes) {
+  calls::lwHostPin pin;
+  pin.bytes = bytes;
+  {
+    PinnedSegment& segment = TheSegment();
+    std::lock_guard<std::mutex> lock(segment.mutex);
+    if (!segment.free.Take(bytes, &pin.offset)) return kNoPart;
+  }
+  if (TheSession().CallAndWait({0, nullptr, wire::kWantsReply}, pin).code == CUDA_SUCCESS) {
+    return pin.offset;
+  }
+  AddFree(pin.offset, bytes);
+  return kNoPart;
+}
+
+void GivePart(uint64_t offset, uint64_t bytes) {
+  if (offset == kNoPart) return;
+  calls::lwHostUnpin unpin;
+  unpin.offset = offset;
+  // What could not be given back is not used again.
+  if (TheSession().CallAndWait({0, nullptr, wire::kWantsReply}, unpin).code == CUDA_SUCCESS) {
+    AddFree(offset, bytes);
+  }
+}
+
+bool MapPart(uint64_t offset, uint64_t bytes, uint64_t address) {
+  // The pages exist: pinning made them.
+  return mmap(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE,
+              MAP_SHARED | MAP_FIXED | MAP_POPULATE, TheSegment().file.get(),
+              static_cast<off_t>(offset)) != MAP_FAILED;
+}
+
+}  // namespace longwire::shim

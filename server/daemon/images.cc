@@ -1,0 +1,107 @@
+#include "server/daemon/images.h"
+
+#include <sys/socket.h>
+
+#include "wire/sha256.h"
+
+namespace longwire::daemon {
+
+using transport::Log;
+using transport::LogLevel;
+
+Images::Images(const images::ImageStore::Options& options) {
+  if (options.folder.empty()) return;
+  std::string sentence;
+  store_ = images::ImageStore::Open(options, &sentence);
+  if (store_ == nullptr) Log(LogLevel::kWarning, "module images are not kept: " + sentence);
+}
+
+Images::~Images() {
+  stopping_ = true;
+  std::lock_guard lock(mutex_);
+  for (Worker& worker : workers_) {
+    shutdown(worker.control.get(), SHUT_RDWR);
+    worker.thread.join();
+  }
+}
+
+void Images::Serve(uint64_t session, const std::string& tenant, wire::Descriptor control) {
+  std::lock_guard lock(mutex_);
+  for (auto worker = workers_.begin(); worker != workers_.end();) {
+    auto next = std::next(worker);
+    if (worker->gone.load()) {
+      worker->thread.join();
+      workers_.erase(worker);
+    }
+    worker = next;
+  }
+  if (!control.valid()) return;  // out of descriptors: the worker asks in vain
+  Worker& worker = workers_.emplace_back();
+  worker.session = session;
+  worker.tenant = tenant;
+  worker.control = std::move(control);
+  worker.thread = std::thread([this, &worker] { Run(worker); });
+}
+
+void Images::Run(Worker& worker) {
+  bool closed = false;
+  while (!closed && !stopping_.load()) {
+    auto message =
+        wire::ReceiveMessage(worker.control.get(), std::chrono::milliseconds(-1), &closed);
+    if (!message || Answer(worker, *message)) continue;
+    Log(LogLevel::kWarning, {.session = worker.session, .tenant = worker.tenant},
+        "its worker sent something that is no question about an image");
+    break;
+  }
+  worker.gone = true;
+}
+
+bool Images::Answer(Worker& worker, const wire::Message& message) {
+  images::Find find;
+  images::Keep keep;
+  if (message::Unpack(message.bytes, &find) == wire::WireResult::kOk) return Answer(worker, find);
+  if (message::Unpack(message.bytes, &keep) != wire::WireResult::kOk ||
+      message.descriptors.size() != 1) {
+    return false;
+  }
+  TakeIn(worker, keep, message.descriptors[0]);
+  return true;
+}
+
+bool Images::Answer(Worker& worker, const images::Find& find) {
+  wire::Digest digest;
+  if (!wire::ParseHexadecimal(find.digest, &digest)) return false;
+  images::Found found{find.request, false, store_ != nullptr};
+  wire::Descriptor memory;
+  if (store_ != nullptr && find.with_bytes) {
+    memory = store_->Find(worker.tenant, digest, find.bytes);
+    found.known = memory.valid();
+  } else if (store_ != nullptr) {
+    found.known = store_->Knows(worker.tenant, digest, find.bytes);
+  }
+  const int descriptor = memory.get();
+  // A worker that is gone has no use for it.
+  (void)wire::SendMessage(worker.control.get(), message::Pack(found),
+                          {&descriptor, memory.valid() ? size_t{1} : size_t{0}});
+  return true;
+}
+
+void Images::TakeIn(Worker& worker, const images::Keep& keep, const wire::Descriptor& memory) {
+  wire::Digest digest;
+  transport::LogSubject subject{.session = worker.session, .tenant = worker.tenant};
+  if (store_ == nullptr) return;
+  auto kept = images::ImageStore::Kept::kRefused;
+  if (wire::ParseHexadecimal(keep.digest, &digest)) {
+    kept = store_->Keep(worker.tenant, digest, keep.bytes, memory);
+  }
+  if (kept == images::ImageStore::Kept::kRefused) {
+    Log(LogLevel::kWarning, subject,
+        "a module image is not kept: it is not what it was said to be");
+  }
+  if (kept == images::ImageStore::Kept::kNoRoom && !told_no_room_.exchange(true)) {
+    Log(LogLevel::kWarning, subject,
+        "a module image is not kept, there is no room for it; this is said once");
+  }
+}
+
+}  // namespace longwire::daemon

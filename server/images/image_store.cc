@@ -1,0 +1,169 @@
+#include "server/images/image_store.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "server/images/sealed_memory.h"
+#include "wire/guards.h"
+#include "wire/limits.h"
+
+namespace longwire::images {
+namespace {
+
+// What the configuration takes as a tenant's name, so that it can name a folder.
+bool IsName(const std::string& tenant) {
+  constexpr size_t kLongest = 64;
+  return !tenant.empty() && tenant.size() <= kLongest &&
+         tenant.find_first_of(std::string("/\0", 2)) == std::string::npos;
+}
+
+}  // namespace
+
+std::unique_ptr<ImageStore> ImageStore::Open(const Options& options, std::string* sentence) {
+  std::unique_ptr<ImageStore> store(new ImageStore(options));
+  if (!store->files_.Open(sentence)) return nullptr;
+  store->ReadIndex();
+  return store;
+}
+
+void ImageStore::ReadIndex() {
+  std::lock_guard lock(mutex_);
+  std::vector<ImageFiles::Image> images = files_.Images();
+  std::ranges::sort(images, {}, &ImageFiles::Image::used);
+  for (const ImageFiles::Image& image : images) {
+    index_[image.digest] = {image.bytes, ++clock_, {}};
+    stored_ += image.bytes;
+  }
+  for (const ImageFiles::Mark& mark : files_.Marks()) {
+    auto found = index_.find(mark.digest);
+    if (found != index_.end()) {
+      found->second.tenants.insert(mark.tenant);
+    } else {
+      files_.RemoveMark(mark.tenant, mark.digest);
+    }
+  }
+  // A daemon that was killed in between leaves an image that nobody may ask for.
+  for (auto image = index_.begin(); image != index_.end();) {
+    auto next = std::next(image);
+    if (image->second.tenants.empty()) Drop(image);
+    image = next;
+  }
+  MakeRoom(0);  // the limit may be lower than it was
+}
+
+ImageStore::Index::iterator ImageStore::KnownTo(const std::string& tenant,
+                                                const wire::Digest& digest, uint64_t bytes) {
+  static const bool checks = !wire::GuardIsOff("image_owner");
+  auto found = index_.find(digest);
+  if (found == index_.end() || found->second.bytes != bytes) return index_.end();
+  return found->second.tenants.contains(tenant) || !checks ? found : index_.end();
+}
+
+bool ImageStore::Knows(const std::string& tenant, const wire::Digest& digest, uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  auto found = KnownTo(tenant, digest, bytes);
+  bool known = found != index_.end();
+  if (known) found->second.used = ++clock_;
+  ++(known ? counts_.hits : counts_.misses);
+  return known;
+}
+
+wire::Descriptor ImageStore::Find(const std::string& tenant, const wire::Digest& digest,
+                                  uint64_t bytes) {
+  uint64_t used = 0;
+  {
+    std::lock_guard lock(mutex_);
+    auto found = KnownTo(tenant, digest, bytes);
+    if (found == index_.end()) {
+      ++counts_.misses;
+      return wire::Descriptor();
+    }
+    used = found->second.used = ++clock_;
+  }
+  wire::Descriptor memory = files_.Read(digest, bytes);
+  std::lock_guard lock(mutex_);
+  if (memory.valid()) {
+    ++counts_.hits;
+    counts_.saved += bytes;
+    return memory;
+  }
+  ++counts_.misses;
+  auto found = index_.find(digest);
+  // Unless it went while it was read, or was asked for again: then somebody else looks after it.
+  if (found != index_.end() && found->second.used == used) {
+    ++counts_.damaged;
+    Drop(found);
+  }
+  return memory;
+}
+
+ImageStore::Kept ImageStore::Keep(const std::string& tenant, const wire::Digest& digest,
+                                  uint64_t bytes, const wire::Descriptor& memory) {
+  if (!IsName(tenant) || bytes == 0 || bytes > wire::kMaxImageBytes || !IsSealed(memory, bytes)) {
+    return Kept::kRefused;
+  }
+  bool is_new = false;
+  {
+    std::lock_guard lock(mutex_);
+    auto found = index_.find(digest);
+    is_new = found == index_.end();
+    if (!is_new && found->second.tenants.contains(tenant)) {
+      ++counts_.kept;
+      return Kept::kDone;
+    }
+    if (is_new && !MakeRoom(bytes)) return Kept::kNoRoom;
+    if (is_new) arriving_ += bytes;
+  }
+  // Also when the bytes are there already: the digest alone is no proof of having them.
+  ImageFiles::Written written = files_.Write(memory, digest, bytes, is_new);
+  bool done = written == ImageFiles::Written::kDone && files_.AddMark(tenant, digest);
+  std::lock_guard lock(mutex_);
+  if (is_new) arriving_ -= bytes;
+  auto found = index_.find(digest);
+  if (done && is_new && found == index_.end()) {
+    found = index_.insert({digest, {bytes, 0, {}}}).first;
+    stored_ += bytes;
+  }
+  if (!done || found == index_.end()) {
+    // There was no room for its mark, or it went while what is there was compared.
+    if (found == index_.end() && is_new && written == ImageFiles::Written::kDone) {
+      files_.RemoveImage(digest);
+    }
+    files_.RemoveMark(tenant, digest);
+    return written == ImageFiles::Written::kWrongDigest ? Kept::kRefused : Kept::kNoRoom;
+  }
+  found->second.tenants.insert(tenant);
+  found->second.used = ++clock_;
+  ++counts_.kept;
+  return Kept::kDone;
+}
+
+bool ImageStore::MakeRoom(uint64_t bytes) {
+  if (bytes > limit_) return false;
+  while (stored_ + arriving_ + bytes > limit_) {
+    auto oldest = std::ranges::min_element(
+        index_, {}, [](const Index::value_type& image) { return image.second.used; });
+    if (oldest == index_.end()) return false;  // others that arrive take it all
+    Drop(oldest);
+    ++counts_.evicted;
+  }
+  return true;
+}
+
+void ImageStore::Drop(Index::iterator image) {
+  for (const std::string& tenant : image->second.tenants) files_.RemoveMark(tenant, image->first);
+  files_.RemoveImage(image->first);
+  stored_ -= image->second.bytes;
+  index_.erase(image);
+}
+
+Figures ImageStore::figures() {
+  std::lock_guard lock(mutex_);
+  Figures now = counts_;
+  now.images = index_.size();
+  now.bytes = stored_;
+  now.limit = limit_;
+  return now;
+}
+
+}  // namespace longwire::images

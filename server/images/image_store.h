@@ -1,0 +1,79 @@
+// Module images by the digest of their bytes, on disk, within a bound. A tenant is told "known" of
+// what it uploaded in full itself and of nothing else: equal bytes of several tenants lie on the
+// disk once, but each of them sent them. Thread-safe; files are read and written without the lock.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "server/images/image_files.h"
+#include "wire/sha256.h"
+#include "wire/socket.h"
+
+namespace longwire::images {
+
+struct Figures {
+  uint64_t images = 0;   // kept now
+  uint64_t bytes = 0;    // of these
+  uint64_t limit = 0;    // of bytes
+  uint64_t hits = 0;     // asked for and known
+  uint64_t misses = 0;   // asked for and not known to the asking tenant
+  uint64_t saved = 0;    // bytes of hits that were not sent
+  uint64_t kept = 0;     // uploads that were taken in, also of what was there
+  uint64_t evicted = 0;  // images that made room
+  uint64_t damaged = 0;  // files that were no more what they had been
+};
+
+class ImageStore {
+ public:
+  struct Options {
+    std::string folder;
+    uint64_t bytes = 0;  // of all images together, at most
+  };
+  // nullptr with a sentence when the folder cannot be used.
+  static std::unique_ptr<ImageStore> Open(const Options& options, std::string* sentence);
+
+  // Whether the tenant uploaded so many bytes of this digest; counted as a hit or a miss.
+  bool Knows(const std::string& tenant, const wire::Digest& digest, uint64_t bytes);
+  // The same, with the bytes in sealed memory; invalid if not known or damaged, which is the end
+  // of what is damaged.
+  wire::Descriptor Find(const std::string& tenant, const wire::Digest& digest, uint64_t bytes);
+
+  // Takes in what the tenant uploaded: sealed memory of so many bytes.
+  enum class Kept { kDone, kRefused, kNoRoom };
+  Kept Keep(const std::string& tenant, const wire::Digest& digest, uint64_t bytes,
+            const wire::Descriptor& memory);
+
+  Figures figures();
+
+ private:
+  struct Image {
+    uint64_t bytes = 0;
+    uint64_t used = 0;  // larger is later
+    std::set<std::string> tenants;
+  };
+  using Index = std::map<wire::Digest, Image>;
+
+  explicit ImageStore(const Options& options) : limit_(options.bytes), files_(options.folder) {}
+  void ReadIndex();
+  // All under mutex_. MakeRoom: for so many bytes more, or false when that is more than there may
+  // be.
+  Index::iterator KnownTo(const std::string& tenant, const wire::Digest& digest, uint64_t bytes);
+  bool MakeRoom(uint64_t bytes);
+  void Drop(Index::iterator image);
+
+  const uint64_t limit_;
+  ImageFiles files_;
+  std::mutex mutex_;
+  Index index_;            // under mutex_, as what follows
+  uint64_t stored_ = 0;    // bytes, of what is in the index
+  uint64_t arriving_ = 0;  // bytes, of what is being written
+  uint64_t clock_ = 0;
+  Figures counts_;
+};
+
+}  // namespace longwire::images

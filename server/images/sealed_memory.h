@@ -1,0 +1,24 @@
+// Memory files that nobody can change any more: how images pass between worker and daemon.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "wire/socket.h"
+
+namespace longwire::images {
+
+// An empty memory file, to be filled and sealed. Invalid when there is no memory or descriptor.
+wire::Descriptor NewMemory();
+// All of `bytes` at the file's position; false when the file system has no room.
+bool WriteAll(int descriptor, std::span<const std::byte> bytes);
+// From here on its bytes and its size stay.
+bool Seal(const wire::Descriptor& memory);
+// True only for sealed memory of exactly so many bytes: then reading it neither waits nor changes.
+bool IsSealed(const wire::Descriptor& memory, uint64_t bytes);
+// bytes->size() bytes from the start on; false if there are fewer.
+bool ReadAll(const wire::Descriptor& memory, std::span<std::byte> bytes);
+
+}  // namespace longwire::images

@@ -1,0 +1,122 @@
+#include "server/keeper/drain.h"
+
+#include <algorithm>
+
+namespace longwire::keeper {
+
+void Drain::Active(uint64_t worker, Time now) {
+  auto found = workers_.find(worker);
+  if (found == workers_.end()) return;
+  Worker& known = found->second;
+  known.active = now;
+  known.unused_asks = 0;
+  // It may be asked again; what it still answers to the earlier request is welcome, too.
+  if (known.silent) known.request = 0;
+  known.silent = false;
+}
+
+bool Drain::Waits(Worker& worker, Time now) {
+  if (worker.request == 0 || worker.silent) return false;
+  if (now - worker.asked < kPatience) return true;
+  worker.silent = true;
+  worker.idle = 0;
+  ++counts_.silent;
+  return false;
+}
+
+Reclaim Drain::Begin(Worker& worker, Time now, bool for_lease) {
+  worker.asked = now;
+  worker.request = next_request_++;
+  worker.for_lease = for_lease;
+  ++counts_.asked;
+  Reclaim packet;
+  packet.request = worker.request;
+  return packet;
+}
+
+bool Drain::Advance(Round& round, std::span<const uint64_t> candidates, uint64_t bytes, Time now,
+                    std::vector<Ask>* asks) {
+  bool waits = false;
+  Worker* next = nullptr;
+  uint64_t number = 0;
+  for (uint64_t candidate : candidates) {
+    auto found = workers_.find(candidate);
+    if (found == workers_.end()) continue;
+    Worker& worker = found->second;
+    if (Waits(worker, now)) {
+      waits = true;
+    } else if (!worker.silent && !round.asked.contains(candidate) &&
+               (next == nullptr || worker.active < next->active)) {
+      next = &worker;
+      number = candidate;
+    }
+  }
+  if (next == nullptr) return waits;
+  if (waits && now - round.last < kNextAfter) return true;
+  Reclaim packet = Begin(*next, now, true);
+  packet.bytes = bytes;
+  asks->push_back({number, packet});
+  round.asked.insert(number);
+  round.last = now;
+  return true;
+}
+
+bool Drain::Figures(std::span<const uint64_t> candidates, Time asked, Time now,
+                    std::vector<Ask>* asks) {
+  bool waits = false;
+  for (uint64_t candidate : candidates) {
+    auto found = workers_.find(candidate);
+    if (found == workers_.end()) continue;
+    Worker& worker = found->second;
+    bool known = worker.answered != Time{} && asked - worker.answered < kFigureAge;
+    if (known || worker.silent) continue;
+    if (Waits(worker, now)) {
+      waits = true;
+    } else if (!worker.silent) {
+      asks->push_back({candidate, Begin(worker, now, false)});
+      waits = true;
+    }
+  }
+  return waits;
+}
+
+uint64_t Drain::IdleOf(uint64_t worker) const {
+  auto found = workers_.find(worker);
+  return found == workers_.end() || found->second.silent ? 0 : found->second.idle;
+}
+
+void Drain::AskUnused(std::span<const uint64_t> candidates, uint64_t keep,
+                      std::chrono::nanoseconds idle_after, Time now, std::vector<Ask>* asks) {
+  for (uint64_t candidate : candidates) {
+    auto found = workers_.find(candidate);
+    if (found == workers_.end()) continue;
+    Worker& worker = found->second;
+    if (Waits(worker, now) || worker.silent) continue;
+    // The first answer only begins the time in which something is unused.
+    uint32_t doublings =
+        worker.unused_asks < 2 ? 0 : std::min(worker.unused_asks - 1, kMostDoublings);
+    auto pause = idle_after * (uint64_t{1} << doublings);
+    if (now - std::max(worker.active, worker.unused_asked) < pause) continue;
+    Reclaim packet = Begin(worker, now, false);
+    packet.bytes = UINT64_MAX;
+    packet.keep = keep;
+    packet.unused = true;
+    asks->push_back({candidate, packet});
+    worker.unused_asked = now;
+    ++worker.unused_asks;
+  }
+}
+
+void Drain::Answered(uint64_t worker, const Reclaimed& answer, Time now) {
+  auto found = workers_.find(worker);
+  if (found == workers_.end()) return;
+  Worker& known = found->second;
+  known.silent = false;
+  known.idle = answer.idle;
+  known.answered = now;
+  if (answer.request != known.request) return;
+  (known.for_lease ? counts_.drained : counts_.returned) += answer.bytes;
+  known.request = 0;
+}
+
+}  // namespace longwire::keeper

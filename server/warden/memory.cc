@@ -1,0 +1,50 @@
+// What the daemon sets and asks of the keepers' memory.
+#include <algorithm>
+
+#include "server/warden/warden.h"
+
+namespace longwire::warden {
+namespace {
+
+constexpr size_t kSessionsKnown = 4 * kMaxWorkers;  // events come after their worker has ended
+
+}  // namespace
+
+void Warden::Do(int, const SetLimits& request) {
+  limits_ = request.limits;
+  for (auto& [device, keeper] : keepers_) {
+    // One that does not take it is ending; the next one is told when it starts.
+    if (keeper.control.valid()) {
+      (void)wire::SendMessage(keeper.control.get(), message::Pack(limits_));
+    }
+  }
+}
+
+void Warden::TakeEvents(Keeper& keeper) {
+  for (auto& [number, worker] : workers_) {
+    if (worker.session != 0) sessions_[number] = worker.session;
+  }
+  while (sessions_.size() > kSessionsKnown) sessions_.erase(sessions_.begin());
+  for (keeper::MemoryEvent& event : keeper.state.events) {
+    if (event.number <= keeper.last_event) continue;
+    keeper.last_event = event.number;
+    auto session = sessions_.find(event.worker);
+    event.worker = session == sessions_.end() ? 0 : session->second;
+    event.number = ++keeper.events_told;
+    keeper.events.push_back(event);
+  }
+  while (keeper.events.size() > keeper::kEventsKept) keeper.events.pop_front();
+  keeper.state.events.clear();
+}
+
+void Warden::Do(int connection, const GetEvents& request) {
+  Events answer{request.request, {}};
+  auto keeper = keepers_.find(request.device);
+  if (keeper != keepers_.end()) {
+    std::ranges::copy_if(keeper->second.events, std::back_inserter(answer.events),
+                         [&](const auto& event) { return event.number > request.after; });
+  }
+  Reply(connection, message::Pack(answer));
+}
+
+}  // namespace longwire::warden
