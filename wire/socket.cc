@@ -96,9 +96,11 @@ std::optional<Message> ReceiveMessage(int socket, std::chrono::milliseconds time
   header.msg_control = control;
   header.msg_controllen = sizeof(control);
   ssize_t received = -1;
+  // A peer that closes with packets of ours unread resets the connection; the error is told once,
+  // ahead of its last words, which are still in the queue.
   do {
     received = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
-  } while (received < 0 && errno == EINTR);
+  } while (received < 0 && (errno == EINTR || errno == ECONNRESET));
   // Also those of an empty packet, or they would stay open.
   if (received >= 0) TakeDescriptors(&header, &message.descriptors);
   if (received <= 0 || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {

@@ -40,6 +40,22 @@ TEST(Socket, TellsTimeoutFromEndOfFile) {
   EXPECT_TRUE(closed);
 }
 
+TEST(Socket, HearsTheLastWordsOfAPeerThatDidNotListen) {
+  Descriptor one, other;
+  ASSERT_TRUE(LocalPair(&one, &other));
+  std::byte words[3] = {std::byte{7}};
+  ASSERT_TRUE(SendMessage(one.get(), words));
+  ASSERT_TRUE(SendMessage(other.get(), words));  // never read
+  one.Reset();
+  bool closed = true;
+  auto message = ReceiveMessage(other.get(), milliseconds(1000), &closed);
+  ASSERT_TRUE(message.has_value());
+  EXPECT_FALSE(closed);
+  EXPECT_EQ(message->bytes.size(), 3u);
+  EXPECT_FALSE(ReceiveMessage(other.get(), milliseconds(1000), &closed).has_value());
+  EXPECT_TRUE(closed);
+}
+
 TEST(Socket, ListensPrivatelyAndReplacesAStaleFile) {
   std::string path = testing::TempDir() + "/longwire-socket-test-" + std::to_string(getpid());
   { ASSERT_TRUE(ListenLocal(path).valid()); }  // leaves its file behind
