@@ -66,6 +66,15 @@ void ReadTransferOptions(const wire::ClientSettings& settings, Options* options)
       number("LONGWIRE_COPY_THREADS", 1, kMaxCopyThreads, std::clamp(processors / 4, 1, 4)));
 }
 
+std::string Compression(const std::string& word) {
+  if (word == "none" || word == "lz4" || word == "zstd") return word;
+  if (!word.empty() && word != "auto") {
+    Say("LONGWIRE_COMPRESSION=%s is not auto, none, lz4 or zstd; auto is used instead",
+        word.c_str());
+  }
+  return "auto";
+}
+
 }  // namespace
 
 bool Options::Disabled(const char* name) const {
@@ -81,6 +90,7 @@ Options ReadOptions(const char* configuration_path) {
   options.token_file = value("LONGWIRE_TOKEN_FILE");
   options.link = value("LONGWIRE_LINK");
   options.runtime_directory = value("LONGWIRE_RUNTIME_DIR");
+  options.compression = Compression(value("LONGWIRE_COMPRESSION"));
   options.devices = value("LONGWIRE_DEVICES");
   std::string log = value("LONGWIRE_LOG");
   options.log = !log.empty() && log != "0";

@@ -16,6 +16,7 @@ struct Options {
   std::string token_file;          // LONGWIRE_TOKEN_FILE
   std::string link;                // LONGWIRE_LINK: the link's binary; empty: beside this library
   std::string runtime_directory;   // LONGWIRE_RUNTIME_DIR; empty: by XDG_RUNTIME_DIR or /tmp
+  std::string compression;         // LONGWIRE_COMPRESSION: auto, none, lz4 or zstd
   std::string devices;             // LONGWIRE_DEVICES: how many to ask for; empty: as usual
   bool log = false;                // LONGWIRE_LOG: sentences about what happens, on stderr
   bool trace_calls = false;        // LONGWIRE_TRACE=calls: one line per call on stderr

@@ -73,7 +73,8 @@ bool StartLink(const Options& options, const std::string& door, std::string* sen
     *sentence = "there is no " + binary + "; set LONGWIRE_LINK to the longwire-link to use";
     return false;
   }
-  std::vector<std::string> words = {binary, "--server", options.server, "--socket", door};
+  std::vector<std::string> words = {binary, "--server",      options.server,     "--socket",
+                                    door,   "--compression", options.compression};
   const wire::IdentityFiles& files = options.identity;
   if (!files.certificate.empty()) words.insert(words.end(), {"--cert", files.certificate});
   if (!files.key.empty()) words.insert(words.end(), {"--key", files.key});

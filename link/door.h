@@ -14,7 +14,8 @@ namespace longwire::link {
 class Door {
  public:
   explicit Door(const Options& options)
-      : options_(options), servers_(options.servers, options.identity, options.server_problem) {}
+      : options_(options),
+        servers_(options.servers, options.identity, options.server_problem, options.packing) {}
 
   enum class Opened { kOpen, kOtherLink, kFailed };
   // Opens the door unless another link has it already. kFailed: errno says why.

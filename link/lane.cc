@@ -65,7 +65,8 @@ std::unique_ptr<transport::ClientStream> Lane::StartStream(uint32_t epoch) {
       server_.channel, kAttachPatience, number_ == 0 ? transport::kExecute : transport::kTransfer);
   if (stream == nullptr) return nullptr;
   std::string body = transport::EncodeAttach({right_.session, right_.token, relay_->received(),
-                                              relay_->kept_bytes(), relay_->room_bytes(), number_});
+                                              relay_->kept_bytes(), relay_->room_bytes(), number_,
+                                              server_.packing});
   transport::FrameHeader header = {relay_->sent(), relay_->received(), epoch,
                                    transport::kFrameAttach};
   stream->StartWrite(header, BytesOf(body), nullptr);
@@ -80,7 +81,8 @@ bool Lane::TakeAttached(std::span<const std::byte> body) {
   transport::Attached attached;
   if (DecodeAttached(body, &attached) != wire::WireResult::kOk) return false;
   right_.token = attached.token;
-  relay_->SetFarEnd(attached.kept_bytes, attached.room_bytes);
+  // No more than was offered.
+  relay_->SetFarEnd(attached.kept_bytes, attached.room_bytes, attached.packing & server_.packing);
   return true;
 }
 

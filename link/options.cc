@@ -19,6 +19,7 @@ Programs start it by themselves; it ends when it has been idle for a while.
   --cert FILE, --key FILE, --ca FILE
                        this user's certificate, the private key to it, and the authority of the
                        servers (PEM); without them connections are not encrypted
+  --compression HOW    auto (where trying shows that it pays; default), none, lz4 or zstd
   --idle-seconds N     end after N seconds without a program (default 60, 0 = never)
   --foreground         keep standard error and the working directory (for a service)
   --log FILE           append the log to FILE
@@ -33,6 +34,7 @@ enum Option {
   kCertificate,
   kKey,
   kAuthority,
+  kCompression,
   kIdle,
   kForeground,
   kLogFile,
@@ -48,6 +50,7 @@ constexpr option kOptions[] = {
     {"cert", required_argument, nullptr, kCertificate},
     {"key", required_argument, nullptr, kKey},
     {"ca", required_argument, nullptr, kAuthority},
+    {"compression", required_argument, nullptr, kCompression},
     {"idle-seconds", required_argument, nullptr, kIdle},
     {"foreground", no_argument, nullptr, kForeground},
     {"log", required_argument, nullptr, kLogFile},
@@ -87,6 +90,9 @@ std::string Apply(int code, std::string_view value, Options* options) {
     case kAuthority:
       options->identity.authority = value;
       return {};
+    case kCompression:
+      if (transport::ParsePacking(value, &options->packing)) return {};
+      return "--compression is auto, none, lz4 or zstd";
     case kIdle:
       if (!ParseNumber(value, 1'000'000, &number)) return "--idle-seconds wants a number";
       options->idle = std::chrono::seconds(number);

@@ -8,6 +8,7 @@
 
 #include "link/transport/address.h"
 #include "link/transport/log.h"
+#include "link/transport/packing_choice.h"
 #include "link/transport/tls_files.h"
 
 namespace longwire::link {
@@ -17,8 +18,9 @@ struct Options {
   std::string server_problem;               // not empty: what each program is told instead
   transport::TlsFiles identity;             // none: without TLS
   std::string socket;
-  std::chrono::milliseconds idle{60'000};  // ends after this long without a session
-  bool foreground = false;                 // keeps standard error and working directory
+  std::chrono::milliseconds idle{60'000};   // ends after this long without a session
+  uint32_t packing = transport::kPackAuto;  // compression
+  bool foreground = false;                  // keeps standard error and working directory
   std::string log_file;
   int ready_descriptor = -1;  // closed once the door is open
   transport::LogLevel log_level = transport::LogLevel::kInfo;

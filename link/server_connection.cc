@@ -127,7 +127,7 @@ std::optional<ServerChannel> ServerConnection::Take(std::chrono::milliseconds pa
   std::vector<ServerChannel> channels;
   for (const transport::Address& server : servers_) {
     auto channel = transport::OpenChannel(server.Text(), tls.get());
-    channels.push_back({server.Text(), std::move(channel), server, tls});
+    channels.push_back({server.Text(), std::move(channel), server, tls, packing_});
     channels.back().channel->GetState(true);  // all connect at once
   }
   std::string reasons = problem_;

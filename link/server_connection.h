@@ -23,6 +23,7 @@ struct ServerChannel {
   std::shared_ptr<grpc::Channel> channel;
   transport::Address address;
   std::shared_ptr<const transport::TlsMaterial> tls;  // nullptr: not encrypted
+  uint32_t packing = 0;                               // PackingFlags for what goes over it
 };
 
 class ServerConnection {
@@ -30,10 +31,11 @@ class ServerConnection {
   // Without an `identity` connections are not encrypted. With a `problem` there is never a
   // connection, and it is the sentence.
   ServerConnection(std::vector<transport::Address> servers, transport::TlsFiles identity,
-                   std::string problem = {})
+                   std::string problem = {}, uint32_t packing = 0)
       : servers_(std::move(servers)),
         identity_(std::move(identity)),
-        problem_(std::move(problem)) {}
+        problem_(std::move(problem)),
+        packing_(packing) {}
 
   // The first server of the list that answers within `patience`; nullopt with a sentence.
   std::optional<ServerChannel> Take(std::chrono::milliseconds patience, std::string* sentence);
@@ -50,6 +52,7 @@ class ServerConnection {
   const std::vector<transport::Address> servers_;
   const transport::TlsFiles identity_;
   const std::string problem_;
+  const uint32_t packing_;
   std::mutex mutex_;
   std::vector<ServerChannel> idle_;  // under mutex_
 };

@@ -19,6 +19,7 @@ std::string EncodeAttach(const Attach& attach) {
   writer.U64(attach.kept_bytes);
   writer.U64(attach.room_bytes);
   writer.U32(attach.lane);
+  writer.U32(attach.packing);
   return Text(writer);
 }
 
@@ -29,7 +30,8 @@ WireResult DecodeAttach(std::span<const std::byte> body, Attach* attach) {
   LW_TRY(reader.U64(&attach->resume_position));
   LW_TRY(reader.U64(&attach->kept_bytes));
   LW_TRY(reader.U64(&attach->room_bytes));
-  return reader.U32(&attach->lane);
+  LW_TRY(reader.U32(&attach->lane));
+  return reader.U32(&attach->packing);
 }
 
 std::string EncodeAttached(const Attached& attached) {
@@ -37,6 +39,7 @@ std::string EncodeAttached(const Attached& attached) {
   writer.Raw(attached.token.data(), attached.token.size());
   writer.U64(attached.kept_bytes);
   writer.U64(attached.room_bytes);
+  writer.U32(attached.packing);
   return Text(writer);
 }
 
@@ -44,7 +47,8 @@ WireResult DecodeAttached(std::span<const std::byte> body, Attached* attached) {
   wire::Reader reader(body);
   LW_TRY(reader.Raw(attached->token.data(), attached->token.size()));
   LW_TRY(reader.U64(&attached->kept_bytes));
-  return reader.U64(&attached->room_bytes);
+  LW_TRY(reader.U64(&attached->room_bytes));
+  return reader.U32(&attached->packing);
 }
 
 std::string EncodeClosed(const Closed& closed) {

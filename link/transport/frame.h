@@ -23,6 +23,7 @@ enum FrameFlags : uint32_t {
   kFrameClosed = 4,    // last frame; body: Closed
   kFramePing = 8,      // answered with kFramePong, the same body
   kFramePong = 16,
+  kFramePacked = 32,  // bytes of the log, smaller (link/transport/packing.h)
 };
 
 struct FrameHeader {
@@ -47,6 +48,7 @@ struct Attach {
   uint64_t kept_bytes = 0;       // how much of the up log the client can keep
   uint64_t room_bytes = 0;       // how much of the down log the client can take
   uint32_t lane = 0;             // of the session; 0: its own logs
+  uint32_t packing = 0;          // PackingFlags that the client can take and wants
 };
 
 // The daemon's answer.
@@ -54,6 +56,7 @@ struct Attached {
   Token token{};            // for the next attach
   uint64_t kept_bytes = 0;  // how much of the down log the daemon can keep
   uint64_t room_bytes = 0;  // how much of the up log the daemon can take
+  uint32_t packing = 0;     // of those that the client wants; both ends may use them from now on
 };
 
 // Why a session ended.

@@ -39,10 +39,11 @@ WireResult RelayEnd::StartEpoch(uint32_t epoch, uint64_t position) {
   return WireResult::kOk;
 }
 
-void RelayEnd::SetFarEnd(uint64_t kept_bytes, uint64_t room_bytes) {
+void RelayEnd::SetFarEnd(uint64_t kept_bytes, uint64_t room_bytes, uint32_t packing) {
   kept_bytes = std::max<uint64_t>(kept_bytes, kUnknownFarRing);
   ack_step_ = std::min<uint64_t>(kept_bytes, incoming_.memory().bytes()) / kStepsPerRing;
   far_room_ = std::max<uint64_t>(room_bytes, kUnknownFarRing);
+  packing_ = packing;
 }
 
 WireResult RelayEnd::Take(const ReceivedFrame& frame) {

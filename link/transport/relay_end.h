@@ -23,8 +23,9 @@ class RelayEnd {
   uint32_t epoch() const { return epoch_; }
 
   // How much of its log the far end can keep (it waits when that is full, so acknowledgements have
-  // to come often enough for it) and how much of ours it can take.
-  void SetFarEnd(uint64_t kept_bytes, uint64_t room_bytes);
+  // to come often enough for it), how much of ours it can take, and how packed (PackingFlags).
+  void SetFarEnd(uint64_t kept_bytes, uint64_t room_bytes, uint32_t packing = 0);
+  uint32_t packing() const { return packing_; }
 
   // Puts a received frame's bytes into the incoming ring, except those that are here already.
   // kFatal for another epoch, a gap, more than there is room for, or an acknowledgement of unsent
@@ -44,6 +45,7 @@ class RelayEnd {
 
   uint64_t received() const { return incoming_.written(); }
   uint64_t sent() const { return outgoing_.cursor(); }
+  uint64_t delivered() const { return outgoing_.released(); }
   size_t kept_bytes() const { return outgoing_shared_->bytes(); }
   size_t room_bytes() { return incoming_.memory().bytes(); }
   // False while the far end has no room for more bytes.
@@ -65,6 +67,7 @@ class RelayEnd {
   uint32_t epoch_ = 0;
   uint64_t ack_sent_ = 0;
   uint64_t far_room_;
+  uint32_t packing_ = 0;
 };
 
 }  // namespace longwire::transport

@@ -147,9 +147,15 @@ void StreamPump::HandleEvent(Event event) {
 void StreamPump::HandleFrame() {
   const ReceivedFrame& frame = stream_.received();
   counters_.messages_in.fetch_add(1, std::memory_order_relaxed);
-  if (frame.header.flags != 0) return HandleControl(frame);
-  counters_.bytes_in.fetch_add(frame.bytes, std::memory_order_relaxed);
-  if (relay_.Take(frame) != WireResult::kOk) {
+  bool packed = frame.header.flags == kFramePacked;
+  if (frame.header.flags != 0 && !packed) return HandleControl(frame);
+  ReceivedFrame plain;
+  if (packed && unpacker_.Unpack(frame, relay_.packing(), &plain) != WireResult::kOk) {
+    return Violation("a packed message arrived that cannot be unpacked");
+  }
+  const ReceivedFrame& taken = packed ? plain : frame;
+  Count(taken.bytes, frame.bytes, &counters_.bytes_in);
+  if (relay_.Take(taken) != WireResult::kOk) {
     return Violation("a message out of order, of an older connection or too large arrived");
   }
   stream_.StartRead();
@@ -185,17 +191,33 @@ bool StreamPump::Send() {
     pong_.reset();
     return true;
   }
+  if (relay_.packing() != packer_.allowed()) packer_.Allow(relay_.packing());
+  if (packer_.allowed() != 0) packer_.Delivered(relay_.delivered(), relay_.sent(), Clock::now());
   RelayEnd::Batch batch;
   if (!relay_.Next(&batch)) return false;
-  Write(batch.header, batch.bytes, relay_.outgoing_shared());
+  WriteBatch(batch);
   return true;
+}
+
+void StreamPump::WriteBatch(const RelayEnd::Batch& batch) {
+  auto packed = packer_.Pack(batch.bytes);
+  Count(batch.bytes.size(), packed == nullptr ? batch.bytes.size() : packed->size(),
+        &counters_.bytes_out);
+  if (packed == nullptr) return Write(batch.header, batch.bytes, relay_.outgoing_shared());
+  FrameHeader header = batch.header;
+  header.flags = kFramePacked;
+  Write(header, *packed, packed);
+}
+
+void StreamPump::Count(size_t plain, size_t moved, std::atomic<uint64_t>* bytes) {
+  bytes->fetch_add(plain, std::memory_order_relaxed);
+  if (moved < plain) counters_.saved.fetch_add(plain - moved, std::memory_order_relaxed);
 }
 
 void StreamPump::Write(const FrameHeader& header, std::span<const std::byte> bytes,
                        std::shared_ptr<void> keep) {
   writing_ = true;
   counters_.messages_out.fetch_add(1, std::memory_order_relaxed);
-  counters_.bytes_out.fetch_add(bytes.size(), std::memory_order_relaxed);
   stream_.StartWrite(header, bytes, std::move(keep));
 }
 

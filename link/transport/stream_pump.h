@@ -17,16 +17,18 @@
 #include <string>
 
 #include "link/transport/message_stream.h"
+#include "link/transport/packing.h"
 #include "link/transport/relay_end.h"
 
 namespace longwire::transport {
 
-// Counted per session, over all its connections.
+// Counted per session, over all its connections; bytes of the logs.
 struct TrafficCounters {
   std::atomic<uint64_t> bytes_in{0};
   std::atomic<uint64_t> bytes_out{0};
   std::atomic<uint64_t> messages_in{0};
   std::atomic<uint64_t> messages_out{0};
+  std::atomic<uint64_t> saved{0};  // of both: what packing made smaller, so that it was not sent
 };
 
 class StreamPump {
@@ -65,6 +67,8 @@ class StreamPump {
   void HandleFrame();
   void HandleControl(const ReceivedFrame& frame);
   bool Send();
+  void WriteBatch(const RelayEnd::Batch& batch);
+  void Count(size_t plain, size_t moved, std::atomic<uint64_t>* bytes);
   void Write(const FrameHeader& header, std::span<const std::byte> bytes,
              std::shared_ptr<void> keep);
   void WriteControl(uint32_t flags, std::string body);
@@ -79,6 +83,7 @@ class StreamPump {
   // Of Run's thread.
   std::optional<Outcome> outcome_;
   wire::Deadline stop_deadline_ = wire::Deadline::max();
+  Unpacker unpacker_;
 
   std::mutex mutex_;
   std::condition_variable changed_;  // armed_, writing_ or over_
@@ -88,6 +93,7 @@ class StreamPump {
 
   // Shared.
   RelayEnd& relay_;
+  Packer packer_;
   bool writing_ = false;  // a write is under way
   bool close_sent_ = false;
   std::optional<std::string> pong_;

@@ -91,6 +91,7 @@ void Handle(SessionTable& table, transport::ServerStream& stream, Kind kind) {
     Refuse(stream, peer, "there is no such session, or not for this client");
     return;
   }
+  attach.packing = transport::AgreedPacking(attach.packing, table.config()->compression());
   transport::Closed closed;
   Outcome outcome = session->lane(attach.lane).Relay(stream, attach, epoch, &closed);
   if (outcome == Outcome::kViolation) {

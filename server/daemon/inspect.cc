@@ -98,6 +98,7 @@ void FillSession(Session& session, const warden::Stats* stats, transport::Sessio
   }
   out->set_seconds(SecondsSince(session.opened()));
   out->set_bytes_up(session.bytes_up());
+  out->set_bytes_saved(session.bytes_saved());
   out->set_bytes_down(session.bytes_down());
   out->set_messages_up(session.messages_up());
   out->set_messages_down(session.messages_down());

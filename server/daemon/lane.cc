@@ -45,7 +45,7 @@ bool Lane::TakeOver(uint32_t epoch, const transport::Attach& attach) {
   --waiting_;
   if (!free || ended_) return false;
   if (relay_->StartEpoch(epoch, attach.resume_position) != wire::WireResult::kOk) return false;
-  relay_->SetFarEnd(attach.kept_bytes, attach.room_bytes);
+  relay_->SetFarEnd(attach.kept_bytes, attach.room_bytes, attach.packing);
   attaching_ = true;
   detached_since_ = Clock::time_point::max();
   messages_at_attach_ = counters_.messages_in.load();
@@ -63,7 +63,8 @@ bool Lane::SendAttached(transport::ServerStream& stream) {
   }
   transport::FrameHeader header = relay_->ControlHeader(transport::kFrameAttached);
   header.position = relay_->received();
-  std::string body = transport::EncodeAttached({token, relay_->kept_bytes(), relay_->room_bytes()});
+  std::string body = transport::EncodeAttached(
+      {token, relay_->kept_bytes(), relay_->room_bytes(), relay_->packing()});
   stream.StartWrite(header, std::as_bytes(std::span(body)), nullptr);
   return stream.Wait(Clock::now() + kAttachPatience) == transport::MessageStream::Event::kWritten;
 }

@@ -85,6 +85,8 @@ void AddTenants(const transport::InspectReply& reply, std::vector<MetricFamily>*
 
 void AddSessions(const transport::InspectReply& reply, std::vector<MetricFamily>* families) {
   Family bytes("longwire_session_bytes_total", "Bytes of a session's log by direction.", kCounter);
+  Family saved("longwire_session_saved_bytes_total",
+               "Bytes of a session's logs that compression made less.", kCounter);
   Family held("longwire_session_held_total", "Times that a session's work was held back.",
               kCounter);
   Family closed("longwire_session_gate_closed", "1 while a session's gate is closed.", kGauge);
@@ -94,6 +96,8 @@ void AddSessions(const transport::InspectReply& reply, std::vector<MetricFamily>
               static_cast<double>(session.bytes_up()));
     bytes.Add({{"session", id}, {"tenant", session.tenant()}, {"direction", "down"}},
               static_cast<double>(session.bytes_down()));
+    saved.Add({{"session", id}, {"tenant", session.tenant()}},
+              static_cast<double>(session.bytes_saved()));
     for (const transport::Seat& seat : session.seats()) {
       Labels labels = {
           {"session", id}, {"tenant", session.tenant()}, {"device", std::to_string(seat.device())}};
@@ -101,7 +105,7 @@ void AddSessions(const transport::InspectReply& reply, std::vector<MetricFamily>
       closed.Add(labels, seat.closed() ? 1 : 0);
     }
   }
-  for (Family* family : {&bytes, &held, &closed}) families->push_back(family->Take());
+  for (Family* family : {&bytes, &saved, &held, &closed}) families->push_back(family->Take());
 }
 
 void AddTotals(const transport::InspectReply& reply, std::vector<MetricFamily>* families) {

@@ -118,6 +118,10 @@ uint64_t Session::Sum(Count count) const {
   return sum;
 }
 
+uint64_t Session::bytes_saved() const {
+  return Sum([](const Lane& lane) { return lane.counters().saved.load(); });
+}
+
 uint64_t Session::bytes_up() const {
   return Sum([](const Lane& lane) { return lane.bytes_up(); });
 }

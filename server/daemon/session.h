@@ -71,6 +71,7 @@ class Session {
   Clock::time_point opened() const { return opened_; }
   // Of all its logs.
   uint64_t bytes_up() const;
+  uint64_t bytes_saved() const;
   uint64_t bytes_down() const;
   uint64_t messages_up() const;
   uint64_t messages_down() const;

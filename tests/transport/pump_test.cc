@@ -62,6 +62,9 @@ class PumpTest : public testing::Test {
     }
   }
 
+  void MoveMuchBothWays();
+  void PackBothWays(uint32_t codec);
+
   End near_, far_;
 };
 
@@ -99,8 +102,8 @@ TEST_F(PumpTest, CarriesBytesBothWays) {
   }
 }
 
-TEST_F(PumpTest, MovesMoreThanTheRingsHoldInBothDirectionsAtOnce) {
-  Connect(1);
+// Both ends send 4 MiB at once, which get smaller when they are packed.
+void PumpTest::MoveMuchBothWays() {
   constexpr size_t kTotal = 4 << 20;
   auto produce = [](std::shared_ptr<wire::RingMemory> memory, unsigned seed) {
     wire::RingProducer ring(std::move(memory));
@@ -131,6 +134,36 @@ TEST_F(PumpTest, MovesMoreThanTheRingsHoldInBothDirectionsAtOnce) {
   down.join();
   EXPECT_EQ(wrong_up, 0u);
   EXPECT_EQ(wrong_down, 0u);
+}
+
+TEST_F(PumpTest, MovesMoreThanTheRingsHoldInBothDirectionsAtOnce) {
+  Connect(1);
+  MoveMuchBothWays();
+  EXPECT_EQ(near_.counters.saved.load() + far_.counters.saved.load(), 0u);
+}
+
+void PumpTest::PackBothWays(uint32_t codec) {
+  near_.relay.SetFarEnd(kRing, kRing, codec | kPackAlways);
+  far_.relay.SetFarEnd(kRing, kRing, codec | kPackAlways);
+  Connect(1);
+  MoveMuchBothWays();
+  EXPECT_GT(near_.counters.saved.load(), size_t{1} << 20);
+  // The log's bytes, however they came.
+  EXPECT_EQ(near_.counters.bytes_out.load(), far_.counters.bytes_in.load());
+  EXPECT_EQ(near_.counters.bytes_out.load(), size_t{4} << 20);
+}
+
+TEST_F(PumpTest, PacksWithLz4) { PackBothWays(kPackLz4); }
+
+TEST_F(PumpTest, PacksWithZstd) { PackBothWays(kPackZstd); }
+
+TEST_F(PumpTest, APackedMessageThatNobodyAgreedOnEndsTheSession) {
+  near_.relay.SetFarEnd(kRing, kRing, kPackLz4 | kPackAlways);
+  Connect(1);
+  wire::RingProducer up(near_.outgoing);
+  ASSERT_TRUE(Write(up, std::string(kRing / 2, 'x')));
+  EXPECT_EQ(far_.Join(), Outcome::kViolation);
+  EXPECT_EQ(far_.pump->closed().sentence, "a packed message arrived that cannot be unpacked");
 }
 
 TEST_F(PumpTest, AcknowledgesWithoutTrafficInTheOtherDirection) {

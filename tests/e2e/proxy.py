@@ -1,0 +1,66 @@
+"""A connection to a server that can be cut and measured."""
+import socket
+import threading
+
+
+class Proxy:
+    """Passes connections on to a server and cuts them when told to; counts them and their bytes."""
+
+    def __init__(self, port):
+        self.target = ("127.0.0.1", port)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        self.lock = threading.Lock()
+        self.sockets = []  # of connections that were not cut
+        self.all_sockets = []
+        self.threads = []
+        self.connections = 0
+        self.bytes = 0  # both ways
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+                onward = socket.create_connection(self.target)
+            except OSError:
+                return
+            with self.lock:
+                self.connections += 1
+                self.sockets += [client, onward]
+                self.all_sockets += [client, onward]
+                for ends in ((client, onward), (onward, client)):
+                    self.threads.append(threading.Thread(target=self.carry, args=ends))
+                    self.threads[-1].start()
+
+    def carry(self, source, sink):
+        try:
+            while data := source.recv(1 << 18):
+                sink.sendall(data)
+                with self.lock:
+                    self.bytes += len(data)
+        except OSError:
+            pass
+        for end in (source, sink):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def cut(self):
+        with self.lock:
+            doomed, self.sockets = self.sockets, []
+        for end in doomed:
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+        return len(doomed)
+
+    def close(self):
+        self.listener.close()
+        self.cut()
+        for thread in self.threads:
+            thread.join()
+        for end in self.all_sockets:
+            end.close()
