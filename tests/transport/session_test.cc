@@ -179,6 +179,7 @@ TEST_F(SessionTest, TheServersEndIsTold) {
   Program program, local;
   ASSERT_TRUE(program.Open(options_.socket));
   ASSERT_TRUE(local.Open(config_.door()));
+  ASSERT_TRUE(program.Echo("attached"));
   StopDaemon();
   EXPECT_TRUE(Eventually([&] { return program.down_memory->closed(); }));
   EXPECT_EQ(program.down_memory->close_code(), 719u);
