@@ -9,6 +9,7 @@
 #include "client-shim/host_exposure.h"
 #include "client-shim/host_memory.h"
 #include "client-shim/host_writes.h"
+#include "client-shim/kept_uploads.h"
 #include "client-shim/mirrors.h"
 #include "client-shim/options.h"
 #include "client-shim/peers.h"
@@ -242,6 +243,21 @@ CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& sou
   return CUDA_SUCCESS;
 }
 
+// A copy of linear memory that may be over when the call returns, of bytes that are there already.
+bool MayBeKept(Stream* stream, const CopySide& destination, const CopySide& source,
+               const Extent& extent, Waits waits) {
+  HostBytes range = BytesOf(source, extent);
+  bool linear = extent.rows * extent.slices == 1 && destination.kind == CopySide::Kind::kDevice;
+  bool now = waits == Waits::kSync || !range.pinned();
+  return linear && now && stream->capture.load() == nullptr && !IsMirrored(destination.address) &&
+         !HostWritePending(range.address, range.bytes);
+}
+
+// Of the one row of a side.
+uint64_t LinearStart(const CopySide& side) {
+  return side.address + side.z * side.pitch * side.height + side.y * side.pitch + side.x_bytes;
+}
+
 CUresult Download(Stream* stream, const CopySide& destination, const CopySide& source,
                   const Extent& extent, Waits waits) {
   Where where;
@@ -354,6 +370,12 @@ CUresult Copy(const CopySide& destination_side, const CopySide& source_side, con
   using Kind = CopySide::Kind;
   if (source.kind == Kind::kHost && destination.kind == Kind::kHost) {
     return CopyInHost(stream, destination, source, extent);
+  }
+  bool kept = source.kind == Kind::kHost && KeepsUploads(bytes) &&
+              MayBeKept(stream, destination, source, extent, waits);
+  if (kept) {
+    HostPlace from = HostSide(source, extent);
+    return UploadKept(handle, stream, LinearStart(destination), {from.base, bytes});
   }
   if (source.kind == Kind::kHost) return Upload(stream, destination, source, extent, waits);
   if (destination.kind == Kind::kHost) return Download(stream, destination, source, extent, waits);

@@ -1,5 +1,6 @@
-// One image on its way to the worker, for the call that uses it. The server is offered its digest;
-// the bytes go only if it does not know them from an earlier upload of the same tenant.
+// One image on its way to the worker, for the call that uses it, or other bytes that the server may
+// keep (kept_uploads.h). The server is offered their digest; the bytes go only if it does not know
+// them from an earlier upload of the same tenant.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +14,8 @@ namespace longwire::shim {
 
 class ImageUpload {
  public:
-  ImageUpload(Session& session, std::span<const std::byte> image)
-      : session_(session), image_(image) {}
+  ImageUpload(Session& session, std::span<const std::byte> image, UploadCounts& counts)
+      : session_(session), image_(image), counts_(counts) {}
   // Nobody reads the image from here on.
   ~ImageUpload();
   ImageUpload(const ImageUpload&) = delete;
@@ -40,6 +41,7 @@ class ImageUpload {
 
   Session& session_;
   const std::span<const std::byte> image_;
+  UploadCounts& counts_;
   uint64_t transfer_ = 0;
   wire::Digest digest_{};
   bool has_digest_ = false;

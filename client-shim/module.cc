@@ -129,7 +129,7 @@ CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::by
   load.attributes_device = AttributesDevice(*module);
   CUresult result = TravellingOptions(options, &load.option, &load.option_value);
   if (result != CUDA_SUCCESS) return result;
-  ImageUpload upload(session, image);
+  ImageUpload upload(session, image, session.counts().images);
   if (!upload.Begin(&load)) return session.over();
   auto answer = session.CallAndWait(where, load);
   if (answer.code != CUDA_SUCCESS && !answer.bytes.empty()) {

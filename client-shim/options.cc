@@ -33,6 +33,8 @@ std::vector<std::string> Split(const std::string& text) {
   return parts;
 }
 
+// Below, a round trip costs more than the bytes.
+constexpr uint64_t kLeastKeptUpload = uint64_t{64} << 10;
 constexpr uint32_t kMaxCopyThreads = 64;
 
 // A whole number between the two, or `usual` with a line on stderr when it is something else.
@@ -62,6 +64,9 @@ void ReadTransferOptions(const wire::ClientSettings& settings, Options* options)
                                     UINT64_MAX, wire::kLaneCopyBytes);
   options->lane_chunk_bytes = number("LONGWIRE_TRANSFER_CHUNK", wire::kMinLaneChunk,
                                      wire::kMaxLaneChunk, wire::kLaneChunkBytes);
+  options->kept_uploads = settings.Value("LONGWIRE_KEEP_UPLOADS") == "0"
+                              ? 0
+                              : number("LONGWIRE_KEEP_UPLOADS", kLeastKeptUpload, UINT64_MAX, 0);
   options->copy_threads = static_cast<uint32_t>(
       number("LONGWIRE_COPY_THREADS", 1, kMaxCopyThreads, std::clamp(processors / 4, 1, 4)));
 }

@@ -41,6 +41,14 @@ Once& TheOnce() {
 
 void SetState(ProcessState state) { process_state.store(static_cast<int>(state)); }
 
+void SayUploads(const char* what, const UploadCounts& counts) {
+  Say("%llu %s of %llu bytes, %llu known to the server, %llu bytes of them sent",
+      static_cast<unsigned long long>(counts.number.load()), what,
+      static_cast<unsigned long long>(counts.bytes.load()),
+      static_cast<unsigned long long>(counts.known.load()),
+      static_cast<unsigned long long>(counts.bytes_sent.load()));
+}
+
 void PrintSummary() {
   SessionCounts& counts = the_session->counts();
   Say("%llu calls sent, %llu round trips, %llu waits for progress, %llu bytes up, %llu bytes down",
@@ -49,11 +57,8 @@ void PrintSummary() {
       static_cast<unsigned long long>(counts.waits.load()),
       static_cast<unsigned long long>(counts.uploaded.load()),
       static_cast<unsigned long long>(counts.downloaded.load()));
-  Say("%llu module images of %llu bytes, %llu known to the server, %llu bytes of them sent",
-      static_cast<unsigned long long>(counts.images.load()),
-      static_cast<unsigned long long>(counts.image_bytes.load()),
-      static_cast<unsigned long long>(counts.images_known.load()),
-      static_cast<unsigned long long>(counts.image_bytes_sent.load()));
+  SayUploads("module images", counts.images);
+  if (counts.kept.number.load() != 0) SayUploads("copies up", counts.kept);
   std::vector<std::pair<uint32_t, uint16_t>> by_call;
   for (uint16_t call = 0; call < wire::kCallNumbers; ++call) {
     uint32_t count = counts.round_trips_of[call].load();

@@ -66,18 +66,27 @@ struct SessionParts {
   wire::OpenReply reply;
 };
 
+// Of uploads that are offered by their digest (image_upload.h).
+struct UploadCounts {
+  std::atomic<uint64_t> number{0};
+  std::atomic<uint64_t> known{0};  // that the server had
+  std::atomic<uint64_t> bytes{0};
+  std::atomic<uint64_t> bytes_sent{0};
+  // What the server said of the last one: the next one's fate is mostly the same, since a program
+  // sends what it sent in its last run, or everything for the first time.
+  std::atomic<wire::ImageKnowledge> last_said{wire::ImageKnowledge::kKnown};
+};
+
 // Counts for LONGWIRE_TRACE=summary and the benches.
 struct SessionCounts {
   std::atomic<uint64_t> calls{0};                                          // records appended
   std::atomic<uint64_t> round_trips{0};                                    // replies waited for
   std::array<std::atomic<uint32_t>, wire::kCallNumbers> round_trips_of{};  // the same, by CallId
-  std::atomic<uint64_t> waits{0};             // waits for progress that was not there yet
-  std::atomic<uint64_t> uploaded{0};          // bytes
-  std::atomic<uint64_t> downloaded{0};        // bytes
-  std::atomic<uint64_t> images{0};            // of modules, loaded or linked
-  std::atomic<uint64_t> images_known{0};      // that the server had
-  std::atomic<uint64_t> image_bytes{0};       // of all images
-  std::atomic<uint64_t> image_bytes_sent{0};  // part of uploaded
+  std::atomic<uint64_t> waits{0};       // waits for progress that was not there yet
+  std::atomic<uint64_t> uploaded{0};    // bytes
+  std::atomic<uint64_t> downloaded{0};  // bytes
+  UploadCounts images;                  // of modules, loaded or linked
+  UploadCounts kept;                    // copies whose bytes the server may keep
 };
 
 class Session {

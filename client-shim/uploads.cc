@@ -75,7 +75,6 @@ bool SendBytes(Session& session, uint64_t transfer, const HostPlace& place, Wind
 }
 
 bool SendImage(Session& session, uint64_t transfer, const HostPlace& place) {
-  session.counts().image_bytes_sent.fetch_add(place.bytes(), std::memory_order_relaxed);
   return SendBytes(session, transfer, place, Window::kNotCounted);
 }
 

@@ -6,6 +6,7 @@
 
 #include "longwire/worker_hand_written.h"
 #include "server/worker/call_context.h"
+#include "server/worker/images.h"
 #include "server/worker/staged.h"
 
 namespace longwire::worker {
@@ -209,6 +210,24 @@ CUresult Do_lwCopyDevice(CallContext& context, const calls::lwCopyDevice& call,
   if (result == CUDA_SUCCESS) result = Resolve(context, call.source, call.bytes, &from);
   if (result != CUDA_SUCCESS || call.bytes == 0) return result;
   return CopyBetween(context.driver(), StreamOf(context), to, from);
+}
+
+CUresult Do_lwCopyKept(CallContext& context, const calls::lwCopyKept& call,
+                       calls::lwCopyKept::Reply* reply) {
+  std::vector<std::byte> bytes;
+  if (context.context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (!FetchImage(context.session(), call, &bytes, &reply->knowledge)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  // A stream of its own: the driver's plain copy would wait for other streams' work.
+  const DriverTable& driver = context.driver();
+  CUstream stream = nullptr;
+  CUresult result = driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+  if (result != CUDA_SUCCESS) return result;
+  result = driver.cuMemcpyHtoDAsync_v2(call.address, bytes.data(), call.bytes, stream);
+  CUresult done = driver.cuStreamSynchronize(stream);
+  driver.cuStreamDestroy_v2(stream);
+  return result == CUDA_SUCCESS ? done : result;
 }
 
 CUresult Do_lwCopyPinned(CallContext& context, const calls::lwCopyPinned& call,
