@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <climits>
 #include <utility>
 
 namespace longwire::daemon {
@@ -37,6 +39,21 @@ void Watch(int epoll, int descriptor, uint64_t session) {
 
 void AddCalls(gates::GatePage& page, std::vector<uint64_t>* counts) {
   for (uint32_t i = 0; i < gates::kMaxCalls; ++i) (*counts)[i] += page.calls(i).load();
+}
+
+// Kernels before 5.11 know milliseconds only.
+int WaitForEvents(int epoll, std::optional<std::chrono::nanoseconds> timeout,
+                  std::span<epoll_event> events) {
+  auto most = static_cast<int>(events.size());
+  timespec wait{};
+  if (timeout) wait = {timeout->count() / 1'000'000'000, timeout->count() % 1'000'000'000};
+  int count = epoll_pwait2(epoll, events.data(), most, timeout ? &wait : nullptr, nullptr);
+  if (count >= 0 || errno != ENOSYS) return count;
+  auto rounded = std::chrono::ceil<std::chrono::milliseconds>(
+                     timeout.value_or(std::chrono::nanoseconds(-1'000'000)))
+                     .count();
+  return epoll_wait(epoll, events.data(), most,
+                    static_cast<int>(std::clamp<int64_t>(rounded, -1, INT_MAX)));
 }
 
 }  // namespace
@@ -143,11 +160,7 @@ void Scheduling::LookAtAll() {
 void Scheduling::Loop() {
   epoll_event events[64];
   while (true) {
-    auto timeout = Timeout();
-    timespec wait{};
-    if (timeout) wait = {timeout->count() / 1'000'000'000, timeout->count() % 1'000'000'000};
-    int count =
-        epoll_pwait2(epoll_.get(), events, std::size(events), timeout ? &wait : nullptr, nullptr);
+    int count = WaitForEvents(epoll_.get(), Timeout(), events);
     std::lock_guard lock(mutex_);
     if (ending_) return;
     for (int i = 0; i < count; ++i) {
