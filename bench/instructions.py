@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a launch costs in instructions, in the program's process, the link, the daemon and the worker.
+"""What a launch costs in instructions, in the processes of the program, link, daemon and worker.
 
   bench/instructions.py [--build DIR] [--launches N]
 
