@@ -9,6 +9,7 @@
 #include "client-shim/context.h"
 #include "client-shim/current_context.h"
 #include "client-shim/device_memory.h"
+#include "client-shim/held_copies.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/opened_memory.h"
 #include "client-shim/pointers.h"
@@ -244,7 +245,17 @@ CUresult AllocateInStream(Pool* pool, uint64_t bytes, CUstream handle, uint64_t*
   return result;
 }
 
+// The free of a buffer whose contents a held copy takes elsewhere.
+bool FreeGrown(uint64_t address, CUstream handle) {
+  Stream* stream = nullptr;
+  if (!TheSession().keeps() || ResolveForWait(handle, &stream) != CUDA_SUCCESS) return false;
+  if (stream->capture.load() != nullptr || !FreeAfterCopy(address, stream)) return false;
+  Unaccount(address);
+  return true;
+}
+
 CUresult FreeInStream(uint64_t address, CUstream handle) {
+  if (FreeGrown(address, handle)) return CUDA_SUCCESS;
   Stream* stream = nullptr;
   Where where;
   CUresult result = ResolveStream(handle, &stream);

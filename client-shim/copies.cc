@@ -6,6 +6,7 @@
 #include "client-shim/capture.h"
 #include "client-shim/context.h"
 #include "client-shim/early_copies.h"
+#include "client-shim/held_copies.h"
 #include "client-shim/host_exposure.h"
 #include "client-shim/host_memory.h"
 #include "client-shim/host_writes.h"
@@ -386,6 +387,7 @@ CUresult Copy(const CopySide& destination_side, const CopySide& source_side, con
   copy.destination = WirePlace(destination, extent);
   copy.source = WirePlace(source, extent);
   copy.bytes = bytes;
+  if (peers == Peers::kNo && HoldCopy(stream, where, copy)) return CUDA_SUCCESS;
   return SubmitSeen(stream, where, copy, waits, destination.address, source.address);
 }
 

@@ -84,6 +84,18 @@ void DeviceMemory::Unmap(const mempool::Range& range) {
                         });
 }
 
+int DeviceMemory::Remap(const mempool::Range& unmap, const std::vector<mempool::Chunk>& chunks,
+                        uint64_t moved) {
+  calls::lwRemap remap;
+  remap.device = server_ordinal_;
+  remap.address = unmap.address;
+  remap.unmap = unmap.bytes;
+  remap.moved = moved;
+  for (const mempool::Chunk& chunk : chunks) remap.chunk.push_back(chunk.id);
+  uint64_t position = TheSession().SubmitInstead(moving_key_, remap, remap.EncodedBytes());
+  return position == Session::kNoPosition ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+
 void DeviceMemory::CountDone() {
   done_.fetch_add(1);
   TheSession().WakeWaiters();
@@ -160,7 +172,8 @@ CUresult DeviceMemory::Allocate(Context* context, uint64_t bytes, uint64_t* addr
     int code = pool_.Place(bytes, stream, address);
     if (code != mempool::kDone) return code;
     std::lock_guard<std::mutex> live_lock(live_mutex_);
-    live_[*address] = {*address, bytes, next_id_++, context->number.load(), context};
+    live_[*address] = {
+        *address, bytes, next_id_++, context->number.load(), context, TheSession().newest_work()};
     TraceAllocation(server_ordinal_, *address, bytes);
     return mempool::kDone;
   });
@@ -187,6 +200,44 @@ bool DeviceMemory::Free(uint64_t address, std::vector<StreamPoint> points) {
   for (const StreamPoint& point : points) marks.push_back({point.stream, point.position});
   pool_.Free(address, allocation.bytes, std::move(marks));
   return true;
+}
+
+Allocation* DeviceMemory::StillLive(const Allocation& allocation) {
+  auto found = live_.find(allocation.address);
+  bool same = found != live_.end() && found->second.id == allocation.id;
+  return same ? &found->second : nullptr;
+}
+
+bool DeviceMemory::MayMove(const Allocation& source, const Allocation& target, uint64_t work) {
+  std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);  // it may be held for a lease
+  if (!lock.owns_lock() || !accessors_.empty()) return false;
+  uint64_t moved = 0;
+  if (!pool_.CanMove(source.address, target.address, &moved)) return false;
+  // The end of the source's last chunk comes along: there must be nothing yet where it goes.
+  if (moved != source.bytes && target.work != work) return false;
+  std::lock_guard<std::mutex> live_lock(live_mutex_);
+  Allocation* grown = StillLive(target);
+  if (grown == nullptr || StillLive(source) == nullptr || grown->grown) return false;
+  grown->grown = true;
+  return true;
+}
+
+bool DeviceMemory::Move(const Allocation& source, const Allocation& target, uint64_t key) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  {
+    std::lock_guard<std::mutex> live_lock(live_mutex_);
+    if (StillLive(source) == nullptr || StillLive(target) == nullptr) return false;
+  }
+  moving_key_ = key;
+  if (!pool_.Move(source.address, target.address)) return false;
+  Allocation moved;
+  return TakeLive(source.address, &moved);
+}
+
+void DeviceMemory::MarkShared(uint64_t address) {
+  std::lock_guard<std::mutex> live_lock(live_mutex_);
+  auto found = live_.find(address);
+  if (found != live_.end()) found->second.shared = true;
 }
 
 bool DeviceMemory::Find(uint64_t address, Allocation* allocation) {

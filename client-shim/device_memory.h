@@ -25,6 +25,9 @@ struct Allocation {
   uint64_t id = 0;     // never used again
   uint32_t context_number = 0;
   Context* context = nullptr;
+  uint64_t work = 0;    // the session's newest when it was made
+  bool shared = false;  // with other programs
+  bool grown = false;   // a copy to it was held
 };
 
 class DeviceMemory : private mempool::Device {
@@ -37,6 +40,13 @@ class DeviceMemory : private mempool::Device {
   // Frees the allocation that starts at `address`; its memory rests until the points have passed.
   // The points' streams are given over. False if there is no such allocation.
   bool Free(uint64_t address, std::vector<StreamPoint> points);
+  // Whether a copy of all of `source` to the start of `target` could be made by Move, `work` being
+  // the session's newest; once for each target. Does not wait.
+  bool MayMove(const Allocation& source, const Allocation& target, uint64_t work);
+  // Frees `source` and puts its memory at the start of `target`, if the call that is kept under
+  // `key` still is; it is not made then. No unfinished work may use that part of `target`.
+  bool Move(const Allocation& source, const Allocation& target, uint64_t key);
+  void MarkShared(uint64_t address);
   // The allocation that `address` lies in.
   bool Find(uint64_t address, Allocation* allocation);
   // All of a context's allocations at once, when the worker is done with it.
@@ -69,6 +79,8 @@ class DeviceMemory : private mempool::Device {
   int Map(uint64_t address, const std::vector<mempool::Chunk>& chunks) override;
   void Unmap(const mempool::Range& range) override;
   std::vector<mempool::Range> TakeUnmapped() override;
+  int Remap(const mempool::Range& unmap, const std::vector<mempool::Chunk>& chunks,
+            uint64_t moved) override;
   bool Pending() override;
   void CountDone();
   bool Passed(const mempool::Mark& mark) override;
@@ -85,12 +97,15 @@ class DeviceMemory : private mempool::Device {
   void WaitForWork(std::unique_lock<std::mutex>& lock);
   void WaitForDevice(std::unique_lock<std::mutex>& lock);
   bool TakeLive(uint64_t address, Allocation* allocation);
+  // The lock of live_ is held. nullptr if it is not the same any more.
+  Allocation* StillLive(const Allocation& allocation);
 
   const int server_ordinal_;
   std::mutex mutex_;
   mempool::Pool pool_;
   std::vector<int> accessors_;           // other devices with access, as the session counts
   std::vector<FirstLease> first_lease_;  // not mapped yet
+  uint64_t moving_key_ = 0;              // of the call that a remapping takes the place of
 
   std::mutex live_mutex_;                // inner to mutex_; a look-up never waits for a lease
   std::map<uint64_t, Allocation> live_;  // by address

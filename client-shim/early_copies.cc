@@ -10,15 +10,25 @@
 #include "client-shim/mirrors.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/options.h"
+#include "client-shim/process.h"
 #include "client-shim/sharing.h"
 
 namespace longwire::shim {
 namespace {
 
+struct LateCopy {
+  Stream* stream = nullptr;  // retained, as those of the points
+  uint64_t position = 0;
+  std::vector<StreamPoint> before;
+};
+
+// All is guarded by the mutex, which is inner to the log's lock, but for the atomics.
 struct EarlyCopies {
   std::atomic<uint64_t> newest{0};  // position of the newest one
   std::mutex mutex;
   std::vector<Stream*> streams;  // retained, that have unfinished ones
+  std::vector<LateCopy> late;
+  std::atomic<size_t> late_count{0};
 };
 
 EarlyCopies& TheEarlyCopies() {
@@ -55,6 +65,30 @@ bool NothingElseIsUnfinished() {
   return nothing;
 }
 
+bool IsOver(const StreamPoint& point) {
+  return point.stream->finished.load(std::memory_order_acquire) >= point.position ||
+         point.stream->context->sticky.load(std::memory_order_acquire) != 0;
+}
+
+// Adds those that the stream's work must wait for. The lock is held.
+void AddLateCopies(EarlyCopies& copies, const Stream* stream, std::vector<StreamPoint>* points) {
+  std::erase_if(copies.late, [&](LateCopy& late) {
+    StreamPoint copy{late.stream, late.position};
+    if (!IsOver(copy)) {
+      bool told = std::ranges::all_of(late.before, IsOver);
+      if (told && !IsOrdered(stream, late.stream)) {
+        Retain(copy.stream);
+        points->push_back(copy);
+      }
+      return false;
+    }
+    for (StreamPoint& point : late.before) Release(point.stream);
+    Release(late.stream);
+    return true;
+  });
+  copies.late_count.store(copies.late.size());
+}
+
 }  // namespace
 
 bool MayReturnEarly(Stream* stream) {
@@ -76,10 +110,21 @@ void NoteEarlyCopy(Stream* stream, uint64_t position) {
   copies.newest.store(std::max(copies.newest.load(), position), std::memory_order_release);
 }
 
+void NoteLateCopy(Stream* stream, uint64_t position, const std::vector<StreamPoint>& before) {
+  EarlyCopies& copies = TheEarlyCopies();
+  std::lock_guard<std::mutex> lock(copies.mutex);
+  Retain(stream);
+  for (const StreamPoint& point : before) Retain(point.stream);
+  copies.late.push_back({stream, position, before});
+  copies.late_count.store(copies.late.size());
+}
+
 void AwaitEarlyCopies(Stream* stream) {
+  TheSession().AppendKept();
   EarlyCopies& copies = TheEarlyCopies();
   uint64_t newest = copies.newest.load(std::memory_order_acquire);
-  if (stream != nullptr && stream->early_seen.load(std::memory_order_acquire) >= newest) return;
+  bool seen = stream != nullptr && stream->early_seen.load(std::memory_order_acquire) >= newest;
+  if (seen && copies.late_count.load() == 0) return;
   std::vector<StreamPoint> points;
   {
     std::lock_guard<std::mutex> lock(copies.mutex);
@@ -92,6 +137,7 @@ void AwaitEarlyCopies(Stream* stream) {
       if (over) Release(copying);
       return over;
     });
+    AddLateCopies(copies, stream, &points);
   }
   for (StreamPoint& point : points) {
     AwaitStream(point.stream, point.position);

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
+#include "client-shim/context.h"
 #include "client-shim/stream.h"
 
 namespace longwire::shim {
@@ -17,8 +19,12 @@ bool MayReturnEarly(Stream* stream);
 // It was told so of the copy at this position of the stream.
 void NoteEarlyCopy(Stream* stream, uint64_t position);
 
-// Before a stream gets work: waits for the copies that this work would not wait for. nullptr: for
-// all. The caller holds no lock.
+// A copy was queued here that the program thinks was queued earlier (held_copies.h), behind this
+// work: once that is finished, the program may think that the copy is.
+void NoteLateCopy(Stream* stream, uint64_t position, const std::vector<StreamPoint>& before);
+
+// Before a stream gets work: queues the copy that is held, and waits for the copies that this work
+// would not wait for. nullptr: for all. The caller holds no lock.
 void AwaitEarlyCopies(Stream* stream);
 
 }  // namespace longwire::shim

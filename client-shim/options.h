@@ -31,6 +31,7 @@ struct Options {
   std::vector<std::string> disabled;
   //   striped_transfers     large copies take several connections
   //   module-cache          images that the server knows are not sent again
+  //   remap                 a buffer that grows takes its memory along (held_copies.h)
   uint64_t kept_uploads = 0;      // LONGWIRE_KEEP_UPLOADS: smallest copy that is kept; 0: none
   uint32_t lanes = 0;             // LONGWIRE_TRANSFER_STREAMS: these connections; 0: none
   uint64_t lane_copy_bytes = 0;   // LONGWIRE_TRANSFER_FROM: which copies are large, in bytes

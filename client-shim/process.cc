@@ -59,6 +59,9 @@ void PrintSummary() {
       static_cast<unsigned long long>(counts.downloaded.load()));
   SayUploads("module images", counts.images);
   if (counts.kept.number.load() != 0) SayUploads("copies up", counts.kept);
+  Say("%llu copies of %llu bytes made by mapping",
+      static_cast<unsigned long long>(counts.remaps.load()),
+      static_cast<unsigned long long>(counts.remapped.load()));
   std::vector<std::pair<uint32_t, uint16_t>> by_call;
   for (uint16_t call = 0; call < wire::kCallNumbers; ++call) {
     uint32_t count = counts.round_trips_of[call].load();

@@ -33,11 +33,10 @@ bool Session::Start() {
   return started;
 }
 
-uint64_t Session::AppendRecord(const Where& where, uint16_t call, size_t bound, Encode encode,
-                               PendingReply* reply, FunctionRef<void(uint64_t)> locked) {
+uint64_t Session::Put(const Header& of, size_t bound, Encode encode, PendingReply* reply,
+                      FunctionRef<void(uint64_t)> locked) {
   constexpr size_t kHeader = sizeof(wire::RecordHeader);
-  uint32_t thread = ThisThread().number;
-  std::unique_lock<std::mutex> lock(log_mutex_);
+  const Where& where = of.where;
   while (over() == CUDA_SUCCESS) {
     bound = std::min(bound, wire::kMaxRecordBytes - kHeader);
     size_t room = wire::AlignRecord(kHeader + bound);
@@ -55,9 +54,9 @@ uint64_t Session::AppendRecord(const Where& where, uint16_t call, size_t bound, 
     }
     wire::RecordHeader header{};
     header.bytes = static_cast<uint32_t>(kHeader + writer.size());
-    header.call = call;
+    header.call = of.call;
     header.flags = where.flags;
-    header.thread = thread;
+    header.thread = of.thread;
     header.context = where.context;
     header.stream = where.stream != nullptr ? where.stream->id : 0;
     std::memcpy(to, &header, kHeader);
@@ -66,18 +65,32 @@ uint64_t Session::AppendRecord(const Where& where, uint16_t call, size_t bound, 
       where.stream->last.store(position);
       where.stream->room.Take(position, wire::AlignRecord(header.bytes), opened_.stream_share);
     }
+    if (IsWork(of.call)) newest_work_.store(position, std::memory_order_release);
     if (reply != nullptr) {
       std::lock_guard<std::mutex> state(state_mutex_);
       replies_[position] = reply;
     }
     if (locked) locked(position);
     if (Entry::traced.load(std::memory_order_relaxed) && ProcessOptions().trace_calls) {
-      auto id = static_cast<CallId>(call);
-      Say("[%u]   queued: %s", thread, PrintCall(id, wire::Reader(writer.span())).c_str());
+      auto id = static_cast<CallId>(of.call);
+      Say("[%u]   queued: %s", of.thread, PrintCall(id, wire::Reader(writer.span())).c_str());
     }
     counts_.calls.fetch_add(1, std::memory_order_relaxed);
     up_.Commit(wire::AlignRecord(header.bytes));
-    lock.unlock();
+    return position;
+  }
+  return kNoPosition;
+}
+
+uint64_t Session::AppendRecord(const Where& where, uint16_t call, size_t bound, Encode encode,
+                               PendingReply* reply, FunctionRef<void(uint64_t)> locked) {
+  uint32_t thread = ThisThread().number;
+  std::unique_lock<std::mutex> lock(log_mutex_);
+  Stream* kept = IsWork(call) ? PutKept() : nullptr;
+  uint64_t position = Put({where, call, thread}, bound, encode, reply, locked);
+  lock.unlock();
+  AskForKept(kept);
+  if (position != kNoPosition) {
     if (where.stream != nullptr) AskForWaiters(where.stream);
     return position;
   }

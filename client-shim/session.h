@@ -7,6 +7,8 @@
 // made, also between threads. What comes down is read by whoever waits (no second thread has to be
 // woken for it) and by the receiver thread while nobody does.
 //
+// One call may be kept back (Keep): it stands in the log before everything that could tell.
+//
 // Lock order, outermost first: Context::mutex, DeviceMemory::mutex_ and its live_mutex_,
 // Event::mutex, Capture's lock, log_mutex_, transfers_mutex_, state_mutex_. The pump (the right to
 // read the down ring) is not a lock: nobody holds any of these while waiting for it, except
@@ -87,6 +89,8 @@ struct SessionCounts {
   std::atomic<uint64_t> downloaded{0};  // bytes
   UploadCounts images;                  // of modules, loaded or linked
   UploadCounts kept;                    // copies whose bytes the server may keep
+  std::atomic<uint64_t> remaps{0};      // copies that were made by mapping
+  std::atomic<uint64_t> remapped{0};    // bytes of them
 };
 
 class Session {
@@ -129,6 +133,31 @@ class Session {
     return AppendRecord(where, static_cast<uint16_t>(Call::kId), kUsualBound,
                         [&](wire::Writer& writer) { call.Encode(writer); }, pending.release(), {});
   }
+
+  // Keeps a call back, unless a record of work was appended behind `work`: it is appended before
+  // the next record of work, or by AppendKept, or never if another call takes its place. `ended`
+  // hears under the log's lock where it went, or kNoPosition. False: it is not kept.
+  using Ended = std::function<void(uint64_t)>;
+  template <class Call>
+  bool Keep(const Where& where, const Call& call, uint64_t work, uint64_t key, Ended ended) {
+    std::vector<std::byte> arguments(call.EncodedBytes());
+    wire::Writer writer(arguments);
+    call.Encode(writer);
+    return KeepRecord(
+        {where, static_cast<uint16_t>(Call::kId), 0, key, std::move(arguments), std::move(ended)},
+        work);
+  }
+  // Appended instead of the call that was kept under this key. kNoPosition: that is not kept.
+  template <class Call>
+  uint64_t SubmitInstead(uint64_t key, const Call& call, size_t bound) {
+    return AppendInstead(key, static_cast<uint16_t>(Call::kId), bound,
+                         [&](wire::Writer& writer) { call.Encode(writer); });
+  }
+  void AppendKept();
+  bool keeps() const { return keeps_.load(std::memory_order_acquire); }
+  // The position of the newest record of work: which may use device memory, or tell the program of
+  // work that did.
+  uint64_t newest_work() const { return newest_work_.load(std::memory_order_acquire); }
 
   // The untyped forms, for generated code.
   using Encode = FunctionRef<void(wire::Writer&)>;
@@ -178,8 +207,33 @@ class Session {
     Then then;  // set: the record is owned by the table
   };
 
+  // A call that is not in the log yet.
+  struct Kept {
+    Where where;
+    uint16_t call = 0;
+    uint32_t thread = 0;
+    uint64_t key = 0;
+    std::vector<std::byte> arguments;
+    Ended ended;
+  };
+
   uint64_t AppendRecord(const Where& where, uint16_t call, size_t bound, Encode encode,
                         PendingReply* reply, FunctionRef<void(uint64_t)> locked);
+  static bool IsWork(uint16_t call);
+  static void AskForKept(Stream* stream);
+  // The log's lock is held in these.
+  struct Header {
+    const Where& where;
+    uint16_t call = 0;
+    uint32_t thread = 0;
+  };
+  uint64_t Put(const Header& of, size_t bound, Encode encode, PendingReply* reply,
+               FunctionRef<void(uint64_t)> locked);
+  // The stream of what was kept, retained; nullptr if nothing was.
+  Stream* PutKept();
+  Kept TakeKept();
+  bool KeepRecord(Kept kept, uint64_t work);
+  uint64_t AppendInstead(uint64_t key, uint16_t call, size_t bound, Encode encode);
   CUresult BadReply();
 
   // The pump; see receiver.cc.
@@ -196,6 +250,9 @@ class Session {
 
   std::mutex log_mutex_;
   wire::RingProducer up_;  // under log_mutex_
+  Kept kept_;              // under log_mutex_; there is one if keeps_
+  std::atomic<bool> keeps_{false};
+  std::atomic<uint64_t> newest_work_{0};
 
   wire::RingConsumer down_;    // by the pump's owner
   uint64_t poked_at_ = 0;      // by the pump's owner: released position at the last acknowledgement

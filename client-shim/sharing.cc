@@ -38,7 +38,8 @@ std::atomic<bool> memory_is_shared{false};
 
 // From here on copies have finished when the program is told so.
 void BeginSharing() {
-  if (!memory_is_shared.exchange(true)) AwaitEarlyCopies(nullptr);
+  memory_is_shared.store(true);
+  AwaitEarlyCopies(nullptr);
 }
 
 }  // namespace
@@ -102,6 +103,7 @@ CUresult ShareAllocation(uint64_t address, SharedPiece* piece) {
       !MemoryOf(DeviceOfAddress(address))->ChunksUnder(allocation, &chunks, &start)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  MemoryOf(DeviceOfAddress(address))->MarkShared(allocation.address);
   CUresult result = ShareChunks(chunks, &piece->token);
   piece->offset = allocation.address - start;
   piece->bytes = allocation.bytes;

@@ -122,6 +122,7 @@ CUresult NewProgramStream(Context* owner, unsigned flags, int priority, CUstream
 void DestroyStream(Stream* stream) {
   if (!Streams().Retire(stream)) return;
   Session& session = TheSession();
+  session.AppendKept();
   uint64_t last = stream->last.load();
   if (!stream->Idle()) Want(stream, last);
   // With its context the worker has ended it already.
@@ -194,6 +195,13 @@ CUresult FindStream(CUstream handle, Stream** stream) {
   Context* context = nullptr;
   CUresult result = RequireContext(&context);
   return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult ResolveForWait(CUstream handle, Stream** stream) {
+  CUresult result = FindStream(handle, stream);
+  if (result != CUDA_SUCCESS) return result;
+  if (TheSession().over() != CUDA_SUCCESS) return TheSession().over();
+  return TakeError((*stream)->context);
 }
 
 CUresult ResolveStream(CUstream handle, Stream** stream) {

@@ -82,6 +82,9 @@ void DestroyStream(Stream* stream);
 // calling thread's own. CUDA_ERROR_INVALID_HANDLE, _INVALID_CONTEXT, or the context's own error.
 CUresult ResolveStream(CUstream handle, Stream** stream);
 
+// As ResolveStream, for calls that give the stream no work.
+CUresult ResolveForWait(CUstream handle, Stream** stream);
+
 // As ResolveStream, for calls that may come in any number: waits while the stream has no room. The
 // caller holds no lock.
 CUresult ResolveForWork(CUstream handle, Stream** stream);

@@ -46,6 +46,10 @@ class Device {
   // meanwhile; the addresses must not be used before TakeUnmapped says so.
   virtual void Unmap(const Range& range) = 0;
   virtual std::vector<Range> TakeUnmapped() = 0;
+  // Queued: the first `moved` bytes of the chunks, which are in use elsewhere, and behind them the
+  // others are mapped from the address on; what was mapped at the first `unmap` bytes there goes.
+  // Nobody's unfinished work may use these. A code: it was not queued, and nothing is changed.
+  virtual int Remap(const Range& unmap, const std::vector<Chunk>& chunks, uint64_t moved) = 0;
   // Whether some return or unmapping is still on its way.
   virtual bool Pending() = 0;
 

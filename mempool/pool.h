@@ -47,6 +47,12 @@ class Pool {
   void Free(uint64_t address, uint64_t bytes, std::vector<Mark> marks);
   std::vector<Mark> OldestMarks() const { return resting_.OldestMarks(); }
 
+  // Puts the memory of the block at `from` where the block at `to` starts, bytes and all, in place
+  // of a copy; `from` is freed. False if their chunks do not allow it, or the device does not.
+  bool Move(uint64_t from, uint64_t to);
+  // *moved: the bytes of all the source's chunks.
+  bool CanMove(uint64_t from, uint64_t to, uint64_t* moved);
+
   // Addresses for other uses, and the same codes. A hint is followed if it is free.
   int TakeAddresses(uint64_t bytes, uint64_t hint, uint64_t* address);
   void GiveAddresses(uint64_t address, uint64_t bytes) { window_.Add(address, bytes); }
@@ -85,6 +91,18 @@ class Pool {
   // Chunks of together so many bytes, out of all tables. On failure nothing is lost.
   int Compose(uint64_t bytes, Idle idle, std::vector<Chunk>* chunks);
   uint64_t Gather(uint64_t bytes, Idle idle, std::vector<Chunk>* chunks);
+  // Sizes of blocks in use that one of so many bytes could be the growth of, ascending.
+  std::vector<uint64_t> SeamsOf(uint64_t bytes) const;
+  // These chunks and others (number 0) of `missing` bytes, so that where it can be chunks end at
+  // the seams.
+  std::vector<Chunk> Arrange(std::vector<Chunk> chunks, uint64_t missing) const;
+  struct Exchange {
+    uint64_t unmap = 0;       // bytes from the start of the target
+    std::vector<Chunk> map;   // there instead
+    std::vector<Chunk> kept;  // of the target, behind these
+    SpareChunks spares;       // that there are afterwards
+  };
+  bool PlanMove(uint64_t from, uint64_t to, Exchange* exchange);
   // Unmap what is idle: the chunks become spares.
   void Dissolve(uint64_t address);
   void Evict(const Arena::Place& place);

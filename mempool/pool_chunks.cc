@@ -79,21 +79,33 @@ void Pool::Evict(const Arena::Place& place) {
 int Pool::Compose(uint64_t bytes, Idle idle, std::vector<Chunk>* chunks) {
   chunks->clear();
   uint64_t missing = Gather(bytes, idle, chunks);
-  if (missing == 0) return kDone;
+  std::vector<Chunk> order = Arrange(*chunks, missing);
+  if (missing == 0) {
+    *chunks = std::move(order);
+    return kDone;
+  }
   if (idle == Idle::kAll) {
     ReturnIdle(UINT64_MAX, idle);
   } else {
     StayWithinPeak(missing);
   }
+  std::vector<uint64_t> sizes;
+  for (const Chunk& chunk : order) {
+    if (chunk.id == 0) sizes.push_back(chunk.bytes);
+  }
   std::vector<Chunk> leased;
-  int code = Lease(LeaseSizes(missing), &leased);
+  int code = Lease(sizes, &leased);
   if (code != kDone) {
     spares_.Add(*chunks);
     chunks->clear();
     bool wait = code == kNoMemory && idle == Idle::kAll && device_.Pending();
     return wait ? kWaitForDevice : code;
   }
-  chunks->insert(chunks->end(), leased.begin(), leased.end());
+  auto next = leased.begin();
+  for (Chunk& chunk : order) {
+    if (chunk.id == 0) chunk = *next++;
+  }
+  *chunks = std::move(order);
   return kDone;
 }
 

@@ -6,6 +6,7 @@
 #include "client-shim/context.h"
 #include "client-shim/device_memory.h"
 #include "client-shim/external_memory.h"
+#include "client-shim/held_copies.h"
 #include "client-shim/host_exposure.h"
 #include "client-shim/host_memory.h"
 #include "client-shim/managed_memory.h"
@@ -82,6 +83,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
   if (!FindAllocation(dptr, &allocation) || allocation.address != dptr) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  if (FreeAfterCopy(dptr, nullptr)) return CUDA_SUCCESS;
   bool freed = MemoryOf(DeviceOfAddress(dptr))->Free(dptr, UnfinishedWorkOfAll());
   return freed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -150,7 +150,7 @@ CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream) {
 
 CUresult cuStreamQuery(CUstream hStream) {
   Stream* stream = nullptr;
-  CUresult result = ResolveStream(hStream, &stream);
+  CUresult result = ResolveForWait(hStream, &stream);
   if (result == CUDA_SUCCESS) result = RefuseWhileCapturing(stream);
   if (result != CUDA_SUCCESS) return result;
   for (StreamPoint& point : Covered(stream)) {
@@ -164,7 +164,7 @@ CUresult cuStreamQuery(CUstream hStream) {
 
 CUresult cuStreamSynchronize(CUstream hStream) {
   Stream* stream = nullptr;
-  CUresult result = ResolveStream(hStream, &stream);
+  CUresult result = ResolveForWait(hStream, &stream);
   if (result == CUDA_SUCCESS) result = RefuseWhileCapturing(stream);
   if (result != CUDA_SUCCESS) return result;
   std::vector<StreamPoint> points = Covered(stream);

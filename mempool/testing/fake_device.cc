@@ -45,27 +45,46 @@ void FakeDevice::Return(const std::vector<Chunk>& chunks) {
   }
 }
 
+void FakeDevice::MapOne(uint64_t address, const Chunk& chunk, uint32_t others) {
+  auto next = mappings_.lower_bound(address);
+  bool overlaps = next != mappings_.end() && next->first < address + chunk.bytes;
+  if (next != mappings_.begin()) {
+    auto before = std::prev(next);
+    overlaps |= before->first + before->second.bytes > address;
+  }
+  if (overlaps) Fault("a mapping over another one");
+  auto held = chunks_.find(chunk.id);
+  if (held == chunks_.end()) return Fault("a mapping of a chunk that is not leased");
+  if (held->second.bytes != chunk.bytes) Fault("a chunk is not as large as the pool thinks");
+  if (held->second.mappings++ != others) Fault("a chunk is mapped twice");
+  mappings_[address] = chunk;
+  mapped_bytes_ += chunk.bytes;
+}
+
 int FakeDevice::Map(uint64_t address, const std::vector<Chunk>& chunks) {
   ++maps;
   if (Fails()) return 999;
   for (const Chunk& chunk : chunks) {
-    auto next = mappings_.lower_bound(address);
-    bool overlaps = next != mappings_.end() && next->first < address + chunk.bytes;
-    if (next != mappings_.begin()) {
-      auto before = std::prev(next);
-      overlaps |= before->first + before->second.bytes > address;
-    }
-    if (overlaps) Fault("a mapping over another one");
-    auto held = chunks_.find(chunk.id);
-    if (held == chunks_.end()) {
-      Fault("a mapping of a chunk that is not leased");
-      return kDone;
-    }
-    if (held->second.mappings++ != 0) Fault("a chunk is mapped twice");
-    mappings_[address] = chunk;
-    mapped_bytes_ += chunk.bytes;
+    MapOne(address, chunk, 0);
     address += chunk.bytes;
   }
+  return kDone;
+}
+
+int FakeDevice::Remap(const Range& unmap, const std::vector<Chunk>& chunks, uint64_t moved) {
+  ++remaps;
+  if (Fails()) return 999;
+  Unmap(unmap);
+  --unmaps;
+  unmapping_.pop_back();
+  EraseMappings(unmap);
+  uint64_t at = unmap.address;
+  for (const Chunk& chunk : chunks) {
+    MapOne(at, chunk, at - unmap.address < moved ? 1 : 0);
+    at += chunk.bytes;
+  }
+  if (at != unmap.address + unmap.bytes) Fault("not as much is remapped as was unmapped");
+  moved_bytes += moved;
   return kDone;
 }
 
@@ -82,14 +101,17 @@ void FakeDevice::Unmap(const Range& range) {
   unmapping_.push_back(range);
 }
 
+void FakeDevice::EraseMappings(const Range& range) {
+  auto begin = mappings_.lower_bound(range.address);
+  mappings_.erase(begin, mappings_.lower_bound(range.address + range.bytes));
+  mapped_bytes_ -= range.bytes;
+}
+
 void FakeDevice::Finish(size_t count) {
   for (; count > 0 && !unmapping_.empty(); --count) {
     Range range = unmapping_.front();
     unmapping_.pop_front();
-    auto begin = mappings_.lower_bound(range.address);
-    auto end = mappings_.lower_bound(range.address + range.bytes);
-    mappings_.erase(begin, end);
-    mapped_bytes_ -= range.bytes;
+    EraseMappings(range);
     unmapped_.push_back(range);
   }
   if (!unmapping_.empty()) return;

@@ -22,9 +22,9 @@ class FakeDevice : public Device {
  public:
   explicit FakeDevice(uint64_t bytes) : total_(bytes) {}
 
-  // The n-th lease or mapping from now on fails; 0: none does.
+  // The n-th lease, mapping or remapping from now on fails; 0: none does.
   void FailAt(uint64_t nth) { fail_in_ = nth; }
-  uint64_t calls() const { return leases + maps; }
+  uint64_t calls() const { return leases + maps + remaps; }
   // Unmappings and returns whose turn comes; by default all.
   void Finish(size_t count = SIZE_MAX);
   Mark NewMark(FakeStream& stream);
@@ -51,11 +51,13 @@ class FakeDevice : public Device {
   int Map(uint64_t address, const std::vector<Chunk>& chunks) override;
   void Unmap(const Range& range) override;
   std::vector<Range> TakeUnmapped() override;
+  int Remap(const Range& unmap, const std::vector<Chunk>& chunks, uint64_t moved) override;
   bool Pending() override { return !unmapping_.empty() || !returning_.empty(); }
   bool Passed(const Mark& mark) override;
   void Drop(const Mark& mark) override;
 
-  uint64_t leases = 0, maps = 0, unmaps = 0, returns = 0;
+  uint64_t leases = 0, maps = 0, unmaps = 0, returns = 0, remaps = 0;
+  uint64_t moved_bytes = 0;  // by Remap
 
  private:
   struct Held {
@@ -63,6 +65,9 @@ class FakeDevice : public Device {
     uint32_t mappings = 0;  // but for those whose unmapping is queued
   };
   bool Fails();
+  // The chunk is mapped so many times already.
+  void MapOne(uint64_t address, const Chunk& chunk, uint32_t others);
+  void EraseMappings(const Range& range);
   void Fault(const std::string& what);
 
   const uint64_t total_;

@@ -34,6 +34,19 @@ uint64_t AnyOf(const std::map<uint64_t, uint64_t>& live, std::mt19937_64& random
   return found == live.end() ? live.rbegin()->first : found->first;
 }
 
+// Whatever the pool agrees to; many pairs are none.
+void MoveSome(WatchedPool& watched, std::mt19937_64& random) {
+  std::vector<uint64_t> blocks;
+  for (auto [address, bytes] : watched.live()) {
+    if (bytes >= kBlockBytes || random() % 50 == 0) blocks.push_back(address);
+  }
+  if (blocks.empty()) return;
+  uint64_t from = blocks[random() % blocks.size()], to = blocks[random() % blocks.size()];
+  bool grows = random() % 4 != 0;
+  if (grows && watched.Allocate(watched.live().at(from) / 4 * 5, &to) != kDone) return;
+  watched.Move(from, to);
+}
+
 void Step(WatchedPool& watched, std::mt19937_64& random) {
   uint64_t address = 0;
   switch (random() % 16) {
@@ -56,6 +69,9 @@ void Step(WatchedPool& watched, std::mt19937_64& random) {
       }
       break;
     }
+    case 5:
+      if (random() % 3 == 0) MoveSome(watched, random);
+      break;
     default:
       bool allocates = watched.live().size() < 40 + random() % 400;
       if (watched.live().empty() || (allocates && random() % 20 < 11)) {
@@ -79,6 +95,7 @@ TEST_P(Property, NoByteIsLostOrGivenTwice) {
     ASSERT_EQ("", watched.fault()) << "step " << step;
     ASSERT_EQ(watched.device.leased(), watched.pool.leased()) << "step " << step;
   }
+  EXPECT_GT(watched.device.remaps, 100u);
   while (!watched.live().empty()) watched.Free(AnyOf(watched.live(), random), 7);
   watched.FinishAll();
   EXPECT_EQ(0u, watched.pool.resting());

@@ -111,6 +111,31 @@ void WatchedPool::Free(uint64_t address, unsigned busy) {
   pool.Free(address, bytes, marks);
 }
 
+bool WatchedPool::Move(uint64_t from, uint64_t to) {
+  uint64_t moved = 0;
+  if (!pool.CanMove(from, to, &moved)) return false;
+  for (FakeStream& stream : streams) stream.finished = stream.last;
+  auto source = PiecesOf(from, live_.at(from)), target = PiecesOf(to, live_.at(to));
+  uint64_t leased = device.leased();
+  if (!source || !target || !pool.Move(from, to)) return false;
+  if (moved < live_.at(from)) Fault("a part of a block was moved");
+  if (device.leased() != leased) Fault("a move leased or gave back");
+  auto now = PiecesOf(to, live_.at(from));
+  bool same = now && now->size() == source->size();
+  for (size_t i = 0; same && i < now->size(); ++i) {
+    same = (*now)[i].place == (*source)[i].place && (*now)[i].bytes == (*source)[i].bytes;
+  }
+  if (!same) Fault("other bytes than those of the source are where the target starts");
+  for (const auto* pieces : {&*source, &*target}) {
+    for (const Piece& piece : *pieces) owners_[piece.place] = {piece.bytes, {}, true};
+  }
+  live_bytes_ -= live_.at(from);
+  live_.erase(from);
+  home_.erase(from);
+  TakePieces(to, live_.at(to), nullptr);
+  return true;
+}
+
 void WatchedPool::Progress(size_t stream, uint64_t count) {
   FakeStream& moved = streams[stream];
   moved.finished = std::min(moved.last, moved.finished + count);

@@ -24,6 +24,8 @@ class WatchedPool {
   int Allocate(uint64_t bytes, uint64_t* address, FakeStream* stream = nullptr);
   // Work of these streams, one bit for each, may still use it.
   void Free(uint64_t address, unsigned busy = 0);
+  // A move in place of a copy, when all work is finished. False if the pool would not.
+  bool Move(uint64_t from, uint64_t to);
   // Hands some work to a stream, or finishes some of it.
   void Work(size_t stream) { ++streams[stream].last; }
   void Progress(size_t stream, uint64_t count);

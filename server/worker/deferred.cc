@@ -21,6 +21,7 @@ bool Deferred::Take(QueuedCall& call) {
   switch (call.call) {
     case CallId::lwMap:
       return TakeMap(call);
+    case CallId::lwRemap:
     case CallId::lwSetAccess:
       // Of what a map before it maps.
       if (maps_.empty()) return false;
@@ -127,6 +128,7 @@ bool Deferred::Pass() {
   if (!anything_waits()) return false;
   bool any = false;
   uint64_t lowest_waiting = issuer_.LowestWaiting();
+  if (!maps_.empty()) lowest_waiting = std::min(lowest_waiting, maps_.front().position);
   // Memory is given back in the log's order: a chunk is returned after it was unmapped.
   bool memory_waits = false;
   for (size_t i = 0; i < held_.size();) {

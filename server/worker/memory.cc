@@ -197,6 +197,17 @@ CUresult Memory::Map(int32_t device, uint64_t address, const std::vector<uint64_
   }
   if (!InWindow(address, sum)) return CUDA_ERROR_INVALID_VALUE;
   std::unique_lock lock(mutex_);
+  CUresult result = MapRange(lock, device, address, chunks);
+  if (result != CUDA_SUCCESS) return result;
+  int32_t owner = chunks_[chunks.front()].device;
+  devices_[static_cast<size_t>(owner)].keeper->Note(keeper::MemoryEventKind::kMap, sum);
+  return CUDA_SUCCESS;
+}
+
+CUresult Memory::MapRange(std::unique_lock<std::mutex>& lock, int32_t device, uint64_t address,
+                          const std::vector<uint64_t>& chunks) {
+  uint64_t sum = 0;
+  for (uint64_t id : chunks) sum += chunks_[id].bytes;
   auto next = mappings_.lower_bound(address);
   if (next != mappings_.end() && next->first < address + sum) return CUDA_ERROR_ALREADY_MAPPED;
   if (next != mappings_.begin()) {
@@ -216,13 +227,29 @@ CUresult Memory::Map(int32_t device, uint64_t address, const std::vector<uint64_
   if (result == CUDA_SUCCESS) {
     result = Access(address, sum, device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   }
-  if (result != CUDA_SUCCESS) {
-    UnmapRange(lock, address, at - address);
-  } else {
-    int32_t owner = chunks_[chunks.front()].device;
-    devices_[static_cast<size_t>(owner)].keeper->Note(keeper::MemoryEventKind::kMap, sum);
-  }
+  if (result != CUDA_SUCCESS) UnmapRange(lock, address, at - address);
   return result;
+}
+
+CUresult Memory::Remap(int32_t device, const Range& range, const std::vector<uint64_t>& chunks,
+                       uint64_t moved) {
+  if (device < 0 || static_cast<size_t>(device) >= devices_.size()) {
+    return CUDA_ERROR_INVALID_DEVICE;
+  }
+  uint64_t sum = BytesOf(chunks);
+  if (sum == 0 || sum != range.bytes) return CUDA_ERROR_INVALID_HANDLE;
+  std::unique_lock lock(mutex_);
+  if (!CoversWholeChunks(range.address, range.bytes)) return CUDA_ERROR_INVALID_VALUE;
+  // At once: the lock is held, so that nobody maps anything there in between.
+  for (auto& [at, mapping] : TakeMappings(range.address, range.bytes)) {
+    driver_.cuMemUnmap(at, mapping.bytes);
+    --chunks_[mapping.chunk].mappings;
+  }
+  CUresult result = MapRange(lock, device, range.address, chunks);
+  if (result != CUDA_SUCCESS) return result;
+  int32_t owner = chunks_[chunks.front()].device;
+  devices_[static_cast<size_t>(owner)].keeper->Note(keeper::MemoryEventKind::kRemap, moved);
+  return CUDA_SUCCESS;
 }
 
 CUresult Memory::Unmap(uint64_t address, uint64_t bytes) {

@@ -42,6 +42,14 @@ class Memory {
   CUresult Reclaimed(int32_t device, const keeper::Reclaimed& answer);
   CUresult Map(int32_t device, uint64_t address, const std::vector<uint64_t>& chunks);
   CUresult Unmap(uint64_t address, uint64_t bytes);
+  // Other chunks take the place of what is mapped in the range, which is whole chunks. The first
+  // `moved` bytes of them are mapped elsewhere too.
+  struct Range {
+    uint64_t address = 0;
+    uint64_t bytes = 0;
+  };
+  CUresult Remap(int32_t device, const Range& range, const std::vector<uint64_t>& chunks,
+                 uint64_t moved);
   // Of whole mapped chunks, by any device of the session.
   CUresult SetAccess(uint64_t address, uint64_t bytes, int32_t device, bool access);
   CUresult Info(int32_t device, uint64_t* free, uint64_t* total);
@@ -68,6 +76,9 @@ class Memory {
                   std::vector<wire::LeasedChunk>* leased);
   bool InWindow(uint64_t address, uint64_t bytes) const;
   bool CoversWholeChunks(uint64_t address, uint64_t bytes) const;
+  // The chunks, one after the other, where nothing is mapped. The lock is held.
+  CUresult MapRange(std::unique_lock<std::mutex>& lock, int32_t device, uint64_t address,
+                    const std::vector<uint64_t>& chunks);
   CUresult Access(uint64_t address, uint64_t bytes, int32_t device, CUmemAccess_flags flags);
   std::vector<std::pair<uint64_t, Mapping>> TakeMappings(uint64_t address, uint64_t bytes);
   // Gives the lock up while the driver works.

@@ -23,7 +23,7 @@ GROUPS = {
                 "exactly_once"],
     "memory": ["async_allocation", "copy_2d", "pinned_order", "early_uploads", "upload_weights",
                "default_copy", "oom_reuse", "batch_copies", "batch_first_forms", "texture_kernel",
-               "large_copies", "pinned_copies", "pinned_graphs"],
+               "large_copies", "pinned_copies", "pinned_graphs", "grow_buffer"],
     "process": ["fork_child", "exit_without_teardown", "error_codes", "illegal_address", "steady",
                 "hello", "visible_devices", "allocate", "error_log"],
     "sharing": ["ipc_memory", "ipc_descriptors", "driver_external_memory"],

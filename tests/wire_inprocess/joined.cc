@@ -83,7 +83,6 @@ CUresult CopyRows(const CUDA_MEMCPY2D* copy, CUstream stream) {
 // Where a test puts functions of its own, before the session opens.
 DriverTable Table(FakeDriver& driver) {
   DriverTable table = driver.table();
-  if (AdjustDriver() != nullptr) AdjustDriver()(&table);
   // Client and worker have one address space here: what the client closed when it gave memory of
   // its own back is the device's again.
   table.cuMemMap = [](CUdeviceptr at, size_t bytes, size_t, CUmemGenericAllocationHandle,
@@ -134,6 +133,7 @@ DriverTable Table(FakeDriver& driver) {
       return reinterpret_cast<std::atomic<uint64_t>*>(address)->load() >= value;
     });
   };
+  if (AdjustDriver() != nullptr) AdjustDriver()(&table);
   return table;
 }
 

@@ -55,6 +55,12 @@ CUresult Do_lwUnmap(CallContext& context, const calls::lwUnmap& call, calls::lwU
   return context.session().memory().Unmap(call.address, call.bytes);
 }
 
+CUresult Do_lwRemap(CallContext& context, const calls::lwRemap& call, calls::lwRemap::Reply*) {
+  std::vector<uint64_t> chunks(call.chunk.begin(), call.chunk.end());
+  return context.session().memory().Remap(call.device, {call.address, call.unmap}, chunks,
+                                          call.moved);
+}
+
 CUresult Do_lwSetAccess(CallContext& context, const calls::lwSetAccess& call,
                         calls::lwSetAccess::Reply*) {
   return context.session().memory().SetAccess(call.address, call.bytes, call.device, call.access);
