@@ -12,6 +12,7 @@
 #include "client-shim/options.h"
 #include "client-shim/process.h"
 #include "client-shim/sharing.h"
+#include "wire/guards.h"
 
 namespace longwire::shim {
 namespace {
@@ -72,6 +73,8 @@ bool IsOver(const StreamPoint& point) {
 
 // Adds those that the stream's work must wait for. The lock is held.
 void AddLateCopies(EarlyCopies& copies, const Stream* stream, std::vector<StreamPoint>* points) {
+  static const bool guard_off = wire::GuardIsOff("late_copies");
+  if (guard_off) return;
   std::erase_if(copies.late, [&](LateCopy& late) {
     StreamPoint copy{late.stream, late.position};
     if (!IsOver(copy)) {

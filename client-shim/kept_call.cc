@@ -4,6 +4,7 @@
 
 #include "client-shim/session.h"
 #include "client-shim/threads.h"
+#include "wire/guards.h"
 
 namespace longwire::shim {
 namespace {
@@ -41,7 +42,8 @@ Session::Kept Session::TakeKept() {
 }
 
 Stream* Session::PutKept() {
-  if (!keeps_.load()) return nullptr;
+  static const bool guard_off = wire::GuardIsOff("between");
+  if (!keeps_.load() || guard_off) return nullptr;
   Kept kept = TakeKept();
   Retain(kept.where.stream);
   auto encode = [&](wire::Writer& writer) {

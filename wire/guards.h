@@ -4,6 +4,7 @@
 //
 //   guard          what it keeps out                            where
 //   admin          administration by those who may not          server/daemon/admin.cc
+//   between        work between a copy and the free it waits for  client-shim/kept_call.cc
 //   bounds         a frame larger than a batch                  link/transport/relay_end.cc
 //   certificate    clients without a valid certificate          server/daemon/server_credentials.cc
 //   compile_tenant kernels compiled for another tenant           server/warden/compile_cache.cc
@@ -16,6 +17,7 @@
 //   identity       another identity that has a session's token  server/daemon/session.cc
 //   image_digest   an image that is not what it was            server/images/image_files.cc
 //   image_owner    a tenant that asks for another's image      server/images/image_store.cc
+//   late_copies    work before a copy that the program saw done  client-shim/early_copies.cc
 //   lent           the return of chunks that another one holds  server/keeper/chunk_pool.cc
 //   peer           programs of other users at a local door      wire/socket.cc
 //   quota          more memory than a tenant may have           server/keeper/main.cc
@@ -28,6 +30,7 @@
 //   sizes          a copy's bytes outside of its announced range server/worker/transfers.cc
 //   start_only     a reload that changes what needs a restart   server/config/reload.cc
 //   token          clients that resume a session of others      server/daemon/token.cc
+//   unordered      work that writes to what a held copy read  client-shim/held_copies.cc
 //   watchdog       a daemon that no longer answers              server/daemon/notify.cc
 #pragma once
 

@@ -16,6 +16,13 @@ namespace {
 constexpr size_t kMiB = size_t{1} << 20;
 constexpr size_t kOld = 64 * kMiB, kNew = 96 * kMiB;
 
+std::atomic<bool> copies_stand{false};
+
+void LetCopiesGo() {
+  copies_stand = false;
+  Driver().RunStream(0);  // so that the fake driver looks again
+}
+
 // A chunk is a file; what is mapped nowhere cannot be touched.
 void MakeMemoryReal(DriverTable* table) {
   table->cuMemImportFromShareableHandle = [](CUmemGenericAllocationHandle* handle, void*,
@@ -39,6 +46,14 @@ void MakeMemoryReal(DriverTable* table) {
     void* mapped = mmap(reinterpret_cast<void*>(at), bytes, PROT_NONE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
     return mapped == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+  };
+  table->cuMemcpyDtoDAsync_v2 = [](CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                                   CUstream stream) {
+    return worker::testing::FakeDriver::Get().Issue(stream, "", [=] {
+      if (copies_stand) return false;
+      std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
+      return true;
+    });
   };
 }
 
@@ -76,7 +91,10 @@ class Remap : public ::testing::Test {
     ASSERT_OK(cuCtxSynchronize());
     ASSERT_OK(cuStreamWaitValue64_v2(stream, gate_, 1, 0));
   }
-  void Open() { reinterpret_cast<std::atomic<uint64_t>*>(gate_)->store(1); }
+  void Open() {
+    reinterpret_cast<std::atomic<uint64_t>*>(gate_)->store(1);
+    Driver().RunStream(0);
+  }
   uint64_t remapped() const { return Remapped() - before_; }
 
   std::unique_ptr<Bench> bench_;
@@ -135,8 +153,17 @@ TEST_F(Remap, UnorderedWorkOfBeforeMayWriteAfterTheCopy) {
 TEST_F(Remap, WorkElsewhereWaitsForACopyThatIsQueuedLate) {
   ASSERT_OK(cuMemcpyDtoDAsync_v2(larger_, old_, kOld, streams_[0]));
   ASSERT_OK(cuStreamSynchronize(streams_[0]));
+  copies_stand = true;
+  std::atomic<bool> added{false};
+  const std::atomic<uint64_t>& waits = shim::TheSession().counts().waits;
+  std::thread device([&, before = waits.load()] {
+    while (waits.load() == before && !added) std::this_thread::yield();
+    LetCopiesGo();
+  });
   bench_->Add(streams_[1], larger_, 1, 7);
-  ASSERT_OK(cuStreamSynchronize(streams_[1]));
+  while (cuStreamQuery(streams_[1]) == CUDA_ERROR_NOT_READY) std::this_thread::yield();
+  added = true;
+  device.join();
   EXPECT_EQ(0x01010108u, First(larger_));
   ASSERT_OK(cuMemFree_v2(old_));
   EXPECT_EQ(0u, remapped());
@@ -150,7 +177,6 @@ TEST_F(Remap, WorkElsewhereDoesNotWaitForWhatIsNotOver) {
   bench_->Add(streams_[1], larger_ + kOld, 1, 1);
   EXPECT_OK(cuStreamSynchronize(streams_[1]));
   Open();
-  bench_->Add(streams_[1], larger_ + kOld, 1, 1);  // so that the fake driver looks again
   EXPECT_OK(cuStreamSynchronize(streams_[0]));
   EXPECT_EQ(0x01010101u, First(larger_));
   ASSERT_OK(cuMemFree_v2(old_));
