@@ -63,6 +63,8 @@ void FillDevice(const warden::DeviceStats& stats, transport::Device* device) {
   device->set_asked(stats.asked);
   device->set_drained(stats.drained);
   device->set_returned(stats.returned);
+  device->set_remaps(stats.remaps);
+  device->set_remapped(stats.remapped);
   for (const keeper::ChunkSize& size : stats.chunk_sizes) {
     transport::ChunkSize* out = device->add_chunk_sizes();
     out->set_bytes(size.bytes);

@@ -163,6 +163,8 @@ void Keeper::HandlePacket(Session& session, std::span<const std::byte> packet) {
     auto kind = static_cast<MemoryEventKind>(note.kind);
     if (kind >= MemoryEventKind::kMap && kind <= MemoryEventKind::kRemap) {
       events_.Add(kind, session.worker, note.bytes);
+      remaps_ += kind == MemoryEventKind::kRemap ? 1 : 0;
+      remapped_ += kind == MemoryEventKind::kRemap ? note.bytes : 0;
     }
   } else if (session.waits()) {
     session.later.assign(packet.begin(), packet.end());
@@ -351,6 +353,8 @@ void Keeper::SendState() {
   state_.asked = drain_.counts().asked;
   state_.drained = drain_.counts().drained;
   state_.returned = drain_.counts().returned;
+  state_.remaps = remaps_;
+  state_.remapped = remapped_;
   state_.workers = pool_.Workers();
   for (WorkerLease& worker : state_.workers) {
     worker.idle = std::min(drain_.IdleOf(worker.worker), worker.leased);

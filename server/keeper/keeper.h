@@ -94,6 +94,7 @@ class Keeper {
   std::map<uint64_t, Session> sessions_;  // by worker
   bool waiting_ = false;                  // a lease or a figure waits
   uint64_t refused_ = 0;                  // leases
+  uint64_t remaps_ = 0, remapped_ = 0;    // copies that were made by mapping, and their bytes
   KeeperState state_;
   uint64_t sent_version_ = 0;
   uint64_t sent_event_ = 0;

@@ -251,13 +251,15 @@ struct KeeperState {
   uint64_t asked = 0;     // sessions, for memory that they keep free
   uint64_t drained = 0;   // bytes that came back for leases that lacked them
   uint64_t returned = 0;  // bytes that came back because they were not used for long
+  uint64_t remaps = 0;    // copies that sessions made by mapping
+  uint64_t remapped = 0;  // bytes of them
   std::vector<WorkerLease> workers;
   std::vector<ChunkSize> chunk_sizes;
   std::vector<MemoryEvent> events;  // since the last packet; the latest, if there were too many
   auto Fields() {
     return std::tie(code, sentence, driver, software, device_name, facts, device_count, total,
                     lendable, leased, leased_peak, idle, scrub_pending, refused, asked, drained,
-                    returned, workers, chunk_sizes, events);
+                    returned, remaps, remapped, workers, chunk_sizes, events);
   }
 };
 

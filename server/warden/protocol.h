@@ -143,15 +143,18 @@ struct DeviceStats {
   uint64_t leased_peak = 0;
   uint64_t idle = 0;           // created, lent to nobody
   uint64_t scrub_pending = 0;  // part of idle that still holds a session's bytes
-  uint64_t refused = 0;        // as keeper::KeeperState has it, and so the next three
+  uint64_t refused = 0;        // as keeper::KeeperState has it, and so the next five
   uint64_t asked = 0;
   uint64_t drained = 0;
   uint64_t returned = 0;
+  uint64_t remaps = 0;
+  uint64_t remapped = 0;
   std::vector<keeper::ChunkSize> chunk_sizes;
   keeper::DeviceFacts facts;
   auto Fields() {
     return std::tie(device, name, keeper_pid, total, lendable, leased, leased_peak, idle,
-                    scrub_pending, refused, asked, drained, returned, chunk_sizes, facts);
+                    scrub_pending, refused, asked, drained, returned, remaps, remapped, chunk_sizes,
+                    facts);
   }
 };
 

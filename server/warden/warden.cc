@@ -257,7 +257,8 @@ void Warden::Do(int connection, const GetStats& request) {
     stats.devices.push_back({device, state.device_name, keeper.process.pid, state.total,
                              state.lendable, state.leased, state.leased_peak, state.idle,
                              state.scrub_pending, state.refused, state.asked, state.drained,
-                             state.returned, state.chunk_sizes, state.facts});
+                             state.returned, state.remaps, state.remapped, state.chunk_sizes,
+                             state.facts});
   }
   for (auto& [number, worker] : workers_) {
     for (int32_t device : worker.devices) {
