@@ -52,12 +52,16 @@ std::string MemoryMap(const transport::InspectReply& reply, const transport::Dev
   char letter = 'A';
   for (const transport::Session& session : reply.sessions()) {
     for (const transport::SessionMemory& memory : session.memory()) {
-      if (memory.device() != device.ordinal() || memory.leased() == 0) continue;
+      if (memory.device() != device.ordinal()) continue;
+      if (memory.leased() == 0 && memory.swapped() == 0) continue;
       parts.push_back({letter, memory.leased()});
       named += memory.leased();
       std::string what = "session " + std::to_string(session.id()) + " of " +
                          Printable(session.tenant()) + ": " + Printable(session.program());
       if (memory.idle() != 0) what += ", keeps " + BytesText(memory.idle()) + " free";
+      if (memory.swapped() != 0) {
+        what += ", has " + BytesText(memory.swapped()) + " in the host's memory";
+      }
       what += ", most ever " + BytesText(memory.leased_peak());
       rows += Row(letter, memory.leased(), what);
       letter = letter == 'Z' ? 'A' : static_cast<char>(letter + 1);
@@ -88,8 +92,11 @@ std::string MemoryMap(const transport::InspectReply& reply, const transport::Dev
           std::to_string(device.asked()) + " times for what they keep free, " +
           BytesText(device.drained()) + " taken for others, " + BytesText(device.returned()) +
           " because unused\n";
-  text += "  " + std::to_string(device.remaps()) + " copies of " + BytesText(device.remapped()) +
-          " made by mapping\n";
+  if (device.swap_host_memory() != 0) {
+    text += "  " + BytesText(device.swapped()) + " of " + BytesText(device.swap_host_memory()) +
+            " of the host's memory hold sessions' memory; moved there " +
+            BytesText(device.swapped_out()) + ", back " + BytesText(device.swapped_in()) + "\n";
+  }
   return text;
 }
 

@@ -12,8 +12,9 @@ constexpr const char* kColours[] = {"#4e79a7", "#f28e2b", "#59a14f", "#e15759", 
                                     "#edc948", "#b07aa1", "#9c755f", "#86bcb6", "#d37295"};
 constexpr const char* kIdleColour = "#d0d0d0";
 // A row of ticks for each kind of event that came.
-constexpr const char* kKinds[] = {"lease",  "return", "map",    "unmap", "remap",   "ask", "drain",
-                                  "unused", "swap",   "refuse", "clear", "release", "end"};
+constexpr const char* kKinds[] = {"lease",  "return", "map",     "unmap",    "remap",
+                                  "ask",    "drain",  "unused",  "swap-out", "swap-in",
+                                  "refuse", "clear",  "release", "end"};
 
 std::string Number(double value) {
   char text[32];

@@ -1,5 +1,6 @@
 #include "client-shim/device_memory.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -19,6 +20,19 @@ std::vector<DeviceMemory*>& All() {
 
 constexpr uint64_t kMostBytes = uint64_t{1} << 46;  // above every device's memory
 
+// In pieces that the server takes.
+std::vector<uint64_t> InPieces(const std::vector<uint64_t>& bytes) {
+  constexpr uint64_t kLeast = uint64_t{2} << 20;
+  uint64_t largest = std::max(TheSession().opened().largest_chunk, kLeast);
+  if (TheSession().opened().largest_chunk == 0) return bytes;
+  std::vector<uint64_t> pieces;
+  for (uint64_t rest : bytes) {
+    for (; rest > largest; rest -= largest) pieces.push_back(largest);
+    pieces.push_back(rest);
+  }
+  return pieces;
+}
+
 Stream* StreamOf(const mempool::Mark& mark) { return static_cast<Stream*>(mark.stream); }
 
 }  // namespace
@@ -34,7 +48,8 @@ DeviceMemory::DeviceMemory(int server_ordinal, const wire::DeviceDescription& de
   }
 }
 
-int DeviceMemory::Lease(const std::vector<uint64_t>& bytes, std::vector<mempool::Chunk>* chunks) {
+int DeviceMemory::Lease(const std::vector<uint64_t>& wanted, std::vector<mempool::Chunk>* chunks) {
+  std::vector<uint64_t> bytes = InPieces(wanted);
   calls::lwLease lease;
   lease.device = server_ordinal_;
   lease.bytes = bytes;

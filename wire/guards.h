@@ -44,6 +44,7 @@ bool GuardIsOff(std::string_view guard);
 // The same for optimisations that are no part of the client (its own are in client-shim/options.h);
 // switching one off is nobody's risk, so nothing is said.
 //   drain            a lease that lacks memory asks sessions for what they keep free
+//   swap             memory of idle sessions is moved to the host's when others lack some
 //   predicted-spins  how long a thread looks before it sleeps follows from its last waits
 bool IsSwitchedOff(std::string_view optimisation);
 

@@ -133,6 +133,7 @@ void OpenReply::Encode(Writer& writer) const {
   writer.U64(stream_share);
   writer.U32(lanes);
   writer.U64(segment_bytes);
+  writer.U64(largest_chunk);
   writer.U32(static_cast<uint32_t>(devices.size()));
   for (const DeviceDescription& device : devices) device.Encode(writer);
   writer.U32(static_cast<uint32_t>(processes.size()));
@@ -159,6 +160,7 @@ WireResult OpenReply::Decode(Reader& reader) {
   LW_TRY(reader.U32(&lanes));
   if (lanes > kMaxLanes) return WireResult::kFatal;
   LW_TRY(reader.U64(&segment_bytes));
+  LW_TRY(reader.U64(&largest_chunk));
   uint32_t count = 0;
   LW_TRY(reader.Count(&count, sizeof(uint64_t), kMaxDevices));
   devices.resize(count);

@@ -78,6 +78,7 @@ struct OpenReply {
   uint64_t stream_share = 0;            // bytes of unfinished calls in one stream
   uint32_t lanes = 0;                   // that the session has, at most as many as wanted
   uint64_t segment_bytes = 0;           // of the segment for pinned memory; 0: there is none
+  uint64_t largest_chunk = 0;           // bytes that are leased in one piece at most; 0: any number
   std::vector<DeviceDescription> devices;
   std::vector<ProcessDescription> processes;
   std::vector<std::string> missing_calls;  // functions that the server's driver lacks

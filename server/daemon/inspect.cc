@@ -63,8 +63,10 @@ void FillDevice(const warden::DeviceStats& stats, transport::Device* device) {
   device->set_asked(stats.asked);
   device->set_drained(stats.drained);
   device->set_returned(stats.returned);
-  device->set_remaps(stats.remaps);
-  device->set_remapped(stats.remapped);
+  device->set_swapped(stats.swapped);
+  device->set_swap_host_memory(stats.swap_host_memory);
+  device->set_swapped_out(stats.swapped_out);
+  device->set_swapped_in(stats.swapped_in);
   for (const keeper::ChunkSize& size : stats.chunk_sizes) {
     transport::ChunkSize* out = device->add_chunk_sizes();
     out->set_bytes(size.bytes);
@@ -75,9 +77,9 @@ void FillDevice(const warden::DeviceStats& stats, transport::Device* device) {
 
 void FillEvent(const keeper::MemoryEvent& event, const std::set<uint64_t>& seen,
                transport::MemoryEvent* out) {
-  static constexpr const char* kKinds[] = {"",      "lease", "return", "end", "refuse",
-                                           "ask",   "drain", "unused", "map", "unmap",
-                                           "remap", "clear", "release"};
+  static constexpr const char* kKinds[] = {"",      "lease", "return",  "end",      "refuse",
+                                           "ask",   "drain", "unused",  "map",      "unmap",
+                                           "remap", "clear", "release", "swap-out", "swap-in"};
   out->set_number(event.number);
   out->set_seconds(static_cast<double>(event.time) / 1e6);
   if (event.kind < std::size(kKinds)) out->set_kind(kKinds[event.kind]);
@@ -117,6 +119,7 @@ void FillSession(Session& session, const warden::Stats* stats, transport::Sessio
     memory->set_leased(seat.leased);
     memory->set_leased_peak(seat.leased_peak);
     memory->set_idle(seat.idle);
+    memory->set_swapped(seat.swapped);
   }
   out->set_leased(leased);
 }

@@ -44,9 +44,10 @@ void AddDevices(const transport::InspectReply& reply, std::vector<MetricFamily>*
                    "Bytes that sessions gave back because another one lacked them, or because "
                    "they had not used them for long.",
                    kCounter);
-  Family remaps("longwire_device_remaps_total",
-                "Copies of buffers that grow which were made by mapping their memory.", kCounter);
-  Family remapped("longwire_device_remapped_bytes_total", "Bytes of these copies.", kCounter);
+  Family moved("longwire_device_swapped_bytes_total",
+               "Bytes of idle sessions that were moved to the host's memory, and back.", kCounter);
+  Family host("longwire_device_swap_host_bytes", "Memory of the host for that, and what is in use.",
+              kGauge);
   Family busy("longwire_device_busy_ratio", "Part of the last minute in which it worked.", kGauge);
   Family sessions("longwire_device_sessions", "Sessions on the device.", kGauge);
   for (const transport::Device& device : reply.devices()) {
@@ -61,13 +62,16 @@ void AddDevices(const transport::InspectReply& reply, std::vector<MetricFamily>*
     asked.Add({{"device", number}}, static_cast<double>(device.asked()));
     reclaimed.Add({{"device", number}, {"why", "drain"}}, static_cast<double>(device.drained()));
     reclaimed.Add({{"device", number}, {"why", "unused"}}, static_cast<double>(device.returned()));
-    remaps.Add({{"device", number}}, static_cast<double>(device.remaps()));
-    remapped.Add({{"device", number}}, static_cast<double>(device.remapped()));
+    moved.Add({{"device", number}, {"direction", "out"}},
+              static_cast<double>(device.swapped_out()));
+    moved.Add({{"device", number}, {"direction", "in"}}, static_cast<double>(device.swapped_in()));
+    host.Add({{"device", number}, {"state", "total"}},
+             static_cast<double>(device.swap_host_memory()));
+    host.Add({{"device", number}, {"state", "used"}}, static_cast<double>(device.swapped()));
     busy.Add({{"device", number}}, device.busy());
     sessions.Add({{"device", number}}, device.sessions());
   }
-  for (Family* family :
-       {&memory, &refused, &asked, &reclaimed, &remaps, &remapped, &busy, &sessions}) {
+  for (Family* family : {&memory, &refused, &asked, &reclaimed, &moved, &host, &busy, &sessions}) {
     families->push_back(family->Take());
   }
 }

@@ -96,6 +96,9 @@ std::vector<scheduler::DeviceLoad> DeviceBook::Loads(const warden::Stats& stats,
       taken += std::max(kFirstLease, LeasedBy(session, device.device, stats));
     }
     load.free_bytes = device.lendable - std::min(device.lendable, taken);
+    // Idle sessions make room.
+    uint64_t room = device.swap_host_memory - std::min(device.swap_host_memory, device.swapped);
+    load.free_bytes += std::min(room, device.lendable - load.free_bytes);
   }
   return loads;
 }

@@ -46,12 +46,13 @@ scheduler::SessionInfo SchedulerSession(uint64_t id, const config::Tenant& tenan
 
 warden::SetQuota QuotaOf(const config::Tenant& tenant) {
   return {tenant.name(), tenant.has_memory() ? tenant.memory() : UINT64_MAX,
-          tenant.memory_reserved()};
+          tenant.memory_reserved(), tenant.priority() == config::latency_critical};
 }
 
 keeper::KeeperLimits LimitsOf(const config::Config& config) {
   const config::Memory& memory = config.memory();
-  return {memory.pooled(), memory.session_idle(), memory.session_idle_time()};
+  return {memory.pooled(), memory.session_idle(), memory.session_idle_time(),
+          memory.swap_host_memory()};
 }
 
 void ApplyTenants(const config::Config& config, Scheduling& scheduling, WardenClient& warden) {

@@ -38,13 +38,15 @@ uint64_t ChunkPool::Shelf::Smallest() const {
 }
 
 ChunkPool::ChunkPool(DeviceMemory& device, const PoolOptions& options)
-    : device_(device), options_(options) {
+    : device_(device), options_(options), host_(device.identity().granularity) {
   uint64_t total = device.identity().total;
   lendable_ = total - std::min(total, options.reserve);
 }
 
 ChunkPool::~ChunkPool() {
-  for (auto& [id, chunk] : chunks_) device_.Release(chunk.handle);
+  for (auto& [id, chunk] : chunks_) {
+    if (chunk.handle != 0) device_.Release(chunk.handle);
+  }
 }
 
 ChunkPool::Step ChunkPool::Start(uint64_t worker, const Lease& request, LeaseInProgress* lease) {
@@ -97,6 +99,9 @@ ChunkPool::Step ChunkPool::Advance(LeaseInProgress* lease, bool patient) {
   if (!ready) return Step::kWaiting;
   Worker& worker = workers_[lease->worker];
   worker.lent.insert(lease->chunks.begin(), lease->chunks.end());
+  for (size_t i = 0; options_.policy != nullptr && i < lease->chunks.size(); ++i) {
+    options_.policy->Added({lease->chunks[i], lease->worker, lease->sizes[i]});
+  }
   uint64_t bytes = 0;
   for (uint64_t size : lease->sizes) bytes += size;
   Tell(MemoryEventKind::kLease, lease->worker, bytes);
@@ -236,6 +241,7 @@ void ChunkPool::MakeIdle(uint64_t id) {
   Worker& holder = workers_[chunk.worker];
   holder.leased -= chunk.bytes;
   holder.lent.erase(id);
+  if (options_.policy != nullptr) options_.policy->Removed(id);
   leased_ -= chunk.bytes;
   if (options_.quota != nullptr) options_.quota->Refund(chunk.worker, chunk.bytes);
   chunk.taken = false;
@@ -284,6 +290,8 @@ void ChunkPool::Return(uint64_t worker, std::span<const uint64_t> chunks) {
       GiveBackBorrowed(worker, id);
     } else if (!owner && kChecksLent) {
       continue;
+    } else if (chunk->second.place != Place::kHere) {
+      Drop(id);
     } else if (!chunk->second.borrowers.empty()) {
       HandOver(id);
     } else {
@@ -311,6 +319,7 @@ void ChunkPool::Gone(uint64_t worker) {
     }
   }
   workers_.erase(holder);
+  host_.Gone(worker);
   Tell(MemoryEventKind::kGone, worker, leased);
   ++version_;
 }
@@ -368,7 +377,7 @@ void ChunkPool::Scrubbed(std::span<const ScrubJob> done) {
 std::vector<WorkerLease> ChunkPool::Workers() const {
   std::vector<WorkerLease> all;
   for (const auto& [id, worker] : workers_) {
-    all.push_back({id, worker.leased, worker.leased_peak, 0});
+    all.push_back({id, worker.leased, worker.leased_peak, 0, worker.swapped});
   }
   return all;
 }
@@ -376,6 +385,7 @@ std::vector<WorkerLease> ChunkPool::Workers() const {
 std::vector<ChunkSize> ChunkPool::Sizes() const {
   std::map<uint64_t, ChunkSize> by_size;
   for (const auto& [id, chunk] : chunks_) {
+    if (chunk.handle == 0) continue;
     ChunkSize& size = by_size[chunk.bytes];
     size.bytes = chunk.bytes;
     ++(chunk.taken ? size.leased : size.idle);

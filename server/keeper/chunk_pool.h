@@ -22,17 +22,23 @@
 
 #include "server/keeper/device_memory.h"
 #include "server/keeper/event_log.h"
+#include "server/keeper/host_pool.h"
 #include "server/keeper/protocol.h"
 #include "server/keeper/quota.h"
+#include "server/keeper/swap_policy.h"
+#include "server/keeper/swap_times.h"
 
 namespace longwire::keeper {
 
 struct PoolOptions {
-  uint64_t reserve = 0;        // bytes of the device that are never lent: contexts, modules, stacks
-  bool scrub = true;           // false only to show that the scrubbing test can fail
-  bool drain = true;           // sessions are asked for memory that they keep free
-  EventLog* events = nullptr;  // told what happens; nullptr: nobody
-  Quota* quota = nullptr;      // asked before memory is lent; nullptr: nobody has a limit
+  uint64_t reserve = 0;  // bytes of the device that are never lent: contexts, modules, stacks
+  bool scrub = true;     // false only to show that the scrubbing test can fail
+  bool drain = true;     // sessions are asked for memory that they keep free
+  bool swap = true;      // memory of idle sessions is moved to the host's, where there is some
+  SwapTimes times{};     // how long that may take
+  EventLog* events = nullptr;    // told what happens; nullptr: nobody
+  Quota* quota = nullptr;        // asked before memory is lent; nullptr: nobody has a limit
+  SwapPolicy* policy = nullptr;  // told who has what; nullptr: nobody
   size_t most_chunks = kMaxChunksPerSession;  // that one session may have
 };
 
@@ -44,6 +50,7 @@ struct LeaseInProgress {
   std::vector<uint64_t> chunks;  // ids, one per size; empty until memory was found for all
   uint64_t charged = 0;          // to the tenant, bytes
   bool spare = false;            // not needed: nobody gives anything up for it
+  bool comes_back = false;       // not lent anew: what was in the host's memory
   int code = kSuccess;           // why it was refused
   std::string sentence;
   // Refused for want of so many bytes: Advance may be called again when some came back, of the
@@ -57,6 +64,18 @@ struct ScrubJob {
   uint64_t chunk = 0;
   uint64_t handle = 0;
   uint64_t bytes = 0;
+  int code = kSuccess;
+};
+
+// One step for the swap thread, and its answer: a chunk's way out or back, parts of the host's
+// memory to clear, or `bytes` of it to make.
+struct SwapJob {
+  enum class Kind { kOut, kBack, kClear, kPin };
+  Kind kind = Kind::kOut;
+  uint64_t chunk = 0;
+  uint64_t handle = 0;
+  uint64_t bytes = 0;
+  std::vector<HostPart> parts{};
   int code = kSuccess;
 };
 
@@ -100,6 +119,28 @@ class ChunkPool {
   std::vector<ScrubJob> NextScrubs(bool large);
   void Scrubbed(std::span<const ScrubJob> done);
 
+  // Chunks that are moved to the host's memory and back (chunk_swapping.cc). They stay their
+  // worker's, and count in its tenant's ledger all the time; of the device's memory they are part
+  // only while they have some.
+  //
+  // What could be moved of the worker's, and what is away.
+  std::vector<Region> Movable(uint64_t worker) const;
+  std::vector<Region> Away(uint64_t worker) const;
+  // The worker let go of these: the copies to make.
+  std::vector<SwapJob> Leave(uint64_t worker, std::span<const uint64_t> chunks);
+  // Finds memory for what is away, in this order, and says which copies to make: for as much as
+  // fits, or for all or nothing. The lease says what it still lacks.
+  std::vector<SwapJob> ComeBack(std::span<const Region> order, bool all, LeaseInProgress* lease);
+  // A copy that was made, or failed. False: bytes of the worker *lost are gone.
+  bool Moved(const SwapJob& job, uint64_t* lost);
+  bool IsMoving(uint64_t worker) const;  // copies of its chunks are on their way
+  HostPool& host() { return host_; }
+  const HostPool& host() const { return host_; }
+  uint64_t SwappedBy(uint64_t worker) const;
+  uint64_t swapped() const { return swapped_; }
+  uint64_t leaving() const { return leaving_; }  // bytes
+  bool IsLentTo(uint64_t worker, uint64_t chunk) const { return Has(worker, chunk); }
+
   uint64_t BytesOf(uint64_t chunk) const { return chunks_.at(chunk).bytes; }
   uint64_t HandleOf(uint64_t chunk) const { return chunks_.at(chunk).handle; }
 
@@ -133,6 +174,9 @@ class ChunkPool {
   // What a chunk holds: zeros; bytes of a process that is gone; bytes of the living `worker`; being
   // cleared; could not be cleared.
   enum class State { kClean, kDirty, kHeld, kScrubbing, kFailed };
+  // Where a lent chunk's bytes are: mostly on the device. Away: the worker let go of it; it has a
+  // handle if its bytes are on the device nevertheless. Moving: a copy is being made.
+  enum class Place { kHere, kAway, kLeaving, kComing };
   struct Chunk {
     uint64_t bytes = 0;
     uint64_t handle = 0;
@@ -141,6 +185,10 @@ class ChunkPool {
     bool taken = false;  // lent, or found for a lease that waits; else it is idle
     bool shared = false;
     std::vector<uint64_t> borrowers{};  // workers that have it too, once for each time
+    Place place = Place::kHere;
+    bool dropped = false;          // given back while it moves
+    std::vector<HostPart> host{};  // its bytes, while they are there or on the way
+    bool moves() const { return place == Place::kLeaving || place == Place::kComing; }
   };
   // Idle chunks by size.
   struct Shelf {
@@ -158,6 +206,8 @@ class ChunkPool {
     Shelf held;                        // given back, but perhaps still mapped in it
     uint64_t leased = 0;
     uint64_t leased_peak = 0;
+    uint64_t swapped = 0;
+    size_t moving = 0;  // chunks
     bool ending = false;
   };
 
@@ -181,6 +231,10 @@ class ChunkPool {
   void HandOver(uint64_t chunk);
   void GiveBackBorrowed(uint64_t worker, uint64_t chunk);
   void ForgetTokensOf(uint64_t chunk);
+  // A chunk that is not here goes back: its bytes are nobody's.
+  void Drop(uint64_t chunk);
+  void EraseDropped(uint64_t chunk);
+  int CreateAgain(Chunk& chunk);
   std::deque<uint64_t>& Urgent(const Chunk& chunk) { return urgent_[chunk.bytes >= kLargeFrom]; }
   // The shelf of an idle chunk, nullptr while it is being cleared.
   Shelf* ShelfOf(const Chunk& chunk);
@@ -201,6 +255,9 @@ class ChunkPool {
   uint64_t created_ = 0;            // bytes
   uint64_t leased_ = 0;
   uint64_t leased_peak_ = 0;
+  uint64_t swapped_ = 0;
+  uint64_t leaving_ = 0;
+  HostPool host_;
   uint64_t next_chunk_ = 1;
   uint64_t version_ = 1;
 };

@@ -28,7 +28,8 @@ bool ChunkPool::Has(uint64_t worker, uint64_t chunk) const {
 }
 
 int ChunkPool::Share(uint64_t worker, std::span<const uint64_t> chunks, Token* token) {
-  bool all = std::ranges::all_of(chunks, [&](uint64_t id) { return Has(worker, id); });
+  bool all = std::ranges::all_of(
+      chunks, [&](uint64_t id) { return Has(worker, id) && chunks_.at(id).place == Place::kHere; });
   if (chunks.empty() || chunks.size() > kMaxChunksPerLease || !all) return kInvalidValue;
   std::vector<uint64_t> list(chunks.begin(), chunks.end());
   if (auto known = tokens_.find(list); known != tokens_.end()) {

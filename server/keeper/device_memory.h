@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
+#include "server/keeper/host_pool.h"
 #include "server/keeper/protocol.h"
 #include "wire/socket.h"
 
@@ -26,7 +28,7 @@ struct DeviceIdentity {
   DeviceFacts facts;
 };
 
-// Create, Export and Release are called on one thread, Zero on others at the same time.
+// Create, Export and Release are called on one thread, the others on others at the same time.
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
@@ -38,6 +40,11 @@ class DeviceMemory {
   virtual void Release(uint64_t handle) = 0;
   // Fills the chunk with zeros; they are there when it returns.
   virtual int Zero(uint64_t handle, uint64_t bytes) = 0;
+  // Pinned memory of the host, touched, zeros; it stays until the process ends. nullptr: none.
+  virtual std::byte* Pin(uint64_t bytes) = 0;
+  // The whole chunk into these parts of it, one after the other, and back.
+  virtual int CopyOut(uint64_t handle, uint64_t bytes, std::span<const HostPart> to) = 0;
+  virtual int CopyIn(uint64_t handle, uint64_t bytes, std::span<const HostPart> from) = 0;
 };
 
 }  // namespace longwire::keeper

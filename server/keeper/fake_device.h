@@ -1,4 +1,5 @@
 // A device for tests: counts, can fail, and keeps a byte per chunk that stands for its contents.
+// The first byte of its place in the host's memory is that byte there.
 #pragma once
 
 #include <sys/mman.h>
@@ -58,6 +59,46 @@ class FakeDevice : public DeviceMemory {
     return kSuccess;
   }
 
+  std::byte* Pin(uint64_t bytes) override {
+    if (++pins == fail_pin) return nullptr;
+    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (data == MAP_FAILED) return nullptr;
+    std::lock_guard lock(mutex_);
+    pinned_.emplace_back(static_cast<std::byte*>(data), bytes);
+    return static_cast<std::byte*>(data);
+  }
+
+  int CopyOut(uint64_t handle, uint64_t bytes, std::span<const HostPart> to) override {
+    while (hold_copies) usleep(500);
+    std::lock_guard lock(mutex_);
+    if (++outs == fail_out || chunks_.at(handle).bytes != bytes) return 999;
+    return pread(chunks_.at(handle).file.get(), to[0].data, 1, 0) == 1 ? kSuccess : 999;
+  }
+
+  int CopyIn(uint64_t handle, uint64_t bytes, std::span<const HostPart> from) override {
+    while (hold_copies) usleep(500);
+    std::lock_guard lock(mutex_);
+    if (++ins == fail_in || chunks_.at(handle).bytes != bytes) return 999;
+    return pwrite(chunks_.at(handle).file.get(), from[0].data, 1, 0) == 1 ? kSuccess : 999;
+  }
+
+  // What the host's memory holds, where it is no zero.
+  std::string HostBytes() {
+    std::lock_guard lock(mutex_);
+    std::string found;
+    for (auto& [data, bytes] : pinned_) {
+      for (uint64_t at = 0; at < bytes; at += identity_.granularity) {
+        if (data[at] != std::byte{0}) found += static_cast<char>(data[at]);
+      }
+    }
+    return found;
+  }
+
+  ~FakeDevice() override {
+    for (auto& [data, bytes] : pinned_) munmap(data, bytes);
+  }
+
   uint64_t used() {
     std::lock_guard lock(mutex_);
     return used_;
@@ -68,8 +109,10 @@ class FakeDevice : public DeviceMemory {
   }
 
   // How often each was called, and which call (from 1) fails.
-  std::atomic<int> creates = 0, exports = 0, zeros = 0;
+  std::atomic<int> creates = 0, exports = 0, zeros = 0, pins = 0, outs = 0, ins = 0;
   std::atomic<int> fail_create = 0, fail_export = 0, fail_zero = 0;
+  std::atomic<int> fail_pin = 0, fail_out = 0, fail_in = 0;
+  std::atomic<bool> hold_copies = false;              // they do not return
   std::atomic<uint64_t> hold_zero_from = UINT64_MAX;  // Zero of so many bytes does not return
 
  private:
@@ -80,6 +123,7 @@ class FakeDevice : public DeviceMemory {
   DeviceIdentity identity_;
   std::mutex mutex_;
   std::map<uint64_t, Chunk> chunks_;
+  std::vector<std::pair<std::byte*, uint64_t>> pinned_;
   uint64_t used_ = 0;
   uint64_t next_ = 1;
 };

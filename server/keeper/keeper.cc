@@ -21,6 +21,8 @@ constexpr std::chrono::milliseconds kUnusedCheck{1000};
 // context needs tenths of a second to go.
 constexpr std::chrono::seconds kEndingPatience{5};
 
+constexpr const char* kNotExported = "the driver cannot export memory";
+
 bool IsReadable(const pollfd& entry) { return (entry.revents & (POLLIN | POLLHUP | POLLERR)) != 0; }
 
 void SetNonBlocking(int descriptor) {
@@ -32,13 +34,17 @@ void SetNonBlocking(int descriptor) {
 Keeper::Keeper(DeviceMemory& device, const PoolOptions& options, wire::Descriptor control,
                KeeperState state)
     : device_(device),
-      pool_(device, WithLog(options, &events_)),
+      policy_(LeastRecentlyUsed()),
+      pool_(device, WithLog(options, &events_, policy_.get())),
+      swaps_(*policy_, options.times),
       quota_(options.quota),
       drains_(options.drain),
+      swaps_on_(options.swap),
       control_(std::move(control)),
       state_(std::move(state)),
       small_scrubber_(device),
-      large_scrubber_(device) {
+      large_scrubber_(device),
+      swap_thread_(device, options.scrub) {
   SetNonBlocking(control_.get());
   state_.device_name = device.identity().name;
   state_.facts = device.identity().facts;
@@ -47,8 +53,9 @@ Keeper::Keeper(DeviceMemory& device, const PoolOptions& options, wire::Descripto
   state_.lendable = pool_.lendable();
 }
 
-PoolOptions Keeper::WithLog(PoolOptions options, EventLog* events) {
+PoolOptions Keeper::WithLog(PoolOptions options, EventLog* events, SwapPolicy* policy) {
   options.events = events;
+  options.policy = policy;
   return options;
 }
 
@@ -61,11 +68,13 @@ void Keeper::Run() {
   }
 }
 
-// Control, scrubbers, then two entries per session: socket and process (-1: ignored by poll).
+// Control, scrubbers, swap thread, then two entries per session: socket and process (-1: ignored by
+// poll).
 std::vector<pollfd> Keeper::PollSet() const {
   std::vector<pollfd> set = {{control_.get(), POLLIN, 0},
                              {small_scrubber_.descriptor(), POLLIN, 0},
-                             {large_scrubber_.descriptor(), POLLIN, 0}};
+                             {large_scrubber_.descriptor(), POLLIN, 0},
+                             {swap_thread_.descriptor(), POLLIN, 0}};
   for (const auto& [worker, session] : sessions_) {
     short events = 0;
     if (session.grant != nullptr || !session.answers.empty()) events = POLLOUT;
@@ -78,6 +87,7 @@ std::vector<pollfd> Keeper::PollSet() const {
 
 bool Keeper::RunOnce(std::chrono::milliseconds timeout) {
   StartScrubbing();
+  AddHostMemory();
   SendState();
   std::vector<pollfd> set = PollSet();
   std::vector<uint64_t> workers;
@@ -97,9 +107,10 @@ bool Keeper::RunOnce(std::chrono::milliseconds timeout) {
   }
   if (IsReadable(set[1])) pool_.Scrubbed(small_scrubber_.Take());
   if (IsReadable(set[2])) pool_.Scrubbed(large_scrubber_.Take());
+  if (IsReadable(set[3])) TakeMoved();
   for (size_t i = 0; i < workers.size(); ++i) {
-    const pollfd& socket = set[3 + 2 * i];
-    const pollfd& process = set[4 + 2 * i];
+    const pollfd& socket = set[4 + 2 * i];
+    const pollfd& process = set[5 + 2 * i];
     Session& session = sessions_.at(workers[i]);
     if ((socket.revents & POLLOUT) != 0) Send(session);
     if ((socket.revents & POLLIN) != 0) ReadSession(session);
@@ -110,6 +121,7 @@ bool Keeper::RunOnce(std::chrono::milliseconds timeout) {
   }
   waiting_ = AdvanceLeases();
   waiting_ |= AnswerInfos();
+  waiting_ |= AdvanceSwaps();
   AskUnused();
   pool_.Trim(limits_.pooled);
   return open;
@@ -122,7 +134,10 @@ bool Keeper::ReadControl(bool* open) {
   if (!message) return false;
   Attach attach;
   Assign assign;
-  if (message::Unpack(message->bytes, &limits_) == wire::WireResult::kOk) return true;
+  if (message::Unpack(message->bytes, &limits_) == wire::WireResult::kOk) {
+    for (auto& [worker, session] : sessions_) Watch(session);
+    return true;
+  }
   if (message::Unpack(message->bytes, &assign) == wire::WireResult::kOk) {
     if (quota_ != nullptr) quota_->Assign(assign.worker, assign.tenant);
     return true;
@@ -137,6 +152,7 @@ bool Keeper::ReadControl(bool* open) {
   if (message->descriptors.size() > 1) session.process = std::move(message->descriptors[1]);
   SetNonBlocking(session.socket.get());
   drain_.Add(attach.worker, Drain::Clock::now());
+  Watch(session);
   return true;
 }
 
@@ -163,9 +179,8 @@ void Keeper::HandlePacket(Session& session, std::span<const std::byte> packet) {
     auto kind = static_cast<MemoryEventKind>(note.kind);
     if (kind >= MemoryEventKind::kMap && kind <= MemoryEventKind::kRemap) {
       events_.Add(kind, session.worker, note.bytes);
-      remaps_ += kind == MemoryEventKind::kRemap ? 1 : 0;
-      remapped_ += kind == MemoryEventKind::kRemap ? note.bytes : 0;
     }
+  } else if (HandleSwapPacket(session, packet)) {
   } else if (session.waits()) {
     session.later.assign(packet.begin(), packet.end());
   } else {
@@ -233,7 +248,9 @@ bool Keeper::AdvanceLeases() {
     if (session.lease == nullptr) continue;
     bool patient = now - session.asked < kEndingPatience;
     ChunkPool::Step step = pool_.Advance(session.lease.get(), patient);
-    if (step == ChunkPool::Step::kRefused && Reclaim(session)) step = ChunkPool::Step::kWaiting;
+    if (step == ChunkPool::Step::kRefused && (Reclaim(session) || SwapFor(session))) {
+      step = ChunkPool::Step::kWaiting;
+    }
     if (step == ChunkPool::Step::kWaiting) {
       waiting = true;
     } else if (step == ChunkPool::Step::kRefused) {
@@ -286,25 +303,37 @@ bool Keeper::SendGrant(Session& session) {
   size_t end = std::min(lease.chunks.size(), session.granted + kChunksPerPacket);
   for (size_t i = session.granted; i < end; ++i) {
     uint64_t chunk = lease.chunks[i];
+    if (!pool_.IsLentTo(session.worker, chunk)) continue;  // given back meanwhile
     int code = device_.Export(pool_.HandleOf(chunk), &exported.emplace_back());
     if (code != kSuccess) {
-      pool_.Return(session.worker, lease.chunks);
-      Refuse refuse{lease.request, code, "the driver cannot export memory", pool_.free()};
-      session.grant.reset();
-      Answer(session, message::Pack(refuse));
+      RefuseGrant(session, code);
       return false;
     }
     grant.chunks.push_back({chunk, pool_.BytesOf(chunk)});
     descriptors.push_back(exported.back().get());
   }
   grant.more = end < lease.chunks.size();
-  if (!wire::SendMessage(session.socket.get(), message::Pack(grant), descriptors)) {
+  auto packet = message::Pack(grant);
+  if (lease.comes_back) {
+    packet = message::Pack(SwapReturned{grant.request, 0, "", grant.more, grant.chunks});
+  }
+  if (!wire::SendMessage(session.socket.get(), packet, descriptors)) {
     if (errno != EAGAIN && errno != ETOOMANYREFS) CloseSocket(session);
     return false;
   }
   session.granted = end;
   if (!grant.more) session.grant.reset();
   return true;
+}
+
+void Keeper::RefuseGrant(Session& session, int code) {
+  auto lease = std::move(session.grant);
+  if (lease->comes_back) {
+    Answer(session, message::Pack(SwapReturned{lease->request, code, kNotExported, false, {}}));
+    return;
+  }
+  pool_.Return(session.worker, lease->chunks);
+  Answer(session, message::Pack(Refuse{lease->request, code, kNotExported, pool_.free()}));
 }
 
 // The memory comes back when the process is gone: until then it may still use it.
@@ -315,6 +344,7 @@ void Keeper::CloseSocket(Session& session) {
   session.later.clear();
   session.info.reset();
   session.grant.reset();
+  session.back.reset();
   if (session.lease != nullptr) pool_.Cancel(session.lease.get());
   session.lease.reset();
   pool_.Ending(session.worker);
@@ -324,6 +354,7 @@ void Keeper::Forget(uint64_t worker) {
   CloseSocket(sessions_.at(worker));
   pool_.Gone(worker);
   drain_.Remove(worker);
+  swaps_.Remove(worker);
   if (quota_ != nullptr) quota_->Forget(worker);
   sessions_.erase(worker);
 }
@@ -339,7 +370,8 @@ void Keeper::StartScrubbing() {
 
 uint64_t Keeper::Version() const {
   const DrainCounts& counts = drain_.counts();
-  return pool_.version() + events_.last() + counts.asked + counts.drained + counts.returned;
+  return pool_.version() + pool_.host().bytes() + events_.last() + counts.asked + counts.drained +
+         counts.returned;
 }
 
 void Keeper::SendState() {
@@ -353,8 +385,10 @@ void Keeper::SendState() {
   state_.asked = drain_.counts().asked;
   state_.drained = drain_.counts().drained;
   state_.returned = drain_.counts().returned;
-  state_.remaps = remaps_;
-  state_.remapped = remapped_;
+  state_.swapped = pool_.swapped();
+  state_.swap_host_memory = pool_.host().bytes();
+  state_.swapped_out = swapped_out_;
+  state_.swapped_in = swapped_in_;
   state_.workers = pool_.Workers();
   for (WorkerLease& worker : state_.workers) {
     worker.idle = std::min(drain_.IdleOf(worker.worker), worker.leased);

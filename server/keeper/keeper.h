@@ -15,6 +15,8 @@
 #include "server/keeper/chunk_pool.h"
 #include "server/keeper/drain.h"
 #include "server/keeper/scrubber.h"
+#include "server/keeper/swap_thread.h"
+#include "server/keeper/swaps.h"
 #include "wire/socket.h"
 
 namespace longwire::keeper {
@@ -36,6 +38,15 @@ class Keeper {
   ChunkPool& pool() { return pool_; }
 
  private:
+  // A session whose next work needs what is in the host's memory.
+  struct Homecoming {
+    LeaseInProgress lease;
+    uint64_t order = 0;                             // who asked first is first
+    bool begun = false;                             // some of it is on its way
+    std::chrono::steady_clock::time_point since{};  // when that began
+    Drain::Round round;
+    std::chrono::steady_clock::time_point round_begun{};
+  };
   // A worker; until its process is gone, which can be long after its socket.
   struct Session {
     uint64_t worker = 0;
@@ -48,6 +59,8 @@ class Keeper {
     std::vector<std::byte> later;                   // came while one of these waited
     std::unique_ptr<LeaseInProgress> grant;         // being sent
     size_t granted = 0;                             // chunks of `grant` that were sent
+    std::unique_ptr<Homecoming> back;               // it wants what is away
+    bool watched = false;                           // it was told to say when it works
     std::deque<std::vector<std::byte>> answers;     // do not fit into the socket yet
     bool waits() const { return lease != nullptr || info.has_value(); }
     bool blocked() const { return grant != nullptr || !answers.empty() || !later.empty(); }
@@ -64,6 +77,7 @@ class Keeper {
   void Send(Session& session);
   // Sends the next chunks of a grant; false if the socket is full or the grant could not be made.
   bool SendGrant(Session& session);
+  void RefuseGrant(Session& session, int code);
   void RefuseLease(Session& session);
   bool AdvanceLeases();  // true if one still waits
   // The lease has no memory: asks sessions for some. False: nobody is left to ask or to wait for.
@@ -74,6 +88,20 @@ class Keeper {
   void SendAsks(std::span<const Drain::Ask> asks);
   // Sessions whose free memory can help another one.
   std::vector<uint64_t> Lenders(uint64_t worker, bool of_tenant) const;
+  // Swapping (swapping.cc). The lease has no memory, and nobody has any free: sessions let go of
+  // some. False: nobody does.
+  bool SwapFor(Session& session);
+  bool HandleSwapPacket(Session& session, std::span<const std::byte> packet);
+  bool AdvanceSwaps();  // true if something is under way
+  void AdvanceHomecoming(Session& session, bool first, bool* taken);
+  void Deliver(Session& session);
+  void TakeMoved();
+  void EndLate();
+  void SendSwapAsks(std::span<const Swaps::Ask> asks);
+  // What may leave for the sake of this session. `order`: of one that wants to come back, else 0.
+  std::vector<Region> MovableFor(const Session& session, uint64_t order);
+  void AddHostMemory();
+  void Watch(Session& session);
   void CloseSocket(Session& session);
   void Forget(uint64_t worker);
   void StartScrubbing();
@@ -81,20 +109,27 @@ class Keeper {
   uint64_t Version() const;  // of what SendState tells
   std::vector<pollfd> PollSet() const;
 
-  static PoolOptions WithLog(PoolOptions options, EventLog* events);
+  static PoolOptions WithLog(PoolOptions options, EventLog* events, SwapPolicy* policy);
 
   DeviceMemory& device_;
   EventLog events_;
+  std::unique_ptr<SwapPolicy> policy_;
   ChunkPool pool_;
   Drain drain_;
+  Swaps swaps_;
   KeeperLimits limits_;
   Quota* const quota_;  // nullptr: nobody has a limit
   const bool drains_;   // sessions are asked for memory that they keep free
+  const bool swaps_on_;
   wire::Descriptor control_;
   std::map<uint64_t, Session> sessions_;  // by worker
   bool waiting_ = false;                  // a lease or a figure waits
   uint64_t refused_ = 0;                  // leases
-  uint64_t remaps_ = 0, remapped_ = 0;    // copies that were made by mapping, and their bytes
+  uint64_t homecomings_ = 0;
+  uint64_t pinning_ = 0;      // bytes of the host's memory that are being made ready
+  bool pin_failed_ = false;   // there is no more
+  uint64_t swapped_out_ = 0;  // bytes
+  uint64_t swapped_in_ = 0;
   KeeperState state_;
   uint64_t sent_version_ = 0;
   uint64_t sent_event_ = 0;
@@ -102,6 +137,7 @@ class Keeper {
   // Last: their threads stop before the pool goes.
   Scrubber small_scrubber_;
   Scrubber large_scrubber_;
+  SwapThread swap_thread_;
 };
 
 }  // namespace longwire::keeper

@@ -63,6 +63,7 @@ int main(int argc, char** argv) {
   longwire::keeper::PoolOptions options;
   options.scrub = !longwire::wire::GuardIsOff("scrub");
   options.drain = !longwire::wire::IsSwitchedOff("drain");
+  options.swap = !longwire::wire::IsSwitchedOff("swap");
   uint64_t total = memory->identity().total;
   options.reserve = reserve >= 0 ? static_cast<uint64_t>(reserve) << 20 : DefaultReserve(total);
   std::unique_ptr<longwire::keeper::TenantLedger> ledger;

@@ -8,8 +8,9 @@
 //   Return -> nothing. The worker has unmapped the chunks before, and closed what it imported.
 //   Share  -> Shared, or Refuse. Borrow -> Grant × n, or Refuse.
 // The keeper asks at any time: Reclaim, which the worker's client answers with Return and
-// Reclaimed. Nothing that the worker sends ends the keeper; a packet it cannot read ends the
-// connection. End of file: the keeper takes back everything that was lent over this socket.
+// Reclaimed; SwapOut and more (swap_protocol.h). Nothing that the worker sends ends the keeper; a
+// packet it cannot read ends the connection. End of file: the keeper takes back everything that was
+// lent over this socket.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "server/keeper/message.h"
+#include "server/keeper/swap_protocol.h"
 
 namespace longwire::keeper {
 
@@ -37,12 +39,6 @@ struct Lease {
   std::vector<uint64_t> bytes;  // one chunk each; rounded up to the granularity
   bool spare = false;           // more than is needed: nobody gives anything up for it
   auto Fields() { return std::tie(request, bytes, spare); }
-};
-
-struct GrantedChunk {
-  uint64_t chunk = 0;  // id, never reused, not 0
-  uint64_t bytes = 0;
-  auto Fields() { return std::tie(chunk, bytes); }
 };
 
 // One descriptor per chunk comes along, in the same order (cuMemImportFromShareableHandle); at most
@@ -159,15 +155,17 @@ struct KeeperLimits {
   uint64_t pooled = UINT64_MAX;        // bytes of idle chunks between sessions
   uint64_t session_idle = UINT64_MAX;  // bytes that a session may keep free for long
   uint64_t idle_after = 0;             // nanoseconds: what "long" is
-  auto Fields() { return std::tie(pooled, session_idle, idle_after); }
+  uint64_t swap_host_memory = 0;       // bytes of the host's to move memory of idle sessions to
+  auto Fields() { return std::tie(pooled, session_idle, idle_after, swap_host_memory); }
 };
 
 struct WorkerLease {
   uint64_t worker = 0;
   uint64_t leased = 0;  // bytes
   uint64_t leased_peak = 0;
-  uint64_t idle = 0;  // of leased: kept free, as it said last
-  auto Fields() { return std::tie(worker, leased, leased_peak, idle); }
+  uint64_t idle = 0;     // of leased: kept free, as it said last
+  uint64_t swapped = 0;  // bytes that are in the host's memory; not in leased
+  auto Fields() { return std::tie(worker, leased, leased_peak, idle, swapped); }
 };
 
 // How many chunks of a size there are.
@@ -193,6 +191,8 @@ enum class MemoryEventKind : uint32_t {
   kRemap = 10,    // mapped somewhere else, in place of a copy
   kClear = 11,    // cleared
   kRelease = 12,  // given back to the driver
+  kSwapOut = 13,  // moved to the host's memory
+  kSwapIn = 14,   // and back
 };
 struct MemoryEvent {
   uint64_t number = 0;  // from 1, without gaps
@@ -247,19 +247,22 @@ struct KeeperState {
   uint64_t leased_peak = 0;
   uint64_t idle = 0;
   uint64_t scrub_pending = 0;
-  uint64_t refused = 0;   // leases, since the keeper began; so the next three
-  uint64_t asked = 0;     // sessions, for memory that they keep free
-  uint64_t drained = 0;   // bytes that came back for leases that lacked them
-  uint64_t returned = 0;  // bytes that came back because they were not used for long
-  uint64_t remaps = 0;    // copies that sessions made by mapping
-  uint64_t remapped = 0;  // bytes of them
+  uint64_t refused = 0;           // leases, since the keeper began; so the next three
+  uint64_t asked = 0;             // sessions, for memory that they keep free
+  uint64_t drained = 0;           // bytes that came back for leases that lacked them
+  uint64_t returned = 0;          // bytes that came back because they were not used for long
+  uint64_t swapped = 0;           // bytes of sessions that are in the host's memory now
+  uint64_t swap_host_memory = 0;  // bytes that are ready there
+  uint64_t swapped_out = 0;       // bytes moved, since the keeper began
+  uint64_t swapped_in = 0;
   std::vector<WorkerLease> workers;
   std::vector<ChunkSize> chunk_sizes;
   std::vector<MemoryEvent> events;  // since the last packet; the latest, if there were too many
   auto Fields() {
     return std::tie(code, sentence, driver, software, device_name, facts, device_count, total,
                     lendable, leased, leased_peak, idle, scrub_pending, refused, asked, drained,
-                    returned, remaps, remapped, workers, chunk_sizes, events);
+                    returned, swapped, swap_host_memory, swapped_out, swapped_in, workers,
+                    chunk_sizes, events);
   }
 };
 

@@ -24,6 +24,7 @@ struct TenantLedger::Table {
   uint64_t limit[kTenants];
   uint64_t reserved[kTenants];
   uint64_t charged[kTenants][kDevices];
+  bool latency_critical[kTenants];
 };
 
 // The table's lock; it stays usable when a process dies while it holds it: each change is one
@@ -133,6 +134,18 @@ uint64_t TenantLedger::ReservedForOthers(uint32_t tenant, int32_t device) {
     sum += std::min(missing, UINT64_MAX - sum);
   }
   return sum;
+}
+
+void TenantLedger::SetLatencyCritical(uint32_t tenant, bool yes) {
+  if (tenant == 0 || tenant >= kTenants) return;
+  Locked lock(*table_);
+  table_->latency_critical[tenant] = yes;
+}
+
+bool TenantLedger::latency_critical(uint32_t tenant) {
+  if (tenant >= kTenants) return false;
+  Locked lock(*table_);
+  return table_->latency_critical[tenant];
 }
 
 bool TenantLedger::Charge(uint32_t tenant, int32_t device, uint64_t bytes) {

@@ -38,6 +38,10 @@ class TenantLedger {
   // Of the device, the reserved bytes that other tenants do not have yet.
   uint64_t ReservedForOthers(uint32_t tenant, int32_t device);
 
+  // Memory of a latency-critical tenant's sessions is never moved away.
+  void SetLatencyCritical(uint32_t tenant, bool yes);
+  bool latency_critical(uint32_t tenant);
+
   // False: that would be more than the limit, and nothing was charged.
   bool Charge(uint32_t tenant, int32_t device, uint64_t bytes);
   void Refund(uint32_t tenant, int32_t device, uint64_t bytes);
@@ -68,6 +72,8 @@ class Quota {
   bool Charge(uint64_t worker, uint64_t bytes);
   void Refund(uint64_t worker, uint64_t bytes);
   uint64_t limit(uint64_t worker) { return ledger_.limit(TenantOf(worker)); }
+  uint64_t reservation(uint64_t worker) { return ledger_.reservation(TenantOf(worker)); }
+  bool latency_critical(uint64_t worker) { return ledger_.latency_critical(TenantOf(worker)); }
   uint64_t room(uint64_t worker) { return enforced_ ? ledger_.room(TenantOf(worker)) : UINT64_MAX; }
   uint64_t ReservedForOthers(uint64_t worker) {
     return enforced_ ? ledger_.ReservedForOthers(TenantOf(worker), device_) : 0;

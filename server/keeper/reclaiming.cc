@@ -16,7 +16,9 @@ std::vector<uint64_t> Keeper::Lenders(uint64_t worker, bool of_tenant) const {
   std::vector<uint64_t> lenders;
   for (const auto& [other, session] : sessions_) {
     bool counts = !of_tenant || pool_.TenantOf(other) == pool_.TenantOf(worker);
-    if (other != worker && counts && session.socket.valid() && pool_.LeasedBy(other) != 0) {
+    // Who waits for its own memory reads no answers of its client meanwhile.
+    bool answers = session.socket.valid() && session.back == nullptr;
+    if (other != worker && counts && answers && pool_.LeasedBy(other) != 0) {
       lenders.push_back(other);
     }
   }

@@ -3,6 +3,9 @@
 #include <cuda.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/mman.h>
+
+#include <cstring>
 
 #include "server/keeper/device_links.h"
 
@@ -53,6 +56,9 @@ struct Functions {
   decltype(&cuMemUnmap) unmap;
   decltype(&cuMemSetAccess) set_access;
   decltype(&cuMemsetD8Async) memset_async;
+  decltype(&cuMemHostRegister) host_register;
+  decltype(&cuMemcpyDtoHAsync) copy_to_host;
+  decltype(&cuMemcpyHtoDAsync) copy_to_device;
   decltype(&cuStreamCreate) stream_create;
   decltype(&cuStreamDestroy) stream_destroy;
   decltype(&cuStreamSynchronize) stream_synchronize;
@@ -92,6 +98,9 @@ bool Load(void* library, Functions* functions, std::string* missing) {
          find("cuMemAddressFree", &functions->address_free) && find("cuMemMap", &functions->map) &&
          find("cuMemUnmap", &functions->unmap) && find("cuMemSetAccess", &functions->set_access) &&
          find("cuMemsetD8Async", &functions->memset_async) &&
+         find("cuMemHostRegister", &functions->host_register) &&
+         find("cuMemcpyDtoHAsync", &functions->copy_to_host) &&
+         find("cuMemcpyHtoDAsync", &functions->copy_to_device) &&
          find("cuStreamCreate", &functions->stream_create) &&
          find("cuStreamDestroy", &functions->stream_destroy) &&
          find("cuStreamSynchronize", &functions->stream_synchronize) &&
@@ -147,13 +156,50 @@ class VmmDevice : public DeviceMemory {
 
   int Zero(uint64_t handle, uint64_t bytes) override {
     if (bytes >= kDiscardFrom && Discard(handle, bytes)) return kSuccess;
+    return OnMapped(handle, bytes, [&](CUdeviceptr address, CUstream stream) {
+      return functions_.memset_async(address, 0, bytes, stream);
+    });
+  }
+
+  // Large pages where the system has some, touched before they are registered: pinning pages that
+  // are there is several times as quick.
+  std::byte* Pin(uint64_t bytes) override {
+    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED) return nullptr;
+    madvise(data, bytes, MADV_HUGEPAGE);
+    std::memset(data, 0, bytes);
     functions_.context_set_current(context_);
-    CUstream stream = nullptr;
-    CUresult result = functions_.stream_create(&stream, CU_STREAM_NON_BLOCKING);
-    if (result != CUDA_SUCCESS) return result;
-    result = ZeroOn(stream, handle, bytes);
-    functions_.stream_destroy(stream);
-    return result;
+    if (functions_.host_register(data, bytes, CU_MEMHOSTREGISTER_PORTABLE) != CUDA_SUCCESS) {
+      munmap(data, bytes);
+      return nullptr;
+    }
+    return static_cast<std::byte*>(data);
+  }
+
+  int CopyOut(uint64_t handle, uint64_t bytes, std::span<const HostPart> to) override {
+    return OnMapped(handle, bytes, [&](CUdeviceptr address, CUstream stream) {
+      CUresult result = CUDA_SUCCESS;
+      for (const HostPart& part : to) {
+        if (result == CUDA_SUCCESS) {
+          result = functions_.copy_to_host(part.data, address, part.bytes, stream);
+        }
+        address += part.bytes;
+      }
+      return result;
+    });
+  }
+
+  int CopyIn(uint64_t handle, uint64_t bytes, std::span<const HostPart> from) override {
+    return OnMapped(handle, bytes, [&](CUdeviceptr address, CUstream stream) {
+      CUresult result = CUDA_SUCCESS;
+      for (const HostPart& part : from) {
+        if (result == CUDA_SUCCESS) {
+          result = functions_.copy_to_device(address, part.data, part.bytes, stream);
+        }
+        address += part.bytes;
+      }
+      return result;
+    });
   }
 
  private:
@@ -166,19 +212,29 @@ class VmmDevice : public DeviceMemory {
                      static_cast<off_t>(bytes)) == 0;
   }
 
-  CUresult ZeroOn(CUstream stream, uint64_t handle, uint64_t bytes) {
-    CUdeviceptr address = 0;
-    CUresult result = functions_.reserve(&address, bytes, 0, 0, 0);
+  // Maps the chunk in this process for `work`, which only queues; returns when that is done.
+  template <class Work>
+  int OnMapped(uint64_t handle, uint64_t bytes, Work work) {
+    functions_.context_set_current(context_);
+    CUstream stream = nullptr;
+    CUresult result = functions_.stream_create(&stream, CU_STREAM_NON_BLOCKING);
     if (result != CUDA_SUCCESS) return result;
-    result = functions_.map(address, bytes, 0, handle, 0);
+    CUdeviceptr address = 0;
+    result = functions_.reserve(&address, bytes, 0, 0, 0);
     if (result == CUDA_SUCCESS) {
-      CUmemAccessDesc access{properties_.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-      result = functions_.set_access(address, bytes, &access, 1);
-      if (result == CUDA_SUCCESS) result = functions_.memset_async(address, 0, bytes, stream);
-      if (result == CUDA_SUCCESS) result = functions_.stream_synchronize(stream);
-      functions_.unmap(address, bytes);
+      result = functions_.map(address, bytes, 0, handle, 0);
+      if (result == CUDA_SUCCESS) {
+        CUmemAccessDesc access{properties_.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+        result = functions_.set_access(address, bytes, &access, 1);
+        if (result == CUDA_SUCCESS) result = work(address, stream);
+        // Also after a failure: what was queued must be over before the memory goes.
+        CUresult over = functions_.stream_synchronize(stream);
+        if (result == CUDA_SUCCESS) result = over;
+        functions_.unmap(address, bytes);
+      }
+      functions_.address_free(address, bytes);
     }
-    functions_.address_free(address, bytes);
+    functions_.stream_destroy(stream);
     return result;
   }
 

@@ -1,5 +1,6 @@
 // What the daemon sets and asks of the keepers' memory.
 #include <algorithm>
+#include <cstdio>
 
 #include "server/warden/warden.h"
 
@@ -18,6 +19,15 @@ void Warden::Do(int, const SetLimits& request) {
       (void)wire::SendMessage(keeper.control.get(), message::Pack(limits_));
     }
   }
+}
+
+void Warden::End(const keeper::EndWorker& end) {
+  auto worker = workers_.find(end.worker);
+  if (worker == workers_.end()) return;
+  worker->second.why = end.sentence;
+  std::fprintf(stderr, "longwire-warden: worker %d %s\n", worker->second.process.pid,
+               end.sentence.c_str());
+  Kill(worker->second.process);
 }
 
 void Warden::TakeEvents(Keeper& keeper) {

@@ -47,9 +47,10 @@ struct StartWorker {
 struct SetQuota {
   static constexpr uint32_t kKind = 9;
   std::string tenant;
-  uint64_t memory = UINT64_MAX;  // bytes of device memory, over all devices; UINT64_MAX: no limit
-  uint64_t reserved = 0;         // bytes of each device that others cannot have
-  auto Fields() { return std::tie(tenant, memory, reserved); }
+  uint64_t memory = UINT64_MAX;   // bytes of device memory, over all devices; UINT64_MAX: no limit
+  uint64_t reserved = 0;          // bytes of each device that others cannot have
+  bool latency_critical = false;  // its memory is never moved out of the way
+  auto Fields() { return std::tie(tenant, memory, reserved, latency_critical); }
 };
 
 struct SetLimits {
@@ -143,18 +144,20 @@ struct DeviceStats {
   uint64_t leased_peak = 0;
   uint64_t idle = 0;           // created, lent to nobody
   uint64_t scrub_pending = 0;  // part of idle that still holds a session's bytes
-  uint64_t refused = 0;        // as keeper::KeeperState has it, and so the next five
+  uint64_t refused = 0;        // as keeper::KeeperState has it, and so the next seven
   uint64_t asked = 0;
   uint64_t drained = 0;
   uint64_t returned = 0;
-  uint64_t remaps = 0;
-  uint64_t remapped = 0;
+  uint64_t swapped = 0;
+  uint64_t swap_host_memory = 0;
+  uint64_t swapped_out = 0;
+  uint64_t swapped_in = 0;
   std::vector<keeper::ChunkSize> chunk_sizes;
   keeper::DeviceFacts facts;
   auto Fields() {
     return std::tie(device, name, keeper_pid, total, lendable, leased, leased_peak, idle,
-                    scrub_pending, refused, asked, drained, returned, remaps, remapped, chunk_sizes,
-                    facts);
+                    scrub_pending, refused, asked, drained, returned, swapped, swap_host_memory,
+                    swapped_out, swapped_in, chunk_sizes, facts);
   }
 };
 
@@ -164,8 +167,9 @@ struct SessionStats {
   int32_t device = 0;   // one entry per device of the session
   uint64_t leased = 0;  // bytes
   uint64_t leased_peak = 0;
-  uint64_t idle = 0;  // of leased: kept free, as the session said last
-  auto Fields() { return std::tie(session, pid, device, leased, leased_peak, idle); }
+  uint64_t idle = 0;     // of leased: kept free, as the session said last
+  uint64_t swapped = 0;  // in the host's memory, not in leased
+  auto Fields() { return std::tie(session, pid, device, leased, leased_peak, idle, swapped); }
 };
 
 struct TenantStats {

@@ -257,17 +257,18 @@ void Warden::Do(int connection, const GetStats& request) {
     stats.devices.push_back({device, state.device_name, keeper.process.pid, state.total,
                              state.lendable, state.leased, state.leased_peak, state.idle,
                              state.scrub_pending, state.refused, state.asked, state.drained,
-                             state.returned, state.remaps, state.remapped, state.chunk_sizes,
-                             state.facts});
+                             state.returned, state.swapped, state.swap_host_memory,
+                             state.swapped_out, state.swapped_in, state.chunk_sizes, state.facts});
   }
   for (auto& [number, worker] : workers_) {
     for (int32_t device : worker.devices) {
-      SessionStats session{worker.session, worker.process.pid, device, 0, 0, 0};
+      SessionStats session{worker.session, worker.process.pid, device, 0, 0, 0, 0};
       for (const keeper::WorkerLease& lease : keepers_[device].state.workers) {
         if (lease.worker != number) continue;
         session.leased = lease.leased;
         session.leased_peak = lease.leased_peak;
         session.idle = lease.idle;
+        session.swapped = lease.swapped;
       }
       stats.sessions.push_back(session);
     }
@@ -279,6 +280,7 @@ void Warden::Do(int, const SetQuota& request) {
   uint32_t tenant = TenantNumber(request.tenant);
   ledger_->SetLimit(tenant, request.memory);
   ledger_->SetReservation(tenant, request.reserved);
+  ledger_->SetLatencyCritical(tenant, request.latency_critical);
 }
 
 uint32_t Warden::TenantNumber(const std::string& name) {
@@ -359,7 +361,10 @@ void Warden::ReadKeeper(int32_t device) {
   Keeper& keeper = keepers_.at(device);
   bool closed = false;
   auto message = wire::ReceiveMessage(keeper.control.get(), milliseconds(0), &closed);
-  if (message && message::Unpack(message->bytes, &keeper.state) == wire::WireResult::kOk) {
+  keeper::EndWorker end;
+  if (message && message::Unpack(message->bytes, &end) == wire::WireResult::kOk) {
+    End(end);
+  } else if (message && message::Unpack(message->bytes, &keeper.state) == wire::WireResult::kOk) {
     TakeEvents(keeper);
   }
   if (closed) keeper.control.Reset();  // its end follows
@@ -387,8 +392,8 @@ void Warden::OnWorkerEnded(uint64_t number) {
   int exit_code = 0, signal = 0;
   if (!Reap(worker.process, &exit_code, &signal)) return;
   compile_cache_.Forget(number);
-  std::string how =
-      "worker " + std::to_string(worker.process.pid) + " " + HowItEnded(exit_code, signal);
+  std::string how = "worker " + std::to_string(worker.process.pid) + " " +
+                    (worker.why.empty() ? HowItEnded(exit_code, signal) : worker.why);
   if (worker.session != 0) {
     Reply(worker.connection,
           message::Pack(WorkerDied{worker.session, worker.process.pid, exit_code, signal, how}));

@@ -66,6 +66,7 @@ class Warden {
     Clock::time_point started{};
     std::vector<int32_t> devices;
     std::vector<std::string> environment;
+    std::string why;  // it is killed
   };
   // When the next worker is started ahead on a device.
   struct Warm {
@@ -94,6 +95,7 @@ class Warden {
   void AwaitKeeper(Keeper& keeper);
   void ReadKeeper(int32_t device);
   void TakeEvents(Keeper& keeper);
+  void End(const keeper::EndWorker& end);
   void OnWorkerEnded(uint64_t number);
   void OnKeeperEnded(int32_t device);
   void Discard(Worker& worker);

@@ -75,13 +75,18 @@ void Completion::Run() {
 }
 
 bool Completion::Step() {
+  acting_ = true;  // before anything is taken out of what is watched
   session_.timelines().Collect(&reached_);
-  if (reached_.empty()) return false;
+  if (reached_.empty()) {
+    acting_ = false;
+    return false;
+  }
   for (auto& reached : reached_) Finish(reached);
   // What a kernel printed is there before anybody learns that it has finished.
   session_.SendDeviceText();
   SendProgress();
   reached_.clear();
+  acting_ = false;
   if (wake_log_thread.load(std::memory_order_seq_cst)) session_.WakeLogThread();
   return true;
 }

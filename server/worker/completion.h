@@ -25,6 +25,8 @@ class Completion {
 
   // The log thread sleeps and wants to be woken when something finishes.
   std::atomic<bool> wake_log_thread{false};
+  // What hangs on markers is being done, though nothing is watched any more.
+  bool acting() const { return acting_; }
 
  private:
   void Run();
@@ -42,6 +44,7 @@ class Completion {
   void Check(Stream& stream);
 
   Session& session_;
+  std::atomic<bool> acting_{false};
   std::vector<Timelines::Reached> reached_;
   wire::SpinPrediction idle_spin_{wire::AllowedCores()};
   std::thread thread_;

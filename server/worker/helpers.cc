@@ -12,6 +12,7 @@ void Helpers::Post(uint32_t thread, std::function<void()> work) {
     helper->thread = std::thread([this, &helper = *helper] { Run(helper); });
   }
   std::lock_guard helper_lock(helper->mutex);
+  ++pending_;
   helper->work.push_back(std::move(work));
   helper->changed.notify_one();
 }
@@ -27,6 +28,7 @@ void Helpers::Run(Helper& helper) {
     lock.unlock();
     work();
     work = nullptr;  // what it holds goes without the lock
+    --pending_;
     lock.lock();
   }
 }

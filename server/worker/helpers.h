@@ -2,6 +2,7 @@
 // thread's calls stay in order and nobody waits for another's.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -27,6 +28,8 @@ class Helpers {
 
   // Runs `work` on the helper of that thread, after what was posted there before.
   void Post(uint32_t thread, std::function<void()> work);
+  // Nothing runs or waits.
+  bool idle() const { return pending_ == 0; }
   // Finishes what runs, drops what waits.
   void Stop();
 
@@ -44,6 +47,7 @@ class Helpers {
   std::mutex mutex_;
   std::map<uint32_t, std::unique_ptr<Helper>> helpers_;
   bool stopped_ = false;
+  std::atomic<size_t> pending_{0};
 };
 
 }  // namespace longwire::worker

@@ -62,6 +62,14 @@ uint64_t Issuer::LowestWaiting() const {
   return lowest;
 }
 
+bool Issuer::IsIdle() const {
+  return waiting_.empty() && touched_.empty() &&
+         std::ranges::none_of(streams_, [](const auto& stream) {
+           std::lock_guard lock(stream->issue_mutex);
+           return stream->capturing || stream->unmarked != 0 || !stream->actions.empty();
+         });
+}
+
 bool Issuer::Pass() {
   bool any = false;
   for (bool again = true; again && !session_.over();) {

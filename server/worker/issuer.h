@@ -36,6 +36,8 @@ class Issuer {
   // Of all calls that wait in queues the lowest position; UINT64_MAX if none waits.
   uint64_t LowestWaiting() const;
   bool anything_waits() const { return !waiting_.empty(); }
+  // Nothing is queued, and what was issued has its marker.
+  bool IsIdle() const;
   uint64_t waiting_bytes() const { return waiting_bytes_; }
   // Streams' calls behind this position are held back.
   void SetBarrier(uint64_t position) { barrier_ = position; }

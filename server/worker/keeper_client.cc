@@ -19,14 +19,11 @@ constexpr int kUnavailable = 46;  // CUDA_ERROR_DEVICE_UNAVAILABLE
 
 }  // namespace
 
-template <class M>
-bool KeeperClient::Send(const M& message) {
-  return socket_.valid() && wire::SendMessage(socket_.get(), message::Pack(message));
-}
-
-void KeeperClient::Listen(OnReclaim reclaim) {
+void KeeperClient::Listen(OnReclaim reclaim, OnSwap swap, std::function<void()> gone) {
   if (!socket_.valid() || listener_.joinable()) return;
   on_reclaim_ = std::move(reclaim);
+  on_swap_ = std::move(swap);
+  on_gone_ = std::move(gone);
   stop_.Reset(eventfd(0, EFD_CLOEXEC));
   listener_ = std::thread([this] { ListenLoop(); });
 }
@@ -48,13 +45,21 @@ void KeeperClient::ListenLoop() {
     std::lock_guard lock(mutex_);
     Hear(std::chrono::milliseconds(0), &closed);
   }
+  if (on_gone_) on_gone_();
 }
 
 std::optional<wire::Message> KeeperClient::Hear(std::chrono::milliseconds patience, bool* closed) {
   while (true) {
     auto packet = wire::ReceiveMessage(socket_.get(), patience, closed);
     keeper::Reclaim reclaim;
-    if (!packet || message::KindOf(packet->bytes) != keeper::Reclaim::kKind) return packet;
+    if (!packet) return packet;
+    uint32_t kind = message::KindOf(packet->bytes);
+    if (kind == keeper::SwapOut::kKind || kind == keeper::SwapReturned::kKind ||
+        kind == keeper::SwapWatch::kKind) {
+      if (on_swap_) on_swap_(std::move(*packet));
+      continue;
+    }
+    if (kind != keeper::Reclaim::kKind) return packet;
     if (message::Unpack(packet->bytes, &reclaim) == wire::WireResult::kOk && on_reclaim_) {
       on_reclaim_(reclaim);
     }
@@ -151,7 +156,10 @@ void KeeperClient::Return(const std::vector<uint64_t>& chunks) {
 
 void KeeperClient::Note(keeper::MemoryEventKind kind, uint64_t bytes) {
   // Dropped where it would have to wait: the log thread maps.
-  std::vector<std::byte> packet = message::Pack(keeper::Note{static_cast<uint32_t>(kind), bytes});
+  SendNow(message::Pack(keeper::Note{static_cast<uint32_t>(kind), bytes}));
+}
+
+void KeeperClient::SendNow(const std::vector<std::byte>& packet) {
   if (socket_.valid()) {
     (void)!send(socket_.get(), packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   }

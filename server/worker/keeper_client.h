@@ -21,13 +21,15 @@ using SharedToken = std::array<uint64_t, 2>;
 class KeeperClient {
  public:
   using OnReclaim = std::function<void(const keeper::Reclaim&)>;
+  // SwapOut, SwapReturned and SwapWatch.
+  using OnSwap = std::function<void(wire::Message)>;
 
   explicit KeeperClient(int socket) : socket_(socket) {}
   ~KeeperClient() { StopListening(); }
 
   // Hears what the keeper asks by itself, on a thread of its own and on those that wait for an
-  // answer; `reclaim` must not wait.
-  void Listen(OnReclaim reclaim);
+  // answer; none of these may wait. `gone`: the keeper has ended.
+  void Listen(OnReclaim reclaim, OnSwap swap = {}, std::function<void()> gone = {});
   void StopListening();
 
   struct Chunk {
@@ -46,12 +48,24 @@ class KeeperClient {
   // These wait for nobody, also while another thread waits for an answer.
   void Return(const std::vector<uint64_t>& chunks);
   void Reclaimed(const keeper::Reclaimed& answer);
+  template <class M>
+  void Tell(const M& message) {
+    Send(message);
+  }
+  // Left out where it would have to wait.
+  template <class M>
+  void TellIfThereIsRoom(const M& message) {
+    SendNow(message::Pack(message));
+  }
   // For the log that people see.
   void Note(keeper::MemoryEventKind kind, uint64_t bytes);
 
  private:
   template <class M>
-  bool Send(const M& message);
+  bool Send(const M& message) {
+    return socket_.valid() && wire::SendMessage(socket_.get(), message::Pack(message));
+  }
+  void SendNow(const std::vector<std::byte>& packet);
   // The mutex is held. The keeper's next packet, for this long, that is no question of its own.
   std::optional<wire::Message> Hear(std::chrono::milliseconds patience, bool* closed = nullptr);
   void ListenLoop();
@@ -61,7 +75,9 @@ class KeeperClient {
   wire::Descriptor socket_;
   std::mutex mutex_;  // held by who waits for an answer
   uint64_t next_request_ = 1;
-  OnReclaim on_reclaim_;  // set before the thread starts
+  OnReclaim on_reclaim_;  // set before the thread starts, and so the next two
+  OnSwap on_swap_;
+  std::function<void()> on_gone_;
   wire::Descriptor stop_;
   std::thread listener_;
 };

@@ -41,6 +41,7 @@ void LogThread::Run() {
     bool read = ReadSome();
     bool issued = issuer_.Pass();
     issued |= deferred_.Pass();
+    issued |= session_.swapping().Step(read || issued);
     // Markers when the burst is over, or now and then in one that does not end.
     if (!read || ++passes % kPassesPerMarking == 0) issuer_.MarkTouched();
     if (read || issued) continue;
@@ -53,7 +54,8 @@ void LogThread::Run() {
 }
 
 void LogThread::Wait() {
-  bool waits = issuer_.anything_waits() || deferred_.anything_waits();
+  bool waits =
+      issuer_.anything_waits() || deferred_.anything_waits() || session_.swapping().is_asked();
   if (waits) {
     // Said first and then looked once more, so that nothing finishes unseen in between.
     session_.completion().wake_log_thread = true;
@@ -64,9 +66,16 @@ void LogThread::Wait() {
   }
   auto deadline = waits ? Clock::now() + kRecheck : wire::Deadline::max();
   auto begun = Clock::now();
+  session_.swapping().SetResting(true);
   up_.WaitBeyond(IsFull() ? UINT64_MAX : seen_, spin_.Spin(), deadline);
+  session_.swapping().SetResting(false);
   spin_.Waited(Clock::now() - begun);
   session_.completion().wake_log_thread = false;
+}
+
+bool LogThread::IsIdle() {
+  bool read = session_.memory().away() != 0 || up_.Available().empty();
+  return read && issuer_.IsIdle() && !deferred_.anything_waits();
 }
 
 // Calls that wait in streams are copied out of the ring; past the limit the log is not read until
@@ -87,7 +96,7 @@ bool LogThread::ReadSome() {
       session_.Fatal("a record of the log has an impossible size");
       return false;
     }
-    if (bytes == 0) break;
+    if (bytes == 0 || session_.swapping().MustWait(static_cast<CallId>(header.call))) break;
     Sort(header, up_.cursor(), log.subspan(sizeof(header), bytes - sizeof(header)));
     log = log.subspan(wire::AlignRecord(bytes));
     up_.Advance(wire::AlignRecord(bytes));

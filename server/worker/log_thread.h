@@ -28,6 +28,9 @@ class LogThread {
   // For handlers that run on the log thread.
   Issuer& issuer() { return issuer_; }
   Deferred& deferred() { return deferred_; }
+  // Log thread: nothing is left of what was read, and nothing is there to be read; unless it waits
+  // for memory.
+  bool IsIdle();
 
  private:
   void Run();

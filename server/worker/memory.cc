@@ -37,10 +37,7 @@ CUresult Memory::Import(int32_t device, std::vector<KeeperClient::Chunk>& grante
   std::vector<Chunk> imported;
   for (auto& chunk : granted) {
     Chunk mine{0, chunk.bytes, device, chunk.id, 0};
-    // The driver takes a descriptor as a pointer-sized number.
-    auto* descriptor = reinterpret_cast<void*>(static_cast<intptr_t>(chunk.memory.get()));
-    result = driver_.cuMemImportFromShareableHandle(&mine.handle, descriptor,
-                                                    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    result = ImportHandle(chunk.memory, &mine.handle);
     if (result != CUDA_SUCCESS) break;
     imported.push_back(mine);
   }
@@ -102,7 +99,11 @@ CUresult Memory::Return(const std::vector<uint64_t>& chunks) {
       result = CUDA_ERROR_INVALID_HANDLE;
       continue;
     }
-    handles.push_back(found->second.handle);
+    if (found->second.away) {
+      --away_;
+    } else {
+      handles.push_back(found->second.handle);
+    }
     by_device[found->second.device].push_back(found->second.keeper_chunk);
     chunks_.erase(found);
   }
@@ -174,8 +175,13 @@ std::vector<std::pair<uint64_t, Memory::Mapping>> Memory::TakeMappings(uint64_t 
 
 void Memory::UnmapRange(std::unique_lock<std::mutex>& lock, uint64_t address, uint64_t bytes) {
   auto taken = TakeMappings(address, bytes);
+  std::vector<std::pair<uint64_t, uint64_t>> mapped;
+  for (auto& [at, mapping] : taken) {
+    auto chunk = chunks_.find(mapping.chunk);
+    if (chunk == chunks_.end() || !chunk->second.away) mapped.emplace_back(at, mapping.bytes);
+  }
   lock.unlock();  // as above
-  for (auto& [at, mapping] : taken) driver_.cuMemUnmap(at, mapping.bytes);
+  for (auto& [at, length] : mapped) driver_.cuMemUnmap(at, length);
   lock.lock();
   std::map<int32_t, uint64_t> by_device;
   for (auto& [at, mapping] : taken) {
@@ -218,6 +224,8 @@ CUresult Memory::MapRange(std::unique_lock<std::mutex>& lock, int32_t device, ui
   uint64_t at = address;
   for (uint64_t id : chunks) {
     Chunk& chunk = chunks_[id];
+    if (chunk.away) result = CUDA_ERROR_NOT_READY;  // such a call waits until it is back
+    if (result != CUDA_SUCCESS) break;
     result = driver_.cuMemMap(at, chunk.bytes, 0, chunk.handle, 0);
     if (result != CUDA_SUCCESS) break;
     ++chunk.mappings;
@@ -273,8 +281,13 @@ CUresult Memory::SetAccess(uint64_t address, uint64_t bytes, int32_t device, boo
   }
   std::lock_guard lock(mutex_);
   if (!CoversWholeChunks(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
-  return Access(address, bytes, device,
-                access ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE);
+  CUresult result =
+      Access(address, bytes, device,
+             access ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE);
+  if (result != CUDA_SUCCESS) return result;
+  auto end = mappings_.lower_bound(address + bytes);
+  for (auto at = mappings_.find(address); at != end; ++at) at->second.access = access;
+  return result;
 }
 
 CUresult Memory::Info(int32_t device, uint64_t* free, uint64_t* total) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "server/worker/driver.h"
@@ -54,6 +55,13 @@ class Memory {
   CUresult SetAccess(uint64_t address, uint64_t bytes, int32_t device, bool access);
   CUresult Info(int32_t device, uint64_t* free, uint64_t* total);
 
+  // For the keeper to move (memory_swapping.cc); of a session on one device, by the keeper's
+  // numbers. LetGo undoes the chunks' mappings, TakeBack makes them again at the same addresses.
+  // Nothing may touch the memory meanwhile.
+  CUresult LetGo(const std::vector<uint64_t>& keeper_chunks);
+  CUresult TakeBack(std::vector<KeeperClient::Chunk>& chunks);
+  size_t away() const { return away_; }  // chunks
+
   // Bytes that Map would cover; 0 if a chunk is unknown.
   uint64_t BytesOf(const std::vector<uint64_t>& chunks);
   // The device of the chunk mapped at the address, as the client counts; -1 if there is none.
@@ -66,10 +74,12 @@ class Memory {
     int32_t device = 0;
     uint64_t keeper_chunk = 0;  // as its keeper counts
     uint32_t mappings = 0;      // a chunk can be mapped in two places while it moves
+    bool away = false;          // the driver has neither handle nor mappings of it
   };
   struct Mapping {
     uint64_t bytes = 0;
     uint64_t chunk = 0;
+    bool access = true;  // for the session's device, where it has only one
   };
   // What a keeper lent becomes the session's; if that fails, goes back.
   CUresult Import(int32_t device, std::vector<KeeperClient::Chunk>& granted,
@@ -81,6 +91,9 @@ class Memory {
                     const std::vector<uint64_t>& chunks);
   CUresult Access(uint64_t address, uint64_t bytes, int32_t device, CUmemAccess_flags flags);
   std::vector<std::pair<uint64_t, Mapping>> TakeMappings(uint64_t address, uint64_t bytes);
+  CUresult ImportHandle(const wire::Descriptor& memory, CUmemGenericAllocationHandle* handle);
+  std::unordered_map<uint64_t, uint64_t> ByKeeperChunk() const;
+  std::unordered_multimap<uint64_t, uint64_t> AddressesByChunk() const;
   // Gives the lock up while the driver works.
   void UnmapRange(std::unique_lock<std::mutex>& lock, uint64_t address, uint64_t bytes);
 
@@ -89,6 +102,7 @@ class Memory {
   std::mutex mutex_;
   std::map<uint64_t, Chunk> chunks_;
   uint64_t next_chunk_ = 1;
+  std::atomic<size_t> away_{0};
   std::map<uint64_t, Mapping> mappings_;  // by address
 };
 

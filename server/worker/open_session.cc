@@ -151,12 +151,15 @@ void OpenSession(Session& session, const wire::OpenRequest& request,
   session.lanes().Create(request);
   reply->lanes = session.lanes().count();
   reply->segment_bytes = session.host_segment().bytes();
+  session.ListenToKeepers();
   for (size_t i = 0; i < devices.size(); ++i) {
     auto description = Describe(driver, devices[i]);
     // Without it the session still opens: the client's first allocation asks again.
     session.memory().Lease(static_cast<int32_t>(i), {kFirstLeaseBytes}, true, &description.leased);
     reply->devices.push_back(std::move(description));
   }
+  // Which the keeper has said before it has answered.
+  reply->largest_chunk = session.swapping().largest_chunk();
   char host[256] = {};
   gethostname(host, sizeof(host) - 1);
   reply->processes.push_back({"longwire-worker", host, static_cast<uint32_t>(getpid())});

@@ -42,6 +42,7 @@ Session::Session(SessionOptions options)
       images_(options.control),
       graphs_(*this),
       gates_(devices_.size()),
+      swapping_(*this),
       completion_(*this),
       log_(*this, up_),
       helpers_([this] { EnterThread(); }),
@@ -75,11 +76,18 @@ void Session::Start() {
   completion_.Start();
   log_.Start();
   lanes_.Start();
+  ListenToKeepers();
+}
+
+void Session::ListenToKeepers() {
   for (size_t i = 0; i < devices_.size(); ++i) {
+    auto device = static_cast<int32_t>(i);
     devices_[i].keeper->Listen(
-        [this, device = static_cast<int32_t>(i)](const keeper::Reclaim& ask) {
+        [this, device](const keeper::Reclaim& ask) {
           down_.Reclaim({ask.request, ask.bytes, ask.keep, device, ask.unused});
-        });
+        },
+        [this, device](wire::Message said) { swapping_.Heard(device, std::move(said)); },
+        [this, device] { swapping_.KeeperIsGone(device); });
   }
 }
 

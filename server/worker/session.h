@@ -32,6 +32,7 @@
 #include "server/worker/objects.h"
 #include "server/worker/staging.h"
 #include "server/worker/stdout_pipe.h"
+#include "server/worker/swapping.h"
 #include "server/worker/timeline.h"
 #include "server/worker/transfers.h"
 
@@ -58,6 +59,8 @@ class Session {
   // Pinned memory that every session needs; before the first record, a context must be current.
   CUresult Prepare();
   void Start();
+  // What the keepers say is heard from now on; Start sees to it, too.
+  void ListenToKeepers();
 
   // The session cannot go on: the client is told why, the rings are closed.
   void Fatal(const std::string& sentence);
@@ -104,6 +107,7 @@ class Session {
   LogThread& log() { return log_; }
   ForeignHandles& foreign() { return foreign_; }
   Gates& gates() { return gates_; }
+  Swapping& swapping() { return swapping_; }
   GivenResources& resources() { return resources_; }
 
   HandleTable<Context> contexts;
@@ -140,6 +144,7 @@ class Session {
   ImageCache images_;
   Graphs graphs_;
   Gates gates_;
+  Swapping swapping_;
   Completion completion_;
   LogThread log_;
   Helpers helpers_;

@@ -61,6 +61,7 @@ memory:
   pooled: 16GiB
   session_idle: 1GiB
   session_idle_time: 10s
+  swap_host_memory: 0
 compression: true
 )");
 }

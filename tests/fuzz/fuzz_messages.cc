@@ -37,7 +37,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                  warden::Events>(packet);
   RoundTripAnyOf<keeper::Lease, keeper::Grant, keeper::Refuse, keeper::Return, keeper::GetInfo,
                  keeper::Info, keeper::Reclaim, keeper::Reclaimed, keeper::Note, keeper::Attach,
-                 keeper::KeeperLimits, keeper::KeeperState>(packet);
+                 keeper::KeeperLimits, keeper::KeeperState, keeper::SwapOut, keeper::SwapLeft,
+                 keeper::SwapBack, keeper::SwapReturned, keeper::SwapWatch, keeper::Ran,
+                 keeper::EndWorker>(packet);
   RoundTripAnyOf<images::Find, images::Found, images::Keep>(packet);
   return 0;
 }

@@ -147,5 +147,44 @@ TEST_F(MemoryTest, WhatIsDrainedFromALivingSessionIsCleared) {
   EXPECT_EQ(DeviceBytes(answer->descriptors[0], 160 * kMiB, "check", 0), 0);
 }
 
+// Memory of an idle session was moved to the host's: nobody reads it where it was, and it comes
+// back as it was.
+TEST_F(MemoryTest, WhatLeftForTheHostIsReadByNobody) {
+  KeeperLimits limits{UINT64_MAX, UINT64_MAX, 0, 128 * kMiB};
+  EXPECT_TRUE(wire::SendMessage(control.get(), message::Pack(limits)));
+  while (state.swap_host_memory != 128 * kMiB) {
+    auto packet = wire::ReceiveMessage(control.get(), kPatience);
+    ASSERT_TRUE(packet && message::Unpack(packet->bytes, &state) == wire::WireResult::kOk);
+  }
+  wire::Descriptor first = Attach(1), second = Attach(2);
+  for (auto* worker : {&first, &second}) {
+    EXPECT_TRUE(wire::ReceiveMessage(worker->get(), kPatience).has_value());  // SwapWatch
+  }
+  auto chunks = GetChunks(first, {64 * kMiB, 64 * kMiB, 64 * kMiB});
+  ASSERT_EQ(chunks.size(), 3u);
+  for (const auto& chunk : chunks) EXPECT_EQ(DeviceBytes(chunk, 64 * kMiB, "fill", 0x5e), 0);
+  chunks.clear();
+  EXPECT_TRUE(wire::SendMessage(second.get(), message::Pack(Lease{1, {64 * kMiB}})));
+  auto packet = wire::ReceiveMessage(first.get(), kPatience);
+  Reclaim reclaim;
+  ASSERT_TRUE(packet && message::Unpack(packet->bytes, &reclaim) == wire::WireResult::kOk);
+  EXPECT_TRUE(wire::SendMessage(first.get(), message::Pack(Reclaimed{reclaim.request, 0, 0})));
+  packet = wire::ReceiveMessage(first.get(), kPatience);
+  SwapOut asked;
+  ASSERT_TRUE(packet && message::Unpack(packet->bytes, &asked) == wire::WireResult::kOk);
+  EXPECT_EQ(asked.chunks.size(), 1u);
+  auto left = static_cast<uint32_t>(SwapAnswer::kLeft);
+  EXPECT_TRUE(wire::SendMessage(first.get(), message::Pack(SwapLeft{asked.request, left})));
+  packet = wire::ReceiveMessage(second.get(), kPatience);
+  ASSERT_TRUE(packet && packet->descriptors.size() == 1);
+  EXPECT_EQ(DeviceBytes(packet->descriptors[0], 64 * kMiB, "check", 0), 0);
+  packet.reset();
+  second.Reset();
+  EXPECT_TRUE(wire::SendMessage(first.get(), message::Pack(SwapBack{2})));
+  packet = wire::ReceiveMessage(first.get(), kPatience);
+  ASSERT_TRUE(packet && packet->descriptors.size() == 1);
+  EXPECT_EQ(DeviceBytes(packet->descriptors[0], 64 * kMiB, "check", 0x5e), 0);
+}
+
 }  // namespace
 }  // namespace longwire::keeper

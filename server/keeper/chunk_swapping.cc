@@ -1,0 +1,169 @@
+// Chunks whose bytes are moved to the host's memory and back. A chunk keeps its number and its
+// worker; what it has on the device comes and goes.
+#include <algorithm>
+#include <utility>
+
+#include "server/keeper/chunk_pool.h"
+
+namespace longwire::keeper {
+
+std::vector<Region> ChunkPool::Movable(uint64_t worker) const {
+  std::vector<Region> movable;
+  auto holder = workers_.find(worker);
+  // Who has memory of others may be in the middle of something with them.
+  if (holder == workers_.end() || !holder->second.borrowed.empty()) return movable;
+  for (uint64_t id : holder->second.lent) {
+    const Chunk& chunk = chunks_.at(id);
+    if (chunk.place != Place::kHere || chunk.shared) continue;
+    movable.push_back({id, worker, chunk.bytes});
+  }
+  return movable;
+}
+
+std::vector<Region> ChunkPool::Away(uint64_t worker) const {
+  std::vector<Region> away;
+  auto holder = workers_.find(worker);
+  if (holder == workers_.end()) return away;
+  for (uint64_t id : holder->second.lent) {
+    const Chunk& chunk = chunks_.at(id);
+    if (chunk.place == Place::kAway) away.push_back({id, worker, chunk.bytes});
+  }
+  return away;
+}
+
+std::vector<SwapJob> ChunkPool::Leave(uint64_t worker, std::span<const uint64_t> chunks) {
+  std::vector<SwapJob> jobs;
+  auto holder = workers_.find(worker);
+  if (holder == workers_.end()) return jobs;
+  for (uint64_t id : chunks) {
+    if (!holder->second.lent.contains(id)) continue;
+    Chunk& chunk = chunks_.at(id);
+    if (chunk.place != Place::kHere || chunk.shared) continue;
+    chunk.host = host_.Take(worker, chunk.bytes);
+    // Without a place to go it stays on the device, for its worker to have again.
+    chunk.place = chunk.host.empty() ? Place::kAway : Place::kLeaving;
+    if (chunk.host.empty()) continue;
+    ++holder->second.moving;
+    leaving_ += chunk.bytes;
+    jobs.push_back({SwapJob::Kind::kOut, id, chunk.handle, chunk.bytes, chunk.host});
+    for (HostPart& part : chunk.host) part.clear = false;  // that is done on the way out
+  }
+  return jobs;
+}
+
+int ChunkPool::CreateAgain(Chunk& chunk) {
+  while (created_ + chunk.bytes > lendable_) {
+    // What is left of the idle bytes is being cleared and comes back soon.
+    if (!ReleaseOneIdle()) return kOutOfMemory;
+  }
+  int code = device_.Create(chunk.bytes, &chunk.handle);
+  // The driver has less than the ledger says: contexts of workers, or other programs.
+  while (code == kOutOfMemory && ReleaseOneIdle()) {
+    code = device_.Create(chunk.bytes, &chunk.handle);
+  }
+  if (code != kSuccess) chunk.handle = 0;
+  if (code == kSuccess) created_ += chunk.bytes;
+  return code;
+}
+
+std::vector<SwapJob> ChunkPool::ComeBack(std::span<const Region> order, bool all,
+                                         LeaseInProgress* lease) {
+  std::vector<SwapJob> jobs;
+  uint64_t need = 0;
+  for (const Region& region : order) {
+    if (chunks_.at(region.id).handle == 0) need += region.bytes;
+  }
+  lease->lacks = need - std::min(need, free());
+  if (all && lease->lacks != 0) return jobs;
+  Worker& holder = workers_.at(lease->worker);
+  for (const Region& region : order) {
+    Chunk& chunk = chunks_.at(region.id);
+    bool copied = chunk.handle == 0;
+    if (copied && (chunk.bytes > free() || CreateAgain(chunk) != kSuccess)) {
+      lease->lacks = std::max(lease->lacks, chunk.bytes);
+      continue;
+    }
+    lease->chunks.push_back(region.id);
+    chunk.place = copied ? Place::kComing : Place::kHere;
+    ++version_;
+    if (!copied) continue;
+    ++holder.moving;
+    holder.leased += chunk.bytes;
+    holder.leased_peak = std::max(holder.leased_peak, holder.leased);
+    holder.swapped -= chunk.bytes;
+    leased_ += chunk.bytes;
+    leased_peak_ = std::max(leased_peak_, leased_);
+    swapped_ -= chunk.bytes;
+    jobs.push_back({SwapJob::Kind::kBack, region.id, chunk.handle, chunk.bytes, chunk.host});
+  }
+  return jobs;
+}
+
+bool ChunkPool::Moved(const SwapJob& job, uint64_t* lost) {
+  auto found = chunks_.find(job.chunk);
+  if (found == chunks_.end()) return true;
+  Chunk& chunk = found->second;
+  ++version_;
+  bool out = job.kind == SwapJob::Kind::kOut;
+  if (out) leaving_ -= chunk.bytes;
+  if (auto holder = workers_.find(chunk.worker); holder != workers_.end()) --holder->second.moving;
+  if (chunk.dropped) {
+    EraseDropped(job.chunk);
+    return true;
+  }
+  if (!out || job.code != kSuccess) host_.Free(chunk.worker, std::exchange(chunk.host, {}));
+  chunk.place = out ? Place::kAway : Place::kHere;
+  if (job.code != kSuccess) {
+    *lost = chunk.worker;
+    return out;  // on its way out nothing is lost: it is still on the device
+  }
+  Tell(out ? MemoryEventKind::kSwapOut : MemoryEventKind::kSwapIn, chunk.worker, chunk.bytes);
+  if (!out) return true;
+  device_.Release(std::exchange(chunk.handle, 0));
+  created_ -= chunk.bytes;
+  leased_ -= chunk.bytes;
+  swapped_ += chunk.bytes;
+  Worker& holder = workers_.at(chunk.worker);
+  holder.leased -= chunk.bytes;
+  holder.swapped += chunk.bytes;
+  return true;
+}
+
+void ChunkPool::Drop(uint64_t id) {
+  Chunk& chunk = chunks_.at(id);
+  Worker& holder = workers_.at(chunk.worker);
+  holder.lent.erase(id);
+  if (options_.policy != nullptr) options_.policy->Removed(id);
+  if (options_.quota != nullptr) options_.quota->Refund(chunk.worker, chunk.bytes);
+  (chunk.handle != 0 ? holder.leased : holder.swapped) -= chunk.bytes;
+  (chunk.handle != 0 ? leased_ : swapped_) -= chunk.bytes;
+  ++version_;
+  chunk.dropped = chunk.moves();
+  if (!chunk.dropped) EraseDropped(id);
+}
+
+// The swap thread has nothing to do with it any more.
+void ChunkPool::EraseDropped(uint64_t id) {
+  Chunk& chunk = chunks_.at(id);
+  if (!chunk.host.empty()) {
+    host_.Free(workers_.contains(chunk.worker) ? chunk.worker : 0, chunk.host);
+  }
+  if (chunk.handle != 0) {
+    Tell(MemoryEventKind::kRelease, 0, chunk.bytes);
+    device_.Release(chunk.handle);
+    created_ -= chunk.bytes;
+  }
+  chunks_.erase(id);
+}
+
+bool ChunkPool::IsMoving(uint64_t worker) const {
+  auto found = workers_.find(worker);
+  return found != workers_.end() && found->second.moving != 0;
+}
+
+uint64_t ChunkPool::SwappedBy(uint64_t worker) const {
+  auto found = workers_.find(worker);
+  return found == workers_.end() ? 0 : found->second.swapped;
+}
+
+}  // namespace longwire::keeper

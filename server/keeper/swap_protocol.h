@@ -1,0 +1,86 @@
+// What keeper and worker say about memory that is moved to the host's and back
+// (docs/decisions/0017-swap.md). These packets come at any time, between requests and answers:
+//   SwapOut -> SwapLeft
+//   SwapBack -> SwapReturned × n (the last one has more = false), however long that takes
+//   SwapWatch -> Ran, now and then
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "server/keeper/message.h"
+
+namespace longwire::keeper {
+
+inline constexpr size_t kMaxChunksPerSwap = 8192;  // that one SwapOut names
+
+// Keeper to worker: let go of these chunks, if nothing of the session is queued or running.
+struct SwapOut {
+  static constexpr uint32_t kKind = 113;
+  uint64_t request = 0;
+  uint32_t patience = 0;         // milliseconds in which the session may still become idle
+  std::vector<uint64_t> chunks;  // ids
+  auto Fields() { return std::tie(request, patience, chunks); }
+};
+
+enum class SwapAnswer : uint32_t {
+  kLeft = 1,   // the chunks are unmapped, and what was imported is closed
+  kBusy = 2,   // something is queued or running
+  kNever = 3,  // of this session nothing can be moved
+};
+
+struct SwapLeft {
+  static constexpr uint32_t kKind = 114;
+  uint64_t request = 0;
+  uint32_t answer = 0;  // SwapAnswer
+  auto Fields() { return std::tie(request, answer); }
+};
+
+// Worker to keeper: the session has work, and needs all of its memory for it.
+struct SwapBack {
+  static constexpr uint32_t kKind = 115;
+  uint64_t request = 0;
+  auto Fields() { return std::tie(request); }
+};
+
+struct GrantedChunk {
+  uint64_t chunk = 0;  // id, never reused, not 0
+  uint64_t bytes = 0;
+  auto Fields() { return std::tie(chunk, bytes); }
+};
+
+// One descriptor per chunk comes along, as with a Grant.
+struct SwapReturned {
+  static constexpr uint32_t kKind = 116;
+  uint64_t request = 0;
+  int32_t code = 0;      // a CUresult; not 0: the memory is lost
+  std::string sentence;  // for people
+  bool more = false;
+  std::vector<GrantedChunk> chunks;
+  auto Fields() { return std::tie(request, code, sentence, more, chunks); }
+};
+
+// Keeper to worker: whether it shall say that its session works.
+struct SwapWatch {
+  static constexpr uint32_t kKind = 117;
+  bool on = false;
+  auto Fields() { return std::tie(on); }
+};
+
+struct Ran {
+  static constexpr uint32_t kKind = 118;
+  uint32_t times = 1;
+  auto Fields() { return std::tie(times); }
+};
+
+// Keeper to warden: the worker holds others up.
+struct EndWorker {
+  static constexpr uint32_t kKind = 205;
+  uint64_t worker = 0;
+  std::string sentence;  // for people, about the worker
+  auto Fields() { return std::tie(worker, sentence); }
+};
+
+}  // namespace longwire::keeper

@@ -1,0 +1,243 @@
+// The keeper's dealings with memory that idle sessions let go of: moved to the host's memory when a
+// lease lacks it, and back before their next work.
+#include <algorithm>
+#include <cstdio>
+
+#include "server/keeper/keeper.h"
+
+namespace longwire::keeper {
+namespace {
+
+// Host memory is made ready in pieces, so that nothing has to wait for all of it.
+constexpr uint64_t kPinAtOnce = uint64_t{256} << 20;
+
+// Who waits for its memory asks for what others keep free this often.
+constexpr std::chrono::seconds kDrainRound{1};
+
+constexpr const char* kLost = "memory of the session could not be brought back from the host's";
+
+}  // namespace
+
+void Keeper::AddHostMemory() {
+  if (!swaps_on_ || pin_failed_ || pinning_ != 0) return;
+  uint64_t slot = device_.identity().granularity;
+  uint64_t wanted = limits_.swap_host_memory / slot * slot;
+  uint64_t have = pool_.host().bytes();
+  if (have >= wanted) {
+    // What sessions left is cleared when there is nothing else to do.
+    if (swap_thread_.waiting() != 0 || pool_.host().to_clear() == 0) return;
+    SwapJob clear{SwapJob::Kind::kClear};
+    clear.parts = pool_.host().NextClears();
+    if (!clear.parts.empty()) swap_thread_.Add({clear});
+    return;
+  }
+  SwapJob pin{SwapJob::Kind::kPin};
+  pin.bytes = pinning_ = std::min(wanted - have, kPinAtOnce);
+  swap_thread_.Add({pin});
+}
+
+void Keeper::TakeMoved() {
+  for (SwapJob& job : swap_thread_.Take()) {
+    uint64_t lost = 0;
+    switch (job.kind) {
+      case SwapJob::Kind::kPin:
+        pinning_ = 0;
+        pin_failed_ = job.parts.empty();
+        if (pin_failed_) {
+          std::fprintf(stderr,
+                       "longwire-keeper: of %llu bytes of the host's memory only %llu could "
+                       "be pinned\n",
+                       static_cast<unsigned long long>(limits_.swap_host_memory),
+                       static_cast<unsigned long long>(pool_.host().bytes()));
+        }
+        for (HostPart& part : job.parts) pool_.host().Add(part.data, part.bytes);
+        break;
+      case SwapJob::Kind::kClear:
+        pool_.host().Cleared(job.parts);
+        break;
+      case SwapJob::Kind::kOut:
+      case SwapJob::Kind::kBack: {
+        bool out = job.kind == SwapJob::Kind::kOut;
+        if (job.code == kSuccess) (out ? swapped_out_ : swapped_in_) += job.bytes;
+        if (pool_.Moved(job, &lost)) break;
+        auto session = sessions_.find(lost);
+        if (session == sessions_.end() || session->second.back == nullptr) break;
+        uint64_t request = session->second.back->lease.request;
+        session->second.back.reset();
+        Answer(session->second, message::Pack(SwapReturned{request, job.code, kLost, false, {}}));
+        break;
+      }
+    }
+  }
+}
+
+void Keeper::Watch(Session& session) {
+  bool on = swaps_on_ && limits_.swap_host_memory != 0;
+  if (!session.socket.valid() || session.watched == on) return;
+  session.watched = on;
+  Answer(session, message::Pack(SwapWatch{on}));
+}
+
+bool Keeper::HandleSwapPacket(Session& session, std::span<const std::byte> packet) {
+  SwapLeft left;
+  SwapBack back;
+  Ran ran;
+  auto now = Swaps::Clock::now();
+  if (message::Unpack(packet, &ran) == wire::WireResult::kOk) {
+    policy_->Accessed(session.worker);
+  } else if (message::Unpack(packet, &left) == wire::WireResult::kOk) {
+    std::vector<uint64_t> chunks = swaps_.Answered(session.worker, left, now);
+    swap_thread_.Add(pool_.Leave(session.worker, chunks));
+  } else if (message::Unpack(packet, &back) == wire::WireResult::kOk) {
+    if (session.back != nullptr) return true;
+    session.back = std::make_unique<Homecoming>();
+    session.back->order = ++homecomings_;
+    session.back->lease.worker = session.worker;
+    session.back->lease.request = back.request;
+    session.back->lease.comes_back = true;
+    policy_->Accessed(session.worker);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+std::vector<Region> Keeper::MovableFor(const Session& wants, uint64_t order) {
+  std::vector<Region> movable;
+  std::map<uint32_t, uint64_t> here;  // bytes of a tenant's
+  for (const auto& [worker, session] : sessions_) {
+    here[pool_.TenantOf(worker)] += pool_.LeasedBy(worker);
+  }
+  for (const auto& [worker, session] : sessions_) {
+    bool working = session.waits() || session.blocked() || pool_.IsMoving(worker);
+    if (worker == wants.worker || !session.socket.valid() || working) continue;
+    // One that waits for its memory lets go of the rest for those who asked before it: else two
+    // with half of theirs would wait for each other.
+    if (session.back != nullptr && (session.back->begun || session.back->order <= order)) continue;
+    if (session.back != nullptr && order == 0) continue;
+    if (quota_ != nullptr && quota_->latency_critical(worker)) continue;
+    uint32_t tenant = pool_.TenantOf(worker);
+    bool own = tenant == pool_.TenantOf(wants.worker);
+    uint64_t reserved = quota_ == nullptr || own ? 0 : quota_->reservation(worker);
+    for (const Region& region : pool_.Movable(worker)) {
+      if (here[tenant] < reserved + region.bytes) continue;  // others cannot have it
+      here[tenant] -= region.bytes;
+      movable.push_back(region);
+    }
+  }
+  return movable;
+}
+
+bool Keeper::SwapFor(Session& session) {
+  LeaseInProgress& lease = *session.lease;
+  if (!swaps_on_ || pool_.host().bytes() == 0 || lease.lacks == 0) return false;
+  if (lease.spare || lease.of_tenant) return false;
+  uint64_t has = pool_.LeasedBy(session.worker) + pool_.SwappedBy(session.worker), need = 0;
+  for (uint64_t size : lease.sizes) need += size;
+  if (has + need > pool_.lendable()) {
+    lease.sentence = "the session would have " + std::to_string(has + need) +
+                     " bytes, more than the device's " + std::to_string(pool_.lendable());
+    return false;
+  }
+  Swaps::Want want{lease.lacks, pool_.host().room(), pool_.leaving(), false,
+                   MovableFor(session, 0)};
+  // Room for one chunk stays: with none, what is away could not change places with what is here.
+  uint64_t largest = std::ranges::max(lease.sizes);
+  for (const Region& region : want.movable) largest = std::max(largest, region.bytes);
+  want.room -= std::min(want.room, largest);
+  std::vector<Swaps::Ask> asks;
+  auto now = Swaps::Clock::now();
+  Swaps::Hope hope = swaps_.Advance(want, now, &asks);
+  SendSwapAsks(asks);
+  if (hope == Swaps::Hope::kNone) return false;
+  bool coming = hope == Swaps::Hope::kComing;
+  return now - session.asked < (coming ? swaps_.times().lease_in_all : swaps_.times().lease);
+}
+
+void Keeper::SendSwapAsks(std::span<const Swaps::Ask> asks) {
+  for (const Swaps::Ask& ask : asks) Answer(sessions_.at(ask.worker), message::Pack(ask.packet));
+}
+
+// Who does not let go though nothing of it runs is ended: it is a worker of ours that does not
+// work, or somebody has stopped it.
+void Keeper::EndLate() {
+  auto now = Swaps::Clock::now();
+  for (auto& [worker, session] : sessions_) {
+    if (session.blocked()) swaps_.Extend(worker, now);
+  }
+  for (uint64_t worker : swaps_.Late(now)) {
+    auto seconds = std::chrono::duration<double>(swaps_.times().answer).count();
+    EndWorker end{worker,
+                  "was ended: another session needs memory of the device, and it did not "
+                  "let go of its own within " +
+                      std::to_string(seconds).substr(0, 4) + " s"};
+    (void)wire::SendMessage(control_.get(), message::Pack(end));
+    auto session = sessions_.find(worker);
+    if (session != sessions_.end()) CloseSocket(session->second);
+  }
+}
+
+bool Keeper::AdvanceSwaps() {
+  if (!swaps_on_) return false;
+  EndLate();
+  std::vector<Session*> coming;
+  bool asked = false;
+  for (auto& [worker, session] : sessions_) {
+    asked |= swaps_.IsAsked(worker);
+    if (session.back != nullptr && session.socket.valid()) coming.push_back(&session);
+  }
+  std::ranges::sort(coming, {}, [](const Session* session) { return session->back->order; });
+  bool first = true;
+  bool taken = false;  // what comes free is for somebody before
+  for (Session* session : coming) {
+    AdvanceHomecoming(*session, first, &taken);
+    first = false;
+  }
+  return asked || !coming.empty();
+}
+
+void Keeper::AdvanceHomecoming(Session& session, bool first, bool* taken) {
+  Homecoming& back = *session.back;
+  if (swaps_.IsAsked(session.worker)) return;  // first it lets go
+  bool moving = pool_.IsMoving(session.worker);
+  std::vector<Region> order = policy_->Prefetch(pool_.Away(session.worker));
+  auto now = Swaps::Clock::now();
+  if (order.empty()) {
+    if (!moving && session.grant == nullptr) Deliver(session);
+    return;
+  }
+  if (moving && !back.begun) return;  // still on the way out
+  if (*taken) return;
+  size_t before = back.lease.chunks.size();
+  std::vector<SwapJob> jobs = pool_.ComeBack(order, !first && !back.begun, &back.lease);
+  if (back.lease.chunks.size() != before && !back.begun) {
+    back.begun = true;
+    back.since = now;
+  }
+  swap_thread_.Add(std::move(jobs));
+  if (back.lease.lacks == 0) return;
+  if (now - back.round_begun > kDrainRound) back.round = {};
+  if (back.round.asked.empty()) back.round_begun = now;
+  std::vector<Drain::Ask> drains;
+  bool drained = drains_ && drain_.Advance(back.round, Lenders(session.worker, false),
+                                           back.lease.lacks, now, &drains);
+  SendAsks(drains);
+  *taken = drained;
+  if (drained) return;
+  Swaps::Want want{back.lease.lacks, pool_.host().room(), pool_.leaving(), true,
+                   MovableFor(session, back.order)};
+  std::vector<Swaps::Ask> asks;
+  *taken = swaps_.Advance(want, now, &asks) == Swaps::Hope::kComing;
+  SendSwapAsks(asks);
+}
+
+void Keeper::Deliver(Session& session) {
+  auto back = std::move(session.back);
+  auto now = Swaps::Clock::now();
+  if (back->begun) swaps_.CameBack(session.worker, back->since, now);
+  session.grant = std::make_unique<LeaseInProgress>(std::move(back->lease));
+  session.granted = 0;
+  Send(session);
+}
+
+}  // namespace longwire::keeper
