@@ -142,6 +142,15 @@ TEST(Input, AbsurdSizesAreErrors) {
   map.chunk = {1, 2, 3};
   session.Send(map, 0, wire::kWantsReply);
   EXPECT_NE(session.Expect(wire::DownKind::kReply).header.code, 0);
+  calls::lwRemap remap;
+  remap.address = UINT64_MAX - 4096;
+  remap.unmap = 1 << 20;
+  remap.chunk = {1, 2, 3};
+  session.Send(remap, 0, wire::kWantsReply);
+  EXPECT_EQ(session.Expect(wire::DownKind::kReply).header.code, CUDA_ERROR_INVALID_HANDLE);
+  remap.device = -1;
+  session.Send(remap, 0, wire::kWantsReply);
+  EXPECT_EQ(session.Expect(wire::DownKind::kReply).header.code, CUDA_ERROR_INVALID_DEVICE);
   session.ExpectProgress(kOne, session.Launch(kOne, 1));
 }
 
@@ -205,7 +214,8 @@ TEST(Input, RandomArgumentsNeverCrash) {
       CallId::lwLease,         CallId::lwReturnChunks,    CallId::lwMap,
       CallId::lwUnmap,         CallId::lwModuleUnload,    CallId::lwHostFunctionDone,
       CallId::lwGraphLaunch,   CallId::lwGraphDestroy,    CallId::lwModuleGlobal,
-      CallId::lwLaunch,        CallId::lwEventElapsed,    CallId::lwReclaimed};
+      CallId::lwLaunch,        CallId::lwEventElapsed,    CallId::lwReclaimed,
+      CallId::lwRemap};
   for (int round = 0; round < 60; ++round) {
     TestSession session;
     session.CreateStream(kOne);

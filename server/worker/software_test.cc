@@ -267,6 +267,28 @@ TEST_F(Software, UnmapWaitsAndMapOfTheSameRangeFollows) {
   EXPECT_EQ(Download(64), std::vector<uint32_t>(64, 7));
 }
 
+TEST_F(Software, RemappedMemoryHasItsBytesAndNothingElseIsTouched) {
+  uint64_t bytes = reply_.devices[0].leased[0].bytes;
+  Upload(std::vector<uint32_t>(64, 7));
+  EXPECT_EQ(Download(64), std::vector<uint32_t>(64, 7));
+  calls::lwRemap remap;
+  remap.address = address_;
+  remap.chunk = {reply_.devices[0].leased[0].chunk};
+  remap.unmap = 2 * bytes;
+  EXPECT_EQ(Reply(session_->Send(remap, 0, wire::kWantsReply)).header.code,
+            CUDA_ERROR_INVALID_HANDLE)
+      << "as much as is unmapped is mapped";
+  remap.unmap = bytes;
+  remap.address = address_ + bytes;
+  EXPECT_EQ(Reply(session_->Send(remap, 0, wire::kWantsReply)).header.code,
+            CUDA_ERROR_INVALID_VALUE)
+      << "nothing is mapped there";
+  remap.address = address_;
+  remap.moved = bytes;
+  EXPECT_EQ(Reply(session_->Send(remap, 0, wire::kWantsReply)).header.code, 0);
+  EXPECT_EQ(Download(64), std::vector<uint32_t>(64, 7));
+}
+
 // Last: it poisons the process.
 TEST_F(Software, WildAddressIsAnIllegalAddress) {
   LoadKernel();
