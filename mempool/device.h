@@ -35,7 +35,8 @@ class Device {
  public:
   virtual ~Device() = default;
 
-  // All of the chunks or none. May wait. kNoMemory: there is not so much.
+  // All of the chunks or none, each perhaps as several smaller ones, in this order. May wait.
+  // kNoMemory: there is not so much.
   virtual int Lease(const std::vector<uint64_t>& bytes, std::vector<Chunk>* chunks) = 0;
   // Queued, behind the unmappings that were queued before.
   virtual void Return(const std::vector<Chunk>& chunks) = 0;

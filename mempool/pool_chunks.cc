@@ -101,11 +101,14 @@ int Pool::Compose(uint64_t bytes, Idle idle, std::vector<Chunk>* chunks) {
     bool wait = code == kNoMemory && idle == Idle::kAll && device_.Pending();
     return wait ? kWaitForDevice : code;
   }
+  chunks->clear();
   auto next = leased.begin();
-  for (Chunk& chunk : order) {
-    if (chunk.id == 0) chunk = *next++;
+  for (const Chunk& chunk : order) {
+    if (chunk.id != 0) chunks->push_back(chunk);
+    for (uint64_t left = chunk.id == 0 ? chunk.bytes : 0; left != 0; left -= next++->bytes) {
+      chunks->push_back(*next);
+    }
   }
-  *chunks = std::move(order);
   return kDone;
 }
 

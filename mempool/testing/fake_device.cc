@@ -22,10 +22,12 @@ int FakeDevice::Lease(const std::vector<uint64_t>& bytes, std::vector<Chunk>* ch
   uint64_t sum = 0;
   for (uint64_t size : bytes) sum += size;
   if (Fails() || sum > total_ - physical_) return kNoMemory;
-  for (uint64_t size : bytes) {
-    if (size == 0 || size % (2 * kMiB) != 0) Fault("a chunk of an odd size");
-    chunks->push_back({next_chunk_, size});
-    chunks_[next_chunk_++] = {size, 0};
+  for (uint64_t left : bytes) {
+    if (left == 0 || left % (2 * kMiB) != 0) Fault("a chunk of an odd size");
+    for (; left != 0; left -= chunks->back().bytes) {
+      chunks->push_back({next_chunk_, std::min(left, largest_)});
+      chunks_[next_chunk_++] = {chunks->back().bytes, 0};
+    }
   }
   leased_ += sum;
   physical_ += sum;

@@ -25,6 +25,8 @@ class FakeDevice : public Device {
   // The n-th lease, mapping or remapping from now on fails; 0: none does.
   void FailAt(uint64_t nth) { fail_in_ = nth; }
   uint64_t calls() const { return leases + maps + remaps; }
+  // Larger chunks are given as several of at most so many bytes.
+  void SetLargest(uint64_t bytes) { largest_ = bytes; }
   // Unmappings and returns whose turn comes; by default all.
   void Finish(size_t count = SIZE_MAX);
   Mark NewMark(FakeStream& stream);
@@ -72,6 +74,7 @@ class FakeDevice : public Device {
 
   const uint64_t total_;
   uint64_t fail_in_ = 0;
+  uint64_t largest_ = UINT64_MAX;
   uint64_t next_chunk_ = 1;
   uint64_t leased_ = 0, physical_ = 0, physical_peak_ = 0, mapped_bytes_ = 0;
   int64_t marks_ = 0;

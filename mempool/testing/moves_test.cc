@@ -59,6 +59,17 @@ TEST(Moves, AgainAndAgainNothingIsLeased) {
   EXPECT_EQ("", watched.fault());
 }
 
+TEST(Moves, AlsoWhereLargeChunksComeInPieces) {
+  WatchedPool watched(64 * kGiB);
+  watched.device.SetLargest(512 * kMiB);
+  uint64_t address = 0;
+  ASSERT_EQ(kDone, watched.Allocate(1700 * kMiB, &address));
+  for (uint64_t bytes : {4 * kGiB, 9 * kGiB + 64 * kMiB, 30 * kGiB}) {
+    ASSERT_TRUE(Grow(watched, bytes, &address)) << bytes;
+  }
+  EXPECT_EQ("", watched.fault());
+}
+
 TEST(Moves, ThereIsRoomForACopyUntilTheMove) {
   WatchedPool watched(16 * kGiB);
   uint64_t address = 0, larger = 0;
