@@ -92,6 +92,8 @@ std::string MemoryMap(const transport::InspectReply& reply, const transport::Dev
           std::to_string(device.asked()) + " times for what they keep free, " +
           BytesText(device.drained()) + " taken for others, " + BytesText(device.returned()) +
           " because unused\n";
+  text += "  " + std::to_string(device.remaps()) + " copies of " + BytesText(device.remapped()) +
+          " made by mapping\n";
   if (device.swap_host_memory() != 0) {
     text += "  " + BytesText(device.swapped()) + " of " + BytesText(device.swap_host_memory()) +
             " of the host's memory hold sessions' memory; moved there " +

@@ -63,6 +63,8 @@ void FillDevice(const warden::DeviceStats& stats, transport::Device* device) {
   device->set_asked(stats.asked);
   device->set_drained(stats.drained);
   device->set_returned(stats.returned);
+  device->set_remaps(stats.remaps);
+  device->set_remapped(stats.remapped);
   device->set_swapped(stats.swapped);
   device->set_swap_host_memory(stats.swap_host_memory);
   device->set_swapped_out(stats.swapped_out);

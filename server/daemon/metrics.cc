@@ -44,6 +44,9 @@ void AddDevices(const transport::InspectReply& reply, std::vector<MetricFamily>*
                    "Bytes that sessions gave back because another one lacked them, or because "
                    "they had not used them for long.",
                    kCounter);
+  Family remaps("longwire_device_remaps_total",
+                "Copies of buffers that grow which were made by mapping their memory.", kCounter);
+  Family remapped("longwire_device_remapped_bytes_total", "Bytes of these copies.", kCounter);
   Family moved("longwire_device_swapped_bytes_total",
                "Bytes of idle sessions that were moved to the host's memory, and back.", kCounter);
   Family host("longwire_device_swap_host_bytes", "Memory of the host for that, and what is in use.",
@@ -62,6 +65,8 @@ void AddDevices(const transport::InspectReply& reply, std::vector<MetricFamily>*
     asked.Add({{"device", number}}, static_cast<double>(device.asked()));
     reclaimed.Add({{"device", number}, {"why", "drain"}}, static_cast<double>(device.drained()));
     reclaimed.Add({{"device", number}, {"why", "unused"}}, static_cast<double>(device.returned()));
+    remaps.Add({{"device", number}}, static_cast<double>(device.remaps()));
+    remapped.Add({{"device", number}}, static_cast<double>(device.remapped()));
     moved.Add({{"device", number}, {"direction", "out"}},
               static_cast<double>(device.swapped_out()));
     moved.Add({{"device", number}, {"direction", "in"}}, static_cast<double>(device.swapped_in()));
@@ -71,7 +76,8 @@ void AddDevices(const transport::InspectReply& reply, std::vector<MetricFamily>*
     busy.Add({{"device", number}}, device.busy());
     sessions.Add({{"device", number}}, device.sessions());
   }
-  for (Family* family : {&memory, &refused, &asked, &reclaimed, &moved, &host, &busy, &sessions}) {
+  for (Family* family : {&memory, &refused, &asked, &reclaimed, &remaps, &remapped, &moved, &host,
+                         &busy, &sessions}) {
     families->push_back(family->Take());
   }
 }

@@ -179,6 +179,8 @@ void Keeper::HandlePacket(Session& session, std::span<const std::byte> packet) {
     auto kind = static_cast<MemoryEventKind>(note.kind);
     if (kind >= MemoryEventKind::kMap && kind <= MemoryEventKind::kRemap) {
       events_.Add(kind, session.worker, note.bytes);
+      remaps_ += kind == MemoryEventKind::kRemap ? 1 : 0;
+      remapped_ += kind == MemoryEventKind::kRemap ? note.bytes : 0;
     }
   } else if (HandleSwapPacket(session, packet)) {
   } else if (session.waits()) {
@@ -385,6 +387,8 @@ void Keeper::SendState() {
   state_.asked = drain_.counts().asked;
   state_.drained = drain_.counts().drained;
   state_.returned = drain_.counts().returned;
+  state_.remaps = remaps_;
+  state_.remapped = remapped_;
   state_.swapped = pool_.swapped();
   state_.swap_host_memory = pool_.host().bytes();
   state_.swapped_out = swapped_out_;

@@ -251,6 +251,8 @@ struct KeeperState {
   uint64_t asked = 0;             // sessions, for memory that they keep free
   uint64_t drained = 0;           // bytes that came back for leases that lacked them
   uint64_t returned = 0;          // bytes that came back because they were not used for long
+  uint64_t remaps = 0;            // copies that sessions made by mapping
+  uint64_t remapped = 0;          // bytes of them
   uint64_t swapped = 0;           // bytes of sessions that are in the host's memory now
   uint64_t swap_host_memory = 0;  // bytes that are ready there
   uint64_t swapped_out = 0;       // bytes moved, since the keeper began
@@ -261,8 +263,8 @@ struct KeeperState {
   auto Fields() {
     return std::tie(code, sentence, driver, software, device_name, facts, device_count, total,
                     lendable, leased, leased_peak, idle, scrub_pending, refused, asked, drained,
-                    returned, swapped, swap_host_memory, swapped_out, swapped_in, workers,
-                    chunk_sizes, events);
+                    returned, remaps, remapped, swapped, swap_host_memory, swapped_out, swapped_in,
+                    workers, chunk_sizes, events);
   }
 };
 

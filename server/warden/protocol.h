@@ -144,10 +144,12 @@ struct DeviceStats {
   uint64_t leased_peak = 0;
   uint64_t idle = 0;           // created, lent to nobody
   uint64_t scrub_pending = 0;  // part of idle that still holds a session's bytes
-  uint64_t refused = 0;        // as keeper::KeeperState has it, and so the next seven
+  uint64_t refused = 0;        // as keeper::KeeperState has it, and so the next nine
   uint64_t asked = 0;
   uint64_t drained = 0;
   uint64_t returned = 0;
+  uint64_t remaps = 0;
+  uint64_t remapped = 0;
   uint64_t swapped = 0;
   uint64_t swap_host_memory = 0;
   uint64_t swapped_out = 0;
@@ -156,8 +158,8 @@ struct DeviceStats {
   keeper::DeviceFacts facts;
   auto Fields() {
     return std::tie(device, name, keeper_pid, total, lendable, leased, leased_peak, idle,
-                    scrub_pending, refused, asked, drained, returned, swapped, swap_host_memory,
-                    swapped_out, swapped_in, chunk_sizes, facts);
+                    scrub_pending, refused, asked, drained, returned, remaps, remapped, swapped,
+                    swap_host_memory, swapped_out, swapped_in, chunk_sizes, facts);
   }
 };
 

@@ -254,11 +254,27 @@ void Warden::Do(int connection, const GetStats& request) {
   }
   for (auto& [device, keeper] : keepers_) {
     const keeper::KeeperState& state = keeper.state;
-    stats.devices.push_back({device, state.device_name, keeper.process.pid, state.total,
-                             state.lendable, state.leased, state.leased_peak, state.idle,
-                             state.scrub_pending, state.refused, state.asked, state.drained,
-                             state.returned, state.swapped, state.swap_host_memory,
-                             state.swapped_out, state.swapped_in, state.chunk_sizes, state.facts});
+    stats.devices.push_back({device,
+                             state.device_name,
+                             keeper.process.pid,
+                             state.total,
+                             state.lendable,
+                             state.leased,
+                             state.leased_peak,
+                             state.idle,
+                             state.scrub_pending,
+                             state.refused,
+                             state.asked,
+                             state.drained,
+                             state.returned,
+                             state.remaps,
+                             state.remapped,
+                             state.swapped,
+                             state.swap_host_memory,
+                             state.swapped_out,
+                             state.swapped_in,
+                             state.chunk_sizes,
+                             state.facts});
   }
   for (auto& [number, worker] : workers_) {
     for (int32_t device : worker.devices) {

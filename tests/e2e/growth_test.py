@@ -40,6 +40,20 @@ class GrowthTest(unittest.TestCase):
             with self.subTest(way):
                 self.assertEqual((0, 0, 1), self.grow(way))
 
+    def test_the_server_counts_them(self):
+        def device():
+            return self.longwire.status()["devices"][0]
+        before = device()
+        self.grow("growing")
+        server.wait_for(lambda: device()["remaps"] >= before.get("remaps", 0) + 4, 20,
+                        "four remappings")
+        count, size = MAPPED["growing"]
+        after = device()
+        self.assertEqual(count, after["remaps"] - before.get("remaps", 0))
+        self.assertEqual(size, after["remapped"] - before.get("remapped", 0))
+        shown = self.longwire.cli("memory", "--server", self.longwire.address)
+        self.assertIn(f"{after['remaps']} copies of ", shown.out)
+
     def test_the_switch(self):
         for way in ("plain", "growing", "free_async", "odd"):
             with self.subTest(way):
