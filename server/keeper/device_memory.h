@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 
@@ -42,6 +43,8 @@ class DeviceMemory {
   virtual int Zero(uint64_t handle, uint64_t bytes) = 0;
   // Pinned memory of the host, touched, zeros; it stays until the process ends. nullptr: none.
   virtual std::byte* Pin(uint64_t bytes) = 0;
+  // Zeros in a part of that.
+  virtual void ClearHost(const HostPart& part) { std::memset(part.data, 0, part.bytes); }
   // The whole chunk into these parts of it, one after the other, and back.
   virtual int CopyOut(uint64_t handle, uint64_t bytes, std::span<const HostPart> to) = 0;
   virtual int CopyIn(uint64_t handle, uint64_t bytes, std::span<const HostPart> from) = 0;

@@ -69,6 +69,11 @@ class FakeDevice : public DeviceMemory {
     return static_cast<std::byte*>(data);
   }
 
+  void ClearHost(const HostPart& part) override {
+    std::lock_guard lock(mutex_);
+    DeviceMemory::ClearHost(part);
+  }
+
   int CopyOut(uint64_t handle, uint64_t bytes, std::span<const HostPart> to) override {
     while (hold_copies) usleep(500);
     std::lock_guard lock(mutex_);

@@ -4,7 +4,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <utility>
 
 namespace longwire::keeper {
@@ -63,7 +62,7 @@ void SwapThread::Run() {
 
 void SwapThread::Do(SwapJob& job) {
   for (HostPart& part : job.parts) {
-    if (part.clear && clears_) std::memset(part.data, 0, part.bytes);
+    if (part.clear && clears_) device_.ClearHost(part);
   }
   switch (job.kind) {
     case SwapJob::Kind::kOut:
