@@ -57,7 +57,7 @@ bool Lane::WaitForBytes() {
 
 bool Lane::Attach() {
   stream_ = StartStream(1);
-  return stream_ != nullptr && relay_->StartEpoch(1, 0) == wire::WireResult::kOk;
+  return stream_ != nullptr && relay_->StartEpoch(1, 0, 0) == wire::WireResult::kOk;
 }
 
 std::unique_ptr<transport::ClientStream> Lane::StartStream(uint32_t epoch) {
@@ -65,8 +65,8 @@ std::unique_ptr<transport::ClientStream> Lane::StartStream(uint32_t epoch) {
       server_.channel, kAttachPatience, number_ == 0 ? transport::kExecute : transport::kTransfer);
   if (stream == nullptr) return nullptr;
   std::string body = transport::EncodeAttach({right_.session, right_.token, relay_->received(),
-                                              relay_->kept_bytes(), relay_->room_bytes(), number_,
-                                              server_.packing});
+                                              relay_->consumed(), relay_->kept_bytes(),
+                                              relay_->room_bytes(), number_, server_.packing});
   transport::FrameHeader header = {relay_->sent(), relay_->received(), epoch,
                                    transport::kFrameAttach};
   stream->StartWrite(header, BytesOf(body), nullptr);
@@ -98,7 +98,8 @@ bool Lane::AwaitAttached(transport::ClientStream& stream, uint32_t epoch) {
     return false;
   }
   if (frame.header.flags != transport::kFrameAttached || !TakeAttached(BytesOf(body))) return false;
-  return relay_->StartEpoch(epoch, frame.header.position) == wire::WireResult::kOk;
+  return relay_->StartEpoch(epoch, frame.header.position, frame.header.ack) ==
+         wire::WireResult::kOk;
 }
 
 bool Lane::Connect(std::chrono::milliseconds patience) {

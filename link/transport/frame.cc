@@ -16,6 +16,7 @@ std::string EncodeAttach(const Attach& attach) {
   writer.U64(attach.session);
   writer.Raw(attach.token.data(), attach.token.size());
   writer.U64(attach.resume_position);
+  writer.U64(attach.consumed);
   writer.U64(attach.kept_bytes);
   writer.U64(attach.room_bytes);
   writer.U32(attach.lane);
@@ -28,6 +29,7 @@ WireResult DecodeAttach(std::span<const std::byte> body, Attach* attach) {
   LW_TRY(reader.U64(&attach->session));
   LW_TRY(reader.Raw(attach->token.data(), attach->token.size()));
   LW_TRY(reader.U64(&attach->resume_position));
+  LW_TRY(reader.U64(&attach->consumed));
   LW_TRY(reader.U64(&attach->kept_bytes));
   LW_TRY(reader.U64(&attach->room_bytes));
   LW_TRY(reader.U32(&attach->lane));

@@ -19,7 +19,7 @@ using wire::WireResult;
 enum FrameFlags : uint32_t {
   kFrameAttach = 1,    // first frame from the client; body: Attach
   kFrameAttached = 2,  // first frame from the daemon; body: Attached; position = how much of the up
-                       // log it has
+                       // log it has, ack = how much of that no longer takes its room
   kFrameClosed = 4,    // last frame; body: Closed
   kFramePing = 8,      // answered with kFramePong, the same body
   kFramePong = 16,
@@ -45,6 +45,7 @@ struct Attach {
   uint64_t session = 0;
   Token token{};
   uint64_t resume_position = 0;  // how much of the down log the client has
+  uint64_t consumed = 0;         // and how much of that no longer takes its room
   uint64_t kept_bytes = 0;       // how much of the up log the client can keep
   uint64_t room_bytes = 0;       // how much of the down log the client can take
   uint32_t lane = 0;             // of the session; 0: its own logs

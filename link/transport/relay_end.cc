@@ -30,12 +30,14 @@ RelayEnd::RelayEnd(std::shared_ptr<wire::RingMemory> incoming,
   ack_sent_ = incoming_.released();
 }
 
-WireResult RelayEnd::StartEpoch(uint32_t epoch, uint64_t position) {
+WireResult RelayEnd::StartEpoch(uint32_t epoch, uint64_t position, uint64_t consumed) {
   if (epoch <= epoch_) return WireResult::kFatal;
   if (position < outgoing_.released() || position > outgoing_.cursor()) return WireResult::kFatal;
+  if (consumed < far_consumed_ || consumed > position) return WireResult::kFatal;
   epoch_ = epoch;
   outgoing_.Release(position);
   outgoing_.Rewind(position);
+  far_consumed_ = consumed;
   return WireResult::kOk;
 }
 
@@ -52,6 +54,7 @@ WireResult RelayEnd::Take(const ReceivedFrame& frame) {
   if (frame.bytes > wire::kMaxBatchBytes && kChecksBounds) return WireResult::kFatal;
   if (header.ack > outgoing_.cursor()) return WireResult::kFatal;
   outgoing_.Release(header.ack);
+  far_consumed_ = std::max(far_consumed_, header.ack);
   if (frame.bytes == 0) return WireResult::kOk;
   if (header.position > incoming_.written()) return WireResult::kFatal;
   uint64_t skip = std::min<uint64_t>(incoming_.written() - header.position, frame.bytes);
@@ -72,8 +75,8 @@ WireResult RelayEnd::Take(const ReceivedFrame& frame) {
 bool RelayEnd::Next(Batch* batch) {
   std::span<const std::byte> bytes = outgoing_.Available();
   uint64_t ack = incoming_.released();
-  uint64_t unacknowledged = outgoing_.cursor() - outgoing_.released();
-  uint64_t room = far_room_ - std::min(far_room_, unacknowledged);
+  uint64_t in_far_room = outgoing_.cursor() - far_consumed_;
+  uint64_t room = far_room_ - std::min(far_room_, in_far_room);
   bytes = bytes.first(std::min<uint64_t>({bytes.size(), wire::kMaxBatchBytes, room}));
   if (bytes.empty() && ack - ack_sent_ < ack_step_) return false;
   batch->bytes = bytes;

@@ -18,8 +18,9 @@ class RelayEnd {
   RelayEnd(std::shared_ptr<wire::RingMemory> incoming, std::shared_ptr<wire::RingMemory> outgoing);
 
   // A connection starts (first or resumed): the far end has `position` of the outgoing log, which
-  // is sent again from there. kFatal when those bytes are not kept any more or not written yet.
-  WireResult StartEpoch(uint32_t epoch, uint64_t position);
+  // is sent again from there, and has `consumed` of it: what lies between still takes its room.
+  // kFatal when those bytes are not kept any more or not written yet.
+  WireResult StartEpoch(uint32_t epoch, uint64_t position, uint64_t consumed);
   uint32_t epoch() const { return epoch_; }
 
   // How much of its log the far end can keep (it waits when that is full, so acknowledgements have
@@ -44,12 +45,13 @@ class RelayEnd {
   FrameHeader ControlHeader(uint32_t flags);
 
   uint64_t received() const { return incoming_.written(); }
+  uint64_t consumed() { return incoming_.released(); }  // of what was received
   uint64_t sent() const { return outgoing_.cursor(); }
   uint64_t delivered() const { return outgoing_.released(); }
   size_t kept_bytes() const { return outgoing_shared_->bytes(); }
   size_t room_bytes() { return incoming_.memory().bytes(); }
   // False while the far end has no room for more bytes.
-  bool FarEndHasRoom() const { return outgoing_.cursor() - outgoing_.released() < far_room_; }
+  bool FarEndHasRoom() const { return outgoing_.cursor() - far_consumed_ < far_room_; }
   // True when the far end may be short of room and so waits for an acknowledgement that nothing
   // but time will make us look for.
   bool AckMayBecomeDue();
@@ -67,6 +69,7 @@ class RelayEnd {
   uint32_t epoch_ = 0;
   uint64_t ack_sent_ = 0;
   uint64_t far_room_;
+  uint64_t far_consumed_ = 0;
   uint32_t packing_ = 0;
 };
 

@@ -93,7 +93,12 @@ void Handle(SessionTable& table, transport::ServerStream& stream, Kind kind) {
   }
   attach.packing = transport::AgreedPacking(attach.packing, table.config()->compression());
   transport::Closed closed;
-  Outcome outcome = session->lane(attach.lane).Relay(stream, attach, epoch, &closed);
+  auto ended = session->lane(attach.lane).Relay(stream, attach, epoch, &closed);
+  if (!ended) {
+    Refuse(stream, peer, "a newer connection has taken its place");
+    return;
+  }
+  Outcome outcome = *ended;
   if (outcome == Outcome::kViolation) {
     Log(LogLevel::kWarning, session->subject(), closed.sentence);
     stream.set_status({grpc::StatusCode::INVALID_ARGUMENT, closed.sentence});

@@ -34,22 +34,26 @@ bool Lane::TokenFits(const transport::Token& token) {
   return current || (previous && unheard);
 }
 
-bool Lane::TakeOver(uint32_t epoch, const transport::Attach& attach) {
+Lane::TakenOver Lane::TakeOver(uint32_t epoch, const transport::Attach& attach) {
   std::unique_lock lock(mutex_);
-  if (ended_ || relay_ == nullptr) return false;
+  if (ended_ || relay_ == nullptr) return TakenOver::kNo;
+  if (epoch <= relay_->epoch()) return TakenOver::kOlder;
   // The older connection may still be on its way to its pump: it is told when it gets there.
   ++waiting_;
   if (pump_ != nullptr) pump_->Abandon();
   bool free = changed_.wait_for(lock, kAttachPatience,
                                 [&] { return ended_ || (pump_ == nullptr && !attaching_); });
   --waiting_;
-  if (!free || ended_) return false;
-  if (relay_->StartEpoch(epoch, attach.resume_position) != wire::WireResult::kOk) return false;
+  if (!free || ended_) return TakenOver::kNo;
+  if (epoch <= relay_->epoch()) return TakenOver::kOlder;
+  if (relay_->StartEpoch(epoch, attach.resume_position, attach.consumed) != wire::WireResult::kOk) {
+    return TakenOver::kNo;
+  }
   relay_->SetFarEnd(attach.kept_bytes, attach.room_bytes, attach.packing);
   attaching_ = true;
   detached_since_ = Clock::time_point::max();
   messages_at_attach_ = counters_.messages_in.load();
-  return true;
+  return TakenOver::kYes;
 }
 
 bool Lane::SendAttached(transport::ServerStream& stream) {
@@ -69,9 +73,12 @@ bool Lane::SendAttached(transport::ServerStream& stream) {
   return stream.Wait(Clock::now() + kAttachPatience) == transport::MessageStream::Event::kWritten;
 }
 
-StreamPump::Outcome Lane::Relay(transport::ServerStream& stream, const transport::Attach& attach,
-                                uint32_t epoch, transport::Closed* closed) {
-  if (!TakeOver(epoch, attach)) {
+std::optional<StreamPump::Outcome> Lane::Relay(transport::ServerStream& stream,
+                                               const transport::Attach& attach, uint32_t epoch,
+                                               transport::Closed* closed) {
+  TakenOver taken = TakeOver(epoch, attach);
+  if (taken == TakenOver::kOlder) return std::nullopt;
+  if (taken == TakenOver::kNo) {
     *closed = {static_cast<uint32_t>(transport::kLaunchFailed),
                "the session cannot be continued from where the client says"};
     return StreamPump::Outcome::kViolation;

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "link/transport/grpc_stream.h"
 #include "link/transport/relay_end.h"
@@ -30,11 +31,12 @@ class Lane {
   void SetToken(const transport::Token& token);
   bool TokenFits(const transport::Token& token);
 
-  // Relays over `stream` until it ends. An older connection is dropped first. kViolation with
-  // *closed when the client may not continue from where it says.
-  transport::StreamPump::Outcome Relay(transport::ServerStream& stream,
-                                       const transport::Attach& attach, uint32_t epoch,
-                                       transport::Closed* closed);
+  // Relays over `stream` until it ends. An older connection is dropped first; nullopt when this is
+  // an older one itself, that came late. kViolation with *closed when the client may not continue
+  // from where it says.
+  std::optional<transport::StreamPump::Outcome> Relay(transport::ServerStream& stream,
+                                                      const transport::Attach& attach,
+                                                      uint32_t epoch, transport::Closed* closed);
 
   // Stops the relay and closes the rings; nobody attaches any more.
   void End(const transport::Closed& closed);
@@ -50,7 +52,8 @@ class Lane {
   uint64_t bytes_down() const;
 
  private:
-  bool TakeOver(uint32_t epoch, const transport::Attach& attach);
+  enum class TakenOver { kYes, kOlder, kNo };
+  TakenOver TakeOver(uint32_t epoch, const transport::Attach& attach);
   bool SendAttached(transport::ServerStream& stream);
 
   bool relayed_ = false;

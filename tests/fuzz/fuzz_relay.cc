@@ -45,13 +45,17 @@ class Connection {
       case 3:
         return Read();
       default:
-        return relay_.StartEpoch(relay_.epoch() + input.ConsumeIntegralInRange(0, 2),
-                                 relay_.sent() - input.ConsumeIntegral<uint16_t>()) ==
-               WireResult::kOk;
+        return Resume(input);
     }
   }
 
  private:
+  bool Resume(FuzzedDataProvider& input) {
+    uint32_t epoch = relay_.epoch() + input.ConsumeIntegralInRange(0, 2);
+    uint64_t position = relay_.sent() - input.ConsumeIntegral<uint16_t>();
+    uint64_t consumed = position - input.ConsumeIntegral<uint16_t>();
+    return relay_.StartEpoch(epoch, position, consumed) == WireResult::kOk;
+  }
   bool ReceiveFrame(FuzzedDataProvider& input) {
     ReceivedFrame frame;
     // What came already, in part or whole; at times a gap.

@@ -33,7 +33,7 @@ struct End {
   Outcome outcome{};
 
   void Start(uint32_t epoch, uint64_t position) {
-    ASSERT_EQ(relay.StartEpoch(epoch, position), WireResult::kOk);
+    ASSERT_EQ(relay.StartEpoch(epoch, position, position), WireResult::kOk);
     pump = std::make_unique<StreamPump>(*stream, relay, counters);
     thread = std::thread([this] { outcome = pump->Run(); });
   }

@@ -21,7 +21,7 @@ class RelayEndTest : public testing::Test {
         relay_(incoming_, outgoing_),
         reader_(incoming_),
         writer_(outgoing_) {
-    EXPECT_EQ(relay_.StartEpoch(1, 0), WireResult::kOk);
+    EXPECT_EQ(relay_.StartEpoch(1, 0, 0), WireResult::kOk);
   }
 
   void Write(const std::string& text) {
@@ -92,7 +92,7 @@ TEST_F(RelayEndTest, AnotherEpochIsFatal) {
 TEST_F(RelayEndTest, AFrameLargerThanABatchIsFatal) {
   auto incoming = wire::RingMemory::Create(4 * wire::kMaxBatchBytes);
   RelayEnd relay(incoming, outgoing_);
-  ASSERT_EQ(relay.StartEpoch(1, 0), WireResult::kOk);
+  ASSERT_EQ(relay.StartEpoch(1, 0, 0), WireResult::kOk);
   std::string batch(wire::kMaxBatchBytes + 1, 'x');
   EXPECT_EQ(TakeFrame(relay, {0, 0, 1, 0}, batch), WireResult::kFatal);
 }
@@ -122,14 +122,14 @@ TEST_F(RelayEndTest, SendsAgainFromWhereAResumedEndIs) {
   Write("abcdefgh");
   RelayEnd::Batch batch;
   ASSERT_TRUE(relay_.Next(&batch));
-  EXPECT_EQ(relay_.StartEpoch(1, 5), WireResult::kFatal) << "the epoch has to rise";
-  EXPECT_EQ(relay_.StartEpoch(2, 9), WireResult::kFatal) << "not written yet";
-  ASSERT_EQ(relay_.StartEpoch(2, 5), WireResult::kOk);
+  EXPECT_EQ(relay_.StartEpoch(1, 5, 5), WireResult::kFatal) << "the epoch has to rise";
+  EXPECT_EQ(relay_.StartEpoch(2, 9, 9), WireResult::kFatal) << "not written yet";
+  ASSERT_EQ(relay_.StartEpoch(2, 5, 5), WireResult::kOk);
   ASSERT_TRUE(relay_.Next(&batch));
   EXPECT_EQ(batch.header.position, 5u);
   EXPECT_EQ(batch.header.epoch, 2u);
   EXPECT_EQ(batch.bytes.size(), 3u);
-  EXPECT_EQ(relay_.StartEpoch(3, 4), WireResult::kFatal) << "not kept any more";
+  EXPECT_EQ(relay_.StartEpoch(3, 4, 4), WireResult::kFatal) << "not kept any more";
 }
 
 TEST_F(RelayEndTest, MoreThanThereIsRoomForIsFatal) {
@@ -144,7 +144,7 @@ TEST_F(RelayEndTest, SendsNoMoreThanTheFarEndHasRoomFor) {
   auto large = wire::RingMemory::Create(1 << 20);
   RelayEnd relay(incoming_, large);
   wire::RingProducer writer(large);
-  ASSERT_EQ(relay.StartEpoch(1, 0), WireResult::kOk);
+  ASSERT_EQ(relay.StartEpoch(1, 0, 0), WireResult::kOk);
   relay.SetFarEnd(kRing, 100'000);
   ASSERT_NE(writer.Reserve(200'000), nullptr);
   writer.Commit(200'000);
@@ -192,7 +192,7 @@ TEST_F(RelayEndTest, AcknowledgesOftenEnoughForAFarEndOfLessRoom) {
   auto large = wire::RingMemory::Create(8 << 20);
   RelayEnd relay(large, outgoing_);
   wire::RingConsumer reader(large);
-  ASSERT_EQ(relay.StartEpoch(1, 0), WireResult::kOk);
+  ASSERT_EQ(relay.StartEpoch(1, 0, 0), WireResult::kOk);
   relay.SetFarEnd(1 << 20, 1 << 20);
   std::string bytes(128 << 10, 'x');
   ASSERT_EQ(TakeFrame(relay, {0, 0, 1, 0}, bytes), WireResult::kOk);
@@ -203,11 +203,36 @@ TEST_F(RelayEndTest, AcknowledgesOftenEnoughForAFarEndOfLessRoom) {
   EXPECT_EQ(batch.header.ack, bytes.size());
 }
 
+TEST_F(RelayEndTest, WhatTheFarEndHasNotConsumedStillTakesItsRoomAfterAResume) {
+  auto large = wire::RingMemory::Create(1 << 20);
+  RelayEnd relay(incoming_, large);
+  ASSERT_EQ(relay.StartEpoch(1, 0, 0), WireResult::kOk);
+  relay.SetFarEnd(1 << 20, 100'000);
+  wire::RingProducer writer(large);
+  ASSERT_NE(writer.Reserve(500'000), nullptr);
+  writer.Commit(500'000);
+  RelayEnd::Batch batch;
+  ASSERT_TRUE(relay.Next(&batch));
+  EXPECT_EQ(batch.bytes.size(), 100'000u);
+  // All of it has arrived; of that 30,000 bytes have been read there.
+  ASSERT_EQ(relay.StartEpoch(2, 100'000, 30'000), WireResult::kOk);
+  ASSERT_TRUE(relay.Next(&batch));
+  EXPECT_EQ(batch.bytes.size(), 30'000u);
+  EXPECT_FALSE(relay.FarEndHasRoom());
+  EXPECT_FALSE(relay.Next(&batch));
+  ASSERT_EQ(TakeFrame(relay, {0, 90'000, 2, 0}, ""), WireResult::kOk);
+  ASSERT_TRUE(relay.Next(&batch));
+  EXPECT_EQ(batch.bytes.size(), 60'000u);
+  // More than it has, and less than it has said before.
+  EXPECT_EQ(relay.StartEpoch(3, 190'000, 190'001), WireResult::kFatal);
+  EXPECT_EQ(relay.StartEpoch(3, 190'000, 89'999), WireResult::kFatal);
+}
+
 TEST_F(RelayEndTest, CutsBatches) {
   auto big_in = wire::RingMemory::Create(4 << 20);
   auto big_out = wire::RingMemory::Create(4 << 20);
   RelayEnd relay(big_in, big_out);
-  ASSERT_EQ(relay.StartEpoch(1, 0), WireResult::kOk);
+  ASSERT_EQ(relay.StartEpoch(1, 0, 0), WireResult::kOk);
   relay.SetFarEnd(4 << 20, 4 << 20);
   wire::RingProducer writer(big_out);
   ASSERT_NE(writer.Reserve(3 << 20), nullptr);
