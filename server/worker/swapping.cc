@@ -63,9 +63,9 @@ void Swapping::KeeperIsGone(int32_t) {
 }
 
 bool Swapping::MustWait(CallId call) {
+  if (!watched_ && session_.memory().away() == 0) return false;  // mostly
   if (std::ranges::find(kNeedNoMemory, call) != std::end(kNeedNoMemory)) return false;
   if (session_.memory().away() == 0) {
-    if (!watched_) return false;
     auto now = Clock::now();
     if (now - ran_ < kRanInterval) return false;
     ran_ = now;
