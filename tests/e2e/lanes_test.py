@@ -1,7 +1,6 @@
 """Large copies over connections that break, and ends in the middle of them."""
 import os
 import signal
-import threading
 import time
 import unittest
 
@@ -27,20 +26,8 @@ class LanesTest(unittest.TestCase):
                                  **environment)
 
     def test_connections_that_break_lose_and_repeat_nothing(self):
-        done = threading.Event()
-        cuts = []
-
-        def keep_cutting():
-            while not done.wait(0.5):
-                cuts.append(self.proxy.cut())
-
-        cutter = threading.Thread(target=keep_cutting)
-        cutter.start()
-        try:
+        with self.proxy.cut_again_and_again() as cuts:
             result = self.run_copies(LONGWIRE_TRANSFER_STREAMS=4)
-        finally:
-            done.set()
-            cutter.join()
         self.expect_pass(result)
         # Some cuts met the lanes, too: two ends of the log's connection and of others.
         self.assertGreater(max(cuts), 2, cuts)

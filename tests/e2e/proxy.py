@@ -1,4 +1,5 @@
 """A connection to a server that can be cut and measured."""
+import contextlib
 import socket
 import threading
 
@@ -56,6 +57,24 @@ class Proxy:
             except OSError:
                 pass
         return len(doomed)
+
+    @contextlib.contextmanager
+    def cut_again_and_again(self):
+        """While it is entered, cuts what is open twice a second; gives the list of how many ends
+        each time met."""
+        done, cuts = threading.Event(), []
+
+        def keep_cutting():
+            while not done.wait(0.5):
+                cuts.append(self.cut())
+
+        cutter = threading.Thread(target=keep_cutting)
+        cutter.start()
+        try:
+            yield cuts
+        finally:
+            done.set()
+            cutter.join()
 
     def close(self):
         self.listener.close()
