@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -16,12 +17,13 @@
 namespace longwire::mempool::testing {
 namespace {
 
-// A step of these traces takes a program about 3 s, so that a day has so many. Without
-// LONGWIRE_WHOLE_DAY in the environment a test takes a part of them.
-constexpr int kStepsOfADay = 28'800, kPart = 100;
+constexpr double kSecondsOfADay = 86'400;
+constexpr int kPart = 100;
 
-int Steps() {
-  return std::getenv("LONGWIRE_WHOLE_DAY") != nullptr ? kStepsOfADay : kStepsOfADay / kPart;
+// As many as a day has. Without LONGWIRE_WHOLE_DAY in the environment a test takes a part of them.
+int Steps(const std::string& seconds_of_one) {
+  int all = static_cast<int>(kSecondsOfADay / std::stod(seconds_of_one));
+  return std::getenv("LONGWIRE_WHOLE_DAY") != nullptr ? all : std::max(all / kPart, 20);
 }
 
 uint64_t SizeOf(const std::string& text) {
@@ -42,7 +44,7 @@ class Trace {
     }
   }
 
-  // Runs it; the outermost repetition takes as many steps as a day has, whatever it says.
+  // Runs it; the outermost repetition takes as many steps as a day has.
   void Run(WatchedPool& watched) {
     watched_ = &watched;
     RunLines(0, lines_.size(), true);
@@ -68,11 +70,13 @@ class Trace {
         continue;
       }
       size_t end = EndOf(i);
-      int count = outermost ? Steps() : std::stoi(lines_[i][1]);
+      int count = outermost ? Steps(lines_[i][2]) : std::stoi(lines_[i][1]);
+      uint64_t before = watched_->live_bytes();
       for (int step = 0; step < count; ++step) {
         RunLines(i + 1, end, false);
         if (outermost) NoteStep(step, count);
       }
+      ASSERT_EQ(before, watched_->live_bytes()) << "a step does not end as it began";
       i = end;
     }
   }
@@ -87,10 +91,12 @@ class Trace {
         for (size_t size = 3; size < words.size(); ++size) own.push_back(Take(SizeOf(words[size])));
       }
     } else if (words[0] == "give") {
+      ASSERT_FALSE(own.empty()) << words[1] << " is not in use";
       for (uint64_t address : own) watched_->Free(address, 1u << stream);
       own.clear();
     } else {
       ASSERT_EQ("grow", words[0]);
+      ASSERT_FALSE(own.empty()) << words[1] << " is not in use";
       uint64_t larger = Take(SizeOf(words[2]));
       if (!watched_->Move(own[0], larger)) watched_->Free(own[0], 1u << stream);
       own[0] = larger;
@@ -120,13 +126,23 @@ class Trace {
   uint64_t peak_ = 0, early_peak_ = 0, late_peak_ = 0;
 };
 
-class ADay : public ::testing::TestWithParam<const char*> {};
+std::vector<std::string> Names() {
+  std::vector<std::string> names;
+  for (const auto& file : std::filesystem::directory_iterator(LONGWIRE_TRACES)) {
+    if (file.path().extension() == ".txt") names.push_back(file.path().stem());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+class ADay : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(ADay, TakesLittleMoreThanIsInUseAndDoesNotGrow) {
   WatchedPool watched(139 * kGiB);
-  Trace trace(GetParam());
+  Trace trace(GetParam() + ".txt");
   trace.Run(watched);
   ASSERT_EQ("", watched.fault());
+  EXPECT_GE(watched.live_peak(), 8 * kGiB);
   // One chunk of each class: of the arena, and of those that blocks are leased in.
   uint64_t classes = kArenaChunk + 2 * kMiB + 64 * kMiB + 512 * kMiB;
   EXPECT_LE(watched.device.physical_peak(), watched.live_peak() / 100 * 102 + classes)
@@ -138,12 +154,8 @@ TEST_P(ADay, TakesLittleMoreThanIsInUseAndDoesNotGrow) {
   RecordProperty("leases", std::to_string(watched.device.leases));
 }
 
-INSTANTIATE_TEST_SUITE_P(Traces, ADay,
-                         ::testing::Values("torch_training.txt", "growing_caches.txt"),
-                         [](const auto& each) {
-                           std::string name = each.param;
-                           return name.substr(0, name.find('.'));
-                         });
+INSTANTIATE_TEST_SUITE_P(Traces, ADay, ::testing::ValuesIn(Names()),
+                         [](const auto& each) { return each.param; });
 
 }  // namespace
 }  // namespace longwire::mempool::testing

@@ -1,9 +1,14 @@
 """A buffer that grows takes its memory along: no byte is copied where nobody can tell, and every
 byte where somebody could."""
+import pathlib
 import re
+import sys
 import unittest
 
 import server
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+import record_traces  # noqa: E402
 
 MIB = 1 << 20
 OLD = 64 * MIB
@@ -53,6 +58,16 @@ class GrowthTest(unittest.TestCase):
         self.assertEqual(size, after["remapped"] - before.get("remapped", 0))
         shown = self.longwire.cli("memory", "--server", self.longwire.address)
         self.assertIn(f"{after['remaps']} copies of ", shown.out)
+
+    def test_it_can_be_recorded(self):
+        result = self.longwire.run("grow_buffer.static", "growing", timeout=60,
+                                   LONGWIRE_TRACE="allocations")
+        text, most, faults = record_traces.converted(result.err.splitlines(), "of ours")
+        self.assertEqual([], faults)
+        self.assertLess((112 + 128) * MIB, most)
+        sizes = re.findall(r"^take \w+ 1 (\d+)m$", text, re.MULTILINE)
+        self.assertEqual(["64", "80", "96", "112", "128"], sizes, text)
+        self.assertEqual(text.count("\ntake "), text.count("\ngive "))
 
     def test_the_switch(self):
         for way in ("plain", "growing", "free_async", "odd"):
