@@ -43,12 +43,13 @@ class FreeRanges {
     return true;
   }
 
-  // The lowest addresses that `bytes` fit in.
-  bool TakeLowest(uint64_t bytes, uint64_t* address) {
+  // The lowest addresses, from `from` on, that `bytes` fit in.
+  bool TakeLowest(uint64_t bytes, uint64_t* address, uint64_t from = 0) {
     for (auto [start, length] : by_address_) {
-      if (length < bytes) continue;
-      *address = start;
-      Remove(start, bytes);
+      uint64_t before = from > start ? from - start : 0;
+      if (length < bytes || length - bytes < before) continue;
+      *address = start + before;
+      Remove(*address, bytes);
       return true;
     }
     return false;

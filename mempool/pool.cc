@@ -18,7 +18,10 @@ uint64_t Align(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * 
 }  // namespace
 
 Pool::Pool(Device& device, const Range& window, uint64_t granularity)
-    : device_(device), granularity_(std::max(granularity, kSlabBytes)), resting_(device) {
+    : device_(device),
+      granularity_(std::max(granularity, kSlabBytes)),
+      reservations_from_(window.address + window.bytes / 4 / granularity_ * granularity_),
+      resting_(device) {
   window_.Add(window.address, window.bytes);
 }
 
@@ -139,12 +142,16 @@ int Pool::TakeWindow(uint64_t bytes, bool low, uint64_t* address) {
   return device_.Pending() ? kWaitForDevice : kNoMemory;
 }
 
+// Upwards, so that what lies behind the newest ones is free: programs that let a reservation grow
+// ask for the addresses behind it.
 int Pool::TakeAddresses(uint64_t bytes, uint64_t hint, uint64_t* address) {
+  TakeUnmapped();
   if (hint % granularity_ == 0 && window_.Contains(hint, bytes)) {
     window_.Remove(hint, bytes);
     *address = hint;
     return kDone;
   }
+  if (window_.TakeLowest(bytes, address, reservations_from_)) return kDone;
   return TakeWindow(bytes, false, address);
 }
 

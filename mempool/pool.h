@@ -113,7 +113,8 @@ class Pool {
 
   Device& device_;
   const uint64_t granularity_;
-  FreeRanges window_;  // addresses that nothing is mapped at
+  const uint64_t reservations_from_;  // below it, the arena grows
+  FreeRanges window_;                 // addresses that nothing is mapped at
   Arena arena_;
   Blocks blocks_;
   SpareChunks spares_;

@@ -34,6 +34,22 @@ TEST(FreeRanges, TheSmallestThatFitsIsTaken) {
   EXPECT_EQ(0x8000u + 0x800, free.total());
 }
 
+TEST(FreeRanges, TheLowestFromAPlaceOnIsTaken) {
+  FreeRanges free;
+  free.Add(0x1000, 0x2000);
+  free.Add(0x8000, 0x4000);
+  uint64_t address = 0;
+  ASSERT_TRUE(free.TakeLowest(0x1000, &address, 0x1800));
+  EXPECT_EQ(0x1800u, address) << "within a stretch";
+  ASSERT_TRUE(free.TakeLowest(0x1000, &address, 0x1800));
+  EXPECT_EQ(0x8000u, address);
+  ASSERT_TRUE(free.TakeLowest(0x1000, &address, 0xa000));
+  EXPECT_EQ(0xa000u, address);
+  EXPECT_FALSE(free.TakeLowest(0x1800, &address, 0xa000));
+  ASSERT_TRUE(free.TakeLowest(0x800, &address));
+  EXPECT_EQ(0x1000u, address);
+}
+
 TEST(FreeRanges, WhatIsTakenNeverOverlapsAndAllComesBack) {
   FreeRanges free;
   constexpr uint64_t kTotal = 1 << 20;

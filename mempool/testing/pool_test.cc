@@ -135,6 +135,29 @@ TEST(Pool, WhatRestsForOneStreamIsUsedAgainInThatStreamAtOnce) {
   EXPECT_EQ("", watched.fault());
 }
 
+TEST(Pool, WhatLiesBehindTheNewestReservationIsFree) {
+  WatchedPool watched(kGiB);
+  uint64_t address = 0, first = 0, behind = 0, other = 0;
+  ASSERT_EQ(kDone, watched.pool.TakeAddresses(64 * kMiB, 0, &first));
+  for (uint64_t bytes : {kMiB, 64 * kMiB, 300 * kMiB}) {
+    ASSERT_EQ(kDone, watched.Allocate(bytes, &address));
+  }
+  ASSERT_EQ(kDone, watched.pool.TakeAddresses(64 * kMiB, first + 64 * kMiB, &behind));
+  EXPECT_EQ(first + 64 * kMiB, behind);
+  ASSERT_EQ(kDone, watched.pool.TakeAddresses(64 * kMiB, first + 64 * kMiB, &other));
+  EXPECT_NE(behind, other) << "it is taken";
+  EXPECT_EQ("", watched.fault());
+}
+
+TEST(Pool, AllOfTheWindowCanBeReserved) {
+  WatchedPool watched(kGiB);  // a window of 8 GiB
+  uint64_t address = 0;
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_EQ(kDone, watched.pool.TakeAddresses(kGiB, 0, &address)) << i;
+  }
+  EXPECT_EQ(kNoMemory, watched.pool.TakeAddresses(2 * kMiB, 0, &address));
+}
+
 TEST(Pool, AddressesAreUsedAgainOnlyWhenTheyAreUnmapped) {
   // A window with room for two blocks only: the third waits for the first one's addresses.
   WatchedPool watched(4 * kGiB, 5 * kGiB);

@@ -167,6 +167,42 @@ static void FreeAsync() {
   CHECK(cudaStreamDestroy(stream));
 }
 
+// Of the stream's pool, the old one and the new one.
+static void Pooled() {
+  unsigned *from = nullptr, *to = nullptr;
+  cudaStream_t stream{};
+  CHECK(cudaStreamCreate(&stream));
+  CHECK(cudaMallocAsync(&from, kOld, stream));
+  FillIn(from, kOld, 7, stream);
+  CHECK(cudaStreamSynchronize(stream));
+  CHECK(cudaMallocAsync(&to, kNew, stream));
+  CHECK(cudaMemcpyAsync(to, from, kOld, cudaMemcpyDeviceToDevice, stream));
+  CHECK(cudaFreeAsync(from, stream));
+  ExpectFilled(to, kOld, 7, "pooled", stream);
+  CHECK(cudaFreeAsync(to, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  CHECK(cudaStreamDestroy(stream));
+}
+
+// Nothing is copied: a larger buffer takes the memory of two smaller ones that were freed before
+// it.
+static void Joined() {
+  unsigned *parts[2] = {}, *whole = nullptr;
+  cudaStream_t stream{};
+  CHECK(cudaStreamCreate(&stream));
+  for (unsigned*& part : parts) {
+    CHECK(cudaMallocAsync(&part, kOld, stream));
+    FillIn(part, kOld, 3, stream);
+  }
+  for (unsigned* part : parts) CHECK(cudaFreeAsync(part, stream));
+  CHECK(cudaMallocAsync(&whole, 2 * kOld, stream));
+  FillIn(whole, 2 * kOld, 11, stream);
+  ExpectFilled(whole, 2 * kOld, 11, "joined", stream);
+  CHECK(cudaFreeAsync(whole, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  CHECK(cudaStreamDestroy(stream));
+}
+
 // What the new buffer held behind the old one's bytes stays, to the byte.
 static void BehindIt(size_t old_bytes, bool clear, const char* what) {
   Buffers buffers(old_bytes);
@@ -392,7 +428,8 @@ constexpr Way kWays[] = {
     {"small", Small},          {"same_size", SameSize},
     {"beside", BesideWork},    {"elsewhere", UsedElsewhere},
     {"captured", Captured},    {"graph", Graph},
-    {"new_freed", NewFreed},
+    {"new_freed", NewFreed},   {"pooled", Pooled},
+    {"joined", Joined},
 };
 
 int main(int count, char** arguments) {

@@ -15,7 +15,7 @@ OLD = 64 * MIB
 # Ways of tests/apps/grow_buffer.cu: copies made by mapping, and their bytes.
 MAPPED = {"plain": (1, OLD), "kind": (1, OLD), "queries": (1, OLD), "unfinished": (1, OLD),
           "growing": (4, (64 + 80 + 96 + 112) * MIB), "thread": (1, OLD), "free_async": (1, OLD),
-          "cleared": (1, OLD), "odd": (1, OLD + 12345)}
+          "pooled": (1, OLD), "cleared": (1, OLD), "odd": (1, OLD + 12345)}
 COPIED = ["odd_cleared", "launch", "memset", "copy", "host_function", "event", "partial", "offset",
           "exported", "small", "same_size", "beside", "elsewhere", "captured", "graph", "new_freed"]
 
@@ -44,6 +44,17 @@ class GrowthTest(unittest.TestCase):
         for way in COPIED:
             with self.subTest(way):
                 self.assertEqual((0, 0, 1), self.grow(way))
+
+    def test_two_freed_blocks_become_a_larger_one(self):
+        result = self.longwire.run("grow_buffer.static", "joined", timeout=60,
+                                   LONGWIRE_TRACE="calls")
+        self.assertEqual("PASS grow_buffer\n", result.out, result.err[-500:])
+        self.assertEqual(2, len(re.findall(r"lwLease\(", result.err)))
+
+    def test_a_reservation_grows_where_it_is(self):
+        for variant in ("static", "per-thread"):
+            result = self.longwire.run(f"grow_reservation.{variant}", "in_place", timeout=60)
+            self.assertEqual("PASS grow_reservation\n", result.out, result.err[-500:])
 
     def test_the_server_counts_them(self):
         def device():
