@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "server/keeper/jobs.h"
+
 namespace longwire::keeper {
 namespace {
 
@@ -42,9 +44,9 @@ Keeper::Keeper(DeviceMemory& device, const PoolOptions& options, wire::Descripto
       swaps_on_(options.swap),
       control_(std::move(control)),
       state_(std::move(state)),
-      small_scrubber_(device),
-      large_scrubber_(device),
-      swap_thread_(device, options.scrub) {
+      small_scrubber_([&device](ScrubJob& job) { Scrub(device, job); }),
+      large_scrubber_([&device](ScrubJob& job) { Scrub(device, job); }),
+      swap_thread_([&device, clears = options.scrub](SwapJob& job) { Swap(device, clears, job); }) {
   SetNonBlocking(control_.get());
   state_.device_name = device.identity().name;
   state_.facts = device.identity().facts;
@@ -363,10 +365,8 @@ void Keeper::Forget(uint64_t worker) {
 
 void Keeper::StartScrubbing() {
   for (bool large : {false, true}) {
-    Scrubber& scrubber = large ? large_scrubber_ : small_scrubber_;
-    if (scrubber.busy()) continue;
-    std::vector<ScrubJob> jobs = pool_.NextScrubs(large);
-    if (!jobs.empty()) scrubber.Begin(std::move(jobs));
+    JobThread<ScrubJob>& scrubber = large ? large_scrubber_ : small_scrubber_;
+    if (scrubber.waiting() == 0) scrubber.Add(pool_.NextScrubs(large));
   }
 }
 

@@ -14,8 +14,7 @@
 
 #include "server/keeper/chunk_pool.h"
 #include "server/keeper/drain.h"
-#include "server/keeper/scrubber.h"
-#include "server/keeper/swap_thread.h"
+#include "server/keeper/job_thread.h"
 #include "server/keeper/swaps.h"
 #include "wire/socket.h"
 
@@ -136,9 +135,9 @@ class Keeper {
   uint64_t sent_event_ = 0;
   std::chrono::steady_clock::time_point sent_at_{};
   // Last: their threads stop before the pool goes.
-  Scrubber small_scrubber_;
-  Scrubber large_scrubber_;
-  SwapThread swap_thread_;
+  JobThread<ScrubJob> small_scrubber_;
+  JobThread<ScrubJob> large_scrubber_;
+  JobThread<SwapJob> swap_thread_;
 };
 
 }  // namespace longwire::keeper
