@@ -23,7 +23,7 @@ constexpr int kPart = 100;
 // As many as a day has. Without LONGWIRE_WHOLE_DAY in the environment a test takes a part of them.
 int Steps(const std::string& seconds_of_one) {
   int all = static_cast<int>(kSecondsOfADay / std::stod(seconds_of_one));
-  return std::getenv("LONGWIRE_WHOLE_DAY") != nullptr ? all : std::max(all / kPart, 20);
+  return std::getenv("LONGWIRE_WHOLE_DAY") != nullptr ? all : std::clamp(all / kPart, 20, 300);
 }
 
 uint64_t SizeOf(const std::string& text) {
