@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "wire/guards.h"
+
 namespace longwire::shim {
 namespace {
 
@@ -70,7 +72,8 @@ bool Transfers::Arrive(uint64_t transfer, uint64_t offset, std::span<const std::
   if (found == downloads_.end()) return true;  // dropped: nobody wants the bytes any more
   Entry& entry = found->second;
   uint64_t total = entry.place.bytes();
-  if (offset > total || bytes.size() > total - offset) return false;
+  const bool fits = offset <= total && bytes.size() <= total - offset;
+  if (!fits && !wire::kPlantedBug) return false;
   // Without the lock, so that several lanes write at once; the entry stays while it has writers.
   HostPlace place = entry.place;
   ++entry.writers;
