@@ -75,6 +75,8 @@ void Account(Pool* pool, uint64_t address, uint64_t bytes) {
   pools.owner[address] = {pool, bytes};
 }
 
+}  // namespace
+
 void Unaccount(uint64_t address) {
   Pools& pools = ThePools();
   std::lock_guard<std::mutex> lock(pools.mutex);
@@ -84,7 +86,17 @@ void Unaccount(uint64_t address) {
   pools.owner.erase(found);
 }
 
-}  // namespace
+void UnaccountFreed() {
+  Pools& pools = ThePools();
+  std::lock_guard<std::mutex> lock(pools.mutex);
+  std::erase_if(pools.owner, [](const auto& entry) {
+    const auto& [address, owned] = entry;
+    Allocation allocation;
+    if (IsOpenedPiece(address) || FindAllocation(address, &allocation)) return false;
+    owned.first->used.fetch_sub(owned.second);
+    return true;
+  });
+}
 
 CUresult DevicePool(int device, bool is_default, CUmemoryPool* pool) {
   if (FindDevice(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;

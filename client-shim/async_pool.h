@@ -44,5 +44,10 @@ bool IsImported(uint64_t address);
 // No work may still use it. The last opening of a piece ends what the pool counts.
 CUresult CloseImported(uint64_t address);
 CUresult FreeInStream(uint64_t address, CUstream stream);
+// What a pool counts of the allocation that starts at the address, if it is one of a pool's: before
+// it is freed in another way.
+void Unaccount(uint64_t address);
+// The same for all allocations that ended with their context.
+void UnaccountFreed();
 
 }  // namespace longwire::shim

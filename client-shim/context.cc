@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "client-shim/async_pool.h"
 #include "client-shim/context_events.h"
 #include "client-shim/current_context.h"
 #include "client-shim/device_memory.h"
@@ -149,6 +150,7 @@ CUresult EndContext(Context* context) {
   ForgetSharedBlocks(number);
   ForgetExposed(number);
   ForgetContextMemory(number);
+  UnaccountFreed();
   for (Stream* stream : streams) {
     // The worker is done with all of it, finished or not.
     stream->finished.store(stream->last.load());

@@ -59,6 +59,13 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInByt
   return result;
 }
 
+// What a graph allocated and left to the program lies where the worker's driver put it.
+static bool IsGraphMemory(CUdeviceptr address) {
+  DeviceRange range;
+  return DeviceOfAddress(address) < 0 && FindDeviceRange(address, &range) && range.foreign &&
+         range.address == address;
+}
+
 CUresult cuMemFree_v2(CUdeviceptr dptr) {
   Context* context = nullptr;
   CUresult result = RequireContext(&context);
@@ -79,10 +86,15 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
   }
   ManagedRange managed;
   if (FindManaged(dptr, &managed)) return FreeManaged(dptr);
+  if (IsGraphMemory(dptr)) {
+    result = FreeInStream(dptr, CU_STREAM_LEGACY);
+    return result == CUDA_SUCCESS ? hand::cuCtxSynchronize() : result;
+  }
   Allocation allocation;
   if (!FindAllocation(dptr, &allocation) || allocation.address != dptr) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  Unaccount(dptr);
   if (FreeAfterCopy(dptr, nullptr)) return CUDA_SUCCESS;
   bool freed = MemoryOf(DeviceOfAddress(dptr))->Free(dptr, UnfinishedWorkOfAll());
   return freed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

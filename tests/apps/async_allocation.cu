@@ -41,6 +41,53 @@ static void UseOwnPool(cudaStream_t stream) {
   CHECK(cudaMemPoolDestroy(pool));
 }
 
+static unsigned long long Used(cudaMemPool_t pool) {
+  unsigned long long used = 0;
+  CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
+  return used;
+}
+
+// A pool's memory may be freed as any other; what is allocated there next is not the pool's.
+static void FreeWithoutAStream(cudaStream_t stream) {
+  cudaMemPool_t pool;
+  CHECK(cudaDeviceGetDefaultMemPool(&pool, 0));
+  const unsigned long long before = Used(pool);
+  int* values[2];
+  for (int*& value : values) {
+    CHECK(cudaMallocAsync(&value, kCount * sizeof(int), stream));
+    Fill<<<kCount / 256, 256, 0, stream>>>(value, 8);
+  }
+  EXPECT(Used(pool) >= before + 2 * kCount * sizeof(int), "%llu bytes are used", Used(pool));
+  for (int* value : values) CHECK(cudaFree(value));
+  EXPECT(Used(pool) == before, "%llu bytes are used after all was freed", Used(pool));
+  EXPECT(cudaFree(values[0]) != cudaSuccess, "freed twice");
+  EXPECT(cudaGetLastError() != cudaSuccess, "no error stayed");
+  for (int*& value : values) {
+    CHECK(cudaMalloc(&value, kCount * sizeof(int)));
+    CHECK(cudaFree(value));
+  }
+  EXPECT(Used(pool) == before, "memory that is not the pool's counts: %llu", Used(pool));
+}
+
+// A graph that does not free what it allocates leaves that to the program.
+static void FreeOfAGraph(cudaStream_t stream) {
+  int* values = nullptr;
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  CHECK(cudaMallocAsync(&values, kCount * sizeof(int), stream));
+  Fill<<<kCount / 256, 256, 0, stream>>>(values, 21);
+  CHECK(cudaStreamEndCapture(stream, &graph));
+  CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  for (int round = 0; round < 2; ++round) {
+    CHECK(cudaGraphLaunch(exec, stream));
+    ExpectAll(values, 21, stream);
+    CHECK(cudaFree(values));
+  }
+  CHECK(cudaGraphExecDestroy(exec));
+  CHECK(cudaGraphDestroy(graph));
+}
+
 int main() {
   int supported = 0;
   CHECK(cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, 0));
@@ -79,5 +126,7 @@ int main() {
   CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
   EXPECT(reserved == 0, "a trimmed pool still holds %llu bytes", reserved);
   UseOwnPool(stream);
+  FreeWithoutAStream(stream);
+  FreeOfAGraph(stream);
   return Pass("async_allocation");
 }
