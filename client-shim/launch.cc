@@ -7,6 +7,7 @@
 
 #include "client-shim/capture.h"
 #include "client-shim/host_exposure.h"
+#include "client-shim/launch_attributes.h"
 #include "client-shim/mirrors.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/options.h"
@@ -18,8 +19,6 @@
 
 namespace longwire::shim {
 namespace {
-
-constexpr size_t kMaxAttributes = 64;
 
 struct Occupancy {
   std::mutex mutex;
@@ -81,29 +80,6 @@ CUresult CheckCooperative(Function* function, const Device& device, const Contex
   uint64_t grid = uint64_t{shape.grid_x} * shape.grid_y * shape.grid_z;
   return grid > processors * static_cast<uint64_t>(blocks) ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
                                                            : CUDA_SUCCESS;
-}
-
-CUresult CheckAttributes(std::span<const CUlaunchAttribute> attributes, const LaunchShape& shape) {
-  if (attributes.size() > kMaxAttributes) return CUDA_ERROR_INVALID_VALUE;
-  for (const CUlaunchAttribute& attribute : attributes) {
-    switch (attribute.id) {
-      case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
-      case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
-      case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
-        return CUDA_ERROR_NOT_SUPPORTED;  // they hold handles
-      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
-        const auto& cluster = attribute.value.clusterDim;
-        if (cluster.x == 0 || cluster.y == 0 || cluster.z == 0 || shape.grid_x % cluster.x != 0 ||
-            shape.grid_y % cluster.y != 0 || shape.grid_z % cluster.z != 0) {
-          return CUDA_ERROR_INVALID_VALUE;
-        }
-        break;
-      }
-      default:
-        break;
-    }
-  }
-  return CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -185,7 +161,10 @@ CUresult Launch(CUfunction handle, const LaunchShape& asked, CUstream stream_han
   std::span<const std::byte> packed;
   Where where;
   result = CheckDeviceLimits(device, shape);
-  if (result == CUDA_SUCCESS) result = CheckAttributes(attributes, shape);
+  LaunchEvents events;
+  if (result == CUDA_SUCCESS) {
+    result = CheckAttributes(&attributes, shape, function, stream->context, &events);
+  }
   if (result == CUDA_SUCCESS)
     result = CheckFunctionLimits(function, stream->context->device, shape);
   if (result == CUDA_SUCCESS) result = CheckCooperative(function, device, stream->owner, shape);
@@ -216,6 +195,8 @@ CUresult Launch(CUfunction handle, const LaunchShape& asked, CUstream stream_han
     position = TheSession().Submit(where, launch, bound);
   }
   if (position == Session::kNoPosition) return TheSession().over();
+  result = events.Record(stream);
+  if (result != CUDA_SUCCESS) return result;
   if (ProcessOptions().launch_blocking && where.flags == 0) {
     result = WaitForStream(stream, position);
     return result == CUDA_SUCCESS ? TakeError(stream->context) : result;

@@ -18,7 +18,7 @@ GROUPS = {
     "arithmetic": ["double_math", "half_math", "cooperative_grid_sync", "occupancy_attributes",
                    "constant_symbols", "device_printf"],
     "streams": ["streams_events", "graph_capture", "graph_nodes", "capture_threads",
-                "host_functions", "event_threads", "unified_query"],
+                "host_functions", "event_threads", "unified_query", "launch_attributes"],
     "threads": ["block_each_other", "default_stream_per_thread", "threads_launching",
                 "exactly_once"],
     "memory": ["async_allocation", "copy_2d", "pinned_order", "early_uploads", "upload_weights",
