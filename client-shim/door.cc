@@ -9,6 +9,7 @@
 
 #include "client-shim/knock.h"
 #include "longwire/call_ids.h"
+#include "wire/driver_variables.h"
 
 namespace longwire::shim {
 namespace {
@@ -17,18 +18,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kOpenTime{5};
 constexpr std::chrono::milliseconds kLeast{5};  // to wait for an answer
-
-// Variables that the driver reads: they must mean the same in the worker.
-constexpr const char* kDriverVariables[] = {"CUDA_DEVICE_MAX_CONNECTIONS",
-                                            "CUDA_MODULE_LOADING",
-                                            "CUDA_FORCE_PTX_JIT",
-                                            "CUDA_DISABLE_PTX_JIT",
-                                            "CUDA_CACHE_DISABLE",
-                                            "CUDA_CACHE_MAXSIZE",
-                                            "CUDA_FORCE_JIT",
-                                            "CUDA_DISABLE_JIT",
-                                            "CUDA_MODULE_DATA_LOADING",
-                                            "CUDA_SCALE_LAUNCH_QUEUES"};
 
 uint32_t HighestCall() {
   uint32_t highest = 0;
@@ -53,7 +42,7 @@ std::vector<std::byte> EncodeRequest(const Options& options,
   request.host = host;
   request.program = ProgramName();
   request.call_count = HighestCall() + 1;
-  for (const char* name : kDriverVariables) {
+  for (const char* name : wire::kDriverVariables) {
     const char* value = getenv(name);
     if (value != nullptr) request.environment.push_back(std::string(name) + "=" + value);
   }

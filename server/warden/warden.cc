@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "server/warden/service_manager.h"
+#include "wire/driver_variables.h"
 #include "wire/limits.h"
 #include "wire/ring.h"
 
@@ -24,25 +25,11 @@ constexpr milliseconds kTick{100};       // deadlines are looked at this often
 constexpr milliseconds kWarmDelay{200};  // a starting session has the processors first
 constexpr int kInvalidValue = 1, kSystemNotReady = 802;  // CUresults
 
-// What a client may set in its worker. Others could load code there or change what it serves.
-constexpr const char* kDriverVariables[] = {"CUDA_BINARY_LOADER_THREAD_COUNT",
-                                            "CUDA_CACHE_DISABLE",
-                                            "CUDA_DEVICE_MAX_CONNECTIONS",
-                                            "CUDA_DEVICE_MAX_COPY_CONNECTIONS",
-                                            "CUDA_DISABLE_JIT",
-                                            "CUDA_DISABLE_PTX_JIT",
-                                            "CUDA_FORCE_JIT",
-                                            "CUDA_FORCE_PTX_JIT",
-                                            "CUDA_LAUNCH_BLOCKING",
-                                            "CUDA_MODULE_DATA_LOADING",
-                                            "CUDA_MODULE_LOADING",
-                                            "CUDA_SCALE_LAUNCH_QUEUES"};
-
 std::vector<std::string> Allowed(const std::vector<std::string>& environment) {
   std::vector<std::string> allowed;
   for (const auto& entry : environment) {
     std::string name = entry.substr(0, entry.find('='));
-    if (name.size() < entry.size() && std::ranges::count(kDriverVariables, name) != 0 &&
+    if (name.size() < entry.size() && std::ranges::count(wire::kDriverVariables, name) != 0 &&
         entry.find('\0') == std::string::npos) {
       allowed.push_back(entry);
     }

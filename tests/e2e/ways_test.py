@@ -1,5 +1,6 @@
 """The ways in which a program comes to Longwire: the command, the preloaded library, the local
 door, one line per call; and what the other commands say."""
+import pathlib
 import re
 import unittest
 
@@ -61,6 +62,30 @@ class WaysTest(unittest.TestCase):
         self.assertEqual(0, result.code, result.err)
         self.assertRegex(path.read_text(),
                          r"\[CUDA\]\[E\] cuMulticastGetGranularity is not supported: \w+")
+
+    def test_the_drivers_variables(self):
+        """Each reaches the worker's driver, with a line in the documentation; others do not."""
+        root = pathlib.Path(__file__).resolve().parents[2]
+        header = (root / "wire" / "driver_variables.h").read_text()
+        names = re.findall(r'^    "(CUDA_\w+)",$', header, re.MULTILINE)
+        self.assertGreater(len(names), 8)
+        described = (root / "docs" / "environment.md").read_text()
+        self.assertEqual([], [name for name in names if f"`{name}`" not in described])
+        wanted = {name: "1" for name in names if name != "CUDA_CACHE_DISABLE"}
+        program = self.longwire.start("hold_session.static", **wanted, CUDA_CACHE_PATH="/nowhere",
+                                      CUDA_COREDUMP_FILE="/nowhere")
+        try:
+            workers = self.longwire.processes()["longwire-worker"]
+            environments = [pathlib.Path(f"/proc/{pid}/environ").read_text().split("\0")
+                            for pid in workers]
+            missing = [{f"{name}={value}" for name, value in wanted.items()} - set(environment)
+                       for environment in environments]
+            self.assertIn(set(), missing)
+            self.assertFalse([entry for environment in environments for entry in environment
+                              if entry.endswith("=/nowhere")])
+        finally:
+            program.kill()
+            program.communicate()
 
     def test_kernels_do_not_poll_what_other_processes_write(self):
         result = self.longwire.run("shared_mapping.static")
