@@ -1,8 +1,11 @@
 // Modules, libraries, functions, kernels and their launches.
 #include "client-shim/module.h"
 
+#include "client-shim/context.h"
 #include "client-shim/launch.h"
+#include "client-shim/process.h"
 #include "client-shim/properties.h"
+#include "longwire/calls.h"
 #include "longwire/shim_hand_written.h"
 
 namespace longwire::shim::hand {
@@ -155,6 +158,22 @@ CUresult cuLibraryGetGlobal(CUdeviceptr* dptr, size_t* bytes, CUlibrary library,
   return hand::cuModuleGetGlobal_v2(dptr, bytes, reinterpret_cast<CUmodule>(library), name);
 }
 
+// Device code may call what this tells, the program cannot.
+CUresult cuLibraryGetUnifiedFunction(void** fptr, CUlibrary library, const char* symbol) {
+  if (fptr == nullptr || symbol == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Module* module = FindLibrary(library);
+  if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  Context* context = nullptr;
+  CUresult result = RequireHealthyContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  calls::lwUnifiedFunction ask;
+  ask.library = module->id;
+  ask.name = symbol;
+  auto answer = TheSession().CallAndWait({context->number.load(), nullptr, 0}, ask);
+  if (answer.code == CUDA_SUCCESS) *fptr = reinterpret_cast<void*>(answer.reply.address);
+  return answer.code;
+}
+
 CUresult cuKernelGetFunction(CUfunction* pFunc, CUkernel kernel) {
   Function* function = FindKernel(kernel);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -271,7 +290,8 @@ CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernelParams,
                           void** extra, CUstream stream) {
-  if (config->numAttrs != 0 && config->attrs == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (config == nullptr || (config->numAttrs != 0 && config->attrs == nullptr))
+    return CUDA_ERROR_INVALID_VALUE;
   CUstream on = config->hStream == nullptr ? stream : config->hStream;
   return Launch(f,
                 {config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,

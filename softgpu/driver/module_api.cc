@@ -274,6 +274,18 @@ CUresult cuLibraryGetGlobal(CUdeviceptr* address, size_t* bytes, CUlibrary libra
                             const char* name) {
   return GetGlobal(address, bytes, library, name);
 }
+CUresult cuLibraryGetUnifiedFunction(void** function, CUlibrary library, const char* name) {
+  std::shared_ptr<Module> kept;
+  Module* module;
+  TRY(EnterInContext(library, &kept, &module));
+  if (function == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  for (const GlobalInfo& unified : module->program->unified_functions()) {
+    if (unified.name != name) continue;
+    *function = reinterpret_cast<void*>(unified.address);
+    return CUDA_SUCCESS;
+  }
+  return CUDA_ERROR_NOT_FOUND;
+}
 CUresult cuLibraryGetManaged(CUdeviceptr* address, size_t* bytes, CUlibrary library,
                              const char* name) {
   CUdeviceptr found = 0;

@@ -73,6 +73,8 @@ class Program {
   virtual std::span<const KernelInfo> kernels() const = 0;
   virtual std::span<const GlobalInfo> globals() const = 0;
   virtual std::span<const ReferenceInfo> references() const = 0;
+  // Names and addresses of device functions that are to be told.
+  virtual std::span<const GlobalInfo> unified_functions() const = 0;
   // Parses `ptx` (NUL-terminated or not). On failure returns nullptr and fills `status`
   // (CUDA_ERROR_INVALID_PTX = 218 with the line). An opcode that is not known fails only the kernel
   // that holds it: its Launch answers CUDA_ERROR_NOT_SUPPORTED (801) with line and opcode.

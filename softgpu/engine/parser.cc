@@ -338,12 +338,26 @@ void Parser::ParseFunction(bool entry, bool external) {
   PtxFunction function;
   function.entry = entry;
   function.line = Peek().line;
+  if (!entry && TakeIf(".attribute")) ParseUnified(function);
   if (!entry) function.returns = ParseParameterList();
   function.name = ExpectName();
   function.parameters = ParseParameterList();
   ParseFunctionDirectives(function);
   if (!TakeIf(';')) ParseBody(function);
   module_.functions.push_back(std::move(function));
+}
+
+// (.unified(A, B)): the two numbers name the function in all modules, which nobody asks for here.
+void Parser::ParseUnified(PtxFunction& function) {
+  Expect('(');
+  if (!TakeIf(".unified")) Fail("unknown function attribute");
+  Expect('(');
+  ExpectInteger();
+  Expect(',');
+  ExpectInteger();
+  Expect(')');
+  Expect(')');
+  function.unified = true;
 }
 
 void Parser::ParseFunctionDirectives(PtxFunction& function) {

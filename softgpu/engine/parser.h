@@ -48,6 +48,7 @@ class Parser {
   void SkipToSemicolon();
   void ParseModuleItem();
   void ParseFunction(bool entry, bool external);
+  void ParseUnified(PtxFunction& function);
   void ParseFunctionDirectives(PtxFunction& function);
   std::vector<Variable> ParseParameterList();
   Variable ParseVariable(Space space, bool external);

@@ -78,6 +78,7 @@ void ProgramImpl::DeclareFunctions(const PtxModule& module) {
     function.handle = kFunctionHandleBase + 16 * it->second.value;
     function.parameters.clear();
     function.returns.clear();
+    if (source.unified) unified_infos_.push_back({function.name, function.handle, 0});
     Lowering::LayOutSignature(source, function);
   }
 }

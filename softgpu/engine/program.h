@@ -22,6 +22,7 @@ class ProgramImpl final : public Program {
   std::span<const KernelInfo> kernels() const override { return kernel_infos_; }
   std::span<const GlobalInfo> globals() const override { return global_infos_; }
   std::span<const ReferenceInfo> references() const override { return reference_infos_; }
+  std::span<const GlobalInfo> unified_functions() const override { return unified_infos_; }
 
   Status Build(std::string_view ptx);  // throws PtxError
   const Function* Find(uint64_t handle) const;
@@ -54,6 +55,7 @@ class ProgramImpl final : public Program {
   std::vector<KernelInfo> kernel_infos_;
   std::vector<GlobalInfo> global_infos_;
   std::vector<ReferenceInfo> reference_infos_;
+  std::vector<GlobalInfo> unified_infos_;
 };
 
 // The function whose address is `handle`, or null.

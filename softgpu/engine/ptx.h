@@ -120,6 +120,7 @@ struct PtxFunction {
   std::string_view name;
   bool entry = false;
   bool has_body = false;
+  bool unified = false;  // .attribute(.unified(…)): its address is told to the program
   uint32_t line = 0;
   int max_threads = 0;  // .maxntid product, 0 = not given
   std::vector<Variable> returns;

@@ -1,5 +1,6 @@
-// Libraries from files, modules with options for the compiler, and how many blocks of a kernel fit:
-// the block size that fits best, with the program's own function for shared memory, and clusters.
+// Libraries from files, functions that they tell, modules with options for the compiler, and how
+// many blocks of a kernel fit: the block size that fits best, with the program's own function for
+// shared memory, and clusters.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -69,6 +70,79 @@ static void FromFile() {
   CHECK_DRIVER(cuLibraryUnload(library));
   EXPECT_OF_MISTAKE(cuLibraryEnumerateKernels(kernels, 1, library) == CUDA_ERROR_INVALID_HANDLE,
                     "unloaded");
+}
+
+static const char kUnified[] = R"(
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .func .attribute(.unified(0xAB, 0xCD)) (.param .b32 result) Twice(.param .b32 value)
+{
+  .reg .b32 %r<3>;
+  ld.param.b32 %r1, [value];
+  add.s32 %r2, %r1, %r1;
+  st.param.b32 [result], %r2;
+  ret;
+}
+.visible .entry Call(.param .u64 function, .param .u64 out)
+{
+  .reg .b32 %r<3>;
+  .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [function];
+  ld.param.u64 %rd2, [out];
+  cvta.to.global.u64 %rd3, %rd2;
+  ld.global.u32 %r1, [%rd3];
+  {
+    .param .b32 value;
+    .param .b32 result;
+    st.param.b32 [value], %r1;
+    prototype: .callprototype (.param .b32 _) _ (.param .b32 _);
+    call (result), %rd1, (value), prototype;
+    ld.param.b32 %r2, [result];
+  }
+  st.global.u32 [%rd3], %r2;
+  ret;
+}
+)";
+
+// A function whose address the program gets, for its kernels to call. Only what was linked has
+// such.
+static void Unified() {
+  CUlinkState link = nullptr;
+  CHECK_DRIVER(cuLinkCreate(0, nullptr, nullptr, &link));
+  void* image = nullptr;
+  CUresult result = cuLinkAddData(link, CU_JIT_INPUT_PTX, const_cast<char*>(kUnified),
+                                  sizeof kUnified, "unified.ptx", 0, nullptr, nullptr);
+  if (result == CUDA_SUCCESS) result = cuLinkComplete(link, &image, nullptr);
+  if (result != CUDA_SUCCESS) {  // a device before these
+    CHECK_DRIVER(cuLinkDestroy(link));
+    return;
+  }
+  CUlibrary library = nullptr;
+  CHECK_DRIVER(cuLibraryLoadData(&library, image, nullptr, nullptr, 0, nullptr, nullptr, 0));
+  CHECK_DRIVER(cuLinkDestroy(link));
+  void *twice = nullptr, *other = nullptr;
+  CHECK_DRIVER(cuLibraryGetUnifiedFunction(&twice, library, "Twice"));
+  for (const char* name : {"Call", "Nothing"}) {
+    EXPECT(cuLibraryGetUnifiedFunction(&other, library, name) == CUDA_ERROR_NOT_FOUND, "%s", name);
+  }
+  EXPECT(cuLibraryGetUnifiedFunction(nullptr, library, "Twice") == CUDA_ERROR_INVALID_VALUE, "");
+  EXPECT_OF_MISTAKE(
+      cuLibraryGetUnifiedFunction(&other, nullptr, "Twice") == CUDA_ERROR_INVALID_HANDLE,
+      "nothing");
+  CUkernel call = nullptr;
+  CUdeviceptr out = 0;
+  unsigned value = 0;
+  CHECK_DRIVER(cuLibraryGetKernel(&call, library, "Call"));
+  CHECK_DRIVER(cuMemAlloc(&out, sizeof value));
+  CHECK_DRIVER(cuMemsetD32(out, 21, 1));
+  void* parameters[] = {&twice, &out};
+  CHECK_DRIVER(cuLaunchKernel(reinterpret_cast<CUfunction>(call), 1, 1, 1, 1, 1, 1, 0, nullptr,
+                              parameters, nullptr));
+  CHECK_DRIVER(cuMemcpyDtoH(&value, out, sizeof value));
+  EXPECT(value == 42, "the function made 21 to %u", value);
+  CHECK_DRIVER(cuMemFree(out));
+  CHECK_DRIVER(cuLibraryUnload(library));
 }
 
 static CUmodule WithOptions() {
@@ -156,6 +230,7 @@ int main() {
   CUdevice device = 0;
   CUcontext context = OpenContext(&device);
   FromFile();
+  Unified();
   CUmodule module = WithOptions();
   Occupancy(module, device);
   CHECK_DRIVER(cuModuleUnload(module));

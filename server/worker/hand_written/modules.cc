@@ -116,6 +116,17 @@ CUresult Do_lwModuleGlobal(CallContext& context, const calls::lwModuleGlobal& ca
   return result;
 }
 
+CUresult Do_lwUnifiedFunction(CallContext& context, const calls::lwUnifiedFunction& call,
+                              calls::lwUnifiedFunction::Reply* reply) {
+  auto library = context.session().libraries.Find(call.library);
+  if (library == nullptr || library->library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  void* address = nullptr;
+  CUresult result = context.driver().cuLibraryGetUnifiedFunction(&address, library->library,
+                                                                 std::string(call.name).c_str());
+  reply->address = reinterpret_cast<uint64_t>(address);
+  return result;
+}
+
 CUresult Do_lwFunctionAttributes(CallContext& context, const calls::lwFunctionAttributes& call,
                                  calls::lwFunctionAttributes::Reply* reply) {
   auto function = context.session().functions.Find(call.function);
