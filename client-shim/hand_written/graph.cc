@@ -22,6 +22,7 @@ CUresult cuGraphInstantiate_v2(CUgraphExec* phGraphExec, CUgraph hGraph, CUgraph
 
 CUresult cuGraphInstantiateWithParams(CUgraphExec* phGraphExec, CUgraph hGraph,
                                       CUDA_GRAPH_INSTANTIATE_PARAMS* instantiateParams) {
+  if (instantiateParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
   cuuint64_t flags = instantiateParams->flags;
   if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) return CUDA_ERROR_NOT_SUPPORTED;
   instantiateParams->hErrNode_out = nullptr;
@@ -44,6 +45,7 @@ CUresult cuGraphDestroy(CUgraph hGraph) { return DestroyGraph(hGraph); }
 
 CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
                               CUgraphExecUpdateResultInfo* resultInfo) {
+  if (resultInfo == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *resultInfo = {};
   resultInfo->result = CU_GRAPH_EXEC_UPDATE_ERROR;
   return UpdateGraphExec(hGraphExec, hGraph, resultInfo);

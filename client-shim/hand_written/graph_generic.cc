@@ -168,7 +168,7 @@ CUresult cuGraphAddNode(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphN
 CUresult cuGraphAddNode_v2(CUgraphNode* phGraphNode, CUgraph hGraph,
                            const CUgraphNode* dependencies, const CUgraphEdgeData* dependencyData,
                            size_t numDependencies, CUgraphNodeParams* nodeParams) {
-  if (nodeParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (nodeParams == nullptr || !IsCount(numDependencies)) return CUDA_ERROR_INVALID_VALUE;
   if (dependencyData == nullptr || dependencies == nullptr ||
       std::all_of(dependencyData, dependencyData + numDependencies, IsPlain)) {
     return Add(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);

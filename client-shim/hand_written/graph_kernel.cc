@@ -85,16 +85,13 @@ void TellHandle(const Function& function, CUDA_KERNEL_NODE_PARAMS_v1* params) {
 template <class Parameters>
 CUresult Add(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
              const Parameters* params) {
-  if (params == nullptr || (count != 0 && dependencies == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::byte storage[kMaxParameterBytes];
   calls::lwGraphAddKernel add;
-  add.graph = ToWire(graph);
-  if (add.graph == 0) return CUDA_ERROR_INVALID_VALUE;
-  for (size_t i = 0; i < count; ++i) add.dependency.push_back(ToWire(dependencies[i]));
-  CUresult result = Pack(HandleOf(*params), *params, storage, &add.kernel);
+  CUresult result = SetPlace(graph, dependencies, count, &add);
+  if (result == CUDA_SUCCESS) result = Pack(HandleOf(*params), *params, storage, &add.kernel);
   if (result != CUDA_SUCCESS) return result;
-  auto answer = TheSession().CallAndWait({CurrentNumber(), nullptr, 0}, add,
-                                         256 + add.kernel.parameters.size());
+  auto answer = Ask(CurrentNumber(), add);
   if (answer.code == CUDA_SUCCESS) FromWire(answer.reply.node, node);
   return answer.code;
 }

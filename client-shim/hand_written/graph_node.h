@@ -7,6 +7,7 @@
 #include "client-shim/handles.h"
 #include "client-shim/process.h"
 #include "longwire/calls.h"
+#include "wire/limits.h"
 
 namespace longwire::shim::hand {
 
@@ -24,10 +25,13 @@ inline CUresult ContextOf(CUcontext handle, Context** context) {
   return CUDA_SUCCESS;
 }
 
+// More nodes than a record takes are a count that was never meant.
+inline bool IsCount(size_t count) { return count <= wire::kMaxRecordBytes / sizeof(uint64_t); }
+
 // Where a new node goes. CUDA_ERROR_INVALID_VALUE for what is no graph, or a missing list.
 template <class Call>
 CUresult SetPlace(CUgraph graph, const CUgraphNode* dependencies, size_t count, Call* call) {
-  if (count != 0 && dependencies == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if ((count != 0 && dependencies == nullptr) || !IsCount(count)) return CUDA_ERROR_INVALID_VALUE;
   call->graph = ToWire(graph);
   if (call->graph == 0) return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < count; ++i) call->dependency.push_back(ToWire(dependencies[i]));

@@ -18,7 +18,7 @@ CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) { return FreeAddresses(p
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
                      const CUmemAllocationProp* prop, unsigned long long flags) {
-  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (flags != 0 || prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
   uint64_t made = 0;
   CUresult result = CreatePhysical(size, *prop, &made);
   if (result == CUDA_SUCCESS) *handle = made;
@@ -60,6 +60,7 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* des
 }
 
 CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr ptr) {
+  if (location == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return GetAccess(ptr, *location, flags);
 }
 
@@ -67,6 +68,7 @@ CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocatio
                                        CUmemAllocationGranularity_flags option) {
   // Of host memory, too, which only cuMemCreate refuses: programs ask this first, and take an error
   // here for a broken driver.
+  if (prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
   CUmemAllocationProp asked = *prop;
   bool host = asked.location.type == CU_MEM_LOCATION_TYPE_HOST ||
               asked.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
