@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "client-shim/array_shapes.h"
 #include "client-shim/async_pool.h"
 #include "client-shim/context_events.h"
 #include "client-shim/current_context.h"
@@ -151,6 +152,7 @@ CUresult EndContext(Context* context) {
   ForgetExposed(number);
   ForgetContextMemory(number);
   UnaccountFreed();
+  ForgetArrays(number);
   for (Stream* stream : streams) {
     // The worker is done with all of it, finished or not.
     stream->finished.store(stream->last.load());

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "client-shim/array_shapes.h"
 #include "client-shim/capture.h"
 #include "client-shim/context.h"
 #include "client-shim/early_copies.h"
@@ -49,7 +50,7 @@ CUresult Resolve(CopySide* side, const Extent& extent) {
   if (side->pitch == 0) side->pitch = side->x_bytes + extent.width;
   if (side->height == 0) side->height = side->y + extent.rows;
   if (side->kind == CopySide::Kind::kArray) {
-    return side->array == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+    return CheckArray(*side, extent);
   }
   // The program's memory that has its like on the device is copied there, in the stream's order.
   if (FindMirror(side->address, &side->address)) {

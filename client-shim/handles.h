@@ -32,6 +32,11 @@ template <class Handle>
 requires std::is_pointer_v<Handle>
 void FromWire(uint64_t number, Handle* handle) { *handle = reinterpret_cast<Handle>(number); }
 
+// What the worker has numbered: the client's own numbers are below.
+template <class Handle>
+requires std::is_pointer_v<Handle>
+bool IsWorkersHandle(Handle handle) { return reinterpret_cast<uint64_t>(handle) >> 63 != 0; }
+
 // Devices go by the session's numbers, of which the program sees a choice (CUDA_VISIBLE_DEVICES).
 int32_t ToWireDevice(CUdevice device);                          // -1 for a device that is none
 void FromWireDevice(int32_t session_device, CUdevice* device);  // -1 for one that is not seen

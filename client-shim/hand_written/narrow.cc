@@ -163,7 +163,7 @@ CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1* pCopy, CUstream hStream) {
 CUresult cuArrayCreate(CUarray* pHandle, const CUDA_ARRAY_DESCRIPTOR_v1* pAllocateArray) {
   const CUDA_ARRAY_DESCRIPTOR wide = {pAllocateArray->Width, pAllocateArray->Height,
                                       pAllocateArray->Format, pAllocateArray->NumChannels};
-  return forward::cuArrayCreate_v2(pHandle, &wide);
+  return hand::cuArrayCreate_v2(pHandle, &wide);
 }
 
 CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1* pArrayDescriptor, CUarray hArray) {
@@ -179,7 +179,7 @@ CUresult cuArray3DCreate(CUarray* pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1* pAl
   const CUDA_ARRAY3D_DESCRIPTOR wide = {pAllocateArray->Width,       pAllocateArray->Height,
                                         pAllocateArray->Depth,       pAllocateArray->Format,
                                         pAllocateArray->NumChannels, pAllocateArray->Flags};
-  return forward::cuArray3DCreate_v2(pHandle, &wide);
+  return hand::cuArray3DCreate_v2(pHandle, &wide);
 }
 
 CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR_v1* pArrayDescriptor, CUarray hArray) {

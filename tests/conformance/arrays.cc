@@ -43,6 +43,39 @@ void Shapes() {
   }
 }
 
+// Copies that reach beyond an array; nothing of them happens.
+void Beyond() {
+  CUarray line = nullptr, plane = nullptr;
+  CUDA_ARRAY_DESCRIPTOR flat = {64, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1};
+  CODE(cuArrayCreate(&line, &flat));
+  flat.Height = 4;
+  CODE(cuArrayCreate(&plane, &flat));
+  std::vector<unsigned> numbers(256, 3);
+  CODE(cuMemcpyHtoA(line, 0, numbers.data(), 256));
+  CODE(cuMemcpyHtoA(line, 0, numbers.data(), 260));
+  CODE(cuMemcpyHtoA(line, 128, numbers.data(), 132));
+  CODE(cuMemcpyAtoH(numbers.data(), line, 252, 8));
+  CUDA_MEMCPY2D copy = {};
+  copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+  copy.srcHost = numbers.data();
+  copy.srcPitch = 256;
+  copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+  copy.dstArray = plane;
+  copy.WidthInBytes = 256;
+  copy.Height = 4;
+  CODE(cuMemcpy2D(&copy));
+  copy.dstY = 1;
+  CODE(cuMemcpy2D(&copy));
+  copy.dstY = 0;
+  copy.dstXInBytes = 4;
+  CODE(cuMemcpy2D(&copy));
+  CODE(cuCtxSynchronize());
+  CODE(cuMemcpyAtoH(numbers.data(), line, 0, 256));
+  VALUE(Digest(numbers.data(), 256));
+  CODE(cuArrayDestroy(line));
+  CODE(cuArrayDestroy(plane));
+}
+
 void Moves() {
   CUarray line = nullptr, plane = nullptr;
   CUDA_ARRAY_DESCRIPTOR flat = {64, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1};
@@ -131,6 +164,7 @@ void Arrays() {
   InContext in;
   Shapes();
   Moves();
+  Beyond();
   Objects();
 }
 

@@ -29,8 +29,6 @@ CALLED = {"CUhostFn", "CUstreamCallback", "CUlogsCallback", "CUasyncCallback",
 # the program's, where nothing is. Both as natively.
 LEFT_OUT = {("cuStreamWaitValue32", "value"), ("cuStreamWaitValue64", "value"),
             ("cuStreamWaitValue32_v2", "value"), ("cuStreamWaitValue64_v2", "value")}
-# How much an array holds is known to the worker alone, which is sent the bytes first.
-LEFT_OUT |= {(f"cuMemcpyHtoA{form}", "ByteCount") for form in ("", "Async", "_v2", "Async_v2")}
 EITHER_SIDE = ("cuMemcpy", "cuMemcpyAsync", "cuMemcpyPeer", "cuMemcpyPeerAsync")
 
 
@@ -156,7 +154,7 @@ class Caller:
     def all_wrong(self, symbol, arguments, world):
         self.call(symbol, arguments, [0] * len(arguments))
         own = arguments[0].symbol if arguments else ""
-        if own not in EITHER_SIDE and not own.startswith("cuMemcpyHtoA"):
+        if own not in EITHER_SIDE:
             self.call(symbol, arguments,
                       [0 if argument.pointer or argument.called else GARBAGE
                        for argument in arguments])
