@@ -9,6 +9,7 @@ may be null: the function's name, the argument's, "null". Dying or hanging is fo
 to see.
 """
 import ctypes
+import os
 import pathlib
 import signal
 import sys
@@ -165,6 +166,7 @@ class Caller:
 def main(what, first):
     cuda = Library()
     caller = Caller(cuda)
+    os.chdir(os.environ["LONGWIRE_RUNTIME_DIR"])  # where files are written that calls name
     if what != "before" and cuda.call("cuInit", 0) != 0:
         raise SystemExit("cuInit failed")
     for number, (symbol, arguments) in enumerate(caller.functions()):
