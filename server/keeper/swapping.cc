@@ -227,7 +227,11 @@ void Keeper::AdvanceHomecoming(Session& session, bool first, bool* taken) {
   Swaps::Want want{back.lease.lacks, pool_.host().room(), pool_.leaving(), true,
                    MovableFor(session, back.order)};
   std::vector<Swaps::Ask> asks;
-  *taken = swaps_.Advance(want, now, &asks) == Swaps::Hope::kComing;
+  Swaps::Hope hope = swaps_.Advance(want, now, &asks);
+  *taken = hope == Swaps::Hope::kComing;
+  // Waiting for others to have had their time is no part of its way back: else each would stay for
+  // as long as the one before and a bit more.
+  if (hope == Swaps::Hope::kLater) back.since = now;
   SendSwapAsks(asks);
 }
 

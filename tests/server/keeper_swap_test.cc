@@ -380,6 +380,35 @@ TEST_F(KeeperSwapTest, WhoAskedForItsMemoryFirstGetsItFirstAndStaysForAWhile) {
   EXPECT_TRUE(Quiet(first));
 }
 
+TEST_F(KeeperSwapTest, WhoWaitedLongForOthersDoesNotStayThatLong) {
+  wire::Descriptor first = Enter(1), second = Enter(2), third = Enter(3);
+  Fill(first, 6, 'A');
+  Answer spare = Fill(third, 1, 'x');
+  Say(second, Lease{7, std::vector<uint64_t>(5, 100 * kMiB)});
+  LetGo(first, Next<SwapOut>(first));
+  ASSERT_EQ(Hear(second).chunks.size(), 5u);
+  Say(third, Ran{});
+  Say(first, SwapBack{5});
+  LetGo(second, Next<SwapOut>(second));
+  EXPECT_EQ(Next<SwapReturned>(first).chunks.size(), 3u);
+  // A part of the second's memory is back at once; for the rest it waits until the first is idle.
+  Say(third, Return{{spare.chunks[0].chunk}});
+  Say(second, SwapBack{6});
+  constexpr milliseconds kBusy{1500};
+  auto until = std::chrono::steady_clock::now() + kBusy;
+  SwapOut asked = Next<SwapOut>(first);
+  while (std::chrono::steady_clock::now() < until) {
+    LetGo(first, asked, SwapAnswer::kBusy);
+    asked = Next<SwapOut>(first);
+  }
+  LetGo(first, asked);
+  EXPECT_EQ(Next<SwapReturned>(second).chunks.size(), 3u);
+  auto back = std::chrono::steady_clock::now();
+  Say(first, SwapBack{8});
+  Next<SwapOut>(second);
+  EXPECT_LT(std::chrono::steady_clock::now() - back, kBusy - milliseconds(200));
+}
+
 TEST_F(KeeperSwapTest, WhatNoSessionMadeUpEndsTheKeeper) {
   wire::Descriptor odd = Enter(1), other = Enter(2);
   Answer has = Fill(odd, 2, 'A');
