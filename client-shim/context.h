@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -14,6 +15,13 @@
 namespace longwire::shim {
 
 struct Stream;
+
+// See limits.h.
+struct KeptLimits {
+  uint32_t number = 0;   // the context's, of which they are
+  uint64_t changes = 0;  // counts what made them forget
+  std::map<CUlimit, size_t> values;
+};
 
 struct Context {
   uint64_t table_index = 0;
@@ -47,6 +55,7 @@ struct Context {
   std::mutex mutex;          // guards what follows; taken before the session's locks
   uint32_t retains = 0;      // of a primary context
   uint32_t attachments = 1;  // of another: who made it, and each cuCtxAttach
+  KeptLimits limits;
   // All that may still have unfinished work, those of its green contexts too; a green one has none.
   std::vector<Stream*> streams;
 };

@@ -4,6 +4,7 @@
 #include "client-shim/capture.h"
 #include "client-shim/context_events.h"
 #include "client-shim/current_context.h"
+#include "client-shim/limits.h"
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
 #include "client-shim/threads.h"
@@ -162,11 +163,9 @@ CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent) {
   return WithContextAndEvent(hCtx, hEvent, MakeContextWait);
 }
 
-CUresult cuCtxSetLimit(CUlimit limit, size_t value) { return forward::cuCtxSetLimit(limit, value); }
+CUresult cuCtxSetLimit(CUlimit limit, size_t value) { return SetLimit(limit, value); }
 
-CUresult cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
-  return forward::cuCtxGetLimit(pvalue, limit);
-}
+CUresult cuCtxGetLimit(size_t* pvalue, CUlimit limit) { return GetLimit(limit, pvalue); }
 
 CUresult cuCtxGetCacheConfig(CUfunc_cache* pconfig) {
   Context* context = nullptr;

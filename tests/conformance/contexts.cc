@@ -14,6 +14,9 @@ void Limits() {
   CODE(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 4096));
   CODE(cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE));
   VALUE(value);
+  CODE(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 32 << 20));
+  CODE(cuCtxGetLimit(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
+  VALUE(value);
   CODE(cuCtxSetLimit(static_cast<CUlimit>(77), 1));
   CODE(cuCtxGetLimit(nullptr, CU_LIMIT_STACK_SIZE));
 }
