@@ -2,7 +2,7 @@
 // of the record, the translation of ids, and the way to answer.
 #pragma once
 
-#include <deque>
+#include <forward_list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -59,7 +59,7 @@ class CallContext {
   }
 
   // Keeps text that a reply points to until the reply was encoded.
-  std::string_view Keep(std::string text) { return kept_.emplace_back(std::move(text)); }
+  std::string_view Keep(std::string text) { return kept_.emplace_front(std::move(text)); }
 
   // How the call ended: each handler says one of these, once.
   template <class Reply>
@@ -89,7 +89,7 @@ class CallContext {
   QueuedCall& call_;
   std::shared_ptr<Stream> stream_;
   std::shared_ptr<Context> context_;
-  std::deque<std::string> kept_;
+  std::forward_list<std::string> kept_;  // without a call of the allocator while it is empty
   bool answered_ = false;
   CUresult result_ = CUDA_SUCCESS;
 };

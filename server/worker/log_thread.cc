@@ -16,8 +16,8 @@ using Clock = std::chrono::steady_clock;
 
 // Calls sorted before the next issuing: enough to amortise a pass, few enough that the first of a
 // burst does not wait for the last.
-constexpr int kRecordsPerPass = 128;
-constexpr uint64_t kPassesPerMarking = 4;
+constexpr int kRecordsPerPass = 32;
+constexpr uint64_t kPassesPerMarking = 16;
 // A missed wake-up would cost at most this.
 constexpr std::chrono::milliseconds kRecheck{10};
 
