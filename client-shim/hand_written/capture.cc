@@ -27,8 +27,9 @@ CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) {
                                 : BeginCapture(stream, static_cast<CaptureMode>(mode), nullptr, {});
 }
 
+// From when there were no modes: NVIDIA's driver refuses nothing beside it.
 CUresult cuStreamBeginCapture(CUstream hStream) {
-  return hand::cuStreamBeginCapture_v2(hStream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+  return hand::cuStreamBeginCapture_v2(hStream, CU_STREAM_CAPTURE_MODE_RELAXED);
 }
 
 CUresult cuStreamEndCapture(CUstream hStream, CUgraph* phGraph) {

@@ -158,8 +158,8 @@ int main() {
   CUcontext context = nullptr;
   CHECK_DRIVER(cuInit(0));
   PushAndPop(0);
-  Attachments(0);
   Primary(0);
+  Attachments(0);
   CHECK_DRIVER(cuCtxCreate(&context, 0, 0));
   CHECK_DRIVER(cuProfilerStart());
   StreamsAndEvents();

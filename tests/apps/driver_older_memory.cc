@@ -67,7 +67,10 @@ static void Values() {
   CHECK_DRIVER(cuMemAlloc(&words, 64));
   CHECK_DRIVER(cuMemsetD32(words, 0, 16));
   CHECK_DRIVER(cuCtxSynchronize());
-  CHECK_DRIVER(wait32(waits, words, 5, CU_STREAM_WAIT_VALUE_EQ));
+  const CUresult waited = wait32(waits, words, 5, CU_STREAM_WAIT_VALUE_EQ);
+  // NVIDIA's driver has the first version only where its module was told so.
+  if (waited == CUDA_ERROR_NOT_SUPPORTED && !IsSoftwareDevice()) return;
+  CHECK_DRIVER(waited);
   CHECK_DRIVER(wait64(waits, words + 8, uint64_t{1} << 40, CU_STREAM_WAIT_VALUE_GEQ));
   CHECK_DRIVER(write32(waits, words + 16, 111, CU_STREAM_WRITE_VALUE_DEFAULT));
   CHECK_DRIVER(write64(waits, words + 24, ~uint64_t{0} - 1, CU_STREAM_WRITE_VALUE_DEFAULT));
