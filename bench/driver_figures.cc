@@ -88,6 +88,16 @@ void Start(Clock::time_point main_started) {
   if (!right) std::exit(1);
 }
 
+void RoundTrips(Device& device, const char* name) {
+  Print(name,
+        MedianTime(1000,
+                   [&] {
+                     device.Launch();
+                     device.Synchronize();
+                   }),
+        "us");
+}
+
 void Launches(Device& device) {
   constexpr int kEnqueued = 1000, kSustained = 20000;
   std::vector<double> enqueue, sustained;
@@ -104,13 +114,7 @@ void Launches(Device& device) {
   }
   Print("launch_enqueue", longwire::bench::Median(enqueue), "us");
   Print("launch_sustained", longwire::bench::Median(sustained), "us");
-  Print("launch_synchronize",
-        MedianTime(1000,
-                   [&] {
-                     device.Launch();
-                     device.Synchronize();
-                   }),
-        "us");
+  RoundTrips(device, "launch_synchronize");
 }
 
 void Steps(Device& device) {
@@ -281,6 +285,9 @@ int main(int argc, char** argv) {
     Graph(device);
     Memory();
   }
-  if (group == "copies" || group == "all") Copies();
+  if (group == "copies" || group == "all") {
+    Copies();
+    RoundTrips(device, "launch_sync_after_copies");  // beside connections that large copies opened
+  }
   return 0;
 }

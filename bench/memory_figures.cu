@@ -57,20 +57,46 @@ std::string SizeName(size_t bytes) {
   return bytes >= 1024 ? std::to_string(bytes / 1024) + "k" : std::to_string(bytes);
 }
 
-// 256 B to 64 MiB; with a kernel in between, its work is over before the next pair.
+// A pair's time of 1,000, the wait at the end included.
+template <class Pair>
+double TimeOfPairs(Pair pair) {
+  constexpr int kPairs = 1000;
+  return MedianTime(5,
+                    [&] {
+                      for (int i = 0; i < kPairs; ++i) pair();
+                      Check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+                    }) /
+         kPairs;
+}
+
+// 256 B to 64 MiB, by themselves and with a kernel that uses the memory; and what that kernel
+// costs.
 void Pairs() {
+  auto* mine = static_cast<unsigned*>(Allocate(kMiB));
+  Print("kernel_alone", TimeOfPairs([&] { Mark<<<1, 1>>>(mine, 1, 1, 1); }), "us");
+  Check(cudaFree(mine), "cudaFree");
   for (size_t bytes = 256; bytes <= kBlock; bytes *= 8) {
     std::string size = SizeName(bytes);
-    double plain = MedianTime(200, [&] { Check(cudaFree(Allocate(bytes)), "cudaFree"); });
+    double plain = TimeOfPairs([&] { Check(cudaFree(Allocate(bytes)), "cudaFree"); });
     Print(("pair_" + size).c_str(), plain, "us");
-    double used = MedianTime(100, [&] {
+    double used = TimeOfPairs([&] {
       auto* words = static_cast<unsigned*>(Allocate(bytes));
       Mark<<<1, 1>>>(words, bytes, 1, 1);
       Check(cudaFree(words), "cudaFree");
-      Check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     });
     Print(("pair_kernel_" + size).c_str(), used, "us");
   }
+}
+
+// Blocks that nothing is there for yet: through Longwire the lease grows with each.
+void Leases() {
+  std::vector<void*> blocks;
+  std::vector<double> times;
+  auto allocate = [&] { blocks.push_back(Allocate(kBlock)); };
+  for (int i = 0; i < 8; ++i) times.push_back(TimeOf(allocate));
+  Print("new_64m", Median(times), "us");
+  Print("new_64m_longest", *std::max_element(times.begin(), times.end()), "us");
+  for (void* block : blocks) Check(cudaFree(block), "cudaFree");
 }
 
 struct GrowthTimes {
@@ -187,7 +213,10 @@ int main(int count, char** arguments) {
   };
   size_t free_bytes = 0, total = 0;
   Check(cudaMemGetInfo(&free_bytes, &total), "cudaMemGetInfo");
-  if (asked("pairs")) Pairs();
+  if (asked("pairs")) {
+    Leases();
+    Pairs();
+  }
   if (asked("growth")) Growth(total);
   if (asked("fragments")) Fragments(seconds);
   return 0;

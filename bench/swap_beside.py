@@ -1,8 +1,9 @@
 """Two sessions that take turns on a device that has no room for both: each has 4/7 of what is free
 (80 of 140 GiB), touches all of it with a kernel, and finds what it left there. What a turn costs,
 beside one that finds its memory there; the rate at which memory is moved, beside that of pinned
-copies, natively where there is a GPU."""
+copies, natively where there is a GPU. Between turns both are idle for two seconds."""
 import subprocess
+import time
 
 import drain_beside
 import tenants
@@ -10,6 +11,8 @@ from server import wait_for
 
 GIB = 1 << 30
 MIB = 1 << 20
+# Between turns: who has just come back stays for as long as that took.
+PAUSE = 2
 
 
 def pinned(command, environment, bytes_):
@@ -68,6 +71,7 @@ def measure(longwire, program, raw, step, rounds):
     second.tell("touch", step)
     for _ in range(rounds):
         for name, session in (("first", first), ("second", second)):
+            time.sleep(PAUSE)
             before = device(longwire)
             seconds = session.tell("touch", step)
             after = device(longwire)
