@@ -2,12 +2,15 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <vector>
 
 #include "link/transport/log.h"
@@ -21,7 +24,6 @@ using transport::LogLevel;
 
 // Programs of one user at a time; each takes two threads and four rings' worth of addresses.
 constexpr size_t kMaxSessions = 1024;
-constexpr int kLookMilliseconds = 500;
 
 // Held while the door is opened or closed, so that two links never have the same one.
 wire::Descriptor LockDoor(const std::string& path) {
@@ -34,7 +36,8 @@ wire::Descriptor LockDoor(const std::string& path) {
 
 Door::Opened Door::Open() {
   wire::Descriptor lock = LockDoor(options_.socket);
-  if (!lock.valid()) return Opened::kFailed;
+  ended_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!lock.valid() || !ended_.valid()) return Opened::kFailed;
   if (wire::ConnectLocal(options_.socket).valid()) return Opened::kOtherLink;
   listener_ = wire::ListenLocal(options_.socket);
   if (!listener_.valid()) return Opened::kFailed;
@@ -56,15 +59,16 @@ void Door::Accept() {
     }
     Entry& entry = sessions_.emplace_back();
     entry.session = std::make_unique<LinkSession>(std::move(socket), servers_);
-    entry.thread = std::thread([session = entry.session.get()] {
+    entry.thread = std::thread([this, session = entry.session.get()] {
       session->Run();
       session->set_finished();
+      eventfd_write(ended_.get(), 1);
     });
   }
 }
 
 void Door::WatchPrograms(int timeout_milliseconds) {
-  std::vector<pollfd> waits;
+  std::vector<pollfd> waits = {{ended_.get(), POLLIN, 0}};
   std::vector<Entry*> entries;
   if (listener_.valid()) waits.push_back({listener_.get(), POLLIN, 0});
   size_t first = waits.size();
@@ -80,7 +84,9 @@ void Door::WatchPrograms(int timeout_milliseconds) {
     entries[i - first]->gone = true;
     entries[i - first]->session->ProgramGone();
   }
-  if (first != 0 && waits[0].revents != 0) Accept();
+  eventfd_t ended = 0;
+  if (waits[0].revents != 0) eventfd_read(ended_.get(), &ended);
+  if (first > 1 && waits[1].revents != 0) Accept();
 }
 
 void Door::Reap() {
@@ -102,13 +108,20 @@ void Door::CloseDoor() {
   listener_.Reset();
 }
 
+// Until the door closes because nobody came, in milliseconds; -1: for ever.
+int Door::Patience(Clock::time_point idle_since) const {
+  if (options_.idle.count() == 0 || !sessions_.empty()) return -1;
+  auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(idle_since + options_.idle - Clock::now());
+  return static_cast<int>(std::clamp<int64_t>(left.count(), 0, INT_MAX));
+}
+
 void Door::Serve() {
   auto idle_since = Clock::now();
   while (listener_.valid() || !sessions_.empty()) {
-    bool hurry = options_.idle.count() != 0 && options_.idle.count() < kLookMilliseconds;
-    WatchPrograms(hurry ? static_cast<int>(options_.idle.count()) : kLookMilliseconds);
-    Reap();
+    WatchPrograms(Patience(idle_since));
     if (!sessions_.empty()) idle_since = Clock::now();
+    Reap();
     if (listener_.valid() && options_.idle.count() != 0 &&
         Clock::now() - idle_since >= options_.idle) {
       CloseDoor();

@@ -1,6 +1,7 @@
 // The unix socket at which programs of this user find the link.
 #pragma once
 
+#include <chrono>
 #include <list>
 #include <memory>
 #include <string>
@@ -30,6 +31,7 @@ class Door {
     bool gone = false;  // the program has gone, the session is ending
   };
   void Accept();
+  int Patience(std::chrono::steady_clock::time_point idle_since) const;
   void WatchPrograms(int timeout_milliseconds);
   void Reap();
   void CloseDoor();
@@ -37,6 +39,7 @@ class Door {
   const Options& options_;
   ServerConnection servers_;
   wire::Descriptor listener_;
+  wire::Descriptor ended_;  // an eventfd: some session's thread has finished
   std::list<Entry> sessions_;
 };
 

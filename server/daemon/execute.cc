@@ -94,6 +94,7 @@ void Handle(SessionTable& table, transport::ServerStream& stream, Kind kind) {
   attach.packing = transport::AgreedPacking(attach.packing, table.config()->compression());
   transport::Closed closed;
   auto ended = session->lane(attach.lane).Relay(stream, attach, epoch, &closed);
+  table.Detached();
   if (!ended) {
     Refuse(stream, peer, "a newer connection has taken its place");
     return;

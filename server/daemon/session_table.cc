@@ -261,7 +261,7 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, const Peer& p
   images_.Serve(session->id(), peer.tenant->name(), session->ControlSocket());
   Describe(*session, &opened.reply);
   opened_.fetch_add(1);
-  changed_.notify_all();
+  Detached();  // until its client attaches
   Log(LogLevel::kInfo, session->subject(),
       "opened for " + request.program + " (pid " + std::to_string(request.pid) + " on " +
           request.host + ", from " + peer.address + ", '" + peer.identity + "' of tenant '" +
@@ -305,6 +305,14 @@ void SessionTable::End(const std::shared_ptr<Session>& session, const transport:
       text + (closed.sentence.empty() ? "" : ": " + closed.sentence));
 }
 
+void SessionTable::Detached() {
+  {
+    std::lock_guard lock(mutex_);
+    detached_ = true;
+  }
+  changed_.notify_all();
+}
+
 void SessionTable::EndAll(const transport::Closed& closed) {
   for (const auto& session : List()) End(session, closed);
 }
@@ -332,19 +340,24 @@ void SessionTable::ReapLoop() {
   std::unique_lock lock(mutex_);
   while (!ending_) {
     // Nobody to look after: sleeps until there is.
-    changed_.wait(lock, [&] { return ending_ || !sessions_.empty(); });
+    changed_.wait(lock, [&] { return ending_ || detached_; });
     changed_.wait_for(lock, kReapLook, [&] { return ending_; });
+    detached_ = false;
     lock.unlock();
+    bool detached = false;
     for (const auto& session : List()) {
       bool attached_before = session->epoch() != 0;
       auto patience = attached_before ? config::ResumeGrace(*live_.Get())
                                       : std::chrono::milliseconds(kFirstAttachPatience);
       Clock::time_point since = session->detached_since();
-      if (since == Clock::time_point::max() || Clock::now() - since < patience) continue;
+      if (since == Clock::time_point::max()) continue;
+      detached = true;
+      if (Clock::now() - since < patience) continue;
       End(session, {static_cast<uint32_t>(transport::kLaunchFailed),
                     attached_before ? "its connection broke" : "its client never came back"});
     }
     lock.lock();
+    detached_ |= detached;
   }
 }
 

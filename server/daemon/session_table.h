@@ -43,6 +43,8 @@ class SessionTable {
   // Ends it, kills its worker and forgets it.
   void End(const std::shared_ptr<Session>& session, const transport::Closed& closed);
   void EndAll(const transport::Closed& closed);
+  // There is a session to which nobody may be attached: its time is watched.
+  void Detached();
   // Ends all and opens no more.
   void Close();
 
@@ -90,7 +92,8 @@ class SessionTable {
   std::condition_variable changed_;
   std::map<uint64_t, std::shared_ptr<Session>> sessions_;  // under mutex_
   bool ending_ = false;                                    // under mutex_: opens no more
-  std::map<std::string, size_t> held_;                     // under mutex_: by tenant's name
+  bool detached_ = false;  // under mutex_: there may be a session to which nobody is attached
+  std::map<std::string, size_t> held_;  // under mutex_: by tenant's name
   std::thread reaper_;
 };
 

@@ -85,18 +85,28 @@ uint64_t Drain::IdleOf(uint64_t worker) const {
   return found == workers_.end() || found->second.silent ? 0 : found->second.idle;
 }
 
-void Drain::AskUnused(std::span<const uint64_t> candidates, uint64_t keep,
-                      std::chrono::nanoseconds idle_after, Time now, std::vector<Ask>* asks) {
+Drain::Time Drain::AskUnused(std::span<const uint64_t> candidates, uint64_t keep,
+                             std::chrono::nanoseconds idle_after, Time now,
+                             std::vector<Ask>* asks) {
+  Time next = Time::max();
   for (uint64_t candidate : candidates) {
     auto found = workers_.find(candidate);
     if (found == workers_.end()) continue;
     Worker& worker = found->second;
-    if (Waits(worker, now) || worker.silent) continue;
+    if (Waits(worker, now)) {
+      next = std::min(next, worker.asked + kPatience);
+      continue;
+    }
+    if (worker.silent) continue;
     // The first answer only begins the time in which something is unused.
     uint32_t doublings =
         worker.unused_asks < 2 ? 0 : std::min(worker.unused_asks - 1, kMostDoublings);
     auto pause = idle_after * (uint64_t{1} << doublings);
-    if (now - std::max(worker.active, worker.unused_asked) < pause) continue;
+    Time due = std::max(worker.active, worker.unused_asked) + pause;
+    if (now < due) {
+      next = std::min(next, due);
+      continue;
+    }
     Reclaim packet = Begin(worker, now, false);
     packet.bytes = UINT64_MAX;
     packet.keep = keep;
@@ -104,7 +114,9 @@ void Drain::AskUnused(std::span<const uint64_t> candidates, uint64_t keep,
     asks->push_back({candidate, packet});
     worker.unused_asked = now;
     ++worker.unused_asks;
+    next = std::min(next, now + kPatience);
   }
+  return next;
 }
 
 void Drain::Answered(uint64_t worker, const Reclaimed& answer, Time now) {

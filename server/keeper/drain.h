@@ -60,7 +60,8 @@ class Drain {
   bool Figures(std::span<const uint64_t> candidates, Time asked, Time now, std::vector<Ask>* asks);
   uint64_t IdleOf(uint64_t worker) const;  // as it said last; 0: it is silent
   // Sessions of `candidates` that shall give back what they have not used for `idle_after`.
-  void AskUnused(std::span<const uint64_t> candidates, uint64_t keep,
+  // Says when to call it again though nothing changes.
+  Time AskUnused(std::span<const uint64_t> candidates, uint64_t keep,
                  std::chrono::nanoseconds idle_after, Time now, std::vector<Ask>* asks);
 
   void Answered(uint64_t worker, const Reclaimed& answer, Time now);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -15,9 +16,6 @@ constexpr std::chrono::milliseconds kStateInterval{20};
 
 // While a lease waits for sessions that were asked for memory.
 constexpr std::chrono::milliseconds kDrainCheck = Drain::kNextAfter;
-
-// Sessions' unused memory is looked after this often.
-constexpr std::chrono::milliseconds kUnusedCheck{1000};
 
 // How long a lease waits for the memory of workers that are ending: a killed process with a large
 // context needs tenths of a second to go.
@@ -99,7 +97,10 @@ bool Keeper::RunOnce(std::chrono::milliseconds timeout) {
     if (timeout.count() < 0 || timeout > limit) timeout = limit;
   };
   if (waiting_) at_most(kDrainCheck);
-  if (pool_.leased() != 0 && limits_.session_idle != UINT64_MAX) at_most(kUnusedCheck);
+  if (next_unused_ != Drain::Time::max()) {
+    auto until = std::chrono::ceil<std::chrono::milliseconds>(next_unused_ - Drain::Clock::now());
+    at_most(std::max(until, std::chrono::milliseconds(0)));
+  }
   if (unsent) at_most(kStateInterval);
   if (poll(set.data(), set.size(), static_cast<int>(timeout.count())) < 0) return errno == EINTR;
 

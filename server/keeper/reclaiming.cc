@@ -75,6 +75,7 @@ bool Keeper::AnswerInfos() {
 }
 
 void Keeper::AskUnused() {
+  next_unused_ = Drain::Time::max();
   if (limits_.session_idle == UINT64_MAX) return;
   std::vector<uint64_t> keepers;
   for (const auto& [worker, session] : sessions_) {
@@ -84,8 +85,9 @@ void Keeper::AskUnused() {
     }
   }
   std::vector<Drain::Ask> asks;
-  drain_.AskUnused(keepers, limits_.session_idle, std::chrono::nanoseconds(limits_.idle_after),
-                   Drain::Clock::now(), &asks);
+  next_unused_ =
+      drain_.AskUnused(keepers, limits_.session_idle, std::chrono::nanoseconds(limits_.idle_after),
+                       Drain::Clock::now(), &asks);
   SendAsks(asks);
 }
 

@@ -96,32 +96,40 @@ Warden::Keeper* Warden::RunningKeeper(int32_t device, std::string* sentence) {
 }
 
 // The daemon sees only devices whose keepers run.
-void Warden::KeepKeepers() {
+bool Warden::KeepKeepers() {
   std::string sentence;
+  bool lacks = false;
   for (int32_t device : options_.devices) {
     Keeper& keeper = keepers_[device];
-    if (keeper.process.pid != 0 || Clock::now() - keeper.started < keeper.pause) continue;
+    if (keeper.process.pid != 0) continue;
+    lacks = true;
+    if (Clock::now() - keeper.started < keeper.pause) continue;
     keeper.pause = NextPause(keeper.pause, keeper.started, kKeeperRetry);
     RunningKeeper(device, &sentence);
   }
+  return lacks;
 }
 
-void Warden::KeepWarm() {
+bool Warden::KeepWarm() {
   std::map<int32_t, int> warm;
   for (auto& [number, worker] : workers_) {
     if (worker.session == 0 && worker.devices.size() == 1) ++warm[worker.devices[0]];
   }
   auto now = Clock::now();
-  if (now < warm_after_) return;
+  if (now < warm_after_) return true;
+  bool lacks = false;
   for (int32_t device : options_.devices) {
     auto own = options_.warm_workers_of.find(device);
     int wanted = own != options_.warm_workers_of.end() ? own->second : options_.warm_workers;
     Warm& state = warm_[device];
-    if (warm[device] >= wanted || now < state.after) continue;
+    if (warm[device] >= wanted) continue;
+    lacks = true;
+    if (now < state.after) continue;
     std::string sentence;
     if (StartNewWorker({device}, {}, &sentence) == 0) state.after = now + kKeeperRetry;
-    return;  // one at a time: sessions come first
+    return true;  // one at a time: sessions come first
   }
+  return lacks;
 }
 
 void Warden::WarmDied(const Worker& worker) {

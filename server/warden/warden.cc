@@ -21,7 +21,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr size_t kMaxConnections = 16;
-constexpr milliseconds kTick{100};       // deadlines are looked at this often
+constexpr milliseconds kTick{100};       // while there are deadlines they are looked at this often
 constexpr milliseconds kWarmDelay{200};  // a starting session has the processors first
 constexpr int kInvalidValue = 1, kSystemNotReady = 802;  // CUresults
 
@@ -81,13 +81,14 @@ void Warden::Run() {
 }
 
 bool Warden::RunOnce(milliseconds timeout) {
-  KeepKeepers();
-  KeepWarm();
-  KillOrphans();
+  bool hurries = KeepKeepers();
+  hurries |= KeepWarm();
+  hurries |= KillOrphans();
   bool used = !connections_.empty();
   for (auto& [number, worker] : workers_) used |= worker.session != 0;
   if (used) last_needed_ = Clock::now();
   if (options_.on_demand && Clock::now() - last_needed_ > options_.idle_end) return false;
+  hurries |= options_.on_demand && !used;
 
   std::vector<pollfd> set = {{listener_.get(), POLLIN, 0}};
   for (auto& [descriptor, socket] : connections_) set.push_back({descriptor, POLLIN, 0});
@@ -98,8 +99,10 @@ bool Warden::RunOnce(milliseconds timeout) {
   }
   size_t first_worker = set.size();
   for (auto& [number, worker] : workers_) set.push_back({worker.process.pidfd.get(), POLLIN, 0});
-  if (timeout.count() < 0 || timeout > kTick) timeout = kTick;
-  if (poll(set.data(), set.size(), static_cast<int>(timeout.count())) <= 0) return true;
+  if (hurries && (timeout.count() < 0 || timeout > kTick)) timeout = kTick;
+  int ready = poll(set.data(), set.size(), static_cast<int>(timeout.count()));
+  if (used) last_needed_ = Clock::now();  // until now
+  if (ready <= 0) return true;
 
   std::vector<uint64_t> ended;
   auto worker = workers_.begin();
@@ -407,11 +410,14 @@ void Warden::OnWorkerEnded(uint64_t number) {
   workers_.erase(number);
 }
 
-void Warden::KillOrphans() {
+bool Warden::KillOrphans() {
+  bool any = false;
   for (auto& [number, worker] : workers_) {
     bool orphan = worker.session != 0 && worker.connection == -1;
+    any |= orphan;
     if (orphan && Clock::now() - worker.orphaned > options_.orphan_time) Kill(worker.process);
   }
+  return any;
 }
 
 }  // namespace longwire::warden

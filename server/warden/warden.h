@@ -99,9 +99,10 @@ class Warden {
   void OnWorkerEnded(uint64_t number);
   void OnKeeperEnded(int32_t device);
   void Discard(Worker& worker);
-  void KillOrphans();
-  void KeepKeepers();
-  void KeepWarm();
+  // Each says whether it has to be called again soon though nothing happens.
+  bool KillOrphans();
+  bool KeepKeepers();
+  bool KeepWarm();
   void WarmDied(const Worker& worker);
 
   Options options_;

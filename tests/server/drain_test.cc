@@ -147,12 +147,19 @@ TEST_F(DrainTest, UnusedMemoryIsAskedForLessAndLessOften) {
   workers = {1};
   std::vector<int> waited;
   int since = 0;
+  Drain::Time expected{};
   for (int second = 1; second <= 400; ++second) {
     now += seconds(1);
     ++since;
     std::vector<Drain::Ask> asks;
-    drain.AskUnused(workers, 256 * kMiB, seconds(10), now, &asks);
-    if (asks.empty()) continue;
+    auto next = drain.AskUnused(workers, 256 * kMiB, seconds(10), now, &asks);
+    EXPECT_GT(next, now);
+    if (asks.empty()) {
+      expected = next;
+      continue;
+    }
+    EXPECT_EQ(now, expected) << "not when it was said before";
+    EXPECT_EQ(next, now + Drain::kPatience) << "until then the answer is waited for";
     EXPECT_TRUE(asks[0].packet.unused);
     EXPECT_EQ(asks[0].packet.keep, 256 * kMiB);
     drain.Answered(1, {asks[0].packet.request, 0, 0}, now);
@@ -165,6 +172,8 @@ TEST_F(DrainTest, UnusedMemoryIsAskedForLessAndLessOften) {
   now += seconds(10);
   drain.AskUnused(workers, 0, seconds(10), now, &asks);
   EXPECT_EQ(asks.size(), 1u);
+  workers.clear();
+  EXPECT_EQ(drain.AskUnused(workers, 0, seconds(10), now, &asks), Drain::Time::max());
 }
 
 }  // namespace
