@@ -10,9 +10,14 @@ from tenants_beside import figures, say
 
 SESSIONS = 8
 LAUNCHES = 5000
-IDLE_SECONDS = 5
+REST_SECONDS = 3  # until memory is given back
+IDLE_SECONDS = 20
 LARGE_COPY = 64 << 20
+LANES = 8  # as many as on 16 processors
 MIB = 1024  # of kB
+# Names of threads that others start in our processes.
+THREADS = {"driver's": ("cuda",),
+           "gRPC's": ("grpc", "timer_manager", "event_engine", "default-exec", "resolver-exec")}
 
 
 class Session:
@@ -51,16 +56,27 @@ def memory(pid):
     return sizes["Rss"], sizes["Pss"]
 
 
-def processor_time(pids):
-    """Nanoseconds that the processes' threads ran."""
-    total = 0
+def whose(thread):
+    """Libraries name their threads; one without a name of its own counts as ours."""
+    return next((who for who, names in THREADS.items() if thread.startswith(names)), "ours")
+
+
+def threads_of(pids):
+    """Of the processes' threads by whose they are: nanoseconds that they ran, how often they woke
+    up."""
+    found = {}
     for pid in pids:
-        for thread in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        for thread in pathlib.Path(f"/proc/{pid}/task").iterdir():
             try:
-                total += int(thread.read_text().split()[0])
+                ran = int((thread / "schedstat").read_text().split()[0])
+                status = (thread / "status").read_text()
             except OSError:
-                pass  # the thread has ended
-    return total
+                continue  # the thread has ended
+            lines = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+            sums = found.setdefault(whose(lines["Name"].strip()), [0, 0])
+            sums[0] += ran
+            sums[1] += int(lines["voluntary_ctxt_switches"])
+    return found
 
 
 def latency(open_session, count, out, name):
@@ -90,13 +106,15 @@ def say_memory(longwire, sessions, state, out):
 
 def say_idle(longwire, sessions, out):
     """The programs are processes of this server too: they inherit its environment."""
-    time.sleep(2)  # what has just been done is over
     processes = longwire.processes()
-    before = {name: processor_time(pids) for name, pids in processes.items()}
+    before = {name: threads_of(pids) for name, pids in processes.items()}
     time.sleep(IDLE_SECONDS)
     for name, pids in processes.items():
-        used = (processor_time(pids) - before[name]) / 1e6 / IDLE_SECONDS / len(sessions)
-        say(out, f"{name:<20} {used:10.3f}")
+        for who, (ran, woken) in threads_of(pids).items():
+            ran_before, woken_before = before[name].get(who, (0, 0))
+            say(out, f"{name:<20} {who:<10} "
+                     f"{(ran - ran_before) / 1e6 / IDLE_SECONDS / len(sessions):10.3f} "
+                     f"{(woken - woken_before) / IDLE_SECONDS / len(sessions):10.2f}")
 
 
 def run(build, driver, raw, out):
@@ -105,7 +123,8 @@ def run(build, driver, raw, out):
     # As many sessions as connect at once from one address.
     with Server(driver, build=build, warm_workers=SESSIONS) as longwire:
         def remote():
-            return Session(longwire.command(program, "session"), longwire.environment())
+            return Session(longwire.command(program, "session"),
+                           longwire.environment(LONGWIRE_TRANSFER_STREAMS=LANES))
 
         kinds = [("longwire", remote)]
         if native:
@@ -124,7 +143,10 @@ def run(build, driver, raw, out):
         for session in sessions:
             session.run(f"copy {LARGE_COPY}")
         say_memory(longwire, sessions, "a copy of 64 MiB", out)
-        say(out, f"\nprocessor time of {SESSIONS} idle sessions, ms a second and session")
+        time.sleep(REST_SECONDS)
+        say_memory(longwire, sessions, "a rest after it", out)
+        say(out, f"\n{SESSIONS} idle sessions, a second and session")
+        say(out, f"{'process':<20} {'threads':<10} {'ms':>10} {'wake-ups':>10}")
         say_idle(longwire, sessions, out)
         for session in sessions:
             session.end()
