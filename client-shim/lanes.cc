@@ -71,7 +71,13 @@ void Lanes::Receive(Lane& lane) {
       return;
     }
     lane.down.WaitBeyond(seen, {}, wire::Deadline::max());
+    if (lane.down.ToldToRest()) Rest(lane);
   }
+}
+
+void Lanes::Rest(Lane& lane) {
+  std::unique_lock<std::mutex> lock(lane.mutex, std::try_to_lock);
+  if (lock) lane.up.GiveBack();
 }
 
 bool Lanes::TakePieces(Lane& lane) {

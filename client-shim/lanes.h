@@ -57,6 +57,7 @@ class Lanes {
   bool Start();
   void Receive(Lane& lane);
   bool TakePieces(Lane& lane);
+  void Rest(Lane& lane);
   void Work(Job& job);
   bool Put(const Job& job, uint64_t offset, uint64_t bytes);
   bool PutInto(Lane& lane, const Job& job, uint64_t offset, uint64_t bytes, bool wait);

@@ -96,11 +96,17 @@ void Session::ReceiverLoop() {
     receiver_pumps_ = true;
     lock.unlock();
     Pump(std::chrono::nanoseconds(0), wire::Deadline::max());
+    if (down_.ToldToRest()) Rest();
     lock.lock();
     receiver_pumps_ = false;
     pump_taken_ = false;
     if (waiters_ > 0) state_changed_.notify_all();
   }
+}
+
+void Session::Rest() {
+  std::unique_lock<std::mutex> lock(log_mutex_, std::try_to_lock);
+  if (lock) up_.GiveBack();
 }
 
 void Session::WatchSocket() {

@@ -238,6 +238,7 @@ class Session {
 
   // The pump; see receiver.cc.
   void ReceiverLoop();
+  void Rest();
   void WatchSocket();
   void EndAsTheServerSays();
   void Pump(std::chrono::nanoseconds spin, wire::Deadline deadline);

@@ -2,12 +2,14 @@
 
 #include <linux/futex.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <climits>
 
+#include "wire/guards.h"
 #include "wire/ring_control.h"
 
 namespace longwire::wire {
@@ -65,6 +67,11 @@ bool SpinThenSleep(std::atomic<uint32_t>& bell, std::atomic<uint32_t>& sleeping,
 
 }  // namespace
 
+bool RingsGiveBack() {
+  static const bool on = !IsSwitchedOff("trim-rings");
+  return on;
+}
+
 RingProducer::RingProducer(std::shared_ptr<RingMemory> memory) : memory_(std::move(memory)) {
   written_ = memory_->control().written.load(std::memory_order_acquire);
   released_seen_ = memory_->control().released.load(std::memory_order_acquire);
@@ -102,6 +109,19 @@ void RingProducer::Flush() {
   WakeIfSleeping(memory_->control().data_bell, memory_->control().consumer_sleeping);
 }
 
+bool RingProducer::GiveBack() {
+  if (!WorthGivingBack() || released() != written_) return false;
+  // By address: the descriptor's number may be a file of the program's by now.
+  if (madvise(memory_->data(), memory_->bytes(), MADV_REMOVE) != 0) return false;
+  given_back_ = written_;
+  return true;
+}
+
+void RingProducer::TellToRest() {
+  memory_->control().rests.fetch_add(1, std::memory_order_relaxed);
+  memory_->PokeConsumer();
+}
+
 bool RingProducer::WaitForSpace(size_t bytes, Deadline deadline) {
   RingControl& control = memory_->control();
   bool enough = SpinThenSleep(control.space_bell, control.producer_sleeping, {}, deadline,
@@ -113,6 +133,7 @@ RingConsumer::RingConsumer(std::shared_ptr<RingMemory> memory) : memory_(std::mo
   released_ = memory_->control().released.load(std::memory_order_acquire);
   cursor_ = released_;
   pokes_seen_ = memory_->control().consumer_pokes.load(std::memory_order_acquire);
+  rests_seen_ = memory_->control().rests.load(std::memory_order_relaxed);
 }
 
 std::span<const std::byte> RingConsumer::Available() {
@@ -134,6 +155,13 @@ void RingConsumer::Release(uint64_t position) {
   released_ = position;
   memory_->control().released.store(position, std::memory_order_release);
   WakeIfSleeping(memory_->control().space_bell, memory_->control().producer_sleeping);
+}
+
+bool RingConsumer::ToldToRest() {
+  uint32_t rests = memory_->control().rests.load(std::memory_order_relaxed);
+  bool told = rests != rests_seen_;
+  rests_seen_ = rests;
+  return told;
 }
 
 bool RingConsumer::Wait(std::chrono::nanoseconds spin, Deadline deadline) {

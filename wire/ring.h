@@ -59,6 +59,11 @@ class RingMemory {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
+// Off with LONGWIRE_DISABLE=trim-rings.
+bool RingsGiveBack();
+// Less is not worth the faults when the ring is used again.
+inline constexpr size_t kWorthGivingBack = size_t{256} << 10;
+
 class RingProducer {
  public:
   explicit RingProducer(std::shared_ptr<RingMemory> memory);
@@ -75,6 +80,15 @@ class RingProducer {
   void Commit(size_t bytes);
   // Waits until `bytes` fit, the ring is closed, or the deadline passed; true if they fit.
   bool WaitForSpace(size_t bytes, Deadline deadline);
+  // Gives the data pages back to the system if nothing is kept in them, between a Commit and the
+  // next Reserve: as if zeros had been written to the free room, which is the whole ring. False if
+  // there is something in it, or little was written since the last time.
+  bool GiveBack();
+  bool WorthGivingBack() const {
+    return RingsGiveBack() && written_ - given_back_ >= kWorthGivingBack;
+  }
+  // Tells the consumer that nothing moves: the ring on which it produces may give memory back, too.
+  void TellToRest();
   // Wakes the consumer if it sleeps (Commit does so itself).
   void Flush();
 
@@ -84,6 +98,7 @@ class RingProducer {
   std::shared_ptr<RingMemory> memory_;
   uint64_t written_ = 0;
   uint64_t released_seen_ = 0;
+  uint64_t given_back_ = 0;  // written() at that time
 };
 
 class RingConsumer {
@@ -107,6 +122,9 @@ class RingConsumer {
   // As Wait, but for data beyond `position` of the log (a reader with half a record waits so).
   bool WaitBeyond(uint64_t position, std::chrono::nanoseconds spin, Deadline deadline);
 
+  // Whether the producer has told to rest since this was asked last.
+  bool ToldToRest();
+
   RingMemory& memory() { return *memory_; }
 
  private:
@@ -114,6 +132,7 @@ class RingConsumer {
   uint64_t cursor_ = 0;
   uint64_t released_ = 0;
   uint32_t pokes_seen_ = 0;
+  uint32_t rests_seen_ = 0;
 };
 
 }  // namespace longwire::wire

@@ -22,6 +22,7 @@ struct RingControl {
   std::atomic<uint32_t> consumer_pokes;
   alignas(64) std::atomic<uint32_t> space_bell;
   std::atomic<uint32_t> producer_sleeping;
+  std::atomic<uint32_t> rests;  // how often the producer has told the consumer that both rest
 };
 static_assert(sizeof(RingControl) <= 4096);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -47,6 +48,65 @@ TEST(Ring, RewindReadsUnreleasedBytesAgain) {
   EXPECT_EQ(std::memcmp(consumer.Available().data(), "89abcdef", 8), 0);
   consumer.Rewind(0);  // released: not to be had any more
   EXPECT_EQ(consumer.cursor(), 8u);
+}
+
+// Pages of the data that exist.
+size_t Pages(RingMemory& memory) {
+  struct stat file {};
+  EXPECT_EQ(fstat(memory.descriptor(), &file), 0);
+  return static_cast<size_t>(file.st_blocks) * 512 / 4096 - 1;  // beside the first, for control
+}
+
+void Move(RingProducer& producer, RingConsumer& consumer, size_t bytes, std::byte value) {
+  std::memset(producer.Reserve(bytes), static_cast<int>(value), bytes);
+  producer.Commit(bytes);
+  for (std::byte each : consumer.Available()) ASSERT_EQ(each, value);
+  consumer.Advance(bytes);
+}
+
+TEST(Ring, MemoryIsGivenBackOnceNothingIsKeptInIt) {
+  auto memory = RingMemory::Create(4 * kWorthGivingBack);
+  RingProducer producer(memory);
+  RingConsumer consumer(memory);
+  Move(producer, consumer, kWorthGivingBack, std::byte{1});
+  EXPECT_FALSE(producer.GiveBack()) << "not released";
+  EXPECT_EQ(memory->data()[7], std::byte{1});
+  consumer.Release(kWorthGivingBack);
+  EXPECT_EQ(Pages(*memory), kWorthGivingBack / 4096);
+  EXPECT_TRUE(producer.GiveBack());
+  EXPECT_EQ(Pages(*memory), 0u);
+  // Across the end of the memory, as before.
+  for (int i = 0; i < 9; ++i) {
+    Move(producer, consumer, kWorthGivingBack / 2 + 64, std::byte(i + 2));
+    consumer.Release(consumer.cursor());
+  }
+  EXPECT_TRUE(producer.GiveBack());
+}
+
+TEST(Ring, LittleIsNotGivenBack) {
+  auto memory = RingMemory::Create(4 * kWorthGivingBack);
+  RingProducer producer(memory);
+  RingConsumer consumer(memory);
+  Move(producer, consumer, kWorthGivingBack - 64, std::byte{1});
+  consumer.Release(consumer.cursor());
+  EXPECT_FALSE(producer.GiveBack());
+  Move(producer, consumer, 64, std::byte{1});
+  consumer.Release(consumer.cursor());
+  EXPECT_TRUE(producer.GiveBack());
+  EXPECT_FALSE(producer.GiveBack()) << "nothing since";
+}
+
+TEST(Ring, AConsumerIsToldToRestOnce) {
+  auto memory = RingMemory::Create(kBytes);
+  RingProducer producer(memory);
+  RingConsumer consumer(memory);
+  EXPECT_FALSE(consumer.ToldToRest());
+  memory->PokeConsumer();
+  EXPECT_FALSE(consumer.ToldToRest()) << "for something else";
+  producer.TellToRest();
+  EXPECT_FALSE(consumer.Wait({}, In(20'000))) << "woken, but without data";
+  EXPECT_TRUE(consumer.ToldToRest());
+  EXPECT_FALSE(consumer.ToldToRest());
 }
 
 TEST(Ring, TwoThreadsMoveEveryByteInOrder) {

@@ -56,6 +56,7 @@ WireResult RelayEnd::Take(const ReceivedFrame& frame) {
   outgoing_.Release(header.ack);
   far_consumed_ = std::max(far_consumed_, header.ack);
   if (frame.bytes == 0) return WireResult::kOk;
+  rests_ = false;
   if (header.position > incoming_.written()) return WireResult::kFatal;
   uint64_t skip = std::min<uint64_t>(incoming_.written() - header.position, frame.bytes);
   if (!kDropsDuplicates) skip = 0;
@@ -78,7 +79,9 @@ bool RelayEnd::Next(Batch* batch) {
   uint64_t in_far_room = outgoing_.cursor() - far_consumed_;
   uint64_t room = far_room_ - std::min(far_room_, in_far_room);
   bytes = bytes.first(std::min<uint64_t>({bytes.size(), wire::kMaxBatchBytes, room}));
-  if (bytes.empty() && ack - ack_sent_ < ack_step_) return false;
+  size_t step = rests_ ? 1 : ack_step_;
+  if (bytes.empty() && ack - ack_sent_ < step) return false;
+  if (!bytes.empty()) rests_ = false;
   batch->bytes = bytes;
   batch->header = {outgoing_.cursor(), ack, epoch_, 0};
   outgoing_.Advance(batch->bytes.size());
@@ -89,6 +92,20 @@ bool RelayEnd::Next(Batch* batch) {
 FrameHeader RelayEnd::ControlHeader(uint32_t flags) {
   ack_sent_ = incoming_.released();
   return {outgoing_.cursor(), ack_sent_, epoch_, flags};
+}
+
+bool RelayEnd::WorthResting() const {
+  bool sent_much = outgoing_.cursor() - told_at_ >= wire::kWorthGivingBack;
+  return wire::RingsGiveBack() && (sent_much || incoming_.WorthGivingBack());
+}
+
+void RelayEnd::Rest() {
+  rests_ = true;
+  incoming_.GiveBack();
+  bool nothing_kept = OutgoingIsEmpty() && outgoing_.released() == outgoing_.cursor();
+  if (!nothing_kept || outgoing_.cursor() - told_at_ < wire::kWorthGivingBack) return;
+  told_at_ = outgoing_.cursor();
+  incoming_.TellToRest();
 }
 
 bool RelayEnd::AckMayBecomeDue() { return incoming_.written() - ack_sent_ >= ack_step_; }

@@ -55,6 +55,11 @@ class RelayEnd {
   // True when the far end may be short of room and so waits for an acknowledgement that nothing
   // but time will make us look for.
   bool AckMayBecomeDue();
+  // Nothing has come or gone for a while: the far end is told all that was consumed, so that it
+  // keeps nothing, and memory of the rings is given back. What was sent lies in a ring that
+  // somebody else writes: who does is told. Worth it after much came or went.
+  void Rest();
+  bool WorthResting() const;
   bool OutgoingIsEmpty() { return outgoing_.Available().empty(); }
 
   wire::RingProducer& incoming() { return incoming_; }
@@ -68,6 +73,8 @@ class RelayEnd {
   size_t ack_step_;  // bytes consumed after which the far end is told without being asked
   uint32_t epoch_ = 0;
   uint64_t ack_sent_ = 0;
+  uint64_t told_at_ = 0;  // outgoing cursor when its producer was told to rest
+  bool rests_ = false;    // nothing has moved since Rest
   uint64_t far_room_;
   uint64_t far_consumed_ = 0;
   uint32_t packing_ = 0;

@@ -21,6 +21,8 @@ using Event = MessageStream::Event;
 constexpr std::chrono::milliseconds kStopTime{1000};
 // While the far end may be out of room, the ring is looked at this often for bytes to acknowledge.
 constexpr std::chrono::milliseconds kAckLook{1};
+// Memory of rings is given back when nothing has moved for this long; so is what is told of it.
+constexpr std::chrono::milliseconds kRestAfter{500};
 
 }  // namespace
 
@@ -108,9 +110,17 @@ void StreamPump::Sleeper() {
   }
 }
 
+bool StreamPump::MayRest() {
+  if (rested_ || !relay_.WorthResting()) return false;
+  heap_user_.Begin();
+  return true;
+}
+
 void StreamPump::Sleep() {
   wire::Deadline deadline = std::min(stop_deadline_, wire::Deadline::max());
   if (relay_.AckMayBecomeDue()) deadline = std::min(deadline, Clock::now() + kAckLook);
+  bool may_rest = MayRest();
+  if (may_rest) deadline = std::min(deadline, message_at_ + kRestAfter);
   bool useful = false;
   {
     std::lock_guard lock(mutex_);
@@ -124,9 +134,17 @@ void StreamPump::Sleep() {
     armed_ = false;
   }
   HandleEvent(event);
+  if (!may_rest || rested_ || Clock::now() - message_at_ < kRestAfter) return;
+  rested_ = true;
+  relay_.Rest();
+  heap_user_.End();
 }
 
 void StreamPump::HandleEvent(Event event) {
+  if (event == Event::kRead || event == Event::kWritten) {
+    message_at_ = Clock::now();
+    rested_ = false;
+  }
   switch (event) {
     case Event::kRead:
       HandleFrame();

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -16,6 +17,7 @@
 #include <optional>
 #include <string>
 
+#include "link/transport/heap_rest.h"
 #include "link/transport/message_stream.h"
 #include "link/transport/packing.h"
 #include "link/transport/relay_end.h"
@@ -63,6 +65,7 @@ class StreamPump {
   void Sleeper();
   bool SleeperMayWork() const;
   void Sleep();
+  bool MayRest();
   void HandleEvent(MessageStream::Event event);
   void HandleFrame();
   void HandleControl(const ReceivedFrame& frame);
@@ -84,6 +87,9 @@ class StreamPump {
   std::optional<Outcome> outcome_;
   wire::Deadline stop_deadline_ = wire::Deadline::max();
   Unpacker unpacker_;
+  std::chrono::steady_clock::time_point message_at_;  // a message came or went last
+  bool rested_ = true;                                // since then
+  HeapUser heap_user_;
 
   std::mutex mutex_;
   std::condition_variable changed_;  // armed_, writing_ or over_

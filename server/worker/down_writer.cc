@@ -111,6 +111,11 @@ void DownWriter::Drain() {
   }
 }
 
+void DownWriter::Rest() {
+  std::lock_guard lock(mutex_);
+  if (queue_.empty()) producer_.GiveBack();
+}
+
 void DownWriter::CloseAfterFlush(uint32_t code, milliseconds limit) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, limit, [&] { return queue_.empty() || producer_.memory().closed(); });

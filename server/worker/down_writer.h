@@ -43,6 +43,8 @@ class DownWriter {
   void Credit(uint64_t bytes);
   void Reclaim(const wire::ReclaimRequest& request);
 
+  // Nothing moves: the ring's memory is given back.
+  void Rest();
   // Closes the ring once what was written before has left, or after `limit`.
   void CloseAfterFlush(uint32_t code, std::chrono::milliseconds limit);
 

@@ -29,6 +29,7 @@ void Lanes::Create(const wire::OpenRequest& request) {
     lane->up = wire::RingMemory::Create(wire::kLaneRingBytes);
     lane->down = wire::RingMemory::Create(wire::kLaneRingBytes);
     if (lane->up == nullptr || lane->down == nullptr) return;  // fewer lanes, or none, do as well
+    lane->log.emplace(lane->down);
     lanes_.push_back(std::move(lane));
   }
 }
@@ -88,6 +89,9 @@ void Lanes::Read(Lane& lane) {
     auto begun = std::chrono::steady_clock::now();
     log.WaitBeyond(seen, spin.Spin(), wire::Deadline::max());
     spin.Waited(std::chrono::steady_clock::now() - begun);
+    if (!log.ToldToRest()) continue;
+    std::unique_lock lock(lane.mutex, std::try_to_lock);
+    if (lock) lane.log->GiveBack();
   }
 }
 
@@ -126,7 +130,6 @@ void Lanes::Send(Part part) {
 
 void Lanes::SendParts(Lane& lane) {
   session_.EnterThread();
-  wire::RingProducer log(lane.down);
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return closed_ || !parts_.empty(); });
@@ -134,7 +137,7 @@ void Lanes::SendParts(Lane& lane) {
     Part part = std::move(parts_.front());
     parts_.pop_front();
     lock.unlock();
-    bool sent = SendPart(log, part);
+    bool sent = SendPart(lane, part);
     session_.ReleaseStaging(*part.stream, part.block);
     session_.WakeLogThread();
     if (!sent) return;
@@ -142,7 +145,9 @@ void Lanes::SendParts(Lane& lane) {
   }
 }
 
-bool Lanes::SendPart(wire::RingProducer& log, const Part& part) {
+bool Lanes::SendPart(Lane& lane, const Part& part) {
+  std::lock_guard lock(lane.mutex);
+  wire::RingProducer& log = *lane.log;
   wire::LaneHeader header;
   header.bytes = static_cast<uint32_t>(sizeof(header) + part.bytes);
   header.transfer = part.transfer;

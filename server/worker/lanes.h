@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -55,6 +56,8 @@ class Lanes {
   struct Lane {
     std::shared_ptr<wire::RingMemory> up, down;
     uint64_t poked_at = 0;  // position; of the reader
+    std::mutex mutex;
+    std::optional<wire::RingProducer> log;  // of down; under mutex
     std::thread reader, sender;
   };
   void Read(Lane& lane);
@@ -62,7 +65,7 @@ class Lanes {
   bool ReadRecords(Lane& lane, wire::RingConsumer& log);
   void SendParts(Lane& lane);
   // False when the lane is closed.
-  bool SendPart(wire::RingProducer& log, const Part& part);
+  bool SendPart(Lane& lane, const Part& part);
 
   Session& session_;
   std::vector<std::unique_ptr<Lane>> lanes_;

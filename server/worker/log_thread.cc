@@ -68,6 +68,7 @@ void LogThread::Wait() {
   auto begun = Clock::now();
   session_.swapping().SetResting(true);
   up_.WaitBeyond(IsFull() ? UINT64_MAX : seen_, spin_.Spin(), deadline);
+  if (up_.ToldToRest()) session_.down().Rest();
   session_.swapping().SetResting(false);
   spin_.Waited(Clock::now() - begun);
   session_.completion().wake_log_thread = false;

@@ -1,5 +1,7 @@
 """Large copies over connections that break, and ends in the middle of them."""
 import os
+import pathlib
+import re
 import signal
 import time
 import unittest
@@ -7,6 +9,17 @@ import unittest
 import programs
 import server
 from proxy import Proxy
+
+
+def ring_bytes(pid):
+    """Resident bytes of a process's rings."""
+    resident, in_ring = 0, False
+    for line in pathlib.Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        if re.match("[0-9a-f]+-[0-9a-f]+ ", line):
+            in_ring = "longwire-ring" in line
+        elif in_ring and line.startswith("Rss:"):
+            resident += int(line.split()[1]) << 10
+    return resident
 
 
 class LanesTest(unittest.TestCase):
@@ -58,6 +71,34 @@ class LanesTest(unittest.TestCase):
         first, second = result.err.strip().splitlines()
         self.assertIn("LONGWIRE_TRANSFER_STREAMS=many is not a number from 0 to 16", first)
         self.assertIn("LONGWIRE_COPY_THREADS=0 is not a number from 1 to", second)
+
+    def processes_of(self, program):
+        """The program and those that may have rings of its session."""
+        session, = self.longwire.status()["sessions"]
+        links = self.longwire.processes()["longwire-link"]
+        return [program.pid, *links, session["worker_pid"],
+                self.longwire.children["longwired"].pid]
+
+    def start_twice(self, **environment):
+        self.expect_nothing_left()  # of the tests before
+        program = self.longwire.start("large_copies.static", "twice", LONGWIRE_TRANSFER_STREAMS=4,
+                                      **environment)
+        self.addCleanup(lambda: program.poll() is None and (program.kill(), program.communicate()))
+        return program
+
+    def test_rings_give_their_memory_back(self):
+        program = self.start_twice()
+        processes = self.processes_of(program)
+        server.wait_for(lambda: all(ring_bytes(pid) < 1 << 20 for pid in processes), 10,
+                        f"less memory of {processes}")
+        program.send_signal(signal.SIGUSR1)
+        out, err = program.communicate(timeout=60)
+        self.assertEqual((0, "PASS large_copies\n"), (program.returncode, out), err)
+
+    def test_the_off_switch_of_giving_back(self):
+        program = self.start_twice(LONGWIRE_DISABLE="trim-rings")
+        time.sleep(3)
+        self.assertGreater(ring_bytes(program.pid), 4 << 20)
 
     def start_copying(self):
         return self.longwire.start("keep_copying.static", LONGWIRE_TRANSFER_STREAMS=3)

@@ -176,6 +176,29 @@ TEST_F(PumpTest, AcknowledgesWithoutTrafficInTheOtherDirection) {
   EXPECT_TRUE(up.WaitForSpace(kRing / 2, Clock::now() + seconds(5)));
 }
 
+TEST_F(PumpTest, BothEndsGiveMemoryBackWhenNothingMoves) {
+  Connect(1);
+  wire::RingProducer up(near_.outgoing);
+  wire::RingConsumer worker(far_.incoming), program(near_.incoming);
+  std::string piece(kRing / 2, 'x');
+  for (size_t moved = 0; moved < wire::kWorthGivingBack; moved += piece.size()) {
+    ASSERT_TRUE(Write(up, piece));
+    ASSERT_EQ(Read(worker, piece.size()), piece);
+  }
+  // The far end's, and the program's, which is told when all of it has arrived.
+  EXPECT_FALSE(program.Wait({}, Clock::now() + seconds(10)));
+  ASSERT_TRUE(program.ToldToRest());
+  EXPECT_TRUE(up.GiveBack());
+  auto given_back = [&] { return far_.incoming->data()[0] == std::byte{0}; };
+  for (int i = 0; i < 5000 && !given_back(); ++i) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_TRUE(given_back());
+  uint64_t messages = far_.counters.messages_out.load();
+  std::this_thread::sleep_for(milliseconds(1200));
+  EXPECT_EQ(far_.counters.messages_out.load(), messages) << "at rest nothing is said";
+  ASSERT_TRUE(Write(up, "and on"));
+  EXPECT_EQ(Read(worker, 6), "and on");
+}
+
 TEST_F(PumpTest, KeepsWhatTheWorkerHasNotConsumed) {
   Connect(1);
   wire::RingProducer up(near_.outgoing);

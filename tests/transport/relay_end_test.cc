@@ -245,6 +245,56 @@ TEST_F(RelayEndTest, CutsBatches) {
   EXPECT_FALSE(relay.Next(&batch));
 }
 
+TEST_F(RelayEndTest, RestingAcknowledgesTheLastByteOnce) {
+  EXPECT_EQ(Receive(0, "abcd"), WireResult::kOk);
+  ReadAll();
+  reader_.Release(3);
+  RelayEnd::Batch batch;
+  EXPECT_FALSE(relay_.Next(&batch)) << "far below the step";
+  relay_.Rest();
+  ASSERT_TRUE(relay_.Next(&batch));
+  EXPECT_EQ(batch.header.ack, 3u);
+  EXPECT_FALSE(relay_.Next(&batch));
+  reader_.Release(4);
+  EXPECT_EQ(Receive(4, "e"), WireResult::kOk);
+  EXPECT_FALSE(relay_.Next(&batch)) << "it does not rest any more";
+}
+
+TEST_F(RelayEndTest, RestingTellsWhoWroteWhatTheFarEndHas) {
+  std::string half(kRing / 2, 'x');
+  RelayEnd::Batch batch;
+  EXPECT_FALSE(relay_.WorthResting());
+  for (size_t sent = half.size(); sent <= wire::kWorthGivingBack; sent += half.size()) {
+    Write(half);
+    ASSERT_TRUE(relay_.Next(&batch));
+    ASSERT_EQ(Receive(0, "", sent - 1), WireResult::kOk);
+  }
+  ASSERT_TRUE(relay_.WorthResting());
+  relay_.Rest();
+  EXPECT_FALSE(reader_.ToldToRest()) << "a byte is kept";
+  EXPECT_FALSE(writer_.GiveBack());
+  ASSERT_EQ(Receive(0, "", wire::kWorthGivingBack), WireResult::kOk);
+  relay_.Rest();
+  EXPECT_TRUE(reader_.ToldToRest());
+  EXPECT_TRUE(writer_.GiveBack());
+  EXPECT_FALSE(relay_.WorthResting());
+}
+
+TEST_F(RelayEndTest, RestingGivesMemoryOfWhatWasReadBack) {
+  std::string half(kRing / 2, 'x');
+  for (size_t at = 0; at < wire::kWorthGivingBack; at += half.size()) {
+    ASSERT_EQ(Receive(at, half), WireResult::kOk);
+    EXPECT_EQ(ReadAll(), half);
+    reader_.Release(reader_.cursor());
+  }
+  ASSERT_TRUE(relay_.WorthResting());
+  std::byte* data = incoming_->data();
+  EXPECT_EQ(data[0], std::byte{'x'});
+  relay_.Rest();
+  EXPECT_EQ(data[0], std::byte{0}) << "a new page";
+  EXPECT_FALSE(relay_.WorthResting());
+}
+
 TEST_F(RelayEndTest, SurvivesAWriterThatLiesAboutItsCursor) {
   // What a hostile program could do to the shared page.
   Write("abcd");
