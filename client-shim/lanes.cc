@@ -107,8 +107,10 @@ bool Lanes::Send(uint64_t transfer, const HostPlace& place) {
   job.transfer = transfer;
   job.place = &place;
   job.total = place.bytes();
-  job.piece = wire::LanePiece(job.total, static_cast<uint32_t>(lanes_.size()),
-                              LargestPiece(ProcessOptions().lane_chunk_bytes));
+  job.in_slots = slots_.Open(job.total);
+  uint64_t chunk = LargestPiece(ProcessOptions().lane_chunk_bytes);
+  if (job.in_slots) chunk = std::min<uint64_t>(chunk, wire::kSlotBytes);
+  job.piece = wire::LanePiece(job.total, static_cast<uint32_t>(lanes_.size()), chunk);
   uint64_t pieces = (job.total + job.piece - 1) / job.piece;
   {
     std::lock_guard<std::mutex> lock(jobs_mutex_);
@@ -142,31 +144,44 @@ void Lanes::Work(Job& job) {
     uint64_t offset = job.next.fetch_add(job.piece);
     if (offset >= job.total) return;
     uint64_t bytes = std::min(job.piece, job.total - offset);
-    if (!WaitForUploadWindow(session_, bytes) || !Put(job, offset, bytes)) {
+    if (!WaitForUploadWindow(session_, bytes) || !Put(job, {offset, bytes, {}})) {
       job.failed.store(true);
       return;
     }
-    session_.counts().uploaded.fetch_add(bytes, std::memory_order_relaxed);
   }
 }
 
+bool Lanes::TakeSlot(Slots::Slot* slot) {
+  if (slots_.Take(slot)) return true;
+  session_.ReadWithoutWaiting();  // some may have been given back
+  return slots_.Take(slot);
+}
+
 // On the next lane that has room, or that has some first.
-bool Lanes::Put(const Job& job, uint64_t offset, uint64_t bytes) {
+bool Lanes::Put(const Job& job, Piece piece) {
+  bool in_slot = job.in_slots && TakeSlot(&piece.slot);
+  if (in_slot) job.place->Gather(piece.offset, {piece.slot.data, piece.bytes});
+  auto& count_of = in_slot ? session_.counts().staged : session_.counts().uploaded;
+  count_of.fetch_add(piece.bytes, std::memory_order_relaxed);
   uint32_t count = static_cast<uint32_t>(lanes_.size());
   uint32_t first = turn_.fetch_add(1, std::memory_order_relaxed);
   for (uint32_t i = 0; session_.over() == CUDA_SUCCESS; ++i) {
     Lane& lane = *lanes_[(first + i) % count];
-    if (PutInto(lane, job, offset, bytes, i >= count)) return true;
+    if (PutInto(lane, job, piece, i >= count)) return true;
     if (lane.up.memory().closed()) return false;
   }
   return false;
 }
 
-bool Lanes::PutInto(Lane& lane, const Job& job, uint64_t offset, uint64_t bytes, bool wait) {
+bool Lanes::PutInto(Lane& lane, const Job& job, const Piece& piece, bool wait) {
+  bool in_slot = piece.slot.data != nullptr;
+  uint64_t bytes = in_slot ? 0 : piece.bytes;
   wire::LaneHeader header;
   header.bytes = static_cast<uint32_t>(sizeof(header) + bytes);
+  header.in_slot = in_slot ? static_cast<uint32_t>(piece.bytes) : 0;
   header.transfer = job.transfer;
-  header.offset = offset;
+  header.offset = piece.offset;
+  header.slot = piece.slot.offset;
   size_t room = wire::AlignLane(header.bytes);
   std::unique_lock<std::mutex> lock(lane.mutex, std::defer_lock);
   if (wait) {
@@ -178,7 +193,7 @@ bool Lanes::PutInto(Lane& lane, const Job& job, uint64_t offset, uint64_t bytes,
   std::byte* to = lane.up.memory().closed() ? nullptr : lane.up.Reserve(room);
   if (to == nullptr) return false;
   std::memcpy(to, &header, sizeof(header));
-  job.place->Gather(offset, {to + sizeof(header), bytes});
+  if (!in_slot) job.place->Gather(piece.offset, {to + sizeof(header), bytes});
   std::memset(to + header.bytes, 0, room - header.bytes);
   lane.up.Commit(room);
   return true;

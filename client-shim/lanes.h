@@ -11,6 +11,7 @@
 #include <mutex>
 #include <vector>
 
+#include "client-shim/slots.h"
 #include "client-shim/transfers.h"
 #include "wire/ring.h"
 
@@ -33,6 +34,8 @@ class Lanes {
   // Sends all bytes of `place` as pieces of `transfer`; the program may change them after that.
   // False when the session is over.
   bool Send(uint64_t transfer, const HostPlace& place);
+  // The worker gives a slot back; false if it does not have it.
+  bool GiveSlot(uint64_t offset) { return slots_.Give(offset); }
 
  private:
   struct Lane {
@@ -43,12 +46,18 @@ class Lanes {
     uint64_t poked_at = 0;    // of the lane's thread
     Lanes* lanes = nullptr;
   };
+  struct Piece {
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+    Slots::Slot slot;  // without data: they go into the lane
+  };
   // One transfer on its way up; lives on its sender's stack.
   struct Job {
     uint64_t transfer = 0;
     const HostPlace* place = nullptr;
     uint64_t total = 0;
     uint64_t piece = 0;
+    bool in_slots = false;
     std::atomic<uint64_t> next{0};  // offset of the next piece
     std::atomic<bool> failed{false};
     uint32_t helpers = 0;  // threads at work on it; under jobs_mutex_
@@ -59,12 +68,14 @@ class Lanes {
   bool TakePieces(Lane& lane);
   void Rest(Lane& lane);
   void Work(Job& job);
-  bool Put(const Job& job, uint64_t offset, uint64_t bytes);
-  bool PutInto(Lane& lane, const Job& job, uint64_t offset, uint64_t bytes, bool wait);
+  bool TakeSlot(Slots::Slot* slot);
+  bool Put(const Job& job, Piece piece);
+  bool PutInto(Lane& lane, const Job& job, const Piece& piece, bool wait);
   void Help();
 
   Session& session_;
   std::vector<std::unique_ptr<Lane>> lanes_;
+  Slots slots_;
   std::atomic<uint32_t> turn_{0};
   std::once_flag once_;
   std::atomic<bool> open_{false};

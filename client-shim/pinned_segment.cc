@@ -30,6 +30,13 @@ void AddFree(uint64_t offset, uint64_t bytes) {
   segment.free.Add(offset, bytes);
 }
 
+std::byte* Map(uint64_t offset, uint64_t bytes, void* address, int fixed) {
+  // The pages exist: pinning made them.
+  void* mapped = mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE | fixed,
+                      TheSegment().file.get(), static_cast<off_t>(offset));
+  return mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped);
+}
+
 }  // namespace
 
 bool AdoptSegment(wire::Descriptor file, uint64_t bytes) {
@@ -64,11 +71,10 @@ void GivePart(uint64_t offset, uint64_t bytes) {
   }
 }
 
+std::byte* MapPart(uint64_t offset, uint64_t bytes) { return Map(offset, bytes, nullptr, 0); }
+
 bool MapPart(uint64_t offset, uint64_t bytes, uint64_t address) {
-  // The pages exist: pinning made them.
-  return mmap(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE,
-              MAP_SHARED | MAP_FIXED | MAP_POPULATE, TheSegment().file.get(),
-              static_cast<off_t>(offset)) != MAP_FAILED;
+  return Map(offset, bytes, reinterpret_cast<void*>(address), MAP_FIXED) != nullptr;
 }
 
 }  // namespace longwire::shim

@@ -2,6 +2,7 @@
 // lies in parts of it, and the worker's driver copies from and to them without a way between.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "wire/socket.h"
@@ -19,6 +20,8 @@ uint64_t TakePart(uint64_t bytes);
 // Nothing is mapped there any more, and work that uses it is over. kNoPart: nothing happens.
 void GivePart(uint64_t offset, uint64_t bytes);
 
+// Maps the part anywhere; nullptr if that fails.
+std::byte* MapPart(uint64_t offset, uint64_t bytes);
 // Maps the part at the address, in the place of what is there.
 bool MapPart(uint64_t offset, uint64_t bytes, uint64_t address);
 

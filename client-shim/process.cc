@@ -57,6 +57,7 @@ void PrintSummary() {
       static_cast<unsigned long long>(counts.waits.load()),
       static_cast<unsigned long long>(counts.uploaded.load()),
       static_cast<unsigned long long>(counts.downloaded.load()));
+  Say("%llu bytes staged", static_cast<unsigned long long>(counts.staged.load()));
   SayUploads("module images", counts.images);
   if (counts.kept.number.load() != 0) SayUploads("copies up", counts.kept);
   Say("%llu copies of %llu bytes made by mapping",

@@ -210,6 +210,8 @@ bool Session::HandleRecord(const wire::DownHeader& header, std::span<const std::
       if (reader.U64(&number) != kOk) return false;
       ReturnCredit(*this, number);
       return true;
+    case wire::DownKind::kSlot:
+      return reader.U64(&number) == kOk && lanes_.GiveSlot(number);
     case wire::DownKind::kRelease: {
       uint64_t ticket = 0;
       if (reader.U64(&number) != kOk || reader.U64(&ticket) != kOk) return false;

@@ -86,6 +86,7 @@ struct SessionCounts {
   std::array<std::atomic<uint32_t>, wire::kCallNumbers> round_trips_of{};  // the same, by CallId
   std::atomic<uint64_t> waits{0};       // waits for progress that was not there yet
   std::atomic<uint64_t> uploaded{0};    // bytes
+  std::atomic<uint64_t> staged{0};      // bytes that went up by slots
   std::atomic<uint64_t> downloaded{0};  // bytes
   UploadCounts images;                  // of modules, loaded or linked
   UploadCounts kept;                    // copies whose bytes the server may keep

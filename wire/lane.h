@@ -2,6 +2,10 @@
 // the bytes of large copies. A lane's log is made of records too: a header and a piece of a
 // transfer. The pieces of one transfer spread over all lanes; which lane a piece took means
 // nothing, and pieces of one lane mean nothing to each other.
+//
+// On the worker's host a piece on its way up may lie in a slot instead: a stretch of the segment
+// that program and worker share, of which the lane only says where it is. The program leaves it
+// alone until the worker gives it back (DownKind::kSlot).
 #pragma once
 
 #include <algorithm>
@@ -13,10 +17,11 @@ namespace longwire::wire {
 
 // A cache line, so that the bytes of the next piece, whose size is a multiple of it, are aligned.
 struct alignas(64) LaneHeader {
-  uint32_t bytes = 0;  // of header and data; the next record begins at the next multiple of 64
-  uint32_t reserved = 0;
+  uint32_t bytes = 0;     // of header and data; the next record begins at the next multiple of 64
+  uint32_t in_slot = 0;   // bytes of the piece, if it is in a slot and no data follow
   uint64_t transfer = 0;  // 0: no piece; the lane has been opened
   uint64_t offset = 0;    // of the piece in the packed transfer
+  uint64_t slot = 0;      // where it lies in the segment
 };
 static_assert(sizeof(LaneHeader) == 64);
 

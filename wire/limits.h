@@ -9,7 +9,7 @@ namespace longwire::wire {
 
 // Records say nothing about their fields: two ends understand each other only if this is the same.
 // Every change of what a record or an opening holds raises it.
-inline constexpr uint32_t kProtocolVersion = 10;
+inline constexpr uint32_t kProtocolVersion = 11;
 inline constexpr uint16_t kDefaultPort = 7411;
 
 // Bytes of one direction of one session: at 30 ms round-trip time and 8 MiB unacknowledged a
@@ -31,6 +31,11 @@ inline constexpr size_t kLaneRingBytes = size_t{4} << 20;
 // says otherwise.
 inline constexpr size_t kLaneCopyBytes = size_t{1} << 20;
 inline constexpr size_t kLaneChunkBytes = size_t{512} << 10;
+
+// A slot (wire/lane.h) holds one such chunk; all of a session's together are as much as the window
+// of uploads: more could not be under way.
+inline constexpr size_t kSlotBytes = kLaneChunkBytes;
+inline constexpr size_t kSlotsBytes = size_t{32} << 20;
 
 // One delta of a mirrored range (wire/page_delta.h): about as much as a piece of a copy.
 inline constexpr size_t kDeltaBytes = size_t{256} << 10;

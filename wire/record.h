@@ -47,6 +47,7 @@ enum class DownKind : uint16_t {
   kLanding = 11,  // payload u64 transfer, u64 bytes: so many bytes of it come by the lanes; what
                   // follows in this log counts only once they are there
   kReclaim = 12,  // ReclaimRequest: give free memory back, then answer lwReclaimed
+  kSlot = 13,     // payload u64 offset in the segment: the slot there (wire/lane.h) is free again
 };
 
 // What the server says of a digest that came with an image.

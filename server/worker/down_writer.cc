@@ -210,6 +210,12 @@ void DownWriter::Credit(uint64_t bytes) {
   Write(header, AsBytes(bytes), {}, false);
 }
 
+void DownWriter::Slot(uint64_t offset) {
+  wire::DownHeader header{};
+  header.kind = static_cast<uint16_t>(wire::DownKind::kSlot);
+  Write(header, AsBytes(offset), {}, false);
+}
+
 void DownWriter::Reclaim(const wire::ReclaimRequest& request) {
   wire::DownHeader header{};
   header.kind = static_cast<uint16_t>(wire::DownKind::kReclaim);

@@ -41,6 +41,7 @@ class DownWriter {
              std::string_view text);
   void Text(std::span<const std::byte> bytes);
   void Credit(uint64_t bytes);
+  void Slot(uint64_t offset);
   void Reclaim(const wire::ReclaimRequest& request);
 
   // Nothing moves: the ring's memory is given back.

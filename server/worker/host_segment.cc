@@ -91,4 +91,13 @@ bool HostSegment::Find(const calls::Place& place, uint64_t bytes, CopyPlace* mad
   return true;
 }
 
+std::byte* HostSegment::FindSlot(uint64_t offset, uint64_t bytes) {
+  calls::Place place;
+  place.address = offset;
+  place.width_bytes = place.pitch = bytes;
+  place.rows = place.slices = place.height = 1;
+  CopyPlace made;
+  return Find(place, bytes, &made) ? made.host : nullptr;
+}
+
 }  // namespace longwire::worker

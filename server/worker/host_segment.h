@@ -40,6 +40,11 @@ class HostSegment {
   // The host's side of a copy, whose address is an offset in the segment. False if it does not lie
   // within one part.
   bool Find(const calls::Place& place, uint64_t bytes, CopyPlace* made);
+  // The same for one run of bytes; nullptr if it does not.
+  std::byte* FindSlot(uint64_t offset, uint64_t bytes);
+  uint64_t OffsetOf(const std::byte* data) const {
+    return static_cast<uint64_t>(data - mapping_->data());
+  }
 
  private:
   const DriverTable& driver_;

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "server/worker/session.h"
-#include "wire/lane.h"
 #include "wire/record.h"
 #include "wire/spinning.h"
 
@@ -95,6 +94,17 @@ void Lanes::Read(Lane& lane) {
   }
 }
 
+bool Lanes::TakePiece(const wire::LaneHeader& header, std::span<const std::byte> data) {
+  auto way = Transfers::Way::kLane;
+  if (header.in_slot != 0) {
+    std::byte* slot = session_.host_segment().FindSlot(header.slot, header.in_slot);
+    if (slot == nullptr || !data.empty()) return false;
+    data = {slot, header.in_slot};
+    way = Transfers::Way::kSlot;
+  }
+  return !data.empty() && session_.transfers().Arrived(header.transfer, header.offset, data, way);
+}
+
 bool Lanes::ReadRecords(Lane& lane, wire::RingConsumer& log) {
   while (true) {
     wire::LaneHeader header;
@@ -105,11 +115,8 @@ bool Lanes::ReadRecords(Lane& lane, wire::RingConsumer& log) {
     }
     if (bytes == 0) return true;
     auto data = available.subspan(sizeof(header), bytes - sizeof(header));
-    bool opens = header.transfer == 0 && data.empty();
-    if (!opens && (data.empty() || !session_.transfers().Arrived(header.transfer, header.offset,
-                                                                 data, Transfers::Way::kLane))) {
-      return false;
-    }
+    bool opens = header.transfer == 0 && data.empty() && header.in_slot == 0;
+    if (!opens && !TakePiece(header, data)) return false;
     log.Advance(wire::AlignLane(bytes));
     log.Release(log.cursor());
     if (log.released() - lane.poked_at >= lane.up->bytes() / kAcknowledgements) {

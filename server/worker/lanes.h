@@ -8,10 +8,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
 #include "server/worker/staging.h"
+#include "wire/lane.h"
 #include "wire/open.h"
 #include "wire/ring.h"
 
@@ -61,7 +63,8 @@ class Lanes {
     std::thread reader, sender;
   };
   void Read(Lane& lane);
-  // False when what lies there breaks a rule.
+  // False when what lies there breaks a rule, as of the other.
+  bool TakePiece(const wire::LaneHeader& header, std::span<const std::byte> data);
   bool ReadRecords(Lane& lane, wire::RingConsumer& log);
   void SendParts(Lane& lane);
   // False when the lane is closed.

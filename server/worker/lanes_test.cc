@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <random>
+#include <set>
 
 #include "server/worker/testing/test_session.h"
 #include "wire/lane.h"
@@ -183,6 +184,138 @@ TEST_F(LanesTest, APieceThatTheRecordDoesNotCoverFailsTheCopy) {
   EXPECT_EQ(session.Expect(wire::DownKind::kError).header.code, CUDA_ERROR_INVALID_VALUE);
   EXPECT_FALSE(session.over);
   EXPECT_EQ(target.back(), std::byte{0});
+}
+
+// Pieces that lie in slots of a segment which the client shares.
+class SlotsTest : public LanesTest {
+ protected:
+  static constexpr uint64_t kPart = HostSegment::kPart;
+
+  SlotsTest() {
+    HostSegment& segment = session.session->host_segment();
+    segment.Make(4 * kPart);
+    client = wire::SegmentMapping::Map(segment.descriptor(), segment.bytes());
+    calls::lwHostPin pin;
+    pin.offset = kPart;
+    pin.bytes = kPart;
+    session.Send(pin);
+    EXPECT_EQ(session.Expect(wire::DownKind::kReply).header.code, CUDA_SUCCESS);
+  }
+
+  void SendSlot(uint64_t transfer, uint64_t offset, uint64_t slot, uint64_t bytes) {
+    wire::LaneHeader header;
+    header.bytes = sizeof(header);
+    header.in_slot = static_cast<uint32_t>(bytes);
+    header.transfer = transfer;
+    header.offset = offset;
+    header.slot = slot;
+    SendRecord(slot / kPiece % kLanes, header, {});
+  }
+  // All of `data`, which the part has room for.
+  void SendBySlots(uint64_t transfer, std::span<const std::byte> data) {
+    for (size_t at = 0; at < data.size(); at += kPiece) {
+      size_t bytes = std::min(kPiece, data.size() - at);
+      std::memcpy(client->data() + kPart + at, data.data() + at, bytes);
+      SendSlot(transfer, at, kPart + at, bytes);
+    }
+  }
+  void ExpectSlots(uint64_t bytes) {
+    std::set<uint64_t> given, expected;
+    for (size_t at = 0; at < bytes; at += kPiece) {
+      expected.insert(kPart + at);
+      given.insert(session.Expect(wire::DownKind::kSlot).Number());
+    }
+    EXPECT_EQ(given, expected);
+    EXPECT_TRUE(session.Quiet(wire::DownKind::kSlot));
+  }
+
+  std::unique_ptr<wire::SegmentMapping> client;
+};
+
+TEST_F(SlotsTest, TheDeviceReadsThemWhereTheyLie) {
+  auto data = Pattern(1'000'001);
+  std::vector<std::byte> target(data.size());
+  uint64_t position = Copy(31, target, kOne);
+  SendBySlots(31, data);
+  session.ExpectProgress(kOne, position);
+  EXPECT_EQ(target, data);
+  ExpectCredit(data.size());
+  ExpectSlots(data.size());
+}
+
+TEST_F(SlotsTest, TheyAreTheWorkersUntilTheirCopyIsDone) {
+  session.driver.StopStream(1);
+  session.Launch(kOne, 1);
+  auto first = Pattern(500'000), second = Pattern(1'000'000);
+  std::vector<std::byte> first_target(first.size()), second_target(second.size());
+  uint64_t stopped = Copy(31, first_target, kOne);
+  SendBySlots(31, first);
+  // Other streams' copies take the rings meanwhile.
+  uint64_t position = Copy(32, second_target, kTwo);
+  SendAll(32, second);
+  session.ExpectProgress(kTwo, position);
+  EXPECT_TRUE(session.Quiet(wire::DownKind::kSlot));
+  session.driver.RunStream(1);
+  session.ExpectProgress(kOne, stopped);
+  EXPECT_EQ(first_target, first);
+  ExpectSlots(first.size());
+}
+
+TEST_F(SlotsTest, OneCopyMayTakeSlotsAndRings) {
+  auto data = Pattern(2 * kPart);
+  std::vector<std::byte> target(data.size());
+  std::span all(data);
+  SendBySlots(31, all.first(kPart));  // even before the copy's record
+  for (size_t at = kPart; at < data.size(); at += kPiece) {
+    SendPiece(at / kPiece % kLanes, 31, at, all.subspan(at, kPiece));
+  }
+  session.ExpectProgress(kOne, Copy(31, target, kOne));
+  EXPECT_EQ(target, data);
+  ExpectSlots(kPart);
+}
+
+TEST_F(SlotsTest, ThoseOfACopyThatFellAwayComeBack) {
+  session.driver.Fault(CUDA_ERROR_ILLEGAL_ADDRESS);
+  session.Launch(kOne, 1);
+  EXPECT_EQ(session.Expect(wire::DownKind::kError).header.code, CUDA_ERROR_ILLEGAL_ADDRESS);
+  auto data = Pattern(1'000'000);
+  std::vector<std::byte> target(data.size());
+  SendBySlots(31, std::span(data).first(3 * kPiece));
+  uint64_t position = Copy(31, target, kOne);
+  session.ExpectProgress(kOne, position);
+  for (size_t at = 3 * kPiece; at < data.size(); at += kPiece) {
+    SendSlot(31, at, kPart + at, std::min(kPiece, data.size() - at));
+  }
+  ExpectSlots(data.size());
+}
+
+TEST_F(SlotsTest, APlaceOutsideOfThePartEndsTheSession) {
+  SendSlot(31, 0, 2 * kPart - 4096, kPiece);
+  EXPECT_TRUE(Ended());
+}
+
+TEST_F(SlotsTest, APlaceOutsideOfTheSegmentEndsTheSession) {
+  SendSlot(31, 0, ~uint64_t{0} - 4096, kPiece);
+  EXPECT_TRUE(Ended());
+}
+
+TEST_F(SlotsTest, ASlotWithBytesBehindItEndsTheSession) {
+  wire::LaneHeader header;
+  header.bytes = sizeof(header) + 64;
+  header.in_slot = 64;
+  header.transfer = 31;
+  header.slot = kPart;
+  SendRecord(0, header, std::vector<std::byte>(64));
+  EXPECT_TRUE(Ended());
+}
+
+TEST_F(LanesTest, ASlotWithoutASegmentEndsTheSession) {
+  wire::LaneHeader header;
+  header.bytes = sizeof(header);
+  header.in_slot = kPiece;
+  header.transfer = 31;
+  SendRecord(0, header, {});
+  EXPECT_TRUE(Ended());
 }
 
 TEST_F(LanesTest, APieceOfNothingEndsTheSession) {

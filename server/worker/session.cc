@@ -36,8 +36,8 @@ Session::Session(SessionOptions options)
           {.credit = [this](uint64_t bytes) { down_.Credit(bytes); },
            .acquire = [this](Stream& stream, size_t bytes,
                              StagingBlock* block) { return AcquireStaging(stream, bytes, block); },
-           .release = [this](Stream& stream,
-                             const StagingBlock& block) { ReleaseStaging(stream, block); }}),
+           .release = [this](Stream* stream,
+                             const StagingBlock& block) { ReleaseBlock(stream, block); }}),
       host_segment_(driver_),
       images_(options.control),
       graphs_(*this),
@@ -195,6 +195,14 @@ bool Session::AcquireStaging(Stream& stream, size_t bytes, StagingBlock* block) 
 void Session::ReleaseStaging(Stream& stream, const StagingBlock& block) {
   --stream.staging_blocks;
   staging_.Release(block);
+}
+
+void Session::ReleaseBlock(Stream* stream, const StagingBlock& block) {
+  if (block.size_class == StagingBlock::kSlot) {
+    down_.Slot(host_segment_.OffsetOf(block.data));
+  } else {
+    ReleaseStaging(*stream, block);
+  }
 }
 
 void Session::GrowStaging() {

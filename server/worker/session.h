@@ -85,6 +85,8 @@ class Session {
   // within its bound, and the log thread is woken when there is some.
   bool AcquireStaging(Stream& stream, size_t bytes, StagingBlock* block);
   void ReleaseStaging(Stream& stream, const StagingBlock& block);
+  // The same for a block of either kind; `stream`: whose staging it is, if it is any.
+  void ReleaseBlock(Stream* stream, const StagingBlock& block);
   void GrowStaging();
 
   const DriverTable& driver() const { return driver_; }

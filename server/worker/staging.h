@@ -16,6 +16,8 @@ struct StagingBlock {
   std::byte* data = nullptr;
   size_t bytes = 0;  // of the block, at least what was asked for
   uint32_t size_class = 0;
+  // The client's: of the segment that it shares, where the copy's bytes lie already.
+  static constexpr uint32_t kSlot = UINT32_MAX;  // as size_class
 };
 
 class Staging {

@@ -208,7 +208,7 @@ TEST(Transfers, PiecesInPinnedMemoryAreTakenFirst) {
                              *taken = {block.data(), bytes, 0};
                              return true;
                            },
-                       .release = [](Stream&, const StagingBlock&) {}});
+                       .release = [](Stream*, const StagingBlock&) {}});
   auto data = Pattern(block.size());
   ASSERT_TRUE(transfers.Arrived(7, 0, data, Transfers::Way::kLane));
   ASSERT_TRUE(transfers.ExpectCopy(7, 2 * data.size()));

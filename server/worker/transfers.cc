@@ -70,7 +70,7 @@ void Transfers::Used(const Piece& piece) {
 void Transfers::Drop(Copy& copy, const Piece& piece, uint64_t* credit) {
   kept_ -= piece.size;
   if (!piece.credited) *credit += piece.size;
-  if (piece.pinned.data != nullptr) session_.release(*copy.stream, piece.pinned);
+  if (piece.pinned.data != nullptr) session_.release(copy.stream.get(), piece.pinned);
 }
 
 void Transfers::EraseIfDone(uint64_t transfer, const Copy& copy) {
@@ -102,8 +102,10 @@ void Transfers::DetachGraph(uint64_t transfer) {
   graphs_.erase(transfer);
 }
 
-void Transfers::PutAway(Stream* stream, std::span<const std::byte> bytes, Piece* piece) {
-  if (stream != nullptr && session_.acquire(*stream, bytes.size(), &piece->pinned)) {
+void Transfers::PutAway(Stream* stream, std::span<const std::byte> bytes, Way way, Piece* piece) {
+  if (way == Way::kSlot) {
+    piece->pinned = {const_cast<std::byte*>(bytes.data()), bytes.size(), StagingBlock::kSlot};
+  } else if (stream != nullptr && session_.acquire(*stream, bytes.size(), &piece->pinned)) {
     std::memcpy(piece->pinned.data, bytes.data(), bytes.size());
   } else {
     piece->bytes.assign(bytes.begin(), bytes.end());
@@ -111,7 +113,7 @@ void Transfers::PutAway(Stream* stream, std::span<const std::byte> bytes, Piece*
 }
 
 bool Transfers::ArrivedCopy(std::unique_lock<std::mutex>& lock, uint64_t transfer, Copy& copy,
-                            uint64_t offset, std::span<const std::byte> bytes) {
+                            uint64_t offset, std::span<const std::byte> bytes, Way way) {
   if (copy.announced && !IsInside(offset, bytes.size(), copy.bytes)) return false;
   copy.arrived += bytes.size();
   Piece piece;
@@ -128,7 +130,7 @@ bool Transfers::ArrivedCopy(std::unique_lock<std::mutex>& lock, uint64_t transfe
     ++copy.landing;
     std::shared_ptr<Stream> stream = copy.stream;
     lock.unlock();
-    PutAway(stream.get(), bytes, &piece);
+    PutAway(stream.get(), bytes, way, &piece);
     lock.lock();
     --copy.landing;
     if (copy.finished) {
@@ -139,6 +141,9 @@ bool Transfers::ArrivedCopy(std::unique_lock<std::mutex>& lock, uint64_t transfe
     } else {
       copy.pieces.push_back(std::move(piece));
     }
+  } else if (way == Way::kSlot) {
+    PutAway(nullptr, bytes, way, &piece);
+    session_.release(nullptr, piece.pinned);
   }
   EraseIfDone(transfer, copy);
   lock.unlock();
@@ -164,7 +169,7 @@ bool Transfers::Arrived(uint64_t transfer, uint64_t offset, std::span<const std:
     std::unique_lock lock(mutex_);
     bool refused = false;
     Copy* copy = FindCopy(transfer, way, &refused);
-    if (copy != nullptr) return ArrivedCopy(lock, transfer, *copy, offset, bytes);
+    if (copy != nullptr) return ArrivedCopy(lock, transfer, *copy, offset, bytes, way);
     if (refused || !ArrivedOther(transfer, offset, bytes, &part, &credit)) return false;
   }
   if (credit && !bytes.empty()) session_.credit(bytes.size());

@@ -5,7 +5,8 @@
 //
 // Pieces come by the log, in order, and by lanes, in any order and even before the copy's own
 // record. Those of a copy that its stream waits for land in pinned memory at once, from where the
-// device reads them; others are kept in memory of the process.
+// device reads them; others are kept in memory of the process. Those that the client has put into
+// memory that it shares stay there.
 #pragma once
 
 #include <condition_variable>
@@ -30,7 +31,8 @@ class Transfers {
     std::function<void(uint64_t bytes)> credit;
     // Pinned memory for a copy in the stream; false: none is free.
     std::function<bool(Stream&, size_t bytes, StagingBlock*)> acquire;
-    std::function<void(Stream&, const StagingBlock&)> release;
+    // `stream`: the copy's, nullptr if its record has not come or waits behind others.
+    std::function<void(Stream* stream, const StagingBlock&)> release;
   };
   explicit Transfers(Session session) : session_(std::move(session)) {}
   // Before the session starts.
@@ -63,8 +65,9 @@ class Transfers {
   void AttachGraph(const std::shared_ptr<GraphPart>& part);
   void DetachGraph(uint64_t transfer);
 
-  // By which way bytes came. A lane carries pieces of copies only.
-  enum class Way { kLog, kLane };
+  // By which way bytes came. A lane carries pieces of copies only, or says in which slot of the
+  // segment (host_segment.h) one lies: such a piece stays there.
+  enum class Way { kLog, kLane, kSlot };
   // False: the client broke a rule (too much, out of range).
   bool Arrived(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes, Way way);
 
@@ -90,12 +93,12 @@ class Transfers {
 
   Copy* FindCopy(uint64_t transfer, Way way, bool* refused);
   bool ArrivedCopy(std::unique_lock<std::mutex>& lock, uint64_t transfer, Copy& copy,
-                   uint64_t offset, std::span<const std::byte> bytes);
+                   uint64_t offset, std::span<const std::byte> bytes, Way way);
   bool TakeWholeImage(uint64_t transfer, uint64_t bytes, std::vector<std::byte>* image);
   bool ArrivedOther(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes,
                     std::shared_ptr<GraphPart>* part, bool* credit);
   // Fills the piece with the bytes; without the lock.
-  void PutAway(Stream* stream, std::span<const std::byte> bytes, Piece* piece);
+  void PutAway(Stream* stream, std::span<const std::byte> bytes, Way way, Piece* piece);
   void Drop(Copy& copy, const Piece& piece, uint64_t* credit);
   void EraseIfDone(uint64_t transfer, const Copy& copy);
 

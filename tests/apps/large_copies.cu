@@ -3,6 +3,7 @@
 // twice, the second time after a signal.
 #include <signal.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <thread>
@@ -189,6 +190,48 @@ void LargerThanTheWindow() {
   CHECK(cudaFreeHost(host));
 }
 
+void CUDART_CB WaitForRelease(void* released) {
+  while (!static_cast<std::atomic<bool>*>(released)->load()) std::this_thread::yield();
+}
+
+// Copies behind a stream that waits hold up no other's, whatever they use on their way; and what
+// they use can be used again.
+void BehindAStoppedStream() {
+  constexpr size_t kBehind = (40 << 20) + 5, kBeside = (12 << 20) + 1;
+  cudaStream_t stopped, other;
+  unsigned char *behind = nullptr, *beside = nullptr;
+  CHECK(cudaStreamCreateWithFlags(&stopped, cudaStreamNonBlocking));
+  CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+  CHECK(cudaMalloc(&behind, kBehind));
+  CHECK(cudaMalloc(&beside, kBeside));
+  Bytes source(kBehind), back(kBehind);
+  for (unsigned round = 0; round < 3; ++round) {
+    std::atomic<bool> released{false};
+    CHECK(cudaLaunchHostFunc(stopped, WaitForRelease, &released));
+    std::thread copies([&] {
+      Bytes mine(kBehind);
+      Fill(mine.data(), kBehind, round);
+      CHECK(cudaMemcpyAsync(behind, mine.data(), kBehind, cudaMemcpyHostToDevice, stopped));
+      std::memset(mine.data(), 0, kBehind);
+    });
+    Fill(source.data(), kBeside, round + 7);
+    CHECK(cudaMemcpyAsync(beside, source.data(), kBeside, cudaMemcpyHostToDevice, other));
+    std::memset(source.data(), 0, kBeside);
+    CHECK(cudaMemcpyAsync(back.data(), beside, kBeside, cudaMemcpyDeviceToHost, other));
+    CHECK(cudaStreamSynchronize(other));
+    EXPECT(Same(back.data(), kBeside, round + 7), "beside, round %u", round);
+    released.store(true);
+    copies.join();
+    CHECK(cudaStreamSynchronize(stopped));
+    CHECK(cudaMemcpy(back.data(), behind, kBehind, cudaMemcpyDeviceToHost));
+    EXPECT(Same(back.data(), kBehind, round), "behind, round %u", round);
+  }
+  CHECK(cudaFree(behind));
+  CHECK(cudaFree(beside));
+  CHECK(cudaStreamDestroy(stopped));
+  CHECK(cudaStreamDestroy(other));
+}
+
 void All() {
   OddSizes();
   OverlappingStreams();
@@ -196,6 +239,8 @@ void All() {
   Rows();
   ManyThreads();
   LargerThanTheWindow();
+  // NVIDIA's driver may let such copies wait for each other.
+  if (IsSoftwareDevice()) BehindAStoppedStream();
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ CUresult CopyStaged(CallContext& context, const CopyPlace& place, uint64_t offse
   CUresult result = CopyPacked(context.driver(), StreamOf(context), place, offset, bytes,
                                block.data, CopyDirection::kToDevice);
   stream->actions.push_back([&session = context.session(), owner = stream.get(), block](bool) {
-    session.ReleaseStaging(*owner, block);
+    session.ReleaseBlock(owner, block);
   });
   return result;
 }
