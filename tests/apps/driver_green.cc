@@ -172,25 +172,29 @@ static void Refuses(CUdevice device) {
                         CUDA_ERROR_INVALID_VALUE,
                     "no descriptor");
   EXPECT_OF_MISTAKE(cuGreenCtxGetId(nullptr, &id) == CUDA_ERROR_INVALID_CONTEXT, "none is current");
-  EXPECT(cuGreenCtxDestroy(none) == CUDA_ERROR_INVALID_CONTEXT, "no green context");
-  EXPECT(cuCtxFromGreenCtx(&context, none) == CUDA_ERROR_INVALID_CONTEXT, "no green context");
-  EXPECT(
+  EXPECT_OF_MISTAKE(cuGreenCtxDestroy(none) == CUDA_ERROR_INVALID_CONTEXT, "no green context");
+  EXPECT_OF_MISTAKE(cuCtxFromGreenCtx(&context, none) == CUDA_ERROR_INVALID_CONTEXT,
+                    "no green context");
+  EXPECT_OF_MISTAKE(
       cuGreenCtxGetDevResource(none, &told, CU_DEV_RESOURCE_TYPE_SM) == CUDA_ERROR_INVALID_CONTEXT,
       "no green context");
-  EXPECT(cuGreenCtxStreamCreate(&stream, none, CU_STREAM_NON_BLOCKING, 0) ==
-             CUDA_ERROR_INVALID_CONTEXT,
-         "no green context");
+  EXPECT_OF_MISTAKE(cuGreenCtxStreamCreate(&stream, none, CU_STREAM_NON_BLOCKING, 0) ==
+                        CUDA_ERROR_INVALID_CONTEXT,
+                    "no green context");
   green = Make(device, &whole, 1);
   EXPECT(cuGreenCtxStreamCreate(&stream, green, CU_STREAM_DEFAULT, 0) == CUDA_ERROR_INVALID_VALUE,
          "a blocking stream");
-  EXPECT(cuGreenCtxRecordEvent(green, event) == CUDA_ERROR_INVALID_HANDLE, "no event");
-  EXPECT(cuGreenCtxWaitEvent(none, event) == CUDA_ERROR_INVALID_CONTEXT, "no green context");
+  EXPECT_OF_MISTAKE(cuGreenCtxRecordEvent(green, event) == CUDA_ERROR_INVALID_HANDLE, "no event");
+  EXPECT_OF_MISTAKE(cuGreenCtxWaitEvent(none, event) == CUDA_ERROR_INVALID_CONTEXT,
+                    "no green context");
   CHECK_DRIVER(cuCtxFromGreenCtx(&context, green));
-  EXPECT(cuCtxDestroy(context) == CUDA_ERROR_INVALID_CONTEXT, "a green context as a context");
+  EXPECT_OF_MISTAKE(cuCtxDestroy(context) == CUDA_ERROR_INVALID_CONTEXT,
+                    "a green context as a context");
   CHECK_DRIVER(cuCtxSetCurrent(context));
   CHECK_DRIVER(cuGreenCtxDestroy(green));
   CUdeviceptr memory = 0;
-  EXPECT(cuMemAlloc(&memory, 16) == CUDA_ERROR_CONTEXT_IS_DESTROYED, "memory of what is gone");
+  EXPECT_OF_MISTAKE(cuMemAlloc(&memory, 16) == CUDA_ERROR_CONTEXT_IS_DESTROYED,
+                    "memory of what is gone");
   CHECK_DRIVER(cuCtxSetCurrent(nullptr));
 }
 

@@ -106,8 +106,9 @@ static void Queries() {
   CHECK(cudaDeviceSynchronize());
   buffers.FreeOld();
   CHECK(cudaMemGetInfo(&free_later, &total));
-  EXPECT(free_later >= free_bytes + buffers.bytes, "%zu bytes are free, %zu before the free",
-         free_later, free_bytes);
+  // Natively other programs' memory counts, too.
+  EXPECT_OF_MISTAKE(free_later >= free_bytes + buffers.bytes,
+                    "%zu bytes are free, %zu before the free", free_later, free_bytes);
   buffers.End("queries");
   CHECK(cudaStreamDestroy(stream));
   CHECK(cudaEventDestroy(event));

@@ -15,7 +15,7 @@ ROWS = {"start_to_first_result": "ms",
         **{f"{way}_{kind}_{size}": "us" if size == "4KiB" else "GB/s"
            for size in ("4KiB", "1MiB", "16MiB") for kind in ("pageable", "pinned")
            for way in ("h2d", "d2h")},
-        "gemm_128": "ms"}
+        "launch_sync_after_copies": "us", "gemm_128": "ms"}
 # Wider than any machine is fast or slow; they hold a unit that is wrong by a thousand.
 PLAUSIBLE = {"ms": (0.1, 60_000), "us": (0.001, 1_000_000), "GB/s": (0.001, 1000)}
 NO_GPU = "This host has no GPU of its own to compare with."

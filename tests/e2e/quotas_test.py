@@ -94,11 +94,13 @@ class QuotaTest(unittest.TestCase):
                 self.assertIn("PASS", out, err + self.longwire.log_tail())
 
     def bytes_up_at_rest(self):
+        """Of the one session, once it is there."""
+        server.wait_for(lambda: self.longwire.status_as("large")["sessions"], 30, "a session")
         before, now = -1, 0
         while before != now:
             time.sleep(0.5)
-            sessions = self.longwire.status_as("large")["sessions"]
-            before, now = now, sessions[0]["bytes_up"] if sessions else None
+            [session] = self.longwire.status_as("large")["sessions"]
+            before, now = now, session["bytes_up"]
         return now
 
     def test_status_shows_a_tenant_itself_and_an_administrator_all(self):
