@@ -1,8 +1,10 @@
 // A link at run time: the driver's state and what has to live as long.
 #pragma once
 
+#include <deque>
 #include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "server/worker/driver.h"
@@ -17,6 +19,17 @@ inline std::mutex& DriversLinker() {
   static std::mutex mutex;
   return mutex;
 }
+
+// The driver says that it keeps nothing of an input, but NVIDIA's compiler died in cuLinkComplete
+// where inputs had gone by then: they live as long as the link.
+struct LinkInput {
+  LinkInput(std::vector<std::byte> bytes, std::string_view called,
+            const std::vector<uint32_t>& option, const std::vector<uint64_t>& value)
+      : data(std::move(bytes)), name(called), options(option, value, JitOptions::Logs::kNone) {}
+  std::vector<std::byte> data;
+  std::string name;
+  JitOptions options;  // the logs are the link's; here only what else was given counts
+};
 
 struct Linker {
   Linker(const DriverTable& table, const std::vector<uint32_t>& option,
@@ -33,6 +46,7 @@ struct Linker {
   const DriverTable& driver;
   std::mutex mutex;    // one call of the driver at a time; before the driver's linker
   JitOptions options;  // the driver writes into its logs up to the end
+  std::deque<LinkInput> inputs;
   CUlinkState state = nullptr;
   std::span<const std::byte> image;  // the state's own memory
 };

@@ -21,6 +21,21 @@ constexpr uint64_t kPassesPerMarking = 16;
 // A missed wake-up would cost at most this.
 constexpr std::chrono::milliseconds kRecheck{10};
 
+// Programs link in one thread mostly, and NVIDIA's compiler died where a link was created,
+// completed and destroyed in different ones.
+bool IsOfLinker(CallId call) {
+  switch (call) {
+    case CallId::lwLinkCreate:
+    case CallId::lwLinkAdd:
+    case CallId::lwLinkComplete:
+    case CallId::lwLinkImage:
+    case CallId::lwLinkDestroy:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 LogThread::LogThread(Session& session, std::shared_ptr<wire::RingMemory> up)
@@ -167,17 +182,18 @@ void LogThread::TakeBytes(std::span<const std::byte> bytes) {
 
 void LogThread::SortOutsideStreams(QueuedCall call) {
   if (deferred_.Take(call)) return;
+  if (IsOfLinker(call.call)) return RunOnHelper(Helpers::kLinkerThread, std::move(call));
   // What is quick goes at once; so do all calls whose effect later records of the log rely on.
   bool at_once = CallKind(call.call) == CallKindValue::kAtOnce;
   if (at_once || call.call == CallId::lwEventElapsed) {
     Execute(session_, call, nullptr);
     return;
   }
-  RunOnHelper(std::move(call));
+  uint32_t thread = call.thread;
+  RunOnHelper(thread, std::move(call));
 }
 
-void LogThread::RunOnHelper(QueuedCall call) {
-  uint32_t thread = call.thread;
+void LogThread::RunOnHelper(uint32_t thread, QueuedCall call) {
   session_.helpers().Post(
       thread, [&session = session_, call = std::make_shared<QueuedCall>(std::move(call))] {
         Execute(session, *call, nullptr);

@@ -40,7 +40,7 @@ class LogThread {
   void Sort(const wire::RecordHeader& header, uint64_t position, std::span<const std::byte> bytes);
   void TakeBytes(std::span<const std::byte> bytes);
   void SortOutsideStreams(QueuedCall call);
-  void RunOnHelper(QueuedCall call);
+  void RunOnHelper(uint32_t thread, QueuedCall call);
   void Wait();
 
   Session& session_;

@@ -44,12 +44,11 @@ CUresult Do_lwLinkAdd(CallContext& context, const calls::lwLinkAdd& call,
   if (!whole || call.bytes == 0) return CUDA_ERROR_INVALID_IMAGE;
   input.push_back(std::byte{0});  // text may lack its end
   std::scoped_lock lock(linker->mutex, DriversLinker());
-  // The logs are the link's; here only what else was given counts.
-  JitOptions options(call.option, call.option_value, JitOptions::Logs::kNone);
-  std::string name(call.name);
+  LinkInput& kept =
+      linker->inputs.emplace_back(std::move(input), call.name, call.option, call.option_value);
   CUresult result = context.driver().cuLinkAddData_v2(
-      linker->state, static_cast<CUjitInputType>(call.type), input.data(), call.bytes, name.c_str(),
-      options.count(), options.names(), options.values());
+      linker->state, static_cast<CUjitInputType>(call.type), kept.data.data(), call.bytes,
+      kept.name.c_str(), kept.options.count(), kept.options.names(), kept.options.values());
   TellLogs(context, *linker, reply);
   return result;
 }
@@ -87,13 +86,6 @@ CUresult Do_lwLinkDestroy(CallContext& context, const calls::lwLinkDestroy& call
                           calls::lwLinkDestroy::Reply*) {
   auto linker = context.session().linkers.Take(call.link);
   if (linker == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  // The last one that uses it destroys it, never the log's thread: a helper may still be linking.
-  auto destroy = [&session = context.session(), owner = context.context(),
-                  linker = std::move(linker)]() mutable {
-    if (owner != nullptr) session.SetContext(*owner);
-    linker = nullptr;
-  };
-  context.session().helpers().Post(Helpers::kMemoryThread, std::move(destroy));
   return CUDA_SUCCESS;
 }
 
