@@ -15,11 +15,11 @@ PROGRAMS = pathlib.Path(__file__).resolve().parent / "traced_programs.py"
 # Of both programs on a GPU: model and requests, as comments for who reads the texts.
 RECORDED = {
     "training": ("torch_training_recorded.txt", {}, """\
-Training of a GPT of 0.5 billion parameters by PyTorch {torch}, with its caching allocator: steps
-with batches of several lengths, an evaluation with others, torch.cuda.empty_cache()."""),
+Training of a GPT of 0.5 billion parameters by PyTorch {torch}, with its caching allocator:
+steps with batches of several lengths, an evaluation with others, torch.cuda.empty_cache()."""),
     "caches": ("growing_caches_recorded.txt", {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}, """\
-Inference by PyTorch {torch} without its caching allocator: 12 requests whose key and value caches
-grow, every second one's by doubling, the others' by torch.cat."""),
+Inference by PyTorch {torch} without its caching allocator: 12 requests whose key and value
+caches grow, every second one's by doubling, the others' by torch.cat."""),
 }
 FORM = """\
 Recorded through Longwire on {device}.
