@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "link/transport/frame.h"
+#include "wire/guards.h"
 
 namespace longwire::transport {
 namespace {
@@ -24,6 +25,8 @@ constexpr int kLookAheadBytes = 8 << 20;
 constexpr int kHttp2FrameBytes = 1 << 20;
 // A host that drops packets is given up after this; a refusal is known at once.
 constexpr int kConnectMs = 3'000;
+// How soon a client without a session sees that its server is stopping.
+constexpr char kIdleLookMs[] = "500";
 
 bool IsForeignSetting(std::string_view name) {
   if (name.starts_with("GRPC_")) return true;
@@ -32,6 +35,16 @@ bool IsForeignSetting(std::string_view name) {
     if (name == proxy) return true;
   }
   return false;
+}
+
+// gRPC's usual engine has one set of descriptors for the whole process, for all of which one thread
+// at a time waits: a thread that looks for its own message gets it only after that one has woken
+// up. With this engine each looks at its own connections (docs/decisions/0018); at those that no
+// call is using somebody looks now and then. LONGWIRE_DISABLE=own-polling has the usual one.
+void PollOwnConnections() {
+  if (wire::IsSwitchedOff("own-polling")) return;
+  setenv("GRPC_POLL_STRATEGY", "poll", 1);
+  setenv("GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS", kIdleLookMs, 1);
 }
 
 }  // namespace
@@ -45,6 +58,7 @@ void PrepareProcess() {
   for (const std::string& name : foreign) unsetenv(name.c_str());
   // gRPC's own log would go to our standard error in its own format; what matters is in statuses.
   setenv("GRPC_VERBOSITY", "NONE", 1);
+  PollOwnConnections();
   // Otherwise every large slice is given back to the kernel and faulted in again: twice the time.
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);

@@ -71,6 +71,7 @@ void GrpcStream<Stream>::Drain() {
 
 template <class Stream>
 void GrpcStream<Stream>::StartRead() {
+  reading_ = true;
   stream_->Read(&read_buffer_, TagOf(kReadTag));
 }
 
@@ -111,9 +112,12 @@ MessageStream::Event GrpcStream<Stream>::Wait(wire::Deadline deadline) {
   if (status == grpc::CompletionQueue::SHUTDOWN) return Event::kBroken;
   switch (static_cast<Tag>(reinterpret_cast<intptr_t>(tag))) {
     case kReadTag:
+      reading_ = false;
       return ok && ParseFrame() ? Event::kRead : Event::kBroken;
     case kWriteTag:
-      return ok ? Event::kWritten : Event::kBroken;
+      if (ok) return Event::kWritten;
+      // The call is over; what the peer said last may still be there, and the read tells the end.
+      return reading_ ? Event::kNone : Event::kBroken;
     case kWakeTag: {
       std::lock_guard lock(wake_mutex_);
       wake_set_ = false;

@@ -46,6 +46,7 @@ class GrpcStream : public MessageStream {
   bool drained_ = false;
   bool wake_set_ = false;
   grpc::Alarm alarm_;
+  bool reading_ = false;
   grpc::ByteBuffer read_buffer_;
   std::vector<grpc::Slice> slices_;
   ReceivedFrame received_;
