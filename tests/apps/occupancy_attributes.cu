@@ -1,5 +1,7 @@
 // What a program asks about the device, its kernels and their occupancy must be consistent.
+#include <atomic>
 #include <cstring>
+#include <thread>
 
 #include "check.h"
 
@@ -76,9 +78,46 @@ static void CheckOccupancy() {
          small.maxDynamicSharedSizeBytes);
 }
 
+__global__ void WithRoom(int* output, int last) {
+  extern __shared__ int room[];
+  room[last] = 7;
+  *output = room[last];
+}
+
+// What is set for a later launch is none of an earlier one's, which may still wait.
+static void CheckLaunchesThatWait() {
+  constexpr int kRoom = 60000;
+  std::atomic<bool> go{false};
+  cudaStream_t stream;
+  int* output = nullptr;
+  CHECK(cudaMalloc(&output, sizeof(int)));
+  CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  CHECK(cudaFuncSetAttribute(WithRoom, cudaFuncAttributeMaxDynamicSharedMemorySize, kRoom));
+  CHECK(cudaLaunchHostFunc(
+      stream,
+      [](void* flag) {
+        while (!static_cast<std::atomic<bool>*>(flag)->load()) std::this_thread::yield();
+      },
+      &go));
+  WithRoom<<<1, 1, kRoom, stream>>>(output, kRoom / 4 - 1);
+  CHECK(cudaGetLastError());
+  CHECK(cudaFuncSetAttribute(WithRoom, cudaFuncAttributeMaxDynamicSharedMemorySize, 1024));
+  cudaFuncAttributes attributes{};
+  CHECK(cudaFuncGetAttributes(&attributes, WithRoom));
+  EXPECT(attributes.maxDynamicSharedSizeBytes == 1024, "%d", attributes.maxDynamicSharedSizeBytes);
+  go = true;
+  CHECK(cudaStreamSynchronize(stream));
+  int value = 0;
+  CHECK(cudaMemcpy(&value, output, sizeof(value), cudaMemcpyDeviceToHost));
+  EXPECT(value == 7, "the launch wrote %d", value);
+  CHECK(cudaStreamDestroy(stream));
+  CHECK(cudaFree(output));
+}
+
 int main() {
   CheckDevice();
   CheckKernels();
   CheckOccupancy();
+  CheckLaunchesThatWait();
   return Pass("occupancy_attributes");
 }

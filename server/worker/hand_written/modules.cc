@@ -134,12 +134,25 @@ CUresult Do_lwFunctionAttributes(CallContext& context, const calls::lwFunctionAt
   return AskAttributes(context, *function, call.device, &reply->attributes);
 }
 
+// A launch has natively taken what was set when it was made; here it may still be queued when the
+// program sets less for the next one. So the room for shared memory that launches ask for only
+// grows.
+static bool RoomGrows(Function& function, const calls::lwFunctionSetAttribute& call) {
+  if (call.attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) return true;
+  std::lock_guard lock(function.mutex);
+  int& most = function.most_shared[call.device];
+  if (call.value < most) return false;
+  most = call.value;
+  return true;
+}
+
 CUresult Do_lwFunctionSetAttribute(CallContext& context, const calls::lwFunctionSetAttribute& call,
                                    calls::lwFunctionSetAttribute::Reply*) {
   auto function = context.session().functions.Find(call.function);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   auto attribute = static_cast<CUfunction_attribute>(call.attribute);
   const DriverTable& driver = context.driver();
+  if (!RoomGrows(*function, call)) return CUDA_SUCCESS;
   if (call.device >= 0) {
     CUdevice device = 0;
     CUresult result = context.ResolveDevice(call.device, &device);
