@@ -153,7 +153,11 @@ int main() {
   int *values = nullptr, *copy = nullptr;
   CHECK(cudaMalloc(&values, kCount * sizeof(int)));
   CHECK(cudaMalloc(&copy, kCount * sizeof(int)));
-  const auto clear = [&] { CHECK(cudaMemset(values, 0, kCount * sizeof(int))); };
+  // The streams do not wait for the default one.
+  const auto clear = [&] {
+    CHECK(cudaMemset(values, 0, kCount * sizeof(int)));
+    CHECK(cudaDeviceSynchronize());
+  };
   clear();
   Hints(values, stream);
   clear();
