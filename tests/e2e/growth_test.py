@@ -59,6 +59,7 @@ class GrowthTest(unittest.TestCase):
     def test_the_server_counts_them(self):
         def device():
             return self.longwire.status()["devices"][0]
+        server.wait_for(self.longwire.is_unused, 20, "the end of earlier sessions")
         before = device()
         self.grow("growing")
         server.wait_for(lambda: device()["remaps"] >= before.get("remaps", 0) + 4, 20,

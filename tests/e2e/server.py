@@ -150,7 +150,7 @@ class Server:
     def answers(self):
         try:
             socket.create_connection(("127.0.0.1", self.port), 0.2).close()
-            return True
+            return os.path.exists(self.door)  # which is made after it listens
         except OSError:
             return False
 
