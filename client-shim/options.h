@@ -28,6 +28,7 @@ struct Options {
   //   attributes-with-load  a small module's functions' attributes come with its load
   //   stored-pointers       small uploads are searched for pointers to pinned memory
   //   shared-pinned         on the worker's host pinned memory is the worker's, too
+  //   kept-limits           a context's limits are asked for once (limits.h)
   //   staged-copies         and large copies of other memory pass through such memory (slots.h)
   std::vector<std::string> disabled;
   //   striped_transfers     large copies take several connections

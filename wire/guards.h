@@ -45,6 +45,7 @@ bool GuardIsOff(std::string_view guard);
 // switching one off is nobody's risk, so nothing is said.
 //   drain            a lease that lacks memory asks sessions for what they keep free
 //   swap             memory of idle sessions is moved to the host's when others lack some
+//   own-polling      each thread of link and daemon polls its own gRPC connections
 //   trim-rings       memory of rings, and of gRPC's messages, is given back when nothing moves
 //   predicted-spins  how long a thread looks before it sleeps follows from its last waits
 bool IsSwitchedOff(std::string_view optimisation);

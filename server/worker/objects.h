@@ -193,7 +193,7 @@ struct Function {
   CUkernel kernel = nullptr;         // of a library
   std::mutex mutex;
   std::unordered_map<uint32_t, LoadedFunction> loaded;  // by context, guarded by mutex
-  std::map<int32_t, int> most_shared;  // by device as the client says it, guarded by mutex
+  std::map<int32_t, int> most_shared;  // by device as the client says it; of the log's thread
 };
 
 struct Graph {

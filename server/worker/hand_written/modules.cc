@@ -134,36 +134,38 @@ CUresult Do_lwFunctionAttributes(CallContext& context, const calls::lwFunctionAt
   return AskAttributes(context, *function, call.device, &reply->attributes);
 }
 
-// A launch has natively taken what was set when it was made; here it may still be queued when the
-// program sets less for the next one. So the room for shared memory that launches ask for only
-// grows.
-static bool RoomGrows(Function& function, const calls::lwFunctionSetAttribute& call) {
-  if (call.attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) return true;
-  std::lock_guard lock(function.mutex);
-  int& most = function.most_shared[call.device];
-  if (call.value < most) return false;
-  most = call.value;
-  return true;
+static CUresult SetAttribute(CallContext& context, const Function& function,
+                             const calls::lwFunctionSetAttribute& call) {
+  auto attribute = static_cast<CUfunction_attribute>(call.attribute);
+  const DriverTable& driver = context.driver();
+  if (call.device >= 0) {
+    CUdevice device = 0;
+    CUresult result = context.ResolveDevice(call.device, &device);
+    if (result != CUDA_SUCCESS) return result;
+    if (function.kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    return driver.cuKernelSetAttribute(attribute, call.value, function.kernel, device);
+  }
+  CUfunction handle = nullptr;
+  CUresult result = context.Resolve(call.function, &handle);
+  if (result != CUDA_SUCCESS) return result;
+  return driver.cuFuncSetAttribute(handle, attribute, call.value);
 }
 
 CUresult Do_lwFunctionSetAttribute(CallContext& context, const calls::lwFunctionSetAttribute& call,
                                    calls::lwFunctionSetAttribute::Reply*) {
   auto function = context.session().functions.Find(call.function);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  auto attribute = static_cast<CUfunction_attribute>(call.attribute);
-  const DriverTable& driver = context.driver();
-  if (!RoomGrows(*function, call)) return CUDA_SUCCESS;
-  if (call.device >= 0) {
-    CUdevice device = 0;
-    CUresult result = context.ResolveDevice(call.device, &device);
-    if (result != CUDA_SUCCESS) return result;
-    if (function->kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    return driver.cuKernelSetAttribute(attribute, call.value, function->kernel, device);
+  if (call.attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
+    return SetAttribute(context, *function, call);
   }
-  CUfunction handle = nullptr;
-  CUresult result = context.Resolve(call.function, &handle);
-  if (result != CUDA_SUCCESS) return result;
-  return driver.cuFuncSetAttribute(handle, attribute, call.value);
+  // A launch has natively taken what was set when it was made; here it may still be queued when the
+  // program sets less for the next one. So the room for shared memory that launches ask for only
+  // grows.
+  int& most = function->most_shared[call.device];
+  if (call.value < most) return CUDA_SUCCESS;
+  CUresult result = SetAttribute(context, *function, call);
+  if (result == CUDA_SUCCESS) most = call.value;
+  return result;
 }
 
 CUresult Do_lwLaunch(CallContext& context, const calls::lwLaunch& call, calls::lwLaunch::Reply*) {
