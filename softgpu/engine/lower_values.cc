@@ -22,12 +22,17 @@ std::string TypeName(Type type) {
   }
 }
 
+bool ConvertsQuarters(const PtxInstruction& instruction) {
+  return instruction.Has(".e4m3x2") || instruction.Has(".e5m2x2");
+}
+
 }  // namespace
 
 // cvt[.rounding][.sat].to.from: to an integer with a rounding is "round, then convert"; directed
 // roundings of floating-point results run the plain conversion in that rounding mode.
 void Lowering::LowerCvt(const PtxInstruction& instruction) {
   NeedOperands(instruction, 2);
+  if (ConvertsQuarters(instruction)) return LowerByTable(instruction);
   std::vector<Type> types;
   for (std::string_view m : instruction.modifiers) {
     if (auto type = ParseType(m)) types.push_back(*type);
