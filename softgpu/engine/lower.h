@@ -88,6 +88,16 @@ class Lowering {
   AccessTarget FindTarget(const PtxInstruction& instruction, const PtxOperand& address,
                           uint64_t bytes);
 
+  // lower_barrier.cc
+  void LowerBarrier(const PtxInstruction& instruction);
+  void LowerArrive(const PtxInstruction& instruction);
+  void LowerArriveAfterCopies(const PtxInstruction& instruction);
+  void LowerBulkCopy(const PtxInstruction& instruction);
+  void LowerCopyAsync(const PtxInstruction& instruction);
+  Instruction& EmitBarrier(const PtxInstruction& instruction, const std::string& name,
+                           const PtxOperand& address, OperandOffset first,
+                           OperandOffset second = 0);
+
   // lower_texture.cc
   TextureSite& LowerSite(const PtxInstruction& instruction, const PtxOperand& address, bool whole);
   OperandOffset SourceHandle(const PtxOperand& address);
@@ -111,7 +121,6 @@ class Lowering {
   void LowerCvt(const PtxInstruction& instruction);
   void LowerCvtToHalf(Type to, Type from, OperandOffset source, OperandOffset result,
                       uint32_t rounding);
-  void LowerCopyAsync(const PtxInstruction& instruction);
   void LowerShfl(const PtxInstruction& instruction);
   void LowerMatch(const PtxInstruction& instruction);
   void LowerElect(const PtxInstruction& instruction);
@@ -147,5 +156,6 @@ class Lowering {
 };
 
 char LetterOf(Type type);
+bool IsShared(const PtxInstruction& instruction);  // names the block's own shared memory
 
 }  // namespace softgpu

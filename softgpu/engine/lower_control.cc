@@ -31,6 +31,7 @@ Lowering::Method Lowering::FindMethod(std::string_view opcode) {
       Special_{"ldu", &Lowering::LowerLoad},
       Special_{"madc", &Lowering::LowerCarry},
       Special_{"match", &Lowering::LowerMatch},
+      Special_{"mbarrier", &Lowering::LowerBarrier},
       Special_{"membar", &Lowering::LowerFence},
       Special_{"mov", &Lowering::LowerMov},
       Special_{"nanosleep", &Lowering::LowerNanosleep},

@@ -20,16 +20,16 @@ bool Polls(const PtxInstruction& instruction) {
          instruction.Has(".acquire") || instruction.Has(".mmio");
 }
 
-bool IsShared(const PtxInstruction& instruction) {
-  return instruction.Has(".shared") || instruction.Has(".shared::cta");
-}
-
 std::vector<PtxOperand> Elements(const PtxOperand& operand) {
   return operand.kind == PtxOperand::Kind::kVector ? operand.elements
                                                    : std::vector<PtxOperand>{operand};
 }
 
 }  // namespace
+
+bool IsShared(const PtxInstruction& instruction) {
+  return instruction.Has(".shared") || instruction.Has(".shared::cta");
+}
 
 void Lowering::LowerMov(const PtxInstruction& instruction) {
   NeedOperands(instruction, 2);
@@ -212,41 +212,6 @@ void Lowering::LowerIsspacep(const PtxInstruction& instruction) {
   Instruction& test = Emit(Need(key));
   test.op[0] = to;
   test.op[1] = source;
-}
-
-// cp.async.ca.shared.global [to], [from], bytes{, bytes to read}: done at once, so that waiting for
-// it is nothing. Bulk copies are not known.
-void Lowering::LowerCopyAsync(const PtxInstruction& instruction) {
-  if (!instruction.Has(".async") || instruction.Has(".bulk")) Reject();
-  if (instruction.Has(".commit_group") || instruction.Has(".wait_group") ||
-      instruction.Has(".wait_all")) {
-    return;
-  }
-  if (!IsShared(instruction) || !instruction.Has(".global")) Reject();
-  NeedOperands(instruction, 3);
-  const PtxOperand& size = instruction.operands[2];
-  uint64_t bytes = size.value;
-  if (size.kind != PtxOperand::Kind::kInteger || (bytes != 4 && bytes != 8 && bytes != 16)) {
-    Reject("size");
-  }
-  bool partial = instruction.operands.size() > 3;
-  if (partial && instruction.operands[3].kind == PtxOperand::Kind::kRegister &&
-      source_.registers[instruction.operands[3].reg] == Type::kPred) {
-    Reject("ignoring the source");
-  }
-  AccessTarget to = FindTarget(instruction, instruction.operands[0], bytes);
-  PtxInstruction global = instruction;
-  global.modifiers = {".global"};
-  AccessTarget from = FindTarget(global, instruction.operands[1], bytes);
-  if (to.place != ".shared" || !from.place.empty()) Reject();
-  OperandOffset read = partial ? Source(instruction.operands[3], 'i') : Constant(bytes, 'i');
-  Instruction& copy = Emit(Need("cp.async"));
-  copy.op[1] = read;
-  copy.op[3] = to.address;
-  copy.op[4] = from.address;
-  copy.op[5] = Constant(static_cast<uint64_t>(to.offset), 'l');
-  copy.imm = from.offset;
-  copy.extra = static_cast<uint32_t>(bytes);
 }
 
 void Lowering::LowerPrefetch(const PtxInstruction&) {}

@@ -24,7 +24,7 @@ bool HasAvx2() {
 #define SOFTGPU_TABLE(isa)                                                          \
   MakeTable({isa::IntegerOps(), isa::FloatOps(), isa::HalfOps(), isa::CompareOps(), \
              isa::ConvertOps(), isa::MemoryOps(), isa::MoveOps(), isa::PackedOps(), \
-             isa::AtomicOps(), isa::WarpOps(), isa::QuarterOps()})
+             isa::AtomicOps(), isa::WarpOps(), isa::QuarterOps(), isa::BarrierOps()})
 
 }  // namespace
 

@@ -34,6 +34,7 @@ const OpEntry* FindOp(std::string_view key);
   std::span<const OpEntry> MoveOps();    \
   std::span<const OpEntry> PackedOps();  \
   std::span<const OpEntry> AtomicOps();  \
+  std::span<const OpEntry> BarrierOps(); \
   std::span<const OpEntry> QuarterOps(); \
   std::span<const OpEntry> WarpOps();    \
   }

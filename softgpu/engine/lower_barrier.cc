@@ -1,0 +1,138 @@
+// mbarrier, and the copies that arrive at one when they are done.
+#include <algorithm>
+
+#include "softgpu/engine/lexer.h"
+#include "softgpu/engine/lower.h"
+#include "softgpu/engine/memory_flags.h"
+
+namespace softgpu {
+
+// Emits a handler of ops_barrier.cc for the barrier at `address`.
+Instruction& Lowering::EmitBarrier(const PtxInstruction& instruction, const std::string& name,
+                                   const PtxOperand& address, OperandOffset first,
+                                   OperandOffset second) {
+  AccessTarget target = FindTarget(instruction, address, 8);
+  if (!target.place.empty() && target.place != ".shared") Reject("barrier that is not shared");
+  Instruction& out = Emit(Need("mbarrier" + target.place + "." + name));
+  out.op[1] = first;
+  out.op[2] = second;
+  out.op[4] = target.address;
+  out.imm = target.offset;
+  return out;
+}
+
+void Lowering::LowerBarrier(const PtxInstruction& instruction) {
+  const std::vector<PtxOperand>& operands = instruction.operands;
+  NeedOperands(instruction, 1);
+  if (instruction.Has(".pending_count")) return LowerByTable(instruction);
+  if (instruction.Has(".inval")) return;
+  if (instruction.Has(".arrive") || instruction.Has(".arrive_drop")) {
+    return LowerArrive(instruction);
+  }
+  if (instruction.Has(".test_wait") || instruction.Has(".try_wait")) {
+    NeedOperands(instruction, 3);
+    bool parity = instruction.Has(".parity");
+    OperandOffset asked = Source(operands[2], parity ? 'i' : 'l');
+    OperandOffset over = Destination(operands[0], 'p');
+    EmitBarrier(instruction, parity ? "parity" : "wait", operands[1], asked).op[0] = over;
+    return;
+  }
+  NeedOperands(instruction, 2);
+  const char* name = instruction.Has(".init")          ? "init"
+                     : instruction.Has(".expect_tx")   ? "expect_tx"
+                     : instruction.Has(".complete_tx") ? "complete_tx"
+                                                       : nullptr;
+  if (name == nullptr) Reject();
+  EmitBarrier(instruction, name, operands[0], Source(operands[1], 'i'));
+}
+
+// mbarrier.arrive{.expect_tx} {state,} [barrier]{, bytes or count}.
+void Lowering::LowerArrive(const PtxInstruction& instruction) {
+  bool returns = instruction.operands[0].kind != PtxOperand::Kind::kAddress;
+  size_t address = returns ? 1 : 0;
+  NeedOperands(instruction, address + 1);
+  bool expects = instruction.Has(".expect_tx");
+  if (expects) NeedOperands(instruction, address + 2);
+  bool given = instruction.operands.size() > address + 1;
+  OperandOffset value = given ? Source(instruction.operands[address + 1], 'i') : Constant(1, 'i');
+  OperandOffset state = returns ? Destination(instruction.operands[0], 'l') : Temporary('l');
+  const char* name = instruction.Has(".arrive") ? "arrive" : "arrive_drop";
+  EmitBarrier(instruction, name, instruction.operands[address], expects ? Constant(1, 'i') : value,
+              expects ? value : Constant(0, 'i'))
+      .op[0] = state;
+}
+
+// cp.async.mbarrier.arrive [barrier]: the copies before are done. Without .noinc the barrier would
+// first expect one arrival more: nothing in all.
+void Lowering::LowerArriveAfterCopies(const PtxInstruction& instruction) {
+  NeedOperands(instruction, 1);
+  if (!instruction.Has(".noinc")) return;
+  OperandOffset state = Temporary('l');
+  EmitBarrier(instruction, "arrive", instruction.operands[0], Constant(1, 'i'), Constant(0, 'i'))
+      .op[0] = state;
+}
+
+// cp.async.bulk [to], [from], bytes{, [barrier]}: done at once, too. Tensors are not known.
+void Lowering::LowerBulkCopy(const PtxInstruction& instruction) {
+  bool loads = instruction.Has(".mbarrier::complete_tx::bytes");
+  if (instruction.Has(".tensor") || instruction.Has(".prefetch") || instruction.Has(".reduce") ||
+      instruction.Has(".multicast::cluster") || instruction.Has(".cp_mask") ||
+      !instruction.Has(".global")) {
+    Reject();
+  }
+  NeedOperands(instruction, loads ? 4 : 3);
+  PtxInstruction global = instruction;
+  global.modifiers = {".global"};
+  PtxInstruction shared = instruction;
+  shared.modifiers = {".shared"};
+  AccessTarget inside = FindTarget(shared, instruction.operands[loads ? 0 : 1], 16);
+  AccessTarget outside = FindTarget(global, instruction.operands[loads ? 1 : 0], 16);
+  if (inside.place != ".shared" || !outside.place.empty()) Reject();
+  OperandOffset bytes = Source(instruction.operands[2], 'i');
+  Instruction& copy = Emit(Need(loads ? "cp.bulk.load" : "cp.bulk.store"));
+  copy.op[1] = bytes;
+  copy.op[3] = inside.address;
+  copy.op[4] = outside.address;
+  copy.op[5] = Constant(static_cast<uint64_t>(inside.offset), 'l');
+  copy.imm = outside.offset;
+  if (loads) EmitBarrier(shared, "complete_tx", instruction.operands[3], bytes);
+}
+
+// cp.async.ca.shared.global [to], [from], bytes{, bytes to read}: done at once, so that waiting for
+// it is nothing.
+void Lowering::LowerCopyAsync(const PtxInstruction& instruction) {
+  if (!instruction.Has(".async")) Reject();
+  if (instruction.Has(".commit_group") || instruction.Has(".wait_group") ||
+      instruction.Has(".wait_all")) {
+    return;
+  }
+  if (instruction.Has(".mbarrier")) return LowerArriveAfterCopies(instruction);
+  if (instruction.Has(".bulk")) return LowerBulkCopy(instruction);
+  if (!IsShared(instruction) || !instruction.Has(".global")) Reject();
+  NeedOperands(instruction, 3);
+  const PtxOperand& size = instruction.operands[2];
+  uint64_t bytes = size.value;
+  if (size.kind != PtxOperand::Kind::kInteger || (bytes != 4 && bytes != 8 && bytes != 16)) {
+    Reject("size");
+  }
+  bool partial = instruction.operands.size() > 3;
+  if (partial && instruction.operands[3].kind == PtxOperand::Kind::kRegister &&
+      source_.registers[instruction.operands[3].reg] == Type::kPred) {
+    Reject("ignoring the source");
+  }
+  AccessTarget to = FindTarget(instruction, instruction.operands[0], bytes);
+  PtxInstruction global = instruction;
+  global.modifiers = {".global"};
+  AccessTarget from = FindTarget(global, instruction.operands[1], bytes);
+  if (to.place != ".shared" || !from.place.empty()) Reject();
+  OperandOffset read = partial ? Source(instruction.operands[3], 'i') : Constant(bytes, 'i');
+  Instruction& copy = Emit(Need("cp.async"));
+  copy.op[1] = read;
+  copy.op[3] = to.address;
+  copy.op[4] = from.address;
+  copy.op[5] = Constant(static_cast<uint64_t>(to.offset), 'l');
+  copy.imm = from.offset;
+  copy.extra = static_cast<uint32_t>(bytes);
+}
+
+}  // namespace softgpu
