@@ -33,10 +33,18 @@ CUresult cuStreamBeginCapture(CUstream hStream) {
 }
 
 CUresult cuStreamEndCapture(CUstream hStream, CUgraph* phGraph) {
-  *phGraph = nullptr;
+  if (phGraph != nullptr) *phGraph = nullptr;
   Stream* stream = nullptr;
   CUresult result = FindStream(hStream, &stream);
-  return result != CUDA_SUCCESS ? result : EndCapture(stream, phGraph);
+  if (result != CUDA_SUCCESS) return phGraph == nullptr ? CUDA_ERROR_INVALID_VALUE : result;
+  // Who captured into a graph of their own need not be told which it is.
+  const Capture* capture = stream->capture.load();
+  const bool known = capture != nullptr && capture->graph != nullptr;
+  if (phGraph == nullptr && !known) return CUDA_ERROR_INVALID_VALUE;
+  CUgraph graph = nullptr;
+  result = EndCapture(stream, &graph);
+  if (phGraph != nullptr) *phGraph = graph;
+  return result;
 }
 
 CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,

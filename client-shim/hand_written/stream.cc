@@ -72,7 +72,9 @@ CUresult cuStreamDestroy_v2(CUstream hStream) {
   Stream* stream = nullptr;
   CUresult result = FindStream(hStream, &stream);
   if (result != CUDA_SUCCESS) return result;
-  if (Capture* capture = stream->capture.load()) Invalidate(capture);
+  // What a stream that only joined the capture was given stays in it.
+  Capture* capture = stream->capture.load();
+  if (capture != nullptr && capture->origin == stream) Invalidate(capture);
   DestroyStream(stream);
   return CUDA_SUCCESS;
 }

@@ -120,9 +120,12 @@ CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph_handle,
 CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
   Access access;
   TRY(Open(handle, &access));
-  if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *graph = nullptr;
   auto capture = access.stream->capture;
+  const bool known = capture && capture->to_existing_graph;
+  if (graph == nullptr && !known) return CUDA_ERROR_INVALID_VALUE;
+  CUgraph unasked = nullptr;
+  if (graph == nullptr) graph = &unasked;
+  *graph = nullptr;
   if (!capture) return CUDA_ERROR_ILLEGAL_STATE;
   if (capture->origin != access.stream.get()) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
   if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&

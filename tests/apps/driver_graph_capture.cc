@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "driver_graph.h"
 
@@ -52,6 +53,39 @@ static void IntoAGraph(GraphProgram& program) {
   CHECK_DRIVER(cuGraphExecDestroy(exec));
   CHECK_DRIVER(cuGraphDestroy(graph));
   CHECK_DRIVER(cuGraphDestroy(other));
+}
+
+// A stream that joined a capture, and events recorded in it, are destroyed before it ends. Who
+// captures into a graph of their own need not ask which graph it was.
+static void WithStreamsThatGo(GraphProgram& program) {
+  CUdeviceptr a = program.Allocate(kCount), b = program.Allocate(kCount);
+  CUstream joining;
+  CUevent fork, join;
+  CUgraph graph = NewGraph();
+  CHECK_DRIVER(cuStreamCreate(&joining, CU_STREAM_NON_BLOCKING));
+  CHECK_DRIVER(cuEventCreate(&fork, CU_EVENT_DISABLE_TIMING));
+  CHECK_DRIVER(cuEventCreate(&join, CU_EVENT_DISABLE_TIMING));
+  CHECK_DRIVER(cuStreamBeginCaptureToGraph(program.stream, graph, nullptr, nullptr, 0,
+                                           CU_STREAM_CAPTURE_MODE_GLOBAL));
+  Launch(program, a, b, 2);  // 3
+  CHECK_DRIVER(cuEventRecord(fork, program.stream));
+  CHECK_DRIVER(cuStreamWaitEvent(joining, fork, 0));
+  std::swap(program.stream, joining);
+  Launch(program, b, b, 10);  // 33
+  std::swap(program.stream, joining);
+  CHECK_DRIVER(cuEventRecord(join, joining));
+  CHECK_DRIVER(cuStreamWaitEvent(program.stream, join, 0));
+  CHECK_DRIVER(cuStreamDestroy(joining));
+  CHECK_DRIVER(cuEventDestroy(fork));
+  CHECK_DRIVER(cuEventDestroy(join));
+  Launch(program, b, b, 100);  // 3303
+  CHECK_DRIVER(cuStreamEndCapture(program.stream, nullptr));
+  EXPECT(NodesOf(graph) == 3, "the graph has %zu nodes", NodesOf(graph));
+  CUgraphExec exec = program.Instantiate(graph);
+  program.Run(exec);
+  EXPECT(First(b) == 3303, "the result is %d", First(b));
+  CHECK_DRIVER(cuGraphExecDestroy(exec));
+  CHECK_DRIVER(cuGraphDestroy(graph));
 }
 
 // A node that the program adds itself to what is being captured.
@@ -171,6 +205,7 @@ static void UserObjects(GraphProgram& program) {
 int main() {
   GraphProgram program;
   IntoAGraph(program);
+  WithStreamsThatGo(program);
   FromOutside(program);
   UserObjects(program);
   std::printf("PASS driver_graph_capture\n");
