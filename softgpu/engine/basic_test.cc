@@ -87,6 +87,12 @@ TEST_P(Basic, Scans) {
 
 double Normal(double d) { return 0.5 * std::erfc(-d / std::sqrt(2.0)); }
 
+TEST_P(Basic, ReachesSharedMemoryFromBelow) {
+  Array<int> out(32);
+  EXPECT_RUNS(device.Run("shared_from_below", {1}, {32}, out));
+  for (size_t i = 0; i < out.size(); ++i) EXPECT_EQ(out[i], static_cast<int>(i) * 3);
+}
+
 TEST_P(Basic, PricesOptions) {
   const int n = 1000;
   const float rate = 0.02f, volatility = 0.3f;

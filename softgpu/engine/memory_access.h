@@ -28,7 +28,8 @@ inline void CountPoll(Warp& w) {
   w.block->polls = true;
 }
 
-// Fills `at` with base[i] + offset and its bounds; false if an address is not aligned to `bytes`.
+// Fills `at` with base[i] + offset, which wraps around as the address register would, and its
+// bounds; false if an address is not aligned to `bytes`.
 template <class A>
 inline __attribute__((always_inline)) bool Gather(const Warp& w, const A* from, uint64_t offset,
                                                   uint64_t alignment, Addresses& at) {
@@ -36,7 +37,7 @@ inline __attribute__((always_inline)) bool Gather(const Warp& w, const A* from, 
   uint64_t high = 0;
   uint64_t bits = 0;
   auto lane = [&](int i) {
-    uint64_t a = from[i] + offset;
+    uint64_t a = static_cast<A>(from[i] + offset);
     at.lane[i] = a;
     low = a < low ? a : low;
     high = a > high ? a : high;

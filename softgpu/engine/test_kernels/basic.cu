@@ -133,3 +133,12 @@ __global__ void nbody(const float4* bodies, float4* forces, int n) {
   }
   forces[i] = make_float4(sum.x, sum.y, sum.z, 0);
 }
+
+// Addresses of shared memory have 32 bits: base and offset wrap around together.
+__global__ void shared_from_below(int* out) {
+  __shared__ int tile[32];
+  tile[threadIdx.x] = static_cast<int>(threadIdx.x) * 3;
+  __syncthreads();
+  auto below = static_cast<unsigned>(__cvta_generic_to_shared(tile + threadIdx.x)) - 4096;
+  asm volatile("ld.shared.u32 %0, [%1+4096];" : "=r"(out[threadIdx.x]) : "r"(below) : "memory");
+}
