@@ -171,6 +171,29 @@ void CheckIntegers(int i, int64_t a, int64_t b, const int64_t* o) {
                                         static_cast<uint32_t>(Dot<uint8_t>(e, f, 5))));
 }
 
+TEST_P(Math, RectifiedIntegers) {
+  const int n = 64;
+  Array<int32_t> in(2 * n);
+  Array<uint32_t> out(4 * n);
+  for (int i = 0; i < 2 * n; ++i) in[i] = static_cast<int32_t>(i * 0x9e3779b9u);
+  EXPECT_RUNS(device.Run("rectified", {1}, {64}, in, out, n));
+  auto halves = [](int32_t a, int32_t b, auto choose) {
+    auto low = std::max<int16_t>(choose(static_cast<int16_t>(a), static_cast<int16_t>(b)), 0);
+    auto high =
+        std::max<int16_t>(choose(static_cast<int16_t>(a >> 16), static_cast<int16_t>(b >> 16)), 0);
+    return static_cast<uint32_t>(high) << 16 | static_cast<uint32_t>(low);
+  };
+  auto larger = [](int16_t a, int16_t b) { return a > b ? a : b; };
+  auto smaller = [](int16_t a, int16_t b) { return a < b ? a : b; };
+  for (int i = 0; i < n; ++i) {
+    int32_t a = in[2 * i], b = in[2 * i + 1];
+    EXPECT_EQ(out[4 * i], static_cast<uint32_t>(std::max({a, b, 0})));
+    EXPECT_EQ(out[4 * i + 1], static_cast<uint32_t>(std::max(std::min(a, b), 0)));
+    EXPECT_EQ(out[4 * i + 2], halves(a, b, larger)) << a << " " << b;
+    EXPECT_EQ(out[4 * i + 3], halves(a, b, smaller)) << a << " " << b;
+  }
+}
+
 TEST_P(Math, Integers) {
   const int n = 200;
   Array<int64_t> in(2 * n), out(24 * n);

@@ -60,6 +60,15 @@ struct Max {
     return a > b ? a : b;
   }
 };
+// The relu of both: what is negative becomes 0.
+template <class Op>
+struct Rectified {
+  template <class T>
+  T operator()(T a, T b) const {
+    T result = Op()(a, b);
+    return result < 0 ? T{0} : result;
+  }
+};
 struct Difference {
   template <class T>
   T operator()(T a, T b) const {
@@ -123,8 +132,12 @@ constexpr OpEntry kOps[] = {
     Three<DotFour<uint8_t, int8_t>, uint32_t>("dp4a.u32.s32"),
     Three<DotFour<uint8_t, uint8_t>, uint32_t>("dp4a.u32.u32"),
     Two<Parts<Max, int16_t>, uint32_t>("max.s16x2"),
+    Two<Parts<Rectified<Max>, int16_t>, uint32_t>("max.s16x2.relu"),
+    Two<Rectified<Max>, int32_t>("max.s32.relu"),
     Two<Parts<Max, uint16_t>, uint32_t>("max.u16x2"),
     Two<Parts<Min, int16_t>, uint32_t>("min.s16x2"),
+    Two<Parts<Rectified<Min>, int16_t>, uint32_t>("min.s16x2.relu"),
+    Two<Rectified<Min>, int32_t>("min.s32.relu"),
     Two<Parts<Min, uint16_t>, uint32_t>("min.u16x2"),
     Two<Extend<int32_t, true>, int32_t, int32_t, uint32_t>("szext.clamp.s32"),
     Two<Extend<uint32_t, true>, uint32_t>("szext.clamp.u32"),
