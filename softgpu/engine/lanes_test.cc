@@ -127,6 +127,17 @@ TEST_P(Lanes, ReduceInGroups) {
   }
 }
 
+TEST_P(Lanes, AskEachForItself) {
+  Array<int> in(32), out(32);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<int>(i * i % 7);
+  EXPECT_RUNS(device.Run("count_below", {1}, {32}, in, out));
+  int below = 0;
+  for (size_t i = 0; i < in.size(); ++i) {
+    EXPECT_EQ(out[i], below) << i;
+    below += in[i] % 2;
+  }
+}
+
 TEST_P(Lanes, KnowTheSpaceOfAnAddress) {
   Array<int> global(1, 30), out(3);
   EXPECT_RUNS(device.Run("spaces", {1}, {3}, global, out));

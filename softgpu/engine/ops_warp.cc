@@ -57,8 +57,17 @@ void VoteLanes(Warp& w, const Instruction& ins) {
   uint32_t asked = members != 0 ? members & w.exec : w.exec;
   uint32_t yes = *w.Reg<uint32_t>(ins.op[1]) & asked;
   if constexpr (kVote == Vote::kBallot) {
+    // Lanes that name different members, as if each asked for itself, get their members' votes.
+    const auto* mine = w.Reg<uint32_t>(ins.op[2]);
+    uint32_t all = *w.Reg<uint32_t>(ins.op[1]) & w.exec;
+    uint32_t different = 0;
+    ForEachLane(w.exec, [&](int i) { different |= mine[i] ^ members; });
     auto* d = w.Reg<uint32_t>(ins.op[0]);
-    Lanes(w, [=](int i) { d[i] = yes; });
+    if (different == 0) {
+      Lanes(w, [=](int i) { d[i] = yes; });
+    } else {
+      ForEachLane(w.exec, [&](int i) { d[i] = all & mine[i]; });
+    }
   } else {
     bool result = kVote == Vote::kAll   ? yes == asked
                   : kVote == Vote::kAny ? yes != 0

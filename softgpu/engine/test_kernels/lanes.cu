@@ -117,6 +117,12 @@ __global__ void reduce_groups(const int* in, int* out) {
   }
 }
 
+// How many lanes below have an odd number, each lane asking only those below.
+__global__ void count_below(const int* in, int* out) {
+  unsigned below = (1u << threadIdx.x) - 1;
+  out[threadIdx.x] = __popc(__ballot_sync(below, in[threadIdx.x] % 2 == 1));
+}
+
 // Which state space an address lies in.
 __global__ void spaces(int* global, int* out) {
   __shared__ int shared;
