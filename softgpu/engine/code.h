@@ -40,6 +40,7 @@ struct LocalSlot {
 };
 
 struct Function;
+struct MatrixSite;
 struct TextureSite;
 
 struct CallSite {
@@ -66,6 +67,7 @@ struct Function {
   std::vector<const Function*> callees;  // direct calls
   std::vector<std::unique_ptr<CallSite>> call_sites;
   std::vector<std::shared_ptr<TextureSite>> texture_sites;
+  std::vector<std::shared_ptr<MatrixSite>> matrix_sites;
   std::vector<std::unique_ptr<std::vector<uint32_t>>> branch_tables;
 };
 

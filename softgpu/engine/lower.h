@@ -9,6 +9,7 @@
 
 #include "softgpu/engine/code.h"
 #include "softgpu/engine/control.h"
+#include "softgpu/engine/matrix.h"
 #include "softgpu/engine/ops_table.h"
 #include "softgpu/engine/ptx.h"
 
@@ -104,6 +105,14 @@ class Lowering {
   void LowerTexture(const PtxInstruction& instruction);
   void LowerSurface(const PtxInstruction& instruction);
   void LowerTextureQuery(const PtxInstruction& instruction);
+
+  // lower_matrix.cc
+  void FillFragment(Fragment& fragment, const PtxOperand& operand, bool written);
+  OperandOffset GenericAddress(const PtxInstruction& instruction, const PtxOperand& address,
+                               int64_t* offset);
+  void LowerMatrixAccess(const PtxInstruction& instruction);
+  void LowerMatrixProduct(const PtxInstruction& instruction);
+  void LowerMatrixRows(const PtxInstruction& instruction);
 
   // lower_control.cc
   void LowerBra(const PtxInstruction& instruction);

@@ -21,10 +21,11 @@ bool HasAvx2() {
          __builtin_cpu_supports("f16c");
 }
 
-#define SOFTGPU_TABLE(isa)                                                          \
-  MakeTable({isa::IntegerOps(), isa::FloatOps(), isa::HalfOps(), isa::CompareOps(), \
-             isa::ConvertOps(), isa::MemoryOps(), isa::MoveOps(), isa::PackedOps(), \
-             isa::AtomicOps(), isa::WarpOps(), isa::QuarterOps(), isa::BarrierOps()})
+#define SOFTGPU_TABLE(isa)                                                           \
+  MakeTable({isa::IntegerOps(), isa::FloatOps(), isa::HalfOps(), isa::CompareOps(),  \
+             isa::ConvertOps(), isa::MemoryOps(), isa::MoveOps(), isa::PackedOps(),  \
+             isa::AtomicOps(), isa::WarpOps(), isa::QuarterOps(), isa::BarrierOps(), \
+             isa::MatrixOps()})
 
 }  // namespace
 

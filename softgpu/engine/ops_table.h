@@ -30,6 +30,7 @@ const OpEntry* FindOp(std::string_view key);
   std::span<const OpEntry> HalfOps();    \
   std::span<const OpEntry> CompareOps(); \
   std::span<const OpEntry> ConvertOps(); \
+  std::span<const OpEntry> MatrixOps();  \
   std::span<const OpEntry> MemoryOps();  \
   std::span<const OpEntry> MoveOps();    \
   std::span<const OpEntry> PackedOps();  \
