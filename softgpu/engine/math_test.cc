@@ -171,12 +171,22 @@ void CheckIntegers(int i, int64_t a, int64_t b, const int64_t* o) {
                                         static_cast<uint32_t>(Dot<uint8_t>(e, f, 5))));
 }
 
-TEST_P(Math, RectifiedIntegers) {
+// The sum of the differences' sizes, part by part.
+template <class T>
+uint32_t Distance(int32_t a, int32_t b) {
+  uint32_t sum = 0;
+  for (int i = 0; i < 32; i += static_cast<int>(sizeof(T)) * 8) {
+    sum += static_cast<uint32_t>(std::abs(static_cast<T>(a >> i) - static_cast<T>(b >> i)));
+  }
+  return sum;
+}
+
+TEST_P(Math, PartsOfWords) {
   const int n = 64;
   Array<int32_t> in(2 * n);
-  Array<uint32_t> out(4 * n);
+  Array<uint32_t> out(6 * n);
   for (int i = 0; i < 2 * n; ++i) in[i] = static_cast<int32_t>(i * 0x9e3779b9u);
-  EXPECT_RUNS(device.Run("rectified", {1}, {64}, in, out, n));
+  EXPECT_RUNS(device.Run("parts_of_words", {1}, {64}, in, out, n));
   auto halves = [](int32_t a, int32_t b, auto choose) {
     auto low = std::max<int16_t>(choose(static_cast<int16_t>(a), static_cast<int16_t>(b)), 0);
     auto high =
@@ -187,10 +197,12 @@ TEST_P(Math, RectifiedIntegers) {
   auto smaller = [](int16_t a, int16_t b) { return a < b ? a : b; };
   for (int i = 0; i < n; ++i) {
     int32_t a = in[2 * i], b = in[2 * i + 1];
-    EXPECT_EQ(out[4 * i], static_cast<uint32_t>(std::max({a, b, 0})));
-    EXPECT_EQ(out[4 * i + 1], static_cast<uint32_t>(std::max(std::min(a, b), 0)));
-    EXPECT_EQ(out[4 * i + 2], halves(a, b, larger)) << a << " " << b;
-    EXPECT_EQ(out[4 * i + 3], halves(a, b, smaller)) << a << " " << b;
+    EXPECT_EQ(out[6 * i], static_cast<uint32_t>(std::max({a, b, 0})));
+    EXPECT_EQ(out[6 * i + 1], static_cast<uint32_t>(std::max(std::min(a, b), 0)));
+    EXPECT_EQ(out[6 * i + 2], halves(a, b, larger)) << a << " " << b;
+    EXPECT_EQ(out[6 * i + 3], halves(a, b, smaller)) << a << " " << b;
+    EXPECT_EQ(out[6 * i + 4], Distance<uint16_t>(a, b) + 3 * Distance<int16_t>(a, b));
+    EXPECT_EQ(out[6 * i + 5], Distance<uint8_t>(a, b) + 3 * Distance<int8_t>(a, b));
   }
 }
 

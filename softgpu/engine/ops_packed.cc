@@ -75,16 +75,19 @@ struct Difference {
     return static_cast<T>(a < b ? b - a : a - b);
   }
 };
-// vabsdiff4 d, a, b, c: c takes part only in the form that adds.
-struct DifferenceFour {
+// vabsdiff2 and vabsdiff4 d, a, b, c: c takes part only in the form that adds.
+template <class T>
+struct Differences {
   uint32_t operator()(uint32_t a, uint32_t b, uint32_t) const {
-    return Parts<Difference, uint8_t>()(a, b);
+    return Parts<Difference, T>()(a, b);
   }
 };
-struct DifferenceFourSum {
+template <class T>
+struct DifferencesSum {
   uint32_t operator()(uint32_t a, uint32_t b, uint32_t c) const {
-    uint32_t parts = Parts<Difference, uint8_t>()(a, b);
-    for (int i = 0; i < 32; i += 8) c += parts >> i & 0xff;
+    constexpr int kBits = sizeof(T) * 8;
+    uint32_t parts = Parts<Difference, T>()(a, b);
+    for (int i = 0; i < 32; i += kBits) c += parts >> i & ((1u << kBits) - 1);
     return c;
   }
 };
@@ -143,8 +146,14 @@ constexpr OpEntry kOps[] = {
     Two<Extend<uint32_t, true>, uint32_t>("szext.clamp.u32"),
     Two<Extend<int32_t, false>, int32_t, int32_t, uint32_t>("szext.wrap.s32"),
     Two<Extend<uint32_t, false>, uint32_t>("szext.wrap.u32"),
-    Three<DifferenceFour, uint32_t>("vabsdiff4.u32.u32.u32"),
-    Three<DifferenceFourSum, uint32_t>("vabsdiff4.u32.u32.u32.add"),
+    Three<Differences<int16_t>, uint32_t>("vabsdiff2.s32.s32.s32"),
+    Three<DifferencesSum<int16_t>, uint32_t>("vabsdiff2.s32.s32.s32.add"),
+    Three<Differences<uint16_t>, uint32_t>("vabsdiff2.u32.u32.u32"),
+    Three<DifferencesSum<uint16_t>, uint32_t>("vabsdiff2.u32.u32.u32.add"),
+    Three<Differences<int8_t>, uint32_t>("vabsdiff4.s32.s32.s32"),
+    Three<DifferencesSum<int8_t>, uint32_t>("vabsdiff4.s32.s32.s32.add"),
+    Three<Differences<uint8_t>, uint32_t>("vabsdiff4.u32.u32.u32"),
+    Three<DifferencesSum<uint8_t>, uint32_t>("vabsdiff4.u32.u32.u32.add"),
 };
 
 }  // namespace

@@ -99,15 +99,17 @@ __global__ void integers(const int64_t* in, int64_t* out, int n) {
   o[23] = __dp4a(c, d, 5) + __dp4a(e, f, 5u);
 }
 
-__global__ void rectified(const int32_t* in, uint32_t* out, int n) {
+__global__ void parts_of_words(const int32_t* in, uint32_t* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
   int32_t a = in[2 * i], b = in[2 * i + 1];
-  uint32_t* o = out + i * 4;
+  uint32_t* o = out + i * 6;
   o[0] = __vimax_s32_relu(a, b);
   o[1] = __vimin_s32_relu(a, b);
   o[2] = __vimax_s16x2_relu(a, b);
   o[3] = __vimin_s16x2_relu(a, b);
+  o[4] = __vsadu2(a, b) + 3 * __vsads2(a, b);
+  o[5] = __vsadu4(a, b) + 3 * __vsads4(a, b);
 }
 
 __global__ void wide_product(const uint64_t* a, const uint64_t* b, uint64_t* out, int n) {
