@@ -93,6 +93,14 @@ TEST_P(Basic, ReachesSharedMemoryFromBelow) {
   for (size_t i = 0; i < out.size(); ++i) EXPECT_EQ(out[i], static_cast<int>(i) * 3);
 }
 
+TEST_P(Basic, KnowsEveryThreadsCoordinates) {
+  Array<int> out(5 * 7 * 3);
+  EXPECT_RUNS(device.Run("coordinates", {1}, {5, 7, 3}, out));
+  for (int i = 0; i < 5 * 7 * 3; ++i) {
+    EXPECT_EQ(out[static_cast<size_t>(i)], i % 5 + 100 * (i / 5 % 7) + 10000 * (i / 35));
+  }
+}
+
 TEST_P(Basic, PricesOptions) {
   const int n = 1000;
   const float rate = 0.02f, volatility = 0.3f;

@@ -79,22 +79,27 @@ uint64_t Nanoseconds() {
 
 uint64_t Clock() { return __builtin_ia32_rdtsc(); }
 
-// Thread coordinates of a lane.
-uint32_t ThreadIndex(const Warp& w, int lane, int dimension) {
+// One of the lanes' thread coordinates: divided once, then counted on.
+std::array<uint32_t, kLanes> ThreadIndices(const Warp& w, Special id) {
   const uint32_t* n = w.block->launch->config.block;
-  uint32_t linear = w.index * kLanes + static_cast<uint32_t>(lane);
-  if (dimension == 0) return linear % n[0];
-  if (dimension == 1) return linear / n[0] % n[1];
-  return linear / n[0] / n[1];
+  uint32_t first = w.index * kLanes;
+  uint32_t at[3] = {first % n[0], first / n[0] % n[1], first / n[0] / n[1]};
+  const uint32_t& wanted = at[static_cast<int>(id) - static_cast<int>(Special::kTidX)];
+  std::array<uint32_t, kLanes> indices;
+  for (uint32_t& index : indices) {
+    index = wanted;
+    if (++at[0] < n[0]) continue;
+    at[0] = 0;
+    if (++at[1] < n[1]) continue;
+    at[1] = 0;
+    ++at[2];
+  }
+  return indices;
 }
 
 uint64_t LaneSpecial(const Warp& w, Special id, int lane) {
   uint32_t bit = 1u << lane;
   switch (id) {
-    case Special::kTidX:
-    case Special::kTidY:
-    case Special::kTidZ:
-      return ThreadIndex(w, lane, static_cast<int>(id) - static_cast<int>(Special::kTidX));
     case Special::kLaneid:
       return static_cast<uint64_t>(lane);
     case Special::kLanemaskEq:
@@ -176,7 +181,7 @@ uint64_t WarpSpecial(const Warp& w, Special id) {
 }
 
 bool PerLane(Special id) {
-  return id <= Special::kTidZ || id == Special::kLaneid || id == Special::kFrameAddress ||
+  return id == Special::kLaneid || id == Special::kFrameAddress ||
          (id >= Special::kLanemaskEq && id <= Special::kLanemaskGt);
 }
 
@@ -184,6 +189,14 @@ template <class T>
 void ReadSpecial(Warp& w, const Instruction& i) {
   auto id = static_cast<Special>(i.extra);
   T* to = w.Reg<T>(i.op[0]);
+  if (id <= Special::kTidZ) {
+    const std::array<uint32_t, kLanes> indices = ThreadIndices(w, id);
+    for (uint32_t m = w.exec; m != 0; m &= m - 1) {
+      int lane = std::countr_zero(m);
+      to[lane] = static_cast<T>(indices[static_cast<size_t>(lane)] + static_cast<uint64_t>(i.imm));
+    }
+    return;
+  }
   bool per_lane = PerLane(id);
   uint64_t value = per_lane ? 0 : WarpSpecial(w, id);
   for (uint32_t m = w.exec; m != 0; m &= m - 1) {

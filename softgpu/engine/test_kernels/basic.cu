@@ -142,3 +142,9 @@ __global__ void shared_from_below(int* out) {
   auto below = static_cast<unsigned>(__cvta_generic_to_shared(tile + threadIdx.x)) - 4096;
   asm volatile("ld.shared.u32 %0, [%1+4096];" : "=r"(out[threadIdx.x]) : "r"(below) : "memory");
 }
+
+// Where each thread stands in a block that is no multiple of a warp in any direction.
+__global__ void coordinates(int* out) {
+  int thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+  out[thread] = threadIdx.x + 100 * threadIdx.y + 10000 * threadIdx.z;
+}
