@@ -83,9 +83,14 @@ uint64_t Clock() { return __builtin_ia32_rdtsc(); }
 std::array<uint32_t, kLanes> ThreadIndices(const Warp& w, Special id) {
   const uint32_t* n = w.block->launch->config.block;
   uint32_t first = w.index * kLanes;
+  std::array<uint32_t, kLanes> indices;
+  if (n[1] == 1 && n[2] == 1) {
+    bool x = id == Special::kTidX;
+    for (uint32_t lane = 0; lane < kLanes; ++lane) indices[lane] = x ? first + lane : 0;
+    return indices;
+  }
   uint32_t at[3] = {first % n[0], first / n[0] % n[1], first / n[0] / n[1]};
   const uint32_t& wanted = at[static_cast<int>(id) - static_cast<int>(Special::kTidX)];
-  std::array<uint32_t, kLanes> indices;
   for (uint32_t& index : indices) {
     index = wanted;
     if (++at[0] < n[0]) continue;
@@ -185,24 +190,31 @@ bool PerLane(Special id) {
          (id >= Special::kLanemaskEq && id <= Special::kLanemaskGt);
 }
 
+// Writes value(lane) to the executing lanes.
+template <class T, class F>
+void WriteLanes(const Warp& w, T* to, F value) {
+  if (w.exec == kAllLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) to[lane] = static_cast<T>(value(lane));
+    return;
+  }
+  for (uint32_t m = w.exec; m != 0; m &= m - 1) {
+    int lane = std::countr_zero(m);
+    to[lane] = static_cast<T>(value(lane));
+  }
+}
+
 template <class T>
 void ReadSpecial(Warp& w, const Instruction& i) {
   auto id = static_cast<Special>(i.extra);
   T* to = w.Reg<T>(i.op[0]);
+  auto offset = static_cast<uint64_t>(i.imm);
   if (id <= Special::kTidZ) {
     const std::array<uint32_t, kLanes> indices = ThreadIndices(w, id);
-    for (uint32_t m = w.exec; m != 0; m &= m - 1) {
-      int lane = std::countr_zero(m);
-      to[lane] = static_cast<T>(indices[static_cast<size_t>(lane)] + static_cast<uint64_t>(i.imm));
-    }
-    return;
-  }
-  bool per_lane = PerLane(id);
-  uint64_t value = per_lane ? 0 : WarpSpecial(w, id);
-  for (uint32_t m = w.exec; m != 0; m &= m - 1) {
-    int lane = std::countr_zero(m);
-    if (per_lane) value = LaneSpecial(w, id, lane);
-    to[lane] = static_cast<T>(value + static_cast<uint64_t>(i.imm));
+    WriteLanes(w, to, [&](int lane) { return indices[static_cast<size_t>(lane)] + offset; });
+  } else if (PerLane(id)) {
+    WriteLanes(w, to, [&](int lane) { return LaneSpecial(w, id, lane) + offset; });
+  } else {
+    WriteLanes(w, to, [value = WarpSpecial(w, id) + offset](int) { return value; });
   }
 }
 
