@@ -33,11 +33,11 @@ inline void CountPoll(Warp& w) {
 template <class A>
 inline __attribute__((always_inline)) bool Gather(const Warp& w, const A* from, uint64_t offset,
                                                   uint64_t alignment, Addresses& at) {
-  uint64_t low = ~uint64_t{0};
-  uint64_t high = 0;
-  uint64_t bits = 0;
+  A low = static_cast<A>(~A{0});
+  A high = 0;
+  A bits = 0;
   auto lane = [&](int i) {
-    uint64_t a = static_cast<A>(from[i] + offset);
+    A a = static_cast<A>(from[i] + offset);
     at.lane[i] = a;
     low = a < low ? a : low;
     high = a > high ? a : high;
