@@ -356,9 +356,8 @@ void BlockBarrier(Warp& w, const Instruction& i) {
 }
 
 void WarpBarrier(Warp& w, const Instruction& i) {
-  uint32_t wanted = w.Reg<uint32_t>(i.op[0])[std::countr_zero(w.exec)];
   std::atomic_thread_fence(std::memory_order_acq_rel);
-  GatherLanes(w, wanted);
+  ForEachGroup(w, i.op[0], [](uint32_t) {});
 }
 
 void WithRounding(Warp& w, const Instruction& i) {

@@ -146,5 +146,29 @@ TEST_P(Lanes, KnowTheSpaceOfAnAddress) {
   EXPECT_EQ(out[2], 4 + 3500);
 }
 
+TEST_P(Lanes, OfSeveralGroupsMeetAtOneInstruction) {
+  Array<int> in(32);
+  Array<unsigned> out(32 * 5);
+  for (int i = 0; i < 32; ++i) in[i] = i * i % 7;
+  EXPECT_RUNS(device.Run("separate_groups", {1}, {32}, in, out));
+  for (unsigned i = 0; i < 32; ++i) {
+    unsigned mates = 0, sum = 0, first = 32;
+    bool any = false, all = true;
+    for (unsigned j = 0; j < 32; ++j) {
+      if (in[j] != in[i]) continue;
+      mates |= 1u << j;
+      sum += j;
+      first = std::min(first, j);
+      any |= j == 7;
+      all &= j >= 3;
+    }
+    EXPECT_EQ(out[i * 5], mates) << i;
+    EXPECT_EQ(out[i * 5 + 1], any + 2u * all) << i;
+    EXPECT_EQ(out[i * 5 + 2], first) << i;
+    EXPECT_EQ(out[i * 5 + 3], mates + 1) << i;
+    EXPECT_EQ(out[i * 5 + 4], sum) << i;
+  }
+}
+
 }  // namespace
 }  // namespace softgpu::testing

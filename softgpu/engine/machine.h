@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -134,6 +135,24 @@ void CallFunction(Warp& w, const Instruction& instruction, const Function& calle
 void ReturnLanes(Warp& w, uint32_t mask);
 // Waits until `wanted` lanes stand at this instruction; false if the strand has been parked.
 bool GatherLanes(Warp& w, uint32_t wanted);
+
+// Calls f(members) for each group of lanes that name the same members (a mask in `op`, 0: nobody)
+// once they are all there; several groups may meet at one instruction. Executing is the group.
+template <class F>
+void ForEachGroup(Warp& w, OperandOffset op, F f) {
+  const auto* members = w.Reg<uint32_t>(op);
+  const uint32_t lanes = w.exec;
+  for (uint32_t rest = lanes; rest != 0; rest &= ~w.exec) {
+    const uint32_t wanted = members[std::countr_zero(rest)];
+    uint32_t others = 0;
+    for (int i = 0; i < kLanes; ++i) others |= members[i] != wanted ? 1u << i : 0;
+    w.exec = rest & ~others;
+    const uint32_t group = w.exec;
+    if (GatherLanes(w, wanted)) f(wanted);
+    w.exec = group;
+  }
+  w.exec = lanes;
+}
 
 // block.cc
 bool PrepareBlock(Block& block, LaunchState& launch);  // memory; false when there is none

@@ -1,20 +1,14 @@
 // Exchanges between the lanes of a warp. Lanes that the member mask names but that are elsewhere
-// are waited for (GatherLanes).
+// are waited for (ForEachGroup).
 #include "softgpu/engine/ops_common.h"
 
 namespace softgpu::SOFTGPU_ISA {
 namespace {
 
-// The member mask, the same in all executing lanes; 0 stands for instructions without one.
-uint32_t Members(const Warp& w, OperandOffset op) {
-  return w.Reg<uint32_t>(op)[std::countr_zero(w.exec)];
-}
-
 enum class Shuffle { kUp, kDown, kButterfly, kIndex };
 
 template <Shuffle kMode>
-void ShuffleLanes(Warp& w, const Instruction& ins) {
-  if (!GatherLanes(w, Members(w, ins.op[4]))) return;
+void ShuffleGroup(Warp& w, const Instruction& ins) {
   auto* d = w.Reg<uint32_t>(ins.op[0]);
   const auto* a = w.Reg<uint32_t>(ins.op[1]);
   const auto* b = w.Reg<uint32_t>(ins.op[2]);
@@ -48,12 +42,15 @@ void ShuffleLanes(Warp& w, const Instruction& ins) {
   SetPredicate(w, ins.op[5], inside);
 }
 
+template <Shuffle kMode>
+void ShuffleLanes(Warp& w, const Instruction& ins) {
+  ForEachGroup(w, ins.op[4], [&](uint32_t) { ShuffleGroup<kMode>(w, ins); });
+}
+
 enum class Vote { kAll, kAny, kUniform, kBallot };
 
 template <Vote kVote>
-void VoteLanes(Warp& w, const Instruction& ins) {
-  uint32_t members = Members(w, ins.op[2]);
-  if (!GatherLanes(w, members)) return;
+void VoteGroup(Warp& w, const Instruction& ins, uint32_t members) {
   uint32_t asked = members != 0 ? members & w.exec : w.exec;
   uint32_t yes = *w.Reg<uint32_t>(ins.op[1]) & asked;
   if constexpr (kVote == Vote::kBallot) {
@@ -76,11 +73,14 @@ void VoteLanes(Warp& w, const Instruction& ins) {
   }
 }
 
+template <Vote kVote>
+void VoteLanes(Warp& w, const Instruction& ins) {
+  ForEachGroup(w, ins.op[2], [&](uint32_t members) { VoteGroup<kVote>(w, ins, members); });
+}
+
 // match.any: the lanes with my value. match.all: all lanes if all have one value, else none.
 template <class T, bool kAll>
-void Match(Warp& w, const Instruction& ins) {
-  uint32_t members = Members(w, ins.op[2]);
-  if (!GatherLanes(w, members)) return;
+void MatchGroup(Warp& w, const Instruction& ins, uint32_t members) {
   members &= w.exec;
   auto* d = w.Reg<uint32_t>(ins.op[0]);
   const auto* a = w.Reg<T>(ins.op[1]);
@@ -97,14 +97,21 @@ void Match(Warp& w, const Instruction& ins) {
   SetPredicate(w, ins.op[5], matched);
 }
 
-void Elect(Warp& w, const Instruction& ins) {
-  uint32_t members = Members(w, ins.op[2]);
-  if (!GatherLanes(w, members)) return;
+template <class T, bool kAll>
+void Match(Warp& w, const Instruction& ins) {
+  ForEachGroup(w, ins.op[2], [&](uint32_t members) { MatchGroup<T, kAll>(w, ins, members); });
+}
+
+void ElectGroup(Warp& w, const Instruction& ins, uint32_t members) {
   members = (members & w.exec) != 0 ? members & w.exec : w.exec;
   auto leader = static_cast<uint32_t>(std::countr_zero(members));
   auto* d = w.Reg<uint32_t>(ins.op[0]);
   Lanes(w, [=](int i) { d[i] = leader; });
   SetPredicate(w, ins.op[5], 1u << leader);
+}
+
+void Elect(Warp& w, const Instruction& ins) {
+  ForEachGroup(w, ins.op[2], [&](uint32_t members) { ElectGroup(w, ins, members); });
 }
 
 void ActiveMask(Warp& w, const Instruction& ins) {
@@ -116,9 +123,7 @@ void ActiveMask(Warp& w, const Instruction& ins) {
 enum class Reduce { kAdd, kMin, kMax, kAnd, kOr, kXor };
 
 template <Reduce kReduce, class T>
-void ReduceLanes(Warp& w, const Instruction& ins) {
-  uint32_t members = Members(w, ins.op[2]);
-  if (!GatherLanes(w, members)) return;
+void ReduceGroup(Warp& w, const Instruction& ins) {
   auto* d = w.Reg<T>(ins.op[0]);
   const auto* a = w.Reg<T>(ins.op[1]);
   T result = a[std::countr_zero(w.exec)];
@@ -146,6 +151,11 @@ void ReduceLanes(Warp& w, const Instruction& ins) {
     }
   });
   ForEachLane(w.exec, [&](int i) { d[i] = result; });
+}
+
+template <Reduce kReduce, class T>
+void ReduceLanes(Warp& w, const Instruction& ins) {
+  ForEachGroup(w, ins.op[2], [&](uint32_t) { ReduceGroup<kReduce, T>(w, ins); });
 }
 
 constexpr OpEntry kOps[] = {

@@ -134,3 +134,22 @@ __global__ void spaces(int* global, int* out) {
   *p = *p + 5;
   out[threadIdx.x] += 100 * *p;
 }
+
+// The lanes of a warp fall into groups by `in`, and each group asks for itself, some lanes late.
+__global__ void separate_groups(const int* in, unsigned* out) {
+  const unsigned i = threadIdx.x;
+  unsigned late = i >= 20 ? 40 : 3, value = i + 1;
+  const unsigned mates = __match_any_sync(0xffffffff, in[i]);
+  while (late-- > 0) value = value * 2 + 1;
+  out[i * 5] = __ballot_sync(mates, value != 0);
+  out[i * 5 + 1] = __any_sync(mates, i == 7) + 2 * __all_sync(mates, i >= 3);
+  out[i * 5 + 2] = __shfl_sync(mates, i, __ffs(mates) - 1);
+  int same;
+  out[i * 5 + 3] = __match_all_sync(mates, in[i], &same) + same;
+#if __CUDA_ARCH__ >= 800
+  out[i * 5 + 4] = __reduce_add_sync(mates, i);
+#else
+  out[i * 5 + 4] = 0;
+  for (unsigned j = 0; j < 32; ++j) out[i * 5 + 4] += mates >> j & 1 ? j : 0;
+#endif
+}
