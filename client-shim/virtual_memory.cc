@@ -1,5 +1,6 @@
 #include "client-shim/virtual_memory.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -133,14 +134,38 @@ CUresult CheckProperties(const CUmemAllocationProp& properties) {
   return known ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
+namespace {
+
+bool TakeAligned(DeviceMemory* memory, uint64_t bytes, uint64_t alignment, uint64_t hint,
+                 uint64_t* address) {
+  if (!memory->TakeAddresses(bytes, hint, address)) return false;
+  if (*address % alignment == 0) return true;
+  memory->GiveAddresses(*address, bytes);
+  // So much that there is room in it anyway; what is before and behind goes back.
+  const uint64_t room = bytes + alignment - kGranularity;
+  uint64_t start = 0;
+  if (!memory->TakeAddresses(room, 0, &start)) return false;
+  *address = (start + alignment - 1) / alignment * alignment;
+  const uint64_t before = *address - start, behind = room - before - bytes;
+  if (before != 0) memory->GiveAddresses(start, before);
+  if (behind != 0) memory->GiveAddresses(*address + bytes, behind);
+  return true;
+}
+
+}  // namespace
+
 CUresult ReserveAddresses(uint64_t bytes, uint64_t alignment, uint64_t hint, uint64_t* address) {
   if (bytes % kGranularity != 0 || bytes > kMost) return CUDA_ERROR_INVALID_VALUE;
-  if (alignment > kGranularity) return CUDA_ERROR_NOT_SUPPORTED;
+  if ((alignment & (alignment - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (alignment > kMost) return CUDA_ERROR_OUT_OF_MEMORY;
   CUdevice device = 0;
   ContextDevice(nullptr, &device);
   int hinted = DeviceOfAddress(hint);
   if (hinted >= 0) device = hinted;
-  if (!MemoryOf(device)->TakeAddresses(bytes, hint, address)) return CUDA_ERROR_OUT_OF_MEMORY;
+  alignment = std::max(alignment, kGranularity);
+  if (!TakeAligned(MemoryOf(device), bytes, alignment, hint, address)) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   Tables& tables = TheTables();
   std::lock_guard<std::mutex> lock(tables.mutex);
   tables.reserved[*address] = {bytes, device};

@@ -53,6 +53,14 @@ void VirtualMemory() {
   CODE(cuMemAddressFree(address, 4 * granularity));
   properties.location.id = 99;
   CODE(cuMemCreate(&handle, granularity, &properties, 0));
+  // Addresses that are to be aligned to more than a page, behind some that are not.
+  CODE(cuMemAddressReserve(&address, granularity, 0, 0, 0));
+  for (size_t alignment : {2 * granularity, 64 * granularity}) {
+    CODE(cuMemAddressReserve(&other, 3 * granularity, alignment, 0, 0));
+    VALUE(other % alignment);
+    CODE(cuMemAddressFree(other, 3 * granularity));
+  }
+  CODE(cuMemAddressFree(address, granularity));
 }
 
 }  // namespace conformance
