@@ -32,8 +32,10 @@ CUresult CheckPoolAccess(const Pool& pool, const CUmemAccessDesc& access) {
   int device = access.location.id;
   if (FindDevice(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   if (device == pool.device || access.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE) return CUDA_SUCCESS;
-  bool served = access.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE && !pool.imported;
-  if (!served) return CUDA_ERROR_NOT_SUPPORTED;
+  if (access.flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return CUDA_ERROR_NOT_SUPPORTED;
+  // Of another program's pool the device is not known yet: importing a piece of it says whether it
+  // can be reached.
+  if (pool.imported) return CUDA_SUCCESS;
   int can = 0;
   CUresult result = forward::cuDeviceCanAccessPeer(&can, device, pool.device);
   return result == CUDA_SUCCESS && can == 0 ? CUDA_ERROR_INVALID_DEVICE : result;
@@ -151,7 +153,8 @@ CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* map, siz
       pool->accessors.fetch_and(~Bit(device));
     } else {
       pool->accessors.fetch_or(Bit(device));
-      AddPoolPeer(device, pool->device);
+      // What is imported all devices reach that can.
+      if (!pool->imported) AddPoolPeer(device, pool->device);
     }
   }
   return CUDA_SUCCESS;

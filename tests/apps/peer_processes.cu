@@ -1,6 +1,6 @@
 // Two processes with a device each, of two that both see: each has memory of its own device mapped
-// in the other process and on the other's device, handed on as descriptors (as NCCL does) and as 64
-// bytes. Kernels of both run at once and wait for what the other one writes.
+// in the other process and on the other's device, handed on as descriptors (as NCCL does), as 64
+// bytes and in a pool. Kernels of both run at once and wait for what the other one writes.
 #include <cuda.h>
 
 #include <vector>
@@ -153,6 +153,47 @@ static void CheckHandles(Peer peer, int own) {
   CHECK(cudaFree(mine));
 }
 
+// Memory of a pool of the own device, in the other process a pool that its device is given access
+// to.
+static void CheckPools(Peer peer, int own) {
+  cudaMemPoolProps properties = {};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.handleTypes = cudaMemHandleTypePosixFileDescriptor;
+  properties.location = {cudaMemLocationTypeDevice, own};
+  cudaMemPool_t pool, imported;
+  CHECK(cudaMemPoolCreate(&pool, &properties));
+  void *mine, *theirs;
+  CHECK(cudaMallocFromPoolAsync(&mine, kBytes, pool, nullptr));
+  CHECK(cudaDeviceSynchronize());
+  int descriptor = -1;
+  CHECK(cudaMemPoolExportToShareableHandle(&descriptor, pool, properties.handleTypes, 0));
+  peer.SendDescriptor(descriptor);
+  close(descriptor);
+  descriptor = peer.ReceiveDescriptor();
+  CHECK(cudaMemPoolImportFromShareableHandle(
+      &imported, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)), properties.handleTypes,
+      0));
+  close(descriptor);
+  const cudaMemAccessDesc access = {{cudaMemLocationTypeDevice, own},
+                                    cudaMemAccessFlagsProtReadWrite};
+  CHECK(cudaMemPoolSetAccess(imported, &access, 1));
+  cudaMemLocation location = access.location;
+  cudaMemAccessFlags flags;
+  CHECK(cudaMemPoolGetAccess(&flags, imported, &location));
+  EXPECT(flags == cudaMemAccessFlagsProtReadWrite, "the access to the other's pool is %d", flags);
+  cudaMemPoolPtrExportData piece;
+  CHECK(cudaMemPoolExportPointer(&piece, mine));
+  peer.Send(piece);
+  piece = peer.Receive<cudaMemPoolPtrExportData>();
+  CHECK(cudaMemPoolImportPointer(&theirs, imported, &piece));
+  CheckValues(peer, static_cast<unsigned*>(mine), static_cast<unsigned*>(theirs), own);
+  CHECK(cudaFreeAsync(theirs, nullptr));
+  Await(peer);
+  CHECK(cudaFreeAsync(mine, nullptr));
+  CHECK(cudaMemPoolDestroy(imported));
+  CHECK(cudaMemPoolDestroy(pool));
+}
+
 static void Play(Peer peer, int own) {
   CHECK(cudaSetDevice(own));
   CHECK(cudaFree(nullptr));
@@ -164,6 +205,7 @@ static void Play(Peer peer, int own) {
     CU(cuMemRelease, memory.handle);
   }
   CheckHandles(peer, own);
+  CheckPools(peer, own);
 }
 
 int main() {
