@@ -54,17 +54,8 @@ void VoteGroup(Warp& w, const Instruction& ins, uint32_t members) {
   uint32_t asked = members != 0 ? members & w.exec : w.exec;
   uint32_t yes = *w.Reg<uint32_t>(ins.op[1]) & asked;
   if constexpr (kVote == Vote::kBallot) {
-    // Lanes that name different members, as if each asked for itself, get their members' votes.
-    const auto* mine = w.Reg<uint32_t>(ins.op[2]);
-    uint32_t all = *w.Reg<uint32_t>(ins.op[1]) & w.exec;
-    uint32_t different = 0;
-    ForEachLane(w.exec, [&](int i) { different |= mine[i] ^ members; });
     auto* d = w.Reg<uint32_t>(ins.op[0]);
-    if (different == 0) {
-      Lanes(w, [=](int i) { d[i] = yes; });
-    } else {
-      ForEachLane(w.exec, [&](int i) { d[i] = all & mine[i]; });
-    }
+    Lanes(w, [=](int i) { d[i] = yes; });
   } else {
     bool result = kVote == Vote::kAll   ? yes == asked
                   : kVote == Vote::kAny ? yes != 0
@@ -73,8 +64,22 @@ void VoteGroup(Warp& w, const Instruction& ins, uint32_t members) {
   }
 }
 
+// Lanes may each ask other members, as those below, of which groups cannot be made. If all that
+// anybody asks are here, nobody waits.
+bool BallotOfEach(Warp& w, const Instruction& ins) {
+  const auto* members = w.Reg<uint32_t>(ins.op[2]);
+  uint32_t named = 0;
+  ForEachLane(w.exec, [&](int i) { named |= members[i]; });
+  if (named == 0 || (named & w.alive & ~w.exec) != 0) return false;
+  uint32_t yes = *w.Reg<uint32_t>(ins.op[1]) & w.exec;
+  auto* d = w.Reg<uint32_t>(ins.op[0]);
+  Lanes(w, [=](int i) { d[i] = yes & members[i]; });
+  return true;
+}
+
 template <Vote kVote>
 void VoteLanes(Warp& w, const Instruction& ins) {
+  if (kVote == Vote::kBallot && BallotOfEach(w, ins)) return;
   ForEachGroup(w, ins.op[2], [&](uint32_t members) { VoteGroup<kVote>(w, ins, members); });
 }
 
