@@ -128,13 +128,16 @@ CUresult CreatePool(int device, bool shareable, CUmemoryPool* pool) {
   return CUDA_SUCCESS;
 }
 
-CUresult ImportPool(CUmemoryPool* pool) {
+CUresult ImportPool(const SharedToken& source, CUmemoryPool* pool) {
   CUresult result = CreatePool(0, false, pool);
-  if (result == CUDA_SUCCESS) FindPool(*pool)->imported = true;
-  return result;
+  if (result != CUDA_SUCCESS) return result;
+  FindPool(*pool)->imported = true;
+  FindPool(*pool)->source = source;
+  return CUDA_SUCCESS;
 }
 
 CUresult ImportIntoPool(Pool* pool, const SharedPiece& piece, uint64_t* address) {
+  if (pool->source != SharedToken{piece.process, piece.pool}) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
   CUresult result = RequireHealthyContext(&context);
   if (result == CUDA_SUCCESS) result = OpenShared(piece, context, address);

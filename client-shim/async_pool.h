@@ -17,6 +17,7 @@ struct Pool {
   int device = 0;
   bool shareable = false;  // other programs may have its memory
   bool imported = false;   // the memory is another program's: nothing is allocated from it here
+  SharedToken source{};    // imported: whose pool, by process and number
   std::atomic<uint64_t> accessors{0};  // other devices that have access: a bit each
   std::atomic<uint64_t> release_threshold{0};
   std::atomic<int> reuse_follow_events{1}, reuse_opportunistic{1}, reuse_internal{1};
@@ -28,7 +29,7 @@ CUresult DevicePool(int device, bool is_default, CUmemoryPool* pool);
 CUresult SetDevicePool(int device, CUmemoryPool pool);
 CUresult CreatePool(int device, bool shareable, CUmemoryPool* pool);
 // The device is known with the first memory that is imported.
-CUresult ImportPool(CUmemoryPool* pool);
+CUresult ImportPool(const SharedToken& source, CUmemoryPool* pool);
 CUresult DestroyPool(CUmemoryPool pool);
 Pool* FindPool(CUmemoryPool pool);
 // The pool of an allocation or an imported piece that starts at the address; nullptr if none.
@@ -38,7 +39,7 @@ CUresult GetPoolAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void
 
 // `pool` nullptr: the current one of the stream's device.
 CUresult AllocateInStream(Pool* pool, uint64_t bytes, CUstream stream, uint64_t* address);
-// Other programs' memory, opened as the pool's.
+// Other programs' memory, opened as the pool's. INVALID_VALUE if it is another pool's.
 CUresult ImportIntoPool(Pool* pool, const SharedPiece& piece, uint64_t* address);
 bool IsImported(uint64_t address);
 // No work may still use it. The last opening of a piece ends what the pool counts.

@@ -30,7 +30,6 @@ struct TokenFile {
 struct PackedPiece {
   uint64_t mark = kPieceMark;
   SharedPiece piece;
-  uint64_t unused = 0;
 };
 static_assert(sizeof(PackedPiece) == 64);
 

@@ -37,6 +37,7 @@ struct SharedPiece {
   uint64_t offset = 0;   // bytes from the start of the first chunk
   uint64_t bytes = 0;    // of the piece
   uint64_t process = 0;  // who shared it: this process's number is OwnNumber()
+  uint64_t pool = 0;     // kPoolMemory: that process's number for the pool
 };
 uint64_t OwnNumber();
 void Pack(const SharedPiece& piece, char (&bytes)[64]);

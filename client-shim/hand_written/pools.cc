@@ -96,7 +96,7 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool_out, void* handle
       !TokenFromDescriptor(TokenKind::kPool, descriptor, &token)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  return ImportPool(pool_out);
+  return ImportPool(token, pool_out);
 }
 
 CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* shareData_out, CUdeviceptr ptr) {
@@ -106,6 +106,7 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* shareData_out, CUdevicep
   }
   SharedPiece piece;
   piece.kind = SharedPiece::kPoolMemory;
+  piece.pool = pool->table_index;
   CUresult result = ShareAllocation(ptr, &piece);
   if (result == CUDA_SUCCESS) {
     Pack(piece, *reinterpret_cast<char(*)[64]>(shareData_out->reserved));

@@ -160,8 +160,9 @@ static void CheckPools(Peer peer, int own) {
   properties.allocType = cudaMemAllocationTypePinned;
   properties.handleTypes = cudaMemHandleTypePosixFileDescriptor;
   properties.location = {cudaMemLocationTypeDevice, own};
-  cudaMemPool_t pool, imported;
+  cudaMemPool_t pool, second, imported;
   CHECK(cudaMemPoolCreate(&pool, &properties));
+  CHECK(cudaMemPoolCreate(&second, &properties));
   void *mine, *theirs;
   CHECK(cudaMallocFromPoolAsync(&mine, kBytes, pool, nullptr));
   CHECK(cudaDeviceSynchronize());
@@ -184,13 +185,25 @@ static void CheckPools(Peer peer, int own) {
   cudaMemPoolPtrExportData piece;
   CHECK(cudaMemPoolExportPointer(&piece, mine));
   peer.Send(piece);
+  cudaMemPoolPtrExportData other;
+  void* elsewhere;
+  CHECK(cudaMallocFromPoolAsync(&elsewhere, kBytes, second, nullptr));
+  CHECK(cudaMemPoolExportPointer(&other, elsewhere));
+  peer.Send(other);
   piece = peer.Receive<cudaMemPoolPtrExportData>();
+  other = peer.Receive<cudaMemPoolPtrExportData>();
+  // A program may have pieces of several pools, and try which one is whose.
+  cudaError_t code = cudaMemPoolImportPointer(&theirs, imported, &other);
+  EXPECT(code == cudaErrorInvalidValue, "a piece of another pool: %d", code);
+  cudaGetLastError();
   CHECK(cudaMemPoolImportPointer(&theirs, imported, &piece));
   CheckValues(peer, static_cast<unsigned*>(mine), static_cast<unsigned*>(theirs), own);
   CHECK(cudaFreeAsync(theirs, nullptr));
   Await(peer);
   CHECK(cudaFreeAsync(mine, nullptr));
+  CHECK(cudaFreeAsync(elsewhere, nullptr));
   CHECK(cudaMemPoolDestroy(imported));
+  CHECK(cudaMemPoolDestroy(second));
   CHECK(cudaMemPoolDestroy(pool));
 }
 
