@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "softgpu/driver/address_space.h"
+#include "softgpu/driver/epoch.h"
 #include "softgpu/driver/graph.h"
 
 namespace softgpu {
@@ -130,7 +131,7 @@ CompletionRef Enqueue(Stream& stream, std::function<void(int fault)> run,
                       std::vector<CompletionRef> waits) {
   AddImplicitWaits(stream, &waits);
   auto done = std::make_shared<Completion>();
-  stream.Push({[run = std::move(run)] {
+  stream.Push({[run = std::move(run), epoch = CurrentEpoch()] {
                  auto& running = AddressSpace::Get().running_work;
                  ++running;
                  run(Driver::Get().fault.load());

@@ -204,6 +204,52 @@ TEST_F(StreamTest, StreamOrderedMemoryGoesBackInOrder) {
   EXPECT_EQ(cuMemGetAddressRange(nullptr, nullptr, device), CUDA_ERROR_NOT_FOUND);
 }
 
+// Objects that are destroyed behind a launch serve it to its end, and go then.
+TEST_F(StreamTest, DestroyedTexturesServeEarlierLaunches) {
+  constexpr unsigned kWidth = 32, kHeight = 65536;  // 8 MiB
+  CUfunction add = Function(LoadKernels(), "AddTexel");
+  CUstream stream = NewStream(), other = NewStream();
+  CUarray arrays[2];
+  size_t all = 0, less = 0, free = 0;
+  ASSERT_CU(cuMemGetInfo(&all, &free));
+  const CUDA_ARRAY3D_DESCRIPTOR shape = {
+      kWidth, kHeight, 0, CU_AD_FORMAT_SIGNED_INT32, 1, CUDA_ARRAY3D_SURFACE_LDST};
+  int texels[kWidth];
+  for (unsigned i = 0; i < kWidth; ++i) texels[i] = static_cast<int>(i + 1);
+  for (CUarray& array : arrays) {
+    ASSERT_CU(cuArray3DCreate(&array, &shape));
+    ASSERT_CU(cuMemcpyHtoA(array, 0, texels, sizeof texels));
+  }
+  Hold(stream);
+  for (int round = 0; round < 3; ++round) {
+    CUDA_RESOURCE_DESC resource = {};
+    CUDA_TEXTURE_DESC description = {};
+    description.flags = CU_TRSF_READ_AS_INTEGER;
+    CUtexObject texture = 0;
+    CUsurfObject surface = 0;
+    resource.res.array.hArray = arrays[0];
+    ASSERT_CU(cuTexObjectCreate(&texture, &resource, &description, nullptr));
+    resource.res.array.hArray = arrays[1];
+    ASSERT_CU(cuSurfObjectCreate(&surface, &resource));
+    void* parameters[] = {&texture, &surface};
+    ASSERT_CU(cuLaunchKernel(add, 1, 1, 1, kWidth, 1, 1, 0, stream, parameters, nullptr));
+    ASSERT_CU(cuTexObjectDestroy(texture));
+    ASSERT_CU(cuSurfObjectDestroy(surface));
+    EXPECT_EQ(cuTexObjectDestroy(texture), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(cuSurfObjectGetResourceDesc(&resource, surface), CUDA_ERROR_INVALID_VALUE);
+    WriteMark(other, 1);  // later work that is over sooner
+    ASSERT_CU(cuStreamSynchronize(other));
+  }
+  Release();
+  ASSERT_CU(cuStreamSynchronize(stream));
+  int sums[kWidth];
+  ASSERT_CU(cuMemcpyAtoH(sums, arrays[1], 0, sizeof sums));
+  for (unsigned i = 0; i < kWidth; ++i) EXPECT_EQ(sums[i], 4 * texels[i]);
+  for (CUarray array : arrays) ASSERT_CU(cuArrayDestroy(array));
+  ASSERT_CU(cuMemGetInfo(&less, &free));
+  EXPECT_EQ(less, all);
+}
+
 TEST_F(StreamTest, ADestroyedStreamFinishesItsWork) {
   CUstream stream = NewStream();
   Hold(stream);

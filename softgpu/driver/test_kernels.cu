@@ -28,3 +28,9 @@ extern "C" __global__ void Spin(volatile unsigned* flag) {
   while (*flag == 0) {
   }
 }
+
+extern "C" __global__ void AddTexel(cudaTextureObject_t from, cudaSurfaceObject_t to) {
+  int x = static_cast<int>(threadIdx.x), old;
+  surf2Dread(&old, to, 4 * x, 0);
+  surf2Dwrite(old + tex2D<int>(from, x, 0), to, 4 * x, 0);
+}

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "softgpu/driver/array.h"
+#include "softgpu/driver/epoch.h"
 #include "softgpu/driver/texture.h"
 
 namespace softgpu {
@@ -157,7 +158,7 @@ CUresult Create(uint64_t* object, const CUDA_RESOURCE_DESC& resource,
 CUresult Destroy(uint64_t object, bool surface) {
   Described described;
   TRY(FindDescribed(object, surface, &described));
-  texture_objects::Remove(object);
+  RetireTextureObject(object);
   Descriptions& all = TheDescriptions();
   std::lock_guard lock(all.mutex);
   all.objects.erase(object);

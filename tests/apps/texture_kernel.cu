@@ -1,5 +1,6 @@
 // A texture object over a two-dimensional array, with linear filtering and clamped borders, and a
-// surface object written by a kernel. For devices with texture units.
+// surface object written by a kernel; both destroyed behind launches that have yet to run. For
+// devices with texture units.
 #include <vector>
 
 #include "check.h"
@@ -17,6 +18,14 @@ __global__ void Increment(cudaSurfaceObject_t surface) {
   float value;
   surf2Dread(&value, surface, x * static_cast<int>(sizeof(float)), y);
   surf2Dwrite(value + 1.0f, surface, x * static_cast<int>(sizeof(float)), y);
+}
+
+__global__ void Spend(long long nanoseconds) {
+  long long start, now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(start));
+  do {
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  } while (now - start < nanoseconds);
 }
 
 int main() {
@@ -59,8 +68,18 @@ int main() {
   for (int i = 0; i < kWidth * kHeight; ++i) {
     EXPECT(result[i] == host[i] + 1.0f, "element %d is %g after the surface write", i, result[i]);
   }
+  Spend<<<1, 1>>>(50'000'000);
+  Increment<<<kHeight, kWidth>>>(surface);
+  Sample<<<kHeight, kWidth>>>(texture, output);
+  CHECK(cudaGetLastError());
   CHECK(cudaDestroyTextureObject(texture));
   CHECK(cudaDestroySurfaceObject(surface));
+  CHECK(cudaMemcpy(result.data(), output, host.size() * sizeof(float), cudaMemcpyDeviceToHost));
+  for (int y = 0; y < kHeight; ++y) {
+    const float last = host[y * kWidth + kWidth - 1] + 2.0f;  // clamped: nothing to blend with
+    EXPECT(result[y * kWidth + kWidth - 1] == last, "row %d ends in %g, not %g", y,
+           result[y * kWidth + kWidth - 1], last);
+  }
   CHECK(cudaFreeArray(array));
   CHECK(cudaFree(output));
   return Pass("texture_kernel");
