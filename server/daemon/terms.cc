@@ -52,7 +52,7 @@ warden::SetQuota QuotaOf(const config::Tenant& tenant) {
 keeper::KeeperLimits LimitsOf(const config::Config& config) {
   const config::Memory& memory = config.memory();
   return {memory.pooled(), memory.session_idle(), memory.session_idle_time(),
-          memory.swap_host_memory()};
+          memory.swap_host_memory(), memory.prepared()};
 }
 
 void ApplyTenants(const config::Config& config, Scheduling& scheduling, WardenClient& warden) {

@@ -29,6 +29,11 @@ uint64_t ChunkPool::Shelf::Find(uint64_t size) const {
   return found == by_size.end() ? 0 : *found->second.begin();
 }
 
+uint64_t ChunkPool::Shelf::BytesIn(uint64_t size) const {
+  auto found = by_size.find(size);
+  return found == by_size.end() ? 0 : found->second.size() * size;
+}
+
 uint64_t ChunkPool::Shelf::Largest() const {
   return by_size.empty() ? 0 : *by_size.rbegin()->second.begin();
 }
@@ -324,10 +329,13 @@ void ChunkPool::Gone(uint64_t worker) {
   ++version_;
 }
 
-void ChunkPool::Prepare(uint64_t bytes) {
+bool ChunkPool::Prepare(uint64_t bytes, uint64_t stock) {
+  uint64_t ready = clean_.BytesIn(bytes) + dirty_.BytesIn(bytes);
+  if (ready + bytes > stock || created_ + bytes > lendable_) return true;
   uint64_t chunk = 0;
-  if (bytes <= lendable_ - created_) (void)CreateChunk(bytes, &chunk);
+  if (CreateChunk(bytes, &chunk) != kSuccess) return false;
   ++version_;
+  return true;
 }
 
 void ChunkPool::Trim(uint64_t keep) {

@@ -109,8 +109,9 @@ class ChunkPool {
   // The worker's process is gone: takes everything back and has it scrubbed.
   void Gone(uint64_t worker);
 
-  // Creates an idle clean chunk ahead of need, if there is room.
-  void Prepare(uint64_t bytes);
+  // Creates an idle chunk ahead of need, to be cleared like any other, if there is room and fewer
+  // than `stock` bytes wait to be lent in chunks of this size. False if the driver has none.
+  bool Prepare(uint64_t bytes, uint64_t stock);
   // Releases idle chunks to the driver until no more than that are kept.
   void Trim(uint64_t keep);
 
@@ -197,6 +198,7 @@ class ChunkPool {
     void Add(uint64_t chunk, uint64_t size);
     void Remove(uint64_t chunk, uint64_t size);
     uint64_t Find(uint64_t size) const;  // a chunk of this size, 0 if none
+    uint64_t BytesIn(uint64_t size) const;
     uint64_t Largest() const;            // 0 if none
     uint64_t Smallest() const;           // 0 if none
   };

@@ -21,6 +21,11 @@ constexpr std::chrono::milliseconds kDrainCheck = Drain::kNextAfter;
 // context needs tenths of a second to go.
 constexpr std::chrono::seconds kEndingPatience{5};
 
+// Of a device's memory, at most this part waits in chunks that are ready to be lent.
+constexpr uint64_t kPreparedPart = 32;
+// After the driver had no memory for one.
+constexpr std::chrono::seconds kPrepareAgain{1};
+
 constexpr const char* kNotExported = "the driver cannot export memory";
 
 bool IsReadable(const pollfd& entry) { return (entry.revents & (POLLIN | POLLHUP | POLLERR)) != 0; }
@@ -57,10 +62,6 @@ PoolOptions Keeper::WithLog(PoolOptions options, EventLog* events, SwapPolicy* p
   options.events = events;
   options.policy = policy;
   return options;
-}
-
-void Keeper::Prepare(std::span<const uint64_t> sizes) {
-  for (uint64_t bytes : sizes) pool_.Prepare(bytes);
 }
 
 void Keeper::Run() {
@@ -127,6 +128,7 @@ bool Keeper::RunOnce(std::chrono::milliseconds timeout) {
   waiting_ |= AdvanceSwaps();
   AskUnused();
   pool_.Trim(limits_.pooled);
+  Prepare();
   return open;
 }
 
@@ -369,6 +371,18 @@ void Keeper::StartScrubbing() {
     JobThread<ScrubJob>& scrubber = large ? large_scrubber_ : small_scrubber_;
     if (scrubber.waiting() == 0) scrubber.Add(pool_.NextScrubs(large));
   }
+}
+
+// One chunk at a time, when nobody waits and the one before is cleared: the driver can take
+// milliseconds for each.
+void Keeper::Prepare() {
+  constexpr uint64_t kBytes = kChunkClasses[1];
+  if (waiting_ || small_scrubber_.waiting() != 0) return;
+  if (limits_.prepared < kBytes || limits_.pooled < pool_.idle() + kBytes) return;
+  auto now = std::chrono::steady_clock::now();
+  if (now < prepare_from_) return;
+  uint64_t most = std::max(pool_.lendable() / kPreparedPart, kBytes);
+  if (!pool_.Prepare(kBytes, std::min(limits_.prepared, most))) prepare_from_ = now + kPrepareAgain;
 }
 
 uint64_t Keeper::Version() const {

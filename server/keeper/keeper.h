@@ -27,8 +27,6 @@ class Keeper {
   Keeper(DeviceMemory& device, const PoolOptions& options, wire::Descriptor control,
          KeeperState state = {});
 
-  // Creates clean chunks of these sizes ahead of need.
-  void Prepare(std::span<const uint64_t> sizes);
   // Serves until the warden closes the control socket.
   void Run();
   // One pass, for tests: handles what is there, waits at most `timeout`. False: the warden is gone.
@@ -104,6 +102,8 @@ class Keeper {
   void CloseSocket(Session& session);
   void Forget(uint64_t worker);
   void StartScrubbing();
+  // Keeps chunks ready: for the sessions that open next, and for those that need more.
+  void Prepare();
   void SendState();
   uint64_t Version() const;  // of what SendState tells
   std::vector<pollfd> PollSet() const;
@@ -123,6 +123,7 @@ class Keeper {
   wire::Descriptor control_;
   std::map<uint64_t, Session> sessions_;          // by worker
   bool waiting_ = false;                          // a lease or a figure waits
+  std::chrono::steady_clock::time_point prepare_from_{};  // not before, after a failure
   Drain::Time next_unused_ = Drain::Time::max();  // unused memory is asked for again
   uint64_t refused_ = 0;                          // leases
   uint64_t remaps_ = 0, remapped_ = 0;  // copies that were made by mapping, and their bytes

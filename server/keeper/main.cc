@@ -74,9 +74,6 @@ int main(int argc, char** argv) {
     options.quota = &quota.emplace(*ledger, device, !longwire::wire::GuardIsOff("quota"));
   }
   longwire::keeper::Keeper keeper(*memory, options, std::move(socket), std::move(state));
-  // The chunk that a session gets when it opens: the next session finds it cleared.
-  const uint64_t first_lease[] = {longwire::keeper::kChunkClasses[1]};
-  keeper.Prepare(first_lease);
   keeper.Run();
   std::fflush(stderr);
   std::_Exit(0);  // the driver's threads still run; its memory goes with the process

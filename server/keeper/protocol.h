@@ -156,7 +156,8 @@ struct KeeperLimits {
   uint64_t session_idle = UINT64_MAX;  // bytes that a session may keep free for long
   uint64_t idle_after = 0;             // nanoseconds: what "long" is
   uint64_t swap_host_memory = 0;       // bytes of the host's to move memory of idle sessions to
-  auto Fields() { return std::tie(pooled, session_idle, idle_after, swap_host_memory); }
+  uint64_t prepared = 0;               // bytes of cleared chunks that wait to be lent
+  auto Fields() { return std::tie(pooled, session_idle, idle_after, swap_host_memory, prepared); }
 };
 
 struct WorkerLease {

@@ -62,6 +62,7 @@ memory:
   session_idle: 1GiB
   session_idle_time: 10s
   swap_host_memory: 0
+  prepared: 1GiB
 compression: true
 )");
 }

@@ -18,6 +18,8 @@ inline constexpr uint64_t kMiB = uint64_t{1} << 20;
 
 class KeeperTest : public testing::Test {
  protected:
+  explicit KeeperTest(uint64_t device_bytes = 1024 * kMiB) : device(device_bytes, 2 * kMiB) {}
+
   void SetUp() override { StartKeeper(true); }
 
   void StartKeeper(bool scrub, bool drain = true) {
@@ -100,7 +102,7 @@ class KeeperTest : public testing::Test {
     return state;
   }
 
-  FakeDevice device{1024 * kMiB, 2 * kMiB};
+  FakeDevice device;
   wire::Descriptor control;
   std::unique_ptr<Keeper> keeper;
   std::thread thread;

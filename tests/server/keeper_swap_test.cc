@@ -125,7 +125,10 @@ TEST_F(KeeperSwapTest, WhatIsMissingLeavesAndComesBackAsItWas) {
     }
     EXPECT_EQ(Content(files[i]), expected);
   }
-  KeeperState state = ExpectState(800 * kMiB, 300 * kMiB);
+  // What came back is counted a moment after it is nobody's any more.
+  KeeperState state = State([](const KeeperState& s) { return s.swapped_in == 200 * kMiB; });
+  EXPECT_EQ(state.leased, 800 * kMiB);
+  EXPECT_EQ(state.swapped, 300 * kMiB);
   EXPECT_EQ(state.swapped_out, 500 * kMiB);
   EXPECT_EQ(state.swapped_in, 200 * kMiB);
 }
