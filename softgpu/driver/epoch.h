@@ -1,6 +1,5 @@
 // What is destroyed behind work that may still use it stays until that work is over: work submitted
 // between two such destructions is one epoch, which goes when it and all before it are done.
-// done.
 #pragma once
 
 #include <cstdint>
