@@ -42,12 +42,13 @@ set(LONGWIRE_OVERWRITE_FREED MALLOC_PERTURB_=165)
 # What most files of the larger libraries include, to be precompiled. Every file includes what it
 # uses all the same: clang-tidy compiles it without.
 set(LONGWIRE_COMMON_HEADERS
-    <algorithm> <array> <atomic> <chrono> <condition_variable> <cstdint> <cstring> <functional> <map>
-    <memory> <mutex> <optional> <set> <span> <string> <thread> <unordered_map> <utility> <vector>)
+    <algorithm> <array> <atomic> <chrono> <condition_variable> <cstdint> <cstring> <functional>
+    <map> <memory> <mutex> <optional> <set> <span> <string> <thread> <unordered_map> <utility>
+    <vector>)
 
-# longwire_reuse_headers(TARGET FROM): the precompiled header of FROM serves TARGET, too. For programs
-# and what only programs link: such are compiled with the compiler's own default, which is position
-# independent enough for an executable.
+# longwire_reuse_headers(TARGET FROM): the precompiled header of FROM serves TARGET, too. For
+# programs and what only programs link: such are compiled with the compiler's own default, which is
+# position independent enough for an executable.
 function(longwire_reuse_headers target from)
   target_precompile_headers(${target} REUSE_FROM ${from})
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
@@ -64,9 +65,9 @@ target_compile_options(longwire_test_headers PRIVATE ${LONGWIRE_TEST_OPTIONS})
 target_precompile_headers(longwire_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
 set_target_properties(longwire_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
 
-# longwire_test(NAME SOURCES a.cc … LIBS x … [HEADERS target] [BUSY]): one GoogleTest program, run by
-# ctest as NAME, with the precompiled headers of all tests or those of the target. BUSY: most of the
-# time passes in its own code, which is compiled as everything else.
+# longwire_test(NAME SOURCES a.cc … LIBS x … [HEADERS target] [BUSY]): one GoogleTest program, run
+# by ctest as NAME, with the precompiled headers of all tests or those of the target. BUSY: most of
+# the time passes in its own code, which is compiled as everything else.
 function(longwire_test name)
   cmake_parse_arguments(ARG "BUSY" "HEADERS" "SOURCES;LIBS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})

@@ -1,6 +1,7 @@
-# protoc-gen-longwire itself. Another build's may be used: sanitizers and fuzzers have no need of one
-# that they watch, and it is long to compile.
-set(LONGWIRE_GENERATOR "" CACHE FILEPATH "A protoc-gen-longwire that is built already; empty: build it")
+# protoc-gen-longwire itself. Another build's may be used: sanitizers and fuzzers have no need of
+# one that they watch, and it is long to compile.
+set(LONGWIRE_GENERATOR "" CACHE FILEPATH
+    "A protoc-gen-longwire that is built already; empty: build it")
 if(LONGWIRE_GENERATOR)
   add_executable(protoc-gen-longwire IMPORTED GLOBAL)
   set_target_properties(protoc-gen-longwire PROPERTIES IMPORTED_LOCATION ${LONGWIRE_GENERATOR})

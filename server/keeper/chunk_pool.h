@@ -199,8 +199,8 @@ class ChunkPool {
     void Remove(uint64_t chunk, uint64_t size);
     uint64_t Find(uint64_t size) const;  // a chunk of this size, 0 if none
     uint64_t BytesIn(uint64_t size) const;
-    uint64_t Largest() const;            // 0 if none
-    uint64_t Smallest() const;           // 0 if none
+    uint64_t Largest() const;   // 0 if none
+    uint64_t Smallest() const;  // 0 if none
   };
   struct Worker {
     std::set<uint64_t> lent;

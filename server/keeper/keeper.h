@@ -121,11 +121,11 @@ class Keeper {
   const bool drains_;   // sessions are asked for memory that they keep free
   const bool swaps_on_;
   wire::Descriptor control_;
-  std::map<uint64_t, Session> sessions_;          // by worker
-  bool waiting_ = false;                          // a lease or a figure waits
+  std::map<uint64_t, Session> sessions_;                  // by worker
+  bool waiting_ = false;                                  // a lease or a figure waits
   std::chrono::steady_clock::time_point prepare_from_{};  // not before, after a failure
-  Drain::Time next_unused_ = Drain::Time::max();  // unused memory is asked for again
-  uint64_t refused_ = 0;                          // leases
+  Drain::Time next_unused_ = Drain::Time::max();          // unused memory is asked for again
+  uint64_t refused_ = 0;                                  // leases
   uint64_t remaps_ = 0, remapped_ = 0;  // copies that were made by mapping, and their bytes
   uint64_t homecomings_ = 0;
   uint64_t pinning_ = 0;      // bytes of the host's memory that are being made ready

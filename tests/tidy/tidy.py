@@ -5,6 +5,7 @@ Rules: lines of at most 100 characters; functions of at most 70 lines; files of 
 no leftover words; no tabs or trailing blanks; each C++ source named by a CMakeLists.txt and each
 header included by somebody; a comment at the top of each header.
 """
+import collections
 import argparse
 import pathlib
 import re
@@ -125,8 +126,10 @@ def names_source(cmake_text, relative):
 
 def find_dead_files(root, paths):
     """Yields C++ sources that no CMakeLists.txt names and headers that nobody includes."""
-    cmake_lists = {path.parent: (root / path).read_text()
-                   for path in paths if path.name == "CMakeLists.txt" or path.suffix == ".cmake"}
+    cmake_lists = collections.defaultdict(str)  # by folder
+    for path in paths:
+        if path.name == "CMakeLists.txt" or path.suffix == ".cmake":
+            cmake_lists[path.parent] += (root / path).read_text()
     all_code = "\n".join((root / path).read_text(errors="replace") for path in paths
                          if path.suffix in C_SUFFIXES or path.name == "CMakeLists.txt")
     for path in paths:
