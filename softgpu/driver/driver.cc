@@ -156,6 +156,7 @@ Context* MakeContext(int device, bool primary) {
   context->limits[CU_LIMIT_STACK_SIZE] = 1024;  // bytes, native defaults
   context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = size_t{1} << 20;
   context->limits[CU_LIMIT_MALLOC_HEAP_SIZE] = size_t{8} << 20;
+  context->limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = kPendingLaunches;
   context->limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
   context->legacy_stream = std::make_shared<Stream>(context.get(), CU_STREAM_DEFAULT, 0, true);
   context->streams.push_back(context->legacy_stream);

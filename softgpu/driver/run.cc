@@ -13,6 +13,7 @@ namespace {
 
 using std::chrono::microseconds;
 
+constexpr size_t kMostPendingLaunches = 1 << 16;  // of kernels; each has memory for parameters
 constexpr int kPollsBeforeSleep = 256;
 constexpr microseconds kLongestSleep{200};
 
@@ -223,7 +224,9 @@ Status RunBatch(const BatchMemoryOperation& batch, const Context& context) {
 
 Status RunKernel(const KernelOperation& op, Context& context) {
   auto cancelled = [&context] { return context.cancelled || Driver::Get().fault != 0; };
-  Status status = Launch(*op.function->info->kernel, op.config, op.parameters, cancelled);
+  const size_t pending = context.limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT];
+  Status status = Launch(*op.function->info->kernel, op.config, op.parameters, cancelled,
+                         static_cast<uint32_t>(std::min(pending, kMostPendingLaunches)));
   // A launch that was ended because of another's fault has no fault of its own.
   return !status.ok() && cancelled() ? Status{} : status;
 }

@@ -1,40 +1,19 @@
 // The functions that nvcc leaves to the device: vprintf, malloc, free, __assertfail and
-// cudaGraphSetConditional.
+// cudaGraphSetConditional; device_runtime.cc has those of kernels that launch kernels.
 #include <unistd.h>
 
 #include <array>
 #include <bit>
 #include <cstdio>
-#include <cstring>
 
+#include "softgpu/engine/builtin_call.h"
+#include "softgpu/engine/children.h"
 #include "softgpu/engine/conditions.h"
-#include "softgpu/engine/machine.h"
 #include "softgpu/engine/print_format.h"
 #include "softgpu/engine/program.h"
 
 namespace softgpu {
 namespace {
-
-const CallSite& Site(const Instruction& i) { return *static_cast<const CallSite*>(i.data); }
-
-template <class T>
-T Argument(const Warp& w, const Instruction& i, int lane, size_t index) {
-  T value{};
-  if (index < Site(i).arguments.size()) {
-    const LocalSlot& slot = Site(i).arguments[index];
-    std::memcpy(&value, reinterpret_cast<const void*>(w.LocalAddress(lane) + slot.offset),
-                std::min<size_t>(sizeof value, slot.bytes));
-  }
-  return value;
-}
-
-template <class T>
-void Result(const Warp& w, const Instruction& i, int lane, T value) {
-  if (Site(i).results.empty()) return;
-  const LocalSlot& slot = Site(i).results[0];
-  std::memcpy(reinterpret_cast<void*>(w.LocalAddress(lane) + slot.offset), &value,
-              std::min<size_t>(sizeof value, slot.bytes));
-}
 
 void WriteAll(int descriptor, const std::string& text) {
   size_t done = 0;
@@ -123,7 +102,7 @@ Handler FindBuiltin(std::string_view name) {
   for (const Builtin& builtin : kBuiltins) {
     if (builtin.name == name) return builtin.handler;
   }
-  return nullptr;
+  return FindDeviceRuntime(name);
 }
 
 }  // namespace softgpu

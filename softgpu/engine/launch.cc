@@ -13,6 +13,7 @@
 #include <mutex>
 #include <thread>
 
+#include "softgpu/engine/children.h"
 #include "softgpu/engine/machine.h"
 
 namespace softgpu {
@@ -41,6 +42,8 @@ uint64_t ResidentBlocks(const LaunchState& launch) {
       std::min<uint64_t>({by_threads, by_shared, DeviceShape::kMaxBlocksPerMultiprocessor});
   return per_multiprocessor * DeviceShape::kMultiprocessors;
 }
+
+using Cancelled = std::function<bool()>;
 
 class Run : public LaunchState {
  public:
@@ -81,30 +84,14 @@ Status Run::Prepare(const Kernel& the_kernel, const LaunchConfig& the_config,
                     std::span<const std::byte> the_parameters) {
   kernel = &the_kernel;
   config = the_config;
-  uint64_t block_threads = 1;
-  total_ = 1;
-  for (int i = 0; i < 3; ++i) {
-    if (config.grid[i] == 0 || config.block[i] == 0) return {kInvalidValue, "empty grid or block"};
-    if (config.block[i] > kMaxThreads || config.grid[i] > (i == 0 ? 0x7fffffffu : 0xffffu)) {
-      return {kInvalidValue, "grid or block too large"};
-    }
-    block_threads *= config.block[i];
-    total_ *= config.grid[i];
-  }
-  if (block_threads > static_cast<uint64_t>(the_kernel.max_threads)) {
-    return {block_threads > kMaxThreads ? kInvalidValue : kTooManyResources,
-            "too many threads per block for " + the_kernel.function->name};
-  }
+  if (Status status = CheckShape(the_kernel, the_config); !status.ok()) return status;
+  total_ = uint64_t{config.grid[0]} * config.grid[1] * config.grid[2];
+  threads = config.block[0] * config.block[1] * config.block[2];
   if (!the_kernel.unsupported.empty()) return {kNotSupported, the_kernel.unsupported};
   if (the_parameters.size() < the_kernel.parameter_bytes) {
     return {kInvalidValue, "parameter buffer too small"};
   }
-  threads = static_cast<uint32_t>(block_threads);
-  uint64_t shared = uint64_t{the_kernel.static_shared_bytes} + config.dynamic_shared_bytes;
-  if (shared > DeviceShape::kSharedBytesPerBlockOptin) {
-    return {kInvalidValue, "too much shared memory"};
-  }
-  shared_bytes = static_cast<uint32_t>(shared);
+  shared_bytes = the_kernel.static_shared_bytes + config.dynamic_shared_bytes;
   cap_ = std::max<uint64_t>(ResidentBlocks(*this), 1);
   if (config.cooperative) {
     if (total_ > cap_) return {kCooperativeTooLarge, "not all blocks fit at once"};
@@ -302,11 +289,49 @@ class Helpers {
   std::vector<std::shared_ptr<Run>> runs_;  // guarded by mutex_
 };
 
-}  // namespace
+Status LaunchGrid(const Kernel& kernel, const LaunchConfig& config,
+                  std::span<const std::byte> parameters, const Cancelled& cancelled,
+                  Children& children);
 
-Status Launch(const Kernel& kernel, const LaunchConfig& config,
-              std::span<const std::byte> parameters, const std::function<bool()>& cancelled) {
+Status RunBytes(const ChildWork& work) {
+  const DeviceSet device = OnlyDevice(work.config.device);
+  const bool copy = work.kind == ChildWork::Kind::kCopy;
+  if (!Arena::Get().Allows(work.target, work.bytes, device) ||
+      (copy && !Arena::Get().Allows(work.source, work.bytes, device))) {
+    return {kIllegalAddress, "a kernel's copy or fill touches memory that is not mapped"};
+  }
+  auto* target = reinterpret_cast<void*>(work.target);
+  if (copy) {
+    std::memmove(target, reinterpret_cast<const void*>(work.source), work.bytes);
+  } else {
+    std::memset(target, work.value, work.bytes);
+  }
+  return {};
+}
+
+// What a grid that has ended left to be run.
+Status RunChildren(Children& children, const Cancelled& cancelled) {
+  Status status;
+  for (const ChildWork& work : children.Take()) {
+    if (status.ok() && cancelled && cancelled()) status = {kLaunchFailed, "launch cancelled"};
+    if (status.ok() && work.kernel != nullptr) {
+      Children its_own(children.family(), children.depth() + 1);
+      auto* buffer = reinterpret_cast<const std::byte*>(work.parameters);
+      status = LaunchGrid(*work.kernel, work.config, {buffer, work.kernel->parameter_bytes},
+                          cancelled, its_own);
+    } else if (status.ok()) {
+      status = RunBytes(work);
+    }
+    children.Release(work);
+  }
+  return status;
+}
+
+Status LaunchGrid(const Kernel& kernel, const LaunchConfig& config,
+                  std::span<const std::byte> parameters, const Cancelled& cancelled,
+                  Children& children) {
   auto run = std::make_shared<Run>();
+  run->children = &children;
   Status status = run->Prepare(kernel, config, parameters);
   if (!status.ok()) {
     run->Finish();
@@ -318,7 +343,37 @@ Status Launch(const Kernel& kernel, const LaunchConfig& config,
   status = run->Wait(cancelled);
   if (help) Helpers::Get().Remove(run);
   run->Finish();
-  return status;
+  return status.ok() ? RunChildren(children, cancelled) : status;
+}
+
+}  // namespace
+
+Status CheckShape(const Kernel& kernel, const LaunchConfig& config) {
+  uint64_t threads = 1;
+  for (int i = 0; i < 3; ++i) {
+    if (config.grid[i] == 0 || config.block[i] == 0) return {kInvalidValue, "empty grid or block"};
+    if (config.block[i] > kMaxThreads || config.grid[i] > (i == 0 ? 0x7fffffffu : 0xffffu)) {
+      return {kInvalidValue, "grid or block too large"};
+    }
+    threads *= config.block[i];
+  }
+  if (threads > static_cast<uint64_t>(kernel.max_threads)) {
+    return {threads > kMaxThreads ? kInvalidValue : kTooManyResources,
+            "too many threads per block for " + kernel.function->name};
+  }
+  uint64_t shared = uint64_t{kernel.static_shared_bytes} + config.dynamic_shared_bytes;
+  if (shared > DeviceShape::kSharedBytesPerBlockOptin) {
+    return {kInvalidValue, "too much shared memory"};
+  }
+  return {};
+}
+
+Status Launch(const Kernel& kernel, const LaunchConfig& config,
+              std::span<const std::byte> parameters, const Cancelled& cancelled,
+              uint32_t most_pending) {
+  Family family(most_pending);
+  Children children(family, 0);
+  return LaunchGrid(kernel, config, parameters, cancelled, children);
 }
 
 }  // namespace softgpu

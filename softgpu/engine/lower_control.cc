@@ -133,17 +133,19 @@ void Lowering::LowerCall(const PtxInstruction& instruction) {
     handler = CallIndirect;
   } else {
     auto it = symbols_.find(function.symbol);
-    if (it == symbols_.end() || it->second.kind != Symbol::Kind::kFunction) {
-      throw PtxError(instruction.line, "unknown function " + std::string(function.symbol));
-    }
-    const Function& callee = *functions_[it->second.value];
-    if (callee.has_body) {
-      site->callee = &callee;
-      out_.callees.push_back(&callee);
+    const bool declared = it != symbols_.end() && it->second.kind == Symbol::Kind::kFunction;
+    const Function* callee = declared ? functions_[it->second.value].get() : nullptr;
+    if (declared && callee->has_body) {
+      site->callee = callee;
+      out_.callees.push_back(callee);
       handler = Call;
     } else {
-      handler = FindBuiltin(function.symbol);
-      if (handler == nullptr) Reject("external function " + std::string(function.symbol));
+      handler = FindBuiltin(function.symbol);  // where texts were linked, without a declaration
+      if (handler == nullptr && declared) {
+        Reject("external function " + std::string(function.symbol));
+      } else if (handler == nullptr) {
+        throw PtxError(instruction.line, "unknown function " + std::string(function.symbol));
+      }
     }
   }
   Emit(handler).data = site.get();

@@ -55,6 +55,7 @@ struct Strand {
 };
 
 struct Block;
+class Children;
 
 struct Warp {
   std::byte* base[2] = {};  // the running frame's registers; its function's constants
@@ -114,6 +115,7 @@ struct Block {
 
 // What every block of a launch shares; scheduling is in launch.cc.
 struct LaunchState {
+  Children* children = nullptr;  // what the grid launches
   const Kernel* kernel = nullptr;
   LaunchConfig config;
   uint32_t threads = 0;  // per block

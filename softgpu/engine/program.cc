@@ -52,6 +52,14 @@ const Function* ProgramImpl::Find(uint64_t handle) const {
   return functions_[index]->has_body ? functions_[index].get() : nullptr;
 }
 
+const Kernel* ProgramImpl::FindKernel(uint64_t handle) const {
+  const Function* function = Find(handle);
+  for (auto& kernel : kernels_) {
+    if (kernel->function == function) return kernel.get();
+  }
+  return nullptr;
+}
+
 const Function* FindFunction(const ProgramImpl& program, uint64_t handle) {
   return program.Find(handle);
 }

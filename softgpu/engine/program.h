@@ -26,6 +26,7 @@ class ProgramImpl final : public Program {
 
   Status Build(std::string_view ptx);  // throws PtxError
   const Function* Find(uint64_t handle) const;
+  const Kernel* FindKernel(uint64_t handle) const;  // null if the function is no kernel
   DeviceHeap& heap() const { return heap_; }
 
  private:
