@@ -55,6 +55,16 @@ static void IntoAGraph(GraphProgram& program) {
   CHECK_DRIVER(cuGraphDestroy(other));
 }
 
+// Runs a graph of three launches, whose last result is in `b`, and destroys it.
+static void RunThree(GraphProgram& program, CUgraph graph, CUdeviceptr b) {
+  EXPECT(NodesOf(graph) == 3, "the graph has %zu nodes", NodesOf(graph));
+  CUgraphExec exec = program.Instantiate(graph);
+  program.Run(exec);
+  EXPECT(First(b) == 3303, "the result is %d", First(b));
+  CHECK_DRIVER(cuGraphExecDestroy(exec));
+  CHECK_DRIVER(cuGraphDestroy(graph));
+}
+
 // A stream that joined a capture, and events recorded in it, are destroyed before it ends. Who
 // captures into a graph of their own need not ask which graph it was.
 static void WithStreamsThatGo(GraphProgram& program) {
@@ -80,12 +90,7 @@ static void WithStreamsThatGo(GraphProgram& program) {
   CHECK_DRIVER(cuEventDestroy(join));
   Launch(program, b, b, 100);  // 3303
   CHECK_DRIVER(cuStreamEndCapture(program.stream, nullptr));
-  EXPECT(NodesOf(graph) == 3, "the graph has %zu nodes", NodesOf(graph));
-  CUgraphExec exec = program.Instantiate(graph);
-  program.Run(exec);
-  EXPECT(First(b) == 3303, "the result is %d", First(b));
-  CHECK_DRIVER(cuGraphExecDestroy(exec));
-  CHECK_DRIVER(cuGraphDestroy(graph));
+  RunThree(program, graph, b);
 }
 
 // A node that the program adds itself to what is being captured.
@@ -115,12 +120,7 @@ static void FromOutside(GraphProgram& program) {
   CHECK_DRIVER(cuStreamEndCapture(program.stream, &ended));
   EXPECT(ended == graph, "the graph was %p during its capture and is %p", static_cast<void*>(graph),
          static_cast<void*>(ended));
-  EXPECT(NodesOf(graph) == 3, "the graph has %zu nodes", NodesOf(graph));
-  CUgraphExec exec = program.Instantiate(graph);
-  program.Run(exec);
-  EXPECT(First(b) == 3303, "the result is %d", First(b));
-  CHECK_DRIVER(cuGraphExecDestroy(exec));
-  CHECK_DRIVER(cuGraphDestroy(graph));
+  RunThree(program, graph, b);
 }
 
 struct Object {

@@ -27,7 +27,7 @@ struct Decoded {
   std::vector<std::byte> again;  // kOk: what was decoded, encoded once more
 };
 
-// What the checks below do with a type. They are compiled once, this for each of a thousand.
+// What the checks below do with a type. They are compiled once, this for each of hundreds.
 struct Codec {
   const char* name;
   // A value filled from the seed; *counted: the bytes that it says it takes.
