@@ -27,7 +27,7 @@ class MistakesTest(unittest.TestCase):
         first, faults, nulls = 0, [], set()
         while True:
             command = self.longwire.command(sys.executable, CLIENT, world, str(first))
-            result = server.run(command, self.longwire.environment(), timeout=120)
+            result = server.run(command, self.longwire.environment(), timeout=600)
             lines = [line.split() for line in result.out.splitlines()]
             nulls |= {(words[0], words[1]) for words in lines if words[-1] == "null"}
             called = [words for words in lines if words[0].isdigit()]

@@ -88,7 +88,7 @@ def run_group(group):
     bad = timeouts = 0
     with server.Server() as longwire:
         for name, variant in programs_of(group, longwire.build):
-            result = longwire.run(f"{name}.{variant}", timeout=30)
+            result = longwire.run(f"{name}.{variant}", timeout=60)
             wrong = what_is_wrong(name, result)
             bad += wrong is not None
             timeouts += result.code is None

@@ -49,7 +49,7 @@ def is_alive(pid):
     return stat.rsplit(")", 1)[1].split()[0] not in "ZX"
 
 
-def run(command, environment, timeout=30):
+def run(command, environment, timeout=60):
     """Runs a command to its end; one that does not end is killed and has code None."""
     start = time.monotonic()
     process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL,
@@ -173,7 +173,7 @@ class Server:
         return [self.dist / "bin" / "longwire", "run", "--server", server or self.address, "--",
                 *words]
 
-    def run(self, name, *arguments, timeout=30, server=None, **environment):
+    def run(self, name, *arguments, timeout=60, server=None, **environment):
         return run(self.command(self.program(name), *arguments, server=server),
                    self.environment(**environment), timeout)
 

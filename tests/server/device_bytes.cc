@@ -5,7 +5,6 @@
 #include <cuda.h>
 #include <dlfcn.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -57,7 +56,8 @@ int main(int argc, char** argv) {
   }
   std::vector<char> host(bytes);
   Call("cuMemcpyDtoH_v2", host.data(), address, bytes);
-  size_t equal = std::count(host.begin(), host.end(), static_cast<char>(value));
-  if (equal != bytes) std::fprintf(stderr, "device_bytes: %zu of %zu bytes\n", equal, bytes);
-  return equal == bytes ? 0 : 1;
+  // By the library's function: a loop of our own takes seconds under a sanitizer.
+  bool same = host[0] == static_cast<char>(value) &&
+              std::memcmp(host.data(), host.data() + 1, bytes - 1) == 0;
+  return same ? 0 : 1;
 }

@@ -47,8 +47,10 @@ TEST_F(KeeperDrainTest, WhatAnotherSessionKeepsFreeIsGrantedCleared) {
   Answer granted = Hear(wants);
   ASSERT_EQ(granted.chunks.size(), 1u);
   EXPECT_EQ(Content(granted.files[0]), 0);
-  KeeperState state = State([](const KeeperState& s) { return s.leased == 900 * kMiB; });
+  KeeperState state =
+      State([](const KeeperState& s) { return s.leased == 900 * kMiB && s.drained != 0; });
   EXPECT_EQ(state.drained, 400 * kMiB);
+  EXPECT_EQ(state.leased, 900 * kMiB);
   EXPECT_EQ(state.refused, 0u);
 }
 
