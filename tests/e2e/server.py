@@ -27,6 +27,8 @@ def build_folder():
 
 
 def wait_for(condition, seconds, what):
+    """seconds: as long as it may take; a machine with other work is given three times that."""
+    seconds *= 3
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -188,7 +190,7 @@ class Server:
             raise AssertionError(f"{name} said {line!r}{process.communicate()}; {self.log_tail()}")
         return process
 
-    def cli(self, *words, timeout=20):
+    def cli(self, *words, timeout=60):
         return run([self.dist / "bin" / "longwire", *words], self.environment(), timeout)
 
     def status(self):

@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 
-SECONDS = 100
+SECONDS = 250
 SKIPPED = 77  # what ctest is told to take for a skipped test
 
 
