@@ -21,6 +21,10 @@ bool IsLazyLoading(CallId id) {
   return id == CallId::cuLibraryLoadData || id == CallId::cuLibraryLoadFromFile;
 }
 
+// What is answered here waits for nothing: there are programs that ask in a host function whether
+// an event has come to pass, and the driver need not refuse it.
+bool IsAllowedInHostFunction(CallId id) { return CallKind(id) == CallKindValue::kLocal; }
+
 }  // namespace
 
 void Entry::CheckSlowly() {
@@ -35,7 +39,9 @@ void Entry::CheckSlowly() {
       code_ = CUDA_ERROR_NOT_INITIALIZED;
       break;
   }
-  if (code_ == CUDA_SUCCESS && ThisThread().runs_host_function) code_ = CUDA_ERROR_NOT_PERMITTED;
+  if (code_ == CUDA_SUCCESS && ThisThread().runs_host_function && !IsAllowedInHostFunction(id_)) {
+    code_ = CUDA_ERROR_NOT_PERMITTED;
+  }
   if (code_ == CUDA_SUCCESS && CaptureUnsafe(id_) && !IsLazyLoading(id_)) {
     code_ = RefuseUnsafeCall();
   }

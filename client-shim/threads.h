@@ -18,7 +18,7 @@ struct ThreadState {
   std::vector<Stream*> own_streams;  // per-thread default streams, one per context used
   CaptureMode capture_mode = CaptureMode::kGlobal;
   uint32_t strict_captures = 0;     // captures in mode global or thread-local begun by this thread
-  bool runs_host_function = false;  // CUDA calls are refused meanwhile
+  bool runs_host_function = false;  // calls that leave the client are refused
 };
 
 // The calling thread's state. It is torn down at the thread's end (its own streams are destroyed

@@ -1,5 +1,5 @@
 // Host functions run in their place on the stream: after the bytes of earlier copies landed,
-// before later work starts; and they may wait for another thread of the program.
+// before later work starts; they may wait for another thread of the program, and ask for events.
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -37,6 +37,39 @@ static void CUDART_CB WaitForGate(void* argument) {
   Gate* gate = static_cast<Gate*>(argument);
   gate->entered = true;
   while (!gate->open) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+struct Events {
+  cudaEvent_t before, after;
+  cudaError_t before_says, after_says, allocation_says;
+};
+
+static void CUDART_CB AskForEvents(void* argument) {
+  Events* events = static_cast<Events*>(argument);
+  events->before_says = cudaEventQuery(events->before);
+  events->after_says = cudaEventQuery(events->after);
+  void* memory = nullptr;
+  events->allocation_says = cudaMalloc(&memory, 16);
+}
+
+// A host function may ask for the events around it, but not for memory.
+static void AskAmongEvents(cudaStream_t stream, int* values) {
+  Events events = {};
+  CHECK(cudaEventCreate(&events.before));
+  CHECK(cudaEventCreate(&events.after));
+  CHECK(cudaEventRecord(events.before, stream));
+  Gate gate;
+  CHECK(cudaLaunchHostFunc(stream, WaitForGate, &gate));
+  CHECK(cudaLaunchHostFunc(stream, AskForEvents, &events));
+  Fill<<<kCount / 128, 128, 0, stream>>>(values, 1);
+  CHECK(cudaEventRecord(events.after, stream));
+  gate.open = true;
+  CHECK(cudaStreamSynchronize(stream));
+  EXPECT(events.before_says == cudaSuccess, "the event before gave %d", events.before_says);
+  EXPECT(events.after_says == cudaErrorNotReady, "the event after gave %d", events.after_says);
+  EXPECT(events.allocation_says == cudaErrorNotPermitted, "memory gave %d", events.allocation_says);
+  CHECK(cudaEventDestroy(events.before));
+  CHECK(cudaEventDestroy(events.after));
 }
 
 int main() {
@@ -83,5 +116,6 @@ int main() {
   opener.join();
   CHECK(cudaMemcpy(&first, values, sizeof first, cudaMemcpyDeviceToHost));
   EXPECT(first == 99, "the kernel behind the host function gave %d", first);
+  AskAmongEvents(stream, values);
   return Pass("host_functions");
 }
