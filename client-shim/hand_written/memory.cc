@@ -66,12 +66,20 @@ static bool IsGraphMemory(CUdeviceptr address) {
          range.address == address;
 }
 
+// The context that a free is of: where a thread has none, the memory's own.
+static CUresult ContextOfFree(CUdeviceptr address, Context** context) {
+  CUresult result = RequireContext(context);
+  if (result != CUDA_ERROR_INVALID_CONTEXT || address == 0) return result;
+  DeviceRange range;
+  if (!FindDeviceRange(address, &range)) return CUDA_ERROR_INVALID_VALUE;
+  if (range.context == nullptr) return result;
+  *context = range.context;
+  return CUDA_SUCCESS;
+}
+
 CUresult cuMemFree_v2(CUdeviceptr dptr) {
   Context* context = nullptr;
-  CUresult result = RequireContext(&context);
-  DeviceRange range;
-  bool nothing = result == CUDA_ERROR_INVALID_CONTEXT && dptr != 0;
-  if (nothing && !FindDeviceRange(dptr, &range)) return CUDA_ERROR_INVALID_VALUE;
+  CUresult result = ContextOfFree(dptr, &context);
   if (result != CUDA_SUCCESS) return result;
   if (dptr == 0) return CUDA_SUCCESS;
   result = TakeError(context);

@@ -235,6 +235,20 @@ TEST(Calls, PointersAreKnown) {
   EXPECT_OK(cuMemFree_v2(data));
 }
 
+TEST(Calls, MemoryIsFreedWithoutAContext) {
+  Bench bench;
+  CUdeviceptr data = 0, managed = 0, start = 0;
+  ASSERT_OK(cuMemAlloc_v2(&data, 64));
+  ASSERT_OK(cuMemAllocManaged(&managed, 64, CU_MEM_ATTACH_GLOBAL));
+  std::thread([data, managed] {
+    EXPECT_OK(cuMemFree_v2(data));
+    EXPECT_OK(cuMemFree_v2(managed));
+    EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(data));
+    EXPECT_EQ(CUDA_ERROR_INVALID_CONTEXT, cuMemFree_v2(0));
+  }).join();
+  EXPECT_EQ(CUDA_ERROR_NOT_FOUND, cuMemGetAddressRange_v2(&start, nullptr, managed));
+}
+
 TEST(Calls, ContextsAreAStackPerThread) {
   Bench bench;
   CUcontext own = nullptr, current = nullptr;
