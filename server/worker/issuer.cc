@@ -88,7 +88,9 @@ bool Issuer::MayStart(const Stream& stream, const QueuedCall& head) const {
   if (head.position > barrier_) return false;
   if (stream.unfinished.load() >= wire::kMaxUnfinishedPerStream) return false;
   if (!session_.gates().MayIssue(stream, head)) return false;
-  if ((head.flags & wire::kCapturing) != 0) return true;
+  if ((head.flags & wire::kCapturing) != 0) {
+    return head.call != CallId::lwCaptureEnd || AllCaptured(head.position);
+  }
   const Context& context = *stream.context;
   auto behind = [&](const Stream* other) {
     return !other->queue.empty() && other->queue.front().position < head.position;
@@ -98,6 +100,14 @@ bool Issuer::MayStart(const Stream& stream, const QueuedCall& head) const {
   }
   if (stream.OrdersWithLegacy() && context.legacy != nullptr) return !behind(context.legacy);
   return true;
+}
+
+bool Issuer::AllCaptured(uint64_t position) const {
+  auto captured = [&](const QueuedCall& call) {
+    return call.position < position && (call.flags & wire::kCapturing) != 0;
+  };
+  return std::ranges::none_of(
+      waiting_, [&](const auto& stream) { return std::ranges::any_of(stream->queue, captured); });
 }
 
 bool Issuer::Run(const std::shared_ptr<Stream>& stream) {

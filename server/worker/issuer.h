@@ -2,6 +2,7 @@
 //   - a stream has at most kMaxUnfinishedPerStream issued calls that are not known to be finished;
 //   - a legacy-stream call waits until the blocking streams of its context have issued everything
 //     that the log has before it, and theirs wait for the legacy stream's likewise;
+//   - a capture ends after what its other streams captured, which nothing may make it wait for;
 //   - a call says itself that it cannot go yet: a wait whose record was not issued, a launch whose
 //     function is being loaded, a copy without bytes or staging;
 //   - a closed gate or a spent budget holds back what would keep the device at work (gates.h);
@@ -47,6 +48,8 @@ class Issuer {
   bool Run(const std::shared_ptr<Stream>& stream);
   bool IssueAll(const std::shared_ptr<Stream>& stream);
   bool MayStart(const Stream& stream, const QueuedCall& head) const;
+  // Nothing of before this position waits that is to be captured.
+  bool AllCaptured(uint64_t position) const;
   // True if the head is done with and leaves the queue.
   bool Issue(const std::shared_ptr<Stream>& stream, QueuedCall& head);
   void CountIssued(Stream& stream, const QueuedCall& head);

@@ -30,6 +30,29 @@ static void CUDART_CB SumOnHost(void* argument) {
   for (int i = 0; i < kCount; ++i) node->sum += node->result[i];
 }
 
+__global__ void Mark(int* mark) { *mark = 1; }
+
+// A branch that does not come back makes the end of the capture fail, and what was handed to it
+// does not run: also if its kernel is yet to be loaded when the capture ends.
+static void TestBranchLeftOpen(cudaStream_t stream, cudaStream_t branch, cudaEvent_t fork) {
+  int *mark, value = 0;
+  CHECK(cudaMalloc(&mark, sizeof *mark));
+  CHECK(cudaMemset(mark, 0, sizeof *mark));
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  CHECK(cudaEventRecord(fork, stream));
+  CHECK(cudaStreamWaitEvent(branch, fork, 0));
+  Mark<<<1, 1, 0, branch>>>(mark);
+  cudaGraph_t graph = nullptr;
+  cudaError_t end = cudaStreamEndCapture(stream, &graph);
+  EXPECT(end == cudaErrorStreamCaptureUnjoined, "the end of the capture gave %d", end);
+  (void)cudaGetLastError();
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaMemcpy(&value, mark, sizeof value, cudaMemcpyDeviceToHost));
+  EXPECT(value == 0, "a captured kernel ran");
+  CHECK(cudaFree(mark));
+}
+
 int main() {
   const size_t bytes = kCount * sizeof(int);
   int *input, *output, *device, *tripled, *quintupled, *sum, *runs;
@@ -88,5 +111,6 @@ int main() {
   EXPECT(counted == kReplays, "the kernels ran %d times", counted);
   CHECK(cudaGraphExecDestroy(executable));
   CHECK(cudaGraphDestroy(graph));
+  TestBranchLeftOpen(stream, branch, fork);
   return Pass("graph_capture");
 }
