@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "client-shim/handle_table.h"
@@ -118,6 +119,8 @@ struct StreamPoint {
 std::vector<StreamPoint> UnfinishedWork(Context* context);
 // Of all contexts: another device's work may use the memory, by peer copies or peer access.
 std::vector<StreamPoint> UnfinishedWorkOfAll();
+// Waits for all of it, as AwaitStream does, and releases the streams.
+void AwaitWork(std::span<const StreamPoint> points);
 
 // A new number on the wire, under which errors find the context; until it is forgotten.
 uint32_t NewContextNumber(Context* context);

@@ -142,10 +142,7 @@ void AwaitEarlyCopies(Stream* stream) {
     });
     AddLateCopies(copies, stream, &points);
   }
-  for (StreamPoint& point : points) {
-    AwaitStream(point.stream, point.position);
-    Release(point.stream);
-  }
+  AwaitWork(points);
   if (stream != nullptr) stream->early_seen.store(newest, std::memory_order_release);
 }
 

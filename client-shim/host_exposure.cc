@@ -64,10 +64,7 @@ void SettleHostWrites(const HostRange& range) {
   uint64_t start = range.address / kChunk * kChunk;
   uint64_t end = (range.address + range.bytes + kChunk - 1) / kChunk * kChunk;
   if (!HostCopyPending(start, end - start)) return;
-  for (StreamPoint& point : UnfinishedWorkOfAll()) {
-    AwaitStream(point.stream, point.position);
-    Release(point.stream);
-  }
+  AwaitWork(UnfinishedWorkOfAll());
 }
 
 void Drop(const Alias& alias) {

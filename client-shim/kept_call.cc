@@ -49,7 +49,7 @@ Stream* Session::PutKept() {
   auto encode = [&](wire::Writer& writer) {
     writer.Raw(kept.arguments.data(), kept.arguments.size());
   };
-  kept.ended(Put({kept.where, kept.call, kept.thread}, kept.arguments.size(), encode, nullptr, {}));
+  kept.ended(Put({kept.where, kept.call, kept.thread}, kept.arguments.size(), encode, nullptr));
   return kept.where.stream;
 }
 
@@ -71,7 +71,7 @@ uint64_t Session::AppendInstead(uint64_t key, uint16_t call, size_t bound, Encod
   uint32_t thread = ThisThread().number;
   std::lock_guard<std::mutex> lock(log_mutex_);
   if (!keeps_.load() || kept_.key != key) return kNoPosition;
-  uint64_t position = Put({{}, call, thread}, bound, encode, nullptr, {});
+  uint64_t position = Put({{}, call, thread}, bound, encode, nullptr);
   if (position != kNoPosition) TakeKept().ended(kNoPosition);
   return position;
 }

@@ -116,10 +116,7 @@ CUresult FreeManaged(uint64_t address) {
     }
     Erase(ranges, found);
   }
-  for (StreamPoint& point : UnfinishedWorkOfAll()) {
-    AwaitStream(point.stream, point.position);
-    Release(point.stream);
-  }
+  AwaitWork(UnfinishedWorkOfAll());
   TheSession().FlushText();
   ReturnDeviceWrites();
   GiveShared(address);

@@ -3,17 +3,11 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cstring>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <vector>
 
-#include "client-shim/context.h"
+#include "client-shim/mirror_table.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/options.h"
 #include "client-shim/process.h"
-#include "client-shim/stream.h"
 #include "longwire/calls.h"
 #include "wire/page_delta.h"
 
@@ -21,60 +15,17 @@ namespace longwire::shim {
 
 std::atomic<size_t> mirror_count{0};
 
-// The stream through which a context's mirrors are exchanged, and the event behind what was sent.
-struct Channel {
-  Stream* stream = nullptr;  // retained
-  uint64_t event = 0;
-  uint64_t version = 0;
-  uint64_t position = 0;  // of the newest record
-  uint64_t sent = 0;      // Mirrors::sent at that time
-};
-
-struct Mirror {
-  uint64_t id = 0;
-  MirrorRange range;
-  uint64_t reserved = 0;  // bytes of the shadow
-  std::byte* shadow = nullptr;
-  std::shared_ptr<Channel> channel;
-  bool host_turn = true;  // the program may have written since it was compared
-
-  std::span<const std::byte> memory() const {
-    return {reinterpret_cast<std::byte*>(range.address), range.bytes};
-  }
-};
-
-namespace {
-
-struct Arrived {
-  uint64_t mirror;
-  std::vector<std::byte> delta;
-};
-
-struct Mirrors {
-  std::mutex pull_mutex;  // one pull at a time; before mutex
-  std::mutex mutex;       // guards what follows
-  std::map<uint64_t, std::unique_ptr<Mirror>> by_address;
-  std::map<uint32_t, std::shared_ptr<Channel>> channels;  // by context number
-  uint64_t sent = 0;                                      // times that something was sent
-  uint64_t works = 0;                                     // DeviceWork begun
-  uint32_t begun = 0;                                     // and not ended
-  std::atomic<bool> handed{false};  // the device may have written since the last pull
-
-  std::mutex arrived_mutex;  // innermost
-  std::vector<Arrived> arrived;
-};
-
 Mirrors& TheMirrors() {
   static NeverDestroyed<Mirrors> mirrors;
   return *mirrors;
 }
 
+namespace {
+
 bool TakesTurns() {
   static const bool turns = !ProcessOptions().Disabled("managed-turns");
   return turns;
 }
-
-Where In(const Channel& channel) { return {channel.stream->context_number, channel.stream, 0}; }
 
 // The lock is held, as in all that follows up to AddMirror.
 CUresult ChannelOf(Mirrors& mirrors, Context* context, std::shared_ptr<Channel>* found) {
@@ -102,7 +53,7 @@ void Record(Mirrors& mirrors, Channel& channel) {
   record.event = channel.event;
   record.version = ++channel.version;
   record.flags = 0;
-  channel.position = TheSession().Submit(In(channel), record);
+  channel.position = TheSession().Submit(channel.where(), record);
   channel.sent = ++mirrors.sent;
 }
 
@@ -123,7 +74,7 @@ bool Push(Mirrors& mirrors, Mirror& mirror) {
     calls::lwMirrorPush push;
     push.mirror = mirror.id;
     push.delta = delta;
-    TheSession().Submit(In(*mirror.channel), push, 64 + delta.size());
+    TheSession().Submit(mirror.channel->where(), push, 64 + delta.size());
     TheSession().counts().uploaded.fetch_add(delta.size(), std::memory_order_relaxed);
     any = true;
   }
@@ -156,87 +107,12 @@ void Order(Mirrors& mirrors, Stream* stream) {
   }
 }
 
-bool IsChannel(const Mirrors& mirrors, const Stream* stream) {
-  return std::any_of(mirrors.channels.begin(), mirrors.channels.end(),
-                     [&](const auto& entry) { return entry.second->stream == stream; });
-}
-
-// True if no stream of the program's has unfinished work.
-bool DeviceIsIdle(const Mirrors& mirrors) {
-  bool idle = true;
-  for (StreamPoint& point : UnfinishedWorkOfAll()) {
-    idle = idle && IsChannel(mirrors, point.stream);
-    Release(point.stream);
-  }
-  return idle;
-}
-
-// Where both sides have changed a byte, the device's value stays.
-void Apply(Mirror& mirror, std::span<const std::byte> delta, bool sent_meanwhile) {
-  std::vector<wire::DeltaRun> runs;
-  if (wire::ReadDelta(delta, mirror.reserved, &runs) != wire::WireResult::kOk) {
-    TheSession().End(CUDA_ERROR_LAUNCH_FAILED, "the server sent changes that cannot be read");
-    return;
-  }
-  auto* memory = reinterpret_cast<std::byte*>(mirror.range.address);
-  for (const wire::DeltaRun& run : runs) {
-    std::byte* shadow = mirror.shadow + run.offset;
-    if (!sent_meanwhile) {
-      std::memcpy(memory + run.offset, run.bytes.data(), run.bytes.size());
-      std::memcpy(shadow, run.bytes.data(), run.bytes.size());
-      continue;
-    }
-    // What this side knows already the program may have changed again.
-    for (size_t i = 0; i < run.bytes.size(); ++i) {
-      if (shadow[i] == run.bytes[i]) continue;
-      shadow[i] = memory[run.offset + i] = run.bytes[i];
-    }
-  }
-}
-
-void ApplyAll(Mirrors& mirrors, bool sent_meanwhile) {
-  std::vector<Arrived> arrived;
-  {
-    std::lock_guard<std::mutex> lock(mirrors.arrived_mutex);
-    arrived.swap(mirrors.arrived);
-  }
-  for (auto& [address, mirror] : mirrors.by_address) {
-    for (const Arrived& one : arrived) {
-      if (one.mirror == mirror->id) Apply(*mirror, one.delta, sent_meanwhile);
-    }
-    mirror->host_turn = true;
-  }
-}
-
-// Asks for what the device changed; the streams' places where it is there.
-std::vector<StreamPoint> AskForChanges(Mirrors& mirrors) {
-  for (auto& [address, mirror] : mirrors.by_address) {
-    calls::lwMirrorPull pull;
-    pull.mirror = mirror->id;
-    pull.bytes = mirror->range.bytes;
-    TheSession().Submit(In(*mirror->channel), pull);
-  }
-  std::vector<StreamPoint> points;
-  for (auto& [number, channel] : mirrors.channels) {
-    Retain(channel->stream);
-    points.push_back({channel->stream, channel->stream->last.load()});
-  }
-  return points;
-}
-
-void WaitFor(const std::vector<StreamPoint>& points) {
-  for (const StreamPoint& point : points) {
-    AwaitStream(point.stream, point.position);
-    Release(point.stream);
-  }
-}
-
 void StartOnDevice(Mirrors& mirrors, const Mirror& mirror, MirrorStart start) {
   calls::lwMirrorAdd add;
   add.mirror = mirror.id;
   add.address = mirror.range.device_address;
   add.bytes = mirror.reserved;
-  TheSession().Submit(In(*mirror.channel), add);
+  TheSession().Submit(mirror.channel->where(), add);
   if (start == MirrorStart::kFromDevice) {
     mirrors.handed.store(true);
     return;
@@ -247,7 +123,7 @@ void StartOnDevice(Mirrors& mirrors, const Mirror& mirror, MirrorStart start) {
   clear.element_bytes = 1;
   clear.value = 0;
   clear.rows = 1;
-  TheSession().Submit(In(*mirror.channel), clear);
+  TheSession().Submit(mirror.channel->where(), clear);
   Record(mirrors, *mirror.channel);
 }
 
@@ -285,14 +161,14 @@ void RemoveMirror(Mirror* mirror) {
     std::lock_guard<std::mutex> lock(mirrors.mutex);
     calls::lwMirrorRemove remove;
     remove.mirror = mirror->id;
-    TheSession().Submit(In(*mirror->channel), remove);
+    TheSession().Submit(mirror->channel->where(), remove);
     Retain(mirror->channel->stream);
     points.push_back({mirror->channel->stream, mirror->channel->stream->last.load()});
     munmap(mirror->shadow, mirror->reserved);
     mirrors.by_address.erase(mirror->range.address);
     mirror_count.fetch_sub(1);
   }
-  WaitFor(points);
+  AwaitWork(points);
 }
 
 void ForgetMirrors(uint32_t context_number) {
@@ -362,28 +238,6 @@ void DeviceWork::End() {
   --mirrors.begun;
 }
 
-void ReturnDeviceWrites() {
-  if (!AnyMirrors()) return;
-  Mirrors& mirrors = TheMirrors();
-  if (!mirrors.handed.load()) return;
-  std::lock_guard<std::mutex> pull(mirrors.pull_mutex);
-  std::vector<StreamPoint> points;
-  uint64_t works = 0, sent = 0;
-  bool idle = false;
-  {
-    std::lock_guard<std::mutex> lock(mirrors.mutex);
-    if (!mirrors.handed.load()) return;  // another thread's wait brought it
-    idle = mirrors.begun == 0 && DeviceIsIdle(mirrors);
-    works = mirrors.works;
-    sent = mirrors.sent;
-    points = AskForChanges(mirrors);
-  }
-  WaitFor(points);
-  std::lock_guard<std::mutex> lock(mirrors.mutex);
-  ApplyAll(mirrors, mirrors.sent != sent);
-  if (idle && mirrors.works == works) mirrors.handed.store(false);
-}
-
 void SendHostWrites() {
   if (!AnyMirrors()) return;
   Mirrors& mirrors = TheMirrors();
@@ -399,13 +253,7 @@ void SendHostWrites() {
       points.push_back({channel->stream, channel->position});
     }
   }
-  WaitFor(points);
-}
-
-void OnMirrorDelta(uint64_t mirror, std::span<const std::byte> delta) {
-  Mirrors& mirrors = TheMirrors();
-  std::lock_guard<std::mutex> lock(mirrors.arrived_mutex);
-  mirrors.arrived.push_back({mirror, {delta.begin(), delta.end()}});
+  AwaitWork(points);
 }
 
 }  // namespace longwire::shim

@@ -17,11 +17,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace longwire::shim {
 
 struct Context;
 struct Stream;
+struct StreamPoint;
 struct Mirror;
 
 extern std::atomic<size_t> mirror_count;
@@ -76,6 +78,28 @@ class DeviceWork {
 // What the device changed is in the program's memory when it returns. Called between a wait and the
 // return to the program; the caller holds no lock.
 void ReturnDeviceWrites();
+
+// The same for a wait that is still to come: what was written is asked for right behind the awaited
+// work and comes with its end, in one round trip and not two. The wait is then for the later place
+// that the point has. Only where one stream alone is waited for, nothing was queued behind, and the
+// mirrors are small; otherwise, or if somebody else's exchange came between, it is asked for after
+// the wait. LONGWIRE_DISABLE=pulls-with-waits: always after. The caller holds no lock.
+class AwaitedWrites {
+ public:
+  explicit AwaitedWrites(std::span<StreamPoint> points) {
+    if (AnyMirrors()) Ask(points);
+  }
+  // To be called once, after the wait.
+  void Return();
+
+ private:
+  void Ask(std::span<StreamPoint> points);
+  bool TakeThem();
+
+  std::vector<uint64_t> tickets_;  // of what was asked for
+  uint64_t works_ = 0, sent_ = 0;  // at that time
+  bool everything_ = false;        // the device does nothing else then
+};
 
 // What the program changed is in the device's memory when it returns: for a host function, behind
 // which work starts that was queued before.

@@ -25,6 +25,7 @@ struct Options {
   bool launch_blocking = false;    // CUDA_LAUNCH_BLOCKING
   // LONGWIRE_DISABLE: names of single optimisations that are switched off:
   //   managed-turns         managed memory is compared once between a wait and the next work
+  //   pulls-with-waits      what the device wrote to mirrored memory comes with the awaited end
   //   attributes-with-load  a small module's functions' attributes come with its load
   //   stored-pointers       small uploads are searched for pointers to pinned memory
   //   shared-pinned         on the worker's host pinned memory is the worker's, too

@@ -33,8 +33,7 @@ bool Session::Start() {
   return started;
 }
 
-uint64_t Session::Put(const Header& of, size_t bound, Encode encode, PendingReply* reply,
-                      FunctionRef<void(uint64_t)> locked) {
+uint64_t Session::Put(const Header& of, size_t bound, Encode encode, PendingReply* reply) {
   constexpr size_t kHeader = sizeof(wire::RecordHeader);
   const Where& where = of.where;
   while (over() == CUDA_SUCCESS) {
@@ -70,7 +69,6 @@ uint64_t Session::Put(const Header& of, size_t bound, Encode encode, PendingRepl
       std::lock_guard<std::mutex> state(state_mutex_);
       replies_[position] = reply;
     }
-    if (locked) locked(position);
     if (Entry::traced.load(std::memory_order_relaxed) && ProcessOptions().trace_calls) {
       auto id = static_cast<CallId>(of.call);
       Say("[%u]   queued: %s", of.thread, PrintCall(id, wire::Reader(writer.span())).c_str());
@@ -83,11 +81,12 @@ uint64_t Session::Put(const Header& of, size_t bound, Encode encode, PendingRepl
 }
 
 uint64_t Session::AppendRecord(const Where& where, uint16_t call, size_t bound, Encode encode,
-                               PendingReply* reply, FunctionRef<void(uint64_t)> locked) {
+                               PendingReply* reply, uint64_t behind) {
   uint32_t thread = ThisThread().number;
   std::unique_lock<std::mutex> lock(log_mutex_);
+  if (behind != kBehindAny && where.stream->last.load() != behind) return kNoPosition;
   Stream* kept = IsWork(call) ? PutKept() : nullptr;
-  uint64_t position = Put({where, call, thread}, bound, encode, reply, locked);
+  uint64_t position = Put({where, call, thread}, bound, encode, reply);
   lock.unlock();
   AskForKept(kept);
   if (position != kNoPosition) {
@@ -105,7 +104,7 @@ CUresult Session::AskAndWait(const Where& where, uint16_t call, size_t bound, En
                              std::vector<std::byte>* payload) {
   PendingReply reply;
   reply.payload = payload;
-  uint64_t position = AppendRecord(where, call, bound, encode, &reply, {});
+  uint64_t position = AppendRecord(where, call, bound, encode, &reply, kBehindAny);
   if (position == kNoPosition) return over() != CUDA_SUCCESS ? over() : CUDA_ERROR_INVALID_VALUE;
   counts_.round_trips.fetch_add(1, std::memory_order_relaxed);
   if (call < wire::kCallNumbers) {

@@ -102,14 +102,20 @@ class Session {
   // Starts the threads that the session needs always.
   bool Start();
 
-  // Queues the call; its position, or kNoPosition when the session is over. `locked`, if given,
-  // runs under the log's lock with the position, before the worker can see the record.
+  // Queues the call; its position, or kNoPosition when the session is over.
   template <class Call>
-  uint64_t Submit(const Where& where, const Call& call, size_t bound = kUsualBound,
-                  FunctionRef<void(uint64_t)> locked = {}) {
+  uint64_t Submit(const Where& where, const Call& call, size_t bound = kUsualBound) {
     return AppendRecord(
         where, static_cast<uint16_t>(Call::kId), bound,
-        [&](wire::Writer& writer) { call.Encode(writer); }, nullptr, locked);
+        [&](wire::Writer& writer) { call.Encode(writer); }, nullptr, kBehindAny);
+  }
+
+  // The same, if the newest call of the stream is the one at `last`; if not, kNoPosition.
+  template <class Call>
+  uint64_t SubmitBehind(const Where& where, const Call& call, uint64_t last) {
+    return AppendRecord(
+        where, static_cast<uint16_t>(Call::kId), kUsualBound,
+        [&](wire::Writer& writer) { call.Encode(writer); }, nullptr, last);
   }
 
   template <class Call>
@@ -131,8 +137,9 @@ class Session {
   uint64_t CallThen(const Where& where, const Call& call, Then then) {
     auto pending = std::make_unique<PendingReply>();
     pending->then = std::move(then);
-    return AppendRecord(where, static_cast<uint16_t>(Call::kId), kUsualBound,
-                        [&](wire::Writer& writer) { call.Encode(writer); }, pending.release(), {});
+    return AppendRecord(
+        where, static_cast<uint16_t>(Call::kId), kUsualBound,
+        [&](wire::Writer& writer) { call.Encode(writer); }, pending.release(), kBehindAny);
   }
 
   // Keeps a call back, unless a record of work was appended behind `work`: it is appended before
@@ -166,7 +173,7 @@ class Session {
                       std::vector<std::byte>* payload);
   uint64_t AppendEncoded(const Where& where, uint16_t call, Encode encode,
                          size_t bound = kUsualBound) {
-    return AppendRecord(where, call, bound, encode, nullptr, {});
+    return AppendRecord(where, call, bound, encode, nullptr, kBehindAny);
   }
 
   // Waits until `done` (evaluated under no lock but an internal one; it must be quick and take no
@@ -199,7 +206,8 @@ class Session {
   void WakeWaiters();
 
  private:
-  static constexpr size_t kUsualBound = 1024;  // bytes; a longer record is encoded again
+  static constexpr size_t kUsualBound = 1024;         // bytes; a longer record is encoded again
+  static constexpr uint64_t kBehindAny = UINT64_MAX;  // instead of a position
 
   struct PendingReply {
     bool done = false;
@@ -219,7 +227,7 @@ class Session {
   };
 
   uint64_t AppendRecord(const Where& where, uint16_t call, size_t bound, Encode encode,
-                        PendingReply* reply, FunctionRef<void(uint64_t)> locked);
+                        PendingReply* reply, uint64_t behind);
   static bool IsWork(uint16_t call);
   static void AskForKept(Stream* stream);
   // The log's lock is held in these.
@@ -228,8 +236,7 @@ class Session {
     uint16_t call = 0;
     uint32_t thread = 0;
   };
-  uint64_t Put(const Header& of, size_t bound, Encode encode, PendingReply* reply,
-               FunctionRef<void(uint64_t)> locked);
+  uint64_t Put(const Header& of, size_t bound, Encode encode, PendingReply* reply);
   // The stream of what was kept, retained; nullptr if nothing was.
   Stream* PutKept();
   Kept TakeKept();

@@ -262,9 +262,11 @@ CUresult AwaitStream(Stream* stream, uint64_t position) {
 }
 
 CUresult WaitForStream(Stream* stream, uint64_t position) {
-  CUresult result = AwaitStream(stream, position);
+  StreamPoint point{stream, position};
+  AwaitedWrites writes({&point, 1});
+  CUresult result = AwaitStream(stream, point.position);
   TheSession().FlushText();
-  ReturnDeviceWrites();
+  writes.Return();
   return result;
 }
 
@@ -319,6 +321,13 @@ std::vector<StreamPoint> UnfinishedWork(Context* context) {
   return points;
 }
 
+void AwaitWork(std::span<const StreamPoint> points) {
+  for (const StreamPoint& point : points) {
+    AwaitStream(point.stream, point.position);
+    Release(point.stream);
+  }
+}
+
 CUresult SynchronizeContext(Context* context) {
   std::vector<StreamPoint> points;
   {
@@ -329,18 +338,16 @@ CUresult SynchronizeContext(Context* context) {
       points.push_back({stream, stream->last.load()});
     }
   }
+  AwaitedWrites writes(points);
   // All are asked for before the first is waited for: one round trip for all.
   for (const StreamPoint& point : points) {
     if (point.stream->finished.load() < point.position) {
       AwaitProgress(point.stream, point.position);
     }
   }
-  for (const StreamPoint& point : points) {
-    AwaitStream(point.stream, point.position);
-    Release(point.stream);
-  }
+  AwaitWork(points);
   TheSession().FlushText();
-  ReturnDeviceWrites();
+  writes.Return();
   UnfinishedWork(context);  // forgets destroyed streams
   return TakeError(context->home);
 }

@@ -43,7 +43,7 @@ enum class DownKind : uint16_t {
   kText = 7,          // bytes for the client's standard output (device printf)
   kCredit = 8,        // payload u64: bytes of upload that have been taken
   kRelease = 9,       // payload u64 transfer, u64 ticket: no graph uses these any more; 0: none
-  kMirror = 10,       // payload u64 mirror, delta: what the device changed there
+  kMirror = 10,       // payload u64 mirror, delta: what the device changed there; a ticket, nothing
   kLanding = 11,  // payload u64 transfer, u64 bytes: so many bytes of it come by the lanes; what
                   // follows in this log counts only once they are there
   kReclaim = 12,  // ReclaimRequest: give free memory back, then answer lwReclaimed

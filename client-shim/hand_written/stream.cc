@@ -170,6 +170,7 @@ CUresult cuStreamSynchronize(CUstream hStream) {
   if (result == CUDA_SUCCESS) result = RefuseWhileCapturing(stream);
   if (result != CUDA_SUCCESS) return result;
   std::vector<StreamPoint> points = Covered(stream);
+  AwaitedWrites writes(points);
   for (StreamPoint& point : points) PollStream(point.stream, point.position);
   for (StreamPoint& point : points) {
     CUresult state = AwaitStream(point.stream, point.position);
@@ -177,7 +178,7 @@ CUresult cuStreamSynchronize(CUstream hStream) {
     Release(point.stream);
   }
   TheSession().FlushText();
-  ReturnDeviceWrites();
+  writes.Return();
   return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
 }
 

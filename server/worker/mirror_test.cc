@@ -11,12 +11,15 @@ namespace longwire::worker::testing {
 namespace {
 
 constexpr uint64_t kStream = 11, kMirror = 5;
+constexpr uint64_t kWork = 12, kTicket = 70;  // a stream of the program's
+constexpr size_t kWorkIndex = 2;              // as the fake driver counts
 constexpr size_t kBytes = 3 * 4096 + 100;
 using Bytes = std::vector<std::byte>;
 
 struct Mirrored {
   explicit Mirrored(size_t bytes = kBytes) : device(bytes), host(bytes), shadow(bytes) {
     session.CreateStream(kStream);
+    session.CreateStream(kWork);
     calls::lwMirrorAdd add;
     add.mirror = kMirror;
     add.address = reinterpret_cast<uint64_t>(device.data());
@@ -38,7 +41,29 @@ struct Mirrored {
     calls::lwMirrorPull pull;
     pull.mirror = kMirror;
     pull.bytes = bytes;
+    pull.ticket = 0;
     return session.Send(pull, kStream);
+  }
+
+  uint64_t PullBehindWork(uint64_t ticket) {
+    calls::lwMirrorPull pull;
+    pull.mirror = kMirror;
+    pull.bytes = kBytes;
+    pull.ticket = ticket;
+    return session.Send(pull, kWork);
+  }
+
+  // The ticket comes, and after it the work's end is told.
+  void ExpectServed(uint64_t ticket, uint64_t position) {
+    record = session.Expect(wire::DownKind::kMirror);
+    EXPECT_EQ(record.Number(), ticket);
+    EXPECT_EQ(record.payload.size(), 8u) << "a ticket comes with nothing";
+    EXPECT_LT(record.order, session.ExpectProgress(kWork, position).order);
+  }
+
+  void ExpectNotServed(uint64_t position) {
+    session.ExpectProgress(kWork, position);
+    EXPECT_TRUE(session.Quiet(wire::DownKind::kMirror));
   }
 
   // The runs of the next delta that comes.
@@ -86,6 +111,49 @@ TEST(Mirror, OnlyAsMuchAsWasAskedFor) {
   auto runs = mirrored.Changes();
   ASSERT_EQ(runs.size(), 1u);
   EXPECT_EQ(runs[0].offset, 100u);
+}
+
+TEST(Mirror, APullBehindWorkComesBeforeTheWorksEnd) {
+  Mirrored mirrored;
+  mirrored.session.driver.StopStream(kWorkIndex);
+  uint64_t position = mirrored.PullBehindWork(kTicket);
+  EXPECT_TRUE(mirrored.session.Quiet(wire::DownKind::kMirror));
+  mirrored.device[8] = std::byte{9};  // the work's
+  mirrored.session.driver.RunStream(kWorkIndex);
+  auto runs = mirrored.Changes();
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_EQ(runs[0].offset, 8u);
+  mirrored.ExpectServed(kTicket, position);
+  // With no changes, too.
+  mirrored.ExpectServed(kTicket + 1, mirrored.PullBehindWork(kTicket + 1));
+}
+
+// Its bytes are not those that the shadow stands for.
+TEST(Mirror, APullBehindWorkDoesNotCountWhenAnotherExchangeComesBetween) {
+  for (bool push : {true, false}) {
+    Mirrored mirrored;
+    mirrored.session.ExpectProgress(kStream,
+                                    mirrored.Pull(kBytes));  // there is staging from now on
+    mirrored.session.driver.StopStream(kWorkIndex);
+    uint64_t position = mirrored.PullBehindWork(kTicket);
+    mirrored.host[7] = std::byte{1};
+    uint64_t other = push ? mirrored.Push() : mirrored.Pull(kBytes);
+    mirrored.session.ExpectProgress(kStream, other);
+    mirrored.session.driver.RunStream(kWorkIndex);
+    SCOPED_TRACE(push);
+    mirrored.ExpectNotServed(position);
+    mirrored.ExpectServed(kTicket + 1, mirrored.PullBehindWork(kTicket + 1));
+  }
+}
+
+TEST(Mirror, OfTwoPullsBehindWorkTheFirstCounts) {
+  Mirrored mirrored;
+  mirrored.session.driver.StopStream(kWorkIndex);
+  uint64_t first = mirrored.PullBehindWork(kTicket);
+  uint64_t second = mirrored.PullBehindWork(kTicket + 1);
+  mirrored.session.driver.RunStream(kWorkIndex);
+  mirrored.ExpectServed(kTicket, first);
+  mirrored.ExpectNotServed(second);
 }
 
 TEST(Mirror, RefusesWhatCannotBe) {

@@ -20,7 +20,11 @@ CUresult Mirrors::Add(uint64_t id, uint64_t address, uint64_t bytes) {
   uint64_t most = 0;
   for (const Device& device : devices_) most += device.total_memory;
   if (bytes > most || total_ > most - bytes) return CUDA_ERROR_OUT_OF_MEMORY;
-  auto mirror = std::make_shared<Mirror>(Mirror{id, address, bytes, Shadow::Make(bytes)});
+  auto mirror = std::make_shared<Mirror>();
+  mirror->id = id;
+  mirror->address = address;
+  mirror->bytes = bytes;
+  mirror->shadow = Shadow::Make(bytes);
   if (mirror->shadow == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   total_ += bytes;
   mirrors_[id] = std::move(mirror);

@@ -3,9 +3,12 @@
 // has otherwise, the device has changed.
 //
 // The calls of a mirror come in one stream. Shadows are touched by what hangs on that stream's
-// markers only, so by the completion thread, in the stream's order.
+// markers only, so by the completion thread, in the stream's order. A pull that comes behind other
+// work, in that work's stream, is outside this order: it counts only if no other pull was under way
+// when it was queued, and nothing was queued after it until it is done.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -32,11 +35,18 @@ class Shadow {
   uint64_t bytes_;
 };
 
+// How many were queued (by the log thread) and are done (by the completion thread).
+struct Exchanges {
+  std::atomic<uint64_t> queued{0};
+  std::atomic<uint64_t> done{0};
+};
+
 struct Mirror {
   uint64_t id = 0;
   uint64_t address = 0;
   uint64_t bytes = 0;
   std::shared_ptr<Shadow> shadow;
+  Exchanges pushes, pulls;
 };
 
 // Log thread only.

@@ -1,4 +1,5 @@
 """Memory that both sides touch: with its optimisation off, and what programs without it pay."""
+import re
 import unittest
 
 import programs
@@ -20,9 +21,23 @@ class MirroredTest(unittest.TestCase):
                 self.expect_pass(name, LONGWIRE_DISABLE="managed-turns")
 
     def test_through_the_door(self):
-        for name in ("managed_memory", "mapped_memory", "mapped_flags"):
+        for name in ("managed_memory", "mapped_memory", "mapped_flags", "mapped_turns"):
             with self.subTest(name):
                 self.expect_pass(name, server=f"unix:{self.longwire.door}")
+
+    def waits(self, **environment):
+        """Of a thread that takes 120 turns with its kernels."""
+        result = self.longwire.run("mapped_turns.static", "alone", LONGWIRE_TRACE="summary",
+                                   **environment)
+        self.assertEqual(0, result.code, result)
+        return int(re.search(r"(\d+) waits for progress", result.err)[1])
+
+    def test_what_the_device_wrote_comes_with_the_end(self):
+        self.assertLess(self.waits(), 140)
+        self.assertGreater(self.waits(LONGWIRE_DISABLE="pulls-with-waits"), 230)
+
+    def test_without_that(self):
+        self.expect_pass("mapped_turns", LONGWIRE_DISABLE="pulls-with-waits")
 
     def test_others_pay_nothing(self):
         for name, mirrors in (("pinned_order", False), ("mapped_memory", True)):

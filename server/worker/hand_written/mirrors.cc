@@ -49,6 +49,35 @@ CUresult CopyRuns(CallContext& context, const Mirror& mirror, std::byte* staged,
   return CUDA_SUCCESS;
 }
 
+// The device's bytes as they are behind the stream's work. Whether the shadow still belongs to them
+// shows when they are here.
+CUresult PullBehindWork(CallContext& context, const calls::lwMirrorPull& call,
+                        const std::shared_ptr<Mirror>& mirror) {
+  if (call.bytes == 0 || call.bytes > Staging::kMaxBlockBytes) return CUDA_ERROR_INVALID_VALUE;
+  if (context.capturing() || mirror->pulls.queued != mirror->pulls.done) return CUDA_SUCCESS;
+  StagingBlock block;
+  if (!TakeStaging(context, call.bytes, &block)) return kNotYet;
+  CUresult result = context.driver().cuMemcpyDtoHAsync_v2(block.data, mirror->address, call.bytes,
+                                                          context.driver_stream());
+  bool copied = result == CUDA_SUCCESS;
+  Session& session = context.session();
+  auto* stream = context.stream().get();
+  stream->actions.push_back([&session, stream, block, mirror, copied, bytes = call.bytes,
+                             ticket = call.ticket, pushes = mirror->pushes.queued.load(),
+                             own = ++mirror->pulls.queued](bool good) {
+    bool alone = mirror->pushes.queued == pushes && mirror->pushes.done == pushes &&
+                 mirror->pulls.queued == own;
+    if (good && copied && alone) {
+      SendChanges(session, *mirror, 0, std::span(block.data, bytes));
+      session.down().Mirror(ticket, {});
+    }
+    ++mirror->pulls.done;
+    session.ReleaseStaging(*stream, block);
+  });
+  stream->push_next = true;
+  return result;
+}
+
 }  // namespace
 
 CUresult Do_lwMirrorAdd(CallContext& context, const calls::lwMirrorAdd& call,
@@ -79,7 +108,9 @@ CUresult Do_lwMirrorPush(CallContext& context, const calls::lwMirrorPush& call,
   auto* stream = context.stream().get();
   // The shadow changes when the device's memory has: not before, for the device's bytes of an
   // earlier pull are still to be compared with it.
+  ++mirror->pushes.queued;
   stream->actions.push_back([&session, stream, block, mirror, runs, copied](bool good) {
+    ++mirror->pushes.done;
     for (const wire::DeltaRun& run : *runs) {
       if (!good || !copied) break;
       std::memcpy(mirror->shadow->data() + run.offset, run.bytes.data(), run.bytes.size());
@@ -95,6 +126,7 @@ CUresult Do_lwMirrorPull(CallContext& context, const calls::lwMirrorPull& call,
   auto mirror = session.mirrors().Find(call.mirror);
   if (mirror == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (call.bytes > mirror->bytes) return CUDA_ERROR_INVALID_VALUE;
+  if (call.ticket != 0) return PullBehindWork(context, call, mirror);
   QueuedCall& record = context.call();
   const auto& stream = context.stream();
   while (record.progress < call.bytes) {
@@ -104,8 +136,10 @@ CUresult Do_lwMirrorPull(CallContext& context, const calls::lwMirrorPull& call,
     CUresult result = context.driver().cuMemcpyDtoHAsync_v2(
         block.data, mirror->address + record.progress, part, context.driver_stream());
     bool copied = result == CUDA_SUCCESS;
+    ++mirror->pulls.queued;
     stream->actions.push_back([&session, owner = stream.get(), block, mirror, copied, part,
                                offset = record.progress](bool good) {
+      ++mirror->pulls.done;
       if (good && copied) SendChanges(session, *mirror, offset, std::span(block.data, part));
       session.ReleaseStaging(*owner, block);
     });
