@@ -109,10 +109,10 @@ CUresult GetAttribute(int* value, CUfunction_attribute attribute, const void* ha
       *value = info.registers_per_thread;
       break;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-      *value = info.ptx_version;
+      *value = info.target;
       break;
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-      *value = info.binary_version;
+      *value = DeviceShape::kComputeMajor * 10 + DeviceShape::kComputeMinor;
       break;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
       *value = function->max_dynamic_shared_bytes;

@@ -106,6 +106,11 @@ TEST_F(ModuleTest, ParametersAndAttributes) {
   int value = 0;
   ASSERT_CU(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, scale));
   EXPECT_EQ(value, 1024);
+  // What it was written for, and what it was compiled for: not the version of the language.
+  ASSERT_CU(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_PTX_VERSION, scale));
+  EXPECT_EQ(value, 75);
+  ASSERT_CU(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_BINARY_VERSION, scale));
+  EXPECT_EQ(value, 90);
   ASSERT_CU(cuFuncSetAttribute(scale, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000));
   ASSERT_CU(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, scale));
   EXPECT_EQ(value, 100000);

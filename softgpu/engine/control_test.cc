@@ -175,8 +175,7 @@ TEST_P(Control, DescribesKernels) {
   EXPECT_EQ(info.parameters[2].offset, 88u);
   EXPECT_EQ(info.parameter_bytes, 92u);
   EXPECT_GE(info.local_bytes_per_thread, 80u);
-  EXPECT_EQ(info.ptx_version, 90);
-  EXPECT_EQ(info.binary_version, std::string(GetParam()) == "sm_75" ? 75 : 90);
+  EXPECT_EQ(info.target, std::string(GetParam()) == "sm_75" ? 75 : 90);
   EXPECT_EQ(device.Find("named_barriers").static_shared_bytes, 128u);
 }
 

@@ -48,8 +48,7 @@ struct KernelInfo {
   size_t local_bytes_per_thread = 0;
   int registers_per_thread = 0;      // an estimate, at least 1, at most 255
   int max_threads_per_block = 1024;  // .maxntid product or 1024
-  int ptx_version = 0;               // e.g. 90
-  int binary_version = 0;            // the .target, e.g. 75
+  int target = 0;                    // the architecture it was written for, e.g. 75
 };
 
 struct GlobalInfo {

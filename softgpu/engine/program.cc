@@ -275,8 +275,7 @@ void ProgramImpl::ListKernels(const PtxModule& module) {
     info.local_bytes_per_thread = function.local_bytes;
     info.registers_per_thread = static_cast<int>(registers);
     info.max_threads_per_block = kernel->max_threads;
-    info.ptx_version = module.version;
-    info.binary_version = module.target;
+    info.target = module.target;
     kernel_infos_.push_back(std::move(info));
     kernels_.push_back(std::move(kernel));
   }
