@@ -43,7 +43,8 @@ CUmemoryPool NewPool(Pools& pools, int device) {
   pool->release_threshold.store(0);
   pool->used.store(0);
   pool->used_high.store(0);
-  return reinterpret_cast<CUmemoryPool>(pools.table.Publish(pool));
+  pool->handle = reinterpret_cast<CUmemoryPool>(pools.table.Publish(pool));
+  return pool->handle;
 }
 
 // The caller holds the lock.

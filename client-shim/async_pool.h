@@ -14,6 +14,7 @@ namespace longwire::shim {
 
 struct Pool {
   uint64_t table_index = 0;
+  CUmemoryPool handle = nullptr;
   int device = 0;
   bool shareable = false;  // other programs may have its memory
   bool imported = false;   // the memory is another program's: nothing is allocated from it here

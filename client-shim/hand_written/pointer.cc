@@ -17,8 +17,13 @@ CUresult Give(void* data, T value) {
   return CUDA_SUCCESS;
 }
 
+unsigned long long HandleTypesOf(const Pool* pool) {
+  return pool != nullptr && pool->shareable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0;
+}
+
 CUresult OfDevice(void* data, CUpointer_attribute attribute, CUdeviceptr ptr,
                   const DeviceRange& range) {
+  const Pool* pool = PoolOf(range.address);
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
       return Give(data, range.context->handle);
@@ -39,7 +44,7 @@ CUresult OfDevice(void* data, CUpointer_attribute attribute, CUdeviceptr ptr,
       return Give<int>(data, range.context->device);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: {
       Allocation allocation;
-      return Give<int>(data, FindAllocation(ptr, &allocation) && PoolOf(range.address) == nullptr);
+      return Give<int>(data, FindAllocation(ptr, &allocation) && pool == nullptr);
     }
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
       return Give<CUdeviceptr>(data, range.address);
@@ -48,13 +53,17 @@ CUresult OfDevice(void* data, CUpointer_attribute attribute, CUdeviceptr ptr,
     case CU_POINTER_ATTRIBUTE_MAPPED:
       return Give<int>(data, 1);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-      return Give<unsigned long long>(data, 0);
+      return Give<unsigned long long>(data, HandleTypesOf(pool));
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
       return Give<int>(data, 0);
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
       return Give<unsigned>(data, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-      return Give<CUmemoryPool>(data, nullptr);
+      return Give<CUmemoryPool>(data, pool == nullptr ? nullptr : pool->handle);
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+      return Give<unsigned long long>(data, range.id);
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+      return Give<bool>(data, false);  // chunks are not made for it
     default:
       return CUDA_ERROR_NOT_SUPPORTED;
   }
@@ -102,6 +111,10 @@ CUresult OfPinned(void* data, CUpointer_attribute attribute, CUdeviceptr ptr,
       return Give<unsigned>(data, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       return Give<CUmemoryPool>(data, nullptr);
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+      return Give<unsigned long long>(data, (1ull << 48) + range.id);
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+      return Give<bool>(data, false);
     default:
       return CUDA_ERROR_NOT_SUPPORTED;
   }

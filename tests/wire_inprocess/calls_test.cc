@@ -235,6 +235,37 @@ TEST(Calls, PointersAreKnown) {
   EXPECT_OK(cuMemFree_v2(data));
 }
 
+TEST(Calls, PointersKnowTheirPool) {
+  Bench bench;
+  CUmemPoolProps properties = {};
+  properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  CUmemoryPool own = nullptr, told = nullptr;
+  CUdeviceptr pooled = 0, plain = 0;
+  ASSERT_OK(cuMemPoolCreate(&own, &properties));
+  ASSERT_OK(cuMemAllocFromPoolAsync(&pooled, 64, own, nullptr));
+  ASSERT_OK(cuMemAlloc_v2(&plain, 64));
+  EXPECT_OK(cuPointerGetAttribute(&told, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, pooled + 8));
+  EXPECT_EQ(own, told);
+  EXPECT_OK(cuPointerGetAttribute(&told, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, plain));
+  EXPECT_EQ(nullptr, told);
+  unsigned long long types = 0, block = 0, other_block = 0;
+  EXPECT_OK(cuPointerGetAttribute(&types, CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, pooled));
+  EXPECT_EQ(1ull * CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, types);
+  EXPECT_OK(cuPointerGetAttribute(&block, CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID, pooled));
+  EXPECT_OK(cuPointerGetAttribute(&other_block, CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID, plain));
+  EXPECT_NE(block, other_block);
+  bool decompresses[2] = {true, true};  // one byte is written
+  EXPECT_OK(
+      cuPointerGetAttribute(decompresses, CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE, plain));
+  EXPECT_FALSE(decompresses[0]);
+  EXPECT_TRUE(decompresses[1]);
+  EXPECT_OK(cuMemFreeAsync(pooled, nullptr));
+  EXPECT_OK(cuMemFree_v2(plain));
+  EXPECT_OK(cuMemPoolDestroy(own));
+}
+
 TEST(Calls, MemoryIsFreedWithoutAContext) {
   Bench bench;
   CUdeviceptr data = 0, managed = 0, start = 0;
