@@ -20,6 +20,8 @@
 namespace longwire::shim {
 namespace {
 
+constexpr uint64_t kPiece = 32 << 20;
+
 using PoolTable = HandleTable<Pool, HandleKind::kMemoryPool>;
 
 struct Pools {
@@ -41,8 +43,10 @@ CUmemoryPool NewPool(Pools& pools, int device) {
   pool->shareable = pool->imported = false;
   pool->accessors.store(0);
   pool->release_threshold.store(0);
-  pool->used.store(0);
-  pool->used_high.store(0);
+  pool->most = 0;
+  for (auto* count : {&pool->used, &pool->used_high, &pool->reserved, &pool->reserved_high}) {
+    count->store(0);
+  }
   pool->handle = reinterpret_cast<CUmemoryPool>(pools.table.Publish(pool));
   return pool->handle;
 }
@@ -66,11 +70,39 @@ CUresult AllocateInGraph(const Where& where, Stream* stream, uint64_t bytes, uin
   return CUDA_SUCCESS;
 }
 
-void Account(Pool* pool, uint64_t address, uint64_t bytes) {
-  uint64_t used = pool->used.fetch_add(bytes) + bytes;
-  uint64_t high = pool->used_high.load();
-  while (high < used && !pool->used_high.compare_exchange_weak(high, used)) {
+// Whole pieces, as the driver's pools grow and shrink by them.
+uint64_t InPieces(uint64_t bytes) {
+  return bytes > UINT64_MAX - kPiece ? UINT64_MAX : (bytes + kPiece - 1) / kPiece * kPiece;
+}
+
+void RaiseTo(std::atomic<uint64_t>& count, uint64_t value) {
+  uint64_t now = count.load();
+  while (now < value && !count.compare_exchange_weak(now, value)) {
   }
+}
+
+// False if the pool may not hand out that much.
+bool Claim(Pool* pool, uint64_t bytes) {
+  uint64_t used = pool->used.load();
+  do {
+    if (pool->most != 0 && (used > pool->most || bytes > pool->most - used)) return false;
+  } while (!pool->used.compare_exchange_weak(used, used + bytes));
+  return true;
+}
+
+// What the pool holds once it has given back what it need not keep.
+uint64_t Reserve(Pool* pool, uint64_t keep) {
+  uint64_t kept = std::min(pool->reserved.load(), InPieces(keep));
+  pool->reserved.store(std::max(InPieces(pool->used.load()), kept));
+  return pool->reserved.load();
+}
+
+// What has been claimed is at the address.
+void Account(Pool* pool, uint64_t address, uint64_t bytes) {
+  uint64_t used = pool->used.load();
+  RaiseTo(pool->used_high, used);
+  RaiseTo(pool->reserved, InPieces(used));
+  RaiseTo(pool->reserved_high, pool->reserved.load());
   Pools& pools = ThePools();
   std::lock_guard<std::mutex> lock(pools.mutex);
   pools.owner[address] = {pool, bytes};
@@ -119,18 +151,19 @@ CUresult SetDevicePool(int device, CUmemoryPool handle) {
   return CUDA_SUCCESS;
 }
 
-CUresult CreatePool(int device, bool shareable, CUmemoryPool* pool) {
+CUresult CreatePool(int device, bool shareable, uint64_t most, CUmemoryPool* pool) {
   if (FindDevice(device) == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Pools& pools = ThePools();
   std::lock_guard<std::mutex> lock(pools.mutex);
   *pool = NewPool(pools, device);
   if (*pool == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   FindPool(*pool)->shareable = shareable;
+  FindPool(*pool)->most = InPieces(most);
   return CUDA_SUCCESS;
 }
 
 CUresult ImportPool(const SharedToken& source, CUmemoryPool* pool) {
-  CUresult result = CreatePool(0, false, pool);
+  CUresult result = CreatePool(0, false, 0, pool);
   if (result != CUDA_SUCCESS) return result;
   FindPool(*pool)->imported = true;
   FindPool(*pool)->source = source;
@@ -144,6 +177,7 @@ CUresult ImportIntoPool(Pool* pool, const SharedPiece& piece, uint64_t* address)
   if (result == CUDA_SUCCESS) result = OpenShared(piece, context, address);
   if (result != CUDA_SUCCESS) return result;
   pool->device = DeviceOfAddress(*address);
+  pool->used.fetch_add(piece.bytes);
   Account(pool, *address, piece.bytes);
   return CUDA_SUCCESS;
 }
@@ -198,6 +232,9 @@ CUresult SetPoolAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, co
       pool->release_threshold.store(*static_cast<const cuuint64_t*>(value));
       return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+      if (*static_cast<const cuuint64_t*>(value) != 0) return CUDA_ERROR_INVALID_VALUE;
+      pool->reserved_high.store(Reserve(pool, pool->release_threshold.load()));
+      return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
       if (*static_cast<const cuuint64_t*>(value) != 0) return CUDA_ERROR_INVALID_VALUE;
       pool->used_high.store(pool->used.load());
@@ -226,16 +263,28 @@ CUresult GetPoolAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, vo
       *as_bytes = pool->release_threshold.load();
       return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+      *as_bytes = Reserve(pool, pool->release_threshold.load());
+      return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
       *as_bytes = pool->used.load();
       return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+      *as_bytes = pool->reserved_high.load();
+      return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
       *as_bytes = pool->used_high.load();
       return CUDA_SUCCESS;
     default:
       return CUDA_ERROR_INVALID_VALUE;
   }
+}
+
+// For the program's eyes: what a pool keeps is free for every other allocation of this program.
+CUresult TrimPool(CUmemoryPool handle, uint64_t bytes_to_keep) {
+  Pool* pool = FindPool(handle);
+  if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Reserve(pool, bytes_to_keep);
+  return CUDA_SUCCESS;
 }
 
 CUresult AllocateInStream(Pool* pool, uint64_t bytes, CUstream handle, uint64_t* address) {
@@ -256,8 +305,13 @@ CUresult AllocateInStream(Pool* pool, uint64_t bytes, CUstream handle, uint64_t*
     pool = FindPool(current);
   }
   if (pool->imported) return CUDA_ERROR_INVALID_VALUE;
+  if (!Claim(pool, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   result = MemoryOf(pool->device)->Allocate(stream->context, bytes, address, stream);
-  if (result == CUDA_SUCCESS) Account(pool, *address, bytes);
+  if (result == CUDA_SUCCESS) {
+    Account(pool, *address, bytes);
+  } else {
+    pool->used.fetch_sub(bytes);
+  }
   return result;
 }
 

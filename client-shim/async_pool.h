@@ -22,13 +22,15 @@ struct Pool {
   std::atomic<uint64_t> accessors{0};  // other devices that have access: a bit each
   std::atomic<uint64_t> release_threshold{0};
   std::atomic<int> reuse_follow_events{1}, reuse_opportunistic{1}, reuse_internal{1};
+  uint64_t most = 0;  // bytes it may hand out; 0: as many as there are
   std::atomic<uint64_t> used{0}, used_high{0};
+  std::atomic<uint64_t> reserved{0}, reserved_high{0};  // as the driver would hold them
 };
 
 // The device's default pool, or the one that is current.
 CUresult DevicePool(int device, bool is_default, CUmemoryPool* pool);
 CUresult SetDevicePool(int device, CUmemoryPool pool);
-CUresult CreatePool(int device, bool shareable, CUmemoryPool* pool);
+CUresult CreatePool(int device, bool shareable, uint64_t most, CUmemoryPool* pool);
 // The device is known with the first memory that is imported.
 CUresult ImportPool(const SharedToken& source, CUmemoryPool* pool);
 CUresult DestroyPool(CUmemoryPool pool);
@@ -37,6 +39,7 @@ Pool* FindPool(CUmemoryPool pool);
 Pool* PoolOf(uint64_t address);
 CUresult SetPoolAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, const void* value);
 CUresult GetPoolAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value);
+CUresult TrimPool(CUmemoryPool pool, uint64_t bytes_to_keep);
 
 // `pool` nullptr: the current one of the stream's device.
 CUresult AllocateInStream(Pool* pool, uint64_t bytes, CUstream stream, uint64_t* address);

@@ -70,7 +70,7 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
   if (!shareable && poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) {
     return CUDA_ERROR_NOT_SUPPORTED;
   }
-  return CreatePool(poolProps->location.id, shareable, pool);
+  return CreatePool(poolProps->location.id, shareable, poolProps->maxSize, pool);
 }
 CUresult cuMemPoolDestroy(CUmemoryPool pool) { return DestroyPool(pool); }
 
@@ -130,8 +130,7 @@ CUresult cuMemPoolImportPointer(CUdeviceptr* ptr_out, CUmemoryPool pool,
 }
 
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
-  // What a pool keeps is free for every other allocation of this program already.
-  return FindPool(pool) == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  return TrimPool(pool, minBytesToKeep);
 }
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void* value) {
   return value == nullptr ? CUDA_ERROR_INVALID_VALUE : SetPoolAttribute(pool, attr, value);
@@ -171,21 +170,25 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool memPool,
   return CUDA_SUCCESS;
 }
 
+// Where there is no memory the address is null, which programs look at.
+static CUresult Give(CUresult result, uint64_t address, CUdeviceptr* dptr) {
+  if (result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY) *dptr = address;
+  return result;
+}
+
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
                                  CUstream hStream) {
   Pool* found = FindPool(pool);
   if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;
   uint64_t address = 0;
   CUresult result = AllocateInStream(found, bytesize, hStream, &address);
-  if (result == CUDA_SUCCESS) *dptr = address;
-  return result;
+  return Give(result, address, dptr);
 }
 
 CUresult cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
   uint64_t address = 0;
   CUresult result = AllocateInStream(nullptr, bytesize, hStream, &address);
-  if (result == CUDA_SUCCESS) *dptr = address;
-  return result;
+  return Give(result, address, dptr);
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) { return FreeInStream(dptr, hStream); }

@@ -266,6 +266,47 @@ TEST(Calls, PointersKnowTheirPool) {
   EXPECT_OK(cuMemPoolDestroy(own));
 }
 
+uint64_t PoolCount(CUmemoryPool pool, CUmemPool_attribute attribute) {
+  cuuint64_t value = 0;
+  EXPECT_OK(cuMemPoolGetAttribute(pool, attribute, &value));
+  return value;
+}
+
+TEST(Calls, PoolsHaveALimitAndKeepWhatTheyAreTold) {
+  constexpr size_t kPiece = 32 << 20;
+  Bench bench;
+  CUmemPoolProps properties = {};
+  properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  properties.maxSize = 1000;  // counts as a whole piece
+  CUmemoryPool pool = nullptr;
+  ASSERT_OK(cuMemPoolCreate(&pool, &properties));
+  CUdeviceptr small = 0, large = 1;
+  ASSERT_OK(cuMemAllocFromPoolAsync(&small, 4096, pool, nullptr));
+  EXPECT_EQ(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocFromPoolAsync(&large, kPiece, pool, nullptr));
+  EXPECT_EQ(0u, large);
+  EXPECT_EQ(4096u, PoolCount(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT));
+  EXPECT_EQ(4096u, PoolCount(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH));
+  EXPECT_EQ(kPiece, PoolCount(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
+  cuuint64_t all = ~0ull, zero = 0;
+  ASSERT_OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all));
+  ASSERT_OK(cuMemFreeAsync(small, nullptr));
+  EXPECT_OK(cuStreamSynchronize(nullptr));
+  EXPECT_EQ(0u, PoolCount(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT));
+  EXPECT_EQ(kPiece, PoolCount(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
+  EXPECT_OK(cuMemPoolTrimTo(pool, 1000));
+  EXPECT_EQ(kPiece, PoolCount(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
+  EXPECT_OK(cuMemPoolTrimTo(pool, 0));
+  EXPECT_EQ(0u, PoolCount(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
+  EXPECT_EQ(kPiece, PoolCount(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH));
+  EXPECT_OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &zero));
+  EXPECT_EQ(0u, PoolCount(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH));
+  EXPECT_EQ(4096u, PoolCount(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH));
+  ASSERT_OK(cuMemAllocFromPoolAsync(&large, kPiece, pool, nullptr));
+  EXPECT_OK(cuMemFreeAsync(large, nullptr));
+  EXPECT_OK(cuMemPoolDestroy(pool));
+}
+
 TEST(Calls, MemoryIsFreedWithoutAContext) {
   Bench bench;
   CUdeviceptr data = 0, managed = 0, start = 0;
