@@ -312,7 +312,14 @@ TEST(Calls, MemoryIsFreedWithoutAContext) {
   CUdeviceptr data = 0, managed = 0, start = 0;
   ASSERT_OK(cuMemAlloc_v2(&data, 64));
   ASSERT_OK(cuMemAllocManaged(&managed, 64, CU_MEM_ATTACH_GLOBAL));
-  std::thread([data, managed] {
+  void* pinned = nullptr;
+  std::vector<char> registered(64);
+  ASSERT_OK(cuMemHostAlloc(&pinned, 64, 0));
+  ASSERT_OK(cuMemHostRegister_v2(registered.data(), registered.size(), 0));
+  std::thread([&] {
+    EXPECT_OK(cuMemFreeHost(pinned));
+    EXPECT_OK(cuMemHostUnregister(registered.data()));
+    EXPECT_EQ(CUDA_ERROR_INVALID_CONTEXT, cuMemFreeHost(pinned));
     EXPECT_OK(cuMemFree_v2(data));
     EXPECT_OK(cuMemFree_v2(managed));
     EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(data));
