@@ -88,9 +88,8 @@ bool Issuer::MayStart(const Stream& stream, const QueuedCall& head) const {
   if (head.position > barrier_) return false;
   if (stream.unfinished.load() >= wire::kMaxUnfinishedPerStream) return false;
   if (!session_.gates().MayIssue(stream, head)) return false;
-  if ((head.flags & wire::kCapturing) != 0) {
-    return head.call != CallId::lwCaptureEnd || AllCaptured(head.position);
-  }
+  if (head.call == CallId::lwCaptureEnd && !AllCaptured(head.position)) return false;
+  // Captured calls, too: a call of the legacy stream would break the capture of a blocking one.
   const Context& context = *stream.context;
   auto behind = [&](const Stream* other) {
     return !other->queue.empty() && other->queue.front().position < head.position;

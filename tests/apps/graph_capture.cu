@@ -53,6 +53,35 @@ static void TestBranchLeftOpen(cudaStream_t stream, cudaStream_t branch, cudaEve
   CHECK(cudaFree(mark));
 }
 
+// What the legacy stream was given before is out of a blocking stream's way when its capture
+// begins, though the copy still runs.
+static void TestCaptureBehindCopies() {
+  constexpr size_t kBytes = 8 << 20;
+  std::vector<char> pageable(kBytes);
+  char *pinned, *to;
+  int* mark;
+  cudaStream_t blocking;
+  CHECK(cudaMallocHost(&pinned, kBytes));
+  CHECK(cudaMalloc(&to, kBytes));
+  CHECK(cudaMalloc(&mark, sizeof *mark));
+  CHECK(cudaStreamCreate(&blocking));
+  for (int round = 0; round < 20; ++round) {
+    const char* from = round % 2 == 0 ? pinned : pageable.data();
+    CHECK(cudaMemcpyAsync(to, from, kBytes >> round % 4, cudaMemcpyHostToDevice));
+    CHECK(cudaStreamBeginCapture(blocking, cudaStreamCaptureModeThreadLocal));
+    Mark<<<1, 1, 0, blocking>>>(mark);
+    CHECK(cudaGetLastError());
+    cudaGraph_t graph;
+    CHECK(cudaStreamEndCapture(blocking, &graph));
+    CHECK(cudaGraphDestroy(graph));
+  }
+  CHECK(cudaStreamDestroy(blocking));
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaFree(mark));
+  CHECK(cudaFree(to));
+  CHECK(cudaFreeHost(pinned));
+}
+
 int main() {
   const size_t bytes = kCount * sizeof(int);
   int *input, *output, *device, *tripled, *quintupled, *sum, *runs;
@@ -112,5 +141,6 @@ int main() {
   CHECK(cudaGraphExecDestroy(executable));
   CHECK(cudaGraphDestroy(graph));
   TestBranchLeftOpen(stream, branch, fork);
+  TestCaptureBehindCopies();
   return Pass("graph_capture");
 }
