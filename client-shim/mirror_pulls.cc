@@ -89,11 +89,12 @@ std::vector<StreamPoint> AskForChanges(Mirrors& mirrors) {
   return points;
 }
 
-// The only one of them that is unfinished; nullptr if there is none, or several.
+// The program's only one of them that is unfinished; nullptr if there is none, or several.
 StreamPoint* OnlyUnfinished(std::span<StreamPoint> points) {
   StreamPoint* found = nullptr;
   for (StreamPoint& point : points) {
-    if (point.stream->finished.load(std::memory_order_acquire) >= point.position) continue;
+    bool finished = point.stream->finished.load(std::memory_order_acquire) >= point.position;
+    if (finished || point.stream->internal) continue;
     if (found != nullptr) return nullptr;
     found = &point;
   }

@@ -81,7 +81,7 @@ bool Completion::Step() {
     acting_ = false;
     return false;
   }
-  for (auto& reached : reached_) Finish(reached);
+  Finish();
   // What a kernel printed is there before anybody learns that it has finished.
   session_.SendDeviceText();
   SendProgress();
@@ -91,15 +91,22 @@ bool Completion::Step() {
   return true;
 }
 
-void Completion::Finish(Timelines::Reached& reached) {
-  Stream& stream = *reached.stream;
-  bool well = stream.context->failed == 0;
-  if (well && reached.drained) Settle(stream);
-  for (auto& marker : reached.markers) {
-    if (marker.calls != 0) session_.gates().Finished(stream.context->device, marker.calls);
-    for (auto& action : marker.actions) action(well && marker.good);
-    if (marker.event != nullptr) session_.driver().cuEventDestroy_v2(marker.event);
+// In the log's order, too: what hangs on a place may look at what the places before have done.
+void Completion::Finish() {
+  for (auto& reached : reached_) {
+    bool well = reached.stream->context->failed == 0;
+    if (well && reached.drained) Settle(*reached.stream);
+    for (auto& marker : reached.markers) order_.push_back({&marker, reached.stream.get(), well});
   }
+  if (reached_.size() > 1) {
+    std::ranges::stable_sort(order_, {}, [](const Place& place) { return place.marker->position; });
+  }
+  for (auto& [marker, stream, well] : order_) {
+    if (marker->calls != 0) session_.gates().Finished(stream->context->device, marker->calls);
+    for (auto& action : marker->actions) action(well && marker->good);
+    if (marker->event != nullptr) session_.driver().cuEventDestroy_v2(marker->event);
+  }
+  order_.clear();
 }
 
 // In the log's order: what a stream waited for stands before its wait, so nobody sees an event

@@ -35,7 +35,7 @@ class Completion {
   // True if anything was reached.
   bool Step();
   // Runs what hangs on the reached markers.
-  void Finish(Timelines::Reached& reached);
+  void Finish();
   void SendProgress();
   // Makes sure that a stream without outstanding markers is idle in the driver's eyes too, which
   // brings device printf out and shows faults. Does nothing if more was issued meanwhile.
@@ -45,7 +45,13 @@ class Completion {
 
   Session& session_;
   std::atomic<bool> acting_{false};
+  struct Place {
+    Marker* marker;
+    Stream* stream;
+    bool well;
+  };
   std::vector<Timelines::Reached> reached_;
+  std::vector<Place> order_;  // of the markers reached
   wire::SpinPrediction idle_spin_{wire::AllowedCores()};
   std::thread thread_;
 };

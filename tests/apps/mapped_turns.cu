@@ -1,6 +1,7 @@
 // The program and its kernels take turns with pinned memory that both touch: the program writes, a
 // kernel answers beside it, the program waits in one of several ways and reads. At first one
 // thread; then several at once, each with a stream and words of its own between the others'.
+#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -22,8 +23,8 @@ __global__ void Answer(Words* words, int thread, int turn) {
 
 enum class Wait { kStream, kEvent, kQuery, kContext, kWays };
 
-static void WaitFor(cudaStream_t stream, cudaEvent_t event, int way) {
-  switch (static_cast<Wait>(way)) {
+static void WaitFor(cudaStream_t stream, cudaEvent_t event, Wait way) {
+  switch (way) {
     case Wait::kEvent:
       CHECK(cudaEventRecord(event, stream));
       CHECK(cudaEventSynchronize(event));
@@ -42,8 +43,8 @@ static void WaitFor(cudaStream_t stream, cudaEvent_t event, int way) {
   }
 }
 
-// `ways` of waiting, one after the other.
-static void TakeTurns(Words* words, int thread, int ways) {
+// Waits in this way, or in one after the other.
+static void TakeTurns(Words* words, int thread, Wait way) {
   cudaStream_t stream = nullptr;
   cudaEvent_t event = nullptr;
   CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
@@ -52,7 +53,7 @@ static void TakeTurns(Words* words, int thread, int ways) {
     for (int word = 0; word < kWords; ++word) words->asked[word][thread] = turn * word + thread;
     Answer<<<1, kWords, 0, stream>>>(words, thread, turn);
     CHECK(cudaGetLastError());
-    WaitFor(stream, event, turn % ways);
+    WaitFor(stream, event, way == Wait::kWays ? static_cast<Wait>(turn % 4) : way);
     for (int word = 0; word < kWords; ++word) {
       const int expected = 3 * (turn * word + thread) + turn;
       EXPECT(words->answered[word][thread] == expected, "thread %d, turn %d, word %d: %d, not %d",
@@ -63,15 +64,16 @@ static void TakeTurns(Words* words, int thread, int ways) {
   CHECK(cudaStreamDestroy(stream));
 }
 
-int main(int argc, char**) {
+int main(int argc, char** argv) {
   Words* words = nullptr;
   CHECK(cudaHostAlloc(&words, sizeof(Words), cudaHostAllocMapped));
-  // With an argument: just one thread that waits for its stream.
-  TakeTurns(words, 0, argc > 1 ? 1 : static_cast<int>(Wait::kWays));
-  if (argc == 1) {
+  if (argc > 1) {  // one thread alone, that waits for its stream or for everything
+    TakeTurns(words, 0, std::strcmp(argv[1], "stream") == 0 ? Wait::kStream : Wait::kContext);
+  } else {
+    TakeTurns(words, 0, Wait::kWays);
     std::vector<std::thread> threads;
     for (int thread = 0; thread < kThreads; ++thread) {
-      threads.emplace_back(TakeTurns, words, thread, static_cast<int>(Wait::kWays));
+      threads.emplace_back(TakeTurns, words, thread, Wait::kWays);
     }
     for (std::thread& thread : threads) thread.join();
   }
