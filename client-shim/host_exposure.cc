@@ -131,7 +131,9 @@ CUresult ExposeHost(uint64_t address, uint64_t* device_address) {
   if (!FindHost(address, &range)) return CUDA_ERROR_INVALID_VALUE;
   if (FindMirror(address, device_address)) return CUDA_SUCCESS;
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
+  CUresult result = ContextOfHost(reinterpret_cast<void*>(address), &context);
+  if (result == CUDA_SUCCESS) result = TheSession().over();
+  if (result == CUDA_SUCCESS) result = TakeError(context);
   if (result != CUDA_SUCCESS) return result;
   SettleHostWrites(range);
   uint64_t start = range.address;

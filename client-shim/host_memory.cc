@@ -62,8 +62,7 @@ CUresult AllocateHost(uint64_t bytes, unsigned flags, void** address) {
   return CUDA_SUCCESS;
 }
 
-// The context whose work is waited for: where a thread has none, the memory's own.
-static CUresult ContextOfRange(const void* address, Context** context) {
+CUresult ContextOfHost(const void* address, Context** context) {
   CUresult result = RequireContext(context);
   HostRange range;
   if (result != CUDA_ERROR_INVALID_CONTEXT) return result;
@@ -76,7 +75,7 @@ static CUresult ContextOfRange(const void* address, Context** context) {
 
 CUresult FreeHost(void* address) {
   Context* context = nullptr;
-  CUresult result = ContextOfRange(address, &context);
+  CUresult result = ContextOfHost(address, &context);
   if (result != CUDA_SUCCESS) return result;
   if (address == nullptr) return CUDA_SUCCESS;
   auto start = reinterpret_cast<uint64_t>(address);
@@ -126,7 +125,7 @@ CUresult RegisterHost(void* address, uint64_t bytes, unsigned flags) {
 
 CUresult UnregisterHost(void* address) {
   Context* context = nullptr;
-  CUresult result = ContextOfRange(address, &context);
+  CUresult result = ContextOfHost(address, &context);
   if (result != CUDA_SUCCESS) return result;
   {
     Ranges& ranges = TheRanges();

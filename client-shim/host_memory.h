@@ -8,6 +8,8 @@
 
 namespace longwire::shim {
 
+struct Context;
+
 struct HostRange {
   uint64_t address = 0;
   uint64_t bytes = 0;
@@ -22,6 +24,8 @@ CUresult FreeHost(void* address);
 CUresult RegisterHost(void* address, uint64_t bytes, unsigned flags);
 CUresult UnregisterHost(void* address);
 bool FindHost(uint64_t address, HostRange* range);
+// The current context; where the calling thread has none, the one that the memory was pinned in.
+CUresult ContextOfHost(const void* address, Context** context);
 // All of it in one pinned range.
 bool IsPinned(const void* address, uint64_t bytes);
 

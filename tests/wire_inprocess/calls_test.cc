@@ -1,4 +1,5 @@
 // Single calls, from the client's exported functions to the fake driver and back.
+#include <array>
 #include <cstring>
 #include <thread>
 
@@ -326,6 +327,28 @@ TEST(Calls, MemoryIsFreedWithoutAContext) {
     EXPECT_EQ(CUDA_ERROR_INVALID_CONTEXT, cuMemFree_v2(0));
   }).join();
   EXPECT_EQ(CUDA_ERROR_NOT_FOUND, cuMemGetAddressRange_v2(&start, nullptr, managed));
+}
+
+TEST(Calls, AStreamsWorkNeedsNoCurrentContext) {
+  Bench bench;
+  CUstream stream = nullptr;
+  CUdeviceptr data = 0;
+  std::array<unsigned char*, 2> pinned = {};
+  ASSERT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  ASSERT_OK(cuMemAlloc_v2(&data, 64));
+  for (auto& one : pinned) ASSERT_OK(cuMemHostAlloc(reinterpret_cast<void**>(&one), 64, 0));
+  auto first = reinterpret_cast<CUdeviceptr>(pinned[0]);
+  std::thread([&] {
+    EXPECT_OK(cuMemsetD8Async(first, 5, 64, stream));  // the device is to see it from now on
+    EXPECT_OK(cuMemcpyAsync(data, first, 64, stream));
+    EXPECT_OK(cuMemcpyDtoHAsync_v2(pinned[1], data, 64, stream));
+    EXPECT_OK(cuStreamSynchronize(stream));
+  }).join();
+  EXPECT_EQ(5, pinned[0][63]);
+  EXPECT_EQ(5, pinned[1][63]);
+  EXPECT_OK(cuMemFree_v2(data));
+  for (auto* one : pinned) EXPECT_OK(cuMemFreeHost(one));
+  EXPECT_OK(cuStreamDestroy_v2(stream));
 }
 
 TEST(Calls, ContextsAreAStackPerThread) {
