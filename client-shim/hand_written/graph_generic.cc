@@ -50,8 +50,8 @@ CUresult Add(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t 
                                         p->memcpy.copyCtx);
     case CU_GRAPH_NODE_TYPE_MEMSET: {
       CUDA_MEMSET_NODE_PARAMS params = Memset(p->memset);
-      return forward::cuGraphAddMemsetNode(node, graph, after, count, &params,
-                                           ContextOrCurrent(p->memset.ctx));
+      return hand::cuGraphAddMemsetNode(node, graph, after, count, &params,
+                                        ContextOrCurrent(p->memset.ctx));
     }
     case CU_GRAPH_NODE_TYPE_HOST: {
       CUDA_HOST_NODE_PARAMS params{p->host.fn, p->host.userData};
@@ -104,7 +104,7 @@ CUresult Set(CUgraphNode node, const CUgraphNodeParams* p) {
       return hand::cuGraphMemcpyNodeSetParams(node, &p->memcpy.copyParams);
     case CU_GRAPH_NODE_TYPE_MEMSET: {
       CUDA_MEMSET_NODE_PARAMS params = Memset(p->memset);
-      return forward::cuGraphMemsetNodeSetParams(node, &params);
+      return hand::cuGraphMemsetNodeSetParams(node, &params);
     }
     case CU_GRAPH_NODE_TYPE_HOST: {
       CUDA_HOST_NODE_PARAMS params{p->host.fn, p->host.userData};
@@ -134,8 +134,8 @@ CUresult SetInExec(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams* 
                                                   p->memcpy.copyCtx);
     case CU_GRAPH_NODE_TYPE_MEMSET: {
       CUDA_MEMSET_NODE_PARAMS params = Memset(p->memset);
-      return forward::cuGraphExecMemsetNodeSetParams(exec, node, &params,
-                                                     ContextOrCurrent(p->memset.ctx));
+      return hand::cuGraphExecMemsetNodeSetParams(exec, node, &params,
+                                                  ContextOrCurrent(p->memset.ctx));
     }
     case CU_GRAPH_NODE_TYPE_HOST: {
       CUDA_HOST_NODE_PARAMS params{p->host.fn, p->host.userData};

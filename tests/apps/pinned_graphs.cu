@@ -21,6 +21,32 @@ static void ExpectAll(const int* values, int expected, const char* what) {
   }
 }
 
+// Graphs fill pinned memory that nothing of the device has reached before.
+static void FillByNode(cudaStream_t stream) {
+  int *one, *other;
+  CHECK(cudaMallocHost(&one, kBytes));
+  CHECK(cudaMallocHost(&other, kBytes));
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  cudaGraphNode_t node;
+  cudaMemsetParams fill = {one, 0, 7, sizeof(int), kCount, 1};
+  CHECK(cudaGraphCreate(&graph, 0));
+  CHECK(cudaGraphAddMemsetNode(&node, graph, nullptr, 0, &fill));
+  CHECK(cudaGraphInstantiate(&exec, graph, nullptr, nullptr, 0));
+  CHECK(cudaGraphLaunch(exec, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  ExpectAll(one, 7, "what a node filled");
+  fill.dst = other;
+  CHECK(cudaGraphExecMemsetNodeSetParams(exec, node, &fill));
+  CHECK(cudaGraphLaunch(exec, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  ExpectAll(other, 7, "what a changed node filled");
+  CHECK(cudaGraphExecDestroy(exec));
+  CHECK(cudaGraphDestroy(graph));
+  CHECK(cudaFreeHost(one));
+  CHECK(cudaFreeHost(other));
+}
+
 int main() {
   int *shared, *result, *first, *second;
   CHECK(cudaMallocHost(&shared, kBytes));
@@ -59,6 +85,7 @@ int main() {
   }
   CHECK(cudaGraphExecDestroy(exec));
   CHECK(cudaGraphDestroy(graph));
+  FillByNode(stream);
   CHECK(cudaStreamDestroy(stream));
   CHECK(cudaFreeHost(shared));
   CHECK(cudaFreeHost(result));
