@@ -36,6 +36,35 @@ static void CUDART_CB FillOnHost(void* argument) {
   for (int i = 0; i < kCount; ++i) filler->memory[i] = filler->value;
 }
 
+// Two streams that wait for each other copy into the same memory: the later copy's bytes stay.
+static void TestTwoStreams() {
+  constexpr size_t kSmall = 4096;
+  unsigned char *pinned, *source;
+  cudaStream_t streams[2];
+  cudaEvent_t event;
+  CHECK(cudaMallocHost(&pinned, kSmall));
+  CHECK(cudaMalloc(&source, kSmall));
+  CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  for (cudaStream_t& stream : streams) {
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  }
+  for (int round = 1; round <= 600; ++round) {
+    cudaStream_t stream = streams[round % 2];
+    CHECK(cudaStreamWaitEvent(stream, event, 0));
+    CHECK(cudaMemsetAsync(source, round % 251, kSmall, stream));
+    CHECK(cudaMemcpyAsync(pinned, source, kSmall, cudaMemcpyDeviceToHost, stream));
+    CHECK(cudaEventRecord(event, stream));
+    if (round % 3 != 0) continue;
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT(pinned[0] == round % 251 && pinned[kSmall - 1] == round % 251,
+           "after the copies of two streams there is %d, not %d", pinned[0], round % 251);
+  }
+  for (cudaStream_t stream : streams) CHECK(cudaStreamDestroy(stream));
+  CHECK(cudaEventDestroy(event));
+  CHECK(cudaFree(source));
+  CHECK(cudaFreeHost(pinned));
+}
+
 int main() {
   int *pinned, *source, *target;
   CHECK(cudaMallocHost(&pinned, kBytes));
@@ -80,5 +109,6 @@ int main() {
   CHECK(cudaFreeHost(pinned));
   CHECK(cudaFree(source));
   CHECK(cudaFree(target));
+  TestTwoStreams();
   return Pass("pinned_order");
 }
