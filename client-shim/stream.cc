@@ -136,19 +136,16 @@ void DestroyStream(Stream* stream) {
 }
 
 CUresult LegacyStream(Context* context, Stream** stream) {
-  Stream* known = context->legacy.load(std::memory_order_acquire);
-  if (known == nullptr) {
-    Stream* made = nullptr;
-    CUresult result = NewStream(context, StreamKind::kLegacy, 0, 0, &made);
-    if (result != CUDA_SUCCESS) return result;
-    if (context->legacy.compare_exchange_strong(known, made)) {
-      known = made;
-    } else {
-      DestroyStream(made);
-    }
-  }
-  *stream = known;
-  return CUDA_SUCCESS;
+  *stream = context->legacy.load(std::memory_order_acquire);
+  if (*stream != nullptr) return CUDA_SUCCESS;
+  // One thread makes it: the worker refuses a second one.
+  static NeverDestroyed<std::mutex> making;
+  std::lock_guard<std::mutex> lock(*making);
+  *stream = context->legacy.load(std::memory_order_acquire);
+  if (*stream != nullptr) return CUDA_SUCCESS;
+  CUresult result = NewStream(context, StreamKind::kLegacy, 0, 0, stream);
+  if (result == CUDA_SUCCESS) context->legacy.store(*stream);
+  return result;
 }
 
 CUresult OwnStream(Context* context, Stream** stream) {

@@ -168,5 +168,28 @@ TEST(Threads, ThreadsComeAndGoWithTheirDefaultStreams) {
   EXPECT_OK(cuMemFree_v2(data));
 }
 
+TEST(Threads, TheLegacyStreamIsMadeOnce) {
+  Bench bench;
+  for (int round = 0; round < 50; ++round) {
+    CUcontext context = nullptr;
+    CUdeviceptr data = 0;
+    ASSERT_OK(cuCtxCreate_v2(&context, 0, 0));
+    ASSERT_OK(cuMemAlloc_v2(&data, 4 * 4));
+    std::atomic<int> there{0};
+    InThreads(4, [=, &there](int index) {
+      ASSERT_OK(cuCtxSetCurrent(context));
+      there += 1;
+      while (there < 4) {
+      }
+      ASSERT_OK(cuMemsetD8Async(data + index * 4, 7, 4, nullptr));
+      ASSERT_OK(cuStreamSynchronize(nullptr));
+    });
+    uint32_t values[4] = {};
+    ASSERT_OK(cuMemcpyDtoH_v2(values, data, sizeof(values)));
+    for (uint32_t value : values) EXPECT_EQ(0x07070707u, value);
+    ASSERT_OK(cuCtxDestroy_v2(context));
+  }
+}
+
 }  // namespace
 }  // namespace longwire::joined
