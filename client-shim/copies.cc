@@ -280,7 +280,10 @@ CUresult Download(Stream* stream, const CopySide& destination, const CopySide& s
   Capture* capture = stream->capture.load();
   session.transfers().ExpectDownload(copy.transfer, to, capture != nullptr);
   if (capture != nullptr) return Posted(session.Submit(where, copy));
-  if (session.lanes().Carries(copy.bytes) && !session.lanes().Open()) return session.over();
+  // The lanes keep no order among copies, as the log does.
+  copy.in_log = HostCopyPending(range.address, range.bytes);
+  bool by_lanes = !copy.in_log && session.lanes().Carries(copy.bytes);
+  if (by_lanes && !session.lanes().Open()) return session.over();
   uint64_t position = SubmitWork(stream, where, copy);
   if (position == Session::kNoPosition) {
     session.transfers().DropDownload(copy.transfer);

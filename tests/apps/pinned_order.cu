@@ -37,27 +37,30 @@ static void CUDART_CB FillOnHost(void* argument) {
 }
 
 // Two streams that wait for each other copy into the same memory: the later copy's bytes stay.
-static void TestTwoStreams() {
-  constexpr size_t kSmall = 4096;
+// `shrinks`: every second copy by this much shorter.
+static void TestTwoStreams(size_t bytes, size_t shrinks, int rounds) {
   unsigned char *pinned, *source;
   cudaStream_t streams[2];
   cudaEvent_t event;
-  CHECK(cudaMallocHost(&pinned, kSmall));
-  CHECK(cudaMalloc(&source, kSmall));
+  CHECK(cudaMallocHost(&pinned, bytes));
+  CHECK(cudaMalloc(&source, bytes));
   CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
   for (cudaStream_t& stream : streams) {
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   }
-  for (int round = 1; round <= 600; ++round) {
+  for (int round = 1; round <= rounds; ++round) {
     cudaStream_t stream = streams[round % 2];
+    const size_t size = round % 2 == 0 ? bytes - shrinks : bytes;
     CHECK(cudaStreamWaitEvent(stream, event, 0));
-    CHECK(cudaMemsetAsync(source, round % 251, kSmall, stream));
-    CHECK(cudaMemcpyAsync(pinned, source, kSmall, cudaMemcpyDeviceToHost, stream));
+    CHECK(cudaMemsetAsync(source, round % 251, bytes, stream));
+    CHECK(cudaMemcpyAsync(pinned, source, size, cudaMemcpyDeviceToHost, stream));
     CHECK(cudaEventRecord(event, stream));
-    if (round % 3 != 0) continue;
+    if (round % 7 != 0) continue;
     CHECK(cudaStreamSynchronize(stream));
-    EXPECT(pinned[0] == round % 251 && pinned[kSmall - 1] == round % 251,
-           "after the copies of two streams there is %d, not %d", pinned[0], round % 251);
+    for (size_t i = 0; i < size; i += 1000) {
+      EXPECT(pinned[i] == round % 251, "after two streams' copies byte %zu of %zu is %d, not %d", i,
+             size, pinned[i], round % 251);
+    }
   }
   for (cudaStream_t stream : streams) CHECK(cudaStreamDestroy(stream));
   CHECK(cudaEventDestroy(event));
@@ -109,6 +112,10 @@ int main() {
   CHECK(cudaFreeHost(pinned));
   CHECK(cudaFree(source));
   CHECK(cudaFree(target));
-  TestTwoStreams();
+  TestTwoStreams(4096, 0, 600);
+  // Those of more than 1 MiB may take other ways than the shorter ones before them.
+  std::thread other(TestTwoStreams, 2800 << 10, 1900 << 10, 140);
+  TestTwoStreams(2700 << 10, 2000 << 10, 140);
+  other.join();
   return Pass("pinned_order");
 }

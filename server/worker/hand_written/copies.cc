@@ -175,7 +175,7 @@ CUresult Do_lwCopyToHost(CallContext& context, const calls::lwCopyToHost& call,
     return session.graphs().CaptureDownload(*stream, call.place, place, call.transfer);
   }
   QueuedCall& record = context.call();
-  bool by_lanes = session.lanes().Carries(call.bytes);
+  bool by_lanes = !call.in_log && session.lanes().Carries(call.bytes);
   uint64_t most = by_lanes ? session.lanes().PieceOf(call.bytes) : Staging::kMaxBlockBytes;
   while (record.progress < call.bytes) {
     size_t part = std::min<uint64_t>(call.bytes - record.progress, most);
