@@ -1,5 +1,6 @@
 """PyTorch steps natively, through Longwire over TCP, and training over longer wires, in turn; how
-often a step waited for the server; and whether the losses are the native ones."""
+often a step waited for the server; and whether the losses are the native ones. "uncached": a step
+with an allocation and a free of the driver's for every tensor (PYTORCH_NO_CUDA_MEMORY_CACHING)."""
 import contextlib
 import os
 import pathlib
@@ -14,6 +15,7 @@ from wire_table import RELAYS, Column, median, worst
 STEPS = pathlib.Path(__file__).resolve().parent / "torch_steps.py"
 ONE_SYNCHRONIZE = ["mlp", "gpt", "cnn", "forward"]
 TRAIN_STEPS = 200
+UNCACHED = "cnn"
 COUNTS = re.compile(r"calls sent, (\d+) round trips, (\d+) waits for progress")
 # Steps of the two runs whose difference is what a step costs.
 FEW, MANY = 50, 150
@@ -43,7 +45,7 @@ def row(out, name, column, native, unit="ms"):
         return
     base = native.value(name, median) if native else None
     ratio = f"{value / base:7.3f}" if base else f"{'-':>7}"
-    say(out, f"{name:<14} {column.name:<8} {value:10.3f} {most:10.3f} {unit:<4} {ratio}")
+    say(out, f"{name:<14} {column.name:<15} {value:10.3f} {most:10.3f} {unit:<4} {ratio}")
 
 
 def run(build, driver, raw, out, rounds):
@@ -61,20 +63,26 @@ def run(build, driver, raw, out, rounds):
             columns[name] = Column(
                 lambda *words, address=relay.address: longwire.command(*words, server=address),
                 environment)
-        for name, column in columns.items():
+        uncached = {f"{name}-uncached": Column(columns[name].command, {
+                        **environment, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"})
+                    for name in ("native", "tcp") if name in columns}
+        for name, column in {**columns, **uncached}.items():
             column.name = name
         for _ in range(rounds):
+            for column in uncached.values():
+                column.gather(program(UNCACHED), raw)
             for name, column in columns.items():
                 kinds = [] if name in RELAYS else ONE_SYNCHRONIZE
                 if kinds:
                     column.gather(program(*kinds), raw)
                 column.gather(program("train", "--steps", TRAIN_STEPS), raw)
         native = columns.get("native")
-        say(out, f"{'step':<14} {'wire':<8} {'median':>10} {'worst':>10} unit  /native")
+        say(out, f"{'step':<14} {'wire':<15} {'median':>10} {'worst':>10} unit  /native")
         for kind in (*ONE_SYNCHRONIZE, "train"):
-            for column in columns.values():
+            shown = [*columns.values(), *uncached.values()]
+            for column in shown:
                 row(out, f"{kind}_step", column, native)
-            results = {column.value(f"{kind}_result", median) for column in columns.values()}
+            results = {column.value(f"{kind}_result", median) for column in shown}
             results.discard(None)
             say(out, f"{kind}: results {'equal' if len(results) == 1 else 'DIFFERENT'}")
         for kind in (*ONE_SYNCHRONIZE, "train"):

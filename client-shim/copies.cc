@@ -138,7 +138,11 @@ uint64_t SubmitWork(Stream* stream, const Where& where, const Call& call, size_t
 template <class Call>
 CUresult SubmitSeen(Stream* stream, const Where& where, const Call& call, Waits waits,
                     uint64_t address, uint64_t source) {
-  uint64_t position = SubmitWork(stream, where, call);
+  uint64_t position = Session::kNoPosition;
+  {
+    DeviceWork work(stream, Sends::kPerhapsLater);
+    position = TheSession().Submit(where, call);
+  }
   if (position == Session::kNoPosition) return TheSession().over();
   bool captured = stream->capture.load() != nullptr;
   if (waits == Waits::kAsync || captured) return CUDA_SUCCESS;

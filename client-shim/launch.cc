@@ -189,7 +189,7 @@ CUresult Launch(CUfunction handle, const LaunchShape& asked, CUstream stream_han
   for (const ReferenceBinding& binding : bindings) launch.references.push_back(binding.record());
   uint64_t position = 0;
   {
-    DeviceWork work(stream);
+    DeviceWork work(stream, Sends::kPerhapsLater);
     size_t bound =
         128 + packed.size() + attributes.size_bytes() + bindings.size() * sizeof(ReferenceBinding);
     position = TheSession().Submit(where, launch, bound);

@@ -74,6 +74,7 @@ void ApplyAll(Mirrors& mirrors) {
 
 // Asks for what the device changed; the streams' places where it is there.
 std::vector<StreamPoint> AskForChanges(Mirrors& mirrors) {
+  KeepPromise(mirrors);
   for (auto& [address, mirror] : mirrors.by_address) {
     calls::lwMirrorPull pull;
     pull.mirror = mirror->id;
@@ -134,7 +135,7 @@ bool WaitForSent(const Channel& channel, StreamPoint* point) {
   if (channel.stream->finished.load(std::memory_order_acquire) >= channel.position) return true;
   calls::lwStreamWaitEvent wait;
   wait.event = channel.event;
-  wait.version = channel.version;
+  wait.version = channel.sent_version;
   wait.flags = 0;
   return SubmitAt(point, wait);
 }

@@ -1,7 +1,8 @@
-// What mirrors.cc and mirror_pulls.cc share of the mirrors.
+// What mirrors.cc, mirror_pushes.cc and mirror_pulls.cc share of the mirrors.
 #pragma once
 
 #include <algorithm>
+#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -20,8 +21,9 @@ struct Channel {
   Stream* stream = nullptr;  // retained
   uint64_t event = 0;
   uint64_t version = 0;
-  uint64_t position = 0;  // of the newest record
-  uint64_t sent = 0;      // Mirrors::sent at that time
+  // The newest record, behind something that was sent: its place, Mirrors::sent at that time.
+  uint64_t position = 0, sent = 0, sent_version = 0;
+  bool promised = false;  // queued work waits for the next version of the event
 
   Where where() const { return {stream->context_number, stream, 0}; }
 };
@@ -53,6 +55,12 @@ struct Mirrors {
   uint64_t sent = 0;                                      // times that something was sent
   uint64_t works = 0;                                     // DeviceWork begun
   uint32_t begun = 0;                                     // and not ended
+  uint64_t compared = 0;                                  // bytes, the last time
+  uint32_t works_since_wait = 0;  // works while the program waited for nothing
+  uint32_t works_promised = 0;    // works that wait for the next comparison
+  uint64_t comparison = 1;        // number of the next one
+  bool comparer_sleeps = false;
+  std::condition_variable promise;
   std::multiset<uint64_t> asked;    // `sent` as it was when pulls under way were asked for
   std::set<uint64_t> said;          // tickets that came, until they are looked for
   std::atomic<bool> handed{false};  // the device may have written since the last pull
@@ -62,6 +70,13 @@ struct Mirrors {
 };
 
 Mirrors& TheMirrors();
+
+// The lock is held in these.
+// Something was sent through the channel: later work waits for this place.
+void RecordSent(Mirrors& mirrors, Channel& channel);
+// Makes the comparison that queued work waits for, if any does. Whatever else goes through a
+// channel must come behind it: the worker may hold that until the queued work is finished.
+void KeepPromise(Mirrors& mirrors);
 
 // The lock is held.
 inline bool IsChannel(const Mirrors& mirrors, const Stream* stream) {

@@ -6,10 +6,8 @@
 
 #include "client-shim/mirror_table.h"
 #include "client-shim/never_destroyed.h"
-#include "client-shim/options.h"
 #include "client-shim/process.h"
 #include "longwire/calls.h"
-#include "wire/page_delta.h"
 
 namespace longwire::shim {
 
@@ -22,89 +20,26 @@ Mirrors& TheMirrors() {
 
 namespace {
 
-bool TakesTurns() {
-  static const bool turns = !ProcessOptions().Disabled("managed-turns");
-  return turns;
-}
-
 // The lock is held, as in all that follows up to AddMirror.
 CUresult ChannelOf(Mirrors& mirrors, Context* context, std::shared_ptr<Channel>* found) {
-  std::shared_ptr<Channel>& channel = mirrors.channels[context->number.load()];
-  if (channel == nullptr) {
-    auto made = std::make_shared<Channel>();
-    CUresult result = NewStream(context, StreamKind::kNonBlocking, 0, 0, &made->stream);
-    if (result != CUDA_SUCCESS) return result;
-    Retain(made->stream);
-    made->stream->internal = true;
-    made->event = TheSession().NewId();
-    calls::lwEventCreate create;
-    create.event = made->event;
-    create.flags = CU_EVENT_DISABLE_TIMING;
-    TheSession().Submit({made->stream->context_number, nullptr, 0}, create);
-    channel = std::move(made);
+  auto known = mirrors.channels.find(context->number.load());
+  if (known != mirrors.channels.end()) {
+    *found = known->second;
+    return CUDA_SUCCESS;
   }
-  *found = channel;
+  auto made = std::make_shared<Channel>();
+  CUresult result = NewStream(context, StreamKind::kNonBlocking, 0, 0, &made->stream);
+  if (result != CUDA_SUCCESS) return result;
+  Retain(made->stream);
+  made->stream->internal = true;
+  made->event = TheSession().NewId();
+  calls::lwEventCreate create;
+  create.event = made->event;
+  create.flags = CU_EVENT_DISABLE_TIMING;
+  TheSession().Submit({made->stream->context_number, nullptr, 0}, create);
+  mirrors.channels[made->stream->context_number] = made;
+  *found = std::move(made);
   return CUDA_SUCCESS;
-}
-
-// Something was sent: later work waits for this place.
-void Record(Mirrors& mirrors, Channel& channel) {
-  calls::lwEventRecord record;
-  record.event = channel.event;
-  record.version = ++channel.version;
-  record.flags = 0;
-  channel.position = TheSession().Submit(channel.where(), record);
-  channel.sent = ++mirrors.sent;
-}
-
-// True if something had changed.
-bool Push(Mirrors& mirrors, Mirror& mirror) {
-  // Unchanged bytes may go along only while the device has nothing to change them.
-  bool quiet = !mirrors.handed.load() && mirrors.begun == 0;
-  wire::PageForm form = quiet ? wire::PageForm::kWhole : wire::PageForm::kMasked;
-  std::span<const std::byte> memory = mirror.memory();
-  std::vector<std::byte> delta;
-  bool any = false;
-  for (uint64_t at = 0; at < memory.size();) {
-    delta.clear();
-    at += wire::AppendDelta(memory.subspan(at), mirror.shadow + at, at, form,
-                            wire::kDeltaBytes - wire::kMaxDeltaOfPage, &delta);
-    if (delta.empty()) continue;
-    if (WaitForRoom(mirror.channel->stream) != CUDA_SUCCESS) break;  // the context has failed
-    calls::lwMirrorPush push;
-    push.mirror = mirror.id;
-    push.delta = delta;
-    TheSession().Submit(mirror.channel->where(), push, 64 + delta.size());
-    TheSession().counts().uploaded.fetch_add(delta.size(), std::memory_order_relaxed);
-    any = true;
-  }
-  mirror.host_turn = false;
-  return any;
-}
-
-void PushAll(Mirrors& mirrors) {
-  std::vector<Channel*> touched;
-  for (auto& [address, mirror] : mirrors.by_address) {
-    bool may_differ = mirror->host_turn || mirror->range.any_time || !TakesTurns();
-    if (!may_differ || !Push(mirrors, *mirror)) continue;
-    if (std::find(touched.begin(), touched.end(), mirror->channel.get()) == touched.end()) {
-      touched.push_back(mirror->channel.get());
-    }
-  }
-  for (Channel* channel : touched) Record(mirrors, *channel);
-}
-
-// Lets the stream's later work wait for what was sent.
-void Order(Mirrors& mirrors, Stream* stream) {
-  uint64_t seen = stream->mirrors_seen.exchange(mirrors.sent);
-  for (auto& [number, channel] : mirrors.channels) {
-    if (channel->sent <= seen || channel->stream->finished.load() >= channel->position) continue;
-    calls::lwStreamWaitEvent wait;
-    wait.event = channel->event;
-    wait.version = channel->version;
-    wait.flags = 0;
-    TheSession().Submit({stream->context_number, stream, 0}, wait);
-  }
 }
 
 void StartOnDevice(Mirrors& mirrors, const Mirror& mirror, MirrorStart start) {
@@ -124,7 +59,7 @@ void StartOnDevice(Mirrors& mirrors, const Mirror& mirror, MirrorStart start) {
   clear.value = 0;
   clear.rows = 1;
   TheSession().Submit(mirror.channel->where(), clear);
-  Record(mirrors, *mirror.channel);
+  RecordSent(mirrors, *mirror.channel);
 }
 
 }  // namespace
@@ -136,6 +71,7 @@ CUresult AddMirror(Context* context, const MirrorRange& range, MirrorStart start
     auto mirror = std::make_unique<Mirror>();
     CUresult result = ChannelOf(mirrors, context, &mirror->channel);
     if (result != CUDA_SUCCESS) return result;
+    KeepPromise(mirrors);
     void* shadow = mmap(nullptr, range.bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (shadow == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -159,6 +95,7 @@ void RemoveMirror(Mirror* mirror) {
     // No pull is going on that still knows it.
     std::lock_guard<std::mutex> pull(mirrors.pull_mutex);
     std::lock_guard<std::mutex> lock(mirrors.mutex);
+    KeepPromise(mirrors);
     calls::lwMirrorRemove remove;
     remove.mirror = mirror->id;
     TheSession().Submit(mirror->channel->where(), remove);
@@ -177,6 +114,7 @@ void ForgetMirrors(uint32_t context_number) {
   std::lock_guard<std::mutex> lock(mirrors.mutex);
   auto channel = mirrors.channels.find(context_number);
   if (channel == mirrors.channels.end()) return;
+  KeepPromise(mirrors);
   std::erase_if(mirrors.by_address, [&](const auto& entry) {
     const Mirror& mirror = *entry.second;
     if (mirror.channel != channel->second) return false;
@@ -218,42 +156,6 @@ bool FindMirror(uint64_t address, uint64_t* device_address) {
   if (address - range.address >= range.bytes) return false;
   *device_address = range.device_address + (address - range.address);
   return true;
-}
-
-void DeviceWork::Begin(Stream* stream) {
-  if (stream->capture.load() != nullptr) return;
-  Mirrors& mirrors = TheMirrors();
-  std::lock_guard<std::mutex> lock(mirrors.mutex);
-  PushAll(mirrors);
-  Order(mirrors, stream);
-  mirrors.handed.store(true);
-  ++mirrors.works;
-  ++mirrors.begun;
-  begun_ = true;
-}
-
-void DeviceWork::End() {
-  Mirrors& mirrors = TheMirrors();
-  std::lock_guard<std::mutex> lock(mirrors.mutex);
-  --mirrors.begun;
-}
-
-void SendHostWrites() {
-  if (!AnyMirrors()) return;
-  Mirrors& mirrors = TheMirrors();
-  std::vector<StreamPoint> points;
-  {
-    std::lock_guard<std::mutex> lock(mirrors.mutex);
-    PushAll(mirrors);
-    // It is still the program's turn where it was.
-    for (auto& [address, mirror] : mirrors.by_address) mirror->host_turn = true;
-    for (auto& [number, channel] : mirrors.channels) {
-      if (channel->stream->finished.load() >= channel->position) continue;
-      Retain(channel->stream);
-      points.push_back({channel->stream, channel->position});
-    }
-  }
-  AwaitWork(points);
 }
 
 }  // namespace longwire::shim

@@ -58,10 +58,13 @@ bool IsMirrored(uint64_t device_address);
 
 // Held while work is handed to the device: what the program changed was sent before, and the work
 // comes after it. Nothing for a stream that captures: the work starts with the graph's launch.
+// kPerhapsLater: where the program hands over work after work, what it changed may be sent a moment
+// later, and the work waits for it on the device's side (mirror_pushes.cc).
+enum class Sends { kNow, kPerhapsLater };
 class DeviceWork {
  public:
-  explicit DeviceWork(Stream* stream) {
-    if (AnyMirrors()) Begin(stream);
+  explicit DeviceWork(Stream* stream, Sends sends = Sends::kNow) {
+    if (AnyMirrors()) Begin(stream, sends);
   }
   ~DeviceWork() {
     if (begun_) End();
@@ -70,10 +73,13 @@ class DeviceWork {
   DeviceWork& operator=(const DeviceWork&) = delete;
 
  private:
-  void Begin(Stream* stream);
+  void Begin(Stream* stream, Sends sends);
   static void End();
   bool begun_ = false;
 };
+
+// Before the program waits for work or asks about it: what that waits for is sent now.
+void SendWhatWorkAwaits();
 
 // What the device changed is in the program's memory when it returns. Called between a wait and the
 // return to the program; the caller holds no lock.
@@ -87,6 +93,7 @@ void ReturnDeviceWrites();
 class AwaitedWrites {
  public:
   explicit AwaitedWrites(std::span<StreamPoint> points) {
+    SendWhatWorkAwaits();
     if (AnyMirrors()) Ask(points);
   }
   // To be called once, after the wait.

@@ -25,6 +25,7 @@ struct Options {
   bool launch_blocking = false;    // CUDA_LAUNCH_BLOCKING
   // LONGWIRE_DISABLE: names of single optimisations that are switched off:
   //   managed-turns         managed memory is compared once between a wait and the next work
+  //   late-comparisons      launches in a row wait in the worker for what the program wrote
   //   pulls-with-waits      what the device wrote to mirrored memory comes with the awaited end
   //   attributes-with-load  a small module's functions' attributes come with its load
   //   stored-pointers       small uploads are searched for pointers to pinned memory

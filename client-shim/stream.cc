@@ -77,8 +77,9 @@ CUresult NewStream(Context* owner, StreamKind kind, unsigned flags, int priority
   stream->flags = flags;
   stream->priority = priority;
   stream->internal = false;
-  for (auto* place : {&stream->last, &stream->finished, &stream->wanted, &stream->awaited,
-                      &stream->sync_copy, &stream->early_seen, &stream->mirrors_seen}) {
+  for (auto* place :
+       {&stream->last, &stream->finished, &stream->wanted, &stream->awaited, &stream->sync_copy,
+        &stream->early_seen, &stream->mirrors_seen, &stream->mirrors_awaited}) {
     place->store(0);
   }
   stream->gate_passed.store(0);
@@ -235,13 +236,18 @@ void AskForWaiters(Stream* stream) {
   if (awaited > stream->finished.load(std::memory_order_acquire)) Want(stream, awaited);
 }
 
-CUresult WaitForRoom(Stream* stream) {
+uint64_t AwaitedForRoom(Stream* stream) {
   // Asked for as soon as a quarter is full, so that the answer is usually there in time.
   uint64_t newest = stream->room.newest.load(std::memory_order_acquire);
   if (newest > stream->wanted.load(std::memory_order_relaxed)) Want(stream, newest);
   uint64_t oldest = stream->room.oldest.load(std::memory_order_acquire);
-  if (stream->finished.load(std::memory_order_acquire) >= oldest) return CUDA_SUCCESS;
-  CUresult result = AwaitStream(stream, oldest);
+  return stream->finished.load(std::memory_order_acquire) >= oldest ? 0 : oldest;
+}
+
+CUresult WaitForRoom(Stream* stream) {
+  uint64_t awaited = AwaitedForRoom(stream);
+  if (awaited == 0) return CUDA_SUCCESS;
+  CUresult result = AwaitStream(stream, awaited);
   TheSession().FlushText();
   return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
 }
@@ -281,6 +287,7 @@ CUresult PollStream(Stream* stream, uint64_t position) {
 }
 
 CUresult QueryStream(Stream* stream, uint64_t position) {
+  SendWhatWorkAwaits();
   CUresult result = PollStream(stream, position);
   if (result == CUDA_SUCCESS) ReturnDeviceWrites();
   return result;

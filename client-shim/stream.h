@@ -58,6 +58,7 @@ struct Stream {
   std::atomic<uint64_t> gate_passed{0};        // up to which gate of its context it waits
   std::atomic<uint64_t> green_gate_passed{0};  // the same of its green context
   std::atomic<uint64_t> mirrors_seen{0};       // what was sent of mirrors before its newest work
+  std::atomic<uint64_t> mirrors_awaited{0};    // which comparison of them that waits for
   StreamRoom room;
   std::atomic<bool> destroyed{false};
   std::atomic<uint32_t> references{0};  // the handle, the session's table, events
@@ -98,6 +99,9 @@ void Release(Stream* stream);
 
 // After a call was queued: asks for the progress that somebody waits for without having asked.
 void AskForWaiters(Stream* stream);
+
+// The place whose end makes room in the stream; 0: it has room.
+uint64_t AwaitedForRoom(Stream* stream);
 
 // Waits while the stream has no room. The context's error, if any.
 CUresult WaitForRoom(Stream* stream);

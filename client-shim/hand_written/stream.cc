@@ -155,6 +155,7 @@ CUresult cuStreamQuery(CUstream hStream) {
   CUresult result = ResolveForWait(hStream, &stream);
   if (result == CUDA_SUCCESS) result = RefuseWhileCapturing(stream);
   if (result != CUDA_SUCCESS) return result;
+  SendWhatWorkAwaits();
   for (StreamPoint& point : Covered(stream)) {
     CUresult state = PollStream(point.stream, point.position);
     if (result == CUDA_SUCCESS) result = state;

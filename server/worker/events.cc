@@ -73,6 +73,9 @@ void Events::WaitSorted(uint64_t event, uint64_t version) {
   Event* found = Find(event);
   if (found == nullptr) return;
   auto place = found->versions.find(version);
+  if (place == found->versions.end() && version > found->newest) {
+    place = found->versions.try_emplace(version).first;
+  }
   if (place != found->versions.end()) ++place->second.waits;
 }
 
@@ -110,6 +113,12 @@ void Events::DropOldVersions(Event& event) {
   }
 }
 
+void Events::HasWaited(Event& event, Versions::iterator place) {
+  if (place->second.waits != 0) --place->second.waits;
+  if (place->second.passed && place->second.waits == 0) event.versions.erase(place);
+  DropOldVersions(event);
+}
+
 CUresult Events::Record(uint64_t event, uint64_t version, uint32_t flags, Stream& stream) {
   std::lock_guard lock(mutex_);
   Event* found = Find(event);
@@ -140,6 +149,17 @@ CUresult Events::Record(uint64_t event, uint64_t version, uint32_t flags, Stream
   return result;
 }
 
+CUresult Events::Pass(uint64_t event, uint64_t version) {
+  std::lock_guard lock(mutex_);
+  Event* found = Find(event);
+  if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  auto place = found->versions.find(version);
+  if (place == found->versions.end()) return CUDA_SUCCESS;  // nobody waits for it
+  if (place->second.issued || version <= found->newest) return CUDA_ERROR_INVALID_VALUE;
+  place->second.issued = place->second.passed = true;
+  return CUDA_SUCCESS;
+}
+
 void Events::RecordDropped(uint64_t event, uint64_t version) {
   std::lock_guard lock(mutex_);
   Event* found = Find(event);
@@ -162,8 +182,7 @@ CUresult Events::Wait(uint64_t event, uint64_t version, uint32_t flags, Stream& 
   if (place->second.handle != nullptr && !place->second.failed) {
     result = driver_.cuStreamWaitEvent(stream.handle, place->second.handle, flags);
   }
-  if (place->second.waits != 0) --place->second.waits;
-  DropOldVersions(*found);
+  HasWaited(*found, place);
   return result;
 }
 
@@ -172,7 +191,7 @@ void Events::WaitDropped(uint64_t event, uint64_t version) {
   Event* found = Find(event);
   if (found == nullptr) return;
   auto place = found->versions.find(version);
-  if (place != found->versions.end() && place->second.waits != 0) --place->second.waits;
+  if (place != found->versions.end()) HasWaited(*found, place);
 }
 
 CUresult Events::Elapsed(uint64_t start, uint64_t start_version, uint64_t end, uint64_t end_version,

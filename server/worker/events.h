@@ -26,12 +26,15 @@ class Events {
   CUresult Destroy(uint64_t event);
   void DestroyAllOf(const Context& context);
 
-  // The log named this version, in the log's order.
+  // The log named this version, in the log's order. One that is waited for and newer than all that
+  // were named is still to come.
   void RecordSorted(uint64_t event, uint64_t version);
   void WaitSorted(uint64_t event, uint64_t version);
 
   // Records into the stream; the context is current.
   CUresult Record(uint64_t event, uint64_t version, uint32_t flags, Stream& stream);
+  // Comes without a record.
+  CUresult Pass(uint64_t event, uint64_t version);
   // The record fell away with its context.
   void RecordDropped(uint64_t event, uint64_t version);
   // kNotYet while the version's record was not issued.
@@ -59,6 +62,9 @@ class Events {
   CUresult TakeFromPool(Event& event, const Context& context, CUevent* handle);
   void GiveBack(Event& event, EventVersion& version);
   void DropOldVersions(Event& event);
+  using Versions = std::map<uint64_t, EventVersion>;
+  // A call that waits for the version was issued, or fell away.
+  void HasWaited(Event& event, Versions::iterator place);
   Event* Find(uint64_t event);
 
   const DriverTable& driver_;

@@ -11,6 +11,12 @@ namespace {
 
 size_t Footprint(const QueuedCall& call) { return sizeof(call) + call.arguments.size(); }
 
+// What the program wrote into mirrored memory. Work before a barrier may wait for it, and the
+// barrier for that work; and it goes only where a mirror is mapped already.
+bool IsOfMirrors(const Stream& stream, CallId call) {
+  return stream.of_mirrors && (call == CallId::lwMirrorPush || call == CallId::lwEventRecord);
+}
+
 }  // namespace
 
 void Issuer::Add(const std::shared_ptr<Stream>& stream) {
@@ -85,7 +91,7 @@ bool Issuer::Pass() {
 }
 
 bool Issuer::MayStart(const Stream& stream, const QueuedCall& head) const {
-  if (head.position > barrier_) return false;
+  if (head.position > barrier_ && !IsOfMirrors(stream, head.call)) return false;
   if (stream.unfinished.load() >= wire::kMaxUnfinishedPerStream) return false;
   if (!session_.gates().MayIssue(stream, head)) return false;
   if (head.call == CallId::lwCaptureEnd && !AllCaptured(head.position)) return false;

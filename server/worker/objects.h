@@ -97,6 +97,7 @@ struct Stream {
   uint64_t first_unmarked = 0;  // position
   uint32_t unmarked = 0;        // calls issued since the last marker
   bool push_next = false;       // the next marker's progress is sent
+  bool of_mirrors = false;      // mirrored memory is exchanged through it
   std::vector<Action> actions;  // for the next marker
 
   // Log thread only.
@@ -129,7 +130,8 @@ struct EventVersion {
   CUevent handle = nullptr;
   bool issued = false;
   bool failed = false;
-  uint32_t waits = 0;  // sorted, not yet issued
+  bool passed = false;  // there is no record of it
+  uint32_t waits = 0;   // sorted, not yet issued
 };
 
 // The driver event of an event that graphs record or wait for: all records of it use this one.

@@ -138,6 +138,62 @@ TEST(Order, WaitMeansTheRecordBeforeItNotANewerOne) {
   session.ExpectProgress(kTwo, last);
 }
 
+void Pass(TestSession& session, uint64_t event, uint64_t version) {
+  calls::lwEventPass pass;
+  pass.event = event;
+  pass.version = version;
+  session.Send(pass);
+}
+
+TEST(Order, AWaitMayComeBeforeItsRecord) {
+  TestSession session;
+  session.CreateStream(kOne);
+  session.CreateStream(kTwo);
+  session.LoadFunction();
+  CreateEvent(session, 21);
+  WaitFor(session, kTwo, 21, 1);
+  uint64_t last = session.Launch(kTwo, 2);
+  EXPECT_TRUE(session.Quiet(wire::DownKind::kProgress));
+  EXPECT_EQ(session.driver.IndexOf("launch s2 2"), -1);
+  Record(session, kOne, 21, 1);
+  session.ExpectProgress(kTwo, last);
+  EXPECT_LT(session.driver.IndexOf("record s1"), session.driver.IndexOf("wait s2"));
+  EXPECT_LT(session.driver.IndexOf("wait s2"), session.driver.IndexOf("launch s2 2"));
+}
+
+TEST(Order, AVersionMayComeWithoutARecord) {
+  TestSession session;
+  session.CreateStream(kOne);
+  session.CreateStream(kTwo);
+  session.LoadFunction();
+  CreateEvent(session, 21);
+  WaitFor(session, kOne, 21, 1);
+  WaitFor(session, kTwo, 21, 1);
+  session.Launch(kOne, 1);
+  uint64_t last = session.Launch(kTwo, 2);
+  EXPECT_TRUE(session.Quiet(wire::DownKind::kProgress));
+  Pass(session, 21, 1);
+  session.ExpectProgress(kTwo, last);
+  session.Until([&] { return session.driver.IndexOf("launch s1 1") >= 0; }, "the other launch");
+  EXPECT_EQ(session.driver.IndexOf("wait s1"), -1);
+  EXPECT_EQ(session.driver.IndexOf("wait s2"), -1);
+}
+
+TEST(Order, ARecordIsWaitedForAlsoBehindAVersionWithoutOne) {
+  TestSession session;
+  session.CreateStream(kOne);
+  session.CreateStream(kTwo);
+  session.LoadFunction();
+  CreateEvent(session, 21);
+  Record(session, kOne, 21, 1);
+  WaitFor(session, kTwo, 21, 2);
+  Pass(session, 21, 2);
+  WaitFor(session, kTwo, 21, 1);
+  uint64_t last = session.Launch(kTwo, 2);
+  session.ExpectProgress(kTwo, last);
+  EXPECT_GE(session.driver.IndexOf("wait s2"), 0);
+}
+
 TEST(Order, StreamIsDestroyedAfterItsCalls) {
   TestSession session;
   session.CreateStream(kOne);

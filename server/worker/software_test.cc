@@ -9,6 +9,7 @@
 #include "server/worker/driver_loader.h"
 #include "server/worker/open_session.h"
 #include "server/worker/testing/test_session.h"
+#include "wire/page_delta.h"
 
 namespace longwire::worker::testing {
 namespace {
@@ -265,6 +266,50 @@ TEST_F(Software, UnmapWaitsAndMapOfTheSameRangeFollows) {
   EXPECT_EQ(Reply(unmapped).header.code, 0);
   EXPECT_EQ(Reply(mapped).header.code, 0);
   EXPECT_EQ(Download(64), std::vector<uint32_t>(64, 7));
+}
+
+TEST_F(Software, WhatTheProgramWroteIsBehindNoMapThatWaitsForIt) {
+  constexpr uint64_t kMirrors = 23;
+  LoadKernel();
+  Upload(std::vector<uint32_t>(64, 7));
+  session_->CreateStream(kMirrors, StreamKind::kNonBlocking);
+  calls::lwMirrorAdd add;
+  add.mirror = 5;
+  add.address = address_;
+  add.bytes = 64 * sizeof(uint32_t);
+  session_->Send(add, kMirrors);
+  calls::lwEventCreate create;
+  create.event = 21;
+  session_->Send(create);
+  calls::lwStreamWaitEvent wait;
+  wait.event = 21;
+  wait.version = 1;
+  session_->Send(wait, kOne);
+  uint64_t last = Launch(address_, 64);
+  calls::lwUnmap unmap;
+  unmap.address = address_;
+  unmap.bytes = reply_.devices[0].leased[0].bytes;
+  session_->Send(unmap);
+  calls::lwMap map;
+  map.address = address_;
+  map.chunk = {reply_.devices[0].leased[0].chunk};
+  uint64_t mapped = session_->Send(map, 0, wire::kWantsReply);
+  EXPECT_TRUE(session_->Quiet(wire::DownKind::kReply));
+  std::vector<uint32_t> host(64, 30), shadow(64, 0);
+  std::vector<std::byte> delta;
+  wire::AppendDelta(std::as_bytes(std::span(host)), reinterpret_cast<std::byte*>(shadow.data()), 0,
+                    wire::PageForm::kMasked, SIZE_MAX, &delta);
+  calls::lwMirrorPush push;
+  push.mirror = 5;
+  push.delta = delta;
+  session_->Send(push, kMirrors);
+  calls::lwEventRecord record;
+  record.event = 21;
+  record.version = 1;
+  session_->Send(record, kMirrors);
+  session_->ExpectProgress(kOne, last);
+  EXPECT_EQ(Reply(mapped).header.code, 0);
+  EXPECT_EQ(Download(64), std::vector<uint32_t>(64, 31)) << "the kernel adds 1";
 }
 
 TEST_F(Software, RemappedMemoryHasItsBytesAndNothingElseIsTouched) {

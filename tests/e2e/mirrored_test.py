@@ -21,7 +21,8 @@ class MirroredTest(unittest.TestCase):
                 self.expect_pass(name, LONGWIRE_DISABLE="managed-turns")
 
     def test_through_the_door(self):
-        for name in ("managed_memory", "mapped_memory", "mapped_flags", "mapped_turns"):
+        for name in ("managed_memory", "mapped_memory", "mapped_flags", "mapped_turns",
+                     "mapped_bursts"):
             with self.subTest(name):
                 self.expect_pass(name, server=f"unix:{self.longwire.door}")
 
@@ -39,6 +40,19 @@ class MirroredTest(unittest.TestCase):
 
     def test_without_that(self):
         self.expect_pass("mapped_turns", LONGWIRE_DISABLE="pulls-with-waits")
+
+    def test_one_comparison_serves_many_launches(self):
+        def passes(**environment):
+            result = self.longwire.run("mapped_bursts.static", "alone", LONGWIRE_TRACE="calls",
+                                       **environment)
+            self.assertEqual(0, result.code, result)
+            return result.err.count("lwEventPass(") + result.err.count("lwMirrorPush(")
+        self.assertGreater(passes(), 5)
+        late, early = passes(), passes(LONGWIRE_DISABLE="late-comparisons")
+        self.assertLess(late, 0.9 * early)  # of 600 launches, each with something to send
+
+    def test_each_launch_with_its_own_comparison(self):
+        self.expect_pass("mapped_bursts", LONGWIRE_DISABLE="late-comparisons")
 
     def test_others_pay_nothing(self):
         for name, mirrors in (("pinned_order", False), ("mapped_memory", True)):

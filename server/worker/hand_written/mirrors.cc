@@ -82,6 +82,7 @@ CUresult PullBehindWork(CallContext& context, const calls::lwMirrorPull& call,
 
 CUresult Do_lwMirrorAdd(CallContext& context, const calls::lwMirrorAdd& call,
                         calls::lwMirrorAdd::Reply*) {
+  context.stream()->of_mirrors = true;
   return context.session().mirrors().Add(call.mirror, call.address, call.bytes);
 }
 

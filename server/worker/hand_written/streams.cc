@@ -73,6 +73,11 @@ CUresult Do_lwStreamWaitEvent(CallContext& context, const calls::lwStreamWaitEve
   return context.session().events().Wait(call.event, call.version, call.flags, *context.stream());
 }
 
+CUresult Do_lwEventPass(CallContext& context, const calls::lwEventPass& call,
+                        calls::lwEventPass::Reply*) {
+  return context.session().events().Pass(call.event, call.version);
+}
+
 CUresult Do_lwEventElapsed(CallContext& context, const calls::lwEventElapsed& call,
                            calls::lwEventElapsed::Reply* reply) {
   return context.session().events().Elapsed(call.start, call.start_version, call.end,
