@@ -89,6 +89,10 @@ static void Primary(CUdevice device) {
   CHECK_DRIVER(cuDevicePrimaryCtxGetState(device, &flags, &active));
   EXPECT(active == 1 && (flags & CU_CTX_SCHED_MASK) == CU_CTX_SCHED_BLOCKING_SYNC, "%d, flags %x",
          active, flags);
+  CHECK_DRIVER(cuCtxSetCurrent(context));
+  CHECK_DRIVER(cuProfilerStart());
+  CHECK_DRIVER(cuProfilerStop());
+  CHECK_DRIVER(cuCtxSetCurrent(nullptr));
   CHECK_DRIVER(cuDevicePrimaryCtxRelease(device));
   CHECK_DRIVER(cuDevicePrimaryCtxGetState(device, &flags, &active));
   EXPECT(active == 0, "it is still active");
@@ -162,9 +166,7 @@ int main() {
   Primary(0);
   Attachments(0);
   CHECK_DRIVER(cuCtxCreate(&context, 0, 0));
-  CHECK_DRIVER(cuProfilerStart());
   StreamsAndEvents();
-  CHECK_DRIVER(cuProfilerStop());
   Lookups();
   CHECK_DRIVER(cuCtxDestroy(context));
   std::printf("PASS driver_older_contexts\n");
