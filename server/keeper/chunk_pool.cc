@@ -329,9 +329,12 @@ void ChunkPool::Gone(uint64_t worker) {
   ++version_;
 }
 
-bool ChunkPool::Prepare(uint64_t bytes, uint64_t stock) {
+bool ChunkPool::Lacks(uint64_t bytes, uint64_t stock) const {
   uint64_t ready = clean_.BytesIn(bytes) + dirty_.BytesIn(bytes);
-  if (ready + bytes > stock || created_ + bytes > lendable_) return true;
+  return ready + bytes <= stock && created_ + bytes <= lendable_;
+}
+
+bool ChunkPool::Prepare(uint64_t bytes) {
   uint64_t chunk = 0;
   if (CreateChunk(bytes, &chunk) != kSuccess) return false;
   ++version_;

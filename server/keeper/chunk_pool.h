@@ -109,9 +109,11 @@ class ChunkPool {
   // The worker's process is gone: takes everything back and has it scrubbed.
   void Gone(uint64_t worker);
 
-  // Creates an idle chunk ahead of need, to be cleared like any other, if there is room and fewer
-  // than `stock` bytes wait to be lent in chunks of this size. False if the driver has none.
-  bool Prepare(uint64_t bytes, uint64_t stock);
+  // Whether there is room for a chunk ahead of need: fewer than `stock` bytes wait to be lent in
+  // chunks of this size.
+  bool Lacks(uint64_t bytes, uint64_t stock) const;
+  // Creates it, idle, to be cleared like any other. False if the driver has none.
+  bool Prepare(uint64_t bytes);
   // Releases idle chunks to the driver until no more than that are kept.
   void Trim(uint64_t keep);
 

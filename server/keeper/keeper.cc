@@ -23,8 +23,12 @@ constexpr std::chrono::seconds kEndingPatience{5};
 
 // Of a device's memory, at most this part waits in chunks that are ready to be lent.
 constexpr uint64_t kPreparedPart = 32;
+constexpr uint64_t kPreparedBytes = kChunkClasses[1];
 // After the driver had no memory for one.
 constexpr std::chrono::seconds kPrepareAgain{1};
+// Nothing is made so long after a lease: who needs memory mostly needs more of it at once, and
+// would wait for the driver.
+constexpr std::chrono::milliseconds kPrepareAfter{50};
 
 constexpr const char* kNotExported = "the driver cannot export memory";
 
@@ -103,6 +107,11 @@ bool Keeper::RunOnce(std::chrono::milliseconds timeout) {
     at_most(std::max(until, std::chrono::milliseconds(0)));
   }
   if (unsent) at_most(kStateInterval);
+  if (LacksPrepared()) {
+    auto until = prepare_from_ - std::chrono::steady_clock::now();
+    at_most(std::max(std::chrono::ceil<std::chrono::milliseconds>(until),
+                     std::chrono::milliseconds(0)));
+  }
   if (poll(set.data(), set.size(), static_cast<int>(timeout.count())) < 0) return errno == EINTR;
 
   // The warden first: what it says of a worker comes before what that worker asks.
@@ -265,6 +274,7 @@ bool Keeper::AdvanceLeases() {
     } else {
       session.grant = std::move(session.lease);
       session.granted = 0;
+      prepare_from_ = std::max(prepare_from_, now + kPrepareAfter);
       Send(session);
     }
   }
@@ -373,16 +383,21 @@ void Keeper::StartScrubbing() {
   }
 }
 
-// One chunk at a time, when nobody waits and the one before is cleared: the driver can take
-// milliseconds for each.
+// Whether a chunk is to be made. One at a time, when nobody waits and the one before is cleared:
+// the driver can take milliseconds for each.
+bool Keeper::LacksPrepared() const {
+  if (waiting_ || small_scrubber_.waiting() != 0) return false;
+  if (limits_.prepared < kPreparedBytes || limits_.pooled < pool_.idle() + kPreparedBytes) {
+    return false;
+  }
+  uint64_t most = std::max(pool_.lendable() / kPreparedPart, kPreparedBytes);
+  return pool_.Lacks(kPreparedBytes, std::min(limits_.prepared, most));
+}
+
 void Keeper::Prepare() {
-  constexpr uint64_t kBytes = kChunkClasses[1];
-  if (waiting_ || small_scrubber_.waiting() != 0) return;
-  if (limits_.prepared < kBytes || limits_.pooled < pool_.idle() + kBytes) return;
   auto now = std::chrono::steady_clock::now();
-  if (now < prepare_from_) return;
-  uint64_t most = std::max(pool_.lendable() / kPreparedPart, kBytes);
-  if (!pool_.Prepare(kBytes, std::min(limits_.prepared, most))) prepare_from_ = now + kPrepareAgain;
+  if (now < prepare_from_ || !LacksPrepared()) return;
+  if (!pool_.Prepare(kPreparedBytes)) prepare_from_ = now + kPrepareAgain;
 }
 
 uint64_t Keeper::Version() const {

@@ -103,6 +103,7 @@ class Keeper {
   void Forget(uint64_t worker);
   void StartScrubbing();
   // Keeps chunks ready: for the sessions that open next, and for those that need more.
+  bool LacksPrepared() const;
   void Prepare();
   void SendState();
   uint64_t Version() const;  // of what SendState tells
@@ -123,7 +124,7 @@ class Keeper {
   wire::Descriptor control_;
   std::map<uint64_t, Session> sessions_;                  // by worker
   bool waiting_ = false;                                  // a lease or a figure waits
-  std::chrono::steady_clock::time_point prepare_from_{};  // not before, after a failure
+  std::chrono::steady_clock::time_point prepare_from_{};  // not before
   Drain::Time next_unused_ = Drain::Time::max();          // unused memory is asked for again
   uint64_t refused_ = 0;                                  // leases
   uint64_t remaps_ = 0, remapped_ = 0;  // copies that were made by mapping, and their bytes

@@ -317,7 +317,7 @@ TEST_F(ChunkPoolTest, LargeChunksAreClearedApartFromSmallOnes) {
 }
 
 TEST_F(ChunkPoolTest, PreparedMemoryIsThereAtOnce) {
-  EXPECT_TRUE(pool.Prepare(64 * kMiB, 64 * kMiB));
+  EXPECT_TRUE(pool.Prepare(64 * kMiB));
   ScrubAll();
   LeaseInProgress lease;
   ASSERT_EQ(pool.Start(1, Lease{1, {64 * kMiB}}, &lease), Step::kWaiting);

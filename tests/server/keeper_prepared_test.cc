@@ -42,6 +42,29 @@ TEST_F(KeeperPreparedTest, WhoNeedsMoreGetsWhatIsThereAndItIsReplaced) {
   EXPECT_EQ(state.leased, 2 * kChunk);
 }
 
+// Who asks for more and more does not wait until the driver has made what replaces it.
+TEST_F(KeeperPreparedTest, NothingIsMadeWhileLeasesFollowEachOther) {
+  Limit(2 * kChunk);
+  wire::Descriptor worker = Attach(1);
+  for (int tries = 0; tries < 30; ++tries) {
+    Kept(2 * kChunk);
+    int creates = device.creates;
+    auto begun = std::chrono::steady_clock::now();
+    ASSERT_EQ(Ask(worker, {2 * kMiB}).chunks.size(), 1u);
+    usleep(10'000);
+    ASSERT_EQ(Ask(worker, {kChunk}).chunks.size(), 1u);
+    usleep(10'000);
+    int made = device.creates - creates;
+    if (std::chrono::steady_clock::now() - begun > std::chrono::milliseconds(40)) {
+      continue;  // it was no burst: the machine has other work
+    }
+    EXPECT_LE(made, 1) << "the small chunk, and none in advance";
+    Kept(2 * kChunk);
+    return;
+  }
+  FAIL() << "the machine is too slow for this test";
+}
+
 TEST_F(KeeperPreparedTest, NoMoreThanAPartOfTheDevice) {
   Limit(64 * kChunk);
   Kept(4 * kChunk);
