@@ -337,8 +337,16 @@ bool ChunkPool::Lacks(uint64_t bytes, uint64_t stock) const {
 bool ChunkPool::Prepare(uint64_t bytes) {
   uint64_t chunk = 0;
   if (CreateChunk(bytes, &chunk) != kSuccess) return false;
+  device_.Export(chunks_.at(chunk).handle, &chunks_.at(chunk).file);  // or when it is lent
   ++version_;
   return true;
+}
+
+int ChunkPool::Export(uint64_t chunk, wire::Descriptor* file) {
+  Chunk& of = chunks_.at(chunk);
+  if (!of.file.valid()) return device_.Export(of.handle, file);
+  *file = std::move(of.file);
+  return kSuccess;
 }
 
 void ChunkPool::Trim(uint64_t keep) {

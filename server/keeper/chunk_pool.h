@@ -112,7 +112,8 @@ class ChunkPool {
   // Whether there is room for a chunk ahead of need: fewer than `stock` bytes wait to be lent in
   // chunks of this size.
   bool Lacks(uint64_t bytes, uint64_t stock) const;
-  // Creates it, idle, to be cleared like any other. False if the driver has none.
+  // Creates it, idle, to be cleared like any other, and exports it, which takes the driver most of
+  // a millisecond. False if it has none.
   bool Prepare(uint64_t bytes);
   // Releases idle chunks to the driver until no more than that are kept.
   void Trim(uint64_t keep);
@@ -145,7 +146,8 @@ class ChunkPool {
   bool IsLentTo(uint64_t worker, uint64_t chunk) const { return Has(worker, chunk); }
 
   uint64_t BytesOf(uint64_t chunk) const { return chunks_.at(chunk).bytes; }
-  uint64_t HandleOf(uint64_t chunk) const { return chunks_.at(chunk).handle; }
+  // For who gets it.
+  int Export(uint64_t chunk, wire::Descriptor* file);
 
   uint64_t total() const { return device_.identity().total; }
   uint64_t lendable() const { return lendable_; }
@@ -191,6 +193,7 @@ class ChunkPool {
     Place place = Place::kHere;
     bool dropped = false;          // given back while it moves
     std::vector<HostPart> host{};  // its bytes, while they are there or on the way
+    wire::Descriptor file{};       // for who gets it first, if it was made ahead
     bool moves() const { return place == Place::kLeaving || place == Place::kComing; }
   };
   // Idle chunks by size.

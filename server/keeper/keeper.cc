@@ -321,7 +321,7 @@ bool Keeper::SendGrant(Session& session) {
   for (size_t i = session.granted; i < end; ++i) {
     uint64_t chunk = lease.chunks[i];
     if (!pool_.IsLentTo(session.worker, chunk)) continue;  // given back meanwhile
-    int code = device_.Export(pool_.HandleOf(chunk), &exported.emplace_back());
+    int code = pool_.Export(chunk, &exported.emplace_back());
     if (code != kSuccess) {
       RefuseGrant(session, code);
       return false;

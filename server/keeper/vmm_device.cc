@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstring>
 
 #include "server/keeper/device_links.h"
@@ -206,8 +207,11 @@ class VmmDevice : public DeviceMemory {
   // A driver whose device memory is a memory file of the host (the software device): its pages are
   // given back and read as zeros. Touching gigabytes instead would take seconds of processor time.
   bool Discard(uint64_t handle, uint64_t bytes) {
+    if (!of_files_) return false;
     wire::Descriptor file;
-    return Export(handle, &file) == kSuccess && fcntl(file.get(), F_GET_SEALS) >= 0 &&
+    if (Export(handle, &file) != kSuccess) return false;
+    of_files_ = fcntl(file.get(), F_GET_SEALS) >= 0;
+    return of_files_ &&
            fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
                      static_cast<off_t>(bytes)) == 0;
   }
@@ -299,6 +303,7 @@ class VmmDevice : public DeviceMemory {
   }
 
   DeviceIdentity identity_;
+  std::atomic<bool> of_files_{true};  // its memory is, as far as is known
   Functions functions_{};
   CUcontext context_ = nullptr;
   CUmemAllocationProp properties_{};
