@@ -211,9 +211,8 @@ class VmmDevice : public DeviceMemory {
     wire::Descriptor file;
     if (Export(handle, &file) != kSuccess) return false;
     of_files_ = fcntl(file.get(), F_GET_SEALS) >= 0;
-    return of_files_ &&
-           fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
-                     static_cast<off_t>(bytes)) == 0;
+    return of_files_ && fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                                  static_cast<off_t>(bytes)) == 0;
   }
 
   // Maps the chunk in this process for `work`, which only queues; returns when that is done.
