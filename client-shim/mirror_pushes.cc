@@ -27,7 +27,7 @@ namespace {
 constexpr uint64_t kLeastLate = uint64_t{2} << 10;
 // What waits for one comparison in the worker is bounded.
 constexpr uint32_t kMostPromised = 256;
-// Queued work starts at most this much later. It is about five launches of a Python program.
+// Queued work starts at most about this much later: some five launches of a Python program.
 constexpr std::chrono::microseconds kLater{50};
 // After so many times that nothing was promised the comparer sleeps until something is.
 constexpr int kTimesWithout = 20;
@@ -53,8 +53,8 @@ bool Push(Mirrors& mirrors, Mirror& mirror) {
                             wire::kDeltaBytes - wire::kMaxDeltaOfPage, &delta);
     if (delta.empty()) continue;
     Stream* stream = mirror.channel->stream;
-    if (AwaitStream(stream, AwaitedForRoom(stream)) != CUDA_SUCCESS)
-      break;  // the context has failed
+    CUresult room = AwaitStream(stream, AwaitedForRoom(stream));
+    if (room != CUDA_SUCCESS) break;  // the context has failed
     calls::lwMirrorPush push;
     push.mirror = mirror.id;
     push.delta = delta;

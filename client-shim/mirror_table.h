@@ -55,15 +55,17 @@ struct Mirrors {
   uint64_t sent = 0;                                      // times that something was sent
   uint64_t works = 0;                                     // DeviceWork begun
   uint32_t begun = 0;                                     // and not ended
-  uint64_t compared = 0;                                  // bytes, the last time
-  uint32_t works_since_wait = 0;  // works while the program waited for nothing
-  uint32_t works_promised = 0;    // works that wait for the next comparison
-  uint64_t comparison = 1;        // number of the next one
-  bool comparer_sleeps = false;
-  std::condition_variable promise;
   std::multiset<uint64_t> asked;    // `sent` as it was when pulls under way were asked for
   std::set<uint64_t> said;          // tickets that came, until they are looked for
   std::atomic<bool> handed{false};  // the device may have written since the last pull
+
+  // Comparisons that are made a moment after the work that needs them was queued.
+  uint64_t comparison = 1;        // number of the next one
+  uint64_t compared = 0;          // bytes, by the last one
+  uint32_t works_promised = 0;    // works that wait for the next one
+  uint32_t works_since_wait = 0;  // works while the program waited for nothing
+  bool comparer_sleeps = false;
+  std::condition_variable promise;  // made while it sleeps
 
   std::mutex arrived_mutex;  // innermost
   std::vector<Arrived> arrived;
