@@ -138,16 +138,17 @@ uint64_t SubmitWork(Stream* stream, const Where& where, const Call& call, size_t
 template <class Call>
 CUresult SubmitSeen(Stream* stream, const Where& where, const Call& call, Waits waits,
                     uint64_t address, uint64_t source) {
+  bool mirrored = IsMirrored(address);
   uint64_t position = Session::kNoPosition;
   {
-    DeviceWork work(stream, Sends::kPerhapsLater);
+    DeviceWork work(stream, mirrored ? Sends::kNow : Sends::kPerhapsLater);
     position = TheSession().Submit(where, call);
   }
   if (position == Session::kNoPosition) return TheSession().over();
   bool captured = stream->capture.load() != nullptr;
   if (waits == Waits::kAsync || captured) return CUDA_SUCCESS;
   bool wanted = HasSyncMemops(address) || HasSyncMemops(source);
-  if (!wanted && !IsMirrored(address)) return CUDA_SUCCESS;
+  if (!wanted && !mirrored) return CUDA_SUCCESS;
   CUresult result = WaitForStream(stream, position);
   return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
 }
