@@ -156,6 +156,10 @@ void ImageFiles::RemoveMark(const std::string& tenant, const wire::Digest& diges
   unlink((TenantFolder(tenant) + "/" + wire::Hexadecimal(digest)).c_str());
 }
 
+bool ImageFiles::HasImage(const wire::Digest& digest) const {
+  return access(ImagePath(digest).c_str(), R_OK) == 0;
+}
+
 void ImageFiles::RemoveImage(const wire::Digest& digest) { unlink(ImagePath(digest).c_str()); }
 
 }  // namespace longwire::images

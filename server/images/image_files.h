@@ -47,6 +47,7 @@ class ImageFiles {
                 bool write);
   bool AddMark(const std::string& tenant, const wire::Digest& digest);
   void RemoveMark(const std::string& tenant, const wire::Digest& digest);
+  bool HasImage(const wire::Digest& digest) const;
   void RemoveImage(const wire::Digest& digest);
 
  private:

@@ -120,7 +120,8 @@ ImageStore::Kept ImageStore::Keep(const std::string& tenant, const wire::Digest&
   std::lock_guard lock(mutex_);
   if (is_new) arriving_ -= bytes;
   auto found = index_.find(digest);
-  if (done && is_new && found == index_.end()) {
+  // Who else wrote it may have put it into the index and seen it go, with the file, meanwhile.
+  if (done && is_new && found == index_.end() && files_.HasImage(digest)) {
     found = index_.insert({digest, {bytes, 0, {}}}).first;
     stored_ += bytes;
   }
