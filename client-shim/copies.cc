@@ -128,8 +128,9 @@ CUresult Posted(uint64_t position) {
 }
 
 template <class Call>
-uint64_t SubmitWork(Stream* stream, const Where& where, const Call& call, size_t bound = 1024) {
-  DeviceWork work(stream);
+uint64_t SubmitWork(Stream* stream, const Where& where, const Call& call, size_t bound = 1024,
+                    Sends sends = Sends::kNow) {
+  DeviceWork work(stream, sends);
   return TheSession().Submit(where, call, bound);
 }
 
@@ -139,11 +140,8 @@ template <class Call>
 CUresult SubmitSeen(Stream* stream, const Where& where, const Call& call, Waits waits,
                     uint64_t address, uint64_t source) {
   bool mirrored = IsMirrored(address);
-  uint64_t position = Session::kNoPosition;
-  {
-    DeviceWork work(stream, mirrored ? Sends::kNow : Sends::kPerhapsLater);
-    position = TheSession().Submit(where, call);
-  }
+  Sends sends = mirrored ? Sends::kNow : Sends::kPerhapsLater;
+  uint64_t position = SubmitWork(stream, where, call, 1024, sends);
   if (position == Session::kNoPosition) return TheSession().over();
   bool captured = stream->capture.load() != nullptr;
   if (waits == Waits::kAsync || captured) return CUDA_SUCCESS;

@@ -41,6 +41,15 @@ void LetGo(TestSession& session, uint64_t ticket) {
   session.Send(done);
 }
 
+// Two streams, and a function to launch in them.
+struct TwoStreams : TestSession {
+  TwoStreams() {
+    CreateStream(kOne);
+    CreateStream(kTwo);
+    LoadFunction();
+  }
+};
+
 TEST(Order, ProgressComesWhenTheStreamDrained) {
   TestSession session;
   session.CreateStream(kOne);
@@ -82,10 +91,7 @@ TEST(Order, LegacyCallsWaitForBlockingStreams) {
 }
 
 TEST(Order, FullStreamHoldsOnlyItself) {
-  TestSession session;
-  session.CreateStream(kOne);
-  session.CreateStream(kTwo);
-  session.LoadFunction();
+  TwoStreams session;
   session.driver.StopStream(1);
   uint64_t last = 0;
   constexpr int kLaunches = 2000;
@@ -146,10 +152,7 @@ void Pass(TestSession& session, uint64_t event, uint64_t version) {
 }
 
 TEST(Order, AWaitMayComeBeforeItsRecord) {
-  TestSession session;
-  session.CreateStream(kOne);
-  session.CreateStream(kTwo);
-  session.LoadFunction();
+  TwoStreams session;
   CreateEvent(session, 21);
   WaitFor(session, kTwo, 21, 1);
   uint64_t last = session.Launch(kTwo, 2);
@@ -162,10 +165,7 @@ TEST(Order, AWaitMayComeBeforeItsRecord) {
 }
 
 TEST(Order, AVersionMayComeWithoutARecord) {
-  TestSession session;
-  session.CreateStream(kOne);
-  session.CreateStream(kTwo);
-  session.LoadFunction();
+  TwoStreams session;
   CreateEvent(session, 21);
   WaitFor(session, kOne, 21, 1);
   WaitFor(session, kTwo, 21, 1);
@@ -180,10 +180,7 @@ TEST(Order, AVersionMayComeWithoutARecord) {
 }
 
 TEST(Order, ARecordIsWaitedForAlsoBehindAVersionWithoutOne) {
-  TestSession session;
-  session.CreateStream(kOne);
-  session.CreateStream(kTwo);
-  session.LoadFunction();
+  TwoStreams session;
   CreateEvent(session, 21);
   Record(session, kOne, 21, 1);
   WaitFor(session, kTwo, 21, 2);
