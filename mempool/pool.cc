@@ -136,10 +136,11 @@ void Pool::TakeUnmapped() {
 }
 
 int Pool::TakeWindow(uint64_t bytes, bool low, uint64_t* address) {
+  bool pending = device_.Pending();  // before the look: what ends after it is not seen by it
   TakeUnmapped();
   bool found = low ? window_.TakeLowest(bytes, address) : window_.TakeHighest(bytes, address);
   if (found) return kDone;
-  return device_.Pending() ? kWaitForDevice : kNoMemory;
+  return pending ? kWaitForDevice : kNoMemory;
 }
 
 // Upwards, so that what lies behind the newest ones is free: programs that let a reservation grow

@@ -94,11 +94,12 @@ int Pool::Compose(uint64_t bytes, Idle idle, std::vector<Chunk>* chunks) {
     if (chunk.id == 0) sizes.push_back(chunk.bytes);
   }
   std::vector<Chunk> leased;
+  bool pending = device_.Pending();  // asked before: it may be over when the lease has failed
   int code = Lease(sizes, &leased);
   if (code != kDone) {
     spares_.Add(*chunks);
     chunks->clear();
-    bool wait = code == kNoMemory && idle == Idle::kAll && device_.Pending();
+    bool wait = code == kNoMemory && idle == Idle::kAll && pending;
     return wait ? kWaitForDevice : code;
   }
   chunks->clear();
@@ -161,11 +162,12 @@ uint64_t Pool::idle_chunks() {
 }
 
 int Pool::LeaseOutside(uint64_t bytes, std::vector<Chunk>* chunks) {
+  bool pending = device_.Pending();  // as above
   int code = device_.Lease(LeaseSizes(RoundUp(bytes)), chunks);
   if (code != kNoMemory) return code;
   Collect();
-  ReturnIdle(UINT64_MAX, Idle::kAll);
-  return device_.Pending() ? kWaitForDevice : code;
+  bool returned = ReturnIdle(UINT64_MAX, Idle::kAll) != 0;
+  return pending || returned ? kWaitForDevice : code;
 }
 
 }  // namespace longwire::mempool

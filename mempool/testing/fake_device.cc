@@ -21,7 +21,10 @@ int FakeDevice::Lease(const std::vector<uint64_t>& bytes, std::vector<Chunk>* ch
   ++leases;
   uint64_t sum = 0;
   for (uint64_t size : bytes) sum += size;
-  if (Fails() || sum > total_ - physical_) return kNoMemory;
+  if (Fails() || sum > total_ - physical_) {
+    if (unseen_) Finish();
+    return kNoMemory;
+  }
   for (uint64_t left : bytes) {
     if (left == 0 || left % (2 * kMiB) != 0) Fault("a chunk of an odd size");
     for (; left != 0; left -= chunks->back().bytes) {
@@ -121,7 +124,11 @@ void FakeDevice::Finish(size_t count) {
   returning_.clear();
 }
 
-std::vector<Range> FakeDevice::TakeUnmapped() { return std::exchange(unmapped_, {}); }
+std::vector<Range> FakeDevice::TakeUnmapped() {
+  std::vector<Range> taken = std::exchange(unmapped_, {});
+  if (unseen_) Finish();
+  return taken;
+}
 
 bool FakeDevice::Passed(const Mark& mark) {
   return static_cast<FakeStream*>(mark.stream)->finished >= mark.position;

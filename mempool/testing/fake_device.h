@@ -29,6 +29,9 @@ class FakeDevice : public Device {
   void SetLargest(uint64_t bytes) { largest_ = bytes; }
   // Unmappings and returns whose turn comes; by default all.
   void Finish(size_t count = SIZE_MAX);
+  // What is queued is over the moment after a lease has failed, or the unmapped was looked at.
+  void FinishUnseen() { unseen_ = true; }
+  bool finishes_unseen() const { return unseen_; }
   Mark NewMark(FakeStream& stream);
 
   // With and without what is on its way back.
@@ -75,6 +78,7 @@ class FakeDevice : public Device {
   const uint64_t total_;
   uint64_t fail_in_ = 0;
   uint64_t largest_ = UINT64_MAX;
+  bool unseen_ = false;
   uint64_t next_chunk_ = 1;
   uint64_t leased_ = 0, physical_ = 0, physical_peak_ = 0, mapped_bytes_ = 0;
   int64_t marks_ = 0;

@@ -80,6 +80,30 @@ TEST(Pool, ChunksOfAnySizeAreFreedForOneOfAnother) {
   EXPECT_EQ("", watched.fault());
 }
 
+// Half a chunk is missing: one that is given back for it comes too late for the first lease.
+TEST(Pool, WhatIsGivenBackJustAfterALeaseFailedIsAskedForAgain) {
+  for (bool outside : {false, true}) {
+    WatchedPool watched(512 * kMiB);
+    watched.device.FinishUnseen();
+    uint64_t address = 0;
+    std::vector<uint64_t> blocks;
+    while (watched.Allocate(64 * kMiB, &address) == kDone) blocks.push_back(address);
+    ASSERT_EQ(8u, blocks.size());
+    for (size_t i = 0; i < 5; ++i) watched.Free(blocks[i]);
+    std::vector<Chunk> chunks;
+    if (outside) {
+      int code = Pool::kWaitForDevice;
+      while (code == Pool::kWaitForDevice) {
+        code = watched.pool.LeaseOutside(288 * kMiB, &chunks);
+      }
+      EXPECT_EQ(kDone, code);
+    } else {
+      EXPECT_EQ(kDone, watched.Allocate(288 * kMiB, &address));
+    }
+    EXPECT_EQ("", watched.fault());
+  }
+}
+
 TEST(Pool, FreeMemoryIsGivenBackButForOneChunkOfTheArena) {
   WatchedPool watched(4 * kGiB);
   std::vector<uint64_t> taken(20);
@@ -160,13 +184,16 @@ TEST(Pool, AllOfTheWindowCanBeReserved) {
 
 TEST(Pool, AddressesAreUsedAgainOnlyWhenTheyAreUnmapped) {
   // A window with room for two blocks only: the third waits for the first one's addresses.
-  WatchedPool watched(4 * kGiB, 5 * kGiB);
-  uint64_t address = 0;
-  for (uint64_t bytes : {2 * kGiB, 2 * kGiB + 2 * kMiB, 2 * kGiB + 4 * kMiB, 2 * kGiB + 6 * kMiB}) {
-    ASSERT_EQ(kDone, watched.Allocate(bytes, &address));
-    watched.Free(address);
+  for (bool unseen : {false, true}) {
+    WatchedPool watched(4 * kGiB, 5 * kGiB);
+    if (unseen) watched.device.FinishUnseen();
+    uint64_t address = 0;
+    for (uint64_t more : {0, 2, 4, 6}) {
+      ASSERT_EQ(kDone, watched.Allocate(2 * kGiB + more * kMiB, &address)) << more;
+      watched.Free(address);
+    }
+    EXPECT_EQ("", watched.fault());
   }
-  EXPECT_EQ("", watched.fault());
 }
 
 }  // namespace
