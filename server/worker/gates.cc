@@ -75,7 +75,12 @@ bool Gates::MayIssue(const Stream& stream, const QueuedCall& head) {
 
 void Gates::Queued(int32_t device, int64_t calls) {
   Device& state = devices_[device];
-  state.queued.store(state.queued.load() + calls);
+  int64_t before = state.queued.load(std::memory_order_relaxed);
+  if (before > 0 && calls > 0) {  // it is busy, and known to be
+    state.queued.store(before + calls, std::memory_order_release);
+    return;
+  }
+  state.queued.store(before + calls);
   if (calls < 0 || !state.busy.load()) Update(device);
 }
 
@@ -83,7 +88,7 @@ void Gates::Issued(int32_t device) {
   Device& state = devices_[device];
   // In this order: between the two the session looks busier than it is, never idle.
   int64_t before = state.in_flight.fetch_add(1);
-  state.queued.store(state.queued.load() - 1);
+  state.queued.store(state.queued.load(std::memory_order_relaxed) - 1, std::memory_order_release);
   if (before == 0) Update(device);
 }
 
@@ -121,6 +126,8 @@ void Gates::Update(int32_t index) {
     if (gate != nullptr) gate->running_since = running ? now : 0;
   }
   device.busy = busy;
+  // Who queued something since that look may have found the device busy still.
+  if (!busy && device.queued.load() > 0) busy = device.busy = true;
   if (gate == nullptr || !changed) return;
   gate->busy = busy ? 1 : 0;
   if (gate->tell.load() != 0) page_->RingDaemon();

@@ -1,6 +1,9 @@
 // Gates and budgets: what they hold back, what they let through, what the daemon learns.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "server/worker/testing/test_session.h"
 
 namespace longwire::worker::testing {
@@ -35,6 +38,34 @@ TEST(Gates, AClosedGateHoldsWorkBackUntilItOpens) {
   gated.Open();
   gated.session.ExpectProgress(kOne, last);
   EXPECT_TRUE(gated.Issued("launch s1 1"));
+}
+
+// Two threads look at the same counters: neither may overlook the other's.
+TEST(Gates, WhatIsQueuedWhileTheLastCallEndsIsSeen) {
+  constexpr int kTimes = 100'000;
+  auto page = gates::GatePage::Create(1);
+  Gates gates(1);
+  gates.Obey(page, [] {});
+  std::atomic<int> turn{0}, ended{0};
+  std::thread completion([&] {
+    for (int i = 1; i <= kTimes; ++i) {
+      while (turn.load() != i) std::this_thread::yield();
+      gates.Finished(0, 1);
+      ended = i;
+    }
+  });
+  int unseen = 0;
+  for (int i = 1; i <= kTimes; ++i) {
+    gates.Queued(0, 1);
+    gates.Issued(0);
+    turn = i;
+    gates.Queued(0, 1);
+    while (ended.load() != i) std::this_thread::yield();
+    unseen += page->device(0).busy == 0 ? 1 : 0;
+    gates.Queued(0, -1);
+  }
+  completion.join();
+  EXPECT_EQ(unseen, 0) << "of " << kTimes;
 }
 
 TEST(Gates, WhatIsNoWorkPassesAClosedGate) {
