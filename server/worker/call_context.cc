@@ -24,10 +24,12 @@ std::string Describe(const QueuedCall& call) {
 
 bool IsGenerated(CallId id) { return CallName(id)[0] == 'c'; }
 
-CallContext::CallContext(Session& session, QueuedCall& call, std::shared_ptr<Stream> stream)
-    : session_(session), call_(call), stream_(std::move(stream)) {
-  context_ = stream_ != nullptr ? stream_->context : session.contexts.Find(call.context);
-}
+CallContext::CallContext(Session& session, QueuedCall& call, const std::shared_ptr<Stream>& stream)
+    : session_(session),
+      call_(call),
+      stream_(stream),
+      found_(stream != nullptr ? nullptr : session.contexts.Find(call.context)),
+      context_(stream != nullptr ? stream->context : found_) {}
 
 bool CallContext::ChecksHandles() {
   static const bool checks = !wire::GuardIsOff("handles");

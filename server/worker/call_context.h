@@ -15,7 +15,9 @@ namespace longwire::worker {
 
 class CallContext {
  public:
-  CallContext(Session& session, QueuedCall& call, std::shared_ptr<Stream> stream);
+  // `stream` outlives it.
+  CallContext(Session& session, QueuedCall& call, const std::shared_ptr<Stream>& stream);
+  CallContext(Session& session, QueuedCall& call, std::shared_ptr<Stream>&& stream) = delete;
 
   Session& session() { return session_; }
   const DriverTable& driver() const { return session_.driver(); }
@@ -87,8 +89,9 @@ class CallContext {
 
   Session& session_;
   QueuedCall& call_;
-  std::shared_ptr<Stream> stream_;
-  std::shared_ptr<Context> context_;
+  const std::shared_ptr<Stream>& stream_;
+  const std::shared_ptr<Context> found_;  // of a call outside streams
+  const std::shared_ptr<Context>& context_;
   std::forward_list<std::string> kept_;  // without a call of the allocator while it is empty
   bool answered_ = false;
   CUresult result_ = CUDA_SUCCESS;

@@ -31,7 +31,9 @@ class Gates {
 
   // Log thread.
   void CountCall(CallId call) {
-    if (page_ != nullptr) page_->calls(static_cast<uint32_t>(call)).fetch_add(1);
+    if (page_ == nullptr) return;
+    std::atomic<uint64_t>& count = page_->calls(static_cast<uint32_t>(call));
+    count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
   // May this call be issued, as far as turns and budgets go?
   bool MayIssue(const Stream& stream, const QueuedCall& head);

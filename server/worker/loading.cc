@@ -183,13 +183,19 @@ void LoadFunction(Session& session, const std::shared_ptr<Function>& function,
 }  // namespace
 
 CUresult LoadedHandle(CallContext& context, uint64_t id, CUfunction* handle) {
-  auto function = context.session().functions.Find(id);
+  const std::shared_ptr<Function>& function = context.session().log().functions().Find(id);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  uint32_t in = context.context()->id;
+  *handle = function->launched;
+  if (function->launched_in == in) return CUDA_SUCCESS;
   std::lock_guard lock(function->mutex);
-  LoadedFunction& loaded = function->loaded[context.context()->id];
+  LoadedFunction& loaded = function->loaded[in];
   if (loaded.state == LoadState::kLoaded) {
     *handle = loaded.handle;
-    return loaded.result;
+    if (loaded.result != CUDA_SUCCESS) return loaded.result;
+    function->launched_in = in;
+    function->launched = loaded.handle;
+    return CUDA_SUCCESS;
   }
   if (loaded.state == LoadState::kUnloaded) {
     loaded.state = LoadState::kLoading;

@@ -39,7 +39,12 @@ bool IsOfLinker(CallId call) {
 }  // namespace
 
 LogThread::LogThread(Session& session, std::shared_ptr<wire::RingMemory> up)
-    : session_(session), up_(std::move(up)), issuer_(session), deferred_(session, issuer_) {}
+    : session_(session),
+      up_(std::move(up)),
+      issuer_(session),
+      deferred_(session, issuer_),
+      streams_(session.streams),
+      functions_(session.functions) {}
 
 void LogThread::Start() {
   thread_ = std::thread([this] { Run(); });
@@ -152,7 +157,7 @@ void LogThread::Sort(const wire::RecordHeader& header, uint64_t position,
     SortOutsideStreams(std::move(call));
     return;
   }
-  auto stream = session_.streams.Find(header.stream);
+  const std::shared_ptr<Stream>& stream = streams_.Find(header.stream);
   if (stream == nullptr) {
     AfterDropped(session_, call);
     Refuse(session_, call, CUDA_ERROR_INVALID_HANDLE);
@@ -175,7 +180,8 @@ void LogThread::TakeBytes(std::span<const std::byte> bytes) {
     return;
   }
   QueuedCall none;
-  CallContext context(session_, none, nullptr);
+  const std::shared_ptr<Stream> outside;
+  CallContext context(session_, none, outside);
   calls::lwCopyData::Reply reply;
   Do_lwCopyData(context, data, &reply);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "server/worker/deferred.h"
+#include "server/worker/handle_table.h"
 #include "server/worker/issuer.h"
 #include "server/worker/objects.h"
 #include "wire/record.h"
@@ -28,6 +29,7 @@ class LogThread {
   // For handlers that run on the log thread.
   Issuer& issuer() { return issuer_; }
   Deferred& deferred() { return deferred_; }
+  FoundLately<Function>& functions() { return functions_; }
   // Log thread: nothing is left of what was read, and nothing is there to be read; unless it waits
   // for memory.
   bool IsIdle();
@@ -47,6 +49,8 @@ class LogThread {
   wire::RingConsumer up_;
   Issuer issuer_;
   Deferred deferred_;
+  FoundLately<Stream> streams_;
+  FoundLately<Function> functions_;
   uint64_t seen_ = 0;  // end of the log at the last look
   wire::SpinPrediction spin_{wire::AllowedCores()};
   std::thread thread_;

@@ -195,7 +195,10 @@ struct Function {
   CUkernel kernel = nullptr;         // of a library
   std::mutex mutex;
   std::unordered_map<uint32_t, LoadedFunction> loaded;  // by context, guarded by mutex
-  std::map<int32_t, int> most_shared;  // by device as the client says it; of the log's thread
+  // Of the log's thread:
+  std::map<int32_t, int> most_shared;  // by device as the client says it
+  uint32_t launched_in = 0;            // the context in which it was launched last
+  CUfunction launched = nullptr;       // as what
 };
 
 struct Graph {
