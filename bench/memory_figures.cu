@@ -88,14 +88,23 @@ void Pairs() {
   }
 }
 
-// Blocks that nothing is there for yet: through Longwire the lease grows with each.
+// Blocks that nothing is there for yet: through Longwire the lease grows with each. And the same
+// with a first kernel that uses the block, and its end.
 void Leases() {
   std::vector<void*> blocks;
-  std::vector<double> times;
+  std::vector<double> times, used;
   auto allocate = [&] { blocks.push_back(Allocate(kBlock)); };
   for (int i = 0; i < 8; ++i) times.push_back(TimeOf(allocate));
+  Check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  auto use = [&] {
+    allocate();
+    Mark<<<1, 1>>>(static_cast<unsigned*>(blocks.back()), kBlock, 1, 1);
+    Check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  };
+  for (int i = 0; i < 8; ++i) used.push_back(TimeOf(use));
   Print("new_64m", Median(times), "us");
   Print("new_64m_longest", *std::max_element(times.begin(), times.end()), "us");
+  Print("new_64m_and_kernel", Median(used), "us");
   for (void* block : blocks) Check(cudaFree(block), "cudaFree");
 }
 

@@ -83,24 +83,6 @@ void Deferred::Hold(QueuedCall& call, Until until, uint64_t stream) {
   held_.push_back({std::move(call), until, stream});
 }
 
-bool Deferred::TakeMap(QueuedCall& call) {
-  calls::lwMap map;
-  if (!Decode(call, &map)) return false;
-  uint64_t bytes =
-      session_.memory().BytesOf(std::vector<uint64_t>(map.chunk.begin(), map.chunk.end()));
-  if (maps_.empty() && !Overlaps(map.address, bytes)) return false;
-  maps_.push_back(std::move(call));
-  issuer_.SetBarrier(maps_.front().position);
-  return true;
-}
-
-bool Deferred::Overlaps(uint64_t address, uint64_t bytes) {
-  std::lock_guard lock(mutex_);
-  return std::any_of(unmaps_.begin(), unmaps_.end(), [&](const Range& range) {
-    return address < range.address + range.bytes && range.address < address + bytes;
-  });
-}
-
 bool Deferred::Ready(const Held& held, uint64_t lowest_waiting) {
   uint64_t position = held.call.position;
   switch (held.until) {
@@ -146,17 +128,7 @@ bool Deferred::Pass() {
     Release(std::move(call));
     any = true;
   }
-  while (!maps_.empty()) {
-    calls::lwMap map;
-    if (maps_.front().call == CallId::lwMap && Decode(maps_.front(), &map)) {
-      std::vector<uint64_t> chunks(map.chunk.begin(), map.chunk.end());
-      if (Overlaps(map.address, session_.memory().BytesOf(chunks))) break;
-    }
-    Execute(session_, maps_.front(), nullptr);
-    maps_.pop_front();
-    issuer_.SetBarrier(maps_.empty() ? UINT64_MAX : maps_.front().position);
-    any = true;
-  }
+  any |= PassMaps();
   return any;
 }
 

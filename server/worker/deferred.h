@@ -1,14 +1,17 @@
 // Destroys, unmaps and unloads: held until the calls before them in the log were issued (and, where
 // the driver would wait, finished), then run on a helper. Maps of a range that is still to be
-// unmapped wait here too. Log thread only, but for Done.
+// unmapped wait here too, and those of new chunks are made on a helper. Log thread only, but for
+// Done.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <mutex>
 #include <vector>
 
 #include "server/worker/objects.h"
+#include "wire/record.h"
 
 namespace longwire::worker {
 
@@ -21,6 +24,9 @@ class Deferred {
 
   // True if this call is one to be held; then it was taken.
   bool Take(QueuedCall& call);
+  // True if the call has to stay in the log until a mapping is made that is being made now: outside
+  // of streams nothing else holds back what may look at that memory.
+  bool MustWait(const wire::RecordHeader& header) const;
   // Runs what can run now. True if anything did.
   bool Pass();
   bool anything_waits() const { return !held_.empty() || !maps_.empty(); }
@@ -39,18 +45,32 @@ class Deferred {
     uint64_t bytes = 0;
   };
   void Hold(QueuedCall& call, Until until, uint64_t stream = 0);
-  bool TakeMap(QueuedCall& call);
   bool Ready(const Held& held, uint64_t lowest_waiting);
   // True if something of the same context is held before this one.
   bool PartsAreHeld(size_t index) const;
   void Release(QueuedCall call);
-  bool Overlaps(uint64_t address, uint64_t bytes);
   void Done(uint64_t position);
+
+  // deferred_maps.cc
+  bool TakeMap(QueuedCall& call);
+  // Runs maps, in order, until one has to wait. True if any ran.
+  bool PassMaps();
+  void MapOnHelper();
+  // Where a map maps what; nothing of other calls.
+  struct Place {
+    uint64_t position = 0;
+    uint64_t address = 0;
+    std::vector<uint64_t> chunks;
+  };
+  static Place PlaceOf(const QueuedCall& call);
+  bool IsStillMapped(const Place& place);
 
   Session& session_;
   Issuer& issuer_;
   std::deque<Held> held_;
-  std::deque<QueuedCall> maps_;
+  std::deque<QueuedCall> maps_;      // and what follows them
+  bool mapping_ = false;             // the first of them, on a helper
+  std::atomic<bool> mapped_{false};  // that one is done
   std::mutex mutex_;
   std::vector<Range> unmaps_;  // held or running, guarded by mutex_
 };

@@ -3,7 +3,7 @@
 namespace longwire::worker {
 
 void Helpers::Post(uint32_t thread, std::function<void()> work) {
-  if (thread < kStagingThread) thread %= kMaxClientHelpers;
+  if (thread < kFirstOwn) thread %= kMaxClientHelpers;
   std::lock_guard lock(mutex_);
   if (stopped_) return;
   auto& helper = helpers_[thread];

@@ -19,7 +19,9 @@ class Helpers {
   static constexpr uint32_t kMemoryThread = 0xffffffff;  // unmaps, returns and destroys, in order
   static constexpr uint32_t kLoaderThread = 0xfffffffe;  // lazily loaded functions
   static constexpr uint32_t kStagingThread = 0xfffffffd;
-  static constexpr uint32_t kLinkerThread = 0xfffffffc;  // all of the driver's linking
+  static constexpr uint32_t kLinkerThread = 0xfffffffc;   // all of the driver's linking
+  static constexpr uint32_t kMappingThread = 0xfffffffb;  // mappings of new chunks
+  static constexpr uint32_t kFirstOwn = kMappingThread;
   // More client threads than this share helpers.
   static constexpr uint32_t kMaxClientHelpers = 256;
 

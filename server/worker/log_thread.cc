@@ -118,6 +118,7 @@ bool LogThread::ReadSome() {
       return false;
     }
     if (bytes == 0 || session_.swapping().MustWait(static_cast<CallId>(header.call))) break;
+    if (deferred_.MustWait(header)) break;
     Sort(header, up_.cursor(), log.subspan(sizeof(header), bytes - sizeof(header)));
     log = log.subspan(wire::AlignRecord(bytes));
     up_.Advance(wire::AlignRecord(bytes));

@@ -1,10 +1,18 @@
 #include "server/worker/memory.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "server/worker/log_line.h"
 
 namespace longwire::worker {
+namespace {
+
+// Chunks lent and not imported hold a descriptor each. Programs may reserve far more memory than
+// they map.
+constexpr size_t kMostLent = 64;
+
+}  // namespace
 
 CUresult Memory::Lease(int32_t device, const std::vector<uint64_t>& bytes, bool spare,
                        std::vector<wire::LeasedChunk>* leased) {
@@ -28,33 +36,50 @@ CUresult Memory::Lease(int32_t device, const std::vector<uint64_t>& bytes, bool 
             sentence.c_str());
     return result;
   }
-  return Import(device, granted, leased);
+  return Add(device, granted, leased);
 }
 
-CUresult Memory::Import(int32_t device, std::vector<KeeperClient::Chunk>& granted,
-                        std::vector<wire::LeasedChunk>* leased) {
+// The driver takes longer to import a chunk than the keeper to lend it. So that is done with its
+// first mapping, for which nobody waits before there is work for the memory.
+CUresult Memory::Add(int32_t device, std::vector<KeeperClient::Chunk>& granted,
+                     std::vector<wire::LeasedChunk>* leased) {
   CUresult result = CUDA_SUCCESS;
-  std::vector<Chunk> imported;
+  std::vector<Chunk> added;
+  std::vector<uint64_t> ids;
   for (auto& chunk : granted) {
-    Chunk mine{0, chunk.bytes, device, chunk.id, 0};
-    result = ImportHandle(chunk.memory, &mine.handle);
-    if (result != CUDA_SUCCESS) break;
-    imported.push_back(mine);
+    ids.push_back(chunk.id);
+    added.push_back({0, chunk.bytes, device, chunk.id, 0, false, std::move(chunk.memory)});
+    if (++lent_ > kMostLent && result == CUDA_SUCCESS) result = Import(&added.back());
   }
   if (result != CUDA_SUCCESS) {
     LogLine("a leased chunk could not be imported: error %d", result);
-    for (Chunk& chunk : imported) driver_.cuMemRelease(chunk.handle);
-    std::vector<uint64_t> ids;
-    for (auto& chunk : granted) ids.push_back(chunk.id);
+    for (Chunk& chunk : added) {
+      if (auto handle = TakeHandle(&chunk)) driver_.cuMemRelease(handle);
+    }
     devices_[static_cast<size_t>(device)].keeper->Return(ids);
     return result;
   }
   std::lock_guard lock(mutex_);
-  for (Chunk& chunk : imported) {
+  for (Chunk& chunk : added) {
     leased->push_back({next_chunk_, chunk.bytes});
-    chunks_[next_chunk_++] = chunk;
+    chunks_[next_chunk_++] = std::move(chunk);
   }
-  return CUDA_SUCCESS;
+  return result;
+}
+
+CUresult Memory::Import(Chunk* chunk) {
+  if (!chunk->lent.valid()) return CUDA_SUCCESS;
+  CUresult result = ImportHandle(chunk->lent, &chunk->handle);
+  if (result != CUDA_SUCCESS) return result;
+  chunk->lent = {};
+  --lent_;
+  return result;
+}
+
+CUmemGenericAllocationHandle Memory::TakeHandle(Chunk* chunk) {
+  if (chunk->lent.valid()) --lent_;
+  chunk->lent = {};
+  return std::exchange(chunk->handle, 0);
 }
 
 CUresult Memory::Share(const std::vector<uint64_t>& chunks, SharedToken* token) {
@@ -82,7 +107,7 @@ CUresult Memory::Borrow(const SharedToken& token, int32_t* device,
     *device = static_cast<int32_t>(i);
     std::vector<KeeperClient::Chunk> granted;
     result = static_cast<CUresult>(devices_[i].keeper->Borrow(token, &granted, &sentence));
-    if (result == CUDA_SUCCESS) return Import(*device, granted, borrowed);
+    if (result == CUDA_SUCCESS) return Add(*device, granted, borrowed);
   }
   LogLine("shared memory was not borrowed: %s", sentence.c_str());
   return result;
@@ -99,11 +124,8 @@ CUresult Memory::Return(const std::vector<uint64_t>& chunks) {
       result = CUDA_ERROR_INVALID_HANDLE;
       continue;
     }
-    if (found->second.away) {
-      --away_;
-    } else {
-      handles.push_back(found->second.handle);
-    }
+    if (found->second.away) --away_;
+    if (auto handle = TakeHandle(&found->second)) handles.push_back(handle);
     by_device[found->second.device].push_back(found->second.keeper_chunk);
     chunks_.erase(found);
   }
@@ -210,33 +232,60 @@ CUresult Memory::Map(int32_t device, uint64_t address, const std::vector<uint64_
   return CUDA_SUCCESS;
 }
 
+bool Memory::AnyIsNew(const std::vector<uint64_t>& chunks) {
+  std::lock_guard lock(mutex_);
+  return std::ranges::any_of(chunks, [&](uint64_t id) {
+    auto found = chunks_.find(id);
+    return found != chunks_.end() && found->second.lent.valid();
+  });
+}
+
 CUresult Memory::MapRange(std::unique_lock<std::mutex>& lock, int32_t device, uint64_t address,
-                          const std::vector<uint64_t>& chunks) {
+                          const std::vector<uint64_t>& ids) {
   uint64_t sum = 0;
-  for (uint64_t id : chunks) sum += chunks_[id].bytes;
+  for (uint64_t id : ids) {
+    sum += chunks_[id].bytes;
+    if (chunks_[id].away) return CUDA_ERROR_NOT_READY;  // such a call waits until it is back
+  }
   auto next = mappings_.lower_bound(address);
   if (next != mappings_.end() && next->first < address + sum) return CUDA_ERROR_ALREADY_MAPPED;
   if (next != mappings_.begin()) {
     auto before = std::prev(next);
     if (before->first + before->second.bytes > address) return CUDA_ERROR_ALREADY_MAPPED;
   }
-  CUresult result = CUDA_SUCCESS;
+  // Written down before, so that nobody else takes the place or gives a chunk back.
+  std::vector<Chunk*> chunks;
   uint64_t at = address;
-  for (uint64_t id : chunks) {
-    Chunk& chunk = chunks_[id];
-    if (chunk.away) result = CUDA_ERROR_NOT_READY;  // such a call waits until it is back
-    if (result != CUDA_SUCCESS) break;
-    result = driver_.cuMemMap(at, chunk.bytes, 0, chunk.handle, 0);
-    if (result != CUDA_SUCCESS) break;
-    ++chunk.mappings;
-    mappings_[at] = {chunk.bytes, id};
-    at += chunk.bytes;
+  for (uint64_t id : ids) {
+    chunks.push_back(&chunks_[id]);
+    ++chunks.back()->mappings;
+    mappings_[at] = {chunks.back()->bytes, id};
+    at += chunks.back()->bytes;
   }
+  lock.unlock();  // as above
+  uint64_t mapped = 0;
+  CUresult result = MapChunks(address, chunks, &mapped);
   if (result == CUDA_SUCCESS) {
     result = Access(address, sum, device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   }
-  if (result != CUDA_SUCCESS) UnmapRange(lock, address, at - address);
+  lock.lock();
+  if (result == CUDA_SUCCESS) return result;
+  for (auto& [place, mapping] : TakeMappings(address + mapped, sum - mapped)) {
+    --chunks_[mapping.chunk].mappings;
+  }
+  UnmapRange(lock, address, mapped);
   return result;
+}
+
+CUresult Memory::MapChunks(uint64_t address, const std::vector<Chunk*>& chunks, uint64_t* mapped) {
+  for (Chunk* chunk : chunks) {
+    CUresult result = Import(chunk);
+    if (result != CUDA_SUCCESS) return result;
+    result = driver_.cuMemMap(address + *mapped, chunk->bytes, 0, chunk->handle, 0);
+    if (result != CUDA_SUCCESS) return result;
+    *mapped += chunk->bytes;
+  }
+  return CUDA_SUCCESS;
 }
 
 CUresult Memory::Remap(int32_t device, const Range& range, const std::vector<uint64_t>& chunks,

@@ -42,6 +42,8 @@ class Memory {
   // The client gave back what the keeper asked for, or what it had of that.
   CUresult Reclaimed(int32_t device, const keeper::Reclaimed& answer);
   CUresult Map(int32_t device, uint64_t address, const std::vector<uint64_t>& chunks);
+  // Mapping them takes the driver a millisecond: one of them was not mapped before.
+  bool AnyIsNew(const std::vector<uint64_t>& chunks);
   CUresult Unmap(uint64_t address, uint64_t bytes);
   // Other chunks take the place of what is mapped in the range, which is whole chunks. The first
   // `moved` bytes of them are mapped elsewhere too.
@@ -75,6 +77,7 @@ class Memory {
     uint64_t keeper_chunk = 0;  // as its keeper counts
     uint32_t mappings = 0;      // a chunk can be mapped in two places while it moves
     bool away = false;          // the driver has neither handle nor mappings of it
+    wire::Descriptor lent;      // instead of the handle, until the first mapping
   };
   struct Mapping {
     uint64_t bytes = 0;
@@ -82,13 +85,20 @@ class Memory {
     bool access = true;  // for the session's device, where it has only one
   };
   // What a keeper lent becomes the session's; if that fails, goes back.
-  CUresult Import(int32_t device, std::vector<KeeperClient::Chunk>& granted,
-                  std::vector<wire::LeasedChunk>* leased);
+  CUresult Add(int32_t device, std::vector<KeeperClient::Chunk>& granted,
+               std::vector<wire::LeasedChunk>* leased);
+  CUresult Import(Chunk* chunk);
+  // Of a chunk that is mapped nowhere: what the driver has of it, if anything.
+  CUmemGenericAllocationHandle TakeHandle(Chunk* chunk);
   bool InWindow(uint64_t address, uint64_t bytes) const;
   bool CoversWholeChunks(uint64_t address, uint64_t bytes) const;
-  // The chunks, one after the other, where nothing is mapped. The lock is held.
+  // The chunks, one after the other, where nothing is mapped. Gives the lock up while the driver
+  // works.
   CUresult MapRange(std::unique_lock<std::mutex>& lock, int32_t device, uint64_t address,
                     const std::vector<uint64_t>& chunks);
+  // What the driver has to do for that; stops at the first error, *mapped bytes from the address
+  // on.
+  CUresult MapChunks(uint64_t address, const std::vector<Chunk*>& chunks, uint64_t* mapped);
   CUresult Access(uint64_t address, uint64_t bytes, int32_t device, CUmemAccess_flags flags);
   std::vector<std::pair<uint64_t, Mapping>> TakeMappings(uint64_t address, uint64_t bytes);
   CUresult ImportHandle(const wire::Descriptor& memory, CUmemGenericAllocationHandle* handle);
@@ -103,6 +113,7 @@ class Memory {
   std::map<uint64_t, Chunk> chunks_;
   uint64_t next_chunk_ = 1;
   std::atomic<size_t> away_{0};
+  std::atomic<size_t> lent_{0};           // chunks that the driver has not imported
   std::map<uint64_t, Mapping> mappings_;  // by address
 };
 

@@ -33,9 +33,10 @@ CUresult Memory::LetGo(const std::vector<uint64_t>& keeper_chunks) {
       CUresult result = driver_.cuMemUnmap(at->second, chunk.bytes);
       if (result != CUDA_SUCCESS) return result;
     }
-    CUresult result = driver_.cuMemRelease(chunk.handle);
-    if (result != CUDA_SUCCESS) return result;
-    chunk.handle = 0;
+    if (auto handle = TakeHandle(&chunk)) {
+      CUresult result = driver_.cuMemRelease(handle);
+      if (result != CUDA_SUCCESS) return result;
+    }
     chunk.away = true;
     ++away_;
   }

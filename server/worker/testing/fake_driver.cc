@@ -70,8 +70,9 @@ void FillMemory(DriverTable& table) {
   };
   table.cuMemImportFromShareableHandle = [](CUmemGenericAllocationHandle* handle, void*,
                                             CUmemAllocationHandleType) {
+    WaitWhile(FakeDriver::Get().hold_imports);
     *handle = 7;
-    return CUDA_SUCCESS;
+    return FakeDriver::Get().Note("import");
   };
   table.cuArrayCreate_v2 = [](CUarray* array, const CUDA_ARRAY_DESCRIPTOR*) {
     *array = Made<CUarray>();

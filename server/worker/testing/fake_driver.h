@@ -39,6 +39,7 @@ class FakeDriver {
   std::atomic<bool> hold_loads{false};
   std::atomic<bool> hold_function_loads{false};
   std::atomic<bool> hold_unloads{false};  // the same of cuModuleUnload
+  std::atomic<bool> hold_imports{false};  // and of cuMemImportFromShareableHandle
   std::atomic<int> launch_result{0};
   std::atomic<int> function_loads{0};
 

@@ -1,0 +1,176 @@
+// New chunks: lent at once, imported and mapped beside the log thread.
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "server/worker/testing/test_session.h"
+
+namespace longwire::worker::testing {
+namespace {
+
+constexpr uint64_t kOne = 11;
+constexpr uint64_t kBytes = uint64_t{2} << 20;
+constexpr uint64_t kWindow = uint64_t{1} << 45;  // of the session's device
+
+// Lends whatever is asked for.
+class Lender {
+ public:
+  explicit Lender(Device& device) {
+    wire::Descriptor theirs;
+    EXPECT_TRUE(wire::LocalPair(&socket_, &theirs));
+    device.keeper = std::make_unique<KeeperClient>(theirs.Release());
+    thread_ = std::thread([this] { Serve(); });
+  }
+  // After the session, which has the other end.
+  ~Lender() { thread_.join(); }
+
+  std::atomic<size_t> returned{0};  // chunks
+
+ private:
+  void Serve() {
+    while (auto packet = wire::ReceiveMessage(socket_.get(), std::chrono::milliseconds(-1))) {
+      keeper::Lease lease;
+      keeper::Return back;
+      if (message::Unpack(packet->bytes, &back) == wire::WireResult::kOk) {
+        returned += back.chunks.size();
+      } else if (message::Unpack(packet->bytes, &lease) == wire::WireResult::kOk) {
+        Lend(lease);
+      }
+    }
+  }
+  void Lend(const keeper::Lease& lease) {
+    for (size_t i = 0; i < lease.bytes.size(); ++i) {
+      wire::Descriptor memory(eventfd(0, EFD_CLOEXEC));
+      const int files[] = {memory.get()};
+      bool more = i + 1 < lease.bytes.size();
+      keeper::Grant grant{lease.request, more, {{++next_, lease.bytes[i]}}};
+      EXPECT_TRUE(wire::SendMessage(socket_.get(), message::Pack(grant), files));
+    }
+  }
+
+  wire::Descriptor socket_;
+  uint64_t next_ = 0;
+  std::thread thread_;
+};
+
+class Mapping : public ::testing::Test {
+ protected:
+  Mapping() : session_(std::make_unique<TestSession>()), lender_(Device0()) {
+    session_->CreateStream(kOne);
+    session_->LoadFunction();
+  }
+  ~Mapping() override {
+    session_->driver.hold_imports = false;
+    session_.reset();
+  }
+
+  Device& Device0() { return session_->session->devices()[0]; }
+  FakeDriver& driver() { return session_->driver; }
+  DownRecord Reply(uint64_t position) {
+    return session_->Expect(wire::DownKind::kReply, [&](const DownRecord& record) {
+      return record.header.position == position;
+    });
+  }
+  uint64_t AskForLease(size_t chunks = 1) {
+    calls::lwLease lease;
+    std::vector<uint64_t> bytes(chunks, kBytes);
+    lease.bytes = bytes;
+    return session_->Send(lease);
+  }
+  uint64_t Map(uint64_t chunk, uint64_t place) {
+    calls::lwMap map;
+    map.address = kWindow + place * kBytes;
+    map.chunk = {chunk};
+    return session_->Send(map, 0, wire::kWantsReply);
+  }
+
+  std::unique_ptr<TestSession> session_;
+  Lender lender_;
+};
+
+TEST_F(Mapping, AChunkIsLentWhileAnotherIsMapped) {
+  driver().hold_imports = true;
+  EXPECT_EQ(Reply(AskForLease()).header.code, 0);
+  uint64_t mapped = Map(1, 0);
+  EXPECT_EQ(Reply(AskForLease()).header.code, 0);
+  EXPECT_TRUE(session_->Quiet(wire::DownKind::kReply)) << "the mapping";
+  driver().hold_imports = false;
+  EXPECT_EQ(Reply(mapped).header.code, 0);
+}
+
+TEST_F(Mapping, StreamsWaitForIt) {
+  driver().hold_imports = true;
+  Reply(AskForLease());
+  Map(1, 0);
+  uint64_t last = session_->Launch(kOne, 1);
+  EXPECT_TRUE(session_->Quiet(wire::DownKind::kProgress));
+  EXPECT_EQ(driver().IndexOf("launch s1 1"), -1);
+  driver().hold_imports = false;
+  session_->ExpectProgress(kOne, last);
+  EXPECT_LT(driver().IndexOf("map"), driver().IndexOf("launch s1 1"));
+}
+
+TEST_F(Mapping, CallsOutsideStreamsWaitForIt) {
+  driver().hold_imports = true;
+  Reply(AskForLease());
+  Map(1, 0);
+  calls::cuDeviceGetDevResource ask;
+  uint64_t asked = session_->Send(ask);
+  EXPECT_TRUE(session_->Quiet(wire::DownKind::kReply));
+  driver().hold_imports = false;
+  size_t mapped_at = session_->Expect(wire::DownKind::kReply).order;
+  EXPECT_LT(mapped_at, Reply(asked).order);
+}
+
+TEST_F(Mapping, LaterMapsKeepTheOrder) {
+  driver().hold_imports = true;
+  Reply(AskForLease(2));
+  uint64_t first = Map(1, 0), second = Map(2, 0);
+  driver().hold_imports = false;
+  EXPECT_EQ(Reply(first).header.code, 0);
+  EXPECT_EQ(Reply(second).header.code, CUDA_ERROR_ALREADY_MAPPED);
+  uint64_t third = Map(2, 1);
+  EXPECT_EQ(Reply(third).header.code, 0);
+}
+
+TEST_F(Mapping, WhatWaitsForItsTurnIsNotHeldUpByItsOwnUnmapping) {
+  driver().hold_imports = true;
+  Reply(AskForLease(2));
+  uint64_t first = Map(1, 0), second = Map(2, 1);
+  calls::lwUnmap unmap;
+  unmap.address = kWindow + kBytes;
+  unmap.bytes = kBytes;
+  uint64_t unmapped = session_->Send(unmap, 0, wire::kWantsReply);
+  uint64_t again = Map(2, 1);
+  EXPECT_TRUE(session_->Quiet(wire::DownKind::kReply));
+  driver().hold_imports = false;
+  for (uint64_t each : {first, second, unmapped, again}) {
+    EXPECT_EQ(Reply(each).header.code, 0);
+  }
+}
+
+TEST_F(Mapping, WhatWasNeverMappedIsNotImported) {
+  Reply(AskForLease());
+  calls::lwReturnChunks back;
+  back.chunk = {1};
+  session_->Send(back);
+  session_->Until([&] { return lender_.returned == 1; }, "the chunk's return");
+  EXPECT_EQ(driver().IndexOf("import"), -1);
+  EXPECT_EQ(driver().IndexOf("release"), -1);
+}
+
+TEST_F(Mapping, ButForFewDescriptors) {
+  constexpr size_t kChunks = 100, kKept = 64;
+  EXPECT_EQ(Reply(AskForLease(kChunks)).header.code, 0);
+  auto log = driver().log();
+  EXPECT_EQ(std::ranges::count(log, "import"), static_cast<ptrdiff_t>(kChunks - kKept));
+  EXPECT_EQ(Reply(Map(1, 0)).header.code, 0);
+  EXPECT_EQ(Reply(Map(100, 1)).header.code, 0);
+  log = driver().log();
+  EXPECT_EQ(std::ranges::count(log, "import"), static_cast<ptrdiff_t>(kChunks - kKept + 1));
+}
+
+}  // namespace
+}  // namespace longwire::worker::testing
