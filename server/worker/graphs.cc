@@ -101,10 +101,16 @@ CUresult Graphs::Instantiate(uint64_t graph, uint64_t exec, uint64_t flags, uint
     return CUDA_ERROR_INVALID_HANDLE;
   }
   const DriverTable& driver = session_.driver();
-  CUresult result = driver.cuGraphInstantiateWithFlags(&made->handle, handle, flags);
   // A graph that allocates memory can have one executable at a time, and the one that the program
-  // has destroyed may still be there.
-  if (result == CUDA_ERROR_NOT_SUPPORTED && WaitForExecDestroys(position)) {
+  // has destroyed may still be there. Asked before: it may be gone when this has failed.
+  bool others = false;
+  {
+    std::lock_guard lock(mutex_);
+    others = AnyExecDestroyBefore(position);
+  }
+  CUresult result = driver.cuGraphInstantiateWithFlags(&made->handle, handle, flags);
+  if (result == CUDA_ERROR_NOT_SUPPORTED && others) {
+    AwaitExecDestroys(position);
     result = driver.cuGraphInstantiateWithFlags(&made->handle, handle, flags);
   }
   if (result != CUDA_SUCCESS) return result;
@@ -263,13 +269,13 @@ CUresult Graphs::DestroyExec(uint64_t exec, uint64_t position) {
   return result;
 }
 
-// Waits for the destroys before `position`. False if there are none.
-bool Graphs::WaitForExecDestroys(uint64_t position) {
+bool Graphs::AnyExecDestroyBefore(uint64_t position) const {
+  return !exec_destroys_.empty() && *exec_destroys_.begin() < position;
+}
+
+void Graphs::AwaitExecDestroys(uint64_t position) {
   std::unique_lock lock(mutex_);
-  auto waits = [&] { return !exec_destroys_.empty() && *exec_destroys_.begin() < position; };
-  if (!waits()) return false;
-  while (waits() && !session_.over()) changed_.wait_for(lock, kLook);
-  return true;
+  while (AnyExecDestroyBefore(position) && !session_.over()) changed_.wait_for(lock, kLook);
 }
 
 }  // namespace longwire::worker

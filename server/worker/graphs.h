@@ -112,7 +112,9 @@ class Graphs {
   bool Begin(const std::shared_ptr<const GraphPlan>& plan);
   CUresult Issue(CUgraphExec exec, Stream& stream, const calls::lwGraphLaunch& call);
   void Finish(const GraphPlan& plan, bool good);
-  bool WaitForExecDestroys(uint64_t position);
+  // The lock is held.
+  bool AnyExecDestroyBefore(uint64_t position) const;
+  void AwaitExecDestroys(uint64_t position);
 
   Session& session_;
   HandleTable<Graph> graphs_;

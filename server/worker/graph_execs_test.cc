@@ -1,0 +1,80 @@
+// Executables of a graph that can have one at a time, as one that allocates memory.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "server/worker/testing/test_session.h"
+
+namespace longwire::worker::testing {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr uint64_t kFirst = 31, kSecond = 32;
+
+std::atomic<int> execs{0};
+std::atomic<bool> refusing{false};
+
+void WaitUntil(const std::function<bool()>& done) {
+  for (int i = 0; i < 500 && !done(); ++i) std::this_thread::sleep_for(milliseconds(10));
+}
+
+// Finds another executable there, which is gone when it says so.
+CUresult Instantiate(CUgraphExec* exec, CUgraph, unsigned long long) {
+  if (execs != 0) {
+    refusing = true;
+    WaitUntil([] { return execs == 0; });
+    std::this_thread::sleep_for(milliseconds(100));
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  ++execs;
+  *exec = reinterpret_cast<CUgraphExec>(0x800);
+  return CUDA_SUCCESS;
+}
+
+CUresult Destroy(CUgraphExec) {
+  WaitUntil([] { return refusing.load(); });
+  --execs;
+  return CUDA_SUCCESS;
+}
+
+DriverTable Table() {
+  DriverTable table = FakeDriver().table();
+  table.cuGraphCreate = [](CUgraph* graph, unsigned) {
+    *graph = reinterpret_cast<CUgraph>(0x600);
+    return CUDA_SUCCESS;
+  };
+  table.cuGraphInstantiateWithFlags = Instantiate;
+  table.cuGraphExecDestroy = Destroy;
+  return table;
+}
+
+TEST(GraphExecs, ADestroyedOneThatGoesJustAfterTheRefusalIsInNobodysWay) {
+  std::vector<Device> devices(1);
+  devices[0].keeper = std::make_unique<KeeperClient>(-1);
+  TestSession session(Table(), std::move(devices));
+  auto code = [&](uint64_t position) {
+    return session
+        .Expect(wire::DownKind::kReply,
+                [&](const DownRecord& record) { return record.header.position == position; })
+        .header.code;
+  };
+  uint64_t created = session.Send(calls::cuGraphCreate{});
+  DownRecord graph = session.Expect(wire::DownKind::kReply, [&](const DownRecord& record) {
+    return record.header.position == created;
+  });
+  calls::lwGraphInstantiate instantiate;
+  instantiate.graph = graph.Number();
+  instantiate.exec = kFirst;
+  EXPECT_EQ(code(session.Send(instantiate)), 0);
+  calls::lwGraphExecDestroy destroy;
+  destroy.exec = kFirst;
+  session.Send(destroy);
+  instantiate.exec = kSecond;
+  EXPECT_EQ(code(session.Send(instantiate)), 0);
+  EXPECT_TRUE(refusing);
+}
+
+}  // namespace
+}  // namespace longwire::worker::testing
