@@ -48,7 +48,8 @@ class Player:
 class Sessions(unittest.TestCase):
     host_memory = "512MiB"
     reserved = "2MiB"
-    variables = {}
+    # On a slow machine a kernel spins for longer than the software device lets any run by default.
+    variables = {"LONGWIRE_SOFTGPU_KERNEL_SECONDS": "300"}
 
     def setUp(self):
         self.longwire = self.enterContext(tenants.TenantServer(
@@ -273,7 +274,7 @@ class ReservedTest(Sessions):
 
 
 class OffTest(Sessions):
-    variables = {"LONGWIRE_DISABLE": "swap"}
+    variables = {**Sessions.variables, "LONGWIRE_DISABLE": "swap"}
     ready = 0
 
     def test_nothing_is_moved(self):
