@@ -12,9 +12,8 @@ namespace {
 
 // Of the calls outside streams: these wait behind a map themselves, or look at no memory.
 constexpr CallId kBesideMaps[] = {
-    CallId::lwLease,     CallId::lwMap,          CallId::lwMemoryInfo,
-    CallId::lwReclaimed, CallId::lwRemap,        CallId::lwReturnChunks,
-    CallId::lwSetAccess, CallId::lwStreamWanted, CallId::lwUnmap};
+    CallId::lwLease,        CallId::lwMap,       CallId::lwReclaimed,    CallId::lwRemap,
+    CallId::lwReturnChunks, CallId::lwSetAccess, CallId::lwStreamWanted, CallId::lwUnmap};
 
 }  // namespace
 
