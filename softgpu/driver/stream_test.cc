@@ -128,6 +128,7 @@ TEST_F(StreamTest, ElapsedTime) {
   ASSERT_CU(cuEventRecord(end, stream));
   ASSERT_CU(cuEventRecord(untimed, stream));
   EXPECT_EQ(cuEventElapsedTime(&milliseconds, start, end), CUDA_ERROR_NOT_READY);
+  EXPECT_CU(cuEventSynchronize(start));  // the pause is counted from its end on
   Pause();
   Release();
   ASSERT_CU(cuStreamSynchronize(stream));
