@@ -8,7 +8,8 @@
 namespace longwire::worker {
 namespace {
 
-constexpr uint32_t kMeasuredCalls = 16;  // that make one measurement of a call's length
+constexpr uint64_t kStuckAfter = 1'000'000'000;  // nanoseconds
+constexpr uint32_t kMeasuredCalls = 16;          // that make one measurement of a call's length
 
 // What keeps a device at work. The rest (records, waits, host functions) orders other calls and is
 // never held back by a gate; it waits in its stream behind what is.
@@ -59,6 +60,16 @@ bool Gates::WithinBudget(const Device& device, const gates::DeviceGate& gate) co
   return in_flight < std::max<uint64_t>(calls, 1) || short_enough;
 }
 
+bool Gates::IsStuck(Device& device) {
+  int64_t in_flight = device.in_flight.load();
+  uint64_t now = gates::Nanoseconds();
+  if (device.held_since == 0 || in_flight != device.held_in_flight) {
+    device.held_in_flight = in_flight;
+    device.held_since = now;
+  }
+  return now - device.held_since >= kStuckAfter;
+}
+
 bool Gates::MayIssue(const Stream& stream, const QueuedCall& head) {
   if (page_ == nullptr) return true;
   auto index = static_cast<uint32_t>(stream.context->device);
@@ -66,8 +77,9 @@ bool Gates::MayIssue(const Stream& stream, const QueuedCall& head) {
   Device& device = devices_[index];
   bool closed = gate.closed.load() != 0;
   bool unbounded = gate.budget_calls.load() == 0 && gate.budget_microseconds.load() == 0;
-  bool may = (!closed && unbounded) || (!closed && WithinBudget(device, gate)) || !IsWork(head) ||
-             stream.context->failed != 0;  // it is only dropped
+  // A kernel may wait for a call that the budget holds back: then one more goes.
+  bool may = (!closed && (unbounded || WithinBudget(device, gate))) || !IsWork(head) ||
+             (!closed && IsStuck(device)) || stream.context->failed != 0;  // it is only dropped
   if (!may && !device.holding) gate.held.fetch_add(1);
   device.holding = !may;
   return may;
@@ -86,6 +98,7 @@ void Gates::Queued(int32_t device, int64_t calls) {
 
 void Gates::Issued(int32_t device) {
   Device& state = devices_[device];
+  state.held_since = 0;
   // In this order: between the two the session looks busier than it is, never idle.
   int64_t before = state.in_flight.fetch_add(1);
   state.queued.store(state.queued.load(std::memory_order_relaxed) - 1, std::memory_order_release);

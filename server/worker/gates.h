@@ -55,11 +55,15 @@ class Gates {
     uint64_t measured_since = 0;        // of `finished`, guarded by mutex
     std::atomic<uint32_t> finished{0};  // calls since the last measurement
     bool holding = false;               // log thread: the last answer was no
+    int64_t held_in_flight = 0;         // log thread: how much was in flight then
+    uint64_t held_since = 0;            // log thread: nothing finished or went since; 0: not held
   };
 
   void Update(int32_t device);
   static void Measure(Device& device, uint64_t now);  // the caller holds the device's mutex
   bool WithinBudget(const Device& device, const gates::DeviceGate& gate) const;
+  // Work is held back, and nothing has finished for long.
+  static bool IsStuck(Device& device);
 
   std::vector<Device> devices_;
   std::shared_ptr<gates::GatePage> page_;

@@ -40,6 +40,16 @@ TEST(Gates, AClosedGateHoldsWorkBackUntilItOpens) {
   EXPECT_TRUE(gated.Issued("launch s1 1"));
 }
 
+// As where a kernel waits for what another stream does.
+TEST(Gates, WhatTheBudgetHoldsBackGoesWhenNothingFinishesForLong) {
+  GatedSession gated;
+  gated.gate.budget_calls = 1;
+  gated.session.driver.StopStream(1);
+  gated.session.Launch(kOne, 1);
+  gated.session.ExpectProgress(kTwo, gated.session.Launch(kTwo, 2));
+  EXPECT_NE(gated.gate.held, 0u);
+}
+
 // Two threads look at the same counters: neither may overlook the other's.
 TEST(Gates, WhatIsQueuedWhileTheLastCallEndsIsSeen) {
   constexpr int kTimes = 100'000;

@@ -48,8 +48,7 @@ class Player:
 class Sessions(unittest.TestCase):
     host_memory = "512MiB"
     reserved = "2MiB"
-    # On a slow machine a kernel spins for longer than the software device lets any run by default.
-    variables = {"LONGWIRE_SOFTGPU_KERNEL_SECONDS": "300"}
+    variables = {}
 
     def setUp(self):
         self.longwire = self.enterContext(tenants.TenantServer(
@@ -274,7 +273,7 @@ class ReservedTest(Sessions):
 
 
 class OffTest(Sessions):
-    variables = {**Sessions.variables, "LONGWIRE_DISABLE": "swap"}
+    variables = {"LONGWIRE_DISABLE": "swap"}
     ready = 0
 
     def test_nothing_is_moved(self):
