@@ -60,9 +60,7 @@ TEST_F(Lacking, AMemset) {
 
 TEST_F(Lacking, AGeneratedCall) {
   uint64_t position = session_.Send(calls::cuCtxGetLimit{});
-  DownRecord reply = session_.Expect(wire::DownKind::kReply, [&](const DownRecord& record) {
-    return record.header.position == position;
-  });
+  DownRecord reply = session_.ExpectReply(position);
   EXPECT_EQ(reply.header.code, CUDA_ERROR_NOT_SUPPORTED);
   EXPECT_FALSE(session_.over);
 }

@@ -54,25 +54,16 @@ TEST(GraphExecs, ADestroyedOneThatGoesJustAfterTheRefusalIsInNobodysWay) {
   std::vector<Device> devices(1);
   devices[0].keeper = std::make_unique<KeeperClient>(-1);
   TestSession session(Table(), std::move(devices));
-  auto code = [&](uint64_t position) {
-    return session
-        .Expect(wire::DownKind::kReply,
-                [&](const DownRecord& record) { return record.header.position == position; })
-        .header.code;
-  };
-  uint64_t created = session.Send(calls::cuGraphCreate{});
-  DownRecord graph = session.Expect(wire::DownKind::kReply, [&](const DownRecord& record) {
-    return record.header.position == created;
-  });
+  DownRecord graph = session.ExpectReply(session.Send(calls::cuGraphCreate{}));
   calls::lwGraphInstantiate instantiate;
   instantiate.graph = graph.Number();
   instantiate.exec = kFirst;
-  EXPECT_EQ(code(session.Send(instantiate)), 0);
+  EXPECT_EQ(session.ExpectReply(session.Send(instantiate)).header.code, 0);
   calls::lwGraphExecDestroy destroy;
   destroy.exec = kFirst;
   session.Send(destroy);
   instantiate.exec = kSecond;
-  EXPECT_EQ(code(session.Send(instantiate)), 0);
+  EXPECT_EQ(session.ExpectReply(session.Send(instantiate)).header.code, 0);
   EXPECT_TRUE(refusing);
 }
 

@@ -62,10 +62,7 @@ class GraphKernels : public ::testing::Test {
 
   template <class Call>
   typename Call::Reply Ask(const Call& call) {
-    uint64_t position = session_.Send(call);
-    DownRecord answer = session_.Expect(wire::DownKind::kReply, [&](const DownRecord& record) {
-      return record.header.position == position;
-    });
+    DownRecord answer = session_.ExpectReply(session_.Send(call));
     EXPECT_EQ(answer.header.code, CUDA_SUCCESS);
     typename Call::Reply reply;
     wire::Reader reader(answer.payload);

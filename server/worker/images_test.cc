@@ -94,8 +94,7 @@ class ImagesTest : public ::testing::Test {
     session_->Send(data);
   }
   void ExpectLoaded(uint64_t position, ImageKnowledge knowledge) {
-    DownRecord reply = session_->Expect(
-        DownKind::kReply, [&](const DownRecord& r) { return r.header.position == position; });
+    DownRecord reply = session_->ExpectReply(position);
     EXPECT_EQ(reply.header.code, 0);
     calls::lwModuleLoad::Reply loaded;
     wire::Reader reader(reply.payload);

@@ -85,17 +85,12 @@ class Loading : public ::testing::Test {
     load.transfer = data.transfer;
     load.bytes = sizeof(image);
     load.attributes_device = device;
-    answer_ = Answer(session_.Send(load));
+    answer_ = session_.ExpectReply(session_.Send(load));
     EXPECT_EQ(answer_.header.code, CUDA_SUCCESS);
     wire::Reader reader(answer_.payload);
     EXPECT_EQ(reply_.Decode(reader), wire::WireResult::kOk);
     EXPECT_EQ(reply_.function.size(), count);
     return reply_;
-  }
-  DownRecord Answer(uint64_t position) {
-    return session_.Expect(wire::DownKind::kReply, [&](const DownRecord& record) {
-      return record.header.position == position;
-    });
   }
   size_t WithAttributes() const {
     size_t count = 0;
@@ -153,9 +148,9 @@ TEST_F(Loading, WhatTheDriverCannotTellYetIsAskedForLater) {
   EXPECT_EQ(WithAttributes(), 0u);
   calls::lwFunctionAttributes ask;
   ask.function = reply_.function[0].function;
-  EXPECT_EQ(Answer(session_.Send(ask)).header.code, CUDA_ERROR_FUNCTION_NOT_LOADED);
+  EXPECT_EQ(session_.ExpectReply(session_.Send(ask)).header.code, CUDA_ERROR_FUNCTION_NOT_LOADED);
   told = CUDA_SUCCESS;
-  DownRecord answer = Answer(session_.Send(ask));
+  DownRecord answer = session_.ExpectReply(session_.Send(ask));
   EXPECT_EQ(answer.header.code, CUDA_SUCCESS);
   calls::lwFunctionAttributes::Reply reply;
   wire::Reader reader(answer.payload);

@@ -68,11 +68,6 @@ class Mapping : public ::testing::Test {
 
   Device& Device0() { return session_->session->devices()[0]; }
   FakeDriver& driver() { return session_->driver; }
-  DownRecord Reply(uint64_t position) {
-    return session_->Expect(wire::DownKind::kReply, [&](const DownRecord& record) {
-      return record.header.position == position;
-    });
-  }
   uint64_t AskForLease(size_t chunks = 1) {
     calls::lwLease lease;
     std::vector<uint64_t> bytes(chunks, kBytes);
@@ -92,17 +87,17 @@ class Mapping : public ::testing::Test {
 
 TEST_F(Mapping, AChunkIsLentWhileAnotherIsMapped) {
   driver().hold_imports = true;
-  EXPECT_EQ(Reply(AskForLease()).header.code, 0);
+  EXPECT_EQ(session_->ExpectReply(AskForLease()).header.code, 0);
   uint64_t mapped = Map(1, 0);
-  EXPECT_EQ(Reply(AskForLease()).header.code, 0);
+  EXPECT_EQ(session_->ExpectReply(AskForLease()).header.code, 0);
   EXPECT_TRUE(session_->Quiet(wire::DownKind::kReply)) << "the mapping";
   driver().hold_imports = false;
-  EXPECT_EQ(Reply(mapped).header.code, 0);
+  EXPECT_EQ(session_->ExpectReply(mapped).header.code, 0);
 }
 
 TEST_F(Mapping, StreamsWaitForIt) {
   driver().hold_imports = true;
-  Reply(AskForLease());
+  session_->ExpectReply(AskForLease());
   Map(1, 0);
   uint64_t last = session_->Launch(kOne, 1);
   EXPECT_TRUE(session_->Quiet(wire::DownKind::kProgress));
@@ -114,30 +109,30 @@ TEST_F(Mapping, StreamsWaitForIt) {
 
 TEST_F(Mapping, CallsOutsideStreamsWaitForIt) {
   driver().hold_imports = true;
-  Reply(AskForLease());
+  session_->ExpectReply(AskForLease());
   Map(1, 0);
   calls::cuDeviceGetDevResource ask;
   uint64_t asked = session_->Send(ask);
   EXPECT_TRUE(session_->Quiet(wire::DownKind::kReply));
   driver().hold_imports = false;
   size_t mapped_at = session_->Expect(wire::DownKind::kReply).order;
-  EXPECT_LT(mapped_at, Reply(asked).order);
+  EXPECT_LT(mapped_at, session_->ExpectReply(asked).order);
 }
 
 TEST_F(Mapping, LaterMapsKeepTheOrder) {
   driver().hold_imports = true;
-  Reply(AskForLease(2));
+  session_->ExpectReply(AskForLease(2));
   uint64_t first = Map(1, 0), second = Map(2, 0);
   driver().hold_imports = false;
-  EXPECT_EQ(Reply(first).header.code, 0);
-  EXPECT_EQ(Reply(second).header.code, CUDA_ERROR_ALREADY_MAPPED);
+  EXPECT_EQ(session_->ExpectReply(first).header.code, 0);
+  EXPECT_EQ(session_->ExpectReply(second).header.code, CUDA_ERROR_ALREADY_MAPPED);
   uint64_t third = Map(2, 1);
-  EXPECT_EQ(Reply(third).header.code, 0);
+  EXPECT_EQ(session_->ExpectReply(third).header.code, 0);
 }
 
 TEST_F(Mapping, WhatWaitsForItsTurnIsNotHeldUpByItsOwnUnmapping) {
   driver().hold_imports = true;
-  Reply(AskForLease(2));
+  session_->ExpectReply(AskForLease(2));
   uint64_t first = Map(1, 0), second = Map(2, 1);
   calls::lwUnmap unmap;
   unmap.address = kWindow + kBytes;
@@ -147,12 +142,12 @@ TEST_F(Mapping, WhatWaitsForItsTurnIsNotHeldUpByItsOwnUnmapping) {
   EXPECT_TRUE(session_->Quiet(wire::DownKind::kReply));
   driver().hold_imports = false;
   for (uint64_t each : {first, second, unmapped, again}) {
-    EXPECT_EQ(Reply(each).header.code, 0);
+    EXPECT_EQ(session_->ExpectReply(each).header.code, 0);
   }
 }
 
 TEST_F(Mapping, WhatWasNeverMappedIsNotImported) {
-  Reply(AskForLease());
+  session_->ExpectReply(AskForLease());
   calls::lwReturnChunks back;
   back.chunk = {1};
   session_->Send(back);
@@ -163,11 +158,11 @@ TEST_F(Mapping, WhatWasNeverMappedIsNotImported) {
 
 TEST_F(Mapping, ButForFewDescriptors) {
   constexpr size_t kChunks = 100, kKept = 64;
-  EXPECT_EQ(Reply(AskForLease(kChunks)).header.code, 0);
+  EXPECT_EQ(session_->ExpectReply(AskForLease(kChunks)).header.code, 0);
   auto log = driver().log();
   EXPECT_EQ(std::ranges::count(log, "import"), static_cast<ptrdiff_t>(kChunks - kKept));
-  EXPECT_EQ(Reply(Map(1, 0)).header.code, 0);
-  EXPECT_EQ(Reply(Map(100, 1)).header.code, 0);
+  EXPECT_EQ(session_->ExpectReply(Map(1, 0)).header.code, 0);
+  EXPECT_EQ(session_->ExpectReply(Map(100, 1)).header.code, 0);
   log = driver().log();
   EXPECT_EQ(std::ranges::count(log, "import"), static_cast<ptrdiff_t>(kChunks - kKept + 1));
 }

@@ -123,7 +123,7 @@ class Software : public ::testing::Test {
     map.address = address_;
     map.chunk = {reply_.devices[0].leased[0].chunk};
     uint64_t position = session_->Send(map, 0, wire::kWantsReply);
-    EXPECT_EQ(Reply(position).header.code, 0);
+    EXPECT_EQ(session_->ExpectReply(position).header.code, 0);
     session_->CreateStream(kOne, StreamKind::kBlocking);
   }
   void TearDown() override {
@@ -134,11 +134,6 @@ class Software : public ::testing::Test {
     keeper_.reset();
   }
 
-  DownRecord Reply(uint64_t position) {
-    return session_->Expect(wire::DownKind::kReply, [&](const DownRecord& record) {
-      return record.header.position == position;
-    });
-  }
   calls::Place At(uint64_t address, uint64_t bytes) {
     calls::Place place;
     place.address = address;
@@ -211,7 +206,7 @@ TEST_F(Software, CapturedGraphCopiesAtEveryLaunch) {
   LoadKernel();
   std::vector<uint32_t> numbers(64, 5);
   calls::lwCaptureBegin begin;
-  EXPECT_EQ(Reply(session_->Send(begin, kOne, wire::kCapturing)).header.code, 0);
+  EXPECT_EQ(session_->ExpectReply(session_->Send(begin, kOne, wire::kCapturing)).header.code, 0);
   calls::lwCopyToDevice upload;
   upload.bytes = 256;
   upload.place = At(address_, 256);
@@ -225,11 +220,11 @@ TEST_F(Software, CapturedGraphCopiesAtEveryLaunch) {
   Download(64, wire::kCapturing);
   calls::lwCaptureEnd end;
   end.graph = 50;
-  EXPECT_EQ(Reply(session_->Send(end, kOne, wire::kCapturing)).header.code, 0);
+  EXPECT_EQ(session_->ExpectReply(session_->Send(end, kOne, wire::kCapturing)).header.code, 0);
   calls::lwGraphInstantiate instantiate;
   instantiate.graph = 50;
   instantiate.exec = 51;
-  EXPECT_EQ(Reply(session_->Send(instantiate)).header.code, 0);
+  EXPECT_EQ(session_->ExpectReply(session_->Send(instantiate)).header.code, 0);
   calls::lwGraphLaunch launch;
   launch.exec = 51;
   for (int round = 0; round < 3; ++round) session_->Send(launch, kOne);
@@ -263,8 +258,8 @@ TEST_F(Software, UnmapWaitsAndMapOfTheSameRangeFollows) {
   uint64_t mapped = session_->Send(map, 0, wire::kWantsReply);
   Upload(std::vector<uint32_t>(64, 7));
   session_->ExpectProgress(kOne, last);
-  EXPECT_EQ(Reply(unmapped).header.code, 0);
-  EXPECT_EQ(Reply(mapped).header.code, 0);
+  EXPECT_EQ(session_->ExpectReply(unmapped).header.code, 0);
+  EXPECT_EQ(session_->ExpectReply(mapped).header.code, 0);
   EXPECT_EQ(Download(64), std::vector<uint32_t>(64, 7));
 }
 
@@ -308,7 +303,7 @@ TEST_F(Software, WhatTheProgramWroteIsBehindNoMapThatWaitsForIt) {
   record.version = 1;
   session_->Send(record, kMirrors);
   session_->ExpectProgress(kOne, last);
-  EXPECT_EQ(Reply(mapped).header.code, 0);
+  EXPECT_EQ(session_->ExpectReply(mapped).header.code, 0);
   EXPECT_EQ(Download(64), std::vector<uint32_t>(64, 31)) << "the kernel adds 1";
 }
 
@@ -320,17 +315,17 @@ TEST_F(Software, RemappedMemoryHasItsBytesAndNothingElseIsTouched) {
   remap.address = address_;
   remap.chunk = {reply_.devices[0].leased[0].chunk};
   remap.unmap = 2 * bytes;
-  EXPECT_EQ(Reply(session_->Send(remap, 0, wire::kWantsReply)).header.code,
+  EXPECT_EQ(session_->ExpectReply(session_->Send(remap, 0, wire::kWantsReply)).header.code,
             CUDA_ERROR_INVALID_HANDLE)
       << "as much as is unmapped is mapped";
   remap.unmap = bytes;
   remap.address = address_ + bytes;
-  EXPECT_EQ(Reply(session_->Send(remap, 0, wire::kWantsReply)).header.code,
+  EXPECT_EQ(session_->ExpectReply(session_->Send(remap, 0, wire::kWantsReply)).header.code,
             CUDA_ERROR_INVALID_VALUE)
       << "nothing is mapped there";
   remap.address = address_;
   remap.moved = bytes;
-  EXPECT_EQ(Reply(session_->Send(remap, 0, wire::kWantsReply)).header.code, 0);
+  EXPECT_EQ(session_->ExpectReply(session_->Send(remap, 0, wire::kWantsReply)).header.code, 0);
   EXPECT_EQ(Download(64), std::vector<uint32_t>(64, 7));
 }
 

@@ -52,7 +52,7 @@ class Swapping : public ::testing::Test {
     calls::lwMap map;
     map.address = address_;
     map.chunk = {reply_.devices[0].leased.at(0).chunk};
-    EXPECT_EQ(Reply(session_->Send(map, 0, wire::kWantsReply)).header.code, 0);
+    EXPECT_EQ(session_->ExpectReply(session_->Send(map, 0, wire::kWantsReply)).header.code, 0);
     session_->CreateStream(kOne, StreamKind::kBlocking);
     Next<keeper::Note>();  // of the mapping
   }
@@ -128,12 +128,6 @@ class Swapping : public ::testing::Test {
   // Until the session rests: its own answer may be "busy" while it is still about to.
   void WantUntilLeft() {
     session_->Until([this] { return Want() == keeper::SwapAnswer::kLeft; }, "the memory's leave");
-  }
-
-  DownRecord Reply(uint64_t position) {
-    return session_->Expect(wire::DownKind::kReply, [&](const DownRecord& record) {
-      return record.header.position == position;
-    });
   }
 
   uint64_t Upload(const std::vector<uint32_t>& numbers) {
@@ -228,11 +222,11 @@ TEST_F(Swapping, ItLeavesAsSoonAsTheWorkIsDone) {
 
 TEST_F(Swapping, ACaptureIsWork) {
   calls::lwCaptureBegin begin;
-  EXPECT_EQ(Reply(session_->Send(begin, kOne, wire::kCapturing)).header.code, 0);
+  EXPECT_EQ(session_->ExpectReply(session_->Send(begin, kOne, wire::kCapturing)).header.code, 0);
   EXPECT_EQ(Want(30), keeper::SwapAnswer::kBusy);
   calls::lwCaptureEnd end;
   end.graph = 50;
-  EXPECT_EQ(Reply(session_->Send(end, kOne, wire::kCapturing)).header.code, 0);
+  EXPECT_EQ(session_->ExpectReply(session_->Send(end, kOne, wire::kCapturing)).header.code, 0);
   WantUntilLeft();
 }
 
@@ -242,15 +236,15 @@ TEST_F(Swapping, BookkeepingGoesOnWithoutTheMemory) {
   uint64_t asked = session_->Send(info);
   auto get = Next<keeper::GetInfo>();
   Say(keeper::Info{get.request, 1, 2, 3});
-  EXPECT_EQ(Reply(asked).header.code, 0);
+  EXPECT_EQ(session_->ExpectReply(asked).header.code, 0);
   calls::lwUnmap unmap;
   unmap.address = address_;
   unmap.bytes = kBytes;
-  EXPECT_EQ(Reply(session_->Send(unmap, 0, wire::kWantsReply)).header.code, 0);
+  EXPECT_EQ(session_->ExpectReply(session_->Send(unmap, 0, wire::kWantsReply)).header.code, 0);
   Next<keeper::Note>();
   calls::lwReturnChunks back;
   back.chunk = {reply_.devices[0].leased[0].chunk};
-  EXPECT_EQ(Reply(session_->Send(back, 0, wire::kWantsReply)).header.code, 0);
+  EXPECT_EQ(session_->ExpectReply(session_->Send(back, 0, wire::kWantsReply)).header.code, 0);
   EXPECT_EQ(Next<keeper::Return>().chunks, std::vector<uint64_t>{kChunk});
   // Nothing is away any more, so nothing waits.
   session_->CreateStream(12);

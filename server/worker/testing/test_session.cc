@@ -120,8 +120,7 @@ uint64_t TestSession::LoadImage(std::span<const std::byte> image) {
   load.bytes = image.size();
   load.attributes_device = -1;  // asking for them would load the function
   uint64_t position = Send(load, 0, 0, 9);
-  DownRecord reply = Expect(wire::DownKind::kReply,
-                            [&](const DownRecord& r) { return r.header.position == position; });
+  DownRecord reply = ExpectReply(position);
   EXPECT_EQ(reply.header.code, 0);
   calls::lwModuleLoad::Reply loaded;
   wire::Reader reader(reply.payload);
@@ -182,6 +181,11 @@ DownRecord TestSession::Expect(wire::DownKind kind,
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
   return record;
+}
+
+DownRecord TestSession::ExpectReply(uint64_t position) {
+  return Expect(wire::DownKind::kReply,
+                [&](const DownRecord& r) { return r.header.position == position; });
 }
 
 DownRecord TestSession::ExpectProgress(uint64_t stream, uint64_t position) {

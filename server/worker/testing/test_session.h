@@ -63,6 +63,7 @@ class TestSession {
 
   // Waits for the first record (of those not yet taken) that fits; fails the test after 5 s.
   DownRecord Expect(wire::DownKind kind, const std::function<bool(const DownRecord&)>& fits = {});
+  DownRecord ExpectReply(uint64_t position);  // to the call there
   DownRecord ExpectProgress(uint64_t stream, uint64_t position);
   // True if no such record comes within a moment.
   bool Quiet(wire::DownKind kind);
