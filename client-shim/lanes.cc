@@ -19,6 +19,9 @@ using Clock = std::chrono::steady_clock;
 // So long a full lane is waited for before another one is looked at.
 constexpr std::chrono::milliseconds kLaneLook{5};
 
+// As long as none comes back in this time, slots are not waited for: streams that wait have them.
+constexpr std::chrono::milliseconds kSlotLook{20};
+
 }  // namespace
 
 Lanes::Lanes(Session& session, const std::vector<LaneRings>& rings) : session_(session) {
@@ -151,10 +154,19 @@ void Lanes::Work(Job& job) {
   }
 }
 
+// The rings are no way out of a short wait: the worker's thread that gives slots back copies what
+// came in them, and while it does more pieces find no slot.
 bool Lanes::TakeSlot(Slots::Slot* slot) {
-  if (slots_.Take(slot)) return true;
-  session_.ReadWithoutWaiting();  // some may have been given back
-  return slots_.Take(slot);
+  while (true) {
+    uint64_t given = slots_.given();
+    if (slots_.Take(slot)) return true;
+    if (stuck_at_.load() == given) {
+      session_.ReadWithoutWaiting();  // some may have come by now
+      return slots_.Take(slot);
+    }
+    auto comes = [&] { return slots_.given() != given; };
+    if (!session_.WaitUntil(comes, Clock::now() + kSlotLook)) stuck_at_.store(given);
+  }
 }
 
 // On the next lane that has room, or that has some first.

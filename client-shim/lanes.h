@@ -76,6 +76,7 @@ class Lanes {
   Session& session_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   Slots slots_;
+  std::atomic<uint64_t> stuck_at_{UINT64_MAX};  // so many were given back when none came for long
   std::atomic<uint32_t> turn_{0};
   std::once_flag once_;
   std::atomic<bool> open_{false};

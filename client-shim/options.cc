@@ -68,7 +68,7 @@ void ReadTransferOptions(const wire::ClientSettings& settings, Options* options)
                               ? 0
                               : number("LONGWIRE_KEEP_UPLOADS", kLeastKeptUpload, UINT64_MAX, 0);
   options->copy_threads = static_cast<uint32_t>(
-      number("LONGWIRE_COPY_THREADS", 1, kMaxCopyThreads, std::clamp(processors / 4, 1, 4)));
+      number("LONGWIRE_COPY_THREADS", 1, kMaxCopyThreads, std::clamp(processors / 2, 1, 8)));
 }
 
 std::string Compression(const std::string& word) {

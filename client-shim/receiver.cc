@@ -28,31 +28,39 @@ constexpr std::chrono::microseconds kReceiverPause{500};
 // It looks less and less often, and beyond this pause it sleeps until the waiter is done.
 constexpr std::chrono::microseconds kReceiverPauseLimit{10'000};
 
+// A waiter looks this often whether the session is over.
+constexpr std::chrono::milliseconds kPumpLook{200};
+
 // While bytes are waited for, the pump looks this often whether any can still come.
 constexpr std::chrono::milliseconds kLandingLook{100};
 
 }  // namespace
 
-bool Session::WaitUntil(FunctionRef<bool()> done) {
+bool Session::WaitUntil(FunctionRef<bool()> done, wire::Deadline deadline) {
   std::unique_lock<std::mutex> lock(state_mutex_);
   bool finished = done();
   if (finished || over() != CUDA_SUCCESS) return finished;
   counts_.waits.fetch_add(1, std::memory_order_relaxed);
   ++waiters_;
   ++waits_begun_;
-  while (!(finished = done()) && over() == CUDA_SUCCESS) {
+  bool endless = deadline == wire::Deadline::max();
+  while (!(finished = done()) && over() == CUDA_SUCCESS && (endless || Clock::now() < deadline)) {
     if (!pump_taken_) {
       pump_taken_ = true;
       lock.unlock();
       auto begun = Clock::now();
-      Pump(spin_.Spin(), begun + std::chrono::milliseconds(200));
+      Pump(spin_.Spin(), std::min(begun + kPumpLook, deadline));
       spin_.Waited(Clock::now() - begun);
       lock.lock();
       pump_taken_ = false;
       continue;
     }
     if (receiver_pumps_) down_.memory().PokeConsumer();
-    state_changed_.wait(lock);
+    if (endless) {
+      state_changed_.wait(lock);
+    } else {
+      state_changed_.wait_until(lock, deadline);
+    }
   }
   --waiters_;
   if (waiters_ > 0) {

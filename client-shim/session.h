@@ -177,8 +177,8 @@ class Session {
   }
 
   // Waits until `done` (evaluated under no lock but an internal one; it must be quick and take no
-  // lock) or the session is over; true if done.
-  bool WaitUntil(FunctionRef<bool()> done);
+  // lock), the session is over or the deadline passed; true if done.
+  bool WaitUntil(FunctionRef<bool()> done, wire::Deadline deadline = wire::Deadline::max());
 
   // Takes in what has come, unless somebody is doing so: for programs that poll.
   void ReadWithoutWaiting();

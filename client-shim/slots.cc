@@ -1,5 +1,7 @@
 #include "client-shim/slots.h"
 
+#include <chrono>
+
 #include "client-shim/options.h"
 #include "client-shim/pinned_segment.h"
 #include "client-shim/threads.h"
@@ -11,6 +13,11 @@ namespace {
 // Pinning takes milliseconds: a program with none but smaller copies has nothing of it.
 constexpr uint64_t kWorthIt = uint64_t{8} << 20;
 
+// The rings take this much longer than pinning; which must not be waited for without end, as the
+// driver may do it only when the device's work is over.
+constexpr uint64_t kWorthWaiting = uint64_t{64} << 20;
+constexpr std::chrono::milliseconds kPatience{50};
+
 constexpr uint32_t kCount = wire::kSlotsBytes / wire::kSlotBytes;
 
 }  // namespace
@@ -19,22 +26,31 @@ bool Slots::Open(uint64_t copy_bytes) {
   if (open_.load(std::memory_order_acquire)) return true;
   if (copy_bytes < kWorthIt || tried_.exchange(true)) return false;
   if (ProcessOptions().Disabled("staged-copies")) return false;
-  StartThread(
+  bool makes = StartThread(
       "longwire-slots", [](void* self) { static_cast<Slots*>(self)->Make(); }, this);
-  return false;
+  if (!makes || copy_bytes < kWorthWaiting) return false;
+  std::unique_lock<std::mutex> lock(mutex_);
+  made_changed_.wait_for(lock, kPatience, [this] { return made_; });
+  return open_.load(std::memory_order_acquire);
 }
 
 void Slots::Make() {
-  part_ = TakePart(wire::kSlotsBytes);
-  if (part_ == kNoPart) return;
-  data_ = MapPart(part_, wire::kSlotsBytes);
-  if (data_ == nullptr) {
-    GivePart(part_, wire::kSlotsBytes);
-    return;
-  }
+  bool pinned = Pin();
+  std::lock_guard<std::mutex> lock(mutex_);
+  made_ = true;
+  made_changed_.notify_all();
+  if (!pinned) return;
   for (uint32_t i = 0; i < kCount; ++i) free_.push_back(i);
   taken_.resize(kCount);
   open_.store(true, std::memory_order_release);
+}
+
+bool Slots::Pin() {
+  part_ = TakePart(wire::kSlotsBytes);
+  if (part_ == kNoPart) return false;
+  data_ = MapPart(part_, wire::kSlotsBytes);
+  if (data_ == nullptr) GivePart(part_, wire::kSlotsBytes);
+  return data_ != nullptr;
 }
 
 bool Slots::Take(Slot* slot) {
@@ -55,6 +71,7 @@ bool Slots::Give(uint64_t offset) {
   if (!known) return false;
   taken_[number] = false;
   free_.push_back(static_cast<uint32_t>(number));
+  given_.fetch_add(1, std::memory_order_release);
   return true;
 }
 

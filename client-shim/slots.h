@@ -2,11 +2,13 @@
 // worker has, too (pinned_segment.h). A piece of such a copy is copied into a slot, and the device
 // reads it there; without slots it would be copied into a ring and out of it again.
 //
-// Nobody waits for a slot: copies behind a stream that waits for long may hold them all, and the
-// pieces of others take the rings then. Off with LONGWIRE_DISABLE=staged-copies.
+// While they come back a slot is waited for (lanes.cc). But copies behind a stream that waits for
+// long may hold them all, and the pieces of others take the rings then. Off with
+// LONGWIRE_DISABLE=staged-copies.
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -17,7 +19,7 @@ namespace longwire::shim {
 class Slots {
  public:
   // Before a copy is cut into pieces: whether there are slots. The first copy that is worth it
-  // begins to make them, and takes the rings itself: nobody waits until they are pinned.
+  // begins to make them, and takes the rings itself if that takes longer than its size is worth.
   bool Open(uint64_t copy_bytes);
 
   struct Slot {
@@ -28,13 +30,19 @@ class Slots {
   bool Take(Slot* slot);
   // What the worker says. False if it is none that was taken.
   bool Give(uint64_t offset);
+  // How many were given back until now.
+  uint64_t given() const { return given_.load(std::memory_order_acquire); }
 
  private:
   void Make();
+  bool Pin();
 
   std::atomic<bool> tried_{false}, open_{false};
+  bool made_ = false;  // or it cannot be done; under mutex_
+  std::condition_variable made_changed_;
   std::byte* data_ = nullptr;
   uint64_t part_ = 0;  // where it begins in the segment
+  std::atomic<uint64_t> given_{0};
   std::mutex mutex_;
   std::vector<uint32_t> free_;  // the newest, which may still be in the caches, is taken first
   std::vector<bool> taken_;
