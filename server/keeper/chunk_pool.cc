@@ -337,9 +337,25 @@ bool ChunkPool::Lacks(uint64_t bytes, uint64_t stock) const {
 bool ChunkPool::Prepare(uint64_t bytes) {
   uint64_t chunk = 0;
   if (CreateChunk(bytes, &chunk) != kSuccess) return false;
-  device_.Export(chunks_.at(chunk).handle, &chunks_.at(chunk).file);  // or when it is lent
+  ExportAhead(chunk);  // or when it is lent
   ++version_;
   return true;
+}
+
+uint64_t ChunkPool::NextToExport(uint64_t bytes, uint64_t stock) const {
+  auto found = clean_.by_size.find(bytes);
+  if (found == clean_.by_size.end()) return 0;
+  uint64_t left = stock / bytes;
+  for (auto chunk = found->second.begin(); chunk != found->second.end() && left != 0; ++chunk) {
+    if (!chunks_.at(*chunk).file.valid()) return *chunk;
+    --left;
+  }
+  return 0;
+}
+
+bool ChunkPool::ExportAhead(uint64_t id) {
+  Chunk& chunk = chunks_.at(id);
+  return device_.Export(chunk.handle, &chunk.file) == kSuccess;
 }
 
 int ChunkPool::Export(uint64_t chunk, wire::Descriptor* file) {

@@ -115,6 +115,11 @@ class ChunkPool {
   // Creates it, idle, to be cleared like any other, and exports it, which takes the driver most of
   // a millisecond. False if it has none.
   bool Prepare(uint64_t bytes);
+  // Of so many bytes in clear chunks of this size that are lent next, a chunk that is still to be
+  // exported; 0: none.
+  uint64_t NextToExport(uint64_t bytes, uint64_t stock) const;
+  // Does that for who gets it. False if the driver cannot.
+  bool ExportAhead(uint64_t chunk);
   // Releases idle chunks to the driver until no more than that are kept.
   void Trim(uint64_t keep);
 

@@ -383,21 +383,26 @@ void Keeper::StartScrubbing() {
   }
 }
 
-// Whether a chunk is to be made. One at a time, when nobody waits and the one before is cleared:
-// the driver can take milliseconds for each.
+uint64_t Keeper::Stock() const {
+  uint64_t most = std::max(pool_.lendable() / kPreparedPart, kPreparedBytes);
+  return std::min(limits_.prepared, most);
+}
+
+// Whether a chunk is to be made, or one that came back to be exported. One at a time, when nobody
+// waits and the one before is cleared: the driver can take milliseconds for each.
 bool Keeper::LacksPrepared() const {
   if (waiting_ || small_scrubber_.waiting() != 0) return false;
-  if (limits_.prepared < kPreparedBytes || limits_.pooled < pool_.idle() + kPreparedBytes) {
-    return false;
-  }
-  uint64_t most = std::max(pool_.lendable() / kPreparedPart, kPreparedBytes);
-  return pool_.Lacks(kPreparedBytes, std::min(limits_.prepared, most));
+  bool room = pool_.idle() + kPreparedBytes <= limits_.pooled;
+  return (room && pool_.Lacks(kPreparedBytes, Stock())) ||
+         pool_.NextToExport(kPreparedBytes, Stock()) != 0;
 }
 
 void Keeper::Prepare() {
   auto now = std::chrono::steady_clock::now();
   if (now < prepare_from_ || !LacksPrepared()) return;
-  if (!pool_.Prepare(kPreparedBytes)) prepare_from_ = now + kPrepareAgain;
+  uint64_t chunk = pool_.NextToExport(kPreparedBytes, Stock());
+  bool done = chunk != 0 ? pool_.ExportAhead(chunk) : pool_.Prepare(kPreparedBytes);
+  if (!done) prepare_from_ = now + kPrepareAgain;
 }
 
 uint64_t Keeper::Version() const {

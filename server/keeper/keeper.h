@@ -103,6 +103,7 @@ class Keeper {
   void Forget(uint64_t worker);
   void StartScrubbing();
   // Keeps chunks ready: for the sessions that open next, and for those that need more.
+  uint64_t Stock() const;  // bytes that are to wait, ready to be lent
   bool LacksPrepared() const;
   void Prepare();
   void SendState();

@@ -66,6 +66,24 @@ TEST_F(KeeperPreparedTest, NothingIsMadeWhileLeasesFollowEachOther) {
   FAIL() << "the machine is too slow for this test";
 }
 
+TEST_F(KeeperPreparedTest, WhatCameBackIsExportedBeforeItIsLentAgain) {
+  Limit(kChunk);
+  Kept(kChunk);
+  wire::Descriptor first = Attach(1);
+  ASSERT_EQ(Ask(first, {kChunk}).chunks.size(), 1u);
+  Kept(kChunk);
+  int exports = device.exports;
+  first.Reset();
+  Kept(2 * kChunk);
+  for (int i = 0; i < 500 && device.exports == exports; ++i) usleep(10'000);
+  EXPECT_EQ(device.exports, exports + 1);
+  wire::Descriptor second = Attach(2);
+  Answer granted = Ask(second, {kChunk});
+  ASSERT_EQ(granted.chunks.size(), 1u);
+  EXPECT_EQ(Content(granted.files[0]), 0);
+  EXPECT_EQ(device.exports, exports + 1);
+}
+
 TEST_F(KeeperPreparedTest, NoMoreThanAPartOfTheDevice) {
   Limit(64 * kChunk);
   Kept(4 * kChunk);
