@@ -52,8 +52,33 @@ int Pool::Place(uint64_t bytes, void* stream, uint64_t* address) {
 }
 
 bool Pool::TakeFree(uint64_t bytes, uint64_t* address) {
-  if (bytes >= kBlockBytes) return blocks_.Reuse(RoundUp(bytes), address);
-  return arena_.Take(bytes, address);
+  // An idle block of the arena's size and a free chunk of the arena stand in for each other: they
+  // are mapped already, so that is quicker than to wait for what rests.
+  if (bytes < kBlockBytes) {
+    return arena_.Take(bytes, address) || (AddIdleBlock() && arena_.Take(bytes, address));
+  }
+  uint64_t block = RoundUp(bytes);
+  return blocks_.Reuse(block, address) || (block == kArenaChunk && TakeArenaChunk(address));
+}
+
+bool Pool::AddIdleBlock() {
+  uint64_t block = 0;
+  if (!blocks_.Reuse(kArenaChunk, &block)) return false;
+  arena_.Add(block, blocks_.Remove(block).chunks);
+  return true;
+}
+
+// But for one, as below.
+bool Pool::TakeArenaChunk(uint64_t* address) {
+  std::vector<Arena::Place> free = arena_.FreeChunks();
+  for (size_t i = 1; i < free.size(); ++i) {
+    if (free[i].chunk.bytes != kArenaChunk) continue;
+    arena_.Remove(free[i]);
+    *address = free[i].address;
+    blocks_.Add(*address, {free[i].chunk});
+    return true;
+  }
+  return false;
 }
 
 void Pool::Free(uint64_t address, uint64_t bytes, std::vector<Mark> marks) {
@@ -101,10 +126,6 @@ int Pool::PlaceBlock(uint64_t bytes, uint64_t* address) {
 int Pool::GrowArena(uint64_t bytes) {
   std::vector<Chunk> chunks(1);
   uint64_t address = 0;
-  if (blocks_.Reuse(kArenaChunk, &address)) {
-    arena_.Add(address, blocks_.Remove(address).chunks);
-    return kDone;
-  }
   int code = kDone;
   if (!spares_.Take(kArenaChunk, &chunks.front())) {
     chunks.clear();

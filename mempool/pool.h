@@ -82,6 +82,8 @@ class Pool {
 
   uint64_t RoundUp(uint64_t bytes) const;
   bool TakeFree(uint64_t bytes, uint64_t* address);
+  bool AddIdleBlock();                     // to the arena
+  bool TakeArenaChunk(uint64_t* address);  // as a block in use
   bool WouldFitRested(uint64_t bytes) const;
   int PlaceBlock(uint64_t bytes, uint64_t* address);
   int GrowArena(uint64_t bytes);

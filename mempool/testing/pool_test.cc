@@ -40,6 +40,34 @@ TEST(Pool, MemoryThatRestsIsWaitedForBeforeMoreIsLeased) {
   EXPECT_EQ("", watched.fault());
 }
 
+TEST(Pool, AnIdleBlockIsTakenBeforeRestingMemoryIsWaitedFor) {
+  WatchedPool watched(kGiB);
+  uint64_t resting = 0, block = 0, address = 0;
+  ASSERT_EQ(kDone, watched.Allocate(40 * kMiB, &resting));
+  ASSERT_EQ(kDone, watched.Allocate(64 * kMiB, &block));
+  watched.Free(block);
+  watched.Work(0);
+  watched.Free(resting, 1);
+  uint64_t calls = watched.device.calls();
+  EXPECT_EQ(kDone, watched.pool.Place(40 * kMiB, nullptr, &address));
+  EXPECT_EQ(calls, watched.device.calls());
+}
+
+TEST(Pool, AFreeChunkOfTheArenaIsABlock) {
+  WatchedPool watched(kGiB);
+  uint64_t first = 0, second = 0, block = 0;
+  ASSERT_EQ(kDone, watched.Allocate(40 * kMiB, &first));
+  ASSERT_EQ(kDone, watched.Allocate(40 * kMiB, &second));
+  watched.Free(first);
+  watched.Free(second);
+  uint64_t calls = watched.device.calls();
+  EXPECT_EQ(kDone, watched.Allocate(64 * kMiB, &block));
+  EXPECT_EQ(calls, watched.device.calls());
+  EXPECT_EQ(kDone, watched.Allocate(40 * kMiB, &first)) << "the other one stays the arena's";
+  EXPECT_EQ(calls, watched.device.calls());
+  EXPECT_EQ("", watched.fault());
+}
+
 TEST(Pool, ALargeBlockIsPutTogetherOfWhatIsFree) {
   WatchedPool watched(8 * kGiB);
   std::vector<uint64_t> blocks(64);
