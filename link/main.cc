@@ -12,6 +12,7 @@
 #include "link/options.h"
 #include "link/transport/grpc_setup.h"
 #include "link/transport/log.h"
+#include "wire/descriptor_table.h"
 
 namespace longwire::link {
 namespace {
@@ -55,6 +56,7 @@ int Main(int count, char** arguments) {
   }
   ResetInherited();
   if (!options->foreground) LeaveProgram(*options);
+  wire::PrepareDescriptorTable();
   transport::SetLogLevel(options->log_level);
   transport::PrepareProcess();
 

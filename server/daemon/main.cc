@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 
 #include <cstdio>
 
@@ -20,6 +19,7 @@
 #include "server/daemon/paths.h"
 #include "server/daemon/reload.h"
 #include "server/daemon/terms.h"
+#include "wire/descriptor_table.h"
 #include "wire/socket.h"
 
 namespace longwire::daemon {
@@ -27,14 +27,6 @@ namespace {
 
 using transport::Log;
 using transport::LogLevel;
-
-// A session needs half a dozen descriptors, a connection one.
-void RaiseDescriptorLimit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 // A warden's workers belong to one daemon: a second would take them over and end them.
 wire::Descriptor LockWarden(const std::string& socket) {
@@ -157,7 +149,7 @@ int Main(int count, char** arguments) {
   transport::SetLogLevel(static_cast<LogLevel>(live.Get()->log_level()));
   LogToJournal();
   transport::PrepareProcess();
-  RaiseDescriptorLimit();
+  wire::PrepareDescriptorTable();  // a session needs half a dozen, a connection one
   Reloader reloader(std::move(*command_line), live);
   return Serve(live, reloader);
 }

@@ -9,6 +9,7 @@
 
 #include "server/keeper/driver_choice.h"
 #include "server/keeper/keeper.h"
+#include "wire/descriptor_table.h"
 #include "wire/guards.h"
 
 namespace {
@@ -52,6 +53,7 @@ int main(int argc, char** argv) {
   }
   if (argc % 2 == 0 || driver.empty() || device < 0 || control < 0) return Usage();
 
+  longwire::wire::PrepareDescriptorTable();
   longwire::wire::Descriptor socket(control);
   KeeperState state;
   auto memory = longwire::keeper::OpenChosenDevice(driver, device, &state);

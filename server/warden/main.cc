@@ -1,7 +1,6 @@
 // longwire-warden: starts the processes that use the devices, and outlives the daemon.
 
 #include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -13,6 +12,7 @@
 
 #include "server/warden/service_manager.h"
 #include "server/warden/warden.h"
+#include "wire/descriptor_table.h"
 
 namespace {
 
@@ -61,14 +61,6 @@ bool Apply(const std::string& name, const std::string& value, longwire::warden::
   return true;
 }
 
-// A worker imports memory as descriptors; a keeper has two per worker, we have four.
-void RaiseDescriptorLimit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 // A daemon that starts us has its signals blocked.
 void UnblockSignals() {
   sigset_t none;
@@ -94,7 +86,8 @@ int main(int argc, char** argv) {
   std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   options.worker_program = here / "longwire-worker";
   options.keeper_program = here / "longwire-keeper";
-  RaiseDescriptorLimit();
+  // A worker imports memory as descriptors; a keeper has two per worker, we have four.
+  longwire::wire::PrepareDescriptorTable();
   UnblockSignals();
   auto& manager = longwire::service::Manager::Ours();
   longwire::wire::Descriptor given = manager.TakeSocket();

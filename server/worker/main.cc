@@ -16,6 +16,7 @@
 #include "server/worker/session.h"
 #include "server/worker/stdout_pipe.h"
 #include "server/worker/time_slice.h"
+#include "wire/descriptor_table.h"
 #include "wire/limits.h"
 #include "wire/socket.h"
 
@@ -137,6 +138,7 @@ int main(int count, char** words) {
   Arguments arguments;
   if (!Parse(count, words, &arguments)) return 2;
   signal(SIGPIPE, SIG_IGN);
+  wire::PrepareDescriptorTable();
   worker::ReportCrashes();
   worker::StdoutPipe text;
   if (!text.Install()) worker::LogLine("no pipe for standard output: device printf stays here");

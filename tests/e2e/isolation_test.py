@@ -1,5 +1,7 @@
 """What happens to one session never harms another, the daemon, or what comes after."""
 import os
+import pathlib
+import re
 import signal
 import unittest
 
@@ -43,6 +45,18 @@ class IsolationTest(unittest.TestCase):
         left = [pid for pid in workers if server.is_alive(pid)]
         self.assertLessEqual(len(left), 1, "only the warm worker may be left")
         self.expect_next_program_right()
+
+    def test_no_process_has_to_wait_for_room_in_its_table_of_descriptors(self):
+        program = self.longwire.start("steady.static", "hold")
+        ours = {name: pids for name, pids in self.longwire.processes().items()
+                if name.startswith("longwire")}
+        self.assertEqual(5, len(ours), ours)
+        for name, pids in ours.items():
+            for pid in pids:
+                status = pathlib.Path(f"/proc/{pid}/status").read_text()
+                self.assertGreaterEqual(int(re.search(r"FDSize:\s+(\d+)", status)[1]), 1024, name)
+        program.kill()
+        program.communicate()
 
     def test_a_dead_worker_is_its_own_sessions_error(self):
         door = f"unix:{self.longwire.door}"
