@@ -150,6 +150,14 @@ void Issuer::MarkTouched(const Context* context) {
   });
 }
 
+void Issuer::MarkAt(Stream& stream, uint64_t position) {
+  if (position > stream.last_issued) {
+    stream.to_mark.Add(position);
+  } else {
+    MarkTouched();
+  }
+}
+
 bool Issuer::IssueAll(const std::shared_ptr<Stream>& stream) {
   bool progress = false;
   while (!stream->queue.empty() && MayStart(*stream, stream->queue.front())) {
@@ -163,7 +171,8 @@ bool Issuer::IssueAll(const std::shared_ptr<Stream>& stream) {
     progress = true;
     waiting_bytes_ -= Footprint(head);
     stream->queue.pop_front();
-    if (stream->push_next || stream->unmarked >= wire::kMaxUnfinishedPerStream / 4) {
+    bool asked = stream->to_mark.Reach(stream->last_issued) && stream->unmarked != 0;
+    if (asked || stream->push_next || stream->unmarked >= wire::kMaxUnfinishedPerStream / 4) {
       PlaceMarker(session_, stream);
     }
   }

@@ -33,6 +33,8 @@ class Issuer {
 
   // Puts markers behind issued calls that have none yet; of one context, or of all.
   void MarkTouched(const Context* context = nullptr);
+  // Puts one behind the stream's call there, now or when it is issued.
+  void MarkAt(Stream& stream, uint64_t position);
 
   // Of all calls that wait in queues the lowest position; UINT64_MAX if none waits.
   uint64_t LowestWaiting() const;

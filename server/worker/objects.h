@@ -15,6 +15,7 @@
 
 #include "server/worker/driver.h"
 #include "server/worker/graph_plan.h"
+#include "server/worker/places.h"
 #include "server/worker/staging.h"
 
 namespace longwire::worker {
@@ -104,18 +105,18 @@ struct Stream {
   std::deque<QueuedCall> queue;
   bool listed = false;   // among the streams with waiting calls
   bool touched = false;  // issued calls have no marker yet
+  Places to_mark;        // behind whose calls a marker is wanted
 
   // Guarded by Timelines' lock.
   std::deque<Marker> markers;
   uint32_t slot = 0;
   uint64_t next_ticket = 1;
-  uint64_t finished = 0;   // position up to which all is done
-  uint64_t settled = 0;    // position up to which all that hangs on it (bytes, text) was sent, too
-  uint64_t published = 0;  // position of the last progress sent
-  uint64_t seen = 0;       // of its slot, at the last look
-  uint64_t wanted = 0;     // position that somebody waits for
-  bool watched = false;    // in the completion thread's list
-  bool dead = false;       // destroyed: its slot goes back when the markers are done
+  uint64_t finished = 0;  // position up to which all is done
+  uint64_t settled = 0;   // position up to which all that hangs on it (bytes, text) was sent, too
+  uint64_t seen = 0;      // of its slot, at the last look
+  Places wanted;          // whose progress is to be sent
+  bool watched = false;   // in the completion thread's list
+  bool dead = false;      // destroyed: its slot goes back when the markers are done
 
   std::atomic<uint32_t> unfinished{0};      // issued calls without a reached marker
   std::atomic<uint32_t> staging_blocks{0};  // it holds

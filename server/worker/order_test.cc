@@ -22,6 +22,13 @@ void WaitFor(TestSession& session, uint64_t stream, uint64_t event, uint64_t ver
   session.Send(wait, stream);
 }
 
+void Want(TestSession& session, uint64_t stream, uint64_t position) {
+  calls::lwStreamWanted want;
+  want.stream = stream;
+  want.position = position;
+  session.Send(want);
+}
+
 void CreateEvent(TestSession& session, uint64_t event) {
   calls::lwEventCreate create;
   create.event = event;
@@ -68,6 +75,26 @@ TEST(Order, NoProgressBeforeTheDeviceGotThere) {
   EXPECT_TRUE(session.Quiet(wire::DownKind::kProgress));
   session.driver.RunStream(1);
   session.ExpectProgress(kOne, last);
+}
+
+// Also where all of it was read and issued at once.
+TEST(Order, ProgressComesAtEachWantedPlace) {
+  TwoStreams session;
+  CreateEvent(session, 21);
+  session.driver.StopStream(1);
+  session.driver.StopStream(2);
+  Record(session, kTwo, 21, 1);
+  uint64_t first = session.Launch(kOne, 1);
+  Want(session, kOne, first);
+  WaitFor(session, kOne, 21, 1);
+  uint64_t second = session.Launch(kOne, 2);
+  Want(session, kOne, second);
+  session.Until([&] { return session.driver.IndexOf("launch s1 2") >= 0; }, "the launches");
+  session.driver.RunStream(1);
+  session.ExpectProgress(kOne, first);
+  EXPECT_TRUE(session.Quiet(wire::DownKind::kProgress));
+  session.driver.RunStream(2);
+  session.ExpectProgress(kOne, second);
 }
 
 TEST(Order, LegacyCallsWaitForBlockingStreams) {

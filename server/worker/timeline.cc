@@ -79,10 +79,9 @@ CUresult Timelines::Mark(const std::shared_ptr<Stream>& stream, bool in_stream) 
 
 uint64_t Timelines::Want(Stream& stream, uint64_t position) {
   std::lock_guard lock(mutex_);
-  stream.wanted = std::max(stream.wanted, position);
-  if (stream.settled < position) return 0;
-  stream.published = std::max(stream.published, stream.settled);
-  return stream.settled;
+  if (stream.settled >= position) return stream.settled;
+  stream.wanted.Add(position);
+  return 0;
 }
 
 bool Timelines::AllFinishedBelow(const std::vector<std::shared_ptr<Stream>>& streams,
@@ -145,8 +144,7 @@ void Timelines::Collect(std::vector<Reached>* reached) {
       Marker& marker = stream->markers.front();
       stream->finished = std::max(stream->finished, marker.position);
       stream->unfinished -= marker.calls;
-      found.push |=
-          marker.push || (stream->wanted > stream->published && marker.position >= stream->wanted);
+      found.push |= marker.push || stream->wanted.AnyUpTo(marker.position);
       found.markers.push_back(std::move(marker));
       stream->markers.pop_front();
     }
@@ -178,9 +176,7 @@ bool Timelines::Settled(Stream& stream, uint64_t position, bool push) {
   std::lock_guard lock(mutex_);
   stream.settled = std::max(stream.settled, position);
   // Somebody may have begun to want it after it was collected.
-  push |= stream.wanted > stream.published && position >= stream.wanted;
-  if (push) stream.published = std::max(stream.published, position);
-  return push;
+  return stream.wanted.Reach(position) || push;
 }
 
 // What one stream's marker waited for, by an event of another stream, was written before it: a look

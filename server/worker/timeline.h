@@ -56,7 +56,8 @@ class Timelines {
   bool anything_watched();
   // The position of the oldest call that is not known to be finished.
   uint64_t FirstUnfinished(Stream& stream);
-  // All that hangs on `position` was sent. True if its progress must be: it is counted as sent.
+  // All that hangs on `position` was sent. True if its progress must be: then nobody waits for it
+  // any more.
   bool Settled(Stream& stream, uint64_t position, bool push);
   void Stop();
 

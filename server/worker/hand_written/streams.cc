@@ -90,7 +90,7 @@ CUresult Do_lwStreamWanted(CallContext& context, const calls::lwStreamWanted& ca
   auto stream = session.streams.Find(call.stream);
   // The stream may be gone already; then it has drained and said so.
   if (stream == nullptr) return CUDA_SUCCESS;
-  session.log().issuer().MarkTouched();
+  session.log().issuer().MarkAt(*stream, call.position);
   uint64_t reached = session.timelines().Want(*stream, call.position);
   if (reached != 0) session.down().Progress(call.stream, reached);
   return CUDA_SUCCESS;
