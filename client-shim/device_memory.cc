@@ -6,7 +6,6 @@
 
 #include "client-shim/allocation_trace.h"
 #include "client-shim/never_destroyed.h"
-#include "client-shim/options.h"
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
 #include "longwire/calls.h"
@@ -212,23 +211,9 @@ bool DeviceMemory::Free(uint64_t address, std::vector<StreamPoint> points) {
     for (StreamPoint& point : points) Release(point.stream);
     return false;
   }
-  bool asks = !points.empty() && RestsMuch(allocation.bytes);
   std::vector<mempool::Mark> marks;
-  for (const StreamPoint& point : points) {
-    if (asks) AskAhead(point.stream, point.position);
-    marks.push_back({point.stream, point.position});
-  }
+  for (const StreamPoint& point : points) marks.push_back({point.stream, point.position});
   pool_.Free(address, allocation.bytes, std::move(marks));
-  return true;
-}
-
-// Where less is idle than rests, the next allocations will need what rests. Once for each quarter
-// of it the worker is asked to say when it rests no more, so that nobody has to wait for all.
-bool DeviceMemory::RestsMuch(uint64_t freed) {
-  static const bool asks = !ProcessOptions().Disabled("early-progress");
-  rested_ += freed;
-  if (!asks || pool_.resting() <= pool_.idle() || rested_ < pool_.resting() / 4) return false;
-  rested_ = 0;
   return true;
 }
 

@@ -97,8 +97,6 @@ class DeviceMemory : private mempool::Device {
   void WaitForWork(std::unique_lock<std::mutex>& lock);
   void WaitForDevice(std::unique_lock<std::mutex>& lock);
   bool TakeLive(uint64_t address, Allocation* allocation);
-  // Whether it is time to ask for progress, now that so many bytes more begin to rest.
-  bool RestsMuch(uint64_t freed);
   // The lock of live_ is held. nullptr if it is not the same any more.
   Allocation* StillLive(const Allocation& allocation);
 
@@ -107,7 +105,6 @@ class DeviceMemory : private mempool::Device {
   mempool::Pool pool_;
   std::vector<int> accessors_;           // other devices with access, as the session counts
   std::vector<FirstLease> first_lease_;  // not mapped yet
-  uint64_t rested_ = 0;                  // bytes, since progress was asked for
   uint64_t moving_key_ = 0;              // of the call that a remapping takes the place of
 
   std::mutex live_mutex_;                // inner to mutex_; a look-up never waits for a lease

@@ -31,7 +31,6 @@ struct Options {
   //   stored-pointers       small uploads are searched for pointers to pinned memory
   //   shared-pinned         on the worker's host pinned memory is the worker's, too
   //   kept-limits           a context's limits are asked for once (limits.h)
-  //   early-progress        for freed memory it is asked before the memory is needed
   //   staged-copies         and large copies of other memory pass through such memory (slots.h)
   std::vector<std::string> disabled;
   //   striped_transfers     large copies take several connections

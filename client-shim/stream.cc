@@ -231,10 +231,6 @@ CUresult ResolveForWork(CUstream handle, Stream** stream) {
   return result == CUDA_SUCCESS ? WaitForRoom(*stream) : result;
 }
 
-void AskAhead(Stream* stream, uint64_t position) {
-  if (stream->finished.load(std::memory_order_acquire) < position) Want(stream, position);
-}
-
 void AskForWaiters(Stream* stream) {
   uint64_t awaited = stream->awaited.load();
   if (awaited > stream->finished.load(std::memory_order_acquire)) Want(stream, awaited);

@@ -97,9 +97,6 @@ CUresult FindStream(CUstream handle, Stream** stream);
 void Retain(Stream* stream);
 void Release(Stream* stream);
 
-// Has the worker say when the stream got there; nobody waits yet.
-void AskAhead(Stream* stream, uint64_t position);
-
 // After a call was queued: asks for the progress that somebody waits for without having asked.
 void AskForWaiters(Stream* stream);
 
