@@ -16,6 +16,7 @@ STEPS = pathlib.Path(__file__).resolve().parent / "torch_steps.py"
 ONE_SYNCHRONIZE = ["mlp", "gpt", "cnn", "forward"]
 TRAIN_STEPS = 200
 UNCACHED = "cnn"
+KINDS = [*ONE_SYNCHRONIZE, "train", "uncached"]
 COUNTS = re.compile(r"calls sent, (\d+) round trips, (\d+) waits for progress")
 # Steps of the two runs whose difference is what a step costs.
 FEW, MANY = 50, 150
@@ -48,7 +49,7 @@ def row(out, name, column, native, unit="ms"):
     say(out, f"{name:<14} {column.name:<15} {value:10.3f} {most:10.3f} {unit:<4} {ratio}")
 
 
-def run(build, driver, raw, out, rounds):
+def run(build, driver, raw, out, rounds, kinds):
     with contextlib.ExitStack() as stack:
         longwire = stack.enter_context(server.Server(driver, build=build, warm_workers=2))
         # On a host with several GPUs PyTorch counts them by NVML, not by the driver.
@@ -58,33 +59,35 @@ def run(build, driver, raw, out, rounds):
         if os.path.exists("/dev/nvidiactl"):
             columns["native"] = Column(lambda *words: words, environment)
         columns["tcp"] = Column(longwire.command, environment)
-        for name in ("rtt1", "rtt30"):
+        for name in ("rtt1", "rtt30") if "train" in kinds else ():
             relay = stack.enter_context(relays.RelayTo(build, longwire.port, *RELAYS[name]))
             columns[name] = Column(
                 lambda *words, address=relay.address: longwire.command(*words, server=address),
                 environment)
         uncached = {f"{name}-uncached": Column(columns[name].command, {
                         **environment, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"})
-                    for name in ("native", "tcp") if name in columns}
+                    for name in ("native", "tcp") if name in columns and "uncached" in kinds}
         for name, column in {**columns, **uncached}.items():
             column.name = name
         for _ in range(rounds):
             for column in uncached.values():
                 column.gather(program(UNCACHED), raw)
             for name, column in columns.items():
-                kinds = [] if name in RELAYS else ONE_SYNCHRONIZE
-                if kinds:
-                    column.gather(program(*kinds), raw)
-                column.gather(program("train", "--steps", TRAIN_STEPS), raw)
+                waited = [] if name in RELAYS else [k for k in ONE_SYNCHRONIZE if k in kinds]
+                if waited:
+                    column.gather(program(*waited), raw)
+                if "train" in kinds:
+                    column.gather(program("train", "--steps", TRAIN_STEPS), raw)
         native = columns.get("native")
         say(out, f"{'step':<14} {'wire':<15} {'median':>10} {'worst':>10} unit  /native")
-        for kind in (*ONE_SYNCHRONIZE, "train"):
+        steps = [kind for kind in KINDS if kind in kinds and kind != "uncached"]
+        for kind in steps:
             shown = [*columns.values(), *uncached.values()]
             for column in shown:
                 row(out, f"{kind}_step", column, native)
             results = {column.value(f"{kind}_result", median) for column in shown}
             results.discard(None)
             say(out, f"{kind}: results {'equal' if len(results) == 1 else 'DIFFERENT'}")
-        for kind in (*ONE_SYNCHRONIZE, "train"):
+        for kind in steps:
             trips, progress = waits(columns["tcp"], kind, raw)
             say(out, f"{kind}: {trips:.2f} round trips, {progress:.2f} waits for progress a step")
