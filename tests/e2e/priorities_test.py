@@ -71,7 +71,7 @@ class PriorityTest(unittest.TestCase):
         if SCHEDULER:
             self.assertLessEqual(ratio, 2)
         else:
-            self.assertGreater(ratio, 4)
+            self.assertGreater(ratio, 2.5)  # about 4 on two cores
 
 
 if __name__ == "__main__":

@@ -225,7 +225,9 @@ class SwapTest(Sessions):
 
     def test_the_daemons_end_leaves_nothing(self):
         players = [self.enter("first"), self.enter("second")]
-        self.longwire.children.pop("longwired").kill()
+        daemon = self.longwire.children.pop("longwired")
+        daemon.kill()
+        daemon.wait()  # it listens until then
         self.longwire.start_daemon()
         server.wait_for(lambda: not self.longwire.status_as("second")["sessions"], 60, "no session")
         self.expect_all_freed()
