@@ -68,7 +68,7 @@ bool Pool::AddIdleBlock() {
   return true;
 }
 
-// But for one, as below.
+// The lowest stays the arena's, as where blocks are composed.
 bool Pool::TakeArenaChunk(uint64_t* address) {
   std::vector<Arena::Place> free = arena_.FreeChunks();
   for (size_t i = 1; i < free.size(); ++i) {

@@ -6,7 +6,8 @@
 // Where leased memory is, one of:
 //   arena    mapped; allocations below 64 MiB share it (arena.h), small ones in slabs (slabs.h)
 //   blocks   mapped; from 64 MiB on an allocation has chunks of its own (blocks.h), which are kept
-//            together when it is freed: the next allocation of this size takes it as it is
+//            together when it is freed: the next allocation of this size takes it as it is; one of
+//            64 MiB and a free chunk of the arena stand in for each other
 //   spares   mapped nowhere (spare_chunks.h)
 // What is freed rests until the work before the free is finished (resting_frees.h). A block that
 // fits no idle one is composed: of spares and of chunks of idle blocks, at fresh addresses, and
