@@ -13,8 +13,8 @@ namespace {
 // Pinning takes milliseconds: a program with none but smaller copies has nothing of it.
 constexpr uint64_t kWorthIt = uint64_t{8} << 20;
 
-// The rings take this much longer than pinning; which must not be waited for without end, as the
-// driver may do it only when the device's work is over.
+// From here on the rings take longer than pinning and the slots together. But not without end: the
+// driver may pin only when the device's work is over.
 constexpr uint64_t kWorthWaiting = uint64_t{64} << 20;
 constexpr std::chrono::milliseconds kPatience{50};
 

@@ -102,8 +102,8 @@ class Keeper {
   void CloseSocket(Session& session);
   void Forget(uint64_t worker);
   void StartScrubbing();
-  // Keeps chunks ready: for the sessions that open next, and for those that need more.
   uint64_t Stock() const;  // bytes that are to wait, ready to be lent
+  // Keeps chunks ready: for the sessions that open next, and for those that need more.
   bool LacksPrepared() const;
   void Prepare();
   void SendState();

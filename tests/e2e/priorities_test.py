@@ -71,7 +71,9 @@ class PriorityTest(unittest.TestCase):
         if SCHEDULER:
             self.assertLessEqual(ratio, 2)
         else:
-            self.assertGreater(ratio, 2.5)  # about 4 on two cores
+            self.assertGreater(ratio, 2)
+            # Not of the rounds alone: other work of the machine makes those slower, too.
+            self.assertGreater(statistics.median(beside), 4 * REQUEST_MS)
 
 
 if __name__ == "__main__":
