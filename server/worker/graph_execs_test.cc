@@ -1,4 +1,4 @@
-// Executables of a graph that can have one at a time, as one that allocates memory.
+// Executables of graphs that allocate memory: there is one at a time, and its memory goes with it.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -39,21 +39,27 @@ CUresult Destroy(CUgraphExec) {
   return CUDA_SUCCESS;
 }
 
+CUresult NewGraph(CUgraph* graph, unsigned) {
+  *graph = reinterpret_cast<CUgraph>(0x600);
+  return CUDA_SUCCESS;
+}
+
+std::vector<Device> OneDevice() {
+  std::vector<Device> devices(1);
+  devices[0].keeper = std::make_unique<KeeperClient>(-1);
+  return devices;
+}
+
 DriverTable Table() {
   DriverTable table = FakeDriver().table();
-  table.cuGraphCreate = [](CUgraph* graph, unsigned) {
-    *graph = reinterpret_cast<CUgraph>(0x600);
-    return CUDA_SUCCESS;
-  };
+  table.cuGraphCreate = NewGraph;
   table.cuGraphInstantiateWithFlags = Instantiate;
   table.cuGraphExecDestroy = Destroy;
   return table;
 }
 
 TEST(GraphExecs, ADestroyedOneThatGoesJustAfterTheRefusalIsInNobodysWay) {
-  std::vector<Device> devices(1);
-  devices[0].keeper = std::make_unique<KeeperClient>(-1);
-  TestSession session(Table(), std::move(devices));
+  TestSession session(Table(), OneDevice());
   DownRecord graph = session.ExpectReply(session.Send(calls::cuGraphCreate{}));
   calls::lwGraphInstantiate instantiate;
   instantiate.graph = graph.Number();
@@ -65,6 +71,36 @@ TEST(GraphExecs, ADestroyedOneThatGoesJustAfterTheRefusalIsInNobodysWay) {
   instantiate.exec = kSecond;
   EXPECT_EQ(session.ExpectReply(session.Send(instantiate)).header.code, 0);
   EXPECT_TRUE(refusing);
+}
+
+// The destroy takes its time, and what is used is asked for right behind it.
+TEST(GraphExecs, AFigureOfTheirMemoryKnowsOfADestroyBeforeIt) {
+  static std::atomic<uint64_t> used{4096};
+  DriverTable table = FakeDriver().table();
+  table.cuGraphCreate = NewGraph;
+  table.cuGraphInstantiateWithFlags = [](CUgraphExec* exec, CUgraph, unsigned long long) {
+    *exec = reinterpret_cast<CUgraphExec>(0x800);
+    return CUDA_SUCCESS;
+  };
+  table.cuGraphExecDestroy = [](CUgraphExec) {
+    std::this_thread::sleep_for(milliseconds(100));
+    used = 0;
+    return CUDA_SUCCESS;
+  };
+  table.cuDeviceGetGraphMemAttribute = [](CUdevice, CUgraphMem_attribute, void* value) {
+    *static_cast<cuuint64_t*>(value) = used;
+    return CUDA_SUCCESS;
+  };
+  TestSession session(table, OneDevice());
+  uint64_t graph = session.ExpectReply(session.Send(calls::cuGraphCreate{})).Number();
+  calls::lwGraphInstantiate instantiate;
+  instantiate.graph = graph;
+  instantiate.exec = kFirst;
+  EXPECT_EQ(session.ExpectReply(session.Send(instantiate)).header.code, 0);
+  calls::lwGraphExecDestroy destroy;
+  destroy.exec = kFirst;
+  session.Send(destroy);
+  EXPECT_EQ(session.ExpectReply(session.Send(calls::lwGraphMemAttribute{})).Number(), 0u);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace longwire::worker {
 class Helpers {
  public:
   // Client threads are numbered from 1; these are our own.
-  static constexpr uint32_t kMemoryThread = 0xffffffff;  // unmaps, returns and destroys, in order
+  static constexpr uint32_t kMemoryThread = 0xffffffff;  // unmaps, returns, destroys, in order
   static constexpr uint32_t kLoaderThread = 0xfffffffe;  // lazily loaded functions
   static constexpr uint32_t kStagingThread = 0xfffffffd;
   static constexpr uint32_t kLinkerThread = 0xfffffffc;   // all of the driver's linking

@@ -36,6 +36,12 @@ bool IsOfLinker(CallId call) {
   }
 }
 
+// What they find depends on executables that were destroyed just before, whose memory goes with
+// them.
+bool LooksAtGraphMemory(CallId call) {
+  return call == CallId::lwGraphMemAttribute || call == CallId::cuDeviceGraphMemTrim;
+}
+
 }  // namespace
 
 LogThread::LogThread(Session& session, std::shared_ptr<wire::RingMemory> up)
@@ -190,6 +196,10 @@ void LogThread::TakeBytes(std::span<const std::byte> bytes) {
 void LogThread::SortOutsideStreams(QueuedCall call) {
   if (deferred_.Take(call)) return;
   if (IsOfLinker(call.call)) return RunOnHelper(Helpers::kLinkerThread, std::move(call));
+  if (LooksAtGraphMemory(call.call)) {
+    deferred_.Pass();  // destroys that may run are on that helper now, before this
+    return RunOnHelper(Helpers::kMemoryThread, std::move(call));
+  }
   // What is quick goes at once; so do all calls whose effect later records of the log rely on.
   bool at_once = CallKind(call.call) == CallKindValue::kAtOnce;
   if (at_once || call.call == CallId::lwEventElapsed) {
