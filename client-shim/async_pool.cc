@@ -355,7 +355,8 @@ CUresult FreeInStream(uint64_t address, CUstream handle) {
     points.push_back({stream, stream->last.load()});
   }
   Unaccount(address);
-  bool freed = MemoryOf(DeviceOfAddress(address))->Free(address, std::move(points));
+  bool freed = MemoryOf(DeviceOfAddress(address))
+                   ->Free(address, std::move(points), mempool::Freed::kInStream);
   return freed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -198,6 +198,13 @@ std::vector<StreamPoint> UnfinishedWorkOfAll() {
   return points;
 }
 
+bool IsOnlyContext(const Context* context) {
+  Registry& registry = TheRegistry();
+  std::lock_guard<std::mutex> lock(registry.mutex);
+  return std::ranges::all_of(registry.by_number,
+                             [&](const auto& entry) { return entry.second == context; });
+}
+
 CUresult RequireOwner(Context** owner) {
   ThreadState& thread = ThisThread();
   if (thread.contexts.empty()) return CUDA_ERROR_INVALID_CONTEXT;

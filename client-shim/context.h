@@ -119,6 +119,8 @@ struct StreamPoint {
 std::vector<StreamPoint> UnfinishedWork(Context* context);
 // Of all contexts: another device's work may use the memory, by peer copies or peer access.
 std::vector<StreamPoint> UnfinishedWorkOfAll();
+// Whether no other context is active, but for its own green ones.
+bool IsOnlyContext(const Context* context);
 // Waits for all of it, as AwaitStream does, and releases the streams.
 void AwaitWork(std::span<const StreamPoint> points);
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "client-shim/allocation_trace.h"
+#include "client-shim/early_copies.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
@@ -130,6 +131,10 @@ bool DeviceMemory::Passed(const mempool::Mark& mark) {
          stream->context->sticky.load(std::memory_order_acquire) != 0;
 }
 
+bool DeviceMemory::PutAllBehind(const mempool::Mark& mark) {
+  return shim::PutAllBehind(StreamOf(mark), mark.position);
+}
+
 void DeviceMemory::Drop(const mempool::Mark& mark) { Release(StreamOf(mark)); }
 
 void DeviceMemory::MapFirstLease() {
@@ -204,7 +209,7 @@ bool DeviceMemory::TakeLive(uint64_t address, Allocation* allocation) {
   return true;
 }
 
-bool DeviceMemory::Free(uint64_t address, std::vector<StreamPoint> points) {
+bool DeviceMemory::Free(uint64_t address, std::vector<StreamPoint> points, mempool::Freed freed) {
   std::lock_guard<std::mutex> lock(mutex_);
   Allocation allocation;
   if (!TakeLive(address, &allocation)) {
@@ -213,7 +218,7 @@ bool DeviceMemory::Free(uint64_t address, std::vector<StreamPoint> points) {
   }
   std::vector<mempool::Mark> marks;
   for (const StreamPoint& point : points) marks.push_back({point.stream, point.position});
-  pool_.Free(address, allocation.bytes, std::move(marks));
+  pool_.Free(address, allocation.bytes, std::move(marks), freed);
   return true;
 }
 
@@ -269,7 +274,7 @@ void DeviceMemory::FreeContext(uint32_t context_number) {
   std::erase_if(live_, [&](const auto& entry) {
     if (entry.second.context_number != context_number) return false;
     TraceFree(server_ordinal_, entry.first, entry.second.bytes);
-    pool_.Free(entry.first, entry.second.bytes, {});
+    pool_.Free(entry.first, entry.second.bytes, {}, mempool::Freed::kForAll);
     return true;
   });
 }

@@ -39,7 +39,7 @@ class DeviceMemory : private mempool::Device {
   CUresult Allocate(Context* context, uint64_t bytes, uint64_t* address, Stream* stream = nullptr);
   // Frees the allocation that starts at `address`; its memory rests until the points have passed.
   // The points' streams are given over. False if there is no such allocation.
-  bool Free(uint64_t address, std::vector<StreamPoint> points);
+  bool Free(uint64_t address, std::vector<StreamPoint> points, mempool::Freed freed);
   // Whether a copy of all of `source` to the start of `target` could be made by Move, `work` being
   // the session's newest; once for each target. Does not wait.
   bool MayMove(const Allocation& source, const Allocation& target, uint64_t work);
@@ -84,6 +84,7 @@ class DeviceMemory : private mempool::Device {
   bool Pending() override;
   void CountDone();
   bool Passed(const mempool::Mark& mark) override;
+  bool PutAllBehind(const mempool::Mark& mark) override;
   void Drop(const mempool::Mark& mark) override;
 
   struct FirstLease {

@@ -25,7 +25,7 @@ struct LateCopy {
 
 // All is guarded by the mutex, which is inner to the log's lock, but for the atomics.
 struct EarlyCopies {
-  std::atomic<uint64_t> newest{0};  // position of the newest one
+  std::atomic<uint64_t> noted{0};  // how many so far
   std::mutex mutex;
   std::vector<Stream*> streams;  // retained, that have unfinished ones
   std::vector<LateCopy> late;
@@ -37,22 +37,19 @@ EarlyCopies& TheEarlyCopies() {
   return *copies;
 }
 
-bool Finished(const Stream* copying) {
-  return copying->finished.load(std::memory_order_acquire) >= copying->sync_copy.load();
-}
-
-// Whether later work of the stream waits for the copying one's by itself.
-bool IsOrdered(const Stream* stream, const Stream* copying) {
+// Whether later work of the stream waits for the earlier one's by itself.
+bool IsOrdered(const Stream* stream, const Stream* earlier) {
   if (stream == nullptr) return false;
-  if (stream == copying) return true;
-  return copying->kind == StreamKind::kLegacy && stream->owner == copying->owner &&
-         stream->kind != StreamKind::kNonBlocking;
+  if (stream == earlier) return true;
+  bool by_legacy = stream->kind == StreamKind::kLegacy || earlier->kind == StreamKind::kLegacy;
+  return by_legacy && stream->owner == earlier->owner && stream->kind != StreamKind::kNonBlocking &&
+         earlier->kind != StreamKind::kNonBlocking;
 }
 
-bool HasUnorderedStreams(const Stream* copying) {
-  std::lock_guard<std::mutex> lock(copying->context->mutex);
-  return std::ranges::any_of(copying->context->streams, [&](const Stream* stream) {
-    return !stream->internal && !stream->destroyed.load() && !IsOrdered(stream, copying);
+// The context's lock is held.
+bool HasUnorderedStreams(const Stream* earlier) {
+  return std::ranges::any_of(earlier->context->streams, [&](const Stream* stream) {
+    return !stream->internal && !stream->destroyed.load() && !IsOrdered(stream, earlier);
   });
 }
 
@@ -71,7 +68,33 @@ bool IsOver(const StreamPoint& point) {
          point.stream->context->sticky.load(std::memory_order_acquire) != 0;
 }
 
-// Adds those that the stream's work must wait for. The lock is held.
+void Note(Stream* stream, std::atomic<uint64_t>* newest, uint64_t position) {
+  EarlyCopies& copies = TheEarlyCopies();
+  std::lock_guard<std::mutex> lock(copies.mutex);
+  newest->store(std::max(newest->load(), position));
+  if (std::ranges::find(copies.streams, stream) == copies.streams.end()) {
+    Retain(stream);
+    copies.streams.push_back(stream);
+  }
+  copies.noted.fetch_add(1, std::memory_order_release);
+}
+
+// Adds what of early copies and reuse the stream's work must wait for. The lock is held.
+void AddEarly(EarlyCopies& copies, const Stream* stream, std::vector<StreamPoint>* points) {
+  static const bool guard_off = wire::GuardIsOff("early_work");
+  std::erase_if(copies.streams, [&](Stream* earlier) {
+    StreamPoint point{earlier, std::max(earlier->sync_copy.load(), earlier->reused.load())};
+    bool over = IsOver(point);
+    if (!over && !guard_off && !IsOrdered(stream, earlier)) {
+      Retain(earlier);
+      points->push_back(point);
+    }
+    if (over) Release(earlier);
+    return over;
+  });
+}
+
+// Adds the late ones that it must wait for. The lock is held.
 void AddLateCopies(EarlyCopies& copies, const Stream* stream, std::vector<StreamPoint>* points) {
   static const bool guard_off = wire::GuardIsOff("late_copies");
   if (guard_off) return;
@@ -99,18 +122,21 @@ bool MayReturnEarly(Stream* stream) {
   if (never || MemoryIsShared()) return false;
   if (NothingElseIsUnfinished()) return true;
   // The copy would end a wait for earlier work, of which the program must not see anything missing.
+  std::lock_guard<std::mutex> lock(stream->context->mutex);
   return !HasUnorderedStreams(stream) && !AnyMirrors() && !HostWritePending(0, kAnywhere);
 }
 
 void NoteEarlyCopy(Stream* stream, uint64_t position) {
-  EarlyCopies& copies = TheEarlyCopies();
-  std::lock_guard<std::mutex> lock(copies.mutex);
-  stream->sync_copy.store(position);
-  if (std::ranges::find(copies.streams, stream) == copies.streams.end()) {
-    Retain(stream);
-    copies.streams.push_back(stream);
-  }
-  copies.newest.store(std::max(copies.newest.load(), position), std::memory_order_release);
+  Note(stream, &stream->sync_copy, position);
+}
+
+bool PutAllBehind(Stream* stream, uint64_t position) {
+  static const bool never = ProcessOptions().Disabled("early-reuse");
+  if (never || MemoryIsShared() || !IsOnlyContext(stream->context)) return false;
+  std::unique_lock<std::mutex> lock(stream->context->mutex, std::try_to_lock);
+  if (!lock.owns_lock() || HasUnorderedStreams(stream)) return false;
+  Note(stream, &stream->reused, position);
+  return true;
 }
 
 void NoteLateCopy(Stream* stream, uint64_t position, const std::vector<StreamPoint>& before) {
@@ -125,25 +151,17 @@ void NoteLateCopy(Stream* stream, uint64_t position, const std::vector<StreamPoi
 void AwaitEarlyCopies(Stream* stream) {
   TheSession().AppendKept();
   EarlyCopies& copies = TheEarlyCopies();
-  uint64_t newest = copies.newest.load(std::memory_order_acquire);
-  bool seen = stream != nullptr && stream->early_seen.load(std::memory_order_acquire) >= newest;
+  uint64_t noted = copies.noted.load(std::memory_order_acquire);
+  bool seen = stream != nullptr && stream->early_seen.load(std::memory_order_acquire) >= noted;
   if (seen && copies.late_count.load() == 0) return;
   std::vector<StreamPoint> points;
   {
     std::lock_guard<std::mutex> lock(copies.mutex);
-    std::erase_if(copies.streams, [&](Stream* copying) {
-      bool over = Finished(copying);
-      if (!over && !IsOrdered(stream, copying)) {
-        Retain(copying);
-        points.push_back({copying, copying->sync_copy.load()});
-      }
-      if (over) Release(copying);
-      return over;
-    });
+    AddEarly(copies, stream, &points);
     AddLateCopies(copies, stream, &points);
   }
   AwaitWork(points);
-  if (stream != nullptr) stream->early_seen.store(newest, std::memory_order_release);
+  if (stream != nullptr) stream->early_seen.store(noted, std::memory_order_release);
 }
 
 }  // namespace longwire::shim

@@ -1,6 +1,7 @@
 // Copies to the device of which the program is told that they are done as soon as their bytes are
 // taken. Natively it is told when they are on the device; so work of streams that would not wait
-// for such a copy by themselves is held until it has finished.
+// for such a copy by themselves is held until it has finished. The same goes for
+// work before a free, if that memory is in use again: natively the free had waited for it.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,13 @@ void NoteEarlyCopy(Stream* stream, uint64_t position);
 // work: once that is finished, the program may think that the copy is.
 void NoteLateCopy(Stream* stream, uint64_t position, const std::vector<StreamPoint>& before);
 
-// Before a stream gets work: queues the copy that is held, and waits for the copies that this work
-// would not wait for. nullptr: for all. The caller holds no lock.
+// Has all work that follows wait for the stream's work up to this position, before a free that
+// natively waits for it. False, and nothing is done, if there are streams that would not wait by
+// themselves: that work may need theirs. Waits for no lock. Off with LONGWIRE_DISABLE=early-reuse.
+bool PutAllBehind(Stream* stream, uint64_t position);
+
+// Before a stream gets work: queues the copy that is held, and waits for what of the above this
+// work would not wait for. nullptr: for all. The caller holds no lock.
 void AwaitEarlyCopies(Stream* stream);
 
 }  // namespace longwire::shim

@@ -32,10 +32,12 @@ struct Options {
   //   shared-pinned         on the worker's host pinned memory is the worker's, too
   //   kept-limits           a context's limits are asked for once (limits.h)
   //   staged-copies         and large copies of other memory pass through such memory (slots.h)
-  std::vector<std::string> disabled;
   //   striped_transfers     large copies take several connections
   //   module-cache          images that the server knows are not sent again
   //   remap                 a buffer that grows takes its memory along (held_copies.h)
+  //   early-copies          waiting copies to the device return when their bytes are taken
+  //   early-reuse           freed memory is used again before the work before the free is over
+  std::vector<std::string> disabled;
   uint64_t kept_uploads = 0;      // LONGWIRE_KEEP_UPLOADS: smallest copy that is kept; 0: none
   uint32_t lanes = 0;             // LONGWIRE_TRANSFER_STREAMS: these connections; 0: none
   uint64_t lane_copy_bytes = 0;   // LONGWIRE_TRANSFER_FROM: which copies are large, in bytes

@@ -101,7 +101,7 @@ void DropShared(Event* event) {
     CloseShared(event->shared_words);
   } else if (event->shared_words != 0) {
     MemoryOf(DeviceOfAddress(event->shared_words))
-        ->Free(event->shared_words, UnfinishedWorkOfAll());
+        ->Free(event->shared_words, UnfinishedWorkOfAll(), mempool::Freed::kInStream);
   }
   event->shared_words = 0;
   event->opened = false;

@@ -79,7 +79,7 @@ CUresult NewStream(Context* owner, StreamKind kind, unsigned flags, int priority
   stream->internal = false;
   for (auto* place :
        {&stream->last, &stream->finished, &stream->wanted, &stream->awaited, &stream->sync_copy,
-        &stream->early_seen, &stream->mirrors_seen, &stream->mirrors_awaited}) {
+        &stream->reused, &stream->early_seen, &stream->mirrors_seen, &stream->mirrors_awaited}) {
     place->store(0);
   }
   stream->gate_passed.store(0);

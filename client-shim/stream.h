@@ -51,11 +51,12 @@ struct Stream {
   bool internal = false;  // of ours: the program's work need not be ordered with it
   std::atomic<uint64_t> last{0};
   std::atomic<uint64_t> finished{0};
-  std::atomic<uint64_t> wanted{0};             // up to where progress was asked for
-  std::atomic<uint64_t> awaited{0};            // up to where somebody waits, perhaps without asking
-  std::atomic<uint64_t> sync_copy{0};          // newest copy that the program was told is done
-  std::atomic<uint64_t> early_seen{0};         // up to which such copies of others were awaited
-  std::atomic<uint64_t> gate_passed{0};        // up to which gate of its context it waits
+  std::atomic<uint64_t> wanted{0};       // up to where progress was asked for
+  std::atomic<uint64_t> awaited{0};      // up to where somebody waits, perhaps without asking
+  std::atomic<uint64_t> sync_copy{0};    // newest copy that the program was told is done
+  std::atomic<uint64_t> reused{0};       // newest work before a free whose memory is in use again
+  std::atomic<uint64_t> early_seen{0};   // how many of these two, of others, it has waited for
+  std::atomic<uint64_t> gate_passed{0};  // up to which gate of its context it waits
   std::atomic<uint64_t> green_gate_passed{0};  // the same of its green context
   std::atomic<uint64_t> mirrors_seen{0};       // what was sent of mirrors before its newest work
   std::atomic<uint64_t> mirrors_awaited{0};    // which comparison of them that waits for

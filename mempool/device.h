@@ -27,6 +27,10 @@ struct Mark {
   uint64_t position = 0;
 };
 
+// Who is told by a free that the work before it is over: only the stream in which it is, or the
+// program, which natively waits for all of it.
+enum class Freed { kInStream, kForAll };
+
 // Results are CUDA's codes; these two the pool gives and looks at itself.
 inline constexpr int kDone = 0;
 inline constexpr int kNoMemory = 2;
@@ -55,6 +59,8 @@ class Device {
   virtual bool Pending() = 0;
 
   virtual bool Passed(const Mark& mark) = 0;
+  // From now on all work that is handed to any stream comes behind the mark. False: it may not.
+  virtual bool PutAllBehind(const Mark& mark) = 0;
   // The pool is done with the mark.
   virtual void Drop(const Mark& mark) = 0;
 };

@@ -41,6 +41,7 @@ int Pool::Place(uint64_t bytes, void* stream, uint64_t* address) {
   Collect();
   if (stream != nullptr && resting_.TakeSame(bytes, stream, address)) return kDone;
   if (!TakeFree(bytes, address)) {
+    if (stream == nullptr && resting_.TakeBehind(bytes, address)) return kDone;
     if (WouldFitRested(bytes)) return kWaitForWork;
     int code = bytes >= kBlockBytes ? PlaceBlock(RoundUp(bytes), address) : GrowArena(bytes);
     if (code == kNoMemory && !resting_.empty()) return kWaitForWork;
@@ -81,19 +82,26 @@ bool Pool::TakeArenaChunk(uint64_t* address) {
   return false;
 }
 
-void Pool::Free(uint64_t address, uint64_t bytes, std::vector<Mark> marks) {
-  bytes = Align(bytes);
-  if (!marks.empty()) return resting_.Add({address, bytes}, std::move(marks));
-  if (blocks_.InUse(address) != nullptr) {
-    blocks_.MakeIdle(address);
+void Pool::Free(uint64_t address, uint64_t bytes, std::vector<Mark> marks, Freed freed) {
+  Range range{address, Align(bytes)};
+  if (marks.empty()) {
+    FreeNow(range);
   } else {
-    arena_.Give(address, bytes);
+    resting_.Add(range, std::move(marks), freed);
+  }
+}
+
+void Pool::FreeNow(const Range& range) {
+  if (blocks_.InUse(range.address) != nullptr) {
+    blocks_.MakeIdle(range.address);
+  } else {
+    arena_.Give(range.address, range.bytes);
   }
 }
 
 void Pool::Collect() {
   if (resting_.empty()) return;
-  for (const Range& range : resting_.Collect()) Free(range.address, range.bytes, {});
+  for (const Range& range : resting_.Collect()) FreeNow(range);
 }
 
 // Whether waiting for what rests is worth it.

@@ -9,10 +9,11 @@
 //            together when it is freed: the next allocation of this size takes it as it is; one of
 //            64 MiB and a free chunk of the arena stand in for each other
 //   spares   mapped nowhere (spare_chunks.h)
-// What is freed rests until the work before the free is finished (resting_frees.h). A block that
-// fits no idle one is composed: of spares and of chunks of idle blocks, at fresh addresses, and
-// only what is missing is leased. Before the lease grows beyond the most that the program ever used
-// at once, idle chunks are given back.
+// What is freed rests until the work before the free is finished (resting_frees.h), unless it is
+// wanted again at once and the device can put all that follows behind that work. A block that fits
+// no idle one is composed: of spares and of chunks of idle blocks, at fresh addresses, and only
+// what is missing is leased. Before the lease grows beyond the most that the program ever used at
+// once, idle chunks are given back.
 #pragma once
 
 #include <cstdint>
@@ -40,12 +41,13 @@ class Pool {
   bool AddLeased(const Chunk& chunk, uint64_t* address);
 
   // A code, or what to wait for before it is called again; the owner holds no lock meanwhile. With
-  // `stream`, memory that rests only for that stream may be used again at once.
+  // `stream` it is to be used there first: memory that rests only for that stream is used again at
+  // once.
   static constexpr int kWaitForWork = -1;    // until OldestMarks have passed
   static constexpr int kWaitForDevice = -2;  // until what is Pending is done
   int Place(uint64_t bytes, void* stream, uint64_t* address);
   // As many bytes as were placed there. Without marks the memory may be used again at once.
-  void Free(uint64_t address, uint64_t bytes, std::vector<Mark> marks);
+  void Free(uint64_t address, uint64_t bytes, std::vector<Mark> marks, Freed freed);
   std::vector<Mark> OldestMarks() const { return resting_.OldestMarks(); }
 
   // Puts the memory of the block at `from` where the block at `to` starts, bytes and all, in place
@@ -82,6 +84,7 @@ class Pool {
   enum class Idle { kKeepOneOfArena, kAll };
 
   uint64_t RoundUp(uint64_t bytes) const;
+  void FreeNow(const Range& range);
   bool TakeFree(uint64_t bytes, uint64_t* address);
   bool AddIdleBlock();                     // to the arena
   bool TakeArenaChunk(uint64_t* address);  // as a block in use

@@ -2,11 +2,12 @@
 
 namespace longwire::mempool {
 
-void RestingFrees::Add(const Range& range, std::vector<Mark> marks) {
+void RestingFrees::Add(const Range& range, std::vector<Mark> marks, Freed freed) {
   Rests::iterator rest = rests_.insert(rests_.end(), {range, std::move(marks), {}, same_.end()});
   const Mark& last = rest->marks.back();
   rest->waiting = waiting_.insert({{last.stream, last.position}, rest});
-  if (rest->marks.size() == 1) rest->same = same_.insert({{last.stream, range.bytes}, rest});
+  void* of = freed == Freed::kForAll ? nullptr : last.stream;
+  if (rest->marks.size() == 1) rest->same = same_.insert({{of, range.bytes}, rest});
   bytes_ += range.bytes;
 }
 
@@ -43,13 +44,26 @@ std::vector<Range> RestingFrees::Collect() {
   return over;
 }
 
-bool RestingFrees::TakeSame(uint64_t bytes, void* stream, uint64_t* address) {
-  auto found = same_.find({stream, bytes});
-  if (found == same_.end()) return false;
-  Rests::iterator rest = found->second;
+void RestingFrees::Take(Rests::iterator rest, uint64_t* address) {
   *address = rest->range.address;
   device_.Drop(rest->marks.back());
   Forget(rest);
+}
+
+bool RestingFrees::TakeSame(uint64_t bytes, void* stream, uint64_t* address) {
+  auto found = same_.find({stream, bytes});
+  if (found == same_.end()) {
+    found = same_.find({nullptr, bytes});
+    if (found == same_.end() || found->second->marks.back().stream != stream) return false;
+  }
+  Take(found->second, address);
+  return true;
+}
+
+bool RestingFrees::TakeBehind(uint64_t bytes, uint64_t* address) {
+  auto found = same_.find({nullptr, bytes});
+  if (found == same_.end() || !device_.PutAllBehind(found->second->marks.back())) return false;
+  Take(found->second, address);
   return true;
 }
 

@@ -18,11 +18,14 @@ class RestingFrees {
   explicit RestingFrees(Device& device) : device_(device) {}
 
   // There is at least one mark; they are dropped when they are passed.
-  void Add(const Range& range, std::vector<Mark> marks);
+  void Add(const Range& range, std::vector<Mark> marks, Freed freed);
   // Those that are over and were not taken out before.
   std::vector<Range> Collect();
   // Of just this size, and resting for this stream alone: it may be used there at once.
   bool TakeSame(uint64_t bytes, void* stream, uint64_t* address);
+  // Of just this size, freed for all, and resting for one stream alone: it may be used everywhere,
+  // since the device puts all later work behind that.
+  bool TakeBehind(uint64_t bytes, uint64_t* address);
   // What the oldest one still waits for; empty if nothing rests.
   std::vector<Mark> OldestMarks() const;
   std::vector<Range> All() const;
@@ -39,8 +42,10 @@ class RestingFrees {
     Range range;
     std::vector<Mark> marks;  // it waits for the last one first
     Index::iterator waiting;  // by stream and position
-    Index::iterator same;     // by stream and bytes, if it has had one mark only; else same_.end()
+    // By bytes and stream, or none if it was freed for all; same_.end() if it had several marks.
+    Index::iterator same;
   };
+  void Take(Rests::iterator rest, uint64_t* address);
   void Forget(Rests::iterator rest);
 
   Device& device_;

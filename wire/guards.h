@@ -11,6 +11,7 @@
 //   config_checks  settings that do not fit together            server/config/checks.cc
 //   config_depth   lists within lists without end               server/config/yaml_tree.cc
 //   dedupe         bytes of the log that came already           link/transport/relay_end.cc
+//   early_work     work before what the program was told is done  client-shim/early_copies.cc
 //   epoch          frames of an older connection                link/transport/relay_end.cc
 //   handles        ids that the session does not have           server/worker/call_context.cc
 //   host_segment   a copy outside of a session's pinned memory  server/worker/host_segment.cc

@@ -104,7 +104,8 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
   }
   Unaccount(dptr);
   if (FreeAfterCopy(dptr, nullptr)) return CUDA_SUCCESS;
-  bool freed = MemoryOf(DeviceOfAddress(dptr))->Free(dptr, UnfinishedWorkOfAll());
+  bool freed =
+      MemoryOf(DeviceOfAddress(dptr))->Free(dptr, UnfinishedWorkOfAll(), mempool::Freed::kForAll);
   return freed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

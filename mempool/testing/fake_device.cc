@@ -134,6 +134,12 @@ bool FakeDevice::Passed(const Mark& mark) {
   return static_cast<FakeStream*>(mark.stream)->finished >= mark.position;
 }
 
+bool FakeDevice::PutAllBehind(const Mark& mark) {
+  auto* stream = static_cast<FakeStream*>(mark.stream);
+  if (puts_behind_) stream->in_front = std::max(stream->in_front, mark.position);
+  return puts_behind_;
+}
+
 void FakeDevice::Drop(const Mark&) { --marks_; }
 
 bool FakeDevice::Find(uint64_t address, Physical* physical) const {

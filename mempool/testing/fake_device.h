@@ -16,6 +16,7 @@ namespace longwire::mempool::testing {
 struct FakeStream {
   uint64_t last = 0;
   uint64_t finished = 0;
+  uint64_t in_front = 0;  // up to where all later work comes behind it
 };
 
 class FakeDevice : public Device {
@@ -27,6 +28,8 @@ class FakeDevice : public Device {
   uint64_t calls() const { return leases + maps + remaps; }
   // Larger chunks are given as several of at most so many bytes.
   void SetLargest(uint64_t bytes) { largest_ = bytes; }
+  // Whether it puts work behind marks.
+  void SetPuttingBehind(bool puts) { puts_behind_ = puts; }
   // Unmappings and returns whose turn comes; by default all.
   void Finish(size_t count = SIZE_MAX);
   // What is queued is over the moment after a lease has failed, or the unmapped was looked at.
@@ -59,6 +62,7 @@ class FakeDevice : public Device {
   int Remap(const Range& unmap, const std::vector<Chunk>& chunks, uint64_t moved) override;
   bool Pending() override { return !unmapping_.empty() || !returning_.empty(); }
   bool Passed(const Mark& mark) override;
+  bool PutAllBehind(const Mark& mark) override;
   void Drop(const Mark& mark) override;
 
   uint64_t leases = 0, maps = 0, unmaps = 0, returns = 0, remaps = 0;
@@ -79,6 +83,7 @@ class FakeDevice : public Device {
   uint64_t fail_in_ = 0;
   uint64_t largest_ = UINT64_MAX;
   bool unseen_ = false;
+  bool puts_behind_ = false;
   uint64_t next_chunk_ = 1;
   uint64_t leased_ = 0, physical_ = 0, physical_peak_ = 0, mapped_bytes_ = 0;
   int64_t marks_ = 0;

@@ -187,6 +187,50 @@ TEST(Pool, WhatRestsForOneStreamIsUsedAgainInThatStreamAtOnce) {
   EXPECT_EQ("", watched.fault());
 }
 
+TEST(Pool, WhatWasFreedForAllIsUsedAgainAtOnceBehindTheWorkOfOneStream) {
+  for (uint64_t bytes : {40 * kMiB, 100 * kMiB}) {
+    WatchedPool watched(kGiB);
+    watched.device.SetPuttingBehind(true);
+    uint64_t first = 0, again = 0;
+    ASSERT_EQ(kDone, watched.Allocate(bytes, &first));
+    watched.Work(1);
+    watched.Free(first, 2);
+    uint64_t calls = watched.device.calls();
+    ASSERT_EQ(kDone, watched.Allocate(bytes, &again));
+    EXPECT_EQ(first, again);
+    EXPECT_EQ(calls, watched.device.calls());
+    EXPECT_EQ(1u, watched.streams[1].in_front);
+    EXPECT_EQ(0u, watched.streams[1].finished) << "it was waited for";
+    watched.Free(again);
+    watched.FinishAll();
+    EXPECT_EQ(0, watched.device.marks());
+    EXPECT_EQ("", watched.fault());
+  }
+}
+
+TEST(Pool, WhatTheDevicePutsNothingBehindIsWaitedFor) {
+  WatchedPool watched(kGiB);
+  uint64_t address = 0;
+  ASSERT_EQ(kDone, watched.Allocate(100 * kMiB, &address));
+  watched.Work(1);
+  watched.Free(address, 2);
+  EXPECT_EQ(Pool::kWaitForWork, watched.pool.Place(100 * kMiB, nullptr, &address));
+}
+
+TEST(Pool, WhatSeveralStreamsMayUseAndWhatOneWasToldOfIsWaitedFor) {
+  WatchedPool watched(kGiB);
+  watched.device.SetPuttingBehind(true);
+  uint64_t first = 0, second = 0, address = 0;
+  ASSERT_EQ(kDone, watched.Allocate(100 * kMiB, &first));
+  ASSERT_EQ(kDone, watched.Allocate(200 * kMiB, &second, &watched.streams[1]));
+  watched.Work(0);
+  watched.Work(1);
+  watched.Free(first, 3);
+  watched.Free(second, 2);
+  EXPECT_EQ(Pool::kWaitForWork, watched.pool.Place(100 * kMiB, nullptr, &address));
+  EXPECT_EQ(Pool::kWaitForWork, watched.pool.Place(200 * kMiB, nullptr, &address));
+}
+
 TEST(Pool, WhatLiesBehindTheNewestReservationIsFree) {
   WatchedPool watched(kGiB);
   uint64_t address = 0, first = 0, behind = 0, other = 0;

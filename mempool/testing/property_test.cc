@@ -91,6 +91,7 @@ TEST_P(Property, NoByteIsLostOrGivenTwice) {
   // Odd ones are short of memory most of the time.
   WatchedPool watched((GetParam() % 2 == 0 ? 64 : 6) * kGiB);
   if (GetParam() % 4 >= 2) watched.device.SetLargest(512 * kMiB);
+  watched.device.SetPuttingBehind(GetParam() % 3 != 0);
   for (int step = 0; step < kSteps; ++step) {
     Step(watched, random);
     ASSERT_EQ("", watched.fault()) << "step " << step;

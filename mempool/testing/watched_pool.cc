@@ -28,7 +28,8 @@ std::optional<std::vector<WatchedPool::Piece>> WatchedPool::PiecesOf(uint64_t ad
 bool WatchedPool::MayTake(const Owner& owner, const FakeStream* stream) {
   if (!owner.freed) return false;
   return std::all_of(owner.marks.begin(), owner.marks.end(), [&](const Mark& mark) {
-    return device.Passed(mark) || mark.stream == stream;
+    bool in_front = static_cast<FakeStream*>(mark.stream)->in_front >= mark.position;
+    return device.Passed(mark) || mark.stream == stream || in_front;
   });
 }
 
@@ -108,8 +109,9 @@ void WatchedPool::Free(uint64_t address, unsigned busy) {
   }
   live_bytes_ -= bytes;
   live_.erase(address);
-  home_.erase(address);
-  pool.Free(address, bytes, marks);
+  // Either form frees what either form has allocated; here each its own.
+  Freed freed = home_.erase(address) != 0 ? Freed::kInStream : Freed::kForAll;
+  pool.Free(address, bytes, marks, freed);
 }
 
 bool WatchedPool::Move(uint64_t from, uint64_t to) {

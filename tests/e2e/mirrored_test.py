@@ -36,7 +36,7 @@ class MirroredTest(unittest.TestCase):
     def test_what_the_device_wrote_comes_with_the_end(self):
         for way in ("stream", "everything"):
             self.assertLess(self.waits(way), 140)
-            self.assertGreater(self.waits(way, LONGWIRE_DISABLE="pulls-with-waits"), 230)
+            self.assertGreater(self.waits(way, LONGWIRE_DISABLE="pulls-with-waits"), 180)
 
     def test_without_that(self):
         self.expect_pass("mapped_turns", LONGWIRE_DISABLE="pulls-with-waits")
