@@ -159,6 +159,7 @@ CUresult EndContext(Context* context) {
     DestroyStream(stream);
     Release(stream);
   }
+  TheSession().WakeWaiters();  // other threads', for its streams
   ForgetContextNumber(number);
   context->sticky.store(0);
   context->cache_config.store(CU_FUNC_CACHE_PREFER_NONE);

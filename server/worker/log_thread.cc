@@ -168,6 +168,8 @@ void LogThread::Sort(const wire::RecordHeader& header, uint64_t position,
   if (stream == nullptr) {
     AfterDropped(session_, call);
     Refuse(session_, call, CUDA_ERROR_INVALID_HANDLE);
+    // Its creation may have failed here, which nobody waited for: whoever waits for it goes on.
+    session_.down().Progress(header.stream, position);
     return;
   }
   if (AfterSorted(session_, call) != wire::WireResult::kOk) {

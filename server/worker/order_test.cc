@@ -57,6 +57,16 @@ struct TwoStreams : TestSession {
   }
 };
 
+TEST(Order, CallsOfAStreamThatCouldNotBeMadeAreRefusedAndOver) {
+  TestSession session;
+  calls::lwHostFunction host;
+  uint64_t position = session.Send(host, kOne);
+  session.Expect(wire::DownKind::kError, [&](const DownRecord& record) {
+    return record.header.position == position && record.header.code == CUDA_ERROR_INVALID_HANDLE;
+  });
+  session.ExpectProgress(kOne, position);
+}
+
 TEST(Order, ProgressComesWhenTheStreamDrained) {
   TestSession session;
   session.CreateStream(kOne);

@@ -4,6 +4,23 @@
 namespace longwire::joined {
 namespace {
 
+// The driver's refusal comes late: natively the creation itself has failed.
+TEST(ZFaults, AStreamThatTheServerCouldNotMakeHoldsNobodyUp) {
+  Bench bench;
+  CUstream stream = nullptr;
+  Driver().stream_result = CUDA_ERROR_OUT_OF_MEMORY;
+  ASSERT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CUdeviceptr data = 0;
+  ASSERT_OK(cuMemAlloc_v2(&data, 64));
+  cuMemsetD8Async(data, 1, 64, stream);  // says what has come by then
+  CUresult told = cuStreamSynchronize(stream);
+  EXPECT_TRUE(told == CUDA_ERROR_OUT_OF_MEMORY || told == CUDA_ERROR_INVALID_HANDLE) << told;
+  Driver().stream_result = CUDA_SUCCESS;
+  while (cuCtxSynchronize() != CUDA_SUCCESS) continue;  // each failure is told once
+  EXPECT_OK(cuStreamDestroy_v2(stream));
+  EXPECT_OK(cuMemFree_v2(data));
+}
+
 TEST(ZFaults, APoisonedContextSaysSoFromEverything) {
   Bench bench;
   CUdeviceptr data = 0;

@@ -101,8 +101,9 @@ void FillMemory(DriverTable& table) {
 
 void FillStreams(DriverTable& table) {
   table.cuStreamCreateWithPriority = [](CUstream* stream, unsigned, int) {
-    *stream = FakeDriver::Get().NewStream();
-    return CUDA_SUCCESS;
+    auto result = static_cast<CUresult>(FakeDriver::Get().stream_result.load());
+    if (result == CUDA_SUCCESS) *stream = FakeDriver::Get().NewStream();
+    return result;
   };
   table.cuStreamDestroy_v2 = [](CUstream stream) {
     FakeDriver& driver = FakeDriver::Get();

@@ -41,6 +41,7 @@ class FakeDriver {
   std::atomic<bool> hold_unloads{false};  // the same of cuModuleUnload
   std::atomic<bool> hold_imports{false};  // and of cuMemImportFromShareableHandle
   std::atomic<int> launch_result{0};
+  std::atomic<int> stream_result{0};  // of cuStreamCreateWithPriority
   std::atomic<int> function_loads{0};
 
   // For the table.
