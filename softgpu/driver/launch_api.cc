@@ -9,7 +9,6 @@
 namespace softgpu {
 namespace {
 
-constexpr size_t kReservedSharedBytes = 1024;  // per block, as attribute 111 says
 constexpr uint32_t kMaxGridX = 2147483647, kMaxGridYZ = 65535;
 
 // CUDA_LAUNCH_BLOCKING=1: launches return when the kernel has ended.
@@ -103,7 +102,7 @@ int BlocksPerMultiprocessor(const Function& function, int threads, size_t dynami
   if (shared > DeviceShape::kSharedBytesPerBlockOptin) return 0;
   int by_threads = DeviceShape::kMaxThreadsPerMultiprocessor / ((threads + 31) / 32 * 32);
   int by_shared = static_cast<int>(DeviceShape::kSharedBytesPerMultiprocessor /
-                                   (shared + kReservedSharedBytes));
+                                   (shared + DeviceShape::kReservedSharedBytes));
   return std::min({by_threads, by_shared, DeviceShape::kMaxBlocksPerMultiprocessor});
 }
 
@@ -219,7 +218,8 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, CUfunction handl
   if (bytes == nullptr || blocks <= 0 || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
   if (BlocksPerMultiprocessor(*function, threads, 0) < blocks) return CUDA_ERROR_INVALID_VALUE;
   size_t share = DeviceShape::kSharedBytesPerMultiprocessor / blocks;
-  share = std::min(share - kReservedSharedBytes, DeviceShape::kSharedBytesPerBlockOptin);
+  share =
+      std::min(share - DeviceShape::kReservedSharedBytes, DeviceShape::kSharedBytesPerBlockOptin);
   *bytes = share - std::min(share, function->info->static_shared_bytes);
   return CUDA_SUCCESS;
 }

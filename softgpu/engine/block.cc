@@ -1,6 +1,7 @@
 // A block: its memory, its warps in turn.
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
 #include "softgpu/engine/run.h"
 
@@ -50,6 +51,10 @@ void StartBlock(Block& block, uint64_t number) {
   block.index[2] = static_cast<uint32_t>(number / launch.config.grid[1]);
   block.threads_alive = launch.threads;
   block.failure = Status{};
+  if (launch.kernel->uses_reserved_shared) {
+    uint64_t reserved = block.shared_base + launch.shared_bytes - DeviceShape::kReservedSharedBytes;
+    std::memset(reinterpret_cast<void*>(reserved), 0, DeviceShape::kReservedSharedBytes);
+  }
   std::fill(std::begin(block.barriers), std::end(block.barriers), Barrier{});
   for (Warp& w : block.warps) {
     uint32_t lanes = std::min<uint32_t>(kLanes, launch.threads - w.index * kLanes);

@@ -59,9 +59,10 @@ struct Function {
   std::vector<Instruction> code;
   std::vector<uint64_t> constants;  // 64-byte aligned through `constant_base`
   const std::byte* constant_base = nullptr;
-  uint32_t register_bytes = 0;  // per warp
-  uint32_t local_bytes = 0;     // per lane
-  uint32_t used_registers = 0;  // estimate for KernelInfo
+  uint32_t register_bytes = 0;        // per warp
+  uint32_t local_bytes = 0;           // per lane
+  uint32_t used_registers = 0;        // estimate for KernelInfo
+  bool uses_reserved_shared = false;  // where cooperative groups of several warps meet
   std::vector<LocalSlot> parameters;
   std::vector<LocalSlot> returns;
   std::vector<const Function*> callees;  // direct calls
@@ -84,6 +85,7 @@ class Kernel {
   std::string unsupported;  // of the kernel or of anything that it calls
   size_t parameter_bytes = 0;
   uint32_t static_shared_bytes = 0;
+  bool uses_reserved_shared = false;  // it or anything that it calls
   int max_threads = 1024;
   bool may_malloc = false;
 };

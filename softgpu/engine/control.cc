@@ -62,6 +62,11 @@ constexpr std::array kSpecials = {
     SpecialEntry{"%ntid.y", Special::kNtidY},
     SpecialEntry{"%ntid.z", Special::kNtidZ},
     SpecialEntry{"%nwarpid", Special::kNwarpid},
+    SpecialEntry{"%reserved_smem_offset_0", Special::kReservedSharedBegin},
+    SpecialEntry{"%reserved_smem_offset_1", Special::kReservedSharedMiddle},
+    SpecialEntry{"%reserved_smem_offset_begin", Special::kReservedSharedBegin},
+    SpecialEntry{"%reserved_smem_offset_cap", Special::kReservedSharedEnd},
+    SpecialEntry{"%reserved_smem_offset_end", Special::kReservedSharedEnd},
     SpecialEntry{"%smid", Special::kSmid},
     SpecialEntry{"%tid.x", Special::kTidX},
     SpecialEntry{"%tid.y", Special::kTidY},
@@ -173,6 +178,12 @@ uint64_t WarpSpecial(const Warp& w, Special id) {
     case Special::kOne:
       return 1;
     case Special::kTotalSharedBytes:
+      return launch.kernel->static_shared_bytes + launch.config.dynamic_shared_bytes;
+    case Special::kReservedSharedBegin:
+      return launch.shared_bytes - DeviceShape::kReservedSharedBytes;
+    case Special::kReservedSharedMiddle:
+      return launch.shared_bytes - DeviceShape::kReservedSharedBytes / 2;
+    case Special::kReservedSharedEnd:
       return launch.shared_bytes;
     case Special::kDynamicSharedBytes:
       return launch.config.dynamic_shared_bytes;

@@ -66,6 +66,9 @@ enum class Special : uint32_t {
   kOne,
   kTotalSharedBytes,
   kDynamicSharedBytes,
+  kReservedSharedBegin,
+  kReservedSharedMiddle,
+  kReservedSharedEnd,
   // Not in PTX text: where extern shared memory starts, the parameters' and locals' addresses.
   kDynamicSharedOffset,
   kParameterAddress,

@@ -110,6 +110,7 @@ struct DeviceShape {
   static constexpr size_t kSharedBytesPerMultiprocessor = 228 << 10;
   static constexpr size_t kSharedBytesPerBlock = 48 << 10;
   static constexpr size_t kSharedBytesPerBlockOptin = 227 << 10;
+  static constexpr uint32_t kReservedSharedBytes = 1024;  // per block, for the system
   static constexpr int kComputeMajor = 9;
   static constexpr int kComputeMinor = 0;
 };

@@ -92,6 +92,9 @@ Status Run::Prepare(const Kernel& the_kernel, const LaunchConfig& the_config,
     return {kInvalidValue, "parameter buffer too small"};
   }
   shared_bytes = the_kernel.static_shared_bytes + config.dynamic_shared_bytes;
+  if (the_kernel.uses_reserved_shared) {
+    shared_bytes = (shared_bytes + 15) / 16 * 16 + DeviceShape::kReservedSharedBytes;
+  }
   cap_ = std::max<uint64_t>(ResidentBlocks(*this), 1);
   if (config.cooperative) {
     if (total_ > cap_) return {kCooperativeTooLarge, "not all blocks fit at once"};

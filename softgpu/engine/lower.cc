@@ -29,6 +29,9 @@ bool IsIgnored(std::string_view modifier) {
   return std::find(std::begin(kIgnored), std::end(kIgnored), modifier) != std::end(kIgnored);
 }
 
+// Floating point, packed or not.
+bool IsReal(Type type) { return IsFloat(type) || type == Type::kF16x2 || type == Type::kBF16x2; }
+
 uint32_t RoundingOf(const PtxInstruction& instruction) {
   return instruction.Has(".rm") ? 1 : instruction.Has(".rp") ? 2 : instruction.Has(".rz") ? 3 : 0;
 }
@@ -121,6 +124,8 @@ OperandOffset Lowering::SourceRegister(const PtxOperand& operand, char letter) {
 OperandOffset Lowering::SourceSpecial(std::string_view name, char letter) {
   auto special = FindSpecial(name);
   if (!special) Reject("special register " + std::string(name));
+  out_.uses_reserved_shared |=
+      special->id >= Special::kReservedSharedBegin && special->id <= Special::kReservedSharedEnd;
   OperandOffset to = Temporary(letter);
   Instruction& read = Emit(IsWide(letter) ? ReadSpecial64 : ReadSpecial32);
   read.op[0] = to;
@@ -227,7 +232,7 @@ void Lowering::EmitPredicate(const char* key, OperandOffset to, OperandOffset a,
 std::string Lowering::Key(const PtxInstruction& instruction) const {
   std::string key(instruction.opcode);
   for (std::string_view modifier : instruction.modifiers) {
-    bool saturates = modifier == ".sat" && !IsFloat(instruction.LastType());
+    bool saturates = modifier == ".sat" && !IsReal(instruction.LastType());
     if (saturates || !IsIgnored(modifier)) key += modifier;
   }
   return key;
@@ -269,7 +274,7 @@ void Lowering::EmitEntry(const OpEntry& entry, const PtxInstruction& instruction
     out.extra = rounding;
     out.data = reinterpret_cast<const void*>(entry.handler);
   }
-  if (instruction.Has(".sat") && IsFloat(type)) {
+  if (instruction.Has(".sat") && IsReal(type)) {
     Instruction& sat = Emit(Need("sat" + std::string(instruction.modifiers.back())));
     sat.op[0] = sat.op[1] = op[0];
   }
@@ -281,7 +286,10 @@ void Lowering::LayOutRegisters() {
     for (size_t i = 0; i < registers_.size(); ++i) {
       char letter = LetterOf(source_.registers[i]);
       if ((letter == 'p') != (pass == 'p')) continue;
-      if (letter != 'p') {
+      if (source_.registers[i] == Type::kB128) {
+        registers_[i] = Temporary('l');
+        Temporary('l');  // its high half
+      } else if (letter != 'p') {
         registers_[i] = Temporary(letter);
       } else {
         registers_[i] = next_register_;

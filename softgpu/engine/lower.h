@@ -2,6 +2,7 @@
 // describe; lower_memory.cc and lower_control.cc those with rules of their own.
 #pragma once
 
+#include <array>
 #include <map>
 #include <string>
 #include <string_view>
@@ -78,9 +79,11 @@ class Lowering {
   void LowerLoad(const PtxInstruction& instruction);
   void LowerStore(const PtxInstruction& instruction);
   void LowerAtomic(const PtxInstruction& instruction);
+  void EmitAtomic(const PtxInstruction& instruction, size_t first);
   void LowerCvta(const PtxInstruction& instruction);
   void LowerIsspacep(const PtxInstruction& instruction);
   void LowerPrefetch(const PtxInstruction& instruction);
+  void LowerPolicy(const PtxInstruction& instruction);
   struct AccessTarget {
     std::string place;  // "", ".shared", ".frame" or ".param" for the handler's name
     OperandOffset address = 0;
@@ -89,12 +92,21 @@ class Lowering {
   AccessTarget FindTarget(const PtxInstruction& instruction, const PtxOperand& address,
                           uint64_t bytes);
 
+  // lower_wide.cc
+  using Halves = std::array<OperandOffset, 2>;
+  Halves WideHalves(const PtxOperand& operand, bool written);
+  void LowerWideMov(const PtxInstruction& instruction);
+  void LowerWideAccess(const PtxInstruction& instruction);
+  void LowerWideAtomic(const PtxInstruction& instruction, std::string_view operation);
+
   // lower_barrier.cc
   void LowerBarrier(const PtxInstruction& instruction);
   void LowerArrive(const PtxInstruction& instruction);
   void LowerArriveAfterCopies(const PtxInstruction& instruction);
   void LowerBulkCopy(const PtxInstruction& instruction);
+  void LowerBulkReduction(const PtxInstruction& instruction);
   void LowerCopyAsync(const PtxInstruction& instruction);
+  OperandOffset Chosen(const PtxOperand& predicate, uint64_t yes, uint64_t no);
   Instruction& EmitBarrier(const PtxInstruction& instruction, const std::string& name,
                            const PtxOperand& address, OperandOffset first,
                            OperandOffset second = 0);

@@ -74,8 +74,10 @@ void Lowering::LowerArriveAfterCopies(const PtxInstruction& instruction) {
 
 // cp.async.bulk [to], [from], bytes{, [barrier]}: done at once, too. Tensors are not known.
 void Lowering::LowerBulkCopy(const PtxInstruction& instruction) {
+  if (instruction.Has(".prefetch") && !instruction.Has(".tensor")) return;
+  if (instruction.Has(".reduce")) return LowerBulkReduction(instruction);
   bool loads = instruction.Has(".mbarrier::complete_tx::bytes");
-  if (instruction.Has(".tensor") || instruction.Has(".prefetch") || instruction.Has(".reduce") ||
+  if (instruction.Has(".tensor") || instruction.Has(".prefetch") ||
       instruction.Has(".multicast::cluster") || instruction.Has(".cp_mask") ||
       !instruction.Has(".global")) {
     Reject();
@@ -98,8 +100,48 @@ void Lowering::LowerBulkCopy(const PtxInstruction& instruction) {
   if (loads) EmitBarrier(shared, "complete_tx", instruction.operands[3], bytes);
 }
 
-// cp.async.ca.shared.global [to], [from], bytes{, bytes to read}: done at once, so that waiting for
-// it is nothing.
+// cp.reduce.async.bulk.global.shared::cta.bulk_group.operation.type [to], [from], bytes
+void Lowering::LowerBulkReduction(const PtxInstruction& instruction) {
+  Type type = instruction.LastType();
+  if (!instruction.Has(".bulk_group") || instruction.Has(".tensor") || type == Type::kNone) {
+    Reject();
+  }
+  NeedOperands(instruction, 3);
+  PtxInstruction global = instruction;
+  global.modifiers = {".global"};
+  PtxInstruction shared = instruction;
+  shared.modifiers = {".shared"};
+  AccessTarget outside = FindTarget(global, instruction.operands[0], 16);
+  AccessTarget inside = FindTarget(shared, instruction.operands[1], 16);
+  if (inside.place != ".shared" || !outside.place.empty()) Reject();
+  std::string key = "cp.bulk.reduce";
+  for (std::string_view name : {".add", ".min", ".max", ".inc", ".dec", ".and", ".or", ".xor"}) {
+    if (instruction.Has(name)) key += name;
+  }
+  bool ordered = instruction.Has(".min") || instruction.Has(".max");
+  bool bits = !ordered && !IsFloat(type);
+  key +=
+      bits ? ".b" + std::to_string(TypeBytes(type) * 8) : std::string(instruction.modifiers.back());
+  OperandOffset bytes = Source(instruction.operands[2], 'i');
+  Instruction& reduce = Emit(Need(key));
+  reduce.op[1] = bytes;
+  reduce.op[3] = inside.address;
+  reduce.op[4] = outside.address;
+  reduce.op[5] = Constant(static_cast<uint64_t>(inside.offset), 'l');
+  reduce.imm = outside.offset;
+}
+
+// One of two numbers, as a predicate says.
+OperandOffset Lowering::Chosen(const PtxOperand& predicate, uint64_t yes, uint64_t no) {
+  OperandOffset chosen = Temporary('i');
+  OperandOffset op[] = {chosen, Constant(yes, 'i'), Constant(no, 'i'), Source(predicate, 'p')};
+  Instruction& select = Emit(Need("selp.b32"));
+  std::copy(std::begin(op), std::end(op), select.op);
+  return chosen;
+}
+
+// cp.async.ca.shared.global [to], [from], bytes{, bytes to read, or whether to read none}: done at
+// once, so that waiting for it is nothing.
 void Lowering::LowerCopyAsync(const PtxInstruction& instruction) {
   if (!instruction.Has(".async")) Reject();
   if (instruction.Has(".commit_group") || instruction.Has(".wait_group") ||
@@ -116,16 +158,16 @@ void Lowering::LowerCopyAsync(const PtxInstruction& instruction) {
     Reject("size");
   }
   bool partial = instruction.operands.size() > 3;
-  if (partial && instruction.operands[3].kind == PtxOperand::Kind::kRegister &&
-      source_.registers[instruction.operands[3].reg] == Type::kPred) {
-    Reject("ignoring the source");
-  }
+  bool ignoring = partial && instruction.operands[3].kind == PtxOperand::Kind::kRegister &&
+                  source_.registers[instruction.operands[3].reg] == Type::kPred;
   AccessTarget to = FindTarget(instruction, instruction.operands[0], bytes);
   PtxInstruction global = instruction;
   global.modifiers = {".global"};
   AccessTarget from = FindTarget(global, instruction.operands[1], bytes);
   if (to.place != ".shared" || !from.place.empty()) Reject();
-  OperandOffset read = partial ? Source(instruction.operands[3], 'i') : Constant(bytes, 'i');
+  OperandOffset read = ignoring  ? Chosen(instruction.operands[3], 0, bytes)
+                       : partial ? Source(instruction.operands[3], 'i')
+                                 : Constant(bytes, 'i');
   Instruction& copy = Emit(Need("cp.async"));
   copy.op[1] = read;
   copy.op[3] = to.address;

@@ -19,6 +19,7 @@ Lowering::Method Lowering::FindMethod(std::string_view opcode) {
       Special_{"brx", &Lowering::LowerBrx},
       Special_{"call", &Lowering::LowerCall},
       Special_{"cp", &Lowering::LowerCopyAsync},
+      Special_{"createpolicy", &Lowering::LowerPolicy},
       Special_{"cvt", &Lowering::LowerCvt},
       Special_{"cvta", &Lowering::LowerCvta},
       Special_{"discard", &Lowering::LowerPrefetch},

@@ -33,13 +33,14 @@ bool IsShared(const PtxInstruction& instruction) {
 
 void Lowering::LowerMov(const PtxInstruction& instruction) {
   NeedOperands(instruction, 2);
+  if (instruction.LastType() == Type::kB128) return LowerWideMov(instruction);
   const PtxOperand& to = instruction.operands[0];
   const PtxOperand& from = instruction.operands[1];
   if (to.kind == PtxOperand::Kind::kVector || from.kind == PtxOperand::Kind::kVector) {
     return LowerMovVector(instruction);
   }
   Type type = instruction.LastType();
-  if (type == Type::kNone || type == Type::kB128) Reject();
+  if (type == Type::kNone) Reject();
   char letter = LetterOf(type);
   OperandOffset source = Source(from, letter);
   Instruction& mov = Emit(nullptr);
@@ -114,7 +115,8 @@ Lowering::AccessTarget Lowering::FindTarget(const PtxInstruction& instruction,
 void Lowering::LowerLoad(const PtxInstruction& instruction) {
   NeedOperands(instruction, 2);
   Type type = instruction.LastType();
-  if (type == Type::kNone || type == Type::kB128 || type == Type::kPred) Reject();
+  if (type == Type::kB128) return LowerWideAccess(instruction);
+  if (type == Type::kNone || type == Type::kPred) Reject();
   std::vector<PtxOperand> elements = Elements(instruction.operands[0]);
   if (elements.size() > 4) Reject("vector of more than 4");
   uint64_t bytes = elements.size() * static_cast<uint64_t>(TypeBytes(type));
@@ -133,7 +135,8 @@ void Lowering::LowerLoad(const PtxInstruction& instruction) {
 void Lowering::LowerStore(const PtxInstruction& instruction) {
   NeedOperands(instruction, 2);
   Type type = instruction.LastType();
-  if (type == Type::kNone || type == Type::kB128 || type == Type::kPred) Reject();
+  if (type == Type::kB128) return LowerWideAccess(instruction);
+  if (type == Type::kNone || type == Type::kPred) Reject();
   std::vector<PtxOperand> elements = Elements(instruction.operands[1]);
   if (elements.size() > 4) Reject("vector of more than 4");
   uint64_t bytes = elements.size() * static_cast<uint64_t>(TypeBytes(type));
@@ -149,12 +152,25 @@ void Lowering::LowerStore(const PtxInstruction& instruction) {
   if (instruction.Has(".release")) store.extra |= kAccessFence;
 }
 
-// atom and red; red has no destination.
+// atom and red; red has no destination. Of a vector each element is atomic, not the whole.
 void Lowering::LowerAtomic(const PtxInstruction& instruction) {
   bool returns = instruction.opcode == "atom";
   size_t first = returns ? 1 : 0;
   NeedOperands(instruction, first + 2);
-  if (instruction.operands[first + 1].kind == PtxOperand::Kind::kVector) Reject("vector");
+  std::vector<PtxOperand> values = Elements(instruction.operands[first + 1]);
+  std::vector<PtxOperand> results = Elements(instruction.operands[0]);
+  if (returns && results.size() != values.size()) Reject("vectors of two sizes");
+  PtxInstruction one = instruction;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (returns) one.operands[0] = results[i];
+    one.operands[first + 1] = values[i];
+    EmitAtomic(one, first);
+    one.operands[first].value += static_cast<uint64_t>(TypeBytes(instruction.LastType()));
+  }
+}
+
+void Lowering::EmitAtomic(const PtxInstruction& instruction, size_t first) {
+  bool returns = first == 1;
   Type type = instruction.LastType();
   static constexpr std::string_view kOperations[] = {".add", ".min",  ".max", ".and", ".or",
                                                      ".xor", ".exch", ".cas", ".inc", ".dec"};
@@ -163,6 +179,7 @@ void Lowering::LowerAtomic(const PtxInstruction& instruction) {
     if (instruction.Has(name)) operation = name;
   }
   if (operation.empty() || type == Type::kNone) Reject();
+  if (type == Type::kB128) return LowerWideAtomic(instruction, operation);
   size_t sources = operation == ".cas" ? 2 : 1;
   NeedOperands(instruction, first + 1 + sources);
   char letter = LetterOf(type);
@@ -215,5 +232,15 @@ void Lowering::LowerIsspacep(const PtxInstruction& instruction) {
 }
 
 void Lowering::LowerPrefetch(const PtxInstruction&) {}
+
+// createpolicy: a hint for caches, which nothing here looks at.
+void Lowering::LowerPolicy(const PtxInstruction& instruction) {
+  NeedOperands(instruction, 1);
+  OperandOffset none = Constant(0, 'l');
+  OperandOffset to = Destination(instruction.operands[0], 'l');
+  Instruction& mov = Emit(Need("mov.b64"));
+  mov.op[0] = to;
+  mov.op[1] = none;
+}
 
 }  // namespace softgpu

@@ -125,6 +125,63 @@ void CompareAndSwap(Warp& w, const Instruction& ins) {
   });
 }
 
+// 16 bytes, in registers whose high halves stand behind the low ones. The CPU has no exchange of
+// this size, so that is a comparison until nobody came between.
+template <bool kCompares, bool kShared>
+void AtomicWide(Warp& w, const Instruction& ins) {
+  Addresses at;
+  if (!Locate<kShared>(w, ins, 16, at)) return;
+  auto* d = w.Reg<uint64_t>(ins.op[0]);
+  const auto* b = w.Reg<uint64_t>(ins.op[1]);
+  const auto* c = w.Reg<uint64_t>(ins.op[kCompares ? 2 : 1]);
+  ForEachLane(w.exec, [&](int i) {
+    auto* p = reinterpret_cast<uint64_t*>(at.lane[i]);
+    const uint64_t low = c[i], high = c[i + kLanes];
+    uint64_t old_low = kCompares ? b[i] : p[0], old_high = kCompares ? b[i + kLanes] : p[1];
+    bool done = false;
+    do {
+      asm volatile("lock cmpxchg16b %1"
+                   : "=@ccz"(done), "+m"(*reinterpret_cast<__int128*>(p)), "+a"(old_low),
+                     "+d"(old_high)
+                   : "b"(low), "c"(high)
+                   : "memory");
+    } while (!done && !kCompares);
+    d[i] = old_low;
+    d[i + kLanes] = old_high;
+  });
+}
+
+// cp.reduce.async.bulk: each element of shared memory onto its counterpart elsewhere. op as of
+// cp.bulk.store.
+template <class Op, class T>
+void ReduceBulk(Warp& w, const Instruction& ins) {
+  const uint32_t lanes = w.exec;
+  const auto* bytes = w.Reg<uint32_t>(ins.op[1]);
+  Instruction outside = ins;
+  Instruction inside = ins;
+  inside.op[4] = ins.op[3];
+  inside.imm = static_cast<int64_t>(w.Reg<uint64_t>(ins.op[5])[0]);
+  for (uint32_t done = 0;; done += sizeof(T)) {
+    uint32_t reducing = 0;
+    ForEachLane(lanes, [&](int i) { reducing |= done < bytes[i] ? 1u << i : 0; });
+    if (reducing == 0) return;
+    Addresses near;
+    Addresses far;
+    w.exec = reducing;
+    bool allowed =
+        SharedAddresses(w, inside, sizeof(T), near) && GenericAddresses(w, outside, sizeof(T), far);
+    w.exec = lanes;
+    if (!allowed) return;
+    ForEachLane(reducing, [&](int i) {
+      Update<Op, T>(far.lane[i], *reinterpret_cast<const Bits<T>*>(near.lane[i]));
+    });
+    inside.imm += sizeof(T);
+    outside.imm += sizeof(T);
+  }
+}
+
+#define SOFTGPU_REDUCE(name, ...) \
+  { "cp.bulk.reduce." name, nullptr, ReduceBulk<__VA_ARGS__> }
 #define SOFTGPU_ATOMIC(name, ...)                           \
   {"atom." name, nullptr, Atomic<__VA_ARGS__, false>}, {    \
     "atom.shared." name, nullptr, Atomic<__VA_ARGS__, true> \
@@ -150,6 +207,36 @@ constexpr OpEntry kOps[] = {
     SOFTGPU_ATOMIC("add.f64", Add, double),
     SOFTGPU_ATOMIC("and.b32", And, uint32_t),
     SOFTGPU_ATOMIC("and.b64", And, uint64_t),
+    {"atom.cas.b128", nullptr, AtomicWide<true, false>},
+    {"atom.exch.b128", nullptr, AtomicWide<false, false>},
+    {"atom.shared.cas.b128", nullptr, AtomicWide<true, true>},
+    {"atom.shared.exch.b128", nullptr, AtomicWide<false, true>},
+    SOFTGPU_REDUCE("add.b32", Add, uint32_t),
+    SOFTGPU_REDUCE("add.b64", Add, uint64_t),
+    SOFTGPU_REDUCE("add.bf16", Add, Bfloat),
+    SOFTGPU_REDUCE("add.f16", Add, Half),
+    SOFTGPU_REDUCE("add.f32", Add, float),
+    SOFTGPU_REDUCE("add.f64", Add, double),
+    SOFTGPU_REDUCE("and.b32", And, uint32_t),
+    SOFTGPU_REDUCE("and.b64", And, uint64_t),
+    SOFTGPU_REDUCE("dec.b32", Decrement, uint32_t),
+    SOFTGPU_REDUCE("inc.b32", Increment, uint32_t),
+    SOFTGPU_REDUCE("max.bf16", Max, Bfloat),
+    SOFTGPU_REDUCE("max.f16", Max, Half),
+    SOFTGPU_REDUCE("max.s32", Max, int32_t),
+    SOFTGPU_REDUCE("max.s64", Max, int64_t),
+    SOFTGPU_REDUCE("max.u32", Max, uint32_t),
+    SOFTGPU_REDUCE("max.u64", Max, uint64_t),
+    SOFTGPU_REDUCE("min.bf16", Min, Bfloat),
+    SOFTGPU_REDUCE("min.f16", Min, Half),
+    SOFTGPU_REDUCE("min.s32", Min, int32_t),
+    SOFTGPU_REDUCE("min.s64", Min, int64_t),
+    SOFTGPU_REDUCE("min.u32", Min, uint32_t),
+    SOFTGPU_REDUCE("min.u64", Min, uint64_t),
+    SOFTGPU_REDUCE("or.b32", Or, uint32_t),
+    SOFTGPU_REDUCE("or.b64", Or, uint64_t),
+    SOFTGPU_REDUCE("xor.b32", Xor, uint32_t),
+    SOFTGPU_REDUCE("xor.b64", Xor, uint64_t),
     SOFTGPU_CAS("b16", uint16_t),
     SOFTGPU_CAS("b32", uint32_t),
     SOFTGPU_CAS("b64", uint64_t),

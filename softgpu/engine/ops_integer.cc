@@ -196,9 +196,25 @@ struct PermuteIn {
     return Permute()(a, b, kSelectors[static_cast<int>(kMode)][c & 3]);
   }
 };
+// The place of the n-th set bit from `base` on, upwards or, with a negative n, downwards; 0 asks
+// for that very bit. All ones: there is none.
+struct FindNthSet {
+  u32 operator()(u32 mask, u32 base, s32 n) const {
+    if (n == 0) return base < 32 && (mask >> base & 1) != 0 ? base : ~u32{0};
+    u32 left = static_cast<u32>(n < 0 ? -n : n);
+    for (u32 at = base; at<32; n> 0 ? ++at : --at) {  // below 0 it wraps around, out of range
+      if ((mask >> at & 1) != 0 && --left == 0) return at;
+    }
+    return ~u32{0};
+  }
+};
 SOFTGPU_OP3(SumOfDifferences, static_cast<T>(c + (a < b ? b - a : a - b)));
 SOFTGPU_OP2(MulLow24, static_cast<T>(((a << 8) >> 8) * ((b << 8) >> 8)));
 SOFTGPU_OP3(MadLow24, static_cast<T>(((a << 8) >> 8) * ((b << 8) >> 8) + c));
+SOFTGPU_OP2(MulHigh24, static_cast<T>(static_cast<Wide<T>>((a << 8) >> 8) * ((b << 8) >> 8) >> 16));
+SOFTGPU_OP3(MadHigh24, static_cast<T>(MulHigh24()(a, b) + c));
+SOFTGPU_OP2(MinNotNegative, a < b ? (a < 0 ? T{0} : a) : (b < 0 ? T{0} : b));
+SOFTGPU_OP2(MaxNotNegative, a > b ? (a < 0 ? T{0} : a) : (b < 0 ? T{0} : b));
 SOFTGPU_OP2(AddSaturated, static_cast<s32>(a > 0 && b > INT32_MAX - a   ? INT32_MAX
                                            : a < 0 && b < INT32_MIN - a ? INT32_MIN
                                                                         : a + b));
@@ -309,6 +325,7 @@ constexpr OpEntry kOps[] = {
     Two<Div, u16>("div.u16"),
     Two<Div, u32>("div.u32"),
     Two<Div, u64>("div.u64"),
+    Three<FindNthSet, u32, u32, u32, s32>("fns.b32"),
     Three<MadHigh, s32>("mad.hi.s32"),
     Three<MadHigh, s64>("mad.hi.s64"),
     Three<MadHigh, u32>("mad.hi.u32"),
@@ -320,14 +337,18 @@ constexpr OpEntry kOps[] = {
     Three<MadWide, u64, s32, s32, u64>("mad.wide.s32"),
     Three<MadWide, u32, u16, u16, u32>("mad.wide.u16"),
     Three<MadWide, u64, u32, u32, u64>("mad.wide.u32"),
+    Three<MadHigh24, s32>("mad24.hi.s32"),
+    Three<MadHigh24, u32>("mad24.hi.u32"),
     Three<MadLow24, s32>("mad24.lo.s32"),
     Three<MadLow24, u32>("mad24.lo.u32"),
+    Two<MaxNotNegative, s32>("max.relu.s32"),
     Two<Max, s16>("max.s16"),
     Two<Max, s32>("max.s32"),
     Two<Max, s64>("max.s64"),
     Two<Max, u16>("max.u16"),
     Two<Max, u32>("max.u32"),
     Two<Max, u64>("max.u64"),
+    Two<MinNotNegative, s32>("min.relu.s32"),
     Two<Min, s16>("min.s16"),
     Two<Min, s32>("min.s32"),
     Two<Min, s64>("min.s64"),
@@ -347,6 +368,8 @@ constexpr OpEntry kOps[] = {
     Two<MulWide, s64, s32>("mul.wide.s32"),
     Two<MulWide, u32, u16>("mul.wide.u16"),
     Two<MulWide, u64, u32>("mul.wide.u32"),
+    Two<MulHigh24, s32>("mul24.hi.s32"),
+    Two<MulHigh24, u32>("mul24.hi.u32"),
     Two<MulLow24, s32>("mul24.lo.s32"),
     Two<MulLow24, u32>("mul24.lo.u32"),
     One<Neg, s16>("neg.s16"),

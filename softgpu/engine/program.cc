@@ -259,6 +259,7 @@ void ProgramImpl::ListKernels(const PtxModule& module) {
       const Function* f = todo.back();
       todo.pop_back();
       registers = std::max(registers, f->used_registers);
+      kernel->uses_reserved_shared |= f->uses_reserved_shared;
       if (kernel->unsupported.empty()) kernel->unsupported = f->unsupported;
       for (const Function* callee : f->callees) {
         if (seen.insert(callee).second) todo.push_back(callee);
