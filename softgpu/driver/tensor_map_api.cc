@@ -1,30 +1,19 @@
-// Tensor maps: checked as cuda.h says, and written in a form of this driver's own, which nothing
-// but these calls reads: kernels that copy by tensor maps need instructions that the engine lacks.
+// Tensor maps: checked as cuda.h says, and written as the engine reads them (engine/tensor_map.h),
+// which copies by tiled ones.
 #include <algorithm>
 #include <cstring>
 #include <span>
 
 #include "softgpu/driver/driver.h"
+#include "softgpu/engine/tensor_map.h"
 
 namespace softgpu {
 namespace {
 
-constexpr uint32_t kMostDimensions = 5;
 constexpr uint64_t kMostElements = uint64_t{1} << 32;
 constexpr uint64_t kStrideLimit = uint64_t{1} << 40;
 
-enum Kind : uint8_t { kTiled = 1, kIm2col = 2, kIm2colWide = 3 };
-
-struct Contents {
-  uint64_t address;
-  uint64_t strides[kMostDimensions - 1];
-  uint32_t dimensions[kMostDimensions];  // less one: there can be 2^32
-  int16_t corners[6];                    // the lower ones, then the upper ones
-  uint16_t box[kMostDimensions];         // of im2col: channels, pixels
-  uint8_t element_strides[kMostDimensions];
-  uint8_t kind, type, rank, interleave, mode, swizzle, promotion, fill;
-};
-static_assert(sizeof(Contents) <= sizeof(CUtensorMap));
+using Kind = TensorMap::Kind;
 
 // Bits of an element.
 unsigned ElementBits(CUtensorMapDataType type) {
@@ -89,7 +78,7 @@ bool IsGood(const CUtensorMap* map, const Tensor& t) {
   if (map == nullptr || t.dimensions == nullptr || t.element_strides == nullptr) return false;
   if (!KnowsEnums(t) || t.rank == 0 || t.rank > kMostDimensions) return false;
   const bool interleaved = t.interleave != CU_TENSOR_MAP_INTERLEAVE_NONE;
-  if ((interleaved || t.kind != kTiled) && t.rank < 3) return false;
+  if ((interleaved || t.kind != Kind::kTiled) && t.rank < 3) return false;
   if (t.rank > 1 && t.strides == nullptr) return false;
   if (t.interleave == CU_TENSOR_MAP_INTERLEAVE_32B && t.swizzle != CU_TENSOR_MAP_SWIZZLE_32B) {
     return false;
@@ -116,7 +105,7 @@ uint64_t Span(CUtensorMapSwizzle swizzle) {
 
 bool BoxFits(const Tensor& t, std::span<const cuuint32_t> box) {
   for (const cuuint32_t side : box) {
-    if (side == 0 || side > (t.kind == kTiled ? 256 : 1024)) return false;
+    if (side == 0 || side > (t.kind == Kind::kTiled ? 256 : 1024)) return false;
   }
   if (t.interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) return true;
   if (IsWide(t.type)) return box[0] == 128;
@@ -124,8 +113,20 @@ bool BoxFits(const Tensor& t, std::span<const cuuint32_t> box) {
   return inner % 16 == 0 && inner <= Span(t.swizzle);
 }
 
-Contents Describe(const Tensor& t, std::span<const cuuint32_t> box) {
-  Contents contents = {};
+// The swizzle's bits of a place's number, where the engine knows how it goes.
+uint8_t SwizzleBits(CUtensorMapSwizzle swizzle) {
+  return swizzle <= CU_TENSOR_MAP_SWIZZLE_128B ? static_cast<uint8_t>(swizzle) : 0;
+}
+
+bool KernelsCanCopy(const Tensor& t) {
+  bool steps = std::any_of(t.element_strides + 1, t.element_strides + t.rank,
+                           [](cuuint32_t stride) { return stride != 1; });
+  return t.interleave == CU_TENSOR_MAP_INTERLEAVE_NONE && ElementBits(t.type) % 8 == 0 && !steps &&
+         t.swizzle <= CU_TENSOR_MAP_SWIZZLE_128B;
+}
+
+TensorMap Describe(const Tensor& t, std::span<const cuuint32_t> box) {
+  TensorMap contents = {};
   contents.address = reinterpret_cast<uint64_t>(t.address);
   for (uint32_t i = 0; i < t.rank; ++i) {
     contents.dimensions[i] = static_cast<uint32_t>(t.dimensions[i] - 1);
@@ -140,10 +141,13 @@ Contents Describe(const Tensor& t, std::span<const cuuint32_t> box) {
   contents.swizzle = static_cast<uint8_t>(t.swizzle);
   contents.promotion = static_cast<uint8_t>(t.promotion);
   contents.fill = static_cast<uint8_t>(t.fill);
+  contents.element_bits = static_cast<uint8_t>(ElementBits(t.type));
+  contents.copies = KernelsCanCopy(t);
+  contents.swizzle_bits = SwizzleBits(t.swizzle);
   return contents;
 }
 
-void Store(const Contents& contents, CUtensorMap* map) {
+void Store(const TensorMap& contents, CUtensorMap* map) {
   *map = {};
   memcpy(map, &contents, sizeof contents);
 }
@@ -160,7 +164,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
                                 CUtensorMapFloatOOBfill fill) {
   TRY(Enter());
-  const Tensor tensor = {kTiled,          type,       rank,    address,   dimensions, strides,
+  const Tensor tensor = {Kind::kTiled,    type,       rank,    address,   dimensions, strides,
                          element_strides, interleave, swizzle, promotion, fill};
   if (!IsGood(map, tensor) || box == nullptr || !BoxFits(tensor, {box, rank})) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -177,7 +181,7 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, CUtensorMapDataType type, cuu
                                  CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                                  CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
   TRY(Enter());
-  const Tensor tensor = {kIm2col,         type,       rank,    address,   dimensions, strides,
+  const Tensor tensor = {Kind::kIm2col,   type,       rank,    address,   dimensions, strides,
                          element_strides, interleave, swizzle, promotion, fill};
   const cuuint32_t box[] = {channels, pixels};
   if (!IsGood(map, tensor) || lower == nullptr || upper == nullptr || channels > 256 ||
@@ -187,7 +191,7 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, CUtensorMapDataType type, cuu
   // In one dimension 16 bits for a corner, in two 8, in three 5.
   constexpr int kCornerLimits[] = {1 << 15, 1 << 7, 1 << 4};
   const uint32_t sides = rank - 2;
-  Contents contents = Describe(tensor, box);
+  TensorMap contents = Describe(tensor, box);
   for (uint32_t i = 0; i < sides; ++i) {
     for (const int corner : {lower[i], upper[i]}) {
       const int limit = kCornerLimits[sides - 1];
@@ -208,15 +212,15 @@ CUresult cuTensorMapEncodeIm2colWide(
     CUtensorMapInterleave interleave, CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle swizzle,
     CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
   TRY(Enter());
-  const Tensor tensor = {kIm2colWide,     type,       rank,    address,   dimensions, strides,
-                         element_strides, interleave, swizzle, promotion, fill};
+  const Tensor tensor = {Kind::kIm2colWide, type,       rank,    address,   dimensions, strides,
+                         element_strides,   interleave, swizzle, promotion, fill};
   const cuuint32_t box[] = {channels, pixels};
   if (!IsGood(map, tensor) || channels > 256 || !BoxFits(tensor, box) ||
       (mode != CU_TENSOR_MAP_IM2COL_WIDE_MODE_W && mode != CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128) ||
       std::min(lower, upper) < -(1 << 15) || std::max(lower, upper) >= 1 << 15) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  Contents contents = Describe(tensor, box);
+  TensorMap contents = Describe(tensor, box);
   contents.corners[0] = static_cast<int16_t>(lower);
   contents.corners[3] = static_cast<int16_t>(upper);
   contents.mode = static_cast<uint8_t>(mode);
@@ -227,11 +231,11 @@ CUresult cuTensorMapEncodeIm2colWide(
 CUresult cuTensorMapReplaceAddress(CUtensorMap* map, void* address) {
   TRY(Enter());
   if (map == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  Contents contents;
+  TensorMap contents;
   memcpy(&contents, map, sizeof contents);
   const bool wide = contents.interleave == CU_TENSOR_MAP_INTERLEAVE_32B ||
                     IsWide(static_cast<CUtensorMapDataType>(contents.type));
-  const bool known = contents.kind >= kTiled && contents.kind <= kIm2colWide;
+  const bool known = contents.kind >= Kind::kTiled && contents.kind <= Kind::kIm2colWide;
   if (!known || reinterpret_cast<uint64_t>(address) % (wide ? 32 : 16) != 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }

@@ -41,6 +41,7 @@ struct LocalSlot {
 
 struct Function;
 struct MatrixSite;
+struct TensorSite;
 struct TextureSite;
 
 struct CallSite {
@@ -67,6 +68,7 @@ struct Function {
   std::vector<LocalSlot> returns;
   std::vector<const Function*> callees;  // direct calls
   std::vector<std::unique_ptr<CallSite>> call_sites;
+  std::vector<std::shared_ptr<TensorSite>> tensor_sites;
   std::vector<std::shared_ptr<TextureSite>> texture_sites;
   std::vector<std::shared_ptr<MatrixSite>> matrix_sites;
   std::vector<std::unique_ptr<std::vector<uint32_t>>> branch_tables;

@@ -111,6 +111,9 @@ class Lowering {
                            const PtxOperand& address, OperandOffset first,
                            OperandOffset second = 0);
 
+  // lower_tensor.cc
+  void LowerTensorCopy(const PtxInstruction& instruction);
+
   // lower_texture.cc
   TextureSite& LowerSite(const PtxInstruction& instruction, const PtxOperand& address, bool whole);
   OperandOffset SourceHandle(const PtxOperand& address);

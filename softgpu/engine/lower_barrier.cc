@@ -72,13 +72,13 @@ void Lowering::LowerArriveAfterCopies(const PtxInstruction& instruction) {
       .op[0] = state;
 }
 
-// cp.async.bulk [to], [from], bytes{, [barrier]}: done at once, too. Tensors are not known.
+// cp.async.bulk [to], [from], bytes{, [barrier]}: done at once, too.
 void Lowering::LowerBulkCopy(const PtxInstruction& instruction) {
-  if (instruction.Has(".prefetch") && !instruction.Has(".tensor")) return;
+  if (instruction.Has(".tensor")) return LowerTensorCopy(instruction);
+  if (instruction.Has(".prefetch")) return;
   if (instruction.Has(".reduce")) return LowerBulkReduction(instruction);
   bool loads = instruction.Has(".mbarrier::complete_tx::bytes");
-  if (instruction.Has(".tensor") || instruction.Has(".prefetch") ||
-      instruction.Has(".multicast::cluster") || instruction.Has(".cp_mask") ||
+  if (instruction.Has(".multicast::cluster") || instruction.Has(".cp_mask") ||
       !instruction.Has(".global")) {
     Reject();
   }
@@ -103,9 +103,7 @@ void Lowering::LowerBulkCopy(const PtxInstruction& instruction) {
 // cp.reduce.async.bulk.global.shared::cta.bulk_group.operation.type [to], [from], bytes
 void Lowering::LowerBulkReduction(const PtxInstruction& instruction) {
   Type type = instruction.LastType();
-  if (!instruction.Has(".bulk_group") || instruction.Has(".tensor") || type == Type::kNone) {
-    Reject();
-  }
+  if (!instruction.Has(".bulk_group") || type == Type::kNone) Reject();
   NeedOperands(instruction, 3);
   PtxInstruction global = instruction;
   global.modifiers = {".global"};

@@ -14,7 +14,7 @@ import server
 
 GROUPS = {
     "kernels": ["vector_add", "matmul", "reduce_shuffle", "scan", "histogram", "transpose",
-                "black_scholes", "nbody", "device_launches"],
+                "black_scholes", "nbody", "device_launches", "tensor_copies"],
     "arithmetic": ["double_math", "half_math", "cooperative_grid_sync", "occupancy_attributes",
                    "constant_symbols", "device_printf"],
     "streams": ["streams_events", "graph_capture", "graph_nodes", "capture_threads",
