@@ -30,6 +30,13 @@ struct MipmappedArray {
   std::vector<std::shared_ptr<Array>> levels;  // in the table of arrays once asked for
 };
 
+// INVALID_VALUE for a shape that no array can have, NOT_SUPPORTED for one that only GPUs know.
+CUresult CheckShape(const CUDA_ARRAY3D_DESCRIPTOR& shape);
+// The depth is no side: it counts layers, or a cube map's faces.
+bool InLayers(const CUDA_ARRAY3D_DESCRIPTOR& shape);
+CUDA_ARRAY3D_DESCRIPTOR LevelShape(CUDA_ARRAY3D_DESCRIPTOR shape, unsigned level);
+unsigned MostLevels(const CUDA_ARRAY3D_DESCRIPTOR& shape);
+
 // Bytes of one channel; 0 for a format that is not known.
 size_t ChannelBytes(CUarray_format format);
 

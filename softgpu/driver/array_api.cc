@@ -8,12 +8,7 @@
 namespace softgpu {
 namespace {
 
-constexpr size_t kMaxWidth = 131072;  // as devices of compute capability 9.0, for 1D and 2D
-constexpr size_t kMaxHeight = 65536;
-constexpr size_t kMaxDepth = 16384;
 constexpr uint64_t kAlignment = 512;
-constexpr unsigned kKnownFlags =
-    CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_TEXTURE_GATHER;
 
 struct Memory {
   explicit Memory(uint64_t at) : address(at) {}
@@ -27,28 +22,6 @@ struct Memory {
 std::shared_ptr<Memory> MakeMemory(int device, size_t bytes) {
   uint64_t address = AddressSpace::Get().Allocate(device, bytes, kAlignment, nullptr);
   return address == 0 ? nullptr : std::make_shared<Memory>(address);
-}
-
-CUresult CheckShape(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
-  if (shape.Width == 0 || shape.Width > kMaxWidth || shape.Height > kMaxHeight ||
-      shape.Depth > kMaxDepth) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  bool layered = (shape.Flags & CUDA_ARRAY3D_LAYERED) != 0;
-  if (shape.Height == 0 && shape.Depth != 0 && !layered) return CUDA_ERROR_INVALID_VALUE;
-  if (layered && shape.Depth == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (shape.Format == CU_AD_FORMAT_NV12) {
-    const bool good = shape.NumChannels == 3 && shape.Width % 2 == 0 && shape.Height != 0 &&
-                      shape.Height % 2 == 0 && shape.Depth == 0;
-    if (!good) return CUDA_ERROR_INVALID_VALUE;
-    return (shape.Flags & ~kKnownFlags) == 0 ? CUDA_SUCCESS : Refuse("an array with these flags");
-  }
-  if (shape.NumChannels != 1 && shape.NumChannels != 2 && shape.NumChannels != 4) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  if (ChannelBytes(shape.Format) == 0) return Refuse("an array of this format");
-  if ((shape.Flags & ~kKnownFlags) != 0) return Refuse("an array with these flags");
-  return CUDA_SUCCESS;
 }
 
 std::shared_ptr<Array> Describe(const CUDA_ARRAY3D_DESCRIPTOR& shape, const Context& context) {
@@ -94,41 +67,7 @@ CUresult Create(CUarray* handle, const CUDA_ARRAY3D_DESCRIPTOR& shape) {
   return CUDA_SUCCESS;
 }
 
-CUDA_ARRAY3D_DESCRIPTOR LevelShape(CUDA_ARRAY3D_DESCRIPTOR shape, unsigned level) {
-  auto halve = [level](size_t side) { return side == 0 ? 0 : std::max<size_t>(side >> level, 1); };
-  shape.Width = halve(shape.Width);
-  shape.Height = halve(shape.Height);
-  if ((shape.Flags & CUDA_ARRAY3D_LAYERED) == 0) shape.Depth = halve(shape.Depth);
-  return shape;
-}
-
-unsigned MostLevels(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
-  size_t depth = (shape.Flags & CUDA_ARRAY3D_LAYERED) != 0 ? 0 : shape.Depth;
-  size_t longest = std::max({shape.Width, shape.Height, depth});
-  unsigned levels = 1;
-  for (; longest > 1; longest >>= 1) ++levels;
-  return levels;
-}
-
 }  // namespace
-
-size_t ChannelBytes(CUarray_format format) {
-  switch (format) {
-    case CU_AD_FORMAT_UNSIGNED_INT8:
-    case CU_AD_FORMAT_SIGNED_INT8:
-      return 1;
-    case CU_AD_FORMAT_UNSIGNED_INT16:
-    case CU_AD_FORMAT_SIGNED_INT16:
-    case CU_AD_FORMAT_HALF:
-      return 2;
-    case CU_AD_FORMAT_UNSIGNED_INT32:
-    case CU_AD_FORMAT_SIGNED_INT32:
-    case CU_AD_FORMAT_FLOAT:
-      return 4;
-    default:
-      return 0;
-  }
-}
 
 std::shared_ptr<Array> FindArray(CUarray handle) { return Driver::Get().arrays.Find(handle); }
 

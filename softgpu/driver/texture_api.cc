@@ -128,6 +128,7 @@ CUresult MakeView(const CUDA_RESOURCE_DESC& resource, const CUDA_TEXTURE_DESC& t
   view->normalized = (texture.flags & CU_TRSF_NORMALIZED_COORDINATES) != 0;
   view->as_integers = (texture.flags & CU_TRSF_READ_AS_INTEGER) != 0;
   view->srgb = (texture.flags & CU_TRSF_SRGB) != 0;
+  view->seamless = (texture.flags & CU_TRSF_SEAMLESS_CUBEMAP) != 0;
   view->mip_linear = texture.mipmapFilterMode == CU_TR_FILTER_MODE_LINEAR;
   view->bias = texture.mipmapLevelBias;
   view->least_level = texture.minMipmapLevelClamp;

@@ -70,8 +70,8 @@ TEST_P(Fault, EndlessRecursion) {
 }
 
 TEST_P(Fault, UnknownOpcodeFailsItsKernelOnly) {
-  Array<float> out(1);
-  ExpectFault(device.Run("unknown", {1}, {1}, out), 801, "tld4.r.2d.v4.f32.f32");
+  Array<int> out(1);
+  ExpectFault(device.Run("unknown", {1}, {1}, out), 801, "vadd.s32.s32.s32.sat");
   EXPECT_RUNS(device.Run("empty", {1}, {1}));
 }
 

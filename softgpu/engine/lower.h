@@ -117,7 +117,11 @@ class Lowering {
   // lower_texture.cc
   TextureSite& LowerSite(const PtxInstruction& instruction, const PtxOperand& address, bool whole);
   OperandOffset SourceHandle(const PtxOperand& address);
+  using TexelResults = std::array<OperandOffset, 4>;
+  TexelResults LowerResults(const PtxInstruction& instruction);
+  void LowerResident(const PtxInstruction& instruction);
   void LowerTexture(const PtxInstruction& instruction);
+  void LowerGather(const PtxInstruction& instruction);
   void LowerSurface(const PtxInstruction& instruction);
   void LowerTextureQuery(const PtxInstruction& instruction);
 

@@ -54,6 +54,7 @@ Lowering::Method Lowering::FindMethod(std::string_view opcode) {
       Special_{"suq", &Lowering::LowerTextureQuery},
       Special_{"sust", &Lowering::LowerSurface},
       Special_{"tex", &Lowering::LowerTexture},
+      Special_{"tld4", &Lowering::LowerGather},
       Special_{"trap", &Lowering::LowerTrap},
       Special_{"txq", &Lowering::LowerTextureQuery},
       Special_{"vote", &Lowering::LowerVote},

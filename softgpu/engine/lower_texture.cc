@@ -20,24 +20,36 @@ Bounds BoundsOf(const PtxInstruction& instruction) {
                                     : Bounds::kTrap;
 }
 
+struct Geometry {
+  std::string_view name;
+  int dims;
+  bool layered, cube;
+};
+constexpr Geometry kGeometries[] = {{".1d", 1, false, false}, {".2d", 2, false, false},
+                                    {".3d", 3, false, false}, {".a1d", 1, true, false},
+                                    {".a2d", 2, true, false}, {".cube", 3, false, true},
+                                    {".acube", 3, true, true}};
+
+const Geometry* GeometryOf(const PtxInstruction& instruction) {
+  for (const Geometry& geometry : kGeometries) {
+    if (instruction.Has(geometry.name)) return &geometry;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 // [object, {layer, x, y, z}]: the geometry says how many there are of which.
 TextureSite& Lowering::LowerSite(const PtxInstruction& instruction, const PtxOperand& address,
                                  bool whole) {
   auto& site = *out_.texture_sites.emplace_back(std::make_shared<TextureSite>());
-  const bool layered = instruction.Has(".a1d") || instruction.Has(".a2d");
-  site.layered = layered;
-  if (instruction.Has(".1d") || instruction.Has(".a1d")) {
-    site.dims = 1;
-  } else if (instruction.Has(".2d") || instruction.Has(".a2d")) {
-    site.dims = 2;
-  } else if (instruction.Has(".3d")) {
-    site.dims = 3;
-  } else {
-    Reject("geometry");
-  }
+  const Geometry* geometry = GeometryOf(instruction);
+  if (geometry == nullptr) Reject("geometry");
+  const bool layered = site.layered = geometry->layered;
+  site.dims = geometry->dims;
+  site.cube = geometry->cube;
   site.whole_coordinates = whole;
+  if (whole && site.cube) Reject("geometry");
   if (address.kind != Kind::kAddress || address.elements.size() != 1) Reject("a texture's address");
   site.handle = SourceHandle(address);
   const std::vector<PtxOperand> list = Elements(address.elements[0]);
@@ -58,30 +70,67 @@ OperandOffset Lowering::SourceHandle(const PtxOperand& address) {
   return Source(handle, 'l');
 }
 
-// tex{.level}.geometry.v4.type.coordinates {a, b, c, d}, [object, {coordinates}]{, level}
-void Lowering::LowerTexture(const PtxInstruction& instruction) {
+// {a, b, c, d}{|resident}
+Lowering::TexelResults Lowering::LowerResults(const PtxInstruction& instruction) {
   NeedOperands(instruction, 2);
-  const std::vector<PtxOperand> results = Elements(instruction.operands[0]);
-  const bool level = instruction.Has(".level");
-  if (results.size() != 4 || instruction.Has(".grad") || instruction.modifiers.size() < 2 ||
-      instruction.operands.size() != (level ? 3u : 2u)) {
-    Reject();
-  }
-  const auto result = ParseType(*(instruction.modifiers.rbegin() + 1));
-  const Type coordinates = instruction.LastType();
-  if (!result || TypeBytes(*result) != 4 || TypeBytes(coordinates) != 4) Reject();
-  TextureSite& site = LowerSite(instruction, instruction.operands[1], coordinates != Type::kF32);
+  if (instruction.modifiers.size() < 2) Reject();
+  const auto type = ParseType(*(instruction.modifiers.rbegin() + 1));
+  if (!type || TypeBytes(*type) != 4 || TypeBytes(instruction.LastType()) != 4) Reject();
+  std::vector<PtxOperand> results = Elements(instruction.operands[0]);
+  if (results.size() == 2) results = Elements(PtxOperand(results[0]));
+  if (results.size() != 4) Reject();
+  TexelResults to;
+  for (size_t i = 0; i < 4; ++i) to[i] = Destination(results[i], LetterOf(*type));
+  return to;
+}
+
+// No array here is sparse: every texel is resident. Told last, for the predicate may be the guard.
+void Lowering::LowerResident(const PtxInstruction& instruction) {
+  const std::vector<PtxOperand>& results = instruction.operands[0].elements;
+  if (results.size() != 2) return;
+  EmitPredicate("mov.pred", Destination(results[1], 'p'), Constant(1, 'p'));
+}
+
+// tex{.level|.grad}.geometry.v4.type.coordinates {a, b, c, d}, [object, {coordinates}]{, level},
+// with gradients {, {along x}, {along y}}
+void Lowering::LowerTexture(const PtxInstruction& instruction) {
+  const TexelResults to = LowerResults(instruction);
+  const bool level = instruction.Has(".level"), gradients = instruction.Has(".grad");
+  if (instruction.operands.size() != (gradients ? 4u : level ? 3u : 2u)) Reject();
+  const bool whole = instruction.LastType() != Type::kF32;
+  if (whole && (level || gradients)) Reject("levels of texels");
+  TextureSite& site = LowerSite(instruction, instruction.operands[1], whole);
   site.has_level = level;
-  if (level) {
-    const bool whole = site.whole_coordinates;
-    if (whole) Reject("levels of texels");
-    site.level = Source(instruction.operands[2], 'f');
+  site.has_gradients = gradients;
+  if (level) site.level = Source(instruction.operands[2], 'f');
+  for (size_t side = 0; gradients && side < 2; ++side) {
+    const std::vector<PtxOperand> list = Elements(instruction.operands[2 + side]);
+    if (list.size() < static_cast<size_t>(site.dims)) Reject("gradients");
+    for (int i = 0; i < site.dims; ++i) {
+      site.gradients[side][i] = Source(list[static_cast<size_t>(i)], 'f');
+    }
   }
-  OperandOffset to[4];
-  for (size_t i = 0; i < 4; ++i) to[i] = Destination(results[i], LetterOf(*result));
   Instruction& out = Emit(SampleTexture);
-  std::copy(std::begin(to), std::end(to), out.op);
+  std::copy(to.begin(), to.end(), out.op);
   out.data = &site;
+  LowerResident(instruction);
+}
+
+// tld4.channel.geometry.v4.type.f32 {a, b, c, d}, [object, {coordinates}]
+void Lowering::LowerGather(const PtxInstruction& instruction) {
+  const TexelResults to = LowerResults(instruction);
+  if (instruction.operands.size() != 2 || instruction.LastType() != Type::kF32) Reject();
+  constexpr std::string_view kChannels[] = {".r", ".g", ".b", ".a"};
+  const auto* channel = std::find_if(std::begin(kChannels), std::end(kChannels),
+                                     [&](std::string_view name) { return instruction.Has(name); });
+  if (channel == std::end(kChannels)) Reject();
+  TextureSite& site = LowerSite(instruction, instruction.operands[1], false);
+  if (site.dims != 2) Reject("geometry");
+  Instruction& out = Emit(GatherTexels);
+  std::copy(to.begin(), to.end(), out.op);
+  out.extra = static_cast<uint32_t>(channel - std::begin(kChannels));
+  out.data = &site;
+  LowerResident(instruction);
 }
 
 // suld.b.geometry{.vN}.type{.bounds} a, [object, {coordinates}], and sust.b with the sides changed

@@ -31,6 +31,7 @@ struct TextureView {
   bool as_integers = false;    // integers of 8 and 16 bits stay what they are
   bool srgb = false;
   bool mip_linear = false;
+  bool seamless = false;  // filters across the edges of a cube's faces
   float bias = 0, least_level = 0, most_level = 0;
   std::array<float, 4> border{};
   std::shared_ptr<const void> memory;  // what must not go before the view does
@@ -55,15 +56,25 @@ struct Texel {
   std::array<uint32_t, 4> bits{};
 };
 struct Place {
-  std::array<float, 3> at{};       // used unless `exact`
+  std::array<float, 3> at{};       // used unless `exact`; of a cube: a direction
   std::array<int32_t, 3> whole{};  // texels, not filtered
   bool exact = false;
   uint32_t layer = 0;
   bool layered = false;
+  bool cube = false;  // layers hold six faces each
   int dims = 1;
   float level = 0;
 };
 // The view's memory is there: whoever asks has checked it.
 Texel Sample(const TextureView& view, const Place& place);
+
+// One channel of the four texels that a linear filter would blend, in the order (0, 1), (1, 1),
+// (1, 0), (0, 0) of their columns and rows.
+Texel Gather(const TextureView& view, const Place& place, uint32_t channel);
+
+// How the coordinates change to the next pixel of a picture, to the right or below.
+using Gradient = std::array<float, 3>;
+// The level whose texels are as large as the longer of both, whatever the shape of the pixel.
+float LevelOf(const TextureView& view, const Place& place, const Gradient& dx, const Gradient& dy);
 
 }  // namespace softgpu

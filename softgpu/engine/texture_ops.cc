@@ -85,33 +85,62 @@ std::byte* SurfaceAddress(Warp& w, const Instruction& instruction, const Texture
                                       at[1] * texels.row_bytes + at[0]);
 }
 
-}  // namespace
+Place PlaceOf(Warp& w, const TextureSite& site, int lane) {
+  Place place;
+  place.dims = site.dims;
+  place.exact = site.whole_coordinates;
+  place.layered = site.layered;
+  place.cube = site.cube;
+  if (site.layered) place.layer = w.Reg<uint32_t>(site.layer)[lane];
+  for (int i = 0; i < site.dims; ++i) {
+    if (site.whole_coordinates) {
+      place.whole[i] = w.Reg<int32_t>(site.coordinates[i])[lane];
+    } else {
+      place.at[i] = w.Reg<float>(site.coordinates[i])[lane];
+    }
+  }
+  return place;
+}
 
-void SampleTexture(Warp& w, const Instruction& instruction) {
+// What `read` makes of each lane's view and place goes to the results.
+template <class F>
+void ForEachPlace(Warp& w, const Instruction& instruction, const F& read) {
   const auto& site = *static_cast<const TextureSite*>(instruction.data);
   Views views(w, instruction);
-  const uint32_t lanes = w.exec;
   bool failed = false;
-  ForEach(lanes, [&](int lane) {
+  ForEach(w.exec, [&](int lane) {
     if (failed) return;
     const TextureView* view = views.Of(w.Reg<uint64_t>(site.handle)[lane]);
     failed = view == nullptr;
     if (failed) return;
-    Place place;
-    place.dims = site.dims;
-    place.exact = site.whole_coordinates;
-    place.layered = site.layered;
-    if (site.layered) place.layer = w.Reg<uint32_t>(site.layer)[lane];
-    if (site.has_level) place.level = w.Reg<float>(site.level)[lane];
-    for (int i = 0; i < site.dims; ++i) {
-      if (site.whole_coordinates) {
-        place.whole[i] = w.Reg<int32_t>(site.coordinates[i])[lane];
-      } else {
-        place.at[i] = w.Reg<float>(site.coordinates[i])[lane];
-      }
-    }
-    const Texel texel = Sample(*view, place);
+    Place place = PlaceOf(w, site, lane);
+    const Texel texel = read(*view, place, lane);
     for (int i = 0; i < 4; ++i) w.Reg<uint32_t>(instruction.op[i])[lane] = texel.bits[i];
+  });
+}
+
+}  // namespace
+
+void SampleTexture(Warp& w, const Instruction& instruction) {
+  const auto& site = *static_cast<const TextureSite*>(instruction.data);
+  ForEachPlace(w, instruction, [&](const TextureView& view, Place& place, int lane) {
+    if (site.has_level) place.level = w.Reg<float>(site.level)[lane];
+    if (site.has_gradients) {
+      Gradient gradients[2] = {};
+      for (int side = 0; side < 2; ++side) {
+        for (int i = 0; i < site.dims; ++i) {
+          gradients[side][i] = w.Reg<float>(site.gradients[side][i])[lane];
+        }
+      }
+      place.level = LevelOf(view, place, gradients[0], gradients[1]);
+    }
+    return Sample(view, place);
+  });
+}
+
+void GatherTexels(Warp& w, const Instruction& instruction) {
+  ForEachPlace(w, instruction, [&](const TextureView& view, const Place& place, int) {
+    return Gather(view, place, instruction.extra);
   });
 }
 

@@ -233,10 +233,10 @@ __global__ void named_barriers(int* out) {
   }
 }
 
-__global__ void unknown(float* out) {
-  float f;
-  asm("tld4.r.2d.v4.f32.f32 {%0, _, _, _}, [%1, {%2, %2}];" : "=f"(f) : "l"(0ll), "f"(1.0f));
-  out[0] = f;
+__global__ void unknown(int* out) {
+  int sum;
+  asm("vadd.s32.s32.s32.sat %0, %1, %1;" : "=r"(sum) : "r"(out[0]));
+  out[0] = sum;
 }
 
 __global__ void empty() {}
