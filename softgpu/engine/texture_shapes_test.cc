@@ -179,6 +179,19 @@ TEST(Gather, TakesOneChannel) {
   EXPECT_EQ(GatherAt(view, 1, 1, 2), (Four{11, 15, 7, 3}));
 }
 
+TEST(Gather, StaysInItsLayer) {
+  const std::vector<float> texels = Numbered(2, 3);
+  const TextureView view = ViewOf(texels, 2, 2);
+  Place place;
+  place.at = {1, 1, 0};
+  place.dims = 2;
+  place.layered = true;
+  place.layer = 1;
+  EXPECT_EQ(std::bit_cast<float>(Gather(view, place, 0).bits[1]), 111);
+  place.layer = 9;
+  EXPECT_EQ(std::bit_cast<float>(Gather(view, place, 0).bits[3]), 200);
+}
+
 TEST(Gradients, AskForALevel) {
   const std::vector<float> texels(64 * 32);
   TextureView view = ViewOf(texels, 64, 32);
