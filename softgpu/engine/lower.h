@@ -149,6 +149,7 @@ class Lowering {
   void LowerCvt(const PtxInstruction& instruction);
   void LowerCvtToHalf(Type to, Type from, OperandOffset source, OperandOffset result,
                       uint32_t rounding);
+  void LowerCvtNarrowing(const PtxInstruction& instruction);
   void LowerShfl(const PtxInstruction& instruction);
   void LowerMatch(const PtxInstruction& instruction);
   void LowerElect(const PtxInstruction& instruction);

@@ -3,6 +3,7 @@
 
 #include "softgpu/engine/lexer.h"
 #include "softgpu/engine/lower.h"
+#include "softgpu/engine/narrowing.h"
 
 namespace softgpu {
 namespace {
@@ -26,6 +27,13 @@ bool ConvertsQuarters(const PtxInstruction& instruction) {
   return instruction.Has(".e4m3x2") || instruction.Has(".e5m2x2");
 }
 
+// Conversions for which the plain ones are not enough.
+bool Narrows(const PtxInstruction& instruction) {
+  bool pair = instruction.Has(".f16x2") || instruction.Has(".bf16x2");
+  bool plain = !instruction.Has(".rz") && !instruction.Has(".relu");
+  return instruction.Has(".tf32") || instruction.Has(".satfinite") || (pair && !plain);
+}
+
 }  // namespace
 
 // cvt[.rounding][.sat].to.from: to an integer with a rounding is "round, then convert"; directed
@@ -33,6 +41,7 @@ bool ConvertsQuarters(const PtxInstruction& instruction) {
 void Lowering::LowerCvt(const PtxInstruction& instruction) {
   NeedOperands(instruction, 2);
   if (ConvertsQuarters(instruction)) return LowerByTable(instruction);
+  if (Narrows(instruction)) return LowerCvtNarrowing(instruction);
   std::vector<Type> types;
   for (std::string_view m : instruction.modifiers) {
     if (auto type = ParseType(m)) types.push_back(*type);
@@ -45,7 +54,7 @@ void Lowering::LowerCvt(const PtxInstruction& instruction) {
     PtxInstruction plain = instruction;
     plain.modifiers = {instruction.modifiers[instruction.modifiers.size() - 2], ".f32"};
     const OpEntry* entry = FindOp(Key(plain));
-    if (entry == nullptr || instruction.Has(".rz") || instruction.Has(".relu")) Reject();
+    if (entry == nullptr) Reject();
     return EmitEntry(*entry, plain);
   }
   OperandOffset source = Source(instruction.operands[1], LetterOf(from));
@@ -108,6 +117,25 @@ void Lowering::LowerCvtToHalf(Type to, Type from, OperandOffset source, OperandO
   Instruction& round = Emit(Need("cvt" + (mode + TypeName(to)) + ".f64"));
   round.op[0] = result;
   round.op[1] = source;
+}
+
+// cvt.rna.tf32.f32 d, a and cvt.rz.relu.f16x2.f32 d, a, b
+void Lowering::LowerCvtNarrowing(const PtxInstruction& instruction) {
+  const auto& modifiers = instruction.modifiers;
+  if (modifiers.size() < 2 || modifiers.back() != ".f32") Reject();
+  std::string to(modifiers[modifiers.size() - 2]);
+  size_t sources = instruction.operands.size() - 1;
+  if (sources != (to.ends_with("x2") ? 2 : 1)) Reject("operands");
+  OperandOffset op[3] = {};
+  for (size_t i = 1; i <= sources; ++i) op[i] = Source(instruction.operands[i], 'f');
+  op[0] = Destination(instruction.operands[0], 'i');
+  static constexpr std::pair<std::string_view, Narrowing> kWays[] = {
+      {".relu", kRectified}, {".rna", kTiesAway}, {".rz", kTowardsZero}, {".satfinite", kFinite}};
+  Instruction& narrow = Emit(Need("cvt.narrow" + to));
+  std::copy(std::begin(op), std::end(op), narrow.op);
+  for (const auto& [name, way] : kWays) {
+    if (instruction.Has(name)) narrow.extra |= way;
+  }
 }
 
 // add.cc, addc, sub.cc, subc, mad.cc and madc: op[5] is the carry in and out. The first of a chain

@@ -33,6 +33,7 @@ const OpEntry* FindOp(std::string_view key);
   std::span<const OpEntry> MatrixOps();  \
   std::span<const OpEntry> MemoryOps();  \
   std::span<const OpEntry> MoveOps();    \
+  std::span<const OpEntry> NarrowOps();  \
   std::span<const OpEntry> PackedOps();  \
   std::span<const OpEntry> AtomicOps();  \
   std::span<const OpEntry> BarrierOps(); \
