@@ -129,6 +129,7 @@ class Lowering {
   void FillFragment(Fragment& fragment, const PtxOperand& operand, bool written);
   OperandOffset GenericAddress(const PtxInstruction& instruction, const PtxOperand& address,
                                int64_t* offset);
+  void ReadMetadata(MatrixSite& site, const PtxInstruction& instruction);
   void LowerMatrixAccess(const PtxInstruction& instruction);
   void LowerMatrixProduct(const PtxInstruction& instruction);
   void LowerMatrixRows(const PtxInstruction& instruction);

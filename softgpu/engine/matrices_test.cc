@@ -1,4 +1,4 @@
-// wmma, mma and ldmatrix against products by three loops.
+// wmma, mma and the moves between memory and registers against products by three loops.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,11 +22,18 @@ struct Bfloat16 {
       : bits(static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16)) {}
 };
 
+// What is left of a number in the type.
+template <class In>
+int InputAt(size_t i) {
+  if constexpr (std::is_integral_v<In>) return static_cast<In>(NumberAt(i));
+  return NumberAt(i);
+}
+
 class Matrices : public ::testing::Test {
  protected:
-  // d = 2 * (a * b + c), a by rows, b, c and d by columns.
+  // d = 2 * (a * b + c), c and d by columns; a by rows and b by columns, or turned: the other way.
   template <class In, class Sum>
-  void Check(const char* kernel, size_t m, size_t n, size_t k) {
+  void Check(const std::string& kernel, size_t m, size_t n, size_t k, bool turned) {
     Array<In> a(kStep * 40), b(kStep * 40);
     Array<Sum> c(kStep * 40), d(kStep * 40);
     for (size_t i = 0; i < a.size(); ++i) {
@@ -39,7 +46,9 @@ class Matrices : public ::testing::Test {
       for (size_t column = 0; column < n; ++column) {
         int sum = NumberAt(column * kStep + row + 5);
         for (size_t i = 0; i < k; ++i) {
-          sum += NumberAt(row * kStep + i) * NumberAt(column * kStep + i + 3);
+          size_t of_a = turned ? i * kStep + row : row * kStep + i;
+          size_t of_b = turned ? i * kStep + column : column * kStep + i;
+          sum += InputAt<In>(of_a) * InputAt<In>(of_b + 3);
         }
         EXPECT_EQ(static_cast<int>(d[column * kStep + row]), 2 * sum)
             << kernel << " " << row << "," << column;
@@ -48,17 +57,63 @@ class Matrices : public ::testing::Test {
     EXPECT_EQ(static_cast<int>(d[m]), 0) << "written beside the matrix";
   }
 
+  template <class In, class Sum>
+  void CheckBoth(const std::string& kernel, size_t m, size_t n, size_t k) {
+    Check<In, Sum>(kernel, m, n, k, false);
+    Check<In, Sum>("turned_" + kernel, m, n, k, true);
+  }
+
+  template <class In, class Sum>
+  void CheckShapes(const std::string& kernel) {
+    CheckBoth<In, Sum>(kernel + "_square", 16, 16, 16);
+    CheckBoth<In, Sum>(kernel + "_tall", 32, 8, 16);
+    CheckBoth<In, Sum>(kernel + "_wide", 8, 32, 16);
+  }
+
+  // Of numbers of less than a byte; d = a * b, or what `combine` is in place of the product.
+  template <class F>
+  void CheckSmall(const char* kernel, uint32_t bits, size_t k, F combine) {
+    Array<uint8_t> a(512), b(512);
+    Array<int> d(64);
+    for (size_t i = 0; i < a.size(); ++i) {
+      a[i] = static_cast<uint8_t>(i * 2654435761u >> 13);
+      b[i] = static_cast<uint8_t>(i * 2654435761u >> 17);
+    }
+    EXPECT_RUNS(device.Run(kernel, {1}, {32}, a, b, d));
+    auto at = [&](Array<uint8_t>& from, size_t i) {
+      return from[i * bits / 8] >> i * bits % 8 & ((1u << bits) - 1);
+    };
+    for (size_t i = 0; i < 64; ++i) {
+      int sum = 0;
+      for (size_t x = 0; x < k; ++x) {
+        sum += combine(at(a, i / 8 * 2 * k + x), at(b, i % 8 * 2 * k + x));
+      }
+      EXPECT_EQ(d[i], sum) << kernel << " " << i;
+    }
+  }
+
   Device device{"sm_90/matrices"};
 };
 
 TEST_F(Matrices, OfAllTypesAndShapes) {
-  Check<_Float16, float>("half_square", 16, 16, 16);
-  Check<_Float16, float>("half_tall", 32, 8, 16);
-  Check<_Float16, _Float16>("half_wide", 8, 32, 16);
-  Check<Bfloat16, float>("bfloat_square", 16, 16, 16);
-  Check<float, float>("tf32_square", 16, 16, 8);
-  Check<int8_t, int>("byte_tall", 32, 8, 16);
-  Check<double, double>("double_small", 8, 8, 4);
+  CheckShapes<Bfloat16, float>("bfloat");
+  CheckShapes<int8_t, int>("byte");
+  CheckBoth<double, double>("double_small", 8, 8, 4);
+  CheckShapes<_Float16, float>("half");
+  CheckShapes<_Float16, _Float16>("half_sum");
+  Check<float, float>("tf32_rounded", 16, 16, 8, false);
+  CheckBoth<float, float>("tf32_square", 16, 16, 8);
+  CheckShapes<uint8_t, int>("unsigned_byte");
+}
+
+TEST_F(Matrices, OfLessThanBytes) {
+  auto product = [](unsigned a, unsigned b) { return static_cast<int>(a * b); };
+  CheckSmall("bits_and", 1, 128, product);
+  CheckSmall("bits_xor", 1, 128, [](unsigned a, unsigned b) { return static_cast<int>(a ^ b); });
+  CheckSmall("nibbles", 4, 32, [](unsigned a, unsigned b) {
+    return (static_cast<int>(a ^ 8) - 8) * (static_cast<int>(b ^ 8) - 8);
+  });
+  CheckSmall("unsigned_nibbles", 4, 32, product);
 }
 
 TEST_F(Matrices, FromRowsInSharedMemory) {

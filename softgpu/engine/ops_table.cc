@@ -25,7 +25,7 @@ bool HasAvx2() {
   MakeTable({isa::IntegerOps(), isa::FloatOps(), isa::HalfOps(), isa::CompareOps(),  \
              isa::ConvertOps(), isa::MemoryOps(), isa::MoveOps(), isa::PackedOps(),  \
              isa::AtomicOps(), isa::WarpOps(), isa::QuarterOps(), isa::BarrierOps(), \
-             isa::MatrixOps(), isa::NarrowOps()})
+             isa::MatrixOps(), isa::MatrixMemoryOps(), isa::NarrowOps()})
 
 }  // namespace
 

@@ -23,22 +23,23 @@ struct OpEntry {
 // Null if there is no such operation.
 const OpEntry* FindOp(std::string_view key);
 
-#define SOFTGPU_DECLARE_OPS(isa)         \
-  namespace isa {                        \
-  std::span<const OpEntry> IntegerOps(); \
-  std::span<const OpEntry> FloatOps();   \
-  std::span<const OpEntry> HalfOps();    \
-  std::span<const OpEntry> CompareOps(); \
-  std::span<const OpEntry> ConvertOps(); \
-  std::span<const OpEntry> MatrixOps();  \
-  std::span<const OpEntry> MemoryOps();  \
-  std::span<const OpEntry> MoveOps();    \
-  std::span<const OpEntry> NarrowOps();  \
-  std::span<const OpEntry> PackedOps();  \
-  std::span<const OpEntry> AtomicOps();  \
-  std::span<const OpEntry> BarrierOps(); \
-  std::span<const OpEntry> QuarterOps(); \
-  std::span<const OpEntry> WarpOps();    \
+#define SOFTGPU_DECLARE_OPS(isa)              \
+  namespace isa {                             \
+  std::span<const OpEntry> IntegerOps();      \
+  std::span<const OpEntry> FloatOps();        \
+  std::span<const OpEntry> HalfOps();         \
+  std::span<const OpEntry> CompareOps();      \
+  std::span<const OpEntry> ConvertOps();      \
+  std::span<const OpEntry> MatrixMemoryOps(); \
+  std::span<const OpEntry> MatrixOps();       \
+  std::span<const OpEntry> MemoryOps();       \
+  std::span<const OpEntry> MoveOps();         \
+  std::span<const OpEntry> NarrowOps();       \
+  std::span<const OpEntry> PackedOps();       \
+  std::span<const OpEntry> AtomicOps();       \
+  std::span<const OpEntry> BarrierOps();      \
+  std::span<const OpEntry> QuarterOps();      \
+  std::span<const OpEntry> WarpOps();         \
   }
 SOFTGPU_DECLARE_OPS(baseline)
 SOFTGPU_DECLARE_OPS(avx2)

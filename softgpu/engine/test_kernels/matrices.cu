@@ -8,11 +8,11 @@
 
 using namespace nvcuda;
 
-// d = a * b + c with strides of 40 elements; c and d by columns.
-template <class In, class Kept, class Sum, int M, int N, int K>
+// d = 2 * (a * b + c) with strides of 40 elements; c and d by columns.
+template <class In, class Kept, class Sum, int M, int N, int K, class OrderOfA, class OrderOfB>
 __device__ void product(const Kept* a, const Kept* b, const Sum* c, Sum* d) {
-  wmma::fragment<wmma::matrix_a, M, N, K, In, wmma::row_major> fa;
-  wmma::fragment<wmma::matrix_b, M, N, K, In, wmma::col_major> fb;
+  wmma::fragment<wmma::matrix_a, M, N, K, In, OrderOfA> fa;
+  wmma::fragment<wmma::matrix_b, M, N, K, In, OrderOfB> fb;
   wmma::fragment<wmma::accumulator, M, N, K, Sum> fc;
   wmma::load_matrix_sync(fa, a, 40);
   wmma::load_matrix_sync(fb, b, 40);
@@ -22,17 +22,63 @@ __device__ void product(const Kept* a, const Kept* b, const Sum* c, Sum* d) {
   wmma::store_matrix_sync(d, fc, 40, wmma::mem_col_major);
 }
 
-#define PRODUCT(name, in, kept, sum, m, n, k)                                           \
+// a by rows and b by columns, and the other way round in a kernel whose name says so.
+#define ORDERED(name, in, kept, sum, m, n, k, order_a, order_b)                         \
   extern "C" __global__ void name(const kept* a, const kept* b, const sum* c, sum* d) { \
-    product<in, kept, sum, m, n, k>(a, b, c, d);                                        \
+    product<in, kept, sum, m, n, k, wmma::order_a, wmma::order_b>(a, b, c, d);          \
   }
-PRODUCT(half_square, __half, __half, float, 16, 16, 16)
-PRODUCT(half_tall, __half, __half, float, 32, 8, 16)
-PRODUCT(half_wide, __half, __half, __half, 8, 32, 16)
-PRODUCT(bfloat_square, __nv_bfloat16, __nv_bfloat16, float, 16, 16, 16)
-PRODUCT(tf32_square, wmma::precision::tf32, float, float, 16, 16, 8)
-PRODUCT(byte_tall, signed char, signed char, int, 32, 8, 16)
+#define PRODUCT(name, in, kept, sum, m, n, k)                 \
+  ORDERED(name, in, kept, sum, m, n, k, row_major, col_major) \
+  ORDERED(turned_##name, in, kept, sum, m, n, k, col_major, row_major)
+#define PRODUCTS(name, in, sum)                   \
+  PRODUCT(name##_square, in, in, sum, 16, 16, 16) \
+  PRODUCT(name##_tall, in, in, sum, 32, 8, 16)    \
+  PRODUCT(name##_wide, in, in, sum, 8, 32, 16)
+PRODUCTS(bfloat, __nv_bfloat16, float)
+PRODUCTS(byte, signed char, int)
 PRODUCT(double_small, double, double, double, 8, 8, 4)
+PRODUCTS(half, __half, float)
+PRODUCTS(half_sum, __half, __half)
+PRODUCT(tf32_square, wmma::precision::tf32, float, float, 16, 16, 8)
+PRODUCTS(unsigned_byte, unsigned char, int)
+
+// Factors a little below what they were, which rounding to tf32 undoes.
+extern "C" __global__ void tf32_rounded(const float* a, const float* b, const float* c, float* d) {
+  wmma::fragment<wmma::matrix_a, 16, 16, 8, wmma::precision::tf32, wmma::row_major> fa;
+  wmma::fragment<wmma::matrix_b, 16, 16, 8, wmma::precision::tf32, wmma::col_major> fb;
+  wmma::fragment<wmma::accumulator, 16, 16, 8, float> fc;
+  wmma::load_matrix_sync(fa, a, 40);
+  wmma::load_matrix_sync(fb, b, 40);
+  wmma::load_matrix_sync(fc, c, 40, wmma::mem_col_major);
+  for (float& x : fa.x) x = wmma::__float_to_tf32(x * 0.9999f);
+  for (float& x : fb.x) x = wmma::__float_to_tf32(x * 0.9999f);
+  wmma::mma_sync(fc, fa, fb, fc);
+  for (float& x : fc.x) x *= 2;
+  wmma::store_matrix_sync(d, fc, 40, wmma::mem_col_major);
+}
+
+// d = a * b, d by rows; rows of a and columns of b are twice as far apart as they are long.
+template <class In, int K, class Multiply>
+__device__ void small_product(const void* a, const void* b, int* d, Multiply multiply) {
+  wmma::fragment<wmma::matrix_a, 8, 8, K, In, wmma::row_major> fa;
+  wmma::fragment<wmma::matrix_b, 8, 8, K, In, wmma::col_major> fb;
+  wmma::fragment<wmma::accumulator, 8, 8, K, int> fd;
+  wmma::fill_fragment(fd, 0);
+  wmma::load_matrix_sync(fa, a, 2 * K);
+  wmma::load_matrix_sync(fb, b, 2 * K);
+  multiply(fd, fa, fb);
+  wmma::store_matrix_sync(d, fd, 8, wmma::mem_row_major);
+}
+
+#define SMALL_PRODUCT(name, in, k, call)                                    \
+  extern "C" __global__ void name(const void* a, const void* b, int* d) {   \
+    auto multiply = [](auto& fd, auto& fa, auto& fb) { call; };             \
+    small_product<wmma::experimental::precision::in, k>(a, b, d, multiply); \
+  }
+SMALL_PRODUCT(bits_and, b1, 128, wmma::bmma_sync(fd, fa, fb, fd, wmma::experimental::bmmaBitOpAND))
+SMALL_PRODUCT(bits_xor, b1, 128, wmma::bmma_sync(fd, fa, fb, fd))
+SMALL_PRODUCT(nibbles, s4, 32, wmma::mma_sync(fd, fa, fb, fd))
+SMALL_PRODUCT(unsigned_nibbles, u4, 32, wmma::mma_sync(fd, fa, fb, fd))
 
 // a is 16 by 16 by rows, b 16 by 8 by rows, both in shared memory first; d 16 by 8 by rows.
 extern "C" __global__ void rows_to_product(const __half* a, const __half* b, float* d,
