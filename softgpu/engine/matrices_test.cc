@@ -116,6 +116,23 @@ TEST_F(Matrices, OfLessThanBytes) {
   CheckSmall("unsigned_nibbles", 4, 32, product);
 }
 
+TEST_F(Matrices, MoveThroughRegisters) {
+  Array<uint16_t> in(256);
+  Array<uint32_t> out(32 * 24);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<uint16_t>(i * 257 + 1);
+  EXPECT_RUNS(device.Run("rows_moved", {1}, {32}, in, out));
+  // How many of the four matrices each way turns round.
+  static constexpr size_t kTurned[] = {0, 1, 2, 0, 4, 4};
+  for (size_t way = 0; way < std::size(kTurned); ++way) {
+    for (size_t i = 0; i < in.size(); ++i) {
+      size_t matrix = i / 64;
+      size_t from = matrix < kTurned[way] ? matrix * 64 + i % 8 * 8 + i / 8 % 8 : i;
+      uint32_t word = out[i / 2 % 32 * 24 + way * 4 + i / 64];
+      EXPECT_EQ(word >> i % 2 * 16 & 0xffff, in[from]) << way << " " << i;
+    }
+  }
+}
+
 TEST_F(Matrices, FromRowsInSharedMemory) {
   Array<_Float16> a(256), b(128);
   Array<float> d(128);

@@ -1,4 +1,4 @@
-// Moves fragments of matrices: wmma's loads and stores, ldmatrix and stmatrix.
+// Moves fragments of matrices: wmma's loads and stores, ldmatrix, stmatrix and movmatrix.
 #include <cstring>
 
 #include "softgpu/engine/fragment.h"
@@ -96,9 +96,24 @@ SOFTGPU_NO_TSAN void MoveRows(Warp& w, const Instruction& ins) {
   }
 }
 
+// movmatrix: an 8 by 8 matrix of 16-bit elements, held as ldmatrix leaves it, is transposed.
+void TransposeRows(Warp& w, const Instruction& ins) {
+  if (!GatherLanes(w, kAllLanes)) return;
+  const auto* a = w.Reg<uint32_t>(ins.op[1]);
+  uint32_t result[kLanes] = {};
+  for (uint32_t row = 0; row < 8; ++row) {
+    for (uint32_t column = 0; column < 8; ++column) {
+      uint32_t element = a[column * 4 + row / 2] >> row % 2 * 16 & 0xffff;
+      result[row * 4 + column / 2] |= element << column % 2 * 16;
+    }
+  }
+  std::copy(std::begin(result), std::end(result), w.Reg<uint32_t>(ins.op[0]));
+}
+
 constexpr OpEntry kOps[] = {
     {"ldmatrix", nullptr, MoveRows<false, false>},
     {"ldmatrix.trans", nullptr, MoveRows<false, true>},
+    {"movmatrix.m8n8.trans.b16", "ii", TransposeRows},
     {"stmatrix", nullptr, MoveRows<true, false>},
     {"stmatrix.trans", nullptr, MoveRows<true, true>},
     {"wmma.load", nullptr, LoadMatrix},

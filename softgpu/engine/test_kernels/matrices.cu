@@ -129,3 +129,42 @@ extern "C" __global__ void byte_product(const uint32_t* a, const uint32_t* b, in
         "r"(c));
   for (int i = 0; i < 4; ++i) d[(row + i / 2 * 8) * 8 + word * 2 + i % 2] = fd[i];
 }
+
+#define LOAD(count, ...)                                                                \
+  asm volatile("ldmatrix.sync.aligned.m8n8." count ".shared.b16 " __VA_ARGS__ ", [%4];" \
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])                         \
+               : "r"(row))
+#define STORE(count, ...)                                                               \
+  asm volatile("stmatrix.sync.aligned.m8n8." count ".shared.b16 [%0], " __VA_ARGS__ ";" \
+               :                                                                        \
+               : "r"(row), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])                   \
+               : "memory")
+#define MOVED(load, change, store)                                  \
+  {                                                                 \
+    for (int i = threadIdx.x; i < 128; i += 32) shared[i] = in[i];  \
+    __syncwarp();                                                   \
+    load;                                                           \
+    change;                                                         \
+    store;                                                          \
+    __syncwarp();                                                   \
+    for (int i = threadIdx.x; i < 128; i += 32) *out++ = shared[i]; \
+  }
+
+// in: four matrices of 8 by 8 16-bit elements, through registers and back; each of the ways turns
+// the first one, two or four round, or not. Lane l writes word l, l + 32 and so on.
+extern "C" __global__ void rows_moved(const uint32_t* in, uint32_t* out) {
+  __shared__ __align__(16) uint32_t shared[128];
+  auto row = static_cast<uint32_t>(__cvta_generic_to_shared(shared + threadIdx.x * 4));
+  uint32_t r[4];
+  out += threadIdx.x * 24;
+  MOVED(LOAD("x1", "{%0}"), , STORE("x1", "{%1}"))
+  MOVED(LOAD("x1.trans", "{%0}"), , STORE("x1", "{%1}"))
+  MOVED(LOAD("x2", "{%0, %1}"), , STORE("x2.trans", "{%1, %2}"))
+  MOVED(LOAD("x2.trans", "{%0, %1}"), , STORE("x2.trans", "{%1, %2}"))
+  MOVED(LOAD("x4.trans", "{%0, %1, %2, %3}"), , STORE("x4", "{%1, %2, %3, %4}"))
+  MOVED(LOAD("x4", "{%0, %1, %2, %3}"),
+        for (uint32_t& x
+             : r) asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %0;"
+                      : "+r"(x)),
+        STORE("x4", "{%1, %2, %3, %4}"))
+}
