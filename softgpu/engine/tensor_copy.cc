@@ -79,7 +79,7 @@ bool Copy::CopyRow(const uint32_t* at, uint64_t offset) const {
     inside &= place >= 0 && place <= int64_t{map.dimensions[i]};
     start += place * static_cast<int64_t>(map.strides[i - 1]);
   }
-  const uint64_t nan = uint64_t{~uint64_t{0}} >> (65 - map.element_bits);
+  const uint64_t nan = ~uint64_t{0} >> (65 - map.element_bits);
   const uint64_t outside = map.fill != 0 ? nan : 0;
   for (uint32_t i = 0; i < map.box[0]; ++i) {
     uint64_t to = shared + offset + i * element;
