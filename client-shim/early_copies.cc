@@ -122,8 +122,11 @@ bool MayReturnEarly(Stream* stream) {
   if (never || MemoryIsShared()) return false;
   if (NothingElseIsUnfinished()) return true;
   // The copy would end a wait for earlier work, of which the program must not see anything missing.
-  std::lock_guard<std::mutex> lock(stream->context->mutex);
-  return !HasUnorderedStreams(stream) && !AnyMirrors() && !HostWritePending(0, kAnywhere);
+  {
+    std::lock_guard<std::mutex> lock(stream->context->mutex);
+    if (HasUnorderedStreams(stream)) return false;
+  }
+  return !AnyMirrors() && !HostWritePending(0, kAnywhere);
 }
 
 void NoteEarlyCopy(Stream* stream, uint64_t position) {
