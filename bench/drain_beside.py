@@ -6,6 +6,12 @@ import subprocess
 import tenants
 
 GIB = 1 << 30
+LARGE = 120 * GIB
+
+
+def size(free, gib):
+    """As many GiB on a device with 140 of them, as large a part of a smaller one."""
+    return gib * GIB if free >= LARGE else free * gib // 140 // (2 << 20) * (2 << 20)
 
 
 class Program:
@@ -41,7 +47,6 @@ def row(out, what, bytes_, seconds):
 
 
 def run(build, driver, raw, rounds=3):
-    """Idle: 3/7 of what is free, wanted: 5/7 (60 and 100 of 140 GiB)."""
     program = build / "bench" / "memory_holder"
     blocks = {"first": {}, "second": {"admin": True}}
     memory = {} if driver != "software" else {"software_memory": GIB}
@@ -56,7 +61,7 @@ def run(build, driver, raw, rounds=3):
 def measure(longwire, program, raw, switched_off):
     off = ", drain off" if switched_off else ""
     first = Program(longwire, program, "first")
-    idle, wanted = first.free * 3 // 7, first.free * 5 // 7
+    idle, wanted = size(first.free, 60), size(first.free, 100)
     row(raw, f"the first tenant allocates on a free device{off}", idle, first.tell("take", idle))
     row(raw, f"and frees it, and lives on{off}", idle, first.tell("free"))
     second = Program(longwire, program, "second")

@@ -1,7 +1,7 @@
-"""Two sessions that take turns on a device that has no room for both: each has 4/7 of what is free
-(80 of 140 GiB), touches all of it with a kernel, and finds what it left there. What a turn costs,
-beside one that finds its memory there; the rate at which memory is moved, beside that of pinned
-copies, natively where there is a GPU. Between turns both are idle for two seconds."""
+"""Two sessions that take turns on a device that has no room for both: each has 80 GiB (4/7 of a
+device with less than 120 free), touches all of it with a kernel, and finds what it left there. What
+a turn costs, beside one that finds its memory there; the rate at which memory is moved, beside that
+of pinned copies, natively where there is a GPU. Between turns both are idle for two seconds."""
 import subprocess
 import time
 
@@ -29,7 +29,7 @@ def run(build, driver, raw, rounds=3):
     software = driver == "software"
     memory = {"software_memory": GIB} if software else {}
     program = build / "bench" / "memory_holder"
-    host = 1 if software else 60  # GiB: both have some of theirs there while they change places
+    host = 1 if software else 64  # GiB: both have some of theirs there while they change places
     blocks = {"first": {}, "second": {"admin": True}}
     with tenants.TenantServer(blocks, {"memory": {"swap_host_memory": f"{host}GiB"}}, driver=driver,
                               build=build, warm_workers=2, **memory) as longwire:
@@ -57,7 +57,7 @@ def device(longwire):
 
 def measure(longwire, program, raw, step, rounds):
     first = drain_beside.Program(longwire, program, "first")
-    each = first.free * 4 // 7 // (2 * MIB) * 2 * MIB
+    each = drain_beside.size(first.free, 80)
     row = drain_beside.row
     row(raw, "the first session allocates", each, first.tell("take", each))
     first.tell("touch", step)
