@@ -1,7 +1,5 @@
 // The floor that calls over TCP stand on: one frame there and one back over the gRPC stream of link
 // and daemon alone, between two processes that both poll it.
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -25,15 +23,20 @@ constexpr int kRounds = 20'000;
 constexpr size_t kBody = 128;  // bytes: a launch, and what is wanted of its stream
 using Service = transport::Transport::WithRawMethod_Execute<transport::Transport::Service>;
 
-// Sends a frame once the one before is out; false when the stream is over.
+// One message at a time each way. It reads on after its answer, as link and daemon do where they
+// expect one (link/transport/answer_prediction.h); with the word `eagerly` at once.
 class Talker {
  public:
-  explicit Talker(MessageStream& stream) : stream_(stream) { stream_.StartRead(); }
+  Talker(MessageStream& stream, bool eagerly) : stream_(stream), eagerly_(eagerly) {
+    stream_.StartRead();
+  }
 
   void Say() {
     stream_.StartWrite({}, body_, nullptr);
     ++unwritten_;
+    if (read_due_) ReadOn();
   }
+  // False when the stream is over.
   bool Hear() {
     for (bool heard = false; !heard || unwritten_ > 0;) {
       Event event = stream_.Wait(wire::Deadline{});
@@ -42,19 +45,26 @@ class Talker {
       if (event == Event::kRead) heard = true;
       if (event == Event::kNone) sched_yield();
     }
-    stream_.StartRead();
+    read_due_ = true;
+    if (eagerly_) ReadOn();
     return true;
   }
 
  private:
+  void ReadOn() {
+    read_due_ = false;
+    stream_.StartRead();
+  }
+
   MessageStream& stream_;
+  const bool eagerly_;
+  bool read_due_ = false;
   std::array<std::byte, kBody> body_{};
   int unwritten_ = 0;
 };
 
 // Answers until the client goes away.
-int Answer(int port_to) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+int Answer(int port_to, bool eagerly) {
   Service service;
   grpc::ServerBuilder builder;
   transport::SetServerOptions(&builder);
@@ -70,22 +80,22 @@ int Answer(int port_to) {
   void* tag = nullptr;
   bool ok = false;
   if (!queue->Next(&tag, &ok) || !ok) return 1;
-  Talker talker(stream);
+  Talker talker(stream, eagerly);
   while (talker.Hear()) talker.Say();
-  _exit(0);
+  return 0;
 }
 
-int Ask(int port) {
+int Ask(int port, bool eagerly) {
   auto channel = transport::OpenChannel("127.0.0.1:" + std::to_string(port), nullptr);
   auto stream = ClientStream::Connect(channel, std::chrono::seconds(5));
   if (stream == nullptr) return 1;
-  Talker talker(*stream);
+  Talker talker(*stream, eagerly);
   bool well = true;
   double time = bench::MedianTime(kRounds, [&] {
     talker.Say();
     well = well && talker.Hear();
   });
-  bench::Print("stream_ping", time, "us");
+  bench::Print(eagerly ? "stream_ping_eagerly" : "stream_ping", time, "us");
   stream->End(true);
   return well ? 0 : 1;
 }
@@ -94,21 +104,16 @@ int Ask(int port) {
 }  // namespace longwire
 
 int main(int argc, char** argv) {
+  bool eagerly = argc > 1 && std::strcmp(argv[1], "eagerly") == 0;
   longwire::transport::PrepareProcess();
-  if (argc == 3 && std::strcmp(argv[1], "answer") == 0) {
-    return longwire::Answer(std::atoi(argv[2]));
-  }
   int ends[2];
   if (pipe(ends) != 0) return 1;
-  if (fork() == 0) {
-    std::string to = std::to_string(ends[1]);
-    execl("/proc/self/exe", argv[0], "answer", to.c_str(), nullptr);
-    _exit(1);
-  }
+  pid_t answering = fork();  // before anything of gRPC runs
+  if (answering == 0) _exit(longwire::Answer(ends[1], eagerly));
+  close(ends[1]);
   int port = 0;
   if (read(ends[0], &port, sizeof(port)) != sizeof(port)) return 1;
-  int result = longwire::Ask(port);
-  int status = 0;
-  wait(&status);
+  int result = longwire::Ask(port, eagerly);
+  kill(answering, SIGKILL);
   return result;
 }

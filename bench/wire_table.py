@@ -1,11 +1,13 @@
 """The same programs over every wire: natively, TCP, TCP with TLS, unix:, and TCP over longer and
-narrower wires (relay.h), in turn; medians of the rounds, then the worst."""
+narrower wires (relay.h), in turn, and what calls over TCP stand on (floor.py); medians of the
+rounds, then the worst."""
 import contextlib
 import re
 import statistics
 import subprocess
 import time
 
+import floor
 import relays
 import tenants
 from server import Server
@@ -14,7 +16,7 @@ from tenants_beside import say
 # Relays: round-trip time in ms, Gbit/s.
 RELAYS = {"rtt0.2": (0.2, 0), "rtt1": (1, 0), "rtt10": (10, 0), "rtt30": (30, 0),
           "1gbit": (0, 1), "10gbit": (0, 10)}
-COLUMNS = ["native", "tcp", "tls", "unix", *RELAYS]
+COLUMNS = ["floor", "native", "tcp", "tls", "unix", *RELAYS]
 GROUPS = ["start", "calls", "copies"]
 FIGURE = re.compile(r"^(\w+)\s+(-?[0-9.]+) (\S+)$", re.M)
 PROGRAM_SECONDS = 120
@@ -54,6 +56,17 @@ class Column:
         return choose(unit, values) if values else None
 
 
+class Floor(Column):
+    """Programs that speak with nobody but themselves."""
+
+    def __init__(self, build):
+        super().__init__(lambda name, *words: [build / "bench" / name, *words])
+
+    def round(self, program, groups, raw):
+        for words in floor.PROGRAMS:
+            self.gather(words, raw)
+
+
 def median(_, values):
     return statistics.median(values)
 
@@ -82,7 +95,9 @@ def open_columns(stack, names, build, driver, program):
         return Column(lambda *words: plain.command(*words, server=address), plain.environment())
 
     for name in names:
-        if name == "native":
+        if name == "floor":
+            columns[name] = Floor(build)
+        elif name == "native":
             if subprocess.run([program, "start"], capture_output=True).returncode == 0:
                 columns[name] = Column(lambda *words: words)
             else:

@@ -48,6 +48,7 @@ bool GuardIsOff(std::string_view guard);
 //   swap             memory of idle sessions is moved to the host's when others lack some
 //   own-polling      each thread of link and daemon polls its own gRPC connections
 //   trim-rings       memory of rings, and of gRPC's messages, is given back when nothing moves
+//   answers-first    the next message is asked for after the answer, where one is to be expected
 //   predicted-spins  how long a thread looks before it sleeps follows from its last waits
 bool IsSwitchedOff(std::string_view optimisation);
 

@@ -45,17 +45,22 @@ StreamPump::Outcome StreamPump::Run() {
     if (outcome_) break;
     if (moved || event != Event::kNone) {
       auto now = Clock::now();
+      if (moved) answers_.Said(now);
       spin.Waited(now - moved_at);
       moved_at = now;
+      if (!AnswerGoesFirst(now)) ReadOn();
       continue;
     }
     bool spins = spinning_ == Spinning::kYes;
     if (spins && !permit) permit.emplace();
-    if (spins && permit->granted() && Clock::now() - moved_at < spin.Spin()) {
+    auto now = Clock::now();
+    if (spins && permit->granted() && now - moved_at < spin.Spin()) {
+      if (!AnswerGoesFirst(now)) ReadOn();
       sched_yield();
       continue;
     }
     permit.reset();
+    ReadOn();
     Sleep();
     spin.Waited(Clock::now() - moved_at);
     moved_at = Clock::now();
@@ -114,6 +119,17 @@ bool StreamPump::MayRest() {
   if (rested_ || !relay_.WorthResting()) return false;
   heap_user_.Begin();
   return true;
+}
+
+// Not behind a write that is under way: if that fails, the read brings what the far end said last.
+bool StreamPump::AnswerGoesFirst(Clock::time_point now) const {
+  return spinning_ == Spinning::kYes && !writing_ && answers_.Expects(now);
+}
+
+void StreamPump::ReadOn() {
+  if (!read_due_) return;
+  read_due_ = false;
+  stream_.StartRead();
 }
 
 void StreamPump::Sleep() {
@@ -176,7 +192,8 @@ void StreamPump::HandleFrame() {
   if (relay_.Take(taken) != WireResult::kOk) {
     return Violation("a message out of order, of an older connection or too large arrived");
   }
-  stream_.StartRead();
+  answers_.Heard(message_at_);
+  read_due_ = true;
 }
 
 void StreamPump::HandleControl(const ReceivedFrame& frame) {
@@ -189,9 +206,9 @@ void StreamPump::HandleControl(const ReceivedFrame& frame) {
     outcome_ = Outcome::kPeerClosed;
   } else if (frame.header.flags == kFramePing) {
     pong_ = std::move(body);
-    stream_.StartRead();
+    read_due_ = true;
   } else if (frame.header.flags == kFrameAttached && on_attached_ && on_attached_(bytes)) {
-    stream_.StartRead();
+    read_due_ = true;
   } else {
     Violation("a message of an unknown kind arrived");
   }

@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 
+#include "link/transport/answer_prediction.h"
 #include "link/transport/heap_rest.h"
 #include "link/transport/message_stream.h"
 #include "link/transport/packing.h"
@@ -62,6 +63,8 @@ class StreamPump {
   const Closed& closed() const { return closed_; }
 
  private:
+  bool AnswerGoesFirst(std::chrono::steady_clock::time_point now) const;
+  void ReadOn();
   void Sleeper();
   bool SleeperMayWork() const;
   void Sleep();
@@ -87,6 +90,8 @@ class StreamPump {
   std::optional<Outcome> outcome_;
   wire::Deadline stop_deadline_ = wire::Deadline::max();
   Unpacker unpacker_;
+  AnswerPrediction answers_;
+  bool read_due_ = false;  // a message was taken, the next is not asked for yet
   std::chrono::steady_clock::time_point message_at_;  // a message came or went last
   bool rested_ = true;                                // since then
   HeapUser heap_user_;

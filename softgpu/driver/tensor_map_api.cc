@@ -191,12 +191,11 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, CUtensorMapDataType type, cuu
   // In one dimension 16 bits for a corner, in two 8, in three 5.
   constexpr int kCornerLimits[] = {1 << 15, 1 << 7, 1 << 4};
   const uint32_t sides = rank - 2;
+  const int limit = kCornerLimits[sides - 1];
+  const auto fits = [limit](int corner) { return corner >= -limit && corner < limit; };
   TensorMap contents = Describe(tensor, box);
   for (uint32_t i = 0; i < sides; ++i) {
-    for (const int corner : {lower[i], upper[i]}) {
-      const int limit = kCornerLimits[sides - 1];
-      if (corner < -limit || corner >= limit) return CUDA_ERROR_INVALID_VALUE;
-    }
+    if (!fits(lower[i]) || !fits(upper[i])) return CUDA_ERROR_INVALID_VALUE;
     contents.corners[i] = static_cast<int16_t>(lower[i]);
     contents.corners[3 + i] = static_cast<int16_t>(upper[i]);
   }
