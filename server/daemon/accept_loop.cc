@@ -1,6 +1,5 @@
 #include "server/daemon/accept_loop.h"
 
-#include "link/transport/codes.h"
 #include "link/transport/grpc_setup.h"
 #include "link/transport/spinning.h"
 #include "server/config/config.h"
@@ -20,78 +19,7 @@ transport::TlsFiles FilesOf(const config::Tls& tls) {
   return {tls.certificate(), tls.key(), tls.authority()};
 }
 
-// One Open. Two events are awaited: the call's arrival and its end (which tells that the client
-// went away); each holds a reference.
-class OpenCall : public std::enable_shared_from_this<OpenCall> {
- public:
-  explicit OpenCall(AcceptLoop& loop) : loop_(loop) {}
-
-  void Accept() {
-    context_.AsyncNotifyWhenDone(new Event(shared_from_this(), &OpenCall::OnDone));
-    loop_.service().RequestOpen(&context_, &request_, &responder_, &loop_.queue(), &loop_.queue(),
-                                new Event(shared_from_this(), &OpenCall::OnArrived));
-  }
-
- private:
-  class Event final : public AcceptLoop::Waiting {
-   public:
-    using Method = void (OpenCall::*)(bool);
-    Event(std::shared_ptr<OpenCall> call, Method method)
-        : call_(std::move(call)), method_(method) {}
-    void Happened(bool ok) override { ((*call_).*method_)(ok); }
-
-   private:
-    std::shared_ptr<OpenCall> call_;
-    Method method_;
-  };
-
-  void OnArrived(bool ok) {
-    if (!ok) return;
-    if (!loop_.stopping()) AcceptOpen(loop_);
-    bool spawned = loop_.Spawn([self = shared_from_this()] { self->Handle(); });
-    if (!spawned) {
-      responder_.FinishWithError({grpc::StatusCode::RESOURCE_EXHAUSTED, "too many calls at once"},
-                                 new Event(shared_from_this(), &OpenCall::OnFinished));
-    }
-  }
-
-  void Handle() {
-    auto bytes = std::as_bytes(std::span(request_.request()));
-    Peer peer = PeerOf(context_, loop_.table().config());
-    OpenedSession opened = loop_.table().Open(bytes, peer, cancelled_);
-    transport::OpenSessionReply reply;
-    wire::Writer writer;
-    opened.reply.Encode(writer);
-    reply.set_reply(writer.data(), writer.size());
-    if (opened.session != nullptr) {
-      reply.set_session(opened.session->id());
-      reply.set_resume_token(opened.tokens[0].data(), opened.tokens[0].size());
-      for (size_t lane = 1; lane < opened.tokens.size(); ++lane) {
-        reply.add_transfer_tokens(opened.tokens[lane].data(), opened.tokens[lane].size());
-      }
-      auto grace = config::ResumeGrace(*loop_.table().config());
-      reply.set_resume_grace_milliseconds(static_cast<uint32_t>(grace.count()));
-      if (cancelled_.load()) {
-        loop_.table().End(opened.session, {0, "the client went away before it was open"});
-      }
-    }
-    responder_.Finish(reply, grpc::Status::OK,
-                      new Event(shared_from_this(), &OpenCall::OnFinished));
-  }
-
-  void OnDone(bool) { cancelled_.store(context_.IsCancelled()); }
-  void OnFinished(bool) {}
-
-  AcceptLoop& loop_;
-  grpc::ServerContext context_;
-  transport::OpenSessionRequest request_;
-  grpc::ServerAsyncResponseWriter<transport::OpenSessionReply> responder_{&context_};
-  std::atomic<bool> cancelled_{false};
-};
-
 }  // namespace
-
-void AcceptOpen(AcceptLoop& loop) { std::make_shared<OpenCall>(loop)->Accept(); }
 
 AcceptLoop::~AcceptLoop() { Stop(); }
 

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "link/transport/log.h"
-#include "server/daemon/accept_loop.h"
 #include "server/daemon/figures.h"
+#include "server/daemon/unary_call.h"
 #include "server/daemon/view.h"
 
 namespace longwire::daemon {
@@ -181,63 +181,29 @@ void AddMemoryEvents(SessionTable& table, const transport::InspectRequest& reque
   }
 }
 
-class InspectCall : public std::enable_shared_from_this<InspectCall> {
+class InspectCall final : public UnaryCall<transport::InspectRequest, transport::InspectReply> {
  public:
-  explicit InspectCall(AcceptLoop& loop) : loop_(loop) {}
-
-  void Accept() {
-    loop_.service().RequestInspect(&context_, &request_, &responder_, &loop_.queue(),
-                                   &loop_.queue(), new Event(shared_from_this(), true));
-  }
+  explicit InspectCall(AcceptLoop& loop)
+      : UnaryCall(loop, &Service::RequestInspect, AcceptInspect) {}
 
  private:
-  class Event final : public AcceptLoop::Waiting {
-   public:
-    Event(std::shared_ptr<InspectCall> call, bool arrival)
-        : call_(std::move(call)), arrival_(arrival) {}
-    void Happened(bool ok) override {
-      if (arrival_ && ok) call_->OnArrived();
-    }
-
-   private:
-    std::shared_ptr<InspectCall> call_;
-    bool arrival_;
-  };
-
-  void OnArrived() {
-    if (!loop_.stopping()) AcceptInspect(loop_);
-    auto self = shared_from_this();
-    bool spawned = loop_.Spawn([self] { self->Handle(); });
-    if (!spawned) {
-      responder_.FinishWithError({grpc::StatusCode::RESOURCE_EXHAUSTED, "too many calls at once"},
-                                 new Event(self, false));
-    }
-  }
-
-  void Handle() {
-    Peer peer = PeerOf(context_, loop_.table().config());
-    auto finished = new Event(shared_from_this(), false);
+  void Handle(const Peer& peer) override {
     if (peer.refused()) {
       Log(LogLevel::kWarning, peer.subject(),
           "a call from " + peer.address + " was refused: " + peer.refusal);
-      responder_.FinishWithError({grpc::StatusCode::PERMISSION_DENIED, peer.refusal}, finished);
-    } else if (!request_.view().empty()) {
-      transport::InspectReply reply;
-      std::vector<std::byte> view =
-          EncodedView(loop_.table(), peer, std::as_bytes(std::span(request_.view())));
-      reply.set_view(view.data(), view.size());
-      responder_.Finish(reply, grpc::Status::OK, finished);
-    } else {
-      transport::InspectReply reply = Inspect(loop_.table(), peer);
-      if (request_.memory_events()) AddMemoryEvents(loop_.table(), request_, &reply);
-      responder_.Finish(reply, grpc::Status::OK, finished);
+      return Refuse(grpc::StatusCode::PERMISSION_DENIED, peer.refusal);
     }
+    SessionTable& table = loop().table();
+    transport::InspectReply reply;
+    if (!request().view().empty()) {
+      auto view = EncodedView(table, peer, std::as_bytes(std::span(request().view())));
+      reply.set_view(view.data(), view.size());
+    } else {
+      reply = Inspect(table, peer);
+      if (request().memory_events()) AddMemoryEvents(table, request(), &reply);
+    }
+    Finish(reply);
   }
-
-  AcceptLoop& loop_;
-  grpc::ServerContext context_;
-  transport::InspectRequest request_;
-  grpc::ServerAsyncResponseWriter<transport::InspectReply> responder_{&context_};
 };
 
 }  // namespace
