@@ -42,13 +42,11 @@ bool PrepareBlock(Block& block, LaunchState& launch) {
   return true;
 }
 
-void StartBlock(Block& block, uint64_t number) {
+void StartBlock(Block& block, const uint32_t* index) {
   const LaunchState& launch = *block.launch;
-  block.number = number;
-  block.index[0] = static_cast<uint32_t>(number % launch.config.grid[0]);
-  number /= launch.config.grid[0];
-  block.index[1] = static_cast<uint32_t>(number % launch.config.grid[1]);
-  block.index[2] = static_cast<uint32_t>(number / launch.config.grid[1]);
+  const uint32_t* grid = launch.config.grid;
+  std::copy_n(index, 3, block.index);
+  block.number = (uint64_t{index[2]} * grid[1] + index[1]) * grid[0] + index[0];
   block.threads_alive = launch.threads;
   block.failure = Status{};
   if (launch.kernel->uses_reserved_shared) {
@@ -59,6 +57,7 @@ void StartBlock(Block& block, uint64_t number) {
   for (Warp& w : block.warps) {
     uint32_t lanes = std::min<uint32_t>(kLanes, launch.threads - w.index * kLanes);
     w.alive = lanes == kLanes ? kAllLanes : (1u << lanes) - 1;
+    w.arrived = 0;
     w.active = 0;
     w.fair_turn = false;
     w.forced = false;
@@ -70,26 +69,16 @@ void StartBlock(Block& block, uint64_t number) {
   }
 }
 
-BlockResult RunBlock(Block& block, int64_t fuel) {
+Turn RunTurn(Block& block, int64_t* fuel) {
+  bool progress = false;
   block.polls = false;
-  while (block.threads_alive > 0) {
-    bool progress = false;
-    for (Warp& w : block.warps) {
-      if (w.alive == 0) continue;
-      if (RunWarp(w) == WarpResult::kFailed) return BlockResult::kFailed;
-      progress |= w.used > 0;
-      fuel -= w.used;
-    }
-    if (!progress && block.threads_alive > 0) {
-      block.failure.code = kLaunchTimeout;
-      block.failure.message = "kernel " + block.launch->kernel->function->name +
-                              ": every thread left waits at a barrier that nobody else can reach";
-      return BlockResult::kFailed;
-    }
-    if (block.launch->stop.load(std::memory_order_relaxed)) return BlockResult::kYield;
-    if (fuel <= 0 && block.threads_alive > 0) return BlockResult::kYield;
+  for (Warp& w : block.warps) {
+    if (w.alive == 0) continue;
+    if (RunWarp(w) == WarpResult::kFailed) return Turn::kFailed;
+    progress |= w.used > 0;
+    *fuel -= w.used;
   }
-  return BlockResult::kDone;
+  return progress ? Turn::kProgress : Turn::kNothing;
 }
 
 void DiscardBlock(Block& block) {

@@ -35,7 +35,9 @@ void Children::Release(const ChildWork& work) {
 }
 
 DeviceError Children::Prepare(const Kernel& kernel, LaunchConfig config, uint64_t* buffer) {
-  if (!CheckShape(kernel, config).ok()) return kDeviceInvalidConfiguration;
+  if (!CheckShape(kernel, config).ok() || !ResolveCluster(kernel, &config).ok()) {
+    return kDeviceInvalidConfiguration;
+  }
   if (DeviceError error = Reserve(); error != kDeviceSuccess) return error;
   *buffer = PrivateMemory::Get().Allocate(BufferBytes(kernel));
   if (*buffer == 0) {

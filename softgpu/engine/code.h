@@ -41,6 +41,7 @@ struct LocalSlot {
 
 struct Function;
 struct MatrixSite;
+struct MulticastSite;
 struct TensorSite;
 struct TextureSite;
 
@@ -71,6 +72,7 @@ struct Function {
   std::vector<std::shared_ptr<TensorSite>> tensor_sites;
   std::vector<std::shared_ptr<TextureSite>> texture_sites;
   std::vector<std::shared_ptr<MatrixSite>> matrix_sites;
+  std::vector<std::shared_ptr<MulticastSite>> multicast_sites;
   std::vector<std::unique_ptr<std::vector<uint32_t>>> branch_tables;
 };
 
@@ -89,6 +91,9 @@ class Kernel {
   uint32_t static_shared_bytes = 0;
   bool uses_reserved_shared = false;  // it or anything that it calls
   int max_threads = 1024;
+  uint32_t cluster[3] = {};  // as in KernelInfo, and the two that follow
+  bool needs_cluster = false;
+  uint32_t most_cluster_blocks = 0;
   bool may_malloc = false;
 };
 

@@ -24,17 +24,17 @@ constexpr std::array kSpecials = {
     SpecialEntry{"%clock", Special::kClock},
     SpecialEntry{"%clock64", Special::kClock64, true},
     SpecialEntry{"%clock_hi", Special::kClockHi},
-    SpecialEntry{"%cluster_ctaid.x", Special::kZero},
-    SpecialEntry{"%cluster_ctaid.y", Special::kZero},
-    SpecialEntry{"%cluster_ctaid.z", Special::kZero},
-    SpecialEntry{"%cluster_ctarank", Special::kZero},
-    SpecialEntry{"%cluster_nctaid.x", Special::kOne},
-    SpecialEntry{"%cluster_nctaid.y", Special::kOne},
-    SpecialEntry{"%cluster_nctaid.z", Special::kOne},
-    SpecialEntry{"%cluster_nctarank", Special::kOne},
-    SpecialEntry{"%clusterid.x", Special::kCtaidX},
-    SpecialEntry{"%clusterid.y", Special::kCtaidY},
-    SpecialEntry{"%clusterid.z", Special::kCtaidZ},
+    SpecialEntry{"%cluster_ctaid.x", Special::kClusterCtaX},
+    SpecialEntry{"%cluster_ctaid.y", Special::kClusterCtaY},
+    SpecialEntry{"%cluster_ctaid.z", Special::kClusterCtaZ},
+    SpecialEntry{"%cluster_ctarank", Special::kClusterCtaRank},
+    SpecialEntry{"%cluster_nctaid.x", Special::kClusterNctaX},
+    SpecialEntry{"%cluster_nctaid.y", Special::kClusterNctaY},
+    SpecialEntry{"%cluster_nctaid.z", Special::kClusterNctaZ},
+    SpecialEntry{"%cluster_nctarank", Special::kClusterNctaRank},
+    SpecialEntry{"%clusterid.x", Special::kClusterX},
+    SpecialEntry{"%clusterid.y", Special::kClusterY},
+    SpecialEntry{"%clusterid.z", Special::kClusterZ},
     SpecialEntry{"%ctaid.x", Special::kCtaidX},
     SpecialEntry{"%ctaid.y", Special::kCtaidY},
     SpecialEntry{"%ctaid.z", Special::kCtaidZ},
@@ -45,15 +45,16 @@ constexpr std::array kSpecials = {
     SpecialEntry{"%globaltimer_hi", Special::kGlobaltimerHi},
     SpecialEntry{"%globaltimer_lo", Special::kGlobaltimerLo},
     SpecialEntry{"%gridid", Special::kGridid, true},
+    SpecialEntry{"%is_explicit_cluster", Special::kIsExplicitCluster},
     SpecialEntry{"%laneid", Special::kLaneid},
     SpecialEntry{"%lanemask_eq", Special::kLanemaskEq},
     SpecialEntry{"%lanemask_ge", Special::kLanemaskGe},
     SpecialEntry{"%lanemask_gt", Special::kLanemaskGt},
     SpecialEntry{"%lanemask_le", Special::kLanemaskLe},
     SpecialEntry{"%lanemask_lt", Special::kLanemaskLt},
-    SpecialEntry{"%nclusterid.x", Special::kNctaidX},
-    SpecialEntry{"%nclusterid.y", Special::kNctaidY},
-    SpecialEntry{"%nclusterid.z", Special::kNctaidZ},
+    SpecialEntry{"%nclusterid.x", Special::kNclusterX},
+    SpecialEntry{"%nclusterid.y", Special::kNclusterY},
+    SpecialEntry{"%nclusterid.z", Special::kNclusterZ},
     SpecialEntry{"%nctaid.x", Special::kNctaidX},
     SpecialEntry{"%nctaid.y", Special::kNctaidY},
     SpecialEntry{"%nctaid.z", Special::kNctaidZ},
@@ -129,7 +130,29 @@ uint64_t LaneSpecial(const Warp& w, Special id, int lane) {
   }
 }
 
+uint64_t ClusterSpecial(const Block& block, Special id) {
+  const LaunchState& launch = *block.launch;
+  if (id == Special::kClusterCtaRank) return block.rank;
+  if (id == Special::kClusterNctaRank) return launch.cluster_blocks;
+  if (id == Special::kIsExplicitCluster) return launch.config.cluster[0] != 0 ? 1 : 0;
+  const int place = static_cast<int>(id) - static_cast<int>(Special::kClusterX);
+  const int side = place % 3;
+  switch (place / 3) {
+    case 0:
+      return block.cluster->index[side];
+    case 1:
+      return launch.config.grid[side] / launch.cluster[side];
+    case 2:
+      return block.index[side] % launch.cluster[side];
+    default:
+      return launch.cluster[side];
+  }
+}
+
 uint64_t WarpSpecial(const Warp& w, Special id) {
+  if (id >= Special::kClusterX && id <= Special::kIsExplicitCluster) {
+    return ClusterSpecial(*w.block, id);
+  }
   const LaunchState& launch = *w.block->launch;
   auto pick = [&](Special first, const uint32_t* values) {
     return values[static_cast<int>(id) - static_cast<int>(first)];
@@ -175,8 +198,6 @@ uint64_t WarpSpecial(const Warp& w, Special id) {
       return launch.workspace >> 32;
     case Special::kEnvreg2:
       return launch.workspace & 0xffffffff;
-    case Special::kOne:
-      return 1;
     case Special::kTotalSharedBytes:
       return launch.kernel->static_shared_bytes + launch.config.dynamic_shared_bytes;
     case Special::kReservedSharedBegin:
@@ -257,6 +278,11 @@ std::optional<SpecialName> FindSpecial(std::string_view name) {
 
 void ReadSpecial32(Warp& w, const Instruction& i) { ReadSpecial<uint32_t>(w, i); }
 void ReadSpecial64(Warp& w, const Instruction& i) { ReadSpecial<uint64_t>(w, i); }
+
+void ReadSpecialPredicate(Warp& w, const Instruction& i) {
+  uint32_t& to = *w.Reg<uint32_t>(i.op[0]);
+  to = WarpSpecial(w, static_cast<Special>(i.extra)) != 0 ? to | w.exec : to & ~w.exec;
+}
 
 void Branch(Warp& w, const Instruction& i) { SplitTo(w, w.exec, i.extra); }
 

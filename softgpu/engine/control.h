@@ -24,7 +24,9 @@ void NanoSleep(Warp& w, const Instruction& i);
 void BlockBarrier(Warp& w, const Instruction& i);
 constexpr uint32_t kBarrierCounted = 1;
 constexpr uint32_t kBarrierArrive = 2;
-constexpr uint32_t kBarrierReductionShift = 2;    // 0 none, 1 popc, 2 and, 3 or
+constexpr uint32_t kBarrierReductionShift = 2;  // 0 none, 1 popc, 2 and, 3 or
+void ClusterArrive(Warp& w, const Instruction& i);
+void ClusterWait(Warp& w, const Instruction& i);
 void WarpBarrier(Warp& w, const Instruction& i);  // op[0]: lane mask
 // Around another handler (data): rounds as extra says (0 nearest, 1 down, 2 up, 3 to zero).
 void WithRounding(Warp& w, const Instruction& i);
@@ -62,8 +64,22 @@ enum class Special : uint32_t {
   kGlobaltimerHi,
   kEnvreg1,
   kEnvreg2,
+  kClusterX,
+  kClusterY,
+  kClusterZ,
+  kNclusterX,
+  kNclusterY,
+  kNclusterZ,
+  kClusterCtaX,
+  kClusterCtaY,
+  kClusterCtaZ,
+  kClusterNctaX,
+  kClusterNctaY,
+  kClusterNctaZ,
+  kClusterCtaRank,
+  kClusterNctaRank,
+  kIsExplicitCluster,
   kZero,
-  kOne,
   kTotalSharedBytes,
   kDynamicSharedBytes,
   kReservedSharedBegin,
@@ -81,6 +97,7 @@ struct SpecialName {
 std::optional<SpecialName> FindSpecial(std::string_view name);
 void ReadSpecial32(Warp& w, const Instruction& i);  // op[0]; extra: Special; imm is added
 void ReadSpecial64(Warp& w, const Instruction& i);
+void ReadSpecialPredicate(Warp& w, const Instruction& i);
 
 // Functions that the device library provides, by name: arguments and results as for any call, in
 // the caller's frame (data: CallSite). Null if there is none of that name.

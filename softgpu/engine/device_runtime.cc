@@ -59,6 +59,7 @@ void GetParameterBuffer(Warp& w, const Instruction& i) {
     int lane = std::countr_zero(m);
     LaunchConfig config = w.block->launch->config;
     config.cooperative = false;
+    std::fill(std::begin(config.cluster), std::end(config.cluster), 0);
     auto grid = Argument<Dimensions>(w, i, lane, 1), block = Argument<Dimensions>(w, i, lane, 2);
     std::copy(std::begin(grid.of), std::end(grid.of), config.grid);
     std::copy(std::begin(block.of), std::end(block.of), config.block);

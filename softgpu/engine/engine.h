@@ -49,6 +49,9 @@ struct KernelInfo {
   int registers_per_thread = 0;      // an estimate, at least 1, at most 255
   int max_threads_per_block = 1024;  // .maxntid product or 1024
   int target = 0;                    // the architecture it was written for, e.g. 75
+  uint32_t cluster[3] = {};          // blocks of its clusters (.reqnctapercluster); 0: any
+  bool needs_cluster = false;        // .explicitcluster: kernel or launch must say them
+  uint32_t most_cluster_blocks = 0;  // .maxclusterrank; 0: as the device
 };
 
 struct GlobalInfo {
@@ -86,9 +89,15 @@ struct LaunchConfig {
   uint32_t dynamic_shared_bytes = 0;
   bool cooperative = false;  // all blocks resident at once; grid sync works
   int device = 0;            // 0 to 63: whose access to memory the kernel has
+  uint32_t cluster[3] = {};  // blocks; zeros: as the kernel says, or none
   // What the module's references stand for, in their order; null: nothing is bound.
   std::vector<std::shared_ptr<const TextureView>> references = {};
 };
+
+// Fills in the cluster that the kernel wants where the launch asks for none. Answers
+// CUDA_ERROR_INVALID_CLUSTER_SIZE (912) if the two differ, one is missing or has too many blocks,
+// and CUDA_ERROR_INVALID_VALUE if the grid is no multiple of it.
+Status ResolveCluster(const Kernel& kernel, LaunchConfig* config);
 
 // Runs the kernel to its end on the calling thread and the engine's worker threads; several calls
 // may run at once from several threads, and each makes progress while others spin. `parameters` is
@@ -111,6 +120,8 @@ struct DeviceShape {
   static constexpr size_t kSharedBytesPerBlock = 48 << 10;
   static constexpr size_t kSharedBytesPerBlockOptin = 227 << 10;
   static constexpr uint32_t kReservedSharedBytes = 1024;  // per block, for the system
+  static constexpr uint32_t kPortableClusterBlocks = 8;
+  static constexpr uint32_t kMostClusterBlocks = 16;
   static constexpr int kComputeMajor = 9;
   static constexpr int kComputeMinor = 0;
 };

@@ -197,7 +197,11 @@ WarpResult RunWarp(Warp& w) {
 void ExitLanes(Warp& w, uint32_t mask) {
   w.alive &= ~mask;
   w.active &= ~mask;
+  Cluster& cluster = *w.block->cluster;
   w.block->threads_alive -= static_cast<uint32_t>(std::popcount(mask));
+  cluster.threads_alive -= static_cast<uint32_t>(std::popcount(mask));
+  cluster.arrived -= static_cast<uint32_t>(std::popcount(mask & w.arrived));
+  w.arrived &= ~mask;
   for (Frame* frame = w.frame; frame != nullptr;) {
     Frame* parent = frame->parent;
     frame->live &= ~mask;
@@ -206,6 +210,7 @@ void ExitLanes(Warp& w, uint32_t mask) {
   }
   if (w.active == 0) EndSlice(w);
   ReleaseBarriers(*w.block);
+  ReleaseCluster(cluster);
 }
 
 void CallFunction(Warp& w, const Instruction& instruction, const Function& callee,

@@ -1,9 +1,10 @@
-// Runs the blocks of a launch on the calling thread and on helper threads. Every launch has its
-// caller, so launches that wait for one another all advance. Within a launch, blocks that outlast
-// their slice go to the back of a queue and another block is admitted, up to what a device of this
-// shape would hold; a cooperative launch has all its blocks resident from the start.
+// Runs the clusters of a launch, of one block each in most, on the calling thread and on helper
+// threads. Every launch has its caller, so launches that wait for one another all advance. Within a
+// launch, clusters that outlast their slice go to the back of a queue and another one is admitted,
+// up to what a device of this shape would hold; a cooperative launch has all its blocks resident
+// from the start.
 //
-// Lock order: Helpers::mutex_ before Run::mutex_; neither is held while a block runs.
+// Lock order: Helpers::mutex_ before Run::mutex_; neither is held while a cluster runs.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -21,7 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kBlockSlice = 200'000;               // warp instructions, about a millisecond
+constexpr int64_t kClusterSlice = 200'000;             // warp instructions, about a millisecond
 constexpr uint64_t kSmallLaunch = 1024;                // threads; less is not worth waking a helper
 constexpr uint32_t kMaxThreads = 1024;                 // per block
 constexpr size_t kMaxRegisterBytes = size_t{1} << 30;  // of all resident blocks
@@ -34,13 +35,13 @@ double LimitSeconds() {
   return seconds > 0 ? seconds : 60;
 }
 
-uint64_t ResidentBlocks(const LaunchState& launch) {
+uint64_t ResidentClusters(const LaunchState& launch) {
   uint64_t by_threads = DeviceShape::kMaxThreadsPerMultiprocessor / launch.threads;
   uint64_t by_shared =
       DeviceShape::kSharedBytesPerMultiprocessor / std::max<uint64_t>(launch.shared_bytes, 1024);
   uint64_t per_multiprocessor =
       std::min<uint64_t>({by_threads, by_shared, DeviceShape::kMaxBlocksPerMultiprocessor});
-  return per_multiprocessor * DeviceShape::kMultiprocessors;
+  return per_multiprocessor * DeviceShape::kMultiprocessors / launch.cluster_blocks;
 }
 
 using Cancelled = std::function<bool()>;
@@ -54,30 +55,31 @@ class Run : public LaunchState {
   Status Wait(const std::function<bool()>& cancelled);
   // Gives everything back; a helper may still hold the run, but never looks at the kernel again.
   void Finish();
+  bool WorthHelp() const { return total_ > 1 && total_ * cluster_blocks * threads >= kSmallLaunch; }
   bool WantsHelp() {
     std::lock_guard lock(mutex_);
     return !stop && (!ready_.empty() || next_ < total_);
   }
 
  private:
-  std::unique_ptr<Block> Next(bool prefer_new);
-  std::unique_ptr<Block> NewBlock();  // mutex_ held
-  void Return(std::unique_ptr<Block> block, BlockResult result);
+  std::unique_ptr<Cluster> Next(bool prefer_new);
+  std::unique_ptr<Cluster> NewCluster();  // mutex_ held
+  void Return(std::unique_ptr<Cluster> cluster, ClusterResult result);
   void Stop(int code, const std::string& message);
   void Poll(const std::function<bool()>& cancelled);
 
-  uint64_t total_ = 0;
-  uint64_t cap_ = 0;  // resident blocks
+  uint64_t total_ = 0;  // clusters
+  uint64_t cap_ = 0;    // resident ones
   Clock::time_point deadline_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::unique_ptr<Block>> ready_;  // resident, not running; guarded by mutex_
-  std::vector<std::unique_ptr<Block>> idle_;  // to be used again; guarded by mutex_
-  uint64_t next_ = 0;                         // guarded by mutex_
-  uint64_t finished_ = 0;                     // guarded by mutex_
-  uint64_t running_ = 0;                      // guarded by mutex_
-  Status failure_;                            // guarded by mutex_
+  std::deque<std::unique_ptr<Cluster>> ready_;  // resident, not running; guarded by mutex_
+  std::vector<std::unique_ptr<Cluster>> idle_;  // to be used again; guarded by mutex_
+  uint64_t next_ = 0;                           // guarded by mutex_
+  uint64_t finished_ = 0;                       // guarded by mutex_
+  uint64_t running_ = 0;                        // guarded by mutex_
+  Status failure_;                              // guarded by mutex_
 };
 
 Status Run::Prepare(const Kernel& the_kernel, const LaunchConfig& the_config,
@@ -85,7 +87,13 @@ Status Run::Prepare(const Kernel& the_kernel, const LaunchConfig& the_config,
   kernel = &the_kernel;
   config = the_config;
   if (Status status = CheckShape(the_kernel, the_config); !status.ok()) return status;
-  total_ = uint64_t{config.grid[0]} * config.grid[1] * config.grid[2];
+  if (Status status = ResolveCluster(the_kernel, &config); !status.ok()) return status;
+  total_ = 1;
+  for (int i = 0; i < 3; ++i) {
+    cluster[i] = std::max(config.cluster[i], 1u);
+    cluster_blocks *= cluster[i];
+    total_ *= config.grid[i] / cluster[i];
+  }
   threads = config.block[0] * config.block[1] * config.block[2];
   if (!the_kernel.unsupported.empty()) return {kNotSupported, the_kernel.unsupported};
   if (the_parameters.size() < the_kernel.parameter_bytes) {
@@ -95,14 +103,14 @@ Status Run::Prepare(const Kernel& the_kernel, const LaunchConfig& the_config,
   if (the_kernel.uses_reserved_shared) {
     shared_bytes = (shared_bytes + 15) / 16 * 16 + DeviceShape::kReservedSharedBytes;
   }
-  cap_ = std::max<uint64_t>(ResidentBlocks(*this), 1);
+  cap_ = std::max<uint64_t>(ResidentClusters(*this), 1);
   if (config.cooperative) {
     if (total_ > cap_) return {kCooperativeTooLarge, "not all blocks fit at once"};
     workspace = PrivateMemory::Get().Allocate(kWorkspaceBytes);
     if (workspace == 0) return {kOutOfMemory, "no private memory"};
     std::memset(reinterpret_cast<void*>(workspace), 0, kWorkspaceBytes);
   } else {
-    size_t warps = (threads + kLanes - 1) / kLanes;
+    size_t warps = cluster_blocks * ((threads + kLanes - 1) / kLanes);
     size_t registers = warps * std::max<size_t>(the_kernel.function->register_bytes, 64);
     cap_ = std::clamp<uint64_t>(cap_, 1, std::max<uint64_t>(kMaxRegisterBytes / registers, 1));
   }
@@ -119,15 +127,15 @@ Status Run::Prepare(const Kernel& the_kernel, const LaunchConfig& the_config,
   return {};
 }
 
-std::unique_ptr<Block> Run::NewBlock() {
-  std::unique_ptr<Block> block;
+std::unique_ptr<Cluster> Run::NewCluster() {
+  std::unique_ptr<Cluster> made;
   if (!idle_.empty()) {
-    block = std::move(idle_.back());
+    made = std::move(idle_.back());
     idle_.pop_back();
   } else {
-    block = std::make_unique<Block>();
-    if (!PrepareBlock(*block, *this)) {
-      DiscardBlock(*block);
+    made = std::make_unique<Cluster>();
+    if (!PrepareCluster(*made, *this)) {
+      DiscardCluster(*made);
       if (running_ + ready_.size() == 0 || config.cooperative) {
         if (failure_.ok()) failure_ = {kOutOfMemory, "no memory for a block's registers"};
         stop = true;
@@ -135,38 +143,38 @@ std::unique_ptr<Block> Run::NewBlock() {
       return nullptr;
     }
   }
-  StartBlock(*block, next_++);
-  return block;
+  StartCluster(*made, next_++);
+  return made;
 }
 
-std::unique_ptr<Block> Run::Next(bool prefer_new) {
+std::unique_ptr<Cluster> Run::Next(bool prefer_new) {
   std::lock_guard lock(mutex_);
   if (stop) return nullptr;
-  std::unique_ptr<Block> block;
+  std::unique_ptr<Cluster> next;
   bool admit = next_ < total_ && running_ + ready_.size() < cap_;
-  if (admit && (prefer_new || config.cooperative || ready_.empty())) block = NewBlock();
-  if (block == nullptr && !ready_.empty()) {
-    block = std::move(ready_.front());
+  if (admit && (prefer_new || config.cooperative || ready_.empty())) next = NewCluster();
+  if (next == nullptr && !ready_.empty()) {
+    next = std::move(ready_.front());
     ready_.pop_front();
   }
-  if (block != nullptr) ++running_;
-  return block;
+  if (next != nullptr) ++running_;
+  return next;
 }
 
-void Run::Return(std::unique_ptr<Block> block, BlockResult result) {
+void Run::Return(std::unique_ptr<Cluster> back, ClusterResult result) {
   std::lock_guard lock(mutex_);
   --running_;
-  if (result == BlockResult::kFailed) {
-    if (failure_.ok()) failure_ = block->failure;
+  if (result == ClusterResult::kFailed) {
+    if (failure_.ok()) failure_ = back->failure;
     stop = true;
   }
-  if (result == BlockResult::kDone) {
+  if (result == ClusterResult::kDone) {
     ++finished_;
-    idle_.push_back(std::move(block));
+    idle_.push_back(std::move(back));
   } else {
-    ready_.push_back(std::move(block));
+    ready_.push_back(std::move(back));
   }
-  if (running_ == 0 || stop || result == BlockResult::kYield) changed_.notify_all();
+  if (running_ == 0 || stop || result == ClusterResult::kYield) changed_.notify_all();
 }
 
 void Run::Stop(int code, const std::string& message) {
@@ -179,8 +187,8 @@ void Run::Stop(int code, const std::string& message) {
 void Run::Finish() {
   std::lock_guard lock(mutex_);
   stop = true;
-  for (auto& block : idle_) DiscardBlock(*block);
-  for (auto& block : ready_) DiscardBlock(*block);
+  for (auto& one : idle_) DiscardCluster(*one);
+  for (auto& one : ready_) DiscardCluster(*one);
   idle_.clear();
   ready_.clear();
   PrivateMemory::Get().Free(parameters, kernel->parameter_bytes);
@@ -197,11 +205,11 @@ void Run::Poll(const std::function<bool()>& cancelled) {
 void Run::Participate(const std::function<bool()>& cancelled, Clock::time_point until) {
   bool prefer_new = false;
   auto next_poll = Clock::now() + kPollPeriod;
-  while (std::unique_ptr<Block> block = Next(prefer_new)) {
-    BlockResult result = RunBlock(*block, kBlockSlice);
-    bool polls = block->polls;
-    prefer_new = result == BlockResult::kYield;
-    Return(std::move(block), result);
+  while (std::unique_ptr<Cluster> next = Next(prefer_new)) {
+    ClusterResult result = RunCluster(*next, kClusterSlice);
+    bool polls = next->polls;
+    prefer_new = result == ClusterResult::kYield;
+    Return(std::move(next), result);
     if (polls && prefer_new) std::this_thread::yield();
     if (total_ == 1 && !prefer_new) return;
     auto now = Clock::now();
@@ -340,8 +348,7 @@ Status LaunchGrid(const Kernel& kernel, const LaunchConfig& config,
     run->Finish();
     return status;
   }
-  uint64_t blocks = uint64_t{config.grid[0]} * config.grid[1] * config.grid[2];
-  bool help = blocks > 1 && blocks * run->threads >= kSmallLaunch;
+  bool help = run->WorthHelp();
   if (help) Helpers::Get().Add(run);
   status = run->Wait(cancelled);
   if (help) Helpers::Get().Remove(run);

@@ -126,8 +126,13 @@ OperandOffset Lowering::SourceSpecial(std::string_view name, char letter) {
   if (!special) Reject("special register " + std::string(name));
   out_.uses_reserved_shared |=
       special->id >= Special::kReservedSharedBegin && special->id <= Special::kReservedSharedEnd;
+  if ((special->id == Special::kIsExplicitCluster) != (letter == 'p')) {
+    Reject("predicate and value mixed");
+  }
   OperandOffset to = Temporary(letter);
-  Instruction& read = Emit(IsWide(letter) ? ReadSpecial64 : ReadSpecial32);
+  Instruction& read = Emit(letter == 'p'    ? ReadSpecialPredicate
+                           : IsWide(letter) ? ReadSpecial64
+                                            : ReadSpecial32);
   read.op[0] = to;
   read.extra = static_cast<uint32_t>(special->id);
   return to;

@@ -105,11 +105,19 @@ class Lowering {
   void LowerArriveAfterCopies(const PtxInstruction& instruction);
   void LowerBulkCopy(const PtxInstruction& instruction);
   void LowerBulkReduction(const PtxInstruction& instruction);
+  void LowerBulkSend(const PtxInstruction& instruction, const std::string& key);
   void LowerCopyAsync(const PtxInstruction& instruction);
   OperandOffset Chosen(const PtxOperand& predicate, uint64_t yes, uint64_t no);
   Instruction& EmitBarrier(const PtxInstruction& instruction, const std::string& name,
                            const PtxOperand& address, OperandOffset first,
                            OperandOffset second = 0);
+
+  // lower_cluster.cc
+  void LowerMap(const PtxInstruction& instruction);
+  void LowerRank(const PtxInstruction& instruction);
+  void LowerClusterBarrier(const PtxInstruction& instruction);
+  void LowerCompletion(const PtxInstruction& instruction, size_t barrier, uint64_t bytes);
+  MulticastSite& EmitMulticast(size_t copy, OperandOffset target, OperandOffset ranks);
 
   // lower_tensor.cc
   void LowerTensorCopy(const PtxInstruction& instruction);
@@ -186,6 +194,6 @@ class Lowering {
 };
 
 char LetterOf(Type type);
-bool IsShared(const PtxInstruction& instruction);  // names the block's own shared memory
+bool IsShared(const PtxInstruction& instruction);  // names shared memory, of any block
 
 }  // namespace softgpu

@@ -1,6 +1,7 @@
 // mbarrier, and the copies that arrive at one when they are done.
 #include <algorithm>
 
+#include "softgpu/engine/cluster_memory.h"
 #include "softgpu/engine/lexer.h"
 #include "softgpu/engine/lower.h"
 #include "softgpu/engine/memory_flags.h"
@@ -77,12 +78,11 @@ void Lowering::LowerBulkCopy(const PtxInstruction& instruction) {
   if (instruction.Has(".tensor")) return LowerTensorCopy(instruction);
   if (instruction.Has(".prefetch")) return;
   if (instruction.Has(".reduce")) return LowerBulkReduction(instruction);
+  if (instruction.Has(".cp_mask")) Reject();
   bool loads = instruction.Has(".mbarrier::complete_tx::bytes");
-  if (instruction.Has(".multicast::cluster") || instruction.Has(".cp_mask") ||
-      !instruction.Has(".global")) {
-    Reject();
-  }
-  NeedOperands(instruction, loads ? 4 : 3);
+  if (!instruction.Has(".global")) return LowerBulkSend(instruction, "cp.bulk.store");
+  bool spreads = loads && instruction.Has(".multicast::cluster");
+  NeedOperands(instruction, spreads ? 5 : loads ? 4 : 3);
   PtxInstruction global = instruction;
   global.modifiers = {".global"};
   PtxInstruction shared = instruction;
@@ -91,6 +91,8 @@ void Lowering::LowerBulkCopy(const PtxInstruction& instruction) {
   AccessTarget outside = FindTarget(global, instruction.operands[loads ? 1 : 0], 16);
   if (inside.place != ".shared" || !outside.place.empty()) Reject();
   OperandOffset bytes = Source(instruction.operands[2], 'i');
+  OperandOffset ranks = spreads ? Source(instruction.operands[4], 'i') : 0;
+  const size_t number = out_.code.size();
   Instruction& copy = Emit(Need(loads ? "cp.bulk.load" : "cp.bulk.store"));
   copy.op[1] = bytes;
   copy.op[3] = inside.address;
@@ -98,20 +100,36 @@ void Lowering::LowerBulkCopy(const PtxInstruction& instruction) {
   copy.op[5] = Constant(static_cast<uint64_t>(inside.offset), 'l');
   copy.imm = outside.offset;
   if (loads) EmitBarrier(shared, "complete_tx", instruction.operands[3], bytes);
+  if (!spreads) return;
+  MulticastSite& site = EmitMulticast(number, inside.address, ranks);
+  site.copy.op[3] = site.target_there;
+}
+
+// cp{.reduce}.async.bulk.shared::cluster.shared::cta [to], [from], bytes, [barrier]: as what goes
+// to memory, but to the generic address of what is another block's.
+void Lowering::LowerBulkSend(const PtxInstruction& instruction, const std::string& key) {
+  if (!instruction.Has(".mbarrier::complete_tx::bytes")) Reject();
+  NeedOperands(instruction, 4);
+  PtxInstruction shared = instruction;
+  shared.modifiers = {".shared"};
+  int64_t offset = 0;
+  OperandOffset to = GenericAddress(shared, instruction.operands[0], &offset);
+  AccessTarget from = FindTarget(shared, instruction.operands[1], 16);
+  if (from.place != ".shared") Reject();
+  OperandOffset bytes = Source(instruction.operands[2], 'i');
+  Instruction& send = Emit(Need(key));
+  send.op[1] = bytes;
+  send.op[3] = from.address;
+  send.op[4] = to;
+  send.op[5] = Constant(static_cast<uint64_t>(from.offset), 'l');
+  send.imm = offset;
+  EmitBarrier(shared, "complete_tx", instruction.operands[3], bytes);
 }
 
 // cp.reduce.async.bulk.global.shared::cta.bulk_group.operation.type [to], [from], bytes
 void Lowering::LowerBulkReduction(const PtxInstruction& instruction) {
   Type type = instruction.LastType();
-  if (!instruction.Has(".bulk_group") || type == Type::kNone) Reject();
-  NeedOperands(instruction, 3);
-  PtxInstruction global = instruction;
-  global.modifiers = {".global"};
-  PtxInstruction shared = instruction;
-  shared.modifiers = {".shared"};
-  AccessTarget outside = FindTarget(global, instruction.operands[0], 16);
-  AccessTarget inside = FindTarget(shared, instruction.operands[1], 16);
-  if (inside.place != ".shared" || !outside.place.empty()) Reject();
+  if (type == Type::kNone) Reject();
   std::string key = "cp.bulk.reduce";
   for (std::string_view name : {".add", ".min", ".max", ".inc", ".dec", ".and", ".or", ".xor"}) {
     if (instruction.Has(name)) key += name;
@@ -120,6 +138,15 @@ void Lowering::LowerBulkReduction(const PtxInstruction& instruction) {
   bool bits = !ordered && !IsFloat(type);
   key +=
       bits ? ".b" + std::to_string(TypeBytes(type) * 8) : std::string(instruction.modifiers.back());
+  if (!instruction.Has(".bulk_group")) return LowerBulkSend(instruction, key);
+  NeedOperands(instruction, 3);
+  PtxInstruction global = instruction;
+  global.modifiers = {".global"};
+  PtxInstruction shared = instruction;
+  shared.modifiers = {".shared"};
+  AccessTarget outside = FindTarget(global, instruction.operands[0], 16);
+  AccessTarget inside = FindTarget(shared, instruction.operands[1], 16);
+  if (inside.place != ".shared" || !outside.place.empty()) Reject();
   OperandOffset bytes = Source(instruction.operands[2], 'i');
   Instruction& reduce = Emit(Need(key));
   reduce.op[1] = bytes;

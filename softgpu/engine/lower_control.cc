@@ -26,12 +26,14 @@ Lowering::Method Lowering::FindMethod(std::string_view opcode) {
       Special_{"elect", &Lowering::LowerElect},
       Special_{"exit", &Lowering::LowerExit},
       Special_{"fence", &Lowering::LowerFence},
+      Special_{"getctarank", &Lowering::LowerRank},
       Special_{"griddepcontrol", &Lowering::LowerNothing},
       Special_{"isspacep", &Lowering::LowerIsspacep},
       Special_{"ld", &Lowering::LowerLoad},
       Special_{"ldmatrix", &Lowering::LowerMatrixRows},
       Special_{"ldu", &Lowering::LowerLoad},
       Special_{"madc", &Lowering::LowerCarry},
+      Special_{"mapa", &Lowering::LowerMap},
       Special_{"match", &Lowering::LowerMatch},
       Special_{"mbarrier", &Lowering::LowerBarrier},
       Special_{"membar", &Lowering::LowerFence},
@@ -167,10 +169,10 @@ void Lowering::LowerFence(const PtxInstruction& instruction) {
 void Lowering::LowerNanosleep(const PtxInstruction&) { Emit(NanoSleep); }
 
 void Lowering::LowerBar(const PtxInstruction& instruction) {
+  if (instruction.Has(".cluster")) return LowerClusterBarrier(instruction);
   bool warp = instruction.Has(".warp");
   bool reduction = instruction.Has(".red");
   NeedOperands(instruction, reduction ? 2 : 1);
-  if (instruction.Has(".cluster")) Reject();
   if (warp) {
     OperandOffset mask = Source(instruction.operands[0], 'i');
     Emit(WarpBarrier).op[0] = mask;

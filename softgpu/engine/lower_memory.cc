@@ -28,7 +28,8 @@ std::vector<PtxOperand> Elements(const PtxOperand& operand) {
 }  // namespace
 
 bool IsShared(const PtxInstruction& instruction) {
-  return instruction.Has(".shared") || instruction.Has(".shared::cta");
+  return instruction.Has(".shared") || instruction.Has(".shared::cta") ||
+         instruction.Has(".shared::cluster");
 }
 
 void Lowering::LowerMov(const PtxInstruction& instruction) {
@@ -150,6 +151,7 @@ void Lowering::LowerStore(const PtxInstruction& instruction) {
   store.imm = target.offset;
   store.extra = static_cast<uint32_t>(elements.size());
   if (instruction.Has(".release")) store.extra |= kAccessFence;
+  if (instruction.Has(".async")) LowerCompletion(instruction, 2, bytes);
 }
 
 // atom and red; red has no destination. Of a vector each element is atomic, not the whole.
@@ -166,6 +168,9 @@ void Lowering::LowerAtomic(const PtxInstruction& instruction) {
     one.operands[first + 1] = values[i];
     EmitAtomic(one, first);
     one.operands[first].value += static_cast<uint64_t>(TypeBytes(instruction.LastType()));
+  }
+  if (instruction.Has(".async")) {
+    LowerCompletion(instruction, 2, static_cast<uint64_t>(TypeBytes(instruction.LastType())));
   }
 }
 
@@ -222,10 +227,11 @@ void Lowering::LowerIsspacep(const PtxInstruction& instruction) {
   NeedOperands(instruction, 2);
   OperandOffset source = Source(instruction.operands[1], 'l');
   OperandOffset to = Destination(instruction.operands[0], 'p');
-  const char* key = IsShared(instruction)        ? "isspacep.shared"
-                    : instruction.Has(".local")  ? "isspacep.local"
-                    : instruction.Has(".global") ? "isspacep.global"
-                                                 : "isspacep.none";
+  const char* key = instruction.Has(".shared::cluster") ? "isspacep.cluster"
+                    : IsShared(instruction)             ? "isspacep.shared"
+                    : instruction.Has(".local")         ? "isspacep.local"
+                    : instruction.Has(".global")        ? "isspacep.global"
+                                                        : "isspacep.none";
   Instruction& test = Emit(Need(key));
   test.op[0] = to;
   test.op[1] = source;

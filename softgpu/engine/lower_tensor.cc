@@ -1,6 +1,7 @@
 // Copies of boxes of tensors, in one to five dimensions.
 #include <memory>
 
+#include "softgpu/engine/cluster_memory.h"
 #include "softgpu/engine/lower.h"
 #include "softgpu/engine/tensor_copy.h"
 
@@ -10,12 +11,13 @@ namespace softgpu {
 // once, as all copies.
 void Lowering::LowerTensorCopy(const PtxInstruction& instruction) {
   if (instruction.Has(".prefetch")) return;
-  for (std::string_view unknown : {".im2col", ".im2col_no_offs", ".tile::gather4",
-                                   ".tile::scatter4", ".multicast::cluster", ".reduce"}) {
+  for (std::string_view unknown :
+       {".im2col", ".im2col_no_offs", ".tile::gather4", ".tile::scatter4", ".reduce"}) {
     if (instruction.Has(unknown)) Reject();
   }
   const bool loads = instruction.Has(".mbarrier::complete_tx::bytes");
-  NeedOperands(instruction, loads ? 3 : 2);
+  const bool spreads = loads && instruction.Has(".multicast::cluster");
+  NeedOperands(instruction, spreads ? 4 : loads ? 3 : 2);
   const PtxOperand& tensor = instruction.operands[loads ? 1 : 0];
   static constexpr std::string_view kRanks[] = {".1d", ".2d", ".3d", ".4d", ".5d"};
   auto& site = *out_.tensor_sites.emplace_back(std::make_shared<TensorSite>());
@@ -35,8 +37,11 @@ void Lowering::LowerTensorCopy(const PtxInstruction& instruction) {
   site.shared = target.address;
   site.shared_offset = target.offset;
   site.bytes = Temporary('i');
+  const OperandOffset ranks = spreads ? Source(instruction.operands[3], 'i') : 0;
+  const size_t number = out_.code.size();
   Emit(loads ? LoadTensor : StoreTensor).data = &site;
   if (loads) EmitBarrier(inside, "complete_tx", instruction.operands[2], site.bytes);
+  if (spreads) site.shared = EmitMulticast(number, site.shared, ranks).target_there;
 }
 
 }  // namespace softgpu

@@ -29,6 +29,7 @@ constexpr int kMisalignedAddress = 716;
 constexpr int kLaunchFailed = 719;
 constexpr int kCooperativeTooLarge = 720;
 constexpr int kNotSupported = 801;
+constexpr int kInvalidClusterSize = 912;
 
 struct Frame {
   const Function* function = nullptr;
@@ -47,14 +48,17 @@ struct Strand {
   uint32_t pc = 0;
   uint32_t mask = 0;
   State state = State::kReady;
-  uint8_t barrier = 0;       // kBarrier: which one
+  uint8_t barrier = 0;       // kBarrier: which one of the block, or kClusterBarrier
   uint32_t wanted = 0;       // kLanes: the lanes that must arrive
   uint32_t last_run = 0;     // Warp::turn when it last ran
   OperandOffset result = 0;  // kBarrier: where bar.red's result goes
   uint8_t reduction = 0;     // kBarrier: 0 none, 1 popc, 2 and, 3 or
 };
 
+constexpr uint8_t kClusterBarrier = 16;
+
 struct Block;
+struct Cluster;
 class Children;
 
 struct Warp {
@@ -73,8 +77,9 @@ struct Warp {
   const PrivateMemory* private_memory = nullptr;
   uint32_t shared_bytes = 0;
   uint64_t shared_base = 0;
-  uint32_t index = 0;  // in the block
-  uint32_t alive = 0;  // lanes that have not exited
+  uint32_t index = 0;    // in the block
+  uint32_t alive = 0;    // lanes that have not exited
+  uint32_t arrived = 0;  // of those, lanes that have come to the cluster's barrier
   uint32_t turn = 0;
   bool fair_turn = false;       // the next slice goes to the strand that waited longest
   bool forced = false;          // warp-wide instructions no longer wait for absent lanes
@@ -101,6 +106,8 @@ struct LaunchState;
 
 struct Block {
   LaunchState* launch = nullptr;
+  Cluster* cluster = nullptr;
+  uint32_t rank = 0;  // in its cluster
   uint32_t index[3] = {};
   uint64_t number = 0;  // linear
   uint64_t shared_base = 0;
@@ -113,11 +120,25 @@ struct Block {
   uint64_t local_base = 0;         // of all entry frames
 };
 
+// Blocks that are resident together, reach one another's shared memory and have a barrier of their
+// own: one block, unless kernel or launch say more. One host thread at a time runs all of them.
+struct Cluster {
+  LaunchState* launch = nullptr;
+  uint32_t index[3] = {};
+  uint32_t threads_alive = 0;
+  uint32_t arrived = 0;  // of those, threads that have come to the barrier
+  bool polls = false;    // one of the blocks does
+  Status failure;
+  std::vector<Block> blocks;  // by rank
+};
+
 // What every block of a launch shares; scheduling is in launch.cc.
 struct LaunchState {
   Children* children = nullptr;  // what the grid launches
   const Kernel* kernel = nullptr;
   LaunchConfig config;
+  uint32_t cluster[3] = {1, 1, 1};  // blocks
+  uint32_t cluster_blocks = 1;
   uint32_t threads = 0;  // per block
   uint32_t shared_bytes = 0;
   uint64_t parameters = 0;  // address in private memory
@@ -158,9 +179,17 @@ void ForEachGroup(Warp& w, OperandOffset op, F f) {
 
 // block.cc
 bool PrepareBlock(Block& block, LaunchState& launch);  // memory; false when there is none
-void StartBlock(Block& block, uint64_t number);
-enum class BlockResult { kDone, kYield, kFailed };
-BlockResult RunBlock(Block& block, int64_t fuel);
+void StartBlock(Block& block, const uint32_t* index);
+enum class Turn { kProgress, kNothing, kFailed };
+Turn RunTurn(Block& block, int64_t* fuel);  // one slice of each warp
 void DiscardBlock(Block& block);
+
+// cluster.cc
+bool PrepareCluster(Cluster& cluster, LaunchState& launch);  // memory; false when there is none
+void StartCluster(Cluster& cluster, uint64_t number);
+enum class ClusterResult { kDone, kYield, kFailed };
+ClusterResult RunCluster(Cluster& cluster, int64_t fuel);
+void DiscardCluster(Cluster& cluster);
+void ReleaseCluster(Cluster& cluster);  // from its barrier, if everybody is there
 
 }  // namespace softgpu

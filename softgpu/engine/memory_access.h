@@ -1,6 +1,7 @@
 // Addresses of a warp's memory instruction, checked. Included by ops_*.cc only.
 #pragma once
 
+#include "softgpu/engine/cluster_memory.h"
 #include "softgpu/engine/memory_flags.h"
 #include "softgpu/engine/ops_common.h"
 
@@ -77,12 +78,7 @@ inline bool SharedAddresses(Warp& w, const Instruction& ins, uint64_t bytes, Add
     at.high += base;
     return true;
   }
-  ForEachLane(w.exec, [&](int i) {
-    // Beyond shared memory: an address that no check allows.
-    bool inside = at.lane[i] < w.shared_bytes && w.shared_bytes - at.lane[i] >= bytes;
-    at.lane[i] = inside ? at.lane[i] + w.shared_base : at.lane[i] & 0xffffff;
-  });
-  return CheckLanes(w, ins, at.lane, bytes);
+  return LocateInCluster(w, ins, at.lane, bytes, &at.low, &at.high);
 }
 
 }  // namespace SOFTGPU_ISA

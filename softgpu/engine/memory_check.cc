@@ -1,7 +1,7 @@
 #include <bit>
 #include <cstdio>
 
-#include "softgpu/engine/machine.h"
+#include "softgpu/engine/cluster_memory.h"
 
 namespace softgpu {
 
@@ -12,6 +12,10 @@ bool CheckLanes(Warp& w, const Instruction& ins, const uint64_t* lane, uint64_t 
     bool allowed = w.arena->Allows(address, bytes, w.device) || memory.Contains(address, bytes);
     bool aligned = (address & (bytes - 1)) == 0;
     if (allowed && aligned) continue;
+    if (std::string absent = AbsentBlock(w, address); !absent.empty()) {
+      Fault(w, ins, kIllegalAddress, absent);
+      return false;
+    }
     char text[96];
     std::snprintf(text, sizeof text, "%s address 0x%llx, %llu bytes",
                   allowed ? "misaligned" : "illegal", static_cast<unsigned long long>(address),

@@ -185,26 +185,44 @@ SOFTGPU_NO_TSAN void CopyBulk(Warp& w, const Instruction& ins) {
   }
 }
 
-template <bool kTo>
-void ConvertShared(Warp& w, const Instruction& ins) {
+// Between shared and generic addresses. Mostly all are the block's own.
+void FromShared(Warp& w, const Instruction& ins) {
   auto* d = w.Reg<uint64_t>(ins.op[0]);
   const auto* a = w.Reg<uint64_t>(ins.op[1]);
-  uint64_t base = w.shared_base;
-  Lanes(w, [=](int i) { d[i] = kTo ? a[i] - base : a[i] + base; });
+  uint64_t bits = 0;
+  Lanes(w, [&](int i) { bits |= a[i]; });
+  if (bits > kOffsetMask) {
+    ForEachLane(w.exec, [&](int i) { d[i] = SharedToGeneric(w, a[i]); });
+    return;
+  }
+  Lanes(w, [d, a, base = w.shared_base](int i) { d[i] = a[i] + base; });
 }
 
-enum class Place { kNone, kShared, kLocal, kGlobal };
+void ToShared(Warp& w, const Instruction& ins) {
+  auto* d = w.Reg<uint64_t>(ins.op[0]);
+  const auto* a = w.Reg<uint64_t>(ins.op[1]);
+  if (w.block->cluster->blocks.size() > 1) {
+    ForEachLane(w.exec, [&](int i) { d[i] = GenericToShared(w, a[i]); });
+    return;
+  }
+  Lanes(w, [d, a, base = w.shared_base](int i) { d[i] = a[i] - base; });
+}
 
-// Local and shared memory lie in private memory; what is there and not the block's shared memory is
-// local (or a parameter).
+enum class Place { kNone, kShared, kCluster, kLocal, kGlobal };
+
+// Local and shared memory lie in private memory; what is there and no shared memory of the cluster
+// is local (or a parameter).
 template <Place kPlace>
 void IsInSpace(Warp& w, const Instruction& ins) {
   const auto* a = w.Reg<uint64_t>(ins.op[1]);
   uint32_t result = 0;
   ForEachLane(w.exec, [&](int i) {
-    bool shared = a[i] - w.shared_base < w.shared_bytes;
-    bool is_private = PrivateMemory::Get().Contains(a[i], 1);
-    Place place = shared ? Place::kShared : is_private ? Place::kLocal : Place::kGlobal;
+    const Block* owner = OwnerOf(w, a[i]);
+    Place place = owner == w.block                         ? Place::kShared
+                  : owner != nullptr                       ? Place::kCluster
+                  : PrivateMemory::Get().Contains(a[i], 1) ? Place::kLocal
+                                                           : Place::kGlobal;
+    if (kPlace == Place::kCluster && place == Place::kShared) place = kPlace;
     if (place == kPlace) result |= 1u << i;
   });
   SetPredicate(w, ins.op[0], result);
@@ -214,8 +232,9 @@ constexpr OpEntry kOps[] = {
     {"cp.async", nullptr, CopyAsync},
     {"cp.bulk.load", nullptr, CopyBulk<true>},
     {"cp.bulk.store", nullptr, CopyBulk<false>},
-    {"cvta.shared", nullptr, ConvertShared<false>},
-    {"cvta.to.shared", nullptr, ConvertShared<true>},
+    {"cvta.shared", nullptr, FromShared},
+    {"cvta.to.shared", nullptr, ToShared},
+    {"isspacep.cluster", nullptr, IsInSpace<Place::kCluster>},
     {"isspacep.global", nullptr, IsInSpace<Place::kGlobal>},
     {"isspacep.local", nullptr, IsInSpace<Place::kLocal>},
     {"isspacep.none", nullptr, IsInSpace<Place::kNone>},

@@ -362,17 +362,26 @@ void Parser::ParseUnified(PtxFunction& function) {
 
 void Parser::ParseFunctionDirectives(PtxFunction& function) {
   while (Peek().kind == Token::Kind::kDirective) {
-    bool maximum = Peek().Is(".maxntid") || Peek().Is(".reqntid");
-    Take();
-    uint64_t product = 1;
+    const std::string_view name = Take().text;
+    std::vector<uint32_t> values;
     while (Peek().kind == Token::Kind::kInteger || Peek().kind == Token::Kind::kString) {
       if (Peek().kind == Token::Kind::kInteger)
-        product *= ExpectSize(1024);
+        values.push_back(static_cast<uint32_t>(ExpectSize(1024)));
       else
         Take();
       TakeIf(',');
     }
-    if (maximum) function.max_threads = static_cast<int>(std::min<uint64_t>(product, 1024));
+    if (name == ".explicitcluster") function.needs_cluster = true;
+    if (name == ".maxclusterrank" && !values.empty()) function.most_cluster_blocks = values[0];
+    if (name == ".reqnctapercluster") {
+      values.resize(3, 1);
+      std::copy_n(values.begin(), 3, function.cluster);
+    }
+    if (name == ".maxntid" || name == ".reqntid") {
+      uint64_t product = 1;
+      for (uint32_t value : values) product = std::min<uint64_t>(product * value, 1024);
+      function.max_threads = static_cast<int>(product);
+    }
     if (Peek().Is(';') && Peek(1).kind == Token::Kind::kDirective) Take();  // after .pragma
   }
 }

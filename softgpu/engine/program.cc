@@ -271,12 +271,18 @@ void ProgramImpl::ListKernels(const PtxModule& module) {
     kernel->static_shared_bytes =
         static_cast<uint32_t>(std::min<uint64_t>(AlignUp(shared_bytes_[index], 16), 1u << 30));
     kernel->max_threads = source.max_threads > 0 ? source.max_threads : 1024;
+    std::copy_n(source.cluster, 3, kernel->cluster);
+    kernel->needs_cluster = source.needs_cluster;
+    kernel->most_cluster_blocks = source.most_cluster_blocks;
     info.kernel = kernel.get();
     info.static_shared_bytes = shared_bytes_[index];
     info.local_bytes_per_thread = function.local_bytes;
     info.registers_per_thread = static_cast<int>(registers);
     info.max_threads_per_block = kernel->max_threads;
     info.target = module.target;
+    std::copy_n(source.cluster, 3, info.cluster);
+    info.needs_cluster = source.needs_cluster;
+    info.most_cluster_blocks = source.most_cluster_blocks;
     kernel_infos_.push_back(std::move(info));
     kernels_.push_back(std::move(kernel));
   }

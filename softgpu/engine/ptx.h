@@ -122,7 +122,10 @@ struct PtxFunction {
   bool has_body = false;
   bool unified = false;  // .attribute(.unified(…)): its address is told to the program
   uint32_t line = 0;
-  int max_threads = 0;  // .maxntid product, 0 = not given
+  int max_threads = 0;               // .maxntid product, 0 = not given
+  uint32_t cluster[3] = {};          // .reqnctapercluster, 0 = not given
+  bool needs_cluster = false;        // .explicitcluster
+  uint32_t most_cluster_blocks = 0;  // .maxclusterrank, 0 = not given
   std::vector<Variable> returns;
   std::vector<Variable> parameters;
   std::vector<Type> registers;

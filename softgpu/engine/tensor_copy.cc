@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstring>
 
-#include "softgpu/engine/machine.h"
+#include "softgpu/engine/cluster_memory.h"
 
 namespace softgpu {
 namespace {
@@ -20,6 +20,7 @@ struct Copy {
   TensorMap map = {};
   int64_t first[kMostDimensions] = {};
   uint64_t shared = 0;  // offset in shared memory
+  uint64_t base = 0;    // where that begins
 
   bool Fail(int code, const char* what) const {
     Fault(w, instruction, code, what);
@@ -62,9 +63,12 @@ uint64_t Copy::Bytes() const {
 bool Copy::FindShared() {
   shared = static_cast<uint32_t>(w.Reg<uint32_t>(site.shared)[lane] + site.shared_offset);
   uint64_t bytes = Bytes();
+  base = SharedBaseOf(w, shared);
+  shared &= kOffsetMask;
   if (shared % kAlignment != 0) {
     return Fail(kMisalignedAddress, "a tensor's box is not at a multiple of 128 bytes");
   }
+  if (base == 0) return Fail(kIllegalAddress, "a tensor's box in a block that does not exist");
   bool inside = shared <= w.shared_bytes && bytes <= w.shared_bytes - shared;
   return inside || Fail(kIllegalAddress, "a tensor's box reaches beyond shared memory");
 }
@@ -84,7 +88,7 @@ bool Copy::CopyRow(const uint32_t* at, uint64_t offset) const {
   for (uint32_t i = 0; i < map.box[0]; ++i) {
     uint64_t to = shared + offset + i * element;
     to ^= (to >> 7 & ((1u << map.swizzle_bits) - 1)) * kPiece;
-    auto* near = reinterpret_cast<void*>(w.shared_base + to);
+    auto* near = reinterpret_cast<void*>(base + to);
     int64_t place = first[0] + i;
     if (!inside || place < 0 || place > int64_t{map.dimensions[0]}) {
       if (loads) std::memcpy(near, &outside, element);

@@ -70,6 +70,8 @@ class Device {
     LaunchConfig config;
     config.dynamic_shared_bytes = dynamic_shared_bytes;
     config.cooperative = cooperative;
+    std::tie(config.cluster[0], config.cluster[1], config.cluster[2]) =
+        std::tie(cluster.x, cluster.y, cluster.z);
     std::tie(config.grid[0], config.grid[1], config.grid[2]) = std::tie(grid.x, grid.y, grid.z);
     std::tie(config.block[0], config.block[1], config.block[2]) =
         std::tie(block.x, block.y, block.z);
@@ -82,6 +84,7 @@ class Device {
 
   uint32_t dynamic_shared_bytes = 0;
   bool cooperative = false;
+  Size cluster = {0, 0, 0};  // none
   std::function<bool()> cancelled;
 
  private:
