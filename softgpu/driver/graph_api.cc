@@ -1,6 +1,7 @@
 // Graphs as a whole: structure, clones, executables, launches.
 #include <algorithm>
 
+#include "softgpu/driver/cluster.h"
 #include "softgpu/driver/graph.h"
 #include "softgpu/driver/old_forms.h"
 
@@ -100,6 +101,7 @@ CUresult Instantiate(CUgraphExec* handle, CUgraph graph_handle, unsigned long lo
   TRY(CheckConditions(*graph, result));
   auto exec = std::make_shared<GraphExec>();
   exec->plan = CloneGraph(*graph, false);
+  TRY(ChooseClusters(*exec->plan));
   exec->flags = flags;
   *handle = reinterpret_cast<CUgraphExec>(Driver::Get().execs.Add(std::move(exec)));
   *result = CUDA_GRAPH_INSTANTIATE_SUCCESS;
@@ -322,16 +324,10 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec_handle, CUgraph graph_handle,
   info->errorNode = NodeHandle(culprit);
   if (info->result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
   auto update = CloneGraph(*graph, false);
+  TRY(ChooseClusters(*update));
   for (size_t i = 0; i < update->nodes.size(); ++i) {
     exec->plan->nodes[i]->operation = std::move(update->nodes[i]->operation);
   }
   exec->plan->conditions = update->conditions;
   return CUDA_SUCCESS;
-}
-
-// Of the attributes only this one changes what a node does.
-CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from) {
-  CUkernelNodeAttrValue value = {};
-  TRY(cuGraphKernelNodeGetAttribute(from, CU_KERNEL_NODE_ATTRIBUTE_COOPERATIVE, &value));
-  return cuGraphKernelNodeSetAttribute(to, CU_KERNEL_NODE_ATTRIBUTE_COOPERATIVE, &value);
 }

@@ -1,4 +1,5 @@
 // Graph nodes: adding, reading and changing them, through the general CUgraphNodeParams.
+#include "softgpu/driver/cluster.h"
 #include "softgpu/driver/graph.h"
 #include "softgpu/driver/launch.h"
 #include "softgpu/driver/module.h"
@@ -135,12 +136,16 @@ GraphNode* FindCopy(const Graph& plan, const void* original) {
   return nullptr;
 }
 
-CUresult Replace(GraphNode& node, const CUgraphNodeParams& params) {
+// `runs`: a node of an executable graph.
+CUresult Replace(GraphNode& node, const CUgraphNodeParams& params, bool runs) {
   if (TypeOf(node.operation) != params.type) return CUDA_ERROR_INVALID_VALUE;
   Operation operation;
   TRY(MakeOperation(params, &operation));
   if (auto* kernel = std::get_if<KernelOperation>(&operation)) {
-    kernel->config.cooperative = std::get<KernelOperation>(node.operation).config.cooperative;
+    const LaunchConfig& old = std::get<KernelOperation>(node.operation).config;
+    kernel->config.cooperative = old.cooperative;
+    std::copy_n(old.cluster, 3, kernel->config.cluster);
+    if (runs) TRY(ChooseCluster(*kernel->function, &kernel->config));
   }
   // The forms that name no context leave it as it was.
   if (auto* copy = std::get_if<CopyOperation>(&operation);
@@ -158,7 +163,7 @@ CUresult Set(CUgraphNode handle, const CUgraphNodeParams& params) {
   TRY(Enter());
   std::lock_guard lock(Driver::Get().mutex);
   auto node = Driver::Get().nodes.Find(handle);
-  return node ? Replace(*node, params) : CUDA_ERROR_INVALID_VALUE;
+  return node ? Replace(*node, params, false) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult SetInExec(CUgraphExec exec_handle, CUgraphNode handle, const CUgraphNodeParams& params) {
@@ -166,7 +171,7 @@ CUresult SetInExec(CUgraphExec exec_handle, CUgraphNode handle, const CUgraphNod
   std::lock_guard lock(Driver::Get().mutex);
   auto exec = Driver::Get().execs.Find(exec_handle);
   GraphNode* node = exec ? FindCopy(*exec->plan, handle) : nullptr;
-  return node ? Replace(*node, params) : CUDA_ERROR_INVALID_VALUE;
+  return node ? Replace(*node, params, true) : CUDA_ERROR_INVALID_VALUE;
 }
 
 // Finds a node that holds a `Kind` and gives it to `use`. Driver::mutex is held meanwhile.
@@ -306,24 +311,6 @@ CUresult cuGraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS*
                nullptr,
                nullptr,
                nullptr};
-  });
-}
-// Of the attributes only cooperative launches change what a node does; the rest read as zero.
-CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID attribute,
-                                       const CUkernelNodeAttrValue* value) {
-  return With<KernelOperation>(handle, value, [=](KernelOperation& kernel, GraphNode&) {
-    if (attribute == CU_KERNEL_NODE_ATTRIBUTE_COOPERATIVE) {
-      kernel.config.cooperative = value->cooperative != 0;
-    }
-  });
-}
-CUresult cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeAttrID attribute,
-                                       CUkernelNodeAttrValue* value) {
-  return With<KernelOperation>(handle, value, [=](KernelOperation& kernel, GraphNode&) {
-    *value = {};
-    if (attribute == CU_KERNEL_NODE_ATTRIBUTE_COOPERATIVE) {
-      value->cooperative = kernel.config.cooperative;
-    }
   });
 }
 

@@ -1,7 +1,8 @@
-// Kernel launches and occupancy.
+// Kernel launches and occupancy; that of clusters is in cluster_api.cc.
 #include <cstdlib>
 #include <cstring>
 
+#include "softgpu/driver/cluster.h"
 #include "softgpu/driver/launch.h"
 #include "softgpu/driver/module.h"
 #include "softgpu/driver/texture.h"
@@ -27,7 +28,8 @@ CUresult LaunchIn(const void* handle, const LaunchConfig& config, CUstream strea
   TRY(InContext(&operation.function, stream->context()));
   operation.config.device = stream->context().device;
   BindReferences(*operation.function->module, &operation.config);
-  TRY(CheckLaunch(*operation.function, config, stream->owner().multiprocessors));
+  TRY(ChooseCluster(*operation.function, &operation.config));
+  TRY(CheckLaunch(*operation.function, operation.config, stream->owner().multiprocessors));
   TRY(PackParameters(*operation.function, parameters, extra, &operation.parameters));
   CompletionRef done;
   TRY(Submit(*stream, std::move(operation), &done));
@@ -42,13 +44,9 @@ CUresult ReadAttributes(const CUlaunchConfig& launch, LaunchConfig* config) {
       case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
         config->cooperative = attribute.value.cooperative != 0;
         break;
-      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
-        auto& cluster = attribute.value.clusterDim;
-        if (cluster.x > 1 || cluster.y > 1 || cluster.z > 1) {
-          return Refuse("a launch with clusters of more than one block");
-        }
+      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+        ReadCluster(attribute.value, config);
         break;
-      }
       case CU_LAUNCH_ATTRIBUTE_IGNORE:
       case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
       case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
@@ -64,12 +62,6 @@ CUresult ReadAttributes(const CUlaunchConfig& launch, LaunchConfig* config) {
     }
   }
   return CUDA_SUCCESS;
-}
-
-bool ThreadsOf(const CUlaunchConfig& launch, int* threads) {
-  const uint64_t all = uint64_t{launch.blockDimX} * launch.blockDimY * launch.blockDimZ;
-  *threads = static_cast<int>(std::min<uint64_t>(all, INT32_MAX));
-  return all != 0 && (launch.numAttrs == 0 || launch.attrs != nullptr);
 }
 
 CUresult FindPotentialBlockSize(int* grid, int* block, const void* handle,
@@ -125,6 +117,7 @@ CUresult CheckLaunch(const Function& function, const LaunchConfig& config, int m
     uint64_t room =
         static_cast<uint64_t>(multiprocessors) *
         BlocksPerMultiprocessor(function, static_cast<int>(threads), config.dynamic_shared_bytes);
+    room -= room % static_cast<uint64_t>(ClusterBlocks(config));
     uint64_t columns = uint64_t{grid[0]} * grid[1];
     if (columns > room || columns * grid[2] > room) {
       return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
@@ -233,38 +226,4 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, CUfunc
                                                    CUoccupancyB2DSize shared_for_block,
                                                    size_t shared, int limit, unsigned int) {
   return FindPotentialBlockSize(grid, block, handle, shared_for_block, shared, limit);
-}
-
-// Clusters have one block here: there is nothing that several could share.
-CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction handle,
-                                      const CUlaunchConfig* launch) {
-  TRY(Enter());
-  auto function = FindFunction(handle);
-  if (!function) return CUDA_ERROR_INVALID_HANDLE;
-  int threads = 0;
-  if (clusters == nullptr || launch == nullptr || !ThreadsOf(*launch, &threads)) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  for (unsigned i = 0; i < launch->numAttrs; ++i) {
-    const CUlaunchAttribute& attribute = launch->attrs[i];
-    const auto& cluster = attribute.value.clusterDim;
-    if (attribute.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION &&
-        (cluster.x != 1 || cluster.y != 1 || cluster.z != 1)) {
-      return CUDA_ERROR_INVALID_CLUSTER_SIZE;
-    }
-  }
-  *clusters = BlocksPerMultiprocessor(*function, threads, launch->sharedMemBytes) *
-              DeviceShape::kMultiprocessors;
-  return CUDA_SUCCESS;
-}
-CUresult cuOccupancyMaxPotentialClusterSize(int* size, CUfunction handle,
-                                            const CUlaunchConfig* launch) {
-  TRY(Enter());
-  if (!FindFunction(handle)) return CUDA_ERROR_INVALID_HANDLE;
-  int threads = 0;
-  if (size == nullptr || launch == nullptr || !ThreadsOf(*launch, &threads)) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  *size = 1;
-  return CUDA_SUCCESS;
 }

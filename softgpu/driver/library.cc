@@ -29,6 +29,9 @@ CUresult InContext(Module& library, Context& context, Module** module) {
       Function& to = *instance->functions[i];
       to.max_dynamic_shared_bytes = from.max_dynamic_shared_bytes.load();
       to.carve_out = from.carve_out.load();
+      for (int side = 0; side < 3; ++side) to.cluster[side] = from.cluster[side].load();
+      to.non_portable = from.non_portable.load();
+      to.cluster_policy = from.cluster_policy.load();
     }
     PublishModule(instance);
   }

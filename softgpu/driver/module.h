@@ -17,7 +17,10 @@ struct Function {
   Module* module = nullptr;
   size_t index = 0;  // in its module
   std::atomic<int> max_dynamic_shared_bytes{DeviceShape::kSharedBytesPerBlock};
-  std::atomic<int> carve_out{-1};  // percent, a hint that is only remembered
+  std::atomic<int> carve_out{-1};         // percent, a hint that is only remembered
+  std::atomic<int> cluster[3] = {};       // blocks that the program set, 0: none
+  std::atomic<bool> non_portable{false};  // more of them than every device has
+  std::atomic<int> cluster_policy{0};     // a hint that is only remembered
 };
 
 struct Module {

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "softgpu/driver/address_space.h"
+#include "softgpu/driver/cluster.h"
 #include "softgpu/driver/graph.h"
 #include "softgpu/driver/module_load.h"
 
@@ -122,7 +123,10 @@ CUresult GetAttribute(int* value, CUfunction_attribute attribute, const void* ha
       break;
     default:
       if (attribute < 0 || attribute >= CU_FUNC_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
-      *value = 0;  // constant memory, cache mode, cluster settings
+      *value = 0;  // constant memory, cache mode
+      if (attribute >= CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET) {
+        return GetClusterAttribute(value, attribute, *function);
+      }
   }
   return CUDA_SUCCESS;
 }
@@ -145,7 +149,7 @@ CUresult SetAttribute(const void* handle, CUfunction_attribute attribute, int va
   }
   if (attribute >= CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET &&
       attribute < CU_FUNC_ATTRIBUTE_MAX) {
-    return Refuse("a kernel's cluster attribute");
+    return SetClusterAttribute(*function, attribute, value);
   }
   return CUDA_ERROR_INVALID_VALUE;
 }

@@ -1,0 +1,153 @@
+#include <algorithm>
+
+#include "softgpu/driver/cluster.h"
+#include "softgpu/driver/launch.h"
+
+namespace softgpu {
+namespace {
+
+int SideOf(CUfunction_attribute attribute) {
+  return attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH;
+}
+
+bool IsSide(CUfunction_attribute attribute) {
+  return SideOf(attribute) >= 0 && SideOf(attribute) < 3;
+}
+
+// What the program set for the function, unless it was compiled for clusters of one size.
+CUresult TakeRequired(const Function& function, LaunchConfig* config) {
+  uint32_t required[3];
+  for (int i = 0; i < 3; ++i) required[i] = static_cast<uint32_t>(function.cluster[i]);
+  const auto count = std::count(required, required + 3, 0u);
+  if (function.info->cluster[0] != 0 || count == 3) return CUDA_SUCCESS;
+  if (count != 0) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  uint32_t* asked = config->cluster;
+  if (std::count(asked, asked + 3, 0u) == 3) std::copy_n(required, 3, asked);
+  return std::equal(required, required + 3, asked) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
+}
+
+CUresult ReadLaunch(const CUlaunchConfig& launch, const Function& function, LaunchConfig* config,
+                    int* blocks) {
+  const uint64_t threads = uint64_t{launch.blockDimX} * launch.blockDimY * launch.blockDimZ;
+  if (threads == 0 || (launch.numAttrs != 0 && launch.attrs == nullptr)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  *config = {{launch.gridDimX, launch.gridDimY, launch.gridDimZ}, {}, launch.sharedMemBytes};
+  for (unsigned i = 0; i < launch.numAttrs; ++i) {
+    if (launch.attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) continue;
+    ReadCluster(launch.attrs[i].value, config);
+  }
+  *blocks =
+      BlocksPerMultiprocessor(function, static_cast<int>(std::min<uint64_t>(threads, 1 << 20)),
+                              launch.sharedMemBytes) *
+      DeviceShape::kMultiprocessors;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+void ReadCluster(const CUlaunchAttributeValue& value, LaunchConfig* config) {
+  config->cluster[0] = value.clusterDim.x;
+  config->cluster[1] = value.clusterDim.y;
+  config->cluster[2] = value.clusterDim.z;
+}
+
+int ClusterBlocks(const LaunchConfig& config) {
+  const uint32_t* c = config.cluster;
+  return static_cast<int>(std::max(c[0] * c[1] * c[2], 1u));
+}
+
+CUresult ChooseCluster(const Function& function, LaunchConfig* config) {
+  TRY(TakeRequired(function, config));
+  const Status status = ResolveCluster(*function.info->kernel, config);
+  if (!status.ok()) return static_cast<CUresult>(status.code);
+  const bool portable = ClusterBlocks(*config) <= int{DeviceShape::kPortableClusterBlocks};
+  return portable || function.non_portable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
+}
+
+CUresult ChooseClusters(Graph& plan) {
+  for (auto& node : plan.nodes) {
+    auto* kernel = std::get_if<KernelOperation>(&node->operation);
+    if (kernel != nullptr) TRY(ChooseCluster(*kernel->function, &kernel->config));
+    for (auto& child : ChildrenOf(node->operation)) TRY(ChooseClusters(*child));
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult GetClusterAttribute(int* value, CUfunction_attribute attribute, const Function& function) {
+  const KernelInfo& info = *function.info;
+  if (attribute == CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET) {
+    *value = info.needs_cluster;
+  } else if (IsSide(attribute)) {
+    const int side = SideOf(attribute);
+    *value =
+        info.cluster[0] != 0 ? static_cast<int>(info.cluster[side]) : function.cluster[side].load();
+  } else if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) {
+    *value = function.non_portable;
+  } else {
+    *value = function.cluster_policy;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult SetClusterAttribute(Function& function, CUfunction_attribute attribute, int value) {
+  if (value < 0) return CUDA_ERROR_INVALID_VALUE;
+  if (IsSide(attribute)) {
+    if (function.info->cluster[0] != 0) return CUDA_ERROR_NOT_PERMITTED;
+    const int side = SideOf(attribute);
+    ForEachForm(function, [=](Function& form) { form.cluster[side] = value; });
+    return CUDA_SUCCESS;
+  }
+  if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) {
+    if (value > 1) return CUDA_ERROR_INVALID_VALUE;
+    ForEachForm(function, [=](Function& form) { form.non_portable = value != 0; });
+    return CUDA_SUCCESS;
+  }
+  if (attribute == CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE) {
+    if (value > CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING) return CUDA_ERROR_INVALID_VALUE;
+    ForEachForm(function, [=](Function& form) { form.cluster_policy = value; });
+    return CUDA_SUCCESS;
+  }
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace softgpu
+
+using namespace softgpu;
+
+// As documented: the size must be known, from the function or from the launch.
+CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction handle,
+                                      const CUlaunchConfig* launch) {
+  TRY(Enter());
+  auto function = FindFunction(handle);
+  if (!function) return CUDA_ERROR_INVALID_HANDLE;
+  if (clusters == nullptr || launch == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  LaunchConfig config;
+  int blocks = 0;
+  TRY(ReadLaunch(*launch, *function, &config, &blocks));
+  TRY(ChooseCluster(*function, &config));
+  if (config.cluster[0] == 0) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  *clusters = blocks / ClusterBlocks(config);
+  return CUDA_SUCCESS;
+}
+
+// The launch's own cluster does not count; a size that the function requires is the answer.
+CUresult cuOccupancyMaxPotentialClusterSize(int* size, CUfunction handle,
+                                            const CUlaunchConfig* launch) {
+  TRY(Enter());
+  auto function = FindFunction(handle);
+  if (!function) return CUDA_ERROR_INVALID_HANDLE;
+  if (size == nullptr || launch == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  LaunchConfig config;
+  int blocks = 0;
+  TRY(ReadLaunch(*launch, *function, &config, &blocks));
+  std::fill_n(config.cluster, 3, 0);
+  std::copy_n(function->info->cluster, 3, config.cluster);
+  if (config.cluster[0] == 0) TRY(TakeRequired(*function, &config));
+  uint32_t most = function->non_portable ? DeviceShape::kMostClusterBlocks
+                                         : DeviceShape::kPortableClusterBlocks;
+  const uint32_t bound = function->info->most_cluster_blocks;
+  if (bound != 0) most = std::min(most, bound);
+  *size = config.cluster[0] != 0 ? ClusterBlocks(config) : std::min(static_cast<int>(most), blocks);
+  return CUDA_SUCCESS;
+}
