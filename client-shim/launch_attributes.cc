@@ -1,5 +1,7 @@
 #include "client-shim/launch_attributes.h"
 
+#include <array>
+
 #include "client-shim/context.h"
 #include "client-shim/properties.h"
 
@@ -15,9 +17,47 @@ bool NamesEvent(const CUlaunchAttribute& attribute) {
          attribute.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT;
 }
 
-CUresult CheckCluster(const CUlaunchAttributeValue& value, const LaunchShape& shape,
-                      Function* function, const Context* context) {
-  const auto& [x, y, z] = value.clusterDim;
+using Sides = std::array<unsigned, 3>;
+
+// What a function asks for, zeros for nothing; most ask for nothing, which is looked up once.
+CUresult RequiredCluster(Function* function, int device, Sides* sides, bool* needed) {
+  *sides = {};
+  *needed = false;
+  if (function->clusters == Function::Clusters::kNone) return CUDA_SUCCESS;
+  int must = 0, values[3] = {};
+  CUresult result =
+      FunctionAttribute(function, CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET, device, &must);
+  for (int i = 0; i < 3 && result == CUDA_SUCCESS; ++i) {
+    result = FunctionAttribute(function, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH + i, device,
+                               &values[i]);
+    (*sides)[i] = static_cast<unsigned>(values[i]);
+  }
+  // A driver that does not know the attributes has no clusters.
+  if (result == CUDA_ERROR_INVALID_VALUE) result = CUDA_SUCCESS;
+  if (result != CUDA_SUCCESS) return result;
+  *needed = must != 0;
+  auto unknown = Function::Clusters::kUnknown;
+  if (must == 0 && *sides == Sides{}) {
+    function->clusters.compare_exchange_strong(unknown, Function::Clusters::kNone);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult CheckCluster(const Sides* given, const LaunchShape& shape, Function* function,
+                      const Context* context) {
+  const int device = function->module->is_library ? context->device : -1;
+  Sides required;
+  bool needed = false;
+  CUresult result = RequiredCluster(function, device, &required, &needed);
+  if (result != CUDA_SUCCESS) return result;
+  if (given == nullptr && required == Sides{}) {
+    return needed ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
+  }
+  if (given != nullptr && required != Sides{} && *given != required) {
+    return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  }
+  const auto& [x, y, z] = given != nullptr ? *given : required;
+  if (given == nullptr && (x == 0 || y == 0 || z == 0)) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   if (x == 0 || y == 0 || z == 0 || shape.grid_x % x != 0 || shape.grid_y % y != 0 ||
       shape.grid_z % z != 0) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -31,9 +71,8 @@ CUresult CheckCluster(const CUlaunchAttributeValue& value, const LaunchShape& sh
   if (blocks <= kMost) blocks *= z;
   if (blocks <= kPortable) return CUDA_SUCCESS;
   int allowed = 0;
-  CUresult result =
-      FunctionAttribute(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
-                        function->module->is_library ? context->device : -1, &allowed);
+  result = FunctionAttribute(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, device,
+                             &allowed);
   if (result != CUDA_SUCCESS) return result;
   return allowed == 0 || blocks > kMost ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
 }
@@ -61,6 +100,8 @@ CUresult LaunchEvents::Record(Stream* stream) const {
 CUresult CheckAttributes(std::span<const CUlaunchAttribute>* attributes, const LaunchShape& shape,
                          Function* function, const Context* context, LaunchEvents* events) {
   if (attributes->size() > kMaxAttributes) return CUDA_ERROR_INVALID_VALUE;
+  Sides sides;
+  const Sides* cluster = nullptr;
   for (const CUlaunchAttribute& attribute : *attributes) {
     const CUlaunchAttributeValue& value = attribute.value;
     CUresult result = CUDA_SUCCESS;
@@ -75,14 +116,16 @@ CUresult CheckAttributes(std::span<const CUlaunchAttribute>* attributes, const L
       case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
         return CUDA_ERROR_NOT_SUPPORTED;  // its value is a handle that device code reads
       case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-        result = CheckCluster(value, shape, function, context);
+        sides = {value.clusterDim.x, value.clusterDim.y, value.clusterDim.z};
+        cluster = &sides;
         break;
       default:
         break;
     }
     if (result != CUDA_SUCCESS) return result;
   }
-  if (events->events.empty()) return CUDA_SUCCESS;
+  CUresult result = CheckCluster(cluster, shape, function, context);
+  if (result != CUDA_SUCCESS || events->events.empty()) return result;
   for (const CUlaunchAttribute& attribute : *attributes) {
     if (!NamesEvent(attribute)) events->others.push_back(attribute);
   }

@@ -380,7 +380,17 @@ CUresult SetFunctionAttribute(Function* function, int attribute, int value, int 
       break;
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: {
+      int compiled = 0;
+      if (value < 0) return CUDA_ERROR_INVALID_VALUE;
+      CUresult result = FunctionAttribute(function, attribute, device, &compiled);
+      if (result != CUDA_SUCCESS) return result;
+      if (compiled != 0 && function->clusters != Function::Clusters::kSet) {
+        return CUDA_ERROR_NOT_PERMITTED;
+      }
+      function->clusters = Function::Clusters::kSet;
+      break;
+    }
     case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
     case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
       if (value < 0) return CUDA_ERROR_INVALID_VALUE;

@@ -47,6 +47,10 @@ struct Function {
   // By device (-1: a module's function, in its context), what the worker's driver said.
   std::unordered_map<int, calls::FunctionAttributes> attributes;
   NextLaunch next_launch;
+  // Whether launches have to look at what clusters it asks for: not if it was not compiled for any,
+  // and the program set none.
+  enum class Clusters : uint8_t { kUnknown, kNone, kSet };
+  std::atomic<Clusters> clusters{Clusters::kUnknown};
 };
 
 struct Module {
