@@ -35,6 +35,7 @@ bool PrepareBlock(Block& block, LaunchState& launch) {
     w.private_memory = &memory;
     w.shared_base = block.shared_base;
     w.shared_bytes = launch.shared_bytes;
+    w.cluster_blocks = launch.cluster_blocks;
     w.entry_frame.function = &function;
     w.entry_frame.registers = block.registers + per_warp * i;
     w.entry_frame.local_base = block.local_base + local_bytes * i;
@@ -42,11 +43,10 @@ bool PrepareBlock(Block& block, LaunchState& launch) {
   return true;
 }
 
-void StartBlock(Block& block, const uint32_t* index) {
+void StartBlock(Block& block) {
   const LaunchState& launch = *block.launch;
   const uint32_t* grid = launch.config.grid;
-  std::copy_n(index, 3, block.index);
-  block.number = (uint64_t{index[2]} * grid[1] + index[1]) * grid[0] + index[0];
+  block.number = (uint64_t{block.index[2]} * grid[1] + block.index[1]) * grid[0] + block.index[0];
   block.threads_alive = launch.threads;
   block.failure = Status{};
   if (launch.kernel->uses_reserved_shared) {

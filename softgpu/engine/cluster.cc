@@ -37,9 +37,13 @@ bool PrepareCluster(Cluster& cluster, LaunchState& launch) {
   cluster.launch = &launch;
   cluster.blocks.resize(launch.cluster_blocks);
   for (uint32_t rank = 0; rank < launch.cluster_blocks; ++rank) {
-    cluster.blocks[rank].launch = &launch;
-    cluster.blocks[rank].cluster = &cluster;
-    cluster.blocks[rank].rank = rank;
+    Block& block = cluster.blocks[rank];
+    block.launch = &launch;
+    block.cluster = &cluster;
+    block.rank = rank;
+    for (uint32_t i = 0, rest = rank; i < 3; rest /= launch.cluster[i++]) {
+      block.place[i] = rest % launch.cluster[i];
+    }
   }
   return std::all_of(cluster.blocks.begin(), cluster.blocks.end(),
                      [&](Block& block) { return PrepareBlock(block, launch); });
@@ -48,20 +52,16 @@ bool PrepareCluster(Cluster& cluster, LaunchState& launch) {
 void StartCluster(Cluster& cluster, uint64_t number) {
   const LaunchState& launch = *cluster.launch;
   for (int i = 0; i < 3; ++i) {
-    const uint32_t side = launch.config.grid[i] / launch.cluster[i];
-    cluster.index[i] = static_cast<uint32_t>(number % side);
-    number /= side;
+    cluster.index[i] = static_cast<uint32_t>(number % launch.clusters[i]);
+    number /= launch.clusters[i];
   }
   cluster.threads_alive = launch.threads * launch.cluster_blocks;
   cluster.arrived = 0;
   for (Block& block : cluster.blocks) {
-    uint32_t rest = block.rank;
-    uint32_t index[3];
     for (int i = 0; i < 3; ++i) {
-      index[i] = cluster.index[i] * launch.cluster[i] + rest % launch.cluster[i];
-      rest /= launch.cluster[i];
+      block.index[i] = cluster.index[i] * launch.cluster[i] + block.place[i];
     }
-    StartBlock(block, index);
+    StartBlock(block);
   }
 }
 
@@ -96,7 +96,7 @@ void DiscardCluster(Cluster& cluster) {
 }
 
 void ReleaseCluster(Cluster& cluster) {
-  if (cluster.arrived == 0 || cluster.arrived < cluster.threads_alive) return;
+  if (cluster.arrived < cluster.threads_alive) return;
   cluster.arrived = 0;
   for (Block& block : cluster.blocks) {
     for (Warp& w : block.warps) {

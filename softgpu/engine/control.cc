@@ -141,9 +141,9 @@ uint64_t ClusterSpecial(const Block& block, Special id) {
     case 0:
       return block.cluster->index[side];
     case 1:
-      return launch.config.grid[side] / launch.cluster[side];
+      return launch.clusters[side];
     case 2:
-      return block.index[side] % launch.cluster[side];
+      return block.place[side];
     default:
       return launch.cluster[side];
   }

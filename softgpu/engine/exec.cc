@@ -210,7 +210,7 @@ void ExitLanes(Warp& w, uint32_t mask) {
   }
   if (w.active == 0) EndSlice(w);
   ReleaseBarriers(*w.block);
-  ReleaseCluster(cluster);
+  if (cluster.arrived != 0) ReleaseCluster(cluster);
 }
 
 void CallFunction(Warp& w, const Instruction& instruction, const Function& callee,

@@ -92,7 +92,8 @@ Status Run::Prepare(const Kernel& the_kernel, const LaunchConfig& the_config,
   for (int i = 0; i < 3; ++i) {
     cluster[i] = std::max(config.cluster[i], 1u);
     cluster_blocks *= cluster[i];
-    total_ *= config.grid[i] / cluster[i];
+    clusters[i] = config.grid[i] / cluster[i];
+    total_ *= clusters[i];
   }
   threads = config.block[0] * config.block[1] * config.block[2];
   if (!the_kernel.unsupported.empty()) return {kNotSupported, the_kernel.unsupported};

@@ -77,6 +77,7 @@ struct Warp {
   const PrivateMemory* private_memory = nullptr;
   uint32_t shared_bytes = 0;
   uint64_t shared_base = 0;
+  uint32_t cluster_blocks = 1;
   uint32_t index = 0;    // in the block
   uint32_t alive = 0;    // lanes that have not exited
   uint32_t arrived = 0;  // of those, lanes that have come to the cluster's barrier
@@ -107,7 +108,8 @@ struct LaunchState;
 struct Block {
   LaunchState* launch = nullptr;
   Cluster* cluster = nullptr;
-  uint32_t rank = 0;  // in its cluster
+  uint32_t rank = 0;       // in its cluster
+  uint32_t place[3] = {};  // there
   uint32_t index[3] = {};
   uint64_t number = 0;  // linear
   uint64_t shared_base = 0;
@@ -138,6 +140,7 @@ struct LaunchState {
   const Kernel* kernel = nullptr;
   LaunchConfig config;
   uint32_t cluster[3] = {1, 1, 1};  // blocks
+  uint32_t clusters[3] = {};        // of the grid
   uint32_t cluster_blocks = 1;
   uint32_t threads = 0;  // per block
   uint32_t shared_bytes = 0;
@@ -179,7 +182,7 @@ void ForEachGroup(Warp& w, OperandOffset op, F f) {
 
 // block.cc
 bool PrepareBlock(Block& block, LaunchState& launch);  // memory; false when there is none
-void StartBlock(Block& block, const uint32_t* index);
+void StartBlock(Block& block);                         // its index is set
 enum class Turn { kProgress, kNothing, kFailed };
 Turn RunTurn(Block& block, int64_t* fuel);  // one slice of each warp
 void DiscardBlock(Block& block);
@@ -190,6 +193,6 @@ void StartCluster(Cluster& cluster, uint64_t number);
 enum class ClusterResult { kDone, kYield, kFailed };
 ClusterResult RunCluster(Cluster& cluster, int64_t fuel);
 void DiscardCluster(Cluster& cluster);
-void ReleaseCluster(Cluster& cluster);  // from its barrier, if everybody is there
+void ReleaseCluster(Cluster& cluster);  // from its barrier, if all who are left have come
 
 }  // namespace softgpu

@@ -189,19 +189,20 @@ SOFTGPU_NO_TSAN void CopyBulk(Warp& w, const Instruction& ins) {
 void FromShared(Warp& w, const Instruction& ins) {
   auto* d = w.Reg<uint64_t>(ins.op[0]);
   const auto* a = w.Reg<uint64_t>(ins.op[1]);
+  const uint64_t base = w.shared_base;
   uint64_t bits = 0;
-  Lanes(w, [&](int i) { bits |= a[i]; });
-  if (bits > kOffsetMask) {
-    ForEachLane(w.exec, [&](int i) { d[i] = SharedToGeneric(w, a[i]); });
-    return;
-  }
-  Lanes(w, [d, a, base = w.shared_base](int i) { d[i] = a[i] + base; });
+  Lanes(w, [&](int i) {
+    bits |= a[i];
+    d[i] = a[i] + base;
+  });
+  if (bits <= kOffsetMask) return;
+  ForEachLane(w.exec, [&](int i) { d[i] = SharedToGeneric(w, d[i] - base); });
 }
 
 void ToShared(Warp& w, const Instruction& ins) {
   auto* d = w.Reg<uint64_t>(ins.op[0]);
   const auto* a = w.Reg<uint64_t>(ins.op[1]);
-  if (w.block->cluster->blocks.size() > 1) {
+  if (w.cluster_blocks > 1) {
     ForEachLane(w.exec, [&](int i) { d[i] = GenericToShared(w, a[i]); });
     return;
   }
