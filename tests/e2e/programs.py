@@ -14,7 +14,7 @@ import server
 
 GROUPS = {
     "kernels": ["vector_add", "matmul", "reduce_shuffle", "scan", "histogram", "transpose",
-                "black_scholes", "nbody", "device_launches", "tensor_copies"],
+                "black_scholes", "nbody", "device_launches", "tensor_copies", "cluster_blocks"],
     "arithmetic": ["double_math", "half_math", "cooperative_grid_sync", "occupancy_attributes",
                    "constant_symbols", "device_printf"],
     "streams": ["streams_events", "graph_capture", "graph_nodes", "capture_threads",
