@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "softgpu/engine/tensor_map.h"
 #include "softgpu/engine/test_device.h"
 
 namespace softgpu::testing {
@@ -160,6 +161,29 @@ TEST_F(Clusters, OneCopyForManyBlocks) {
   for (int i = 0; i < 4 * 64; ++i) {
     const int block = i / 64, row = (mask >> block & 1) * (i % 64 + 1);
     EXPECT_EQ(out[i], row + (block == 3 ? 1000 * (i % 64 + 65) : 0)) << i;
+  }
+}
+
+TEST_F(Clusters, OneBoxForManyBlocks) {
+  device.cluster = {4, 1, 1};
+  Array<int> tensor(32 * 16), out(4 * 64);
+  std::iota(tensor.data(), tensor.data() + tensor.size(), 0);
+  TensorMap map = {};
+  map.address = tensor.address();
+  map.strides[0] = 32 * sizeof(int);
+  map.dimensions[0] = 31;
+  map.dimensions[1] = 15;
+  map.box[0] = 16;
+  map.box[1] = 4;
+  map.kind = TensorMap::kTiled;
+  map.rank = 2;
+  map.element_bits = 32;
+  map.copies = true;
+  const unsigned short mask = 0b1101;
+  EXPECT_RUNS(device.Run("fetch_box", {4}, {64}, map, out, mask));
+  for (int i = 0; i < 4 * 64; ++i) {
+    const int at = i % 64, expected = (at / 16 + 1) * 32 + at % 16 + 4;
+    EXPECT_EQ(out[i], (mask >> i / 64 & 1) != 0 ? expected : -1) << i;
   }
 }
 

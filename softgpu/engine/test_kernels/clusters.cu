@@ -230,6 +230,32 @@ __global__ void fetch_for_many(const int* in, int* out, unsigned short mask) {
   cluster.sync();
 }
 
+struct alignas(64) Map {
+  char bytes[128];
+};
+
+// The first block fetches a tensor's box for the blocks that the mask names.
+__global__ void fetch_box(const __grid_constant__ Map map, int* out, unsigned short mask) {
+  __shared__ alignas(128) int box[64];
+  __shared__ unsigned long long barrier;
+  const unsigned rank = cg::this_cluster().block_rank();
+  box[threadIdx.x] = -1;
+  start(&barrier, 1);
+  if (threadIdx.x == 0) {
+    expect(&barrier, (mask >> rank & 1) * sizeof box);
+    if (rank == 0) {
+      asm volatile(
+          "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+          ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(address_of(box)),
+          "l"(&map), "r"(4), "r"(1), "r"(address_of(&barrier)), "h"(mask)
+          : "memory");
+    }
+  }
+  await(&barrier, 0);
+  out[blockIdx.x * 64 + threadIdx.x] = box[threadIdx.x];
+  cg::this_cluster().sync();
+}
+
 // One wrong access by one thread.
 __global__ void touch(int* out, unsigned rank, int how) {
   __shared__ int values[4];
