@@ -83,7 +83,7 @@ bool Completion::Step() {
   }
   Finish();
   // What a kernel printed is there before anybody learns that it has finished.
-  session_.SendDeviceText();
+  if (session_.printing().possible()) session_.SendDeviceText();
   SendProgress();
   reached_.clear();
   acting_ = false;
@@ -95,7 +95,7 @@ bool Completion::Step() {
 void Completion::Finish() {
   for (auto& reached : reached_) {
     bool well = reached.stream->context->failed == 0;
-    if (well && reached.drained) Settle(*reached.stream);
+    if (well && reached.drained && session_.printing().possible()) Settle(*reached.stream);
     for (auto& marker : reached.markers) order_.push_back({&marker, reached.stream.get(), well});
   }
   if (reached_.size() > 1) {

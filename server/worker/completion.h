@@ -38,7 +38,7 @@ class Completion {
   void Finish();
   void SendProgress();
   // Makes sure that a stream without outstanding markers is idle in the driver's eyes too, which
-  // brings device printf out and shows faults. Does nothing if more was issued meanwhile.
+  // brings device printf out. Does nothing if more was issued meanwhile.
   void Settle(Stream& stream);
   void LookForFaults();
   void Check(Stream& stream);

@@ -30,6 +30,7 @@
 #include "server/worker/memory.h"
 #include "server/worker/mirrors.h"
 #include "server/worker/objects.h"
+#include "server/worker/printing.h"
 #include "server/worker/staging.h"
 #include "server/worker/stdout_pipe.h"
 #include "server/worker/swapping.h"
@@ -111,6 +112,7 @@ class Session {
   Gates& gates() { return gates_; }
   Swapping& swapping() { return swapping_; }
   GivenResources& resources() { return resources_; }
+  Printing& printing() { return printing_; }
 
   HandleTable<Context> contexts;
   HandleTable<Stream> streams;
@@ -146,6 +148,7 @@ class Session {
   ImageCache images_;
   Graphs graphs_;
   Gates gates_;
+  Printing printing_;
   Swapping swapping_;
   Completion completion_;
   LogThread log_;

@@ -27,6 +27,7 @@ CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
   const DriverTable& driver = context.driver();
   CUresult result = LinkParts(driver, call.bytes, &image);
   if (result != CUDA_SUCCESS) return result;
+  session.printing().Loads(image);
   JitOptions options(call.option, call.option_value);
   auto library = std::make_shared<Library>();
   library->id = call.library;

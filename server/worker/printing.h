@@ -1,0 +1,32 @@
+// Whether a session's kernels may print. The driver brings device printf's text out when the host
+// waits for a stream, so the worker has to do that at each end of a stream's work before it tells
+// anybody; where no kernel can print it tells at once. What prints calls the function vprintf,
+// whose name stands in the code's symbols.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <span>
+
+#include "wire/guards.h"
+
+namespace longwire::worker {
+
+class Printing {
+ public:
+  // Code that will be loaded: PTX, a cubin, or a fat binary of both. What cannot be read, or is
+  // more than is worth reading, counts as printing.
+  void Loads(std::span<const std::byte> image);
+  bool possible() const { return possible_.load(); }
+
+ private:
+  bool Names(std::span<const char> image);
+  bool NamesPlain(std::span<const char> code);
+
+  std::atomic<bool> possible_{wire::IsSwitchedOff("quiet-ends")};
+  std::mutex mutex_;
+  size_t left_ = size_t{8} << 20;  // bytes of code that are still looked at; under mutex_
+};
+
+}  // namespace longwire::worker
