@@ -14,23 +14,26 @@ using std::chrono::nanoseconds;
 
 constexpr microseconds kShortLook{50};
 constexpr microseconds kLongestLook{1000};
-constexpr int kManyCores = 4;  // with fewer, those who look take turns with those who work
+// With few cores those who look take turns with those who work.
+constexpr microseconds kLongestLookOfFew{300};
+constexpr int kManyCores = 4;
 
 }  // namespace
 
 SpinPrediction::SpinPrediction(int cores)
-    : predicts_(cores >= kManyCores && !IsSwitchedOff("predicted-spins")),
+    : predicts_(cores > 1 && !IsSwitchedOff("predicted-spins")),
+      longest_look_(cores < kManyCores ? kLongestLookOfFew : kLongestLook),
       spin_(cores < 2 ? nanoseconds(0) : kShortLook) {}
 
 void SpinPrediction::Waited(nanoseconds took) {
   if (!predicts_) return;
-  if (took > kLongestLook) {
+  if (took > longest_look_) {
     if (++pauses_ > 1) longest_ = {};
   } else {
     pauses_ = 0;
     longest_ = std::max(took, longest_ - longest_ / 8);  // it is forgotten by and by
   }
-  spin_ = std::clamp<nanoseconds>(2 * longest_, kShortLook, kLongestLook);
+  spin_ = std::clamp<nanoseconds>(2 * longest_, kShortLook, longest_look_);
 }
 
 int AllowedCores() {

@@ -1,7 +1,7 @@
 // How long a waiting thread looks before it sleeps. A hop to a reader that looks costs 0.5 µs, to
 // one that sleeps 9 µs; so it is worth looking through a wait that will be short, and a program's
-// waits are like its last ones: a thread looks for twice the longest of them, up to a millisecond.
-// Where there are few cores it looks shortly only; and a thread that is idle sleeps.
+// waits are like its last ones: a thread looks for twice the longest of them, up to a millisecond,
+// or 0.3 ms where there are few cores (docs/decisions/0028). A thread that is idle sleeps.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,8 @@ class SpinPrediction {
   void Waited(std::chrono::nanoseconds took);
 
  private:
-  const bool predicts_;                  // off with LONGWIRE_DISABLE=predicted-spins
+  const bool predicts_;  // off with LONGWIRE_DISABLE=predicted-spins
+  const std::chrono::nanoseconds longest_look_;
   std::chrono::nanoseconds longest_{0};  // of the last waits that were no pauses
   int pauses_ = 0;                       // in a row
   std::chrono::nanoseconds spin_;        // 0 with one core: looking would only delay the answer

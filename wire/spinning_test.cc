@@ -30,12 +30,16 @@ TEST(SpinPrediction, OnePauseDoesNotMakeABusyThreadSleep) {
   EXPECT_EQ(microseconds(50), spin.Spin());
 }
 
-TEST(SpinPrediction, FewCoresLookShortlyAndOneNotAtAll) {
+TEST(SpinPrediction, FewCoresDoNotLookForLongAndOneNotAtAll) {
   SpinPrediction few(2), one(1);
-  few.Waited(microseconds(600));
-  one.Waited(microseconds(600));
-  EXPECT_EQ(microseconds(50), few.Spin());
+  few.Waited(microseconds(100));
+  one.Waited(microseconds(100));
+  EXPECT_EQ(microseconds(200), few.Spin());
   EXPECT_EQ(nanoseconds(0), one.Spin());
+  few.Waited(microseconds(250));
+  EXPECT_EQ(microseconds(300), few.Spin());
+  for (int i = 0; i < 2; ++i) few.Waited(microseconds(600));
+  EXPECT_EQ(microseconds(50), few.Spin()) << "waits of such a length are slept through";
 }
 
 }  // namespace
