@@ -218,10 +218,9 @@ void Issuer::Drop(const std::shared_ptr<Stream>& stream, QueuedCall& head) {
 void PlaceMarker(Session& session, const std::shared_ptr<Stream>& stream) {
   uint64_t position = stream->first_unmarked;
   bool in_stream = !stream->capturing && stream->context->failed == 0;
-  CUresult result = session.timelines().Mark(stream, in_stream);
-  if (result != CUDA_SUCCESS) {
+  session.timelines().Mark(stream, in_stream, [&](CUresult result) {
     session.DriverFailed(*stream->context, position, result, "the marker of a stream");
-  }
+  });
 }
 
 }  // namespace longwire::worker

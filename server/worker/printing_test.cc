@@ -80,6 +80,26 @@ int WaitsOf(const std::string& image) {
   return waits;
 }
 
+// The driver refuses the ticket behind a kernel that has faulted already: the client learns of the
+// fault before it learns of the end.
+TEST(Printing, AFaultIsToldBeforeTheEnd) {
+  for (int round = 0; round < 50; ++round) {
+    DriverTable table = FakeDriver().table();
+    table.cuStreamWriteValue64_v2 = [](CUstream, CUdeviceptr, cuuint64_t, unsigned) {
+      return CUDA_ERROR_ILLEGAL_ADDRESS;
+    };
+    std::vector<Device> devices(1);
+    devices[0].keeper = std::make_unique<KeeperClient>(-1);
+    TestSession session(table, std::move(devices));
+    session.CreateStream(7);
+    session.LoadImage(Bytes(File("silent.ptx")));
+    uint64_t position = session.Launch(7, 1);
+    DownRecord end = session.ExpectProgress(7, position);
+    DownRecord fault = session.Expect(wire::DownKind::kError);
+    EXPECT_LT(fault.order, end.order);
+  }
+}
+
 TEST(Printing, EndsAreToldWithoutAWaitWhereNothingPrints) {
   EXPECT_EQ(WaitsOf(File("silent.ptx")), 0);
   EXPECT_EQ(WaitsOf(File("prints.ptx")), 1);

@@ -32,7 +32,8 @@ bool Timelines::Attach(Stream& stream) {
   return true;
 }
 
-CUresult Timelines::Mark(const std::shared_ptr<Stream>& stream, bool in_stream) {
+void Timelines::Mark(const std::shared_ptr<Stream>& stream, bool in_stream,
+                     const std::function<void(CUresult)>& refused) {
   Marker marker;
   marker.position = stream->last_issued;
   // A marker behind no call (a host function's, a pull's) keeps nobody waiting.
@@ -65,6 +66,7 @@ CUresult Timelines::Mark(const std::shared_ptr<Stream>& stream, bool in_stream) 
   if (result != CUDA_SUCCESS) {
     marker.ticket = 0;
     marker.good = false;
+    refused(result);
   }
   std::lock_guard lock(mutex_);
   write_value_missing_ |= use_event;
@@ -74,7 +76,6 @@ CUresult Timelines::Mark(const std::shared_ptr<Stream>& stream, bool in_stream) 
     watched_.push_back(stream);
     changed_.notify_all();
   }
-  return result;
 }
 
 uint64_t Timelines::Want(Stream& stream, uint64_t position) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -26,8 +27,10 @@ class Timelines {
   // Puts a marker behind everything issued into the stream, with the actions gathered for it. The
   // stream's issue_mutex is held and its context current. `in_stream` is false while nothing of
   // ours may enter the stream (capture, a failed context): then the marker counts as reached as
-  // soon as the one before is.
-  CUresult Mark(const std::shared_ptr<Stream>& stream, bool in_stream);
+  // soon as the one before is. So does one that the driver refuses; `refused` is called before
+  // anybody can see that, and says why.
+  void Mark(const std::shared_ptr<Stream>& stream, bool in_stream,
+            const std::function<void(CUresult)>& refused);
 
   // Asks for progress at `position`. Returns a position to send now, or 0.
   uint64_t Want(Stream& stream, uint64_t position);
