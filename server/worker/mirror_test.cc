@@ -146,6 +146,35 @@ TEST(Mirror, APullBehindWorkDoesNotCountWhenAnotherExchangeComesBetween) {
   }
 }
 
+// The other's copy is made at once, before the log thread has the call behind it.
+TEST(Mirror, NorWhenTheOtherIsStillBeingIssued) {
+  for (bool push : {true, false}) {
+    Mirrored mirrored;
+    TestSession& session = mirrored.session;
+    session.ExpectProgress(kStream, mirrored.Pull(kBytes));  // there is staging from now on
+    session.driver.StopStream(kWorkIndex);
+    uint64_t position = mirrored.PullBehindWork(kTicket);
+    session.Until([&] { return session.driver.IndexOf("download s2") >= 0; }, "queued");
+    session.driver.hold_copies = true;
+    mirrored.host[7] = std::byte{1};
+    size_t log = session.driver.log().size();
+    uint64_t other = push ? mirrored.Push() : mirrored.Pull(kBytes);
+    session.Until([&] { return session.driver.log().size() > log; }, "copied");
+    mirrored.device[8] = std::byte{9};  // the work's, which the other has not seen
+    session.driver.RunStream(kWorkIndex);
+    SCOPED_TRACE(push);
+    EXPECT_TRUE(session.Quiet(wire::DownKind::kMirror));
+    session.driver.hold_copies = false;
+    session.ExpectProgress(kStream, other);
+    mirrored.ExpectNotServed(position);
+    uint64_t next = mirrored.PullBehindWork(kTicket + 1);
+    auto runs = mirrored.Changes();
+    ASSERT_EQ(runs.size(), 1u);
+    EXPECT_EQ(runs[0].offset, 8u);
+    mirrored.ExpectServed(kTicket + 1, next);
+  }
+}
+
 TEST(Mirror, OfTwoPullsBehindWorkTheFirstCounts) {
   Mirrored mirrored;
   mirrored.session.driver.StopStream(kWorkIndex);

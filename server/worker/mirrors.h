@@ -35,7 +35,8 @@ class Shadow {
   uint64_t bytes_;
 };
 
-// How many were queued (by the log thread) and are done (by the completion thread).
+// How many were queued (by the log thread, before their copies: those may be made at once) and are
+// done (by the completion thread).
 struct Exchanges {
   std::atomic<uint64_t> queued{0};
   std::atomic<uint64_t> done{0};

@@ -57,14 +57,14 @@ CUresult PullBehindWork(CallContext& context, const calls::lwMirrorPull& call,
   if (context.capturing() || mirror->pulls.queued != mirror->pulls.done) return CUDA_SUCCESS;
   StagingBlock block;
   if (!TakeStaging(context, call.bytes, &block)) return kNotYet;
+  uint64_t pushes = mirror->pushes.queued, own = ++mirror->pulls.queued;
   CUresult result = context.driver().cuMemcpyDtoHAsync_v2(block.data, mirror->address, call.bytes,
                                                           context.driver_stream());
   bool copied = result == CUDA_SUCCESS;
   Session& session = context.session();
   auto* stream = context.stream().get();
-  stream->actions.push_back([&session, stream, block, mirror, copied, bytes = call.bytes,
-                             ticket = call.ticket, pushes = mirror->pushes.queued.load(),
-                             own = ++mirror->pulls.queued](bool good) {
+  stream->actions.push_back([&session, stream, block, mirror, copied, pushes, own,
+                             bytes = call.bytes, ticket = call.ticket](bool good) {
     bool alone = mirror->pushes.queued == pushes && mirror->pushes.done == pushes &&
                  mirror->pulls.queued == own;
     if (good && copied && alone) {
@@ -104,12 +104,12 @@ CUresult Do_lwMirrorPush(CallContext& context, const calls::lwMirrorPush& call,
   if (runs->empty()) return CUDA_SUCCESS;
   StagingBlock block;
   if (!TakeStaging(context, call.delta.size(), &block)) return kNotYet;
+  ++mirror->pushes.queued;
   CUresult result = CopyRuns(context, *mirror, block.data, *runs);
   bool copied = result == CUDA_SUCCESS;
   auto* stream = context.stream().get();
   // The shadow changes when the device's memory has: not before, for the device's bytes of an
   // earlier pull are still to be compared with it.
-  ++mirror->pushes.queued;
   stream->actions.push_back([&session, stream, block, mirror, runs, copied](bool good) {
     ++mirror->pushes.done;
     for (const wire::DeltaRun& run : *runs) {
@@ -134,10 +134,10 @@ CUresult Do_lwMirrorPull(CallContext& context, const calls::lwMirrorPull& call,
     size_t part = std::min<uint64_t>(call.bytes - record.progress, Staging::kMaxBlockBytes);
     StagingBlock block;
     if (!TakeStaging(context, part, &block)) return kNotYet;
+    ++mirror->pulls.queued;
     CUresult result = context.driver().cuMemcpyDtoHAsync_v2(
         block.data, mirror->address + record.progress, part, context.driver_stream());
     bool copied = result == CUDA_SUCCESS;
-    ++mirror->pulls.queued;
     stream->actions.push_back([&session, owner = stream.get(), block, mirror, copied, part,
                                offset = record.progress](bool good) {
       ++mirror->pulls.done;

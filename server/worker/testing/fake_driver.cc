@@ -38,8 +38,10 @@ CUresult LaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsign
 
 CUresult Copy(CUstream stream, const char* what, void* to, const void* from, size_t bytes) {
   FakeDriver& driver = FakeDriver::Get();
-  return driver.Issue(stream, std::string(what) + " " + Name(driver.StateOf(stream)),
-                      [=] { return std::memcpy(to, from, bytes) != nullptr; });
+  CUresult result = driver.Issue(stream, std::string(what) + " " + Name(driver.StateOf(stream)),
+                                 [=] { return std::memcpy(to, from, bytes) != nullptr; });
+  WaitWhile(driver.hold_copies);
+  return result;
 }
 
 void FillMemory(DriverTable& table) {

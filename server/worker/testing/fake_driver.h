@@ -40,6 +40,7 @@ class FakeDriver {
   std::atomic<bool> hold_function_loads{false};
   std::atomic<bool> hold_unloads{false};  // the same of cuModuleUnload
   std::atomic<bool> hold_imports{false};  // and of cuMemImportFromShareableHandle
+  std::atomic<bool> hold_copies{false};   // copies are issued, but their calls do not return
   std::atomic<int> launch_result{0};
   std::atomic<int> stream_result{0};  // of cuStreamCreateWithPriority
   std::atomic<int> function_loads{0};
