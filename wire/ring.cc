@@ -100,7 +100,11 @@ std::byte* RingProducer::Reserve(size_t bytes) {
 }
 
 void RingProducer::Commit(size_t bytes) {
-  written_ += bytes;
+  Add(bytes);
+  Publish();
+}
+
+void RingProducer::Publish() {
   memory_->control().written.store(written_, std::memory_order_release);
   Flush();
 }

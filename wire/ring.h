@@ -68,7 +68,7 @@ class RingProducer {
  public:
   explicit RingProducer(std::shared_ptr<RingMemory> memory);
 
-  // Position after the last committed byte.
+  // Position after the last byte that was committed or added.
   uint64_t written() const { return written_; }
   // How far the consumer's end has released (checked; a bad value closes the ring).
   uint64_t released();
@@ -78,6 +78,9 @@ class RingProducer {
   std::byte* Reserve(size_t bytes);
   // Publishes the first `bytes` of the reserved room and wakes the consumer if it sleeps.
   void Commit(size_t bytes);
+  // The same in two steps: what was added, perhaps several times, is published together.
+  void Add(size_t bytes) { written_ += bytes; }
+  void Publish();
   // Waits until `bytes` fit, the ring is closed, or the deadline passed; true if they fit.
   bool WaitForSpace(size_t bytes, Deadline deadline);
   // Gives the data pages back to the system if nothing is kept in them, between a Commit and the

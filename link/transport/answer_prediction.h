@@ -24,6 +24,7 @@ class AnswerPrediction {
   const bool predicts_;  // off with LONGWIRE_DISABLE=answers-first
   bool unanswered_ = false;
   Time heard_at_;
+  Time::duration last_{};  // what the last answer took
   int in_a_row_ = 0;  // messages that were answered soon
 };
 

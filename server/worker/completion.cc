@@ -81,10 +81,13 @@ bool Completion::Step() {
     acting_ = false;
     return false;
   }
-  Finish();
-  // What a kernel printed is there before anybody learns that it has finished.
-  if (session_.printing().possible()) session_.SendDeviceText();
-  SendProgress();
+  {
+    DownWriter::Together together(session_.down());
+    Finish();
+    // What a kernel printed is there before anybody learns that it has finished.
+    if (session_.printing().possible()) session_.SendDeviceText();
+    SendProgress();
+  }
   reached_.clear();
   acting_ = false;
   if (wake_log_thread.load(std::memory_order_seq_cst)) session_.WakeLogThread();

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "server/worker/log_line.h"
+#include "wire/guards.h"
 
 namespace longwire::worker {
 namespace {
@@ -15,6 +16,8 @@ using std::chrono::steady_clock;
 constexpr size_t kBulkQueueBytes = size_t{8} << 20;
 // Replies, progress and errors of a client that does not read: past this the session is over.
 constexpr size_t kMaxQueueBytes = size_t{256} << 20;
+// More than this does not wait for what comes with it.
+constexpr size_t kMostTogether = size_t{16} << 10;
 constexpr size_t kTextPiece = size_t{64} << 10;
 
 template <class T>
@@ -54,8 +57,27 @@ bool DownWriter::WriteToRing(const wire::DownHeader& header, std::span<const std
   std::byte* room = producer_.Reserve(bytes);
   if (room == nullptr) return false;
   Fill(room, header, first, second);
-  producer_.Commit(bytes);
+  producer_.Add(bytes);
+  unpublished_ += bytes;
+  if (!together_ || unpublished_ > kMostTogether) Publish();
   return true;
+}
+
+void DownWriter::Publish() {
+  unpublished_ = 0;
+  producer_.Publish();
+}
+
+DownWriter::Together::Together(DownWriter& writer) : writer_(writer) {
+  static const bool off = wire::IsSwitchedOff("joined-ends");
+  std::lock_guard lock(writer_.mutex_);
+  writer_.together_ = !off;
+}
+
+DownWriter::Together::~Together() {
+  std::lock_guard lock(writer_.mutex_);
+  writer_.together_ = false;
+  if (writer_.unpublished_ != 0) writer_.Publish();
 }
 
 void DownWriter::Write(wire::DownHeader header, std::span<const std::byte> first,
@@ -69,6 +91,8 @@ void DownWriter::Write(wire::DownHeader header, std::span<const std::byte> first
   std::unique_lock lock(mutex_);
   if (producer_.memory().closed()) return;
   if (queue_.empty() && WriteToRing(header, first, second)) return;
+  // The queue's thread has the producer from here on.
+  if (unpublished_ != 0) Publish();
   if (may_wait) {
     changed_.wait(lock, [&] { return queued_bytes_ < kBulkQueueBytes || stop_; });
   }

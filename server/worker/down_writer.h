@@ -44,6 +44,19 @@ class DownWriter {
   void Slot(uint64_t offset);
   void Reclaim(const wire::ReclaimRequest& request);
 
+  // While one lives, little that is written waits for more: what a stream's end brings (bytes of a
+  // copy, and that it has finished) becomes one message instead of two. One at a time.
+  class Together {
+   public:
+    explicit Together(DownWriter& writer);
+    ~Together();
+    Together(const Together&) = delete;
+    Together& operator=(const Together&) = delete;
+
+   private:
+    DownWriter& writer_;
+  };
+
   // Nothing moves: the ring's memory is given back.
   void Rest();
   // Closes the ring once what was written before has left, or after `limit`.
@@ -55,6 +68,7 @@ class DownWriter {
   bool WriteToRing(const wire::DownHeader& header, std::span<const std::byte> first,
                    std::span<const std::byte> second);
   void Drain();
+  void Publish();
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -62,6 +76,8 @@ class DownWriter {
   wire::RingProducer producer_;
   std::deque<std::vector<std::byte>> queue_;
   size_t queued_bytes_ = 0;
+  bool together_ = false;
+  size_t unpublished_ = 0;  // bytes in the ring
   bool stop_ = false;
   std::thread thread_;
 };

@@ -47,15 +47,24 @@ TEST_F(AnswerPredictionTest, ExpectsWhatCameTwiceInARow) {
   EXPECT_TRUE(ExpectsAfter(1));
 }
 
-TEST_F(AnswerPredictionTest, DoesNotWaitForLong) {
+TEST_F(AnswerPredictionTest, WaitsTwiceAsLongAsLastTime) {
   Answer(5);
   Heard();
-  EXPECT_TRUE(ExpectsAfter(49));
-  EXPECT_FALSE(ExpectsAfter(2));
-  SaidAfter(1);
+  EXPECT_TRUE(ExpectsAfter(15));
+  EXPECT_FALSE(ExpectsAfter(1));
+  SaidAfter(14);  // 30 us: still soon
+  Heard();
+  EXPECT_TRUE(ExpectsAfter(50)) << "and not above what counts as soon";
+  EXPECT_FALSE(ExpectsAfter(1));
+}
+
+TEST_F(AnswerPredictionTest, ALateAnswerCountsAsNone) {
+  Answer(5);
+  Heard();
+  SaidAfter(51);
   Answer(1);
   Heard();
-  EXPECT_FALSE(ExpectsAfter(1)) << "the late answer counts as none";
+  EXPECT_FALSE(ExpectsAfter(1));
 }
 
 TEST_F(AnswerPredictionTest, AnUnansweredMessageEndsIt) {
