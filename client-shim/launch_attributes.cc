@@ -57,10 +57,9 @@ CUresult CheckCluster(const Sides* given, const LaunchShape& shape, Function* fu
     return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   }
   const auto& [x, y, z] = given != nullptr ? *given : required;
-  if (given == nullptr && (x == 0 || y == 0 || z == 0)) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   if (x == 0 || y == 0 || z == 0 || shape.grid_x % x != 0 || shape.grid_y % y != 0 ||
       shape.grid_z % z != 0) {
-    return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   }
   if (x == 1 && y == 1 && z == 1) return CUDA_SUCCESS;
   if (AttributeOr(*FindDevice(context->device), CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, 0) == 0) {

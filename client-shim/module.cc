@@ -386,7 +386,9 @@ CUresult SetFunctionAttribute(Function* function, int attribute, int value, int 
       CUresult result = FunctionAttribute(function, attribute, device, &compiled);
       if (result != CUDA_SUCCESS) return result;
       if (compiled != 0 && function->clusters != Function::Clusters::kSet) {
-        return CUDA_ERROR_NOT_PERMITTED;
+        // What was compiled in can be said again, and nothing else.
+        if (value != compiled) return CUDA_ERROR_INVALID_VALUE;
+        break;
       }
       function->clusters = Function::Clusters::kSet;
       break;

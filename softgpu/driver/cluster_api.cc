@@ -93,8 +93,12 @@ CUresult GetClusterAttribute(int* value, CUfunction_attribute attribute, const F
 CUresult SetClusterAttribute(Function& function, CUfunction_attribute attribute, int value) {
   if (value < 0) return CUDA_ERROR_INVALID_VALUE;
   if (IsSide(attribute)) {
-    if (function.info->cluster[0] != 0) return CUDA_ERROR_NOT_PERMITTED;
     const int side = SideOf(attribute);
+    // What was compiled in can be said again, and nothing else.
+    if (const uint32_t* compiled = function.info->cluster; compiled[0] != 0) {
+      const bool same = static_cast<uint32_t>(value) == compiled[side];
+      return same ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    }
     ForEachForm(function, [=](Function& form) { form.cluster[side] = value; });
     return CUDA_SUCCESS;
   }
@@ -131,7 +135,8 @@ CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction handle,
   return CUDA_SUCCESS;
 }
 
-// The launch's own cluster does not count; a size that the function requires is the answer.
+// The launch's own cluster does not count, but it must not differ from one that was compiled in;
+// that one does not count either. A size that the program set is the answer.
 CUresult cuOccupancyMaxPotentialClusterSize(int* size, CUfunction handle,
                                             const CUlaunchConfig* launch) {
   TRY(Enter());
@@ -141,9 +146,13 @@ CUresult cuOccupancyMaxPotentialClusterSize(int* size, CUfunction handle,
   LaunchConfig config;
   int blocks = 0;
   TRY(ReadLaunch(*launch, *function, &config, &blocks));
+  const uint32_t *asked = config.cluster, *compiled = function->info->cluster;
+  if (compiled[0] != 0 && std::count(asked, asked + 3, 0u) != 3 &&
+      !std::equal(asked, asked + 3, compiled)) {
+    return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  }
   std::fill_n(config.cluster, 3, 0);
-  std::copy_n(function->info->cluster, 3, config.cluster);
-  if (config.cluster[0] == 0) TRY(TakeRequired(*function, &config));
+  TRY(TakeRequired(*function, &config));
   uint32_t most = function->non_portable ? DeviceShape::kMostClusterBlocks
                                          : DeviceShape::kPortableClusterBlocks;
   const uint32_t bound = function->info->most_cluster_blocks;

@@ -48,7 +48,7 @@ class ClusterTest : public DeviceTest {
 TEST_F(ClusterTest, WrongSizesAreRefusedAtOnce) {
   EXPECT_CU(Launch(8, 2));
   EXPECT_CU(Launch(8, 8));
-  EXPECT_EQ(Launch(8, 3), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(Launch(8, 3), CUDA_ERROR_INVALID_CLUSTER_SIZE);
   EXPECT_EQ(Launch(32, 16), CUDA_ERROR_INVALID_CLUSTER_SIZE);
   EXPECT_EQ(Launch(32, 32), CUDA_ERROR_INVALID_CLUSTER_SIZE);
   EXPECT_EQ(Count(), 2u * 8 * 32);
@@ -76,8 +76,42 @@ TEST_F(ClusterTest, SizesThatTheProgramRequires) {
   EXPECT_CU(Launch(8, 0));
   EXPECT_CU(Launch(8, 4));
   EXPECT_EQ(Launch(8, 2), CUDA_ERROR_INVALID_CLUSTER_SIZE);
-  EXPECT_EQ(Launch(6, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(Launch(6, 0), CUDA_ERROR_INVALID_CLUSTER_SIZE);
   EXPECT_EQ(Count(), 2u * 8 * 32);
+}
+
+// A kernel that was compiled for clusters of 2 x 2 blocks.
+TEST_F(ClusterTest, SizesThatWereCompiledIn) {
+  constexpr const char* kFour =
+      ".version 8.0\n.target sm_90\n.address_size 64\n"
+      ".visible .entry Four() .explicitcluster .reqnctapercluster 2, 2, 1 { ret; }";
+  CUmodule module = nullptr;
+  ASSERT_CU(cuModuleLoadData(&module, kFour));
+  const CUfunction four = Function(module, "Four");
+  constexpr int kSides[] = {2, 2, 1};
+  for (int side = 0; side < 3; ++side) {
+    const auto attribute =
+        static_cast<CUfunction_attribute>(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH + side);
+    for (int value : {0, 1, 2, 4}) {
+      EXPECT_EQ(cuFuncSetAttribute(four, attribute, value),
+                value == kSides[side] ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    }
+  }
+  EXPECT_CU(cuLaunchKernel(four, 4, 4, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr));
+  EXPECT_EQ(cuLaunchKernel(four, 3, 4, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr),
+            CUDA_ERROR_INVALID_CLUSTER_SIZE);
+  int size = 0;
+  CUlaunchConfig config = Config(16, 0);
+  ASSERT_CU(cuOccupancyMaxPotentialClusterSize(&size, four, &config));
+  EXPECT_EQ(size, 8);
+  config = Config(16, 4);
+  EXPECT_EQ(cuOccupancyMaxPotentialClusterSize(&size, four, &config),
+            CUDA_ERROR_INVALID_CLUSTER_SIZE);
+  EXPECT_EQ(cuOccupancyMaxActiveClusters(&size, four, &config), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+  attribute_.value.clusterDim = {2, 2, 1};
+  ASSERT_CU(cuOccupancyMaxPotentialClusterSize(&size, four, &config));
+  EXPECT_EQ(size, 8);
+  EXPECT_CU(cuModuleUnload(module));
 }
 
 TEST_F(ClusterTest, InGraphs) {
@@ -95,7 +129,7 @@ TEST_F(ClusterTest, InGraphs) {
   value.clusterDim = {3, 1, 1};
   const auto attribute = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
   ASSERT_CU(cuGraphKernelNodeSetAttribute(node, attribute, &value));
-  EXPECT_EQ(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_ERROR_INVALID_CLUSTER_SIZE);
   value.clusterDim = {4, 1, 1};
   ASSERT_CU(cuGraphKernelNodeSetAttribute(node, attribute, &value));
   value = {};
@@ -107,7 +141,7 @@ TEST_F(ClusterTest, InGraphs) {
   ASSERT_CU(cuGraphExecKernelNodeSetParams(exec, node, &params));
   ASSERT_CU(cuGraphLaunch(exec, nullptr));
   params.gridDimX = 10;
-  EXPECT_EQ(cuGraphExecKernelNodeSetParams(exec, node, &params), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuGraphExecKernelNodeSetParams(exec, node, &params), CUDA_ERROR_INVALID_CLUSTER_SIZE);
   EXPECT_EQ(Count(), 20u);
   EXPECT_CU(cuGraphExecDestroy(exec));
   EXPECT_CU(cuGraphDestroy(graph));

@@ -61,7 +61,7 @@ TEST_F(LaunchTest, ExtraBufferAndLaunchKernelEx) {
   ASSERT_CU(cuMemcpyDtoH(&value, data_, 4));
   EXPECT_EQ(value, 32u);
   attributes[0].value.clusterDim = {2, 1, 1};
-  EXPECT_EQ(cuLaunchKernelEx(&config, store, nullptr, extra), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuLaunchKernelEx(&config, store, nullptr, extra), CUDA_ERROR_INVALID_CLUSTER_SIZE);
 }
 
 TEST_F(LaunchTest, RefusesAtOnce) {

@@ -25,7 +25,7 @@ Status ResolveCluster(const Kernel& kernel, LaunchConfig* config) {
   uint64_t blocks = 1;
   for (int i = 0; i < 3; ++i) {
     if (cluster[i] == 0 || config->grid[i] % cluster[i] != 0) {
-      return {kInvalidValue, "the grid is no multiple of the cluster"};
+      return {kInvalidClusterSize, "the grid is no multiple of the cluster"};
     }
     if (blocks <= most) blocks *= cluster[i];
   }

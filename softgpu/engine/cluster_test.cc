@@ -9,8 +9,8 @@
 namespace softgpu::testing {
 namespace {
 
-constexpr int kInvalidValue = 1, kIllegalAddress = 700, kTimeout = 702, kMisaligned = 716,
-              kTooLarge = 720, kInvalidClusterSize = 912;
+constexpr int kIllegalAddress = 700, kTimeout = 702, kMisaligned = 716, kTooLarge = 720,
+              kInvalidClusterSize = 912;
 
 struct Place {
   Size cluster, clusters, block, blocks;
@@ -68,15 +68,15 @@ TEST_F(Clusters, WrongSizesAreRefused) {
     device.cluster = cluster;
     return device.Run(kernel, grid, {32}, out).code;
   };
-  EXPECT_EQ(run("places", {3, 1, 1}, {8}), kInvalidValue);
-  EXPECT_EQ(run("places", {2, 0, 1}, {8}), kInvalidValue);
+  EXPECT_EQ(run("places", {3, 1, 1}, {8}), kInvalidClusterSize);
+  EXPECT_EQ(run("places", {2, 0, 1}, {8}), kInvalidClusterSize);
   EXPECT_EQ(run("places", {17, 1, 1}, {17}), kInvalidClusterSize);
   EXPECT_EQ(run("places", {1 << 20, 1 << 15, 1 << 15}, {1 << 20, 1 << 15, 1 << 15}),
             kInvalidClusterSize);
   EXPECT_EQ(run("compiled_for_six", {0, 0, 0}, {4, 3}), 0);
   EXPECT_EQ(run("compiled_for_six", {2, 3, 1}, {4, 3}), 0);
   EXPECT_EQ(run("compiled_for_six", {1, 3, 1}, {4, 3}), kInvalidClusterSize);
-  EXPECT_EQ(run("compiled_for_six", {0, 0, 0}, {4, 4}), kInvalidValue);
+  EXPECT_EQ(run("compiled_for_six", {0, 0, 0}, {4, 4}), kInvalidClusterSize);
   EXPECT_EQ(run("wants_clusters", {0, 0, 0}, {4}), kInvalidClusterSize);
   EXPECT_EQ(run("wants_clusters", {4, 1, 1}, {4}), 0);
   EXPECT_EQ(run("at_most_four", {4, 1, 1}, {8}), 0);

@@ -96,7 +96,7 @@ struct LaunchConfig {
 
 // Fills in the cluster that the kernel wants where the launch asks for none. Answers
 // CUDA_ERROR_INVALID_CLUSTER_SIZE (912) if the two differ, one is missing or has too many blocks,
-// and CUDA_ERROR_INVALID_VALUE if the grid is no multiple of it.
+// or if the grid is no multiple of it.
 Status ResolveCluster(const Kernel& kernel, LaunchConfig* config);
 
 // Runs the kernel to its end on the calling thread and the engine's worker threads; several calls

@@ -376,29 +376,37 @@ static void OwnSizes() {
   EXPECT(sum.Read()[0] == 32 * (4 + 4 + 8 + 1), "%d", sum.Read()[0]);
 }
 
-static void ExpectRefused(cudaError_t result, cudaError_t expected, const char* what) {
-  EXPECT(result != cudaSuccess, "%s is no mistake", what);
-  EXPECT_OF_MISTAKE(result == expected, "%s: %d, not %d", what, result, expected);
+static void ExpectRefused(cudaError_t result, const char* what) {
+  EXPECT(result == cudaErrorInvalidClusterSize, "%s: %d", what, result);
   EXPECT(cudaGetLastError() == result, "%s: the error is not the last one", what);
+}
+
+// The sides that were compiled in may be said again; without any, all may be set and taken back.
+static void SetSides() {
+  constexpr int kSides[] = {2, 2, 1};
+  for (int side = 0; side < 3; ++side) {
+    const auto attribute = cudaFuncAttribute(cudaFuncAttributeRequiredClusterWidth + side);
+    for (int value : {4, 2, 1, 0}) {
+      const cudaError_t set = cudaFuncSetAttribute(AddSize, attribute, value);
+      EXPECT(set == (value == kSides[side] ? cudaSuccess : cudaErrorInvalidValue),
+             "side %d of a size that was compiled in as %d: %d", side, value, set);
+      EXPECT(cudaGetLastError() == set, "side %d: the error is not the last one", side);
+      CHECK(cudaFuncSetAttribute(AddSizeOrOne, attribute, value));
+    }
+  }
 }
 
 static void Mistakes() {
   Memory<int> sum(1);
-  ExpectRefused(Launch(AddSizeOrOne, 8, 32, 3, nullptr, sum.device), cudaErrorInvalidValue,
-                "a grid that is no multiple");
-  ExpectRefused(Launch(AddSizeOrOne, 64, 32, 32, nullptr, sum.device), cudaErrorInvalidClusterSize,
-                "a cluster of 32 blocks");
+  ExpectRefused(Launch(AddSizeOrOne, 8, 32, 3, nullptr, sum.device), "a grid that is no multiple");
+  ExpectRefused(Launch(AddSizeOrOne, 64, 32, 32, nullptr, sum.device), "a cluster of 32 blocks");
   ExpectRefused(Launch(AddSize, dim3(4, 4), 32, dim3(4, 1, 1), nullptr, sum.device),
-                cudaErrorInvalidClusterSize, "another size than the kernel's");
-  ExpectRefused(Launch(AddSizeOfLaunch, 4, 32, kNone, nullptr, sum.device),
-                cudaErrorInvalidClusterSize, "no cluster where one must be");
+                "another size than the kernel's");
   AddSize<<<dim3(3, 4), 32>>>(sum.device);
-  ExpectRefused(cudaPeekAtLastError(), cudaErrorInvalidValue,
-                "a grid that does not fit the kernel");
-  const cudaError_t changed =
-      cudaFuncSetAttribute(AddSize, cudaFuncAttributeRequiredClusterWidth, 4);
-  EXPECT(changed == cudaErrorNotPermitted, "a size changed that was compiled in: %d", changed);
-  cudaGetLastError();
+  ExpectRefused(cudaPeekAtLastError(), "a grid that does not fit the kernel");
+  const cudaError_t none = Launch(AddSizeOfLaunch, 4, 32, kNone, nullptr, sum.device);
+  EXPECT(none != cudaSuccess && cudaGetLastError() == none, "no cluster where one must be");
+  EXPECT_OF_MISTAKE(none == cudaErrorInvalidClusterSize, "no cluster where one must be: %d", none);
   CHECK(cudaDeviceSynchronize());
   EXPECT(sum.Read()[0] == 0, "something ran");
 }
@@ -458,8 +466,17 @@ static void Occupancy() {
          "%d clusters of 2, %d of 8 blocks", two, eight);
   CHECK(cudaOccupancyMaxPotentialClusterSize(&size, AddSizeOrOne, &config));
   EXPECT(size == 8, "clusters of at most %d", size);
-  CHECK(cudaOccupancyMaxPotentialClusterSize(&size, AddSize, &config));
-  EXPECT_OF_MISTAKE(size == 4, "the kernel's size is 4, not %d", size);
+  ExpectRefused(cudaOccupancyMaxPotentialClusterSize(&size, AddSize, &config),
+                "the most of another size than the kernel's");
+  ExpectRefused(cudaOccupancyMaxActiveClusters(&size, AddSize, &config),
+                "how many of another size than the kernel's");
+  attribute.val.clusterDim.x = attribute.val.clusterDim.y = 2;
+  for (unsigned attributes : {0u, 1u}) {
+    config.numAttrs = attributes;
+    CHECK(cudaOccupancyMaxPotentialClusterSize(&size, AddSize, &config));
+    EXPECT(size == 8, "of a kernel for 4, with %u attributes, clusters of at most %d", attributes,
+           size);
+  }
 }
 
 int main() {
@@ -475,5 +492,6 @@ int main() {
   Mistakes();
   InGraphs();
   Occupancy();
+  SetSides();
   return Pass("cluster_blocks");
 }
