@@ -9,13 +9,29 @@
 namespace softgpu::testing {
 namespace {
 
-constexpr int kIllegalAddress = 700, kTimeout = 702, kMisaligned = 716, kTooLarge = 720,
-              kInvalidClusterSize = 912;
+constexpr int kIllegalAddress = 700, kTimeout = 702, kIllegalInstruction = 715, kMisaligned = 716,
+              kTooLarge = 720, kInvalidClusterSize = 912;
 
 struct Place {
   Size cluster, clusters, block, blocks;
   unsigned rank, count, is_explicit;
 };
+
+// Of 32 x 16 numbers in boxes of 16 x 4.
+TensorMap MapOf(const Array<int>& tensor) {
+  TensorMap map = {};
+  map.address = tensor.address();
+  map.strides[0] = 32 * sizeof(int);
+  map.dimensions[0] = 31;
+  map.dimensions[1] = 15;
+  map.box[0] = 16;
+  map.box[1] = 4;
+  map.kind = TensorMap::kTiled;
+  map.rank = 2;
+  map.element_bits = 32;
+  map.copies = true;
+  return map;
+}
 
 class Clusters : public ::testing::Test {
  protected:
@@ -168,23 +184,35 @@ TEST_F(Clusters, OneBoxForManyBlocks) {
   device.cluster = {4, 1, 1};
   Array<int> tensor(32 * 16), out(4 * 64);
   std::iota(tensor.data(), tensor.data() + tensor.size(), 0);
-  TensorMap map = {};
-  map.address = tensor.address();
-  map.strides[0] = 32 * sizeof(int);
-  map.dimensions[0] = 31;
-  map.dimensions[1] = 15;
-  map.box[0] = 16;
-  map.box[1] = 4;
-  map.kind = TensorMap::kTiled;
-  map.rank = 2;
-  map.element_bits = 32;
-  map.copies = true;
+  const TensorMap map = MapOf(tensor);
   const unsigned short mask = 0b1101;
   EXPECT_RUNS(device.Run("fetch_box", {4}, {64}, map, out, mask));
   for (int i = 0; i < 4 * 64; ++i) {
     const int at = i % 64, expected = (at / 16 + 1) * 32 + at % 16 + 4;
     EXPECT_EQ(out[i], (mask >> i / 64 & 1) != 0 ? expected : -1) << i;
   }
+}
+
+TEST_F(Clusters, BoxesAtIllegalPlaces) {
+  Array<int> tensor(32 * 16, 0);
+  const TensorMap map = MapOf(tensor);
+  const auto move = [&](int x, int y, bool store) {
+    return device.Run("move_box", {1}, {64}, map, x, y, store).code;
+  };
+  for (const auto& [x, y] : {std::pair{0, 0}, {-4, -3}, {28, 14}, {100, 0}, {0, -100}}) {
+    EXPECT_EQ(move(x, y, false), 0) << x << ", " << y;
+  }
+  for (int x : {-5, 1, 27, 59, 91}) {
+    EXPECT_EQ(move(x, 0, false), kIllegalInstruction) << x;
+    EXPECT_EQ(move(x, 0, true), kIllegalInstruction) << x;
+  }
+  for (const auto& [x, y] : {std::pair{0, -3}, {-4, -3}, {-4, 0}}) {
+    EXPECT_EQ(move(x, y, true), kIllegalInstruction) << x << ", " << y;
+  }
+  EXPECT_EQ(std::accumulate(tensor.data(), tensor.data() + tensor.size(), 0), 0);
+  EXPECT_EQ(move(28, 14, true), 0);
+  EXPECT_EQ(std::accumulate(tensor.data(), tensor.data() + tensor.size(), 0), 7 * 4 * 2);
+  EXPECT_EQ(tensor[14 * 32 + 28], 7);
 }
 
 TEST_F(Clusters, BlocksThatDoNotExist) {

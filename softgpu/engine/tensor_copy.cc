@@ -1,5 +1,6 @@
 #include "softgpu/engine/tensor_copy.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -27,6 +28,7 @@ struct Copy {
     return false;
   }
   bool ReadMap();
+  bool CheckPlace() const;
   uint64_t Bytes() const;
   bool FindShared();
   bool CopyRow(const uint32_t* at, uint64_t offset) const;
@@ -50,6 +52,18 @@ bool Copy::ReadMap() {
   }
   for (uint32_t i = 0; i < site.rank; ++i) {
     first[i] = w.Reg<int32_t>(site.coordinates[i])[lane];
+  }
+  return CheckPlace();
+}
+
+// What the H200 refuses; wherever else a box lies, what is outside the tensor reads as zeros and is
+// not written.
+bool Copy::CheckPlace() const {
+  if (first[0] * (map.element_bits / 8) % kPiece != 0) {
+    return Fail(kIllegalInstruction, "a tensor's box does not start at a multiple of 16 bytes");
+  }
+  if (!loads && std::any_of(first, first + map.rank, [](int64_t place) { return place < 0; })) {
+    return Fail(kIllegalInstruction, "a box is stored before its tensor's beginning");
   }
   return true;
 }

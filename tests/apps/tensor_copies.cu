@@ -1,6 +1,6 @@
 // Copies of boxes of tensors between memory and shared memory, by tensor maps: in one, two and
 // three dimensions, swizzled and not, over the tensor's edges, and of more than one kind of
-// element.
+// element. Boxes start at multiples of 16 bytes along the innermost dimension; others are illegal.
 #include <cuda.h>
 #include <cudaTypedefs.h>
 
@@ -9,7 +9,7 @@
 
 #include "check.h"
 
-constexpr int kWidth = 80, kHeight = 40, kDepth = 6;
+constexpr int kWidth = 80, kHeight = 44, kDepth = 6;
 constexpr int kBox = 32, kRows = 8;
 
 static PFN_cuTensorMapEncodeTiled_v12000 Encoder() {
@@ -66,12 +66,13 @@ static __device__ void SendAway() {
   asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;" ::: "memory");
 }
 
-// Each block moves one box: loaded at its place, changed, stored where the other map says.
+// Each block moves one box: loaded at its place, changed, stored where the other map says. The last
+// ones reach over the upper edges; no box is stored before the beginning.
 __global__ void MoveBoxes(const __grid_constant__ CUtensorMap from,
                           const __grid_constant__ CUtensorMap to) {
   __shared__ alignas(128) float box[kRows][kBox];
   __shared__ uint64_t barrier;
-  const int x = blockIdx.x * kBox - 5, y = blockIdx.y * kRows - 3;
+  const int x = blockIdx.x * kBox, y = blockIdx.y * kRows;
   if (threadIdx.x == 0) {
     ExpectBytes(&barrier, sizeof(box));
     asm volatile(
@@ -101,7 +102,7 @@ static void WithoutSwizzle() {
   CHECK(cudaMalloc(&from, host.size() * sizeof(float)));
   CHECK(cudaMalloc(&to, host.size() * sizeof(float)));
   CHECK(cudaMemcpy(from, host.data(), host.size() * sizeof(float), cudaMemcpyHostToDevice));
-  MoveBoxes<<<dim3(4, 6), 64>>>(Map(shape, from), Map(shape, to));
+  MoveBoxes<<<dim3(3, 6), 64>>>(Map(shape, from), Map(shape, to));
   CHECK(cudaMemcpy(moved.data(), to, host.size() * sizeof(float), cudaMemcpyDeviceToHost));
   for (size_t i = 0; i < host.size(); ++i) {
     EXPECT(moved[i] == host[i] + 0.5f, "element %zu is %g, not %g", i, moved[i], host[i] + 0.5f);
@@ -161,7 +162,7 @@ static void LoadAt(const Shape& shape) {
   CHECK(cudaMalloc(&memory, tensor.size() * sizeof(T)));
   CHECK(cudaMalloc(&out, count * sizeof(T)));
   CHECK(cudaMemcpy(memory, tensor.data(), tensor.size() * sizeof(T), cudaMemcpyHostToDevice));
-  const int places[][3] = {{0, 0, 0}, {8, 5, 1}, {-4, -2, -1}, {60, 36, 5}, {100, 0, 0}};
+  const int places[][3] = {{0, 0, 0}, {16, 5, 1}, {-16, -2, -1}, {64, 38, 5}, {112, 0, 0}};
   for (const auto& [x, y, z] : places) {
     LoadBox<<<1, 128>>>(Map(shape, memory), x, y, z, out, static_cast<unsigned>(count * sizeof(T)));
     CHECK(cudaMemcpy(box.data(), out, count * sizeof(T), cudaMemcpyDeviceToHost));
@@ -169,6 +170,19 @@ static void LoadAt(const Shape& shape) {
   }
   CHECK(cudaFree(memory));
   CHECK(cudaFree(out));
+}
+
+// The context is lost then: no call follows, and what was allocated stays.
+static void IllegalPlace() {
+  const Shape shape = {CU_TENSOR_MAP_DATA_TYPE_INT32, 3, sizeof(int)};
+  const unsigned bytes = kBox * kRows * 2 * sizeof(int);
+  void* memory;
+  int* out;
+  CHECK(cudaMalloc(&memory, kWidth * kHeight * kDepth * sizeof(int)));
+  CHECK(cudaMalloc(&out, bytes));
+  LoadBox<<<1, 128>>>(Map(shape, memory), 1, 0, 0, out, bytes);
+  const cudaError_t code = cudaDeviceSynchronize();
+  EXPECT(code == cudaErrorIllegalInstruction, "a box that starts at 4 bytes: %d", code);
 }
 
 int main() {
@@ -187,5 +201,6 @@ int main() {
     shape.box[0] /= swizzle == 0 ? 1 : 2;
     LoadAt<uint16_t>(shape);
   }
+  IllegalPlace();
   return Pass("tensor_copies");
 }

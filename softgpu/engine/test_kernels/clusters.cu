@@ -256,6 +256,30 @@ __global__ void fetch_box(const __grid_constant__ Map map, int* out, unsigned sh
   cg::this_cluster().sync();
 }
 
+// Stores a box, or loads it.
+__global__ void move_box(const __grid_constant__ Map map, int x, int y, bool store) {
+  __shared__ alignas(128) int box[64];
+  __shared__ unsigned long long barrier;
+  box[threadIdx.x] = 7;
+  start(&barrier, 1);
+  if (threadIdx.x == 0 && store) {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(
+            &map),
+        "r"(x), "r"(y), "r"(address_of(box))
+        : "memory");
+    asm volatile("cp.async.bulk.commit_group;\n cp.async.bulk.wait_group 0;" ::: "memory");
+  } else if (threadIdx.x == 0) {
+    expect(&barrier, sizeof box);
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+        " [%0], [%1, {%2, %3}], [%4];" ::"r"(address_of(box)),
+        "l"(&map), "r"(x), "r"(y), "r"(address_of(&barrier))
+        : "memory");
+  }
+  if (!store) await(&barrier, 0);
+}
+
 // One wrong access by one thread.
 __global__ void touch(int* out, unsigned rank, int how) {
   __shared__ int values[4];
