@@ -74,7 +74,8 @@ Texel Gather(const TextureView& view, const Place& place, uint32_t channel);
 
 // How the coordinates change to the next pixel of a picture, to the right or below.
 using Gradient = std::array<float, 3>;
-// The level whose texels are as large as the longer of both, whatever the shape of the pixel.
+// The level whose texels are as large as the longer of both, whatever the shape of the pixel. A GPU
+// blends gradients of similar lengths, and its level is up to half a level coarser then.
 float LevelOf(const TextureView& view, const Place& place, const Gradient& dx, const Gradient& dy);
 
 }  // namespace softgpu

@@ -57,7 +57,8 @@ __global__ void Gathered(cudaTextureObject_t plane, float offset, float4* out) {
   out[2 * (y * kSize + x) + 1] = tex2Dgather<float4>(plane, u, v, 1);
 }
 
-// Each lane steps half as far again as the one before, along x or, if odd, along y.
+// Each lane steps half as far again as the one before, along x or, if odd, along y: one gradient
+// much longer than the other, since devices blend those of similar lengths.
 __global__ void OfGradients(cudaTextureObject_t line, cudaTextureObject_t plane,
                             cudaTextureObject_t solid, cudaTextureObject_t planes, float* out) {
   const int lane = threadIdx.x;
@@ -65,7 +66,7 @@ __global__ void OfGradients(cudaTextureObject_t line, cudaTextureObject_t plane,
   const float2 flat = lane % 2 ? make_float2(0, step) : make_float2(step, 0);
   const float4 deep = make_float4(0, 0, step, 0), none = make_float4(0, 0, 0, 0);
   const float2 small = make_float2(step / 4, 0);
-  out[lane] = tex1DGrad<float>(line, 0.5f, step, -step);
+  out[lane] = tex1DGrad<float>(line, 0.5f, lane % 2 ? 0 : step, lane % 2 ? -step : 0);
   out[8 + lane] = tex2DGrad<float>(plane, 0.5f, 0.5f, small, flat);
   out[16 + lane] = tex3DGrad<float>(solid, 0.5f, 0.5f, 0.5f, none, deep);
   out[24 + lane] = tex2DLayeredGrad<float>(planes, 0.5f, 0.5f, 1, flat, small);
