@@ -189,8 +189,9 @@ void Timelines::ReadSlots() {
     changed = false;
     for (auto& stream : watched_) {
       uint64_t value = __atomic_load_n(&slots_[stream->slot], __ATOMIC_ACQUIRE);
-      changed |= value != stream->seen;
+      if (value == stream->seen) continue;
       stream->seen = value;
+      changed = true;
     }
   }
 }
