@@ -1,8 +1,12 @@
 """What sessions cost: a launch with its synchronize while eight do so at once, the memory of
 programs and of the link that serves them, and processor time while nobody does anything."""
+import contextlib
+import os
 import pathlib
+import shutil
 import statistics
 import subprocess
+import tempfile
 import time
 
 from server import Server
@@ -15,6 +19,7 @@ IDLE_SECONDS = 20
 LARGE_COPY = 64 << 20
 LANES = 8  # as many as on 16 processors
 MIB = 1024  # of kB
+MPS = "nvidia-cuda-mps-control"
 # Names of threads that others start in our processes.
 THREADS = {"driver's": ("cuda",),
            "gRPC's": ("grpc", "timer_manager", "event_engine", "default-exec", "resolver-exec")}
@@ -93,6 +98,42 @@ def latency(open_session, count, out, name):
     return sessions, p99
 
 
+@contextlib.contextmanager
+def mps():
+    """NVIDIA's service through which processes use a device at the same time instead of in turns."""
+    with tempfile.TemporaryDirectory(prefix="longwire-mps-") as folder:
+        variables = {"CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
+
+        def control(*words, said=None):
+            subprocess.run([MPS, *words], env={**os.environ, **variables}, input=said, text=True,
+                           capture_output=True, timeout=30, check=True)
+        before = Server.everywhere
+        control("-d")
+        Server.everywhere = {**before, **variables}
+        try:
+            yield
+        finally:
+            Server.everywhere = before
+            control(said="quit\n")
+
+
+def say_latencies(kinds, out):
+    """Leaves the sessions of the last kind open."""
+    for name, open_session in kinds:
+        alone, one = latency(open_session, 1, out, name)
+        alone[0].end()
+        sessions, eight = latency(open_session, SESSIONS, out, name)
+        say(out, f"{name}: P99 of {SESSIONS} is {eight / one:.2f} x that of one")
+        if name != kinds[-1][0]:
+            end_all(sessions)
+    return sessions
+
+
+def end_all(sessions):
+    for session in sessions:
+        session.end()
+
+
 def say_memory(longwire, sessions, state, out):
     link = longwire.processes().get("longwire-link", [])
     for what, pids in (("program with shim", [each.process.pid for each in sessions]),
@@ -117,27 +158,33 @@ def say_idle(longwire, sessions, out):
                      f"{(woken - woken_before) / IDLE_SECONDS / len(sessions):10.2f}")
 
 
+def ways(longwire, program, native):
+    """How sessions begin, by name."""
+    at_the_door = f"unix:{longwire.door}"
+
+    def remote(server=None):
+        return Session(longwire.command(program, "session", server=server),
+                       longwire.environment(LONGWIRE_TRANSFER_STREAMS=LANES))
+
+    kinds = [("unix", lambda: remote(at_the_door)), ("longwire", remote)]
+    if native:
+        kinds.insert(0, ("native", lambda: Session([program, "session"],
+                                                   {**os.environ, **Server.everywhere})))
+    return kinds
+
+
 def run(build, driver, raw, out):
     program = build / "dist" / "lib" / "longwire" / "bench" / "driver_figures"
     native = subprocess.run([program, "start"], capture_output=True).returncode == 0
+    say(out, f"{'launch+sync':<10} {'sessions':>7} {'p50 us':>10} {'p99 us':>10}")
+    if native and shutil.which(MPS):
+        with mps(), Server(driver, build=build, warm_workers=SESSIONS) as longwire:
+            say(out, "under MPS")
+            end_all(say_latencies(ways(longwire, program, native), out))
+            say(out, "in turns")
     # As many sessions as connect at once from one address.
     with Server(driver, build=build, warm_workers=SESSIONS) as longwire:
-        def remote():
-            return Session(longwire.command(program, "session"),
-                           longwire.environment(LONGWIRE_TRANSFER_STREAMS=LANES))
-
-        kinds = [("longwire", remote)]
-        if native:
-            kinds.insert(0, ("native", lambda: Session([program, "session"])))
-        say(out, f"{'launch+sync':<10} {'sessions':>7} {'p50 us':>10} {'p99 us':>10}")
-        for name, open_session in kinds:
-            alone, one = latency(open_session, 1, out, name)
-            alone[0].end()
-            sessions, eight = latency(open_session, SESSIONS, out, name)
-            say(out, f"{name}: P99 of {SESSIONS} is {eight / one:.2f} x that of one")
-            if name == "native":
-                for session in sessions:
-                    session.end()
+        sessions = say_latencies(ways(longwire, program, native), out)
         say(out, f"\n{'memory':<20} {'after':<22} {'rss MiB':>10} {'pss MiB':>10}")
         say_memory(longwire, sessions, "launches", out)
         for session in sessions:
@@ -148,5 +195,4 @@ def run(build, driver, raw, out):
         say(out, f"\n{SESSIONS} idle sessions, a second and session")
         say(out, f"{'process':<20} {'threads':<10} {'ms':>10} {'wake-ups':>10}")
         say_idle(longwire, sessions, out)
-        for session in sessions:
-            session.end()
+        end_all(sessions)

@@ -81,6 +81,8 @@ def plain(value):
 
 
 class Server:
+    everywhere = {}  # variables of all servers, and of the programs on them
+
     def __init__(self, driver="software", warm_workers=1, build=None, config="",
                  software_devices=1, software_memory=None, variables=()):
         self.build = pathlib.Path(build) if build else build_folder()
@@ -164,7 +166,7 @@ class Server:
         clean = {name: value for name, value in os.environ.items()
                  if not name.startswith(("LONGWIRE_", "LD_", "CUDA_"))}
         return {**clean, "LONGWIRE_RUNTIME_DIR": str(self.runtime),
-                **{name: str(value) for name, value in more.items()}}
+                **{name: str(value) for name, value in {**self.everywhere, **more}.items()}}
 
     def program(self, name):
         """A test program's path; name has its variant: vector_add.static."""
