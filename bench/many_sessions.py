@@ -100,7 +100,7 @@ def latency(open_session, count, out, name):
 
 @contextlib.contextmanager
 def mps():
-    """NVIDIA's service through which processes use a device at the same time instead of in turns."""
+    """NVIDIA's service through which processes use a device at the same time, not in turns."""
     with tempfile.TemporaryDirectory(prefix="longwire-mps-") as folder:
         variables = {"CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
 

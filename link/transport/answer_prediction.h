@@ -25,7 +25,7 @@ class AnswerPrediction {
   bool unanswered_ = false;
   Time heard_at_;
   Time::duration last_{};  // what the last answer took
-  int in_a_row_ = 0;  // messages that were answered soon
+  int in_a_row_ = 0;       // messages that were answered soon
 };
 
 }  // namespace longwire::transport

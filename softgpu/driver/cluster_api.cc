@@ -135,8 +135,8 @@ CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction handle,
   return CUDA_SUCCESS;
 }
 
-// The launch's own cluster does not count, but it must not differ from one that was compiled in;
-// that one does not count either. A size that the program set is the answer.
+// Neither the launch's own cluster counts nor one that was compiled in, but the two must be the
+// same, and the grid must fit. A size that the program set is the answer.
 CUresult cuOccupancyMaxPotentialClusterSize(int* size, CUfunction handle,
                                             const CUlaunchConfig* launch) {
   TRY(Enter());
@@ -146,11 +146,7 @@ CUresult cuOccupancyMaxPotentialClusterSize(int* size, CUfunction handle,
   LaunchConfig config;
   int blocks = 0;
   TRY(ReadLaunch(*launch, *function, &config, &blocks));
-  const uint32_t *asked = config.cluster, *compiled = function->info->cluster;
-  if (compiled[0] != 0 && std::count(asked, asked + 3, 0u) != 3 &&
-      !std::equal(asked, asked + 3, compiled)) {
-    return CUDA_ERROR_INVALID_CLUSTER_SIZE;
-  }
+  if (function->info->cluster[0] != 0) TRY(ChooseCluster(*function, &config));
   std::fill_n(config.cluster, 3, 0);
   TRY(TakeRequired(*function, &config));
   uint32_t most = function->non_portable ? DeviceShape::kMostClusterBlocks

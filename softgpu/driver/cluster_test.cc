@@ -102,9 +102,13 @@ TEST_F(ClusterTest, SizesThatWereCompiledIn) {
             CUDA_ERROR_INVALID_CLUSTER_SIZE);
   int size = 0;
   CUlaunchConfig config = Config(16, 0);
+  EXPECT_EQ(cuOccupancyMaxPotentialClusterSize(&size, four, &config),
+            CUDA_ERROR_INVALID_CLUSTER_SIZE);
+  config.gridDimY = 4;
   ASSERT_CU(cuOccupancyMaxPotentialClusterSize(&size, four, &config));
   EXPECT_EQ(size, 8);
   config = Config(16, 4);
+  config.gridDimY = 4;
   EXPECT_EQ(cuOccupancyMaxPotentialClusterSize(&size, four, &config),
             CUDA_ERROR_INVALID_CLUSTER_SIZE);
   EXPECT_EQ(cuOccupancyMaxActiveClusters(&size, four, &config), CUDA_ERROR_INVALID_CLUSTER_SIZE);

@@ -470,6 +470,9 @@ static void Occupancy() {
                 "the most of another size than the kernel's");
   ExpectRefused(cudaOccupancyMaxActiveClusters(&size, AddSize, &config),
                 "how many of another size than the kernel's");
+  config.numAttrs = 0;
+  ExpectRefused(cudaOccupancyMaxPotentialClusterSize(&size, AddSize, &config), "a grid of one row");
+  config.gridDim = dim3(16, 4);
   attribute.val.clusterDim.x = attribute.val.clusterDim.y = 2;
   for (unsigned attributes : {0u, 1u}) {
     config.numAttrs = attributes;
