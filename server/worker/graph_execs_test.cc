@@ -44,12 +44,6 @@ CUresult NewGraph(CUgraph* graph, unsigned) {
   return CUDA_SUCCESS;
 }
 
-std::vector<Device> OneDevice() {
-  std::vector<Device> devices(1);
-  devices[0].keeper = std::make_unique<KeeperClient>(-1);
-  return devices;
-}
-
 DriverTable Table() {
   DriverTable table = FakeDriver().table();
   table.cuGraphCreate = NewGraph;

@@ -50,12 +50,6 @@ DriverTable Table() {
   return table;
 }
 
-std::vector<Device> OneDevice() {
-  std::vector<Device> devices(1);
-  devices[0].keeper = std::make_unique<KeeperClient>(-1);
-  return devices;
-}
-
 class GraphKernels : public ::testing::Test {
  protected:
   GraphKernels() : session_(Table(), OneDevice()) {}

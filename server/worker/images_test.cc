@@ -37,12 +37,6 @@ DriverTable Table() {
   return table;
 }
 
-std::vector<Device> OneDevice() {
-  std::vector<Device> devices(1);
-  devices[0].keeper = std::make_unique<KeeperClient>(-1);
-  return devices;
-}
-
 wire::Descriptor Sealed(const std::string& text) {
   wire::Descriptor memory = images::NewMemory();
   EXPECT_TRUE(images::WriteAll(memory.get(), Bytes(text)));

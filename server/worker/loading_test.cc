@@ -60,16 +60,15 @@ DriverTable Table() {
   return table;
 }
 
-std::vector<Device> OneDevice() {
-  std::vector<Device> devices(1);
+std::vector<Device> DeviceSeven() {
+  std::vector<Device> devices = OneDevice();
   devices[0].handle = 7;  // as the driver counts
-  devices[0].keeper = std::make_unique<KeeperClient>(-1);
   return devices;
 }
 
 class Loading : public ::testing::Test {
  protected:
-  Loading() : session_(Table(), OneDevice()) { told = CUDA_SUCCESS; }
+  Loading() : session_(Table(), DeviceSeven()) { told = CUDA_SUCCESS; }
 
   // Loads a module with `count` functions.
   const calls::lwModuleLoad::Reply& Load(unsigned count, int32_t device, bool as_library = false) {

@@ -22,7 +22,7 @@ std::string DownRecord::Text(size_t from) const {
   return {reinterpret_cast<const char*>(payload.data()) + from, payload.size() - from};
 }
 
-TestSession::TestSession(std::shared_ptr<gates::GatePage> page, uint32_t lanes) {
+std::vector<Device> OneDevice() {
   Device device;
   device.primary = reinterpret_cast<CUcontext>(0x77);
   device.total_memory = uint64_t{1} << 30;
@@ -30,7 +30,11 @@ TestSession::TestSession(std::shared_ptr<gates::GatePage> page, uint32_t lanes) 
   device.keeper = std::make_unique<KeeperClient>(-1);
   std::vector<Device> devices;
   devices.push_back(std::move(device));
-  Begin(driver.table(), std::move(devices), std::move(page), lanes);
+  return devices;
+}
+
+TestSession::TestSession(std::shared_ptr<gates::GatePage> page, uint32_t lanes) {
+  Begin(driver.table(), OneDevice(), std::move(page), lanes);
 }
 
 TestSession::TestSession(const DriverTable& table, std::vector<Device> devices, int control) {

@@ -30,6 +30,9 @@ struct DownRecord {
 calls::Place Linear(void* address, uint64_t bytes);
 std::vector<std::byte> Pattern(size_t bytes);
 
+// As the fake driver knows it.
+std::vector<Device> OneDevice();
+
 class TestSession {
  public:
   static constexpr uint32_t kContext = 1;

@@ -1,0 +1,102 @@
+// What a launch costs the worker's log thread beside the driver's own part: 3,000 launches that
+// stand in the log, with a driver that does nothing, and with one that keeps the processor busy for
+// some microseconds and leaves nothing of the worker's code and data in the nearest caches, as
+// NVIDIA's does.
+#include <array>
+#include <atomic>
+#include <functional>
+#include <utility>
+
+#include "bench/figures.h"
+#include "server/worker/testing/test_session.h"
+
+namespace longwire::worker::testing {
+namespace {
+
+using bench::Clock;
+
+constexpr int kLaunches = 3000;
+constexpr int kRounds = 25;
+constexpr uint64_t kStream = 7;
+
+std::atomic<bool> held{false};
+std::atomic<uint64_t> launched{0};
+bool busy = false;
+
+// 32 KiB of data and as much code: each a piece of its own that nothing can be left out of.
+constexpr size_t kLine = 64;
+alignas(kLine) std::array<uint64_t, (32 << 10) / sizeof(uint64_t)> words;
+
+template <size_t N>
+__attribute__((noinline, aligned(kLine))) uint64_t Piece(uint64_t x) {
+  x = (x ^ N) * (2 * N + 3) + (x >> (N % 31 + 1));
+  x = (x ^ (N * 7)) * (2 * N + 5) + (x >> (N % 29 + 1));
+  return x + N;
+}
+
+template <size_t... N>
+constexpr auto Pieces(std::index_sequence<N...>) {
+  return std::array{&Piece<N>...};
+}
+constexpr auto kPieces = Pieces(std::make_index_sequence<448>());
+
+void DriversPart() {
+  if (!busy) return;
+  uint64_t x = words[0];
+  for (auto piece : kPieces) x = piece(x);
+  for (size_t i = 0; i < words.size(); i += kLine / sizeof(uint64_t)) words[i] += x;
+}
+
+CUresult Launch(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                CUstream, void**, void**) {
+  while (held.load(std::memory_order_relaxed)) {
+  }
+  DriversPart();
+  launched.fetch_add(1, std::memory_order_relaxed);
+  return CUDA_SUCCESS;
+}
+
+CUresult WriteValue(CUstream, CUdeviceptr address, cuuint64_t value, unsigned) {
+  __atomic_store_n(reinterpret_cast<uint64_t*>(address), value, __ATOMIC_RELEASE);
+  return CUDA_SUCCESS;
+}
+
+double Nanoseconds(Clock::time_point from) {
+  return bench::Microseconds(from, Clock::now()) * 1000 / kLaunches;
+}
+
+void Measure(TestSession& session, const char* name) {
+  std::vector<double> worker, driver;
+  for (int round = 0; round < kRounds; ++round) {
+    auto begun = Clock::now();
+    for (int i = 0; i < kLaunches; ++i) DriversPart();
+    driver.push_back(Nanoseconds(begun));
+    held = true;
+    const uint64_t all = launched + kLaunches;
+    for (int i = 0; i < kLaunches; ++i) session.Launch(kStream, 1);
+    begun = Clock::now();
+    held = false;
+    while (launched.load(std::memory_order_relaxed) < all) {
+    }
+    worker.push_back(Nanoseconds(begun) - driver.back());
+  }
+  bench::Print((std::string(name) + "_driver").c_str(), bench::Median(driver), "ns");
+  bench::Print((std::string(name) + "_worker").c_str(), bench::Median(worker), "ns");
+}
+
+void Run() {
+  FakeDriver driver;
+  DriverTable table = driver.table();
+  table.cuLaunchKernel = &Launch;
+  table.cuStreamWriteValue64_v2 = &WriteValue;
+  TestSession session(table, OneDevice());
+  session.CreateStream(kStream);
+  Measure(session, "launch_of_nothing");
+  busy = true;
+  Measure(session, "launch_after_much");
+}
+
+}  // namespace
+}  // namespace longwire::worker::testing
+
+int main() { longwire::worker::testing::Run(); }
