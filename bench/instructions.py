@@ -7,7 +7,7 @@ Each process in turn runs under valgrind's callgrind while the program launches 
 kernels; the difference is divided by N. Counts do not depend on what else the machine does, so that
 they show a change where times do not; they have nothing of the kernel's work in them, and what a
 process that looks for more work before it sleeps does meanwhile. Of the worker, only its own code
-counts, not the software device's. Needs valgrind."""
+counts: not the software device's, nor what either of them does in the C library. Needs valgrind."""
 import argparse
 import collections
 import os
@@ -45,8 +45,8 @@ def wrapped_build(build, folder, name, out):
     return wrapped
 
 
-def instructions(file):
-    """What a process did, without what the software device did in it."""
+def instructions(file, process):
+    """What a process did; of a worker, in its own code."""
     total, names, counts, called = 0, {}, True, False
     for line in file.read_text().splitlines():
         key, _, value = line.partition("=")
@@ -54,7 +54,7 @@ def instructions(file):
             number, _, name = value.partition(" ")
             names.setdefault(number, name)
             if key == "ob":
-                counts = "softgpu" not in names[number]
+                counts = process != "longwire-worker" or process in names[number]
         elif key == "calls":
             called = True  # the next line is the callee's
         elif line[:1].isdigit() or line[:1] in ("+", "-", "*"):
@@ -86,7 +86,7 @@ def run(build, name, launches):
             wait_for_ends(longwire, name)
         counts = collections.Counter()  # of each process: some fork
         for file in folder.glob("counts.*"):
-            counts[file.name.split(".")[1]] += instructions(file)
+            counts[file.name.split(".")[1]] += instructions(file, name)
         if not counts:
             raise SystemExit(f"callgrind wrote nothing of {name or program}")
         return max(counts.values())

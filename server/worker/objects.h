@@ -22,10 +22,6 @@ namespace longwire::worker {
 
 struct Stream;
 
-// The completion thread looks at what it watches all the time, the log thread writes with every
-// call. What the one reads shares no cache line with what the other writes.
-constexpr size_t kCacheLine = 64;
-
 struct Context {
   uint32_t id = 0;
   int32_t device = 0;  // as the client counts
@@ -38,7 +34,7 @@ struct Context {
 
   // Held by the completion thread while it asks the driver about the legacy stream, and by the log
   // thread while it begins a capture: asking during a capture would spoil it.
-  alignas(kCacheLine) std::mutex capture_mutex;
+  std::mutex capture_mutex;
   int captures = 0;  // under way, guarded by capture_mutex
 
   // Held while calls are issued into the legacy stream and those that order with it, and by the
@@ -95,7 +91,7 @@ struct Stream {
 
   // Held while calls are issued into the stream, and by the completion thread while it makes sure
   // that a drained stream is (and stays) idle. Taken before Timelines' lock.
-  alignas(kCacheLine) std::mutex issue_mutex;
+  std::mutex issue_mutex;
   // Guarded by issue_mutex:
   bool capturing = false;
   uint64_t last_issued = 0;     // position
@@ -111,11 +107,8 @@ struct Stream {
   bool touched = false;  // issued calls have no marker yet
   Places to_mark;        // behind whose calls a marker is wanted
 
-  std::atomic<uint32_t> unfinished{0};      // issued calls without a reached marker
-  std::atomic<uint32_t> staging_blocks{0};  // it holds
-
   // Guarded by Timelines' lock.
-  alignas(kCacheLine) std::deque<Marker> markers;
+  std::deque<Marker> markers;
   uint32_t slot = 0;
   uint64_t next_ticket = 1;
   uint64_t finished = 0;  // position up to which all is done
@@ -124,6 +117,9 @@ struct Stream {
   Places wanted;          // whose progress is to be sent
   bool watched = false;   // in the completion thread's list
   bool dead = false;      // destroyed: its slot goes back when the markers are done
+
+  std::atomic<uint32_t> unfinished{0};      // issued calls without a reached marker
+  std::atomic<uint32_t> staging_blocks{0};  // it holds
 
   bool OrdersWithLegacy() const {
     return kind == StreamKind::kBlocking || kind == StreamKind::kPerThread;
