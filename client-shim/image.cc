@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "wire/fat_binary.h"
 #include "wire/limits.h"
 
 namespace longwire::shim {
 namespace {
 
 constexpr uint32_t kWrapperMagic = 0x466243b1;
-constexpr uint32_t kContainerMagic = 0xba55ed50;
 constexpr uint32_t kElfMagic = 0x464c457f;
 constexpr uint32_t kPrelinkedWrapper = 2;  // its last pointer leads to an array of parts
 constexpr size_t kMaxContainers = 4096;
@@ -38,7 +38,7 @@ uint32_t Magic(const std::byte* image) {
 
 // False if it is none. One that has no content leaves *bytes empty.
 bool MeasureContainer(const std::byte* container, std::span<const std::byte>* bytes) {
-  if (container == nullptr || Magic(container) != kContainerMagic) return false;
+  if (container == nullptr || Magic(container) != wire::kFatContainerMagic) return false;
   ContainerHeader header;
   std::memcpy(&header, container, sizeof(header));
   if (header.content_bytes > wire::kMaxImageBytes) return false;
@@ -89,7 +89,7 @@ Image MeasureImage(const void* code) {
   switch (Magic(bytes)) {
     case kWrapperMagic:
       return MeasureWrapper(bytes);
-    case kContainerMagic:
+    case wire::kFatContainerMagic:
       if (MeasureContainer(bytes, &image.bytes)) image.kind = ImageKind::kContainer;
       return image;
     case kElfMagic: {
