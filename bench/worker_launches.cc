@@ -4,8 +4,9 @@
 // NVIDIA's does.
 #include <array>
 #include <atomic>
-#include <functional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "bench/figures.h"
 #include "server/worker/testing/test_session.h"
