@@ -70,9 +70,7 @@ int WaitsOf(const std::string& image) {
     ++waits;
     return CUDA_SUCCESS;
   };
-  std::vector<Device> devices(1);
-  devices[0].keeper = std::make_unique<KeeperClient>(-1);
-  TestSession session(table, std::move(devices));
+  TestSession session(table, OneDevice());
   session.CreateStream(7);
   session.LoadImage(Bytes(image));
   waits = 0;
@@ -88,9 +86,7 @@ TEST(Printing, AFaultIsToldBeforeTheEnd) {
     table.cuStreamWriteValue64_v2 = [](CUstream, CUdeviceptr, cuuint64_t, unsigned) {
       return CUDA_ERROR_ILLEGAL_ADDRESS;
     };
-    std::vector<Device> devices(1);
-    devices[0].keeper = std::make_unique<KeeperClient>(-1);
-    TestSession session(table, std::move(devices));
+    TestSession session(table, OneDevice());
     session.CreateStream(7);
     session.LoadImage(Bytes(File("silent.ptx")));
     uint64_t position = session.Launch(7, 1);
