@@ -21,20 +21,6 @@ std::byte* Writer::Grow(size_t bytes) {
   return to;
 }
 
-WireResult Reader::Raw(void* to, size_t bytes) {
-  std::span<const std::byte> view;
-  LW_TRY(View(bytes, &view));
-  if (bytes != 0) std::memcpy(to, view.data(), bytes);
-  return WireResult::kOk;
-}
-
-WireResult Reader::View(size_t bytes, std::span<const std::byte>* view) {
-  if (failed_ || bytes > data_.size() - offset_) return Fail();
-  *view = data_.subspan(offset_, bytes);
-  offset_ += bytes;
-  return WireResult::kOk;
-}
-
 WireResult Reader::Bytes(std::span<const std::byte>* view, size_t limit) {
   uint32_t length = 0;
   LW_TRY(U32(&length));
@@ -54,13 +40,6 @@ WireResult Reader::String(std::string* text, size_t limit) {
   std::string_view view;
   LW_TRY(String(&view, limit));
   text->assign(view);
-  return WireResult::kOk;
-}
-
-WireResult Reader::Count(uint32_t* count, size_t element_bytes, size_t limit) {
-  LW_TRY(U32(count));
-  if (*count > limit) return Fail();
-  if (element_bytes != 0 && *count > remaining() / element_bytes) return Fail();
   return WireResult::kOk;
 }
 

@@ -79,15 +79,30 @@ class Reader {
   WireResult I64(int64_t* value) { return Value(value); }
   WireResult F32(float* value) { return Value(value); }
   WireResult F64(double* value) { return Value(value); }
-  WireResult Raw(void* to, size_t bytes);
+  WireResult Raw(void* to, size_t bytes) {
+    std::span<const std::byte> view;
+    LW_TRY(View(bytes, &view));
+    if (bytes != 0) std::memcpy(to, view.data(), bytes);
+    return WireResult::kOk;
+  }
   // A view of `bytes` bytes in the buffer itself.
-  WireResult View(size_t bytes, std::span<const std::byte>* view);
+  WireResult View(size_t bytes, std::span<const std::byte>* view) {
+    if (failed_ || bytes > data_.size() - offset_) return Fail();
+    *view = data_.subspan(offset_, bytes);
+    offset_ += bytes;
+    return WireResult::kOk;
+  }
   // Length-prefixed; fails if the length is more than `limit` or than what is left.
   WireResult Bytes(std::span<const std::byte>* view, size_t limit = SIZE_MAX);
   WireResult String(std::string_view* text, size_t limit = SIZE_MAX);
   WireResult String(std::string* text, size_t limit = SIZE_MAX);
   // A u32 element count of which each takes at least `element_bytes` of what is left.
-  WireResult Count(uint32_t* count, size_t element_bytes, size_t limit);
+  WireResult Count(uint32_t* count, size_t element_bytes, size_t limit) {
+    LW_TRY(U32(count));
+    if (*count > limit) return Fail();
+    if (element_bytes != 0 && *count > remaining() / element_bytes) return Fail();
+    return WireResult::kOk;
+  }
   WireResult Align(size_t alignment);
 
   size_t remaining() const { return failed_ ? 0 : data_.size() - offset_; }

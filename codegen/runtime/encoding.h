@@ -18,7 +18,7 @@
 namespace longwire::calls {
 
 template <class T>
-void Store(std::byte*& at, const T& value) {
+inline void Store(std::byte*& at, const T& value) {
   static_assert(std::is_trivially_copyable_v<T>);
   std::memcpy(at, &value, sizeof(T));
   at += sizeof(T);
@@ -30,7 +30,7 @@ inline void Load(const std::byte*& at, bool* value) {
 }
 
 template <class T>
-void Load(const std::byte*& at, T* value) {
+inline void Load(const std::byte*& at, T* value) {
   static_assert(std::is_trivially_copyable_v<T>);
   std::memcpy(value, at, sizeof(T));
   at += sizeof(T);
@@ -95,7 +95,7 @@ void Put(wire::Writer& writer, const std::vector<T>& list) {
 }
 
 template <class T>
-wire::WireResult Get(wire::Reader& reader, std::vector<T>* list) {
+inline wire::WireResult Get(wire::Reader& reader, std::vector<T>* list) {
   uint32_t count = 0;
   LW_TRY(reader.Count(&count, LeastBytes<T>(), wire::kMaxRecordBytes));
   list->resize(count);

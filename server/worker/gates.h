@@ -35,6 +35,13 @@ class Gates {
     std::atomic<uint64_t>& count = page_->calls(static_cast<uint32_t>(call));
     count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
+  // Everything may be issued: there are no turns now, and no budget.
+  bool IsWideOpen(int32_t device) const {
+    if (page_ == nullptr) return true;
+    gates::DeviceGate& gate = page_->device(static_cast<uint32_t>(device));
+    return gate.closed.load() == 0 && gate.budget_calls.load() == 0 &&
+           gate.budget_microseconds.load() == 0;
+  }
   // May this call be issued, as far as turns and budgets go?
   bool MayIssue(const Stream& stream, const QueuedCall& head);
   void Queued(int32_t device, int64_t calls);  // negative: left the queue without being issued

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 
+#include "server/worker/call_context.h"
 #include "server/worker/session.h"
 #include "server/worker/sorted.h"
+#include "wire/limits.h"
 #include "wire/record.h"
 
 namespace longwire::worker {
 namespace {
+
+constexpr uint32_t kMostUnmarked = wire::kMaxUnfinishedPerStream / 4;
 
 size_t Footprint(const QueuedCall& call) { return sizeof(call) + call.arguments.size(); }
 
@@ -28,12 +32,10 @@ void Issuer::Add(const std::shared_ptr<Stream>& stream) {
 
 void Issuer::Remove(const std::shared_ptr<Stream>& stream) {
   session_.gates().Queued(stream->context->device, -static_cast<int64_t>(stream->queue.size()));
-  for (QueuedCall& call : stream->queue) {
-    waiting_bytes_ -= Footprint(call);
-    AfterDropped(session_, call);
-    Refuse(session_, call, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  for (; !stream->queue.empty(); Leave(*stream)) {
+    AfterDropped(session_, stream->queue.front());
+    Refuse(session_, stream->queue.front(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
   }
-  stream->queue.clear();
   std::erase(streams_, stream);
   std::erase(waiting_, stream);
   std::erase(touched_, stream);
@@ -50,9 +52,9 @@ void Issuer::RemoveContext(uint32_t context) {
   for (auto& stream : streams) Remove(stream);
 }
 
-void Issuer::Enqueue(const std::shared_ptr<Stream>& stream, QueuedCall call) {
+void Issuer::Enqueue(const std::shared_ptr<Stream>& stream, QueuedCall& call) {
   waiting_bytes_ += Footprint(call);
-  stream->queue.push_back(std::move(call));
+  stream->queue.Push(call);
   session_.gates().Queued(stream->context->device, 1);
   if (!stream->listed) {
     stream->listed = true;
@@ -95,24 +97,31 @@ bool Issuer::MayStart(const Stream& stream, const QueuedCall& head) const {
   if (stream.unfinished.load() >= wire::kMaxUnfinishedPerStream) return false;
   if (!session_.gates().MayIssue(stream, head)) return false;
   if (head.call == CallId::lwCaptureEnd && !AllCaptured(head.position)) return false;
-  // Captured calls, too: a call of the legacy stream would break the capture of a blocking one.
+  return head.position < OthersTurn(stream);
+}
+
+// Captured calls, too: a call of the legacy stream would break the capture of a blocking one.
+uint64_t Issuer::OthersTurn(const Stream& stream) const {
   const Context& context = *stream.context;
-  auto behind = [&](const Stream* other) {
-    return !other->queue.empty() && other->queue.front().position < head.position;
+  uint64_t turn = UINT64_MAX;
+  auto comes = [&](const Stream* other) {
+    if (!other->queue.empty()) turn = std::min(turn, other->queue.front().position);
   };
   if (stream.kind == StreamKind::kLegacy) {
-    return std::none_of(context.blocking.begin(), context.blocking.end(), behind);
+    std::ranges::for_each(context.blocking, comes);
+  } else if (stream.OrdersWithLegacy() && context.legacy != nullptr) {
+    comes(context.legacy);
   }
-  if (stream.OrdersWithLegacy() && context.legacy != nullptr) return !behind(context.legacy);
-  return true;
+  return turn;
 }
 
 bool Issuer::AllCaptured(uint64_t position) const {
-  auto captured = [&](const QueuedCall& call) {
-    return call.position < position && (call.flags & wire::kCapturing) != 0;
-  };
-  return std::ranges::none_of(
-      waiting_, [&](const auto& stream) { return std::ranges::any_of(stream->queue, captured); });
+  for (auto& stream : waiting_) {
+    for (size_t i = 0; i < stream->queue.size() && stream->queue[i].position < position; ++i) {
+      if ((stream->queue[i].flags & wire::kCapturing) != 0) return false;
+    }
+  }
+  return true;
 }
 
 bool Issuer::Run(const std::shared_ptr<Stream>& stream) {
@@ -161,6 +170,11 @@ void Issuer::MarkAt(Stream& stream, uint64_t position) {
 bool Issuer::IssueAll(const std::shared_ptr<Stream>& stream) {
   bool progress = false;
   while (!stream->queue.empty() && MayStart(*stream, stream->queue.front())) {
+    if (IssueLaunches(stream)) {
+      progress = true;
+      MarkIfDue(stream);
+      continue;
+    }
     QueuedCall& head = stream->queue.front();
     uint64_t before = head.progress + head.step;
     if (stream->context->failed != 0) {
@@ -169,14 +183,39 @@ bool Issuer::IssueAll(const std::shared_ptr<Stream>& stream) {
       return progress || head.progress + head.step != before;
     }
     progress = true;
-    waiting_bytes_ -= Footprint(head);
-    stream->queue.pop_front();
-    bool asked = stream->to_mark.Reach(stream->last_issued) && stream->unmarked != 0;
-    if (asked || stream->push_next || stream->unmarked >= wire::kMaxUnfinishedPerStream / 4) {
-      PlaceMarker(session_, stream);
-    }
+    Leave(*stream);
+    MarkIfDue(stream);
   }
   return progress;
+}
+
+void Issuer::Leave(Stream& stream) {
+  waiting_bytes_ -= Footprint(stream.queue.front());
+  stream.queue.Pop();
+}
+
+void Issuer::MarkIfDue(const std::shared_ptr<Stream>& stream) {
+  bool asked = stream->to_mark.Reach(stream->last_issued) && stream->unmarked != 0;
+  if (asked || stream->push_next || stream->unmarked >= kMostUnmarked) {
+    PlaceMarker(session_, stream);
+  }
+}
+
+bool Issuer::IssueLaunches(const std::shared_ptr<Stream>& stream) {
+  if (stream->queue.size() < 2) return false;
+  uint32_t most = std::min(kMostUnmarked - std::min(stream->unmarked, kMostUnmarked),
+                           wire::kMaxUnfinishedPerStream - stream->unfinished.load());
+  uint64_t end = std::min(barrier_, OthersTurn(*stream) - 1);
+  if (launches_.Gather(*stream, end, most) < 2) return false;
+  session_.SetContext(*stream->context);
+  CUresult result = CUDA_SUCCESS;
+  size_t given = launches_.Give(*stream, &result);
+  if (given == 0) return false;
+  QueuedCall& last_given = stream->queue[given - 1];
+  CallContext(session_, last_given, stream).Fail(result);  // the others went well
+  CountUnmarked(*stream, stream->queue.front().position, last_given.position, given);
+  for (size_t i = 0; i < given; ++i) Leave(*stream);
+  return true;
 }
 
 bool Issuer::Issue(const std::shared_ptr<Stream>& stream, QueuedCall& head) {
@@ -202,10 +241,15 @@ bool Issuer::Issue(const std::shared_ptr<Stream>& stream, QueuedCall& head) {
   return true;
 }
 
+void Issuer::CountUnmarked(Stream& stream, uint64_t first, uint64_t last, size_t calls) {
+  stream.last_issued = last;
+  if (stream.unmarked == 0) stream.first_unmarked = first;
+  stream.unmarked += static_cast<uint32_t>(calls);
+  stream.unfinished += static_cast<uint32_t>(calls);
+}
+
 void Issuer::CountIssued(Stream& stream, const QueuedCall& head) {
-  stream.last_issued = head.position;
-  if (stream.unmarked++ == 0) stream.first_unmarked = head.position;
-  ++stream.unfinished;
+  CountUnmarked(stream, head.position, head.position, 1);
   session_.gates().Issued(stream.context->device);
 }
 

@@ -13,6 +13,7 @@
 #include <memory>
 #include <vector>
 
+#include "server/worker/launch_run.h"
 #include "server/worker/objects.h"
 
 namespace longwire::worker {
@@ -21,12 +22,13 @@ class Session;
 
 class Issuer {
  public:
-  explicit Issuer(Session& session) : session_(session) {}
+  explicit Issuer(Session& session) : session_(session), launches_(session) {}
 
   void Add(const std::shared_ptr<Stream>& stream);
   void Remove(const std::shared_ptr<Stream>& stream);
   void RemoveContext(uint32_t context);
-  void Enqueue(const std::shared_ptr<Stream>& stream, QueuedCall call);
+  // Takes the call (CallQueue::Push).
+  void Enqueue(const std::shared_ptr<Stream>& stream, QueuedCall& call);
 
   // Issues what can be issued now. True if anything was.
   bool Pass();
@@ -50,14 +52,23 @@ class Issuer {
   bool Run(const std::shared_ptr<Stream>& stream);
   bool IssueAll(const std::shared_ptr<Stream>& stream);
   bool MayStart(const Stream& stream, const QueuedCall& head) const;
+  // Where the log has the first call of other streams that this one's calls have to wait for.
+  uint64_t OthersTurn(const Stream& stream) const;
   // Nothing of before this position waits that is to be captured.
   bool AllCaptured(uint64_t position) const;
   // True if the head is done with and leaves the queue.
   bool Issue(const std::shared_ptr<Stream>& stream, QueuedCall& head);
+  // Issues the launches at the queue's head together. False if there are not two that can be.
+  bool IssueLaunches(const std::shared_ptr<Stream>& stream);
+  void Leave(Stream& stream);  // the queue's head
+  void MarkIfDue(const std::shared_ptr<Stream>& stream);
+  // Calls that no marker follows yet, of these positions.
+  void CountUnmarked(Stream& stream, uint64_t first, uint64_t last, size_t calls);
   void CountIssued(Stream& stream, const QueuedCall& head);
   void Drop(const std::shared_ptr<Stream>& stream, QueuedCall& head);
 
   Session& session_;
+  LaunchRun launches_;
   std::vector<std::shared_ptr<Stream>> streams_;
   std::vector<std::shared_ptr<Stream>> waiting_;  // streams with waiting calls
   std::vector<std::shared_ptr<Stream>> touched_;  // streams with calls without a marker

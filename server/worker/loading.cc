@@ -182,6 +182,11 @@ void LoadFunction(Session& session, const std::shared_ptr<Function>& function,
 
 }  // namespace
 
+CUfunction LaunchedBefore(Session& session, uint64_t function, uint32_t context) {
+  const std::shared_ptr<Function>& found = session.log().functions().Find(function);
+  return found != nullptr && found->launched_in == context ? found->launched : nullptr;
+}
+
 CUresult LoadedHandle(CallContext& context, uint64_t id, CUfunction* handle) {
   const std::shared_ptr<Function>& function = context.session().log().functions().Find(id);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;

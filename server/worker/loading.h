@@ -38,6 +38,8 @@ void DescribeFunctions(CallContext& context, std::span<const std::shared_ptr<Fun
                        int32_t attributes_device, std::vector<calls::Function>* described);
 CUresult Unload(Session& session, Library& library);
 
+// The function as it was last launched, if that was in this context; else null.
+CUfunction LaunchedBefore(Session& session, uint64_t function, uint32_t context);
 // The function as it can be launched in the record's context. kNotYet while a helper loads it.
 CUresult LoadedHandle(CallContext& context, uint64_t function, CUfunction* handle);
 

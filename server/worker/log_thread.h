@@ -40,6 +40,7 @@ class LogThread {
   bool ReadSome();
   bool IsFull() const;
   void Sort(const wire::RecordHeader& header, uint64_t position, std::span<const std::byte> bytes);
+  static void FetchAhead(std::span<const std::byte> log);
   void TakeBytes(std::span<const std::byte> bytes);
   void SortOutsideStreams(QueuedCall call);
   void RunOnHelper(uint32_t thread, QueuedCall call);
@@ -51,6 +52,7 @@ class LogThread {
   Deferred deferred_;
   FoundLately<Stream> streams_;
   FoundLately<Function> functions_;
+  QueuedCall sorted_;  // just now; kept for the memory of its arguments
   uint64_t seen_ = 0;  // end of the log at the last look
   wire::SpinPrediction spin_{wire::AllowedCores()};
   std::thread thread_;

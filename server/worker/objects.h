@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "server/worker/call_queue.h"
 #include "server/worker/driver.h"
 #include "server/worker/graph_plan.h"
 #include "server/worker/places.h"
@@ -49,21 +50,6 @@ struct Context {
 inline const std::shared_ptr<Context>& HomeOf(const std::shared_ptr<Context>& context) {
   return context->home != nullptr ? context->home : context;
 }
-
-// One record of the log that waits in a stream's queue or runs on a helper.
-struct QueuedCall {
-  uint64_t position = 0;
-  CallId call{};
-  uint16_t flags = 0;
-  uint32_t thread = 0;
-  uint32_t context = 0;
-  uint64_t stream = 0;
-  std::vector<std::byte> arguments;
-
-  // How far a call that is issued in steps has come (copies: bytes; others: their own meaning).
-  uint64_t progress = 0;
-  uint64_t step = 0;
-};
 
 // Runs on the completion thread when the marker that it hangs on was reached (`good`), or when the
 // context failed before that.
@@ -102,7 +88,7 @@ struct Stream {
   std::vector<Action> actions;  // for the next marker
 
   // Log thread only.
-  std::deque<QueuedCall> queue;
+  CallQueue queue;
   bool listed = false;   // among the streams with waiting calls
   bool touched = false;  // issued calls have no marker yet
   Places to_mark;        // behind whose calls a marker is wanted

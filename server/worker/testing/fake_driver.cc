@@ -31,6 +31,12 @@ CUresult LaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsign
                       unsigned, CUstream stream, void**, void** extra) {
   FakeDriver& driver = FakeDriver::Get();
   if (driver.launch_result != 0) return static_cast<CUresult>(driver.launch_result.load());
+  if (driver.on_launch) {
+    auto* parameters = extra != nullptr ? static_cast<const std::byte*>(extra[1]) : nullptr;
+    size_t bytes = extra != nullptr ? *static_cast<size_t*>(extra[3]) : 0;
+    CUresult result = driver.on_launch({parameters, bytes});
+    if (result != CUDA_SUCCESS) return result;
+  }
   int first = extra != nullptr ? *static_cast<unsigned char*>(extra[1]) : -1;
   std::string name = Name(driver.StateOf(stream));
   return driver.Issue(stream, "launch " + name + " " + std::to_string(first), [] { return true; });

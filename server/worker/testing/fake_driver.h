@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ class FakeDriver {
   std::atomic<bool> hold_unloads{false};  // the same of cuModuleUnload
   std::atomic<bool> hold_imports{false};  // and of cuMemImportFromShareableHandle
   std::atomic<bool> hold_copies{false};   // copies are issued, but their calls do not return
+  // Sees each launch's parameters and says how it ends.
+  std::function<CUresult(std::span<const std::byte>)> on_launch;
   std::atomic<int> launch_result{0};
   std::atomic<int> stream_result{0};  // of cuStreamCreateWithPriority
   std::atomic<int> function_loads{0};

@@ -1,0 +1,70 @@
+// The calls of a stream that wait to be issued. Places in the queue are used again with the memory
+// of their arguments: launches come and go by the thirty, and each would call the allocator thrice.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "longwire/call_ids.h"
+
+namespace longwire::worker {
+
+// One record of the log that waits in a stream's queue or runs on a helper.
+struct QueuedCall {
+  uint64_t position = 0;
+  CallId call{};
+  uint16_t flags = 0;
+  uint32_t thread = 0;
+  uint32_t context = 0;
+  uint64_t stream = 0;
+  std::vector<std::byte> arguments;
+
+  // How far a call that is issued in steps has come (copies: bytes; others: their own meaning).
+  uint64_t progress = 0;
+  uint64_t step = 0;
+};
+
+class CallQueue {
+ public:
+  bool empty() const { return size_ == 0; }
+  size_t size() const { return size_; }
+  QueuedCall& operator[](size_t index) { return places_[At(index)]; }
+  const QueuedCall& operator[](size_t index) const { return places_[At(index)]; }
+  QueuedCall& front() { return (*this)[0]; }
+  const QueuedCall& front() const { return (*this)[0]; }
+
+  // Takes the call and leaves another one, of no meaning, whose memory can be used again.
+  void Push(QueuedCall& call) {
+    if (size_ == places_.size()) Grow();
+    std::swap((*this)[size_++], call);
+  }
+
+  void Pop() {
+    if (front().arguments.capacity() > kKeptBytes) front().arguments = {};
+    ++first_;
+    if (--size_ == 0 && places_.size() > kKeptPlaces) places_ = {};
+  }
+
+ private:
+  static constexpr size_t kFirstPlaces = 64;
+  static constexpr size_t kKeptPlaces = 1024;
+  static constexpr size_t kKeptBytes = 512;
+
+  size_t At(size_t index) const { return (first_ + index) & (places_.size() - 1); }
+
+  void Grow() {
+    std::vector<QueuedCall> larger(std::max(2 * places_.size(), kFirstPlaces));
+    for (size_t i = 0; i < size_; ++i) std::swap(larger[i], (*this)[i]);
+    places_ = std::move(larger);
+    first_ = 0;
+  }
+
+  std::vector<QueuedCall> places_;  // a power of two, or none
+  size_t first_ = 0;                // place, counted on and on
+  size_t size_ = 0;
+};
+
+}  // namespace longwire::worker

@@ -1,0 +1,77 @@
+#include "server/worker/launch_run.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "server/worker/loading.h"
+#include "server/worker/session.h"
+#include "wire/guards.h"
+#include "wire/limits.h"
+#include "wire/record.h"
+
+namespace longwire::worker {
+namespace {
+
+constexpr size_t kAlignment = 16;  // of a launch's parameters, as the client lays them out
+
+}  // namespace
+
+size_t LaunchRun::Gather(const Stream& stream, uint64_t last_position, size_t most) {
+  static const bool off = wire::IsSwitchedOff("launch-runs");
+  count_ = used_bytes_ = 0;
+  if (off || stream.capturing || stream.context->failed != 0) return 0;
+  most = std::min({most, kMost, stream.queue.size()});
+  while (count_ < most) {
+    const QueuedCall& call = stream.queue[count_];
+    if (call.position > last_position) break;
+    if (call.call != CallId::lwLaunch || call.flags != 0 || call.step != 0) break;
+    if (!Add(call, stream.context->id)) break;
+    if (stream.to_mark.AnyUpTo(call.position)) break;
+  }
+  return count_;
+}
+
+bool LaunchRun::Add(const QueuedCall& call, uint32_t context) {
+  wire::Reader reader(call.arguments);
+  if (decoded_.Decode(reader) != wire::WireResult::kOk || reader.remaining() != 0) return false;
+  bool plain = decoded_.attributes.empty() && decoded_.references.empty();
+  size_t bytes = decoded_.parameters.size();
+  if (!plain || decoded_.cooperative || bytes > kParameterBytes - used_bytes_) return false;
+  CUfunction function = LaunchedBefore(session_, decoded_.function, context);
+  if (function == nullptr) return false;
+  std::byte* parameters = parameters_.data() + used_bytes_;
+  std::ranges::copy(decoded_.parameters, parameters);
+  used_bytes_ =
+      std::min((used_bytes_ + bytes + kAlignment - 1) & ~(kAlignment - 1), kParameterBytes);
+  launches_[count_++] = {function,
+                         parameters,
+                         bytes,
+                         decoded_.grid_x,
+                         decoded_.grid_y,
+                         decoded_.grid_z,
+                         decoded_.block_x,
+                         decoded_.block_y,
+                         decoded_.block_z,
+                         decoded_.shared_bytes};
+  return true;
+}
+
+size_t LaunchRun::Give(const Stream& stream, CUresult* result) {
+  *result = CUDA_SUCCESS;
+  auto launch = session_.driver().cuLaunchKernel;
+  Gates& gates = session_.gates();
+  int32_t device = stream.context->device;
+  size_t given = 0;
+  while (given < count_ && *result == CUDA_SUCCESS && gates.IsWideOpen(device)) {
+    Launch& next = launches_[given++];
+    void* packed[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, next.parameters, CU_LAUNCH_PARAM_BUFFER_SIZE,
+                      &next.parameter_bytes, CU_LAUNCH_PARAM_END};
+    *result = launch(next.function, next.grid_x, next.grid_y, next.grid_z, next.block_x,
+                     next.block_y, next.block_z, next.shared_bytes, stream.handle, nullptr,
+                     next.parameter_bytes != 0 ? packed : nullptr);
+    gates.Issued(device);
+  }
+  return given;
+}
+
+}  // namespace longwire::worker

@@ -1,0 +1,51 @@
+// Launches that stand one behind the other in a stream: they are decoded together and then given to
+// the driver in one go. The driver leaves nothing of our code and data in the nearest caches, so
+// what lies between two of its calls costs by the lines that it touches, there and in the driver's
+// next call (docs/decisions/0030).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "longwire/calls.h"
+#include "server/worker/objects.h"
+
+namespace longwire::worker {
+
+class Session;
+
+class LaunchRun {
+ public:
+  explicit LaunchRun(Session& session) : session_(session) {}
+
+  // Takes the stream's first launches up to this position and a place where a marker is wanted, and
+  // `most` at most. Of a launch that needs more than its function, sizes and parameters, none is
+  // taken any more: the way of all calls is for those. Returns how many were taken.
+  size_t Gather(const Stream& stream, uint64_t last_position, size_t most);
+
+  // Gives them to the driver until one fails or the gate closes; `result`: the last one's.
+  size_t Give(const Stream& stream, CUresult* result);
+
+ private:
+  static constexpr size_t kMost = 32;
+  static constexpr size_t kParameterBytes = 4096;  // of all together
+
+  struct alignas(64) Launch {
+    CUfunction function;
+    std::byte* parameters;
+    size_t parameter_bytes;
+    uint32_t grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+  };
+
+  bool Add(const QueuedCall& call, uint32_t context);
+
+  Session& session_;
+  calls::lwLaunch decoded_;  // kept: its lists have no memory of their own mostly
+  size_t count_ = 0;
+  size_t used_bytes_ = 0;  // of the parameters
+  std::array<Launch, kMost> launches_{};
+  alignas(16) std::array<std::byte, kParameterBytes> parameters_{};
+};
+
+}  // namespace longwire::worker

@@ -1,0 +1,150 @@
+// Launches that stand one behind the other and are given to the driver in one go: as if each came
+// alone.
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "server/worker/testing/test_session.h"
+
+namespace longwire::worker::testing {
+namespace {
+
+constexpr uint64_t kOne = 11, kLegacy = 13, kTicket = 5;
+
+// Launches wait in the stream until all are there.
+struct HeldLaunches {
+  std::shared_ptr<gates::GatePage> page = gates::GatePage::Create(1);
+  TestSession session{page};
+  uint64_t function = 0;
+  std::vector<std::vector<std::byte>> launched;  // what the driver saw
+  std::function<CUresult(size_t number)> on_launch = [](size_t) { return CUDA_SUCCESS; };
+
+  HeldLaunches() {
+    session.CreateStream(kOne, StreamKind::kBlocking);
+    session.CreateStream(kLegacy, StreamKind::kLegacy);
+    function = session.LoadFunction();
+    session.ExpectProgress(kOne, session.Launch(kOne, 0));  // it is loaded with the first launch
+    session.driver.on_launch = [this](std::span<const std::byte> parameters) {
+      launched.emplace_back(parameters.begin(), parameters.end());
+      return on_launch(launched.size() - 1);
+    };
+    calls::lwHostFunction host;
+    host.ticket = kTicket;
+    session.Send(host, kOne);
+  }
+  uint64_t Launch(std::span<const std::byte> parameters, uint64_t stream = kOne) {
+    calls::lwLaunch launch;
+    launch.function = function;
+    launch.grid_x = launch.grid_y = launch.grid_z = 1;
+    launch.block_x = launch.block_y = launch.block_z = 1;
+    launch.parameters = parameters;
+    return session.Send(launch, stream);
+  }
+  // Of one byte each, their number. Returns their positions.
+  std::vector<uint64_t> LaunchMany(size_t count) {
+    std::vector<uint64_t> positions;
+    for (size_t i = 0; i < count; ++i) {
+      std::byte number = std::byte(i);
+      positions.push_back(Launch({&number, 1}));
+    }
+    return positions;
+  }
+  void LetGo() {
+    calls::lwHostFunctionDone done;
+    done.ticket = kTicket;
+    session.Send(done);
+  }
+};
+
+TEST(LaunchRun, EachLaunchHasItsParameters) {
+  HeldLaunches held;
+  constexpr size_t kLaunches = 200;
+  std::vector<std::vector<std::byte>> sent;
+  uint64_t last = 0;
+  for (size_t i = 0; i < kLaunches; ++i) {
+    sent.push_back(Pattern(i * 37 % 5000));  // also more than all of a run may have together
+    for (std::byte& byte : sent.back()) byte ^= std::byte(i);
+    last = held.Launch(sent.back());
+  }
+  held.LetGo();
+  held.session.ExpectProgress(kOne, last);
+  EXPECT_TRUE(held.launched == sent);
+}
+
+TEST(LaunchRun, OneThatFailsIsToldAndTheOthersGo) {
+  HeldLaunches held;
+  held.on_launch = [](size_t number) {
+    return number == 7 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  };
+  auto positions = held.LaunchMany(20);
+  held.LetGo();
+  DownRecord error = held.session.Expect(wire::DownKind::kError);
+  EXPECT_EQ(positions[7], error.header.position);
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, static_cast<CUresult>(error.header.code));
+  held.session.ExpectProgress(kOne, positions.back());
+  EXPECT_EQ(20u, held.launched.size());
+}
+
+TEST(LaunchRun, NothingGoesAfterAFault) {
+  HeldLaunches held;
+  held.on_launch = [](size_t number) {
+    return number == 7 ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS;
+  };
+  auto positions = held.LaunchMany(20);
+  held.LetGo();
+  EXPECT_EQ(positions[7], held.session.Expect(wire::DownKind::kError).header.position);
+  held.session.ExpectProgress(kOne, positions.back());
+  EXPECT_EQ(8u, held.launched.size());
+}
+
+TEST(LaunchRun, AGateThatClosesMeanwhileHoldsTheRest) {
+  HeldLaunches held;
+  gates::DeviceGate& gate = held.page->device(0);
+  held.on_launch = [&](size_t number) {
+    if (number == 7) gate.closed = 1;
+    return CUDA_SUCCESS;
+  };
+  auto positions = held.LaunchMany(20);
+  held.LetGo();
+  held.session.Until([&] { return gate.held == 1; }, "the rest to be held");
+  held.session.ExpectProgress(kOne, positions[7]);
+  EXPECT_EQ(8u, held.launched.size());
+  gate.closed = 0;
+  held.page->RingWorker();
+  held.session.ExpectProgress(kOne, positions.back());
+  EXPECT_EQ(20u, held.launched.size());
+}
+
+TEST(LaunchRun, EndsWhereAMarkerIsWanted) {
+  HeldLaunches held;
+  std::atomic<bool> seen{false};
+  held.on_launch = [&](size_t number) {
+    if (number == 12) held.session.Until([&] { return seen.load(); }, "the progress of before");
+    return CUDA_SUCCESS;
+  };
+  auto positions = held.LaunchMany(20);
+  calls::lwStreamWanted want;
+  want.stream = kOne;
+  want.position = positions[4];
+  held.session.Send(want);
+  held.LetGo();
+  held.session.ExpectProgress(kOne, positions[4]);
+  seen = true;
+  held.session.ExpectProgress(kOne, positions.back());
+}
+
+TEST(LaunchRun, EndsWhereTheLegacyStreamHasItsTurn) {
+  HeldLaunches held;
+  held.LaunchMany(3);
+  std::byte legacy{99};
+  held.Launch({&legacy, 1}, kLegacy);
+  auto positions = held.LaunchMany(3);
+  held.LetGo();
+  held.session.ExpectProgress(kOne, positions.back());
+  std::vector<int> order;
+  for (auto& parameters : held.launched) order.push_back(static_cast<int>(parameters.at(0)));
+  EXPECT_EQ((std::vector<int>{0, 1, 2, 99, 0, 1, 2}), order);
+}
+
+}  // namespace
+}  // namespace longwire::worker::testing
