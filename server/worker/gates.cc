@@ -96,13 +96,21 @@ void Gates::Queued(int32_t device, int64_t calls) {
   if (calls < 0 || !state.busy.load()) Update(device);
 }
 
-void Gates::Issued(int32_t device) {
+void Gates::Issued(int32_t device, int64_t calls) {
   Device& state = devices_[device];
   state.held_since = 0;
   // In this order: between the two the session looks busier than it is, never idle.
-  int64_t before = state.in_flight.fetch_add(1);
-  state.queued.store(state.queued.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+  int64_t before = state.in_flight.fetch_add(calls);
+  int64_t queued = state.queued.load(std::memory_order_relaxed);
+  state.queued.store(queued - calls, std::memory_order_release);
   if (before == 0) Update(device);
+}
+
+void Gates::NotIssued(int32_t device, int64_t calls) {
+  Device& state = devices_[device];
+  int64_t queued = state.queued.load(std::memory_order_relaxed);
+  state.queued.store(queued + calls, std::memory_order_release);
+  if (state.in_flight.fetch_sub(calls) == calls) Update(device);
 }
 
 void Gates::Finished(int32_t device, uint32_t calls) {

@@ -44,8 +44,9 @@ class Gates {
   }
   // May this call be issued, as far as turns and budgets go?
   bool MayIssue(const Stream& stream, const QueuedCall& head);
-  void Queued(int32_t device, int64_t calls);  // negative: left the queue without being issued
-  void Issued(int32_t device);                 // leaves the queue
+  void Queued(int32_t device, int64_t calls);     // negative: left the queue without being issued
+  void Issued(int32_t device, int64_t calls);     // they leave the queue
+  void NotIssued(int32_t device, int64_t calls);  // after all; they are back at its head
 
   // Completion thread.
   void Finished(int32_t device, uint32_t calls);

@@ -67,7 +67,7 @@ TEST(Gates, WhatIsQueuedWhileTheLastCallEndsIsSeen) {
   int unseen = 0;
   for (int i = 1; i <= kTimes; ++i) {
     gates.Queued(0, 1);
-    gates.Issued(0);
+    gates.Issued(0, 1);
     turn = i;
     gates.Queued(0, 1);
     while (ended.load() != i) std::this_thread::yield();

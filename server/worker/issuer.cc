@@ -250,7 +250,7 @@ void Issuer::CountUnmarked(Stream& stream, uint64_t first, uint64_t last, size_t
 
 void Issuer::CountIssued(Stream& stream, const QueuedCall& head) {
   CountUnmarked(stream, head.position, head.position, 1);
-  session_.gates().Issued(stream.context->device);
+  session_.gates().Issued(stream.context->device, 1);
 }
 
 void Issuer::Drop(const std::shared_ptr<Stream>& stream, QueuedCall& head) {

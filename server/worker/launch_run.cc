@@ -62,6 +62,10 @@ size_t LaunchRun::Give(const Stream& stream, CUresult* result) {
   Gates& gates = session_.gates();
   int32_t device = stream.context->device;
   size_t given = 0;
+  // Counted before they go: behind a call of the driver an operation on locked memory waits until
+  // the device has taken what the driver wrote to it.
+  auto calls = static_cast<int64_t>(count_);
+  gates.Issued(device, calls);
   while (given < count_ && *result == CUDA_SUCCESS && gates.IsWideOpen(device)) {
     Launch& next = launches_[given++];
     void* packed[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, next.parameters, CU_LAUNCH_PARAM_BUFFER_SIZE,
@@ -69,8 +73,8 @@ size_t LaunchRun::Give(const Stream& stream, CUresult* result) {
     *result = launch(next.function, next.grid_x, next.grid_y, next.grid_z, next.block_x,
                      next.block_y, next.block_z, next.shared_bytes, stream.handle, nullptr,
                      next.parameter_bytes != 0 ? packed : nullptr);
-    gates.Issued(device);
   }
+  if (given < count_) gates.NotIssued(device, calls - static_cast<int64_t>(given));
   return given;
 }
 

@@ -109,6 +109,8 @@ TEST(LaunchRun, AGateThatClosesMeanwhileHoldsTheRest) {
   held.session.Until([&] { return gate.held == 1; }, "the rest to be held");
   held.session.ExpectProgress(kOne, positions[7]);
   EXPECT_EQ(8u, held.launched.size());
+  held.session.Until([&] { return gate.running_since == 0; }, "the device to stand still");
+  EXPECT_EQ(1u, gate.busy);
   gate.closed = 0;
   held.page->RingWorker();
   held.session.ExpectProgress(kOne, positions.back());

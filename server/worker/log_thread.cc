@@ -160,7 +160,7 @@ void LogThread::Sort(const wire::RecordHeader& header, uint64_t position,
   }
   session_.gates().CountCall(call.call);
   // Our own calls belong into a stream or do not; their handlers rely on it.
-  if (!IsGenerated(call.call) && CallStreamOrdered(call.call) != (header.stream != 0)) {
+  if (CallStreamOrdered(call.call) != (header.stream != 0) && !IsGenerated(call.call)) {
     Refuse(session_, call, CUDA_ERROR_INVALID_HANDLE);
     return;
   }
