@@ -11,7 +11,7 @@
 namespace longwire::worker {
 namespace {
 
-constexpr uint32_t kMostUnmarked = wire::kMaxUnfinishedPerStream / 4;
+constexpr uint32_t kMostUnmarked = wire::kMaxUnfinishedPerStream / 2;
 
 size_t Footprint(const QueuedCall& call) { return sizeof(call) + call.arguments.size(); }
 

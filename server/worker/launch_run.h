@@ -28,8 +28,8 @@ class LaunchRun {
   size_t Give(const Stream& stream, CUresult* result);
 
  private:
-  static constexpr size_t kMost = 32;
-  static constexpr size_t kParameterBytes = 4096;  // of all together
+  static constexpr size_t kMost = 64;
+  static constexpr size_t kParameterBytes = 16 << 10;  // of all together
 
   struct alignas(64) Launch {
     CUfunction function;

@@ -58,7 +58,7 @@ struct HeldLaunches {
 
 TEST(LaunchRun, EachLaunchHasItsParameters) {
   HeldLaunches held;
-  constexpr size_t kLaunches = 200;
+  constexpr size_t kLaunches = 300;
   std::vector<std::vector<std::byte>> sent;
   uint64_t last = 0;
   for (size_t i = 0; i < kLaunches; ++i) {

@@ -17,9 +17,9 @@ using Clock = std::chrono::steady_clock;
 
 // Calls sorted before the next issuing: enough to amortise a pass, few enough that the first of a
 // burst does not wait for the last.
-constexpr int kRecordsPerPass = 32;
+constexpr int kRecordsPerPass = 64;
 constexpr uint64_t kPassesPerMarking = 16;
-constexpr size_t kFetchedAhead = 4096;  // bytes, about as many as a pass of launches has
+constexpr size_t kFetchedAhead = 8192;  // bytes, about as many as a pass of launches has
 // A missed wake-up would cost at most this.
 constexpr std::chrono::milliseconds kRecheck{10};
 
