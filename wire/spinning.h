@@ -1,7 +1,8 @@
 // How long a waiting thread looks before it sleeps. A hop to a reader that looks costs 0.5 µs, to
 // one that sleeps 9 µs; so it is worth looking through a wait that will be short, and a program's
-// waits are like its last ones: a thread looks for twice the longest of the last milliseconds', up to
-// a millisecond, or 0.3 ms where there are few cores (docs/decisions/0028). An idle one sleeps.
+// waits are like its last ones: a thread looks for twice the longest wait of the last milliseconds
+// (docs/decisions/0031), up to a millisecond, or 0.3 ms where there are few cores (0028). A thread
+// that is idle sleeps.
 #pragma once
 
 #include <chrono>
@@ -24,8 +25,8 @@ class SpinPrediction {
   // Of the waits that were no pauses: of the last milliseconds, and of as many before.
   std::chrono::nanoseconds longest_{0}, longest_before_{0};
   std::chrono::nanoseconds waited_{0};  // in all since `longest_` was begun
-  int pauses_ = 0;                       // in a row
-  std::chrono::nanoseconds spin_;        // 0 with one core: looking would only delay the answer
+  int pauses_ = 0;                      // in a row
+  std::chrono::nanoseconds spin_;       // 0 with one core: looking would only delay the answer
 };
 
 // The cores that the calling thread may run on.
