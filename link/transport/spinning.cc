@@ -11,7 +11,7 @@ namespace {
 
 int PermitCount() {
   static const int cores = wire::AllowedCores();
-  return cores <= 1 ? 0 : std::max(1, cores / 4);
+  return cores <= 1 ? 0 : std::max(1, cores / 2);
 }
 
 std::atomic<int>& Permits() {

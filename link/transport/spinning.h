@@ -1,5 +1,6 @@
-// Spinning is rationed: a thread may poll for a bounded time before it sleeps, but at most a
-// quarter of the cores this process may use do so at once, and none where there is one core only.
+// Spinning is rationed: a thread may poll for a bounded time before it sleeps, but at most on
+// half the cores this process may use at once (docs/decisions/0032), and nowhere where there is
+// only one.
 #pragma once
 
 #include <chrono>
