@@ -3,7 +3,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "wire/guards.h"
 
@@ -18,8 +17,6 @@ constexpr microseconds kLongestLook{1000};
 // With few cores those who look take turns with those who work.
 constexpr microseconds kLongestLookOfFew{300};
 constexpr int kManyCores = 4;
-// A step's wait is remembered through the many short ones of the next step.
-constexpr microseconds kRemembered{5000};
 
 }  // namespace
 
@@ -31,17 +28,12 @@ SpinPrediction::SpinPrediction(int cores)
 void SpinPrediction::Waited(nanoseconds took) {
   if (!predicts_) return;
   if (took > longest_look_) {
-    if (++pauses_ > 1) longest_ = longest_before_ = {};
+    if (++pauses_ > 1) longest_ = {};
   } else {
     pauses_ = 0;
-    longest_ = std::max(took, longest_);
+    longest_ = std::max(took, longest_ - longest_ / 8);  // it is forgotten by and by
   }
-  waited_ += took;
-  nanoseconds longest = std::max(longest_, longest_before_);
-  spin_ = std::clamp<nanoseconds>(2 * longest, kShortLook, longest_look_);
-  if (waited_ < kRemembered) return;
-  longest_before_ = std::exchange(longest_, nanoseconds(0));
-  waited_ = {};
+  spin_ = std::clamp<nanoseconds>(2 * longest_, kShortLook, longest_look_);
 }
 
 int AllowedCores() {

@@ -1,8 +1,7 @@
 // How long a waiting thread looks before it sleeps. A hop to a reader that looks costs 0.5 µs, to
 // one that sleeps 9 µs; so it is worth looking through a wait that will be short, and a program's
-// waits are like its last ones: a thread looks for twice the longest wait of the last milliseconds
-// (docs/decisions/0031), up to a millisecond, or 0.3 ms where there are few cores (0028). A thread
-// that is idle sleeps.
+// waits are like its last ones: a thread looks for twice the longest of them, up to a millisecond,
+// or 0.3 ms where there are few cores (docs/decisions/0028). A thread that is idle sleeps.
 #pragma once
 
 #include <chrono>
@@ -22,11 +21,9 @@ class SpinPrediction {
  private:
   const bool predicts_;  // off with LONGWIRE_DISABLE=predicted-spins
   const std::chrono::nanoseconds longest_look_;
-  // Of the waits that were no pauses: of the last milliseconds, and of as many before.
-  std::chrono::nanoseconds longest_{0}, longest_before_{0};
-  std::chrono::nanoseconds waited_{0};  // in all since `longest_` was begun
-  int pauses_ = 0;                      // in a row
-  std::chrono::nanoseconds spin_;       // 0 with one core: looking would only delay the answer
+  std::chrono::nanoseconds longest_{0};  // of the last waits that were no pauses
+  int pauses_ = 0;                       // in a row
+  std::chrono::nanoseconds spin_;        // 0 with one core: looking would only delay the answer
 };
 
 // The cores that the calling thread may run on.

@@ -11,7 +11,7 @@
 namespace longwire::worker {
 namespace {
 
-constexpr uint32_t kMostUnmarked = wire::kMaxUnfinishedPerStream / 2;
+constexpr uint32_t kMostUnmarked = wire::kMaxUnfinishedPerStream / 4;
 
 size_t Footprint(const QueuedCall& call) { return sizeof(call) + call.arguments.size(); }
 
@@ -202,7 +202,8 @@ void Issuer::MarkIfDue(const std::shared_ptr<Stream>& stream) {
 }
 
 bool Issuer::IssueLaunches(const std::shared_ptr<Stream>& stream) {
-  if (stream->queue.size() < 2) return false;
+  bool open = session_.gates().IsWideOpen(stream->context->device);
+  if (stream->queue.size() < 2 || !open) return false;
   uint32_t most = std::min(kMostUnmarked - std::min(stream->unmarked, kMostUnmarked),
                            wire::kMaxUnfinishedPerStream - stream->unfinished.load());
   uint64_t end = std::min(barrier_, OthersTurn(*stream) - 1);
