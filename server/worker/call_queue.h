@@ -43,9 +43,9 @@ class CallQueue {
   }
 
   void Pop() {
-    if (front().arguments.capacity() > kKeptBytes) front().arguments = {};
+    if (front().arguments.capacity() > kKeptBytes) front().arguments = std::vector<std::byte>();
     ++first_;
-    if (--size_ == 0 && places_.size() > kKeptPlaces) places_ = {};
+    if (--size_ == 0 && places_.size() > kKeptPlaces) places_ = std::vector<QueuedCall>();
   }
 
  private:

@@ -44,7 +44,7 @@ TEST(CallQueue, MemoryOfArgumentsIsUsedAgainUnlessItIsMuch) {
       queue.Push(call);
       queue.Pop();
     }
-    call.arguments = {};
+    call.arguments = std::vector<std::byte>();
     queue.Push(call);
     queue.Pop();
     return call.arguments.capacity();
