@@ -48,9 +48,7 @@ bool Session::WaitUntil(FunctionRef<bool()> done, wire::Deadline deadline) {
     if (!pump_taken_) {
       pump_taken_ = true;
       lock.unlock();
-      auto begun = Clock::now();
-      Pump(spin_.Spin(), std::min(begun + kPumpLook, deadline));
-      spin_.Waited(Clock::now() - begun);
+      PumpForAWaiter(deadline);
       lock.lock();
       pump_taken_ = false;
       continue;
@@ -69,6 +67,22 @@ bool Session::WaitUntil(FunctionRef<bool()> done, wire::Deadline deadline) {
     receiver_wake_.notify_one();
   }
   return finished;
+}
+
+// Until something came, or for a while.
+void Session::PumpForAWaiter(wire::Deadline deadline) {
+  auto begun = Clock::now();
+  deadline = std::min(begun + kPumpLook, deadline);
+  uint64_t before = down_.cursor();
+  auto until = begun;
+  for (auto now = begun; now >= until && now < deadline; now = Clock::now()) {
+    auto part = spin_.Next(now - begun);
+    bool sleeps_on = part.sleep >= deadline - now;
+    until = sleeps_on ? deadline : std::min(now + part.look + part.sleep, deadline);
+    Pump(part.look, until);
+    if (down_.cursor() != before) break;
+  }
+  if (down_.cursor() != before) spin_.Waited(Clock::now() - begun);
 }
 
 void Session::ReadWithoutWaiting() {

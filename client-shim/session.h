@@ -249,6 +249,7 @@ class Session {
   void Rest();
   void WatchSocket();
   void EndAsTheServerSays();
+  void PumpForAWaiter(wire::Deadline deadline);
   void Pump(std::chrono::nanoseconds spin, wire::Deadline deadline);
   bool HasLanded(const wire::DownHeader& header, std::span<const std::byte> payload,
                  wire::Deadline deadline);

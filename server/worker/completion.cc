@@ -60,7 +60,8 @@ void Completion::Run() {
       }
       if (!session_.timelines().anything_watched()) break;
       auto now = Clock::now();
-      if (now - last_progress < spin.Spin()) {
+      auto part = spin.Next(now - last_progress);
+      if (part.look.count() > 0) {
         sched_yield();
         continue;
       }
@@ -68,7 +69,7 @@ void Completion::Run() {
         LookForFaults();
         next_check = now + kFaultCheck;
       }
-      std::this_thread::sleep_for(sleep);
+      std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(sleep, part.sleep));
       sleep = std::min(sleep + sleep / 4, kLongestSleep);
     }
   }
