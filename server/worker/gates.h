@@ -30,10 +30,10 @@ class Gates {
   void Stop();
 
   // Log thread.
-  void CountCall(CallId call) {
+  void CountCall(CallId call, uint64_t times = 1) {
     if (page_ == nullptr) return;
     std::atomic<uint64_t>& count = page_->calls(static_cast<uint32_t>(call));
-    count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    count.store(count.load(std::memory_order_relaxed) + times, std::memory_order_relaxed);
   }
   // Everything may be issued: there are no turns now, and no budget.
   bool IsWideOpen(int32_t device) const {

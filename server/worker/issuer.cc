@@ -126,16 +126,29 @@ bool Issuer::AllCaptured(uint64_t position) const {
 
 bool Issuer::Run(const std::shared_ptr<Stream>& stream) {
   if (stream->queue.empty() || !MayStart(*stream, stream->queue.front())) return false;
-  bool legacy = stream->kind == StreamKind::kLegacy;
-  // A later marker of a blocking stream would wait for the legacy stream's work.
-  if (legacy) MarkTouched(stream->context.get());
-  std::lock_guard lock(stream->issue_mutex);
-  std::unique_lock<std::mutex> gate;
-  if (legacy || stream->OrdersWithLegacy()) gate = std::unique_lock(stream->context->legacy_mutex);
+  Locks locks = Enter(*stream);
   bool progress = IssueAll(stream);
-  if (stream->unmarked == 0 && stream->actions.empty()) return progress;
+  MarkNowOrLater(stream);
+  return progress;
+}
+
+Issuer::Locks Issuer::Enter(Stream& stream) {
+  bool legacy = stream.kind == StreamKind::kLegacy;
+  // A later marker of a blocking stream would wait for the legacy stream's work.
+  if (legacy) MarkTouched(stream.context.get());
+  Locks locks;
+  locks.issue = std::unique_lock(stream.issue_mutex);
+  if (legacy || stream.OrdersWithLegacy()) {
+    locks.legacy = std::unique_lock(stream.context->legacy_mutex);
+  }
+  return locks;
+}
+
+void Issuer::MarkNowOrLater(const std::shared_ptr<Stream>& stream) {
+  if (stream->unmarked == 0 && stream->actions.empty()) return;
   // One marker for a burst of calls costs less; but not where somebody waits for it, and not where
   // it would come after other streams' work.
+  bool legacy = stream->kind == StreamKind::kLegacy;
   bool now = legacy || stream->capturing || stream->context->failed != 0 || !stream->queue.empty();
   if (now) {
     PlaceMarker(session_, stream);
@@ -143,7 +156,6 @@ bool Issuer::Run(const std::shared_ptr<Stream>& stream) {
     stream->touched = true;
     touched_.push_back(stream);
   }
-  return progress;
 }
 
 void Issuer::MarkTouched(const Context* context) {
@@ -201,16 +213,24 @@ void Issuer::MarkIfDue(const std::shared_ptr<Stream>& stream) {
   }
 }
 
+bool Issuer::BeginLaunches(const Stream& stream) {
+  if (!session_.gates().IsWideOpen(stream.context->device)) return false;
+  uint32_t most = std::min(kMostUnmarked - std::min(stream.unmarked, kMostUnmarked),
+                           wire::kMaxUnfinishedPerStream - stream.unfinished.load());
+  return launches_.Begin(stream, std::min(barrier_, OthersTurn(stream) - 1), most);
+}
+
 bool Issuer::IssueLaunches(const std::shared_ptr<Stream>& stream) {
-  bool open = session_.gates().IsWideOpen(stream->context->device);
-  if (stream->queue.size() < 2 || !open) return false;
-  uint32_t most = std::min(kMostUnmarked - std::min(stream->unmarked, kMostUnmarked),
-                           wire::kMaxUnfinishedPerStream - stream->unfinished.load());
-  uint64_t end = std::min(barrier_, OthersTurn(*stream) - 1);
-  if (launches_.Gather(*stream, end, most) < 2) return false;
+  if (stream->queue.size() < 2 || !BeginLaunches(*stream)) return false;
+  for (size_t i = 0; i < stream->queue.size(); ++i) {
+    const QueuedCall& call = stream->queue[i];
+    bool plain = call.call == CallId::lwLaunch && call.flags == 0 && call.step == 0;
+    if (!plain || !launches_.Add(call.position, call.arguments)) break;
+  }
+  if (launches_.size() < 2) return false;
   session_.SetContext(*stream->context);
   CUresult result = CUDA_SUCCESS;
-  size_t given = launches_.Give(*stream, &result);
+  size_t given = launches_.Give(&result);
   if (given == 0) return false;
   QueuedCall& last_given = stream->queue[given - 1];
   CallContext(session_, last_given, stream).Fail(result);  // the others went well

@@ -11,6 +11,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <span>
 #include <vector>
 
 #include "server/worker/launch_run.h"
@@ -29,6 +31,15 @@ class Issuer {
   void RemoveContext(uint32_t context);
   // Takes the call (CallQueue::Push).
   void Enqueue(const std::shared_ptr<Stream>& stream, QueuedCall& call);
+
+  // Launches of the stream that stand at the log's head, which is at `position`, go from there to
+  // the driver, if none of the stream's calls waits before them.
+  struct FromLog {
+    int records = 0;
+    size_t bytes = 0;  // of the log
+  };
+  FromLog IssueFromLog(const std::shared_ptr<Stream>& stream, std::span<const std::byte> log,
+                       uint64_t position);
 
   // Issues what can be issued now. True if anything was.
   bool Pass();
@@ -50,6 +61,12 @@ class Issuer {
 
  private:
   bool Run(const std::shared_ptr<Stream>& stream);
+  // Around what is issued into a stream: its locks before, and its marker after.
+  struct Locks {
+    std::unique_lock<std::mutex> issue, legacy;
+  };
+  Locks Enter(Stream& stream);
+  void MarkNowOrLater(const std::shared_ptr<Stream>& stream);
   bool IssueAll(const std::shared_ptr<Stream>& stream);
   bool MayStart(const Stream& stream, const QueuedCall& head) const;
   // Where the log has the first call of other streams that this one's calls have to wait for.
@@ -58,6 +75,8 @@ class Issuer {
   bool AllCaptured(uint64_t position) const;
   // True if the head is done with and leaves the queue.
   bool Issue(const std::shared_ptr<Stream>& stream, QueuedCall& head);
+  // As many launches as the stream may have now begin to be gathered. False if it may have none.
+  bool BeginLaunches(const Stream& stream);
   // Issues the launches at the queue's head together. False if there are not two that can be.
   bool IssueLaunches(const std::shared_ptr<Stream>& stream);
   void Leave(Stream& stream);  // the queue's head

@@ -16,28 +16,23 @@ constexpr size_t kAlignment = 16;  // of a launch's parameters, as the client la
 
 }  // namespace
 
-size_t LaunchRun::Gather(const Stream& stream, uint64_t last_position, size_t most) {
+bool LaunchRun::Begin(const Stream& stream, uint64_t last_position, size_t most) {
   static const bool off = wire::IsSwitchedOff("launch-runs");
   count_ = used_bytes_ = 0;
-  if (off || stream.capturing || stream.context->failed != 0) return 0;
-  most = std::min({most, kMost, stream.queue.size()});
-  while (count_ < most) {
-    const QueuedCall& call = stream.queue[count_];
-    if (call.position > last_position) break;
-    if (call.call != CallId::lwLaunch || call.flags != 0 || call.step != 0) break;
-    if (!Add(call, stream.context->id)) break;
-    if (stream.to_mark.AnyUpTo(call.position)) break;
-  }
-  return count_;
+  stream_ = &stream;
+  last_position_ = last_position;
+  most_ = std::min(most, kMost);
+  return most_ != 0 && !off && !stream.capturing && stream.context->failed == 0;
 }
 
-bool LaunchRun::Add(const QueuedCall& call, uint32_t context) {
-  wire::Reader reader(call.arguments);
+bool LaunchRun::Add(uint64_t position, std::span<const std::byte> arguments) {
+  if (count_ == most_ || position > last_position_) return false;
+  wire::Reader reader(arguments);
   if (decoded_.Decode(reader) != wire::WireResult::kOk || reader.remaining() != 0) return false;
   bool plain = decoded_.attributes.empty() && decoded_.references.empty();
   size_t bytes = decoded_.parameters.size();
   if (!plain || decoded_.cooperative || bytes > kParameterBytes - used_bytes_) return false;
-  CUfunction function = LaunchedBefore(session_, decoded_.function, context);
+  CUfunction function = LaunchedBefore(session_, decoded_.function, stream_->context->id);
   if (function == nullptr) return false;
   std::byte* parameters = parameters_.data() + used_bytes_;
   std::ranges::copy(decoded_.parameters, parameters);
@@ -52,15 +47,17 @@ bool LaunchRun::Add(const QueuedCall& call, uint32_t context) {
                          decoded_.block_x,
                          decoded_.block_y,
                          decoded_.block_z,
-                         decoded_.shared_bytes};
+                         decoded_.shared_bytes,
+                         position};
+  if (stream_->to_mark.AnyUpTo(position)) most_ = count_;
   return true;
 }
 
-size_t LaunchRun::Give(const Stream& stream, CUresult* result) {
+size_t LaunchRun::Give(CUresult* result) {
   *result = CUDA_SUCCESS;
   auto launch = session_.driver().cuLaunchKernel;
   Gates& gates = session_.gates();
-  int32_t device = stream.context->device;
+  int32_t device = stream_->context->device;
   size_t given = 0;
   // Counted before they go: behind a call of the driver an operation on locked memory waits until
   // the device has taken what the driver wrote to it.
@@ -71,7 +68,7 @@ size_t LaunchRun::Give(const Stream& stream, CUresult* result) {
     void* packed[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, next.parameters, CU_LAUNCH_PARAM_BUFFER_SIZE,
                       &next.parameter_bytes, CU_LAUNCH_PARAM_END};
     *result = launch(next.function, next.grid_x, next.grid_y, next.grid_z, next.block_x,
-                     next.block_y, next.block_z, next.shared_bytes, stream.handle, nullptr,
+                     next.block_y, next.block_z, next.shared_bytes, stream_->handle, nullptr,
                      next.parameter_bytes != 0 ? packed : nullptr);
   }
   if (given < count_) gates.NotIssued(device, calls - static_cast<int64_t>(given));

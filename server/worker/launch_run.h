@@ -19,13 +19,18 @@ class LaunchRun {
  public:
   explicit LaunchRun(Session& session) : session_(session) {}
 
-  // Takes the stream's first launches up to this position and a place where a marker is wanted, and
-  // `most` at most. Of a launch that needs more than its function, sizes and parameters, none is
-  // taken any more: the way of all calls is for those. Returns how many were taken.
-  size_t Gather(const Stream& stream, uint64_t last_position, size_t most);
+  // Launches of this stream are to be added, up to this position, and `most` at most. False if the
+  // stream takes none this way now. It outlives the run.
+  bool Begin(const Stream& stream, uint64_t last_position, size_t most);
+  // The stream's next launch. False if it does not go with the others: it needs more than its
+  // function, sizes and parameters, or stands behind a place where a marker is wanted. Then the way
+  // of all calls is for it, and for what stands behind it.
+  bool Add(uint64_t position, std::span<const std::byte> arguments);
+  size_t size() const { return count_; }
+  uint64_t position(size_t index) const { return launches_[index].position; }
 
   // Gives them to the driver until one fails or the gate closes; `result`: the last one's.
-  size_t Give(const Stream& stream, CUresult* result);
+  size_t Give(CUresult* result);
 
  private:
   static constexpr size_t kMost = 64;
@@ -36,11 +41,13 @@ class LaunchRun {
     std::byte* parameters;
     size_t parameter_bytes;
     uint32_t grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+    uint64_t position;
   };
 
-  bool Add(const QueuedCall& call, uint32_t context);
-
   Session& session_;
+  const Stream* stream_ = nullptr;
+  uint64_t last_position_ = 0;
+  size_t most_ = 0;
   calls::lwLaunch decoded_;  // kept: its lists have no memory of their own mostly
   size_t count_ = 0;
   size_t used_bytes_ = 0;  // of the parameters

@@ -1,5 +1,5 @@
-// Launches that stand one behind the other and are given to the driver in one go: as if each came
-// alone.
+// Launches that stand one behind the other and are given to the driver in one go, from the stream's
+// queue or from the log: as if each came alone.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -11,27 +11,43 @@ namespace {
 
 constexpr uint64_t kOne = 11, kLegacy = 13, kTicket = 5;
 
-// Launches wait in the stream until all are there.
+// Launches wait until all are there: in the stream's queue, behind a host function, or in the log,
+// while the log thread is in the driver with a launch of before.
+enum class Place { kQueue, kLog };
+
 struct HeldLaunches {
+  const Place place;
   std::shared_ptr<gates::GatePage> page = gates::GatePage::Create(1);
   TestSession session{page};
   uint64_t function = 0;
   std::vector<std::vector<std::byte>> launched;  // what the driver saw
   std::function<CUresult(size_t number)> on_launch = [](size_t) { return CUDA_SUCCESS; };
+  std::atomic<bool> held{true}, holds{false};
 
-  HeldLaunches() {
+  explicit HeldLaunches(Place where) : place(where) {
     session.CreateStream(kOne, StreamKind::kBlocking);
     session.CreateStream(kLegacy, StreamKind::kLegacy);
     function = session.LoadFunction();
     session.ExpectProgress(kOne, session.Launch(kOne, 0));  // it is loaded with the first launch
     session.driver.on_launch = [this](std::span<const std::byte> parameters) {
+      if (place == Place::kLog && !holds.exchange(true)) {
+        held.wait(true);
+        return CUDA_SUCCESS;
+      }
       launched.emplace_back(parameters.begin(), parameters.end());
       return on_launch(launched.size() - 1);
     };
+    if (place == Place::kLog) {
+      Launch({});
+      session.Until([this] { return holds.load(); }, "a launch that holds the log thread");
+      return;
+    }
     calls::lwHostFunction host;
     host.ticket = kTicket;
     session.Send(host, kOne);
+    session.Expect(wire::DownKind::kHostFunction);
   }
+  ~HeldLaunches() { LetGo(); }
   uint64_t Launch(std::span<const std::byte> parameters, uint64_t stream = kOne) {
     calls::lwLaunch launch;
     launch.function = function;
@@ -50,14 +66,24 @@ struct HeldLaunches {
     return positions;
   }
   void LetGo() {
+    if (!held.exchange(false)) return;
+    held.notify_all();
+    if (place == Place::kLog) return;
     calls::lwHostFunctionDone done;
     done.ticket = kTicket;
     session.Send(done);
   }
 };
 
-TEST(LaunchRun, EachLaunchHasItsParameters) {
-  HeldLaunches held;
+class LaunchesInARow : public ::testing::TestWithParam<Place> {};
+
+INSTANTIATE_TEST_SUITE_P(From, LaunchesInARow, ::testing::Values(Place::kQueue, Place::kLog),
+                         [](const auto& info) {
+                           return info.param == Place::kQueue ? "Queue" : "Log";
+                         });
+
+TEST_P(LaunchesInARow, EachLaunchHasItsParameters) {
+  HeldLaunches held(GetParam());
   constexpr size_t kLaunches = 300;
   std::vector<std::vector<std::byte>> sent;
   uint64_t last = 0;
@@ -71,8 +97,8 @@ TEST(LaunchRun, EachLaunchHasItsParameters) {
   EXPECT_TRUE(held.launched == sent);
 }
 
-TEST(LaunchRun, OneThatFailsIsToldAndTheOthersGo) {
-  HeldLaunches held;
+TEST_P(LaunchesInARow, OneThatFailsIsToldAndTheOthersGo) {
+  HeldLaunches held(GetParam());
   held.on_launch = [](size_t number) {
     return number == 7 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
   };
@@ -85,8 +111,8 @@ TEST(LaunchRun, OneThatFailsIsToldAndTheOthersGo) {
   EXPECT_EQ(20u, held.launched.size());
 }
 
-TEST(LaunchRun, NothingGoesAfterAFault) {
-  HeldLaunches held;
+TEST_P(LaunchesInARow, NothingGoesAfterAFault) {
+  HeldLaunches held(GetParam());
   held.on_launch = [](size_t number) {
     return number == 7 ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS;
   };
@@ -97,8 +123,8 @@ TEST(LaunchRun, NothingGoesAfterAFault) {
   EXPECT_EQ(8u, held.launched.size());
 }
 
-TEST(LaunchRun, AGateThatClosesMeanwhileHoldsTheRest) {
-  HeldLaunches held;
+TEST_P(LaunchesInARow, AGateThatClosesMeanwhileHoldsTheRest) {
+  HeldLaunches held(GetParam());
   gates::DeviceGate& gate = held.page->device(0);
   held.on_launch = [&](size_t number) {
     if (number == 7) gate.closed = 1;
@@ -117,8 +143,9 @@ TEST(LaunchRun, AGateThatClosesMeanwhileHoldsTheRest) {
   EXPECT_EQ(20u, held.launched.size());
 }
 
-TEST(LaunchRun, EndsWhereAMarkerIsWanted) {
-  HeldLaunches held;
+// Of what is still in the log the client does not ask for a place.
+TEST(LaunchesFromTheQueue, EndsWhereAMarkerIsWanted) {
+  HeldLaunches held(Place::kQueue);
   std::atomic<bool> seen{false};
   held.on_launch = [&](size_t number) {
     if (number == 12) held.session.Until([&] { return seen.load(); }, "the progress of before");
@@ -135,8 +162,8 @@ TEST(LaunchRun, EndsWhereAMarkerIsWanted) {
   held.session.ExpectProgress(kOne, positions.back());
 }
 
-TEST(LaunchRun, EndsWhereTheLegacyStreamHasItsTurn) {
-  HeldLaunches held;
+TEST_P(LaunchesInARow, EndsWhereTheLegacyStreamHasItsTurn) {
+  HeldLaunches held(GetParam());
   held.LaunchMany(3);
   std::byte legacy{99};
   held.Launch({&legacy, 1}, kLegacy);
@@ -146,6 +173,44 @@ TEST(LaunchRun, EndsWhereTheLegacyStreamHasItsTurn) {
   std::vector<int> order;
   for (auto& parameters : held.launched) order.push_back(static_cast<int>(parameters.at(0)));
   EXPECT_EQ((std::vector<int>{0, 1, 2, 99, 0, 1, 2}), order);
+}
+
+TEST_P(LaunchesInARow, OtherCallsKeepTheirPlaces) {
+  HeldLaunches held(GetParam());
+  constexpr int kRounds = 100;
+  uint64_t last = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    held.LaunchMany(round % 5);
+    calls::lwHostFunction host;
+    host.ticket = kTicket + 1 + round;
+    last = held.session.Send(host, kOne);
+  }
+  held.LetGo();
+  size_t expected = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    expected += round % 5;
+    DownRecord asked = held.session.Expect(wire::DownKind::kHostFunction);
+    EXPECT_EQ(asked.Number(), uint64_t(kTicket + 1 + round));
+    EXPECT_EQ(expected, held.launched.size());
+    calls::lwHostFunctionDone finished;
+    finished.ticket = kTicket + 1 + round;
+    held.session.Send(finished);
+  }
+  held.session.ExpectProgress(kOne, last);
+}
+
+TEST(LaunchesFromTheLog, TakesNoPlaceInTheQueue) {
+  HeldLaunches held(Place::kLog);
+  std::atomic<int> waited{0};
+  held.on_launch = [&](size_t) {
+    waited += held.session.session->log().issuer().anything_waits() ? 1 : 0;
+    return CUDA_SUCCESS;
+  };
+  auto positions = held.LaunchMany(200);
+  held.LetGo();
+  held.session.ExpectProgress(kOne, positions.back());
+  EXPECT_EQ(200u, held.launched.size());
+  EXPECT_EQ(0, waited);
 }
 
 }  // namespace

@@ -127,6 +127,12 @@ bool LogThread::ReadSome() {
     }
     if (bytes == 0 || session_.swapping().MustWait(static_cast<CallId>(header.call))) break;
     if (deferred_.MustWait(header)) break;
+    if (auto launched = IssueAtOnce(header, log); launched.records != 0) {
+      log = log.subspan(launched.bytes);
+      up_.Advance(launched.bytes);
+      records += launched.records;
+      continue;
+    }
     Sort(header, up_.cursor(), log.subspan(sizeof(header), bytes - sizeof(header)));
     log = log.subspan(wire::AlignRecord(bytes));
     up_.Advance(wire::AlignRecord(bytes));
@@ -135,6 +141,14 @@ bool LogThread::ReadSome() {
   up_.Release(up_.cursor());
   FetchAhead(log);
   return records != 0;
+}
+
+Issuer::FromLog LogThread::IssueAtOnce(const wire::RecordHeader& header,
+                                       std::span<const std::byte> log) {
+  bool plain = static_cast<CallId>(header.call) == CallId::lwLaunch && header.flags == 0;
+  if (!plain) return {};
+  const std::shared_ptr<Stream>& stream = streams_.Find(header.stream);
+  return stream == nullptr ? Issuer::FromLog{} : issuer_.IssueFromLog(stream, log, up_.cursor());
 }
 
 void LogThread::Sort(const wire::RecordHeader& header, uint64_t position,

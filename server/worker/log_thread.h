@@ -39,6 +39,8 @@ class LogThread {
   // Sorts what the log holds, up to a bound. False when the session is over.
   bool ReadSome();
   bool IsFull() const;
+  // The launches at the log's head that need no place in a queue.
+  Issuer::FromLog IssueAtOnce(const wire::RecordHeader& header, std::span<const std::byte> log);
   void Sort(const wire::RecordHeader& header, uint64_t position, std::span<const std::byte> bytes);
   static void FetchAhead(std::span<const std::byte> log);
   void TakeBytes(std::span<const std::byte> bytes);

@@ -1,0 +1,69 @@
+// Launches that find their stream's queue empty need no place in it.
+#include "server/worker/call_context.h"
+#include "server/worker/issuer.h"
+#include "server/worker/session.h"
+#include "wire/record.h"
+
+namespace longwire::worker {
+namespace {
+
+// Arguments of the launch of this stream at the log's head, whose record takes `bytes`. Empty if
+// something else stands there.
+std::span<const std::byte> LaunchOf(uint64_t stream, std::span<const std::byte> log,
+                                    wire::RecordHeader* header, size_t* bytes) {
+  auto peeked = wire::PeekRecord(log, header, bytes);
+  if (peeked != wire::WireResult::kOk || *bytes == 0) return {};
+  bool plain = header->call == static_cast<uint16_t>(CallId::lwLaunch) && header->flags == 0;
+  if (!plain || header->stream != stream) return {};
+  return log.subspan(sizeof(*header), *bytes - sizeof(*header));
+}
+
+void Tell(Session& session, const std::shared_ptr<Stream>& stream, std::span<const std::byte> log,
+          uint64_t position, CUresult result) {
+  wire::RecordHeader header;
+  size_t bytes = 0;
+  auto arguments = LaunchOf(stream->id, log, &header, &bytes);
+  QueuedCall failed;
+  failed.position = position;
+  failed.call = CallId::lwLaunch;
+  failed.context = stream->context->id;
+  failed.stream = stream->id;
+  failed.arguments.assign(arguments.begin(), arguments.end());
+  CallContext(session, failed, stream).Fail(result);
+}
+
+}  // namespace
+
+Issuer::FromLog Issuer::IssueFromLog(const std::shared_ptr<Stream>& stream,
+                                     std::span<const std::byte> log, uint64_t position) {
+  if (!stream->queue.empty() || !BeginLaunches(*stream)) return {};
+  wire::RecordHeader header;
+  size_t bytes = 0, taken = 0;
+  while (true) {
+    auto arguments = LaunchOf(stream->id, log.subspan(taken), &header, &bytes);
+    if (arguments.empty() || !launches_.Add(position + taken, arguments)) break;
+    taken += wire::AlignRecord(bytes);
+  }
+  if (launches_.size() == 0) return {};
+  Locks locks = Enter(*stream);
+  session_.SetContext(*stream->context);
+  session_.gates().Queued(stream->context->device, static_cast<int64_t>(launches_.size()));
+  CUresult result = CUDA_SUCCESS;
+  size_t given = launches_.Give(&result);
+  size_t left = launches_.size() - given;
+  if (left != 0) {
+    session_.gates().Queued(stream->context->device, -static_cast<int64_t>(left));
+    taken = launches_.position(given) - position;
+  }
+  if (given == 0) return {};
+  uint64_t last = launches_.position(given - 1);
+  // The others went well.
+  if (result != CUDA_SUCCESS) Tell(session_, stream, log.subspan(last - position), last, result);
+  CountUnmarked(*stream, position, last, given);
+  session_.gates().CountCall(CallId::lwLaunch, given);
+  MarkIfDue(stream);
+  MarkNowOrLater(stream);
+  return {static_cast<int>(given), taken};
+}
+
+}  // namespace longwire::worker
