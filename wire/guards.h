@@ -50,6 +50,7 @@ bool GuardIsOff(std::string_view guard);
 //   trim-rings       memory of rings, and of gRPC's messages, is given back when nothing moves
 //   answers-first    the next message is asked for after the answer, where one is to be expected
 //   joined-ends      what a stream's end brings becomes visible at once
+//   launch-chains    launches that come again and again are launched as one graph
 //   launch-runs      launches in a row are decoded together, then given to the driver in one go
 //   quiet-ends       where no kernel can print, ends of streams' work are told without a wait
 //   predicted-spins  how long a thread looks before it sleeps follows from its last waits

@@ -2,6 +2,8 @@
 
 #include <sched.h>
 
+#include <chrono>
+
 namespace longwire::worker {
 namespace {
 
@@ -9,7 +11,8 @@ namespace {
 // of something else.
 constexpr uint32_t kDriverFlags = CU_EVENT_DISABLE_TIMING;
 
-constexpr int kElapsedTries = 1000;  // a few hundred microseconds
+// A processor that has other work may keep a software device's thread away for some milliseconds.
+constexpr std::chrono::milliseconds kElapsedPatience{100};
 
 }  // namespace
 
@@ -210,12 +213,13 @@ CUresult Events::Elapsed(uint64_t start, uint64_t start_version, uint64_t end, u
     handles[i] = place->second.handle;
   }
   // A record counts as finished when the work before it is; the record itself is a moment later.
-  CUresult result = CUDA_ERROR_NOT_READY;
-  for (int i = 0; i < kElapsedTries && result == CUDA_ERROR_NOT_READY; ++i) {
-    if (i > 0) sched_yield();
-    result = driver_.cuEventElapsedTime_v2(milliseconds, handles[0], handles[1]);
+  auto begun = std::chrono::steady_clock::now();
+  while (true) {
+    CUresult result = driver_.cuEventElapsedTime_v2(milliseconds, handles[0], handles[1]);
+    bool later = std::chrono::steady_clock::now() - begun > kElapsedPatience;
+    if (result != CUDA_ERROR_NOT_READY || later) return result;
+    sched_yield();
   }
-  return result;
 }
 
 CUresult Events::Fix(uint64_t event, const std::shared_ptr<Context>& context,

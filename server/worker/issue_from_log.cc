@@ -7,15 +7,27 @@
 namespace longwire::worker {
 namespace {
 
+// So many and more of one stream go from the log even if others' launches stand between them.
+constexpr size_t kManyInARow = 4;
+
+bool PeekLaunch(std::span<const std::byte> log, wire::RecordHeader* header, size_t* bytes) {
+  auto peeked = wire::PeekRecord(log, header, bytes);
+  if (peeked != wire::WireResult::kOk || *bytes == 0) return false;
+  return header->call == static_cast<uint16_t>(CallId::lwLaunch) && header->flags == 0;
+}
+
 // Arguments of the launch of this stream at the log's head, whose record takes `bytes`. Empty if
 // something else stands there.
 std::span<const std::byte> LaunchOf(uint64_t stream, std::span<const std::byte> log,
                                     wire::RecordHeader* header, size_t* bytes) {
-  auto peeked = wire::PeekRecord(log, header, bytes);
-  if (peeked != wire::WireResult::kOk || *bytes == 0) return {};
-  bool plain = header->call == static_cast<uint16_t>(CallId::lwLaunch) && header->flags == 0;
-  if (!plain || header->stream != stream) return {};
+  if (!PeekLaunch(log, header, bytes) || header->stream != stream) return {};
   return log.subspan(sizeof(*header), *bytes - sizeof(*header));
+}
+
+bool IsLaunchOfAnother(uint64_t stream, std::span<const std::byte> log) {
+  wire::RecordHeader header;
+  size_t bytes = 0;
+  return PeekLaunch(log, &header, &bytes) && header.stream != stream;
 }
 
 void Tell(Session& session, const std::shared_ptr<Stream>& stream, std::span<const std::byte> log,
@@ -45,6 +57,9 @@ Issuer::FromLog Issuer::IssueFromLog(const std::shared_ptr<Stream>& stream,
     taken += wire::AlignRecord(bytes);
   }
   if (launches_.size() == 0) return {};
+  // Streams that take turns: in their queues each one's launches come together.
+  bool turns = launches_.size() < kManyInARow && IsLaunchOfAnother(stream->id, log.subspan(taken));
+  if (turns) return {};
   Locks locks = Enter(*stream);
   session_.SetContext(*stream->context);
   session_.gates().Queued(stream->context->device, static_cast<int64_t>(launches_.size()));
@@ -60,6 +75,7 @@ Issuer::FromLog Issuer::IssueFromLog(const std::shared_ptr<Stream>& stream,
   // The others went well.
   if (result != CUDA_SUCCESS) Tell(session_, stream, log.subspan(last - position), last, result);
   CountUnmarked(*stream, position, last, given);
+  stream->in_a_row += given;
   session_.gates().CountCall(CallId::lwLaunch, given);
   MarkIfDue(stream);
   MarkNowOrLater(stream);

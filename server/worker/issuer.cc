@@ -235,6 +235,7 @@ bool Issuer::IssueLaunches(const std::shared_ptr<Stream>& stream) {
   QueuedCall& last_given = stream->queue[given - 1];
   CallContext(session_, last_given, stream).Fail(result);  // the others went well
   CountUnmarked(*stream, stream->queue.front().position, last_given.position, given);
+  stream->in_a_row += given;
   for (size_t i = 0; i < given; ++i) Leave(*stream);
   return true;
 }
@@ -271,6 +272,7 @@ void Issuer::CountUnmarked(Stream& stream, uint64_t first, uint64_t last, size_t
 
 void Issuer::CountIssued(Stream& stream, const QueuedCall& head) {
   CountUnmarked(stream, head.position, head.position, 1);
+  stream.in_a_row = head.call == CallId::lwLaunch ? stream.in_a_row + 1 : 0;
   session_.gates().Issued(stream.context->device, 1);
 }
 

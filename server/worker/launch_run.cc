@@ -38,41 +38,50 @@ bool LaunchRun::Add(uint64_t position, std::span<const std::byte> arguments) {
   std::ranges::copy(decoded_.parameters, parameters);
   used_bytes_ =
       std::min((used_bytes_ + bytes + kAlignment - 1) & ~(kAlignment - 1), kParameterBytes);
-  launches_[count_++] = {function,
-                         parameters,
-                         bytes,
-                         decoded_.grid_x,
-                         decoded_.grid_y,
-                         decoded_.grid_z,
-                         decoded_.block_x,
-                         decoded_.block_y,
-                         decoded_.block_z,
-                         decoded_.shared_bytes,
-                         position};
+  launches_[count_++] = {.shape = {.function = function,
+                                   .grid = {decoded_.grid_x, decoded_.grid_y, decoded_.grid_z},
+                                   .block = {decoded_.block_x, decoded_.block_y, decoded_.block_z},
+                                   .shared_bytes = decoded_.shared_bytes,
+                                   .parameter_bytes = static_cast<uint32_t>(bytes)},
+                         .parameters = parameters,
+                         .position = position};
   if (stream_->to_mark.AnyUpTo(position)) most_ = count_;
   return true;
 }
 
 size_t LaunchRun::Give(CUresult* result) {
   *result = CUDA_SUCCESS;
-  auto launch = session_.driver().cuLaunchKernel;
   Gates& gates = session_.gates();
+  LaunchChains& chains = session_.chains();
   int32_t device = stream_->context->device;
-  size_t given = 0;
-  // Counted before they go: behind a call of the driver an operation on locked memory waits until
-  // the device has taken what the driver wrote to it.
+  size_t given = 0, alone = 0;
+  // Counted before they go, and locked: behind a call of the driver an operation on locked memory
+  // waits until the device has taken what the driver wrote to it.
   auto calls = static_cast<int64_t>(count_);
   gates.Issued(device, calls);
+  auto in_use = chains.Use();
   while (given < count_ && *result == CUDA_SUCCESS && gates.IsWideOpen(device)) {
-    Launch& next = launches_[given++];
-    void* packed[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, next.parameters, CU_LAUNCH_PARAM_BUFFER_SIZE,
-                      &next.parameter_bytes, CU_LAUNCH_PARAM_END};
-    *result = launch(next.function, next.grid_x, next.grid_y, next.grid_z, next.block_x,
-                     next.block_y, next.block_z, next.shared_bytes, stream_->handle, nullptr,
-                     next.parameter_bytes != 0 ? packed : nullptr);
+    if (alone == 0) {
+      auto left = std::span(launches_).subspan(given, count_ - given);
+      size_t together = chains.Launch(*stream_, stream_->in_a_row + given, left, &alone);
+      given += together;
+      if (together != 0) continue;
+    }
+    --alone;
+    *result = LaunchAlone(launches_[given++]);
   }
   if (given < count_) gates.NotIssued(device, calls - static_cast<int64_t>(given));
   return given;
+}
+
+CUresult LaunchRun::LaunchAlone(const PlainLaunch& launch) const {
+  const LaunchShape& shape = launch.shape;
+  size_t bytes = shape.parameter_bytes;
+  void* packed[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, launch.parameters, CU_LAUNCH_PARAM_BUFFER_SIZE,
+                    &bytes, CU_LAUNCH_PARAM_END};
+  return session_.driver().cuLaunchKernel(
+      shape.function, shape.grid[0], shape.grid[1], shape.grid[2], shape.block[0], shape.block[1],
+      shape.block[2], shape.shared_bytes, stream_->handle, nullptr, bytes != 0 ? packed : nullptr);
 }
 
 }  // namespace longwire::worker

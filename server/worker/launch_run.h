@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "longwire/calls.h"
-#include "server/worker/objects.h"
+#include "server/worker/launch_chains.h"
 
 namespace longwire::worker {
 
@@ -36,13 +36,7 @@ class LaunchRun {
   static constexpr size_t kMost = 64;
   static constexpr size_t kParameterBytes = 16 << 10;  // of all together
 
-  struct alignas(64) Launch {
-    CUfunction function;
-    std::byte* parameters;
-    size_t parameter_bytes;
-    uint32_t grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
-    uint64_t position;
-  };
+  CUresult LaunchAlone(const PlainLaunch& launch) const;
 
   Session& session_;
   const Stream* stream_ = nullptr;
@@ -51,7 +45,7 @@ class LaunchRun {
   calls::lwLaunch decoded_;  // kept: its lists have no memory of their own mostly
   size_t count_ = 0;
   size_t used_bytes_ = 0;  // of the parameters
-  std::array<Launch, kMost> launches_{};
+  std::array<PlainLaunch, kMost> launches_{};
   alignas(16) std::array<std::byte, kParameterBytes> parameters_{};
 };
 

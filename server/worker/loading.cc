@@ -154,6 +154,7 @@ CUresult Unload(Session& session, Library& library) {
     std::lock_guard lock(library.mutex);
     for (uint64_t reference : library.references) session.references.Take(reference);
   }
+  session.chains().ForgetAll();
   if (library.library != nullptr) return session.driver().cuLibraryUnload(library.library);
   return session.driver().cuModuleUnload(library.module);
 }

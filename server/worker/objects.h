@@ -89,9 +89,10 @@ struct Stream {
 
   // Log thread only.
   CallQueue queue;
-  bool listed = false;   // among the streams with waiting calls
-  bool touched = false;  // issued calls have no marker yet
-  Places to_mark;        // behind whose calls a marker is wanted
+  bool listed = false;    // among the streams with waiting calls
+  bool touched = false;   // issued calls have no marker yet
+  Places to_mark;         // behind whose calls a marker is wanted
+  uint64_t in_a_row = 0;  // launches issued since the last other call
 
   // Guarded by Timelines' lock.
   std::deque<Marker> markers;

@@ -303,5 +303,24 @@ TEST(Order, SlowLoadOfOneThreadDoesNotHoldAnother) {
   EXPECT_EQ(session.Expect(wire::DownKind::kReply).header.code, 0);
 }
 
+// The record of an event runs a moment after what tells that it was reached.
+TEST(Order, TimesBetweenEventsAreWaitedFor) {
+  TestSession session;
+  session.CreateStream(kOne);
+  for (uint64_t event : {21, 22}) {
+    calls::lwEventCreate create;
+    create.event = event;
+    session.Send(create);
+    Record(session, kOne, event, 1);
+  }
+  session.ExpectProgress(kOne, session.Launch(kOne, 0));
+  session.driver.not_elapsed = 20'000;
+  calls::lwEventElapsed elapsed;
+  elapsed.start = 21;
+  elapsed.end = 22;
+  elapsed.start_version = elapsed.end_version = 1;
+  EXPECT_EQ(session.ExpectReply(session.Send(elapsed)).header.code, CUDA_SUCCESS);
+}
+
 }  // namespace
 }  // namespace longwire::worker::testing

@@ -42,6 +42,7 @@ Session::Session(SessionOptions options)
       images_(options.control),
       graphs_(*this),
       gates_(devices_.size()),
+      chains_(driver_),
       swapping_(*this),
       completion_(*this),
       log_(*this, up_),

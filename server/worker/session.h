@@ -25,6 +25,7 @@
 #include "server/worker/host_segment.h"
 #include "server/worker/image_cache.h"
 #include "server/worker/lanes.h"
+#include "server/worker/launch_chains.h"
 #include "server/worker/linker.h"
 #include "server/worker/log_thread.h"
 #include "server/worker/memory.h"
@@ -113,6 +114,7 @@ class Session {
   Swapping& swapping() { return swapping_; }
   GivenResources& resources() { return resources_; }
   Printing& printing() { return printing_; }
+  LaunchChains& chains() { return chains_; }
 
   HandleTable<Context> contexts;
   HandleTable<Stream> streams;
@@ -149,6 +151,7 @@ class Session {
   Graphs graphs_;
   Gates gates_;
   Printing printing_;
+  LaunchChains chains_;
   Swapping swapping_;
   Completion completion_;
   LogThread log_;

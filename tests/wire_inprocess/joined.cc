@@ -82,6 +82,7 @@ CUresult CopyRows(const CUDA_MEMCPY2D* copy, CUstream stream) {
 
 // Where a test puts functions of its own, before the session opens.
 DriverTable Table(FakeDriver& driver) {
+  driver.launch_kernel = &LaunchAdd;
   DriverTable table = driver.table();
   // Client and worker have one address space here: what the client closed when it gave memory of
   // its own back is the device's again.
@@ -90,7 +91,6 @@ DriverTable Table(FakeDriver& driver) {
     int code = mprotect(reinterpret_cast<void*>(at), bytes, PROT_READ | PROT_WRITE);
     return code == 0 ? FakeDriver::Get().Note("map") : CUDA_ERROR_INVALID_VALUE;
   };
-  table.cuLaunchKernel = &LaunchAdd;
   table.cuFuncGetParamInfo = [](CUfunction, size_t index, size_t* offset, size_t* size) {
     constexpr size_t kOffsets[] = {offsetof(AddParameters, data), offsetof(AddParameters, count),
                                    offsetof(AddParameters, add)};

@@ -62,6 +62,7 @@ CUresult Do_lwContextDestroy(CallContext& context, const calls::lwContextDestroy
   for (auto& stream : session.streams.All()) {
     if (stream->context != found) continue;
     session.streams.Take(stream->id);
+    session.chains().Forget(*stream);
     session.timelines().Detach(*stream);
     if (stream->kind != StreamKind::kLegacy && found->failed == 0) {
       context.driver().cuStreamDestroy_v2(stream->handle);

@@ -137,6 +137,7 @@ CUresult Do_lwFunctionAttributes(CallContext& context, const calls::lwFunctionAt
 
 static CUresult SetAttribute(CallContext& context, const Function& function,
                              const calls::lwFunctionSetAttribute& call) {
+  context.session().chains().ForgetAll();
   auto attribute = static_cast<CUfunction_attribute>(call.attribute);
   const DriverTable& driver = context.driver();
   if (call.device >= 0) {

@@ -40,6 +40,7 @@ CUresult Do_lwStreamDestroy(CallContext& context, const calls::lwStreamDestroy& 
   auto stream = session.streams.Take(call.stream);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   std::lock_guard lock(stream->issue_mutex);
+  session.chains().Forget(*stream);
   session.timelines().Detach(*stream);
   if (stream->kind == StreamKind::kLegacy || stream->context->failed != 0) return CUDA_SUCCESS;
   session.SetContext(*stream->context);

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <thread>
 
+#include "server/worker/testing/fake_graphs.h"
+
 namespace longwire::worker::testing {
 namespace {
 
@@ -132,6 +134,10 @@ void FillStreams(DriverTable& table) {
       return true;
     });
   };
+  table.cuEventElapsedTime_v2 = [](float* milliseconds, CUevent, CUevent) {
+    *milliseconds = 1;
+    return --FakeDriver::Get().not_elapsed < 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  };
   table.cuEventCreate = [](CUevent* event, unsigned) {
     *event = reinterpret_cast<CUevent>(new FakeEvent);
     return CUDA_SUCCESS;
@@ -184,7 +190,7 @@ void FillModules(DriverTable& table) {
     ++FakeDriver::Get().function_loads;
     return CUDA_SUCCESS;
   };
-  table.cuLaunchKernel = &LaunchKernel;
+  table.cuLaunchKernel = FakeDriver::Get().launch_kernel;
 }
 
 }  // namespace
@@ -193,6 +199,7 @@ FakeDriver& FakeDriver::Get() { return *newest; }
 
 FakeDriver::FakeDriver() {
   newest = this;
+  launch_kernel = &LaunchKernel;
   streams_.push_back(std::make_unique<StreamState>());
 }
 
@@ -209,6 +216,7 @@ DriverTable FakeDriver::table() {
   FillMemory(table);
   FillStreams(table);
   FillModules(table);
+  FillGraphs(table);
   return table;
 }
 

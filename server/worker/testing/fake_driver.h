@@ -42,11 +42,19 @@ class FakeDriver {
   std::atomic<bool> hold_unloads{false};  // the same of cuModuleUnload
   std::atomic<bool> hold_imports{false};  // and of cuMemImportFromShareableHandle
   std::atomic<bool> hold_copies{false};   // copies are issued, but their calls do not return
+  // What launches a kernel, also one of a graph.
+  decltype(DriverTable::cuLaunchKernel) launch_kernel;
   // Sees each launch's parameters and says how it ends.
   std::function<CUresult(std::span<const std::byte>)> on_launch;
   std::atomic<int> launch_result{0};
   std::atomic<int> stream_result{0};  // of cuStreamCreateWithPriority
   std::atomic<int> function_loads{0};
+  std::atomic<int> graphs_launched{0};  // of kernels; each of these is a launch of its own, too
+  std::atomic<int> graphs_alive{0};     // executables
+  std::atomic<int> instantiated{0};
+  std::atomic<int> nodes_set{0};  // in executables
+  std::atomic<int> instantiate_result{0}, set_result{0}, graph_launch_result{0};
+  std::atomic<int> not_elapsed{0};  // so often times between events are not known yet
 
   // For the table.
   struct StreamState {

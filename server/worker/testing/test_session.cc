@@ -119,7 +119,7 @@ uint64_t TestSession::LoadImage(std::span<const std::byte> image) {
   data.data = image;
   Send(data);
   calls::lwModuleLoad load;
-  load.library = 901;
+  load.library = kLibrary;
   load.transfer = 900;
   load.bytes = image.size();
   load.attributes_device = -1;  // asking for them would load the function

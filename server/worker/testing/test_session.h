@@ -36,6 +36,7 @@ std::vector<Device> OneDevice();
 class TestSession {
  public:
   static constexpr uint32_t kContext = 1;
+  static constexpr uint64_t kLibrary = 901;  // of LoadFunction and LoadImage
 
   // On the fake driver, with one device.
   explicit TestSession(std::shared_ptr<gates::GatePage> page = nullptr, uint32_t lanes = 0);
