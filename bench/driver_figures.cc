@@ -5,8 +5,10 @@
 //   driver_figures session     a session that does what lines on its standard input say
 #include <cuda.h>
 
+#include <array>
 #include <cstring>
 #include <iostream>
+#include <random>
 #include <sstream>
 #include <string>
 
@@ -35,6 +37,25 @@ constexpr char kPtx[] = R"(
   ret;
 }
 )";
+
+// Kernels add0, add1, … that add their second parameter to a counter.
+std::string AddersPtx(int count) {
+  std::string text = ".version 7.0\n.target sm_75\n.address_size 64\n";
+  for (int i = 0; i < count; ++i) {
+    text += ".visible .entry add" + std::to_string(i) + R"((.param .u64 counter, .param .u32 value)
+{
+  .reg .b64 %rd<2>;
+  .reg .b32 %r<3>;
+  ld.param.u64 %rd1, [counter];
+  ld.param.u32 %r1, [value];
+  cvta.to.global.u64 %rd1, %rd1;
+  atom.global.add.u32 %r2, [%rd1], %r1;
+  ret;
+}
+)";
+  }
+  return text;
+}
 
 void Check(CUresult result, const char* what) {
   if (result == CUDA_SUCCESS) return;
@@ -117,21 +138,58 @@ void Launches(Device& device) {
   RoundTrips(device, "launch_synchronize");
 }
 
-void Steps(Device& device) {
-  constexpr int kKernels = 200, kRounds = 50;
-  unsigned before = device.Counter(), steps = 0;
-  Print("step_200_kernels_d2h",
-        MedianTime(kRounds,
+constexpr int kStepKernels = 200, kSteps = 50;
+
+// `step` launches what a step has and returns what that adds to the counter.
+template <class Step>
+void MeasureSteps(Device& device, const char* name, Step step) {
+  unsigned expected = device.Counter();
+  Print(name,
+        MedianTime(kSteps,
                    [&] {
-                     for (int i = 0; i < kKernels; ++i) device.Count();
+                     expected += step();
                      device.Counter();
-                     ++steps;
                    }),
         "us");
-  if (device.Counter() - before != kKernels * steps) {
-    std::fprintf(stderr, "lost or doubled launches\n");
-    std::exit(1);
+  if (device.Counter() == expected) return;
+  std::fprintf(stderr, "lost or doubled launches\n");
+  std::exit(1);
+}
+
+// One kernel; several, with other values in every step; and those in another order and of other
+// sizes each time.
+void Steps(Device& device) {
+  constexpr unsigned kAdders = 7;
+  CUmodule module{};
+  std::array<CUfunction, kAdders> adders{};
+  CHECK(cuModuleLoadData(&module, AddersPtx(kAdders).c_str()));
+  for (unsigned i = 0; i < kAdders; ++i) {
+    CHECK(cuModuleGetFunction(&adders[i], module, ("add" + std::to_string(i)).c_str()));
   }
+  auto add = [&](unsigned which, unsigned blocks, unsigned value) {
+    void* parameters[] = {&device.counter, &value};
+    CHECK(cuLaunchKernel(adders[which], blocks, 1, 1, 1, 1, 1, 0, device.stream, parameters,
+                         nullptr));
+    return blocks * value;
+  };
+  MeasureSteps(device, "step_200_kernels_d2h", [&] {
+    for (int i = 0; i < kStepKernels; ++i) device.Count();
+    return unsigned{kStepKernels};
+  });
+  unsigned steps = 0;
+  MeasureSteps(device, "step_200_other_values", [&] {
+    unsigned sum = 0;
+    ++steps;
+    for (unsigned i = 0; i < kStepKernels; ++i) sum += add((i * i / 3 + i) % kAdders, 1, i + steps);
+    return sum;
+  });
+  std::mt19937 random(1);
+  MeasureSteps(device, "step_200_other_order", [&] {
+    unsigned sum = 0;
+    for (unsigned i = 0; i < kStepKernels; ++i) sum += add(random() % kAdders, 1 + random() % 4, i);
+    return sum;
+  });
+  CHECK(cuModuleUnload(module));
 }
 
 void Events(Device& device) {

@@ -9,8 +9,9 @@ import server
 # the product are small ones where the server has the software device.
 ROWS = {"start_to_first_result": "ms",
         "launch_enqueue": "us", "launch_sustained": "us", "launch_synchronize": "us",
-        "step_200_kernels_d2h": "us", "event_record": "us", "event_query": "us",
-        "stream_query_idle": "us",
+        "step_200_kernels_d2h": "us", "step_200_other_values": "us",
+        "step_200_other_order": "us",
+        "event_record": "us", "event_query": "us", "stream_query_idle": "us",
         "graph_50_replay_sync": "us", "alloc_free_1MiB": "us", "memory_info": "us",
         **{f"{way}_{kind}_{size}": "us" if size == "4KiB" else "GB/s"
            for size in ("4KiB", "1MiB", "16MiB") for kind in ("pageable", "pinned")
