@@ -23,6 +23,8 @@ constexpr std::chrono::milliseconds kStopTime{1000};
 constexpr std::chrono::milliseconds kAckLook{1};
 // Memory of rings is given back when nothing has moved for this long; so is what is told of it.
 constexpr std::chrono::milliseconds kRestAfter{500};
+// While an answer is to go first nothing can come; the connection's end is seen so many looks late.
+constexpr int kRingLooks = 16;
 
 }  // namespace
 
@@ -36,8 +38,11 @@ StreamPump::Outcome StreamPump::Run() {
   std::optional<SpinPermit> permit;
   wire::SpinPrediction spin(wire::AllowedCores());
   auto moved_at = Clock::now();
+  int ring_looks = 0;  // in a row, without one at the connection, which takes the longest
   while (!outcome_) {
-    Event event = stream_.Wait(wire::Deadline{});
+    bool ring_only = AnswerGoesFirst(Clock::now()) && ++ring_looks < kRingLooks;
+    if (!ring_only) ring_looks = 0;
+    Event event = ring_only ? Event::kNone : stream_.Wait(wire::Deadline{});
     HandleEvent(event);
     if (outcome_) break;
     bool moved = Send();

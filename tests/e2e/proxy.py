@@ -31,8 +31,9 @@ class Proxy:
                 self.sockets += [client, onward]
                 self.all_sockets += [client, onward]
                 for ends in ((client, onward), (onward, client)):
-                    self.threads.append(threading.Thread(target=self.carry, args=ends))
-                    self.threads[-1].start()
+                    thread = threading.Thread(target=self.carry, args=ends)
+                    thread.start()
+                    self.threads.append(thread)
 
     def carry(self, source, sink):
         try:
