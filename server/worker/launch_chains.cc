@@ -111,29 +111,26 @@ size_t LaunchChains::Launch(const Stream& stream, uint64_t place,
   size_t most = std::min(launches.size(), kLargest);
   uint64_t hashes[kLargest + 1] = {stream.id};
   for (size_t i = 0; i < most; ++i) hashes[i + 1] = Hash(hashes[i], launches[i].shape);
-  bool longest = true;
+  *alone = 0;
   for (size_t size : kSizes) {
     if (size > most || place % size != 0) continue;
     uint64_t hash = Mix(hashes[size], size);
     auto these = launches.first(size);
-    if (longest) {
+    if (*alone == 0) {  // the longest
       *alone = size;
-      MakeIfDue(Meet(hash, stream), these);
-      longest = false;
+      Meet(hash, stream, these);
     }
-    auto piece = pieces_.find(hash);
-    if (piece == pieces_.end() || piece->second.chain == nullptr) continue;
-    Chain& chain = *piece->second.chain;
-    if (!chain.Fits(these)) continue;
-    chain.used = clock_;
-    if (chain.Launch(stream.handle, these) == CUDA_SUCCESS) {
+    auto found = pieces_.find(hash);
+    Chain* chain = found != pieces_.end() ? found->second.chain.get() : nullptr;
+    if (chain == nullptr || !chain->Fits(these)) continue;
+    chain->used = clock_;
+    if (chain->Launch(stream.handle, these) == CUDA_SUCCESS) {
       *alone = 0;
       return size;
     }
     // One by one, they will be told what is wrong with them.
-    piece->second.chain.reset();
-    piece->second.never = true;
-    --chains_;
+    found->second.never = true;
+    Drop(found->second);
     return 0;
   }
   return 0;
@@ -145,25 +142,19 @@ bool LaunchChains::Takes(const Stream& stream) const {
   return !stopped_ && context.green == nullptr && context.home == nullptr;
 }
 
-LaunchChains::Piece& LaunchChains::Meet(uint64_t hash, const Stream& stream) {
+void LaunchChains::Meet(uint64_t hash, const Stream& stream,
+                        std::span<const PlainLaunch> launches) {
   if (pieces_.size() >= kMostPieces && !pieces_.contains(hash)) {
     std::erase_if(pieces_, [](const auto& entry) { return entry.second.chain == nullptr; });
   }
   Piece& piece = pieces_[hash];
   piece.stream = stream.id;
-  ++piece.times;
-  return piece;
-}
-
-void LaunchChains::MakeIfDue(Piece& piece, std::span<const PlainLaunch> launches) {
-  if (piece.chain != nullptr || piece.never || piece.times <= kTimesBefore) return;
+  if (piece.chain != nullptr || piece.never || ++piece.times <= kTimesBefore) return;
   piece.times = 0;
   if (chains_ >= kMostChains && !MakeRoom()) return;
   auto chain = std::make_unique<Chain>(driver_);
-  if (chain->Make(launches) != CUDA_SUCCESS) {
-    piece.never = true;
-    return;
-  }
+  piece.never = chain->Make(launches) != CUDA_SUCCESS;
+  if (piece.never) return;
   piece.chain = std::move(chain);
   ++chains_;
 }
@@ -175,9 +166,13 @@ bool LaunchChains::MakeRoom() {
     if (oldest == nullptr || piece.chain->used < oldest->chain->used) oldest = &piece;
   }
   if (oldest == nullptr || clock_ - oldest->chain->used < kStale) return false;
-  oldest->chain.reset();
-  --chains_;
+  Drop(*oldest);
   return true;
+}
+
+void LaunchChains::Drop(Piece& piece) {
+  piece.chain.reset();
+  --chains_;
 }
 
 template <class Goes>

@@ -44,7 +44,7 @@ class LaunchChains {
   explicit LaunchChains(const DriverTable& driver);
   ~LaunchChains() { ForgetAll(); }
 
-  // The longest time in which nothing is forgotten; held around the calls of Launch.
+  // To be held around calls of Launch: nothing is forgotten meanwhile.
   std::unique_lock<std::mutex> Use() { return std::unique_lock(mutex_); }
   // How many of the launches went as one chain, from the first on. `*alone`: how many are to go one
   // by one before it is worth to ask again; 0 if a chain went. `place`: of the first in its row.
@@ -87,9 +87,10 @@ class LaunchChains {
   };
 
   bool Takes(const Stream& stream) const;
-  Piece& Meet(uint64_t hash, const Stream& stream);
-  void MakeIfDue(Piece& piece, std::span<const PlainLaunch> launches);
+  // Counts that they came, and makes their chain if it is due.
+  void Meet(uint64_t hash, const Stream& stream, std::span<const PlainLaunch> launches);
   bool MakeRoom();
+  void Drop(Piece& piece);  // its chain
   template <class Goes>
   void ForgetWhere(Goes goes);
 
