@@ -205,10 +205,7 @@ void GiveRows(HeldLaunches& held, int rows, size_t launches) {
 
 class ChainsInASession : public ::testing::TestWithParam<Place> {};
 
-INSTANTIATE_TEST_SUITE_P(From, ChainsInASession, ::testing::Values(Place::kQueue, Place::kLog),
-                         [](const auto& info) {
-                           return info.param == Place::kQueue ? "Queue" : "Log";
-                         });
+INSTANTIATE_TEST_SUITE_P(From, ChainsInASession, Places(), PlaceName);
 
 TEST_P(ChainsInASession, EachLaunchGoesOnce) {
   HeldLaunches held(GetParam());

@@ -11,10 +11,7 @@ namespace {
 
 class LaunchesInARow : public ::testing::TestWithParam<Place> {};
 
-INSTANTIATE_TEST_SUITE_P(From, LaunchesInARow, ::testing::Values(Place::kQueue, Place::kLog),
-                         [](const auto& info) {
-                           return info.param == Place::kQueue ? "Queue" : "Log";
-                         });
+INSTANTIATE_TEST_SUITE_P(From, LaunchesInARow, Places(), PlaceName);
 
 TEST_P(LaunchesInARow, EachLaunchHasItsParameters) {
   HeldLaunches held(GetParam());

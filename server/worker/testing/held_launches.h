@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "server/worker/testing/test_session.h"
@@ -15,6 +16,12 @@ inline constexpr uint64_t kOne = 11, kTwo = 12, kLegacy = 13, kTicket = 5;
 // Launches wait until all are there: in the stream's queue, behind a host function, or in the log,
 // while the log thread is in the driver with a launch of before.
 enum class Place { kQueue, kLog };
+
+// For tests of both.
+inline auto Places() { return ::testing::Values(Place::kQueue, Place::kLog); }
+inline std::string PlaceName(const ::testing::TestParamInfo<Place>& info) {
+  return info.param == Place::kQueue ? "Queue" : "Log";
+}
 
 struct HeldLaunches {
   const Place place;
