@@ -149,8 +149,9 @@ def say_memory(longwire, sessions, state, out):
         say(out, f"{what:<20} {state:<22} {resident:10.1f} {proportional:10.1f}")
 
 
-def say_idle(longwire, sessions, out):
-    """The programs are processes of this server too: they inherit its environment."""
+def say_idle(longwire, count, out):
+    """Of `count` sessions' processes, the programs among them, which inherit the server's
+    environment; without sessions whole processes."""
     processes = longwire.processes()
     before = {name: threads_of(pids) for name, pids in processes.items()}
     time.sleep(IDLE_SECONDS)
@@ -158,8 +159,8 @@ def say_idle(longwire, sessions, out):
         for who, (ran, woken) in threads_of(pids).items():
             ran_before, woken_before = before[name].get(who, (0, 0))
             say(out, f"{name:<20} {who:<10} "
-                     f"{(ran - ran_before) / 1e6 / IDLE_SECONDS / len(sessions):10.3f} "
-                     f"{(woken - woken_before) / IDLE_SECONDS / len(sessions):10.2f}")
+                     f"{(ran - ran_before) / 1e6 / IDLE_SECONDS / max(count, 1):10.3f} "
+                     f"{(woken - woken_before) / IDLE_SECONDS / max(count, 1):10.2f}")
 
 
 def ways(longwire, program, native):
@@ -198,5 +199,8 @@ def run(build, driver, raw, out):
         say_memory(longwire, sessions, "a rest after it", out)
         say(out, f"\n{SESSIONS} idle sessions, a second and session")
         say(out, f"{'process':<20} {'threads':<10} {'ms':>10} {'wake-ups':>10}")
-        say_idle(longwire, sessions, out)
+        say_idle(longwire, len(sessions), out)
         end_all(sessions)
+        time.sleep(SETTLE_SECONDS)
+        say(out, "\nwithout a session, a second and kind of process")
+        say_idle(longwire, 0, out)

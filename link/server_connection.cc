@@ -41,6 +41,12 @@ std::string LastReason(const std::string& message) {
   return colon == std::string::npos ? message : message.substr(colon + 2);
 }
 
+// Nobody has looked at it since it was given back; one look sees that the server closed it.
+bool IsStillOpen(grpc::Channel& channel) {
+  channel.WaitForStateChange(GRPC_CHANNEL_READY, After({}));
+  return channel.GetState(true) == GRPC_CHANNEL_READY;
+}
+
 }  // namespace
 
 std::string ExplainStatus(const std::string& server, const grpc::Status& status) {
@@ -107,7 +113,7 @@ std::optional<ServerChannel> ServerConnection::TakeIdle(const std::string& finge
     ServerChannel channel = std::move(idle_[left]);
     idle_.erase(idle_.begin() + static_cast<ptrdiff_t>(left));
     bool same = channel.tls == nullptr || channel.tls->own.fingerprint == fingerprint;
-    if (same && channel.channel->GetState(true) == GRPC_CHANNEL_READY) return channel;
+    if (same && IsStillOpen(*channel.channel)) return channel;
   }
   return std::nullopt;
 }

@@ -15,6 +15,11 @@ constexpr size_t kExtraThreads = 128;
 constexpr std::chrono::milliseconds kNap{1};
 constexpr std::chrono::milliseconds kQuiet{20};
 
+// A stopping daemon's sessions may say so to their clients for so long.
+constexpr std::chrono::seconds kLastWords{2};
+// For what was written last to leave, and for clients to take their leave.
+constexpr std::chrono::milliseconds kGoodbye{200};
+
 transport::TlsFiles FilesOf(const config::Tls& tls) {
   return {tls.certificate(), tls.key(), tls.authority()};
 }
@@ -128,11 +133,15 @@ void AcceptLoop::Stop() {
   if (server_ == nullptr || stopping_.exchange(true)) return;
   table_.Close();
   listener_.Stop();
-  server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(2));
-  {
-    std::unique_lock lock(mutex_);
-    fewer_.wait(lock, [&] { return threads_ == 0; });
-  }
+  auto none_left = [&] { return threads_ == 0; };
+  std::unique_lock lock(mutex_);
+  fewer_.wait_for(lock, kLastWords, none_left);
+  lock.unlock();
+  // Clients look at connections that no call is using only now and then: they are not waited for.
+  server_->Shutdown(std::chrono::system_clock::now() + kGoodbye);
+  lock.lock();
+  fewer_.wait(lock, none_left);
+  lock.unlock();
   transport::SetSpinningBegins({});
   step_aside_.Cancel();
   queue_->Shutdown();
