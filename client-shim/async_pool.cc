@@ -334,7 +334,8 @@ CUresult FreeInStream(uint64_t address, CUstream handle) {
   Allocation allocation;
   bool own = FindAllocation(address, &allocation) && allocation.address == address;
   if (where.flags == 0 && IsImported(address)) {
-    result = WaitForStream(stream, stream->last.load());
+    std::vector<StreamPoint> before = UnfinishedBefore(stream);
+    result = WaitForWork(before);
     if (result == CUDA_SUCCESS) result = CloseImported(address);
     return result;
   }
@@ -349,14 +350,10 @@ CUresult FreeInStream(uint64_t address, CUstream handle) {
     uint64_t position = TheSession().Submit(where, call);
     return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
   }
-  std::vector<StreamPoint> points;
-  if (!stream->Idle()) {
-    Retain(stream);
-    points.push_back({stream, stream->last.load()});
-  }
+  std::vector<StreamPoint> before = UnfinishedBefore(stream);
   Unaccount(address);
   bool freed = MemoryOf(DeviceOfAddress(address))
-                   ->Free(address, std::move(points), mempool::Freed::kInStream);
+                   ->Free(address, std::move(before), mempool::Freed::kInStream);
   return freed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -117,12 +117,17 @@ struct StreamPoint {
 };
 // The streams with unfinished work and up to where; each stream is retained for the caller.
 std::vector<StreamPoint> UnfinishedWork(Context* context);
+// What the stream's next work comes behind, of its own and of streams with which it is ordered; the
+// same way. For what takes the place of work in the stream without being given to it.
+std::vector<StreamPoint> UnfinishedBefore(const Stream* stream);
 // Of all contexts: another device's work may use the memory, by peer copies or peer access.
 std::vector<StreamPoint> UnfinishedWorkOfAll();
 // Whether no other context is active, but for its own green ones.
 bool IsOnlyContext(const Context* context);
 // Waits for all of it, as AwaitStream does, and releases the streams.
 void AwaitWork(std::span<const StreamPoint> points);
+// The same for the program's waits, as WaitForStream. The first error of their contexts, if any.
+CUresult WaitForWork(std::span<StreamPoint> points);
 
 // A new number on the wire, under which errors find the context; until it is forgotten.
 uint32_t NewContextNumber(Context* context);

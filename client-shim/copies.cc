@@ -305,7 +305,8 @@ CUresult CopyInHost(Stream* stream, const CopySide& destination, const CopySide&
                     const Extent& extent) {
   CUresult result = RefuseWhileCapturing(stream);
   if (result != CUDA_SUCCESS) return result;
-  result = WaitForStream(stream, stream->last.load());
+  std::vector<StreamPoint> before = UnfinishedBefore(stream);
+  result = WaitForWork(before);
   if (result != CUDA_SUCCESS) return result;
   HostPlace to = HostSide(destination, extent), from = HostSide(source, extent);
   for (uint64_t slice = 0; slice < extent.slices; ++slice) {
@@ -383,7 +384,7 @@ CUresult Copy(const CopySide& destination_side, const CopySide& source_side, con
               MayBeKept(stream, destination, source, extent, waits);
   if (kept) {
     HostPlace from = HostSide(source, extent);
-    return UploadKept(handle, stream, LinearStart(destination), {from.base, bytes});
+    return UploadKept(stream, LinearStart(destination), {from.base, bytes});
   }
   if (source.kind == Kind::kHost) return Upload(stream, destination, source, extent, waits);
   if (destination.kind == Kind::kHost) return Download(stream, destination, source, extent, waits);

@@ -37,15 +37,6 @@ EarlyCopies& TheEarlyCopies() {
   return *copies;
 }
 
-// Whether later work of the stream waits for the earlier one's by itself.
-bool IsOrdered(const Stream* stream, const Stream* earlier) {
-  if (stream == nullptr) return false;
-  if (stream == earlier) return true;
-  bool by_legacy = stream->kind == StreamKind::kLegacy || earlier->kind == StreamKind::kLegacy;
-  return by_legacy && stream->owner == earlier->owner && stream->kind != StreamKind::kNonBlocking &&
-         earlier->kind != StreamKind::kNonBlocking;
-}
-
 // The context's lock is held.
 bool HasUnorderedStreams(const Stream* earlier) {
   return std::ranges::any_of(earlier->context->streams, [&](const Stream* stream) {

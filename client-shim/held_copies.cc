@@ -75,19 +75,11 @@ bool IsOwn(const Allocation& allocation) {
          !HasSyncMemops(allocation.address);
 }
 
-// Whether waiting for later work of one stream means to wait for earlier work of the other, also as
-// long as that later work is not queued.
-bool IsOrdered(const Stream* earlier, const Stream* later) {
-  if (earlier == later) return true;
-  return later->kind == StreamKind::kLegacy && earlier->owner == later->owner &&
-         earlier->kind != StreamKind::kNonBlocking;
-}
-
 // What other work writes into the old memory after the copy has read it must not appear in the new.
 bool AllIsBefore(const HeldCopy& held) {
   static const bool guard_off = wire::GuardIsOff("unordered");
   return guard_off || std::ranges::all_of(held.before, [&](const StreamPoint& point) {
-           return IsOrdered(point.stream, held.stream);
+           return WaitCovers(held.stream, point.stream);
          });
 }
 

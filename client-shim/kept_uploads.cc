@@ -9,7 +9,6 @@
 #include "client-shim/options.h"
 #include "client-shim/process.h"
 #include "longwire/calls.h"
-#include "longwire/shim_hand_written.h"
 
 namespace longwire::shim {
 namespace {
@@ -36,10 +35,10 @@ bool KeepsUploads(uint64_t bytes) {
   return least != 0 && bytes >= least;
 }
 
-CUresult UploadKept(CUstream handle, Stream* stream, uint64_t destination,
-                    std::span<const std::byte> bytes) {
-  // What the stream does before may read what is written over, or write there itself.
-  CUresult result = hand::cuStreamSynchronize(handle);
+CUresult UploadKept(Stream* stream, uint64_t destination, std::span<const std::byte> bytes) {
+  // What comes before in the stream may read what is written over, or write there itself.
+  std::vector<StreamPoint> before = UnfinishedBefore(stream);
+  CUresult result = WaitForWork(before);
   const Where where = {stream->context->number.load(), nullptr, 0};
   while (result == CUDA_SUCCESS && !bytes.empty()) {
     auto piece = bytes.first(std::min<size_t>(bytes.size(), kPieceBytes));

@@ -17,7 +17,6 @@ struct Stream;
 bool KeepsUploads(uint64_t bytes);
 
 // Copies to device memory, after the stream's earlier work; returns when it is done.
-CUresult UploadKept(CUstream handle, Stream* stream, uint64_t destination,
-                    std::span<const std::byte> bytes);
+CUresult UploadKept(Stream* stream, uint64_t destination, std::span<const std::byte> bytes);
 
 }  // namespace longwire::shim

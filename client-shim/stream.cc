@@ -293,6 +293,16 @@ CUresult QueryStream(Stream* stream, uint64_t position) {
   return result;
 }
 
+bool WaitCovers(const Stream* awaited, const Stream* other) {
+  if (awaited == other) return true;
+  return awaited->kind == StreamKind::kLegacy && other->kind != StreamKind::kNonBlocking &&
+         awaited->owner == other->owner;
+}
+
+bool IsOrdered(const Stream* stream, const Stream* earlier) {
+  return stream != nullptr && (WaitCovers(stream, earlier) || WaitCovers(earlier, stream));
+}
+
 bool Belongs(const Stream* stream, const Context* context) {
   return stream->context == context || stream->owner == context;
 }
@@ -325,11 +335,42 @@ std::vector<StreamPoint> UnfinishedWork(Context* context) {
   return points;
 }
 
+std::vector<StreamPoint> UnfinishedBefore(const Stream* stream) {
+  std::vector<StreamPoint> points;
+  uint64_t last = stream->last.load();
+  std::lock_guard<std::mutex> lock(stream->context->mutex);
+  for (Stream* earlier : stream->context->streams) {
+    // What stands before the stream's own newest call is finished with that.
+    bool counts = earlier == stream || (IsOrdered(stream, earlier) && earlier->last.load() > last);
+    if (!counts || earlier->Idle()) continue;
+    Retain(earlier);
+    points.push_back({earlier, earlier->last.load()});
+  }
+  return points;
+}
+
 void AwaitWork(std::span<const StreamPoint> points) {
   for (const StreamPoint& point : points) {
     AwaitStream(point.stream, point.position);
     Release(point.stream);
   }
+}
+
+CUresult WaitForWork(std::span<StreamPoint> points) {
+  AwaitedWrites writes(points);
+  // All are asked for before the first is waited for: one round trip for all.
+  for (const StreamPoint& point : points) {
+    if (point.stream->finished.load() < point.position) AwaitProgress(point.stream, point.position);
+  }
+  CUresult result = CUDA_SUCCESS;
+  for (const StreamPoint& point : points) {
+    CUresult state = AwaitStream(point.stream, point.position);
+    if (result == CUDA_SUCCESS) result = state;
+    Release(point.stream);
+  }
+  TheSession().FlushText();
+  writes.Return();
+  return result;
 }
 
 CUresult SynchronizeContext(Context* context) {
@@ -342,16 +383,7 @@ CUresult SynchronizeContext(Context* context) {
       points.push_back({stream, stream->last.load()});
     }
   }
-  AwaitedWrites writes(points);
-  // All are asked for before the first is waited for: one round trip for all.
-  for (const StreamPoint& point : points) {
-    if (point.stream->finished.load() < point.position) {
-      AwaitProgress(point.stream, point.position);
-    }
-  }
-  AwaitWork(points);
-  TheSession().FlushText();
-  writes.Return();
+  WaitForWork(points);
   UnfinishedWork(context);  // forgets destroyed streams
   return TakeError(context->home);
 }

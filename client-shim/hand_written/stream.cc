@@ -35,19 +35,20 @@ CUresult AddHostFunction(Stream* stream, const Where& where, uint64_t ticket) {
   return Posted(position);
 }
 
-// The legacy stream stands for every blocking stream of its context.
+// What a wait for the stream waits for; each stream is retained.
 std::vector<StreamPoint> Covered(Stream* stream) {
   std::vector<StreamPoint> points;
+  auto add = [&points](Stream* covered) {
+    Retain(covered);
+    points.push_back({covered, covered->last.load()});
+  };
   if (stream->kind != StreamKind::kLegacy) {
-    Retain(stream);
-    points.push_back({stream, stream->last.load()});
+    add(stream);
     return points;
   }
   std::lock_guard<std::mutex> lock(stream->context->mutex);
   for (Stream* other : stream->context->streams) {
-    if (other->kind == StreamKind::kNonBlocking || other->owner != stream->owner) continue;
-    Retain(other);
-    points.push_back({other, other->last.load()});
+    if (WaitCovers(stream, other)) add(other);
   }
   return points;
 }
@@ -171,15 +172,7 @@ CUresult cuStreamSynchronize(CUstream hStream) {
   if (result == CUDA_SUCCESS) result = RefuseWhileCapturing(stream);
   if (result != CUDA_SUCCESS) return result;
   std::vector<StreamPoint> points = Covered(stream);
-  AwaitedWrites writes(points);
-  for (StreamPoint& point : points) PollStream(point.stream, point.position);
-  for (StreamPoint& point : points) {
-    CUresult state = AwaitStream(point.stream, point.position);
-    if (result == CUDA_SUCCESS) result = state;
-    Release(point.stream);
-  }
-  TheSession().FlushText();
-  writes.Return();
+  result = WaitForWork(points);
   return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
 }
 

@@ -59,6 +59,12 @@ class KeptUploadsTest(unittest.TestCase):
     def test_only_large_ones(self):
         self.assertEqual(6, self.start(keep=str(2 << 20))[0])
 
+    def test_behind_the_legacy_stream(self):
+        result = self.longwire.run_as("alice", self.longwire.program("legacy_order.static"),
+                                      LONGWIRE_TRACE="summary", LONGWIRE_KEEP_UPLOADS="1048576")
+        self.assertEqual(0, result.code, result.out + result.err + self.longwire.log_tail())
+        self.assertRegex(result.err, r"6 copies up")
+
     def test_without_a_cache(self):
         number, total, known, sent = self.start(LONGWIRE_DISABLE="module-cache")
         self.assertEqual((COPIES, 0, total), (number, known, sent))
