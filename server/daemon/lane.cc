@@ -27,8 +27,9 @@ void Lane::SetToken(const transport::Token& token) {
 
 bool Lane::TokenFits(const transport::Token& token) {
   std::lock_guard lock(mutex_);
-  // The last answer with a new token may have been lost together with its connection.
-  bool unheard = previous_good_ && counters_.messages_in.load() == messages_at_attach_;
+  // The last answer with a new token may have been lost together with its connection. A client
+  // that resumes says nothing before it has the answer; at first it does not wait for that.
+  bool unheard = previous_good_ && (first_attach_ || messages_at_attach_ == counters_.messages_in);
   bool current = TokenMatches(token, token_);
   bool previous = TokenMatches(token, previous_token_);
   return current || (previous && unheard);
@@ -46,22 +47,24 @@ Lane::TakenOver Lane::TakeOver(uint32_t epoch, const transport::Attach& attach) 
   --waiting_;
   if (!free || ended_) return TakenOver::kNo;
   if (epoch <= relay_->epoch()) return TakenOver::kOlder;
+  bool first = relay_->epoch() == 0;
   if (relay_->StartEpoch(epoch, attach.resume_position, attach.consumed) != wire::WireResult::kOk) {
     return TakenOver::kNo;
   }
   relay_->SetFarEnd(attach.kept_bytes, attach.room_bytes, attach.packing);
   attaching_ = true;
+  first_attach_ = first;
   detached_since_ = Clock::time_point::max();
   messages_at_attach_ = counters_.messages_in.load();
   return TakenOver::kYes;
 }
 
-bool Lane::SendAttached(transport::ServerStream& stream) {
+bool Lane::SendAttached(transport::ServerStream& stream, const transport::Token& shown) {
   transport::Token token{};
   if (!NewToken(&token)) return false;
   {
     std::lock_guard lock(mutex_);
-    previous_token_ = token_;
+    previous_token_ = HashToken(shown);
     previous_good_ = true;
     token_ = HashToken(token);
   }
@@ -84,7 +87,7 @@ std::optional<StreamPump::Outcome> Lane::Relay(transport::ServerStream& stream,
     return StreamPump::Outcome::kViolation;
   }
   StreamPump::Outcome outcome = StreamPump::Outcome::kBroken;
-  if (SendAttached(stream)) {
+  if (SendAttached(stream, attach.token)) {
     // Lanes move large messages: a thread that spins for them would take the place of one that
     // waits for an answer.
     StreamPump pump(stream, *relay_, counters_,

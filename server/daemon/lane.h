@@ -54,7 +54,8 @@ class Lane {
  private:
   enum class TakenOver { kYes, kOlder, kNo };
   TakenOver TakeOver(uint32_t epoch, const transport::Attach& attach);
-  bool SendAttached(transport::ServerStream& stream);
+  // With a new token; `shown` is the one that the client came with.
+  bool SendAttached(transport::ServerStream& stream, const transport::Token& shown);
 
   bool relayed_ = false;
   std::shared_ptr<wire::RingMemory> up_;
@@ -72,8 +73,9 @@ class Lane {
   transport::Closed end_;
   Clock::time_point detached_since_ = Clock::now();
   TokenHash token_{};
-  TokenHash previous_token_{};
+  TokenHash previous_token_{};  // that the client showed last
   bool previous_good_ = false;  // until the client has shown that it got the new one
+  bool first_attach_ = false;   // nobody had attached before who is attached now
   uint64_t messages_at_attach_ = 0;
 };
 

@@ -1,0 +1,236 @@
+// Who may attach to a session and from where, by the transport's own frames.
+#include "link/transport/grpc_stream.h"
+#include "proto/transport.grpc.pb.h"
+#include "tests/transport/session_fixture.h"
+
+namespace longwire::daemon {
+namespace {
+
+// Execute by hand, to do it wrong.
+class AttachTest : public SessionTest {
+ protected:
+  std::shared_ptr<grpc::Channel> channel_;
+  transport::OpenSessionReply opened_;
+
+  void Open() {
+    channel_ = transport::OpenChannel(config_.listen(0), nullptr);
+    wire::Writer writer;
+    wire::OpenRequest wanted;
+    wanted.lanes = 2;
+    wanted.Encode(writer);
+    transport::OpenSessionRequest request;
+    request.set_request(writer.data(), writer.size());
+    grpc::ClientContext context;
+    auto status = transport::Transport::NewStub(channel_)->Open(&context, request, &opened_);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    ASSERT_NE(opened_.session(), 0u);
+  }
+
+  transport::Attach Right(uint64_t resume_position = 0) {
+    transport::Attach attach;
+    attach.session = opened_.session();
+    std::memcpy(attach.token.data(), opened_.resume_token().data(), attach.token.size());
+    attach.resume_position = resume_position;
+    return attach;
+  }
+
+  void TakeToken(const std::string& body) {
+    opened_.set_resume_token(body.substr(0, transport::kTokenBytes));
+  }
+
+  struct Answer {
+    std::unique_ptr<transport::ClientStream> stream;
+    uint32_t flags = 0;
+    std::string body;
+  };
+  Answer Attach(const transport::Attach& attach, uint32_t epoch,
+                const char* method = transport::kExecute) {
+    Answer answer;
+    answer.stream = transport::ClientStream::Connect(channel_, seconds(3), method);
+    std::string body = EncodeAttach(attach);
+    answer.stream->StartWrite({0, 0, epoch, transport::kFrameAttach},
+                              std::as_bytes(std::span(body)), nullptr);
+    answer.stream->StartRead();
+    while (true) {
+      auto event = answer.stream->Wait(Clock::now() + seconds(5));
+      if (event == transport::MessageStream::Event::kWritten) continue;
+      if (event == transport::MessageStream::Event::kRead) {
+        answer.flags = answer.stream->received().header.flags;
+        answer.body = ControlBody(answer.stream->received());
+      }
+      return answer;
+    }
+  }
+};
+
+TEST_F(AttachTest, OnlyTheRightTokenAttaches) {
+  Open();
+  transport::Attach wrong = Right();
+  wrong.token[31] ^= std::byte{1};
+  Answer answer = Attach(wrong, 1);
+  EXPECT_EQ(answer.flags, transport::kFrameClosed);
+  answer.stream->End(true);
+  wrong = Right();
+  wrong.session += 1;
+  answer = Attach(wrong, 1);
+  EXPECT_EQ(answer.flags, transport::kFrameClosed);
+  answer.stream->End(true);
+  answer = Attach(Right(), 1);
+  EXPECT_EQ(answer.flags, transport::kFrameAttached);
+  transport::Attached attached;
+  EXPECT_EQ(DecodeAttached(std::as_bytes(std::span(answer.body)), &attached),
+            wire::WireResult::kOk);
+  answer.stream->End(true);
+}
+
+// A stream of bulk joins a session by the token of its own lane and by nothing else.
+TEST_F(AttachTest, ALaneTakesItsOwnTokenOnly) {
+  Open();
+  ASSERT_EQ(opened_.transfer_tokens_size(), 2);
+  auto right = [&](uint32_t lane) {
+    transport::Attach attach = Right();
+    attach.lane = lane;
+    std::memcpy(attach.token.data(), opened_.transfer_tokens(static_cast<int>(lane) - 1).data(),
+                attach.token.size());
+    return attach;
+  };
+  auto answered = [&](const transport::Attach& attach, const char* method) {
+    Answer answer = Attach(attach, 1, method);
+    answer.stream->End(true);
+    return answer.flags;
+  };
+  transport::Attach log_token = Right();
+  log_token.lane = 1;
+  EXPECT_EQ(answered(log_token, transport::kTransfer), transport::kFrameClosed);
+  transport::Attach neighbour = right(2);
+  neighbour.lane = 1;
+  EXPECT_EQ(answered(neighbour, transport::kTransfer), transport::kFrameClosed);
+  transport::Attach other_session = right(1);
+  other_session.session += 1;
+  EXPECT_EQ(answered(other_session, transport::kTransfer), transport::kFrameClosed);
+  for (uint32_t nowhere : {3u, 0xffffffffu}) {
+    transport::Attach beyond = right(2);
+    beyond.lane = nowhere;
+    EXPECT_EQ(answered(beyond, transport::kTransfer), transport::kFrameClosed) << nowhere;
+  }
+  EXPECT_EQ(answered(right(1), transport::kExecute), transport::kFrameClosed);
+  EXPECT_EQ(answered(Right(), transport::kTransfer), transport::kFrameClosed);
+  EXPECT_EQ(answered(right(1), transport::kTransfer), transport::kFrameAttached);
+  EXPECT_EQ(answered(right(2), transport::kTransfer), transport::kFrameAttached);
+}
+
+TEST_F(AttachTest, AnOlderEpochIsRefused) {
+  Open();
+  Answer first = Attach(Right(), 5);
+  ASSERT_EQ(first.flags, transport::kFrameAttached);
+  TakeToken(first.body);
+  Answer second = Attach(Right(), 5);
+  EXPECT_NE(second.flags, transport::kFrameAttached);
+  first.stream->End(true);
+  second.stream->End(true);
+}
+
+TEST_F(AttachTest, APositionFromTheFutureIsRefused) {
+  Open();
+  Answer answer = Attach(Right(1 << 20), 1);
+  EXPECT_NE(answer.flags, transport::kFrameAttached);
+  answer.stream->End(true);
+}
+
+TEST_F(AttachTest, AHalfDeadConnectionIsReplaced) {
+  Open();
+  Answer first = Attach(Right(), 1);
+  ASSERT_EQ(first.flags, transport::kFrameAttached);
+  TakeToken(first.body);
+  Answer second = Attach(Right(), 2);
+  EXPECT_EQ(second.flags, transport::kFrameAttached);
+  first.stream->StartRead();
+  EXPECT_EQ(first.stream->Wait(Clock::now() + seconds(5)),
+            transport::MessageStream::Event::kBroken);
+  first.stream->End(true);
+  second.stream->End(true);
+}
+
+TEST_F(AttachTest, ASessionThatNobodyAttachesToIsFreed) {
+  Open();
+  EXPECT_EQ(warden_->living(), 1u);
+  EXPECT_TRUE(Eventually([&] { return warden_->living() == 0; }, milliseconds(5000)));
+}
+
+TEST_F(AttachTest, ABrokenConnectionIsHeldForItsGraceOnly) {
+  Open();
+  Answer answer = Attach(Right(), 1);
+  ASSERT_EQ(answer.flags, transport::kFrameAttached);
+  answer.stream->End(true);
+  std::this_thread::sleep_for(milliseconds(200));
+  EXPECT_EQ(warden_->living(), 1u);
+  EXPECT_TRUE(NothingLeft());
+}
+
+// An answer with a new token can be lost together with its connection.
+class LostAnswerTest : public AttachTest {
+ protected:
+  void SetUp() override {
+    config_.set_resume_grace(std::chrono::nanoseconds(seconds(20)).count());
+    AttachTest::SetUp();
+  }
+
+  // The answer is on its way, or beyond, and never read.
+  void AttachUnheard(uint32_t epoch) {
+    auto stream = transport::ClientStream::Connect(channel_, seconds(3), transport::kExecute);
+    ASSERT_NE(stream, nullptr);
+    std::string body = EncodeAttach(Right());
+    stream->StartWrite({0, 0, epoch, transport::kFrameAttach}, std::as_bytes(std::span(body)),
+                       nullptr);
+    ASSERT_EQ(stream->Wait(Clock::now() + seconds(3)), transport::MessageStream::Event::kWritten);
+    // A session's first attach goes with its first calls, without waiting for the answer.
+    bool first = epoch == 1;
+    std::string log(64, 'x');
+    if (first) {
+      stream->StartWrite({0, 0, epoch, 0}, std::as_bytes(std::span(log)), nullptr);
+      ASSERT_EQ(stream->Wait(Clock::now() + seconds(3)), transport::MessageStream::Event::kWritten);
+    }
+    auto session = table_->Find(opened_.session());
+    EXPECT_TRUE(Eventually([&] {
+      return session->epoch() == epoch && session->messages_up() == 1;
+    }));
+    stream->End(true);
+    EXPECT_TRUE(Eventually([&] { return session->detached_since() <= Clock::now(); }));
+  }
+};
+
+TEST_F(LostAnswerTest, TheFirstOneBehindTheFirstCalls) {
+  Open();
+  AttachUnheard(1);
+  Answer second = Attach(Right(), 2);
+  EXPECT_EQ(second.flags, transport::kFrameAttached) << second.body;
+  second.stream->End(true);
+}
+
+TEST_F(LostAnswerTest, SeveralInARow) {
+  Open();
+  for (uint32_t epoch : {1, 2, 3}) AttachUnheard(epoch);
+  Answer last = Attach(Right(), 4);
+  EXPECT_EQ(last.flags, transport::kFrameAttached) << last.body;
+  last.stream->End(true);
+}
+
+// Who has shown the newer token has no use for the older one; somebody else might.
+TEST_F(LostAnswerTest, AnOlderTokenThanTheLastShownIsRefused) {
+  Open();
+  Answer first = Attach(Right(), 1);
+  std::string oldest = opened_.resume_token();
+  ASSERT_EQ(first.flags, transport::kFrameAttached);
+  first.stream->End(true);
+  TakeToken(first.body);
+  Answer second = Attach(Right(), 2);
+  ASSERT_EQ(second.flags, transport::kFrameAttached);
+  second.stream->End(true);
+  TakeToken(oldest);
+  Answer third = Attach(Right(), 3);
+  EXPECT_EQ(third.flags, transport::kFrameClosed);
+  third.stream->End(true);
+}
+
+}  // namespace
+}  // namespace longwire::daemon
