@@ -21,6 +21,8 @@ using Event = MessageStream::Event;
 constexpr std::chrono::milliseconds kStopTime{1000};
 // While the far end may be out of room, the ring is looked at this often for bytes to acknowledge.
 constexpr std::chrono::milliseconds kAckLook{1};
+// While a write hangs or the far end has no room nobody sleeps on the ring: its end is looked for.
+constexpr std::chrono::milliseconds kEndLook{200};
 // Memory of rings is given back when nothing has moved for this long; so is what is told of it.
 constexpr std::chrono::milliseconds kRestAfter{500};
 // While an answer is to go first nothing can come; the connection's end is seen so many looks late.
@@ -142,13 +144,17 @@ void StreamPump::Sleep() {
   if (relay_.AckMayBecomeDue()) deadline = std::min(deadline, Clock::now() + kAckLook);
   bool may_rest = MayRest();
   if (may_rest) deadline = std::min(deadline, message_at_ + kRestAfter);
-  bool useful = false;
+  bool watched = false;
   {
     std::lock_guard lock(mutex_);
     armed_ = true;
-    useful = SleeperMayWork();
+    watched = SleeperMayWork();
   }
-  if (useful) changed_.notify_one();
+  if (watched) {
+    changed_.notify_one();
+  } else {
+    deadline = std::min(deadline, Clock::now() + kEndLook);
+  }
   Event event = stream_.Wait(deadline);
   {
     std::lock_guard lock(mutex_);

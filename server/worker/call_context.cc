@@ -204,7 +204,7 @@ CUresult Execute(Session& session, QueuedCall& call, const std::shared_ptr<Strea
     }
     session.SetContext(*context.context());
   }
-  session.chains().Before(call.call);
+  LaunchChains::Change change(session.chains(), call.call);
   wire::Reader reader(call.arguments);
   if (Dispatch(context, call.call, reader) != wire::WireResult::kOk) {
     session.Fatal(std::string("the arguments of ") + CallName(call.call) + " cannot be decoded");

@@ -143,6 +143,7 @@ void DownWriter::Rest() {
 void DownWriter::CloseAfterFlush(uint32_t code, milliseconds limit) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, limit, [&] { return queue_.empty() || producer_.memory().closed(); });
+  if (unpublished_ != 0) Publish();  // another thread's end waits for what comes with it
   producer_.memory().Close(code);
 }
 

@@ -41,6 +41,14 @@ TEST_F(DownWriterTest, MuchDoesNotWait) {
   EXPECT_GT(Seen(), bytes.size());
 }
 
+TEST_F(DownWriterTest, LastWordsLeaveBeforeTheEnd) {
+  DownWriter::Together together(writer_);
+  writer_.Error(1, 999, 0, 0, "the log names a call that this worker does not know");
+  writer_.CloseAfterFlush(999, std::chrono::milliseconds(0));
+  EXPECT_GT(Seen(), 0u);
+  EXPECT_EQ(memory_->close_code(), 999u);
+}
+
 // The ring is full of what nobody reads; all of it comes when somebody does.
 TEST_F(DownWriterTest, AFullRingTakesTheRestLater) {
   std::vector<std::byte> bytes(4096);

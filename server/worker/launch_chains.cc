@@ -149,7 +149,8 @@ void LaunchChains::Meet(uint64_t hash, const Stream& stream,
   }
   Piece& piece = pieces_[hash];
   piece.stream = stream.id;
-  if (piece.chain != nullptr || piece.never || ++piece.times <= kTimesBefore) return;
+  if (piece.chain != nullptr || piece.never || changes_ != 0) return;
+  if (++piece.times <= kTimesBefore) return;
   piece.times = 0;
   if (chains_ >= kMostChains && !MakeRoom()) return;
   auto chain = std::make_unique<Chain>(driver_);
@@ -195,24 +196,23 @@ void LaunchChains::Forget(const Stream& stream) {
   ForgetWhere([&](const Piece& piece) { return piece.stream == stream.id; });
 }
 
-void LaunchChains::Before(CallId call) {
-  switch (call) {
-    case CallId::cuCtxSetCacheConfig:
-    case CallId::cuCtxSetLimit:
-    case CallId::cuCtxSetSharedMemConfig:
-    case CallId::cuFuncSetCacheConfig:
-    case CallId::cuFuncSetSharedMemConfig:
-    case CallId::cuKernelSetCacheConfig:
-      return ForgetAll();
-    // What a stream is told of caches and priorities, a graph's nodes do not hear.
-    case CallId::cuStreamSetAttribute: {
-      std::lock_guard lock(mutex_);
-      stopped_ = true;
-      return;
-    }
-    default:
-      return;
+LaunchChains::Change::Change(LaunchChains& chains, CallId call) {
+  // What a stream is told of caches and priorities, a graph's nodes do not hear: none from then on.
+  bool of_streams = call == CallId::cuStreamSetAttribute;
+  if (!of_streams && call != CallId::cuCtxSetLimit) return;
+  chains_ = &chains;
+  {
+    std::lock_guard lock(chains.mutex_);
+    ++chains.changes_;
+    chains.stopped_ |= of_streams;
   }
+  chains.ForgetAll();
+}
+
+LaunchChains::Change::~Change() {
+  if (chains_ == nullptr) return;
+  std::lock_guard lock(chains_->mutex_);
+  --chains_->changes_;
 }
 
 }  // namespace longwire::worker

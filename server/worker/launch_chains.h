@@ -54,8 +54,19 @@ class LaunchChains {
   // Before what they were made with goes away or changes.
   void ForgetAll();
   void Forget(const Stream& stream);
-  // The call may change how kernels run that are launched later.
-  void Before(CallId call);
+
+  // Held around every call: while it changes how kernels run that are launched later nothing is
+  // made, since that could be of before the change or behind it.
+  class Change {
+   public:
+    Change(LaunchChains& chains, CallId call);
+    ~Change();
+    Change(const Change&) = delete;
+    Change& operator=(const Change&) = delete;
+
+   private:
+    LaunchChains* chains_ = nullptr;
+  };
 
  private:
   static constexpr size_t kSizes[] = {16, 8, 4};
@@ -97,6 +108,7 @@ class LaunchChains {
   const DriverTable& driver_;
   std::mutex mutex_;
   bool stopped_ = false;
+  int changes_ = 0;     // under way
   uint64_t clock_ = 0;  // pieces looked for
   size_t chains_ = 0;
   std::unordered_map<uint64_t, Piece> pieces_;  // by a hash of stream, size and shapes

@@ -151,13 +151,23 @@ TEST_F(Chains, WhatTheDriverDoesNotTakeGoesOneByOne) {
 
 TEST_F(Chains, AChangeOfHowKernelsRunMakesThemAnew) {
   GiveOften(16);
-  chains_.Before(CallId::lwLaunch);
+  { LaunchChains::Change none(chains_, CallId::lwLaunch); }
   EXPECT_EQ(driver_.graphs_alive, 1);
-  chains_.Before(CallId::cuCtxSetLimit);
+  { LaunchChains::Change limit(chains_, CallId::cuCtxSetLimit); }
   EXPECT_EQ(driver_.graphs_alive, 0);
   EXPECT_EQ(GiveOften(16), 16u);
-  chains_.Before(CallId::cuStreamSetAttribute);
+  { LaunchChains::Change attribute(chains_, CallId::cuStreamSetAttribute); }
+  EXPECT_EQ(driver_.graphs_alive, 0);
   EXPECT_EQ(GiveOften(16), 0u);
+}
+
+TEST_F(Chains, NoneIsMadeWhileAChangeIsUnderWay) {
+  {
+    LaunchChains::Change limit(chains_, CallId::cuCtxSetLimit);
+    EXPECT_EQ(GiveOften(16), 0u);
+    EXPECT_EQ(driver_.instantiated, 0);
+  }
+  EXPECT_EQ(GiveOften(16), 16u);
 }
 
 TEST_F(Chains, PartsOfADeviceHaveNone) {

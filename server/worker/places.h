@@ -1,5 +1,5 @@
-// Places of the log that somebody asked for, ascending. Of very many only some are kept, the newest
-// always: who asked for another one hears of it with the next.
+// Places of the log that somebody asked for, ascending. Of very many only the first are kept; then
+// every place counts up to the newest, so that nobody who asked is left out.
 #pragma once
 
 #include <algorithm>
@@ -15,25 +15,27 @@ class Places {
 
   void Add(uint64_t position) {
     auto at = std::lower_bound(positions_.begin(), positions_.end(), position);
-    if (at != positions_.end() && (positions_.size() == kMost || *at == position)) return;
+    if (at != positions_.end() && *at == position) return;
     if (positions_.size() == kMost) {
-      positions_.back() = position;
+      every_up_to_ = std::max(every_up_to_, position);
     } else {
       positions_.insert(at, position);
     }
   }
   bool AnyUpTo(uint64_t position) const {
-    return !positions_.empty() && positions_.front() <= position;
+    return every_up_to_ != 0 || (!positions_.empty() && positions_.front() <= position);
   }
   // Takes those out. False if there are none.
   bool Reach(uint64_t position) {
     bool any = AnyUpTo(position);
-    while (AnyUpTo(position)) positions_.pop_front();
+    while (!positions_.empty() && positions_.front() <= position) positions_.pop_front();
+    if (position >= every_up_to_) every_up_to_ = 0;
     return any;
   }
 
  private:
   std::deque<uint64_t> positions_;
+  uint64_t every_up_to_ = 0;  // 0: all that were asked for are kept
 };
 
 }  // namespace longwire::worker

@@ -231,6 +231,16 @@ TEST_F(PumpTest, AClosedRingEndsTheSessionWithItsCode) {
   EXPECT_EQ(near_.pump->closed().code, 700u);
 }
 
+TEST_F(PumpTest, ARingThatIsClosedBehindAHangingWriteEndsIt) {
+  Connect(1);
+  far_.stream->HoldWrites(true);
+  wire::RingProducer down(far_.outgoing);
+  ASSERT_TRUE(Write(down, "stuck"));
+  std::this_thread::sleep_for(milliseconds(50));  // the pump sleeps behind its write
+  far_.outgoing->Close(700);
+  EXPECT_EQ(far_.Join(), Outcome::kStopped);
+}
+
 TEST_F(PumpTest, StopDoesNotWaitForAPeerThatTakesNothing) {
   Connect(1);
   far_.stream->HoldWrites(true);
