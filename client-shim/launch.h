@@ -18,10 +18,10 @@ struct LaunchShape {
   bool cooperative = false;
 };
 
+// Queues a launch; the driver's code where it would refuse it at once. The grid counts blocks, a
+// block threads. The arguments are in `parameters`, a pointer each, or as `extra` says, not both.
 CUresult Launch(CUfunction function, const LaunchShape& shape, CUstream stream, void** parameters,
                 void** extra, std::span<const CUlaunchAttribute> attributes);
-
-inline constexpr size_t kMaxParameterBytes = 32764;  // of one kernel, from CUDA 12.1 on
 
 // Gathers a kernel's parameters as it finds them, into `storage` (kMaxParameterBytes) or where they
 // lie already. CUDA_ERROR_INVALID_VALUE when some are missing.

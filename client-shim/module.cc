@@ -58,26 +58,36 @@ Numbers& FunctionNumbers() {
   return *numbers;
 }
 
-void AddFunction(Module* module, const calls::Function& described) {
-  Function* function = Functions().New();
-  if (function == nullptr) return;  // more functions than handles: nobody can launch it
-  function->number = described.function;
-  function->name = std::string(described.name);
+// False if there is a parameter where none can be.
+bool LaidOut(const calls::Function& described, Function* function) {
   function->parameters.clear();
   function->parameter_bytes = 0;
+  size_t count = std::min(described.offset.size(), described.size.size());
+  for (size_t i = 0; i < count; ++i) {
+    Parameter parameter{described.offset[i], described.size[i]};
+    uint64_t end = uint64_t{parameter.offset} + parameter.size;
+    if (end > kMaxParameterBytes) return false;
+    function->parameters.push_back(parameter);
+    function->parameter_bytes =
+        std::max(function->parameter_bytes, parameter.offset + parameter.size);
+  }
+  return true;
+}
+
+CUresult AddFunction(Module* module, const calls::Function& described) {
+  Function* function = Functions().New();
+  if (function == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!LaidOut(described, function)) {
+    Functions().Recycle(function);
+    return CUDA_ERROR_UNKNOWN;  // the server describes what no kernel has
+  }
+  function->number = described.function;
+  function->name = std::string(described.name);
   function->attributes.clear();
   function->next_launch = {};
   for (const calls::FunctionAttributes& known : described.attributes) {
     int device = module->is_library ? DeviceByServerOrdinal(known.device) : -1;
     if (device >= 0 || !module->is_library) function->attributes[device] = known;
-  }
-  size_t count = std::min(described.offset.size(), described.size.size());
-  for (size_t i = 0; i < count; ++i) {
-    Parameter parameter{described.offset[i], described.size[i]};
-    if (parameter.offset > 64 << 10 || parameter.size > 64 << 10) return;
-    function->parameters.push_back(parameter);
-    function->parameter_bytes =
-        std::max(function->parameter_bytes, parameter.offset + parameter.size);
   }
   function->module = module;
   function->handle = reinterpret_cast<CUfunction>(Functions().Publish(function));
@@ -86,6 +96,15 @@ void AddFunction(Module* module, const calls::Function& described) {
   Numbers& numbers = FunctionNumbers();
   std::lock_guard<std::mutex> lock(numbers.mutex);
   numbers.handles[function->number] = function->handle;
+  return CUDA_SUCCESS;
+}
+
+CUresult AddFunctions(Module* module, std::span<const calls::Function> described) {
+  CUresult result = CUDA_SUCCESS;
+  for (size_t i = 0; result == CUDA_SUCCESS && i < described.size(); ++i) {
+    result = AddFunction(module, described[i]);
+  }
+  return result;
 }
 
 // A large module's functions come in several replies.
@@ -99,7 +118,8 @@ CUresult AddFurtherFunctions(const Where& where, Module* module, uint64_t known,
     if (answer.code != CUDA_SUCCESS) return answer.code;
     if (answer.reply.function.empty()) return CUDA_ERROR_UNKNOWN;
     known += answer.reply.function.size();
-    for (const calls::Function& function : answer.reply.function) AddFunction(module, function);
+    CUresult result = AddFunctions(module, answer.reply.function);
+    if (result != CUDA_SUCCESS) return result;
   }
   return CUDA_SUCCESS;
 }
@@ -140,7 +160,8 @@ CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::by
   JitLog(options, JitLog::Kind::kInfo).Deliver(answer.reply.info_log);
   JitLog(options, JitLog::Kind::kError).Deliver(answer.reply.error_log);
   if (answer.code != CUDA_SUCCESS) return answer.code;
-  for (const calls::Function& function : answer.reply.function) AddFunction(module, function);
+  result = AddFunctions(module, answer.reply.function);
+  if (result != CUDA_SUCCESS) return result;
   return AddFurtherFunctions(where, module, answer.reply.function.size(), answer.reply.functions);
 }
 

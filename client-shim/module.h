@@ -22,6 +22,8 @@ namespace longwire::shim {
 struct Module;
 struct Reference;
 
+inline constexpr size_t kMaxParameterBytes = 32764;  // of one kernel, from CUDA 12.1 on
+
 struct Parameter {
   uint32_t offset = 0;  // in the parameter buffer, bytes
   uint32_t size = 0;

@@ -107,12 +107,12 @@ uint64_t AwaitedForRoom(Stream* stream);
 // Waits while the stream has no room. The context's error, if any.
 CUresult WaitForRoom(Stream* stream);
 
-// Whether the stream's next work waits by itself for what the earlier one has been given: if they are
-// the same, or by the rule of the legacy stream. `stream` nullptr: no stream's work.
+// Whether the stream's next work waits by itself for what the earlier one has been given: if they
+// are the same, or by the rule of the legacy stream. `stream` nullptr: no stream's work.
 bool IsOrdered(const Stream* stream, const Stream* earlier);
 
-// Whether the program's wait for one stream is a wait for the other's work, too: for the same, or by
-// the legacy stream, which needs no call of its own for that.
+// Whether the program's wait for one stream is a wait for the other's work, too: for the same, or
+// by the legacy stream, which needs no call of its own for that.
 bool WaitCovers(const Stream* awaited, const Stream* other);
 
 // Waits until everything handed to the stream up to `position` has finished. Returns the context's

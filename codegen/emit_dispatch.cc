@@ -8,7 +8,7 @@ const Parameter* Count(const Call& call, const Parameter& array) {
   for (const Parameter& parameter : call.parameters) {
     if (parameter.name == array.count) return &parameter;
   }
-  return &array;  // check.cc has refused this
+  return &array;  // rules.cc has refused this
 }
 
 Text::Values ValuesOf(const Call& call, const Parameter& parameter) {

@@ -1,5 +1,5 @@
 // The typed model of the call description: what the emitters work on. load.cc makes it from the
-// protobuf descriptors, rules.cc derives the wire fields, check.cc refuses what makes no sense.
+// protobuf descriptors, rules.cc derives the wire fields and refuses what makes no sense.
 #pragma once
 
 #include <map>

@@ -10,7 +10,8 @@ struct Options {
   // 160 us and what is in flight takes up to 250 us to drain: 4 % of 10 ms, 20 % of 2 ms. And
   // kernels of 21 ms, as the measured best-effort load has, still drain within four lengths.
   Time turn_length = std::chrono::milliseconds(10);
-  // A turn whose work has not drained after so many lengths opens the next gate anyway.
+  // A turn whose work has not drained after so many lengths opens the next gate anyway. longwired
+  // sets more (server/daemon/terms.cc).
   uint32_t drain_lengths = 4;
   // How long latency-critical work may keep a turn's gate closed, all interruptions of that turn
   // together. So best-effort gates are open a part turn_length / (turn_length + max_wait) of the

@@ -87,8 +87,8 @@ CUresult ThreadContext(CUcontext* context) {
   return hand::cuCtxGetCurrent(context);
 }
 
-// No context of ours wraps another. The inner one is left as it is: a null there made cublasCreate
-// fail (lupinemachines/lupine#197).
+// No context of ours wraps another. The inner one is left as it is: with a null there cublasCreate
+// fails.
 CUresult IsWrapped(CUcontext, uint32_t* wrapped, CUcontext*) {
   *wrapped = 0;
   return CUDA_SUCCESS;

@@ -17,6 +17,7 @@ class LocalDoor {
   explicit LocalDoor(SessionTable& table) : table_(table) {}
   ~LocalDoor() { Stop(); }
 
+  // False, with a sentence for the operator, when nobody can be let in there.
   bool Start(const std::string& path, std::string* sentence);
   // Lets those knock whom `config` names. Who comes in is decided for each by its uid.
   void SetMode(const config::Config& config);

@@ -25,6 +25,8 @@ class ForeignHandles {
     *handle = reinterpret_cast<Handle>(found);
     return true;
   }
+  // The object is gone, or nobody may use it any more: its id is wrong from then on, and another
+  // object that the driver puts in its place gets another one. Nothing happens if it is not known.
   void Forget(uint64_t id) {
     std::lock_guard lock(mutex_);
     auto found = by_id_.find(id);

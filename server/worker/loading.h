@@ -48,8 +48,23 @@ class LaunchAttributes {
  public:
   // False if there is one that cannot be passed on, or the bytes are no attributes.
   bool Set(std::span<const std::byte> packed, bool cooperative);
-  CUlaunchAttribute* data() { return attributes_.data(); }
-  unsigned count() const { return static_cast<unsigned>(attributes_.size()); }
+  bool empty() const { return attributes_.empty(); }
+  // A launch, as the call describes it, with these attributes, which it refers to.
+  template <class Call>
+  CUlaunchConfig ConfigOf(const Call& call, CUstream stream) {
+    CUlaunchConfig config{};
+    config.gridDimX = call.grid_x;
+    config.gridDimY = call.grid_y;
+    config.gridDimZ = call.grid_z;
+    config.blockDimX = call.block_x;
+    config.blockDimY = call.block_y;
+    config.blockDimZ = call.block_z;
+    config.sharedMemBytes = call.shared_bytes;
+    config.hStream = stream;
+    config.attrs = attributes_.data();
+    config.numAttrs = static_cast<unsigned>(attributes_.size());
+    return config;
+  }
 
  private:
   std::vector<CUlaunchAttribute> attributes_;

@@ -81,5 +81,33 @@ inline bool SharedAddresses(Warp& w, const Instruction& ins, uint64_t bytes, Add
   return LocateInCluster(w, ins, at.lane, bytes, &at.low, &at.high);
 }
 
+// A bulk operation between shared memory and elsewhere, in pieces that all lanes move together:
+// calls each(lanes, near, far) for the lanes that have a piece left. op: 1 bytes, 3 and 5 the
+// address in shared memory and its offset, 4 the other one.
+template <class Each>
+void ForEachPiece(Warp& w, const Instruction& ins, uint32_t piece, Each each) {
+  const uint32_t lanes = w.exec;
+  const auto* bytes = w.Reg<uint32_t>(ins.op[1]);
+  Instruction outside = ins;
+  Instruction inside = ins;
+  inside.op[4] = ins.op[3];
+  inside.imm = static_cast<int64_t>(w.Reg<uint64_t>(ins.op[5])[0]);
+  for (uint32_t done = 0;; done += piece) {
+    uint32_t moving = 0;
+    ForEachLane(lanes, [&](int i) { moving |= done < bytes[i] ? 1u << i : 0; });
+    if (moving == 0) return;
+    Addresses near;
+    Addresses far;
+    w.exec = moving;
+    bool allowed =
+        SharedAddresses(w, inside, piece, near) && GenericAddresses(w, outside, piece, far);
+    w.exec = lanes;
+    if (!allowed) return;
+    each(moving, near, far);
+    inside.imm += piece;
+    outside.imm += piece;
+  }
+}
+
 }  // namespace SOFTGPU_ISA
 }  // namespace softgpu

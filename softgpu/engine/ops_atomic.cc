@@ -155,29 +155,11 @@ void AtomicWide(Warp& w, const Instruction& ins) {
 // cp.bulk.store.
 template <class Op, class T>
 void ReduceBulk(Warp& w, const Instruction& ins) {
-  const uint32_t lanes = w.exec;
-  const auto* bytes = w.Reg<uint32_t>(ins.op[1]);
-  Instruction outside = ins;
-  Instruction inside = ins;
-  inside.op[4] = ins.op[3];
-  inside.imm = static_cast<int64_t>(w.Reg<uint64_t>(ins.op[5])[0]);
-  for (uint32_t done = 0;; done += sizeof(T)) {
-    uint32_t reducing = 0;
-    ForEachLane(lanes, [&](int i) { reducing |= done < bytes[i] ? 1u << i : 0; });
-    if (reducing == 0) return;
-    Addresses near;
-    Addresses far;
-    w.exec = reducing;
-    bool allowed =
-        SharedAddresses(w, inside, sizeof(T), near) && GenericAddresses(w, outside, sizeof(T), far);
-    w.exec = lanes;
-    if (!allowed) return;
-    ForEachLane(reducing, [&](int i) {
+  ForEachPiece(w, ins, sizeof(T), [](uint32_t lanes, const Addresses& near, const Addresses& far) {
+    ForEachLane(lanes, [&](int i) {
       Update<Op, T>(far.lane[i], *reinterpret_cast<const Bits<T>*>(near.lane[i]));
     });
-    inside.imm += sizeof(T);
-    outside.imm += sizeof(T);
-  }
+  });
 }
 
 #define SOFTGPU_REDUCE(name, ...) \

@@ -153,36 +153,17 @@ SOFTGPU_NO_TSAN void CopyAsync(Warp& w, const Instruction& ins) {
   });
 }
 
-// cp.async.bulk, in pieces of 16 bytes that all lanes copy together. op: 1 bytes, 3 and 5 the
-// address in shared memory and its offset, 4 the other one.
+// cp.async.bulk.
 template <bool kLoad>
 SOFTGPU_NO_TSAN void CopyBulk(Warp& w, const Instruction& ins) {
   constexpr uint32_t kPiece = 16;
-  const uint32_t lanes = w.exec;
-  const auto* bytes = w.Reg<uint32_t>(ins.op[1]);
-  Instruction outside = ins;
-  Instruction inside = ins;
-  inside.op[4] = ins.op[3];
-  inside.imm = static_cast<int64_t>(w.Reg<uint64_t>(ins.op[5])[0]);
-  for (uint32_t done = 0;; done += kPiece) {
-    uint32_t copying = 0;
-    ForEachLane(lanes, [&](int i) { copying |= done < bytes[i] ? 1u << i : 0; });
-    if (copying == 0) return;
-    Addresses near;
-    Addresses far;
-    w.exec = copying;
-    bool allowed =
-        SharedAddresses(w, inside, kPiece, near) && GenericAddresses(w, outside, kPiece, far);
-    w.exec = lanes;
-    if (!allowed) return;
-    ForEachLane(copying, [&](int i) {
+  ForEachPiece(w, ins, kPiece, [](uint32_t lanes, const Addresses& near, const Addresses& far) {
+    ForEachLane(lanes, [&](int i) {
       auto* shared = reinterpret_cast<void*>(near.lane[i]);
       auto* global = reinterpret_cast<void*>(far.lane[i]);
       std::memcpy(kLoad ? shared : global, kLoad ? global : shared, kPiece);
     });
-    inside.imm += kPiece;
-    outside.imm += kPiece;
-  }
+  });
 }
 
 // Between shared and generic addresses. Mostly all are the block's own.

@@ -191,9 +191,8 @@ class LostAnswerTest : public AttachTest {
       ASSERT_EQ(stream->Wait(Clock::now() + seconds(3)), transport::MessageStream::Event::kWritten);
     }
     auto session = table_->Find(opened_.session());
-    EXPECT_TRUE(Eventually([&] {
-      return session->epoch() == epoch && session->messages_up() == 1;
-    }));
+    EXPECT_TRUE(
+        Eventually([&] { return session->epoch() == epoch && session->messages_up() == 1; }));
     stream->End(true);
     EXPECT_TRUE(Eventually([&] { return session->detached_since() <= Clock::now(); }));
   }

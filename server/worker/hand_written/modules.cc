@@ -197,22 +197,12 @@ CUresult Do_lwLaunch(CallContext& context, const calls::lwLaunch& call, calls::l
     result = BindReferences(context, call.references);
     if (result != CUDA_SUCCESS) return result;
   }
-  if (attributes.count() == 0) {
+  if (attributes.empty()) {
     return context.driver().cuLaunchKernel(function, call.grid_x, call.grid_y, call.grid_z,
                                            call.block_x, call.block_y, call.block_z,
                                            call.shared_bytes, stream, nullptr, packed);
   }
-  CUlaunchConfig config{};
-  config.gridDimX = call.grid_x;
-  config.gridDimY = call.grid_y;
-  config.gridDimZ = call.grid_z;
-  config.blockDimX = call.block_x;
-  config.blockDimY = call.block_y;
-  config.blockDimZ = call.block_z;
-  config.sharedMemBytes = call.shared_bytes;
-  config.hStream = stream;
-  config.attrs = attributes.data();
-  config.numAttrs = attributes.count();
+  CUlaunchConfig config = attributes.ConfigOf(call, stream);
   return context.driver().cuLaunchKernelEx(&config, function, nullptr, packed);
 }
 

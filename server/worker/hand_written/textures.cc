@@ -57,16 +57,7 @@ CUresult Do_lwOccupancyClusters(CallContext& context, const calls::lwOccupancyCl
   if (result != CUDA_SUCCESS) return result;
   LaunchAttributes attributes;
   if (!attributes.Set(call.attributes, false)) return CUDA_ERROR_NOT_SUPPORTED;
-  CUlaunchConfig config{};
-  config.gridDimX = call.grid_x;
-  config.gridDimY = call.grid_y;
-  config.gridDimZ = call.grid_z;
-  config.blockDimX = call.block_x;
-  config.blockDimY = call.block_y;
-  config.blockDimZ = call.block_z;
-  config.sharedMemBytes = call.shared_bytes;
-  config.attrs = attributes.data();
-  config.numAttrs = attributes.count();
+  CUlaunchConfig config = attributes.ConfigOf(call, nullptr);
   const DriverTable& driver = context.driver();
   int value = 0;
   result = call.potential ? driver.cuOccupancyMaxPotentialClusterSize(&value, function, &config)
