@@ -51,6 +51,11 @@ class TwoDevicesTest(unittest.TestCase):
     def setUpClass(cls):
         cls.longwire = cls.enterClassContext(server.Server(software_devices=2, warm_workers=0))
 
+    def setUp(self):
+        # Where the next session goes is told rightly as long as nothing comes or goes meanwhile.
+        server.wait_for(lambda: len(self.longwire.status()["devices"]) == 2
+                        and self.longwire.is_unused(), 10, "both devices, unused")
+
     def test_as_many_devices_as_a_session_gets_and_the_same(self):
         for count in (1, 2):
             with self.subTest(count):
