@@ -151,7 +151,7 @@ class FaultsTest(unittest.TestCase):
         self.assertIsNone(programs.what_is_wrong("vector_add", result), self.longwire.log_tail())
 
     def test_a_daemon_that_dies_is_an_error_of_its_programs(self):
-        with server.Server() as other:
+        with server.Server(config="resume_grace: 1s\n") as other:
             program = other.start("steady.static", "until-error")
             os.kill(other.children["longwired"].pid, 9)
             start = time.monotonic()
