@@ -127,7 +127,8 @@ CUresult OpenAndAdopt() {
   std::string sentence;
   if (!OpenSession(options, ReserveCandidates(options), &parts, &sentence)) {
     Say("%s", sentence.c_str());
-    return CUDA_ERROR_SYSTEM_NOT_READY;
+    // As a link answers for a server out of its reach: frameworks take it as a host without GPU.
+    return CUDA_ERROR_NO_DEVICE;
   }
   return Adopt(std::move(parts));
 }
