@@ -92,7 +92,6 @@ Options ReadOptions(const char* configuration_path) {
   Options options;
   options.server = value("LONGWIRE_SERVER");
   options.identity = wire::FindIdentityFiles(settings);
-  options.token_file = value("LONGWIRE_TOKEN_FILE");
   options.link = value("LONGWIRE_LINK");
   options.runtime_directory = value("LONGWIRE_RUNTIME_DIR");
   options.compression = Compression(value("LONGWIRE_COMPRESSION"));

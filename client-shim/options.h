@@ -13,7 +13,6 @@ namespace longwire::shim {
 struct Options {
   std::string server;  // LONGWIRE_SERVER: "host:port", "unix:path", a comma list; empty: none
   wire::IdentityFiles identity;    // LONGWIRE_CERT, LONGWIRE_KEY, LONGWIRE_CA or where they lie
-  std::string token_file;          // LONGWIRE_TOKEN_FILE
   std::string link;                // LONGWIRE_LINK: the link's binary; empty: beside this library
   std::string runtime_directory;   // LONGWIRE_RUNTIME_DIR; empty: by XDG_RUNTIME_DIR or /tmp
   std::string compression;         // LONGWIRE_COMPRESSION: auto, none, lz4 or zstd
