@@ -21,7 +21,8 @@ struct Options {
   bool trace_calls = false;        // LONGWIRE_TRACE=calls: one line per call on stderr
   bool trace_allocations = false;  // LONGWIRE_TRACE=allocations: one per allocation and free
   bool trace_summary = false;      // LONGWIRE_TRACE=summary: counts on stderr at exit
-  bool launch_blocking = false;    // CUDA_LAUNCH_BLOCKING
+  std::vector<std::string> unknown_traces;  // what else LONGWIRE_TRACE names
+  bool launch_blocking = false;             // CUDA_LAUNCH_BLOCKING
   // LONGWIRE_DISABLE: names of single optimisations that are switched off:
   //   managed-turns         managed memory is compared once between a wait and the next work
   //   late-comparisons      launches in a row wait in the worker for what the program wrote

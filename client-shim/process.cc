@@ -123,6 +123,9 @@ CUresult OpenAndAdopt() {
   const Options& options = ProcessOptions();
   if (options.server.empty() || SelectsNothing(getenv(kVisibleDevices)))
     return CUDA_ERROR_NO_DEVICE;
+  for (const std::string& word : options.unknown_traces) {
+    Say("LONGWIRE_TRACE names '%s', which is none of calls, allocations, summary", word.c_str());
+  }
   SessionParts parts;
   std::string sentence;
   if (!OpenSession(options, ReserveCandidates(options), &parts, &sentence)) {
