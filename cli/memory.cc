@@ -120,6 +120,7 @@ int WriteTimeline(const link::ServerChannel& server, const Request& request) {
   std::string sentence;
   if (!Watch(server, request.seconds, &devices, &sentence)) {
     std::fprintf(stderr, "longwire memory: %s\n", sentence.c_str());
+    if (first) std::fprintf(stderr, "longwire memory: watching for %.1f s\n", seconds);
     return 1;
   }
   std::vector<MemoryHistory> list;
