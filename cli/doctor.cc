@@ -29,7 +29,9 @@ constexpr const char* kHelp =
               Longwire refuses, with the reasons
 
 Looks at this installation, connects, measures, opens a session and closes it again. Each problem
-comes with its remedy. The exit status is the number of problems, 0 if all is well.
+comes with its remedy. The exit status is 0 if all is well, 1 if there is any problem, 2 if this
+command was called wrongly. With --explain it is 0, 2 if there is no such function, or the program's
+own.
 )";
 
 constexpr int kRoundTrips = 50;
@@ -281,7 +283,7 @@ int Doctor(const Arguments& arguments) {
   } else {
     std::printf("%d problem%s\n", report.problems(), report.problems() == 1 ? "" : "s");
   }
-  return std::min(report.problems(), 100);
+  return report.problems() == 0 ? 0 : 1;
 }
 
 }  // namespace longwire::cli

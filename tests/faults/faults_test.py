@@ -164,7 +164,7 @@ class FaultsTest(unittest.TestCase):
     def test_doctor_names_the_problem(self):
         address = f"127.0.0.1:{server.free_port()}"
         result = self.longwire.cli("doctor", "--server", address)
-        self.assertNotEqual(0, result.code)
+        self.assertEqual(1, result.code)
         self.assertIn(address, result.out + result.err)
 
 
