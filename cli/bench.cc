@@ -13,6 +13,8 @@
 #include <sstream>
 
 #include "cli/connect.h"
+#include "server/daemon/paths.h"
+#include "wire/number.h"
 #include "cli/text.h"
 
 namespace longwire::cli {
@@ -199,7 +201,7 @@ void PrintJson(const std::vector<Figure>& figures) {
 // The figures of one side after the other, over all rounds.
 class Bencher {
  public:
-  explicit Bencher(const Request& request) : request_(request), bin_(ProgramFolder()) {}
+  explicit Bencher(const Request& request) : request_(request), bin_(daemon::ProgramFolder()) {}
 
   // False with a sentence on standard error.
   bool Run() {

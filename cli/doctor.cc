@@ -1,10 +1,9 @@
 // longwire doctor: tries everything a program would need, and says what to do about what fails.
-#include <limits.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
+#include <cstdlib>
 
 #include "cli/connect.h"
 #include "cli/explain.h"
@@ -12,6 +11,7 @@
 #include "cli/text.h"
 #include "link/transport/grpc_setup.h"
 #include "wire/open.h"
+#include "server/daemon/paths.h"
 #include "wire/socket.h"
 
 namespace longwire::cli {
@@ -54,13 +54,6 @@ class Report {
   int problems_ = 0;
 };
 
-std::string ProgramFolder() {
-  char path[PATH_MAX];
-  ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
-  std::string program(path, length > 0 ? static_cast<size_t>(length) : 0);
-  return program.substr(0, program.rfind('/'));
-}
-
 void CheckInstallation(Report* report) {
   std::printf("this host (longwire %s, protocol %u)\n", LONGWIRE_VERSION, wire::kProtocolVersion);
   struct {
@@ -69,7 +62,7 @@ void CheckInstallation(Report* report) {
   } const parts[] = {{"/longwire-link", "longwire-link"},
                      {"/../lib/longwire/libcuda.so.1", "libcuda.so.1"}};
   for (const auto& part : parts) {
-    std::string path = ProgramFolder() + part.path;
+    std::string path = daemon::ProgramFolder() + part.path;
     if (access(path.c_str(), R_OK) == 0) {
       report->Good(std::string(part.what) + " is where programs look for it");
     } else {

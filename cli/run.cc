@@ -10,6 +10,7 @@
 
 #include "cli/connect.h"
 #include "link/transport/address.h"
+#include "server/daemon/paths.h"
 
 namespace longwire::cli {
 namespace {
@@ -49,7 +50,8 @@ constexpr int kNotFound = 127;
 // lib/longwire beside bin, with ".." resolved; empty when our library is not there.
 std::string LibraryFolder() {
   char resolved[PATH_MAX];
-  if (realpath((ProgramFolder() + "/../lib/longwire").c_str(), resolved) == nullptr) return {};
+  if (realpath((daemon::ProgramFolder() + "/../lib/longwire").c_str(), resolved) == nullptr)
+    return {};
   std::string folder = resolved;
   return access((folder + "/libcuda.so.1").c_str(), R_OK) == 0 ? folder : std::string();
 }
@@ -132,18 +134,6 @@ void SetIdentity() {
   if (!files.authority.empty()) setenv("LONGWIRE_CA", files.authority.c_str(), 1);
 }
 
-}  // namespace
-
-std::string ProgramFolder() {
-  char path[PATH_MAX];
-  ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
-  if (length <= 0) return ".";
-  std::string program(path, static_cast<size_t>(length));
-  return program.substr(0, program.rfind('/'));
-}
-
-namespace {
-
 int RunProgram(const Arguments& arguments, Request request) {
   int status = 0;
   if (!Parse(arguments, &request, &status)) return status;
@@ -153,7 +143,7 @@ int RunProgram(const Arguments& arguments, Request request) {
     std::fprintf(stderr,
                  "longwire run: there is no libcuda.so.1 in %s/../lib/longwire; the installation "
                  "is not complete\n",
-                 ProgramFolder().c_str());
+                 daemon::ProgramFolder().c_str());
     return 1;
   }
   setenv("LONGWIRE_SERVER", request.server.c_str(), 1);
