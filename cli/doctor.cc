@@ -1,17 +1,18 @@
 // longwire doctor: tries everything a program would need, and says what to do about what fails.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <cstdlib>
+#include <cstring>
 
 #include "cli/connect.h"
 #include "cli/explain.h"
 #include "cli/ping.h"
 #include "cli/text.h"
 #include "link/transport/grpc_setup.h"
-#include "wire/open.h"
 #include "server/daemon/paths.h"
+#include "wire/open.h"
 #include "wire/socket.h"
 
 namespace longwire::cli {
@@ -257,14 +258,20 @@ void CheckServer(const ServerOptions& options, Report* report) {
 
 int Doctor(const Arguments& arguments) {
   if (!arguments.empty() && arguments[0] == "--explain") {
-    return Explain({arguments.begin() + 1, arguments.end()});
+    Arguments what = {arguments.begin() + 1, arguments.end()};
+    // Behind -- it is the program's.
+    if (std::any_of(what.begin(), std::find(what.begin(), what.end(), "--"), IsHelp)) {
+      PrintHelp(kHelp, Reach::kNetworkAndDoor);
+      return 0;
+    }
+    return Explain(what);
   }
   ServerOptions options;
   if (!ParseServerOptions("doctor", arguments, "--all", &options.all, &options)) {
     return kUsageStatus;
   }
   if (options.help) {
-    std::printf("%s%s", kHelp, kConnectionHelp);
+    PrintHelp(kHelp, Reach::kNetworkAndDoor);
     return 0;
   }
   transport::PrepareProcess();
