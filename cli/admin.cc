@@ -20,7 +20,8 @@ when something is wrong with it; sessions go on. Without a server it is this use
 this host; unix:PATH is the door of another one on this host. Over the network it needs a tenant
 with admin: true, or a server without tenants and without TLS on this host.
 
-The exit status is 0 if the new configuration is in force, else 1.
+The exit status is 0 if the new configuration is in force, 1 if not, 2 if this command was called
+wrongly.
 )";
 
 // Files are read and checked, nothing waits for a device.
@@ -79,11 +80,13 @@ int Admin(const Arguments& arguments) {
   bool reload = false;
   ServerOptions options;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == "--help" || arguments[i] == "-h") {
-      std::printf("%s%s", kHelp, kConnectionHelp);
+    if (IsHelp(arguments[i])) {
+      PrintHelp(kHelp, Reach::kNetworkAndDoor);
       return 0;
     }
-    if (TakeConnectionOption(arguments, &i)) continue;
+    Taken taken = TakeConnectionOption("admin", arguments, &i);
+    if (taken == Taken::kBad) return kUsageStatus;
+    if (taken == Taken::kYes) continue;
     if (arguments[i] != "reload" || reload) {
       std::fprintf(stderr, "longwire admin: what is '%s'? See longwire admin --help\n",
                    arguments[i].c_str());

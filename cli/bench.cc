@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +13,8 @@
 
 #include "cli/connect.h"
 #include "cli/text.h"
+#include "server/daemon/paths.h"
+#include "wire/number.h"
 
 namespace longwire::cli {
 namespace {
@@ -24,11 +25,13 @@ constexpr const char* kHelp =
   longwire bench [OPTIONS] [--rounds N] [--json] [GROUP...]
 
   GROUP        start, calls, copies or gemm (default: all)
+  --json       the figures for programs
   --rounds N   times that each program runs on either side, in turn (default 5); the median of each
                figure is shown, and the worst
 
 Runs the programs of lib/longwire/bench natively and through the server. Where this host has no GPU
-the native column stays empty.
+the native column stays empty. The exit status is 0 if all ran, 1 if one failed, 2 if this command
+was called wrongly.
 )";
 
 struct Figure {
@@ -57,28 +60,33 @@ struct Request {
   std::vector<std::string> groups;
 };
 
-// All of `text` as a number of rounds; 0 if it is none.
-int ParseRounds(const std::string& text) {
-  int rounds = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rounds);
-  bool good = error == std::errc() && end == text.data() + text.size();
-  return good && rounds >= 1 && rounds <= kMaxRounds ? rounds : 0;
+Taken TakeRounds(const Arguments& arguments, size_t* i, int* rounds) {
+  std::string text;
+  Taken taken = TakeOption("bench", arguments, "--rounds", i, &text);
+  if (taken != Taken::kYes) return taken;
+  auto number = wire::ParseNumber(text, 1, kMaxRounds);
+  if (number) *rounds = static_cast<int>(*number);
+  if (number) return Taken::kYes;
+  std::fprintf(stderr, "longwire bench: --rounds expects a number from 1 to %d, found '%s'\n",
+               kMaxRounds, text.c_str());
+  return Taken::kBad;
 }
 
 // The exit status when the command ends here.
 std::optional<int> Parse(const Arguments& arguments, Request* request) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& word = arguments[i];
-    if (TakeConnectionOption(arguments, &i)) continue;
+    Taken taken = TakeConnectionOption("bench", arguments, &i);
+    if (taken == Taken::kNo) taken = TakeRounds(arguments, &i, &request->rounds);
+    if (taken == Taken::kBad) return kUsageStatus;
+    if (taken == Taken::kYes) continue;
     bool known =
         std::ranges::any_of(Programs(), [&](auto& program) { return program.group == word; });
-    if (word == "--help" || word == "-h") {
-      std::printf("%s%s", kHelp, kConnectionHelp);
+    if (IsHelp(word)) {
+      PrintHelp(kHelp, Reach::kNetworkAndDoor);
       return 0;
     } else if (word == "--json") {
       request->json = true;
-    } else if (word == "--rounds") {
-      request->rounds = i + 1 < arguments.size() ? ParseRounds(arguments[++i]) : 0;
     } else if (known) {
       request->groups.push_back(word);
     } else {
@@ -86,10 +94,6 @@ std::optional<int> Parse(const Arguments& arguments, Request* request) {
                    word.c_str());
       return kUsageStatus;
     }
-  }
-  if (request->rounds == 0) {
-    std::fprintf(stderr, "longwire bench: --rounds expects a number from 1 to %d\n", kMaxRounds);
-    return kUsageStatus;
   }
   ServerOptions options;
   FindServer(&options);
@@ -199,7 +203,7 @@ void PrintJson(const std::vector<Figure>& figures) {
 // The figures of one side after the other, over all rounds.
 class Bencher {
  public:
-  explicit Bencher(const Request& request) : request_(request), bin_(ProgramFolder()) {}
+  explicit Bencher(const Request& request) : request_(request), bin_(daemon::ProgramFolder()) {}
 
   // False with a sentence on standard error.
   bool Run() {

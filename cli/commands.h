@@ -18,9 +18,6 @@ int Memory(const Arguments& arguments);
 int Status(const Arguments& arguments);
 int Trace(const Arguments& arguments);
 
-// Where this program lies.
-std::string ProgramFolder();
-
 inline constexpr int kUsageStatus = 2;
 
 }  // namespace longwire::cli

@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "cli/commands.h"
+#include "cli/options.h"
 #include "server/daemon/paths.h"
 
 namespace longwire::cli {
@@ -19,8 +19,9 @@ constexpr const char* kHelp =
   longwire config show --effective [FILE]   what longwired would use: with every default
   longwire config default                   a file with every key, its help and its default
 
-Without FILE it is /etc/longwire/longwired.yaml, if that is there. The exit status is 1 if something
-is wrong with the file. Options on longwired's command line win over it and are not known here.
+Without FILE it is /etc/longwire/longwired.yaml, if that is there. Options on longwired's command
+line win over the file and are not known here. The exit status is 0 if nothing is wrong with the
+file, 1 if something is, 2 if this command was called wrongly.
 )";
 
 // False, with all that is wrong on standard error. No file at all is good too.
@@ -51,7 +52,7 @@ int Show(const std::string& file, bool with_defaults) {
 }
 
 int RefuseWords(const std::string& what) {
-  std::fprintf(stderr, "longwire config: %s; see longwire config --help\n", what.c_str());
+  std::fprintf(stderr, "longwire config: %s See longwire config --help\n", what.c_str());
   return kUsageStatus;
 }
 
@@ -66,7 +67,7 @@ int Config(const Arguments& arguments) {
   std::vector<std::string> files;
   bool with_defaults = false;
   for (size_t i = 1; i < arguments.size(); ++i) {
-    if (arguments[i] == "--help" || arguments[i] == "-h") {
+    if (IsHelp(arguments[i])) {
       std::fputs(kHelp, stdout);
       return 0;
     }
@@ -78,11 +79,11 @@ int Config(const Arguments& arguments) {
       files.push_back(arguments[i]);
     }
   }
-  if (command == "--help" || command == "-h") {
+  if (IsHelp(command)) {
     std::fputs(kHelp, stdout);
     return 0;
   }
-  if (files.size() > (command == "default" ? 0 : 1)) return RefuseWords("too many files");
+  if (files.size() > (command == "default" ? 0 : 1)) return RefuseWords("too many files.");
   std::string file = files.empty() ? SystemFile() : files[0];
   if (command == "default") {
     std::fputs(config::DefaultFile().c_str(), stdout);
@@ -93,7 +94,7 @@ int Config(const Arguments& arguments) {
     return RefuseWords(command.empty() ? "check, show or default?" : "what is '" + command + "'?");
   }
   if (!file.empty()) return CheckFile(file);
-  return RefuseWords(std::string("no file is given and ") + config::kSystemFile + " is not there");
+  return RefuseWords(std::string("no file is given and ") + config::kSystemFile + " is not there.");
 }
 
 }  // namespace longwire::cli

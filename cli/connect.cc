@@ -1,44 +1,51 @@
 #include "cli/connect.h"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
+
+#include "wire/socket.h"
 
 namespace longwire::cli {
 namespace {
 
 constexpr std::chrono::milliseconds kPatience{4000};
 
-}  // namespace
-
-const char kConnectionHelp[] = R"(
-  --server LIST   the server, or several to be tried in this order (default: $LONGWIRE_SERVER);
-                  unix:PATH for one on this host
-  --cert FILE, --key FILE, --ca FILE
+constexpr const char* kServerHelp = R"(
+  --server LIST   the server, or several to be tried in this order (default: $LONGWIRE_SERVER)
+)";
+constexpr const char* kDoorHelp = R"(                  or unix:PATH, the door of one on this host
+)";
+constexpr const char* kIdentityHelp = R"(  --cert FILE, --key FILE, --ca FILE
                   this user's certificate, the private key to it, and the authority of the servers
                   (default: $LONGWIRE_CERT, $LONGWIRE_KEY, $LONGWIRE_CA, else client.crt,
                   client.key, ca.crt in ~/.config/longwire or /etc/longwire)
 )";
 
-bool TakeConnectionOption(const Arguments& arguments, size_t* i) {
+}  // namespace
+
+void PrintHelp(const char* help, Reach reach) {
+  std::fputs(help, stdout);
+  std::fputs(kServerHelp, stdout);
+  if (reach == Reach::kNetworkAndDoor) std::fputs(kDoorHelp, stdout);
+  std::fputs(kIdentityHelp, stdout);
+}
+
+Taken TakeConnectionOption(const char* command, const Arguments& arguments, size_t* i) {
   static constexpr std::pair<const char*, const char*> kOptions[] = {
       {"--server", "LONGWIRE_SERVER"},
       {"--cert", "LONGWIRE_CERT"},
       {"--key", "LONGWIRE_KEY"},
       {"--ca", "LONGWIRE_CA"}};
-  const std::string& word = arguments[*i];
   for (const auto& [option, variable] : kOptions) {
-    if (word == option && *i + 1 < arguments.size()) {
-      setenv(variable, arguments[++*i].c_str(), 1);
-    } else if (word.starts_with(std::string(option) + "=")) {
-      setenv(variable, word.substr(std::strlen(option) + 1).c_str(), 1);
-    } else {
-      continue;
-    }
-    return true;
+    std::string value;
+    Taken taken = TakeOption(command, arguments, option, i, &value);
+    if (taken == Taken::kYes) setenv(variable, value.c_str(), 1);
+    if (taken != Taken::kNo) return taken;
   }
-  return false;
+  return Taken::kNo;
 }
 
 void FindServer(ServerOptions* options) {
@@ -51,10 +58,12 @@ bool ParseServerOptions(const char* command, const Arguments& arguments, const c
                         bool* flag_given, ServerOptions* options) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& name = arguments[i];
-    if (TakeConnectionOption(arguments, &i)) continue;
+    Taken taken = TakeConnectionOption(command, arguments, &i);
+    if (taken == Taken::kBad) return false;
+    if (taken == Taken::kYes) continue;
     if (name == flag) {
       *flag_given = true;
-    } else if (name == "--help" || name == "-h") {
+    } else if (IsHelp(name)) {
       options->help = true;
       return true;
     } else {
@@ -73,7 +82,11 @@ bool ParseServerOptions(const char* command, const Arguments& arguments, const c
 std::optional<link::ServerChannel> ConnectTo(const ServerOptions& options, std::string* sentence) {
   const std::string& server = options.server;
   if (server.starts_with("unix:")) {
-    *sentence = "the door " + server + " serves programs only; ask at the server's host:port";
+    std::string path = server.substr(std::strlen("unix:"));
+    bool answers = wire::ConnectLocal(path).valid();
+    *sentence = answers ? "the door " + server + " serves programs only"
+                        : "nobody answers at " + path + ": " + std::strerror(errno);
+    *sentence += "; give the server's host:port, such as --server 127.0.0.1:7411";
     return std::nullopt;
   }
   auto addresses = transport::ParseAddresses(server, sentence);

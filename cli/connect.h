@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "cli/commands.h"
+#include "cli/options.h"
 #include "link/server_connection.h"
 
 namespace longwire::cli {
@@ -18,10 +18,12 @@ struct ServerOptions {
 };
 
 // Takes --server, --cert, --key and --ca from the arguments at `i` into the environment, where this
-// process and what it becomes look for them. False when it is none of them.
-bool TakeConnectionOption(const Arguments& arguments, size_t* i);
-// Their description for help texts.
-extern const char kConnectionHelp[];
+// process and what it becomes look for them.
+Taken TakeConnectionOption(const char* command, const Arguments& arguments, size_t* i);
+// Prints a command's help and the description of those options. kNetwork: of commands that ask the
+// daemon's service, which no unix socket has.
+enum class Reach { kNetwork, kNetworkAndDoor };
+void PrintHelp(const char* help, Reach reach);
 
 // What those options, the environment and the file client.conf say.
 void FindServer(ServerOptions* options);
@@ -30,7 +32,7 @@ void FindServer(ServerOptions* options);
 bool ParseServerOptions(const char* command, const Arguments& arguments, const char* flag,
                         bool* flag_given, ServerOptions* options);
 
-// nullopt with a sentence. With `unix:` the daemon's door is reached, but not its service.
+// nullopt with a sentence. Behind a unix: door there is no service.
 std::optional<link::ServerChannel> ConnectTo(const ServerOptions& options, std::string* sentence);
 
 // True on success; else a sentence.

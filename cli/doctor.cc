@@ -1,9 +1,9 @@
 // longwire doctor: tries everything a program would need, and says what to do about what fails.
-#include <limits.h>
-#include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "cli/connect.h"
@@ -11,6 +11,7 @@
 #include "cli/ping.h"
 #include "cli/text.h"
 #include "link/transport/grpc_setup.h"
+#include "server/daemon/paths.h"
 #include "wire/open.h"
 #include "wire/socket.h"
 
@@ -29,7 +30,9 @@ constexpr const char* kHelp =
               Longwire refuses, with the reasons
 
 Looks at this installation, connects, measures, opens a session and closes it again. Each problem
-comes with its remedy. The exit status is the number of problems, 0 if all is well.
+comes with its remedy. The exit status is 0 if all is well, 1 if there is any problem, 2 if this
+command was called wrongly. With --explain it is 0, 2 if there is no such function, or the program's
+own.
 )";
 
 constexpr int kRoundTrips = 50;
@@ -52,13 +55,6 @@ class Report {
   int problems_ = 0;
 };
 
-std::string ProgramFolder() {
-  char path[PATH_MAX];
-  ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
-  std::string program(path, length > 0 ? static_cast<size_t>(length) : 0);
-  return program.substr(0, program.rfind('/'));
-}
-
 void CheckInstallation(Report* report) {
   std::printf("this host (longwire %s, protocol %u)\n", LONGWIRE_VERSION, wire::kProtocolVersion);
   struct {
@@ -67,7 +63,7 @@ void CheckInstallation(Report* report) {
   } const parts[] = {{"/longwire-link", "longwire-link"},
                      {"/../lib/longwire/libcuda.so.1", "libcuda.so.1"}};
   for (const auto& part : parts) {
-    std::string path = ProgramFolder() + part.path;
+    std::string path = daemon::ProgramFolder() + part.path;
     if (access(path.c_str(), R_OK) == 0) {
       report->Good(std::string(part.what) + " is where programs look for it");
     } else {
@@ -262,14 +258,20 @@ void CheckServer(const ServerOptions& options, Report* report) {
 
 int Doctor(const Arguments& arguments) {
   if (!arguments.empty() && arguments[0] == "--explain") {
-    return Explain({arguments.begin() + 1, arguments.end()});
+    Arguments what = {arguments.begin() + 1, arguments.end()};
+    // Behind -- it is the program's.
+    if (std::any_of(what.begin(), std::find(what.begin(), what.end(), "--"), IsHelp)) {
+      PrintHelp(kHelp, Reach::kNetworkAndDoor);
+      return 0;
+    }
+    return Explain(what);
   }
   ServerOptions options;
   if (!ParseServerOptions("doctor", arguments, "--all", &options.all, &options)) {
     return kUsageStatus;
   }
   if (options.help) {
-    std::printf("%s%s", kHelp, kConnectionHelp);
+    PrintHelp(kHelp, Reach::kNetworkAndDoor);
     return 0;
   }
   transport::PrepareProcess();
@@ -281,7 +283,7 @@ int Doctor(const Arguments& arguments) {
   } else {
     std::printf("%d problem%s\n", report.problems(), report.problems() == 1 ? "" : "s");
   }
-  return std::min(report.problems(), 100);
+  return report.problems() == 0 ? 0 : 1;
 }
 
 }  // namespace longwire::cli

@@ -30,8 +30,8 @@ constexpr const char* kHelp =
   longwire COMMAND --help
   longwire --version
 
-HOST:PORT may be a comma list, and unix:PATH for a server on this host. Without --server the
-environment variable LONGWIRE_SERVER is used.
+HOST:PORT may be a comma list, and for run, trace, doctor, admin and bench unix:PATH, the door of a
+server on this host. Without --server the environment variable LONGWIRE_SERVER is used.
 )";
 
 struct Command {

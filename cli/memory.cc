@@ -2,9 +2,9 @@
 #include "cli/memory.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <thread>
 
@@ -24,8 +24,11 @@ constexpr const char* kHelp =
   longwire memory [OPTIONS] --timeline FILE [--seconds N]
 
 Without --timeline it draws each device's memory as it is now. With it, it watches for N seconds (10
-unless told otherwise) and writes what happened to FILE: a page if it ends in .html, else SVG.
+unless told otherwise) and writes what happened to FILE: a page if it ends in .html, else SVG. It
+says "watching" on standard error once it does.
 
+The exit status is 0 if the server and its warden answered, or FILE is written; 1 if not, 2 if this
+command was called wrongly.
 )";
 
 constexpr milliseconds kLook{100};  // between samples of a timeline
@@ -37,30 +40,37 @@ struct Request {
   double seconds = 10;
 };
 
+Taken TakeSeconds(const Arguments& arguments, size_t* i, double* seconds) {
+  std::string text;
+  Taken taken = TakeOption("memory", arguments, "--seconds", i, &text);
+  if (taken != Taken::kYes) return taken;
+  const char* last = text.data() + text.size();
+  auto [end, error] = std::from_chars(text.data(), last, *seconds);
+  // Not a number is no length of time either.
+  if (error == std::errc() && end == last && *seconds > 0 && *seconds <= kLongest) return taken;
+  std::fprintf(stderr, "longwire memory: --seconds expects a number up to %.0f, found '%s'\n",
+               kLongest, text.c_str());
+  return Taken::kBad;
+}
+
 // False when there is nothing to be done; then *status is the exit status.
 bool Parse(const Arguments& arguments, Request* request, int* status) {
   Arguments others;
   *status = kUsageStatus;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    bool has_value = i + 1 < arguments.size();
-    if (arguments[i] == "--timeline" && has_value) {
-      request->timeline = arguments[++i];
-    } else if (arguments[i] == "--seconds" && has_value) {
-      request->seconds = std::strtod(arguments[++i].c_str(), nullptr);
-    } else {
-      others.push_back(arguments[i]);
-    }
+    Taken taken = TakeOption("memory", arguments, "--timeline", &i, &request->timeline);
+    if (taken == Taken::kNo) taken = TakeSeconds(arguments, &i, &request->seconds);
+    if (taken == Taken::kBad) return false;
+    if (taken == Taken::kNo) others.push_back(arguments[i]);
   }
   bool none = false;
   if (!ParseServerOptions("memory", others, "", &none, &request->server)) return false;
   if (request->server.help) {
-    std::printf("%s%s", kHelp, kConnectionHelp);
+    PrintHelp(kHelp, Reach::kNetwork);
     *status = 0;
     return false;
   }
-  if (request->seconds > 0 && request->seconds <= kLongest) return true;
-  std::fprintf(stderr, "longwire memory: --seconds takes more than 0 and at most %.0f\n", kLongest);
-  return false;
+  return true;
 }
 
 void TakeSample(const transport::InspectReply& reply, const transport::Device& device,
@@ -110,6 +120,7 @@ bool Watch(const link::ServerChannel& server, double seconds,
       }
     }
     before = now;
+    if (first) std::fprintf(stderr, "longwire memory: watching for %.1f s\n", seconds);
     std::this_thread::sleep_for(kLook);
   }
   return true;

@@ -7,9 +7,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <sstream>
+#include <string_view>
 
 #include "cli/connect.h"
 #include "link/transport/address.h"
+#include "server/daemon/paths.h"
 
 namespace longwire::cli {
 namespace {
@@ -22,11 +26,11 @@ constexpr const char* kHelp =
   --trace calls         one line on standard error for each CUDA call, with its result
   --trace allocations   one for each piece of device memory that is allocated or freed, with its
                         size and what the program has in all
-  --trace summary       counts of calls and waits when it ends
+  --trace summary       counts of calls and waits when it ends; several with commas between
 
 The program is not changed. It finds Longwire's libcuda.so.1 and libnvidia-ml.so.1 by
-LD_LIBRARY_PATH; its exit status is the program's own, 126 if it cannot be executed and 127 if there
-is no such program.
+LD_LIBRARY_PATH. The exit status is the program's own; 126 if it cannot be executed, 127 if there is
+no such program, 1 if Longwire's library is not there, 2 if this command was called wrongly.
 )";
 
 constexpr const char* kTraceHelp =
@@ -38,9 +42,11 @@ constexpr const char* kTraceHelp =
   --allocations   a line for each piece of device memory that is allocated or freed, with its size
                   and what the program has in all
   --summary       counts of calls and waits when it ends
+
+The exit status is as that of longwire run.
 )";
 
-constexpr std::string_view kTraced[] = {"--calls", "--allocations", "--summary"};
+constexpr std::string_view kTraced[] = {"calls", "allocations", "summary"};
 
 // Exit statuses as the shell has them.
 constexpr int kCannotExecute = 126;
@@ -49,7 +55,8 @@ constexpr int kNotFound = 127;
 // lib/longwire beside bin, with ".." resolved; empty when our library is not there.
 std::string LibraryFolder() {
   char resolved[PATH_MAX];
-  if (realpath((ProgramFolder() + "/../lib/longwire").c_str(), resolved) == nullptr) return {};
+  if (realpath((daemon::ProgramFolder() + "/../lib/longwire").c_str(), resolved) == nullptr)
+    return {};
   std::string folder = resolved;
   return access((folder + "/libcuda.so.1").c_str(), R_OK) == 0 ? folder : std::string();
 }
@@ -68,59 +75,79 @@ struct Request {
   size_t program = 0;  // index of the program among the arguments
 };
 
-// True when the program can be run; else *status is the exit status.
-bool Parse(const Arguments& arguments, Request* request, int* status) {
+int Refuse(const Request& request, const std::string& what) {
+  std::fprintf(stderr, "longwire %s: %s longwire %s --help\n", request.command, what.c_str(),
+               request.command);
+  return kUsageStatus;
+}
+
+// The first word of the list that means nothing to the client's library.
+std::optional<std::string> UnknownTrace(const std::string& list) {
+  std::istringstream words(list);
+  for (std::string word; std::getline(words, word, ',');) {
+    if (std::ranges::count(kTraced, word) == 0) return word;
+  }
+  return list.empty() ? std::optional<std::string>(list) : std::nullopt;
+}
+
+// One option of the command's own or a connection's; the exit status when the command ends here.
+std::optional<int> TakeArgument(const Arguments& arguments, size_t* i, Request* request) {
+  const std::string& name = arguments[*i];
+  bool traces = request->command == std::string_view("trace");
+  Taken taken = TakeConnectionOption(request->command, arguments, i);
+  if (taken == Taken::kNo && !traces) {
+    taken = TakeOption(request->command, arguments, "--trace", i, &request->trace);
+    auto unknown = taken == Taken::kYes ? UnknownTrace(request->trace) : std::nullopt;
+    if (unknown) {
+      return Refuse(*request, "--trace names '" + *unknown +
+                                  "', which is none of calls, allocations, summary; see");
+    }
+  }
+  if (taken == Taken::kBad) return kUsageStatus;
+  if (taken == Taken::kYes) return std::nullopt;
+  if (IsHelp(name)) {
+    PrintHelp(traces ? kTraceHelp : kHelp, Reach::kNetworkAndDoor);
+    return 0;
+  }
+  if (!traces || !name.starts_with("--") || std::ranges::count(kTraced, name.substr(2)) == 0) {
+    return Refuse(*request, "what is '" + name + "'? See");
+  }
+  request->trace += (request->trace.empty() ? "" : ",") + name.substr(2);
+  return std::nullopt;
+}
+
+// The exit status when the program cannot be run.
+std::optional<int> Parse(const Arguments& arguments, Request* request) {
   size_t i = 0;
   for (; i < arguments.size() && arguments[i].starts_with("-"); ++i) {
-    const std::string& name = arguments[i];
-    if (name == "--") {
+    if (arguments[i] == "--") {
       ++i;
       break;
     }
-    bool traces = std::strcmp(request->command, "trace") == 0;
-    if (name == "--help" || name == "-h") {
-      std::printf("%s%s", traces ? kTraceHelp : kHelp, kConnectionHelp);
-      *status = 0;
-      return false;
-    }
-    if (TakeConnectionOption(arguments, &i)) continue;
-    if (!traces && name == "--trace" && i + 1 < arguments.size()) {
-      request->trace = arguments[++i];
-    } else if (traces && std::ranges::count(kTraced, name) != 0) {
-      request->trace += (request->trace.empty() ? "" : ",") + name.substr(2);
-    } else {
-      std::fprintf(stderr, "longwire %s: what is '%s'? See longwire %s --help\n", request->command,
-                   name.c_str(), request->command);
-      *status = kUsageStatus;
-      return false;
-    }
+    if (auto status = TakeArgument(arguments, &i, request)) return status;
   }
   request->program = i;
   request->server = wire::ClientSettings().Value("LONGWIRE_SERVER");
-  *status = kUsageStatus;
-  if (std::strcmp(request->command, "trace") == 0 && request->trace.empty()) {
-    std::fputs("longwire trace: of what? See longwire trace --help\n", stderr);
-  } else if (i >= arguments.size()) {
-    std::fputs("longwire: no program given; see longwire run --help\n", stderr);
-  } else if (request->server.empty()) {
-    std::fputs("longwire: no server; give --server HOST:PORT or set LONGWIRE_SERVER\n", stderr);
-  } else {
-    return true;
+  if (request->command == std::string_view("trace") && request->trace.empty()) {
+    return Refuse(*request, "of what? See");
   }
-  return false;
+  if (i >= arguments.size()) return Refuse(*request, "no program given; see");
+  if (!request->server.empty()) return std::nullopt;
+  return Refuse(*request, "no server; give --server HOST:PORT or set LONGWIRE_SERVER; see");
 }
 
-bool CheckServer(std::string* server) {
-  if (server->starts_with("unix:")) {
+bool CheckServer(Request* request) {
+  std::string& server = request->server;
+  if (server.starts_with("unix:")) {
     // The program may change its directory before it connects.
-    std::string path = server->substr(std::strlen("unix:"));
+    std::string path = server.substr(std::strlen("unix:"));
     char resolved[PATH_MAX];
-    if (realpath(path.c_str(), resolved) != nullptr) *server = std::string("unix:") + resolved;
+    if (realpath(path.c_str(), resolved) != nullptr) server = std::string("unix:") + resolved;
     return true;
   }
   std::string problem;
-  if (transport::ParseAddresses(*server, &problem)) return true;
-  std::fprintf(stderr, "longwire run: %s\n", problem.c_str());
+  if (transport::ParseAddresses(server, &problem)) return true;
+  std::fprintf(stderr, "longwire %s: %s\n", request->command, problem.c_str());
   return false;
 }
 
@@ -132,28 +159,17 @@ void SetIdentity() {
   if (!files.authority.empty()) setenv("LONGWIRE_CA", files.authority.c_str(), 1);
 }
 
-}  // namespace
-
-std::string ProgramFolder() {
-  char path[PATH_MAX];
-  ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
-  if (length <= 0) return ".";
-  std::string program(path, static_cast<size_t>(length));
-  return program.substr(0, program.rfind('/'));
-}
-
-namespace {
-
-int RunProgram(const Arguments& arguments, Request request) {
-  int status = 0;
-  if (!Parse(arguments, &request, &status)) return status;
-  if (!CheckServer(&request.server)) return kUsageStatus;
+int RunProgram(const char* name, const Arguments& arguments) {
+  Request request;
+  request.command = name;
+  if (auto status = Parse(arguments, &request)) return *status;
+  if (!CheckServer(&request)) return kUsageStatus;
   std::string library = LibraryFolder();
   if (library.empty()) {
     std::fprintf(stderr,
-                 "longwire run: there is no libcuda.so.1 in %s/../lib/longwire; the installation "
+                 "longwire %s: there is no libcuda.so.1 in %s/../lib/longwire; the installation "
                  "is not complete\n",
-                 ProgramFolder().c_str());
+                 request.command, daemon::ProgramFolder().c_str());
     return 1;
   }
   setenv("LONGWIRE_SERVER", request.server.c_str(), 1);
@@ -175,14 +191,14 @@ int RunProgram(const Arguments& arguments, Request request) {
   command.push_back(nullptr);
   execvp(command[0], command.data());
   int error = errno;
-  std::fprintf(stderr, "longwire run: %s: %s\n", command[0], std::strerror(error));
+  std::fprintf(stderr, "longwire %s: %s: %s\n", request.command, command[0], std::strerror(error));
   return error == ENOENT ? kNotFound : kCannotExecute;
 }
 
 }  // namespace
 
-int Run(const Arguments& arguments) { return RunProgram(arguments, {.command = "run"}); }
+int Run(const Arguments& arguments) { return RunProgram("run", arguments); }
 
-int Trace(const Arguments& arguments) { return RunProgram(arguments, {.command = "trace"}); }
+int Trace(const Arguments& arguments) { return RunProgram("trace", arguments); }
 
 }  // namespace longwire::cli

@@ -14,7 +14,10 @@ constexpr const char* kHelp =
 
   longwire status [OPTIONS] [--json]
 
-The exit status is 0 if the server answered and its warden too, else 1.
+  --json   the same for programs
+
+The exit status is 0 if the server answered and its warden too, 1 if not, 2 if this command was
+called wrongly.
 )";
 
 std::string PidList(const transport::Session& session) {
@@ -106,7 +109,7 @@ int Status(const Arguments& arguments) {
     return kUsageStatus;
   }
   if (options.help) {
-    std::printf("%s%s", kHelp, kConnectionHelp);
+    PrintHelp(kHelp, Reach::kNetwork);
     return 0;
   }
   transport::PrepareProcess();

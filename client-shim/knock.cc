@@ -55,9 +55,9 @@ std::string LinkDoorPath(const Options& options, std::string* sentence) {
   char name[64];
   const wire::IdentityFiles& files = options.identity;
   // The certificate's text too: a link stays who it was when it started.
-  uint64_t hash = Fnv64(options.server + "\n" + files.certificate + "\n" + files.key + "\n" +
-                        files.authority + "\n" + options.token_file + "\n" + options.compression +
-                        "\n" + TextOf(files.certificate));
+  uint64_t hash =
+      Fnv64(options.server + "\n" + files.certificate + "\n" + files.key + "\n" + files.authority +
+            "\n" + options.compression + "\n" + TextOf(files.certificate));
   snprintf(name, sizeof(name), "/link-%016llx.sock", static_cast<unsigned long long>(hash));
   return folder + name;
 }

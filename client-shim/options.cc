@@ -92,7 +92,6 @@ Options ReadOptions(const char* configuration_path) {
   Options options;
   options.server = value("LONGWIRE_SERVER");
   options.identity = wire::FindIdentityFiles(settings);
-  options.token_file = value("LONGWIRE_TOKEN_FILE");
   options.link = value("LONGWIRE_LINK");
   options.runtime_directory = value("LONGWIRE_RUNTIME_DIR");
   options.compression = Compression(value("LONGWIRE_COMPRESSION"));
@@ -100,9 +99,15 @@ Options ReadOptions(const char* configuration_path) {
   std::string log = value("LONGWIRE_LOG");
   options.log = !log.empty() && log != "0";
   for (const std::string& what : Split(value("LONGWIRE_TRACE"))) {
-    if (what == "calls") options.trace_calls = true;
-    if (what == "allocations") options.trace_allocations = true;
-    if (what == "summary") options.trace_summary = true;
+    if (what == "calls") {
+      options.trace_calls = true;
+    } else if (what == "allocations") {
+      options.trace_allocations = true;
+    } else if (what == "summary") {
+      options.trace_summary = true;
+    } else {
+      options.unknown_traces.push_back(what);
+    }
   }
   options.disabled = Split(value("LONGWIRE_DISABLE"));
   ReadTransferOptions(settings, &options);

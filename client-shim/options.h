@@ -13,7 +13,6 @@ namespace longwire::shim {
 struct Options {
   std::string server;  // LONGWIRE_SERVER: "host:port", "unix:path", a comma list; empty: none
   wire::IdentityFiles identity;    // LONGWIRE_CERT, LONGWIRE_KEY, LONGWIRE_CA or where they lie
-  std::string token_file;          // LONGWIRE_TOKEN_FILE
   std::string link;                // LONGWIRE_LINK: the link's binary; empty: beside this library
   std::string runtime_directory;   // LONGWIRE_RUNTIME_DIR; empty: by XDG_RUNTIME_DIR or /tmp
   std::string compression;         // LONGWIRE_COMPRESSION: auto, none, lz4 or zstd
@@ -22,7 +21,8 @@ struct Options {
   bool trace_calls = false;        // LONGWIRE_TRACE=calls: one line per call on stderr
   bool trace_allocations = false;  // LONGWIRE_TRACE=allocations: one per allocation and free
   bool trace_summary = false;      // LONGWIRE_TRACE=summary: counts on stderr at exit
-  bool launch_blocking = false;    // CUDA_LAUNCH_BLOCKING
+  std::vector<std::string> unknown_traces;  // what else LONGWIRE_TRACE names
+  bool launch_blocking = false;             // CUDA_LAUNCH_BLOCKING
   // LONGWIRE_DISABLE: names of single optimisations that are switched off:
   //   managed-turns         managed memory is compared once between a wait and the next work
   //   late-comparisons      launches in a row wait in the worker for what the program wrote

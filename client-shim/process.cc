@@ -123,11 +123,15 @@ CUresult OpenAndAdopt() {
   const Options& options = ProcessOptions();
   if (options.server.empty() || SelectsNothing(getenv(kVisibleDevices)))
     return CUDA_ERROR_NO_DEVICE;
+  for (const std::string& word : options.unknown_traces) {
+    Say("LONGWIRE_TRACE names '%s', which is none of calls, allocations, summary", word.c_str());
+  }
   SessionParts parts;
   std::string sentence;
   if (!OpenSession(options, ReserveCandidates(options), &parts, &sentence)) {
     Say("%s", sentence.c_str());
-    return CUDA_ERROR_SYSTEM_NOT_READY;
+    // As a link answers for a server out of its reach: frameworks take it as a host without GPU.
+    return CUDA_ERROR_NO_DEVICE;
   }
   return Adopt(std::move(parts));
 }

@@ -25,7 +25,7 @@ inline ProcessState CurrentProcessState() {
 }
 
 // What cuInit does: opens the session once. CUDA_ERROR_NO_DEVICE, silently, when no server is
-// configured; CUDA_ERROR_SYSTEM_NOT_READY and one sentence on stderr when none answers in time.
+// configured, and with one sentence on stderr when none answers in time.
 CUresult InitializeProcess(unsigned flags);
 
 // Makes a session of parts that are there already (tests within one process).

@@ -2,8 +2,9 @@
 
 #include <getopt.h>
 
-#include <charconv>
 #include <string_view>
+
+#include "wire/number.h"
 
 namespace longwire::link {
 namespace {
@@ -27,6 +28,9 @@ Programs start it by themselves; it ends when it has been idle for a while.
   --ready-fd N         close descriptor N once programs can connect
   --help, --version
 )";
+
+constexpr int kMaxIdleSeconds = 1'000'000;
+constexpr int kMaxDescriptor = 1 << 20;
 
 enum Option {
   kServer = 256,
@@ -61,14 +65,10 @@ constexpr option kOptions[] = {
     {nullptr, 0, nullptr, 0},
 };
 
-bool ParseNumber(std::string_view text, int limit, int* value) {
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
-  return error == std::errc() && end == text.data() + text.size() && *value >= 0 && *value <= limit;
-}
+std::string Found(std::string_view value) { return ", found '" + std::string(value) + "'"; }
 
 // Empty when the option was understood.
 std::string Apply(int code, std::string_view value, Options* options) {
-  int number = 0;
   std::string problem;
   switch (code) {
     case kServer: {
@@ -92,11 +92,13 @@ std::string Apply(int code, std::string_view value, Options* options) {
       return {};
     case kCompression:
       if (transport::ParsePacking(value, &options->packing)) return {};
-      return "--compression is auto, none, lz4 or zstd";
-    case kIdle:
-      if (!ParseNumber(value, 1'000'000, &number)) return "--idle-seconds wants a number";
-      options->idle = std::chrono::seconds(number);
+      return "--compression expects auto, none, lz4 or zstd" + Found(value);
+    case kIdle: {
+      auto seconds = wire::ParseNumber(value, 0, kMaxIdleSeconds);
+      if (!seconds) return "--idle-seconds expects a number" + Found(value);
+      options->idle = std::chrono::seconds(*seconds);
       return {};
+    }
     case kForeground:
       options->foreground = true;
       return {};
@@ -105,11 +107,13 @@ std::string Apply(int code, std::string_view value, Options* options) {
       return {};
     case kLogLevel:
       if (transport::ParseLogLevel(value, &options->log_level)) return {};
-      return "--log-level is error, warning, info or debug";
-    case kReady:
-      if (!ParseNumber(value, 1 << 20, &number)) return "--ready-fd wants a descriptor's number";
-      options->ready_descriptor = number;
+      return "--log-level expects error, warning, info or debug" + Found(value);
+    case kReady: {
+      auto descriptor = wire::ParseNumber(value, 0, kMaxDescriptor);
+      if (!descriptor) return "--ready-fd expects a descriptor's number" + Found(value);
+      options->ready_descriptor = static_cast<int>(*descriptor);
       return {};
+    }
     default:
       return "see longwire-link --help";
   }

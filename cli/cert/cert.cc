@@ -8,8 +8,9 @@
 
 #include "cli/cert/pem_files.h"
 #include "cli/cert/show.h"
-#include "cli/commands.h"
+#include "cli/options.h"
 #include "link/transport/certificate.h"
+#include "wire/number.h"
 
 namespace longwire::cli {
 namespace {
@@ -31,7 +32,8 @@ constexpr const char* kHelp =
   --days N    how long it is valid (default 3650 for an authority, else 365)
   --force     replace files that are there already
 
-Keys are written readable by their owner only.
+Keys are written readable by their owner only. The exit status is 0 if it is done, 1 if that failed,
+2 if this command was called wrongly.
 )";
 
 constexpr int kAuthorityDays = 3650;
@@ -51,11 +53,15 @@ int Fail(const std::string& sentence) {
   return 1;
 }
 
-bool ParseDays(const std::string& text, int* days) {
-  char* end = nullptr;
-  long number = std::strtol(text.c_str(), &end, 10);
-  *days = static_cast<int>(number);
-  return !text.empty() && *end == '\0' && number >= 1 && number <= kMostDays;
+Taken TakeDays(const Arguments& arguments, size_t* i, int* days) {
+  std::string text;
+  Taken taken = TakeOption("cert", arguments, "--days", i, &text);
+  if (taken != Taken::kYes) return taken;
+  auto number = wire::ParseNumber(text, 1, kMostDays);
+  if (number) *days = static_cast<int>(*number);
+  if (number) return Taken::kYes;
+  Fail("--days expects a number from 1 to " + std::to_string(kMostDays) + ", found '" + text + "'");
+  return Taken::kBad;
 }
 
 // False with a sentence on standard error.
@@ -64,17 +70,13 @@ bool ParseWish(const Arguments& arguments, Wish* wish) {
   wish->folder = std::string(home == nullptr ? "." : home) + "/.config/longwire/authority";
   for (size_t i = 1; i < arguments.size(); ++i) {
     const std::string& word = arguments[i];
-    bool has_value = i + 1 < arguments.size();
+    Taken taken = TakeOption("cert", arguments, "--dir", &i, &wish->folder);
+    if (taken == Taken::kNo) taken = TakeOption("cert", arguments, "--name", &i, &wish->name);
+    if (taken == Taken::kNo) taken = TakeDays(arguments, &i, &wish->days);
+    if (taken == Taken::kBad) return false;
+    if (taken == Taken::kYes) continue;
     if (word == "--force") {
       wish->force = true;
-    } else if (word == "--dir" && has_value) {
-      wish->folder = arguments[++i];
-    } else if (word == "--name" && has_value) {
-      wish->name = arguments[++i];
-    } else if (word == "--days" && has_value) {
-      if (ParseDays(arguments[++i], &wish->days)) continue;
-      Fail("--days wants a number from 1 to " + std::to_string(kMostDays));
-      return false;
     } else {
       Fail("what is '" + word + "'? See longwire cert --help");
       return false;
@@ -168,11 +170,11 @@ int Client(const Wish& wish) {
 }  // namespace
 
 int Cert(const Arguments& arguments) {
-  std::string action = arguments.empty() ? "--help" : arguments[0];
-  if (action == "--help" || action == "-h") {
+  if (arguments.empty() || std::ranges::any_of(arguments, IsHelp)) {
     std::fputs(kHelp, stdout);
     return arguments.empty() ? kUsageStatus : 0;
   }
+  const std::string& action = arguments[0];
   if (action == "show" && arguments.size() == 2) return ShowCertificate(arguments[1]);
   Wish wish;
   if (action != "init" && action != "server" && action != "client") {

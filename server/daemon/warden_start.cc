@@ -1,5 +1,6 @@
 // Starting longwire-warden: it has to outlive the daemon, so it is nobody's child.
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,7 +9,6 @@
 #include <cstring>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "server/daemon/paths.h"
@@ -24,14 +24,16 @@ constexpr std::chrono::milliseconds kLook{10};
 constexpr const char* kSoftwareMemoryVariable = "LONGWIRE_SOFTGPU_MEMORY=";
 constexpr const char* kSoftwareCountVariable = "LONGWIRE_SOFTWARE_DEVICES=";
 
-// In the grandchild: no locks may be taken between fork and exec, so all is prepared before.
-[[noreturn]] void Exec(char** arguments, char** environment, int status_pipe) {
+// In the grandchild: no locks may be taken between fork and exec, so all is prepared before. The
+// program keeps `life` open as long as it lives; what it starts does not inherit it (spawn.cc).
+[[noreturn]] void Exec(char** arguments, char** environment, int status_pipe, int life) {
   setsid();
   pid_t child = fork();
   if (child != 0) _exit(child < 0 ? 1 : 0);
   int null = open("/dev/null", O_RDWR);
   if (null >= 0) dup2(null, STDIN_FILENO);
   dup2(STDERR_FILENO, STDOUT_FILENO);
+  fcntl(life, F_SETFD, 0);
   execve(arguments[0], arguments, environment);
   int error = errno;
   if (write(status_pipe, &error, sizeof(error)) < 0) _exit(126);
@@ -45,24 +47,43 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
   return pointers;
 }
 
-// Starts the program; false with errno when it could not be executed.
-bool SpawnDetached(std::vector<std::string> arguments, std::vector<std::string> environment) {
-  int pipe_ends[2];
-  if (pipe2(pipe_ends, O_CLOEXEC) != 0) return false;
+// Starts the program; false with errno when it could not be executed. *life hangs up when it ends.
+bool SpawnDetached(std::vector<std::string> arguments, std::vector<std::string> environment,
+                   wire::Descriptor* life) {
+  int status[2], living[2];
+  if (pipe2(status, O_CLOEXEC) != 0) return false;
+  wire::Descriptor status_end(status[0]), status_start(status[1]);
+  if (pipe2(living, O_CLOEXEC) != 0) return false;
+  life->Reset(living[0]);
+  wire::Descriptor life_start(living[1]);
   std::vector<char*> argument_pointers = Pointers(arguments);
   std::vector<char*> environment_pointers = Pointers(environment);
   pid_t child = fork();
-  if (child == 0) Exec(argument_pointers.data(), environment_pointers.data(), pipe_ends[1]);
-  close(pipe_ends[1]);
+  if (child == 0) {
+    Exec(argument_pointers.data(), environment_pointers.data(), status_start.get(),
+         life_start.get());
+  }
   int error = child < 0 ? errno : 0;
+  status_start.Reset();
   if (child > 0) {
     waitpid(child, nullptr, 0);
     // End of file: exec closed the other end.
-    if (read(pipe_ends[0], &error, sizeof(error)) != sizeof(error)) error = 0;
+    if (read(status_end.get(), &error, sizeof(error)) != sizeof(error)) error = 0;
   }
-  close(pipe_ends[0]);
   errno = error;
   return error == 0;
+}
+
+// Waits until somebody answers at `socket`: false when the warden has ended before, or not in time.
+bool AwaitWarden(const std::string& socket, const wire::Descriptor& life, bool* ended) {
+  auto deadline = std::chrono::steady_clock::now() + kWardenPatience;
+  for (*ended = false; std::chrono::steady_clock::now() < deadline;) {
+    if (wire::ConnectLocal(socket).valid()) return true;
+    if (*ended) return false;
+    pollfd look{life.get(), 0, 0};
+    *ended = poll(&look, 1, static_cast<int>(kLook.count())) > 0;
+  }
+  return false;
 }
 
 std::string WardenProgram() { return ProgramFolder() + "/longwire-warden"; }
@@ -120,17 +141,18 @@ bool StartWarden(const config::Config& config, std::string* sentence) {
   std::string program = WardenProgram();
   std::vector<std::string> arguments = WardenArguments(config);
   arguments.push_back("--on-demand");
-  if (!SpawnDetached(std::move(arguments), WardenEnvironment(config.software_device()))) {
+  wire::Descriptor life;
+  if (!SpawnDetached(std::move(arguments), WardenEnvironment(config.software_device()), &life)) {
     *sentence = "cannot start " + program + ": " + std::strerror(errno);
     return false;
   }
-  auto deadline = std::chrono::steady_clock::now() + kWardenPatience;
-  while (std::chrono::steady_clock::now() < deadline) {
-    if (wire::ConnectLocal(config.warden()).valid()) return true;
-    std::this_thread::sleep_for(kLook);
-  }
-  *sentence =
-      program + " was started, but does not answer at " + config.warden() + "; it says why above";
+  bool ended = false;
+  if (AwaitWarden(config.warden(), life, &ended)) return true;
+  *sentence = program +
+              (ended ? " ended before it answered at " : " was started, but does not answer at ") +
+              config.warden() + "; longwired's log says why, above. If the driver '" +
+              config.driver() +
+              "' is at fault, name another by --driver or the key driver; software needs no GPU";
   return false;
 }
 

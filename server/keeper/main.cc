@@ -1,27 +1,73 @@
 // longwire-keeper: owns the physical memory of one device and lends it to workers.
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "server/keeper/driver_choice.h"
 #include "server/keeper/keeper.h"
 #include "wire/descriptor_table.h"
 #include "wire/guards.h"
+#include "wire/number.h"
 
 namespace {
 
 using longwire::keeper::KeeperState;
 
-int Usage() {
-  std::fprintf(stderr,
-               "usage: longwire-keeper --driver auto|software|PATH --device N --control FD\n"
-               "                       [--reserve MIB] [--ledger FD]\n"
-               "Started by longwire-warden.\n");
-  return 2;
+constexpr const char* kUsage =
+    "usage: longwire-keeper --driver auto|software|PATH --device N --control FD\n"
+    "                       [--reserve MIB] [--ledger FD]\n"
+    "Started by longwire-warden.\n";
+
+constexpr int64_t kMaxNumber = 1 << 20;            // of a device, of a descriptor
+constexpr int64_t kMaxReserve = int64_t{1} << 32;  // MiB
+
+struct Arguments {
+  std::string driver;
+  int64_t device = -1;
+  int64_t control = -1;
+  int64_t ledger = -1;
+  int64_t reserve = -1;  // MiB; without it, by the device's memory
+};
+
+// What is wrong with the option; empty when it was understood.
+std::string Apply(const std::string& name, const std::string& value, Arguments* arguments) {
+  if (name == "--driver") {
+    arguments->driver = value;
+    return {};
+  }
+  const struct {
+    const char* name;
+    int64_t* number;
+    int64_t most;
+  } numbers[] = {{"--device", &arguments->device, kMaxNumber},
+                 {"--control", &arguments->control, kMaxNumber},
+                 {"--ledger", &arguments->ledger, kMaxNumber},
+                 {"--reserve", &arguments->reserve, kMaxReserve}};
+  for (const auto& option : numbers) {
+    if (name != option.name) continue;
+    auto number = longwire::wire::ParseNumber(value, 0, option.most);
+    *option.number = number.value_or(-1);
+    return number ? "" : name + " expects a number, found '" + value + "'";
+  }
+  return "what is '" + name + "'?";
+}
+
+// False with sentences on standard error.
+bool Parse(int count, char** words, Arguments* arguments) {
+  std::string problem = count % 2 == 0 ? std::string(words[count - 1]) + " needs a value" : "";
+  for (int i = 1; problem.empty() && i + 1 < count; i += 2) {
+    problem = Apply(words[i], words[i + 1], arguments);
+  }
+  bool complete = !arguments->driver.empty() && arguments->device >= 0 && arguments->control >= 0;
+  if (problem.empty() && complete) return true;
+  if (!problem.empty()) std::fprintf(stderr, "longwire-keeper: %s\n", problem.c_str());
+  std::fputs(kUsage, stderr);
+  return false;
 }
 
 // What contexts, modules and stacks of workers take of the device, before it is measured: a context
@@ -31,35 +77,22 @@ uint64_t DefaultReserve(uint64_t total) { return total / 32; }
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string driver;
-  int device = -1;
-  int control = -1;
-  int ledger_descriptor = -1;
-  long long reserve = -1;  // MiB
-  for (int i = 1; i + 1 < argc; i += 2) {
-    std::string name = argv[i];
-    if (name == "--driver")
-      driver = argv[i + 1];
-    else if (name == "--device")
-      device = std::atoi(argv[i + 1]);
-    else if (name == "--control")
-      control = std::atoi(argv[i + 1]);
-    else if (name == "--ledger")
-      ledger_descriptor = std::atoi(argv[i + 1]);
-    else if (name == "--reserve")
-      reserve = std::atoll(argv[i + 1]);
-    else
-      return Usage();
+  std::string first = argc == 2 ? argv[1] : "";
+  if (first == "--help" || first == "--version") {
+    std::fputs(first == "--help" ? kUsage : "longwire-keeper " LONGWIRE_VERSION "\n", stdout);
+    return 0;
   }
-  if (argc % 2 == 0 || driver.empty() || device < 0 || control < 0) return Usage();
+  Arguments arguments;
+  if (!Parse(argc, argv, &arguments)) return 2;
 
   longwire::wire::PrepareDescriptorTable();
-  longwire::wire::Descriptor socket(control);
+  longwire::wire::Descriptor socket(static_cast<int>(arguments.control));
+  const int device = static_cast<int>(arguments.device);
   KeeperState state;
-  auto memory = longwire::keeper::OpenChosenDevice(driver, device, &state);
+  auto memory = longwire::keeper::OpenChosenDevice(arguments.driver, device, &state);
   if (memory == nullptr) {
     std::fprintf(stderr, "longwire-keeper: %s\n", state.sentence.c_str());
-    (void)longwire::wire::SendMessage(control, longwire::message::Pack(state));
+    (void)longwire::wire::SendMessage(socket.get(), longwire::message::Pack(state));
     return 1;
   }
   longwire::keeper::PoolOptions options;
@@ -67,12 +100,17 @@ int main(int argc, char** argv) {
   options.drain = !longwire::wire::IsSwitchedOff("drain");
   options.swap = !longwire::wire::IsSwitchedOff("swap");
   uint64_t total = memory->identity().total;
-  options.reserve = reserve >= 0 ? static_cast<uint64_t>(reserve) << 20 : DefaultReserve(total);
+  options.reserve = arguments.reserve >= 0 ? static_cast<uint64_t>(arguments.reserve) << 20
+                                           : DefaultReserve(total);
   std::unique_ptr<longwire::keeper::TenantLedger> ledger;
   std::optional<longwire::keeper::Quota> quota;
-  if (ledger_descriptor >= 0) {
-    ledger = longwire::keeper::TenantLedger::Map(longwire::wire::Descriptor(ledger_descriptor));
-    if (ledger == nullptr) return Usage();
+  if (arguments.ledger >= 0) {
+    longwire::wire::Descriptor table(static_cast<int>(arguments.ledger));
+    ledger = longwire::keeper::TenantLedger::Map(std::move(table));
+    if (ledger == nullptr) {
+      std::fputs("longwire-keeper: --ledger is no ledger\n", stderr);
+      return 2;
+    }
     options.quota = &quota.emplace(*ledger, device, !longwire::wire::GuardIsOff("quota"));
   }
   longwire::keeper::Keeper keeper(*memory, options, std::move(socket), std::move(state));

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "server/worker/crash_report.h"
@@ -18,65 +19,73 @@
 #include "server/worker/time_slice.h"
 #include "wire/descriptor_table.h"
 #include "wire/limits.h"
+#include "wire/number.h"
 #include "wire/socket.h"
 
 namespace {
 
 using namespace longwire;
 
+constexpr const char* kUsage =
+    "usage: longwire-worker --driver auto|software|PATH --device N[,N…] --control FD --up FD\n"
+    "                       --down FD --keeper FD[,FD…]\n"
+    "Started by longwire-warden.\n";
+
+constexpr int32_t kMaxNumber = 1 << 20;  // of a device, of a descriptor
+
 struct Arguments {
   std::string driver = "auto";
-  std::vector<int> devices = {0};
-  int control = -1;
-  int up = -1;
-  int down = -1;
-  std::vector<int> keepers;
+  std::vector<int32_t> devices = {0};
+  int32_t control = -1;
+  int32_t up = -1;
+  int32_t down = -1;
+  std::vector<int32_t> keepers;
 };
 
-std::vector<int> Numbers(const char* list) {
-  std::vector<int> numbers;
-  while (*list != '\0') {
-    char* end = nullptr;
-    numbers.push_back(static_cast<int>(std::strtol(list, &end, 10)));
-    if (end == list) return {};
-    list = *end == ',' ? end + 1 : end;
+// What is wrong with the option; empty when it was understood.
+std::string Apply(const std::string& name, const std::string& value, Arguments* arguments) {
+  if (name == "--driver") {
+    arguments->driver = value;
+    return {};
   }
-  return numbers;
+  const struct {
+    const char* name;
+    int32_t* number;  // either
+    std::vector<int32_t>* list;
+  } options[] = {{"--device", nullptr, &arguments->devices},
+                 {"--control", &arguments->control, nullptr},
+                 {"--up", &arguments->up, nullptr},
+                 {"--down", &arguments->down, nullptr},
+                 {"--keeper", nullptr, &arguments->keepers}};
+  for (const auto& option : options) {
+    if (name != option.name) continue;
+    auto numbers = wire::ParseNumbers(value, 0, kMaxNumber);
+    bool good = numbers && (option.list != nullptr || numbers->size() == 1);
+    if (good && option.number != nullptr) *option.number = numbers->front();
+    if (good && option.list != nullptr) *option.list = std::move(*numbers);
+    return good ? "" : name + " expects a number, found '" + value + "'";
+  }
+  return "what is '" + name + "'?";
 }
 
+// False with sentences on standard error.
 bool Parse(int count, char** words, Arguments* arguments) {
-  for (int i = 1; i + 1 < count; i += 2) {
-    std::string name = words[i];
-    const char* value = words[i + 1];
-    if (name == "--driver") {
-      arguments->driver = value;
-    } else if (name == "--device" || name == "--devices") {
-      arguments->devices = Numbers(value);
-    } else if (name == "--control") {
-      arguments->control = std::atoi(value);
-    } else if (name == "--up") {
-      arguments->up = std::atoi(value);
-    } else if (name == "--down") {
-      arguments->down = std::atoi(value);
-    } else if (name == "--keeper" || name == "--keepers") {
-      arguments->keepers = Numbers(value);
-    } else {
-      std::fprintf(stderr, "longwire-worker: unknown option %s\n", words[i]);
-      return false;
-    }
+  std::string problem = count % 2 == 0 ? std::string(words[count - 1]) + " needs a value" : "";
+  for (int i = 1; problem.empty() && i + 1 < count; i += 2) {
+    problem = Apply(words[i], words[i + 1], arguments);
   }
   bool complete = arguments->control >= 0 && arguments->up >= 0 && arguments->down >= 0 &&
-                  !arguments->keepers.empty() && !arguments->devices.empty();
-  if (!complete) {
-    std::fprintf(stderr,
-                 "usage: longwire-worker --driver auto|software|PATH --device N[,N…] --control FD "
-                 "--up FD --down FD --keeper FD[,FD…]\n(started by longwire-warden)\n");
+                  !arguments->keepers.empty();
+  if (!problem.empty()) std::fprintf(stderr, "longwire-worker: %s\n", problem.c_str());
+  if (!problem.empty() || !complete) {
+    std::fputs(kUsage, stderr);
+    return false;
   }
   // More keepers than devices: one per device from the first on.
-  while (complete && arguments->devices.size() < arguments->keepers.size()) {
+  while (arguments->devices.size() < arguments->keepers.size()) {
     arguments->devices.push_back(arguments->devices.back() + 1);
   }
-  return complete;
+  return true;
 }
 
 void Answer(int control, const wire::OpenReply& reply, const std::vector<int>& descriptors = {}) {
@@ -135,6 +144,11 @@ void ObeyGates(worker::Session* session, const std::shared_ptr<gates::GatePage>&
 }  // namespace
 
 int main(int count, char** words) {
+  std::string first = count == 2 ? words[1] : "";
+  if (first == "--help" || first == "--version") {
+    std::fputs(first == "--help" ? kUsage : "longwire-worker " LONGWIRE_VERSION "\n", stdout);
+    return 0;
+  }
   Arguments arguments;
   if (!Parse(count, words, &arguments)) return 2;
   signal(SIGPIPE, SIG_IGN);

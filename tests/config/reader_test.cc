@@ -45,7 +45,7 @@ TEST(ReaderTest, NothingGivesTheDefaults) {
     EXPECT_EQ(config.door(), "/run/test/door");
     EXPECT_EQ(config.warden(), "/run/test/warden");
     EXPECT_EQ(config.max_sessions(), 256u);
-    EXPECT_EQ(ResumeGrace(config), std::chrono::seconds(1));
+    EXPECT_EQ(ResumeGrace(config), std::chrono::seconds(30));
     EXPECT_EQ(config.scheduler().turn(), 10'000'000u);
     EXPECT_EQ(config.software_device().count(), 1u);
     EXPECT_FALSE(config.software_device().has_memory());

@@ -101,7 +101,7 @@ class BenchTest(unittest.TestCase):
         self.refused(2, "no server; give --server HOST:PORT or set LONGWIRE_SERVER", to="")
         self.refused(2, "--rounds expects a number from 1 to 1000", "--rounds", "0")
         self.refused(2, "--rounds expects a number from 1 to 1000", "--rounds", "2x")
-        self.refused(2, "--rounds expects a number from 1 to 1000", "--rounds")
+        self.refused(2, "--rounds needs a value", "--rounds")
         self.refused(2, "what is 'launches'?", "launches")
 
     def test_a_server_that_is_not_there_is_named(self):

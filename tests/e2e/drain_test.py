@@ -146,12 +146,13 @@ class SightTest(Sessions):
         watching = [subprocess.Popen(
             [self.longwire.dist / "bin" / "longwire", "memory", "--server", self.longwire.address,
              "--timeline", file, "--seconds", "8"], env=self.longwire.environment_of("second"),
-            stdout=subprocess.PIPE, text=True) for file in files]
-        time.sleep(2)
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for file in files]
+        for process in watching:
+            self.assertIn("watching", process.stderr.readline())
         self.hold("second", 300 * MIB)
         for process, file in zip(watching, files):
-            out, _ = process.communicate(timeout=60)
-            self.assertEqual(0, process.returncode, out)
+            out, err = process.communicate(timeout=60)
+            self.assertEqual(0, process.returncode, out + err)
             text = file.read_text()
             for kind in ("lease", "return", "ask", "drain", "map", "unmap"):
                 self.assertIn(f">{kind}</text>", text, out)

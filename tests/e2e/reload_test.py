@@ -86,7 +86,7 @@ class ReloadTest(unittest.TestCase):
 
     def test_the_command_line_wins_at_a_reload_too(self):
         self.write("listen: 127.0.0.1:1\nwarm_workers: 7\ndriver: auto\n")
-        self.assertIn("resume_grace: '2s' becomes '1s'", self.hang_up())
+        self.assertIn("resume_grace: '2s' becomes '30s'", self.hang_up())
 
     def test_a_file_that_is_gone(self):
         self.longwire.config_file.unlink()
@@ -135,7 +135,7 @@ class StartTest(unittest.TestCase):
         self.assertEqual(0, self.command("longwire", "config", "check", file).code)
         self.assertEqual(file.read_text(), self.command("longwire", "config", "default").out)
         shown = self.command("longwire", "config", "show", "--effective", file)
-        self.assertIn("max_sessions: 256\nresume_grace: 1s\n", shown.out)
+        self.assertIn("max_sessions: 256\nresume_grace: 30s\n", shown.out)
         self.assertEqual("", self.command("longwire", "config", "show", file).out)
 
     def test_words_that_mean_nothing(self):

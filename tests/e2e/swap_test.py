@@ -241,13 +241,15 @@ class SwapTest(Sessions):
         watching = subprocess.Popen(
             [self.longwire.dist / "bin" / "longwire", "memory", "--server", self.longwire.address,
              "--timeline", picture, "--seconds", "6"], env=self.longwire.environment_of("second"),
-            stdout=subprocess.DEVNULL)
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.assertIn("watching", watching.stderr.readline())
         self.enter("second")
         self.expect_turn(first, 1)
         shown = server.run([self.longwire.dist / "bin" / "longwire", "memory", "--server",
                             self.longwire.address], self.longwire.environment_of("second"), 60)
         self.assertIn("in the host's memory", shown.out)
-        self.assertEqual(0, watching.wait(60))
+        _, err = watching.communicate(timeout=60)
+        self.assertEqual(0, watching.returncode, err)
         for kind in ("swap-out", "swap-in"):
             self.assertIn(f">{kind}</text>", picture.read_text())
 

@@ -125,6 +125,11 @@ class WaysTest(unittest.TestCase):
             self.assertTrue([name for name in calls if name.startswith(call)],
                             f"no {call} in {sorted(set(calls))}")
 
+    def test_what_nobody_can_trace_is_said_once(self):
+        result = self.longwire.run("vector_add.static", LONGWIRE_TRACE="foo")
+        self.assertEqual((0, "longwire: LONGWIRE_TRACE names 'foo', which is none of calls, "
+                             "allocations, summary\n"), (result.code, result.err))
+
     def round_trips(self, name, **environment):
         """{call: how often the program waited for its reply}"""
         result = self.longwire.run(name, LONGWIRE_TRACE="summary", **environment)

@@ -113,7 +113,7 @@ TEST_F(CertTest, NamesThatWouldMeanSomethingElseAreRefused) {
   }
   EXPECT_THAT(Cert("server --name host:7411").text, HasSubstr("takes no port"));
   EXPECT_THAT(Cert("client").text, HasSubstr("--name is missing"));
-  EXPECT_THAT(Cert("client --name x --days 0").text, HasSubstr("--days wants a number"));
+  EXPECT_THAT(Cert("client --name x --days 0").text, HasSubstr("--days expects a number"));
 }
 
 TEST_F(CertTest, AnAuthoritysKeyThatOthersCanReadIsNotUsed) {

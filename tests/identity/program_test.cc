@@ -55,6 +55,14 @@ TEST_F(ProgramTest, RefusalsReachTheProgramsUser) {
   ExpectSentence(Run("--cert " + alice.certificate), "run: chmod 600 " + alice.key);
 }
 
+// Frameworks take this code as a host without a GPU.
+TEST_F(ProgramTest, NobodyThereIsNoDeviceWhateverTheWay) {
+  std::string nowhere = "127.0.0.1:" + std::to_string(daemon::FreePort());
+  ExpectSentence(Run("--cert none --server " + nowhere), "nothing listens at " + nowhere);
+  ExpectSentence(Run("--server unix:/nope"),
+                 "longwire: cannot reach unix:/nope: nobody answers at /nope: No such file");
+}
+
 TEST_F(ProgramTest, IdentitiesDoNotShareALink) {
   transport::TlsFiles alice = authority_.Client("alice"), eve = authority_.Client("eve");
   std::string place = "--cert " + (folder_ / "papers/used.crt");

@@ -9,6 +9,7 @@ using testing::HasSubstr;
 using testing::UnorderedElementsAre;
 
 constexpr const char* kTenants =
+    "resume_grace: 1s\n"  // how long a session stays whose connection was dropped
     "tenants:\n"
     "  - name: research\n    identities: [alice, carol]\n    sessions: 2\n"
     "  - name: serving\n    identities: [bob]\n"

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <set>
 #include <thread>
 
@@ -89,6 +90,22 @@ class WardenTest : public testing::Test {
     auto answer = wire::ReceiveMessage(control, milliseconds(5000));
     if (!answer) return "no answer";
     return {reinterpret_cast<const char*>(answer->bytes.data()), answer->bytes.size()};
+  }
+
+  // Of those that are ready on a device.
+  size_t WarmWorkers(int32_t device) {
+    return std::ranges::count_if(GetStatsNow().sessions, [&](const SessionStats& session) {
+      return session.session == 0 && session.device == device;
+    });
+  }
+
+  // Looks until it is so, for at most 10 s.
+  static bool Eventually(const std::function<bool()>& done) {
+    for (int i = 0; i < 1000; ++i) {
+      if (done()) return true;
+      usleep(10'000);
+    }
+    return false;
   }
 
   static bool Dead(const Started& worker) {
@@ -257,13 +274,7 @@ TEST_F(WardenTest, KeepsAWarmWorkerReady) {
   options.warm_workers = 1;
   Start();
   auto wait_for_warm = [&](int32_t device) {
-    for (int i = 0; i < 500; ++i) {
-      for (const SessionStats& session : GetStatsNow().sessions) {
-        if (session.session == 0 && session.device == device) return true;
-      }
-      usleep(10'000);
-    }
-    return false;
+    return Eventually([&] { return WarmWorkers(device) != 0; });
   };
   ASSERT_TRUE(wait_for_warm(0));
   ASSERT_TRUE(wait_for_warm(1));
@@ -287,7 +298,7 @@ TEST_F(WardenTest, KeepsAsManyWarmAsEachDeviceShallHave) {
     for (const SessionStats& session : GetStatsNow().sessions) devices.insert(session.device);
     return devices;
   };
-  for (int i = 0; i < 500 && warm().size() < 2; ++i) usleep(10'000);
+  Eventually([&] { return warm().size() >= 2; });
   EXPECT_EQ(warm(), (std::multiset<int32_t>{0, 0}));
   EXPECT_FALSE(StartSession(1, {}, {1}).message.warm);
 }
@@ -311,8 +322,7 @@ TEST_F(WardenTest, ADeadKeeperIsStartedAgainWithoutASession) {
     const DeviceStats now = GetStatsNow().devices[1];
     return now.keeper_pid != before && now.keeper_pid != 0 && now.total != 0;
   };
-  for (int i = 0; i < 1000 && !replaced(); ++i) usleep(10'000);
-  EXPECT_TRUE(replaced());
+  EXPECT_TRUE(Eventually(replaced));
 }
 
 TEST_F(WardenTest, ADeviceThatDoesNotOpenLeavesTheOthers) {
@@ -353,11 +363,17 @@ TEST_F(WardenTest, AKeeperThatDiedIsStartedAgainForTheNextSession) {
   options.warm_workers = 1;
   Start();
   Started first = StartSession(1);
-  usleep(1'000'000);  // a warm worker is there that knows the keeper
-  kill(first.message.keepers[0].pid, SIGKILL);
-  usleep(200'000);
-  Started second = StartSession(2);
-  ASSERT_EQ(second.message.code, 0) << second.message.sentence;
+  const int32_t keeper = first.message.keepers[0].pid;
+  // One that knows the keeper: no session shall get it once the keeper has ended.
+  ASSERT_TRUE(Eventually([&] { return WarmWorkers(0) == 1; }));
+  kill(keeper, SIGKILL);
+  ASSERT_TRUE(Eventually([&] { return GetStatsNow().devices[0].keeper_pid != keeper; }));
+  Started second;
+  // Refused for as long as the keeper's start is less than a second ago.
+  ASSERT_TRUE(Eventually([&] {
+    second = StartSession(2);
+    return second.message.code == 0;
+  })) << second.message.sentence;
   EXPECT_NE(second.message.keepers[0].pid, first.message.keepers[0].pid);
   EXPECT_EQ(Command(second, "keeper"), "a keeper");
   EXPECT_EQ(Command(first, "keeper"), "no keeper");
@@ -411,8 +427,7 @@ TEST_F(WardenTest, OnDemandEndsWhenNobodyNeedsIt) {
   WorkerDied died;
   ASSERT_TRUE(Hear(&died));
   daemon.Reset();
-  for (int i = 0; i < 300 && !ended; ++i) usleep(10'000);
-  EXPECT_TRUE(ended);
+  EXPECT_TRUE(Eventually([&] { return ended.load(); }));
 }
 
 }  // namespace

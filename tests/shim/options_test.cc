@@ -20,13 +20,14 @@ TEST(Options, TheEnvironmentWinsOverTheFile) {
   EXPECT_TRUE(options.Disabled("two"));
   EXPECT_FALSE(options.Disabled("three"));
   setenv("LONGWIRE_SERVER", "here:1", 1);
-  setenv("LONGWIRE_TRACE", "summary,allocations", 1);
+  setenv("LONGWIRE_TRACE", "summary, allocations, every,", 1);
   setenv("LONGWIRE_WINDOW_BASES", "200000000000,0x7e8000000000", 1);
   options = ReadOptions(path.c_str());
   EXPECT_EQ("here:1", options.server);
   EXPECT_TRUE(options.trace_summary);
   EXPECT_TRUE(options.trace_allocations);
   EXPECT_FALSE(options.trace_calls);
+  EXPECT_EQ(std::vector<std::string>{"every"}, options.unknown_traces);
   ASSERT_EQ(2u, options.window_bases.size());
   EXPECT_EQ(0x7e8000000000u, options.window_bases[1]);
   for (const char* name : {"LONGWIRE_SERVER", "LONGWIRE_TRACE", "LONGWIRE_WINDOW_BASES"}) {

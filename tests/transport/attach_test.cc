@@ -157,7 +157,15 @@ TEST_F(AttachTest, ASessionThatNobodyAttachesToIsFreed) {
   EXPECT_TRUE(Eventually([&] { return warden_->living() == 0; }, milliseconds(5000)));
 }
 
-TEST_F(AttachTest, ABrokenConnectionIsHeldForItsGraceOnly) {
+class ShortGraceTest : public AttachTest {
+ protected:
+  void SetUp() override {
+    config_.set_resume_grace(std::chrono::nanoseconds(seconds(1)).count());
+    AttachTest::SetUp();
+  }
+};
+
+TEST_F(ShortGraceTest, ABrokenConnectionIsHeldForItsGraceOnly) {
   Open();
   Answer answer = Attach(Right(), 1);
   ASSERT_EQ(answer.flags, transport::kFrameAttached);

@@ -1,0 +1,159 @@
+#include "server/warden/command_line.h"
+
+#include <getopt.h>
+
+#include <cstdlib>
+#include <sstream>
+
+#include "wire/number.h"
+
+namespace longwire::warden {
+namespace {
+
+constexpr const char* kHelp =
+    R"(longwire-warden: starts the processes that use the devices, and outlives the daemon.
+longwired starts it by itself when nobody answers at its socket.
+
+  longwire-warden --socket PATH [options]
+
+  --socket PATH         where longwired connects (a unix socket)
+  --driver auto|software|PATH
+                        the driver library that serves the devices (default auto: NVIDIA's, else the
+                        software device)
+  --devices N[,N...]    the devices that are served, as the driver counts them (default: all)
+  --warm-workers N      workers started ahead of need on each device (default 1)
+  --warm-workers-of DEVICE=N[,DEVICE=N...]
+                        so many on these devices instead
+  --software-devices N  how many devices the software device pretends to be
+  --compile-cache FOLDER
+                        where the driver keeps what it compiles from PTX, a folder for each tenant;
+                        without it nothing is kept
+  --on-demand           end when nobody has needed it for a minute
+  --help, --version
+
+The exit status is 1 if the devices do not open or it cannot listen, 2 if it was called wrongly.
+)";
+
+// As those of the daemon's configuration.
+constexpr int kMaxDevice = 63;
+constexpr int kMaxWarmWorkers = 64;
+constexpr int kMaxSoftwareDevices = 64;
+
+enum Option {
+  kSocket = 256,
+  kDriver,
+  kDevices,
+  kWarmWorkers,
+  kWarmWorkersOf,
+  kSoftwareDevices,
+  kCompileCache,
+  kOnDemand,
+  kHelpText,
+  kVersion
+};
+
+constexpr option kOptions[] = {
+    {"socket", required_argument, nullptr, kSocket},
+    {"driver", required_argument, nullptr, kDriver},
+    {"devices", required_argument, nullptr, kDevices},
+    {"warm-workers", required_argument, nullptr, kWarmWorkers},
+    {"warm-workers-of", required_argument, nullptr, kWarmWorkersOf},
+    {"software-devices", required_argument, nullptr, kSoftwareDevices},
+    {"compile-cache", required_argument, nullptr, kCompileCache},
+    {"on-demand", no_argument, nullptr, kOnDemand},
+    {"help", no_argument, nullptr, kHelpText},
+    {"version", no_argument, nullptr, kVersion},
+    {nullptr, 0, nullptr, 0},
+};
+
+bool ParseWarmWorkersOf(const std::string& list, std::map<int32_t, int>* workers_of) {
+  std::istringstream parts(list);
+  bool any = false;
+  for (std::string part; std::getline(parts, part, ',');) {
+    size_t equals = part.find('=');
+    if (equals == std::string::npos) return false;
+    auto device = wire::ParseNumber(part.substr(0, equals), 0, kMaxDevice);
+    auto workers = wire::ParseNumber(part.substr(equals + 1), 0, kMaxWarmWorkers);
+    if (!device || !workers) return false;
+    (*workers_of)[static_cast<int32_t>(*device)] = static_cast<int>(*workers);
+    any = true;
+  }
+  return any;
+}
+
+std::string Bounds(int least, int most) {
+  return " from " + std::to_string(least) + " to " + std::to_string(most);
+}
+
+// Empty when the option was understood, else what it expects.
+std::string Apply(int code, const std::string& value, Options* options) {
+  switch (code) {
+    case kSocket:
+      options->socket = value;
+      return {};
+    case kDriver:
+      options->driver = value;
+      return {};
+    case kDevices: {
+      auto devices = wire::ParseNumbers(value, 0, kMaxDevice);
+      if (devices) options->devices = *devices;
+      if (devices) return {};
+      return "--devices expects numbers" + Bounds(0, kMaxDevice) + " with commas between";
+    }
+    case kWarmWorkers: {
+      auto number = wire::ParseNumber(value, 0, kMaxWarmWorkers);
+      if (number) options->warm_workers = static_cast<int>(*number);
+      if (number) return {};
+      return "--warm-workers expects a number" + Bounds(0, kMaxWarmWorkers);
+    }
+    case kWarmWorkersOf:
+      if (ParseWarmWorkersOf(value, &options->warm_workers_of)) return {};
+      return "--warm-workers-of expects DEVICE=N with commas between, such as 0=2,1=0";
+    case kSoftwareDevices:
+      if (!wire::ParseNumber(value, 1, kMaxSoftwareDevices)) {
+        return "--software-devices expects a number" + Bounds(1, kMaxSoftwareDevices);
+      }
+      setenv("LONGWIRE_SOFTWARE_DEVICES", value.c_str(), 1);
+      return {};
+    case kCompileCache:
+      options->compile_cache = value;
+      return {};
+    default:
+      options->on_demand = true;
+      return {};
+  }
+}
+
+}  // namespace
+
+std::optional<Options> ParseCommandLine(int count, char** arguments, Refusal* refusal) {
+  const std::string kSee = "; see longwire-warden --help\n";
+  Options options;
+  options.driver = "auto";
+  optind = 1;
+  for (int code = 0; (code = getopt_long(count, arguments, "", kOptions, nullptr)) != -1;) {
+    if (code == kHelpText || code == kVersion) {
+      *refusal = {code == kHelpText ? kHelp : "longwire-warden " LONGWIRE_VERSION "\n", 0};
+      return std::nullopt;
+    }
+    if (code == '?') {  // getopt has said what is wrong
+      refusal->text = "see longwire-warden --help\n";
+      return std::nullopt;
+    }
+    std::string value = optarg == nullptr ? "" : optarg;
+    std::string expected = Apply(code, value, &options);
+    if (expected.empty()) continue;
+    refusal->text = "longwire-warden: " + expected + ", found '" + value + "'" + kSee;
+    return std::nullopt;
+  }
+  if (optind != count) {
+    refusal->text = std::string("longwire-warden: unexpected argument ") + arguments[optind] + kSee;
+  } else if (options.socket.empty()) {
+    refusal->text = "longwire-warden: --socket is needed" + kSee;
+  } else {
+    return options;
+  }
+  return std::nullopt;
+}
+
+}  // namespace longwire::warden

@@ -1,0 +1,20 @@
+// The command line of longwire-warden.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "server/warden/warden.h"
+
+namespace longwire::warden {
+
+// What is printed instead of starting, and the exit status: 0 if it is what was asked for.
+struct Refusal {
+  std::string text;
+  int status = 2;
+};
+
+// nullopt with a refusal. --software-devices goes into the environment, where the device reads it.
+std::optional<Options> ParseCommandLine(int count, char** arguments, Refusal* refusal);
+
+}  // namespace longwire::warden

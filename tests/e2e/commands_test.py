@@ -1,0 +1,208 @@
+"""What the programs say of themselves and of wrong use, and with which exit status; how longwired
+starts a warden of its own."""
+import os
+import pathlib
+import re
+import tempfile
+import time
+import unittest
+
+import server
+
+COMMANDS = ("admin", "bench", "cert", "config", "doctor", "memory", "run", "status", "trace")
+SERVICES = ("longwired", "longwire-warden", "longwire-keeper", "longwire-worker", "longwire-link")
+NO_DOOR = ("memory", "status")  # they ask the daemon's service, which no unix socket has
+
+
+class CommandsTest(unittest.TestCase):
+    def setUp(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory(prefix="longwire-test-"))
+        self.environment = {name: value for name, value in os.environ.items()
+                            if not name.startswith("LONGWIRE_")}
+        self.environment.update(LONGWIRE_RUNTIME_DIR=folder, HOME=folder)
+        self.nowhere = f"127.0.0.1:{server.free_port()}"
+
+    def run_program(self, program, *words):
+        return server.run([server.build_folder() / "dist" / "bin" / program, *words],
+                          self.environment)
+
+    def longwire(self, *words):
+        return self.run_program("longwire", *words)
+
+    def expect_refusal(self, sentence, *words):
+        """One line on standard error, and the status of wrong use."""
+        self.assertEqual((2, "", f"longwire {sentence}\n"), self.longwire(*words)[:3])
+
+
+class HelpTest(CommandsTest):
+    def expect_help(self, result, name):
+        self.assertEqual((0, ""), (result.code, result.err), name)
+        self.assertIn(name, result.out.splitlines()[0])
+        self.assertNotIn("\n\n\n", result.out, name)
+        self.assertFalse(result.out.endswith("\n\n"), name)
+        self.assertEqual([], [line for line in result.out.splitlines() if len(line) > 100])
+
+    def test_every_program_explains_itself(self):
+        for program in ("longwire", *SERVICES):
+            self.expect_help(self.run_program(program, "--help"), program)
+            version = self.run_program(program, "--version")
+            self.assertEqual((0, ""), (version.code, version.err), program)
+            self.assertRegex(version.out, rf"^{program} \d+\.\d+\S*\n$")
+
+    def test_every_command_explains_itself(self):
+        for command in COMMANDS:
+            for word in ("--help", "-h"):
+                result = self.longwire(command, word)
+                self.expect_help(result, f"longwire {command}")
+                self.assertRegex(result.out, "exit\\s+status", command)
+                self.assertEqual("--server LIST" in result.out,
+                                 command not in ("cert", "config"), command)
+                self.assertEqual("unix:" in result.out,
+                                 command not in (*NO_DOOR, "cert", "config"), command)
+        self.expect_help(self.longwire("doctor", "--explain", "--help"), "longwire doctor")
+
+    def test_help_is_found_behind_other_words(self):
+        for words in (("cert", "init", "--help"), ("cert", "show", "-h"),
+                      ("cert", "client", "--name", "alice", "--help"),
+                      ("config", "show", "--effective", "--help"),
+                      ("trace", "--calls", "--help"), ("bench", "--json", "--help")):
+            self.expect_help(self.longwire(*words), f"longwire {words[0]}")
+        # What stands behind a program is the program's.
+        result = self.longwire("run", "--server", self.nowhere, "/bin/sh", "-c", 'echo "$0"',
+                               "--help")
+        self.assertEqual((0, "--help\n"), result[:2], result.err)
+
+
+class WrongUseTest(CommandsTest):
+    def test_an_option_without_its_value(self):
+        for words in (("run", "--server"), ("run", "--server", "--", "/bin/true"),
+                      ("trace", "--calls", "--cert"), ("run", "--trace"), ("memory", "--timeline"),
+                      ("memory", "--timeline", "a.svg", "--seconds"), ("memory", "--key"),
+                      ("status", "--server"), ("doctor", "--ca"), ("bench", "--rounds"),
+                      ("bench", "--server"), ("admin", "reload", "--server"),
+                      ("cert", "init", "--days"), ("cert", "client", "--name"),
+                      ("cert", "server", "--name", "a", "--dir")):
+            option = [word for word in words if word.startswith("--") and word != "--"][-1]
+            self.expect_refusal(f"{words[0]}: {option} needs a value; see longwire {words[0]} "
+                                "--help", *words)
+
+    def test_a_command_is_called_by_its_own_name(self):
+        self.expect_refusal("trace: no program given; see longwire trace --help",
+                            "trace", "--server", self.nowhere, "--calls")
+        self.expect_refusal("run: no program given; see longwire run --help", "run")
+        for command in ("run", "trace"):
+            words = ("--calls",) if command == "trace" else ()
+            self.expect_refusal(
+                f"{command}: no server; give --server HOST:PORT or set LONGWIRE_SERVER; see "
+                f"longwire {command} --help", command, *words, "/bin/true")
+        result = self.longwire("trace", "--calls", "--server", self.nowhere, "/no/such/program")
+        self.assertEqual((127, "longwire trace: /no/such/program: No such file or directory\n"),
+                         (result.code, result.err))
+
+    def test_what_means_nothing(self):
+        for command in COMMANDS:
+            words = ("init", "--frob") if command == "cert" else ("--frob",)
+            self.expect_refusal(f"{command}: what is '--frob'? See longwire {command} --help",
+                                command, *words)
+        self.expect_refusal("config: what is 'foo'? See longwire config --help", "config", "foo")
+
+    def test_what_nobody_can_trace(self):
+        for words, unknown in (("foo", "foo"), ("calls,foo", "foo"), ("", ""), ("calls,,", "")):
+            self.expect_refusal(f"run: --trace names '{unknown}', which is none of calls, "
+                                "allocations, summary; see longwire run --help",
+                                "run", "--server", self.nowhere, "--trace", words, "/bin/true")
+        result = self.longwire("run", "--server", self.nowhere, "--trace=calls,summary", "--",
+                               "/usr/bin/printenv", "LONGWIRE_TRACE")
+        self.assertEqual((0, "calls,summary\n"), result[:2], result.err)
+
+    def test_what_is_no_number(self):
+        for sentence, *words in (
+                ("memory: --seconds expects a number up to 3600, found '10x'", "memory",
+                 "--timeline", "a.svg", "--seconds", "10x"),
+                ("memory: --seconds expects a number up to 3600, found 'nan'", "memory",
+                 "--seconds", "nan"),
+                ("memory: --seconds expects a number up to 3600, found '0'", "memory",
+                 "--seconds=0"),
+                ("bench: --rounds expects a number from 1 to 1000, found 'many'", "bench",
+                 "--rounds", "many"),
+                ("cert: --days expects a number from 1 to 36500, found '1e3'", "cert", "init",
+                 "--days", "1e3")):
+            self.expect_refusal(sentence, *words)
+        for program, sentence, *words in (
+                ("longwire-keeper", "--device expects a number, found 'one'", "--device", "one"),
+                ("longwire-keeper", "--control needs a value", "--device", "0", "--control"),
+                ("longwire-keeper", "what is '--frob'?", "--frob", "1"),
+                ("longwire-worker", "--up expects a number, found '3x'", "--up", "3x"),
+                ("longwire-worker", "--device expects a number, found '0,'", "--device", "0,"),
+                ("longwire-worker", "--control expects a number, found '3,4'", "--control", "3,4"),
+                ("longwire-link", "--idle-seconds expects a number, found '-1'", "--idle-seconds",
+                 "-1"),
+                ("longwire-warden", "--devices expects numbers from 0 to 63 with commas between, "
+                 "found 'x'; see longwire-warden --help", "--devices", "x")):
+            result = self.run_program(program, *words)
+            self.assertEqual((2, ""), result[:2], program)
+            self.assertEqual(f"{program}: {sentence}", result.err.splitlines()[0])
+        result = self.run_program("longwired", "--warm-workers", "abc")
+        self.assertEqual(2, result.code)
+        self.assertIn("--warm-workers: expected a number", result.err)
+
+
+class NobodyThereTest(CommandsTest):
+    def test_doctor_says_by_its_status_what_happened(self):
+        self.assertEqual(2, self.longwire("doctor").code)
+        self.assertEqual(2, self.longwire("doctor", "--frob").code)
+        for address in (self.nowhere, "unix:/nope", "unix:relative"):
+            result = self.longwire("doctor", "--server", address)
+            self.assertEqual(1, result.code, result.out)
+            self.assertTrue(result.out.endswith("\n1 problem\n"), result.out)
+        # More problems are no other status.
+        result = self.longwire("doctor", "--server", self.nowhere, "--cert", "/nope.crt")
+        self.assertEqual(1, result.code, result.out)
+
+    def test_a_door_where_a_service_is_needed(self):
+        for command in NO_DOOR:
+            result = self.longwire(command, "--server", "unix:/nope")
+            self.assertEqual((1, ""), result[:2])
+            self.assertEqual(f"longwire {command}: nobody answers at /nope: No such file or "
+                             "directory; give the server's host:port, such as --server "
+                             "127.0.0.1:7411\n", result.err)
+
+
+class WardenTest(CommandsTest):
+    def test_a_warden_that_ends_at_once_is_not_waited_for(self):
+        start = time.monotonic()
+        result = self.run_program("longwired", "--listen", self.nowhere, "--driver", "/nope")
+        self.assertEqual(1, result.code)
+        self.assertRegex(result.err, r"longwire-warden ended before it answered at \S+/warden; "
+                         r"longwired's log says why, above. If the driver '/nope' is at fault, "
+                         r"name another by --driver or the key driver; software needs no GPU\n$")
+        self.assertIn("/nope: ", result.err.split("ended before")[0])
+        # Not the 30 s that devices may take to open.
+        self.assertLess(time.monotonic() - start, 20)
+
+    def test_only_the_warden_keeps_open_what_tells_of_its_end(self):
+        with server.Server() as longwire:
+            longwire._end(longwire.children.pop("longwire-warden"))
+            server.wait_for(lambda: "longwire-warden went away" in longwire.log_tail(), 20,
+                            "the warden's end")
+            program = longwire.start("steady.static", "hold")
+            try:
+                [warden] = longwire.processes()["longwire-warden"]
+                others = [pid for name in ("longwire-keeper", "longwire-worker")
+                          for pid in longwire.processes()[name]]
+                self.assertGreaterEqual(len(others), 2)
+                self.assertEqual(1, len(self.pipes(warden)))
+                for pid in others:
+                    self.assertFalse(self.pipes(pid) & self.pipes(warden))
+            finally:
+                program.kill()
+                program.communicate()
+
+    @staticmethod
+    def pipes(pid):
+        ends = [os.readlink(entry) for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
+        return {end for end in ends if re.match(r"pipe:", end)}
+
+
+if __name__ == "__main__":
+    unittest.main()
