@@ -3,7 +3,8 @@
 
 Rules: lines of at most 100 characters; functions of at most 70 lines; files of at most 500;
 no leftover words; no tabs or trailing blanks; each C++ source named by a CMakeLists.txt and each
-header included by somebody; a comment at the top of each header.
+header included by somebody; a comment at the top of each header; a folder's map of its files, where
+its README.md has one, names all of them and no others.
 """
 import collections
 import argparse
@@ -145,6 +146,19 @@ def find_dead_files(root, paths):
             yield f"{path}:1: no CMakeLists.txt names this source"
 
 
+def check_maps(root, paths):
+    """Yields what the maps of folders leave out and what they name that is not there."""
+    for readme in [path for path in paths if path.name == "README.md"]:
+        text = (root / readme).read_text()
+        if "| about | files |" not in text:
+            continue
+        named = set(re.findall(r"`(\w+)`", text))
+        there = {path.stem for path in paths if path.parent == readme.parent
+                 and path.suffix in C_SUFFIXES and not path.stem.endswith("_test")}
+        for name in sorted(there ^ named):
+            yield f"{readme}:1: {'does not name' if name in there else 'names no file by'} {name}"
+
+
 def check_format(root, paths):
     """Yields files that clang-format would change."""
     sources = [str(path) for path in paths if path.suffix in C_SUFFIXES and not is_exempt(path)]
@@ -163,6 +177,7 @@ def check_tree(root, with_format=False):
         if named_like_text and not is_exempt(path):
             faults += check_file(root, path)
     faults += find_dead_files(root, paths)
+    faults += check_maps(root, paths)
     if with_format:
         faults += check_format(root, paths)
     return faults

@@ -113,6 +113,14 @@ class TidyTest(unittest.TestCase):
         self.write("lost.h", "// Lost.\n")
         self.expect("lost.h:1", "nobody includes")
 
+    def test_a_map_names_all_files_and_no_others(self):
+        self.write("README.md", "| about | files |\n| --- | --- |\n| all | `part` |\n")
+        self.assertEqual([], tidy.check_tree(self.root))
+        self.write("README.md", "| about | files |\n| --- | --- |\n| all | `part` `gone` |\n")
+        self.expect("README.md:1", "names no file by gone")
+        self.write("README.md", "| about | files |\n| --- | --- |\n| all | |\n")
+        self.expect("README.md:1", "does not name part")
+
     def test_header_without_a_comment(self):
         self.write("part.h", "#pragma once\nint Twice(int value);\n")
         self.expect("part.h:1", "no comment")
