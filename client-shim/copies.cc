@@ -45,6 +45,11 @@ bool Span(const CopySide& side, const Extent& extent, uint64_t* first, uint64_t*
   return true;
 }
 
+bool IsKnownHost(uint64_t address) {
+  HostRange range;
+  return FindHost(address, &range);
+}
+
 // Fills in defaults and finds out what the side is; refuses what the driver would refuse.
 CUresult Resolve(CopySide* side, const Extent& extent) {
   if (side->pitch == 0) side->pitch = side->x_bytes + extent.width;
@@ -55,7 +60,7 @@ CUresult Resolve(CopySide* side, const Extent& extent) {
   // The program's memory that has its like on the device is copied there, in the stream's order.
   if (FindMirror(side->address, &side->address)) {
     side->kind = CopySide::Kind::kDevice;
-  } else if (HostRange host; FindHost(side->address, &host)) {
+  } else if (IsKnownHost(side->address)) {
     side->kind = CopySide::Kind::kHost;
   }
   if (side->kind == CopySide::Kind::kEither) {
@@ -66,7 +71,9 @@ CUresult Resolve(CopySide* side, const Extent& extent) {
   if (!Span(*side, extent, &first, &bytes)) return CUDA_ERROR_INVALID_VALUE;
   if (extent.rows > 1 && side->pitch < extent.width) return CUDA_ERROR_INVALID_VALUE;
   if (side->kind == CopySide::Kind::kDevice) return CheckDeviceRange(side->address + first, bytes);
-  return IsDeviceAddress(side->address) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  // What is pinned is the program's, also where another thread has the device reach it just now.
+  bool is_device = IsDeviceAddress(side->address) && !IsKnownHost(side->address);
+  return is_device ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 calls::Place WirePlace(const CopySide& side, const Extent& extent) {
