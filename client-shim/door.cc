@@ -10,6 +10,7 @@
 #include "client-shim/knock.h"
 #include "longwire/call_ids.h"
 #include "wire/driver_variables.h"
+#include "wire/switches.h"
 
 namespace longwire::shim {
 namespace {
@@ -53,7 +54,7 @@ std::vector<std::byte> EncodeRequest(const Options& options,
   request.lanes = options.lanes;
   request.lane_copy_bytes = options.lane_copy_bytes;
   request.lane_chunk_bytes = options.lane_chunk_bytes;
-  request.shares_memory = IsLocal(options) && !options.Disabled("shared-pinned");
+  request.shares_memory = IsLocal(options) && !wire::IsSwitchedOff("shared-pinned");
   wire::Writer writer;
   request.Encode(writer);
   return {writer.data(), writer.data() + writer.size()};

@@ -9,10 +9,10 @@
 #include "client-shim/host_writes.h"
 #include "client-shim/mirrors.h"
 #include "client-shim/never_destroyed.h"
-#include "client-shim/options.h"
 #include "client-shim/process.h"
 #include "client-shim/sharing.h"
 #include "wire/guards.h"
+#include "wire/switches.h"
 
 namespace longwire::shim {
 namespace {
@@ -109,7 +109,7 @@ void AddLateCopies(EarlyCopies& copies, const Stream* stream, std::vector<Stream
 }  // namespace
 
 bool MayReturnEarly(Stream* stream) {
-  static const bool never = ProcessOptions().Disabled("early-copies");
+  static const bool never = wire::IsSwitchedOff("early-copies");
   if (never || MemoryIsShared()) return false;
   if (NothingElseIsUnfinished()) return true;
   // The copy would end a wait for earlier work, of which the program must not see anything missing.
@@ -125,7 +125,7 @@ void NoteEarlyCopy(Stream* stream, uint64_t position) {
 }
 
 bool PutAllBehind(Stream* stream, uint64_t position) {
-  static const bool never = ProcessOptions().Disabled("early-reuse");
+  static const bool never = wire::IsSwitchedOff("early-reuse");
   if (never || MemoryIsShared() || !IsOnlyContext(stream->context)) return false;
   std::unique_lock<std::mutex> lock(stream->context->mutex, std::try_to_lock);
   if (!lock.owns_lock() || HasUnorderedStreams(stream)) return false;

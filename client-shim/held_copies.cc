@@ -11,11 +11,11 @@
 #include "client-shim/early_copies.h"
 #include "client-shim/mirrors.h"
 #include "client-shim/never_destroyed.h"
-#include "client-shim/options.h"
 #include "client-shim/pointers.h"
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
 #include "wire/guards.h"
+#include "wire/switches.h"
 
 namespace longwire::shim {
 namespace {
@@ -90,7 +90,7 @@ void Forget(const std::shared_ptr<HeldCopy>& held) {
 
 bool MayHold(const Stream* stream, const Where& where, const calls::lwCopyDevice& copy,
              HeldCopy* held) {
-  static const bool never = ProcessOptions().Disabled("remap");
+  static const bool never = wire::IsSwitchedOff("remap");
   if (never || where.flags != 0 || stream->context->captures.load() != 0 || AnyMirrors()) {
     return false;
   }

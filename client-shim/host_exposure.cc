@@ -20,6 +20,7 @@
 #include "client-shim/shared_blocks.h"
 #include "client-shim/shared_mappings.h"
 #include "client-shim/stream.h"
+#include "wire/switches.h"
 
 namespace longwire::shim {
 namespace {
@@ -145,7 +146,7 @@ CUresult ExposeHost(uint64_t address, uint64_t* device_address) {
 }
 
 CUresult ExposeToProgram(uint64_t address, uint64_t* device_address) {
-  static const bool refuses = !ProcessOptions().Disabled("shared-mappings");
+  static const bool refuses = !wire::IsSwitchedOff("shared-mappings");
   HostRange range;
   bool is_new =
       FindHost(address, &range) && range.registered && !FindMirror(address, device_address);
@@ -174,7 +175,7 @@ CUresult ExposeArguments(std::span<const std::byte> arguments) {
 }
 
 void ExposePointees(std::span<const std::byte> bytes) {
-  static const bool looks = !ProcessOptions().Disabled("stored-pointers");
+  static const bool looks = !wire::IsSwitchedOff("stored-pointers");
   if (!looks || bytes.size() > kMostSearched) return;
   ForHiddenWords(bytes, [](uint64_t word, const HostRange& range) {
     SettleHostWrites(range);

@@ -1,8 +1,8 @@
 #include "client-shim/image_upload.h"
 
-#include "client-shim/options.h"
 #include "client-shim/uploads.h"
 #include "wire/record.h"
+#include "wire/switches.h"
 
 namespace longwire::shim {
 
@@ -13,7 +13,7 @@ bool ImageUpload::Start() {
   counts_.number.fetch_add(1, std::memory_order_relaxed);
   counts_.bytes.fetch_add(image_.size(), std::memory_order_relaxed);
   ImageKnowledge expected = counts_.last_said.load();
-  has_digest_ = expected != ImageKnowledge::kNotKept && !ProcessOptions().Disabled("module-cache");
+  has_digest_ = expected != ImageKnowledge::kNotKept && !wire::IsSwitchedOff("module-cache");
   if (has_digest_) digest_ = wire::Sha256Of(image_);
   HostPlace place = HostPlace::Linear(image_.data(), image_.size());
   on_offer_ = has_digest_ && expected == ImageKnowledge::kKnown;

@@ -1,15 +1,15 @@
 #include "client-shim/limits.h"
 
 #include "client-shim/context.h"
-#include "client-shim/options.h"
 #include "client-shim/process.h"
 #include "longwire/shim_hand_written.h"
+#include "wire/switches.h"
 
 namespace longwire::shim {
 namespace {
 
 bool MayKeep(CUlimit limit) {
-  static const bool never = ProcessOptions().Disabled("kept-limits");
+  static const bool never = wire::IsSwitchedOff("kept-limits");
   return !never && limit != CU_LIMIT_STACK_SIZE;
 }
 

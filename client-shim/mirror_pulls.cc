@@ -4,10 +4,10 @@
 #include <optional>
 
 #include "client-shim/mirror_table.h"
-#include "client-shim/options.h"
 #include "client-shim/process.h"
 #include "longwire/calls.h"
 #include "wire/page_delta.h"
+#include "wire/switches.h"
 
 namespace longwire::shim {
 namespace {
@@ -143,7 +143,7 @@ bool WaitForSent(const Channel& channel, StreamPoint* point) {
 }  // namespace
 
 void AwaitedWrites::Ask(std::span<StreamPoint> points) {
-  static const bool off = ProcessOptions().Disabled("pulls-with-waits");
+  static const bool off = wire::IsSwitchedOff("pulls-with-waits");
   Mirrors& mirrors = TheMirrors();
   StreamPoint* awaited = OnlyUnfinished(points);
   if (off || awaited == nullptr || !mirrors.handed.load() || !IsNewest(*awaited)) return;

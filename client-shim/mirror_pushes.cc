@@ -13,12 +13,12 @@
 #include <thread>
 
 #include "client-shim/mirror_table.h"
-#include "client-shim/options.h"
 #include "client-shim/process.h"
 #include "client-shim/threads.h"
 #include "longwire/calls.h"
 #include "wire/page_delta.h"
 #include "wire/spinning.h"
+#include "wire/switches.h"
 
 namespace longwire::shim {
 namespace {
@@ -35,7 +35,7 @@ constexpr int kTimesWithout = 20;
 // The lock is held in all that follows up to CompareLater.
 
 bool TakesTurns() {
-  static const bool turns = !ProcessOptions().Disabled("managed-turns");
+  static const bool turns = !wire::IsSwitchedOff("managed-turns");
   return turns;
 }
 
@@ -134,8 +134,7 @@ void CompareLater(void*) {
 
 // Whether there is somebody to do it later.
 bool HasComparer() {
-  static const bool has = !ProcessOptions().Disabled("late-comparisons") &&
-                          wire::AllowedCores() > 1 &&
+  static const bool has = !wire::IsSwitchedOff("late-comparisons") && wire::AllowedCores() > 1 &&
                           StartThread("longwire-late", CompareLater, nullptr);
   return has;
 }

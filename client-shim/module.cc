@@ -10,10 +10,10 @@
 #include "client-shim/image_upload.h"
 #include "client-shim/managed_memory.h"
 #include "client-shim/never_destroyed.h"
-#include "client-shim/options.h"
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
 #include "client-shim/references.h"
+#include "wire/switches.h"
 
 namespace longwire::shim {
 namespace {
@@ -127,7 +127,7 @@ CUresult AddFurtherFunctions(const Where& where, Module* module, uint64_t known,
 // The device whose attributes of the functions shall come with the load, as the worker counts: the
 // one where they will be launched, as far as that is known. -1: none.
 int AttributesDevice(const Module& module) {
-  if (ProcessOptions().Disabled("attributes-with-load")) return -1;
+  if (wire::IsSwitchedOff("attributes-with-load")) return -1;
   Context* context = module.context;
   if (context == nullptr && RequireContext(&context) != CUDA_SUCCESS) context = nullptr;
   const Device* device = FindDevice(context == nullptr ? 0 : context->device);

@@ -10,6 +10,7 @@
 #include "client-shim/never_destroyed.h"
 #include "wire/lane.h"
 #include "wire/spinning.h"
+#include "wire/switches.h"
 
 namespace longwire::shim {
 namespace {
@@ -58,7 +59,6 @@ void ReadTransferOptions(const wire::ClientSettings& settings, Options* options)
   int processors = wire::AllowedCores();
   options->lanes = static_cast<uint32_t>(
       number("LONGWIRE_TRANSFER_STREAMS", 0, wire::kMaxLanes, wire::DefaultLanes(processors)));
-  if (options->Disabled("striped_transfers")) options->lanes = 0;
   // Below, a copy goes inside its own record.
   options->lane_copy_bytes = number("LONGWIRE_TRANSFER_FROM", wire::kInlineCopyBytes + 1,
                                     UINT64_MAX, wire::kLaneCopyBytes);
@@ -81,10 +81,6 @@ std::string Compression(const std::string& word) {
 }
 
 }  // namespace
-
-bool Options::Disabled(const char* name) const {
-  return std::find(disabled.begin(), disabled.end(), name) != disabled.end();
-}
 
 Options ReadOptions(const char* configuration_path) {
   wire::ClientSettings settings(configuration_path);
@@ -109,7 +105,7 @@ Options ReadOptions(const char* configuration_path) {
       options.unknown_traces.push_back(what);
     }
   }
-  options.disabled = Split(value("LONGWIRE_DISABLE"));
+  options.disabled = value("LONGWIRE_DISABLE");
   ReadTransferOptions(settings, &options);
   const char* blocking = getenv("CUDA_LAUNCH_BLOCKING");
   options.launch_blocking = blocking != nullptr && blocking[0] == '1';
@@ -121,7 +117,12 @@ Options ReadOptions(const char* configuration_path) {
 }
 
 const Options& ProcessOptions() {
-  static NeverDestroyed<Options> options(ReadOptions());
+  static NeverDestroyed<Options> options([] {
+    Options read = ReadOptions();
+    wire::SetDisabled(read.disabled);
+    if (wire::IsSwitchedOff("striped-transfers")) read.lanes = 0;
+    return read;
+  }());
   return *options;
 }
 

@@ -23,21 +23,8 @@ struct Options {
   bool trace_summary = false;      // LONGWIRE_TRACE=summary: counts on stderr at exit
   std::vector<std::string> unknown_traces;  // what else LONGWIRE_TRACE names
   bool launch_blocking = false;             // CUDA_LAUNCH_BLOCKING
-  // LONGWIRE_DISABLE: names of single optimisations that are switched off:
-  //   managed-turns         managed memory is compared once between a wait and the next work
-  //   late-comparisons      launches in a row wait in the worker for what the program wrote
-  //   pulls-with-waits      what the device wrote to mirrored memory comes with the awaited end
-  //   attributes-with-load  a small module's functions' attributes come with its load
-  //   stored-pointers       small uploads are searched for pointers to pinned memory
-  //   shared-pinned         on the worker's host pinned memory is the worker's, too
-  //   kept-limits           a context's limits are asked for once (limits.h)
-  //   staged-copies         and large copies of other memory pass through such memory (slots.h)
-  //   striped_transfers     large copies take several connections
-  //   module-cache          images that the server knows are not sent again
-  //   remap                 a buffer that grows takes its memory along (held_copies.h)
-  //   early-copies          waiting copies to the device return when their bytes are taken
-  //   early-reuse           freed memory is used again before the work before the free is over
-  std::vector<std::string> disabled;
+  // LONGWIRE_DISABLE: names of single optimisations that are switched off (wire/switches.h).
+  std::string disabled;
   uint64_t kept_uploads = 0;      // LONGWIRE_KEEP_UPLOADS: smallest copy that is kept; 0: none
   uint32_t lanes = 0;             // LONGWIRE_TRANSFER_STREAMS: these connections; 0: none
   uint64_t lane_copy_bytes = 0;   // LONGWIRE_TRANSFER_FROM: which copies are large, in bytes
@@ -45,14 +32,13 @@ struct Options {
   uint32_t copy_threads = 1;  // LONGWIRE_COPY_THREADS: that copy from the program's memory at once
   std::vector<uint64_t> window_bases;  // LONGWIRE_WINDOW_BASES, comma list, hexadecimal
   uint64_t window_bytes = 0;           // LONGWIRE_WINDOW_BYTES; 0: by the devices' memory
-
-  bool Disabled(const char* name) const;
 };
 
 // Reads the environment and the file.
 Options ReadOptions(const char* configuration_path = "/etc/longwire/client.conf");
 
-// The process's options, read at the first use.
+// The process's options, read at the first use. What they switch off is off from then on
+// (wire/switches.h).
 const Options& ProcessOptions();
 
 // One line on stderr, "longwire: " in front. Never buffered, never more than one write.

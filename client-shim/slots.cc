@@ -2,10 +2,10 @@
 
 #include <chrono>
 
-#include "client-shim/options.h"
 #include "client-shim/pinned_segment.h"
 #include "client-shim/threads.h"
 #include "wire/limits.h"
+#include "wire/switches.h"
 
 namespace longwire::shim {
 namespace {
@@ -25,7 +25,7 @@ constexpr uint32_t kCount = wire::kSlotsBytes / wire::kSlotBytes;
 bool Slots::Open(uint64_t copy_bytes) {
   if (open_.load(std::memory_order_acquire)) return true;
   if (copy_bytes < kWorthIt || tried_.exchange(true)) return false;
-  if (ProcessOptions().Disabled("staged-copies")) return false;
+  if (wire::IsSwitchedOff("staged-copies")) return false;
   bool makes = StartThread(
       "longwire-slots", [](void* self) { static_cast<Slots*>(self)->Make(); }, this);
   if (!makes || copy_bytes < kWorthWaiting) return false;

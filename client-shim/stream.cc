@@ -8,10 +8,10 @@
 #include "client-shim/early_copies.h"
 #include "client-shim/mirrors.h"
 #include "client-shim/never_destroyed.h"
-#include "client-shim/options.h"
 #include "client-shim/process.h"
 #include "client-shim/threads.h"
 #include "longwire/calls.h"
+#include "wire/switches.h"
 
 namespace longwire::shim {
 namespace {
@@ -40,7 +40,7 @@ void Want(Stream* stream, uint64_t position) {
 // itself, so a wait for the newest call sends nothing; whoever queues a call behind it asks after
 // all (AskForWaiters), which is why both look at what the other one has stored.
 void AwaitProgress(Stream* stream, uint64_t position) {
-  static const bool asks = ProcessOptions().Disabled("unasked-progress");
+  static const bool asks = wire::IsSwitchedOff("unasked-progress");
   if (!asks && stream->last.load() <= position) {
     uint64_t awaited = stream->awaited.load();
     while (awaited < position && !stream->awaited.compare_exchange_weak(awaited, position)) {

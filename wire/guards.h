@@ -1,60 +1,48 @@
 // Guards: checks that a test switches off to show that it watches them (tests/proof has one such
-// test for each). They are named in LONGWIRE_DISABLE, a comma list; nobody sets it in production,
-// and a process without one of its guards says so on its standard error.
-//
-//   guard          what it keeps out                            where
-//   admin          administration by those who may not          server/daemon/admin.cc
-//   between        work between a copy and the free it waits for  client-shim/kept_call.cc
-//   bounds         a frame larger than a batch                  link/transport/relay_end.cc
-//   certificate    clients without a valid certificate          server/daemon/server_credentials.cc
-//   compile_tenant kernels compiled for another tenant           server/warden/compile_cache.cc
-//   config_checks  settings that do not fit together            server/config/checks.cc
-//   config_depth   lists within lists without end               server/config/yaml_tree.cc
-//   dedupe         bytes of the log that came already           link/transport/relay_end.cc
-//   early_work     work before what the program was told is done  client-shim/early_copies.cc
-//   epoch          frames of an older connection                link/transport/relay_end.cc
-//   handles        ids that the session does not have           server/worker/call_context.cc
-//   host_segment   a copy outside of a session's pinned memory  server/worker/host_segment.cc
-//   identity       another identity that has a session's token  server/daemon/session.cc
-//   image_digest   an image that is not what it was            server/images/image_files.cc
-//   image_owner    a tenant that asks for another's image      server/images/image_store.cc
-//   late_copies    work before a copy that the program saw done  client-shim/early_copies.cc
-//   lent           the return of chunks that another one holds  server/keeper/chunk_pool.cc
-//   peer           programs of other users at a local door      wire/socket.cc
-//   quota          more memory than a tenant may have           server/keeper/main.cc
-//   quota_bytes    more bytes in flight than a tenant may have  server/worker/in_flight.h
-//   quota_sessions more sessions than a tenant may have         server/daemon/session_table.cc
-//   range_check    a kernel's access outside of device memory   softgpu/engine/arena.cc
-//   resources      parts of a device that were not given out    server/worker/given_resources.cc
-//   scrub          another session's bytes in leased memory     server/keeper/main.cc
-//   shared_tenant  another tenant's shared memory               server/keeper/chunk_sharing.cc
-//   sizes          a copy's bytes outside of its announced range server/worker/transfers.cc
-//   start_only     a reload that changes what needs a restart   server/config/reload.cc
-//   token          clients that resume a session of others      server/daemon/token.cc
-//   unordered      work that writes to what a held copy read  client-shim/held_copies.cc
-//   watchdog       a daemon that no longer answers              server/daemon/notify.cc
+// test for each). They are named in LONGWIRE_DISABLE beside switches (wire/switches.h); nobody does
+// so in production, and a process without one of its guards says so on its standard error.
 #pragma once
 
 #include <string_view>
 
 namespace longwire::wire {
 
+// Sorted: the name, what the guard keeps out, and where.
+inline constexpr std::string_view kGuards[] = {
+    "admin",           // administration by those who may not: server/daemon/admin.cc
+    "between",         // work between a copy and the free it waits for: client-shim/kept_call.cc
+    "bounds",          // a frame larger than a batch: link/transport/relay_end.cc
+    "certificate",     // clients without a valid certificate: server/daemon/server_credentials.cc
+    "compile_tenant",  // kernels compiled for another tenant: server/warden/compile_cache.cc
+    "config_checks",   // settings that do not fit together: server/config/checks.cc
+    "config_depth",    // lists within lists without end: server/config/yaml_tree.cc
+    "dedupe",          // bytes of the log that came already: link/transport/relay_end.cc
+    "early_work",      // work before what the program knows is done: client-shim/early_copies.cc
+    "epoch",           // frames of an older connection: link/transport/relay_end.cc
+    "handles",         // ids that the session does not have: server/worker/call_context.cc
+    "host_segment",    // a copy outside of a session's pinned memory: server/worker/host_segment.cc
+    "identity",        // another identity that has a session's token: server/daemon/session.cc
+    "image_digest",    // an image that is not what it was: server/images/image_files.cc
+    "image_owner",     // a tenant that asks for another's image: server/images/image_store.cc
+    "late_copies",     // work before a copy that the program saw done: client-shim/early_copies.cc
+    "lent",            // the return of chunks that another one holds: server/keeper/chunk_pool.cc
+    "peer",            // programs of other users at a local door: wire/socket.cc
+    "quota",           // more memory than a tenant may have: server/keeper/main.cc
+    "quota_bytes",     // more bytes in flight than a tenant may have: server/worker/in_flight.h
+    "quota_sessions",  // more sessions than a tenant may have: server/daemon/session_table.cc
+    "range_check",     // a kernel's access outside of device memory: softgpu/engine/arena.cc
+    "resources",       // parts of a device that were not given: server/worker/given_resources.cc
+    "scrub",           // another session's bytes in leased memory: server/keeper/main.cc
+    "shared_tenant",   // another tenant's shared memory: server/keeper/chunk_sharing.cc
+    "sizes",           // a copy's bytes outside of its announced range: server/worker/transfers.cc
+    "start_only",      // a reload that changes what needs a restart: server/config/reload.cc
+    "token",           // clients that resume a session of others: server/daemon/token.cc
+    "unordered",       // work that writes to what a held copy read: client-shim/held_copies.cc
+    "watchdog",        // a daemon that no longer answers: server/daemon/notify.cc
+};
+
 // True if LONGWIRE_DISABLE names the guard. One that is met often keeps the answer in a constant.
 bool GuardIsOff(std::string_view guard);
-
-// The same for optimisations that are no part of the client (its own are in client-shim/options.h);
-// switching one off is nobody's risk, so nothing is said.
-//   drain            a lease that lacks memory asks sessions for what they keep free
-//   swap             memory of idle sessions is moved to the host's when others lack some
-//   own-polling      each thread of link and daemon polls its own gRPC connections
-//   trim-rings       memory of rings, and of gRPC's messages, is given back when nothing moves
-//   answers-first    the next message is asked for after the answer, where one is to be expected
-//   joined-ends      what a stream's end brings becomes visible at once
-//   launch-chains    launches that come again and again are launched as one graph
-//   launch-runs      launches in a row are decoded together, then given to the driver in one go
-//   quiet-ends       where no kernel can print, ends of streams' work are told without a wait
-//   predicted-spins  how long a thread looks before it sleeps follows from its last waits
-bool IsSwitchedOff(std::string_view optimisation);
 
 // True only in the twins that tests/fuzz builds of its targets: the check beside which it stands is
 // then left out, and the fuzzer has to notice within a minute.

@@ -9,8 +9,8 @@
 
 #include <climits>
 
-#include "wire/guards.h"
 #include "wire/ring_control.h"
+#include "wire/switches.h"
 
 namespace longwire::wire {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "wire/guards.h"
+#include "wire/switches.h"
 
 namespace longwire::wire {
 namespace {

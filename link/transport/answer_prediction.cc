@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "wire/guards.h"
+#include "wire/switches.h"
 
 namespace longwire::transport {
 namespace {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "link/transport/frame.h"
-#include "wire/guards.h"
+#include "wire/switches.h"
 
 namespace longwire::transport {
 namespace {

@@ -13,6 +13,7 @@
 #include "wire/descriptor_table.h"
 #include "wire/guards.h"
 #include "wire/number.h"
+#include "wire/switches.h"
 
 namespace {
 

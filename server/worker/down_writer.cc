@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "server/worker/log_line.h"
-#include "wire/guards.h"
+#include "wire/switches.h"
 
 namespace longwire::worker {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "wire/guards.h"
+#include "wire/switches.h"
 
 namespace longwire::worker {
 namespace {

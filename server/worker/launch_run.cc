@@ -5,9 +5,9 @@
 
 #include "server/worker/loading.h"
 #include "server/worker/session.h"
-#include "wire/guards.h"
 #include "wire/limits.h"
 #include "wire/record.h"
+#include "wire/switches.h"
 
 namespace longwire::worker {
 namespace {

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <span>
 
-#include "wire/guards.h"
+#include "wire/switches.h"
 
 namespace longwire::worker {
 

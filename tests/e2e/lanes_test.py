@@ -52,7 +52,7 @@ class LanesTest(unittest.TestCase):
 
     def test_the_off_switch(self):
         self.expect_pass(self.run_copies(LONGWIRE_TRANSFER_STREAMS=3,
-                                         LONGWIRE_DISABLE="striped_transfers"))
+                                         LONGWIRE_DISABLE="striped-transfers"))
         self.assertEqual(1, self.proxy.connections)
 
     def test_a_session_without_large_copies_has_one_connection(self):

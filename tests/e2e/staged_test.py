@@ -57,7 +57,7 @@ class StagedTest(unittest.TestCase):
                 self.assertGreater(staged, SLOTS * min(bytes, SLOT))
 
     def test_the_off_switches(self):
-        for name in ("staged-copies", "shared-pinned", "striped_transfers"):
+        for name in ("staged-copies", "shared-pinned", "striped-transfers"):
             with self.subTest(name):
                 up, staged = self.moved(LONGWIRE_DISABLE=name)
                 self.assertEqual(0, staged)
