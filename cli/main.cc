@@ -3,6 +3,8 @@
 #include <string_view>
 
 #include "cli/commands.h"
+#include "wire/client_settings.h"
+#include "wire/switches.h"
 
 namespace {
 
@@ -50,6 +52,7 @@ constexpr Command kCommands[] = {
 }  // namespace
 
 int main(int count, char** arguments) {
+  longwire::wire::SetDisabled(longwire::wire::ClientSettings().Value("LONGWIRE_DISABLE"));
   std::string_view name = count > 1 ? arguments[1] : "--help";
   for (const Command& command : kCommands) {
     if (command.name == name) return command.run({arguments + 2, arguments + count});

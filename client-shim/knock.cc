@@ -54,10 +54,11 @@ std::string LinkDoorPath(const Options& options, std::string* sentence) {
   }
   char name[64];
   const wire::IdentityFiles& files = options.identity;
-  // The certificate's text too: a link stays who it was when it started.
-  uint64_t hash =
-      Fnv64(options.server + "\n" + files.certificate + "\n" + files.key + "\n" + files.authority +
-            "\n" + options.compression + "\n" + TextOf(files.certificate));
+  // The certificate's text too: a link stays who it was when it started, and without what was
+  // switched off then.
+  uint64_t hash = Fnv64(options.server + "\n" + files.certificate + "\n" + files.key + "\n" +
+                        files.authority + "\n" + options.compression + "\n" +
+                        TextOf(files.certificate) + "\n" + options.disabled);
   snprintf(name, sizeof(name), "/link-%016llx.sock", static_cast<unsigned long long>(hash));
   return folder + name;
 }

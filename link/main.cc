@@ -12,7 +12,9 @@
 #include "link/options.h"
 #include "link/transport/grpc_setup.h"
 #include "link/transport/log.h"
+#include "wire/client_settings.h"
 #include "wire/descriptor_table.h"
+#include "wire/switches.h"
 
 namespace longwire::link {
 namespace {
@@ -58,6 +60,8 @@ int Main(int count, char** arguments) {
   if (!options->foreground) LeaveProgram(*options);
   wire::PrepareDescriptorTable();
   transport::SetLogLevel(options->log_level);
+  // As the program that started us has it: programs with another list have another link.
+  wire::SetDisabled(wire::ClientSettings().Value("LONGWIRE_DISABLE"));
   transport::PrepareProcess();
 
   Door door(*options);
