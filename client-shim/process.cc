@@ -17,6 +17,7 @@
 #include "client-shim/threads.h"
 #include "client-shim/visible_devices.h"
 #include "client-shim/windows.h"
+#include "wire/switches.h"
 
 namespace longwire::shim {
 
@@ -126,6 +127,7 @@ CUresult OpenAndAdopt() {
   for (const std::string& word : options.unknown_traces) {
     Say("LONGWIRE_TRACE names '%s', which is none of calls, allocations, summary", word.c_str());
   }
+  for (const std::string& unknown : wire::UnknownSwitches()) Say("%s", unknown.c_str());
   SessionParts parts;
   std::string sentence;
   if (!OpenSession(options, ReserveCandidates(options), &parts, &sentence)) {

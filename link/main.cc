@@ -62,6 +62,9 @@ int Main(int count, char** arguments) {
   transport::SetLogLevel(options->log_level);
   // As the program that started us has it: programs with another list have another link.
   wire::SetDisabled(wire::ClientSettings().Value("LONGWIRE_DISABLE"));
+  for (const std::string& sentence : wire::UnknownSwitches()) {
+    transport::Log(transport::LogLevel::kWarning, sentence);
+  }
   transport::PrepareProcess();
 
   Door door(*options);

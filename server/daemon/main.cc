@@ -21,6 +21,7 @@
 #include "server/daemon/terms.h"
 #include "wire/descriptor_table.h"
 #include "wire/socket.h"
+#include "wire/switches.h"
 
 namespace longwire::daemon {
 namespace {
@@ -148,6 +149,7 @@ int Main(int count, char** arguments) {
   config::LiveConfig live(std::move(draft.config));
   transport::SetLogLevel(static_cast<LogLevel>(live.Get()->log_level()));
   LogToJournal();
+  for (const std::string& sentence : wire::UnknownSwitches()) Log(LogLevel::kWarning, sentence);
   transport::PrepareProcess();
   wire::PrepareDescriptorTable();  // a session needs half a dozen, a connection one
   Reloader reloader(std::move(*command_line), live);

@@ -87,6 +87,9 @@ int main(int argc, char** argv) {
   if (!Parse(argc, argv, &arguments)) return 2;
 
   longwire::wire::PrepareDescriptorTable();
+  for (const std::string& sentence : longwire::wire::UnknownSwitches()) {
+    std::fprintf(stderr, "longwire-keeper: %s\n", sentence.c_str());
+  }
   longwire::wire::Descriptor socket(static_cast<int>(arguments.control));
   const int device = static_cast<int>(arguments.device);
   KeeperState state;

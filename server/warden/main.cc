@@ -12,6 +12,7 @@
 #include "server/warden/service_manager.h"
 #include "server/warden/warden.h"
 #include "wire/descriptor_table.h"
+#include "wire/switches.h"
 
 namespace {
 
@@ -37,6 +38,9 @@ int main(int argc, char** argv) {
   options.keeper_program = here / "longwire-keeper";
   // A worker imports memory as descriptors; a keeper has two per worker, we have four.
   longwire::wire::PrepareDescriptorTable();
+  for (const std::string& sentence : longwire::wire::UnknownSwitches()) {
+    std::fprintf(stderr, "longwire-warden: %s\n", sentence.c_str());
+  }
   UnblockSignals();
   auto& manager = longwire::service::Manager::Ours();
   longwire::wire::Descriptor socket = manager.TakeSocket();

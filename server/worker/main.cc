@@ -21,6 +21,7 @@
 #include "wire/limits.h"
 #include "wire/number.h"
 #include "wire/socket.h"
+#include "wire/switches.h"
 
 namespace {
 
@@ -153,6 +154,9 @@ int main(int count, char** words) {
   if (!Parse(count, words, &arguments)) return 2;
   signal(SIGPIPE, SIG_IGN);
   wire::PrepareDescriptorTable();
+  for (const std::string& sentence : wire::UnknownSwitches()) {
+    worker::LogLine("%s", sentence.c_str());
+  }
   worker::ReportCrashes();
   worker::StdoutPipe text;
   if (!text.Install()) worker::LogLine("no pipe for standard output: device printf stays here");
