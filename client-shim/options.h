@@ -31,7 +31,7 @@ struct Options {
   uint64_t lane_chunk_bytes = 0;  // LONGWIRE_TRANSFER_CHUNK: largest piece, bytes
   uint32_t copy_threads = 1;  // LONGWIRE_COPY_THREADS: that copy from the program's memory at once
   std::vector<uint64_t> window_bases;  // LONGWIRE_WINDOW_BASES, comma list, hexadecimal
-  uint64_t window_bytes = 0;           // LONGWIRE_WINDOW_BYTES; 0: by the devices' memory
+  uint64_t window_bytes = 0;           // LONGWIRE_WINDOW_BYTES; 0: 16 TiB
 };
 
 // Reads the environment and the file.
