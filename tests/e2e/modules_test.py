@@ -89,7 +89,7 @@ class CacheTest(ModulesTest):
 
     def test_it_is_there_after_a_restart(self):
         self.first_start()
-        self.longwire._end(self.longwire.children.pop("longwired"))
+        self.longwire.end_daemon()
         self.longwire.start_daemon()
         self.assertEqual(0, self.start().sent)
 

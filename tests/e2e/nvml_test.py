@@ -220,7 +220,7 @@ class NoServerTest(unittest.TestCase):
         tool = Tool(self, command(self.longwire, "uuids", "wait", "lost"),
                     self.longwire.environment())
         self.assertEqual(1, len(tool.answer()))
-        self.longwire._end(self.longwire.children.pop("longwired"))
+        self.longwire.end_daemon()
         tool.go_on()
         self.assertEqual(LOST, tool.answer())
 

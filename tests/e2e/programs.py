@@ -86,22 +86,27 @@ def what_is_wrong(name, result):
     return None
 
 
-def run_group(group):
+def run_on(longwire, group):
+    """How many of the group's programs are wrong on this server."""
     bad = timeouts = 0
+    for name, variant in programs_of(group, longwire.build):
+        result = longwire.run(f"{name}.{variant}", timeout=60)
+        wrong = what_is_wrong(name, result)
+        bad += wrong is not None
+        timeouts += result.code is None
+        print(f"{'BAD' if wrong else 'ok':3} {name}.{variant} {result.seconds:.2f} s"
+              f"{': ' + wrong if wrong else ''}", flush=True)
+        if timeouts >= MOST_TIMEOUTS:
+            print("BAD too many programs did not end: the rest is left out")
+            break
+    if bad:
+        print(longwire.log_tail())
+    return bad
+
+
+def run_group(group):
     with server.Server() as longwire:
-        for name, variant in programs_of(group, longwire.build):
-            result = longwire.run(f"{name}.{variant}", timeout=60)
-            wrong = what_is_wrong(name, result)
-            bad += wrong is not None
-            timeouts += result.code is None
-            print(f"{'BAD' if wrong else 'ok':3} {name}.{variant} {result.seconds:.2f} s"
-                  f"{': ' + wrong if wrong else ''}", flush=True)
-            if timeouts >= MOST_TIMEOUTS:
-                print("BAD too many programs did not end: the rest is left out")
-                break
-        if bad:
-            print(longwire.log_tail())
-    return 1 if bad else 0
+        return 1 if run_on(longwire, group) else 0
 
 
 def check_groups():

@@ -24,7 +24,7 @@ class RestartTest(unittest.TestCase):
         self.expect_pass("vector_add")
 
     def test_after_a_stop(self):
-        self.longwire._end(self.longwire.children.pop("longwired"))
+        self.longwire.end_daemon()
         self.longwire.start_daemon()
         self.expect_pass("vector_add")
 

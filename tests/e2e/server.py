@@ -136,6 +136,9 @@ class Server:
                     "--warm-workers", str(self.warm_workers))
         wait_for(self.answers, 20, "the daemon's port")
 
+    def end_daemon(self):
+        self._end(self.children.pop("longwired"))
+
     def _start(self, name, *arguments):
         with open(self.log, "a") as log:
             self.children[name] = subprocess.Popen(
