@@ -161,6 +161,7 @@ class WaysTest(unittest.TestCase):
             self.assertNotIn(name, names, why)
 
     def test_status_shows_a_running_session(self):
+        server.wait_for(lambda: not self.longwire.status()["sessions"], 10, "earlier tests' ends")
         program = self.longwire.start("steady.static", "hold")
         try:
             sessions = self.longwire.status()["sessions"]
