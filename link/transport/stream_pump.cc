@@ -21,7 +21,8 @@ using Event = MessageStream::Event;
 constexpr std::chrono::milliseconds kStopTime{1000};
 // While the far end may be out of room, the ring is looked at this often for bytes to acknowledge.
 constexpr std::chrono::milliseconds kAckLook{1};
-// While a write hangs or the far end has no room nobody sleeps on the ring: its end is looked for.
+// While a write hangs or the far end has no room nobody sleeps on the ring, whose end is looked
+// for.
 constexpr std::chrono::milliseconds kEndLook{200};
 // Memory of rings is given back when nothing has moved for this long; so is what is told of it.
 constexpr std::chrono::milliseconds kRestAfter{500};
@@ -104,16 +105,18 @@ void StreamPump::Sleeper() {
   wire::RingConsumer watch(relay_.outgoing_shared());
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return over_ || SleeperMayWork(); });
+    bool may_work = changed_.wait_for(lock, kEndLook, [&] { return over_ || SleeperMayWork(); });
     if (over_) return;
-    uint64_t position = relay_.sent();
-    lock.unlock();
-    bool data = watch.WaitBeyond(position, {}, wire::Deadline::max());
-    bool closed = watch.memory().closed();
-    lock.lock();
-    if (over_) return;
-    if (armed_) Send();  // bytes, or an acknowledgement for which somebody poked
-    if (!data && closed) {
+    bool data = false;
+    if (may_work) {
+      uint64_t position = relay_.sent();
+      lock.unlock();
+      data = watch.WaitBeyond(position, {}, wire::Deadline::max());
+      lock.lock();
+      if (over_) return;
+      if (armed_) Send();  // bytes, or an acknowledgement for which somebody poked
+    }
+    if (!data && watch.memory().closed()) {
       // Run's thread ends the session; there is nothing more to wait for here.
       stream_.Wake();
       changed_.wait(lock, [&] { return over_; });
@@ -144,17 +147,13 @@ void StreamPump::Sleep() {
   if (relay_.AckMayBecomeDue()) deadline = std::min(deadline, Clock::now() + kAckLook);
   bool may_rest = MayRest();
   if (may_rest) deadline = std::min(deadline, message_at_ + kRestAfter);
-  bool watched = false;
+  bool useful = false;
   {
     std::lock_guard lock(mutex_);
     armed_ = true;
-    watched = SleeperMayWork();
+    useful = SleeperMayWork();
   }
-  if (watched) {
-    changed_.notify_one();
-  } else {
-    deadline = std::min(deadline, Clock::now() + kEndLook);
-  }
+  if (useful) changed_.notify_one();
   Event event = stream_.Wait(deadline);
   {
     std::lock_guard lock(mutex_);

@@ -64,6 +64,7 @@ class PumpTest : public testing::Test {
 
   void MoveMuchBothWays();
   void PackBothWays(uint32_t codec);
+  void CloseBehindAHangingWrite(milliseconds before);
 
   End near_, far_;
 };
@@ -231,14 +232,24 @@ TEST_F(PumpTest, AClosedRingEndsTheSessionWithItsCode) {
   EXPECT_EQ(near_.pump->closed().code, 700u);
 }
 
-TEST_F(PumpTest, ARingThatIsClosedBehindAHangingWriteEndsIt) {
+// Whichever of the pump's threads has written, both sleep behind it.
+void PumpTest::CloseBehindAHangingWrite(milliseconds before) {
   Connect(1);
+  std::this_thread::sleep_for(before);
   far_.stream->HoldWrites(true);
   wire::RingProducer down(far_.outgoing);
   ASSERT_TRUE(Write(down, "stuck"));
-  std::this_thread::sleep_for(milliseconds(50));  // the pump sleeps behind its write
+  std::this_thread::sleep_for(milliseconds(50));
   far_.outgoing->Close(700);
   EXPECT_EQ(far_.Join(), Outcome::kStopped);
+}
+
+TEST_F(PumpTest, ARingThatIsClosedBehindAHangingWriteEndsIt) {
+  CloseBehindAHangingWrite(milliseconds(0));
+}
+
+TEST_F(PumpTest, ARingThatIsClosedBehindTheSleepersHangingWriteEndsIt) {
+  CloseBehindAHangingWrite(milliseconds(50));
 }
 
 TEST_F(PumpTest, StopDoesNotWaitForAPeerThatTakesNothing) {
