@@ -105,7 +105,8 @@ class FakeStream final : public MessageStream {
     }
     if (own.writing && !own.hold_writes) {
       own.writing = false;
-      return shared_->cut ? Event::kBroken : Event::kWritten;
+      if (!shared_->cut) return Event::kWritten;
+      if (!own.reading) return Event::kBroken;  // else what the far end said last is still read
     }
     if (own.reading && !own.inbox.empty()) {
       own.reading = false;
