@@ -339,7 +339,7 @@ void CallIndirect(Warp& w, const Instruction& i) {
   if (uint32_t rest = w.exec & ~mask) {
     Strand strand;
     strand.frame = w.frame;
-    strand.pc = w.pc - 1;
+    strand.pc = CurrentStart(w);
     ParkLanes(w, rest, strand);
     w.active &= ~rest;
   }

@@ -117,6 +117,12 @@ TEST_P(Lanes, SeeVectorsWhole) {
   }
 }
 
+TEST_P(Lanes, KeepWhatTheirInstructionsNeedInBetween) {
+  Array<unsigned> bad(1, 0);
+  EXPECT_RUNS(device.Run("long_apart", {4}, {64}, bad, 200));
+  EXPECT_EQ(bad[0], 0u);
+}
+
 TEST_P(Lanes, SortInLocalMemory) {
   const int threads = 70;
   Array<unsigned char> in(threads * 24), out(threads * 24);

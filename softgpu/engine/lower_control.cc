@@ -191,6 +191,7 @@ void Lowering::LowerBar(const PtxInstruction& instruction) {
     NeedOperands(instruction, next + 1);
     op[2] = Source(instruction.operands[next], 'p');
     op[3] = Destination(instruction.operands[0], kind == 1 ? 'i' : 'p');
+    if (!widenings_.empty()) Reject("result");  // it comes when the instruction has ended
     extra |= kind << kBarrierReductionShift;
   }
   Instruction& bar = Emit(BlockBarrier);

@@ -227,3 +227,37 @@ __global__ void small_vectors(const uchar4* a, uchar4* b, const char2* c, char2*
   f[i] = make_short4(e[i].w, e[i].z, e[i].y, e[i].x / 2);
   h[i] = make_int2(g[i].y, g[i].x / 2);
 }
+
+// Lanes stay in a loop for different times; what an instruction keeps in between must be its own.
+// The early ones wait in a vote for the others.
+__global__ void long_apart(unsigned* bad, int rounds) {
+  const unsigned thread = threadIdx.x, lane = thread % 32;
+  unsigned number = thread * 2654435761u + 1;
+  unsigned wrong = 0;
+  for (int r = 0; r < rounds; ++r) {
+    number = number * 1664525 + 1013904223;
+    const unsigned n = (number >> 8) % 40;
+    for (unsigned i = 0; i < n; ++i) {
+      unsigned index, both;
+      unsigned long long wide;
+      asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
+      asm volatile(
+          "{ .reg .pred p, q; setp.lt.u32 q, %1, 20; setp.lt.and.u32 p, %2, 16, !q;"
+          " selp.u32 %0, 1, 0, p; }"
+          : "=r"(both)
+          : "r"(i), "r"(lane));
+      asm volatile("cvt.u64.u32 %0, %%laneid;" : "=l"(wide));
+      wrong += index != thread || both != (lane < 16 && i >= 20) || wide != lane;
+    }
+    if (r % 16 != 0) continue;
+    unsigned late = lane < 8 ? 0 : 600, all, index;
+    for (; late > 0; --late) asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
+    asm volatile(
+        "{ .reg .pred p, q; setp.gt.u32 p, %1, 100; vote.sync.all.pred q, !p, 0xffffffff;"
+        " selp.u32 %0, 1, 0, q; }"
+        : "=r"(all)
+        : "r"(lane));
+    wrong += all != 1;
+  }
+  if (wrong != 0) atomicAdd(bad, wrong);
+}
