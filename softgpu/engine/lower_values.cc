@@ -139,7 +139,8 @@ void Lowering::LowerCvtNarrowing(const PtxInstruction& instruction) {
 }
 
 // add.cc, addc, sub.cc, subc, mad.cc and madc: op[5] is the carry in and out. The first of a chain
-// (.cc without c) has the key "…c.cc" too, but starts from a carry of zero.
+// (.cc without c) has the key "…c.cc" too, but starts from a carry of zero; a subtraction from one,
+// which means that nothing was borrowed.
 void Lowering::LowerCarry(const PtxInstruction& instruction) {
   Type type = instruction.LastType();
   bool mad = instruction.opcode.substr(0, 3) == "mad";
@@ -154,7 +155,7 @@ void Lowering::LowerCarry(const PtxInstruction& instruction) {
   OperandOffset op[7] = {};
   for (size_t i = 1; i < (mad ? 4u : 3u); ++i) op[i] = Source(instruction.operands[i], letter);
   op[0] = Destination(instruction.operands[0], letter);
-  op[5] = takes ? carry_ : Constant(0, 'i');
+  op[5] = takes ? carry_ : Constant(key.starts_with("sub") ? 1 : 0, 'i');
   op[6] = carry_;
   Instruction& out = Emit(Need(key));
   std::copy(std::begin(op), std::end(op), out.op);

@@ -239,7 +239,8 @@ void LogicThree(Warp& w, const Instruction& ins) {
   });
 }
 
-// a + b + carry and its relatives: op[5] carry in, op[6] carry out.
+// a + b + carry and its relatives: op[5] carry in, op[6] carry out. As the hardware does it, a
+// subtraction adds the complement: its carry says that nothing was borrowed.
 enum class Chain { kAdd, kSub, kMadLow, kMadHigh };
 template <Chain kChain, class T, bool kOut>
 void Carry(Warp& w, const Instruction& ins) {
@@ -256,13 +257,11 @@ void Carry(Warp& w, const Instruction& ins) {
     if constexpr (kChain == Chain::kMadLow) x = static_cast<U>(x * y);
     if constexpr (kChain == Chain::kMadHigh) x = static_cast<U>(High(a[i], b[i]));
     if constexpr (kChain == Chain::kMadLow || kChain == Chain::kMadHigh) y = c[i];
-    U carry = in[i];
-    constexpr bool kMinus = kChain == Chain::kSub;
-    U first = kMinus ? x - y : x + y;
-    U second = kMinus ? first - carry : first + carry;
-    bool over = kMinus ? (x < y || first < carry) : (first < x || second < first);
+    if constexpr (kChain == Chain::kSub) y = static_cast<U>(~y);
+    U first = x + y;
+    U second = first + static_cast<U>(in[i]);
     d[i] = second;
-    if (kOut) out[i] = over ? 1 : 0;
+    if (kOut) out[i] = first < x || second < first ? 1 : 0;
   });
 }
 

@@ -29,8 +29,8 @@ using FourWords = uint32_t __attribute__((vector_size(16)));
 template <class T>
 using Elements = std::conditional_t<sizeof(T) == 8, TwoWords, FourWords>;
 template <size_t kBytes>
-using Whole = std::conditional_t<kBytes == 8, uint64_t,
-                                 std::conditional_t<kBytes == 4, uint32_t, uint16_t>>;
+using Whole =
+    std::conditional_t<kBytes == 8, uint64_t, std::conditional_t<kBytes == 4, uint32_t, uint16_t>>;
 
 // Between the vectors of as many lanes as they have elements, and the elements of those lanes.
 inline void Transpose(Sixteen (&v)[2]) {
