@@ -40,7 +40,7 @@ bool Narrows(const PtxInstruction& instruction) {
 // roundings of floating-point results run the plain conversion in that rounding mode.
 void Lowering::LowerCvt(const PtxInstruction& instruction) {
   NeedOperands(instruction, 2);
-  if (ConvertsQuarters(instruction)) return LowerByTable(instruction);
+  if (ConvertsQuarters(instruction) || instruction.Has(".pack")) return LowerByTable(instruction);
   if (Narrows(instruction)) return LowerCvtNarrowing(instruction);
   std::vector<Type> types;
   for (std::string_view m : instruction.modifiers) {

@@ -124,5 +124,27 @@ TEST_F(Newer, NumbersAreCutAtZeroAndOne) {
   }
 }
 
+TEST_F(Newer, PairsOfIntegersArePacked) {
+  const int some[] = {0, 1, -1, 5, -3, 7, -8, 100, -200, 40000, -70000, INT32_MAX, INT32_MIN};
+  Array<int> in(32 * 3);
+  Array<uint32_t> out(32 * 8);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = some[i * 5 % std::size(some)];
+  EXPECT_RUNS(device.Run("pack_pairs", {1}, {32}, in, out));
+  for (size_t i = 0; i < 32; ++i) {
+    for (int kind = 0; kind < 8; ++kind) {
+      const int bits = kind < 2 ? 16 : 8 >> (kind / 2 - 1);
+      const int low = kind % 2 == 0 ? -(1 << (bits - 1)) : 0;
+      const int high = (1 << (kind % 2 == 0 ? bits - 1 : bits)) - 1;
+      auto cut = [&](int v) {
+        return static_cast<uint64_t>(std::clamp(v, low, high)) & ((uint64_t{1} << bits) - 1);
+      };
+      uint64_t c = kind < 2 ? 0 : static_cast<uint32_t>(in[i * 3 + 2]);
+      uint64_t expected = c << (2 * bits) | cut(in[i * 3]) << bits | cut(in[i * 3 + 1]);
+      EXPECT_EQ(out[i * 8 + static_cast<size_t>(kind)], static_cast<uint32_t>(expected))
+          << kind << " of " << in[i * 3] << " and " << in[i * 3 + 1];
+    }
+  }
+}
+
 }  // namespace
 }  // namespace softgpu::testing

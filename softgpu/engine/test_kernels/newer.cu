@@ -112,3 +112,19 @@ __global__ void rare_numbers(const int2* in, int* out, unsigned* pairs) {
   const __half2 product = __hmul2_sat(__floats2half2_rn(v.x, v.y), __floats2half2_rn(0.5f, 0.25f));
   pairs[threadIdx.x] = *reinterpret_cast<const unsigned*>(&product);
 }
+
+// Pairs of clamped integers, six kinds with the bits of a third value above.
+__global__ void pack_pairs(const int* in, unsigned* out) {
+  const int a = in[threadIdx.x * 3], b = in[threadIdx.x * 3 + 1], c = in[threadIdx.x * 3 + 2];
+  out += threadIdx.x * 8;
+  asm("cvt.pack.sat.s16.s32 %0, %1, %2;" : "=r"(out[0]) : "r"(a), "r"(b));
+  asm("cvt.pack.sat.u16.s32 %0, %1, %2;" : "=r"(out[1]) : "r"(a), "r"(b));
+#define PACK(i, type) \
+  asm("cvt.pack.sat." type ".s32.b32 %0, %1, %2, %3;" : "=r"(out[i]) : "r"(a), "r"(b), "r"(c))
+  PACK(2, "s8");
+  PACK(3, "u8");
+  PACK(4, "s4");
+  PACK(5, "u4");
+  PACK(6, "s2");
+  PACK(7, "u2");
+}
