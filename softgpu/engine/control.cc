@@ -332,7 +332,7 @@ void CallIndirect(Warp& w, const Instruction& i) {
   }
   const Function* callee = FindFunction(*w.block->launch->kernel->program, handle);
   if (callee == nullptr) return Fault(w, i, kIllegalInstruction, "call of no function");
-  if (!callee->unsupported.empty()) return Fault(w, i, kNotSupported, callee->unsupported);
+  if (!callee->unsupported.empty()) return Fault(w, i, kIllegalInstruction, callee->unsupported);
   if (callee->parameters.size() != site.arguments.size()) {
     return Fault(w, i, kIllegalInstruction, "call of a function with other parameters");
   }
