@@ -348,5 +348,17 @@ TEST_P(Math, DividesSixteenBytes) {
   }
 }
 
+TEST_P(Math, NoNumbersLookAsOnAGpu) {
+  Array<float> in(3);
+  in[1] = INFINITY;
+  in[2] = -1;
+  Array<uint32_t> out(5);
+  Array<uint64_t> wide(2);
+  EXPECT_RUNS(device.Run("no_numbers", {1}, {1}, in, out, wide));
+  for (size_t i = 0; i < out.size(); ++i) EXPECT_EQ(out[i], 0x7fffffffu) << i;
+  EXPECT_EQ(wide[0], 0xfff8000000000000u);
+  EXPECT_EQ(wide[1], 0x7fffffffe0000000u);
+}
+
 }  // namespace
 }  // namespace softgpu::testing

@@ -21,6 +21,10 @@ To ToInteger(From value) {
   return static_cast<To>(value);
 }
 
+// The NaN of single precision and what it is in double: what is printed has no sign.
+constexpr uint32_t kNan32 = 0x7fffffff;
+constexpr uint64_t kNan64 = 0x7fffffffe0000000;
+
 template <class To, class From>
 struct ConvertTo {
   To operator()(From value) const {
@@ -34,6 +38,10 @@ struct ConvertTo {
       return FromFloat<To>(ToFloat(value));
     } else if constexpr (kFromSmall) {
       return static_cast<To>(ToFloat(value));
+    } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, double>) {
+      return value == value ? value : std::bit_cast<double>(kNan64);
+    } else if constexpr (std::is_same_v<From, double> && std::is_same_v<To, float>) {
+      return value == value ? static_cast<float>(value) : std::bit_cast<float>(kNan32);
     } else if constexpr (std::is_same_v<To, Bfloat>) {
       return FromFloat<Bfloat>(static_cast<float>(value));
     } else {

@@ -205,3 +205,15 @@ __global__ void divide_wide(const unsigned __int128* in, unsigned __int128* out)
   out[2] = static_cast<__int128>(in[0]) / static_cast<__int128>(in[1]);
   out[3] = static_cast<__int128>(in[0]) % static_cast<__int128>(in[1]);
 }
+
+// in: zero, infinity and -1.
+__global__ void no_numbers(const float* in, unsigned* out, unsigned long long* wide) {
+  const float zero = in[0], infinity = in[1], minus = in[2];
+  out[0] = __float_as_uint(zero / zero);
+  out[1] = __float_as_uint(sqrtf(minus));
+  out[2] = __float_as_uint(rsqrtf(minus));
+  out[3] = __float_as_uint(fmaxf(zero / zero, minus / zero - infinity * zero));
+  out[4] = __float_as_uint(static_cast<float>(static_cast<double>(zero) / zero));
+  wide[0] = __double_as_longlong(static_cast<double>(zero) / zero);
+  wide[1] = __double_as_longlong(static_cast<double>(infinity - infinity));
+}
