@@ -32,6 +32,7 @@ Lowering::Method Lowering::FindMethod(std::string_view opcode) {
       Special_{"ld", &Lowering::LowerLoad},
       Special_{"ldmatrix", &Lowering::LowerMatrixRows},
       Special_{"ldu", &Lowering::LowerLoad},
+      Special_{"lop3", &Lowering::LowerLogic},
       Special_{"madc", &Lowering::LowerCarry},
       Special_{"mapa", &Lowering::LowerMap},
       Special_{"match", &Lowering::LowerMatch},

@@ -161,6 +161,24 @@ void Lowering::LowerCarry(const PtxInstruction& instruction) {
   std::copy(std::begin(op), std::end(op), out.op);
 }
 
+// lop3.b32 d, a, b, c, table and lop3.or.b32 d|p, a, b, c, table, q: p is (d != 0) or q.
+void Lowering::LowerLogic(const PtxInstruction& instruction) {
+  const bool either = instruction.Has(".or");
+  if (!either && !instruction.Has(".and")) return LowerByTable(instruction);
+  NeedOperands(instruction, 6);
+  const PtxOperand& to = instruction.operands[0];
+  if (to.kind != PtxOperand::Kind::kVector || to.elements.size() != 2) Reject();
+  OperandOffset op[5] = {};
+  for (size_t i = 1; i < std::size(op); ++i) op[i] = Source(instruction.operands[i], 'i');
+  OperandOffset other = Source(instruction.operands[5], 'p');
+  op[0] = Destination(to.elements[0], 'i');
+  Instruction& logic = Emit(Need("lop3.b32"));
+  std::copy(std::begin(op), std::end(op), logic.op);
+  OperandOffset some = Temporary('p');
+  EmitPredicate("setp.ne.u32", some, op[0], Constant(0, 'i'));
+  EmitPredicate(either ? "or.pred" : "and.pred", Destination(to.elements[1], 'p'), some, other);
+}
+
 // shfl.sync.mode.b32 d|p, a, b, c, membermask
 void Lowering::LowerShfl(const PtxInstruction& instruction) {
   NeedOperands(instruction, 4);

@@ -146,5 +146,35 @@ TEST_F(Newer, PairsOfIntegersArePacked) {
   }
 }
 
+TEST_F(Newer, OperationsThatAreRare) {
+  const int some[] = {0, 1, -1, 77, -9000, 40000, 1 << 20, -(1 << 24), 1 << 30, -(1 << 30)};
+  Array<int> in(32 * 3), out(32 * 10);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = some[(i * 7 + i / 9) % std::size(some)];
+  in[0] = in[1] = INT32_MIN, in[2] = INT32_MAX;
+  in[3] = INT32_MIN, in[4] = INT32_MAX, in[5] = INT32_MIN;
+  EXPECT_RUNS(device.Run("rare_operations", {1}, {32}, in, out));
+  auto clamp = [](int64_t v) { return std::clamp<int64_t>(v, INT32_MIN, INT32_MAX); };
+  auto low = [](int64_t v) { return static_cast<int64_t>(static_cast<uint64_t>(v) << 40) >> 40; };
+  for (size_t i = 0; i < 32; ++i) {
+    const int64_t a = in[i * 3], b = in[i * 3 + 1], c = in[i * 3 + 2];
+    const int* o = out.data() + i * 10;
+    const auto sa = static_cast<int16_t>(a), sb = static_cast<int16_t>(b);
+    const auto ua = static_cast<uint16_t>(a), ub = static_cast<uint16_t>(b);
+    EXPECT_EQ(o[0], static_cast<int16_t>(c + std::abs(sa - sb))) << i;
+    EXPECT_EQ(o[1], static_cast<uint16_t>(c + std::abs(ua - ub))) << i;
+    EXPECT_EQ(o[2], clamp((a * b >> 32) + c)) << i;
+    EXPECT_EQ(o[3], clamp((low(a) * low(b) >> 16) + c)) << i;
+    const int64_t two = (a & b & ~c) | (a & ~b & c) | (~a & b & c);  // table 0x68
+    EXPECT_EQ(o[4], static_cast<int>(two)) << i;
+    EXPECT_EQ(o[5], static_cast<int>(two) != 0 || c < 0 ? 1 : 0) << i;
+    EXPECT_EQ(o[6], static_cast<int>(a & b & c) != 0 && c >= 0 ? 1 : 0) << i;
+    const int64_t sign = (a < 0) != (b < 0) ? -1 : 1;
+    auto single = [&](int64_t v) { return clamp(static_cast<int64_t>(static_cast<float>(v))); };
+    EXPECT_EQ(o[7], single(sign * std::min(std::abs(a), std::abs(b)))) << i;
+    EXPECT_EQ(o[8], single(sign * std::max(std::abs(a), std::abs(b)))) << i;
+    EXPECT_EQ(o[9], 1) << i;
+  }
+}
+
 }  // namespace
 }  // namespace softgpu::testing

@@ -59,6 +59,15 @@ struct Max {
     return a > b ? a : b;
   }
 };
+// Of the magnitudes, with the sign of the product.
+template <class Op>
+struct ExclusiveSign {
+  template <class T>
+  T operator()(T a, T b) const {
+    T sign = std::signbit(a) != std::signbit(b) ? T{-1} : T{1};
+    return std::copysign(Op()(std::fabs(a), std::fabs(b)), sign);
+  }
+};
 template <class Op>
 struct PropagateNan {
   template <class T>
@@ -159,11 +168,15 @@ constexpr OpEntry kOps[] = {
     Three<Fma, float>("mad.f32"),
     Three<Fma, double>("mad.f64"),
     Two<PropagateNan<Max>, float>("max.NaN.f32"),
+    Two<ExclusiveSign<PropagateNan<Max>>, float>("max.NaN.xorsign.abs.f32"),
     Two<Max, float>("max.f32"),
     Two<Max, double>("max.f64"),
+    Two<ExclusiveSign<Max>, float>("max.xorsign.abs.f32"),
     Two<PropagateNan<Min>, float>("min.NaN.f32"),
+    Two<ExclusiveSign<PropagateNan<Min>>, float>("min.NaN.xorsign.abs.f32"),
     Two<Min, float>("min.f32"),
     Two<Min, double>("min.f64"),
+    Two<ExclusiveSign<Min>, float>("min.xorsign.abs.f32"),
     Two<Mul, float>("mul.f32"),
     Two<Mul, double>("mul.f64"),
     One<Neg, float>("neg.f32"),

@@ -221,6 +221,8 @@ SOFTGPU_OP2(AddSaturated, static_cast<s32>(a > 0 && b > INT32_MAX - a   ? INT32_
 SOFTGPU_OP2(SubSaturated, static_cast<s32>(b<0 && a> INT32_MAX + b      ? INT32_MAX
                                            : b > 0 && a < INT32_MIN + b ? INT32_MIN
                                                                         : a - b));
+SOFTGPU_OP3(MadHighSaturated, AddSaturated()(High(a, b), c));
+SOFTGPU_OP3(MadHigh24Saturated, AddSaturated()(MulHigh24()(a, b), c));
 // Three inputs and a truth table, which is an immediate in op[4].
 void LogicThree(Warp& w, const Instruction& ins) {
   auto* d = w.Reg<u32>(ins.op[0]);
@@ -327,6 +329,7 @@ constexpr OpEntry kOps[] = {
     Three<FindNthSet, u32, u32, u32, s32>("fns.b32"),
     Three<MadHigh, s32>("mad.hi.s32"),
     Three<MadHigh, s64>("mad.hi.s64"),
+    Three<MadHighSaturated, s32>("mad.hi.sat.s32"),
     Three<MadHigh, u32>("mad.hi.u32"),
     Three<MadHigh, u64>("mad.hi.u64"),
     Three<MadLow, u16>("mad.lo.u16"),
@@ -337,6 +340,7 @@ constexpr OpEntry kOps[] = {
     Three<MadWide, u32, u16, u16, u32>("mad.wide.u16"),
     Three<MadWide, u64, u32, u32, u64>("mad.wide.u32"),
     Three<MadHigh24, s32>("mad24.hi.s32"),
+    Three<MadHigh24Saturated, s32>("mad24.hi.sat.s32"),
     Three<MadHigh24, u32>("mad24.hi.u32"),
     Three<MadLow24, s32>("mad24.lo.s32"),
     Three<MadLow24, u32>("mad24.lo.u32"),
@@ -395,8 +399,10 @@ constexpr OpEntry kOps[] = {
     Two<Rem, u16>("rem.u16"),
     Two<Rem, u32>("rem.u32"),
     Two<Rem, u64>("rem.u64"),
+    Three<SumOfDifferences, s16>("sad.s16"),
     Three<SumOfDifferences, s32>("sad.s32"),
     Three<SumOfDifferences, s64>("sad.s64"),
+    Three<SumOfDifferences, u16>("sad.u16"),
     Three<SumOfDifferences, u32>("sad.u32"),
     Three<SumOfDifferences, u64>("sad.u64"),
     Three<FunnelLeftClamp, u32>("shf.l.clamp.b32"),
