@@ -115,7 +115,8 @@ TEST_F(FaultTest, AMisalignedAddressLatches) {
   EXPECT_EXIT(MisalignedStore(Prepare("Store")), testing::ExitedWithCode(0), "error 716");
 }
 
-// An instruction that the interpreter does not know: reported once, and nothing is poisoned.
+// An instruction that the interpreter does not know: its launch and its graph node are refused, and
+// nothing is poisoned.
 void UnknownInstruction() {
   Prepare("Store");
   const char* ptx =
@@ -127,14 +128,25 @@ void UnknownInstruction() {
   REQUIRE_EQ(cuModuleLoadData(&module, ptx), 0);
   REQUIRE_EQ(cuModuleGetFunction(&odd, module, "Odd"), 0);
   REQUIRE_EQ(cuModuleGetFunction(&fine, module, "Fine"), 0);
-  REQUIRE_EQ(cuLaunchKernel(odd, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr), 0);
-  REQUIRE_EQ(cuCtxSynchronize(), CUDA_ERROR_NOT_SUPPORTED);
+  REQUIRE_EQ(cuLaunchKernel(odd, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr),
+             CUDA_ERROR_NOT_SUPPORTED);
+  REQUIRE_EQ(cuLaunchCooperativeKernel(odd, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr),
+             CUDA_ERROR_NOT_SUPPORTED);
+  CUgraph graph = nullptr;
+  CUgraphNode node = nullptr;
+  CUDA_KERNEL_NODE_PARAMS launch = {};
+  launch.func = odd;
+  launch.gridDimX = launch.gridDimY = launch.gridDimZ = 1;
+  launch.blockDimX = launch.blockDimY = launch.blockDimZ = 1;
+  REQUIRE_EQ(cuGraphCreate(&graph, 0), 0);
+  REQUIRE_EQ(cuGraphAddKernelNode(&node, graph, nullptr, 0, &launch), CUDA_ERROR_NOT_SUPPORTED);
+  REQUIRE_EQ(cuCtxSynchronize(), 0);
   REQUIRE_EQ(cuLaunchKernel(fine, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr), 0);
   REQUIRE_EQ(cuCtxSynchronize(), 0);
   _exit(0);
 }
 
-TEST_F(FaultTest, AnUnknownInstructionIsReportedOnce) {
+TEST_F(FaultTest, AnUnknownInstructionIsRefused) {
   EXPECT_EXIT(UnknownInstruction(), testing::ExitedWithCode(0), "frobnicate");
 }
 

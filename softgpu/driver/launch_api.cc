@@ -99,6 +99,9 @@ int BlocksPerMultiprocessor(const Function& function, int threads, size_t dynami
 }
 
 CUresult CheckLaunch(const Function& function, const LaunchConfig& config, int multiprocessors) {
+  if (const std::string& why = function.info->unsupported; !why.empty()) {
+    return Refuse(("a launch of " + function.info->name + " (" + why + ")").c_str());
+  }
   const uint32_t* grid = config.grid;
   const uint32_t* block = config.block;
   for (int i = 0; i < 3; ++i) {

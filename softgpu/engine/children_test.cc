@@ -84,5 +84,12 @@ TEST_P(Children, AnEndlessFamilyCanBeCancelled) {
   EXPECT_LT(asked, 2000);
 }
 
+TEST_P(Children, UnknownInstructionsAreFaults) {
+  Array<int> out(2);
+  Status status = device.Run("LaunchUnknown", {1}, {1}, out);
+  EXPECT_EQ(status.code, 715);
+  EXPECT_NE(status.message.find("vadd"), std::string::npos) << status.message;
+}
+
 }  // namespace
 }  // namespace softgpu::testing

@@ -25,7 +25,8 @@ using OperandOffset = uint32_t;
 struct alignas(64) Instruction {
   Handler run = nullptr;
   uint32_t guard = 0;  // predicate's offset | 1, and | 2 if negated; 0 = no guard
-  uint32_t line = 0;
+  uint32_t line : 31 = 0;
+  uint32_t continues : 1 = 0;  // not the first of its PTX instruction
   OperandOffset op[7] = {};
   uint32_t extra = 0;          // branch target, element count, … (the handler's own)
   int64_t imm = 0;             // address offset, special register, … (the handler's own)

@@ -332,14 +332,14 @@ void CallIndirect(Warp& w, const Instruction& i) {
   }
   const Function* callee = FindFunction(*w.block->launch->kernel->program, handle);
   if (callee == nullptr) return Fault(w, i, kIllegalInstruction, "call of no function");
-  if (!callee->unsupported.empty()) return Fault(w, i, kNotSupported, callee->unsupported);
+  if (!callee->unsupported.empty()) return Fault(w, i, kIllegalInstruction, callee->unsupported);
   if (callee->parameters.size() != site.arguments.size()) {
     return Fault(w, i, kIllegalInstruction, "call of a function with other parameters");
   }
   if (uint32_t rest = w.exec & ~mask) {
     Strand strand;
     strand.frame = w.frame;
-    strand.pc = w.pc - 1;
+    strand.pc = CurrentStart(w);
     ParkLanes(w, rest, strand);
     w.active &= ~rest;
   }

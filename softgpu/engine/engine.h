@@ -52,6 +52,7 @@ struct KernelInfo {
   uint32_t cluster[3] = {};          // blocks of its clusters (.reqnctapercluster); 0: any
   bool needs_cluster = false;        // .explicitcluster: kernel or launch must say them
   uint32_t most_cluster_blocks = 0;  // .maxclusterrank; 0: as the device
+  std::string unsupported;  // why it cannot be launched, with the PTX line; empty if it can
 };
 
 struct GlobalInfo {

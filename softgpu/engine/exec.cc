@@ -145,6 +145,12 @@ void Fault(Warp& w, const Instruction& instruction, int code, const std::string&
 
 void EndSlice(Warp& w) { w.limit = 0; }
 
+uint32_t CurrentStart(const Warp& w) {
+  uint32_t pc = w.pc - 1;
+  while (w.code[pc].continues != 0) --pc;
+  return pc;
+}
+
 void ParkLanes(Warp& w, uint32_t mask, Strand strand) {
   strand.mask = mask;
   strand.last_run = w.turn;
@@ -153,21 +159,31 @@ void ParkLanes(Warp& w, uint32_t mask, Strand strand) {
 
 namespace {
 
+inline void Step(Warp& w) {
+  const Instruction& instruction = w.code[w.pc++];
+  uint32_t exec = w.active;
+  if (instruction.guard != 0) {
+    uint32_t guard = *reinterpret_cast<uint32_t*>(w.base[0] + (instruction.guard & ~3u));
+    exec &= (instruction.guard & 2) != 0 ? ~guard : guard;
+  }
+  w.exec = exec;
+  if (exec != 0) instruction.run(w, instruction);
+}
+
+// Strands share temporaries, so none stops within a PTX instruction.
+void EndInstruction(Warp& w) {
+  while (w.active != 0 && w.code[w.pc].continues != 0 && w.block->failure.code == 0) Step(w);
+}
+
 WarpResult RunSlice(Warp& w, bool fair) {
   if (!(fair ? PickOldest(w) : PickStrand(w))) {
     return w.alive != 0 ? WarpResult::kBlocked : WarpResult::kDone;
   }
   while (true) {
     do {
-      const Instruction& instruction = w.code[w.pc++];
-      uint32_t exec = w.active;
-      if (instruction.guard != 0) {
-        uint32_t guard = *reinterpret_cast<uint32_t*>(w.base[0] + (instruction.guard & ~3u));
-        exec &= (instruction.guard & 2) != 0 ? ~guard : guard;
-      }
-      w.exec = exec;
-      if (exec != 0) instruction.run(w, instruction);
+      Step(w);
     } while (--w.fuel > 0 && w.pc < w.limit);
+    EndInstruction(w);
     if (w.block->failure.code != 0) return WarpResult::kFailed;
     if (w.active != 0) {
       Strand strand;
@@ -267,7 +283,7 @@ bool GatherLanes(Warp& w, uint32_t wanted) {
   }
   Strand strand;
   strand.frame = w.frame;
-  strand.pc = w.pc - 1;
+  strand.pc = CurrentStart(w);
   strand.state = Strand::State::kLanes;
   strand.wanted = wanted;
   ParkLanes(w, w.exec, strand);

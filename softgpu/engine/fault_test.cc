@@ -75,6 +75,11 @@ TEST_P(Fault, UnknownOpcodeFailsItsKernelOnly) {
   EXPECT_RUNS(device.Run("empty", {1}, {1}));
 }
 
+TEST_P(Fault, UnknownOpcodeBehindAPointer) {
+  Array<int> out(1);
+  ExpectFault(device.Run("call_unknown", {1}, {1}, out), 715, "vadd.s32.s32.s32.sat");
+}
+
 TEST_P(Fault, LaunchConfigurationIsChecked) {
   EXPECT_EQ(device.Run("empty", {0}, {32}).code, 1);
   EXPECT_EQ(device.Run("empty", {1}, {2048}).code, 1);

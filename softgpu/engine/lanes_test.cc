@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <set>
 
@@ -72,6 +73,54 @@ TEST_P(Lanes, LoadAndStoreVectors) {
     EXPECT_EQ(wide_out[i].x, wide[i].y);
     EXPECT_EQ(wide_out[i].y, wide[i].x * 2);
   }
+}
+
+TEST_P(Lanes, LoadAndStoreSmallVectors) {
+  using Bytes = std::array<uint8_t, 4>;
+  using Signed = std::array<int8_t, 2>;
+  using Shorts = std::array<int16_t, 4>;
+  using Ints = std::array<int, 2>;
+  const int n = 40;  // a whole warp and a part of one
+  Array<Bytes> a(n), b(n);
+  Array<Signed> c(n), d(n);
+  Array<Shorts> e(n), f(n);
+  Array<Ints> g(n), h(n);
+  for (int i = 0; i < n; ++i) {
+    for (int k = 0; k < 4; ++k) {
+      a[i][k] = static_cast<uint8_t>(i * 61 + k * 97);
+      e[i][k] = static_cast<int16_t>(i * 9001 - k * 15013);
+    }
+    for (int k = 0; k < 2; ++k) {
+      c[i][k] = static_cast<int8_t>(i * 37 - k * 55);
+      g[i][k] = (i + 1) * (k - 5) * 1234567;
+    }
+  }
+  EXPECT_RUNS(device.Run("small_vectors", {1}, {n}, a, b, c, d, e, f, g, h));
+  for (int i = 0; i < n; ++i) {
+    EXPECT_EQ(b[i], (Bytes{a[i][3], a[i][2], a[i][1], static_cast<uint8_t>(a[i][0] / 2)}));
+    EXPECT_EQ(d[i], (Signed{c[i][1], static_cast<int8_t>(c[i][0] / 2)}));
+    EXPECT_EQ(f[i], (Shorts{e[i][3], e[i][2], e[i][1], static_cast<int16_t>(e[i][0] / 2)}));
+    EXPECT_EQ(h[i], (Ints{g[i][1], g[i][0] / 2}));
+  }
+}
+
+// Enough threads that blocks run on several threads of the host.
+TEST_P(Lanes, SeeVectorsWhole) {
+  const uint32_t pairs = 32;
+  for (int kind = 0; kind < 4; ++kind) {
+    for (uint32_t lanes : {0xffffffffu, 0x5a5affffu}) {
+      Array<uint32_t> vectors(pairs * 32 * 4, 0), counts(pairs * 2, 0), bad(1, 0);
+      EXPECT_RUNS(device.Run("race_for_vectors", {pairs * 2}, {32}, vectors, kind, 4000, lanes,
+                             counts, bad));
+      EXPECT_EQ(bad[0], 0u) << kind << " " << std::hex << lanes;
+    }
+  }
+}
+
+TEST_P(Lanes, KeepWhatTheirInstructionsNeedInBetween) {
+  Array<unsigned> bad(1, 0);
+  EXPECT_RUNS(device.Run("long_apart", {4}, {64}, bad, 200));
+  EXPECT_EQ(bad[0], 0u);
 }
 
 TEST_P(Lanes, SortInLocalMemory) {

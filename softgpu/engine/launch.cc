@@ -331,6 +331,8 @@ Status RunChildren(Children& children, const Cancelled& cancelled) {
       auto* buffer = reinterpret_cast<const std::byte*>(work.parameters);
       status = LaunchGrid(*work.kernel, work.config, {buffer, work.kernel->parameter_bytes},
                           cancelled, its_own);
+      // Nobody asks for what a kernel's launch answers: it ends like the instruction itself.
+      if (status.code == kNotSupported) status.code = kIllegalInstruction;
     } else if (status.ok()) {
       status = RunBytes(work);
     }

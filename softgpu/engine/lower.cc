@@ -78,7 +78,7 @@ Instruction& Lowering::Emit(Handler handler) {
   Instruction& instruction = out_.code.emplace_back();
   instruction.run = handler;
   instruction.guard = guard_;
-  instruction.line = current_ != nullptr ? current_->line : source_.line;
+  instruction.line = (current_ != nullptr ? current_->line : source_.line) & 0x7fffffff;
   return instruction;
 }
 
@@ -400,6 +400,7 @@ void Lowering::Run() {
     for (const PtxInstruction& instruction : source_.body) {
       starts_.push_back(static_cast<uint32_t>(out_.code.size()));
       Lower(instruction);
+      for (size_t i = starts_.back() + 1; i < out_.code.size(); ++i) out_.code[i].continues = 1;
     }
   } catch (const Unsupported& u) {
     out_.unsupported =

@@ -164,6 +164,7 @@ class Lowering {
   void LowerElect(const PtxInstruction& instruction);
   void LowerVote(const PtxInstruction& instruction);
   void LowerCarry(const PtxInstruction& instruction);
+  void LowerLogic(const PtxInstruction& instruction);
   OperandOffset Compare(const PtxInstruction& instruction, size_t first, OperandOffset* inverse);
   void EmitPredicate(const char* key, OperandOffset to, OperandOffset a, OperandOffset b = 0);
   uint32_t ResolveLabel(uint32_t scope, std::string_view name) const;

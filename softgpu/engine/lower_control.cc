@@ -32,6 +32,7 @@ Lowering::Method Lowering::FindMethod(std::string_view opcode) {
       Special_{"ld", &Lowering::LowerLoad},
       Special_{"ldmatrix", &Lowering::LowerMatrixRows},
       Special_{"ldu", &Lowering::LowerLoad},
+      Special_{"lop3", &Lowering::LowerLogic},
       Special_{"madc", &Lowering::LowerCarry},
       Special_{"mapa", &Lowering::LowerMap},
       Special_{"match", &Lowering::LowerMatch},
@@ -191,6 +192,7 @@ void Lowering::LowerBar(const PtxInstruction& instruction) {
     NeedOperands(instruction, next + 1);
     op[2] = Source(instruction.operands[next], 'p');
     op[3] = Destination(instruction.operands[0], kind == 1 ? 'i' : 'p');
+    if (!widenings_.empty()) Reject("result");  // it comes when the instruction has ended
     extra |= kind << kBarrierReductionShift;
   }
   Instruction& bar = Emit(BlockBarrier);

@@ -40,7 +40,7 @@ bool Narrows(const PtxInstruction& instruction) {
 // roundings of floating-point results run the plain conversion in that rounding mode.
 void Lowering::LowerCvt(const PtxInstruction& instruction) {
   NeedOperands(instruction, 2);
-  if (ConvertsQuarters(instruction)) return LowerByTable(instruction);
+  if (ConvertsQuarters(instruction) || instruction.Has(".pack")) return LowerByTable(instruction);
   if (Narrows(instruction)) return LowerCvtNarrowing(instruction);
   std::vector<Type> types;
   for (std::string_view m : instruction.modifiers) {
@@ -139,7 +139,8 @@ void Lowering::LowerCvtNarrowing(const PtxInstruction& instruction) {
 }
 
 // add.cc, addc, sub.cc, subc, mad.cc and madc: op[5] is the carry in and out. The first of a chain
-// (.cc without c) has the key "…c.cc" too, but starts from a carry of zero.
+// (.cc without c) has the key "…c.cc" too, but starts from a carry of zero; a subtraction from one,
+// which means that nothing was borrowed.
 void Lowering::LowerCarry(const PtxInstruction& instruction) {
   Type type = instruction.LastType();
   bool mad = instruction.opcode.substr(0, 3) == "mad";
@@ -154,10 +155,28 @@ void Lowering::LowerCarry(const PtxInstruction& instruction) {
   OperandOffset op[7] = {};
   for (size_t i = 1; i < (mad ? 4u : 3u); ++i) op[i] = Source(instruction.operands[i], letter);
   op[0] = Destination(instruction.operands[0], letter);
-  op[5] = takes ? carry_ : Constant(0, 'i');
+  op[5] = takes ? carry_ : Constant(key.starts_with("sub") ? 1 : 0, 'i');
   op[6] = carry_;
   Instruction& out = Emit(Need(key));
   std::copy(std::begin(op), std::end(op), out.op);
+}
+
+// lop3.b32 d, a, b, c, table and lop3.or.b32 d|p, a, b, c, table, q: p is (d != 0) or q.
+void Lowering::LowerLogic(const PtxInstruction& instruction) {
+  const bool either = instruction.Has(".or");
+  if (!either && !instruction.Has(".and")) return LowerByTable(instruction);
+  NeedOperands(instruction, 6);
+  const PtxOperand& to = instruction.operands[0];
+  if (to.kind != PtxOperand::Kind::kVector || to.elements.size() != 2) Reject();
+  OperandOffset op[5] = {};
+  for (size_t i = 1; i < std::size(op); ++i) op[i] = Source(instruction.operands[i], 'i');
+  OperandOffset other = Source(instruction.operands[5], 'p');
+  op[0] = Destination(to.elements[0], 'i');
+  Instruction& logic = Emit(Need("lop3.b32"));
+  std::copy(std::begin(op), std::end(op), logic.op);
+  OperandOffset some = Temporary('p');
+  EmitPredicate("setp.ne.u32", some, op[0], Constant(0, 'i'));
+  EmitPredicate(either ? "or.pred" : "and.pred", Destination(to.elements[1], 'p'), some, other);
 }
 
 // shfl.sync.mode.b32 d|p, a, b, c, membermask

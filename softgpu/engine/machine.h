@@ -152,7 +152,10 @@ struct LaunchState {
 
 // exec.cc
 void Fault(Warp& w, const Instruction& instruction, int code, const std::string& what);
-void EndSlice(Warp& w);  // makes the inner loop come back to the scheduler
+// Makes the inner loop come back to the scheduler, once the PTX instruction has ended: temporaries
+// that live in it are all strands' own.
+void EndSlice(Warp& w);
+uint32_t CurrentStart(const Warp& w);  // where the PTX instruction that is running starts
 void ParkLanes(Warp& w, uint32_t mask, Strand strand);
 void ExitLanes(Warp& w, uint32_t mask);
 void ReleaseBarriers(Block& block);

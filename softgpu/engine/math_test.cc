@@ -283,5 +283,82 @@ TEST_P(Math, Halves) {
   }
 }
 
+// Of `Word`, with `Wide` twice as long: what CHAINS of math.cu computes.
+template <class Word, class Wide>
+void ExpectChains(const Device& device, const char* kernel) {
+  constexpr int kBits = sizeof(Word) * 8;
+  const int n = 64;
+  Array<Word> in(n * 5), out(n * 14);
+  uint64_t random = 88172645463325252;
+  for (int i = 0; i < n * 5; ++i) {
+    random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+    const Word some[] = {0, 1, static_cast<Word>(~Word{0}), static_cast<Word>(random)};
+    in[i] = some[random >> 60 & 3];
+  }
+  EXPECT_RUNS(device.Run(kernel, {1}, {n}, in, out));
+  for (int i = 0; i < n; ++i) {
+    const Word *x = in.data() + i * 5, *o = out.data() + i * 14;
+    auto wide = [](Word low, Word high) { return static_cast<Wide>(high) << kBits | low; };
+    const Wide a = wide(x[0], x[1]), b = wide(x[2], x[3]);
+    const Wide sum = a + b, difference = a - b;
+    EXPECT_EQ(o[0], static_cast<Word>(sum)) << i;
+    EXPECT_EQ(o[1], static_cast<Word>(sum >> kBits)) << i;
+    EXPECT_EQ(o[2], sum < a ? 1u : 0u) << i;
+    EXPECT_EQ(o[3], static_cast<Word>(difference)) << i;
+    EXPECT_EQ(o[4], static_cast<Word>(difference >> kBits)) << i;
+    EXPECT_EQ(o[5], a >= b ? 1u : 0u) << i;
+    EXPECT_EQ(o[6], static_cast<Word>(difference >> kBits)) << i;
+    EXPECT_EQ(o[7], static_cast<Word>(a >= b ? Word{0} : ~Word{0})) << i;
+    const Word carry = static_cast<Word>(x[0] + x[2]) < x[0] ? 1 : 0;
+    EXPECT_EQ(o[9], static_cast<Word>(x[1] + static_cast<Word>(~x[3]) + carry)) << i;
+    const Wide product = static_cast<Wide>(x[0]) * x[2];
+    const auto high = static_cast<Word>(product >> kBits);
+    const Wide plus = product + x[4];  // cannot overflow
+    const Wide top = static_cast<Wide>(plus >> kBits) + x[1];
+    EXPECT_EQ(o[10], static_cast<Word>(plus)) << i;
+    EXPECT_EQ(o[11], static_cast<Word>(top)) << i;
+    EXPECT_EQ(o[12], static_cast<Word>(x[0] * x[4] + x[2] + static_cast<Word>(top >> kBits))) << i;
+    EXPECT_EQ(o[13], static_cast<Word>(high + x[1] + (x[0] >= x[2] ? 1 : 0))) << i;
+  }
+}
+
+TEST_P(Math, CarriesGoOn) {
+  ExpectChains<uint32_t, uint64_t>(device, "chains_of_32");
+  ExpectChains<uint64_t, unsigned __int128>(device, "chains_of_64");
+}
+
+TEST_P(Math, DividesSixteenBytes) {
+  using Wide = unsigned __int128;
+  using Signed = __int128;
+  const int n = 32;
+  Array<Wide> in(n * 2), out(n * 4);
+  for (unsigned i = 0; i < n; ++i) {
+    auto x = Wide{0x9e3779b97f4a7c15} * (i + 1);
+    in[i * 2] = i < 4 ? Wide{100 + i} : x * x >> (i % 7);
+    in[i * 2 + 1] = i < 8 ? Wide{7} : (x * 31 >> (3 * i)) + 1;
+    if (i % 3 == 0) in[i * 2] = ~in[i * 2];
+  }
+  EXPECT_RUNS(device.Run("divide_wide", {1}, {n}, in, out));
+  for (int i = 0; i < n; ++i) {
+    const Wide a = in[i * 2], b = in[i * 2 + 1];
+    const auto c = static_cast<Signed>(a), d = static_cast<Signed>(b);
+    EXPECT_TRUE(out[i * 4] == a / b && out[i * 4 + 1] == a % b) << i;
+    EXPECT_TRUE(out[i * 4 + 2] == static_cast<Wide>(c / d)) << i;
+    EXPECT_TRUE(out[i * 4 + 3] == static_cast<Wide>(c % d)) << i;
+  }
+}
+
+TEST_P(Math, NoNumbersLookAsOnAGpu) {
+  Array<float> in(3);
+  in[1] = INFINITY;
+  in[2] = -1;
+  Array<uint32_t> out(5);
+  Array<uint64_t> wide(2);
+  EXPECT_RUNS(device.Run("no_numbers", {1}, {1}, in, out, wide));
+  for (size_t i = 0; i < out.size(); ++i) EXPECT_EQ(out[i], 0x7fffffffu) << i;
+  EXPECT_EQ(wide[0], 0xfff8000000000000u);
+  EXPECT_EQ(wide[1], 0x7fffffffe0000000u);
+}
+
 }  // namespace
 }  // namespace softgpu::testing

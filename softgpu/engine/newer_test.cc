@@ -124,5 +124,57 @@ TEST_F(Newer, NumbersAreCutAtZeroAndOne) {
   }
 }
 
+TEST_F(Newer, PairsOfIntegersArePacked) {
+  const int some[] = {0, 1, -1, 5, -3, 7, -8, 100, -200, 40000, -70000, INT32_MAX, INT32_MIN};
+  Array<int> in(32 * 3);
+  Array<uint32_t> out(32 * 8);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = some[i * 5 % std::size(some)];
+  EXPECT_RUNS(device.Run("pack_pairs", {1}, {32}, in, out));
+  for (size_t i = 0; i < 32; ++i) {
+    for (int kind = 0; kind < 8; ++kind) {
+      const int bits = kind < 2 ? 16 : 8 >> (kind / 2 - 1);
+      const int low = kind % 2 == 0 ? -(1 << (bits - 1)) : 0;
+      const int high = (1 << (kind % 2 == 0 ? bits - 1 : bits)) - 1;
+      auto cut = [&](int v) {
+        return static_cast<uint64_t>(std::clamp(v, low, high)) & ((uint64_t{1} << bits) - 1);
+      };
+      uint64_t c = kind < 2 ? 0 : static_cast<uint32_t>(in[i * 3 + 2]);
+      uint64_t expected = c << (2 * bits) | cut(in[i * 3]) << bits | cut(in[i * 3 + 1]);
+      EXPECT_EQ(out[i * 8 + static_cast<size_t>(kind)], static_cast<uint32_t>(expected))
+          << kind << " of " << in[i * 3] << " and " << in[i * 3 + 1];
+    }
+  }
+}
+
+TEST_F(Newer, OperationsThatAreRare) {
+  const int some[] = {0, 1, -1, 77, -9000, 40000, 1 << 20, -(1 << 24), 1 << 30, -(1 << 30)};
+  Array<int> in(32 * 3), out(32 * 10);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = some[(i * 7 + i / 9) % std::size(some)];
+  in[0] = in[1] = INT32_MIN, in[2] = INT32_MAX;
+  in[3] = INT32_MIN, in[4] = INT32_MAX, in[5] = INT32_MIN;
+  EXPECT_RUNS(device.Run("rare_operations", {1}, {32}, in, out));
+  auto clamp = [](int64_t v) { return std::clamp<int64_t>(v, INT32_MIN, INT32_MAX); };
+  auto low = [](int64_t v) { return static_cast<int64_t>(static_cast<uint64_t>(v) << 40) >> 40; };
+  for (size_t i = 0; i < 32; ++i) {
+    const int64_t a = in[i * 3], b = in[i * 3 + 1], c = in[i * 3 + 2];
+    const int* o = out.data() + i * 10;
+    const auto sa = static_cast<int16_t>(a), sb = static_cast<int16_t>(b);
+    const auto ua = static_cast<uint16_t>(a), ub = static_cast<uint16_t>(b);
+    EXPECT_EQ(o[0], static_cast<int16_t>(c + std::abs(sa - sb))) << i;
+    EXPECT_EQ(o[1], static_cast<uint16_t>(c + std::abs(ua - ub))) << i;
+    EXPECT_EQ(o[2], clamp((a * b >> 32) + c)) << i;
+    EXPECT_EQ(o[3], clamp((low(a) * low(b) >> 16) + c)) << i;
+    const int64_t two = (a & b & ~c) | (a & ~b & c) | (~a & b & c);  // table 0x68
+    EXPECT_EQ(o[4], static_cast<int>(two)) << i;
+    EXPECT_EQ(o[5], static_cast<int>(two) != 0 || c < 0 ? 1 : 0) << i;
+    EXPECT_EQ(o[6], static_cast<int>(a & b & c) != 0 && c >= 0 ? 1 : 0) << i;
+    const int64_t sign = (a < 0) != (b < 0) ? -1 : 1;
+    auto single = [&](int64_t v) { return clamp(static_cast<int64_t>(static_cast<float>(v))); };
+    EXPECT_EQ(o[7], single(sign * std::min(std::abs(a), std::abs(b)))) << i;
+    EXPECT_EQ(o[8], single(sign * std::max(std::abs(a), std::abs(b)))) << i;
+    EXPECT_EQ(o[9], 1) << i;
+  }
+}
+
 }  // namespace
 }  // namespace softgpu::testing

@@ -21,6 +21,10 @@ To ToInteger(From value) {
   return static_cast<To>(value);
 }
 
+// The NaN of single precision and what it is in double: what is printed has no sign.
+constexpr uint32_t kNan32 = 0x7fffffff;
+constexpr uint64_t kNan64 = 0x7fffffffe0000000;
+
 template <class To, class From>
 struct ConvertTo {
   To operator()(From value) const {
@@ -34,6 +38,10 @@ struct ConvertTo {
       return FromFloat<To>(ToFloat(value));
     } else if constexpr (kFromSmall) {
       return static_cast<To>(ToFloat(value));
+    } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, double>) {
+      return value == value ? value : std::bit_cast<double>(kNan64);
+    } else if constexpr (std::is_same_v<From, double> && std::is_same_v<To, float>) {
+      return value == value ? static_cast<float>(value) : std::bit_cast<float>(kNan32);
     } else if constexpr (std::is_same_v<To, Bfloat>) {
       return FromFloat<Bfloat>(static_cast<float>(value));
     } else {
@@ -100,6 +108,25 @@ void PackPair(Warp& w, const Instruction& ins) {
   });
 }
 
+// cvt.pack: a above b, each clamped to so many bits, and above both what there is room for of c.
+template <int kBits, bool kSigned>
+void PackClamped(Warp& w, const Instruction& ins) {
+  constexpr int32_t kLow = kSigned ? -(1 << (kBits - 1)) : 0;
+  constexpr int32_t kHigh = (1 << (kSigned ? kBits - 1 : kBits)) - 1;
+  constexpr uint32_t kMask = (1u << kBits) - 1;
+  auto* d = w.Reg<uint32_t>(ins.op[0]);
+  const auto* a = w.Reg<int32_t>(ins.op[1]);
+  const auto* b = w.Reg<int32_t>(ins.op[2]);
+  const auto* c = w.Reg<uint32_t>(ins.op[3]);
+  auto clamp = [](int32_t v) {
+    return static_cast<uint32_t>(v < kLow ? kLow : v > kHigh ? kHigh : v) & kMask;
+  };
+  Lanes(w, [=](int i) {
+    uint32_t above = kBits < 16 ? c[i] << (2 * kBits & 31) : 0;
+    d[i] = above | clamp(a[i]) << kBits | clamp(b[i]);
+  });
+}
+
 // A signed narrow value in a register is sign-extended.
 template <class Op, class To, class From>
 void ConvertLanes(Warp& w, const Instruction& ins) {
@@ -144,6 +171,14 @@ constexpr OpEntry kOps[] = {
     SOFTGPU_TO("f64", double),
     One<RoundToHalf<Round::kDown, Bfloat>, Bfloat, double>("cvt.rm.bf16.f64"),
     One<RoundToHalf<Round::kDown, Half>, Half, double>("cvt.rm.f16.f64"),
+    {"cvt.pack.sat.s16.s32", "iii", PackClamped<16, true>},
+    {"cvt.pack.sat.s2.s32.b32", "iiii", PackClamped<2, true>},
+    {"cvt.pack.sat.s4.s32.b32", "iiii", PackClamped<4, true>},
+    {"cvt.pack.sat.s8.s32.b32", "iiii", PackClamped<8, true>},
+    {"cvt.pack.sat.u16.s32", "iii", PackClamped<16, false>},
+    {"cvt.pack.sat.u2.s32.b32", "iiii", PackClamped<2, false>},
+    {"cvt.pack.sat.u4.s32.b32", "iiii", PackClamped<4, false>},
+    {"cvt.pack.sat.u8.s32.b32", "iiii", PackClamped<8, false>},
     SOFTGPU_ROUND("rmi", Round::kDown),
     SOFTGPU_ROUND("rni", Round::kNearest),
     One<RoundToHalf<Round::kUp, Bfloat>, Bfloat, double>("cvt.rp.bf16.f64"),

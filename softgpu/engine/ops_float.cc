@@ -5,6 +5,11 @@
 namespace softgpu::SOFTGPU_ISA {
 namespace {
 
+// The one NaN that single precision gives. Sums and products keep the host's, whose sign differs:
+// asking each of them would cost a tenth of their time. Double precision has the host's.
+inline float Canonical(float a) { return a == a ? a : std::bit_cast<float>(0x7fffffffu); }
+inline double Canonical(double a) { return a; }
+
 struct Add {
   template <class T>
   T operator()(T a, T b) const {
@@ -26,7 +31,7 @@ struct Mul {
 struct Div {
   template <class T>
   T operator()(T a, T b) const {
-    return a / b;
+    return Canonical(a / b);
   }
 };
 struct Fma {
@@ -39,7 +44,7 @@ struct Fma {
 struct Min {
   template <class T>
   T operator()(T a, T b) const {
-    if (a != a) return b;
+    if (a != a) return Canonical(b);
     if (b != b) return a;
     if (a == b) return std::signbit(a) ? a : b;
     return a < b ? a : b;
@@ -48,17 +53,26 @@ struct Min {
 struct Max {
   template <class T>
   T operator()(T a, T b) const {
-    if (a != a) return b;
+    if (a != a) return Canonical(b);
     if (b != b) return a;
     if (a == b) return std::signbit(a) ? b : a;
     return a > b ? a : b;
+  }
+};
+// Of the magnitudes, with the sign of the product.
+template <class Op>
+struct ExclusiveSign {
+  template <class T>
+  T operator()(T a, T b) const {
+    T sign = std::signbit(a) != std::signbit(b) ? T{-1} : T{1};
+    return std::copysign(Op()(std::fabs(a), std::fabs(b)), sign);
   }
 };
 template <class Op>
 struct PropagateNan {
   template <class T>
   T operator()(T a, T b) const {
-    return a != a ? a : b != b ? b : Op()(a, b);
+    return a != a ? Canonical(a) : b != b ? Canonical(b) : Op()(a, b);
   }
 };
 struct Neg {
@@ -76,33 +90,35 @@ struct Abs {
 struct Sqrt {
   template <class T>
   T operator()(T a) const {
-    return std::sqrt(a);
+    return Canonical(std::sqrt(a));
   }
 };
 struct Reciprocal {
   template <class T>
   T operator()(T a) const {
-    return T{1} / a;
+    return Canonical(T{1} / a);
   }
 };
 struct ReciprocalSqrt {
-  float operator()(float a) const { return static_cast<float>(1.0 / std::sqrt(double{a})); }
+  float operator()(float a) const {
+    return Canonical(static_cast<float>(1.0 / std::sqrt(double{a})));
+  }
   double operator()(double a) const { return 1.0 / std::sqrt(a); }
 };
 struct Sin {
-  float operator()(float a) const { return std::sin(a); }
+  float operator()(float a) const { return Canonical(std::sin(a)); }
 };
 struct Cos {
-  float operator()(float a) const { return std::cos(a); }
+  float operator()(float a) const { return Canonical(std::cos(a)); }
 };
 struct Tanh {
-  float operator()(float a) const { return std::tanh(a); }
+  float operator()(float a) const { return Canonical(std::tanh(a)); }
 };
 struct ExpTwo {
-  float operator()(float a) const { return std::exp2(a); }
+  float operator()(float a) const { return Canonical(std::exp2(a)); }
 };
 struct LogTwo {
-  float operator()(float a) const { return std::log2(a); }
+  float operator()(float a) const { return Canonical(std::log2(a)); }
 };
 struct CopySign {  // PTX gives the sign first
   template <class T>
@@ -152,11 +168,15 @@ constexpr OpEntry kOps[] = {
     Three<Fma, float>("mad.f32"),
     Three<Fma, double>("mad.f64"),
     Two<PropagateNan<Max>, float>("max.NaN.f32"),
+    Two<ExclusiveSign<PropagateNan<Max>>, float>("max.NaN.xorsign.abs.f32"),
     Two<Max, float>("max.f32"),
     Two<Max, double>("max.f64"),
+    Two<ExclusiveSign<Max>, float>("max.xorsign.abs.f32"),
     Two<PropagateNan<Min>, float>("min.NaN.f32"),
+    Two<ExclusiveSign<PropagateNan<Min>>, float>("min.NaN.xorsign.abs.f32"),
     Two<Min, float>("min.f32"),
     Two<Min, double>("min.f64"),
+    Two<ExclusiveSign<Min>, float>("min.xorsign.abs.f32"),
     Two<Mul, float>("mul.f32"),
     Two<Mul, double>("mul.f64"),
     One<Neg, float>("neg.f32"),

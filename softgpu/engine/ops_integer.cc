@@ -221,6 +221,8 @@ SOFTGPU_OP2(AddSaturated, static_cast<s32>(a > 0 && b > INT32_MAX - a   ? INT32_
 SOFTGPU_OP2(SubSaturated, static_cast<s32>(b<0 && a> INT32_MAX + b      ? INT32_MAX
                                            : b > 0 && a < INT32_MIN + b ? INT32_MIN
                                                                         : a - b));
+SOFTGPU_OP3(MadHighSaturated, AddSaturated()(High(a, b), c));
+SOFTGPU_OP3(MadHigh24Saturated, AddSaturated()(MulHigh24()(a, b), c));
 // Three inputs and a truth table, which is an immediate in op[4].
 void LogicThree(Warp& w, const Instruction& ins) {
   auto* d = w.Reg<u32>(ins.op[0]);
@@ -239,7 +241,8 @@ void LogicThree(Warp& w, const Instruction& ins) {
   });
 }
 
-// a + b + carry and its relatives: op[5] carry in, op[6] carry out.
+// a + b + carry and its relatives: op[5] carry in, op[6] carry out. As the hardware does it, a
+// subtraction adds the complement: its carry says that nothing was borrowed.
 enum class Chain { kAdd, kSub, kMadLow, kMadHigh };
 template <Chain kChain, class T, bool kOut>
 void Carry(Warp& w, const Instruction& ins) {
@@ -256,13 +259,11 @@ void Carry(Warp& w, const Instruction& ins) {
     if constexpr (kChain == Chain::kMadLow) x = static_cast<U>(x * y);
     if constexpr (kChain == Chain::kMadHigh) x = static_cast<U>(High(a[i], b[i]));
     if constexpr (kChain == Chain::kMadLow || kChain == Chain::kMadHigh) y = c[i];
-    U carry = in[i];
-    constexpr bool kMinus = kChain == Chain::kSub;
-    U first = kMinus ? x - y : x + y;
-    U second = kMinus ? first - carry : first + carry;
-    bool over = kMinus ? (x < y || first < carry) : (first < x || second < first);
+    if constexpr (kChain == Chain::kSub) y = static_cast<U>(~y);
+    U first = x + y;
+    U second = first + static_cast<U>(in[i]);
     d[i] = second;
-    if (kOut) out[i] = over ? 1 : 0;
+    if (kOut) out[i] = first < x || second < first ? 1 : 0;
   });
 }
 
@@ -328,6 +329,7 @@ constexpr OpEntry kOps[] = {
     Three<FindNthSet, u32, u32, u32, s32>("fns.b32"),
     Three<MadHigh, s32>("mad.hi.s32"),
     Three<MadHigh, s64>("mad.hi.s64"),
+    Three<MadHighSaturated, s32>("mad.hi.sat.s32"),
     Three<MadHigh, u32>("mad.hi.u32"),
     Three<MadHigh, u64>("mad.hi.u64"),
     Three<MadLow, u16>("mad.lo.u16"),
@@ -338,6 +340,7 @@ constexpr OpEntry kOps[] = {
     Three<MadWide, u32, u16, u16, u32>("mad.wide.u16"),
     Three<MadWide, u64, u32, u32, u64>("mad.wide.u32"),
     Three<MadHigh24, s32>("mad24.hi.s32"),
+    Three<MadHigh24Saturated, s32>("mad24.hi.sat.s32"),
     Three<MadHigh24, u32>("mad24.hi.u32"),
     Three<MadLow24, s32>("mad24.lo.s32"),
     Three<MadLow24, u32>("mad24.lo.u32"),
@@ -396,8 +399,10 @@ constexpr OpEntry kOps[] = {
     Two<Rem, u16>("rem.u16"),
     Two<Rem, u32>("rem.u32"),
     Two<Rem, u64>("rem.u64"),
+    Three<SumOfDifferences, s16>("sad.s16"),
     Three<SumOfDifferences, s32>("sad.s32"),
     Three<SumOfDifferences, s64>("sad.s64"),
+    Three<SumOfDifferences, u16>("sad.u16"),
     Three<SumOfDifferences, u32>("sad.u32"),
     Three<SumOfDifferences, u64>("sad.u64"),
     Three<FunnelLeftClamp, u32>("shf.l.clamp.b32"),

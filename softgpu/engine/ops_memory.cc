@@ -3,25 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "softgpu/engine/memory_access.h"
-#include "softgpu/engine/ops_common.h"
+#include "softgpu/engine/vector_access.h"
 
 namespace softgpu::SOFTGPU_ISA {
 namespace {
-
-template <class T>
-using LoadStorage = std::conditional_t<sizeof(T) == 8, uint64_t,
-                                       std::conditional_t<std::is_signed_v<T>, int32_t, uint32_t>>;
-
-template <class T>
-SOFTGPU_NO_TSAN T Read(uint64_t address) {
-  return *reinterpret_cast<const volatile T*>(address);
-}
-
-template <class T>
-SOFTGPU_NO_TSAN void Write(uint64_t address, T value) {
-  *reinterpret_cast<volatile T*>(address) = value;
-}
 
 // True if lane i's address is a[0] + i * size for all 32 lanes.
 inline bool Contiguous(const uint64_t* a, uint64_t size) {
@@ -33,6 +18,10 @@ inline bool Contiguous(const uint64_t* a, uint64_t size) {
 template <class T>
 SOFTGPU_NO_TSAN void LoadFrom(Warp& w, const Instruction& ins, const Addresses& at) {
   uint32_t count = ins.extra & kAccessCount;
+  if (count == 2) return LoadVector<T, 2>(w, ins, at);
+  if constexpr (sizeof(T) < 8) {
+    if (count == 4) return LoadVector<T, 4>(w, ins, at);
+  }
   if (w.exec == kAllLanes && count == 1) {
     auto* d = w.Reg<LoadStorage<T>>(ins.op[0]);
     if (at.low == at.high) {
@@ -54,6 +43,10 @@ SOFTGPU_NO_TSAN void LoadFrom(Warp& w, const Instruction& ins, const Addresses& 
 template <class T>
 SOFTGPU_NO_TSAN void StoreTo(Warp& w, const Instruction& ins, const Addresses& at) {
   uint32_t count = ins.extra & kAccessCount;
+  if (count == 2) return StoreVector<T, 2>(w, ins, at);
+  if constexpr (sizeof(T) < 8) {
+    if (count == 4) return StoreVector<T, 4>(w, ins, at);
+  }
   if (w.exec == kAllLanes && count == 1) {
     const auto* s = w.Reg<Storage<T>>(ins.op[0]);
     if (sizeof(T) >= 4 && Contiguous(at.lane, sizeof(T))) {

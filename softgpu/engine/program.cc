@@ -283,6 +283,7 @@ void ProgramImpl::ListKernels(const PtxModule& module) {
     std::copy_n(source.cluster, 3, info.cluster);
     info.needs_cluster = source.needs_cluster;
     info.most_cluster_blocks = source.most_cluster_blocks;
+    info.unsupported = kernel->unsupported;
     kernel_infos_.push_back(std::move(info));
     kernels_.push_back(std::move(kernel));
   }

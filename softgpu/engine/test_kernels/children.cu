@@ -75,3 +75,8 @@ __global__ void Breed() {
   Breed<<<1, 1>>>();
   Breed<<<1, 1>>>();
 }
+
+__global__ void Unknown(int* out) {
+  asm("vadd.s32.s32.s32.sat %0, %1, %1;" : "=r"(out[0]) : "r"(out[1]));
+}
+__global__ void LaunchUnknown(int* out) { Unknown<<<1, 1>>>(out); }

@@ -239,4 +239,12 @@ __global__ void unknown(int* out) {
   out[0] = sum;
 }
 
+__device__ __noinline__ int add_unknown(int x) {
+  int sum;
+  asm("vadd.s32.s32.s32.sat %0, %1, %1;" : "=r"(sum) : "r"(x));
+  return sum;
+}
+__device__ int (*volatile unknown_function)(int) = add_unknown;
+__global__ void call_unknown(int* out) { out[0] = unknown_function(out[0]); }
+
 __global__ void empty() {}

@@ -153,3 +153,111 @@ __global__ void separate_groups(const int* in, unsigned* out) {
   for (unsigned j = 0; j < 32; ++j) out[i * 5 + 4] += mates >> j & 1 ? j : 0;
 #endif
 }
+
+// Vectors of equal elements, and whether elements differ.
+#define PUT(vector, element, letter, text)                                            \
+  __device__ void put(vector* p, unsigned i) {                                        \
+    asm volatile("st.relaxed.gpu." text ";" ::"l"(p), letter(element(i)) : "memory"); \
+  }
+PUT(ulonglong2, (unsigned long long), "l", "v2.u64 [%0], {%1, %1}")
+PUT(uint4, unsigned, "r", "v4.u32 [%0], {%1, %1, %1, %1}")
+PUT(uint2, unsigned, "r", "v2.u32 [%0], {%1, %1}")
+PUT(ushort4, (unsigned short), "h", "v4.u16 [%0], {%1, %1, %1, %1}")
+__device__ bool torn(ulonglong2* p) {
+  unsigned long long x, y;
+  asm volatile("ld.relaxed.gpu.v2.u64 {%0, %1}, [%2];" : "=l"(x), "=l"(y) : "l"(p) : "memory");
+  return x != y;
+}
+__device__ bool torn(uint2* p) {
+  unsigned x, y;
+  asm volatile("ld.relaxed.gpu.v2.u32 {%0, %1}, [%2];" : "=r"(x), "=r"(y) : "l"(p) : "memory");
+  return x != y;
+}
+#define TORN_FOUR(vector, element, letter, type)                              \
+  __device__ bool torn(vector* p) {                                           \
+    element x, y, z, u;                                                       \
+    asm volatile("ld.relaxed.gpu.v4." type " {%0, %1, %2, %3}, [%4];"         \
+                 : "=" letter(x), "=" letter(y), "=" letter(z), "=" letter(u) \
+                 : "l"(p)                                                     \
+                 : "memory");                                                 \
+    return x != y || x != z || x != u;                                        \
+  }
+TORN_FOUR(uint4, unsigned, "r", "u32")
+TORN_FOUR(ushort4, unsigned short, "h", "u16")
+
+// Of each pair of blocks one writes a vector per thread and the other one looks for torn ones, all
+// lanes together or, with some at rest, apart. counts: of a pair's blocks, who has come and who is
+// done.
+template <class V>
+__device__ void race(V* vectors, int rounds, unsigned lanes, unsigned* counts, unsigned* bad) {
+  V* p = vectors + blockIdx.x / 2 * 32 + threadIdx.x;
+  volatile unsigned* count = counts + blockIdx.x / 2 * 2;
+  if (threadIdx.x == 0) {
+    atomicAdd(counts + blockIdx.x / 2 * 2, 1);
+    while (count[0] < 2) {
+    }
+  }
+  __syncthreads();
+  if (blockIdx.x % 2 != 0) {
+    while (count[1] == 0) {
+      if ((lanes >> threadIdx.x & 1) != 0 && torn(p)) atomicAdd(bad, 1);
+    }
+  } else {
+    for (int i = 0; i < rounds; ++i) {
+      if ((lanes >> threadIdx.x & 1) != 0) put(p, i);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) atomicAdd(counts + blockIdx.x / 2 * 2 + 1, 1);
+  }
+}
+__global__ void race_for_vectors(void* at, int kind, int rounds, unsigned lanes, unsigned* counts,
+                                 unsigned* bad) {
+  if (kind == 0) race(static_cast<ulonglong2*>(at), rounds, lanes, counts, bad);
+  if (kind == 1) race(static_cast<uint4*>(at), rounds, lanes, counts, bad);
+  if (kind == 2) race(static_cast<uint2*>(at), rounds, lanes, counts, bad);
+  if (kind == 3) race(static_cast<ushort4*>(at), rounds, lanes, counts, bad);
+}
+
+// Vectors whose elements come back in the opposite order, and changed as their signs say.
+__global__ void small_vectors(const uchar4* a, uchar4* b, const char2* c, char2* d, const short4* e,
+                              short4* f, const int2* g, int2* h) {
+  const int i = threadIdx.x;
+  b[i] = make_uchar4(a[i].w, a[i].z, a[i].y, a[i].x / 2);
+  d[i] = make_char2(c[i].y, c[i].x / 2);
+  f[i] = make_short4(e[i].w, e[i].z, e[i].y, e[i].x / 2);
+  h[i] = make_int2(g[i].y, g[i].x / 2);
+}
+
+// Lanes stay in a loop for different times; what an instruction keeps in between must be its own.
+// The early ones wait in a vote for the others.
+__global__ void long_apart(unsigned* bad, int rounds) {
+  const unsigned thread = threadIdx.x, lane = thread % 32;
+  unsigned number = thread * 2654435761u + 1;
+  unsigned wrong = 0;
+  for (int r = 0; r < rounds; ++r) {
+    number = number * 1664525 + 1013904223;
+    const unsigned n = (number >> 8) % 40;
+    for (unsigned i = 0; i < n; ++i) {
+      unsigned index, both;
+      unsigned long long wide;
+      asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
+      asm volatile(
+          "{ .reg .pred p, q; setp.lt.u32 q, %1, 20; setp.lt.and.u32 p, %2, 16, !q;"
+          " selp.u32 %0, 1, 0, p; }"
+          : "=r"(both)
+          : "r"(i), "r"(lane));
+      asm volatile("cvt.u64.u32 %0, %%laneid;" : "=l"(wide));
+      wrong += index != thread || both != (lane < 16 && i >= 20) || wide != lane;
+    }
+    if (r % 16 != 0) continue;
+    unsigned late = lane < 8 ? 0 : 600, all, index;
+    for (; late > 0; --late) asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
+    asm volatile(
+        "{ .reg .pred p, q; setp.gt.u32 p, %1, 100; vote.sync.all.pred q, !p, 0xffffffff;"
+        " selp.u32 %0, 1, 0, q; }"
+        : "=r"(all)
+        : "r"(lane));
+    wrong += all != 1;
+  }
+  if (wrong != 0) atomicAdd(bad, wrong);
+}

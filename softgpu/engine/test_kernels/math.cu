@@ -166,3 +166,54 @@ __global__ void halves(const float* in, float* out, int n) {
   o[11] = __bfloat162float(__float2bfloat16(f * f + f)) + (f > __bfloat162float(zero) ? 100 : 0);
 #endif
 }
+
+// Of each thread's a and b, two words each (the low one first), and c: chains of carries in words
+// of one size. d, the borrow as nvcc asks for it (no borrow is a carry), and as a mask.
+#define CHAINS(name, word, letter, type)                                                        \
+  __global__ void name(const word* in, word* out) {                                             \
+    in += threadIdx.x * 5;                                                                      \
+    out += threadIdx.x * 14;                                                                    \
+    const word a = in[0], ah = in[1], b = in[2], bh = in[3], c = in[4];                         \
+    asm("add.cc." type " %0, %3, %5; addc.cc." type " %1, %4, %6; addc." type " %2, 0, 0;"      \
+        : "=" letter(out[0]), "=" letter(out[1]), "=" letter(out[2])                            \
+        : letter(a), letter(ah), letter(b), letter(bh));                                        \
+    asm("sub.cc." type " %0, %3, %5; subc.cc." type " %1, %4, %6; addc." type " %2, 0, 0;"      \
+        : "=" letter(out[3]), "=" letter(out[4]), "=" letter(out[5])                            \
+        : letter(a), letter(ah), letter(b), letter(bh));                                        \
+    asm("sub.cc." type " %0, %2, %4; subc.cc." type " %0, %3, %5; subc." type " %1, 0, 0;"      \
+        : "=&" letter(out[6]), "=" letter(out[7])                                               \
+        : letter(a), letter(ah), letter(b), letter(bh));                                        \
+    asm("add.cc." type " %0, %2, %3; subc." type " %1, %4, %5;"                                 \
+        : "=&" letter(out[8]), "=" letter(out[9])                                               \
+        : letter(a), letter(b), letter(ah), letter(bh));                                        \
+    asm("mad.lo.cc." type " %0, %4, %5, %6; madc.hi.cc." type                                   \
+        " %1, %4, %5, %7; "                                                                     \
+        "madc.lo." type " %2, %4, %6, %5; sub.cc." type                                         \
+        " %3, %4, %5; "                                                                         \
+        "madc.hi." type " %3, %4, %5, %7;"                                                      \
+        : "=&" letter(out[10]), "=&" letter(out[11]), "=&" letter(out[12]), "=" letter(out[13]) \
+        : letter(a), letter(b), letter(c), letter(ah));                                         \
+  }
+CHAINS(chains_of_32, unsigned, "r", "u32")
+CHAINS(chains_of_64, unsigned long long, "l", "u64")
+
+__global__ void divide_wide(const unsigned __int128* in, unsigned __int128* out) {
+  in += threadIdx.x * 2;
+  out += threadIdx.x * 4;
+  out[0] = in[0] / in[1];
+  out[1] = in[0] % in[1];
+  out[2] = static_cast<__int128>(in[0]) / static_cast<__int128>(in[1]);
+  out[3] = static_cast<__int128>(in[0]) % static_cast<__int128>(in[1]);
+}
+
+// in: zero, infinity and -1.
+__global__ void no_numbers(const float* in, unsigned* out, unsigned long long* wide) {
+  const float zero = in[0], infinity = in[1], minus = in[2];
+  out[0] = __float_as_uint(zero / zero);
+  out[1] = __float_as_uint(sqrtf(minus));
+  out[2] = __float_as_uint(rsqrtf(minus));
+  out[3] = __float_as_uint(fmaxf(zero / zero, minus / zero - infinity * zero));
+  out[4] = __float_as_uint(static_cast<float>(static_cast<double>(zero) / zero));
+  wide[0] = __double_as_longlong(static_cast<double>(zero) / zero);
+  wide[1] = __double_as_longlong(static_cast<double>(infinity - infinity));
+}

@@ -112,3 +112,49 @@ __global__ void rare_numbers(const int2* in, int* out, unsigned* pairs) {
   const __half2 product = __hmul2_sat(__floats2half2_rn(v.x, v.y), __floats2half2_rn(0.5f, 0.25f));
   pairs[threadIdx.x] = *reinterpret_cast<const unsigned*>(&product);
 }
+
+// Pairs of clamped integers, six kinds with the bits of a third value above.
+__global__ void pack_pairs(const int* in, unsigned* out) {
+  const int a = in[threadIdx.x * 3], b = in[threadIdx.x * 3 + 1], c = in[threadIdx.x * 3 + 2];
+  out += threadIdx.x * 8;
+  asm("cvt.pack.sat.s16.s32 %0, %1, %2;" : "=r"(out[0]) : "r"(a), "r"(b));
+  asm("cvt.pack.sat.u16.s32 %0, %1, %2;" : "=r"(out[1]) : "r"(a), "r"(b));
+#define PACK(i, type) \
+  asm("cvt.pack.sat." type ".s32.b32 %0, %1, %2, %3;" : "=r"(out[i]) : "r"(a), "r"(b), "r"(c))
+  PACK(2, "s8");
+  PACK(3, "u8");
+  PACK(4, "s4");
+  PACK(5, "u4");
+  PACK(6, "s2");
+  PACK(7, "u2");
+}
+
+// Integers that are seldom asked for, and numbers whose signs are combined.
+__global__ void rare_operations(const int* in, int* out) {
+  const int a = in[threadIdx.x * 3], b = in[threadIdx.x * 3 + 1], c = in[threadIdx.x * 3 + 2];
+  const short sa = a, sb = b, sc = c;
+  short s;
+  unsigned short u;
+  float least, most, nan;
+  out += threadIdx.x * 10;
+  asm("sad.s16 %0, %1, %2, %3;" : "=h"(s) : "h"(sa), "h"(sb), "h"(sc));
+  asm("sad.u16 %0, %1, %2, %3;" : "=h"(u) : "h"(sa), "h"(sb), "h"(sc));
+  out[0] = s;
+  out[1] = u;
+  asm("mad.hi.sat.s32 %0, %1, %2, %3;" : "=r"(out[2]) : "r"(a), "r"(b), "r"(c));
+  asm("mad24.hi.sat.s32 %0, %1, %2, %3;" : "=r"(out[3]) : "r"(a), "r"(b), "r"(c));
+  asm("{ .reg .pred p, q; setp.lt.s32 q, %4, 0; lop3.or.b32 %0|p, %2, %3, %4, 0x68, q;"
+      " selp.s32 %1, 1, 0, p; }"
+      : "=r"(out[4]), "=r"(out[5])
+      : "r"(a), "r"(b), "r"(c));
+  asm("{ .reg .pred p; setp.lt.s32 p, %3, 0; lop3.and.b32 _|p, %1, %2, %3, 0x80, !p;"
+      " selp.s32 %0, 1, 0, p; }"
+      : "=r"(out[6])
+      : "r"(a), "r"(b), "r"(c));
+  asm("min.xorsign.abs.f32 %0, %1, %2;" : "=f"(least) : "f"(float(a)), "f"(float(b)));
+  asm("max.xorsign.abs.f32 %0, %1, %2;" : "=f"(most) : "f"(float(a)), "f"(float(b)));
+  asm("max.NaN.xorsign.abs.f32 %0, %1, %2;" : "=f"(nan) : "f"(float(a)), "f"(nanf("")));
+  out[7] = least;
+  out[8] = most;
+  out[9] = nan != nan;
+}
