@@ -31,7 +31,7 @@ GROUPS = {
     "sharing": ["ipc_memory", "ipc_descriptors", "driver_external_memory"],
     "managed": ["managed_memory", "managed_streams", "managed_hints", "managed_files",
                 "managed_threads", "managed_end", "mapped_memory", "mapped_flags",
-                "mapped_turns", "mapped_bursts"],
+                "mapped_turns", "mapped_bursts", "freed_registered"],
     "driver": ["separate_parts", "driver_link", "driver_ptx", "driver_fatbin", "driver_cubin",
                "driver_older_launch", "driver_context_events", "driver_narrow",
                "driver_texture_references", "driver_older_contexts", "driver_libraries",
