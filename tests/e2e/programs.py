@@ -27,7 +27,7 @@ GROUPS = {
                "texture_kernel", "texture_cubes", "large_copies", "pinned_copies", "pinned_graphs",
                "grow_buffer", "grow_reservation", "legacy_order"],
     "process": ["fork_child", "exit_without_teardown", "error_codes", "illegal_address", "steady",
-                "hello", "visible_devices", "allocate", "error_log"],
+                "hello", "visible_devices", "allocate", "error_log", "failed_assert"],
     "sharing": ["ipc_memory", "ipc_descriptors", "driver_external_memory"],
     "managed": ["managed_memory", "managed_streams", "managed_hints", "managed_files",
                 "managed_threads", "managed_end", "mapped_memory", "mapped_flags",
