@@ -79,6 +79,12 @@ class Session {
   CUresult SetContext(const Context& context);
   CUresult SetPrimaryContext(const Device& device);
   CUresult SetNoContext();
+  // Whether the driver's primary context of the device is still as new, which it was until now.
+  bool TakeWarmContext(int32_t device) {
+    uint64_t bit = uint64_t{1} << device;
+    return (used_contexts_.fetch_or(bit) & bit) == 0;
+  }
+  void GiveWarmContext(int32_t device) { used_contexts_ &= ~(uint64_t{1} << device); }
   // First thing on each thread that calls the driver.
   void EnterThread();
   void WakeLogThread();
@@ -134,6 +140,8 @@ class Session {
   std::shared_ptr<wire::RingMemory> up_;
   TextPipes* text_;
   std::function<void()> on_over_;
+  std::atomic<uint64_t> used_contexts_{0};  // the driver's primary ones: a bit for each device
+  static_assert(wire::kMaxDevices <= 64);
   std::atomic<bool> over_{false};
   std::mutex telling_;  // held while the client is told of a sticky error
 
