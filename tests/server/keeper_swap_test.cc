@@ -31,7 +31,6 @@ TEST_F(KeeperSwapTest, WhatIsMissingLeavesAndComesBackAsItWas) {
   EXPECT_FALSE(back.more);
   ASSERT_EQ(back.chunks.size(), 2u);
   ASSERT_EQ(files.size(), 2u);
-  std::string contents;
   for (size_t i = 0; i < files.size(); ++i) {
     char expected = '?';
     for (size_t at = 0; at < has.chunks.size(); ++at) {
