@@ -66,7 +66,8 @@ void ApplyAll(Mirrors& mirrors) {
   }
   for (auto& [address, mirror] : mirrors.by_address) {
     for (const Arrived& one : arrived) {
-      if (one.mirror == mirror->id) Apply(*mirror, one.delta, sent_meanwhile);
+      if (one.mirror != mirror->id || !IsThere(*mirror)) continue;
+      Apply(*mirror, one.delta, sent_meanwhile);
     }
     mirror->host_turn = true;
   }

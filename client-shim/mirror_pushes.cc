@@ -81,7 +81,7 @@ void Compare(Mirrors& mirrors) {
   mirrors.compared = 0;
   for (auto& [address, mirror] : mirrors.by_address) {
     bool may_differ = mirror->host_turn || mirror->range.any_time || !TakesTurns();
-    if (!may_differ || !Push(mirrors, *mirror)) continue;
+    if (!may_differ || !IsThere(*mirror) || !Push(mirrors, *mirror)) continue;
     if (std::find(touched.begin(), touched.end(), mirror->channel.get()) == touched.end()) {
       touched.push_back(mirror->channel.get());
     }

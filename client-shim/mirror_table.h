@@ -35,6 +35,7 @@ struct Mirror {
   std::byte* shadow = nullptr;
   std::shared_ptr<Channel> channel;
   bool host_turn = true;  // the program may have written since it was compared
+  bool vanished = false;  // its memory is no more the program's
 
   std::span<const std::byte> memory() const {
     return {reinterpret_cast<std::byte*>(range.address), range.bytes};
@@ -79,6 +80,10 @@ void RecordSent(Mirrors& mirrors, Channel& channel);
 // Makes the comparison that queued work waits for, if any does. Whatever else goes through a
 // channel must come behind it: the worker may hold that until the queued work is finished.
 void KeepPromise(Mirrors& mirrors);
+
+// Whether the mirror's memory can be touched: not if the program has freed it, even if it has other
+// memory there since. The lock is held.
+bool IsThere(Mirror& mirror);
 
 // The lock is held.
 inline bool IsChannel(const Mirrors& mirrors, const Stream* stream) {

@@ -38,6 +38,8 @@ struct MirrorRange {
   uint64_t bytes = 0;
   // The program may write at any time, not only between a wait and the next work.
   bool any_time = false;
+  // Registered memory, which the program may free without a word.
+  bool may_vanish = false;
 };
 
 // The device's memory must be mapped.

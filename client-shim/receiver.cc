@@ -257,7 +257,8 @@ bool Session::HandleRecord(const wire::DownHeader& header, std::span<const std::
       return payload.size() == 2 * sizeof(uint64_t);
     case wire::DownKind::kText: {
       std::lock_guard<std::mutex> state(state_mutex_);
-      text_.append(reinterpret_cast<const char*>(payload.data()), payload.size());
+      std::string& text = (header.flags & wire::kStandardError) != 0 ? error_text_ : text_;
+      text.append(reinterpret_cast<const char*>(payload.data()), payload.size());
       return true;
     }
   }
@@ -325,6 +326,7 @@ bool Session::OnError(const wire::DownHeader& header, wire::Reader& reader) {
   Context* context = ContextByNumber(number);
   if (context == nullptr || header.code == 0) return true;
   bool sticky = (header.flags & wire::kSticky) != 0;
+  if (sticky) FlushErrorText();  // what a failed assert says, before anybody hears of it
   {
     std::lock_guard<std::mutex> state(state_mutex_);
     int none = 0;

@@ -1,6 +1,9 @@
 #include "client-shim/session.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 
 #include "client-shim/entry.h"
@@ -175,13 +178,32 @@ void Session::WakeWaiters() {
 
 void Session::FlushText() {
   std::string text;
+  bool more = false;
   {
     std::lock_guard<std::mutex> state(state_mutex_);
     text.swap(text_);
+    more = !error_text_.empty();
   }
-  if (text.empty()) return;
-  fwrite(text.data(), 1, text.size(), stdout);
-  fflush(stdout);
+  if (!text.empty()) {
+    fwrite(text.data(), 1, text.size(), stdout);
+    fflush(stdout);
+  }
+  if (more) FlushErrorText();
+}
+
+void Session::FlushErrorText() {
+  std::string text;
+  {
+    std::lock_guard<std::mutex> state(state_mutex_);
+    text.swap(error_text_);
+  }
+  size_t done = 0;
+  while (done < text.size()) {
+    ssize_t written = write(STDERR_FILENO, text.data() + done, text.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;
+    done += static_cast<size_t>(written);
+  }
 }
 
 }  // namespace longwire::shim

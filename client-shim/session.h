@@ -200,6 +200,8 @@ class Session {
 
   // Prints what the device printed up to now.
   void FlushText();
+  // The same on standard error, which has no buffer: whoever reads the log may do it.
+  void FlushErrorText();
 
   const wire::OpenReply& opened() const { return opened_; }
   SessionCounts& counts() { return counts_; }
@@ -278,7 +280,7 @@ class Session {
   uint64_t waits_begun_ = 0;
   std::unordered_map<uint64_t, PendingReply*> replies_;  // by position
   std::unordered_map<uint64_t, Stream*> streams_;        // by id
-  std::string text_;
+  std::string text_, error_text_;
 
   Transfers transfers_;
   std::atomic<uint64_t> next_id_{1};

@@ -1,6 +1,7 @@
 #include "link/lane.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
@@ -16,6 +17,8 @@ using transport::StreamPump;
 constexpr std::chrono::milliseconds kConnectPatience{3300};
 constexpr std::chrono::milliseconds kAttachPatience{3000};
 constexpr std::chrono::milliseconds kRetryPause{100};
+// For whose program has gone: to tell the server, where the session would wait for its return.
+constexpr std::chrono::milliseconds kLastWords{3000};
 
 std::span<const std::byte> BytesOf(const std::string& text) {
   return std::as_bytes(std::span(text));
@@ -35,6 +38,7 @@ void Lane::Stop(const transport::Closed& closed) {
   std::lock_guard lock(mutex_);
   if (stopped_) return;
   stopped_ = true;
+  stopped_at_ = Clock::now();
   stop_ = closed;
   if (pump_ != nullptr) pump_->Stop(stop_);
   if (up_ != nullptr) up_->PokeConsumer();
@@ -112,7 +116,10 @@ bool Lane::Connect(std::chrono::milliseconds patience) {
       if (stream_ != nullptr) stream_->End(true);
       if (right_.resume_grace.count() == 0) return false;
     }
-    if (!SleepUnlessStopped(kRetryPause)) return false;
+    if (SleepUnlessStopped(kRetryPause)) continue;
+    if (number_ != 0) return false;
+    deadline = std::min(deadline, stopped_at_ + kLastWords);
+    std::this_thread::sleep_for(kRetryPause);
   }
   return false;
 }
@@ -149,9 +156,8 @@ bool Lane::Relay() {
     Log(LogLevel::kWarning, right_.session, "connection lost: " + closed_.sentence);
     closed_ = {static_cast<uint32_t>(transport::kLaunchFailed),
                "the connection to " + server_.server + " was lost"};
-    if (!SleepUnlessStopped(std::chrono::milliseconds(0)) || !Connect(right_.resume_grace)) {
-      return false;
-    }
+    bool goes_on = number_ == 0 || SleepUnlessStopped(std::chrono::milliseconds(0));
+    if (!goes_on || !Connect(right_.resume_grace)) return false;
     Log(LogLevel::kInfo, right_.session, "resumed");
   }
 }

@@ -72,8 +72,9 @@ class Lane {
 
   std::mutex mutex_;
   std::condition_variable stop_changed_;
-  bool stopped_ = false;                   // under mutex_, as what follows
-  transport::Closed stop_;                 // what the server is told
+  bool stopped_ = false;    // under mutex_, as what follows
+  transport::Closed stop_;  // what the server is told
+  std::chrono::steady_clock::time_point stopped_at_;
   transport::StreamPump* pump_ = nullptr;  // while it runs
 };
 

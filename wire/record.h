@@ -40,7 +40,7 @@ enum class DownKind : uint16_t {
   kPull = 4,          // payload u64 transfer: send this transfer's bytes now
   kHostFunction = 5,  // payload u64 ticket: run this host function, then answer Done
   kError = 6,         // the call at `position` failed: code, u32 context, sentence
-  kText = 7,          // bytes for the client's standard output (device printf)
+  kText = 7,          // bytes for the client's standard output (device printf), or error
   kCredit = 8,        // payload u64: bytes of upload that have been taken
   kRelease = 9,       // payload u64 transfer, u64 ticket: no graph uses these any more; 0: none
   kMirror = 10,       // payload u64 mirror, delta: what the device changed there; a ticket, nothing
@@ -69,8 +69,9 @@ struct ReclaimRequest {
 static_assert(sizeof(ReclaimRequest) == 32);
 
 enum DownFlags : uint16_t {
-  kSticky = 1,       // kError: the code stays with the context
-  kSessionOver = 2,  // kError: nothing of this session works any more
+  kSticky = 1,         // kError: the code stays with the context
+  kSessionOver = 2,    // kError: nothing of this session works any more
+  kStandardError = 4,  // kText: the bytes are for standard error (failed asserts)
 };
 
 // Worker to client.

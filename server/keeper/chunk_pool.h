@@ -132,8 +132,8 @@ class ChunkPool {
   // worker's, and count in its tenant's ledger all the time; of the device's memory they are part
   // only while they have some.
   //
-  // What could be moved of the worker's, and what is away.
-  std::vector<Region> Movable(uint64_t worker) const;
+  // What could be moved of the worker's (`later`: also what is coming back), and what is away.
+  std::vector<Region> Movable(uint64_t worker, bool later = false) const;
   std::vector<Region> Away(uint64_t worker) const;
   // The worker let go of these: the copies to make.
   std::vector<SwapJob> Leave(uint64_t worker, std::span<const uint64_t> chunks);
@@ -148,6 +148,7 @@ class ChunkPool {
   uint64_t SwappedBy(uint64_t worker) const;
   uint64_t swapped() const { return swapped_; }
   uint64_t leaving() const { return leaving_; }  // bytes
+  uint64_t coming() const { return coming_; }    // bytes
   bool IsLentTo(uint64_t worker, uint64_t chunk) const { return Has(worker, chunk); }
 
   uint64_t BytesOf(uint64_t chunk) const { return chunks_.at(chunk).bytes; }
@@ -269,6 +270,7 @@ class ChunkPool {
   uint64_t leased_peak_ = 0;
   uint64_t swapped_ = 0;
   uint64_t leaving_ = 0;
+  uint64_t coming_ = 0;
   HostPool host_;
   uint64_t next_chunk_ = 1;
   uint64_t version_ = 1;

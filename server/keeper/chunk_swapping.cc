@@ -7,14 +7,15 @@
 
 namespace longwire::keeper {
 
-std::vector<Region> ChunkPool::Movable(uint64_t worker) const {
+std::vector<Region> ChunkPool::Movable(uint64_t worker, bool later) const {
   std::vector<Region> movable;
   auto holder = workers_.find(worker);
   // Who has memory of others may be in the middle of something with them.
   if (holder == workers_.end() || !holder->second.borrowed.empty()) return movable;
   for (uint64_t id : holder->second.lent) {
     const Chunk& chunk = chunks_.at(id);
-    if (chunk.place != Place::kHere || chunk.shared) continue;
+    bool here = chunk.place == Place::kHere || (later && chunk.place == Place::kComing);
+    if (!here || chunk.shared) continue;
     movable.push_back({id, worker, chunk.bytes});
   }
   return movable;
@@ -88,6 +89,7 @@ std::vector<SwapJob> ChunkPool::ComeBack(std::span<const Region> order, bool all
     ++version_;
     if (!copied) continue;
     ++holder.moving;
+    coming_ += chunk.bytes;
     holder.leased += chunk.bytes;
     holder.leased_peak = std::max(holder.leased_peak, holder.leased);
     holder.swapped -= chunk.bytes;
@@ -105,7 +107,7 @@ bool ChunkPool::Moved(const SwapJob& job, uint64_t* lost) {
   Chunk& chunk = found->second;
   ++version_;
   bool out = job.kind == SwapJob::Kind::kOut;
-  if (out) leaving_ -= chunk.bytes;
+  (out ? leaving_ : coming_) -= chunk.bytes;
   if (auto holder = workers_.find(chunk.worker); holder != workers_.end()) --holder->second.moving;
   if (chunk.dropped) {
     EraseDropped(job.chunk);

@@ -96,7 +96,12 @@ class Keeper {
   void EndLate();
   void SendSwapAsks(std::span<const Swaps::Ask> asks);
   // What may leave for the sake of this session. `order`: of one that wants to come back, else 0.
-  std::vector<Region> MovableFor(const Session& session, uint64_t order);
+  // *later: what may once others have what they wait for.
+  std::vector<Region> MovableFor(const Session& session, uint64_t order,
+                                 std::vector<Region>* later = nullptr);
+  bool LetsGoNow(const Session& session, const Session& wants, uint64_t order) const;
+  bool LetsGoLater(const Session& session, const Session& wants) const;
+  bool NeedsMemoryOf(const Session& wants, const Session& back) const;
   void AddHostMemory();
   void Watch(Session& session);
   void CloseSocket(Session& session);

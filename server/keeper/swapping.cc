@@ -102,27 +102,54 @@ bool Keeper::HandleSwapPacket(Session& session, std::span<const std::byte> packe
   return true;
 }
 
-std::vector<Region> Keeper::MovableFor(const Session& wants, uint64_t order) {
+// One that waits for its memory lets go of the rest for those who asked before it, and for a lease
+// of one whose memory it waits for: else two with half of theirs would wait for each other.
+bool Keeper::LetsGoNow(const Session& session, const Session& wants, uint64_t order) const {
+  if (session.waits() || session.blocked() || pool_.IsMoving(session.worker)) return false;
+  if (session.back == nullptr) return true;
+  if (session.back->begun) return false;
+  return order != 0 ? session.back->order > order : NeedsMemoryOf(wants, session);
+}
+
+// Memory of who is on its way back or asked for more before can be had once that is over. Nobody
+// waits for a session that waits for it.
+bool Keeper::LetsGoLater(const Session& session, const Session& wants) const {
+  if (session.lease != nullptr) return session.asked < wants.asked;
+  return session.back == nullptr || !NeedsMemoryOf(wants, session);
+}
+
+bool Keeper::NeedsMemoryOf(const Session& wants, const Session& back) const {
+  uint64_t others = 0;
+  for (const auto& [worker, session] : sessions_) {
+    if (worker == wants.worker || worker == back.worker) continue;
+    bool waits_behind = session.lease != nullptr && session.asked >= wants.asked;
+    if (!waits_behind) others += pool_.LeasedBy(worker);
+  }
+  return others < back.back->lease.lacks;
+}
+
+std::vector<Region> Keeper::MovableFor(const Session& wants, uint64_t order,
+                                       std::vector<Region>* later) {
   std::vector<Region> movable;
   std::map<uint32_t, uint64_t> here;  // bytes of a tenant's
   for (const auto& [worker, session] : sessions_) {
     here[pool_.TenantOf(worker)] += pool_.LeasedBy(worker);
   }
+  auto then = here;
   for (const auto& [worker, session] : sessions_) {
-    bool working = session.waits() || session.blocked() || pool_.IsMoving(worker);
-    if (worker == wants.worker || !session.socket.valid() || working) continue;
-    // One that waits for its memory lets go of the rest for those who asked before it: else two
-    // with half of theirs would wait for each other.
-    if (session.back != nullptr && (session.back->begun || session.back->order <= order)) continue;
-    if (session.back != nullptr && order == 0) continue;
+    if (worker == wants.worker || !session.socket.valid()) continue;
+    bool now = LetsGoNow(session, wants, order);
+    if (!now && (later == nullptr || !LetsGoLater(session, wants))) continue;
     if (quota_ != nullptr && quota_->latency_critical(worker)) continue;
     uint32_t tenant = pool_.TenantOf(worker);
     bool own = tenant == pool_.TenantOf(wants.worker);
     uint64_t reserved = quota_ == nullptr || own ? 0 : quota_->reservation(worker);
-    for (const Region& region : pool_.Movable(worker)) {
-      if (here[tenant] < reserved + region.bytes) continue;  // others cannot have it
-      here[tenant] -= region.bytes;
-      movable.push_back(region);
+    for (const Region& region : pool_.Movable(worker, !now)) {
+      uint64_t& left = (now ? here : then)[tenant];
+      if (left < reserved + region.bytes) continue;  // others cannot have it
+      left -= region.bytes;
+      if (now) then[tenant] -= std::min(then[tenant], region.bytes);
+      (now ? movable : *later).push_back(region);
     }
   }
   return movable;
@@ -139,12 +166,15 @@ bool Keeper::SwapFor(Session& session) {
                      " bytes, more than the device's " + std::to_string(pool_.lendable());
     return false;
   }
-  Swaps::Want want{lease.lacks, pool_.host().room(), pool_.leaving(), false,
-                   MovableFor(session, 0)};
+  Swaps::Want want{lease.lacks, pool_.host().room(), pool_.leaving(), false, {}};
+  want.movable = MovableFor(session, 0, &want.later);
+  want.later_room = pool_.host().room() + pool_.coming();
   // Room for one chunk stays: with none, what is away could not change places with what is here.
   uint64_t largest = std::ranges::max(lease.sizes);
   for (const Region& region : want.movable) largest = std::max(largest, region.bytes);
+  for (const Region& region : want.later) largest = std::max(largest, region.bytes);
   want.room -= std::min(want.room, largest);
+  want.later_room -= std::min(want.later_room, largest);
   std::vector<Swaps::Ask> asks;
   auto now = Swaps::Clock::now();
   Swaps::Hope hope = swaps_.Advance(want, now, &asks);

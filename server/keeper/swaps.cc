@@ -15,6 +15,11 @@ bool Swaps::MayBeAsked(uint64_t worker, Time now) const {
   return found == workers_.end() || (found->second.request == 0 && now >= found->second.not_before);
 }
 
+bool Swaps::IsHopeless(uint64_t worker) const {
+  auto found = workers_.find(worker);
+  return found != workers_.end() && (found->second.never || found->second.late);
+}
+
 std::vector<Region> Swaps::Victims(const Want& want, std::span<const Region> movable) {
   if (!want.partly) return policy_.Victims(want.bytes, want.room, movable);
   // All of it must be there to be had, or the first part leaves in vain.
@@ -35,10 +40,12 @@ Swaps::Hope Swaps::Advance(const Want& want, Time now, std::vector<Ask>* asks) {
   if (leaving != 0) return Hope::kComing;
   std::vector<Region> now_movable, ever_movable;
   for (const Region& region : want.movable) {
-    auto found = workers_.find(region.owner);
-    if (found != workers_.end() && (found->second.never || found->second.late)) continue;
+    if (IsHopeless(region.owner)) continue;
     ever_movable.push_back(region);
     if (MayBeAsked(region.owner, now)) now_movable.push_back(region);
+  }
+  for (const Region& region : want.later) {
+    if (!IsHopeless(region.owner)) ever_movable.push_back(region);
   }
   std::vector<Region> victims = Victims(want, now_movable);
   for (const Region& region : victims) {
@@ -57,7 +64,8 @@ Swaps::Hope Swaps::Advance(const Want& want, Time now, std::vector<Ask>* asks) {
   }
   for (Ask& ask : *asks) ask.packet.chunks = workers_[ask.worker].chunks;
   if (!victims.empty()) return Hope::kComing;
-  return Victims(want, ever_movable).empty() ? Hope::kNone : Hope::kLater;
+  Want ever{want.bytes, std::max(want.room, want.later_room), 0, want.partly, {}};
+  return Victims(ever, ever_movable).empty() ? Hope::kNone : Hope::kLater;
 }
 
 std::vector<uint64_t> Swaps::Answered(uint64_t worker, const SwapLeft& answer, Time now) {

@@ -44,6 +44,8 @@ class Swaps {
     uint64_t leaving = 0;  // bytes that are on their way out already
     bool partly = false;   // less than all of it helps, too: there will be more room then
     std::vector<Region> movable;
+    std::vector<Region> later{};  // of who is on its way back, or waits for something itself
+    uint64_t later_room = 0;      // bytes of the host's memory once they are back
   };
   Hope Advance(const Want& want, Time now, std::vector<Ask>* asks);
   // The chunks that the worker let go of; none if it did not, or was not asked.
@@ -68,6 +70,7 @@ class Swaps {
     bool late = false;
   };
   bool MayBeAsked(uint64_t worker, Time now) const;
+  bool IsHopeless(uint64_t worker) const;  // its memory is never to be had
   std::vector<Region> Victims(const Want& want, std::span<const Region> movable);
 
   SwapPolicy& policy_;

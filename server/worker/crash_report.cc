@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 
 #include "server/worker/log_line.h"
@@ -17,11 +18,23 @@ constexpr int kMostPlaces = 24;
 constexpr size_t kStackBytes = size_t{64} << 10;
 std::array<char, kStackBytes> other_stack;
 
+std::atomic<int> unread{-1};
+
+// What the standard library said of why it ends the process, perhaps.
+void CopyUnread() {
+  std::array<char, 1024> text;
+  ssize_t got = 0;
+  while (unread >= 0 && (got = read(unread, text.data(), text.size())) > 0) {
+    if (write(LogDescriptor(), text.data(), static_cast<size_t>(got)) < 0) return;
+  }
+}
+
 // Not all of this may be called from a signal handler; the process is lost in any case, and a
 // second signal ends it at once (SA_RESETHAND).
 void Report(int signal) {
   std::array<void*, kMostPlaces> places;
   int count = backtrace(places.data(), kMostPlaces);
+  CopyUnread();
   LogLine("died of signal %d at:", signal);
   for (int i = 0; i < count; ++i) {
     Dl_info found{};
@@ -36,6 +49,8 @@ void Report(int signal) {
 }
 
 }  // namespace
+
+void ReportUnread(int descriptor) { unread = descriptor; }
 
 void ReportCrashes() {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // these say it themselves

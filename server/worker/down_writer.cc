@@ -219,9 +219,10 @@ void DownWriter::Error(uint64_t position, int32_t code, uint16_t flags, uint32_t
   Write(header, AsBytes(context), std::as_bytes(std::span(text.data(), text.size())), false);
 }
 
-void DownWriter::Text(std::span<const std::byte> bytes) {
+void DownWriter::Text(uint16_t flags, std::span<const std::byte> bytes) {
   wire::DownHeader header{};
   header.kind = static_cast<uint16_t>(wire::DownKind::kText);
+  header.flags = flags;
   while (!bytes.empty()) {
     auto piece = bytes.first(std::min(bytes.size(), kTextPiece));
     Write(header, piece, {}, true);

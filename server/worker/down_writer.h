@@ -39,7 +39,7 @@ class DownWriter {
   void Release(uint64_t transfer, uint64_t ticket);
   void Error(uint64_t position, int32_t code, uint16_t flags, uint32_t context,
              std::string_view text);
-  void Text(std::span<const std::byte> bytes);
+  void Text(uint16_t flags, std::span<const std::byte> bytes);
   void Credit(uint64_t bytes);
   void Slot(uint64_t offset);
   void Reclaim(const wire::ReclaimRequest& request);

@@ -19,6 +19,10 @@ class GivenResources {
   static constexpr size_t kMaxKept = size_t{1} << 16;  // the oldest are forgotten
 
   void Add(std::span<const CUdevResource> given);
+  bool any() const {
+    std::lock_guard lock(mutex_);
+    return !given_.empty();
+  }
   // The resources in these bytes. CUDA_ERROR_INVALID_VALUE for one that was not given out, or that
   // was changed since, _INVALID_RESOURCE_TYPE for other kinds.
   CUresult Read(std::span<const std::byte> bytes, std::vector<CUdevResource>* resources) const;

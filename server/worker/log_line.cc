@@ -1,11 +1,31 @@
 #include "server/worker/log_line.h"
 
+#include <fcntl.h>
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#include <sanitizer/common_interface_defs.h>
+#endif
 #include <unistd.h>
 
 #include <cstdarg>
 #include <cstdio>
 
 namespace longwire::worker {
+namespace {
+
+int log_descriptor = STDERR_FILENO;
+
+}  // namespace
+
+void KeepLog() {
+  int kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (kept < 0) return;
+  log_descriptor = kept;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  __sanitizer_set_report_fd(reinterpret_cast<void*>(static_cast<intptr_t>(kept)));
+#endif
+}
+
+int LogDescriptor() { return log_descriptor; }
 
 void LogLine(const char* format, ...) {
   char text[1024];
@@ -19,7 +39,7 @@ void LogLine(const char* format, ...) {
   if (length > sizeof(text) - 2) length = sizeof(text) - 2;
   text[length++] = '\n';
   // One write per line, so that lines of several processes do not mix.
-  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, text, length);
+  [[maybe_unused]] ssize_t written = write(LogDescriptor(), text, length);
 }
 
 }  // namespace longwire::worker

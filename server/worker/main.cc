@@ -15,7 +15,7 @@
 #include "server/worker/log_line.h"
 #include "server/worker/open_session.h"
 #include "server/worker/session.h"
-#include "server/worker/stdout_pipe.h"
+#include "server/worker/text_pipes.h"
 #include "server/worker/time_slice.h"
 #include "wire/descriptor_table.h"
 #include "wire/limits.h"
@@ -154,11 +154,12 @@ int main(int count, char** words) {
   if (!Parse(count, words, &arguments)) return 2;
   signal(SIGPIPE, SIG_IGN);
   wire::PrepareDescriptorTable();
+  worker::KeepLog();
   for (const std::string& sentence : wire::UnknownSwitches()) {
     worker::LogLine("%s", sentence.c_str());
   }
   worker::ReportCrashes();
-  worker::StdoutPipe text;
+  worker::TextPipes text;
   if (!text.Install()) worker::LogLine("no pipe for standard output: device printf stays here");
 
   worker::LoadedDriver driver;

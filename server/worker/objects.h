@@ -29,6 +29,7 @@ struct Context {
   CUdevice driver_device = 0;
   CUcontext handle = nullptr;
   bool primary = false;
+  std::vector<size_t> limits;     // of a warm primary context, as they were at first
   CUgreenCtx green = nullptr;     // of a green context
   std::shared_ptr<Context> home;  // the primary context that it is a part of; else null
   std::atomic<int> failed{0};  // the sticky CUresult, of which the client knows; 0 while it is well

@@ -1,5 +1,7 @@
 #include "server/worker/session.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "server/worker/log_line.h"
@@ -72,7 +74,9 @@ CUresult Session::Prepare() {
 
 void Session::Start() {
   if (text_ != nullptr) {
-    text_->Start([this](std::span<const std::byte> bytes) { down_.Text(bytes); });
+    text_->Start([this](int descriptor, std::span<const std::byte> bytes) {
+      down_.Text(descriptor == STDERR_FILENO ? wire::kStandardError : 0, bytes);
+    });
   }
   completion_.Start();
   log_.Start();

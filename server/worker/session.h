@@ -33,8 +33,8 @@
 #include "server/worker/objects.h"
 #include "server/worker/printing.h"
 #include "server/worker/staging.h"
-#include "server/worker/stdout_pipe.h"
 #include "server/worker/swapping.h"
+#include "server/worker/text_pipes.h"
 #include "server/worker/timeline.h"
 #include "server/worker/transfers.h"
 
@@ -45,8 +45,8 @@ struct SessionOptions {
   std::vector<Device> devices;
   std::shared_ptr<wire::RingMemory> up;
   std::shared_ptr<wire::RingMemory> down;
-  int control = -1;            // the daemon's socket, for the images that it keeps; -1: none
-  StdoutPipe* text = nullptr;  // null: device printf is left alone
+  int control = -1;           // the daemon's socket, for the images that it keeps; -1: none
+  TextPipes* text = nullptr;  // null: device printf is left alone
   // Called once, on any of the session's threads, when nothing of it can work any more.
   std::function<void()> on_over;
 };
@@ -79,6 +79,12 @@ class Session {
   CUresult SetContext(const Context& context);
   CUresult SetPrimaryContext(const Device& device);
   CUresult SetNoContext();
+  // Whether the driver's primary context of the device is still as new, which it was until now.
+  bool TakeWarmContext(int32_t device) {
+    uint64_t bit = uint64_t{1} << device;
+    return (used_contexts_.fetch_or(bit) & bit) == 0;
+  }
+  void GiveWarmContext(int32_t device) { used_contexts_ &= ~(uint64_t{1} << device); }
   // First thing on each thread that calls the driver.
   void EnterThread();
   void WakeLogThread();
@@ -132,8 +138,10 @@ class Session {
   DriverTable driver_;
   std::vector<Device> devices_;
   std::shared_ptr<wire::RingMemory> up_;
-  StdoutPipe* text_;
+  TextPipes* text_;
   std::function<void()> on_over_;
+  std::atomic<uint64_t> used_contexts_{0};  // the driver's primary ones: a bit for each device
+  static_assert(wire::kMaxDevices <= 64);
   std::atomic<bool> over_{false};
   std::mutex telling_;  // held while the client is told of a sticky error
 

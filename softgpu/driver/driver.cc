@@ -1,8 +1,11 @@
 #include "softgpu/driver/driver.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -22,15 +25,21 @@ namespace {
 
 constexpr size_t kDefaultMemory = size_t{4} << 30;  // bytes per device
 
+// The descriptor that stands for standard error as it was at the first call.
+int KeepErrorOutput() {
+  static const int kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  return kept >= 0 ? kept : STDERR_FILENO;
+}
+
 uint64_t Setting(const char* name, uint64_t fallback, uint64_t smallest, uint64_t largest) {
   const char* text = getenv(name);
   if (text == nullptr || *text == '\0') return fallback;
   char* end = nullptr;
   uint64_t value = strtoull(text, &end, 0);
   if (*end != '\0' || value < smallest || value > largest) {
-    fprintf(stderr, "softgpu: %s=%s is not a number from %llu to %llu; using %llu\n", name, text,
-            static_cast<unsigned long long>(smallest), static_cast<unsigned long long>(largest),
-            static_cast<unsigned long long>(fallback));
+    Remark("%s=%s is not a number from %llu to %llu; using %llu", name, text,
+           static_cast<unsigned long long>(smallest), static_cast<unsigned long long>(largest),
+           static_cast<unsigned long long>(fallback));
     return fallback;
   }
   return value;
@@ -81,6 +90,7 @@ CUresult Driver::Initialize() {
   std::lock_guard lock(mutex);
   if (forked) return CUDA_ERROR_NOT_INITIALIZED;
   if (initialized) return CUDA_SUCCESS;
+  KeepErrorOutput();
   size_t count = Setting("LONGWIRE_SOFTWARE_DEVICES", 1, 1, kMaxDevices);
   size_t bytes =
       Setting("LONGWIRE_SOFTGPU_MEMORY", kDefaultMemory, kChunkGranularity, uint64_t{1} << 46) /
@@ -103,7 +113,7 @@ Device* Driver::FindDevice(CUdevice ordinal) {
 }
 
 void Driver::Fail(Context& context, int code, const std::string& message) {
-  fprintf(stderr, "softgpu: error %d: %s\n", code, message.c_str());
+  Remark("error %d: %s", code, message.c_str());
   int none = 0;
   if (IsFault(code)) {
     fault.compare_exchange_strong(none, code);
@@ -195,12 +205,20 @@ void TearDown(Context& context) {
   context.cancelled = false;
 }
 
+void Remark(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  std::string line = "softgpu: " + std::string(format) + "\n";
+  vdprintf(KeepErrorOutput(), line.c_str(), arguments);
+  va_end(arguments);
+}
+
 CUresult Refuse(const char* name) {
   static auto* named = new std::set<std::string>;
   static auto* mutex = new std::mutex;
   std::lock_guard lock(*mutex);
   if (named->insert(name).second) {
-    fprintf(stderr, "softgpu: %s is not supported by the software device\n", name);
+    Remark("%s is not supported by the software device", name);
   }
   return CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -180,5 +180,8 @@ bool& InHostFunction();
 
 // What a refused call returns; names it on stderr, once per name.
 CUresult Refuse(const char* name);
+// A line of the device's own, where standard error was at cuInit. Later that may be for the text of
+// kernels only (failed asserts).
+void Remark(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 }  // namespace softgpu

@@ -55,7 +55,7 @@ std::string Join(const std::vector<std::string>& inputs) {
 }
 
 CUresult Refuse(Link& link, CUresult code, const std::string& reason) {
-  fprintf(stderr, "softgpu: cannot link: %s\n", reason.c_str());
+  Remark("cannot link: %s", reason.c_str());
   link.log.Write(reason);
   return code;
 }

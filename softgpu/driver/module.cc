@@ -81,7 +81,7 @@ CUresult LoadModule(const void* image, Context* context, bool library, const Jit
     reason = status.message;
   }
   if (result != CUDA_SUCCESS) {
-    fprintf(stderr, "softgpu: cannot load a code image: %s\n", reason.c_str());
+    Remark("cannot load a code image: %s", reason.c_str());
     JitLog(jit.count, jit.options, jit.values).Write(reason);
     return result;
   }

@@ -112,6 +112,22 @@ TEST_F(BrokenForGoodTest, ANetworkThatStaysBrokenEndsTheSession) {
   EXPECT_TRUE(NothingLeft());
 }
 
+TEST_F(ResumeTest, AProgramThatEndsWhileItsConnectionIsBrokenLeavesNothing) {
+  {
+    Program program;
+    ASSERT_TRUE(program.Open(options_.socket)) << program.reply.sentence;
+    ASSERT_TRUE(program.Echo("a call"));
+    proxy_->Block(true);
+    EXPECT_GE(proxy_->Cut(), 1u);
+    std::this_thread::sleep_for(milliseconds(200));
+  }
+  std::this_thread::sleep_for(milliseconds(300));
+  EXPECT_EQ(table_->List().size(), 1u) << "nobody has said that it ended";
+  proxy_->Block(false);
+  EXPECT_TRUE(Eventually([&] { return table_->List().empty(); }, milliseconds(5000)));
+  EXPECT_TRUE(NothingLeft());
+}
+
 TEST_F(ResumeTest, AnOpenThatIsCutIsTriedAgain) {
   warden_->set_mood(FakeWarden::Mood::kSilent);
   Program program;

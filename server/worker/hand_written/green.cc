@@ -3,6 +3,7 @@
 
 #include "longwire/worker_hand_written.h"
 #include "server/worker/call_context.h"
+#include "server/worker/log_line.h"
 
 namespace longwire::worker {
 namespace {
@@ -104,6 +105,10 @@ CUresult Do_lwGreenContextCreate(CallContext& context, const calls::lwGreenConte
   const DriverTable& driver = context.driver();
   auto home = session.contexts.Find(call.home);
   if (home == nullptr || !home->primary) return CUDA_ERROR_INVALID_CONTEXT;
+  if (home->handle != session.devices()[static_cast<size_t>(home->device)].primary) {
+    LogLine("no green context: the device was reset before the program asked for parts of it");
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
   CUdevResourceDesc descriptor = nullptr;
   CUresult result = context.Resolve(call.descriptor, &descriptor);
   // What the driver answers for a descriptor that is none.
