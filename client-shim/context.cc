@@ -48,6 +48,17 @@ CUresult CreateInWorker(Context* context, uint32_t number) {
   return TheSession().CallAndWait({number, nullptr, 0}, create).code;
 }
 
+// Without green ones, which are parts of these.
+std::vector<Context*> LiveContexts() {
+  Registry& registry = TheRegistry();
+  std::lock_guard<std::mutex> lock(registry.mutex);
+  std::vector<Context*> contexts;
+  for (auto& [number, context] : registry.by_number) {
+    if (context->number.load() == number) contexts.push_back(context);  // not by a green one's
+  }
+  return contexts;
+}
+
 }  // namespace
 
 uint32_t NewContextNumber(Context* context) {
@@ -85,16 +96,18 @@ Context* PrimaryContext(int device) {
 }
 
 CUresult ActivatePrimary(Context* context) {
-  std::lock_guard<std::mutex> lock(context->mutex);
-  if (context->number.load() != 0) return CUDA_SUCCESS;
-  uint32_t number = NewContextNumber(context);
-  CUresult result = CreateInWorker(context, number);
-  if (result == CUDA_SUCCESS) {
+  {
+    std::lock_guard<std::mutex> lock(context->mutex);
+    if (context->number.load() != 0) return CUDA_SUCCESS;
+    uint32_t number = NewContextNumber(context);
+    CUresult result = CreateInWorker(context, number);
+    if (result != CUDA_SUCCESS) {
+      ForgetContextNumber(number);
+      return result;
+    }
     context->number.store(number);
-  } else {
-    ForgetContextNumber(number);
   }
-  return result;
+  return GiveManagedVariables(context);
 }
 
 CUresult NewContext(int device, unsigned flags, Context** created) {
@@ -119,7 +132,7 @@ CUresult NewContext(int device, unsigned flags, Context** created) {
   context->number.store(number);
   context->handle = reinterpret_cast<CUcontext>(Contexts().Publish(context));
   *created = context;
-  return CUDA_SUCCESS;
+  return GiveManagedVariables(context);
 }
 
 void CallDeathHooks(CUcontext handle) {
@@ -133,6 +146,7 @@ CUresult EndContext(Context* context) {
   uint32_t number;
   std::vector<Stream*> streams;
   EndGreenContextsOf(context);
+  KeepManagedVariables(context);
   DropPeers(context);
   {
     std::lock_guard<std::mutex> lock(context->mutex);
@@ -164,6 +178,8 @@ CUresult EndContext(Context* context) {
   context->sticky.store(0);
   context->cache_config.store(CU_FUNC_CACHE_PREFER_NONE);
   context->once.store(0);
+  std::vector<Context*> left = LiveContexts();
+  if (!left.empty()) GiveManagedVariables(left.front());
   return TheSession().over() != CUDA_SUCCESS ? TheSession().over() : result;
 }
 
@@ -183,16 +199,8 @@ Context* ContextByNumber(uint32_t number) {
 }
 
 std::vector<StreamPoint> UnfinishedWorkOfAll() {
-  std::vector<Context*> contexts;
-  {
-    Registry& registry = TheRegistry();
-    std::lock_guard<std::mutex> lock(registry.mutex);
-    for (auto& [number, context] : registry.by_number) {
-      if (context->number.load() == number) contexts.push_back(context);  // not by a green one's
-    }
-  }
   std::vector<StreamPoint> points;
-  for (Context* context : contexts) {
+  for (Context* context : LiveContexts()) {
     std::vector<StreamPoint> more = UnfinishedWork(context);
     points.insert(points.end(), more.begin(), more.end());
   }

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -21,7 +22,8 @@ constexpr uint64_t kPage = 4096;
 struct Range {
   ManagedRange told;
   uint32_t context_number = 0;
-  Mirror* mirror = nullptr;  // of a variable
+  Mirror* mirror = nullptr;  // of a variable; null while no context has it
+  bool of_library = false;   // a variable that outlives contexts
   MemoryHints hints;
 };
 
@@ -133,7 +135,7 @@ bool FindManaged(uint64_t address, ManagedRange* range) {
   return true;
 }
 
-CUresult AddManagedVariable(Context* context, uint64_t address, uint64_t bytes) {
+CUresult AddManagedVariable(Context* context, uint64_t address, uint64_t bytes, bool of_library) {
   Ranges& ranges = TheRanges();
   std::lock_guard<std::mutex> lock(ranges.mutex);
   if (ranges.by_address.count(address) != 0) return CUDA_SUCCESS;
@@ -150,7 +152,9 @@ CUresult AddManagedVariable(Context* context, uint64_t address, uint64_t bytes) 
     UnmapPages(ranges, address, bytes);
     return result;
   }
-  Add(ranges, {address, bytes, 0, context, true}).mirror = mirror;
+  Range& added = Add(ranges, {address, bytes, 0, context, true});
+  added.mirror = mirror;
+  added.of_library = of_library;
   return CUDA_SUCCESS;
 }
 
@@ -159,7 +163,7 @@ void RemoveManagedVariable(uint64_t address) {
   std::lock_guard<std::mutex> lock(ranges.mutex);
   auto found = ranges.by_address.find(address);
   if (found == ranges.by_address.end() || !found->second.told.variable) return;
-  RemoveMirror(found->second.mirror);
+  if (found->second.mirror != nullptr) RemoveMirror(found->second.mirror);
   UnmapPages(ranges, address, found->second.told.bytes);
   Erase(ranges, found);
 }
@@ -188,13 +192,46 @@ CUresult WithHints(uint64_t address, uint64_t bytes, FunctionRef<void(MemoryHint
   return CUDA_SUCCESS;
 }
 
+void KeepManagedVariables(Context* context) {
+  Ranges& ranges = TheRanges();
+  {
+    std::lock_guard<std::mutex> lock(ranges.mutex);
+    bool any = std::any_of(ranges.by_address.begin(), ranges.by_address.end(), [&](auto& entry) {
+      return entry.second.of_library && entry.second.context_number == context->number.load();
+    });
+    if (!any || context->sticky.load() != 0) return;
+  }
+  AwaitWork(UnfinishedWork(context));
+  ReturnDeviceWrites();
+}
+
+CUresult GiveManagedVariables(Context* context) {
+  Ranges& ranges = TheRanges();
+  if (ranges.count.load(std::memory_order_acquire) == 0) return CUDA_SUCCESS;
+  std::lock_guard<std::mutex> lock(ranges.mutex);
+  for (auto& [address, range] : ranges.by_address) {
+    if (!range.of_library || range.mirror != nullptr) continue;
+    // What the program has differs from the cleared memory, so it is sent before the next work.
+    CUresult result = AddMirror(context, {address, address, range.told.bytes, false},
+                                MirrorStart::kCleared, &range.mirror);
+    if (result != CUDA_SUCCESS) return result;
+    range.told.context = context;
+    range.context_number = context->number.load();
+  }
+  return CUDA_SUCCESS;
+}
+
 void ForgetManaged(uint32_t context_number) {
   Ranges& ranges = TheRanges();
   std::lock_guard<std::mutex> lock(ranges.mutex);
   for (Entry entry = ranges.by_address.begin(); entry != ranges.by_address.end();) {
     Entry next = std::next(entry);
-    if (entry->second.context_number == context_number) {
-      if (entry->second.told.variable) UnmapPages(ranges, entry->first, entry->second.told.bytes);
+    Range& range = entry->second;
+    if (range.context_number == context_number && range.of_library) {
+      range.mirror = nullptr;  // which went with the context
+      range.context_number = 0;
+    } else if (range.context_number == context_number) {
+      if (range.told.variable) UnmapPages(ranges, entry->first, range.told.bytes);
       Erase(ranges, entry);
     }
     entry = next;

@@ -27,7 +27,8 @@ bool FindManaged(uint64_t address, ManagedRange* range);
 
 // Code's managed variable: its like in the program's memory gets its value. The same one may be
 // added again. CUDA_ERROR_OUT_OF_MEMORY, with a sentence, if the program has something else there.
-CUresult AddManagedVariable(Context* context, uint64_t address, uint64_t bytes);
+// One of a library outlives the context: the program has it until the code is unloaded.
+CUresult AddManagedVariable(Context* context, uint64_t address, uint64_t bytes, bool of_library);
 void RemoveManagedVariable(uint64_t address);
 
 // Who may touch it when: what is not global the program may write while other work runs.
@@ -37,6 +38,10 @@ CUresult AttachManaged(uint64_t address, uint64_t bytes, unsigned flags);
 // lock. CUDA_ERROR_INVALID_VALUE if they lie in none.
 CUresult WithHints(uint64_t address, uint64_t bytes, FunctionRef<void(MemoryHints&)> use);
 
+// Before a context ends: what its work writes to variables that outlive it comes back.
+void KeepManagedVariables(Context* context);
+// When a context was made: it gets the values of variables whose context has ended.
+CUresult GiveManagedVariables(Context* context);
 // When a context ended.
 void ForgetManaged(uint32_t context_number);
 

@@ -326,7 +326,8 @@ CUresult GlobalOf(Module* module, const char* name, GlobalKind kind, uint64_t* a
     auto answer = TheSession().CallAndWait({number, nullptr, 0}, ask);
     if (answer.code != CUDA_SUCCESS) return answer.code;
     if (answer.reply.managed) {
-      result = AddManagedVariable(context, answer.reply.address, answer.reply.bytes);
+      result =
+          AddManagedVariable(context, answer.reply.address, answer.reply.bytes, module->is_library);
       if (result != CUDA_SUCCESS) return result;
     }
     {

@@ -235,11 +235,6 @@ uint64_t AddressSpace::AllocateManaged(size_t bytes, Context* context) {
   return address;
 }
 
-void AddressSpace::MarkManaged(uint64_t address, size_t bytes) {
-  std::lock_guard lock(mutex_);
-  managed_[address] = bytes;
-}
-
 bool AddressSpace::IsManaged(uint64_t address) {
   std::lock_guard lock(mutex_);
   auto after = managed_.upper_bound(address);

@@ -58,8 +58,6 @@ class AddressSpace {
   uint64_t AllocatePinned(size_t bytes, unsigned flags, Context* context);
   // Host memory that counts as the device's: kernels of all devices and the program share it.
   uint64_t AllocateManaged(size_t bytes, Context* context);
-  // Part of an allocation is managed memory from now on, until it is freed.
-  void MarkManaged(uint64_t address, size_t bytes);
   bool IsManaged(uint64_t address);
   CUresult Register(uint64_t address, size_t bytes, unsigned flags, Context* context);
   CUresult Free(uint64_t address, MemoryKind kind);

@@ -1,4 +1,5 @@
-// A library's modules in contexts: each has its own globals, as on every device.
+// A library's modules in contexts: each has its own globals, as on every device, but for managed
+// variables.
 #include "softgpu/driver/module.h"
 
 namespace softgpu {
@@ -20,7 +21,7 @@ CUresult InContext(Module& library, Context& context, Module** module) {
   std::shared_ptr<Module>& instance = library.in_contexts[&context];
   if (!instance) {
     Status status;
-    instance = MakeModule(library.ptx, context.device, &status);
+    instance = MakeModule(library.ptx, context.device, library.managed, &status);
     if (!instance) return static_cast<CUresult>(status.code);
     instance->context = &context;
     instance->of_library = true;

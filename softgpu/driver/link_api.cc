@@ -123,7 +123,7 @@ CUresult cuLinkComplete(CUlinkState state, void** image, size_t* size) {
   std::string& joined = link->completed.emplace(Join(link->inputs));
   Status status;
   // Only the load will use it, but what is wrong is to be said now.
-  if (MakeModule(joined, link->device, &status) == nullptr) {
+  if (MakeModule(joined, link->device, nullptr, &status) == nullptr) {
     return Refuse(*link, static_cast<CUresult>(status.code), status.message);
   }
   *image = joined.data();

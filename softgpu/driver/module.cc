@@ -12,34 +12,48 @@
 #include "softgpu/driver/texture.h"
 
 namespace softgpu {
+
+struct ManagedBlock {
+  uint64_t address = 0;
+  ~ManagedBlock() {
+    if (address != 0) AddressSpace::Get().Free(address, MemoryKind::kDevice);
+  }
+};
+
 namespace {
 
 // Globals belong to the module, not to a context's allocations: they go when the module goes.
 class DeviceModuleMemory : public ModuleMemory {
  public:
-  explicit DeviceModuleMemory(int device) : device_(device) {}
+  DeviceModuleMemory(int device, ManagedBlock& managed) : device_(device), managed_(managed) {}
   uint64_t Allocate(uint64_t bytes, uint64_t alignment) override {
     uint64_t address = AddressSpace::Get().Allocate(device_, bytes, alignment, nullptr);
     if (address != 0) memset(reinterpret_cast<void*>(address), 0, bytes);
     return address;
   }
   void Free(uint64_t address) override { AddressSpace::Get().Free(address, MemoryKind::kDevice); }
+  Managed AllocateManaged(uint64_t bytes) override {
+    if (managed_.address != 0) return {managed_.address, true};
+    managed_.address = AddressSpace::Get().AllocateManaged(bytes, nullptr);
+    if (managed_.address != 0) memset(reinterpret_cast<void*>(managed_.address), 0, bytes);
+    return {managed_.address, false};
+  }
 
  private:
   const int device_;
+  ManagedBlock& managed_;
 };
 
 }  // namespace
 
-std::shared_ptr<Module> MakeModule(std::string ptx, int device, Status* status) {
+std::shared_ptr<Module> MakeModule(std::string ptx, int device,
+                                   std::shared_ptr<ManagedBlock> managed, Status* status) {
   auto module = std::make_shared<Module>();
   module->device = device;
-  module->memory = std::make_unique<DeviceModuleMemory>(device);
+  module->managed = managed ? std::move(managed) : std::make_shared<ManagedBlock>();
+  module->memory = std::make_unique<DeviceModuleMemory>(device, *module->managed);
   module->program = Program::Load(ptx, *module->memory, status);
   if (module->program == nullptr) return nullptr;
-  for (const GlobalInfo& global : module->program->globals()) {
-    if (global.managed) AddressSpace::Get().MarkManaged(global.address, global.bytes);
-  }
   for (const KernelInfo& info : module->program->kernels()) {
     auto function = std::make_unique<Function>();
     function->info = &info;
@@ -76,7 +90,7 @@ CUresult LoadModule(const void* image, Context* context, bool library, const Jit
   if (result == CUDA_SUCCESS) {
     Context* current = CurrentContext();
     Status status;
-    module = MakeModule(std::move(ptx), current ? current->device : 0, &status);
+    module = MakeModule(std::move(ptx), current ? current->device : 0, nullptr, &status);
     result = module ? CUDA_SUCCESS : static_cast<CUresult>(status.code);
     reason = status.message;
   }

@@ -1,6 +1,7 @@
 // Modules and libraries, which are one thing here, and their functions, which serve as kernels too:
 // a CUkernel is accepted wherever a CUfunction is. A library has globals of its own in each context
-// that uses it, so it has a module there; the first one on its device is the library itself.
+// that uses it, so it has a module there; the first one on its device is the library itself. Its
+// managed variables are the same ones in all contexts, and outlive them.
 #pragma once
 
 #include <memory>
@@ -23,11 +24,14 @@ struct Function {
   std::atomic<int> cluster_policy{0};     // a hint that is only remembered
 };
 
+struct ManagedBlock;  // of a module's managed variables
+
 struct Module {
   Context* context = nullptr;  // null for a library: it outlives contexts
   bool library = false;
-  bool of_library = false;  // a library's module in a context
-  int device = 0;           // where its globals are
+  bool of_library = false;                // a library's module in a context
+  int device = 0;                         // where its globals are
+  std::shared_ptr<ManagedBlock> managed;  // a library's modules have the library's
   std::unique_ptr<ModuleMemory> memory;
   std::unique_ptr<Program> program;  // freed before `memory`
   std::vector<std::unique_ptr<Function>> functions;
@@ -42,7 +46,9 @@ struct Module {
 };
 
 // Parses the text and places its globals in the device's memory; null with `status` on failure.
-std::shared_ptr<Module> MakeModule(std::string ptx, int device, Status* status);
+// `managed`: of a module that was made from the same text; null for a block of its own.
+std::shared_ptr<Module> MakeModule(std::string ptx, int device,
+                                   std::shared_ptr<ManagedBlock> managed, Status* status);
 // Puts a module and its functions into the handle tables.
 Module* PublishModule(std::shared_ptr<Module> module);
 // Takes the module and its functions out of the handle tables, a library's modules with it.

@@ -22,12 +22,18 @@ struct Status {
   bool ok() const { return code == 0; }
 };
 
-// Device memory for a module's globals and constants: granule-aligned blocks in the arena, zeroed.
+// Memory for a module's variables: granule-aligned blocks in the arena, zeroed.
 class ModuleMemory {
  public:
+  struct Managed {
+    uint64_t address = 0;  // 0 when out of memory
+    bool filled = false;   // another module has given the variables their first values
+  };
   virtual ~ModuleMemory() = default;
   virtual uint64_t Allocate(uint64_t bytes, uint64_t alignment) = 0;  // 0 when out of memory
   virtual void Free(uint64_t address) = 0;
+  // The one block of the module's managed variables, which goes with this object.
+  virtual Managed AllocateManaged(uint64_t bytes) = 0;
 };
 
 struct ParameterInfo {

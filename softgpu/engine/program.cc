@@ -104,32 +104,43 @@ void ProgramImpl::DeclareReferences(const PtxModule& module) {
   }
 }
 
-// One block of device memory for globals and one for constants.
+// One block of device memory for globals, one for constants, one of managed memory.
 bool ProgramImpl::PlaceVariables(const PtxModule& module) {
-  for (Space space : {Space::kGlobal, Space::kConst}) {
-    uint64_t total = 0;
-    std::vector<std::pair<const Variable*, uint64_t>> placed;
-    for (const Variable& v : module.variables) {
-      if (v.space != space || v.reference != Reference::kNone) continue;
-      if (symbols_.count(v.name) != 0) {
-        throw PtxError(v.line, "name used twice: " + std::string(v.name));
-      }
-      if (v.external) throw PtxError(v.line, "unresolved extern variable " + std::string(v.name));
-      total = AlignUp(total, std::max<uint64_t>(v.alignment, 16));
-      placed.emplace_back(&v, total);
-      symbols_[v.name] = Symbol{Symbol::Kind::kMemory, total, v.bytes};
-      total += v.bytes;
-      if (total > kMaxModuleBytes) throw PtxError(v.line, "variables too large");
+  return PlaceVariables(module, Space::kGlobal, false) &&
+         PlaceVariables(module, Space::kConst, false) &&
+         PlaceVariables(module, Space::kGlobal, true);
+}
+
+bool ProgramImpl::PlaceVariables(const PtxModule& module, Space space, bool managed) {
+  uint64_t total = 0;
+  std::vector<std::pair<const Variable*, uint64_t>> placed;
+  for (const Variable& v : module.variables) {
+    if (v.space != space || v.managed != managed || v.reference != Reference::kNone) continue;
+    if (symbols_.count(v.name) != 0) {
+      throw PtxError(v.line, "name used twice: " + std::string(v.name));
     }
-    if (placed.empty()) continue;
-    uint64_t base = memory_.Allocate(std::max<uint64_t>(total, 16), 4096);
-    if (base == 0) return false;
-    blocks_.push_back(base);
-    for (auto [v, offset] : placed) {
-      symbols_[v->name].value = base + offset;
-      global_infos_.push_back(
-          {std::string(v->name), base + offset, v->bytes, space == Space::kConst, v->managed});
-    }
+    if (v.external) throw PtxError(v.line, "unresolved extern variable " + std::string(v.name));
+    total = AlignUp(total, std::max<uint64_t>(v.alignment, 16));
+    placed.emplace_back(&v, total);
+    symbols_[v.name] = Symbol{Symbol::Kind::kMemory, total, v.bytes};
+    total += v.bytes;
+    if (total > kMaxModuleBytes) throw PtxError(v.line, "variables too large");
+  }
+  if (placed.empty()) return true;
+  uint64_t base = 0;
+  if (managed) {
+    auto block = memory_.AllocateManaged(total);
+    base = block.address;
+    managed_filled_ = block.filled;
+  } else {
+    base = memory_.Allocate(std::max<uint64_t>(total, 16), 4096);
+    if (base != 0) blocks_.push_back(base);
+  }
+  if (base == 0) return false;
+  for (auto [v, offset] : placed) {
+    symbols_[v->name].value = base + offset;
+    global_infos_.push_back(
+        {std::string(v->name), base + offset, v->bytes, space == Space::kConst, v->managed});
   }
   return true;
 }
@@ -137,7 +148,7 @@ bool ProgramImpl::PlaceVariables(const PtxModule& module) {
 void ProgramImpl::FillVariables(const PtxModule& module) {
   for (const Variable& v : module.variables) {
     if (v.space != Space::kGlobal && v.space != Space::kConst) continue;
-    if (v.reference != Reference::kNone) continue;
+    if (v.reference != Reference::kNone || (v.managed && managed_filled_)) continue;
     const Symbol& self = symbols_[v.name];
     if (v.initializers.size() > v.bytes / std::max<uint64_t>(v.element_bytes, 1)) {
       throw PtxError(v.line, "too many initial values for " + std::string(v.name));

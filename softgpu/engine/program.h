@@ -40,6 +40,7 @@ class ProgramImpl final : public Program {
   void DeclareFunctions(const PtxModule& module);
   void DeclareReferences(const PtxModule& module);
   bool PlaceVariables(const PtxModule& module);
+  bool PlaceVariables(const PtxModule& module, Space space, bool managed);
   void FillVariables(const PtxModule& module);
   void PlaceShared(const PtxModule& module);
   void LowerFunctions(const PtxModule& module);
@@ -48,6 +49,7 @@ class ProgramImpl final : public Program {
   ModuleMemory& memory_;
   mutable DeviceHeap heap_;
   std::vector<uint64_t> blocks_;  // from memory_
+  bool managed_filled_ = false;   // by another module of the same library
   std::string text_;
   SymbolTable symbols_;
   std::vector<uint64_t> shared_bytes_;  // static shared memory by function index

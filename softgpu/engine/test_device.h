@@ -22,6 +22,7 @@ class TestMemory final : public ModuleMemory {
   static TestMemory& Get();
   uint64_t Allocate(uint64_t bytes, uint64_t alignment) override;
   void Free(uint64_t address) override;
+  Managed AllocateManaged(uint64_t bytes) override { return {Allocate(bytes, 4096), false}; }
 
  private:
   uint64_t next_ = 0;

@@ -1,9 +1,11 @@
-// Managed and pinned memory that kernels of two devices use in turns.
+// Managed memory and variables and pinned memory that kernels of two devices use in turns.
 #include <cuda_runtime.h>
 
 #include "check.h"
 
 constexpr int kCount = 100000;
+
+__managed__ int variable[kCount];
 
 __global__ void AddToAll(int* values, int amount) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -36,6 +38,7 @@ int main() {
     CHECK(cudaHostAlloc(&pinned, kCount * sizeof(int), cudaHostAllocPortable));
     Turns(managed, "managed memory");
     Turns(pinned, "pinned memory");
+    Turns(variable, "a managed variable");
     CHECK(cudaFree(managed));
     CHECK(cudaFreeHost(pinned));
   }

@@ -19,7 +19,6 @@ class FuzzMemory final : public softgpu::ModuleMemory {
  public:
   uint64_t Allocate(uint64_t bytes, uint64_t) override {
     softgpu::Arena& arena = softgpu::Arena::Get();
-    constexpr uint64_t kGranule = softgpu::Arena::kGranule;
     uint64_t rounded = (bytes + kGranule - 1) / kGranule * kGranule;
     if (bytes > kMost || used_ + rounded > kMost) return 0;
     uint64_t address = arena.base() + used_;
@@ -32,8 +31,10 @@ class FuzzMemory final : public softgpu::ModuleMemory {
     return address;
   }
   void Free(uint64_t) override {}
+  Managed AllocateManaged(uint64_t bytes) override { return {Allocate(bytes, kGranule), false}; }
 
  private:
+  static constexpr uint64_t kGranule = softgpu::Arena::kGranule;
   uint64_t used_ = 0;
 };
 
