@@ -85,17 +85,18 @@ CUresult CheckCooperative(Function* function, const Device& device, const Contex
 }  // namespace
 
 CUresult PackParameters(const Function& function, void** parameters, void** extra,
-                        std::byte* storage, std::span<const std::byte>* packed) {
+                        ParameterStorage& storage, std::span<const std::byte>* packed) {
   if (parameters != nullptr) {
     if (extra != nullptr && extra[0] != CU_LAUNCH_PARAM_END) return CUDA_ERROR_INVALID_VALUE;
     if (function.parameter_bytes > kMaxParameterBytes) return CUDA_ERROR_INVALID_VALUE;
-    std::memset(storage, 0, function.parameter_bytes);
+    std::byte* gathered = storage.Take(function.parameter_bytes);
+    std::memset(gathered, 0, function.parameter_bytes);
     for (size_t i = 0; i < function.parameters.size(); ++i) {
       if (parameters[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
       const Parameter& parameter = function.parameters[i];
-      std::memcpy(storage + parameter.offset, parameters[i], parameter.size);
+      std::memcpy(gathered + parameter.offset, parameters[i], parameter.size);
     }
-    *packed = {storage, function.parameter_bytes};
+    *packed = {gathered, function.parameter_bytes};
     return CUDA_SUCCESS;
   }
   if (extra == nullptr) {
@@ -157,7 +158,7 @@ CUresult Launch(CUfunction handle, const LaunchShape& asked, CUstream stream_han
     }
   }
   const Device& device = *FindDevice(stream->context->device);
-  std::byte storage[kMaxParameterBytes];
+  ParameterStorage storage;
   std::span<const std::byte> packed;
   Where where;
   result = CheckDeviceLimits(device, shape);

@@ -5,6 +5,7 @@
 #include <cuda.h>
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "client-shim/module.h"
@@ -23,10 +24,25 @@ struct LaunchShape {
 CUresult Launch(CUfunction function, const LaunchShape& shape, CUstream stream, void** parameters,
                 void** extra, std::span<const CUlaunchAttribute> attributes);
 
-// Gathers a kernel's parameters as it finds them, into `storage` (kMaxParameterBytes) or where they
-// lie already. CUDA_ERROR_INVALID_VALUE when some are missing.
+// Where parameters are gathered: on the stack, but for the few kernels that have many. Programs
+// launch from threads with small stacks, too.
+class ParameterStorage {
+ public:
+  std::byte* Take(size_t bytes) {
+    if (bytes <= sizeof(usual_)) return usual_;
+    large_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    return large_.get();
+  }
+
+ private:
+  std::byte usual_[4096];
+  std::unique_ptr<std::byte[]> large_;
+};
+
+// Gathers a kernel's parameters as it finds them, into `storage` or where they lie already.
+// CUDA_ERROR_INVALID_VALUE when some are missing.
 CUresult PackParameters(const Function& function, void** parameters, void** extra,
-                        std::byte* storage, std::span<const std::byte>* packed);
+                        ParameterStorage& storage, std::span<const std::byte>* packed);
 
 // Blocks of that shape that fit on one multiprocessor at a time; asked once per shape and kept.
 CUresult MaxActiveBlocks(Function* function, int block_threads, size_t shared_bytes, unsigned flags,

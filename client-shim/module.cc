@@ -262,11 +262,13 @@ CUresult LoadLibrary(const void* image, const JitOptions& options, CUlibrary* li
 CUresult LoadFile(const char* path, std::vector<char>* image) {
   std::unique_ptr<FILE, int (*)(FILE*)> file(fopen(path, "rbe"), fclose);
   if (file == nullptr) return CUDA_ERROR_FILE_NOT_FOUND;
-  char piece[65536];
-  size_t got = sizeof(piece);
-  while (got == sizeof(piece)) {  // less is the end
-    got = fread(piece, 1, sizeof(piece), file.get());
-    image->insert(image->end(), piece, piece + got);
+  constexpr size_t kPiece = 65536;
+  size_t got = kPiece;
+  while (got == kPiece) {  // less is the end
+    size_t before = image->size();
+    image->resize(before + kPiece);
+    got = fread(image->data() + before, 1, kPiece, file.get());
+    image->resize(before + got);
     if (image->size() > wire::kMaxImageBytes) return CUDA_ERROR_INVALID_IMAGE;
   }
   image->push_back(0);  // text needs its end

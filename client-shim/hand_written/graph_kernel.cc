@@ -45,7 +45,7 @@ void** KeepParameters(const Function& function, std::span<const std::byte> packe
 
 // The node as it travels; `storage` holds its parameters.
 template <class Parameters>
-CUresult Pack(CUfunction handle, const Parameters& params, std::byte* storage,
+CUresult Pack(CUfunction handle, const Parameters& params, ParameterStorage& storage,
               calls::KernelNode* kernel) {
   Function* function = FindFunction(handle);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -86,7 +86,7 @@ template <class Parameters>
 CUresult Add(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
              const Parameters* params) {
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  std::byte storage[kMaxParameterBytes];
+  ParameterStorage storage;
   calls::lwGraphAddKernel add;
   CUresult result = SetPlace(graph, dependencies, count, &add);
   if (result == CUDA_SUCCESS) result = Pack(HandleOf(*params), *params, storage, &add.kernel);
@@ -99,7 +99,7 @@ CUresult Add(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, 
 template <class Parameters>
 CUresult Set(uint64_t exec, CUgraphNode node, const Parameters* params) {
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  std::byte storage[kMaxParameterBytes];
+  ParameterStorage storage;
   calls::lwGraphSetKernel set;
   set.exec = exec;
   set.node = ToWire(node);

@@ -21,7 +21,7 @@ GROUPS = {
                 "host_functions", "event_threads", "unified_query", "launch_attributes",
                 "repeated_rows"],
     "threads": ["block_each_other", "default_stream_per_thread", "threads_launching",
-                "exactly_once"],
+                "small_stacks", "exactly_once"],
     "memory": ["async_allocation", "copy_2d", "pinned_order", "early_uploads", "freed_early",
                "upload_weights", "default_copy", "oom_reuse", "batch_copies", "batch_first_forms",
                "texture_kernel", "texture_cubes", "large_copies", "pinned_copies", "pinned_graphs",
