@@ -89,7 +89,7 @@ CUresult MakeAlias(Context* context, const HostRange& range, Alias* alias) {
   }
   alias->start = alias->base + within;
   AddForeignRange(alias->start, range.bytes, context);
-  MirrorRange mirrored{range.address, alias->start, range.bytes, true, range.registered};
+  MirrorRange mirrored{range.address, alias->start, range.bytes, range.registered};
   result = AddMirror(context, mirrored, MirrorStart::kCleared, &alias->mirror);
   if (result != CUDA_SUCCESS) Drop(*alias);
   return result;

@@ -49,14 +49,26 @@ CUresult CheckDeviceLimits(const Device& device, const LaunchShape& shape) {
   return threads > static_cast<uint64_t>(most) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-CUresult CheckFunctionLimits(Function* function, int device, const LaunchShape& shape) {
-  int which = function->module->is_library ? device : -1;
+// What the driver answers to more threads than a block of the function may have: registers do not
+// suffice, of which a warp gets multiples of 256, or the code itself says so (.maxntid).
+CUresult TooManyThreads(Function* function, int which, const Device& device, int threads) {
+  int registers = 0;
+  CUresult result = FunctionAttribute(function, CU_FUNC_ATTRIBUTE_NUM_REGS, which, &registers);
+  if (result != CUDA_SUCCESS) return result;
+  int warps = (threads + 31) / 32, of_warp = (registers * 32 + 255) / 256 * 256;
+  int there = AttributeOr(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, INT32_MAX);
+  return warps * of_warp > there ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CheckFunctionLimits(Function* function, const Device& device, int ordinal,
+                             const LaunchShape& shape) {
+  int which = function->module->is_library ? ordinal : -1;
   int threads = static_cast<int>(shape.block_x * shape.block_y * shape.block_z);
   int most = 0, dynamic = 0;
   CUresult result =
       FunctionAttribute(function, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, which, &most);
   if (result != CUDA_SUCCESS) return result;
-  if (threads > most) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  if (threads > most) return TooManyThreads(function, which, device, threads);
   result =
       FunctionAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, which, &dynamic);
   if (result == CUDA_SUCCESS && shape.shared_bytes > static_cast<uint32_t>(dynamic)) {
@@ -167,7 +179,7 @@ CUresult Launch(CUfunction handle, const LaunchShape& asked, CUstream stream_han
     result = CheckAttributes(&attributes, shape, function, stream->context, &events);
   }
   if (result == CUDA_SUCCESS)
-    result = CheckFunctionLimits(function, stream->context->device, shape);
+    result = CheckFunctionLimits(function, device, stream->context->device, shape);
   if (result == CUDA_SUCCESS) result = CheckCooperative(function, device, stream->owner, shape);
   if (result == CUDA_SUCCESS)
     result = PackParameters(*function, parameters, extra, storage, &packed);

@@ -101,7 +101,6 @@ CUresult AllocateManaged(uint64_t bytes, unsigned flags, uint64_t* address) {
   CUresult result = RequireHealthyContext(&context);
   if (result == CUDA_SUCCESS) result = TakeShared(context, bytes, SharedUse::kManaged, address);
   if (result != CUDA_SUCCESS) return result;
-  if (flags == CU_MEM_ATTACH_HOST) LetHostWriteAnyTime(MirrorOfShared(*address));
   Ranges& ranges = TheRanges();
   std::lock_guard<std::mutex> lock(ranges.mutex);
   Add(ranges, {*address, bytes, 0, context, false});
@@ -147,7 +146,7 @@ CUresult AddManagedVariable(Context* context, uint64_t address, uint64_t bytes, 
   }
   Mirror* mirror = nullptr;
   CUresult result =
-      AddMirror(context, {address, address, bytes, false}, MirrorStart::kFromDevice, &mirror);
+      AddMirror(context, {address, address, bytes}, MirrorStart::kFromDevice, &mirror);
   if (result != CUDA_SUCCESS) {
     UnmapPages(ranges, address, bytes);
     return result;
@@ -168,16 +167,11 @@ void RemoveManagedVariable(uint64_t address) {
   Erase(ranges, found);
 }
 
-CUresult AttachManaged(uint64_t address, uint64_t bytes, unsigned flags) {
+bool IsManagedRange(uint64_t address, uint64_t bytes) {
   Ranges& ranges = TheRanges();
   std::lock_guard<std::mutex> lock(ranges.mutex);
   auto found = ranges.by_address.find(address);
-  if (found == ranges.by_address.end()) return CUDA_ERROR_INVALID_VALUE;
-  const Range& range = found->second;
-  if (bytes != 0 && bytes != range.told.bytes) return CUDA_ERROR_INVALID_VALUE;
-  if (flags == CU_MEM_ATTACH_GLOBAL) return CUDA_SUCCESS;
-  LetHostWriteAnyTime(range.mirror != nullptr ? range.mirror : MirrorOfShared(address));
-  return CUDA_SUCCESS;
+  return found != ranges.by_address.end() && (bytes == 0 || bytes == found->second.told.bytes);
 }
 
 CUresult WithHints(uint64_t address, uint64_t bytes, FunctionRef<void(MemoryHints&)> use) {
@@ -212,7 +206,7 @@ CUresult GiveManagedVariables(Context* context) {
   for (auto& [address, range] : ranges.by_address) {
     if (!range.of_library || range.mirror != nullptr) continue;
     // What the program has differs from the cleared memory, so it is sent before the next work.
-    CUresult result = AddMirror(context, {address, address, range.told.bytes, false},
+    CUresult result = AddMirror(context, {address, address, range.told.bytes},
                                 MirrorStart::kCleared, &range.mirror);
     if (result != CUDA_SUCCESS) return result;
     range.told.context = context;

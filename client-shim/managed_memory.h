@@ -31,8 +31,8 @@ bool FindManaged(uint64_t address, ManagedRange* range);
 CUresult AddManagedVariable(Context* context, uint64_t address, uint64_t bytes, bool of_library);
 void RemoveManagedVariable(uint64_t address);
 
-// Who may touch it when: what is not global the program may write while other work runs.
-CUresult AttachManaged(uint64_t address, uint64_t bytes, unsigned flags);
+// Whether there is such a range, as a whole; 0 bytes stand for its length.
+bool IsManagedRange(uint64_t address, uint64_t bytes);
 
 // Calls use(hints) with the hints of the whole managed range in which all these bytes lie, under a
 // lock. CUDA_ERROR_INVALID_VALUE if they lie in none.

@@ -69,7 +69,6 @@ void ApplyAll(Mirrors& mirrors) {
       if (one.mirror != mirror->id || !IsThere(*mirror)) continue;
       Apply(*mirror, one.delta, sent_meanwhile);
     }
-    mirror->host_turn = true;
   }
 }
 

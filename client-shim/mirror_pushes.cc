@@ -26,18 +26,14 @@ namespace {
 // Less is compared sooner than promised.
 constexpr uint64_t kLeastLate = uint64_t{2} << 10;
 // What waits for one comparison in the worker is bounded.
-constexpr uint32_t kMostPromised = 256;
-// Queued work starts at most about this much later: some five launches of a Python program.
-constexpr std::chrono::microseconds kLater{50};
+constexpr uint32_t kMostPromised = 4096;
+// Queued work starts at most about this much later: some five launches of a Python program. Where
+// so much is mirrored that comparing takes long, a third of the time goes to that.
+constexpr std::chrono::nanoseconds kLater = std::chrono::microseconds{50};
 // After so many times that nothing was promised the comparer sleeps until something is.
 constexpr int kTimesWithout = 20;
 
 // The lock is held in all that follows up to CompareLater.
-
-bool TakesTurns() {
-  static const bool turns = !wire::IsSwitchedOff("managed-turns");
-  return turns;
-}
 
 // True if something had changed.
 bool Push(Mirrors& mirrors, Mirror& mirror) {
@@ -62,7 +58,6 @@ bool Push(Mirrors& mirrors, Mirror& mirror) {
     TheSession().counts().uploaded.fetch_add(delta.size(), std::memory_order_relaxed);
     any = true;
   }
-  mirror.host_turn = false;
   mirrors.compared += memory.size();
   return any;
 }
@@ -80,8 +75,7 @@ void Compare(Mirrors& mirrors) {
   std::vector<Channel*> touched;
   mirrors.compared = 0;
   for (auto& [address, mirror] : mirrors.by_address) {
-    bool may_differ = mirror->host_turn || mirror->range.any_time || !TakesTurns();
-    if (!may_differ || !IsThere(*mirror) || !Push(mirrors, *mirror)) continue;
+    if (!IsThere(*mirror) || !Push(mirrors, *mirror)) continue;
     if (std::find(touched.begin(), touched.end(), mirror->channel.get()) == touched.end()) {
       touched.push_back(mirror->channel.get());
     }
@@ -125,9 +119,11 @@ void CompareLater(void*) {
       mirrors.comparer_sleeps = false;
     }
     without = mirrors.works_promised == 0 ? without + 1 : 0;
+    auto begin = std::chrono::steady_clock::now();
     KeepPromise(mirrors);
+    std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begin;
     lock.unlock();
-    std::this_thread::sleep_for(kLater);
+    std::this_thread::sleep_for(std::max(kLater, 2 * took));
     lock.lock();
   }
 }
@@ -202,8 +198,6 @@ void SendHostWrites() {
   {
     std::lock_guard<std::mutex> lock(mirrors.mutex);
     Compare(mirrors);
-    // It is still the program's turn where it was.
-    for (auto& [address, mirror] : mirrors.by_address) mirror->host_turn = true;
     for (auto& [number, channel] : mirrors.channels) {
       if (channel->stream->finished.load() >= channel->position) continue;
       Retain(channel->stream);

@@ -34,7 +34,6 @@ struct Mirror {
   uint64_t reserved = 0;  // bytes of the shadow
   std::byte* shadow = nullptr;
   std::shared_ptr<Channel> channel;
-  bool host_turn = true;  // the program may have written since it was compared
   bool vanished = false;  // its memory is no more the program's
 
   std::span<const std::byte> memory() const {

@@ -149,11 +149,6 @@ void SetMirroredBytes(Mirror* mirror, uint64_t bytes) {
   mirror->range.bytes = std::min(bytes, mirror->reserved);
 }
 
-void LetHostWriteAnyTime(Mirror* mirror) {
-  std::lock_guard<std::mutex> lock(TheMirrors().mutex);
-  mirror->range.any_time = true;
-}
-
 bool IsMirrored(uint64_t device_address) {
   if (!AnyMirrors()) return false;
   Mirrors& mirrors = TheMirrors();

@@ -36,8 +36,6 @@ struct MirrorRange {
   uint64_t address = 0;         // in the program's memory
   uint64_t device_address = 0;  // of the same bytes
   uint64_t bytes = 0;
-  // The program may write at any time, not only between a wait and the next work.
-  bool any_time = false;
   // Registered memory, which the program may free without a word.
   bool may_vanish = false;
 };
@@ -50,7 +48,6 @@ void RemoveMirror(Mirror* mirror);
 void ForgetMirrors(uint32_t context_number);
 // Only the first `bytes` of it are in use.
 void SetMirroredBytes(Mirror* mirror, uint64_t bytes);
-void LetHostWriteAnyTime(Mirror* mirror);
 
 // The device's address of mirrored memory of the program.
 bool FindMirror(uint64_t address, uint64_t* device_address);

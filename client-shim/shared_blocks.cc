@@ -82,7 +82,7 @@ CUresult Expose(uint64_t address, Block& block) {
   CUresult result =
       MapSharedChunks(block.context, address, block.bytes, &block.chunks, &block.accessors);
   if (result != CUDA_SUCCESS) return result;
-  MirrorRange range{address, address, block.bytes, block.use == SharedUse::kPinned};
+  MirrorRange range{address, address, block.bytes};
   result = AddMirror(block.context, range, MirrorStart::kCleared, &block.mirror);
   if (result == CUDA_SUCCESS) {
     TheBlocks().exposed.fetch_add(1);
@@ -261,13 +261,6 @@ bool FindShared(uint64_t address, bool* exposed) {
   if (entry == blocks.by_address.end()) return false;
   *exposed = entry->second.mirror != nullptr;
   return true;
-}
-
-Mirror* MirrorOfShared(uint64_t address) {
-  Blocks& blocks = TheBlocks();
-  std::lock_guard<std::mutex> lock(blocks.mutex);
-  Entry entry = Holding(blocks, address);
-  return entry == blocks.by_address.end() ? nullptr : entry->second.mirror;
 }
 
 bool FindSharedAccess(uint64_t address, int device, bool* reaches) {

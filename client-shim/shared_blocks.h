@@ -39,8 +39,6 @@ CUresult ExposeShared(uint64_t address);
 bool FindPart(uint64_t address, uint64_t bytes, uint64_t* offset);
 // False if the address lies in no block.
 bool FindShared(uint64_t address, bool* exposed);
-// The mirror of the block, nullptr while it is not exposed.
-Mirror* MirrorOfShared(uint64_t address);
 // Whether a device's work may touch the block's device memory. False if it is in none.
 bool FindSharedAccess(uint64_t address, int device, bool* reaches);
 

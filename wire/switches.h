@@ -26,7 +26,6 @@ inline constexpr std::string_view kSwitches[] = {
     "late-comparisons",      // program: launches wait in the worker for what the program wrote
     "launch-chains",         // worker: launches that come again and again go as one graph
     "launch-runs",           // worker: launches in a row are decoded and given in one go
-    "managed-turns",         // program: managed memory is compared once after each wait
     "module-cache",          // program: images that the server knows are not sent again
     "own-polling",           // link, daemon, command: threads poll their own gRPC connections
     "predicted-spins",       // program, link, daemon, worker: looks are as long as the last waits

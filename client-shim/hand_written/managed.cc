@@ -116,7 +116,7 @@ CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t lengt
   if (single && (hStream == nullptr || hStream == CU_STREAM_LEGACY)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  return AttachManaged(dptr, length, flags);
+  return IsManagedRange(dptr, length) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,

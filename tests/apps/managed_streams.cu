@@ -159,6 +159,32 @@ static void OfOneStream(cudaStream_t one, cudaStream_t two) {
   CHECK(cudaStreamDestroy(writing));
 }
 
+// What the program writes while other work runs is there for the next work, without a wait between.
+static void BesideOtherWork(cudaStream_t one, cudaStream_t two) {
+  int *flag = nullptr, *done = nullptr;
+  CHECK(cudaMalloc(&flag, sizeof(int)));
+  CHECK(cudaMalloc(&done, sizeof(int)));
+  CHECK(cudaMemset(flag, 0, sizeof(int)));
+  int *a = NewManaged(), *b = NewManaged();
+  cudaStream_t writing;
+  CHECK(cudaStreamCreateWithFlags(&writing, cudaStreamNonBlocking));
+  CHECK(cudaDeviceSynchronize());
+  WaitForFlag<<<1, 1, 0, one>>>(flag, done);
+  for (int round = 1; round <= 3; ++round) {
+    for (int i = 0; i < kCount; ++i) a[i] = round;
+    Add(a, 10, two);
+    for (int i = 0; i < kCount; ++i) b[i] = 2 * round;
+    Add(b, 20, two);
+    CHECK(cudaStreamSynchronize(two));
+    ExpectAll(a, round + 10, "written beside a running kernel");
+    ExpectAll(b, 2 * round + 20, "written behind a launch");
+  }
+  CHECK(cudaMemsetAsync(flag, 1, sizeof(int), writing));
+  CHECK(cudaDeviceSynchronize());
+  for (int* memory : {a, b, flag, done}) CHECK(cudaFree(memory));
+  CHECK(cudaStreamDestroy(writing));
+}
+
 static void FreeWhileWorkRuns(cudaStream_t stream) {
   for (int round = 0; round < 20; ++round) {
     int *first = NewManaged(), *second = NewManaged();
@@ -181,6 +207,7 @@ int main() {
   Copies(one);
   GraphsAndFunctions(one);
   OfOneStream(one, two);
+  BesideOtherWork(one, two);
   FreeWhileWorkRuns(one);
   return Pass("managed_streams");
 }

@@ -55,6 +55,9 @@ static void CheckKernels() {
   EXPECT(small.maxThreadsPerBlock == 1024, "Small: %d threads", small.maxThreadsPerBlock);
   EXPECT(with_shared.maxThreadsPerBlock == 128, "WithShared: %d threads",
          with_shared.maxThreadsPerBlock);
+  WithShared<<<1, 129>>>(nullptr);
+  cudaError_t more = cudaGetLastError();
+  EXPECT(more == cudaErrorInvalidValue, "more threads than the launch bounds: %d", more);
   EXPECT(small.numRegs > 0 && small.ptxVersion >= 50, "registers %d, PTX %d", small.numRegs,
          small.ptxVersion);
 }

@@ -15,11 +15,6 @@ class MirroredTest(unittest.TestCase):
         result = self.longwire.run(f"{name}.static", **options)
         self.assertIsNone(programs.what_is_wrong(name, result), self.longwire.log_tail())
 
-    def test_without_turns(self):
-        for name in ("managed_memory", "managed_streams", "managed_files"):
-            with self.subTest(name):
-                self.expect_pass(name, LONGWIRE_DISABLE="managed-turns")
-
     def test_through_the_door(self):
         for name in ("managed_memory", "mapped_memory", "mapped_flags", "mapped_turns",
                      "mapped_bursts"):
