@@ -1,6 +1,7 @@
 #include "client-shim/launch.h"
 
 #include <cstring>
+#include <algorithm>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -49,15 +50,17 @@ CUresult CheckDeviceLimits(const Device& device, const LaunchShape& shape) {
   return threads > static_cast<uint64_t>(most) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-// What the driver answers to more threads than a block of the function may have: registers do not
-// suffice, of which a warp gets multiples of 256, or the code itself says so (.maxntid).
-CUresult TooManyThreads(Function* function, int which, const Device& device, int threads) {
+// What the driver answers to more threads than the `most` that a block of the function may have:
+// either there are no more registers, which are given out by 256 to a warp and to four warps at a
+// time, or the code itself says so (.maxntid).
+CUresult TooManyThreads(Function* function, int which, const Device& device, int most) {
   int registers = 0;
   CUresult result = FunctionAttribute(function, CU_FUNC_ATTRIBUTE_NUM_REGS, which, &registers);
   if (result != CUDA_SUCCESS) return result;
-  int warps = (threads + 31) / 32, of_warp = (registers * 32 + 255) / 256 * 256;
   int there = AttributeOr(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, INT32_MAX);
-  return warps * of_warp > there ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES : CUDA_ERROR_INVALID_VALUE;
+  int of_warp = std::max(256, (registers * 32 + 255) / 256 * 256);
+  int with_registers = there / of_warp / 4 * 4 * 32;
+  return most < with_registers ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 }
 
 CUresult CheckFunctionLimits(Function* function, const Device& device, int ordinal,
@@ -68,7 +71,7 @@ CUresult CheckFunctionLimits(Function* function, const Device& device, int ordin
   CUresult result =
       FunctionAttribute(function, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, which, &most);
   if (result != CUDA_SUCCESS) return result;
-  if (threads > most) return TooManyThreads(function, which, device, threads);
+  if (threads > most) return TooManyThreads(function, which, device, most);
   result =
       FunctionAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, which, &dynamic);
   if (result == CUDA_SUCCESS && shape.shared_bytes > static_cast<uint32_t>(dynamic)) {
