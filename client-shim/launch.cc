@@ -1,7 +1,7 @@
 #include "client-shim/launch.h"
 
-#include <cstring>
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <tuple>
 #include <vector>
