@@ -12,19 +12,21 @@ namespace {
 
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 // Addresses cost nothing, and programs reserve many: PyTorch's growing segments take more than the
-// device's whole memory for each kind of segment of each stream.
+// device's whole memory for each kind of segment of each stream, llama.cpp's pools 32 GiB each. The
+// second least is for where there is less room.
 constexpr uint64_t kWindowPerMemory = 8;
+constexpr uint64_t kLeastWindows[] = {256 * kGiB, kGiB};
 constexpr uint64_t kLargestWindow = 2048 * kGiB;
 // Leased with the opening: a program's first allocation then asks nobody.
 constexpr uint64_t kFirstLeaseBytes = uint64_t{64} << 20;
 
-uint64_t WindowBytes(uint64_t total_memory) {
+uint64_t WindowBytes(uint64_t total_memory, uint64_t least) {
   uint64_t wanted = (kWindowPerMemory * total_memory + kGiB - 1) / kGiB * kGiB;
-  return std::min(std::max(wanted, kGiB), kLargestWindow);
+  return std::min(std::max(wanted, least), kLargestWindow);
 }
 
 // Reserves all devices' windows one after the other from `candidate` on, or nothing.
-bool ReserveAt(const DriverTable& driver, const wire::Window& candidate,
+bool ReserveAt(const DriverTable& driver, const wire::Window& candidate, uint64_t least,
                std::vector<Device>& devices) {
   constexpr uint64_t kAlignment = uint64_t{1} << 21;  // mapping granularity of large chunks
   uint64_t share = candidate.bytes / devices.size() / kAlignment * kAlignment;
@@ -32,7 +34,7 @@ bool ReserveAt(const DriverTable& driver, const wire::Window& candidate,
   uint64_t base = candidate.base;
   bool all = true;
   for (Device& device : devices) {
-    uint64_t bytes = std::min(WindowBytes(device.total_memory), share);
+    uint64_t bytes = std::min(WindowBytes(device.total_memory, least), share);
     CUdeviceptr address = 0;
     if (bytes == 0 || driver.cuMemAddressReserve(&address, bytes, 0, base, 0) != CUDA_SUCCESS) {
       all = false;
@@ -133,9 +135,11 @@ void OpenSession(Session& session, const wire::OpenRequest& request,
     return;
   }
   auto& devices = session.devices();
-  bool reserved =
-      std::any_of(request.windows.begin(), request.windows.end(),
-                  [&](const wire::Window& window) { return ReserveAt(driver, window, devices); });
+  bool reserved = std::ranges::any_of(kLeastWindows, [&](uint64_t least) {
+    return std::ranges::any_of(request.windows, [&](const wire::Window& window) {
+      return ReserveAt(driver, window, least, devices);
+    });
+  });
   if (!reserved) {
     Refuse(reply, CUDA_ERROR_OUT_OF_MEMORY,
            "no range of addresses is free in both client and server; "

@@ -162,9 +162,22 @@ static void UseAcross(unsigned char* seam) {
   CHECK(cudaFree(aside));
 }
 
+// Addresses cost nothing: a program reserves far more than there is memory.
+static void ReserveMuch() {
+  constexpr size_t kMuch = size_t{32} << 30;
+  std::vector<CUdeviceptr> pools(4);
+  for (CUdeviceptr& pool : pools) CU(cuMemAddressReserve(&pool, kMuch, 0, 0, 0));
+  std::sort(pools.begin(), pools.end());
+  for (size_t i = 1; i < pools.size(); ++i) {
+    EXPECT(pools[i] - pools[i - 1] >= kMuch, "two pools have the same addresses");
+  }
+  for (CUdeviceptr pool : pools) CU(cuMemAddressFree(pool, kMuch));
+}
+
 int main(int count, char**) {
   const bool in_place = count > 1;
   CHECK(cudaFree(nullptr));
+  ReserveMuch();
   GrowingBuffer buffer;
   buffer.Grow(kFirst);
   FillIn(buffer.data(), buffer.bytes(), 1);

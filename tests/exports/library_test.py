@@ -37,6 +37,18 @@ def check_symbols(library, list_):
         yield "exports have symbol versions; NVIDIA's have none"
 
 
+def check_interoperation(library, include):
+    """The names of the headers for OpenGL, EGL and VDPAU, which no list of a stub library has."""
+    exported = tool("nm", "-D", "--defined-only", library)
+    for header_name in ("cudaGL.h", "cudaEGL.h", "cudaVDPAU.h"):
+        text = (pathlib.Path(include) / header_name).read_text()
+        names = set(re.findall(r"CUresult CUDAAPI (cu(?!WGL)\w+)\(", text))
+        names |= set(re.findall(r"#define cu\w+\s+(?:__CUDA_API_PT\w+\()?(cu\w+)", text))
+        for name in sorted(names):
+            if not re.search(rf" {name}$", exported, re.M):
+                yield f"{name} of {header_name} is not exported"
+
+
 def check_needs(library, name):
     dynamic = tool("readelf", "-d", library)
     needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", dynamic))
@@ -105,7 +117,7 @@ def main(library, include=None):
     list_ = name.replace(".so.1", "-13.0.txt")
     faults = [*check_symbols(library, list_), *check_needs(library, name)]
     if include:
-        faults += check_lookups(library, include)
+        faults += [*check_interoperation(library, include), *check_lookups(library, include)]
     print("\n".join(faults[:50]))
     if len(faults) > 50:
         print(f"… {len(faults)} faults")
