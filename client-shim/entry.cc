@@ -66,15 +66,18 @@ void Entry::Log(CUresult result) const {
 
 CUresult Refuse(CallId id) {
   static std::atomic<bool> said[wire::kCallNumbers];
-  size_t number = static_cast<size_t>(id);
+  return Refuse(CallName(id), CallRefusal(id), &said[static_cast<size_t>(id)]);
+}
+
+CUresult Refuse(const char* name, const char* reason, std::atomic<bool>* said) {
   if (CurrentProcessState() != ProcessState::kReady) return CUDA_ERROR_NOT_SUPPORTED;
-  LogError(std::string(CallName(id)) + " is not supported: " + CallRefusal(id));
-  if (ProcessOptions().log && number < wire::kCallNumbers && !said[number].exchange(true)) {
-    Say("%s is not supported: %s", CallName(id), CallRefusal(id));
+  LogError(std::string(name) + " is not supported: " + reason);
+  if (ProcessOptions().log && !said->exchange(true)) {
+    Say("%s is not supported: %s", name, reason);
   }
-  if (ProcessOptions().trace_calls)
-    Say("[%u] %s = CUDA_ERROR_NOT_SUPPORTED (%s)", ThisThread().number, CallName(id),
-        CallRefusal(id));
+  if (ProcessOptions().trace_calls) {
+    Say("[%u] %s = CUDA_ERROR_NOT_SUPPORTED (%s)", ThisThread().number, name, reason);
+  }
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 

@@ -47,6 +47,8 @@ class Entry {
 
 // The answer of a call that this version does not serve: says so once per name.
 CUresult Refuse(CallId id);
+// The same of a name that the description lacks; `said`: that name's own.
+CUresult Refuse(const char* name, const char* reason, std::atomic<bool>* said);
 
 // "CUDA_ERROR_…", nullptr for a number that is none; and its sentence.
 const char* ErrorName(CUresult result);

@@ -1,5 +1,6 @@
 // Uses what Longwire refuses, as a program would that asks no attribute first.
 #include <cuda.h>
+#include <dlfcn.h>
 
 #include "check.h"
 
@@ -19,5 +20,14 @@ int main() {
   std::fprintf(stderr, "a word of its own\n");
   const cudaError_t graphics = cudaGraphicsUnregisterResource(nullptr);
   EXPECT(graphics != cudaSuccess, "there is no such resource");
+  // FFmpeg asks for all names of cudaGL.h before it uses CUDA.
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW);
+  auto* devices = reinterpret_cast<CUresult (*)(unsigned*, CUdevice*, unsigned, int)>(
+      dlsym(driver, "cuGLGetDevices_v2"));
+  EXPECT(devices != nullptr, "there is no such name");
+  unsigned count = 0;
+  CUdevice device = 0;
+  const CUresult of_display = devices(&count, &device, 1, 1);
+  EXPECT(of_display == CUDA_ERROR_NOT_SUPPORTED, "%d", of_display);
   return Pass("refused");
 }
