@@ -13,8 +13,8 @@ namespace {
 // Honoured by drivers on the GPUs tried; the last lies where thread sanitizer leaves room.
 constexpr uint64_t kDefaultBases[] = {0x200000000000, 0x500000000000, 0x600000000000,
                                       0x7e8000000000};
-// A device gets eight times its memory, 256 GiB to 2 TiB, one after the other; eight large ones
-// fit.
+// A device gets eight times its memory, mostly 256 GiB to 2 TiB, one after the other; eight large
+// ones fit.
 constexpr uint64_t kDefaultBytes = uint64_t{16} << 40;
 constexpr uint64_t kLeastBytes = uint64_t{64} << 30;
 

@@ -12,10 +12,10 @@ namespace {
 
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 // Addresses cost nothing, and programs reserve many: PyTorch's growing segments take more than the
-// device's whole memory for each kind of segment of each stream, llama.cpp's pools 32 GiB each. The
-// second least is for where there is less room.
+// device's whole memory for each kind of segment of each stream, llama.cpp's pools 32 GiB each.
+// Where there is less room, as with many devices, it may be less.
 constexpr uint64_t kWindowPerMemory = 8;
-constexpr uint64_t kLeastWindows[] = {256 * kGiB, kGiB};
+constexpr uint64_t kLeastWindows[] = {256 * kGiB, 64 * kGiB, kGiB};
 constexpr uint64_t kLargestWindow = 2048 * kGiB;
 // Leased with the opening: a program's first allocation then asks nobody.
 constexpr uint64_t kFirstLeaseBytes = uint64_t{64} << 20;
