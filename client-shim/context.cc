@@ -107,7 +107,9 @@ CUresult ActivatePrimary(Context* context) {
     }
     context->number.store(number);
   }
-  return GiveManagedVariables(context);
+  CUresult result = GiveManagedVariables(context);
+  if (result != CUDA_SUCCESS) EndContext(context);
+  return result;
 }
 
 CUresult NewContext(int device, unsigned flags, Context** created) {
@@ -131,8 +133,14 @@ CUresult NewContext(int device, unsigned flags, Context** created) {
   }
   context->number.store(number);
   context->handle = reinterpret_cast<CUcontext>(Contexts().Publish(context));
+  result = GiveManagedVariables(context);
+  if (result != CUDA_SUCCESS) {
+    Contexts().Retire(context);
+    EndContext(context);
+    return result;
+  }
   *created = context;
-  return GiveManagedVariables(context);
+  return CUDA_SUCCESS;
 }
 
 void CallDeathHooks(CUcontext handle) {
@@ -178,6 +186,7 @@ CUresult EndContext(Context* context) {
   context->sticky.store(0);
   context->cache_config.store(CU_FUNC_CACHE_PREFER_NONE);
   context->once.store(0);
+  // If that fails, which it says, the next context that is made gets them.
   std::vector<Context*> left = LiveContexts();
   if (!left.empty()) GiveManagedVariables(left.front());
   return TheSession().over() != CUDA_SUCCESS ? TheSession().over() : result;

@@ -1,5 +1,6 @@
 #include "client-shim/entry.h"
 
+#include <algorithm>
 #include <string>
 
 #include "client-shim/capture.h"
@@ -66,7 +67,8 @@ void Entry::Log(CUresult result) const {
 
 CUresult Refuse(CallId id) {
   static std::atomic<bool> said[wire::kCallNumbers];
-  return Refuse(CallName(id), CallRefusal(id), &said[static_cast<size_t>(id)]);
+  size_t number = std::min<size_t>(static_cast<size_t>(id), wire::kCallNumbers - 1);
+  return Refuse(CallName(id), CallRefusal(id), &said[number]);
 }
 
 CUresult Refuse(const char* name, const char* reason, std::atomic<bool>* said) {

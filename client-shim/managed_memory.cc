@@ -208,7 +208,10 @@ CUresult GiveManagedVariables(Context* context) {
     // What the program has differs from the cleared memory, so it is sent before the next work.
     CUresult result = AddMirror(context, {address, address, range.told.bytes},
                                 MirrorStart::kCleared, &range.mirror);
-    if (result != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS) {
+      Say("a context does not get the program's managed variables: error %d", result);
+      return result;
+    }
     range.told.context = context;
     range.context_number = context->number.load();
   }
