@@ -4,7 +4,10 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
+#include <string>
 
+#include "client-shim/options.h"
 #include "client-shim/tables/table.h"
 
 namespace longwire::shim {
@@ -12,42 +15,87 @@ namespace {
 
 using Uuid = std::array<uint8_t, 16>;
 
-struct Provided {
-  Uuid id;  // bytes as they lie in memory
-  const void* const* (*table)();
+consteval uint8_t Digit(char digit) {
+  if (digit >= '0' && digit <= '9') return static_cast<uint8_t>(digit - '0');
+  if (digit >= 'a' && digit <= 'f') return static_cast<uint8_t>(digit - 'a' + 10);
+  throw "not a hexadecimal digit";
+}
+
+// The bytes of an id in the order in which they lie in memory.
+consteval Uuid Id(const char (&text)[33]) {
+  Uuid id{};
+  for (size_t i = 0; i < id.size(); ++i) {
+    id[i] = static_cast<uint8_t>(Digit(text[2 * i]) << 4 | Digit(text[2 * i + 1]));
+  }
+  return id;
+}
+
+struct KnownTable {
+  Uuid id;
+  const char* name;
+  const void* const* (*table)();  // null: refused
 };
 
-// Sorted by id. Tables not listed are refused: the log sink (f8cff951) is optional, NVRTC's cache
-// (da9151d3) then compiles uncached, and profilers' tables do not work away from the device.
-constexpr Provided kProvided[] = {
-    {{0x17, 0x34, 0xdc, 0x26, 0x80, 0x0d, 0x47, 0x45, 0x87, 0x26, 0xc0, 0xf1, 0xe7, 0xdd, 0x8b,
-      0xca},
-     &CompilerCacheTable},
-    {{0x21, 0x31, 0x8c, 0x60, 0x97, 0x14, 0x32, 0x48, 0x8c, 0xa6, 0x41, 0xff, 0x73, 0x24, 0xc8,
-      0xf2},
-     &ToolsContextTable},
-    {{0x26, 0x3e, 0x88, 0x60, 0x7c, 0xd2, 0x61, 0x43, 0x92, 0xf6, 0xbb, 0xd5, 0x00, 0x6d, 0xfa,
-      0x7e},
-     &ContextChecksTable},
-    {{0x42, 0xd8, 0x5a, 0x81, 0x23, 0xf6, 0xcb, 0x47, 0x82, 0x98, 0xf6, 0xe7, 0x8a, 0x3a, 0xec,
-      0xdc},
-     &ToolsThreadTable},
-    {{0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a, 0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d,
-      0xf9},
-     &RuntimeInterfaceTable},
-    {{0x6e, 0x16, 0x3f, 0xbe, 0xb9, 0x58, 0x44, 0x4d, 0x83, 0x5c, 0xe1, 0x82, 0xaf, 0xf1, 0x99,
-      0x1e},
-     &ToolsModuleTable},
-    {{0xa0, 0x94, 0x79, 0x8c, 0x2e, 0x74, 0x2e, 0x74, 0x93, 0xf2, 0x08, 0x00, 0x20, 0x0c, 0x0a,
-      0x66},
-     &RuntimeHooksTable},
-    {{0xc6, 0x93, 0x33, 0x6e, 0x11, 0x21, 0xdf, 0x11, 0xa8, 0xc3, 0x68, 0xf3, 0x55, 0xd8, 0x95,
-      0x93},
-     &ContextStorageTable},
-    {{0xd4, 0x08, 0x20, 0x55, 0xbd, 0xe6, 0x70, 0x4b, 0x8d, 0x34, 0xba, 0x12, 0x3c, 0x66, 0xe1,
-      0xf2},
-     &IntegrityTable},
+// Sorted by id; docs/private-tables.md says who asks for each and why some are refused.
+constexpr KnownTable kKnown[] = {
+    {Id("0ca50b8c1004929a89a7d0df10e77286"), "CTX_CREATE_BYPASS", nullptr},
+    {Id("127d4831ee3357449742b8447b7a2364"), "of profilers", nullptr},
+    {Id("1734dc26800d47458726c0f1e7dd8bca"), "CLUSTER", &ClusterTable},
+    {Id("195bcbf4d67d024aacc51d29cea631ae"), "HEAP_ACCESS", nullptr},
+    {Id("21318c60971432488ca641ff7324c8f2"), "TOOLS_CONTEXT", &ToolsContextTable},
+    {Id("263e88607cd2614392f6bbd5006dfa7e"), "CONTEXT_CHECKS", &ContextChecksTable},
+    {Id("2c8e0ad80710ab4e90dd54719fe5f74b"), "of profilers", nullptr},
+    {Id("42d85a8123f6cb478298f6e78a3aecdc"), "TOOLS_TLS", &ToolsThreadTable},
+    {Id("6bd5fb6c5bf4e74a8987d93912fd9df9"), "CUDART_INTERFACE", &RuntimeInterfaceTable},
+    {Id("6e163fbeb958444d835ce182aff1991e"), "TOOLS_MODULE", &ToolsModuleTable},
+    {Id("7cb63f9b9ca48e42a484beb66e6aed7f"), "of profilers", nullptr},
+    {Id("7f9212d6261ddd4d8af638dd1aeb10ae"), "DLSS", nullptr},
+    {Id("9af0707b8e2dd84c8e4eb994c82ddc35"), "OPTICAL_FLOW", nullptr},
+    {Id("a094798c2e742e7493f20800200c0a66"), "TOOLS_RUNTIME_CALLBACK_HOOKS", &RuntimeHooksTable},
+    {Id("a31746d15475ef4eaeb6dfb1476add6c"), "of profilers", nullptr},
+    {Id("a6b1ff99ecc4c94f92f91928663d5585"), "of profilers", nullptr},
+    {Id("b10541e1f7c7c74a9f64f223be99f1e2"), "DEVICE_EXTENDED_RT", nullptr},
+    {Id("bfdb432dbf3c5a4a945eb34029e81e75"), "of profilers", nullptr},
+    {Id("c693336e1121df11a8c368f355d89593"), "CONTEXT_LOCAL_STORAGE", &ContextStorageTable},
+    {Id("cc529e945c4e9d46837c9625868334e4"), "of debuggers", nullptr},
+    {Id("d4082055bde6704b8d34ba123c66e1f2"), "INTEGRITY_CHECK", &IntegrityTable},
+    {Id("d7bd8af8e7acca4abdbcfb1f1b3fcf33"), "of profilers", nullptr},
+    {Id("da9151d33ae6cc41a5c04f26d533e328"), "JIT_CACHE", &CompileCacheTable},
+    {Id("dd9e98a4f410484499b0e2aeb7b432b5"), "HYBRID_CUDART", nullptr},
+    {Id("f8cff95121468b4eb9e2fb469e7c0dd9"), "LOG", nullptr},
 };
+
+static_assert(std::ranges::is_sorted(kKnown, {}, &KnownTable::id));
+
+// LOG is asked for by every copy of the runtime, before it has anything to say.
+bool IsWorthALine(const KnownTable* known) {
+  return known == nullptr || std::strcmp(known->name, "LOG") != 0;
+}
+
+// One line for each of the first few tables: a program may ask again and again.
+void ReportRefusal(const Uuid& id, const KnownTable* known) {
+  constexpr size_t kReported = 16;
+  static std::mutex mutex;
+  static std::array<Uuid, kReported> reported;
+  static size_t count = 0;
+  if (!IsWorthALine(known) || !ProcessOptions().log) return;
+  std::lock_guard lock(mutex);
+  auto end = reported.begin() + count;
+  if (count == kReported || std::find(reported.begin(), end, id) != end) return;
+  reported[count++] = id;
+  std::string text;
+  for (uint8_t byte : id) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    text += {kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  if (known == nullptr) {
+    Say("the program asks the driver for an unknown private table, %s: it is refused",
+        text.c_str());
+  } else {
+    Say("the program asks the driver for the private table %s (%s): it is refused", text.c_str(),
+        known->name);
+  }
+}
 
 }  // namespace
 
@@ -56,10 +104,12 @@ CUresult FindExportTable(const void** table, const CUuuid* id) {
   *table = nullptr;
   Uuid wanted;
   std::memcpy(wanted.data(), id, wanted.size());
-  const auto* found = std::lower_bound(
-      std::begin(kProvided), std::end(kProvided), wanted,
-      [](const Provided& provided, const Uuid& uuid) { return provided.id < uuid; });
-  if (found == std::end(kProvided) || found->id != wanted) return CUDA_ERROR_NOT_FOUND;
+  const auto* found = std::ranges::lower_bound(kKnown, wanted, {}, &KnownTable::id);
+  bool known = found != std::end(kKnown) && found->id == wanted;
+  if (!known || found->table == nullptr) {
+    ReportRefusal(wanted, known ? found : nullptr);
+    return CUDA_ERROR_NOT_FOUND;
+  }
   *table = found->table();
   return CUDA_SUCCESS;
 }

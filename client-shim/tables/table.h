@@ -33,7 +33,8 @@ const void* const* ToolsThreadTable();       // TOOLS_TLS
 const void* const* ContextStorageTable();    // CONTEXT_LOCAL_STORAGE
 const void* const* ContextChecksTable();     // CONTEXT_CHECKS
 const void* const* IntegrityTable();         // INTEGRITY_CHECK
-const void* const* CompilerCacheTable();     // JIT_CACHE
+const void* const* CompileCacheTable();      // JIT_CACHE
+const void* const* ClusterTable();           // CLUSTER
 const void* const* ToolsContextTable();      // TOOLS_CONTEXT
 const void* const* ToolsModuleTable();       // TOOLS_MODULE
 

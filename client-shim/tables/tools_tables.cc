@@ -1,5 +1,5 @@
 // The tables that cuBLAS, cuBLASLt and cuFFT ask for: numbers of contexts and streams, the
-// functions of a module, a cache of compiled code.
+// functions of a module.
 
 #include <cstdint>
 #include <vector>
@@ -15,9 +15,6 @@ namespace {
 // size.
 constexpr size_t kContextWords = 95;
 constexpr size_t kModuleWords = 88;
-// The cache of run-time compiled code: every slot refuses. cuBLASLt 13.1 calls slot 4 of this table
-// without looking whether it got one, and goes on uncached when the call fails.
-constexpr size_t kCacheWords = 14;
 
 CUresult ContextDeviceSlot(CUcontext context, CUdevice* device) {
   if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -59,11 +56,6 @@ int VisitFunctions(CUcontext, CUmodule module, FunctionVisitor visit, void* user
 }
 
 }  // namespace
-
-const void* const* CompilerCacheTable() {
-  static const auto table = RefusingTable<kCacheWords>();
-  return table.data();
-}
 
 const void* const* ToolsContextTable() {
   static const auto table = [] {
