@@ -13,6 +13,8 @@ CARRIED_NUMBA = FOLDER.parents[2] / "numba" / "python3"
 Framework = collections.namedtuple("Framework", "label words environment devices",
                                    defaults=((), 1))
 PARTS = ("attention", "graphs", "compile", "loader", "files", "profiler", "amp")
+LIBRARIES = ("accelerate", "diffrax", "e3nn", "flax", "geometric", "gpytorch", "lightning",
+             "numpyro", "peft", "timm", "torchaudio", "torchdiffeq", "torchvision")
 FRAMEWORKS = [
     Framework("torch_matmul", ["torch_matmul"]),
     *[Framework(f"torch_training.{model}.{precision}", ["torch_training", model, precision])
@@ -26,6 +28,10 @@ FRAMEWORKS = [
     Framework("cupy_parts", ["cupy_parts"]),
     Framework("numba_kernels", ["numba_kernels"]),
     Framework("jax_parts", ["jax_parts"], {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}),
+    Framework("jax_scan", ["jax_scan"], {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}),
+    Framework("text_generation", ["text_generation"]),
+    *[Framework(f"library_parts.{part}", ["library_parts", part],
+                {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}) for part in LIBRARIES],
     *[Framework(f"torch_distributed.{by}", ["torch_distributed", by], {}, 2)
       for by in ("devices", "processes")],
 ]
