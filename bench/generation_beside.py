@@ -1,6 +1,8 @@
-"""Text generated token by token by Transformers, natively and through Longwire in turn: each
-token's attention has a length that is new to cuDNN, which compiles a kernel for it by NVRTC. Every
-round begins with empty compile caches, one for each side, and has a second start that finds them full."""
+"""Text generated token by token by Transformers, natively and through Longwire in turn.
+
+Each token's attention has a length that is new to cuDNN, which compiles a kernel for it by NVRTC.
+Every round begins with empty compile caches, one for each side, and has a second start that finds
+them full."""
 import os
 import pathlib
 import re
