@@ -8,6 +8,7 @@
 #include "client-shim/context.h"
 #include "client-shim/host_exposure.h"
 #include "client-shim/never_destroyed.h"
+#include "client-shim/process.h"
 #include "client-shim/shared_blocks.h"
 
 namespace longwire::shim {
@@ -92,6 +93,7 @@ CUresult FreeHost(void* address) {
   }
   // Copies that still read or write it finish first, as the driver's own free waits for them.
   result = SynchronizeContext(context);
+  TheSession().transfers().DropUploadsOf(start, bytes);
   bool exposed = false;
   if (FindShared(start, &exposed)) {
     GiveShared(start);
@@ -127,6 +129,7 @@ CUresult UnregisterHost(void* address) {
   Context* context = nullptr;
   CUresult result = ContextOfHost(address, &context);
   if (result != CUDA_SUCCESS) return result;
+  uint64_t bytes = 0;
   {
     Ranges& ranges = TheRanges();
     std::lock_guard<std::mutex> lock(ranges.mutex);
@@ -134,9 +137,11 @@ CUresult UnregisterHost(void* address) {
     if (found == ranges.by_address.end() || !found->second.registered) {
       return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     }
+    bytes = found->second.bytes;
     ranges.by_address.erase(found);
   }
   result = SynchronizeContext(context);
+  TheSession().transfers().DropUploadsOf(reinterpret_cast<uint64_t>(address), bytes);
   HideRegistered(reinterpret_cast<uint64_t>(address));
   return result;
 }

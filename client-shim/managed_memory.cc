@@ -146,7 +146,7 @@ CUresult AddManagedVariable(Context* context, uint64_t address, uint64_t bytes, 
   }
   Mirror* mirror = nullptr;
   CUresult result =
-      AddMirror(context, {address, address, bytes}, MirrorStart::kFromDevice, &mirror);
+      AddMirror(context, {address, address, bytes, false, true}, MirrorStart::kFromDevice, &mirror);
   if (result != CUDA_SUCCESS) {
     UnmapPages(ranges, address, bytes);
     return result;
@@ -206,7 +206,7 @@ CUresult GiveManagedVariables(Context* context) {
   for (auto& [address, range] : ranges.by_address) {
     if (!range.of_library || range.mirror != nullptr) continue;
     // What the program has differs from the cleared memory, so it is sent before the next work.
-    CUresult result = AddMirror(context, {address, address, range.told.bytes},
+    CUresult result = AddMirror(context, {address, address, range.told.bytes, false, true},
                                 MirrorStart::kCleared, &range.mirror);
     if (result != CUDA_SUCCESS) {
       Say("a context does not get the program's managed variables: error %d", result);

@@ -1,9 +1,13 @@
 // What the device wrote into mirrored memory comes to the program.
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <cstring>
 #include <optional>
 
+#include "client-shim/error_log.h"
 #include "client-shim/mirror_table.h"
+#include "client-shim/options.h"
 #include "client-shim/process.h"
 #include "longwire/calls.h"
 #include "wire/page_delta.h"
@@ -30,6 +34,37 @@ bool DeviceIsIdle(const Mirrors& mirrors, const StreamPoint* awaited) {
   return idle;
 }
 
+constexpr uint64_t kNone = UINT64_MAX;
+
+// The first byte of the run that the program has changed, too, to another value.
+uint64_t ConflictIn(const Mirror& mirror, const wire::DeltaRun& run) {
+  if (!mirror.range.managed) return kNone;
+  if (run.form == wire::PageForm::kConflict) return run.offset;
+  const std::byte* memory = mirror.memory().data() + run.offset;
+  const std::byte* shadow = mirror.shadow + run.offset;
+  if (std::memcmp(memory, shadow, run.bytes.size()) == 0) return kNone;
+  for (size_t i = 0; i < run.bytes.size(); ++i) {
+    bool both = memory[i] != shadow[i] && run.bytes[i] != shadow[i];
+    if (both && memory[i] != run.bytes[i]) return run.offset + i;
+  }
+  return kNone;
+}
+
+// The next call that may return it does.
+void TellConflict(const Mirror& mirror, uint64_t offset) {
+  int none = 0;
+  std::atomic<int>& once = mirror.channel->stream->context->once;
+  if (!once.compare_exchange_strong(none, CUDA_ERROR_NOT_SUPPORTED)) return;
+  std::array<char, 256> text;
+  std::snprintf(text.data(), text.size(),
+                "host and device have both changed the byte at %#llx of managed memory, to "
+                "different values and with no wait in between: the device's stays "
+                "(docs/host-memory.md)",
+                static_cast<unsigned long long>(mirror.range.address + offset));
+  Say("%s", text.data());
+  LogErrorQuietly(text.data());
+}
+
 // Where both sides have changed a byte, the device's value stays.
 void Apply(Mirror& mirror, std::span<const std::byte> delta, bool sent_meanwhile) {
   std::vector<wire::DeltaRun> runs;
@@ -38,7 +73,9 @@ void Apply(Mirror& mirror, std::span<const std::byte> delta, bool sent_meanwhile
     return;
   }
   auto* memory = reinterpret_cast<std::byte*>(mirror.range.address);
+  uint64_t conflict = kNone;
   for (const wire::DeltaRun& run : runs) {
+    if (conflict == kNone) conflict = ConflictIn(mirror, run);
     std::byte* shadow = mirror.shadow + run.offset;
     if (!sent_meanwhile) {
       std::memcpy(memory + run.offset, run.bytes.data(), run.bytes.size());
@@ -51,6 +88,7 @@ void Apply(Mirror& mirror, std::span<const std::byte> delta, bool sent_meanwhile
       shadow[i] = memory[run.offset + i] = run.bytes[i];
     }
   }
+  if (conflict != kNone) TellConflict(mirror, conflict);
 }
 
 // All that has come, of whatever pull, in the order in which it came.

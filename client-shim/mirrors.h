@@ -38,6 +38,8 @@ struct MirrorRange {
   uint64_t bytes = 0;
   // Registered memory, which the program may free without a word.
   bool may_vanish = false;
+  // Managed memory: where both sides change a byte at once the program gets an error.
+  bool managed = false;
 };
 
 // The device's memory must be mapped.

@@ -16,6 +16,23 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Nothing but the device's own speed says when these are done (Stream::Unheld).
+bool EndsByItself(uint16_t call) {
+  switch (static_cast<CallId>(call)) {
+    case CallId::lwCopyToDevice:
+    case CallId::lwCopyToHost:
+    case CallId::lwCopyDevice:
+    case CallId::lwCopyPinned:
+    case CallId::lwMemset:
+    case CallId::lwWriteValue:
+    case CallId::lwEventRecord:
+    case CallId::lwMirrorPull:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 Session::Session(SessionParts parts)
@@ -64,6 +81,7 @@ uint64_t Session::Put(const Header& of, size_t bound, Encode encode, PendingRepl
     std::memcpy(to, &header, kHeader);
     uint64_t position = up_.written();
     if (where.stream != nullptr && (where.flags & wire::kCapturing) == 0) {
+      if (EndsByItself(of.call) && where.stream->Unheld()) where.stream->unheld.store(position);
       where.stream->last.store(position);
       where.stream->room.Take(position, wire::AlignRecord(header.bytes), opened_.stream_share);
     }

@@ -77,9 +77,9 @@ CUresult NewStream(Context* owner, StreamKind kind, unsigned flags, int priority
   stream->flags = flags;
   stream->priority = priority;
   stream->internal = false;
-  for (auto* place :
-       {&stream->last, &stream->finished, &stream->wanted, &stream->awaited, &stream->sync_copy,
-        &stream->reused, &stream->early_seen, &stream->mirrors_seen, &stream->mirrors_awaited}) {
+  for (auto* place : {&stream->last, &stream->finished, &stream->wanted, &stream->awaited,
+                      &stream->sync_copy, &stream->reused, &stream->early_seen, &stream->unheld,
+                      &stream->mirrors_seen, &stream->mirrors_awaited}) {
     place->store(0);
   }
   stream->gate_passed.store(0);
@@ -301,6 +301,15 @@ bool WaitCovers(const Stream* awaited, const Stream* other) {
 
 bool IsOrdered(const Stream* stream, const Stream* earlier) {
   return stream != nullptr && (WaitCovers(stream, earlier) || WaitCovers(earlier, stream));
+}
+
+bool IsReachedAtOnce(const Stream* stream) {
+  if (!stream->Unheld()) return false;
+  if (stream->kind == StreamKind::kNonBlocking) return true;
+  std::lock_guard<std::mutex> lock(stream->context->mutex);
+  return std::ranges::all_of(stream->context->streams, [&](const Stream* earlier) {
+    return !IsOrdered(stream, earlier) || earlier->Unheld();
+  });
 }
 
 bool Belongs(const Stream* stream, const Context* context) {

@@ -56,6 +56,7 @@ struct Stream {
   std::atomic<uint64_t> sync_copy{0};    // newest copy that the program was told is done
   std::atomic<uint64_t> reused{0};       // newest work before a free whose memory is in use again
   std::atomic<uint64_t> early_seen{0};   // how many of these two, of others, it has waited for
+  std::atomic<uint64_t> unheld{0};       // up to where nothing unfinished of it can be held up
   std::atomic<uint64_t> gate_passed{0};  // up to which gate of its context it waits
   std::atomic<uint64_t> green_gate_passed{0};  // the same of its green context
   std::atomic<uint64_t> mirrors_seen{0};       // what was sent of mirrors before its newest work
@@ -66,6 +67,10 @@ struct Stream {
   std::atomic<Capture*> capture{nullptr};
 
   bool Idle() const { return finished.load() >= last.load(); }
+  // Whether what is unfinished of it ends by itself, and soon: copies, fills, records of events,
+  // values that are written, with nothing else before them. Kernels, graphs and all that waits may
+  // be held up as long as the program likes.
+  bool Unheld() const { return Idle() || unheld.load() == last.load(); }
 };
 
 // Creates a stream in `owner`, a context or green context, known to the worker; its handle is
@@ -110,6 +115,10 @@ CUresult WaitForRoom(Stream* stream);
 // Whether the stream's next work waits by itself for what the earlier one has been given: if they
 // are the same, or by the rule of the legacy stream. `stream` nullptr: no stream's work.
 bool IsOrdered(const Stream* stream, const Stream* earlier);
+
+// Whether the stream's next work is reached at once: nothing that can be held up is unfinished
+// before it, in the stream or in those with which it is ordered.
+bool IsReachedAtOnce(const Stream* stream);
 
 // Whether the program's wait for one stream is a wait for the other's work, too: for the same, or
 // by the legacy stream, which needs no call of its own for that.

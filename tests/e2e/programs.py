@@ -25,7 +25,7 @@ GROUPS = {
     "memory": ["async_allocation", "copy_2d", "pinned_order", "early_uploads", "freed_early",
                "upload_weights", "default_copy", "oom_reuse", "batch_copies", "batch_first_forms",
                "texture_kernel", "texture_cubes", "large_copies", "pinned_copies", "pinned_graphs",
-               "grow_buffer", "grow_reservation", "legacy_order"],
+               "grow_buffer", "grow_reservation", "legacy_order", "held_uploads"],
     "process": ["fork_child", "exit_without_teardown", "error_codes", "illegal_address", "steady",
                 "hello", "visible_devices", "allocate", "error_log", "failed_assert",
                 "device_reset"],
