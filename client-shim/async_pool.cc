@@ -348,7 +348,7 @@ CUresult FreeInStream(uint64_t address, CUstream handle) {
     calls::lwFreeAsync call;
     call.address = address;
     uint64_t position = TheSession().Submit(where, call);
-    return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
+    return Session::Queued(position);
   }
   std::vector<StreamPoint> before = UnfinishedBefore(stream);
   Unaccount(address);

@@ -27,6 +27,8 @@ bool FindHostFunction(uint64_t ticket, CUhostFn* function, void** data);
 // The context failed: the functions that wait in its streams are not called any more, callbacks
 // are, once, with the error.
 void FailHostFunctions(uint32_t context_number);
+// The same of all contexts: the session has ended.
+void FailAllHostFunctions();
 
 // The worker reached that point: the callback thread runs the function, then says that it is done.
 void RunHostFunction(Session& session, uint64_t ticket);

@@ -131,9 +131,7 @@ CUresult CheckReach(const CopySide& side, Stream* stream, Peers peers) {
   return reaches ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult Posted(uint64_t position) {
-  return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
-}
+CUresult Posted(uint64_t position) { return Session::Queued(position); }
 
 template <class Call>
 uint64_t SubmitWork(Stream* stream, const Where& where, const Call& call, size_t bound = 1024,
@@ -150,7 +148,7 @@ CUresult SubmitSeen(Stream* stream, const Where& where, const Call& call, Waits 
   bool mirrored = IsMirrored(address);
   Sends sends = mirrored ? Sends::kNow : Sends::kPerhapsLater;
   uint64_t position = SubmitWork(stream, where, call, 1024, sends);
-  if (position == Session::kNoPosition) return TheSession().over();
+  if (position == Session::kNoPosition) return Session::NotQueued();
   bool captured = stream->capture.load() != nullptr;
   if (waits == Waits::kAsync || captured) return CUDA_SUCCESS;
   bool wanted = HasSyncMemops(address) || HasSyncMemops(source);
@@ -180,7 +178,7 @@ CUresult CopyWithWorker(Stream* stream, const Where& where, calls::lwCopyPinned&
   copy.place = WirePlace(device, extent);
   copy.bytes = extent.width * extent.rows * extent.slices;
   uint64_t position = SubmitWork(stream, where, copy);
-  if (position == Session::kNoPosition) return TheSession().over();
+  if (position == Session::kNoPosition) return Session::NotQueued();
   if (waits == Waits::kAsync) {
     if (copy.to_host) {
       NoteHostWrite(stream, position, range.address, range.bytes, WriteOrder::kInStream);
@@ -253,9 +251,9 @@ CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& sou
   }
   bool early = waits == Waits::kSync && !IsMirrored(destination.address) && MayReturnEarly(stream);
   position = SubmitWork(stream, where, copy, 256 + copy.data.size());
-  if (position == Session::kNoPosition) return session.over();
+  if (position == Session::kNoPosition) return Session::NotQueued();
   session.counts().uploaded.fetch_add(copy.data.size(), std::memory_order_relaxed);
-  if (!small && !SendCopy(session, copy.transfer, from)) return session.over();
+  if (!small && !SendCopy(session, copy.transfer, from)) return Session::NotSent();
   if (waits != Waits::kSync) return CUDA_SUCCESS;
   if (!early) return WaitForStream(stream, position);
   NoteEarlyCopy(stream, position);
@@ -311,11 +309,11 @@ CUresult Download(Stream* stream, const CopySide& destination, const CopySide& s
   // The lanes keep no order among copies, as the log does.
   copy.in_log = HostCopyPending(range.address, range.bytes);
   bool by_lanes = !copy.in_log && session.lanes().Carries(copy.bytes);
-  if (by_lanes && !session.lanes().Open()) return session.over();
+  if (by_lanes && !session.lanes().Open()) return Session::NotSent();
   uint64_t position = SubmitWork(stream, where, copy);
   if (position == Session::kNoPosition) {
     session.transfers().DropDownload(copy.transfer);
-    return session.over();
+    return Session::NotQueued();
   }
   if (waits == Waits::kAsync && range.pinned()) {
     NoteHostWrite(stream, position, range.address, range.bytes);

@@ -142,20 +142,22 @@ void NoteLateCopy(Stream* stream, uint64_t position, const std::vector<StreamPoi
   copies.late_count.store(copies.late.size());
 }
 
-void AwaitEarlyCopies(Stream* stream) {
+CUresult AwaitEarlyCopies(Stream* stream) {
   TheSession().AppendKept();
   EarlyCopies& copies = TheEarlyCopies();
   uint64_t noted = copies.noted.load(std::memory_order_acquire);
   bool seen = stream != nullptr && stream->early_seen.load(std::memory_order_acquire) >= noted;
-  if (seen && copies.late_count.load() == 0) return;
+  if (seen && copies.late_count.load() == 0) return CUDA_SUCCESS;
   std::vector<StreamPoint> points;
   {
     std::lock_guard<std::mutex> lock(copies.mutex);
     AddEarly(copies, stream, &points);
     AddLateCopies(copies, stream, &points);
   }
-  AwaitWork(points);
-  if (stream != nullptr) stream->early_seen.store(noted, std::memory_order_release);
+  CUresult result = AwaitWork(points);
+  bool waited = result == CUDA_SUCCESS && stream != nullptr;
+  if (waited) stream->early_seen.store(noted, std::memory_order_release);
+  return result;
 }
 
 }  // namespace longwire::shim

@@ -43,10 +43,16 @@ void Entry::CheckSlowly() {
   if (code_ == CUDA_SUCCESS && ThisThread().runs_host_function && !IsAllowedInHostFunction(id_)) {
     code_ = CUDA_ERROR_NOT_PERMITTED;
   }
+  if (code_ == CUDA_SUCCESS && needs_ == Needs::kSession) code_ = Session::over();
   if (code_ == CUDA_SUCCESS && CaptureUnsafe(id_) && !IsLazyLoading(id_)) {
     code_ = RefuseUnsafeCall();
   }
   if (code_ != CUDA_SUCCESS) Done(code_);
+}
+
+// A forked child, and a process that is ending, have said what they say.
+CUresult Entry::WhenOver(CUresult result) {
+  return CurrentProcessState() == ProcessState::kReady ? Session::over() : result;
 }
 
 void Entry::Trace(CUresult result) const {

@@ -44,7 +44,7 @@ CUresult WaitInGraph(Stream* stream, Event* event, unsigned flags) {
   wait.version = 0;
   wait.flags = flags;
   uint64_t position = TheSession().Submit(where, wait);
-  return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
+  return Session::Queued(position);
 }
 
 CUresult MakeEvent(Context* context, unsigned flags, Event** made) {
@@ -135,7 +135,7 @@ CUresult RecordEvent(Event* event, Stream* stream, unsigned flags) {
     record.version = 0;
     record.flags = flags;
     uint64_t position = TheSession().Submit(where, record);
-    return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
+    return Session::Queued(position);
   }
   Retain(stream);
   std::lock_guard<std::mutex> lock(event->mutex);
@@ -146,7 +146,7 @@ CUresult RecordEvent(Event* event, Stream* stream, unsigned flags) {
   event->stream = stream;
   event->position = position;
   event->captured = stream->capture.load();
-  return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
+  return Session::Queued(position);
 }
 
 CUresult WaitEvent(Stream* stream, Event* event, unsigned flags) {
@@ -168,7 +168,7 @@ CUresult WaitEvent(Stream* stream, Event* event, unsigned flags) {
   wait.version = event->version;
   wait.flags = flags;
   uint64_t position = TheSession().Submit(where, wait);
-  return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
+  return Session::Queued(position);
 }
 
 CUresult QueryEvent(Event* event) {

@@ -147,7 +147,7 @@ CUresult LaunchGraph(CUgraphExec exec, Stream* stream) {
     position = TheSession().Submit(where, launch, 256 + launch.EncodedBytes());
     events.Recorded(stream, position);
   }
-  if (position == Session::kNoPosition) return TheSession().over();
+  if (position == Session::kNoPosition) return Session::NotQueued();
   if (where.flags == 0 && facts.writes_program) NoteHostWrite(stream, position, 0, kAnywhere);
   return CUDA_SUCCESS;
 }

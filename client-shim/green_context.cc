@@ -79,7 +79,7 @@ CUresult EndGreenContext(Context* green) {
     std::lock_guard<std::mutex> lock(living.mutex);
     if (std::erase(living.contexts, green) == 0) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   }
-  SynchronizeContext(green);
+  CUresult waited = SynchronizeContext(green);
   uint32_t number = green->number.exchange(0);
   GreenHandle* handle = Handles().Find(reinterpret_cast<uint64_t>(green->green));
   if (handle != nullptr) Handles().Retire(handle);
@@ -91,7 +91,8 @@ CUresult EndGreenContext(Context* green) {
   CUresult result = TheSession().CallAndWait({number, nullptr, 0}, destroy).code;
   if (Stream* legacy = green->legacy.exchange(nullptr)) DestroyStream(legacy);
   ForgetContextNumber(number);
-  return TheSession().over() != CUDA_SUCCESS ? TheSession().over() : result;
+  if (Session::over() != CUDA_SUCCESS) return Session::over();
+  return result == CUDA_SUCCESS ? waited : result;
 }
 
 void EndGreenContextsOf(const Context* home) {

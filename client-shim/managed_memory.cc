@@ -117,11 +117,11 @@ CUresult FreeManaged(uint64_t address) {
     }
     Erase(ranges, found);
   }
-  AwaitWork(UnfinishedWorkOfAll());
+  CUresult result = AwaitWork(UnfinishedWorkOfAll());
   TheSession().FlushText();
-  ReturnDeviceWrites();
+  if (result == CUDA_SUCCESS) result = ReturnDeviceWrites();
   GiveShared(address);
-  return CUDA_SUCCESS;
+  return result;
 }
 
 bool FindManaged(uint64_t address, ManagedRange* range) {
@@ -186,17 +186,17 @@ CUresult WithHints(uint64_t address, uint64_t bytes, FunctionRef<void(MemoryHint
   return CUDA_SUCCESS;
 }
 
-void KeepManagedVariables(Context* context) {
+CUresult KeepManagedVariables(Context* context) {
   Ranges& ranges = TheRanges();
   {
     std::lock_guard<std::mutex> lock(ranges.mutex);
     bool any = std::any_of(ranges.by_address.begin(), ranges.by_address.end(), [&](auto& entry) {
       return entry.second.of_library && entry.second.context_number == context->number.load();
     });
-    if (!any || context->sticky.load() != 0) return;
+    if (!any || context->sticky.load() != 0) return CUDA_SUCCESS;
   }
-  AwaitWork(UnfinishedWork(context));
-  ReturnDeviceWrites();
+  CUresult result = AwaitWork(UnfinishedWork(context));
+  return result == CUDA_SUCCESS ? ReturnDeviceWrites() : result;
 }
 
 CUresult GiveManagedVariables(Context* context) {

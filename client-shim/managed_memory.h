@@ -39,7 +39,7 @@ bool IsManagedRange(uint64_t address, uint64_t bytes);
 CUresult WithHints(uint64_t address, uint64_t bytes, FunctionRef<void(MemoryHints&)> use);
 
 // Before a context ends: what its work writes to variables that outlive it comes back.
-void KeepManagedVariables(Context* context);
+CUresult KeepManagedVariables(Context* context);
 // When a context was made: it gets the values of variables whose context has ended.
 CUresult GiveManagedVariables(Context* context);
 // When a context ended.

@@ -215,33 +215,35 @@ bool AwaitedWrites::TakeThem() {
   return all;
 }
 
-void AwaitedWrites::Return() {
+CUresult AwaitedWrites::Return() {
   bool there = !tickets_.empty() && TakeThem();
-  if (!there) ReturnDeviceWrites();
+  return there ? CUDA_SUCCESS : ReturnDeviceWrites();
 }
 
-void ReturnDeviceWrites() {
-  if (!AnyMirrors()) return;
+CUresult ReturnDeviceWrites() {
+  if (!AnyMirrors()) return CUDA_SUCCESS;
   Mirrors& mirrors = TheMirrors();
-  if (!mirrors.handed.load()) return;
+  if (!mirrors.handed.load()) return CUDA_SUCCESS;
   std::lock_guard<std::mutex> pull(mirrors.pull_mutex);
   std::vector<StreamPoint> points;
   uint64_t works = 0, sent = 0;
   bool idle = false;
   {
     std::lock_guard<std::mutex> lock(mirrors.mutex);
-    if (!mirrors.handed.load()) return;  // another thread's wait brought it
+    if (!mirrors.handed.load()) return CUDA_SUCCESS;  // another thread's wait brought it
     idle = mirrors.begun == 0 && DeviceIsIdle(mirrors, nullptr);
     works = mirrors.works;
     sent = mirrors.sent;
     mirrors.asked.insert(sent);
     points = AskForChanges(mirrors);
   }
-  AwaitWork(points);
+  CUresult result = AwaitWork(points);
   std::lock_guard<std::mutex> lock(mirrors.mutex);
   ApplyAll(mirrors);
   mirrors.asked.erase(mirrors.asked.find(sent));
+  if (result != CUDA_SUCCESS) return result;
   if (idle && mirrors.works == works) mirrors.handed.store(false);
+  return Session::over();
 }
 
 void OnMirrorDelta(uint64_t mirror, std::span<const std::byte> delta) {

@@ -206,7 +206,8 @@ void SendHostWrites() {
       points.push_back({channel->stream, channel->position});
     }
   }
-  AwaitWork(points);
+  // If the session has ended nothing starts behind it.
+  static_cast<void>(AwaitWork(points));
 }
 
 void SendWhatWorkAwaits() {

@@ -150,7 +150,7 @@ CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::by
   CUresult result = TravellingOptions(options, &load.option, &load.option_value);
   if (result != CUDA_SUCCESS) return result;
   ImageUpload upload(session, image, session.counts().images);
-  if (!upload.Begin(&load)) return session.over();
+  if (!upload.Begin(&load)) return Session::NotSent();
   auto answer = session.CallAndWait(where, load);
   if (answer.code != CUDA_SUCCESS && !answer.bytes.empty()) {
     wire::Reader reader(answer.bytes);

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "client-shim/callbacks.h"
 #include "client-shim/entry.h"
 #include "client-shim/options.h"
 #include "client-shim/threads.h"
@@ -115,7 +116,7 @@ uint64_t Session::AppendRecord(const Where& where, uint16_t call, size_t bound, 
     return position;
   }
   if (reply != nullptr && reply->then) {
-    reply->then(over() != CUDA_SUCCESS ? over() : CUDA_ERROR_INVALID_VALUE, {});
+    reply->then(NotQueued(), {});
     delete reply;
   }
   return kNoPosition;
@@ -126,7 +127,7 @@ CUresult Session::AskAndWait(const Where& where, uint16_t call, size_t bound, En
   PendingReply reply;
   reply.payload = payload;
   uint64_t position = AppendRecord(where, call, bound, encode, &reply, kBehindAny);
-  if (position == kNoPosition) return over() != CUDA_SUCCESS ? over() : CUDA_ERROR_INVALID_VALUE;
+  if (position == kNoPosition) return NotQueued();
   counts_.round_trips.fetch_add(1, std::memory_order_relaxed);
   if (call < wire::kCallNumbers) {
     counts_.round_trips_of[call].fetch_add(1, std::memory_order_relaxed);
@@ -169,7 +170,9 @@ void Session::ForgetStream(Stream* stream) {
 
 void Session::End(CUresult code, const std::string& sentence) {
   int none = 0;
-  if (!over_.compare_exchange_strong(none, code)) return;
+  if (code == CUDA_SUCCESS) code = CUDA_ERROR_LAUNCH_FAILED;  // an end is never a success
+  if (!session_over.compare_exchange_strong(none, code)) return;
+  Entry::special_calls.fetch_add(1);  // for good: every call looks
   Say("%s", sentence.c_str());
   down_.memory().Close(0);
   up_.memory().Close(0);
@@ -185,6 +188,7 @@ void Session::End(CUresult code, const std::string& sentence) {
     reply->then(code, {});
     delete reply;
   }
+  FailAllHostFunctions();
   state_changed_.notify_all();
   receiver_wake_.notify_all();
 }

@@ -36,9 +36,9 @@ static_assert(sizeof(PackedPiece) == 64);
 std::atomic<bool> memory_is_shared{false};
 
 // From here on copies have finished when the program is told so.
-void BeginSharing() {
+CUresult BeginSharing() {
   memory_is_shared.store(true);
-  AwaitEarlyCopies(nullptr);
+  return AwaitEarlyCopies(nullptr);
 }
 
 }  // namespace
@@ -46,7 +46,8 @@ void BeginSharing() {
 bool MemoryIsShared() { return memory_is_shared.load(std::memory_order_acquire); }
 
 CUresult ShareChunks(const std::vector<uint64_t>& chunks, SharedToken* token) {
-  BeginSharing();
+  CUresult result = BeginSharing();
+  if (result != CUDA_SUCCESS) return result;
   calls::lwShare share;
   share.chunk = chunks;
   auto answer = TheSession().CallAndWait({}, share, 64 + chunks.size() * sizeof(uint64_t));
@@ -57,7 +58,8 @@ CUresult ShareChunks(const std::vector<uint64_t>& chunks, SharedToken* token) {
 }
 
 CUresult BorrowChunks(const SharedToken& token, BorrowedChunks* borrowed) {
-  BeginSharing();
+  CUresult result = BeginSharing();
+  if (result != CUDA_SUCCESS) return result;
   calls::lwBorrow borrow;
   borrow.token.assign(token.begin(), token.end());
   auto answer = TheSession().CallAndWait({}, borrow);

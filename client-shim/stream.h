@@ -110,7 +110,7 @@ void AskForWaiters(Stream* stream);
 uint64_t AwaitedForRoom(Stream* stream);
 
 // Waits while the stream has no room. The context's error, if any.
-CUresult WaitForRoom(Stream* stream);
+[[nodiscard]] CUresult WaitForRoom(Stream* stream);
 
 // Whether the stream's next work waits by itself for what the earlier one has been given: if they
 // are the same, or by the rule of the legacy stream. `stream` nullptr: no stream's work.
@@ -126,11 +126,11 @@ bool WaitCovers(const Stream* awaited, const Stream* other);
 
 // Waits until everything handed to the stream up to `position` has finished. Returns the context's
 // error, if any. For waits that the program does not see.
-CUresult AwaitStream(Stream* stream, uint64_t position);
+[[nodiscard]] CUresult AwaitStream(Stream* stream, uint64_t position);
 
 // The same for the program's waits: what the device printed is printed, and what it wrote into the
 // program's memory is there.
-CUresult WaitForStream(Stream* stream, uint64_t position);
+[[nodiscard]] CUresult WaitForStream(Stream* stream, uint64_t position);
 
 // CUDA_SUCCESS, CUDA_ERROR_NOT_READY or the context's error; sees to it that the answer changes.
 CUresult PollStream(Stream* stream, uint64_t position);

@@ -57,7 +57,7 @@ CUresult Add(CUlinkState state, CUjitInputType type, std::span<const char> data,
   CUresult result = TravellingOptions(options, &add.option, &add.option_value);
   if (result != CUDA_SUCCESS) return result;
   ImageUpload upload(session, std::as_bytes(data), session.counts().images);
-  if (!upload.Begin(&add)) return session.over();
+  if (!upload.Begin(&add)) return Session::NotSent();
   auto answer = AskWithLogs(*link, add);
   upload.Answered(answer.reply.knowledge);
   return answer.code;

@@ -18,9 +18,7 @@
 namespace longwire::shim::hand {
 namespace {
 
-CUresult Posted(uint64_t position) {
-  return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
-}
+CUresult Posted(uint64_t position) { return Session::Queued(position); }
 
 // Host functions: a ticket in the stream, run when it is reached.
 CUresult AddHostFunction(Stream* stream, const Where& where, uint64_t ticket) {
@@ -162,7 +160,7 @@ CUresult cuStreamQuery(CUstream hStream) {
     if (result == CUDA_SUCCESS) result = state;
     Release(point.stream);
   }
-  if (result == CUDA_SUCCESS) ReturnDeviceWrites();
+  if (result == CUDA_SUCCESS) result = ReturnDeviceWrites();
   return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
 }
 
