@@ -19,6 +19,7 @@ Device& Registry::OfNumber(DeviceId id) {
   auto [at, is_new] = devices_.try_emplace(id);
   if (is_new) {
     at->second.id = id;
+    at->second.queue.SetClaim(turn_length_);
     at->second.account = &accounting_.OfDevice(id);
   }
   return at->second;

@@ -14,7 +14,9 @@ namespace longwire::scheduler {
 class Registry {
  public:
   explicit Registry(const Options& options)
-      : longest_gap_(options.longest_gap), accounting_(options.window) {}
+      : longest_gap_(options.longest_gap),
+        turn_length_(options.turn_length),
+        accounting_(options.window) {}
 
   Tenant& OfName(const TenantName& name);
   Session* Find(SessionId id);
@@ -38,6 +40,7 @@ class Registry {
   Gang& GangFor(Tenant& tenant, const std::string& name);
 
   const Time longest_gap_;
+  const Time turn_length_;
   Accounting accounting_;
   std::map<TenantName, Tenant> tenants_;
   std::map<DeviceId, Device> devices_;

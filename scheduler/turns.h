@@ -54,12 +54,15 @@ class Turns {
   Gang* Next(const Device& device) const;
   void LineUp(Gang& gang);
   void StepOut(Gang& gang);
+  FairQueue& QueueOf(Device& device);
+  void ChargeAhead(Gang& gang);
 
   // Turns (turns.cc).
   void Begin(Gang& gang);
   void Step(Gang& gang);
   void Spend(Gang& gang) const;
-  Time LingersUntil(Gang& gang) const;
+  Time LingersUntil(Gang& gang);
+  bool IsNext(Gang& gang, Time slack);
   void SetGate(Gang& gang, bool open);
   void Drain(Gang& gang);
   void Finish(Gang& gang);

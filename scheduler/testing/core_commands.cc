@@ -80,6 +80,8 @@ void CoreCommands::Restart(const Command& command) {
   options.turn_length = command.Span("turn", options.turn_length);
   options.max_wait = command.Span("max_wait", options.max_wait);
   options.linger = command.Span("linger", options.linger);
+  options.drain_lengths =
+      static_cast<uint32_t>(command.Number("drain_lengths", options.drain_lengths));
   core_ = std::make_unique<Core>(*policy_, Guarded(options));
   now_ = Time{0};
   told_.clear();
