@@ -211,9 +211,11 @@ CUresult cuMemHostRegister(void* pointer, size_t bytes, unsigned int flags) {
 
 CUresult cuMemHostUnregister(void* pointer) {
   TRY(Enter());
-  CUresult result =
-      AddressSpace::Get().Free(reinterpret_cast<uint64_t>(pointer), MemoryKind::kRegistered);
-  return result == CUDA_SUCCESS ? result : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  // Within a range, or in memory that is pinned otherwise, it is the pointer that is wrong.
+  auto address = reinterpret_cast<uint64_t>(pointer);
+  if (!AddressSpace::Get().Find(address)) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  return AddressSpace::Get().Free(address, MemoryKind::kRegistered);
 }
 
 CUresult cuMemHostGetDevicePointer(CUdeviceptr* device, void* pointer, unsigned int flags) {
