@@ -5,6 +5,7 @@ namespace longwire::codegen {
 namespace {
 
 constexpr char kHead[] = R"(#include <cuda.h>
+#include <cudaProfiler.h>
 
 // Declared here, too: cuda.h has the forms for per-thread streams only where it is told to.
 extern "C" {

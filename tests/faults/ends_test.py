@@ -49,11 +49,12 @@ MATRIX = [(process, name) for name in ("KILL", "TERM", "STOP")
 
 
 class Program:
-    def __init__(self, longwire, kind, seconds, busy):
+    def __init__(self, longwire, kind, seconds, busy, address):
         self.kind = kind
         self.lines = []
         self.told = None  # when the error came
-        self.process = longwire.start("until_the_end.static", kind, str(seconds), str(busy))
+        self.process = longwire.start("until_the_end.static", kind, str(seconds), str(busy),
+                                      server=address)
         self.reader = threading.Thread(target=self.read)
         self.reader.start()
 
@@ -99,7 +100,8 @@ class Moments:
             seconds = 60
         programs = []
         threads = [threading.Thread(
-            target=lambda kind=kind: programs.append(Program(longwire, kind, seconds, busy)))
+            target=lambda kind=kind, address=self.random.choice(self.addresses(longwire)):
+            programs.append(Program(longwire, kind, seconds, busy, address)))
             for kind in kinds]
         for thread in threads:
             thread.start()
@@ -124,6 +126,11 @@ class Moments:
                 self.ended[what] += 1
                 self.longest[what] = max(self.longest[what], program.told - struck)
         self.moments += len(programs)
+
+    @staticmethod
+    def addresses(longwire):
+        """By TCP, twice as often, and by the server's own door, where no link is."""
+        return [longwire.address, longwire.address, f"unix:{longwire.door}"]
 
     @staticmethod
     def send(longwire, process, number):

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cuda.h>
+#include <cudaProfiler.h>
 
 // Declared here, too: cuda.h has the forms for per-thread streams only where it is told to.
 extern "C" {
