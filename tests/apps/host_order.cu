@@ -132,7 +132,6 @@ class Program {
     cudaGraphExec_t exec;
     Piece from, on, to;
     unsigned char value;
-    std::vector<int> last;  // launch
   };
 
   int Below(int end) { return static_cast<int>(random_() % end); }
@@ -442,18 +441,14 @@ void Program::MakeGraphs() {
 void Program::LaunchGraph(int stream) {
   if (graphs_.empty()) return;
   Graph& graph = graphs_[Below(static_cast<int>(graphs_.size()))];
-  // Launches of one executable come one after the other.
-  std::vector<int> before = Before(stream);
-  before.insert(before.end(), graph.last.begin(), graph.last.end());
   model::Accesses accesses = {graph.from.Touches(false), graph.on.Touches(true),
                               graph.to.Touches(true)};
-  if (!model_.MayQueue(before, accesses)) return;
   auto act = [this, from = graph.from, on = graph.on, to = graph.to, value = graph.value] {
     CopyInModel(on, from);
     MixInModel(on, value);
     CopyInModel(to, on);
   };
-  last_[stream] = graph.last = {model_.Queue(before, accesses, act)};
+  if (!Queue(stream, accesses, act)) return;
   Say("graph in %d: %zu from %d+%zu by %d+%zu to %d+%zu", stream, graph.on.width, graph.from.buffer,
       graph.from.offset, graph.on.buffer, graph.on.offset, graph.to.buffer, graph.to.offset);
   CHECK(cudaGraphLaunch(graph.exec, machine_.streams[stream]));
