@@ -12,6 +12,7 @@
 #include "client-shim/host_exposure.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/process.h"
+#include "client-shim/properties.h"
 #include "client-shim/shared_blocks.h"
 
 namespace longwire::shim {
@@ -151,8 +152,9 @@ CUresult RegisterHost(void* address, uint64_t bytes, unsigned flags) {
   if (address == nullptr || bytes == 0 || (flags & ~kKnown) != 0 || start + bytes < start) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  // Nothing can be pinned where there is nothing.
-  if (bytes > kMostBytes || !IsMapped(start, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  // Nothing can be pinned where there is nothing, or where the devices' memory is.
+  bool of_device = DeviceOfAddress(start) >= 0;
+  if (of_device || bytes > kMostBytes || !IsMapped(start, bytes)) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
   CUresult result = RequireHealthyContext(&context);
   if (result != CUDA_SUCCESS) return result;

@@ -99,7 +99,11 @@ CUresult AllocateManaged(uint64_t bytes, unsigned flags, uint64_t* address) {
   }
   Context* context = nullptr;
   CUresult result = RequireHealthyContext(&context);
-  if (result == CUDA_SUCCESS) result = TakeShared(context, bytes, SharedUse::kManaged, address);
+  return result == CUDA_SUCCESS ? AllocateManagedIn(context, bytes, address) : result;
+}
+
+CUresult AllocateManagedIn(Context* context, uint64_t bytes, uint64_t* address) {
+  CUresult result = TakeShared(context, bytes, SharedUse::kManaged, address);
   if (result != CUDA_SUCCESS) return result;
   Ranges& ranges = TheRanges();
   std::lock_guard<std::mutex> lock(ranges.mutex);
@@ -122,6 +126,19 @@ CUresult FreeManaged(uint64_t address) {
   if (result == CUDA_SUCCESS) result = ReturnDeviceWrites();
   GiveShared(address);
   return result;
+}
+
+void FreeIdleManaged(uint64_t address, uint64_t id) {
+  Ranges& ranges = TheRanges();
+  {
+    std::lock_guard<std::mutex> lock(ranges.mutex);
+    auto found = ranges.by_address.find(address);
+    if (found == ranges.by_address.end() || found->second.told.id != id) return;
+    Erase(ranges, found);
+  }
+  TheSession().FlushText();
+  ReturnDeviceWrites();  // of neighbours in the block
+  GiveShared(address);
 }
 
 bool FindManaged(uint64_t address, ManagedRange* range) {

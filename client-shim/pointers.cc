@@ -98,6 +98,12 @@ bool FindDeviceRange(uint64_t address, DeviceRange* range) {
   return FindForeign(address, range);
 }
 
+bool IsGraphMemory(uint64_t address) {
+  DeviceRange range;
+  return DeviceOfAddress(address) < 0 && FindDeviceRange(address, &range) && range.foreign &&
+         range.address == address;
+}
+
 CUresult SetSyncMemops(uint64_t address, bool on) {
   DeviceRange range;
   if (!FindDeviceRange(address, &range)) return CUDA_ERROR_INVALID_VALUE;
