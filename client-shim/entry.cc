@@ -51,8 +51,9 @@ void Entry::CheckSlowly() {
 }
 
 // A forked child, and a process that is ending, have said what they say.
-CUresult Entry::WhenOver(CUresult result) {
-  return CurrentProcessState() == ProcessState::kReady ? Session::over() : result;
+CUresult Entry::WhenOver(CUresult result) const {
+  bool tells = needs_ == Needs::kSession && CurrentProcessState() == ProcessState::kReady;
+  return tells ? Session::over() : result;
 }
 
 void Entry::Trace(CUresult result) const {

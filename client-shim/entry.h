@@ -28,8 +28,7 @@ class Entry {
   // Success only if the session lives: whatever ended a wait within the call, and whatever the body
   // made of that.
   CUresult Done(CUresult result) {
-    if (needs_ == Needs::kSession &&
-        __builtin_expect(session_over.load(std::memory_order_acquire) != 0, 0)) {
+    if (__builtin_expect(session_over.load(std::memory_order_acquire) != 0, 0)) {
       result = WhenOver(result);
     }
     if (__builtin_expect(result != CUDA_SUCCESS, 0)) Log(result);
@@ -47,7 +46,7 @@ class Entry {
 
  private:
   void CheckSlowly();
-  static CUresult WhenOver(CUresult result);
+  CUresult WhenOver(CUresult result) const;
   void Trace(CUresult result) const;
   void Log(CUresult result) const;
 
