@@ -409,7 +409,7 @@ void Program::HostFunction(int stream) {
 void Program::WaitFor(int stream, int other) {
   if (stream == other || last_[other].empty()) return;
   Say("%d waits for %d", stream, other);
-  std::vector<int> before = Before(other);
+  std::vector<int> before = last_[other];
   CHECK(cudaEventRecord(machine_.event, machine_.streams[other]));
   CHECK(cudaStreamWaitEvent(machine_.streams[stream], machine_.event));
   last_[stream].insert(last_[stream].end(), before.begin(), before.end());
@@ -504,7 +504,8 @@ void Program::Synchronize(int stream) {
   if (!IsIdleOrRuns(stream)) return;
   Say("wait for %d", stream);
   CHECK(cudaStreamSynchronize(machine_.streams[stream]));
-  for (int each : Before(stream)) model_.Finish(each);
+  // Not what its next work would come behind: none of it need have been waited for.
+  for (int each : last_[stream]) model_.Finish(each);
 }
 
 void Program::Write() {
