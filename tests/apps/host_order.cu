@@ -7,187 +7,11 @@
 //
 // Program N of a run has the seed SEED + N and can be run alone.
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstdarg>
-#include <memory>
-#include <numeric>
-#include <random>
-#include <thread>
 
-#include "check.h"
-#include "host_order_model.h"
-#include "stream_values.h"
+#include "host_order_program.h"
 
 namespace {
-
-constexpr int kStreams = 5;  // two that do not block, two that do, the legacy stream
-constexpr int kLegacy = 4;
-constexpr int kHosts = 5, kDevices = 3;
-constexpr int kPinned = 0, kRegistered = 1, kMiddle = 2, kMapped = 3, kPageable = 4;
-constexpr int kSteps = 48;
-constexpr unsigned kFlags = 64;
-
-__global__ void SpinUntil(volatile unsigned* flag) {
-  while (*flag == 0) {
-  }
-}
-
-__global__ void Mix(unsigned char* bytes, unsigned count, unsigned char value) {
-  unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < count) bytes[i] = bytes[i] * 5 + value;
-}
-
-// A part of a buffer: rows of `width` bytes.
-struct Piece {
-  int buffer;
-  size_t offset, width, rows, pitch;
-
-  model::Access Touches(bool writes) const {
-    return {buffer, offset, (rows - 1) * pitch + width, writes};
-  }
-};
-
-struct Fill {
-  unsigned char* memory;
-  Piece piece;
-  unsigned char value;
-};
-
-void FillPiece(unsigned char* memory, const Piece& piece, unsigned char value) {
-  for (size_t row = 0; row < piece.rows; ++row) {
-    unsigned char* bytes = memory + piece.offset + row * piece.pitch;
-    for (size_t i = 0; i < piece.width; ++i) bytes[i] = value + i * 7 + row;
-  }
-}
-
-void CUDART_CB FillOnHost(void* argument) {
-  std::unique_ptr<Fill> fill(static_cast<Fill*>(argument));
-  FillPiece(fill->memory, fill->piece, fill->value);
-}
-
-void CUDART_CB WaitOnHost(void* argument) {
-  auto* flag = static_cast<std::atomic<unsigned>*>(argument);
-  while (flag->load() == 0) std::this_thread::sleep_for(std::chrono::microseconds(20));
-}
-
-// Memory and streams, which all programs use.
-struct Machine {
-  explicit Machine(size_t bytes) : size(bytes) {
-    CHECK(cudaMallocHost(&memory[kPinned], size));
-    // Two registered ranges that touch each other, and neither begins with a page.
-    auto* block = static_cast<unsigned char*>(std::malloc(2 * size + 8192));
-    memory[kRegistered] = block + 1000;
-    memory[kMiddle] = memory[kRegistered] + size;
-    CHECK(cudaHostRegister(memory[kRegistered], size, cudaHostRegisterDefault));
-    CHECK(cudaHostRegister(memory[kMiddle], size, cudaHostRegisterDefault));
-    CHECK(cudaHostAlloc(&memory[kMapped], size, cudaHostAllocMapped));
-    void* device = nullptr;
-    CHECK(cudaHostGetDevicePointer(&device, memory[kMapped], 0));
-    memory[kPageable] = static_cast<unsigned char*>(std::malloc(size));
-    for (int i = 0; i < kDevices; ++i) CHECK(cudaMalloc(&memory[kHosts + i], size));
-    CHECK(cudaMalloc(&flags, kFlags * sizeof(unsigned)));
-    CHECK(cudaMallocHost(&host_flags, kFlags * sizeof(unsigned)));
-    for (int i = 0; i < kLegacy; ++i) {
-      CHECK(cudaStreamCreateWithFlags(&streams[i],
-                                      i < 2 ? cudaStreamNonBlocking : cudaStreamDefault));
-    }
-    streams[kLegacy] = cudaStreamLegacy;
-    CHECK(cudaStreamCreateWithFlags(&control, cudaStreamNonBlocking));
-    CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-    // Loading a kernel may wait for what is held.
-    CHECK(cudaMemset(flags, 1, kFlags * sizeof(unsigned)));
-    SpinUntil<<<1, 1>>>(flags);
-    Mix<<<1, 1>>>(memory[kHosts], 1, 1);
-    CHECK(cudaDeviceSynchronize());
-  }
-
-  size_t size;
-  unsigned char* memory[kHosts + kDevices];
-  unsigned *flags, *host_flags;
-  cudaStream_t streams[kStreams], control;
-  cudaEvent_t event;
-  StreamValues values;
-};
-
-class Program {
- public:
-  Program(Machine& machine, unsigned seed, bool trace)
-      : machine_(machine),
-        seed_(seed),
-        trace_(trace),
-        random_(seed),
-        model_(std::vector<size_t>(kHosts + kDevices, machine.size)) {}
-
-  void Run();
-
- private:
-  enum class Hold { kDeviceValue, kHostValue, kKernel, kHostFunction };
-  struct Held {
-    int operation, stream;
-    Hold hold;
-    unsigned flag;
-  };
-  struct Graph {
-    cudaGraphExec_t exec;
-    Piece from, on, to;
-    unsigned char value;
-  };
-
-  int Below(int end) { return static_cast<int>(random_() % end); }
-  void Say(const char* format, ...) __attribute__((format(printf, 2, 3)));
-  size_t Size();
-  Piece Pick(int buffer, size_t width, size_t rows);
-  Piece PickHost(bool pageable);
-  Piece PickDevice(const Piece& like) {
-    return Pick(kHosts + Below(kDevices), like.width, like.rows);
-  }
-  unsigned char* At(const Piece& piece) const {
-    return machine_.memory[piece.buffer] + piece.offset;
-  }
-  void CopyInModel(const Piece& to, const Piece& from);
-  void MixInModel(const Piece& piece, unsigned char value);
-  std::vector<int> Before(int stream) const;
-  bool Queue(int stream, const model::Accesses& accesses, std::function<void()> act);
-  bool IsIdleOrRuns(int stream) const;
-  bool IsHeld(Hold hold) const;
-  bool AnyHeld() const { return !held_.empty(); }
-
-  void Step();
-  void Upload(int stream);
-  void UploadPageable(int stream);
-  void UploadBatch(int stream);
-  void UploadAndWait();
-  void Download(int stream);
-  void Kernel(int stream);
-  void Set(int stream);
-  void Between(int stream);
-  void HostFunction(int stream);
-  void WaitFor(int stream, int other);
-  void MakeGraphs();
-  void LaunchGraph(int stream);
-  void Take(int stream);
-  void LetGo(size_t which);
-  void Synchronize(int stream);
-  void Write();
-  void Check();
-  void Compare(const Piece& piece, const unsigned char* bytes, const char* what);
-  void End();
-
-  Machine& machine_;
-  unsigned seed_;
-  bool trace_;
-  std::mt19937 random_;
-  model::Model model_;
-  std::vector<Piece> recent_;        // of the host
-  std::vector<int> last_[kStreams];  // operations behind which the next one comes
-  std::vector<int> host_functions_;
-  std::vector<Held> held_;
-  std::vector<Graph> graphs_;
-  std::atomic<unsigned> let_go_[kFlags] = {};  // host functions
-  unsigned flags_used_ = 0;
-  int step_ = 0;
-};
 
 void Program::Say(const char* format, ...) {
   if (!trace_) return;
@@ -409,7 +233,7 @@ void Program::HostFunction(int stream) {
 void Program::WaitFor(int stream, int other) {
   if (stream == other || last_[other].empty()) return;
   Say("%d waits for %d", stream, other);
-  std::vector<int> before = Before(other);
+  std::vector<int> before = last_[other];
   CHECK(cudaEventRecord(machine_.event, machine_.streams[other]));
   CHECK(cudaStreamWaitEvent(machine_.streams[stream], machine_.event));
   last_[stream].insert(last_[stream].end(), before.begin(), before.end());
@@ -504,7 +328,8 @@ void Program::Synchronize(int stream) {
   if (!IsIdleOrRuns(stream)) return;
   Say("wait for %d", stream);
   CHECK(cudaStreamSynchronize(machine_.streams[stream]));
-  for (int each : Before(stream)) model_.Finish(each);
+  // Not what its next work would come behind: none of it need have been waited for.
+  for (int each : last_[stream]) model_.Finish(each);
 }
 
 void Program::Write() {
