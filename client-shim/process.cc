@@ -117,6 +117,7 @@ CUresult Adopt(SessionParts parts) {
   SetThreadEndHook(DestroyThreadStreams);
   Entry::traced.store(ProcessOptions().trace_calls || ProcessOptions().trace_summary);
   SetState(ProcessState::kReady);
+  if (ProcessOptions().log) Say("a session is open");  // longwire doctor --explain looks for it
   return CUDA_SUCCESS;
 }
 

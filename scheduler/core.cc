@@ -109,6 +109,17 @@ void Core::Handle(const GangJoined& event) {
   turns_.Reconsider(*into);
 }
 
+void Core::Handle(const SharingChanged& event) {
+  options_ = InRange(event.options);
+  turns_.SetPolicy(*event.policy);
+  registry_.SetOptions(options_);
+  for (const auto& [name, tenant] : registry_.tenants()) {
+    for (const auto& [id, session] : tenant.sessions) {
+      for (Seat& seat : session->seats) turns_.Unsettle(*seat.device);
+    }
+  }
+}
+
 Snapshot Core::snapshot() const {
   Snapshot snapshot;
   const Accounting& accounting = registry_.accounting();

@@ -50,7 +50,7 @@ void Turns::Settle() {
 
 void Turns::AskPolicy(Device& device) {
   const Regime before = device.regime;
-  device.regime = policy_.Decide(device.Snapshot());
+  device.regime = policy_->Decide(device.Snapshot());
   Regime but_for_hold = device.regime;
   but_for_hold.hold_until = before.hold_until;  // concerns the turn alone, which is looked at next
   if (but_for_hold == before) return;

@@ -4,6 +4,12 @@
 
 namespace longwire::scheduler {
 
+void Registry::SetOptions(const Options& options) {
+  longest_gap_ = options.longest_gap;
+  turn_length_ = options.turn_length;
+  for (auto& [id, device] : devices_) device.queue.SetClaim(turn_length_);
+}
+
 Tenant& Registry::OfName(const TenantName& name) {
   auto [at, is_new] = tenants_.try_emplace(name);
   Tenant& tenant = at->second;

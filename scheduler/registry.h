@@ -18,6 +18,9 @@ class Registry {
         turn_length_(options.turn_length),
         accounting_(options.window) {}
 
+  // Holds for the devices that are there, too.
+  void SetOptions(const Options& options);
+
   Tenant& OfName(const TenantName& name);
   Session* Find(SessionId id);
   // Null unless the session is open on the device.
@@ -39,8 +42,8 @@ class Registry {
   Device& OfNumber(DeviceId id);
   Gang& GangFor(Tenant& tenant, const std::string& name);
 
-  const Time longest_gap_;
-  const Time turn_length_;
+  Time longest_gap_;
+  Time turn_length_;
   Accounting accounting_;
   std::map<TenantName, Tenant> tenants_;
   std::map<DeviceId, Device> devices_;

@@ -23,7 +23,8 @@ namespace longwire::scheduler {
 class Turns {
  public:
   Turns(const Policy& policy, const Options& options, Changes& changes)
-      : policy_(policy), options_(options), changes_(changes) {}
+      : policy_(&policy), options_(options), changes_(changes) {}
+  void SetPolicy(const Policy& policy) { policy_ = &policy; }
 
   // The time of all that follows; does what is due until then.
   void Advance(Time now);
@@ -69,7 +70,7 @@ class Turns {
   void ReleaseDevices(Gang& gang);
   void WakeAt(Gang& gang, Time time);
 
-  const Policy& policy_;
+  const Policy* policy_;
   const Options& options_;
   Changes& changes_;
   Time now_{0};

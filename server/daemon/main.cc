@@ -98,6 +98,7 @@ int Serve(config::LiveConfig& live, Reloader& reloader) {
   });
   live.Subscribe([&](const config::Config& now) { door.SetMode(now); });
   live.Subscribe([&table](const config::Config& now) {
+    table.scheduling().Change(SchedulingOptionsOf(now));
     ApplyTenants(now, table.scheduling(), table.warden());
   });
   MetricsEndpoint metrics([&table] { return InspectAll(table); });

@@ -8,7 +8,8 @@ namespace {
 // Turns that do not drain are waited for this many lengths. While two best-effort contexts run at
 // once their short time slices make each several times slower, so one overrun would cause the next:
 // with 4 lengths of 10 ms some runs on an H200 stayed at 16 kernels of 21 ms a second instead
-// of 44. And kernels of half a second drain whatever a turn's length is: shares are kept beside them.
+// of 44. And kernels of half a second drain whatever a turn's length is: shares are kept beside
+// them.
 constexpr uint32_t kDrainLengths = 40;
 constexpr std::chrono::milliseconds kLeastDrain{600};
 
