@@ -81,7 +81,6 @@ CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option* options, void** 
   link->context_number = context->number.load();
   link->info_log = JitLog(given, JitLog::Kind::kInfo);
   link->error_log = JitLog(given, JitLog::Kind::kError);
-  link->image.clear();
   result = TheSession().CallAndWait({link->context_number, nullptr, 0}, create).code;
   if (result != CUDA_SUCCESS) {
     Links().Recycle(link);
