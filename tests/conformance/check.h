@@ -55,11 +55,14 @@ struct Chapter {
 extern const std::vector<Chapter> kChapters;
 
 void Arrays();
+void Captures();
 void Contexts();
 void Copies();
 void Devices();
 void Events();
+void GraphLists();
 void Graphs();
+void GraphUpdates();
 void GreenContexts();
 void Memory();
 void Mistakes();

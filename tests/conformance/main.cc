@@ -7,10 +7,13 @@
 namespace conformance {
 
 const std::vector<Chapter> kChapters = {{"arrays", Arrays},
+                                        {"captures", Captures},
                                         {"contexts", Contexts},
                                         {"copies", Copies},
                                         {"devices", Devices},
                                         {"events", Events},
+                                        {"graph_lists", GraphLists},
+                                        {"graph_updates", GraphUpdates},
                                         {"graphs", Graphs},
                                         {"green_contexts", GreenContexts},
                                         {"memory", Memory},
