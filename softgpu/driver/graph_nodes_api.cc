@@ -176,6 +176,9 @@ CUresult SetInExec(CUgraphExec exec_handle, CUgraphNode handle, const CUgraphNod
   std::lock_guard lock(Driver::Get().mutex);
   auto exec = Driver::Get().execs.Find(exec_handle);
   GraphNode* node = exec ? FindCopy(*exec->plan, handle) : nullptr;
+  if (params.type == CU_GRAPH_NODE_TYPE_GRAPH && params.graph.graph == nullptr) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   return node ? Replace(*node, params, true) : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -332,7 +332,11 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned int f
   }
   if (event->captured) {
     auto capture = event->capture.lock();
-    if (!capture || capture->members.empty()) return CUDA_ERROR_CAPTURED_EVENT;  // it has ended
+    if (!capture || capture->members.empty()) {  // it has ended
+      if (!stream->capture) return CUDA_ERROR_CAPTURED_EVENT;
+      stream->capture->invalidated = true;
+      return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+    }
     return JoinCapture(*stream, *event, capture);
   }
   if (stream->capture) {

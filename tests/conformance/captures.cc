@@ -286,6 +286,31 @@ const std::vector<Call> kNever = {
     CALL(cuStreamAttachMemAsync(s.stream, managed, 0, CU_MEM_ATTACH_GLOBAL)),
 };
 
+// An event that was recorded in a capture which has ended, and what makes it an ordinary one.
+void AfterTheEnd(Scene& s) {
+  CUgraph graph = nullptr;
+  for (const bool spoilt : {false, true}) {
+    CODE(cuStreamBeginCapture(s.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    CODE(cuEventRecord(s.captured, s.stream));
+    if (spoilt) CODE(cuStreamQuery(s.stream));
+    CODE(cuStreamEndCapture(s.stream, &graph));
+    if (graph != nullptr) cuGraphDestroy(graph);
+    CODE(cuEventQuery(s.captured));
+    CODE(cuEventSynchronize(s.captured));
+    CODE(Elapsed(s.recorded, s.captured));
+    CODE(cuStreamWaitEvent(s.other, s.captured, 0));
+    CODE(cuStreamBeginCapture(s.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    CODE(cuStreamWaitEvent(s.stream, s.captured, 0));
+    CODE(cuStreamEndCapture(s.stream, &graph));
+    if (graph != nullptr) cuGraphDestroy(graph);
+    CODE(cuEventRecord(s.captured, s.other));
+    CODE(cuEventSynchronize(s.captured));
+    CODE(cuEventQuery(s.captured));
+    CODE(Elapsed(s.recorded, s.captured));
+  }
+  CODE(cuEventRecordWithFlags(s.fresh, s.other, CU_EVENT_RECORD_EXTERNAL));
+}
+
 }  // namespace
 
 void Captures() {
@@ -294,6 +319,7 @@ void Captures() {
   Scene scene(in);
   TryAll(scene, kMemory);
   TryAll(scene, kOthers);
+  AfterTheEnd(scene);
   TryAll(scene, kNever);
   CODE(cuMemFree(managed));
 }
