@@ -6,22 +6,15 @@
 
 namespace conformance {
 
-const std::vector<Chapter> kChapters = {{"arrays", Arrays},
-                                        {"captures", Captures},
-                                        {"contexts", Contexts},
-                                        {"copies", Copies},
-                                        {"devices", Devices},
-                                        {"events", Events},
-                                        {"graph_lists", GraphLists},
-                                        {"graph_updates", GraphUpdates},
-                                        {"graphs", Graphs},
-                                        {"green_contexts", GreenContexts},
-                                        {"memory", Memory},
-                                        {"mistakes", Mistakes},
-                                        {"modules", Modules},
-                                        {"pools", Pools},
-                                        {"streams", Streams},
-                                        {"virtual_memory", VirtualMemory}};
+const std::vector<Chapter> kChapters = {
+    {"arrays", Arrays},          {"captures", Captures},
+    {"contexts", Contexts},      {"copies", Copies},
+    {"devices", Devices},        {"events", Events},
+    {"graph_lists", GraphLists}, {"graph_updates", GraphUpdates},
+    {"graphs", Graphs},          {"green_contexts", GreenContexts},
+    {"memory", Memory},          {"mistakes", Mistakes},
+    {"modules", Modules},        {"pools", Pools},
+    {"streams", Streams},        {"virtual_memory", VirtualMemory}};
 
 const char* const kKernels = R"(
 .version 6.4
