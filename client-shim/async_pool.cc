@@ -10,6 +10,7 @@
 #include "client-shim/context.h"
 #include "client-shim/current_context.h"
 #include "client-shim/device_memory.h"
+#include "client-shim/graph_memory.h"
 #include "client-shim/held_copies.h"
 #include "client-shim/host_memory.h"
 #include "client-shim/managed_memory.h"
@@ -44,13 +45,6 @@ CUmemoryPool NewPool(Pools& pools, const PoolPlace& place) {
   if (pool == nullptr) return nullptr;
   pool->place = place;
   pool->device = place.kind == PoolKind::kDevice ? place.device : PoolPlace::kAnywhere;
-  pool->shareable = pool->imported = false;
-  pool->accessors.store(0);
-  pool->release_threshold.store(0);
-  pool->most = 0;
-  for (auto* count : {&pool->used, &pool->used_high, &pool->reserved, &pool->reserved_high}) {
-    count->store(0);
-  }
   pool->handle = reinterpret_cast<CUmemoryPool>(pools.table.Publish(pool));
   return pool->handle;
 }
@@ -74,7 +68,7 @@ CUresult AllocateInGraph(const Where& where, Stream* stream, uint64_t bytes, uin
   auto answer = TheSession().CallAndWait(where, call);
   if (answer.code != CUDA_SUCCESS) return answer.code;
   *address = answer.reply.address;
-  AddForeignRange(*address, bytes, stream->context);
+  AddGraphMemory(*address, bytes, stream->context);
   return CUDA_SUCCESS;
 }
 
@@ -381,6 +375,7 @@ CUresult FreeInStream(uint64_t address, CUstream handle) {
   if (where.flags != 0 || !own) {
     if (!own && !IsGraphMemory(address)) return CUDA_ERROR_INVALID_VALUE;
     if (own) return CUDA_ERROR_NOT_SUPPORTED;  // a free node for memory from outside the graph
+    if (where.flags == 0 && !FreeGraphMemory(address)) return CUDA_ERROR_INVALID_VALUE;
     calls::lwFreeAsync call;
     call.address = address;
     uint64_t position = TheSession().Submit(where, call);

@@ -116,14 +116,8 @@ CUresult NewContext(int device, unsigned flags, Context** created) {
   Context* context = Contexts().New();
   if (context == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   context->device = device;
-  context->primary = false;
   context->home = context;
-  context->green = nullptr;
   context->flags.store(flags);
-  context->sticky.store(0);
-  context->cache_config.store(CU_FUNC_CACHE_PREFER_NONE);
-  context->once.store(0);
-  context->attachments = 1;
   uint32_t number = NewContextNumber(context);
   CUresult result = CreateInWorker(context, number);
   if (result != CUDA_SUCCESS) {

@@ -52,7 +52,6 @@ CUresult NewGreenContext(Context* home, CUdevResourceDesc descriptor, unsigned f
   GreenHandle* handle = Handles().New();
   if (green == nullptr || handle == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   green->device = home->device;
-  green->primary = false;
   green->home = home;
   uint32_t number = NewContextNumber(home);
   CUresult result = CreateInWorker(green, number, descriptor, flags);

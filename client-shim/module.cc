@@ -60,8 +60,6 @@ Numbers& FunctionNumbers() {
 
 // False if there is a parameter where none can be.
 bool LaidOut(const calls::Function& described, Function* function) {
-  function->parameters.clear();
-  function->parameter_bytes = 0;
   size_t count = std::min(described.offset.size(), described.size.size());
   for (size_t i = 0; i < count; ++i) {
     Parameter parameter{described.offset[i], described.size[i]};
@@ -83,8 +81,6 @@ CUresult AddFunction(Module* module, const calls::Function& described) {
   }
   function->number = described.function;
   function->name = std::string(described.name);
-  function->attributes.clear();
-  function->next_launch = {};
   for (const calls::FunctionAttributes& known : described.attributes) {
     int device = module->is_library ? DeviceByServerOrdinal(known.device) : -1;
     if (device >= 0 || !module->is_library) function->attributes[device] = known;
@@ -219,11 +215,6 @@ CUresult Load(const Where& where, const void* image, const JitOptions& options, 
   module->is_library = as_library;
   module->context = context;
   module->context_number = where.context;
-  module->functions.clear();
-  module->in_order.clear();
-  module->globals.clear();
-  module->has_references.store(false);
-  module->references.clear();
   CUresult result = SendWhatFits(where, module, measured, given);
   if (result != CUDA_SUCCESS) {
     Modules().Recycle(module);

@@ -76,17 +76,6 @@ CUresult NewStream(Context* owner, StreamKind kind, unsigned flags, int priority
   stream->kind = kind;
   stream->flags = flags;
   stream->priority = priority;
-  stream->internal = false;
-  for (auto* place : {&stream->last, &stream->finished, &stream->wanted, &stream->awaited,
-                      &stream->sync_copy, &stream->reused, &stream->early_seen, &stream->unheld,
-                      &stream->mirrors_seen, &stream->mirrors_awaited}) {
-    place->store(0);
-  }
-  stream->gate_passed.store(0);
-  stream->green_gate_passed.store(0);
-  stream->room.Clear();
-  stream->destroyed.store(false);
-  stream->capture.store(nullptr);
   stream->references.store(2);  // the handle's and the context's list
   session.AddStream(stream);
   calls::lwStreamCreate create;
@@ -208,13 +197,6 @@ CUresult ResolveStream(CUstream handle, Stream** stream) {
   if (Session::over() != CUDA_SUCCESS) return Session::over();
   result = AwaitEarlyCopies(*stream);
   return result == CUDA_SUCCESS ? TakeError((*stream)->context) : result;
-}
-
-void StreamRoom::Clear() {
-  newest.store(0);
-  oldest.store(0);
-  ends = {};
-  quarters = bytes = 0;
 }
 
 void StreamRoom::Take(uint64_t position, uint64_t taken, uint64_t share) {

@@ -34,7 +34,6 @@ struct StreamRoom {
   uint64_t quarters = 0;
   uint64_t bytes = 0;  // of the quarter that fills now
 
-  void Clear();
   void Take(uint64_t position, uint64_t taken, uint64_t share);
 };
 

@@ -2,6 +2,7 @@
 // for.
 #include <algorithm>
 
+#include "client-shim/capture.h"
 #include "client-shim/copies.h"
 #include "client-shim/stream.h"
 #include "longwire/shim_hand_written.h"
@@ -11,8 +12,12 @@ namespace {
 
 constexpr size_t kNoIndex = SIZE_MAX;  // the failure is none of a single copy
 
-CUresult CheckStream(CUstream stream) {
-  return stream == nullptr || stream == CU_STREAM_LEGACY ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+// No node of a graph holds a batch.
+CUresult CheckStream(CUstream handle) {
+  if (handle == nullptr || handle == CU_STREAM_LEGACY) return CUDA_ERROR_INVALID_VALUE;
+  Stream* stream = nullptr;
+  CUresult result = ResolveStream(handle, &stream);
+  return result == CUDA_SUCCESS ? RefuseWhileCapturing(stream) : result;
 }
 
 bool IsAccessOrder(CUmemcpySrcAccessOrder order) {

@@ -119,7 +119,9 @@ struct Picture {
       waiting.emplace_back(child, ++graphs);
       name = "graph_" + std::to_string(graphs);
     }
-    for (CUgraph body : BodiesOf(node)) waiting.emplace_back(body, ++graphs);
+    if (type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
+      for (CUgraph body : BodiesOf(node)) waiting.emplace_back(body, ++graphs);
+    }
     bool kernel = type == CU_GRAPH_NODE_TYPE_KERNEL;
     if (kernel) name = KernelName(node);
     std::fprintf(file, "\"graph_%u_node_%zu\"[style=\"%s\" shape=\"%s\" label=\"%zu\n%s", graph,

@@ -79,7 +79,6 @@ CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option* options, void** 
   link->id = create.link = TheSession().NewId();
   link->context_number = context->number.load();
   link->outputs = JitOutputs(given);
-  link->image.clear();
   result = TheSession().CallAndWait({link->context_number, nullptr, 0}, create).code;
   if (result != CUDA_SUCCESS) {
     Links().Recycle(link);

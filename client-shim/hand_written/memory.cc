@@ -102,7 +102,8 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
     return FreeHost(reinterpret_cast<void*>(dptr));
   }
   if (IsGraphMemory(dptr)) {
-    result = FreeInStream(dptr, CU_STREAM_LEGACY);
+    result = hand::cuCtxSynchronize();  // what allocates it has been launched by then
+    if (result == CUDA_SUCCESS) result = FreeInStream(dptr, CU_STREAM_LEGACY);
     return result == CUDA_SUCCESS ? hand::cuCtxSynchronize() : result;
   }
   Allocation allocation;

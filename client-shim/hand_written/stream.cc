@@ -33,6 +33,11 @@ CUresult AddHostFunction(Stream* stream, const Where& where, uint64_t ticket) {
   return Posted(position);
 }
 
+CUresult RefuseNoEvent() {
+  CUresult result = RefuseUnsafeCall();
+  return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_HANDLE : result;
+}
+
 // What a wait for the stream waits for; each stream is retained.
 std::vector<StreamPoint> Covered(Stream* stream) {
   std::vector<StreamPoint> points;
@@ -233,12 +238,12 @@ CUresult cuEventRecord(CUevent hEvent, CUstream hStream) {
 
 CUresult cuEventQuery(CUevent hEvent) {
   Event* event = FindEvent(hEvent);
-  return event == nullptr ? CUDA_ERROR_INVALID_HANDLE : QueryEvent(event);
+  return event == nullptr ? RefuseNoEvent() : QueryEvent(event);
 }
 
 CUresult cuEventSynchronize(CUevent hEvent) {
   Event* event = FindEvent(hEvent);
-  return event == nullptr ? CUDA_ERROR_INVALID_HANDLE : SynchronizeEvent(event);
+  return event == nullptr ? RefuseNoEvent() : SynchronizeEvent(event);
 }
 
 CUresult cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent hEnd) {

@@ -13,7 +13,12 @@ CUresult FreeInStream(Stream& stream, CUdeviceptr address, bool of_graph) {
   stream.WaitForRoom();
   std::lock_guard lock(Driver::Get().mutex);
   if (stream.capture) return AddCaptured(stream, MemoryFreeOperation{address});
-  if (of_graph) return CUDA_SUCCESS;
+  if (of_graph) {
+    auto memory = FreeGraphMemory(address);
+    if (!memory) return CUDA_ERROR_INVALID_VALUE;
+    Enqueue(stream, [memory](int) {});  // it stays until the stream is there
+    return CUDA_SUCCESS;
+  }
   Enqueue(stream, [address](int) { AddressSpace::Get().Free(address, MemoryKind::kDevice); });
   return CUDA_SUCCESS;
 }
@@ -163,7 +168,11 @@ CUresult cuMemFree(CUdeviceptr address) {
   TRY(CheckUnsafeInCapture());
   auto found = AddressSpace::Get().Find(address);
   if (!found || found->address != address) return CUDA_ERROR_INVALID_VALUE;
-  if (found->flags & kGraphOwned) return SynchronizeContext(*context);
+  if (found->flags & kGraphOwned) {
+    TRY(SynchronizeContext(*context));
+    std::lock_guard lock(Driver::Get().mutex);
+    return FreeGraphMemory(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  }
   if (found->context == nullptr) return CUDA_ERROR_INVALID_VALUE;
   TRY(SynchronizeContext(*found->context));
   return AddressSpace::Get().Free(address, MemoryKind::kDevice);

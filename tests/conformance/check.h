@@ -55,12 +55,15 @@ struct Chapter {
 extern const std::vector<Chapter> kChapters;
 
 void Arrays();
+void Captures();
 void Contextless();
 void Contexts();
 void Copies();
 void Devices();
 void Events();
+void GraphLists();
 void Graphs();
+void GraphUpdates();
 void GreenContexts();
 void Images();
 void Memory();

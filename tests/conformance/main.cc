@@ -7,11 +7,14 @@
 namespace conformance {
 
 const std::vector<Chapter> kChapters = {{"arrays", Arrays},
+                                        {"captures", Captures},
                                         {"contextless", Contextless},
                                         {"contexts", Contexts},
                                         {"copies", Copies},
                                         {"devices", Devices},
                                         {"events", Events},
+                                        {"graph_lists", GraphLists},
+                                        {"graph_updates", GraphUpdates},
                                         {"graphs", Graphs},
                                         {"green_contexts", GreenContexts},
                                         {"images", Images},
