@@ -13,6 +13,7 @@
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
 #include "client-shim/references.h"
+#include "wire/descriptors.h"
 #include "wire/switches.h"
 
 namespace longwire::shim {
@@ -265,7 +266,7 @@ CUresult LoadLibrary(const void* image, const JitOptions& options, CUlibrary* li
 }
 
 CUresult LoadFile(const char* path, std::vector<char>* image) {
-  std::unique_ptr<FILE, int (*)(FILE*)> file(fopen(path, "rbe"), fclose);
+  std::unique_ptr<FILE, int (*)(FILE*)> file(wire::OpenStream(path, "r"), fclose);
   if (file == nullptr) return CUDA_ERROR_FILE_NOT_FOUND;
   constexpr size_t kPiece = 65536;
   size_t got = kPiece;

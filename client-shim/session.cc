@@ -48,8 +48,8 @@ bool Session::Start() {
   bool started = StartThread(
       "longwire-recv", [](void* self) { static_cast<Session*>(self)->ReceiverLoop(); }, this);
   if (started && socket_.valid()) {
-    started = StartThread(
-        "longwire-watch", [](void* self) { static_cast<Session*>(self)->WatchSocket(); }, this);
+    // When nothing more comes the pump reads what is left, then it ends the session.
+    started = watch_.Start(std::move(socket_), [this] { down_.memory().Close(0); });
   }
   return started;
 }

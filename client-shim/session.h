@@ -30,6 +30,7 @@
 
 #include "client-shim/function_ref.h"
 #include "client-shim/lanes.h"
+#include "client-shim/socket_watch.h"
 #include "client-shim/stream.h"
 #include "client-shim/transfers.h"
 #include "longwire/call_ids.h"
@@ -265,7 +266,6 @@ class Session {
   // The pump; see receiver.cc.
   void ReceiverLoop();
   void Rest();
-  void WatchSocket();
   void EndAsTheServerSays();
   void PumpForAWaiter(wire::Deadline deadline);
   void Pump(std::chrono::nanoseconds spin, wire::Deadline deadline);
@@ -300,7 +300,8 @@ class Session {
 
   Transfers transfers_;
   std::atomic<uint64_t> next_id_{1};
-  wire::Descriptor socket_;
+  wire::Descriptor socket_;  // until the session starts
+  SocketWatch watch_;
   wire::OpenReply opened_;
   SessionCounts counts_;
   Lanes lanes_;

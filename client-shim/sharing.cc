@@ -13,6 +13,7 @@
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
 #include "longwire/calls.h"
+#include "wire/descriptors.h"
 
 namespace longwire::shim {
 namespace {
@@ -116,13 +117,12 @@ CUresult TokenToDescriptor(TokenKind kind, const SharedToken& token, int* descri
   TokenFile file;
   file.kind = static_cast<uint64_t>(kind);
   file.token = token;
-  int made = memfd_create("longwire-token", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (made < 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  if (write(made, &file, sizeof file) != sizeof file || fcntl(made, F_ADD_SEALS, kSeals) != 0) {
-    close(made);
+  wire::Descriptor made = wire::MemoryFile("longwire-token", MFD_ALLOW_SEALING);
+  if (!made.valid() || write(made.get(), &file, sizeof file) != sizeof file ||
+      fcntl(made.get(), F_ADD_SEALS, kSeals) != 0) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  *descriptor = made;
+  *descriptor = made.Release();
   return CUDA_SUCCESS;
 }
 
