@@ -355,7 +355,7 @@ CUresult FreeInStream(uint64_t address, CUstream handle) {
   Where where;
   CUresult result = ResolveStream(handle, &stream);
   if (result == CUDA_SUCCESS) result = OpenWhere(stream, &where);
-  if (result != CUDA_SUCCESS) return result;
+  if (result != CUDA_SUCCESS || address == 0) return result;
   Allocation allocation;
   bool own = FindAllocation(address, &allocation) && allocation.address == address;
   if (where.flags == 0 && IsImported(address)) {
@@ -373,8 +373,12 @@ CUresult FreeInStream(uint64_t address, CUstream handle) {
     return CUDA_SUCCESS;
   }
   if (where.flags != 0 || !own) {
+    ManagedRange managed;
+    if (FindManaged(address, &managed)) return CUDA_ERROR_NOT_SUPPORTED;
     if (!own && !IsGraphMemory(address)) return CUDA_ERROR_INVALID_VALUE;
-    if (own) return CUDA_ERROR_NOT_SUPPORTED;  // a free node for memory from outside the graph
+    // A free node for memory from outside the graph: of a pool it is not served, of none it is
+    // refused natively.
+    if (own) return pool != nullptr ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
     if (where.flags == 0 && !FreeGraphMemory(address)) return CUDA_ERROR_INVALID_VALUE;
     calls::lwFreeAsync call;
     call.address = address;

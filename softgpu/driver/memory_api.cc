@@ -274,6 +274,7 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
   TRY(Enter(&context));
   auto stream = FindStream(*context, handle);
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+  if (address == 0) return CUDA_SUCCESS;  // as the driver, which frees nothing
   auto found = AddressSpace::Get().Find(address);
   bool of_graph = found && (found->flags & kGraphOwned) != 0;
   if (!found || found->address != address || found->kind != MemoryKind::kDevice ||

@@ -35,7 +35,7 @@ MAKES_DESCRIPTORS = {"wire/descriptors.cc", "wire/socket.cc", "wire/descriptor_t
 DESCRIPTOR_CALL = re.compile(
     r"(?<![\w.>])(?:std::|::)?(memfd_create|memfd_secret|socket|socketpair|accept4?|pipe2?|eventfd|"
     r"timerfd_create|signalfd|epoll_create1?|inotify_init1?|fanotify_init|userfaultfd|recvmsg|"
-    r"recvmmsg|open|open64|openat|creat|fopen|fopen64|freopen|fdopendir|opendir|scandir|tmpfile|"
+    r"recvmmsg|open|open64|openat|creat|fopen|fopen64|freopen|opendir|scandir|tmpfile|"
     r"mkstemp|mkostemp|shm_open|dup[23]?|popen|syslog|openlog|perf_event_open)\s*\("
     r"|\b(F_DUPFD(?:_CLOEXEC)?|SYS_(?:pidfd_\w+|openat2?|memfd_\w+|perf_event_open|userfaultfd))\b"
     r"|\bstd::(o?i?fstream|filebuf|random_device|filesystem)\b")
