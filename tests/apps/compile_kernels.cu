@@ -46,8 +46,8 @@ static std::string Link(const std::string& ptx) {
 int main(int argc, char** argv) {
   std::string text = argc > 1 ? argv[1] : "0";
   CHECK(cudaFree(nullptr));
-  std::string source = "extern \"C\" __global__ void kernel(float* x) { x[threadIdx.x] += " + text +
-                       "; }";
+  std::string source =
+      "extern \"C\" __global__ void kernel(float* x) { x[threadIdx.x] += " + text + "; }";
   std::string ptx = Compile(source, "--gpu-architecture=compute_80");
   Show("PTX", ptx);
   Show("machine code", Compile(source, "--gpu-architecture=sm_90"));
