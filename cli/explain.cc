@@ -11,6 +11,7 @@
 #include <optional>
 #include <string_view>
 
+#include "client-shim/interoperation_names.h"
 #include "longwire/call_ids.h"
 #include "wire/limits.h"
 
@@ -20,8 +21,19 @@ namespace {
 // How the client's library begins what it says, and says that it refuses something.
 constexpr std::string_view kVoice = "longwire: ";
 constexpr std::string_view kRefusal = " is not supported: ";
+// What it says, with LONGWIRE_LOG, when it has a session; and who speaks before the program starts.
+constexpr std::string_view kOpened = "a session is open";
+constexpr std::string_view kStarter = "longwire run: ";
 
+#define NAME(name) #name,
+constexpr std::string_view kInteroperation[] = {LONGWIRE_INTEROPERATION_NAMES(NAME)};
+#undef NAME
+
+// OpenGL, EGL and VDPAU have headers of their own: refused as what they are for.
 std::optional<CallId> FindCall(std::string_view name) {
+  if (std::ranges::find(kInteroperation, name) != std::end(kInteroperation)) {
+    return CallId::cuGraphicsMapResources;
+  }
   for (uint16_t number = 1; number < wire::kCallNumbers; ++number) {
     auto id = static_cast<CallId>(number);
     if (name == CallName(id) && !CallIsPrivate(id)) return id;
@@ -67,6 +79,12 @@ class Listener {
  public:
   void Line(const std::string& line) {
     bool ours = line.starts_with(kVoice);
+    if (ours && line.find(kOpened) != std::string::npos) {
+      opened_ = true;
+      return;
+    }
+    if (ours) last_ = line.substr(kVoice.size());
+    if (line.starts_with(kStarter)) not_started_ = line.substr(kStarter.size());
     if (ours && line.find(kRefusal) != std::string::npos) {
       refused_.push_back(line.substr(kVoice.size()));
     } else {
@@ -74,17 +92,36 @@ class Listener {
     }
   }
 
-  void Report(int status) {
+  // The exit status of all.
+  int Report(int status) {
+    std::string missed;
+    if (!opened_ && !not_started_.empty()) {
+      missed = "The program was not started: " + not_started_;
+    } else if (!opened_ && !last_.empty() && refused_.empty()) {
+      missed = "The program got no session, so nothing is known of it: " + last_;
+    } else if (!opened_ && refused_.empty()) {
+      missed =
+          "The program never opened a session: it never loaded Longwire's libcuda.so.1 (it uses no "
+          "CUDA, or an RPATH leads it to another libcuda), or never called cuInit.";
+    }
+    if (!missed.empty()) {
+      std::fprintf(stderr, "longwire doctor: exit status %d. %s\n", status, missed.c_str());
+      return status == 0 ? 1 : status;
+    }
     std::sort(refused_.begin(), refused_.end());
     refused_.erase(std::unique(refused_.begin(), refused_.end()), refused_.end());
     std::fprintf(stderr, "longwire doctor: the program ended with exit status %d. %s\n", status,
                  refused_.empty() ? "It used nothing that Longwire refuses."
                                   : "It used what Longwire refuses:");
     for (const std::string& line : refused_) std::fprintf(stderr, "  %s\n", line.c_str());
+    return status;
   }
 
  private:
   Arguments refused_;
+  bool opened_ = false;
+  std::string last_;
+  std::string not_started_;
 };
 
 void Listen(int descriptor, Listener* listener) {
@@ -124,8 +161,7 @@ int ExplainProgram(const Arguments& arguments) {
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-  listener.Report(code);
-  return code;
+  return listener.Report(code);
 }
 
 }  // namespace

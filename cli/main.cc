@@ -4,6 +4,7 @@
 
 #include "cli/commands.h"
 #include "wire/client_settings.h"
+#include "wire/descriptors.h"
 #include "wire/switches.h"
 
 namespace {
@@ -52,6 +53,7 @@ constexpr Command kCommands[] = {
 }  // namespace
 
 int main(int count, char** arguments) {
+  longwire::wire::OpenStandardDescriptors();
   longwire::wire::SetDisabled(longwire::wire::ClientSettings().Value("LONGWIRE_DISABLE"));
   std::string_view name = count > 1 ? arguments[1] : "--help";
   for (const Command& command : kCommands) {

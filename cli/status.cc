@@ -26,6 +26,25 @@ std::string PidList(const transport::Session& session) {
   return list;
 }
 
+// What the weights ask for, and what became of it.
+void PrintShares(const transport::InspectReply& reply) {
+  const transport::SchedulerFigures& scheduler = reply.scheduler();
+  bool by_weight = scheduler.enabled() && scheduler.policy() == "weighted_fair";
+  bool shared = false;
+  for (const transport::TenantFigures& tenant : reply.tenants()) {
+    if (tenant.share_due() <= 0 || tenant.share_due() >= 1) continue;
+    shared = true;
+    std::printf("share %s: %.0f %% by weight, %.0f %% in the last minute\n",
+                Printable(tenant.name()).c_str(), 100 * tenant.share_due(),
+                100 * tenant.share_had());
+  }
+  if (!shared || by_weight) return;
+  std::printf(
+      "  (%s: the hardware shares, by its own order, where no latency-critical session is;\n"
+      "   for shares by weight set scheduler: {policy: weighted_fair})\n",
+      scheduler.enabled() ? Printable(scheduler.policy()).c_str() : "scheduler off");
+}
+
 void PrintTenants(const transport::InspectReply& reply) {
   for (const transport::TenantFigures& tenant : reply.tenants()) {
     bool limited = tenant.memory_limit() != UINT64_MAX;
@@ -41,6 +60,7 @@ void PrintTenants(const transport::InspectReply& reply) {
               static_cast<unsigned long long>(scheduler.turns()),
               static_cast<unsigned long long>(scheduler.overruns()),
               static_cast<unsigned long long>(scheduler.forced()));
+  PrintShares(reply);
 }
 
 void PrintSeats(const transport::Session& session) {
@@ -49,6 +69,7 @@ void PrintSeats(const transport::Session& session) {
                 seat.closed() ? "gate closed" : "gate open", seat.limited() ? " (takes turns)" : "",
                 seat.gpu_seconds(), static_cast<unsigned long long>(seat.held()),
                 seat.time_slice_groups() != 0 ? ", short time slice" : "");
+    if (seat.stopped()) std::printf("    its worker does not answer: no turns until it does\n");
   }
 }
 

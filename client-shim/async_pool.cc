@@ -1,6 +1,7 @@
 #include "client-shim/async_pool.h"
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -9,7 +10,10 @@
 #include "client-shim/context.h"
 #include "client-shim/current_context.h"
 #include "client-shim/device_memory.h"
+#include "client-shim/graph_memory.h"
 #include "client-shim/held_copies.h"
+#include "client-shim/host_memory.h"
+#include "client-shim/managed_memory.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/opened_memory.h"
 #include "client-shim/pointers.h"
@@ -27,7 +31,7 @@ using PoolTable = HandleTable<Pool, HandleKind::kMemoryPool>;
 struct Pools {
   std::mutex mutex;
   PoolTable table;
-  std::vector<CUmemoryPool> by_default, current;                   // by device
+  std::map<PoolPlace, CUmemoryPool> by_default, current;
   std::unordered_map<uint64_t, std::pair<Pool*, uint64_t>> owner;  // by address: pool, bytes
 };
 
@@ -36,28 +40,26 @@ Pools& ThePools() {
   return *pools;
 }
 
-CUmemoryPool NewPool(Pools& pools, int device) {
+CUmemoryPool NewPool(Pools& pools, const PoolPlace& place) {
   Pool* pool = pools.table.New();
   if (pool == nullptr) return nullptr;
-  pool->device = device;
-  pool->shareable = pool->imported = false;
-  pool->accessors.store(0);
-  pool->release_threshold.store(0);
-  pool->most = 0;
-  for (auto* count : {&pool->used, &pool->used_high, &pool->reserved, &pool->reserved_high}) {
-    count->store(0);
-  }
+  pool->place = place;
+  pool->device = place.kind == PoolKind::kDevice ? place.device : PoolPlace::kAnywhere;
   pool->handle = reinterpret_cast<CUmemoryPool>(pools.table.Publish(pool));
   return pool->handle;
 }
 
 // The caller holds the lock.
-void EnsureDefaults(Pools& pools) {
-  while (pools.by_default.size() < static_cast<size_t>(DeviceCount())) {
-    CUmemoryPool pool = NewPool(pools, static_cast<int>(pools.by_default.size()));
-    pools.by_default.push_back(pool);
-    pools.current.push_back(pool);
-  }
+CUmemoryPool DefaultAt(Pools& pools, const PoolPlace& place) {
+  CUmemoryPool& pool = pools.by_default[place];
+  if (pool == nullptr) pool = NewPool(pools, place);
+  return pool;
+}
+
+// A managed or pinned allocation of a pool, which the graph's own memory cannot stand for.
+bool CanBeCaptured(const Pool* pool, const Stream* stream) {
+  return pool == nullptr || (pool->place.kind == PoolKind::kDevice && !pool->imported &&
+                             pool->device == stream->context->device);
 }
 
 CUresult AllocateInGraph(const Where& where, Stream* stream, uint64_t bytes, uint64_t* address) {
@@ -66,7 +68,7 @@ CUresult AllocateInGraph(const Where& where, Stream* stream, uint64_t bytes, uin
   auto answer = TheSession().CallAndWait(where, call);
   if (answer.code != CUDA_SUCCESS) return answer.code;
   *address = answer.reply.address;
-  AddForeignRange(*address, bytes, stream->context);
+  AddGraphMemory(*address, bytes, stream->context);
   return CUDA_SUCCESS;
 }
 
@@ -119,43 +121,57 @@ void Unaccount(uint64_t address) {
   pools.owner.erase(found);
 }
 
+static bool IsThere(PoolKind kind, uint64_t address) {
+  Allocation allocation;
+  ManagedRange managed;
+  HostRange host;
+  if (kind == PoolKind::kManaged) return FindManaged(address, &managed);
+  return kind == PoolKind::kHost ? FindHost(address, &host) : FindAllocation(address, &allocation);
+}
+
 void UnaccountFreed() {
   Pools& pools = ThePools();
   std::lock_guard<std::mutex> lock(pools.mutex);
   std::erase_if(pools.owner, [](const auto& entry) {
     const auto& [address, owned] = entry;
-    Allocation allocation;
-    if (IsOpenedPiece(address) || FindAllocation(address, &allocation)) return false;
+    if (IsOpenedPiece(address) || IsThere(owned.first->place.kind, address)) return false;
     owned.first->used.fetch_sub(owned.second);
     return true;
   });
 }
 
-CUresult DevicePool(int device, bool is_default, CUmemoryPool* pool) {
-  if (FindDevice(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+CUresult PoolAt(const PoolPlace& place, bool is_default, CUmemoryPool* pool) {
   Pools& pools = ThePools();
   std::lock_guard<std::mutex> lock(pools.mutex);
-  EnsureDefaults(pools);
-  *pool = is_default ? pools.by_default[device] : pools.current[device];
+  auto current = pools.current.find(place);
+  bool other = !is_default && current != pools.current.end();
+  *pool = other ? current->second : DefaultAt(pools, place);
+  return *pool == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+CUresult SetPoolAt(const PoolPlace& place, CUmemoryPool handle) {
+  Pool* pool = FindPool(handle);
+  if (pool == nullptr || pool->place != place || pool->imported) return CUDA_ERROR_INVALID_VALUE;
+  Pools& pools = ThePools();
+  std::lock_guard<std::mutex> lock(pools.mutex);
+  pools.current[place] = handle;
   return CUDA_SUCCESS;
+}
+
+CUresult DevicePool(int device, bool is_default, CUmemoryPool* pool) {
+  if (FindDevice(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  return PoolAt({PoolKind::kDevice, device}, is_default, pool);
 }
 
 CUresult SetDevicePool(int device, CUmemoryPool handle) {
-  Pool* pool = FindPool(handle);
   if (FindDevice(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-  if (pool == nullptr || pool->device != device) return CUDA_ERROR_INVALID_VALUE;
-  Pools& pools = ThePools();
-  std::lock_guard<std::mutex> lock(pools.mutex);
-  EnsureDefaults(pools);
-  pools.current[device] = handle;
-  return CUDA_SUCCESS;
+  return SetPoolAt({PoolKind::kDevice, device}, handle);
 }
 
-CUresult CreatePool(int device, bool shareable, uint64_t most, CUmemoryPool* pool) {
-  if (FindDevice(device) == nullptr) return CUDA_ERROR_INVALID_VALUE;
+CUresult CreatePool(const PoolPlace& place, bool shareable, uint64_t most, CUmemoryPool* pool) {
   Pools& pools = ThePools();
   std::lock_guard<std::mutex> lock(pools.mutex);
-  *pool = NewPool(pools, device);
+  *pool = NewPool(pools, place);
   if (*pool == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   FindPool(*pool)->shareable = shareable;
   FindPool(*pool)->most = InPieces(most);
@@ -163,7 +179,7 @@ CUresult CreatePool(int device, bool shareable, uint64_t most, CUmemoryPool* poo
 }
 
 CUresult ImportPool(const SharedToken& source, CUmemoryPool* pool) {
-  CUresult result = CreatePool(0, false, 0, pool);
+  CUresult result = CreatePool({PoolKind::kDevice, 0}, false, 0, pool);
   if (result != CUDA_SUCCESS) return result;
   FindPool(*pool)->imported = true;
   FindPool(*pool)->source = source;
@@ -202,11 +218,9 @@ CUresult DestroyPool(CUmemoryPool handle) {
   if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Pools& pools = ThePools();
   std::lock_guard<std::mutex> lock(pools.mutex);
-  EnsureDefaults(pools);
-  if (pools.by_default[pool->device] == handle) return CUDA_ERROR_INVALID_VALUE;
-  if (pools.current[pool->device] == handle) {
-    pools.current[pool->device] = pools.by_default[pool->device];
-  }
+  if (DefaultAt(pools, pool->place) == handle) return CUDA_ERROR_INVALID_VALUE;
+  auto current = pools.current.find(pool->place);
+  if (current != pools.current.end() && current->second == handle) pools.current.erase(current);
   // The object is not recycled: allocations of a destroyed pool stay valid until they are freed.
   return pools.table.Retire(pool) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -284,7 +298,15 @@ CUresult TrimPool(CUmemoryPool handle, uint64_t bytes_to_keep) {
   Pool* pool = FindPool(handle);
   if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Reserve(pool, bytes_to_keep);
+  FreeWhatIsDue();
   return CUDA_SUCCESS;
+}
+
+static CUresult AllocateFrom(Pool* pool, Stream* stream, uint64_t bytes, uint64_t* address) {
+  if (pool->place.kind != PoolKind::kDevice) {
+    return AllocateOfKind(pool->place.kind, stream->context, bytes, address);
+  }
+  return MemoryOf(pool->device)->Allocate(stream->context, bytes, address, stream);
 }
 
 CUresult AllocateInStream(Pool* pool, uint64_t bytes, CUstream handle, uint64_t* address) {
@@ -297,7 +319,10 @@ CUresult AllocateInStream(Pool* pool, uint64_t bytes, CUstream handle, uint64_t*
     *address = 0;
     return CUDA_SUCCESS;
   }
-  if (where.flags != 0) return AllocateInGraph(where, stream, bytes, address);
+  if (where.flags != 0) {
+    return CanBeCaptured(pool, stream) ? AllocateInGraph(where, stream, bytes, address)
+                                       : CUDA_ERROR_NOT_SUPPORTED;
+  }
   if (pool == nullptr) {
     CUmemoryPool current = nullptr;
     result = DevicePool(stream->context->device, false, &current);
@@ -306,7 +331,7 @@ CUresult AllocateInStream(Pool* pool, uint64_t bytes, CUstream handle, uint64_t*
   }
   if (pool->imported) return CUDA_ERROR_INVALID_VALUE;
   if (!Claim(pool, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-  result = MemoryOf(pool->device)->Allocate(stream->context, bytes, address, stream);
+  result = AllocateFrom(pool, stream, bytes, address);
   if (result == CUDA_SUCCESS) {
     Account(pool, *address, bytes);
   } else {
@@ -330,7 +355,7 @@ CUresult FreeInStream(uint64_t address, CUstream handle) {
   Where where;
   CUresult result = ResolveStream(handle, &stream);
   if (result == CUDA_SUCCESS) result = OpenWhere(stream, &where);
-  if (result != CUDA_SUCCESS) return result;
+  if (result != CUDA_SUCCESS || address == 0) return result;
   Allocation allocation;
   bool own = FindAllocation(address, &allocation) && allocation.address == address;
   if (where.flags == 0 && IsImported(address)) {
@@ -339,16 +364,26 @@ CUresult FreeInStream(uint64_t address, CUstream handle) {
     if (result == CUDA_SUCCESS) result = CloseImported(address);
     return result;
   }
+  Pool* pool = PoolOf(address);
+  if (pool != nullptr && pool->place.kind != PoolKind::kDevice) {
+    if (where.flags != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    std::vector<StreamPoint> before = UnfinishedBefore(stream);
+    Unaccount(address);
+    FreeBehind(pool->place.kind, address, std::move(before));
+    return CUDA_SUCCESS;
+  }
   if (where.flags != 0 || !own) {
-    DeviceRange range;
-    if (!own && (!FindDeviceRange(address, &range) || range.address != address)) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (own) return CUDA_ERROR_NOT_SUPPORTED;  // a free node for memory from outside the graph
+    ManagedRange managed;
+    if (FindManaged(address, &managed)) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!own && !IsGraphMemory(address)) return CUDA_ERROR_INVALID_VALUE;
+    // A free node for memory from outside the graph: of a pool it is not served, of none it is
+    // refused natively.
+    if (own) return pool != nullptr ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+    if (where.flags == 0 && !FreeGraphMemory(address)) return CUDA_ERROR_INVALID_VALUE;
     calls::lwFreeAsync call;
     call.address = address;
     uint64_t position = TheSession().Submit(where, call);
-    return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
+    return Session::Queued(position);
   }
   std::vector<StreamPoint> before = UnfinishedBefore(stream);
   Unaccount(address);

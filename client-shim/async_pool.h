@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "client-shim/pool_kinds.h"
 #include "client-shim/sharing.h"
 #include "client-shim/stream.h"
 
@@ -15,7 +16,8 @@ namespace longwire::shim {
 struct Pool {
   uint64_t table_index = 0;
   CUmemoryPool handle = nullptr;
-  int device = 0;
+  PoolPlace place;
+  int device = 0;          // of a pool of a device's own memory
   bool shareable = false;  // other programs may have its memory
   bool imported = false;   // the memory is another program's: nothing is allocated from it here
   SharedToken source{};    // imported: whose pool, by process and number
@@ -27,10 +29,13 @@ struct Pool {
   std::atomic<uint64_t> reserved{0}, reserved_high{0};  // as the driver would hold them
 };
 
-// The device's default pool, or the one that is current.
+// The place's default pool, or the one that is current.
+CUresult PoolAt(const PoolPlace& place, bool is_default, CUmemoryPool* pool);
+CUresult SetPoolAt(const PoolPlace& place, CUmemoryPool pool);
+// The same for a device's own memory.
 CUresult DevicePool(int device, bool is_default, CUmemoryPool* pool);
 CUresult SetDevicePool(int device, CUmemoryPool pool);
-CUresult CreatePool(int device, bool shareable, uint64_t most, CUmemoryPool* pool);
+CUresult CreatePool(const PoolPlace& place, bool shareable, uint64_t most, CUmemoryPool* pool);
 // The device is known with the first memory that is imported.
 CUresult ImportPool(const SharedToken& source, CUmemoryPool* pool);
 CUresult DestroyPool(CUmemoryPool pool);

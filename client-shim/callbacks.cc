@@ -71,8 +71,11 @@ void Call(const HostFunction& host) {
   if (host.function != nullptr) {
     host.function(host.data);
   } else {
-    host.callback(host.handle, static_cast<CUresult>(host.stream->context->sticky.load()),
-                  host.data);
+    CUresult status = Session::over();
+    if (status == CUDA_SUCCESS) {
+      status = static_cast<CUresult>(host.stream->context->sticky.load());
+    }
+    host.callback(host.handle, status, host.data);
     Release(host.stream);
   }
   Entry::special_calls.fetch_sub(1);
@@ -82,8 +85,10 @@ void Call(const HostFunction& host) {
 void Run(Session& session, uint64_t ticket) {
   HostFunction host;
   if (Take(ticket, &host)) {
-    ReturnDeviceWrites();
-    Call(host);
+    // A function would take what is in its memory for what the work before it has written. A
+    // callback is told.
+    bool is_there = ReturnDeviceWrites() == CUDA_SUCCESS;
+    if (is_there || host.callback != nullptr || host.is_destructor) Call(host);
     SendHostWrites();
   }
   if (host.is_destructor) return;
@@ -132,6 +137,11 @@ uint64_t NewHostWait(HostCondition ready, CUhostFn then, void* data, uint32_t co
   return Add(host);
 }
 
+uint64_t NewExchange(uint32_t context_number) {
+  // Not a host function: it must not wait for one of another stream.
+  return NewHostWait([](const void*) { return true; }, [](void*) {}, nullptr, context_number);
+}
+
 uint64_t NewStreamCallback(CUstreamCallback callback, CUstream handle, Stream* stream, void* data) {
   HostFunction host;
   host.callback = callback;
@@ -167,19 +177,32 @@ bool FindHostFunction(uint64_t ticket, CUhostFn* function, void** data) {
   return true;
 }
 
-void FailHostFunctions(uint32_t context_number) {
+namespace {
+
+template <class Fails>
+void Fail(Fails fails) {
   Table& table = TheTable();
   std::vector<HostFunction> callbacks;
   {
     std::lock_guard<std::mutex> lock(table.mutex);
     std::erase_if(table.functions, [&](const auto& entry) {
       const HostFunction& host = entry.second;
-      if (host.context_number != context_number || host.persistent) return false;
+      if (!fails(host) || host.persistent || host.is_destructor) return false;
       if (host.callback != nullptr) callbacks.push_back(host);
       return true;
     });
   }
   for (const HostFunction& host : callbacks) table.thread.Post([host] { Call(host); });
+}
+
+}  // namespace
+
+void FailHostFunctions(uint32_t context_number) {
+  Fail([&](const HostFunction& host) { return host.context_number == context_number; });
+}
+
+void FailAllHostFunctions() {
+  Fail([](const HostFunction&) { return true; });
 }
 
 void RunHostFunction(Session& session, uint64_t ticket) {

@@ -15,6 +15,8 @@ uint64_t NewHostFunction(CUhostFn function, void* data, uint32_t context_number,
 // One that runs as soon as ready(data) holds; others need not wait for it.
 using HostCondition = bool (*)(const void* data);
 uint64_t NewHostWait(HostCondition ready, CUhostFn then, void* data, uint32_t context_number);
+// One that only has both sides of mirrored memory exchanged at that point.
+uint64_t NewExchange(uint32_t context_number);
 // The older form, which is told the stream's state.
 uint64_t NewStreamCallback(CUstreamCallback callback, CUstream handle, Stream* stream, void* data);
 // A function that destroys an object of the program: it runs once, and the worker is not told.
@@ -25,6 +27,8 @@ bool FindHostFunction(uint64_t ticket, CUhostFn* function, void** data);
 // The context failed: the functions that wait in its streams are not called any more, callbacks
 // are, once, with the error.
 void FailHostFunctions(uint32_t context_number);
+// The same of all contexts: the session has ended.
+void FailAllHostFunctions();
 
 // The worker reached that point: the callback thread runs the function, then says that it is done.
 void RunHostFunction(Session& session, uint64_t ticket);

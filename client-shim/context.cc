@@ -116,14 +116,8 @@ CUresult NewContext(int device, unsigned flags, Context** created) {
   Context* context = Contexts().New();
   if (context == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   context->device = device;
-  context->primary = false;
   context->home = context;
-  context->green = nullptr;
   context->flags.store(flags);
-  context->sticky.store(0);
-  context->cache_config.store(CU_FUNC_CACHE_PREFER_NONE);
-  context->once.store(0);
-  context->attachments = 1;
   uint32_t number = NewContextNumber(context);
   CUresult result = CreateInWorker(context, number);
   if (result != CUDA_SUCCESS) {
@@ -154,7 +148,7 @@ CUresult EndContext(Context* context) {
   uint32_t number;
   std::vector<Stream*> streams;
   EndGreenContextsOf(context);
-  KeepManagedVariables(context);
+  static_cast<void>(KeepManagedVariables(context));  // the session's end is what is returned then
   DropPeers(context);
   {
     std::lock_guard<std::mutex> lock(context->mutex);
@@ -189,7 +183,7 @@ CUresult EndContext(Context* context) {
   // If that fails, which it says, the next context that is made gets them.
   std::vector<Context*> left = LiveContexts();
   if (!left.empty()) GiveManagedVariables(left.front());
-  return TheSession().over() != CUDA_SUCCESS ? TheSession().over() : result;
+  return Session::over() != CUDA_SUCCESS ? Session::over() : result;
 }
 
 Context* FindContext(CUcontext handle) {
@@ -249,7 +243,7 @@ CUresult TakeError(Context* context) {
 CUresult RequireHealthyContext(Context** context) {
   CUresult result = RequireContext(context);
   if (result != CUDA_SUCCESS) return result;
-  if (TheSession().over() != CUDA_SUCCESS) return TheSession().over();
+  if (Session::over() != CUDA_SUCCESS) return Session::over();
   return TakeError(*context);
 }
 

@@ -105,7 +105,7 @@ CUresult LegacyStream(Context* context, Stream** stream);
 CUresult OwnStream(Context* context, Stream** stream);
 
 // Waits for every stream of the context.
-CUresult SynchronizeContext(Context* context);
+[[nodiscard]] CUresult SynchronizeContext(Context* context);
 
 // Whether the stream is one of the context's, or of its green contexts'.
 bool Belongs(const Stream* stream, const Context* context);
@@ -124,10 +124,11 @@ std::vector<StreamPoint> UnfinishedBefore(const Stream* stream);
 std::vector<StreamPoint> UnfinishedWorkOfAll();
 // Whether no other context is active, but for its own green ones.
 bool IsOnlyContext(const Context* context);
-// Waits for all of it, as AwaitStream does, and releases the streams.
-void AwaitWork(std::span<const StreamPoint> points);
+// Waits for all of it, as AwaitStream does, and releases the streams. The session's end, if that
+// ended the wait; what contexts have failed with their own calls say.
+[[nodiscard]] CUresult AwaitWork(std::span<const StreamPoint> points);
 // The same for the program's waits, as WaitForStream. The first error of their contexts, if any.
-CUresult WaitForWork(std::span<StreamPoint> points);
+[[nodiscard]] CUresult WaitForWork(std::span<StreamPoint> points);
 
 // A new number on the wire, under which errors find the context; until it is forgotten.
 uint32_t NewContextNumber(Context* context);

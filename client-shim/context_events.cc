@@ -32,6 +32,9 @@ class Collector {
   void Add(Event* event) {
     if (result_ == CUDA_SUCCESS) result_ = WaitEvent(stream_, event, 0);
   }
+  void Note(CUresult result) {
+    if (result_ == CUDA_SUCCESS) result_ = result;
+  }
   CUresult Record(Event* event) {
     return result_ == CUDA_SUCCESS ? RecordEvent(event, stream_, 0) : result_;
   }
@@ -52,7 +55,7 @@ CUresult RecordContext(Context* context, Event* event) {
   for (StreamPoint& point : UnfinishedWork(context)) {
     if (point.stream->destroyed.load()) {
       // Nothing can be recorded in it any more; what it was given ends by itself.
-      WaitForStream(point.stream, point.position);
+      collector.Note(WaitForStream(point.stream, point.position));
     } else {
       collector.AddWorkOf(point.stream);
     }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "client-shim/array_shapes.h"
+#include "client-shim/callbacks.h"
 #include "client-shim/capture.h"
 #include "client-shim/context.h"
 #include "client-shim/early_copies.h"
@@ -130,9 +131,7 @@ CUresult CheckReach(const CopySide& side, Stream* stream, Peers peers) {
   return reaches ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult Posted(uint64_t position) {
-  return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
-}
+CUresult Posted(uint64_t position) { return Session::Queued(position); }
 
 template <class Call>
 uint64_t SubmitWork(Stream* stream, const Where& where, const Call& call, size_t bound = 1024,
@@ -149,7 +148,7 @@ CUresult SubmitSeen(Stream* stream, const Where& where, const Call& call, Waits 
   bool mirrored = IsMirrored(address);
   Sends sends = mirrored ? Sends::kNow : Sends::kPerhapsLater;
   uint64_t position = SubmitWork(stream, where, call, 1024, sends);
-  if (position == Session::kNoPosition) return TheSession().over();
+  if (position == Session::kNoPosition) return Session::NotQueued();
   bool captured = stream->capture.load() != nullptr;
   if (waits == Waits::kAsync || captured) return CUDA_SUCCESS;
   bool wanted = HasSyncMemops(address) || HasSyncMemops(source);
@@ -179,7 +178,7 @@ CUresult CopyWithWorker(Stream* stream, const Where& where, calls::lwCopyPinned&
   copy.place = WirePlace(device, extent);
   copy.bytes = extent.width * extent.rows * extent.slices;
   uint64_t position = SubmitWork(stream, where, copy);
-  if (position == Session::kNoPosition) return TheSession().over();
+  if (position == Session::kNoPosition) return Session::NotQueued();
   if (waits == Waits::kAsync) {
     if (copy.to_host) {
       NoteHostWrite(stream, position, range.address, range.bytes, WriteOrder::kInStream);
@@ -202,8 +201,14 @@ CUresult PulledUpload(const Where& where, calls::lwCopyToDevice& copy, const Hos
   return Posted(*position);
 }
 
+// Whether the program may still write the source of a copy, in an order that counts: until the
+// stream gets there, or while other work is to write it.
+bool MayStillChange(const Stream* stream, const HostBytes& range) {
+  return HostWritePending(range.address, range.bytes) || !IsReachedAtOnce(stream);
+}
+
 CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& source,
-                const Extent& extent, Waits waits) {
+                const Extent& extent, Waits waits, Reads reads) {
   Where where;
   CUresult result = OpenWhere(stream, &where);
   if (result != CUDA_SUCCESS) return result;
@@ -219,17 +224,17 @@ CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& sou
   uint64_t position = 0;
   HostBytes range = BytesOf(source, extent);
   bool small = copy.bytes <= wire::kInlineCopyBytes;
+  bool in_order = range.pinned() && reads == Reads::kInOrder;
+  bool later = in_order && MayStillChange(stream, range);
   // Few bytes that are read now need no wait for the device.
-  bool now = small && waits == Waits::kSync && !HostWritePending(range.address, range.bytes);
+  bool now = !later && (reads == Reads::kNow || (small && waits == Waits::kSync));
   calls::lwCopyPinned pinned;
   pinned.to_host = false;
   if (!now && IsWithWorker(stream, source, extent, range, &pinned)) {
     return CopyWithWorker(stream, where, pinned, destination, extent, range, waits);
   }
-  bool later =
-      range.pinned() && (HostWritePending(range.address, range.bytes) ||
-                         (waits == Waits::kAsync && !small && !FitsUploadWindow(copy.bytes)));
-  if (capture != nullptr || later) {
+  bool fits = small || waits == Waits::kSync || FitsUploadWindow(copy.bytes);
+  if (capture != nullptr || later || (in_order && !fits)) {
     result = PulledUpload(where, copy, from, stream, &position);
     if (result != CUDA_SUCCESS || waits == Waits::kAsync || capture != nullptr) return result;
     return WaitForStream(stream, position);
@@ -246,13 +251,24 @@ CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& sou
   }
   bool early = waits == Waits::kSync && !IsMirrored(destination.address) && MayReturnEarly(stream);
   position = SubmitWork(stream, where, copy, 256 + copy.data.size());
-  if (position == Session::kNoPosition) return session.over();
+  if (position == Session::kNoPosition) return Session::NotQueued();
   session.counts().uploaded.fetch_add(copy.data.size(), std::memory_order_relaxed);
-  if (!small && !SendCopy(session, copy.transfer, from)) return session.over();
+  if (!small && !SendCopy(session, copy.transfer, from)) return Session::NotSent();
   if (waits != Waits::kSync) return CUDA_SUCCESS;
   if (!early) return WaitForStream(stream, position);
   NoteEarlyCopy(stream, position);
   return CUDA_SUCCESS;
+}
+
+// A copy from the device's like of pinned memory reads what the program has there when the stream
+// gets to it.
+CUresult ExchangeBefore(Stream* stream, const Where& where) {
+  if (where.flags != 0 || IsReachedAtOnce(stream)) return CUDA_SUCCESS;
+  calls::lwHostFunction exchange;
+  exchange.ticket = NewExchange(where.context);
+  uint64_t position = TheSession().Submit(where, exchange);
+  if (position == Session::kNoPosition) DropHostFunction(exchange.ticket);
+  return Posted(position);
 }
 
 // A copy of linear memory that may be over when the call returns, of bytes that are there already.
@@ -293,11 +309,11 @@ CUresult Download(Stream* stream, const CopySide& destination, const CopySide& s
   // The lanes keep no order among copies, as the log does.
   copy.in_log = HostCopyPending(range.address, range.bytes);
   bool by_lanes = !copy.in_log && session.lanes().Carries(copy.bytes);
-  if (by_lanes && !session.lanes().Open()) return session.over();
+  if (by_lanes && !session.lanes().Open()) return Session::NotSent();
   uint64_t position = SubmitWork(stream, where, copy);
   if (position == Session::kNoPosition) {
     session.transfers().DropDownload(copy.transfer);
-    return session.over();
+    return Session::NotQueued();
   }
   if (waits == Waits::kAsync && range.pinned()) {
     NoteHostWrite(stream, position, range.address, range.bytes);
@@ -339,6 +355,11 @@ CUresult ResolveSides(const Extent& extent, CopySide* destination, CopySide* sou
 
 }  // namespace
 
+bool IsProgramMemory(uint64_t address) {
+  if (uint64_t device_address = 0; FindMirror(address, &device_address)) return false;
+  return IsKnownHost(address) || !IsDeviceAddress(address);
+}
+
 CUresult DescribeNodeCopy(CopySide destination, CopySide source, const Extent& extent, int device,
                           NodeCopy* node) {
   calls::MemcpyNode& copy = node->copy;
@@ -371,7 +392,7 @@ CUresult DescribeNodeCopy(CopySide destination, CopySide source, const Extent& e
 }
 
 CUresult Copy(const CopySide& destination_side, const CopySide& source_side, const Extent& extent,
-              CUstream handle, Waits waits, Peers peers) {
+              CUstream handle, Waits waits, Peers peers, Reads reads) {
   Stream* stream = nullptr;
   CUresult result = ResolveForWork(handle, &stream);
   if (result != CUDA_SUCCESS) return result;
@@ -393,10 +414,12 @@ CUresult Copy(const CopySide& destination_side, const CopySide& source_side, con
     HostPlace from = HostSide(source, extent);
     return UploadKept(stream, LinearStart(destination), {from.base, bytes});
   }
-  if (source.kind == Kind::kHost) return Upload(stream, destination, source, extent, waits);
+  if (source.kind == Kind::kHost) return Upload(stream, destination, source, extent, waits, reads);
   if (destination.kind == Kind::kHost) return Download(stream, destination, source, extent, waits);
   Where where;
   result = OpenWhere(stream, &where);
+  if (result != CUDA_SUCCESS) return result;
+  if (IsKnownHost(source_side.address)) result = ExchangeBefore(stream, where);
   if (result != CUDA_SUCCESS) return result;
   calls::lwCopyDevice copy;
   copy.destination = WirePlace(destination, extent);

@@ -51,6 +51,9 @@ struct CopySide {
   }
 };
 
+// Whether copies from there read this process's memory, and not the device's like of it.
+bool IsProgramMemory(uint64_t address);
+
 struct Extent {
   uint64_t width = 0;  // bytes
   uint64_t rows = 1;
@@ -58,11 +61,15 @@ struct Extent {
 };
 
 enum class Waits { kAsync, kSync };
+// When the program's memory is read. kInOrder: when the stream gets there, if it is pinned. kNow:
+// before the call returns.
+enum class Reads { kInOrder, kNow };
 // Peer copies name the contexts of their sides, and cannot be captured.
 enum class Peers { kNo, kYes };
 
 CUresult Copy(const CopySide& destination, const CopySide& source, const Extent& extent,
-              CUstream stream, Waits waits, Peers peers = Peers::kNo);
+              CUstream stream, Waits waits, Peers peers = Peers::kNo,
+              Reads reads = Reads::kInOrder);
 
 // The sides of the driver's struct. CUDA_ERROR_INVALID_VALUE for a kind of memory that is none.
 CUresult SidesOf(const CUDA_MEMCPY3D& copy, CopySide* destination, CopySide* source);

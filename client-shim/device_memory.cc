@@ -80,7 +80,7 @@ int DeviceMemory::Map(uint64_t address, const std::vector<mempool::Chunk>& chunk
   }
   Session& session = TheSession();
   uint64_t position = session.Submit({}, map, 64 + chunks.size() * sizeof(uint64_t));
-  if (position == Session::kNoPosition) return session.over();
+  if (position == Session::kNoPosition) return Session::NotQueued();
   for (int accessor : accessors_) SubmitAccess(address, bytes, accessor, true);
   return CUDA_SUCCESS;
 }
@@ -157,7 +157,7 @@ void DeviceMemory::WaitForWork(std::unique_lock<std::mutex>& lock) {
   for (const mempool::Mark& mark : marks) Retain(StreamOf(mark));
   lock.unlock();
   for (const mempool::Mark& mark : marks) {
-    AwaitStream(StreamOf(mark), mark.position);
+    static_cast<void>(AwaitStream(StreamOf(mark), mark.position));  // see Answered
     Release(StreamOf(mark));
   }
   lock.lock();
@@ -166,7 +166,7 @@ void DeviceMemory::WaitForWork(std::unique_lock<std::mutex>& lock) {
 void DeviceMemory::WaitForDevice(std::unique_lock<std::mutex>& lock) {
   uint64_t begun = begun_.load();
   lock.unlock();
-  TheSession().WaitUntil([&] { return done_.load() >= begun; });
+  static_cast<void>(TheSession().WaitUntil([&] { return done_.load() >= begun; }));
   lock.lock();
 }
 
@@ -181,7 +181,7 @@ CUresult DeviceMemory::Answered(FunctionRef<int()> ask) {
     } else {
       WaitForDevice(lock);
     }
-    if (TheSession().over() != CUDA_SUCCESS) return TheSession().over();
+    if (Session::over() != CUDA_SUCCESS) return Session::over();
   }
 }
 

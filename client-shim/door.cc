@@ -79,7 +79,7 @@ bool TakeReply(wire::Message& message, SessionParts* parts, std::string* sentenc
     rings.up = wire::RingMemory::Map(message.descriptors[i].Release());
     rings.down = wire::RingMemory::Map(message.descriptors[i + 1].Release());
     if (rings.up == nullptr || rings.down == nullptr) {
-      *sentence = "the server's rings cannot be mapped";
+      *sentence = "the server's rings cannot be mapped; is there a limit on addresses (ulimit -v)?";
       return false;
     }
     parts->lanes.push_back(std::move(rings));

@@ -106,6 +106,22 @@ void AddLateCopies(EarlyCopies& copies, const Stream* stream, std::vector<Stream
   copies.late_count.store(copies.late.size());
 }
 
+// Work of other streams will wait for the early copy. What is queued behind it now may hold the
+// stream up, and the worker tells the end of both unless it is asked before.
+void AskForEnd(Stream* stream) {
+  const uint64_t copy = stream->sync_copy.load();
+  bool asked = stream->wanted.load(std::memory_order_relaxed) >= copy;
+  if (asked || stream->finished.load(std::memory_order_acquire) >= copy) return;
+  {
+    std::lock_guard<std::mutex> lock(stream->context->mutex);
+    if (!HasUnorderedStreams(stream)) return;
+  }
+  uint64_t awaited = stream->awaited.load();
+  while (awaited < copy && !stream->awaited.compare_exchange_weak(awaited, copy)) {
+  }
+  AskForWaiters(stream);
+}
+
 }  // namespace
 
 bool MayReturnEarly(Stream* stream) {
@@ -142,20 +158,23 @@ void NoteLateCopy(Stream* stream, uint64_t position, const std::vector<StreamPoi
   copies.late_count.store(copies.late.size());
 }
 
-void AwaitEarlyCopies(Stream* stream) {
+CUresult AwaitEarlyCopies(Stream* stream) {
   TheSession().AppendKept();
+  if (stream != nullptr) AskForEnd(stream);
   EarlyCopies& copies = TheEarlyCopies();
   uint64_t noted = copies.noted.load(std::memory_order_acquire);
   bool seen = stream != nullptr && stream->early_seen.load(std::memory_order_acquire) >= noted;
-  if (seen && copies.late_count.load() == 0) return;
+  if (seen && copies.late_count.load() == 0) return CUDA_SUCCESS;
   std::vector<StreamPoint> points;
   {
     std::lock_guard<std::mutex> lock(copies.mutex);
     AddEarly(copies, stream, &points);
     AddLateCopies(copies, stream, &points);
   }
-  AwaitWork(points);
-  if (stream != nullptr) stream->early_seen.store(noted, std::memory_order_release);
+  CUresult result = AwaitWork(points);
+  bool waited = result == CUDA_SUCCESS && stream != nullptr;
+  if (waited) stream->early_seen.store(noted, std::memory_order_release);
+  return result;
 }
 
 }  // namespace longwire::shim

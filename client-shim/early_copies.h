@@ -31,6 +31,6 @@ bool PutAllBehind(Stream* stream, uint64_t position);
 
 // Before a stream gets work: queues the copy that is held, and waits for what of the above this
 // work would not wait for. nullptr: for all. The caller holds no lock.
-void AwaitEarlyCopies(Stream* stream);
+[[nodiscard]] CUresult AwaitEarlyCopies(Stream* stream);
 
 }  // namespace longwire::shim

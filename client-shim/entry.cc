@@ -22,6 +22,11 @@ bool IsLazyLoading(CallId id) {
   return id == CallId::cuLibraryLoadData || id == CallId::cuLibraryLoadFromFile;
 }
 
+// An event of a capture has an answer of its own; of other events the bodies ask (event.h).
+bool LooksAtEvent(CallId id) {
+  return id == CallId::cuEventQuery || id == CallId::cuEventSynchronize;
+}
+
 // What is answered here waits for nothing: there are programs that ask in a host function whether
 // an event has come to pass, and the driver need not refuse it.
 bool IsAllowedInHostFunction(CallId id) { return CallKind(id) == CallKindValue::kLocal; }
@@ -43,10 +48,17 @@ void Entry::CheckSlowly() {
   if (code_ == CUDA_SUCCESS && ThisThread().runs_host_function && !IsAllowedInHostFunction(id_)) {
     code_ = CUDA_ERROR_NOT_PERMITTED;
   }
-  if (code_ == CUDA_SUCCESS && CaptureUnsafe(id_) && !IsLazyLoading(id_)) {
+  if (code_ == CUDA_SUCCESS && needs_ == Needs::kSession) code_ = Session::over();
+  if (code_ == CUDA_SUCCESS && CaptureUnsafe(id_) && !IsLazyLoading(id_) && !LooksAtEvent(id_)) {
     code_ = RefuseUnsafeCall();
   }
   if (code_ != CUDA_SUCCESS) Done(code_);
+}
+
+// A forked child, and a process that is ending, have said what they say.
+CUresult Entry::WhenOver(CUresult result) const {
+  bool tells = needs_ == Needs::kSession && CurrentProcessState() == ProcessState::kReady;
+  return tells ? Session::over() : result;
 }
 
 void Entry::Trace(CUresult result) const {

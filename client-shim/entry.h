@@ -11,9 +11,12 @@
 
 namespace longwire::shim {
 
+// Whether a call can say that the session has ended.
+enum class Needs : uint8_t { kSession, kNoSession };
+
 class Entry {
  public:
-  explicit Entry(CallId id) : id_(id) {
+  explicit Entry(CallId id, Needs needs = Needs::kSession) : id_(id), needs_(needs) {
     if (__builtin_expect(CurrentProcessState() != ProcessState::kReady ||
                              special_calls.load(std::memory_order_relaxed) != 0,
                          0)) {
@@ -22,14 +25,19 @@ class Entry {
   }
   bool ok() const { return code_ == CUDA_SUCCESS; }
   CUresult code() const { return code_; }
+  // Success only if the session lives: whatever ended a wait within the call, and whatever the body
+  // made of that.
   CUresult Done(CUresult result) {
+    if (__builtin_expect(session_over.load(std::memory_order_acquire) != 0, 0)) {
+      result = WhenOver(result);
+    }
     if (__builtin_expect(result != CUDA_SUCCESS, 0)) Log(result);
     if (__builtin_expect(traced.load(std::memory_order_relaxed), 0)) Trace(result);
     return result;
   }
 
   // More than 0 while something is going on that makes single calls illegal: host functions,
-  // captures in strict modes.
+  // captures in strict modes, the session's end.
   static std::atomic<int> special_calls;
   // Calls are printed or counted (LONGWIRE_TRACE).
   static std::atomic<bool> traced;
@@ -38,10 +46,12 @@ class Entry {
 
  private:
   void CheckSlowly();
+  CUresult WhenOver(CUresult result) const;
   void Trace(CUresult result) const;
   void Log(CUresult result) const;
 
   CallId id_;
+  Needs needs_;
   CUresult code_ = CUDA_SUCCESS;
 };
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "client-shim/never_destroyed.h"
+#include "wire/descriptors.h"
 
 namespace longwire::shim {
 namespace {
@@ -41,16 +42,15 @@ Log& TheLog() {
   return *log;
 }
 
-// -1: nobody asked for one.
+// -1: nobody asked for one, or the program has closed it.
 int LogFile() {
-  static const int descriptor = [] {
-    const char* path = getenv("CUDA_LOG_FILE");
-    if (path == nullptr || path[0] == '\0') return -1;
-    if (path == std::string_view("stdout")) return STDOUT_FILENO;
-    if (path == std::string_view("stderr")) return STDERR_FILENO;
-    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  }();
-  return descriptor;
+  const char* path = getenv("CUDA_LOG_FILE");
+  if (path == nullptr || path[0] == '\0') return -1;
+  if (path == std::string_view("stdout")) return STDOUT_FILENO;
+  if (path == std::string_view("stderr")) return STDERR_FILENO;
+  static NeverDestroyed<wire::OwnDescriptor> file{
+      wire::OwnDescriptor(wire::OpenFile(path, O_WRONLY | O_CREAT | O_APPEND))};
+  return file->get();
 }
 
 std::string WithPrefix(const std::string& text) {

@@ -20,13 +20,23 @@ EventTable& Events() {
 constexpr unsigned kKnownFlags =
     CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
 
+// Whether the program may ask about the event's newest record.
+CUresult CheckRecord(Event* event) {
+  {
+    std::lock_guard<std::mutex> lock(event->mutex);
+    if (event->captured != nullptr) {
+      Invalidate(event->captured);
+      return CUDA_ERROR_CAPTURED_EVENT;
+    }
+  }
+  return RefuseUnsafeCall();
+}
+
 // The newest record's place; the stream is retained for the caller, nullptr if there is none.
 CUresult Place(Event* event, Stream** stream, uint64_t* position) {
+  CUresult result = CheckRecord(event);
+  if (result != CUDA_SUCCESS) return result;
   std::lock_guard<std::mutex> lock(event->mutex);
-  if (event->captured != nullptr) {
-    Invalidate(event->captured);
-    return CUDA_ERROR_CAPTURED_EVENT;
-  }
   *stream = event->stream;
   *position = event->position;
   if (*stream != nullptr) Retain(*stream);
@@ -44,7 +54,7 @@ CUresult WaitInGraph(Stream* stream, Event* event, unsigned flags) {
   wait.version = 0;
   wait.flags = flags;
   uint64_t position = TheSession().Submit(where, wait);
-  return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
+  return Session::Queued(position);
 }
 
 CUresult MakeEvent(Context* context, unsigned flags, Event** made) {
@@ -57,11 +67,6 @@ CUresult MakeEvent(Context* context, unsigned flags, Event** made) {
   event->flags = flags;
   event->context = context;
   event->context_number = context->number.load();
-  event->version = 0;
-  event->position = 0;
-  event->captured = nullptr;
-  event->shared_words = 0;
-  event->opened = false;
   calls::lwEventCreate create;
   create.event = event->id;
   create.flags = flags;
@@ -135,7 +140,7 @@ CUresult RecordEvent(Event* event, Stream* stream, unsigned flags) {
     record.version = 0;
     record.flags = flags;
     uint64_t position = TheSession().Submit(where, record);
-    return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
+    return Session::Queued(position);
   }
   Retain(stream);
   std::lock_guard<std::mutex> lock(event->mutex);
@@ -146,7 +151,7 @@ CUresult RecordEvent(Event* event, Stream* stream, unsigned flags) {
   event->stream = stream;
   event->position = position;
   event->captured = stream->capture.load();
-  return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
+  return Session::Queued(position);
 }
 
 CUresult WaitEvent(Stream* stream, Event* event, unsigned flags) {
@@ -168,11 +173,14 @@ CUresult WaitEvent(Stream* stream, Event* event, unsigned flags) {
   wait.version = event->version;
   wait.flags = flags;
   uint64_t position = TheSession().Submit(where, wait);
-  return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
+  return Session::Queued(position);
 }
 
 CUresult QueryEvent(Event* event) {
-  if (event->shared_words != 0) return QueryShared(event);
+  if (event->shared_words != 0) {
+    CUresult refused = CheckRecord(event);
+    return refused == CUDA_SUCCESS ? QueryShared(event) : refused;
+  }
   Stream* stream = nullptr;
   uint64_t position = 0;
   CUresult result = Place(event, &stream, &position);
@@ -186,7 +194,10 @@ CUresult QueryEvent(Event* event) {
 }
 
 CUresult SynchronizeEvent(Event* event) {
-  if (event->shared_words != 0) return SynchronizeShared(event);
+  if (event->shared_words != 0) {
+    CUresult refused = CheckRecord(event);
+    return refused == CUDA_SUCCESS ? SynchronizeShared(event) : refused;
+  }
   Stream* stream = nullptr;
   uint64_t position = 0;
   CUresult result = Place(event, &stream, &position);
@@ -204,8 +215,8 @@ CUresult ElapsedTime(Event* start, Event* end, float* milliseconds) {
                                     std::tuple{end, &elapsed.end, &elapsed.end_version}}) {
     if ((event->flags & CU_EVENT_DISABLE_TIMING) != 0) return CUDA_ERROR_INVALID_HANDLE;
     std::lock_guard<std::mutex> lock(event->mutex);
+    if (event->captured != nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (event->stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;  // never recorded
-    if (event->captured != nullptr) return CUDA_ERROR_INVALID_HANDLE;
     CUresult result = PollStream(event->stream, event->position);
     if (result != CUDA_SUCCESS) return result;
     *id = event->id;

@@ -62,6 +62,8 @@ CUevent HandleOfGraphEvent(uint64_t id);
 void NoteGraphEvent(const Event& event);
 void ForgetGraphEvent(uint64_t id);
 
+// Both refuse an event that was recorded in a capture (CUDA_ERROR_CAPTURED_EVENT, which breaks the
+// capture), and any other where a capture forbids it.
 CUresult QueryEvent(Event* event);
 CUresult SynchronizeEvent(Event* event);
 CUresult ElapsedTime(Event* start, Event* end, float* milliseconds);

@@ -25,7 +25,7 @@ CUresult Submit(const Call& call, uint64_t stream) {
   CUresult result = ForwardTo(stream, &where);
   if (result != CUDA_SUCCESS) return result;
   uint64_t position = TheSession().Submit(where, call);
-  return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
+  return Session::Queued(position);
 }
 
 template <class Call>

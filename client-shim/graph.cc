@@ -7,6 +7,7 @@
 #include "client-shim/context.h"
 #include "client-shim/event.h"
 #include "client-shim/graph_bodies.h"
+#include "client-shim/graph_memory.h"
 #include "client-shim/handles.h"
 #include "client-shim/host_writes.h"
 #include "client-shim/mirrors.h"
@@ -28,6 +29,8 @@ constexpr uint64_t kExecSpace = static_cast<uint64_t>(HandleKind::kGraphExec) <<
 struct ExecFacts {
   bool writes_program = false;  // its memory, or its functions run
   calls::GraphEvents events;
+  calls::GraphMemory memory;
+  bool frees_at_launch = false;
 };
 
 struct Tables {
@@ -82,7 +85,8 @@ void DestroyGraphInWorker(uint64_t id) {
   TheSession().Submit({CurrentNumber(), nullptr, 0}, destroy);
 }
 
-CUresult InstantiateGraph(CUgraph graph, uint64_t flags, CUgraphExec* exec) {
+CUresult InstantiateGraph(CUgraph graph, uint64_t flags, CUgraphExec* exec,
+                          CUDA_GRAPH_INSTANTIATE_PARAMS* told) {
   uint64_t id = GraphId(graph);
   if (id == 0) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
@@ -94,10 +98,16 @@ CUresult InstantiateGraph(CUgraph graph, uint64_t flags, CUgraphExec* exec) {
   instantiate.flags = flags;
   auto answer = TheSession().CallAndWait({context->number.load(), nullptr, 0}, instantiate);
   if (answer.code != CUDA_SUCCESS) return answer.code;
+  if (told != nullptr) {
+    told->result_out = static_cast<CUgraphInstantiateResult>(answer.reply.result);
+    FromWire(answer.reply.error_node, &told->hErrNode_out);
+  }
+  if (answer.reply.code != CUDA_SUCCESS) return static_cast<CUresult>(answer.reply.code);
   uint64_t handle = kExecSpace + instantiate.exec * 16;
   Tables& tables = TheTables();
   std::lock_guard<std::mutex> lock(tables.mutex);
-  tables.execs[handle] = {answer.reply.writes_program, answer.reply.events};
+  tables.execs[handle] = {answer.reply.writes_program, answer.reply.events, answer.reply.memory,
+                          (flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0};
   *exec = reinterpret_cast<CUgraphExec>(handle);
   return CUDA_SUCCESS;
 }
@@ -114,7 +124,10 @@ CUresult UpdateGraphExec(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResul
   FromWire(answer.reply.error_from, &info->errorFromNode);
   Tables& tables = TheTables();
   std::lock_guard<std::mutex> lock(tables.mutex);
-  tables.execs[Value(exec)] = {answer.reply.writes_program, answer.reply.events};
+  ExecFacts& facts = tables.execs[Value(exec)];
+  facts.writes_program = answer.reply.writes_program;
+  facts.events = answer.reply.events;
+  if (answer.reply.code == CUDA_SUCCESS) facts.memory = answer.reply.memory;
   return static_cast<CUresult>(answer.reply.code);
 }
 
@@ -124,7 +137,7 @@ ExecFacts FactsOf(CUgraphExec exec) {
   Tables& tables = TheTables();
   std::lock_guard<std::mutex> lock(tables.mutex);
   auto found = tables.execs.find(Value(exec));
-  return found == tables.execs.end() ? ExecFacts{true, {}} : found->second;
+  return found == tables.execs.end() ? ExecFacts{true, {}, {}, false} : found->second;
 }
 
 }  // namespace
@@ -136,6 +149,8 @@ CUresult LaunchGraph(CUgraphExec exec, Stream* stream) {
   CUresult result = OpenWhere(stream, &where);
   if (result != CUDA_SUCCESS) return result;
   ExecFacts facts = FactsOf(exec);
+  if (where.flags == 0) result = TakeGraphMemory(facts.memory, facts.frees_at_launch);
+  if (result != CUDA_SUCCESS) return result;
   calls::lwGraphLaunch launch;
   launch.exec = id;
   DeviceWork work(stream);
@@ -147,7 +162,7 @@ CUresult LaunchGraph(CUgraphExec exec, Stream* stream) {
     position = TheSession().Submit(where, launch, 256 + launch.EncodedBytes());
     events.Recorded(stream, position);
   }
-  if (position == Session::kNoPosition) return TheSession().over();
+  if (position == Session::kNoPosition) return Session::NotQueued();
   if (where.flags == 0 && facts.writes_program) NoteHostWrite(stream, position, 0, kAnywhere);
   return CUDA_SUCCESS;
 }
@@ -162,7 +177,9 @@ CUresult SetChildInExec(CUgraphExec exec, CUgraphNode node, CUgraph child) {
   if (answer.code != CUDA_SUCCESS) return answer.code;
   Tables& tables = TheTables();
   std::lock_guard<std::mutex> lock(tables.mutex);
-  tables.execs[Value(exec)] = {answer.reply.writes_program, answer.reply.events};
+  ExecFacts& facts = tables.execs[Value(exec)];
+  facts.writes_program = answer.reply.writes_program;
+  facts.events = answer.reply.events;
   return CUDA_SUCCESS;
 }
 

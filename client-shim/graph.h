@@ -17,7 +17,9 @@ namespace longwire::shim {
 CUgraph NewGraph(uint64_t id);
 void DestroyGraphInWorker(uint64_t id);
 
-CUresult InstantiateGraph(CUgraph graph, uint64_t flags, CUgraphExec* exec);
+// `told` (null: nobody asks): why the driver refuses the graph, and which node of it.
+CUresult InstantiateGraph(CUgraph graph, uint64_t flags, CUgraphExec* exec,
+                          CUDA_GRAPH_INSTANTIATE_PARAMS* told = nullptr);
 CUresult UpdateGraphExec(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo* info);
 CUresult LaunchGraph(CUgraphExec exec, Stream* stream);
 CUresult SetChildInExec(CUgraphExec exec, CUgraphNode node, CUgraph child);

@@ -1,5 +1,6 @@
-// The bodies of conditional nodes: graphs that live with their node. The program gets an array of
-// them that is good as long as the graph that it put the first such node into.
+// Graphs that live with their node: the bodies of conditional nodes, and child graphs that were
+// given to their node. The program gets an array of bodies that is good as long as the graph that
+// it put the first such node into.
 #pragma once
 
 #include <cuda.h>
@@ -12,7 +13,7 @@ namespace longwire::shim {
 // `graph`: that has the node, may be a body itself. The array is the program's to read.
 CUgraph* KeepBodies(CUgraph graph, CUgraphNode node, std::vector<CUgraph> bodies);
 std::vector<CUgraph> BodiesOf(CUgraphNode node);  // none if it is no conditional node
-// A body: it cannot be destroyed but with its node.
+// It lives with a node, and cannot be destroyed but with that.
 bool IsBody(CUgraph graph);
 // The node is gone, or the graph with all its nodes.
 void ForgetBodies(CUgraphNode node);

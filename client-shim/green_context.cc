@@ -52,7 +52,6 @@ CUresult NewGreenContext(Context* home, CUdevResourceDesc descriptor, unsigned f
   GreenHandle* handle = Handles().New();
   if (green == nullptr || handle == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   green->device = home->device;
-  green->primary = false;
   green->home = home;
   uint32_t number = NewContextNumber(home);
   CUresult result = CreateInWorker(green, number, descriptor, flags);
@@ -79,7 +78,7 @@ CUresult EndGreenContext(Context* green) {
     std::lock_guard<std::mutex> lock(living.mutex);
     if (std::erase(living.contexts, green) == 0) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   }
-  SynchronizeContext(green);
+  CUresult waited = SynchronizeContext(green);
   uint32_t number = green->number.exchange(0);
   GreenHandle* handle = Handles().Find(reinterpret_cast<uint64_t>(green->green));
   if (handle != nullptr) Handles().Retire(handle);
@@ -91,7 +90,8 @@ CUresult EndGreenContext(Context* green) {
   CUresult result = TheSession().CallAndWait({number, nullptr, 0}, destroy).code;
   if (Stream* legacy = green->legacy.exchange(nullptr)) DestroyStream(legacy);
   ForgetContextNumber(number);
-  return TheSession().over() != CUDA_SUCCESS ? TheSession().over() : result;
+  if (Session::over() != CUDA_SUCCESS) return Session::over();
+  return result == CUDA_SUCCESS ? waited : result;
 }
 
 void EndGreenContextsOf(const Context* home) {

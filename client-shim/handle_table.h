@@ -36,12 +36,15 @@ class HandleTable {
  public:
   static constexpr uint64_t kSlotBits = 24, kGenerationBits = 12, kLowBits = 4;
   static constexpr uint64_t kMaxSlots = uint64_t{1} << kSlotBits;
+  static constexpr size_t kReuseDelay = 256;  // slots that rest before they are used again
 
-  // A fresh object in a slot of its own, not yet findable; nullptr when the table is full.
+  // A fresh object in a slot of its own, not yet findable; nullptr when the table is full. Nothing
+  // of the object that was there before is left.
   T* New() {
     std::lock_guard<std::mutex> lock(mutex_);
     uint64_t index;
-    if (free_.size() > kReuseDelay) {
+    bool used_before = free_.size() > kReuseDelay;
+    if (used_before) {
       index = free_.front();
       free_.pop_front();
     } else {
@@ -52,6 +55,10 @@ class HandleTable {
       }
     }
     Slot& slot = chunks_[index >> kChunkBits].load(std::memory_order_relaxed)[index & (kChunk - 1)];
+    if (used_before) {
+      std::destroy_at(&slot.object);
+      std::construct_at(&slot.object);
+    }
     slot.object.table_index = index;
     return &slot.object;
   }
@@ -83,7 +90,8 @@ class HandleTable {
     return (generation & 1) != 0 &&
            slot.generation.compare_exchange_strong(generation, generation + 1);
   }
-  // Gives the slot of a retired object back; the caller has reset what it holds.
+  // Gives the slot of a retired object back. The object is there until the slot is used again; the
+  // caller lets go what others wait for.
   void Recycle(T* object) {
     std::lock_guard<std::mutex> lock(mutex_);
     free_.push_back(object->table_index);
@@ -91,7 +99,6 @@ class HandleTable {
 
  private:
   static constexpr uint64_t kChunkBits = 10, kChunk = 1 << kChunkBits;
-  static constexpr size_t kReuseDelay = 256;  // slots that rest before they are used again
 
   struct Slot {
     std::atomic<uint32_t> generation{0};

@@ -66,7 +66,7 @@ void FromWireDevice(int32_t session_device, CUdevice* device) {
 CUresult ForwardTo(uint64_t stream, Where* where) {
   *where = {};
   if (stream == kNoSuchStream) return CUDA_ERROR_INVALID_HANDLE;
-  if (TheSession().over() != CUDA_SUCCESS) return TheSession().over();
+  if (Session::over() != CUDA_SUCCESS) return Session::over();
   if (!ThisThread().contexts.empty()) {
     Context* context = nullptr;
     CUresult result = RequireHealthyContext(&context);

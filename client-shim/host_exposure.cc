@@ -61,11 +61,11 @@ Aliases& TheAliases() {
 
 // Copies that are still to write the range, or what is exposed with it, would do so behind the
 // mirror's back. What host functions write is sent when they have run.
-void SettleHostWrites(const HostRange& range) {
+CUresult SettleHostWrites(const HostRange& range) {
   uint64_t start = range.address / kChunk * kChunk;
   uint64_t end = (range.address + range.bytes + kChunk - 1) / kChunk * kChunk;
-  if (!HostCopyPending(start, end - start)) return;
-  AwaitWork(UnfinishedWorkOfAll());
+  if (!HostCopyPending(start, end - start)) return CUDA_SUCCESS;
+  return AwaitWork(UnfinishedWorkOfAll());
 }
 
 void Drop(const Alias& alias) {
@@ -133,10 +133,10 @@ CUresult ExposeHost(uint64_t address, uint64_t* device_address) {
   if (FindMirror(address, device_address)) return CUDA_SUCCESS;
   Context* context = nullptr;
   CUresult result = ContextOfHost(reinterpret_cast<void*>(address), &context);
-  if (result == CUDA_SUCCESS) result = TheSession().over();
+  if (result == CUDA_SUCCESS) result = Session::over();
   if (result == CUDA_SUCCESS) result = TakeError(context);
+  if (result == CUDA_SUCCESS) result = SettleHostWrites(range);
   if (result != CUDA_SUCCESS) return result;
-  SettleHostWrites(range);
   uint64_t start = range.address;
   bool exposed = false;
   result = FindShared(address, &exposed) ? ExposeShared(address)

@@ -2,18 +2,24 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "client-shim/context.h"
 #include "client-shim/host_exposure.h"
 #include "client-shim/never_destroyed.h"
+#include "client-shim/process.h"
+#include "client-shim/properties.h"
 #include "client-shim/shared_blocks.h"
 
 namespace longwire::shim {
 namespace {
 
 constexpr uint64_t kPage = 4096;
+constexpr uint64_t kMostBytes = uint64_t{1} << 46;
 
 struct Ranges {
   std::mutex mutex;
@@ -36,18 +42,45 @@ std::map<uint64_t, HostRange>::iterator Holding(Ranges& ranges, uint64_t address
   return address - found->first < found->second.bytes ? found : ranges.by_address.end();
 }
 
+// What was allocated at the address; no work uses it any more.
+void GiveBack(uint64_t address, uint64_t bytes) {
+  TheSession().transfers().DropUploadsOf(address, bytes);
+  bool exposed = false;
+  if (FindShared(address, &exposed)) {
+    GiveShared(address);
+  } else {
+    HideRegistered(address);
+    munmap(reinterpret_cast<void*>(address), Pages(bytes));
+  }
+}
+
+// Whether there is memory in all pages of the range.
+bool IsMapped(uint64_t start, uint64_t bytes) {
+  constexpr uint64_t kStep = uint64_t{256} << 20;
+  std::vector<unsigned char> resident(kStep / kPage);
+  uint64_t end = start + bytes;
+  for (uint64_t at = start / kPage * kPage; at < end; at += kStep) {
+    uint64_t part = std::min(end - at, kStep);
+    if (mincore(reinterpret_cast<void*>(at), part, resident.data()) != 0 && errno == ENOMEM) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 CUresult AllocateHost(uint64_t bytes, unsigned flags, void** address) {
   constexpr unsigned kKnown =
       CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
-  if (bytes == 0 || (flags & ~kKnown) != 0 || bytes > uint64_t{1} << 46) {
-    return bytes == 0 || (flags & ~kKnown) != 0 ? CUDA_ERROR_INVALID_VALUE
-                                                : CUDA_ERROR_OUT_OF_MEMORY;
-  }
+  if (bytes == 0 || (flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
   CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
+  return result == CUDA_SUCCESS ? AllocateHostIn(context, bytes, flags, address) : result;
+}
+
+CUresult AllocateHostIn(Context* context, uint64_t bytes, unsigned flags, void** address) {
+  if (bytes > kMostBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   uint64_t start = 0;
   if (TakeShared(context, bytes, SharedUse::kPinned, &start) != CUDA_SUCCESS) {
     void* memory =
@@ -57,6 +90,8 @@ CUresult AllocateHost(uint64_t bytes, unsigned flags, void** address) {
   }
   Ranges& ranges = TheRanges();
   std::lock_guard<std::mutex> lock(ranges.mutex);
+  // With one address space for both sides all of it is mapped for the device.
+  flags |= CU_MEMHOSTALLOC_DEVICEMAP;
   ranges.by_address[start] = {start, bytes, flags, false, ranges.next_id++, context->handle};
   *address = reinterpret_cast<void*>(start);
   return CUDA_SUCCESS;
@@ -92,14 +127,21 @@ CUresult FreeHost(void* address) {
   }
   // Copies that still read or write it finish first, as the driver's own free waits for them.
   result = SynchronizeContext(context);
-  bool exposed = false;
-  if (FindShared(start, &exposed)) {
-    GiveShared(start);
-  } else {
-    HideRegistered(start);
-    munmap(address, Pages(bytes));
-  }
+  GiveBack(start, bytes);
   return result;
+}
+
+void FreeIdleHost(uint64_t address, uint64_t id) {
+  uint64_t bytes = 0;
+  {
+    Ranges& ranges = TheRanges();
+    std::lock_guard<std::mutex> lock(ranges.mutex);
+    auto found = ranges.by_address.find(address);
+    if (found == ranges.by_address.end() || found->second.id != id) return;
+    bytes = found->second.bytes;
+    ranges.by_address.erase(found);
+  }
+  GiveBack(address, bytes);
 }
 
 CUresult RegisterHost(void* address, uint64_t bytes, unsigned flags) {
@@ -110,15 +152,20 @@ CUresult RegisterHost(void* address, uint64_t bytes, unsigned flags) {
   if (address == nullptr || bytes == 0 || (flags & ~kKnown) != 0 || start + bytes < start) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  // Nothing can be pinned where there is nothing, or where the devices' memory is.
+  bool of_device = DeviceOfAddress(start) >= 0;
+  if (of_device || bytes > kMostBytes || !IsMapped(start, bytes)) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
   CUresult result = RequireHealthyContext(&context);
   if (result != CUDA_SUCCESS) return result;
   Ranges& ranges = TheRanges();
   std::lock_guard<std::mutex> lock(ranges.mutex);
-  auto next = ranges.by_address.lower_bound(start);
-  bool overlaps = Holding(ranges, start) != ranges.by_address.end() ||
-                  (next != ranges.by_address.end() && next->first < start + bytes);
-  if (overlaps) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  auto taken = Holding(ranges, start);
+  if (taken == ranges.by_address.end()) taken = ranges.by_address.lower_bound(start);
+  if (taken != ranges.by_address.end() && taken->first < start + bytes) {
+    return taken->second.registered ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
+                                    : CUDA_ERROR_INVALID_VALUE;
+  }
   ranges.by_address[start] = {start, bytes, flags, true, ranges.next_id++, context->handle};
   return CUDA_SUCCESS;
 }
@@ -127,16 +174,22 @@ CUresult UnregisterHost(void* address) {
   Context* context = nullptr;
   CUresult result = ContextOfHost(address, &context);
   if (result != CUDA_SUCCESS) return result;
+  if (address == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  uint64_t bytes = 0;
   {
     Ranges& ranges = TheRanges();
     std::lock_guard<std::mutex> lock(ranges.mutex);
-    auto found = ranges.by_address.find(reinterpret_cast<uint64_t>(address));
-    if (found == ranges.by_address.end() || !found->second.registered) {
-      return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    auto found = Holding(ranges, reinterpret_cast<uint64_t>(address));
+    if (found == ranges.by_address.end()) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    // Within a range, or in memory that is pinned otherwise, it is the pointer that is wrong.
+    if (found->first != reinterpret_cast<uint64_t>(address) || !found->second.registered) {
+      return CUDA_ERROR_INVALID_VALUE;
     }
+    bytes = found->second.bytes;
     ranges.by_address.erase(found);
   }
   result = SynchronizeContext(context);
+  TheSession().transfers().DropUploadsOf(reinterpret_cast<uint64_t>(address), bytes);
   HideRegistered(reinterpret_cast<uint64_t>(address));
   return result;
 }

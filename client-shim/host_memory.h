@@ -20,7 +20,11 @@ struct HostRange {
 };
 
 CUresult AllocateHost(uint64_t bytes, unsigned flags, void** address);
+// In the context, which is healthy.
+CUresult AllocateHostIn(Context* context, uint64_t bytes, unsigned flags, void** address);
 CUresult FreeHost(void* address);
+// The allocation of that number, if it is still there; no work uses it any more.
+void FreeIdleHost(uint64_t address, uint64_t id);
 CUresult RegisterHost(void* address, uint64_t bytes, unsigned flags);
 CUresult UnregisterHost(void* address);
 bool FindHost(uint64_t address, HostRange* range);

@@ -62,7 +62,7 @@ CUresult QueueHostValue(Stream* stream, const HostValue& value) {
   if (position == Session::kNoPosition) {
     DropHostFunction(call.ticket);
     delete kept;
-    return TheSession().over();
+    return Session::NotQueued();
   }
   // Behind a wait lies what the program writes meanwhile, wherever that is.
   NoteHostWrite(stream, position, waits ? 0 : value.address, waits ? kAnywhere : value.bytes,

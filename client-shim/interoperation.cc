@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "client-shim/entry.h"
+#include "client-shim/interoperation_names.h"
 
 #define REFUSED(name)                                                              \
   extern "C" __attribute__((visibility("default"))) CUresult name();               \
@@ -13,38 +14,4 @@
     return longwire::shim::Refuse(#name, reason, &said);                           \
   }
 
-REFUSED(cuEGLStreamConsumerAcquireFrame)
-REFUSED(cuEGLStreamConsumerConnect)
-REFUSED(cuEGLStreamConsumerConnectWithFlags)
-REFUSED(cuEGLStreamConsumerDisconnect)
-REFUSED(cuEGLStreamConsumerReleaseFrame)
-REFUSED(cuEGLStreamProducerConnect)
-REFUSED(cuEGLStreamProducerDisconnect)
-REFUSED(cuEGLStreamProducerPresentFrame)
-REFUSED(cuEGLStreamProducerReturnFrame)
-REFUSED(cuEventCreateFromEGLSync)
-REFUSED(cuGLCtxCreate)
-REFUSED(cuGLCtxCreate_v2)
-REFUSED(cuGLGetDevices)
-REFUSED(cuGLGetDevices_v2)
-REFUSED(cuGLInit)
-REFUSED(cuGLMapBufferObject)
-REFUSED(cuGLMapBufferObjectAsync)
-REFUSED(cuGLMapBufferObjectAsync_v2)
-REFUSED(cuGLMapBufferObjectAsync_v2_ptsz)
-REFUSED(cuGLMapBufferObject_v2)
-REFUSED(cuGLMapBufferObject_v2_ptds)
-REFUSED(cuGLRegisterBufferObject)
-REFUSED(cuGLSetBufferObjectMapFlags)
-REFUSED(cuGLUnmapBufferObject)
-REFUSED(cuGLUnmapBufferObjectAsync)
-REFUSED(cuGLUnregisterBufferObject)
-REFUSED(cuGraphicsEGLRegisterImage)
-REFUSED(cuGraphicsGLRegisterBuffer)
-REFUSED(cuGraphicsGLRegisterImage)
-REFUSED(cuGraphicsResourceGetMappedEglFrame)
-REFUSED(cuGraphicsVDPAURegisterOutputSurface)
-REFUSED(cuGraphicsVDPAURegisterVideoSurface)
-REFUSED(cuVDPAUCtxCreate)
-REFUSED(cuVDPAUCtxCreate_v2)
-REFUSED(cuVDPAUGetDevice)
+LONGWIRE_INTEROPERATION_NAMES(REFUSED)

@@ -1,5 +1,4 @@
-// Options of the just-in-time compiler and of the linker: what travels, and the logs that come
-// back.
+// Options of the just-in-time compiler and of the linker: what travels, and what comes back.
 #pragma once
 
 #include <cuda.h>
@@ -8,6 +7,8 @@
 #include <cstdint>
 #include <string_view>
 #include <vector>
+
+#include "longwire/calls.h"
 
 namespace longwire::shim {
 
@@ -21,25 +22,40 @@ struct JitOptions {
   bool valid() const { return count == 0 || (option != nullptr && value != nullptr); }
 };
 
-// The options that mean something to the server. CUDA_ERROR_NOT_SUPPORTED for those that point to
-// tables of names.
+// All options in their order; of buffers only whether there are any. CUDA_ERROR_NOT_SUPPORTED for
+// those that point to tables of names.
 CUresult TravellingOptions(const JitOptions& options, std::vector<uint32_t>* option,
                            std::vector<uint64_t>* value);
 
-// The program's buffer for one of the two logs, as it was given.
-class JitLog {
+// Where the program wants to read what the compiler or linker says: its buffers for the two logs,
+// and the values that are written over. They are the program's own, of a link up to its end.
+class JitOutputs {
  public:
-  enum class Kind { kInfo, kError };
-  JitLog() = default;
-  JitLog(const JitOptions& options, Kind kind);
+  JitOutputs() = default;
+  explicit JitOutputs(const JitOptions& options);
 
-  // Writes the log into the buffer and its length over the size, as the driver does.
-  void Deliver(std::string_view log) const;
+  // Of a reply, also of one that refuses.
+  template <class Reply>
+  void Deliver(const Reply& reply) const {
+    Copy(info_, reply.info_log);
+    Copy(error_, reply.error_log);
+    Write(reply.outputs);
+  }
 
  private:
-  char* buffer_ = nullptr;
-  void** size_ = nullptr;
-  size_t room_ = 0;
+  struct Log {
+    char* buffer = nullptr;
+    size_t room = 0;
+  };
+  struct Value {
+    uint32_t place = 0;
+    void** at = nullptr;
+  };
+  static void Copy(const Log& log, std::string_view text);
+  void Write(const calls::JitOutputs& outputs) const;
+
+  Log info_, error_;
+  std::vector<Value> values_;
 };
 
 }  // namespace longwire::shim

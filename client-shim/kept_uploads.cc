@@ -21,7 +21,7 @@ CUresult UploadPiece(const Where& where, uint64_t destination, std::span<const s
   calls::lwCopyKept copy;
   copy.address = destination;
   ImageUpload upload(session, piece, session.counts().kept);
-  if (!upload.Begin(&copy)) return session.over();
+  if (!upload.Begin(&copy)) return Session::NotSent();
   auto answer = session.CallAndWait(where, copy);
   if (answer.code == CUDA_SUCCESS) upload.Answered(answer.reply.knowledge);
   return answer.code;

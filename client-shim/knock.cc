@@ -6,8 +6,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <thread>
+
+#include "wire/descriptors.h"
 
 namespace longwire::shim {
 namespace {
@@ -24,11 +25,7 @@ uint64_t Fnv64(const std::string& text) {
 
 // A file's text, at most what a certificate with its chain takes.
 std::string TextOf(const std::string& path) {
-  std::string text(64 << 10, '\0');
-  std::ifstream file(path);
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  return text;
+  return wire::ReadFile(path.c_str(), size_t{64} << 10);
 }
 
 // A folder of this user that nobody else can write to, made if it is not there.

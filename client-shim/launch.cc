@@ -210,7 +210,7 @@ CUresult Launch(CUfunction handle, const LaunchShape& asked, CUstream stream_han
         128 + packed.size() + attributes.size_bytes() + bindings.size() * sizeof(ReferenceBinding);
     position = TheSession().Submit(where, launch, bound);
   }
-  if (position == Session::kNoPosition) return TheSession().over();
+  if (position == Session::kNoPosition) return Session::NotQueued();
   result = events.Record(stream);
   if (result != CUDA_SUCCESS) return result;
   if (ProcessOptions().launch_blocking && where.flags == 0) {

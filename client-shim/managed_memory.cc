@@ -99,7 +99,11 @@ CUresult AllocateManaged(uint64_t bytes, unsigned flags, uint64_t* address) {
   }
   Context* context = nullptr;
   CUresult result = RequireHealthyContext(&context);
-  if (result == CUDA_SUCCESS) result = TakeShared(context, bytes, SharedUse::kManaged, address);
+  return result == CUDA_SUCCESS ? AllocateManagedIn(context, bytes, address) : result;
+}
+
+CUresult AllocateManagedIn(Context* context, uint64_t bytes, uint64_t* address) {
+  CUresult result = TakeShared(context, bytes, SharedUse::kManaged, address);
   if (result != CUDA_SUCCESS) return result;
   Ranges& ranges = TheRanges();
   std::lock_guard<std::mutex> lock(ranges.mutex);
@@ -117,11 +121,24 @@ CUresult FreeManaged(uint64_t address) {
     }
     Erase(ranges, found);
   }
-  AwaitWork(UnfinishedWorkOfAll());
+  CUresult result = AwaitWork(UnfinishedWorkOfAll());
   TheSession().FlushText();
-  ReturnDeviceWrites();
+  if (result == CUDA_SUCCESS) result = ReturnDeviceWrites();
   GiveShared(address);
-  return CUDA_SUCCESS;
+  return result;
+}
+
+void FreeIdleManaged(uint64_t address, uint64_t id) {
+  Ranges& ranges = TheRanges();
+  {
+    std::lock_guard<std::mutex> lock(ranges.mutex);
+    auto found = ranges.by_address.find(address);
+    if (found == ranges.by_address.end() || found->second.told.id != id) return;
+    Erase(ranges, found);
+  }
+  TheSession().FlushText();
+  ReturnDeviceWrites();  // of neighbours in the block
+  GiveShared(address);
 }
 
 bool FindManaged(uint64_t address, ManagedRange* range) {
@@ -146,7 +163,7 @@ CUresult AddManagedVariable(Context* context, uint64_t address, uint64_t bytes, 
   }
   Mirror* mirror = nullptr;
   CUresult result =
-      AddMirror(context, {address, address, bytes}, MirrorStart::kFromDevice, &mirror);
+      AddMirror(context, {address, address, bytes, false, true}, MirrorStart::kFromDevice, &mirror);
   if (result != CUDA_SUCCESS) {
     UnmapPages(ranges, address, bytes);
     return result;
@@ -186,17 +203,17 @@ CUresult WithHints(uint64_t address, uint64_t bytes, FunctionRef<void(MemoryHint
   return CUDA_SUCCESS;
 }
 
-void KeepManagedVariables(Context* context) {
+CUresult KeepManagedVariables(Context* context) {
   Ranges& ranges = TheRanges();
   {
     std::lock_guard<std::mutex> lock(ranges.mutex);
     bool any = std::any_of(ranges.by_address.begin(), ranges.by_address.end(), [&](auto& entry) {
       return entry.second.of_library && entry.second.context_number == context->number.load();
     });
-    if (!any || context->sticky.load() != 0) return;
+    if (!any || context->sticky.load() != 0) return CUDA_SUCCESS;
   }
-  AwaitWork(UnfinishedWork(context));
-  ReturnDeviceWrites();
+  CUresult result = AwaitWork(UnfinishedWork(context));
+  return result == CUDA_SUCCESS ? ReturnDeviceWrites() : result;
 }
 
 CUresult GiveManagedVariables(Context* context) {
@@ -206,7 +223,7 @@ CUresult GiveManagedVariables(Context* context) {
   for (auto& [address, range] : ranges.by_address) {
     if (!range.of_library || range.mirror != nullptr) continue;
     // What the program has differs from the cleared memory, so it is sent before the next work.
-    CUresult result = AddMirror(context, {address, address, range.told.bytes},
+    CUresult result = AddMirror(context, {address, address, range.told.bytes, false, true},
                                 MirrorStart::kCleared, &range.mirror);
     if (result != CUDA_SUCCESS) {
       Say("a context does not get the program's managed variables: error %d", result);

@@ -21,8 +21,12 @@ struct ManagedRange {
 };
 
 CUresult AllocateManaged(uint64_t bytes, unsigned flags, uint64_t* address);
+// In the context, which is healthy; for all its streams.
+CUresult AllocateManagedIn(Context* context, uint64_t bytes, uint64_t* address);
 // Waits for the work of all contexts, as it may use the memory.
 CUresult FreeManaged(uint64_t address);
+// The allocation of that number, if it is still there; no work uses it any more.
+void FreeIdleManaged(uint64_t address, uint64_t id);
 bool FindManaged(uint64_t address, ManagedRange* range);
 
 // Code's managed variable: its like in the program's memory gets its value. The same one may be
@@ -39,7 +43,7 @@ bool IsManagedRange(uint64_t address, uint64_t bytes);
 CUresult WithHints(uint64_t address, uint64_t bytes, FunctionRef<void(MemoryHints&)> use);
 
 // Before a context ends: what its work writes to variables that outlive it comes back.
-void KeepManagedVariables(Context* context);
+CUresult KeepManagedVariables(Context* context);
 // When a context was made: it gets the values of variables whose context has ended.
 CUresult GiveManagedVariables(Context* context);
 // When a context ended.

@@ -1,9 +1,13 @@
 // What the device wrote into mirrored memory comes to the program.
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <cstring>
 #include <optional>
 
+#include "client-shim/error_log.h"
 #include "client-shim/mirror_table.h"
+#include "client-shim/options.h"
 #include "client-shim/process.h"
 #include "longwire/calls.h"
 #include "wire/page_delta.h"
@@ -30,6 +34,37 @@ bool DeviceIsIdle(const Mirrors& mirrors, const StreamPoint* awaited) {
   return idle;
 }
 
+constexpr uint64_t kNone = UINT64_MAX;
+
+// The first byte of the run that the program has changed, too, to another value.
+uint64_t ConflictIn(const Mirror& mirror, const wire::DeltaRun& run) {
+  if (!mirror.range.managed) return kNone;
+  if (run.form == wire::PageForm::kConflict) return run.offset;
+  const std::byte* memory = mirror.memory().data() + run.offset;
+  const std::byte* shadow = mirror.shadow + run.offset;
+  if (std::memcmp(memory, shadow, run.bytes.size()) == 0) return kNone;
+  for (size_t i = 0; i < run.bytes.size(); ++i) {
+    bool both = memory[i] != shadow[i] && run.bytes[i] != shadow[i];
+    if (both && memory[i] != run.bytes[i]) return run.offset + i;
+  }
+  return kNone;
+}
+
+// The next call that may return it does.
+void TellConflict(const Mirror& mirror, uint64_t offset) {
+  int none = 0;
+  std::atomic<int>& once = mirror.channel->stream->context->once;
+  if (!once.compare_exchange_strong(none, CUDA_ERROR_NOT_SUPPORTED)) return;
+  std::array<char, 256> text;
+  std::snprintf(text.data(), text.size(),
+                "host and device have both changed the byte at %#llx of managed memory, to "
+                "different values and with no wait in between: the device's stays "
+                "(docs/host-memory.md)",
+                static_cast<unsigned long long>(mirror.range.address + offset));
+  Say("%s", text.data());
+  LogErrorQuietly(text.data());
+}
+
 // Where both sides have changed a byte, the device's value stays.
 void Apply(Mirror& mirror, std::span<const std::byte> delta, bool sent_meanwhile) {
   std::vector<wire::DeltaRun> runs;
@@ -38,7 +73,9 @@ void Apply(Mirror& mirror, std::span<const std::byte> delta, bool sent_meanwhile
     return;
   }
   auto* memory = reinterpret_cast<std::byte*>(mirror.range.address);
+  uint64_t conflict = kNone;
   for (const wire::DeltaRun& run : runs) {
+    if (conflict == kNone) conflict = ConflictIn(mirror, run);
     std::byte* shadow = mirror.shadow + run.offset;
     if (!sent_meanwhile) {
       std::memcpy(memory + run.offset, run.bytes.data(), run.bytes.size());
@@ -51,6 +88,7 @@ void Apply(Mirror& mirror, std::span<const std::byte> delta, bool sent_meanwhile
       shadow[i] = memory[run.offset + i] = run.bytes[i];
     }
   }
+  if (conflict != kNone) TellConflict(mirror, conflict);
 }
 
 // All that has come, of whatever pull, in the order in which it came.
@@ -177,33 +215,35 @@ bool AwaitedWrites::TakeThem() {
   return all;
 }
 
-void AwaitedWrites::Return() {
+CUresult AwaitedWrites::Return() {
   bool there = !tickets_.empty() && TakeThem();
-  if (!there) ReturnDeviceWrites();
+  return there ? CUDA_SUCCESS : ReturnDeviceWrites();
 }
 
-void ReturnDeviceWrites() {
-  if (!AnyMirrors()) return;
+CUresult ReturnDeviceWrites() {
+  if (!AnyMirrors()) return CUDA_SUCCESS;
   Mirrors& mirrors = TheMirrors();
-  if (!mirrors.handed.load()) return;
+  if (!mirrors.handed.load()) return CUDA_SUCCESS;
   std::lock_guard<std::mutex> pull(mirrors.pull_mutex);
   std::vector<StreamPoint> points;
   uint64_t works = 0, sent = 0;
   bool idle = false;
   {
     std::lock_guard<std::mutex> lock(mirrors.mutex);
-    if (!mirrors.handed.load()) return;  // another thread's wait brought it
+    if (!mirrors.handed.load()) return CUDA_SUCCESS;  // another thread's wait brought it
     idle = mirrors.begun == 0 && DeviceIsIdle(mirrors, nullptr);
     works = mirrors.works;
     sent = mirrors.sent;
     mirrors.asked.insert(sent);
     points = AskForChanges(mirrors);
   }
-  AwaitWork(points);
+  CUresult result = AwaitWork(points);
   std::lock_guard<std::mutex> lock(mirrors.mutex);
   ApplyAll(mirrors);
   mirrors.asked.erase(mirrors.asked.find(sent));
+  if (result != CUDA_SUCCESS) return result;
   if (idle && mirrors.works == works) mirrors.handed.store(false);
+  return Session::over();
 }
 
 void OnMirrorDelta(uint64_t mirror, std::span<const std::byte> delta) {

@@ -39,7 +39,9 @@ constexpr int kTimesWithout = 20;
 bool Push(Mirrors& mirrors, Mirror& mirror) {
   // Unchanged bytes may go along only while the device has nothing to change them.
   bool quiet = !mirrors.handed.load() && mirrors.begun == 0;
-  wire::PageForm form = quiet ? wire::PageForm::kWhole : wire::PageForm::kMasked;
+  wire::PageForm form = quiet                  ? wire::PageForm::kWhole
+                        : mirror.range.managed ? wire::PageForm::kChecked
+                                               : wire::PageForm::kMasked;
   std::span<const std::byte> memory = mirror.memory();
   std::vector<std::byte> delta;
   bool any = false;
@@ -204,7 +206,8 @@ void SendHostWrites() {
       points.push_back({channel->stream, channel->position});
     }
   }
-  AwaitWork(points);
+  // If the session has ended nothing starts behind it.
+  static_cast<void>(AwaitWork(points));
 }
 
 void SendWhatWorkAwaits() {

@@ -102,8 +102,10 @@ CUresult AddMirror(Context* context, const MirrorRange& range, MirrorStart start
     mirrors.by_address[range.address] = std::move(mirror);
     mirror_count.fetch_add(1);
   }
-  if (start == MirrorStart::kFromDevice) ReturnDeviceWrites();
-  return CUDA_SUCCESS;
+  if (start == MirrorStart::kCleared) return CUDA_SUCCESS;
+  CUresult result = ReturnDeviceWrites();
+  if (result != CUDA_SUCCESS) RemoveMirror(*added);
+  return result;
 }
 
 void RemoveMirror(Mirror* mirror) {
@@ -123,7 +125,8 @@ void RemoveMirror(Mirror* mirror) {
     mirrors.by_address.erase(mirror->range.address);
     mirror_count.fetch_sub(1);
   }
-  AwaitWork(points);
+  // Nothing is exchanged after the session's end, either.
+  static_cast<void>(AwaitWork(points));
 }
 
 void ForgetMirrors(uint32_t context_number) {

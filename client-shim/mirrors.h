@@ -38,6 +38,8 @@ struct MirrorRange {
   uint64_t bytes = 0;
   // Registered memory, which the program may free without a word.
   bool may_vanish = false;
+  // Managed memory: where both sides change a byte at once the program gets an error.
+  bool managed = false;
 };
 
 // The device's memory must be mapped.
@@ -81,8 +83,8 @@ class DeviceWork {
 void SendWhatWorkAwaits();
 
 // What the device changed is in the program's memory when it returns. Called between a wait and the
-// return to the program; the caller holds no lock.
-void ReturnDeviceWrites();
+// return to the program; the caller holds no lock. If not, because the session has ended, its code.
+[[nodiscard]] CUresult ReturnDeviceWrites();
 
 // The same for a wait that is still to come: what was written is asked for right behind the awaited
 // work and comes with its end, in one round trip and not two. The wait is then for the later place
@@ -96,7 +98,7 @@ class AwaitedWrites {
     if (AnyMirrors()) Ask(points);
   }
   // To be called once, after the wait.
-  void Return();
+  [[nodiscard]] CUresult Return();
 
  private:
   void Ask(std::span<StreamPoint> points);

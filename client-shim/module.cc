@@ -13,6 +13,7 @@
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
 #include "client-shim/references.h"
+#include "wire/descriptors.h"
 #include "wire/switches.h"
 
 namespace longwire::shim {
@@ -60,8 +61,6 @@ Numbers& FunctionNumbers() {
 
 // False if there is a parameter where none can be.
 bool LaidOut(const calls::Function& described, Function* function) {
-  function->parameters.clear();
-  function->parameter_bytes = 0;
   size_t count = std::min(described.offset.size(), described.size.size());
   for (size_t i = 0; i < count; ++i) {
     Parameter parameter{described.offset[i], described.size[i]};
@@ -83,8 +82,6 @@ CUresult AddFunction(Module* module, const calls::Function& described) {
   }
   function->number = described.function;
   function->name = std::string(described.name);
-  function->attributes.clear();
-  function->next_launch = {};
   for (const calls::FunctionAttributes& known : described.attributes) {
     int device = module->is_library ? DeviceByServerOrdinal(known.device) : -1;
     if (device >= 0 || !module->is_library) function->attributes[device] = known;
@@ -140,39 +137,51 @@ void SubmitUnload(uint32_t context_number, uint64_t id) {
   TheSession().Submit({context_number, nullptr, 0}, unload);
 }
 
+// Options as they were given: an answer overwrites some of their values.
+struct GivenOptions {
+  explicit GivenOptions(const JitOptions& options)
+      : outputs(options), result(TravellingOptions(options, &option, &value)) {}
+  JitOutputs outputs;
+  std::vector<uint32_t> option;
+  std::vector<uint64_t> value;
+  CUresult result;  // whether they can be served
+};
+
+enum class Holds { kImage, kParts };
+
 CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::byte> image,
-                     const JitOptions& options) {
+                     Holds holds, const GivenOptions& options) {
   Session& session = TheSession();
   calls::lwModuleLoad load;
   load.library = module->id;
   load.as_library = module->is_library;
+  load.parts = holds == Holds::kParts;
   load.attributes_device = AttributesDevice(*module);
-  CUresult result = TravellingOptions(options, &load.option, &load.option_value);
-  if (result != CUDA_SUCCESS) return result;
+  load.option = options.option;
+  load.option_value = options.value;
   ImageUpload upload(session, image, session.counts().images);
-  if (!upload.Begin(&load)) return session.over();
+  if (!upload.Begin(&load)) return Session::NotSent();
   auto answer = session.CallAndWait(where, load);
   if (answer.code != CUDA_SUCCESS && !answer.bytes.empty()) {
     wire::Reader reader(answer.bytes);
     if (answer.reply.Decode(reader) != wire::WireResult::kOk) answer.reply = {};
   }
   upload.Answered(answer.reply.knowledge);
-  JitLog(options, JitLog::Kind::kInfo).Deliver(answer.reply.info_log);
-  JitLog(options, JitLog::Kind::kError).Deliver(answer.reply.error_log);
+  options.outputs.Deliver(answer.reply);
   if (answer.code != CUDA_SUCCESS) return answer.code;
-  result = AddFunctions(module, answer.reply.function);
+  CUresult result = AddFunctions(module, answer.reply.function);
   if (result != CUDA_SUCCESS) return result;
   return AddFurtherFunctions(where, module, answer.reply.function.size(), answer.reply.functions);
 }
 
 // The container, or else the parts, which the server links: one after the other in one image.
 CUresult SendWhatFits(const Where& where, Module* module, const Image& image,
-                      const JitOptions& options) {
+                      const GivenOptions& options) {
   CUresult result = CUDA_ERROR_NO_BINARY_FOR_GPU;
   uint64_t nothing_in_it = 0;  // the container's number, if it loaded but has no function
   if (!image.bytes.empty()) {
     module->id = TheSession().NewId();
-    result = SendAndLoad(where, module, image.bytes, options);
+    result = SendAndLoad(where, module, image.bytes, Holds::kImage, options);
     bool loaded = result == CUDA_SUCCESS;
     if (loaded ? !module->in_order.empty() : result != CUDA_ERROR_NO_BINARY_FOR_GPU) return result;
     if (image.parts.empty()) return result;
@@ -184,7 +193,7 @@ CUresult SendWhatFits(const Where& where, Module* module, const Image& image,
     parts.insert(parts.end(), part.begin(), part.end());
   }
   module->id = TheSession().NewId();
-  result = SendAndLoad(where, module, parts, options);
+  result = SendAndLoad(where, module, parts, Holds::kParts, options);
   if (nothing_in_it == 0) return result;
   if (result == CUDA_SUCCESS) {
     SubmitUnload(module->context_number, nothing_in_it);
@@ -198,6 +207,8 @@ CUresult Load(const Where& where, const void* image, const JitOptions& options, 
               Context* context, Module** loaded) {
   if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!options.valid()) return CUDA_ERROR_INVALID_VALUE;
+  const GivenOptions given(options);
+  if (given.result != CUDA_SUCCESS) return given.result;
   Image measured = MeasureImage(image);
   if (measured.empty()) return CUDA_ERROR_INVALID_IMAGE;
   Module* module = Modules().New();
@@ -205,12 +216,7 @@ CUresult Load(const Where& where, const void* image, const JitOptions& options, 
   module->is_library = as_library;
   module->context = context;
   module->context_number = where.context;
-  module->functions.clear();
-  module->in_order.clear();
-  module->globals.clear();
-  module->has_references.store(false);
-  module->references.clear();
-  CUresult result = SendWhatFits(where, module, measured, options);
+  CUresult result = SendWhatFits(where, module, measured, given);
   if (result != CUDA_SUCCESS) {
     Modules().Recycle(module);
     return result;
@@ -260,7 +266,7 @@ CUresult LoadLibrary(const void* image, const JitOptions& options, CUlibrary* li
 }
 
 CUresult LoadFile(const char* path, std::vector<char>* image) {
-  std::unique_ptr<FILE, int (*)(FILE*)> file(fopen(path, "rbe"), fclose);
+  std::unique_ptr<FILE, int (*)(FILE*)> file(wire::OpenStream(path, "r"), fclose);
   if (file == nullptr) return CUDA_ERROR_FILE_NOT_FOUND;
   constexpr size_t kPiece = 65536;
   size_t got = kPiece;

@@ -8,6 +8,7 @@
 #include "client-shim/process.h"
 #include "longwire/calls.h"
 #include "mempool/free_ranges.h"
+#include "wire/descriptors.h"
 #include "wire/segment.h"
 
 namespace longwire::shim {
@@ -15,7 +16,7 @@ namespace {
 
 struct PinnedSegment {
   std::mutex mutex;
-  wire::Descriptor file;
+  wire::OwnDescriptor file;
   mempool::FreeRanges free;  // offsets
 };
 
@@ -31,9 +32,11 @@ void AddFree(uint64_t offset, uint64_t bytes) {
 }
 
 std::byte* Map(uint64_t offset, uint64_t bytes, void* address, int fixed) {
+  int file = TheSegment().file.get();
+  if (file < 0) return nullptr;
   // The pages exist: pinning made them.
   void* mapped = mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE | fixed,
-                      TheSegment().file.get(), static_cast<off_t>(offset));
+                      file, static_cast<off_t>(offset));
   return mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped);
 }
 
@@ -41,7 +44,7 @@ std::byte* Map(uint64_t offset, uint64_t bytes, void* address, int fixed) {
 
 bool AdoptSegment(wire::Descriptor file, uint64_t bytes) {
   if (!wire::IsSegment(file.get(), bytes)) return false;
-  TheSegment().file = std::move(file);
+  TheSegment().file = wire::OwnDescriptor(std::move(file));
   AddFree(0, bytes);
   return true;
 }
@@ -52,7 +55,7 @@ uint64_t TakePart(uint64_t bytes) {
   {
     PinnedSegment& segment = TheSegment();
     std::lock_guard<std::mutex> lock(segment.mutex);
-    if (!segment.free.Take(bytes, &pin.offset)) return kNoPart;
+    if (segment.file.get() < 0 || !segment.free.Take(bytes, &pin.offset)) return kNoPart;
   }
   if (TheSession().CallAndWait({0, nullptr, wire::kWantsReply}, pin).code == CUDA_SUCCESS) {
     return pin.offset;

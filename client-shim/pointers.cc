@@ -20,6 +20,7 @@ constexpr uint64_t kGlobalIds = uint64_t{1} << 40;  // ids of globals and graph 
 struct Foreign {
   std::mutex mutex;
   std::map<uint64_t, DeviceRange> by_address;
+  uint64_t next_id = kGlobalIds;  // no range has another one's, also not of one that is gone
 };
 
 Foreign& TheForeign() {
@@ -53,9 +54,8 @@ Synchronous& TheSynchronous() {
 void AddForeignRange(uint64_t address, uint64_t bytes, Context* context) {
   Foreign& foreign = TheForeign();
   std::lock_guard<std::mutex> lock(foreign.mutex);
-  foreign.by_address[address] = {
-      address, bytes, kGlobalIds + foreign.by_address.size(), context, context->number.load(),
-      false,   true};
+  foreign.by_address[address] = {address, bytes, foreign.next_id++, context, context->number.load(),
+                                 false,   true};
 }
 
 void RemoveForeignRange(uint64_t address) {
@@ -96,6 +96,12 @@ bool FindDeviceRange(uint64_t address, DeviceRange* range) {
     return true;
   }
   return FindForeign(address, range);
+}
+
+bool IsGraphMemory(uint64_t address) {
+  DeviceRange range;
+  return DeviceOfAddress(address) < 0 && FindDeviceRange(address, &range) && range.foreign &&
+         range.address == address;
 }
 
 CUresult SetSyncMemops(uint64_t address, bool on) {

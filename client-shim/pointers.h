@@ -21,6 +21,9 @@ struct DeviceRange {
 // The allocation, global or graph memory that holds the address.
 bool FindDeviceRange(uint64_t address, DeviceRange* range);
 
+// Whether it is the start of what a graph allocated, which lies where the worker's driver put it.
+bool IsGraphMemory(uint64_t address);
+
 // True if the address cannot be the program's own memory.
 bool IsDeviceAddress(uint64_t address);
 

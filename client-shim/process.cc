@@ -103,6 +103,12 @@ CUresult Adopt(SessionParts parts) {
   VisibleDevices visible =
       ChooseVisible(getenv(kVisibleDevices), getenv("CUDA_DEVICE_ORDER"), parts.reply.devices);
   if (visible.code != CUDA_SUCCESS) return visible.code;  // the session ends with its socket
+  std::vector<wire::Window> windows;
+  for (const auto& device : parts.reply.devices) windows.push_back(device.window);
+  if (!TakePromised(windows)) {
+    Say("no addresses are left for the devices' memory; is there a limit on them (ulimit -v)?");
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   // Without one pinned memory is as it is on another host.
   if (parts.segment.valid() && !AdoptSegment(std::move(parts.segment), parts.reply.segment_bytes)) {
     Say("the server's segment for pinned memory is none; copies do without it");
@@ -117,6 +123,7 @@ CUresult Adopt(SessionParts parts) {
   SetThreadEndHook(DestroyThreadStreams);
   Entry::traced.store(ProcessOptions().trace_calls || ProcessOptions().trace_summary);
   SetState(ProcessState::kReady);
+  if (ProcessOptions().log) Say("a session is open");  // longwire doctor --explain looks for it
   return CUDA_SUCCESS;
 }
 
@@ -130,7 +137,12 @@ CUresult OpenAndAdopt() {
   for (const std::string& unknown : wire::UnknownSwitches()) Say("%s", unknown.c_str());
   SessionParts parts;
   std::string sentence;
-  if (!OpenSession(options, ReserveCandidates(options), &parts, &sentence)) {
+  std::vector<wire::Window> windows = ReserveCandidates(options, &sentence);
+  if (windows.empty()) {
+    Say("%s", sentence.c_str());
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (!OpenSession(options, windows, &parts, &sentence)) {
     Say("%s", sentence.c_str());
     // As a link answers for a server out of its reach: frameworks take it as a host without GPU.
     return CUDA_ERROR_NO_DEVICE;

@@ -1,10 +1,6 @@
 // The pump of a session: reading what comes down, and waiting.
-#include <poll.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <optional>
 
 #include "client-shim/callbacks.h"
 #include "client-shim/context.h"
@@ -131,23 +127,13 @@ void Session::Rest() {
   if (lock) up_.GiveBack();
 }
 
-void Session::WatchSocket() {
-  pollfd wait{socket_.get(), POLLRDHUP, 0};
-  while (poll(&wait, 1, -1) < 0 && errno == EINTR) {
-  }
-  // Nothing more comes. The pump reads what is left, then it ends the session.
-  down_.memory().Close(0);
-}
-
 // The ring has only a code; who closed it may have said why on the socket before.
 void Session::EndAsTheServerSays() {
   uint32_t code = down_.memory().close_code();
-  std::optional<wire::Message> words;
-  if (socket_.valid()) words = wire::ReceiveMessage(socket_.get(), std::chrono::milliseconds(0));
+  std::string words = watch_.LastWords();
   std::string sentence = "the session was ended by the server (code " + std::to_string(code) + ")";
-  if (words) {
-    auto* text = reinterpret_cast<const char*>(words->bytes.data());
-    sentence = "the session has ended: " + std::string(text, words->bytes.size());
+  if (!words.empty()) {
+    sentence = "the session has ended: " + words;
   } else if (code == 0) {
     sentence = "the connection to the server is lost";
   }

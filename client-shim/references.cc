@@ -20,14 +20,8 @@ Reference* Publish(Module* module, const char* name, bool surface) {
   Reference* reference = References().New();
   if (reference == nullptr) return nullptr;
   reference->module = module;
-  reference->number = 0;
   reference->surface = surface;
   reference->name = name;
-  reference->bound = false;
-  reference->resource = {};
-  reference->texture = {};
-  reference->format = CU_AD_FORMAT_FLOAT;
-  reference->channels = 1;
   reference->handle = References().Publish(reference);
   return reference;
 }

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "client-shim/callbacks.h"
 #include "client-shim/entry.h"
 #include "client-shim/options.h"
 #include "client-shim/threads.h"
@@ -15,6 +16,23 @@ namespace longwire::shim {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// Nothing but the device's own speed says when these are done (Stream::Unheld).
+bool EndsByItself(uint16_t call) {
+  switch (static_cast<CallId>(call)) {
+    case CallId::lwCopyToDevice:
+    case CallId::lwCopyToHost:
+    case CallId::lwCopyDevice:
+    case CallId::lwCopyPinned:
+    case CallId::lwMemset:
+    case CallId::lwWriteValue:
+    case CallId::lwEventRecord:
+    case CallId::lwMirrorPull:
+      return true;
+    default:
+      return false;
+  }
+}
 
 }  // namespace
 
@@ -30,8 +48,8 @@ bool Session::Start() {
   bool started = StartThread(
       "longwire-recv", [](void* self) { static_cast<Session*>(self)->ReceiverLoop(); }, this);
   if (started && socket_.valid()) {
-    started = StartThread(
-        "longwire-watch", [](void* self) { static_cast<Session*>(self)->WatchSocket(); }, this);
+    // When nothing more comes the pump reads what is left, then it ends the session.
+    started = watch_.Start(std::move(socket_), [this] { down_.memory().Close(0); });
   }
   return started;
 }
@@ -64,6 +82,7 @@ uint64_t Session::Put(const Header& of, size_t bound, Encode encode, PendingRepl
     std::memcpy(to, &header, kHeader);
     uint64_t position = up_.written();
     if (where.stream != nullptr && (where.flags & wire::kCapturing) == 0) {
+      if (EndsByItself(of.call) && where.stream->Unheld()) where.stream->unheld.store(position);
       where.stream->last.store(position);
       where.stream->room.Take(position, wire::AlignRecord(header.bytes), opened_.stream_share);
     }
@@ -97,7 +116,7 @@ uint64_t Session::AppendRecord(const Where& where, uint16_t call, size_t bound, 
     return position;
   }
   if (reply != nullptr && reply->then) {
-    reply->then(over() != CUDA_SUCCESS ? over() : CUDA_ERROR_INVALID_VALUE, {});
+    reply->then(NotQueued(), {});
     delete reply;
   }
   return kNoPosition;
@@ -108,7 +127,7 @@ CUresult Session::AskAndWait(const Where& where, uint16_t call, size_t bound, En
   PendingReply reply;
   reply.payload = payload;
   uint64_t position = AppendRecord(where, call, bound, encode, &reply, kBehindAny);
-  if (position == kNoPosition) return over() != CUDA_SUCCESS ? over() : CUDA_ERROR_INVALID_VALUE;
+  if (position == kNoPosition) return NotQueued();
   counts_.round_trips.fetch_add(1, std::memory_order_relaxed);
   if (call < wire::kCallNumbers) {
     counts_.round_trips_of[call].fetch_add(1, std::memory_order_relaxed);
@@ -151,7 +170,9 @@ void Session::ForgetStream(Stream* stream) {
 
 void Session::End(CUresult code, const std::string& sentence) {
   int none = 0;
-  if (!over_.compare_exchange_strong(none, code)) return;
+  if (code == CUDA_SUCCESS) code = CUDA_ERROR_LAUNCH_FAILED;  // an end is never a success
+  if (!session_over.compare_exchange_strong(none, code)) return;
+  Entry::special_calls.fetch_add(1);  // for good: every call looks
   Say("%s", sentence.c_str());
   down_.memory().Close(0);
   up_.memory().Close(0);
@@ -167,6 +188,7 @@ void Session::End(CUresult code, const std::string& sentence) {
     reply->then(code, {});
     delete reply;
   }
+  FailAllHostFunctions();
   state_changed_.notify_all();
   receiver_wake_.notify_all();
 }

@@ -30,6 +30,7 @@
 
 #include "client-shim/function_ref.h"
 #include "client-shim/lanes.h"
+#include "client-shim/socket_watch.h"
 #include "client-shim/stream.h"
 #include "client-shim/transfers.h"
 #include "longwire/call_ids.h"
@@ -42,6 +43,10 @@
 #include "wire/spinning.h"
 
 namespace longwire::shim {
+
+// The code with which this process's session ended, 0 while it lives. The one place that says so:
+// waits end by it, and no call but those that need no session returns success against it (entry.h).
+inline std::atomic<int> session_over{0};
 
 // What a record's header says besides the call.
 struct Where {
@@ -178,7 +183,8 @@ class Session {
 
   // Waits until `done` (evaluated under no lock but an internal one; it must be quick and take no
   // lock), the session is over or the deadline passed; true if done.
-  bool WaitUntil(FunctionRef<bool()> done, wire::Deadline deadline = wire::Deadline::max());
+  [[nodiscard]] bool WaitUntil(FunctionRef<bool()> done,
+                               wire::Deadline deadline = wire::Deadline::max());
 
   // Takes in what has come, unless somebody is doing so: for programs that poll.
   void ReadWithoutWaiting();
@@ -194,7 +200,18 @@ class Session {
   uint64_t NewId() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
   // CUDA_SUCCESS, or what every call returns because the session is over.
-  CUresult over() const { return static_cast<CUresult>(over_.load(std::memory_order_acquire)); }
+  static CUresult over() {
+    return static_cast<CUresult>(session_over.load(std::memory_order_acquire));
+  }
+  // What a call returns whose record could not be queued: never success, as over() alone may be. A
+  // session that lives has refused a record that no ring can hold.
+  static CUresult NotQueued() { return over() != CUDA_SUCCESS ? over() : CUDA_ERROR_INVALID_VALUE; }
+  static CUresult Queued(uint64_t position) {
+    return position == kNoPosition ? NotQueued() : CUDA_SUCCESS;
+  }
+  // What it returns whose bytes could not be sent. Their way may end a moment before the session
+  // does.
+  static CUresult NotSent() { return over() != CUDA_SUCCESS ? over() : CUDA_ERROR_LAUNCH_FAILED; }
   // Ends the session for this process; the sentence is printed once.
   void End(CUresult code, const std::string& sentence);
 
@@ -249,7 +266,6 @@ class Session {
   // The pump; see receiver.cc.
   void ReceiverLoop();
   void Rest();
-  void WatchSocket();
   void EndAsTheServerSays();
   void PumpForAWaiter(wire::Deadline deadline);
   void Pump(std::chrono::nanoseconds spin, wire::Deadline deadline);
@@ -284,8 +300,8 @@ class Session {
 
   Transfers transfers_;
   std::atomic<uint64_t> next_id_{1};
-  std::atomic<int> over_{0};
-  wire::Descriptor socket_;
+  wire::Descriptor socket_;  // until the session starts
+  SocketWatch watch_;
   wire::OpenReply opened_;
   SessionCounts counts_;
   Lanes lanes_;

@@ -82,7 +82,7 @@ CUresult Expose(uint64_t address, Block& block) {
   CUresult result =
       MapSharedChunks(block.context, address, block.bytes, &block.chunks, &block.accessors);
   if (result != CUDA_SUCCESS) return result;
-  MirrorRange range{address, address, block.bytes};
+  MirrorRange range{address, address, block.bytes, false, block.use == SharedUse::kManaged};
   result = AddMirror(block.context, range, MirrorStart::kCleared, &block.mirror);
   if (result == CUDA_SUCCESS) {
     TheBlocks().exposed.fetch_add(1);

@@ -3,10 +3,12 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "wire/descriptors.h"
+
 namespace longwire::shim {
 
 bool IsSharedMapping(uint64_t address, uint64_t bytes) {
-  FILE* maps = std::fopen("/proc/self/maps", "re");
+  FILE* maps = wire::OpenStream("/proc/self/maps", "r");
   if (maps == nullptr) return false;
   char* line = nullptr;
   size_t room = 0;

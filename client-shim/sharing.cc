@@ -13,6 +13,7 @@
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
 #include "longwire/calls.h"
+#include "wire/descriptors.h"
 
 namespace longwire::shim {
 namespace {
@@ -36,9 +37,9 @@ static_assert(sizeof(PackedPiece) == 64);
 std::atomic<bool> memory_is_shared{false};
 
 // From here on copies have finished when the program is told so.
-void BeginSharing() {
+CUresult BeginSharing() {
   memory_is_shared.store(true);
-  AwaitEarlyCopies(nullptr);
+  return AwaitEarlyCopies(nullptr);
 }
 
 }  // namespace
@@ -46,7 +47,8 @@ void BeginSharing() {
 bool MemoryIsShared() { return memory_is_shared.load(std::memory_order_acquire); }
 
 CUresult ShareChunks(const std::vector<uint64_t>& chunks, SharedToken* token) {
-  BeginSharing();
+  CUresult result = BeginSharing();
+  if (result != CUDA_SUCCESS) return result;
   calls::lwShare share;
   share.chunk = chunks;
   auto answer = TheSession().CallAndWait({}, share, 64 + chunks.size() * sizeof(uint64_t));
@@ -57,7 +59,8 @@ CUresult ShareChunks(const std::vector<uint64_t>& chunks, SharedToken* token) {
 }
 
 CUresult BorrowChunks(const SharedToken& token, BorrowedChunks* borrowed) {
-  BeginSharing();
+  CUresult result = BeginSharing();
+  if (result != CUDA_SUCCESS) return result;
   calls::lwBorrow borrow;
   borrow.token.assign(token.begin(), token.end());
   auto answer = TheSession().CallAndWait({}, borrow);
@@ -114,13 +117,12 @@ CUresult TokenToDescriptor(TokenKind kind, const SharedToken& token, int* descri
   TokenFile file;
   file.kind = static_cast<uint64_t>(kind);
   file.token = token;
-  int made = memfd_create("longwire-token", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (made < 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  if (write(made, &file, sizeof file) != sizeof file || fcntl(made, F_ADD_SEALS, kSeals) != 0) {
-    close(made);
+  wire::Descriptor made = wire::MemoryFile("longwire-token", MFD_ALLOW_SEALING);
+  if (!made.valid() || write(made.get(), &file, sizeof file) != sizeof file ||
+      fcntl(made.get(), F_ADD_SEALS, kSeals) != 0) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  *descriptor = made;
+  *descriptor = made.Release();
   return CUDA_SUCCESS;
 }
 

@@ -2,7 +2,6 @@
 // has no exit signal, so neither the program's wait nor its SIGCHLD handler sees it; the second is
 // orphaned at once.
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -13,6 +12,7 @@
 #include <memory>
 
 #include "client-shim/knock.h"
+#include "wire/descriptors.h"
 
 namespace longwire::shim {
 namespace {
@@ -37,8 +37,7 @@ int ExecLink(void* argument) {
     sigaction(signal, &action, nullptr);
   }
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (int descriptor = 0; descriptor < 3; ++descriptor) dup2(null, descriptor);
+  wire::SilenceStandardDescriptors();
   constexpr unsigned kCloseOnExec = 1 << 2;  // CLOSE_RANGE_CLOEXEC
   syscall(SYS_close_range, 3u, ~0u, kCloseOnExec);
   if (chdir("/") != 0) _exit(127);

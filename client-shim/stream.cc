@@ -51,7 +51,7 @@ void AwaitProgress(Stream* stream, uint64_t position) {
 }
 
 CUresult ContextError(const Stream* stream) {
-  if (TheSession().over() != CUDA_SUCCESS) return TheSession().over();
+  if (Session::over() != CUDA_SUCCESS) return Session::over();
   return static_cast<CUresult>(stream->context->sticky.load(std::memory_order_acquire));
 }
 
@@ -76,17 +76,6 @@ CUresult NewStream(Context* owner, StreamKind kind, unsigned flags, int priority
   stream->kind = kind;
   stream->flags = flags;
   stream->priority = priority;
-  stream->internal = false;
-  for (auto* place :
-       {&stream->last, &stream->finished, &stream->wanted, &stream->awaited, &stream->sync_copy,
-        &stream->reused, &stream->early_seen, &stream->mirrors_seen, &stream->mirrors_awaited}) {
-    place->store(0);
-  }
-  stream->gate_passed.store(0);
-  stream->green_gate_passed.store(0);
-  stream->room.Clear();
-  stream->destroyed.store(false);
-  stream->capture.store(nullptr);
   stream->references.store(2);  // the handle's and the context's list
   session.AddStream(stream);
   calls::lwStreamCreate create;
@@ -198,23 +187,16 @@ CUresult FindStream(CUstream handle, Stream** stream) {
 CUresult ResolveForWait(CUstream handle, Stream** stream) {
   CUresult result = FindStream(handle, stream);
   if (result != CUDA_SUCCESS) return result;
-  if (TheSession().over() != CUDA_SUCCESS) return TheSession().over();
+  if (Session::over() != CUDA_SUCCESS) return Session::over();
   return TakeError((*stream)->context);
 }
 
 CUresult ResolveStream(CUstream handle, Stream** stream) {
   CUresult result = FindStream(handle, stream);
   if (result != CUDA_SUCCESS) return result;
-  if (TheSession().over() != CUDA_SUCCESS) return TheSession().over();
-  AwaitEarlyCopies(*stream);
-  return TakeError((*stream)->context);
-}
-
-void StreamRoom::Clear() {
-  newest.store(0);
-  oldest.store(0);
-  ends = {};
-  quarters = bytes = 0;
+  if (Session::over() != CUDA_SUCCESS) return Session::over();
+  result = AwaitEarlyCopies(*stream);
+  return result == CUDA_SUCCESS ? TakeError((*stream)->context) : result;
 }
 
 void StreamRoom::Take(uint64_t position, uint64_t taken, uint64_t share) {
@@ -256,10 +238,11 @@ CUresult AwaitStream(Stream* stream, uint64_t position) {
   Session& session = TheSession();
   if (stream->finished.load(std::memory_order_acquire) < position) {
     AwaitProgress(stream, position);
-    session.WaitUntil([&] {
+    bool done = session.WaitUntil([&] {
       return stream->finished.load(std::memory_order_acquire) >= position ||
              stream->context->sticky.load(std::memory_order_acquire) != 0;
     });
+    if (!done) return Session::over();
   }
   return ContextError(stream);
 }
@@ -269,8 +252,8 @@ CUresult WaitForStream(Stream* stream, uint64_t position) {
   AwaitedWrites writes({&point, 1});
   CUresult result = AwaitStream(stream, point.position);
   TheSession().FlushText();
-  writes.Return();
-  return result;
+  CUresult returned = writes.Return();
+  return result == CUDA_SUCCESS ? returned : result;
 }
 
 CUresult PollStream(Stream* stream, uint64_t position) {
@@ -289,8 +272,7 @@ CUresult PollStream(Stream* stream, uint64_t position) {
 CUresult QueryStream(Stream* stream, uint64_t position) {
   SendWhatWorkAwaits();
   CUresult result = PollStream(stream, position);
-  if (result == CUDA_SUCCESS) ReturnDeviceWrites();
-  return result;
+  return result == CUDA_SUCCESS ? ReturnDeviceWrites() : result;
 }
 
 bool WaitCovers(const Stream* awaited, const Stream* other) {
@@ -301,6 +283,15 @@ bool WaitCovers(const Stream* awaited, const Stream* other) {
 
 bool IsOrdered(const Stream* stream, const Stream* earlier) {
   return stream != nullptr && (WaitCovers(stream, earlier) || WaitCovers(earlier, stream));
+}
+
+bool IsReachedAtOnce(const Stream* stream) {
+  if (!stream->Unheld()) return false;
+  if (stream->kind == StreamKind::kNonBlocking) return true;
+  std::lock_guard<std::mutex> lock(stream->context->mutex);
+  return std::ranges::all_of(stream->context->streams, [&](const Stream* earlier) {
+    return !IsOrdered(stream, earlier) || earlier->Unheld();
+  });
 }
 
 bool Belongs(const Stream* stream, const Context* context) {
@@ -349,11 +340,13 @@ std::vector<StreamPoint> UnfinishedBefore(const Stream* stream) {
   return points;
 }
 
-void AwaitWork(std::span<const StreamPoint> points) {
+CUresult AwaitWork(std::span<const StreamPoint> points) {
   for (const StreamPoint& point : points) {
-    AwaitStream(point.stream, point.position);
+    // What a context failed with its own calls say; the points may be of several.
+    static_cast<void>(AwaitStream(point.stream, point.position));
     Release(point.stream);
   }
+  return Session::over();
 }
 
 CUresult WaitForWork(std::span<StreamPoint> points) {
@@ -369,8 +362,8 @@ CUresult WaitForWork(std::span<StreamPoint> points) {
     Release(point.stream);
   }
   TheSession().FlushText();
-  writes.Return();
-  return result;
+  CUresult returned = writes.Return();
+  return result == CUDA_SUCCESS ? returned : result;
 }
 
 CUresult SynchronizeContext(Context* context) {
@@ -383,9 +376,10 @@ CUresult SynchronizeContext(Context* context) {
       points.push_back({stream, stream->last.load()});
     }
   }
-  WaitForWork(points);
-  UnfinishedWork(context);  // forgets destroyed streams
-  return TakeError(context->home);
+  CUresult result = WaitForWork(points);
+  for (StreamPoint& point : UnfinishedWork(context))
+    Release(point.stream);  // forgets destroyed ones
+  return result == CUDA_SUCCESS ? TakeError(context->home) : result;
 }
 
 bool StreamUniqueId(CUcontext context, CUstream handle, uint64_t* id) {

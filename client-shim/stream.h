@@ -34,7 +34,6 @@ struct StreamRoom {
   uint64_t quarters = 0;
   uint64_t bytes = 0;  // of the quarter that fills now
 
-  void Clear();
   void Take(uint64_t position, uint64_t taken, uint64_t share);
 };
 
@@ -56,6 +55,7 @@ struct Stream {
   std::atomic<uint64_t> sync_copy{0};    // newest copy that the program was told is done
   std::atomic<uint64_t> reused{0};       // newest work before a free whose memory is in use again
   std::atomic<uint64_t> early_seen{0};   // how many of these two, of others, it has waited for
+  std::atomic<uint64_t> unheld{0};       // up to where nothing unfinished of it can be held up
   std::atomic<uint64_t> gate_passed{0};  // up to which gate of its context it waits
   std::atomic<uint64_t> green_gate_passed{0};  // the same of its green context
   std::atomic<uint64_t> mirrors_seen{0};       // what was sent of mirrors before its newest work
@@ -66,6 +66,10 @@ struct Stream {
   std::atomic<Capture*> capture{nullptr};
 
   bool Idle() const { return finished.load() >= last.load(); }
+  // Whether what is unfinished of it ends by itself, and soon: copies, fills, records of events,
+  // values that are written, with nothing else before them. Kernels, graphs and all that waits may
+  // be held up as long as the program likes.
+  bool Unheld() const { return Idle() || unheld.load() == last.load(); }
 };
 
 // Creates a stream in `owner`, a context or green context, known to the worker; its handle is
@@ -105,11 +109,15 @@ void AskForWaiters(Stream* stream);
 uint64_t AwaitedForRoom(Stream* stream);
 
 // Waits while the stream has no room. The context's error, if any.
-CUresult WaitForRoom(Stream* stream);
+[[nodiscard]] CUresult WaitForRoom(Stream* stream);
 
 // Whether the stream's next work waits by itself for what the earlier one has been given: if they
 // are the same, or by the rule of the legacy stream. `stream` nullptr: no stream's work.
 bool IsOrdered(const Stream* stream, const Stream* earlier);
+
+// Whether the stream's next work is reached at once: nothing that can be held up is unfinished
+// before it, in the stream or in those with which it is ordered.
+bool IsReachedAtOnce(const Stream* stream);
 
 // Whether the program's wait for one stream is a wait for the other's work, too: for the same, or
 // by the legacy stream, which needs no call of its own for that.
@@ -117,11 +125,11 @@ bool WaitCovers(const Stream* awaited, const Stream* other);
 
 // Waits until everything handed to the stream up to `position` has finished. Returns the context's
 // error, if any. For waits that the program does not see.
-CUresult AwaitStream(Stream* stream, uint64_t position);
+[[nodiscard]] CUresult AwaitStream(Stream* stream, uint64_t position);
 
 // The same for the program's waits: what the device printed is printed, and what it wrote into the
 // program's memory is there.
-CUresult WaitForStream(Stream* stream, uint64_t position);
+[[nodiscard]] CUresult WaitForStream(Stream* stream, uint64_t position);
 
 // CUDA_SUCCESS, CUDA_ERROR_NOT_READY or the context's error; sees to it that the answer changes.
 CUresult PollStream(Stream* stream, uint64_t position);

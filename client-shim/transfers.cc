@@ -61,7 +61,7 @@ void Transfers::DropDownload(uint64_t transfer) {
   std::unique_lock<std::mutex> lock(mutex_);
   landed_.wait(lock, [&] {
     auto found = downloads_.find(transfer);
-    return found == downloads_.end() || found->second.writers == 0;
+    return found == downloads_.end() || found->second.users == 0;
   });
   downloads_.erase(transfer);
 }
@@ -76,14 +76,14 @@ bool Transfers::Arrive(uint64_t transfer, uint64_t offset, std::span<const std::
   if (!fits && !wire::kPlantedBug) return false;
   // Without the lock, so that several lanes write at once; the entry stays while it has writers.
   HostPlace place = entry.place;
-  ++entry.writers;
+  ++entry.users;
   lock.unlock();
   place.Scatter(offset, bytes);
   lock.lock();
-  --entry.writers;
+  --entry.users;
   entry.landed += bytes.size();
   entry.missing -= std::min<uint64_t>(entry.missing, bytes.size());
-  if (entry.missing == 0 && !entry.persistent && entry.writers == 0) downloads_.erase(transfer);
+  if (entry.missing == 0 && !entry.persistent && entry.users == 0) downloads_.erase(transfer);
   landed_.notify_all();
   return true;
 }
@@ -111,18 +111,55 @@ void Transfers::OfferUpload(uint64_t transfer, const HostPlace& place, bool pers
 }
 
 void Transfers::DropUpload(uint64_t transfer) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  uploads_.erase(transfer);
+  std::unique_lock<std::mutex> lock(mutex_);
+  auto found = uploads_.find(transfer);
+  if (found == uploads_.end()) return;
+  found->second.persistent = false;
+  if (found->second.users == 0) uploads_.erase(found);
 }
 
-bool Transfers::FindUpload(uint64_t transfer, HostPlace* place, bool* persistent) {
+bool Transfers::FindUpload(uint64_t transfer, HostPlace* place) {
   std::lock_guard<std::mutex> lock(mutex_);
   auto found = uploads_.find(transfer);
   if (found == uploads_.end()) return false;
   *place = found->second.place;
-  if (persistent != nullptr) *persistent = found->second.persistent;
-  if (!found->second.persistent) uploads_.erase(found);
   return true;
+}
+
+bool Transfers::TakeUpload(uint64_t transfer, HostPlace* place, bool* persistent) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto found = uploads_.find(transfer);
+  if (found == uploads_.end()) return false;
+  ++found->second.users;
+  *place = found->second.place;
+  *persistent = found->second.persistent;
+  return true;
+}
+
+void Transfers::UploadRead(uint64_t transfer) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto found = uploads_.find(transfer);
+  if (found == uploads_.end()) return;
+  bool over = --found->second.users == 0 && !found->second.persistent;
+  if (over) uploads_.erase(found);
+  landed_.notify_all();
+}
+
+void Transfers::DropUploadsOf(uint64_t address, uint64_t bytes) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  auto is_there = [&](const Entry& entry) {
+    auto start = reinterpret_cast<uint64_t>(entry.place.base);
+    return start < address + bytes && address < start + entry.place.span();
+  };
+  std::erase_if(uploads_, [&](const auto& upload) {
+    const Entry& entry = upload.second;
+    return !entry.persistent && entry.users == 0 && is_there(entry);
+  });
+  landed_.wait(lock, [&] {
+    return std::ranges::none_of(uploads_, [&](const auto& upload) {
+      return upload.second.users != 0 && is_there(upload.second);
+    });
+  });
 }
 
 void Transfers::OfferImage(uint64_t transfer, const HostPlace& place) {

@@ -25,6 +25,8 @@ struct HostPlace {
     return {static_cast<std::byte*>(const_cast<void*>(base)), bytes, bytes, bytes, 1, 1};
   }
   uint64_t bytes() const { return width * rows * slices; }
+  // From the first to behind the last byte.
+  uint64_t span() const { return (slices - 1) * slice_pitch + (rows - 1) * pitch + width; }
   // Copies packed bytes from `offset` on to their rows, or the rows to packed bytes. The caller has
   // checked that offset + size is within bytes().
   void Scatter(uint64_t offset, std::span<const std::byte> packed) const;
@@ -50,7 +52,13 @@ class Transfers {
   // Announces bytes that the worker asks for later.
   void OfferUpload(uint64_t transfer, const HostPlace& place, bool persistent);
   void DropUpload(uint64_t transfer);
-  bool FindUpload(uint64_t transfer, HostPlace* place, bool* persistent = nullptr);
+  bool FindUpload(uint64_t transfer, HostPlace* place);
+  // The worker asks for it: its memory stays, from here to UploadRead.
+  bool TakeUpload(uint64_t transfer, HostPlace* place, bool* persistent);
+  void UploadRead(uint64_t transfer);
+  // The memory goes: nothing reads it for an upload after this returns, but for graphs that are
+  // launched again.
+  void DropUploadsOf(uint64_t address, uint64_t bytes);
 
   // The same for an image: the worker may ask for it once, until it is withdrawn. Withdrawing waits
   // for whoever reads it, from TakeImage to ImageRead.
@@ -64,11 +72,11 @@ class Transfers {
     HostPlace place;
     uint64_t missing = 0;  // bytes
     bool persistent = false;
-    uint64_t landed = 0;   // bytes
-    uint32_t writers = 0;  // threads that write into the place
+    uint64_t landed = 0;  // bytes
+    uint32_t users = 0;   // threads that write into the place, or read it
   };
   std::mutex mutex_;
-  std::condition_variable landed_;  // bytes, or a writer has finished
+  std::condition_variable landed_;  // bytes, or a user has finished
   std::unordered_map<uint64_t, Entry> downloads_;
   std::unordered_map<uint64_t, Entry> uploads_;
   struct OfferedImage {

@@ -93,7 +93,7 @@ void ServePull(Session& session, uint64_t transfer) {
     });
     return;
   }
-  if (!session.transfers().FindUpload(transfer, &place, &persistent)) return;
+  if (!session.transfers().TakeUpload(transfer, &place, &persistent)) return;
   Sender().Post([&session, transfer, place, persistent] {
     // A graph's bytes come again with each launch: the log keeps launches apart.
     if (persistent) {
@@ -101,6 +101,7 @@ void ServePull(Session& session, uint64_t transfer) {
     } else {
       SendCopy(session, transfer, place);
     }
+    session.transfers().UploadRead(transfer);
   });
 }
 

@@ -97,7 +97,7 @@ std::string Argument(const Parameter& parameter) {
     case Role::kInArray:
       return x + ".empty() ? nullptr : " + x + ".data()";
     case Role::kOutArray:
-      return "call_.want_" + x + " ? " + x + ".data() : nullptr";
+      return "call_.want_" + x + " ? RoomIn(" + x + ") : nullptr";
     case Role::kOutString:
       return x + ".data()";
     default:
@@ -253,6 +253,7 @@ using calls::Convert;
 using calls::ConvertList;
 using calls::CountFits;
 using calls::Elements;
+using calls::RoomIn;
 
 )";
 

@@ -73,8 +73,10 @@ class EntriesEmitter : public Emitter {
       out->Line("  return shim::Refuse(CallId::$id$);\n}\n", {{"id", call.symbol}});
       return;
     }
-    out->Line("  shim::Entry entry_(CallId::$id$);\n  if (!entry_.ok()) return entry_.code();",
-              {{"id", call.symbol}});
+    out->Line(
+        "  shim::Entry entry_(CallId::$id$$needs$);\n  if (!entry_.ok()) return entry_.code();",
+        {{"id", call.symbol},
+         {"needs", body.without_session.empty() ? "" : ", shim::Needs::kNoSession"}});
     const std::string checks = NullChecks(body);
     if (!checks.empty()) {
       out->Line("  if ($checks$) return entry_.Done(CUDA_ERROR_INVALID_VALUE);",

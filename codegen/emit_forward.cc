@@ -15,6 +15,8 @@ using calls::Convert;
 using calls::ConvertList;
 using calls::CopyText;
 using calls::Elements;
+using calls::FitsRoom;
+using calls::RoomOf;
 
 )";
 
@@ -31,14 +33,26 @@ std::string CountValue(const Call& call, const Parameter& array) {
   return (count->role == Role::kInOut ? "*" : "") + count->name;
 }
 
+// Whether the parameter says how much room a list has, and then how long it is.
+bool CountsList(const Call& call, const Parameter& count) {
+  for (const Parameter& parameter : call.parameters) {
+    if (parameter.role == Role::kOutArray && parameter.count == count.name) return true;
+  }
+  return false;
+}
+
 Text::Values ValuesOf(const Call& call, const Parameter& parameter) {
   return {{"x", parameter.name},
+          {"n", parameter.count},
           {"count", parameter.count.empty() ? "" : CountValue(call, parameter)},
           {"minus", std::to_string(parameter.count_minus)}};
 }
 
 constexpr char kCountElements[] =
     "  if (!Elements($x$, $count$, $minus$, &elements_)) return CUDA_ERROR_INVALID_VALUE;";
+
+constexpr char kCheckRoom[] =
+    "  if (!FitsRoom($x$, $count$, reply_.$n$)) return CUDA_ERROR_INVALID_VALUE;";
 
 // One parameter into the request.
 void PutParameter(const Call& call, const Parameter& parameter, Text* out) {
@@ -53,7 +67,9 @@ void PutParameter(const Call& call, const Parameter& parameter, Text* out) {
       out->Line("  call_.$x$ = ToWire($x$);", values);
       break;
     case Role::kInOut:
-      out->Line("  Convert(*$x$, &call_.$x$);", values);
+      out->Line(CountsList(call, parameter) ? "  Convert(RoomOf(*$x$), &call_.$x$);"
+                                            : "  Convert(*$x$, &call_.$x$);",
+                values);
       break;
     case Role::kIn:
       out->Line(parameter.nullable ? "  if ($x$ != nullptr) Convert(*$x$, &call_.$x$.emplace());"
@@ -99,13 +115,18 @@ void GetParameter(const Call& call, const Parameter& parameter, Text* out) {
                 values);
       break;
     case Role::kOutArray:
-      out->Line(kCountElements, values);
       // Where the count is a result, too, the driver clears the handles' room beyond it.
-      if (handle && Find(call, parameter.count)->role == Role::kInOut) {
-        out->Line("  for (size_t i_ = 0; i_ < elements_; ++i_) {", values);
-        out->Line("    FromWire(i_ < reply_.$x$.size() ? reply_.$x$[i_] : 0, &$x$[i_]);\n  }",
-                  values);
-        break;
+      if (Find(call, parameter.count)->role == Role::kInOut) {
+        out->Line(kCheckRoom, values);
+        if (handle) {
+          out->Line("  for (size_t i_ = 0; $x$ != nullptr && i_ < $count$; ++i_) {", values);
+          out->Line("    FromWire(i_ < reply_.$x$.size() ? reply_.$x$[i_] : 0, &$x$[i_]);\n  }",
+                    values);
+          break;
+        }
+        out->Line("  elements_ = $x$ == nullptr ? 0 : static_cast<size_t>($count$);", values);
+      } else {
+        out->Line(kCountElements, values);
       }
       out->Line("  elements_ = std::min(elements_, reply_.$x$.size());", values);
       out->Line("  for (size_t i_ = 0; i_ < elements_; ++i_) {", values);

@@ -15,6 +15,7 @@ std::vector<std::unique_ptr<Emitter>> MakeEmitters() {
   emitters.push_back(MakeVisitorEmitter());
   emitters.push_back(MakePrinterEmitter());
   emitters.push_back(MakeFakeDriverEmitter());
+  emitters.push_back(MakeEveryCallEmitter());
   emitters.push_back(MakeSupportEmitter());
   return emitters;
 }

@@ -49,6 +49,8 @@ std::unique_ptr<Emitter> MakeDriverTableEmitter();
 std::unique_ptr<Emitter> MakeDispatchEmitter();
 // fake_driver.h, fake_driver.cc: a driver table that records, for tests.
 std::unique_ptr<Emitter> MakeFakeDriverEmitter();
+// every_call.h: a list of the exported functions with arguments by type and name, for tests.
+std::unique_ptr<Emitter> MakeEveryCallEmitter();
 // support.md: what is supported and why the rest is not.
 std::unique_ptr<Emitter> MakeSupportEmitter();
 

@@ -164,6 +164,7 @@ class Loader {
     call.unsupported = option.unsupported();
     call.same_as = option.same_as();
     call.destroys = option.destroys();
+    call.without_session = option.without_session();
     call.introduced = option.introduced();
     call.introduced_per_thread = option.introduced_per_thread() != 0
                                      ? option.introduced_per_thread()

@@ -100,7 +100,7 @@ struct Call {
   Kind kind = Kind::kLocal;
   Body body = Body::kGenerated;
   PerThread per_thread = PerThread::kNone;
-  std::string unsupported, same_as, destroys;
+  std::string unsupported, same_as, destroys, without_session;
   int introduced = 0, introduced_per_thread = 0;
   bool may_block = false, before_init = false, capture_unsafe = false, implicit_stream = false;
   bool worker_hand_written = false, stream_ordered = false;

@@ -175,6 +175,9 @@ void CheckKind(const Call& call, Errors* errors) {
   if (call.kind == Kind::kLocal && call.Travels()) {
     errors->Add(call.location, call.symbol + " is LOCAL: write body: HAND_WRITTEN");
   }
+  if (!call.without_session.empty() && call.kind != Kind::kLocal) {
+    errors->Add(call.location, call.symbol + " is not LOCAL: it cannot be without a session");
+  }
   if (call.is_private) {
     if (call.kind == Kind::kAtOnce && !call.reply.empty()) {
       errors->Add(call.location, call.symbol + " is AT_ONCE but has a Reply");
@@ -215,6 +218,7 @@ void FollowSameAs(Api* api, Call* call, Errors* errors) {
   call->kind = other->kind;
   call->unsupported = other->unsupported;
   call->before_init = other->before_init;
+  call->without_session = other->without_session;
   call->capture_unsafe = other->capture_unsafe;
   call->implicit_stream = other->implicit_stream;
 }

@@ -1,6 +1,7 @@
 #include "link/lane.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <thread>
 
 #include "link/transport/codes.h"
@@ -22,6 +23,14 @@ constexpr std::chrono::milliseconds kLastWords{3000};
 
 std::span<const std::byte> BytesOf(const std::string& text) {
   return std::as_bytes(std::span(text));
+}
+
+void LogResumed(uint64_t session, uint32_t lane, Clock::duration away) {
+  char text[96];
+  std::string named = lane == 0 ? "" : " lane " + std::to_string(lane);
+  snprintf(text, sizeof(text), "resumed%s after %.1f s without a connection", named.c_str(),
+           std::chrono::duration<double>(away).count());
+  Log(LogLevel::kInfo, session, text);
 }
 
 }  // namespace
@@ -154,11 +163,12 @@ bool Lane::Relay() {
   while (true) {
     if (PumpOnce() != StreamPump::Outcome::kBroken) return true;
     Log(LogLevel::kWarning, right_.session, "connection lost: " + closed_.sentence);
+    auto lost_at = Clock::now();
     closed_ = {static_cast<uint32_t>(transport::kLaunchFailed),
                "the connection to " + server_.server + " was lost"};
     bool goes_on = number_ == 0 || SleepUnlessStopped(std::chrono::milliseconds(0));
     if (!goes_on || !Connect(right_.resume_grace)) return false;
-    Log(LogLevel::kInfo, right_.session, "resumed");
+    LogResumed(right_.session, number_, Clock::now() - lost_at);
   }
 }
 

@@ -18,12 +18,9 @@ using transport::LogLevel;
 
 // The program gives up after 5 s; it shall have our sentence before.
 constexpr std::chrono::milliseconds kConnectPatience{3300};
-// A worker that is started on demand initialises the driver first.
-constexpr std::chrono::seconds kOpenPatience{60};
+constexpr std::chrono::milliseconds kAnswerPatience{4400};
 constexpr int kOpenAttempts = 3;
 constexpr std::chrono::seconds kRequestPatience{5};
-// Connecting is part of it.
-constexpr std::chrono::milliseconds kViewPatience{4600};
 
 std::span<const std::byte> BytesOf(const std::string& text) {
   return std::as_bytes(std::span(text));
@@ -55,13 +52,19 @@ void LinkSession::Run() {
     Relay();
   }
   if (server_.channel != nullptr) servers_.GiveBack(std::move(server_));
+  // Outside the lock: who gives up now still asks for it.
+  std::unique_ptr<ServerRace> race;
+  {
+    std::lock_guard lock(mutex_);
+    race = std::move(race_);
+  }
 }
 
 void LinkSession::ProgramGone() {
   std::lock_guard lock(mutex_);
   if (gone_) return;
   gone_ = true;
-  if (open_context_ != nullptr) open_context_->TryCancel();
+  if (race_ != nullptr) race_->GiveUp();
   if (!open_) return;
   for (auto& lane : lanes_) lane->Stop({});
 }
@@ -76,21 +79,6 @@ void LinkSession::Refuse(int32_t code, const std::string& sentence) {
   wire::SendMessage(socket_.get(), writer.span());
 }
 
-grpc::Status LinkSession::CallOpen(const transport::OpenSessionRequest& request,
-                                   transport::OpenSessionReply* answer) {
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kOpenPatience);
-  {
-    std::lock_guard lock(mutex_);
-    if (gone_) return {grpc::StatusCode::CANCELLED, "the program has gone"};
-    open_context_ = &context;
-  }
-  auto status = transport::Transport::NewStub(server_.channel)->Open(&context, request, answer);
-  std::lock_guard lock(mutex_);
-  open_context_ = nullptr;
-  return status;
-}
-
 void LinkSession::RefuseView(const std::string& sentence) {
   Log(LogLevel::kWarning, sentence);
   wire::ViewReply reply;
@@ -101,62 +89,124 @@ void LinkSession::RefuseView(const std::string& sentence) {
   wire::SendMessage(socket_.get(), writer.span());
 }
 
+std::optional<size_t> LinkSession::FirstOf(ServerRace::Try attempt, std::string* sentence) {
+  *sentence = servers_.problem();
+  if (!sentence->empty()) return std::nullopt;
+  auto race = std::make_unique<ServerRace>(servers_.Order(), std::move(attempt));
+  {
+    std::lock_guard lock(mutex_);
+    if (gone_) return std::nullopt;
+    race_ = std::move(race);
+  }
+  return race_->Run(began_ + kAnswerPatience, sentence);
+}
+
 void LinkSession::AnswerView(const wire::Message& message) {
-  transport::InspectRequest request;
-  request.set_client_version(LONGWIRE_VERSION);
-  request.set_view(message.bytes.data(), message.bytes.size());
-  transport::InspectReply answer;
+  auto ask = [this, &message](size_t place, Contender& contender, std::string* sentence) {
+    Asked& asked = AskedOf(place);
+    if (!Reach(contender, &asked, sentence)) return false;
+    transport::InspectRequest request;
+    request.set_client_version(LONGWIRE_VERSION);
+    request.set_view(message.bytes.data(), message.bytes.size());
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kAnswerPatience);
+    contender.set_on_give_up([&context] { context.TryCancel(); });
+    grpc::Status status = transport::Transport::NewStub(asked.channel.channel)
+                              ->Inspect(&context, request, &asked.view);
+    contender.set_on_give_up(nullptr);
+    const std::string& server = asked.channel.server;
+    if (!status.ok()) {
+      *sentence = ExplainStatus(server, status);
+    } else if (asked.view.view().empty()) {
+      *sentence = server + " is older than this Longwire: upgrade longwired there";
+    }
+    return sentence->empty();
+  };
   std::string sentence;
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kViewPatience);
-  server_ = servers_.Take(kConnectPatience, &sentence).value_or(ServerChannel{});
-  if (server_.channel == nullptr) {
-    RefuseView(sentence);
-    return;
+  auto first = FirstOf(ask, &sentence);
+  if (!first) return RefuseView(sentence);
+  Asked& asked = AskedOf(*first);
+  server_ = std::move(asked.channel);
+  wire::SendMessage(socket_.get(), BytesOf(asked.view.view()));
+}
+
+LinkSession::Asked& LinkSession::AskedOf(size_t place) {
+  std::lock_guard lock(mutex_);
+  return asked_[place];
+}
+
+bool LinkSession::Reach(Contender& contender, Asked* asked, std::string* sentence) {
+  auto channel = servers_.Reach(contender.address(), began_ + kConnectPatience,
+                                contender.given_up(), sentence);
+  if (!channel) return false;
+  asked->channel = *std::move(channel);
+  contender.Connected();
+  return true;
+}
+
+bool LinkSession::AskToOpen(const transport::OpenSessionRequest& request, Contender& contender,
+                            Asked* asked, std::string* sentence) {
+  grpc::Status status;
+  for (int attempt = 0; attempt < kOpenAttempts && !contender.given_up(); ++attempt) {
+    if (!Reach(contender, asked, sentence)) return false;
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kAnswerPatience);
+    contender.set_on_give_up([&context] { context.TryCancel(); });
+    auto stub = transport::Transport::NewStub(asked->channel.channel);
+    status = stub->Open(&context, request, &asked->opened);
+    contender.set_on_give_up(nullptr);
+    // The connection broke: if a session was opened, the server drops it, as nobody attaches to it.
+    // It does so, too, when another server was sooner.
+    if (status.error_code() != grpc::StatusCode::UNAVAILABLE) break;
   }
-  grpc::Status status =
-      transport::Transport::NewStub(server_.channel)->Inspect(&context, request, &answer);
+  const transport::OpenSessionReply& answer = asked->opened;
+  wire::Reader reader(BytesOf(answer.reply()));
   if (!status.ok()) {
-    RefuseView(ExplainStatus(server_.server, status));
-  } else if (answer.view().empty()) {
-    RefuseView(server_.server + " is older than this Longwire: upgrade longwired there");
-  } else {
-    wire::SendMessage(socket_.get(), BytesOf(answer.view()));
+    *sentence = ExplainStatus(asked->channel.server, status);
+  } else if (asked->reply.Decode(reader) != wire::WireResult::kOk ||
+             (answer.session() != 0 && !TokensFit(answer, asked->reply))) {
+    *sentence = asked->channel.server + " answered with something this version does not understand";
+  } else if (answer.session() == 0) {
+    if (asked->reply.code != 0) asked->code = asked->reply.code;
+    *sentence = asked->reply.sentence;
+    return false;
   }
+  return sentence->empty();
+}
+
+// What the first said that gave a reason of its own.
+int32_t LinkSession::CodeOfRefusal() {
+  std::lock_guard lock(mutex_);
+  for (const auto& [place, asked] : asked_) {
+    if (asked.code.load() != transport::kNoDevice) return asked.code.load();
+  }
+  return transport::kNoDevice;
 }
 
 bool LinkSession::Open(const wire::Message& message) {
-  transport::OpenSessionRequest request;
-  request.set_request(message.bytes.data(), message.bytes.size());
-  request.set_client_version(LONGWIRE_VERSION);
-  transport::OpenSessionReply answer;
-  grpc::Status status;
-  for (int attempt = 0; attempt < kOpenAttempts; ++attempt) {
-    std::string sentence;
-    server_ = servers_.Take(kConnectPatience, &sentence).value_or(ServerChannel{});
-    if (server_.channel == nullptr) {
-      Refuse(transport::kNoDevice, sentence);
-      return false;
-    }
-    status = CallOpen(request, &answer);
-    // The connection broke: if a session was opened, the server drops it, as nobody attaches to it.
-    if (status.error_code() != grpc::StatusCode::UNAVAILABLE) break;
+  // Of those, too, who are still asked when one has answered.
+  auto request = std::make_shared<transport::OpenSessionRequest>();
+  request->set_request(message.bytes.data(), message.bytes.size());
+  request->set_client_version(LONGWIRE_VERSION);
+  auto ask = [this, request](size_t place, Contender& contender, std::string* sentence) {
+    Asked& asked = AskedOf(place);
+    if (AskToOpen(*request, contender, &asked, sentence)) return true;
+    // Of a refusal by one of several.
+    bool named = sentence->find(contender.address().Text()) != std::string::npos;
+    if (!named && servers_.count() > 1) *sentence = asked.channel.server + ": " + *sentence;
+    return false;
+  };
+  std::string sentence;
+  auto first = FirstOf(ask, &sentence);
+  if (!first) {
+    Refuse(CodeOfRefusal(), sentence);
+    return false;
   }
-  wire::OpenReply reply;
-  wire::Reader reader(BytesOf(answer.reply()));
-  if (!status.ok()) {
-    Refuse(transport::kNoDevice, ExplainStatus(server_.server, status));
-  } else if (reply.Decode(reader) != wire::WireResult::kOk ||
-             (answer.session() != 0 && !TokensFit(answer, reply))) {
-    Refuse(transport::kNoDevice,
-           server_.server + " answered with something this version does not understand");
-  } else if (answer.session() == 0) {
-    Refuse(reply.code == 0 ? transport::kNoDevice : reply.code, reply.sentence);
-  } else {
-    session_ = answer.session();
-    if (MakeLanes(answer, reply)) return ReplyToProgram(std::move(reply));
-    Refuse(transport::kOutOfMemory, "longwire-link has no memory for a session's rings");
-  }
+  Asked& asked = AskedOf(*first);
+  server_ = std::move(asked.channel);
+  session_ = asked.opened.session();
+  if (MakeLanes(asked.opened, asked.reply)) return ReplyToProgram(std::move(asked.reply));
+  Refuse(transport::kOutOfMemory, "longwire-link has no memory for a session's rings");
   return false;
 }
 

@@ -7,13 +7,18 @@
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
+#include <chrono>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "link/lane.h"
 #include "link/server_connection.h"
+#include "link/server_race.h"
+#include "link/transport/codes.h"
 #include "proto/transport.grpc.pb.h"
 #include "wire/open.h"
 #include "wire/socket.h"
@@ -35,10 +40,23 @@ class LinkSession {
   void set_finished() { finished_.store(true); }
 
  private:
+  // What one of the servers said that were asked.
+  struct Asked {
+    ServerChannel channel;
+    transport::OpenSessionReply opened;
+    wire::OpenReply reply;
+    std::atomic<int32_t> code{transport::kNoDevice};  // for the program, if it refused
+    transport::InspectReply view;
+  };
+
   bool Open(const wire::Message& message);
   void AnswerView(const wire::Message& message);
-  grpc::Status CallOpen(const transport::OpenSessionRequest& request,
-                        transport::OpenSessionReply* answer);
+  std::optional<size_t> FirstOf(ServerRace::Try attempt, std::string* sentence);
+  Asked& AskedOf(size_t place);
+  bool Reach(Contender& contender, Asked* asked, std::string* sentence);
+  bool AskToOpen(const transport::OpenSessionRequest& request, Contender& contender, Asked* asked,
+                 std::string* sentence);
+  int32_t CodeOfRefusal();
   bool ReplyToProgram(wire::OpenReply reply);
   void Refuse(int32_t code, const std::string& sentence);
   void RefuseView(const std::string& sentence);
@@ -51,15 +69,17 @@ class LinkSession {
   ServerConnection& servers_;
   std::atomic<bool> finished_{false};
 
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   ServerChannel server_;  // without a channel until one was taken
   uint64_t session_ = 0;
   // The session's own logs, then its lanes; as they are once the session is open.
   std::vector<std::unique_ptr<Lane>> lanes_;
 
   std::mutex mutex_;
-  bool gone_ = false;                            // under mutex_
-  bool open_ = false;                            // under mutex_: lanes_ may be stopped
-  grpc::ClientContext* open_context_ = nullptr;  // under mutex_, while Open is under way
+  bool gone_ = false;                 // under mutex_, as all that follows
+  bool open_ = false;                 // lanes_ may be stopped
+  std::map<size_t, Asked> asked_;     // by place in the race; each is its thread's until it is over
+  std::unique_ptr<ServerRace> race_;  // once there is one; the others' threads end with it
 };
 
 }  // namespace longwire::link

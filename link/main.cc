@@ -14,6 +14,7 @@
 #include "link/transport/log.h"
 #include "wire/client_settings.h"
 #include "wire/descriptor_table.h"
+#include "wire/descriptors.h"
 #include "wire/switches.h"
 
 namespace longwire::link {
@@ -25,18 +26,12 @@ void LeaveProgram(const Options& options) {
   int keep = options.ready_descriptor;
   if (keep > 3) close_range(3, static_cast<unsigned>(keep) - 1, 0);
   close_range(keep >= 3 ? static_cast<unsigned>(keep) + 1 : 3, ~0u, 0);
-  int null = open("/dev/null", O_RDWR);
-  int log = options.log_file.empty()
-                ? null
-                : open(options.log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-  if (log < 0) log = null;
-  if (null >= 0) {
-    dup2(null, STDIN_FILENO);
-    dup2(null, STDOUT_FILENO);
+  wire::SilenceStandardDescriptors();
+  if (!options.log_file.empty()) {
+    wire::Descriptor log =
+        wire::OpenFile(options.log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (log.valid()) dup2(log.get(), STDERR_FILENO);
   }
-  if (log >= 0) dup2(log, STDERR_FILENO);
-  if (null > STDERR_FILENO) close(null);
-  if (log > STDERR_FILENO && log != null) close(log);
   if (chdir("/") != 0) return;
 }
 
@@ -50,6 +45,7 @@ void ResetInherited() {
 }
 
 int Main(int count, char** arguments) {
+  wire::OpenStandardDescriptors();
   Refusal refusal;
   std::optional<Options> options = ParseOptions(count, arguments, &refusal);
   if (!options) {

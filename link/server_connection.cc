@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "link/server_race.h"
 #include "link/transport/grpc_setup.h"
 #include "link/transport/tls_probe.h"
 
@@ -15,6 +16,9 @@ constexpr size_t kIdleChannels = 12;  // a session with its lanes, and a few
 constexpr std::chrono::milliseconds kRefusedPatience{800};
 // Finding out why a handshake fails takes a few round trips.
 constexpr std::chrono::milliseconds kDiagnosisPatience{1000};
+constexpr std::chrono::milliseconds kAnswerPatience{4000};
+// Who is told to give up does so within this.
+constexpr std::chrono::milliseconds kGiveUpLook{100};
 
 gpr_timespec After(Clock::duration time) {
   int64_t nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
@@ -29,6 +33,15 @@ grpc::Status ProbeStatus(const std::shared_ptr<grpc::Channel>& channel) {
   transport::InspectRequest request;
   transport::InspectReply reply;
   return transport::Transport::NewStub(channel)->Inspect(&context, request, &reply);
+}
+
+// gRPC's words for it differ by where in its handshake it lost patience.
+bool IsSilence(const grpc::Status& status) {
+  const std::string& message = status.error_message();
+  return status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED ||
+         message.find("handshaker shutdown") != std::string::npos ||
+         message.find("imeout") != std::string::npos ||
+         message.find("imed out") != std::string::npos;
 }
 
 std::string NothingListens(const std::string& server) {
@@ -65,7 +78,7 @@ std::string ExplainStatus(const std::string& server, const grpc::Status& status)
   if (says("DNS") || says("resol")) {
     return "the host name of " + server + " is not known";
   }
-  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED || says("imeout")) {
+  if (IsSilence(status)) {
     return server + " does not answer; is the host up, and does a firewall drop the port?";
   }
   if (says("Socket closed") || says("Connection reset")) {
@@ -74,10 +87,39 @@ std::string ExplainStatus(const std::string& server, const grpc::Status& status)
   return "no connection to " + server + ": " + LastReason(message);
 }
 
-bool WaitUntilReady(const ServerChannel& server, Clock::time_point deadline,
-                    std::string* sentence) {
+namespace {
+
+// Of a connection that has not come up in `time`.
+std::string WhyNotReady(const ServerChannel& server, grpc_connectivity_state state,
+                        Clock::duration time) {
+  grpc::Status status(grpc::StatusCode::DEADLINE_EXCEEDED, "");
+  if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) status = ProbeStatus(server.channel);
+  if (status.ok()) return {};
+  switch (transport::KnockAt(server.address, kDiagnosisPatience)) {
+    case transport::Knocked::kRefused:
+      return NothingListens(server.server);
+    case transport::Knocked::kNoWay:
+      return "there is no way to " + server.server +
+             " from here: the address is wrong, or the host is down";
+    case transport::Knocked::kSilent:
+      return NoAnswerFrom(server.server, time);
+    case transport::Knocked::kUnknownName:
+      return "the host name of " + server.server + " is not known";
+    case transport::Knocked::kTaken:
+      break;
+  }
+  return IsSilence(status) ? server.server +
+                                 " takes connections, but says nothing; is longwired there "
+                                 "stopped, or something else at that port?"
+                           : ExplainStatus(server.server, status);
+}
+
+}  // namespace
+
+bool WaitUntilReady(const ServerChannel& server, Clock::time_point deadline, std::string* sentence,
+                    const std::atomic<bool>* given_up) {
   auto started = Clock::now();
-  while (true) {
+  while (given_up == nullptr || !given_up->load()) {
     grpc_connectivity_state state = server.channel->GetState(true);
     if (state == GRPC_CHANNEL_READY) return true;
     if (state == GRPC_CHANNEL_TRANSIENT_FAILURE && sentence != nullptr) {
@@ -90,26 +132,21 @@ bool WaitUntilReady(const ServerChannel& server, Clock::time_point deadline,
     bool refused = state == GRPC_CHANNEL_TRANSIENT_FAILURE && now - started > kRefusedPatience;
     if (refused || now >= deadline) {
       if (sentence == nullptr) return false;
-      grpc::Status status(grpc::StatusCode::DEADLINE_EXCEEDED, "");
-      if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) status = ProbeStatus(server.channel);
-      if (status.ok()) return true;
-      if (transport::NobodyListens(server.address, kDiagnosisPatience)) {
-        *sentence = NothingListens(server.server);
-        return false;
-      }
-      *sentence = ExplainStatus(server.server, status);
-      return false;
+      *sentence = WhyNotReady(server, state, now - started);
+      return sentence->empty();
     }
-    auto wait = std::min<Clock::duration>(deadline - now, kRefusedPatience);
-    server.channel->WaitForStateChange(state, After(wait));
+    auto look = given_up == nullptr ? kRefusedPatience : kGiveUpLook;
+    server.channel->WaitForStateChange(state,
+                                       After(std::min<Clock::duration>(deadline - now, look)));
   }
+  return false;
 }
 
 std::optional<ServerChannel> ServerConnection::TakeIdle(const std::string& fingerprint,
                                                         const std::string& server) {
   std::lock_guard lock(mutex_);
   for (size_t left = idle_.size(); left-- > 0;) {
-    if (!server.empty() && idle_[left].server != server) continue;
+    if (idle_[left].server != server) continue;
     ServerChannel channel = std::move(idle_[left]);
     idle_.erase(idle_.begin() + static_cast<ptrdiff_t>(left));
     bool same = channel.tls == nullptr || channel.tls->own.fingerprint == fingerprint;
@@ -118,8 +155,39 @@ std::optional<ServerChannel> ServerConnection::TakeIdle(const std::string& finge
   return std::nullopt;
 }
 
-std::optional<ServerChannel> ServerConnection::Take(std::chrono::milliseconds patience,
-                                                    std::string* sentence) {
+namespace {
+
+// Of several servers one that takes connections, but answers nothing, is none.
+bool Answers(const ServerChannel& server, Contender& contender, std::string* sentence) {
+  grpc::ClientContext context;
+  context.set_deadline(After(kAnswerPatience));
+  contender.set_on_give_up([&context] { context.TryCancel(); });
+  transport::InspectRequest request;
+  request.set_client_version(LONGWIRE_VERSION);
+  transport::InspectReply reply;
+  grpc::Status status =
+      transport::Transport::NewStub(server.channel)->Inspect(&context, request, &reply);
+  contender.set_on_give_up(nullptr);
+  if (!status.ok()) *sentence = ExplainStatus(server.server, status);
+  return status.ok();
+}
+
+}  // namespace
+
+std::vector<transport::Address> ServerConnection::Order() {
+  std::vector<transport::Address> order = servers_;
+  std::lock_guard lock(mutex_);
+  if (idle_.empty()) return order;
+  std::stable_partition(order.begin(), order.end(), [&](const transport::Address& server) {
+    return server.Text() == idle_.back().server;
+  });
+  return order;
+}
+
+std::optional<ServerChannel> ServerConnection::Reach(const transport::Address& server,
+                                                     Clock::time_point deadline,
+                                                     const std::atomic<bool>& given_up,
+                                                     std::string* sentence) {
   std::shared_ptr<const transport::TlsMaterial> tls;
   if (!identity_.none()) {
     // Read each time: a certificate that was renewed in its place is used from now on.
@@ -127,23 +195,32 @@ std::optional<ServerChannel> ServerConnection::Take(std::chrono::milliseconds pa
     if (!material) return std::nullopt;
     tls = std::make_shared<const transport::TlsMaterial>(std::move(*material));
   }
-  auto idle = TakeIdle(tls == nullptr ? "" : tls->own.fingerprint);
+  auto idle = TakeIdle(tls == nullptr ? "" : tls->own.fingerprint, server.Text());
   if (idle) return idle;
-  auto deadline = Clock::now() + patience;
-  std::vector<ServerChannel> channels;
-  for (const transport::Address& server : servers_) {
-    auto channel = transport::OpenChannel(server.Text(), tls.get());
-    channels.push_back({server.Text(), std::move(channel), server, tls, packing_});
-    channels.back().channel->GetState(true);  // all connect at once
-  }
-  std::string reasons = problem_;
-  for (ServerChannel& channel : channels) {
-    std::string reason;
-    if (WaitUntilReady(channel, deadline, &reason)) return std::move(channel);
-    reasons += (reasons.empty() ? "" : "; ") + reason;
-  }
-  *sentence = reasons;
+  auto channel = transport::OpenChannel(server.Text(), tls.get());
+  ServerChannel made{server.Text(), std::move(channel), server, tls, packing_};
+  if (WaitUntilReady(made, deadline, sentence, &given_up)) return made;
   return std::nullopt;
+}
+
+std::optional<ServerChannel> ServerConnection::Take(std::chrono::milliseconds patience,
+                                                    std::string* sentence) {
+  if (!problem_.empty()) {
+    *sentence = problem_;
+    return std::nullopt;
+  }
+  auto deadline = Clock::now() + patience;
+  std::vector<transport::Address> order = Order();
+  std::vector<std::optional<ServerChannel>> made(order.size());
+  ServerRace race(order, [&](size_t place, Contender& contender, std::string* reason) {
+    made[place] = Reach(contender.address(), deadline, contender.given_up(), reason);
+    if (!made[place] || order.size() == 1) return made[place].has_value();
+    contender.Connected();
+    return Answers(*made[place], contender, reason);
+  });
+  auto first = race.Run(deadline + kDiagnosisPatience, sentence);
+  if (!first) return std::nullopt;
+  return std::move(made[*first]);
 }
 
 ServerChannel ServerConnection::Beside(const ServerChannel& other) {

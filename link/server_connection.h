@@ -4,6 +4,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -37,7 +38,18 @@ class ServerConnection {
         problem_(std::move(problem)),
         packing_(packing) {}
 
-  // The first server of the list that answers within `patience`; nullopt with a sentence.
+  // The servers in the order in which to try them: one that is connected already comes first.
+  // Empty when there is a problem.
+  std::vector<transport::Address> Order();
+  const std::string& problem() const { return problem_; }
+  size_t count() const { return servers_.size(); }
+  // A connection to this server; nullopt with a sentence when it does not come about until the
+  // deadline, or soon after `given_up` is set.
+  std::optional<ServerChannel> Reach(const transport::Address& server,
+                                     std::chrono::steady_clock::time_point deadline,
+                                     const std::atomic<bool>& given_up, std::string* sentence);
+  // The first server of the list that answers within `patience` (server_race.h); nullopt with a
+  // sentence.
   std::optional<ServerChannel> Take(std::chrono::milliseconds patience, std::string* sentence);
   // Another connection to the same server, as the same client; it may still have to come up.
   ServerChannel Beside(const ServerChannel& other);
@@ -45,9 +57,8 @@ class ServerConnection {
   void GiveBack(ServerChannel channel);
 
  private:
-  // One that was made with the certificate of this fingerprint, to `server` if that is not empty.
-  std::optional<ServerChannel> TakeIdle(const std::string& fingerprint,
-                                        const std::string& server = {});
+  // One that was made with the certificate of this fingerprint, to `server`.
+  std::optional<ServerChannel> TakeIdle(const std::string& fingerprint, const std::string& server);
 
   const std::vector<transport::Address> servers_;
   const transport::TlsFiles identity_;
@@ -58,9 +69,9 @@ class ServerConnection {
 };
 
 // Waits until the connection is up. False with a sentence when it is not; finding that takes time,
-// which nullptr saves.
+// which nullptr saves. Ends early after `given_up` is set.
 bool WaitUntilReady(const ServerChannel& server, std::chrono::steady_clock::time_point deadline,
-                    std::string* sentence);
+                    std::string* sentence, const std::atomic<bool>* given_up = nullptr);
 
 // What a failed call to a server means, for people.
 std::string ExplainStatus(const std::string& server, const grpc::Status& status);

@@ -47,7 +47,10 @@ std::vector<Decision> Changes::Take() {
     // What waits behind the gate runs as soon as the worker hears of this. Counting on it now means
     // that a turn's end always waits for the worker's word that all is drained.
     const bool opens = decision.open && !(seat->told && seat->told->open);
-    if (opens && seat->activity == Activity::kQueued) SetActivity(*seat, Activity::kRunning);
+    if (opens && seat->activity == Activity::kQueued) {
+      SetActivity(*seat, Activity::kRunning);
+      seat->session->gang->turn.idle_since = kForever;
+    }
     seat->told = decision;
     decisions.push_back(decision);
   }

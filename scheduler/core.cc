@@ -9,7 +9,7 @@ namespace {
 Options InRange(Options options) {
   options.turn_length = std::clamp<Time>(options.turn_length, std::chrono::microseconds(100),
                                          std::chrono::minutes(1));
-  options.drain_lengths = std::clamp(options.drain_lengths, 1U, 1000U);
+  options.drain_lengths = std::clamp(options.drain_lengths, 1U, 10'000U);
   options.max_wait = std::max(options.max_wait, Time{0});
   // Not nothing: with either at 0 a gang that makes nothing of its turns would have one after the
   // other, all at the same time.
@@ -84,8 +84,8 @@ void Core::Handle(const ActivityReported& event) {
   const Time used = std::min(reported - seat->gpu_time, now_ - seat->reported_at);
   if (used > Time{0}) {
     registry_.accounting().Add(now_, *seat->session->tenant->account, *seat->device->account, used);
-    turns_.OnUse(*seat, used);
   }
+  turns_.OnUse(*seat, used);
   seat->gpu_time += used;
   seat->reported_at = now_;
   turns_.OnActivity(*seat, event.activity);
@@ -107,6 +107,17 @@ void Core::Handle(const GangJoined& event) {
   turns_.Merge(*into, *from);
   registry_.Merge(*into, *from);
   turns_.Reconsider(*into);
+}
+
+void Core::Handle(const SharingChanged& event) {
+  options_ = InRange(event.options);
+  turns_.SetPolicy(*event.policy);
+  registry_.SetOptions(options_);
+  for (const auto& [name, tenant] : registry_.tenants()) {
+    for (const auto& [id, session] : tenant.sessions) {
+      for (Seat& seat : session->seats) turns_.Unsettle(*seat.device);
+    }
+  }
 }
 
 Snapshot Core::snapshot() const {

@@ -46,9 +46,10 @@ class Core {
   void Handle(const ActivityReported& event);
   void Handle(const LaunchGapObserved& event);
   void Handle(const GangJoined& event);
+  void Handle(const SharingChanged& event);
   void Handle(const Tick&) {}
 
-  const Options options_;
+  Options options_;
   Registry registry_;
   Changes changes_;
   Turns turns_;

@@ -50,7 +50,7 @@ void Turns::Settle() {
 
 void Turns::AskPolicy(Device& device) {
   const Regime before = device.regime;
-  device.regime = policy_.Decide(device.Snapshot());
+  device.regime = policy_->Decide(device.Snapshot());
   Regime but_for_hold = device.regime;
   but_for_hold.hold_until = before.hold_until;  // concerns the turn alone, which is looked at next
   if (but_for_hold == before) return;
@@ -90,12 +90,10 @@ void Turns::LineUp(Gang& gang) {
   gang.home = wide ? nullptr : gang.waiting_at.front();
   gang.ticket = {std::max(wide_clock_, gang.tenant->wide_time), gang.arrival};
   for (Device* device : gang.waiting_at) {
-    // Until now the holder took nothing from anybody, and who comes gets no credit for that time.
-    if (device->holder != nullptr && !device->contended()) device->holder->charged_from = now_;
     if (wide) {
       device->wide.emplace(gang.ticket, &gang);
     } else {
-      device->queue.Push(gang);
+      QueueOf(*device).Push(gang);
     }
     Unsettle(*device);
   }
@@ -107,7 +105,7 @@ void Turns::StepOut(Gang& gang) {
     if (wide) {
       device->wide.erase(gang.ticket);
     } else {
-      device->queue.Remove(gang);
+      QueueOf(*device).Remove(gang);
     }
     Unsettle(*device);  // it may have been kept for this gang
   }
@@ -122,6 +120,7 @@ Gang* Turns::Next(const Device& device) const {
 }
 
 void Turns::Offer(Device& device) {
+  QueueOf(device);  // in its order of now
   Gang* gang = Next(device);
   if (gang == nullptr) return;
   for (const Device* at : gang->waiting_at) {

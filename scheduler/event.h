@@ -4,9 +4,12 @@
 
 #include <variant>
 
+#include "scheduler/options.h"
 #include "scheduler/types.h"
 
 namespace longwire::scheduler {
+
+class Policy;
 
 struct SessionOpened {
   SessionInfo session;
@@ -53,10 +56,17 @@ struct GangJoined {
   SessionId second = 0;
 };
 
+// The configuration was read again: how devices are shared from now on. The policy must outlive the
+// core, or the next such event.
+struct SharingChanged {
+  const Policy* policy = nullptr;
+  Options options;
+};
+
 // Core::next_tick() has come.
 struct Tick {};
 
 using Event = std::variant<SessionOpened, SessionClosed, TenantChanged, ActivityReported,
-                           LaunchGapObserved, GangJoined, Tick>;
+                           LaunchGapObserved, GangJoined, SharingChanged, Tick>;
 
 }  // namespace longwire::scheduler

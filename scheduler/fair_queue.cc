@@ -1,59 +1,152 @@
 #include "scheduler/fair_queue.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "scheduler/state.h"
 
 namespace longwire::scheduler {
 
-template <class Change>
-void FairQueue::Update(uint64_t tenant, Change change) {
-  Share& share = shares_[tenant];
-  if (!share.waiting.empty()) lines_.erase({share.virtual_time, tenant});
-  change(share);
-  if (!share.waiting.empty()) lines_.emplace(share.virtual_time, tenant);
+namespace {
+
+double Count(Time time) { return static_cast<double>(time.count()); }
+
+// Nothing is owed beyond so many of the longest turns: who hardly ever uses what it is owed, though
+// its gaps are short, must not have the device for minutes one day.
+constexpr double kMostTurnsOwed = 2;
+// Sums of nanoseconds do not come out even.
+constexpr double kEven = 1;
+
+}  // namespace
+
+FairQueue::Share& FairQueue::ShareOf(const Tenant& tenant) {
+  Share& share = shares_[tenant.id];
+  if (share.tenant == nullptr) {
+    share.tenant = &tenant;
+    share.turn = claim_;
+  }
+  return share;
+}
+
+double FairQueue::Clock() const {
+  double sum = 0, weights = 0;
+  for (const Share* share : competing_) {
+    sum += share->virtual_time * share->tenant->weight;
+    weights += share->tenant->weight;
+  }
+  return weights > 0 ? sum / weights : last_clock_;
+}
+
+void FairQueue::Advance(Time now) {
+  now_ = now;
+  std::erase_if(competing_, [&](Share* share) {
+    if (Wants(*share) || After(share->idle_since, claim_) > now_) return false;
+    share->competes = false;
+    return true;
+  });
+  BoundWhatIsOwed();
+}
+
+Time FairQueue::LongestTurn() const {
+  Time longest = claim_;
+  for (const Share* share : competing_) {
+    longest = std::max({longest, share->turn, share->this_turn});
+  }
+  return longest;
+}
+
+void FairQueue::BoundWhatIsOwed() {
+  const double longest = Count(LongestTurn());
+  const double clock = Clock();
+  for (Share* share : competing_) {
+    const double most = kMostTurnsOwed * longest / share->tenant->weight;
+    share->virtual_time = std::max(share->virtual_time, clock - most);
+  }
+}
+
+void FairQueue::Join(Share& share) {
+  share.idle_since = kForever;
+  if (share.competes) return;
+  double others = 0;
+  for (const Share* other : competing_) others += other->tenant->weight;
+  // Its own place moves the clock, too: afterwards it is owed what it was.
+  const double part = others > 0 ? (others + share.tenant->weight) / others : 1;
+  share.virtual_time = Clock() - share.owed * part;
+  share.competes = true;
+  competing_.push_back(&share);
+  BoundWhatIsOwed();
+}
+
+void FairQueue::Leave(Share& share) {
+  if (!share.competes || Wants(share) || share.idle_since != kForever) return;
+  share.idle_since = now_;
+  last_clock_ = Clock();
+  share.owed = last_clock_ - share.virtual_time;
 }
 
 void FairQueue::Push(Gang& gang) {
-  AdvanceClock();
-  Update(gang.tenant->id, [&](Share& share) {
-    share.virtual_time = std::max(share.virtual_time, clock_);
-    share.waiting.emplace(gang.arrival, &gang);
-  });
+  Share& share = ShareOf(*gang.tenant);
+  share.waiting.emplace(gang.arrival, &gang);
   ++size_;
+  Join(share);
 }
 
 void FairQueue::Remove(Gang& gang) {
-  AdvanceClock();
-  Update(gang.tenant->id, [&](Share& share) { size_ -= share.waiting.erase(gang.arrival); });
-}
-
-Gang* FairQueue::Front() const {
-  if (lines_.empty()) return nullptr;
-  return shares_.at(lines_.begin()->second).waiting.begin()->second;
+  Share& share = ShareOf(*gang.tenant);
+  size_ -= share.waiting.erase(gang.arrival);
+  Leave(share);
 }
 
 void FairQueue::Serve(const Tenant& tenant) {
-  serving_ = &shares_[tenant.id];
-  AdvanceClock();
+  serving_ = &ShareOf(tenant);
+  serving_->this_turn = Time{0};
+  Join(*serving_);
 }
 
 void FairQueue::Stop() {
-  AdvanceClock();
+  if (serving_ == nullptr) return;
+  Share& share = *serving_;
   serving_ = nullptr;
+  share.turn = std::max(share.this_turn, share.turn - share.turn / 8);
+  share.this_turn = Time{0};
+  Leave(share);
 }
 
 void FairQueue::Charge(const Tenant& tenant, Time used) {
-  const double cost = static_cast<double>(used.count()) / tenant.weight;
-  Update(tenant.id, [&](Share& share) { share.virtual_time += cost; });
+  Share& share = ShareOf(tenant);
+  share.virtual_time += Count(used) / tenant.weight;
+  if (&share == serving_) share.this_turn += used;
+  // It still ran when it had left: that comes off what it is owed.
+  if (!Wants(share)) share.owed -= Count(used) / tenant.weight;
 }
 
-void FairQueue::AdvanceClock() {
-  double least = std::numeric_limits<double>::infinity();
-  if (!lines_.empty()) least = lines_.begin()->first;
-  if (serving_ != nullptr) least = std::min(least, serving_->virtual_time);
-  if (least != std::numeric_limits<double>::infinity()) clock_ = std::max(clock_, least);
+// Who is least is next: the eligible ones before the others; these by the ends of their turns, the
+// others by where they are; and the tenant that has the device already last.
+FairQueue::Place FairQueue::PlaceOf(const Share& share, double clock) const {
+  const bool ahead = share.virtual_time > clock + kEven;
+  const double turn = ahead ? 0 : Count(share.turn) / share.tenant->weight;
+  return {ahead, share.virtual_time + turn, &share == serving_, share.tenant->id};
+}
+
+// Among those that wait and, if it is not null, the one that is served.
+const FairQueue::Share* FairQueue::Next(const Share* served) const {
+  const double clock = Clock();
+  const Share* next = served;
+  for (const Share* share : competing_) {
+    if (share->waiting.empty()) continue;
+    if (next == nullptr || PlaceOf(*share, clock) < PlaceOf(*next, clock)) next = share;
+  }
+  return next;
+}
+
+Gang* FairQueue::Front() const {
+  const Share* next = Next(nullptr);
+  return next == nullptr ? nullptr : next->waiting.begin()->second;
+}
+
+bool FairQueue::ServedIsNext(Time slack) const {
+  if (serving_ == nullptr || !serving_->waiting.empty()) return false;
+  const double owed = (Clock() - serving_->virtual_time) * serving_->tenant->weight;
+  return owed >= Count(slack) && Next(serving_) == serving_;
 }
 
 }  // namespace longwire::scheduler

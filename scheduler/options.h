@@ -20,8 +20,13 @@ struct Options {
   // A gang with nothing on its devices keeps its turn so long, in case it only waits for its own
   // result: about what the change to another would cost, so that neither guess is far off the best.
   Time linger = std::chrono::microseconds(200);
-  // What a turn is charged at least: the change of context it caused. Without it a gang that uses
-  // next to nothing would always come first.
+  // A gang that is owed GPU time keeps the device waiting in its gaps for longer than that, up to
+  // a turn's length each, and in all so many times what it uses. So kernels of 0.5 s beside it do
+  // not take the device each time that it waits for a result; and who runs for 10 us every 5 ms
+  // does not cost the others their device.
+  uint32_t idle_times = 8;
+  // What a turn is charged at least whose gang has calls and gives none to the device: the change
+  // of context it caused. Without it a gang that waits for its client would always come first.
   Time least_charge = std::chrono::microseconds(160);
   // A latency-critical session is busy until its longest recent gap between launches has passed
   // idle; longer gaps than this, and gaps not yet known, count as this.

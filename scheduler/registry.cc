@@ -4,6 +4,12 @@
 
 namespace longwire::scheduler {
 
+void Registry::SetOptions(const Options& options) {
+  longest_gap_ = options.longest_gap;
+  turn_length_ = options.turn_length;
+  for (auto& [id, device] : devices_) device.queue.SetClaim(turn_length_);
+}
+
 Tenant& Registry::OfName(const TenantName& name) {
   auto [at, is_new] = tenants_.try_emplace(name);
   Tenant& tenant = at->second;
@@ -19,6 +25,7 @@ Device& Registry::OfNumber(DeviceId id) {
   auto [at, is_new] = devices_.try_emplace(id);
   if (is_new) {
     at->second.id = id;
+    at->second.queue.SetClaim(turn_length_);
     at->second.account = &accounting_.OfDevice(id);
   }
   return at->second;

@@ -14,7 +14,12 @@ namespace longwire::scheduler {
 class Registry {
  public:
   explicit Registry(const Options& options)
-      : longest_gap_(options.longest_gap), accounting_(options.window) {}
+      : longest_gap_(options.longest_gap),
+        turn_length_(options.turn_length),
+        accounting_(options.window) {}
+
+  // Holds for the devices that are there, too.
+  void SetOptions(const Options& options);
 
   Tenant& OfName(const TenantName& name);
   Session* Find(SessionId id);
@@ -37,7 +42,8 @@ class Registry {
   Device& OfNumber(DeviceId id);
   Gang& GangFor(Tenant& tenant, const std::string& name);
 
-  const Time longest_gap_;
+  Time longest_gap_;
+  Time turn_length_;
   Accounting accounting_;
   std::map<TenantName, Tenant> tenants_;
   std::map<DeviceId, Device> devices_;

@@ -41,6 +41,7 @@ struct Seat {
   Activity activity = Activity::kIdle;
   Time gpu_time{0};
   Time reported_at{0};  // or when it opened
+  Time ahead{0};        // charged since, before any report
   Time gap{0};
   std::optional<Decision> told;  // the last decision
   bool marked = false;           // its decision may have changed
@@ -67,12 +68,14 @@ using Ticket = std::pair<double, uint64_t>;
 struct Turn {
   std::vector<Device*> devices;  // held until it has drained
   bool open = false;             // its gate
-  Time since{0};                 // up to when `left` and `patience` are spent
-  Time left{0};                  // may the gate stay open, if others wait
-  Time patience{0};              // may latency-critical work keep the gate closed
+  Time opened_at{0};
+  Time since{0};     // up to when `left` and `patience` are spent
+  Time left{0};      // may the gate stay open, if others wait
+  Time patience{0};  // may latency-critical work keep the gate closed
   Time idle_since = kForever;
   Time drain_by{0};
   Time charged{0};
+  bool gave_up = false;  // it ended because the gang made nothing of it
 };
 
 // Sessions of one tenant that open and close together.
@@ -81,6 +84,7 @@ struct Gang {
   Tenant* tenant = nullptr;
   std::vector<Session*> sessions;
   std::vector<std::string> names;
+  Time idle_credit{0};  // how long it may yet keep a device waiting in its gaps
   uint32_t queued = 0;  // seats by activity
   uint32_t running = 0;
 

@@ -2,6 +2,7 @@
 #include "scheduler/turns.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace longwire::scheduler {
 
@@ -29,10 +30,44 @@ void Turns::WakeAt(Gang& gang, Time time) {
 
 void Turns::OnUse(Seat& seat, Time used) {
   Gang& gang = *seat.session->gang;
+  const Time ahead = std::exchange(seat.ahead, Time{0});
   if (gang.home != seat.device) return;
   used = std::min(used, now_ - std::max(seat.reported_at, gang.charged_from));
-  gang.turn.charged += used;
-  seat.device->queue.Charge(*gang.tenant, used);
+  gang.turn.charged += used - ahead;
+  gang.idle_credit = std::min(gang.idle_credit + used * options_.idle_times,
+                              options_.turn_length * options_.idle_times);
+  seat.device->queue.Charge(*gang.tenant, used - ahead);
+}
+
+// What runs is charged as time passes: reports may be 100 ms apart, and a decision is about now.
+void Turns::ChargeAhead(Gang& gang) {
+  if (gang.running == 0 || gang.home == nullptr) return;
+  std::vector<Seat*> running;
+  for (Session* session : gang.sessions) {
+    for (Seat& seat : session->seats) {
+      if (seat.device == gang.home && seat.activity == Activity::kRunning) running.push_back(&seat);
+    }
+  }
+  for (Seat* seat : running) {
+    const Time since = std::max({seat->reported_at, gang.charged_from, gang.turn.opened_at});
+    const Time used = (now_ - since) / static_cast<int64_t>(running.size());
+    gang.turn.charged += used - seat->ahead;
+    gang.home->queue.Charge(*gang.tenant, used - seat->ahead);
+    seat->ahead = used;
+  }
+}
+
+// The device's order as it is now.
+FairQueue& Turns::QueueOf(Device& device) {
+  if (device.holder != nullptr) ChargeAhead(*device.holder);
+  device.queue.Advance(now_);
+  return device.queue;
+}
+
+// Whether the gang whose turn it is would have the next one, too, if it wanted it.
+bool Turns::IsNext(Gang& gang, Time slack) {
+  if (gang.home == nullptr || !gang.home->wide.empty()) return false;
+  return QueueOf(*gang.home).ServedIsNext(slack);
 }
 
 void Turns::OnActivity(Seat& seat, Activity activity) {
@@ -79,7 +114,7 @@ void Turns::Begin(Gang& gang) {
     gang.tenant->wide_time =
         std::max(gang.tenant->wide_time, gang.ticket.first) + 1.0 / gang.tenant->weight;
   } else {
-    gang.home->queue.Serve(*gang.tenant);
+    QueueOf(*gang.home).Serve(*gang.tenant);
   }
   gang.turn = std::move(turn);
   gang.phase = Phase::kTurn;
@@ -105,11 +140,15 @@ void Turns::Step(Gang& gang) {
   }
   const bool held = hold_until > now_;
   const bool wanted = contended || held;
-  if (wanted && LingersUntil(gang) <= now_) return Drain(gang);
+  if (wanted && LingersUntil(gang) <= now_) {
+    turn.gave_up = true;
+    return Drain(gang);
+  }
   if (turn.left <= Time{0}) {
-    if (contended) return Drain(gang);
-    turn.left = options_.turn_length;  // nobody else waits: another turn
+    if (contended && !IsNext(gang, Time{0})) return Drain(gang);
+    turn.left = options_.turn_length;  // nobody else waits, or nobody is before it: another turn
     turn.patience = options_.max_wait;
+    if (gang.home != nullptr) QueueOf(*gang.home).Serve(*gang.tenant);
   }
 
   const bool forced = held && turn.patience <= Time{0};
@@ -132,21 +171,36 @@ void Turns::Spend(Gang& gang) const {
 }
 
 // When the turn is over because the gang makes nothing of it; kForever while it does.
-Time Turns::LingersUntil(Gang& gang) const {
-  const bool idle = gang.turn.open ? gang.running == 0 : !gang.has_work();
-  gang.turn.idle_since = idle ? std::min(gang.turn.idle_since, now_) : kForever;
-  return After(gang.turn.idle_since, options_.linger);
+Time Turns::LingersUntil(Gang& gang) {
+  Turn& turn = gang.turn;
+  const bool idle = turn.open ? gang.running == 0 : !gang.has_work();
+  if (idle) {
+    turn.idle_since = std::min(turn.idle_since, now_);
+    const Time most = std::min(options_.linger + gang.idle_credit, options_.turn_length);
+    const bool waited_for = most > options_.linger && IsNext(gang, options_.linger);
+    return After(turn.idle_since, waited_for ? most : options_.linger);
+  }
+  const Time since = std::exchange(turn.idle_since, kForever);
+  if (since != kForever && now_ - since > options_.linger) {
+    gang.idle_credit -= std::min(gang.idle_credit, now_ - since - options_.linger);
+  }
+  return kForever;
 }
 
 void Turns::SetGate(Gang& gang, bool open) {
   if (gang.turn.open == open) return;
   gang.turn.open = open;
+  if (open) gang.turn.opened_at = now_;
   changes_.Mark(gang);
 }
 
 void Turns::Drain(Gang& gang) {
   SetGate(gang, false);
   gang.phase = Phase::kDraining;
+  if (gang.turn.gave_up) {
+    const Time kept = now_ - gang.turn.idle_since;
+    gang.idle_credit -= std::clamp(kept - options_.linger, Time{0}, gang.idle_credit);
+  }
   gang.turn.drain_by = After(now_, options_.turn_length * options_.drain_lengths);
   WakeAt(gang, gang.turn.drain_by);
   Unsettle(*gang.turn.devices.front());
@@ -162,11 +216,13 @@ void Turns::Finish(Gang& gang) {
 void Turns::ReleaseDevices(Gang& gang) {
   Turn& turn = gang.turn;
   if (turn.devices.empty()) return;
-  if (turn.devices.size() == 1 && turn.charged < options_.least_charge) {
-    turn.devices.front()->queue.Charge(*gang.tenant, options_.least_charge - turn.charged);
+  if (gang.home != nullptr) {
+    FairQueue& queue = QueueOf(*gang.home);
+    const bool wasted = turn.gave_up && gang.has_work() && turn.charged < options_.least_charge;
+    if (wasted) queue.Charge(*gang.tenant, options_.least_charge - turn.charged);
   }
   for (Device* device : turn.devices) {
-    device->queue.Stop();
+    QueueOf(*device).Stop();
     device->holder = nullptr;
     Unsettle(*device);
   }

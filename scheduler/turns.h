@@ -23,7 +23,8 @@ namespace longwire::scheduler {
 class Turns {
  public:
   Turns(const Policy& policy, const Options& options, Changes& changes)
-      : policy_(policy), options_(options), changes_(changes) {}
+      : policy_(&policy), options_(options), changes_(changes) {}
+  void SetPolicy(const Policy& policy) { policy_ = &policy; }
 
   // The time of all that follows; does what is due until then.
   void Advance(Time now);
@@ -54,19 +55,22 @@ class Turns {
   Gang* Next(const Device& device) const;
   void LineUp(Gang& gang);
   void StepOut(Gang& gang);
+  FairQueue& QueueOf(Device& device);
+  void ChargeAhead(Gang& gang);
 
   // Turns (turns.cc).
   void Begin(Gang& gang);
   void Step(Gang& gang);
   void Spend(Gang& gang) const;
-  Time LingersUntil(Gang& gang) const;
+  Time LingersUntil(Gang& gang);
+  bool IsNext(Gang& gang, Time slack);
   void SetGate(Gang& gang, bool open);
   void Drain(Gang& gang);
   void Finish(Gang& gang);
   void ReleaseDevices(Gang& gang);
   void WakeAt(Gang& gang, Time time);
 
-  const Policy& policy_;
+  const Policy* policy_;
   const Options& options_;
   Changes& changes_;
   Time now_{0};

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <fstream>
+#include <sstream>
+
+#include "wire/descriptors.h"
 
 namespace longwire::wire {
 namespace {
@@ -49,7 +51,8 @@ std::string KeyOf(const std::string& certificate) {
 }  // namespace
 
 ClientSettings::ClientSettings(const char* path) {
-  std::ifstream file(path);
+  constexpr size_t kMostBytes = size_t{1} << 20;
+  std::istringstream file(ReadFile(path, kMostBytes));
   std::string line;
   while (std::getline(file, line)) {
     line = Trim(line);

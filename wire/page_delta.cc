@@ -57,7 +57,7 @@ WireResult ReadMasked(const PageHeader& header, Reader& reader, std::vector<Delt
     size_t end = i;
     while (end < header.bytes && is_set(end)) ++end;
     LW_TRY(reader.View(end - i, &bytes));
-    runs->push_back({header.offset + i, bytes});
+    runs->push_back({header.offset + i, bytes, static_cast<PageForm>(header.form)});
     i = end;
   }
   return WireResult::kOk;
@@ -88,6 +88,11 @@ size_t AppendDelta(std::span<const std::byte> now, std::byte* shadow, uint64_t o
   return at;
 }
 
+void AppendConflict(uint64_t offset, std::vector<std::byte>* delta) {
+  PageHeader header{offset, 1, static_cast<uint32_t>(PageForm::kConflict)};
+  Append(std::as_bytes(std::span(&header, 1)), delta);
+}
+
 WireResult ReadDelta(std::span<const std::byte> delta, uint64_t range_bytes,
                      std::vector<DeltaRun>* runs) {
   Reader reader(delta);
@@ -100,14 +105,23 @@ WireResult ReadDelta(std::span<const std::byte> delta, uint64_t range_bytes,
     if (header.bytes == 0 || header.bytes > kDeltaPageBytes || (leaves && !kPlantedBug)) {
       return WireResult::kFatal;
     }
-    if (header.form == static_cast<uint32_t>(PageForm::kMasked)) {
-      LW_TRY(ReadMasked(header, reader, runs));
-      continue;
-    }
-    if (header.form != static_cast<uint32_t>(PageForm::kWhole)) return WireResult::kFatal;
     std::span<const std::byte> bytes;
-    LW_TRY(reader.View(header.bytes, &bytes));
-    runs->push_back({header.offset, bytes});
+    auto form = static_cast<PageForm>(header.form);
+    switch (form) {
+      case PageForm::kMasked:
+      case PageForm::kChecked:
+        LW_TRY(ReadMasked(header, reader, runs));
+        break;
+      case PageForm::kWhole:
+        LW_TRY(reader.View(header.bytes, &bytes));
+        runs->push_back({header.offset, bytes, form});
+        break;
+      case PageForm::kConflict:
+        runs->push_back({header.offset, bytes, form});
+        break;
+      default:
+        return WireResult::kFatal;
+    }
   }
   return WireResult::kOk;
 }

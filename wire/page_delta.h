@@ -3,7 +3,7 @@
 //
 // A delta is a list of pages with changes. Each: u64 offset in the range, u32 bytes of the page,
 // u32 form; then, by form, all of the page's bytes (whole), or one bit for each of its bytes and
-// behind them the bytes whose bits are set (masked).
+// behind them the bytes whose bits are set (masked, checked), or nothing (conflict).
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,10 @@ inline constexpr size_t kDeltaPageBytes = 4096;
 // The most that one page takes in a delta.
 inline constexpr size_t kMaxDeltaOfPage = 16 + kDeltaPageBytes / 8 + kDeltaPageBytes;
 
-// Whether unchanged bytes of a changed page may travel too: only if nobody else can have changed
-// them meanwhile.
-enum class PageForm : uint32_t { kMasked = 0, kWhole = 1 };
+// Whole: unchanged bytes of a changed page may travel too, which is only right if nobody else can
+// have changed them meanwhile. Checked: as masked, and the other end says with a conflict which
+// byte it had changed to another value itself.
+enum class PageForm : uint32_t { kMasked = 0, kWhole = 1, kChecked = 2, kConflict = 3 };
 
 // Compares `now` with `shadow` (as long), appends the pages that differ to `delta` and makes the
 // shadow equal. `now` may change meanwhile: what is sent is what the shadow holds then. Stops early
@@ -30,11 +31,15 @@ enum class PageForm : uint32_t { kMasked = 0, kWhole = 1 };
 size_t AppendDelta(std::span<const std::byte> now, std::byte* shadow, uint64_t offset,
                    PageForm form, size_t most, std::vector<std::byte>* delta);
 
-// A run of changed bytes.
+// A run of changed bytes; none in a conflict, which is about the byte at the offset.
 struct DeltaRun {
   uint64_t offset = 0;
   std::span<const std::byte> bytes;
+  PageForm form = PageForm::kMasked;
 };
+
+// A delta that says of one byte that both ends have changed it.
+void AppendConflict(uint64_t offset, std::vector<std::byte>* delta);
 
 // Lists the runs of a delta of a range of `range_bytes` bytes; they point into it. kFatal if it is
 // none or leaves the range.

@@ -10,8 +10,10 @@
 #include <cstring>
 #include <new>
 
+#include "wire/descriptors.h"
 #include "wire/ring.h"
 #include "wire/ring_control.h"
+#include "wire/segment.h"
 
 namespace longwire::wire {
 namespace {
@@ -55,14 +57,10 @@ void Wake(std::atomic<uint32_t>& bell) {
 
 std::shared_ptr<RingMemory> RingMemory::Create(size_t bytes) {
   if (!IsRingSize(bytes)) return nullptr;
-  int descriptor = memfd_create("longwire-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  int descriptor = MakeSegment("longwire-ring", kControlBytes + bytes).Release();
   if (descriptor < 0) return nullptr;
   std::shared_ptr<RingMemory> memory(new RingMemory());
   memory->descriptor_ = descriptor;
-  if (ftruncate(descriptor, static_cast<off_t>(kControlBytes + bytes)) != 0 ||
-      fcntl(descriptor, F_ADD_SEALS, kSeals) != 0) {
-    return nullptr;
-  }
   memory->control_ = MapControl(descriptor);
   if (memory->control_ == nullptr) return nullptr;
   memory->bytes_ = bytes;

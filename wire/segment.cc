@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "wire/descriptors.h"
+
 namespace longwire::wire {
 namespace {
 
@@ -13,8 +15,11 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 }  // namespace
 
 Descriptor MakeSegment(const char* name, uint64_t bytes) {
-  Descriptor file(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  Descriptor file = MemoryFile(name, MFD_ALLOW_SEALING);
+  // Whoever writes to it as to a file would write at its end, where it may not grow: a stray write
+  // to a number that once was something else's cannot change what is in the memory.
   bool made = file.valid() && ftruncate(file.get(), static_cast<off_t>(bytes)) == 0 &&
+              fcntl(file.get(), F_SETFL, O_APPEND) == 0 &&
               fcntl(file.get(), F_ADD_SEALS, kSeals) == 0;
   return made ? std::move(file) : Descriptor();
 }

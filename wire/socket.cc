@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "wire/descriptors.h"
 #include "wire/guards.h"
 
 namespace longwire::wire {
@@ -26,7 +27,9 @@ bool FillAddress(const std::string& path, sockaddr_un* address) {
   return true;
 }
 
-Descriptor NewSocket() { return Descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)); }
+Descriptor NewSocket() {
+  return Descriptor(AboveStandard(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)));
+}
 
 void TakeDescriptors(msghdr* header, std::vector<Descriptor>* descriptors) {
   for (cmsghdr* c = CMSG_FIRSTHDR(header); c != nullptr; c = CMSG_NXTHDR(header, c)) {
@@ -35,7 +38,7 @@ void TakeDescriptors(msghdr* header, std::vector<Descriptor>* descriptors) {
     for (size_t i = 0; i < count; ++i) {
       int value = -1;
       std::memcpy(&value, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-      descriptors->emplace_back(value);
+      descriptors->emplace_back(AboveStandard(value));
     }
   }
 }
@@ -137,15 +140,15 @@ Descriptor ConnectLocal(const std::string& path) {
 }
 
 Descriptor AcceptLocal(int listener) {
-  return Descriptor(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+  return Descriptor(AboveStandard(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC)));
 }
 
 bool LocalPair(Descriptor* one, Descriptor* other) {
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) return false;
-  one->Reset(pair[0]);
-  other->Reset(pair[1]);
-  return true;
+  one->Reset(AboveStandard(pair[0]));
+  other->Reset(AboveStandard(pair[1]));
+  return one->valid() && other->valid();
 }
 
 std::optional<Credentials> PeerCredentials(int socket) {

@@ -2,6 +2,7 @@
 // for.
 #include <algorithm>
 
+#include "client-shim/capture.h"
 #include "client-shim/copies.h"
 #include "client-shim/stream.h"
 #include "longwire/shim_hand_written.h"
@@ -11,8 +12,12 @@ namespace {
 
 constexpr size_t kNoIndex = SIZE_MAX;  // the failure is none of a single copy
 
-CUresult CheckStream(CUstream stream) {
-  return stream == nullptr || stream == CU_STREAM_LEGACY ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+// No node of a graph holds a batch.
+CUresult CheckStream(CUstream handle) {
+  if (handle == nullptr || handle == CU_STREAM_LEGACY) return CUDA_ERROR_INVALID_VALUE;
+  Stream* stream = nullptr;
+  CUresult result = ResolveStream(handle, &stream);
+  return result == CUDA_SUCCESS ? RefuseWhileCapturing(stream) : result;
 }
 
 bool IsAccessOrder(CUmemcpySrcAccessOrder order) {
@@ -21,9 +26,14 @@ bool IsAccessOrder(CUmemcpySrcAccessOrder order) {
          order == CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
 }
 
-// Sources that may go with the end of the call are read by then.
-CUresult Leave(CUstream handle, bool during_call) {
-  if (!during_call) return CUDA_SUCCESS;
+// A source that is to be read in the stream's order, or at any time: the program's memory at once.
+Reads ReadsOf(CUmemcpySrcAccessOrder order) {
+  return order == CU_MEMCPY_SRC_ACCESS_ORDER_STREAM ? Reads::kInOrder : Reads::kNow;
+}
+
+// Sources that may go with the end of the call are read by then, also those on the device.
+CUresult Leave(CUstream handle, bool read_later) {
+  if (!read_later) return CUDA_SUCCESS;
   Stream* stream = nullptr;
   CUresult result = ResolveStream(handle, &stream);
   return result == CUDA_SUCCESS ? WaitForStream(stream, stream->last.load()) : result;
@@ -97,6 +107,16 @@ CopySide Side(const CUmemcpy3DOperand& operand, const CUextent3D& extent, size_t
   return side;
 }
 
+// Whether the stream has to be waited for before the call returns.
+bool IsReadLater(CUmemcpySrcAccessOrder order, uint64_t source) {
+  return order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL && !IsProgramMemory(source);
+}
+
+bool IsReadLater(const CUDA_MEMCPY3D_BATCH_OP& copy) {
+  bool pointer = copy.src.type == CU_MEMCPY_OPERAND_TYPE_POINTER;
+  return IsReadLater(copy.srcAccessOrder, pointer ? copy.src.op.ptr.ptr : 0);
+}
+
 CUresult CopyOne(const CUDA_MEMCPY3D_BATCH_OP& copy, CUstream stream) {
   const CUextent3D& extent = copy.extent;
   if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return CUDA_ERROR_INVALID_VALUE;
@@ -109,7 +129,8 @@ CUresult CopyOne(const CUDA_MEMCPY3D_BATCH_OP& copy, CUstream stream) {
   if (both && from != to) return CUDA_ERROR_INVALID_VALUE;
   size_t element = std::max(from, to);
   return Copy(Side(copy.dst, extent, element), Side(copy.src, extent, element),
-              {extent.width * element, extent.height, extent.depth}, stream, Waits::kAsync);
+              {extent.width * element, extent.height, extent.depth}, stream, Waits::kAsync,
+              Peers::kNo, ReadsOf(copy.srcAccessOrder));
 }
 
 }  // namespace
@@ -121,18 +142,20 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes,
   CUresult result = CheckStream(hStream);
   if (result == CUDA_SUCCESS) result = CheckAttributes(attrs, attrsIdxs, numAttrs, count);
   if (result != CUDA_SUCCESS) return result;
-  bool during_call = false;
+  bool read_later = false;
   for (size_t i = 0, attribute = 0; i < count; ++i) {
     if (attribute + 1 < numAttrs && attrsIdxs[attribute + 1] == i) ++attribute;
-    during_call = during_call ||
-                  attrs[attribute].srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
-    result = sizes[i] == 0 ? CUDA_ERROR_INVALID_VALUE
-                           : hand::cuMemcpyAsync(dsts[i], srcs[i], sizes[i], hStream);
+    CUmemcpySrcAccessOrder order = attrs[attribute].srcAccessOrder;
+    read_later = read_later || IsReadLater(order, srcs[i]);
+    result = sizes[i] == 0
+                 ? CUDA_ERROR_INVALID_VALUE
+                 : Copy(CopySide::Either(dsts[i]), CopySide::Either(srcs[i]), {sizes[i], 1, 1},
+                        hStream, Waits::kAsync, Peers::kNo, ReadsOf(order));
     if (result == CUDA_SUCCESS) continue;
     *failIdx = i;
     return result;
   }
-  return Leave(hStream, during_call);
+  return Leave(hStream, read_later);
 }
 
 CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,
@@ -149,16 +172,15 @@ CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP* opList, siz
   if (flags != 0 || numOps == 0) return CUDA_ERROR_INVALID_VALUE;
   CUresult result = CheckStream(hStream);
   if (result != CUDA_SUCCESS) return result;
-  bool during_call = false;
+  bool read_later = false;
   for (size_t i = 0; i < numOps; ++i) {
-    during_call =
-        during_call || opList[i].srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
+    read_later = read_later || IsReadLater(opList[i]);
     result = CopyOne(opList[i], hStream);
     if (result == CUDA_SUCCESS) continue;
     *failIdx = i;
     return result;
   }
-  return Leave(hStream, during_call);
+  return Leave(hStream, read_later);
 }
 
 CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP* opList,

@@ -15,9 +15,11 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec* phGraphExec, CUgraph hGraph,
 
 CUresult cuGraphInstantiate_v2(CUgraphExec* phGraphExec, CUgraph hGraph, CUgraphNode* phErrorNode,
                                char* logBuffer, size_t bufferSize) {
-  if (phErrorNode != nullptr) *phErrorNode = nullptr;
+  CUDA_GRAPH_INSTANTIATE_PARAMS told{};
   if (logBuffer != nullptr && bufferSize != 0) logBuffer[0] = 0;
-  return InstantiateGraph(hGraph, 0, phGraphExec);
+  CUresult result = InstantiateGraph(hGraph, 0, phGraphExec, &told);
+  if (phErrorNode != nullptr) *phErrorNode = told.hErrNode_out;
+  return result;
 }
 
 CUresult cuGraphInstantiateWithParams(CUgraphExec* phGraphExec, CUgraph hGraph,
@@ -26,11 +28,12 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec* phGraphExec, CUgraph hGraph,
   cuuint64_t flags = instantiateParams->flags;
   if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) return CUDA_ERROR_NOT_SUPPORTED;
   instantiateParams->hErrNode_out = nullptr;
+  instantiateParams->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
   // The upload is an early start of the first launch's work: leaving it out changes only when.
-  CUresult result = InstantiateGraph(
-      hGraph, flags & ~static_cast<cuuint64_t>(CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD), phGraphExec);
-  instantiateParams->result_out =
-      result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
+  CUresult result =
+      InstantiateGraph(hGraph, flags & ~static_cast<cuuint64_t>(CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD),
+                       phGraphExec, instantiateParams);
+  if (result == CUDA_SUCCESS) instantiateParams->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
   return result;
 }
 

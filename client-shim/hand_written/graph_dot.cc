@@ -9,6 +9,7 @@
 #include "client-shim/graph_bodies.h"
 #include "client-shim/hand_written/graph_node.h"
 #include "longwire/shim_hand_written.h"
+#include "wire/descriptors.h"
 
 namespace longwire::shim::hand {
 namespace {
@@ -119,7 +120,9 @@ struct Picture {
       waiting.emplace_back(child, ++graphs);
       name = "graph_" + std::to_string(graphs);
     }
-    for (CUgraph body : BodiesOf(node)) waiting.emplace_back(body, ++graphs);
+    if (type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
+      for (CUgraph body : BodiesOf(node)) waiting.emplace_back(body, ++graphs);
+    }
     bool kernel = type == CU_GRAPH_NODE_TYPE_KERNEL;
     if (kernel) name = KernelName(node);
     std::fprintf(file, "\"graph_%u_node_%zu\"[style=\"%s\" shape=\"%s\" label=\"%zu\n%s", graph,
@@ -152,7 +155,7 @@ struct Picture {
 
 CUresult cuGraphDebugDotPrint(CUgraph hGraph, const char* path, unsigned int flags) {
   if (path == nullptr || ToWire(hGraph) == 0) return CUDA_ERROR_INVALID_VALUE;
-  std::FILE* file = std::fopen(path, "w");
+  std::FILE* file = wire::OpenStream(path, "w");
   if (file == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Picture picture{file, flags != 0};
   std::fputs("digraph dot {\n", file);

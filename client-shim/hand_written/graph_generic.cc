@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "client-shim/graph_bodies.h"
 #include "client-shim/hand_written/graph_node.h"
 #include "longwire/shim_hand_written.h"
 
@@ -29,6 +30,27 @@ CUresult AddAlloc(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, si
   CUresult result = hand::cuGraphAddMemAllocNode(node, graph, after, count, &params);
   if (result == CUDA_SUCCESS) p->dptr = params.dptr;
   return result;
+}
+
+// The child graph is copied, or becomes the node's own: then its nodes are the executable's, too.
+CUresult AddChild(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count,
+                  const CUDA_CHILD_GRAPH_NODE_PARAMS& p) {
+  if (p.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE) {
+    return forward::cuGraphAddChildGraphNode(node, graph, after, count, p.graph);
+  }
+  calls::lwGraphMoveChild move;
+  CUresult result = SetPlace(graph, after, count, &move);
+  if (result != CUDA_SUCCESS) return result;
+  move.child = ToWire(p.graph);
+  if (p.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE || move.child == 0 ||
+      move.child == move.graph || IsBody(p.graph)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  auto answer = Ask(CurrentNumber(), move);
+  if (answer.code != CUDA_SUCCESS) return answer.code;
+  FromWire(answer.reply.node, node);
+  KeepBodies(graph, *node, {p.graph});
+  return CUDA_SUCCESS;
 }
 
 // The context that a memset names, else the current one.
@@ -58,7 +80,7 @@ CUresult Add(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t 
       return hand::cuGraphAddHostNode(node, graph, after, count, &params);
     }
     case CU_GRAPH_NODE_TYPE_GRAPH:
-      return forward::cuGraphAddChildGraphNode(node, graph, after, count, p->graph.graph);
+      return AddChild(node, graph, after, count, p->graph);
     case CU_GRAPH_NODE_TYPE_EMPTY:
       return forward::cuGraphAddEmptyNode(node, graph, after, count);
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT:

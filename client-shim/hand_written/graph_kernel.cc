@@ -70,6 +70,20 @@ CUfunction HandleOf(const CUDA_KERNEL_NODE_PARAMS_v2& params) {
 }
 CUfunction HandleOf(const CUDA_KERNEL_NODE_PARAMS_v1& params) { return params.func; }
 
+// The context that a kernel runs in: named by the newer form only.
+CUresult NumberOf(const CUDA_KERNEL_NODE_PARAMS_v2& params, uint32_t* number) {
+  *number = CurrentNumber();
+  if (params.ctx == nullptr) return CUDA_SUCCESS;
+  Context* context = nullptr;
+  CUresult result = ContextOf(params.ctx, &context);
+  if (result == CUDA_SUCCESS) *number = context->number.load();
+  return result;
+}
+CUresult NumberOf(const CUDA_KERNEL_NODE_PARAMS_v1&, uint32_t* number) {
+  *number = CurrentNumber();
+  return CUDA_SUCCESS;
+}
+
 // The runtime knows a library's kernels by their kernel handles only.
 void TellHandle(const Function& function, CUDA_KERNEL_NODE_PARAMS_v2* params) {
   if (function.module->is_library) {
@@ -89,9 +103,11 @@ CUresult Add(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, 
   ParameterStorage storage;
   calls::lwGraphAddKernel add;
   CUresult result = SetPlace(graph, dependencies, count, &add);
+  uint32_t context = 0;
+  if (result == CUDA_SUCCESS) result = NumberOf(*params, &context);
   if (result == CUDA_SUCCESS) result = Pack(HandleOf(*params), *params, storage, &add.kernel);
   if (result != CUDA_SUCCESS) return result;
-  auto answer = Ask(CurrentNumber(), add);
+  auto answer = Ask(context, add);
   if (answer.code == CUDA_SUCCESS) FromWire(answer.reply.node, node);
   return answer.code;
 }
@@ -103,10 +119,12 @@ CUresult Set(uint64_t exec, CUgraphNode node, const Parameters* params) {
   calls::lwGraphSetKernel set;
   set.exec = exec;
   set.node = ToWire(node);
-  CUresult result = Pack(HandleOf(*params), *params, storage, &set.kernel);
+  uint32_t context = 0;
+  CUresult result = NumberOf(*params, &context);
+  if (result == CUDA_SUCCESS) result = Pack(HandleOf(*params), *params, storage, &set.kernel);
   if (result != CUDA_SUCCESS) return result;
   return TheSession()
-      .CallAndWait({CurrentNumber(), nullptr, 0}, set, 256 + set.kernel.parameters.size())
+      .CallAndWait({context, nullptr, 0}, set, 256 + set.kernel.parameters.size())
       .code;
 }
 

@@ -1,4 +1,6 @@
 // Memory that graphs allocate, and nodes of memory operations.
+#include "client-shim/graph_memory.h"
+
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -104,6 +106,7 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode* phGraphNode, CUgraph hGraph,
   if (result != CUDA_SUCCESS) return result;
   const auto* params = nodeParams;
   if (params == nullptr || params->bytesize == 0 ||
+      params->poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
       params->poolProps.handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
       params->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
       (params->accessDescCount != 0 && params->accessDescs == nullptr)) {
@@ -125,7 +128,7 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode* phGraphNode, CUgraph hGraph,
   auto answer = Ask(context->number.load(), add);
   if (answer.code != CUDA_SUCCESS) return answer.code;
   nodeParams->dptr = answer.reply.address;
-  AddForeignRange(nodeParams->dptr, nodeParams->bytesize, context);
+  AddGraphMemory(nodeParams->dptr, nodeParams->bytesize, context);
   FromWire(answer.reply.node, phGraphNode);
   return CUDA_SUCCESS;
 }

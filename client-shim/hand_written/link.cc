@@ -17,7 +17,7 @@ struct Link {
   uint64_t table_index = 0;
   uint64_t id = 0;  // on the wire
   uint32_t context_number = 0;
-  JitLog info_log, error_log;
+  JitOutputs outputs;
   std::vector<std::byte> image;  // what cuLinkComplete gave out; the program reads it here
 };
 
@@ -30,16 +30,15 @@ LinkTable& Links() {
 
 Link* Find(CUlinkState state) { return Links().Find(reinterpret_cast<uint64_t>(state)); }
 
-// A refusal brings its logs, too.
+// A refusal brings its logs and other outputs, too.
 template <class Call>
-Answer<Call> AskWithLogs(const Link& link, const Call& call) {
+Answer<Call> AskWithOutputs(const Link& link, const Call& call) {
   auto answer = TheSession().CallAndWait({link.context_number, nullptr, 0}, call, 4096);
   if (answer.code != CUDA_SUCCESS && !answer.bytes.empty()) {
     wire::Reader reader(answer.bytes);
     if (answer.reply.Decode(reader) != wire::WireResult::kOk) answer.reply = {};
   }
-  link.info_log.Deliver(answer.reply.info_log);
-  link.error_log.Deliver(answer.reply.error_log);
+  link.outputs.Deliver(answer.reply);
   return answer;
 }
 
@@ -57,8 +56,8 @@ CUresult Add(CUlinkState state, CUjitInputType type, std::span<const char> data,
   CUresult result = TravellingOptions(options, &add.option, &add.option_value);
   if (result != CUDA_SUCCESS) return result;
   ImageUpload upload(session, std::as_bytes(data), session.counts().images);
-  if (!upload.Begin(&add)) return session.over();
-  auto answer = AskWithLogs(*link, add);
+  if (!upload.Begin(&add)) return Session::NotSent();
+  auto answer = AskWithOutputs(*link, add);
   upload.Answered(answer.reply.knowledge);
   return answer.code;
 }
@@ -79,9 +78,7 @@ CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option* options, void** 
   if (link == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   link->id = create.link = TheSession().NewId();
   link->context_number = context->number.load();
-  link->info_log = JitLog(given, JitLog::Kind::kInfo);
-  link->error_log = JitLog(given, JitLog::Kind::kError);
-  link->image.clear();
+  link->outputs = JitOutputs(given);
   result = TheSession().CallAndWait({link->context_number, nullptr, 0}, create).code;
   if (result != CUDA_SUCCESS) {
     Links().Recycle(link);
@@ -115,7 +112,7 @@ CUresult cuLinkComplete(CUlinkState state, void** cubinOut, size_t* sizeOut) {
   if (cubinOut == nullptr) return CUDA_ERROR_INVALID_VALUE;
   calls::lwLinkComplete complete;
   complete.link = link->id;
-  auto answer = AskWithLogs(*link, complete);
+  auto answer = AskWithOutputs(*link, complete);
   if (answer.code != CUDA_SUCCESS) return answer.code;
   if (answer.reply.bytes > wire::kMaxImageBytes) return CUDA_ERROR_UNKNOWN;
   std::vector<std::byte> image;

@@ -6,6 +6,7 @@
 
 #include "client-shim/error_log.h"
 #include "longwire/shim_hand_written.h"
+#include "wire/descriptors.h"
 
 namespace longwire::shim::hand {
 
@@ -26,7 +27,7 @@ CUresult cuLogsCurrent(CUlogIterator* iterator_out, unsigned int flags) {
 
 CUresult cuLogsDumpToFile(CUlogIterator* iterator, const char* pathToFile, unsigned int flags) {
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  std::FILE* file = std::fopen(pathToFile, "w");
+  std::FILE* file = wire::OpenStream(pathToFile, "w");
   if (file == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::string text = CollectLog(iterator);
   bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();

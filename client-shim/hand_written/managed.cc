@@ -1,4 +1,5 @@
 // Managed memory, and what programs say about its use.
+#include "client-shim/capture.h"
 #include "client-shim/managed_memory.h"
 #include "client-shim/module.h"
 #include "client-shim/properties.h"
@@ -50,9 +51,11 @@ void Apply(Hints& hints, CUmem_advise advice, const CUmemLocation& location) {
   }
 }
 
+// No node of a graph moves managed memory or says whose it is.
 CUresult CheckStream(CUstream handle) {
   Stream* stream = nullptr;
-  return ResolveStream(handle, &stream);
+  CUresult result = ResolveStream(handle, &stream);
+  return result == CUDA_SUCCESS ? RefuseWhileCapturing(stream) : result;
 }
 
 CUresult CheckBatch(const CUdeviceptr* pointers, const size_t* sizes, size_t count,

@@ -59,11 +59,10 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInByt
   return result;
 }
 
-// What a graph allocated and left to the program lies where the worker's driver put it.
-static bool IsGraphMemory(CUdeviceptr address) {
-  DeviceRange range;
-  return DeviceOfAddress(address) < 0 && FindDeviceRange(address, &range) && range.foreign &&
-         range.address == address;
+// Pinned memory that a pool gave out: it is freed as other memory of pools.
+static bool IsOfHostPool(CUdeviceptr address) {
+  const Pool* pool = PoolOf(address);
+  return pool != nullptr && pool->place.kind == PoolKind::kHost;
 }
 
 // The context that a free is of: where a thread has none, the memory's own.
@@ -71,6 +70,7 @@ static CUresult ContextOfFree(CUdeviceptr address, Context** context) {
   CUresult result = RequireContext(context);
   if (result != CUDA_ERROR_INVALID_CONTEXT || address == 0) return result;
   DeviceRange range;
+  if (IsOfHostPool(address)) return ContextOfHost(reinterpret_cast<void*>(address), context);
   if (!FindDeviceRange(address, &range)) return CUDA_ERROR_INVALID_VALUE;
   if (range.context == nullptr) return result;
   *context = range.context;
@@ -93,9 +93,17 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
     return result == CUDA_SUCCESS ? FreeExternalBuffer(dptr) : result;
   }
   ManagedRange managed;
-  if (FindManaged(dptr, &managed)) return FreeManaged(dptr);
+  if (FindManaged(dptr, &managed)) {
+    if (managed.address == dptr) Unaccount(dptr);
+    return FreeManaged(dptr);
+  }
+  if (IsOfHostPool(dptr)) {
+    Unaccount(dptr);
+    return FreeHost(reinterpret_cast<void*>(dptr));
+  }
   if (IsGraphMemory(dptr)) {
-    result = FreeInStream(dptr, CU_STREAM_LEGACY);
+    result = hand::cuCtxSynchronize();  // what allocates it has been launched by then
+    if (result == CUDA_SUCCESS) result = FreeInStream(dptr, CU_STREAM_LEGACY);
     return result == CUDA_SUCCESS ? hand::cuCtxSynchronize() : result;
   }
   Allocation allocation;
@@ -125,7 +133,10 @@ CUresult cuMemAllocHost_v2(void** pp, size_t bytesize) {
   return hand::cuMemHostAlloc(pp, bytesize, 0);
 }
 
-CUresult cuMemFreeHost(void* p) { return FreeHost(p); }
+CUresult cuMemFreeHost(void* p) {
+  bool pooled = IsOfHostPool(reinterpret_cast<CUdeviceptr>(p));
+  return pooled ? CUDA_ERROR_INVALID_VALUE : FreeHost(p);
+}
 
 CUresult cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
   return RegisterHost(p, bytesize, Flags);

@@ -149,8 +149,10 @@ CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned int numKernels, C
 CUresult cuLibraryGetModule(CUmodule* pMod, CUlibrary library) {
   Module* module = FindLibrary(library);
   if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  *pMod = module->handle;
-  return CUDA_SUCCESS;
+  Context* context = nullptr;  // the library's module there is what is asked for
+  CUresult result = RequireContext(&context);
+  if (result == CUDA_SUCCESS) *pMod = module->handle;
+  return result;
 }
 
 CUresult cuLibraryGetGlobal(CUdeviceptr* dptr, size_t* bytes, CUlibrary library, const char* name) {

@@ -109,8 +109,10 @@ CUresult OfPinned(void* data, CUpointer_attribute attribute, CUdeviceptr ptr,
       return Give<int>(data, 0);
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
       return Give<unsigned>(data, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-      return Give<CUmemoryPool>(data, nullptr);
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: {
+      const Pool* pool = PoolOf(range.address);
+      return Give<CUmemoryPool>(data, pool == nullptr ? nullptr : pool->handle);
+    }
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
       return Give<unsigned long long>(data, (1ull << 48) + range.id);
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:

@@ -1,4 +1,7 @@
 // Stream-ordered allocation: pools are bookkeeping of this client, the memory is its own.
+#include <algorithm>
+#include <iterator>
+
 #include "client-shim/async_pool.h"
 #include "client-shim/peers.h"
 #include "client-shim/properties.h"
@@ -7,27 +10,43 @@
 namespace longwire::shim::hand {
 namespace {
 
-// Pools are of a device's own memory: none of the host's, none of managed memory.
-CUresult CheckLocation(const CUmemLocation* location, CUmemAllocationType type) {
-  if (location == nullptr || type == CU_MEM_ALLOCATION_TYPE_INVALID) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  bool served =
-      location->type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_PINNED;
-  return served ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+CUresult FindPlace(const CUmemLocation* location, CUmemAllocationType type, PoolPlace* place) {
+  return location == nullptr ? CUDA_ERROR_INVALID_VALUE : PlaceOf(*location, type, place);
 }
 
 CUresult PoolOfLocation(const CUmemLocation* location, CUmemAllocationType type, bool is_default,
                         CUmemoryPool* pool) {
+  PoolPlace place;
   if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  CUresult result = CheckLocation(location, type);
-  return result == CUDA_SUCCESS ? DevicePool(location->id, is_default, pool) : result;
+  CUresult result = FindPlace(location, type, &place);
+  return result == CUDA_SUCCESS ? PoolAt(place, is_default, pool) : result;
+}
+
+// What a new pool's memory shall be good for beside this program's own use.
+CUresult CheckProperties(const CUmemPoolProps& properties, const PoolPlace& place) {
+  constexpr unsigned kKnownHandles = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR |
+                                     CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT |
+                                     CU_MEM_HANDLE_TYPE_FABRIC;
+  auto handles = static_cast<unsigned>(properties.handleTypes);
+  bool reserved = std::any_of(std::begin(properties.reserved), std::end(properties.reserved),
+                              [](unsigned char byte) { return byte != 0; });
+  if ((handles & ~kKnownHandles) != 0 || properties.win32SecurityAttributes != nullptr ||
+      reserved || (properties.usage & ~CU_MEM_POOL_CREATE_USAGE_HW_DECOMPRESS) != 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (handles != 0 && place.kind != PoolKind::kDevice) return CUDA_ERROR_INVALID_VALUE;
+  bool served =
+      (handles & ~unsigned{CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR}) == 0 && properties.usage == 0;
+  return served ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 uint64_t Bit(int device) { return device >= 0 && device < 64 ? uint64_t{1} << device : 0; }
 
 // Other devices read and write, or do neither.
 CUresult CheckPoolAccess(const Pool& pool, const CUmemAccessDesc& access) {
+  bool of_device = pool.place.kind == PoolKind::kDevice;
+  // The program itself reaches all memory but the devices'.
+  if (access.location.type == CU_MEM_LOCATION_TYPE_HOST && !of_device) return CUDA_SUCCESS;
   if (access.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
   int device = access.location.id;
   if (FindDevice(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
@@ -35,7 +54,7 @@ CUresult CheckPoolAccess(const Pool& pool, const CUmemAccessDesc& access) {
   if (access.flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return CUDA_ERROR_NOT_SUPPORTED;
   // Of another program's pool the device is not known yet: importing a piece of it says whether it
   // can be reached.
-  if (pool.imported) return CUDA_SUCCESS;
+  if (pool.imported || !of_device) return CUDA_SUCCESS;
   int can = 0;
   CUresult result = forward::cuDeviceCanAccessPeer(&can, device, pool.device);
   return result == CUDA_SUCCESS && can == 0 ? CUDA_ERROR_INVALID_DEVICE : result;
@@ -59,18 +78,19 @@ CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAlloc
   return PoolOfLocation(location, type, false, pool);
 }
 CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
-  CUresult result = CheckLocation(location, type);
-  return result == CUDA_SUCCESS ? SetDevicePool(location->id, pool) : result;
+  PoolPlace place;
+  CUresult result = FindPlace(location, type, &place);
+  return result == CUDA_SUCCESS ? SetPoolAt(place, pool) : result;
 }
 
 CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
   if (poolProps == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
-  bool shareable = poolProps->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  if (!shareable && poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) {
-    return CUDA_ERROR_NOT_SUPPORTED;
-  }
-  return CreatePool(poolProps->location.id, shareable, poolProps->maxSize, pool);
+  PoolPlace place;
+  CUresult result = PlaceOf(poolProps->location, poolProps->allocType, &place);
+  if (result == CUDA_ERROR_INVALID_DEVICE) result = CUDA_ERROR_INVALID_VALUE;
+  if (result == CUDA_SUCCESS) result = CheckProperties(*poolProps, place);
+  if (result != CUDA_SUCCESS) return result;
+  return CreatePool(place, poolProps->handleTypes != 0, poolProps->maxSize, pool);
 }
 CUresult cuMemPoolDestroy(CUmemoryPool pool) { return DestroyPool(pool); }
 
@@ -148,13 +168,14 @@ CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* map, siz
   }
   for (size_t i = 0; i < count; ++i) {
     int device = map[i].location.id;
-    if (device == pool->device) continue;
+    if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || device == pool->device) continue;
     if (map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE) {
       pool->accessors.fetch_and(~Bit(device));
     } else {
       pool->accessors.fetch_or(Bit(device));
       // What is imported all devices reach that can.
-      if (!pool->imported) AddPoolPeer(device, pool->device);
+      if (!pool->imported && pool->place.kind == PoolKind::kDevice)
+        AddPoolPeer(device, pool->device);
     }
   }
   return CUDA_SUCCESS;
@@ -163,9 +184,12 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool memPool,
                             CUmemLocation* location) {
   Pool* pool = FindPool(memPool);
   if (pool == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  bool of_device = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
-  bool reaches = of_device && (location->id == pool->device ||
+  bool by_device = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
+  bool reaches = by_device && (location->id == pool->device ||
                                (pool->accessors.load() & Bit(location->id)) != 0);
+  // Managed memory is everybody's; the host's own pools are at first the host's.
+  if (pool->place.kind == PoolKind::kManaged) reaches = true;
+  if (pool->place.kind == PoolKind::kHost && !by_device) reaches = true;
   *flags = reaches ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
   return CUDA_SUCCESS;
 }

@@ -18,9 +18,7 @@
 namespace longwire::shim::hand {
 namespace {
 
-CUresult Posted(uint64_t position) {
-  return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
-}
+CUresult Posted(uint64_t position) { return Session::Queued(position); }
 
 // Host functions: a ticket in the stream, run when it is reached.
 CUresult AddHostFunction(Stream* stream, const Where& where, uint64_t ticket) {
@@ -33,6 +31,11 @@ CUresult AddHostFunction(Stream* stream, const Where& where, uint64_t ticket) {
     NoteHostWrite(stream, position, 0, kAnywhere, WriteOrder::kInStream);
   }
   return Posted(position);
+}
+
+CUresult RefuseNoEvent() {
+  CUresult result = RefuseUnsafeCall();
+  return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_HANDLE : result;
 }
 
 // What a wait for the stream waits for; each stream is retained.
@@ -162,7 +165,7 @@ CUresult cuStreamQuery(CUstream hStream) {
     if (result == CUDA_SUCCESS) result = state;
     Release(point.stream);
   }
-  if (result == CUDA_SUCCESS) ReturnDeviceWrites();
+  if (result == CUDA_SUCCESS) result = ReturnDeviceWrites();
   return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
 }
 
@@ -235,12 +238,12 @@ CUresult cuEventRecord(CUevent hEvent, CUstream hStream) {
 
 CUresult cuEventQuery(CUevent hEvent) {
   Event* event = FindEvent(hEvent);
-  return event == nullptr ? CUDA_ERROR_INVALID_HANDLE : QueryEvent(event);
+  return event == nullptr ? RefuseNoEvent() : QueryEvent(event);
 }
 
 CUresult cuEventSynchronize(CUevent hEvent) {
   Event* event = FindEvent(hEvent);
-  return event == nullptr ? CUDA_ERROR_INVALID_HANDLE : SynchronizeEvent(event);
+  return event == nullptr ? RefuseNoEvent() : SynchronizeEvent(event);
 }
 
 CUresult cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent hEnd) {

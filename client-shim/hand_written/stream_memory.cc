@@ -50,7 +50,7 @@ CUresult Submit(Stream* stream, const Operation& operation) {
   call.bytes = operation.bytes;
   DeviceWork work(stream);
   uint64_t position = TheSession().Submit(where, call);
-  return position == Session::kNoPosition ? TheSession().over() : CUDA_SUCCESS;
+  return Session::Queued(position);
 }
 
 CUresult Queue(Stream* stream, const Operation& operation) {

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <limits>
 
+#include "wire/descriptors.h"
 #include "wire/number.h"
 #include "wire/socket.h"
 
@@ -66,8 +67,10 @@ struct Entry {
 
 template <class Visit>
 void ForEachName(const std::string& folder, const Visit& visit) {
-  DIR* list = opendir(folder.c_str());
+  wire::Descriptor opened = wire::OpenFile(folder.c_str(), O_RDONLY | O_DIRECTORY);
+  DIR* list = opened.valid() ? fdopendir(opened.get()) : nullptr;
   if (list == nullptr) return;
+  opened.Release();  // the list closes it
   while (const dirent* one = readdir(list)) {
     if (one->d_name[0] != '.') visit(folder + "/" + one->d_name);
   }
@@ -133,7 +136,7 @@ std::string CompileCache::PathOf(const wire::Digest& key) const {
 
 std::optional<std::vector<std::byte>> CompileCache::Find(const wire::Digest& key) const {
   std::string path = PathOf(key);
-  wire::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  wire::Descriptor file = wire::OpenFile(path.c_str(), O_RDONLY | O_NOFOLLOW);
   struct stat facts;
   Header header;
   if (!file.valid() || fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
@@ -162,8 +165,8 @@ bool CompileCache::Insert(const wire::Digest& key, std::span<const std::byte> by
   static std::atomic<uint64_t> number{0};
   std::string draft =
       path + "." + std::to_string(getpid()) + "." + std::to_string(number.fetch_add(1));
-  wire::Descriptor file(
-      open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  wire::Descriptor file =
+      wire::OpenFile(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
   if (!file.valid()) return false;
   Header header{.key = key, .digest = wire::Sha256Of(bytes), .bytes = bytes.size()};
   std::memcpy(header.magic, kMagic, sizeof(kMagic));
@@ -179,8 +182,8 @@ bool CompileCache::Insert(const wire::Digest& key, std::span<const std::byte> by
 void CompileCache::Count(uint64_t added) const {
   // The sum of all entries, in a file that is also the lock: entries are looked at only when the
   // sum says that there are too many. What it misses when a process dies is counted then.
-  wire::Descriptor file(
-      open((folder_ + "/size").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  wire::Descriptor file =
+      wire::OpenFile((folder_ + "/size").c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
   if (!file.valid() || flock(file.get(), LOCK_EX) != 0) return;
   uint64_t total = 0;
   if (pread(file.get(), &total, sizeof(total), 0) != sizeof(total)) total = limit_;  // unknown

@@ -54,6 +54,24 @@ bool Elements(const void* array, Count count, int minus, size_t* elements) {
   return true;
 }
 
+// The driver's lists: how many elements there is room for, and then how many there are. Room for
+// more than can travel is used by no list that is let through.
+template <class Count>
+Count RoomOf(Count count) {
+  return static_cast<Count>(std::min<uint64_t>(count, kMaxElements));
+}
+// False if a list may be longer than what has travelled of it.
+template <class Count>
+bool FitsRoom(const void* list, Count room, uint64_t found) {
+  return list == nullptr || room <= kMaxElements || found < kMaxElements;
+}
+// A list without room is not the same to the driver as none.
+template <class T>
+T* RoomIn(std::vector<T>& list) {
+  list.reserve(1);
+  return list.data();
+}
+
 // Whether an array that arrived with `elements` elements (none: it was null) is as long as the
 // parameter that counts it says.
 template <class Count>

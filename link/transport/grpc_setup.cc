@@ -19,8 +19,10 @@
 namespace longwire::transport {
 namespace {
 
-constexpr int kKeepaliveMs = 10'000;
-constexpr int kKeepaliveTimeoutMs = 5'000;
+// A wire that carries nothing any more is noticed by both ends within the sum, and timers may be
+// late by their slack: a session that is to resume then still has most of its grace.
+constexpr int kKeepaliveMs = 8'000;
+constexpr int kKeepaliveTimeoutMs = 4'000;
 // Frames are smaller; an OpenReply is at most wire::kMaxOpenBytes.
 constexpr int kMaxReceiveBytes = static_cast<int>(2 * wire::kMaxBatchBytes);
 constexpr int kLookAheadBytes = 8 << 20;

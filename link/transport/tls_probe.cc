@@ -234,10 +234,20 @@ std::string DiagnoseTls(const Address& server, const TlsMaterial* material,
   return Probe(server, material, Clock::now() + patience).Run();
 }
 
-bool NobodyListens(const Address& server, std::chrono::milliseconds patience) {
+Knocked KnockAt(const Address& server, std::chrono::milliseconds patience) {
   int reason = 0;
-  bool connected = Connect(server, Clock::now() + patience, &reason).valid();
-  return !connected && reason == ECONNREFUSED;
+  if (Connect(server, Clock::now() + patience, &reason).valid()) return Knocked::kTaken;
+  switch (reason) {
+    case 0:
+      return Knocked::kUnknownName;
+    case ECONNREFUSED:
+      return Knocked::kRefused;
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+      return Knocked::kNoWay;
+    default:
+      return Knocked::kSilent;
+  }
 }
 
 }  // namespace longwire::transport

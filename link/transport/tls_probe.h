@@ -15,8 +15,8 @@ namespace longwire::transport {
 std::string DiagnoseTls(const Address& server, const TlsMaterial* material,
                         std::chrono::milliseconds patience);
 
-// Whether the host says that nothing listens there. gRPC's own reason says so with some pollers
-// only.
-bool NobodyListens(const Address& server, std::chrono::milliseconds patience);
+// What becomes of a plain connection: gRPC's own reason says so with some pollers only.
+enum class Knocked { kTaken, kRefused, kNoWay, kSilent, kUnknownName };
+Knocked KnockAt(const Address& server, std::chrono::milliseconds patience);
 
 }  // namespace longwire::transport

@@ -10,6 +10,7 @@ namespace {
 
 constexpr Time kRepeatReport = std::chrono::milliseconds(100);
 constexpr uint32_t kMostInFlight = 16;
+constexpr Time kOpening = std::chrono::microseconds(100);
 
 }  // namespace
 
@@ -34,9 +35,10 @@ Time Session::Think(Time now) {
 }
 
 Appointment Session::Begin() {
-  // Not all at once: each somewhere within its first thought.
+  // When all have opened, and not all at once: each somewhere within its first thought.
   return {Later::kRequest,
-          Time(static_cast<int64_t>(random_.Unit() * static_cast<double>(profile_.think.count())))};
+          kOpening + Time(static_cast<int64_t>(random_.Unit() *
+                                               static_cast<double>(profile_.think.count())))};
 }
 
 Appointment Session::OnRequest(Time now) {

@@ -21,13 +21,14 @@ class CoreCommands {
   std::string Run(const Command& command);
 
  private:
+  Options ReadSharing(const Command& command);  // its policy becomes the last of policies_
   void Restart(const Command& command);
   std::string Tell(const Event& event);
   std::string PassTimeTo(Time time);
   std::string Print(const std::vector<Decision>& decisions);
   std::string Show() const;
 
-  std::unique_ptr<Policy> policy_;
+  std::vector<std::unique_ptr<Policy>> policies_;
   std::unique_ptr<Core> core_;
   Time now_{0};
   std::map<std::pair<SessionId, DeviceId>, Decision> told_;

@@ -73,14 +73,22 @@ Options Guarded(Options options) {
 
 CoreCommands::CoreCommands() { Restart(Command("core")); }
 
-void CoreCommands::Restart(const Command& command) {
-  policy_ = MakePolicy(command.Text("policy", "strict_priority"));
-  if (policy_ == nullptr) throw std::invalid_argument("there is no such policy");
+Options CoreCommands::ReadSharing(const Command& command) {
+  auto policy = MakePolicy(command.Text("policy", "strict_priority"));
+  if (policy == nullptr) throw std::invalid_argument("there is no such policy");
+  policies_.push_back(std::move(policy));
   Options options;
   options.turn_length = command.Span("turn", options.turn_length);
   options.max_wait = command.Span("max_wait", options.max_wait);
   options.linger = command.Span("linger", options.linger);
-  core_ = std::make_unique<Core>(*policy_, Guarded(options));
+  options.drain_lengths =
+      static_cast<uint32_t>(command.Number("drain_lengths", options.drain_lengths));
+  return Guarded(options);
+}
+
+void CoreCommands::Restart(const Command& command) {
+  const Options options = ReadSharing(command);
+  core_ = std::make_unique<Core>(*policies_.back(), options);
   now_ = Time{0};
   told_.clear();
 }
@@ -90,6 +98,9 @@ std::string CoreCommands::Run(const Command& command) {
   std::string output;
   if (verb == "core") {
     Restart(command);
+  } else if (verb == "sharing") {
+    const Options options = ReadSharing(command);
+    output = Tell(SharingChanged{policies_.back().get(), options});
   } else if (verb == "at") {
     output = PassTimeTo(ParseTime(command.Word(1)));
   } else if (verb == "open") {

@@ -36,6 +36,8 @@ std::string RunSimulation(const std::vector<Command>& block) {
   if (policy == nullptr) throw std::invalid_argument("there is no such policy");
   Options options;
   options.max_wait = head.Span("max_wait", options.max_wait);
+  options.drain_lengths =
+      static_cast<uint32_t>(head.Number("drain_lengths", options.drain_lengths));
   const uint64_t seed = head.Number("seed", 1);
   head.CheckAllUsed();
   std::vector<Profile> profiles;

@@ -21,6 +21,7 @@ void FillSeat(const SeatFigures& figures, transport::Seat* seat) {
   seat->set_calls(figures.calls);
   seat->set_held(figures.held);
   seat->set_time_slice_groups(figures.time_slice_groups);
+  seat->set_stopped(!figures.answers);
 }
 
 void AddSeats(Scheduling& scheduling, transport::InspectReply* reply) {
@@ -69,9 +70,13 @@ void AddTenants(SessionTable& table, const warden::Stats* stats, const Peer& pee
   }
   for (const config::Tenant& tenant : config->tenants()) tenants[tenant.name()] = tenant;
   auto times = table.scheduling().GpuTimes();
+  auto shares = table.scheduling().Shares();
   for (const auto& [name, tenant] : tenants) {
     if (!peer.MaySee(tenant)) continue;
-    FillTenant(tenant, stats, times[name], sessions[name], reply->add_tenants());
+    transport::TenantFigures* figures = reply->add_tenants();
+    FillTenant(tenant, stats, times[name], sessions[name], figures);
+    figures->set_share_due(shares[name].due);
+    figures->set_share_had(shares[name].had);
   }
 }
 
@@ -95,7 +100,7 @@ void AddFigures(SessionTable& table, const warden::Stats* stats, const Peer& pee
   AddSeats(table.scheduling(), reply);
   AddTenants(table, stats, peer, reply);
   transport::SchedulerFigures* scheduler = reply->mutable_scheduler();
-  SchedulingOptions options = SchedulingOptionsOf(*table.config());
+  SchedulingOptions options = table.scheduling().options();
   scheduler::Counters counters = table.scheduling().counters();
   scheduler->set_enabled(options.enabled);
   scheduler->set_policy(options.policy);

@@ -1,6 +1,10 @@
 #include "server/daemon/lane.h"
 
+#include <algorithm>
+#include <cstdio>
+
 #include "link/transport/codes.h"
+#include "link/transport/log.h"
 
 namespace longwire::daemon {
 namespace {
@@ -8,6 +12,14 @@ namespace {
 using transport::StreamPump;
 
 constexpr std::chrono::milliseconds kAttachPatience{3000};
+
+void LogResumed(const transport::Attach& attach, Clock::duration away) {
+  char text[96];
+  std::string lane = attach.lane == 0 ? "" : " lane " + std::to_string(attach.lane);
+  snprintf(text, sizeof(text), "resumed%s after %.1f s without a connection", lane.c_str(),
+           std::chrono::duration<double>(away).count());
+  transport::Log(transport::LogLevel::kInfo, attach.session, text);
+}
 
 }  // namespace
 
@@ -79,6 +91,8 @@ bool Lane::SendAttached(transport::ServerStream& stream, const transport::Token&
 std::optional<StreamPump::Outcome> Lane::Relay(transport::ServerStream& stream,
                                                const transport::Attach& attach, uint32_t epoch,
                                                transport::Closed* closed) {
+  // An older connection may seem to be there still.
+  Clock::time_point detached = std::min(detached_since(), Clock::now());
   TakenOver taken = TakeOver(epoch, attach);
   if (taken == TakenOver::kOlder) return std::nullopt;
   if (taken == TakenOver::kNo) {
@@ -88,6 +102,7 @@ std::optional<StreamPump::Outcome> Lane::Relay(transport::ServerStream& stream,
   }
   StreamPump::Outcome outcome = StreamPump::Outcome::kBroken;
   if (SendAttached(stream, attach.token)) {
+    if (!first_attach_) LogResumed(attach, Clock::now() - detached);
     // Lanes move large messages: a thread that spins for them would take the place of one that
     // waits for an answer.
     StreamPump pump(stream, *relay_, counters_,

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/file.h>
 
+#include <chrono>
 #include <cstdio>
 
 #include "link/transport/grpc_setup.h"
@@ -20,6 +21,7 @@
 #include "server/daemon/reload.h"
 #include "server/daemon/terms.h"
 #include "wire/descriptor_table.h"
+#include "wire/descriptors.h"
 #include "wire/socket.h"
 #include "wire/switches.h"
 
@@ -29,11 +31,25 @@ namespace {
 using transport::Log;
 using transport::LogLevel;
 
-// A warden's workers belong to one daemon: a second would take them over and end them.
-wire::Descriptor LockWarden(const std::string& socket) {
+// So long a daemon may take to end: it tells its clients first.
+constexpr std::chrono::seconds kEndPatience{10};
+constexpr std::chrono::milliseconds kEndLook{50};
+
+// A warden's workers belong to one daemon: a second would take them over and end them. One that is
+// ending is waited for, unless one of `signals` says that this one shall end, too.
+wire::Descriptor LockWarden(const std::string& socket, const sigset_t& signals) {
   wire::Descriptor file(
       open((socket + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR));
-  if (file.valid() && flock(file.get(), LOCK_EX | LOCK_NB) != 0) file.Reset();
+  auto deadline = std::chrono::steady_clock::now() + kEndPatience;
+  timespec look{0, std::chrono::nanoseconds(kEndLook).count()};
+  bool said = false;
+  while (file.valid() && flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (!said) Log(LogLevel::kInfo, "another longwired is there; waiting for it to end");
+    said = true;
+    int signal = sigtimedwait(&signals, nullptr, &look);
+    if (signal == SIGTERM || signal == SIGINT || std::chrono::steady_clock::now() > deadline)
+      file.Reset();
+  }
   return file;
 }
 
@@ -77,10 +93,10 @@ int Serve(config::LiveConfig& live, Reloader& reloader) {
     Log(LogLevel::kError, sentence);
     return 1;
   }
-  wire::Descriptor lock = LockWarden(first->warden());
+  wire::Descriptor lock = LockWarden(first->warden(), signals);
   if (!lock.valid()) {
     Log(LogLevel::kError, "another longwired uses the warden at " + first->warden() +
-                              "; give this one its own by --warden");
+                              " and does not end; give this one its own by --warden");
     return 1;
   }
   SessionTable table(live);
@@ -98,6 +114,7 @@ int Serve(config::LiveConfig& live, Reloader& reloader) {
   });
   live.Subscribe([&](const config::Config& now) { door.SetMode(now); });
   live.Subscribe([&table](const config::Config& now) {
+    table.scheduling().Change(SchedulingOptionsOf(now));
     ApplyTenants(now, table.scheduling(), table.warden());
   });
   MetricsEndpoint metrics([&table] { return InspectAll(table); });
@@ -126,6 +143,7 @@ int AskTheDaemon() {
 }
 
 int Main(int count, char** arguments) {
+  wire::OpenStandardDescriptors();
   Refusal refusal;
   std::optional<CommandLine> command_line = ParseCommandLine(count, arguments, &refusal);
   if (!command_line) {

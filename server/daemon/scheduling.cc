@@ -21,7 +21,13 @@ constexpr std::chrono::milliseconds kLook{100};
 // Measured on an H200: 1.1 ms requests beside a 21 ms kernel answer in 1.31 ms with 50 µs slices
 // and in 2.6 ms with the driver's own (docs/decisions).
 constexpr uint32_t kShortSlice = 50;  // µs
-constexpr uint64_t kWake = 0;         // session 0 is nobody's
+// How busy devices are is told over this span, and looked at so often.
+constexpr std::chrono::seconds kBusySpan{2};
+constexpr std::chrono::milliseconds kSample{500};
+// A worker that has not heard for so long was stopped: its thread does nothing else than to hear.
+constexpr std::chrono::milliseconds kHears{100};
+constexpr std::chrono::seconds kSharesSpan{60};
+constexpr uint64_t kWake = 0;  // session 0 is nobody's
 
 Time Now() { return Time(gates::Nanoseconds()); }
 
@@ -59,10 +65,10 @@ int WaitForEvents(int epoll, std::optional<std::chrono::nanoseconds> timeout,
 }  // namespace
 
 Scheduling::Scheduling(const SchedulingOptions& options)
-    : options_(options),
-      policy_(scheduler::MakePolicy(options.policy)),
-      epoll_(epoll_create1(EPOLL_CLOEXEC)),
+    : epoll_(epoll_create1(EPOLL_CLOEXEC)),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      options_(options),
+      policy_(scheduler::MakePolicy(options.policy)),
       core_(*policy_, options.times),
       ended_calls_(gates::kMaxCalls) {
   Watch(epoll_.get(), wake_.get(), kWake);
@@ -82,7 +88,7 @@ std::shared_ptr<gates::GatePage> Scheduling::Open(const scheduler::SessionInfo& 
   auto page = gates::GatePage::Create(static_cast<uint32_t>(session.devices.size()));
   if (page == nullptr) return nullptr;
   std::lock_guard lock(mutex_);
-  pages_[session.id] = page;
+  workers_[session.id] = {session, page};
   bool best_effort = session.priority_class == PriorityClass::kBestEffort;
   for (uint32_t i = 0; i < session.devices.size(); ++i) {
     Device& device = devices_[session.devices[i]];
@@ -93,6 +99,7 @@ std::shared_ptr<gates::GatePage> Scheduling::Open(const scheduler::SessionInfo& 
     seat.best_effort = best_effort;
     seat.page = page;
     seat.index = i;
+    Sample(device);
     device.seats.push_back(std::move(seat));
   }
   Watch(epoll_.get(), page->bell_descriptor(), session.id);
@@ -104,15 +111,16 @@ std::shared_ptr<gates::GatePage> Scheduling::Open(const scheduler::SessionInfo& 
 
 void Scheduling::Close(uint64_t session) {
   std::lock_guard lock(mutex_);
-  auto page = pages_.find(session);
-  if (page == pages_.end()) return;
+  auto worker = workers_.find(session);
+  if (worker == workers_.end()) return;
+  gates::GatePage& page = *worker->second.page;
   for (auto& [number, device] : devices_) {
     Account(device);
     std::erase_if(device.seats, [&](const Seat& seat) { return seat.session == session; });
   }
-  AddCalls(*page->second, &ended_calls_);
-  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, page->second->bell_descriptor(), nullptr);
-  pages_.erase(page);
+  AddCalls(page, &ended_calls_);
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, page.bell_descriptor(), nullptr);
+  workers_.erase(worker);
   Tell(scheduler::SessionClosed{session});
   WatchSharedDevices();
 }
@@ -125,8 +133,60 @@ void Scheduling::ChangeTenant(const std::string& tenant, PriorityClass priority_
       if (seat.tenant == tenant) seat.best_effort = priority_class == PriorityClass::kBestEffort;
     }
   }
+  for (auto& [id, worker] : workers_) {
+    if (worker.info.tenant != tenant) continue;
+    worker.info.priority_class = priority_class;
+    worker.info.weight = weight;
+  }
   Tell(scheduler::TenantChanged{tenant, priority_class, weight});
   eventfd_write(wake_.get(), 1);
+}
+
+void Scheduling::Change(const SchedulingOptions& options) {
+  std::lock_guard lock(mutex_);
+  auto policy = scheduler::MakePolicy(options.policy);
+  if (policy == nullptr) return;
+  const bool was_enabled = options_.enabled;
+  if (was_enabled && !options.enabled) {
+    for (auto& [id, worker] : workers_) Tell(scheduler::SessionClosed{id});
+  }
+  options_ = options;
+  std::swap(policy_, policy);  // the old one lives until the core has heard of the new one
+  scheduler::SharingChanged change{policy_.get(), options_.times};
+  if (options_.enabled) {
+    Tell(change);
+  } else {
+    core_.On(Now(), change);  // it has no sessions
+    OpenAllGates();
+  }
+  if (!was_enabled && options_.enabled) {
+    for (auto& [number, device] : devices_) {
+      for (Seat& seat : device.seats) seat.core_from = seat.gpu_time;
+    }
+    for (auto& [id, worker] : workers_) Tell(scheduler::SessionOpened{worker.info});
+  }
+  for (auto& [number, device] : devices_) {
+    for (Seat& seat : device.seats) SetTimeSlice(seat);
+  }
+  WatchSharedDevices();
+  eventfd_write(wake_.get(), 1);
+}
+
+void Scheduling::OpenAllGates() {
+  for (auto& [number, device] : devices_) {
+    for (Seat& seat : device.seats) {
+      gates::DeviceGate& gate = seat.gate();
+      gate.budget_calls = gate.budget_microseconds = gate.copy_slice_bytes = 0;
+      gate.closed = 0;
+      seat.limited = false;
+      seat.page->RingWorker();
+    }
+  }
+}
+
+SchedulingOptions Scheduling::options() {
+  std::lock_guard lock(mutex_);
+  return options_;
 }
 
 // A session that is alone on its devices rings no bell: nobody's turn depends on it.
@@ -148,9 +208,32 @@ void Scheduling::Look(uint64_t session) {
   }
 }
 
+// A worker that was stopped loses its turn and has no other, until it hears again: it is as if it
+// had nothing to do.
+void Scheduling::CheckWorkers() {
+  uint64_t now = gates::Nanoseconds();
+  for (auto& [session, worker] : workers_) {
+    const bool heard = worker.page->Heard();
+    if (heard) worker.unheard_since = 0;
+    if (!heard && worker.unheard_since == 0) worker.unheard_since = now;
+    const bool answers = heard || Time(now - worker.unheard_since) < kHears;
+    if (answers == worker.answers) continue;
+    for (auto& [number, device] : devices_) Account(device);  // what was before counts
+    worker.answers = answers;
+    Look(session);
+  }
+}
+
+bool Scheduling::Answers(uint64_t session) const {
+  auto worker = workers_.find(session);
+  return worker == workers_.end() || worker->second.answers;
+}
+
 void Scheduling::LookAtAll() {
+  CheckWorkers();
   for (auto& [number, device] : devices_) {
     Account(device);
+    Sample(device);
     for (Seat& seat : device.seats) {
       if (seat.gate().tell.load() != 0 && seat.gate().busy.load() != 0) Report(number, seat);
     }
@@ -169,30 +252,38 @@ void Scheduling::Loop() {
         eventfd_read(wake_.get(), &rings);
         continue;
       }
-      auto page = pages_.find(events[i].data.u64);
-      if (page == pages_.end()) continue;
-      page->second->Answer();
-      Look(page->first);
+      auto worker = workers_.find(events[i].data.u64);
+      if (worker == workers_.end()) continue;
+      worker->second.page->Answer();
+      Look(worker->first);
     }
     if (Now() >= next_look_) {
       LookAtAll();
-      next_look_ = Now() + kLook;
+      next_look_ = Now() + (IsShared() ? kLook : kSample);
     }
     auto due = core_.next_tick();
     if (due && *due <= Now()) Tell(scheduler::Tick{});
   }
 }
 
-std::optional<std::chrono::nanoseconds> Scheduling::Timeout() {
-  std::lock_guard lock(mutex_);
-  bool shared = std::ranges::any_of(devices_, [](const auto& entry) {
+// Somebody who shares a device has work.
+bool Scheduling::IsShared() const {
+  return std::ranges::any_of(devices_, [](const auto& entry) {
     return std::ranges::any_of(entry.second.seats, [](const Seat& seat) {
       return seat.gate().tell.load() != 0 && seat.gate().busy.load() != 0;
     });
   });
+}
+
+std::optional<std::chrono::nanoseconds> Scheduling::Timeout() {
+  std::lock_guard lock(mutex_);
   auto due = core_.next_tick();
-  if (!shared && !due) return std::nullopt;
-  Time until = shared ? next_look_ : scheduler::kForever;
+  if (workers_.empty() && !due) return std::nullopt;
+  Time until = scheduler::kForever;
+  if (!workers_.empty()) {
+    if (IsShared()) next_look_ = std::min(next_look_, Now() + kLook);
+    until = next_look_;
+  }
   if (due) until = std::min(until, *due);
   return std::max(until - Now(), Time{0});
 }
@@ -230,20 +321,24 @@ void Scheduling::Apply(const scheduler::Decision& decision) {
   gate.copy_slice_bytes = static_cast<uint32_t>(decision.copy_slice);
   bool was_closed = gate.closed.exchange(decision.open ? 0 : 1) != 0;
   seat->limited = !decision.open || budget != Budget{};
-  bool short_slice = options_.short_time_slice && seat->best_effort && seat->limited;
-  gate.time_slice = short_slice ? kShortSlice : 0;
-  seat->page->RingWorker();
+  SetTimeSlice(*seat);
   // The core wants to hear that a closed gate has nothing behind it, also if there never was.
   if (!decision.open && !was_closed && ActivityOf(gate) != Activity::kRunning) {
     Report(decision.device, *seat);
   }
 }
 
+void Scheduling::SetTimeSlice(Seat& seat) {
+  bool short_slice = options_.short_time_slice && seat.best_effort && seat.limited;
+  seat.gate().time_slice = short_slice ? kShortSlice : 0;
+  seat.page->RingWorker();
+}
+
 void Scheduling::Report(uint32_t number, Seat& seat) {
   Account(devices_[number]);
-  Activity activity = ActivityOf(seat.gate());
+  Activity activity = Answers(seat.session) ? ActivityOf(seat.gate()) : Activity::kIdle;
   if (!seat.best_effort) ObserveGap(number, seat, activity);
-  Tell(scheduler::ActivityReported{seat.session, number, activity, seat.gpu_time});
+  Tell(scheduler::ActivityReported{seat.session, number, activity, seat.gpu_time - seat.core_from});
 }
 
 // Within a request the launches of a latency-critical session follow each other closely: a pause of
@@ -269,7 +364,8 @@ void Scheduling::Account(Device& device) {
   uint64_t sum = 0;
   for (Seat& seat : device.seats) {
     uint64_t time = gates::GpuTime(seat.gate(), now);
-    used.push_back(time - std::min(time, seat.seen_time));
+    // What a stopped worker has on the device may be over for long: it does not say.
+    used.push_back(Answers(seat.session) ? time - std::min(time, seat.seen_time) : 0);
     seat.seen_time = std::max(seat.seen_time, time);
     sum += used.back();
   }
@@ -280,7 +376,66 @@ void Scheduling::Account(Device& device) {
     Time charged(static_cast<int64_t>(static_cast<double>(used[i]) * part));
     device.seats[i].gpu_time += charged;
     gpu_times_[device.seats[i].tenant] += charged;
+    device.used += charged;
+    device.recent.try_emplace(device.seats[i].tenant, kSharesSpan)
+        .first->second.Add(Time(now), charged);
   }
+}
+
+void Scheduling::Sample(Device& device) {
+  const uint64_t now = gates::Nanoseconds();
+  const auto span = static_cast<uint64_t>(std::chrono::nanoseconds(kBusySpan).count());
+  device.samples.emplace_back(now, device.used);
+  // One stays that is as old as the span.
+  while (device.samples.size() > 2 && device.samples[1].first + span <= now) {
+    device.samples.pop_front();
+  }
+}
+
+std::map<uint32_t, double> Scheduling::BusyDevices() {
+  std::lock_guard lock(mutex_);
+  std::map<uint32_t, double> busy;
+  for (auto& [number, device] : devices_) {
+    Account(device);
+    Sample(device);
+    const auto& [since, used] = device.samples.front();
+    const uint64_t passed = device.samples.back().first - since;
+    const auto worked = static_cast<double>((device.used - used).count());
+    busy[number] = passed == 0 ? 0 : std::min(worked / static_cast<double>(passed), 1.0);
+  }
+  return busy;
+}
+
+std::map<std::string, ShareFigures> Scheduling::Shares() {
+  std::lock_guard lock(mutex_);
+  std::map<std::string, ShareFigures> shares;
+  std::map<std::string, int> devices;
+  for (auto& [number, device] : devices_) {
+    Account(device);
+    std::map<std::string, uint32_t> weights;
+    for (const Seat& seat : device.seats) {
+      if (seat.best_effort) weights[seat.tenant] = workers_[seat.session].info.weight;
+    }
+    double all_weights = 0, all_used = 0;
+    for (const auto& [tenant, weight] : weights) all_weights += weight;
+    const Time now = Now();
+    for (const auto& [tenant, used] : device.recent) {
+      if (weights.contains(tenant)) all_used += static_cast<double>(used.Sum(now).count());
+    }
+    for (const auto& [tenant, weight] : weights) {
+      ShareFigures& figures = shares[tenant];
+      ++devices[tenant];
+      figures.due += weight / all_weights;
+      auto used = device.recent.find(tenant);
+      if (used == device.recent.end() || all_used <= 0) continue;
+      figures.had += static_cast<double>(used->second.Sum(now).count()) / all_used;
+    }
+  }
+  for (auto& [tenant, figures] : shares) {
+    figures.due /= devices[tenant];
+    figures.had /= devices[tenant];
+  }
+  return shares;
 }
 
 std::vector<SeatFigures> Scheduling::Seats() {
@@ -291,8 +446,8 @@ std::vector<SeatFigures> Scheduling::Seats() {
     for (const Seat& seat : device.seats) {
       const gates::DeviceGate& gate = seat.gate();
       all.push_back({seat.session, number, gate.closed.load() != 0, seat.limited,
-                     gate.busy.load() != 0, seat.gpu_time, gate.calls.load(), gate.held.load(),
-                     gate.time_slice_groups.load()});
+                     gate.busy.load() != 0, Answers(seat.session), seat.gpu_time, gate.calls.load(),
+                     gate.held.load(), gate.time_slice_groups.load()});
     }
   }
   return all;
@@ -303,19 +458,10 @@ scheduler::Counters Scheduling::counters() {
   return core_.snapshot().counters;
 }
 
-std::map<uint32_t, double> Scheduling::BusyDevices() {
-  std::lock_guard lock(mutex_);
-  std::map<uint32_t, double> busy;
-  for (const scheduler::DeviceStatus& device : core_.snapshot().devices) {
-    busy[device.now.device] = device.busy;
-  }
-  return busy;
-}
-
 std::vector<uint64_t> Scheduling::CallCounts() {
   std::lock_guard lock(mutex_);
   std::vector<uint64_t> counts = ended_calls_;
-  for (auto& [session, page] : pages_) AddCalls(*page, &counts);
+  for (auto& [session, worker] : workers_) AddCalls(*worker.page, &counts);
   return counts;
 }
 

@@ -1,6 +1,7 @@
 // The scheduler at work: tells its core (scheduler/core.h) what the sessions' workers do and writes
-// the answers on their pages of gates. One thread, asleep while no session shares its device with
-// another; thread-safe.
+// the answers on their pages of gates. One thread, asleep while there is no session, awake twice a
+// second while none shares its device with another; thread-safe.
+// twice a
 #pragma once
 
 #include <chrono>
@@ -14,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "scheduler/accounting.h"
 #include "scheduler/core.h"
 #include "server/gates/gate_page.h"
 #include "wire/socket.h"
@@ -34,10 +36,16 @@ struct SeatFigures {
   bool closed = false;   // its gate
   bool limited = false;  // it takes turns, or has a budget
   bool busy = false;
+  bool answers = true;                   // its worker does: it was not stopped
   std::chrono::nanoseconds gpu_time{0};  // its part where sessions ran at once
   uint64_t calls = 0;                    // that ran on the device
   uint64_t held = 0;                     // times that work was held back
   uint32_t time_slice_groups = 0;        // channel groups with a short time slice
+};
+
+struct ShareFigures {
+  double due = 0;  // 0 to 1
+  double had = 0;  // 0 to 1, of the GPU time that all used there; 0 if nobody used any
 };
 
 class Scheduling {
@@ -48,18 +56,26 @@ class Scheduling {
   // The page for a new session's worker; nullptr when there are no descriptors left.
   std::shared_ptr<gates::GatePage> Open(const scheduler::SessionInfo& session);
   void Close(uint64_t session);
+  // In force at once, for running sessions too.
+  void Change(const SchedulingOptions& options);
+  // What is in force.
+  SchedulingOptions options();
   // Holds for the tenant's running sessions at once.
   void ChangeTenant(const std::string& tenant, scheduler::PriorityClass priority_class,
                     uint32_t weight);
 
   std::vector<SeatFigures> Seats();
   scheduler::Counters counters();
-  // How busy each device was of late, 0 to 1, by its number; for placement.
+  // How busy each device was in the last two seconds, 0 to 1, by its number: the one figure that
+  // placement, status, metrics and programs see.
   std::map<uint32_t, double> BusyDevices();
   // How often each call was made, by its number: by all sessions there ever were.
   std::vector<uint64_t> CallCounts();
   // Of all sessions that the tenant ever had.
   std::map<std::string, std::chrono::nanoseconds> GpuTimes();
+  // What each tenant with best-effort sessions may have of the devices on which it has some, by the
+  // weights of those that are there, and what it had there in the last minute.
+  std::map<std::string, ShareFigures> Shares();
 
  private:
   struct Seat {
@@ -70,6 +86,7 @@ class Scheduling {
     uint32_t index = 0;      // of the device in the session
     uint64_t seen_time = 0;  // of the page, when it was last accounted
     scheduler::Time gpu_time{0};
+    scheduler::Time core_from{0};  // of it, before the core heard of the session
     bool limited = false;
     scheduler::Time idle_since{0};   // of a latency-critical session; 0: it is busy
     scheduler::Time longest_gap{0};  // of late, between its launches
@@ -78,6 +95,17 @@ class Scheduling {
   struct Device {
     std::vector<Seat> seats;
     uint64_t accounted_at = 0;
+    scheduler::Time used{0};  // by all sessions
+    // Of `used`: when, and how much it was then. The first is as old as what is asked for.
+    std::deque<std::pair<uint64_t, scheduler::Time>> samples;
+    std::map<std::string, scheduler::SlidingSum> recent;  // by tenant, for Shares
+  };
+  // A session's worker, as far as it answers.
+  struct Worker {
+    scheduler::SessionInfo info;
+    std::shared_ptr<gates::GatePage> page;
+    uint64_t unheard_since = 0;  // 0: it has heard everything
+    bool answers = true;
   };
 
   void Loop();
@@ -90,21 +118,27 @@ class Scheduling {
   void Report(uint32_t number, Seat& seat);
   void ObserveGap(uint32_t number, Seat& seat, scheduler::Activity activity);
   void Account(Device& device);
+  void CheckWorkers();
+  bool Answers(uint64_t session) const;
+  bool IsShared() const;
+  void SetTimeSlice(Seat& seat);
+  void OpenAllGates();
+  static void Sample(Device& device);
   void WatchSharedDevices();
   Seat* FindSeat(uint64_t session, uint32_t device);
 
-  const SchedulingOptions options_;
-  const std::unique_ptr<scheduler::Policy> policy_;
   wire::Descriptor epoll_;
   wire::Descriptor wake_;
   std::thread thread_;
 
   std::mutex mutex_;
   // All under mutex_:
+  SchedulingOptions options_;
+  std::unique_ptr<scheduler::Policy> policy_;
   scheduler::Core core_;
   std::map<uint32_t, Device> devices_;
-  std::map<uint64_t, std::shared_ptr<gates::GatePage>> pages_;  // by session
-  std::map<std::string, scheduler::Time> gpu_times_;            // by tenant
+  std::map<uint64_t, Worker> workers_;                // by session
+  std::map<std::string, scheduler::Time> gpu_times_;  // by tenant
   std::deque<scheduler::Event> untold_;  // for the core, while it is being told of another
   bool telling_ = false;
   scheduler::Time next_look_{0};

@@ -126,5 +126,77 @@ TEST_F(SchedulingTest, SessionsThatRunAtOnceShareTheTime) {
   EXPECT_LE(times["one"] + times["two"], passed);
 }
 
+TEST_F(SchedulingTest, ADeviceIsBusyAlsoWhenItsSessionIsAlone) {
+  Scheduling scheduling({});
+  auto alone = Open(scheduling, 1, "a", PriorityClass::kBestEffort);
+  EXPECT_EQ(scheduling.BusyDevices()[0], 0);
+  Work(*alone, true);
+  EXPECT_TRUE(Until([&] { return scheduling.BusyDevices()[0] > 0.9; }));
+  Work(*alone, false);
+  EXPECT_TRUE(Until([&] { return scheduling.BusyDevices()[0] < 0.1; })) << "two seconds later";
+}
+
+TEST_F(SchedulingTest, AChangedPolicyIsInForceAtOnce) {
+  Scheduling scheduling({});
+  auto one = Open(scheduling, 1, "one", PriorityClass::kBestEffort);
+  auto two = Open(scheduling, 2, "two", PriorityClass::kBestEffort);
+  Work(*one, true);
+  Work(*two, true);
+  SchedulingOptions fair;
+  fair.policy = "weighted_fair";
+  scheduling.Change(fair);
+  EXPECT_EQ(scheduling.options().policy, "weighted_fair");
+  EXPECT_TRUE(Until([&] { return one->device(0).closed != two->device(0).closed; }));
+  SchedulingOptions off = fair;
+  off.enabled = false;
+  scheduling.Change(off);
+  EXPECT_TRUE(one->device(0).closed == 0 && two->device(0).closed == 0);
+  EXPECT_EQ(one->device(0).budget_calls, 0u);
+  EXPECT_EQ(one->device(0).tell, 0u);
+  scheduling.Change(fair);
+  EXPECT_TRUE(Until([&] { return one->device(0).closed != two->device(0).closed; }));
+}
+
+// Hears as a worker does, in a thread of its own, until it is stopped.
+class Hearing {
+ public:
+  explicit Hearing(std::shared_ptr<gates::GatePage> page) : page_(std::move(page)) {
+    thread_ = std::thread([this] {
+      for (uint32_t seen = 0; !page_->closed();) seen = page_->WaitForChange(seen);
+    });
+  }
+  ~Hearing() {
+    page_->Close();
+    thread_.join();
+  }
+
+ private:
+  std::shared_ptr<gates::GatePage> page_;
+  std::thread thread_;
+};
+
+TEST_F(SchedulingTest, AStoppedWorkerLosesItsTurns) {
+  SchedulingOptions fair;
+  fair.policy = "weighted_fair";
+  fair.times.drain_lengths = 10'000;
+  Scheduling scheduling(fair);
+  auto stopped = Open(scheduling, 1, "stopped", PriorityClass::kBestEffort);
+  auto other = Open(scheduling, 2, "other", PriorityClass::kBestEffort);
+  Hearing hears(other);
+  { Hearing once(stopped); }  // it heard, and then no more
+  Work(*stopped, true);
+  Work(*other, true);
+  // Nobody says that the stopped one's work has drained.
+  EXPECT_TRUE(Until([&] { return other->device(0).closed == 0; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(other->device(0).closed, 0u);
+  EXPECT_EQ(stopped->device(0).closed, 1u);
+  auto before = scheduling.GpuTimes();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  auto after = scheduling.GpuTimes();
+  EXPECT_EQ(before["stopped"], after["stopped"]) << "it is not charged";
+  EXPECT_GT(after["other"], before["other"]);
+}
+
 }  // namespace
 }  // namespace longwire::daemon

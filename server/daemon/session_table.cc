@@ -7,6 +7,7 @@
 #include "link/transport/log.h"
 #include "server/config/config.h"
 #include "server/daemon/terms.h"
+#include "server/daemon/warden_check.h"
 #include "wire/guards.h"
 
 namespace longwire::daemon {
@@ -68,6 +69,9 @@ SessionTable::~SessionTable() {
 bool SessionTable::Start(std::string* sentence) {
   if (!warden_->Connect(sentence)) return false;
   warden_->KillLeftovers();
+  auto stats = warden_->GetStats(sentence);
+  std::string difference = stats ? DifferenceOf(*live_.Get(), *stats) : "";
+  if (!difference.empty()) Log(LogLevel::kWarning, difference);
   ApplyTenants(*live_.Get(), *scheduling_, *warden_);
   reaper_ = std::thread([this] { ReapLoop(); });
   return true;

@@ -1,13 +1,17 @@
 #include "server/daemon/terms.h"
 
+#include <algorithm>
+
 namespace longwire::daemon {
 namespace {
 
 // Turns that do not drain are waited for this many lengths. While two best-effort contexts run at
 // once their short time slices make each several times slower, so one overrun would cause the next:
 // with 4 lengths of 10 ms some runs on an H200 stayed at 16 kernels of 21 ms a second instead
-// of 44.
+// of 44. And kernels of half a second drain whatever a turn's length is: shares are kept beside
+// them.
 constexpr uint32_t kDrainLengths = 40;
+constexpr std::chrono::milliseconds kLeastDrain{600};
 
 scheduler::PriorityClass ClassOf(const config::Tenant& tenant) {
   return tenant.priority() == config::latency_critical ? scheduler::PriorityClass::kLatencyCritical
@@ -22,7 +26,8 @@ SchedulingOptions SchedulingOptionsOf(const config::Config& config) {
   options.enabled = told.enabled();
   options.policy = config::Policy_Name(told.policy());
   options.times.turn_length = std::chrono::nanoseconds(told.turn());
-  options.times.drain_lengths = kDrainLengths;
+  options.times.drain_lengths =
+      std::max(kDrainLengths, static_cast<uint32_t>(kLeastDrain / options.times.turn_length));
   options.times.max_wait = std::chrono::nanoseconds(told.longest_wait());
   options.short_time_slice = told.short_time_slice();
   return options;

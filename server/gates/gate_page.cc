@@ -24,7 +24,8 @@ struct GatePage::Header {
   uint32_t devices = 0;
   std::atomic<uint64_t> bytes_in_flight{0};
   std::atomic<uint64_t> segment_bytes{0};
-  alignas(64) std::atomic<uint32_t> changes{0};
+  alignas(64) std::atomic<uint32_t> changes{1};
+  std::atomic<uint32_t> heard{0};  // up to which the worker has; 0: it never said
 };
 
 namespace {
@@ -99,7 +100,13 @@ void GatePage::RingWorker() {
   syscall(SYS_futex, &header_->changes, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
+bool GatePage::Heard() const {
+  uint32_t heard = header_->heard.load();
+  return heard == 0 || heard == header_->changes.load();
+}
+
 uint32_t GatePage::WaitForChange(uint32_t seen) {
+  if (seen != 0) header_->heard = seen;
   while (header_->changes.load() == seen && !closing_.load()) {
     syscall(SYS_futex, &header_->changes, FUTEX_WAIT, seen, nullptr, nullptr, 0);
   }

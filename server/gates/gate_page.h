@@ -66,7 +66,11 @@ class GatePage {
 
   // After the daemon has changed a gate.
   void RingWorker();
-  // Waits until RingWorker was called since `seen` or the page is closed; the new count.
+  // Whether the worker has heard all rings. One that never said that it hears counts as having: it
+  // is of a version that does not say.
+  bool Heard() const;
+  // Waits until RingWorker was called since `seen` or the page is closed; the new count. Tells the
+  // daemon that `seen` was heard.
   uint32_t WaitForChange(uint32_t seen);
   // Ends all waiting for changes.
   void Close();

@@ -40,19 +40,37 @@ TEST(GatePageTest, BothEndsSeeTheSameGates) {
 TEST(GatePageTest, AChangeWakesTheWorker) {
   auto page = GatePage::Create(1);
   auto other = OtherEnd(*page);
+  uint32_t seen = other->WaitForChange(0);
   std::thread daemon([&] {
     page->device(0).closed = 1;
     page->RingWorker();
   });
-  EXPECT_EQ(other->WaitForChange(0), 1u);
+  EXPECT_EQ(other->WaitForChange(seen), seen + 1);
   EXPECT_EQ(other->device(0).closed, 1u);
   daemon.join();
 }
 
+TEST(GatePageTest, TheDaemonKnowsWhetherAWorkerHasHeard) {
+  auto page = GatePage::Create(1);
+  auto other = OtherEnd(*page);
+  page->RingWorker();
+  EXPECT_TRUE(page->Heard()) << "it never said that it hears";
+  uint32_t seen = other->WaitForChange(0);
+  std::thread worker([&] { other->WaitForChange(other->WaitForChange(seen)); });
+  while (!page->Heard()) std::this_thread::yield();
+  page->RingWorker();
+  while (!page->Heard()) std::this_thread::yield();
+  other->Close();  // its worker hears nothing more
+  worker.join();
+  page->RingWorker();
+  EXPECT_FALSE(page->Heard());
+}
+
 TEST(GatePageTest, CloseEndsTheWait) {
   auto page = GatePage::Create(1);
+  uint32_t seen = page->WaitForChange(0);
   std::thread closer([&] { page->Close(); });
-  page->WaitForChange(0);
+  page->WaitForChange(seen);
   EXPECT_TRUE(page->closed());
   closer.join();
 }

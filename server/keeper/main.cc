@@ -11,6 +11,7 @@
 #include "server/keeper/driver_choice.h"
 #include "server/keeper/keeper.h"
 #include "wire/descriptor_table.h"
+#include "wire/descriptors.h"
 #include "wire/guards.h"
 #include "wire/number.h"
 #include "wire/switches.h"
@@ -78,6 +79,7 @@ uint64_t DefaultReserve(uint64_t total) { return total / 32; }
 }  // namespace
 
 int main(int argc, char** argv) {
+  longwire::wire::OpenStandardDescriptors();
   std::string first = argc == 2 ? argv[1] : "";
   if (first == "--help" || first == "--version") {
     std::fputs(first == "--help" ? kUsage : "longwire-keeper " LONGWIRE_VERSION "\n", stdout);

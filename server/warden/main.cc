@@ -12,6 +12,7 @@
 #include "server/warden/service_manager.h"
 #include "server/warden/warden.h"
 #include "wire/descriptor_table.h"
+#include "wire/descriptors.h"
 #include "wire/switches.h"
 
 namespace {
@@ -26,6 +27,7 @@ void UnblockSignals() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  longwire::wire::OpenStandardDescriptors();
   longwire::warden::Refusal refusal;
   auto given = longwire::warden::ParseCommandLine(argc, argv, &refusal);
   if (!given) {

@@ -77,6 +77,13 @@ Warden::Keeper* Warden::RunningKeeper(int32_t device, std::string* sentence) {
     *sentence = "device " + std::to_string(device) + ": " + keeper.state.sentence;
     return nullptr;
   }
+  if (MemoryIsHeld(device)) {
+    *sentence = "device " + std::to_string(device) + ": " + keeper.state.sentence +
+                "; running sessions keep their memory of it, and it is lent again when they have "
+                "ended";
+    return nullptr;
+  }
+  ledger_->ForgetDevice(device);  // the new keeper counts anew
   wire::Descriptor end;
   *sentence = "out of memory or descriptors for a keeper";
   if (!wire::LocalPair(&keeper.control, &end)) return nullptr;

@@ -385,8 +385,8 @@ void Warden::OnKeeperEnded(int32_t device) {
   if (keeper.state.sentence.empty()) keeper.state.sentence = "its keeper " + how;
   keeper.process = {};
   keeper.control.Reset();
-  ledger_->ForgetDevice(device);  // the next keeper counts anew
-  // No session shall get a worker that cannot lease. Sessions that run keep what they have.
+  // No session shall get a worker that cannot lease. Sessions that run keep what they have, and the
+  // books go on saying so.
   for (auto& [number, worker] : workers_) {
     bool uses = std::ranges::count(worker.devices, device) != 0;
     if (worker.session == 0 && uses) Discard(worker);
@@ -398,6 +398,7 @@ void Warden::OnWorkerEnded(uint64_t number) {
   int exit_code = 0, signal = 0;
   if (!Reap(worker.process, &exit_code, &signal)) return;
   compile_cache_.Forget(number);
+  CloseAccounts(number, worker);
   std::string how = "worker " + std::to_string(worker.process.pid) + " " +
                     (worker.why.empty() ? HowItEnded(exit_code, signal) : worker.why);
   if (worker.session != 0) {
@@ -408,6 +409,26 @@ void Warden::OnWorkerEnded(uint64_t number) {
     WarmDied(worker);
   }
   workers_.erase(number);
+}
+
+// What a worker had of devices whose keepers have ended: nobody else takes it off the books.
+void Warden::CloseAccounts(uint64_t number, const Worker& worker) {
+  for (int32_t device : worker.devices) {
+    Keeper& keeper = keepers_[device];
+    if (keeper.process.pid != 0) continue;
+    std::erase_if(keeper.state.workers, [&](const keeper::WorkerLease& lease) {
+      if (lease.worker != number) return false;
+      keeper.state.leased -= std::min(keeper.state.leased, lease.leased);
+      return true;
+    });
+  }
+}
+
+// Sessions that run have memory of the device that no keeper knows: a new one would lend it again.
+bool Warden::MemoryIsHeld(int32_t device) const {
+  return std::ranges::any_of(workers_, [&](const auto& entry) {
+    return std::ranges::count(entry.second.devices, device) != 0;
+  });
 }
 
 bool Warden::KillOrphans() {

@@ -102,6 +102,8 @@ class Warden {
   // Each says whether it has to be called again soon though nothing happens.
   bool KillOrphans();
   bool KeepKeepers();
+  void CloseAccounts(uint64_t number, const Worker& worker);
+  bool MemoryIsHeld(int32_t device) const;
   bool KeepWarm();
   void WarmDied(const Worker& worker);
 

@@ -203,6 +203,9 @@ CUresult Execute(Session& session, QueuedCall& call, const std::shared_ptr<Strea
       return CUDA_SUCCESS;
     }
     session.SetContext(*context.context());
+  } else if (stream == nullptr && !CallIsPrivate(call.call)) {
+    // The driver says what a thread without a context gets: not what another one's would.
+    session.SetNoContext();
   }
   LaunchChains::Change change(session.chains(), call.call);
   wire::Reader reader(call.arguments);

@@ -25,6 +25,8 @@ struct QueuedCall {
   // How far a call that is issued in steps has come (copies: bytes; others: their own meaning).
   uint64_t progress = 0;
   uint64_t step = 0;
+
+  bool begun() const { return progress != 0 || step != 0; }
 };
 
 class CallQueue {

@@ -103,7 +103,7 @@ void Completion::Finish() {
     for (auto& marker : reached.markers) order_.push_back({&marker, reached.stream.get(), well});
   }
   if (reached_.size() > 1) {
-    std::ranges::stable_sort(order_, {}, [](const Place& place) { return place.marker->position; });
+    std::ranges::stable_sort(order_, {}, [](const Place& place) { return place.marker->acts_for; });
   }
   for (auto& [marker, stream, well] : order_) {
     if (marker->calls != 0) session_.gates().Finished(stream->context->device, marker->calls);

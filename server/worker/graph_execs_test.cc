@@ -1,8 +1,11 @@
 // Executables of graphs that allocate memory: there is one at a time, and its memory goes with it.
+// Launches of one executable: in the order of the log.
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <mutex>
 #include <thread>
+#include <vector>
 
 #include "server/worker/testing/test_session.h"
 
@@ -52,18 +55,27 @@ DriverTable Table() {
   return table;
 }
 
+// What the client is told of an executable that it wants.
+CUresult CodeOf(const DownRecord& record) {
+  calls::lwGraphInstantiate::Reply reply;
+  wire::Reader reader(record.payload);
+  if (record.header.code != 0) return static_cast<CUresult>(record.header.code);
+  EXPECT_EQ(reply.Decode(reader), wire::WireResult::kOk);
+  return static_cast<CUresult>(reply.code);
+}
+
 TEST(GraphExecs, ADestroyedOneThatGoesJustAfterTheRefusalIsInNobodysWay) {
   TestSession session(Table(), OneDevice());
   DownRecord graph = session.ExpectReply(session.Send(calls::cuGraphCreate{}));
   calls::lwGraphInstantiate instantiate;
   instantiate.graph = graph.Number();
   instantiate.exec = kFirst;
-  EXPECT_EQ(session.ExpectReply(session.Send(instantiate)).header.code, 0);
+  EXPECT_EQ(CodeOf(session.ExpectReply(session.Send(instantiate))), CUDA_SUCCESS);
   calls::lwGraphExecDestroy destroy;
   destroy.exec = kFirst;
   session.Send(destroy);
   instantiate.exec = kSecond;
-  EXPECT_EQ(session.ExpectReply(session.Send(instantiate)).header.code, 0);
+  EXPECT_EQ(CodeOf(session.ExpectReply(session.Send(instantiate))), CUDA_SUCCESS);
   EXPECT_TRUE(refusing);
 }
 
@@ -90,11 +102,57 @@ TEST(GraphExecs, AFigureOfTheirMemoryKnowsOfADestroyBeforeIt) {
   calls::lwGraphInstantiate instantiate;
   instantiate.graph = graph;
   instantiate.exec = kFirst;
-  EXPECT_EQ(session.ExpectReply(session.Send(instantiate)).header.code, 0);
+  EXPECT_EQ(CodeOf(session.ExpectReply(session.Send(instantiate))), CUDA_SUCCESS);
   calls::lwGraphExecDestroy destroy;
   destroy.exec = kFirst;
   session.Send(destroy);
   EXPECT_EQ(session.ExpectReply(session.Send(calls::lwGraphMemAttribute{})).Number(), 0u);
+}
+
+// The stream of the first launch is held up before the driver hears of it.
+TEST(GraphExecs, ALaunchComesBehindTheOneBeforeItInAnotherStream) {
+  static std::mutex mutex;
+  static std::vector<CUstream> launched;
+  auto count = [] {
+    std::lock_guard lock(mutex);
+    return launched.size();
+  };
+  DriverTable table = FakeDriver().table();
+  table.cuGraphCreate = NewGraph;
+  table.cuGraphInstantiateWithFlags = [](CUgraphExec* exec, CUgraph, unsigned long long) {
+    *exec = reinterpret_cast<CUgraphExec>(0x800);
+    return CUDA_SUCCESS;
+  };
+  table.cuGraphLaunch = [](CUgraphExec, CUstream stream) {
+    std::lock_guard lock(mutex);
+    launched.push_back(stream);
+    return CUDA_SUCCESS;
+  };
+  constexpr uint64_t kHeld = 11, kFree = 12, kTicket = 5;
+  TestSession session(table, OneDevice());
+  session.CreateStream(kHeld);
+  session.CreateStream(kFree);
+  uint64_t graph = session.ExpectReply(session.Send(calls::cuGraphCreate{})).Number();
+  calls::lwGraphInstantiate instantiate;
+  instantiate.graph = graph;
+  instantiate.exec = kFirst;
+  EXPECT_EQ(CodeOf(session.ExpectReply(session.Send(instantiate))), CUDA_SUCCESS);
+  calls::lwHostFunction host;
+  host.ticket = kTicket;
+  session.Send(host, kHeld);
+  calls::lwGraphLaunch launch;
+  launch.exec = kFirst;
+  session.Send(launch, kHeld);
+  session.Send(launch, kFree);
+  session.Expect(wire::DownKind::kHostFunction);
+  std::this_thread::sleep_for(milliseconds(50));
+  EXPECT_EQ(count(), 0u);
+  calls::lwHostFunctionDone done;
+  done.ticket = kTicket;
+  session.Send(done);
+  session.Until([&] { return count() == 2; }, "both launches");
+  EXPECT_EQ(FakeDriver::Get().StateOf(launched[0]).index, 1u);
+  EXPECT_EQ(FakeDriver::Get().StateOf(launched[1]).index, 2u);
 }
 
 }  // namespace

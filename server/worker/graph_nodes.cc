@@ -1,5 +1,6 @@
 // The part of Graphs that knows which node needs what of the program.
 #include <algorithm>
+#include <iterator>
 
 #include "server/worker/graphs.h"
 #include "server/worker/session.h"
@@ -114,10 +115,31 @@ CUresult Graphs::Adopt(CUgraph graph) {
                     });
 }
 
+void Graphs::Moved(CUgraph child) {
+  std::lock_guard lock(mutex_);
+  moved_.insert(child);
+}
+
+// A child graph's own number goes with its node. One that was captured has it from the client.
+void Graphs::ForgetChild(CUgraphNode node) {
+  CUgraph child = nullptr;
+  if (session_.driver().cuGraphChildGraphNodeGetGraph(node, &child) != CUDA_SUCCESS) return;
+  conditionals_.ForgetGraph(child);
+  session_.foreign().ForgetObject(child);
+  {
+    std::lock_guard lock(mutex_);
+    if (moved_.erase(child) == 0) return;
+  }
+  for (auto& captured : graphs_.All()) {
+    if (captured->handle == child) graphs_.Take(captured->id);
+  }
+}
+
 // The nodes' numbers go, too: there is room for so many only.
 void Graphs::ForgetNodes(CUgraph graph) {
   VisitNodes(session_.driver(), graph, Bodies(),
-             [this](CUgraph, CUgraphNode node, CUgraphNodeType) {
+             [this](CUgraph, CUgraphNode node, CUgraphNodeType type) {
+               if (type == CU_GRAPH_NODE_TYPE_GRAPH) ForgetChild(node);
                SetPart(nullptr, node, nullptr);
                for (CUgraph body : conditionals_.BodiesOf(node)) {
                  session_.foreign().ForgetObject(body);
@@ -142,6 +164,28 @@ void Graphs::ForgetNode(CUgraphNode node) {
   conditionals_.ForgetNode(node);
   if (type != CU_GRAPH_NODE_TYPE_GRAPH) return;
   if (driver.cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS) ForgetNodes(child);
+  ForgetChild(node);
+}
+
+void Graphs::MemoryOf(CUgraph graph, calls::GraphMemory* memory) {
+  if (!allocates_) return;
+  const DriverTable& driver = session_.driver();
+  std::set<uint64_t> left, freed;
+  VisitNodes(driver, graph, Bodies(), [&](CUgraph, CUgraphNode node, CUgraphNodeType type) {
+    CUDA_MEM_ALLOC_NODE_PARAMS params{};
+    CUdeviceptr address = 0;
+    if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
+        driver.cuGraphMemAllocNodeGetParams(node, &params) == CUDA_SUCCESS) {
+      left.insert(params.dptr);
+    } else if (type == CU_GRAPH_NODE_TYPE_MEM_FREE &&
+               driver.cuGraphMemFreeNodeGetParams(node, &address) == CUDA_SUCCESS) {
+      freed.insert(address);
+    }
+  });
+  std::set_difference(left.begin(), left.end(), freed.begin(), freed.end(),
+                      std::back_inserter(memory->left));
+  std::set_difference(freed.begin(), freed.end(), left.begin(), left.end(),
+                      std::back_inserter(memory->freed));
 }
 
 CUresult Graphs::NewEventPart(uint64_t event, const std::shared_ptr<Context>& context, bool waits,

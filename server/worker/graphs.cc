@@ -12,6 +12,18 @@ constexpr std::chrono::milliseconds kLook{200};  // whether the session is over
 
 bool IsComplete(const GraphCopy& copy) { return copy.received >= copy.bytes; }
 
+// Why the driver refuses the graph: this form of the call says it.
+void Explain(const DriverTable& driver, CUgraph graph, uint64_t flags,
+             CUDA_GRAPH_INSTANTIATE_PARAMS* told) {
+  CUgraphExec made = nullptr;
+  told->flags = flags;
+  told->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+  if (driver.cuGraphInstantiateWithParams(&made, graph, told) != CUDA_SUCCESS) return;
+  *told = {};
+  told->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+  driver.cuGraphExecDestroy(made);
+}
+
 }  // namespace
 
 // On a thread of the driver: the client runs the function, the graph waits for it.
@@ -35,16 +47,8 @@ void Graphs::RunHostNode(GraphPart& part) {
   for (GraphPart* copy : before) {
     down.Data(copy->write.transfer, 0, std::span(copy->write.data, copy->write.bytes));
   }
-  if (part.ticket != 0) down.HostFunction(part.ticket);
+  if (part.ticket != 0) CallFunction(part.ticket);
   lock.lock();
-  while (part.ticket != 0 && !session_.over()) {
-    auto found = done_.find(part.ticket);
-    if (found != done_.end()) {
-      if (--found->second == 0) done_.erase(found);
-      break;
-    }
-    changed_.wait_for(lock, kLook);
-  }
   ++nodes_waiting_;
   for (GraphPart* copy : after) {
     copy->read.received = 0;
@@ -57,6 +61,25 @@ void Graphs::RunHostNode(GraphPart& part) {
   --nodes_waiting_;
 }
 
+// Launches of several executables can be at the same function: each waits for its own call of it.
+void Graphs::CallFunction(uint64_t ticket) {
+  uint64_t number = 0;
+  {
+    std::lock_guard asking(ask_mutex_);
+    {
+      std::lock_guard lock(mutex_);
+      HostCalls& calls = host_calls_[ticket];
+      number = ++calls.asked;
+      ++calls.waiting;
+    }
+    session_.down().HostFunction(ticket);
+  }
+  std::unique_lock lock(mutex_);
+  HostCalls& calls = host_calls_[ticket];
+  while (calls.done < number && !session_.over()) changed_.wait_for(lock, kLook);
+  if (--calls.waiting == 0) host_calls_.erase(ticket);
+}
+
 void Graphs::BytesArrived() {
   if (nodes_waiting_ == 0) return;
   std::lock_guard lock(mutex_);
@@ -65,7 +88,12 @@ void Graphs::BytesArrived() {
 
 void Graphs::HostFunctionDone(uint64_t ticket) {
   std::lock_guard lock(mutex_);
-  ++done_[ticket];
+  auto calls = host_calls_.find(ticket);
+  if (calls != host_calls_.end()) {
+    ++calls->second.done;
+  } else {
+    ++done_[ticket];
+  }
   changed_.notify_all();
 }
 
@@ -91,15 +119,10 @@ CUresult Graphs::NewPlan(CUgraph graph, std::shared_ptr<const GraphPlan>* plan) 
   return result;
 }
 
-CUresult Graphs::Instantiate(uint64_t graph, uint64_t exec, uint64_t flags, uint64_t position) {
+CUresult Graphs::Instantiate(CUgraph graph, const calls::lwGraphInstantiate& call,
+                             uint64_t position, CUDA_GRAPH_INSTANTIATE_PARAMS* told) {
   auto made = std::make_shared<GraphExec>();
-  made->id = exec;
-  CUgraph handle = nullptr;
-  if (auto from = graphs_.Find(graph)) {
-    handle = from->handle;
-  } else if (!session_.foreign().Find(graph, &handle)) {
-    return CUDA_ERROR_INVALID_HANDLE;
-  }
+  made->id = call.exec;
   const DriverTable& driver = session_.driver();
   // A graph that allocates memory can have one executable at a time, and the one that the program
   // has destroyed may still be there. Asked before: it may be gone when this has failed.
@@ -108,15 +131,22 @@ CUresult Graphs::Instantiate(uint64_t graph, uint64_t exec, uint64_t flags, uint
     std::lock_guard lock(mutex_);
     others = AnyExecDestroyBefore(position);
   }
-  CUresult result = driver.cuGraphInstantiateWithFlags(&made->handle, handle, flags);
+  CUresult result = driver.cuGraphInstantiateWithFlags(&made->handle, graph, call.flags);
   if (result == CUDA_ERROR_NOT_SUPPORTED && others) {
     AwaitExecDestroys(position);
-    result = driver.cuGraphInstantiateWithFlags(&made->handle, handle, flags);
+    result = driver.cuGraphInstantiateWithFlags(&made->handle, graph, call.flags);
   }
-  if (result != CUDA_SUCCESS) return result;
-  result = NewPlan(handle, &made->plan);
-  if (result == CUDA_SUCCESS && !execs_.Insert(exec, made)) result = CUDA_ERROR_INVALID_HANDLE;
-  if (result != CUDA_SUCCESS) driver.cuGraphExecDestroy(made->handle);
+  if (result != CUDA_SUCCESS) {
+    Explain(driver, graph, call.flags, told);
+    return result;
+  }
+  result = NewPlan(graph, &made->plan);
+  if (result == CUDA_SUCCESS && !execs_.Insert(call.exec, made)) {
+    result = CUDA_ERROR_INVALID_HANDLE;
+  }
+  if (result == CUDA_SUCCESS) return result;
+  told->result_out = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
+  driver.cuGraphExecDestroy(made->handle);
   return result;
 }
 
@@ -182,8 +212,33 @@ CUresult Graphs::Issue(CUgraphExec exec, Stream& stream, const calls::lwGraphLau
   return result;
 }
 
+void Graphs::LaunchRead(uint64_t exec, uint64_t position) {
+  std::lock_guard lock(mutex_);
+  launches_[exec].insert(position);
+}
+
+void Graphs::LaunchDropped(uint64_t exec, uint64_t position) {
+  std::lock_guard lock(mutex_);
+  auto found = launches_.find(exec);
+  if (found == launches_.end()) return;
+  found->second.erase(position);
+  if (found->second.empty()) launches_.erase(found);
+}
+
 CUresult Graphs::Launch(const std::shared_ptr<Stream>& stream, QueuedCall& record,
                         const calls::lwGraphLaunch& call) {
+  if ((record.flags & wire::kCapturing) == 0) {
+    std::lock_guard lock(mutex_);
+    auto found = launches_.find(call.exec);
+    if (found != launches_.end() && *found->second.begin() < record.position) return kNotYet;
+  }
+  CUresult result = LaunchInTurn(stream, record, call);
+  if (result != kNotYet) LaunchDropped(call.exec, record.position);
+  return result;
+}
+
+CUresult Graphs::LaunchInTurn(const std::shared_ptr<Stream>& stream, QueuedCall& record,
+                              const calls::lwGraphLaunch& call) {
   auto found = execs_.Find(call.exec);
   if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (stream->capturing) return LaunchCaptured(*stream, found->handle);
@@ -238,9 +293,14 @@ void Graphs::Finish(const GraphPlan& plan, bool good) {
 
 CUresult Graphs::Destroy(uint64_t graph) {
   CUgraph handle = nullptr;
-  // A body goes with its node.
+  // A body goes with its node, and so does a graph that was given to one.
   if (session_.foreign().Find(graph, &handle) && conditionals_.IsBody(handle)) {
     return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (auto known = graphs_.Find(graph)) handle = known->handle;
+  {
+    std::lock_guard lock(mutex_);
+    if (moved_.contains(handle)) return CUDA_ERROR_INVALID_VALUE;
   }
   if (auto taken = graphs_.Take(graph)) {
     handle = taken->handle;

@@ -43,11 +43,16 @@ class Graphs {
   // Records of an event, or waits for one, that happen at every launch.
   CUresult CaptureEvent(Stream& stream, uint64_t event, uint32_t flags, bool waits);
 
-  CUresult Instantiate(uint64_t graph, uint64_t exec, uint64_t flags, uint64_t position);
+  // What the driver says of a graph that it refuses stands in *told.
+  CUresult Instantiate(CUgraph graph, const calls::lwGraphInstantiate& call, uint64_t position,
+                       CUDA_GRAPH_INSTANTIATE_PARAMS* told);
   // What its launches do to the program; never null.
   std::shared_ptr<const GraphPlan> PlanOf(const GraphExec& exec);
   // The executable gets the graph's parameters; what the driver says stands in *info.
   CUresult Update(CUgraph graph, GraphExec& exec, CUgraphExecUpdateResultInfo* info);
+  // The launch stands in the log: those of one executable go in that order, in whatever streams.
+  void LaunchRead(uint64_t exec, uint64_t position);
+  void LaunchDropped(uint64_t exec, uint64_t position);
   // kNotYet while an earlier launch is not over or bytes are missing.
   CUresult Launch(const std::shared_ptr<Stream>& stream, QueuedCall& record,
                   const calls::lwGraphLaunch& call);
@@ -67,6 +72,8 @@ class Graphs {
   void SetPartInExec(GraphExec& exec, CUgraphNode node, const GraphPartRef& part);
   CUresult SetChildInExec(GraphExec& exec, CUgraphNode node, CUgraph child);
   CUresult Adopt(CUgraph graph);
+  // The graph belongs to a node now, and goes with it.
+  void Moved(CUgraph child);
   void ForgetNodes(CUgraph graph);
   void ForgetNode(CUgraphNode node);
   // Memory for one side of a copy node of `graph` (null: not known), from `first` on in the
@@ -88,6 +95,10 @@ class Graphs {
   void BytesArrived();
   static void CUDA_CB CallHostNode(void* part);
 
+  // Some graph allocates memory.
+  void NoteAllocations() { allocates_ = true; }
+  void MemoryOf(CUgraph graph, calls::GraphMemory* memory);
+
   // For generated calls.
   HandleTable<Graph>& table() { return graphs_; }
   HandleTable<GraphExec>& exec_table() { return execs_; }
@@ -98,10 +109,17 @@ class Graphs {
     CUgraph graph = nullptr;
     GraphPartRef part;
   };
+  // Calls of one function of the client, which answers them in the order in which it was asked.
+  struct HostCalls {
+    uint64_t asked = 0, done = 0;
+    uint32_t waiting = 0;  // nodes
+  };
   using CapturedParts = std::vector<std::pair<CUgraphNode, GraphPartRef>>;
 
   FindBodies Bodies() const;
   void RunHostNode(GraphPart& part);
+  void CallFunction(uint64_t ticket);
+  void ForgetChild(CUgraphNode node);
   bool CaptureWrites(cuuint64_t id);
   CUresult CaptureId(Stream& stream, cuuint64_t* id);
   // The node that was captured last in this stream is this part's.
@@ -109,6 +127,8 @@ class Graphs {
   GraphPartRef Recognise(CUgraphNode node, CUgraphNodeType type);
   CUresult NewPlan(CUgraph graph, std::shared_ptr<const GraphPlan>* plan);
   CUresult LaunchCaptured(Stream& stream, CUgraphExec exec);
+  CUresult LaunchInTurn(const std::shared_ptr<Stream>& stream, QueuedCall& record,
+                        const calls::lwGraphLaunch& call);
   bool Begin(const std::shared_ptr<const GraphPlan>& plan);
   CUresult Issue(CUgraphExec exec, Stream& stream, const calls::lwGraphLaunch& call);
   void Finish(const GraphPlan& plan, bool good);
@@ -122,13 +142,18 @@ class Graphs {
   std::shared_ptr<GraphPartStore> store_;
   Conditionals conditionals_;
 
+  std::mutex ask_mutex_;  // held while the client is asked to run a function; taken first
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::unordered_map<CUgraphNode, Held> held_;  // parts of all graphs' nodes
-  std::map<uint64_t, CapturedParts> captures_;  // by the driver's capture id
-  std::map<uint64_t, uint64_t> done_;           // ticket to times it ran
-  std::set<uint64_t> exec_destroys_;            // positions of those still to run
-  std::atomic<int> nodes_waiting_{0};           // host nodes that wait for bytes
+  std::unordered_map<CUgraphNode, Held> held_;       // parts of all graphs' nodes
+  std::map<uint64_t, CapturedParts> captures_;       // by the driver's capture id
+  std::map<uint64_t, uint64_t> done_;                // outside graphs: ticket to times it ran
+  std::map<uint64_t, HostCalls> host_calls_;         // in graphs, by ticket
+  std::map<uint64_t, std::set<uint64_t>> launches_;  // by executable: positions of those to issue
+  std::set<CUgraph> moved_;                          // graphs that belong to a node
+  std::set<uint64_t> exec_destroys_;                 // positions of those still to run
+  std::atomic<int> nodes_waiting_{0};                // host nodes that wait for bytes
+  std::atomic<bool> allocates_{false};
 };
 
 // The node that was captured last in this stream, or null.

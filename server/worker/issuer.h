@@ -49,6 +49,10 @@ class Issuer {
   // Puts one behind the stream's call there, now or when it is issued.
   void MarkAt(Stream& stream, uint64_t position);
 
+  // Where the log has the first call of other streams that this one's calls have to wait for, of
+  // those that wait in queues.
+  uint64_t OthersTurn(const Stream& stream) const;
+
   // Of all calls that wait in queues the lowest position; UINT64_MAX if none waits.
   uint64_t LowestWaiting() const;
   bool anything_waits() const { return !waiting_.empty(); }
@@ -69,8 +73,6 @@ class Issuer {
   void MarkNowOrLater(const std::shared_ptr<Stream>& stream);
   bool IssueAll(const std::shared_ptr<Stream>& stream);
   bool MayStart(const Stream& stream, const QueuedCall& head) const;
-  // Where the log has the first call of other streams that this one's calls have to wait for.
-  uint64_t OthersTurn(const Stream& stream) const;
   // Nothing of before this position waits that is to be captured.
   bool AllCaptured(uint64_t position) const;
   // True if the head is done with and leaves the queue.

@@ -1,5 +1,6 @@
 #include "server/worker/jit_options.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace longwire::worker {
@@ -27,25 +28,64 @@ bool IsPlainOption(uint32_t option) {
   }
 }
 
+// What the driver writes over: how much of a log there is, how long it took, how many threads.
+bool IsOutput(uint32_t option) {
+  return option == CU_JIT_WALL_TIME || option == CU_JIT_THREADS_PER_BLOCK ||
+         option == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES ||
+         option == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES;
+}
+
+// Of a log; logs and what else is in a reply fit into one record.
+constexpr uint64_t kMostLogBytes = 64 << 10;
+
 }  // namespace
 
 JitOptions::JitOptions(const std::vector<uint32_t>& options, const std::vector<uint64_t>& values,
-                       Logs logs) {
+                       Outputs outputs) {
+  bool wanted = outputs == Outputs::kWanted;
+  bool has_info = false, has_error = false;
+  uint64_t info_room = 0, error_room = 0;
   for (size_t i = 0; i < options.size() && i < values.size(); ++i) {
-    if (IsPlainOption(options[i])) Add(static_cast<CUjit_option>(options[i]), values[i]);
+    auto name = static_cast<CUjit_option>(options[i]);
+    if (IsPlainOption(name) || (wanted && name == CU_JIT_WALL_TIME)) Add(name, values[i]);
+    if (!wanted) continue;
+    // Sizes are 32 bits wide, whatever stands above them.
+    if (name == CU_JIT_INFO_LOG_BUFFER) has_info = values[i] != 0;
+    if (name == CU_JIT_ERROR_LOG_BUFFER) has_error = values[i] != 0;
+    if (name == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES) info_room = values[i] & 0xffffffff;
+    if (name == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) error_room = values[i] & 0xffffffff;
+    if (IsOutput(name)) outputs_.push_back({name, static_cast<uint32_t>(i)});
   }
-  if (logs == Logs::kNone) return;
-  info_.assign(kLogBytes, '\0');
-  error_.assign(kLogBytes, '\0');
-  Add(CU_JIT_INFO_LOG_BUFFER, reinterpret_cast<uint64_t>(info_.data()));
-  Add(CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, kLogBytes);
-  Add(CU_JIT_ERROR_LOG_BUFFER, reinterpret_cast<uint64_t>(error_.data()));
-  Add(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, kLogBytes);
+  if (has_info) {
+    AddLog(&info_, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, info_room);
+  }
+  if (has_error) {
+    AddLog(&error_, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, error_room);
+  }
 }
 
 void JitOptions::Add(CUjit_option name, uint64_t value) {
   names_.push_back(name);
   values_.push_back(reinterpret_cast<void*>(value));
+}
+
+void JitOptions::AddLog(std::string* log, CUjit_option buffer, CUjit_option size, uint64_t room) {
+  if (room == 0) return;
+  log->assign(std::min(room, kMostLogBytes), '\0');
+  Add(buffer, reinterpret_cast<uint64_t>(log->data()));
+  Add(size, log->size());
+}
+
+void JitOptions::Tell(calls::JitOutputs* outputs) const {
+  for (const Output& output : outputs_) {
+    auto found = std::find(names_.begin(), names_.end(), output.name);
+    outputs->place.push_back(output.place);
+    uint64_t value = 0;  // a log of no bytes
+    if (found != names_.end()) {
+      value = reinterpret_cast<uint64_t>(values_[static_cast<size_t>(found - names_.begin())]);
+    }
+    outputs->value.push_back(value);
+  }
 }
 
 std::string JitOptions::info_log() const {

@@ -6,16 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "longwire/calls.h"
 #include "server/worker/driver.h"
 
 namespace longwire::worker {
 
-// The client's options that are plain numbers, and log buffers of our own.
+// The client's options that are plain numbers, and buffers of our own for the logs that it wants.
 class JitOptions {
  public:
-  enum class Logs { kOwn, kNone };
+  enum class Outputs { kWanted, kNone };
   JitOptions(const std::vector<uint32_t>& options, const std::vector<uint64_t>& values,
-             Logs logs = Logs::kOwn);
+             Outputs outputs = Outputs::kWanted);
   JitOptions(const JitOptions&) = delete;
   JitOptions& operator=(const JitOptions&) = delete;
   unsigned count() const { return static_cast<unsigned>(names_.size()); }
@@ -23,13 +24,21 @@ class JitOptions {
   void** values() { return values_.data(); }
   std::string info_log() const;
   std::string error_log() const;
+  // What the driver has written over values up to now.
+  void Tell(calls::JitOutputs* outputs) const;
 
  private:
   void Add(CUjit_option name, uint64_t value);
-  static constexpr size_t kLogBytes = 16 << 10;
+  void AddLog(std::string* log, CUjit_option buffer, CUjit_option size, uint64_t room);
+
   std::string info_, error_;
   std::vector<CUjit_option> names_;
   std::vector<void*> values_;
+  struct Output {
+    CUjit_option name;
+    uint32_t place;  // in the client's call
+  };
+  std::vector<Output> outputs_;
 };
 
 }  // namespace longwire::worker

@@ -14,6 +14,9 @@ namespace {
 constexpr std::chrono::seconds kAnswerTime{30};
 
 constexpr const char* kSilent = "the keeper of the device's memory does not answer";
+constexpr const char* kGone =
+    "the keeper of the device's memory has ended: this session keeps what it has and gets no more; "
+    "start the program again when the server lends the device again";
 constexpr int kOutOfMemory = 2;
 constexpr int kUnavailable = 46;  // CUDA_ERROR_DEVICE_UNAVAILABLE
 
@@ -75,8 +78,9 @@ int KeeperClient::Lease(const std::vector<uint64_t>& bytes, bool spare, std::vec
   lease.bytes = bytes;
   lease.spare = spare;
   *sentence = kSilent;
-  if (!Send(lease)) return kUnavailable;
+  if (!Send(lease)) return Gone(sentence);
   int code = Receive(lease.request, chunks, sentence);
+  if (code == kUnavailable && IsGone()) return Gone(sentence);
   return code != 0 || chunks->size() == bytes.size() ? code : kUnavailable;
 }
 
@@ -135,12 +139,32 @@ int KeeperClient::Info(keeper::Info* info) {
   std::lock_guard lock(mutex_);
   keeper::GetInfo get;
   get.request = next_request_++;
-  if (!Send(get)) return kUnavailable;
+  if (!Send(get)) return InfoOfGone(info);
   while (auto packet = Hear(kAnswerTime)) {
     if (message::Unpack(packet->bytes, info) != wire::WireResult::kOk) continue;
-    if (info->request == get.request) return 0;
+    if (info->request != get.request) continue;
+    last_info_ = *info;
+    return 0;
   }
-  return kUnavailable;
+  return IsGone() ? InfoOfGone(info) : kUnavailable;
+}
+
+// The other end is closed, as far as this one can tell without waiting.
+bool KeeperClient::IsGone() const {
+  pollfd look{socket_.get(), POLLIN, 0};
+  return poll(&look, 1, 0) == 1 && (look.revents & (POLLHUP | POLLERR)) != 0;
+}
+
+int KeeperClient::Gone(std::string* sentence) {
+  *sentence = kGone;
+  return kOutOfMemory;
+}
+
+// Nothing of the device is free any more, for this session.
+int KeeperClient::InfoOfGone(keeper::Info* info) const {
+  *info = last_info_;
+  info->free = 0;
+  return 0;
 }
 
 void KeeperClient::Return(const std::vector<uint64_t>& chunks) {

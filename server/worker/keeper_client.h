@@ -74,8 +74,14 @@ class KeeperClient {
 
   wire::Descriptor socket_;
   std::mutex mutex_;  // held by who waits for an answer
+  // mutex_ held.
+  bool IsGone() const;
+  static int Gone(std::string* sentence);
+  int InfoOfGone(keeper::Info* info) const;
+
   uint64_t next_request_ = 1;
-  OnReclaim on_reclaim_;  // set before the thread starts, and so the next two
+  keeper::Info last_info_;  // under mutex_
+  OnReclaim on_reclaim_;    // set before the thread starts, and so the next two
   OnSwap on_swap_;
   std::function<void()> on_gone_;
   wire::Descriptor stop_;

@@ -96,7 +96,13 @@ TEST_F(KeeperClientTest, AnswersReachWhoAskedThoughAnotherThreadListens) {
 TEST_F(KeeperClientTest, TheEndOfTheKeeperAndOfTheClientAreNoticed) {
   keeper.Reset();
   keeper::Info info;
-  EXPECT_NE(client->Info(&info), 0);
+  info.free = 5;
+  EXPECT_EQ(client->Info(&info), 0);
+  EXPECT_EQ(info.free, 0u) << "nothing is free for this session any more";
+  std::vector<KeeperClient::Chunk> chunks;
+  std::string sentence;
+  EXPECT_EQ(client->Lease({4096}, false, &chunks, &sentence), 2);
+  EXPECT_NE(sentence.find("keeps what it has"), std::string::npos) << sentence;
   client.reset();
   SetUp();
   client.reset();

@@ -20,12 +20,20 @@ inline std::mutex& DriversLinker() {
   return mutex;
 }
 
+// What a program hears of its options by a reply.
+template <class Context, class Reply>
+void TellOutputs(Context& context, const JitOptions& options, Reply* reply) {
+  reply->info_log = context.Keep(options.info_log());
+  reply->error_log = context.Keep(options.error_log());
+  options.Tell(&reply->outputs);
+}
+
 // The driver says that it keeps nothing of an input, but NVIDIA's compiler died in cuLinkComplete
 // where inputs had gone by then: they live as long as the link.
 struct LinkInput {
   LinkInput(std::vector<std::byte> bytes, std::string_view called,
             const std::vector<uint32_t>& option, const std::vector<uint64_t>& value)
-      : data(std::move(bytes)), name(called), options(option, value, JitOptions::Logs::kNone) {}
+      : data(std::move(bytes)), name(called), options(option, value, JitOptions::Outputs::kNone) {}
   std::vector<std::byte> data;
   std::string name;
   JitOptions options;  // the logs are the link's; here only what else was given counts

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 
 #include "server/worker/linker.h"
 #include "server/worker/log_line.h"
@@ -40,12 +41,13 @@ bool ImageFits(const std::vector<std::byte>& image, uint64_t bytes) {
   return ContainerBytes(std::span(image).first(bytes)) != 0;
 }
 
-CUresult LinkParts(const DriverTable& driver, uint64_t bytes, std::vector<std::byte>* image) {
+CUresult LinkParts(const DriverTable& driver, uint64_t bytes, JitOptions* options,
+                   std::vector<std::byte>* image) {
   std::span<const std::byte> left = std::span(*image).first(bytes);
-  uint64_t first = ContainerBytes(left);
-  if (first == 0 || first == bytes) return CUDA_SUCCESS;
   Linker linker(driver, {}, {});
-  CUresult result = driver.cuLinkCreate_v2(0, nullptr, nullptr, &linker.state);
+  std::lock_guard lock(DriversLinker());  // given back before the linker takes it to end
+  CUresult result =
+      driver.cuLinkCreate_v2(options->count(), options->names(), options->values(), &linker.state);
   while (result == CUDA_SUCCESS && !left.empty()) {
     uint64_t part = ContainerBytes(left);
     if (part == 0) return CUDA_ERROR_INVALID_IMAGE;

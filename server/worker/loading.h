@@ -16,9 +16,11 @@ namespace longwire::worker {
 // The lengths that an image states about itself stay within its bytes.
 bool ImageFits(const std::vector<std::byte>& image, uint64_t bytes);
 
-// An image of several containers, of a program's separately compiled parts, becomes the cubin that
-// the driver links of them. In a context.
-CUresult LinkParts(const DriverTable& driver, uint64_t bytes, std::vector<std::byte>* image);
+// An image of containers, of a program's separately compiled parts, becomes the cubin that the
+// driver links of them. One alone is linked, too: until then its code does not know where its
+// variables are, and the driver does not know what its kernels take. In a context.
+CUresult LinkParts(const DriverTable& driver, uint64_t bytes, JitOptions* options,
+                   std::vector<std::byte>* image);
 
 // A load's reply brings the functions' attributes only if there are at most this many. Asking the
 // driver for a function's attribute loads that function, although nobody may ever use it: a

@@ -18,6 +18,7 @@
 #include "server/worker/text_pipes.h"
 #include "server/worker/time_slice.h"
 #include "wire/descriptor_table.h"
+#include "wire/descriptors.h"
 #include "wire/limits.h"
 #include "wire/number.h"
 #include "wire/socket.h"
@@ -145,6 +146,7 @@ void ObeyGates(worker::Session* session, const std::shared_ptr<gates::GatePage>&
 }  // namespace
 
 int main(int count, char** words) {
+  wire::OpenStandardDescriptors();
   std::string first = count == 2 ? words[1] : "";
   if (first == "--help" || first == "--version") {
     std::fputs(first == "--help" ? kUsage : "longwire-worker " LONGWIRE_VERSION "\n", stdout);

@@ -348,7 +348,12 @@ CUresult Memory::Info(int32_t device, uint64_t* free, uint64_t* total) {
   if (result != CUDA_SUCCESS) return result;
   *free = info.free;
   *total = info.total;
-  return CUDA_SUCCESS;
+  if (info.total != 0) return CUDA_SUCCESS;
+  // Its keeper ended before anybody had asked.
+  size_t all = 0;
+  result = driver_.cuDeviceTotalMem_v2(&all, devices_[device].handle);
+  *total = all;
+  return result;
 }
 
 }  // namespace longwire::worker

@@ -61,6 +61,7 @@ struct Marker {
   uint64_t ticket = 0;          // value written to the stream's slot; 0: done with the one before
   uint64_t first_position = 0;  // of the calls since the marker before
   uint64_t position = 0;        // the last call before the marker
+  uint64_t acts_for = 0;        // the call for which it acts: that one, or one begun behind it
   uint32_t calls = 0;
   bool push = false;        // progress is sent although more follows
   bool good = true;         // false: the device did not take it
@@ -106,6 +107,8 @@ struct Stream {
   bool watched = false;   // in the completion thread's list
   bool dead = false;      // destroyed: its slot goes back when the markers are done
 
+  // Of the copy at the queue's head whose bytes were asked for: all before it has finished.
+  std::atomic<uint64_t> pulled{0};
   std::atomic<uint32_t> unfinished{0};      // issued calls without a reached marker
   std::atomic<uint32_t> staging_blocks{0};  // it holds
 

@@ -40,6 +40,9 @@ wire::WireResult AfterSorted(Session& session, const QueuedCall& record) {
       calls::lwGraphLaunch call;
       LW_TRY(Decode(record, &call));
       LW_TRY(CheckLists(call));
+      if ((record.flags & wire::kCapturing) == 0) {
+        session.graphs().LaunchRead(call.exec, record.position);
+      }
       for (size_t i = 0; i < call.record.size(); ++i) {
         session.events().RecordSorted(call.record[i], call.record_version[i]);
       }
@@ -80,6 +83,7 @@ void AfterDropped(Session& session, const QueuedCall& record) {
     case CallId::lwGraphLaunch: {
       calls::lwGraphLaunch call;
       if (Decode(record, &call) != wire::WireResult::kOk) return;
+      session.graphs().LaunchDropped(call.exec, record.position);
       for (size_t i = 0; i < call.record.size(); ++i) {
         session.events().RecordDropped(call.record[i], call.record_version[i]);
       }

@@ -36,6 +36,10 @@ void Timelines::Mark(const std::shared_ptr<Stream>& stream, bool in_stream,
                      const std::function<void(CUresult)>& refused) {
   Marker marker;
   marker.position = stream->last_issued;
+  marker.acts_for = marker.position;
+  // Where a call has begun and waits for the marker, other streams' calls may stand between.
+  bool begun = !stream->queue.empty() && stream->queue.front().begun();
+  if (begun) marker.acts_for = stream->queue.front().position;
   // A marker behind no call (a host function's, a pull's) keeps nobody waiting.
   marker.first_position = stream->unmarked != 0 ? stream->first_unmarked : UINT64_MAX;
   marker.calls = stream->unmarked;

@@ -88,6 +88,39 @@ TEST(Transfer, PulledBytesAreAskedForWhenTheStreamGetsThere) {
   EXPECT_EQ(target, data);
 }
 
+TEST(Transfer, ARowOfPulledCopiesIsAskedForTogether) {
+  TestSession session;
+  session.CreateStream(kOne);
+  session.LoadFunction();
+  session.driver.StopStream(1);
+  session.Launch(kOne, 1);
+  auto data = Pattern(1000);
+  std::vector<std::byte> target(data.size());
+  auto pull = [&](uint64_t transfer) {
+    calls::lwCopyToDevice copy;
+    copy.place = Linear(target.data(), target.size());
+    copy.bytes = data.size();
+    copy.transfer = transfer;
+    copy.pull = true;
+    return session.Send(copy, kOne);
+  };
+  for (uint64_t transfer : {31, 32, 33}) pull(transfer);
+  session.Launch(kOne, 2);
+  uint64_t position = pull(34);
+  EXPECT_TRUE(session.Quiet(wire::DownKind::kPull));
+  session.driver.RunStream(1);
+  // None of their bytes has come yet.
+  for (uint64_t transfer : {31, 32, 33}) {
+    EXPECT_EQ(session.Expect(wire::DownKind::kPull).Number(), transfer);
+  }
+  EXPECT_TRUE(session.Quiet(wire::DownKind::kPull));
+  for (uint64_t transfer : {31, 32, 33}) SendPieces(session, transfer, data);
+  EXPECT_EQ(session.Expect(wire::DownKind::kPull).Number(), 34u);
+  SendPieces(session, 34, data);
+  session.ExpectProgress(kOne, position);
+  EXPECT_EQ(target, data);
+}
+
 TEST(Transfer, RowsAreUnpackedAtAnyCut) {
   TestSession session;
   session.CreateStream(kOne);

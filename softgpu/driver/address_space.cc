@@ -260,13 +260,15 @@ uint64_t AddressSpace::AllocateHost(MemoryKind kind, size_t bytes, unsigned flag
 // there, in whole granules) becomes reachable for kernels; elsewhere it is only remembered.
 CUresult AddressSpace::Register(uint64_t address, size_t bytes, unsigned flags, Context* context) {
   std::lock_guard lock(mutex_);
-  auto next = allocations_.lower_bound(address);
-  bool taken = next != allocations_.end() && next->first < address + bytes;
-  if (!taken && next != allocations_.begin()) {
-    auto& previous = std::prev(next)->second;
-    taken = previous.address + previous.bytes > address;
+  auto taken = allocations_.lower_bound(address);
+  if (taken != allocations_.begin()) {
+    auto previous = std::prev(taken);
+    if (previous->second.address + previous->second.bytes > address) taken = previous;
   }
-  if (taken) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  if (taken != allocations_.end() && taken->first < address + bytes) {
+    return taken->second.kind == MemoryKind::kRegistered ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
+                                                         : CUDA_ERROR_INVALID_VALUE;
+  }
   Arena& arena = Arena::Get();
   if (address - arena.base() < arena.bytes()) {
     if (address % kChunkGranularity != 0 || bytes % kChunkGranularity != 0 ||

@@ -126,7 +126,9 @@ TEST_F(CaptureTest, WaitingForACapturingStreamSpoilsIt) {
   ASSERT_CU(cuEventRecord(event_, stream_));
   EXPECT_EQ(cuEventQuery(event_), CUDA_ERROR_CAPTURED_EVENT);
   ExpectInvalidated();
-  EXPECT_CU(cuEventQuery(event_));
+  EXPECT_EQ(cuEventQuery(event_), CUDA_ERROR_CAPTURED_EVENT) << "until it is recorded again";
+  ASSERT_CU(cuEventRecord(event_, stream_));
+  EXPECT_CU(cuEventSynchronize(event_));
 }
 
 TEST_F(CaptureTest, TheLegacyStreamIsImplicitlyPartOfBlockingStreams) {

@@ -22,7 +22,7 @@ CUresult Record(Context& context, CUevent handle) {
   auto collector = std::make_shared<Stream>(&context, CU_STREAM_NON_BLOCKING, 0, false);
   std::lock_guard lock(Driver::Get().mutex);
   TRY(RefuseWhileCapturing(context));
-  event->capture.reset();
+  event->captured = false;
   event->record = Enqueue(
       *collector, [](int) {}, PendingOf(context));
   AddToContext(collector);
@@ -35,8 +35,8 @@ CUresult Wait(Context& context, CUevent handle) {
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
   std::lock_guard lock(Driver::Get().mutex);
   TRY(RefuseWhileCapturing(context));
-  if (auto capture = event->capture.lock()) {
-    capture->invalidated = true;
+  if (event->captured) {
+    if (auto capture = event->capture.lock()) capture->invalidated = true;
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
   std::erase_if(context.gates, [](auto& gate) { return gate->done(); });

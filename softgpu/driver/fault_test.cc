@@ -121,7 +121,8 @@ void UnknownInstruction() {
   Prepare("Store");
   const char* ptx =
       ".version 8.0\n.target sm_75\n.address_size 64\n"
-      ".visible .entry Odd()\n{\n  frobnicate.b32 %r1, %r2;\n  ret;\n}\n"
+      ".visible .entry Odd()\n{\n  .reg .b32 %r<5>;\n"
+      "  vavrg4.u32.u32.u32 %r1, %r2, %r3, %r4;\n  ret;\n}\n"
       ".visible .entry Fine()\n{\n  ret;\n}\n";
   CUmodule module = nullptr;
   CUfunction odd = nullptr, fine = nullptr;
@@ -147,7 +148,7 @@ void UnknownInstruction() {
 }
 
 TEST_F(FaultTest, AnUnknownInstructionIsRefused) {
-  EXPECT_EXIT(UnknownInstruction(), testing::ExitedWithCode(0), "frobnicate");
+  EXPECT_EXIT(UnknownInstruction(), testing::ExitedWithCode(0), "vavrg4");
 }
 
 void ForkedChild() {

@@ -28,7 +28,7 @@ void Flatten(const Graph& graph, std::vector<Step>* steps) {
     }
     if (auto* record = std::get_if<EventRecordOperation>(&node->operation)) {
       step.record = std::make_shared<Completion>();
-      record->event->capture.reset();
+      record->event->captured = false;
       record->event->record = step.record;
     } else if (auto* wait = std::get_if<EventWaitOperation>(&node->operation)) {
       step.await = wait->event->record;
@@ -161,9 +161,11 @@ std::vector<std::shared_ptr<Graph>> ChildrenOf(const Operation& operation) {
   return conditional != nullptr ? conditional->bodies : std::vector<std::shared_ptr<Graph>>();
 }
 
-bool HasConditionals(const Graph& graph) {
+bool IsUnique(const Graph& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](auto& node) {
-    return std::holds_alternative<ConditionalOperation>(node->operation);
+    return std::holds_alternative<ConditionalOperation>(node->operation) ||
+           std::holds_alternative<MemoryAllocOperation>(node->operation) ||
+           std::holds_alternative<MemoryFreeOperation>(node->operation);
   });
 }
 
@@ -222,26 +224,31 @@ void CollectAssigned(const Graph& graph, std::vector<std::shared_ptr<Condition>>
 
 }  // namespace
 
-// All nodes run one after the other, at the launch's place in the stream. Driver::mutex held.
+// All nodes run one after the other, at the launch's place in the stream and behind the launches
+// before it of the same executable. Driver::mutex held.
 CUresult LaunchGraph(GraphExec& exec, Stream& stream) {
   if (stream.capture) {
-    if (HasConditionals(*exec.plan)) return CUDA_ERROR_NOT_SUPPORTED;
+    if (IsUnique(*exec.plan)) return CUDA_ERROR_NOT_SUPPORTED;
     auto clone = CloneGraph(*exec.plan, true);
     clone->owned_by_node = true;
     Driver::Get().graphs.Add(clone);
     return AddCaptured(stream, ChildGraphOperation{std::move(clone)});
   }
   TRY(CheckLegacyCapture(stream));
+  TRY(TakeGraphMemory(exec));
   auto steps = std::make_shared<std::vector<Step>>();
   Flatten(*exec.plan, steps.get());
   Context* context = &stream.context();
   std::vector<std::shared_ptr<Condition>> conditions;
   CollectAssigned(*exec.plan, &conditions);
+  std::vector<CompletionRef> before;
+  if (exec.last) before.push_back(exec.last);
   // The plan's user objects stay until the launch is over.
-  Enqueue(stream, [steps, context, plan = exec.plan, conditions](int) {
+  auto run = [steps, context, plan = exec.plan, conditions](int) {
     for (auto& one : conditions) SetCondition(one->handle(), one->initial);
     RunSteps(*steps, *context);
-  });
+  };
+  exec.last = Enqueue(stream, std::move(run), std::move(before));
   return CUDA_SUCCESS;
 }
 

@@ -23,6 +23,7 @@ struct GraphNode {
 struct Graph {
   std::vector<std::shared_ptr<GraphNode>> nodes;  // in the order in which they were added
   bool owned_by_node = false;                     // a child graph: its parent destroys it
+  bool moved = false;                             // a child graph that was its own before
   UserReferences user_objects;
   std::vector<std::shared_ptr<Condition>> conditions;  // made for it
 };
@@ -30,6 +31,7 @@ struct Graph {
 struct GraphExec {
   std::shared_ptr<Graph> plan;  // a private clone; its nodes are not in Driver::nodes
   unsigned long long flags = 0;
+  CompletionRef last;  // of the newest launch; the next one comes after it in whatever stream
 };
 
 struct Capture {
@@ -52,11 +54,22 @@ CUresult CheckLegacyCapture(Stream& stream);
 CUresult CheckUnsafeInCapture();
 CUstreamCaptureMode& ThreadCaptureMode();
 
+inline CUgraphNode NodeHandle(const GraphNode* node) {
+  return reinterpret_cast<CUgraphNode>(const_cast<GraphNode*>(node));
+}
 std::shared_ptr<GraphNode> AddNode(Graph& graph, Operation operation,
                                    std::vector<GraphNode*> dependencies, bool visible = true);
 // The graphs within a node: a child graph, the bodies of a conditional node.
 std::vector<std::shared_ptr<Graph>> ChildrenOf(const Operation& operation);
-bool HasConditionals(const Graph& graph);
+// Whether it has nodes of which there can be no copies: conditional ones, of memory.
+bool IsUnique(const Graph& graph);
+// The executable's copy of a node of the graph it was made from, in child graphs and bodies too.
+GraphNode* FindCopy(const Graph& plan, const void* original);
+// Whether a node of an executable can become this: CUDA_ERROR_INVALID_VALUE.
+CUresult CheckChange(const Operation& old, const Operation& changed);
+// Whether an executable made from `plan` can take the graph's parameters: its nodes are paired in
+// the order in which they were added. What stands in the way, and at which node.
+CUgraphExecUpdateResult Compare(const Graph& plan, const Graph& graph, const GraphNode** culprit);
 // A copy whose nodes know their originals; `visible` puts graph nodes into the handle tables.
 std::shared_ptr<Graph> CloneGraph(const Graph& graph, bool visible);
 // Nodes so that each comes after its dependencies; empty if there is a cycle (and nodes).
@@ -64,5 +77,14 @@ std::vector<GraphNode*> SortNodes(const Graph& graph);
 void ForgetNodes(Graph& graph);
 CUgraphNodeType TypeOf(const Operation& operation);
 CUresult LaunchGraph(GraphExec& exec, Stream& stream);
+
+// Memory of graphs, Driver::mutex held. Of a graph that allocates there is one executable at a
+// time: CUDA_ERROR_NOT_SUPPORTED if there is another.
+CUresult ClaimGraphMemory(const std::shared_ptr<GraphExec>& exec);
+// A launch allocates what its nodes say and frees what they
+// say: CUDA_ERROR_INVALID_VALUE, and nothing done, if something of it is still allocated.
+CUresult TakeGraphMemory(const GraphExec& exec);
+// The memory is no longer allocated, and can go when the result does; null if it was not.
+std::shared_ptr<GraphMemory> FreeGraphMemory(CUdeviceptr address);
 
 }  // namespace softgpu

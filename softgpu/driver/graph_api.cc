@@ -8,14 +8,12 @@
 namespace softgpu {
 namespace {
 
-CUgraphNode NodeHandle(const GraphNode* node) {
-  return reinterpret_cast<CUgraphNode>(const_cast<GraphNode*>(node));
-}
-
-// The callers' arrays: null asks for the count; else up to *count entries, the rest made null.
+// The callers' arrays: null asks for the count; else up to *count entries, the rest made null. An
+// array without room is a mistake.
 template <class T>
 CUresult Fill(const std::vector<T>& values, T* out, size_t* count) {
   if (out != nullptr) {
+    if (*count == 0) return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < *count; ++i) out[i] = i < values.size() ? values[i] : T{};
     *count = std::min(*count, values.size());
   } else {
@@ -93,7 +91,7 @@ CUresult Instantiate(CUgraphExec* handle, CUgraph graph_handle, unsigned long lo
   if (handle == nullptr || (flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
   std::lock_guard lock(Driver::Get().mutex);
   auto graph = Driver::Get().graphs.Find(graph_handle);
-  if (!graph) return CUDA_ERROR_INVALID_VALUE;
+  if (!graph || graph->moved) return CUDA_ERROR_INVALID_VALUE;
   if (SortNodes(*graph).empty() && !graph->nodes.empty()) {  // a cycle
     *result = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
     return CUDA_ERROR_INVALID_VALUE;
@@ -102,51 +100,11 @@ CUresult Instantiate(CUgraphExec* handle, CUgraph graph_handle, unsigned long lo
   auto exec = std::make_shared<GraphExec>();
   exec->plan = CloneGraph(*graph, false);
   TRY(ChooseClusters(*exec->plan));
+  TRY(ClaimGraphMemory(exec));
   exec->flags = flags;
   *handle = reinterpret_cast<CUgraphExec>(Driver::Get().execs.Add(std::move(exec)));
   *result = CUDA_GRAPH_INSTANTIATE_SUCCESS;
   return CUDA_SUCCESS;
-}
-
-// Nodes are paired in the order in which they were added. Returns what stands in the way.
-CUgraphExecUpdateResult Compare(const Graph& plan, const Graph& graph, const GraphNode** culprit) {
-  if (plan.nodes.size() != graph.nodes.size()) {
-    return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
-  }
-  std::unordered_map<const GraphNode*, const GraphNode*> pairs;
-  for (size_t i = 0; i < plan.nodes.size(); ++i) {
-    const GraphNode &old_node = *plan.nodes[i], &new_node = *graph.nodes[i];
-    *culprit = &new_node;
-    pairs[&old_node] = &new_node;
-    if (TypeOf(old_node.operation) != TypeOf(new_node.operation)) {
-      return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
-    }
-    auto old_children = ChildrenOf(old_node.operation),
-         new_children = ChildrenOf(new_node.operation);
-    if (old_children.size() != new_children.size()) {
-      return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
-    }
-    for (size_t c = 0; c < old_children.size(); ++c) {
-      auto result = Compare(*old_children[c], *new_children[c], culprit);
-      if (result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return result;
-      *culprit = &new_node;
-    }
-    if (old_node.dependencies.size() != new_node.dependencies.size()) {
-      return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
-    }
-  }
-  for (size_t i = 0; i < plan.nodes.size(); ++i) {
-    for (size_t d = 0; d < plan.nodes[i]->dependencies.size(); ++d) {
-      *culprit = graph.nodes[i].get();
-      auto& needed = graph.nodes[i]->dependencies;
-      if (std::find(needed.begin(), needed.end(), pairs.at(plan.nodes[i]->dependencies[d])) ==
-          needed.end()) {
-        return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
-      }
-    }
-  }
-  *culprit = nullptr;
-  return CU_GRAPH_EXEC_UPDATE_SUCCESS;
 }
 
 }  // namespace
@@ -176,7 +134,7 @@ CUresult cuGraphClone(CUgraph* clone, CUgraph original) {
   std::lock_guard lock(Driver::Get().mutex);
   auto graph = Driver::Get().graphs.Find(original);
   if (!graph || clone == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (HasConditionals(*graph)) return CUDA_ERROR_NOT_SUPPORTED;
+  if (IsUnique(*graph)) return CUDA_ERROR_NOT_SUPPORTED;
   *clone = reinterpret_cast<CUgraph>(Driver::Get().graphs.Add(CloneGraph(*graph, true)));
   return CUDA_SUCCESS;
 }
@@ -227,7 +185,7 @@ CUresult cuGraphGetEdges_v2(CUgraph handle, CUgraphNode* from, CUgraphNode* to,
     }
   }
   size_t room = *count;
-  Fill(sources, from, &room);
+  TRY(Fill(sources, from, &room));
   TRY(Fill(targets, to, count));
   if (edges != nullptr) std::fill_n(edges, *count, CUgraphEdgeData{});
   return CUDA_SUCCESS;
@@ -309,25 +267,4 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
   stream->WaitForRoom();
   std::lock_guard lock(Driver::Get().mutex);
   return LaunchGraph(*exec, *stream);
-}
-
-CUresult cuGraphExecUpdate_v2(CUgraphExec exec_handle, CUgraph graph_handle,
-                              CUgraphExecUpdateResultInfo* info) {
-  TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
-  auto exec = Driver::Get().execs.Find(exec_handle);
-  auto graph = Driver::Get().graphs.Find(graph_handle);
-  if (!exec || !graph || info == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const GraphNode* culprit = nullptr;
-  *info = {};
-  info->result = Compare(*exec->plan, *graph, &culprit);
-  info->errorNode = NodeHandle(culprit);
-  if (info->result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-  auto update = CloneGraph(*graph, false);
-  TRY(ChooseClusters(*update));
-  for (size_t i = 0; i < update->nodes.size(); ++i) {
-    exec->plan->nodes[i]->operation = std::move(update->nodes[i]->operation);
-  }
-  exec->plan->conditions = update->conditions;
-  return CUDA_SUCCESS;
 }

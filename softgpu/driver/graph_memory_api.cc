@@ -11,7 +11,55 @@ struct Figures {
 };
 Figures figures[kMaxDevices];
 
+using ByAddress = std::map<CUdeviceptr, std::shared_ptr<GraphMemory>>;
+
+// What launches have allocated and nobody has freed: it outlives its graph and executable. Guarded
+// by Driver::mutex.
+ByAddress& Allocated() {
+  static auto* allocated = new ByAddress;  // never destroyed, as the driver
+  return *allocated;
+}
+
+// Calls allocate(memory) and free(address) for the nodes in a runnable order.
+template <class Allocate, class Free>
+void WalkMemory(const Graph& plan, Allocate allocate, Free free) {
+  for (GraphNode* node : SortNodes(plan)) {
+    if (auto* alloc = std::get_if<MemoryAllocOperation>(&node->operation)) allocate(alloc->memory);
+    if (auto* gone = std::get_if<MemoryFreeOperation>(&node->operation)) free(gone->address);
+    for (auto& child : ChildrenOf(node->operation)) WalkMemory(*child, allocate, free);
+  }
+}
+
 }  // namespace
+
+CUresult ClaimGraphMemory(const std::shared_ptr<GraphExec>& exec) {
+  bool claimed = false;
+  WalkMemory(
+      *exec->plan, [&](auto& memory) { claimed |= !memory->exec.expired(); }, [](CUdeviceptr) {});
+  if (claimed) return CUDA_ERROR_NOT_SUPPORTED;
+  WalkMemory(
+      *exec->plan, [&](auto& memory) { memory->exec = exec; }, [](CUdeviceptr) {});
+  return CUDA_SUCCESS;
+}
+
+CUresult TakeGraphMemory(const GraphExec& exec) {
+  ByAddress& allocated = Allocated();
+  bool taken = false;
+  WalkMemory(
+      *exec.plan, [&](auto& memory) { taken |= allocated.contains(memory->params.dptr); },
+      [](CUdeviceptr) {});
+  bool frees = (exec.flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
+  if (taken && !frees) return CUDA_ERROR_INVALID_VALUE;
+  WalkMemory(
+      *exec.plan, [&](auto& memory) { allocated[memory->params.dptr] = memory; },
+      [&](CUdeviceptr address) { allocated.erase(address); });
+  return CUDA_SUCCESS;
+}
+
+std::shared_ptr<GraphMemory> FreeGraphMemory(CUdeviceptr address) {
+  auto taken = Allocated().extract(address);
+  return taken.empty() ? nullptr : std::move(taken.mapped());
+}
 
 GraphMemory::~GraphMemory() {
   AddressSpace::Get().Free(params.dptr, MemoryKind::kDevice);

@@ -47,7 +47,27 @@ CUresult MakeEvent(CUevent handle, Operation* operation) {
   return CUDA_SUCCESS;
 }
 
-// Driver::mutex held: a child graph is cloned.
+// Driver::mutex held. The child graph is cloned, unless it is given away.
+CUresult MakeChild(const CUDA_CHILD_GRAPH_NODE_PARAMS& p, Operation* operation) {
+  auto child = Driver::Get().graphs.Find(p.graph);
+  if (!child) return CUDA_ERROR_INVALID_HANDLE;
+  if (child->moved) return CUDA_ERROR_INVALID_VALUE;
+  if (p.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE) {
+    if (child->owned_by_node) return CUDA_ERROR_INVALID_VALUE;
+    child->owned_by_node = child->moved = true;
+    *operation = ChildGraphOperation{std::move(child)};
+    return CUDA_SUCCESS;
+  }
+  if (p.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE) return CUDA_ERROR_INVALID_VALUE;
+  if (IsUnique(*child)) return CUDA_ERROR_NOT_SUPPORTED;
+  auto clone = CloneGraph(*child, true);
+  clone->owned_by_node = true;
+  Driver::Get().graphs.Add(clone);
+  *operation = ChildGraphOperation{std::move(clone)};
+  return CUDA_SUCCESS;
+}
+
+// Driver::mutex held.
 CUresult MakeOperation(const CUgraphNodeParams& p, Operation* operation) {
   int device = 0;
   switch (p.type) {
@@ -70,16 +90,8 @@ CUresult MakeOperation(const CUgraphNodeParams& p, Operation* operation) {
       if (p.host.fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
       *operation = HostOperation{{p.host.fn, p.host.userData}};
       return CUDA_SUCCESS;
-    case CU_GRAPH_NODE_TYPE_GRAPH: {
-      auto child = Driver::Get().graphs.Find(p.graph.graph);
-      if (!child) return CUDA_ERROR_INVALID_HANDLE;
-      if (HasConditionals(*child)) return CUDA_ERROR_NOT_SUPPORTED;
-      auto clone = CloneGraph(*child, true);
-      clone->owned_by_node = true;
-      Driver::Get().graphs.Add(clone);
-      *operation = ChildGraphOperation{std::move(clone)};
-      return CUDA_SUCCESS;
-    }
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+      return MakeChild(p.graph, operation);
     case CU_GRAPH_NODE_TYPE_EMPTY:
       *operation = EmptyOperation{};
       return CUDA_SUCCESS;
@@ -112,6 +124,9 @@ CUresult Add(CUgraphNode* handle, CUgraph graph_handle, const CUgraphNode* depen
   std::lock_guard lock(Driver::Get().mutex);
   auto graph = Driver::Get().graphs.Find(graph_handle);
   if (!graph || graph->nodes.size() >= kMaxNodes) return CUDA_ERROR_INVALID_VALUE;
+  if (params.type == CU_GRAPH_NODE_TYPE_GRAPH && params.graph.graph == graph_handle) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   std::vector<GraphNode*> nodes;
   for (size_t i = 0; i < count; ++i) {
     auto node = Driver::Get().nodes.Find(dependencies[i]);
@@ -125,22 +140,12 @@ CUresult Add(CUgraphNode* handle, CUgraph graph_handle, const CUgraphNode* depen
   return CUDA_SUCCESS;
 }
 
-// The executable's copy of a node of the graph it was made from, in child graphs and bodies too.
-GraphNode* FindCopy(const Graph& plan, const void* original) {
-  for (auto& node : plan.nodes) {
-    if (node->original == original) return node.get();
-    for (auto& child : ChildrenOf(node->operation)) {
-      if (GraphNode* found = FindCopy(*child, original)) return found;
-    }
-  }
-  return nullptr;
-}
-
 // `runs`: a node of an executable graph.
 CUresult Replace(GraphNode& node, const CUgraphNodeParams& params, bool runs) {
   if (TypeOf(node.operation) != params.type) return CUDA_ERROR_INVALID_VALUE;
   Operation operation;
   TRY(MakeOperation(params, &operation));
+  if (runs) TRY(CheckChange(node.operation, operation));
   if (auto* kernel = std::get_if<KernelOperation>(&operation)) {
     const LaunchConfig& old = std::get<KernelOperation>(node.operation).config;
     kernel->config.cooperative = old.cooperative;
@@ -171,6 +176,9 @@ CUresult SetInExec(CUgraphExec exec_handle, CUgraphNode handle, const CUgraphNod
   std::lock_guard lock(Driver::Get().mutex);
   auto exec = Driver::Get().execs.Find(exec_handle);
   GraphNode* node = exec ? FindCopy(*exec->plan, handle) : nullptr;
+  if (params.type == CU_GRAPH_NODE_TYPE_GRAPH && params.graph.graph == nullptr) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   return node ? Replace(*node, params, true) : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -465,23 +473,4 @@ CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode node, CUDA_BATCH_MEM_OP_NODE
     params->count = static_cast<unsigned>(batch.operations.size());
     params->paramArray = batch.operations.data();
   });
-}
-
-CUresult cuGraphNodeSetEnabled(CUgraphExec exec_handle, CUgraphNode handle, unsigned int enabled) {
-  TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
-  auto exec = Driver::Get().execs.Find(exec_handle);
-  GraphNode* node = exec ? FindCopy(*exec->plan, handle) : nullptr;
-  if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  node->enabled = enabled != 0;
-  return CUDA_SUCCESS;
-}
-CUresult cuGraphNodeGetEnabled(CUgraphExec exec_handle, CUgraphNode handle, unsigned int* enabled) {
-  TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
-  auto exec = Driver::Get().execs.Find(exec_handle);
-  GraphNode* node = exec ? FindCopy(*exec->plan, handle) : nullptr;
-  if (node == nullptr || enabled == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *enabled = node->enabled;
-  return CUDA_SUCCESS;
 }

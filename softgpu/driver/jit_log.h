@@ -1,26 +1,45 @@
-// The error log that a program asks for with options of the just-in-time compiler. The information
-// log is always empty.
+// What the just-in-time compiler and the linker tell a program by its options: the log of errors,
+// the log of information, which is always empty, and how long they took.
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "softgpu/driver/driver.h"
 
 namespace softgpu {
 
+class Watch {
+ public:
+  float Milliseconds() const {
+    return std::chrono::duration<float, std::milli>(std::chrono::steady_clock::now() - start_)
+        .count();
+  }
+
+ private:
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
 class JitLog {
  public:
   JitLog() = default;
   // Option values are a union: buffers come as pointers, sizes in the pointer itself.
   JitLog(unsigned count, const CUjit_option* options, void** values);
-  // Writes the text and its length with the zero behind it, over the sizes.
-  void Write(const std::string& message) const;
+  // Adds the text, and writes over the values how much of each log there is, with the zero behind
+  // it, and the milliseconds of all calls so far.
+  void Write(const std::string& message, float milliseconds);
 
  private:
-  char* buffer_ = nullptr;
-  size_t room_ = 0;
-  void** error_size_ = nullptr;
-  void** info_size_ = nullptr;
+  struct Buffer {
+    char* text = nullptr;
+    size_t room = 0;
+    size_t used = 0;
+    void** size = nullptr;
+    void Add(const std::string& message);
+  };
+  Buffer error_, info_;
+  void** time_ = nullptr;
+  float milliseconds_ = 0;
 };
 
 }  // namespace softgpu

@@ -54,28 +54,39 @@ std::string Join(const std::vector<std::string>& inputs) {
   return head + body;
 }
 
-CUresult Refuse(Link& link, CUresult code, const std::string& reason) {
-  Remark("cannot link: %s", reason.c_str());
-  link.log.Write(reason);
+// Tells the program what became of a step, and for how long it went on.
+CUresult Tell(Link& link, const Watch& watch, CUresult code, const std::string& reason) {
+  if (code != CUDA_SUCCESS) Remark("cannot link: %s", reason.c_str());
+  link.log.Write(code == CUDA_SUCCESS ? "" : reason + "\n", watch.Milliseconds());
   return code;
+}
+
+// What is wrong with an input alone is said at once; only the end knows what all together lack.
+CUresult Take(CUjitInputType type, const char* bytes, size_t size, std::string* ptx,
+              std::string* reason) {
+  if (type == CU_JIT_INPUT_PTX) {
+    ptx->assign(bytes, strnlen(bytes, size));
+  } else if (type == CU_JIT_INPUT_FATBINARY) {
+    CUresult result = ExtractFromContainer(bytes, size, ptx, reason);
+    if (result != CUDA_SUCCESS) return result;
+  } else {
+    *reason = "the software device links PTX only";
+    return CUDA_ERROR_INVALID_IMAGE;
+  }
+  Status status = Program::CheckPart(*ptx);
+  *reason = status.message;
+  // That it is PTX the caller has said.
+  bool none = status.code == CUDA_ERROR_INVALID_IMAGE;
+  return none ? CUDA_ERROR_INVALID_PTX : static_cast<CUresult>(status.code);
 }
 
 CUresult Add(Link& link, CUjitInputType type, const char* bytes, size_t size) {
   if (link.completed) return CUDA_ERROR_INVALID_VALUE;
+  Watch watch;
   std::string ptx, reason;
-  if (type == CU_JIT_INPUT_PTX) {
-    ptx.assign(bytes, strnlen(bytes, size));
-    if (ptx.find(".version") == std::string::npos) {
-      return Refuse(link, CUDA_ERROR_INVALID_PTX, "the text has no .version");
-    }
-  } else if (type == CU_JIT_INPUT_FATBINARY) {
-    CUresult result = ExtractFromContainer(bytes, size, &ptx, &reason);
-    if (result != CUDA_SUCCESS) return Refuse(link, result, reason);
-  } else {
-    return Refuse(link, CUDA_ERROR_INVALID_IMAGE, "the software device links PTX only");
-  }
-  link.inputs.push_back(std::move(ptx));
-  return CUDA_SUCCESS;
+  CUresult result = Take(type, bytes, size, &ptx, &reason);
+  if (result == CUDA_SUCCESS) link.inputs.push_back(std::move(ptx));
+  return Tell(link, watch, result, reason);
 }
 
 }  // namespace
@@ -119,13 +130,19 @@ CUresult cuLinkComplete(CUlinkState state, void** image, size_t* size) {
   std::shared_ptr<Link> link;
   TRY(EnterLink(state, &link));
   if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (link->inputs.empty()) return Refuse(*link, CUDA_ERROR_INVALID_IMAGE, "nothing was added");
+  Watch watch;
+  if (link->inputs.empty()) {
+    return Tell(*link, watch, CUDA_ERROR_INVALID_IMAGE, "nothing was added");
+  }
   std::string& joined = link->completed.emplace(Join(link->inputs));
   Status status;
   // Only the load will use it, but what is wrong is to be said now.
-  if (MakeModule(joined, link->device, nullptr, &status) == nullptr) {
-    return Refuse(*link, static_cast<CUresult>(status.code), status.message);
-  }
+  bool whole = MakeModule(joined, link->device, nullptr, &status) != nullptr;
+  // As NVIDIA's linker, which has compiled every input by now.
+  CUresult result = status.code == CUDA_ERROR_INVALID_PTX ? CUDA_ERROR_INVALID_IMAGE
+                                                          : static_cast<CUresult>(status.code);
+  Tell(*link, watch, whole ? CUDA_SUCCESS : result, status.message);
+  if (!whole) return result;
   *image = joined.data();
   if (size != nullptr) *size = joined.size() + 1;
   return CUDA_SUCCESS;

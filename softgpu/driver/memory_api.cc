@@ -13,7 +13,12 @@ CUresult FreeInStream(Stream& stream, CUdeviceptr address, bool of_graph) {
   stream.WaitForRoom();
   std::lock_guard lock(Driver::Get().mutex);
   if (stream.capture) return AddCaptured(stream, MemoryFreeOperation{address});
-  if (of_graph) return CUDA_SUCCESS;
+  if (of_graph) {
+    auto memory = FreeGraphMemory(address);
+    if (!memory) return CUDA_ERROR_INVALID_VALUE;
+    Enqueue(stream, [memory](int) {});  // it stays until the stream is there
+    return CUDA_SUCCESS;
+  }
   Enqueue(stream, [address](int) { AddressSpace::Get().Free(address, MemoryKind::kDevice); });
   return CUDA_SUCCESS;
 }
@@ -163,7 +168,11 @@ CUresult cuMemFree(CUdeviceptr address) {
   TRY(CheckUnsafeInCapture());
   auto found = AddressSpace::Get().Find(address);
   if (!found || found->address != address) return CUDA_ERROR_INVALID_VALUE;
-  if (found->flags & kGraphOwned) return SynchronizeContext(*context);
+  if (found->flags & kGraphOwned) {
+    TRY(SynchronizeContext(*context));
+    std::lock_guard lock(Driver::Get().mutex);
+    return FreeGraphMemory(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  }
   if (found->context == nullptr) return CUDA_ERROR_INVALID_VALUE;
   TRY(SynchronizeContext(*found->context));
   return AddressSpace::Get().Free(address, MemoryKind::kDevice);
@@ -211,9 +220,11 @@ CUresult cuMemHostRegister(void* pointer, size_t bytes, unsigned int flags) {
 
 CUresult cuMemHostUnregister(void* pointer) {
   TRY(Enter());
-  CUresult result =
-      AddressSpace::Get().Free(reinterpret_cast<uint64_t>(pointer), MemoryKind::kRegistered);
-  return result == CUDA_SUCCESS ? result : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  // Within a range, or in memory that is pinned otherwise, it is the pointer that is wrong.
+  auto address = reinterpret_cast<uint64_t>(pointer);
+  if (!AddressSpace::Get().Find(address)) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  return AddressSpace::Get().Free(address, MemoryKind::kRegistered);
 }
 
 CUresult cuMemHostGetDevicePointer(CUdeviceptr* device, void* pointer, unsigned int flags) {
@@ -263,6 +274,7 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
   TRY(Enter(&context));
   auto stream = FindStream(*context, handle);
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+  if (address == 0) return CUDA_SUCCESS;  // as the driver, which frees nothing
   auto found = AddressSpace::Get().Find(address);
   bool of_graph = found && (found->flags & kGraphOwned) != 0;
   if (!found || found->address != address || found->kind != MemoryKind::kDevice ||

@@ -84,6 +84,8 @@ Module* PublishModule(std::shared_ptr<Module> module) {
 CUresult LoadModule(const void* image, Context* context, bool library, const JitOptions& jit,
                     Module** loaded) {
   if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Watch watch;
+  JitLog log(jit.count, jit.options, jit.values);
   std::string ptx, reason;
   CUresult result = ExtractPtx(image, &ptx, &reason);
   std::shared_ptr<Module> module;
@@ -96,10 +98,10 @@ CUresult LoadModule(const void* image, Context* context, bool library, const Jit
   }
   if (result != CUDA_SUCCESS) {
     Remark("cannot load a code image: %s", reason.c_str());
-    JitLog(jit.count, jit.options, jit.values).Write(reason);
+    log.Write(reason, watch.Milliseconds());
     return result;
   }
-  JitLog(jit.count, jit.options, jit.values).Write("");
+  log.Write("", watch.Milliseconds());
   module->library = library;
   module->context = library ? nullptr : context;
   if (!library) module->ptx.clear();

@@ -70,6 +70,61 @@ TEST_F(ModuleTest, BadPtxIsRefusedWithItsLine) {
   EXPECT_NE(strstr(log, "4"), nullptr) << log;
 }
 
+// What no compiler takes fails the load; what this device lacks fails the launch only.
+TEST_F(ModuleTest, WhatIsNoPtxIsRefusedAtOnce) {
+  auto load = [](const std::string& text) {
+    CUmodule module = nullptr;
+    return cuModuleLoadData(&module, text.c_str());
+  };
+  const std::string head = ".version 8.0\n.target sm_75\n.address_size 64\n";
+  auto body = [&](const std::string& line) {
+    return head + ".visible .entry k() {\n.reg .b32 %r<4>;\n" + line + "\nret;\n}\n";
+  };
+  EXPECT_EQ(load("this is no image of any kind"), CUDA_ERROR_INVALID_IMAGE);
+  EXPECT_EQ(load(".target sm_75\n.address_size 64\n"), CUDA_ERROR_INVALID_IMAGE);
+  EXPECT_EQ(load(".version 99.0\n.target sm_75\n.address_size 64\n"),
+            CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+  for (const char* line :
+       {"frobnicate.u32 %r1, %r2;", "jabberwock;", "add.foo32 %r1, %r2, %r3;",
+        "add.u32 %r1, %r2, %r9;", "add.u32 %r1 %r2 %r3;", "mov.u32 %r1, %nowhere;",
+        "ld.global.u32 %r1, [nothing];", "bra nowhere;", "call.uni nobody;"}) {
+    EXPECT_EQ(load(body(line)), CUDA_ERROR_INVALID_PTX) << line;
+  }
+  EXPECT_EQ(load(head + ".extern .func f();\n.visible .entry k() {\ncall.uni f;\nret;\n}\n"),
+            CUDA_ERROR_INVALID_PTX);
+  EXPECT_CU(load("// a comment\n\n/* another */ " + body("add.u32 %r1, %r2, %r3;")));
+  EXPECT_CU(load(head + ".extern .func f();\n.visible .entry k() {\nret;\n}\n"));
+}
+
+// Each step of a link says what it found, in the arrays that its creation named.
+TEST_F(ModuleTest, ALinkTellsWhatIsMissing) {
+  char log[256] = {};
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+                            CU_JIT_WALL_TIME};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof log), nullptr};
+  CUlinkState link = nullptr;
+  ASSERT_CU(cuLinkCreate(3, options, values, &link));
+  std::string head = ".version 8.0\n.target sm_75\n.address_size 64\n";
+  auto add = [&](const std::string& body) {
+    std::string text = head + body;
+    return cuLinkAddData(link, CU_JIT_INPUT_PTX, text.data(), text.size() + 1, "part", 0, nullptr,
+                         nullptr);
+  };
+  EXPECT_EQ(add(".visible .entry bad() {\njabberwock;\nret;\n}\n"), CUDA_ERROR_INVALID_PTX);
+  EXPECT_NE(strstr(log, "jabberwock"), nullptr) << log;
+  EXPECT_EQ(reinterpret_cast<size_t>(values[1]), strlen(log) + 1);
+  EXPECT_NE(values[2], nullptr);
+  EXPECT_CU(
+      add(".extern .func absent();\n.extern .global .u32 v;\n"
+          ".visible .entry k() {\n.reg .b32 %r<2>;\nld.global.u32 %r1, [v];\n"
+          "call.uni absent;\nret;\n}\n"));
+  EXPECT_CU(add(".visible .global .u32 v = 3;\n"));
+  void* image = nullptr;
+  EXPECT_EQ(cuLinkComplete(link, &image, nullptr), CUDA_ERROR_INVALID_IMAGE);
+  EXPECT_NE(strstr(log, "absent"), nullptr) << log;
+  EXPECT_CU(cuLinkDestroy(link));
+}
+
 TEST_F(ModuleTest, GlobalsAndNames) {
   CUmodule module = LoadKernels();
   CUdeviceptr address = 0;

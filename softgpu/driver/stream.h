@@ -41,7 +41,8 @@ struct Event {
   Context* context = nullptr;
   // Guarded by Driver::mutex.
   CompletionRef record;                   // null until recorded
-  std::weak_ptr<Capture> capture;         // set if the last record was captured,
+  bool captured = false;                  // the last record was,
+  std::weak_ptr<Capture> capture;         // in this capture, if that goes on,
   std::vector<GraphNode*> capture_nodes;  // with the nodes that it stands for
 };
 
@@ -87,6 +88,7 @@ struct ChildGraphOperation {
 // refers to it. Its bytes therefore outlive a launch, which programs may not rely on.
 struct GraphMemory {
   CUDA_MEM_ALLOC_NODE_PARAMS params = {};
+  std::weak_ptr<GraphExec> exec;  // that allocates it
   ~GraphMemory();
 };
 struct MemoryAllocOperation {

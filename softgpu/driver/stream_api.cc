@@ -78,10 +78,20 @@ CUresult RecordCaptured(Event& event, Stream& stream, bool external,
                         std::shared_ptr<Event> shared) {
   if (external) return AddCaptured(stream, EventRecordOperation{std::move(shared)});
   if (stream.capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  event.captured = true;
   event.capture = stream.capture;
   event.capture_nodes = stream.capture_nodes;
   event.record = nullptr;
   return CUDA_SUCCESS;
+}
+
+// What was recorded last is not to be asked in a capture, and spoils it.
+CUresult RecordOf(const Event& event, CompletionRef* record) {
+  std::lock_guard lock(Driver::Get().mutex);
+  *record = event.record;
+  if (!event.captured) return CUDA_SUCCESS;
+  if (auto capture = event.capture.lock()) capture->invalidated = true;
+  return CUDA_ERROR_CAPTURED_EVENT;
 }
 
 // A wait for an event of a capture makes the stream part of that capture.
@@ -303,7 +313,7 @@ CUresult cuEventRecordWithFlags(CUevent event_handle, CUstream handle, unsigned 
   std::lock_guard lock(Driver::Get().mutex);
   if (stream->capture) return RecordCaptured(*event, *stream, flags != 0, event);
   TRY(CheckLegacyCapture(*stream));
-  event->capture.reset();
+  event->captured = false;
   event->record = Enqueue(*stream, [](int) {});
   return CUDA_SUCCESS;
 }
@@ -320,7 +330,15 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned int f
     if (!stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
     return AddCaptured(*stream, EventWaitOperation{event});
   }
-  if (auto capture = event->capture.lock()) return JoinCapture(*stream, *event, capture);
+  if (event->captured) {
+    auto capture = event->capture.lock();
+    if (!capture || capture->members.empty()) {  // it has ended
+      if (!stream->capture) return CUDA_ERROR_CAPTURED_EVENT;
+      stream->capture->invalidated = true;
+      return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+    }
+    return JoinCapture(*stream, *event, capture);
+  }
   if (stream->capture) {
     stream->capture->invalidated = true;
     return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
@@ -334,14 +352,7 @@ CUresult cuEventQuery(CUevent handle) {
   std::shared_ptr<Event> event;
   TRY(EnterEvent(handle, &event));
   CompletionRef record;
-  {
-    std::lock_guard lock(Driver::Get().mutex);
-    if (auto capture = event->capture.lock()) {
-      capture->invalidated = true;
-      return CUDA_ERROR_CAPTURED_EVENT;
-    }
-    record = event->record;
-  }
+  TRY(RecordOf(*event, &record));
   if (!record) return CUDA_SUCCESS;
   if (!record->done()) return CUDA_ERROR_NOT_READY;
   return WaitFor({&record, 1}, *event->context);
@@ -351,14 +362,7 @@ CUresult cuEventSynchronize(CUevent handle) {
   std::shared_ptr<Event> event;
   TRY(EnterEvent(handle, &event));
   CompletionRef record;
-  {
-    std::lock_guard lock(Driver::Get().mutex);
-    if (auto capture = event->capture.lock()) {
-      capture->invalidated = true;
-      return CUDA_ERROR_CAPTURED_EVENT;
-    }
-    record = event->record;
-  }
+  TRY(RecordOf(*event, &record));
   return record ? WaitFor({&record, 1}, *event->context) : CUDA_SUCCESS;
 }
 
@@ -368,6 +372,7 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent start_handle, CUevent e
   TRY(EnterEvent(end_handle, &end));
   if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::lock_guard lock(Driver::Get().mutex);
+  if (start->captured || end->captured) return CUDA_ERROR_INVALID_VALUE;
   if (((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) != 0 || !start->record ||
       !end->record) {
     return CUDA_ERROR_INVALID_HANDLE;

@@ -85,9 +85,12 @@ class Program {
   // Names and addresses of device functions that are to be told.
   virtual std::span<const GlobalInfo> unified_functions() const = 0;
   // Parses `ptx` (NUL-terminated or not). On failure returns nullptr and fills `status`
-  // (CUDA_ERROR_INVALID_PTX = 218 with the line). An opcode that is not known fails only the kernel
-  // that holds it: its Launch answers CUDA_ERROR_NOT_SUPPORTED (801) with line and opcode.
+  // (CUDA_ERROR_INVALID_PTX = 218 with the line, CUDA_ERROR_INVALID_IMAGE = 200 if it is none). An
+  // instruction of PTX that is not known here fails only the kernel that holds it: its Launch
+  // answers CUDA_ERROR_NOT_SUPPORTED (801) with line and opcode.
   static std::unique_ptr<Program> Load(std::string_view ptx, ModuleMemory& memory, Status* status);
+  // What is wrong with a text that is to be linked with others, which define what it lacks.
+  static Status CheckPart(std::string_view ptx);
 };
 
 struct LaunchConfig {

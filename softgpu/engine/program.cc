@@ -1,16 +1,23 @@
 #include "softgpu/engine/program.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "softgpu/engine/lexer.h"
+#include "softgpu/engine/ptx_check.h"
 #include "softgpu/engine/texture.h"
 
 namespace softgpu {
 namespace {
 
+constexpr int kInvalidImage = 200;
 constexpr int kInvalidPtx = 218;
+constexpr int kUnsupportedPtxVersion = 222;
+constexpr int kMostVersion = 99;  // times ten: of the language's newest major version
 constexpr uint64_t kMaxModuleBytes = uint64_t{16} << 30;
 
 uint64_t AlignUp(uint64_t value, uint64_t alignment) {
@@ -119,7 +126,9 @@ bool ProgramImpl::PlaceVariables(const PtxModule& module, Space space, bool mana
     if (symbols_.count(v.name) != 0) {
       throw PtxError(v.line, "name used twice: " + std::string(v.name));
     }
-    if (v.external) throw PtxError(v.line, "unresolved extern variable " + std::string(v.name));
+    if (v.external && !is_part_) {
+      throw PtxError(v.line, "undefined reference to '" + std::string(v.name) + "'");
+    }
     total = AlignUp(total, std::max<uint64_t>(v.alignment, 16));
     placed.emplace_back(&v, total);
     symbols_[v.name] = Symbol{Symbol::Kind::kMemory, total, v.bytes};
@@ -238,9 +247,24 @@ void ProgramImpl::PlaceShared(const PtxModule& module) {
   }
 }
 
+// What a body names has to be defined, but in a part that is still to be linked.
+void ProgramImpl::CheckReferences(const PtxFunction& source) const {
+  for (const PtxInstruction& instruction : source.body) {
+    VisitSymbols(instruction.operands, [&](std::string_view name) {
+      auto it = symbols_.find(name);
+      if (it == symbols_.end() || it->second.kind != Symbol::Kind::kFunction) return;
+      if (functions_[it->second.value]->has_body || IsDeviceRuntimeName(name)) return;
+      throw PtxError(instruction.line, "undefined reference to '" + std::string(name) + "' in '" +
+                                           std::string(source.name) + "'");
+    });
+  }
+}
+
 void ProgramImpl::LowerFunctions(const PtxModule& module) {
   for (const PtxFunction& source : module.functions) {
     if (!source.has_body) continue;
+    CheckBody(source);
+    if (!is_part_) CheckReferences(source);
     Function& function = *functions_[symbols_[source.name].value];
     Lowering(source, symbols_, functions_, function).Run();
     size_t words = 0;
@@ -302,8 +326,9 @@ void ProgramImpl::ListKernels(const PtxModule& module) {
 
 Status ProgramImpl::Build(std::string_view ptx) {
   text_ = ptx;
+  if (!StartsAsPtx(text_)) return {kInvalidImage, "no .version: this is no PTX"};
   PtxModule module = ParsePtx(text_);
-  if (module.version == 0) return {kInvalidPtx, "no .version: this is no PTX"};
+  if (module.version > kMostVersion) return {kUnsupportedPtxVersion, "a newer version of PTX"};
   DeclareFunctions(module);
   DeclareReferences(module);
   if (!PlaceVariables(module)) return {2, "no device memory for the module's variables"};
@@ -315,6 +340,50 @@ Status ProgramImpl::Build(std::string_view ptx) {
   text_.clear();
   text_.shrink_to_fit();
   return {};
+}
+
+namespace {
+
+// For variables of what is only looked at.
+class LookedAtMemory : public ModuleMemory {
+ public:
+  ~LookedAtMemory() override { Unmap(managed_); }
+  uint64_t Allocate(uint64_t bytes, uint64_t) override {
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return 0;
+    auto address = reinterpret_cast<uint64_t>(memory);
+    bytes_[address] = bytes;
+    return address;
+  }
+  void Free(uint64_t address) override { Unmap(address); }
+  Managed AllocateManaged(uint64_t bytes) override {
+    managed_ = Allocate(bytes, 16);
+    return {managed_, false};
+  }
+
+ private:
+  void Unmap(uint64_t address) {
+    auto found = bytes_.find(address);
+    if (found == bytes_.end()) return;
+    munmap(reinterpret_cast<void*>(address), found->second);
+    bytes_.erase(found);
+  }
+
+  std::map<uint64_t, uint64_t> bytes_;
+  uint64_t managed_ = 0;
+};
+
+}  // namespace
+
+Status Program::CheckPart(std::string_view ptx) {
+  LookedAtMemory memory;
+  ProgramImpl program(memory, true);
+  try {
+    return program.Build(ptx);
+  } catch (const PtxError& error) {
+    return {kInvalidPtx, error.what()};
+  }
 }
 
 std::unique_ptr<Program> Program::Load(std::string_view ptx, ModuleMemory& memory, Status* status) {

@@ -16,7 +16,8 @@ namespace softgpu {
 
 class ProgramImpl final : public Program {
  public:
-  explicit ProgramImpl(ModuleMemory& memory) : memory_(memory), heap_(memory) {}
+  explicit ProgramImpl(ModuleMemory& memory, bool is_part = false)
+      : memory_(memory), heap_(memory), is_part_(is_part) {}
   ~ProgramImpl() override;
 
   std::span<const KernelInfo> kernels() const override { return kernel_infos_; }
@@ -43,11 +44,13 @@ class ProgramImpl final : public Program {
   bool PlaceVariables(const PtxModule& module, Space space, bool managed);
   void FillVariables(const PtxModule& module);
   void PlaceShared(const PtxModule& module);
+  void CheckReferences(const PtxFunction& source) const;
   void LowerFunctions(const PtxModule& module);
   void ListKernels(const PtxModule& module);
 
   ModuleMemory& memory_;
   mutable DeviceHeap heap_;
+  const bool is_part_;            // of a link that is still to come: what it lacks is no error
   std::vector<uint64_t> blocks_;  // from memory_
   bool managed_filled_ = false;   // by another module of the same library
   std::string text_;

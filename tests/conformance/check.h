@@ -55,16 +55,23 @@ struct Chapter {
 extern const std::vector<Chapter> kChapters;
 
 void Arrays();
+void Captures();
+void Contextless();
 void Contexts();
 void Copies();
 void Devices();
 void Events();
+void GraphLists();
 void Graphs();
+void GraphUpdates();
 void GreenContexts();
+void Images();
 void Memory();
 void Mistakes();
 void Modules();
+void PoolKinds();
 void Pools();
+void Registration();
 void Streams();
 void VirtualMemory();
 

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Runs the conformance program against the driver itself and through Longwire, and compares.
 
-    compare.py [--gpu]
+    compare.py [--gpu] [--every-call]
 
-Without --gpu the driver is the software device's. Differences that differences-software.txt (or
-differences-gpu.txt) names, with a reason, are reviewed ones. A driver that dies of a check is run
-again without it; where it may is reviewed, too: `dies CHECK`.
+Without --gpu the driver is the software device's. With --every-call every function is called once
+in each of a few ways, too (every_call.cc): for a GPU, as the software device takes more than a
+driver. Differences that differences-software.txt (or differences-gpu.txt) names, with a reason,
+are reviewed ones. A driver that dies of a check is run again without it; where it may is
+reviewed, too: `dies CHECK`.
 """
 import argparse
 import fnmatch
@@ -21,6 +23,7 @@ import server  # noqa: E402  (it lies in the folder just named)
 
 LEAST_CHECKS = 600
 MOST_LEFT_OUT = 12  # of a chapter
+MODES = ("before_init", "without_context", "nothing", "numbers")  # of every_call
 
 
 def read_reviewed(device):
@@ -34,14 +37,14 @@ def answers(result):
     return [tuple(line.split(" = ", 1)) for line in lines]
 
 
-def run_without_deaths(run, ours):
+def run_without_deaths(run, ours, most):
     """The result of run(lines to leave out), and the checks of which the library died."""
     died = []
     while True:
         result = run(" ".join(check.split(" ")[0] for check in died))
         made = len(answers(result))
         dies = result.code is not None and result.code < 0 and made < len(answers(ours))
-        if not dies or len(died) == MOST_LEFT_OUT:
+        if not dies or len(died) == most:
             return result, died
         died.append(answers(ours)[made][0])
 
@@ -70,20 +73,28 @@ def compare(chapter, native, ours, reviewed, used):
             yield f"{chapter}: {check} = {found}, natively {wanted}"
 
 
-def run(gpu, build=None):
+def parts_of(folder, environment, every_call):
+    """(program, chapter, how many checks the library may die of)"""
+    program = folder / "conformance"
+    chapters = server.run([program], environment).out.split()
+    parts = [(program, chapter, MOST_LEFT_OUT) for chapter in chapters]
+    return parts + [(folder / "every_call", mode, 100) for mode in MODES if every_call]
+
+
+def run(gpu, build=None, every_call=False):
     """Prints what differs and the sums; returns whether all is as it should be."""
     reviewed, used, checks, faults = read_reviewed("gpu" if gpu else "software"), set(), 0, []
     with server.Server(driver="auto" if gpu else "software", build=build) as longwire:
-        program = longwire.build / "tests" / "conformance" / "conformance"
+        folder = longwire.build / "tests" / "conformance"
         software = longwire.dist / "lib" / "longwire" / "softgpu"
         environment = longwire.environment(**({} if gpu else {"LD_LIBRARY_PATH": software}))
         # Natively a program sees every device.
         seen = {"LONGWIRE_DEVICES": len(glob.glob("/dev/nvidia[0-9]*"))} if gpu else {}
-        for chapter in server.run([program], environment).out.split():
+        for program, chapter, most in parts_of(folder, environment, every_call):
             ours = server.run(longwire.command(program, chapter), longwire.environment(**seen), 60)
             native, died = run_without_deaths(
-                lambda lines, chapter=chapter: server.run(
-                    [program, chapter], {**environment, "CONFORMANCE_LEAVE_OUT": lines}, 60), ours)
+                lambda lines, words=(program, chapter): server.run(
+                    words, {**environment, "CONFORMANCE_LEAVE_OUT": lines}, 60), ours, most)
             for check in died:
                 reasons = [pattern for pattern in reviewed
                            if fnmatch.fnmatchcase(f"dies {check}", pattern)]
@@ -106,7 +117,9 @@ def run(gpu, build=None):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--gpu", action="store_true", help="compare with this machine's driver")
-    return 0 if run(parser.parse_args().gpu) else 1
+    parser.add_argument("--every-call", action="store_true", help="call every function, too")
+    arguments = parser.parse_args()
+    return 0 if run(arguments.gpu, every_call=arguments.every_call) else 1
 
 
 if __name__ == "__main__":

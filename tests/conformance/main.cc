@@ -7,16 +7,23 @@
 namespace conformance {
 
 const std::vector<Chapter> kChapters = {{"arrays", Arrays},
+                                        {"captures", Captures},
+                                        {"contextless", Contextless},
                                         {"contexts", Contexts},
                                         {"copies", Copies},
                                         {"devices", Devices},
                                         {"events", Events},
+                                        {"graph_lists", GraphLists},
+                                        {"graph_updates", GraphUpdates},
                                         {"graphs", Graphs},
                                         {"green_contexts", GreenContexts},
+                                        {"images", Images},
                                         {"memory", Memory},
                                         {"mistakes", Mistakes},
                                         {"modules", Modules},
+                                        {"pool_kinds", PoolKinds},
                                         {"pools", Pools},
+                                        {"registration", Registration},
                                         {"streams", Streams},
                                         {"virtual_memory", VirtualMemory}};
 

@@ -70,6 +70,14 @@ void Launches(CUmodule module) {
   void* both[] = {&memory, &value};
   CODE(cuLaunchKernelEx(&config, fill, both, nullptr));
   CODE(cuLaunchCooperativeKernel(fill, 1, 1, 1, 64, 1, 1, 0, nullptr, both));
+  CODE(cuLaunchCooperativeKernel(fill, 1 << 20, 1, 1, 64, 1, 1, 0, nullptr, both));
+  CUlaunchAttribute cooperative = {};
+  cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+  cooperative.value.cooperative = 1;
+  config.attrs = &cooperative;
+  config.numAttrs = 1;
+  config.gridDimX = 1 << 20;
+  CODE(cuLaunchKernelEx(&config, fill, both, nullptr));
   CODE(cuCtxSynchronize());
   VALUE(DigestOf(memory, 256));
   int blocks = 0, size = 0;

@@ -46,6 +46,7 @@ void Pools() {
   CODE(cuMemFreeAsync(two, stream));
   CODE(cuMemFreeAsync(two, stream));
   CODE(cuMemFreeAsync(12345, stream));
+  CODE(cuMemFreeAsync(0, stream));
   CODE(cuMemAllocAsync(&one, 0, stream));
   CODE(cuMemAllocAsync(nullptr, 16, stream));
   CODE(cuStreamSynchronize(stream));

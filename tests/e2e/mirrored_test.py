@@ -33,6 +33,17 @@ class MirroredTest(unittest.TestCase):
             self.assertLess(self.waits(way), 140)
             self.assertGreater(self.waits(way, LONGWIRE_DISABLE="pulls-with-waits"), 180)
 
+    def test_who_changes_what_the_other_one_changed_hears_of_it(self):
+        for door in (self.longwire.address, f"unix:{self.longwire.door}"):
+            result = self.longwire.run("managed_counts.static", server=door)
+            self.assertEqual((0, "PASS managed_counts"), (result.code, result.out.splitlines()[-1]),
+                             result)
+            first = int(re.search(r"counting at (0x[0-9a-f]+)", result.out)[1], 16)
+            told = [int(address, 16) for address in
+                    re.findall(r"both changed the byte at (0x[0-9a-f]+)", result.err)]
+            self.assertTrue(told and set(told) <= set(range(first, first + 4)), result)
+            self.assertEqual(len(told), len(result.err.splitlines()), result.err)
+
     def test_without_that(self):
         self.expect_pass("mapped_turns", LONGWIRE_DISABLE="pulls-with-waits")
 

@@ -25,7 +25,7 @@ GROUPS = {
     "memory": ["async_allocation", "copy_2d", "pinned_order", "early_uploads", "freed_early",
                "upload_weights", "default_copy", "oom_reuse", "batch_copies", "batch_first_forms",
                "texture_kernel", "texture_cubes", "large_copies", "pinned_copies", "pinned_graphs",
-               "grow_buffer", "grow_reservation", "legacy_order"],
+               "grow_buffer", "grow_reservation", "legacy_order", "held_uploads", "pool_kinds"],
     "process": ["fork_child", "exit_without_teardown", "error_codes", "illegal_address", "steady",
                 "hello", "visible_devices", "allocate", "error_log", "failed_assert",
                 "device_reset"],
@@ -33,11 +33,11 @@ GROUPS = {
     "managed": ["managed_memory", "managed_streams", "managed_hints", "managed_files",
                 "managed_threads", "managed_end", "mapped_memory", "mapped_flags",
                 "mapped_turns", "mapped_bursts", "exposed_beside", "freed_registered"],
-    "driver": ["separate_parts", "driver_link", "driver_ptx", "driver_fatbin", "driver_cubin",
-               "driver_older_launch", "driver_context_events", "driver_narrow",
+    "driver": ["separate_parts", "one_part", "driver_link", "driver_ptx", "driver_fatbin",
+               "driver_cubin", "driver_older_launch", "driver_context_events", "driver_narrow",
                "driver_texture_references", "driver_older_contexts", "driver_libraries",
                "driver_tensor_maps", "driver_older_memory", "driver_texture_views",
-               "driver_green", "driver_settings"],
+               "driver_green", "driver_settings", "driver_jit", "driver_pinned_codes"],
     "graphs": ["graph_runtime_nodes", "graph_conditional", "driver_graph_copies",
                "driver_graph_host", "driver_graph_events", "driver_graph_kinds",
                "driver_graph_capture", "driver_graph_picture", "driver_graph_structure",
@@ -49,7 +49,7 @@ NATIVE = ["driver_link", "driver_ptx", "driver_fatbin", "driver_cubin", "driver_
           "driver_older_graphs", "driver_older_memory", "driver_libraries", "driver_tensor_maps",
           "driver_graph_copies", "driver_graph_host", "driver_graph_events", "driver_graph_kinds",
           "driver_graph_capture", "driver_graph_structure", "driver_texture_views",
-          "driver_peers"]
+          "driver_peers", "driver_jit"]
 # Programs built for older architectures form a group of their own, whatever they compute.
 OLDER_VARIANTS = {"ptx75", "sm80"}
 MOST_TIMEOUTS = 3

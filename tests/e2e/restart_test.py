@@ -28,6 +28,30 @@ class RestartTest(unittest.TestCase):
         self.longwire.start_daemon()
         self.expect_pass("vector_add")
 
+    def test_a_quick_restart_waits_for_the_one_that_ends(self):
+        first = self.longwire.children.pop("longwired")
+        self.longwire.start_daemon()  # which finds the port of the first
+        second = self.longwire.children["longwired"]
+        server.wait_for(lambda: "waiting for it to end" in self.longwire.log_tail(), 8, "its wait")
+        self.assertIsNone(second.poll())
+        first.terminate()
+        first.wait(30)
+        server.wait_for(lambda: self.longwire.log.read_text().count("ready, version") == 2, 8,
+                        "the second daemon")
+        self.expect_pass("vector_add")
+
+    def test_what_the_warden_does_not_take_over_is_said(self):
+        self.longwire.end_daemon()
+        self.longwire.config_file.write_text("software_device: {count: 3, memory: 2GiB}\n")
+        self.longwire.start_daemon()
+        server.wait_for(lambda: "software_device" in self.longwire.log_tail(), 8, "the sentence")
+        said = next(line for line in self.longwire.log.read_text().splitlines()
+                    if "software_device" in line)
+        self.assertRegex(said, "software_device.count is 3, but 1 are served; "
+                               r"software_device.memory is 2048MiB, but a device has \d+MiB: .*"
+                               r"end the warden \(process \d+, with its sessions\)")
+        self.expect_pass("vector_add")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -4,7 +4,8 @@
 Rules: lines of at most 100 characters; functions of at most 70 lines; files of at most 500;
 no leftover words; no tabs or trailing blanks; each C++ source named by a CMakeLists.txt and each
 header included by somebody; a comment at the top of each header; a folder's map of its files, where
-its README.md has one, names all of them and no others.
+its README.md has one, names all of them and no others; code that runs in programs which are not
+ours makes descriptors by wire/descriptors.h alone, and our processes begin with having three.
 """
 import collections
 import argparse
@@ -26,6 +27,21 @@ EXEMPT_FOLDERS = ("golden", "results", "testdata")
 NOT_A_FUNCTION = re.compile(
     r"^\s*(namespace|extern\s+\"C\"|class|struct|union|enum|typedef)\b|^\s*(static\s+)?(inline\s+)?"
     r"(constexpr|const)\b[^(]*=\s*\{|=\s*\{$")
+
+# What runs in the user's programs, and what makes descriptors there.
+IN_PROGRAMS = ("client-shim", "nvml-shim", "wire")
+MAKES_DESCRIPTORS = {"wire/descriptors.cc", "wire/socket.cc", "wire/descriptor_table.cc",
+                     "wire/standard_descriptors.cc"}
+DESCRIPTOR_CALL = re.compile(
+    r"(?<![\w.>])(?:std::|::)?(memfd_create|memfd_secret|socket|socketpair|accept4?|pipe2?|eventfd|"
+    r"timerfd_create|signalfd|epoll_create1?|inotify_init1?|fanotify_init|userfaultfd|recvmsg|"
+    r"recvmmsg|open|open64|openat|creat|fopen|fopen64|freopen|opendir|scandir|tmpfile|"
+    r"mkstemp|mkostemp|shm_open|dup[23]?|popen|syslog|openlog|perf_event_open)\s*\("
+    r"|\b(F_DUPFD(?:_CLOEXEC)?|SYS_(?:pidfd_\w+|openat2?|memfd_\w+|perf_event_open|userfaultfd))\b"
+    r"|\bstd::(o?i?fstream|filebuf|random_device|filesystem)\b")
+MAIN = re.compile(r"^int [Mm]ain\([^)]*\) \{\n(.*)", re.MULTILINE)
+# Programs that are installed; the others are ours to start.
+INSTALLED = ("cli", "link", "server")
 
 
 def list_files(root):
@@ -169,6 +185,28 @@ def check_format(root, paths):
         yield f"{name}:1: not as clang-format writes it (./dev format)"
 
 
+def check_descriptors(path, text):
+    """Yields where a descriptor is made that may become one of the standard three."""
+    if path.suffix not in {".cc", ".h"} or path.stem.endswith("_test"):
+        return
+    if path.parts[0] in IN_PROGRAMS and str(path) not in MAKES_DESCRIPTORS:
+        code = blank_literals(text)
+        for match in DESCRIPTOR_CALL.finditer(code):
+            # A declaration has a type before the name.
+            before = code[code.rfind("\n", 0, match.start()) + 1:match.start()].strip()
+            if re.fullmatch(r"(?:[\w:]+ )*(?:int|bool|void|auto)", before):
+                continue
+            name = next(group for group in match.groups() if group)
+            yield (f"{path}:{code.count(chr(10), 0, match.start()) + 1}: {name} may make a "
+                   "standard descriptor: see wire/descriptors.h")
+    if path.parts[0] in INSTALLED:
+        for match in MAIN.finditer(text):
+            first = match.group(1).strip()
+            if not first.endswith("OpenStandardDescriptors();"):
+                yield (f"{path}:{text.count(chr(10), 0, match.start()) + 1}: does not begin with "
+                       "OpenStandardDescriptors")
+
+
 def check_tree(root, with_format=False):
     paths = list_files(root)
     faults = []
@@ -176,6 +214,8 @@ def check_tree(root, with_format=False):
         named_like_text = path.suffix in TEXT_SUFFIXES or path.name == "dev"
         if named_like_text and not is_exempt(path):
             faults += check_file(root, path)
+        if path.suffix in C_SUFFIXES:
+            faults += check_descriptors(path, (root / path).read_text(errors="replace"))
     faults += find_dead_files(root, paths)
     faults += check_maps(root, paths)
     if with_format:

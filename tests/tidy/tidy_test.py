@@ -37,6 +37,26 @@ class TidyTest(unittest.TestCase):
     def test_a_clean_tree_has_no_faults(self):
         self.assertEqual([], tidy.check_tree(self.root))
 
+    def test_descriptors_in_programs(self):
+        call = "\nint Made(int one) {\n  return %s;\n}\n"
+        for made in ('open("/x", 0)', "::memfd_create(0, 0)", "fcntl(one, F_DUPFD, 0)",
+                     "syscall(SYS_pidfd_open, one, 0)", "accept4(one, 0, 0, 0)"):
+            self.write("part.cc", GOOD_SOURCE + call % made)  # not in a program
+            self.write("wire/CMakeLists.txt", "add_library(made made.cc)\n")
+            self.write("wire/made.cc", '#include "part.h"\n' + call % made)
+            self.expect("wire/made.cc:4", "may make a standard descriptor")
+        self.write("wire/made.cc", call % "transfer.open(one) + once->socket(1) + is_open(2)"
+                   + "\nint socket() { return 1; }\n")
+        self.assertEqual([], tidy.check_tree(self.root))
+
+    def test_processes_have_the_standard_descriptors(self):
+        self.write("cli/CMakeLists.txt", "add_executable(x main.cc)\n")
+        main = "int main(int count, char** words) {\n%s  return Twice(count);\n}\n"
+        self.write("cli/main.cc", main % "  longwire::wire::OpenStandardDescriptors();\n")
+        self.assertEqual([], tidy.check_tree(self.root))
+        self.write("cli/main.cc", main % "")
+        self.expect("cli/main.cc:1", "does not begin with OpenStandardDescriptors")
+
     def test_long_line(self):
         self.write("part.cc", GOOD_SOURCE + "// " + "x" * 98 + "\n")
         self.expect("part.cc:6", "101 characters")

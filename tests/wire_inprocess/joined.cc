@@ -160,9 +160,28 @@ wire::OpenReply Describe(worker::Session& session, const std::vector<wire::Windo
 
 struct Joined {
   FakeDriver driver;
-  std::shared_ptr<wire::RingMemory> up;
+  std::shared_ptr<wire::RingMemory> up, down;
   std::unique_ptr<worker::Session> session;
 };
+
+std::atomic<bool> stands_still{false};
+
+// The client's ring to the worker's, as a link's relay does.
+void Relay(std::shared_ptr<wire::RingMemory> from, std::shared_ptr<wire::RingMemory> to) {
+  wire::RingConsumer consumer(std::move(from));
+  wire::RingProducer producer(std::move(to));
+  while (!stands_still.load()) {
+    auto look = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
+    if (!consumer.Wait(std::chrono::nanoseconds(0), look)) continue;
+    std::span<const std::byte> bytes = consumer.Available();
+    std::byte* room = producer.Reserve(bytes.size());
+    if (room == nullptr) continue;
+    std::memcpy(room, bytes.data(), bytes.size());
+    producer.Commit(bytes.size());
+    consumer.Advance(bytes.size());
+    consumer.Release(consumer.cursor());
+  }
+}
 
 // Three, unless the client wants none.
 uint32_t AddLanes(worker::Session& session, shim::SessionParts* parts) {
@@ -207,11 +226,16 @@ Joined* Open() {
   shim::SessionParts parts;
   parts.up = options.up;
   parts.down = options.down;
+  if (MayStandStill()) {
+    parts.up = wire::RingMemory::Create(wire::kRingBytes);
+    std::thread(Relay, parts.up, options.up).detach();
+  }
   joined->session = std::make_unique<worker::Session>(std::move(options));
   EXPECT_OK(joined->session->Prepare());
   parts.reply = Describe(*joined->session, windows);
   parts.reply.lanes = AddLanes(*joined->session, &parts);
   joined->up = parts.up;
+  joined->down = parts.down;
   joined->session->Start();
   EXPECT_OK(shim::InitializeProcessWith(std::move(parts)));
   return joined;
@@ -237,6 +261,15 @@ DriverAdjustment& AdjustDriver() {
   static DriverAdjustment adjustment = nullptr;
   return adjustment;
 }
+
+bool& MayStandStill() {
+  static bool may = false;
+  return may;
+}
+
+void StandStill() { stands_still.store(true); }
+
+void EndTheSession() { TheJoined().down->Close(0); }
 
 FakeDriver& Driver() { return TheJoined().driver; }
 

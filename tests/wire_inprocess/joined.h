@@ -34,6 +34,14 @@ inline constexpr uint64_t kFirstContext = 0x77;
 using DriverAdjustment = void (*)(DriverTable*);
 DriverAdjustment& AdjustDriver();
 
+// What the client sends stands still from here on; as soon as the worker has got it. Only if
+// MayStandStill() was set before the first use of Driver().
+bool& MayStandStill();
+void StandStill();
+
+// The session ends as where the worker has died: what comes down is closed.
+void EndTheSession();
+
 // Opens the session at the first use; it lives as long as the process.
 worker::testing::FakeDriver& Driver();
 

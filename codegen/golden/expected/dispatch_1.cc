@@ -22,6 +22,7 @@ using calls::Convert;
 using calls::ConvertList;
 using calls::CountFits;
 using calls::Elements;
+using calls::RoomIn;
 
 CUresult Do_cuSinkValues([[maybe_unused]] CallContext& context_,
     [[maybe_unused]] const calls::cuSinkValues& call_,

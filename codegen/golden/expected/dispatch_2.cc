@@ -22,6 +22,7 @@ using calls::Convert;
 using calls::ConvertList;
 using calls::CountFits;
 using calls::Elements;
+using calls::RoomIn;
 
 CUresult Do_cuSinkHandles([[maybe_unused]] CallContext& context_,
     [[maybe_unused]] const calls::cuSinkHandles& call_,
@@ -55,7 +56,7 @@ CUresult Do_cuSinkAnswers([[maybe_unused]] CallContext& context_,
   std::vector<CUgraphEdgeData> edges(elements_);
   size_t count{};
   Convert(call_.count, &count);
-  const CUresult result_ = context_.driver().cuSinkAnswers(graph, call_.want_nodes ? nodes.data() : nullptr, call_.want_edges ? edges.data() : nullptr, &count);
+  const CUresult result_ = context_.driver().cuSinkAnswers(graph, call_.want_nodes ? RoomIn(nodes) : nullptr, call_.want_edges ? RoomIn(edges) : nullptr, &count);
   if (result_ != CUDA_SUCCESS) return result_;
   nodes.resize(std::min<size_t>(nodes.size(), count));
   for (const CUgraphNode each_ : nodes) reply_->nodes.push_back(context_.Publish(each_));

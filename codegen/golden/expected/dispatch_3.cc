@@ -22,6 +22,7 @@ using calls::Convert;
 using calls::ConvertList;
 using calls::CountFits;
 using calls::Elements;
+using calls::RoomIn;
 
 CUresult Do_cuSinkStructs([[maybe_unused]] CallContext& context_,
     [[maybe_unused]] const calls::cuSinkStructs& call_,
@@ -49,7 +50,7 @@ CUresult Do_cuSinkFixedRoom([[maybe_unused]] CallContext& context_,
   std::vector<unsigned int> squares(elements_);
   unsigned int count{};
   Convert(call_.count, &count);
-  const CUresult result_ = context_.driver().cuSinkFixedRoom(call_.want_squares ? squares.data() : nullptr, count);
+  const CUresult result_ = context_.driver().cuSinkFixedRoom(call_.want_squares ? RoomIn(squares) : nullptr, count);
   if (result_ != CUDA_SUCCESS) return result_;
   ConvertList(squares.data(), squares.size(), &reply_->squares);
   return result_;

@@ -48,7 +48,7 @@ LONGWIRE_EXPORT CUresult cuSinkWrapped(int* value) {
 }
 
 LONGWIRE_EXPORT CUresult cuSinkLocal_v2(void* const* callback, CUhostFn function) {
-  shim::Entry entry_(CallId::cuSinkLocal_v2);
+  shim::Entry entry_(CallId::cuSinkLocal_v2, shim::Needs::kNoSession);
   if (!entry_.ok()) return entry_.code();
   return entry_.Done(shim::hand::cuSinkLocal(callback, function, CU_STREAM_LEGACY));
 }

@@ -45,13 +45,13 @@ LONGWIRE_EXPORT CUresult cuSinkQueued_ptsz(CUdeviceptr address, CUstream hStream
 }
 
 LONGWIRE_EXPORT CUresult cuSinkLocal(void* const* callback, CUhostFn function) {
-  shim::Entry entry_(CallId::cuSinkLocal);
+  shim::Entry entry_(CallId::cuSinkLocal, shim::Needs::kNoSession);
   if (!entry_.ok()) return entry_.code();
   return entry_.Done(shim::hand::cuSinkLocal(callback, function, CU_STREAM_LEGACY));
 }
 
 LONGWIRE_EXPORT CUresult cuSinkLocal_ptds(void* const* callback, CUhostFn function) {
-  shim::Entry entry_(CallId::cuSinkLocal);
+  shim::Entry entry_(CallId::cuSinkLocal, shim::Needs::kNoSession);
   if (!entry_.ok()) return entry_.code();
   return entry_.Done(shim::hand::cuSinkLocal(callback, function, CU_STREAM_PER_THREAD));
 }

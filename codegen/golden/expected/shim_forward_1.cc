@@ -11,6 +11,8 @@ using calls::Convert;
 using calls::ConvertList;
 using calls::CopyText;
 using calls::Elements;
+using calls::FitsRoom;
+using calls::RoomOf;
 
 CUresult cuSinkValues(int negative, unsigned int plain, size_t bytes, float ratio, double precise, unsigned char small, unsigned short middle, CUlimit limit, CUdevice device, CUdeviceptr address, void* pointer, CUuuid uuid, unsigned long long* sum) {
   calls::cuSinkValues call_;
@@ -53,16 +55,17 @@ CUresult cuSinkAnswers(CUgraph graph, CUgraphNode* nodes, CUgraphEdgeData* edges
   call_.graph = ToWire(graph);
   call_.want_nodes = nodes != nullptr;
   call_.want_edges = edges != nullptr;
-  Convert(*count, &call_.count);
+  Convert(RoomOf(*count), &call_.count);
   calls::cuSinkAnswers::Reply reply_;
   ReplyBytes bytes_;
   const CUresult result_ = CallAndWait(call_, 0, &reply_, &bytes_);
   if (result_ != CUDA_SUCCESS) return result_;
-  if (!Elements(nodes, *count, 0, &elements_)) return CUDA_ERROR_INVALID_VALUE;
-  for (size_t i_ = 0; i_ < elements_; ++i_) {
+  if (!FitsRoom(nodes, *count, reply_.count)) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i_ = 0; nodes != nullptr && i_ < *count; ++i_) {
     FromWire(i_ < reply_.nodes.size() ? reply_.nodes[i_] : 0, &nodes[i_]);
   }
-  if (!Elements(edges, *count, 0, &elements_)) return CUDA_ERROR_INVALID_VALUE;
+  if (!FitsRoom(edges, *count, reply_.count)) return CUDA_ERROR_INVALID_VALUE;
+  elements_ = edges == nullptr ? 0 : static_cast<size_t>(*count);
   elements_ = std::min(elements_, reply_.edges.size());
   for (size_t i_ = 0; i_ < elements_; ++i_) {
     Convert(reply_.edges[i_], &edges[i_]);

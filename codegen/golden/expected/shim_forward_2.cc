@@ -11,6 +11,8 @@ using calls::Convert;
 using calls::ConvertList;
 using calls::CopyText;
 using calls::Elements;
+using calls::FitsRoom;
+using calls::RoomOf;
 
 CUresult cuSinkHandles(CUgraphNode* made, CUgraph graph, CUgraph* other, CUdevice* device) {
   calls::cuSinkHandles call_;

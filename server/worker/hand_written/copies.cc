@@ -16,6 +16,9 @@ namespace {
 // waits, one that is being sent.
 constexpr uint32_t kPartsPerLane = 3;
 
+// So many calls behind a copy are looked through for others.
+constexpr size_t kMostPulledAhead = 64;
+
 // Of a place on another device than the stream's. Peer copies cannot be captured: there the memory
 // has to be accessible, as the client has made sure.
 CUcontext PeerOf(CallContext& context, const calls::Place& place) {
@@ -78,21 +81,58 @@ CUresult IssuePiece(CallContext& context, const CopyPlace& place, Transfers::Pie
   return CUDA_SUCCESS;
 }
 
+// Steps of a copy whose bytes the client keeps until they are asked for.
+constexpr uint64_t kNotBegun = 0, kPulledAhead = 1, kBegun = 2;
+
+// Nobody can hold up a stream in these: what stands behind them is reached as soon as they are.
+bool EndsByItself(CallId call) {
+  return call == CallId::lwCopyToDevice || call == CallId::lwMemset ||
+         call == CallId::lwEventRecord;
+}
+
+// All before the queue's head has finished, so the bytes of the copies right behind it are asked
+// for, too: a row of them takes one round trip.
+void PullBehind(Session& session, Stream& stream, uint64_t bytes) {
+  const uint64_t most = session.transfers().limits().window / 2;
+  const uint64_t turn = session.log().issuer().OthersTurn(stream);
+  for (size_t i = 1; i < std::min(stream.queue.size(), kMostPulledAhead + 1); ++i) {
+    QueuedCall& next = stream.queue[i];
+    if (!EndsByItself(next.call) || next.position > turn) return;
+    if ((next.flags & wire::kCapturing) != 0) return;
+    if (next.call != CallId::lwCopyToDevice || next.begun()) continue;
+    calls::lwCopyToDevice copy;
+    wire::Reader reader(next.arguments);
+    if (copy.Decode(reader) != wire::WireResult::kOk) return;
+    if (!copy.pull) continue;
+    bytes += copy.bytes;
+    if (bytes > most) return;
+    next.step = kPulledAhead;
+    session.down().Pull(copy.transfer);
+  }
+}
+
 CUresult UploadPieces(CallContext& context, const calls::lwCopyToDevice& call,
                       const CopyPlace& place) {
-  Transfers& transfers = context.session().transfers();
+  Session& session = context.session();
+  Transfers& transfers = session.transfers();
+  Stream& stream = *context.stream();
   QueuedCall& record = context.call();
-  if (record.step == 0) {
-    record.step = 1;
+  if (record.step != kBegun) {
+    bool pulls = call.pull && record.step == kNotBegun;
+    if (record.step == kPulledAhead) stream.pulled = record.position;
+    record.step = kBegun;
     transfers.BeginLanding(call.transfer, context.stream());
-    if (call.pull) {
-      context.stream()->actions.push_back(
-          [&session = context.session(), id = call.transfer](bool good) {
-            if (good) session.down().Pull(id);
+    if (pulls) {
+      stream.actions.push_back(
+          [&session, &stream, id = call.transfer, position = record.position](bool good) {
+            if (!good) return;
+            session.down().Pull(id);
+            stream.pulled = position;
           });
       return kNotYet;
     }
   }
+  if (call.pull && stream.pulled == record.position) PullBehind(session, stream, call.bytes);
   while (record.progress < call.bytes) {
     bool wrong = false;
     Transfers::Piece piece;

@@ -56,6 +56,7 @@ CUresult Do_lwGraphAddAlloc(CallContext& context, const calls::lwGraphAddAlloc& 
   params.accessDescs = access.data();
   params.accessDescCount = count;
   CUgraphNode added = nullptr;
+  context.session().graphs().NoteAllocations();
   if (result == CUDA_SUCCESS) {
     result = context.driver().cuGraphAddMemAllocNode(&added, place.graph, place.dependencies.data(),
                                                      place.dependencies.size(), &params);

@@ -38,6 +38,25 @@ CUresult Do_cuGraphAddChildGraphNode(CallContext& context,
   return result;
 }
 
+CUresult Do_lwGraphMoveChild(CallContext& context, const calls::lwGraphMoveChild& call,
+                             calls::lwGraphMoveChild::Reply* reply) {
+  NewNode place;
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_GRAPH;
+  params.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
+  CUresult result = place.Resolve(context, call);
+  if (result == CUDA_SUCCESS) result = context.Resolve(call.child, &params.graph.graph);
+  CUgraphNode added = nullptr;
+  if (result == CUDA_SUCCESS) {
+    result = context.driver().cuGraphAddNode_v2(&added, place.graph, place.dependencies.data(),
+                                                nullptr, place.dependencies.size(), &params);
+  }
+  if (result != CUDA_SUCCESS) return result;
+  context.session().graphs().Moved(params.graph.graph);
+  reply->node = context.Publish(added);
+  return CUDA_SUCCESS;
+}
+
 CUresult Do_cuGraphDestroyNode(CallContext& context, const calls::cuGraphDestroyNode& call,
                                calls::cuGraphDestroyNode::Reply*) {
   CUgraphNode node = nullptr;

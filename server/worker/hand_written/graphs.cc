@@ -29,18 +29,26 @@ CUresult Do_lwHostFunctionDone(CallContext& context, const calls::lwHostFunction
   return CUDA_SUCCESS;
 }
 
+// What the driver says of a graph that it refuses is wanted too, so the call itself succeeds; as
+// with updates.
 CUresult Do_lwGraphInstantiate(CallContext& context, const calls::lwGraphInstantiate& call,
                                calls::lwGraphInstantiate::Reply* reply) {
   Graphs& graphs = context.session().graphs();
-  CUresult result = graphs.Instantiate(call.graph, call.exec, call.flags, context.call().position);
+  CUgraph graph = nullptr;
+  CUresult result = context.Resolve(call.graph, &graph);
   if (result != CUDA_SUCCESS) return result;
+  CUDA_GRAPH_INSTANTIATE_PARAMS told{};
+  reply->code = graphs.Instantiate(graph, call, context.call().position, &told);
+  reply->result = told.result_out;
+  reply->error_node = context.Publish(told.hErrNode_out);
+  if (reply->code != CUDA_SUCCESS) return CUDA_SUCCESS;
+  graphs.MemoryOf(graph, &reply->memory);
   auto plan = graphs.PlanOf(*graphs.exec_table().Find(call.exec));
   reply->writes_program = plan->WritesProgram();
   reply->events = plan->Events();
   return CUDA_SUCCESS;
 }
 
-// What the driver says of a refused update is wanted too, so the call itself succeeds.
 CUresult Do_lwGraphExecUpdate(CallContext& context, const calls::lwGraphExecUpdate& call,
                               calls::lwGraphExecUpdate::Reply* reply) {
   Graphs& graphs = context.session().graphs();
@@ -54,6 +62,7 @@ CUresult Do_lwGraphExecUpdate(CallContext& context, const calls::lwGraphExecUpda
   reply->result = info.result;
   reply->error_node = context.Publish(info.errorNode);
   reply->error_from = context.Publish(info.errorFromNode);
+  if (reply->code == CUDA_SUCCESS) graphs.MemoryOf(graph, &reply->memory);
   auto plan = graphs.PlanOf(*exec);
   reply->writes_program = plan->WritesProgram();
   reply->events = plan->Events();
@@ -78,6 +87,7 @@ CUresult Do_lwGraphExecDestroy(CallContext& context, const calls::lwGraphExecDes
 CUresult Do_lwAllocAsync(CallContext& context, const calls::lwAllocAsync& call,
                          calls::lwAllocAsync::Reply* reply) {
   CUdeviceptr address = 0;
+  context.session().graphs().NoteAllocations();
   CUresult result =
       context.driver().cuMemAllocAsync(&address, call.bytes, context.stream()->handle);
   reply->address = address;

@@ -13,12 +13,6 @@ namespace {
 
 constexpr size_t kImagePartBytes = wire::kMaxRecordBytes / 2;
 
-template <class Reply>
-void TellLogs(CallContext& context, const Linker& linker, Reply* reply) {
-  reply->info_log = context.Keep(linker.options.info_log());
-  reply->error_log = context.Keep(linker.options.error_log());
-}
-
 }  // namespace
 
 CUresult Do_lwLinkCreate(CallContext& context, const calls::lwLinkCreate& call,
@@ -49,7 +43,7 @@ CUresult Do_lwLinkAdd(CallContext& context, const calls::lwLinkAdd& call,
   CUresult result = context.driver().cuLinkAddData_v2(
       linker->state, static_cast<CUjitInputType>(call.type), kept.data.data(), call.bytes,
       kept.name.c_str(), kept.options.count(), kept.options.names(), kept.options.values());
-  TellLogs(context, *linker, reply);
+  TellOutputs(context, linker->options, reply);
   return result;
 }
 
@@ -61,7 +55,7 @@ CUresult Do_lwLinkComplete(CallContext& context, const calls::lwLinkComplete& ca
   void* image = nullptr;
   size_t bytes = 0;
   CUresult result = context.driver().cuLinkComplete(linker->state, &image, &bytes);
-  TellLogs(context, *linker, reply);
+  TellOutputs(context, linker->options, reply);
   if (result != CUDA_SUCCESS) return result;
   linker->image = {static_cast<const std::byte*>(image), bytes};
   reply->bytes = bytes;

@@ -28,8 +28,9 @@ void SendChanges(Session& session, const Mirror& mirror, uint64_t offset,
 }
 
 // Stages the runs, which then lie there, and copies them to the device; those that follow each
-// other in one copy.
-CUresult CopyRuns(CallContext& context, const Mirror& mirror, std::byte* staged,
+// other in one copy. `before` is not null: what the device had there comes to the same places of
+// it.
+CUresult CopyRuns(CallContext& context, const Mirror& mirror, std::byte* staged, std::byte* before,
                   std::vector<wire::DeltaRun>& runs) {
   std::byte* at = staged;
   for (size_t i = 0; i < runs.size();) {
@@ -42,11 +43,34 @@ CUresult CopyRuns(CallContext& context, const Mirror& mirror, std::byte* staged,
       at += run.size();
       bytes += run.size();
     }
-    CUresult result = context.driver().cuMemcpyHtoDAsync_v2(mirror.address + offset, start, bytes,
-                                                            context.driver_stream());
+    uint64_t address = mirror.address + offset;
+    CUstream stream = context.driver_stream();
+    CUresult result = CUDA_SUCCESS;
+    if (before != nullptr) {
+      std::byte* place = before + (start - staged);
+      result = context.driver().cuMemcpyDtoHAsync_v2(place, address, bytes, stream);
+    }
+    if (result == CUDA_SUCCESS) {
+      result = context.driver().cuMemcpyHtoDAsync_v2(address, start, bytes, stream);
+    }
     if (result != CUDA_SUCCESS) return result;
   }
   return CUDA_SUCCESS;
+}
+
+// Of what was pushed: the first byte that the device had changed, to another value. `before`: what
+// it had where the runs are staged.
+bool FindConflict(const Mirror& mirror, const std::vector<wire::DeltaRun>& runs,
+                  const std::byte* before, uint64_t* offset) {
+  for (const wire::DeltaRun& run : runs) {
+    const std::byte* shadow = mirror.shadow->data() + run.offset;
+    for (size_t i = 0; i < run.bytes.size(); ++i, ++before) {
+      if (*before == shadow[i] || *before == run.bytes[i]) continue;
+      *offset = run.offset + i;
+      return true;
+    }
+  }
+  return false;
 }
 
 // The device's bytes as they are behind the stream's work. Whether the shadow still belongs to them
@@ -102,16 +126,27 @@ CUresult Do_lwMirrorPush(CallContext& context, const calls::lwMirrorPush& call,
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (runs->empty()) return CUDA_SUCCESS;
+  const wire::PageForm form = runs->front().form;
+  if (form == wire::PageForm::kConflict) return CUDA_ERROR_INVALID_VALUE;
   StagingBlock block;
-  if (!TakeStaging(context, call.delta.size(), &block)) return kNotYet;
+  const bool checked = form == wire::PageForm::kChecked;
+  const size_t room = call.delta.size();
+  if (!TakeStaging(context, checked ? 2 * room : room, &block)) return kNotYet;
+  std::byte* before = checked ? block.data + room : nullptr;
   ++mirror->pushes.queued;
-  CUresult result = CopyRuns(context, *mirror, block.data, *runs);
+  CUresult result = CopyRuns(context, *mirror, block.data, before, *runs);
   bool copied = result == CUDA_SUCCESS;
   auto* stream = context.stream().get();
   // The shadow changes when the device's memory has: not before, for the device's bytes of an
   // earlier pull are still to be compared with it.
-  stream->actions.push_back([&session, stream, block, mirror, runs, copied](bool good) {
+  stream->actions.push_back([&session, stream, block, mirror, runs, copied, before](bool good) {
     ++mirror->pushes.done;
+    uint64_t offset = 0;
+    if (good && copied && before != nullptr && FindConflict(*mirror, *runs, before, &offset)) {
+      std::vector<std::byte> conflict;
+      wire::AppendConflict(offset, &conflict);
+      session.down().Mirror(mirror->id, conflict);
+    }
     for (const wire::DeltaRun& run : *runs) {
       if (!good || !copied) break;
       std::memcpy(mirror->shadow->data() + run.offset, run.bytes.data(), run.bytes.size());

@@ -12,6 +12,15 @@
 
 namespace longwire::worker {
 
+// What of the link fails is told as what of a load.
+static CUresult LinkParts(CallContext& context, const calls::lwModuleLoad& call,
+                          std::vector<std::byte>* image, calls::lwModuleLoad::Reply* reply) {
+  JitOptions options(call.option, call.option_value);
+  CUresult result = LinkParts(context.driver(), call.bytes, &options, image);
+  if (result != CUDA_SUCCESS) TellOutputs(context, options, reply);
+  return result;
+}
+
 CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
                          calls::lwModuleLoad::Reply* reply) {
   Session& session = context.session();
@@ -25,7 +34,7 @@ CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
     session.SetPrimaryContext(session.devices().front());
   }
   const DriverTable& driver = context.driver();
-  CUresult result = LinkParts(driver, call.bytes, &image);
+  CUresult result = call.parts ? LinkParts(context, call, &image, reply) : CUDA_SUCCESS;
   if (result != CUDA_SUCCESS) return result;
   session.printing().Loads(image);
   JitOptions options(call.option, call.option_value);
@@ -39,8 +48,7 @@ CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
     result = driver.cuModuleLoadDataEx(&library->module, image.data(), options.count(),
                                        options.names(), options.values());
   }
-  reply->info_log = context.Keep(options.info_log());
-  reply->error_log = context.Keep(options.error_log());
+  TellOutputs(context, options, reply);
   if (result != CUDA_SUCCESS) return result;
   std::vector<std::shared_ptr<Function>> functions;
   result = ListFunctions(driver, *library, &functions);

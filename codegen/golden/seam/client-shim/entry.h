@@ -15,9 +15,11 @@ struct EntryLog {
 };
 EntryLog& Log();
 
+enum class Needs { kSession, kNoSession };
+
 class Entry {
  public:
-  explicit Entry(CallId) { ++Log().begun; }
+  explicit Entry(CallId, Needs = Needs::kSession) { ++Log().begun; }
   bool ok() const { return Log().refusal == CUDA_SUCCESS; }
   CUresult code() const { return Log().refusal; }
   CUresult Done(CUresult result) {

@@ -1,0 +1,150 @@
+// Changes of executables: of single nodes, and by a graph as a whole.
+#include <algorithm>
+
+#include "softgpu/driver/cluster.h"
+#include "softgpu/driver/graph.h"
+#include "softgpu/driver/run.h"
+
+namespace softgpu {
+namespace {
+
+enum class Place { kHost, kDevice, kArray };
+
+// Where one side of a copy lies.
+Place PlaceOf(const CUDA_MEMCPY3D& copy, bool source) {
+  const auto type = source ? copy.srcMemoryType : copy.dstMemoryType;
+  if (type == CU_MEMORYTYPE_ARRAY) return Place::kArray;
+  return InArena(source ? SourceAddress(copy) : TargetAddress(copy)) ? Place::kDevice
+                                                                     : Place::kHost;
+}
+
+bool IsFlat(const CUDA_MEMCPY3D& copy) {
+  return copy.WidthInBytes != 0 && copy.Height == 1 && copy.Depth == 1;
+}
+
+// Whether single nodes of this kind can be switched off.
+bool CanBeDisabled(const GraphNode& node) {
+  const CUgraphNodeType type = TypeOf(node.operation);
+  return type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY ||
+         type == CU_GRAPH_NODE_TYPE_MEMSET;
+}
+
+}  // namespace
+
+GraphNode* FindCopy(const Graph& plan, const void* original) {
+  for (auto& node : plan.nodes) {
+    if (node->original == original) return node.get();
+    for (auto& child : ChildrenOf(node->operation)) {
+      if (GraphNode* found = FindCopy(*child, original)) return found;
+    }
+  }
+  return nullptr;
+}
+
+// As the driver's manual has it: copies and fills are in one dimension and of something, before and
+// after, and a copy keeps its direction.
+CUresult CheckChange(const Operation& old, const Operation& changed) {
+  if (auto* copy = std::get_if<CopyOperation>(&changed)) {
+    const auto &to = copy->copy, &from = std::get<CopyOperation>(old).copy;
+    bool same =
+        PlaceOf(from, true) == PlaceOf(to, true) && PlaceOf(from, false) == PlaceOf(to, false);
+    if (!same || !IsFlat(from) || !IsFlat(to)) return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (auto* fill = std::get_if<FillOperation>(&changed)) {
+    for (auto* each : {&fill->fill, &std::get<FillOperation>(old).fill}) {
+      if (each->height != 1 || each->width == 0) return CUDA_ERROR_INVALID_VALUE;
+    }
+  }
+  if (auto* child = std::get_if<ChildGraphOperation>(&changed)) {
+    const GraphNode* culprit = nullptr;
+    auto result = Compare(*std::get<ChildGraphOperation>(old).graph, *child->graph, &culprit);
+    if (result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUgraphExecUpdateResult Compare(const Graph& plan, const Graph& graph, const GraphNode** culprit) {
+  if (plan.nodes.size() != graph.nodes.size()) {
+    return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+  }
+  std::unordered_map<const GraphNode*, const GraphNode*> pairs;
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    const GraphNode &old_node = *plan.nodes[i], &new_node = *graph.nodes[i];
+    *culprit = &new_node;
+    pairs[&old_node] = &new_node;
+    if (TypeOf(old_node.operation) != TypeOf(new_node.operation)) {
+      return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
+    }
+    auto old_children = ChildrenOf(old_node.operation),
+         new_children = ChildrenOf(new_node.operation);
+    if (old_children.size() != new_children.size()) {
+      return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+    }
+    for (size_t c = 0; c < old_children.size(); ++c) {
+      auto result = Compare(*old_children[c], *new_children[c], culprit);
+      if (result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return result;
+      *culprit = &new_node;
+    }
+    if (old_node.dependencies.size() != new_node.dependencies.size()) {
+      return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+    }
+  }
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    for (size_t d = 0; d < plan.nodes[i]->dependencies.size(); ++d) {
+      *culprit = graph.nodes[i].get();
+      auto& needed = graph.nodes[i]->dependencies;
+      if (std::find(needed.begin(), needed.end(), pairs.at(plan.nodes[i]->dependencies[d])) ==
+          needed.end()) {
+        return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+      }
+    }
+  }
+  *culprit = nullptr;
+  return CU_GRAPH_EXEC_UPDATE_SUCCESS;
+}
+
+}  // namespace softgpu
+
+using namespace softgpu;
+
+CUresult cuGraphNodeSetEnabled(CUgraphExec exec_handle, CUgraphNode handle, unsigned int enabled) {
+  TRY(Enter());
+  std::lock_guard lock(Driver::Get().mutex);
+  auto exec = Driver::Get().execs.Find(exec_handle);
+  GraphNode* node = exec ? FindCopy(*exec->plan, handle) : nullptr;
+  if (node == nullptr || !CanBeDisabled(*node)) return CUDA_ERROR_INVALID_VALUE;
+  node->enabled = enabled != 0;
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphNodeGetEnabled(CUgraphExec exec_handle, CUgraphNode handle, unsigned int* enabled) {
+  TRY(Enter());
+  std::lock_guard lock(Driver::Get().mutex);
+  auto exec = Driver::Get().execs.Find(exec_handle);
+  GraphNode* node = exec ? FindCopy(*exec->plan, handle) : nullptr;
+  if (node == nullptr || enabled == nullptr || !CanBeDisabled(*node)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  *enabled = node->enabled;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecUpdate_v2(CUgraphExec exec_handle, CUgraph graph_handle,
+                              CUgraphExecUpdateResultInfo* info) {
+  TRY(Enter());
+  std::lock_guard lock(Driver::Get().mutex);
+  auto exec = Driver::Get().execs.Find(exec_handle);
+  auto graph = Driver::Get().graphs.Find(graph_handle);
+  if (!exec || !graph || graph->moved || info == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const GraphNode* culprit = nullptr;
+  *info = {};
+  info->result = Compare(*exec->plan, *graph, &culprit);
+  info->errorNode = NodeHandle(culprit);
+  if (info->result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+  auto update = CloneGraph(*graph, false);
+  TRY(ChooseClusters(*update));
+  for (size_t i = 0; i < update->nodes.size(); ++i) {
+    exec->plan->nodes[i]->operation = std::move(update->nodes[i]->operation);
+  }
+  exec->plan->conditions = update->conditions;
+  return CUDA_SUCCESS;
+}
