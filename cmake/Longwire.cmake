@@ -16,6 +16,10 @@ set(LONGWIRE_BIN ${LONGWIRE_DIST}/bin)
 set(LONGWIRE_LIB ${LONGWIRE_DIST}/lib/longwire)
 
 add_compile_options(-Wall -Wextra -Wno-unused-parameter -fvisibility=hidden)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  # The compiler cache knows what a precompiled header stands for only with this.
+  add_compile_options(-fpch-preprocess)
+endif()
 include_directories(${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_BINARY_DIR}/gen)
 
 set(LONGWIRE_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
