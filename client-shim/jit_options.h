@@ -18,8 +18,13 @@ struct JitOptions {
   CUjit_option* option = nullptr;
   void** value = nullptr;
 
+  // More are no list of options: the count is garbage, and what lies there is not to be read.
+  static constexpr unsigned kMost = 1024;
+
   // False when there should be options and are none.
-  bool valid() const { return count == 0 || (option != nullptr && value != nullptr); }
+  bool valid() const {
+    return count == 0 || (count <= kMost && option != nullptr && value != nullptr);
+  }
 };
 
 // All options in their order; of buffers only whether there are any. CUDA_ERROR_NOT_SUPPORTED for

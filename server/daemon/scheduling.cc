@@ -414,7 +414,10 @@ std::map<std::string, ShareFigures> Scheduling::Shares() {
     Account(device);
     std::map<std::string, uint32_t> weights;
     for (const Seat& seat : device.seats) {
-      if (seat.best_effort) weights[seat.tenant] = workers_[seat.session].info.weight;
+      // Who has no tenant of its own has weight 0, which counts as 1.
+      if (seat.best_effort) {
+        weights[seat.tenant] = std::max(workers_[seat.session].info.weight, 1u);
+      }
     }
     double all_weights = 0, all_used = 0;
     for (const auto& [tenant, weight] : weights) all_weights += weight;

@@ -183,7 +183,10 @@ TEST_F(SchedulingTest, AStoppedWorkerLosesItsTurns) {
   auto stopped = Open(scheduling, 1, "stopped", PriorityClass::kBestEffort);
   auto other = Open(scheduling, 2, "other", PriorityClass::kBestEffort);
   Hearing hears(other);
-  { Hearing once(stopped); }  // it heard, and then no more
+  // It says what it has heard when it waits again, and then is heard no more.
+  const uint32_t seen = stopped->WaitForChange(0);
+  stopped->RingWorker();
+  EXPECT_NE(stopped->WaitForChange(seen), seen);
   Work(*stopped, true);
   Work(*other, true);
   // Nobody says that the stopped one's work has drained.

@@ -387,10 +387,16 @@ void Warden::OnKeeperEnded(int32_t device) {
   keeper.control.Reset();
   // No session shall get a worker that cannot lease. Sessions that run keep what they have, and the
   // books go on saying so.
+  int sessions = 0;
   for (auto& [number, worker] : workers_) {
-    bool uses = std::ranges::count(worker.devices, device) != 0;
-    if (worker.session == 0 && uses) Discard(worker);
+    if (std::ranges::count(worker.devices, device) == 0) continue;
+    worker.session == 0 ? Discard(worker) : void(++sessions);
   }
+  if (sessions == 0) return;
+  std::fprintf(stderr,
+               "longwire-warden: %d running sessions keep their memory of device %d, which is lent "
+               "again when they have ended\n",
+               sessions, device);
 }
 
 void Warden::OnWorkerEnded(uint64_t number) {

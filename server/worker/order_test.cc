@@ -314,7 +314,7 @@ TEST(Order, TimesBetweenEventsAreWaitedFor) {
     Record(session, kOne, event, 1);
   }
   session.ExpectProgress(kOne, session.Launch(kOne, 0));
-  session.driver.not_elapsed = 20'000;
+  session.driver.not_elapsed = 50;
   calls::lwEventElapsed elapsed;
   elapsed.start = 21;
   elapsed.end = 22;

@@ -107,7 +107,8 @@ TEST(Load, RefusesWhatIsNoPtx) {
   for (const char* text : bad) {
     Status status;
     EXPECT_EQ(Program::Load(text, TestMemory::Get(), &status), nullptr) << text;
-    EXPECT_EQ(status.code, 218) << text;
+    // Text without its first directive is no PTX at all.
+    EXPECT_EQ(status.code, std::string_view(text).starts_with(".version") ? 218 : 200) << text;
     EXPECT_FALSE(status.message.empty());
   }
 }

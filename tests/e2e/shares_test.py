@@ -1,0 +1,63 @@
+"""GPU time by weight, whatever the lengths of the kernels: a program that waits after each short
+kernel beside one whose long kernels are always queued."""
+import os
+import re
+import subprocess
+import time
+import unittest
+
+import server
+import tenants
+
+LONG_MS, SHORT_MS = 400, 2
+SECONDS = 12
+
+
+class SharesTest(unittest.TestCase):
+    def setUp(self):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        self.longwire = self.enterContext(tenants.TenantServer(
+            {"long": {}, "short": {}, "twice": {"weight": 2}, "operator": {"admin": True}},
+            {"scheduler": {"policy": "weighted_fair"}}, warm_workers=2))
+        self.load = self.longwire.build / "bench" / "tenant_load"
+
+    def iterations(self, milliseconds):
+        result = self.longwire.run_as("operator", self.load, "calibrate", milliseconds)
+        return re.search(r"^iterations (\d+)", result.out, re.M)[1]
+
+    def start(self, tenant, *words):
+        process = subprocess.Popen(self.longwire.command(self.load, *words),
+                                   env=self.longwire.environment_of(tenant),
+                                   stdout=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+
+    def tenant(self, name):
+        return next(tenant for tenant in self.longwire.status_as("operator")["tenants"]
+                    if tenant["name"] == name)
+
+    def seconds_of(self, *names):
+        return [self.tenant(name)["gpu_seconds"] for name in names]
+
+    def expect_shares(self, waiting, due):
+        long_kernel, short_kernel = self.iterations(LONG_MS), self.iterations(SHORT_MS)
+        self.start("long", "batch", long_kernel, "600")
+        self.start(waiting, "request", short_kernel, "1000000", "0", "1")
+        server.wait_for(lambda: all(self.seconds_of("long", waiting)), 20, "both at work")
+        before = self.seconds_of("long", waiting)
+        time.sleep(SECONDS)
+        used = [after - begun for after, begun in zip(self.seconds_of("long", waiting), before)]
+        # 5 %, or two of the longest kernels if that is more.
+        allowed = max(0.05 * sum(used), 2 * LONG_MS / 1000)
+        self.assertAlmostEqual(due * sum(used), used[1], delta=allowed, msg=f"{used}")
+        self.assertAlmostEqual(due, self.tenant(waiting)["share_due"], places=5)
+
+    def test_equal_weights(self):
+        self.expect_shares("short", 1 / 2)
+
+    def test_twice_the_weight(self):
+        self.expect_shares("twice", 2 / 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
