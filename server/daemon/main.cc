@@ -77,17 +77,11 @@ int WaitForTheEnd(const sigset_t& signals, Reloader& reloader, Notifier& notifie
   }
 }
 
-int Serve(config::LiveConfig& live, Reloader& reloader) {
+int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals) {
   const config::LiveConfig::Snapshot first = live.Get();
   live.Subscribe([](const config::Config& now) {
     transport::SetLogLevel(static_cast<LogLevel>(now.log_level()));
   });
-  // Blocked in every thread: the main thread waits for them.
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-
   std::string sentence;
   if (!PrepareFolderOf(first->warden(), &sentence)) {
     Log(LogLevel::kError, sentence);
@@ -142,6 +136,16 @@ int AskTheDaemon() {
   return done ? 0 : 1;
 }
 
+// Before there are threads, so that they are blocked in every one, gRPC's too: the main thread waits
+// for them, and one that comes earlier waits for it.
+sigset_t BlockSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
 int Main(int count, char** arguments) {
   wire::OpenStandardDescriptors();
   Refusal refusal;
@@ -163,6 +167,7 @@ int Main(int count, char** arguments) {
     std::fprintf(stderr, "longwired: %s\n", sentence.c_str());
     return 1;
   }
+  const sigset_t signals = BlockSignals();
   service::Manager::Ours();  // while there is one thread only: it changes the environment
   config::LiveConfig live(std::move(draft.config));
   transport::SetLogLevel(static_cast<LogLevel>(live.Get()->log_level()));
@@ -171,7 +176,7 @@ int Main(int count, char** arguments) {
   transport::PrepareProcess();
   wire::PrepareDescriptorTable();  // a session needs half a dozen, a connection one
   Reloader reloader(std::move(*command_line), live);
-  return Serve(live, reloader);
+  return Serve(live, reloader, signals);
 }
 
 }  // namespace

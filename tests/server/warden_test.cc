@@ -359,7 +359,7 @@ TEST_F(WardenTest, AWorkerProgramThatIsMissingIsADeath) {
   EXPECT_EQ(died.exit_code, 127);
 }
 
-TEST_F(WardenTest, AKeeperThatDiedIsStartedAgainForTheNextSession) {
+TEST_F(WardenTest, AKeeperThatDiedIsStartedAgainWhenNobodyHasItsMemory) {
   options.warm_workers = 1;
   Start();
   Started first = StartSession(1);
@@ -368,15 +368,22 @@ TEST_F(WardenTest, AKeeperThatDiedIsStartedAgainForTheNextSession) {
   ASSERT_TRUE(Eventually([&] { return WarmWorkers(0) == 1; }));
   kill(keeper, SIGKILL);
   ASSERT_TRUE(Eventually([&] { return GetStatsNow().devices[0].keeper_pid != keeper; }));
+  EXPECT_EQ(Command(first, "keeper"), "no keeper");
+  // Refused for as long as the keeper's start is less than a second ago, and then for that session.
   Started second;
-  // Refused for as long as the keeper's start is less than a second ago.
+  auto refused_for_the_memory = [&] {
+    second = StartSession(2);
+    return second.message.sentence.find("running sessions keep their memory") != std::string::npos;
+  };
+  ASSERT_TRUE(Eventually(refused_for_the_memory)) << second.message.sentence;
+  EXPECT_NE(second.message.code, 0);
+  kill(first.message.pid, SIGKILL);
   ASSERT_TRUE(Eventually([&] {
     second = StartSession(2);
     return second.message.code == 0;
   })) << second.message.sentence;
   EXPECT_NE(second.message.keepers[0].pid, first.message.keepers[0].pid);
   EXPECT_EQ(Command(second, "keeper"), "a keeper");
-  EXPECT_EQ(Command(first, "keeper"), "no keeper");
 }
 
 TEST_F(WardenTest, SaysWhyADeviceDoesNotOpen) {
