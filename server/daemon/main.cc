@@ -136,8 +136,8 @@ int AskTheDaemon() {
   return done ? 0 : 1;
 }
 
-// Before there are threads, so that they are blocked in every one, gRPC's too: the main thread waits
-// for them, and one that comes earlier waits for it.
+// Before there are threads, so that they are blocked in every one, gRPC's too: the main thread
+// waits for them, and one that comes earlier waits for it.
 sigset_t BlockSignals() {
   sigset_t signals;
   sigemptyset(&signals);

@@ -378,6 +378,8 @@ TEST_F(WardenTest, AKeeperThatDiedIsStartedAgainWhenNobodyHasItsMemory) {
   ASSERT_TRUE(Eventually(refused_for_the_memory)) << second.message.sentence;
   EXPECT_NE(second.message.code, 0);
   kill(first.message.pid, SIGKILL);
+  WorkerDied died;
+  ASSERT_TRUE(Hear(&died));
   ASSERT_TRUE(Eventually([&] {
     second = StartSession(2);
     return second.message.code == 0;
