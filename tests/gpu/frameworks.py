@@ -15,6 +15,9 @@ Framework = collections.namedtuple("Framework", "label words environment devices
 PARTS = ("attention", "graphs", "compile", "loader", "files", "profiler", "amp")
 LIBRARIES = ("accelerate", "diffrax", "e3nn", "flax", "geometric", "gpytorch", "lightning",
              "numpyro", "peft", "timm", "torchaudio", "torchdiffeq", "torchvision")
+# Without the flag two native runs of JAX programs differ in their last bits, too.
+SAME_BITS = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+             "XLA_FLAGS": "--xla_gpu_deterministic_ops=true"}
 FRAMEWORKS = [
     Framework("torch_matmul", ["torch_matmul"]),
     *[Framework(f"torch_training.{model}.{precision}", ["torch_training", model, precision])
@@ -28,10 +31,10 @@ FRAMEWORKS = [
     Framework("cupy_parts", ["cupy_parts"]),
     Framework("numba_kernels", ["numba_kernels"]),
     Framework("jax_parts", ["jax_parts"], {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}),
-    Framework("jax_scan", ["jax_scan"], {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}),
+    Framework("jax_scan", ["jax_scan"], SAME_BITS),
     Framework("text_generation", ["text_generation"]),
-    *[Framework(f"library_parts.{part}", ["library_parts", part],
-                {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}) for part in LIBRARIES],
+    *[Framework(f"library_parts.{part}", ["library_parts", part], SAME_BITS)
+      for part in LIBRARIES],
     *[Framework(f"torch_distributed.{by}", ["torch_distributed", by], {}, 2)
       for by in ("devices", "processes")],
 ]
