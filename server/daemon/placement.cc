@@ -40,7 +40,7 @@ uint64_t FirstLease(const std::vector<scheduler::DeviceLoad>& loads) {
 std::vector<int32_t> Choose(const std::vector<scheduler::DeviceLoad>& loads, uint32_t devices,
                             uint64_t bytes, config::Placement policy, std::string* sentence) {
   if (loads.empty()) {
-    *sentence = "no device of the server can be used now; its log says why and until when";
+    *sentence = "no device of the server can be used now; its log says why";
     return {};
   }
   scheduler::PlacementRequest request{devices, bytes};
