@@ -19,6 +19,7 @@
 #include "client-shim/pointers.h"
 #include "client-shim/process.h"
 #include "client-shim/shared_blocks.h"
+#include "client-shim/speculative_uploads.h"
 #include "client-shim/uploads.h"
 #include "longwire/calls.h"
 
@@ -201,6 +202,27 @@ CUresult PulledUpload(const Where& where, calls::lwCopyToDevice& copy, const Hos
   return Posted(*position);
 }
 
+// The bytes go now, and again what the program changes until the stream gets there.
+CUresult SpeculativeUpload(const Where& where, calls::lwCopyToDevice& copy, const HostPlace& source,
+                           Stream* stream, uint64_t* position) {
+  copy.transfer = TheSession().NewId();
+  copy.revisable = true;
+  *position = SubmitWork(stream, where, copy);
+  if (*position == Session::kNoPosition) return Session::NotQueued();
+  bool sent = SendSpeculatively(stream, *position, copy.transfer, source);
+  return sent ? CUDA_SUCCESS : Session::NotSent();
+}
+
+// Bytes of which what counts is not what they are now, but what they are when the stream gets
+// there: other work is to write them, or the program may.
+CUresult LaterUpload(const Where& where, calls::lwCopyToDevice& copy, const HostPlace& source,
+                     Stream* stream, const HostBytes& range, uint64_t* position) {
+  bool speculative = stream->capture.load() == nullptr &&
+                     !HostWritePending(range.address, range.bytes) && MaySpeculate(copy.bytes);
+  return speculative ? SpeculativeUpload(where, copy, source, stream, position)
+                     : PulledUpload(where, copy, source, stream, position);
+}
+
 // Whether the program may still write the source of a copy, in an order that counts: until the
 // stream gets there, or while other work is to write it.
 bool MayStillChange(const Stream* stream, const HostBytes& range) {
@@ -219,7 +241,7 @@ CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& sou
   copy.place = WirePlace(destination, extent);
   copy.bytes = from.bytes();
   copy.transfer = 0;
-  copy.pull = false;
+  copy.pull = copy.revisable = false;
   Capture* capture = stream->capture.load();
   uint64_t position = 0;
   HostBytes range = BytesOf(source, extent);
@@ -235,7 +257,7 @@ CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& sou
   }
   bool fits = small || waits == Waits::kSync || FitsUploadWindow(copy.bytes);
   if (capture != nullptr || later || (in_order && !fits)) {
-    result = PulledUpload(where, copy, from, stream, &position);
+    result = LaterUpload(where, copy, from, stream, range, &position);
     if (result != CUDA_SUCCESS || waits == Waits::kAsync || capture != nullptr) return result;
     return WaitForStream(stream, position);
   }
@@ -310,6 +332,7 @@ CUresult Download(Stream* stream, const CopySide& destination, const CopySide& s
   copy.in_log = HostCopyPending(range.address, range.bytes);
   bool by_lanes = !copy.in_log && session.lanes().Carries(copy.bytes);
   if (by_lanes && !session.lanes().Open()) return Session::NotSent();
+  PullInstead(stream, range.address, range.bytes);
   uint64_t position = SubmitWork(stream, where, copy);
   if (position == Session::kNoPosition) {
     session.transfers().DropDownload(copy.transfer);

@@ -13,6 +13,7 @@
 #include "client-shim/mirrors.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/process.h"
+#include "client-shim/speculative_uploads.h"
 #include "longwire/calls.h"
 
 namespace longwire::shim {
@@ -151,6 +152,7 @@ CUresult LaunchGraph(CUgraphExec exec, Stream* stream) {
   ExecFacts facts = FactsOf(exec);
   if (where.flags == 0) result = TakeGraphMemory(facts.memory, facts.frees_at_launch);
   if (result != CUDA_SUCCESS) return result;
+  if (where.flags == 0 && facts.writes_program) PullInstead(stream, 0, kAnywhere);
   calls::lwGraphLaunch launch;
   launch.exec = id;
   DeviceWork work(stream);

@@ -14,6 +14,7 @@
 #include "client-shim/process.h"
 #include "client-shim/properties.h"
 #include "client-shim/shared_blocks.h"
+#include "client-shim/speculative_uploads.h"
 
 namespace longwire::shim {
 namespace {
@@ -45,6 +46,7 @@ std::map<uint64_t, HostRange>::iterator Holding(Ranges& ranges, uint64_t address
 // What was allocated at the address; no work uses it any more.
 void GiveBack(uint64_t address, uint64_t bytes) {
   TheSession().transfers().DropUploadsOf(address, bytes);
+  ForgetUploadsOf(address, bytes);
   bool exposed = false;
   if (FindShared(address, &exposed)) {
     GiveShared(address);
@@ -190,6 +192,7 @@ CUresult UnregisterHost(void* address) {
   }
   result = SynchronizeContext(context);
   TheSession().transfers().DropUploadsOf(reinterpret_cast<uint64_t>(address), bytes);
+  ForgetUploadsOf(reinterpret_cast<uint64_t>(address), bytes);
   HideRegistered(reinterpret_cast<uint64_t>(address));
   return result;
 }

@@ -73,14 +73,16 @@ void Lanes::Receive(Lane& lane) {
       session_.End(CUDA_ERROR_LAUNCH_FAILED, "the server sent bytes that nobody asked for");
       return;
     }
-    lane.down.WaitBeyond(seen, {}, wire::Deadline::max());
+    lane.down.WaitBeyond(seen, {}, lane.down.RestDeadline());
     if (lane.down.ToldToRest()) Rest(lane);
   }
 }
 
 void Lanes::Rest(Lane& lane) {
   std::unique_lock<std::mutex> lock(lane.mutex, std::try_to_lock);
-  if (lock) lane.up.GiveBack();
+  if (!lock) return;
+  lane.up.GiveBack();
+  if (!lane.up.WorthGivingBack()) lane.down.Rested();
 }
 
 bool Lanes::TakePieces(Lane& lane) {

@@ -113,7 +113,7 @@ void Session::ReceiverLoop() {
     pump_taken_ = true;
     receiver_pumps_ = true;
     lock.unlock();
-    Pump(std::chrono::nanoseconds(0), wire::Deadline::max());
+    Pump(std::chrono::nanoseconds(0), down_.RestDeadline());
     if (down_.ToldToRest()) Rest();
     lock.lock();
     receiver_pumps_ = false;
@@ -124,7 +124,9 @@ void Session::ReceiverLoop() {
 
 void Session::Rest() {
   std::unique_lock<std::mutex> lock(log_mutex_, std::try_to_lock);
-  if (lock) up_.GiveBack();
+  if (!lock) return;
+  up_.GiveBack();
+  if (!up_.WorthGivingBack()) down_.Rested();
 }
 
 // The ring has only a code; who closed it may have said why on the socket before.

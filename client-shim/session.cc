@@ -9,6 +9,7 @@
 #include "client-shim/callbacks.h"
 #include "client-shim/entry.h"
 #include "client-shim/options.h"
+#include "client-shim/speculative_uploads.h"
 #include "client-shim/threads.h"
 #include "longwire/printer.h"
 
@@ -28,6 +29,18 @@ bool EndsByItself(uint16_t call) {
     case CallId::lwWriteValue:
     case CallId::lwEventRecord:
     case CallId::lwMirrorPull:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Bytes of copies let no stream go on, and their senders may hold what ReviseUploads takes.
+bool IsBytes(uint16_t call) {
+  switch (static_cast<CallId>(call)) {
+    case CallId::lwCopyData:
+    case CallId::lwCopyPull:
+    case CallId::lwCopyRevised:
       return true;
     default:
       return false;
@@ -104,6 +117,7 @@ uint64_t Session::Put(const Header& of, size_t bound, Encode encode, PendingRepl
 
 uint64_t Session::AppendRecord(const Where& where, uint16_t call, size_t bound, Encode encode,
                                PendingReply* reply, uint64_t behind) {
+  if (IsWork(call) && !IsBytes(call)) ReviseUploads(where.stream);
   uint32_t thread = ThisThread().number;
   std::unique_lock<std::mutex> lock(log_mutex_);
   if (behind != kBehindAny && where.stream->last.load() != behind) return kNoPosition;

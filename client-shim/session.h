@@ -10,7 +10,8 @@
 // One call may be kept back (Keep): it stands in the log before everything that could tell.
 //
 // Lock order, outermost first: Context::mutex, DeviceMemory::mutex_ and its live_mutex_,
-// Event::mutex, Capture's lock, log_mutex_, transfers_mutex_, state_mutex_. The pump (the right to
+// Event::mutex, Capture's lock, that of uploads that may be revised, log_mutex_, transfers_mutex_,
+// state_mutex_. The pump (the right to
 // read the down ring) is not a lock: nobody holds any of these while waiting for it, except
 // Event::mutex never.
 #pragma once

@@ -213,6 +213,10 @@ CUresult ResolveForWork(CUstream handle, Stream** stream) {
   return result == CUDA_SUCCESS ? WaitForRoom(*stream) : result;
 }
 
+void WantProgress(Stream* stream, uint64_t position) {
+  if (stream->finished.load(std::memory_order_acquire) < position) Want(stream, position);
+}
+
 void AskForWaiters(Stream* stream) {
   uint64_t awaited = stream->awaited.load();
   if (awaited > stream->finished.load(std::memory_order_acquire)) Want(stream, awaited);

@@ -102,6 +102,9 @@ CUresult FindStream(CUstream handle, Stream** stream);
 void Retain(Stream* stream);
 void Release(Stream* stream);
 
+// Has the worker say when the stream got there; nobody need wait for it.
+void WantProgress(Stream* stream, uint64_t position);
+
 // After a call was queued: asks for the progress that somebody waits for without having asked.
 void AskForWaiters(Stream* stream);
 

@@ -25,6 +25,7 @@ inline constexpr std::string_view kGuards[] = {
     "image_digest",    // an image that is not what it was: server/images/image_files.cc
     "image_owner",     // a tenant that asks for another's image: server/images/image_store.cc
     "late_copies",     // work before a copy that the program saw done: client-shim/early_copies.cc
+    "late_writes",     // old bytes of what a program wrote: client-shim/speculative_uploads.cc
     "lent",            // the return of chunks that another one holds: server/keeper/chunk_pool.cc
     "peer",            // programs of other users at a local door: wire/socket.cc
     "quota",           // more memory than a tenant may have: server/keeper/main.cc

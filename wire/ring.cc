@@ -162,10 +162,13 @@ void RingConsumer::Release(uint64_t position) {
 }
 
 bool RingConsumer::ToldToRest() {
-  uint32_t rests = memory_->control().rests.load(std::memory_order_relaxed);
-  bool told = rests != rests_seen_;
-  rests_seen_ = rests;
-  return told;
+  rests_told_ = memory_->control().rests.load(std::memory_order_relaxed);
+  return rests_told_ != rests_seen_;
+}
+
+Deadline RingConsumer::RestDeadline() {
+  constexpr std::chrono::milliseconds kAgain{200};
+  return ToldToRest() ? Clock::now() + kAgain : Deadline::max();
 }
 
 bool RingConsumer::Wait(std::chrono::nanoseconds spin, Deadline deadline) {

@@ -125,8 +125,11 @@ class RingConsumer {
   // As Wait, but for data beyond `position` of the log (a reader with half a record waits so).
   bool WaitBeyond(uint64_t position, std::chrono::nanoseconds spin, Deadline deadline);
 
-  // Whether the producer has told to rest since this was asked last.
+  // Whether the producer has told to rest; it has not been done until Rested() is called.
   bool ToldToRest();
+  void Rested() { rests_seen_ = rests_told_; }
+  // How long to wait for data: who was told and could not rest tries again soon.
+  Deadline RestDeadline();
 
   RingMemory& memory() { return *memory_; }
 
@@ -135,6 +138,7 @@ class RingConsumer {
   uint64_t cursor_ = 0;
   uint64_t released_ = 0;
   uint32_t pokes_seen_ = 0;
+  uint32_t rests_told_ = 0;
   uint32_t rests_seen_ = 0;
 };
 

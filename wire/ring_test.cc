@@ -96,7 +96,7 @@ TEST(Ring, LittleIsNotGivenBack) {
   EXPECT_FALSE(producer.GiveBack()) << "nothing since";
 }
 
-TEST(Ring, AConsumerIsToldToRestOnce) {
+TEST(Ring, AConsumerIsToldToRestUntilItHas) {
   auto memory = RingMemory::Create(kBytes);
   RingProducer producer(memory);
   RingConsumer consumer(memory);
@@ -106,7 +106,12 @@ TEST(Ring, AConsumerIsToldToRestOnce) {
   producer.TellToRest();
   EXPECT_FALSE(consumer.Wait({}, In(20'000))) << "woken, but without data";
   EXPECT_TRUE(consumer.ToldToRest());
+  // It could not: it is not left to wait for data that may never come.
+  EXPECT_TRUE(consumer.ToldToRest());
+  EXPECT_LT(consumer.RestDeadline(), In(10'000'000));
+  consumer.Rested();
   EXPECT_FALSE(consumer.ToldToRest());
+  EXPECT_EQ(consumer.RestDeadline(), Deadline::max());
 }
 
 TEST(Ring, TwoThreadsMoveEveryByteInOrder) {

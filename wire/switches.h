@@ -34,6 +34,7 @@ inline constexpr std::string_view kSwitches[] = {
     "remap",                 // program: a buffer that grows takes its memory along
     "shared-mappings",       // program: kernels are kept from memory that other processes write
     "shared-pinned",         // program: on the server's host pinned memory is the worker's, too
+    "speculative-uploads",   // program: pinned bytes behind work are sent before it is done
     "staged-copies",         // program: and large copies of other memory pass through such memory
     "stored-pointers",       // program: pointers to pinned memory are found in small uploads
     "striped-transfers",     // program: large copies take several connections

@@ -161,9 +161,11 @@ void StreamPump::Sleep() {
   }
   HandleEvent(event);
   if (!may_rest || rested_ || Clock::now() - message_at_ < kRestAfter) return;
-  rested_ = true;
   relay_.Rest();
   heap_user_.End();
+  // What others have not read yet is given back another time.
+  rested_ = !relay_.WorthResting();
+  if (!rested_) message_at_ = Clock::now();
 }
 
 void StreamPump::HandleEvent(Event event) {

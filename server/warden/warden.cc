@@ -385,6 +385,7 @@ void Warden::OnKeeperEnded(int32_t device) {
   if (keeper.state.sentence.empty()) keeper.state.sentence = "its keeper " + how;
   keeper.process = {};
   keeper.control.Reset();
+  keeper.state.swap_host_memory = keeper.state.swapped = 0;  // it held that memory
   // No session shall get a worker that cannot lease. Sessions that run keep what they have, and the
   // books go on saying so.
   int sessions = 0;
@@ -393,10 +394,11 @@ void Warden::OnKeeperEnded(int32_t device) {
     worker.session == 0 ? Discard(worker) : void(++sessions);
   }
   if (sessions == 0) return;
-  std::fprintf(stderr,
-               "longwire-warden: %d running sessions keep their memory of device %d, which is lent "
-               "again when they have ended\n",
-               sessions, device);
+  std::fprintf(
+      stderr,
+      "longwire-warden: running sessions (%d) keep their memory of device %d, which is lent "
+      "again when they have ended\n",
+      sessions, device);
 }
 
 void Warden::OnWorkerEnded(uint64_t number) {

@@ -181,6 +181,8 @@ bool WorksWhenFailed(CallId id) {
     case CallId::lwReclaimed:
     case CallId::lwUnmap:
     case CallId::lwCopyData:
+    case CallId::lwCopyPull:
+    case CallId::lwCopyRevised:
     case CallId::lwStreamWanted:
     case CallId::lwHostFunctionDone:
     case CallId::lwGraphDestroy:

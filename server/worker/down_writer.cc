@@ -135,9 +135,10 @@ void DownWriter::Drain() {
   }
 }
 
-void DownWriter::Rest() {
+bool DownWriter::Rest() {
   std::lock_guard lock(mutex_);
   if (queue_.empty()) producer_.GiveBack();
+  return !producer_.WorthGivingBack();
 }
 
 void DownWriter::CloseAfterFlush(uint32_t code, milliseconds limit) {

@@ -57,8 +57,8 @@ class DownWriter {
     DownWriter& writer_;
   };
 
-  // Nothing moves: the ring's memory is given back.
-  void Rest();
+  // Nothing moves: the ring's memory is given back. False if something is still kept there.
+  bool Rest();
   // Closes the ring once what was written before has left, or after `limit`.
   void CloseAfterFlush(uint32_t code, std::chrono::milliseconds limit);
 

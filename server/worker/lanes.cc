@@ -86,11 +86,13 @@ void Lanes::Read(Lane& lane) {
       return;
     }
     auto begun = std::chrono::steady_clock::now();
-    log.WaitBeyond(seen, spin.Spin(), wire::Deadline::max());
+    log.WaitBeyond(seen, spin.Spin(), log.RestDeadline());
     spin.Waited(std::chrono::steady_clock::now() - begun);
     if (!log.ToldToRest()) continue;
     std::unique_lock lock(lane.mutex, std::try_to_lock);
-    if (lock) lane.log->GiveBack();
+    if (!lock) continue;
+    lane.log->GiveBack();
+    if (!lane.log->WorthGivingBack()) log.Rested();
   }
 }
 

@@ -92,11 +92,11 @@ void LogThread::Wait() {
     issuer_.MarkTouched();
     if (issued) return;
   }
-  auto deadline = waits ? Clock::now() + kRecheck : wire::Deadline::max();
+  auto deadline = waits ? Clock::now() + kRecheck : up_.RestDeadline();
   auto begun = Clock::now();
   session_.swapping().SetResting(true);
   up_.WaitBeyond(IsFull() ? UINT64_MAX : seen_, spin_.Spin(), deadline);
-  if (up_.ToldToRest()) session_.down().Rest();
+  if (up_.ToldToRest() && session_.down().Rest()) up_.Rested();
   session_.swapping().SetResting(false);
   spin_.Waited(Clock::now() - begun);
   session_.completion().wake_log_thread = false;

@@ -107,8 +107,8 @@ struct Stream {
   bool watched = false;   // in the completion thread's list
   bool dead = false;      // destroyed: its slot goes back when the markers are done
 
-  // Of the copy at the queue's head whose bytes were asked for: all before it has finished.
-  std::atomic<uint64_t> pulled{0};
+  // Of the copy at the queue's head whose bytes count as they are now: all before it has finished.
+  std::atomic<uint64_t> reached{0};
   std::atomic<uint32_t> unfinished{0};      // issued calls without a reached marker
   std::atomic<uint32_t> staging_blocks{0};  // it holds
 

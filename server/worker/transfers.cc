@@ -1,5 +1,6 @@
 #include "server/worker/transfers.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "wire/guards.h"
@@ -90,6 +91,48 @@ void Transfers::FinishCopy(uint64_t transfer) {
     EraseIfDone(transfer, copy);
   }
   if (credit != 0) session_.credit(credit);
+}
+
+bool Transfers::Revise(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes) {
+  std::lock_guard lock(mutex_);
+  auto found = copies_.find(transfer);
+  if (found == copies_.end()) return true;
+  Copy& copy = found->second;
+  if (copy.announced && !IsInside(offset, bytes.size(), copy.bytes)) return false;
+  if (copy.settled) return true;
+  for (Piece& piece : copy.pieces) {
+    uint64_t from = std::max(offset, piece.offset);
+    uint64_t to = std::min(offset + bytes.size(), piece.offset + piece.size);
+    if (from >= to) continue;
+    std::byte* data = piece.pinned.data != nullptr ? piece.pinned.data : piece.bytes.data();
+    std::memcpy(data + (from - piece.offset), bytes.data() + (from - offset), to - from);
+  }
+  return true;
+}
+
+void Transfers::PullInstead(uint64_t transfer) {
+  uint64_t credit = 0;
+  {
+    std::lock_guard lock(mutex_);
+    auto found = copies_.find(transfer);
+    if (found == copies_.end() || found->second.settled || found->second.finished) return;
+    Copy& copy = found->second;
+    for (Piece& piece : copy.pieces) {
+      copy.arrived -= piece.size;
+      Drop(copy, piece, &credit);
+    }
+    copy.pieces.clear();
+    copy.pulled = true;
+  }
+  if (credit != 0) session_.credit(credit);
+}
+
+bool Transfers::Settle(uint64_t transfer) {
+  std::lock_guard lock(mutex_);
+  auto found = copies_.find(transfer);
+  if (found == copies_.end()) return false;
+  found->second.settled = true;
+  return found->second.pulled;
 }
 
 void Transfers::AttachGraph(const std::shared_ptr<GraphPart>& part) {

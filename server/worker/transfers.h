@@ -61,6 +61,13 @@ class Transfers {
   // The copy is done with, or fell away: later pieces of it are only credited.
   void FinishCopy(uint64_t transfer);
 
+  // Of a copy whose bytes may be revised until its stream gets there. False: they are not its.
+  bool Revise(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes);
+  // What came of it counts no more: its bytes are to be asked for.
+  void PullInstead(uint64_t transfer);
+  // The stream got there: the bytes stay as they are. True if they are to be asked for.
+  bool Settle(uint64_t transfer);
+
   // Bytes that the part reads go into its memory from now on.
   void AttachGraph(const std::shared_ptr<GraphPart>& part);
   void DetachGraph(uint64_t transfer);
@@ -85,6 +92,8 @@ class Transfers {
     uint64_t arrived = 0;
     bool announced = false;  // its record was read
     bool finished = false;
+    bool settled = false;            // its stream got there
+    bool pulled = false;             // its bytes are to be asked for
     uint32_t landing = 0;            // pieces that are being put away
     std::shared_ptr<Stream> stream;  // set: lands in pinned memory
     std::deque<Piece> pieces;

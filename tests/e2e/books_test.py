@@ -51,8 +51,8 @@ class KeepersDeathTest(unittest.TestCase):
         refused = self.longwire.run("allocate.static", str(CHUNK))
         self.assertNotEqual(0, refused.code)
         self.assertIn("no device of the server can be used now; its log says why", refused.err)
-        self.assertIn("1 running sessions keep their memory of device 0, which is lent again when "
-                      "they have ended", self.longwire.log_tail())
+        self.assertIn("running sessions (1) keep their memory of device 0, which is lent again "
+                      "when they have ended", self.longwire.log_tail())
         self.assertGreaterEqual(self.leased(), CHUNK * CHUNKS)
         self.program.kill()
         self.program.wait()

@@ -93,8 +93,12 @@ class LanesTest(unittest.TestCase):
     def test_rings_give_their_memory_back(self):
         program = self.start_twice()
         processes = self.processes_of(program)
-        server.wait_for(lambda: all(ring_bytes(pid) < 1 << 20 for pid in processes), 10,
-                        f"less memory of {processes}")
+        try:
+            server.wait_for(lambda: all(ring_bytes(pid) < 1 << 20 for pid in processes), 10,
+                            "less memory")
+        except TimeoutError:
+            self.fail(f"bytes in rings: {[(pid, ring_bytes(pid)) for pid in processes]}, of the "
+                      "program, the link, the worker and longwired")
         program.send_signal(signal.SIGUSR1)
         out, err = program.communicate(timeout=60)
         self.assertEqual((0, "PASS large_copies\n"), (program.returncode, out), err)

@@ -219,7 +219,8 @@ class SwapTest(Sessions):
         out, err = away.end()
         self.assertIn("the keeper of the device's memory has ended", err, out)
         here.end()
-        server.wait_for(lambda: self.device().get("swap_host_memory", 0) == self.ready, 30,
+        server.wait_for(lambda: self.device().get("keeper_pid") not in (None, keeper) and
+                        self.device().get("swap_host_memory", 0) == self.ready, 30,
                         "the next keeper")
         self.expect_turn(self.enter("first"), 1)
 

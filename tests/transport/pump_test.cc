@@ -200,6 +200,26 @@ TEST_F(PumpTest, BothEndsGiveMemoryBackWhenNothingMoves) {
   EXPECT_EQ(Read(worker, 6), "and on");
 }
 
+TEST_F(PumpTest, MemoryThatIsReadLateIsGivenBackToo) {
+  Connect(1);
+  wire::RingProducer up(near_.outgoing);
+  wire::RingConsumer worker(far_.incoming);
+  std::string piece(kRing / 2, 'x');
+  for (size_t moved = 0; moved < wire::kWorthGivingBack; moved += piece.size()) {
+    ASSERT_TRUE(Write(up, piece));
+    ASSERT_EQ(Read(worker, piece.size()), piece);
+  }
+  ASSERT_TRUE(Write(up, "last"));
+  ASSERT_TRUE(worker.Wait({}, Clock::now() + seconds(5)));
+  worker.Advance(4);
+  std::this_thread::sleep_for(milliseconds(1500));  // the end rests meanwhile
+  EXPECT_EQ(far_.incoming->data()[100], std::byte{'x'});
+  worker.Release(worker.cursor());
+  auto given_back = [&] { return far_.incoming->data()[100] == std::byte{0}; };
+  for (int i = 0; i < 5000 && !given_back(); ++i) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_TRUE(given_back());
+}
+
 TEST_F(PumpTest, KeepsWhatTheWorkerHasNotConsumed) {
   Connect(1);
   wire::RingProducer up(near_.outgoing);

@@ -1,9 +1,13 @@
 // A session that ends: before, during and after it, over every call of the description. A call of
 // which success could be false returns the code with which the session ended.
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <fstream>
 #include <map>
+#include <set>
 #include <thread>
 
 #include "tests/wire_inprocess/every_call.h"
@@ -41,6 +45,7 @@ int Turn(std::string_view name) {
 
 struct Made {
   const EveryCall* call = nullptr;
+  std::atomic<pid_t> thread{0};  // that makes it
   std::atomic<bool> returned{false};
   CUresult result = CUDA_SUCCESS;
   bool waited = false;  // had not returned when the session ended
@@ -48,6 +53,7 @@ struct Made {
 
 void Make(Made* made) {
   EXPECT_OK(cuCtxSetCurrent(TheObjects().context));
+  made->thread.store(gettid());
   made->result = made->call->make();
   made->returned.store(true);
 }
@@ -80,14 +86,37 @@ void QueueWork() {
   EXPECT_OK(cuMemsetD8Async(objects.memory, 1, 64, CU_STREAM_LEGACY));
 }
 
-// Until as many have returned as will while nothing comes from the server.
+// Whether the thread has begun and is asleep: not one that only waits for a processor.
+bool Sleeps(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  size_t behind_name = text.rfind(") ");
+  return thread != 0 && behind_name != std::string::npos && text[behind_name + 2] == 'S';
+}
+
+// Until as many have returned as will while nothing comes from the server: each of the others has
+// been seen asleep, and for a while none has returned.
 void LetThemWait(const std::vector<std::unique_ptr<Made>>& all) {
   auto count = [&] {
     return std::ranges::count_if(all, [](auto& m) { return m->returned.load(); });
   };
-  for (auto before = count();; before = count()) {
-    std::this_thread::sleep_for(300ms);
-    if (count() == before) return;
+  auto begun = Clock::now(), last = begun;
+  auto returned = count();
+  std::set<const Made*> asleep;
+  while (Clock::now() - begun < 30s) {
+    std::this_thread::sleep_for(10ms);
+    for (auto& made : all) {
+      if (!made->returned.load() && Sleeps(made->thread.load())) asleep.insert(made.get());
+    }
+    auto now = count();
+    if (now != returned) {
+      returned = now;
+      last = Clock::now();
+      asleep.clear();
+    }
+    bool all_sleep =
+        returned + static_cast<ptrdiff_t>(asleep.size()) == static_cast<ptrdiff_t>(all.size());
+    if (all_sleep && Clock::now() - last > 300ms) return;
   }
 }
 

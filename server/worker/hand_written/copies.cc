@@ -17,7 +17,7 @@ namespace {
 constexpr uint32_t kPartsPerLane = 3;
 
 // So many calls behind a copy are looked through for others.
-constexpr size_t kMostPulledAhead = 64;
+constexpr size_t kMostReachedAhead = 64;
 
 // Of a place on another device than the stream's. Peer copies cannot be captured: there the memory
 // has to be accessible, as the client has made sure.
@@ -81,8 +81,13 @@ CUresult IssuePiece(CallContext& context, const CopyPlace& place, Transfers::Pie
   return CUDA_SUCCESS;
 }
 
-// Steps of a copy whose bytes the client keeps until they are asked for.
-constexpr uint64_t kNotBegun = 0, kPulledAhead = 1, kBegun = 2;
+// Steps of a copy whose bytes count as they are when its stream gets there.
+constexpr uint64_t kNotBegun = 0, kReachedAhead = 1, kBegun = 2;
+
+// The stream got to such a copy: what the client keeps is asked for.
+void Reach(Session& session, uint64_t transfer, bool pull) {
+  if (pull || session.transfers().Settle(transfer)) session.down().Pull(transfer);
+}
 
 // Nobody can hold up a stream in these: what stands behind them is reached as soon as they are.
 bool EndsByItself(CallId call) {
@@ -90,12 +95,12 @@ bool EndsByItself(CallId call) {
          call == CallId::lwEventRecord;
 }
 
-// All before the queue's head has finished, so the bytes of the copies right behind it are asked
-// for, too: a row of them takes one round trip.
-void PullBehind(Session& session, Stream& stream, uint64_t bytes) {
+// All before the queue's head has finished, so the copies right behind it are reached, too: a row
+// of them takes one round trip.
+void ReachBehind(Session& session, Stream& stream, uint64_t bytes) {
   const uint64_t most = session.transfers().limits().window / 2;
   const uint64_t turn = session.log().issuer().OthersTurn(stream);
-  for (size_t i = 1; i < std::min(stream.queue.size(), kMostPulledAhead + 1); ++i) {
+  for (size_t i = 1; i < std::min(stream.queue.size(), kMostReachedAhead + 1); ++i) {
     QueuedCall& next = stream.queue[i];
     if (!EndsByItself(next.call) || next.position > turn) return;
     if ((next.flags & wire::kCapturing) != 0) return;
@@ -103,11 +108,11 @@ void PullBehind(Session& session, Stream& stream, uint64_t bytes) {
     calls::lwCopyToDevice copy;
     wire::Reader reader(next.arguments);
     if (copy.Decode(reader) != wire::WireResult::kOk) return;
-    if (!copy.pull) continue;
+    if (!copy.pull && !copy.revisable) continue;
     bytes += copy.bytes;
     if (bytes > most) return;
-    next.step = kPulledAhead;
-    session.down().Pull(copy.transfer);
+    next.step = kReachedAhead;
+    Reach(session, copy.transfer, copy.pull);
   }
 }
 
@@ -117,22 +122,24 @@ CUresult UploadPieces(CallContext& context, const calls::lwCopyToDevice& call,
   Transfers& transfers = session.transfers();
   Stream& stream = *context.stream();
   QueuedCall& record = context.call();
+  const bool later = call.pull || call.revisable;
   if (record.step != kBegun) {
-    bool pulls = call.pull && record.step == kNotBegun;
-    if (record.step == kPulledAhead) stream.pulled = record.position;
+    bool waits = later && record.step == kNotBegun;
+    if (record.step == kReachedAhead) stream.reached = record.position;
     record.step = kBegun;
     transfers.BeginLanding(call.transfer, context.stream());
-    if (pulls) {
-      stream.actions.push_back(
-          [&session, &stream, id = call.transfer, position = record.position](bool good) {
-            if (!good) return;
-            session.down().Pull(id);
-            stream.pulled = position;
-          });
+    if (waits) {
+      stream.actions.push_back([&session, &stream, id = call.transfer, pull = call.pull,
+                                position = record.position](bool good) {
+        if (!good) return;
+        Reach(session, id, pull);
+        stream.reached = position;
+      });
       return kNotYet;
     }
   }
-  if (call.pull && stream.pulled == record.position) PullBehind(session, stream, call.bytes);
+  if (later && stream.reached != record.position) return kNotYet;
+  if (later) ReachBehind(session, stream, call.bytes);
   while (record.progress < call.bytes) {
     bool wrong = false;
     Transfers::Piece piece;
@@ -201,6 +208,20 @@ CUresult Do_lwCopyData(CallContext& context, const calls::lwCopyData& call,
     context.session().Fatal("bytes of a transfer that nobody expects, or more than were credited");
   }
   context.session().graphs().BytesArrived();
+  return CUDA_SUCCESS;
+}
+
+CUresult Do_lwCopyRevised(CallContext& context, const calls::lwCopyRevised& call,
+                          calls::lwCopyRevised::Reply*) {
+  if (!context.session().transfers().Revise(call.transfer, call.offset, call.data)) {
+    context.session().Fatal("revised bytes that are not the copy's");
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult Do_lwCopyPull(CallContext& context, const calls::lwCopyPull& call,
+                       calls::lwCopyPull::Reply*) {
+  context.session().transfers().PullInstead(call.transfer);
   return CUDA_SUCCESS;
 }
 
