@@ -137,11 +137,6 @@ uint64_t NewHostWait(HostCondition ready, CUhostFn then, void* data, uint32_t co
   return Add(host);
 }
 
-uint64_t NewExchange(uint32_t context_number) {
-  // Not a host function: it must not wait for one of another stream.
-  return NewHostWait([](const void*) { return true; }, [](void*) {}, nullptr, context_number);
-}
-
 uint64_t NewStreamCallback(CUstreamCallback callback, CUstream handle, Stream* stream, void* data) {
   HostFunction host;
   host.callback = callback;

@@ -15,8 +15,6 @@ uint64_t NewHostFunction(CUhostFn function, void* data, uint32_t context_number,
 // One that runs as soon as ready(data) holds; others need not wait for it.
 using HostCondition = bool (*)(const void* data);
 uint64_t NewHostWait(HostCondition ready, CUhostFn then, void* data, uint32_t context_number);
-// One that only has both sides of mirrored memory exchanged at that point.
-uint64_t NewExchange(uint32_t context_number);
 // The older form, which is told the stream's state.
 uint64_t NewStreamCallback(CUstreamCallback callback, CUstream handle, Stream* stream, void* data);
 // A function that destroys an object of the program: it runs once, and the worker is not told.

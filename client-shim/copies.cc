@@ -142,14 +142,16 @@ uint64_t SubmitWork(Stream* stream, const Where& where, const Call& call, size_t
 }
 
 // Work of the device alone: even the waiting forms return at once, unless the program can look at
-// what was written or wants them to wait (`source`: 0 if there is none).
+// what was written or wants them to wait (`source`: 0 if there is none; `late`: it is mirrored, and
+// the program may still write it).
 template <class Call>
 CUresult SubmitSeen(Stream* stream, const Where& where, const Call& call, Waits waits,
-                    uint64_t address, uint64_t source) {
+                    uint64_t address, uint64_t source, bool late = false) {
   bool mirrored = IsMirrored(address);
   Sends sends = mirrored ? Sends::kNow : Sends::kPerhapsLater;
   uint64_t position = SubmitWork(stream, where, call, 1024, sends);
   if (position == Session::kNoPosition) return Session::NotQueued();
+  if (late) NoteMirroredRead(stream, position);
   bool captured = stream->capture.load() != nullptr;
   if (waits == Waits::kAsync || captured) return CUDA_SUCCESS;
   bool wanted = HasSyncMemops(address) || HasSyncMemops(source);
@@ -280,17 +282,6 @@ CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& sou
   if (!early) return WaitForStream(stream, position);
   NoteEarlyCopy(stream, position);
   return CUDA_SUCCESS;
-}
-
-// A copy from the device's like of pinned memory reads what the program has there when the stream
-// gets to it.
-CUresult ExchangeBefore(Stream* stream, const Where& where) {
-  if (where.flags != 0 || IsReachedAtOnce(stream)) return CUDA_SUCCESS;
-  calls::lwHostFunction exchange;
-  exchange.ticket = NewExchange(where.context);
-  uint64_t position = TheSession().Submit(where, exchange);
-  if (position == Session::kNoPosition) DropHostFunction(exchange.ticket);
-  return Posted(position);
 }
 
 // A copy of linear memory that may be over when the call returns, of bytes that are there already.
@@ -442,14 +433,15 @@ CUresult Copy(const CopySide& destination_side, const CopySide& source_side, con
   Where where;
   result = OpenWhere(stream, &where);
   if (result != CUDA_SUCCESS) return result;
-  if (IsKnownHost(source_side.address)) result = ExchangeBefore(stream, where);
-  if (result != CUDA_SUCCESS) return result;
+  // The device's like of pinned memory, which counts as the program has it when the stream is
+  // there.
+  bool late = where.flags == 0 && IsKnownHost(source_side.address) && !IsReachedAtOnce(stream);
   calls::lwCopyDevice copy;
   copy.destination = WirePlace(destination, extent);
   copy.source = WirePlace(source, extent);
   copy.bytes = bytes;
   if (peers == Peers::kNo && HoldCopy(stream, where, copy)) return CUDA_SUCCESS;
-  return SubmitSeen(stream, where, copy, waits, destination.address, source.address);
+  return SubmitSeen(stream, where, copy, waits, destination.address, source.address, late);
 }
 
 CUresult Memset(uint64_t address, uint64_t pitch, uint32_t element_bytes, uint32_t value,

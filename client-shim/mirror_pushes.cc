@@ -210,11 +210,19 @@ void SendHostWrites() {
   static_cast<void>(AwaitWork(points));
 }
 
+void PushHostWrites() {
+  if (!AnyMirrors()) return;
+  Mirrors& mirrors = TheMirrors();
+  std::lock_guard<std::mutex> lock(mirrors.mutex);
+  Compare(mirrors);
+}
+
 void SendWhatWorkAwaits() {
   if (!AnyMirrors()) return;
   Mirrors& mirrors = TheMirrors();
   std::lock_guard<std::mutex> lock(mirrors.mutex);
-  KeepPromise(mirrors);
+  // What the program wrote for a copy that its stream has not reached goes before the wait for it.
+  mirrored_reads.load() != 0 ? Compare(mirrors) : KeepPromise(mirrors);
   mirrors.works_since_wait = 0;
 }
 

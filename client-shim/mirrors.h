@@ -19,6 +19,8 @@
 #include <span>
 #include <vector>
 
+#include "client-shim/speculative_uploads.h"
+
 namespace longwire::shim {
 
 struct Context;
@@ -94,6 +96,7 @@ void SendWhatWorkAwaits();
 class AwaitedWrites {
  public:
   explicit AwaitedWrites(std::span<StreamPoint> points) {
+    ReviseUploads(nullptr);
     SendWhatWorkAwaits();
     if (AnyMirrors()) Ask(points);
   }
@@ -112,6 +115,9 @@ class AwaitedWrites {
 // What the program changed is in the device's memory when it returns: for a host function, behind
 // which work starts that was queued before.
 void SendHostWrites();
+
+// The same, and nobody waits for it.
+void PushHostWrites();
 
 // A delta came from the worker, for the pull that is going on.
 void OnMirrorDelta(uint64_t mirror, std::span<const std::byte> delta);

@@ -11,6 +11,7 @@
 #include "client-shim/context.h"
 #include "client-shim/host_writes.h"
 #include "client-shim/knock.h"
+#include "client-shim/mirrors.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/options.h"
 #include "client-shim/process.h"
@@ -27,27 +28,29 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kBlock = size_t{16} << 10;        // bytes compared, and sent again, at once
-constexpr uint64_t kMost = uint64_t{8} << 20;      // bytes looked after, of all copies
+constexpr size_t kBlock = size_t{16} << 10;    // bytes compared, and sent again, at once
+constexpr uint64_t kMost = uint64_t{8} << 20;  // bytes looked after, of all copies
+constexpr uint64_t kMostOfOne = kMost / 2;
 constexpr uint64_t kMostRead = uint64_t{4} << 20;  // bytes compared for the calls behind one copy
 // Between looks for streams that go on by themselves; more where a look takes longer than a
 // twentieth of that.
 constexpr Clock::duration kLook = std::chrono::milliseconds(2);
 constexpr int kLookShare = 20;
 
+bool IsOver(const StreamPoint& point) {
+  return Session::over() != CUDA_SUCCESS ||
+         point.stream->finished.load(std::memory_order_acquire) >= point.position ||
+         point.stream->context->sticky.load(std::memory_order_acquire) != 0;
+}
+
 struct Upload {
-  Stream* stream;  // retained
-  uint64_t position;
+  StreamPoint point;  // its stream is retained
   uint64_t transfer;
   HostPlace place;
   std::vector<std::byte> sent;  // what the worker has
   double reads = 0;             // how often calls had it compared
   bool pulled = false;          // the worker asks for it
 
-  bool Over() const {
-    return stream->finished.load(std::memory_order_acquire) >= position ||
-           stream->context->sticky.load(std::memory_order_acquire) != 0;
-  }
   bool Overlaps(uint64_t address, uint64_t bytes) const {
     auto start = reinterpret_cast<uint64_t>(place.base);
     return bytes == kAnywhere || (start < address + bytes && address < start + place.span());
@@ -58,6 +61,7 @@ class Uploads {
  public:
   bool HasRoom(uint64_t bytes);
   void Add(Upload upload);
+  void AddRead(const StreamPoint& point);
   void Revise(const Stream* stream);
   void PullInstead(const Stream* stream, uint64_t address, uint64_t bytes);
   void Forget(uint64_t address, uint64_t bytes);
@@ -68,11 +72,13 @@ class Uploads {
   void DropOver();
   template <class Which>
   void Drop(Which which);
+  void WakeWatcher();
   void Watch();
 
   std::mutex mutex_;
   std::condition_variable added_;
   std::vector<Upload> uploads_;
+  std::vector<StreamPoint> reads_;  // of mirrored memory; their streams are retained
   uint64_t bytes_ = 0;
   double usual_reads_ = 0;  // of the last few uploads
   bool watched_ = false;
@@ -98,7 +104,25 @@ void Uploads::Add(Upload upload) {
   bytes_ += upload.sent.size();
   uploads_.push_back(std::move(upload));
   speculative_uploads.store(uploads_.size(), std::memory_order_release);
-  // Without the thread whatever lets a stream go by a call is still seen.
+  WakeWatcher();
+}
+
+void Uploads::AddRead(const StreamPoint& point) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  DropOver();
+  auto same = std::ranges::find(reads_, point.stream, &StreamPoint::stream);
+  if (same != reads_.end()) {
+    same->position = point.position;
+    return;
+  }
+  Retain(point.stream);
+  reads_.push_back(point);
+  mirrored_reads.store(reads_.size(), std::memory_order_release);
+  WakeWatcher();
+}
+
+// Without the thread whatever lets a stream go by a call is still seen.
+void Uploads::WakeWatcher() {
   if (!watched_) {
     watched_ = StartThread(
         "longwire-look", [](void* self) { static_cast<Uploads*>(self)->Watch(); }, this);
@@ -113,15 +137,20 @@ void Uploads::Drop(Which which) {
     bytes_ -= upload.sent.size();
     if (upload.pulled) TheSession().transfers().DropUpload(upload.transfer);
     usual_reads_ += (upload.reads - usual_reads_) / 8;
-    Release(upload.stream);
+    Release(upload.point.stream);
     return true;
   });
   speculative_uploads.store(uploads_.size(), std::memory_order_release);
 }
 
 void Uploads::DropOver() {
-  bool all = Session::over() != CUDA_SUCCESS;
-  Drop([all](const Upload& upload) { return all || upload.Over(); });
+  Drop([](const Upload& upload) { return IsOver(upload.point); });
+  std::erase_if(reads_, [](const StreamPoint& point) {
+    bool over = IsOver(point);
+    if (over) Release(point.stream);
+    return over;
+  });
+  mirrored_reads.store(reads_.size(), std::memory_order_release);
 }
 
 // What is seen is copied first: the program may be writing it just now.
@@ -148,7 +177,7 @@ void Uploads::Revise(const Stream* stream) {
   std::lock_guard<std::mutex> lock(mutex_);
   DropOver();
   for (Upload& upload : uploads_) {
-    if (upload.stream == stream) continue;
+    if (upload.point.stream == stream) continue;
     Compare(upload);
     ++upload.reads;
   }
@@ -158,7 +187,7 @@ void Uploads::PullInstead(const Stream* stream, uint64_t address, uint64_t bytes
   std::lock_guard<std::mutex> lock(mutex_);
   DropOver();
   for (Upload& upload : uploads_) {
-    bool meant = upload.stream != stream && !upload.pulled && upload.Overlaps(address, bytes);
+    bool meant = upload.point.stream != stream && !upload.pulled && upload.Overlaps(address, bytes);
     if (!meant) continue;
     upload.pulled = true;
     TheSession().transfers().OfferUpload(upload.transfer, upload.place, false);
@@ -177,11 +206,13 @@ void Uploads::Watch() {
   std::unique_lock<std::mutex> lock(mutex_);
   Clock::duration pause = kLook;
   while (true) {
-    added_.wait(lock, [this] { return !uploads_.empty(); });
+    added_.wait(lock, [this] { return !uploads_.empty() || !reads_.empty(); });
     lock.unlock();
     std::this_thread::sleep_for(pause);
-    lock.lock();
     Clock::time_point begun = Clock::now();
+    // The mirrors' locks are taken before this one.
+    if (mirrored_reads.load(std::memory_order_acquire) != 0) PushHostWrites();
+    lock.lock();
     DropOver();
     for (Upload& upload : uploads_) Compare(upload);
     pause = std::max(kLook, (Clock::now() - begun) * kLookShare);
@@ -195,13 +226,12 @@ void Uploads::Watch() {
 bool MaySpeculate(uint64_t bytes) {
   static const bool off = wire::IsSwitchedOff("speculative-uploads") || IsLocal(ProcessOptions());
   if (off || MemoryIsShared()) return false;
-  return !TheSession().lanes().Carries(bytes) && FitsUploadWindow(bytes) &&
-         TheUploads().HasRoom(bytes);
+  return bytes <= kMostOfOne && FitsUploadWindow(bytes) && TheUploads().HasRoom(bytes);
 }
 
 bool SendSpeculatively(Stream* stream, uint64_t position, uint64_t transfer,
                        const HostPlace& place) {
-  Upload upload{stream, position, transfer, place, std::vector<std::byte>(place.bytes())};
+  Upload upload{{stream, position}, transfer, place, std::vector<std::byte>(place.bytes())};
   place.Gather(0, upload.sent);
   HostPlace sent = HostPlace::Linear(upload.sent.data(), upload.sent.size());
   if (!SendBytes(TheSession(), transfer, sent)) return false;
@@ -210,6 +240,11 @@ bool SendSpeculatively(Stream* stream, uint64_t position, uint64_t transfer,
   // Its end is to be heard of early: until then it is compared.
   WantProgress(stream, position);
   return true;
+}
+
+void NoteMirroredRead(Stream* stream, uint64_t position) {
+  TheUploads().AddRead({stream, position});
+  WantProgress(stream, position);
 }
 
 void ReviseAllUploads(const Stream* stream) { TheUploads().Revise(stream); }
