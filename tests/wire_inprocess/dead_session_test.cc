@@ -128,6 +128,14 @@ std::string NamesOf(const std::vector<std::unique_ptr<Made>>& all, auto which) {
   return names;
 }
 
+std::string CodesOf(const std::vector<std::unique_ptr<Made>>& all, std::string_view name) {
+  std::string codes;
+  for (auto& made : all) {
+    if (made->call->name == name) codes += " " + std::to_string(made->result);
+  }
+  return codes;
+}
+
 void ExpectAllReturn(const std::vector<std::unique_ptr<Made>>& all) {
   auto hangs = [](const Made& made) { return !made.returned.load(); };
   auto until = Clock::now() + kSoon;
@@ -179,7 +187,7 @@ TEST_F(DeadSession, ACallThatWaitsWhenItEndsSaysSo) {
   for (std::string_view name : kWaits) {
     EXPECT_TRUE(
         std::ranges::any_of(all, [&](auto& m) { return m->waited && m->call->name == name; }))
-        << name << " did not wait";
+        << name << " did not wait, but returned" << CodesOf(all, name);
   }
 }
 

@@ -164,15 +164,20 @@ struct Joined {
   std::unique_ptr<worker::Session> session;
 };
 
-std::atomic<bool> stands_still{false};
+std::atomic<bool> shall_stand{false}, stands_still{false};
 
-// The client's ring to the worker's, as a link's relay does.
+// The client's ring to the worker's, as a link's relay does. It stands still with all that was there
+// when it was told to.
 void Relay(std::shared_ptr<wire::RingMemory> from, std::shared_ptr<wire::RingMemory> to) {
   wire::RingConsumer consumer(std::move(from));
   wire::RingProducer producer(std::move(to));
-  while (!stands_still.load()) {
-    auto look = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
-    if (!consumer.Wait(std::chrono::nanoseconds(0), look)) continue;
+  while (true) {
+    bool last = shall_stand.load();
+    auto look = std::chrono::steady_clock::now() + std::chrono::milliseconds(last ? 0 : 5);
+    if (!consumer.Wait(std::chrono::nanoseconds(0), look)) {
+      if (last) break;
+      continue;
+    }
     std::span<const std::byte> bytes = consumer.Available();
     std::byte* room = producer.Reserve(bytes.size());
     if (room == nullptr) continue;
@@ -181,6 +186,7 @@ void Relay(std::shared_ptr<wire::RingMemory> from, std::shared_ptr<wire::RingMem
     consumer.Advance(bytes.size());
     consumer.Release(consumer.cursor());
   }
+  stands_still.store(true);
 }
 
 // Three, unless the client wants none.
@@ -267,7 +273,10 @@ bool& MayStandStill() {
   return may;
 }
 
-void StandStill() { stands_still.store(true); }
+void StandStill() {
+  shall_stand.store(true);
+  while (!stands_still.load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
 
 void EndTheSession() { TheJoined().down->Close(0); }
 
