@@ -5,6 +5,7 @@
 #include <malloc.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -61,9 +62,19 @@ void StartTimersWithSlack() {
   prctl(PR_SET_TIMERSLACK, 0);  // back to what it was
 }
 
+// Each thread that meets another one in malloc takes 64 MiB of addresses: with a limit on them
+// (ulimit -v) two such threads more would leave none for a session's rings.
+void SpareAddresses() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    mallopt(M_ARENA_MAX, 1);
+  }
+}
+
 }  // namespace
 
 void PrepareProcess() {
+  SpareAddresses();
   std::vector<std::string> foreign;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     std::string_view name = std::string_view(*entry).substr(0, std::strcspn(*entry, "="));

@@ -1,6 +1,8 @@
 """Programs that run where addresses are dear or few: under valgrind, with the address sanitizer,
 with a limit on addresses. They work, and take no more memory than that needs."""
 import os
+import pathlib
+import re
 import subprocess
 import time
 import unittest
@@ -62,6 +64,15 @@ class ToolsTest(unittest.TestCase):
                 self.expect_pass("vector_add", *self.limited(kibibytes, "vector_add"), to=to)
         self.expect_pass("pinned_copies", *self.limited(1 << 20, "pinned_copies"),
                          to=f"unix:{self.longwire.door}")
+        # The first one's limit is that of the link, too, which serves the others.
+        for addresses in self.most_addresses_of_links():
+            self.assertLess(addresses, 512 << 20)
+
+    def most_addresses_of_links(self):
+        for pid in self.longwire.processes()["longwire-link"]:
+            folder = pathlib.Path(f"/proc/{pid}")
+            if self.longwire.address in (folder / "cmdline").read_text().split("\0"):
+                yield int(re.search(r"VmPeak:\s+(\d+)", (folder / "status").read_text())[1]) << 10
 
     def test_a_limit_that_is_too_low(self):
         result, _ = self.run_tool(*self.limited(300 << 10, "vector_add"))
