@@ -1,7 +1,7 @@
 // What driver calls cost: an ordinary driver-API program, run once on the real libcuda and once
 // through Longwire, whose output a runner puts side by side.
 //
-//   driver_figures [start|calls|copies|all]
+//   driver_figures [start|calls|copies|uploads|all]
 //   driver_figures session     a session that does what lines on its standard input say
 #include <cuda.h>
 
@@ -284,6 +284,31 @@ void Copies() {
   CHECK(cuMemFree(address));
 }
 
+// Steps in a row without a wait, as training makes them: each begins with uploads from pinned
+// memory while the one before is under way.
+void StepsWithUploads(Device& device, const char* name, unsigned flags) {
+  constexpr int kInARow = 20, kKernels = 100;
+  constexpr size_t kBatch = 32 << 10;
+  CUdeviceptr address, mapped;
+  void* host = nullptr;
+  CHECK(cuMemAlloc(&address, 2 * kBatch));
+  CHECK(cuMemHostAlloc(&host, 2 * kBatch, flags));
+  if ((flags & CU_MEMHOSTALLOC_DEVICEMAP) != 0) CHECK(cuMemHostGetDevicePointer(&mapped, host, 0));
+  auto step = [&] {
+    for (size_t at : {size_t{0}, kBatch}) {
+      CHECK(cuMemcpyHtoDAsync(address + at, static_cast<char*>(host) + at, kBatch, device.stream));
+    }
+    for (int i = 0; i < kKernels; ++i) device.Launch();
+  };
+  double all = MedianTime(5, [&] {
+    for (int i = 0; i < kInARow; ++i) step();
+    device.Synchronize();
+  });
+  Print(name, all / kInARow, "us");
+  CHECK(cuMemFreeHost(host));
+  CHECK(cuMemFree(address));
+}
+
 // For figures of many sessions at once: says READY, then answers lines, each with its figures and
 // an empty line.
 //
@@ -346,6 +371,10 @@ int main(int argc, char** argv) {
   if (group == "copies" || group == "all") {
     Copies();
     RoundTrips(device, "launch_sync_after_copies");  // beside connections that large copies opened
+  }
+  if (group == "uploads" || group == "all") {
+    StepsWithUploads(device, "upload_step_pinned", 0);
+    StepsWithUploads(device, "upload_step_mapped", CU_MEMHOSTALLOC_DEVICEMAP);
   }
   return 0;
 }
