@@ -16,17 +16,6 @@ std::atomic<uint32_t> Entry::succeeded[wire::kCallNumbers];
 
 namespace {
 
-// Marked unsafe in a capture, but what the runtime does at a kernel's first launch: the driver
-// allows it, and so does the worker, whose threads are all relaxed.
-bool IsLazyLoading(CallId id) {
-  return id == CallId::cuLibraryLoadData || id == CallId::cuLibraryLoadFromFile;
-}
-
-// An event of a capture has an answer of its own; of other events the bodies ask (event.h).
-bool LooksAtEvent(CallId id) {
-  return id == CallId::cuEventQuery || id == CallId::cuEventSynchronize;
-}
-
 // What is answered here waits for nothing: there are programs that ask in a host function whether
 // an event has come to pass, and the driver need not refuse it.
 bool IsAllowedInHostFunction(CallId id) { return CallKind(id) == CallKindValue::kLocal; }
@@ -49,9 +38,7 @@ void Entry::CheckSlowly() {
     code_ = CUDA_ERROR_NOT_PERMITTED;
   }
   if (code_ == CUDA_SUCCESS && needs_ == Needs::kSession) code_ = Session::over();
-  if (code_ == CUDA_SUCCESS && CaptureUnsafe(id_) && !IsLazyLoading(id_) && !LooksAtEvent(id_)) {
-    code_ = RefuseUnsafeCall();
-  }
+  if (code_ == CUDA_SUCCESS && CaptureUnsafe(id_)) code_ = RefuseUnsafeCall();
   if (code_ != CUDA_SUCCESS) Done(code_);
 }
 
@@ -76,6 +63,8 @@ void Entry::Log(CUresult result) const {
   LogError(std::string(CallName(id_)) + " gave " + (name == nullptr ? "?" : name) + ": " +
            (text == nullptr ? "no such error" : text));
 }
+
+bool HasCurrentContext() { return !ThisThread().contexts.empty(); }
 
 CUresult Refuse(CallId id) {
   static std::atomic<bool> said[wire::kCallNumbers];

@@ -55,6 +55,9 @@ class Entry {
   CUresult code_ = CUDA_SUCCESS;
 };
 
+// Of this thread; what it is, and whether it still can be used, the bodies see.
+bool HasCurrentContext();
+
 // The answer of a call that this version does not serve: says so once per name.
 CUresult Refuse(CallId id);
 // The same of a name that the description lacks; `said`: that name's own.

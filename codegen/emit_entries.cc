@@ -38,6 +38,24 @@ std::string NullChecks(const Call& call) {
   return checks;
 }
 
+void RefuseNull(const Call& call, bool behind_pointers, Text* out) {
+  for (const Parameter& parameter : call.parameters) {
+    if (parameter.if_null.empty() || parameter.behind_pointers != behind_pointers) continue;
+    out->Line("  if ($name$ == nullptr) return entry_.Done($code$);",
+              {{"name", parameter.name}, {"code", parameter.if_null}});
+  }
+}
+
+void RefuseNulls(const Call& call, Text* out) {
+  RefuseNull(call, false, out);
+  const std::string checks = NullChecks(call);
+  if (!checks.empty()) {
+    out->Line("  if ($checks$) return entry_.Done(CUDA_ERROR_INVALID_VALUE);",
+              {{"checks", checks}});
+  }
+  RefuseNull(call, true, out);
+}
+
 class EntriesEmitter : public Emitter {
  public:
   std::vector<File> Emit(const Api& api) const override {
@@ -73,14 +91,15 @@ class EntriesEmitter : public Emitter {
       out->Line("  return shim::Refuse(CallId::$id$);\n}\n", {{"id", call.symbol}});
       return;
     }
-    out->Line(
-        "  shim::Entry entry_(CallId::$id$$needs$);\n  if (!entry_.ok()) return entry_.code();",
-        {{"id", call.symbol},
-         {"needs", body.without_session.empty() ? "" : ", shim::Needs::kNoSession"}});
-    const std::string checks = NullChecks(body);
-    if (!checks.empty()) {
-      out->Line("  if ($checks$) return entry_.Done(CUDA_ERROR_INVALID_VALUE);",
-                {{"checks", checks}});
+    out->Line("  shim::Entry entry_(CallId::$id$$needs$);",
+              {{"id", call.symbol},
+               {"needs", body.without_session.empty() ? "" : ", shim::Needs::kNoSession"}});
+    if (body.looks_first) RefuseNulls(body, out);
+    out->Line("  if (!entry_.ok()) return entry_.code();");
+    if (!body.looks_first) RefuseNulls(body, out);
+    if (body.needs_context) {
+      out->Line(
+          "  if (!shim::HasCurrentContext()) return entry_.Done(CUDA_ERROR_INVALID_CONTEXT);");
     }
     std::string arguments = ArgumentList(call, per_thread);
     if (body.implicit_stream) {

@@ -175,6 +175,8 @@ class Loader {
     call.implicit_stream = option.implicit_stream();
     call.worker_hand_written = option.worker_hand_written() || call.is_private;
     call.stream_ordered = option.stream_ordered();
+    call.needs_context = option.needs_context();
+    call.looks_first = option.looks_first();
     call.parameters = Parameters(message);
     LoadReply(message, &call);
     const auto number = numbers_.find(call.symbol);
@@ -211,6 +213,8 @@ class Loader {
       parameter.nullable = field->options().GetExtension(api::nullable);
       SetCount(field->options().GetExtension(api::counted_by), &parameter);
       parameter.c_type = field->options().GetExtension(api::c_type);
+      parameter.if_null = field->options().GetExtension(api::if_null);
+      parameter.behind_pointers = field->options().GetExtension(api::behind_pointers);
       if (field->number() != i + 1) {
         errors_->Add(parameter.location, parameter.name + ": parameters are numbered in order");
       }

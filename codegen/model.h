@@ -81,6 +81,8 @@ struct Parameter {
   std::string count;    // the parameter that says how many elements
   int count_minus = 0;  // so many fewer than that parameter says
   std::string c_type;   // spelled out by the author
+  std::string if_null;  // the code that refuses null
+  bool behind_pointers = false;
   Role role = Role::kNone;
   Location location;
 
@@ -104,6 +106,7 @@ struct Call {
   int introduced = 0, introduced_per_thread = 0;
   bool may_block = false, before_init = false, capture_unsafe = false, implicit_stream = false;
   bool worker_hand_written = false, stream_ordered = false;
+  bool needs_context = false, looks_first = false;
   bool is_private = false;
   bool newest = false;  // no other variant of the same base name is newer
   std::vector<Parameter> parameters;

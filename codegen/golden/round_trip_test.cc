@@ -138,6 +138,10 @@ TEST_F(RoundTrip, RefusesNullResultsAndFailedPrologues) {
   EXPECT_EQ(shim::Log().done, 1);
   shim::Log().refusal = CUDA_ERROR_NOT_INITIALIZED;
   EXPECT_EQ(cuSinkDestroy(nullptr), CUDA_ERROR_NOT_INITIALIZED);
+  CUgraphNode made = nullptr;
+  CUdevice device = 0;
+  EXPECT_EQ(cuSinkHandles(&made, nullptr, nullptr, &device), CUDA_ERROR_INVALID_HANDLE)
+      << "what is looked at first";
 }
 
 TEST_F(RoundTrip, HandlesAreTranslatedBothWays) {

@@ -21,8 +21,9 @@ extern "C" {
 
 LONGWIRE_EXPORT CUresult cuSinkHandles(CUgraphNode* made, CUgraph graph, CUgraph* other, CUdevice* device) {
   shim::Entry entry_(CallId::cuSinkHandles);
-  if (!entry_.ok()) return entry_.code();
+  if (graph == nullptr) return entry_.Done(CUDA_ERROR_INVALID_HANDLE);
   if (made == nullptr || device == nullptr) return entry_.Done(CUDA_ERROR_INVALID_VALUE);
+  if (!entry_.ok()) return entry_.code();
   return entry_.Done(shim::forward::cuSinkHandles(made, graph, other, device));
 }
 
@@ -36,6 +37,8 @@ LONGWIRE_EXPORT CUresult cuSinkAnswers(CUgraph graph, CUgraphNode* nodes, CUgrap
 LONGWIRE_EXPORT CUresult cuSinkDestroy(CUgraphNode node) {
   shim::Entry entry_(CallId::cuSinkDestroy);
   if (!entry_.ok()) return entry_.code();
+  if (node == nullptr) return entry_.Done(CUDA_ERROR_INVALID_VALUE);
+  if (!shim::HasCurrentContext()) return entry_.Done(CUDA_ERROR_INVALID_CONTEXT);
   return entry_.Done(shim::forward::cuSinkDestroy(node));
 }
 

@@ -28,6 +28,8 @@ class Entry {
   }
 };
 
+inline bool HasCurrentContext() { return true; }
+
 inline CUresult Refuse(CallId id) {
   Log().refused = id;
   return CUDA_ERROR_NOT_SUPPORTED;
