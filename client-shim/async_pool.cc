@@ -159,12 +159,14 @@ CUresult SetPoolAt(const PoolPlace& place, CUmemoryPool handle) {
 }
 
 CUresult DevicePool(int device, bool is_default, CUmemoryPool* pool) {
-  if (FindDevice(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  if (FindDevice(device) == nullptr) {
+    return is_default ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_VALUE;
+  }
   return PoolAt({PoolKind::kDevice, device}, is_default, pool);
 }
 
 CUresult SetDevicePool(int device, CUmemoryPool handle) {
-  if (FindDevice(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  if (FindDevice(device) == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return SetPoolAt({PoolKind::kDevice, device}, handle);
 }
 
@@ -323,6 +325,8 @@ CUresult AllocateInStream(Pool* pool, uint64_t bytes, CUstream handle, uint64_t*
     return CanBeCaptured(pool, stream) ? AllocateInGraph(where, stream, bytes, address)
                                        : CUDA_ERROR_NOT_SUPPORTED;
   }
+  result = RefuseUnsafeCall();
+  if (result != CUDA_SUCCESS) return result;
   if (pool == nullptr) {
     CUmemoryPool current = nullptr;
     result = DevicePool(stream->context->device, false, &current);
@@ -344,7 +348,8 @@ CUresult AllocateInStream(Pool* pool, uint64_t bytes, CUstream handle, uint64_t*
 bool FreeGrown(uint64_t address, CUstream handle) {
   Stream* stream = nullptr;
   if (!TheSession().keeps() || ResolveForWait(handle, &stream) != CUDA_SUCCESS) return false;
-  if (stream->capture.load() != nullptr || !FreeAfterCopy(address, stream)) return false;
+  if (stream->capture.load() != nullptr || IsUnsafeCallForbidden()) return false;
+  if (!FreeAfterCopy(address, stream)) return false;
   Unaccount(address);
   return true;
 }
@@ -356,6 +361,8 @@ CUresult FreeInStream(uint64_t address, CUstream handle) {
   CUresult result = ResolveStream(handle, &stream);
   if (result == CUDA_SUCCESS) result = OpenWhere(stream, &where);
   if (result != CUDA_SUCCESS || address == 0) return result;
+  if (where.flags == 0) result = RefuseUnsafeCall();
+  if (result != CUDA_SUCCESS) return result;
   Allocation allocation;
   bool own = FindAllocation(address, &allocation) && allocation.address == address;
   if (where.flags == 0 && IsImported(address)) {
@@ -366,7 +373,7 @@ CUresult FreeInStream(uint64_t address, CUstream handle) {
   }
   Pool* pool = PoolOf(address);
   if (pool != nullptr && pool->place.kind != PoolKind::kDevice) {
-    if (where.flags != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    if (where.flags != 0) return CUDA_ERROR_INVALID_VALUE;
     std::vector<StreamPoint> before = UnfinishedBefore(stream);
     Unaccount(address);
     FreeBehind(pool->place.kind, address, std::move(before));
@@ -375,10 +382,8 @@ CUresult FreeInStream(uint64_t address, CUstream handle) {
   if (where.flags != 0 || !own) {
     ManagedRange managed;
     if (FindManaged(address, &managed)) return CUDA_ERROR_NOT_SUPPORTED;
-    if (!own && !IsGraphMemory(address)) return CUDA_ERROR_INVALID_VALUE;
-    // A free node for memory from outside the graph: of a pool it is not served, of none it is
-    // refused natively.
-    if (own) return pool != nullptr ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+    // No graph has a node that frees memory from outside graphs.
+    if (own || !IsGraphMemory(address)) return CUDA_ERROR_INVALID_VALUE;
     if (where.flags == 0 && !FreeGraphMemory(address)) return CUDA_ERROR_INVALID_VALUE;
     calls::lwFreeAsync call;
     call.address = address;

@@ -113,14 +113,27 @@ CUresult RefuseContextWhileCapturing(Context* context) {
   return any ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
+namespace {
+
+// Whether captures of other threads forbid this one what is unsafe.
+bool MindsOthers(const ThreadState& thread) {
+  return thread.capture_mode == CaptureMode::kGlobal && TheOngoing().global.load() != 0;
+}
+
+}  // namespace
+
+bool IsUnsafeCallForbidden() {
+  const ThreadState& thread = ThisThread();
+  if (thread.capture_mode == CaptureMode::kRelaxed) return false;
+  return thread.strict_captures != 0 || MindsOthers(thread);
+}
+
 CUresult RefuseUnsafeCall() {
-  ThreadState& thread = ThisThread();
-  if (thread.capture_mode == CaptureMode::kRelaxed) return CUDA_SUCCESS;
-  bool others = thread.capture_mode == CaptureMode::kGlobal && TheOngoing().global.load() != 0;
-  if (thread.strict_captures == 0 && !others) return CUDA_SUCCESS;
+  if (!IsUnsafeCallForbidden()) return CUDA_SUCCESS;
+  const ThreadState& thread = ThisThread();
   InvalidateIf([&](const Capture& capture) {
     return (capture.thread == thread.number && capture.mode != CaptureMode::kRelaxed) ||
-           (others && capture.mode == CaptureMode::kGlobal);
+           (MindsOthers(thread) && capture.mode == CaptureMode::kGlobal);
   });
   return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
@@ -134,15 +147,22 @@ CUresult JoinCapture(Stream* stream, Capture* captured) {
     Invalidate(own);
     return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
   }
+  if (captured->ended.load()) {
+    if (own != nullptr) Invalidate(own);
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   if (own == captured) return CUDA_SUCCESS;
   if (own != nullptr) {
     Invalidate(own);
     Invalidate(captured);
     return CUDA_ERROR_STREAM_CAPTURE_MERGE;
   }
-  if (stream->kind == StreamKind::kLegacy) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  if (stream->kind == StreamKind::kLegacy) {
+    Invalidate(captured);
+    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  }
   std::lock_guard<std::mutex> lock(captured->mutex);
-  if (captured->streams.empty()) return CUDA_ERROR_CAPTURED_EVENT;  // that capture has ended
+  if (captured->ended.load()) return CUDA_ERROR_INVALID_VALUE;  // just now
   captured->streams.push_back(stream);
   Retain(stream);
   stream->capture.store(captured);
@@ -201,6 +221,7 @@ CUresult EndCapture(Stream* stream, CUgraph* graph) {
   {
     std::lock_guard<std::mutex> lock(capture->mutex);
     streams.swap(capture->streams);
+    capture->ended.store(true);
   }
   for (Stream* joined : streams) {
     joined->capture.store(nullptr);

@@ -26,6 +26,7 @@ struct Capture {
   bool counts_as_blocking = false;
   CUgraph graph = nullptr;  // that the nodes are added to; null: a new one
   std::atomic<bool> invalidated{false};
+  std::atomic<bool> ended{false};
   std::mutex mutex;  // guards what follows
   std::vector<Stream*> streams;
 };
@@ -34,17 +35,22 @@ struct Capture {
 // capture (CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) and streams of a broken capture (_INVALIDATED).
 CUresult OpenWhere(Stream* stream, Where* where);
 
-// For calls that cannot be captured (queries, synchronisation, stream callbacks): breaks the
-// capture and returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if the stream is capturing.
+// For calls that cannot be captured (queries, synchronisation, stream callbacks, launches of
+// graphs): breaks the capture and returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if the stream is
+// capturing.
 CUresult RefuseWhileCapturing(Stream* stream);
 // The same for a whole context, with its green ones, or a green one.
 CUresult RefuseContextWhileCapturing(Context* context);
-// For calls marked potentially unsafe.
+// Whether a call that is potentially unsafe may not be made now: by the thread's captures and its
+// mode.
+bool IsUnsafeCallForbidden();
+// For such calls: those marked so, and those of which it depends on their arguments.
 CUresult RefuseUnsafeCall();
 
 void Invalidate(Capture* capture);
 
-// A stream waits for an event: it joins the capture in which the event was recorded, if any.
+// A stream waits for an event: it joins the capture in which the event was recorded, if any. That
+// of a capture which has ended is no event to wait for (CUDA_ERROR_INVALID_VALUE).
 CUresult JoinCapture(Stream* stream, Capture* captured);
 
 // Nodes of a graph, and what the edges from them say besides (empty: nothing).

@@ -1,5 +1,7 @@
 #include "client-shim/event.h"
 
+#include <initializer_list>
+
 #include "client-shim/capture.h"
 #include "client-shim/context.h"
 #include "client-shim/never_destroyed.h"
@@ -25,6 +27,7 @@ CUresult CheckRecord(Event* event) {
   {
     std::lock_guard<std::mutex> lock(event->mutex);
     if (event->captured != nullptr) {
+      if (event->captured->ended.load()) return CUDA_ERROR_INVALID_VALUE;
       Invalidate(event->captured);
       return CUDA_ERROR_CAPTURED_EVENT;
     }
@@ -43,11 +46,14 @@ CUresult Place(Event* event, Stream** stream, uint64_t* position) {
   return CUDA_SUCCESS;
 }
 
-// A node of the captured graph that waits for the event at every launch.
+// A node of the captured graph that waits for the event at every launch: only in a capture can that
+// be asked for.
 CUresult WaitInGraph(Stream* stream, Event* event, unsigned flags) {
   Where where;
   CUresult result = OpenWhere(stream, &where);
   if (result != CUDA_SUCCESS) return result;
+  if (where.flags == 0) return CUDA_ERROR_ILLEGAL_STATE;
+  if (event->shared_words != 0) return WaitShared(stream, event);
   NoteGraphEvent(*event);
   calls::lwStreamWaitEvent wait;
   wait.event = event->id;
@@ -55,6 +61,20 @@ CUresult WaitInGraph(Stream* stream, Event* event, unsigned flags) {
   wait.flags = flags;
   uint64_t position = TheSession().Submit(where, wait);
   return Session::Queued(position);
+}
+
+// Whether the events are such as have a time, which those of captures are not. Asking breaks no
+// capture.
+CUresult CheckTimes(std::initializer_list<Event*> events) {
+  CUresult captured = CUDA_SUCCESS;
+  for (Event* event : events) {
+    if ((event->flags & CU_EVENT_DISABLE_TIMING) != 0) return CUDA_ERROR_INVALID_HANDLE;
+    std::lock_guard<std::mutex> lock(event->mutex);
+    if (event->stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;  // never recorded
+    if (event->captured == nullptr || captured != CUDA_SUCCESS) continue;
+    captured = event->captured->ended.load() ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_CAPTURED_EVENT;
+  }
+  return captured;
 }
 
 CUresult MakeEvent(Context* context, unsigned flags, Event** made) {
@@ -129,13 +149,14 @@ CUresult DestroyEvent(CUevent handle) {
 CUresult RecordEvent(Event* event, Stream* stream, unsigned flags) {
   if ((flags & ~CU_EVENT_RECORD_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (stream->context != event->context) return CUDA_ERROR_INVALID_HANDLE;
-  if (event->shared_words != 0) return RecordShared(event, stream);
   Where where;
   CUresult result = OpenWhere(stream, &where);
   if (result != CUDA_SUCCESS) return result;
+  if (where.flags == 0 && flags != 0) return CUDA_ERROR_ILLEGAL_STATE;
+  if (event->shared_words != 0) return RecordShared(event, stream);
   calls::lwEventRecord record;
   record.event = event->id;
-  if (where.flags != 0 && flags != 0) {  // a node that records it at every launch
+  if (flags != 0) {  // a node that records it at every launch
     NoteGraphEvent(*event);
     record.version = 0;
     record.flags = flags;
@@ -156,8 +177,8 @@ CUresult RecordEvent(Event* event, Stream* stream, unsigned flags) {
 
 CUresult WaitEvent(Stream* stream, Event* event, unsigned flags) {
   if ((flags & ~CU_EVENT_WAIT_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (flags != 0) return WaitInGraph(stream, event, flags);
   if (event->shared_words != 0) return WaitShared(stream, event);
-  if (flags != 0 && stream->capture.load() != nullptr) return WaitInGraph(stream, event, flags);
   std::lock_guard<std::mutex> lock(event->mutex);
   if (event->stream == nullptr) return CUDA_SUCCESS;  // never recorded
   CUresult result = JoinCapture(stream, event->captured);
@@ -210,14 +231,14 @@ CUresult SynchronizeEvent(Event* event) {
 }
 
 CUresult ElapsedTime(Event* start, Event* end, float* milliseconds) {
+  CUresult result = CheckTimes({start, end});
+  if (result != CUDA_SUCCESS) return result;
   calls::lwEventElapsed elapsed;
   for (auto [event, id, version] : {std::tuple{start, &elapsed.start, &elapsed.start_version},
                                     std::tuple{end, &elapsed.end, &elapsed.end_version}}) {
-    if ((event->flags & CU_EVENT_DISABLE_TIMING) != 0) return CUDA_ERROR_INVALID_HANDLE;
     std::lock_guard<std::mutex> lock(event->mutex);
-    if (event->captured != nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (event->stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;  // never recorded
-    CUresult result = PollStream(event->stream, event->position);
+    if (event->stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;  // destroyed just now
+    result = PollStream(event->stream, event->position);
     if (result != CUDA_SUCCESS) return result;
     *id = event->id;
     *version = event->version;

@@ -147,17 +147,18 @@ CUresult LaunchGraph(CUgraphExec exec, Stream* stream) {
   uint64_t id = GraphExecId(exec);
   if (id == 0) return CUDA_ERROR_INVALID_VALUE;
   Where where;
-  CUresult result = OpenWhere(stream, &where);
+  CUresult result = RefuseWhileCapturing(stream);
+  if (result == CUDA_SUCCESS) result = OpenWhere(stream, &where);
   if (result != CUDA_SUCCESS) return result;
   ExecFacts facts = FactsOf(exec);
-  if (where.flags == 0) result = TakeGraphMemory(facts.memory, facts.frees_at_launch);
+  result = TakeGraphMemory(facts.memory, facts.frees_at_launch);
   if (result != CUDA_SUCCESS) return result;
   if (where.flags == 0 && facts.writes_program) PullInstead(stream, 0, kAnywhere);
   calls::lwGraphLaunch launch;
   launch.exec = id;
   DeviceWork work(stream);
   uint64_t position = 0;
-  if (where.flags != 0 || (facts.events.record.empty() && facts.events.wait.empty())) {
+  if (facts.events.record.empty() && facts.events.wait.empty()) {
     position = TheSession().Submit(where, launch);
   } else {
     LaunchedEvents events(facts.events, &launch);
@@ -165,7 +166,7 @@ CUresult LaunchGraph(CUgraphExec exec, Stream* stream) {
     events.Recorded(stream, position);
   }
   if (position == Session::kNoPosition) return Session::NotQueued();
-  if (where.flags == 0 && facts.writes_program) NoteHostWrite(stream, position, 0, kAnywhere);
+  if (facts.writes_program) NoteHostWrite(stream, position, 0, kAnywhere);
   return CUDA_SUCCESS;
 }
 

@@ -49,12 +49,19 @@ CUresult ReadingStream(CUstream* stream) {
   return result;
 }
 
+// Not as the program waits, which is forbidden beside captures.
+CUresult Await(CUstream handle) {
+  Stream* stream = nullptr;
+  CUresult result = ResolveForWait(handle, &stream);
+  return result == CUDA_SUCCESS ? WaitForStream(stream, stream->last.load()) : result;
+}
+
 CUresult Read(const Event& event, Words* words) {
   CUstream stream = nullptr;
   CUresult result = ReadingStream(&stream);
   if (result != CUDA_SUCCESS) return result;
   result = hand::cuMemcpyDtoHAsync_v2(words, event.shared_words, sizeof *words, stream);
-  return result == CUDA_SUCCESS ? hand::cuStreamSynchronize(stream) : result;
+  return result == CUDA_SUCCESS ? Await(stream) : result;
 }
 
 CUresult Write(const Event& event, const void* bytes, size_t count) {
@@ -62,7 +69,7 @@ CUresult Write(const Event& event, const void* bytes, size_t count) {
   CUresult result = ReadingStream(&stream);
   if (result != CUDA_SUCCESS) return result;
   result = hand::cuMemcpyHtoDAsync_v2(event.shared_words, bytes, count, stream);
-  return result == CUDA_SUCCESS ? hand::cuStreamSynchronize(stream) : result;
+  return result == CUDA_SUCCESS ? Await(stream) : result;
 }
 
 CUresult WaitUntilOver(const Event& event, uint64_t record) {

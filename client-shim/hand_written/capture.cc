@@ -39,7 +39,7 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph* phGraph) {
   if (result != CUDA_SUCCESS) return phGraph == nullptr ? CUDA_ERROR_INVALID_VALUE : result;
   // Who captured into a graph of their own need not be told which it is.
   const Capture* capture = stream->capture.load();
-  const bool known = capture != nullptr && capture->graph != nullptr;
+  const bool known = capture == nullptr || capture->graph != nullptr;
   if (phGraph == nullptr && !known) return CUDA_ERROR_INVALID_VALUE;
   CUgraph graph = nullptr;
   result = EndCapture(stream, &graph);
@@ -117,9 +117,11 @@ CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode* dep
                                               size_t numDependencies, unsigned int flags) {
   CaptureNodes after;
   Stream* stream = nullptr;
+  CUresult result = ResolveStream(hStream, &stream);
+  if (result != CUDA_SUCCESS) return result;
+  if (stream->capture.load() == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
   if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES) return CUDA_ERROR_INVALID_VALUE;
-  CUresult result = Gather(dependencies, dependencyData, numDependencies, &after);
-  if (result == CUDA_SUCCESS) result = ResolveStream(hStream, &stream);
+  result = Gather(dependencies, dependencyData, numDependencies, &after);
   return result == CUDA_SUCCESS ? SetCaptureNodes(stream, after, flags) : result;
 }
 

@@ -12,12 +12,14 @@ namespace {
 
 constexpr size_t kNoIndex = SIZE_MAX;  // the failure is none of a single copy
 
-// No node of a graph holds a batch.
+// No node of a graph holds a batch; the capture goes on without it.
 CUresult CheckStream(CUstream handle) {
   if (handle == nullptr || handle == CU_STREAM_LEGACY) return CUDA_ERROR_INVALID_VALUE;
   Stream* stream = nullptr;
   CUresult result = ResolveStream(handle, &stream);
-  return result == CUDA_SUCCESS ? RefuseWhileCapturing(stream) : result;
+  if (result != CUDA_SUCCESS) return result;
+  bool captures = stream->capture.load() != nullptr;
+  return captures ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
 bool IsAccessOrder(CUmemcpySrcAccessOrder order) {

@@ -1,6 +1,7 @@
 // Captured graphs and executables. Building graphs node by node is generated.
 #include "client-shim/graph.h"
 
+#include "client-shim/capture.h"
 #include "client-shim/context.h"
 #include "client-shim/process.h"
 #include "longwire/shim_hand_written.h"
@@ -63,6 +64,14 @@ CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode* 
   bool larger = info.result == CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
   *updateResult_out = larger ? CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED : info.result;
   return result;
+}
+
+CUresult cuGraphUpload(CUgraphExec hGraph, CUstream hStream) {
+  Stream* stream = nullptr;
+  CUresult result = ResolveStream(hStream, &stream);
+  if (result == CUDA_SUCCESS && GraphExecId(hGraph) == 0) result = CUDA_ERROR_INVALID_VALUE;
+  if (result == CUDA_SUCCESS) result = RefuseWhileCapturing(stream);
+  return result == CUDA_SUCCESS ? forward::cuGraphUpload(hGraph, hStream) : result;
 }
 
 CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream) {

@@ -33,6 +33,12 @@ CUresult AddHostFunction(Stream* stream, const Where& where, uint64_t ticket) {
   return Posted(position);
 }
 
+// For questions about a stream's work. What captures, or is ordered with what does, says so first.
+CUresult RefuseBesideCapture(Stream* stream) {
+  CUresult result = RefuseWhileCapturing(stream);
+  return result == CUDA_SUCCESS ? RefuseUnsafeCall() : result;
+}
+
 CUresult RefuseNoEvent() {
   CUresult result = RefuseUnsafeCall();
   return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_HANDLE : result;
@@ -157,7 +163,7 @@ CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream) {
 CUresult cuStreamQuery(CUstream hStream) {
   Stream* stream = nullptr;
   CUresult result = ResolveForWait(hStream, &stream);
-  if (result == CUDA_SUCCESS) result = RefuseWhileCapturing(stream);
+  if (result == CUDA_SUCCESS) result = RefuseBesideCapture(stream);
   if (result != CUDA_SUCCESS) return result;
   SendWhatWorkAwaits();
   for (StreamPoint& point : Covered(stream)) {
@@ -172,7 +178,7 @@ CUresult cuStreamQuery(CUstream hStream) {
 CUresult cuStreamSynchronize(CUstream hStream) {
   Stream* stream = nullptr;
   CUresult result = ResolveForWait(hStream, &stream);
-  if (result == CUDA_SUCCESS) result = RefuseWhileCapturing(stream);
+  if (result == CUDA_SUCCESS) result = RefuseBesideCapture(stream);
   if (result != CUDA_SUCCESS) return result;
   std::vector<StreamPoint> points = Covered(stream);
   result = WaitForWork(points);
@@ -183,6 +189,7 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
   Stream* stream = nullptr;
   CUresult result = ResolveStream(hStream, &stream);
   if (result != CUDA_SUCCESS) return result;
+  if ((Flags & ~CU_EVENT_WAIT_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
   Event* event = FindEvent(hEvent);
   return event == nullptr ? CUDA_ERROR_INVALID_HANDLE : WaitEvent(stream, event, Flags);
 }

@@ -185,16 +185,6 @@ bool Graphs::Begin(const std::shared_ptr<const GraphPlan>& plan) {
   return true;
 }
 
-CUresult Graphs::LaunchCaptured(Stream& stream, CUgraphExec exec) {
-  CUresult result = session_.driver().cuGraphLaunch(exec, stream.handle);
-  if (result != CUDA_SUCCESS || store_->empty()) return result;
-  // It is a child graph now.
-  CUgraphNode node = NewestNode(session_.driver(), stream);
-  CUgraph child = nullptr;
-  if (session_.driver().cuGraphChildGraphNodeGetGraph(node, &child) != CUDA_SUCCESS) return result;
-  return Adopt(child);
-}
-
 // Launches, and settles the events: their records are issued now, or never will be.
 CUresult Graphs::Issue(CUgraphExec exec, Stream& stream, const calls::lwGraphLaunch& call) {
   Events& events = session_.events();
@@ -227,7 +217,7 @@ void Graphs::LaunchDropped(uint64_t exec, uint64_t position) {
 
 CUresult Graphs::Launch(const std::shared_ptr<Stream>& stream, QueuedCall& record,
                         const calls::lwGraphLaunch& call) {
-  if ((record.flags & wire::kCapturing) == 0) {
+  {
     std::lock_guard lock(mutex_);
     auto found = launches_.find(call.exec);
     if (found != launches_.end() && *found->second.begin() < record.position) return kNotYet;
@@ -241,7 +231,7 @@ CUresult Graphs::LaunchInTurn(const std::shared_ptr<Stream>& stream, QueuedCall&
                               const calls::lwGraphLaunch& call) {
   auto found = execs_.Find(call.exec);
   if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (stream->capturing) return LaunchCaptured(*stream, found->handle);
+  if (stream->capturing) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   std::shared_ptr<const GraphPlan> plan = PlanOf(*found);
   if (plan->entries.empty()) return Issue(found->handle, *stream, call);
   if (record.step == 0) {

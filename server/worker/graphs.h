@@ -126,7 +126,6 @@ class Graphs {
   void AddCaptured(Stream& stream, const GraphPartRef& part);
   GraphPartRef Recognise(CUgraphNode node, CUgraphNodeType type);
   CUresult NewPlan(CUgraph graph, std::shared_ptr<const GraphPlan>* plan);
-  CUresult LaunchCaptured(Stream& stream, CUgraphExec exec);
   CUresult LaunchInTurn(const std::shared_ptr<Stream>& stream, QueuedCall& record,
                         const calls::lwGraphLaunch& call);
   bool Begin(const std::shared_ptr<const GraphPlan>& plan);

@@ -40,9 +40,7 @@ wire::WireResult AfterSorted(Session& session, const QueuedCall& record) {
       calls::lwGraphLaunch call;
       LW_TRY(Decode(record, &call));
       LW_TRY(CheckLists(call));
-      if ((record.flags & wire::kCapturing) == 0) {
-        session.graphs().LaunchRead(call.exec, record.position);
-      }
+      session.graphs().LaunchRead(call.exec, record.position);
       for (size_t i = 0; i < call.record.size(); ++i) {
         session.events().RecordSorted(call.record[i], call.record_version[i]);
       }

@@ -3,6 +3,7 @@
 
 #include "softgpu/driver/address_space.h"
 #include "softgpu/driver/array.h"
+#include "softgpu/driver/graph.h"
 #include "softgpu/driver/stream.h"
 
 namespace softgpu {
@@ -48,7 +49,7 @@ void AddPlanes(Array& array, const Context& context) {
 
 CUresult Create(CUarray* handle, const CUDA_ARRAY3D_DESCRIPTOR& shape) {
   Context* context;
-  TRY(Enter(&context));
+  TRY(EnterUnsafe(&context));
   if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   TRY(CheckShape(shape));
   auto array = Describe(shape, *context);
@@ -95,7 +96,7 @@ CUresult cuArray3DCreate(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* shape) {
 }
 
 CUresult cuArrayDestroy(CUarray handle) {
-  TRY(Enter());
+  TRY(EnterUnsafe());
   auto array = FindArray(handle);
   if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   TRY(SynchronizeContext(*array->context));  // as every free of memory
@@ -124,7 +125,7 @@ CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR* shape, CUarray handle) {
 CUresult cuMipmappedArrayCreate(CUmipmappedArray* handle, const CUDA_ARRAY3D_DESCRIPTOR* shape,
                                 unsigned int count) {
   Context* context;
-  TRY(Enter(&context));
+  TRY(EnterUnsafe(&context));
   if (handle == nullptr || shape == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
   TRY(CheckShape(*shape));
   if (shape->Format == CU_AD_FORMAT_NV12) return CUDA_ERROR_INVALID_VALUE;
@@ -157,7 +158,7 @@ CUresult cuMipmappedArrayGetLevel(CUarray* array, CUmipmappedArray handle, unsig
 }
 
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle) {
-  TRY(Enter());
+  TRY(EnterUnsafe());
   auto mipmap = Driver::Get().mipmaps.Find(handle);
   if (mipmap == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   TRY(SynchronizeContext(*mipmap->context));

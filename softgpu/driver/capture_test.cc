@@ -126,7 +126,7 @@ TEST_F(CaptureTest, WaitingForACapturingStreamSpoilsIt) {
   ASSERT_CU(cuEventRecord(event_, stream_));
   EXPECT_EQ(cuEventQuery(event_), CUDA_ERROR_CAPTURED_EVENT);
   ExpectInvalidated();
-  EXPECT_EQ(cuEventQuery(event_), CUDA_ERROR_CAPTURED_EVENT) << "until it is recorded again";
+  EXPECT_EQ(cuEventQuery(event_), CUDA_ERROR_INVALID_VALUE) << "until it is recorded again";
   ASSERT_CU(cuEventRecord(event_, stream_));
   EXPECT_CU(cuEventSynchronize(event_));
 }
@@ -202,21 +202,30 @@ TEST_F(CaptureTest, MemoryOfAGraphKeepsItsAddress) {
   EXPECT_EQ(cuMemGetAddressRange(nullptr, nullptr, memory), CUDA_ERROR_NOT_FOUND);
 }
 
-TEST_F(CaptureTest, AGraphLaunchBecomesAChildGraph) {
-  CUgraph inner = nullptr, outer = nullptr;
-  CUgraphExec inner_exec = nullptr, outer_exec = nullptr;
+TEST_F(CaptureTest, NoGraphIsLaunchedOrUploadedInACapture) {
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
   Begin();
   ASSERT_CU(Increment(stream_, 0));
-  ASSERT_CU(cuStreamEndCapture(stream_, &inner));
-  ASSERT_CU(cuGraphInstantiateWithFlags(&inner_exec, inner, 0));
-  Begin();
-  ASSERT_CU(cuGraphLaunch(inner_exec, stream_));
-  ASSERT_CU(cuGraphLaunch(inner_exec, stream_));
-  ASSERT_CU(cuStreamEndCapture(stream_, &outer));
-  ASSERT_CU(cuGraphInstantiateWithFlags(&outer_exec, outer, 0));
-  ASSERT_CU(cuGraphLaunch(outer_exec, stream_));
-  ASSERT_CU(cuStreamSynchronize(stream_));
-  EXPECT_EQ(Word(0), 64u);
+  ASSERT_CU(cuStreamEndCapture(stream_, &graph));
+  ASSERT_CU(cuGraphInstantiateWithFlags(&exec, graph, 0));
+  Begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+  EXPECT_EQ(cuGraphLaunch(exec, stream_), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  ExpectInvalidated();
+  Begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+  EXPECT_EQ(cuGraphUpload(exec, stream_), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  ExpectInvalidated();
+}
+
+TEST_F(CaptureTest, WhatWaitsForTheLegacyStreamGoesOnBesideAStrictCapture) {
+  Begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
+  ASSERT_CU(cuMemsetD32(data_, 7, 1));
+  unsigned word = 0;
+  ASSERT_CU(cuMemcpyDtoH(&word, data_, sizeof word));
+  EXPECT_EQ(word, 7u);
+  CUgraph graph = nullptr;
+  ASSERT_CU(cuStreamEndCapture(stream_, &graph));
+  EXPECT_EQ(NodeCount(graph), 0u);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Contexts: primary and created ones, the calling thread's stack, limits and settings.
 #include "softgpu/driver/driver.h"
+#include "softgpu/driver/graph.h"
 #include "softgpu/driver/stream.h"
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // cuCtxAttach, cuCtxDetach
@@ -140,7 +141,7 @@ CUresult cuCtxDetach(CUcontext ctx) {
 
 CUresult cuCtxPushCurrent(CUcontext ctx) {
   Context* context;
-  if (ctx == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
   TRY(ResolveContext(ctx, &context));
   ContextStack().push_back(context);
   return CUDA_SUCCESS;
@@ -219,7 +220,7 @@ CUresult cuCtxSynchronize() { return cuCtxSynchronize_v2(nullptr); }
 
 CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   Context* context;
-  TRY(Enter(&context));
+  TRY(EnterUnsafe(&context));
   if (limit < 0 || limit >= CU_LIMIT_MAX) return CUDA_ERROR_INVALID_VALUE;
   if (context->limits[limit] == 0) return CUDA_ERROR_UNSUPPORTED_LIMIT;
   context->limits[limit] = value;
@@ -257,15 +258,16 @@ CUresult cuCtxGetSharedMemConfig(CUsharedconfig* config) {
   return CUDA_SUCCESS;
 }
 CUresult cuCtxSetSharedMemConfig(CUsharedconfig config) { return Enter(); }
-CUresult cuCtxResetPersistingL2Cache() { return Enter(); }
+CUresult cuCtxResetPersistingL2Cache() {
+  Context* context;
+  return Enter(&context);
+}
 
 // Contexts use all multiprocessors: there is no affinity to ask for.
-CUresult cuCtxGetExecAffinity(CUexecAffinityParam* affinity, CUexecAffinityType type) {
+CUresult cuCtxGetExecAffinity(CUexecAffinityParam* affinity, CUexecAffinityType) {
   Context* context;
   TRY(Enter(&context));
-  if (affinity == nullptr || type < 0 || type >= CU_EXEC_AFFINITY_TYPE_MAX) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
+  if (affinity == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
 }
 

@@ -116,6 +116,17 @@ CUresult CheckUnsafeInCapture() {
   return CUDA_SUCCESS;
 }
 
+CUresult EnterUnsafe(Context** context) {
+  TRY(context != nullptr ? Enter(context) : Enter());
+  return CheckUnsafeInCapture();
+}
+
+CUresult RefuseWhileCapturing(Stream& stream) {
+  if (!stream.capture) return CheckLegacyCapture(stream);
+  stream.capture->invalidated = true;
+  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
 std::shared_ptr<GraphNode> AddNode(Graph& graph, Operation operation,
                                    std::vector<GraphNode*> dependencies, bool visible) {
   auto node = std::make_shared<GraphNode>();
@@ -227,14 +238,7 @@ void CollectAssigned(const Graph& graph, std::vector<std::shared_ptr<Condition>>
 // All nodes run one after the other, at the launch's place in the stream and behind the launches
 // before it of the same executable. Driver::mutex held.
 CUresult LaunchGraph(GraphExec& exec, Stream& stream) {
-  if (stream.capture) {
-    if (IsUnique(*exec.plan)) return CUDA_ERROR_NOT_SUPPORTED;
-    auto clone = CloneGraph(*exec.plan, true);
-    clone->owned_by_node = true;
-    Driver::Get().graphs.Add(clone);
-    return AddCaptured(stream, ChildGraphOperation{std::move(clone)});
-  }
-  TRY(CheckLegacyCapture(stream));
+  TRY(RefuseWhileCapturing(stream));
   TRY(TakeGraphMemory(exec));
   auto steps = std::make_shared<std::vector<Step>>();
   Flatten(*exec.plan, steps.get());

@@ -52,6 +52,11 @@ CUresult CheckLegacyCapture(Stream& stream);
 // 900 (and the capture is spoilt) if a call that could disturb captures is made by a thread whose
 // capture mode forbids it. Takes Driver::mutex.
 CUresult CheckUnsafeInCapture();
+// Enter for such calls.
+CUresult EnterUnsafe(Context** context = nullptr);
+// For what no capture can hold, as waits and questions: 900, and the capture is spoilt, if `stream`
+// captures; else as CheckLegacyCapture. Driver::mutex held.
+CUresult RefuseWhileCapturing(Stream& stream);
 CUstreamCaptureMode& ThreadCaptureMode();
 
 inline CUgraphNode NodeHandle(const GraphNode* node) {

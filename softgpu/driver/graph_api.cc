@@ -39,7 +39,9 @@ CUresult ListNeighbours(CUgraphNode handle, CUgraphNode* out, CUgraphEdgeData* e
   TRY(Enter());
   std::lock_guard lock(Driver::Get().mutex);
   auto node = Driver::Get().nodes.Find(handle);
-  if (!node || count == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!node || count == nullptr || (edges != nullptr && out == nullptr)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   std::vector<CUgraphNode> nodes;
   if (dependents) {
     for (auto& other : node->graph->nodes) {
@@ -83,7 +85,7 @@ CUresult ChangeEdges(CUgraph handle, const CUgraphNode* from, const CUgraphNode*
 
 CUresult Instantiate(CUgraphExec* handle, CUgraph graph_handle, unsigned long long flags,
                      CUgraphInstantiateResult* result) {
-  TRY(Enter());
+  TRY(EnterUnsafe());
   constexpr unsigned long long kKnown = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
                                         CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
                                         CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
@@ -91,7 +93,8 @@ CUresult Instantiate(CUgraphExec* handle, CUgraph graph_handle, unsigned long lo
   if (handle == nullptr || (flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
   std::lock_guard lock(Driver::Get().mutex);
   auto graph = Driver::Get().graphs.Find(graph_handle);
-  if (!graph || graph->moved) return CUDA_ERROR_INVALID_VALUE;
+  if (!graph) return CUDA_ERROR_INVALID_VALUE;
+  if (graph->moved) return CUDA_ERROR_NOT_SUPPORTED;
   if (SortNodes(*graph).empty() && !graph->nodes.empty()) {  // a cycle
     *result = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
     return CUDA_ERROR_INVALID_VALUE;
@@ -245,7 +248,7 @@ CUresult cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t* flags) {
 }
 
 CUresult cuGraphExecDestroy(CUgraphExec exec) {
-  TRY(Enter());
+  TRY(EnterUnsafe());
   return Driver::Get().execs.Remove(exec) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -253,8 +256,11 @@ CUresult cuGraphExecDestroy(CUgraphExec exec) {
 CUresult cuGraphUpload(CUgraphExec exec, CUstream handle) {
   Context* context;
   TRY(Enter(&context));
-  if (!FindStream(*context, handle)) return CUDA_ERROR_INVALID_HANDLE;
-  return Driver::Get().execs.Find(exec) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  auto stream = FindStream(*context, handle);
+  if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+  if (!Driver::Get().execs.Find(exec)) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard lock(Driver::Get().mutex);
+  return RefuseWhileCapturing(*stream);
 }
 
 CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {

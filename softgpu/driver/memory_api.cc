@@ -9,10 +9,18 @@ namespace {
 
 constexpr size_t kPitchAlignment = 512;  // bytes
 
+bool IsCapturing(const Stream& stream) {
+  std::lock_guard lock(Driver::Get().mutex);
+  return stream.capture != nullptr;
+}
+
 CUresult FreeInStream(Stream& stream, CUdeviceptr address, bool of_graph) {
   stream.WaitForRoom();
+  if (!IsCapturing(stream)) TRY(CheckUnsafeInCapture());
   std::lock_guard lock(Driver::Get().mutex);
-  if (stream.capture) return AddCaptured(stream, MemoryFreeOperation{address});
+  if (stream.capture) {  // no graph frees memory from outside graphs
+    return of_graph ? AddCaptured(stream, MemoryFreeOperation{address}) : CUDA_ERROR_INVALID_VALUE;
+  }
   if (of_graph) {
     auto memory = FreeGraphMemory(address);
     if (!memory) return CUDA_ERROR_INVALID_VALUE;
@@ -45,16 +53,17 @@ CUresult AllocateInStream(CUdeviceptr* address, size_t bytes, CUstream handle, i
   {
     std::lock_guard lock(Driver::Get().mutex);
     if (stream->capture) return AllocateInCapture(address, bytes, *stream, device);
+    TRY(CheckLegacyCapture(*stream));
   }
+  TRY(CheckUnsafeInCapture());
   *address = AddressSpace::Get().Allocate(device, bytes, 0, context);
   return *address != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult AllocatePinned(void** pointer, size_t bytes, unsigned flags) {
   Context* context;
-  TRY(Enter(&context));
+  TRY(EnterUnsafe(&context));
   if (pointer == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  TRY(CheckUnsafeInCapture());
   uint64_t address = AddressSpace::Get().AllocatePinned(bytes, flags, context);
   if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   *pointer = reinterpret_cast<void*>(address);
@@ -140,9 +149,8 @@ CUresult cuMemGetInfo(size_t* free, size_t* total) {
 
 CUresult cuMemAlloc(CUdeviceptr* address, size_t bytes) {
   Context* context;
-  TRY(Enter(&context));
+  TRY(EnterUnsafe(&context));
   if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  TRY(CheckUnsafeInCapture());
   *address = AddressSpace::Get().Allocate(context->device, bytes, 0, context);
   return *address != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -163,9 +171,9 @@ CUresult cuMemAllocPitch(CUdeviceptr* address, size_t* pitch, size_t width, size
 // Waits for the context's work, as the driver does in practice.
 CUresult cuMemFree(CUdeviceptr address) {
   Context* context;
-  TRY(Enter(&context));
+  TRY(EnterUnsafe());
   if (address == 0) return CUDA_SUCCESS;
-  TRY(CheckUnsafeInCapture());
+  TRY(Enter(&context));
   auto found = AddressSpace::Get().Find(address);
   if (!found || found->address != address) return CUDA_ERROR_INVALID_VALUE;
   if (found->flags & kGraphOwned) {
@@ -188,7 +196,13 @@ CUresult cuMemGetAddressRange(CUdeviceptr* base, size_t* bytes, CUdeviceptr addr
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemAllocHost(void** pointer, size_t bytes) { return AllocatePinned(pointer, bytes, 0); }
+CUresult cuMemAllocHost(void** pointer, size_t bytes) {
+  if (pointer == nullptr || bytes != 0) return AllocatePinned(pointer, bytes, 0);
+  Context* context;
+  TRY(EnterUnsafe(&context));
+  *pointer = nullptr;
+  return CUDA_SUCCESS;
+}
 CUresult cuMemHostAlloc(void** pointer, size_t bytes, unsigned int flags) {
   constexpr unsigned kKnown =
       CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
@@ -197,7 +211,7 @@ CUresult cuMemHostAlloc(void** pointer, size_t bytes, unsigned int flags) {
 }
 
 CUresult cuMemFreeHost(void* pointer) {
-  TRY(Enter());
+  TRY(EnterUnsafe());
   if (pointer == nullptr) return CUDA_SUCCESS;
   auto found = AddressSpace::Get().Find(reinterpret_cast<uint64_t>(pointer));
   if (!found || found->kind != MemoryKind::kPinned) return CUDA_ERROR_INVALID_VALUE;
@@ -207,10 +221,10 @@ CUresult cuMemFreeHost(void* pointer) {
 
 CUresult cuMemHostRegister(void* pointer, size_t bytes, unsigned int flags) {
   Context* context;
-  TRY(Enter(&context));
+  TRY(EnterUnsafe(&context));
   uint64_t address = reinterpret_cast<uint64_t>(pointer), end;
-  constexpr unsigned kKnown = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
-                              CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
+  constexpr unsigned kKnown =
+      CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
   if (address == 0 || bytes == 0 || __builtin_add_overflow(address, bytes, &end) ||
       (flags & ~kKnown) != 0) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -219,7 +233,7 @@ CUresult cuMemHostRegister(void* pointer, size_t bytes, unsigned int flags) {
 }
 
 CUresult cuMemHostUnregister(void* pointer) {
-  TRY(Enter());
+  TRY(EnterUnsafe());
   if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
   // Within a range, or in memory that is pinned otherwise, it is the pointer that is wrong.
   auto address = reinterpret_cast<uint64_t>(pointer);
@@ -251,10 +265,9 @@ CUresult cuMemHostGetFlags(unsigned int* flags, void* pointer) {
 
 CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned int flags) {
   Context* context;
-  TRY(Enter(&context));
+  TRY(EnterUnsafe(&context));
   bool known = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST;
   if (address == nullptr || bytes == 0 || !known) return CUDA_ERROR_INVALID_VALUE;
-  TRY(CheckUnsafeInCapture());
   *address = AddressSpace::Get().AllocateManaged(bytes, context);
   return *address != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -294,7 +307,7 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
 
 CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
                                CUdeviceptr address) {
-  TRY(Enter());
+  TRY(EnterUnsafe());
   if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ||
       !AddressSpace::Get().SetSynchronous(address, *static_cast<const unsigned*>(value) != 0)) {
     return CUDA_ERROR_INVALID_VALUE;

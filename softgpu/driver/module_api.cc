@@ -15,7 +15,6 @@ CUresult Load(CUmodule* handle, const void* image, const JitOptions& jit) {
   Context* context;
   TRY(Enter(&context));
   if (handle == nullptr || image == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  TRY(CheckUnsafeInCapture());
   Module* module;
   TRY(LoadModule(image, context, false, jit, &module));
   *handle = ModuleHandle(module);
@@ -169,6 +168,7 @@ CUresult Accept(const void* handle) {
 
 CUresult Unload(const void* handle, bool library) {
   std::shared_ptr<Module> module;
+  TRY(EnterUnsafe());
   TRY(EnterModule(handle, &module));
   if (module->library != library || module->of_library) return CUDA_ERROR_INVALID_HANDLE;
   UnloadModule(*module);

@@ -1,5 +1,6 @@
 // Memory pools: handles and settings. Every pool draws on its whole device.
 #include "softgpu/driver/address_space.h"
+#include "softgpu/driver/graph.h"
 #include "softgpu/driver/memory_pool.h"
 
 namespace softgpu {
@@ -11,6 +12,12 @@ CUresult EnterPool(CUmemoryPool handle, std::shared_ptr<MemoryPool>* pool) {
   TRY(Enter());
   *pool = Driver::Get().pools.Find(handle);
   return *pool ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+// For what could disturb captures, which all but a look at the access could.
+CUresult EnterPoolUnsafe(CUmemoryPool handle, std::shared_ptr<MemoryPool>* pool) {
+  TRY(EnterUnsafe());
+  return EnterPool(handle, pool);
 }
 
 CUresult EnterDevice(CUdevice ordinal, const void* required, Device** device) {
@@ -26,7 +33,8 @@ CUresult CheckPlace(const CUmemLocation* location, CUmemAllocationType type) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (location->type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_PINNED) {
-    return CUDA_SUCCESS;
+    bool there = Driver::Get().FindDevice(location->id) != nullptr;
+    return there ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   }
   return Refuse("a memory pool that is not of a device's own memory");
 }
@@ -54,7 +62,9 @@ CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice ordinal) {
 
 CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice ordinal) {
   Device* device;
-  TRY(EnterDevice(ordinal, pool, &device));
+  TRY(Enter());
+  device = Driver::Get().FindDevice(ordinal);
+  if (device == nullptr || pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::lock_guard lock(Driver::Get().mutex);
   *pool = device->current_pool;
   return CUDA_SUCCESS;
@@ -62,7 +72,9 @@ CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice ordinal) {
 
 CUresult cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool handle) {
   Device* device;
-  TRY(EnterDevice(ordinal, handle, &device));
+  TRY(EnterUnsafe());
+  device = Driver::Get().FindDevice(ordinal);
+  if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::shared_ptr<MemoryPool> pool;
   TRY(EnterPool(handle, &pool));
   if (pool->device != ordinal) return CUDA_ERROR_INVALID_DEVICE;
@@ -86,14 +98,14 @@ CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUme
 }
 
 CUresult cuMemPoolCreate(CUmemoryPool* handle, const CUmemPoolProps* props) {
-  TRY(Enter());
+  TRY(EnterUnsafe());
   if (handle == nullptr || props == nullptr || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE || props->handleTypes != 0) {
     return Refuse("a memory pool that is shared or not on a device");
   }
-  if (Driver::Get().FindDevice(props->location.id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  if (Driver::Get().FindDevice(props->location.id) == nullptr) return CUDA_ERROR_INVALID_VALUE;
   auto pool = std::make_shared<MemoryPool>();
   pool->device = props->location.id;
   *handle = PoolHandle(Driver::Get().pools.Add(std::move(pool)));
@@ -102,7 +114,7 @@ CUresult cuMemPoolCreate(CUmemoryPool* handle, const CUmemPoolProps* props) {
 
 CUresult cuMemPoolDestroy(CUmemoryPool handle) {
   std::shared_ptr<MemoryPool> pool;
-  TRY(EnterPool(handle, &pool));
+  TRY(EnterPoolUnsafe(handle, &pool));
   Device* device = Driver::Get().FindDevice(pool->device);
   if (device->default_pool == pool) return CUDA_ERROR_INVALID_VALUE;
   std::lock_guard lock(Driver::Get().mutex);
@@ -115,7 +127,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool handle) {
 
 CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
   std::shared_ptr<MemoryPool> pool;
-  TRY(EnterPool(handle, &pool));
+  TRY(EnterPoolUnsafe(handle, &pool));
   if (value == nullptr || !IsKnown(attribute)) return CUDA_ERROR_INVALID_VALUE;
   pool->attributes[attribute] = IsFlag(attribute) ? static_cast<uint64_t>(*static_cast<int*>(value))
                                                   : *static_cast<uint64_t*>(value);
@@ -125,7 +137,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
 // Amounts in use are not kept by pool: they read as what was last set, zero at first.
 CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
   std::shared_ptr<MemoryPool> pool;
-  TRY(EnterPool(handle, &pool));
+  TRY(EnterPoolUnsafe(handle, &pool));
   if (value == nullptr || !IsKnown(attribute)) return CUDA_ERROR_INVALID_VALUE;
   if (IsFlag(attribute)) {
     *static_cast<int*>(value) = static_cast<int>(pool->attributes[attribute]);
@@ -137,11 +149,11 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
 
 CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t) {
   std::shared_ptr<MemoryPool> pool;
-  return EnterPool(handle, &pool);
+  return EnterPoolUnsafe(handle, &pool);
 }
 CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc*, size_t) {
   std::shared_ptr<MemoryPool> pool;
-  return EnterPool(handle, &pool);
+  return EnterPoolUnsafe(handle, &pool);
 }
 CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool handle, CUmemLocation*) {
   std::shared_ptr<MemoryPool> pool;

@@ -37,13 +37,6 @@ CUresult EnterEvent(CUevent handle, std::shared_ptr<Event>* event) {
   return *event ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-// A capturing stream must not be waited for or asked: the capture is spoilt.
-CUresult RefuseWhileCapturing(Stream& stream) {
-  if (!stream.capture) return CheckLegacyCapture(stream);
-  stream.capture->invalidated = true;
-  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-}
-
 CUresult SubmitBatch(CUstream handle, std::vector<CUstreamBatchMemOpParams> operations) {
   std::shared_ptr<Stream> stream;
   TRY(EnterStream(handle, &stream));
@@ -85,19 +78,47 @@ CUresult RecordCaptured(Event& event, Stream& stream, bool external,
   return CUDA_SUCCESS;
 }
 
-// What was recorded last is not to be asked in a capture, and spoils it.
+// The capture in which the event was recorded last, if that goes on.
+std::shared_ptr<Capture> CaptureOf(const Event& event) {
+  auto capture = event.capture.lock();
+  return capture && !capture->members.empty() ? capture : nullptr;
+}
+
+// What was recorded last. That of a capture is not to be asked about, which spoils the capture, and
+// after its end it is none.
 CUresult RecordOf(const Event& event, CompletionRef* record) {
-  std::lock_guard lock(Driver::Get().mutex);
-  *record = event.record;
-  if (!event.captured) return CUDA_SUCCESS;
-  if (auto capture = event.capture.lock()) capture->invalidated = true;
-  return CUDA_ERROR_CAPTURED_EVENT;
+  {
+    std::lock_guard lock(Driver::Get().mutex);
+    *record = event.record;
+    if (event.captured) {
+      auto capture = CaptureOf(event);
+      if (!capture) return CUDA_ERROR_INVALID_VALUE;
+      capture->invalidated = true;
+      return CUDA_ERROR_CAPTURED_EVENT;
+    }
+  }
+  return CheckUnsafeInCapture();
+}
+
+// Whether the event's last record has a time.
+CUresult CheckTime(const Event& event) {
+  if (event.captured) {
+    return CaptureOf(event) ? CUDA_ERROR_CAPTURED_EVENT : CUDA_ERROR_INVALID_VALUE;
+  }
+  return event.record->done() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+bool IsTimed(const Event& event) {
+  return (event.flags & CU_EVENT_DISABLE_TIMING) == 0 && (event.captured || event.record);
 }
 
 // A wait for an event of a capture makes the stream part of that capture.
 CUresult JoinCapture(Stream& stream, Event& event, const std::shared_ptr<Capture>& capture) {
   if (stream.capture && stream.capture != capture) return CUDA_ERROR_STREAM_CAPTURE_MERGE;
-  if (stream.legacy()) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  if (stream.legacy()) {
+    capture->invalidated = true;
+    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  }
   if (capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (!stream.capture) {
     stream.capture = capture;
@@ -250,6 +271,7 @@ CUresult cuStreamSynchronize(CUstream handle) {
     TRY(RefuseWhileCapturing(*stream));
     pending = PendingOf(*stream);
   }
+  TRY(CheckUnsafeInCapture());
   return WaitFor(pending, stream->context());
 }
 
@@ -262,6 +284,7 @@ CUresult cuStreamQuery(CUstream handle) {
     TRY(RefuseWhileCapturing(*stream));
     pending = PendingOf(*stream);
   }
+  TRY(CheckUnsafeInCapture());
   for (auto& completion : pending) {
     if (!completion->done()) return CUDA_ERROR_NOT_READY;
   }
@@ -313,6 +336,7 @@ CUresult cuEventRecordWithFlags(CUevent event_handle, CUstream handle, unsigned 
   std::lock_guard lock(Driver::Get().mutex);
   if (stream->capture) return RecordCaptured(*event, *stream, flags != 0, event);
   TRY(CheckLegacyCapture(*stream));
+  if (flags != 0) return CUDA_ERROR_ILLEGAL_STATE;
   event->captured = false;
   event->record = Enqueue(*stream, [](int) {});
   return CUDA_SUCCESS;
@@ -327,15 +351,15 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned int f
   stream->WaitForRoom();
   std::lock_guard lock(Driver::Get().mutex);
   if (flags != 0) {
+    TRY(CheckLegacyCapture(*stream));
     if (!stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
     return AddCaptured(*stream, EventWaitOperation{event});
   }
   if (event->captured) {
-    auto capture = event->capture.lock();
-    if (!capture || capture->members.empty()) {  // it has ended
-      if (!stream->capture) return CUDA_ERROR_CAPTURED_EVENT;
-      stream->capture->invalidated = true;
-      return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+    auto capture = CaptureOf(*event);
+    if (!capture) {
+      if (stream->capture) stream->capture->invalidated = true;
+      return CUDA_ERROR_INVALID_VALUE;
     }
     return JoinCapture(*stream, *event, capture);
   }
@@ -372,12 +396,9 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent start_handle, CUevent e
   TRY(EnterEvent(end_handle, &end));
   if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::lock_guard lock(Driver::Get().mutex);
-  if (start->captured || end->captured) return CUDA_ERROR_INVALID_VALUE;
-  if (((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) != 0 || !start->record ||
-      !end->record) {
-    return CUDA_ERROR_INVALID_HANDLE;
-  }
-  if (!start->record->done() || !end->record->done()) return CUDA_ERROR_NOT_READY;
+  if (!IsTimed(*start) || !IsTimed(*end)) return CUDA_ERROR_INVALID_HANDLE;
+  TRY(CheckTime(*start));
+  TRY(CheckTime(*end));
   std::chrono::duration<float, std::milli> span =
       end->record->finished_at() - start->record->finished_at();
   *milliseconds = span.count();

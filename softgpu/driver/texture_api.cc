@@ -5,6 +5,7 @@
 
 #include "softgpu/driver/array.h"
 #include "softgpu/driver/epoch.h"
+#include "softgpu/driver/graph.h"
 #include "softgpu/driver/texture.h"
 
 namespace softgpu {
@@ -157,6 +158,9 @@ CUresult Create(uint64_t* object, const CUDA_RESOURCE_DESC& resource,
 }
 
 CUresult Destroy(uint64_t object, bool surface) {
+  Context* context;
+  TRY(Enter(&context));
+  if (object == 0) return CUDA_SUCCESS;
   Described described;
   TRY(FindDescribed(object, surface, &described));
   RetireTextureObject(object);
@@ -177,6 +181,7 @@ CUresult cuTexObjectCreate(CUtexObject* object, const CUDA_RESOURCE_DESC* resour
     return CUDA_ERROR_INVALID_VALUE;
   }
   uint64_t made = 0;
+  TRY(EnterUnsafe());
   TRY(Create(&made, *resource, *texture, view, false));
   *object = made;
   return CUDA_SUCCESS;

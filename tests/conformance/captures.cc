@@ -150,6 +150,45 @@ CUresult MakeExecutable(Scene& s) {
   return result;
 }
 
+CUresult MakePool() {
+  CUmemPoolProps props = {};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  CUmemoryPool made = nullptr;
+  const CUresult result = cuMemPoolCreate(&made, &props);
+  if (result == CUDA_SUCCESS) cuMemPoolDestroy(made);
+  return result;
+}
+
+CUresult UseInStream(CUstream stream) {
+  CUdeviceptr made = 0;
+  const CUresult result = cuMemAllocAsync(&made, 64, stream);
+  if (result == CUDA_SUCCESS) cuMemFreeAsync(made, stream);
+  return result;
+}
+
+CUresult PoolsThreshold(CUmemoryPool pool) {
+  cuuint64_t bytes = 0;
+  return cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &bytes);
+}
+
+CUresult SetPoolsThreshold(CUmemoryPool pool) {
+  cuuint64_t bytes = 4096;
+  return cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &bytes);
+}
+
+CUresult SetPoolsAccess(const Scene& s) {
+  CUmemAccessDesc access = {};
+  access.location = {CU_MEM_LOCATION_TYPE_DEVICE, s.device};
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  return cuMemPoolSetAccess(s.pool, &access, 1);
+}
+
+CUresult SetSynchronous(CUdeviceptr address) {
+  unsigned synchronous = 0;
+  return cuPointerSetAttribute(&synchronous, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, address);
+}
+
 CUresult Elapsed(CUevent start, CUevent end) {
   float time = 0;
   return cuEventElapsedTime(&time, start, end);
@@ -194,6 +233,15 @@ const std::vector<Call> kMemory = {
     CALL(cuMemsetD8(s.memory, 0, 64)),
     CALL(cuMemsetD32(s.memory, 0, 16)),
     CALL(cuMemPoolTrimTo(s.pool, 0)),
+    {"cuMemPoolCreate", [](Scene&) { return MakePool(); }},
+    CALL(PoolsThreshold(s.pool)),
+    CALL(SetPoolsThreshold(s.pool)),
+    CALL(SetPoolsAccess(s)),
+    CALL(cuDeviceSetMemPool(s.device, s.pool)),
+    CALL(SetSynchronous(s.memory)),
+    CALL(UseInStream(s.other)),
+    CALL(UseInStream(nullptr)),
+    CALL(UseInStream(s.stream)),
 };
 
 const std::vector<Call> kOthers = {
@@ -201,6 +249,7 @@ const std::vector<Call> kOthers = {
     {"cuEventCreate", [](Scene&) { return MakeEvent(); }},
     {"cuModuleLoadData", [](Scene&) { return LoadAnother(); }},
     {"cuGraphInstantiate", MakeExecutable},
+    CALL(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 2048)),
     CALL(cuCtxSynchronize()),
     CALL(cuStreamSynchronize(s.stream)),
     CALL(cuStreamSynchronize(s.other)),
@@ -238,8 +287,10 @@ const std::vector<Call> kOthers = {
     CALL(cuStreamWriteValue32(s.stream, s.memory, 1, 0)),
     CALL(cuGraphLaunch(s.exec, s.stream)),
     CALL(cuGraphLaunch(s.exec, s.other)),
+    CALL(cuGraphLaunch(s.exec, nullptr)),
     CALL(cuGraphUpload(s.exec, s.other)),
     CALL(cuGraphUpload(s.exec, s.stream)),
+    CALL(cuGraphUpload(s.exec, nullptr)),
     CALL(cuStreamBeginCapture(s.stream, CU_STREAM_CAPTURE_MODE_RELAXED)),
     {"cuStreamEndCapture elsewhere", [](Scene& s) { return EndCapture(s.other); }},
     CALL(cuMemFreeAsync(s.memory, s.stream)),
@@ -311,6 +362,23 @@ void AfterTheEnd(Scene& s) {
   CODE(cuEventRecordWithFlags(s.fresh, s.other, CU_EVENT_RECORD_EXTERNAL));
 }
 
+// A copy that waits takes place at once and is no part of the graph.
+void CopyMeanwhile(Scene& s) {
+  CUgraph graph = nullptr;
+  size_t nodes = 99;
+  const unsigned word = 77;
+  unsigned back = 0;
+  CODE(cuMemsetD32(s.memory, 5, 1));
+  CODE(cuStreamBeginCapture(s.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  CODE(cuMemcpyHtoD(s.memory, &word, sizeof word));
+  CODE(cuMemcpyDtoH(&back, s.memory, sizeof back));
+  VALUE(back);
+  CODE(cuStreamEndCapture(s.stream, &graph));
+  CODE(cuGraphGetNodes(graph, nullptr, &nodes));
+  VALUE(nodes);
+  CODE(cuGraphDestroy(graph));
+}
+
 }  // namespace
 
 void Captures() {
@@ -319,7 +387,13 @@ void Captures() {
   Scene scene(in);
   TryAll(scene, kMemory);
   TryAll(scene, kOthers);
+  CopyMeanwhile(scene);
   AfterTheEnd(scene);
+  // The same beside the capture of a stream that is ordered with the legacy one.
+  std::swap(scene.stream, scene.blocking);
+  TryAll(scene, kMemory);
+  TryAll(scene, kOthers);
+  std::swap(scene.stream, scene.blocking);
   TryAll(scene, kNever);
   CODE(cuMemFree(managed));
 }
