@@ -78,6 +78,7 @@ void ForgetArrays(uint32_t context_number) {
 }
 
 CUresult CheckArray(const CopySide& side, const Extent& extent) {
+  if (side.array == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!IsWorkersHandle(side.array)) return CUDA_ERROR_INVALID_HANDLE;
   Shapes& shapes = TheShapes();
   std::lock_guard<std::mutex> lock(shapes.mutex);

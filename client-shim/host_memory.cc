@@ -111,11 +111,13 @@ CUresult ContextOfHost(const void* address, Context** context) {
 }
 
 CUresult FreeHost(void* address) {
+  if (address == nullptr) return CUDA_SUCCESS;
+  auto start = reinterpret_cast<uint64_t>(address);
+  HostRange range;
+  if (!FindHost(start, &range)) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
   CUresult result = ContextOfHost(address, &context);
   if (result != CUDA_SUCCESS) return result;
-  if (address == nullptr) return CUDA_SUCCESS;
-  auto start = reinterpret_cast<uint64_t>(address);
   uint64_t bytes = 0;
   {
     Ranges& ranges = TheRanges();
@@ -147,9 +149,9 @@ void FreeIdleHost(uint64_t address, uint64_t id) {
 }
 
 CUresult RegisterHost(void* address, uint64_t bytes, unsigned flags) {
+  // Not memory of other devices (_IOMEMORY), as natively where there is none at the address.
   constexpr unsigned kKnown =
       CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
-  if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) return CUDA_ERROR_NOT_SUPPORTED;
   auto start = reinterpret_cast<uint64_t>(address);
   if (address == nullptr || bytes == 0 || (flags & ~kKnown) != 0 || start + bytes < start) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -173,27 +175,32 @@ CUresult RegisterHost(void* address, uint64_t bytes, unsigned flags) {
 }
 
 CUresult UnregisterHost(void* address) {
+  if (address == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  HostRange range;
+  auto start = reinterpret_cast<uint64_t>(address);
+  if (!FindHost(start, &range)) {
+    bool of_devices = DeviceOfAddress(start) >= 0;
+    return of_devices ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  }
   Context* context = nullptr;
   CUresult result = ContextOfHost(address, &context);
   if (result != CUDA_SUCCESS) return result;
-  if (address == nullptr) return CUDA_ERROR_INVALID_VALUE;
   uint64_t bytes = 0;
   {
     Ranges& ranges = TheRanges();
     std::lock_guard<std::mutex> lock(ranges.mutex);
-    auto found = Holding(ranges, reinterpret_cast<uint64_t>(address));
-    if (found == ranges.by_address.end()) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    auto found = ranges.by_address.find(start);
     // Within a range, or in memory that is pinned otherwise, it is the pointer that is wrong.
-    if (found->first != reinterpret_cast<uint64_t>(address) || !found->second.registered) {
+    if (found == ranges.by_address.end() || !found->second.registered) {
       return CUDA_ERROR_INVALID_VALUE;
     }
     bytes = found->second.bytes;
     ranges.by_address.erase(found);
   }
   result = SynchronizeContext(context);
-  TheSession().transfers().DropUploadsOf(reinterpret_cast<uint64_t>(address), bytes);
-  ForgetUploadsOf(reinterpret_cast<uint64_t>(address), bytes);
-  HideRegistered(reinterpret_cast<uint64_t>(address));
+  TheSession().transfers().DropUploadsOf(start, bytes);
+  ForgetUploadsOf(start, bytes);
+  HideRegistered(start);
   return result;
 }
 

@@ -19,7 +19,7 @@ struct JitOptions {
   void** value = nullptr;
 
   // More are no list of options: the count is garbage, and what lies there is not to be read.
-  static constexpr unsigned kMost = 1024;
+  static constexpr unsigned kMost = CU_JIT_NUM_OPTIONS;  // none stands there twice
 
   // False when there should be options and are none.
   bool valid() const {

@@ -78,23 +78,30 @@ CUresult Allocate(PoolKind kind, Context* context, uint64_t bytes, uint64_t* add
 
 CUresult PlaceOf(const CUmemLocation& location, CUmemAllocationType type, PoolPlace* place) {
   bool managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED;
-  if (!managed && type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+  bool known = managed || type == CU_MEM_ALLOCATION_TYPE_PINNED;
   switch (location.type) {
     case CU_MEM_LOCATION_TYPE_DEVICE:
-      if (FindDevice(location.id) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+      if (!known || FindDevice(location.id) == nullptr) return CUDA_ERROR_INVALID_VALUE;
       *place = {managed ? PoolKind::kManaged : PoolKind::kDevice, location.id};
       return CUDA_SUCCESS;
     case CU_MEM_LOCATION_TYPE_HOST:
+      if (!known) return CUDA_ERROR_INVALID_VALUE;
       *place = {managed ? PoolKind::kManaged : PoolKind::kHost, PoolPlace::kOnHost};
       return CUDA_SUCCESS;
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-      return CUDA_ERROR_NOT_SUPPORTED;
+      // Where managed memory is preferred to be binds nobody; pinned memory is where it is.
+      if (!managed) return known ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+      [[fallthrough]];
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
+      if (!managed) return CUDA_ERROR_INVALID_VALUE;
+      *place = {PoolKind::kManaged, PoolPlace::kOnHost};
+      return CUDA_SUCCESS;
     case CU_MEM_LOCATION_TYPE_NONE:
       if (!managed) return CUDA_ERROR_INVALID_VALUE;
       *place = {PoolKind::kManaged, PoolPlace::kAnywhere};
       return CUDA_SUCCESS;
     default:
-      return CUDA_ERROR_INVALID_VALUE;
+      return managed ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
   }
 }
 

@@ -25,7 +25,8 @@ struct PoolPlace {
 };
 
 // What the program says in its own words. CUDA_ERROR_INVALID_VALUE for what no pool is made of,
-// CUDA_ERROR_NOT_SUPPORTED for one node of the program's host.
+// CUDA_ERROR_NOT_SUPPORTED for pinned memory of one node of the program's host, and for managed
+// memory at a place that is none.
 CUresult PlaceOf(const CUmemLocation& location, CUmemAllocationType type, PoolPlace* place);
 
 // Of the two kinds that are made here.

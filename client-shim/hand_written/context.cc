@@ -1,6 +1,8 @@
 // Contexts and primary contexts.
 #include "client-shim/context.h"
 
+#include <bit>
+
 #include "client-shim/capture.h"
 #include "client-shim/context_events.h"
 #include "client-shim/current_context.h"
@@ -13,11 +15,15 @@
 namespace longwire::shim::hand {
 namespace {
 
-constexpr unsigned kKnownFlags = CU_CTX_FLAGS_MASK | CU_CTX_MAP_HOST;
+// Of the ways to wait at most one.
+bool AreFlags(unsigned flags) {
+  constexpr unsigned kKnownFlags = CU_CTX_FLAGS_MASK | CU_CTX_MAP_HOST;
+  return (flags & ~kKnownFlags) == 0 && std::popcount(flags & CU_CTX_SCHED_MASK) <= 1;
+}
 
 CUresult Create(CUcontext* pctx, unsigned flags, CUdevice dev) {
-  if ((flags & ~kKnownFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (FindDevice(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  if (!AreFlags(flags)) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
   CUresult result = NewContext(dev, flags, &context);
   if (result != CUDA_SUCCESS) return result;
@@ -125,7 +131,7 @@ CUresult cuCtxGetFlags(unsigned int* flags) {
 }
 
 CUresult cuCtxSetFlags(unsigned int flags) {
-  if ((flags & ~kKnownFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (!AreFlags(flags)) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
   CUresult result = Current(&context);
   if (result == CUDA_SUCCESS) context->flags.store(flags);
@@ -192,6 +198,7 @@ CUresult cuCtxGetSharedMemConfig(CUsharedconfig* pConfig) {
 }
 
 CUresult cuCtxSetSharedMemConfig(CUsharedconfig config) {
+  if (config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
   return Current(&context);  // without effect on every device since Maxwell
 }
@@ -271,7 +278,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) {
   Context* context = PrimaryContext(dev);
   if (context == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-  if ((flags & ~kKnownFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (!AreFlags(flags)) return CUDA_ERROR_INVALID_VALUE;
   context->flags.store(flags);
   return CUDA_SUCCESS;
 }
@@ -279,6 +286,7 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) {
 CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int* flags, int* active) {
   Context* context = PrimaryContext(dev);
   if (context == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  if (flags == nullptr && active == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (flags != nullptr) *flags = context->flags.load();
   if (active != nullptr) *active = context->number.load() != 0 ? 1 : 0;
   return CUDA_SUCCESS;

@@ -51,8 +51,15 @@ CUresult Copy2D(const CUDA_MEMCPY2D* copy, CUstream stream, Waits waits) {
 }
 
 template <class Struct>
+bool IsNothing(const Struct& copy) {
+  return copy.WidthInBytes == 0 || copy.Height == 0 || copy.Depth == 0;
+}
+
+// Of a copy of nothing the sides are not looked at.
+template <class Struct>
 CUresult Sides3D(const Struct* copy, CopySide* to, CopySide* from) {
   if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (IsNothing(*copy)) return CUDA_SUCCESS;
   // The level of a mipmapped array: of other memory the driver does not look at it.
   bool levels = (copy->srcLOD != 0 && copy->srcMemoryType == CU_MEMORYTYPE_ARRAY) ||
                 (copy->dstLOD != 0 && copy->dstMemoryType == CU_MEMORYTYPE_ARRAY);
@@ -83,6 +90,8 @@ CUresult SetPeer(CUcontext handle, CopySide* side) {
 CUresult CopyPeers(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context,
                    size_t bytes, CUstream stream, Waits waits) {
   CopySide to = CopySide::Either(dst), from = CopySide::Either(src);
+  if (bytes == 0) return Copy(to, from, {0}, stream, waits, Peers::kYes);
+  if (dst == 0 || src == 0) return CUDA_ERROR_INVALID_VALUE;
   CUresult result = SetPeer(dst_context, &to);
   if (result == CUDA_SUCCESS) result = SetPeer(src_context, &from);
   if (result != CUDA_SUCCESS) return result;
@@ -93,9 +102,8 @@ CUresult CopyPeers(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUco
 CUresult Copy3DPeers(const CUDA_MEMCPY3D_PEER* copy, CUstream stream, Waits waits) {
   CopySide to, from;
   CUresult result = Sides3D(copy, &to, &from);
-  if (result == CUDA_SUCCESS && copy->dstContext != nullptr) {
-    result = SetPeer(copy->dstContext, &to);
-  }
+  if (result != CUDA_SUCCESS || IsNothing(*copy)) return result;
+  if (copy->dstContext != nullptr) result = SetPeer(copy->dstContext, &to);
   if (result == CUDA_SUCCESS && copy->srcContext != nullptr) {
     result = SetPeer(copy->srcContext, &from);
   }

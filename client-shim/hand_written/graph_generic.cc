@@ -35,17 +35,15 @@ CUresult AddAlloc(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, si
 // The child graph is copied, or becomes the node's own: then its nodes are the executable's, too.
 CUresult AddChild(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count,
                   const CUDA_CHILD_GRAPH_NODE_PARAMS& p) {
-  if (p.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE) {
+  if (p.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE) {
     return forward::cuGraphAddChildGraphNode(node, graph, after, count, p.graph);
   }
   calls::lwGraphMoveChild move;
   CUresult result = SetPlace(graph, after, count, &move);
   if (result != CUDA_SUCCESS) return result;
   move.child = ToWire(p.graph);
-  if (p.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE || move.child == 0 ||
-      move.child == move.graph || IsBody(p.graph)) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
+  if (move.child == 0 || move.child == move.graph) return CUDA_ERROR_INVALID_VALUE;
+  if (IsBody(p.graph)) return CUDA_ERROR_NOT_SUPPORTED;  // a node has it already
   auto answer = Ask(CurrentNumber(), move);
   if (answer.code != CUDA_SUCCESS) return answer.code;
   FromWire(answer.reply.node, node);

@@ -100,6 +100,7 @@ template <class Parameters>
 CUresult Add(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
              const Parameters* params) {
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (HandleOf(*params) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   ParameterStorage storage;
   calls::lwGraphAddKernel add;
   CUresult result = SetPlace(graph, dependencies, count, &add);

@@ -5,6 +5,7 @@
 #include "client-shim/context.h"
 #include "client-shim/current_context.h"
 #include "client-shim/entry.h"
+#include "client-shim/process.h"
 #include "client-shim/properties.h"
 #include "longwire/shim_hand_written.h"
 
@@ -31,6 +32,7 @@ CUresult cuGetErrorString(CUresult error, const char** pStr) {
 }
 
 CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
+  if (CurrentProcessState() != ProcessState::kReady) return CUDA_ERROR_NOT_INITIALIZED;
   // Lazy, whatever the device's side does: loading everything would send everything.
   *mode = CU_MODULE_LAZY_LOADING;
   return CUDA_SUCCESS;

@@ -76,9 +76,8 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle* pHandle, CUevent event) {
 
 CUresult cuIpcOpenEventHandle(CUevent* phEvent, CUipcEventHandle handle) {
   SharedPiece piece;
-  if (phEvent == nullptr || !Unpack(handle.reserved, SharedPiece::kEvent, &piece)) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
+  if (phEvent == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!Unpack(handle.reserved, SharedPiece::kEvent, &piece)) return CUDA_ERROR_MAP_FAILED;
   if (piece.process == OwnNumber()) return CUDA_ERROR_INVALID_CONTEXT;
   return NewSharedEvent(piece, phEvent);
 }

@@ -19,8 +19,7 @@ CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback) {
   return RemoveLogCallback(callback);
 }
 
-CUresult cuLogsCurrent(CUlogIterator* iterator_out, unsigned int flags) {
-  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+CUresult cuLogsCurrent(CUlogIterator* iterator_out, unsigned int) {
   *iterator_out = NextLogMessage();
   return CUDA_SUCCESS;
 }

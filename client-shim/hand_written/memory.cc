@@ -5,6 +5,7 @@
 #include "client-shim/capture.h"
 #include "client-shim/context.h"
 #include "client-shim/device_memory.h"
+#include "client-shim/entry.h"
 #include "client-shim/external_memory.h"
 #include "client-shim/held_copies.h"
 #include "client-shim/host_exposure.h"
@@ -68,7 +69,7 @@ static bool IsOfHostPool(CUdeviceptr address) {
 // The context that a free is of: where a thread has none, the memory's own.
 static CUresult ContextOfFree(CUdeviceptr address, Context** context) {
   CUresult result = RequireContext(context);
-  if (result != CUDA_ERROR_INVALID_CONTEXT || address == 0) return result;
+  if (result != CUDA_ERROR_INVALID_CONTEXT) return result;
   DeviceRange range;
   if (IsOfHostPool(address)) return ContextOfHost(reinterpret_cast<void*>(address), context);
   if (!FindDeviceRange(address, &range)) return CUDA_ERROR_INVALID_VALUE;
@@ -78,10 +79,10 @@ static CUresult ContextOfFree(CUdeviceptr address, Context** context) {
 }
 
 CUresult cuMemFree_v2(CUdeviceptr dptr) {
+  if (dptr == 0) return CUDA_SUCCESS;
   Context* context = nullptr;
   CUresult result = ContextOfFree(dptr, &context);
   if (result != CUDA_SUCCESS) return result;
-  if (dptr == 0) return CUDA_SUCCESS;
   result = TakeError(context);
   if (result != CUDA_SUCCESS) return result;
   if (IsImported(dptr)) {
@@ -117,9 +118,17 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
   return freed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+// What is answered where a context is current.
+static CUresult OrNoContext(CUresult code) {
+  return HasCurrentContext() ? code : CUDA_ERROR_INVALID_CONTEXT;
+}
+
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* pbase, size_t* psize, CUdeviceptr dptr) {
   DeviceRange range;
-  if (!FindDeviceRange(dptr, &range)) return CUDA_ERROR_NOT_FOUND;
+  if (pbase == nullptr && psize == nullptr) {  // nothing is asked
+    return OrNoContext(CUDA_SUCCESS);
+  }
+  if (!FindDeviceRange(dptr, &range)) return OrNoContext(CUDA_ERROR_NOT_FOUND);
   if (pbase != nullptr) *pbase = range.address;
   if (psize != nullptr) *psize = range.bytes;
   return CUDA_SUCCESS;
@@ -130,6 +139,10 @@ CUresult cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) {
 }
 
 CUresult cuMemAllocHost_v2(void** pp, size_t bytesize) {
+  if (pp != nullptr && bytesize == 0) {  // nothing, and no error
+    *pp = nullptr;
+    return CUDA_SUCCESS;
+  }
   return hand::cuMemHostAlloc(pp, bytesize, 0);
 }
 
@@ -146,7 +159,8 @@ CUresult cuMemHostUnregister(void* p) { return UnregisterHost(p); }
 
 CUresult cuMemHostGetFlags(unsigned int* pFlags, void* p) {
   HostRange range;
-  if (!FindHost(reinterpret_cast<uint64_t>(p), &range)) return CUDA_ERROR_INVALID_VALUE;
+  if (!FindHost(reinterpret_cast<uint64_t>(p), &range))
+    return OrNoContext(CUDA_ERROR_INVALID_VALUE);
   *pFlags = range.flags;
   return CUDA_SUCCESS;
 }
@@ -156,7 +170,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned int 
   uint64_t address = 0;
   CUresult result = ExposeToProgram(reinterpret_cast<uint64_t>(p), &address);
   if (result == CUDA_SUCCESS) *pdptr = address;
-  return result;
+  return result == CUDA_ERROR_INVALID_VALUE ? OrNoContext(result) : result;
 }
 
 }  // namespace longwire::shim::hand

@@ -23,8 +23,8 @@ RegistrationTable& Registrations() {
 
 CUresult cuDeviceRegisterAsyncNotification(CUdevice device, CUasyncCallback callbackFunc,
                                            void* userData, CUasyncCallbackHandle* callback) {
-  if (FindDevice(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   if (callbackFunc == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (FindDevice(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   Registration* made = Registrations().New();
   if (made == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   made->device = device;
@@ -33,7 +33,6 @@ CUresult cuDeviceRegisterAsyncNotification(CUdevice device, CUasyncCallback call
 }
 
 CUresult cuDeviceUnregisterAsyncNotification(CUdevice device, CUasyncCallbackHandle callback) {
-  if (FindDevice(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   Registration* found = Registrations().Find(reinterpret_cast<uint64_t>(callback));
   if (found == nullptr || found->device != device || !Registrations().Retire(found)) {
     return CUDA_ERROR_INVALID_VALUE;

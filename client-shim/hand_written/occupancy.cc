@@ -36,6 +36,8 @@ CUresult Clusters(CUfunction func, const CUlaunchConfig& config, bool potential,
   return answer.code;
 }
 
+bool AreFlags(unsigned flags) { return (flags & ~CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE) == 0; }
+
 }  // namespace
 
 CUresult cuOccupancyMaxActiveClusters(int* numClusters, CUfunction func,
@@ -53,6 +55,7 @@ CUresult cuOccupancyMaxPotentialClusterSize(int* clusterSize, CUfunction func,
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, CUfunction func,
                                                               int blockSize, size_t dynamicSMemSize,
                                                               unsigned int flags) {
+  if (!AreFlags(flags)) return CUDA_ERROR_INVALID_VALUE;
   Function* function = FindFunction(func);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (blockSize <= 0) return CUDA_ERROR_INVALID_VALUE;
@@ -72,6 +75,7 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blockS
                                                    CUoccupancyB2DSize blockSizeToDynamicSMemSize,
                                                    size_t dynamicSMemSize, int blockSizeLimit,
                                                    unsigned int flags) {
+  if (!AreFlags(flags)) return CUDA_ERROR_INVALID_VALUE;
   Function* function = FindFunction(func);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   Context* context = nullptr;

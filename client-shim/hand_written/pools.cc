@@ -10,8 +10,12 @@
 namespace longwire::shim::hand {
 namespace {
 
+// Of the pools that every program has.
 CUresult FindPlace(const CUmemLocation* location, CUmemAllocationType type, PoolPlace* place) {
-  return location == nullptr ? CUDA_ERROR_INVALID_VALUE : PlaceOf(*location, type, place);
+  if (location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  bool is_place = location->type >= CU_MEM_LOCATION_TYPE_NONE &&
+                  location->type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+  return is_place ? PlaceOf(*location, type, place) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult PoolOfLocation(const CUmemLocation* location, CUmemAllocationType type, bool is_default,
@@ -24,19 +28,19 @@ CUresult PoolOfLocation(const CUmemLocation* location, CUmemAllocationType type,
 
 // What a new pool's memory shall be good for beside this program's own use.
 CUresult CheckProperties(const CUmemPoolProps& properties, const PoolPlace& place) {
-  constexpr unsigned kKnownHandles = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR |
-                                     CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT |
-                                     CU_MEM_HANDLE_TYPE_FABRIC;
+  constexpr unsigned kKnownHandles =
+      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_FABRIC;
   auto handles = static_cast<unsigned>(properties.handleTypes);
   bool reserved = std::any_of(std::begin(properties.reserved), std::end(properties.reserved),
                               [](unsigned char byte) { return byte != 0; });
   if ((handles & ~kKnownHandles) != 0 || properties.win32SecurityAttributes != nullptr ||
-      reserved || (properties.usage & ~CU_MEM_POOL_CREATE_USAGE_HW_DECOMPRESS) != 0) {
+      reserved) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (handles != 0 && place.kind != PoolKind::kDevice) return CUDA_ERROR_INVALID_VALUE;
-  bool served =
-      (handles & ~unsigned{CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR}) == 0 && properties.usage == 0;
+  // What else `usage` may say is of no account.
+  bool served = (handles & CU_MEM_HANDLE_TYPE_FABRIC) == 0 &&
+                (properties.usage & CU_MEM_POOL_CREATE_USAGE_HW_DECOMPRESS) == 0;
   return served ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -79,6 +83,7 @@ CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAlloc
 }
 CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
   PoolPlace place;
+  if (FindPool(pool) == nullptr) return CUDA_ERROR_INVALID_VALUE;
   CUresult result = FindPlace(location, type, &place);
   return result == CUDA_SUCCESS ? SetPoolAt(place, pool) : result;
 }
@@ -87,7 +92,6 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
   if (poolProps == nullptr) return CUDA_ERROR_INVALID_VALUE;
   PoolPlace place;
   CUresult result = PlaceOf(poolProps->location, poolProps->allocType, &place);
-  if (result == CUDA_ERROR_INVALID_DEVICE) result = CUDA_ERROR_INVALID_VALUE;
   if (result == CUDA_SUCCESS) result = CheckProperties(*poolProps, place);
   if (result != CUDA_SUCCESS) return result;
   return CreatePool(place, poolProps->handleTypes != 0, poolProps->maxSize, pool);
@@ -112,10 +116,10 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool_out, void* handle
                                             unsigned long long flags) {
   SharedToken token{};
   int descriptor = static_cast<int>(reinterpret_cast<intptr_t>(handle));
-  if (pool_out == nullptr || flags != 0 || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
-      !TokenFromDescriptor(TokenKind::kPool, descriptor, &token)) {
+  if (pool_out == nullptr || flags != 0 || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  if (!TokenFromDescriptor(TokenKind::kPool, descriptor, &token)) return CUDA_ERROR_UNKNOWN;
   return ImportPool(token, pool_out);
 }
 
@@ -187,8 +191,8 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool memPool,
   bool by_device = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
   bool reaches = by_device && (location->id == pool->device ||
                                (pool->accessors.load() & Bit(location->id)) != 0);
-  // Managed memory is everybody's; the host's own pools are at first the host's.
-  if (pool->place.kind == PoolKind::kManaged) reaches = true;
+  // The host's own pools are at first the host's. Of managed memory, which is everybody's, a pool
+  // says nothing.
   if (pool->place.kind == PoolKind::kHost && !by_device) reaches = true;
   *flags = reaches ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
   return CUDA_SUCCESS;

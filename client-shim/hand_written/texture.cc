@@ -96,6 +96,7 @@ CUresult cuTexObjectCreate(CUtexObject* pTexObject, const CUDA_RESOURCE_DESC* pR
 }
 
 CUresult cuTexObjectDestroy(CUtexObject texObject) {
+  if (texObject == 0) return CUDA_SUCCESS;
   Forget(TheObjects().textures, texObject);
   return forward::cuTexObjectDestroy(texObject);
 }
@@ -142,6 +143,7 @@ CUresult cuSurfObjectCreate(CUsurfObject* pSurfObject, const CUDA_RESOURCE_DESC*
 }
 
 CUresult cuSurfObjectDestroy(CUsurfObject surfObject) {
+  if (surfObject == 0) return CUDA_SUCCESS;
   Forget(TheObjects().surfaces, surfObject);
   return forward::cuSurfObjectDestroy(surfObject);
 }

@@ -4,6 +4,15 @@
 #include "longwire/shim_hand_written.h"
 
 namespace longwire::shim::hand {
+namespace {
+
+// Served or not.
+bool IsHandleType(CUmemAllocationHandleType type) {
+  return type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || type == CU_MEM_HANDLE_TYPE_WIN32 ||
+         type == CU_MEM_HANDLE_TYPE_WIN32_KMT || type == CU_MEM_HANDLE_TYPE_FABRIC;
+}
+
+}  // namespace
 
 CUresult cuMemAddressReserve(CUdeviceptr* ptr, size_t size, size_t alignment, CUdeviceptr addr,
                              unsigned long long flags) {
@@ -30,14 +39,16 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) { return ReleasePhysi
 CUresult cuMemExportToShareableHandle(void* shareableHandle, CUmemGenericAllocationHandle handle,
                                       CUmemAllocationHandleType handleType,
                                       unsigned long long flags) {
-  if (shareableHandle == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (shareableHandle == nullptr || flags != 0 || !IsHandleType(handleType)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
   return ExportPhysical(handle, static_cast<int*>(shareableHandle));
 }
 
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* osHandle,
                                         CUmemAllocationHandleType shHandleType) {
-  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (handle == nullptr || !IsHandleType(shHandleType)) return CUDA_ERROR_INVALID_VALUE;
   if (shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
   uint64_t made = 0;
   // The driver takes a descriptor as a pointer-sized number.
@@ -60,7 +71,9 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* des
 }
 
 CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr ptr) {
-  if (location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (location == nullptr || location->type == CU_MEM_LOCATION_TYPE_INVALID) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   return GetAccess(ptr, *location, flags);
 }
 

@@ -51,14 +51,13 @@ CUresult MakeEvent(CUevent handle, Operation* operation) {
 CUresult MakeChild(const CUDA_CHILD_GRAPH_NODE_PARAMS& p, Operation* operation) {
   auto child = Driver::Get().graphs.Find(p.graph);
   if (!child) return CUDA_ERROR_INVALID_HANDLE;
-  if (child->moved) return CUDA_ERROR_INVALID_VALUE;
+  if (child->moved) return CUDA_ERROR_NOT_SUPPORTED;
   if (p.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE) {
-    if (child->owned_by_node) return CUDA_ERROR_INVALID_VALUE;
+    if (child->owned_by_node) return CUDA_ERROR_NOT_SUPPORTED;
     child->owned_by_node = child->moved = true;
     *operation = ChildGraphOperation{std::move(child)};
     return CUDA_SUCCESS;
   }
-  if (p.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE) return CUDA_ERROR_INVALID_VALUE;
   if (IsUnique(*child)) return CUDA_ERROR_NOT_SUPPORTED;
   auto clone = CloneGraph(*child, true);
   clone->owned_by_node = true;

@@ -58,10 +58,28 @@ CUresult CheckChange(const Operation& old, const Operation& changed) {
   if (auto* child = std::get_if<ChildGraphOperation>(&changed)) {
     const GraphNode* culprit = nullptr;
     auto result = Compare(*std::get<ChildGraphOperation>(old).graph, *child->graph, &culprit);
-    if (result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
   }
   return CUDA_SUCCESS;
 }
+
+namespace {
+
+// What stands in the way of a node's becoming another of its kind.
+CUgraphExecUpdateResult CompareNodes(const Operation& old, const Operation& changed) {
+  auto* kernel = std::get_if<KernelOperation>(&changed);
+  if (kernel != nullptr &&
+      kernel->config.cooperative != std::get<KernelOperation>(old).config.cooperative) {
+    return CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED;
+  }
+  bool fill = std::holds_alternative<FillOperation>(changed);
+  if (fill && CheckChange(old, changed) != CUDA_SUCCESS) {
+    return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+  }
+  return CU_GRAPH_EXEC_UPDATE_SUCCESS;
+}
+
+}  // namespace
 
 CUgraphExecUpdateResult Compare(const Graph& plan, const Graph& graph, const GraphNode** culprit) {
   if (plan.nodes.size() != graph.nodes.size()) {
@@ -98,6 +116,11 @@ CUgraphExecUpdateResult Compare(const Graph& plan, const Graph& graph, const Gra
         return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
       }
     }
+  }
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    *culprit = graph.nodes[i].get();
+    auto change = CompareNodes(plan.nodes[i]->operation, graph.nodes[i]->operation);
+    if (change != CU_GRAPH_EXEC_UPDATE_SUCCESS) return change;
   }
   *culprit = nullptr;
   return CU_GRAPH_EXEC_UPDATE_SUCCESS;

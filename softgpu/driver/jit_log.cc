@@ -28,7 +28,7 @@ void JitLog::Buffer::Add(const std::string& message) {
     text[start + length] = '\0';
     used = start + length + 1;
   }
-  if (size != nullptr) *size = reinterpret_cast<void*>(used);
+  if (size != nullptr) *size = reinterpret_cast<void*>(std::max<size_t>(used, 1) - 1);
 }
 
 void JitLog::Write(const std::string& message, float milliseconds) {

@@ -25,8 +25,8 @@ class JitLog {
   JitLog() = default;
   // Option values are a union: buffers come as pointers, sizes in the pointer itself.
   JitLog(unsigned count, const CUjit_option* options, void** values);
-  // Adds the text, and writes over the values how much of each log there is, with the zero behind
-  // it, and the milliseconds of all calls so far.
+  // Adds the text, and writes over the values how long each log is, and the milliseconds of all
+  // calls so far.
   void Write(const std::string& message, float milliseconds);
 
  private:

@@ -39,7 +39,11 @@ std::string WithoutDeclarations(const std::string& ptx, const std::string& kind)
   return kept + ptx.substr(at);
 }
 
+// What is made of no inputs: an image without functions.
+constexpr char kNothing[] = ".version 7.0\n.target sm_75\n.address_size 64\n";
+
 std::string Join(const std::vector<std::string>& inputs) {
+  if (inputs.empty()) return kNothing;
   // Definitions come before their use: the last input is the first to be read.
   std::string head, body;
   for (auto input = inputs.rbegin(); input != inputs.rend(); ++input) {
@@ -75,9 +79,7 @@ CUresult Take(CUjitInputType type, const char* bytes, size_t size, std::string* 
   }
   Status status = Program::CheckPart(*ptx);
   *reason = status.message;
-  // That it is PTX the caller has said.
-  bool none = status.code == CUDA_ERROR_INVALID_IMAGE;
-  return none ? CUDA_ERROR_INVALID_PTX : static_cast<CUresult>(status.code);
+  return static_cast<CUresult>(status.code);
 }
 
 CUresult Add(Link& link, CUjitInputType type, const char* bytes, size_t size) {
@@ -131,15 +133,12 @@ CUresult cuLinkComplete(CUlinkState state, void** image, size_t* size) {
   TRY(EnterLink(state, &link));
   if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Watch watch;
-  if (link->inputs.empty()) {
-    return Tell(*link, watch, CUDA_ERROR_INVALID_IMAGE, "nothing was added");
-  }
   std::string& joined = link->completed.emplace(Join(link->inputs));
   Status status;
   // Only the load will use it, but what is wrong is to be said now.
   bool whole = MakeModule(joined, link->device, nullptr, &status) != nullptr;
-  // As NVIDIA's linker, which has compiled every input by now.
-  CUresult result = status.code == CUDA_ERROR_INVALID_PTX ? CUDA_ERROR_INVALID_IMAGE
+  // As NVIDIA's linker, which has compiled every input by now: something is missing.
+  CUresult result = status.code == CUDA_ERROR_INVALID_PTX ? CUDA_ERROR_UNKNOWN
                                                           : static_cast<CUresult>(status.code);
   Tell(*link, watch, whole ? CUDA_SUCCESS : result, status.message);
   if (!whole) return result;

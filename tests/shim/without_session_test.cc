@@ -35,6 +35,18 @@ TEST(WithoutSession, EverythingElseIsNotInitialized) {
   EXPECT_EQ(CUDA_ERROR_NOT_INITIALIZED, cuStreamSynchronize(nullptr));
 }
 
+TEST(WithoutSession, NoHandleIsSaidFirstWhereTheDriverSaysItFirst) {
+  CUkernel kernel = nullptr;
+  const char* name = nullptr;
+  EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE, cuEventQuery(nullptr));
+  EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE, cuLibraryGetKernel(&kernel, nullptr, "name"));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuLibraryGetKernel(nullptr, nullptr, "name"));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuFuncGetName(&name, nullptr));
+  EXPECT_EQ(CUDA_ERROR_NOT_INITIALIZED, cuModuleUnload(nullptr));
+  CUmoduleLoadingMode mode = CU_MODULE_EAGER_LOADING;
+  EXPECT_EQ(CUDA_ERROR_NOT_INITIALIZED, cuModuleGetLoadingMode(&mode));
+}
+
 TEST(WithoutSession, InitializingFindsNoDevice) {
   unsetenv("LONGWIRE_SERVER");
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, cuInit(1));
