@@ -28,7 +28,7 @@ RETURNS = re.compile(r"\\returns?\b(.*?)(?:\\sa\b|\\note|\Z)", re.DOTALL)
 MODES = compare.MODES + ("strangers",)
 # What checks call by a name of their own.
 HELPERS = {"Add": "cuLinkAddData", "Launch": "cuLaunchKernel"}
-BEFORE_INIT = re.compile(r"^message (cu\w+) \{\s*option \(call\) = \{([^}]*)\}", re.MULTILINE)
+OPTIONS = re.compile(r"^message (cu\w+) \{\s*option \(call\) = \{([^}]*)\}", re.MULTILINE)
 
 
 def documented(header):
@@ -42,10 +42,10 @@ def documented(header):
     return table
 
 
-def works_before_init(proto):
+def with_option(proto, option):
     texts = [path.read_text() for path in sorted(proto.glob("*.proto"))]
-    return {every_call.base(name) for text in texts for name, options in BEFORE_INIT.findall(text)
-            if "before_init: true" in options}
+    return {every_call.base(name) for text in texts for name, options in OPTIONS.findall(text)
+            if f"{option}: true" in options}
 
 
 def function_of(check):
@@ -100,11 +100,13 @@ def check_table(table, provoked, listed):
         yield f"{' '.join(entry)} is listed, and no such pair is documented"
 
 
-def check_rounds(names, early, rounds):
-    """Before cuInit all functions that need it say so."""
-    for function in sorted(names - early):
+def check_rounds(names, proto, rounds):
+    """Before cuInit all functions that need it say so, or what they look at first."""
+    first = with_option(proto, "looks_first")
+    for function in sorted(names - with_option(proto, "before_init")):
         answer = rounds["before_init"].get(function)
-        if answer not in (None, "CUDA_ERROR_NOT_INITIALIZED"):
+        good = answer in (None, "CUDA_ERROR_NOT_INITIALIZED")
+        if not good and (function not in first or answer == "CUDA_SUCCESS"):
             yield f"{function} before cuInit: {answer}"
     for mode in MODES:
         if len(rounds[mode]) < len(names) - 10:
@@ -120,7 +122,7 @@ def main(*arguments):
     with server.Server() as longwire:
         provoked, rounds, faults = observe(longwire)
     faults += check_table(table, provoked, read_listed())
-    faults += check_rounds(names, works_before_init(HERE.parents[1] / "proto" / "calls"), rounds)
+    faults += check_rounds(names, HERE.parents[1] / "proto" / "calls", rounds)
     pairs = {(name, code) for name, codes in table.items() for code in codes}
     if "--table" in arguments:
         for name, code in sorted(pairs):

@@ -74,6 +74,29 @@ void Code(CUlibrary library) {
   unlink(path);
 }
 
+// What there is nothing to do for is looked at, or not.
+void DoNothing() {
+  CUDA_MEMCPY2D flat = {};
+  CUDA_MEMCPY3D deep = {};
+  CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+  unsigned type = 0;
+  void* place = &type;
+  static char own[64];
+  CUmodule module = nullptr;
+  CODE(cuMemcpy2D(&flat));
+  CODE(cuMemcpy2DAsync(&flat, nullptr));
+  CODE(cuMemcpy3D(&deep));
+  CODE(cuMemAllocHost(&place, 0));
+  CODE(cuCtxResetPersistingL2Cache());
+  CODE(cuPointerGetAttributes(0, &attribute, &place, 0));
+  CODE(cuMemFree(0));
+  CODE(cuMemFreeHost(own));
+  CODE(cuMemHostUnregister(own));
+  CODE(cuCtxPushCurrent(nullptr));
+  CODE(cuModuleLoad(&module, "/no/such/file"));
+  CODE(cuTexObjectDestroy(0));
+}
+
 }  // namespace
 
 void Contextless() {
@@ -83,6 +106,7 @@ void Contextless() {
   AskForMemory();
   AskForArrays();
   CopyOnHost();
+  DoNothing();
   Code(library);
   CODE(cuStreamAddCallback(
       nullptr, [](CUstream, CUresult, void*) {}, nullptr, 0));
