@@ -123,9 +123,10 @@ using namespace softgpu;
 CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction handle,
                                       const CUlaunchConfig* launch) {
   TRY(Enter());
+  if (handle == nullptr || clusters == nullptr || launch == nullptr)
+    return CUDA_ERROR_INVALID_VALUE;
   auto function = FindFunction(handle);
   if (!function) return CUDA_ERROR_INVALID_HANDLE;
-  if (clusters == nullptr || launch == nullptr) return CUDA_ERROR_INVALID_VALUE;
   LaunchConfig config;
   int blocks = 0;
   TRY(ReadLaunch(*launch, *function, &config, &blocks));
@@ -140,9 +141,9 @@ CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction handle,
 CUresult cuOccupancyMaxPotentialClusterSize(int* size, CUfunction handle,
                                             const CUlaunchConfig* launch) {
   TRY(Enter());
+  if (handle == nullptr || size == nullptr || launch == nullptr) return CUDA_ERROR_INVALID_VALUE;
   auto function = FindFunction(handle);
   if (!function) return CUDA_ERROR_INVALID_HANDLE;
-  if (size == nullptr || launch == nullptr) return CUDA_ERROR_INVALID_VALUE;
   LaunchConfig config;
   int blocks = 0;
   TRY(ReadLaunch(*launch, *function, &config, &blocks));

@@ -13,8 +13,8 @@ CLIENT = pathlib.Path(__file__).resolve().parent / "mistakes_client.py"
 OPTIONAL = set("""active callback_out ctxCreateParams dependencies dependencies_out dependentNodes
     dstHost edgeData edgeData_out flags free from graph_out greatestPriority hErrorNode_out id_out
     iterator leastPriority logBuffer map nodes numDependencies_out optionValues options p pCtx
-    pGreenCtx paramsArray pbase pctx phErrorNode psize ptr rootNodes srcHost symbolStatus to total
-    userData""".split())
+    pGreenCtx paramArray paramsArray pbase pctx phErrorNode psize ptr rootNodes sizeOut srcHost
+    symbolStatus to total userData""".split())
 
 
 class MistakesTest(unittest.TestCase):
