@@ -91,9 +91,9 @@ void Handle(SessionTable& table, transport::ServerStream& stream, Kind kind) {
     Refuse(stream, peer, "there is no such session, or not for this client");
     return;
   }
-  attach.packing = transport::AgreedPacking(attach.packing, table.config()->compression());
   transport::Closed closed;
-  auto ended = session->lane(attach.lane).Relay(stream, attach, epoch, &closed);
+  bool compression = table.config()->compression();
+  auto ended = session->lane(attach.lane).Relay(stream, attach, epoch, compression, &closed);
   table.Detached();
   if (!ended) {
     Refuse(stream, peer, "a newer connection has taken its place");
