@@ -79,8 +79,7 @@ std::unique_ptr<transport::ClientStream> Lane::StartStream(uint32_t epoch) {
   if (stream == nullptr) return nullptr;
   std::string body = transport::EncodeAttach({right_.session, right_.token, relay_->received(),
                                               relay_->consumed(), relay_->kept_bytes(),
-                                              relay_->room_bytes(), number_, server_.packing,
-                                              1});
+                                              relay_->room_bytes(), number_, server_.packing, 1});
   transport::FrameHeader header = {relay_->sent(), relay_->received(), epoch,
                                    transport::kFrameAttach};
   stream->StartWrite(header, BytesOf(body), nullptr);

@@ -4,8 +4,8 @@
 // in the connection. While it sleeps (armed_), the sleeper sleeps on the ring and, woken by data,
 // sends it itself: no byte waits for a hand-off between threads.
 //
-// Lock order: mutex_, terms_mutex_. While armed_ is true everything marked "shared" belongs to who holds
-// mutex_; while it is false, to Run's thread.
+// Lock order: mutex_, terms_mutex_. While armed_ is true everything marked "shared" belongs to who
+// holds mutex_; while it is false, to Run's thread.
 #pragma once
 
 #include <atomic>
@@ -60,8 +60,8 @@ class StreamPump {
   Outcome Run();
   // Sends what the outgoing ring holds, then `closed`, and makes Run return. From any thread.
   void Stop(Closed closed);
-  // Tells the far end, which hears terms, what holds from now on; here it holds then, too. Of several
-  // the last counts. From any thread.
+  // Tells the far end, which hears terms, what holds from now on; here it holds then, too. Of
+  // several the last counts. From any thread.
   void Tell(const Terms& terms);
   // Makes Run return with kBroken without another word. From any thread.
   void Abandon();

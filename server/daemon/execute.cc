@@ -73,8 +73,9 @@ void EndOfConnection(SessionTable& table, const std::shared_ptr<Session>& sessio
 // Which rpc a stream came by: each has its lanes.
 enum class Kind { kExecute, kTransfer };
 
-void Handle(SessionTable& table, transport::ServerStream& stream, Kind kind) {
-  Peer peer = PeerOf(stream.context(), table.config());
+void Handle(AcceptLoop& loop, transport::ServerStream& stream, Kind kind) {
+  SessionTable& table = loop.table();
+  Peer peer = loop.PeerOf(stream.context());
   if (peer.refused()) {
     Refuse(stream, peer, peer.refusal);
     return;
@@ -128,8 +129,7 @@ class RelayedCall final : public AcceptLoop::Waiting {
     if (!loop_.stopping()) (new RelayedCall(loop_, kind_))->Accept();
     std::shared_ptr<transport::ServerStream> stream = std::move(stream_);
     AcceptLoop& loop = loop_;
-    bool spawned =
-        loop.Spawn([&loop, stream, kind = kind_] { Handle(loop.table(), *stream, kind); });
+    bool spawned = loop.Spawn([&loop, stream, kind = kind_] { Handle(loop, *stream, kind); });
     if (!spawned) stream->End(true);
   }
 

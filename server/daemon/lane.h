@@ -32,15 +32,15 @@ class Lane {
   bool TokenFits(const transport::Token& token);
 
   // Relays over `stream` until it ends. An older connection is dropped first; nullopt when this is
-  // an older one itself, that came late. `compression` as in SetTerms. kViolation with *closed when the client may not continue
-  // from where it says.
+  // an older one itself, that came late. `compression` as in SetTerms. kViolation with *closed when
+  // the client may not continue from where it says.
   std::optional<transport::StreamPump::Outcome> Relay(transport::ServerStream& stream,
                                                       const transport::Attach& attach,
                                                       uint32_t epoch, bool compression,
                                                       transport::Closed* closed);
 
-  // A reload has changed what holds: who is attached, or comes back, is told. `compression`: whether
-  // bytes may be packed for a client that wants it.
+  // A reload has changed what holds: who is attached, or comes back, is told. `compression`:
+  // whether bytes may be packed for a client that wants it.
   void SetTerms(std::chrono::milliseconds resume_grace, bool compression);
 
   // Stops the relay and closes the rings; nobody attaches any more.

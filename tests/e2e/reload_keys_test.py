@@ -1,6 +1,6 @@
-"""Every key of longwired's file at a reload: what is said to hold does, as a probe for each key sees
-by what the server then does; what is read at the start only is refused. A key of proto/config.proto
-that neither table below has fails the test."""
+"""Every key of longwired's file at a reload: what is said to hold does, as a probe for each key
+sees by what the server then does; what is read at the start only is refused. A key of
+proto/config.proto that neither table has fails the test."""
 import json
 import re
 import unittest

@@ -1,5 +1,5 @@
-"""One probe for each key that a reload changes: sees by what the server then does that the new value
-is in force. Each is a test of reload_keys_test.py, with the server as it was at the start."""
+"""One probe for each key that a reload changes: sees by what the server then does that the new
+value is in force. Each is a test of reload_keys_test.py, with the settings of the start before."""
 import ssl
 import time
 
@@ -133,10 +133,14 @@ def trust_another_authority(case):
         return server.run(case.longwire.command(case.longwire.program("allocate.static")),
                           environment)
     case.assertIn("refused this client's certificate", others_run().err)
+    case.assertEqual(True, runs(case, "alpha"))
     case.longwire.reload(tls={"authority": str(papers / "ca.crt")})
     case.assertEqual(0, others_run().code)
-    # Nobody has a connection of this one yet.
+    # By a new connection, and by one that its link had already.
     case.assertIn("refused this client's certificate", runs(case, "operator"))
+    case.assertIn("of an authority that the server does not trust any more", runs(case, "alpha"))
+    case.longwire.reload()
+    case.assertEqual([True, True], [runs(case, "alpha"), runs(case, "operator")])
 
 
 @probe("tenants.name")
