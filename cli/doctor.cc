@@ -2,16 +2,20 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "cli/connect.h"
 #include "cli/explain.h"
+#include "cli/installation.h"
 #include "cli/ping.h"
+#include "cli/remedies.h"
+#include "cli/report.h"
 #include "cli/text.h"
+#include "cli/tried_program.h"
 #include "link/transport/grpc_setup.h"
-#include "server/daemon/paths.h"
 #include "wire/open.h"
 #include "wire/socket.h"
 
@@ -29,52 +33,17 @@ constexpr const char* kHelp =
   --explain   what becomes of a driver function here; or runs a program and names what it used that
               Longwire refuses, with the reasons
 
-Looks at this installation, connects, measures, opens a session and closes it again. Each problem
-comes with its remedy. The exit status is 0 if all is well, 1 if there is any problem, 2 if this
-command was called wrongly. With --explain it is 0, 2 if there is no such function, or the program's
-own.
+Looks at this installation, connects, measures, opens a session and closes it again; then does what
+every program does, in a process with the same variables: loads the installed libcuda.so.1 and
+copies a few bytes to a device and back. Each problem comes with its remedy. The exit status is 0 if
+all is well, 1 if there is any problem, 2 if this command was called wrongly. With --explain it is
+0, 2 if there is no such function, or the program's own.
 )";
 
 constexpr int kRoundTrips = 50;
 constexpr std::chrono::seconds kOpenPatience{60};
 // Beyond this a program that waits for each call feels the distance.
 constexpr double kFarMicroseconds = 2000;
-
-// Collects what is wrong.
-class Report {
- public:
-  void Good(const std::string& what) { std::printf("  ok      %s\n", what.c_str()); }
-  void Note(const std::string& what) { std::printf("  note    %s\n", what.c_str()); }
-  void Bad(const std::string& what, const std::string& remedy) {
-    ++problems_;
-    std::printf("  PROBLEM %s\n          remedy: %s\n", what.c_str(), remedy.c_str());
-  }
-  int problems() const { return problems_; }
-
- private:
-  int problems_ = 0;
-};
-
-void CheckInstallation(Report* report) {
-  std::printf("this host (longwire %s, protocol %u)\n", LONGWIRE_VERSION, wire::kProtocolVersion);
-  struct {
-    const char* path;
-    const char* what;
-  } const parts[] = {{"/longwire-link", "longwire-link"},
-                     {"/../lib/longwire/libcuda.so.1", "libcuda.so.1"}};
-  for (const auto& part : parts) {
-    std::string path = daemon::ProgramFolder() + part.path;
-    if (access(path.c_str(), R_OK) == 0) {
-      report->Good(std::string(part.what) + " is where programs look for it");
-    } else {
-      report->Bad("there is no " + path, "install Longwire completely on this host");
-    }
-  }
-  const char* library_path = getenv("LD_PRELOAD");
-  if (library_path != nullptr && std::strstr(library_path, "libcuda") != nullptr) {
-    report->Note(std::string("LD_PRELOAD is set: ") + library_path);
-  }
-}
 
 void CheckDaemon(const transport::InspectReply& reply, Report* report) {
   const transport::Daemon& daemon = reply.daemon();
@@ -136,7 +105,8 @@ std::vector<std::byte> EncodedRequest() {
   return {writer.data(), writer.data() + writer.size()};
 }
 
-void DescribeSession(const wire::OpenReply& reply, bool all_calls, Report* report) {
+// False when there is nothing that programs could use.
+bool DescribeSession(const wire::OpenReply& reply, bool all_calls, Report* report) {
   report->Good("a session opens; CUDA driver version " + VersionText(reply.driver_version));
   for (const wire::DeviceDescription& device : reply.devices) {
     char window[64];
@@ -154,7 +124,7 @@ void DescribeSession(const wire::OpenReply& reply, bool all_calls, Report* repor
   }
   if (reply.missing_calls.empty()) {
     report->Good("the server's driver has every call that this version forwards");
-    return;
+    return !reply.devices.empty();
   }
   report->Note("the server's driver lacks " + std::to_string(reply.missing_calls.size()) +
                " calls; programs that ask for one are told so" +
@@ -162,14 +132,18 @@ void DescribeSession(const wire::OpenReply& reply, bool all_calls, Report* repor
   for (const std::string& name : reply.missing_calls) {
     if (all_calls) std::printf("            %s\n", Printable(name).c_str());
   }
+  return !reply.devices.empty();
 }
 
-void RefusedSession(const std::string& sentence, Report* report) {
+bool RefusedSession(const std::string& sentence, Report* report) {
   report->Bad("no session opens: " + Printable(sentence),
-              "look at the log of longwired; longwire status shows who holds the devices");
+              RemedyFor(sentence,
+                        "look at the log of longwired; longwire status shows who holds the "
+                        "devices"));
+  return false;
 }
 
-void CheckSession(const link::ServerChannel& server, bool all_calls, Report* report) {
+bool CheckSession(const link::ServerChannel& server, bool all_calls, Report* report) {
   std::vector<std::byte> bytes = EncodedRequest();
   transport::OpenSessionRequest request;
   request.set_request(bytes.data(), bytes.size());
@@ -181,28 +155,36 @@ void CheckSession(const link::ServerChannel& server, bool all_calls, Report* rep
       transport::Transport::NewStub(server.channel)->Open(&context, request, &answer);
   wire::OpenReply reply;
   wire::Reader reader(std::as_bytes(std::span(answer.reply())));
-  if (!status.ok()) {
-    RefusedSession(link::ExplainStatus(server.server, status), report);
-  } else if (reply.Decode(reader) != wire::WireResult::kOk) {
-    RefusedSession("the answer cannot be read; client and server differ in version", report);
-  } else if (reply.code != 0) {
-    RefusedSession(reply.sentence, report);
-  } else {
-    DescribeSession(reply, all_calls, report);
-    transport::Attach attach;
-    attach.session = answer.session();
-    std::memcpy(attach.token.data(), answer.resume_token().data(),
-                std::min(attach.token.size(), answer.resume_token().size()));
-    CloseSession(server.channel, attach);
+  if (!status.ok()) return RefusedSession(link::ExplainStatus(server.server, status), report);
+  if (reply.Decode(reader) != wire::WireResult::kOk) {
+    return RefusedSession("the answer cannot be read; client and server differ in version", report);
   }
+  if (reply.code != 0) return RefusedSession(reply.sentence, report);
+  bool useful = DescribeSession(reply, all_calls, report);
+  transport::Attach attach;
+  attach.session = answer.session();
+  std::memcpy(attach.token.data(), answer.resume_token().data(),
+              std::min(attach.token.size(), answer.resume_token().size()));
+  CloseSession(server.channel, attach);
+  return useful;
 }
 
-void CheckLocalDoor(const std::string& path, bool all_calls, Report* report) {
+// Why nobody answers there.
+void ReportClosedDoor(const std::string& path, int error, Report* report) {
+  std::string remedy = "start longwired on this host with --door " + path;
+  if (error == EACCES) {
+    remedy = "add \"uid:" + std::to_string(geteuid()) +
+             "\" to identities of a tenant in the server's configuration, and longwire admin "
+             "reload; let this user into the folder of the door";
+  }
+  report->Bad("nobody answers at " + path + ": " + std::strerror(error), remedy);
+}
+
+bool CheckLocalDoor(const std::string& path, bool all_calls, Report* report) {
   wire::Descriptor door = wire::ConnectLocal(path);
   if (!door.valid()) {
-    report->Bad("nobody answers at " + path + ": " + std::strerror(errno),
-                "start longwired on this host with --door " + path);
-    return;
+    ReportClosedDoor(path, errno, report);
+    return false;
   }
   wire::SendMessage(door.get(), EncodedRequest());
   auto message = wire::ReceiveMessage(door.get(), kOpenPatience);
@@ -210,12 +192,10 @@ void CheckLocalDoor(const std::string& path, bool all_calls, Report* report) {
   wire::Reader reader(message ? std::span<const std::byte>(message->bytes)
                               : std::span<const std::byte>());
   if (!message || reply.Decode(reader) != wire::WireResult::kOk) {
-    RefusedSession("the door closed without an answer", report);
-  } else if (reply.code != 0) {
-    RefusedSession(reply.sentence, report);
-  } else {
-    DescribeSession(reply, all_calls, report);
+    return RefusedSession("the door closed without an answer", report);
   }
+  if (reply.code != 0) return RefusedSession(reply.sentence, report);
+  return DescribeSession(reply, all_calls, report);
 }
 
 // False when nobody can connect with these files.
@@ -227,7 +207,9 @@ bool CheckIdentity(const wire::IdentityFiles& files, Report* report) {
   std::string sentence;
   auto material = transport::LoadTls(files, transport::TlsRole::kClient, &sentence);
   if (!material) {
-    report->Bad(sentence, "longwire cert show FILE shows a certificate; docs/identity.md has more");
+    report->Bad(sentence, RemedyFor(sentence,
+                                    "longwire cert show FILE shows a certificate; "
+                                    "docs/identity.md has more"));
     return false;
   }
   report->Good("certificate " + files.certificate + " of '" + Printable(material->own.common_name) +
@@ -235,23 +217,26 @@ bool CheckIdentity(const wire::IdentityFiles& files, Report* report) {
   return true;
 }
 
-void CheckServer(const ServerOptions& options, Report* report) {
+// Whether it would serve programs.
+bool CheckServer(const ServerOptions& options, Report* report) {
   const std::string& name = options.server;
   std::printf("server %s\n", name.c_str());
   if (name.starts_with("unix:")) {
     return CheckLocalDoor(name.substr(std::strlen("unix:")), options.all, report);
   }
-  if (!CheckIdentity(options.identity, report)) return;
+  if (!CheckIdentity(options.identity, report)) return false;
   std::string sentence;
   auto server = ConnectTo(options, &sentence);
   transport::InspectReply reply;
   if (!server || !InspectServer(*server, &reply, &sentence)) {
-    report->Bad(sentence, "start longwired there, or correct --server, --cert, --key or --ca");
-    return;
+    report->Bad(
+        sentence,
+        RemedyFor(sentence, "start longwired there, or correct --server, --cert, --key or --ca"));
+    return false;
   }
   CheckDaemon(reply, report);
   CheckRoundTrip(*server, report);
-  CheckSession(*server, options.all, report);
+  return CheckSession(*server, options.all, report);
 }
 
 }  // namespace
@@ -277,7 +262,8 @@ int Doctor(const Arguments& arguments) {
   transport::PrepareProcess();
   Report report;
   CheckInstallation(&report);
-  CheckServer(options, &report);
+  // Without a session a program could only say the same again.
+  if (CheckServer(options, &report)) TryProgram(options.server, &report);
   if (report.problems() == 0) {
     std::printf("all is well\n");
   } else {

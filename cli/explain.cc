@@ -11,6 +11,7 @@
 #include <optional>
 #include <string_view>
 
+#include "cli/program_notice.h"
 #include "client-shim/interoperation_names.h"
 #include "longwire/call_ids.h"
 #include "wire/limits.h"
@@ -84,7 +85,7 @@ class Listener {
       return;
     }
     if (ours) last_ = line.substr(kVoice.size());
-    if (line.starts_with(kStarter)) not_started_ = line.substr(kStarter.size());
+    if (line.starts_with(kStarter)) HearStarter(line.substr(kStarter.size()));
     if (ours && line.find(kRefusal) != std::string::npos) {
       refused_.push_back(line.substr(kVoice.size()));
     } else {
@@ -99,6 +100,8 @@ class Listener {
       missed = "The program was not started: " + not_started_;
     } else if (!opened_ && !last_.empty() && refused_.empty()) {
       missed = "The program got no session, so nothing is known of it: " + last_;
+    } else if (!opened_ && !notice_.empty()) {
+      missed = "The program never opened a session: " + notice_;
     } else if (!opened_ && refused_.empty()) {
       missed =
           "The program never opened a session: it never loaded Longwire's libcuda.so.1 (it uses no "
@@ -118,10 +121,20 @@ class Listener {
   }
 
  private:
+  void HearStarter(const std::string& sentence) {
+    std::string_view notice = kNotice;
+    if (sentence.starts_with(notice)) {
+      notice_ = sentence.substr(notice.size());
+    } else {
+      not_started_ = sentence;
+    }
+  }
+
   Arguments refused_;
   bool opened_ = false;
   std::string last_;
   std::string not_started_;
+  std::string notice_;
 };
 
 void Listen(int descriptor, Listener* listener) {

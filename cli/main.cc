@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "cli/commands.h"
+#include "cli/tried_program.h"
 #include "wire/client_settings.h"
 #include "wire/descriptors.h"
 #include "wire/switches.h"
@@ -58,6 +59,9 @@ int main(int count, char** arguments) {
   std::string_view name = count > 1 ? arguments[1] : "--help";
   for (const Command& command : kCommands) {
     if (command.name == name) return command.run({arguments + 2, arguments + count});
+  }
+  if (name == longwire::cli::kTriedProgram) {
+    return longwire::cli::TriedProgram({arguments + 2, arguments + count});
   }
   if (name == "--help" || name == "-h" || name == "help") {
     std::fputs(kHelp, stdout);

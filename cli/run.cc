@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +11,8 @@
 #include <string_view>
 
 #include "cli/connect.h"
+#include "cli/program_environment.h"
+#include "cli/program_notice.h"
 #include "link/transport/address.h"
 #include "server/daemon/paths.h"
 
@@ -29,8 +30,10 @@ constexpr const char* kHelp =
   --trace summary       counts of calls and waits when it ends; several with commas between
 
 The program is not changed. It finds Longwire's libcuda.so.1 and libnvidia-ml.so.1 by
-LD_LIBRARY_PATH. The exit status is the program's own; 126 if it cannot be executed, 127 if there is
-no such program, 1 if Longwire's library is not there, 2 if this command was called wrongly.
+LD_LIBRARY_PATH; where that will not lead it there (an RPATH with another libcuda.so.1, setuid,
+statically linked), a line on standard error says so before it starts. The exit status is the
+program's own; 126 if it cannot be executed, 127 if there is no such program, 1 if Longwire's
+library is not there, 2 if this command was called wrongly.
 )";
 
 constexpr const char* kTraceHelp =
@@ -51,22 +54,6 @@ constexpr std::string_view kTraced[] = {"calls", "allocations", "summary"};
 // Exit statuses as the shell has them.
 constexpr int kCannotExecute = 126;
 constexpr int kNotFound = 127;
-
-// lib/longwire beside bin, with ".." resolved; empty when our library is not there.
-std::string LibraryFolder() {
-  char resolved[PATH_MAX];
-  if (realpath((daemon::ProgramFolder() + "/../lib/longwire").c_str(), resolved) == nullptr)
-    return {};
-  std::string folder = resolved;
-  return access((folder + "/libcuda.so.1").c_str(), R_OK) == 0 ? folder : std::string();
-}
-
-void Prepend(const char* name, const std::string& value) {
-  const char* before = getenv(name);
-  std::string all = value;
-  if (before != nullptr && before[0] != '\0') all += std::string(":") + before;
-  setenv(name, all.c_str(), 1);
-}
 
 struct Request {
   const char* command = "";  // run or trace
@@ -136,34 +123,19 @@ std::optional<int> Parse(const Arguments& arguments, Request* request) {
   return Refuse(*request, "no server; give --server HOST:PORT or set LONGWIRE_SERVER; see");
 }
 
-bool CheckServer(Request* request) {
-  std::string& server = request->server;
-  if (server.starts_with("unix:")) {
-    // The program may change its directory before it connects.
-    std::string path = server.substr(std::strlen("unix:"));
-    char resolved[PATH_MAX];
-    if (realpath(path.c_str(), resolved) != nullptr) server = std::string("unix:") + resolved;
-    return true;
-  }
+bool CheckServer(const Request& request) {
   std::string problem;
-  if (transport::ParseAddresses(server, &problem)) return true;
-  std::fprintf(stderr, "longwire %s: %s\n", request->command, problem.c_str());
+  if (request.server.starts_with("unix:")) return true;
+  if (transport::ParseAddresses(request.server, &problem)) return true;
+  std::fprintf(stderr, "longwire %s: %s\n", request.command, problem.c_str());
   return false;
-}
-
-// The program may change its directory, and HOME, before it connects.
-void SetIdentity() {
-  wire::IdentityFiles files = wire::FindIdentityFiles(wire::ClientSettings());
-  if (!files.certificate.empty()) setenv("LONGWIRE_CERT", files.certificate.c_str(), 1);
-  if (!files.key.empty()) setenv("LONGWIRE_KEY", files.key.c_str(), 1);
-  if (!files.authority.empty()) setenv("LONGWIRE_CA", files.authority.c_str(), 1);
 }
 
 int RunProgram(const char* name, const Arguments& arguments) {
   Request request;
   request.command = name;
   if (auto status = Parse(arguments, &request)) return *status;
-  if (!CheckServer(&request)) return kUsageStatus;
+  if (!CheckServer(request)) return kUsageStatus;
   std::string library = LibraryFolder();
   if (library.empty()) {
     std::fprintf(stderr,
@@ -172,17 +144,14 @@ int RunProgram(const char* name, const Arguments& arguments) {
                  request.command, daemon::ProgramFolder().c_str());
     return 1;
   }
-  setenv("LONGWIRE_SERVER", request.server.c_str(), 1);
-  SetIdentity();
+  for (const auto& [variable, value] : ProgramVariables(request.server, library)) {
+    setenv(variable.c_str(), value.c_str(), 1);
+  }
   if (!request.trace.empty()) setenv("LONGWIRE_TRACE", request.trace.c_str(), 1);
-  Prepend("LD_LIBRARY_PATH", library);
-  // Triton and Numba look for the driver by ways of their own.
-  setenv("TRITON_LIBCUDA_PATH", library.c_str(), 1);
-  setenv("NUMBA_CUDA_DRIVER", (library + "/libcuda.so.1").c_str(), 1);
-
-  // NCCL takes the devices for too far apart, as their PCI bus is not this host's: it would go
-  // through memory of this host, which kernels cannot poll (docs/nccl.md).
-  setenv("NCCL_P2P_LEVEL", "SYS", 0);
+  std::string notice = NoticeAbout(arguments[request.program], library);
+  if (!notice.empty()) {
+    std::fprintf(stderr, "longwire %s: %s%s\n", request.command, kNotice, notice.c_str());
+  }
 
   std::vector<char*> command;
   for (size_t i = request.program; i < arguments.size(); ++i) {

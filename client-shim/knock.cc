@@ -28,12 +28,24 @@ std::string TextOf(const std::string& path) {
   return wire::ReadFile(path.c_str(), size_t{64} << 10);
 }
 
-// A folder of this user that nobody else can write to, made if it is not there.
-bool TrustedFolder(const std::string& path) {
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return false;
+// Whether it is a folder of this user that nobody else can write to, made if it is not there; else
+// what is wrong with it.
+bool IsTrustedFolder(const std::string& path, std::string* sentence) {
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    *sentence = path + " cannot be made: " + strerror(errno) +
+                "; set LONGWIRE_RUNTIME_DIR to a folder of this user alone";
+    return false;
+  }
   struct stat status;
-  return lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
-         status.st_uid == geteuid() && (status.st_mode & 022) == 0;
+  if (lstat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid() ||
+      (status.st_mode & 022) != 0) {
+    *sentence = path + " is not a folder of this user alone; set LONGWIRE_RUNTIME_DIR to one";
+    return false;
+  }
+  if (access(path.c_str(), W_OK | X_OK) == 0) return true;
+  *sentence = path + " cannot be written to: " + strerror(errno) +
+              "; set LONGWIRE_RUNTIME_DIR to a folder of this user alone";
+  return false;
 }
 
 }  // namespace
@@ -45,10 +57,7 @@ std::string LinkDoorPath(const Options& options, std::string* sentence) {
     folder = std::string(runtime) + "/longwire";
   }
   if (folder.empty()) folder = "/tmp/longwire-" + std::to_string(geteuid());
-  if (!TrustedFolder(folder)) {
-    *sentence = folder + " is not a folder of this user alone; set LONGWIRE_RUNTIME_DIR to one";
-    return "";
-  }
+  if (!IsTrustedFolder(folder, sentence)) return "";
   char name[64];
   const wire::IdentityFiles& files = options.identity;
   // The certificate's text too: a link stays who it was when it started, and without what was

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <memory>
 
@@ -69,7 +70,8 @@ std::string LinkBinary(const Options& options) {
 bool StartLink(const Options& options, const std::string& door, std::string* sentence) {
   std::string binary = LinkBinary(options);
   if (access(binary.c_str(), X_OK) != 0) {
-    *sentence = "there is no " + binary + "; set LONGWIRE_LINK to the longwire-link to use";
+    *sentence = binary + " cannot be started: " + strerror(errno) +
+                "; set LONGWIRE_LINK to the longwire-link to use";
     return false;
   }
   std::vector<std::string> words = {binary, "--server",      options.server,     "--socket",

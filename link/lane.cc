@@ -79,7 +79,7 @@ std::unique_ptr<transport::ClientStream> Lane::StartStream(uint32_t epoch) {
   if (stream == nullptr) return nullptr;
   std::string body = transport::EncodeAttach({right_.session, right_.token, relay_->received(),
                                               relay_->consumed(), relay_->kept_bytes(),
-                                              relay_->room_bytes(), number_, server_.packing});
+                                              relay_->room_bytes(), number_, server_.packing, 1});
   transport::FrameHeader header = {relay_->sent(), relay_->received(), epoch,
                                    transport::kFrameAttach};
   stream->StartWrite(header, BytesOf(body), nullptr);
@@ -139,6 +139,10 @@ StreamPump::Outcome Lane::PumpOnce() {
   auto spinning = number_ == 0 ? StreamPump::Spinning::kYes : StreamPump::Spinning::kNo;
   StreamPump pump(*stream_, *relay_, counters_, spinning);
   pump.set_on_attached([this](std::span<const std::byte> body) { return TakeAttached(body); });
+  pump.set_on_terms([this](const transport::Terms& terms) {
+    right_.resume_grace = std::chrono::milliseconds(terms.resume_grace_milliseconds);
+    relay_->ChangePacking(terms.packing & server_.packing);
+  });
   {
     std::lock_guard lock(mutex_);
     pump_ = &pump;

@@ -115,6 +115,7 @@ void Core::Handle(const SharingChanged& event) {
   registry_.SetOptions(options_);
   for (const auto& [name, tenant] : registry_.tenants()) {
     for (const auto& [id, session] : tenant.sessions) {
+      turns_.TakeOptions(*session->gang);
       for (Seat& seat : session->seats) turns_.Unsettle(*seat.device);
     }
   }

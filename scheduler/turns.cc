@@ -122,6 +122,19 @@ void Turns::Begin(Gang& gang) {
   Step(gang);
 }
 
+void Turns::TakeOptions(Gang& gang) {
+  Turn& turn = gang.turn;
+  if (gang.phase == Phase::kTurn) {
+    Spend(gang);
+    turn.left = std::min(turn.left, options_.turn_length);
+    turn.patience = std::min(turn.patience, options_.max_wait);
+  } else if (gang.phase == Phase::kDraining) {
+    const Time drain = options_.turn_length * options_.drain_lengths;
+    turn.drain_by = std::min(turn.drain_by, After(now_, drain));
+    WakeAt(gang, turn.drain_by);
+  }
+}
+
 // Decides where the turn stands: over, held by latency-critical work, or open; and when to look
 // again.
 void Turns::Step(Gang& gang) {

@@ -39,6 +39,8 @@ class Turns {
   void Reconsider(Gang& gang);
   // `from` becomes part of `into`, in the registry right after this.
   void Merge(Gang& into, Gang& from);
+  // Times have become others: its turn, as far as it is under way, gets no longer ones than those.
+  void TakeOptions(Gang& gang);
   // The gang loses its place and its turn.
   void Withdraw(Gang& gang);
 

@@ -21,6 +21,7 @@ std::string EncodeAttach(const Attach& attach) {
   writer.U64(attach.room_bytes);
   writer.U32(attach.lane);
   writer.U32(attach.packing);
+  if (attach.hears_terms != 0) writer.U32(attach.hears_terms);
   return Text(writer);
 }
 
@@ -33,7 +34,8 @@ WireResult DecodeAttach(std::span<const std::byte> body, Attach* attach) {
   LW_TRY(reader.U64(&attach->kept_bytes));
   LW_TRY(reader.U64(&attach->room_bytes));
   LW_TRY(reader.U32(&attach->lane));
-  return reader.U32(&attach->packing);
+  LW_TRY(reader.U32(&attach->packing));
+  return reader.remaining() == 0 ? WireResult::kOk : reader.U32(&attach->hears_terms);
 }
 
 std::string EncodeAttached(const Attached& attached) {
@@ -51,6 +53,19 @@ WireResult DecodeAttached(std::span<const std::byte> body, Attached* attached) {
   LW_TRY(reader.U64(&attached->kept_bytes));
   LW_TRY(reader.U64(&attached->room_bytes));
   return reader.U32(&attached->packing);
+}
+
+std::string EncodeTerms(const Terms& terms) {
+  wire::Writer writer;
+  writer.U32(terms.resume_grace_milliseconds);
+  writer.U32(terms.packing);
+  return Text(writer);
+}
+
+WireResult DecodeTerms(std::span<const std::byte> body, Terms* terms) {
+  wire::Reader reader(body);
+  LW_TRY(reader.U32(&terms->resume_grace_milliseconds));
+  return reader.U32(&terms->packing);
 }
 
 std::string EncodeClosed(const Closed& closed) {

@@ -24,6 +24,7 @@ enum FrameFlags : uint32_t {
   kFramePing = 8,      // answered with kFramePong, the same body
   kFramePong = 16,
   kFramePacked = 32,  // bytes of the log, smaller (link/transport/packing.h)
+  kFrameTerms = 64,   // from the daemon, to who hears them; body: Terms, in force from here on
 };
 
 struct FrameHeader {
@@ -50,6 +51,7 @@ struct Attach {
   uint64_t room_bytes = 0;       // how much of the down log the client can take
   uint32_t lane = 0;             // of the session; 0: its own logs
   uint32_t packing = 0;          // PackingFlags that the client can take and wants
+  uint32_t hears_terms = 0;      // 1: the client understands kFrameTerms; older ones do not say it
 };
 
 // The daemon's answer.
@@ -58,6 +60,12 @@ struct Attached {
   uint64_t kept_bytes = 0;  // how much of the down log the daemon can keep
   uint64_t room_bytes = 0;  // how much of the up log the daemon can take
   uint32_t packing = 0;     // of those that the client wants; both ends may use them from now on
+};
+
+// What a reload of the daemon's configuration changed for a connection that exists.
+struct Terms {
+  uint32_t resume_grace_milliseconds = 0;
+  uint32_t packing = 0;  // as Attached's; what was packed before is still taken
 };
 
 // Why a session ended.
@@ -74,6 +82,8 @@ std::string EncodeAttach(const Attach& attach);
 WireResult DecodeAttach(std::span<const std::byte> body, Attach* attach);
 std::string EncodeAttached(const Attached& attached);
 WireResult DecodeAttached(std::span<const std::byte> body, Attached* attached);
+std::string EncodeTerms(const Terms& terms);
+WireResult DecodeTerms(std::span<const std::byte> body, Terms* terms);
 std::string EncodeClosed(const Closed& closed);
 WireResult DecodeClosed(std::span<const std::byte> body, Closed* closed);
 

@@ -45,7 +45,12 @@ void RelayEnd::SetFarEnd(uint64_t kept_bytes, uint64_t room_bytes, uint32_t pack
   kept_bytes = std::max<uint64_t>(kept_bytes, kUnknownFarRing);
   ack_step_ = std::min<uint64_t>(kept_bytes, incoming_.memory().bytes()) / kStepsPerRing;
   far_room_ = std::max<uint64_t>(room_bytes, kUnknownFarRing);
-  packing_ = packing;
+  sends_packed_ = takes_packed_ = packing;
+}
+
+void RelayEnd::ChangePacking(uint32_t packing) {
+  sends_packed_ = packing;
+  takes_packed_ |= packing;
 }
 
 WireResult RelayEnd::Take(const ReceivedFrame& frame) {

@@ -26,7 +26,11 @@ class RelayEnd {
   // How much of its log the far end can keep (it waits when that is full, so acknowledgements have
   // to come often enough for it), how much of ours it can take, and how packed (PackingFlags).
   void SetFarEnd(uint64_t kept_bytes, uint64_t room_bytes, uint32_t packing = 0);
-  uint32_t packing() const { return packing_; }
+  // How packed may be what goes there from now on, and what comes from there beside what might
+  // before: it may be on its way.
+  void ChangePacking(uint32_t packing);
+  uint32_t sends_packed() const { return sends_packed_; }
+  uint32_t takes_packed() const { return takes_packed_; }
 
   // Puts a received frame's bytes into the incoming ring, except those that are here already.
   // kFatal for another epoch, a gap, more than there is room for, or an acknowledgement of unsent
@@ -77,7 +81,8 @@ class RelayEnd {
   bool rests_ = false;    // nothing has moved since Rest
   uint64_t far_room_;
   uint64_t far_consumed_ = 0;
-  uint32_t packing_ = 0;
+  uint32_t sends_packed_ = 0;
+  uint32_t takes_packed_ = 0;
 };
 
 }  // namespace longwire::transport

@@ -93,6 +93,15 @@ void StreamPump::Stop(Closed closed) {
   stream_.Wake();
 }
 
+void StreamPump::Tell(const Terms& terms) {
+  {
+    std::lock_guard lock(terms_mutex_);
+    terms_ = terms;
+    has_terms_.store(true);
+  }
+  stream_.Wake();
+}
+
 void StreamPump::Abandon() {
   abandoned_.store(true);
   stream_.Wake();
@@ -196,7 +205,7 @@ void StreamPump::HandleFrame() {
   bool packed = frame.header.flags == kFramePacked;
   if (frame.header.flags != 0 && !packed) return HandleControl(frame);
   ReceivedFrame plain;
-  if (packed && unpacker_.Unpack(frame, relay_.packing(), &plain) != WireResult::kOk) {
+  if (packed && unpacker_.Unpack(frame, relay_.takes_packed(), &plain) != WireResult::kOk) {
     return Violation("a packed message arrived that cannot be unpacked");
   }
   const ReceivedFrame& taken = packed ? plain : frame;
@@ -221,6 +230,10 @@ void StreamPump::HandleControl(const ReceivedFrame& frame) {
     read_due_ = true;
   } else if (frame.header.flags == kFrameAttached && on_attached_ && on_attached_(bytes)) {
     read_due_ = true;
+  } else if (Terms terms; frame.header.flags == kFrameTerms && on_terms_ &&
+                          DecodeTerms(bytes, &terms) == WireResult::kOk) {
+    on_terms_(terms);
+    read_due_ = true;
   } else {
     Violation("a message of an unknown kind arrived");
   }
@@ -238,11 +251,26 @@ bool StreamPump::Send() {
     pong_.reset();
     return true;
   }
-  if (relay_.packing() != packer_.allowed()) packer_.Allow(relay_.packing());
+  if (has_terms_.load(std::memory_order_relaxed) && SendTerms()) return true;
+  if (relay_.sends_packed() != packer_.allowed()) packer_.Allow(relay_.sends_packed());
   if (packer_.allowed() != 0) packer_.Delivered(relay_.delivered(), relay_.sent(), Clock::now());
   RelayEnd::Batch batch;
   if (!relay_.Next(&batch)) return false;
   WriteBatch(batch);
+  return true;
+}
+
+bool StreamPump::SendTerms() {
+  std::optional<Terms> terms;
+  {
+    std::lock_guard lock(terms_mutex_);
+    std::swap(terms, terms_);
+    has_terms_.store(false);
+  }
+  if (!terms) return false;
+  // What comes after it may be packed so.
+  relay_.ChangePacking(terms->packing);
+  WriteControl(kFrameTerms, EncodeTerms(*terms));
   return true;
 }
 

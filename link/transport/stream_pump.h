@@ -4,8 +4,8 @@
 // in the connection. While it sleeps (armed_), the sleeper sleeps on the ring and, woken by data,
 // sends it itself: no byte waits for a hand-off between threads.
 //
-// Lock order: mutex_ alone. While armed_ is true everything marked "shared" belongs to who holds
-// mutex_; while it is false, to Run's thread.
+// Lock order: mutex_, terms_mutex_. While armed_ is true everything marked "shared" belongs to who
+// holds mutex_; while it is false, to Run's thread.
 #pragma once
 
 #include <atomic>
@@ -53,10 +53,16 @@ class StreamPump {
     on_attached_ = std::move(on_attached);
   }
 
+  // Told what a kFrameTerms says, in the same way.
+  void set_on_terms(std::function<void(const Terms&)> on_terms) { on_terms_ = std::move(on_terms); }
+
   // Returns when it is over. The stream still has to be ended.
   Outcome Run();
   // Sends what the outgoing ring holds, then `closed`, and makes Run return. From any thread.
   void Stop(Closed closed);
+  // Tells the far end, which hears terms, what holds from now on; here it holds then, too. Of
+  // several the last counts. From any thread.
+  void Tell(const Terms& terms);
   // Makes Run return with kBroken without another word. From any thread.
   void Abandon();
   // After Run.
@@ -73,6 +79,7 @@ class StreamPump {
   void HandleFrame();
   void HandleControl(const ReceivedFrame& frame);
   bool Send();
+  bool SendTerms();
   void WriteBatch(const RelayEnd::Batch& batch);
   void Count(size_t plain, size_t moved, std::atomic<uint64_t>* bytes);
   void Write(const FrameHeader& header, std::span<const std::byte> bytes,
@@ -85,6 +92,7 @@ class StreamPump {
   TrafficCounters& counters_;
   const Spinning spinning_;
   std::function<bool(std::span<const std::byte>)> on_attached_;
+  std::function<void(const Terms&)> on_terms_;
 
   // Of Run's thread.
   std::optional<Outcome> outcome_;
@@ -109,6 +117,10 @@ class StreamPump {
   bool close_sent_ = false;
   std::optional<std::string> pong_;
   Closed closed_;
+
+  std::mutex terms_mutex_;      // nothing else is locked under it
+  std::optional<Terms> terms_;  // under terms_mutex_
+  std::atomic<bool> has_terms_{false};
 
   std::atomic<bool> stopping_{false};
   std::atomic<bool> abandoned_{false};

@@ -77,6 +77,15 @@ bool AcceptLoop::ReloadCredentials(const config::Config& config, std::string* se
   return false;
 }
 
+Peer AcceptLoop::PeerOf(const grpc::ServerContext& context) {
+  Peer peer = daemon::PeerOf(context, table_.config());
+  if (tls_ == nullptr || peer.refused() || tls_->Trusts(CertificatesOf(context))) return peer;
+  peer.tenant = nullptr;
+  peer.refusal = "the certificate of '" + peer.identity +
+                 "' is of an authority that the server does not trust any more";
+  return peer;
+}
+
 void AcceptLoop::Loop() {
   while (true) {
     void* tag = nullptr;

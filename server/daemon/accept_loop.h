@@ -39,6 +39,8 @@ class AcceptLoop {
   // Reads the files of TLS that `config` names, for connections from now on. False with a sentence,
   // and all stays as it was, when they are not what they should be. A daemon without TLS gets none.
   bool ReloadCredentials(const config::Config& config, std::string* sentence);
+  // Who is at the other end, judged by what is in force now.
+  Peer PeerOf(const grpc::ServerContext& context);
   // Ends what is under way and waits for it.
   void Stop();
 

@@ -73,8 +73,9 @@ void EndOfConnection(SessionTable& table, const std::shared_ptr<Session>& sessio
 // Which rpc a stream came by: each has its lanes.
 enum class Kind { kExecute, kTransfer };
 
-void Handle(SessionTable& table, transport::ServerStream& stream, Kind kind) {
-  Peer peer = PeerOf(stream.context(), table.config());
+void Handle(AcceptLoop& loop, transport::ServerStream& stream, Kind kind) {
+  SessionTable& table = loop.table();
+  Peer peer = loop.PeerOf(stream.context());
   if (peer.refused()) {
     Refuse(stream, peer, peer.refusal);
     return;
@@ -91,9 +92,9 @@ void Handle(SessionTable& table, transport::ServerStream& stream, Kind kind) {
     Refuse(stream, peer, "there is no such session, or not for this client");
     return;
   }
-  attach.packing = transport::AgreedPacking(attach.packing, table.config()->compression());
   transport::Closed closed;
-  auto ended = session->lane(attach.lane).Relay(stream, attach, epoch, &closed);
+  bool compression = table.config()->compression();
+  auto ended = session->lane(attach.lane).Relay(stream, attach, epoch, compression, &closed);
   table.Detached();
   if (!ended) {
     Refuse(stream, peer, "a newer connection has taken its place");
@@ -128,8 +129,7 @@ class RelayedCall final : public AcceptLoop::Waiting {
     if (!loop_.stopping()) (new RelayedCall(loop_, kind_))->Accept();
     std::shared_ptr<transport::ServerStream> stream = std::move(stream_);
     AcceptLoop& loop = loop_;
-    bool spawned =
-        loop.Spawn([&loop, stream, kind = kind_] { Handle(loop.table(), *stream, kind); });
+    bool spawned = loop.Spawn([&loop, stream, kind = kind_] { Handle(loop, *stream, kind); });
     if (!spawned) stream->End(true);
   }
 

@@ -21,6 +21,7 @@ void FillSeat(const SeatFigures& figures, transport::Seat* seat) {
   seat->set_calls(figures.calls);
   seat->set_held(figures.held);
   seat->set_time_slice_groups(figures.time_slice_groups);
+  seat->set_time_slice_microseconds(figures.time_slice);
   seat->set_stopped(!figures.answers);
 }
 

@@ -5,6 +5,7 @@
 
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
+#include "link/transport/packing_choice.h"
 
 namespace longwire::daemon {
 namespace {
@@ -47,7 +48,7 @@ bool Lane::TokenFits(const transport::Token& token) {
   return current || (previous && unheard);
 }
 
-Lane::TakenOver Lane::TakeOver(uint32_t epoch, const transport::Attach& attach) {
+Lane::TakenOver Lane::TakeOver(uint32_t epoch, const transport::Attach& attach, bool compression) {
   std::unique_lock lock(mutex_);
   if (ended_ || relay_ == nullptr) return TakenOver::kNo;
   if (epoch <= relay_->epoch()) return TakenOver::kOlder;
@@ -63,7 +64,10 @@ Lane::TakenOver Lane::TakeOver(uint32_t epoch, const transport::Attach& attach) 
   if (relay_->StartEpoch(epoch, attach.resume_position, attach.consumed) != wire::WireResult::kOk) {
     return TakenOver::kNo;
   }
-  relay_->SetFarEnd(attach.kept_bytes, attach.room_bytes, attach.packing);
+  relay_->SetFarEnd(attach.kept_bytes, attach.room_bytes,
+                    transport::AgreedPacking(attach.packing, compression));
+  wanted_packing_ = attach.packing;
+  hears_terms_ = attach.hears_terms != 0;
   attaching_ = true;
   first_attach_ = first;
   detached_since_ = Clock::time_point::max();
@@ -83,17 +87,17 @@ bool Lane::SendAttached(transport::ServerStream& stream, const transport::Token&
   transport::FrameHeader header = relay_->ControlHeader(transport::kFrameAttached);
   header.position = relay_->received();
   std::string body = transport::EncodeAttached(
-      {token, relay_->kept_bytes(), relay_->room_bytes(), relay_->packing()});
+      {token, relay_->kept_bytes(), relay_->room_bytes(), relay_->sends_packed()});
   stream.StartWrite(header, std::as_bytes(std::span(body)), nullptr);
   return stream.Wait(Clock::now() + kAttachPatience) == transport::MessageStream::Event::kWritten;
 }
 
 std::optional<StreamPump::Outcome> Lane::Relay(transport::ServerStream& stream,
                                                const transport::Attach& attach, uint32_t epoch,
-                                               transport::Closed* closed) {
+                                               bool compression, transport::Closed* closed) {
   // An older connection may seem to be there still.
   Clock::time_point detached = std::min(detached_since(), Clock::now());
-  TakenOver taken = TakeOver(epoch, attach);
+  TakenOver taken = TakeOver(epoch, attach, compression);
   if (taken == TakenOver::kOlder) return std::nullopt;
   if (taken == TakenOver::kNo) {
     *closed = {static_cast<uint32_t>(transport::kLaunchFailed),
@@ -112,6 +116,7 @@ std::optional<StreamPump::Outcome> Lane::Relay(transport::ServerStream& stream,
       pump_ = &pump;
       if (ended_) pump.Stop(end_);
       if (waiting_ != 0) pump.Abandon();
+      TellTerms();
     }
     outcome = pump.Run();
     *closed = pump.closed();
@@ -123,6 +128,18 @@ std::optional<StreamPump::Outcome> Lane::Relay(transport::ServerStream& stream,
   detached_since_ = Clock::now();
   changed_.notify_all();
   return outcome;
+}
+
+void Lane::SetTerms(std::chrono::milliseconds resume_grace, bool compression) {
+  std::lock_guard lock(mutex_);
+  terms_ = {resume_grace, compression};
+  TellTerms();
+}
+
+void Lane::TellTerms() {
+  if (!terms_ || pump_ == nullptr || !hears_terms_) return;
+  pump_->Tell({static_cast<uint32_t>(terms_->resume_grace.count()),
+               transport::AgreedPacking(wanted_packing_, terms_->compression)});
 }
 
 void Lane::End(const transport::Closed& closed) {

@@ -32,11 +32,16 @@ class Lane {
   bool TokenFits(const transport::Token& token);
 
   // Relays over `stream` until it ends. An older connection is dropped first; nullopt when this is
-  // an older one itself, that came late. kViolation with *closed when the client may not continue
-  // from where it says.
+  // an older one itself, that came late. `compression` as in SetTerms. kViolation with *closed when
+  // the client may not continue from where it says.
   std::optional<transport::StreamPump::Outcome> Relay(transport::ServerStream& stream,
                                                       const transport::Attach& attach,
-                                                      uint32_t epoch, transport::Closed* closed);
+                                                      uint32_t epoch, bool compression,
+                                                      transport::Closed* closed);
+
+  // A reload has changed what holds: who is attached, or comes back, is told. `compression`:
+  // whether bytes may be packed for a client that wants it.
+  void SetTerms(std::chrono::milliseconds resume_grace, bool compression);
 
   // Stops the relay and closes the rings; nobody attaches any more.
   void End(const transport::Closed& closed);
@@ -53,9 +58,12 @@ class Lane {
 
  private:
   enum class TakenOver { kYes, kOlder, kNo };
-  TakenOver TakeOver(uint32_t epoch, const transport::Attach& attach);
+  TakenOver TakeOver(uint32_t epoch, const transport::Attach& attach, bool compression);
   // With a new token; `shown` is the one that the client came with.
   bool SendAttached(transport::ServerStream& stream, const transport::Token& shown);
+
+  // What there is to tell goes to the pump; mutex_ is held.
+  void TellTerms();
 
   bool relayed_ = false;
   std::shared_ptr<wire::RingMemory> up_;
@@ -67,6 +75,13 @@ class Lane {
   // All under mutex_; relay_ belongs to the pump while there is one.
   std::unique_ptr<transport::RelayEnd> relay_;
   transport::StreamPump* pump_ = nullptr;
+  uint32_t wanted_packing_ = 0;  // by who is attached, to whom it may be told
+  bool hears_terms_ = false;
+  struct NewTerms {
+    std::chrono::milliseconds resume_grace;
+    bool compression;
+  };
+  std::optional<NewTerms> terms_;  // since the session was opened
   bool attaching_ = false;
   uint32_t waiting_ = 0;  // newer connections
   bool ended_ = false;

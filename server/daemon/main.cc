@@ -110,6 +110,7 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
   live.Subscribe([&table](const config::Config& now) {
     table.scheduling().Change(SchedulingOptionsOf(now));
     ApplyTenants(now, table.scheduling(), table.warden());
+    table.TellTerms(now);
   });
   MetricsEndpoint metrics([&table] { return InspectAll(table); });
   if (first->has_metrics() && !metrics.Start(first->metrics(), &sentence)) {

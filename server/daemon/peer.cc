@@ -67,6 +67,18 @@ void TakeTenant(const config::LiveConfig::Snapshot& config, Peer* peer) {
 
 }  // namespace
 
+std::string CertificatesOf(const grpc::ServerContext& context) {
+  std::shared_ptr<const grpc::AuthContext> proof = context.auth_context();
+  std::string all;
+  // Of what OpenSSL calls a server's peer's chain the peer's own is no part.
+  for (const char* name :
+       {GRPC_X509_PEM_CERT_PROPERTY_NAME, GRPC_X509_PEM_CERT_CHAIN_PROPERTY_NAME}) {
+    if (proof == nullptr) break;
+    for (grpc::string_ref pem : proof->FindPropertyValues(name)) all.append(pem.data(), pem.size());
+  }
+  return all;
+}
+
 Peer PeerOf(const grpc::ServerContext& context, const config::LiveConfig::Snapshot& config) {
   Peer peer;
   peer.address = PlainAddress(context.peer());

@@ -33,6 +33,8 @@ struct Peer {
 // The caller of an RPC. Looked up anew for each: certificates expire and tenants change while a
 // connection lasts.
 Peer PeerOf(const grpc::ServerContext& context, const config::LiveConfig::Snapshot& config);
+// The caller's certificates as it showed them, PEM, its own first; empty without TLS.
+std::string CertificatesOf(const grpc::ServerContext& context);
 // The program at the unix door.
 Peer LocalPeer(uid_t uid, const config::LiveConfig::Snapshot& config);
 

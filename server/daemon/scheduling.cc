@@ -450,7 +450,7 @@ std::vector<SeatFigures> Scheduling::Seats() {
       const gates::DeviceGate& gate = seat.gate();
       all.push_back({seat.session, number, gate.closed.load() != 0, seat.limited,
                      gate.busy.load() != 0, Answers(seat.session), seat.gpu_time, gate.calls.load(),
-                     gate.held.load(), gate.time_slice_groups.load()});
+                     gate.held.load(), gate.time_slice_groups.load(), gate.time_slice.load()});
     }
   }
   return all;

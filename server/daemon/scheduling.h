@@ -41,6 +41,7 @@ struct SeatFigures {
   uint64_t calls = 0;                    // that ran on the device
   uint64_t held = 0;                     // times that work was held back
   uint32_t time_slice_groups = 0;        // channel groups with a short time slice
+  uint32_t time_slice = 0;               // asked for, microseconds; 0: the driver's own
 };
 
 struct ShareFigures {

@@ -1,6 +1,9 @@
 #include "server/daemon/server_credentials.h"
 
 #include <grpc/grpc.h>
+#include <openssl/err.h>
+#include <openssl/x509_vfy.h>
+#include <openssl/x509v3.h>
 
 #include "link/transport/log.h"
 #include "wire/guards.h"
@@ -21,6 +24,31 @@ void Announce(const transport::TlsMaterial& material) {
   Log(soon ? LogLevel::kWarning : LogLevel::kInfo,
       "certificate " + material.files.certificate + " for " + names + ", valid until " +
           transport::DateText(own.not_after) + (soon ? ": that is soon, make a new one" : ""));
+}
+
+struct StoreDeleter {
+  void operator()(X509_STORE* store) const { X509_STORE_free(store); }
+  void operator()(X509_STORE_CTX* context) const { X509_STORE_CTX_free(context); }
+};
+
+// Both are PEM.
+bool IsSignedBy(const std::string& authority, const std::string& chain) {
+  std::vector<transport::CertificatePointer> own = transport::ParseCertificates(chain);
+  std::unique_ptr<X509_STORE, StoreDeleter> store(X509_STORE_new());
+  std::unique_ptr<X509_STORE_CTX, StoreDeleter> context(X509_STORE_CTX_new());
+  STACK_OF(X509)* between = sk_X509_new_null();
+  bool good = !own.empty() && store != nullptr && context != nullptr && between != nullptr;
+  for (const auto& signer : transport::ParseCertificates(authority)) {
+    good = good && X509_STORE_add_cert(store.get(), signer.get()) == 1;
+  }
+  for (const auto& certificate : own) good = good && sk_X509_push(between, certificate.get()) > 0;
+  good = good && X509_STORE_CTX_init(context.get(), store.get(), own[0].get(), between) == 1 &&
+         X509_STORE_CTX_set_purpose(context.get(), X509_PURPOSE_SSL_CLIENT) == 1 &&
+         X509_verify_cert(context.get()) == 1;
+  context.reset();
+  sk_X509_free(between);  // not what is in it
+  ERR_clear_error();
+  return good;
 }
 
 }  // namespace
@@ -54,9 +82,20 @@ bool TlsServerCredentials::Reload(const transport::TlsFiles& files, std::string*
   if (!material) return false;
   Announce(*material);
   std::lock_guard lock(mutex_);
+  another_authority_ |= material->authority != material_.authority;
   material_ = std::move(*material);
   changed_ = true;
   return true;
+}
+
+bool TlsServerCredentials::Trusts(const std::string& chain) {
+  std::string authority;
+  {
+    std::lock_guard lock(mutex_);
+    if (!another_authority_ || wire::GuardIsOff("certificate")) return true;
+    authority = material_.authority;
+  }
+  return IsSignedBy(authority, chain);
 }
 
 int TlsServerCredentials::AddPortToServer(const std::string& address, grpc_server* server) {

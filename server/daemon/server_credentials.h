@@ -24,6 +24,10 @@ class TlsServerCredentials final : public grpc::ServerCredentials {
   // all stays as it was, when something is wrong with them. Thread-safe.
   bool Reload(const transport::TlsFiles& files, std::string* sentence);
 
+  // Whether the authority that is in force now signed this chain, PEM with the client's own
+  // certificate first: of a connection that was made before it came into force. Thread-safe.
+  bool Trusts(const std::string& chain);
+
   void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
 
  private:
@@ -37,6 +41,7 @@ class TlsServerCredentials final : public grpc::ServerCredentials {
   std::mutex mutex_;
   transport::TlsMaterial material_;  // under mutex_
   bool changed_ = true;              // under mutex_: gRPC has not fetched it yet
+  bool another_authority_ = false;   // under mutex_: than connections may have been made by
 };
 
 }  // namespace longwire::daemon

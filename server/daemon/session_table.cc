@@ -317,6 +317,14 @@ void SessionTable::Detached() {
   changed_.notify_all();
 }
 
+void SessionTable::TellTerms(const config::Config& config) {
+  for (const auto& session : List()) {
+    for (uint32_t lane = 0; lane < session->lanes(); ++lane) {
+      session->lane(lane).SetTerms(config::ResumeGrace(config), config.compression());
+    }
+  }
+}
+
 void SessionTable::EndAll(const transport::Closed& closed) {
   for (const auto& session : List()) End(session, closed);
 }

@@ -58,6 +58,8 @@ class SessionTable {
                                        const std::vector<std::string>& environment,
                                        const warden::Stats& stats, std::string* sentence);
   // What is in force now.
+  // Tells running sessions what a reload has changed for them.
+  void TellTerms(const config::Config& config);
   config::LiveConfig::Snapshot config() const { return live_.Get(); }
 
  private:

@@ -18,6 +18,20 @@ scheduler::PriorityClass ClassOf(const config::Tenant& tenant) {
                                                        : scheduler::PriorityClass::kBestEffort;
 }
 
+// Nothing is kept for tenants that are not in the configuration any more, or were in that of an
+// earlier daemon. Sessions of theirs that run on keep their limit.
+void EndReservations(const config::Config& config, WardenClient& warden) {
+  std::string sentence;
+  auto stats = warden.GetStats(&sentence);
+  if (!stats) return;  // the next warden knows of none
+  for (const warden::TenantStats& known : stats->tenants) {
+    bool listed = std::ranges::any_of(config.tenants(), [&](const config::Tenant& tenant) {
+      return tenant.name() == known.tenant;
+    });
+    if (!listed && known.reserved != 0) warden.SetQuota({known.tenant, known.limit, 0, false});
+  }
+}
+
 }  // namespace
 
 SchedulingOptions SchedulingOptionsOf(const config::Config& config) {
@@ -66,6 +80,7 @@ void ApplyTenants(const config::Config& config, Scheduling& scheduling, WardenCl
     warden.SetQuota(QuotaOf(tenant));
   }
   warden.SetLimits(LimitsOf(config));
+  EndReservations(config, warden);
 }
 
 }  // namespace longwire::daemon

@@ -61,9 +61,8 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Reply>>
   void OnArrived(bool ok) {
     if (!ok) return;
     if (!loop_.stopping()) again_(loop_);
-    bool spawned = loop_.Spawn([self = this->shared_from_this()] {
-      self->Handle(PeerOf(self->context_, self->loop_.table().config()));
-    });
+    bool spawned = loop_.Spawn(
+        [self = this->shared_from_this()] { self->Handle(self->loop_.PeerOf(self->context_)); });
     if (!spawned) Refuse(grpc::StatusCode::RESOURCE_EXHAUSTED, "too many calls at once");
   }
   void OnDone(bool) { cancelled_.store(context_.IsCancelled()); }

@@ -119,6 +119,10 @@ Drain::Time Drain::AskUnused(std::span<const uint64_t> candidates, uint64_t keep
   return next;
 }
 
+void Drain::ForgetUnusedAsks() {
+  for (auto& [number, worker] : workers_) worker.unused_asks = 0;
+}
+
 void Drain::Answered(uint64_t worker, const Reclaimed& answer, Time now) {
   auto found = workers_.find(worker);
   if (found == workers_.end()) return;

@@ -64,6 +64,9 @@ class Drain {
   Time AskUnused(std::span<const uint64_t> candidates, uint64_t keep,
                  std::chrono::nanoseconds idle_after, Time now, std::vector<Ask>* asks);
 
+  // Less may be kept, or for less time, than when they were asked: they are asked again soon.
+  void ForgetUnusedAsks();
+
   void Answered(uint64_t worker, const Reclaimed& answer, Time now);
 
   const DrainCounts& counts() const { return counts_; }

@@ -148,7 +148,12 @@ bool Keeper::ReadControl(bool* open) {
   if (!message) return false;
   Attach attach;
   Assign assign;
-  if (message::Unpack(message->bytes, &limits_) == wire::WireResult::kOk) {
+  if (KeeperLimits limits; message::Unpack(message->bytes, &limits) == wire::WireResult::kOk) {
+    // They are sent again for each session.
+    bool idle_changed =
+        limits.session_idle != limits_.session_idle || limits.idle_after != limits_.idle_after;
+    if (idle_changed) drain_.ForgetUnusedAsks();
+    limits_ = limits;
     for (auto& [worker, session] : sessions_) Watch(session);
     return true;
   }

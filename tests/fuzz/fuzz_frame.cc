@@ -25,12 +25,15 @@ void RoundTrip(std::span<const std::byte> bytes,
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 1) return 0;
   const auto bytes = std::as_bytes(std::span(data + 1, size - 1));
-  switch (data[0] % 3) {
+  switch (data[0] % 4) {
     case 0:
       RoundTrip<Attach>(bytes, DecodeAttach, EncodeAttach);
       break;
     case 1:
       RoundTrip<Attached>(bytes, DecodeAttached, EncodeAttached);
+      break;
+    case 2:
+      RoundTrip<Terms>(bytes, DecodeTerms, EncodeTerms);
       break;
     default:
       RoundTrip<Closed>(bytes, DecodeClosed, EncodeClosed);

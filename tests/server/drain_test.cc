@@ -176,5 +176,22 @@ TEST_F(DrainTest, UnusedMemoryIsAskedForLessAndLessOften) {
   EXPECT_EQ(drain.AskUnused(workers, 0, seconds(10), now, &asks), Drain::Time::max());
 }
 
+TEST_F(DrainTest, OtherLimitsAreAskedForSoon) {
+  workers = {1};
+  std::vector<Drain::Ask> asks;
+  for (int minutes = 0; minutes < 10; ++minutes) {
+    now += std::chrono::minutes(6);
+    drain.AskUnused(workers, 256 * kMiB, seconds(10), now, &asks);
+    drain.Answered(1, {asks.back().packet.request, 0, 0}, now);
+  }
+  asks.clear();
+  now += seconds(10);
+  drain.AskUnused(workers, 0, seconds(10), now, &asks);
+  EXPECT_TRUE(asks.empty()) << "it was asked often";
+  drain.ForgetUnusedAsks();
+  drain.AskUnused(workers, 0, seconds(10), now, &asks);
+  EXPECT_EQ(asks.size(), 1u);
+}
+
 }  // namespace
 }  // namespace longwire::keeper

@@ -1,8 +1,10 @@
 // Two pumps joined by a connection in memory: program | pump = pump | worker.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -31,10 +33,12 @@ struct End {
   std::unique_ptr<StreamPump> pump;
   std::thread thread;
   Outcome outcome{};
+  std::function<void(const Terms&)> on_terms;
 
   void Start(uint32_t epoch, uint64_t position) {
     ASSERT_EQ(relay.StartEpoch(epoch, position, position), WireResult::kOk);
     pump = std::make_unique<StreamPump>(*stream, relay, counters);
+    pump->set_on_terms(on_terms);
     thread = std::thread([this] { outcome = pump->Run(); });
   }
   Outcome Join() {
@@ -165,6 +169,43 @@ TEST_F(PumpTest, APackedMessageThatNobodyAgreedOnEndsTheSession) {
   ASSERT_TRUE(Write(up, std::string(kRing / 2, 'x')));
   EXPECT_EQ(far_.Join(), Outcome::kViolation);
   EXPECT_EQ(far_.pump->closed().sentence, "a packed message arrived that cannot be unpacked");
+}
+
+TEST_F(PumpTest, TermsHoldFromWhereTheyAreTold) {
+  std::atomic<uint32_t> heard{0};
+  near_.on_terms = [&](const Terms& terms) {
+    near_.relay.ChangePacking(terms.packing);
+    heard.store(terms.resume_grace_milliseconds);
+  };
+  auto tell = [&](uint32_t grace, uint32_t packing) {
+    far_.pump->Tell({grace, packing});
+    auto end = Clock::now() + seconds(20);
+    while (heard.load() != grace && Clock::now() < end) std::this_thread::yield();
+    ASSERT_EQ(heard.load(), grace);
+  };
+  auto saved = [&] { return near_.counters.saved.load() + far_.counters.saved.load(); };
+  Connect(1);
+  MoveMuchBothWays();
+  EXPECT_EQ(saved(), 0u);
+  tell(1, kPackLz4 | kPackAlways);
+  MoveMuchBothWays();
+  EXPECT_GT(saved(), size_t{1} << 20);
+  // What is on its way when they change is taken as it is.
+  std::thread changing([&] {
+    for (uint32_t i = 0; i < 50; ++i) tell(10 + i, i % 2 == 0 ? 0 : kPackZstd | kPackAlways);
+  });
+  MoveMuchBothWays();
+  changing.join();
+  tell(2, 0);
+  size_t before = saved();
+  MoveMuchBothWays();
+  EXPECT_EQ(saved(), before);
+}
+
+TEST_F(PumpTest, AnEndThatHearsNoTermsTakesThemForAMistake) {
+  Connect(1);
+  far_.pump->Tell({1, 0});
+  EXPECT_EQ(near_.Join(), Outcome::kViolation);
 }
 
 TEST_F(PumpTest, AcknowledgesWithoutTrafficInTheOtherDirection) {

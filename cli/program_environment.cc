@@ -1,0 +1,59 @@
+#include "cli/program_environment.h"
+
+#include <unistd.h>
+
+#include <climits>
+#include <cstdlib>
+
+#include "server/daemon/paths.h"
+#include "wire/client_settings.h"
+
+namespace longwire::cli {
+namespace {
+
+constexpr std::string_view kDoor = "unix:";
+
+std::string Prepended(const char* name, const std::string& value) {
+  const char* before = getenv(name);
+  return before == nullptr || before[0] == '\0' ? value : value + ":" + before;
+}
+
+}  // namespace
+
+std::string LibraryFolder() {
+  char resolved[PATH_MAX];
+  if (realpath((daemon::ProgramFolder() + "/../lib/longwire").c_str(), resolved) == nullptr)
+    return {};
+  std::string folder = resolved;
+  return access((folder + "/libcuda.so.1").c_str(), R_OK) == 0 ? folder : std::string();
+}
+
+std::string FromEverywhere(const std::string& server) {
+  if (!server.starts_with(kDoor)) return server;
+  char resolved[PATH_MAX];
+  bool found = realpath(server.c_str() + kDoor.size(), resolved) != nullptr;
+  return found ? std::string(kDoor) + resolved : server;
+}
+
+std::vector<std::pair<std::string, std::string>> ProgramVariables(const std::string& server,
+                                                                  const std::string& library) {
+  std::vector<std::pair<std::string, std::string>> variables = {
+      {"LONGWIRE_SERVER", FromEverywhere(server)}};
+  // The program may change its directory, and HOME, before it connects.
+  wire::IdentityFiles files = wire::FindIdentityFiles(wire::ClientSettings());
+  for (const auto& [name, file] : {std::pair{"LONGWIRE_CERT", &files.certificate},
+                                   {"LONGWIRE_KEY", &files.key},
+                                   {"LONGWIRE_CA", &files.authority}}) {
+    if (!file->empty()) variables.emplace_back(name, *file);
+  }
+  variables.emplace_back("LD_LIBRARY_PATH", Prepended("LD_LIBRARY_PATH", library));
+  // Triton and Numba look for the driver by ways of their own.
+  variables.emplace_back("TRITON_LIBCUDA_PATH", library);
+  variables.emplace_back("NUMBA_CUDA_DRIVER", library + "/libcuda.so.1");
+  // NCCL takes the devices for too far apart, as their PCI bus is not this host's: it would go
+  // through memory of this host, which kernels cannot poll (docs/nccl.md).
+  if (getenv("NCCL_P2P_LEVEL") == nullptr) variables.emplace_back("NCCL_P2P_LEVEL", "SYS");
+  return variables;
+}
+
+}  // namespace longwire::cli
