@@ -22,6 +22,19 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
 endif()
 include_directories(${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_BINARY_DIR}/gen)
 
+option(LONGWIRE_GUARD_SWITCHES "Guards can be switched off, for tests (wire/guards.h)" OFF)
+set(guard_switches 0)
+if(LONGWIRE_GUARD_SWITCHES)
+  set(guard_switches 1)
+endif()
+# In a header, not on the command line: only what asks for guards is compiled for it.
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/gen/longwire/guard_switches.h @ONLY CONTENT
+"#pragma once
+#ifndef LONGWIRE_GUARD_SWITCHES
+#define LONGWIRE_GUARD_SWITCHES @guard_switches@
+#endif
+")
+
 set(LONGWIRE_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
 if(LONGWIRE_SANITIZE)
   # CUDA's enumerations are open: newer drivers and callers' mistakes bring values without a name.

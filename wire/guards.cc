@@ -4,6 +4,7 @@
 
 #include "wire/switches.h"
 
+#if LONGWIRE_GUARD_SWITCHES
 namespace longwire::wire {
 
 bool GuardIsOff(std::string_view guard) {
@@ -15,3 +16,4 @@ bool GuardIsOff(std::string_view guard) {
 }
 
 }  // namespace longwire::wire
+#endif

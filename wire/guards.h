@@ -1,11 +1,17 @@
 // Guards: checks that a test switches off to show that it watches them (tests/proof has one such
-// test for each). They are named in LONGWIRE_DISABLE beside switches (wire/switches.h); nobody does
-// so in production, and a process without one of its guards says so on its standard error.
+// test for each). They are named in LONGWIRE_DISABLE beside switches (wire/switches.h), and a
+// process without one of its guards says so on its standard error. Only builds for tests can do
+// without: with LONGWIRE_GUARD_SWITCHES 0, as in all that is shipped, there is nothing to switch.
 #pragma once
 
+#include <span>
 #include <string_view>
 
+#include "longwire/guard_switches.h"
+
 namespace longwire::wire {
+
+#if LONGWIRE_GUARD_SWITCHES
 
 // Sorted: the name, what the guard keeps out, and where.
 inline constexpr std::string_view kGuards[] = {
@@ -44,6 +50,13 @@ inline constexpr std::string_view kGuards[] = {
 
 // True if LONGWIRE_DISABLE names the guard. One that is met often keeps the answer in a constant.
 bool GuardIsOff(std::string_view guard);
+
+#else
+
+inline constexpr std::span<const std::string_view> kGuards;
+constexpr bool GuardIsOff(std::string_view) { return false; }
+
+#endif
 
 // True only in the twins that tests/fuzz builds of its targets: the check beside which it stands is
 // then left out, and the fuzzer has to notice within a minute.
