@@ -21,9 +21,10 @@ scheduler::PriorityClass ClassOf(const config::Tenant& tenant) {
 // Nothing is kept for tenants that are not in the configuration any more, or were in that of an
 // earlier daemon. Sessions of theirs that run on keep their limit.
 void EndReservations(const config::Config& config, WardenClient& warden) {
+  if (!warden.IsConnected()) return;  // the next one knows of none
   std::string sentence;
   auto stats = warden.GetStats(&sentence);
-  if (!stats) return;  // the next warden knows of none
+  if (!stats) return;
   for (const warden::TenantStats& known : stats->tenants) {
     bool listed = std::ranges::any_of(config.tenants(), [&](const config::Tenant& tenant) {
       return tenant.name() == known.tenant;

@@ -54,6 +54,11 @@ bool WardenClient::Connect(std::string* sentence) {
   return true;
 }
 
+bool WardenClient::IsConnected() {
+  std::lock_guard lock(mutex_);
+  return socket_ != nullptr;
+}
+
 void WardenClient::ReadLoop() {
   std::shared_ptr<wire::Descriptor> socket;
   {

@@ -44,6 +44,7 @@ class WardenClient {
 
   // Connects, if it is not connected. False with a sentence.
   bool Connect(std::string* sentence);
+  bool IsConnected();
   // started.code is not 0 when there is no worker, and started.sentence says why.
   StartedWorker Start(warden::StartWorker request);
   void Kill(uint64_t session);
