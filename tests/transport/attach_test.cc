@@ -154,7 +154,7 @@ TEST_F(AttachTest, AHalfDeadConnectionIsReplaced) {
 TEST_F(AttachTest, ASessionThatNobodyAttachesToIsFreed) {
   Open();
   EXPECT_EQ(warden_->living(), 1u);
-  EXPECT_TRUE(Eventually([&] { return warden_->living() == 0; }, milliseconds(5000)));
+  EXPECT_TRUE(Eventually([&] { return warden_->living() == 0; }));
 }
 
 class ShortGraceTest : public AttachTest {

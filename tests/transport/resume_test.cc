@@ -107,7 +107,7 @@ TEST_F(BrokenForGoodTest, ANetworkThatStaysBrokenEndsTheSession) {
   ASSERT_TRUE(program.Open(options_.socket)) << program.reply.sentence;
   proxy_->Block(true);
   proxy_->Cut();
-  EXPECT_TRUE(Eventually([&] { return program.down_memory->closed(); }, milliseconds(5000)));
+  EXPECT_TRUE(Eventually([&] { return program.down_memory->closed(); }));
   EXPECT_EQ(program.down_memory->close_code(), 719u);
   EXPECT_TRUE(NothingLeft());
 }
@@ -124,7 +124,7 @@ TEST_F(ResumeTest, AProgramThatEndsWhileItsConnectionIsBrokenLeavesNothing) {
   std::this_thread::sleep_for(milliseconds(300));
   EXPECT_EQ(table_->List().size(), 1u) << "nobody has said that it ended";
   proxy_->Block(false);
-  EXPECT_TRUE(Eventually([&] { return table_->List().empty(); }, milliseconds(5000)));
+  EXPECT_TRUE(Eventually([&] { return table_->List().empty(); }));
   EXPECT_TRUE(NothingLeft());
 }
 

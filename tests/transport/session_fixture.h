@@ -46,7 +46,7 @@ inline uint16_t FreePort() {
 }
 
 inline bool Eventually(const std::function<bool()>& done,
-                       milliseconds patience = milliseconds(2000)) {
+                       milliseconds patience = milliseconds(20000)) {
   auto deadline = Clock::now() + patience;
   while (!done()) {
     if (Clock::now() >= deadline) return false;
