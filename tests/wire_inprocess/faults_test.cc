@@ -8,10 +8,10 @@ namespace {
 TEST(ZFaults, AStreamThatTheServerCouldNotMakeHoldsNobodyUp) {
   Bench bench;
   CUstream stream = nullptr;
+  CUdeviceptr data = 0;
+  ASSERT_OK(cuMemAlloc_v2(&data, 64));  // first: the next call may hear of the refusal
   Driver().stream_result = CUDA_ERROR_OUT_OF_MEMORY;
   ASSERT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  CUdeviceptr data = 0;
-  ASSERT_OK(cuMemAlloc_v2(&data, 64));
   cuMemsetD8Async(data, 1, 64, stream);  // says what has come by then
   CUresult told = cuStreamSynchronize(stream);
   EXPECT_TRUE(told == CUDA_ERROR_OUT_OF_MEMORY || told == CUDA_ERROR_INVALID_HANDLE) << told;
