@@ -70,7 +70,7 @@ T NeutralPointer([[maybe_unused]] std::string_view call, [[maybe_unused]] std::s
   } else if constexpr (std::is_function_v<Target>) {
     return nullptr;
   } else if constexpr (std::is_same_v<T, const char*>) {
-    return name == "path" ? "/dev/null" : "name";
+    return name.find("path") != std::string_view::npos ? "/dev/null" : "name";
   } else if constexpr (std::is_same_v<T, const void*>) {
     return name == "image" ? "the fake driver reads no code" : NeutralRoom();
   } else if constexpr (std::is_same_v<T, void*>) {
