@@ -45,6 +45,12 @@ class Revisable : public ::testing::Test {
     revised.data = bytes;
     session.Send(revised);
   }
+  // The stream goes on with what the worker has got of all that was sent.
+  void RunWhenAllIsThere() {
+    const uint64_t sent = session.sent();
+    session.Until([&] { return session.taken() >= sent; }, "all in the worker");
+    session.driver.RunStream(1);
+  }
   std::vector<std::byte> Part(size_t place) {
     auto begin = target.begin() + static_cast<ptrdiff_t>(place * kBytes);
     return {begin, begin + kBytes};
@@ -63,7 +69,7 @@ TEST_F(Revisable, WhatIsReplacedBeforeTheStreamIsThereCounts) {
   // Across the pieces in which they came.
   Revise(31, 300, std::vector<std::byte>(600, std::byte{7}));
   Revise(32, 0, All(std::byte{8}));
-  session.driver.RunStream(1);
+  RunWhenAllIsThere();
   session.ExpectProgress(kOne, position);
   std::vector<std::byte> first = All(std::byte{1});
   std::fill_n(first.begin() + 300, 600, std::byte{7});
@@ -77,7 +83,7 @@ TEST_F(Revisable, NothingIsTakenBeforeTheStreamIsThere) {
   EXPECT_TRUE(session.Quiet(wire::DownKind::kProgress));
   EXPECT_EQ(All(std::byte{0}), Part(0));
   Revise(31, 0, All(std::byte{2}));
-  session.driver.RunStream(1);
+  RunWhenAllIsThere();
   session.ExpectProgress(kOne, position);
   Revise(31, 0, All(std::byte{3}));  // too late, and no fault
   session.ExpectProgress(kOne, session.Launch(kOne, 2));
@@ -91,7 +97,7 @@ TEST_F(Revisable, CanBeAskedForAfterAll) {
   calls::lwCopyPull pull;
   pull.transfer = 31;
   session.Send(pull);
-  session.driver.RunStream(1);
+  RunWhenAllIsThere();
   EXPECT_EQ(session.Expect(wire::DownKind::kPull).Number(), 31u);
   Data(31, std::byte{9});
   session.ExpectProgress(kOne, position);

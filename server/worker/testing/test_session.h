@@ -56,7 +56,8 @@ class TestSession {
                    uint16_t flags = 0, uint32_t thread = 1);
   void Append(std::span<const std::byte> bytes);
 
-  // Bytes of the log that the worker has taken.
+  // Bytes of the log: those that were sent, and those that the worker has taken.
+  uint64_t sent() { return producer_->written(); }
   uint64_t taken() { return producer_->released(); }
 
   uint64_t CreateStream(uint64_t id, StreamKind kind = StreamKind::kNonBlocking);
