@@ -1,5 +1,5 @@
 // Contexts: primary and created ones, the calling thread's stack, limits and settings.
-#include "softgpu/driver/driver.h"
+#include "softgpu/driver/context.h"
 #include "softgpu/driver/graph.h"
 #include "softgpu/driver/stream.h"
 
@@ -7,11 +7,6 @@
 
 namespace softgpu {
 namespace {
-
-std::vector<Context*>& ContextStack() {
-  thread_local std::vector<Context*> stack;
-  return stack;
-}
 
 constexpr unsigned kKnownFlags = CU_CTX_FLAGS_MASK;
 
@@ -36,9 +31,6 @@ CUresult CreateContext(CUcontext* context, unsigned flags, CUdevice device, unsi
 }
 
 }  // namespace
-
-Context* CurrentContext() { return ContextStack().empty() ? nullptr : ContextStack().back(); }
-
 }  // namespace softgpu
 
 using namespace softgpu;

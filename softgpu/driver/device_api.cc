@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "softgpu/driver/array.h"
-#include "softgpu/driver/driver.h"
+#include "softgpu/driver/initialize.h"
 #include "softgpu/driver/texture.h"
 #include "softgpu/engine/engine.h"
 
@@ -87,7 +87,7 @@ using namespace softgpu;
 
 CUresult cuInit(unsigned int flags) {
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  return Driver::Get().Initialize();
+  return Initialize();
 }
 
 CUresult cuDriverGetVersion(int* version) {

@@ -154,7 +154,6 @@ class Driver {
   Registry<GreenResources> descriptors;
   Registry<UserObject> user_objects;
 
-  CUresult Initialize();
   Device* FindDevice(CUdevice ordinal);
   // Latches `code` if it is one that poisons a context natively, else keeps it for the next
   // synchronizing call of `context`; writes `message` on stderr.
@@ -167,13 +166,11 @@ CUresult Enter();
 CUresult Enter(Context** context);
 // The context `handle` or, for null, the current one, green or not.
 CUresult ResolveContext(CUcontext handle, Context** context);
-Context* CurrentContext();  // green or not; null if none
+std::vector<Context*>& ContextStack();  // the calling thread's; its current context is the last
+Context* CurrentContext();              // green or not; null if none
 inline CUcontext Handle(const Context* context) {
   return reinterpret_cast<CUcontext>(const_cast<Context*>(context));
 }
-Context* MakeContext(int device, bool primary);
-// Ends the context's work, destroys its streams and modules and frees its allocations.
-void TearDown(Context& context);
 
 // True on a thread that runs a host function or callback of a stream.
 bool& InHostFunction();
@@ -183,5 +180,8 @@ CUresult Refuse(const char* name);
 // A line of the device's own, where standard error was at cuInit. Later that may be for the text of
 // kernels only (failed asserts).
 void Remark(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+// The descriptor that stands for standard error as it was at the first call.
+int KeepErrorOutput();
 
 }  // namespace softgpu

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "softgpu/driver/context.h"
 #include "softgpu/driver/green.h"
 #include "softgpu/driver/stream.h"
 #include "softgpu/engine/engine.h"
