@@ -5,6 +5,7 @@
 #include "softgpu/driver/address_space.h"
 #include "softgpu/driver/graph.h"
 #include "softgpu/driver/run.h"
+#include "softgpu/driver/stream.h"
 
 namespace softgpu {
 namespace {

@@ -1,7 +1,10 @@
 // Launch configurations: what fits on the device, and packing parameters.
 #pragma once
 
-#include "softgpu/driver/stream.h"
+#include <vector>
+
+#include "softgpu/driver/driver.h"
+#include "softgpu/engine/engine.h"
 
 namespace softgpu {
 

@@ -5,6 +5,7 @@
 #include "softgpu/driver/cluster.h"
 #include "softgpu/driver/launch.h"
 #include "softgpu/driver/module.h"
+#include "softgpu/driver/stream.h"
 #include "softgpu/driver/texture.h"
 
 namespace softgpu {

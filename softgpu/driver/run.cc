@@ -1,5 +1,6 @@
 #include "softgpu/driver/run.h"
 
+#include <algorithm>
 #include <cstring>
 #include <thread>
 

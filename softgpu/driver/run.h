@@ -1,10 +1,15 @@
-// Checks of the operations' parameters, shared by the calls that submit them and by the streams
-// that run them later.
+// Operations run, and the checks of their parameters, which the calls that submit them share.
 #pragma once
 
-#include "softgpu/driver/stream.h"
+#include <span>
+
+#include "softgpu/driver/operation.h"
 
 namespace softgpu {
+
+// Runs everything but events, child graphs and conditionals (those need the submission's view) on
+// this thread.
+Status Run(const Operation& operation, Context& context);
 
 // True if the device's work may touch every byte: it has access, or it is registered host memory.
 bool Reachable(uint64_t address, uint64_t bytes, int device);

@@ -9,6 +9,7 @@
 #include "softgpu/driver/address_space.h"
 #include "softgpu/driver/epoch.h"
 #include "softgpu/driver/graph.h"
+#include "softgpu/driver/run.h"
 
 namespace softgpu {
 namespace {

@@ -2,6 +2,7 @@
 #include "softgpu/driver/graph.h"
 #include "softgpu/driver/green.h"
 #include "softgpu/driver/run.h"
+#include "softgpu/driver/stream.h"
 
 namespace softgpu {
 namespace {
