@@ -3,7 +3,7 @@
 
 #include "softgpu/driver/address_space.h"
 #include "softgpu/driver/array.h"
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/capture.h"
 #include "softgpu/driver/stream.h"
 
 namespace softgpu {

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "softgpu/driver/capture.h"
 #include "softgpu/driver/graph.h"
 #include "softgpu/driver/old_forms.h"
+#include "softgpu/driver/stream.h"
 
 namespace softgpu {
 namespace {

@@ -1,7 +1,6 @@
 // Contexts: primary and created ones, the calling thread's stack, limits and settings.
+#include "softgpu/driver/capture.h"
 #include "softgpu/driver/context.h"
-#include "softgpu/driver/graph.h"
-#include "softgpu/driver/stream.h"
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // cuCtxAttach, cuCtxDetach
 

@@ -1,7 +1,7 @@
 // Events of whole contexts and green contexts: recorded behind all that they were given, or waited
 // for by all that they will be given.
-#include "softgpu/driver/graph.h"
 #include "softgpu/driver/green.h"
+#include "softgpu/driver/stream.h"
 
 namespace softgpu {
 namespace {

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "softgpu/driver/address_space.h"
-#include "softgpu/driver/graph.h"
 #include "softgpu/driver/run.h"
 #include "softgpu/driver/stream.h"
 

@@ -1,8 +1,9 @@
 // Graphs as a whole: structure, clones, executables, launches.
 #include <algorithm>
 
+#include "softgpu/driver/capture.h"
 #include "softgpu/driver/cluster.h"
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph_exec.h"
 #include "softgpu/driver/old_forms.h"
 
 namespace softgpu {

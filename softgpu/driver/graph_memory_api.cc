@@ -1,6 +1,6 @@
 // Memory that graphs allocate: its figures.
 #include "softgpu/driver/address_space.h"
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph_exec.h"
 
 namespace softgpu {
 namespace {

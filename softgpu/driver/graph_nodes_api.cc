@@ -1,6 +1,6 @@
 // Graph nodes: adding, reading and changing them, through the general CUgraphNodeParams.
 #include "softgpu/driver/cluster.h"
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph_exec.h"
 #include "softgpu/driver/launch.h"
 #include "softgpu/driver/module.h"
 #include "softgpu/driver/run.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "softgpu/driver/cluster.h"
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/graph_exec.h"
 #include "softgpu/driver/run.h"
 
 namespace softgpu {

@@ -2,8 +2,8 @@
 #include <cstring>
 
 #include "softgpu/driver/address_space.h"
+#include "softgpu/driver/capture.h"
 #include "softgpu/driver/cluster.h"
-#include "softgpu/driver/graph.h"
 #include "softgpu/driver/module_load.h"
 
 namespace softgpu {

@@ -1,6 +1,6 @@
 // Memory pools: handles and settings. Every pool draws on its whole device.
 #include "softgpu/driver/address_space.h"
-#include "softgpu/driver/graph.h"
+#include "softgpu/driver/capture.h"
 #include "softgpu/driver/memory_pool.h"
 
 namespace softgpu {

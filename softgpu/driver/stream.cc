@@ -158,6 +158,31 @@ CUresult Submit(Stream& stream, Operation operation, CompletionRef* done) {
   return CUDA_SUCCESS;
 }
 
+CUresult AddCaptured(Stream& stream, Operation operation) {
+  Capture& capture = *stream.capture;
+  if (capture.invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  auto node = AddNode(*capture.graph, std::move(operation), stream.capture_nodes);
+  stream.capture_nodes = {node.get()};
+  return CUDA_SUCCESS;
+}
+
+CUresult CheckLegacyCapture(Stream& stream) {
+  if (!stream.legacy()) return CUDA_SUCCESS;
+  for (auto& other : stream.owner().streams) {
+    if (other->capture && other->blocking()) {
+      other->capture->invalidated = true;
+      return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult RefuseWhileCapturing(Stream& stream) {
+  if (!stream.capture) return CheckLegacyCapture(stream);
+  stream.capture->invalidated = true;
+  return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
 void AddToContext(const std::shared_ptr<Stream>& stream) {
   auto& streams = stream->owner().streams;
   std::erase_if(streams, [](auto& s) { return s->closed && (!s->last || s->last->done()); });

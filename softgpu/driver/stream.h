@@ -6,11 +6,25 @@
 #include <deque>
 #include <functional>
 #include <span>
+#include <thread>
 
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/operation.h"
 
 namespace softgpu {
+
+// What a stream that captures puts its work into, with the streams that have joined it. Guarded by
+// Driver::mutex.
+struct Capture {
+  std::shared_ptr<Graph> graph;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  Stream* origin = nullptr;
+  std::thread::id thread;
+  uint64_t id = 0;
+  bool invalidated = false;
+  bool to_existing_graph = false;
+  std::vector<std::shared_ptr<Stream>> members;  // origin first
+};
 
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
@@ -77,6 +91,14 @@ CUresult Submit(Stream& stream, Operation operation, CompletionRef* done = nullp
 // even after one. Precondition: Driver::mutex held.
 CompletionRef Enqueue(Stream& stream, std::function<void(int fault)> run,
                       std::vector<CompletionRef> waits = {});
+
+// Adds a node that depends on what the capturing `stream` stands at. Driver::mutex held.
+CUresult AddCaptured(Stream& stream, Operation operation);
+// 906 if `stream` is the legacy one while a blocking stream of its context captures.
+CUresult CheckLegacyCapture(Stream& stream);
+// For what no capture can hold, as waits and questions: 900, and the capture is spoilt, if `stream`
+// captures; else as CheckLegacyCapture. Driver::mutex held.
+CUresult RefuseWhileCapturing(Stream& stream);
 
 // A stream of the program's in `owner`: CUDA_ERROR_INVALID_VALUE for bad flags.
 CUresult MakeStream(Context& owner, unsigned flags, int priority, CUstream* handle);

@@ -1,4 +1,5 @@
 // Streams, events, host functions, and waiting for and writing values in memory.
+#include "softgpu/driver/capture.h"
 #include "softgpu/driver/graph.h"
 #include "softgpu/driver/green.h"
 #include "softgpu/driver/run.h"

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "softgpu/driver/array.h"
+#include "softgpu/driver/capture.h"
 #include "softgpu/driver/epoch.h"
-#include "softgpu/driver/graph.h"
 #include "softgpu/driver/texture.h"
 
 namespace softgpu {
