@@ -1,5 +1,5 @@
-// The functions that nvcc leaves to the device: vprintf, malloc, free, __assertfail and
-// cudaGraphSetConditional; device_runtime.cc has those of kernels that launch kernels.
+#include "softgpu/engine/builtins.h"
+
 #include <unistd.h>
 
 #include <array>
@@ -9,8 +9,8 @@
 #include "softgpu/engine/builtin_call.h"
 #include "softgpu/engine/children.h"
 #include "softgpu/engine/conditions.h"
+#include "softgpu/engine/device_heap.h"
 #include "softgpu/engine/print_format.h"
-#include "softgpu/engine/program.h"
 
 namespace softgpu {
 namespace {
@@ -41,14 +41,14 @@ void Malloc(Warp& w, const Instruction& i) {
   for (uint32_t m = w.exec; m != 0; m &= m - 1) {
     int lane = std::countr_zero(m);
     uint64_t bytes = Argument<uint64_t>(w, i, lane, 0);
-    Result(w, i, lane, w.block->launch->kernel->program->heap().Allocate(bytes));
+    Result(w, i, lane, w.block->launch->kernel->module->heap().Allocate(bytes));
   }
 }
 
 void Free(Warp& w, const Instruction& i) {
   for (uint32_t m = w.exec; m != 0; m &= m - 1) {
     uint64_t address = Argument<uint64_t>(w, i, std::countr_zero(m), 0);
-    if (address != 0 && !w.block->launch->kernel->program->heap().Free(address)) {
+    if (address != 0 && !w.block->launch->kernel->module->heap().Free(address)) {
       return Fault(w, i, kIllegalAddress, "free of an address that malloc did not return");
     }
   }

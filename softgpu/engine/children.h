@@ -82,7 +82,4 @@ class Children {
 // launch.cc: whether a grid of this shape may be launched at all; a Status' code otherwise.
 Status CheckShape(const Kernel& kernel, const LaunchConfig& config);
 
-// device_runtime.cc: as FindBuiltin, which asks it.
-Handler FindDeviceRuntime(std::string_view name);
-
 }  // namespace softgpu

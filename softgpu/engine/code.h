@@ -81,12 +81,24 @@ struct Function {
 // every mapping, so that loads through it fault.
 constexpr uint64_t kFunctionHandleBase = 0x4c57000000000000;
 
-class ProgramImpl;
+class DeviceHeap;
+class Kernel;
+
+// What running code asks of the module that it is from.
+class CodeModule {
+ public:
+  virtual const Function* FindFunction(uint64_t handle) const = 0;  // null if there is none
+  virtual const Kernel* FindKernel(uint64_t handle) const = 0;  // null if the function is no kernel
+  virtual DeviceHeap& heap() const = 0;
+
+ protected:
+  ~CodeModule() = default;
+};
 
 class Kernel {
  public:
   const Function* function = nullptr;
-  const ProgramImpl* program = nullptr;
+  const CodeModule* module = nullptr;
   std::string unsupported;  // of the kernel or of anything that it calls
   size_t parameter_bytes = 0;
   uint32_t static_shared_bytes = 0;

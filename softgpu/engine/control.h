@@ -1,9 +1,8 @@
-// Handlers that act on a warp as a whole: control flow, barriers, special registers, calls of the
-// functions that the device library provides. They exist once, whatever the host's CPU.
+// Handlers that act on a warp as a whole: control flow, barriers, special registers. They exist
+// once, whatever the host's CPU.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 #include "softgpu/engine/code.h"
@@ -31,76 +30,8 @@ void WarpBarrier(Warp& w, const Instruction& i);  // op[0]: lane mask
 // Around another handler (data): rounds as extra says (0 nearest, 1 down, 2 up, 3 to zero).
 void WithRounding(Warp& w, const Instruction& i);
 
-enum class Special : uint32_t {
-  kTidX,
-  kTidY,
-  kTidZ,
-  kNtidX,
-  kNtidY,
-  kNtidZ,
-  kCtaidX,
-  kCtaidY,
-  kCtaidZ,
-  kNctaidX,
-  kNctaidY,
-  kNctaidZ,
-  kLaneid,
-  kWarpid,
-  kNwarpid,
-  kWarpSize,
-  kSmid,
-  kNsmid,
-  kGridid,
-  kLanemaskEq,
-  kLanemaskLe,
-  kLanemaskLt,
-  kLanemaskGe,
-  kLanemaskGt,
-  kClock,
-  kClockHi,
-  kClock64,
-  kGlobaltimer,
-  kGlobaltimerLo,
-  kGlobaltimerHi,
-  kEnvreg1,
-  kEnvreg2,
-  kClusterX,
-  kClusterY,
-  kClusterZ,
-  kNclusterX,
-  kNclusterY,
-  kNclusterZ,
-  kClusterCtaX,
-  kClusterCtaY,
-  kClusterCtaZ,
-  kClusterNctaX,
-  kClusterNctaY,
-  kClusterNctaZ,
-  kClusterCtaRank,
-  kClusterNctaRank,
-  kIsExplicitCluster,
-  kZero,
-  kTotalSharedBytes,
-  kDynamicSharedBytes,
-  kReservedSharedBegin,
-  kReservedSharedMiddle,
-  kReservedSharedEnd,
-  // Not in PTX text: where extern shared memory starts, the parameters' and locals' addresses.
-  kDynamicSharedOffset,
-  kParameterAddress,
-  kFrameAddress,
-};
-struct SpecialName {
-  Special id;
-  bool wide;  // 64 bits
-};
-std::optional<SpecialName> FindSpecial(std::string_view name);
 void ReadSpecial32(Warp& w, const Instruction& i);  // op[0]; extra: Special; imm is added
 void ReadSpecial64(Warp& w, const Instruction& i);
 void ReadSpecialPredicate(Warp& w, const Instruction& i);
-
-// Functions that the device library provides, by name: arguments and results as for any call, in
-// the caller's frame (data: CallSite). Null if there is none of that name.
-Handler FindBuiltin(std::string_view name);
 
 }  // namespace softgpu

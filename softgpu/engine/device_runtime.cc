@@ -5,9 +5,9 @@
 #include <string>
 
 #include "softgpu/engine/builtin_call.h"
+#include "softgpu/engine/builtins.h"
 #include "softgpu/engine/children.h"
-#include "softgpu/engine/control.h"
-#include "softgpu/engine/program.h"
+#include "softgpu/engine/device_heap.h"
 
 namespace softgpu {
 namespace {
@@ -64,8 +64,8 @@ void GetParameterBuffer(Warp& w, const Instruction& i) {
     std::copy(std::begin(grid.of), std::end(grid.of), config.grid);
     std::copy(std::begin(block.of), std::end(block.of), config.block);
     config.dynamic_shared_bytes = Argument<uint32_t>(w, i, lane, 3);
-    const ProgramImpl& program = *w.block->launch->kernel->program;
-    const Kernel* kernel = program.FindKernel(Argument<uint64_t>(w, i, lane, 0));
+    const CodeModule& module = *w.block->launch->kernel->module;
+    const Kernel* kernel = module.FindKernel(Argument<uint64_t>(w, i, lane, 0));
     uint64_t buffer = 0;
     DeviceError error = kernel == nullptr
                             ? kDeviceInvalidFunction
@@ -135,7 +135,7 @@ void UseObject(Warp& w, const Instruction& i) {
 // (address of the pointer, bytes)
 void Malloc(Warp& w, const Instruction& i) {
   ForEachCall(w, i, [&](int lane) {
-    DeviceHeap& heap = w.block->launch->kernel->program->heap();
+    DeviceHeap& heap = w.block->launch->kernel->module->heap();
     uint64_t address = heap.Allocate(Argument<uint64_t>(w, i, lane, 1));
     if (address == 0) return kDeviceOutOfMemory;
     StorePointer(w, i, Argument<uint64_t>(w, i, lane, 0), address);
@@ -146,7 +146,7 @@ void Malloc(Warp& w, const Instruction& i) {
 void Free(Warp& w, const Instruction& i) {
   ForEachCall(w, i, [&](int lane) {
     uint64_t address = Argument<uint64_t>(w, i, lane, 0);
-    DeviceHeap& heap = w.block->launch->kernel->program->heap();
+    DeviceHeap& heap = w.block->launch->kernel->module->heap();
     return address == 0 || heap.Free(address) ? kDeviceSuccess : kDeviceInvalidPointer;
   });
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "softgpu/engine/builtins.h"
 #include "softgpu/engine/lexer.h"
 #include "softgpu/engine/lower.h"
 

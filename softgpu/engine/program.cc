@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "softgpu/engine/builtins.h"
 #include "softgpu/engine/lexer.h"
 #include "softgpu/engine/ptx_check.h"
 #include "softgpu/engine/texture.h"
@@ -53,22 +54,18 @@ ProgramImpl::~ProgramImpl() {
   for (uint64_t address : blocks_) memory_.Free(address);
 }
 
-const Function* ProgramImpl::Find(uint64_t handle) const {
+const Function* ProgramImpl::FindFunction(uint64_t handle) const {
   uint64_t index = (handle - kFunctionHandleBase) / 16;
   if (index >= functions_.size() || functions_[index]->handle != handle) return nullptr;
   return functions_[index]->has_body ? functions_[index].get() : nullptr;
 }
 
 const Kernel* ProgramImpl::FindKernel(uint64_t handle) const {
-  const Function* function = Find(handle);
+  const Function* function = FindFunction(handle);
   for (auto& kernel : kernels_) {
     if (kernel->function == function) return kernel.get();
   }
   return nullptr;
-}
-
-const Function* FindFunction(const ProgramImpl& program, uint64_t handle) {
-  return program.Find(handle);
 }
 
 void ProgramImpl::DeclareFunctions(const PtxModule& module) {
@@ -253,7 +250,10 @@ void ProgramImpl::CheckReferences(const PtxFunction& source) const {
     VisitSymbols(instruction.operands, [&](std::string_view name) {
       auto it = symbols_.find(name);
       if (it == symbols_.end() || it->second.kind != Symbol::Kind::kFunction) return;
-      if (functions_[it->second.value]->has_body || IsDeviceRuntimeName(name)) return;
+      if (functions_[it->second.value]->has_body || IsDeviceRuntimeName(name) ||
+          FindBuiltin(name) != nullptr) {
+        return;
+      }
       throw PtxError(instruction.line, "undefined reference to '" + std::string(name) + "' in '" +
                                            std::string(source.name) + "'");
     });
@@ -301,7 +301,7 @@ void ProgramImpl::ListKernels(const PtxModule& module) {
       }
     }
     kernel->function = &function;
-    kernel->program = this;
+    kernel->module = this;
     kernel->parameter_bytes = info.parameter_bytes = end;
     kernel->static_shared_bytes =
         static_cast<uint32_t>(std::min<uint64_t>(AlignUp(shared_bytes_[index], 16), 1u << 30));

@@ -14,7 +14,7 @@
 
 namespace softgpu {
 
-class ProgramImpl final : public Program {
+class ProgramImpl final : public Program, public CodeModule {
  public:
   explicit ProgramImpl(ModuleMemory& memory, bool is_part = false)
       : memory_(memory), heap_(memory), is_part_(is_part) {}
@@ -26,9 +26,10 @@ class ProgramImpl final : public Program {
   std::span<const GlobalInfo> unified_functions() const override { return unified_infos_; }
 
   Status Build(std::string_view ptx);  // throws PtxError
-  const Function* Find(uint64_t handle) const;
-  const Kernel* FindKernel(uint64_t handle) const;  // null if the function is no kernel
-  DeviceHeap& heap() const { return heap_; }
+
+  const Function* FindFunction(uint64_t handle) const override;
+  const Kernel* FindKernel(uint64_t handle) const override;
+  DeviceHeap& heap() const override { return heap_; }
 
  private:
   // Offsets in shared memory: variables that device functions use come first and lie at the same
@@ -63,8 +64,5 @@ class ProgramImpl final : public Program {
   std::vector<ReferenceInfo> reference_infos_;
   std::vector<GlobalInfo> unified_infos_;
 };
-
-// The function whose address is `handle`, or null.
-const Function* FindFunction(const ProgramImpl& program, uint64_t handle);
 
 }  // namespace softgpu

@@ -5,8 +5,8 @@
 #include <cctype>
 #include <string>
 
-#include "softgpu/engine/control.h"
 #include "softgpu/engine/lexer.h"
+#include "softgpu/engine/special.h"
 
 namespace softgpu {
 namespace {
@@ -173,7 +173,7 @@ void CheckBody(const PtxFunction& function) {
 }
 
 bool IsDeviceRuntimeName(std::string_view name) {
-  return name.starts_with("cuda") || name.starts_with("__cuda") || FindBuiltin(name) != nullptr;
+  return name.starts_with("cuda") || name.starts_with("__cuda");
 }
 
 }  // namespace softgpu

@@ -14,7 +14,7 @@ bool StartsAsPtx(std::string_view text);
 // Throws PtxError for the first thing in the body that no compiler would take.
 void CheckBody(const PtxFunction& function);
 
-// Whether the name is the CUDA runtime's for device code, which the device provides or not.
+// Whether the name is the CUDA runtime's for device code, which the device has or not.
 bool IsDeviceRuntimeName(std::string_view name);
 
 }  // namespace softgpu
