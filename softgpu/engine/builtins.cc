@@ -7,7 +7,6 @@
 #include <cstdio>
 
 #include "softgpu/engine/builtin_call.h"
-#include "softgpu/engine/children.h"
 #include "softgpu/engine/conditions.h"
 #include "softgpu/engine/device_heap.h"
 #include "softgpu/engine/print_format.h"

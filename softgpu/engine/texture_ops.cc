@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "softgpu/engine/machine.h"
-#include "softgpu/engine/texture.h"
+#include "softgpu/engine/texture_sample.h"
 
 namespace softgpu {
 namespace {

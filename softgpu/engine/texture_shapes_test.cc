@@ -4,8 +4,8 @@
 #include <bit>
 #include <cmath>
 
-#include "softgpu/engine/texture.h"
 #include "softgpu/engine/texture_cube.h"
+#include "softgpu/engine/texture_sample.h"
 
 namespace softgpu {
 namespace {

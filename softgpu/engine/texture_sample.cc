@@ -1,4 +1,4 @@
-#include "softgpu/engine/texture.h"
+#include "softgpu/engine/texture_sample.h"
 
 #include <algorithm>
 #include <bit>

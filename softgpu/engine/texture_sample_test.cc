@@ -1,5 +1,5 @@
 // What textures answer, without kernels: formats, addressing and filtering.
-#include "softgpu/engine/texture.h"
+#include "softgpu/engine/texture_sample.h"
 
 #include <gtest/gtest.h>
 
