@@ -1,4 +1,4 @@
-#include "scheduler/state.h"
+#include "scheduler/device_state.h"
 
 namespace longwire::scheduler {
 
