@@ -69,19 +69,6 @@ CUresult Create(CUarray* handle, const CUDA_ARRAY3D_DESCRIPTOR& shape) {
 }
 
 }  // namespace
-
-std::shared_ptr<Array> FindArray(CUarray handle) { return Driver::Get().arrays.Find(handle); }
-
-void ForgetArrays(Context& context) {
-  Driver& driver = Driver::Get();
-  for (auto& array : driver.arrays.All()) {
-    if (array->context == &context) driver.arrays.Remove(array.get());
-  }
-  for (auto& mipmap : driver.mipmaps.All()) {
-    if (mipmap->context == &context) driver.mipmaps.Remove(mipmap.get());
-  }
-}
-
 }  // namespace softgpu
 
 using namespace softgpu;

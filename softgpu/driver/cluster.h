@@ -1,7 +1,6 @@
 // Clusters of blocks: what a function asks for, what a launch may have, and how many fit.
 #pragma once
 
-#include "softgpu/driver/graph.h"
 #include "softgpu/driver/module.h"
 
 namespace softgpu {
@@ -9,8 +8,8 @@ namespace softgpu {
 // Fills in config->cluster from the function where the launch says nothing, and refuses what the
 // driver refuses at once.
 CUresult ChooseCluster(const Function& function, LaunchConfig* config);
-// That for every kernel of a graph that is about to run, its child graphs' too.
-CUresult ChooseClusters(Graph& plan);
+// Only what the program set for the function, unless it was compiled for clusters of one size.
+CUresult TakeRequired(const Function& function, LaunchConfig* config);
 
 void ReadCluster(const CUlaunchAttributeValue& value, LaunchConfig* config);
 int ClusterBlocks(const LaunchConfig& config);  // at least 1

@@ -1,8 +1,6 @@
 #include <algorithm>
 
 #include "softgpu/driver/conditional.h"
-#include "softgpu/driver/graph.h"
-#include "softgpu/engine/conditions.h"
 
 namespace softgpu {
 namespace {
@@ -37,17 +35,6 @@ bool IsGoodBody(const Graph& body) {
 }
 
 }  // namespace
-
-Condition::Condition() { DefineCondition(handle(), 0); }
-Condition::~Condition() { ForgetCondition(handle()); }
-
-const std::shared_ptr<Graph>* ConditionalOperation::Chosen() const {
-  uint32_t value = ConditionValue(condition->handle());
-  size_t index = value;
-  if (type == CU_GRAPH_COND_TYPE_WHILE) index = value != 0 ? 0 : bodies.size();
-  if (type == CU_GRAPH_COND_TYPE_IF) index = value != 0 ? 0 : 1;
-  return index < bodies.size() ? &bodies[index] : nullptr;
-}
 
 CUresult AddConditionalNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
                             size_t count, CUDA_CONDITIONAL_NODE_PARAMS* params) {

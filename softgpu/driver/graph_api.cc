@@ -2,8 +2,9 @@
 #include <algorithm>
 
 #include "softgpu/driver/capture.h"
-#include "softgpu/driver/cluster.h"
+#include "softgpu/driver/conditional.h"
 #include "softgpu/driver/graph_exec.h"
+#include "softgpu/driver/graph_memory.h"
 #include "softgpu/driver/old_forms.h"
 
 namespace softgpu {
@@ -104,7 +105,7 @@ CUresult Instantiate(CUgraphExec* handle, CUgraph graph_handle, unsigned long lo
   auto exec = std::make_shared<GraphExec>();
   exec->plan = CloneGraph(*graph, false);
   TRY(ChooseClusters(*exec->plan));
-  TRY(ClaimGraphMemory(exec));
+  TRY(ClaimGraphMemory(*exec->plan, exec));
   exec->flags = flags;
   *handle = reinterpret_cast<CUgraphExec>(Driver::Get().execs.Add(std::move(exec)));
   *result = CUDA_GRAPH_INSTANTIATE_SUCCESS;

@@ -2,6 +2,7 @@
 // rest read as zero. Whether grid and cluster fit each other is seen when the graph is made
 // executable.
 #include "softgpu/driver/cluster.h"
+#include "softgpu/driver/graph.h"
 
 namespace softgpu {
 namespace {

@@ -1,5 +1,7 @@
 #include "softgpu/driver/graph_exec.h"
 
+#include "softgpu/driver/cluster.h"
+#include "softgpu/driver/graph_memory.h"
 #include "softgpu/driver/run.h"
 #include "softgpu/engine/conditions.h"
 
@@ -80,11 +82,21 @@ void CollectAssigned(const Graph& graph, std::vector<std::shared_ptr<Condition>>
 
 }  // namespace
 
+CUresult ChooseClusters(Graph& plan) {
+  for (auto& node : plan.nodes) {
+    auto* kernel = std::get_if<KernelOperation>(&node->operation);
+    if (kernel != nullptr) TRY(ChooseCluster(*kernel->function, &kernel->config));
+    for (auto& child : ChildrenOf(node->operation)) TRY(ChooseClusters(*child));
+  }
+  return CUDA_SUCCESS;
+}
+
 // All nodes run one after the other, at the launch's place in the stream and behind the launches
 // before it of the same executable. Driver::mutex held.
 CUresult LaunchGraph(GraphExec& exec, Stream& stream) {
   TRY(RefuseWhileCapturing(stream));
-  TRY(TakeGraphMemory(exec));
+  const bool free_first = (exec.flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
+  TRY(TakeGraphMemory(*exec.plan, free_first));
   auto steps = std::make_shared<std::vector<Step>>();
   Flatten(*exec.plan, steps.get());
   Context* context = &stream.context();

@@ -1,10 +1,13 @@
 // Graph nodes: adding, reading and changing them, through the general CUgraphNodeParams.
 #include "softgpu/driver/cluster.h"
+#include "softgpu/driver/conditional.h"
 #include "softgpu/driver/graph_exec.h"
+#include "softgpu/driver/graph_memory.h"
+#include "softgpu/driver/graph_update.h"
 #include "softgpu/driver/launch.h"
 #include "softgpu/driver/module.h"
 #include "softgpu/driver/run.h"
-#include "softgpu/driver/texture.h"
+#include "softgpu/driver/texture_reference.h"
 
 namespace softgpu {
 namespace {

@@ -25,6 +25,8 @@ CUgreenCtx GreenHandle(const Context& context);
 // CUDA_ERROR_INVALID_CONTEXT for a handle that is none, _CONTEXT_IS_DESTROYED.
 CUresult FindGreen(CUgreenCtx handle, std::shared_ptr<GreenContext>* green);
 
+// Waits for the work of a green context, and ends it.
+void EndGreenContext(GreenContext& green);
 // Ends the green contexts of a primary context that ends.
 void EndGreenContextsOf(Context& home);
 

@@ -1,3 +1,4 @@
+// Resources of devices, and green contexts that have a part of them.
 #include <algorithm>
 #include <cstring>
 
@@ -59,41 +60,7 @@ unsigned GroupSize(unsigned flags, unsigned least) {
   return std::max(step, (least + step - 1) / step * step);
 }
 
-void End(GreenContext& green) {
-  Context& context = *green.context;
-  SynchronizeContext(context);
-  std::lock_guard lock(Driver::Get().mutex);
-  for (auto& stream : context.streams) {
-    stream->capture.reset();
-    CloseStream(*stream);
-  }
-  context.streams.clear();
-  std::erase(context.home->parts, &context);
-  context.alive = false;
-}
-
 }  // namespace
-
-CUgreenCtx GreenHandle(const Context& context) {
-  return reinterpret_cast<CUgreenCtx>(context.green);
-}
-
-CUresult FindGreen(CUgreenCtx handle, std::shared_ptr<GreenContext>* green) {
-  TRY(Enter());
-  *green = Driver::Get().greens.Find(handle);
-  if (!*green) return CUDA_ERROR_INVALID_CONTEXT;
-  return (*green)->context->alive ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
-}
-
-void EndGreenContextsOf(Context& home) {
-  std::vector<Context*> parts;
-  {
-    std::lock_guard lock(Driver::Get().mutex);
-    parts = home.parts;
-  }
-  for (Context* part : parts) End(*part->green);
-}
-
 }  // namespace softgpu
 
 using namespace softgpu;
@@ -195,7 +162,7 @@ CUresult cuGreenCtxCreate(CUgreenCtx* handle, CUdevResourceDesc descriptor, CUde
 CUresult cuGreenCtxDestroy(CUgreenCtx handle) {
   std::shared_ptr<GreenContext> green;
   TRY(FindGreen(handle, &green));
-  End(*green);
+  EndGreenContext(*green);
   return cuDevicePrimaryCtxRelease(green->context->device);
 }
 

@@ -1,9 +1,10 @@
 // Plain device memory, pinned host memory, stream-ordered allocation, and what pointers are.
 #include "softgpu/driver/address_space.h"
 #include "softgpu/driver/capture.h"
-#include "softgpu/driver/graph_exec.h"
+#include "softgpu/driver/graph_memory.h"
 #include "softgpu/driver/memory_pool.h"
 #include "softgpu/driver/run.h"
+#include "softgpu/driver/stream.h"
 
 namespace softgpu {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "softgpu/driver/address_space.h"
-#include "softgpu/driver/texture.h"
+#include "softgpu/driver/texture_reference.h"
 
 namespace softgpu {
 

@@ -7,13 +7,14 @@
 #include <variant>
 #include <vector>
 
-#include "softgpu/driver/conditional.h"
+#include "softgpu/driver/condition.h"
 #include "softgpu/driver/driver.h"
 #include "softgpu/engine/engine.h"
 
 namespace softgpu {
 
 struct Capture;
+struct GraphMemory;
 
 // One piece of submitted work: finished or not.
 class Completion {
@@ -82,13 +83,6 @@ struct BatchMemoryOperation {
 struct ChildGraphOperation {
   std::shared_ptr<Graph> graph;
 };
-// Memory of a graph: one address for all its launches, there as long as a graph or executable
-// refers to it. Its bytes therefore outlive a launch, which programs may not rely on.
-struct GraphMemory {
-  CUDA_MEM_ALLOC_NODE_PARAMS params = {};
-  std::weak_ptr<GraphExec> exec;  // that allocates it
-  ~GraphMemory();
-};
 struct MemoryAllocOperation {
   std::shared_ptr<GraphMemory> memory;
 };
@@ -99,8 +93,5 @@ using Operation = std::variant<EmptyOperation, KernelOperation, CopyOperation, F
                                HostOperation, EventRecordOperation, EventWaitOperation,
                                BatchMemoryOperation, ChildGraphOperation, MemoryAllocOperation,
                                MemoryFreeOperation, ConditionalOperation>;
-
-// Allocates graph memory on params.poolProps.location; null when out of memory.
-std::shared_ptr<GraphMemory> AllocateForGraph(CUDA_MEM_ALLOC_NODE_PARAMS params);
 
 }  // namespace softgpu

@@ -1,7 +1,4 @@
 // Peer access: which devices' kernels reach the memory of which others. Copies need none.
-#include <algorithm>
-
-#include "softgpu/driver/address_space.h"
 #include "softgpu/driver/peers.h"
 
 namespace softgpu {
@@ -14,17 +11,6 @@ CUresult FindPair(CUdevice one, CUdevice other) {
   return both ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-// A device reaches another's memory while one of its contexts may. Driver::mutex held.
-void Refresh(int accessor, int owner) {
-  auto all = Driver::Get().contexts.All();
-  bool enabled = std::any_of(all.begin(), all.end(), [&](const auto& context) {
-    return context->device == accessor &&
-           std::any_of(context->peers.begin(), context->peers.end(),
-                       [&](const Context* peer) { return peer->device == owner; });
-  });
-  AddressSpace::Get().SetPeerAccess(owner, accessor, enabled);
-}
-
 CUresult ResolvePeer(CUcontext handle, Context** own, Context** peer) {
   TRY(Enter(own));
   if (handle == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
@@ -34,17 +20,6 @@ CUresult ResolvePeer(CUcontext handle, Context** own, Context** peer) {
 }
 
 }  // namespace
-
-void ForgetPeers(Context& context) {
-  std::lock_guard lock(Driver::Get().mutex);
-  auto peers = std::move(context.peers);
-  context.peers.clear();
-  for (Context* peer : peers) Refresh(context.device, peer->device);
-  for (auto& other : Driver::Get().contexts.All()) {
-    if (other->peers.erase(&context) != 0) Refresh(other->device, context.device);
-  }
-}
-
 }  // namespace softgpu
 
 using namespace softgpu;
@@ -112,7 +87,7 @@ CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned int flags) {
   if (own->device == peer->device) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
   std::lock_guard lock(Driver::Get().mutex);
   if (!own->peers.insert(peer).second) return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
-  Refresh(own->device, peer->device);
+  RefreshPeerAccess(own->device, peer->device);
   return CUDA_SUCCESS;
 }
 
@@ -121,6 +96,6 @@ CUresult cuCtxDisablePeerAccess(CUcontext handle) {
   TRY(ResolvePeer(handle, &own, &peer));
   std::lock_guard lock(Driver::Get().mutex);
   if (own->peers.erase(peer) == 0) return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
-  Refresh(own->device, peer->device);
+  RefreshPeerAccess(own->device, peer->device);
   return CUDA_SUCCESS;
 }

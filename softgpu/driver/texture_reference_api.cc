@@ -6,6 +6,7 @@
 #include "softgpu/driver/module.h"
 #include "softgpu/driver/run.h"
 #include "softgpu/driver/texture.h"
+#include "softgpu/driver/texture_reference.h"
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // all of these are
 
@@ -70,24 +71,6 @@ CUresult BindArray(TextureReference& reference, CUarray array) {
 }
 
 }  // namespace
-
-void BindReferences(const Module& module, LaunchConfig* config) {
-  config->references.clear();
-  for (auto& reference : module.references) {
-    std::lock_guard lock(reference->mutex);
-    if (reference->bound && reference->view == nullptr) {
-      CUDA_RESOURCE_DESC resource = reference->resource;
-      if (resource.resType == CU_RESOURCE_TYPE_LINEAR) {
-        resource.res.linear.format = reference->format;
-        resource.res.linear.numChannels = reference->channels;
-      }
-      // What is gone fails only kernels that read it.
-      MakeView(resource, reference->texture, nullptr, &reference->view);
-    }
-    config->references.push_back(reference->view);
-  }
-}
-
 }  // namespace softgpu
 
 using namespace softgpu;

@@ -1,7 +1,6 @@
-// What shapes arrays can have.
-#include <algorithm>
-
 #include "softgpu/driver/array.h"
+
+#include <algorithm>
 
 namespace softgpu {
 namespace {
@@ -95,6 +94,18 @@ size_t ChannelBytes(CUarray_format format) {
       return 4;
     default:
       return 0;
+  }
+}
+
+std::shared_ptr<Array> FindArray(CUarray handle) { return Driver::Get().arrays.Find(handle); }
+
+void ForgetArrays(Context& context) {
+  Driver& driver = Driver::Get();
+  for (auto& array : driver.arrays.All()) {
+    if (array->context == &context) driver.arrays.Remove(array.get());
+  }
+  for (auto& mipmap : driver.mipmaps.All()) {
+    if (mipmap->context == &context) driver.mipmaps.Remove(mipmap.get());
   }
 }
 
