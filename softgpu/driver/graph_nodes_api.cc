@@ -27,7 +27,7 @@ CUresult MakeKernel(const CUDA_KERNEL_NODE_PARAMS_v3& p, Operation* operation) {
                    p.sharedMemBytes,
                    false,
                    context->device};
-  BindReferences(*kernel.function->module, &kernel.config);
+  BindReferences(kernel.function->module->references, &kernel.config);
   TRY(CheckLaunch(*kernel.function, kernel.config, context->multiprocessors));
   TRY(PackParameters(*kernel.function, p.kernelParams, p.extra, &kernel.parameters));
   *operation = std::move(kernel);

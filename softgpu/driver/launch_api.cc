@@ -26,7 +26,7 @@ CUresult LaunchIn(const void* handle, const LaunchConfig& config, CUstream strea
   if (!operation.function || !stream) return CUDA_ERROR_INVALID_HANDLE;
   TRY(InContext(&operation.function, stream->context()));
   operation.config.device = stream->context().device;
-  BindReferences(*operation.function->module, &operation.config);
+  BindReferences(operation.function->module->references, &operation.config);
   TRY(ChooseCluster(*operation.function, &operation.config));
   TRY(CheckLaunch(*operation.function, operation.config, stream->owner().multiprocessors));
   TRY(PackParameters(*operation.function, parameters, extra, &operation.parameters));

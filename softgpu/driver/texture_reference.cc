@@ -1,13 +1,13 @@
 #include "softgpu/driver/texture_reference.h"
 
-#include "softgpu/driver/module.h"
 #include "softgpu/driver/texture.h"
 
 namespace softgpu {
 
-void BindReferences(const Module& module, LaunchConfig* config) {
+void BindReferences(const std::vector<std::shared_ptr<TextureReference>>& references,
+                    LaunchConfig* config) {
   config->references.clear();
-  for (auto& reference : module.references) {
+  for (auto& reference : references) {
     std::lock_guard lock(reference->mutex);
     if (reference->bound && reference->view == nullptr) {
       CUDA_RESOURCE_DESC resource = reference->resource;

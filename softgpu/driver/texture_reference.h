@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "softgpu/driver/driver.h"
 #include "softgpu/engine/engine.h"
@@ -24,7 +25,8 @@ struct TextureReference {
   std::shared_ptr<const TextureView> view;  // null: to be made anew
 };
 
-// Sets what the module's references stand for now.
-void BindReferences(const Module& module, LaunchConfig* config);
+// Sets what a module's references stand for now.
+void BindReferences(const std::vector<std::shared_ptr<TextureReference>>& references,
+                    LaunchConfig* config);
 
 }  // namespace softgpu
