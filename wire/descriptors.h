@@ -1,8 +1,8 @@
-// Descriptors and making them. A process may have been started with a standard descriptor closed: what it
-// opens next gets that number, and whatever is printed then goes there. So none of ours may be one
-// of the first three. In programs that are not ours, and in what they share with our processes,
-// everything that makes a descriptor is here or in socket.cc (tests/tidy checks it); our own
-// processes begin with OpenStandardDescriptors.
+// Descriptors and making them. A process may have been started with a standard descriptor closed:
+// what it opens next gets that number, and whatever is printed then goes there. So none of ours may
+// be one of the first three. In programs that are not ours, and in what they share with our
+// processes, everything that makes a descriptor is here or in socket.cc (tests/tidy checks it); our
+// own processes begin with OpenStandardDescriptors.
 #pragma once
 
 #include <sys/types.h>
