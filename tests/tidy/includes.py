@@ -87,6 +87,12 @@ def best_cut(edges, cycle):
     return best
 
 
+def is_test(unit):
+    parts = pathlib.PurePath(unit).parts
+    return (parts[0] == "tests" or "testing" in parts or "golden" in parts
+            or parts[-1].endswith("_test") or parts[-1].startswith("test_"))
+
+
 def between_rooms(edges):
     """{folder: folders that it includes}, of units that are no tests."""
     rooms = collections.defaultdict(set)
@@ -94,12 +100,6 @@ def between_rooms(edges):
         if is_test(unit):
             continue
         room = os.path.dirname(unit)
-        rooms[room].update(os.path.dirname(other) for other in others)
+        rooms[room].update(os.path.dirname(other) for other in others if not is_test(other))
         rooms[room].discard(room)
     return dict(rooms)
-
-
-def is_test(unit):
-    parts = pathlib.PurePath(unit).parts
-    return parts[0] == "tests" or "testing" in parts or parts[-1].endswith("_test") or \
-        parts[-1].startswith("test_") or "test_kernels" in parts

@@ -6,6 +6,8 @@ import unittest
 import unittest.mock
 
 import cycles
+import includes
+import room_map
 import tidy
 
 GOOD_SOURCE = '#include "part.h"\n\nint Twice(int value) {\n  return value * 2;\n}\n'
@@ -180,6 +182,28 @@ class TidyTest(unittest.TestCase):
             self.write(f"{name}.h", "// A unit.\n"
                        + "".join(f'#include "{other}.h"\n' for other in included))
         self.expect("b.h:2", "4 files", "Without b -> a none would be left")
+
+    def boxes_of(self, **folders):
+        """The map's boxes by name, of folders with one header each that includes others'."""
+        for folder, included in folders.items():
+            self.write(f"{folder}/{folder}.h", "// A unit.\n"
+                       + "".join(f'#include "{other}/{other}.h"\n' for other in included))
+        edges = includes.find_edges(self.root, tidy.list_files(self.root))
+        boxes = room_map.make_boxes(includes.between_rooms(edges))
+        return {" ".join(box.names): box for box in boxes}
+
+    def test_the_map_has_each_folder_above_what_it_includes(self):
+        boxes = self.boxes_of(low=[], middle=["low"], top=["low", "middle"])
+        self.assertEqual([0, 1, 2], [boxes[name].layer for name in ("low", "middle", "top")])
+        room_map.place(list(boxes.values()))
+        self.assertGreater(boxes["low"].y, boxes["middle"].y)
+        # The line from top to low would say nothing that the other two do not.
+        self.assertEqual(1, len(list(room_map.lines_of(boxes["top"]))))
+
+    def test_the_map_has_one_box_for_a_circle_of_folders(self):
+        boxes = self.boxes_of(one=["two"], two=["one"], top=["one"])
+        self.assertEqual(1, boxes["top"].layer)
+        self.assertIn(boxes["one two"], boxes["top"].below)
 
     def test_header_without_a_comment(self):
         self.write("part.h", "#pragma once\nint Twice(int value);\n")
