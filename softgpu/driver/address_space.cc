@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "softgpu/engine/arena.h"
+#include "softgpu/engine/memory/arena.h"
 
 namespace softgpu {
 namespace {

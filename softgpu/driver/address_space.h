@@ -14,7 +14,7 @@
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/physical_memory.h"
 #include "softgpu/driver/range_allocator.h"
-#include "softgpu/engine/arena.h"
+#include "softgpu/engine/memory/arena.h"
 
 namespace softgpu {
 

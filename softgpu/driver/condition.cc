@@ -1,6 +1,6 @@
 #include "softgpu/driver/condition.h"
 
-#include "softgpu/engine/conditions.h"
+#include "softgpu/engine/run/conditions.h"
 
 namespace softgpu {
 

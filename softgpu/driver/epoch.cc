@@ -3,7 +3,7 @@
 #include <mutex>
 #include <vector>
 
-#include "softgpu/engine/texture.h"
+#include "softgpu/engine/texture/texture.h"
 
 namespace softgpu {
 namespace {

@@ -3,7 +3,7 @@
 #include "softgpu/driver/cluster.h"
 #include "softgpu/driver/graph_memory.h"
 #include "softgpu/driver/run.h"
-#include "softgpu/engine/conditions.h"
+#include "softgpu/engine/run/conditions.h"
 
 namespace softgpu {
 namespace {

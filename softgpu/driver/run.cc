@@ -7,7 +7,7 @@
 #include "softgpu/driver/address_space.h"
 #include "softgpu/driver/array.h"
 #include "softgpu/driver/module.h"
-#include "softgpu/engine/arena.h"
+#include "softgpu/engine/memory/arena.h"
 
 namespace softgpu {
 namespace {

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "softgpu/driver/driver.h"
-#include "softgpu/engine/tensor_map.h"
+#include "softgpu/engine/texture/tensor_map.h"
 
 namespace softgpu {
 namespace {

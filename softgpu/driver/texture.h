@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "softgpu/driver/driver.h"
-#include "softgpu/engine/texture.h"
+#include "softgpu/engine/texture/texture.h"
 
 namespace softgpu {
 
