@@ -90,7 +90,7 @@ def best_cut(edges, cycle):
 def is_test(unit):
     parts = pathlib.PurePath(unit).parts
     return (parts[0] == "tests" or "testing" in parts or "golden" in parts
-            or parts[-1].endswith("_test") or parts[-1].startswith("test_"))
+            or parts[-1].endswith("_test") or any(part.startswith("test_") for part in parts))
 
 
 def between_rooms(edges):
