@@ -4,7 +4,8 @@
 Rules: lines of at most 100 characters; functions of at most 70 lines; files of at most 500;
 no leftover words; no tabs or trailing blanks; each C++ source named by a CMakeLists.txt and each
 header included by somebody; a comment at the top of each header; a folder's map of its files, where
-its README.md has one, names all of them and no others; code that runs in programs which are not
+its README.md has one, names all of them and no others; no circle of includes beyond its folder's
+limit (cycles.py); code that runs in programs which are not
 ours makes descriptors by wire/descriptors.h alone, and our processes begin with having three.
 """
 import collections
@@ -13,6 +14,8 @@ import pathlib
 import re
 import subprocess
 import sys
+
+import cycles
 
 MAX_COLUMNS = 100
 MAX_FUNCTION_LINES = 70
@@ -218,6 +221,7 @@ def check_tree(root, with_format=False):
             faults += check_descriptors(path, (root / path).read_text(errors="replace"))
     faults += find_dead_files(root, paths)
     faults += check_maps(root, paths)
+    faults += cycles.check_cycles(root, paths)
     if with_format:
         faults += check_format(root, paths)
     return faults
