@@ -10,20 +10,13 @@
 namespace longwire::worker {
 namespace {
 
-// Sessions and threads do not mix, but a test may run several sessions from one thread.
-struct CurrentContext {
-  const Session* session = nullptr;
-  CUcontext context = nullptr;
-  uint32_t id = 0;  // a handle may come again after its context has ended
-};
-thread_local CurrentContext current_context;
-
 constexpr std::chrono::milliseconds kLastWords{200};  // for the down log to empty
 
 }  // namespace
 
 Session::Session(SessionOptions options)
     : driver_(options.driver),
+      current_context_(driver_),
       devices_(std::move(options.devices)),
       up_(options.up),
       text_(options.text),
@@ -153,34 +146,6 @@ void Session::DriverFailed(Context& context, uint64_t position, CUresult code,
   WakeLogThread();
 }
 
-CUresult Session::SetContext(const Context& context) {
-  return SetCurrent(context.handle, context.id);
-}
-
-CUresult Session::SetPrimaryContext(const Device& device) { return SetCurrent(device.primary, 0); }
-
-CUresult Session::SetCurrent(CUcontext handle, uint32_t id) {
-  if (current_context.session == this && current_context.context == handle &&
-      current_context.id == id) {
-    return CUDA_SUCCESS;
-  }
-  CUresult result = driver_.cuCtxSetCurrent(handle);
-  if (result == CUDA_SUCCESS) current_context = {this, handle, id};
-  return result;
-}
-
-CUresult Session::SetNoContext() {
-  current_context = {};
-  return driver_.cuCtxSetCurrent(nullptr);
-}
-
-void Session::EnterThread() {
-  current_context = {};
-  // Captures of the client are begun relaxed and nothing of ours may spoil them.
-  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  driver_.cuThreadExchangeStreamCaptureMode(&mode);
-}
-
 void Session::WakeLogThread() { up_->PokeConsumer(); }
 
 void Session::SendDeviceText() {
@@ -212,10 +177,7 @@ void Session::ReleaseBlock(Stream* stream, const StagingBlock& block) {
 
 void Session::GrowStaging() {
   helpers_.Post(Helpers::kStagingThread, [this] {
-    if (!devices_.empty()) {
-      driver_.cuCtxSetCurrent(devices_[0].primary);
-      current_context = {};
-    }
+    if (!devices_.empty()) driver_.cuCtxSetCurrent(devices_[0].primary);  // this thread's only one
     staging_.Grow();
     WakeLogThread();
   });

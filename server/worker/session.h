@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "server/worker/completion.h"
+#include "server/worker/current_context.h"
 #include "server/worker/down_writer.h"
 #include "server/worker/driver.h"
 #include "server/worker/events.h"
@@ -76,9 +77,11 @@ class Session {
   void CallFailed(uint32_t context, uint64_t position, CUresult code, const std::string& what);
 
   // Makes the context current on this thread, if it is not already.
-  CUresult SetContext(const Context& context);
-  CUresult SetPrimaryContext(const Device& device);
-  CUresult SetNoContext();
+  CUresult SetContext(const Context& context) { return current_context_.Set(context); }
+  CUresult SetPrimaryContext(const Device& device) {
+    return current_context_.SetPrimary(device.primary);
+  }
+  CUresult SetNoContext() { return current_context_.SetNone(); }
   // Whether the driver's primary context of the device is still as new, which it was until now.
   bool TakeWarmContext(int32_t device) {
     uint64_t bit = uint64_t{1} << device;
@@ -86,7 +89,7 @@ class Session {
   }
   void GiveWarmContext(int32_t device) { used_contexts_ &= ~(uint64_t{1} << device); }
   // First thing on each thread that calls the driver.
-  void EnterThread();
+  void EnterThread() { current_context_.EnterThread(); }
   void WakeLogThread();
   void SendDeviceText();
   // Staging for a copy in the stream, from any thread. False if none is free: then more is made,
@@ -132,10 +135,10 @@ class Session {
   std::atomic<uint64_t> next_worker_handle{uint64_t{1} << 63};
 
  private:
-  CUresult SetCurrent(CUcontext handle, uint32_t id);
   void End();
 
   DriverTable driver_;
+  CurrentContext current_context_;
   std::vector<Device> devices_;
   std::shared_ptr<wire::RingMemory> up_;
   TextPipes* text_;
