@@ -146,9 +146,9 @@ void CallContext::Answer(CUresult result, std::span<const std::byte> reply) {
       CallKind(call_.call) == CallKindValue::kAfterReply || (call_.flags & wire::kWantsReply) != 0;
   if (result != CUDA_SUCCESS && (!replies || IsSticky(result))) {
     if (context_ != nullptr) {
-      session_.DriverFailed(*context_, call_.position, result, Describe(call_));
+      session_.failures().DriverFailed(*context_, call_.position, result, Describe(call_));
     } else {
-      session_.CallFailed(call_.context, call_.position, result, Describe(call_));
+      session_.failures().CallFailed(call_.context, call_.position, result, Describe(call_));
     }
   }
   if (replies) session_.down().Reply(call_.position, result, reply);
@@ -164,7 +164,7 @@ void Refuse(Session& session, const QueuedCall& call, CUresult code) {
   auto context = session.contexts.Find(call.context);
   // A failed context's later calls fall away silently: the client knows its error.
   if (context != nullptr && context->failed != 0) return;
-  session.CallFailed(call.context, call.position, code, Describe(call));
+  session.failures().CallFailed(call.context, call.position, code, Describe(call));
 }
 
 namespace {

@@ -165,8 +165,8 @@ void Completion::Settle(Stream& stream) {
   capture.unlock();
   issue.unlock();
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) {
-    session_.DriverFailed(*stream.context, session_.timelines().FirstUnfinished(stream), result,
-                          "a call of a stream");
+    session_.failures().DriverFailed(*stream.context, session_.timelines().FirstUnfinished(stream),
+                                     result, "a call of a stream");
   }
 }
 
@@ -186,8 +186,8 @@ void Completion::Check(Stream& stream) {
   capture.unlock();
   issue.unlock();
   if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY) return;
-  session_.DriverFailed(*stream.context, session_.timelines().FirstUnfinished(stream), result,
-                        "a call of a stream");
+  session_.failures().DriverFailed(*stream.context, session_.timelines().FirstUnfinished(stream),
+                                   result, "a call of a stream");
 }
 
 }  // namespace longwire::worker

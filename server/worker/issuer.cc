@@ -286,7 +286,7 @@ void PlaceMarker(Session& session, const std::shared_ptr<Stream>& stream) {
   uint64_t position = stream->first_unmarked;
   bool in_stream = !stream->capturing && stream->context->failed == 0;
   session.timelines().Mark(stream, in_stream, [&](CUresult result) {
-    session.DriverFailed(*stream->context, position, result, "the marker of a stream");
+    session.failures().DriverFailed(*stream->context, position, result, "the marker of a stream");
   });
 }
 

@@ -74,7 +74,7 @@ void LogThread::Run() {
     if (!read || ++passes % kPassesPerMarking == 0) issuer_.MarkTouched();
     if (read || issued) continue;
     if (up_.memory().closed()) {
-      session_.Leave();
+      session_.failures().Leave();
       return;
     }
     Wait();

@@ -2,17 +2,9 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-
-#include "server/worker/log_line.h"
 #include "wire/record.h"
 
 namespace longwire::worker {
-namespace {
-
-constexpr std::chrono::milliseconds kLastWords{200};  // for the down log to empty
-
-}  // namespace
 
 Session::Session(SessionOptions options)
     : driver_(options.driver),
@@ -22,6 +14,11 @@ Session::Session(SessionOptions options)
       text_(options.text),
       on_over_(std::move(options.on_over)),
       down_(options.down),
+      failures_({.down = down_,
+                 .up = *up_,
+                 .contexts = contexts,
+                 .text = text_,
+                 .over = [this] { End(); }}),
       staging_(driver_),
       timelines_(driver_),
       events_(driver_),
@@ -45,7 +42,7 @@ Session::Session(SessionOptions options)
       lanes_(*this) {}
 
 Session::~Session() {
-  over_ = true;
+  failures_.Stop();
   for (Device& device : devices_) device.keeper->StopListening();
   up_->Close(0);
   transfers_.Stop();
@@ -96,54 +93,6 @@ void Session::End() {
   lanes_.Close();
   up_->PokeConsumer();
   if (on_over_) on_over_();
-}
-
-void Session::Fatal(const std::string& sentence) {
-  if (over_.exchange(true)) return;
-  LogLine("session over: %s", sentence.c_str());
-  down_.Error(0, CUDA_ERROR_UNKNOWN, wire::kSticky | wire::kSessionOver, 0, sentence);
-  down_.CloseAfterFlush(CUDA_ERROR_UNKNOWN, kLastWords);
-  up_->Close(CUDA_ERROR_UNKNOWN);
-  End();
-}
-
-void Session::Leave() {
-  if (over_.exchange(true)) return;
-  End();
-}
-
-void Session::CallFailed(uint32_t context, uint64_t position, CUresult code,
-                         const std::string& what) {
-  std::string text = what + " failed with error " + std::to_string(code);
-  LogLine("%s (position %llu)", text.c_str(), static_cast<unsigned long long>(position));
-  down_.Error(position, code, 0, context, text);
-}
-
-void Session::DriverFailed(Context& context, uint64_t position, CUresult code,
-                           const std::string& what) {
-  if (!IsSticky(code)) {
-    if (context.failed == 0) CallFailed(context.id, position, code, what);
-    return;
-  }
-  // Whoever comes second waits until the client was told: its reply must not overtake the news.
-  std::lock_guard telling(telling_);
-  if (context.failed != 0) return;
-  std::string text =
-      what + " failed with error " + std::to_string(code) + ", which stays with its context";
-  LogLine("%s (context %u, position %llu)", text.c_str(), context.id,
-          static_cast<unsigned long long>(position));
-  SendDeviceText();
-  // A fault in one context makes every context of the process fail (measured on an H200). The
-  // client learns of the others first: who has heard of this one and asks another must not hear
-  // "success".
-  std::vector<std::shared_ptr<Context>> all = contexts.All();
-  std::ranges::stable_partition(all, [&](const auto& one) { return one.get() != &context; });
-  std::erase_if(all, [](const auto& one) { return one->failed != 0; });
-  for (const auto& one : all) down_.Error(position, code, wire::kSticky, one->id, text);
-  // From here on the log thread drops what waits and the completion thread ends what was issued.
-  // Not before the client knows why: it would take the end for success.
-  for (const auto& one : all) one->failed = code;
-  WakeLogThread();
 }
 
 void Session::WakeLogThread() { up_->PokeConsumer(); }

@@ -17,6 +17,7 @@
 #include "server/worker/down_writer.h"
 #include "server/worker/driver.h"
 #include "server/worker/events.h"
+#include "server/worker/failures.h"
 #include "server/worker/foreign_handles.h"
 #include "server/worker/gates.h"
 #include "server/worker/given_resources.h"
@@ -65,16 +66,8 @@ class Session {
   // What the keepers say is heard from now on; Start sees to it, too.
   void ListenToKeepers();
 
-  // The session cannot go on: the client is told why, the rings are closed.
-  void Fatal(const std::string& sentence);
-  // The client is gone.
-  void Leave();
-  bool over() const { return over_; }
-
-  // A driver call failed. Sticky codes stay with the context, others are reported once.
-  void DriverFailed(Context& context, uint64_t position, CUresult code, const std::string& what);
-  // An error of a call that has no context, or none any more.
-  void CallFailed(uint32_t context, uint64_t position, CUresult code, const std::string& what);
+  void Fatal(const std::string& sentence) { failures_.Fatal(sentence); }
+  bool over() const { return failures_.over(); }
 
   // Makes the context current on this thread, if it is not already.
   CUresult SetContext(const Context& context) { return current_context_.Set(context); }
@@ -103,6 +96,7 @@ class Session {
   const DriverTable& driver() const { return driver_; }
   std::vector<Device>& devices() { return devices_; }
   DownWriter& down() { return down_; }
+  Failures& failures() { return failures_; }
   wire::RingMemory& up_memory() { return *up_; }
   const std::shared_ptr<wire::RingMemory>& up() const { return up_; }
   Staging& staging() { return staging_; }
@@ -145,10 +139,9 @@ class Session {
   std::function<void()> on_over_;
   std::atomic<uint64_t> used_contexts_{0};  // the driver's primary ones: a bit for each device
   static_assert(wire::kMaxDevices <= 64);
-  std::atomic<bool> over_{false};
-  std::mutex telling_;  // held while the client is told of a sticky error
 
   DownWriter down_;
+  Failures failures_;
   Staging staging_;
   Timelines timelines_;
   Events events_;
