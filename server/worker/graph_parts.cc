@@ -72,7 +72,10 @@ void GraphPartStore::Announce(const GraphPartRef& part) {
   if (session_ == nullptr) return;
   if (part->is_host) hosts_[part.get()] = part;
   if (const void* memory = MemoryOf(*part)) by_memory_.emplace(memory, part);
-  if (part->read.transfer != 0) session_->transfers().AttachGraph(part);
+  if (part->read.transfer != 0) {
+    session_->transfers().Attach(part->read.transfer,
+                                 std::shared_ptr<TransferTarget>(part, &part->read));
+  }
 }
 
 GraphPartRef GraphPartStore::FindCopy(const void* source, const void* destination) {
@@ -105,7 +108,7 @@ void GraphPartStore::Gone(GraphPart& part) {
   hosts_.erase(&part);
   auto [from, to] = by_memory_.equal_range(MemoryOf(part));
   while (from != to) from = from->second.expired() ? by_memory_.erase(from) : std::next(from);
-  if (part.read.transfer != 0) session_->transfers().DetachGraph(part.read.transfer);
+  if (part.read.transfer != 0) session_->transfers().Detach(part.read.transfer);
   for (uint64_t transfer : {part.read.transfer, part.write.transfer}) {
     if (transfer != 0) session_->down().Release(transfer, 0);
   }

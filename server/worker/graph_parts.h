@@ -13,6 +13,7 @@
 
 #include "longwire/calls.h"
 #include "server/worker/driver.h"
+#include "server/worker/transfers.h"
 
 namespace longwire::worker {
 
@@ -32,15 +33,12 @@ struct PinnedBlock {
   ~PinnedBlock();
 };
 
-// One side of a copy.
-struct GraphCopy {
+// One side of a copy; `received` is of the launch under way.
+struct GraphCopy : TransferTarget {
   uint64_t transfer = 0;  // 0: this side is not the program's memory
-  std::byte* data = nullptr;
-  uint64_t bytes = 0;
-  uint64_t first = 0;  // address of the program's memory, where it was told
-  uint64_t span = 0;   // bytes from the first to the last of it
+  uint64_t first = 0;     // address of the program's memory, where it was told
+  uint64_t span = 0;      // bytes from the first to the last of it
   std::shared_ptr<PinnedBlock> block;
-  std::atomic<uint64_t> received{0};  // bytes of the launch under way
 
   bool Overlaps(const GraphCopy& other) const {
     return first < other.first + other.span && other.first < first + span;
