@@ -24,13 +24,20 @@ Session::Session(SessionOptions options)
       events_(driver_),
       memory_(driver_, devices_),
       mirrors_(devices_),
-      transfers_(
-          {.credit = [this](uint64_t bytes) { down_.Credit(bytes); },
-           .acquire = [this](Stream& stream, size_t bytes,
-                             StagingBlock* block) { return AcquireStaging(stream, bytes, block); },
-           .release = [this](Stream* stream,
-                             const StagingBlock& block) { ReleaseBlock(stream, block); }}),
+      transfers_({.credit = [this](uint64_t bytes) { down_.Credit(bytes); },
+                  .acquire =
+                      [this](Stream& stream, size_t bytes, StagingBlock* block) {
+                        return stream_staging_.Acquire(stream, bytes, block);
+                      },
+                  .release =
+                      [this](Stream* stream, const StagingBlock& block) {
+                        stream_staging_.ReleaseBlock(stream, block);
+                      }}),
       host_segment_(driver_),
+      stream_staging_({.staging = staging_,
+                       .host_segment = host_segment_,
+                       .down = down_,
+                       .grow = [this] { GrowStaging(); }}),
       images_(options.control),
       graphs_(*this),
       gates_(devices_.size()),
@@ -39,7 +46,12 @@ Session::Session(SessionOptions options)
       completion_(*this),
       log_(*this, up_),
       helpers_([this] { EnterThread(); }),
-      lanes_(*this) {}
+      lanes_({.failures = failures_,
+              .current_context = current_context_,
+              .host_segment = host_segment_,
+              .transfers = transfers_,
+              .staging = stream_staging_,
+              .up = *up_}) {}
 
 Session::~Session() {
   failures_.Stop();
@@ -99,29 +111,6 @@ void Session::WakeLogThread() { up_->PokeConsumer(); }
 
 void Session::SendDeviceText() {
   if (text_ != nullptr) text_->Drain();
-}
-
-bool Session::AcquireStaging(Stream& stream, size_t bytes, StagingBlock* block) {
-  bool grow = false;
-  if (staging_.Acquire(bytes, stream.staging_blocks == 0, block, &grow)) {
-    ++stream.staging_blocks;
-    return true;
-  }
-  if (grow) GrowStaging();
-  return false;
-}
-
-void Session::ReleaseStaging(Stream& stream, const StagingBlock& block) {
-  --stream.staging_blocks;
-  staging_.Release(block);
-}
-
-void Session::ReleaseBlock(Stream* stream, const StagingBlock& block) {
-  if (block.size_class == StagingBlock::kSlot) {
-    down_.Slot(host_segment_.OffsetOf(block.data));
-  } else {
-    ReleaseStaging(*stream, block);
-  }
 }
 
 void Session::GrowStaging() {

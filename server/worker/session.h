@@ -35,6 +35,7 @@
 #include "server/worker/objects.h"
 #include "server/worker/printing.h"
 #include "server/worker/staging.h"
+#include "server/worker/stream_staging.h"
 #include "server/worker/swapping.h"
 #include "server/worker/text_pipes.h"
 #include "server/worker/timeline.h"
@@ -85,13 +86,6 @@ class Session {
   void EnterThread() { current_context_.EnterThread(); }
   void WakeLogThread();
   void SendDeviceText();
-  // Staging for a copy in the stream, from any thread. False if none is free: then more is made,
-  // within its bound, and the log thread is woken when there is some.
-  bool AcquireStaging(Stream& stream, size_t bytes, StagingBlock* block);
-  void ReleaseStaging(Stream& stream, const StagingBlock& block);
-  // The same for a block of either kind; `stream`: whose staging it is, if it is any.
-  void ReleaseBlock(Stream* stream, const StagingBlock& block);
-  void GrowStaging();
 
   const DriverTable& driver() const { return driver_; }
   std::vector<Device>& devices() { return devices_; }
@@ -99,7 +93,7 @@ class Session {
   Failures& failures() { return failures_; }
   wire::RingMemory& up_memory() { return *up_; }
   const std::shared_ptr<wire::RingMemory>& up() const { return up_; }
-  Staging& staging() { return staging_; }
+  StreamStaging& staging() { return stream_staging_; }
   Timelines& timelines() { return timelines_; }
   Completion& completion() { return completion_; }
   Events& events() { return events_; }
@@ -130,6 +124,7 @@ class Session {
 
  private:
   void End();
+  void GrowStaging();
 
   DriverTable driver_;
   CurrentContext current_context_;
@@ -149,6 +144,7 @@ class Session {
   Mirrors mirrors_;
   Transfers transfers_;
   HostSegment host_segment_;
+  StreamStaging stream_staging_;
   ForeignHandles foreign_;
   GivenResources resources_;
   ImageCache images_;

@@ -50,7 +50,7 @@ CUresult CopyStaged(CallContext& context, const CopyPlace& place, uint64_t offse
   CUresult result = CopyPacked(context.driver(), StreamOf(context), place, offset, bytes,
                                block.data, CopyDirection::kToDevice);
   stream->actions.push_back([&session = context.session(), owner = stream.get(), block](bool) {
-    session.ReleaseBlock(owner, block);
+    session.staging().ReleaseBlock(owner, block);
   });
   return result;
 }
@@ -168,13 +168,13 @@ void SendPart(Session& session, const Lanes::Part& part, bool good, bool by_lane
     return;
   }
   if (good) session.down().Data(part.transfer, part.offset, std::span(part.block.data, part.bytes));
-  session.ReleaseStaging(*part.stream, part.block);
+  session.staging().Release(*part.stream, part.block);
 }
 
 }  // namespace
 
 bool TakeStaging(CallContext& context, size_t bytes, StagingBlock* block) {
-  return context.session().AcquireStaging(*context.stream(), bytes, block);
+  return context.session().staging().Acquire(*context.stream(), bytes, block);
 }
 
 CUresult Do_lwCopyToDevice(CallContext& context, const calls::lwCopyToDevice& call,
