@@ -17,9 +17,10 @@
 
 namespace longwire::worker {
 
+class DownWriter;
 class Graphs;
 class GraphPartStore;
-class Session;
+class Helpers;
 struct FixedEvent;
 struct GraphPlan;
 
@@ -79,7 +80,13 @@ class GraphPartStore : public std::enable_shared_from_this<GraphPartStore> {
   // Freeing can wait for the device, so blocks of nodes that change often are kept.
   static constexpr uint64_t kMaxKeptBytes = uint64_t{64} << 20;
 
-  explicit GraphPartStore(Session& session) : session_(&session) {}
+  struct Uses {
+    const DriverTable& driver;
+    DownWriter& down;
+    Transfers& transfers;
+    Helpers& helpers;
+  };
+  explicit GraphPartStore(Uses uses) : uses_(uses) {}
 
   CUresult Allocate(uint64_t bytes, std::shared_ptr<PinnedBlock>* block);
   GraphPartRef NewPart(Graphs& graphs);
@@ -99,7 +106,8 @@ class GraphPartStore : public std::enable_shared_from_this<GraphPartStore> {
   void Gone(GraphPart& part);
 
   std::mutex mutex_;  // a leaf: nothing else is taken while it is held
-  Session* session_;
+  Uses uses_;
+  bool closed_ = false;
   std::multimap<uint64_t, std::byte*> kept_;  // by size
   uint64_t kept_bytes_ = 0;
   uint64_t bytes_ = 0;
