@@ -6,6 +6,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "server/worker/driver.h"
 #include "server/worker/handle_table.h"

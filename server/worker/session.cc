@@ -48,8 +48,23 @@ Session::Session(SessionOptions options)
                .helpers = helpers_}),
       gates_(devices_.size()),
       chains_(driver_),
-      swapping_(*this),
-      completion_(*this),
+      swapping_({.devices = devices_,
+                 .memory = memory_,
+                 .helpers = helpers_,
+                 .timelines = timelines_,
+                 .completion = completion_,
+                 .log_is_idle = [this] { return log_.IsIdle(); },
+                 .failures = failures_,
+                 .up = *up_}),
+      completion_({.driver = driver_,
+                   .current_context = current_context_,
+                   .timelines = timelines_,
+                   .gates = gates_,
+                   .printing = printing_,
+                   .text = text_,
+                   .down = down_,
+                   .failures = failures_,
+                   .up = *up_}),
       log_(*this, up_),
       helpers_([this] { EnterThread(); }),
       lanes_({.failures = failures_,
@@ -114,10 +129,6 @@ void Session::End() {
 }
 
 void Session::WakeLogThread() { up_->PokeConsumer(); }
-
-void Session::SendDeviceText() {
-  if (text_ != nullptr) text_->Drain();
-}
 
 void Session::GrowStaging() {
   helpers_.Post(Helpers::kStagingThread, [this] {

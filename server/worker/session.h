@@ -85,7 +85,6 @@ class Session {
   // First thing on each thread that calls the driver.
   void EnterThread() { current_context_.EnterThread(); }
   void WakeLogThread();
-  void SendDeviceText();
 
   const DriverTable& driver() const { return driver_; }
   std::vector<Device>& devices() { return devices_; }
