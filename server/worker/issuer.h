@@ -24,7 +24,7 @@ class Session;
 
 class Issuer {
  public:
-  explicit Issuer(Session& session) : session_(session), launches_(session) {}
+  Issuer(Session& session, LaunchRun::Uses launches) : session_(session), launches_(launches) {}
 
   void Add(const std::shared_ptr<Stream>& stream);
   void Remove(const std::shared_ptr<Stream>& stream);

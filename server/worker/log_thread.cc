@@ -49,10 +49,12 @@ bool LooksAtGraphMemory(CallId call) {
 LogThread::LogThread(Session& session, std::shared_ptr<wire::RingMemory> up)
     : session_(session),
       up_(std::move(up)),
-      issuer_(session),
+      issuer_(session, {.driver = session.driver(),
+                        .functions = session.loaded_functions(),
+                        .chains = session.chains(),
+                        .gates = session.gates()}),
       deferred_(session, issuer_),
-      streams_(session.streams),
-      functions_(session.functions) {}
+      streams_(session.streams) {}
 
 void LogThread::Start() {
   thread_ = std::thread([this] { Run(); });

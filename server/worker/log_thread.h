@@ -29,7 +29,6 @@ class LogThread {
   // For handlers that run on the log thread.
   Issuer& issuer() { return issuer_; }
   Deferred& deferred() { return deferred_; }
-  FoundLately<Function>& functions() { return functions_; }
   // Log thread: nothing is left of what was read, and nothing is there to be read; unless it waits
   // for memory.
   bool IsIdle();
@@ -53,7 +52,6 @@ class LogThread {
   Issuer issuer_;
   Deferred deferred_;
   FoundLately<Stream> streams_;
-  FoundLately<Function> functions_;
   QueuedCall sorted_;  // just now; kept for the memory of its arguments
   uint64_t seen_ = 0;  // end of the log at the last look
   wire::SpinPrediction spin_{wire::AllowedCores()};

@@ -29,6 +29,7 @@
 #include "server/worker/lanes.h"
 #include "server/worker/launch_chains.h"
 #include "server/worker/linker.h"
+#include "server/worker/loaded_functions.h"
 #include "server/worker/log_thread.h"
 #include "server/worker/memory.h"
 #include "server/worker/mirrors.h"
@@ -111,6 +112,7 @@ class Session {
   GivenResources& resources() { return resources_; }
   Printing& printing() { return printing_; }
   LaunchChains& chains() { return chains_; }
+  LoadedFunctions& loaded_functions() { return loaded_functions_; }
 
   HandleTable<Context> contexts;
   HandleTable<Stream> streams;
@@ -151,6 +153,7 @@ class Session {
   Gates gates_;
   Printing printing_;
   LaunchChains chains_;
+  LoadedFunctions loaded_functions_;
   Swapping swapping_;
   Completion completion_;
   LogThread log_;
