@@ -26,6 +26,7 @@
 #include "server/worker/helpers.h"
 #include "server/worker/host_segment.h"
 #include "server/worker/image_cache.h"
+#include "server/worker/images.h"
 #include "server/worker/lanes.h"
 #include "server/worker/launch_chains.h"
 #include "server/worker/linker.h"
@@ -101,6 +102,7 @@ class Session {
   Mirrors& mirrors() { return mirrors_; }
   Transfers& transfers() { return transfers_; }
   ImageCache& images() { return images_; }
+  ImageSources image_sources() { return {transfers_, images_, down_}; }
   Lanes& lanes() { return lanes_; }
   HostSegment& host_segment() { return host_segment_; }
   Graphs& graphs() { return graphs_; }

@@ -277,7 +277,7 @@ CUresult Do_lwCopyKept(CallContext& context, const calls::lwCopyKept& call,
                        calls::lwCopyKept::Reply* reply) {
   std::vector<std::byte> bytes;
   if (context.context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  if (!FetchImage(context.session(), call, &bytes, &reply->knowledge)) {
+  if (!FetchImage(context.session().image_sources(), call, &bytes, &reply->knowledge)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   // A stream of its own: the driver's plain copy would wait for other streams' work.

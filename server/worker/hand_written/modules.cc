@@ -37,7 +37,8 @@ CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
                          calls::lwModuleLoad::Reply* reply) {
   Session& session = context.session();
   std::vector<std::byte> image;
-  if (!FetchImage(session, call, &image, &reply->knowledge) || !ImageFits(image, call.bytes)) {
+  if (!FetchImage(session.image_sources(), call, &image, &reply->knowledge) ||
+      !ImageFits(image, call.bytes)) {
     return CUDA_ERROR_INVALID_IMAGE;
   }
   if (!call.as_library && context.context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
