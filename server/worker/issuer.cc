@@ -4,7 +4,6 @@
 
 #include "server/worker/call_context.h"
 #include "server/worker/session.h"
-#include "server/worker/sorted.h"
 #include "wire/limits.h"
 #include "wire/record.h"
 
@@ -33,7 +32,7 @@ void Issuer::Add(const std::shared_ptr<Stream>& stream) {
 void Issuer::Remove(const std::shared_ptr<Stream>& stream) {
   session_.gates().Queued(stream->context->device, -static_cast<int64_t>(stream->queue.size()));
   for (; !stream->queue.empty(); Leave(*stream)) {
-    AfterDropped(session_, stream->queue.front());
+    AfterDropped(books_, stream->queue.front());
     Refuse(session_, stream->queue.front(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
   }
   std::erase(streams_, stream);
@@ -277,7 +276,7 @@ void Issuer::CountIssued(Stream& stream, const QueuedCall& head) {
 }
 
 void Issuer::Drop(const std::shared_ptr<Stream>& stream, QueuedCall& head) {
-  AfterDropped(session_, head);
+  AfterDropped(books_, head);
   Refuse(session_, head, static_cast<CUresult>(stream->context->failed.load()));
   CountIssued(*stream, head);
 }

@@ -17,6 +17,7 @@
 
 #include "server/worker/launch_run.h"
 #include "server/worker/objects.h"
+#include "server/worker/sorted.h"
 
 namespace longwire::worker {
 
@@ -24,7 +25,8 @@ class Session;
 
 class Issuer {
  public:
-  Issuer(Session& session, LaunchRun::Uses launches) : session_(session), launches_(launches) {}
+  Issuer(Session& session, Bookkeeping books, LaunchRun::Uses launches)
+      : session_(session), books_(books), launches_(launches) {}
 
   void Add(const std::shared_ptr<Stream>& stream);
   void Remove(const std::shared_ptr<Stream>& stream);
@@ -89,6 +91,7 @@ class Issuer {
   void Drop(const std::shared_ptr<Stream>& stream, QueuedCall& head);
 
   Session& session_;
+  Bookkeeping books_;
   LaunchRun launches_;
   std::vector<std::shared_ptr<Stream>> streams_;
   std::vector<std::shared_ptr<Stream>> waiting_;  // streams with waiting calls

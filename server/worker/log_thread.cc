@@ -7,7 +7,6 @@
 #include "server/worker/call_context.h"
 #include "server/worker/log_line.h"
 #include "server/worker/session.h"
-#include "server/worker/sorted.h"
 #include "wire/record.h"
 
 namespace longwire::worker {
@@ -48,11 +47,13 @@ bool LooksAtGraphMemory(CallId call) {
 
 LogThread::LogThread(Session& session, std::shared_ptr<wire::RingMemory> up)
     : session_(session),
+      books_{session.events(), session.graphs(), session.transfers()},
       up_(std::move(up)),
-      issuer_(session, {.driver = session.driver(),
-                        .functions = session.loaded_functions(),
-                        .chains = session.chains(),
-                        .gates = session.gates()}),
+      issuer_(session, books_,
+              {.driver = session.driver(),
+               .functions = session.loaded_functions(),
+               .chains = session.chains(),
+               .gates = session.gates()}),
       deferred_(session, issuer_),
       streams_(session.streams) {}
 
@@ -186,13 +187,13 @@ void LogThread::Sort(const wire::RecordHeader& header, uint64_t position,
   }
   const std::shared_ptr<Stream>& stream = streams_.Find(header.stream);
   if (stream == nullptr) {
-    AfterDropped(session_, call);
+    AfterDropped(books_, call);
     Refuse(session_, call, CUDA_ERROR_INVALID_HANDLE);
     // Its creation may have failed here, which nobody waited for: whoever waits for it goes on.
     session_.down().Progress(header.stream, position);
     return;
   }
-  if (AfterSorted(session_, call) != wire::WireResult::kOk) {
+  if (AfterSorted(books_, call) != wire::WireResult::kOk) {
     session_.Fatal(std::string("the arguments of ") + CallName(call.call) + " cannot be decoded");
     return;
   }

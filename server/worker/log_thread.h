@@ -10,6 +10,7 @@
 #include "server/worker/handle_table.h"
 #include "server/worker/issuer.h"
 #include "server/worker/objects.h"
+#include "server/worker/sorted.h"
 #include "wire/record.h"
 #include "wire/ring.h"
 #include "wire/spinning.h"
@@ -48,6 +49,7 @@ class LogThread {
   void Wait();
 
   Session& session_;
+  Bookkeeping books_;
   wire::RingConsumer up_;
   Issuer issuer_;
   Deferred deferred_;
