@@ -14,6 +14,7 @@
 
 #include "server/worker/completion.h"
 #include "server/worker/current_context.h"
+#include "server/worker/deferred.h"
 #include "server/worker/down_writer.h"
 #include "server/worker/driver.h"
 #include "server/worker/events.h"
@@ -27,6 +28,7 @@
 #include "server/worker/host_segment.h"
 #include "server/worker/image_cache.h"
 #include "server/worker/images.h"
+#include "server/worker/issuer.h"
 #include "server/worker/lanes.h"
 #include "server/worker/launch_chains.h"
 #include "server/worker/linker.h"
@@ -107,7 +109,7 @@ class Session {
   HostSegment& host_segment() { return host_segment_; }
   Graphs& graphs() { return graphs_; }
   Helpers& helpers() { return helpers_; }
-  LogThread& log() { return log_; }
+  Issuer& issuer() { return issuer_; }
   ForeignHandles& foreign() { return foreign_; }
   Gates& gates() { return gates_; }
   Swapping& swapping() { return swapping_; }
@@ -158,6 +160,8 @@ class Session {
   LoadedFunctions loaded_functions_;
   Swapping swapping_;
   Completion completion_;
+  Issuer issuer_;
+  Deferred deferred_;
   LogThread log_;
   Helpers helpers_;
   Lanes lanes_;

@@ -99,7 +99,7 @@ bool EndsByItself(CallId call) {
 // of them takes one round trip.
 void ReachBehind(Session& session, Stream& stream, uint64_t bytes) {
   const uint64_t most = session.transfers().limits().window / 2;
-  const uint64_t turn = session.log().issuer().OthersTurn(stream);
+  const uint64_t turn = session.issuer().OthersTurn(stream);
   for (size_t i = 1; i < std::min(stream.queue.size(), kMostReachedAhead + 1); ++i) {
     QueuedCall& next = stream.queue[i];
     if (!EndsByItself(next.call) || next.position > turn) return;
@@ -258,7 +258,7 @@ CUresult Do_lwCopyToHost(CallContext& context, const calls::lwCopyToHost& call,
     if (!copied) return result;
     record.progress += part;
     // Each part is sent while the next one is copied.
-    if (record.progress < call.bytes) PlaceMarker(session, stream);
+    if (record.progress < call.bytes) session.issuer().PlaceMarker(stream);
   }
   stream->push_next = true;
   return CUDA_SUCCESS;

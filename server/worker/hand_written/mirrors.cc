@@ -183,7 +183,7 @@ CUresult Do_lwMirrorPull(CallContext& context, const calls::lwMirrorPull& call,
     if (!copied) return result;
     record.progress += part;
     // Each part is compared while the next one is copied.
-    if (record.progress < call.bytes) PlaceMarker(session, stream);
+    if (record.progress < call.bytes) session.issuer().PlaceMarker(stream);
   }
   stream->push_next = true;
   return CUDA_SUCCESS;
