@@ -44,10 +44,10 @@ def check_switches(root):
 
 
 def check_variables(root):
-    rows = found(r"^\| (`LONGWIRE_.*?) \| ", (root / "README.md").read_text())
+    rows = found(r"^\| (`LONGWIRE_.*?) \| ", (root / "docs/settings.md").read_text())
     conf = (root / "deploy/client.conf").read_text()
     yield from differences("variable", {
-        "README.md": found(r"`(LONGWIRE_\w+)`", *rows),
+        "docs/settings.md": found(r"`(LONGWIRE_\w+)`", *rows),
         "deploy/client.conf": found(r"^#(LONGWIRE_\w+)=", conf),
         "any source of the client": found(r'"(LONGWIRE_[A-Z_]+)"', *sources(root, CLIENT))})
 
