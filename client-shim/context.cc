@@ -97,17 +97,22 @@ Context* PrimaryContext(int device) {
 
 CUresult ActivatePrimary(Context* context) {
   {
-    std::lock_guard<std::mutex> lock(context->mutex);
+    std::unique_lock<std::mutex> lock(context->mutex);
+    context->activated.wait(lock, [&] { return !context->activating; });
     if (context->number.load() != 0) return CUDA_SUCCESS;
-    uint32_t number = NewContextNumber(context);
-    CUresult result = CreateInWorker(context, number);
-    if (result != CUDA_SUCCESS) {
-      ForgetContextNumber(number);
-      return result;
-    }
-    context->number.store(number);
+    context->activating = true;
   }
-  CUresult result = GiveManagedVariables(context);
+  uint32_t number = NewContextNumber(context);
+  CUresult result = CreateInWorker(context, number);
+  if (result != CUDA_SUCCESS) ForgetContextNumber(number);
+  {
+    std::lock_guard<std::mutex> lock(context->mutex);
+    if (result == CUDA_SUCCESS) context->number.store(number);
+    context->activating = false;
+  }
+  context->activated.notify_all();
+  if (result != CUDA_SUCCESS) return result;
+  result = GiveManagedVariables(context);
   if (result != CUDA_SUCCESS) EndContext(context);
   return result;
 }
@@ -151,7 +156,8 @@ CUresult EndContext(Context* context) {
   static_cast<void>(KeepManagedVariables(context));  // the session's end is what is returned then
   DropPeers(context);
   {
-    std::lock_guard<std::mutex> lock(context->mutex);
+    std::unique_lock<std::mutex> lock(context->mutex);
+    context->activated.wait(lock, [&] { return !context->activating; });
     number = context->number.exchange(0);
     if (number == 0) return CUDA_SUCCESS;
     streams.swap(context->streams);

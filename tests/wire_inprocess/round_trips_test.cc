@@ -1,0 +1,75 @@
+// While one thread waits for the server's answer, other threads' calls that need no answer return.
+#include <chrono>
+#include <functional>
+#include <future>
+#include <thread>
+
+#include "tests/wire_inprocess/joined.h"
+
+namespace longwire::joined {
+namespace {
+
+using namespace std::chrono_literals;
+using Call = std::function<CUresult()>;
+
+class RoundTrip : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    MayStandStill() = true;
+  }
+  void SetUp() override {
+    ASSERT_OK(cuMemHostAlloc(&pinned_, 4096, 0));
+    ASSERT_OK(cuCtxSynchronize());
+  }
+  void TearDown() override { EXPECT_OK(cuMemFreeHost(pinned_)); }
+
+  std::future<CUresult> Start(Call call) {
+    return std::async(std::launch::async, [this, call = std::move(call)] {
+      EXPECT_OK(cuCtxSetCurrent(bench_.context));
+      return call();
+    });
+  }
+
+  // `waits` asks the server, which does not answer until `independent` has returned. Returns what
+  // `waits` does.
+  CUresult Beside(const Call& waits, const Call& independent, CUresult expected = CUDA_SUCCESS) {
+    StandStill();
+    uint64_t before = LogBytes();
+    std::future<CUresult> waiting = Start(waits);
+    while (LogBytes() == before) std::this_thread::sleep_for(1ms);
+    std::this_thread::sleep_for(50ms);  // it may have more to say before it waits
+    EXPECT_EQ(std::future_status::timeout, waiting.wait_for(0s)) << "it asks nothing";
+    std::future<CUresult> other = Start(independent);
+    EXPECT_EQ(std::future_status::ready, other.wait_for(10s)) << "it waits for the other thread";
+    GoOn();
+    EXPECT_EQ(expected, other.get());
+    return waiting.get();
+  }
+
+  Bench bench_;
+  void* pinned_ = nullptr;
+};
+
+TEST_F(RoundTrip, OfAPrimaryContextThatIsMade) {
+  CUcontext made = nullptr;
+  EXPECT_OK(Beside([&] { return cuDevicePrimaryCtxRetain(&made, 1); },
+                   [] { return cuDevicePrimaryCtxRelease_v2(1); }, CUDA_ERROR_INVALID_CONTEXT));
+  EXPECT_OK(cuDevicePrimaryCtxRelease_v2(1));
+}
+
+TEST_F(RoundTrip, OfAPrimaryContextThatTwoThreadsWant) {
+  CUcontext made[2] = {};
+  std::future<CUresult> second;
+  EXPECT_OK(Beside([&] { return cuDevicePrimaryCtxRetain(&made[0], 1); },
+                   [&] {
+                     second = Start([&] { return cuDevicePrimaryCtxRetain(&made[1], 1); });
+                     return CUDA_SUCCESS;
+                   }));
+  EXPECT_OK(second.get());
+  EXPECT_EQ(made[0], made[1]);
+  for (int i = 0; i < 2; ++i) EXPECT_OK(cuDevicePrimaryCtxRelease_v2(1));
+  EXPECT_EQ(CUDA_ERROR_INVALID_CONTEXT, cuDevicePrimaryCtxRelease_v2(1));
+}
+
+}  // namespace
+}  // namespace longwire::joined
