@@ -12,10 +12,24 @@ namespace {
 using namespace std::chrono_literals;
 using Call = std::function<CUresult()>;
 
+constexpr size_t kBytes = 4 << 20;
+
+void Adjust(DriverTable* table) {
+  table->cuModuleGetSurfRef = [](CUsurfref* reference, CUmodule, const char*) {
+    *reference = reinterpret_cast<CUsurfref>(uintptr_t{0x99});
+    return CUDA_SUCCESS;
+  };
+  table->cuDeviceCanAccessPeer = [](int* can, CUdevice, CUdevice) {
+    *can = 1;
+    return CUDA_SUCCESS;
+  };
+}
+
 class RoundTrip : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     MayStandStill() = true;
+    AdjustDriver() = &Adjust;
   }
   void SetUp() override {
     ASSERT_OK(cuMemHostAlloc(&pinned_, 4096, 0));
@@ -46,6 +60,19 @@ class RoundTrip : public testing::Test {
     return waiting.get();
   }
 
+  // Memory of the device, and addresses for it.
+  void CreateMemory(int device, CUmemGenericAllocationHandle* handle, CUdeviceptr* at) {
+    CUmemAllocationProp properties{};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+    ASSERT_OK(cuMemCreate(handle, kBytes, &properties, 0));
+    ASSERT_OK(cuMemAddressReserve(at, kBytes, 0, 0, 0));
+  }
+  void DropMemory(CUmemGenericAllocationHandle handle, CUdeviceptr at) {
+    EXPECT_OK(cuMemAddressFree(at, kBytes));
+    EXPECT_OK(cuMemRelease(handle));
+  }
+
   Bench bench_;
   void* pinned_ = nullptr;
 };
@@ -69,6 +96,48 @@ TEST_F(RoundTrip, OfAPrimaryContextThatTwoThreadsWant) {
   EXPECT_EQ(made[0], made[1]);
   for (int i = 0; i < 2; ++i) EXPECT_OK(cuDevicePrimaryCtxRelease_v2(1));
   EXPECT_EQ(CUDA_ERROR_INVALID_CONTEXT, cuDevicePrimaryCtxRelease_v2(1));
+}
+
+TEST_F(RoundTrip, OfAMappingThatGoes) {
+  CUmemGenericAllocationHandle handle = 0;
+  CUdeviceptr at = 0;
+  CreateMemory(0, &handle, &at);
+  ASSERT_OK(cuMemMap(at, kBytes, 0, handle, 0));
+  CUmemAllocationProp properties{};
+  std::future<CUresult> again;
+  EXPECT_OK(Beside([&] { return cuMemUnmap(at, kBytes); },
+                   [&] {
+                     again = Start([&] { return cuMemUnmap(at, kBytes); });
+                     return cuMemGetAllocationPropertiesFromHandle(&properties, handle);
+                   }));
+  EXPECT_OK(again.get());
+  DropMemory(handle, at);
+}
+
+TEST_F(RoundTrip, OfAMappingOnADeviceThatIsNotInUse) {
+  CUmemGenericAllocationHandle handle = 0;
+  CUdeviceptr at = 0;
+  CreateMemory(2, &handle, &at);
+  CUmemAllocationProp properties{};
+  EXPECT_OK(Beside([&] { return cuMemMap(at, kBytes, 0, handle, 0); },
+                   [&] { return cuMemGetAllocationPropertiesFromHandle(&properties, handle); }));
+  EXPECT_OK(cuMemUnmap(at, kBytes));
+  DropMemory(handle, at);
+}
+
+TEST_F(RoundTrip, OfAMappingThatADeviceMayReach) {
+  CUmemGenericAllocationHandle handle = 0;
+  CUdeviceptr at = 0;
+  CreateMemory(0, &handle, &at);
+  ASSERT_OK(cuMemMap(at, kBytes, 0, handle, 0));
+  CUmemAccessDesc access{};
+  access.location = {CU_MEM_LOCATION_TYPE_DEVICE, 1};
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  CUmemAllocationProp properties{};
+  EXPECT_OK(Beside([&] { return cuMemSetAccess(at, kBytes, &access, 1); },
+                   [&] { return cuMemGetAllocationPropertiesFromHandle(&properties, handle); }));
+  EXPECT_OK(cuMemUnmap(at, kBytes));
+  DropMemory(handle, at);
 }
 
 }  // namespace
