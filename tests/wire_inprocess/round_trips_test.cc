@@ -140,5 +140,24 @@ TEST_F(RoundTrip, OfAMappingThatADeviceMayReach) {
   DropMemory(handle, at);
 }
 
+TEST_F(RoundTrip, OfManagedMemoryThatIsMade) {
+  CUdeviceptr managed = 0;
+  void* more = nullptr;
+  EXPECT_OK(Beside([&] { return cuMemAllocManaged(&managed, kBytes, CU_MEM_ATTACH_GLOBAL); },
+                   [&] { return cuMemHostAlloc(&more, 4096, 0); }));
+  EXPECT_OK(cuMemFreeHost(more));
+  EXPECT_OK(cuMemFree_v2(managed));
+}
+
+TEST_F(RoundTrip, OfManagedMemoryThatGoes) {
+  CUdeviceptr managed = 0;
+  void* more = nullptr;
+  ASSERT_OK(cuMemAllocManaged(&managed, kBytes, CU_MEM_ATTACH_GLOBAL));
+  ASSERT_OK(cuCtxSynchronize());
+  EXPECT_OK(Beside([&] { return cuMemFree_v2(managed); },
+                   [&] { return cuMemHostAlloc(&more, 4096, 0); }));
+  EXPECT_OK(cuMemFreeHost(more));
+}
+
 }  // namespace
 }  // namespace longwire::joined
