@@ -159,5 +159,17 @@ TEST_F(RoundTrip, OfManagedMemoryThatGoes) {
   EXPECT_OK(cuMemFreeHost(more));
 }
 
+TEST_F(RoundTrip, OfASurfaceReference) {
+  CUmodule module = nullptr;
+  CUsurfref known = nullptr, other = nullptr, again = nullptr;
+  ASSERT_OK(cuModuleLoadData(&module, "the fake driver reads no code"));
+  ASSERT_OK(cuModuleGetSurfRef(&known, module, "known"));
+  EXPECT_OK(Beside([&] { return cuModuleGetSurfRef(&other, module, "other"); },
+                   [&] { return cuModuleGetSurfRef(&again, module, "known"); }));
+  EXPECT_EQ(known, again);
+  EXPECT_NE(known, other);
+  EXPECT_OK(cuModuleUnload(module));
+}
+
 }  // namespace
 }  // namespace longwire::joined
