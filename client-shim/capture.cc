@@ -9,7 +9,7 @@
 #include "client-shim/graph.h"
 #include "client-shim/handles.h"
 #include "client-shim/never_destroyed.h"
-#include "client-shim/process.h"
+#include "client-shim/session.h"
 #include "longwire/calls.h"
 
 namespace longwire::shim {

@@ -5,7 +5,8 @@
 
 #include <cuda.h>
 
-#include "client-shim/process.h"
+#include "client-shim/process_state.h"
+#include "client-shim/session.h"
 #include "longwire/call_ids.h"
 #include "wire/limits.h"
 

@@ -13,6 +13,7 @@
 #include "client-shim/never_destroyed.h"
 #include "client-shim/options.h"
 #include "client-shim/pinned_segment.h"
+#include "client-shim/process_state.h"
 #include "client-shim/properties.h"
 #include "client-shim/threads.h"
 #include "client-shim/visible_devices.h"
@@ -21,13 +22,9 @@
 
 namespace longwire::shim {
 
-std::atomic<int> process_state{static_cast<int>(ProcessState::kNotInitialized)};
-
 namespace {
 
 constexpr const char* kVisibleDevices = "CUDA_VISIBLE_DEVICES";
-
-Session* the_session = nullptr;  // written once, before process_state says kReady
 
 struct Once {
   std::mutex mutex;
@@ -51,7 +48,7 @@ void SayUploads(const char* what, const UploadCounts& counts) {
 }
 
 void PrintSummary() {
-  SessionCounts& counts = the_session->counts();
+  SessionCounts& counts = TheSession().counts();
   Say("%llu calls sent, %llu round trips, %llu waits for progress, %llu bytes up, %llu bytes down",
       static_cast<unsigned long long>(counts.calls.load()),
       static_cast<unsigned long long>(counts.round_trips.load()),
@@ -115,7 +112,7 @@ CUresult Adopt(SessionParts parts) {
   }
   auto* session = new Session(std::move(parts));
   InitializeDevices(session->opened(), visible.chosen);
-  the_session = session;
+  AdoptSession(session);
   if (!session->Start()) return CUDA_ERROR_OPERATING_SYSTEM;
   ReturnUnseenMemory(session->opened());
   pthread_atfork(nullptr, nullptr, OnForkInChild);
@@ -182,7 +179,5 @@ CUresult InitializeProcessWith(SessionParts parts) {
   }
   return once.result;
 }
-
-Session& TheSession() { return *the_session; }
 
 }  // namespace longwire::shim

@@ -9,7 +9,7 @@
 #include "client-shim/current_context.h"
 #include "client-shim/device_memory.h"
 #include "client-shim/never_destroyed.h"
-#include "client-shim/process.h"
+#include "client-shim/session.h"
 #include "client-shim/windows.h"
 #include "longwire/calls.h"
 #include "wire/limits.h"

@@ -4,7 +4,7 @@
 
 #include "client-shim/handles.h"
 #include "client-shim/never_destroyed.h"
-#include "client-shim/process.h"
+#include "client-shim/session.h"
 
 namespace longwire::shim {
 namespace {

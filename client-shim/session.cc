@@ -18,6 +18,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+Session* the_session = nullptr;  // written once
+
 // Nothing but the device's own speed says when these are done (Stream::Unheld).
 bool EndsByItself(uint16_t call) {
   switch (static_cast<CallId>(call)) {
@@ -241,5 +243,9 @@ void Session::FlushErrorText() {
     done += static_cast<size_t>(written);
   }
 }
+
+Session& TheSession() { return *the_session; }
+
+void AdoptSession(Session* session) { the_session = session; }
 
 }  // namespace longwire::shim
