@@ -118,7 +118,7 @@ CUresult Adopt(SessionParts parts) {
   pthread_atfork(nullptr, nullptr, OnForkInChild);
   atexit(OnExit);
   SetThreadEndHook(DestroyThreadStreams);
-  Entry::traced.store(ProcessOptions().trace_calls || ProcessOptions().trace_summary);
+  calls_are_traced.store(ProcessOptions().trace_calls || ProcessOptions().trace_summary);
   SetState(ProcessState::kReady);
   if (ProcessOptions().log) Say("a session is open");  // longwire doctor --explain looks for it
   return CUDA_SUCCESS;

@@ -19,4 +19,10 @@ inline ProcessState CurrentProcessState() {
   return static_cast<ProcessState>(process_state.load(std::memory_order_acquire));
 }
 
+// More than 0 while something is going on that makes single calls illegal: host functions, captures
+// in strict modes, the session's end.
+inline std::atomic<int> special_calls{0};
+// Calls are printed or counted (LONGWIRE_TRACE).
+inline std::atomic<bool> calls_are_traced{false};
+
 }  // namespace longwire::shim
