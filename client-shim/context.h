@@ -89,6 +89,16 @@ Context* ContextByNumber(uint32_t number);
 // thread that does so.
 CUresult ActivatePrimary(Context* context);
 
+// What other parts do for a context's sake (context_parts.cc).
+struct ContextParts {
+  CUresult (*made)(Context*) = nullptr;      // made in the worker, or another one has ended
+  void (*ends)(Context*) = nullptr;          // about to end, and still usable
+  void (*closed)(Context*) = nullptr;        // no more usable, and not ended in the worker yet
+  void (*ended)(uint32_t number) = nullptr;  // ended in the worker
+};
+// At start.
+void SetContextParts(const ContextParts& parts);
+
 // At start: the inactive primary context of the next device.
 void CreatePrimaryContext(int device);
 

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "client-shim/context_parts.h"
 #include "client-shim/current_context.h"
 #include "client-shim/door.h"
 #include "client-shim/entry.h"
@@ -111,6 +112,7 @@ CUresult Adopt(SessionParts parts) {
     Say("the server's segment for pinned memory is none; copies do without it");
   }
   auto* session = new Session(std::move(parts));
+  SetUpContextParts();
   InitializeDevices(session->opened(), visible.chosen);
   AdoptSession(session);
   if (!session->Start()) return CUDA_ERROR_OPERATING_SYSTEM;
