@@ -7,8 +7,10 @@
 #include <mutex>
 #include <vector>
 
+#include "client-shim/context.h"
 #include "client-shim/context_parts.h"
 #include "client-shim/current_context.h"
+#include "client-shim/device_memory.h"
 #include "client-shim/door.h"
 #include "client-shim/entry.h"
 #include "client-shim/never_destroyed.h"
@@ -19,6 +21,7 @@
 #include "client-shim/threads.h"
 #include "client-shim/visible_devices.h"
 #include "client-shim/windows.h"
+#include "longwire/calls.h"
 #include "wire/switches.h"
 
 namespace longwire::shim {
@@ -87,6 +90,30 @@ void OnForkInChild() {
   if (CurrentProcessState() != ProcessState::kNotInitialized) SetState(ProcessState::kForked);
 }
 
+// The program's devices, their primary contexts and memory.
+void MakeDevices(const wire::OpenReply& reply, const std::vector<int>& visible) {
+  SetUpContextParts();
+  InitializeDevices(reply, visible);
+  for (size_t device = 0; device < visible.size(); ++device) {
+    const int ordinal = visible[device];
+    CreatePrimaryContext(static_cast<int>(device));
+    CreateDeviceMemory(ordinal, reply.devices[ordinal], reply.allocation_granularity);
+  }
+}
+
+// Memory that was leased ahead on devices that the program does not see.
+void ReturnUnseenMemory(const wire::OpenReply& reply) {
+  calls::lwReturnChunks give_back;
+  for (size_t i = 0; i < reply.devices.size(); ++i) {
+    if (DeviceByServerOrdinal(static_cast<int>(i)) >= 0) continue;
+    for (const wire::LeasedChunk& leased : reply.devices[i].leased) {
+      give_back.chunk.push_back(leased.chunk);
+    }
+  }
+  if (give_back.chunk.empty()) return;
+  TheSession().Submit({}, give_back, 64 + give_back.chunk.size() * sizeof(uint64_t));
+}
+
 CUresult Adopt(SessionParts parts) {
   CUresult code = static_cast<CUresult>(parts.reply.code);
   if (code != CUDA_SUCCESS) {
@@ -112,8 +139,7 @@ CUresult Adopt(SessionParts parts) {
     Say("the server's segment for pinned memory is none; copies do without it");
   }
   auto* session = new Session(std::move(parts));
-  SetUpContextParts();
-  InitializeDevices(session->opened(), visible.chosen);
+  MakeDevices(session->opened(), visible.chosen);
   AdoptSession(session);
   if (!session->Start()) return CUDA_ERROR_OPERATING_SYSTEM;
   ReturnUnseenMemory(session->opened());
