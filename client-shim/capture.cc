@@ -5,11 +5,11 @@
 
 #include "client-shim/context.h"
 #include "client-shim/context_events.h"
-#include "client-shim/entry.h"
 #include "client-shim/graph.h"
 #include "client-shim/handles.h"
 #include "client-shim/never_destroyed.h"
-#include "client-shim/process.h"
+#include "client-shim/process_state.h"
+#include "client-shim/session.h"
 #include "longwire/calls.h"
 
 namespace longwire::shim {
@@ -49,7 +49,7 @@ void Enlist(Capture* capture) {
   if (capture->mode == CaptureMode::kGlobal) ongoing.global.fetch_add(1);
   if (capture->mode != CaptureMode::kRelaxed) {
     ThisThread().strict_captures += 1;
-    Entry::special_calls.fetch_add(1);
+    special_calls.fetch_add(1);
   }
 }
 
@@ -62,7 +62,7 @@ void Delist(Capture* capture) {
   if (capture->mode == CaptureMode::kGlobal) ongoing.global.fetch_sub(1);
   if (capture->mode != CaptureMode::kRelaxed) {
     ThisThread().strict_captures -= 1;
-    Entry::special_calls.fetch_sub(1);
+    special_calls.fetch_sub(1);
   }
 }
 

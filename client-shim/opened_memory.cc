@@ -9,8 +9,8 @@
 #include "client-shim/never_destroyed.h"
 #include "client-shim/peers.h"
 #include "client-shim/pointers.h"
-#include "client-shim/process.h"
 #include "client-shim/properties.h"
+#include "client-shim/session.h"
 #include "longwire/calls.h"
 
 namespace longwire::shim {

@@ -7,8 +7,8 @@
 #include <cstdio>
 
 #include "client-shim/callbacks.h"
-#include "client-shim/entry.h"
 #include "client-shim/options.h"
+#include "client-shim/process_state.h"
 #include "client-shim/speculative_uploads.h"
 #include "client-shim/threads.h"
 #include "longwire/printer.h"
@@ -17,6 +17,8 @@ namespace longwire::shim {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+Session* the_session = nullptr;  // written once
 
 // Nothing but the device's own speed says when these are done (Stream::Unheld).
 bool EndsByItself(uint16_t call) {
@@ -104,7 +106,7 @@ uint64_t Session::Put(const Header& of, size_t bound, Encode encode, PendingRepl
       std::lock_guard<std::mutex> state(state_mutex_);
       replies_[position] = reply;
     }
-    if (Entry::traced.load(std::memory_order_relaxed) && ProcessOptions().trace_calls) {
+    if (calls_are_traced.load(std::memory_order_relaxed) && ProcessOptions().trace_calls) {
       auto id = static_cast<CallId>(of.call);
       Say("[%u]   queued: %s", of.thread, PrintCall(id, wire::Reader(writer.span())).c_str());
     }
@@ -186,7 +188,7 @@ void Session::End(CUresult code, const std::string& sentence) {
   int none = 0;
   if (code == CUDA_SUCCESS) code = CUDA_ERROR_LAUNCH_FAILED;  // an end is never a success
   if (!session_over.compare_exchange_strong(none, code)) return;
-  Entry::special_calls.fetch_add(1);  // for good: every call looks
+  special_calls.fetch_add(1);  // for good: every call looks
   Say("%s", sentence.c_str());
   down_.memory().Close(0);
   up_.memory().Close(0);
@@ -241,5 +243,9 @@ void Session::FlushErrorText() {
     done += static_cast<size_t>(written);
   }
 }
+
+Session& TheSession() { return *the_session; }
+
+void AdoptSession(Session* session) { the_session = session; }
 
 }  // namespace longwire::shim

@@ -308,4 +308,9 @@ class Session {
   Lanes lanes_;
 };
 
+// The one session of this process. Only after a successful cuInit.
+Session& TheSession();
+// Makes it that one, before the process's state says that it is ready.
+void AdoptSession(Session* session);
+
 }  // namespace longwire::shim

@@ -14,7 +14,7 @@
 #include "client-shim/mirrors.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/options.h"
-#include "client-shim/process.h"
+#include "client-shim/session.h"
 #include "client-shim/sharing.h"
 #include "client-shim/stream.h"
 #include "client-shim/threads.h"

@@ -38,6 +38,8 @@ DriverAdjustment& AdjustDriver();
 // MayStandStill() was set before the first use of Driver().
 bool& MayStandStill();
 void StandStill();
+// And goes on to the worker.
+void GoOn();
 
 // The session ends as where the worker has died: what comes down is closed.
 void EndTheSession();
