@@ -99,6 +99,15 @@ target_compile_options(longwire_test_headers PRIVATE ${LONGWIRE_TEST_OPTIONS})
 target_precompile_headers(longwire_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
 set_target_properties(longwire_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
 
+# longwire_test_library(NAME SOURCES a.cc … LIBS x …): what several tests share, compiled once.
+function(longwire_test_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC ${ARG_LIBS} GTest::gmock)
+  target_compile_options(${name} PRIVATE ${LONGWIRE_TEST_OPTIONS})
+  longwire_reuse_headers(${name} longwire_test_headers)
+endfunction()
+
 # longwire_test(NAME SOURCES a.cc … LIBS x … [HEADERS target] [BUSY]): one GoogleTest program, run
 # by ctest as NAME, with the precompiled headers of all tests or those of the target. BUSY: most of
 # the time passes in its own code, which is compiled as everything else.

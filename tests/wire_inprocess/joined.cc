@@ -228,7 +228,7 @@ Joined* Open() {
   worker::SessionOptions options;
   options.driver = Table(joined->driver);
   std::vector<wire::Window> windows;
-  for (int ordinal = 0; ordinal < kDevices; ++ordinal) {
+  for (int ordinal = 0; ordinal < DeviceCount(); ++ordinal) {
     options.devices.push_back(MakeDevice(ordinal));
     windows.push_back(options.devices.back().window);
   }
@@ -271,6 +271,11 @@ Joined& TheJoined() {
 DriverAdjustment& AdjustDriver() {
   static DriverAdjustment adjustment = nullptr;
   return adjustment;
+}
+
+int& DeviceCount() {
+  static int count = 1;
+  return count;
 }
 
 bool& MayStandStill() {

@@ -29,6 +29,7 @@ class RoundTrip : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     MayStandStill() = true;
+    DeviceCount() = 3;
     AdjustDriver() = &Adjust;
   }
   void SetUp() override {

@@ -72,8 +72,7 @@ CUresult Take(CUjitInputType type, const char* bytes, size_t size, std::string* 
   if (type == CU_JIT_INPUT_PTX) {
     ptx->assign(bytes, strnlen(bytes, size));
   } else if (type == CU_JIT_INPUT_FATBINARY) {
-    CUresult result = ExtractFromContainer(bytes, size, ptx, reason);
-    if (result != CUDA_SUCCESS) return result;
+    TRY(ExtractFromContainer(bytes, size, ptx, reason));
   } else {
     *reason = "the software device links PTX only";
     return CUDA_ERROR_INVALID_IMAGE;
