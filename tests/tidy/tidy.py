@@ -4,8 +4,9 @@
 Rules: lines of at most 100 characters; functions of at most 70 lines; files of at most 500;
 no leftover words; no tabs or trailing blanks; each C++ source named by a CMakeLists.txt and each
 header included by somebody; a comment at the top of each header; a folder's map of its files, where
-its README.md has one, names all of them and no others; no circle of includes beyond its folder's
-limit (cycles.py); code that runs in programs which are not
+its README.md has one, names all of them and no others; links between pages lead somewhere, and
+docs/README.md names each page of its folder once; no circle of includes beyond its folder's limit
+(cycles.py); code that runs in programs which are not
 ours makes descriptors by wire/descriptors.h alone, and our processes begin with having three.
 """
 import collections
@@ -178,6 +179,34 @@ def check_maps(root, paths):
             yield f"{readme}:1: {'does not name' if name in there else 'names no file by'} {name}"
 
 
+def prose_of(path):
+    """A page without its examples, lines kept."""
+    return re.sub(r"```.*?```", lambda match: "\n" * match.group().count("\n"), path.read_text(),
+                  flags=re.DOTALL)
+
+
+def anchors_of(path):
+    """What a link may name behind a #: headings as GitHub writes them."""
+    return {re.sub(r"[^\w -]", "", heading.strip().lower()).replace(" ", "-")
+            for heading in re.findall(r"^#+ (.*)", prose_of(path), re.MULTILINE)}
+
+
+def check_links(root, paths):
+    """Yields links to files or headings that are not there, and what the index does not name."""
+    for page in [path for path in paths if path.suffix == ".md"]:
+        text = prose_of(root / page)
+        for match in re.finditer(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)", text):
+            target = root / page.parent / match[1] if match[1] else root / page
+            if not target.exists() or (match[2] and match[2] not in anchors_of(target)):
+                number = text.count("\n", 0, match.start()) + 1
+                yield f"{page}:{number}: a link leads nowhere: {match[0][2:-1]}"
+    index = root / "docs" / "README.md"
+    for page in [path for path in paths if path.parent == pathlib.Path("docs")]:
+        if page.suffix == ".md" and page.name != "README.md" and index.exists():
+            if (count := index.read_text().count(f"]({page.name})")) != 1:
+                yield f"docs/README.md:1: names {page.name} {count} times"
+
+
 def check_format(root, paths):
     """Yields files that clang-format would change."""
     sources = [str(path) for path in paths if path.suffix in C_SUFFIXES and not is_exempt(path)]
@@ -222,6 +251,7 @@ def check_tree(root, with_format=False):
     faults += find_dead_files(root, paths)
     faults += check_maps(root, paths)
     faults += cycles.check_cycles(root, paths)
+    faults += check_links(root, paths)
     if with_format:
         faults += check_format(root, paths)
     return faults

@@ -205,6 +205,20 @@ class TidyTest(unittest.TestCase):
         self.assertEqual(1, boxes["top"].layer)
         self.assertIn(boxes["one two"], boxes["top"].below)
 
+    def test_links_lead_somewhere(self):
+        self.write("docs/one.md", "# One `way`, or two\n[here](#one-way-or-two) [it](../part.h)\n")
+        self.write("docs/README.md", "[1](one.md) [2](one.md#one-way-or-two) [far](http://x/y)\n"
+                   "```\n[example](gone.md)\n```\n")
+        self.assertEqual([], tidy.check_tree(self.root))
+        self.write("docs/two.md", "[gone](gone.md)\n")
+        self.write("docs/README.md", "[one](one.md) [two](two.md)\n")
+        self.expect("docs/two.md:1", "gone.md")
+        self.write("docs/two.md", "\n[no heading](one.md#three)\n")
+        self.expect("docs/two.md:2", "one.md#three")
+        self.write("docs/two.md", "")
+        self.write("docs/README.md", "[one](one.md)\n")
+        self.expect("docs/README.md:1", "two.md 0 times")
+
     def test_header_without_a_comment(self):
         self.write("part.h", "#pragma once\nint Twice(int value);\n")
         self.expect("part.h:1", "no comment")
