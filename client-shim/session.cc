@@ -9,7 +9,6 @@
 #include "client-shim/callbacks.h"
 #include "client-shim/options.h"
 #include "client-shim/process_state.h"
-#include "client-shim/speculative_uploads.h"
 #include "client-shim/threads.h"
 #include "longwire/printer.h"
 
@@ -37,7 +36,7 @@ bool EndsByItself(uint16_t call) {
   }
 }
 
-// Bytes of copies let no stream go on, and their senders may hold what ReviseUploads takes.
+// Bytes of copies let no stream go on, and their senders may hold what before_work takes.
 bool IsBytes(uint16_t call) {
   switch (static_cast<CallId>(call)) {
     case CallId::lwCopyData:
@@ -119,7 +118,7 @@ uint64_t Session::Put(const Header& of, size_t bound, Encode encode, PendingRepl
 
 uint64_t Session::AppendRecord(const Where& where, uint16_t call, size_t bound, Encode encode,
                                PendingReply* reply, uint64_t behind) {
-  if (IsWork(call) && !IsBytes(call)) ReviseUploads(where.stream);
+  if (IsWork(call) && !IsBytes(call)) CallBeforeWork(where.stream);
   uint32_t thread = ThisThread().number;
   std::unique_lock<std::mutex> lock(log_mutex_);
   if (behind != kBehindAny && where.stream->last.load() != behind) return kNoPosition;

@@ -49,6 +49,15 @@ namespace longwire::shim {
 // waits end by it, and no call but those that need no session returns success against it (entry.h).
 inline std::atomic<int> session_over{0};
 
+// Called before a record of work goes up, with its stream, while somebody has to send something
+// before it (speculative_uploads.h); null else.
+using BeforeWork = void (*)(const Stream* stream);
+inline std::atomic<BeforeWork> before_work{nullptr};
+inline void CallBeforeWork(const Stream* stream) {
+  BeforeWork call = before_work.load(std::memory_order_acquire);
+  if (call != nullptr) call(stream);
+}
+
 // What a record's header says besides the call.
 struct Where {
   uint32_t context = 0;
