@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "client-shim/callbacks.h"
 #include "client-shim/context.h"
 #include "client-shim/context_parts.h"
 #include "client-shim/current_context.h"
@@ -140,6 +141,7 @@ CUresult Adopt(SessionParts parts) {
   }
   auto* session = new Session(std::move(parts));
   MakeDevices(session->opened(), visible.chosen);
+  session->CallAtEnd(&FailAllHostFunctions);
   AdoptSession(session);
   if (!session->Start()) return CUDA_ERROR_OPERATING_SYSTEM;
   ReturnUnseenMemory(session->opened());

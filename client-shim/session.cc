@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "client-shim/callbacks.h"
 #include "client-shim/options.h"
 #include "client-shim/process_state.h"
 #include "client-shim/threads.h"
@@ -203,7 +202,7 @@ void Session::End(CUresult code, const std::string& sentence) {
     reply->then(code, {});
     delete reply;
   }
-  FailAllHostFunctions();
+  if (at_end_ != nullptr) at_end_();
   state_changed_.notify_all();
   receiver_wake_.notify_all();
 }

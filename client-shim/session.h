@@ -224,6 +224,8 @@ class Session {
   static CUresult NotSent() { return over() != CUDA_SUCCESS ? over() : CUDA_ERROR_LAUNCH_FAILED; }
   // Ends the session for this process; the sentence is printed once.
   void End(CUresult code, const std::string& sentence);
+  // Called then, once; set at start.
+  void CallAtEnd(void (*at_end)()) { at_end_ = at_end; }
 
   // Prints what the device printed up to now.
   void FlushText();
@@ -314,6 +316,7 @@ class Session {
   SocketWatch watch_;
   wire::OpenReply opened_;
   SessionCounts counts_;
+  void (*at_end_)() = nullptr;  // written before the session starts
   Lanes lanes_;
 };
 
