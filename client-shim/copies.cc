@@ -13,6 +13,7 @@
 #include "client-shim/host_memory.h"
 #include "client-shim/host_writes.h"
 #include "client-shim/kept_uploads.h"
+#include "client-shim/lanes.h"
 #include "client-shim/mirrors.h"
 #include "client-shim/options.h"
 #include "client-shim/peers.h"

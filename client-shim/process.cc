@@ -14,6 +14,7 @@
 #include "client-shim/device_memory.h"
 #include "client-shim/door.h"
 #include "client-shim/entry.h"
+#include "client-shim/lanes.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/options.h"
 #include "client-shim/pinned_segment.h"
@@ -139,7 +140,9 @@ CUresult Adopt(SessionParts parts) {
   if (parts.segment.valid() && !AdoptSegment(std::move(parts.segment), parts.reply.segment_bytes)) {
     Say("the server's segment for pinned memory is none; copies do without it");
   }
+  const std::vector<LaneRings> lanes = std::move(parts.lanes);
   auto* session = new Session(std::move(parts));
+  session->SetLanes(new Lanes(*session, lanes));
   MakeDevices(session->opened(), visible.chosen);
   session->CallAtEnd(&FailAllHostFunctions);
   AdoptSession(session);

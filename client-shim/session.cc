@@ -54,8 +54,7 @@ Session::Session(SessionParts parts)
       down_(parts.down),
       spin_(wire::AllowedCores()),
       socket_(std::move(parts.socket)),
-      opened_(std::move(parts.reply)),
-      lanes_(*this, parts.lanes) {}
+      opened_(std::move(parts.reply)) {}
 
 bool Session::Start() {
   bool started = StartThread(

@@ -30,7 +30,6 @@
 #include <vector>
 
 #include "client-shim/function_ref.h"
-#include "client-shim/lanes.h"
 #include "client-shim/socket_watch.h"
 #include "client-shim/stream.h"
 #include "client-shim/transfers.h"
@@ -71,6 +70,11 @@ struct Answer {
   CUresult code = CUDA_SUCCESS;
   typename Call::Reply reply;
   std::vector<std::byte> bytes;
+};
+
+class Lanes;
+struct LaneRings {
+  std::shared_ptr<wire::RingMemory> up, down;
 };
 
 // What opening hands over.
@@ -206,7 +210,9 @@ class Session {
 
   // Transfers of bytes.
   Transfers& transfers() { return transfers_; }
-  Lanes& lanes() { return lanes_; }
+  Lanes& lanes() { return *lanes_; }
+  // They stay; set before the session starts.
+  void SetLanes(Lanes* lanes) { lanes_ = lanes; }
   uint64_t NewId() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
   // CUDA_SUCCESS, or what every call returns because the session is over.
@@ -317,7 +323,7 @@ class Session {
   wire::OpenReply opened_;
   SessionCounts counts_;
   void (*at_end_)() = nullptr;  // written before the session starts
-  Lanes lanes_;
+  Lanes* lanes_ = nullptr;
 };
 
 // The one session of this process. Only after a successful cuInit.
