@@ -18,6 +18,7 @@
 #include "client-shim/options.h"
 #include "client-shim/peers.h"
 #include "client-shim/pointers.h"
+#include "client-shim/program_streams.h"
 #include "client-shim/session.h"
 #include "client-shim/shared_blocks.h"
 #include "client-shim/speculative_uploads.h"

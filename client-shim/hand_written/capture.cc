@@ -2,6 +2,7 @@
 #include "client-shim/capture.h"
 
 #include "client-shim/context.h"
+#include "client-shim/program_streams.h"
 #include "client-shim/stream.h"
 #include "longwire/shim_hand_written.h"
 

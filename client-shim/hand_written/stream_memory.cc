@@ -7,6 +7,7 @@
 #include "client-shim/mirrors.h"
 #include "client-shim/peers.h"
 #include "client-shim/pointers.h"
+#include "client-shim/program_streams.h"
 #include "client-shim/session.h"
 #include "longwire/calls.h"
 #include "longwire/shim_hand_written.h"
