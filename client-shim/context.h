@@ -118,9 +118,6 @@ CUresult LegacyStream(Context* context, Stream** stream);
 // The calling thread's own default stream in this context, made at first use.
 CUresult OwnStream(Context* context, Stream** stream);
 
-// Waits for every stream of the context.
-[[nodiscard]] CUresult SynchronizeContext(Context* context);
-
 // Whether the stream is one of the context's, or of its green contexts'.
 bool Belongs(const Stream* stream, const Context* context);
 
@@ -141,8 +138,6 @@ bool IsOnlyContext(const Context* context);
 // Waits for all of it, as AwaitStream does, and releases the streams. The session's end, if that
 // ended the wait; what contexts have failed with their own calls say.
 [[nodiscard]] CUresult AwaitWork(std::span<const StreamPoint> points);
-// The same for the program's waits, as WaitForStream. The first error of their contexts, if any.
-[[nodiscard]] CUresult WaitForWork(std::span<StreamPoint> points);
 
 // A new number on the wire, under which errors find the context; until it is forgotten.
 uint32_t NewContextNumber(Context* context);

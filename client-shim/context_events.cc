@@ -1,6 +1,7 @@
 #include "client-shim/context_events.h"
 
 #include "client-shim/capture.h"
+#include "client-shim/program_streams.h"
 #include "client-shim/session.h"
 #include "longwire/calls.h"
 

@@ -4,6 +4,7 @@
 
 #include "client-shim/context_events.h"
 #include "client-shim/never_destroyed.h"
+#include "client-shim/program_streams.h"
 #include "client-shim/session.h"
 #include "longwire/calls.h"
 

@@ -12,6 +12,7 @@
 #include "client-shim/mirrors.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/options.h"
+#include "client-shim/program_streams.h"
 #include "client-shim/properties.h"
 #include "client-shim/references.h"
 #include "client-shim/session.h"

@@ -14,6 +14,7 @@
 
 #include "client-shim/mirror_table.h"
 #include "client-shim/session.h"
+#include "client-shim/speculative_uploads.h"
 #include "client-shim/threads.h"
 #include "longwire/calls.h"
 #include "wire/page_delta.h"

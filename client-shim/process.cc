@@ -7,12 +7,14 @@
 #include <mutex>
 #include <vector>
 
+#include "client-shim/callbacks.h"
 #include "client-shim/context.h"
 #include "client-shim/context_parts.h"
 #include "client-shim/current_context.h"
 #include "client-shim/device_memory.h"
 #include "client-shim/door.h"
 #include "client-shim/entry.h"
+#include "client-shim/lanes.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/options.h"
 #include "client-shim/pinned_segment.h"
@@ -138,8 +140,11 @@ CUresult Adopt(SessionParts parts) {
   if (parts.segment.valid() && !AdoptSegment(std::move(parts.segment), parts.reply.segment_bytes)) {
     Say("the server's segment for pinned memory is none; copies do without it");
   }
+  const std::vector<LaneRings> lanes = std::move(parts.lanes);
   auto* session = new Session(std::move(parts));
+  session->SetLanes(new Lanes(*session, lanes));
   MakeDevices(session->opened(), visible.chosen);
+  session->CallAtEnd(&FailAllHostFunctions);
   AdoptSession(session);
   if (!session->Start()) return CUDA_ERROR_OPERATING_SYSTEM;
   ReturnUnseenMemory(session->opened());

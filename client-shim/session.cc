@@ -6,10 +6,8 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "client-shim/callbacks.h"
 #include "client-shim/options.h"
 #include "client-shim/process_state.h"
-#include "client-shim/speculative_uploads.h"
 #include "client-shim/threads.h"
 #include "longwire/printer.h"
 
@@ -37,7 +35,7 @@ bool EndsByItself(uint16_t call) {
   }
 }
 
-// Bytes of copies let no stream go on, and their senders may hold what ReviseUploads takes.
+// Bytes of copies let no stream go on, and their senders may hold what before_work takes.
 bool IsBytes(uint16_t call) {
   switch (static_cast<CallId>(call)) {
     case CallId::lwCopyData:
@@ -56,8 +54,7 @@ Session::Session(SessionParts parts)
       down_(parts.down),
       spin_(wire::AllowedCores()),
       socket_(std::move(parts.socket)),
-      opened_(std::move(parts.reply)),
-      lanes_(*this, parts.lanes) {}
+      opened_(std::move(parts.reply)) {}
 
 bool Session::Start() {
   bool started = StartThread(
@@ -119,7 +116,7 @@ uint64_t Session::Put(const Header& of, size_t bound, Encode encode, PendingRepl
 
 uint64_t Session::AppendRecord(const Where& where, uint16_t call, size_t bound, Encode encode,
                                PendingReply* reply, uint64_t behind) {
-  if (IsWork(call) && !IsBytes(call)) ReviseUploads(where.stream);
+  if (IsWork(call) && !IsBytes(call)) CallBeforeWork(where.stream);
   uint32_t thread = ThisThread().number;
   std::unique_lock<std::mutex> lock(log_mutex_);
   if (behind != kBehindAny && where.stream->last.load() != behind) return kNoPosition;
@@ -204,7 +201,7 @@ void Session::End(CUresult code, const std::string& sentence) {
     reply->then(code, {});
     delete reply;
   }
-  FailAllHostFunctions();
+  if (at_end_ != nullptr) at_end_();
   state_changed_.notify_all();
   receiver_wake_.notify_all();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "client-shim/lanes.h"
 #include "client-shim/session.h"
 #include "client-shim/work_thread.h"
 #include "longwire/calls.h"

@@ -1,4 +1,5 @@
 // Streams, events, host functions, capture.
+#include "client-shim/program_streams.h"
 #include "client-shim/session.h"
 #include "client-shim/stream.h"
 
