@@ -33,7 +33,7 @@ NOT_A_FUNCTION = re.compile(
     r"(constexpr|const)\b[^(]*=\s*\{|=\s*\{$")
 
 # What runs in the user's programs, and what makes descriptors there.
-IN_PROGRAMS = ("client-shim", "nvml-shim", "wire")
+IN_PROGRAMS = ("base", "client-shim", "nvml-shim", "wire")
 MAKES_DESCRIPTORS = {"wire/descriptors.cc", "wire/socket.cc", "wire/descriptor_table.cc",
                      "wire/standard_descriptors.cc"}
 DESCRIPTOR_CALL = re.compile(
