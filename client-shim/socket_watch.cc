@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "client-shim/threads.h"
+#include "wire/socket.h"
 
 namespace longwire::shim {
 namespace {

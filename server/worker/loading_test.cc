@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstring>
 
+#include "server/worker/hand_written/functions.h"
 #include "server/worker/testing/test_session.h"
 
 namespace longwire::worker::testing {

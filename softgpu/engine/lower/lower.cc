@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "softgpu/engine/ptx/lexer.h"
+#include "softgpu/engine/ptx/special.h"
 
 namespace softgpu {
 namespace {
