@@ -6,7 +6,7 @@
 #include "cli/tried_program.h"
 #include "wire/client_settings.h"
 #include "wire/descriptors.h"
-#include "wire/switches.h"
+#include "wire/disabled_names.h"
 
 namespace {
 

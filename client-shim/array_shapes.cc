@@ -4,7 +4,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "client-shim/copies.h"
+#include "client-shim/copy_sides.h"
 #include "client-shim/handles.h"
 #include "client-shim/never_destroyed.h"
 

@@ -17,8 +17,9 @@
 #include "client-shim/never_destroyed.h"
 #include "client-shim/opened_memory.h"
 #include "client-shim/pointers.h"
-#include "client-shim/process.h"
+#include "client-shim/program_streams.h"
 #include "client-shim/properties.h"
+#include "client-shim/session.h"
 #include "longwire/calls.h"
 
 namespace longwire::shim {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "client-shim/context.h"
-#include "client-shim/entry.h"
 #include "client-shim/mirrors.h"
+#include "client-shim/process_state.h"
 #include "client-shim/session.h"
 #include "client-shim/work_thread.h"
 #include "longwire/calls.h"
@@ -67,7 +67,7 @@ bool Take(uint64_t ticket, HostFunction* function) {
 void Call(const HostFunction& host) {
   ThreadState& thread = ThisThread();
   thread.runs_host_function = true;
-  Entry::special_calls.fetch_add(1);
+  special_calls.fetch_add(1);
   if (host.function != nullptr) {
     host.function(host.data);
   } else {
@@ -78,7 +78,7 @@ void Call(const HostFunction& host) {
     host.callback(host.handle, status, host.data);
     Release(host.stream);
   }
-  Entry::special_calls.fetch_sub(1);
+  special_calls.fetch_sub(1);
   thread.runs_host_function = false;
 }
 

@@ -49,21 +49,14 @@ CUresult RefuseUnsafeCall();
 
 void Invalidate(Capture* capture);
 
+// The capture goes on from now on, or has ended: what is illegal beside it.
+void EnlistCapture(Capture* capture);
+void DelistCapture(Capture* capture);
+
 // A stream waits for an event: it joins the capture in which the event was recorded, if any. That
 // of a capture which has ended is no event to wait for (CUDA_ERROR_INVALID_VALUE).
 CUresult JoinCapture(Stream* stream, Capture* captured);
 
-// Nodes of a graph, and what the edges from them say besides (empty: nothing).
-struct CaptureNodes {
-  std::vector<CUgraphNode> nodes;
-  std::vector<CUgraphEdgeData> edges;
-};
-// `graph`: where the nodes are added, behind `after`; null: a new one.
-CUresult BeginCapture(Stream* stream, CaptureMode mode, CUgraph graph, const CaptureNodes& after);
-// What the stream's next node will come after, and the graph so far.
-CUresult CaptureState(Stream* stream, CUgraph* graph, CaptureNodes* after);
-CUresult SetCaptureNodes(Stream* stream, const CaptureNodes& after, uint32_t flags);
-CUresult EndCapture(Stream* stream, CUgraph* graph);
 CUstreamCaptureStatus CaptureStatus(Stream* stream, uint64_t* id);
 
 }  // namespace longwire::shim

@@ -3,20 +3,12 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "client-shim/array_shapes.h"
-#include "client-shim/async_pool.h"
-#include "client-shim/context_events.h"
 #include "client-shim/current_context.h"
-#include "client-shim/device_memory.h"
-#include "client-shim/green_context.h"
-#include "client-shim/host_exposure.h"
-#include "client-shim/managed_memory.h"
-#include "client-shim/mirrors.h"
 #include "client-shim/never_destroyed.h"
-#include "client-shim/peers.h"
-#include "client-shim/process.h"
+#include "client-shim/process_state.h"
 #include "client-shim/properties.h"
-#include "client-shim/shared_blocks.h"
+#include "client-shim/session.h"
+#include "client-shim/stream.h"
 #include "client-shim/threads.h"
 #include "longwire/calls.h"
 
@@ -29,6 +21,7 @@ struct Registry {
   std::unordered_map<uint32_t, Context*> by_number;  // under mutex
   std::atomic<uint32_t> next_number{1};
   std::atomic<ContextDeathHook> hooks[4] = {};
+  ContextParts parts;  // written before cuInit returns
 };
 
 Registry& TheRegistry() {
@@ -80,6 +73,8 @@ ContextTable& Contexts() {
   return *table;
 }
 
+void SetContextParts(const ContextParts& parts) { TheRegistry().parts = parts; }
+
 void CreatePrimaryContext(int device) {
   Context* context = Contexts().New();
   context->device = device;
@@ -97,17 +92,22 @@ Context* PrimaryContext(int device) {
 
 CUresult ActivatePrimary(Context* context) {
   {
-    std::lock_guard<std::mutex> lock(context->mutex);
+    std::unique_lock<std::mutex> lock(context->mutex);
+    context->activated.wait(lock, [&] { return !context->activating; });
     if (context->number.load() != 0) return CUDA_SUCCESS;
-    uint32_t number = NewContextNumber(context);
-    CUresult result = CreateInWorker(context, number);
-    if (result != CUDA_SUCCESS) {
-      ForgetContextNumber(number);
-      return result;
-    }
-    context->number.store(number);
+    context->activating = true;
   }
-  CUresult result = GiveManagedVariables(context);
+  uint32_t number = NewContextNumber(context);
+  CUresult result = CreateInWorker(context, number);
+  if (result != CUDA_SUCCESS) ForgetContextNumber(number);
+  {
+    std::lock_guard<std::mutex> lock(context->mutex);
+    if (result == CUDA_SUCCESS) context->number.store(number);
+    context->activating = false;
+  }
+  context->activated.notify_all();
+  if (result != CUDA_SUCCESS) return result;
+  result = TheRegistry().parts.made(context);
   if (result != CUDA_SUCCESS) EndContext(context);
   return result;
 }
@@ -127,7 +127,7 @@ CUresult NewContext(int device, unsigned flags, Context** created) {
   }
   context->number.store(number);
   context->handle = reinterpret_cast<CUcontext>(Contexts().Publish(context));
-  result = GiveManagedVariables(context);
+  result = TheRegistry().parts.made(context);
   if (result != CUDA_SUCCESS) {
     Contexts().Retire(context);
     EndContext(context);
@@ -147,28 +147,22 @@ void CallDeathHooks(CUcontext handle) {
 CUresult EndContext(Context* context) {
   uint32_t number;
   std::vector<Stream*> streams;
-  EndGreenContextsOf(context);
-  static_cast<void>(KeepManagedVariables(context));  // the session's end is what is returned then
-  DropPeers(context);
+  const ContextParts& parts = TheRegistry().parts;
+  parts.ends(context);
   {
-    std::lock_guard<std::mutex> lock(context->mutex);
+    std::unique_lock<std::mutex> lock(context->mutex);
+    context->activated.wait(lock, [&] { return !context->activating; });
     number = context->number.exchange(0);
     if (number == 0) return CUDA_SUCCESS;
     streams.swap(context->streams);
     context->legacy.store(nullptr);
   }
-  OpenGate(context);
+  parts.closed(context);
   CallDeathHooks(context->handle);
   calls::lwContextDestroy destroy;
   destroy.context = number;
   CUresult result = TheSession().CallAndWait({number, nullptr, 0}, destroy).code;
-  ForgetMirrors(number);
-  ForgetManaged(number);
-  ForgetSharedBlocks(number);
-  ForgetExposed(number);
-  ForgetContextMemory(number);
-  UnaccountFreed();
-  ForgetArrays(number);
+  parts.ended(number);
   for (Stream* stream : streams) {
     // The worker is done with all of it, finished or not.
     stream->finished.store(stream->last.load());
@@ -180,9 +174,10 @@ CUresult EndContext(Context* context) {
   context->sticky.store(0);
   context->cache_config.store(CU_FUNC_CACHE_PREFER_NONE);
   context->once.store(0);
-  // If that fails, which it says, the next context that is made gets them.
+  // One that is left gets what outlives contexts. If that fails, which is reported, the next
+  // context that is made gets it.
   std::vector<Context*> left = LiveContexts();
-  if (!left.empty()) GiveManagedVariables(left.front());
+  if (!left.empty()) parts.made(left.front());
   return Session::over() != CUDA_SUCCESS ? Session::over() : result;
 }
 

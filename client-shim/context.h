@@ -5,6 +5,7 @@
 #include <cuda.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -53,9 +54,11 @@ struct Context {
   std::mutex gate_mutex;   // guards the next; taken before the session's locks
   CUevent gate = nullptr;  // the newest one, behind all before it
 
-  std::mutex mutex;          // guards what follows; taken before the session's locks
-  uint32_t retains = 0;      // of a primary context
-  uint32_t attachments = 1;  // of another: who made it, and each cuCtxAttach
+  std::mutex mutex;                   // guards what follows; taken before the session's locks
+  bool activating = false;            // a thread waits for the worker to make it
+  std::condition_variable activated;  // or the attempt has failed
+  uint32_t retains = 0;               // of a primary context
+  uint32_t attachments = 1;           // of another: who made it, and each cuCtxAttach
   KeptLimits limits;
   // All that may still have unfinished work, those of its green contexts too; a green one has none.
   std::vector<Stream*> streams;
@@ -82,8 +85,19 @@ Context* FindContext(CUcontext handle);
 // is gone.
 Context* ContextByNumber(uint32_t number);
 
-// Gives a primary context a number and makes it in the worker, unless it has one.
+// Gives a primary context a number and makes it in the worker, unless it has one. Waits for another
+// thread that does so.
 CUresult ActivatePrimary(Context* context);
+
+// What other parts do for a context's sake (context_parts.cc).
+struct ContextParts {
+  CUresult (*made)(Context*) = nullptr;      // made in the worker, or another one has ended
+  void (*ends)(Context*) = nullptr;          // about to end, and still usable
+  void (*closed)(Context*) = nullptr;        // no more usable, and not ended in the worker yet
+  void (*ended)(uint32_t number) = nullptr;  // ended in the worker
+};
+// At start.
+void SetContextParts(const ContextParts& parts);
 
 // At start: the inactive primary context of the next device.
 void CreatePrimaryContext(int device);
@@ -103,9 +117,6 @@ CUresult LegacyStream(Context* context, Stream** stream);
 
 // The calling thread's own default stream in this context, made at first use.
 CUresult OwnStream(Context* context, Stream** stream);
-
-// Waits for every stream of the context.
-[[nodiscard]] CUresult SynchronizeContext(Context* context);
 
 // Whether the stream is one of the context's, or of its green contexts'.
 bool Belongs(const Stream* stream, const Context* context);
@@ -127,8 +138,6 @@ bool IsOnlyContext(const Context* context);
 // Waits for all of it, as AwaitStream does, and releases the streams. The session's end, if that
 // ended the wait; what contexts have failed with their own calls say.
 [[nodiscard]] CUresult AwaitWork(std::span<const StreamPoint> points);
-// The same for the program's waits, as WaitForStream. The first error of their contexts, if any.
-[[nodiscard]] CUresult WaitForWork(std::span<StreamPoint> points);
 
 // A new number on the wire, under which errors find the context; until it is forgotten.
 uint32_t NewContextNumber(Context* context);

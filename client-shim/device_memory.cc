@@ -7,8 +7,8 @@
 #include "client-shim/allocation_trace.h"
 #include "client-shim/early_copies.h"
 #include "client-shim/never_destroyed.h"
-#include "client-shim/process.h"
 #include "client-shim/properties.h"
+#include "client-shim/session.h"
 #include "longwire/calls.h"
 
 namespace longwire::shim {

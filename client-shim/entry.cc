@@ -10,8 +10,6 @@
 
 namespace longwire::shim {
 
-std::atomic<int> Entry::special_calls{0};
-std::atomic<bool> Entry::traced{false};
 std::atomic<uint32_t> Entry::succeeded[wire::kCallNumbers];
 
 namespace {

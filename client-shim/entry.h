@@ -5,7 +5,8 @@
 
 #include <cuda.h>
 
-#include "client-shim/process.h"
+#include "client-shim/process_state.h"
+#include "client-shim/session.h"
 #include "longwire/call_ids.h"
 #include "wire/limits.h"
 
@@ -32,15 +33,10 @@ class Entry {
       result = WhenOver(result);
     }
     if (__builtin_expect(result != CUDA_SUCCESS, 0)) Log(result);
-    if (__builtin_expect(traced.load(std::memory_order_relaxed), 0)) Trace(result);
+    if (__builtin_expect(calls_are_traced.load(std::memory_order_relaxed), 0)) Trace(result);
     return result;
   }
 
-  // More than 0 while something is going on that makes single calls illegal: host functions,
-  // captures in strict modes, the session's end.
-  static std::atomic<int> special_calls;
-  // Calls are printed or counted (LONGWIRE_TRACE).
-  static std::atomic<bool> traced;
   // Calls of each function that succeeded while they were counted.
   static std::atomic<uint32_t> succeeded[wire::kCallNumbers];
 

@@ -5,7 +5,8 @@
 #include "client-shim/capture.h"
 #include "client-shim/context.h"
 #include "client-shim/never_destroyed.h"
-#include "client-shim/process.h"
+#include "client-shim/program_streams.h"
+#include "client-shim/session.h"
 #include "client-shim/shared_event.h"
 #include "longwire/calls.h"
 

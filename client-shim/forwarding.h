@@ -9,7 +9,7 @@
 
 #include "client-shim/context.h"
 #include "client-shim/handles.h"
-#include "client-shim/process.h"
+#include "client-shim/session.h"
 
 namespace longwire::shim {
 

@@ -12,7 +12,7 @@
 #include "client-shim/host_writes.h"
 #include "client-shim/mirrors.h"
 #include "client-shim/never_destroyed.h"
-#include "client-shim/process.h"
+#include "client-shim/session.h"
 #include "client-shim/speculative_uploads.h"
 #include "longwire/calls.h"
 

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "client-shim/copies.h"
+#include "client-shim/copy_sides.h"
 #include "client-shim/session.h"
 #include "client-shim/stream.h"
 

@@ -4,8 +4,8 @@
 #include <mutex>
 #include <unordered_set>
 
+#include "client-shim/device_ranges.h"
 #include "client-shim/never_destroyed.h"
-#include "client-shim/pointers.h"
 
 namespace longwire::shim {
 namespace {

@@ -5,7 +5,7 @@
 #include "client-shim/callbacks.h"
 #include "client-shim/graph.h"
 #include "client-shim/never_destroyed.h"
-#include "client-shim/process.h"
+#include "client-shim/session.h"
 
 namespace longwire::shim {
 namespace {

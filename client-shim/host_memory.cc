@@ -11,8 +11,9 @@
 #include "client-shim/context.h"
 #include "client-shim/host_exposure.h"
 #include "client-shim/never_destroyed.h"
-#include "client-shim/process.h"
+#include "client-shim/program_streams.h"
 #include "client-shim/properties.h"
+#include "client-shim/session.h"
 #include "client-shim/shared_blocks.h"
 #include "client-shim/speculative_uploads.h"
 

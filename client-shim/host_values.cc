@@ -5,7 +5,7 @@
 #include "client-shim/callbacks.h"
 #include "client-shim/capture.h"
 #include "client-shim/host_writes.h"
-#include "client-shim/process.h"
+#include "client-shim/session.h"
 #include "longwire/calls.h"
 
 namespace longwire::shim {

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "client-shim/session.h"
-#include "client-shim/speculative_uploads.h"
 #include "client-shim/threads.h"
 #include "wire/guards.h"
 
@@ -55,7 +54,7 @@ Stream* Session::PutKept() {
 }
 
 bool Session::KeepRecord(Kept kept, uint64_t work) {
-  ReviseUploads(kept.where.stream);
+  CallBeforeWork(kept.where.stream);
   kept.thread = ThisThread().number;
   std::unique_lock<std::mutex> lock(log_mutex_);
   Stream* other = PutKept();
@@ -70,7 +69,7 @@ bool Session::KeepRecord(Kept kept, uint64_t work) {
 }
 
 uint64_t Session::AppendInstead(uint64_t key, uint16_t call, size_t bound, Encode encode) {
-  ReviseUploads(nullptr);
+  CallBeforeWork(nullptr);
   uint32_t thread = ThisThread().number;
   std::lock_guard<std::mutex> lock(log_mutex_);
   if (!keeps_.load() || kept_.key != key) return kNoPosition;

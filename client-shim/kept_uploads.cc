@@ -7,7 +7,8 @@
 #include "client-shim/image_upload.h"
 #include "client-shim/knock.h"
 #include "client-shim/options.h"
-#include "client-shim/process.h"
+#include "client-shim/program_streams.h"
+#include "client-shim/session.h"
 #include "longwire/calls.h"
 
 namespace longwire::shim {

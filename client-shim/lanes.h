@@ -11,17 +11,12 @@
 #include <mutex>
 #include <vector>
 
+#include "client-shim/session.h"
 #include "client-shim/slots.h"
 #include "client-shim/transfers.h"
 #include "wire/ring.h"
 
 namespace longwire::shim {
-
-class Session;
-
-struct LaneRings {
-  std::shared_ptr<wire::RingMemory> up, down;
-};
 
 class Lanes {
  public:

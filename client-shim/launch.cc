@@ -12,9 +12,10 @@
 #include "client-shim/mirrors.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/options.h"
-#include "client-shim/process.h"
+#include "client-shim/program_streams.h"
 #include "client-shim/properties.h"
 #include "client-shim/references.h"
+#include "client-shim/session.h"
 #include "longwire/calls.h"
 #include "longwire/shim_hand_written.h"
 

@@ -1,7 +1,6 @@
 #include "client-shim/limits.h"
 
 #include "client-shim/context.h"
-#include "client-shim/process.h"
 #include "longwire/shim_hand_written.h"
 #include "wire/switches.h"
 

@@ -10,7 +10,7 @@
 #include "client-shim/mirrors.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/options.h"
-#include "client-shim/process.h"
+#include "client-shim/session.h"
 #include "client-shim/shared_blocks.h"
 
 namespace longwire::shim {

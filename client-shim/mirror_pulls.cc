@@ -8,7 +8,7 @@
 #include "client-shim/error_log.h"
 #include "client-shim/mirror_table.h"
 #include "client-shim/options.h"
-#include "client-shim/process.h"
+#include "client-shim/session.h"
 #include "longwire/calls.h"
 #include "wire/page_delta.h"
 #include "wire/switches.h"

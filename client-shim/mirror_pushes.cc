@@ -13,7 +13,8 @@
 #include <thread>
 
 #include "client-shim/mirror_table.h"
-#include "client-shim/process.h"
+#include "client-shim/session.h"
+#include "client-shim/speculative_uploads.h"
 #include "client-shim/threads.h"
 #include "longwire/calls.h"
 #include "wire/page_delta.h"

@@ -19,7 +19,7 @@
 #include <span>
 #include <vector>
 
-#include "client-shim/speculative_uploads.h"
+#include "client-shim/session.h"
 
 namespace longwire::shim {
 
@@ -96,7 +96,7 @@ void SendWhatWorkAwaits();
 class AwaitedWrites {
  public:
   explicit AwaitedWrites(std::span<StreamPoint> points) {
-    ReviseUploads(nullptr);
+    CallBeforeWork(nullptr);
     SendWhatWorkAwaits();
     if (AnyMirrors()) Ask(points);
   }

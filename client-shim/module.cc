@@ -10,9 +10,9 @@
 #include "client-shim/image_upload.h"
 #include "client-shim/managed_memory.h"
 #include "client-shim/never_destroyed.h"
-#include "client-shim/process.h"
 #include "client-shim/properties.h"
 #include "client-shim/references.h"
+#include "client-shim/session.h"
 #include "wire/descriptors.h"
 #include "wire/switches.h"
 

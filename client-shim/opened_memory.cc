@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "client-shim/device_memory.h"
+#include "client-shim/device_ranges.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/peers.h"
-#include "client-shim/pointers.h"
-#include "client-shim/process.h"
 #include "client-shim/properties.h"
+#include "client-shim/session.h"
 #include "longwire/calls.h"
 
 namespace longwire::shim {

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "client-shim/never_destroyed.h"
+#include "wire/disabled_names.h"
 #include "wire/lane.h"
 #include "wire/spinning.h"
 #include "wire/switches.h"

@@ -7,12 +7,8 @@
 
 #include "client-shim/device_memory.h"
 #include "client-shim/never_destroyed.h"
-#include "client-shim/opened_memory.h"
-#include "client-shim/pointers.h"
-#include "client-shim/process.h"
 #include "client-shim/properties.h"
-#include "client-shim/shared_blocks.h"
-#include "client-shim/virtual_memory.h"
+#include "client-shim/session.h"
 #include "longwire/calls.h"
 #include "longwire/shim_hand_written.h"
 
@@ -98,23 +94,10 @@ std::vector<int> LetPeersReach(int owner, uint64_t address, uint64_t bytes) {
   return accessors;
 }
 
-bool Reaches(int device, uint64_t address) {
-  bool reaches = false;
-  if (FindMappingAccess(address, device, &reaches)) return reaches;
-  if (FindSharedAccess(address, device, &reaches)) return reaches;
-  if (FindOpenedAccess(address, device, &reaches)) return reaches;
-  int owner = DeviceOfAddress(address);
-  DeviceRange range;
-  if (owner < 0 && FindDeviceRange(address, &range)) owner = range.context->device;
-  if (owner < 0 || owner == device) return true;
-  std::lock_guard<std::mutex> lock(ThePeers().mutex);
-  return DevicePair(ThePeers(), device, owner);
-}
-
-bool CopyReaches(int device, uint64_t address) {
-  bool reaches = true;
-  FindMappingAccess(address, device, &reaches);
-  return reaches;
+bool IsPeer(int accessor, int owner) {
+  Peers& peers = ThePeers();
+  std::lock_guard<std::mutex> lock(peers.mutex);
+  return DevicePair(peers, accessor, owner);
 }
 
 }  // namespace longwire::shim

@@ -1,6 +1,5 @@
-// Which devices' work reaches which memory. A chunk is mapped for its own device; peer access
-// between contexts opens all allocations of a device, cuMemSetAccess single mappings of the
-// program's own.
+// Which devices' work reaches the allocations of which others: a chunk is mapped for its own
+// device; peer access between contexts opens all allocations of a device.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +22,7 @@ void DropPeers(Context* context);
 // the owner.
 std::vector<int> LetPeersReach(int owner, uint64_t address, uint64_t bytes);
 
-// True if kernels, memsets and memory operations of the device's streams may touch the address.
-bool Reaches(int device, uint64_t address);
-// The same for copies, which need no access to plain allocations.
-bool CopyReaches(int device, uint64_t address);
+// Whether the device's work may reach the other one's allocations.
+bool IsPeer(int accessor, int owner);
 
 }  // namespace longwire::shim

@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "client-shim/never_destroyed.h"
-#include "client-shim/process.h"
+#include "client-shim/session.h"
 #include "longwire/calls.h"
 #include "mempool/free_ranges.h"
 #include "wire/descriptors.h"

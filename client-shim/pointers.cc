@@ -15,28 +15,6 @@
 namespace longwire::shim {
 namespace {
 
-constexpr uint64_t kGlobalIds = uint64_t{1} << 40;  // ids of globals and graph memory start here
-
-struct Foreign {
-  std::mutex mutex;
-  std::map<uint64_t, DeviceRange> by_address;
-  uint64_t next_id = kGlobalIds;  // no range has another one's, also not of one that is gone
-};
-
-Foreign& TheForeign() {
-  static NeverDestroyed<Foreign> foreign;
-  return *foreign;
-}
-
-bool FindForeign(uint64_t address, DeviceRange* range) {
-  Foreign& foreign = TheForeign();
-  std::lock_guard<std::mutex> lock(foreign.mutex);
-  auto after = foreign.by_address.upper_bound(address);
-  if (after == foreign.by_address.begin()) return false;
-  *range = std::prev(after)->second;
-  return address - range->address < range->bytes;
-}
-
 // The allocations that have the attribute: number by address.
 struct Synchronous {
   std::mutex mutex;
@@ -50,19 +28,6 @@ Synchronous& TheSynchronous() {
 }
 
 }  // namespace
-
-void AddForeignRange(uint64_t address, uint64_t bytes, Context* context) {
-  Foreign& foreign = TheForeign();
-  std::lock_guard<std::mutex> lock(foreign.mutex);
-  foreign.by_address[address] = {address, bytes, foreign.next_id++, context, context->number.load(),
-                                 false,   true};
-}
-
-void RemoveForeignRange(uint64_t address) {
-  Foreign& foreign = TheForeign();
-  std::lock_guard<std::mutex> lock(foreign.mutex);
-  foreign.by_address.erase(address);
-}
 
 bool FindDeviceRange(uint64_t address, DeviceRange* range) {
   ManagedRange managed;
@@ -95,7 +60,7 @@ bool FindDeviceRange(uint64_t address, DeviceRange* range) {
     *range = {start, bytes, kGlobalIds + start, context, context->number.load(), false};
     return true;
   }
-  return FindForeign(address, range);
+  return FindForeignRange(address, range);
 }
 
 bool IsGraphMemory(uint64_t address) {

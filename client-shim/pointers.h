@@ -4,19 +4,9 @@
 
 #include <cstdint>
 
-#include "client-shim/context.h"
+#include "client-shim/device_ranges.h"
 
 namespace longwire::shim {
-
-struct DeviceRange {
-  uint64_t address = 0;  // of the whole allocation
-  uint64_t bytes = 0;
-  uint64_t id = 0;  // as CU_POINTER_ATTRIBUTE_BUFFER_ID
-  Context* context = nullptr;
-  uint32_t context_number = 0;
-  bool managed = false;
-  bool foreign = false;  // the program's own mapping, or the driver's memory
-};
 
 // The allocation, global or graph memory that holds the address.
 bool FindDeviceRange(uint64_t address, DeviceRange* range);
@@ -36,9 +26,5 @@ CUresult CheckDeviceRange(uint64_t address, uint64_t bytes);
 // CUDA_ERROR_INVALID_VALUE if there is none.
 CUresult SetSyncMemops(uint64_t address, bool on);
 bool HasSyncMemops(uint64_t address);
-
-// Memory that the worker's driver allocated (nodes of graphs) or that the program maps itself.
-void AddForeignRange(uint64_t address, uint64_t bytes, Context* context);
-void RemoveForeignRange(uint64_t address);
 
 }  // namespace longwire::shim

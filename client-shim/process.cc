@@ -7,27 +7,30 @@
 #include <mutex>
 #include <vector>
 
+#include "client-shim/callbacks.h"
+#include "client-shim/context.h"
+#include "client-shim/context_parts.h"
 #include "client-shim/current_context.h"
+#include "client-shim/device_memory.h"
 #include "client-shim/door.h"
 #include "client-shim/entry.h"
+#include "client-shim/lanes.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/options.h"
 #include "client-shim/pinned_segment.h"
+#include "client-shim/process_state.h"
 #include "client-shim/properties.h"
 #include "client-shim/threads.h"
 #include "client-shim/visible_devices.h"
 #include "client-shim/windows.h"
+#include "longwire/calls.h"
 #include "wire/switches.h"
 
 namespace longwire::shim {
 
-std::atomic<int> process_state{static_cast<int>(ProcessState::kNotInitialized)};
-
 namespace {
 
 constexpr const char* kVisibleDevices = "CUDA_VISIBLE_DEVICES";
-
-Session* the_session = nullptr;  // written once, before process_state says kReady
 
 struct Once {
   std::mutex mutex;
@@ -51,7 +54,7 @@ void SayUploads(const char* what, const UploadCounts& counts) {
 }
 
 void PrintSummary() {
-  SessionCounts& counts = the_session->counts();
+  SessionCounts& counts = TheSession().counts();
   Say("%llu calls sent, %llu round trips, %llu waits for progress, %llu bytes up, %llu bytes down",
       static_cast<unsigned long long>(counts.calls.load()),
       static_cast<unsigned long long>(counts.round_trips.load()),
@@ -89,6 +92,30 @@ void OnForkInChild() {
   if (CurrentProcessState() != ProcessState::kNotInitialized) SetState(ProcessState::kForked);
 }
 
+// The program's devices, their primary contexts and memory.
+void MakeDevices(const wire::OpenReply& reply, const std::vector<int>& visible) {
+  SetUpContextParts();
+  InitializeDevices(reply, visible);
+  for (size_t device = 0; device < visible.size(); ++device) {
+    const int ordinal = visible[device];
+    CreatePrimaryContext(static_cast<int>(device));
+    CreateDeviceMemory(ordinal, reply.devices[ordinal], reply.allocation_granularity);
+  }
+}
+
+// Memory that was leased ahead on devices that the program does not see.
+void ReturnUnseenMemory(const wire::OpenReply& reply) {
+  calls::lwReturnChunks give_back;
+  for (size_t i = 0; i < reply.devices.size(); ++i) {
+    if (DeviceByServerOrdinal(static_cast<int>(i)) >= 0) continue;
+    for (const wire::LeasedChunk& leased : reply.devices[i].leased) {
+      give_back.chunk.push_back(leased.chunk);
+    }
+  }
+  if (give_back.chunk.empty()) return;
+  TheSession().Submit({}, give_back, 64 + give_back.chunk.size() * sizeof(uint64_t));
+}
+
 CUresult Adopt(SessionParts parts) {
   CUresult code = static_cast<CUresult>(parts.reply.code);
   if (code != CUDA_SUCCESS) {
@@ -113,15 +140,18 @@ CUresult Adopt(SessionParts parts) {
   if (parts.segment.valid() && !AdoptSegment(std::move(parts.segment), parts.reply.segment_bytes)) {
     Say("the server's segment for pinned memory is none; copies do without it");
   }
+  const std::vector<LaneRings> lanes = std::move(parts.lanes);
   auto* session = new Session(std::move(parts));
-  InitializeDevices(session->opened(), visible.chosen);
-  the_session = session;
+  session->SetLanes(new Lanes(*session, lanes));
+  MakeDevices(session->opened(), visible.chosen);
+  session->CallAtEnd(&FailAllHostFunctions);
+  AdoptSession(session);
   if (!session->Start()) return CUDA_ERROR_OPERATING_SYSTEM;
   ReturnUnseenMemory(session->opened());
   pthread_atfork(nullptr, nullptr, OnForkInChild);
   atexit(OnExit);
   SetThreadEndHook(DestroyThreadStreams);
-  Entry::traced.store(ProcessOptions().trace_calls || ProcessOptions().trace_summary);
+  calls_are_traced.store(ProcessOptions().trace_calls || ProcessOptions().trace_summary);
   SetState(ProcessState::kReady);
   if (ProcessOptions().log) Say("a session is open");  // longwire doctor --explain looks for it
   return CUDA_SUCCESS;
@@ -182,7 +212,5 @@ CUresult InitializeProcessWith(SessionParts parts) {
   }
   return once.result;
 }
-
-Session& TheSession() { return *the_session; }
 
 }  // namespace longwire::shim

@@ -5,13 +5,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "client-shim/context.h"
 #include "client-shim/current_context.h"
-#include "client-shim/device_memory.h"
 #include "client-shim/never_destroyed.h"
-#include "client-shim/process.h"
 #include "client-shim/windows.h"
-#include "longwire/calls.h"
 #include "wire/limits.h"
 
 namespace longwire::shim {
@@ -89,23 +85,7 @@ void InitializeDevices(const wire::OpenReply& reply, const std::vector<int>& vis
   ReleaseUnused(used);
   for (int ordinal : visible) {
     Devices().push_back(MakeDevice(ordinal, reply.devices[ordinal]));
-    CreatePrimaryContext(static_cast<int>(Devices().size()) - 1);
-    CreateDeviceMemory(ordinal, reply.devices[ordinal], reply.allocation_granularity);
   }
-}
-
-void ReturnUnseenMemory(const wire::OpenReply& reply) {
-  calls::lwReturnChunks give_back;
-  for (size_t i = 0; i < reply.devices.size(); ++i) {
-    bool seen = std::any_of(Devices().begin(), Devices().end(), [&](const Device& device) {
-      return device.server_ordinal == static_cast<int>(i);
-    });
-    for (const wire::LeasedChunk& leased : reply.devices[i].leased) {
-      if (!seen) give_back.chunk.push_back(leased.chunk);
-    }
-  }
-  if (give_back.chunk.empty()) return;
-  TheSession().Submit({}, give_back, 64 + give_back.chunk.size() * sizeof(uint64_t));
 }
 
 const Device* FindDevice(CUdevice device) {

@@ -17,11 +17,8 @@ struct Device {
   std::vector<wire::DeviceAttribute> attributes;  // by number; code CUDA_ERROR_INVALID_VALUE: none
 };
 
-// Makes the program's devices of these of the session's, their primary contexts and memory.
+// Makes the program's devices of these of the session's.
 void InitializeDevices(const wire::OpenReply& reply, const std::vector<int>& visible);
-
-// Memory that was leased ahead on devices that the program does not see.
-void ReturnUnseenMemory(const wire::OpenReply& reply);
 
 // nullptr if there is no such device.
 const Device* FindDevice(CUdevice device);

@@ -6,6 +6,7 @@
 #include "client-shim/context.h"
 #include "client-shim/error_log.h"
 #include "client-shim/graph.h"
+#include "client-shim/lanes.h"
 #include "client-shim/mirrors.h"
 #include "client-shim/options.h"
 #include "client-shim/reclaim.h"
@@ -221,7 +222,7 @@ bool Session::HandleRecord(const wire::DownHeader& header, std::span<const std::
       ReturnCredit(*this, number);
       return true;
     case wire::DownKind::kSlot:
-      return reader.U64(&number) == kOk && lanes_.GiveSlot(number);
+      return reader.U64(&number) == kOk && lanes_->GiveSlot(number);
     case wire::DownKind::kRelease: {
       uint64_t ticket = 0;
       if (reader.U64(&number) != kOk || reader.U64(&ticket) != kOk) return false;

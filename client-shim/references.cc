@@ -4,7 +4,7 @@
 
 #include "client-shim/handles.h"
 #include "client-shim/never_destroyed.h"
-#include "client-shim/process.h"
+#include "client-shim/session.h"
 
 namespace longwire::shim {
 namespace {
@@ -34,31 +34,43 @@ Reference* Known(Module* module, const char* name, bool surface) {
   return nullptr;
 }
 
+// The same.
+Reference* Add(Module* module, const char* name, bool surface,
+               const calls::lwModuleReference::Reply& reply) {
+  Reference* reference = Publish(module, name, surface);
+  if (reference == nullptr) return nullptr;
+  reference->number = reply.reference;
+  reference->format = static_cast<CUarray_format>(reply.format);
+  reference->channels = static_cast<unsigned>(reply.channels);
+  if (reply.texture.size() == sizeof(reference->texture)) {
+    std::memcpy(&reference->texture, reply.texture.data(), sizeof(reference->texture));
+  }
+  module->references.push_back(reference);
+  module->has_references.store(true);
+  return reference;
+}
+
 }  // namespace
 
 CUresult ReferenceOf(Module* module, const char* name, bool surface, uint64_t* handle) {
   Context* context = nullptr;
   CUresult result = RequireHealthyContext(&context);
   if (result != CUDA_SUCCESS) return result;
-  std::lock_guard<std::mutex> lock(module->mutex);
+  std::unique_lock<std::mutex> lock(module->mutex);
   Reference* reference = Known(module, name, surface);
   if (reference == nullptr) {
+    lock.unlock();
     calls::lwModuleReference ask;
     ask.library = module->id;
     ask.name = name;
     ask.surface = surface;
     auto answer = TheSession().CallAndWait({context->number.load(), nullptr, 0}, ask);
     if (answer.code != CUDA_SUCCESS) return answer.code;
-    reference = Publish(module, name, surface);
+    lock.lock();
+    // Another thread may have asked at the same time: the first answer is the one that counts.
+    reference = Known(module, name, surface);
+    if (reference == nullptr) reference = Add(module, name, surface, answer.reply);
     if (reference == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-    reference->number = answer.reply.reference;
-    reference->format = static_cast<CUarray_format>(answer.reply.format);
-    reference->channels = static_cast<unsigned>(answer.reply.channels);
-    if (answer.reply.texture.size() == sizeof(reference->texture)) {
-      std::memcpy(&reference->texture, answer.reply.texture.data(), sizeof(reference->texture));
-    }
-    module->references.push_back(reference);
-    module->has_references.store(true);
   }
   *handle = reference->handle;
   return CUDA_SUCCESS;

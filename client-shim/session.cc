@@ -6,10 +6,8 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "client-shim/callbacks.h"
-#include "client-shim/entry.h"
 #include "client-shim/options.h"
-#include "client-shim/speculative_uploads.h"
+#include "client-shim/process_state.h"
 #include "client-shim/threads.h"
 #include "longwire/printer.h"
 
@@ -17,6 +15,8 @@ namespace longwire::shim {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+Session* the_session = nullptr;  // written once
 
 // Nothing but the device's own speed says when these are done (Stream::Unheld).
 bool EndsByItself(uint16_t call) {
@@ -35,7 +35,7 @@ bool EndsByItself(uint16_t call) {
   }
 }
 
-// Bytes of copies let no stream go on, and their senders may hold what ReviseUploads takes.
+// Bytes of copies let no stream go on, and their senders may hold what before_work takes.
 bool IsBytes(uint16_t call) {
   switch (static_cast<CallId>(call)) {
     case CallId::lwCopyData:
@@ -54,8 +54,7 @@ Session::Session(SessionParts parts)
       down_(parts.down),
       spin_(wire::AllowedCores()),
       socket_(std::move(parts.socket)),
-      opened_(std::move(parts.reply)),
-      lanes_(*this, parts.lanes) {}
+      opened_(std::move(parts.reply)) {}
 
 bool Session::Start() {
   bool started = StartThread(
@@ -104,7 +103,7 @@ uint64_t Session::Put(const Header& of, size_t bound, Encode encode, PendingRepl
       std::lock_guard<std::mutex> state(state_mutex_);
       replies_[position] = reply;
     }
-    if (Entry::traced.load(std::memory_order_relaxed) && ProcessOptions().trace_calls) {
+    if (calls_are_traced.load(std::memory_order_relaxed) && ProcessOptions().trace_calls) {
       auto id = static_cast<CallId>(of.call);
       Say("[%u]   queued: %s", of.thread, PrintCall(id, wire::Reader(writer.span())).c_str());
     }
@@ -117,7 +116,7 @@ uint64_t Session::Put(const Header& of, size_t bound, Encode encode, PendingRepl
 
 uint64_t Session::AppendRecord(const Where& where, uint16_t call, size_t bound, Encode encode,
                                PendingReply* reply, uint64_t behind) {
-  if (IsWork(call) && !IsBytes(call)) ReviseUploads(where.stream);
+  if (IsWork(call) && !IsBytes(call)) CallBeforeWork(where.stream);
   uint32_t thread = ThisThread().number;
   std::unique_lock<std::mutex> lock(log_mutex_);
   if (behind != kBehindAny && where.stream->last.load() != behind) return kNoPosition;
@@ -186,7 +185,7 @@ void Session::End(CUresult code, const std::string& sentence) {
   int none = 0;
   if (code == CUDA_SUCCESS) code = CUDA_ERROR_LAUNCH_FAILED;  // an end is never a success
   if (!session_over.compare_exchange_strong(none, code)) return;
-  Entry::special_calls.fetch_add(1);  // for good: every call looks
+  special_calls.fetch_add(1);  // for good: every call looks
   Say("%s", sentence.c_str());
   down_.memory().Close(0);
   up_.memory().Close(0);
@@ -202,7 +201,7 @@ void Session::End(CUresult code, const std::string& sentence) {
     reply->then(code, {});
     delete reply;
   }
-  FailAllHostFunctions();
+  if (at_end_ != nullptr) at_end_();
   state_changed_.notify_all();
   receiver_wake_.notify_all();
 }
@@ -241,5 +240,9 @@ void Session::FlushErrorText() {
     done += static_cast<size_t>(written);
   }
 }
+
+Session& TheSession() { return *the_session; }
+
+void AdoptSession(Session* session) { the_session = session; }
 
 }  // namespace longwire::shim

@@ -30,7 +30,6 @@
 #include <vector>
 
 #include "client-shim/function_ref.h"
-#include "client-shim/lanes.h"
 #include "client-shim/socket_watch.h"
 #include "client-shim/stream.h"
 #include "client-shim/transfers.h"
@@ -49,6 +48,15 @@ namespace longwire::shim {
 // waits end by it, and no call but those that need no session returns success against it (entry.h).
 inline std::atomic<int> session_over{0};
 
+// Called before a record of work goes up, with its stream, while somebody has to send something
+// before it (speculative_uploads.h); null else.
+using BeforeWork = void (*)(const Stream* stream);
+inline std::atomic<BeforeWork> before_work{nullptr};
+inline void CallBeforeWork(const Stream* stream) {
+  BeforeWork call = before_work.load(std::memory_order_acquire);
+  if (call != nullptr) call(stream);
+}
+
 // What a record's header says besides the call.
 struct Where {
   uint32_t context = 0;
@@ -62,6 +70,11 @@ struct Answer {
   CUresult code = CUDA_SUCCESS;
   typename Call::Reply reply;
   std::vector<std::byte> bytes;
+};
+
+class Lanes;
+struct LaneRings {
+  std::shared_ptr<wire::RingMemory> up, down;
 };
 
 // What opening hands over.
@@ -197,7 +210,9 @@ class Session {
 
   // Transfers of bytes.
   Transfers& transfers() { return transfers_; }
-  Lanes& lanes() { return lanes_; }
+  Lanes& lanes() { return *lanes_; }
+  // They stay; set before the session starts.
+  void SetLanes(Lanes* lanes) { lanes_ = lanes; }
   uint64_t NewId() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
   // CUDA_SUCCESS, or what every call returns because the session is over.
@@ -215,6 +230,8 @@ class Session {
   static CUresult NotSent() { return over() != CUDA_SUCCESS ? over() : CUDA_ERROR_LAUNCH_FAILED; }
   // Ends the session for this process; the sentence is printed once.
   void End(CUresult code, const std::string& sentence);
+  // Called then, once; set at start.
+  void CallAtEnd(void (*at_end)()) { at_end_ = at_end; }
 
   // Prints what the device printed up to now.
   void FlushText();
@@ -305,7 +322,13 @@ class Session {
   SocketWatch watch_;
   wire::OpenReply opened_;
   SessionCounts counts_;
-  Lanes lanes_;
+  void (*at_end_)() = nullptr;  // written before the session starts
+  Lanes* lanes_ = nullptr;
 };
+
+// The one session of this process. Only after a successful cuInit.
+Session& TheSession();
+// Makes it that one, before the process's state says that it is ready.
+void AdoptSession(Session* session);
 
 }  // namespace longwire::shim

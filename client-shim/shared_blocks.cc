@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <map>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "client-shim/device_memory.h"
@@ -13,8 +15,8 @@
 #include "client-shim/never_destroyed.h"
 #include "client-shim/peers.h"
 #include "client-shim/pinned_segment.h"
-#include "client-shim/process.h"
 #include "client-shim/properties.h"
+#include "client-shim/session.h"
 #include "longwire/calls.h"
 #include "longwire/shim_hand_written.h"
 #include "mempool/free_ranges.h"
@@ -42,12 +44,15 @@ struct Block {
   Mirror* mirror = nullptr;            // while it is exposed
   std::vector<uint64_t> chunks;        // the same
   std::vector<int> accessors;          // the same: devices
+  bool changing = false;               // a thread exposes or hides it, without the lock
 };
 
+// Nobody waits for the worker, or for addresses, with the lock held.
 struct Blocks {
   std::atomic<size_t> count{0};
   std::atomic<size_t> exposed{0};
   std::mutex mutex;
+  std::condition_variable changed;  // a block is no more changing
   std::map<uint64_t, Block> by_address;
   std::map<int, uint64_t> pinned;                   // bytes of addresses, by device
   std::atomic<uint64_t> first{UINT64_MAX}, end{0};  // of all that there were
@@ -62,12 +67,23 @@ uint64_t RoundUp(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * t
 
 using Entry = std::map<uint64_t, Block>::iterator;
 
-// The lock is held, as in what follows up to TakeShared.
+using Lock = std::unique_lock<std::mutex>;
+
+// The lock is held, as in what follows where nothing else is said.
 Entry Holding(Blocks& blocks, uint64_t address) {
   auto after = blocks.by_address.upper_bound(address);
   if (after == blocks.by_address.begin()) return blocks.by_address.end();
   auto found = std::prev(after);
   return address - found->first < found->second.bytes ? found : blocks.by_address.end();
+}
+
+// The same, once no thread changes the block. The lock is given up meanwhile.
+Entry Settled(Blocks& blocks, Lock& lock, uint64_t address) {
+  while (true) {
+    Entry entry = Holding(blocks, address);
+    if (entry == blocks.by_address.end() || !entry->second.changing) return entry;
+    blocks.changed.wait(lock);
+  }
 }
 
 // The program's own memory, or a part of the segment.
@@ -77,56 +93,93 @@ bool MapHere(uint64_t address, uint64_t bytes, int access, uint64_t part = kNoPa
               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
-CUresult Expose(uint64_t address, Block& block) {
-  if (block.mirror != nullptr) return CUDA_SUCCESS;
+// What the device has of a block.
+struct Exposure {
+  Mirror* mirror = nullptr;
+  std::vector<uint64_t> chunks;
+  std::vector<int> accessors;
+};
+
+// The lock is not held.
+CUresult MakeExposure(Context* context, const MirrorRange& range, Exposure* made) {
   CUresult result =
-      MapSharedChunks(block.context, address, block.bytes, &block.chunks, &block.accessors);
+      MapSharedChunks(context, range.address, range.bytes, &made->chunks, &made->accessors);
   if (result != CUDA_SUCCESS) return result;
-  MirrorRange range{address, address, block.bytes, false, block.use == SharedUse::kManaged};
-  result = AddMirror(block.context, range, MirrorStart::kCleared, &block.mirror);
-  if (result == CUDA_SUCCESS) {
-    TheBlocks().exposed.fetch_add(1);
-    SetMirroredBytes(block.mirror, block.used);
-  } else {
-    UnmapSharedChunks(block.device, address, block.bytes, block.chunks);
-    block.chunks.clear();
-  }
+  result = AddMirror(context, range, MirrorStart::kCleared, &made->mirror);
+  if (result == CUDA_SUCCESS) return result;
+  UnmapSharedChunks(context->device, range.address, range.bytes, made->chunks);
+  *made = {};
+  return result;
+}
+
+// The lock is given up while the thread waits for the worker, as in Hide.
+CUresult Expose(Blocks& blocks, Lock& lock, Entry entry) {
+  auto& [address, block] = *entry;
+  if (block.mirror != nullptr) return CUDA_SUCCESS;
+  block.changing = true;
+  const MirrorRange range{address, address, block.bytes, false, block.use == SharedUse::kManaged};
+  Exposure made;
+  lock.unlock();
+  CUresult result = MakeExposure(block.context, range, &made);
+  lock.lock();
+  block.changing = false;
+  blocks.changed.notify_all();
+  block.mirror = made.mirror;
+  block.chunks = std::move(made.chunks);
+  block.accessors = std::move(made.accessors);
+  if (result != CUDA_SUCCESS) return result;
+  blocks.exposed.fetch_add(1);
+  SetMirroredBytes(block.mirror, block.used);
   return result;
 }
 
 // `context_ended`: the worker has forgotten the mirror by itself.
-void Hide(uint64_t address, Block& block, bool context_ended) {
+void Hide(Blocks& blocks, Lock& lock, Entry entry, bool context_ended) {
+  auto& [address, block] = *entry;
   if (block.mirror == nullptr) return;
-  if (!context_ended) RemoveMirror(block.mirror);
-  block.mirror = nullptr;
-  TheBlocks().exposed.fetch_sub(1);
-  UnmapSharedChunks(block.device, address, block.bytes, block.chunks);
-  block.chunks.clear();
+  block.changing = true;
+  Mirror* mirror = std::exchange(block.mirror, nullptr);
+  std::vector<uint64_t> chunks = std::exchange(block.chunks, {});
   block.accessors.clear();
+  blocks.exposed.fetch_sub(1);
+  lock.unlock();
+  if (!context_ended) RemoveMirror(mirror);
+  UnmapSharedChunks(block.device, address, block.bytes, chunks);
+  lock.lock();
+  block.changing = false;
+  blocks.changed.notify_all();
 }
 
-CUresult AddBlock(Blocks& blocks, Context* context, uint64_t bytes, SharedUse use, uint64_t part,
-                  Entry* added) {
-  DeviceMemory* memory = MemoryOf(context->device);
-  uint64_t whole = RoundUp(bytes, kBlock), address = 0;
+// Addresses for a block, with the program's memory there. The lock is not held.
+CUresult TakePlace(Blocks& blocks, Context* context, uint64_t whole, SharedUse use, uint64_t part,
+                   uint64_t* address) {
   if (use == SharedUse::kPinned) {
     // Most of the window is for the device's memory.
     const wire::Window& window = FindDevice(context->device)->description->window;
+    std::lock_guard<std::mutex> lock(blocks.mutex);
     uint64_t& pinned = blocks.pinned[context->device];
     if (pinned + whole > window.bytes / 4) return CUDA_ERROR_OUT_OF_MEMORY;
     pinned += whole;
   }
-  bool mapped = memory->TakeAddresses(whole, 0, &address);
-  if (mapped && !MapHere(address, whole, PROT_READ | PROT_WRITE, part)) {
-    memory->GiveAddresses(address, whole);
+  DeviceMemory* memory = MemoryOf(context->device);
+  bool mapped = memory->TakeAddresses(whole, 0, address);
+  if (mapped && !MapHere(*address, whole, PROT_READ | PROT_WRITE, part)) {
+    memory->GiveAddresses(*address, whole);
     mapped = false;
   }
-  if (!mapped) {
-    if (use == SharedUse::kPinned) blocks.pinned[context->device] -= whole;
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  if (mapped) return CUDA_SUCCESS;
+  if (use == SharedUse::kPinned) {
+    std::lock_guard<std::mutex> lock(blocks.mutex);
+    blocks.pinned[context->device] -= whole;
   }
-  *added = blocks.by_address.try_emplace(address).first;
-  Block& block = (*added)->second;
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+Entry AddBlock(Blocks& blocks, Context* context, uint64_t address, uint64_t bytes, SharedUse use,
+               uint64_t part) {
+  uint64_t whole = RoundUp(bytes, kBlock);
+  Entry added = blocks.by_address.try_emplace(address).first;
+  Block& block = added->second;
   block.bytes = whole;
   block.use = use;
   block.small = bytes <= kSmallBytes;
@@ -138,18 +191,21 @@ CUresult AddBlock(Blocks& blocks, Context* context, uint64_t bytes, SharedUse us
   blocks.first = std::min(blocks.first.load(), address);
   blocks.end = std::max(blocks.end.load(), address + whole);
   blocks.count.fetch_add(1);
-  return CUDA_SUCCESS;
+  return added;
 }
 
-// Its part of the segment, if it has one, is still to be given back.
-void RemoveBlock(Blocks& blocks, Entry entry, bool context_ended) {
-  auto& [address, block] = *entry;
-  Hide(address, block, context_ended);
-  MapHere(address, block.bytes, PROT_NONE);
-  MemoryOf(block.device)->GiveAddresses(address, block.bytes);
-  if (block.use == SharedUse::kPinned) blocks.pinned[block.device] -= block.bytes;
+// Gives the lock up.
+void RemoveBlock(Blocks& blocks, Lock lock, Entry entry, bool context_ended) {
+  Hide(blocks, lock, entry, context_ended);
+  const uint64_t address = entry->first, bytes = entry->second.bytes, part = entry->second.part;
+  const int device = entry->second.device;
+  if (entry->second.use == SharedUse::kPinned) blocks.pinned[device] -= bytes;
   blocks.by_address.erase(entry);
   blocks.count.fetch_sub(1);
+  lock.unlock();
+  MapHere(address, bytes, PROT_NONE);
+  MemoryOf(device)->GiveAddresses(address, bytes);
+  GivePart(part, bytes);
 }
 
 void TakeFrom(Entry entry, uint64_t bytes, uint64_t* address) {
@@ -168,6 +224,7 @@ bool TakeSmall(Blocks& blocks, Context* context, uint64_t rounded, SharedUse use
   for (auto entry = blocks.by_address.begin(); entry != blocks.by_address.end(); ++entry) {
     Block& block = entry->second;
     if (!block.small || block.use != use || block.context_number != number) continue;
+    if (block.changing) continue;
     if (block.free.largest() < rounded) continue;
     TakeFrom(entry, rounded, address);
     return true;
@@ -177,20 +234,19 @@ bool TakeSmall(Blocks& blocks, Context* context, uint64_t rounded, SharedUse use
 
 // The lock is not held: pinning takes long.
 CUresult TakeNewBlock(Context* context, uint64_t rounded, SharedUse use, uint64_t* address) {
-  uint64_t whole = RoundUp(rounded, kBlock);
+  uint64_t whole = RoundUp(rounded, kBlock), start = 0;
   uint64_t part = use == SharedUse::kPinned ? TakePart(whole) : kNoPart;
   Blocks& blocks = TheBlocks();
-  std::unique_lock<std::mutex> lock(blocks.mutex);
-  Entry entry;
-  CUresult result = AddBlock(blocks, context, rounded, use, part, &entry);
+  CUresult result = TakePlace(blocks, context, whole, use, part, &start);
   if (result != CUDA_SUCCESS) {
-    lock.unlock();
     GivePart(part, whole);
     return result;
   }
+  Lock lock(blocks.mutex);
+  Entry entry = AddBlock(blocks, context, start, rounded, use, part);
   TakeFrom(entry, rounded, address);
-  if (use == SharedUse::kManaged) result = Expose(entry->first, entry->second);
-  if (result != CUDA_SUCCESS) RemoveBlock(blocks, entry, false);
+  if (use == SharedUse::kManaged) result = Expose(blocks, lock, entry);
+  if (result != CUDA_SUCCESS) RemoveBlock(blocks, std::move(lock), entry, false);
   return result;
 }
 
@@ -210,19 +266,15 @@ CUresult TakeShared(Context* context, uint64_t bytes, SharedUse use, uint64_t* a
 
 void GiveShared(uint64_t address) {
   Blocks& blocks = TheBlocks();
-  std::unique_lock<std::mutex> lock(blocks.mutex);
-  Entry entry = Holding(blocks, address);
+  Lock lock(blocks.mutex);
+  Entry entry = Settled(blocks, lock, address);
   if (entry == blocks.by_address.end()) return;
   Block& block = entry->second;
   auto taken = block.taken.find(address);
   if (taken == block.taken.end()) return;
   block.free.Add(address, taken->second);
   block.taken.erase(taken);
-  if (!block.taken.empty()) return;
-  uint64_t part = block.part, bytes = block.bytes;
-  RemoveBlock(blocks, entry, false);
-  lock.unlock();
-  GivePart(part, bytes);
+  if (block.taken.empty()) RemoveBlock(blocks, std::move(lock), entry, false);
 }
 
 bool AnyHiddenBlocks() { return TheBlocks().count.load() != TheBlocks().exposed.load(); }
@@ -235,10 +287,9 @@ SharedSpan SpanOfShared() {
 
 CUresult ExposeShared(uint64_t address) {
   Blocks& blocks = TheBlocks();
-  std::lock_guard<std::mutex> lock(blocks.mutex);
-  Entry entry = Holding(blocks, address);
-  return entry == blocks.by_address.end() ? CUDA_ERROR_INVALID_VALUE
-                                          : Expose(entry->first, entry->second);
+  Lock lock(blocks.mutex);
+  Entry entry = Settled(blocks, lock, address);
+  return entry == blocks.by_address.end() ? CUDA_ERROR_INVALID_VALUE : Expose(blocks, lock, entry);
 }
 
 bool FindPart(uint64_t address, uint64_t bytes, uint64_t* offset) {
@@ -274,19 +325,32 @@ bool FindSharedAccess(uint64_t address, int device, bool* reaches) {
   return true;
 }
 
+namespace {
+
+// The next block of the context of which there is something to be forgotten.
+Entry NextToForget(Blocks& blocks, uint32_t context_number) {
+  return std::ranges::find_if(blocks.by_address, [&](const auto& known) {
+    const Block& block = known.second;
+    return block.context_number == context_number &&
+           (block.use == SharedUse::kManaged || block.mirror != nullptr || block.changing);
+  });
+}
+
+}  // namespace
+
 void ForgetSharedBlocks(uint32_t context_number) {
   Blocks& blocks = TheBlocks();
-  std::lock_guard<std::mutex> lock(blocks.mutex);
-  for (Entry entry = blocks.by_address.begin(); entry != blocks.by_address.end();) {
-    Entry next = std::next(entry);
-    if (entry->second.context_number == context_number) {
-      if (entry->second.use == SharedUse::kManaged) {
-        RemoveBlock(blocks, entry, true);
-      } else {
-        Hide(entry->first, entry->second, true);
-      }
+  while (true) {
+    Lock lock(blocks.mutex);
+    Entry entry = NextToForget(blocks, context_number);
+    if (entry == blocks.by_address.end()) return;
+    if (entry->second.changing) {
+      blocks.changed.wait(lock);
+    } else if (entry->second.use == SharedUse::kManaged) {
+      RemoveBlock(blocks, std::move(lock), entry, true);
+    } else {
+      Hide(blocks, lock, entry, true);
     }
-    entry = next;
   }
 }
 

@@ -10,6 +10,7 @@
 #include "client-shim/device_memory.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/opened_memory.h"
+#include "client-shim/program_streams.h"
 #include "client-shim/properties.h"
 #include "longwire/shim_hand_written.h"
 

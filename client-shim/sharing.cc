@@ -10,8 +10,8 @@
 
 #include "client-shim/device_memory.h"
 #include "client-shim/early_copies.h"
-#include "client-shim/process.h"
 #include "client-shim/properties.h"
+#include "client-shim/session.h"
 #include "longwire/calls.h"
 #include "wire/descriptors.h"
 

@@ -14,7 +14,7 @@
 #include "client-shim/mirrors.h"
 #include "client-shim/never_destroyed.h"
 #include "client-shim/options.h"
-#include "client-shim/process.h"
+#include "client-shim/session.h"
 #include "client-shim/sharing.h"
 #include "client-shim/stream.h"
 #include "client-shim/threads.h"
@@ -72,6 +72,7 @@ class Uploads {
   void DropOver();
   template <class Which>
   void Drop(Which which);
+  void CountUploads();
   void WakeWatcher();
   void Watch();
 
@@ -89,6 +90,11 @@ Uploads& TheUploads() {
   return *uploads;
 }
 
+// Before a call of the stream (nullptr: of none) goes up: sends what has changed. Copies of the
+// same stream are left out: its later work lets none of its earlier work go on. Takes a lock that
+// nobody holds while he waits for anything but room in the log.
+void ReviseAll(const Stream* stream) { TheUploads().Revise(stream); }
+
 // What is compared again and again, because many calls of other streams follow, costs more than a
 // round trip: then some copies go the other way before one is tried again.
 bool Uploads::HasRoom(uint64_t bytes) {
@@ -103,7 +109,7 @@ void Uploads::Add(Upload upload) {
   std::lock_guard<std::mutex> lock(mutex_);
   bytes_ += upload.sent.size();
   uploads_.push_back(std::move(upload));
-  speculative_uploads.store(uploads_.size(), std::memory_order_release);
+  CountUploads();
   WakeWatcher();
 }
 
@@ -119,6 +125,11 @@ void Uploads::AddRead(const StreamPoint& point) {
   reads_.push_back(point);
   mirrored_reads.store(reads_.size(), std::memory_order_release);
   WakeWatcher();
+}
+
+void Uploads::CountUploads() {
+  speculative_uploads.store(uploads_.size(), std::memory_order_release);
+  before_work.store(uploads_.empty() ? nullptr : &ReviseAll, std::memory_order_release);
 }
 
 // Without the thread whatever lets a stream go by a call is still seen.
@@ -140,7 +151,7 @@ void Uploads::Drop(Which which) {
     Release(upload.point.stream);
     return true;
   });
-  speculative_uploads.store(uploads_.size(), std::memory_order_release);
+  CountUploads();
 }
 
 void Uploads::DropOver() {
@@ -246,8 +257,6 @@ void NoteMirroredRead(Stream* stream, uint64_t position) {
   TheUploads().AddRead({stream, position});
   WantProgress(stream, position);
 }
-
-void ReviseAllUploads(const Stream* stream) { TheUploads().Revise(stream); }
 
 void PullInstead(const Stream* stream, uint64_t address, uint64_t bytes) {
   if (speculative_uploads.load(std::memory_order_acquire) == 0) return;

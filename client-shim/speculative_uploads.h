@@ -29,14 +29,6 @@ bool SendSpeculatively(Stream* stream, uint64_t position, uint64_t transfer,
 // How many are looked after.
 inline std::atomic<size_t> speculative_uploads{0};
 
-// Before a call of the stream (nullptr: of none) goes up: sends what has changed. Copies of the
-// same stream are left out: its later work lets none of its earlier work go on. Takes a lock that
-// nobody holds while he waits for anything but room in the log.
-void ReviseAllUploads(const Stream* stream);
-inline void ReviseUploads(const Stream* stream) {
-  if (speculative_uploads.load(std::memory_order_acquire) != 0) ReviseAllUploads(stream);
-}
-
 // Before work of the stream by which the device writes so many bytes of the program's memory
 // (kAnywhere: it is not known which) goes up: later work can let other streams go on behind it
 // without a word from here, so their copies of this memory are asked for after all.

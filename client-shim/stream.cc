@@ -2,13 +2,11 @@
 
 #include <algorithm>
 
-#include "client-shim/capture.h"
 #include "client-shim/context.h"
 #include "client-shim/current_context.h"
-#include "client-shim/early_copies.h"
-#include "client-shim/mirrors.h"
 #include "client-shim/never_destroyed.h"
-#include "client-shim/process.h"
+#include "client-shim/process_state.h"
+#include "client-shim/session.h"
 #include "client-shim/threads.h"
 #include "longwire/calls.h"
 #include "wire/switches.h"
@@ -36,9 +34,16 @@ void Want(Stream* stream, uint64_t position) {
   }
 }
 
-// Sees to it that the worker says when the stream got there. When a stream drains it says so by
-// itself, so a wait for the newest call sends nothing; whoever queues a call behind it asks after
-// all (AskForWaiters), which is why both look at what the other one has stored.
+CUresult ContextError(const Stream* stream) {
+  if (Session::over() != CUDA_SUCCESS) return Session::over();
+  return static_cast<CUresult>(stream->context->sticky.load(std::memory_order_acquire));
+}
+
+}  // namespace
+
+// When a stream drains the worker says so by itself, so a wait for the newest call sends nothing;
+// whoever queues a call behind it asks after all (AskForWaiters), which is why both look at what the
+// other one has stored.
 void AwaitProgress(Stream* stream, uint64_t position) {
   static const bool asks = wire::IsSwitchedOff("unasked-progress");
   if (!asks && stream->last.load() <= position) {
@@ -49,13 +54,6 @@ void AwaitProgress(Stream* stream, uint64_t position) {
   }
   Want(stream, position);
 }
-
-CUresult ContextError(const Stream* stream) {
-  if (Session::over() != CUDA_SUCCESS) return Session::over();
-  return static_cast<CUresult>(stream->context->sticky.load(std::memory_order_acquire));
-}
-
-}  // namespace
 
 void Retain(Stream* stream) { stream->references.fetch_add(1, std::memory_order_relaxed); }
 
@@ -184,21 +182,6 @@ CUresult FindStream(CUstream handle, Stream** stream) {
   return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_HANDLE;
 }
 
-CUresult ResolveForWait(CUstream handle, Stream** stream) {
-  CUresult result = FindStream(handle, stream);
-  if (result != CUDA_SUCCESS) return result;
-  if (Session::over() != CUDA_SUCCESS) return Session::over();
-  return TakeError((*stream)->context);
-}
-
-CUresult ResolveStream(CUstream handle, Stream** stream) {
-  CUresult result = FindStream(handle, stream);
-  if (result != CUDA_SUCCESS) return result;
-  if (Session::over() != CUDA_SUCCESS) return Session::over();
-  result = AwaitEarlyCopies(*stream);
-  return result == CUDA_SUCCESS ? TakeError((*stream)->context) : result;
-}
-
 void StreamRoom::Take(uint64_t position, uint64_t taken, uint64_t share) {
   bytes += taken;
   if (bytes < share / ends.size()) return;
@@ -206,11 +189,6 @@ void StreamRoom::Take(uint64_t position, uint64_t taken, uint64_t share) {
   ends[quarters++ % ends.size()] = position;
   newest.store(position, std::memory_order_release);
   oldest.store(ends[quarters % ends.size()], std::memory_order_release);
-}
-
-CUresult ResolveForWork(CUstream handle, Stream** stream) {
-  CUresult result = ResolveStream(handle, stream);
-  return result == CUDA_SUCCESS ? WaitForRoom(*stream) : result;
 }
 
 void WantProgress(Stream* stream, uint64_t position) {
@@ -230,14 +208,6 @@ uint64_t AwaitedForRoom(Stream* stream) {
   return stream->finished.load(std::memory_order_acquire) >= oldest ? 0 : oldest;
 }
 
-CUresult WaitForRoom(Stream* stream) {
-  uint64_t awaited = AwaitedForRoom(stream);
-  if (awaited == 0) return CUDA_SUCCESS;
-  CUresult result = AwaitStream(stream, awaited);
-  TheSession().FlushText();
-  return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
-}
-
 CUresult AwaitStream(Stream* stream, uint64_t position) {
   Session& session = TheSession();
   if (stream->finished.load(std::memory_order_acquire) < position) {
@@ -251,15 +221,6 @@ CUresult AwaitStream(Stream* stream, uint64_t position) {
   return ContextError(stream);
 }
 
-CUresult WaitForStream(Stream* stream, uint64_t position) {
-  StreamPoint point{stream, position};
-  AwaitedWrites writes({&point, 1});
-  CUresult result = AwaitStream(stream, point.position);
-  TheSession().FlushText();
-  CUresult returned = writes.Return();
-  return result == CUDA_SUCCESS ? returned : result;
-}
-
 CUresult PollStream(Stream* stream, uint64_t position) {
   CUresult error = ContextError(stream);
   if (error != CUDA_SUCCESS) return error;
@@ -271,12 +232,6 @@ CUresult PollStream(Stream* stream, uint64_t position) {
     return error != CUDA_SUCCESS ? error : CUDA_ERROR_NOT_READY;
   }
   return CUDA_SUCCESS;
-}
-
-CUresult QueryStream(Stream* stream, uint64_t position) {
-  SendWhatWorkAwaits();
-  CUresult result = PollStream(stream, position);
-  return result == CUDA_SUCCESS ? ReturnDeviceWrites() : result;
 }
 
 bool WaitCovers(const Stream* awaited, const Stream* other) {
@@ -351,39 +306,6 @@ CUresult AwaitWork(std::span<const StreamPoint> points) {
     Release(point.stream);
   }
   return Session::over();
-}
-
-CUresult WaitForWork(std::span<StreamPoint> points) {
-  AwaitedWrites writes(points);
-  // All are asked for before the first is waited for: one round trip for all.
-  for (const StreamPoint& point : points) {
-    if (point.stream->finished.load() < point.position) AwaitProgress(point.stream, point.position);
-  }
-  CUresult result = CUDA_SUCCESS;
-  for (const StreamPoint& point : points) {
-    CUresult state = AwaitStream(point.stream, point.position);
-    if (result == CUDA_SUCCESS) result = state;
-    Release(point.stream);
-  }
-  TheSession().FlushText();
-  CUresult returned = writes.Return();
-  return result == CUDA_SUCCESS ? returned : result;
-}
-
-CUresult SynchronizeContext(Context* context) {
-  std::vector<StreamPoint> points;
-  {
-    std::lock_guard<std::mutex> lock(context->home->mutex);
-    for (Stream* stream : context->home->streams) {
-      if (!Belongs(stream, context)) continue;
-      Retain(stream);
-      points.push_back({stream, stream->last.load()});
-    }
-  }
-  CUresult result = WaitForWork(points);
-  for (StreamPoint& point : UnfinishedWork(context))
-    Release(point.stream);  // forgets destroyed ones
-  return result == CUDA_SUCCESS ? TakeError(context->home) : result;
 }
 
 bool StreamUniqueId(CUcontext context, CUstream handle, uint64_t* id) {

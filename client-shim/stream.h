@@ -85,17 +85,8 @@ CUresult NewProgramStream(Context* owner, unsigned flags, int priority, CUstream
 void DestroyStream(Stream* stream);
 
 // The stream that a program's handle means: 0 and 1 the current context's legacy stream, 2 the
-// calling thread's own. CUDA_ERROR_INVALID_HANDLE, _INVALID_CONTEXT, or the context's own error.
-CUresult ResolveStream(CUstream handle, Stream** stream);
-
-// As ResolveStream, for calls that give the stream no work.
-CUresult ResolveForWait(CUstream handle, Stream** stream);
-
-// As ResolveStream, for calls that may come in any number: waits while the stream has no room. The
-// caller holds no lock.
-CUresult ResolveForWork(CUstream handle, Stream** stream);
-
-// The stream of a handle as ResolveStream, without looking at the context's errors.
+// calling thread's own. CUDA_ERROR_INVALID_HANDLE, _INVALID_CONTEXT. It does not look at the
+// context's errors.
 CUresult FindStream(CUstream handle, Stream** stream);
 
 // Counted references; the last one recycles the object.
@@ -105,14 +96,14 @@ void Release(Stream* stream);
 // Has the worker say when the stream got there; nobody need wait for it.
 void WantProgress(Stream* stream, uint64_t position);
 
+// The same for somebody who waits, or asks again and again.
+void AwaitProgress(Stream* stream, uint64_t position);
+
 // After a call was queued: asks for the progress that somebody waits for without having asked.
 void AskForWaiters(Stream* stream);
 
 // The place whose end makes room in the stream; 0: it has room.
 uint64_t AwaitedForRoom(Stream* stream);
-
-// Waits while the stream has no room. The context's error, if any.
-[[nodiscard]] CUresult WaitForRoom(Stream* stream);
 
 // Whether the stream's next work waits by itself for what the earlier one has been given: if they
 // are the same, or by the rule of the legacy stream. `stream` nullptr: no stream's work.
@@ -130,14 +121,8 @@ bool WaitCovers(const Stream* awaited, const Stream* other);
 // error, if any. For waits that the program does not see.
 [[nodiscard]] CUresult AwaitStream(Stream* stream, uint64_t position);
 
-// The same for the program's waits: what the device printed is printed, and what it wrote into the
-// program's memory is there.
-[[nodiscard]] CUresult WaitForStream(Stream* stream, uint64_t position);
-
 // CUDA_SUCCESS, CUDA_ERROR_NOT_READY or the context's error; sees to it that the answer changes.
 CUresult PollStream(Stream* stream, uint64_t position);
-// The same for the program: with success what the device wrote into its memory is there.
-CUresult QueryStream(Stream* stream, uint64_t position);
 
 // The own streams of a thread that ends.
 void DestroyThreadStreams(ThreadState& thread);

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
-#include "client-shim/process.h"
+#include "client-shim/lanes.h"
+#include "client-shim/session.h"
 #include "client-shim/work_thread.h"
 #include "longwire/calls.h"
 #include "wire/lane.h"

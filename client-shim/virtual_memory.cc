@@ -1,6 +1,7 @@
 #include "client-shim/virtual_memory.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -11,10 +12,10 @@
 #include "client-shim/context.h"
 #include "client-shim/current_context.h"
 #include "client-shim/device_memory.h"
+#include "client-shim/device_ranges.h"
 #include "client-shim/never_destroyed.h"
-#include "client-shim/pointers.h"
-#include "client-shim/process.h"
 #include "client-shim/properties.h"
+#include "client-shim/session.h"
 #include "client-shim/sharing.h"
 #include "longwire/calls.h"
 #include "longwire/shim_hand_written.h"
@@ -33,12 +34,14 @@ struct Physical {
   std::vector<uint64_t> chunks;
   uint32_t handles = 1;  // as the program counts them
   uint32_t maps = 0;
+  uint32_t exports = 0;  // under way
 };
 
 struct Mapping {
   uint64_t bytes = 0;
   std::shared_ptr<Physical> physical;
   std::set<int> accessors;  // devices; its own from the start
+  bool leaving = false;     // a thread waits for the worker to unmap it
 };
 
 struct Reservation {
@@ -46,8 +49,10 @@ struct Reservation {
   int device = 0;
 };
 
+// Nobody waits for the worker with the lock held: not for a look-up, nor for another range.
 struct Tables {
   std::mutex mutex;
+  std::condition_variable left;              // a mapping is no more leaving
   std::map<uint64_t, Reservation> reserved;  // by address
   std::map<uint64_t, Mapping> mapped;        // by address
   std::unordered_map<uint64_t, std::shared_ptr<Physical>> physical;
@@ -59,9 +64,10 @@ Tables& TheTables() {
   return *tables;
 }
 
-// The caller holds the lock. Memory goes back when neither a handle nor a mapping is left.
+// The caller holds the lock. Memory goes back when neither a handle nor a mapping is left, and
+// nobody exports it.
 void DropIfUnused(Tables& tables, const std::shared_ptr<Physical>& physical) {
-  if (physical->handles != 0 || physical->maps != 0) return;
+  if (physical->handles != 0 || physical->maps != 0 || physical->exports != 0) return;
   tables.physical.erase(physical->handle);
   MemoryOf(physical->device)->ReturnChunks(physical->chunks);
 }
@@ -72,6 +78,21 @@ typename Table::iterator Holding(Table& table, uint64_t address) {
   if (after == table.begin()) return table.end();
   auto found = std::prev(after);
   return address - found->first < found->second.bytes ? found : table.end();
+}
+
+using Lock = std::unique_lock<std::mutex>;
+
+// Until no mapping in the range is about to go. The lock is given up meanwhile.
+void AwaitLeaving(Tables& tables, Lock& lock, uint64_t address, uint64_t bytes) {
+  tables.left.wait(lock, [&] {
+    auto at = Holding(tables.mapped, address);
+    if (at == tables.mapped.end()) at = tables.mapped.lower_bound(address);
+    while (at != tables.mapped.end() && (at->first <= address || at->first - address < bytes)) {
+      if (at->second.leaving) return false;
+      ++at;
+    }
+    return true;
+  });
 }
 
 // True if the range is exactly whole mappings, one after the other.
@@ -107,10 +128,16 @@ uint64_t AddPhysical(std::shared_ptr<Physical> physical) {
   return handle;
 }
 
-// INVALID_DEVICE if the device cannot reach one of the mappings' memory at all.
-CUresult CheckPeers(const Tables& tables, const std::vector<uint64_t>& starts, int device) {
+// Whose memory is mapped there.
+std::set<int> OwnersOf(const Tables& tables, const std::vector<uint64_t>& starts) {
   std::set<int> owners;
   for (uint64_t start : starts) owners.insert(tables.mapped.at(start).physical->device);
+  return owners;
+}
+
+// INVALID_DEVICE if the device cannot reach one of the owners' memory at all. Waits for the worker:
+// the lock is not held.
+CUresult CheckPeers(std::set<int> owners, int device) {
   owners.erase(device);
   for (int owner : owners) {
     int can = 0;
@@ -174,7 +201,8 @@ CUresult ReserveAddresses(uint64_t bytes, uint64_t alignment, uint64_t hint, uin
 
 CUresult FreeAddresses(uint64_t address, uint64_t bytes) {
   Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
+  Lock lock(tables.mutex);
+  AwaitLeaving(tables, lock, address, bytes);
   auto found = tables.reserved.find(address);
   if (found == tables.reserved.end() || found->second.bytes != bytes) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -203,20 +231,26 @@ CUresult CreatePhysical(uint64_t bytes, const CUmemAllocationProp& properties, u
 }
 
 CUresult ExportPhysical(uint64_t handle, int* descriptor) {
-  SharedToken token{};
+  Tables& tables = TheTables();
+  std::shared_ptr<Physical> physical;
   {
-    Tables& tables = TheTables();
     std::lock_guard<std::mutex> lock(tables.mutex);
     auto found = tables.physical.find(handle);
     if (found == tables.physical.end() || found->second->handles == 0 ||
         found->second->properties.requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE) {
       return CUDA_ERROR_INVALID_VALUE;
     }
-    // Under the lock, so that nobody gives the chunks back meanwhile.
-    CUresult result = ShareChunks(found->second->chunks, &token);
-    if (result != CUDA_SUCCESS) return result;
+    physical = found->second;
+    physical->exports += 1;  // so that nobody gives the chunks back meanwhile
   }
-  return TokenToDescriptor(TokenKind::kMemory, token, descriptor);
+  SharedToken token{};
+  CUresult result = ShareChunks(physical->chunks, &token);
+  {
+    std::lock_guard<std::mutex> lock(tables.mutex);
+    physical->exports -= 1;
+    DropIfUnused(tables, physical);
+  }
+  return result == CUDA_SUCCESS ? TokenToDescriptor(TokenKind::kMemory, token, descriptor) : result;
 }
 
 CUresult ImportPhysical(int descriptor, uint64_t* handle) {
@@ -249,73 +283,118 @@ CUresult ReleasePhysical(uint64_t handle) {
   return CUDA_SUCCESS;
 }
 
-CUresult MapPhysical(uint64_t address, uint64_t bytes, uint64_t handle) {
-  Context* context = nullptr;
-  Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
+namespace {
+
+// Whether the memory of the handle can be mapped there.
+CUresult CheckMapping(Tables& tables, Lock& lock, uint64_t address, uint64_t bytes, uint64_t handle,
+                      std::shared_ptr<Physical>* physical) {
+  AwaitLeaving(tables, lock, address, bytes);
   auto found = tables.physical.find(handle);
   if (found == tables.physical.end()) return CUDA_ERROR_INVALID_VALUE;
-  if (bytes > found->second->bytes) return CUDA_ERROR_NOT_SUPPORTED;  // as the driver says
-  if (bytes < found->second->bytes) return CUDA_ERROR_INVALID_VALUE;
+  *physical = found->second;
+  if (bytes > (*physical)->bytes) return CUDA_ERROR_NOT_SUPPORTED;  // as the driver says
+  if (bytes < (*physical)->bytes) return CUDA_ERROR_INVALID_VALUE;
   auto reserved = Holding(tables.reserved, address);
   if (reserved == tables.reserved.end() || address % kGranularity != 0 ||
       bytes > reserved->second.bytes - (address - reserved->first)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   auto next = tables.mapped.lower_bound(address);
-  if (Holding(tables.mapped, address) != tables.mapped.end() ||
-      (next != tables.mapped.end() && next->first < address + bytes)) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  CUresult result = ActivatePrimary(PrimaryContext(found->second->device));
+  bool taken = Holding(tables.mapped, address) != tables.mapped.end() ||
+               (next != tables.mapped.end() && next->first < address + bytes);
+  return taken ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+// The lock is held. Its addresses are free in the worker.
+void EraseMapping(Tables& tables, uint64_t start) {
+  auto found = tables.mapped.find(start);
+  RemoveForeignRange(start);
+  std::shared_ptr<Physical> physical = found->second.physical;
+  tables.mapped.erase(found);
+  physical->maps -= 1;
+  DropIfUnused(tables, physical);
+}
+
+}  // namespace
+
+CUresult MapPhysical(uint64_t address, uint64_t bytes, uint64_t handle) {
+  Tables& tables = TheTables();
+  Lock lock(tables.mutex);
+  std::shared_ptr<Physical> physical;
+  CUresult result = CheckMapping(tables, lock, address, bytes, handle, &physical);
   if (result != CUDA_SUCCESS) return result;
-  context = PrimaryContext(found->second->device);
+  lock.unlock();
+  Context* context = PrimaryContext(physical->device);
+  result = ActivatePrimary(context);
+  if (result != CUDA_SUCCESS) return result;
+  lock.lock();
+  result = CheckMapping(tables, lock, address, bytes, handle, &physical);
+  if (result != CUDA_SUCCESS) return result;
   calls::lwMap map;
-  map.device = FindDevice(found->second->device)->server_ordinal;
+  map.device = FindDevice(physical->device)->server_ordinal;
   map.address = address;
-  map.chunk = found->second->chunks;
+  map.chunk = physical->chunks;
   TheSession().Submit({}, map, 64 + map.chunk.size() * sizeof(uint64_t));
-  found->second->maps += 1;
-  tables.mapped[address] = {bytes, found->second, {found->second->device}};
+  physical->maps += 1;
+  tables.mapped[address] = {bytes, physical, {physical->device}};
   AddForeignRange(address, bytes, context);
   return CUDA_SUCCESS;
 }
 
 CUresult UnmapAddresses(uint64_t address, uint64_t bytes) {
   Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
+  Lock lock(tables.mutex);
+  AwaitLeaving(tables, lock, address, bytes);
   if (NothingMapped(tables, address, bytes)) return CUDA_SUCCESS;
   std::vector<uint64_t> starts;
   if (!WholeMappings(tables, address, bytes, &starts)) return CUDA_ERROR_INVALID_VALUE;
-  for (uint64_t start : starts) {
-    auto found = tables.mapped.find(start);
-    calls::lwUnmap unmap;
-    unmap.address = start;
-    unmap.bytes = found->second.bytes;
-    // The addresses may be mapped anew right away: the worker must have unmapped them by then.
-    CUresult result = TheSession().CallAndWait({0, nullptr, wire::kWantsReply}, unmap).code;
-    if (result != CUDA_SUCCESS) return result;
-    RemoveForeignRange(start);
-    std::shared_ptr<Physical> physical = found->second.physical;
-    tables.mapped.erase(found);
-    physical->maps -= 1;
-    DropIfUnused(tables, physical);
+  std::vector<calls::lwUnmap> unmaps(starts.size());
+  for (size_t i = 0; i < starts.size(); ++i) {
+    Mapping& mapping = tables.mapped.at(starts[i]);
+    mapping.leaving = true;
+    unmaps[i].address = starts[i];
+    unmaps[i].bytes = mapping.bytes;
   }
-  return CUDA_SUCCESS;
+  CUresult result = CUDA_SUCCESS;
+  for (size_t i = 0; i < starts.size(); ++i) {
+    if (result == CUDA_SUCCESS) {
+      lock.unlock();
+      // The addresses may be mapped anew right away: the worker must have unmapped them by then.
+      result = TheSession().CallAndWait({0, nullptr, wire::kWantsReply}, unmaps[i]).code;
+      lock.lock();
+    }
+    if (result == CUDA_SUCCESS) {
+      EraseMapping(tables, starts[i]);
+    } else {
+      tables.mapped.at(starts[i]).leaving = false;
+    }
+  }
+  lock.unlock();
+  tables.left.notify_all();
+  return result;
 }
 
 CUresult SetAccess(uint64_t address, uint64_t bytes, const CUmemAccessDesc* wanted, size_t count) {
   Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
+  Lock lock(tables.mutex);
+  AwaitLeaving(tables, lock, address, bytes);
   std::vector<uint64_t> starts;
   if (!WholeMappings(tables, address, bytes, &starts)) return CUDA_ERROR_INVALID_VALUE;
+  const std::set<int> owners = OwnersOf(tables, starts);
+  lock.unlock();
   for (size_t i = 0; i < count; ++i) {
     if (wanted[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
     if (wanted[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ) return CUDA_ERROR_NOT_SUPPORTED;
     if (FindDevice(wanted[i].location.id) == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = CheckPeers(tables, starts, wanted[i].location.id);
+    CUresult result = CheckPeers(owners, wanted[i].location.id);
     if (result != CUDA_SUCCESS) return result;
   }
+  lock.lock();
+  AwaitLeaving(tables, lock, address, bytes);
+  starts.clear();
+  bool changed =
+      !WholeMappings(tables, address, bytes, &starts) || OwnersOf(tables, starts) != owners;
+  if (changed) return CUDA_ERROR_INVALID_VALUE;  // by another thread, meanwhile
   for (size_t i = 0; i < count; ++i) {
     int device = wanted[i].location.id;
     bool access = wanted[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;

@@ -72,6 +72,22 @@ function(longwire_reuse_headers target from)
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
 endfunction()
 
+# longwire_room(NAME SOURCES a.cc … [OBJECTS o …] [LIBS x …]): the static library NAME of a folder.
+# Beside it NAME_order is linked from the same objects and LIBS alone, and never used: what the
+# folder takes from elsewhere, against the order of folders, is undefined there.
+function(longwire_room name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;OBJECTS;LIBS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES} ${ARG_OBJECTS})
+  target_link_libraries(${name} PUBLIC ${ARG_LIBS})
+  if(NOT LONGWIRE_SANITIZE)
+    add_library(${name}_order SHARED $<TARGET_OBJECTS:${name}> ${ARG_OBJECTS})
+    target_link_libraries(${name}_order PRIVATE ${ARG_LIBS})
+    target_link_options(${name}_order PRIVATE -Wl,--no-undefined)
+    set_target_properties(${name}_order PROPERTIES LINKER_LANGUAGE CXX
+      LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/order)
+  endif()
+endfunction()
+
 # Sanitizers watch what a test tests; its own code need not be quick, but is long to compile.
 if(LONGWIRE_SANITIZE)
   set(LONGWIRE_TEST_OPTIONS -O0)
@@ -82,6 +98,15 @@ target_link_libraries(longwire_test_headers PRIVATE GTest::gmock)
 target_compile_options(longwire_test_headers PRIVATE ${LONGWIRE_TEST_OPTIONS})
 target_precompile_headers(longwire_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
 set_target_properties(longwire_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+
+# longwire_test_library(NAME SOURCES a.cc … LIBS x …): what several tests share, compiled once.
+function(longwire_test_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC ${ARG_LIBS} GTest::gmock)
+  target_compile_options(${name} PRIVATE ${LONGWIRE_TEST_OPTIONS})
+  longwire_reuse_headers(${name} longwire_test_headers)
+endfunction()
 
 # longwire_test(NAME SOURCES a.cc … LIBS x … [HEADERS target] [BUSY]): one GoogleTest program, run
 # by ctest as NAME, with the precompiled headers of all tests or those of the target. BUSY: most of

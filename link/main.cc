@@ -15,6 +15,7 @@
 #include "wire/client_settings.h"
 #include "wire/descriptor_table.h"
 #include "wire/descriptors.h"
+#include "wire/disabled_names.h"
 #include "wire/switches.h"
 
 namespace longwire::link {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "scheduler/device_state.h"
+
 namespace longwire::scheduler {
 
 namespace {

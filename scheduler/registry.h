@@ -6,8 +6,8 @@
 #include <unordered_map>
 
 #include "scheduler/accounting.h"
+#include "scheduler/device_state.h"
 #include "scheduler/options.h"
-#include "scheduler/state.h"
 
 namespace longwire::scheduler {
 

@@ -13,10 +13,10 @@
 #include <tuple>
 
 #include "scheduler/changes.h"
+#include "scheduler/device_state.h"
 #include "scheduler/options.h"
 #include "scheduler/policy.h"
 #include "scheduler/snapshot.h"
-#include "scheduler/state.h"
 
 namespace longwire::scheduler {
 

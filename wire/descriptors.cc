@@ -11,6 +11,15 @@
 
 namespace longwire::wire {
 
+void Descriptor::Reset(int value) {
+  if (value_ >= 0) {
+    int reason = errno;  // why the caller gave the descriptor up
+    close(value_);
+    errno = reason;
+  }
+  value_ = value;
+}
+
 void SilenceStandardDescriptors() {
   int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int number = STDIN_FILENO; null >= 0 && number <= STDERR_FILENO; ++number) {

@@ -1,8 +1,8 @@
-// Making descriptors. A process may have been started with a standard descriptor closed: what it
-// opens next gets that number, and whatever is printed then goes there. So none of ours may be one
-// of the first three. In programs that are not ours, and in what they share with our processes,
-// everything that makes a descriptor is here or in socket.cc (tests/tidy checks it); our own
-// processes begin with OpenStandardDescriptors.
+// Descriptors and making them. A process may have been started with a standard descriptor closed:
+// what it opens next gets that number, and whatever is printed then goes there. So none of ours may
+// be one of the first three. In programs that are not ours, and in what they share with our
+// processes, everything that makes a descriptor is here or in socket.cc (tests/tidy checks it); our
+// own processes begin with OpenStandardDescriptors.
 #pragma once
 
 #include <sys/types.h>
@@ -11,9 +11,31 @@
 #include <cstdio>
 #include <string>
 
-#include "wire/socket.h"
-
 namespace longwire::wire {
+
+// Owns one descriptor.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int value) : value_(value) {}
+  ~Descriptor() { Reset(); }
+  Descriptor(Descriptor&& other) noexcept : value_(other.Release()) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    if (this != &other) Reset(other.Release());
+    return *this;
+  }
+  int get() const { return value_; }
+  bool valid() const { return value_ >= 0; }
+  int Release() {
+    int value = value_;
+    value_ = -1;
+    return value;
+  }
+  void Reset(int value = -1);
+
+ private:
+  int value_ = -1;
+};
 
 // For main: each standard descriptor that is closed is /dev/null, and was before constructors of
 // libraries ran; what the process executes gets it closed again.

@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "wire/switches.h"
+#include "wire/disabled_names.h"
 
 #if LONGWIRE_GUARD_SWITCHES
 namespace longwire::wire {

@@ -37,7 +37,7 @@ inline constexpr std::string_view kGuards[] = {
     "quota",           // more memory than a tenant may have: server/keeper/main.cc
     "quota_bytes",     // more bytes in flight than a tenant may have: server/worker/in_flight.h
     "quota_sessions",  // more sessions than a tenant may have: server/daemon/session_table.cc
-    "range_check",     // a kernel's access outside of device memory: softgpu/engine/arena.cc
+    "range_check",     // a kernel's access outside of device memory: softgpu/engine/memory/arena.cc
     "resources",       // parts of a device that were not given: server/worker/given_resources.cc
     "scrub",           // another session's bytes in leased memory: server/keeper/main.cc
     "shared_tenant",   // another tenant's shared memory: server/keeper/chunk_sharing.cc

@@ -45,15 +45,6 @@ void TakeDescriptors(msghdr* header, std::vector<Descriptor>* descriptors) {
 
 }  // namespace
 
-void Descriptor::Reset(int value) {
-  if (value_ >= 0) {
-    int reason = errno;  // why the caller gave the descriptor up
-    close(value_);
-    errno = reason;
-  }
-  value_ = value;
-}
-
 bool SendMessage(int socket, std::span<const std::byte> bytes, std::span<const int> descriptors) {
   if (bytes.size() > kMaxMessageBytes || descriptors.size() > kMaxMessageDescriptors) {
     errno = EMSGSIZE;

@@ -12,31 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "wire/descriptors.h"
+
 namespace longwire::wire {
-
-// Owns one descriptor.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int value) : value_(value) {}
-  ~Descriptor() { Reset(); }
-  Descriptor(Descriptor&& other) noexcept : value_(other.Release()) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    if (this != &other) Reset(other.Release());
-    return *this;
-  }
-  int get() const { return value_; }
-  bool valid() const { return value_ >= 0; }
-  int Release() {
-    int value = value_;
-    value_ = -1;
-    return value;
-  }
-  void Reset(int value = -1);
-
- private:
-  int value_ = -1;
-};
 
 struct Message {
   std::vector<std::byte> bytes;

@@ -60,15 +60,7 @@ class SwitchName {
 // What is met often keeps the answer in a constant.
 bool IsSwitchedOff(SwitchName name);
 
-// For processes that read client.conf: its list, or the environment's, as ClientSettings has it.
-// Before anybody asks.
-void SetDisabled(std::string_view list);
-
 // A sentence for each name that is neither a switch nor a guard. Whoever starts says them once.
 std::vector<std::string> UnknownSwitches();
-
-// The list, and whether it has the name, with or without blanks around it.
-std::string_view DisabledList();
-bool IsDisabled(std::string_view name);
 
 }  // namespace longwire::wire

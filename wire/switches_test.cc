@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "wire/disabled_names.h"
+
 namespace longwire::wire {
 namespace {
 

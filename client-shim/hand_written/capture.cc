@@ -1,7 +1,9 @@
 // Stream capture: beginning, ending, and looking at or changing what is being captured.
 #include "client-shim/capture.h"
 
+#include "client-shim/captured_graph.h"
 #include "client-shim/context.h"
+#include "client-shim/program_streams.h"
 #include "client-shim/stream.h"
 #include "longwire/shim_hand_written.h"
 

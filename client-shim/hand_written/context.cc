@@ -7,8 +7,9 @@
 #include "client-shim/context_events.h"
 #include "client-shim/current_context.h"
 #include "client-shim/limits.h"
-#include "client-shim/process.h"
+#include "client-shim/program_streams.h"
 #include "client-shim/properties.h"
+#include "client-shim/session.h"
 #include "client-shim/threads.h"
 #include "longwire/shim_hand_written.h"
 

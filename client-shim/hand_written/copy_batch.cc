@@ -4,6 +4,7 @@
 
 #include "client-shim/capture.h"
 #include "client-shim/copies.h"
+#include "client-shim/program_streams.h"
 #include "client-shim/stream.h"
 #include "longwire/shim_hand_written.h"
 

@@ -3,7 +3,7 @@
 
 #include "client-shim/capture.h"
 #include "client-shim/context.h"
-#include "client-shim/process.h"
+#include "client-shim/program_streams.h"
 #include "longwire/shim_hand_written.h"
 
 namespace longwire::shim::hand {

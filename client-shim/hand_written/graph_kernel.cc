@@ -8,7 +8,7 @@
 #include "client-shim/host_exposure.h"
 #include "client-shim/launch.h"
 #include "client-shim/never_destroyed.h"
-#include "client-shim/process.h"
+#include "client-shim/session.h"
 #include "longwire/shim_hand_written.h"
 
 namespace longwire::shim::hand {

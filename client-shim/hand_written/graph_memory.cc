@@ -9,9 +9,9 @@
 
 #include "client-shim/hand_written/graph_node.h"
 #include "client-shim/never_destroyed.h"
-#include "client-shim/peers.h"
 #include "client-shim/pointers.h"
 #include "client-shim/properties.h"
+#include "client-shim/reach.h"
 #include "longwire/shim_hand_written.h"
 
 namespace longwire::shim::hand {

@@ -5,7 +5,7 @@
 
 #include "client-shim/context.h"
 #include "client-shim/handles.h"
-#include "client-shim/process.h"
+#include "client-shim/session.h"
 #include "longwire/calls.h"
 #include "wire/limits.h"
 

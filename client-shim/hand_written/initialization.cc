@@ -6,6 +6,7 @@
 #include "client-shim/current_context.h"
 #include "client-shim/entry.h"
 #include "client-shim/process.h"
+#include "client-shim/process_state.h"
 #include "client-shim/properties.h"
 #include "longwire/shim_hand_written.h"
 

@@ -7,7 +7,7 @@
 #include "client-shim/image_upload.h"
 #include "client-shim/module.h"
 #include "client-shim/never_destroyed.h"
-#include "client-shim/process.h"
+#include "client-shim/session.h"
 #include "longwire/shim_hand_written.h"
 
 namespace longwire::shim::hand {

@@ -2,6 +2,7 @@
 #include "client-shim/capture.h"
 #include "client-shim/managed_memory.h"
 #include "client-shim/module.h"
+#include "client-shim/program_streams.h"
 #include "client-shim/properties.h"
 #include "client-shim/stream.h"
 #include "longwire/shim_hand_written.h"

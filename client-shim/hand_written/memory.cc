@@ -12,8 +12,8 @@
 #include "client-shim/host_memory.h"
 #include "client-shim/managed_memory.h"
 #include "client-shim/pointers.h"
-#include "client-shim/process.h"
 #include "client-shim/properties.h"
+#include "client-shim/session.h"
 #include "longwire/calls.h"
 #include "longwire/shim_hand_written.h"
 

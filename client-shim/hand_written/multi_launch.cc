@@ -8,6 +8,7 @@
 
 #include "client-shim/event.h"
 #include "client-shim/launch.h"
+#include "client-shim/program_streams.h"
 #include "client-shim/properties.h"
 #include "longwire/shim_hand_written.h"
 

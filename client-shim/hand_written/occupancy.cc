@@ -3,8 +3,8 @@
 
 #include "client-shim/context.h"
 #include "client-shim/launch.h"
-#include "client-shim/process.h"
 #include "client-shim/properties.h"
+#include "client-shim/session.h"
 #include "longwire/calls.h"
 #include "longwire/shim_hand_written.h"
 

@@ -2,6 +2,7 @@
 // itself follows.
 #include "client-shim/context.h"
 #include "client-shim/peers.h"
+#include "client-shim/program_streams.h"
 #include "longwire/shim_hand_written.h"
 
 namespace longwire::shim::hand {

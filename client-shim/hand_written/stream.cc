@@ -1,4 +1,6 @@
 // Streams, events, host functions, capture.
+#include "client-shim/program_streams.h"
+#include "client-shim/session.h"
 #include "client-shim/stream.h"
 
 #include <algorithm>
@@ -10,7 +12,6 @@
 #include "client-shim/event.h"
 #include "client-shim/host_writes.h"
 #include "client-shim/mirrors.h"
-#include "client-shim/process.h"
 #include "client-shim/threads.h"
 #include "longwire/calls.h"
 #include "longwire/shim_hand_written.h"

@@ -5,9 +5,10 @@
 #include "client-shim/host_memory.h"
 #include "client-shim/host_values.h"
 #include "client-shim/mirrors.h"
-#include "client-shim/peers.h"
 #include "client-shim/pointers.h"
-#include "client-shim/process.h"
+#include "client-shim/program_streams.h"
+#include "client-shim/reach.h"
+#include "client-shim/session.h"
 #include "longwire/calls.h"
 #include "longwire/shim_hand_written.h"
 

@@ -7,7 +7,7 @@
 #include "client-shim/context.h"
 #include "client-shim/handles.h"
 #include "client-shim/never_destroyed.h"
-#include "client-shim/process.h"
+#include "client-shim/session.h"
 #include "longwire/calls.h"
 #include "longwire/shim_hand_written.h"
 

@@ -4,7 +4,7 @@
 #include "server/config/config.h"
 #include "server/config/schema.h"
 #include "server/config/text.h"
-#include "server/config/values.h"
+#include "server/config/units.h"
 #include "wire/guards.h"
 
 namespace longwire::config {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "server/config/text.h"
-#include "server/config/values.h"
+#include "server/config/units.h"
 
 namespace longwire::config {
 namespace {
@@ -85,6 +85,15 @@ bool IsOptionalBlock(const FieldDescriptor* field) {
     if (EntryOf(field->message_type()->field(i)).required()) return true;
   }
   return false;
+}
+
+uint64_t MostOf(const FieldDescriptor* field) {
+  if (EntryOf(field).most() != 0) return EntryOf(field).most();
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_UINT32) {
+    return std::numeric_limits<uint32_t>::max();
+  }
+  return field->cpp_type() == FieldDescriptor::CPPTYPE_UINT64 ? std::numeric_limits<uint64_t>::max()
+                                                              : 0;
 }
 
 std::string ExpectedValue(const FieldDescriptor* field) {

@@ -3,6 +3,8 @@
 
 #include <google/protobuf/descriptor.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,8 @@ namespace longwire::config {
 
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
+
+constexpr size_t kLongestName = 64;
 
 const Entry& EntryOf(const FieldDescriptor* field);
 
@@ -23,6 +27,9 @@ bool IsOptionalBlock(const FieldDescriptor* field);
 // Completes "expected …": of one value, and of all that may stand behind the key.
 std::string ExpectedValue(const FieldDescriptor* field);
 std::string Expected(const FieldDescriptor* field);
+
+// The largest number that the field takes; for text the largest length, 0: any.
+uint64_t MostOf(const FieldDescriptor* field);
 
 std::vector<std::string> KeysOf(const google::protobuf::Descriptor* message);
 // The known word that somebody who wrote `word` probably meant; empty if none is close.

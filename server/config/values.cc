@@ -2,42 +2,14 @@
 
 #include <cctype>
 #include <charconv>
-#include <limits>
-#include <span>
 #include <string_view>
 
 #include "link/transport/address.h"
 #include "server/config/text.h"
+#include "server/config/units.h"
 
 namespace longwire::config {
 namespace {
-
-struct Unit {
-  std::string_view name;
-  uint64_t size;
-};
-constexpr Unit kByteUnits[] = {{"TiB", uint64_t{1} << 40},
-                               {"GiB", uint64_t{1} << 30},
-                               {"MiB", uint64_t{1} << 20},
-                               {"KiB", uint64_t{1} << 10},
-                               {"", 1}};
-constexpr Unit kTimeUnits[] = {
-    {"h", 3'600'000'000'000}, {"min", 60'000'000'000}, {"s", 1'000'000'000},
-    {"ms", 1'000'000},        {"us", 1'000},           {"ns", 1}};
-
-std::span<const Unit> UnitsOf(Kind kind) {
-  if (kind == BYTES) return kByteUnits;
-  if (kind == DURATION) return kTimeUnits;
-  return {};
-}
-
-std::string UnitNames(Kind kind) {
-  std::string names;
-  for (const Unit& unit : UnitsOf(kind)) {
-    if (!unit.name.empty()) names += (names.empty() ? "" : ", ") + std::string(unit.name);
-  }
-  return names;
-}
 
 // "4096", "512MiB", "8 GiB", "2ms".
 bool ParseNumber(std::string_view text, Kind kind, uint64_t* value, std::string* hint) {
@@ -158,15 +130,6 @@ bool SetString(std::string text, const FieldDescriptor* field, Message* message,
 
 }  // namespace
 
-uint64_t MostOf(const FieldDescriptor* field) {
-  if (EntryOf(field).most() != 0) return EntryOf(field).most();
-  if (field->cpp_type() == FieldDescriptor::CPPTYPE_UINT32) {
-    return std::numeric_limits<uint32_t>::max();
-  }
-  return field->cpp_type() == FieldDescriptor::CPPTYPE_UINT64 ? std::numeric_limits<uint64_t>::max()
-                                                              : 0;
-}
-
 bool SetValue(const std::string& text, const FieldDescriptor* field, Message* message,
               std::string* hint) {
   const auto* reflection = message->GetReflection();
@@ -185,14 +148,6 @@ bool SetValue(const std::string& text, const FieldDescriptor* field, Message* me
     default:
       return SetNumber(text, field, message, hint);
   }
-}
-
-std::string UnitText(Kind kind, uint64_t value) {
-  for (const Unit& unit : UnitsOf(kind)) {
-    if (value == 0 || value % unit.size != 0) continue;
-    return std::to_string(value / unit.size) + std::string(unit.name);
-  }
-  return std::to_string(value) + (kind == DURATION ? "s" : "");
 }
 
 std::string ValueText(const Message& message, const FieldDescriptor* field, int index) {

@@ -1,14 +1,11 @@
 // Single values as they stand in the file: text to a field of a message and back.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "server/config/schema.h"
 
 namespace longwire::config {
-
-constexpr size_t kLongestName = 64;
 
 // Sets the field, or adds to it if it is repeated. False when the text is not what
 // ExpectedValue(field) says; *hint may say more then.
@@ -17,11 +14,5 @@ bool SetValue(const std::string& text, const FieldDescriptor* field, Message* me
 
 // The value as the file would have it, not quoted; `index` counts in a repeated field.
 std::string ValueText(const Message& message, const FieldDescriptor* field, int index);
-
-// A number in the largest unit in which it is whole: "40GiB", "2ms", "7".
-std::string UnitText(Kind kind, uint64_t value);
-
-// The largest number that the field takes; for text the largest length, 0: any.
-uint64_t MostOf(const FieldDescriptor* field);
 
 }  // namespace longwire::config

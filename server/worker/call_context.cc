@@ -3,6 +3,8 @@
 #include "longwire/calls.h"
 #include "longwire/dispatch.h"
 #include "longwire/printer.h"
+#include "longwire/worker_hand_written.h"
+#include "server/worker/executor.h"
 #include "server/worker/log_line.h"
 #include "wire/guards.h"
 #include "wire/record.h"
@@ -146,25 +148,25 @@ void CallContext::Answer(CUresult result, std::span<const std::byte> reply) {
       CallKind(call_.call) == CallKindValue::kAfterReply || (call_.flags & wire::kWantsReply) != 0;
   if (result != CUDA_SUCCESS && (!replies || IsSticky(result))) {
     if (context_ != nullptr) {
-      session_.DriverFailed(*context_, call_.position, result, Describe(call_));
+      session_.failures().DriverFailed(*context_, call_.position, result, Describe(call_));
     } else {
-      session_.CallFailed(call_.context, call_.position, result, Describe(call_));
+      session_.failures().CallFailed(call_.context, call_.position, result, Describe(call_));
     }
   }
   if (replies) session_.down().Reply(call_.position, result, reply);
 }
 
-void Refuse(Session& session, const QueuedCall& call, CUresult code) {
+void Executor::Refuse(const QueuedCall& call, CUresult code) const {
   bool replies =
       CallKind(call.call) == CallKindValue::kAfterReply || (call.flags & wire::kWantsReply) != 0;
   if (replies) {
-    session.down().Reply(call.position, code, {});
+    session_.down().Reply(call.position, code, {});
     return;
   }
-  auto context = session.contexts.Find(call.context);
+  auto context = session_.contexts.Find(call.context);
   // A failed context's later calls fall away silently: the client knows its error.
   if (context != nullptr && context->failed != 0) return;
-  session.CallFailed(call.context, call.position, code, Describe(call));
+  session_.failures().CallFailed(call.context, call.position, code, Describe(call));
 }
 
 namespace {
@@ -196,28 +198,45 @@ bool WorksWhenFailed(CallId id) {
 
 }  // namespace
 
-CUresult Execute(Session& session, QueuedCall& call, const std::shared_ptr<Stream>& stream) {
-  CallContext context(session, call, stream);
+CUresult Executor::Execute(QueuedCall& call, const std::shared_ptr<Stream>& stream) const {
+  CallContext context(session_, call, stream);
   if (stream == nullptr && context.context() != nullptr) {
     int failed = context.context()->failed;
     if (failed != 0 && !WorksWhenFailed(call.call)) {
-      Refuse(session, call, static_cast<CUresult>(failed));
+      Refuse(call, static_cast<CUresult>(failed));
       return CUDA_SUCCESS;
     }
-    session.SetContext(*context.context());
+    session_.SetContext(*context.context());
   } else if (stream == nullptr && !CallIsPrivate(call.call)) {
     // The driver says what a thread without a context gets: not what another one's would.
-    session.SetNoContext();
+    session_.SetNoContext();
   }
-  LaunchChains::Change change(session.chains(), call.call);
+  LaunchChains::Change change(session_.chains(), call.call);
   wire::Reader reader(call.arguments);
   if (Dispatch(context, call.call, reader) != wire::WireResult::kOk) {
-    session.Fatal(std::string("the arguments of ") + CallName(call.call) + " cannot be decoded");
+    session_.Fatal(std::string("the arguments of ") + CallName(call.call) + " cannot be decoded");
     return CUDA_SUCCESS;
   }
   // A handler that has nothing to say has succeeded.
   if (!context.answered()) context.Fail(CUDA_SUCCESS);
   return context.result();
+}
+
+void Executor::Return(QueuedCall& call, const std::shared_ptr<Stream>& stream,
+                      CUresult result) const {
+  CallContext(session_, call, stream).Fail(result);
+}
+
+bool Executor::TakeBytes(std::span<const std::byte> arguments) const {
+  calls::lwCopyData data;
+  wire::Reader reader(arguments);
+  if (data.Decode(reader) != wire::WireResult::kOk) return false;
+  QueuedCall none;
+  const std::shared_ptr<Stream> outside;
+  CallContext context(session_, none, outside);
+  calls::lwCopyData::Reply reply;
+  Do_lwCopyData(context, data, &reply);
+  return true;
 }
 
 }  // namespace longwire::worker

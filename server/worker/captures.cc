@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "server/worker/foreign_handles.h"
 #include "server/worker/graphs.h"
-#include "server/worker/session.h"
 
 namespace longwire::worker {
 CUresult Graphs::BeginCapture(Stream& stream, CUgraph graph, const std::vector<CUgraphNode>& after,
@@ -14,7 +14,7 @@ CUresult Graphs::BeginCapture(Stream& stream, CUgraph graph, const std::vector<C
   }
   // The client keeps the modes' rules; here nothing may get in the way of other calls.
   constexpr CUstreamCaptureMode kMode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  const DriverTable& driver = session_.driver();
+  const DriverTable& driver = uses_.driver;
   CUresult result = graph == nullptr
                         ? driver.cuStreamBeginCapture_v2(stream.handle, kMode)
                         : driver.cuStreamBeginCaptureToGraph(stream.handle, graph,
@@ -32,8 +32,8 @@ CUresult Graphs::BeginCapture(Stream& stream, CUgraph graph, const std::vector<C
 
 CUresult Graphs::CaptureId(Stream& stream, cuuint64_t* id) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  CUresult result = session_.driver().cuStreamGetCaptureInfo_v3(stream.handle, &status, id, nullptr,
-                                                                nullptr, nullptr, nullptr);
+  CUresult result = uses_.driver.cuStreamGetCaptureInfo_v3(stream.handle, &status, id, nullptr,
+                                                           nullptr, nullptr, nullptr);
   if (result != CUDA_SUCCESS) return result;
   return status == CU_STREAM_CAPTURE_STATUS_ACTIVE ? CUDA_SUCCESS
                                                    : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
@@ -53,7 +53,7 @@ CUgraphNode NewestNode(const DriverTable& driver, Stream& stream) {
 
 void Graphs::AddCaptured(Stream& stream, const GraphPartRef& part) {
   cuuint64_t id = 0;
-  CUgraphNode node = NewestNode(session_.driver(), stream);
+  CUgraphNode node = NewestNode(uses_.driver, stream);
   if (node == nullptr || CaptureId(stream, &id) != CUDA_SUCCESS) return;
   store_->Announce(part);
   std::lock_guard lock(mutex_);
@@ -62,7 +62,7 @@ void Graphs::AddCaptured(Stream& stream, const GraphPartRef& part) {
 
 // Without `id` the nodes were added to a graph that is there already, and stay if this fails.
 CUresult Graphs::EndCapture(Stream& stream, uint64_t id, calls::lwCaptureEnd::Reply* reply) {
-  const DriverTable& driver = session_.driver();
+  const DriverTable& driver = uses_.driver;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   cuuint64_t capture = 0;
   CUgraph graph = nullptr, ended = nullptr;
@@ -86,13 +86,13 @@ CUresult Graphs::EndCapture(Stream& stream, uint64_t id, calls::lwCaptureEnd::Re
   if (result == CUDA_SUCCESS || id == 0) {
     for (auto& [node, part] : parts) SetPart(graph, node, part);
   } else {
-    session_.foreign().ForgetObject(graph);
+    uses_.foreign.ForgetObject(graph);
   }
   if (result != CUDA_SUCCESS) return result;
   size_t count = 0;
   result = driver.cuGraphGetNodes(ended, nullptr, &count);
   reply->nodes = count;
-  reply->known_as = session_.foreign().IdOf(ended);
+  reply->known_as = uses_.foreign.IdOf(ended);
   if (result != CUDA_SUCCESS || id == 0 || reply->known_as != 0) return result;
   auto made = std::make_shared<Graph>();
   made->id = id;
@@ -134,7 +134,7 @@ CUresult Graphs::CaptureUpload(Stream& stream, const calls::Place& destination,
   part->copy.destination = destination;
   part->copy.bytes = place.bytes();
   part->copy.read = read.transfer;
-  result = CopyPacked(session_.driver(), {stream.handle, stream.context->handle}, place, 0,
+  result = CopyPacked(uses_.driver, {stream.handle, stream.context->handle}, place, 0,
                       place.bytes(), read.data, CopyDirection::kToDevice);
   if (result == CUDA_SUCCESS) AddCaptured(stream, part);
   return result;
@@ -151,7 +151,7 @@ CUresult Graphs::CaptureDownload(Stream& stream, const calls::Place& source, con
   part->copy.source = source;
   part->copy.bytes = write.bytes;
   part->copy.write = transfer;
-  result = CopyPacked(session_.driver(), {stream.handle, stream.context->handle}, place, 0,
+  result = CopyPacked(uses_.driver, {stream.handle, stream.context->handle}, place, 0,
                       place.bytes(), write.data, CopyDirection::kToHost);
   if (result == CUDA_SUCCESS) AddCaptured(stream, part);
   return result;
@@ -160,15 +160,14 @@ CUresult Graphs::CaptureDownload(Stream& stream, const calls::Place& source, con
 CUresult Graphs::CaptureHostFunction(Stream& stream, uint64_t ticket) {
   GraphPartRef part = NewPart();
   part->is_host = true;
-  CUresult result =
-      session_.driver().cuLaunchHostFunc(stream.handle, &Graphs::CallHostNode, part.get());
+  CUresult result = uses_.driver.cuLaunchHostFunc(stream.handle, &Graphs::CallHostNode, part.get());
   part->ticket = ticket;
   if (result == CUDA_SUCCESS) AddCaptured(stream, part);
   return result;
 }
 
 CUresult Graphs::CaptureEvent(Stream& stream, uint64_t event, uint32_t flags, bool waits) {
-  const DriverTable& driver = session_.driver();
+  const DriverTable& driver = uses_.driver;
   GraphPartRef part;
   CUresult result = NewEventPart(event, stream.context, waits, &part);
   if (result != CUDA_SUCCESS) return result;

@@ -4,7 +4,12 @@
 
 #include <algorithm>
 
-#include "server/worker/session.h"
+#include "server/worker/current_context.h"
+#include "server/worker/down_writer.h"
+#include "server/worker/failures.h"
+#include "server/worker/gates.h"
+#include "server/worker/printing.h"
+#include "server/worker/text_pipes.h"
 
 namespace longwire::worker {
 namespace {
@@ -25,31 +30,31 @@ void Completion::Start() {
 }
 
 void Completion::Stop() {
-  session_.timelines().Stop();
+  uses_.timelines.Stop();
   if (thread_.joinable()) thread_.join();
 }
 
 // A program that waited goes on at once: its next work is looked for before sleeping.
 bool Completion::LookForWork() {
   auto begun = Clock::now();
-  while (!session_.over() && !session_.timelines().anything_watched()) {
+  while (!uses_.failures.over() && !uses_.timelines.anything_watched()) {
     if (Clock::now() - begun >= idle_spin_.Spin()) break;
     sched_yield();
   }
-  bool works = session_.timelines().WaitForWork();
+  bool works = uses_.timelines.WaitForWork();
   idle_spin_.Waited(Clock::now() - begun);
   return works;
 }
 
 void Completion::Run() {
-  session_.EnterThread();
+  uses_.current_context.EnterThread();
   wire::SpinPrediction spin(wire::AllowedCores());
   while (LookForWork()) {
-    if (session_.over()) return;
+    if (uses_.failures.over()) return;
     auto last_progress = Clock::now();
     auto next_check = last_progress + kFaultCheck;
     microseconds sleep = kShortestSleep;
-    while (!session_.over()) {
+    while (!uses_.failures.over()) {
       if (Step()) {
         auto now = Clock::now();
         spin.Waited(now - last_progress);
@@ -58,7 +63,7 @@ void Completion::Run() {
         sleep = kShortestSleep;
         continue;
       }
-      if (!session_.timelines().anything_watched()) break;
+      if (!uses_.timelines.anything_watched()) break;
       auto now = Clock::now();
       auto part = spin.Next(now - last_progress);
       if (part.look.count() > 0) {
@@ -77,21 +82,21 @@ void Completion::Run() {
 
 bool Completion::Step() {
   acting_ = true;  // before anything is taken out of what is watched
-  session_.timelines().Collect(&reached_);
+  uses_.timelines.Collect(&reached_);
   if (reached_.empty()) {
     acting_ = false;
     return false;
   }
   {
-    DownWriter::Together together(session_.down());
+    DownWriter::Together together(uses_.down);
     Finish();
     // What a kernel printed is there before anybody learns that it has finished.
-    if (session_.printing().possible()) session_.SendDeviceText();
+    if (uses_.text != nullptr && uses_.printing.possible()) uses_.text->Drain();
     SendProgress();
   }
   reached_.clear();
   acting_ = false;
-  if (wake_log_thread.load(std::memory_order_seq_cst)) session_.WakeLogThread();
+  if (wake_log_thread.load(std::memory_order_seq_cst)) uses_.up.PokeConsumer();
   return true;
 }
 
@@ -99,16 +104,16 @@ bool Completion::Step() {
 void Completion::Finish() {
   for (auto& reached : reached_) {
     bool well = reached.stream->context->failed == 0;
-    if (well && reached.drained && session_.printing().possible()) Settle(*reached.stream);
+    if (well && reached.drained && uses_.printing.possible()) Settle(*reached.stream);
     for (auto& marker : reached.markers) order_.push_back({&marker, reached.stream.get(), well});
   }
   if (reached_.size() > 1) {
     std::ranges::stable_sort(order_, {}, [](const Place& place) { return place.marker->acts_for; });
   }
   for (auto& [marker, stream, well] : order_) {
-    if (marker->calls != 0) session_.gates().Finished(stream->context->device, marker->calls);
+    if (marker->calls != 0) uses_.gates.Finished(stream->context->device, marker->calls);
     for (auto& action : marker->actions) action(well && marker->good);
-    if (marker->event != nullptr) session_.driver().cuEventDestroy_v2(marker->event);
+    if (marker->event != nullptr) uses_.driver.cuEventDestroy_v2(marker->event);
   }
   order_.clear();
 }
@@ -132,8 +137,8 @@ void Completion::SendProgress() {
   }
   std::ranges::stable_sort(marks, {}, &Mark::position);
   for (const Mark& mark : marks) {
-    if (!session_.timelines().Settled(*mark.stream, mark.position, mark.push)) continue;
-    session_.down().Progress(mark.stream->id, mark.position);
+    if (!uses_.timelines.Settled(*mark.stream, mark.position, mark.push)) continue;
+    uses_.down.Progress(mark.stream->id, mark.position);
   }
 }
 
@@ -145,7 +150,7 @@ void Completion::Settle(Stream& stream) {
     (void)issue.try_lock();
   }
   if (!issue || stream.unmarked != 0 || stream.capturing || stream.dead) return;
-  if (!session_.timelines().Drained(stream)) return;
+  if (!uses_.timelines.Drained(stream)) return;
   std::unique_lock capture(stream.context->capture_mutex);
   std::unique_lock<std::mutex> gate;
   bool idle = true;
@@ -158,20 +163,20 @@ void Completion::Settle(Stream& stream) {
     idle = std::all_of(blocking.begin(), blocking.end(),
                        [](const Stream* other) { return other->unfinished == 0; });
   }
-  session_.SetContext(*stream.context);
-  CUresult result = idle ? session_.driver().cuStreamSynchronize(stream.handle)
-                         : session_.driver().cuStreamQuery(stream.handle);
+  uses_.current_context.Set(*stream.context);
+  CUresult result = idle ? uses_.driver.cuStreamSynchronize(stream.handle)
+                         : uses_.driver.cuStreamQuery(stream.handle);
   if (gate) gate.unlock();
   capture.unlock();
   issue.unlock();
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) {
-    session_.DriverFailed(*stream.context, session_.timelines().FirstUnfinished(stream), result,
-                          "a call of a stream");
+    uses_.failures.DriverFailed(*stream.context, uses_.timelines.FirstUnfinished(stream), result,
+                                "a call of a stream");
   }
 }
 
 void Completion::LookForFaults() {
-  for (auto& stream : session_.timelines().Watched()) {
+  for (auto& stream : uses_.timelines.Watched()) {
     if (stream->context->failed == 0) Check(*stream);
   }
 }
@@ -181,13 +186,13 @@ void Completion::Check(Stream& stream) {
   if (!issue || stream.capturing || stream.dead) return;
   std::unique_lock capture(stream.context->capture_mutex);
   if (stream.kind == StreamKind::kLegacy && stream.context->captures != 0) return;
-  session_.SetContext(*stream.context);
-  CUresult result = session_.driver().cuStreamQuery(stream.handle);
+  uses_.current_context.Set(*stream.context);
+  CUresult result = uses_.driver.cuStreamQuery(stream.handle);
   capture.unlock();
   issue.unlock();
   if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY) return;
-  session_.DriverFailed(*stream.context, session_.timelines().FirstUnfinished(stream), result,
-                        "a call of a stream");
+  uses_.failures.DriverFailed(*stream.context, uses_.timelines.FirstUnfinished(stream), result,
+                              "a call of a stream");
 }
 
 }  // namespace longwire::worker

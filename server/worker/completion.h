@@ -9,15 +9,32 @@
 #include <vector>
 
 #include "server/worker/timeline.h"
+#include "wire/ring.h"
 #include "wire/spinning.h"
 
 namespace longwire::worker {
 
-class Session;
+class CurrentContext;
+class DownWriter;
+class Failures;
+class Gates;
+class Printing;
+class TextPipes;
 
 class Completion {
  public:
-  explicit Completion(Session& session) : session_(session) {}
+  struct Uses {
+    const DriverTable& driver;
+    CurrentContext& current_context;
+    Timelines& timelines;
+    Gates& gates;
+    Printing& printing;
+    TextPipes* text;  // null: device printf is left alone
+    DownWriter& down;
+    Failures& failures;
+    wire::RingMemory& up;  // the log thread waits for it
+  };
+  explicit Completion(Uses uses) : uses_(uses) {}
   ~Completion() { Stop(); }
 
   void Start();
@@ -43,7 +60,7 @@ class Completion {
   void LookForFaults();
   void Check(Stream& stream);
 
-  Session& session_;
+  Uses uses_;
   std::atomic<bool> acting_{false};
   struct Place {
     Marker* marker;

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "longwire/calls.h"
-#include "server/worker/call_context.h"
-#include "server/worker/session.h"
+#include "server/worker/graphs.h"
+#include "server/worker/helpers.h"
+#include "server/worker/issuer.h"
+#include "server/worker/timeline.h"
 
 namespace longwire::worker {
 namespace {
@@ -64,7 +66,7 @@ bool Deferred::Take(QueuedCall& call) {
       Hold(call, Until::kIssued);
       return true;
     case CallId::lwGraphExecDestroy:
-      session_.graphs().ExecDestroyRead(call.position);
+      uses_.graphs.ExecDestroyRead(call.position);
       Hold(call, Until::kFinished);
       return true;
     case CallId::lwModuleUnload:
@@ -90,11 +92,11 @@ bool Deferred::Ready(const Held& held, uint64_t lowest_waiting) {
       return lowest_waiting > position;
     case Until::kFinished:
       return lowest_waiting > position &&
-             session_.timelines().AllFinishedBelow(issuer_.streams(), position);
+             uses_.timelines.AllFinishedBelow(uses_.issuer.streams(), position);
     case Until::kStreamDrained: {
-      auto stream = session_.streams.Find(held.stream);
+      auto stream = uses_.streams.Find(held.stream);
       return stream == nullptr ||
-             (stream->queue.empty() && !stream->touched && session_.timelines().Drained(*stream));
+             (stream->queue.empty() && !stream->touched && uses_.timelines.Drained(*stream));
     }
   }
   return true;
@@ -109,7 +111,7 @@ bool Deferred::PartsAreHeld(size_t index) const {
 bool Deferred::Pass() {
   if (!anything_waits()) return false;
   bool any = false;
-  uint64_t lowest_waiting = issuer_.LowestWaiting();
+  uint64_t lowest_waiting = uses_.issuer.LowestWaiting();
   if (!maps_.empty()) lowest_waiting = std::min(lowest_waiting, maps_.front().position);
   // Memory is given back in the log's order: a chunk is returned after it was unmapped.
   bool memory_waits = false;
@@ -136,16 +138,16 @@ void Deferred::Release(QueuedCall call) {
   if (call.call == CallId::lwStreamDestroy) {
     // The stream leaves the log thread's lists here; the driver's part can block.
     calls::lwStreamDestroy destroy;
-    auto stream = Decode(call, &destroy) ? session_.streams.Find(destroy.stream) : nullptr;
-    if (stream != nullptr) issuer_.Remove(stream);
+    auto stream = Decode(call, &destroy) ? uses_.streams.Find(destroy.stream) : nullptr;
+    if (stream != nullptr) uses_.issuer.Remove(stream);
   }
   if (call.call == CallId::lwContextDestroy) {
     calls::lwContextDestroy destroy;
-    if (Decode(call, &destroy)) issuer_.RemoveContext(destroy.context);
+    if (Decode(call, &destroy)) uses_.issuer.RemoveContext(destroy.context);
   }
   // Takes no time: the driver's events only go back to their pool.
   if (call.call == CallId::lwEventDestroy) {
-    Execute(session_, call, nullptr);
+    uses_.executor.Execute(call, nullptr);
     return;
   }
   // Answers of destroys go to their thread in order; the rest shares one helper. So does a
@@ -155,11 +157,11 @@ void Deferred::Release(QueuedCall call) {
   uint32_t helper = answered ? call.thread : Helpers::kMemoryThread;
   uint64_t position = call.position;
   bool unmap = call.call == CallId::lwUnmap;
-  session_.helpers().Post(
-      helper, [this, position, unmap, call = std::make_shared<QueuedCall>(std::move(call))] {
-        Execute(session_, *call, nullptr);
-        if (unmap) Done(position);
-      });
+  uses_.helpers.Post(helper,
+                     [this, position, unmap, call = std::make_shared<QueuedCall>(std::move(call))] {
+                       uses_.executor.Execute(*call, nullptr);
+                       if (unmap) Done(position);
+                     });
 }
 
 void Deferred::Done(uint64_t position) {
@@ -167,7 +169,7 @@ void Deferred::Done(uint64_t position) {
     std::lock_guard lock(mutex_);
     std::erase_if(unmaps_, [&](const Range& range) { return range.position == position; });
   }
-  session_.WakeLogThread();
+  uses_.up.PokeConsumer();
 }
 
 }  // namespace longwire::worker

@@ -10,17 +10,33 @@
 #include <mutex>
 #include <vector>
 
+#include "server/worker/executor.h"
+#include "server/worker/handle_table.h"
 #include "server/worker/objects.h"
 #include "wire/record.h"
+#include "wire/ring.h"
 
 namespace longwire::worker {
 
-class Session;
+class Graphs;
+class Helpers;
 class Issuer;
+class Memory;
+class Timelines;
 
 class Deferred {
  public:
-  Deferred(Session& session, Issuer& issuer) : session_(session), issuer_(issuer) {}
+  struct Uses {
+    Executor executor;
+    Issuer& issuer;
+    const HandleTable<Stream>& streams;
+    Timelines& timelines;
+    Graphs& graphs;
+    Memory& memory;
+    Helpers& helpers;
+    wire::RingMemory& up;  // the log thread waits for it
+  };
+  explicit Deferred(Uses uses) : uses_(uses) {}
 
   // True if this call is one to be held; then it was taken.
   bool Take(QueuedCall& call);
@@ -65,8 +81,7 @@ class Deferred {
   static Place PlaceOf(const QueuedCall& call);
   bool IsStillMapped(const Place& place);
 
-  Session& session_;
-  Issuer& issuer_;
+  Uses uses_;
   std::deque<Held> held_;
   std::deque<QueuedCall> maps_;      // and what follows them
   bool mapping_ = false;             // the first of them, on a helper

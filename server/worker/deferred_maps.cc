@@ -3,9 +3,10 @@
 #include <algorithm>
 
 #include "longwire/calls.h"
-#include "server/worker/call_context.h"
 #include "server/worker/deferred.h"
-#include "server/worker/session.h"
+#include "server/worker/helpers.h"
+#include "server/worker/issuer.h"
+#include "server/worker/memory.h"
 
 namespace longwire::worker {
 namespace {
@@ -27,9 +28,9 @@ Deferred::Place Deferred::PlaceOf(const QueuedCall& call) {
 bool Deferred::TakeMap(QueuedCall& call) {
   Place place = PlaceOf(call);
   bool blocked = !maps_.empty() || IsStillMapped(place);
-  if (!blocked && !session_.memory().AnyIsNew(place.chunks)) return false;
+  if (!blocked && !uses_.memory.AnyIsNew(place.chunks)) return false;
   maps_.push_back(std::move(call));
-  issuer_.SetBarrier(maps_.front().position);
+  uses_.issuer.SetBarrier(maps_.front().position);
   if (!blocked) MapOnHelper();  // now, so that the log's next call finds it under way
   return true;
 }
@@ -46,15 +47,15 @@ bool Deferred::PassMaps() {
     if (!mapping_) {
       Place place = PlaceOf(maps_.front());
       if (IsStillMapped(place)) return any;
-      if (session_.memory().AnyIsNew(place.chunks)) {
+      if (uses_.memory.AnyIsNew(place.chunks)) {
         MapOnHelper();
         return any;
       }
-      Execute(session_, maps_.front(), nullptr);
+      uses_.executor.Execute(maps_.front(), nullptr);
     }
     mapping_ = mapped_ = false;
     maps_.pop_front();
-    issuer_.SetBarrier(maps_.empty() ? UINT64_MAX : maps_.front().position);
+    uses_.issuer.SetBarrier(maps_.empty() ? UINT64_MAX : maps_.front().position);
     any = true;
   }
   return any;
@@ -62,16 +63,16 @@ bool Deferred::PassMaps() {
 
 void Deferred::MapOnHelper() {
   mapping_ = true;
-  session_.helpers().Post(Helpers::kMappingThread, [this, map = maps_.front()]() mutable {
-    Execute(session_, map, nullptr);
+  uses_.helpers.Post(Helpers::kMappingThread, [this, map = maps_.front()]() mutable {
+    uses_.executor.Execute(map, nullptr);
     mapped_ = true;
-    session_.WakeLogThread();
+    uses_.up.PokeConsumer();
   });
 }
 
 // By what an unmapping before the map in the log is still to undo. Later ones wait for the map.
 bool Deferred::IsStillMapped(const Place& place) {
-  uint64_t end = place.address + session_.memory().BytesOf(place.chunks);
+  uint64_t end = place.address + uses_.memory.BytesOf(place.chunks);
   std::lock_guard lock(mutex_);
   return std::ranges::any_of(unmaps_, [&](const Range& unmap) {
     return unmap.position < place.position && place.address < unmap.address + unmap.bytes &&

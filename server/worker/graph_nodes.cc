@@ -2,8 +2,9 @@
 #include <algorithm>
 #include <iterator>
 
+#include "server/worker/events.h"
+#include "server/worker/foreign_handles.h"
 #include "server/worker/graphs.h"
-#include "server/worker/session.h"
 
 namespace longwire::worker {
 
@@ -60,7 +61,7 @@ void Graphs::SetPartInExec(GraphExec& exec, CUgraphNode node, const GraphPartRef
 // The nodes of the child graph and of the one that takes its place are paired in their order.
 CUresult Graphs::SetChildInExec(GraphExec& exec, CUgraphNode node, CUgraph child) {
   if (store_->empty()) return CUDA_SUCCESS;
-  const DriverTable& driver = session_.driver();
+  const DriverTable& driver = uses_.driver;
   CUgraph before = nullptr;
   std::vector<CUgraphNode> old_nodes, new_nodes;
   auto list = [](std::vector<CUgraphNode>& nodes) {
@@ -78,7 +79,7 @@ CUresult Graphs::SetChildInExec(GraphExec& exec, CUgraphNode node, CUgraph child
 
 // The driver tells a node's parameters, and they tell the part.
 GraphPartRef Graphs::Recognise(CUgraphNode node, CUgraphNodeType type) {
-  const DriverTable& driver = session_.driver();
+  const DriverTable& driver = uses_.driver;
   if (type == CU_GRAPH_NODE_TYPE_HOST) {
     CUDA_HOST_NODE_PARAMS host{};
     if (driver.cuGraphHostNodeGetParams(node, &host) != CUDA_SUCCESS) return nullptr;
@@ -89,7 +90,7 @@ GraphPartRef Graphs::Recognise(CUgraphNode node, CUgraphNodeType type) {
     CUevent event = nullptr;
     CUresult result = waits ? driver.cuGraphEventWaitNodeGetEvent(node, &event)
                             : driver.cuGraphEventRecordNodeGetEvent(node, &event);
-    auto fixed = result == CUDA_SUCCESS ? session_.events().FindFixed(event) : nullptr;
+    auto fixed = result == CUDA_SUCCESS ? uses_.events.FindFixed(event) : nullptr;
     if (fixed == nullptr) return nullptr;
     GraphPartRef part = NewPart();
     part->event = std::move(fixed);
@@ -108,7 +109,7 @@ GraphPartRef Graphs::Recognise(CUgraphNode node, CUgraphNodeType type) {
 
 CUresult Graphs::Adopt(CUgraph graph) {
   if (store_->empty()) return CUDA_SUCCESS;
-  return VisitNodes(session_.driver(), graph, Bodies(),
+  return VisitNodes(uses_.driver, graph, Bodies(),
                     [this](CUgraph owner, CUgraphNode node, CUgraphNodeType type) {
                       GraphPartRef part = Recognise(node, type);
                       if (part != nullptr) SetPart(owner, node, std::move(part));
@@ -123,9 +124,9 @@ void Graphs::Moved(CUgraph child) {
 // A child graph's own number goes with its node. One that was captured has it from the client.
 void Graphs::ForgetChild(CUgraphNode node) {
   CUgraph child = nullptr;
-  if (session_.driver().cuGraphChildGraphNodeGetGraph(node, &child) != CUDA_SUCCESS) return;
+  if (uses_.driver.cuGraphChildGraphNodeGetGraph(node, &child) != CUDA_SUCCESS) return;
   conditionals_.ForgetGraph(child);
-  session_.foreign().ForgetObject(child);
+  uses_.foreign.ForgetObject(child);
   {
     std::lock_guard lock(mutex_);
     if (moved_.erase(child) == 0) return;
@@ -137,16 +138,16 @@ void Graphs::ForgetChild(CUgraphNode node) {
 
 // The nodes' numbers go, too: there is room for so many only.
 void Graphs::ForgetNodes(CUgraph graph) {
-  VisitNodes(session_.driver(), graph, Bodies(),
+  VisitNodes(uses_.driver, graph, Bodies(),
              [this](CUgraph, CUgraphNode node, CUgraphNodeType type) {
                if (type == CU_GRAPH_NODE_TYPE_GRAPH) ForgetChild(node);
                SetPart(nullptr, node, nullptr);
                for (CUgraph body : conditionals_.BodiesOf(node)) {
-                 session_.foreign().ForgetObject(body);
+                 uses_.foreign.ForgetObject(body);
                  conditionals_.ForgetGraph(body);
                }
                conditionals_.ForgetNode(node);
-               session_.foreign().ForgetObject(node);
+               uses_.foreign.ForgetObject(node);
              });
   conditionals_.ForgetGraph(graph);
 }
@@ -155,11 +156,11 @@ void Graphs::ForgetNode(CUgraphNode node) {
   SetPart(nullptr, node, nullptr);
   CUgraph child = nullptr;
   CUgraphNodeType type{};
-  const DriverTable& driver = session_.driver();
+  const DriverTable& driver = uses_.driver;
   if (driver.cuGraphNodeGetType(node, &type) != CUDA_SUCCESS) return;
   for (CUgraph body : conditionals_.BodiesOf(node)) {
     ForgetNodes(body);
-    session_.foreign().ForgetObject(body);
+    uses_.foreign.ForgetObject(body);
   }
   conditionals_.ForgetNode(node);
   if (type != CU_GRAPH_NODE_TYPE_GRAPH) return;
@@ -169,7 +170,7 @@ void Graphs::ForgetNode(CUgraphNode node) {
 
 void Graphs::MemoryOf(CUgraph graph, calls::GraphMemory* memory) {
   if (!allocates_) return;
-  const DriverTable& driver = session_.driver();
+  const DriverTable& driver = uses_.driver;
   std::set<uint64_t> left, freed;
   VisitNodes(driver, graph, Bodies(), [&](CUgraph, CUgraphNode node, CUgraphNodeType type) {
     CUDA_MEM_ALLOC_NODE_PARAMS params{};
@@ -192,7 +193,7 @@ CUresult Graphs::NewEventPart(uint64_t event, const std::shared_ptr<Context>& co
                               GraphPartRef* part) {
   *part = NewPart();
   (*part)->waits = waits;
-  return session_.events().Fix(event, context, &(*part)->event);
+  return uses_.events.Fix(event, context, &(*part)->event);
 }
 
 bool Graphs::ReadsWhatIsWritten(CUgraph graph, const GraphCopy& read) {

@@ -2,7 +2,8 @@
 
 #include <bit>
 
-#include "server/worker/session.h"
+#include "server/worker/down_writer.h"
+#include "server/worker/helpers.h"
 
 namespace longwire::worker {
 namespace {
@@ -22,7 +23,7 @@ CUresult GraphPartStore::Allocate(uint64_t bytes, std::shared_ptr<PinnedBlock>* 
   if (bytes > kMaxBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   uint64_t size = std::bit_ceil(std::max(bytes, kLeast));
   std::unique_lock lock(mutex_);
-  if (session_ == nullptr) return CUDA_ERROR_DEINITIALIZED;
+  if (closed_) return CUDA_ERROR_DEINITIALIZED;
   void* data = nullptr;
   if (auto kept = kept_.find(size); kept != kept_.end()) {
     data = kept->second;
@@ -32,7 +33,7 @@ CUresult GraphPartStore::Allocate(uint64_t bytes, std::shared_ptr<PinnedBlock>* 
     if (bytes_ + size > kMaxBytes) return CUDA_ERROR_OUT_OF_MEMORY;
     bytes_ += size;
     lock.unlock();
-    CUresult result = session_->driver().cuMemHostAlloc(&data, size, CU_MEMHOSTALLOC_PORTABLE);
+    CUresult result = uses_.driver.cuMemHostAlloc(&data, size, CU_MEMHOSTALLOC_PORTABLE);
     if (result != CUDA_SUCCESS) {
       lock.lock();
       bytes_ -= size;
@@ -48,15 +49,15 @@ CUresult GraphPartStore::Allocate(uint64_t bytes, std::shared_ptr<PinnedBlock>* 
 
 void GraphPartStore::Give(std::byte* data, uint64_t bytes) {
   std::lock_guard lock(mutex_);
-  if (session_ == nullptr) return;
+  if (closed_) return;
   if (kept_bytes_ + bytes <= kMaxKeptBytes) {
     kept_.emplace(bytes, data);
     kept_bytes_ += bytes;
     return;
   }
   bytes_ -= bytes;
-  session_->helpers().Post(Helpers::kMemoryThread,
-                           [session = session_, data] { session->driver().cuMemFreeHost(data); });
+  uses_.helpers.Post(Helpers::kMemoryThread,
+                     [&driver = uses_.driver, data] { driver.cuMemFreeHost(data); });
 }
 
 GraphPartRef GraphPartStore::NewPart(Graphs& graphs) {
@@ -69,10 +70,12 @@ GraphPartRef GraphPartStore::NewPart(Graphs& graphs) {
 
 void GraphPartStore::Announce(const GraphPartRef& part) {
   std::lock_guard lock(mutex_);
-  if (session_ == nullptr) return;
+  if (closed_) return;
   if (part->is_host) hosts_[part.get()] = part;
   if (const void* memory = MemoryOf(*part)) by_memory_.emplace(memory, part);
-  if (part->read.transfer != 0) session_->transfers().AttachGraph(part);
+  if (part->read.transfer != 0) {
+    uses_.transfers.Attach(part->read.transfer, std::shared_ptr<TransferTarget>(part, &part->read));
+  }
 }
 
 GraphPartRef GraphPartStore::FindCopy(const void* source, const void* destination) {
@@ -101,20 +104,20 @@ GraphPartRef GraphPartStore::FindHost(const void* data) {
 void GraphPartStore::Gone(GraphPart& part) {
   --alive_;
   std::lock_guard lock(mutex_);
-  if (session_ == nullptr) return;
+  if (closed_) return;
   hosts_.erase(&part);
   auto [from, to] = by_memory_.equal_range(MemoryOf(part));
   while (from != to) from = from->second.expired() ? by_memory_.erase(from) : std::next(from);
-  if (part.read.transfer != 0) session_->transfers().DetachGraph(part.read.transfer);
+  if (part.read.transfer != 0) uses_.transfers.Detach(part.read.transfer);
   for (uint64_t transfer : {part.read.transfer, part.write.transfer}) {
-    if (transfer != 0) session_->down().Release(transfer, 0);
+    if (transfer != 0) uses_.down.Release(transfer, 0);
   }
-  if (part.ticket != 0) session_->down().Release(0, part.ticket);
+  if (part.ticket != 0) uses_.down.Release(0, part.ticket);
 }
 
 void GraphPartStore::Close() {
   std::lock_guard lock(mutex_);
-  session_ = nullptr;
+  closed_ = true;
 }
 
 }  // namespace longwire::worker

@@ -13,12 +13,14 @@
 
 #include "longwire/calls.h"
 #include "server/worker/driver.h"
+#include "server/worker/transfers.h"
 
 namespace longwire::worker {
 
+class DownWriter;
 class Graphs;
 class GraphPartStore;
-class Session;
+class Helpers;
 struct FixedEvent;
 struct GraphPlan;
 
@@ -32,15 +34,12 @@ struct PinnedBlock {
   ~PinnedBlock();
 };
 
-// One side of a copy.
-struct GraphCopy {
+// One side of a copy; `received` is of the launch under way.
+struct GraphCopy : TransferTarget {
   uint64_t transfer = 0;  // 0: this side is not the program's memory
-  std::byte* data = nullptr;
-  uint64_t bytes = 0;
-  uint64_t first = 0;  // address of the program's memory, where it was told
-  uint64_t span = 0;   // bytes from the first to the last of it
+  uint64_t first = 0;     // address of the program's memory, where it was told
+  uint64_t span = 0;      // bytes from the first to the last of it
   std::shared_ptr<PinnedBlock> block;
-  std::atomic<uint64_t> received{0};  // bytes of the launch under way
 
   bool Overlaps(const GraphCopy& other) const {
     return first < other.first + other.span && other.first < first + span;
@@ -81,7 +80,13 @@ class GraphPartStore : public std::enable_shared_from_this<GraphPartStore> {
   // Freeing can wait for the device, so blocks of nodes that change often are kept.
   static constexpr uint64_t kMaxKeptBytes = uint64_t{64} << 20;
 
-  explicit GraphPartStore(Session& session) : session_(&session) {}
+  struct Uses {
+    const DriverTable& driver;
+    DownWriter& down;
+    Transfers& transfers;
+    Helpers& helpers;
+  };
+  explicit GraphPartStore(Uses uses) : uses_(uses) {}
 
   CUresult Allocate(uint64_t bytes, std::shared_ptr<PinnedBlock>* block);
   GraphPartRef NewPart(Graphs& graphs);
@@ -101,7 +106,8 @@ class GraphPartStore : public std::enable_shared_from_this<GraphPartStore> {
   void Gone(GraphPart& part);
 
   std::mutex mutex_;  // a leaf: nothing else is taken while it is held
-  Session* session_;
+  Uses uses_;
+  bool closed_ = false;
   std::multimap<uint64_t, std::byte*> kept_;  // by size
   uint64_t kept_bytes_ = 0;
   uint64_t bytes_ = 0;

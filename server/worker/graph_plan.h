@@ -31,6 +31,17 @@ struct GraphPlan {
   std::vector<std::atomic<bool>*> Exclusive() const;
 };
 
+struct Graph {
+  uint64_t id = 0;
+  CUgraph handle = nullptr;
+};
+
+struct GraphExec {
+  uint64_t id = 0;
+  CUgraphExec handle = nullptr;
+  std::shared_ptr<const GraphPlan> plan;  // guarded by Graphs' lock; never null
+};
+
 using FindPart = std::function<GraphPartRef(CUgraphNode)>;
 // The bodies of a conditional node; none of any other.
 using FindBodies = std::function<std::vector<CUgraph>(CUgraphNode)>;

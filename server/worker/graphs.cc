@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <chrono>
 
-#include "server/worker/session.h"
+#include "server/worker/down_writer.h"
+#include "server/worker/events.h"
+#include "server/worker/failures.h"
+#include "server/worker/foreign_handles.h"
 
 namespace longwire::worker {
 namespace {
@@ -33,7 +36,7 @@ void CUDA_CB Graphs::CallHostNode(void* data) {
 }
 
 void Graphs::RunHostNode(GraphPart& part) {
-  DownWriter& down = session_.down();
+  DownWriter& down = uses_.down;
   std::unique_lock lock(mutex_);
   std::shared_ptr<const GraphPlan> plan = part.running;
   std::vector<GraphPart*> before, after;
@@ -54,8 +57,9 @@ void Graphs::RunHostNode(GraphPart& part) {
     copy->read.received = 0;
     down.Pull(copy->read.transfer);
   }
-  while (!session_.over() && !std::all_of(after.begin(), after.end(),
-                                          [](GraphPart* copy) { return IsComplete(copy->read); })) {
+  while (!uses_.failures.over() && !std::all_of(after.begin(), after.end(), [](GraphPart* copy) {
+    return IsComplete(copy->read);
+  })) {
     changed_.wait_for(lock, kLook);
   }
   --nodes_waiting_;
@@ -72,11 +76,11 @@ void Graphs::CallFunction(uint64_t ticket) {
       number = ++calls.asked;
       ++calls.waiting;
     }
-    session_.down().HostFunction(ticket);
+    uses_.down.HostFunction(ticket);
   }
   std::unique_lock lock(mutex_);
   HostCalls& calls = host_calls_[ticket];
-  while (calls.done < number && !session_.over()) changed_.wait_for(lock, kLook);
+  while (calls.done < number && !uses_.failures.over()) changed_.wait_for(lock, kLook);
   if (--calls.waiting == 0) host_calls_.erase(ticket);
 }
 
@@ -112,7 +116,7 @@ CUresult Graphs::NewPlan(CUgraph graph, std::shared_ptr<const GraphPlan>* plan) 
   CUresult result = CUDA_SUCCESS;
   if (!store_->empty()) {
     result = MakePlan(
-        session_.driver(), graph, [this](CUgraphNode node) { return PartOf(node); }, Bodies(),
+        uses_.driver, graph, [this](CUgraphNode node) { return PartOf(node); }, Bodies(),
         made.get());
   }
   *plan = std::move(made);
@@ -123,7 +127,7 @@ CUresult Graphs::Instantiate(CUgraph graph, const calls::lwGraphInstantiate& cal
                              uint64_t position, CUDA_GRAPH_INSTANTIATE_PARAMS* told) {
   auto made = std::make_shared<GraphExec>();
   made->id = call.exec;
-  const DriverTable& driver = session_.driver();
+  const DriverTable& driver = uses_.driver;
   // A graph that allocates memory can have one executable at a time, and the one that the program
   // has destroyed may still be there. Asked before: it may be gone when this has failed.
   bool others = false;
@@ -156,7 +160,7 @@ CUresult Graphs::Update(CUgraph graph, GraphExec& exec, CUgraphExecUpdateResultI
   std::shared_ptr<const GraphPlan> plan;
   CUresult result = NewPlan(graph, &plan);
   if (result != CUDA_SUCCESS) return result;
-  result = session_.driver().cuGraphExecUpdate_v2(exec.handle, graph, info);
+  result = uses_.driver.cuGraphExecUpdate_v2(exec.handle, graph, info);
   if (result != CUDA_SUCCESS) return result;
   auto renamed = std::make_shared<GraphPlan>(*plan);
   std::lock_guard lock(mutex_);
@@ -187,8 +191,8 @@ bool Graphs::Begin(const std::shared_ptr<const GraphPlan>& plan) {
 
 // Launches, and settles the events: their records are issued now, or never will be.
 CUresult Graphs::Issue(CUgraphExec exec, Stream& stream, const calls::lwGraphLaunch& call) {
-  Events& events = session_.events();
-  CUresult result = session_.driver().cuGraphLaunch(exec, stream.handle);
+  Events& events = uses_.events;
+  CUresult result = uses_.driver.cuGraphLaunch(exec, stream.handle);
   for (size_t i = 0; i < call.record.size(); ++i) {
     if (result == CUDA_SUCCESS) {
       events.RecordedInGraph(call.record[i], call.record_version[i]);
@@ -236,7 +240,7 @@ CUresult Graphs::LaunchInTurn(const std::shared_ptr<Stream>& stream, QueuedCall&
   if (plan->entries.empty()) return Issue(found->handle, *stream, call);
   if (record.step == 0) {
     for (size_t i = 0; i < call.wait.size(); ++i) {
-      if (!session_.events().IsIssued(call.wait[i], call.wait_version[i])) return kNotYet;
+      if (!uses_.events.IsIssued(call.wait[i], call.wait_version[i])) return kNotYet;
     }
     if (!Begin(plan)) return kNotYet;
     record.step = 1;
@@ -246,8 +250,7 @@ CUresult Graphs::LaunchInTurn(const std::shared_ptr<Stream>& stream, QueuedCall&
       stream->actions.push_back([this, plan](bool good) {
         for (auto& entry : plan->entries) {
           const GraphCopy& read = entry.part->read;
-          if (good && read.transfer != 0 && !entry.read_at_host)
-            session_.down().Pull(read.transfer);
+          if (good && read.transfer != 0 && !entry.read_at_host) uses_.down.Pull(read.transfer);
         }
       });
       return kNotYet;
@@ -269,7 +272,7 @@ void Graphs::Finish(const GraphPlan& plan, bool good) {
   for (auto& entry : plan.entries) {
     const GraphCopy& write = entry.part->write;
     if (good && write.transfer != 0 && !entry.write_at_host) {
-      session_.down().Data(write.transfer, 0, std::span(write.data, write.bytes));
+      uses_.down.Data(write.transfer, 0, std::span(write.data, write.bytes));
     }
   }
   {
@@ -284,7 +287,7 @@ void Graphs::Finish(const GraphPlan& plan, bool good) {
 CUresult Graphs::Destroy(uint64_t graph) {
   CUgraph handle = nullptr;
   // A body goes with its node, and so does a graph that was given to one.
-  if (session_.foreign().Find(graph, &handle) && conditionals_.IsBody(handle)) {
+  if (uses_.foreign.Find(graph, &handle) && conditionals_.IsBody(handle)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (auto known = graphs_.Find(graph)) handle = known->handle;
@@ -294,14 +297,14 @@ CUresult Graphs::Destroy(uint64_t graph) {
   }
   if (auto taken = graphs_.Take(graph)) {
     handle = taken->handle;
-    session_.foreign().ForgetObject(handle);
-  } else if (session_.foreign().Find(graph, &handle)) {
-    session_.foreign().Forget(graph);
+    uses_.foreign.ForgetObject(handle);
+  } else if (uses_.foreign.Find(graph, &handle)) {
+    uses_.foreign.Forget(graph);
   } else {
     return CUDA_ERROR_INVALID_HANDLE;
   }
   ForgetNodes(handle);
-  return session_.driver().cuGraphDestroy(handle);
+  return uses_.driver.cuGraphDestroy(handle);
 }
 
 void Graphs::ExecDestroyRead(uint64_t position) {
@@ -311,8 +314,8 @@ void Graphs::ExecDestroyRead(uint64_t position) {
 
 CUresult Graphs::DestroyExec(uint64_t exec, uint64_t position) {
   auto taken = execs_.Take(exec);
-  CUresult result = taken == nullptr ? CUDA_ERROR_INVALID_HANDLE
-                                     : session_.driver().cuGraphExecDestroy(taken->handle);
+  CUresult result =
+      taken == nullptr ? CUDA_ERROR_INVALID_HANDLE : uses_.driver.cuGraphExecDestroy(taken->handle);
   std::lock_guard lock(mutex_);
   exec_destroys_.erase(position);
   changed_.notify_all();
@@ -325,7 +328,7 @@ bool Graphs::AnyExecDestroyBefore(uint64_t position) const {
 
 void Graphs::AwaitExecDestroys(uint64_t position) {
   std::unique_lock lock(mutex_);
-  while (AnyExecDestroyBefore(position) && !session_.over()) changed_.wait_for(lock, kLook);
+  while (AnyExecDestroyBefore(position) && !uses_.failures.over()) changed_.wait_for(lock, kLook);
 }
 
 }  // namespace longwire::worker

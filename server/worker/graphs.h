@@ -21,12 +21,27 @@
 
 namespace longwire::worker {
 
-class Session;
+class DownWriter;
+class Events;
+class Failures;
+class ForeignHandles;
+class Helpers;
 
 class Graphs {
  public:
-  explicit Graphs(Session& session)
-      : session_(session), store_(std::make_shared<GraphPartStore>(session)) {}
+  struct Uses {
+    const DriverTable& driver;
+    DownWriter& down;
+    Failures& failures;
+    Events& events;
+    ForeignHandles& foreign;
+    Transfers& transfers;
+    Helpers& helpers;
+  };
+  explicit Graphs(Uses uses)
+      : uses_(uses),
+        store_(std::make_shared<GraphPartStore>(
+            GraphPartStore::Uses{uses.driver, uses.down, uses.transfers, uses.helpers})) {}
   ~Graphs() { store_->Close(); }
 
   // Capture; the stream's issue_mutex is held and its context current.
@@ -135,7 +150,7 @@ class Graphs {
   bool AnyExecDestroyBefore(uint64_t position) const;
   void AwaitExecDestroys(uint64_t position);
 
-  Session& session_;
+  Uses uses_;
   HandleTable<Graph> graphs_;
   HandleTable<GraphExec> execs_;
   std::shared_ptr<GraphPartStore> store_;

@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "server/images/sealed_memory.h"
+#include "server/worker/down_writer.h"
+#include "server/worker/image_cache.h"
+#include "server/worker/transfers.h"
 #include "wire/limits.h"
 #include "wire/record.h"
 #include "wire/sha256.h"
@@ -21,10 +24,10 @@ bool ReadKept(ImageCache& cache, const wire::Digest& digest, uint64_t bytes,
 
 }  // namespace
 
-bool FetchImage(Session& session, const NamedImage& named, std::vector<std::byte>* image,
+bool FetchImage(const ImageSources& from, const NamedImage& named, std::vector<std::byte>* image,
                 uint32_t* knowledge) {
-  Transfers& transfers = session.transfers();
-  ImageCache& cache = session.images();
+  Transfers& transfers = from.transfers;
+  ImageCache& cache = from.cache;
   wire::Digest digest;
   bool has_digest = named.digest.size() == digest.size();
   if (named.bytes == 0 || named.bytes > wire::kMaxImageBytes) return false;
@@ -32,7 +35,7 @@ bool FetchImage(Session& session, const NamedImage& named, std::vector<std::byte
   bool known = false;
   if (named.on_offer) {
     known = has_digest && ReadKept(cache, digest, named.bytes, image);
-    if (!known) session.down().Pull(named.transfer);
+    if (!known) from.down.Pull(named.transfer);
     if (!known && !transfers.WaitForImage(named.transfer, named.bytes, image)) return false;
   } else {
     known = has_digest && cache.Knows(digest, named.bytes);

@@ -7,9 +7,17 @@
 #include <span>
 #include <vector>
 
-#include "server/worker/session.h"
-
 namespace longwire::worker {
+
+class DownWriter;
+class ImageCache;
+class Transfers;
+
+struct ImageSources {
+  Transfers& transfers;  // what the client sends
+  ImageCache& cache;     // what the daemon keeps
+  DownWriter& down;      // the client is asked by it
+};
 
 struct NamedImage {
   uint64_t transfer = 0;
@@ -21,15 +29,15 @@ struct NamedImage {
 // Fills `image` with the bytes and Transfers::kPadding zeros behind them; waits for the client if
 // it has to send them. *knowledge is an ImageKnowledge. False: they are not what was announced, or
 // the session is over. On a helper.
-bool FetchImage(Session& session, const NamedImage& named, std::vector<std::byte>* image,
+bool FetchImage(const ImageSources& from, const NamedImage& named, std::vector<std::byte>* image,
                 uint32_t* knowledge);
 
 // The same for a call with these fields.
 template <class Call>
-bool FetchImage(Session& session, const Call& call, std::vector<std::byte>* image,
+bool FetchImage(const ImageSources& from, const Call& call, std::vector<std::byte>* image,
                 uint32_t* knowledge) {
-  return FetchImage(session, NamedImage{call.transfer, call.bytes, call.digest, call.on_offer},
-                    image, knowledge);
+  return FetchImage(from, NamedImage{call.transfer, call.bytes, call.digest, call.on_offer}, image,
+                    knowledge);
 }
 
 }  // namespace longwire::worker

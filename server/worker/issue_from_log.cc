@@ -1,7 +1,7 @@
 // Launches that find their stream's queue empty need no place in it.
-#include "server/worker/call_context.h"
+#include "server/worker/current_context.h"
+#include "server/worker/gates.h"
 #include "server/worker/issuer.h"
-#include "server/worker/session.h"
 #include "wire/record.h"
 
 namespace longwire::worker {
@@ -30,7 +30,7 @@ bool IsLaunchOfAnother(uint64_t stream, std::span<const std::byte> log) {
   return PeekLaunch(log, &header, &bytes) && header.stream != stream;
 }
 
-void Tell(Session& session, const std::shared_ptr<Stream>& stream, std::span<const std::byte> log,
+void Tell(Executor executor, const std::shared_ptr<Stream>& stream, std::span<const std::byte> log,
           uint64_t position, CUresult result) {
   wire::RecordHeader header;
   size_t bytes = 0;
@@ -41,7 +41,7 @@ void Tell(Session& session, const std::shared_ptr<Stream>& stream, std::span<con
   failed.context = stream->context->id;
   failed.stream = stream->id;
   failed.arguments.assign(arguments.begin(), arguments.end());
-  CallContext(session, failed, stream).Fail(result);
+  executor.Return(failed, stream, result);
 }
 
 }  // namespace
@@ -61,22 +61,24 @@ Issuer::FromLog Issuer::IssueFromLog(const std::shared_ptr<Stream>& stream,
   bool turns = launches_.size() < kManyInARow && IsLaunchOfAnother(stream->id, log.subspan(taken));
   if (turns) return {};
   Locks locks = Enter(*stream);
-  session_.SetContext(*stream->context);
-  session_.gates().Queued(stream->context->device, static_cast<int64_t>(launches_.size()));
+  uses_.current_context.Set(*stream->context);
+  uses_.gates.Queued(stream->context->device, static_cast<int64_t>(launches_.size()));
   CUresult result = CUDA_SUCCESS;
   size_t given = launches_.Give(&result);
   size_t left = launches_.size() - given;
   if (left != 0) {
-    session_.gates().Queued(stream->context->device, -static_cast<int64_t>(left));
+    uses_.gates.Queued(stream->context->device, -static_cast<int64_t>(left));
     taken = launches_.position(given) - position;
   }
   if (given == 0) return {};
   uint64_t last = launches_.position(given - 1);
   // The others went well.
-  if (result != CUDA_SUCCESS) Tell(session_, stream, log.subspan(last - position), last, result);
+  if (result != CUDA_SUCCESS) {
+    Tell(uses_.executor, stream, log.subspan(last - position), last, result);
+  }
   CountUnmarked(*stream, position, last, given);
   stream->in_a_row += given;
-  session_.gates().CountCall(CallId::lwLaunch, given);
+  uses_.gates.CountCall(CallId::lwLaunch, given);
   MarkIfDue(stream);
   MarkNowOrLater(stream);
   return {static_cast<int>(given), taken};

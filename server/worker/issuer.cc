@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
-#include "server/worker/call_context.h"
-#include "server/worker/session.h"
-#include "server/worker/sorted.h"
+#include "server/worker/current_context.h"
+#include "server/worker/failures.h"
+#include "server/worker/gates.h"
+#include "server/worker/timeline.h"
 #include "wire/limits.h"
 #include "wire/record.h"
 
@@ -31,10 +32,10 @@ void Issuer::Add(const std::shared_ptr<Stream>& stream) {
 }
 
 void Issuer::Remove(const std::shared_ptr<Stream>& stream) {
-  session_.gates().Queued(stream->context->device, -static_cast<int64_t>(stream->queue.size()));
+  uses_.gates.Queued(stream->context->device, -static_cast<int64_t>(stream->queue.size()));
   for (; !stream->queue.empty(); Leave(*stream)) {
-    AfterDropped(session_, stream->queue.front());
-    Refuse(session_, stream->queue.front(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    AfterDropped(uses_.books, stream->queue.front());
+    uses_.executor.Refuse(stream->queue.front(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
   }
   std::erase(streams_, stream);
   std::erase(waiting_, stream);
@@ -55,7 +56,7 @@ void Issuer::RemoveContext(uint32_t context) {
 void Issuer::Enqueue(const std::shared_ptr<Stream>& stream, QueuedCall& call) {
   waiting_bytes_ += Footprint(call);
   stream->queue.Push(call);
-  session_.gates().Queued(stream->context->device, 1);
+  uses_.gates.Queued(stream->context->device, 1);
   if (!stream->listed) {
     stream->listed = true;
     waiting_.push_back(stream);
@@ -80,7 +81,7 @@ bool Issuer::IsIdle() const {
 
 bool Issuer::Pass() {
   bool any = false;
-  for (bool again = true; again && !session_.over();) {
+  for (bool again = true; again && !uses_.failures.over();) {
     again = false;
     for (auto& stream : waiting_) again |= Run(stream);
     any |= again;
@@ -95,7 +96,7 @@ bool Issuer::Pass() {
 bool Issuer::MayStart(const Stream& stream, const QueuedCall& head) const {
   if (head.position > barrier_ && !IsOfMirrors(stream, head.call)) return false;
   if (stream.unfinished.load() >= wire::kMaxUnfinishedPerStream) return false;
-  if (!session_.gates().MayIssue(stream, head)) return false;
+  if (!uses_.gates.MayIssue(stream, head)) return false;
   if (head.call == CallId::lwCaptureEnd && !AllCaptured(head.position)) return false;
   return head.position < OthersTurn(stream);
 }
@@ -151,7 +152,7 @@ void Issuer::MarkNowOrLater(const std::shared_ptr<Stream>& stream) {
   bool legacy = stream->kind == StreamKind::kLegacy;
   bool now = legacy || stream->capturing || stream->context->failed != 0 || !stream->queue.empty();
   if (now) {
-    PlaceMarker(session_, stream);
+    PlaceMarker(stream);
   } else if (!stream->touched) {
     stream->touched = true;
     touched_.push_back(stream);
@@ -164,8 +165,8 @@ void Issuer::MarkTouched(const Context* context) {
     std::lock_guard lock(stream->issue_mutex);
     stream->touched = false;
     if (stream->unmarked != 0 || !stream->actions.empty()) {
-      session_.SetContext(*stream->context);
-      PlaceMarker(session_, stream);
+      uses_.current_context.Set(*stream->context);
+      PlaceMarker(stream);
     }
     return true;
   });
@@ -209,12 +210,12 @@ void Issuer::Leave(Stream& stream) {
 void Issuer::MarkIfDue(const std::shared_ptr<Stream>& stream) {
   bool asked = stream->to_mark.Reach(stream->last_issued) && stream->unmarked != 0;
   if (asked || stream->push_next || stream->unmarked >= kMostUnmarked) {
-    PlaceMarker(session_, stream);
+    PlaceMarker(stream);
   }
 }
 
 bool Issuer::BeginLaunches(const Stream& stream) {
-  if (!session_.gates().IsWideOpen(stream.context->device)) return false;
+  if (!uses_.gates.IsWideOpen(stream.context->device)) return false;
   uint32_t most = std::min(kMostUnmarked - std::min(stream.unmarked, kMostUnmarked),
                            wire::kMaxUnfinishedPerStream - stream.unfinished.load());
   return launches_.Begin(stream, std::min(barrier_, OthersTurn(stream) - 1), most);
@@ -228,12 +229,13 @@ bool Issuer::IssueLaunches(const std::shared_ptr<Stream>& stream) {
     if (!plain || !launches_.Add(call.position, call.arguments)) break;
   }
   if (launches_.size() < 2) return false;
-  session_.SetContext(*stream->context);
+  uses_.current_context.Set(*stream->context);
   CUresult result = CUDA_SUCCESS;
   size_t given = launches_.Give(&result);
   if (given == 0) return false;
   QueuedCall& last_given = stream->queue[given - 1];
-  CallContext(session_, last_given, stream).Fail(result);  // the others went well
+  // The others went well.
+  if (result != CUDA_SUCCESS) uses_.executor.Return(last_given, stream, result);
   CountUnmarked(*stream, stream->queue.front().position, last_given.position, given);
   stream->in_a_row += given;
   for (size_t i = 0; i < given; ++i) Leave(*stream);
@@ -245,20 +247,20 @@ bool Issuer::Issue(const std::shared_ptr<Stream>& stream, QueuedCall& head) {
   if (capturing != stream->capturing) {
     // What was issued before the capture gets its marker before the stream stops taking any.
     bool unmarked = stream->unmarked != 0 || !stream->actions.empty();
-    if (capturing && unmarked) PlaceMarker(session_, stream);
+    if (capturing && unmarked) PlaceMarker(stream);
     stream->capturing = capturing;
   }
-  session_.SetContext(*stream->context);
+  uses_.current_context.Set(*stream->context);
   if (head.call == CallId::lwEventRecord && !capturing) {
     // The marker goes first: what waits for the event in another stream must not be seen to finish
     // before this record, and the record itself takes no time.
     CountIssued(*stream, head);
     stream->push_next = true;  // somebody may poll the event
-    PlaceMarker(session_, stream);
-    Execute(session_, head, stream);
+    PlaceMarker(stream);
+    uses_.executor.Execute(head, stream);
     return true;
   }
-  if (Execute(session_, head, stream) == kNotYet) return false;
+  if (uses_.executor.Execute(head, stream) == kNotYet) return false;
   CountIssued(*stream, head);
   return true;
 }
@@ -273,20 +275,20 @@ void Issuer::CountUnmarked(Stream& stream, uint64_t first, uint64_t last, size_t
 void Issuer::CountIssued(Stream& stream, const QueuedCall& head) {
   CountUnmarked(stream, head.position, head.position, 1);
   stream.in_a_row = head.call == CallId::lwLaunch ? stream.in_a_row + 1 : 0;
-  session_.gates().Issued(stream.context->device, 1);
+  uses_.gates.Issued(stream.context->device, 1);
 }
 
 void Issuer::Drop(const std::shared_ptr<Stream>& stream, QueuedCall& head) {
-  AfterDropped(session_, head);
-  Refuse(session_, head, static_cast<CUresult>(stream->context->failed.load()));
+  AfterDropped(uses_.books, head);
+  uses_.executor.Refuse(head, static_cast<CUresult>(stream->context->failed.load()));
   CountIssued(*stream, head);
 }
 
-void PlaceMarker(Session& session, const std::shared_ptr<Stream>& stream) {
+void Issuer::PlaceMarker(const std::shared_ptr<Stream>& stream) {
   uint64_t position = stream->first_unmarked;
   bool in_stream = !stream->capturing && stream->context->failed == 0;
-  session.timelines().Mark(stream, in_stream, [&](CUresult result) {
-    session.DriverFailed(*stream->context, position, result, "the marker of a stream");
+  uses_.timelines.Mark(stream, in_stream, [&](CUresult result) {
+    uses_.failures.DriverFailed(*stream->context, position, result, "the marker of a stream");
   });
 }
 

@@ -15,16 +15,30 @@
 #include <span>
 #include <vector>
 
+#include "server/worker/executor.h"
 #include "server/worker/launch_run.h"
 #include "server/worker/objects.h"
+#include "server/worker/sorted.h"
 
 namespace longwire::worker {
 
-class Session;
+class CurrentContext;
+class Failures;
+class Gates;
+class Timelines;
 
 class Issuer {
  public:
-  explicit Issuer(Session& session) : session_(session), launches_(session) {}
+  struct Uses {
+    Executor executor;
+    Bookkeeping books;
+    LaunchRun::Uses launches;
+    Gates& gates;
+    Timelines& timelines;
+    CurrentContext& current_context;
+    Failures& failures;
+  };
+  explicit Issuer(Uses uses) : uses_(uses), launches_(uses.launches) {}
 
   void Add(const std::shared_ptr<Stream>& stream);
   void Remove(const std::shared_ptr<Stream>& stream);
@@ -48,6 +62,9 @@ class Issuer {
   void MarkTouched(const Context* context = nullptr);
   // Puts one behind the stream's call there, now or when it is issued.
   void MarkAt(Stream& stream, uint64_t position);
+
+  // Puts one behind what was issued into the stream. Its issue_mutex is held.
+  void PlaceMarker(const std::shared_ptr<Stream>& stream);
 
   // Where the log has the first call of other streams that this one's calls have to wait for, of
   // those that wait in queues.
@@ -88,7 +105,7 @@ class Issuer {
   void CountIssued(Stream& stream, const QueuedCall& head);
   void Drop(const std::shared_ptr<Stream>& stream, QueuedCall& head);
 
-  Session& session_;
+  Uses uses_;
   LaunchRun launches_;
   std::vector<std::shared_ptr<Stream>> streams_;
   std::vector<std::shared_ptr<Stream>> waiting_;  // streams with waiting calls
@@ -96,8 +113,5 @@ class Issuer {
   uint64_t waiting_bytes_ = 0;
   uint64_t barrier_ = UINT64_MAX;
 };
-
-// Puts a marker behind what was issued into the stream. Its issue_mutex is held.
-void PlaceMarker(Session& session, const std::shared_ptr<Stream>& stream);
 
 }  // namespace longwire::worker

@@ -4,7 +4,11 @@
 #include <chrono>
 #include <cstring>
 
-#include "server/worker/session.h"
+#include "server/worker/current_context.h"
+#include "server/worker/failures.h"
+#include "server/worker/host_segment.h"
+#include "server/worker/stream_staging.h"
+#include "server/worker/transfers.h"
 #include "wire/record.h"
 #include "wire/spinning.h"
 
@@ -75,14 +79,14 @@ uint64_t Lanes::PieceOf(uint64_t bytes) const {
 }
 
 void Lanes::Read(Lane& lane) {
-  session_.EnterThread();
+  uses_.current_context.EnterThread();
   wire::RingConsumer log(lane.up);
   wire::SpinPrediction spin(wire::AllowedCores());
   while (!lane.up->closed()) {
     // What comes later than this look ends the wait.
     uint64_t seen = log.cursor() + log.Available().size();
     if (!ReadRecords(lane, log)) {
-      session_.Fatal("a lane carries what is no piece of a copy, or more than was credited");
+      uses_.failures.Fatal("a lane carries what is no piece of a copy, or more than was credited");
       return;
     }
     auto begun = std::chrono::steady_clock::now();
@@ -99,12 +103,12 @@ void Lanes::Read(Lane& lane) {
 bool Lanes::TakePiece(const wire::LaneHeader& header, std::span<const std::byte> data) {
   auto way = Transfers::Way::kLane;
   if (header.in_slot != 0) {
-    std::byte* slot = session_.host_segment().FindSlot(header.slot, header.in_slot);
+    std::byte* slot = uses_.host_segment.FindSlot(header.slot, header.in_slot);
     if (slot == nullptr || !data.empty()) return false;
     data = {slot, header.in_slot};
     way = Transfers::Way::kSlot;
   }
-  return !data.empty() && session_.transfers().Arrived(header.transfer, header.offset, data, way);
+  return !data.empty() && uses_.transfers.Arrived(header.transfer, header.offset, data, way);
 }
 
 bool Lanes::ReadRecords(Lane& lane, wire::RingConsumer& log) {
@@ -125,7 +129,7 @@ bool Lanes::ReadRecords(Lane& lane, wire::RingConsumer& log) {
       lane.poked_at = log.released();
       lane.down->PokeConsumer();  // a relay sends the acknowledgement on
     }
-    if (!opens) session_.WakeLogThread();
+    if (!opens) uses_.up.PokeConsumer();
   }
 }
 
@@ -138,7 +142,7 @@ void Lanes::Send(Part part) {
 }
 
 void Lanes::SendParts(Lane& lane) {
-  session_.EnterThread();
+  uses_.current_context.EnterThread();
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return closed_ || !parts_.empty(); });
@@ -147,8 +151,8 @@ void Lanes::SendParts(Lane& lane) {
     parts_.pop_front();
     lock.unlock();
     bool sent = SendPart(lane, part);
-    session_.ReleaseStaging(*part.stream, part.block);
-    session_.WakeLogThread();
+    uses_.staging.Release(*part.stream, part.block);
+    uses_.up.PokeConsumer();
     if (!sent) return;
     lock.lock();
   }

@@ -19,12 +19,24 @@
 
 namespace longwire::worker {
 
-class Session;
+class CurrentContext;
+class Failures;
+class HostSegment;
+class StreamStaging;
+class Transfers;
 struct Stream;
 
 class Lanes {
  public:
-  explicit Lanes(Session& session) : session_(session) {}
+  struct Uses {
+    Failures& failures;
+    CurrentContext& current_context;
+    HostSegment& host_segment;
+    Transfers& transfers;
+    StreamStaging& staging;
+    wire::RingMemory& up;  // the log thread waits for it
+  };
+  explicit Lanes(Uses uses) : uses_(uses) {}
   ~Lanes() { Stop(); }
 
   // Makes the rings of the lanes that the client wants, or fewer. Before Start.
@@ -70,7 +82,7 @@ class Lanes {
   // False when the lane is closed.
   bool SendPart(Lane& lane, const Part& part);
 
-  Session& session_;
+  Uses uses_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   uint64_t copy_bytes_ = 0;
   uint64_t chunk_bytes_ = 0;

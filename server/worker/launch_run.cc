@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "server/worker/loading.h"
-#include "server/worker/session.h"
+#include "server/worker/gates.h"
+#include "server/worker/loaded_functions.h"
 #include "wire/limits.h"
 #include "wire/record.h"
 #include "wire/switches.h"
@@ -32,7 +32,7 @@ bool LaunchRun::Add(uint64_t position, std::span<const std::byte> arguments) {
   bool plain = decoded_.attributes.empty() && decoded_.references.empty();
   size_t bytes = decoded_.parameters.size();
   if (!plain || decoded_.cooperative || bytes > kParameterBytes - used_bytes_) return false;
-  CUfunction function = LaunchedBefore(session_, decoded_.function, stream_->context->id);
+  CUfunction function = uses_.functions.LaunchedBefore(decoded_.function, stream_->context->id);
   if (function == nullptr) return false;
   std::byte* parameters = parameters_.data() + used_bytes_;
   std::ranges::copy(decoded_.parameters, parameters);
@@ -51,8 +51,8 @@ bool LaunchRun::Add(uint64_t position, std::span<const std::byte> arguments) {
 
 size_t LaunchRun::Give(CUresult* result) {
   *result = CUDA_SUCCESS;
-  Gates& gates = session_.gates();
-  LaunchChains& chains = session_.chains();
+  Gates& gates = uses_.gates;
+  LaunchChains& chains = uses_.chains;
   int32_t device = stream_->context->device;
   size_t given = 0, alone = 0;
   // Counted before they go, and locked: behind a call of the driver an operation on locked memory
@@ -79,7 +79,7 @@ CUresult LaunchRun::LaunchAlone(const PlainLaunch& launch) const {
   size_t bytes = shape.parameter_bytes;
   void* packed[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, launch.parameters, CU_LAUNCH_PARAM_BUFFER_SIZE,
                     &bytes, CU_LAUNCH_PARAM_END};
-  return session_.driver().cuLaunchKernel(
+  return uses_.driver.cuLaunchKernel(
       shape.function, shape.grid[0], shape.grid[1], shape.grid[2], shape.block[0], shape.block[1],
       shape.block[2], shape.shared_bytes, stream_->handle, nullptr, bytes != 0 ? packed : nullptr);
 }

@@ -13,11 +13,18 @@
 
 namespace longwire::worker {
 
-class Session;
+class Gates;
+class LoadedFunctions;
 
 class LaunchRun {
  public:
-  explicit LaunchRun(Session& session) : session_(session) {}
+  struct Uses {
+    const DriverTable& driver;
+    LoadedFunctions& functions;
+    LaunchChains& chains;
+    Gates& gates;
+  };
+  explicit LaunchRun(Uses uses) : uses_(uses) {}
 
   // Launches of this stream are to be added, up to this position, and `most` at most. False if the
   // stream takes none this way now. It outlives the run.
@@ -38,7 +45,7 @@ class LaunchRun {
 
   CUresult LaunchAlone(const PlainLaunch& launch) const;
 
-  Session& session_;
+  Uses uses_;
   const Stream* stream_ = nullptr;
   uint64_t last_position_ = 0;
   size_t most_ = 0;

@@ -134,7 +134,7 @@ TEST(LaunchesFromTheLog, TakesNoPlaceInTheQueue) {
   HeldLaunches held(Place::kLog);
   std::atomic<int> waited{0};
   held.on_launch = [&](size_t) {
-    waited += held.session.session->log().issuer().anything_waits() ? 1 : 0;
+    waited += held.session.session->issuer().anything_waits() ? 1 : 0;
     return CUDA_SUCCESS;
   };
   auto positions = held.LaunchMany(200);

@@ -13,8 +13,6 @@ namespace {
 
 constexpr uint32_t kFatbinMagic = 0xBA55ED50;
 constexpr size_t kMaxLaunchAttributes = 64;
-constexpr size_t kMaxDescriptionBytes = wire::kMaxRecordBytes / 2;  // of one reply, and one more
-constexpr int kMaxParameters = 4096;                                // 32,764 bytes of them at most
 
 // The bytes of the container at the start, 0 if it is none or longer than what is there.
 uint64_t ContainerBytes(std::span<const std::byte> image) {
@@ -98,121 +96,6 @@ CUresult ListFunctions(const DriverTable& driver, Library& library,
     functions->push_back(std::move(function));
   }
   return CUDA_SUCCESS;
-}
-
-CUresult AskAttributes(CallContext& context, const Function& function, int32_t device,
-                       calls::FunctionAttributes* attributes) {
-  const DriverTable& driver = context.driver();
-  bool of_kernel = device >= 0 && function.kernel != nullptr;
-  CUdevice driver_device = 0;
-  CUfunction handle = nullptr;
-  CUresult result = of_kernel ? context.ResolveDevice(device, &driver_device)
-                              : context.Resolve(function.id, &handle);
-  attributes->device = of_kernel ? device : -1;
-  for (int i = 0; i < CU_FUNC_ATTRIBUTE_MAX && result == CUDA_SUCCESS; ++i) {
-    int value = 0;
-    auto attribute = static_cast<CUfunction_attribute>(i);
-    CUresult code =
-        of_kernel ? driver.cuKernelGetAttribute(&value, attribute, function.kernel, driver_device)
-                  : driver.cuFuncGetAttribute(&value, attribute, handle);
-    attributes->code.push_back(code);
-    attributes->value.push_back(value);
-    // Every function has the first attribute; not every driver and device has all the others.
-    if (i == 0) result = code;
-  }
-  return result;
-}
-
-void DescribeFunctions(CallContext& context, std::span<const std::shared_ptr<Function>> functions,
-                       int32_t attributes_device, std::vector<calls::Function>* described) {
-  const DriverTable& driver = context.driver();
-  size_t reply_bytes = 0;
-  for (auto& function : functions) {
-    calls::Function& out = described->emplace_back();
-    out.name = function->name;  // the function outlives the reply's encoding
-    out.function = function->id;
-    for (int i = 0; i < kMaxParameters; ++i) {
-      size_t offset = 0, size = 0;
-      CUresult result = function->kernel != nullptr
-                            ? driver.cuKernelGetParamInfo(function->kernel, i, &offset, &size)
-                            : driver.cuFuncGetParamInfo(function->function, i, &offset, &size);
-      if (result != CUDA_SUCCESS) break;
-      out.offset.push_back(static_cast<uint32_t>(offset));
-      out.size.push_back(static_cast<uint32_t>(size));
-    }
-    calls::FunctionAttributes attributes;
-    if (attributes_device >= 0 &&
-        AskAttributes(context, *function, attributes_device, &attributes) == CUDA_SUCCESS) {
-      out.attributes.push_back(std::move(attributes));
-    }
-    reply_bytes += out.EncodedBytes();
-    if (reply_bytes > kMaxDescriptionBytes) return;
-  }
-}
-
-CUresult Unload(Session& session, Library& library) {
-  for (uint64_t function : library.functions) session.functions.Take(function);
-  {
-    std::lock_guard lock(library.mutex);
-    for (uint64_t reference : library.references) session.references.Take(reference);
-  }
-  session.chains().ForgetAll();
-  if (library.library != nullptr) return session.driver().cuLibraryUnload(library.library);
-  return session.driver().cuModuleUnload(library.module);
-}
-
-namespace {
-
-// On the loader's helper: the function becomes launchable in the context.
-void LoadFunction(Session& session, const std::shared_ptr<Function>& function,
-                  const std::shared_ptr<Context>& context) {
-  const DriverTable& driver = session.driver();
-  CUresult result = session.SetContext(*context);
-  CUfunction handle = function->function;
-  if (result == CUDA_SUCCESS && handle == nullptr) {
-    result = driver.cuKernelGetFunction(&handle, function->kernel);
-  }
-  if (result == CUDA_SUCCESS) {
-    CUresult loaded = driver.cuFuncLoad(handle);
-    if (loaded != CUDA_ERROR_NOT_SUPPORTED) result = loaded;
-  }
-  {
-    std::lock_guard lock(function->mutex);
-    function->loaded[context->id] = {LoadState::kLoaded, handle, result};
-  }
-  session.WakeLogThread();
-}
-
-}  // namespace
-
-CUfunction LaunchedBefore(Session& session, uint64_t function, uint32_t context) {
-  const std::shared_ptr<Function>& found = session.log().functions().Find(function);
-  return found != nullptr && found->launched_in == context ? found->launched : nullptr;
-}
-
-CUresult LoadedHandle(CallContext& context, uint64_t id, CUfunction* handle) {
-  const std::shared_ptr<Function>& function = context.session().log().functions().Find(id);
-  if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  uint32_t in = context.context()->id;
-  *handle = function->launched;
-  if (function->launched_in == in) return CUDA_SUCCESS;
-  std::lock_guard lock(function->mutex);
-  LoadedFunction& loaded = function->loaded[in];
-  if (loaded.state == LoadState::kLoaded) {
-    *handle = loaded.handle;
-    if (loaded.result != CUDA_SUCCESS) return loaded.result;
-    function->launched_in = in;
-    function->launched = loaded.handle;
-    return CUDA_SUCCESS;
-  }
-  if (loaded.state == LoadState::kUnloaded) {
-    loaded.state = LoadState::kLoading;
-    auto load = [&session = context.session(), function, owner = context.context()] {
-      LoadFunction(session, function, owner);
-    };
-    context.session().helpers().Post(Helpers::kLoaderThread, std::move(load));
-  }
-  return kNotYet;
 }
 
 bool LaunchAttributes::Set(std::span<const std::byte> packed, bool cooperative) {

@@ -1,15 +1,15 @@
-// Loading of modules and libraries: the checks before the driver sees an image, the list of its
-// functions, and the first use of a lazily loaded one.
+// Loading of modules and libraries: the checks before the driver sees an image, and the list of its
+// functions.
 #pragma once
 
 #include <cstddef>
 #include <memory>
-#include <string>
+#include <span>
 #include <vector>
 
 #include "longwire/calls.h"
-#include "server/worker/call_context.h"
 #include "server/worker/jit_options.h"
+#include "server/worker/objects.h"
 
 namespace longwire::worker {
 
@@ -22,28 +22,9 @@ bool ImageFits(const std::vector<std::byte>& image, uint64_t bytes);
 CUresult LinkParts(const DriverTable& driver, uint64_t bytes, JitOptions* options,
                    std::vector<std::byte>* image);
 
-// A load's reply brings the functions' attributes only if there are at most this many. Asking the
-// driver for a function's attribute loads that function, although nobody may ever use it: a
-// program's own module has about as many and uses them, a library's have hundreds and it uses few.
-inline constexpr size_t kMostAttributesWithLoad = 16;
-
 // All functions of a module or kernels of a library, without ids.
 CUresult ListFunctions(const DriverTable& driver, Library& library,
                        std::vector<std::shared_ptr<Function>>* functions);
-// All attributes of a kernel on a device, or (a module's function, or device -1) of a function in
-// the context that is current. Fails if the driver cannot tell them now.
-CUresult AskAttributes(CallContext& context, const Function& function, int32_t device,
-                       calls::FunctionAttributes* attributes);
-// Fills in what the client is told of them, from the first on, as many as one reply has room for.
-// With their attributes on `attributes_device`, as far as the driver can tell them, unless -1.
-void DescribeFunctions(CallContext& context, std::span<const std::shared_ptr<Function>> functions,
-                       int32_t attributes_device, std::vector<calls::Function>* described);
-CUresult Unload(Session& session, Library& library);
-
-// The function as it was last launched, if that was in this context; else null.
-CUfunction LaunchedBefore(Session& session, uint64_t function, uint32_t context);
-// The function as it can be launched in the record's context. kNotYet while a helper loads it.
-CUresult LoadedHandle(CallContext& context, uint64_t function, CUfunction* handle);
 
 // Launch attributes from the wire: only kinds whose values are plain numbers.
 class LaunchAttributes {

@@ -3,11 +3,16 @@
 #include <algorithm>
 #include <chrono>
 
-#include "longwire/worker_hand_written.h"
-#include "server/worker/call_context.h"
-#include "server/worker/log_line.h"
-#include "server/worker/session.h"
-#include "server/worker/sorted.h"
+#include "longwire/calls.h"
+#include "server/worker/completion.h"
+#include "server/worker/current_context.h"
+#include "server/worker/down_writer.h"
+#include "server/worker/failures.h"
+#include "server/worker/gates.h"
+#include "server/worker/helpers.h"
+#include "server/worker/memory.h"
+#include "server/worker/swapping.h"
+#include "server/worker/transfers.h"
 #include "wire/record.h"
 
 namespace longwire::worker {
@@ -46,14 +51,6 @@ bool LooksAtGraphMemory(CallId call) {
 
 }  // namespace
 
-LogThread::LogThread(Session& session, std::shared_ptr<wire::RingMemory> up)
-    : session_(session),
-      up_(std::move(up)),
-      issuer_(session),
-      deferred_(session, issuer_),
-      streams_(session.streams),
-      functions_(session.functions) {}
-
 void LogThread::Start() {
   thread_ = std::thread([this] { Run(); });
 }
@@ -63,18 +60,18 @@ void LogThread::Join() {
 }
 
 void LogThread::Run() {
-  session_.EnterThread();
+  uses_.current_context.EnterThread();
   uint64_t passes = 0;
-  while (!session_.over()) {
+  while (!uses_.failures.over()) {
     bool read = ReadSome();
-    bool issued = issuer_.Pass();
-    issued |= deferred_.Pass();
-    issued |= session_.swapping().Step(read || issued);
+    bool issued = uses_.issuer.Pass();
+    issued |= uses_.deferred.Pass();
+    issued |= uses_.swapping.Step(read || issued);
     // Markers when the burst is over, or now and then in one that does not end.
-    if (!read || ++passes % kPassesPerMarking == 0) issuer_.MarkTouched();
+    if (!read || ++passes % kPassesPerMarking == 0) uses_.issuer.MarkTouched();
     if (read || issued) continue;
     if (up_.memory().closed()) {
-      session_.Leave();
+      uses_.failures.Leave();
       return;
     }
     Wait();
@@ -83,34 +80,34 @@ void LogThread::Run() {
 
 void LogThread::Wait() {
   bool waits =
-      issuer_.anything_waits() || deferred_.anything_waits() || session_.swapping().is_asked();
+      uses_.issuer.anything_waits() || uses_.deferred.anything_waits() || uses_.swapping.is_asked();
   if (waits) {
     // Said first and then looked once more, so that nothing finishes unseen in between.
-    session_.completion().wake_log_thread = true;
-    bool issued = issuer_.Pass();
-    issued |= deferred_.Pass();
-    issuer_.MarkTouched();
+    uses_.completion.wake_log_thread = true;
+    bool issued = uses_.issuer.Pass();
+    issued |= uses_.deferred.Pass();
+    uses_.issuer.MarkTouched();
     if (issued) return;
   }
   auto deadline = waits ? Clock::now() + kRecheck : up_.RestDeadline();
   auto begun = Clock::now();
-  session_.swapping().SetResting(true);
+  uses_.swapping.SetResting(true);
   up_.WaitBeyond(IsFull() ? UINT64_MAX : seen_, spin_.Spin(), deadline);
-  if (up_.ToldToRest() && session_.down().Rest()) up_.Rested();
-  session_.swapping().SetResting(false);
+  if (up_.ToldToRest() && uses_.down.Rest()) up_.Rested();
+  uses_.swapping.SetResting(false);
   spin_.Waited(Clock::now() - begun);
-  session_.completion().wake_log_thread = false;
+  uses_.completion.wake_log_thread = false;
 }
 
 bool LogThread::IsIdle() {
-  bool read = session_.memory().away() != 0 || up_.Available().empty();
-  return read && issuer_.IsIdle() && !deferred_.anything_waits();
+  bool read = uses_.memory.away() != 0 || up_.Available().empty();
+  return read && uses_.issuer.IsIdle() && !uses_.deferred.anything_waits();
 }
 
 // Calls that wait in streams are copied out of the ring; past the limit the log is not read until
 // some were issued.
 bool LogThread::IsFull() const {
-  return issuer_.waiting_bytes() > session_.transfers().limits().calls;
+  return uses_.issuer.waiting_bytes() > uses_.transfers.limits().calls;
 }
 
 bool LogThread::ReadSome() {
@@ -118,15 +115,15 @@ bool LogThread::ReadSome() {
   // What comes later than this look must end the wait that may follow.
   seen_ = up_.cursor() + log.size();
   int records = 0;
-  while (records < kRecordsPerPass && !IsFull() && !session_.over()) {
+  while (records < kRecordsPerPass && !IsFull() && !uses_.failures.over()) {
     wire::RecordHeader header;
     size_t bytes = 0;
     if (wire::PeekRecord(log, &header, &bytes) != wire::WireResult::kOk) {
-      session_.Fatal("a record of the log has an impossible size");
+      uses_.failures.Fatal("a record of the log has an impossible size");
       return false;
     }
-    if (bytes == 0 || session_.swapping().MustWait(static_cast<CallId>(header.call))) break;
-    if (deferred_.MustWait(header)) break;
+    if (bytes == 0 || uses_.swapping.MustWait(static_cast<CallId>(header.call))) break;
+    if (uses_.deferred.MustWait(header)) break;
     if (auto launched = IssueAtOnce(header, log); launched.records != 0) {
       log = log.subspan(launched.bytes);
       up_.Advance(launched.bytes);
@@ -148,7 +145,8 @@ Issuer::FromLog LogThread::IssueAtOnce(const wire::RecordHeader& header,
   bool plain = static_cast<CallId>(header.call) == CallId::lwLaunch && header.flags == 0;
   if (!plain) return {};
   const std::shared_ptr<Stream>& stream = streams_.Find(header.stream);
-  return stream == nullptr ? Issuer::FromLog{} : issuer_.IssueFromLog(stream, log, up_.cursor());
+  return stream == nullptr ? Issuer::FromLog{}
+                           : uses_.issuer.IssueFromLog(stream, log, up_.cursor());
 }
 
 void LogThread::Sort(const wire::RecordHeader& header, uint64_t position,
@@ -168,14 +166,14 @@ void LogThread::Sort(const wire::RecordHeader& header, uint64_t position,
   call.arguments.assign(bytes.begin(), bytes.end());
   CallKindValue kind = CallKind(call.call);
   if (kind != CallKindValue::kAtOnce && kind != CallKindValue::kAfterReply) {
-    session_.Fatal("the log names call " + std::to_string(header.call) +
-                   ", which this worker does not know");
+    uses_.failures.Fatal("the log names call " + std::to_string(header.call) +
+                         ", which this worker does not know");
     return;
   }
-  session_.gates().CountCall(call.call);
+  uses_.gates.CountCall(call.call);
   // Our own calls belong into a stream or do not; their handlers rely on it.
   if (CallStreamOrdered(call.call) != (header.stream != 0) && !IsGenerated(call.call)) {
-    Refuse(session_, call, CUDA_ERROR_INVALID_HANDLE);
+    uses_.executor.Refuse(call, CUDA_ERROR_INVALID_HANDLE);
     return;
   }
   if (header.stream == 0) {
@@ -184,17 +182,18 @@ void LogThread::Sort(const wire::RecordHeader& header, uint64_t position,
   }
   const std::shared_ptr<Stream>& stream = streams_.Find(header.stream);
   if (stream == nullptr) {
-    AfterDropped(session_, call);
-    Refuse(session_, call, CUDA_ERROR_INVALID_HANDLE);
+    AfterDropped(uses_.books, call);
+    uses_.executor.Refuse(call, CUDA_ERROR_INVALID_HANDLE);
     // Its creation may have failed here, which nobody waited for: whoever waits for it goes on.
-    session_.down().Progress(header.stream, position);
+    uses_.down.Progress(header.stream, position);
     return;
   }
-  if (AfterSorted(session_, call) != wire::WireResult::kOk) {
-    session_.Fatal(std::string("the arguments of ") + CallName(call.call) + " cannot be decoded");
+  if (AfterSorted(uses_.books, call) != wire::WireResult::kOk) {
+    uses_.failures.Fatal(std::string("the arguments of ") + CallName(call.call) +
+                         " cannot be decoded");
     return;
   }
-  issuer_.Enqueue(stream, call);
+  uses_.issuer.Enqueue(stream, call);
 }
 
 // What stands in the log next lies in the cache of the core that wrote it. It comes here while the
@@ -207,31 +206,23 @@ void LogThread::FetchAhead(std::span<const std::byte> log) {
 
 // Bytes go from the ring to their place without another copy: each field is read once.
 void LogThread::TakeBytes(std::span<const std::byte> bytes) {
-  session_.gates().CountCall(CallId::lwCopyData);
-  calls::lwCopyData data;
-  wire::Reader reader(bytes);
-  if (data.Decode(reader) != wire::WireResult::kOk) {
-    session_.Fatal("the arguments of lwCopyData cannot be decoded");
-    return;
+  uses_.gates.CountCall(CallId::lwCopyData);
+  if (!uses_.executor.TakeBytes(bytes)) {
+    uses_.failures.Fatal("the arguments of lwCopyData cannot be decoded");
   }
-  QueuedCall none;
-  const std::shared_ptr<Stream> outside;
-  CallContext context(session_, none, outside);
-  calls::lwCopyData::Reply reply;
-  Do_lwCopyData(context, data, &reply);
 }
 
 void LogThread::SortOutsideStreams(QueuedCall call) {
-  if (deferred_.Take(call)) return;
+  if (uses_.deferred.Take(call)) return;
   if (IsOfLinker(call.call)) return RunOnHelper(Helpers::kLinkerThread, std::move(call));
   if (LooksAtGraphMemory(call.call)) {
-    deferred_.Pass();  // destroys that may run are on that helper now, before this
+    uses_.deferred.Pass();  // destroys that may run are on that helper now, before this
     return RunOnHelper(Helpers::kMemoryThread, std::move(call));
   }
   // What is quick goes at once; so do all calls whose effect later records of the log rely on.
   bool at_once = CallKind(call.call) == CallKindValue::kAtOnce;
   if (at_once || call.call == CallId::lwEventElapsed) {
-    Execute(session_, call, nullptr);
+    uses_.executor.Execute(call, nullptr);
     return;
   }
   uint32_t thread = call.thread;
@@ -239,9 +230,9 @@ void LogThread::SortOutsideStreams(QueuedCall call) {
 }
 
 void LogThread::RunOnHelper(uint32_t thread, QueuedCall call) {
-  session_.helpers().Post(
-      thread, [&session = session_, call = std::make_shared<QueuedCall>(std::move(call))] {
-        Execute(session, *call, nullptr);
+  uses_.helpers.Post(
+      thread, [executor = uses_.executor, call = std::make_shared<QueuedCall>(std::move(call))] {
+        executor.Execute(*call, nullptr);
       });
 }
 

@@ -7,29 +7,52 @@
 #include <vector>
 
 #include "server/worker/deferred.h"
+#include "server/worker/executor.h"
 #include "server/worker/handle_table.h"
 #include "server/worker/issuer.h"
 #include "server/worker/objects.h"
+#include "server/worker/sorted.h"
 #include "wire/record.h"
 #include "wire/ring.h"
 #include "wire/spinning.h"
 
 namespace longwire::worker {
 
-class Session;
+class Completion;
+class CurrentContext;
+class DownWriter;
+class Failures;
+class Gates;
+class Helpers;
+class Memory;
+class Swapping;
+class Transfers;
 
 class LogThread {
  public:
-  LogThread(Session& session, std::shared_ptr<wire::RingMemory> up);
+  struct Uses {
+    Executor executor;
+    Issuer& issuer;
+    Deferred& deferred;
+    Bookkeeping books;
+    const HandleTable<Stream>& streams;
+    Gates& gates;
+    Memory& memory;
+    Swapping& swapping;
+    Transfers& transfers;
+    Helpers& helpers;
+    Completion& completion;
+    CurrentContext& current_context;
+    DownWriter& down;
+    Failures& failures;
+  };
+  LogThread(Uses uses, std::shared_ptr<wire::RingMemory> up)
+      : uses_(uses), up_(std::move(up)), streams_(uses.streams) {}
   ~LogThread() { Join(); }
 
   void Start();
   void Join();
 
-  // For handlers that run on the log thread.
-  Issuer& issuer() { return issuer_; }
-  Deferred& deferred() { return deferred_; }
-  FoundLately<Function>& functions() { return functions_; }
   // Log thread: nothing is left of what was read, and nothing is there to be read; unless it waits
   // for memory.
   bool IsIdle();
@@ -48,23 +71,13 @@ class LogThread {
   void RunOnHelper(uint32_t thread, QueuedCall call);
   void Wait();
 
-  Session& session_;
+  Uses uses_;
   wire::RingConsumer up_;
-  Issuer issuer_;
-  Deferred deferred_;
   FoundLately<Stream> streams_;
-  FoundLately<Function> functions_;
   QueuedCall sorted_;  // just now; kept for the memory of its arguments
   uint64_t seen_ = 0;  // end of the log at the last look
   wire::SpinPrediction spin_{wire::AllowedCores()};
   std::thread thread_;
 };
-
-// Decodes and runs one call on this thread, and answers it. Returns kNotYet if it must be tried
-// again. `stream` is null for calls outside streams.
-CUresult Execute(Session& session, QueuedCall& call, const std::shared_ptr<Stream>& stream);
-
-// Answers a call that is not run at all.
-void Refuse(Session& session, const QueuedCall& call, CUresult code);
 
 }  // namespace longwire::worker

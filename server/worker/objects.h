@@ -15,7 +15,6 @@
 
 #include "server/worker/call_queue.h"
 #include "server/worker/driver.h"
-#include "server/worker/graph_plan.h"
 #include "server/worker/places.h"
 #include "server/worker/staging.h"
 
@@ -191,17 +190,6 @@ struct Function {
   std::map<int32_t, int> most_shared;  // by device as the client says it
   uint32_t launched_in = 0;            // the context in which it was launched last
   CUfunction launched = nullptr;       // as what
-};
-
-struct Graph {
-  uint64_t id = 0;
-  CUgraph handle = nullptr;
-};
-
-struct GraphExec {
-  uint64_t id = 0;
-  CUgraphExec handle = nullptr;
-  std::shared_ptr<const GraphPlan> plan;  // guarded by Graphs' lock; never null
 };
 
 }  // namespace longwire::worker

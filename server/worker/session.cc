@@ -2,57 +2,117 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-
-#include "server/worker/log_line.h"
 #include "wire/record.h"
 
 namespace longwire::worker {
-namespace {
-
-// Sessions and threads do not mix, but a test may run several sessions from one thread.
-struct CurrentContext {
-  const Session* session = nullptr;
-  CUcontext context = nullptr;
-  uint32_t id = 0;  // a handle may come again after its context has ended
-};
-thread_local CurrentContext current_context;
-
-constexpr std::chrono::milliseconds kLastWords{200};  // for the down log to empty
-
-}  // namespace
 
 Session::Session(SessionOptions options)
     : driver_(options.driver),
+      current_context_(driver_),
       devices_(std::move(options.devices)),
       up_(options.up),
       text_(options.text),
       on_over_(std::move(options.on_over)),
       down_(options.down),
+      failures_({.down = down_,
+                 .up = *up_,
+                 .contexts = contexts,
+                 .text = text_,
+                 .over = [this] { End(); }}),
       staging_(driver_),
       timelines_(driver_),
       events_(driver_),
       memory_(driver_, devices_),
       mirrors_(devices_),
-      transfers_(
-          {.credit = [this](uint64_t bytes) { down_.Credit(bytes); },
-           .acquire = [this](Stream& stream, size_t bytes,
-                             StagingBlock* block) { return AcquireStaging(stream, bytes, block); },
-           .release = [this](Stream* stream,
-                             const StagingBlock& block) { ReleaseBlock(stream, block); }}),
+      transfers_({.credit = [this](uint64_t bytes) { down_.Credit(bytes); },
+                  .acquire =
+                      [this](Stream& stream, size_t bytes, StagingBlock* block) {
+                        return stream_staging_.Acquire(stream, bytes, block);
+                      },
+                  .release =
+                      [this](Stream* stream, const StagingBlock& block) {
+                        stream_staging_.ReleaseBlock(stream, block);
+                      }}),
       host_segment_(driver_),
+      stream_staging_({.staging = staging_,
+                       .host_segment = host_segment_,
+                       .down = down_,
+                       .grow = [this] { GrowStaging(); }}),
       images_(options.control),
-      graphs_(*this),
+      graphs_({.driver = driver_,
+               .down = down_,
+               .failures = failures_,
+               .events = events_,
+               .foreign = foreign_,
+               .transfers = transfers_,
+               .helpers = helpers_}),
       gates_(devices_.size()),
       chains_(driver_),
-      swapping_(*this),
-      completion_(*this),
-      log_(*this, up_),
+      loaded_functions_({.driver = driver_,
+                         .functions = functions,
+                         .current_context = current_context_,
+                         .helpers = helpers_,
+                         .up = *up_}),
+      swapping_({.devices = devices_,
+                 .memory = memory_,
+                 .helpers = helpers_,
+                 .timelines = timelines_,
+                 .completion = completion_,
+                 .log_is_idle = [this] { return log_.IsIdle(); },
+                 .failures = failures_,
+                 .up = *up_}),
+      completion_({.driver = driver_,
+                   .current_context = current_context_,
+                   .timelines = timelines_,
+                   .gates = gates_,
+                   .printing = printing_,
+                   .text = text_,
+                   .down = down_,
+                   .failures = failures_,
+                   .up = *up_}),
+      issuer_({.executor = Executor(*this),
+               .books = {events_, graphs_, transfers_},
+               .launches = {.driver = driver_,
+                            .functions = loaded_functions_,
+                            .chains = chains_,
+                            .gates = gates_},
+               .gates = gates_,
+               .timelines = timelines_,
+               .current_context = current_context_,
+               .failures = failures_}),
+      deferred_({.executor = Executor(*this),
+                 .issuer = issuer_,
+                 .streams = streams,
+                 .timelines = timelines_,
+                 .graphs = graphs_,
+                 .memory = memory_,
+                 .helpers = helpers_,
+                 .up = *up_}),
+      log_({.executor = Executor(*this),
+            .issuer = issuer_,
+            .deferred = deferred_,
+            .books = {events_, graphs_, transfers_},
+            .streams = streams,
+            .gates = gates_,
+            .memory = memory_,
+            .swapping = swapping_,
+            .transfers = transfers_,
+            .helpers = helpers_,
+            .completion = completion_,
+            .current_context = current_context_,
+            .down = down_,
+            .failures = failures_},
+           up_),
       helpers_([this] { EnterThread(); }),
-      lanes_(*this) {}
+      lanes_({.failures = failures_,
+              .current_context = current_context_,
+              .host_segment = host_segment_,
+              .transfers = transfers_,
+              .staging = stream_staging_,
+              .up = *up_}) {}
 
 Session::~Session() {
-  over_ = true;
+  failures_.Stop();
   for (Device& device : devices_) device.keeper->StopListening();
   up_->Close(0);
   transfers_.Stop();
@@ -105,117 +165,11 @@ void Session::End() {
   if (on_over_) on_over_();
 }
 
-void Session::Fatal(const std::string& sentence) {
-  if (over_.exchange(true)) return;
-  LogLine("session over: %s", sentence.c_str());
-  down_.Error(0, CUDA_ERROR_UNKNOWN, wire::kSticky | wire::kSessionOver, 0, sentence);
-  down_.CloseAfterFlush(CUDA_ERROR_UNKNOWN, kLastWords);
-  up_->Close(CUDA_ERROR_UNKNOWN);
-  End();
-}
-
-void Session::Leave() {
-  if (over_.exchange(true)) return;
-  End();
-}
-
-void Session::CallFailed(uint32_t context, uint64_t position, CUresult code,
-                         const std::string& what) {
-  std::string text = what + " failed with error " + std::to_string(code);
-  LogLine("%s (position %llu)", text.c_str(), static_cast<unsigned long long>(position));
-  down_.Error(position, code, 0, context, text);
-}
-
-void Session::DriverFailed(Context& context, uint64_t position, CUresult code,
-                           const std::string& what) {
-  if (!IsSticky(code)) {
-    if (context.failed == 0) CallFailed(context.id, position, code, what);
-    return;
-  }
-  // Whoever comes second waits until the client was told: its reply must not overtake the news.
-  std::lock_guard telling(telling_);
-  if (context.failed != 0) return;
-  std::string text =
-      what + " failed with error " + std::to_string(code) + ", which stays with its context";
-  LogLine("%s (context %u, position %llu)", text.c_str(), context.id,
-          static_cast<unsigned long long>(position));
-  SendDeviceText();
-  // A fault in one context makes every context of the process fail (measured on an H200). The
-  // client learns of the others first: who has heard of this one and asks another must not hear
-  // "success".
-  std::vector<std::shared_ptr<Context>> all = contexts.All();
-  std::ranges::stable_partition(all, [&](const auto& one) { return one.get() != &context; });
-  std::erase_if(all, [](const auto& one) { return one->failed != 0; });
-  for (const auto& one : all) down_.Error(position, code, wire::kSticky, one->id, text);
-  // From here on the log thread drops what waits and the completion thread ends what was issued.
-  // Not before the client knows why: it would take the end for success.
-  for (const auto& one : all) one->failed = code;
-  WakeLogThread();
-}
-
-CUresult Session::SetContext(const Context& context) {
-  return SetCurrent(context.handle, context.id);
-}
-
-CUresult Session::SetPrimaryContext(const Device& device) { return SetCurrent(device.primary, 0); }
-
-CUresult Session::SetCurrent(CUcontext handle, uint32_t id) {
-  if (current_context.session == this && current_context.context == handle &&
-      current_context.id == id) {
-    return CUDA_SUCCESS;
-  }
-  CUresult result = driver_.cuCtxSetCurrent(handle);
-  if (result == CUDA_SUCCESS) current_context = {this, handle, id};
-  return result;
-}
-
-CUresult Session::SetNoContext() {
-  current_context = {};
-  return driver_.cuCtxSetCurrent(nullptr);
-}
-
-void Session::EnterThread() {
-  current_context = {};
-  // Captures of the client are begun relaxed and nothing of ours may spoil them.
-  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  driver_.cuThreadExchangeStreamCaptureMode(&mode);
-}
-
 void Session::WakeLogThread() { up_->PokeConsumer(); }
-
-void Session::SendDeviceText() {
-  if (text_ != nullptr) text_->Drain();
-}
-
-bool Session::AcquireStaging(Stream& stream, size_t bytes, StagingBlock* block) {
-  bool grow = false;
-  if (staging_.Acquire(bytes, stream.staging_blocks == 0, block, &grow)) {
-    ++stream.staging_blocks;
-    return true;
-  }
-  if (grow) GrowStaging();
-  return false;
-}
-
-void Session::ReleaseStaging(Stream& stream, const StagingBlock& block) {
-  --stream.staging_blocks;
-  staging_.Release(block);
-}
-
-void Session::ReleaseBlock(Stream* stream, const StagingBlock& block) {
-  if (block.size_class == StagingBlock::kSlot) {
-    down_.Slot(host_segment_.OffsetOf(block.data));
-  } else {
-    ReleaseStaging(*stream, block);
-  }
-}
 
 void Session::GrowStaging() {
   helpers_.Post(Helpers::kStagingThread, [this] {
-    if (!devices_.empty()) {
-      driver_.cuCtxSetCurrent(devices_[0].primary);
-      current_context = {};
-    }
+    if (!devices_.empty()) driver_.cuCtxSetCurrent(devices_[0].primary);  // this thread's only one
     staging_.Grow();
     WakeLogThread();
   });

@@ -13,9 +13,12 @@
 #include <vector>
 
 #include "server/worker/completion.h"
+#include "server/worker/current_context.h"
+#include "server/worker/deferred.h"
 #include "server/worker/down_writer.h"
 #include "server/worker/driver.h"
 #include "server/worker/events.h"
+#include "server/worker/failures.h"
 #include "server/worker/foreign_handles.h"
 #include "server/worker/gates.h"
 #include "server/worker/given_resources.h"
@@ -24,15 +27,19 @@
 #include "server/worker/helpers.h"
 #include "server/worker/host_segment.h"
 #include "server/worker/image_cache.h"
+#include "server/worker/images.h"
+#include "server/worker/issuer.h"
 #include "server/worker/lanes.h"
 #include "server/worker/launch_chains.h"
 #include "server/worker/linker.h"
+#include "server/worker/loaded_functions.h"
 #include "server/worker/log_thread.h"
 #include "server/worker/memory.h"
 #include "server/worker/mirrors.h"
 #include "server/worker/objects.h"
 #include "server/worker/printing.h"
 #include "server/worker/staging.h"
+#include "server/worker/stream_staging.h"
 #include "server/worker/swapping.h"
 #include "server/worker/text_pipes.h"
 #include "server/worker/timeline.h"
@@ -64,21 +71,15 @@ class Session {
   // What the keepers say is heard from now on; Start sees to it, too.
   void ListenToKeepers();
 
-  // The session cannot go on: the client is told why, the rings are closed.
-  void Fatal(const std::string& sentence);
-  // The client is gone.
-  void Leave();
-  bool over() const { return over_; }
-
-  // A driver call failed. Sticky codes stay with the context, others are reported once.
-  void DriverFailed(Context& context, uint64_t position, CUresult code, const std::string& what);
-  // An error of a call that has no context, or none any more.
-  void CallFailed(uint32_t context, uint64_t position, CUresult code, const std::string& what);
+  void Fatal(const std::string& sentence) { failures_.Fatal(sentence); }
+  bool over() const { return failures_.over(); }
 
   // Makes the context current on this thread, if it is not already.
-  CUresult SetContext(const Context& context);
-  CUresult SetPrimaryContext(const Device& device);
-  CUresult SetNoContext();
+  CUresult SetContext(const Context& context) { return current_context_.Set(context); }
+  CUresult SetPrimaryContext(const Device& device) {
+    return current_context_.SetPrimary(device.primary);
+  }
+  CUresult SetNoContext() { return current_context_.SetNone(); }
   // Whether the driver's primary context of the device is still as new, which it was until now.
   bool TakeWarmContext(int32_t device) {
     uint64_t bit = uint64_t{1} << device;
@@ -86,23 +87,16 @@ class Session {
   }
   void GiveWarmContext(int32_t device) { used_contexts_ &= ~(uint64_t{1} << device); }
   // First thing on each thread that calls the driver.
-  void EnterThread();
+  void EnterThread() { current_context_.EnterThread(); }
   void WakeLogThread();
-  void SendDeviceText();
-  // Staging for a copy in the stream, from any thread. False if none is free: then more is made,
-  // within its bound, and the log thread is woken when there is some.
-  bool AcquireStaging(Stream& stream, size_t bytes, StagingBlock* block);
-  void ReleaseStaging(Stream& stream, const StagingBlock& block);
-  // The same for a block of either kind; `stream`: whose staging it is, if it is any.
-  void ReleaseBlock(Stream* stream, const StagingBlock& block);
-  void GrowStaging();
 
   const DriverTable& driver() const { return driver_; }
   std::vector<Device>& devices() { return devices_; }
   DownWriter& down() { return down_; }
+  Failures& failures() { return failures_; }
   wire::RingMemory& up_memory() { return *up_; }
   const std::shared_ptr<wire::RingMemory>& up() const { return up_; }
-  Staging& staging() { return staging_; }
+  StreamStaging& staging() { return stream_staging_; }
   Timelines& timelines() { return timelines_; }
   Completion& completion() { return completion_; }
   Events& events() { return events_; }
@@ -110,17 +104,19 @@ class Session {
   Mirrors& mirrors() { return mirrors_; }
   Transfers& transfers() { return transfers_; }
   ImageCache& images() { return images_; }
+  ImageSources image_sources() { return {transfers_, images_, down_}; }
   Lanes& lanes() { return lanes_; }
   HostSegment& host_segment() { return host_segment_; }
   Graphs& graphs() { return graphs_; }
   Helpers& helpers() { return helpers_; }
-  LogThread& log() { return log_; }
+  Issuer& issuer() { return issuer_; }
   ForeignHandles& foreign() { return foreign_; }
   Gates& gates() { return gates_; }
   Swapping& swapping() { return swapping_; }
   GivenResources& resources() { return resources_; }
   Printing& printing() { return printing_; }
   LaunchChains& chains() { return chains_; }
+  LoadedFunctions& loaded_functions() { return loaded_functions_; }
 
   HandleTable<Context> contexts;
   HandleTable<Stream> streams;
@@ -132,20 +128,20 @@ class Session {
   std::atomic<uint64_t> next_worker_handle{uint64_t{1} << 63};
 
  private:
-  CUresult SetCurrent(CUcontext handle, uint32_t id);
   void End();
+  void GrowStaging();
 
   DriverTable driver_;
+  CurrentContext current_context_;
   std::vector<Device> devices_;
   std::shared_ptr<wire::RingMemory> up_;
   TextPipes* text_;
   std::function<void()> on_over_;
   std::atomic<uint64_t> used_contexts_{0};  // the driver's primary ones: a bit for each device
   static_assert(wire::kMaxDevices <= 64);
-  std::atomic<bool> over_{false};
-  std::mutex telling_;  // held while the client is told of a sticky error
 
   DownWriter down_;
+  Failures failures_;
   Staging staging_;
   Timelines timelines_;
   Events events_;
@@ -153,6 +149,7 @@ class Session {
   Mirrors mirrors_;
   Transfers transfers_;
   HostSegment host_segment_;
+  StreamStaging stream_staging_;
   ForeignHandles foreign_;
   GivenResources resources_;
   ImageCache images_;
@@ -160,8 +157,11 @@ class Session {
   Gates gates_;
   Printing printing_;
   LaunchChains chains_;
+  LoadedFunctions loaded_functions_;
   Swapping swapping_;
   Completion completion_;
+  Issuer issuer_;
+  Deferred deferred_;
   LogThread log_;
   Helpers helpers_;
   Lanes lanes_;

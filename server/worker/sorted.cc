@@ -1,7 +1,9 @@
 #include "server/worker/sorted.h"
 
 #include "longwire/calls.h"
-#include "server/worker/session.h"
+#include "server/worker/events.h"
+#include "server/worker/graphs.h"
+#include "server/worker/transfers.h"
 #include "wire/record.h"
 
 namespace longwire::worker {
@@ -22,30 +24,30 @@ wire::WireResult CheckLists(const calls::lwGraphLaunch& call) {
 
 }  // namespace
 
-wire::WireResult AfterSorted(Session& session, const QueuedCall& record) {
+wire::WireResult AfterSorted(Bookkeeping books, const QueuedCall& record) {
   switch (record.call) {
     case CallId::lwEventRecord: {
       calls::lwEventRecord call;
       LW_TRY(Decode(record, &call));
-      session.events().RecordSorted(call.event, call.version);
+      books.events.RecordSorted(call.event, call.version);
       break;
     }
     case CallId::lwStreamWaitEvent: {
       calls::lwStreamWaitEvent call;
       LW_TRY(Decode(record, &call));
-      session.events().WaitSorted(call.event, call.version);
+      books.events.WaitSorted(call.event, call.version);
       break;
     }
     case CallId::lwGraphLaunch: {
       calls::lwGraphLaunch call;
       LW_TRY(Decode(record, &call));
       LW_TRY(CheckLists(call));
-      session.graphs().LaunchRead(call.exec, record.position);
+      books.graphs.LaunchRead(call.exec, record.position);
       for (size_t i = 0; i < call.record.size(); ++i) {
-        session.events().RecordSorted(call.record[i], call.record_version[i]);
+        books.events.RecordSorted(call.record[i], call.record_version[i]);
       }
       for (size_t i = 0; i < call.wait.size(); ++i) {
-        session.events().WaitSorted(call.wait[i], call.wait_version[i]);
+        books.events.WaitSorted(call.wait[i], call.wait_version[i]);
       }
       break;
     }
@@ -54,7 +56,7 @@ wire::WireResult AfterSorted(Session& session, const QueuedCall& record) {
       LW_TRY(Decode(record, &call));
       bool captured = (record.flags & wire::kCapturing) != 0;
       if (call.data.empty() && call.bytes != 0 && !captured) {
-        session.transfers().ExpectCopy(call.transfer, call.bytes);
+        books.transfers.ExpectCopy(call.transfer, call.bytes);
       }
       break;
     }
@@ -64,36 +66,36 @@ wire::WireResult AfterSorted(Session& session, const QueuedCall& record) {
   return wire::WireResult::kOk;
 }
 
-void AfterDropped(Session& session, const QueuedCall& record) {
+void AfterDropped(Bookkeeping books, const QueuedCall& record) {
   switch (record.call) {
     case CallId::lwEventRecord: {
       calls::lwEventRecord call;
       if (Decode(record, &call) != wire::WireResult::kOk) return;
-      session.events().RecordDropped(call.event, call.version);
+      books.events.RecordDropped(call.event, call.version);
       break;
     }
     case CallId::lwStreamWaitEvent: {
       calls::lwStreamWaitEvent call;
       if (Decode(record, &call) != wire::WireResult::kOk) return;
-      session.events().WaitDropped(call.event, call.version);
+      books.events.WaitDropped(call.event, call.version);
       break;
     }
     case CallId::lwGraphLaunch: {
       calls::lwGraphLaunch call;
       if (Decode(record, &call) != wire::WireResult::kOk) return;
-      session.graphs().LaunchDropped(call.exec, record.position);
+      books.graphs.LaunchDropped(call.exec, record.position);
       for (size_t i = 0; i < call.record.size(); ++i) {
-        session.events().RecordDropped(call.record[i], call.record_version[i]);
+        books.events.RecordDropped(call.record[i], call.record_version[i]);
       }
       for (size_t i = 0; i < call.wait.size(); ++i) {
-        session.events().WaitDropped(call.wait[i], call.wait_version[i]);
+        books.events.WaitDropped(call.wait[i], call.wait_version[i]);
       }
       break;
     }
     case CallId::lwCopyToDevice: {
       calls::lwCopyToDevice call;
       if (Decode(record, &call) != wire::WireResult::kOk) return;
-      session.transfers().FinishCopy(call.transfer);
+      books.transfers.FinishCopy(call.transfer);
       break;
     }
     default:

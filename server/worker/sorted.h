@@ -7,10 +7,18 @@
 
 namespace longwire::worker {
 
-class Session;
+class Events;
+class Graphs;
+class Transfers;
+
+struct Bookkeeping {
+  Events& events;
+  Graphs& graphs;
+  Transfers& transfers;
+};
 
 // kFatal for a record that cannot be decoded.
-wire::WireResult AfterSorted(Session& session, const QueuedCall& call);
-void AfterDropped(Session& session, const QueuedCall& call);
+wire::WireResult AfterSorted(Bookkeeping books, const QueuedCall& call);
+void AfterDropped(Bookkeeping books, const QueuedCall& call);
 
 }  // namespace longwire::worker

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 
-#include "server/worker/log_line.h"
-#include "server/worker/session.h"
+#include "server/worker/completion.h"
+#include "server/worker/failures.h"
+#include "server/worker/helpers.h"
+#include "server/worker/memory.h"
+#include "server/worker/timeline.h"
 
 namespace longwire::worker {
 namespace {
@@ -25,10 +28,10 @@ constexpr CallId kNeedNoMemory[] = {
 
 }  // namespace
 
-KeeperClient& Swapping::keeper() const { return *session_.devices().front().keeper; }
+KeeperClient& Swapping::keeper() const { return *uses_.devices.front().keeper; }
 
 uint64_t Swapping::largest_chunk() const {
-  return watched_ && session_.devices().size() == 1 ? kLargestChunk : 0;
+  return watched_ && uses_.devices.size() == 1 ? kLargestChunk : 0;
 }
 
 void Swapping::Heard(int32_t device, wire::Message packet) {
@@ -39,8 +42,8 @@ void Swapping::Heard(int32_t device, wire::Message packet) {
     return;
   }
   if (message::Unpack(packet.bytes, &ask) == wire::WireResult::kOk) {
-    auto& client = *session_.devices()[static_cast<size_t>(device)].keeper;
-    bool never = session_.devices().size() != 1;
+    auto& client = *uses_.devices[static_cast<size_t>(device)].keeper;
+    bool never = uses_.devices.size() != 1;
     // A log thread that is in the middle of something may be there for long; the keeper is not to
     // wait for it.
     if (never || !resting_) {
@@ -52,20 +55,20 @@ void Swapping::Heard(int32_t device, wire::Message packet) {
   std::lock_guard lock(mutex_);
   packets_.push_back(std::move(packet));
   heard_ = true;
-  session_.WakeLogThread();
+  uses_.up.PokeConsumer();
 }
 
 void Swapping::KeeperIsGone(int32_t) {
   std::lock_guard lock(mutex_);
   gone_ = true;
   heard_ = true;
-  session_.WakeLogThread();
+  uses_.up.PokeConsumer();
 }
 
 bool Swapping::MustWait(CallId call) {
-  if (!watched_ && session_.memory().away() == 0) return false;  // mostly
+  if (!watched_ && uses_.memory.away() == 0) return false;  // mostly
   if (std::ranges::find(kNeedNoMemory, call) != std::end(kNeedNoMemory)) return false;
-  if (session_.memory().away() == 0) {
+  if (uses_.memory.away() == 0) {
     auto now = Clock::now();
     if (now - ran_ < kRanInterval) return false;
     ran_ = now;
@@ -97,8 +100,8 @@ bool Swapping::TakePackets() {
     ask_until_ = Clock::now() + milliseconds(ask_.patience);
     asked_ = true;
   }
-  if (gone && session_.memory().away() != 0) {
-    session_.Fatal(
+  if (gone && uses_.memory.away() != 0) {
+    uses_.failures.Fatal(
         "the keeper of the device's memory has ended, and with it memory of the session "
         "that was in the host's");
   }
@@ -118,9 +121,8 @@ bool Swapping::Step(bool works) {
 
 bool Swapping::IsIdle() const {
   // The order matters: each of these hands on to the one before it.
-  return session_.helpers().idle() && session_.log().IsIdle() &&
-         !session_.timelines().anything_watched() && !session_.completion().acting() &&
-         session_.helpers().idle();
+  return uses_.helpers.idle() && uses_.log_is_idle() && !uses_.timelines.anything_watched() &&
+         !uses_.completion.acting() && uses_.helpers.idle();
 }
 
 void Swapping::Answer(uint64_t request, keeper::SwapAnswer answer) {
@@ -129,9 +131,10 @@ void Swapping::Answer(uint64_t request, keeper::SwapAnswer answer) {
 }
 
 void Swapping::LetGo() {
-  CUresult result = session_.memory().LetGo(ask_.chunks);
+  CUresult result = uses_.memory.LetGo(ask_.chunks);
   if (result != CUDA_SUCCESS) {
-    session_.Fatal("memory of the session could not be let go of: error " + std::to_string(result));
+    uses_.failures.Fatal("memory of the session could not be let go of: error " +
+                         std::to_string(result));
     return;
   }
   Answer(ask_.request, keeper::SwapAnswer::kLeft);
@@ -141,11 +144,11 @@ bool Swapping::TakeBack(wire::Message packet) {
   keeper::SwapReturned returned;
   if (message::Unpack(packet.bytes, &returned) != wire::WireResult::kOk ||
       returned.chunks.size() != packet.descriptors.size()) {
-    session_.Fatal("the keeper of the device's memory says what cannot be understood");
+    uses_.failures.Fatal("the keeper of the device's memory says what cannot be understood");
     return false;
   }
   if (returned.code != 0) {
-    session_.Fatal(returned.sentence + " (error " + std::to_string(returned.code) + ")");
+    uses_.failures.Fatal(returned.sentence + " (error " + std::to_string(returned.code) + ")");
     return false;
   }
   std::vector<KeeperClient::Chunk> chunks;
@@ -153,10 +156,10 @@ bool Swapping::TakeBack(wire::Message packet) {
     chunks.push_back(
         {returned.chunks[i].chunk, returned.chunks[i].bytes, std::move(packet.descriptors[i])});
   }
-  CUresult result = session_.memory().TakeBack(chunks);
+  CUresult result = uses_.memory.TakeBack(chunks);
   if (result != CUDA_SUCCESS) {
-    session_.Fatal("memory of the session could not be mapped again: error " +
-                   std::to_string(result));
+    uses_.failures.Fatal("memory of the session could not be mapped again: error " +
+                         std::to_string(result));
     return false;
   }
   if (!returned.more) back_ = 0;

@@ -9,19 +9,38 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "longwire/call_ids.h"
 #include "server/keeper/swap_protocol.h"
 #include "server/worker/keeper_client.h"
+#include "wire/ring.h"
 
 namespace longwire::worker {
 
-class Session;
+class Completion;
+class Failures;
+class Helpers;
+class Memory;
+class Timelines;
+struct Device;
 
 class Swapping {
  public:
-  explicit Swapping(Session& session) : session_(session) {}
+  struct Uses {
+    std::vector<Device>& devices;
+    Memory& memory;
+    Helpers& helpers;
+    Timelines& timelines;
+    Completion& completion;
+    std::function<bool()> log_is_idle;  // LogThread::IsIdle
+    Failures& failures;
+    wire::RingMemory& up;  // the log thread waits for it
+  };
+  explicit Swapping(Uses uses) : uses_(std::move(uses)) {}
 
   // Any thread: what the device's keeper says.
   void Heard(int32_t device, wire::Message packet);
@@ -52,7 +71,7 @@ class Swapping {
   void Answer(uint64_t request, keeper::SwapAnswer answer);
   KeeperClient& keeper() const;
 
-  Session& session_;
+  Uses uses_;
   std::atomic<bool> watched_{false};
   std::atomic<bool> resting_{false};
   std::atomic<bool> asked_{false};

@@ -206,7 +206,7 @@ TEST(Transfer, NobodyGoesOnBeforeTheClientKnowsOfAFault) {
     std::barrier start(2);
     auto fail = [&] {
       start.arrive_and_wait();
-      session.session->DriverFailed(*context, 1, CUDA_ERROR_ILLEGAL_ADDRESS, "a call");
+      session.session->failures().DriverFailed(*context, 1, CUDA_ERROR_ILLEGAL_ADDRESS, "a call");
       EXPECT_EQ(context->failed, CUDA_ERROR_ILLEGAL_ADDRESS);
     };
     std::thread other(fail);

@@ -135,14 +135,14 @@ bool Transfers::Settle(uint64_t transfer) {
   return found->second.pulled;
 }
 
-void Transfers::AttachGraph(const std::shared_ptr<GraphPart>& part) {
+void Transfers::Attach(uint64_t transfer, const std::shared_ptr<TransferTarget>& target) {
   std::lock_guard lock(mutex_);
-  graphs_[part->read.transfer] = part;
+  targets_[transfer] = target;
 }
 
-void Transfers::DetachGraph(uint64_t transfer) {
+void Transfers::Detach(uint64_t transfer) {
   std::lock_guard lock(mutex_);
-  graphs_.erase(transfer);
+  targets_.erase(transfer);
 }
 
 void Transfers::PutAway(Stream* stream, std::span<const std::byte> bytes, Way way, Piece* piece) {
@@ -207,27 +207,26 @@ Transfers::Copy* Transfers::FindCopy(uint64_t transfer, Way way, bool* refused) 
 bool Transfers::Arrived(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes,
                         Way way) {
   bool credit = true;
-  std::shared_ptr<GraphPart> part;  // may be the last to hold it: let go after the lock
+  std::shared_ptr<TransferTarget> target;  // may be the last to hold it: let go after the lock
   {
     std::unique_lock lock(mutex_);
     bool refused = false;
     Copy* copy = FindCopy(transfer, way, &refused);
     if (copy != nullptr) return ArrivedCopy(lock, transfer, *copy, offset, bytes, way);
-    if (refused || !ArrivedOther(transfer, offset, bytes, &part, &credit)) return false;
+    if (refused || !ArrivedOther(transfer, offset, bytes, &target, &credit)) return false;
   }
   if (credit && !bytes.empty()) session_.credit(bytes.size());
   return true;
 }
 
 bool Transfers::ArrivedOther(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes,
-                             std::shared_ptr<GraphPart>* part, bool* credit) {
-  if (auto graph = graphs_.find(transfer); graph != graphs_.end()) {
-    *part = graph->second.lock();
-    if (*part == nullptr) return true;
-    GraphCopy& copy = (*part)->read;
-    if (!IsInside(offset, bytes.size(), copy.bytes)) return false;
-    std::memcpy(copy.data + offset, bytes.data(), bytes.size());
-    copy.received += bytes.size();
+                             std::shared_ptr<TransferTarget>* target, bool* credit) {
+  if (auto found = targets_.find(transfer); found != targets_.end()) {
+    *target = found->second.lock();
+    if (*target == nullptr) return true;
+    if (!IsInside(offset, bytes.size(), (*target)->bytes)) return false;
+    std::memcpy((*target)->data + offset, bytes.data(), bytes.size());
+    (*target)->received += bytes.size();
     return true;
   }
   auto& image = images_[transfer];

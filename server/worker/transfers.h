@@ -9,6 +9,7 @@
 // memory that it shares stay there.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -23,6 +24,13 @@
 #include "server/worker/objects.h"
 
 namespace longwire::worker {
+
+// Memory in which the bytes of a transfer are wanted again and again: of a graph's node.
+struct TransferTarget {
+  std::byte* data = nullptr;
+  uint64_t bytes = 0;
+  std::atomic<uint64_t> received{0};  // bytes
+};
 
 class Transfers {
  public:
@@ -68,9 +76,9 @@ class Transfers {
   // The stream got there: the bytes stay as they are. True if they are to be asked for.
   bool Settle(uint64_t transfer);
 
-  // Bytes that the part reads go into its memory from now on.
-  void AttachGraph(const std::shared_ptr<GraphPart>& part);
-  void DetachGraph(uint64_t transfer);
+  // Bytes of the transfer go into the target's memory from now on.
+  void Attach(uint64_t transfer, const std::shared_ptr<TransferTarget>& target);
+  void Detach(uint64_t transfer);
 
   // By which way bytes came. A lane carries pieces of copies only, or says in which slot of the
   // segment (host_segment.h) one lies: such a piece stays there.
@@ -105,7 +113,7 @@ class Transfers {
                    uint64_t offset, std::span<const std::byte> bytes, Way way);
   bool TakeWholeImage(uint64_t transfer, uint64_t bytes, std::vector<std::byte>* image);
   bool ArrivedOther(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes,
-                    std::shared_ptr<GraphPart>* part, bool* credit);
+                    std::shared_ptr<TransferTarget>* target, bool* credit);
   // Fills the piece with the bytes; without the lock.
   void PutAway(Stream* stream, std::span<const std::byte> bytes, Way way, Piece* piece);
   void Drop(Copy& copy, const Piece& piece, uint64_t* credit);
@@ -116,7 +124,7 @@ class Transfers {
   std::mutex mutex_;
   Copies copies_;
   size_t early_ = 0;  // copies that were not announced yet
-  std::unordered_map<uint64_t, std::weak_ptr<GraphPart>> graphs_;
+  std::unordered_map<uint64_t, std::weak_ptr<TransferTarget>> targets_;
   std::unordered_map<uint64_t, std::vector<std::byte>> images_;
   uint64_t image_bytes_ = 0;
   bool stopped_ = false;

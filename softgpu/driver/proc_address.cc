@@ -2,9 +2,9 @@
 // proc_table.inc, lists every exported function by name: what is not in it is not supported.
 #include <cstring>
 
-#include "softgpu/driver/driver.h"
-#include "softgpu/driver/old_forms.h"
-#include "softgpu/driver/stream.h"
+#include "softgpu/driver/calls/old_forms.h"
+#include "softgpu/driver/state/driver.h"
+#include "softgpu/driver/stream/stream.h"
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // the table lists old calls too
 

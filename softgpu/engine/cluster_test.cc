@@ -3,8 +3,8 @@
 
 #include <numeric>
 
-#include "softgpu/engine/tensor_map.h"
 #include "softgpu/engine/test_device.h"
+#include "softgpu/engine/texture/tensor_map.h"
 
 namespace softgpu::testing {
 namespace {

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <mutex>
 
-#include "softgpu/engine/arena.h"
+#include "softgpu/engine/memory/arena.h"
 
 namespace softgpu::testing {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "softgpu/engine/test_device.h"
-#include "softgpu/engine/texture.h"
+#include "softgpu/engine/texture/texture.h"
 
 namespace softgpu::testing {
 namespace {

@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "softgpu/driver/fatbin.h"
+#include "softgpu/driver/module/fatbin.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string ptx, reason;

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <vector>
 
-#include "softgpu/engine/arena.h"
 #include "softgpu/engine/engine.h"
+#include "softgpu/engine/memory/arena.h"
 
 namespace {
 

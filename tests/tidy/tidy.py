@@ -5,7 +5,8 @@ Rules: lines of at most 100 characters; functions of at most 70 lines; files of 
 no leftover words; no tabs or trailing blanks; each C++ source named by a CMakeLists.txt and each
 header included by somebody; a comment at the top of each header; a folder's map of its files, where
 its README.md has one, names all of them and no others; links between pages lead somewhere, and
-docs/README.md names each page of its folder once; code that runs in programs which are not
+docs/README.md names each page of its folder once; no circle of includes beyond its folder's limit
+(cycles.py); code that runs in programs which are not
 ours makes descriptors by wire/descriptors.h alone, and our processes begin with having three.
 """
 import collections
@@ -14,6 +15,8 @@ import pathlib
 import re
 import subprocess
 import sys
+
+import cycles
 
 MAX_COLUMNS = 100
 MAX_FUNCTION_LINES = 70
@@ -30,7 +33,7 @@ NOT_A_FUNCTION = re.compile(
     r"(constexpr|const)\b[^(]*=\s*\{|=\s*\{$")
 
 # What runs in the user's programs, and what makes descriptors there.
-IN_PROGRAMS = ("client-shim", "nvml-shim", "wire")
+IN_PROGRAMS = ("base", "client-shim", "nvml-shim", "wire")
 MAKES_DESCRIPTORS = {"wire/descriptors.cc", "wire/socket.cc", "wire/descriptor_table.cc",
                      "wire/standard_descriptors.cc"}
 DESCRIPTOR_CALL = re.compile(
@@ -247,6 +250,7 @@ def check_tree(root, with_format=False):
             faults += check_descriptors(path, (root / path).read_text(errors="replace"))
     faults += find_dead_files(root, paths)
     faults += check_maps(root, paths)
+    faults += cycles.check_cycles(root, paths)
     faults += check_links(root, paths)
     if with_format:
         faults += check_format(root, paths)

@@ -3,7 +3,11 @@ import pathlib
 import subprocess
 import tempfile
 import unittest
+import unittest.mock
 
+import cycles
+import includes
+import room_map
 import tidy
 
 GOOD_SOURCE = '#include "part.h"\n\nint Twice(int value) {\n  return value * 2;\n}\n'
@@ -140,6 +144,66 @@ class TidyTest(unittest.TestCase):
         self.expect("README.md:1", "names no file by gone")
         self.write("README.md", "| about | files |\n| --- | --- |\n| all | |\n")
         self.expect("README.md:1", "does not name part")
+
+    def write_circle(self, folder, count):
+        """Units of which each includes the next: every second one in its header."""
+        names = [f"unit{number}" for number in range(count)]
+        for name, following in zip(names, names[1:] + names[:1]):
+            include = f'#include "{folder}/{following}.h"\n'
+            header = int(name[4:]) % 2 == 0
+            self.write(f"{folder}/{name}.h", "// A unit.\n" + include * header)
+            self.write(f"{folder}/{name}.cc", f'#include "{folder}/{name}.h"\n'
+                       + include * (not header))
+        self.write(f"{folder}/CMakeLists.txt", f"add_library({folder} {' '.join(names)})\n")
+
+    def test_a_circle_of_includes(self):
+        self.write_circle("room", 3)
+        self.expect("room/unit0.h:2", "3 files include one another", "1 are allowed in room",
+                    "room/unit0 room/unit1 room/unit2",
+                    "Without room/unit0 -> room/unit1 none would be left")
+
+    def test_a_circle_through_two_folders(self):
+        self.write_circle("room", 2)
+        self.write("room/unit1.cc", '#include "room/unit1.h"\n#include "part.h"\n')
+        self.write("part.cc", GOOD_SOURCE + '#include "room/unit0.h"\n')
+        self.expect("3 files include one another", "in all folders together")
+
+    def test_a_circle_within_its_folders_limit(self):
+        with unittest.mock.patch.dict(cycles.LIMITS, {"room": 3}):
+            self.write_circle("room", 3)
+            self.assertEqual([], tidy.check_tree(self.root))
+            self.write_circle("room", 4)
+            self.expect("4 files include one another", "3 are allowed in room")
+
+    def test_the_cut_that_leaves_least(self):
+        # Two circles that share the edge from b to a.
+        self.write("CMakeLists.txt", "add_library(part part a b c d)\n")
+        for name, included in (("a", "cd"), ("b", "a"), ("c", "b"), ("d", "b")):
+            self.write(f"{name}.h", "// A unit.\n"
+                       + "".join(f'#include "{other}.h"\n' for other in included))
+        self.expect("b.h:2", "4 files", "Without b -> a none would be left")
+
+    def boxes_of(self, **folders):
+        """The map's boxes by name, of folders with one header each that includes others'."""
+        for folder, included in folders.items():
+            self.write(f"{folder}/{folder}.h", "// A unit.\n"
+                       + "".join(f'#include "{other}/{other}.h"\n' for other in included))
+        edges = includes.find_edges(self.root, tidy.list_files(self.root))
+        boxes = room_map.make_boxes(includes.between_rooms(edges))
+        return {" ".join(box.names): box for box in boxes}
+
+    def test_the_map_has_each_folder_above_what_it_includes(self):
+        boxes = self.boxes_of(low=[], middle=["low"], top=["low", "middle"])
+        self.assertEqual([0, 1, 2], [boxes[name].layer for name in ("low", "middle", "top")])
+        room_map.place(list(boxes.values()))
+        self.assertGreater(boxes["low"].y, boxes["middle"].y)
+        # The line from top to low would say nothing that the other two do not.
+        self.assertEqual(1, len(list(room_map.lines_of(boxes["top"]))))
+
+    def test_the_map_has_one_box_for_a_circle_of_folders(self):
+        boxes = self.boxes_of(one=["two"], two=["one"], top=["one"])
+        self.assertEqual(1, boxes["top"].layer)
+        self.assertIn(boxes["one two"], boxes["top"].below)
 
     def test_links_lead_somewhere(self):
         self.write("docs/one.md", "# One `way`, or two\n[here](#one-way-or-two) [it](../part.h)\n")

@@ -167,7 +167,7 @@ struct Joined {
 std::atomic<bool> shall_stand{false}, stands_still{false};
 
 // The client's ring to the worker's, as a link's relay does. It stands still behind all that was
-// there when it was told to.
+// there when it was told to, until it is told to go on.
 void Relay(std::shared_ptr<wire::RingMemory> from, std::shared_ptr<wire::RingMemory> to) {
   wire::RingConsumer consumer(std::move(from));
   wire::RingProducer producer(std::move(to));
@@ -175,8 +175,14 @@ void Relay(std::shared_ptr<wire::RingMemory> from, std::shared_ptr<wire::RingMem
     bool last = shall_stand.load();
     auto look = std::chrono::steady_clock::now() + std::chrono::milliseconds(last ? 0 : 5);
     if (!consumer.Wait(std::chrono::nanoseconds(0), look)) {
-      if (last) break;
+      stands_still.store(last);
+      if (last) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       continue;
+    }
+    if (stands_still.load()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (shall_stand.load()) continue;
+      stands_still.store(false);
     }
     std::span<const std::byte> bytes = consumer.Available();
     std::byte* room = producer.Reserve(bytes.size());
@@ -186,7 +192,6 @@ void Relay(std::shared_ptr<wire::RingMemory> from, std::shared_ptr<wire::RingMem
     consumer.Advance(bytes.size());
     consumer.Release(consumer.cursor());
   }
-  stands_still.store(true);
 }
 
 // Three, unless the client wants none.
@@ -223,7 +228,7 @@ Joined* Open() {
   worker::SessionOptions options;
   options.driver = Table(joined->driver);
   std::vector<wire::Window> windows;
-  for (int ordinal = 0; ordinal < kDevices; ++ordinal) {
+  for (int ordinal = 0; ordinal < DeviceCount(); ++ordinal) {
     options.devices.push_back(MakeDevice(ordinal));
     windows.push_back(options.devices.back().window);
   }
@@ -268,6 +273,11 @@ DriverAdjustment& AdjustDriver() {
   return adjustment;
 }
 
+int& DeviceCount() {
+  static int count = 1;
+  return count;
+}
+
 bool& MayStandStill() {
   static bool may = false;
   return may;
@@ -277,6 +287,8 @@ void StandStill() {
   shall_stand.store(true);
   while (!stands_still.load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
+
+void GoOn() { shall_stand.store(false); }
 
 void EndTheSession() { TheJoined().down->Close(0); }
 

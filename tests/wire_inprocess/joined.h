@@ -1,6 +1,5 @@
 // One session in this process: the client's library on one end of the rings, a worker with a fake
-// driver on the other. It has JOINED_DEVICES devices, one if that is not defined. Device memory is
-// host memory at the same addresses, so tests can look at it.
+// driver on the other. Device memory is host memory at the same addresses, so tests can look at it.
 #pragma once
 
 #ifndef __CUDA_API_VERSION_INTERNAL
@@ -21,10 +20,6 @@
 
 namespace longwire::joined {
 
-#ifndef JOINED_DEVICES
-#define JOINED_DEVICES 1
-#endif
-inline constexpr int kDevices = JOINED_DEVICES;
 inline constexpr uint64_t kDeviceBytes = uint64_t{256} << 20;
 // What the driver calls the session's devices and their primary contexts.
 inline constexpr int kFirstHandle = 10;
@@ -34,10 +29,15 @@ inline constexpr uint64_t kFirstContext = 0x77;
 using DriverAdjustment = void (*)(DriverTable*);
 DriverAdjustment& AdjustDriver();
 
+// How many devices the session has: one, unless set before the first use of Driver().
+int& DeviceCount();
+
 // What the client sends stands still from here on; as soon as the worker has got it. Only if
 // MayStandStill() was set before the first use of Driver().
 bool& MayStandStill();
 void StandStill();
+// And goes on to the worker.
+void GoOn();
 
 // The session ends as where the worker has died: what comes down is closed.
 void EndTheSession();

@@ -50,7 +50,7 @@ CUresult CopyStaged(CallContext& context, const CopyPlace& place, uint64_t offse
   CUresult result = CopyPacked(context.driver(), StreamOf(context), place, offset, bytes,
                                block.data, CopyDirection::kToDevice);
   stream->actions.push_back([&session = context.session(), owner = stream.get(), block](bool) {
-    session.ReleaseBlock(owner, block);
+    session.staging().ReleaseBlock(owner, block);
   });
   return result;
 }
@@ -99,7 +99,7 @@ bool EndsByItself(CallId call) {
 // of them takes one round trip.
 void ReachBehind(Session& session, Stream& stream, uint64_t bytes) {
   const uint64_t most = session.transfers().limits().window / 2;
-  const uint64_t turn = session.log().issuer().OthersTurn(stream);
+  const uint64_t turn = session.issuer().OthersTurn(stream);
   for (size_t i = 1; i < std::min(stream.queue.size(), kMostReachedAhead + 1); ++i) {
     QueuedCall& next = stream.queue[i];
     if (!EndsByItself(next.call) || next.position > turn) return;
@@ -168,13 +168,13 @@ void SendPart(Session& session, const Lanes::Part& part, bool good, bool by_lane
     return;
   }
   if (good) session.down().Data(part.transfer, part.offset, std::span(part.block.data, part.bytes));
-  session.ReleaseStaging(*part.stream, part.block);
+  session.staging().Release(*part.stream, part.block);
 }
 
 }  // namespace
 
 bool TakeStaging(CallContext& context, size_t bytes, StagingBlock* block) {
-  return context.session().AcquireStaging(*context.stream(), bytes, block);
+  return context.session().staging().Acquire(*context.stream(), bytes, block);
 }
 
 CUresult Do_lwCopyToDevice(CallContext& context, const calls::lwCopyToDevice& call,
@@ -258,7 +258,7 @@ CUresult Do_lwCopyToHost(CallContext& context, const calls::lwCopyToHost& call,
     if (!copied) return result;
     record.progress += part;
     // Each part is sent while the next one is copied.
-    if (record.progress < call.bytes) PlaceMarker(session, stream);
+    if (record.progress < call.bytes) session.issuer().PlaceMarker(stream);
   }
   stream->push_next = true;
   return CUDA_SUCCESS;
@@ -277,7 +277,7 @@ CUresult Do_lwCopyKept(CallContext& context, const calls::lwCopyKept& call,
                        calls::lwCopyKept::Reply* reply) {
   std::vector<std::byte> bytes;
   if (context.context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  if (!FetchImage(context.session(), call, &bytes, &reply->knowledge)) {
+  if (!FetchImage(context.session().image_sources(), call, &bytes, &reply->knowledge)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   // A stream of its own: the driver's plain copy would wait for other streams' work.

@@ -32,7 +32,7 @@ CUresult Do_lwLinkCreate(CallContext& context, const calls::lwLinkCreate& call,
 CUresult Do_lwLinkAdd(CallContext& context, const calls::lwLinkAdd& call,
                       calls::lwLinkAdd::Reply* reply) {
   std::vector<std::byte> input;
-  bool whole = FetchImage(context.session(), call, &input, &reply->knowledge);
+  bool whole = FetchImage(context.session().image_sources(), call, &input, &reply->knowledge);
   auto linker = context.session().linkers.Find(call.link);
   if (linker == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (!whole || call.bytes == 0) return CUDA_ERROR_INVALID_IMAGE;

@@ -96,7 +96,7 @@ CUresult PullBehindWork(CallContext& context, const calls::lwMirrorPull& call,
       session.down().Mirror(ticket, {});
     }
     ++mirror->pulls.done;
-    session.ReleaseStaging(*stream, block);
+    session.staging().Release(*stream, block);
   });
   stream->push_next = true;
   return result;
@@ -151,7 +151,7 @@ CUresult Do_lwMirrorPush(CallContext& context, const calls::lwMirrorPush& call,
       if (!good || !copied) break;
       std::memcpy(mirror->shadow->data() + run.offset, run.bytes.data(), run.bytes.size());
     }
-    session.ReleaseStaging(*stream, block);
+    session.staging().Release(*stream, block);
   });
   return result;
 }
@@ -178,12 +178,12 @@ CUresult Do_lwMirrorPull(CallContext& context, const calls::lwMirrorPull& call,
                                offset = record.progress](bool good) {
       ++mirror->pulls.done;
       if (good && copied) SendChanges(session, *mirror, offset, std::span(block.data, part));
-      session.ReleaseStaging(*owner, block);
+      session.staging().Release(*owner, block);
     });
     if (!copied) return result;
     record.progress += part;
     // Each part is compared while the next one is copied.
-    if (record.progress < call.bytes) PlaceMarker(session, stream);
+    if (record.progress < call.bytes) session.issuer().PlaceMarker(stream);
   }
   stream->push_next = true;
   return CUDA_SUCCESS;

@@ -5,6 +5,7 @@
 
 #include "longwire/worker_hand_written.h"
 #include "server/worker/call_context.h"
+#include "server/worker/hand_written/functions.h"
 #include "server/worker/images.h"
 #include "server/worker/linker.h"
 #include "server/worker/loading.h"
@@ -21,11 +22,23 @@ static CUresult LinkParts(CallContext& context, const calls::lwModuleLoad& call,
   return result;
 }
 
+static CUresult Unload(Session& session, Library& library) {
+  for (uint64_t function : library.functions) session.functions.Take(function);
+  {
+    std::lock_guard lock(library.mutex);
+    for (uint64_t reference : library.references) session.references.Take(reference);
+  }
+  session.chains().ForgetAll();
+  if (library.library != nullptr) return session.driver().cuLibraryUnload(library.library);
+  return session.driver().cuModuleUnload(library.module);
+}
+
 CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
                          calls::lwModuleLoad::Reply* reply) {
   Session& session = context.session();
   std::vector<std::byte> image;
-  if (!FetchImage(session, call, &image, &reply->knowledge) || !ImageFits(image, call.bytes)) {
+  if (!FetchImage(session.image_sources(), call, &image, &reply->knowledge) ||
+      !ImageFits(image, call.bytes)) {
     return CUDA_ERROR_INVALID_IMAGE;
   }
   if (!call.as_library && context.context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
@@ -180,7 +193,8 @@ CUresult Do_lwFunctionSetAttribute(CallContext& context, const calls::lwFunction
 
 CUresult Do_lwLaunch(CallContext& context, const calls::lwLaunch& call, calls::lwLaunch::Reply*) {
   CUfunction function = nullptr;
-  CUresult result = LoadedHandle(context, call.function, &function);
+  CUresult result =
+      context.session().loaded_functions().Find(call.function, context.context(), &function);
   if (result != CUDA_SUCCESS) return result;
   LaunchAttributes attributes;
   if (!attributes.Set(call.attributes, call.cooperative != 0)) return CUDA_ERROR_NOT_SUPPORTED;

@@ -29,7 +29,7 @@ CUresult Do_lwStreamCreate(CallContext& context, const calls::lwStreamCreate& ca
     if (!legacy) context.driver().cuStreamDestroy_v2(stream->handle);
     return attached ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
   }
-  session.log().issuer().Add(stream);
+  session.issuer().Add(stream);
   return CUDA_SUCCESS;
 }
 
@@ -91,7 +91,7 @@ CUresult Do_lwStreamWanted(CallContext& context, const calls::lwStreamWanted& ca
   auto stream = session.streams.Find(call.stream);
   // The stream may be gone already; then it has drained and said so.
   if (stream == nullptr) return CUDA_SUCCESS;
-  session.log().issuer().MarkAt(*stream, call.position);
+  session.issuer().MarkAt(*stream, call.position);
   uint64_t reached = session.timelines().Want(*stream, call.position);
   if (reached != 0) session.down().Progress(call.stream, reached);
   return CUDA_SUCCESS;

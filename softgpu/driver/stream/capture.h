@@ -1,0 +1,15 @@
+// What calls may do while streams capture.
+#pragma once
+
+#include "softgpu/driver/state/driver.h"
+
+namespace softgpu {
+
+// 900 (and the capture is spoilt) if a call that could disturb captures is made by a thread whose
+// capture mode forbids it. Takes Driver::mutex.
+CUresult CheckUnsafeInCapture();
+// Enter for such calls.
+CUresult EnterUnsafe(Context** context = nullptr);
+CUstreamCaptureMode& ThreadCaptureMode();
+
+}  // namespace softgpu

@@ -1,0 +1,63 @@
+#include "softgpu/driver/stream/epoch.h"
+
+#include <mutex>
+#include <vector>
+
+#include "softgpu/engine/texture/texture.h"
+
+namespace softgpu {
+namespace {
+
+struct Current {
+  std::mutex mutex;  // guards the epochs' members, too; none is destroyed while it is held
+  std::weak_ptr<Epoch> epoch;  // there while any is
+};
+
+Current& TheCurrent() {
+  static auto* current = new Current;  // streams' threads may outlive main
+  return *current;
+}
+
+}  // namespace
+
+struct Epoch {
+  std::vector<uint64_t> retired;  // not to be added to once there is a next one
+  std::shared_ptr<Epoch> next;    // may not go before this one
+
+  ~Epoch() {
+    for (uint64_t object : retired) texture_objects::Remove(object);
+    // One by one: a destructor that went into the next one would go as deep as there are epochs.
+    for (std::shared_ptr<Epoch> rest = std::move(next); rest != nullptr;) {
+      std::shared_ptr<Epoch> after;
+      {
+        std::lock_guard lock(TheCurrent().mutex);
+        if (rest.use_count() > 1) return;
+        after = std::move(rest->next);
+      }
+      rest = std::move(after);
+    }
+  }
+};
+
+std::shared_ptr<Epoch> CurrentEpoch() {
+  std::shared_ptr<Epoch> before;  // released after the lock
+  std::lock_guard lock(TheCurrent().mutex);
+  before = TheCurrent().epoch.lock();
+  if (before != nullptr && before->retired.empty()) return before;
+  auto epoch = std::make_shared<Epoch>();
+  TheCurrent().epoch = epoch;
+  if (before != nullptr) before->next = epoch;
+  return epoch;
+}
+
+void RetireTextureObject(uint64_t object) {
+  std::shared_ptr<Epoch> epoch;  // released after the lock
+  {
+    std::lock_guard lock(TheCurrent().mutex);
+    epoch = TheCurrent().epoch.lock();
+    if (epoch != nullptr) epoch->retired.push_back(object);
+  }
+  if (epoch == nullptr) texture_objects::Remove(object);
+}
+
+}  // namespace softgpu

@@ -1,0 +1,21 @@
+// Graphs in their executable form. Everything here is guarded by Driver::mutex.
+#pragma once
+
+#include <memory>
+
+#include "softgpu/driver/graph/graph.h"
+#include "softgpu/driver/stream/stream.h"
+
+namespace softgpu {
+
+struct GraphExec {
+  std::shared_ptr<Graph> plan;  // a private clone; its nodes are not in Driver::nodes
+  unsigned long long flags = 0;
+  CompletionRef last;  // of the newest launch; the next one comes after it in whatever stream
+};
+
+// Chooses the clusters of every kernel of a graph that is about to run, its child graphs' too.
+CUresult ChooseClusters(Graph& plan);
+CUresult LaunchGraph(GraphExec& exec, Stream& stream);
+
+}  // namespace softgpu
