@@ -97,7 +97,4 @@ class CallContext {
   CUresult result_ = CUDA_SUCCESS;
 };
 
-// True for calls that the generator forwards, false for Longwire's own.
-bool IsGenerated(CallId id);
-
 }  // namespace longwire::worker
