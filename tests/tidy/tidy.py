@@ -5,7 +5,8 @@ Rules: lines of at most 100 characters; functions of at most 70 lines; files of 
 no leftover words; no tabs or trailing blanks; each C++ source named by a CMakeLists.txt and each
 header included by somebody; a comment at the top of each header; a folder's map of its files, where
 its README.md has one, names all of them and no others; code that runs in programs which are not
-ours makes descriptors by wire/descriptors.h alone, and our processes begin with having three.
+ours makes descriptors by wire/descriptors.h alone, and our processes begin with having three; facts
+of calls stand in their descriptions.
 """
 import collections
 import argparse
@@ -13,6 +14,8 @@ import pathlib
 import re
 import subprocess
 import sys
+
+import facts
 
 MAX_COLUMNS = 100
 MAX_FUNCTION_LINES = 70
@@ -207,6 +210,14 @@ def check_descriptors(path, text):
                        "OpenStandardDescriptors")
 
 
+def check_facts(path, text):
+    """Yields facts of calls that are not in the description. Tests may name the calls they make."""
+    if path.stem.endswith("_test") or path.parts[0] == "tests":
+        return
+    for line, fault in facts.find_facts(blank_literals(text)):
+        yield f"{path}:{line}: {fault}: make it an option of the description (proto/README.md)"
+
+
 def check_tree(root, with_format=False):
     paths = list_files(root)
     faults = []
@@ -215,7 +226,9 @@ def check_tree(root, with_format=False):
         if named_like_text and not is_exempt(path):
             faults += check_file(root, path)
         if path.suffix in C_SUFFIXES:
-            faults += check_descriptors(path, (root / path).read_text(errors="replace"))
+            text = (root / path).read_text(errors="replace")
+            faults += check_descriptors(path, text)
+            faults += [] if is_exempt(path) else check_facts(path, text)
     faults += find_dead_files(root, paths)
     faults += check_maps(root, paths)
     if with_format:
