@@ -12,14 +12,6 @@ namespace longwire::shim {
 
 std::atomic<uint32_t> Entry::succeeded[wire::kCallNumbers];
 
-namespace {
-
-// What is answered here waits for nothing: there are programs that ask in a host function whether
-// an event has come to pass, and the driver need not refuse it.
-bool IsAllowedInHostFunction(CallId id) { return CallKind(id) == CallKindValue::kLocal; }
-
-}  // namespace
-
 void Entry::CheckSlowly() {
   if (CallBeforeInit(id_)) return;
   switch (CurrentProcessState()) {
@@ -32,7 +24,9 @@ void Entry::CheckSlowly() {
       code_ = CUDA_ERROR_NOT_INITIALIZED;
       break;
   }
-  if (code_ == CUDA_SUCCESS && ThisThread().runs_host_function && !IsAllowedInHostFunction(id_)) {
+  // There are programs that ask in a host function whether an event has come to pass; the driver
+  // need not refuse it.
+  if (code_ == CUDA_SUCCESS && ThisThread().runs_host_function && !AllowedInHostFunction(id_)) {
     code_ = CUDA_ERROR_NOT_PERMITTED;
   }
   if (code_ == CUDA_SUCCESS && needs_ == Needs::kSession) code_ = Session::over();

@@ -7,28 +7,6 @@
 #include "wire/guards.h"
 
 namespace longwire::shim {
-namespace {
-
-// These neither use what lies in the program's memory nor make it wait for work. Mappings and their
-// ends are of other memory than what a kept call is about: that is in use.
-bool IsBeside(CallId call) {
-  switch (call) {
-    case CallId::lwLease:
-    case CallId::lwMap:
-    case CallId::lwMemoryInfo:
-    case CallId::lwReclaimed:
-    case CallId::lwReturnChunks:
-    case CallId::lwStreamWanted:
-    case CallId::lwUnmap:
-      return true;
-    default:
-      return false;
-  }
-}
-
-}  // namespace
-
-bool Session::IsWork(uint16_t call) { return !IsBeside(static_cast<CallId>(call)); }
 
 void Session::AskForKept(Stream* stream) {
   if (stream == nullptr) return;

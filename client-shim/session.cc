@@ -18,35 +18,6 @@ using Clock = std::chrono::steady_clock;
 
 Session* the_session = nullptr;  // written once
 
-// Nothing but the device's own speed says when these are done (Stream::Unheld).
-bool EndsByItself(uint16_t call) {
-  switch (static_cast<CallId>(call)) {
-    case CallId::lwCopyToDevice:
-    case CallId::lwCopyToHost:
-    case CallId::lwCopyDevice:
-    case CallId::lwCopyPinned:
-    case CallId::lwMemset:
-    case CallId::lwWriteValue:
-    case CallId::lwEventRecord:
-    case CallId::lwMirrorPull:
-      return true;
-    default:
-      return false;
-  }
-}
-
-// Bytes of copies let no stream go on, and their senders may hold what before_work takes.
-bool IsBytes(uint16_t call) {
-  switch (static_cast<CallId>(call)) {
-    case CallId::lwCopyData:
-    case CallId::lwCopyPull:
-    case CallId::lwCopyRevised:
-      return true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace
 
 Session::Session(SessionParts parts)
@@ -94,7 +65,8 @@ uint64_t Session::Put(const Header& of, size_t bound, Encode encode, PendingRepl
     std::memcpy(to, &header, kHeader);
     uint64_t position = up_.written();
     if (where.stream != nullptr && (where.flags & wire::kCapturing) == 0) {
-      if (EndsByItself(of.call) && where.stream->Unheld()) where.stream->unheld.store(position);
+      bool ends = EndsByItself(static_cast<CallId>(of.call));
+      if (ends && where.stream->Unheld()) where.stream->unheld.store(position);
       where.stream->last.store(position);
       where.stream->room.Take(position, wire::AlignRecord(header.bytes), opened_.stream_share);
     }
@@ -116,11 +88,13 @@ uint64_t Session::Put(const Header& of, size_t bound, Encode encode, PendingRepl
 
 uint64_t Session::AppendRecord(const Where& where, uint16_t call, size_t bound, Encode encode,
                                PendingReply* reply, uint64_t behind) {
-  if (IsWork(call) && !IsBytes(call)) CallBeforeWork(where.stream);
+  // Senders of bytes may hold what before_work takes.
+  bool work = IsWork(call);
+  if (work && !CarriesBulkBytes(static_cast<CallId>(call))) CallBeforeWork(where.stream);
   uint32_t thread = ThisThread().number;
   std::unique_lock<std::mutex> lock(log_mutex_);
   if (behind != kBehindAny && where.stream->last.load() != behind) return kNoPosition;
-  Stream* kept = IsWork(call) ? PutKept() : nullptr;
+  Stream* kept = work ? PutKept() : nullptr;
   uint64_t position = Put({where, call, thread}, bound, encode, reply);
   lock.unlock();
   AskForKept(kept);

@@ -265,7 +265,8 @@ class Session {
 
   uint64_t AppendRecord(const Where& where, uint16_t call, size_t bound, Encode encode,
                         PendingReply* reply, uint64_t behind);
-  static bool IsWork(uint16_t call);
+  // Mappings and their ends are of other memory than what a kept call is about: that is in use.
+  static bool IsWork(uint16_t call) { return !MayPassDeferred(static_cast<CallId>(call)); }
   static void AskForKept(Stream* stream);
   // The log's lock is held in these.
   struct Header {

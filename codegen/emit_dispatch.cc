@@ -282,7 +282,7 @@ class DispatchEmitter : public Emitter {
       table.Line(call.Travels() ? "      &Handle<calls::$symbol$, &Do_$symbol$>,"
                                 : "      nullptr,  // $symbol$",
                  values);
-      if (!call.Travels() || call.worker_hand_written) continue;
+      if (!call.Travels() || call.HasHandWorker()) continue;
       declarations.Line(
           "CUresult Do_$symbol$(CallContext& context, const calls::$symbol$& call,\n"
           "    calls::$symbol$::Reply* reply);",

@@ -47,7 +47,7 @@ File WorkerHeader(const Api& api) {
   out.Raw(
       "#include \"longwire/calls.h\"\n\nnamespace longwire::worker {\n\nclass CallContext;\n\n");
   for (const Call& call : api.calls) {
-    if (!call.Travels() || !call.worker_hand_written) continue;
+    if (!call.Travels() || !call.HasHandWorker()) continue;
     out.Line("CUresult Do_$symbol$(CallContext& context, const calls::$symbol$& call,",
              {{"symbol", call.symbol}});
     out.Line("    calls::$symbol$::Reply* reply);", {{"symbol", call.symbol}});

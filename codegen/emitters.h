@@ -27,7 +27,7 @@ class Emitter {
   virtual std::vector<File> Emit(const Api& api) const = 0;
 };
 
-// call_ids.h and call_ids.cc: numbers, names and properties of the calls.
+// call_ids.h and call_ids.cc: numbers, names and facts of the calls.
 std::unique_ptr<Emitter> MakeCallIdsEmitter();
 // calls.h, calls_N.cc: structs with encode and decode.
 std::unique_ptr<Emitter> MakeStructsEmitter();

@@ -22,7 +22,7 @@ target_include_directories(longwire_annotations PUBLIC ${plugin_gen})
 target_link_libraries(longwire_annotations PUBLIC protobuf::libprotobuf)
 
 add_library(longwire_codegen STATIC
-  model.cc load.cc rules.cc text.cc emitters.cc emit_call_ids.cc emit_structs.cc
+  model.cc options.cc load.cc rules.cc text.cc emitters.cc emit_call_ids.cc emit_structs.cc
   emit_entries.cc emit_hand_written.cc emit_forward.cc emit_proc_table.cc emit_driver_table.cc
   emit_dispatch.cc emit_visitor.cc emit_printer.cc emit_fake_driver.cc emit_every_call.cc
   emit_support.cc)

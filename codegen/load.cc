@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "annotations.pb.h"
+#include "codegen/options.h"
 
 namespace longwire::codegen {
 namespace {
@@ -169,14 +170,12 @@ class Loader {
     call.introduced_per_thread = option.introduced_per_thread() != 0
                                      ? option.introduced_per_thread()
                                      : std::max(7000, call.introduced);
-    call.may_block = option.may_block();
-    call.before_init = option.before_init();
-    call.capture_unsafe = option.capture_unsafe();
-    call.implicit_stream = option.implicit_stream();
-    call.worker_hand_written = option.worker_hand_written() || call.is_private;
-    call.stream_ordered = option.stream_ordered();
-    call.needs_context = option.needs_context();
-    call.looks_first = option.looks_first();
+    call.runs_on = static_cast<RunsOn>(option.runs_on());
+    call.held_until = static_cast<HeldUntil>(option.held_until());
+    for (const Option& yes_or_no : BoolOptions()) {
+      const auto* field = api::Call::descriptor()->FindFieldByName(yes_or_no.name);
+      call.*yes_or_no.member = option.GetReflection()->GetBool(option, field);
+    }
     call.parameters = Parameters(message);
     LoadReply(message, &call);
     const auto number = numbers_.find(call.symbol);

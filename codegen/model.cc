@@ -20,6 +20,17 @@ bool Call::HasHandBody() const {
   return !is_private && !IsUnsupported() && same_as.empty() && body != Body::kGenerated;
 }
 
+HeldUntil Call::HoldOf() const {
+  const bool frees = !is_private && Travels() && kind == Kind::kAtOnce;
+  return held_until == HeldUntil::kNothing && frees ? HeldUntil::kFinished : held_until;
+}
+
+RunsOn Call::ThreadOf() const {
+  if (runs_on != RunsOn::kByKind) return runs_on;
+  if (kind == Kind::kAfterReply) return RunsOn::kClientThread;
+  return HoldOf() != HeldUntil::kNothing ? RunsOn::kMemoryThread : RunsOn::kLogThread;
+}
+
 const Call* Api::Find(const std::string& symbol) const {
   for (const Call& call : calls) {
     if (call.symbol == symbol) return &call;

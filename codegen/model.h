@@ -93,6 +93,8 @@ struct Parameter {
 enum class Kind { kAtOnce, kAfterReply, kLocal, kUnsupported };
 enum class Body { kGenerated, kHandWritten, kWrapped };
 enum class PerThread { kNone, kPtsz, kPtds };
+enum class RunsOn { kByKind, kLogThread, kLinkerThread, kMemoryThread, kClientThread };
+enum class HeldUntil { kNothing, kIssued, kFinished, kStreamDrained };
 
 struct Call {
   std::string symbol;
@@ -104,9 +106,16 @@ struct Call {
   PerThread per_thread = PerThread::kNone;
   std::string unsupported, same_as, destroys, without_session;
   int introduced = 0, introduced_per_thread = 0;
-  bool may_block = false, before_init = false, capture_unsafe = false, implicit_stream = false;
+  // Options that say yes or no (options.h).
+  bool before_init = false, capture_unsafe = false, implicit_stream = false;
   bool worker_hand_written = false, stream_ordered = false;
   bool needs_context = false, looks_first = false;
+  bool carries_bulk_bytes = false, may_pass_deferred = false, ends_by_itself = false;
+  bool pulls_may_pass = false, gated = false, works_when_failed = false, passes_maps = false;
+  bool needs_no_memory = false, returns_memory = false;
+  // As written; ThreadOf() and HoldOf() say what holds.
+  RunsOn runs_on = RunsOn::kByKind;
+  HeldUntil held_until = HeldUntil::kNothing;
   bool is_private = false;
   bool newest = false;  // no other variant of the same base name is newer
   std::vector<Parameter> parameters;
@@ -120,6 +129,10 @@ struct Call {
   // The client's side is shim::forward::X.
   bool IsForwarded() const { return !is_private && Travels(); }
   bool HasHandBody() const;
+  // The worker's side is worker::Do_X, written by hand.
+  bool HasHandWorker() const { return worker_hand_written || is_private; }
+  HeldUntil HoldOf() const;
+  RunsOn ThreadOf() const;  // never kByKind
   const char* PerThreadSuffix() const { return per_thread == PerThread::kPtds ? "_ptds" : "_ptsz"; }
 };
 

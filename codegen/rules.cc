@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "codegen/options.h"
+
 namespace longwire::codegen {
 namespace {
 
@@ -147,11 +149,30 @@ const Parameter* FindParameter(const Call& call, const std::string& name) {
   return nullptr;
 }
 
+// What null means is said of pointers, and of handles and functions, for which null is a value.
+void CheckNull(const Call& call, const Parameter& parameter, Errors* errors) {
+  const auto refuse = [&](const char* sentence) {
+    errors->Add(parameter.location, call.symbol + "." + parameter.name + ": " + sentence);
+  };
+  const bool points = parameter.CType().find('*') != std::string::npos;
+  if (call.is_private && (parameter.nullable || !parameter.if_null.empty())) {
+    refuse("private calls have no pointers that could be null");
+  } else if (parameter.nullable && !points) {
+    refuse("nullable is for pointers");
+  } else if (parameter.nullable && !parameter.if_null.empty()) {
+    refuse("if_null refuses null, which nullable allows");
+  }
+  if (parameter.behind_pointers && parameter.if_null.empty()) {
+    refuse("behind_pointers says when if_null refuses, and there is no if_null");
+  }
+}
+
 void CheckParameters(const Call& call, Errors* errors) {
   for (const Parameter& parameter : call.parameters) {
     if (parameter.in + parameter.out + parameter.inout > 1) {
       errors->Add(parameter.location, parameter.name + ": only one of in, out and inout");
     }
+    CheckNull(call, parameter, errors);
     if (!call.is_private && parameter.repeated) {
       errors->Add(parameter.location, parameter.name + ": arrays are described with counted_by");
     }
@@ -169,6 +190,24 @@ void CheckParameters(const Call& call, Errors* errors) {
       errors->Add(call.location, call.symbol + ": destroys names no handle: " + call.destroys);
     }
   }
+}
+
+void CheckOptions(const Call& call, Errors* errors) {
+  const auto check = [&](const char* option, Applies applies) {
+    if (DoesApply(applies, call)) return;
+    errors->Add(call.location, call.symbol + ": " + option + " is for " + WhichCalls(applies));
+  };
+  for (const Option& option : BoolOptions()) {
+    if (call.*option.member) check(option.name, option.applies);
+  }
+  if (call.runs_on != RunsOn::kByKind) check("runs_on", Applies::kOutsideStreams);
+  if (call.held_until != HeldUntil::kNothing) check("held_until", Applies::kOutsideStreams);
+  if (!call.destroys.empty()) check("destroys", Applies::kForwarded);
+  if (call.per_thread != PerThread::kNone) check("per_thread", Applies::kExported);
+  if (call.introduced != 0) check("introduced", Applies::kExported);
+  if (!call.without_session.empty()) check("without_session", Applies::kExported);
+  if (!call.same_as.empty()) check("same_as", Applies::kExported);
+  if (call.body != Body::kGenerated) check("body", Applies::kExported);
 }
 
 void CheckKind(const Call& call, Errors* errors) {
@@ -255,6 +294,7 @@ void ApplyRules(Api* api, Errors* errors) {
 
 void Check(Api* api, Errors* errors) {
   for (Call& call : api->calls) {
+    CheckOptions(call, errors);  // before it has what it takes over from another one
     FollowSameAs(api, &call, errors);
     CheckParameters(call, errors);
     CheckKind(call, errors);

@@ -99,6 +99,12 @@ CUresult Do_lwSinkEverything(CallContext&, const calls::lwSinkEverything&,
 CUresult Do_lwSinkQueued(CallContext&, const calls::lwSinkQueued&, calls::lwSinkQueued::Reply*) {
   return CUDA_SUCCESS;
 }
+CUresult Do_lwSinkFacts(CallContext&, const calls::lwSinkFacts&, calls::lwSinkFacts::Reply*) {
+  return CUDA_SUCCESS;
+}
+CUresult Do_lwSinkLinked(CallContext&, const calls::lwSinkLinked&, calls::lwSinkLinked::Reply*) {
+  return CUDA_SUCCESS;
+}
 
 }  // namespace longwire::worker
 
@@ -318,6 +324,40 @@ TEST_F(RoundTrip, DispatchRefusesWhatIsNoCall) {
     EXPECT_EQ(worker::Dispatch(context, static_cast<CallId>(id), reader),
               longwire::wire::WireResult::kFatal)
         << id;
+  }
+}
+
+TEST(Tables, FactsAreConstants) {
+  using longwire::CallKindValue;
+  static_assert(longwire::IsGated(CallId::lwSinkQueued));
+  static_assert(!longwire::IsGated(CallId::lwSinkFacts));
+  static_assert(longwire::WorksWhenFailed(CallId::lwSinkFacts));
+  static_assert(longwire::CallIsPrivate(CallId::lwSinkFacts));
+  static_assert(!longwire::CallIsPrivate(CallId::cuSinkValues));
+  static_assert(longwire::AllowedInHostFunction(CallId::cuSinkLocal));
+  static_assert(longwire::AllowedInHostFunction(CallId::cuSinkLocal_v2), "as what it is the same as");
+  static_assert(!longwire::AllowedInHostFunction(CallId::cuSinkValues));
+  static_assert(longwire::CallKind(CallId::cuSinkRefused) == CallKindValue::kUnsupported);
+}
+
+TEST(Tables, ThreadsAndHoldsFollowFromTheKind) {
+  using longwire::CallHold, longwire::CallThread;
+  static_assert(longwire::CallRunsOn(CallId::cuSinkValues) == CallThread::kClientThread);
+  static_assert(longwire::CallHeldUntil(CallId::cuSinkValues) == CallHold::kNothing);
+  static_assert(longwire::CallHeldUntil(CallId::cuSinkQueued) == CallHold::kFinished);
+  static_assert(longwire::CallRunsOn(CallId::lwSinkQueued) == CallThread::kLogThread);
+  static_assert(longwire::CallHeldUntil(CallId::lwSinkQueued) == CallHold::kNothing);
+  static_assert(longwire::CallHeldUntil(CallId::lwSinkFacts) == CallHold::kIssued);
+  static_assert(longwire::CallRunsOn(CallId::lwSinkFacts) == CallThread::kMemoryThread);
+  static_assert(longwire::CallRunsOn(CallId::lwSinkLinked) == CallThread::kLinkerThread);
+}
+
+TEST(Tables, NothingIsTrueOfNumbersThatAreNoCalls) {
+  for (const int number : {0, 17, 22, 65535}) {
+    const auto id = static_cast<CallId>(number);
+    EXPECT_EQ(longwire::CallKind(id), longwire::CallKindValue::kUnsupported) << number;
+    EXPECT_FALSE(longwire::CallIsPrivate(id) || longwire::WorksWhenFailed(id)) << number;
+    EXPECT_STREQ(longwire::CallName(id), "?") << number;
   }
 }
 

@@ -24,8 +24,6 @@ std::string Describe(const QueuedCall& call) {
 
 }  // namespace
 
-bool IsGenerated(CallId id) { return CallName(id)[0] == 'c'; }
-
 CallContext::CallContext(Session& session, QueuedCall& call, const std::shared_ptr<Stream>& stream)
     : session_(session),
       call_(call),
@@ -168,35 +166,6 @@ void Executor::Refuse(const QueuedCall& call, CUresult code) const {
   if (context != nullptr && context->failed != 0) return;
   session_.failures().CallFailed(call.context, call.position, code, Describe(call));
 }
-
-namespace {
-
-// What still works in a failed context: taking it apart.
-bool WorksWhenFailed(CallId id) {
-  switch (id) {
-    case CallId::lwContextDestroy:
-    case CallId::lwStreamDestroy:
-    case CallId::lwEventCreate:
-    case CallId::lwEventDestroy:
-    case CallId::lwModuleUnload:
-    case CallId::lwReturnChunks:
-    case CallId::lwReclaimed:
-    case CallId::lwUnmap:
-    case CallId::lwCopyData:
-    case CallId::lwCopyPull:
-    case CallId::lwCopyRevised:
-    case CallId::lwStreamWanted:
-    case CallId::lwHostFunctionDone:
-    case CallId::lwGraphDestroy:
-    case CallId::lwGraphExecDestroy:
-    case CallId::lwMemoryInfo:
-      return true;
-    default:
-      return false;
-  }
-}
-
-}  // namespace
 
 CUresult Executor::Execute(QueuedCall& call, const std::shared_ptr<Stream>& stream) const {
   CallContext context(session_, call, stream);

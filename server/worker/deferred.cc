@@ -29,71 +29,55 @@ bool Deferred::Take(QueuedCall& call) {
       if (maps_.empty()) return false;
       maps_.push_back(std::move(call));
       return true;
-    case CallId::lwUnmap: {
-      calls::lwUnmap unmap;
-      if (!Decode(call, &unmap)) return false;
-      {
-        std::lock_guard lock(mutex_);
-        unmaps_.push_back({call.position, unmap.address, unmap.bytes});
-      }
-      Hold(call, Until::kFinished);
-      return true;
-    }
-    case CallId::lwStreamDestroy: {
-      calls::lwStreamDestroy destroy;
-      if (!Decode(call, &destroy)) return false;
-      Hold(call, Until::kStreamDrained, destroy.stream);
-      return true;
-    }
-    // Answered calls that would change or take away what queued calls still use.
-    case CallId::cuArrayDestroy:
-    case CallId::cuGraphExecMemsetNodeSetParams:
-    case CallId::cuGraphNodeSetEnabled:
-    case CallId::cuMipmappedArrayDestroy:
-    case CallId::cuSurfObjectDestroy:
-    case CallId::cuTexObjectDestroy:
-    case CallId::lwReturnChunks:
-    case CallId::lwReclaimed:
-    case CallId::lwEventDestroy:
-    case CallId::lwGraphDestroy:
-    case CallId::lwGraphExecUpdate:
-    case CallId::lwGraphSetBatch:
-    case CallId::lwGraphSetChild:
-    case CallId::lwGraphSetEvent:
-    case CallId::lwGraphSetHost:
-    case CallId::lwGraphSetKernel:
-    case CallId::lwGraphSetMemcpy:
-      Hold(call, Until::kIssued);
-      return true;
+    case CallId::lwUnmap:
+      return TakeUnmap(call);
+    case CallId::lwStreamDestroy:
+      return TakeStreamDestroy(call);
     case CallId::lwGraphExecDestroy:
       uses_.graphs.ExecDestroyRead(call.position);
-      Hold(call, Until::kFinished);
-      return true;
-    case CallId::lwModuleUnload:
-    case CallId::lwContextDestroy:
-      Hold(call, Until::kFinished);
-      return true;
+      break;
     default:
-      // A generated call outside streams that returned at once: it frees something.
-      if (CallKind(call.call) != CallKindValue::kAtOnce || !IsGenerated(call.call)) return false;
-      Hold(call, Until::kFinished);
-      return true;
+      break;
   }
+  CallHold until = CallHeldUntil(call.call);
+  if (until == CallHold::kNothing) return false;
+  Hold(call, until);
+  return true;
 }
 
-void Deferred::Hold(QueuedCall& call, Until until, uint64_t stream) {
+bool Deferred::TakeUnmap(QueuedCall& call) {
+  calls::lwUnmap unmap;
+  if (!Decode(call, &unmap)) return false;
+  {
+    std::lock_guard lock(mutex_);
+    unmaps_.push_back({call.position, unmap.address, unmap.bytes});
+  }
+  Hold(call, CallHeldUntil(call.call));
+  return true;
+}
+
+bool Deferred::TakeStreamDestroy(QueuedCall& call) {
+  calls::lwStreamDestroy destroy;
+  if (!Decode(call, &destroy)) return false;
+  Hold(call, CallHeldUntil(call.call), destroy.stream);
+  return true;
+}
+
+void Deferred::Hold(QueuedCall& call, CallHold until, uint64_t stream) {
   held_.push_back({std::move(call), until, stream});
 }
 
 bool Deferred::Ready(const Held& held, uint64_t lowest_waiting) {
   uint64_t position = held.call.position;
   switch (held.until) {
-    case Until::kIssued:
+    case CallHold::kNothing:
+      break;
+    case CallHold::kIssued:
       return lowest_waiting > position;
-    case Until::kFinished:
+    case CallHold::kFinished:
       return lowest_waiting > position &&
              uses_.timelines.AllFinishedBelow(uses_.issuer.streams(), position);
-    case Until::kStreamDrained: {
+    case CallHold::kStreamDrained: {
       auto stream = uses_.streams.Find(held.stream);
       return stream == nullptr ||
              (stream->queue.empty() && !stream->touched && uses_.timelines.Drained(*stream));
@@ -117,8 +101,7 @@ bool Deferred::Pass() {
   bool memory_waits = false;
   for (size_t i = 0; i < held_.size();) {
     CallId id = held_[i].call.call;
-    bool memory =
-        id == CallId::lwUnmap || id == CallId::lwReturnChunks || id == CallId::lwReclaimed;
+    bool memory = ReturnsMemory(id);
     bool parts_first = id == CallId::lwContextDestroy && PartsAreHeld(i);
     if ((memory && memory_waits) || parts_first || !Ready(held_[i], lowest_waiting)) {
       memory_waits |= memory;
@@ -145,16 +128,13 @@ void Deferred::Release(QueuedCall call) {
     calls::lwContextDestroy destroy;
     if (Decode(call, &destroy)) uses_.issuer.RemoveContext(destroy.context);
   }
-  // Takes no time: the driver's events only go back to their pool.
-  if (call.call == CallId::lwEventDestroy) {
+  // Answers of destroys go to their thread in order; the rest shares one helper.
+  CallThread runs_on = CallRunsOn(call.call);
+  if (runs_on == CallThread::kLogThread) {
     uses_.executor.Execute(call, nullptr);
     return;
   }
-  // Answers of destroys go to their thread in order; the rest shares one helper. So does a
-  // context's end: the driver dies of a stream or module that is destroyed while its context is.
-  bool answered =
-      CallKind(call.call) == CallKindValue::kAfterReply && call.call != CallId::lwContextDestroy;
-  uint32_t helper = answered ? call.thread : Helpers::kMemoryThread;
+  uint32_t helper = runs_on == CallThread::kClientThread ? call.thread : Helpers::kMemoryThread;
   uint64_t position = call.position;
   bool unmap = call.call == CallId::lwUnmap;
   uses_.helpers.Post(helper,

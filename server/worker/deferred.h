@@ -48,11 +48,9 @@ class Deferred {
   bool anything_waits() const { return !held_.empty() || !maps_.empty(); }
 
  private:
-  // What must be over before the call may run.
-  enum class Until { kIssued, kFinished, kStreamDrained };
   struct Held {
     QueuedCall call;
-    Until until = Until::kIssued;
+    CallHold until = CallHold::kIssued;
     uint64_t stream = 0;
   };
   struct Range {
@@ -60,7 +58,10 @@ class Deferred {
     uint64_t address = 0;
     uint64_t bytes = 0;
   };
-  void Hold(QueuedCall& call, Until until, uint64_t stream = 0);
+  void Hold(QueuedCall& call, CallHold until, uint64_t stream = 0);
+  // False if the arguments cannot be decoded.
+  bool TakeUnmap(QueuedCall& call);
+  bool TakeStreamDestroy(QueuedCall& call);
   bool Ready(const Held& held, uint64_t lowest_waiting);
   // True if something of the same context is held before this one.
   bool PartsAreHeld(size_t index) const;

@@ -9,15 +9,6 @@
 #include "server/worker/memory.h"
 
 namespace longwire::worker {
-namespace {
-
-// Of the calls outside streams: these wait behind a map themselves, or look at no memory.
-constexpr CallId kBesideMaps[] = {
-    CallId::lwLease,        CallId::lwMap,       CallId::lwReclaimed,    CallId::lwRemap,
-    CallId::lwReturnChunks, CallId::lwSetAccess, CallId::lwStreamWanted, CallId::lwUnmap};
-
-}  // namespace
-
 Deferred::Place Deferred::PlaceOf(const QueuedCall& call) {
   calls::lwMap map;
   wire::Reader reader(call.arguments);
@@ -37,7 +28,7 @@ bool Deferred::TakeMap(QueuedCall& call) {
 
 bool Deferred::MustWait(const wire::RecordHeader& header) const {
   if (!mapping_ || header.stream != 0) return false;  // streams wait at the barrier
-  return std::ranges::find(kBesideMaps, static_cast<CallId>(header.call)) == std::end(kBesideMaps);
+  return !PassesMaps(static_cast<CallId>(header.call));
 }
 
 bool Deferred::PassMaps() {

@@ -11,21 +11,10 @@ namespace {
 constexpr uint64_t kStuckAfter = 1'000'000'000;  // nanoseconds
 constexpr uint32_t kMeasuredCalls = 16;          // that make one measurement of a call's length
 
-// What keeps a device at work. The rest (records, waits, host functions) orders other calls and is
-// never held back by a gate; it waits in its stream behind what is.
+// A gate never holds back what orders other calls (records, waits, host functions): it waits in its
+// stream behind gated calls. Nor does it hold back what is captured, which keeps no device at work.
 bool IsWork(const QueuedCall& call) {
-  if ((call.flags & wire::kCapturing) != 0) return false;
-  switch (call.call) {
-    case CallId::lwCopyDevice:
-    case CallId::lwCopyToDevice:
-    case CallId::lwCopyToHost:
-    case CallId::lwGraphLaunch:
-    case CallId::lwLaunch:
-    case CallId::lwMemset:
-      return true;
-    default:
-      return false;
-  }
+  return (call.flags & wire::kCapturing) == 0 && IsGated(call.call);
 }
 
 }  // namespace

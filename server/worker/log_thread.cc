@@ -28,27 +28,6 @@ constexpr size_t kFetchedAhead = 8192;  // bytes, about as many as a pass of lau
 // A missed wake-up would cost at most this.
 constexpr std::chrono::milliseconds kRecheck{10};
 
-// Programs link in one thread mostly, and NVIDIA's compiler died where a link was created,
-// completed and destroyed in different ones.
-bool IsOfLinker(CallId call) {
-  switch (call) {
-    case CallId::lwLinkCreate:
-    case CallId::lwLinkAdd:
-    case CallId::lwLinkComplete:
-    case CallId::lwLinkImage:
-    case CallId::lwLinkDestroy:
-      return true;
-    default:
-      return false;
-  }
-}
-
-// What they find depends on executables that were destroyed just before, whose memory goes with
-// them.
-bool LooksAtGraphMemory(CallId call) {
-  return call == CallId::lwGraphMemAttribute || call == CallId::cuDeviceGraphMemTrim;
-}
-
 }  // namespace
 
 void LogThread::Start() {
@@ -172,7 +151,7 @@ void LogThread::Sort(const wire::RecordHeader& header, uint64_t position,
   }
   uses_.gates.CountCall(call.call);
   // Our own calls belong into a stream or do not; their handlers rely on it.
-  if (CallStreamOrdered(call.call) != (header.stream != 0) && !IsGenerated(call.call)) {
+  if (CallStreamOrdered(call.call) != (header.stream != 0) && CallIsPrivate(call.call)) {
     uses_.executor.Refuse(call, CUDA_ERROR_INVALID_HANDLE);
     return;
   }
@@ -214,19 +193,20 @@ void LogThread::TakeBytes(std::span<const std::byte> bytes) {
 
 void LogThread::SortOutsideStreams(QueuedCall call) {
   if (uses_.deferred.Take(call)) return;
-  if (IsOfLinker(call.call)) return RunOnHelper(Helpers::kLinkerThread, std::move(call));
-  if (LooksAtGraphMemory(call.call)) {
-    uses_.deferred.Pass();  // destroys that may run are on that helper now, before this
-    return RunOnHelper(Helpers::kMemoryThread, std::move(call));
+  switch (CallRunsOn(call.call)) {
+    case CallThread::kLogThread:
+      uses_.executor.Execute(call, nullptr);
+      return;
+    case CallThread::kLinkerThread:
+      return RunOnHelper(Helpers::kLinkerThread, std::move(call));
+    case CallThread::kMemoryThread:
+      uses_.deferred.Pass();  // destroys that may run are on that helper now, before this
+      return RunOnHelper(Helpers::kMemoryThread, std::move(call));
+    case CallThread::kClientThread: {
+      uint32_t thread = call.thread;
+      return RunOnHelper(thread, std::move(call));
+    }
   }
-  // What is quick goes at once; so do all calls whose effect later records of the log rely on.
-  bool at_once = CallKind(call.call) == CallKindValue::kAtOnce;
-  if (at_once || call.call == CallId::lwEventElapsed) {
-    uses_.executor.Execute(call, nullptr);
-    return;
-  }
-  uint32_t thread = call.thread;
-  RunOnHelper(thread, std::move(call));
 }
 
 void LogThread::RunOnHelper(uint32_t thread, QueuedCall call) {

@@ -1,10 +1,9 @@
 #include "server/worker/swapping.h"
 
-#include <algorithm>
-
 #include "server/worker/completion.h"
 #include "server/worker/failures.h"
 #include "server/worker/helpers.h"
+#include "server/worker/log_line.h"
 #include "server/worker/memory.h"
 #include "server/worker/timeline.h"
 
@@ -18,13 +17,6 @@ constexpr milliseconds kRanInterval{100};
 
 // While memory can be moved; a chunk moves as a whole.
 constexpr uint64_t kLargestChunk = uint64_t{512} << 20;
-
-// Calls that need none of the session's memory: bookkeeping, and what ends things.
-constexpr CallId kNeedNoMemory[] = {
-    CallId::lwContextDestroy, CallId::lwEventCreate,      CallId::lwEventDestroy,
-    CallId::lwGraphDestroy,   CallId::lwGraphExecDestroy, CallId::lwMemoryInfo,
-    CallId::lwModuleUnload,   CallId::lwReclaimed,        CallId::lwReturnChunks,
-    CallId::lwStreamDestroy,  CallId::lwStreamWanted,     CallId::lwUnmap};
 
 }  // namespace
 
@@ -67,7 +59,7 @@ void Swapping::KeeperIsGone(int32_t) {
 
 bool Swapping::MustWait(CallId call) {
   if (!watched_ && uses_.memory.away() == 0) return false;  // mostly
-  if (std::ranges::find(kNeedNoMemory, call) != std::end(kNeedNoMemory)) return false;
+  if (NeedsNoMemory(call)) return false;
   if (uses_.memory.away() == 0) {
     auto now = Clock::now();
     if (now - ran_ < kRanInterval) return false;

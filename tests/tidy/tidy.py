@@ -6,8 +6,8 @@ no leftover words; no tabs or trailing blanks; each C++ source named by a CMakeL
 header included by somebody; a comment at the top of each header; a folder's map of its files, where
 its README.md has one, names all of them and no others; links between pages lead somewhere, and
 docs/README.md names each page of its folder once; no circle of includes beyond its folder's limit
-(cycles.py); code that runs in programs which are not
-ours makes descriptors by wire/descriptors.h alone, and our processes begin with having three.
+(cycles.py); code that runs in programs which are not ours makes descriptors by wire/descriptors.h
+alone, and our processes begin with having three; facts of calls stand in their descriptions.
 """
 import collections
 import argparse
@@ -17,6 +17,7 @@ import subprocess
 import sys
 
 import cycles
+import facts
 
 MAX_COLUMNS = 100
 MAX_FUNCTION_LINES = 70
@@ -239,6 +240,14 @@ def check_descriptors(path, text):
                        "OpenStandardDescriptors")
 
 
+def check_facts(path, text):
+    """Yields facts of calls that are not in the description. Tests may name the calls they make."""
+    if path.stem.endswith("_test") or path.parts[0] == "tests":
+        return
+    for line, fault in facts.find_facts(blank_literals(text)):
+        yield f"{path}:{line}: {fault}: make it an option of the description (proto/README.md)"
+
+
 def check_tree(root, with_format=False):
     paths = list_files(root)
     faults = []
@@ -247,7 +256,9 @@ def check_tree(root, with_format=False):
         if named_like_text and not is_exempt(path):
             faults += check_file(root, path)
         if path.suffix in C_SUFFIXES:
-            faults += check_descriptors(path, (root / path).read_text(errors="replace"))
+            text = (root / path).read_text(errors="replace")
+            faults += check_descriptors(path, text)
+            faults += [] if is_exempt(path) else check_facts(path, text)
     faults += find_dead_files(root, paths)
     faults += check_maps(root, paths)
     faults += cycles.check_cycles(root, paths)

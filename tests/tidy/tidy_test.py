@@ -61,6 +61,36 @@ class TidyTest(unittest.TestCase):
         self.write("cli/main.cc", main % "")
         self.expect("cli/main.cc:1", "does not begin with OpenStandardDescriptors")
 
+    def test_facts_of_calls_stand_in_descriptions(self):
+        switch = ("\nint Fact(CallId id) {\n  switch (id) {\n    case CallId::lwMap:  // one\n"
+                  "    case wire::CallId::lwUnmap:\n      return %s;\n    default:\n"
+                  "      return %s;\n  }\n}\n")
+        for values in (("true", "false"), ("1", "-1"), ("Helpers::kLinker", "Helpers::kNone"),
+                       ("Until::kIssued", "0")):
+            self.write("part.cc", GOOD_SOURCE + switch % values)
+            self.expect("part.cc:8: a switch over calls that only returns constants")
+        for values in (("Map(id)", "0"), ("id == other", "true"), ("map.size()", "0")):
+            self.write("part.cc", GOOD_SOURCE + switch % values)
+            self.assertEqual([], tidy.check_tree(self.root))
+        self.write("part.cc", GOOD_SOURCE + (switch % ("1", "2")).replace("CallId::", "Color::"))
+        self.assertEqual([], tidy.check_tree(self.root))
+
+    def test_one_case_that_does_something_makes_no_fact(self):
+        self.write("part.cc", GOOD_SOURCE + "\nbool Take(Call& call) {\n  switch (call.id) {\n"
+                   "    case CallId::lwMap:\n      return true;\n    case CallId::lwUnmap: {\n"
+                   "      Decode(call);\n      return false;\n    }\n  }\n}\n")
+        self.assertEqual([], tidy.check_tree(self.root))
+
+    def test_lists_of_calls(self):
+        for made in ("constexpr CallId kSome[] = {CallId::lwMap};",
+                     "constexpr std::array<CallId, 1> kSome = {CallId::lwMap};"):
+            self.write("part.cc", GOOD_SOURCE + "\n" + made + "\n")
+            self.expect("part.cc:7: a list of calls")
+        self.write("CMakeLists.txt", "add_library(part part.cc part_test.cc)\n")
+        self.write("part.cc", GOOD_SOURCE)
+        self.write("part_test.cc", "const CallId calls[] = {CallId::lwMap};\n")
+        self.assertEqual([], tidy.check_tree(self.root))
+
     def test_long_line(self):
         self.write("part.cc", GOOD_SOURCE + "// " + "x" * 98 + "\n")
         self.expect("part.cc:6", "101 characters")

@@ -247,4 +247,21 @@ struct cuSinkWorker {
   size_t EncodedBytes() const;  // what Encode will append
 };
 
+struct lwSinkFacts {
+  static constexpr CallId kId = CallId::lwSinkFacts;
+  uint64_t number = 0;
+  using Reply = Empty;
+  void Encode(wire::Writer& writer) const;
+  wire::WireResult Decode(wire::Reader& reader);
+  size_t EncodedBytes() const;  // what Encode will append
+};
+
+struct lwSinkLinked {
+  static constexpr CallId kId = CallId::lwSinkLinked;
+  using Reply = Empty;
+  void Encode(wire::Writer& writer) const;
+  wire::WireResult Decode(wire::Reader& reader);
+  size_t EncodedBytes() const;  // what Encode will append
+};
+
 }  // namespace longwire::calls

@@ -206,4 +206,13 @@ wire::WireResult cuSinkWrapped_v2::Reply::Decode(wire::Reader& reader_) {
   return wire::WireResult::kOk;
 }
 
+size_t lwSinkLinked::EncodedBytes() const { return 0; }
+
+void lwSinkLinked::Encode(wire::Writer& writer_) const {
+}
+
+wire::WireResult lwSinkLinked::Decode(wire::Reader& reader_) {
+  return wire::WireResult::kOk;
+}
+
 }  // namespace longwire::calls

@@ -162,4 +162,21 @@ wire::WireResult cuSinkWrapped::Reply::Decode(wire::Reader& reader_) {
   return wire::WireResult::kOk;
 }
 
+size_t lwSinkFacts::EncodedBytes() const { return 8; }
+
+void lwSinkFacts::Encode(wire::Writer& writer_) const {
+  if (std::byte* at_ = writer_.Grow(8)) {
+    Store(at_, number);
+  }
+}
+
+wire::WireResult lwSinkFacts::Decode(wire::Reader& reader_) {
+  std::span<const std::byte> view_;
+  const std::byte* at_ = nullptr;
+  LW_TRY(reader_.View(8, &view_));
+  at_ = view_.data();
+  Load(at_, &number);
+  return wire::WireResult::kOk;
+}
+
 }  // namespace longwire::calls

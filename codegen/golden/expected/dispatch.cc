@@ -50,6 +50,8 @@ wire::WireResult Dispatch(CallContext& context, CallId id, wire::Reader& argumen
       nullptr,
       nullptr,
       &Handle<calls::cuSinkWorker, &Do_cuSinkWorker>,
+      &Handle<calls::lwSinkFacts, &Do_lwSinkFacts>,
+      &Handle<calls::lwSinkLinked, &Do_lwSinkLinked>,
   };
   const size_t number = static_cast<size_t>(id);
   if (number >= sizeof(kHandlers) / sizeof(kHandlers[0]) || kHandlers[number] == nullptr) {

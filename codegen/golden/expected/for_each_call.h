@@ -200,6 +200,17 @@ void VisitFields([[maybe_unused]] cuSinkWorker::Reply& value,
   visitor("twice", value.twice);
 }
 
+template <class Visitor>
+void VisitFields([[maybe_unused]] lwSinkFacts& value,
+                 [[maybe_unused]] Visitor&& visitor) {
+  visitor("number", value.number);
+}
+
+template <class Visitor>
+void VisitFields([[maybe_unused]] lwSinkLinked& value,
+                 [[maybe_unused]] Visitor&& visitor) {
+}
+
 // visitor.template operator()<Call>(name) for every call that travels.
 template <class Visitor>
 void ForEachCall(Visitor&& visitor) {
@@ -217,6 +228,8 @@ void ForEachCall(Visitor&& visitor) {
   visitor.template operator()<cuSinkWrapped>("cuSinkWrapped");
   visitor.template operator()<cuSinkWrapped_v2>("cuSinkWrapped_v2");
   visitor.template operator()<cuSinkWorker>("cuSinkWorker");
+  visitor.template operator()<lwSinkFacts>("lwSinkFacts");
+  visitor.template operator()<lwSinkLinked>("lwSinkLinked");
 }
 
 }  // namespace longwire::calls

@@ -83,6 +83,9 @@ constexpr FieldInfo kcuSinkWrapped_v2[] = {
 constexpr FieldInfo kcuSinkWorker[] = {
     {"a", FieldKind::kI32, 0, 0},
 };
+constexpr FieldInfo klwSinkFacts[] = {
+    {"number", FieldKind::kU64, 0, 0},
+};
 }  // namespace
 
 std::string PrintCall(CallId id, wire::Reader arguments) {
@@ -107,6 +110,8 @@ std::string PrintCall(CallId id, wire::Reader arguments) {
       {},
       {},
       kcuSinkWorker,
+      klwSinkFacts,
+      {},
   };
   const size_t number = static_cast<size_t>(id);
   std::string line = CallName(id);

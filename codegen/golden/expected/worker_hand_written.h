@@ -23,5 +23,9 @@ CUresult Do_lwSinkQueued(CallContext& context, const calls::lwSinkQueued& call,
     calls::lwSinkQueued::Reply* reply);
 CUresult Do_cuSinkWorker(CallContext& context, const calls::cuSinkWorker& call,
     calls::cuSinkWorker::Reply* reply);
+CUresult Do_lwSinkFacts(CallContext& context, const calls::lwSinkFacts& call,
+    calls::lwSinkFacts::Reply* reply);
+CUresult Do_lwSinkLinked(CallContext& context, const calls::lwSinkLinked& call,
+    calls::lwSinkLinked::Reply* reply);
 
 }  // namespace longwire::worker

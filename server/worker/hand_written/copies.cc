@@ -89,12 +89,6 @@ void Reach(Session& session, uint64_t transfer, bool pull) {
   if (pull || session.transfers().Settle(transfer)) session.down().Pull(transfer);
 }
 
-// Nobody can hold up a stream in these: what stands behind them is reached as soon as they are.
-bool EndsByItself(CallId call) {
-  return call == CallId::lwCopyToDevice || call == CallId::lwMemset ||
-         call == CallId::lwEventRecord;
-}
-
 // All before the queue's head has finished, so the copies right behind it are reached, too: a row
 // of them takes one round trip.
 void ReachBehind(Session& session, Stream& stream, uint64_t bytes) {
@@ -102,7 +96,7 @@ void ReachBehind(Session& session, Stream& stream, uint64_t bytes) {
   const uint64_t turn = session.issuer().OthersTurn(stream);
   for (size_t i = 1; i < std::min(stream.queue.size(), kMostReachedAhead + 1); ++i) {
     QueuedCall& next = stream.queue[i];
-    if (!EndsByItself(next.call) || next.position > turn) return;
+    if (!PullsMayPass(next.call) || next.position > turn) return;
     if ((next.flags & wire::kCapturing) != 0) return;
     if (next.call != CallId::lwCopyToDevice || next.begun()) continue;
     calls::lwCopyToDevice copy;
