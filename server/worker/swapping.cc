@@ -3,7 +3,6 @@
 #include "server/worker/completion.h"
 #include "server/worker/failures.h"
 #include "server/worker/helpers.h"
-#include "server/worker/log_line.h"
 #include "server/worker/memory.h"
 #include "server/worker/timeline.h"
 
