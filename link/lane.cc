@@ -44,20 +44,27 @@ bool Lane::CreateRings(size_t bytes) {
 }
 
 void Lane::Stop(const transport::Closed& closed) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (stopped_) return;
   stopped_ = true;
   stopped_at_ = Clock::now();
   stop_ = closed;
   if (pump_ != nullptr) pump_->Stop(stop_);
   if (up_ != nullptr) up_->PokeConsumer();
-  stop_changed_.notify_all();
+  stop_changed_.NotifyAll();
 }
 
 bool Lane::SleepUnlessStopped(std::chrono::milliseconds time) {
-  std::unique_lock lock(mutex_);
-  stop_changed_.wait_for(lock, time, [&] { return stopped_; });
+  base::MutexLock lock(mutex_);
+  auto deadline = Clock::now() + time;
+  while (!stopped_ && stop_changed_.WaitUntil(lock, deadline)) {
+  }
   return !stopped_;
+}
+
+Clock::time_point Lane::stopped_at() {
+  base::MutexLock lock(mutex_);
+  return stopped_at_;
 }
 
 bool Lane::WaitForBytes() {
@@ -127,7 +134,7 @@ bool Lane::Connect(std::chrono::milliseconds patience) {
     }
     if (SleepUnlessStopped(kRetryPause)) continue;
     if (number_ != 0) return false;
-    deadline = std::min(deadline, stopped_at_ + kLastWords);
+    deadline = std::min(deadline, stopped_at() + kLastWords);
     std::this_thread::sleep_for(kRetryPause);
   }
   return false;
@@ -144,13 +151,13 @@ StreamPump::Outcome Lane::PumpOnce() {
     relay_->ChangePacking(terms.packing & server_.packing);
   });
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     pump_ = &pump;
     if (stopped_) pump.Stop(stop_);
   }
   StreamPump::Outcome outcome = pump.Run();
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     pump_ = nullptr;
   }
   if (outcome != StreamPump::Outcome::kBroken) closed_ = pump.closed();

@@ -4,12 +4,12 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "link/server_connection.h"
 #include "link/transport/grpc_stream.h"
 #include "link/transport/relay_end.h"
@@ -59,6 +59,7 @@ class Lane {
   bool Connect(std::chrono::milliseconds patience);
   transport::StreamPump::Outcome PumpOnce();
   bool SleepUnlessStopped(std::chrono::milliseconds time);
+  std::chrono::steady_clock::time_point stopped_at();
 
   const uint32_t number_;
   Right right_;
@@ -70,12 +71,12 @@ class Lane {
   transport::TrafficCounters counters_;
   transport::Closed closed_;
 
-  std::mutex mutex_;
-  std::condition_variable stop_changed_;
-  bool stopped_ = false;    // under mutex_, as what follows
-  transport::Closed stop_;  // what the server is told
-  std::chrono::steady_clock::time_point stopped_at_;
-  transport::StreamPump* pump_ = nullptr;  // while it runs
+  base::Mutex mutex_{base::ranks::kLinkLane};
+  base::CondVar stop_changed_;
+  bool stopped_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  transport::Closed stop_ LONGWIRE_GUARDED_BY(mutex_);  // what the server is told
+  std::chrono::steady_clock::time_point stopped_at_ LONGWIRE_GUARDED_BY(mutex_);
+  transport::StreamPump* pump_ LONGWIRE_GUARDED_BY(mutex_) = nullptr;  // while it runs
 };
 
 }  // namespace longwire::link

@@ -55,13 +55,13 @@ void LinkSession::Run() {
   // Outside the lock: who gives up now still asks for it.
   std::unique_ptr<ServerRace> race;
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     race = std::move(race_);
   }
 }
 
 void LinkSession::ProgramGone() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (gone_) return;
   gone_ = true;
   if (race_ != nullptr) race_->GiveUp();
@@ -92,13 +92,14 @@ void LinkSession::RefuseView(const std::string& sentence) {
 std::optional<size_t> LinkSession::FirstOf(ServerRace::Try attempt, std::string* sentence) {
   *sentence = servers_.problem();
   if (!sentence->empty()) return std::nullopt;
-  auto race = std::make_unique<ServerRace>(servers_.Order(), std::move(attempt));
+  auto made = std::make_unique<ServerRace>(servers_.Order(), std::move(attempt));
+  ServerRace& race = *made;
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (gone_) return std::nullopt;
-    race_ = std::move(race);
+    race_ = std::move(made);
   }
-  return race_->Run(began_ + kAnswerPatience, sentence);
+  return race.Run(began_ + kAnswerPatience, sentence);
 }
 
 void LinkSession::AnswerView(const wire::Message& message) {
@@ -131,7 +132,7 @@ void LinkSession::AnswerView(const wire::Message& message) {
 }
 
 LinkSession::Asked& LinkSession::AskedOf(size_t place) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return asked_[place];
 }
 
@@ -176,7 +177,7 @@ bool LinkSession::AskToOpen(const transport::OpenSessionRequest& request, Conten
 
 // What the first said that gave a reason of its own.
 int32_t LinkSession::CodeOfRefusal() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   for (const auto& [place, asked] : asked_) {
     if (asked.code.load() != transport::kNoDevice) return asked.code.load();
   }
@@ -244,7 +245,7 @@ bool LinkSession::ReplyToProgram(wire::OpenReply reply) {
     return false;
   }
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (gone_) return false;
     open_ = true;
   }

@@ -10,11 +10,12 @@
 #include <chrono>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "link/lane.h"
 #include "link/server_connection.h"
 #include "link/server_race.h"
@@ -75,11 +76,13 @@ class LinkSession {
   // The session's own logs, then its lanes; as they are once the session is open.
   std::vector<std::unique_ptr<Lane>> lanes_;
 
-  std::mutex mutex_;
-  bool gone_ = false;                 // under mutex_, as all that follows
-  bool open_ = false;                 // lanes_ may be stopped
-  std::map<size_t, Asked> asked_;     // by place in the race; each is its thread's until it is over
-  std::unique_ptr<ServerRace> race_;  // once there is one; the others' threads end with it
+  base::Mutex mutex_{base::ranks::kLinkSession};
+  bool gone_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  bool open_ LONGWIRE_GUARDED_BY(mutex_) = false;  // lanes_ may be stopped
+  // By place in the race; what an entry holds is its thread's until the race is over.
+  std::map<size_t, Asked> asked_ LONGWIRE_GUARDED_BY(mutex_);
+  // Once there is one; the others' threads end with it.
+  std::unique_ptr<ServerRace> race_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace longwire::link

@@ -118,6 +118,7 @@ std::string WhyNotReady(const ServerChannel& server, grpc_connectivity_state sta
 
 bool WaitUntilReady(const ServerChannel& server, Clock::time_point deadline, std::string* sentence,
                     const std::atomic<bool>* given_up) {
+  base::AssertNoRankedLockHeld();
   auto started = Clock::now();
   while (given_up == nullptr || !given_up->load()) {
     grpc_connectivity_state state = server.channel->GetState(true);
@@ -144,7 +145,7 @@ bool WaitUntilReady(const ServerChannel& server, Clock::time_point deadline, std
 
 std::optional<ServerChannel> ServerConnection::TakeIdle(const std::string& fingerprint,
                                                         const std::string& server) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   for (size_t left = idle_.size(); left-- > 0;) {
     if (idle_[left].server != server) continue;
     ServerChannel channel = std::move(idle_[left]);
@@ -176,11 +177,11 @@ bool Answers(const ServerChannel& server, Contender& contender, std::string* sen
 
 std::vector<transport::Address> ServerConnection::Order() {
   std::vector<transport::Address> order = servers_;
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (idle_.empty()) return order;
-  std::stable_partition(order.begin(), order.end(), [&](const transport::Address& server) {
-    return server.Text() == idle_.back().server;
-  });
+  const std::string& last = idle_.back().server;
+  std::stable_partition(order.begin(), order.end(),
+                        [&](const transport::Address& server) { return server.Text() == last; });
   return order;
 }
 
@@ -233,7 +234,7 @@ ServerChannel ServerConnection::Beside(const ServerChannel& other) {
 
 void ServerConnection::GiveBack(ServerChannel channel) {
   if (channel.channel->GetState(false) != GRPC_CHANNEL_READY) return;
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (idle_.size() < kIdleChannels) idle_.push_back(std::move(channel));
 }
 

@@ -7,11 +7,12 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "link/transport/address.h"
 #include "link/transport/tls_files.h"
 #include "proto/transport.grpc.pb.h"
@@ -64,8 +65,8 @@ class ServerConnection {
   const transport::TlsFiles identity_;
   const std::string problem_;
   const uint32_t packing_;
-  std::mutex mutex_;
-  std::vector<ServerChannel> idle_;  // under mutex_
+  base::Mutex mutex_{base::ranks::kServerConnection};
+  std::vector<ServerChannel> idle_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
 // Waits until the connection is up. False with a sentence when it is not; finding that takes time,

@@ -28,86 +28,89 @@ std::string NoAnswerFrom(const std::string& server, std::chrono::steady_clock::d
 }
 
 void Contender::set_on_give_up(std::function<void()> on_give_up) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   on_give_up_ = std::move(on_give_up);
   if (given_up_.load() && on_give_up_) on_give_up_();
 }
 
-void Contender::Connected() { on_connected_(); }
-
 void Contender::GiveUp() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   given_up_.store(true);
   if (on_give_up_) on_give_up_();
 }
 
 ServerRace::ServerRace(const std::vector<transport::Address>& servers, Try attempt)
-    : attempt_(std::move(attempt)) {
-  for (const transport::Address& server : servers) {
-    contenders_.push_back(std::make_unique<Contender>(server));
-    Contender* contender = contenders_.back().get();
-    contender->on_connected_ = [this, contender] {
-      std::lock_guard lock(mutex_);
-      contender->state_ = Contender::State::kAsking;
-      contender->since_ = Clock::now();
-      changed_.notify_all();
-    };
+    : attempt_(std::move(attempt)), progress_(servers.size()) {
+  for (size_t place = 0; place < servers.size(); ++place) {
+    contenders_.push_back(
+        std::make_unique<Contender>(servers[place], [this, place] { Connected(place); }));
   }
 }
 
 ServerRace::~ServerRace() {
   GiveUp();
-  for (auto& contender : contenders_) {
-    if (contender->thread_.joinable()) contender->thread_.join();
-  }
+  for (std::thread& thread : threads_) thread.join();
 }
 
 void ServerRace::GiveUp() {
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     given_up_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   for (auto& contender : contenders_) contender->GiveUp();
 }
 
-// The lock is held in these.
+void ServerRace::Connected(size_t place) {
+  base::MutexLock lock(mutex_);
+  progress_[place].state = State::kAsking;
+  progress_[place].since = Clock::now();
+  changed_.NotifyAll();
+}
+
 void ServerRace::Start(size_t place) {
-  Contender& contender = *contenders_[place];
-  contender.state_ = Contender::State::kConnecting;
-  contender.since_ = Clock::now();
-  contender.thread_ = std::thread([this, place, &contender] {
-    std::string sentence;
-    bool serves = attempt_(place, contender, &sentence);
-    std::lock_guard lock(mutex_);
-    contender.state_ = serves ? Contender::State::kServes : Contender::State::kFailed;
-    contender.sentence_ = std::move(sentence);
-    if (serves && !winner_ && !given_up_) winner_ = place;
-    changed_.notify_all();
-  });
+  progress_[place].state = State::kConnecting;
+  progress_[place].since = Clock::now();
+  threads_.emplace_back([this, place] { Attempt(place); });
+}
+
+void ServerRace::Attempt(size_t place) {
+  std::string sentence;
+  bool serves = attempt_(place, *contenders_[place], &sentence);
+  base::MutexLock lock(mutex_);
+  progress_[place].state = serves ? State::kServes : State::kFailed;
+  progress_[place].sentence = std::move(sentence);
+  if (serves && !winner_ && !given_up_) winner_ = place;
+  changed_.NotifyAll();
 }
 
 // nullopt: all have started.
 std::optional<ServerRace::Clock::time_point> ServerRace::NextStart() const {
   if (started_ == contenders_.size()) return std::nullopt;
   if (started_ == 0) return Clock::now();
-  const Contender& last = *contenders_[started_ - 1];
-  if (last.state_ == Contender::State::kFailed) return Clock::now();
-  bool asks = last.state_ == Contender::State::kAsking;
+  const Progress& last = progress_[started_ - 1];
+  if (last.state == State::kFailed) return Clock::now();
+  bool asks = last.state == State::kAsking;
   auto turn = std::min<Clock::duration>(asks ? kAnswerTurn : kConnectTurn,
                                         kAllStarted / (contenders_.size() - 1));
-  return last.since_ + turn;
+  return last.since + turn;
+}
+
+bool ServerRace::AllFailed() const {
+  return std::ranges::all_of(progress_,
+                             [](const Progress& one) { return one.state == State::kFailed; });
 }
 
 std::string ServerRace::Sentences() const {
   std::string all;
-  for (const auto& contender : contenders_) {
-    std::string said = contender->sentence_;
-    std::string server = contender->address().Text();
-    auto time = Clock::now() - contender->since_;
-    if (contender->state_ == Contender::State::kWaiting) said = server + " was not tried";
-    if (contender->state_ == Contender::State::kConnecting) said = NoAnswerFrom(server, time);
-    if (contender->state_ == Contender::State::kAsking) {
+  for (size_t place = 0; place < contenders_.size(); ++place) {
+    const Progress& progress = progress_[place];
+    std::string said = progress.sentence;
+    std::string server = contenders_[place]->address().Text();
+    auto time = Clock::now() - progress.since;
+    if (progress.state == State::kWaiting) said = server + " was not tried";
+    if (progress.state == State::kConnecting) said = NoAnswerFrom(server, time);
+    if (progress.state == State::kAsking) {
       said = server + " has taken the connection, but has not answered in " + Seconds(time) +
              "; is longwired there stopped, or starting?";
     }
@@ -117,25 +120,22 @@ std::string ServerRace::Sentences() const {
 }
 
 std::optional<size_t> ServerRace::Run(Clock::time_point deadline, std::string* sentence) {
-  std::unique_lock lock(mutex_);
+  base::MutexLock lock(mutex_);
   while (!winner_ && !given_up_ && Clock::now() < deadline) {
     auto next = NextStart();
     if (next && *next <= Clock::now()) {
       Start(started_++);
       continue;
     }
-    bool all_failed = std::all_of(contenders_.begin(), contenders_.end(), [](const auto& one) {
-      return one->state_ == Contender::State::kFailed;
-    });
-    if (all_failed) break;
-    changed_.wait_until(lock, std::min(deadline, next.value_or(deadline)));
+    if (AllFailed()) break;
+    changed_.WaitUntil(lock, std::min(deadline, next.value_or(deadline)));
   }
   if (!winner_) {
     *sentence = Sentences();
     given_up_ = true;
   }
   std::optional<size_t> winner = winner_;
-  lock.unlock();
+  lock.Unlock();
   for (size_t place = 0; place < contenders_.size(); ++place) {
     if (place != winner) contenders_[place]->GiveUp();
   }

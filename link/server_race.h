@@ -6,15 +6,15 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "link/transport/address.h"
 
 namespace longwire::link {
@@ -22,31 +22,23 @@ namespace longwire::link {
 // One server of a race, as the thread that tries it sees it.
 class Contender {
  public:
-  explicit Contender(const transport::Address& address) : address_(address) {}
+  Contender(const transport::Address& address, std::function<void()> on_connected)
+      : address_(address), on_connected_(std::move(on_connected)) {}
   const transport::Address& address() const { return address_; }
   // Set when another serves: then the attempt ends soon.
   const std::atomic<bool>& given_up() const { return given_up_; }
   // While it is set, giving up also calls this. nullptr: no more.
   void set_on_give_up(std::function<void()> on_give_up);
   // There is a connection; the next server is given more time then.
-  void Connected();
+  void Connected() { on_connected_(); }
   void GiveUp();
 
  private:
-  friend class ServerRace;
-  enum class State { kWaiting, kConnecting, kAsking, kFailed, kServes };
-
   const transport::Address address_;
+  const std::function<void()> on_connected_;
   std::atomic<bool> given_up_{false};
-  std::mutex mutex_;
-  std::function<void()> on_give_up_;  // under mutex_
-  std::function<void()> on_connected_;
-
-  // Under the race's mutex.
-  State state_ = State::kWaiting;
-  std::chrono::steady_clock::time_point since_;  // in this state
-  std::string sentence_;                         // why it does not serve
-  std::thread thread_;
+  base::Mutex mutex_{base::ranks::kContender};
+  std::function<void()> on_give_up_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
 class ServerRace {
@@ -69,17 +61,30 @@ class ServerRace {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void Start(size_t place);
-  std::optional<Clock::time_point> NextStart() const;
-  std::string Sentences() const;
+  enum class State { kWaiting, kConnecting, kAsking, kFailed, kServes };
+  struct Progress {
+    State state = State::kWaiting;
+    Clock::time_point since;  // in this state
+    std::string sentence;     // why it does not serve
+  };
+
+  void Connected(size_t place);
+  void Start(size_t place) LONGWIRE_REQUIRES(mutex_);
+  void Attempt(size_t place);
+  std::optional<Clock::time_point> NextStart() const LONGWIRE_REQUIRES(mutex_);
+  bool AllFailed() const LONGWIRE_REQUIRES(mutex_);
+  std::string Sentences() const LONGWIRE_REQUIRES(mutex_);
 
   const Try attempt_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::unique_ptr<Contender>> contenders_;
-  size_t started_ = 0;  // under mutex_, as all that follows
-  std::optional<size_t> winner_;
-  bool given_up_ = false;
+  std::vector<std::unique_ptr<Contender>> contenders_;  // by place; as they are from the start on
+  std::vector<std::thread> threads_;                    // of Run's caller
+
+  base::Mutex mutex_{base::ranks::kServerRace};
+  base::CondVar changed_;
+  std::vector<Progress> progress_ LONGWIRE_GUARDED_BY(mutex_);  // by place
+  size_t started_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  std::optional<size_t> winner_ LONGWIRE_GUARDED_BY(mutex_);
+  bool given_up_ LONGWIRE_GUARDED_BY(mutex_) = false;
 };
 
 // Of a server that says nothing, after that time.

@@ -57,7 +57,7 @@ GrpcStream<Stream>::~GrpcStream() {
 template <class Stream>
 void GrpcStream<Stream>::Drain() {
   {
-    std::lock_guard lock(wake_mutex_);
+    base::MutexLock lock(wake_mutex_);
     if (drained_) return;
     drained_ = true;
   }
@@ -105,6 +105,7 @@ bool GrpcStream<Stream>::ParseFrame() {
 
 template <class Stream>
 MessageStream::Event GrpcStream<Stream>::Wait(wire::Deadline deadline) {
+  if (deadline != wire::Deadline{}) base::AssertNoRankedLockHeld();
   void* tag = nullptr;
   bool ok = false;
   auto status = queue_.AsyncNext(&tag, &ok, TimeOf(deadline));
@@ -119,7 +120,7 @@ MessageStream::Event GrpcStream<Stream>::Wait(wire::Deadline deadline) {
       // The call is over; what the peer said last may still be there, and the read tells the end.
       return reading_ ? Event::kNone : Event::kBroken;
     case kWakeTag: {
-      std::lock_guard lock(wake_mutex_);
+      base::MutexLock lock(wake_mutex_);
       wake_set_ = false;
       return Event::kWoken;
     }
@@ -130,7 +131,7 @@ MessageStream::Event GrpcStream<Stream>::Wait(wire::Deadline deadline) {
 
 template <class Stream>
 void GrpcStream<Stream>::Wake() {
-  std::lock_guard lock(wake_mutex_);
+  base::MutexLock lock(wake_mutex_);
   if (drained_ || wake_set_) return;
   wake_set_ = true;
   alarm_.Set(&queue_, gpr_now(GPR_CLOCK_MONOTONIC), TagOf(kWakeTag));
@@ -155,6 +156,7 @@ std::unique_ptr<ClientStream> ClientStream::Connect(const std::shared_ptr<grpc::
 
 template <class Stream>
 bool GrpcStream<Stream>::AwaitFinish() {
+  base::AssertNoRankedLockHeld();
   auto limit =
       gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_millis(kFinishMs, GPR_TIMESPAN));
   void* tag = nullptr;

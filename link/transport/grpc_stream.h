@@ -9,10 +9,11 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "link/transport/message_stream.h"
 
 namespace longwire::transport {
@@ -42,9 +43,9 @@ class GrpcStream : public MessageStream {
   std::unique_ptr<Stream> stream_;
 
  private:
-  std::mutex wake_mutex_;  // guards the two below
-  bool drained_ = false;
-  bool wake_set_ = false;
+  base::Mutex wake_mutex_{base::ranks::kStreamWake};
+  bool drained_ LONGWIRE_GUARDED_BY(wake_mutex_) = false;
+  bool wake_set_ LONGWIRE_GUARDED_BY(wake_mutex_) = false;
   grpc::Alarm alarm_;
   bool reading_ = false;
   grpc::ByteBuffer read_buffer_;

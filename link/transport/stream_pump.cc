@@ -74,10 +74,10 @@ StreamPump::Outcome StreamPump::Run() {
     moved_at = Clock::now();
   }
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     over_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   relay_.outgoing_memory().PokeConsumer();
   sleeper.join();
   return *outcome_;
@@ -85,7 +85,7 @@ StreamPump::Outcome StreamPump::Run() {
 
 void StreamPump::Stop(Closed closed) {
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (stopping_.load()) return;
     wanted_close_ = std::move(closed);
     stopping_.store(true);
@@ -95,7 +95,7 @@ void StreamPump::Stop(Closed closed) {
 
 void StreamPump::Tell(const Terms& terms) {
   {
-    std::lock_guard lock(terms_mutex_);
+    base::MutexLock lock(terms_mutex_);
     terms_ = terms;
     has_terms_.store(true);
   }
@@ -112,23 +112,26 @@ bool StreamPump::SleeperMayWork() const { return armed_ && !writing_ && relay_.F
 void StreamPump::Sleeper() {
   // Its own place in the ring: it only waits there.
   wire::RingConsumer watch(relay_.outgoing_shared());
-  std::unique_lock lock(mutex_);
+  base::MutexLock lock(mutex_);
   while (true) {
-    bool may_work = changed_.wait_for(lock, kEndLook, [&] { return over_ || SleeperMayWork(); });
+    auto deadline = Clock::now() + kEndLook;
+    while (!over_ && !SleeperMayWork() && changed_.WaitUntil(lock, deadline)) {
+    }
     if (over_) return;
+    bool may_work = SleeperMayWork();
     bool data = false;
     if (may_work) {
       uint64_t position = relay_.sent();
-      lock.unlock();
+      lock.Unlock();
       data = watch.WaitBeyond(position, {}, wire::Deadline::max());
-      lock.lock();
+      lock.Lock();
       if (over_) return;
       if (armed_) Send();  // bytes, or an acknowledgement for which somebody poked
     }
     if (!data && watch.memory().closed()) {
       // Run's thread ends the session; there is nothing more to wait for here.
       stream_.Wake();
-      changed_.wait(lock, [&] { return over_; });
+      while (!over_) changed_.Wait(lock);
       return;
     }
   }
@@ -158,14 +161,14 @@ void StreamPump::Sleep() {
   if (may_rest) deadline = std::min(deadline, message_at_ + kRestAfter);
   bool useful = false;
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     armed_ = true;
     useful = SleeperMayWork();
   }
-  if (useful) changed_.notify_one();
+  if (useful) changed_.NotifyOne();
   Event event = stream_.Wait(deadline);
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     armed_ = false;
   }
   HandleEvent(event);
@@ -263,7 +266,7 @@ bool StreamPump::Send() {
 bool StreamPump::SendTerms() {
   std::optional<Terms> terms;
   {
-    std::lock_guard lock(terms_mutex_);
+    base::MutexLock lock(terms_mutex_);
     std::swap(terms, terms_);
     has_terms_.store(false);
   }
@@ -312,7 +315,7 @@ void StreamPump::LookForEnd() {
   if (!ring_closed && !stopping_.load()) return;
   if (stop_deadline_ == wire::Deadline::max()) {
     stop_deadline_ = Clock::now() + kStopTime;
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (stopping_.load()) {
       closed_ = wanted_close_;
     } else {

@@ -4,19 +4,19 @@
 // in the connection. While it sleeps (armed_), the sleeper sleeps on the ring and, woken by data,
 // sends it itself: no byte waits for a hand-off between threads.
 //
-// Lock order: mutex_, terms_mutex_. While armed_ is true everything marked "shared" belongs to who
-// holds mutex_; while it is false, to Run's thread.
+// While armed_ is true everything marked "shared" belongs to who holds mutex_; while it is false,
+// to Run's thread. The compiler cannot check this: those members name no mutex.
 #pragma once
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "link/transport/answer_prediction.h"
 #include "link/transport/heap_rest.h"
 #include "link/transport/message_stream.h"
@@ -72,7 +72,7 @@ class StreamPump {
   bool AnswerGoesFirst(std::chrono::steady_clock::time_point now) const;
   void ReadOn();
   void Sleeper();
-  bool SleeperMayWork() const;
+  bool SleeperMayWork() const LONGWIRE_REQUIRES(mutex_);
   void Sleep();
   bool MayRest();
   void HandleEvent(MessageStream::Event event);
@@ -104,11 +104,11 @@ class StreamPump {
   bool rested_ = true;                                // since then
   HeapUser heap_user_;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;  // armed_, writing_ or over_
-  bool armed_ = false;               // under mutex_
-  bool over_ = false;                // under mutex_
-  Closed wanted_close_;              // under mutex_ until stopping_ is set
+  base::Mutex mutex_{base::ranks::kStreamPump};
+  base::CondVar changed_;  // armed_, writing_ or over_
+  bool armed_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  bool over_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  Closed wanted_close_ LONGWIRE_GUARDED_BY(mutex_);
 
   // Shared.
   RelayEnd& relay_;
@@ -118,8 +118,8 @@ class StreamPump {
   std::optional<std::string> pong_;
   Closed closed_;
 
-  std::mutex terms_mutex_;      // nothing else is locked under it
-  std::optional<Terms> terms_;  // under terms_mutex_
+  base::Mutex terms_mutex_{base::ranks::kPumpTerms};
+  std::optional<Terms> terms_ LONGWIRE_GUARDED_BY(terms_mutex_);
   std::atomic<bool> has_terms_{false};
 
   std::atomic<bool> stopping_{false};

@@ -4,10 +4,11 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "proto/config.pb.h"
 
 namespace longwire::config {
@@ -19,32 +20,33 @@ class LiveConfig {
   explicit LiveConfig(Config first) : now_(std::make_shared<const Config>(std::move(first))) {}
 
   Snapshot Get() const {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     return now_;
   }
 
   // `told` is called with each later configuration, before Replace returns, never twice at once.
   // Subscribers must outlive the replacing; nobody unsubscribes.
   void Subscribe(std::function<void(const Config&)> told) {
-    std::lock_guard lock(replace_mutex_);
+    base::MutexLock lock(replace_mutex_);
     subscribers_.push_back(std::move(told));
   }
 
   void Replace(Config next) {
-    std::lock_guard replacing(replace_mutex_);
+    base::MutexLock replacing(replace_mutex_);
     auto snapshot = std::make_shared<const Config>(std::move(next));
     {
-      std::lock_guard lock(mutex_);
+      base::MutexLock lock(mutex_);
       now_ = snapshot;
     }
     for (const auto& told : subscribers_) told(*snapshot);
   }
 
  private:
-  std::mutex replace_mutex_;                                     // before mutex_
-  std::vector<std::function<void(const Config&)>> subscribers_;  // under replace_mutex_
-  mutable std::mutex mutex_;
-  Snapshot now_;  // under mutex_
+  // Without a rank: subscribers may wait.
+  base::Mutex replace_mutex_ LONGWIRE_ACQUIRED_BEFORE(mutex_);
+  std::vector<std::function<void(const Config&)>> subscribers_ LONGWIRE_GUARDED_BY(replace_mutex_);
+  mutable base::Mutex mutex_{base::ranks::kLiveConfig};
+  Snapshot now_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace longwire::config

@@ -123,7 +123,7 @@ void AcceptLoop::SpinningBegins() {
 
 bool AcceptLoop::Spawn(std::function<void()> work) {
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     size_t most = table_.config()->max_sessions() * (1 + wire::kMaxLanes) + kExtraThreads;
     if (stopping_.load() || threads_ >= most) return false;
     ++threads_;
@@ -131,9 +131,9 @@ bool AcceptLoop::Spawn(std::function<void()> work) {
   std::thread([this, work = std::move(work)]() mutable {
     work();
     work = nullptr;  // what it held goes before it counts as ended
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     --threads_;
-    fewer_.notify_all();
+    fewer_.NotifyAll();
   }).detach();
   return true;
 }
@@ -142,15 +142,16 @@ void AcceptLoop::Stop() {
   if (server_ == nullptr || stopping_.exchange(true)) return;
   table_.Close();
   listener_.Stop();
-  auto none_left = [&] { return threads_ == 0; };
-  std::unique_lock lock(mutex_);
-  fewer_.wait_for(lock, kLastWords, none_left);
-  lock.unlock();
+  base::MutexLock lock(mutex_);
+  auto patience = Clock::now() + kLastWords;
+  while (threads_ != 0 && fewer_.WaitUntil(lock, patience)) {
+  }
+  lock.Unlock();
   // Clients look at connections that no call is using only now and then: they are not waited for.
   server_->Shutdown(std::chrono::system_clock::now() + kGoodbye);
-  lock.lock();
-  fewer_.wait(lock, none_left);
-  lock.unlock();
+  lock.Lock();
+  while (threads_ != 0) fewer_.Wait(lock);
+  lock.Unlock();
   transport::SetSpinningBegins({});
   step_aside_.Cancel();
   queue_->Shutdown();

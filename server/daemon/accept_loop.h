@@ -6,14 +6,14 @@
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "proto/transport.grpc.pb.h"
 #include "server/daemon/listener.h"
 #include "server/daemon/server_credentials.h"
@@ -84,9 +84,9 @@ class AcceptLoop {
   std::atomic<bool> knocked_{false};  // the alarm that wakes it there is set
   grpc::Alarm step_aside_;
   Clock::time_point quiet_until_{};  // by Loop's thread: somebody spun shortly before
-  std::mutex mutex_;
-  std::condition_variable fewer_;
-  size_t threads_ = 0;  // under mutex_
+  base::Mutex mutex_{base::ranks::kAcceptLoop};
+  base::CondVar fewer_;
+  size_t threads_ LONGWIRE_GUARDED_BY(mutex_) = 0;
 };
 
 // Each starts to accept one call of its kind, and the next one once that has come.

@@ -9,6 +9,8 @@
 #include <memory>
 #include <mutex>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "link/transport/certificate.h"
 #include "link/transport/log.h"
 
@@ -36,7 +38,7 @@ struct Handshake {
 class Limiter {
  public:
   bool Allows(const std::string& line) {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     Clock::time_point now = Clock::now();
     if (now - second_ >= kSecond) {
       second_ = now;
@@ -50,10 +52,10 @@ class Limiter {
   }
 
  private:
-  std::mutex mutex_;
-  Clock::time_point second_;  // under mutex_, as the two below
-  int lines_ = 0;
-  std::string last_;
+  base::Mutex mutex_{base::ranks::kRefusalLimiter};
+  Clock::time_point second_ LONGWIRE_GUARDED_BY(mutex_);
+  int lines_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  std::string last_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
 Handshake* Of(const SSL* connection) {

@@ -18,7 +18,7 @@ Images::Images(const images::ImageStore::Options& options) {
 
 Images::~Images() {
   stopping_ = true;
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   for (Worker& worker : workers_) {
     shutdown(worker.control.get(), SHUT_RDWR);
     worker.thread.join();
@@ -26,7 +26,7 @@ Images::~Images() {
 }
 
 void Images::Serve(uint64_t session, const std::string& tenant, wire::Descriptor control) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   for (auto worker = workers_.begin(); worker != workers_.end();) {
     auto next = std::next(worker);
     if (worker->gone.load()) {

@@ -6,10 +6,11 @@
 #include <atomic>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "link/transport/log.h"
 #include "server/images/image_store.h"
 #include "server/images/protocol.h"
@@ -47,8 +48,8 @@ class Images {
   std::unique_ptr<images::ImageStore> store_;
   std::atomic<bool> told_no_room_{false};
   std::atomic<bool> stopping_{false};
-  std::mutex mutex_;
-  std::list<Worker> workers_;  // under mutex_
+  base::Mutex mutex_{base::ranks::kImages};
+  std::list<Worker> workers_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace longwire::daemon

@@ -34,12 +34,12 @@ bool Lane::MapRings(wire::Descriptor up, wire::Descriptor down, bool relayed) {
 }
 
 void Lane::SetToken(const transport::Token& token) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   token_ = HashToken(token);
 }
 
 bool Lane::TokenFits(const transport::Token& token) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   // The last answer with a new token may have been lost together with its connection. A client
   // that resumes says nothing before it has the answer; at first it does not wait for that.
   bool unheard = previous_good_ && (first_attach_ || messages_at_attach_ == counters_.messages_in);
@@ -49,16 +49,17 @@ bool Lane::TokenFits(const transport::Token& token) {
 }
 
 Lane::TakenOver Lane::TakeOver(uint32_t epoch, const transport::Attach& attach, bool compression) {
-  std::unique_lock lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (ended_ || relay_ == nullptr) return TakenOver::kNo;
   if (epoch <= relay_->epoch()) return TakenOver::kOlder;
   // The older connection may still be on its way to its pump: it is told when it gets there.
   ++waiting_;
   if (pump_ != nullptr) pump_->Abandon();
-  bool free = changed_.wait_for(lock, kAttachPatience,
-                                [&] { return ended_ || (pump_ == nullptr && !attaching_); });
+  auto deadline = Clock::now() + kAttachPatience;
+  while (!ended_ && (pump_ != nullptr || attaching_) && changed_.WaitUntil(lock, deadline)) {
+  }
   --waiting_;
-  if (!free || ended_) return TakenOver::kNo;
+  if (ended_ || pump_ != nullptr || attaching_) return TakenOver::kNo;
   if (epoch <= relay_->epoch()) return TakenOver::kOlder;
   bool first = relay_->epoch() == 0;
   if (relay_->StartEpoch(epoch, attach.resume_position, attach.consumed) != wire::WireResult::kOk) {
@@ -79,7 +80,7 @@ bool Lane::SendAttached(transport::ServerStream& stream, const transport::Token&
   transport::Token token{};
   if (!NewToken(&token)) return false;
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     previous_token_ = HashToken(shown);
     previous_good_ = true;
     token_ = HashToken(token);
@@ -106,13 +107,13 @@ std::optional<StreamPump::Outcome> Lane::Relay(transport::ServerStream& stream,
   }
   StreamPump::Outcome outcome = StreamPump::Outcome::kBroken;
   if (SendAttached(stream, attach.token)) {
-    if (!first_attach_) LogResumed(attach, Clock::now() - detached);
+    if (!IsFirstAttach()) LogResumed(attach, Clock::now() - detached);
     // Lanes move large messages: a thread that spins for them would take the place of one that
     // waits for an answer.
     StreamPump pump(stream, *relay_, counters_,
                     attach.lane == 0 ? StreamPump::Spinning::kYes : StreamPump::Spinning::kNo);
     {
-      std::lock_guard lock(mutex_);
+      base::MutexLock lock(mutex_);
       pump_ = &pump;
       if (ended_) pump.Stop(end_);
       if (waiting_ != 0) pump.Abandon();
@@ -120,18 +121,23 @@ std::optional<StreamPump::Outcome> Lane::Relay(transport::ServerStream& stream,
     }
     outcome = pump.Run();
     *closed = pump.closed();
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     pump_ = nullptr;
   }
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   attaching_ = false;
   detached_since_ = Clock::now();
-  changed_.notify_all();
+  changed_.NotifyAll();
   return outcome;
 }
 
+bool Lane::IsFirstAttach() {
+  base::MutexLock lock(mutex_);
+  return first_attach_;
+}
+
 void Lane::SetTerms(std::chrono::milliseconds resume_grace, bool compression) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   terms_ = {resume_grace, compression};
   TellTerms();
 }
@@ -143,7 +149,7 @@ void Lane::TellTerms() {
 }
 
 void Lane::End(const transport::Closed& closed) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (ended_) return;
   ended_ = true;
   end_ = closed;
@@ -151,16 +157,16 @@ void Lane::End(const transport::Closed& closed) {
   if (pump_ != nullptr) pump_->Stop(closed);
   up_->Close(closed.code);
   down_->Close(closed.code);
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 Clock::time_point Lane::detached_since() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return relayed_ ? detached_since_ : Clock::time_point::max();
 }
 
 uint32_t Lane::epoch() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return relay_ == nullptr ? 0 : relay_->epoch();
 }
 

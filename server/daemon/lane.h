@@ -3,11 +3,11 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "link/transport/grpc_stream.h"
 #include "link/transport/relay_end.h"
 #include "link/transport/stream_pump.h"
@@ -61,37 +61,42 @@ class Lane {
   TakenOver TakeOver(uint32_t epoch, const transport::Attach& attach, bool compression);
   // With a new token; `shown` is the one that the client came with.
   bool SendAttached(transport::ServerStream& stream, const transport::Token& shown);
-
-  // What there is to tell goes to the pump; mutex_ is held.
-  void TellTerms();
+  bool IsFirstAttach();
+  // What there is to tell goes to the pump.
+  void TellTerms() LONGWIRE_REQUIRES(mutex_);
 
   bool relayed_ = false;
   std::shared_ptr<wire::RingMemory> up_;
   std::shared_ptr<wire::RingMemory> down_;
   transport::TrafficCounters counters_;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  // All under mutex_; relay_ belongs to the pump while there is one.
+  // There is one as long as the lane is, if it is relayed. What is in it belongs to who is
+  // attaching or attached (attaching_), its epoch to who holds mutex_.
   std::unique_ptr<transport::RelayEnd> relay_;
-  transport::StreamPump* pump_ = nullptr;
-  uint32_t wanted_packing_ = 0;  // by who is attached, to whom it may be told
-  bool hears_terms_ = false;
+
+  base::Mutex mutex_{base::ranks::kDaemonLane};
+  base::CondVar changed_;
+  transport::StreamPump* pump_ LONGWIRE_GUARDED_BY(mutex_) = nullptr;
+  // By who is attached, to whom it may be told.
+  uint32_t wanted_packing_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  bool hears_terms_ LONGWIRE_GUARDED_BY(mutex_) = false;
   struct NewTerms {
     std::chrono::milliseconds resume_grace;
     bool compression;
   };
-  std::optional<NewTerms> terms_;  // since the session was opened
-  bool attaching_ = false;
-  uint32_t waiting_ = 0;  // newer connections
-  bool ended_ = false;
-  transport::Closed end_;
-  Clock::time_point detached_since_ = Clock::now();
-  TokenHash token_{};
-  TokenHash previous_token_{};  // that the client showed last
-  bool previous_good_ = false;  // until the client has shown that it got the new one
-  bool first_attach_ = false;   // nobody had attached before who is attached now
-  uint64_t messages_at_attach_ = 0;
+  std::optional<NewTerms> terms_ LONGWIRE_GUARDED_BY(mutex_);  // since the session was opened
+  bool attaching_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  uint32_t waiting_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // newer connections
+  bool ended_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  transport::Closed end_ LONGWIRE_GUARDED_BY(mutex_);
+  Clock::time_point detached_since_ LONGWIRE_GUARDED_BY(mutex_) = Clock::now();
+  TokenHash token_ LONGWIRE_GUARDED_BY(mutex_){};
+  TokenHash previous_token_ LONGWIRE_GUARDED_BY(mutex_){};  // that the client showed last
+  // Until the client has shown that it got the new one.
+  bool previous_good_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  // Nobody had attached before who is attached now.
+  bool first_attach_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  uint64_t messages_at_attach_ LONGWIRE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace longwire::daemon

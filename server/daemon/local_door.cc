@@ -34,6 +34,7 @@ mode_t ModeFor(const config::Config& config) {
 }
 
 void WaitUntilGone(int socket) {
+  base::AssertNoRankedLockHeld();
   pollfd wait{socket, POLLRDHUP, 0};
   while (poll(&wait, 1, -1) < 0 && errno == EINTR) {
   }
@@ -73,15 +74,15 @@ void LocalDoor::Loop() {
       continue;
     }
     {
-      std::lock_guard lock(mutex_);
+      base::MutexLock lock(mutex_);
       if (clients_ >= kMaxClients) continue;
       ++clients_;
     }
     std::thread([this, socket = std::move(socket)]() mutable {
       Serve(std::move(socket));
-      std::lock_guard lock(mutex_);
+      base::MutexLock lock(mutex_);
       --clients_;
-      fewer_.notify_all();
+      fewer_.NotifyAll();
     }).detach();
   }
 }
@@ -126,8 +127,8 @@ void LocalDoor::Stop() {
   shutdown(listener_.get(), SHUT_RDWR);
   if (thread_.joinable()) thread_.join();
   unlink(path_.c_str());
-  std::unique_lock lock(mutex_);
-  fewer_.wait(lock, [&] { return clients_ == 0; });
+  base::MutexLock lock(mutex_);
+  while (clients_ != 0) fewer_.Wait(lock);
 }
 
 }  // namespace longwire::daemon

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
 #include <string>
 #include <thread>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/daemon/session_table.h"
 #include "wire/socket.h"
 
@@ -32,9 +32,9 @@ class LocalDoor {
   wire::Descriptor listener_;
   std::thread thread_;
   std::atomic<bool> stopping_{false};
-  std::mutex mutex_;
-  std::condition_variable fewer_;
-  size_t clients_ = 0;  // under mutex_
+  base::Mutex mutex_{base::ranks::kLocalDoor};
+  base::CondVar fewer_;
+  size_t clients_ LONGWIRE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace longwire::daemon

@@ -44,7 +44,7 @@ bool LoopAnswers(AcceptLoop& loop, microseconds patience) {
 }
 
 void Notifier::Ready(std::string_view status) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   status_ = status;
   manager_.Notify("READY=1\nSTATUS=" + status_);
 }
@@ -72,7 +72,7 @@ void Notifier::Beat(microseconds patience) {
   // A table whose lock is never released holds this thread up, and nothing is said either.
   size_t sessions = accept_.table().List().size();
   if (LoopAnswers(accept_, patience)) {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     manager_.Notify("WATCHDOG=1\nSTATUS=" + status_ + "; sessions: " + std::to_string(sessions));
   } else {
     transport::Log(transport::LogLevel::kError,

@@ -5,10 +5,11 @@
 #include <signal.h>
 
 #include <chrono>
-#include <mutex>
 #include <string>
 #include <string_view>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/daemon/accept_loop.h"
 #include "server/warden/service_manager.h"
 
@@ -33,8 +34,8 @@ class Notifier {
 
   const service::Manager& manager_;
   AcceptLoop& accept_;
-  std::mutex mutex_;
-  std::string status_;  // under mutex_: the last that was said
+  base::Mutex mutex_{base::ranks::kNotifier};
+  std::string status_ LONGWIRE_GUARDED_BY(mutex_);  // the last that was said
 };
 
 // Whether the thread that handles all calls takes up a new event within `patience`.

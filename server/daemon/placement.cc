@@ -107,7 +107,7 @@ std::vector<int32_t> DeviceBook::Forecast(uint32_t devices, config::Placement po
                                           const warden::Stats& stats,
                                           const std::map<uint32_t, double>& busy,
                                           std::string* sentence) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   std::vector<scheduler::DeviceLoad> loads = Loads(stats, busy);
   std::vector<int32_t> chosen = Choose(loads, devices, FirstLease(loads), policy, sentence);
   return chosen.empty() ? Choose(loads, devices, 0, policy, sentence) : chosen;
@@ -117,7 +117,7 @@ std::vector<int32_t> DeviceBook::Place(uint64_t session, uint32_t devices, confi
                                        const warden::Stats& stats,
                                        const std::map<uint32_t, double>& busy,
                                        std::string* sentence) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   std::vector<scheduler::DeviceLoad> loads = Loads(stats, busy);
   std::vector<int32_t> ordinals = Choose(loads, devices, FirstLease(loads), policy, sentence);
   if (!ordinals.empty()) placed_[session] = ordinals;
@@ -125,7 +125,7 @@ std::vector<int32_t> DeviceBook::Place(uint64_t session, uint32_t devices, confi
 }
 
 void DeviceBook::Forget(uint64_t session) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   placed_.erase(session);
 }
 

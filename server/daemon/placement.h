@@ -4,10 +4,11 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "proto/config.pb.h"
 #include "scheduler/placement/placement.h"
 #include "server/warden/protocol.h"
@@ -43,12 +44,12 @@ class DeviceBook {
   void Forget(uint64_t session);
 
  private:
-  // mutex_ held.
   std::vector<scheduler::DeviceLoad> Loads(const warden::Stats& stats,
-                                           const std::map<uint32_t, double>& busy) const;
+                                           const std::map<uint32_t, double>& busy) const
+      LONGWIRE_REQUIRES(mutex_);
 
-  std::mutex mutex_;
-  std::map<uint64_t, std::vector<int32_t>> placed_;  // under mutex_, by session
+  base::Mutex mutex_{base::ranks::kDeviceBook};
+  std::map<uint64_t, std::vector<int32_t>> placed_ LONGWIRE_GUARDED_BY(mutex_);  // by session
 };
 
 }  // namespace longwire::daemon

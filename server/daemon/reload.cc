@@ -8,7 +8,7 @@ using transport::Log;
 using transport::LogLevel;
 
 Reloader::Outcome Reloader::Reload(const std::string& who) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   Outcome outcome = TakeOver();
   const LogLevel level = outcome.done ? LogLevel::kInfo : LogLevel::kError;
   for (const std::string& sentence : outcome.sentences) Log(level, sentence);

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <functional>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/config/live_config.h"
 #include "server/daemon/options.h"
 
@@ -33,13 +34,13 @@ class Reloader {
   Outcome Reload(const std::string& who);
 
  private:
-  Outcome TakeOver();
+  Outcome TakeOver() LONGWIRE_REQUIRES(mutex_);
 
   const CommandLine command_line_;
   config::LiveConfig& live_;
   const std::string system_file_;
   Preparation preparation_;
-  std::mutex mutex_;  // one at a time
+  base::Mutex mutex_;  // one at a time; without a rank: files are read, and the warden is told
 };
 
 }  // namespace longwire::daemon

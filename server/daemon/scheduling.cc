@@ -77,7 +77,7 @@ Scheduling::Scheduling(const SchedulingOptions& options)
 
 Scheduling::~Scheduling() {
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     ending_ = true;
   }
   eventfd_write(wake_.get(), 1);
@@ -87,7 +87,7 @@ Scheduling::~Scheduling() {
 std::shared_ptr<gates::GatePage> Scheduling::Open(const scheduler::SessionInfo& session) {
   auto page = gates::GatePage::Create(static_cast<uint32_t>(session.devices.size()));
   if (page == nullptr) return nullptr;
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   workers_[session.id] = {session, page};
   bool best_effort = session.priority_class == PriorityClass::kBestEffort;
   for (uint32_t i = 0; i < session.devices.size(); ++i) {
@@ -110,7 +110,7 @@ std::shared_ptr<gates::GatePage> Scheduling::Open(const scheduler::SessionInfo& 
 }
 
 void Scheduling::Close(uint64_t session) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto worker = workers_.find(session);
   if (worker == workers_.end()) return;
   gates::GatePage& page = *worker->second.page;
@@ -127,7 +127,7 @@ void Scheduling::Close(uint64_t session) {
 
 void Scheduling::ChangeTenant(const std::string& tenant, PriorityClass priority_class,
                               uint32_t weight) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   for (auto& [number, device] : devices_) {
     for (Seat& seat : device.seats) {
       if (seat.tenant == tenant) seat.best_effort = priority_class == PriorityClass::kBestEffort;
@@ -143,7 +143,7 @@ void Scheduling::ChangeTenant(const std::string& tenant, PriorityClass priority_
 }
 
 void Scheduling::Change(const SchedulingOptions& options) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto policy = scheduler::MakePolicy(options.policy);
   if (policy == nullptr) return;
   const bool was_enabled = options_.enabled;
@@ -185,7 +185,7 @@ void Scheduling::OpenAllGates() {
 }
 
 SchedulingOptions Scheduling::options() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return options_;
 }
 
@@ -244,7 +244,7 @@ void Scheduling::Loop() {
   epoll_event events[64];
   while (true) {
     int count = WaitForEvents(epoll_.get(), Timeout(), events);
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (ending_) return;
     for (int i = 0; i < count; ++i) {
       if (events[i].data.u64 == kWake) {
@@ -276,7 +276,7 @@ bool Scheduling::IsShared() const {
 }
 
 std::optional<std::chrono::nanoseconds> Scheduling::Timeout() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto due = core_.next_tick();
   if (workers_.empty() && !due) return std::nullopt;
   Time until = scheduler::kForever;
@@ -393,7 +393,7 @@ void Scheduling::Sample(Device& device) {
 }
 
 std::map<uint32_t, double> Scheduling::BusyDevices() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   std::map<uint32_t, double> busy;
   for (auto& [number, device] : devices_) {
     Account(device);
@@ -407,7 +407,7 @@ std::map<uint32_t, double> Scheduling::BusyDevices() {
 }
 
 std::map<std::string, ShareFigures> Scheduling::Shares() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   std::map<std::string, ShareFigures> shares;
   std::map<std::string, int> devices;
   for (auto& [number, device] : devices_) {
@@ -442,7 +442,7 @@ std::map<std::string, ShareFigures> Scheduling::Shares() {
 }
 
 std::vector<SeatFigures> Scheduling::Seats() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   std::vector<SeatFigures> all;
   for (auto& [number, device] : devices_) {
     Account(device);
@@ -457,19 +457,19 @@ std::vector<SeatFigures> Scheduling::Seats() {
 }
 
 scheduler::Counters Scheduling::counters() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return core_.snapshot().counters;
 }
 
 std::vector<uint64_t> Scheduling::CallCounts() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   std::vector<uint64_t> counts = ended_calls_;
   for (auto& [session, worker] : workers_) AddCalls(*worker.page, &counts);
   return counts;
 }
 
 std::map<std::string, std::chrono::nanoseconds> Scheduling::GpuTimes() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   for (auto& [number, device] : devices_) Account(device);
   return gpu_times_;
 }

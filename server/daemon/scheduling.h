@@ -1,7 +1,6 @@
 // The scheduler at work: tells its core (scheduler/core.h) what the sessions' workers do and writes
 // the answers on their pages of gates. One thread, asleep while there is no session, awake twice a
 // second while none shares its device with another; thread-safe.
-// twice a
 #pragma once
 
 #include <chrono>
@@ -9,12 +8,13 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "scheduler/accounting.h"
 #include "scheduler/core.h"
 #include "server/gates/gate_page.h"
@@ -111,40 +111,40 @@ class Scheduling {
 
   void Loop();
   std::optional<std::chrono::nanoseconds> Timeout();  // of the wait for bells; none: for ever
-  // All with mutex_ held.
-  void Look(uint64_t session);
-  void LookAtAll();
-  void Tell(scheduler::Event event);
-  void Apply(const scheduler::Decision& decision);
-  void Report(uint32_t number, Seat& seat);
-  void ObserveGap(uint32_t number, Seat& seat, scheduler::Activity activity);
-  void Account(Device& device);
-  void CheckWorkers();
-  bool Answers(uint64_t session) const;
-  bool IsShared() const;
-  void SetTimeSlice(Seat& seat);
-  void OpenAllGates();
+  void Look(uint64_t session) LONGWIRE_REQUIRES(mutex_);
+  void LookAtAll() LONGWIRE_REQUIRES(mutex_);
+  void Tell(scheduler::Event event) LONGWIRE_REQUIRES(mutex_);
+  void Apply(const scheduler::Decision& decision) LONGWIRE_REQUIRES(mutex_);
+  void Report(uint32_t number, Seat& seat) LONGWIRE_REQUIRES(mutex_);
+  void ObserveGap(uint32_t number, Seat& seat, scheduler::Activity activity)
+      LONGWIRE_REQUIRES(mutex_);
+  void Account(Device& device) LONGWIRE_REQUIRES(mutex_);
+  void CheckWorkers() LONGWIRE_REQUIRES(mutex_);
+  bool Answers(uint64_t session) const LONGWIRE_REQUIRES(mutex_);
+  bool IsShared() const LONGWIRE_REQUIRES(mutex_);
+  void SetTimeSlice(Seat& seat) LONGWIRE_REQUIRES(mutex_);
+  void OpenAllGates() LONGWIRE_REQUIRES(mutex_);
   static void Sample(Device& device);
-  void WatchSharedDevices();
-  Seat* FindSeat(uint64_t session, uint32_t device);
+  void WatchSharedDevices() LONGWIRE_REQUIRES(mutex_);
+  Seat* FindSeat(uint64_t session, uint32_t device) LONGWIRE_REQUIRES(mutex_);
 
   wire::Descriptor epoll_;
   wire::Descriptor wake_;
   std::thread thread_;
 
-  std::mutex mutex_;
-  // All under mutex_:
-  SchedulingOptions options_;
-  std::unique_ptr<scheduler::Policy> policy_;
-  scheduler::Core core_;
-  std::map<uint32_t, Device> devices_;
-  std::map<uint64_t, Worker> workers_;                // by session
-  std::map<std::string, scheduler::Time> gpu_times_;  // by tenant
-  std::deque<scheduler::Event> untold_;  // for the core, while it is being told of another
-  bool telling_ = false;
-  scheduler::Time next_look_{0};
-  std::vector<uint64_t> ended_calls_;  // of sessions that have ended
-  bool ending_ = false;
+  base::Mutex mutex_{base::ranks::kScheduling};
+  SchedulingOptions options_ LONGWIRE_GUARDED_BY(mutex_);
+  std::unique_ptr<scheduler::Policy> policy_ LONGWIRE_GUARDED_BY(mutex_);
+  scheduler::Core core_ LONGWIRE_GUARDED_BY(mutex_);
+  std::map<uint32_t, Device> devices_ LONGWIRE_GUARDED_BY(mutex_);
+  std::map<uint64_t, Worker> workers_ LONGWIRE_GUARDED_BY(mutex_);                // by session
+  std::map<std::string, scheduler::Time> gpu_times_ LONGWIRE_GUARDED_BY(mutex_);  // by tenant
+  // For the core, while it is being told of another.
+  std::deque<scheduler::Event> untold_ LONGWIRE_GUARDED_BY(mutex_);
+  bool telling_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  scheduler::Time next_look_ LONGWIRE_GUARDED_BY(mutex_){0};
+  std::vector<uint64_t> ended_calls_ LONGWIRE_GUARDED_BY(mutex_);  // of sessions that have ended
+  bool ending_ LONGWIRE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace longwire::daemon

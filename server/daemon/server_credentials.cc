@@ -81,7 +81,7 @@ bool TlsServerCredentials::Reload(const transport::TlsFiles& files, std::string*
   auto material = transport::LoadTls(files, transport::TlsRole::kServer, sentence);
   if (!material) return false;
   Announce(*material);
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   another_authority_ |= material->authority != material_.authority;
   material_ = std::move(*material);
   changed_ = true;
@@ -91,7 +91,7 @@ bool TlsServerCredentials::Reload(const transport::TlsFiles& files, std::string*
 bool TlsServerCredentials::Trusts(const std::string& chain) {
   std::string authority;
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (!another_authority_ || wire::GuardIsOff("certificate")) return true;
     authority = material_.authority;
   }
@@ -104,14 +104,17 @@ int TlsServerCredentials::AddPortToServer(const std::string& address, grpc_serve
 
 grpc_ssl_certificate_config_reload_status TlsServerCredentials::Fetch(
     void* self, grpc_ssl_server_certificate_config** config) {
-  auto* credentials = static_cast<TlsServerCredentials*>(self);
-  std::lock_guard lock(credentials->mutex_);
-  if (!credentials->changed_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
-  const transport::TlsMaterial& material = credentials->material_;
-  grpc_ssl_pem_key_cert_pair pair{material.key.c_str(), material.certificate.c_str()};
-  *config = grpc_ssl_server_certificate_config_create(material.authority.c_str(), &pair, 1);
+  return static_cast<TlsServerCredentials*>(self)->FetchChanged(config);
+}
+
+grpc_ssl_certificate_config_reload_status TlsServerCredentials::FetchChanged(
+    grpc_ssl_server_certificate_config** config) {
+  base::MutexLock lock(mutex_);
+  if (!changed_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+  grpc_ssl_pem_key_cert_pair pair{material_.key.c_str(), material_.certificate.c_str()};
+  *config = grpc_ssl_server_certificate_config_create(material_.authority.c_str(), &pair, 1);
   if (*config == nullptr) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_FAIL;
-  credentials->changed_ = false;
+  changed_ = false;
   return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
 }
 

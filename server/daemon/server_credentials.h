@@ -5,10 +5,11 @@
 #include <grpcpp/security/server_credentials.h>
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "link/transport/tls_files.h"
 
 namespace longwire::daemon {
@@ -36,12 +37,15 @@ class TlsServerCredentials final : public grpc::ServerCredentials {
   // Called by gRPC when a connection comes.
   static grpc_ssl_certificate_config_reload_status Fetch(
       void* self, grpc_ssl_server_certificate_config** config);
+  grpc_ssl_certificate_config_reload_status FetchChanged(
+      grpc_ssl_server_certificate_config** config);
 
   grpc_server_credentials* credentials_ = nullptr;
-  std::mutex mutex_;
-  transport::TlsMaterial material_;  // under mutex_
-  bool changed_ = true;              // under mutex_: gRPC has not fetched it yet
-  bool another_authority_ = false;   // under mutex_: than connections may have been made by
+  base::Mutex mutex_{base::ranks::kServerCredentials};
+  transport::TlsMaterial material_ LONGWIRE_GUARDED_BY(mutex_);
+  bool changed_ LONGWIRE_GUARDED_BY(mutex_) = true;  // gRPC has not fetched it yet
+  // Than connections may have been made by.
+  bool another_authority_ LONGWIRE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace longwire::daemon

@@ -41,6 +41,7 @@ bool Session::TakeReply(wire::Message& message, wire::OpenReply* reply) {
 
 bool Session::Introduce(std::span<const std::byte> request, const std::atomic<bool>& cancelled,
                         wire::OpenReply* reply, std::string* sentence) {
+  base::AssertNoRankedLockHeld();
   std::vector<int> page;
   if (gates_ != nullptr) page = {gates_->memory_descriptor(), gates_->bell_descriptor()};
   if (!wire::SendMessage(worker_.control.get(), request, page)) {
@@ -86,7 +87,7 @@ bool Session::MayAttach(uint32_t lane, const transport::Token& token, const Peer
 }
 
 bool Session::End(const transport::Closed& closed) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (ended_) return false;
   ended_ = true;
   end_ = closed;
@@ -96,7 +97,7 @@ bool Session::End(const transport::Closed& closed) {
 }
 
 void Session::set_on_end(std::function<void(const transport::Closed&)> on_end) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   on_end_ = std::move(on_end);
   if (ended_ && on_end_) on_end_(end_);
 }

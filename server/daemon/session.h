@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/daemon/lane.h"
 #include "server/daemon/peer.h"
 #include "server/daemon/warden_client.h"
@@ -91,10 +92,10 @@ class Session {
   std::vector<std::unique_ptr<Lane>> lanes_;  // as they are once the session is introduced
   wire::Descriptor segment_;                  // the same; only of local clients
 
-  std::mutex mutex_;
-  bool ended_ = false;  // under mutex_, as what follows
-  transport::Closed end_;
-  std::function<void(const transport::Closed&)> on_end_;
+  base::Mutex mutex_{base::ranks::kSession};
+  bool ended_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  transport::Closed end_ LONGWIRE_GUARDED_BY(mutex_);
+  std::function<void(const transport::Closed&)> on_end_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace longwire::daemon

@@ -89,7 +89,7 @@ OpenedSession SessionTable::Refuse(int32_t code, const Peer& peer, std::string s
 
 bool SessionTable::Admit(const config::Tenant& tenant, std::string* sentence) {
   const uint32_t most = live_.Get()->max_sessions();
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   size_t all = 0;
   for (const auto& [name, count] : held_) all += count;
   bool limited = tenant.has_sessions() && !wire::GuardIsOff("quota_sessions");
@@ -109,7 +109,7 @@ bool SessionTable::Admit(const config::Tenant& tenant, std::string* sentence) {
 }
 
 void SessionTable::Release(const config::Tenant& tenant) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (--held_[tenant.name()] == 0) held_.erase(tenant.name());
 }
 
@@ -250,7 +250,7 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, const Peer& p
   }
   if (code == 0 && !MakeTokens(*session, &opened.tokens)) code = transport::kUnknown;
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (code == 0 && ending_) {
       code = transport::kDeviceUnavailable;
       sentence = "the server shuts down";
@@ -280,13 +280,13 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, const Peer& p
 }
 
 std::shared_ptr<Session> SessionTable::Find(uint64_t id) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = sessions_.find(id);
   return found == sessions_.end() ? nullptr : found->second;
 }
 
 std::vector<std::shared_ptr<Session>> SessionTable::List() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   std::vector<std::shared_ptr<Session>> list;
   for (const auto& [id, session] : sessions_) list.push_back(session);
   return list;
@@ -297,7 +297,7 @@ void SessionTable::End(const std::shared_ptr<Session>& session, const transport:
   Release(*session->client().peer.tenant);
   Abandon(session->id());
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     sessions_.erase(session->id());
   }
   auto seconds = std::chrono::duration<double>(Clock::now() - session->opened()).count();
@@ -311,10 +311,10 @@ void SessionTable::End(const std::shared_ptr<Session>& session, const transport:
 
 void SessionTable::Detached() {
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     detached_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void SessionTable::TellTerms(const config::Config& config) {
@@ -331,10 +331,10 @@ void SessionTable::EndAll(const transport::Closed& closed) {
 
 void SessionTable::Close() {
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     ending_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   EndAll({static_cast<uint32_t>(transport::kLaunchFailed), "the server shuts down"});
 }
 
@@ -349,13 +349,15 @@ void SessionTable::OnWorkerDied(const warden::WorkerDied& died) {
 }
 
 void SessionTable::ReapLoop() {
-  std::unique_lock lock(mutex_);
+  base::MutexLock lock(mutex_);
   while (!ending_) {
     // Nobody to look after: sleeps until there is.
-    changed_.wait(lock, [&] { return ending_ || detached_; });
-    changed_.wait_for(lock, kReapLook, [&] { return ending_; });
+    while (!ending_ && !detached_) changed_.Wait(lock);
+    auto look = Clock::now() + kReapLook;
+    while (!ending_ && changed_.WaitUntil(lock, look)) {
+    }
     detached_ = false;
-    lock.unlock();
+    lock.Unlock();
     bool detached = false;
     for (const auto& session : List()) {
       bool attached_before = session->epoch() != 0;
@@ -368,7 +370,7 @@ void SessionTable::ReapLoop() {
       End(session, {static_cast<uint32_t>(transport::kLaunchFailed),
                     attached_before ? "its connection broke" : "its client never came back"});
     }
-    lock.lock();
+    lock.Lock();
     detached_ |= detached;
   }
 }

@@ -2,15 +2,15 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/config/live_config.h"
 #include "server/daemon/images.h"
 #include "server/daemon/placement.h"
@@ -90,12 +90,13 @@ class SessionTable {
   DeviceBook book_;
   Images images_;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<uint64_t, std::shared_ptr<Session>> sessions_;  // under mutex_
-  bool ending_ = false;                                    // under mutex_: opens no more
-  bool detached_ = false;  // under mutex_: there may be a session to which nobody is attached
-  std::map<std::string, size_t> held_;  // under mutex_: by tenant's name
+  base::Mutex mutex_{base::ranks::kSessionTable};
+  base::CondVar changed_;
+  std::map<uint64_t, std::shared_ptr<Session>> sessions_ LONGWIRE_GUARDED_BY(mutex_);
+  bool ending_ LONGWIRE_GUARDED_BY(mutex_) = false;  // opens no more
+  // There may be a session to which nobody is attached.
+  bool detached_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  std::map<std::string, size_t> held_ LONGWIRE_GUARDED_BY(mutex_);  // by tenant's name
   std::thread reaper_;
 };
 

@@ -24,16 +24,17 @@ WardenClient::WardenClient(std::string socket, Starter starter, Events events)
 WardenClient::~WardenClient() {
   ending_.store(true);
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (socket_ != nullptr) shutdown(socket_->get(), SHUT_RDWR);
   }
   if (reader_.joinable()) reader_.join();
 }
 
 bool WardenClient::Connect(std::string* sentence) {
-  std::lock_guard connecting(connect_mutex_);
+  base::AssertNoRankedLockHeld();
+  base::MutexLock connecting(connect_mutex_);
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (socket_ != nullptr) return true;
   }
   if (reader_.joinable()) reader_.join();
@@ -47,7 +48,7 @@ bool WardenClient::Connect(std::string* sentence) {
     return false;
   }
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     socket_ = std::make_shared<wire::Descriptor>(std::move(socket));
   }
   reader_ = std::thread([this] { ReadLoop(); });
@@ -55,14 +56,14 @@ bool WardenClient::Connect(std::string* sentence) {
 }
 
 bool WardenClient::IsConnected() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return socket_ != nullptr;
 }
 
 void WardenClient::ReadLoop() {
   std::shared_ptr<wire::Descriptor> socket;
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     socket = socket_;
   }
   while (true) {
@@ -76,14 +77,14 @@ void WardenClient::ReadLoop() {
 
 void WardenClient::LoseConnection() {
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     socket_ = nullptr;
     for (auto& [number, pending] : pending_) {
       pending.messages.clear();
       pending.done = true;
     }
   }
-  answered_.notify_all();
+  answered_.NotifyAll();
   if (!ending_.load()) events_.warden_lost();
 }
 
@@ -125,21 +126,21 @@ void WardenClient::HandleMessage(wire::Message message) {
 }
 
 void WardenClient::Answer(uint64_t number, wire::Message message) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = pending_.find(number);
   if (found == pending_.end()) return;  // nobody waits any more; its descriptors are closed
   Pending& pending = found->second;
   bool element = message::KindOf(message.bytes) == warden::WorkerStarted::kKind;
   pending.messages.push_back(std::move(message));
   pending.done = !pending.list || !element;
-  answered_.notify_all();
+  answered_.NotifyAll();
 }
 
 std::vector<wire::Message> WardenClient::Ask(uint64_t number, bool list,
                                              std::span<const std::byte> packet,
                                              milliseconds patience, std::string* sentence) {
   if (!Connect(sentence)) return {};
-  std::unique_lock lock(mutex_);
+  base::MutexLock lock(mutex_);
   *sentence = "longwire-warden went away";
   if (socket_ == nullptr) return {};
   // In the table before the request is out: the answer may be quick.
@@ -148,7 +149,10 @@ std::vector<wire::Message> WardenClient::Ask(uint64_t number, bool list,
     pending_.erase(number);
     return {};
   }
-  bool done = answered_.wait_for(lock, patience, [&] { return pending_[number].done; });
+  auto deadline = std::chrono::steady_clock::now() + patience;
+  while (!pending_[number].done && answered_.WaitUntil(lock, deadline)) {
+  }
+  bool done = pending_[number].done;
   if (!done) *sentence = "longwire-warden does not answer";
   std::vector<wire::Message> messages = std::move(pending_[number].messages);
   pending_.erase(number);
@@ -156,7 +160,7 @@ std::vector<wire::Message> WardenClient::Ask(uint64_t number, bool list,
 }
 
 void WardenClient::Send(std::span<const std::byte> packet) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (socket_ != nullptr) wire::SendMessage(socket_->get(), packet);
 }
 

@@ -4,17 +4,17 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "proto/config.pb.h"
 #include "server/warden/protocol.h"
 #include "wire/socket.h"
@@ -78,13 +78,14 @@ class WardenClient {
   std::atomic<uint64_t> next_request_{1};
   std::atomic<bool> ending_{false};
 
-  std::mutex connect_mutex_;  // before mutex_: one thread connects
-  std::thread reader_;        // under connect_mutex_
+  // One thread connects. Without a rank: it may wait until a warden has started.
+  base::Mutex connect_mutex_ LONGWIRE_ACQUIRED_BEFORE(mutex_);
+  std::thread reader_ LONGWIRE_GUARDED_BY(connect_mutex_);
 
-  std::mutex mutex_;
-  std::condition_variable answered_;
-  std::shared_ptr<wire::Descriptor> socket_;  // under mutex_
-  std::map<uint64_t, Pending> pending_;       // under mutex_
+  base::Mutex mutex_{base::ranks::kWardenClient};
+  base::CondVar answered_;
+  std::shared_ptr<wire::Descriptor> socket_ LONGWIRE_GUARDED_BY(mutex_);
+  std::map<uint64_t, Pending> pending_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
 // Runs `longwire-warden` from the daemon's own folder as nobody's child and waits until it answers.

@@ -27,7 +27,7 @@ std::unique_ptr<ImageStore> ImageStore::Open(const Options& options, std::string
 }
 
 void ImageStore::ReadIndex() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   std::vector<ImageFiles::Image> images = files_.Images();
   std::ranges::sort(images, {}, &ImageFiles::Image::used);
   for (const ImageFiles::Image& image : images) {
@@ -60,7 +60,7 @@ ImageStore::Index::iterator ImageStore::KnownTo(const std::string& tenant,
 }
 
 bool ImageStore::Knows(const std::string& tenant, const wire::Digest& digest, uint64_t bytes) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = KnownTo(tenant, digest, bytes);
   bool known = found != index_.end();
   if (known) found->second.used = ++clock_;
@@ -72,7 +72,7 @@ wire::Descriptor ImageStore::Find(const std::string& tenant, const wire::Digest&
                                   uint64_t bytes) {
   uint64_t used = 0;
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     auto found = KnownTo(tenant, digest, bytes);
     if (found == index_.end()) {
       ++counts_.misses;
@@ -81,7 +81,7 @@ wire::Descriptor ImageStore::Find(const std::string& tenant, const wire::Digest&
     used = found->second.used = ++clock_;
   }
   wire::Descriptor memory = files_.Read(digest, bytes);
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (memory.valid()) {
     ++counts_.hits;
     counts_.saved += bytes;
@@ -104,7 +104,7 @@ ImageStore::Kept ImageStore::Keep(const std::string& tenant, const wire::Digest&
   }
   bool is_new = false;
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     auto found = index_.find(digest);
     is_new = found == index_.end();
     if (!is_new && found->second.tenants.contains(tenant)) {
@@ -117,7 +117,7 @@ ImageStore::Kept ImageStore::Keep(const std::string& tenant, const wire::Digest&
   // Also when the bytes are there already: the digest alone is no proof of having them.
   ImageFiles::Written written = files_.Write(memory, digest, bytes, is_new);
   bool done = written == ImageFiles::Written::kDone && files_.AddMark(tenant, digest);
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (is_new) arriving_ -= bytes;
   auto found = index_.find(digest);
   // Who else wrote it may have put it into the index and seen it go, with the file, meanwhile.
@@ -159,7 +159,7 @@ void ImageStore::Drop(Index::iterator image) {
 }
 
 Figures ImageStore::figures() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   Figures now = counts_;
   now.images = index_.size();
   now.bytes = stored_;

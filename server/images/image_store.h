@@ -6,10 +6,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/images/image_files.h"
 #include "wire/sha256.h"
 #include "wire/socket.h"
@@ -60,20 +61,20 @@ class ImageStore {
 
   explicit ImageStore(const Options& options) : limit_(options.bytes), files_(options.folder) {}
   void ReadIndex();
-  // All under mutex_. MakeRoom: for so many bytes more, or false when that is more than there may
-  // be.
-  Index::iterator KnownTo(const std::string& tenant, const wire::Digest& digest, uint64_t bytes);
-  bool MakeRoom(uint64_t bytes);
-  void Drop(Index::iterator image);
+  Index::iterator KnownTo(const std::string& tenant, const wire::Digest& digest, uint64_t bytes)
+      LONGWIRE_REQUIRES(mutex_);
+  // For so many bytes more; false when that is more than there may be.
+  bool MakeRoom(uint64_t bytes) LONGWIRE_REQUIRES(mutex_);
+  void Drop(Index::iterator image) LONGWIRE_REQUIRES(mutex_);
 
   const uint64_t limit_;
   ImageFiles files_;
-  std::mutex mutex_;
-  Index index_;            // under mutex_, as what follows
-  uint64_t stored_ = 0;    // bytes, of what is in the index
-  uint64_t arriving_ = 0;  // bytes, of what is being written
-  uint64_t clock_ = 0;
-  Figures counts_;
+  base::Mutex mutex_{base::ranks::kImageStore};
+  Index index_ LONGWIRE_GUARDED_BY(mutex_);
+  uint64_t stored_ LONGWIRE_GUARDED_BY(mutex_) = 0;    // bytes, of what is in the index
+  uint64_t arriving_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // bytes, of what is being written
+  uint64_t clock_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  Figures counts_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace longwire::images

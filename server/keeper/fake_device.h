@@ -8,8 +8,9 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/keeper/device_memory.h"
 
 namespace longwire::keeper {
@@ -23,7 +24,7 @@ class FakeDevice : public DeviceMemory {
   const DeviceIdentity& identity() const override { return identity_; }
 
   int Create(uint64_t bytes, uint64_t* handle) override {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     ++creates;
     if (creates == fail_create) return kOutOfMemory;
     if (bytes % identity_.granularity != 0 || bytes > identity_.total - used_) return kOutOfMemory;
@@ -38,21 +39,21 @@ class FakeDevice : public DeviceMemory {
   }
 
   int Export(uint64_t handle, wire::Descriptor* descriptor) override {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (++exports == fail_export) return kOutOfMemory;
     descriptor->Reset(dup(chunks_.at(handle).file.get()));
     return kSuccess;
   }
 
   void Release(uint64_t handle) override {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     used_ -= chunks_.at(handle).bytes;
     chunks_.erase(handle);
   }
 
   int Zero(uint64_t handle, uint64_t bytes) override {
     while (bytes >= hold_zero_from) usleep(500);
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (++zeros == fail_zero || chunks_.at(handle).bytes != bytes) return 999;
     char clean = 0;
     (void)!pwrite(chunks_.at(handle).file.get(), &clean, 1, 0);
@@ -64,33 +65,33 @@ class FakeDevice : public DeviceMemory {
     void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (data == MAP_FAILED) return nullptr;
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     pinned_.emplace_back(static_cast<std::byte*>(data), bytes);
     return static_cast<std::byte*>(data);
   }
 
   void ClearHost(const HostPart& part) override {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     DeviceMemory::ClearHost(part);
   }
 
   int CopyOut(uint64_t handle, uint64_t bytes, std::span<const HostPart> to) override {
     while (hold_copies) usleep(500);
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (++outs == fail_out || chunks_.at(handle).bytes != bytes) return 999;
     return pread(chunks_.at(handle).file.get(), to[0].data, 1, 0) == 1 ? kSuccess : 999;
   }
 
   int CopyIn(uint64_t handle, uint64_t bytes, std::span<const HostPart> from) override {
     while (hold_copies) usleep(500);
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (++ins == fail_in || chunks_.at(handle).bytes != bytes) return 999;
     return pwrite(chunks_.at(handle).file.get(), from[0].data, 1, 0) == 1 ? kSuccess : 999;
   }
 
   // What the host's memory holds, where it is no zero.
   std::string HostBytes() {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     std::string found;
     for (auto& [data, bytes] : pinned_) {
       for (uint64_t at = 0; at < bytes; at += identity_.granularity) {
@@ -105,11 +106,11 @@ class FakeDevice : public DeviceMemory {
   }
 
   uint64_t used() {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     return used_;
   }
   size_t count() {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     return chunks_.size();
   }
 
@@ -126,11 +127,11 @@ class FakeDevice : public DeviceMemory {
     wire::Descriptor file;
   };
   DeviceIdentity identity_;
-  std::mutex mutex_;
-  std::map<uint64_t, Chunk> chunks_;
-  std::vector<std::pair<std::byte*, uint64_t>> pinned_;
-  uint64_t used_ = 0;
-  uint64_t next_ = 1;
+  base::Mutex mutex_;
+  std::map<uint64_t, Chunk> chunks_ LONGWIRE_GUARDED_BY(mutex_);
+  std::vector<std::pair<std::byte*, uint64_t>> pinned_ LONGWIRE_GUARDED_BY(mutex_);
+  uint64_t used_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  uint64_t next_ LONGWIRE_GUARDED_BY(mutex_) = 1;
 };
 
 }  // namespace longwire::keeper

@@ -6,14 +6,14 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "wire/socket.h"
 
 namespace longwire::keeper {
@@ -29,10 +29,10 @@ class JobThread {
   // Finishes the job it has.
   ~JobThread() {
     {
-      std::lock_guard lock(mutex_);
+      base::MutexLock lock(mutex_);
       stop_ = true;
     }
-    changed_.notify_one();
+    changed_.NotifyOne();
     thread_.join();
   }
 
@@ -40,10 +40,10 @@ class JobThread {
     if (jobs.empty()) return;
     waiting_ += jobs.size();
     {
-      std::lock_guard lock(mutex_);
+      base::MutexLock lock(mutex_);
       for (Job& job : jobs) jobs_.push_back(std::move(job));
     }
-    changed_.notify_one();
+    changed_.NotifyOne();
   }
   size_t waiting() const { return waiting_; }  // jobs that were not taken back yet
   // Readable when jobs are done; then Take hands them back.
@@ -51,7 +51,7 @@ class JobThread {
   std::vector<Job> Take() {
     uint64_t count = 0;
     (void)!read(event_.get(), &count, sizeof(count));
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     waiting_ -= done_.size();
     return std::exchange(done_, {});
   }
@@ -61,15 +61,15 @@ class JobThread {
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, nullptr);
-    std::unique_lock lock(mutex_);
+    base::MutexLock lock(mutex_);
     while (true) {
-      changed_.wait(lock, [&] { return stop_ || !jobs_.empty(); });
+      while (!stop_ && jobs_.empty()) changed_.Wait(lock);
       if (stop_) return;
       Job job = std::move(jobs_.front());
       jobs_.pop_front();
-      lock.unlock();
+      lock.Unlock();
       work_(job);
-      lock.lock();
+      lock.Lock();
       done_.push_back(std::move(job));
       uint64_t one = 1;
       (void)!write(event_.get(), &one, sizeof(one));
@@ -79,12 +79,11 @@ class JobThread {
   const std::function<void(Job&)> work_;
   wire::Descriptor event_;
   size_t waiting_ = 0;  // used by the owner's thread only
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  // Guarded by mutex_.
-  std::deque<Job> jobs_;
-  std::vector<Job> done_;
-  bool stop_ = false;
+  base::Mutex mutex_{base::ranks::kJobThread};
+  base::CondVar changed_;
+  std::deque<Job> jobs_ LONGWIRE_GUARDED_BY(mutex_);
+  std::vector<Job> done_ LONGWIRE_GUARDED_BY(mutex_);
+  bool stop_ LONGWIRE_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last: starts when all of the above exists
 };
 

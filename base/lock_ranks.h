@@ -1,0 +1,46 @@
+// The ranks of all ranked mutexes, in the order in which a thread takes them: one table, which
+// docs/threads.md shows too (tests/threads compares the two). A mutex that is held while its
+// thread waits for others has no rank.
+#pragma once
+
+#include "base/lock_order.h"
+
+namespace longwire::base::ranks {
+
+// longwire-link.
+inline constexpr LockRank kLinkSession{100, "link::LinkSession::mutex_"};
+inline constexpr LockRank kServerRace{110, "link::ServerRace::mutex_"};
+inline constexpr LockRank kContender{120, "link::Contender::mutex_"};
+inline constexpr LockRank kServerConnection{130, "link::ServerConnection::mutex_"};
+inline constexpr LockRank kLinkLane{140, "link::Lane::mutex_"};
+
+// longwired.
+inline constexpr LockRank kAcceptLoop{200, "daemon::AcceptLoop::mutex_"};
+inline constexpr LockRank kLocalDoor{210, "daemon::LocalDoor::mutex_"};
+inline constexpr LockRank kSessionTable{220, "daemon::SessionTable::mutex_"};
+inline constexpr LockRank kSession{230, "daemon::Session::mutex_"};
+inline constexpr LockRank kDaemonLane{240, "daemon::Lane::mutex_"};
+inline constexpr LockRank kScheduling{250, "daemon::Scheduling::mutex_"};
+inline constexpr LockRank kDeviceBook{260, "daemon::DeviceBook::mutex_"};
+inline constexpr LockRank kImages{270, "daemon::Images::mutex_"};
+inline constexpr LockRank kImageStore{280, "images::ImageStore::mutex_"};
+inline constexpr LockRank kWardenClient{290, "daemon::WardenClient::mutex_"};
+inline constexpr LockRank kNotifier{300, "daemon::Notifier::mutex_"};
+
+// What link and longwired share.
+inline constexpr LockRank kStreamPump{400, "transport::StreamPump::mutex_"};
+inline constexpr LockRank kPumpTerms{410, "transport::StreamPump::terms_mutex_"};
+inline constexpr LockRank kStreamWake{420, "transport::GrpcStream::wake_mutex_"};
+
+// Taken for a moment from anywhere in longwired, also from within gRPC.
+inline constexpr LockRank kLiveConfig{500, "config::LiveConfig::mutex_"};
+inline constexpr LockRank kServerCredentials{510, "daemon::TlsServerCredentials::mutex_"};
+inline constexpr LockRank kRefusalLimiter{520, "daemon::Limiter::mutex_"};
+
+// longwire-keeper.
+inline constexpr LockRank kJobThread{600, "keeper::JobThread::mutex_"};
+
+// libnvidia-ml.so.1.
+inline constexpr LockRank kNvmlState{700, "nvml::State::mutex"};
+
+}  // namespace longwire::base::ranks
