@@ -47,11 +47,14 @@ constexpr double kFarMicroseconds = 2000;
 
 void CheckDaemon(const transport::InspectReply& reply, Report* report) {
   const transport::Daemon& daemon = reply.daemon();
+  wire::VersionRange theirs{daemon.protocol(), daemon.newest_protocol()};
+  if (theirs.newest == 0) theirs.newest = theirs.oldest;  // of before: it names one
   report->Good("longwired " + Printable(daemon.version()) + " on " + Printable(daemon.host()) +
-               ", protocol " + std::to_string(daemon.protocol()));
-  if (daemon.protocol() != wire::kProtocolVersion) {
-    bool older = daemon.protocol() < wire::kProtocolVersion;
-    report->Bad("client and server speak different protocols",
+               ", " + wire::VersionsText(theirs));
+  const wire::VersionRange ours = wire::SpokenVersions();
+  if (wire::NewestCommon(ours, theirs) == 0) {
+    bool older = theirs.newest < ours.newest;
+    report->Bad("this host speaks " + wire::VersionsText(ours) + ", the server does not",
                 older ? "upgrade longwired on the server" : "upgrade Longwire on this host");
   }
   if (!daemon.warden_problem().empty()) {
@@ -148,6 +151,8 @@ bool CheckSession(const link::ServerChannel& server, bool all_calls, Report* rep
   transport::OpenSessionRequest request;
   request.set_request(bytes.data(), bytes.size());
   request.set_client_version(LONGWIRE_VERSION);
+  request.set_oldest_protocol(wire::SpokenVersions().oldest);
+  request.set_newest_protocol(wire::SpokenVersions().newest);
   transport::OpenSessionReply answer;
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kOpenPatience);
@@ -159,6 +164,8 @@ bool CheckSession(const link::ServerChannel& server, bool all_calls, Report* rep
   if (reply.Decode(reader) != wire::WireResult::kOk) {
     return RefusedSession("the answer cannot be read; client and server differ in version", report);
   }
+  std::string problem = wire::ProblemOfAnswer(reply.code != 0, reply.protocol, reply.versions);
+  if (!problem.empty()) return RefusedSession(problem, report);
   if (reply.code != 0) return RefusedSession(reply.sentence, report);
   bool useful = DescribeSession(reply, all_calls, report);
   transport::Attach attach;
@@ -194,6 +201,8 @@ bool CheckLocalDoor(const std::string& path, bool all_calls, Report* report) {
   if (!message || reply.Decode(reader) != wire::WireResult::kOk) {
     return RefusedSession("the door closed without an answer", report);
   }
+  std::string problem = wire::ProblemOfAnswer(reply.code != 0, reply.protocol, reply.versions);
+  if (!problem.empty()) return RefusedSession(problem, report);
   if (reply.code != 0) return RefusedSession(reply.sentence, report);
   return DescribeSession(reply, all_calls, report);
 }

@@ -7,12 +7,13 @@
 #include <cstring>
 
 #include "server/daemon/paths.h"
-#include "wire/limits.h"
+#include "wire/versions.h"
 
 namespace longwire::cli {
 
 void CheckInstallation(Report* report) {
-  std::printf("this host (longwire %s, protocol %u)\n", LONGWIRE_VERSION, wire::kProtocolVersion);
+  std::printf("this host (longwire %s, %s)\n", LONGWIRE_VERSION,
+              wire::VersionsText(wire::SpokenVersions()).c_str());
   struct {
     const char* path;
     const char* what;

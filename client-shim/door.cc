@@ -66,7 +66,13 @@ bool TakeReply(wire::Message& message, SessionParts* parts, std::string* sentenc
     *sentence = "the answer of the server cannot be read; is it a longwired of this version?";
     return false;
   }
-  if (parts->reply.code != 0) return true;
+  wire::OpenReply& reply = parts->reply;
+  std::string problem = wire::ProblemOfAnswer(reply.code != 0, reply.protocol, reply.versions);
+  if (!problem.empty()) {
+    reply.code = CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
+    reply.sentence = std::move(problem);
+  }
+  if (reply.code != 0) return true;
   size_t rings = 2 * (size_t{1} + parts->reply.lanes);
   size_t segments = parts->reply.segment_bytes != 0 ? 1 : 0;
   if (message.descriptors.size() != rings + segments) {

@@ -145,6 +145,18 @@ bool LinkSession::Reach(Contender& contender, Asked* asked, std::string* sentenc
   return true;
 }
 
+// What a server says that refuses, or that speaks otherwise; nothing of a session that is open.
+void LinkSession::TakeAnswer(bool refused, Asked* asked, std::string* sentence) {
+  const wire::OpenReply& reply = asked->reply;
+  *sentence = wire::ProblemOfAnswer(refused, reply.protocol, reply.versions);
+  if (!sentence->empty()) {
+    asked->code = transport::kSystemDriverMismatch;
+  } else if (refused) {
+    if (reply.code != 0) asked->code = reply.code;
+    *sentence = reply.sentence;
+  }
+}
+
 bool LinkSession::AskToOpen(const transport::OpenSessionRequest& request, Contender& contender,
                             Asked* asked, std::string* sentence) {
   grpc::Status status;
@@ -167,10 +179,9 @@ bool LinkSession::AskToOpen(const transport::OpenSessionRequest& request, Conten
   } else if (asked->reply.Decode(reader) != wire::WireResult::kOk ||
              (answer.session() != 0 && !TokensFit(answer, asked->reply))) {
     *sentence = asked->channel.server + " answered with something this version does not understand";
-  } else if (answer.session() == 0) {
-    if (asked->reply.code != 0) asked->code = asked->reply.code;
-    *sentence = asked->reply.sentence;
-    return false;
+  } else {
+    TakeAnswer(answer.session() == 0, asked, sentence);
+    return sentence->empty() && answer.session() != 0;
   }
   return sentence->empty();
 }
@@ -184,11 +195,28 @@ int32_t LinkSession::CodeOfRefusal() {
   return transport::kNoDevice;
 }
 
+// Whether the program speaks a version that this link has, too; else it is refused. What cannot be
+// read the server refuses.
+bool LinkSession::Understands(const wire::Message& message) {
+  wire::OpenRequest program;
+  wire::Reader reader(message.bytes);
+  const wire::VersionRange ours = wire::SpokenVersions();
+  if (program.Decode(reader) != wire::WireResult::kOk) return true;
+  if (wire::NewestCommon(program.versions, ours) != 0) return true;
+  Refuse(transport::kSystemDriverMismatch,
+         wire::RefusalOf({"the client", wire::kUpgradeClient, program.versions},
+                         {"longwire-link on its host", wire::kUpgradeClient, ours}));
+  return false;
+}
+
 bool LinkSession::Open(const wire::Message& message) {
+  if (!Understands(message)) return false;
   // Of those, too, who are still asked when one has answered.
   auto request = std::make_shared<transport::OpenSessionRequest>();
   request->set_request(message.bytes.data(), message.bytes.size());
   request->set_client_version(LONGWIRE_VERSION);
+  request->set_oldest_protocol(wire::SpokenVersions().oldest);
+  request->set_newest_protocol(wire::SpokenVersions().newest);
   auto ask = [this, request](size_t place, Contender& contender, std::string* sentence) {
     Asked& asked = AskedOf(place);
     if (AskToOpen(*request, contender, &asked, sentence)) return true;

@@ -55,6 +55,8 @@ class LinkSession {
   std::optional<size_t> FirstOf(ServerRace::Try attempt, std::string* sentence);
   Asked& AskedOf(size_t place);
   bool Reach(Contender& contender, Asked* asked, std::string* sentence);
+  void TakeAnswer(bool refused, Asked* asked, std::string* sentence);
+  bool Understands(const wire::Message& message);
   bool AskToOpen(const transport::OpenSessionRequest& request, Contender& contender, Asked* asked,
                  std::string* sentence);
   int32_t CodeOfRefusal();

@@ -54,6 +54,11 @@ bool AskServer(const shim::Options& options, wire::ViewReply* reply, std::string
     *sentence = to + "the answer cannot be read; are client and server of the same version?";
     return false;
   }
+  std::string problem = wire::ProblemOfAnswer(reply->code != 0, reply->protocol, reply->versions);
+  if (!problem.empty()) {
+    *sentence = to + problem;
+    return false;
+  }
   if (reply->code != 0) *sentence = to + reply->sentence;
   return reply->code == 0;
 }

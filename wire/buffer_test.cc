@@ -102,14 +102,15 @@ TEST(Open, ReplyRoundTripsAndRefusesEveryTruncation) {
 }
 
 TEST(Open, RequestWithNewerProtocolDecodesItsNumberOnly) {
+  const uint32_t next = kBuiltVersions.newest + 1;
   OpenRequest request;
-  request.protocol = kProtocolVersion + 1;
+  request.versions = {next, next};
   Writer writer;
   request.Encode(writer);
   OpenRequest decoded;
   Reader reader(writer.span().first(8));
   EXPECT_EQ(decoded.Decode(reader), WireResult::kOk);
-  EXPECT_EQ(decoded.protocol, kProtocolVersion + 1);
+  EXPECT_EQ(decoded.versions, request.versions);
 }
 
 TEST(Open, WindowThatWrapsAroundIsRefused) {

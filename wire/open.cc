@@ -42,7 +42,7 @@ WireResult DecodeMagic(Reader& reader, uint32_t expected) {
 
 void OpenRequest::Encode(Writer& writer) const {
   writer.U32(kRequestMagic);
-  writer.U32(protocol);
+  writer.U32(versions.oldest);
   writer.U32(pid);
   writer.String(host);
   writer.String(program);
@@ -54,13 +54,17 @@ void OpenRequest::Encode(Writer& writer) const {
   writer.U64(lane_copy_bytes);
   writer.U64(lane_chunk_bytes);
   writer.U32(shares_memory ? 1 : 0);
+  if (versions != kWithoutRange) EncodeRange(writer, versions);
 }
 
 WireResult OpenRequest::Decode(Reader& reader) {
+  std::span<const std::byte> all = Rest(reader);
+  uint32_t number = 0;
   LW_TRY(DecodeMagic(reader, kRequestMagic));
-  LW_TRY(reader.U32(&protocol));
-  // A newer protocol may go on differently: the caller refuses it by its number, with a sentence.
-  if (protocol != kProtocolVersion) return WireResult::kOk;
+  LW_TRY(reader.U32(&number));
+  versions = RangeOf(all, number);
+  // Others may go on differently: the caller refuses them by their range, with a sentence.
+  if (!Common(versions, SpokenVersions())) return WireResult::kOk;
   LW_TRY(reader.U32(&pid));
   LW_TRY(reader.String(&host, kMaxText));
   LW_TRY(reader.String(&program, kMaxText));
@@ -76,6 +80,7 @@ WireResult OpenRequest::Decode(Reader& reader) {
   uint32_t shares = 0;
   LW_TRY(reader.U32(&shares));
   shares_memory = shares != 0;
+  SkipRest(reader);
   return shares <= 1 ? WireResult::kOk : WireResult::kFatal;
 }
 
@@ -143,13 +148,18 @@ void OpenReply::Encode(Writer& writer) const {
     writer.U32(process.pid);
   }
   EncodeStrings(writer, missing_calls);
+  if (protocol > kLastWithoutRange) EncodeRange(writer, versions);
 }
 
 WireResult OpenReply::Decode(Reader& reader) {
+  std::span<const std::byte> all = Rest(reader);
   LW_TRY(DecodeMagic(reader, kReplyMagic));
   LW_TRY(reader.U32(&protocol));
+  versions = RangeOf(all, protocol);
   LW_TRY(reader.I32(&code));
   LW_TRY(reader.String(&sentence, kMaxText));
+  if (!SpokenVersions().Has(protocol)) return WireResult::kOk;
+  if (protocol > kLastWithoutRange && !HasRange(all)) return WireResult::kFatal;
   LW_TRY(reader.U64(&session));
   LW_TRY(reader.I32(&driver_version));
   LW_TRY(reader.I32(&stream_priority_least));
@@ -172,7 +182,9 @@ WireResult OpenReply::Decode(Reader& reader) {
     LW_TRY(reader.String(&process.host, kMaxText));
     LW_TRY(reader.U32(&process.pid));
   }
-  return DecodeStrings(reader, &missing_calls, kMaxAttributes);
+  LW_TRY(DecodeStrings(reader, &missing_calls, kMaxAttributes));
+  SkipRest(reader);
+  return WireResult::kOk;
 }
 
 }  // namespace longwire::wire

@@ -10,6 +10,7 @@
 
 #include "wire/buffer.h"
 #include "wire/limits.h"
+#include "wire/versions.h"
 
 namespace longwire::wire {
 
@@ -18,8 +19,11 @@ struct Window {
   uint64_t bytes = 0;
 };
 
+// It is read before a version is chosen. So the fields of before stay as they are, and new ones come
+// behind them; the oldest version stands in the head, where sides of before have their only one, and
+// the range at the end (wire/versions.h).
 struct OpenRequest {
-  uint32_t protocol = kProtocolVersion;
+  VersionRange versions = SpokenVersions();
   uint32_t pid = 0;                      // of the program, on its own host
   std::string host;                      // its host's name
   std::string program;                   // what it runs, for people
@@ -32,6 +36,8 @@ struct OpenRequest {
   bool shares_memory = false;  // wants a segment for its pinned memory; of a local door only
 
   void Encode(Writer& writer) const;
+  // The request is all that the reader has left. Of one with which this process has no version in
+  // common only `versions` is read.
   WireResult Decode(Reader& reader);
 };
 
@@ -65,8 +71,10 @@ struct ProcessDescription {
   uint32_t pid = 0;
 };
 
+// Up to the sentence it is the same in all versions, so that every client can read a refusal.
 struct OpenReply {
-  uint32_t protocol = kProtocolVersion;
+  uint32_t protocol = SpokenVersions().newest;  // that was chosen; of a refusal any
+  VersionRange versions = SpokenVersions();     // of who answers
   int32_t code = 0;      // 0, or a CUresult that cuInit returns
   std::string sentence;  // for people, when code is not 0
   uint64_t session = 0;  // id, for people and for `longwire status`
@@ -84,6 +92,8 @@ struct OpenReply {
   std::vector<std::string> missing_calls;  // functions that the server's driver lacks
 
   void Encode(Writer& writer) const;
+  // The reply is all that the reader has left. Of one in another version than this process speaks
+  // only the part that all versions have is read.
   WireResult Decode(Reader& reader);
 };
 

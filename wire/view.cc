@@ -111,20 +111,26 @@ bool IsViewRequest(std::span<const std::byte> message) {
 
 void ViewRequest::Encode(Writer& writer) const {
   writer.U32(kRequestMagic);
-  writer.U32(protocol);
+  writer.U32(versions.oldest);
   writer.U32(pid);
   writer.String(host);
   writer.String(devices);
+  if (versions != kWithoutRange) EncodeRange(writer, versions);
 }
 
 WireResult ViewRequest::Decode(Reader& reader) {
+  std::span<const std::byte> all = Rest(reader);
+  uint32_t number = 0;
   LW_TRY(DecodeMagic(reader, kRequestMagic));
-  LW_TRY(reader.U32(&protocol));
-  // A newer protocol may go on differently: the daemon refuses it by its number, with a sentence.
-  if (protocol != kProtocolVersion) return WireResult::kOk;
+  LW_TRY(reader.U32(&number));
+  versions = RangeOf(all, number);
+  // Others may go on differently: the daemon refuses them by their range, with a sentence.
+  if (!Common(versions, SpokenVersions())) return WireResult::kOk;
   LW_TRY(reader.U32(&pid));
   LW_TRY(reader.String(&host, kMaxText));
-  return reader.String(&devices, kMaxText);
+  LW_TRY(reader.String(&devices, kMaxText));
+  SkipRest(reader);
+  return WireResult::kOk;
 }
 
 void ViewReply::Encode(Writer& writer) const {
@@ -135,18 +141,24 @@ void ViewReply::Encode(Writer& writer) const {
   writer.String(driver_release);
   writer.U32(static_cast<uint32_t>(devices.size()));
   for (const ViewedDevice& device : devices) EncodeDevice(writer, device);
+  if (protocol > kLastWithoutRange) EncodeRange(writer, versions);
 }
 
 WireResult ViewReply::Decode(Reader& reader) {
+  std::span<const std::byte> all = Rest(reader);
   LW_TRY(DecodeMagic(reader, kReplyMagic));
   LW_TRY(reader.U32(&protocol));
+  versions = RangeOf(all, protocol);
   LW_TRY(reader.I32(&code));
   LW_TRY(reader.String(&sentence, kMaxText));
+  if (!SpokenVersions().Has(protocol)) return WireResult::kOk;
+  if (protocol > kLastWithoutRange && !HasRange(all)) return WireResult::kFatal;
   LW_TRY(reader.String(&driver_release, kMaxText));
   uint32_t count = 0;
   LW_TRY(reader.Count(&count, sizeof(uint64_t), kMaxDevices));
   devices.resize(count);
   for (ViewedDevice& device : devices) LW_TRY(DecodeDevice(reader, &device));
+  SkipRest(reader);
   return WireResult::kOk;
 }
 

@@ -11,14 +11,16 @@
 
 #include "wire/buffer.h"
 #include "wire/limits.h"
+#include "wire/versions.h"
 
 namespace longwire::wire {
 
 inline constexpr size_t kMaxViewedProcesses = 512;  // of one device; an answer stays one packet
 inline constexpr size_t kMaxViewedLinks = 64;       // of one device
 
+// Versions and what Decode reads are as in the openings.
 struct ViewRequest {
-  uint32_t protocol = kProtocolVersion;
+  VersionRange versions = SpokenVersions();
   uint32_t pid = 0;     // of the program, on its own host
   std::string host;     // its host's name
   std::string devices;  // its LONGWIRE_DEVICES, empty: as usual
@@ -66,7 +68,8 @@ struct ViewedDevice {
 };
 
 struct ViewReply {
-  uint32_t protocol = kProtocolVersion;
+  uint32_t protocol = SpokenVersions().newest;
+  VersionRange versions = SpokenVersions();
   int32_t code = 0;            // 0, or a CUresult
   std::string sentence;        // for people, when code is not 0
   std::string driver_release;  // "580.95.05"; empty: not known

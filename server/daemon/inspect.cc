@@ -25,7 +25,8 @@ void FillDaemon(SessionTable& table, transport::Daemon* daemon) {
   char host[256] = {};
   gethostname(host, sizeof(host) - 1);
   daemon->set_version(LONGWIRE_VERSION);
-  daemon->set_protocol(wire::kProtocolVersion);
+  daemon->set_protocol(wire::SpokenVersions().oldest);
+  daemon->set_newest_protocol(wire::SpokenVersions().newest);
   daemon->set_host(host);
   daemon->set_pid(static_cast<uint32_t>(getpid()));
   daemon->set_uptime_seconds(SecondsSince(g_started));

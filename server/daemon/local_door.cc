@@ -98,7 +98,7 @@ void LocalDoor::Serve(wire::Descriptor socket) {
     return;
   }
   std::atomic<bool> cancelled{false};
-  OpenedSession opened = table_.Open(message->bytes, peer, cancelled);
+  OpenedSession opened = table_.Open(message->bytes, wire::SpokenVersions(), peer, cancelled);
   wire::Writer writer;
   opened.reply.Encode(writer);
   if (opened.session == nullptr) {

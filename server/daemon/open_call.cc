@@ -14,11 +14,16 @@ class OpenCall final
   void Handle(const Peer& peer) override {
     SessionTable& table = loop().table();
     auto bytes = std::as_bytes(std::span(request().request()));
-    OpenedSession opened = table.Open(bytes, peer, cancelled());
+    OpenedSession opened = table.Open(bytes, LinkVersions(), peer, cancelled());
     if (opened.session != nullptr && cancelled().load()) {
       table.End(opened.session, {0, "the client went away before it was open"});
     }
     Finish(ReplyOf(opened, table));
+  }
+
+  wire::VersionRange LinkVersions() {
+    wire::VersionRange versions{request().oldest_protocol(), request().newest_protocol()};
+    return versions == wire::VersionRange() ? wire::kWithoutRange : versions;
   }
 
   static transport::OpenSessionReply ReplyOf(const OpenedSession& opened, SessionTable& table) {

@@ -45,6 +45,30 @@ std::vector<std::string> DriverVariables(const std::vector<std::string>& given) 
   return kept;
 }
 
+// What client, link and this server all speak; nullopt with a sentence.
+std::optional<wire::VersionRange> Agree(wire::VersionRange client, wire::VersionRange link,
+                                        std::string* sentence) {
+  const wire::Speaker server{"this server", wire::kUpgradeServer, wire::SpokenVersions()};
+  const wire::Speaker program{"the client", wire::kUpgradeClient, client};
+  const wire::Speaker carrier{"longwire-link on the client's host", wire::kUpgradeClient, link};
+  for (const wire::Speaker* far : {&program, &carrier}) {
+    if (wire::Common(far->versions, server.versions)) continue;
+    *sentence = wire::RefusalOf(*far, server);
+    return std::nullopt;
+  }
+  auto both = wire::Common(*wire::Common(client, server.versions), link);
+  if (!both) *sentence = wire::RefusalOf(carrier, program);
+  return both;
+}
+
+// A worker that opened the session in a version that was not among those given to it.
+void CheckChoice(wire::VersionRange given, wire::OpenReply* reply) {
+  if (reply->code != 0 || given.Has(reply->protocol)) return;
+  reply->code = transport::kSystemDriverMismatch;
+  reply->sentence = wire::RefusalOf({"longwired, for this client,", "longwired", given},
+                                    {"longwire-worker", "longwire-worker", reply->versions});
+}
+
 }  // namespace
 
 SessionTable::SessionTable(const config::LiveConfig& live)
@@ -67,7 +91,11 @@ SessionTable::~SessionTable() {
 }
 
 bool SessionTable::Start(std::string* sentence) {
-  if (!warden_->Connect(sentence)) return false;
+  bool silent = false;
+  if (!warden_->Connect(sentence, &silent)) {
+    if (!silent) return false;
+    Log(LogLevel::kWarning, *sentence);  // it may answer later
+  }
   warden_->KillLeftovers();
   auto stats = warden_->GetStats(sentence);
   std::string difference = stats ? DifferenceOf(*live_.Get(), *stats) : "";
@@ -209,8 +237,8 @@ void SessionTable::Describe(const Session& session, wire::OpenReply* reply) {
   }
 }
 
-OpenedSession SessionTable::Open(std::span<const std::byte> bytes, const Peer& peer,
-                                 const std::atomic<bool>& cancelled) {
+OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::VersionRange link,
+                                 const Peer& peer, const std::atomic<bool>& cancelled) {
   if (peer.refused()) return Refuse(transport::kNoDevice, peer, peer.refusal);
   wire::OpenRequest request;
   wire::Reader reader(bytes);
@@ -219,25 +247,22 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, const Peer& p
                   "the request to open a session cannot be read; client and server are probably "
                   "of different versions");
   }
-  if (request.protocol != wire::kProtocolVersion) {
-    bool newer = request.protocol > wire::kProtocolVersion;
-    return Refuse(transport::kSystemDriverMismatch, peer,
-                  "the client speaks protocol " + std::to_string(request.protocol) +
-                      ", this server protocol " + std::to_string(wire::kProtocolVersion) +
-                      ": upgrade " +
-                      (newer ? "longwired on the server" : "Longwire on the client"));
-  }
   std::string sentence;
+  auto versions = Agree(request.versions, link, &sentence);
+  if (!versions) return Refuse(transport::kSystemDriverMismatch, peer, sentence);
   if (!Admit(*peer.tenant, &sentence)) {
     return Refuse(transport::kDeviceUnavailable, peer, sentence);
   }
   int32_t code = 0;
   std::shared_ptr<Session> session;
   OpenedSession opened;
+  // The worker has the last word: it chooses the newest of these that it speaks itself.
+  std::vector<std::byte> introduction = wire::Narrowed(bytes, *versions);
   for (bool want_warm : {true, false}) {
     session = StartSession(request, peer, want_warm, &code, &sentence);
     if (session == nullptr) break;
-    if (session->Introduce(bytes, cancelled, &opened.reply, &sentence)) {
+    if (session->Introduce(introduction, cancelled, &opened.reply, &sentence)) {
+      CheckChoice(*versions, &opened.reply);
       code = opened.reply.code;
       sentence = opened.reply.sentence;
       break;
@@ -270,7 +295,8 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, const Peer& p
       "opened for " + request.program + " (pid " + std::to_string(request.pid) + " on " +
           request.host + ", from " + peer.address + ", '" + peer.identity + "' of tenant '" +
           peer.tenant->name() + "'), worker " + std::to_string(session->worker().pid) +
-          (session->worker().warm ? " (warm)" : ""));
+          (session->worker().warm ? " (warm)" : "") + ", protocol " +
+          std::to_string(opened.reply.protocol));
   // A death before the session was in the table was told to nobody.
   if (session->WorkerIsDead()) {
     End(session, {static_cast<uint32_t>(transport::kLaunchFailed), "its worker ended"});

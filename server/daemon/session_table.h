@@ -35,8 +35,8 @@ class SessionTable {
   bool Start(std::string* sentence);
 
   // Opens a session for an encoded OpenRequest of `peer`, with the worker's own rings if that is at
-  // the unix door. Gives up when *cancelled becomes true.
-  OpenedSession Open(std::span<const std::byte> request, const Peer& peer,
+  // the unix door. `link`: what the link in between speaks. Gives up when *cancelled becomes true.
+  OpenedSession Open(std::span<const std::byte> request, wire::VersionRange link, const Peer& peer,
                      const std::atomic<bool>& cancelled);
   std::shared_ptr<Session> Find(uint64_t id);
   std::vector<std::shared_ptr<Session>> List();

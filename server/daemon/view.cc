@@ -115,9 +115,15 @@ wire::ViewReply View(SessionTable& table, const Peer& peer, std::span<const std:
   if (peer.refused()) return Refuse(peer.refusal);
   wire::ViewRequest program;
   wire::Reader reader(bytes);
-  if (program.Decode(reader) != wire::WireResult::kOk ||
-      program.protocol != wire::kProtocolVersion) {
-    return Refuse("client and server are of different versions of Longwire");
+  if (program.Decode(reader) != wire::WireResult::kOk) {
+    return Refuse("the question cannot be read; client and server are probably of different "
+                  "versions");
+  }
+  const wire::VersionRange ours = wire::SpokenVersions();
+  const uint32_t version = wire::NewestCommon(program.versions, ours);
+  if (version == 0) {
+    return Refuse(wire::RefusalOf({"the client", wire::kUpgradeClient, program.versions},
+                                  {"this server", wire::kUpgradeServer, ours}));
   }
   std::string sentence;
   auto stats = table.warden().GetStats(&sentence);
@@ -140,6 +146,7 @@ wire::ViewReply View(SessionTable& table, const Peer& peer, std::span<const std:
     return std::ranges::count(stats->devices, ordinal, &warden::DeviceStats::device) == 0;
   });
   wire::ViewReply reply;
+  reply.protocol = version;
   reply.driver_release = ReleaseOf(stats->driver);
   std::map<uint32_t, double> busy = table.scheduling().BusyDevices();
   for (int32_t ordinal : ordinals) {

@@ -5,7 +5,8 @@
 #include <memory>
 
 #include "link/transport/codes.h"
-#include "server/keeper/message.h"
+#include "link/transport/log.h"
+#include "server/keeper/hello.h"
 
 namespace longwire::daemon {
 namespace {
@@ -30,7 +31,21 @@ WardenClient::~WardenClient() {
   if (reader_.joinable()) reader_.join();
 }
 
-bool WardenClient::Connect(std::string* sentence) {
+// A warden of before ends the connection when it hears what it does not know.
+std::optional<wire::VersionRange> WardenClient::Greet(wire::Descriptor* socket) {
+  if (!wire::SpeaksRanges()) return wire::kWithoutRange;
+  bool closed = !wire::SendMessage(socket->get(), message::Pack(message::Hello{}));
+  if (!closed) {
+    auto answer = wire::ReceiveMessage(socket->get(), kStatsPatience, &closed);
+    if (answer) return message::HelloIn(answer->bytes).value_or(wire::VersionRange{});
+    if (!closed) return std::nullopt;
+  }
+  *socket = wire::ConnectLocal(socket_path_);
+  if (!socket->valid()) return std::nullopt;
+  return wire::kWithoutRange;
+}
+
+bool WardenClient::Connect(std::string* sentence, bool* silent) {
   base::AssertNoRankedLockHeld();
   base::MutexLock connecting(connect_mutex_);
   {
@@ -46,6 +61,25 @@ bool WardenClient::Connect(std::string* sentence) {
   if (!socket.valid()) {
     *sentence = "longwire-warden does not answer at " + socket_path_;
     return false;
+  }
+  auto versions = Greet(&socket);
+  if (!versions) {
+    *sentence = "longwire-warden does not answer at " + socket_path_;
+    if (silent != nullptr) *silent = true;
+    return false;
+  }
+  const wire::VersionRange ours = wire::SpokenVersions();
+  version_ = wire::NewestCommon(*versions, ours);
+  if (version_ == 0) {
+    *sentence =
+        wire::RefusalOf({"longwired", "longwired", ours},
+                        {"longwire-warden", "longwire-warden, and restart it", *versions});
+    return false;
+  }
+  if (version_ != ours.newest) {
+    transport::Log(transport::LogLevel::kInfo,
+                   "longwire-warden is of another version: protocol " + std::to_string(version_) +
+                       " is spoken with it");
   }
   {
     base::MutexLock lock(mutex_);

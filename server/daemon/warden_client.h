@@ -18,6 +18,7 @@
 #include "proto/config.pb.h"
 #include "server/warden/protocol.h"
 #include "wire/socket.h"
+#include "wire/versions.h"
 
 namespace longwire::daemon {
 
@@ -42,8 +43,9 @@ class WardenClient {
   WardenClient(std::string socket, Starter starter, Events events);
   ~WardenClient();
 
-  // Connects, if it is not connected. False with a sentence.
-  bool Connect(std::string* sentence);
+  // Connects, if it is not connected. False with a sentence; *silent: somebody is there, who does
+  // not say yet which versions he speaks.
+  bool Connect(std::string* sentence, bool* silent = nullptr);
   bool IsConnected();
   // started.code is not 0 when there is no worker, and started.sentence says why.
   StartedWorker Start(warden::StartWorker request);
@@ -66,6 +68,8 @@ class WardenClient {
   // The messages that answer `packet`, whose request number is `number`; none with a sentence.
   std::vector<wire::Message> Ask(uint64_t number, bool list, std::span<const std::byte> packet,
                                  std::chrono::milliseconds patience, std::string* sentence);
+  // Says Hello on the new connection, and hears the warden's versions; nullopt: it is silent.
+  std::optional<wire::VersionRange> Greet(wire::Descriptor* socket);
   void Send(std::span<const std::byte> packet);
   void ReadLoop();
   void HandleMessage(wire::Message message);
@@ -81,6 +85,8 @@ class WardenClient {
   // One thread connects. Without a rank: it may wait until a warden has started.
   base::Mutex connect_mutex_ LONGWIRE_ACQUIRED_BEFORE(mutex_);
   std::thread reader_ LONGWIRE_GUARDED_BY(connect_mutex_);
+  // That is spoken with the warden.
+  uint32_t version_ LONGWIRE_GUARDED_BY(connect_mutex_) = 0;
 
   base::Mutex mutex_{base::ranks::kWardenClient};
   base::CondVar answered_;

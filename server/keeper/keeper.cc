@@ -245,6 +245,8 @@ void Keeper::HandleShare(Session& session, const Share& share) {
 }
 
 void Keeper::HandleBorrow(Session& session, const Borrow& borrow) {
+  auto hello = message::HelloIn(borrow.token);
+  if (hello && session.version == 0) return GreetWorker(session, *hello);
   auto lease = std::make_unique<LeaseInProgress>();
   lease->request = borrow.request;
   auto step = pool_.Borrow(session.worker, {borrow.token[0], borrow.token[1]}, lease.get());

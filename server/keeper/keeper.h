@@ -14,6 +14,7 @@
 
 #include "server/keeper/chunk_pool.h"
 #include "server/keeper/drain.h"
+#include "server/keeper/hello.h"
 #include "server/keeper/job_thread.h"
 #include "server/keeper/swaps.h"
 #include "wire/socket.h"
@@ -47,6 +48,7 @@ class Keeper {
   // A worker; until its process is gone, which can be long after its socket.
   struct Session {
     uint64_t worker = 0;
+    uint32_t version = 0;                    // of its worker's Hello; 0: it has said none
     wire::Descriptor socket;                 // invalid: closed
     wire::Descriptor process;                // pidfd; invalid: gone as soon as the socket is closed
     std::unique_ptr<LeaseInProgress> lease;  // waits for memory
@@ -68,6 +70,7 @@ class Keeper {
   void ReadSession(Session& session);
   void HandlePacket(Session& session, std::span<const std::byte> packet);
   void HandleRequest(Session& session, std::span<const std::byte> packet);
+  void GreetWorker(Session& session, wire::VersionRange versions);
   void HandleShare(Session& session, const Share& share);
   void HandleBorrow(Session& session, const Borrow& borrow);
   void Answer(Session& session, std::vector<std::byte> packet);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "server/keeper/driver_choice.h"
+#include "server/keeper/greeting.h"
 #include "server/keeper/keeper.h"
 #include "wire/descriptor_table.h"
 #include "wire/descriptors.h"
@@ -95,7 +96,10 @@ int main(int argc, char** argv) {
   longwire::wire::Descriptor socket(static_cast<int>(arguments.control));
   const int device = static_cast<int>(arguments.device);
   KeeperState state;
-  auto memory = longwire::keeper::OpenChosenDevice(arguments.driver, device, &state);
+  std::unique_ptr<longwire::keeper::DeviceMemory> memory;
+  if (longwire::keeper::GreetWarden(socket.get(), &state) != 0) {
+    memory = longwire::keeper::OpenChosenDevice(arguments.driver, device, &state);
+  }
   if (memory == nullptr) {
     std::fprintf(stderr, "longwire-keeper: %s\n", state.sentence.c_str());
     (void)longwire::wire::SendMessage(socket.get(), longwire::message::Pack(state));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "server/keeper/hello.h"
 #include "server/warden/warden.h"
 
 namespace longwire::warden {
@@ -65,6 +66,10 @@ int Warden::OpenDevices(std::string* sentence) {
 void Warden::AwaitKeeper(Keeper& keeper) {
   bool closed = false;
   auto message = wire::ReceiveMessage(keeper.control.get(), kOpenDevices, &closed);
+  if (message && keeper.version == 0 && !GreetKeeper(keeper, message->bytes)) {
+    if (keeper.version == 0) return;
+    message = wire::ReceiveMessage(keeper.control.get(), kOpenDevices, &closed);
+  }
   if (message && message::Unpack(message->bytes, &keeper.state) == wire::WireResult::kOk) return;
   keeper.state.code = kSystemNotReady;
   keeper.state.sentence = closed ? "the keeper died" : "the device does not open";
@@ -90,6 +95,11 @@ Warden::Keeper* Warden::RunningKeeper(int32_t device, std::string* sentence) {
   fcntl(keeper.control.get(), F_SETFL, O_NONBLOCK);
   keeper.started = Clock::now();
   keeper.state = {};
+  keeper.version = 0;
+  // It is there before the keeper is, who looks for it first.
+  if (wire::SpeaksRanges()) {
+    (void)wire::SendMessage(keeper.control.get(), message::Pack(message::Hello{}));
+  }
   keeper.process = Spawn({options_.keeper_program,
                           {"--driver", driver_.empty() ? options_.driver : driver_, "--device",
                            std::to_string(device), "--control", "3", "--ledger", "4"},

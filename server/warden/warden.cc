@@ -124,7 +124,7 @@ bool Warden::RunOnce(milliseconds timeout) {
         connections_.size() < kMaxConnections) {
       fcntl(socket.get(), F_SETFL, O_NONBLOCK);
       int descriptor = socket.get();
-      connections_.emplace(descriptor, std::move(socket));
+      connections_.emplace(descriptor, Connection{std::move(socket)});
     }
   }
   return true;
@@ -132,11 +132,13 @@ bool Warden::RunOnce(milliseconds timeout) {
 
 void Warden::Serve(int connection) {
   bool closed = false;
-  auto message = wire::ReceiveMessage(connections_.at(connection).get(), milliseconds(0), &closed);
+  Connection& from = connections_.at(connection);
+  auto message = wire::ReceiveMessage(from.socket.get(), milliseconds(0), &closed);
   if (!message) {
     if (closed) Disconnect(connection);
     return;
   }
+  if (from.version == 0 && !Greet(connection, message->bytes)) return;
   auto answer = [&](const auto& request) { Do(connection, request); };
   auto kill = [&](const KillWorker& request) {
     if (uint64_t number = FindSession(request.session)) Kill(workers_.at(number).process);
@@ -162,7 +164,7 @@ void Warden::Disconnect(int connection) {
 void Warden::Reply(int connection, std::span<const std::byte> packet, std::span<const int> files) {
   auto found = connections_.find(connection);
   if (found == connections_.end()) return;
-  if (!wire::SendMessage(found->second.get(), packet, files)) Disconnect(connection);
+  if (!wire::SendMessage(found->second.socket.get(), packet, files)) Disconnect(connection);
 }
 
 void Warden::ReplyStarted(int connection, uint64_t request, const Worker& worker, bool warm) {
@@ -367,6 +369,7 @@ void Warden::ReadKeeper(int32_t device) {
   Keeper& keeper = keepers_.at(device);
   bool closed = false;
   auto message = wire::ReceiveMessage(keeper.control.get(), milliseconds(0), &closed);
+  if (message && keeper.version == 0 && !GreetKeeper(keeper, message->bytes)) return;
   keeper::EndWorker end;
   if (message && message::Unpack(message->bytes, &end) == wire::WireResult::kOk) {
     End(end);

@@ -47,9 +47,14 @@ class Warden {
 
  private:
   using Clock = std::chrono::steady_clock;
+  struct Connection {
+    wire::Descriptor socket;
+    uint32_t version = 0;  // that is spoken; 0: the daemon has said nothing yet
+  };
   struct Keeper {
     Process process;
     wire::Descriptor control;
+    uint32_t version = 0;                    // that is spoken; 0: it has said nothing yet
     keeper::KeeperState state;               // the last it sent
     std::deque<keeper::MemoryEvent> events;  // the last of all that it sent, workers as sessions
     uint64_t last_event = 0;                 // as this process of the keeper counts
@@ -75,6 +80,10 @@ class Warden {
   };
 
   void Serve(int connection);
+  // The first packet of a daemon, of a keeper. True if it is to be read as any other: it was no
+  // Hello, and they have a version in common. Else the connection, the keeper may be gone.
+  bool Greet(int connection, std::span<const std::byte> packet);
+  bool GreetKeeper(Keeper& keeper, std::span<const std::byte> packet);
   void Disconnect(int connection);
   void Do(int connection, const StartWorker& request);
   void Do(int connection, const ListWorkers& request);
@@ -114,10 +123,10 @@ class Warden {
   std::unique_ptr<keeper::TenantLedger> ledger_;
   std::map<std::string, uint32_t> tenants_;  // their numbers in the ledger
   wire::Descriptor listener_;
-  uid_t owner_ = 0;                              // of the socket's file
-  std::map<int, wire::Descriptor> connections_;  // by descriptor
-  std::map<int32_t, Keeper> keepers_;            // by device
-  std::map<uint64_t, Worker> workers_;           // by number
+  uid_t owner_ = 0;                        // of the socket's file
+  std::map<int, Connection> connections_;  // by descriptor
+  std::map<int32_t, Keeper> keepers_;      // by device
+  std::map<uint64_t, Worker> workers_;     // by number
   uint64_t next_worker_ = 1;
   std::map<uint64_t, uint64_t> sessions_;  // by worker's number, also of some that ended
   keeper::KeeperLimits limits_;            // the keepers'

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "server/keeper/hello.h"
+
 namespace longwire::worker {
 namespace {
 
@@ -19,8 +21,35 @@ constexpr const char* kGone =
     "start the program again when the server lends the device again";
 constexpr int kOutOfMemory = 2;
 constexpr int kUnavailable = 46;  // CUDA_ERROR_DEVICE_UNAVAILABLE
+constexpr int kSystemDriverMismatch = 803;
 
 }  // namespace
+
+int KeeperClient::Greet(std::string* sentence) {
+  if (!socket_.valid() || !wire::SpeaksRanges()) return 0;
+  std::lock_guard lock(mutex_);
+  const wire::VersionRange ours = wire::SpokenVersions();
+  keeper::Borrow hello{next_request_++, {message::kHelloToken, message::TokenOf(ours)}};
+  std::optional<wire::VersionRange> theirs;
+  if (Send(hello)) theirs = HearHello(hello.request);
+  if (!theirs) return 0;  // the first lease says so, too
+  version_ = wire::NewestCommon(ours, *theirs);
+  if (version_ != 0) return 0;
+  *sentence = wire::RefusalOf({"longwire-worker", "longwire-worker", ours},
+                              {"longwire-keeper", "longwire-keeper", *theirs});
+  return kSystemDriverMismatch;
+}
+
+std::optional<wire::VersionRange> KeeperClient::HearHello(uint64_t request) {
+  while (auto packet = wire::ReceiveMessage(socket_.get(), kAnswerTime)) {
+    keeper::Refuse refuse;
+    if (auto versions = message::HelloIn(packet->bytes)) return versions;
+    bool refused = message::Unpack(packet->bytes, &refuse) == wire::WireResult::kOk;
+    if (refused && refuse.request == request) return wire::kWithoutRange;
+    early_.push_back(std::move(*packet));
+  }
+  return std::nullopt;
+}
 
 void KeeperClient::Listen(OnReclaim reclaim, OnSwap swap, std::function<void()> gone) {
   if (!socket_.valid() || listener_.joinable()) return;
@@ -28,6 +57,11 @@ void KeeperClient::Listen(OnReclaim reclaim, OnSwap swap, std::function<void()> 
   on_swap_ = std::move(swap);
   on_gone_ = std::move(gone);
   stop_.Reset(eventfd(0, EFD_CLOEXEC));
+  {
+    std::lock_guard lock(mutex_);
+    for (wire::Message& packet : early_) TakeQuestion(packet);
+    early_.clear();
+  }
   listener_ = std::thread([this] { ListenLoop(); });
 }
 
@@ -54,19 +88,23 @@ void KeeperClient::ListenLoop() {
 std::optional<wire::Message> KeeperClient::Hear(std::chrono::milliseconds patience, bool* closed) {
   while (true) {
     auto packet = wire::ReceiveMessage(socket_.get(), patience, closed);
-    keeper::Reclaim reclaim;
-    if (!packet) return packet;
-    uint32_t kind = message::KindOf(packet->bytes);
-    if (kind == keeper::SwapOut::kKind || kind == keeper::SwapReturned::kKind ||
-        kind == keeper::SwapWatch::kKind) {
-      if (on_swap_) on_swap_(std::move(*packet));
-      continue;
-    }
-    if (kind != keeper::Reclaim::kKind) return packet;
-    if (message::Unpack(packet->bytes, &reclaim) == wire::WireResult::kOk && on_reclaim_) {
-      on_reclaim_(reclaim);
-    }
+    if (!packet || !TakeQuestion(*packet)) return packet;
   }
+}
+
+bool KeeperClient::TakeQuestion(wire::Message& packet) {
+  uint32_t kind = message::KindOf(packet.bytes);
+  if (kind == keeper::SwapOut::kKind || kind == keeper::SwapReturned::kKind ||
+      kind == keeper::SwapWatch::kKind) {
+    if (on_swap_) on_swap_(std::move(packet));
+    return true;
+  }
+  if (kind != keeper::Reclaim::kKind) return false;
+  keeper::Reclaim reclaim;
+  if (message::Unpack(packet.bytes, &reclaim) == wire::WireResult::kOk && on_reclaim_) {
+    on_reclaim_(reclaim);
+  }
+  return true;
 }
 
 int KeeperClient::Lease(const std::vector<uint64_t>& bytes, bool spare, std::vector<Chunk>* chunks,

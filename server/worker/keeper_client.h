@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "server/keeper/protocol.h"
+#include "wire/versions.h"
 #include "wire/socket.h"
 
 namespace longwire::worker {
@@ -26,6 +27,10 @@ class KeeperClient {
 
   explicit KeeperClient(int socket) : socket_(socket) {}
   ~KeeperClient() { StopListening(); }
+
+  // Says which versions this worker speaks, and hears the keeper's; before it leases anything. A
+  // CUresult, with a sentence if they have none in common.
+  int Greet(std::string* sentence);
 
   // Hears what the keeper asks by itself, on a thread of its own and on those that wait for an
   // answer; none of these may wait. `gone`: the keeper has ended.
@@ -69,6 +74,10 @@ class KeeperClient {
   // The mutex is held. The keeper's next packet, for this long, that is no question of its own.
   std::optional<wire::Message> Hear(std::chrono::milliseconds patience, bool* closed = nullptr);
   void ListenLoop();
+  // The mutex is held. True if it is a question of the keeper's own, which is then taken.
+  bool TakeQuestion(wire::Message& packet);
+  // The mutex is held. The keeper's versions, from its answer to a Hello; nullopt: it is silent.
+  std::optional<wire::VersionRange> HearHello(uint64_t request);
   // The mutex is held. Takes the answer to a request for chunks.
   int Receive(uint64_t request, std::vector<Chunk>* chunks, std::string* sentence);
 
@@ -80,6 +89,8 @@ class KeeperClient {
   int InfoOfGone(keeper::Info* info) const;
 
   uint64_t next_request_ = 1;
+  uint32_t version_ = wire::kLastWithoutRange;  // that is spoken with the keeper
+  std::vector<wire::Message> early_;            // questions that came before anybody listened
   keeper::Info last_info_;  // under mutex_
   OnReclaim on_reclaim_;    // set before the thread starts, and so the next two
   OnSwap on_swap_;

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <condition_variable>
 
+#include "server/keeper/hello.h"
+
 namespace longwire::worker {
 namespace {
 
@@ -107,6 +109,71 @@ TEST_F(KeeperClientTest, TheEndOfTheKeeperAndOfTheClientAreNoticed) {
   SetUp();
   client.reset();
   EXPECT_TRUE(heard.empty());
+}
+
+// A keeper before anybody listens to it: the test answers a Hello.
+class GreetingTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    wire::Descriptor ours;
+    ASSERT_TRUE(wire::LocalPair(&ours, &keeper_));
+    client_ = std::make_unique<KeeperClient>(ours.Release());
+  }
+
+  template <class M>
+  void Say(const M& message) {
+    ASSERT_TRUE(wire::SendMessage(keeper_.get(), message::Pack(message)));
+  }
+
+  // What the client said; it is a request of the version before.
+  keeper::Borrow Said() {
+    keeper::Borrow said;
+    auto packet = wire::ReceiveMessage(keeper_.get(), kPatience);
+    EXPECT_TRUE(packet && message::Unpack(packet->bytes, &said) == wire::WireResult::kOk);
+    return said;
+  }
+
+  wire::Descriptor keeper_;
+  std::unique_ptr<KeeperClient> client_;
+  std::string sentence_;
+};
+
+TEST_F(GreetingTest, AKeeperSaysItsVersions) {
+  Say(message::Hello{});
+  EXPECT_EQ(client_->Greet(&sentence_), 0) << sentence_;
+  EXPECT_EQ(message::HelloIn(Said().token), wire::SpokenVersions());
+}
+
+TEST_F(GreetingTest, AKeeperOfTheVersionBeforeHasNoSuchMemory) {
+  Say(keeper::Refuse{1, 1, "no memory is shared under this token", 0});
+  EXPECT_EQ(client_->Greet(&sentence_), 0) << sentence_;
+}
+
+TEST_F(GreetingTest, QuestionsOfBeforeAreNotLost) {
+  Say(keeper::Reclaim{5, 0, 0, false});
+  Say(message::Hello{});
+  EXPECT_EQ(client_->Greet(&sentence_), 0) << sentence_;
+  uint64_t heard = 0;
+  client_->Listen([&](const keeper::Reclaim& asked) { heard = asked.request; });
+  EXPECT_EQ(heard, 5u);
+}
+
+TEST_F(GreetingTest, NothingInCommonIsSaid) {
+  Say(message::Hello{15, 16});
+  EXPECT_EQ(client_->Greet(&sentence_), 803);
+  EXPECT_EQ(sentence_,
+            "longwire-worker speaks protocol 13 to 14, longwire-keeper protocol 15 to 16: upgrade "
+            "longwire-worker");
+}
+
+TEST_F(GreetingTest, AHostileRangeIsNone) {
+  Say(message::Hello{14, 13});
+  EXPECT_EQ(client_->Greet(&sentence_), 803);
+}
+
+TEST_F(GreetingTest, AKeeperThatIsGoneIsFoundOutByTheFirstLease) {
+  keeper_.Reset();
+  EXPECT_EQ(client_->Greet(&sentence_), 0);
 }
 
 }  // namespace

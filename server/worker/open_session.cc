@@ -116,20 +116,26 @@ CUresult WarmDevices(const DriverTable& driver, const std::vector<int>& ordinals
   }
   if (result != CUDA_SUCCESS) return result;
   if (devices->empty()) return CUDA_ERROR_NO_DEVICE;
+  for (Device& device : *devices) {
+    result = static_cast<CUresult>(device.keeper->Greet(sentence));
+    if (result != CUDA_SUCCESS) return result;
+  }
   return driver.cuCtxSetCurrent(devices->front().primary);
 }
 
 void OpenSession(Session& session, const wire::OpenRequest& request,
                  const std::vector<std::string>& missing, wire::OpenReply* reply) {
   const DriverTable& driver = session.driver();
-  if (request.protocol != wire::kProtocolVersion) {
-    bool client_is_newer = request.protocol > wire::kProtocolVersion;
+  const uint32_t version = wire::NewestCommon(request.versions, wire::SpokenVersions());
+  if (version == 0) {
     Refuse(reply, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
-           std::string("the client speaks protocol ") + std::to_string(request.protocol) +
-               ", this server " + std::to_string(wire::kProtocolVersion) + ": upgrade the " +
-               (client_is_newer ? "server" : "client"));
+           wire::RefusalOf({"longwired, for this client,", "longwired, or Longwire on the client",
+                            request.versions},
+                           {"longwire-worker", "longwire-worker, and restart longwire-warden",
+                            wire::SpokenVersions()}));
     return;
   }
+  reply->protocol = version;
   if (request.windows.empty()) {
     Refuse(reply, CUDA_ERROR_OUT_OF_MEMORY, "the client has no free range of addresses");
     return;

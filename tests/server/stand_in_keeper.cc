@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "server/keeper/fake_device.h"
+#include "server/keeper/greeting.h"
 #include "server/keeper/keeper.h"
 
 int main(int argc, char** argv) {
@@ -24,8 +25,9 @@ int main(int argc, char** argv) {
     (void)longwire::wire::SendMessage(control, longwire::message::Pack(state));
     return 1;
   }
-  FakeDevice device(uint64_t{1} << 30, uint64_t{2} << 20);
   KeeperState state;
+  if (GreetWarden(control, &state) == 0) return 1;
+  FakeDevice device(uint64_t{1} << 30, uint64_t{2} << 20);
   state.driver = driver;
   Keeper keeper(device, {}, longwire::wire::Descriptor(control), state);
   keeper.Run();

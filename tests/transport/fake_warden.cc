@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "server/keeper/message.h"
+#include "server/keeper/hello.h"
 
 namespace longwire::daemon {
 namespace {
@@ -43,7 +43,10 @@ void FakeWarden::Loop() {
       warden::KillWorker kill;
       warden::ListWorkers list;
       warden::GetStats stats;
-      if (message::KindOf(message->bytes) == warden::StartWorker::kKind) {
+      if (message::HelloIn(message->bytes)) {
+        if (!knows_hello_.load()) break;
+        wire::SendMessage(connection, message::Pack(message::Hello{}));
+      } else if (message::KindOf(message->bytes) == warden::StartWorker::kKind) {
         Start(connection, message->bytes);
       } else if (message::Unpack(message->bytes, &kill) == wire::WireResult::kOk) {
         Kill(kill.session);
@@ -109,6 +112,7 @@ void FakeWarden::Serve(Worker& worker, Mood mood) {
   if (message) {
     wire::Reader reader(message->bytes);
     if (request.Decode(reader) == wire::WireResult::kOk) reply.lanes = request.lanes;
+    reply.protocol = wire::NewestCommon(request.versions, wire::SpokenVersions());
   }
   for (uint32_t i = 0; i < 2 * reply.lanes; ++i) {
     worker.lanes.push_back(wire::RingMemory::Create(kRing));

@@ -27,6 +27,8 @@ class FakeWarden {
   void set_mood(Mood mood) { mood_.store(mood); }
   // The worker of this session dies.
   void LetDie(uint64_t session);
+  // False: it ends the connection of a daemon that says which versions it speaks.
+  void set_knows_hello(bool knows) { knows_hello_.store(knows); }
   size_t living() const { return living_.load(); }
 
  private:
@@ -46,6 +48,7 @@ class FakeWarden {
 
   wire::Descriptor listener_;
   std::atomic<Mood> mood_{Mood::kEcho};
+  std::atomic<bool> knows_hello_{true};
   std::atomic<size_t> living_{0};
   std::atomic<bool> ending_{false};
   std::thread thread_;

@@ -94,17 +94,22 @@ struct Program : Logs {
   uint32_t wanted_lanes = 0;
   std::vector<Logs> lanes;
 
-  bool Open(const std::string& door, uint32_t protocol = wire::kProtocolVersion) {
-    socket = wire::ConnectLocal(door);
+  bool Open(const std::string& door, wire::VersionRange versions = wire::SpokenVersions()) {
     wire::OpenRequest request;
-    request.protocol = protocol;
+    request.versions = versions;
     request.pid = static_cast<uint32_t>(getpid());
     request.host = "here";
     request.program = "session_test";
     request.lanes = wanted_lanes;
     wire::Writer writer;
     request.Encode(writer);
-    if (!socket.valid() || !wire::SendMessage(socket.get(), writer.span())) return false;
+    return Send(door, writer.span());
+  }
+
+  // An encoded request, of whatever version.
+  bool Send(const std::string& door, std::span<const std::byte> request) {
+    socket = wire::ConnectLocal(door);
+    if (!socket.valid() || !wire::SendMessage(socket.get(), request)) return false;
     auto message = wire::ReceiveMessage(socket.get(), seconds(8));
     if (!message) return false;
     wire::Reader reader(message->bytes);

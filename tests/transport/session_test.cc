@@ -123,14 +123,15 @@ TEST_F(SessionTest, AWorkersDeathEndsItsSessionOnly) {
 
 TEST_F(SessionTest, RefusalsHaveASentence) {
   Program newer;
-  const uint32_t next = wire::kProtocolVersion + 1;
-  EXPECT_FALSE(newer.Open(options_.socket, next));
+  const uint32_t next = wire::kBuiltVersions.newest + 1;
+  EXPECT_FALSE(newer.Open(config_.door(), {next, next + 1}));
   EXPECT_EQ(newer.reply.code, 803);
-  EXPECT_EQ(newer.reply.sentence,
-            "the client speaks protocol " + std::to_string(next) + ", this server protocol " +
-                std::to_string(wire::kProtocolVersion) + ": upgrade longwired on the server");
+  EXPECT_EQ(newer.reply.sentence, "the client speaks protocol " + std::to_string(next) + " to " +
+                                      std::to_string(next + 1) + ", this server " +
+                                      wire::VersionsText(wire::kBuiltVersions) +
+                                      ": upgrade longwired on the server");
   Program older;
-  EXPECT_FALSE(older.Open(config_.door(), 0));
+  EXPECT_FALSE(older.Open(config_.door(), {1, 1}));
   EXPECT_NE(older.reply.sentence.find("upgrade Longwire on the client"), std::string::npos);
   for (auto mood :
        {FakeWarden::Mood::kRefuse, FakeWarden::Mood::kBrokenReply, FakeWarden::Mood::kDieInOpen}) {

@@ -1,0 +1,44 @@
+// Which versions the warden speaks with the daemon and with its keepers (server/keeper/hello.h).
+#include <cstdio>
+
+#include "server/keeper/hello.h"
+#include "server/warden/warden.h"
+
+namespace longwire::warden {
+namespace {
+
+constexpr int kSystemDriverMismatch = 803;  // a CUresult
+
+std::string Refusal(std::string_view who, wire::VersionRange versions) {
+  return wire::RefusalOf({who, who, versions},
+                         {"longwire-warden", "longwire-warden", wire::SpokenVersions()});
+}
+
+}  // namespace
+
+bool Warden::Greet(int connection, std::span<const std::byte> packet) {
+  auto hello = message::HelloIn(packet);
+  wire::VersionRange daemon = hello.value_or(wire::kWithoutRange);
+  uint32_t version = wire::NewestCommon(daemon, wire::SpokenVersions());
+  connections_.at(connection).version = version;
+  if (hello) Reply(connection, message::Pack(message::Hello{}));
+  if (version != 0) return !hello;
+  std::fprintf(stderr, "longwire-warden: %s\n", Refusal("longwired", daemon).c_str());
+  Disconnect(connection);
+  return false;
+}
+
+bool Warden::GreetKeeper(Keeper& keeper, std::span<const std::byte> packet) {
+  auto hello = message::HelloIn(packet);
+  wire::VersionRange versions = hello.value_or(wire::kWithoutRange);
+  keeper.version = wire::NewestCommon(versions, wire::SpokenVersions());
+  if (keeper.version != 0) return !hello;
+  keeper.state.code = kSystemDriverMismatch;
+  keeper.state.sentence = Refusal("longwire-keeper", versions);
+  std::fprintf(stderr, "longwire-warden: %s\n", keeper.state.sentence.c_str());
+  keeper.control.Reset();  // nothing that it says counts
+  Kill(keeper.process);
+  return false;
+}
+
+}  // namespace longwire::warden
