@@ -103,7 +103,7 @@ Session::Session(SessionOptions options)
             .down = down_,
             .failures = failures_},
            up_),
-      helpers_([this] { EnterThread(); }),
+      helpers_([this] { current_context_.EnterThread(); }),
       lanes_({.failures = failures_,
               .current_context = current_context_,
               .host_segment = host_segment_,

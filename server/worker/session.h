@@ -72,7 +72,6 @@ class Session {
   void ListenToKeepers();
 
   void Fatal(const std::string& sentence) { failures_.Fatal(sentence); }
-  bool over() const { return failures_.over(); }
 
   // Makes the context current on this thread, if it is not already.
   CUresult SetContext(const Context& context) { return current_context_.Set(context); }
@@ -86,19 +85,14 @@ class Session {
     return (used_contexts_.fetch_or(bit) & bit) == 0;
   }
   void GiveWarmContext(int32_t device) { used_contexts_ &= ~(uint64_t{1} << device); }
-  // First thing on each thread that calls the driver.
-  void EnterThread() { current_context_.EnterThread(); }
   void WakeLogThread();
 
   const DriverTable& driver() const { return driver_; }
   std::vector<Device>& devices() { return devices_; }
   DownWriter& down() { return down_; }
   Failures& failures() { return failures_; }
-  wire::RingMemory& up_memory() { return *up_; }
-  const std::shared_ptr<wire::RingMemory>& up() const { return up_; }
   StreamStaging& staging() { return stream_staging_; }
   Timelines& timelines() { return timelines_; }
-  Completion& completion() { return completion_; }
   Events& events() { return events_; }
   Memory& memory() { return memory_; }
   Mirrors& mirrors() { return mirrors_; }
@@ -108,7 +102,6 @@ class Session {
   Lanes& lanes() { return lanes_; }
   HostSegment& host_segment() { return host_segment_; }
   Graphs& graphs() { return graphs_; }
-  Helpers& helpers() { return helpers_; }
   Issuer& issuer() { return issuer_; }
   ForeignHandles& foreign() { return foreign_; }
   Gates& gates() { return gates_; }

@@ -65,13 +65,13 @@ void Transfers::Used(const Piece& piece) {
     std::lock_guard lock(mutex_);
     kept_ -= piece.size;
   }
-  if (!piece.credited) session_.credit(piece.size);
+  if (!piece.credited) uses_.credit(piece.size);
 }
 
 void Transfers::Drop(Copy& copy, const Piece& piece, uint64_t* credit) {
   kept_ -= piece.size;
   if (!piece.credited) *credit += piece.size;
-  if (piece.pinned.data != nullptr) session_.release(copy.stream.get(), piece.pinned);
+  if (piece.pinned.data != nullptr) uses_.release(copy.stream.get(), piece.pinned);
 }
 
 void Transfers::EraseIfDone(uint64_t transfer, const Copy& copy) {
@@ -90,7 +90,7 @@ void Transfers::FinishCopy(uint64_t transfer) {
     copy.finished = true;
     EraseIfDone(transfer, copy);
   }
-  if (credit != 0) session_.credit(credit);
+  if (credit != 0) uses_.credit(credit);
 }
 
 bool Transfers::Revise(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes) {
@@ -124,7 +124,7 @@ void Transfers::PullInstead(uint64_t transfer) {
     copy.pieces.clear();
     copy.pulled = true;
   }
-  if (credit != 0) session_.credit(credit);
+  if (credit != 0) uses_.credit(credit);
 }
 
 bool Transfers::Settle(uint64_t transfer) {
@@ -148,7 +148,7 @@ void Transfers::Detach(uint64_t transfer) {
 void Transfers::PutAway(Stream* stream, std::span<const std::byte> bytes, Way way, Piece* piece) {
   if (way == Way::kSlot) {
     piece->pinned = {const_cast<std::byte*>(bytes.data()), bytes.size(), StagingBlock::kSlot};
-  } else if (stream != nullptr && session_.acquire(*stream, bytes.size(), &piece->pinned)) {
+  } else if (stream != nullptr && uses_.acquire(*stream, bytes.size(), &piece->pinned)) {
     std::memcpy(piece->pinned.data, bytes.data(), bytes.size());
   } else {
     piece->bytes.assign(bytes.begin(), bytes.end());
@@ -186,11 +186,11 @@ bool Transfers::ArrivedCopy(std::unique_lock<std::mutex>& lock, uint64_t transfe
     }
   } else if (way == Way::kSlot) {
     PutAway(nullptr, bytes, way, &piece);
-    session_.release(nullptr, piece.pinned);
+    uses_.release(nullptr, piece.pinned);
   }
   EraseIfDone(transfer, copy);
   lock.unlock();
-  if (credit != 0) session_.credit(credit);
+  if (credit != 0) uses_.credit(credit);
   return true;
 }
 
@@ -215,7 +215,7 @@ bool Transfers::Arrived(uint64_t transfer, uint64_t offset, std::span<const std:
     if (copy != nullptr) return ArrivedCopy(lock, transfer, *copy, offset, bytes, way);
     if (refused || !ArrivedOther(transfer, offset, bytes, &target, &credit)) return false;
   }
-  if (credit && !bytes.empty()) session_.credit(bytes.size());
+  if (credit && !bytes.empty()) uses_.credit(bytes.size());
   return true;
 }
 

@@ -35,14 +35,14 @@ struct TransferTarget {
 class Transfers {
  public:
   // What the session does for it, on any thread.
-  struct Session {
+  struct Uses {
     std::function<void(uint64_t bytes)> credit;
     // Pinned memory for a copy in the stream; false: none is free.
     std::function<bool(Stream&, size_t bytes, StagingBlock*)> acquire;
     // `stream`: the copy's, nullptr if its record has not come or waits behind others.
     std::function<void(Stream* stream, const StagingBlock&)> release;
   };
-  explicit Transfers(Session session) : session_(std::move(session)) {}
+  explicit Transfers(Uses uses) : uses_(std::move(uses)) {}
   // Before the session starts.
   void SetLimits(const InFlightLimits& limits) { limits_ = limits; }
   const InFlightLimits& limits() const { return limits_; }
@@ -119,7 +119,7 @@ class Transfers {
   void Drop(Copy& copy, const Piece& piece, uint64_t* credit);
   void EraseIfDone(uint64_t transfer, const Copy& copy);
 
-  Session session_;
+  Uses uses_;
   InFlightLimits limits_ = InFlightLimits::Of(InFlightLimits::kDefaultBytes);
   std::mutex mutex_;
   Copies copies_;
