@@ -1,10 +1,9 @@
-// Copies, memsets and memory operations in streams.
+// Copies and memsets.
 #include <algorithm>
 #include <cstring>
 
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/call_context.h"
-#include "server/worker/calls/staged.h"
 #include "server/worker/code/images.h"
 #include "server/worker/transfer/copies.h"
 
@@ -58,7 +57,7 @@ CUresult CopyStaged(CallContext& context, const CopyPlace& place, uint64_t offse
 CUresult Upload(CallContext& context, const CopyPlace& place, uint64_t offset,
                 std::span<const std::byte> bytes) {
   StagingBlock block;
-  if (!TakeStaging(context, bytes.size(), &block)) return kNotYet;
+  if (!context.session().staging().Acquire(*context.stream(), bytes.size(), &block)) return kNotYet;
   std::memcpy(block.data, bytes.data(), bytes.size());
   return CopyStaged(context, place, offset, bytes.size(), block);
 }
@@ -172,10 +171,6 @@ void SendPart(Session& session, const Lanes::Part& part, bool good, bool by_lane
 
 }  // namespace
 
-bool TakeStaging(CallContext& context, size_t bytes, StagingBlock* block) {
-  return context.session().staging().Acquire(*context.stream(), bytes, block);
-}
-
 CUresult Do_lwCopyToDevice(CallContext& context, const calls::lwCopyToDevice& call,
                            calls::lwCopyToDevice::Reply*) {
   CopyPlace place;
@@ -242,7 +237,8 @@ CUresult Do_lwCopyToHost(CallContext& context, const calls::lwCopyToHost& call,
     StagingBlock block;
     // No further ahead of the lanes than they need: what they read is then still in the caches.
     bool ahead = by_lanes && stream->staging_blocks >= kPartsPerLane * session.lanes().count();
-    if (ahead || !TakeStaging(context, part, &block)) return kNotYet;
+    if (ahead || !context.session().staging().Acquire(*context.stream(), part, &block))
+      return kNotYet;
     result = CopyPacked(context.driver(), StreamOf(context), place, record.progress, part,
                         block.data, CopyDirection::kToHost);
     bool copied = result == CUDA_SUCCESS;
@@ -328,30 +324,6 @@ CUresult Do_lwMemset(CallContext& context, const calls::lwMemset& call, calls::l
     default:
       return CUDA_ERROR_INVALID_VALUE;
   }
-}
-
-CUresult Do_lwWriteValue(CallContext& context, const calls::lwWriteValue& call,
-                         calls::lwWriteValue::Reply*) {
-  const DriverTable& driver = context.driver();
-  CUstream stream = context.stream()->handle;
-  if (call.bytes == 8) {
-    return driver.cuStreamWriteValue64_v2(stream, call.address, call.value, call.flags);
-  }
-  if (call.bytes != 4) return CUDA_ERROR_INVALID_VALUE;
-  return driver.cuStreamWriteValue32_v2(stream, call.address, static_cast<uint32_t>(call.value),
-                                        call.flags);
-}
-
-CUresult Do_lwWaitValue(CallContext& context, const calls::lwWaitValue& call,
-                        calls::lwWaitValue::Reply*) {
-  const DriverTable& driver = context.driver();
-  CUstream stream = context.stream()->handle;
-  if (call.bytes == 8) {
-    return driver.cuStreamWaitValue64_v2(stream, call.address, call.value, call.flags);
-  }
-  if (call.bytes != 4) return CUDA_ERROR_INVALID_VALUE;
-  return driver.cuStreamWaitValue32_v2(stream, call.address, static_cast<uint32_t>(call.value),
-                                       call.flags);
 }
 
 }  // namespace longwire::worker

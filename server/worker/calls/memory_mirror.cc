@@ -4,7 +4,6 @@
 
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/call_context.h"
-#include "server/worker/calls/staged.h"
 #include "server/worker/memory/mirrors.h"
 #include "wire/page_delta.h"
 
@@ -79,7 +78,7 @@ CUresult PullBehindWork(CallContext& context, const calls::lwMirrorPull& call,
   if (call.bytes == 0 || call.bytes > Staging::kMaxBlockBytes) return CUDA_ERROR_INVALID_VALUE;
   if (context.capturing() || mirror->pulls.queued != mirror->pulls.done) return CUDA_SUCCESS;
   StagingBlock block;
-  if (!TakeStaging(context, call.bytes, &block)) return kNotYet;
+  if (!context.session().staging().Acquire(*context.stream(), call.bytes, &block)) return kNotYet;
   uint64_t pushes = mirror->pushes.queued, own = ++mirror->pulls.queued;
   CUresult result = context.driver().cuMemcpyDtoHAsync_v2(block.data, mirror->address, call.bytes,
                                                           context.driver_stream());
@@ -130,7 +129,8 @@ CUresult Do_lwMirrorPush(CallContext& context, const calls::lwMirrorPush& call,
   StagingBlock block;
   const bool checked = form == wire::PageForm::kChecked;
   const size_t room = call.delta.size();
-  if (!TakeStaging(context, checked ? 2 * room : room, &block)) return kNotYet;
+  if (!context.session().staging().Acquire(*context.stream(), checked ? 2 * room : room, &block))
+    return kNotYet;
   std::byte* before = checked ? block.data + room : nullptr;
   ++mirror->pushes.queued;
   CUresult result = CopyRuns(context, *mirror, block.data, before, *runs);
@@ -168,7 +168,7 @@ CUresult Do_lwMirrorPull(CallContext& context, const calls::lwMirrorPull& call,
   while (record.progress < call.bytes) {
     size_t part = std::min<uint64_t>(call.bytes - record.progress, Staging::kMaxBlockBytes);
     StagingBlock block;
-    if (!TakeStaging(context, part, &block)) return kNotYet;
+    if (!context.session().staging().Acquire(*context.stream(), part, &block)) return kNotYet;
     ++mirror->pulls.queued;
     CUresult result = context.driver().cuMemcpyDtoHAsync_v2(
         block.data, mirror->address + record.progress, part, context.driver_stream());

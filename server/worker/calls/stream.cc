@@ -1,4 +1,4 @@
-// Streams, events and their order.
+// Streams, and what waits in them for events.
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/call_context.h"
 
@@ -47,42 +47,12 @@ CUresult Do_lwStreamDestroy(CallContext& context, const calls::lwStreamDestroy& 
   return context.driver().cuStreamDestroy_v2(stream->handle);
 }
 
-CUresult Do_lwEventCreate(CallContext& context, const calls::lwEventCreate& call,
-                          calls::lwEventCreate::Reply*) {
-  return context.session().events().Create(call.event, call.flags);
-}
-
-CUresult Do_lwEventDestroy(CallContext& context, const calls::lwEventDestroy& call,
-                           calls::lwEventDestroy::Reply*) {
-  return context.session().events().Destroy(call.event);
-}
-
-CUresult Do_lwEventRecord(CallContext& context, const calls::lwEventRecord& call,
-                          calls::lwEventRecord::Reply*) {
-  if ((call.flags & CU_EVENT_RECORD_EXTERNAL) != 0 && context.capturing()) {
-    return context.session().graphs().CaptureEvent(*context.stream(), call.event, call.flags,
-                                                   false);
-  }
-  return context.session().events().Record(call.event, call.version, call.flags, *context.stream());
-}
-
 CUresult Do_lwStreamWaitEvent(CallContext& context, const calls::lwStreamWaitEvent& call,
                               calls::lwStreamWaitEvent::Reply*) {
   if ((call.flags & CU_EVENT_WAIT_EXTERNAL) != 0 && context.capturing()) {
     return context.session().graphs().CaptureEvent(*context.stream(), call.event, call.flags, true);
   }
   return context.session().events().Wait(call.event, call.version, call.flags, *context.stream());
-}
-
-CUresult Do_lwEventPass(CallContext& context, const calls::lwEventPass& call,
-                        calls::lwEventPass::Reply*) {
-  return context.session().events().Pass(call.event, call.version);
-}
-
-CUresult Do_lwEventElapsed(CallContext& context, const calls::lwEventElapsed& call,
-                           calls::lwEventElapsed::Reply* reply) {
-  return context.session().events().Elapsed(call.start, call.start_version, call.end,
-                                            call.end_version, &reply->milliseconds);
 }
 
 CUresult Do_lwStreamWanted(CallContext& context, const calls::lwStreamWanted& call,

@@ -1,33 +1,8 @@
-// Graphs as a whole, and host functions.
+// Graphs as a whole.
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/call_context.h"
 
 namespace longwire::worker {
-
-CUresult Do_lwHostFunction(CallContext& context, const calls::lwHostFunction& call,
-                           calls::lwHostFunction::Reply*) {
-  Session& session = context.session();
-  const auto& stream = context.stream();
-  if (context.capturing()) return session.graphs().CaptureHostFunction(*stream, call.ticket);
-  QueuedCall& record = context.call();
-  if (record.step == 0) {
-    // Runs once everything before it has finished; the stream goes on when the client has run it.
-    record.step = 1;
-    stream->actions.push_back([&session, ticket = call.ticket](bool good) {
-      if (good) session.down().HostFunction(ticket);
-    });
-    return kNotYet;
-  }
-  if (!session.graphs().TakeDone(call.ticket)) return kNotYet;
-  stream->push_next = true;
-  return CUDA_SUCCESS;
-}
-
-CUresult Do_lwHostFunctionDone(CallContext& context, const calls::lwHostFunctionDone& call,
-                               calls::lwHostFunctionDone::Reply*) {
-  context.session().graphs().HostFunctionDone(call.ticket);
-  return CUDA_SUCCESS;
-}
 
 // What the driver says of a graph that it refuses is wanted too, so the call itself succeeds; as
 // with updates.
@@ -82,21 +57,6 @@ CUresult Do_lwGraphDestroy(CallContext& context, const calls::lwGraphDestroy& ca
 CUresult Do_lwGraphExecDestroy(CallContext& context, const calls::lwGraphExecDestroy& call,
                                calls::lwGraphExecDestroy::Reply*) {
   return context.session().graphs().DestroyExec(call.exec, context.call().position);
-}
-
-CUresult Do_lwAllocAsync(CallContext& context, const calls::lwAllocAsync& call,
-                         calls::lwAllocAsync::Reply* reply) {
-  CUdeviceptr address = 0;
-  context.session().graphs().NoteAllocations();
-  CUresult result =
-      context.driver().cuMemAllocAsync(&address, call.bytes, context.stream()->handle);
-  reply->address = address;
-  return result;
-}
-
-CUresult Do_lwFreeAsync(CallContext& context, const calls::lwFreeAsync& call,
-                        calls::lwFreeAsync::Reply*) {
-  return context.driver().cuMemFreeAsync(call.address, context.stream()->handle);
 }
 
 }  // namespace longwire::worker
