@@ -16,7 +16,6 @@
 #include "server/worker/support/call_queue.h"
 #include "server/worker/support/driver.h"
 #include "server/worker/support/places.h"
-#include "server/worker/transfer/staging.h"
 
 namespace longwire::worker {
 

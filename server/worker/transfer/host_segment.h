@@ -11,9 +11,10 @@
 #include <memory>
 #include <mutex>
 
-#include "server/worker/memory/memory.h"
+#include "server/worker/support/driver.h"
 #include "server/worker/transfer/copies.h"
 #include "wire/segment.h"
+#include "wire/socket.h"
 
 namespace longwire::worker {
 

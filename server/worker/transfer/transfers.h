@@ -22,6 +22,7 @@
 
 #include "server/worker/support/objects.h"
 #include "server/worker/transfer/in_flight.h"
+#include "server/worker/transfer/staging.h"
 
 namespace longwire::worker {
 
