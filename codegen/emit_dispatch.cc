@@ -191,7 +191,7 @@ constexpr char kTableHead[] = R"(#include "longwire/dispatch.h"
 
 #include "longwire/worker_generated.h"
 #include "longwire/worker_hand_written.h"
-#include "server/worker/call_context.h"
+#include "server/worker/calls/call_context.h"
 
 namespace longwire::worker {
 namespace {
@@ -238,7 +238,7 @@ constexpr char kPartHead[] = R"(#include <cstring>
 
 #include "codegen/runtime/convert.h"
 #include "longwire/worker_generated.h"
-#include "server/worker/call_context.h"
+#include "server/worker/calls/call_context.h"
 
 #define LW_RESOLVE(expression)                                                     \
   do {                                                                             \

@@ -25,8 +25,8 @@ inline constexpr std::string_view kGuards[] = {
     "dedupe",          // bytes of the log that came already: link/transport/relay_end.cc
     "early_work",      // work before what the program knows is done: client-shim/early_copies.cc
     "epoch",           // frames of an older connection: link/transport/relay_end.cc
-    "handles",         // ids that the session does not have: server/worker/call_context.cc
-    "host_segment",    // a copy outside of a session's pinned memory: server/worker/host_segment.cc
+    "handles",         // ids that the session does not have: worker/calls/call_context.cc
+    "host_segment",    // a copy outside a session's pinned memory: worker/transfer/host_segment.cc
     "identity",        // another identity that has a session's token: server/daemon/session.cc
     "image_digest",    // an image that is not what it was: server/images/image_files.cc
     "image_owner",     // a tenant that asks for another's image: server/images/image_store.cc
@@ -35,13 +35,13 @@ inline constexpr std::string_view kGuards[] = {
     "lent",            // the return of chunks that another one holds: server/keeper/chunk_pool.cc
     "peer",            // programs of other users at a local door: wire/socket.cc
     "quota",           // more memory than a tenant may have: server/keeper/main.cc
-    "quota_bytes",     // more bytes in flight than a tenant may have: server/worker/in_flight.h
+    "quota_bytes",     // more bytes in flight than a tenant may have: worker/transfer/in_flight.h
     "quota_sessions",  // more sessions than a tenant may have: server/daemon/session_table.cc
     "range_check",     // a kernel's access outside of device memory: softgpu/engine/memory/arena.cc
-    "resources",       // parts of a device that were not given: server/worker/given_resources.cc
+    "resources",       // parts of a device that were not given: worker/process/given_resources.cc
     "scrub",           // another session's bytes in leased memory: server/keeper/main.cc
     "shared_tenant",   // another tenant's shared memory: server/keeper/chunk_sharing.cc
-    "sizes",           // a copy's bytes outside of its announced range: server/worker/transfers.cc
+    "sizes",           // a copy's bytes outside its announced range: worker/transfer/transfers.cc
     "start_only",      // a reload that changes what needs a restart: server/config/reload.cc
     "token",           // clients that resume a session of others: server/daemon/token.cc
     "unordered",       // work that writes to what a held copy read: client-shim/held_copies.cc

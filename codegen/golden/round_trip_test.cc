@@ -13,7 +13,7 @@
 #include "longwire/printer.h"
 #include "longwire/proc_table.h"
 #include "longwire/worker_hand_written.h"
-#include "server/worker/call_context.h"
+#include "server/worker/calls/call_context.h"
 
 using longwire::CallId;
 using longwire::DriverTable;

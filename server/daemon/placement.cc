@@ -7,8 +7,8 @@
 namespace longwire::daemon {
 namespace {
 
-// What a session leases when it opens (server/worker/open_session.cc): a device with less to lend
-// is full.
+// What a session leases when it opens (server/worker/process/open_session.cc): a device with less
+// to lend is full.
 constexpr uint64_t kFirstLease = uint64_t{64} << 20;
 constexpr uint64_t kWarm = 0;  // the session of workers that wait for one
 

@@ -168,13 +168,16 @@ def find_dead_files(root, paths):
 
 
 def check_maps(root, paths):
-    """Yields what the maps of folders leave out and what they name that is not there."""
+    """Yields what the maps of folders leave out and what they name that is not there. A map whose
+    rows begin with folders is of their files, too."""
     for readme in [path for path in paths if path.name == "README.md"]:
         text = (root / readme).read_text()
         if "| about | files |" not in text:
             continue
         named = set(re.findall(r"`(\w+)`", text))
-        there = {path.stem for path in paths if path.parent == readme.parent
+        folders = {readme.parent, *(readme.parent / name for name in
+                                    re.findall(r"^\| `([\w/]+)/`", text, re.MULTILINE))}
+        there = {path.stem for path in paths if path.parent in folders
                  and path.suffix in C_SUFFIXES and not path.stem.endswith("_test")}
         for name in sorted(there ^ named):
             yield f"{readme}:1: {'does not name' if name in there else 'names no file by'} {name}"

@@ -7,8 +7,8 @@
 
 #include "client-shim/options.h"
 #include "server/keeper/protocol.h"
-#include "server/worker/open_session.h"
-#include "server/worker/session.h"
+#include "server/worker/process/open_session.h"
+#include "server/worker/process/session.h"
 
 namespace longwire::joined {
 namespace {

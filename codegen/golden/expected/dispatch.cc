@@ -4,7 +4,7 @@
 
 #include "longwire/worker_generated.h"
 #include "longwire/worker_hand_written.h"
-#include "server/worker/call_context.h"
+#include "server/worker/calls/call_context.h"
 
 namespace longwire::worker {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "codegen/runtime/convert.h"
 #include "longwire/worker_generated.h"
-#include "server/worker/call_context.h"
+#include "server/worker/calls/call_context.h"
 
 #define LW_RESOLVE(expression)                                                     \
   do {                                                                             \

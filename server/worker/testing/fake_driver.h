@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "server/worker/driver.h"
+#include "server/worker/support/driver.h"
 
 namespace longwire::worker::testing {
 

@@ -2,7 +2,7 @@
 // in which the nodes were added.
 #pragma once
 
-#include "server/worker/driver.h"
+#include "server/worker/support/driver.h"
 
 namespace longwire::worker::testing {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "longwire/calls.h"
-#include "server/worker/session.h"
+#include "server/worker/process/session.h"
 #include "server/worker/testing/fake_driver.h"
 #include "wire/record.h"
 

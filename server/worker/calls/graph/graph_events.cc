@@ -1,0 +1,71 @@
+// Event nodes of graphs: every launch records the event, or waits for it.
+#include "longwire/worker_hand_written.h"
+#include "server/worker/calls/graph/graph_nodes.h"
+
+namespace longwire::worker {
+
+CUresult Do_lwGraphAddEvent(CallContext& context, const calls::lwGraphAddEvent& call,
+                            calls::lwGraphAddEvent::Reply* reply) {
+  const DriverTable& driver = context.driver();
+  Graphs& graphs = context.session().graphs();
+  NewNode place;
+  GraphPartRef part;
+  CUresult result = place.Resolve(context, call);
+  if (result == CUDA_SUCCESS) {
+    result = graphs.NewEventPart(call.event, context.context(), call.wait, &part);
+  }
+  if (result != CUDA_SUCCESS) return result;
+  auto add = call.wait ? driver.cuGraphAddEventWaitNode : driver.cuGraphAddEventRecordNode;
+  CUgraphNode added = nullptr;
+  result = add(&added, place.graph, place.dependencies.data(), place.dependencies.size(),
+               part->event->handle);
+  if (result != CUDA_SUCCESS) return result;
+  graphs.SetPart(place.graph, added, std::move(part));
+  reply->node = context.Publish(added);
+  return CUDA_SUCCESS;
+}
+
+CUresult Do_lwGraphSetEvent(CallContext& context, const calls::lwGraphSetEvent& call,
+                            calls::lwGraphSetEvent::Reply* reply) {
+  const DriverTable& driver = context.driver();
+  Graphs& graphs = context.session().graphs();
+  ChangedNode changed;
+  GraphPartRef part;
+  CUresult result = changed.Resolve(context, call);
+  if (result == CUDA_SUCCESS) {
+    result = graphs.NewEventPart(call.event, context.context(), call.wait, &part);
+  }
+  if (result != CUDA_SUCCESS) return result;
+  CUevent event = part->event->handle;
+  if (changed.exec == nullptr) {
+    auto set =
+        call.wait ? driver.cuGraphEventWaitNodeSetEvent : driver.cuGraphEventRecordNodeSetEvent;
+    result = set(changed.node, event);
+    if (result == CUDA_SUCCESS) graphs.SetPart(nullptr, changed.node, std::move(part));
+    return result;
+  }
+  auto set = call.wait ? driver.cuGraphExecEventWaitNodeSetEvent
+                       : driver.cuGraphExecEventRecordNodeSetEvent;
+  result = set(changed.exec->handle, changed.node, event);
+  if (result != CUDA_SUCCESS) return result;
+  graphs.SetPartInExec(*changed.exec, changed.node, part);
+  reply->events = graphs.PlanOf(*changed.exec)->Events();
+  return CUDA_SUCCESS;
+}
+
+CUresult Do_lwGraphEvent(CallContext& context, const calls::lwGraphEvent& call,
+                         calls::lwGraphEvent::Reply* reply) {
+  const DriverTable& driver = context.driver();
+  CUgraphNode node = nullptr;
+  CUevent event = nullptr;
+  CUresult result = context.Resolve(call.node, &node);
+  if (result != CUDA_SUCCESS) return result;
+  result = call.wait ? driver.cuGraphEventWaitNodeGetEvent(node, &event)
+                     : driver.cuGraphEventRecordNodeGetEvent(node, &event);
+  if (result != CUDA_SUCCESS) return result;
+  auto fixed = context.session().events().FindFixed(event);
+  reply->event = fixed == nullptr ? 0 : fixed->event;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace longwire::worker

@@ -1,0 +1,76 @@
+// Host function nodes of graphs: the client runs the function when the graph gets there.
+#include "longwire/worker_hand_written.h"
+#include "server/worker/calls/graph/graph_nodes.h"
+
+namespace longwire::worker {
+namespace {
+
+GraphPartRef NewHostPart(Graphs& graphs, CUDA_HOST_NODE_PARAMS* params) {
+  GraphPartRef part = graphs.NewPart();
+  part->is_host = true;
+  params->fn = &Graphs::CallHostNode;
+  params->userData = part.get();
+  return part;
+}
+
+}  // namespace
+
+CUresult Do_lwGraphAddHost(CallContext& context, const calls::lwGraphAddHost& call,
+                           calls::lwGraphAddHost::Reply* reply) {
+  Graphs& graphs = context.session().graphs();
+  NewNode place;
+  CUresult result = place.Resolve(context, call);
+  if (result != CUDA_SUCCESS) return result;
+  if (call.ticket == 0) return CUDA_ERROR_INVALID_VALUE;
+  CUDA_HOST_NODE_PARAMS params{};
+  GraphPartRef part = NewHostPart(graphs, &params);
+  CUgraphNode added = nullptr;
+  result = context.driver().cuGraphAddHostNode(&added, place.graph, place.dependencies.data(),
+                                               place.dependencies.size(), &params);
+  if (result != CUDA_SUCCESS) return result;
+  part->ticket = call.ticket;
+  graphs.store().Announce(part);
+  graphs.SetPart(place.graph, added, std::move(part));
+  reply->node = context.Publish(added);
+  return CUDA_SUCCESS;
+}
+
+CUresult Do_lwGraphSetHost(CallContext& context, const calls::lwGraphSetHost& call,
+                           calls::lwGraphSetHost::Reply*) {
+  const DriverTable& driver = context.driver();
+  Graphs& graphs = context.session().graphs();
+  ChangedNode changed;
+  CUresult result = changed.Resolve(context, call);
+  if (result != CUDA_SUCCESS) return result;
+  if (call.ticket == 0) return CUDA_ERROR_INVALID_VALUE;
+  CUDA_HOST_NODE_PARAMS params{};
+  GraphPartRef part = NewHostPart(graphs, &params);
+  result = changed.exec == nullptr
+               ? driver.cuGraphHostNodeSetParams(changed.node, &params)
+               : driver.cuGraphExecHostNodeSetParams(changed.exec->handle, changed.node, &params);
+  if (result != CUDA_SUCCESS) return result;
+  part->ticket = call.ticket;
+  graphs.store().Announce(part);
+  if (changed.exec == nullptr) {
+    graphs.SetPart(nullptr, changed.node, std::move(part));
+  } else {
+    graphs.SetPartInExec(*changed.exec, changed.node, part);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult Do_lwGraphHost(CallContext& context, const calls::lwGraphHost& call,
+                        calls::lwGraphHost::Reply* reply) {
+  CUgraphNode node = nullptr;
+  CUDA_HOST_NODE_PARAMS params{};
+  CUresult result = context.Resolve(call.node, &node);
+  if (result == CUDA_SUCCESS) result = context.driver().cuGraphHostNodeGetParams(node, &params);
+  if (result != CUDA_SUCCESS) return result;
+  // A function that only moves bytes inside a captured graph is none of the program's.
+  GraphPartRef part = context.session().graphs().PartOf(node);
+  if (part == nullptr || part->ticket == 0) return CUDA_ERROR_INVALID_VALUE;
+  reply->ticket = part->ticket;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace longwire::worker

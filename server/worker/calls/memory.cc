@@ -1,0 +1,89 @@
+// Leases, mappings, what is free, and the parts of the segment that program and worker share.
+#include "longwire/worker_hand_written.h"
+#include "server/worker/calls/call_context.h"
+
+namespace longwire::worker {
+
+CUresult Do_lwLease(CallContext& context, const calls::lwLease& call,
+                    calls::lwLease::Reply* reply) {
+  std::vector<wire::LeasedChunk> leased;
+  std::vector<uint64_t> bytes(call.bytes.begin(), call.bytes.end());
+  CUresult result = context.session().memory().Lease(call.device, bytes, false, &leased);
+  for (auto& chunk : leased) reply->chunk.push_back(chunk.chunk);
+  return result;
+}
+
+CUresult Do_lwShare(CallContext& context, const calls::lwShare& call,
+                    calls::lwShare::Reply* reply) {
+  SharedToken token{};
+  std::vector<uint64_t> chunks(call.chunk.begin(), call.chunk.end());
+  CUresult result = context.session().memory().Share(chunks, &token);
+  reply->token.assign(token.begin(), token.end());
+  return result;
+}
+
+CUresult Do_lwBorrow(CallContext& context, const calls::lwBorrow& call,
+                     calls::lwBorrow::Reply* reply) {
+  if (call.token.size() != 2) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<wire::LeasedChunk> borrowed;
+  CUresult result =
+      context.session().memory().Borrow({call.token[0], call.token[1]}, &reply->device, &borrowed);
+  for (auto& chunk : borrowed) {
+    reply->chunk.push_back(chunk.chunk);
+    reply->bytes.push_back(chunk.bytes);
+  }
+  return result;
+}
+
+CUresult Do_lwReturnChunks(CallContext& context, const calls::lwReturnChunks& call,
+                           calls::lwReturnChunks::Reply*) {
+  std::vector<uint64_t> chunks(call.chunk.begin(), call.chunk.end());
+  return context.session().memory().Return(chunks);
+}
+
+CUresult Do_lwReclaimed(CallContext& context, const calls::lwReclaimed& call,
+                        calls::lwReclaimed::Reply*) {
+  return context.session().memory().Reclaimed(call.device, {call.request, call.bytes, call.idle});
+}
+
+CUresult Do_lwMap(CallContext& context, const calls::lwMap& call, calls::lwMap::Reply*) {
+  std::vector<uint64_t> chunks(call.chunk.begin(), call.chunk.end());
+  return context.session().memory().Map(call.device, call.address, chunks);
+}
+
+CUresult Do_lwUnmap(CallContext& context, const calls::lwUnmap& call, calls::lwUnmap::Reply*) {
+  return context.session().memory().Unmap(call.address, call.bytes);
+}
+
+CUresult Do_lwRemap(CallContext& context, const calls::lwRemap& call, calls::lwRemap::Reply*) {
+  std::vector<uint64_t> chunks(call.chunk.begin(), call.chunk.end());
+  return context.session().memory().Remap(call.device, {call.address, call.unmap}, chunks,
+                                          call.moved);
+}
+
+CUresult Do_lwSetAccess(CallContext& context, const calls::lwSetAccess& call,
+                        calls::lwSetAccess::Reply*) {
+  return context.session().memory().SetAccess(call.address, call.bytes, call.device, call.access);
+}
+
+// For all contexts of the process, so in one that never goes.
+CUresult Do_lwHostPin(CallContext& context, const calls::lwHostPin& call,
+                      calls::lwHostPin::Reply*) {
+  Session& session = context.session();
+  CUresult result = session.SetPrimaryContext(session.devices().front());
+  return result == CUDA_SUCCESS ? session.host_segment().Add(call.offset, call.bytes) : result;
+}
+
+CUresult Do_lwHostUnpin(CallContext& context, const calls::lwHostUnpin& call,
+                        calls::lwHostUnpin::Reply*) {
+  Session& session = context.session();
+  CUresult result = session.SetPrimaryContext(session.devices().front());
+  return result == CUDA_SUCCESS ? session.host_segment().Remove(call.offset) : result;
+}
+
+CUresult Do_lwMemoryInfo(CallContext& context, const calls::lwMemoryInfo& call,
+                         calls::lwMemoryInfo::Reply* reply) {
+  return context.session().memory().Info(call.device, &reply->free, &reply->total);
+}
+
+}  // namespace longwire::worker

@@ -1,0 +1,323 @@
+// Copies and memsets.
+#include <algorithm>
+#include <cstring>
+
+#include "longwire/worker_hand_written.h"
+#include "server/worker/calls/call_context.h"
+#include "server/worker/code/images.h"
+#include "server/worker/transfer/copies.h"
+
+namespace longwire::worker {
+namespace {
+
+// Parts of a copy to the client that one stream has under way: one that the device writes, one that
+// waits, one that is being sent.
+constexpr uint32_t kPartsPerLane = 3;
+
+// So many calls behind a copy are looked through for others.
+constexpr size_t kMostReachedAhead = 64;
+
+// Of a place on another device than the stream's. Peer copies cannot be captured: there the memory
+// has to be accessible, as the client has made sure.
+CUcontext PeerOf(CallContext& context, const calls::Place& place) {
+  if (place.array != 0 || context.capturing()) return nullptr;
+  Session& session = context.session();
+  int32_t device = session.memory().DeviceOf(place.address);
+  if (device < 0 || device == context.stream()->context->device) return nullptr;
+  return session.devices()[static_cast<size_t>(device)].primary;
+}
+
+CopyStream StreamOf(CallContext& context) {
+  return {context.stream()->handle, context.stream()->context->handle};
+}
+
+CUresult Resolve(CallContext& context, const calls::Place& place, uint64_t bytes, CopyPlace* made) {
+  CUarray array = nullptr;
+  if (place.array != 0 && !context.session().foreign().Find(place.array, &array)) {
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
+  if (!MakePlace(place, array, bytes, made)) return CUDA_ERROR_INVALID_VALUE;
+  made->peer = PeerOf(context, place);
+  return CUDA_SUCCESS;
+}
+
+// Copies what lies in the block to `place` at `offset`; the block is free again after that.
+CUresult CopyStaged(CallContext& context, const CopyPlace& place, uint64_t offset, size_t bytes,
+                    const StagingBlock& block) {
+  const auto& stream = context.stream();
+  CUresult result = CopyPacked(context.driver(), StreamOf(context), place, offset, bytes,
+                               block.data, CopyDirection::kToDevice);
+  stream->actions.push_back([&session = context.session(), owner = stream.get(), block](bool) {
+    session.staging().ReleaseBlock(owner, block);
+  });
+  return result;
+}
+
+// Copies `bytes` through staging to `place` at `offset`.
+CUresult Upload(CallContext& context, const CopyPlace& place, uint64_t offset,
+                std::span<const std::byte> bytes) {
+  StagingBlock block;
+  if (!context.session().staging().Acquire(*context.stream(), bytes.size(), &block)) return kNotYet;
+  std::memcpy(block.data, bytes.data(), bytes.size());
+  return CopyStaged(context, place, offset, bytes.size(), block);
+}
+
+// Brings a piece, or what is left of it, to its place. kNotYet: no staging is free for the rest.
+CUresult IssuePiece(CallContext& context, const CopyPlace& place, Transfers::Piece& piece) {
+  if (piece.pinned.data != nullptr) {
+    piece.done = piece.size;
+    return CopyStaged(context, place, piece.offset, piece.size, piece.pinned);
+  }
+  // Pieces larger than a block go in parts.
+  while (piece.done < piece.size) {
+    size_t part = std::min<size_t>(piece.size - piece.done, Staging::kMaxBlockBytes);
+    CUresult result = Upload(context, place, piece.offset + piece.done,
+                             std::span(piece.bytes).subspan(piece.done, part));
+    if (result != CUDA_SUCCESS) return result;
+    piece.done += part;
+  }
+  return CUDA_SUCCESS;
+}
+
+// Steps of a copy whose bytes count as they are when its stream gets there.
+constexpr uint64_t kNotBegun = 0, kReachedAhead = 1, kBegun = 2;
+
+// The stream got to such a copy: what the client keeps is asked for.
+void Reach(Session& session, uint64_t transfer, bool pull) {
+  if (pull || session.transfers().Settle(transfer)) session.down().Pull(transfer);
+}
+
+// All before the queue's head has finished, so the copies right behind it are reached, too: a row
+// of them takes one round trip.
+void ReachBehind(Session& session, Stream& stream, uint64_t bytes) {
+  const uint64_t most = session.transfers().limits().window / 2;
+  const uint64_t turn = session.issuer().OthersTurn(stream);
+  for (size_t i = 1; i < std::min(stream.queue.size(), kMostReachedAhead + 1); ++i) {
+    QueuedCall& next = stream.queue[i];
+    if (!PullsMayPass(next.call) || next.position > turn) return;
+    if ((next.flags & wire::kCapturing) != 0) return;
+    if (next.call != CallId::lwCopyToDevice || next.begun()) continue;
+    calls::lwCopyToDevice copy;
+    wire::Reader reader(next.arguments);
+    if (copy.Decode(reader) != wire::WireResult::kOk) return;
+    if (!copy.pull && !copy.revisable) continue;
+    bytes += copy.bytes;
+    if (bytes > most) return;
+    next.step = kReachedAhead;
+    Reach(session, copy.transfer, copy.pull);
+  }
+}
+
+CUresult UploadPieces(CallContext& context, const calls::lwCopyToDevice& call,
+                      const CopyPlace& place) {
+  Session& session = context.session();
+  Transfers& transfers = session.transfers();
+  Stream& stream = *context.stream();
+  QueuedCall& record = context.call();
+  const bool later = call.pull || call.revisable;
+  if (record.step != kBegun) {
+    bool waits = later && record.step == kNotBegun;
+    if (record.step == kReachedAhead) stream.reached = record.position;
+    record.step = kBegun;
+    transfers.BeginLanding(call.transfer, context.stream());
+    if (waits) {
+      stream.actions.push_back([&session, &stream, id = call.transfer, pull = call.pull,
+                                position = record.position](bool good) {
+        if (!good) return;
+        Reach(session, id, pull);
+        stream.reached = position;
+      });
+      return kNotYet;
+    }
+  }
+  if (later && stream.reached != record.position) return kNotYet;
+  if (later) ReachBehind(session, stream, call.bytes);
+  while (record.progress < call.bytes) {
+    bool wrong = false;
+    Transfers::Piece piece;
+    if (!transfers.Take(call.transfer, &piece, &wrong)) {
+      return wrong ? CUDA_ERROR_INVALID_VALUE : kNotYet;
+    }
+    size_t before = piece.done;
+    CUresult result = IssuePiece(context, place, piece);
+    record.progress += piece.done - before;
+    if (result == kNotYet) {
+      transfers.PutBack(call.transfer, std::move(piece));
+      return kNotYet;
+    }
+    transfers.Used(piece);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  return CUDA_SUCCESS;
+}
+
+// Sends a part of a copy that has arrived in its block, or drops it.
+void SendPart(Session& session, const Lanes::Part& part, bool good, bool by_lanes, bool last) {
+  if (good && by_lanes) {
+    session.lanes().Send(part);
+    // Behind this everything in the log means that the whole copy has arrived.
+    if (last) session.down().Landing(part.transfer, part.offset + part.bytes);
+    return;
+  }
+  if (good) session.down().Data(part.transfer, part.offset, std::span(part.block.data, part.bytes));
+  session.staging().Release(*part.stream, part.block);
+}
+
+}  // namespace
+
+CUresult Do_lwCopyToDevice(CallContext& context, const calls::lwCopyToDevice& call,
+                           calls::lwCopyToDevice::Reply*) {
+  CopyPlace place;
+  CUresult result = Resolve(context, call.place, call.bytes, &place);
+  if (result == CUDA_SUCCESS && !call.data.empty() && call.data.size() != call.bytes) {
+    result = CUDA_ERROR_INVALID_VALUE;
+  }
+  if (result == CUDA_SUCCESS && call.bytes != 0) {
+    if (context.capturing()) {
+      result = context.session().graphs().CaptureUpload(*context.stream(), call.place, place,
+                                                        call.transfer, call.data);
+    } else if (call.data.empty()) {
+      result = UploadPieces(context, call, place);
+    } else {
+      result = call.data.size() > Staging::kMaxBlockBytes ? CUDA_ERROR_INVALID_VALUE
+                                                          : Upload(context, place, 0, call.data);
+    }
+  }
+  if (result != kNotYet && call.data.empty() && !context.capturing()) {
+    context.session().transfers().FinishCopy(call.transfer);
+  }
+  return result;
+}
+
+CUresult Do_lwCopyData(CallContext& context, const calls::lwCopyData& call,
+                       calls::lwCopyData::Reply*) {
+  if (!context.session().transfers().Arrived(call.transfer, call.offset, call.data,
+                                             Transfers::Way::kLog)) {
+    context.session().Fatal("bytes of a transfer that nobody expects, or more than were credited");
+  }
+  context.session().graphs().BytesArrived();
+  return CUDA_SUCCESS;
+}
+
+CUresult Do_lwCopyRevised(CallContext& context, const calls::lwCopyRevised& call,
+                          calls::lwCopyRevised::Reply*) {
+  if (!context.session().transfers().Revise(call.transfer, call.offset, call.data)) {
+    context.session().Fatal("revised bytes that are not the copy's");
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult Do_lwCopyPull(CallContext& context, const calls::lwCopyPull& call,
+                       calls::lwCopyPull::Reply*) {
+  context.session().transfers().PullInstead(call.transfer);
+  return CUDA_SUCCESS;
+}
+
+CUresult Do_lwCopyToHost(CallContext& context, const calls::lwCopyToHost& call,
+                         calls::lwCopyToHost::Reply*) {
+  CopyPlace place;
+  CUresult result = Resolve(context, call.place, call.bytes, &place);
+  if (result != CUDA_SUCCESS || call.bytes == 0) return result;
+  Session& session = context.session();
+  const auto& stream = context.stream();
+  if (context.capturing()) {
+    return session.graphs().CaptureDownload(*stream, call.place, place, call.transfer);
+  }
+  QueuedCall& record = context.call();
+  bool by_lanes = !call.in_log && session.lanes().Carries(call.bytes);
+  uint64_t most = by_lanes ? session.lanes().PieceOf(call.bytes) : Staging::kMaxBlockBytes;
+  while (record.progress < call.bytes) {
+    size_t part = std::min<uint64_t>(call.bytes - record.progress, most);
+    StagingBlock block;
+    // No further ahead of the lanes than they need: what they read is then still in the caches.
+    bool ahead = by_lanes && stream->staging_blocks >= kPartsPerLane * session.lanes().count();
+    if (ahead || !context.session().staging().Acquire(*context.stream(), part, &block))
+      return kNotYet;
+    result = CopyPacked(context.driver(), StreamOf(context), place, record.progress, part,
+                        block.data, CopyDirection::kToHost);
+    bool copied = result == CUDA_SUCCESS;
+    Lanes::Part sent = {call.transfer, record.progress, part, block, nullptr};
+    bool last = record.progress + part == call.bytes;
+    // Not a whole reference: the stream holds its actions.
+    stream->actions.push_back([&session, sent, copied, by_lanes, last,
+                               owner = std::weak_ptr<Stream>(stream)](bool good) mutable {
+      sent.stream = owner.lock();
+      SendPart(session, sent, good && copied, by_lanes, last);
+    });
+    if (!copied) return result;
+    record.progress += part;
+    // Each part is sent while the next one is copied.
+    if (record.progress < call.bytes) session.issuer().PlaceMarker(stream);
+  }
+  stream->push_next = true;
+  return CUDA_SUCCESS;
+}
+
+CUresult Do_lwCopyDevice(CallContext& context, const calls::lwCopyDevice& call,
+                         calls::lwCopyDevice::Reply*) {
+  CopyPlace to, from;
+  CUresult result = Resolve(context, call.destination, call.bytes, &to);
+  if (result == CUDA_SUCCESS) result = Resolve(context, call.source, call.bytes, &from);
+  if (result != CUDA_SUCCESS || call.bytes == 0) return result;
+  return CopyBetween(context.driver(), StreamOf(context), to, from);
+}
+
+CUresult Do_lwCopyKept(CallContext& context, const calls::lwCopyKept& call,
+                       calls::lwCopyKept::Reply* reply) {
+  std::vector<std::byte> bytes;
+  if (context.context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (!FetchImage(context.session().image_sources(), call, &bytes, &reply->knowledge)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  // A stream of its own: the driver's plain copy would wait for other streams' work.
+  const DriverTable& driver = context.driver();
+  CUstream stream = nullptr;
+  CUresult result = driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+  if (result != CUDA_SUCCESS) return result;
+  result = driver.cuMemcpyHtoDAsync_v2(call.address, bytes.data(), call.bytes, stream);
+  CUresult done = driver.cuStreamSynchronize(stream);
+  driver.cuStreamDestroy_v2(stream);
+  return result == CUDA_SUCCESS ? done : result;
+}
+
+CUresult Do_lwCopyPinned(CallContext& context, const calls::lwCopyPinned& call,
+                         calls::lwCopyPinned::Reply*) {
+  CopyPlace device, host;
+  CUresult result = Resolve(context, call.place, call.bytes, &device);
+  if (result != CUDA_SUCCESS) return result;
+  if (context.capturing() || !context.session().host_segment().Find(call.host, call.bytes, &host)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  // As a copy to the host that is sent: whoever made it looks for its end next.
+  if (call.to_host) context.stream()->push_next = true;
+  return call.to_host ? CopyBetween(context.driver(), StreamOf(context), host, device)
+                      : CopyBetween(context.driver(), StreamOf(context), device, host);
+}
+
+CUresult Do_lwMemset(CallContext& context, const calls::lwMemset& call, calls::lwMemset::Reply*) {
+  const DriverTable& driver = context.driver();
+  CUstream stream = context.stream()->handle;
+  bool flat = call.rows == 1;
+  switch (call.element_bytes) {
+    case 1: {
+      auto value = static_cast<unsigned char>(call.value);
+      return flat ? driver.cuMemsetD8Async(call.address, value, call.width, stream)
+                  : driver.cuMemsetD2D8Async(call.address, call.pitch, value, call.width, call.rows,
+                                             stream);
+    }
+    case 2: {
+      auto value = static_cast<unsigned short>(call.value);
+      return flat ? driver.cuMemsetD16Async(call.address, value, call.width, stream)
+                  : driver.cuMemsetD2D16Async(call.address, call.pitch, value, call.width,
+                                              call.rows, stream);
+    }
+    case 4:
+      return flat ? driver.cuMemsetD32Async(call.address, call.value, call.width, stream)
+                  : driver.cuMemsetD2D32Async(call.address, call.pitch, call.value, call.width,
+                                              call.rows, stream);
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+}  // namespace longwire::worker

@@ -1,0 +1,20 @@
+// Texture and surface references of modules, and descriptions of what textures are made of.
+#pragma once
+
+#include <span>
+
+#include "longwire/calls.h"
+#include "server/worker/calls/call_context.h"
+
+namespace longwire::worker {
+
+// The description with the array that `id` names. Pointers of the client are never passed on:
+// linear memory's device pointers are the session's own addresses.
+CUresult ReadResource(CallContext& context, std::span<const std::byte> packed, uint64_t id,
+                      CUDA_RESOURCE_DESC* resource);
+
+// Sets the driver's references to what the launch wants of them. The caller holds Session::binding
+// until it has launched: another stream's launch may want another thing.
+CUresult BindReferences(CallContext& context, std::span<const calls::BoundReference> wanted);
+
+}  // namespace longwire::worker

@@ -1,0 +1,84 @@
+#include "server/worker/code/image_cache.h"
+
+#include <poll.h>
+
+#include "server/images/sealed_memory.h"
+#include "server/worker/support/log_line.h"
+
+namespace longwire::worker {
+namespace {
+
+// The daemon reads and checks up to 2 GiB for one answer.
+constexpr std::chrono::seconds kAnswerPatience{20};
+// It is busy with what was handed over before.
+constexpr int kHandOverMilliseconds = 1000;
+
+}  // namespace
+
+bool ImageCache::keeps() {
+  std::lock_guard lock(mutex_);
+  return control_ >= 0 && !off_;
+}
+
+bool ImageCache::Knows(const wire::Digest& digest, uint64_t bytes) {
+  return Ask(digest, bytes, false).found.known;
+}
+
+wire::Descriptor ImageCache::Find(const wire::Digest& digest, uint64_t bytes) {
+  Answer answer = Ask(digest, bytes, true);
+  bool whole = answer.found.known && images::IsSealed(answer.memory, bytes);
+  return whole ? std::move(answer.memory) : wire::Descriptor();
+}
+
+void ImageCache::Keep(const wire::Digest& digest, std::span<const std::byte> image) {
+  if (!keeps()) return;
+  pollfd room{control_, POLLOUT, 0};
+  wire::Descriptor memory = images::NewMemory();
+  if (poll(&room, 1, kHandOverMilliseconds) != 1 || !memory.valid() ||
+      !images::WriteAll(memory.get(), image) || !images::Seal(memory)) {
+    return;
+  }
+  images::Keep keep{wire::Hexadecimal(digest), image.size()};
+  const int descriptor = memory.get();
+  // If it does not go, these bytes are sent again one day.
+  (void)wire::SendMessage(control_, message::Pack(keep), {&descriptor, 1});
+}
+
+ImageCache::Answer ImageCache::Ask(const wire::Digest& digest, uint64_t bytes, bool with_bytes) {
+  if (!keeps()) return {};
+  images::Find find{0, wire::Hexadecimal(digest), bytes, with_bytes};
+  {
+    std::lock_guard lock(mutex_);
+    find.request = next_request_++;
+    waiting_[find.request];
+  }
+  bool sent = wire::SendMessage(control_, message::Pack(find));
+  std::unique_lock lock(mutex_);
+  std::optional<Answer>& place = waiting_[find.request];
+  if (sent) answered_.wait_for(lock, kAnswerPatience, [&] { return off_ || place.has_value(); });
+  Answer answer;
+  if (place.has_value()) answer = std::move(*place);
+  if (!place.has_value() && !off_) LogLine("the daemon says nothing about images");
+  off_ |= !answer.found.keeps;
+  waiting_.erase(find.request);
+  return answer;
+}
+
+void ImageCache::Arrived(wire::Message message) {
+  Answer answer;
+  if (message::Unpack(message.bytes, &answer.found) != wire::WireResult::kOk) return;
+  if (!message.descriptors.empty()) answer.memory = std::move(message.descriptors[0]);
+  std::lock_guard lock(mutex_);
+  auto found = waiting_.find(answer.found.request);
+  if (found == waiting_.end()) return;
+  found->second = std::move(answer);
+  answered_.notify_all();
+}
+
+void ImageCache::Stop() {
+  std::lock_guard lock(mutex_);
+  off_ = true;
+  answered_.notify_all();
+}
+
+}  // namespace longwire::worker

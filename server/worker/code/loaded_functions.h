@@ -1,0 +1,42 @@
+// Functions as launches find them: the driver's handle in the launch's context. A lazily loaded
+// one is loaded on a helper at its first launch. Log thread only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "server/worker/support/driver.h"
+#include "server/worker/support/handle_table.h"
+#include "server/worker/support/objects.h"
+#include "wire/ring.h"
+
+namespace longwire::worker {
+
+class CurrentContext;
+class Helpers;
+
+class LoadedFunctions {
+ public:
+  struct Uses {
+    const DriverTable& driver;
+    const HandleTable<Function>& functions;
+    CurrentContext& current_context;
+    Helpers& helpers;
+    wire::RingMemory& up;  // the log thread waits for it
+  };
+  explicit LoadedFunctions(Uses uses) : uses_(uses), found_(uses.functions) {}
+
+  // The function as it was last launched, if that was in this context; else null.
+  CUfunction LaunchedBefore(uint64_t function, uint32_t context);
+  // The function as it can be launched in the context. kNotYet while a helper loads it.
+  CUresult Find(uint64_t function, const std::shared_ptr<Context>& context, CUfunction* handle);
+
+ private:
+  // On the loader's helper: the function becomes launchable in the context.
+  void Load(Function& function, const Context& context);
+
+  Uses uses_;
+  FoundLately<Function> found_;
+};
+
+}  // namespace longwire::worker

@@ -1,0 +1,78 @@
+// Events and their versions. Each record of an event uses a driver event of its own, out of a pool,
+// so that a wait that was submitted before a newer record still waits for the older one.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "server/worker/support/handle_table.h"
+#include "server/worker/support/objects.h"
+
+namespace longwire::worker {
+
+class Events {
+ public:
+  // Of those that graphs use.
+  static constexpr size_t kMaxFixedEvents = size_t{1} << 16;
+
+  explicit Events(const DriverTable& driver) : driver_(driver) {}
+
+  // Session-wide bound: a version is a driver event, each some hundred bytes of pinned memory.
+  static constexpr size_t kMaxDriverEvents = size_t{1} << 18;
+
+  CUresult Create(uint64_t event, uint32_t flags);
+  // Everything that named it was issued.
+  CUresult Destroy(uint64_t event);
+  void DestroyAllOf(const Context& context);
+
+  // The log named this version, in the log's order. One that is waited for and newer than all that
+  // were named is still to come.
+  void RecordSorted(uint64_t event, uint64_t version);
+  void WaitSorted(uint64_t event, uint64_t version);
+
+  // Records into the stream; the context is current.
+  CUresult Record(uint64_t event, uint64_t version, uint32_t flags, Stream& stream);
+  // Comes without a record.
+  CUresult Pass(uint64_t event, uint64_t version);
+  // The record fell away with its context.
+  void RecordDropped(uint64_t event, uint64_t version);
+  // kNotYet while the version's record was not issued.
+  CUresult Wait(uint64_t event, uint64_t version, uint32_t flags, Stream& stream);
+  void WaitDropped(uint64_t event, uint64_t version);
+  CUresult Elapsed(uint64_t start, uint64_t start_version, uint64_t end, uint64_t end_version,
+                   float* milliseconds);
+
+  // For graphs: the driver event that all records use from now on. One that has been recorded stays
+  // so. The context is current.
+  CUresult Fix(uint64_t event, const std::shared_ptr<Context>& context,
+               std::shared_ptr<FixedEvent>* fixed);
+  // The event that has this driver event, or null.
+  std::shared_ptr<FixedEvent> FindFixed(CUevent handle);
+  // A launch that records this version was issued.
+  void RecordedInGraph(uint64_t event, uint64_t version);
+  // False while the version's record was not issued.
+  bool IsIssued(uint64_t event, uint64_t version);
+
+  // The driver event of the newest issued version, or null.
+  CUevent Newest(uint64_t event);
+
+ private:
+  using PoolKey = std::pair<uint32_t, uint32_t>;  // context, flags
+  CUresult TakeFromPool(Event& event, const Context& context, CUevent* handle);
+  void GiveBack(Event& event, EventVersion& version);
+  void DropOldVersions(Event& event);
+  using Versions = std::map<uint64_t, EventVersion>;
+  // A call that waits for the version was issued, or fell away.
+  void HasWaited(Event& event, Versions::iterator place);
+  Event* Find(uint64_t event);
+
+  const DriverTable& driver_;
+  std::mutex mutex_;
+  std::map<uint64_t, Event> events_;
+  std::map<PoolKey, std::vector<CUevent>> pool_;
+  std::map<CUevent, std::weak_ptr<FixedEvent>> fixed_;
+  size_t driver_events_ = 0;
+};
+
+}  // namespace longwire::worker

@@ -1,0 +1,88 @@
+// Where each stream is: markers in order, and the pinned page into which the device writes how far
+// it came. The log thread adds markers, the completion thread takes those that were reached.
+//
+// Lock order: Stream::issue_mutex, then the lock in here. Nothing is called with it held.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "server/worker/support/objects.h"
+
+namespace longwire::worker {
+
+class Timelines {
+ public:
+  explicit Timelines(const DriverTable& driver) : driver_(driver) {}
+
+  // Allocates the progress pages. A context must be current.
+  CUresult Start();
+
+  // Gives the stream its slot; false if all are taken.
+  bool Attach(Stream& stream);
+
+  // Puts a marker behind everything issued into the stream, with the actions gathered for it. The
+  // stream's issue_mutex is held and its context current. `in_stream` is false while nothing of
+  // ours may enter the stream (capture, a failed context): then the marker counts as reached as
+  // soon as the one before is. So does one that the driver refuses; `refused` is called before
+  // anybody can see that, and says why.
+  void Mark(const std::shared_ptr<Stream>& stream, bool in_stream,
+            const std::function<void(CUresult)>& refused);
+
+  // Asks for progress at `position`. Returns a position to send now, or 0.
+  uint64_t Want(Stream& stream, uint64_t position);
+
+  // True if nothing with a position below `position` is unfinished in any stream of `streams`. Log
+  // thread only.
+  bool AllFinishedBelow(const std::vector<std::shared_ptr<Stream>>& streams, uint64_t position);
+  bool Drained(Stream& stream);
+
+  // The stream is destroyed: its slot is used again once its markers are done.
+  void Detach(Stream& stream);
+
+  // For the completion thread.
+  struct Reached {
+    std::shared_ptr<Stream> stream;
+    std::vector<Marker> markers;
+    uint64_t position = 0;
+    bool push = false;     // somebody asked for it
+    bool drained = false;  // nothing marked is left
+  };
+  // Waits until some stream has markers, or Stop. False after Stop.
+  bool WaitForWork();
+  // The markers reached in the watched streams since the last call.
+  void Collect(std::vector<Reached>* reached);
+  std::vector<std::shared_ptr<Stream>> Watched();
+  bool anything_watched();
+  // The position of the oldest call that is not known to be finished.
+  uint64_t FirstUnfinished(Stream& stream);
+  // All that hangs on `position` was sent. True if its progress must be: then nobody waits for it
+  // any more.
+  bool Settled(Stream& stream, uint64_t position, bool push);
+  void Stop();
+
+ private:
+  // 64 Ki streams at 8 bytes; a page's slots are close together, so polling many stays cheap.
+  static constexpr uint32_t kSlots = 1 << 16;
+
+  void FreeSlot(const Stream& stream);
+  void ReadSlots();
+  bool IsReached(Stream& stream, const Marker& marker);
+
+  const DriverTable& driver_;
+  uint64_t* slots_ = nullptr;  // written by the device
+  CUdeviceptr device_slots_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::shared_ptr<Stream>> watched_;
+  std::vector<uint32_t> free_slots_;
+  uint32_t next_slot_ = 0;
+  bool write_value_missing_ = false;
+  bool stop_ = false;
+};
+
+}  // namespace longwire::worker

@@ -1,0 +1,36 @@
+// Conditional nodes of graphs: the driver does not tell what bodies a node has, and believes any
+// handle of a condition.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "server/worker/support/driver.h"
+
+namespace longwire::worker {
+
+class Conditionals {
+ public:
+  static constexpr size_t kMaxConditions = size_t{1} << 20;
+  static constexpr unsigned kMaxBodies = 1 << 16;  // of one node
+
+  // The driver gave the handle out for the graph. False: there are too many.
+  bool Add(CUgraphConditionalHandle condition, CUgraph graph);
+  bool Knows(CUgraphConditionalHandle condition) const;
+
+  void AddNode(CUgraphNode node, std::vector<CUgraph> bodies);
+  std::vector<CUgraph> BodiesOf(CUgraphNode node) const;
+  bool IsBody(CUgraph graph) const;
+
+  void ForgetNode(CUgraphNode node);
+  void ForgetGraph(CUgraph graph);
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_map<CUgraphConditionalHandle, CUgraph> conditions_;
+  std::unordered_map<CUgraphNode, std::vector<CUgraph>> bodies_;
+};
+
+}  // namespace longwire::worker

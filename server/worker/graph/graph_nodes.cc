@@ -1,0 +1,230 @@
+// The part of Graphs that knows which node needs what of the program.
+#include <algorithm>
+#include <iterator>
+
+#include "server/worker/completion/events.h"
+#include "server/worker/graph/graphs.h"
+#include "server/worker/support/foreign_handles.h"
+
+namespace longwire::worker {
+
+FindBodies Graphs::Bodies() const {
+  return [this](CUgraphNode node) { return conditionals_.BodiesOf(node); };
+}
+
+void Graphs::SetPart(CUgraph graph, CUgraphNode node, GraphPartRef part) {
+  GraphPartRef before;  // let go after the lock
+  std::lock_guard lock(mutex_);
+  auto found = held_.find(node);
+  if (found != held_.end()) {
+    before = std::move(found->second.part);
+    if (graph == nullptr) graph = found->second.graph;
+  }
+  if (part == nullptr) {
+    held_.erase(node);
+  } else {
+    held_[node] = {graph, std::move(part)};
+  }
+}
+
+GraphPartRef Graphs::PartOf(CUgraphNode node) {
+  std::lock_guard lock(mutex_);
+  auto found = held_.find(node);
+  return found == held_.end() ? nullptr : found->second.part;
+}
+
+CUgraph Graphs::GraphOf(CUgraphNode node) {
+  std::lock_guard lock(mutex_);
+  auto found = held_.find(node);
+  return found == held_.end() ? nullptr : found->second.graph;
+}
+
+GraphPartRef Graphs::PartInExec(GraphExec& exec, CUgraphNode node) {
+  std::lock_guard lock(mutex_);
+  for (const PlanEntry& entry : exec.plan->entries) {
+    if (entry.node == node) return entry.part;
+  }
+  return nullptr;
+}
+
+void Graphs::SetPartInExec(GraphExec& exec, CUgraphNode node, const GraphPartRef& part) {
+  std::shared_ptr<const GraphPlan> before;  // let go after the lock
+  std::lock_guard lock(mutex_);
+  auto plan = std::make_shared<GraphPlan>(*exec.plan);
+  for (PlanEntry& entry : plan->entries) {
+    if (entry.node == node) entry.part = part;
+  }
+  before = std::move(exec.plan);
+  exec.plan = std::move(plan);
+}
+
+// The nodes of the child graph and of the one that takes its place are paired in their order.
+CUresult Graphs::SetChildInExec(GraphExec& exec, CUgraphNode node, CUgraph child) {
+  if (store_->empty()) return CUDA_SUCCESS;
+  const DriverTable& driver = uses_.driver;
+  CUgraph before = nullptr;
+  std::vector<CUgraphNode> old_nodes, new_nodes;
+  auto list = [](std::vector<CUgraphNode>& nodes) {
+    return [&nodes](CUgraph, CUgraphNode each, CUgraphNodeType) { nodes.push_back(each); };
+  };
+  CUresult result = driver.cuGraphChildGraphNodeGetGraph(node, &before);
+  if (result == CUDA_SUCCESS) result = VisitNodes(driver, before, Bodies(), list(old_nodes));
+  if (result == CUDA_SUCCESS) result = VisitNodes(driver, child, Bodies(), list(new_nodes));
+  for (size_t i = 0; i < std::min(old_nodes.size(), new_nodes.size()); ++i) {
+    GraphPartRef part = PartOf(new_nodes[i]);
+    if (part != nullptr) SetPartInExec(exec, old_nodes[i], part);
+  }
+  return result;
+}
+
+// The driver tells a node's parameters, and they tell the part.
+GraphPartRef Graphs::Recognise(CUgraphNode node, CUgraphNodeType type) {
+  const DriverTable& driver = uses_.driver;
+  if (type == CU_GRAPH_NODE_TYPE_HOST) {
+    CUDA_HOST_NODE_PARAMS host{};
+    if (driver.cuGraphHostNodeGetParams(node, &host) != CUDA_SUCCESS) return nullptr;
+    return host.fn == &Graphs::CallHostNode ? store_->FindHost(host.userData) : nullptr;
+  }
+  bool waits = type == CU_GRAPH_NODE_TYPE_WAIT_EVENT;
+  if (waits || type == CU_GRAPH_NODE_TYPE_EVENT_RECORD) {
+    CUevent event = nullptr;
+    CUresult result = waits ? driver.cuGraphEventWaitNodeGetEvent(node, &event)
+                            : driver.cuGraphEventRecordNodeGetEvent(node, &event);
+    auto fixed = result == CUDA_SUCCESS ? uses_.events.FindFixed(event) : nullptr;
+    if (fixed == nullptr) return nullptr;
+    GraphPartRef part = NewPart();
+    part->event = std::move(fixed);
+    part->waits = waits;
+    return part;
+  }
+  if (type != CU_GRAPH_NODE_TYPE_MEMCPY) return nullptr;
+  CUDA_MEMCPY3D copy{};
+  if (driver.cuGraphMemcpyNodeGetParams(node, &copy) != CUDA_SUCCESS) return nullptr;
+  const void* source =
+      copy.srcHost != nullptr ? copy.srcHost : reinterpret_cast<const void*>(copy.srcDevice);
+  const void* destination =
+      copy.dstHost != nullptr ? copy.dstHost : reinterpret_cast<const void*>(copy.dstDevice);
+  return store_->FindCopy(source, destination);
+}
+
+CUresult Graphs::Adopt(CUgraph graph) {
+  if (store_->empty()) return CUDA_SUCCESS;
+  return VisitNodes(uses_.driver, graph, Bodies(),
+                    [this](CUgraph owner, CUgraphNode node, CUgraphNodeType type) {
+                      GraphPartRef part = Recognise(node, type);
+                      if (part != nullptr) SetPart(owner, node, std::move(part));
+                    });
+}
+
+void Graphs::Moved(CUgraph child) {
+  std::lock_guard lock(mutex_);
+  moved_.insert(child);
+}
+
+// A child graph's own number goes with its node. One that was captured has it from the client.
+void Graphs::ForgetChild(CUgraphNode node) {
+  CUgraph child = nullptr;
+  if (uses_.driver.cuGraphChildGraphNodeGetGraph(node, &child) != CUDA_SUCCESS) return;
+  conditionals_.ForgetGraph(child);
+  uses_.foreign.ForgetObject(child);
+  {
+    std::lock_guard lock(mutex_);
+    if (moved_.erase(child) == 0) return;
+  }
+  for (auto& captured : graphs_.All()) {
+    if (captured->handle == child) graphs_.Take(captured->id);
+  }
+}
+
+// The nodes' numbers go, too: there is room for so many only.
+void Graphs::ForgetNodes(CUgraph graph) {
+  VisitNodes(uses_.driver, graph, Bodies(),
+             [this](CUgraph, CUgraphNode node, CUgraphNodeType type) {
+               if (type == CU_GRAPH_NODE_TYPE_GRAPH) ForgetChild(node);
+               SetPart(nullptr, node, nullptr);
+               for (CUgraph body : conditionals_.BodiesOf(node)) {
+                 uses_.foreign.ForgetObject(body);
+                 conditionals_.ForgetGraph(body);
+               }
+               conditionals_.ForgetNode(node);
+               uses_.foreign.ForgetObject(node);
+             });
+  conditionals_.ForgetGraph(graph);
+}
+
+void Graphs::ForgetNode(CUgraphNode node) {
+  SetPart(nullptr, node, nullptr);
+  CUgraph child = nullptr;
+  CUgraphNodeType type{};
+  const DriverTable& driver = uses_.driver;
+  if (driver.cuGraphNodeGetType(node, &type) != CUDA_SUCCESS) return;
+  for (CUgraph body : conditionals_.BodiesOf(node)) {
+    ForgetNodes(body);
+    uses_.foreign.ForgetObject(body);
+  }
+  conditionals_.ForgetNode(node);
+  if (type != CU_GRAPH_NODE_TYPE_GRAPH) return;
+  if (driver.cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS) ForgetNodes(child);
+  ForgetChild(node);
+}
+
+void Graphs::MemoryOf(CUgraph graph, calls::GraphMemory* memory) {
+  if (!allocates_) return;
+  const DriverTable& driver = uses_.driver;
+  std::set<uint64_t> left, freed;
+  VisitNodes(driver, graph, Bodies(), [&](CUgraph, CUgraphNode node, CUgraphNodeType type) {
+    CUDA_MEM_ALLOC_NODE_PARAMS params{};
+    CUdeviceptr address = 0;
+    if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
+        driver.cuGraphMemAllocNodeGetParams(node, &params) == CUDA_SUCCESS) {
+      left.insert(params.dptr);
+    } else if (type == CU_GRAPH_NODE_TYPE_MEM_FREE &&
+               driver.cuGraphMemFreeNodeGetParams(node, &address) == CUDA_SUCCESS) {
+      freed.insert(address);
+    }
+  });
+  std::set_difference(left.begin(), left.end(), freed.begin(), freed.end(),
+                      std::back_inserter(memory->left));
+  std::set_difference(freed.begin(), freed.end(), left.begin(), left.end(),
+                      std::back_inserter(memory->freed));
+}
+
+CUresult Graphs::NewEventPart(uint64_t event, const std::shared_ptr<Context>& context, bool waits,
+                              GraphPartRef* part) {
+  *part = NewPart();
+  (*part)->waits = waits;
+  return uses_.events.Fix(event, context, &(*part)->event);
+}
+
+bool Graphs::ReadsWhatIsWritten(CUgraph graph, const GraphCopy& read) {
+  std::lock_guard lock(mutex_);
+  return std::any_of(held_.begin(), held_.end(), [&](auto& entry) {
+    const Held& held = entry.second;
+    const GraphCopy& write = held.part->write;
+    return held.graph == graph && write.transfer != 0 && read.Overlaps(write) &&
+           read.block != write.block;
+  });
+}
+
+CUresult Graphs::GiveMemory(CUgraph graph, GraphCopy* copy, bool linear) {
+  if (linear && graph != nullptr) {
+    std::lock_guard lock(mutex_);
+    for (auto& [node, held] : held_) {
+      if (held.graph != graph) continue;
+      for (const GraphCopy* other : {&held.part->read, &held.part->write}) {
+        bool other_linear = other->bytes == other->span && other->block != nullptr;
+        if (!other_linear || copy->first < other->first) continue;
+        uint64_t offset = copy->first - other->first;
+        if (offset > other->span || copy->span > other->span - offset) continue;
+        copy->block = other->block;
+        copy->data = other->data + offset;
+        return CUDA_SUCCESS;
+      }
+    }
+  }
+  CUresult result = store_->Allocate(copy->bytes, &copy->block);
+  if (result == CUDA_SUCCESS) copy->data = copy->block->data;
+  return result;
+}
+
+}  // namespace longwire::worker

@@ -1,0 +1,123 @@
+#include "server/worker/graph/graph_parts.h"
+
+#include <bit>
+
+#include "server/worker/support/down_writer.h"
+#include "server/worker/support/helpers.h"
+
+namespace longwire::worker {
+namespace {
+
+const void* MemoryOf(const GraphPart& part) {
+  return part.read.transfer != 0 ? part.read.data : part.write.data;
+}
+
+}  // namespace
+
+PinnedBlock::~PinnedBlock() { store->Give(data, bytes); }
+
+GraphPart::~GraphPart() { store->Gone(*this); }
+
+CUresult GraphPartStore::Allocate(uint64_t bytes, std::shared_ptr<PinnedBlock>* block) {
+  constexpr uint64_t kLeast = 4096;
+  if (bytes > kMaxBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  uint64_t size = std::bit_ceil(std::max(bytes, kLeast));
+  std::unique_lock lock(mutex_);
+  if (closed_) return CUDA_ERROR_DEINITIALIZED;
+  void* data = nullptr;
+  if (auto kept = kept_.find(size); kept != kept_.end()) {
+    data = kept->second;
+    kept_.erase(kept);
+    kept_bytes_ -= size;
+  } else {
+    if (bytes_ + size > kMaxBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+    bytes_ += size;
+    lock.unlock();
+    CUresult result = uses_.driver.cuMemHostAlloc(&data, size, CU_MEMHOSTALLOC_PORTABLE);
+    if (result != CUDA_SUCCESS) {
+      lock.lock();
+      bytes_ -= size;
+      return result;
+    }
+  }
+  *block = std::make_shared<PinnedBlock>();
+  (*block)->store = shared_from_this();
+  (*block)->data = static_cast<std::byte*>(data);
+  (*block)->bytes = size;
+  return CUDA_SUCCESS;
+}
+
+void GraphPartStore::Give(std::byte* data, uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  if (closed_) return;
+  if (kept_bytes_ + bytes <= kMaxKeptBytes) {
+    kept_.emplace(bytes, data);
+    kept_bytes_ += bytes;
+    return;
+  }
+  bytes_ -= bytes;
+  uses_.helpers.Post(Helpers::kMemoryThread,
+                     [&driver = uses_.driver, data] { driver.cuMemFreeHost(data); });
+}
+
+GraphPartRef GraphPartStore::NewPart(Graphs& graphs) {
+  auto part = std::make_shared<GraphPart>();
+  part->store = shared_from_this();
+  part->graphs = &graphs;
+  ++alive_;
+  return part;
+}
+
+void GraphPartStore::Announce(const GraphPartRef& part) {
+  std::lock_guard lock(mutex_);
+  if (closed_) return;
+  if (part->is_host) hosts_[part.get()] = part;
+  if (const void* memory = MemoryOf(*part)) by_memory_.emplace(memory, part);
+  if (part->read.transfer != 0) {
+    uses_.transfers.Attach(part->read.transfer, std::shared_ptr<TransferTarget>(part, &part->read));
+  }
+}
+
+GraphPartRef GraphPartStore::FindCopy(const void* source, const void* destination) {
+  std::vector<GraphPartRef> looked_at;  // let go after the lock
+  std::lock_guard lock(mutex_);
+  for (const void* memory : {source, destination}) {
+    auto [from, to] = by_memory_.equal_range(memory);
+    for (; from != to; ++from) {
+      auto part = from->second.lock();
+      if (part == nullptr) continue;
+      looked_at.push_back(part);
+      bool reads = part->read.transfer == 0 || part->read.data == source;
+      bool writes = part->write.transfer == 0 || part->write.data == destination;
+      if (reads && writes) return part;
+    }
+  }
+  return nullptr;
+}
+
+GraphPartRef GraphPartStore::FindHost(const void* data) {
+  std::lock_guard lock(mutex_);
+  auto found = hosts_.find(data);
+  return found == hosts_.end() ? nullptr : found->second.lock();
+}
+
+void GraphPartStore::Gone(GraphPart& part) {
+  --alive_;
+  std::lock_guard lock(mutex_);
+  if (closed_) return;
+  hosts_.erase(&part);
+  auto [from, to] = by_memory_.equal_range(MemoryOf(part));
+  while (from != to) from = from->second.expired() ? by_memory_.erase(from) : std::next(from);
+  if (part.read.transfer != 0) uses_.transfers.Detach(part.read.transfer);
+  for (uint64_t transfer : {part.read.transfer, part.write.transfer}) {
+    if (transfer != 0) uses_.down.Release(transfer, 0);
+  }
+  if (part.ticket != 0) uses_.down.Release(0, part.ticket);
+}
+
+void GraphPartStore::Close() {
+  std::lock_guard lock(mutex_);
+  closed_ = true;
+}
+
+}  // namespace longwire::worker

@@ -1,0 +1,119 @@
+// What single nodes of graphs need of the program: memory that they copy from and to, a function,
+// an event. A part belongs to every graph and executable that contains the node or a copy of it;
+// with the last of them it is gone, and the client is told so.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "longwire/calls.h"
+#include "server/worker/support/driver.h"
+#include "server/worker/transfer/transfers.h"
+
+namespace longwire::worker {
+
+class DownWriter;
+class Graphs;
+class GraphPartStore;
+class Helpers;
+struct FixedEvent;
+struct GraphPlan;
+
+// Pinned memory in the place of the program's. Copies of one graph whose memory in the program is
+// the same share it, so that one reads what the other wrote.
+struct PinnedBlock {
+  std::shared_ptr<GraphPartStore> store;
+  std::byte* data = nullptr;
+  uint64_t bytes = 0;
+  std::atomic<bool> busy{false};  // a launch has not finished or its bytes were not sent yet
+  ~PinnedBlock();
+};
+
+// One side of a copy; `received` is of the launch under way.
+struct GraphCopy : TransferTarget {
+  uint64_t transfer = 0;  // 0: this side is not the program's memory
+  uint64_t first = 0;     // address of the program's memory, where it was told
+  uint64_t span = 0;      // bytes from the first to the last of it
+  std::shared_ptr<PinnedBlock> block;
+
+  bool Overlaps(const GraphCopy& other) const {
+    return first < other.first + other.span && other.first < first + span;
+  }
+};
+
+struct GraphPart {
+  std::shared_ptr<GraphPartStore> store;
+  Graphs* graphs = nullptr;
+
+  // A copy: what it reads of the program's memory, what it writes, and its sides as they were told.
+  GraphCopy read, write;
+  calls::MemcpyNode copy;
+
+  // A host function. Without ticket there is none, only bytes move.
+  bool is_host = false;
+  uint64_t ticket = 0;
+  std::atomic<bool> busy{false};
+  std::shared_ptr<const GraphPlan> running;  // guarded by Graphs' lock
+
+  // An event that the node records or waits for.
+  std::shared_ptr<FixedEvent> event;
+  bool waits = false;
+
+  GraphPart() = default;
+  GraphPart(const GraphPart&) = delete;
+  GraphPart& operator=(const GraphPart&) = delete;
+  ~GraphPart();
+};
+
+using GraphPartRef = std::shared_ptr<GraphPart>;
+
+// The parts of a session that are alive, and their pinned memory.
+class GraphPartStore : public std::enable_shared_from_this<GraphPartStore> {
+ public:
+  // Pinned memory of all graphs of a session.
+  static constexpr uint64_t kMaxBytes = uint64_t{4} << 30;
+  // Freeing can wait for the device, so blocks of nodes that change often are kept.
+  static constexpr uint64_t kMaxKeptBytes = uint64_t{64} << 20;
+
+  struct Uses {
+    const DriverTable& driver;
+    DownWriter& down;
+    Transfers& transfers;
+    Helpers& helpers;
+  };
+  explicit GraphPartStore(Uses uses) : uses_(uses) {}
+
+  CUresult Allocate(uint64_t bytes, std::shared_ptr<PinnedBlock>* block);
+  GraphPartRef NewPart(Graphs& graphs);
+  // Bytes of its transfers come to it, and it can be found, from now on.
+  void Announce(const GraphPartRef& part);
+  // A node's part by what the driver tells of the node.
+  GraphPartRef FindCopy(const void* source, const void* destination);
+  GraphPartRef FindHost(const void* data);
+  bool empty() const { return alive_ == 0; }
+  // The session ends: nobody is told any more, nothing is freed.
+  void Close();
+
+ private:
+  friend struct PinnedBlock;
+  friend struct GraphPart;
+  void Give(std::byte* data, uint64_t bytes);
+  void Gone(GraphPart& part);
+
+  std::mutex mutex_;  // a leaf: nothing else is taken while it is held
+  Uses uses_;
+  bool closed_ = false;
+  std::multimap<uint64_t, std::byte*> kept_;  // by size
+  uint64_t kept_bytes_ = 0;
+  uint64_t bytes_ = 0;
+  std::multimap<const void*, std::weak_ptr<GraphPart>> by_memory_;  // of reads; else of writes
+  std::map<const void*, std::weak_ptr<GraphPart>> hosts_;
+  std::atomic<uint64_t> alive_{0};
+};
+
+}  // namespace longwire::worker

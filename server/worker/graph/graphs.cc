@@ -1,0 +1,334 @@
+#include "server/worker/graph/graphs.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "server/worker/completion/events.h"
+#include "server/worker/support/down_writer.h"
+#include "server/worker/support/failures.h"
+#include "server/worker/support/foreign_handles.h"
+
+namespace longwire::worker {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{200};  // whether the session is over
+
+bool IsComplete(const GraphCopy& copy) { return copy.received >= copy.bytes; }
+
+// Why the driver refuses the graph: this form of the call says it.
+void Explain(const DriverTable& driver, CUgraph graph, uint64_t flags,
+             CUDA_GRAPH_INSTANTIATE_PARAMS* told) {
+  CUgraphExec made = nullptr;
+  told->flags = flags;
+  told->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+  if (driver.cuGraphInstantiateWithParams(&made, graph, told) != CUDA_SUCCESS) return;
+  *told = {};
+  told->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+  driver.cuGraphExecDestroy(made);
+}
+
+}  // namespace
+
+// On a thread of the driver: the client runs the function, the graph waits for it.
+void CUDA_CB Graphs::CallHostNode(void* data) {
+  GraphPart& part = *static_cast<GraphPart*>(data);
+  part.graphs->RunHostNode(part);
+}
+
+void Graphs::RunHostNode(GraphPart& part) {
+  DownWriter& down = uses_.down;
+  std::unique_lock lock(mutex_);
+  std::shared_ptr<const GraphPlan> plan = part.running;
+  std::vector<GraphPart*> before, after;
+  for (size_t i = 0; plan != nullptr && i < plan->entries.size(); ++i) {
+    const PlanEntry& entry = plan->entries[i];
+    if (entry.part.get() != &part) continue;
+    for (size_t each : entry.before) before.push_back(plan->entries[each].part.get());
+    for (size_t each : entry.after) after.push_back(plan->entries[each].part.get());
+  }
+  lock.unlock();
+  for (GraphPart* copy : before) {
+    down.Data(copy->write.transfer, 0, std::span(copy->write.data, copy->write.bytes));
+  }
+  if (part.ticket != 0) CallFunction(part.ticket);
+  lock.lock();
+  ++nodes_waiting_;
+  for (GraphPart* copy : after) {
+    copy->read.received = 0;
+    down.Pull(copy->read.transfer);
+  }
+  while (!uses_.failures.over() && !std::all_of(after.begin(), after.end(), [](GraphPart* copy) {
+    return IsComplete(copy->read);
+  })) {
+    changed_.wait_for(lock, kLook);
+  }
+  --nodes_waiting_;
+}
+
+// Launches of several executables can be at the same function: each waits for its own call of it.
+void Graphs::CallFunction(uint64_t ticket) {
+  uint64_t number = 0;
+  {
+    std::lock_guard asking(ask_mutex_);
+    {
+      std::lock_guard lock(mutex_);
+      HostCalls& calls = host_calls_[ticket];
+      number = ++calls.asked;
+      ++calls.waiting;
+    }
+    uses_.down.HostFunction(ticket);
+  }
+  std::unique_lock lock(mutex_);
+  HostCalls& calls = host_calls_[ticket];
+  while (calls.done < number && !uses_.failures.over()) changed_.wait_for(lock, kLook);
+  if (--calls.waiting == 0) host_calls_.erase(ticket);
+}
+
+void Graphs::BytesArrived() {
+  if (nodes_waiting_ == 0) return;
+  std::lock_guard lock(mutex_);
+  changed_.notify_all();
+}
+
+void Graphs::HostFunctionDone(uint64_t ticket) {
+  std::lock_guard lock(mutex_);
+  auto calls = host_calls_.find(ticket);
+  if (calls != host_calls_.end()) {
+    ++calls->second.done;
+  } else {
+    ++done_[ticket];
+  }
+  changed_.notify_all();
+}
+
+bool Graphs::TakeDone(uint64_t ticket) {
+  std::lock_guard lock(mutex_);
+  return done_.erase(ticket) != 0;
+}
+
+std::shared_ptr<const GraphPlan> Graphs::PlanOf(const GraphExec& exec) {
+  std::lock_guard lock(mutex_);
+  return exec.plan;
+}
+
+CUresult Graphs::NewPlan(CUgraph graph, std::shared_ptr<const GraphPlan>* plan) {
+  auto made = std::make_shared<GraphPlan>();
+  CUresult result = CUDA_SUCCESS;
+  if (!store_->empty()) {
+    result = MakePlan(
+        uses_.driver, graph, [this](CUgraphNode node) { return PartOf(node); }, Bodies(),
+        made.get());
+  }
+  *plan = std::move(made);
+  return result;
+}
+
+CUresult Graphs::Instantiate(CUgraph graph, const calls::lwGraphInstantiate& call,
+                             uint64_t position, CUDA_GRAPH_INSTANTIATE_PARAMS* told) {
+  auto made = std::make_shared<GraphExec>();
+  made->id = call.exec;
+  const DriverTable& driver = uses_.driver;
+  // A graph that allocates memory can have one executable at a time, and the one that the program
+  // has destroyed may still be there. Asked before: it may be gone when this has failed.
+  bool others = false;
+  {
+    std::lock_guard lock(mutex_);
+    others = AnyExecDestroyBefore(position);
+  }
+  CUresult result = driver.cuGraphInstantiateWithFlags(&made->handle, graph, call.flags);
+  if (result == CUDA_ERROR_NOT_SUPPORTED && others) {
+    AwaitExecDestroys(position);
+    result = driver.cuGraphInstantiateWithFlags(&made->handle, graph, call.flags);
+  }
+  if (result != CUDA_SUCCESS) {
+    Explain(driver, graph, call.flags, told);
+    return result;
+  }
+  result = NewPlan(graph, &made->plan);
+  if (result == CUDA_SUCCESS && !execs_.Insert(call.exec, made)) {
+    result = CUDA_ERROR_INVALID_HANDLE;
+  }
+  if (result == CUDA_SUCCESS) return result;
+  told->result_out = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
+  driver.cuGraphExecDestroy(made->handle);
+  return result;
+}
+
+// The driver pairs the graph's nodes with the executable's, whose nodes go by their old handles: a
+// plan of the same shape, whose entries follow each other in the same order.
+CUresult Graphs::Update(CUgraph graph, GraphExec& exec, CUgraphExecUpdateResultInfo* info) {
+  std::shared_ptr<const GraphPlan> plan;
+  CUresult result = NewPlan(graph, &plan);
+  if (result != CUDA_SUCCESS) return result;
+  result = uses_.driver.cuGraphExecUpdate_v2(exec.handle, graph, info);
+  if (result != CUDA_SUCCESS) return result;
+  auto renamed = std::make_shared<GraphPlan>(*plan);
+  std::lock_guard lock(mutex_);
+  if (renamed->entries.size() == exec.plan->entries.size()) {
+    for (size_t i = 0; i < renamed->entries.size(); ++i) {
+      renamed->entries[i].node = exec.plan->entries[i].node;
+    }
+  }
+  exec.plan = std::move(renamed);
+  return CUDA_SUCCESS;
+}
+
+// Takes all that one launch at a time may use, or nothing.
+bool Graphs::Begin(const std::shared_ptr<const GraphPlan>& plan) {
+  std::vector<std::atomic<bool>*> flags = plan->Exclusive();
+  for (size_t i = 0; i < flags.size(); ++i) {
+    if (!flags[i]->exchange(true)) continue;
+    while (i-- > 0) *flags[i] = false;
+    return false;
+  }
+  std::lock_guard lock(mutex_);
+  for (const PlanEntry& entry : plan->entries) {
+    if (entry.IsOrdered()) entry.part->running = plan;
+    entry.part->read.received = entry.read_at_host ? entry.part->read.bytes : 0;
+  }
+  return true;
+}
+
+// Launches, and settles the events: their records are issued now, or never will be.
+CUresult Graphs::Issue(CUgraphExec exec, Stream& stream, const calls::lwGraphLaunch& call) {
+  Events& events = uses_.events;
+  CUresult result = uses_.driver.cuGraphLaunch(exec, stream.handle);
+  for (size_t i = 0; i < call.record.size(); ++i) {
+    if (result == CUDA_SUCCESS) {
+      events.RecordedInGraph(call.record[i], call.record_version[i]);
+    } else {
+      events.RecordDropped(call.record[i], call.record_version[i]);
+    }
+  }
+  for (size_t i = 0; i < call.wait.size(); ++i) {
+    events.WaitDropped(call.wait[i], call.wait_version[i]);
+  }
+  return result;
+}
+
+void Graphs::LaunchRead(uint64_t exec, uint64_t position) {
+  std::lock_guard lock(mutex_);
+  launches_[exec].insert(position);
+}
+
+void Graphs::LaunchDropped(uint64_t exec, uint64_t position) {
+  std::lock_guard lock(mutex_);
+  auto found = launches_.find(exec);
+  if (found == launches_.end()) return;
+  found->second.erase(position);
+  if (found->second.empty()) launches_.erase(found);
+}
+
+CUresult Graphs::Launch(const std::shared_ptr<Stream>& stream, QueuedCall& record,
+                        const calls::lwGraphLaunch& call) {
+  {
+    std::lock_guard lock(mutex_);
+    auto found = launches_.find(call.exec);
+    if (found != launches_.end() && *found->second.begin() < record.position) return kNotYet;
+  }
+  CUresult result = LaunchInTurn(stream, record, call);
+  if (result != kNotYet) LaunchDropped(call.exec, record.position);
+  return result;
+}
+
+CUresult Graphs::LaunchInTurn(const std::shared_ptr<Stream>& stream, QueuedCall& record,
+                              const calls::lwGraphLaunch& call) {
+  auto found = execs_.Find(call.exec);
+  if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (stream->capturing) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  std::shared_ptr<const GraphPlan> plan = PlanOf(*found);
+  if (plan->entries.empty()) return Issue(found->handle, *stream, call);
+  if (record.step == 0) {
+    for (size_t i = 0; i < call.wait.size(); ++i) {
+      if (!uses_.events.IsIssued(call.wait[i], call.wait_version[i])) return kNotYet;
+    }
+    if (!Begin(plan)) return kNotYet;
+    record.step = 1;
+    bool pulls = std::any_of(plan->entries.begin(), plan->entries.end(),
+                             [](auto& entry) { return !IsComplete(entry.part->read); });
+    if (pulls) {
+      stream->actions.push_back([this, plan](bool good) {
+        for (auto& entry : plan->entries) {
+          const GraphCopy& read = entry.part->read;
+          if (good && read.transfer != 0 && !entry.read_at_host) uses_.down.Pull(read.transfer);
+        }
+      });
+      return kNotYet;
+    }
+  }
+  if (!std::all_of(plan->entries.begin(), plan->entries.end(),
+                   [](auto& entry) { return IsComplete(entry.part->read); })) {
+    return kNotYet;
+  }
+  CUresult result = Issue(found->handle, *stream, call);
+  stream->actions.push_back([this, plan, launched = result == CUDA_SUCCESS](bool good) {
+    Finish(*plan, good && launched);
+  });
+  stream->push_next = true;
+  return result;
+}
+
+void Graphs::Finish(const GraphPlan& plan, bool good) {
+  for (auto& entry : plan.entries) {
+    const GraphCopy& write = entry.part->write;
+    if (good && write.transfer != 0 && !entry.write_at_host) {
+      uses_.down.Data(write.transfer, 0, std::span(write.data, write.bytes));
+    }
+  }
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& entry : plan.entries) {
+      if (entry.IsOrdered()) entry.part->running = nullptr;
+    }
+  }
+  for (std::atomic<bool>* flag : plan.Exclusive()) *flag = false;
+}
+
+CUresult Graphs::Destroy(uint64_t graph) {
+  CUgraph handle = nullptr;
+  // A body goes with its node, and so does a graph that was given to one.
+  if (uses_.foreign.Find(graph, &handle) && conditionals_.IsBody(handle)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (auto known = graphs_.Find(graph)) handle = known->handle;
+  {
+    std::lock_guard lock(mutex_);
+    if (moved_.contains(handle)) return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (auto taken = graphs_.Take(graph)) {
+    handle = taken->handle;
+    uses_.foreign.ForgetObject(handle);
+  } else if (uses_.foreign.Find(graph, &handle)) {
+    uses_.foreign.Forget(graph);
+  } else {
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
+  ForgetNodes(handle);
+  return uses_.driver.cuGraphDestroy(handle);
+}
+
+void Graphs::ExecDestroyRead(uint64_t position) {
+  std::lock_guard lock(mutex_);
+  exec_destroys_.insert(position);
+}
+
+CUresult Graphs::DestroyExec(uint64_t exec, uint64_t position) {
+  auto taken = execs_.Take(exec);
+  CUresult result =
+      taken == nullptr ? CUDA_ERROR_INVALID_HANDLE : uses_.driver.cuGraphExecDestroy(taken->handle);
+  std::lock_guard lock(mutex_);
+  exec_destroys_.erase(position);
+  changed_.notify_all();
+  return result;
+}
+
+bool Graphs::AnyExecDestroyBefore(uint64_t position) const {
+  return !exec_destroys_.empty() && *exec_destroys_.begin() < position;
+}
+
+void Graphs::AwaitExecDestroys(uint64_t position) {
+  std::unique_lock lock(mutex_);
+  while (AnyExecDestroyBefore(position) && !uses_.failures.over()) changed_.wait_for(lock, kLook);
+}
+
+}  // namespace longwire::worker

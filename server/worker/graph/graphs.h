@@ -1,0 +1,176 @@
+// Captures and graphs. Copies from and to host memory inside a graph use pinned memory that stands
+// for the program's: before each launch the client sends what the graph reads, after it gets what
+// it wrote; around a host function in the middle, at that point. So launches of graphs that share
+// such memory go one after the other.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <unordered_map>
+
+#include "server/worker/graph/conditionals.h"
+#include "server/worker/graph/graph_plan.h"
+#include "server/worker/support/handle_table.h"
+#include "server/worker/support/objects.h"
+#include "server/worker/transfer/copies.h"
+
+namespace longwire::worker {
+
+class DownWriter;
+class Events;
+class Failures;
+class ForeignHandles;
+class Helpers;
+
+class Graphs {
+ public:
+  struct Uses {
+    const DriverTable& driver;
+    DownWriter& down;
+    Failures& failures;
+    Events& events;
+    ForeignHandles& foreign;
+    Transfers& transfers;
+    Helpers& helpers;
+  };
+  explicit Graphs(Uses uses)
+      : uses_(uses),
+        store_(std::make_shared<GraphPartStore>(
+            GraphPartStore::Uses{uses.driver, uses.down, uses.transfers, uses.helpers})) {}
+  ~Graphs() { store_->Close(); }
+
+  // Capture; the stream's issue_mutex is held and its context current.
+  // `graph`: that the nodes are added to, after these; null: a new one.
+  CUresult BeginCapture(Stream& stream, CUgraph graph, const std::vector<CUgraphNode>& after,
+                        const CUgraphEdgeData* edges);
+  CUresult EndCapture(Stream& stream, uint64_t graph, calls::lwCaptureEnd::Reply* reply);
+  // Copies and host functions of a capturing stream. `constant`: the bytes stay as they are now.
+  CUresult CaptureUpload(Stream& stream, const calls::Place& destination, const CopyPlace& place,
+                         uint64_t transfer, std::span<const std::byte> constant);
+  CUresult CaptureDownload(Stream& stream, const calls::Place& source, const CopyPlace& place,
+                           uint64_t transfer);
+  CUresult CaptureHostFunction(Stream& stream, uint64_t ticket);
+  // Records of an event, or waits for one, that happen at every launch.
+  CUresult CaptureEvent(Stream& stream, uint64_t event, uint32_t flags, bool waits);
+
+  // What the driver says of a graph that it refuses stands in *told.
+  CUresult Instantiate(CUgraph graph, const calls::lwGraphInstantiate& call, uint64_t position,
+                       CUDA_GRAPH_INSTANTIATE_PARAMS* told);
+  // What its launches do to the program; never null.
+  std::shared_ptr<const GraphPlan> PlanOf(const GraphExec& exec);
+  // The executable gets the graph's parameters; what the driver says stands in *info.
+  CUresult Update(CUgraph graph, GraphExec& exec, CUgraphExecUpdateResultInfo* info);
+  // The launch stands in the log: those of one executable go in that order, in whatever streams.
+  void LaunchRead(uint64_t exec, uint64_t position);
+  void LaunchDropped(uint64_t exec, uint64_t position);
+  // kNotYet while an earlier launch is not over or bytes are missing.
+  CUresult Launch(const std::shared_ptr<Stream>& stream, QueuedCall& record,
+                  const calls::lwGraphLaunch& call);
+  CUresult Destroy(uint64_t graph);
+  // Called when the destroy at `position` of the log is read; it runs once the work before it is
+  // finished.
+  void ExecDestroyRead(uint64_t position);
+  CUresult DestroyExec(uint64_t exec, uint64_t position);
+
+  // A node's part: of a node that was made or changed (null: it needs nothing of the program any
+  // more), of one in an executable, of all nodes of a graph that was copied from another one, of
+  // nodes that go away with their graph or alone.
+  void SetPart(CUgraph graph, CUgraphNode node, GraphPartRef part);
+  GraphPartRef PartOf(CUgraphNode node);
+  CUgraph GraphOf(CUgraphNode node);  // null: not known
+  GraphPartRef PartInExec(GraphExec& exec, CUgraphNode node);
+  void SetPartInExec(GraphExec& exec, CUgraphNode node, const GraphPartRef& part);
+  CUresult SetChildInExec(GraphExec& exec, CUgraphNode node, CUgraph child);
+  CUresult Adopt(CUgraph graph);
+  // The graph belongs to a node now, and goes with it.
+  void Moved(CUgraph child);
+  void ForgetNodes(CUgraph graph);
+  void ForgetNode(CUgraphNode node);
+  // Memory for one side of a copy node of `graph` (null: not known), from `first` on in the
+  // program: that of another copy of the graph, if it holds these bytes.
+  CUresult GiveMemory(CUgraph graph, GraphCopy* copy, bool linear);
+  CUresult NewEventPart(uint64_t event, const std::shared_ptr<Context>& context, bool waits,
+                        GraphPartRef* part);
+  // True if another copy of the graph writes some of what this one reads in the program's memory,
+  // and they share no memory here.
+  bool ReadsWhatIsWritten(CUgraph graph, const GraphCopy& read);
+  GraphPartRef NewPart() { return store_->NewPart(*this); }
+  GraphPartStore& store() { return *store_; }
+
+  // A host function has run in the client. Outside graphs the waiting stream asks for it with
+  // TakeDone (log thread).
+  void HostFunctionDone(uint64_t ticket);
+  bool TakeDone(uint64_t ticket);
+  // Bytes of some graph's read came in.
+  void BytesArrived();
+  static void CUDA_CB CallHostNode(void* part);
+
+  // Some graph allocates memory.
+  void NoteAllocations() { allocates_ = true; }
+  void MemoryOf(CUgraph graph, calls::GraphMemory* memory);
+
+  // For generated calls.
+  HandleTable<Graph>& table() { return graphs_; }
+  HandleTable<GraphExec>& exec_table() { return execs_; }
+  Conditionals& conditionals() { return conditionals_; }
+
+ private:
+  struct Held {
+    CUgraph graph = nullptr;
+    GraphPartRef part;
+  };
+  // Calls of one function of the client, which answers them in the order in which it was asked.
+  struct HostCalls {
+    uint64_t asked = 0, done = 0;
+    uint32_t waiting = 0;  // nodes
+  };
+  using CapturedParts = std::vector<std::pair<CUgraphNode, GraphPartRef>>;
+
+  FindBodies Bodies() const;
+  void RunHostNode(GraphPart& part);
+  void CallFunction(uint64_t ticket);
+  void ForgetChild(CUgraphNode node);
+  bool CaptureWrites(cuuint64_t id);
+  CUresult CaptureId(Stream& stream, cuuint64_t* id);
+  // The node that was captured last in this stream is this part's.
+  void AddCaptured(Stream& stream, const GraphPartRef& part);
+  GraphPartRef Recognise(CUgraphNode node, CUgraphNodeType type);
+  CUresult NewPlan(CUgraph graph, std::shared_ptr<const GraphPlan>* plan);
+  CUresult LaunchInTurn(const std::shared_ptr<Stream>& stream, QueuedCall& record,
+                        const calls::lwGraphLaunch& call);
+  bool Begin(const std::shared_ptr<const GraphPlan>& plan);
+  CUresult Issue(CUgraphExec exec, Stream& stream, const calls::lwGraphLaunch& call);
+  void Finish(const GraphPlan& plan, bool good);
+  // The lock is held.
+  bool AnyExecDestroyBefore(uint64_t position) const;
+  void AwaitExecDestroys(uint64_t position);
+
+  Uses uses_;
+  HandleTable<Graph> graphs_;
+  HandleTable<GraphExec> execs_;
+  std::shared_ptr<GraphPartStore> store_;
+  Conditionals conditionals_;
+
+  std::mutex ask_mutex_;  // held while the client is asked to run a function; taken first
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::unordered_map<CUgraphNode, Held> held_;       // parts of all graphs' nodes
+  std::map<uint64_t, CapturedParts> captures_;       // by the driver's capture id
+  std::map<uint64_t, uint64_t> done_;                // outside graphs: ticket to times it ran
+  std::map<uint64_t, HostCalls> host_calls_;         // in graphs, by ticket
+  std::map<uint64_t, std::set<uint64_t>> launches_;  // by executable: positions of those to issue
+  std::set<CUgraph> moved_;                          // graphs that belong to a node
+  std::set<uint64_t> exec_destroys_;                 // positions of those still to run
+  std::atomic<int> nodes_waiting_{0};                // host nodes that wait for bytes
+  std::atomic<bool> allocates_{false};
+};
+
+// The node that was captured last in this stream, or null.
+CUgraphNode NewestNode(const DriverTable& driver, Stream& stream);
+
+}  // namespace longwire::worker

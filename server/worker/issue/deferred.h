@@ -1,0 +1,94 @@
+// Destroys, unmaps and unloads: held until the calls before them in the log were issued (and, where
+// the driver would wait, finished), then run on a helper. Maps of a range that is still to be
+// unmapped wait here too, and those of new chunks are made on a helper. Log thread only, but for
+// Done.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "server/worker/issue/executor.h"
+#include "server/worker/support/handle_table.h"
+#include "server/worker/support/objects.h"
+#include "wire/record.h"
+#include "wire/ring.h"
+
+namespace longwire::worker {
+
+class Graphs;
+class Helpers;
+class Issuer;
+class Memory;
+class Timelines;
+
+class Deferred {
+ public:
+  struct Uses {
+    Executor executor;
+    Issuer& issuer;
+    const HandleTable<Stream>& streams;
+    Timelines& timelines;
+    Graphs& graphs;
+    Memory& memory;
+    Helpers& helpers;
+    wire::RingMemory& up;  // the log thread waits for it
+  };
+  explicit Deferred(Uses uses) : uses_(uses) {}
+
+  // True if this call is one to be held; then it was taken.
+  bool Take(QueuedCall& call);
+  // True if the call has to stay in the log until a mapping is made that is being made now: outside
+  // of streams nothing else holds back what may look at that memory.
+  bool MustWait(const wire::RecordHeader& header) const;
+  // Runs what can run now. True if anything did.
+  bool Pass();
+  bool anything_waits() const { return !held_.empty() || !maps_.empty(); }
+
+ private:
+  struct Held {
+    QueuedCall call;
+    CallHold until = CallHold::kIssued;
+    uint64_t stream = 0;
+  };
+  struct Range {
+    uint64_t position = 0;
+    uint64_t address = 0;
+    uint64_t bytes = 0;
+  };
+  void Hold(QueuedCall& call, CallHold until, uint64_t stream = 0);
+  // False if the arguments cannot be decoded.
+  bool TakeUnmap(QueuedCall& call);
+  bool TakeStreamDestroy(QueuedCall& call);
+  bool Ready(const Held& held, uint64_t lowest_waiting);
+  // True if something of the same context is held before this one.
+  bool PartsAreHeld(size_t index) const;
+  void Release(QueuedCall call);
+  void Done(uint64_t position);
+
+  // deferred_maps.cc
+  bool TakeMap(QueuedCall& call);
+  // Runs maps, in order, until one has to wait. True if any ran.
+  bool PassMaps();
+  void MapOnHelper();
+  // Where a map maps what; nothing of other calls.
+  struct Place {
+    uint64_t position = 0;
+    uint64_t address = 0;
+    std::vector<uint64_t> chunks;
+  };
+  static Place PlaceOf(const QueuedCall& call);
+  bool IsStillMapped(const Place& place);
+
+  Uses uses_;
+  std::deque<Held> held_;
+  std::deque<QueuedCall> maps_;      // and what follows them
+  bool mapping_ = false;             // the first of them, on a helper
+  std::atomic<bool> mapped_{false};  // that one is done
+  std::mutex mutex_;
+  std::vector<Range> unmaps_;  // held or running, guarded by mutex_
+};
+
+}  // namespace longwire::worker

@@ -1,0 +1,295 @@
+#include "server/worker/issue/issuer.h"
+
+#include <algorithm>
+
+#include "server/worker/completion/gates.h"
+#include "server/worker/completion/timeline.h"
+#include "server/worker/support/current_context.h"
+#include "server/worker/support/failures.h"
+#include "wire/limits.h"
+#include "wire/record.h"
+
+namespace longwire::worker {
+namespace {
+
+constexpr uint32_t kMostUnmarked = wire::kMaxUnfinishedPerStream / 4;
+
+size_t Footprint(const QueuedCall& call) { return sizeof(call) + call.arguments.size(); }
+
+// What the program wrote into mirrored memory. Work before a barrier may wait for it, and the
+// barrier for that work; and it goes only where a mirror is mapped already.
+bool IsOfMirrors(const Stream& stream, CallId call) {
+  return stream.of_mirrors && (call == CallId::lwMirrorPush || call == CallId::lwEventRecord);
+}
+
+}  // namespace
+
+void Issuer::Add(const std::shared_ptr<Stream>& stream) {
+  streams_.push_back(stream);
+  std::lock_guard lock(stream->context->legacy_mutex);
+  if (stream->kind == StreamKind::kLegacy) stream->context->legacy = stream.get();
+  if (stream->OrdersWithLegacy()) stream->context->blocking.push_back(stream.get());
+}
+
+void Issuer::Remove(const std::shared_ptr<Stream>& stream) {
+  uses_.gates.Queued(stream->context->device, -static_cast<int64_t>(stream->queue.size()));
+  for (; !stream->queue.empty(); Leave(*stream)) {
+    AfterDropped(uses_.books, stream->queue.front());
+    uses_.executor.Refuse(stream->queue.front(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  }
+  std::erase(streams_, stream);
+  std::erase(waiting_, stream);
+  std::erase(touched_, stream);
+  std::lock_guard lock(stream->context->legacy_mutex);
+  std::erase(stream->context->blocking, stream.get());
+  if (stream->context->legacy == stream.get()) stream->context->legacy = nullptr;
+}
+
+void Issuer::RemoveContext(uint32_t context) {
+  std::vector<std::shared_ptr<Stream>> streams;
+  for (auto& stream : streams_) {
+    if (stream->context->id == context) streams.push_back(stream);
+  }
+  for (auto& stream : streams) Remove(stream);
+}
+
+void Issuer::Enqueue(const std::shared_ptr<Stream>& stream, QueuedCall& call) {
+  waiting_bytes_ += Footprint(call);
+  stream->queue.Push(call);
+  uses_.gates.Queued(stream->context->device, 1);
+  if (!stream->listed) {
+    stream->listed = true;
+    waiting_.push_back(stream);
+  }
+}
+
+uint64_t Issuer::LowestWaiting() const {
+  uint64_t lowest = UINT64_MAX;
+  for (auto& stream : waiting_) {
+    if (!stream->queue.empty()) lowest = std::min(lowest, stream->queue.front().position);
+  }
+  return lowest;
+}
+
+bool Issuer::IsIdle() const {
+  return waiting_.empty() && touched_.empty() &&
+         std::ranges::none_of(streams_, [](const auto& stream) {
+           std::lock_guard lock(stream->issue_mutex);
+           return stream->capturing || stream->unmarked != 0 || !stream->actions.empty();
+         });
+}
+
+bool Issuer::Pass() {
+  bool any = false;
+  for (bool again = true; again && !uses_.failures.over();) {
+    again = false;
+    for (auto& stream : waiting_) again |= Run(stream);
+    any |= again;
+    std::erase_if(waiting_, [](const auto& stream) {
+      stream->listed = !stream->queue.empty();
+      return !stream->listed;
+    });
+  }
+  return any;
+}
+
+bool Issuer::MayStart(const Stream& stream, const QueuedCall& head) const {
+  if (head.position > barrier_ && !IsOfMirrors(stream, head.call)) return false;
+  if (stream.unfinished.load() >= wire::kMaxUnfinishedPerStream) return false;
+  if (!uses_.gates.MayIssue(stream, head)) return false;
+  if (head.call == CallId::lwCaptureEnd && !AllCaptured(head.position)) return false;
+  return head.position < OthersTurn(stream);
+}
+
+// Captured calls, too: a call of the legacy stream would break the capture of a blocking one.
+uint64_t Issuer::OthersTurn(const Stream& stream) const {
+  const Context& context = *stream.context;
+  uint64_t turn = UINT64_MAX;
+  auto comes = [&](const Stream* other) {
+    if (!other->queue.empty()) turn = std::min(turn, other->queue.front().position);
+  };
+  if (stream.kind == StreamKind::kLegacy) {
+    std::ranges::for_each(context.blocking, comes);
+  } else if (stream.OrdersWithLegacy() && context.legacy != nullptr) {
+    comes(context.legacy);
+  }
+  return turn;
+}
+
+bool Issuer::AllCaptured(uint64_t position) const {
+  for (auto& stream : waiting_) {
+    for (size_t i = 0; i < stream->queue.size() && stream->queue[i].position < position; ++i) {
+      if ((stream->queue[i].flags & wire::kCapturing) != 0) return false;
+    }
+  }
+  return true;
+}
+
+bool Issuer::Run(const std::shared_ptr<Stream>& stream) {
+  if (stream->queue.empty() || !MayStart(*stream, stream->queue.front())) return false;
+  Locks locks = Enter(*stream);
+  bool progress = IssueAll(stream);
+  MarkNowOrLater(stream);
+  return progress;
+}
+
+Issuer::Locks Issuer::Enter(Stream& stream) {
+  bool legacy = stream.kind == StreamKind::kLegacy;
+  // A later marker of a blocking stream would wait for the legacy stream's work.
+  if (legacy) MarkTouched(stream.context.get());
+  Locks locks;
+  locks.issue = std::unique_lock(stream.issue_mutex);
+  if (legacy || stream.OrdersWithLegacy()) {
+    locks.legacy = std::unique_lock(stream.context->legacy_mutex);
+  }
+  return locks;
+}
+
+void Issuer::MarkNowOrLater(const std::shared_ptr<Stream>& stream) {
+  if (stream->unmarked == 0 && stream->actions.empty()) return;
+  // One marker for a burst of calls costs less; but not where somebody waits for it, and not where
+  // it would come after other streams' work.
+  bool legacy = stream->kind == StreamKind::kLegacy;
+  bool now = legacy || stream->capturing || stream->context->failed != 0 || !stream->queue.empty();
+  if (now) {
+    PlaceMarker(stream);
+  } else if (!stream->touched) {
+    stream->touched = true;
+    touched_.push_back(stream);
+  }
+}
+
+void Issuer::MarkTouched(const Context* context) {
+  std::erase_if(touched_, [&](const std::shared_ptr<Stream>& stream) {
+    if (context != nullptr && stream->context.get() != context) return false;
+    std::lock_guard lock(stream->issue_mutex);
+    stream->touched = false;
+    if (stream->unmarked != 0 || !stream->actions.empty()) {
+      uses_.current_context.Set(*stream->context);
+      PlaceMarker(stream);
+    }
+    return true;
+  });
+}
+
+void Issuer::MarkAt(Stream& stream, uint64_t position) {
+  if (position > stream.last_issued) {
+    stream.to_mark.Add(position);
+  } else {
+    MarkTouched();
+  }
+}
+
+bool Issuer::IssueAll(const std::shared_ptr<Stream>& stream) {
+  bool progress = false;
+  while (!stream->queue.empty() && MayStart(*stream, stream->queue.front())) {
+    if (IssueLaunches(stream)) {
+      progress = true;
+      MarkIfDue(stream);
+      continue;
+    }
+    QueuedCall& head = stream->queue.front();
+    uint64_t before = head.progress + head.step;
+    if (stream->context->failed != 0) {
+      Drop(stream, head);
+    } else if (!Issue(stream, head)) {
+      return progress || head.progress + head.step != before;
+    }
+    progress = true;
+    Leave(*stream);
+    MarkIfDue(stream);
+  }
+  return progress;
+}
+
+void Issuer::Leave(Stream& stream) {
+  waiting_bytes_ -= Footprint(stream.queue.front());
+  stream.queue.Pop();
+}
+
+void Issuer::MarkIfDue(const std::shared_ptr<Stream>& stream) {
+  bool asked = stream->to_mark.Reach(stream->last_issued) && stream->unmarked != 0;
+  if (asked || stream->push_next || stream->unmarked >= kMostUnmarked) {
+    PlaceMarker(stream);
+  }
+}
+
+bool Issuer::BeginLaunches(const Stream& stream) {
+  if (!uses_.gates.IsWideOpen(stream.context->device)) return false;
+  uint32_t most = std::min(kMostUnmarked - std::min(stream.unmarked, kMostUnmarked),
+                           wire::kMaxUnfinishedPerStream - stream.unfinished.load());
+  return launches_.Begin(stream, std::min(barrier_, OthersTurn(stream) - 1), most);
+}
+
+bool Issuer::IssueLaunches(const std::shared_ptr<Stream>& stream) {
+  if (stream->queue.size() < 2 || !BeginLaunches(*stream)) return false;
+  for (size_t i = 0; i < stream->queue.size(); ++i) {
+    const QueuedCall& call = stream->queue[i];
+    bool plain = call.call == CallId::lwLaunch && call.flags == 0 && call.step == 0;
+    if (!plain || !launches_.Add(call.position, call.arguments)) break;
+  }
+  if (launches_.size() < 2) return false;
+  uses_.current_context.Set(*stream->context);
+  CUresult result = CUDA_SUCCESS;
+  size_t given = launches_.Give(&result);
+  if (given == 0) return false;
+  QueuedCall& last_given = stream->queue[given - 1];
+  // The others went well.
+  if (result != CUDA_SUCCESS) uses_.executor.Return(last_given, stream, result);
+  CountUnmarked(*stream, stream->queue.front().position, last_given.position, given);
+  stream->in_a_row += given;
+  for (size_t i = 0; i < given; ++i) Leave(*stream);
+  return true;
+}
+
+bool Issuer::Issue(const std::shared_ptr<Stream>& stream, QueuedCall& head) {
+  bool capturing = (head.flags & wire::kCapturing) != 0;
+  if (capturing != stream->capturing) {
+    // What was issued before the capture gets its marker before the stream stops taking any.
+    bool unmarked = stream->unmarked != 0 || !stream->actions.empty();
+    if (capturing && unmarked) PlaceMarker(stream);
+    stream->capturing = capturing;
+  }
+  uses_.current_context.Set(*stream->context);
+  if (head.call == CallId::lwEventRecord && !capturing) {
+    // The marker goes first: what waits for the event in another stream must not be seen to finish
+    // before this record, and the record itself takes no time.
+    CountIssued(*stream, head);
+    stream->push_next = true;  // somebody may poll the event
+    PlaceMarker(stream);
+    uses_.executor.Execute(head, stream);
+    return true;
+  }
+  if (uses_.executor.Execute(head, stream) == kNotYet) return false;
+  CountIssued(*stream, head);
+  return true;
+}
+
+void Issuer::CountUnmarked(Stream& stream, uint64_t first, uint64_t last, size_t calls) {
+  stream.last_issued = last;
+  if (stream.unmarked == 0) stream.first_unmarked = first;
+  stream.unmarked += static_cast<uint32_t>(calls);
+  stream.unfinished += static_cast<uint32_t>(calls);
+}
+
+void Issuer::CountIssued(Stream& stream, const QueuedCall& head) {
+  CountUnmarked(stream, head.position, head.position, 1);
+  stream.in_a_row = head.call == CallId::lwLaunch ? stream.in_a_row + 1 : 0;
+  uses_.gates.Issued(stream.context->device, 1);
+}
+
+void Issuer::Drop(const std::shared_ptr<Stream>& stream, QueuedCall& head) {
+  AfterDropped(uses_.books, head);
+  uses_.executor.Refuse(head, static_cast<CUresult>(stream->context->failed.load()));
+  CountIssued(*stream, head);
+}
+
+void Issuer::PlaceMarker(const std::shared_ptr<Stream>& stream) {
+  uint64_t position = stream->first_unmarked;
+  bool in_stream = !stream->capturing && stream->context->failed == 0;
+  uses_.timelines.Mark(stream, in_stream, [&](CUresult result) {
+    uses_.failures.DriverFailed(*stream->context, position, result, "the marker of a stream");
+  });
+}
+
+}  // namespace longwire::worker

@@ -1,0 +1,219 @@
+#include "server/worker/issue/log_thread.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "longwire/calls.h"
+#include "server/worker/completion/completion.h"
+#include "server/worker/completion/gates.h"
+#include "server/worker/memory/memory.h"
+#include "server/worker/memory/swapping.h"
+#include "server/worker/support/current_context.h"
+#include "server/worker/support/down_writer.h"
+#include "server/worker/support/failures.h"
+#include "server/worker/support/helpers.h"
+#include "server/worker/transfer/transfers.h"
+#include "wire/record.h"
+
+namespace longwire::worker {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Calls sorted before the next issuing: enough to amortise a pass, few enough that the first of a
+// burst does not wait for the last.
+constexpr int kRecordsPerPass = 64;
+constexpr uint64_t kPassesPerMarking = 16;
+constexpr size_t kFetchedAhead = 8192;  // bytes, about as many as a pass of launches has
+// A missed wake-up would cost at most this.
+constexpr std::chrono::milliseconds kRecheck{10};
+
+}  // namespace
+
+void LogThread::Start() {
+  thread_ = std::thread([this] { Run(); });
+}
+
+void LogThread::Join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void LogThread::Run() {
+  uses_.current_context.EnterThread();
+  uint64_t passes = 0;
+  while (!uses_.failures.over()) {
+    bool read = ReadSome();
+    bool issued = uses_.issuer.Pass();
+    issued |= uses_.deferred.Pass();
+    issued |= uses_.swapping.Step(read || issued);
+    // Markers when the burst is over, or now and then in one that does not end.
+    if (!read || ++passes % kPassesPerMarking == 0) uses_.issuer.MarkTouched();
+    if (read || issued) continue;
+    if (up_.memory().closed()) {
+      uses_.failures.Leave();
+      return;
+    }
+    Wait();
+  }
+}
+
+void LogThread::Wait() {
+  bool waits =
+      uses_.issuer.anything_waits() || uses_.deferred.anything_waits() || uses_.swapping.is_asked();
+  if (waits) {
+    // Said first and then looked once more, so that nothing finishes unseen in between.
+    uses_.completion.wake_log_thread = true;
+    bool issued = uses_.issuer.Pass();
+    issued |= uses_.deferred.Pass();
+    uses_.issuer.MarkTouched();
+    if (issued) return;
+  }
+  auto deadline = waits ? Clock::now() + kRecheck : up_.RestDeadline();
+  auto begun = Clock::now();
+  uses_.swapping.SetResting(true);
+  up_.WaitBeyond(IsFull() ? UINT64_MAX : seen_, spin_.Spin(), deadline);
+  if (up_.ToldToRest() && uses_.down.Rest()) up_.Rested();
+  uses_.swapping.SetResting(false);
+  spin_.Waited(Clock::now() - begun);
+  uses_.completion.wake_log_thread = false;
+}
+
+bool LogThread::IsIdle() {
+  bool read = uses_.memory.away() != 0 || up_.Available().empty();
+  return read && uses_.issuer.IsIdle() && !uses_.deferred.anything_waits();
+}
+
+// Calls that wait in streams are copied out of the ring; past the limit the log is not read until
+// some were issued.
+bool LogThread::IsFull() const {
+  return uses_.issuer.waiting_bytes() > uses_.transfers.limits().calls;
+}
+
+bool LogThread::ReadSome() {
+  auto log = up_.Available();
+  // What comes later than this look must end the wait that may follow.
+  seen_ = up_.cursor() + log.size();
+  int records = 0;
+  while (records < kRecordsPerPass && !IsFull() && !uses_.failures.over()) {
+    wire::RecordHeader header;
+    size_t bytes = 0;
+    if (wire::PeekRecord(log, &header, &bytes) != wire::WireResult::kOk) {
+      uses_.failures.Fatal("a record of the log has an impossible size");
+      return false;
+    }
+    if (bytes == 0 || uses_.swapping.MustWait(static_cast<CallId>(header.call))) break;
+    if (uses_.deferred.MustWait(header)) break;
+    if (auto launched = IssueAtOnce(header, log); launched.records != 0) {
+      log = log.subspan(launched.bytes);
+      up_.Advance(launched.bytes);
+      records += launched.records;
+      continue;
+    }
+    Sort(header, up_.cursor(), log.subspan(sizeof(header), bytes - sizeof(header)));
+    log = log.subspan(wire::AlignRecord(bytes));
+    up_.Advance(wire::AlignRecord(bytes));
+    ++records;
+  }
+  up_.Release(up_.cursor());
+  FetchAhead(log);
+  return records != 0;
+}
+
+Issuer::FromLog LogThread::IssueAtOnce(const wire::RecordHeader& header,
+                                       std::span<const std::byte> log) {
+  bool plain = static_cast<CallId>(header.call) == CallId::lwLaunch && header.flags == 0;
+  if (!plain) return {};
+  const std::shared_ptr<Stream>& stream = streams_.Find(header.stream);
+  return stream == nullptr ? Issuer::FromLog{}
+                           : uses_.issuer.IssueFromLog(stream, log, up_.cursor());
+}
+
+void LogThread::Sort(const wire::RecordHeader& header, uint64_t position,
+                     std::span<const std::byte> bytes) {
+  if (static_cast<CallId>(header.call) == CallId::lwCopyData && header.stream == 0) {
+    return TakeBytes(bytes);
+  }
+  QueuedCall& call = sorted_;
+  call.position = position;
+  call.call = static_cast<CallId>(header.call);
+  call.flags = header.flags;
+  call.thread = header.thread;
+  call.context = header.context;
+  call.stream = header.stream;
+  call.progress = call.step = 0;
+  // Copied out of the shared memory once; everything after reads the copy.
+  call.arguments.assign(bytes.begin(), bytes.end());
+  CallKindValue kind = CallKind(call.call);
+  if (kind != CallKindValue::kAtOnce && kind != CallKindValue::kAfterReply) {
+    uses_.failures.Fatal("the log names call " + std::to_string(header.call) +
+                         ", which this worker does not know");
+    return;
+  }
+  uses_.gates.CountCall(call.call);
+  // Our own calls belong into a stream or do not; their handlers rely on it.
+  if (CallStreamOrdered(call.call) != (header.stream != 0) && CallIsPrivate(call.call)) {
+    uses_.executor.Refuse(call, CUDA_ERROR_INVALID_HANDLE);
+    return;
+  }
+  if (header.stream == 0) {
+    SortOutsideStreams(std::move(call));
+    return;
+  }
+  const std::shared_ptr<Stream>& stream = streams_.Find(header.stream);
+  if (stream == nullptr) {
+    AfterDropped(uses_.books, call);
+    uses_.executor.Refuse(call, CUDA_ERROR_INVALID_HANDLE);
+    // Its creation may have failed here, which nobody waited for: whoever waits for it goes on.
+    uses_.down.Progress(header.stream, position);
+    return;
+  }
+  if (AfterSorted(uses_.books, call) != wire::WireResult::kOk) {
+    uses_.failures.Fatal(std::string("the arguments of ") + CallName(call.call) +
+                         " cannot be decoded");
+    return;
+  }
+  uses_.issuer.Enqueue(stream, call);
+}
+
+// What stands in the log next lies in the cache of the core that wrote it. It comes here while the
+// driver has its turn.
+void LogThread::FetchAhead(std::span<const std::byte> log) {
+  constexpr size_t kLine = 64;
+  log = log.first(std::min(log.size(), kFetchedAhead));
+  for (size_t at = 0; at < log.size(); at += kLine) __builtin_prefetch(&log[at]);
+}
+
+// Bytes go from the ring to their place without another copy: each field is read once.
+void LogThread::TakeBytes(std::span<const std::byte> bytes) {
+  uses_.gates.CountCall(CallId::lwCopyData);
+  if (!uses_.executor.TakeBytes(bytes)) {
+    uses_.failures.Fatal("the arguments of lwCopyData cannot be decoded");
+  }
+}
+
+void LogThread::SortOutsideStreams(QueuedCall call) {
+  if (uses_.deferred.Take(call)) return;
+  switch (CallRunsOn(call.call)) {
+    case CallThread::kLogThread:
+      uses_.executor.Execute(call, nullptr);
+      return;
+    case CallThread::kLinkerThread:
+      return RunOnHelper(Helpers::kLinkerThread, std::move(call));
+    case CallThread::kMemoryThread:
+      uses_.deferred.Pass();  // destroys that may run are on that helper now, before this
+      return RunOnHelper(Helpers::kMemoryThread, std::move(call));
+    case CallThread::kClientThread: {
+      uint32_t thread = call.thread;
+      return RunOnHelper(thread, std::move(call));
+    }
+  }
+}
+
+void LogThread::RunOnHelper(uint32_t thread, QueuedCall call) {
+  uses_.helpers.Post(
+      thread, [executor = uses_.executor, call = std::make_shared<QueuedCall>(std::move(call))] {
+        executor.Execute(*call, nullptr);
+      });
+}
+
+}  // namespace longwire::worker

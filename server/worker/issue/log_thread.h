@@ -1,0 +1,83 @@
+// The log thread: reads the up log, sorts its records into the streams' queues and issues from each
+// queue what can be issued. It waits for nothing but the log itself.
+#pragma once
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "server/worker/issue/deferred.h"
+#include "server/worker/issue/executor.h"
+#include "server/worker/issue/issuer.h"
+#include "server/worker/issue/sorted.h"
+#include "server/worker/support/handle_table.h"
+#include "server/worker/support/objects.h"
+#include "wire/record.h"
+#include "wire/ring.h"
+#include "wire/spinning.h"
+
+namespace longwire::worker {
+
+class Completion;
+class CurrentContext;
+class DownWriter;
+class Failures;
+class Gates;
+class Helpers;
+class Memory;
+class Swapping;
+class Transfers;
+
+class LogThread {
+ public:
+  struct Uses {
+    Executor executor;
+    Issuer& issuer;
+    Deferred& deferred;
+    Bookkeeping books;
+    const HandleTable<Stream>& streams;
+    Gates& gates;
+    Memory& memory;
+    Swapping& swapping;
+    Transfers& transfers;
+    Helpers& helpers;
+    Completion& completion;
+    CurrentContext& current_context;
+    DownWriter& down;
+    Failures& failures;
+  };
+  LogThread(Uses uses, std::shared_ptr<wire::RingMemory> up)
+      : uses_(uses), up_(std::move(up)), streams_(uses.streams) {}
+  ~LogThread() { Join(); }
+
+  void Start();
+  void Join();
+
+  // Log thread: nothing is left of what was read, and nothing is there to be read; unless it waits
+  // for memory.
+  bool IsIdle();
+
+ private:
+  void Run();
+  // Sorts what the log holds, up to a bound. False when the session is over.
+  bool ReadSome();
+  bool IsFull() const;
+  // The launches at the log's head that need no place in a queue.
+  Issuer::FromLog IssueAtOnce(const wire::RecordHeader& header, std::span<const std::byte> log);
+  void Sort(const wire::RecordHeader& header, uint64_t position, std::span<const std::byte> bytes);
+  static void FetchAhead(std::span<const std::byte> log);
+  void TakeBytes(std::span<const std::byte> bytes);
+  void SortOutsideStreams(QueuedCall call);
+  void RunOnHelper(uint32_t thread, QueuedCall call);
+  void Wait();
+
+  Uses uses_;
+  wire::RingConsumer up_;
+  FoundLately<Stream> streams_;
+  QueuedCall sorted_;  // just now; kept for the memory of its arguments
+  uint64_t seen_ = 0;  // end of the log at the last look
+  wire::SpinPrediction spin_{wire::AllowedCores()};
+  std::thread thread_;
+};
+
+}  // namespace longwire::worker

@@ -1,0 +1,106 @@
+#include "server/worker/issue/sorted.h"
+
+#include "longwire/calls.h"
+#include "server/worker/completion/events.h"
+#include "server/worker/graph/graphs.h"
+#include "server/worker/transfer/transfers.h"
+#include "wire/record.h"
+
+namespace longwire::worker {
+namespace {
+
+template <class Call>
+wire::WireResult Decode(const QueuedCall& record, Call* call) {
+  wire::Reader reader(record.arguments);
+  return call->Decode(reader);
+}
+
+// Each event of a launch has its version.
+wire::WireResult CheckLists(const calls::lwGraphLaunch& call) {
+  bool good = call.record.size() == call.record_version.size() &&
+              call.wait.size() == call.wait_version.size();
+  return good ? wire::WireResult::kOk : wire::WireResult::kFatal;
+}
+
+}  // namespace
+
+wire::WireResult AfterSorted(Bookkeeping books, const QueuedCall& record) {
+  switch (record.call) {
+    case CallId::lwEventRecord: {
+      calls::lwEventRecord call;
+      LW_TRY(Decode(record, &call));
+      books.events.RecordSorted(call.event, call.version);
+      break;
+    }
+    case CallId::lwStreamWaitEvent: {
+      calls::lwStreamWaitEvent call;
+      LW_TRY(Decode(record, &call));
+      books.events.WaitSorted(call.event, call.version);
+      break;
+    }
+    case CallId::lwGraphLaunch: {
+      calls::lwGraphLaunch call;
+      LW_TRY(Decode(record, &call));
+      LW_TRY(CheckLists(call));
+      books.graphs.LaunchRead(call.exec, record.position);
+      for (size_t i = 0; i < call.record.size(); ++i) {
+        books.events.RecordSorted(call.record[i], call.record_version[i]);
+      }
+      for (size_t i = 0; i < call.wait.size(); ++i) {
+        books.events.WaitSorted(call.wait[i], call.wait_version[i]);
+      }
+      break;
+    }
+    case CallId::lwCopyToDevice: {
+      calls::lwCopyToDevice call;
+      LW_TRY(Decode(record, &call));
+      bool captured = (record.flags & wire::kCapturing) != 0;
+      if (call.data.empty() && call.bytes != 0 && !captured) {
+        books.transfers.ExpectCopy(call.transfer, call.bytes);
+      }
+      break;
+    }
+    default:
+      break;
+  }
+  return wire::WireResult::kOk;
+}
+
+void AfterDropped(Bookkeeping books, const QueuedCall& record) {
+  switch (record.call) {
+    case CallId::lwEventRecord: {
+      calls::lwEventRecord call;
+      if (Decode(record, &call) != wire::WireResult::kOk) return;
+      books.events.RecordDropped(call.event, call.version);
+      break;
+    }
+    case CallId::lwStreamWaitEvent: {
+      calls::lwStreamWaitEvent call;
+      if (Decode(record, &call) != wire::WireResult::kOk) return;
+      books.events.WaitDropped(call.event, call.version);
+      break;
+    }
+    case CallId::lwGraphLaunch: {
+      calls::lwGraphLaunch call;
+      if (Decode(record, &call) != wire::WireResult::kOk) return;
+      books.graphs.LaunchDropped(call.exec, record.position);
+      for (size_t i = 0; i < call.record.size(); ++i) {
+        books.events.RecordDropped(call.record[i], call.record_version[i]);
+      }
+      for (size_t i = 0; i < call.wait.size(); ++i) {
+        books.events.WaitDropped(call.wait[i], call.wait_version[i]);
+      }
+      break;
+    }
+    case CallId::lwCopyToDevice: {
+      calls::lwCopyToDevice call;
+      if (Decode(record, &call) != wire::WireResult::kOk) return;
+      books.transfers.FinishCopy(call.transfer);
+      break;
+    }
+    default:
+      break;
+  }
+}
+
+}  // namespace longwire::worker

@@ -1,0 +1,232 @@
+#include "server/worker/memory/keeper_client.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "server/keeper/hello.h"
+
+namespace longwire::worker {
+namespace {
+
+// A keeper that scrubs memory first may take this long.
+constexpr std::chrono::seconds kAnswerTime{30};
+
+constexpr const char* kSilent = "the keeper of the device's memory does not answer";
+constexpr const char* kGone =
+    "the keeper of the device's memory has ended: this session keeps what it has and gets no more; "
+    "start the program again when the server lends the device again";
+constexpr int kOutOfMemory = 2;
+constexpr int kUnavailable = 46;  // CUDA_ERROR_DEVICE_UNAVAILABLE
+constexpr int kSystemDriverMismatch = 803;
+
+}  // namespace
+
+int KeeperClient::Greet(std::string* sentence) {
+  if (!socket_.valid() || !wire::SpeaksRanges()) return 0;
+  std::lock_guard lock(mutex_);
+  const wire::VersionRange ours = wire::SpokenVersions();
+  keeper::Borrow hello{next_request_++, {message::kHelloToken, message::TokenOf(ours)}};
+  std::optional<wire::VersionRange> theirs;
+  if (Send(hello)) theirs = HearHello(hello.request);
+  if (!theirs) return 0;  // the first lease says so, too
+  version_ = wire::NewestCommon(ours, *theirs);
+  if (version_ != 0) return 0;
+  *sentence = wire::RefusalOf({"longwire-worker", "longwire-worker", ours},
+                              {"longwire-keeper", "longwire-keeper", *theirs});
+  return kSystemDriverMismatch;
+}
+
+std::optional<wire::VersionRange> KeeperClient::HearHello(uint64_t request) {
+  while (auto packet = wire::ReceiveMessage(socket_.get(), kAnswerTime)) {
+    keeper::Refuse refuse;
+    if (auto versions = message::HelloIn(packet->bytes)) return versions;
+    bool refused = message::Unpack(packet->bytes, &refuse) == wire::WireResult::kOk;
+    if (refused && refuse.request == request) return wire::kWithoutRange;
+    early_.push_back(std::move(*packet));
+  }
+  return std::nullopt;
+}
+
+void KeeperClient::Listen(OnReclaim reclaim, OnSwap swap, std::function<void()> gone) {
+  if (!socket_.valid() || listener_.joinable()) return;
+  on_reclaim_ = std::move(reclaim);
+  on_swap_ = std::move(swap);
+  on_gone_ = std::move(gone);
+  stop_.Reset(eventfd(0, EFD_CLOEXEC));
+  {
+    std::lock_guard lock(mutex_);
+    for (wire::Message& packet : early_) TakeQuestion(packet);
+    early_.clear();
+  }
+  listener_ = std::thread([this] { ListenLoop(); });
+}
+
+void KeeperClient::StopListening() {
+  if (!listener_.joinable()) return;
+  uint64_t one = 1;
+  (void)!write(stop_.get(), &one, sizeof(one));
+  listener_.join();
+}
+
+// Wakes up for answers, too: then it waits for the thread whose they are, and finds nothing.
+void KeeperClient::ListenLoop() {
+  bool closed = false;
+  while (!closed) {
+    pollfd set[] = {{socket_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
+    if (poll(set, 2, -1) < 0 && errno != EINTR) return;
+    if (set[1].revents != 0) return;
+    std::lock_guard lock(mutex_);
+    Hear(std::chrono::milliseconds(0), &closed);
+  }
+  if (on_gone_) on_gone_();
+}
+
+std::optional<wire::Message> KeeperClient::Hear(std::chrono::milliseconds patience, bool* closed) {
+  while (true) {
+    auto packet = wire::ReceiveMessage(socket_.get(), patience, closed);
+    if (!packet || !TakeQuestion(*packet)) return packet;
+  }
+}
+
+bool KeeperClient::TakeQuestion(wire::Message& packet) {
+  uint32_t kind = message::KindOf(packet.bytes);
+  if (kind == keeper::SwapOut::kKind || kind == keeper::SwapReturned::kKind ||
+      kind == keeper::SwapWatch::kKind) {
+    if (on_swap_) on_swap_(std::move(packet));
+    return true;
+  }
+  if (kind != keeper::Reclaim::kKind) return false;
+  keeper::Reclaim reclaim;
+  if (message::Unpack(packet.bytes, &reclaim) == wire::WireResult::kOk && on_reclaim_) {
+    on_reclaim_(reclaim);
+  }
+  return true;
+}
+
+int KeeperClient::Lease(const std::vector<uint64_t>& bytes, bool spare, std::vector<Chunk>* chunks,
+                        std::string* sentence) {
+  if (bytes.empty() || bytes.size() > keeper::kMaxChunksPerLease) return 1;
+  std::lock_guard lock(mutex_);
+  keeper::Lease lease;
+  lease.request = next_request_++;
+  lease.bytes = bytes;
+  lease.spare = spare;
+  *sentence = kSilent;
+  if (!Send(lease)) return Gone(sentence);
+  int code = Receive(lease.request, chunks, sentence);
+  if (code == kUnavailable && IsGone()) return Gone(sentence);
+  return code != 0 || chunks->size() == bytes.size() ? code : kUnavailable;
+}
+
+int KeeperClient::Receive(uint64_t request, std::vector<Chunk>* chunks, std::string* sentence) {
+  while (true) {
+    auto packet = Hear(kAnswerTime);
+    if (!packet) return kUnavailable;
+    if (message::KindOf(packet->bytes) == keeper::Refuse::kKind) {
+      keeper::Refuse refuse;
+      if (message::Unpack(packet->bytes, &refuse) != wire::WireResult::kOk) return kUnavailable;
+      if (refuse.request != request) continue;
+      *sentence = refuse.sentence;
+      return refuse.code != 0 ? refuse.code : kOutOfMemory;
+    }
+    keeper::Grant grant;
+    if (message::Unpack(packet->bytes, &grant) != wire::WireResult::kOk) return kUnavailable;
+    if (grant.request != request) continue;
+    if (grant.chunks.size() != packet->descriptors.size()) return kUnavailable;
+    for (size_t i = 0; i < grant.chunks.size(); ++i) {
+      chunks->push_back(
+          {grant.chunks[i].chunk, grant.chunks[i].bytes, std::move(packet->descriptors[i])});
+    }
+    if (!grant.more) return 0;
+  }
+}
+
+int KeeperClient::Borrow(const SharedToken& token, std::vector<Chunk>* chunks,
+                         std::string* sentence) {
+  std::lock_guard lock(mutex_);
+  keeper::Borrow borrow{next_request_++, {token[0], token[1]}};
+  *sentence = kSilent;
+  return Send(borrow) ? Receive(borrow.request, chunks, sentence) : kUnavailable;
+}
+
+int KeeperClient::Share(const std::vector<uint64_t>& chunks, SharedToken* token) {
+  std::lock_guard lock(mutex_);
+  keeper::Share share{next_request_++, chunks};
+  if (!Send(share)) return kUnavailable;
+  keeper::Shared shared;
+  keeper::Refuse refuse;
+  while (auto packet = Hear(kAnswerTime)) {
+    if (message::Unpack(packet->bytes, &refuse) == wire::WireResult::kOk &&
+        refuse.request == share.request) {
+      return refuse.code;
+    }
+    if (message::Unpack(packet->bytes, &shared) == wire::WireResult::kOk &&
+        shared.request == share.request) {
+      *token = {shared.token[0], shared.token[1]};
+      return 0;
+    }
+  }
+  return kUnavailable;
+}
+
+int KeeperClient::Info(keeper::Info* info) {
+  std::lock_guard lock(mutex_);
+  keeper::GetInfo get;
+  get.request = next_request_++;
+  if (!Send(get)) return InfoOfGone(info);
+  while (auto packet = Hear(kAnswerTime)) {
+    if (message::Unpack(packet->bytes, info) != wire::WireResult::kOk) continue;
+    if (info->request != get.request) continue;
+    last_info_ = *info;
+    return 0;
+  }
+  return IsGone() ? InfoOfGone(info) : kUnavailable;
+}
+
+// The other end is closed, as far as this one can tell without waiting.
+bool KeeperClient::IsGone() const {
+  pollfd look{socket_.get(), POLLIN, 0};
+  return poll(&look, 1, 0) == 1 && (look.revents & (POLLHUP | POLLERR)) != 0;
+}
+
+int KeeperClient::Gone(std::string* sentence) {
+  *sentence = kGone;
+  return kOutOfMemory;
+}
+
+// Nothing of the device is free any more, for this session.
+int KeeperClient::InfoOfGone(keeper::Info* info) const {
+  *info = last_info_;
+  info->free = 0;
+  return 0;
+}
+
+void KeeperClient::Return(const std::vector<uint64_t>& chunks) {
+  // A packet holds fewer than 16 Ki ids; the keeper does not answer.
+  constexpr size_t kPerPacket = 8192;
+  for (size_t at = 0; at < chunks.size(); at += kPerPacket) {
+    keeper::Return message;
+    auto end = std::min(chunks.size(), at + kPerPacket);
+    message.chunks.assign(chunks.begin() + at, chunks.begin() + end);
+    Send(message);
+  }
+}
+
+void KeeperClient::Note(keeper::MemoryEventKind kind, uint64_t bytes) {
+  // Dropped where it would have to wait: the log thread maps.
+  SendNow(message::Pack(keeper::Note{static_cast<uint32_t>(kind), bytes}));
+}
+
+void KeeperClient::SendNow(const std::vector<std::byte>& packet) {
+  if (socket_.valid()) {
+    (void)!send(socket_.get(), packet.data(), packet.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+}
+
+void KeeperClient::Reclaimed(const keeper::Reclaimed& answer) { Send(answer); }
+
+}  // namespace longwire::worker

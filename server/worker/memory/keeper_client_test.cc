@@ -1,0 +1,180 @@
+// A worker's end of the way to its keeper: what the keeper asks by itself is heard at any time.
+#include "server/worker/memory/keeper_client.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+
+#include "server/keeper/hello.h"
+
+namespace longwire::worker {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr milliseconds kPatience{10'000};
+
+class KeeperClientTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    wire::Descriptor ours;
+    ASSERT_TRUE(wire::LocalPair(&ours, &keeper));
+    client = std::make_unique<KeeperClient>(ours.Release());
+    client->Listen([this](const keeper::Reclaim& asked) {
+      std::lock_guard lock(mutex);
+      heard.push_back(asked.request);
+      changed.notify_all();
+    });
+  }
+
+  void AwaitHeard(size_t count) {
+    std::unique_lock lock(mutex);
+    EXPECT_TRUE(changed.wait_for(lock, kPatience, [&] { return heard.size() >= count; }));
+  }
+
+  template <class M>
+  void Say(const M& message) {
+    ASSERT_TRUE(wire::SendMessage(keeper.get(), message::Pack(message)));
+  }
+
+  template <class M>
+  M Next() {
+    M next;
+    auto packet = wire::ReceiveMessage(keeper.get(), kPatience);
+    EXPECT_TRUE(packet && message::Unpack(packet->bytes, &next) == wire::WireResult::kOk);
+    return next;
+  }
+
+  wire::Descriptor keeper;
+  std::unique_ptr<KeeperClient> client;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<uint64_t> heard;
+};
+
+TEST_F(KeeperClientTest, QuestionsAreHeardWhileNobodyWaits) {
+  for (uint64_t request : {1, 2, 3}) Say(keeper::Reclaim{request, 0, 0, false});
+  AwaitHeard(3);
+  EXPECT_EQ(heard, (std::vector<uint64_t>{1, 2, 3}));
+}
+
+TEST_F(KeeperClientTest, QuestionsAreHeardAndAnsweredWhileALeaseWaits) {
+  std::atomic<int> code = -1;
+  std::thread lease([&] {
+    std::vector<KeeperClient::Chunk> chunks;
+    std::string sentence;
+    code = client->Lease({4096}, false, &chunks, &sentence);
+  });
+  uint64_t request = Next<keeper::Lease>().request;
+  Say(keeper::Reclaim{5, 100, 0, false});
+  AwaitHeard(1);
+  client->Return({7, 8});
+  client->Reclaimed({5, 4096, 0});
+  EXPECT_EQ(Next<keeper::Return>().chunks, (std::vector<uint64_t>{7, 8}));
+  EXPECT_EQ(Next<keeper::Reclaimed>().request, 5u);
+  EXPECT_EQ(code, -1);
+  Say(keeper::Refuse{request, 2, "none", 0});
+  lease.join();
+  EXPECT_EQ(code, 2);
+}
+
+TEST_F(KeeperClientTest, AnswersReachWhoAskedThoughAnotherThreadListens) {
+  std::thread asks([&] {
+    for (int i = 0; i < 200; ++i) {
+      keeper::Info info;
+      EXPECT_EQ(client->Info(&info), 0);
+      EXPECT_EQ(info.free, static_cast<uint64_t>(i));
+    }
+  });
+  for (uint64_t i = 0; i < 200; ++i) {
+    uint64_t request = Next<keeper::GetInfo>().request;
+    if (i % 3 == 0) Say(keeper::Reclaim{i, 0, 0, false});
+    Say(keeper::Info{request, i, 0, 0});
+  }
+  asks.join();
+  AwaitHeard(67);
+}
+
+TEST_F(KeeperClientTest, TheEndOfTheKeeperAndOfTheClientAreNoticed) {
+  keeper.Reset();
+  keeper::Info info;
+  info.free = 5;
+  EXPECT_EQ(client->Info(&info), 0);
+  EXPECT_EQ(info.free, 0u) << "nothing is free for this session any more";
+  std::vector<KeeperClient::Chunk> chunks;
+  std::string sentence;
+  EXPECT_EQ(client->Lease({4096}, false, &chunks, &sentence), 2);
+  EXPECT_NE(sentence.find("keeps what it has"), std::string::npos) << sentence;
+  client.reset();
+  SetUp();
+  client.reset();
+  EXPECT_TRUE(heard.empty());
+}
+
+// A keeper before anybody listens to it: the test answers a Hello.
+class GreetingTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    wire::Descriptor ours;
+    ASSERT_TRUE(wire::LocalPair(&ours, &keeper_));
+    client_ = std::make_unique<KeeperClient>(ours.Release());
+  }
+
+  template <class M>
+  void Say(const M& message) {
+    ASSERT_TRUE(wire::SendMessage(keeper_.get(), message::Pack(message)));
+  }
+
+  // What the client said; it is a request of the version before.
+  keeper::Borrow Said() {
+    keeper::Borrow said;
+    auto packet = wire::ReceiveMessage(keeper_.get(), kPatience);
+    EXPECT_TRUE(packet && message::Unpack(packet->bytes, &said) == wire::WireResult::kOk);
+    return said;
+  }
+
+  wire::Descriptor keeper_;
+  std::unique_ptr<KeeperClient> client_;
+  std::string sentence_;
+};
+
+TEST_F(GreetingTest, AKeeperSaysItsVersions) {
+  Say(message::Hello{});
+  EXPECT_EQ(client_->Greet(&sentence_), 0) << sentence_;
+  EXPECT_EQ(message::HelloIn(Said().token), wire::SpokenVersions());
+}
+
+TEST_F(GreetingTest, AKeeperOfTheVersionBeforeHasNoSuchMemory) {
+  Say(keeper::Refuse{1, 1, "no memory is shared under this token", 0});
+  EXPECT_EQ(client_->Greet(&sentence_), 0) << sentence_;
+}
+
+TEST_F(GreetingTest, QuestionsOfBeforeAreNotLost) {
+  Say(keeper::Reclaim{5, 0, 0, false});
+  Say(message::Hello{});
+  EXPECT_EQ(client_->Greet(&sentence_), 0) << sentence_;
+  uint64_t heard = 0;
+  client_->Listen([&](const keeper::Reclaim& asked) { heard = asked.request; });
+  EXPECT_EQ(heard, 5u);
+}
+
+TEST_F(GreetingTest, NothingInCommonIsSaid) {
+  Say(message::Hello{15, 16});
+  EXPECT_EQ(client_->Greet(&sentence_), 803);
+  EXPECT_EQ(sentence_,
+            "longwire-worker speaks protocol 13 to 14, longwire-keeper protocol 15 to 16: upgrade "
+            "longwire-worker");
+}
+
+TEST_F(GreetingTest, AHostileRangeIsNone) {
+  Say(message::Hello{14, 13});
+  EXPECT_EQ(client_->Greet(&sentence_), 803);
+}
+
+TEST_F(GreetingTest, AKeeperThatIsGoneIsFoundOutByTheFirstLease) {
+  keeper_.Reset();
+  EXPECT_EQ(client_->Greet(&sentence_), 0);
+}
+
+}  // namespace
+}  // namespace longwire::worker

@@ -1,0 +1,216 @@
+// longwire-worker: serves one session. Started by the warden with everything it needs inherited.
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/worker/process/driver_loader.h"
+#include "server/worker/process/open_session.h"
+#include "server/worker/process/session.h"
+#include "server/worker/process/time_slice.h"
+#include "server/worker/support/crash_report.h"
+#include "server/worker/support/log_line.h"
+#include "server/worker/support/text_pipes.h"
+#include "wire/descriptor_table.h"
+#include "wire/descriptors.h"
+#include "wire/limits.h"
+#include "wire/number.h"
+#include "wire/socket.h"
+#include "wire/switches.h"
+
+namespace {
+
+using namespace longwire;
+
+constexpr const char* kUsage =
+    "usage: longwire-worker --driver auto|software|PATH --device N[,N…] --control FD --up FD\n"
+    "                       --down FD --keeper FD[,FD…]\n"
+    "Started by longwire-warden.\n";
+
+constexpr int32_t kMaxNumber = 1 << 20;  // of a device, of a descriptor
+
+struct Arguments {
+  std::string driver = "auto";
+  std::vector<int32_t> devices = {0};
+  int32_t control = -1;
+  int32_t up = -1;
+  int32_t down = -1;
+  std::vector<int32_t> keepers;
+};
+
+// What is wrong with the option; empty when it was understood.
+std::string Apply(const std::string& name, const std::string& value, Arguments* arguments) {
+  if (name == "--driver") {
+    arguments->driver = value;
+    return {};
+  }
+  const struct {
+    const char* name;
+    int32_t* number;  // either
+    std::vector<int32_t>* list;
+  } options[] = {{"--device", nullptr, &arguments->devices},
+                 {"--control", &arguments->control, nullptr},
+                 {"--up", &arguments->up, nullptr},
+                 {"--down", &arguments->down, nullptr},
+                 {"--keeper", nullptr, &arguments->keepers}};
+  for (const auto& option : options) {
+    if (name != option.name) continue;
+    auto numbers = wire::ParseNumbers(value, 0, kMaxNumber);
+    bool good = numbers && (option.list != nullptr || numbers->size() == 1);
+    if (good && option.number != nullptr) *option.number = numbers->front();
+    if (good && option.list != nullptr) *option.list = std::move(*numbers);
+    return good ? "" : name + " expects a number, found '" + value + "'";
+  }
+  return "what is '" + name + "'?";
+}
+
+// False with sentences on standard error.
+bool Parse(int count, char** words, Arguments* arguments) {
+  std::string problem = count % 2 == 0 ? std::string(words[count - 1]) + " needs a value" : "";
+  for (int i = 1; problem.empty() && i + 1 < count; i += 2) {
+    problem = Apply(words[i], words[i + 1], arguments);
+  }
+  bool complete = arguments->control >= 0 && arguments->up >= 0 && arguments->down >= 0 &&
+                  !arguments->keepers.empty();
+  if (!problem.empty()) std::fprintf(stderr, "longwire-worker: %s\n", problem.c_str());
+  if (!problem.empty() || !complete) {
+    std::fputs(kUsage, stderr);
+    return false;
+  }
+  // More keepers than devices: one per device from the first on.
+  while (arguments->devices.size() < arguments->keepers.size()) {
+    arguments->devices.push_back(arguments->devices.back() + 1);
+  }
+  return true;
+}
+
+void Answer(int control, const wire::OpenReply& reply, const std::vector<int>& descriptors = {}) {
+  wire::Writer writer;
+  reply.Encode(writer);
+  if (!wire::SendMessage(control, writer.span(), descriptors)) _exit(0);
+}
+
+// The opening, once a client has come, with the page of gates if the daemon sent one along. Ends
+// the process if none ever does.
+wire::OpenRequest WaitForOpen(int control, std::shared_ptr<gates::GatePage>* page) {
+  auto packet = wire::ReceiveMessage(control, std::chrono::milliseconds(-1));
+  if (!packet) _exit(0);
+  wire::OpenRequest request;
+  if (packet->descriptors.size() == 2) {
+    *page =
+        gates::GatePage::Map(std::move(packet->descriptors[0]), std::move(packet->descriptors[1]));
+  }
+  wire::Reader reader(packet->bytes);
+  if (request.Decode(reader) == wire::WireResult::kOk) return request;
+  wire::OpenReply reply;
+  reply.code = CUDA_ERROR_INVALID_VALUE;
+  reply.sentence = "the opening request cannot be decoded";
+  Answer(control, reply);
+  _exit(1);
+}
+
+[[noreturn]] void RefuseAll(int control, CUresult code, const std::string& sentence) {
+  worker::LogLine("%s (error %d)", sentence.c_str(), code);
+  wire::OpenReply reply;
+  reply.code = code != CUDA_SUCCESS ? code : CUDA_ERROR_UNKNOWN;
+  reply.sentence = sentence;
+  std::shared_ptr<gates::GatePage> page;
+  WaitForOpen(control, &page);
+  Answer(control, reply);
+  _exit(1);
+}
+
+// Hardware time slices belong to the process, so the first device's wish counts for all.
+void FollowTimeSlice(gates::GatePage& page) {
+  static std::atomic<uint32_t> last{0};
+  uint32_t wanted = page.device(0).time_slice.load();
+  if (last.exchange(wanted) == wanted) return;
+  page.device(0).time_slice_groups = static_cast<uint32_t>(worker::SetTimeSlice(wanted));
+}
+
+void ObeyGates(worker::Session* session, const std::shared_ptr<gates::GatePage>& page) {
+  if (page == nullptr) return;
+  FollowTimeSlice(*page);
+  session->gates().Obey(page, [session, page] {
+    FollowTimeSlice(*page);
+    session->WakeLogThread();
+  });
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  wire::OpenStandardDescriptors();
+  std::string first = count == 2 ? words[1] : "";
+  if (first == "--help" || first == "--version") {
+    std::fputs(first == "--help" ? kUsage : "longwire-worker " LONGWIRE_VERSION "\n", stdout);
+    return 0;
+  }
+  Arguments arguments;
+  if (!Parse(count, words, &arguments)) return 2;
+  signal(SIGPIPE, SIG_IGN);
+  wire::PrepareDescriptorTable();
+  worker::KeepLog();
+  for (const std::string& sentence : wire::UnknownSwitches()) {
+    worker::LogLine("%s", sentence.c_str());
+  }
+  worker::ReportCrashes();
+  worker::TextPipes text;
+  if (!text.Install()) worker::LogLine("no pipe for standard output: device printf stays here");
+
+  worker::LoadedDriver driver;
+  std::string sentence;
+  if (!worker::LoadDriver(arguments.driver, &driver, &sentence)) {
+    RefuseAll(arguments.control, CUDA_ERROR_NO_DEVICE, sentence);
+  }
+  worker::SessionOptions options;
+  options.driver = driver.table;
+  CUresult result = worker::WarmDevices(driver.table, arguments.devices, arguments.keepers,
+                                        &options.devices, &sentence);
+  if (result != CUDA_SUCCESS) RefuseAll(arguments.control, result, sentence);
+  options.up = wire::RingMemory::Map(arguments.up);
+  options.down = wire::RingMemory::Map(arguments.down);
+  if (options.up == nullptr || options.down == nullptr) {
+    RefuseAll(arguments.control, CUDA_ERROR_UNKNOWN, "the rings that were handed over are broken");
+  }
+  options.control = arguments.control;
+  options.text = &text;
+  // The driver's tear-down could wait for a kernel that never ends; the keeper takes the memory
+  // back when the process is gone.
+  options.on_over = [] { _exit(0); };
+  // Never destroyed: the process ends by _exit.
+  auto* session = new worker::Session(std::move(options));
+  result = session->Prepare();
+  if (result != CUDA_SUCCESS) {
+    RefuseAll(arguments.control, result, "no pinned memory for the progress page");
+  }
+
+  std::shared_ptr<gates::GatePage> page;
+  wire::OpenRequest request = WaitForOpen(arguments.control, &page);
+  session->transfers().SetLimits(worker::InFlightLimits::Of(page.get()));
+  if (request.shares_memory && page != nullptr) {
+    session->host_segment().Make(page->segment_bytes().load());
+  }
+  wire::OpenReply reply;
+  worker::OpenSession(*session, request, driver.missing, &reply);
+  if (reply.code == 0) {
+    ObeyGates(session, page);
+    session->Start();
+  }
+  std::vector<int> descriptors = session->lanes().descriptors();
+  if (reply.segment_bytes != 0) descriptors.push_back(session->host_segment().descriptor());
+  Answer(arguments.control, reply, descriptors);
+  // The socket stays open for the session's life: what is known of images comes over it.
+  bool closed = false;
+  while (!closed) {
+    auto said = wire::ReceiveMessage(arguments.control, std::chrono::milliseconds(-1), &closed);
+    if (said) session->images().Arrived(std::move(*said));
+  }
+  _exit(0);
+}

@@ -1,0 +1,179 @@
+#include "server/worker/process/open_session.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "server/worker/support/log_line.h"
+
+namespace longwire::worker {
+namespace {
+
+constexpr uint64_t kGiB = uint64_t{1} << 30;
+// Addresses cost nothing, and programs reserve many: PyTorch's growing segments take more than the
+// device's whole memory for each kind of segment of each stream, llama.cpp's pools 32 GiB each.
+// Where there is less room, as with many devices, it may be less.
+constexpr uint64_t kWindowPerMemory = 8;
+constexpr uint64_t kLeastWindows[] = {256 * kGiB, 64 * kGiB, kGiB};
+constexpr uint64_t kLargestWindow = 2048 * kGiB;
+// Leased with the opening: a program's first allocation then asks nobody.
+constexpr uint64_t kFirstLeaseBytes = uint64_t{64} << 20;
+
+uint64_t WindowBytes(uint64_t total_memory, uint64_t least) {
+  uint64_t wanted = (kWindowPerMemory * total_memory + kGiB - 1) / kGiB * kGiB;
+  return std::min(std::max(wanted, least), kLargestWindow);
+}
+
+// Reserves all devices' windows one after the other from `candidate` on, or nothing.
+bool ReserveAt(const DriverTable& driver, const wire::Window& candidate, uint64_t least,
+               std::vector<Device>& devices) {
+  constexpr uint64_t kAlignment = uint64_t{1} << 21;  // mapping granularity of large chunks
+  uint64_t share = candidate.bytes / devices.size() / kAlignment * kAlignment;
+  std::vector<wire::Window> reserved;
+  uint64_t base = candidate.base;
+  bool all = true;
+  for (Device& device : devices) {
+    uint64_t bytes = std::min(WindowBytes(device.total_memory, least), share);
+    CUdeviceptr address = 0;
+    if (bytes == 0 || driver.cuMemAddressReserve(&address, bytes, 0, base, 0) != CUDA_SUCCESS) {
+      all = false;
+      break;
+    }
+    reserved.push_back({address, bytes});
+    if (address != base) {
+      all = false;
+      break;
+    }
+    base += bytes;
+  }
+  for (size_t i = 0; i < reserved.size(); ++i) {
+    if (all) {
+      devices[i].window = reserved[i];
+    } else {
+      driver.cuMemAddressFree(reserved[i].base, reserved[i].bytes);
+    }
+  }
+  return all;
+}
+
+wire::DeviceDescription Describe(const DriverTable& driver, const Device& device) {
+  wire::DeviceDescription description;
+  char name[256] = {};
+  driver.cuDeviceGetName(name, sizeof(name) - 1, device.handle);
+  description.name = name;
+  CUuuid uuid{};
+  driver.cuDeviceGetUuid_v2(&uuid, device.handle);
+  std::memcpy(description.uuid.data(), uuid.bytes, description.uuid.size());
+  description.total_memory = device.total_memory;
+  for (int i = 1; i < CU_DEVICE_ATTRIBUTE_MAX; ++i) {
+    int value = 0;
+    CUresult code =
+        driver.cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(i), device.handle);
+    description.attributes.push_back({i, code, value});
+  }
+  description.window = device.window;
+  return description;
+}
+
+uint64_t Granularity(const DriverTable& driver, const Device& device) {
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties.location.id = device.handle;
+  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  size_t granularity = 0;
+  CUresult result = driver.cuMemGetAllocationGranularity(&granularity, &properties,
+                                                         CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+  return result == CUDA_SUCCESS && granularity != 0 ? granularity : uint64_t{2} << 20;
+}
+
+void Refuse(wire::OpenReply* reply, CUresult code, std::string sentence) {
+  LogLine("the session is refused: %s (error %d)", sentence.c_str(), code);
+  reply->code = code;
+  reply->sentence = std::move(sentence);
+}
+
+}  // namespace
+
+CUresult WarmDevices(const DriverTable& driver, const std::vector<int>& ordinals,
+                     const std::vector<int>& keepers, std::vector<Device>* devices,
+                     std::string* sentence) {
+  *sentence = "the driver cannot be initialised";
+  CUresult result = driver.cuInit(0);
+  if (result != CUDA_SUCCESS) return result;
+  for (size_t i = 0; i < ordinals.size() && result == CUDA_SUCCESS; ++i) {
+    Device& device = devices->emplace_back();
+    *sentence = "no context can be made on device " + std::to_string(ordinals[i]);
+    device.keeper = std::make_unique<KeeperClient>(i < keepers.size() ? keepers[i] : -1);
+    result = driver.cuDeviceGet(&device.handle, ordinals[i]);
+    if (result == CUDA_SUCCESS) {
+      result = driver.cuDevicePrimaryCtxRetain(&device.primary, device.handle);
+    }
+    size_t total = 0;
+    if (result == CUDA_SUCCESS) result = driver.cuDeviceTotalMem_v2(&total, device.handle);
+    device.total_memory = total;
+  }
+  if (result != CUDA_SUCCESS) return result;
+  if (devices->empty()) return CUDA_ERROR_NO_DEVICE;
+  for (Device& device : *devices) {
+    result = static_cast<CUresult>(device.keeper->Greet(sentence));
+    if (result != CUDA_SUCCESS) return result;
+  }
+  return driver.cuCtxSetCurrent(devices->front().primary);
+}
+
+void OpenSession(Session& session, const wire::OpenRequest& request,
+                 const std::vector<std::string>& missing, wire::OpenReply* reply) {
+  const DriverTable& driver = session.driver();
+  const uint32_t version = wire::NewestCommon(request.versions, wire::SpokenVersions());
+  if (version == 0) {
+    Refuse(reply, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
+           wire::RefusalOf({"longwired, for this client,", "longwired, or Longwire on the client",
+                            request.versions},
+                           {"longwire-worker", "longwire-worker, and restart longwire-warden",
+                            wire::SpokenVersions()}));
+    return;
+  }
+  reply->protocol = version;
+  if (request.windows.empty()) {
+    Refuse(reply, CUDA_ERROR_OUT_OF_MEMORY, "the client has no free range of addresses");
+    return;
+  }
+  auto& devices = session.devices();
+  bool reserved = std::ranges::any_of(kLeastWindows, [&](uint64_t least) {
+    return std::ranges::any_of(request.windows, [&](const wire::Window& window) {
+      return ReserveAt(driver, window, least, devices);
+    });
+  });
+  if (!reserved) {
+    Refuse(reply, CUDA_ERROR_OUT_OF_MEMORY,
+           "no range of addresses is free in both client and server; "
+           "LONGWIRE_WINDOW_BASES can name others");
+    return;
+  }
+  driver.cuDriverGetVersion(&reply->driver_version);
+  driver.cuCtxGetStreamPriorityRange(&reply->stream_priority_least,
+                                     &reply->stream_priority_greatest);
+  reply->allocation_granularity = Granularity(driver, devices.front());
+  reply->upload_window = session.transfers().limits().window;
+  reply->stream_share = session.transfers().limits().stream;
+  session.lanes().Create(request);
+  reply->lanes = session.lanes().count();
+  reply->segment_bytes = session.host_segment().bytes();
+  session.ListenToKeepers();
+  for (size_t i = 0; i < devices.size(); ++i) {
+    auto description = Describe(driver, devices[i]);
+    // Without it the session still opens: the client's first allocation asks again.
+    session.memory().Lease(static_cast<int32_t>(i), {kFirstLeaseBytes}, true, &description.leased);
+    reply->devices.push_back(std::move(description));
+  }
+  // Which the keeper has said before it has answered.
+  reply->largest_chunk = session.swapping().largest_chunk();
+  char host[256] = {};
+  gethostname(host, sizeof(host) - 1);
+  reply->processes.push_back({"longwire-worker", host, static_cast<uint32_t>(getpid())});
+  reply->missing_calls = missing;
+}
+
+}  // namespace longwire::worker

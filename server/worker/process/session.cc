@@ -1,0 +1,178 @@
+#include "server/worker/process/session.h"
+
+#include <unistd.h>
+
+#include "wire/record.h"
+
+namespace longwire::worker {
+
+Session::Session(SessionOptions options)
+    : driver_(options.driver),
+      current_context_(driver_),
+      devices_(std::move(options.devices)),
+      up_(options.up),
+      text_(options.text),
+      on_over_(std::move(options.on_over)),
+      down_(options.down),
+      failures_({.down = down_,
+                 .up = *up_,
+                 .contexts = contexts,
+                 .text = text_,
+                 .over = [this] { End(); }}),
+      staging_(driver_),
+      timelines_(driver_),
+      events_(driver_),
+      memory_(driver_, devices_),
+      mirrors_(devices_),
+      transfers_({.credit = [this](uint64_t bytes) { down_.Credit(bytes); },
+                  .acquire =
+                      [this](Stream& stream, size_t bytes, StagingBlock* block) {
+                        return stream_staging_.Acquire(stream, bytes, block);
+                      },
+                  .release =
+                      [this](Stream* stream, const StagingBlock& block) {
+                        stream_staging_.ReleaseBlock(stream, block);
+                      }}),
+      host_segment_(driver_),
+      stream_staging_({.staging = staging_,
+                       .host_segment = host_segment_,
+                       .down = down_,
+                       .grow = [this] { GrowStaging(); }}),
+      images_(options.control),
+      graphs_({.driver = driver_,
+               .down = down_,
+               .failures = failures_,
+               .events = events_,
+               .foreign = foreign_,
+               .transfers = transfers_,
+               .helpers = helpers_}),
+      gates_(devices_.size()),
+      chains_(driver_),
+      loaded_functions_({.driver = driver_,
+                         .functions = functions,
+                         .current_context = current_context_,
+                         .helpers = helpers_,
+                         .up = *up_}),
+      swapping_({.devices = devices_,
+                 .memory = memory_,
+                 .helpers = helpers_,
+                 .timelines = timelines_,
+                 .completion = completion_,
+                 .log_is_idle = [this] { return log_.IsIdle(); },
+                 .failures = failures_,
+                 .up = *up_}),
+      completion_({.driver = driver_,
+                   .current_context = current_context_,
+                   .timelines = timelines_,
+                   .gates = gates_,
+                   .printing = printing_,
+                   .text = text_,
+                   .down = down_,
+                   .failures = failures_,
+                   .up = *up_}),
+      issuer_({.executor = Executor(*this),
+               .books = {events_, graphs_, transfers_},
+               .launches = {.driver = driver_,
+                            .functions = loaded_functions_,
+                            .chains = chains_,
+                            .gates = gates_},
+               .gates = gates_,
+               .timelines = timelines_,
+               .current_context = current_context_,
+               .failures = failures_}),
+      deferred_({.executor = Executor(*this),
+                 .issuer = issuer_,
+                 .streams = streams,
+                 .timelines = timelines_,
+                 .graphs = graphs_,
+                 .memory = memory_,
+                 .helpers = helpers_,
+                 .up = *up_}),
+      log_({.executor = Executor(*this),
+            .issuer = issuer_,
+            .deferred = deferred_,
+            .books = {events_, graphs_, transfers_},
+            .streams = streams,
+            .gates = gates_,
+            .memory = memory_,
+            .swapping = swapping_,
+            .transfers = transfers_,
+            .helpers = helpers_,
+            .completion = completion_,
+            .current_context = current_context_,
+            .down = down_,
+            .failures = failures_},
+           up_),
+      helpers_([this] { current_context_.EnterThread(); }),
+      lanes_({.failures = failures_,
+              .current_context = current_context_,
+              .host_segment = host_segment_,
+              .transfers = transfers_,
+              .staging = stream_staging_,
+              .up = *up_}) {}
+
+Session::~Session() {
+  failures_.Stop();
+  for (Device& device : devices_) device.keeper->StopListening();
+  up_->Close(0);
+  transfers_.Stop();
+  images_.Stop();
+  log_.Join();
+  lanes_.Stop();
+  completion_.Stop();
+  helpers_.Stop();
+  gates_.Stop();
+  if (text_ != nullptr) text_->Stop();
+}
+
+CUresult Session::Prepare() {
+  CUresult result = timelines_.Start();
+  // Enough for the first copies; more is added when it is wanted.
+  for (int area = 0; area < 2 && result == CUDA_SUCCESS; ++area) result = staging_.Grow();
+  return result;
+}
+
+void Session::Start() {
+  if (text_ != nullptr) {
+    text_->Start([this](int descriptor, std::span<const std::byte> bytes) {
+      down_.Text(descriptor == STDERR_FILENO ? wire::kStandardError : 0, bytes);
+    });
+  }
+  completion_.Start();
+  log_.Start();
+  lanes_.Start();
+  ListenToKeepers();
+}
+
+void Session::ListenToKeepers() {
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    auto device = static_cast<int32_t>(i);
+    devices_[i].keeper->Listen(
+        [this, device](const keeper::Reclaim& ask) {
+          down_.Reclaim({ask.request, ask.bytes, ask.keep, device, ask.unused});
+        },
+        [this, device](wire::Message said) { swapping_.Heard(device, std::move(said)); },
+        [this, device] { swapping_.KeeperIsGone(device); });
+  }
+}
+
+void Session::End() {
+  timelines_.Stop();
+  transfers_.Stop();
+  images_.Stop();
+  lanes_.Close();
+  up_->PokeConsumer();
+  if (on_over_) on_over_();
+}
+
+void Session::WakeLogThread() { up_->PokeConsumer(); }
+
+void Session::GrowStaging() {
+  helpers_.Post(Helpers::kStagingThread, [this] {
+    if (!devices_.empty()) driver_.cuCtxSetCurrent(devices_[0].primary);  // this thread's only one
+    staging_.Grow();
+    WakeLogThread();
+  });
+}
+
+}  // namespace longwire::worker

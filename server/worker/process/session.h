@@ -1,0 +1,163 @@
+// One session in the worker: its objects, its threads and what they share. The driver is a table
+// handed in, so that a test can run a session on a fake one in its own process.
+//
+// Threads: the log thread reads, sorts and issues; the completion thread watches the device;
+// helpers run what can block; the lanes' threads move large copies; the down writer and the reader
+// of standard output move bytes. The log thread never waits for the device, the client or a helper.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/worker/code/image_cache.h"
+#include "server/worker/code/images.h"
+#include "server/worker/code/linker.h"
+#include "server/worker/code/loaded_functions.h"
+#include "server/worker/completion/completion.h"
+#include "server/worker/completion/events.h"
+#include "server/worker/completion/gates.h"
+#include "server/worker/completion/printing.h"
+#include "server/worker/completion/timeline.h"
+#include "server/worker/graph/graphs.h"
+#include "server/worker/issue/deferred.h"
+#include "server/worker/issue/issuer.h"
+#include "server/worker/issue/launch_chains.h"
+#include "server/worker/issue/log_thread.h"
+#include "server/worker/memory/memory.h"
+#include "server/worker/memory/mirrors.h"
+#include "server/worker/memory/swapping.h"
+#include "server/worker/process/given_resources.h"
+#include "server/worker/support/current_context.h"
+#include "server/worker/support/down_writer.h"
+#include "server/worker/support/driver.h"
+#include "server/worker/support/failures.h"
+#include "server/worker/support/foreign_handles.h"
+#include "server/worker/support/handle_table.h"
+#include "server/worker/support/helpers.h"
+#include "server/worker/support/objects.h"
+#include "server/worker/support/text_pipes.h"
+#include "server/worker/transfer/host_segment.h"
+#include "server/worker/transfer/lanes.h"
+#include "server/worker/transfer/staging.h"
+#include "server/worker/transfer/stream_staging.h"
+#include "server/worker/transfer/transfers.h"
+
+namespace longwire::worker {
+
+struct SessionOptions {
+  DriverTable driver;
+  std::vector<Device> devices;
+  std::shared_ptr<wire::RingMemory> up;
+  std::shared_ptr<wire::RingMemory> down;
+  int control = -1;           // the daemon's socket, for the images that it keeps; -1: none
+  TextPipes* text = nullptr;  // null: device printf is left alone
+  // Called once, on any of the session's threads, when nothing of it can work any more.
+  std::function<void()> on_over;
+};
+
+class Session {
+ public:
+  explicit Session(SessionOptions options);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Pinned memory that every session needs; before the first record, a context must be current.
+  CUresult Prepare();
+  void Start();
+  // What the keepers say is heard from now on; Start sees to it, too.
+  void ListenToKeepers();
+
+  void Fatal(const std::string& sentence) { failures_.Fatal(sentence); }
+
+  // Makes the context current on this thread, if it is not already.
+  CUresult SetContext(const Context& context) { return current_context_.Set(context); }
+  CUresult SetPrimaryContext(const Device& device) {
+    return current_context_.SetPrimary(device.primary);
+  }
+  CUresult SetNoContext() { return current_context_.SetNone(); }
+  // Whether the driver's primary context of the device is still as new, which it was until now.
+  bool TakeWarmContext(int32_t device) {
+    uint64_t bit = uint64_t{1} << device;
+    return (used_contexts_.fetch_or(bit) & bit) == 0;
+  }
+  void GiveWarmContext(int32_t device) { used_contexts_ &= ~(uint64_t{1} << device); }
+  void WakeLogThread();
+
+  const DriverTable& driver() const { return driver_; }
+  std::vector<Device>& devices() { return devices_; }
+  DownWriter& down() { return down_; }
+  Failures& failures() { return failures_; }
+  StreamStaging& staging() { return stream_staging_; }
+  Timelines& timelines() { return timelines_; }
+  Events& events() { return events_; }
+  Memory& memory() { return memory_; }
+  Mirrors& mirrors() { return mirrors_; }
+  Transfers& transfers() { return transfers_; }
+  ImageCache& images() { return images_; }
+  ImageSources image_sources() { return {transfers_, images_, down_}; }
+  Lanes& lanes() { return lanes_; }
+  HostSegment& host_segment() { return host_segment_; }
+  Graphs& graphs() { return graphs_; }
+  Issuer& issuer() { return issuer_; }
+  ForeignHandles& foreign() { return foreign_; }
+  Gates& gates() { return gates_; }
+  Swapping& swapping() { return swapping_; }
+  GivenResources& resources() { return resources_; }
+  Printing& printing() { return printing_; }
+  LaunchChains& chains() { return chains_; }
+  LoadedFunctions& loaded_functions() { return loaded_functions_; }
+
+  HandleTable<Context> contexts;
+  HandleTable<Stream> streams;
+  HandleTable<Library> libraries;
+  HandleTable<Function> functions;
+  HandleTable<Reference> references;
+  std::mutex binding;  // from binding references to the launch that they are for
+  HandleTable<Linker> linkers;
+  std::atomic<uint64_t> next_worker_handle{uint64_t{1} << 63};
+
+ private:
+  void End();
+  void GrowStaging();
+
+  DriverTable driver_;
+  CurrentContext current_context_;
+  std::vector<Device> devices_;
+  std::shared_ptr<wire::RingMemory> up_;
+  TextPipes* text_;
+  std::function<void()> on_over_;
+  std::atomic<uint64_t> used_contexts_{0};  // the driver's primary ones: a bit for each device
+  static_assert(wire::kMaxDevices <= 64);
+
+  DownWriter down_;
+  Failures failures_;
+  Staging staging_;
+  Timelines timelines_;
+  Events events_;
+  Memory memory_;
+  Mirrors mirrors_;
+  Transfers transfers_;
+  HostSegment host_segment_;
+  StreamStaging stream_staging_;
+  ForeignHandles foreign_;
+  GivenResources resources_;
+  ImageCache images_;
+  Graphs graphs_;
+  Gates gates_;
+  Printing printing_;
+  LaunchChains chains_;
+  LoadedFunctions loaded_functions_;
+  Swapping swapping_;
+  Completion completion_;
+  Issuer issuer_;
+  Deferred deferred_;
+  LogThread log_;
+  Helpers helpers_;
+  Lanes lanes_;
+};
+
+}  // namespace longwire::worker

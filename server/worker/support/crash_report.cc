@@ -1,0 +1,70 @@
+#include "server/worker/support/crash_report.h"
+
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "server/worker/support/log_line.h"
+
+namespace longwire::worker {
+namespace {
+
+constexpr int kMostPlaces = 24;
+constexpr size_t kStackBytes = size_t{64} << 10;
+std::array<char, kStackBytes> other_stack;
+
+std::atomic<int> unread{-1};
+
+// What the standard library said of why it ends the process, perhaps.
+void CopyUnread() {
+  std::array<char, 1024> text;
+  ssize_t got = 0;
+  while (unread >= 0 && (got = read(unread, text.data(), text.size())) > 0) {
+    if (write(LogDescriptor(), text.data(), static_cast<size_t>(got)) < 0) return;
+  }
+}
+
+// Not all of this may be called from a signal handler; the process is lost in any case, and a
+// second signal ends it at once (SA_RESETHAND).
+void Report(int signal) {
+  std::array<void*, kMostPlaces> places;
+  int count = backtrace(places.data(), kMostPlaces);
+  CopyUnread();
+  LogLine("died of signal %d at:", signal);
+  for (int i = 0; i < count; ++i) {
+    Dl_info found{};
+    bool known = dladdr(places[i], &found) != 0 && found.dli_fname != nullptr;
+    uint64_t offset = reinterpret_cast<uint64_t>(places[i]);
+    if (known) offset -= reinterpret_cast<uint64_t>(found.dli_fbase);
+    LogLine("  %s +0x%llx %s", known ? found.dli_fname : "?",
+            static_cast<unsigned long long>(offset),
+            known && found.dli_sname != nullptr ? found.dli_sname : "");
+  }
+  raise(signal);
+}
+
+}  // namespace
+
+void ReportUnread(int descriptor) { unread = descriptor; }
+
+void ReportCrashes() {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // these say it themselves
+  std::array<void*, 1> none;
+  backtrace(none.data(), 1);  // loads what it needs now
+  stack_t stack{};
+  stack.ss_sp = other_stack.data();
+  stack.ss_size = other_stack.size();
+  sigaltstack(&stack, nullptr);  // of this thread; the others use their own
+  struct sigaction action {};
+  action.sa_handler = Report;
+  action.sa_flags = SA_RESETHAND | SA_NODEFER | SA_ONSTACK;
+  for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigaction(signal, &action, nullptr);
+#endif
+}
+
+}  // namespace longwire::worker

@@ -1,0 +1,252 @@
+#include "server/worker/support/down_writer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "server/worker/support/log_line.h"
+#include "wire/switches.h"
+
+namespace longwire::worker {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+// Bulk data waits while this much is queued; 8 MiB more than fills the ring again at once.
+constexpr size_t kBulkQueueBytes = size_t{8} << 20;
+// Replies, progress and errors of a client that does not read: past this the session is over.
+constexpr size_t kMaxQueueBytes = size_t{256} << 20;
+// More than this does not wait for what comes with it.
+constexpr size_t kMostTogether = size_t{16} << 10;
+constexpr size_t kTextPiece = size_t{64} << 10;
+
+template <class T>
+std::span<const std::byte> AsBytes(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+void Fill(std::byte* to, const wire::DownHeader& header, std::span<const std::byte> first,
+          std::span<const std::byte> second) {
+  std::memcpy(to, &header, sizeof(header));
+  to += sizeof(header);
+  if (!first.empty()) std::memcpy(to, first.data(), first.size());
+  to += first.size();
+  if (!second.empty()) std::memcpy(to, second.data(), second.size());
+  to += second.size();
+  std::memset(to, 0, wire::AlignRecord(header.bytes) - header.bytes);
+}
+
+}  // namespace
+
+DownWriter::DownWriter(std::shared_ptr<wire::RingMemory> memory)
+    : producer_(std::move(memory)), thread_([this] { Drain(); }) {}
+
+DownWriter::~DownWriter() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  producer_.memory().PokeProducer();
+  thread_.join();
+}
+
+bool DownWriter::WriteToRing(const wire::DownHeader& header, std::span<const std::byte> first,
+                             std::span<const std::byte> second) {
+  size_t bytes = wire::AlignRecord(header.bytes);
+  std::byte* room = producer_.Reserve(bytes);
+  if (room == nullptr) return false;
+  Fill(room, header, first, second);
+  producer_.Add(bytes);
+  unpublished_ += bytes;
+  if (!together_ || unpublished_ > kMostTogether) Publish();
+  return true;
+}
+
+void DownWriter::Publish() {
+  unpublished_ = 0;
+  producer_.Publish();
+}
+
+DownWriter::Together::Together(DownWriter& writer) : writer_(writer) {
+  static const bool off = wire::IsSwitchedOff("joined-ends");
+  std::lock_guard lock(writer_.mutex_);
+  writer_.together_ = !off;
+}
+
+DownWriter::Together::~Together() {
+  std::lock_guard lock(writer_.mutex_);
+  writer_.together_ = false;
+  if (writer_.unpublished_ != 0) writer_.Publish();
+}
+
+void DownWriter::Write(wire::DownHeader header, std::span<const std::byte> first,
+                       std::span<const std::byte> second, bool may_wait) {
+  size_t bytes = sizeof(header) + first.size() + second.size();
+  if (bytes > wire::kMaxRecordBytes) {
+    LogLine("a record of %zu bytes is too large for the down log and was dropped", bytes);
+    return;
+  }
+  header.bytes = static_cast<uint32_t>(bytes);
+  std::unique_lock lock(mutex_);
+  if (producer_.memory().closed()) return;
+  if (queue_.empty() && WriteToRing(header, first, second)) return;
+  // The queue's thread has the producer from here on.
+  if (unpublished_ != 0) Publish();
+  if (may_wait) {
+    changed_.wait(lock, [&] { return queued_bytes_ < kBulkQueueBytes || stop_; });
+  }
+  if (queued_bytes_ > kMaxQueueBytes) {
+    LogLine("the client does not read its answers (%zu bytes wait): session over", queued_bytes_);
+    producer_.memory().Close(999);  // CUDA_ERROR_UNKNOWN
+    return;
+  }
+  std::vector<std::byte> record(wire::AlignRecord(bytes));
+  Fill(record.data(), header, first, second);
+  queued_bytes_ += record.size();
+  queue_.push_back(std::move(record));
+  changed_.notify_all();
+}
+
+void DownWriter::Drain() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return stop_ || !queue_.empty(); });
+    if (stop_) return;
+    size_t bytes = queue_.front().size();
+    std::byte* room = producer_.Reserve(bytes);
+    if (room == nullptr) {
+      if (producer_.memory().closed()) {
+        queue_.clear();
+        queued_bytes_ = 0;
+        changed_.notify_all();
+        continue;
+      }
+      lock.unlock();
+      producer_.WaitForSpace(bytes, steady_clock::now() + milliseconds(100));
+      lock.lock();
+      continue;
+    }
+    std::memcpy(room, queue_.front().data(), bytes);
+    producer_.Commit(bytes);
+    queue_.pop_front();
+    queued_bytes_ -= bytes;
+    changed_.notify_all();
+  }
+}
+
+bool DownWriter::Rest() {
+  std::lock_guard lock(mutex_);
+  if (queue_.empty()) producer_.GiveBack();
+  return !producer_.WorthGivingBack();
+}
+
+void DownWriter::CloseAfterFlush(uint32_t code, milliseconds limit) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, limit, [&] { return queue_.empty() || producer_.memory().closed(); });
+  if (unpublished_ != 0) Publish();  // another thread's end waits for what comes with it
+  producer_.memory().Close(code);
+}
+
+void DownWriter::Reply(uint64_t position, int32_t code, std::span<const std::byte> payload) {
+  wire::DownHeader header{};
+  header.kind = static_cast<uint16_t>(wire::DownKind::kReply);
+  header.code = code;
+  header.position = position;
+  if (payload.size() > wire::kMaxRecordBytes - sizeof(header)) {
+    LogLine("an answer of %zu bytes does not fit into a record", payload.size());
+    header.code = 1;  // CUDA_ERROR_INVALID_VALUE
+    payload = {};
+  }
+  Write(header, payload, {}, false);
+}
+
+void DownWriter::Progress(uint64_t stream, uint64_t position) {
+  wire::DownHeader header{};
+  header.kind = static_cast<uint16_t>(wire::DownKind::kProgress);
+  header.position = position;
+  Write(header, AsBytes(stream), {}, false);
+}
+
+void DownWriter::Data(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes) {
+  wire::DownHeader header{};
+  header.kind = static_cast<uint16_t>(wire::DownKind::kData);
+  while (!bytes.empty()) {
+    auto piece = bytes.first(std::min(bytes.size(), wire::kCopyPieceBytes));
+    uint64_t place[2] = {transfer, offset};
+    Write(header, AsBytes(place), piece, true);
+    offset += piece.size();
+    bytes = bytes.subspan(piece.size());
+  }
+}
+
+void DownWriter::Mirror(uint64_t mirror, std::span<const std::byte> delta) {
+  wire::DownHeader header{};
+  header.kind = static_cast<uint16_t>(wire::DownKind::kMirror);
+  Write(header, AsBytes(mirror), delta, true);
+}
+
+void DownWriter::Landing(uint64_t transfer, uint64_t bytes) {
+  wire::DownHeader header{};
+  header.kind = static_cast<uint16_t>(wire::DownKind::kLanding);
+  Write(header, AsBytes(transfer), AsBytes(bytes), false);
+}
+
+void DownWriter::Pull(uint64_t transfer) {
+  wire::DownHeader header{};
+  header.kind = static_cast<uint16_t>(wire::DownKind::kPull);
+  Write(header, AsBytes(transfer), {}, false);
+}
+
+void DownWriter::HostFunction(uint64_t ticket) {
+  wire::DownHeader header{};
+  header.kind = static_cast<uint16_t>(wire::DownKind::kHostFunction);
+  Write(header, AsBytes(ticket), {}, false);
+}
+
+void DownWriter::Release(uint64_t transfer, uint64_t ticket) {
+  wire::DownHeader header{};
+  header.kind = static_cast<uint16_t>(wire::DownKind::kRelease);
+  Write(header, AsBytes(transfer), AsBytes(ticket), false);
+}
+
+void DownWriter::Error(uint64_t position, int32_t code, uint16_t flags, uint32_t context,
+                       std::string_view text) {
+  wire::DownHeader header{};
+  header.kind = static_cast<uint16_t>(wire::DownKind::kError);
+  header.flags = flags;
+  header.code = code;
+  header.position = position;
+  Write(header, AsBytes(context), std::as_bytes(std::span(text.data(), text.size())), false);
+}
+
+void DownWriter::Text(uint16_t flags, std::span<const std::byte> bytes) {
+  wire::DownHeader header{};
+  header.kind = static_cast<uint16_t>(wire::DownKind::kText);
+  header.flags = flags;
+  while (!bytes.empty()) {
+    auto piece = bytes.first(std::min(bytes.size(), kTextPiece));
+    Write(header, piece, {}, true);
+    bytes = bytes.subspan(piece.size());
+  }
+}
+
+void DownWriter::Credit(uint64_t bytes) {
+  wire::DownHeader header{};
+  header.kind = static_cast<uint16_t>(wire::DownKind::kCredit);
+  Write(header, AsBytes(bytes), {}, false);
+}
+
+void DownWriter::Slot(uint64_t offset) {
+  wire::DownHeader header{};
+  header.kind = static_cast<uint16_t>(wire::DownKind::kSlot);
+  Write(header, AsBytes(offset), {}, false);
+}
+
+void DownWriter::Reclaim(const wire::ReclaimRequest& request) {
+  wire::DownHeader header{};
+  header.kind = static_cast<uint16_t>(wire::DownKind::kReclaim);
+  Write(header, AsBytes(request), {}, false);
+}
+
+}  // namespace longwire::worker

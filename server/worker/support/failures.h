@@ -1,0 +1,53 @@
+// How the client hears of errors, and the end of the session.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "server/worker/support/driver.h"
+#include "server/worker/support/handle_table.h"
+#include "wire/ring.h"
+
+namespace longwire::worker {
+
+class DownWriter;
+class TextPipes;
+struct Context;
+
+class Failures {
+ public:
+  struct Uses {
+    DownWriter& down;
+    wire::RingMemory& up;
+    const HandleTable<Context>& contexts;
+    TextPipes* text;             // null: device printf is left alone
+    std::function<void()> over;  // called once, on any thread: nothing can work any more
+  };
+  explicit Failures(Uses uses) : uses_(std::move(uses)) {}
+  Failures(const Failures&) = delete;
+  Failures& operator=(const Failures&) = delete;
+
+  // The session cannot go on: the client is told why, the rings are closed.
+  void Fatal(const std::string& sentence);
+  // The client is gone.
+  void Leave();
+  // The session is being destroyed: nobody is told.
+  void Stop() { over_ = true; }
+  bool over() const { return over_; }
+
+  // A driver call failed. Sticky codes stay with the context, others are reported once.
+  void DriverFailed(Context& context, uint64_t position, CUresult code, const std::string& what);
+  // An error of a call that has no context, or none any more.
+  void CallFailed(uint32_t context, uint64_t position, CUresult code, const std::string& what);
+
+ private:
+  Uses uses_;
+  std::atomic<bool> over_{false};
+  std::mutex telling_;  // held while the client is told of a sticky error
+};
+
+}  // namespace longwire::worker

@@ -1,0 +1,194 @@
+// What a session's ids stand for. Fields are grouped by the thread or lock that owns them.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "server/worker/support/call_queue.h"
+#include "server/worker/support/driver.h"
+#include "server/worker/support/places.h"
+
+namespace longwire::worker {
+
+struct Stream;
+
+struct Context {
+  uint32_t id = 0;
+  int32_t device = 0;  // as the client counts
+  CUdevice driver_device = 0;
+  CUcontext handle = nullptr;
+  bool primary = false;
+  std::vector<size_t> limits;     // of a warm primary context, as they were at first
+  CUgreenCtx green = nullptr;     // of a green context
+  std::shared_ptr<Context> home;  // the primary context that it is a part of; else null
+  std::atomic<int> failed{0};  // the sticky CUresult, of which the client knows; 0 while it is well
+
+  // Held by the completion thread while it asks the driver about the legacy stream, and by the log
+  // thread while it begins a capture: asking during a capture would spoil it.
+  std::mutex capture_mutex;
+  int captures = 0;  // under way, guarded by capture_mutex
+
+  // Held while calls are issued into the legacy stream and those that order with it, and by the
+  // completion thread while it waits for the legacy stream, which could mean waiting for all.
+  std::mutex legacy_mutex;
+  // Changed by the log thread only, with legacy_mutex held.
+  Stream* legacy = nullptr;
+  std::vector<Stream*> blocking;  // streams that order with the legacy stream
+};
+
+// Whose the events are that are recorded there.
+inline const std::shared_ptr<Context>& HomeOf(const std::shared_ptr<Context>& context) {
+  return context->home != nullptr ? context->home : context;
+}
+
+// Runs on the completion thread when the marker that it hangs on was reached (`good`), or when the
+// context failed before that.
+using Action = std::function<void(bool good)>;
+
+// A place in a stream at which the device tells that it got there.
+struct Marker {
+  uint64_t ticket = 0;          // value written to the stream's slot; 0: done with the one before
+  uint64_t first_position = 0;  // of the calls since the marker before
+  uint64_t position = 0;        // the last call before the marker
+  uint64_t acts_for = 0;        // the call for which it acts: that one, or one begun behind it
+  uint32_t calls = 0;
+  bool push = false;        // progress is sent although more follows
+  bool good = true;         // false: the device did not take it
+  CUevent event = nullptr;  // instead of the slot, where the device cannot write values
+  std::vector<Action> actions;
+};
+
+enum class StreamKind : uint32_t { kBlocking, kNonBlocking, kLegacy, kPerThread };
+
+struct Stream {
+  uint64_t id = 0;
+  StreamKind kind = StreamKind::kBlocking;
+  std::shared_ptr<Context> context;
+  CUstream handle = nullptr;
+
+  // Held while calls are issued into the stream, and by the completion thread while it makes sure
+  // that a drained stream is (and stays) idle. Taken before Timelines' lock.
+  std::mutex issue_mutex;
+  // Guarded by issue_mutex:
+  bool capturing = false;
+  uint64_t last_issued = 0;     // position
+  uint64_t first_unmarked = 0;  // position
+  uint32_t unmarked = 0;        // calls issued since the last marker
+  bool push_next = false;       // the next marker's progress is sent
+  bool of_mirrors = false;      // mirrored memory is exchanged through it
+  std::vector<Action> actions;  // for the next marker
+
+  // Log thread only.
+  CallQueue queue;
+  bool listed = false;    // among the streams with waiting calls
+  bool touched = false;   // issued calls have no marker yet
+  Places to_mark;         // behind whose calls a marker is wanted
+  uint64_t in_a_row = 0;  // launches issued since the last other call
+
+  // Guarded by Timelines' lock.
+  std::deque<Marker> markers;
+  uint32_t slot = 0;
+  uint64_t next_ticket = 1;
+  uint64_t finished = 0;  // position up to which all is done
+  uint64_t settled = 0;   // position up to which all that hangs on it (bytes, text) was sent, too
+  uint64_t seen = 0;      // of its slot, at the last look
+  Places wanted;          // whose progress is to be sent
+  bool watched = false;   // in the completion thread's list
+  bool dead = false;      // destroyed: its slot goes back when the markers are done
+
+  // Of the copy at the queue's head whose bytes count as they are now: all before it has finished.
+  std::atomic<uint64_t> reached{0};
+  std::atomic<uint32_t> unfinished{0};      // issued calls without a reached marker
+  std::atomic<uint32_t> staging_blocks{0};  // it holds
+
+  bool OrdersWithLegacy() const {
+    return kind == StreamKind::kBlocking || kind == StreamKind::kPerThread;
+  }
+};
+
+// One record of an event. Waits that were sorted before a newer record still find the older one.
+struct EventVersion {
+  CUevent handle = nullptr;
+  bool issued = false;
+  bool failed = false;
+  bool passed = false;  // there is no record of it
+  uint32_t waits = 0;   // sorted, not yet issued
+};
+
+// The driver event of an event that graphs record or wait for: all records of it use this one.
+struct FixedEvent {
+  const DriverTable* driver = nullptr;
+  CUevent handle = nullptr;
+  uint64_t event = 0;
+  const Context* context = nullptr;
+  std::atomic<bool> dead{false};  // its context is gone, and it with that
+  ~FixedEvent() {
+    if (!dead) driver->cuEventDestroy_v2(handle);
+  }
+};
+
+// Guarded by Events' lock.
+struct Event {
+  uint64_t id = 0;
+  uint32_t flags = 0;
+  uint64_t newest = 0;  // sorted version
+  uint64_t newest_issued = 0;
+  std::map<uint64_t, EventVersion> versions;
+  std::shared_ptr<Context> context;
+  std::shared_ptr<FixedEvent> fixed;  // null: each record has an event of its own
+};
+
+struct Library {
+  uint64_t id = 0;
+  std::shared_ptr<Context> context;  // null for a library, which has none
+  CUmodule module = nullptr;
+  CUlibrary library = nullptr;
+  std::vector<uint64_t> functions;
+  std::mutex mutex;  // guards what follows
+  std::vector<uint64_t> references;
+
+  void AddReference(uint64_t id) {
+    std::lock_guard lock(mutex);
+    references.push_back(id);
+  }
+};
+
+// A texture or surface that a module names; one of the two is set.
+struct Reference {
+  CUtexref texture = nullptr;
+  CUsurfref surface = nullptr;
+  std::string binding;  // what the driver was told last; guarded by Session::binding
+};
+
+enum class LoadState { kUnloaded, kLoading, kLoaded };
+
+struct LoadedFunction {
+  LoadState state = LoadState::kUnloaded;
+  CUfunction handle = nullptr;
+  CUresult result = CUDA_SUCCESS;
+};
+
+struct Function {
+  uint64_t id = 0;
+  std::string name;
+  std::shared_ptr<Context> context;  // of a module's function
+  CUfunction function = nullptr;     // of a module
+  CUkernel kernel = nullptr;         // of a library
+  std::mutex mutex;
+  std::unordered_map<uint32_t, LoadedFunction> loaded;  // by context, guarded by mutex
+  // Of the log's thread:
+  std::map<int32_t, int> most_shared;  // by device as the client says it
+  uint32_t launched_in = 0;            // the context in which it was launched last
+  CUfunction launched = nullptr;       // as what
+};
+
+}  // namespace longwire::worker

@@ -1,0 +1,103 @@
+#include "server/worker/transfer/host_segment.h"
+
+#include <fcntl.h>
+
+#include "server/worker/support/log_line.h"
+#include "wire/guards.h"
+
+namespace longwire::worker {
+namespace {
+
+const bool kChecksParts = !wire::GuardIsOff("host_segment");
+
+// The bytes from the first to the last that a place of MakePlace covers.
+uint64_t Span(const CopyPlace& place) {
+  uint64_t slices = (place.slices - 1) * place.pitch * place.height;
+  return slices + (place.rows - 1) * place.pitch + place.width_bytes;
+}
+
+}  // namespace
+
+void HostSegment::Make(uint64_t bytes) {
+  bytes = bytes / kPart * kPart;
+  if (bytes == 0) return;
+  file_ = wire::MakeSegment("longwire-pinned", bytes);
+  if (file_.valid()) mapping_ = wire::SegmentMapping::Map(file_.get(), bytes);
+  if (mapping_ != nullptr) return;
+  file_.Reset();
+  LogLine("no segment for pinned memory of %llu bytes: its copies go through the rings",
+          static_cast<unsigned long long>(bytes));
+}
+
+CUresult HostSegment::Add(uint64_t offset, uint64_t bytes) {
+  bool inside = bytes != 0 && offset % kPart == 0 && bytes % kPart == 0 &&
+                offset <= this->bytes() && bytes <= this->bytes() - offset;
+  if (!inside) return CUDA_ERROR_INVALID_VALUE;
+  {
+    std::lock_guard lock(mutex_);
+    auto next = parts_.lower_bound(offset);
+    bool overlaps = next != parts_.end() && next->first < offset + bytes;
+    if (next != parts_.begin()) {
+      auto before = std::prev(next);
+      overlaps |= before->first + before->second > offset;
+    }
+    if (overlaps) return CUDA_ERROR_INVALID_VALUE;
+    parts_[offset] = bytes;
+  }
+  CUresult result =
+      driver_.cuMemHostRegister_v2(mapping_->data() + offset, bytes, CU_MEMHOSTREGISTER_PORTABLE);
+  if (result == CUDA_SUCCESS) return result;
+  LogLine("the driver does not pin %llu bytes of the segment: error %d",
+          static_cast<unsigned long long>(bytes), result);
+  std::lock_guard lock(mutex_);
+  parts_.erase(offset);
+  return result;
+}
+
+CUresult HostSegment::Remove(uint64_t offset) {
+  uint64_t bytes = 0;
+  {
+    std::lock_guard lock(mutex_);
+    auto found = parts_.find(offset);
+    if (found == parts_.end()) return CUDA_ERROR_INVALID_VALUE;
+    bytes = found->second;
+  }
+  CUresult result = driver_.cuMemHostUnregister(mapping_->data() + offset);
+  fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+            static_cast<off_t>(bytes));
+  // Only now may it be a part again.
+  std::lock_guard lock(mutex_);
+  parts_.erase(offset);
+  return result;
+}
+
+bool HostSegment::Find(const calls::Place& place, uint64_t bytes, CopyPlace* made) {
+  if (bytes == 0 || !MakePlace(place, nullptr, bytes, made)) return false;
+  // What is left of MakePlace's bounds cannot overflow; the place itself begins at its address.
+  if (made->x_bytes != 0 || made->y != 0 || made->z != 0) return false;
+  uint64_t span = Span(*made);
+  std::lock_guard lock(mutex_);
+  auto after = parts_.upper_bound(place.address);
+  bool within = false;
+  if (after != parts_.begin()) {
+    auto [start, size] = *std::prev(after);
+    uint64_t from = place.address - start;
+    within = from <= size && span <= size - from;
+  }
+  if (!within && kChecksParts) return false;
+  if (mapping_ == nullptr) return false;
+  made->host = mapping_->data() + place.address;
+  made->address = 0;
+  return true;
+}
+
+std::byte* HostSegment::FindSlot(uint64_t offset, uint64_t bytes) {
+  calls::Place place;
+  place.address = offset;
+  place.width_bytes = place.pitch = bytes;
+  place.rows = place.slices = place.height = 1;
+  CopyPlace made;
+  return Find(place, bytes, &made) ? made.host : nullptr;
+}
+
+}  // namespace longwire::worker

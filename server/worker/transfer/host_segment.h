@@ -1,0 +1,58 @@
+// Pinned memory of a program on the same host: parts of a segment that program and worker have
+// mapped. The driver copies from and to it itself, so that bytes go nowhere else.
+//
+// The program may write the segment at any time and reads of it what it likes: nothing here trusts
+// what lies in it. Which of its parts are in use, and that a copy stays within one, is checked
+// here.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "server/worker/support/driver.h"
+#include "server/worker/transfer/copies.h"
+#include "wire/segment.h"
+#include "wire/socket.h"
+
+namespace longwire::worker {
+
+class HostSegment {
+ public:
+  // Parts begin and end at multiples of it: their number is bounded by the segment's size.
+  static constexpr uint64_t kPart = uint64_t{2} << 20;
+
+  explicit HostSegment(const DriverTable& driver) : driver_(driver) {}
+  HostSegment(const HostSegment&) = delete;
+  HostSegment& operator=(const HostSegment&) = delete;
+
+  // Before the session starts. Without it, or if it fails, there is no segment.
+  void Make(uint64_t bytes);
+  uint64_t bytes() const { return mapping_ == nullptr ? 0 : mapping_->bytes(); }
+  int descriptor() const { return file_.get(); }
+
+  // Has the driver pin a part, which may take long. A context must be current, as for Remove.
+  // CUDA_ERROR_INVALID_VALUE if it lies outside or overlaps another part.
+  CUresult Add(uint64_t offset, uint64_t bytes);
+  // The part is the host's again, its bytes are gone. Copies that use it are over.
+  CUresult Remove(uint64_t offset);
+
+  // The host's side of a copy, whose address is an offset in the segment. False if it does not lie
+  // within one part.
+  bool Find(const calls::Place& place, uint64_t bytes, CopyPlace* made);
+  // The same for one run of bytes; nullptr if it does not.
+  std::byte* FindSlot(uint64_t offset, uint64_t bytes);
+  uint64_t OffsetOf(const std::byte* data) const {
+    return static_cast<uint64_t>(data - mapping_->data());
+  }
+
+ private:
+  const DriverTable& driver_;
+  wire::Descriptor file_;
+  std::unique_ptr<wire::SegmentMapping> mapping_;
+  std::mutex mutex_;
+  std::map<uint64_t, uint64_t> parts_;  // offset, bytes; under mutex_
+};
+
+}  // namespace longwire::worker

@@ -1,0 +1,96 @@
+// The session's lanes in the worker (wire/lane.h): threads that put arriving pieces of copies away
+// and threads that send pieces of copies to the client. The log thread only issues copies between
+// pinned memory and the device.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "server/worker/transfer/staging.h"
+#include "wire/lane.h"
+#include "wire/open.h"
+#include "wire/ring.h"
+
+namespace longwire::worker {
+
+class CurrentContext;
+class Failures;
+class HostSegment;
+class StreamStaging;
+class Transfers;
+struct Stream;
+
+class Lanes {
+ public:
+  struct Uses {
+    Failures& failures;
+    CurrentContext& current_context;
+    HostSegment& host_segment;
+    Transfers& transfers;
+    StreamStaging& staging;
+    wire::RingMemory& up;  // the log thread waits for it
+  };
+  explicit Lanes(Uses uses) : uses_(uses) {}
+  ~Lanes() { Stop(); }
+
+  // Makes the rings of the lanes that the client wants, or fewer. Before Start.
+  void Create(const wire::OpenRequest& request);
+  void Start();
+  // Closes the rings and waits for the threads.
+  void Stop();
+  // Closes the rings: the threads end.
+  void Close();
+
+  uint32_t count() const { return static_cast<uint32_t>(lanes_.size()); }
+  // Of each lane the ring up, then the one down; in the order of the lanes.
+  std::vector<int> descriptors() const;
+
+  // Whether a copy of that size comes by the lanes, and the size of its pieces.
+  bool Carries(uint64_t bytes) const { return count() != 0 && bytes >= copy_bytes_; }
+  uint64_t PieceOf(uint64_t bytes) const;
+
+  // A part of a copy to the client that lies in a block of the stream's. The block is free again
+  // when the part has been sent.
+  struct Part {
+    uint64_t transfer = 0;
+    uint64_t offset = 0;
+    size_t bytes = 0;
+    StagingBlock block;
+    std::shared_ptr<Stream> stream;
+  };
+  void Send(Part part);
+
+ private:
+  struct Lane {
+    std::shared_ptr<wire::RingMemory> up, down;
+    uint64_t poked_at = 0;  // position; of the reader
+    std::mutex mutex;
+    std::optional<wire::RingProducer> log;  // of down; under mutex
+    std::thread reader, sender;
+  };
+  void Read(Lane& lane);
+  // False when what lies there breaks a rule, as of the other.
+  bool TakePiece(const wire::LaneHeader& header, std::span<const std::byte> data);
+  bool ReadRecords(Lane& lane, wire::RingConsumer& log);
+  void SendParts(Lane& lane);
+  // False when the lane is closed.
+  bool SendPart(Lane& lane, const Part& part);
+
+  Uses uses_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  uint64_t copy_bytes_ = 0;
+  uint64_t chunk_bytes_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Part> parts_;  // under mutex_
+  bool closed_ = false;     // under mutex_
+};
+
+}  // namespace longwire::worker

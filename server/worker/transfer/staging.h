@@ -1,0 +1,58 @@
+// Pinned host memory through which copies pass: blocks of a few sizes out of large pinned areas.
+// Bounded; a copy that finds nothing free waits in its stream until a block comes back. A stream
+// that holds no block yet gets one beyond the bound, so that streams cannot starve each other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "server/worker/support/driver.h"
+
+namespace longwire::worker {
+
+struct StagingBlock {
+  std::byte* data = nullptr;
+  size_t bytes = 0;  // of the block, at least what was asked for
+  uint32_t size_class = 0;
+  // The client's: of the segment that it shares, where the copy's bytes lie already.
+  static constexpr uint32_t kSlot = UINT32_MAX;  // as size_class
+};
+
+class Staging {
+ public:
+  static constexpr size_t kMaxBlockBytes = size_t{1} << 20;
+  static constexpr size_t kAreaBytes = size_t{8} << 20;
+  static constexpr size_t kSoftLimitBytes = size_t{128} << 20;
+
+  explicit Staging(const DriverTable& driver) : driver_(driver) {}
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+  // Allocates another pinned area. The driver may wait for running work in it: not on the log
+  // thread once work runs. A context must be current.
+  CUresult Grow();
+
+  // A free block of at least `bytes` (≤ kMaxBlockBytes). False if there is none: then, if it should
+  // grow, *grow is set and the caller has Grow run elsewhere.
+  bool Acquire(size_t bytes, bool holds_none, StagingBlock* block, bool* grow);
+  void Release(const StagingBlock& block);
+
+ private:
+  static constexpr size_t kClassBytes[] = {size_t{4} << 10, size_t{64} << 10, size_t{256} << 10,
+                                           size_t{512} << 10, kMaxBlockBytes};
+  static constexpr uint32_t kClasses = 5;
+
+  bool Carve(uint32_t size_class);
+
+  const DriverTable& driver_;
+  std::mutex mutex_;
+  std::vector<std::byte*> free_[kClasses];
+  std::byte* area_ = nullptr;  // the rest of the newest area, not yet cut into blocks
+  size_t area_left_ = 0;
+  size_t allocated_ = 0;
+  bool growing_ = false;
+};
+
+}  // namespace longwire::worker

@@ -1,0 +1,272 @@
+#include "server/worker/transfer/transfers.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "wire/guards.h"
+#include "wire/limits.h"
+
+namespace longwire::worker {
+namespace {
+
+const bool kChecksSizes = !wire::GuardIsOff("sizes");
+
+// Copies whose bytes may come before their record: each thread of a client has one at most.
+constexpr size_t kMaxEarly = 65536;
+
+// True if `bytes` from `offset` on lie within what a copy of `announced` bytes was said to be.
+bool IsInside(uint64_t offset, uint64_t bytes, uint64_t announced) {
+  return !kChecksSizes || (offset <= announced && bytes <= announced - offset);
+}
+
+}  // namespace
+
+bool Transfers::ExpectCopy(uint64_t transfer, uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  if (transfer == 0) return false;
+  auto [place, added] = copies_.try_emplace(transfer);
+  Copy& copy = place->second;
+  if (!added && copy.announced) return false;
+  if (!added) --early_;
+  copy.announced = true;
+  copy.bytes = bytes;
+  return true;
+}
+
+void Transfers::BeginLanding(uint64_t transfer, const std::shared_ptr<Stream>& stream) {
+  std::lock_guard lock(mutex_);
+  auto found = copies_.find(transfer);
+  if (found != copies_.end()) found->second.stream = stream;
+}
+
+bool Transfers::Take(uint64_t transfer, Piece* piece, bool* wrong) {
+  std::lock_guard lock(mutex_);
+  auto found = copies_.find(transfer);
+  *wrong = found == copies_.end();
+  if (*wrong || found->second.pieces.empty()) return false;
+  Copy& copy = found->second;
+  const Piece& front = copy.pieces.front();
+  // What came before the record was not held against it yet.
+  *wrong = front.offset > copy.bytes || front.size > copy.bytes - front.offset;
+  if (*wrong) return false;
+  *piece = std::move(copy.pieces.front());
+  copy.pieces.pop_front();
+  return true;
+}
+
+void Transfers::PutBack(uint64_t transfer, Piece piece) {
+  std::lock_guard lock(mutex_);
+  auto found = copies_.find(transfer);
+  if (found != copies_.end()) found->second.pieces.push_front(std::move(piece));
+}
+
+void Transfers::Used(const Piece& piece) {
+  {
+    std::lock_guard lock(mutex_);
+    kept_ -= piece.size;
+  }
+  if (!piece.credited) uses_.credit(piece.size);
+}
+
+void Transfers::Drop(Copy& copy, const Piece& piece, uint64_t* credit) {
+  kept_ -= piece.size;
+  if (!piece.credited) *credit += piece.size;
+  if (piece.pinned.data != nullptr) uses_.release(copy.stream.get(), piece.pinned);
+}
+
+void Transfers::EraseIfDone(uint64_t transfer, const Copy& copy) {
+  if (copy.finished && copy.landing == 0 && copy.arrived >= copy.bytes) copies_.erase(transfer);
+}
+
+void Transfers::FinishCopy(uint64_t transfer) {
+  uint64_t credit = 0;
+  {
+    std::lock_guard lock(mutex_);
+    auto found = copies_.find(transfer);
+    if (found == copies_.end()) return;
+    Copy& copy = found->second;
+    for (Piece& piece : copy.pieces) Drop(copy, piece, &credit);
+    copy.pieces.clear();
+    copy.finished = true;
+    EraseIfDone(transfer, copy);
+  }
+  if (credit != 0) uses_.credit(credit);
+}
+
+bool Transfers::Revise(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes) {
+  std::lock_guard lock(mutex_);
+  auto found = copies_.find(transfer);
+  if (found == copies_.end()) return true;
+  Copy& copy = found->second;
+  if (copy.announced && !IsInside(offset, bytes.size(), copy.bytes)) return false;
+  if (copy.settled) return true;
+  for (Piece& piece : copy.pieces) {
+    uint64_t from = std::max(offset, piece.offset);
+    uint64_t to = std::min(offset + bytes.size(), piece.offset + piece.size);
+    if (from >= to) continue;
+    std::byte* data = piece.pinned.data != nullptr ? piece.pinned.data : piece.bytes.data();
+    std::memcpy(data + (from - piece.offset), bytes.data() + (from - offset), to - from);
+  }
+  return true;
+}
+
+void Transfers::PullInstead(uint64_t transfer) {
+  uint64_t credit = 0;
+  {
+    std::lock_guard lock(mutex_);
+    auto found = copies_.find(transfer);
+    if (found == copies_.end() || found->second.settled || found->second.finished) return;
+    Copy& copy = found->second;
+    for (Piece& piece : copy.pieces) {
+      copy.arrived -= piece.size;
+      Drop(copy, piece, &credit);
+    }
+    copy.pieces.clear();
+    copy.pulled = true;
+  }
+  if (credit != 0) uses_.credit(credit);
+}
+
+bool Transfers::Settle(uint64_t transfer) {
+  std::lock_guard lock(mutex_);
+  auto found = copies_.find(transfer);
+  if (found == copies_.end()) return false;
+  found->second.settled = true;
+  return found->second.pulled;
+}
+
+void Transfers::Attach(uint64_t transfer, const std::shared_ptr<TransferTarget>& target) {
+  std::lock_guard lock(mutex_);
+  targets_[transfer] = target;
+}
+
+void Transfers::Detach(uint64_t transfer) {
+  std::lock_guard lock(mutex_);
+  targets_.erase(transfer);
+}
+
+void Transfers::PutAway(Stream* stream, std::span<const std::byte> bytes, Way way, Piece* piece) {
+  if (way == Way::kSlot) {
+    piece->pinned = {const_cast<std::byte*>(bytes.data()), bytes.size(), StagingBlock::kSlot};
+  } else if (stream != nullptr && uses_.acquire(*stream, bytes.size(), &piece->pinned)) {
+    std::memcpy(piece->pinned.data, bytes.data(), bytes.size());
+  } else {
+    piece->bytes.assign(bytes.begin(), bytes.end());
+  }
+}
+
+bool Transfers::ArrivedCopy(std::unique_lock<std::mutex>& lock, uint64_t transfer, Copy& copy,
+                            uint64_t offset, std::span<const std::byte> bytes, Way way) {
+  if (copy.announced && !IsInside(offset, bytes.size(), copy.bytes)) return false;
+  copy.arrived += bytes.size();
+  Piece piece;
+  piece.offset = offset;
+  piece.size = bytes.size();
+  uint64_t credit = bytes.size();
+  if (!copy.finished) {
+    if (kept_ > limits_.uploads) return false;  // the client sends without credit
+    // Past this a blocked stream's copies hold credit.
+    piece.credited = kept_ < limits_.uploads - limits_.window;
+    if (!piece.credited) credit = 0;
+    kept_ += bytes.size();
+    // Several lanes copy at once, so not under the lock; `landing` keeps the copy meanwhile.
+    ++copy.landing;
+    std::shared_ptr<Stream> stream = copy.stream;
+    lock.unlock();
+    PutAway(stream.get(), bytes, way, &piece);
+    lock.lock();
+    --copy.landing;
+    if (copy.finished) {
+      Drop(copy, piece, &credit);
+    } else if (piece.pinned.data != nullptr) {
+      // First: it holds what those in ordinary memory wait for.
+      copy.pieces.push_front(std::move(piece));
+    } else {
+      copy.pieces.push_back(std::move(piece));
+    }
+  } else if (way == Way::kSlot) {
+    PutAway(nullptr, bytes, way, &piece);
+    uses_.release(nullptr, piece.pinned);
+  }
+  EraseIfDone(transfer, copy);
+  lock.unlock();
+  if (credit != 0) uses_.credit(credit);
+  return true;
+}
+
+Transfers::Copy* Transfers::FindCopy(uint64_t transfer, Way way, bool* refused) {
+  auto found = copies_.find(transfer);
+  if (found != copies_.end()) return &found->second;
+  if (way == Way::kLog) return nullptr;
+  *refused = transfer == 0 || early_ >= kMaxEarly;
+  if (*refused) return nullptr;
+  ++early_;
+  return &copies_[transfer];
+}
+
+bool Transfers::Arrived(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes,
+                        Way way) {
+  bool credit = true;
+  std::shared_ptr<TransferTarget> target;  // may be the last to hold it: let go after the lock
+  {
+    std::unique_lock lock(mutex_);
+    bool refused = false;
+    Copy* copy = FindCopy(transfer, way, &refused);
+    if (copy != nullptr) return ArrivedCopy(lock, transfer, *copy, offset, bytes, way);
+    if (refused || !ArrivedOther(transfer, offset, bytes, &target, &credit)) return false;
+  }
+  if (credit && !bytes.empty()) uses_.credit(bytes.size());
+  return true;
+}
+
+bool Transfers::ArrivedOther(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes,
+                             std::shared_ptr<TransferTarget>* target, bool* credit) {
+  if (auto found = targets_.find(transfer); found != targets_.end()) {
+    *target = found->second.lock();
+    if (*target == nullptr) return true;
+    if (!IsInside(offset, bytes.size(), (*target)->bytes)) return false;
+    std::memcpy((*target)->data + offset, bytes.data(), bytes.size());
+    (*target)->received += bytes.size();
+    return true;
+  }
+  auto& image = images_[transfer];
+  if (offset != image.size() || bytes.size() > wire::kMaxImageBytes - image_bytes_) return false;
+  image.insert(image.end(), bytes.begin(), bytes.end());
+  image_bytes_ += bytes.size();
+  image_arrived_.notify_all();
+  *credit = false;  // images are outside the client's window
+  return true;
+}
+
+bool Transfers::TakeImage(uint64_t transfer, uint64_t bytes, std::vector<std::byte>* image) {
+  std::lock_guard lock(mutex_);
+  return TakeWholeImage(transfer, bytes, image);
+}
+
+bool Transfers::WaitForImage(uint64_t transfer, uint64_t bytes, std::vector<std::byte>* image) {
+  std::unique_lock lock(mutex_);
+  image_arrived_.wait(lock, [&] {
+    auto found = images_.find(transfer);
+    return stopped_ || (found != images_.end() && found->second.size() >= bytes);
+  });
+  return !stopped_ && TakeWholeImage(transfer, bytes, image);
+}
+
+bool Transfers::TakeWholeImage(uint64_t transfer, uint64_t bytes, std::vector<std::byte>* image) {
+  auto found = images_.find(transfer);
+  if (found == images_.end()) return false;
+  *image = std::move(found->second);
+  images_.erase(found);
+  image_bytes_ -= image->size();
+  if (image->size() != bytes) return false;
+  image->resize(image->size() + kPadding);
+  return true;
+}
+
+void Transfers::Stop() {
+  std::lock_guard lock(mutex_);
+  stopped_ = true;
+  image_arrived_.notify_all();
+}
+
+}  // namespace longwire::worker
