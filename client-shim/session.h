@@ -11,9 +11,8 @@
 //
 // Lock order, outermost first: Context::mutex, DeviceMemory::mutex_ and its live_mutex_,
 // Event::mutex, Capture's lock, that of uploads that may be revised, log_mutex_, transfers_mutex_,
-// state_mutex_. The pump (the right to
-// read the down ring) is not a lock: nobody holds any of these while waiting for it, except
-// Event::mutex never.
+// state_mutex_. The pump (the right to read the down ring) is not a lock. Nobody holds one of these
+// while it waits for the pump, but for DeviceMemory::mutex_ while memory is leased.
 #pragma once
 
 #include <cuda.h>

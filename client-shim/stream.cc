@@ -41,9 +41,9 @@ CUresult ContextError(const Stream* stream) {
 
 }  // namespace
 
-// When a stream drains the worker says so by itself, so a wait for the newest call sends nothing;
-// whoever queues a call behind it asks after all (AskForWaiters), which is why both look at what the
-// other one has stored.
+// When a stream drains the worker says so by itself, so a wait for the newest call sends nothing.
+// Whoever queues a call behind it asks after all (AskForWaiters), so both read what the other has
+// stored.
 void AwaitProgress(Stream* stream, uint64_t position) {
   static const bool asks = wire::IsSwitchedOff("unasked-progress");
   if (!asks && stream->last.load() <= position) {

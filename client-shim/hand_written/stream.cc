@@ -1,6 +1,4 @@
 // Streams, events, host functions, capture.
-#include "client-shim/program_streams.h"
-#include "client-shim/session.h"
 #include "client-shim/stream.h"
 
 #include <algorithm>
@@ -12,6 +10,8 @@
 #include "client-shim/event.h"
 #include "client-shim/host_writes.h"
 #include "client-shim/mirrors.h"
+#include "client-shim/program_streams.h"
+#include "client-shim/session.h"
 #include "client-shim/threads.h"
 #include "longwire/calls.h"
 #include "longwire/shim_hand_written.h"
