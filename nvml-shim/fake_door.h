@@ -5,11 +5,12 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "wire/socket.h"
 #include "wire/view.h"
 
@@ -32,11 +33,11 @@ class FakeDoor {
   }
 
   void Say(wire::ViewReply reply) {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     reply_ = std::move(reply);
   }
   bool WasAskedBy(pid_t pid) {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     return askers_.count(static_cast<uint32_t>(pid)) != 0;
   }
   // From now on nobody answers.
@@ -60,7 +61,7 @@ class FakeDoor {
       wire::Writer writer;
       wire::ViewRequest request;
       if (request.Decode(reader) != wire::WireResult::kOk) continue;
-      std::lock_guard lock(mutex_);
+      base::MutexLock lock(mutex_);
       askers_.insert(request.pid);
       reply_.Encode(writer);
       wire::SendMessage(socket.get(), writer.span());
@@ -71,9 +72,9 @@ class FakeDoor {
   wire::Descriptor listener_;
   std::thread thread_;
   std::atomic<bool> ending_{false};
-  std::mutex mutex_;
-  wire::ViewReply reply_;      // under mutex_
-  std::set<uint32_t> askers_;  // under mutex_
+  base::Mutex mutex_;
+  wire::ViewReply reply_ LONGWIRE_GUARDED_BY(mutex_);
+  std::set<uint32_t> askers_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace longwire::nvml

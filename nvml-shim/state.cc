@@ -5,8 +5,9 @@
 
 #include <atomic>
 #include <chrono>
-#include <mutex>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/never_destroyed.h"
 #include "nvml-shim/question.h"
 
@@ -21,21 +22,28 @@ constexpr std::chrono::milliseconds kAge{50};
 constexpr std::chrono::seconds kLostAge{1};
 
 struct State {
-  std::mutex mutex;  // never held while the server is asked: a fork waits for it
-  unsigned users = 0;
-  shim::Options options;
-  View view;
-  bool lost = false;
-  pid_t asker = 0;  // a child may have a session of its own, with other devices
-  Clock::time_point asked;
+  // Never held while the server is asked: a fork waits for it.
+  base::Mutex mutex{base::ranks::kNvmlState};
+  unsigned users LONGWIRE_GUARDED_BY(mutex) = 0;
+  shim::Options options LONGWIRE_GUARDED_BY(mutex);
+  View view LONGWIRE_GUARDED_BY(mutex);
+  bool lost LONGWIRE_GUARDED_BY(mutex) = false;
+  // A child may have a session of its own, with other devices.
+  pid_t asker LONGWIRE_GUARDED_BY(mutex) = 0;
+  Clock::time_point asked LONGWIRE_GUARDED_BY(mutex);
 };
+
+State& TheState();
+
+// A child must not find the lock held by a thread that it does not have. The analysis follows no
+// lock that one function takes and another one releases.
+void BeforeFork() LONGWIRE_NO_THREAD_SAFETY_ANALYSIS { TheState().mutex.Lock(); }
+void AfterFork() LONGWIRE_NO_THREAD_SAFETY_ANALYSIS { TheState().mutex.Unlock(); }
 
 State& TheState() {
   static shim::NeverDestroyed<State> state;
   static const bool watched = [] {
-    // A child must not find the lock held by a thread that it does not have.
-    return pthread_atfork([] { TheState().mutex.lock(); }, [] { TheState().mutex.unlock(); },
-                          [] { TheState().mutex.unlock(); }) == 0;
+    return pthread_atfork(BeforeFork, AfterFork, AfterFork) == 0;
   }();
   (void)watched;
   return *state;
@@ -48,6 +56,7 @@ void SayOnce(const std::string& sentence) {
 
 // Null when the server does not answer, or refuses.
 View Ask(const shim::Options& options) {
+  base::AssertNoRankedLockHeld();
   auto reply = std::make_shared<wire::ViewReply>();
   std::string sentence;
   if (AskServer(options, reply.get(), &sentence)) return reply;
@@ -55,8 +64,7 @@ View Ask(const shim::Options& options) {
   return nullptr;
 }
 
-// The state's lock is held.
-void Remember(State& state, View view) {
+void Remember(State& state, View view) LONGWIRE_REQUIRES(state.mutex) {
   state.lost = view == nullptr;
   if (view != nullptr) state.view = std::move(view);
   state.asker = getpid();
@@ -70,7 +78,7 @@ constexpr char kHandles[wire::kMaxDevices] = {};
 nvmlReturn_t AddUser() {
   State& state = TheState();
   {
-    std::lock_guard lock(state.mutex);
+    base::MutexLock lock(state.mutex);
     if (state.users > 0) {
       ++state.users;
       return NVML_SUCCESS;
@@ -80,7 +88,7 @@ nvmlReturn_t AddUser() {
   if (options.server.empty()) return NVML_ERROR_DRIVER_NOT_LOADED;
   View view = Ask(options);
   if (view == nullptr) return NVML_ERROR_DRIVER_NOT_LOADED;
-  std::lock_guard lock(state.mutex);
+  base::MutexLock lock(state.mutex);
   ++state.users;
   state.options = std::move(options);
   Remember(state, std::move(view));
@@ -89,7 +97,7 @@ nvmlReturn_t AddUser() {
 
 nvmlReturn_t RemoveUser() {
   State& state = TheState();
-  std::lock_guard lock(state.mutex);
+  base::MutexLock lock(state.mutex);
   if (state.users == 0) return NVML_ERROR_UNINITIALIZED;
   if (--state.users == 0) state.view.reset();
   return NVML_SUCCESS;
@@ -99,7 +107,7 @@ nvmlReturn_t Look(View* view) {
   State& state = TheState();
   shim::Options options;
   {
-    std::lock_guard lock(state.mutex);
+    base::MutexLock lock(state.mutex);
     if (state.users == 0) return NVML_ERROR_UNINITIALIZED;
     if (state.asker == getpid() && Clock::now() - state.asked < (state.lost ? kLostAge : kAge)) {
       *view = state.view;
@@ -109,7 +117,7 @@ nvmlReturn_t Look(View* view) {
   }
   View fresh = Ask(options);
   *view = fresh;
-  std::lock_guard lock(state.mutex);
+  base::MutexLock lock(state.mutex);
   if (state.users == 0) return NVML_ERROR_UNINITIALIZED;
   Remember(state, fresh);
   return fresh == nullptr ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
