@@ -19,9 +19,9 @@ struct Window {
   uint64_t bytes = 0;
 };
 
-// It is read before a version is chosen. So the fields of before stay as they are, and new ones come
-// behind them; the oldest version stands in the head, where sides of before have their only one, and
-// the range at the end (wire/versions.h).
+// It is read before a version is chosen. So the fields of before stay as they are, and new ones
+// come behind them; the oldest version stands in the head, where sides of before have their only
+// one, and the range at the end (wire/versions.h).
 struct OpenRequest {
   VersionRange versions = SpokenVersions();
   uint32_t pid = 0;                      // of the program, on its own host
@@ -75,9 +75,9 @@ struct ProcessDescription {
 struct OpenReply {
   uint32_t protocol = SpokenVersions().newest;  // that was chosen; of a refusal any
   VersionRange versions = SpokenVersions();     // of who answers
-  int32_t code = 0;      // 0, or a CUresult that cuInit returns
-  std::string sentence;  // for people, when code is not 0
-  uint64_t session = 0;  // id, for people and for `longwire status`
+  int32_t code = 0;                             // 0, or a CUresult that cuInit returns
+  std::string sentence;                         // for people, when code is not 0
+  uint64_t session = 0;                         // id, for people and for `longwire status`
   int32_t driver_version = 0;
   int32_t stream_priority_least = 0;
   int32_t stream_priority_greatest = 0;

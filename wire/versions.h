@@ -69,8 +69,8 @@ std::string ProblemOfAnswer(bool refused, uint32_t chosen, VersionRange server);
 // An opening's range stands at its end: where it is found without knowing what lies between, and
 // where sides of before, which read no further than they know, do not see it. Sides that speak
 // version 13 alone write none: then it is the `number` in the opening's head.
-// What a reader has left, which is the opening; and the end of one that was read, with its range and
-// what newer sides put before it.
+// What a reader has left, which is the opening; and the end of one that was read, with its range
+// and what newer sides put before it.
 std::span<const std::byte> Rest(const Reader& reader);
 void SkipRest(Reader& reader);
 void EncodeRange(Writer& writer, VersionRange versions);

@@ -30,13 +30,13 @@ TEST(Versions, TheNewestCommonOneOfAllCombinations) {
 
 TEST(Versions, HostileRangesHaveNothingInCommonWithAnybody) {
   const VersionRange ours = kBuiltVersions;
-  for (VersionRange hostile : {VersionRange{0, 0}, VersionRange{0, UINT32_MAX},
-                               VersionRange{UINT32_MAX, 0}, VersionRange{ours.newest, ours.oldest},
-                               VersionRange{UINT32_MAX, UINT32_MAX}}) {
+  for (VersionRange hostile :
+       {VersionRange{0, 0}, VersionRange{0, UINT32_MAX}, VersionRange{UINT32_MAX, 0},
+        VersionRange{ours.newest, ours.oldest}, VersionRange{UINT32_MAX, UINT32_MAX}}) {
     EXPECT_EQ(NewestCommon(ours, hostile), 0u);
-    EXPECT_FALSE(RefusalOf({"the client", kUpgradeClient, hostile},
-                           {"this server", kUpgradeServer, ours})
-                     .empty());
+    EXPECT_FALSE(
+        RefusalOf({"the client", kUpgradeClient, hostile}, {"this server", kUpgradeServer, ours})
+            .empty());
   }
   // A range without an end has what we have.
   EXPECT_EQ(NewestCommon(ours, {1, UINT32_MAX}), ours.newest);

@@ -116,8 +116,9 @@ wire::ViewReply View(SessionTable& table, const Peer& peer, std::span<const std:
   wire::ViewRequest program;
   wire::Reader reader(bytes);
   if (program.Decode(reader) != wire::WireResult::kOk) {
-    return Refuse("the question cannot be read; client and server are probably of different "
-                  "versions");
+    return Refuse(
+        "the question cannot be read; client and server are probably of different "
+        "versions");
   }
   const wire::VersionRange ours = wire::SpokenVersions();
   const uint32_t version = wire::NewestCommon(program.versions, ours);

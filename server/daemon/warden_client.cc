@@ -71,15 +71,13 @@ bool WardenClient::Connect(std::string* sentence, bool* silent) {
   const wire::VersionRange ours = wire::SpokenVersions();
   version_ = wire::NewestCommon(*versions, ours);
   if (version_ == 0) {
-    *sentence =
-        wire::RefusalOf({"longwired", "longwired", ours},
-                        {"longwire-warden", "longwire-warden, and restart it", *versions});
+    *sentence = wire::RefusalOf({"longwired", "longwired", ours},
+                                {"longwire-warden", "longwire-warden, and restart it", *versions});
     return false;
   }
   if (version_ != ours.newest) {
-    transport::Log(transport::LogLevel::kInfo,
-                   "longwire-warden is of another version: protocol " + std::to_string(version_) +
-                       " is spoken with it");
+    transport::Log(transport::LogLevel::kInfo, "longwire-warden is of another version: protocol " +
+                                                   std::to_string(version_) + " is spoken with it");
   }
   {
     base::MutexLock lock(mutex_);

@@ -30,8 +30,7 @@ uint64_t TokenOf(wire::VersionRange versions) {
 
 std::optional<wire::VersionRange> HelloIn(const uint64_t (&token)[2]) {
   if (!wire::SpeaksRanges() || token[0] != kHelloToken) return std::nullopt;
-  return wire::VersionRange{static_cast<uint32_t>(token[1] >> 32),
-                            static_cast<uint32_t>(token[1])};
+  return wire::VersionRange{static_cast<uint32_t>(token[1] >> 32), static_cast<uint32_t>(token[1])};
 }
 
 }  // namespace longwire::message

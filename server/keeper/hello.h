@@ -3,11 +3,11 @@
 // socket; the other side answers with its own. Sides of before know no Hello:
 //
 // - A warden of before ends the connection: the daemon connects once more and says none.
-// - A keeper of before does not heed the warden's. It is in the socket before the keeper begins; one
-//   that knows it answers before it says anything else.
+// - A keeper of before does not heed the warden's. It is in the socket before the keeper begins;
+//   one that knows it answers before it says anything else.
 // - A keeper of before ends the connection with a worker that says what it does not know. So the
-//   worker asks for memory under a token that nobody has: a keeper of before refuses it, another one
-//   answers with its Hello.
+//   worker asks for memory under a token that nobody has: a keeper of before refuses it, another
+//   one answers with its Hello.
 //
 // A side that hears no Hello as the first packet takes the other for one of version 13. These
 // packets are the same in all versions.

@@ -1,5 +1,5 @@
-"""Programs, daemons and wardens of version 13 of the protocol and of this one, mixed. Who shall be of
-another version is told so (wire/versions.h)."""
+"""Programs, daemons and wardens of version 13 of the protocol and of this one, mixed. Who shall be
+of another version is told so (wire/versions.h)."""
 import unittest
 
 import programs

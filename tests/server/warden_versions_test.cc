@@ -1,5 +1,5 @@
-// The warden with daemons of version 13, by packets that one recorded, and with those that say which
-// versions they speak, whatever they say.
+// The warden with daemons of version 13, by packets that one recorded, and with those that say
+// which versions they speak, whatever they say.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

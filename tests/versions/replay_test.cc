@@ -68,9 +68,9 @@ TEST_F(Replay, ThatVersionReadsWhatThisOneSays) {
   EXPECT_EQ(Bytes(request.begin(), request.begin() + static_cast<std::ptrdiff_t>(old.size())), old);
   Bytes question = Encoded(SampleViewRequest());
   const Bytes& old_question = recorded_.at("view-request");
-  EXPECT_EQ(Bytes(question.begin(),
-                  question.begin() + static_cast<std::ptrdiff_t>(old_question.size())),
-            old_question);
+  EXPECT_EQ(
+      Bytes(question.begin(), question.begin() + static_cast<std::ptrdiff_t>(old_question.size())),
+      old_question);
 }
 
 TEST_F(Replay, PacketsAreRead) {

@@ -110,9 +110,7 @@ inline transport::Attach SampleAttach() {
   return attach;
 }
 
-inline Bytes Limits() {
-  return message::Pack(keeper::KeeperLimits{1 << 30, 1 << 28, 1000, 0, 0});
-}
+inline Bytes Limits() { return message::Pack(keeper::KeeperLimits{1 << 30, 1 << 28, 1000, 0, 0}); }
 
 template <class M>
 Bytes RequestOf(M request, wire::VersionRange versions) {

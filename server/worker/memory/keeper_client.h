@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "server/keeper/protocol.h"
-#include "wire/versions.h"
 #include "wire/socket.h"
+#include "wire/versions.h"
 
 namespace longwire::worker {
 
@@ -91,8 +91,8 @@ class KeeperClient {
   uint64_t next_request_ = 1;
   uint32_t version_ = wire::kLastWithoutRange;  // that is spoken with the keeper
   std::vector<wire::Message> early_;            // questions that came before anybody listened
-  keeper::Info last_info_;  // under mutex_
-  OnReclaim on_reclaim_;    // set before the thread starts, and so the next two
+  keeper::Info last_info_;                      // under mutex_
+  OnReclaim on_reclaim_;                        // set before the thread starts, and so the next two
   OnSwap on_swap_;
   std::function<void()> on_gone_;
   wire::Descriptor stop_;
