@@ -17,8 +17,8 @@ import page
 WIRE_TEST = "Calls.TheGranularityOfMulticastIsTheDrivers"
 PUBLIC, PRIVATE = "cuMulticastGetGranularity", "lwMulticastGranularity"
 # Every place where a call may need something written.
-PLACES = ("proto/calls/", "client-shim/hand_written/", "server/worker/hand_written/",
-          "softgpu/driver/", "tests/wire_inprocess/", "tests/conformance/")
+PLACES = ("proto/calls/", "client-shim/hand_written/", "server/worker/calls/",
+          "softgpu/driver/calls/", "tests/wire_inprocess/", "tests/conformance/")
 
 
 class Tree:

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "server/images/protocol.h"
+#include "server/keeper/hello.h"
 #include "server/keeper/protocol.h"
 #include "server/warden/protocol.h"
 
@@ -40,6 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                  keeper::KeeperLimits, keeper::KeeperState, keeper::SwapOut, keeper::SwapLeft,
                  keeper::SwapBack, keeper::SwapReturned, keeper::SwapWatch, keeper::Ran,
                  keeper::EndWorker>(packet);
+  RoundTripAnyOf<message::Hello>(packet);
   RoundTripAnyOf<images::Find, images::Found, images::Keep>(packet);
   return 0;
 }

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "server/keeper/hello.h"
 #include "server/keeper/protocol.h"
 #include "server/warden/protocol.h"
 
@@ -36,7 +37,8 @@ using Messages =
     testing::Types<warden::StartWorker, warden::WorkerStarted, warden::KillWorker,
                    warden::ListWorkers, warden::ListEnd, warden::WorkerDied, warden::GetStats,
                    warden::Stats, keeper::Lease, keeper::Grant, keeper::Refuse, keeper::Return,
-                   keeper::GetInfo, keeper::Info, keeper::Attach, keeper::KeeperState>;
+                   keeper::GetInfo, keeper::Info, keeper::Attach, keeper::KeeperState,
+                   message::Hello>;
 TYPED_TEST_SUITE(MessageTest, Messages);
 
 TYPED_TEST(MessageTest, ComesThroughWhole) {
