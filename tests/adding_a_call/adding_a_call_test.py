@@ -166,7 +166,7 @@ def check_objects(objects):
     assert find(rf"shim::hand::{PUBLIC}\(") == ["multicast.cc.o"], "the client's body"
     assert find(rf"worker::Do_{PRIVATE}\(") == ["multicast.cc.o"], "the worker's side"
     assert [path for path in find(rf"^{PUBLIC}$") if path.startswith("shim_entries")], "the export"
-    assert "vmm_api.cc.o" in find(rf"^{PUBLIC}$"), "the software device"
+    assert "vmm.cc.o" in find(rf"^{PUBLIC}$"), "the software device"
     assert find("TheGranularityOfMulticast.*::TestBody"), "the wire test"
     undefined = {name for name in wanted if PUBLIC in name or PRIVATE in name} - defined.keys()
     assert not undefined, f"nobody defines {undefined}"
