@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Does what docs/adding-a-call.md says, in a copy of what it touches: writes each block to its
 place, numbers the call, generates, compiles what is new or has changed, looks for the call, and
-runs the page's wire test: with the new objects before the build's libraries, which lack the call."""
+runs the page's wire test: with the new objects before the build's libraries, which lack it."""
 import argparse
 import difflib
 import json

@@ -33,12 +33,11 @@ void Fill(T* value, int* counter) {
   }
 }
 
-using Messages =
-    testing::Types<warden::StartWorker, warden::WorkerStarted, warden::KillWorker,
-                   warden::ListWorkers, warden::ListEnd, warden::WorkerDied, warden::GetStats,
-                   warden::Stats, keeper::Lease, keeper::Grant, keeper::Refuse, keeper::Return,
-                   keeper::GetInfo, keeper::Info, keeper::Attach, keeper::KeeperState,
-                   message::Hello>;
+using Messages = testing::Types<warden::StartWorker, warden::WorkerStarted, warden::KillWorker,
+                                warden::ListWorkers, warden::ListEnd, warden::WorkerDied,
+                                warden::GetStats, warden::Stats, keeper::Lease, keeper::Grant,
+                                keeper::Refuse, keeper::Return, keeper::GetInfo, keeper::Info,
+                                keeper::Attach, keeper::KeeperState, message::Hello>;
 TYPED_TEST_SUITE(MessageTest, Messages);
 
 TYPED_TEST(MessageTest, ComesThroughWhole) {

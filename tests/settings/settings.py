@@ -49,7 +49,8 @@ def check_variables(root):
     yield from differences("variable", {
         "docs/settings.md": found(r"`(LONGWIRE_\w+)`", *rows),
         "deploy/client.conf": found(r"^#(LONGWIRE_\w+)=", conf),
-        "any source of the client": found(r'"(LONGWIRE_(?!TEST_)[A-Z_]+)"', *sources(root, CLIENT))})
+        "any source of the client": found(r'"(LONGWIRE_(?!TEST_)[A-Z_]+)"',
+                                          *sources(root, CLIENT))})
 
 
 def check_pages(root):
