@@ -7,9 +7,6 @@
 
 namespace longwire::wire {
 
-// Records say nothing about their fields: two ends understand each other only if this is the same.
-// Every change of what a record or an opening holds raises it.
-inline constexpr uint32_t kProtocolVersion = 13;
 inline constexpr uint16_t kDefaultPort = 7411;
 
 // Bytes of one direction of one session: at 30 ms round-trip time and 8 MiB unacknowledged a

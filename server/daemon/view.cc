@@ -104,8 +104,10 @@ void FillWays(const keeper::DeviceFacts& facts, const std::vector<int32_t>& ordi
   }
 }
 
-wire::ViewReply Refuse(std::string sentence) {
+// In the form of the version that the program is answered in, where that is known.
+wire::ViewReply Refuse(std::string sentence, uint32_t version = wire::SpokenVersions().newest) {
   wire::ViewReply reply;
+  reply.protocol = version;
   reply.code = transport::kNoDevice;
   reply.sentence = std::move(sentence);
   return reply;
@@ -128,7 +130,7 @@ wire::ViewReply View(SessionTable& table, const Peer& peer, std::span<const std:
   }
   std::string sentence;
   auto stats = table.warden().GetStats(&sentence);
-  if (!stats) return Refuse(sentence);
+  if (!stats) return Refuse(sentence, version);
   std::vector<std::shared_ptr<Session>> sessions = table.List();
   std::vector<int32_t> ordinals;
   if (auto own = SessionOf(program, peer, sessions)) {
@@ -141,7 +143,7 @@ wire::ViewReply View(SessionTable& table, const Peer& peer, std::span<const std:
       environment.push_back(std::string(kDevicesVariable) + "=" + program.devices);
     }
     ordinals = table.ForecastDevices(*peer.tenant, environment, *stats, &sentence);
-    if (ordinals.empty()) return Refuse(sentence);
+    if (ordinals.empty()) return Refuse(sentence, version);
   }
   std::erase_if(ordinals, [&](int32_t ordinal) {
     return std::ranges::count(stats->devices, ordinal, &warden::DeviceStats::device) == 0;

@@ -1,5 +1,6 @@
 // What a keeper says with the workers that hold its memory, and with the warden that started it.
-// All over SOCK_SEQPACKET, packets by message::Pack / KindOf / Unpack.
+// All over SOCK_SEQPACKET, packets by message::Pack / KindOf / Unpack. First both sides say which
+// versions they speak (server/keeper/hello.h).
 //
 // Worker and keeper: the worker asks, the keeper answers in order.
 //   Lease  -> Grant × n (the last one has more = false), or Refuse: nothing of this lease is lent,

@@ -1,6 +1,7 @@
-// What daemon and warden say to each other, over one SOCK_SEQPACKET connection. The daemon may send
-// several requests before the first answer; answers carry the request's number and come in any
-// order. Packets are made by message::Pack and read by message::KindOf and message::Unpack.
+// What daemon and warden say to each other, over one SOCK_SEQPACKET connection, once both have said
+// which versions they speak (server/keeper/hello.h). The daemon may send several requests before
+// the first answer; answers carry the request's number and come in any order. Packets are made by
+// message::Pack and read by message::KindOf and message::Unpack.
 //
 //   StartWorker -> WorkerStarted            (descriptors with code 0, see WorkerStarted)
 //   SetQuota    -> nothing; holds for what is leased from now on

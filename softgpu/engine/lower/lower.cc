@@ -308,7 +308,7 @@ void Lowering::LayOutRegisters() {
   first_temporary_ = next_register_;
 }
 
-void Lowering::LayOutSignature(const PtxFunction& source, Function& out) {
+void Lowering::LayOutSignature(const PtxFunction& source, CodeFunction& out) {
   uint32_t end = 0;
   auto place = [&](const std::vector<Variable>& variables, std::vector<LocalSlot>& slots) {
     for (const Variable& v : variables) {

@@ -35,12 +35,12 @@ struct Unsupported {
 class Lowering {
  public:
   Lowering(const PtxFunction& source, const SymbolTable& symbols,
-           const std::vector<std::unique_ptr<Function>>& functions, Function& out)
+           const std::vector<std::unique_ptr<CodeFunction>>& functions, CodeFunction& out)
       : source_(source), symbols_(symbols), functions_(functions), out_(out) {}
 
   // Offsets of parameters and results, which callers need before any code exists.
-  static void LayOutSignature(const PtxFunction& source, Function& out);
-  void Run();  // throws PtxError; an unknown opcode lands in Function::unsupported
+  static void LayOutSignature(const PtxFunction& source, CodeFunction& out);
+  void Run();  // throws PtxError; an unknown opcode lands in CodeFunction::unsupported
 
  private:
   using Method = void (Lowering::*)(const PtxInstruction&);
@@ -172,8 +172,8 @@ class Lowering {
 
   const PtxFunction& source_;
   const SymbolTable& symbols_;
-  const std::vector<std::unique_ptr<Function>>& functions_;
-  Function& out_;
+  const std::vector<std::unique_ptr<CodeFunction>>& functions_;
+  CodeFunction& out_;
 
   const PtxInstruction* current_ = nullptr;
   uint32_t guard_ = 0;

@@ -140,7 +140,7 @@ void Lowering::LowerCall(const PtxInstruction& instruction) {
   } else {
     auto it = symbols_.find(function.symbol);
     const bool declared = it != symbols_.end() && it->second.kind == Symbol::Kind::kFunction;
-    const Function* callee = declared ? functions_[it->second.value].get() : nullptr;
+    const CodeFunction* callee = declared ? functions_[it->second.value].get() : nullptr;
     if (declared && callee->has_body) {
       site->callee = callee;
       out_.callees.push_back(callee);

@@ -54,14 +54,14 @@ ProgramImpl::~ProgramImpl() {
   for (uint64_t address : blocks_) memory_.Free(address);
 }
 
-const Function* ProgramImpl::FindFunction(uint64_t handle) const {
+const CodeFunction* ProgramImpl::FindFunction(uint64_t handle) const {
   uint64_t index = (handle - kFunctionHandleBase) / 16;
   if (index >= functions_.size() || functions_[index]->handle != handle) return nullptr;
   return functions_[index]->has_body ? functions_[index].get() : nullptr;
 }
 
 const Kernel* ProgramImpl::FindKernel(uint64_t handle) const {
-  const Function* function = FindFunction(handle);
+  const CodeFunction* function = FindFunction(handle);
   for (auto& kernel : kernels_) {
     if (kernel->function == function) return kernel.get();
   }
@@ -81,9 +81,9 @@ void ProgramImpl::DeclareFunctions(const PtxModule& module) {
         throw PtxError(source.line, "function defined twice: " + std::string(source.name));
       }
     } else {
-      functions_.push_back(std::make_unique<Function>());
+      functions_.push_back(std::make_unique<CodeFunction>());
     }
-    Function& function = *functions_[it->second.value];
+    CodeFunction& function = *functions_[it->second.value];
     function.name = source.name;
     function.entry = source.entry;
     function.has_body = source.has_body;
@@ -265,7 +265,7 @@ void ProgramImpl::LowerFunctions(const PtxModule& module) {
     if (!source.has_body) continue;
     CheckBody(source);
     if (!is_part_) CheckReferences(source);
-    Function& function = *functions_[symbols_[source.name].value];
+    CodeFunction& function = *functions_[symbols_[source.name].value];
     Lowering(source, symbols_, functions_, function).Run();
     size_t words = 0;
     for (Type type : source.registers) words += TypeBytes(type) == 8 ? 2 : 1;
@@ -277,7 +277,7 @@ void ProgramImpl::ListKernels(const PtxModule& module) {
   for (const PtxFunction& source : module.functions) {
     if (!source.entry || !source.has_body) continue;
     size_t index = symbols_[source.name].value;
-    const Function& function = *functions_[index];
+    const CodeFunction& function = *functions_[index];
     auto kernel = std::make_unique<Kernel>();
     KernelInfo info;
     info.name = source.name;
@@ -287,16 +287,16 @@ void ProgramImpl::ListKernels(const PtxModule& module) {
       info.parameters.push_back({end, v.bytes});
       end += v.bytes;
     }
-    std::set<const Function*> seen = {&function};
-    std::vector<const Function*> todo = {&function};
+    std::set<const CodeFunction*> seen = {&function};
+    std::vector<const CodeFunction*> todo = {&function};
     uint32_t registers = 0;
     while (!todo.empty()) {
-      const Function* f = todo.back();
+      const CodeFunction* f = todo.back();
       todo.pop_back();
       registers = std::max(registers, f->used_registers);
       kernel->uses_reserved_shared |= f->uses_reserved_shared;
       if (kernel->unsupported.empty()) kernel->unsupported = f->unsupported;
-      for (const Function* callee : f->callees) {
+      for (const CodeFunction* callee : f->callees) {
         if (seen.insert(callee).second) todo.push_back(callee);
       }
     }

@@ -27,7 +27,7 @@ class ProgramImpl final : public Program, public CodeModule {
 
   Status Build(std::string_view ptx);  // throws PtxError
 
-  const Function* FindFunction(uint64_t handle) const override;
+  const CodeFunction* FindFunction(uint64_t handle) const override;
   const Kernel* FindKernel(uint64_t handle) const override;
   DeviceHeap& heap() const override { return heap_; }
 
@@ -57,7 +57,7 @@ class ProgramImpl final : public Program, public CodeModule {
   std::string text_;
   SymbolTable symbols_;
   std::vector<uint64_t> shared_bytes_;  // static shared memory by function index
-  std::vector<std::unique_ptr<Function>> functions_;
+  std::vector<std::unique_ptr<CodeFunction>> functions_;
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::vector<KernelInfo> kernel_infos_;
   std::vector<GlobalInfo> global_infos_;

@@ -8,7 +8,7 @@
 namespace softgpu {
 
 bool PrepareBlock(Block& block, LaunchState& launch) {
-  const Function& function = *launch.kernel->function;
+  const CodeFunction& function = *launch.kernel->function;
   block.launch = &launch;
   uint32_t warps = (launch.threads + kLanes - 1) / kLanes;
   block.warps.resize(warps);
@@ -83,7 +83,7 @@ Turn RunTurn(Block& block, int64_t* fuel) {
 
 void DiscardBlock(Block& block) {
   PrivateMemory& memory = PrivateMemory::Get();
-  const Function& function = *block.launch->kernel->function;
+  const CodeFunction& function = *block.launch->kernel->function;
   if (block.shared_base != 0) memory.Free(block.shared_base, block.launch->shared_bytes);
   uint64_t local_bytes = uint64_t{kLanes} * function.local_bytes * block.warps.size();
   if (block.local_base != 0) memory.Free(block.local_base, local_bytes);

@@ -40,20 +40,20 @@ struct LocalSlot {
   uint32_t bytes = 0;
 };
 
-struct Function;
+struct CodeFunction;
 struct MatrixSite;
 struct MulticastSite;
 struct TensorSite;
 struct TextureSite;
 
 struct CallSite {
-  const Function* callee = nullptr;  // null: the address is in the register `pointer`
+  const CodeFunction* callee = nullptr;  // null: the address is in the register `pointer`
   OperandOffset pointer = 0;
   std::vector<LocalSlot> arguments;  // in the caller's frame
   std::vector<LocalSlot> results;
 };
 
-struct Function {
+struct CodeFunction {
   std::string name;
   bool entry = false;
   bool has_body = false;
@@ -68,7 +68,7 @@ struct Function {
   bool uses_reserved_shared = false;  // where cooperative groups of several warps meet
   std::vector<LocalSlot> parameters;
   std::vector<LocalSlot> returns;
-  std::vector<const Function*> callees;  // direct calls
+  std::vector<const CodeFunction*> callees;  // direct calls
   std::vector<std::unique_ptr<CallSite>> call_sites;
   std::vector<std::shared_ptr<TensorSite>> tensor_sites;
   std::vector<std::shared_ptr<TextureSite>> texture_sites;
@@ -87,7 +87,7 @@ class Kernel;
 // What running code asks of the module that it is from.
 class CodeModule {
  public:
-  virtual const Function* FindFunction(uint64_t handle) const = 0;  // null if there is none
+  virtual const CodeFunction* FindFunction(uint64_t handle) const = 0;  // null if there is none
   virtual const Kernel* FindKernel(uint64_t handle) const = 0;  // null if the function is no kernel
   virtual DeviceHeap& heap() const = 0;
 
@@ -97,7 +97,7 @@ class CodeModule {
 
 class Kernel {
  public:
-  const Function* function = nullptr;
+  const CodeFunction* function = nullptr;
   const CodeModule* module = nullptr;
   std::string unsupported;  // of the kernel or of anything that it calls
   size_t parameter_bytes = 0;

@@ -260,7 +260,7 @@ void CallIndirect(Warp& w, const Instruction& i) {
     int lane = std::countr_zero(m);
     if (pointer[lane] == handle) mask |= 1u << lane;
   }
-  const Function* callee = w.block->launch->kernel->module->FindFunction(handle);
+  const CodeFunction* callee = w.block->launch->kernel->module->FindFunction(handle);
   if (callee == nullptr) return Fault(w, i, kIllegalInstruction, "call of no function");
   if (!callee->unsupported.empty()) return Fault(w, i, kIllegalInstruction, callee->unsupported);
   if (callee->parameters.size() != site.arguments.size()) {

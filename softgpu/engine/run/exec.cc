@@ -91,7 +91,7 @@ bool PickOldest(Warp& w) {
 
 void FreeFrame(Warp& w, Frame* frame) { w.free_frames.push_back(frame); }
 
-Frame* NewFrame(Warp& w, const Function& function) {
+Frame* NewFrame(Warp& w, const CodeFunction& function) {
   for (size_t i = w.free_frames.size(); i-- > 0;) {
     if (w.free_frames[i]->function != &function) continue;
     Frame* frame = w.free_frames[i];
@@ -229,7 +229,7 @@ void ExitLanes(Warp& w, uint32_t mask) {
   if (cluster.arrived != 0) ReleaseCluster(cluster);
 }
 
-void CallFunction(Warp& w, const Instruction& instruction, const Function& callee,
+void CallFunction(Warp& w, const Instruction& instruction, const CodeFunction& callee,
                   const CallSite& site, uint32_t mask) {
   Frame* frame = w.frame->depth < kMaxDepth ? NewFrame(w, callee) : nullptr;
   if (frame == nullptr) return Fault(w, instruction, kLaunchFailed, "call stack too deep");
@@ -259,7 +259,7 @@ void ReturnLanes(Warp& w, uint32_t mask) {
   Frame* frame = w.frame;
   Frame* parent = frame->parent;
   if (parent == nullptr) return ExitLanes(w, mask);
-  const Function& function = *frame->function;
+  const CodeFunction& function = *frame->function;
   size_t count = std::min(frame->site->results.size(), function.returns.size());
   for (size_t i = 0; i < count; ++i) {
     CopyLocal(parent->local_base, parent->function->local_bytes, frame->site->results[i],

@@ -32,7 +32,7 @@ constexpr int kNotSupported = 801;
 constexpr int kInvalidClusterSize = 912;
 
 struct Frame {
-  const Function* function = nullptr;
+  const CodeFunction* function = nullptr;
   std::byte* registers = nullptr;
   uint64_t local_base = 0;  // lane i's memory is at local_base + i * function->local_bytes
   Frame* parent = nullptr;
@@ -159,7 +159,7 @@ uint32_t CurrentStart(const Warp& w);  // where the PTX instruction that is runn
 void ParkLanes(Warp& w, uint32_t mask, Strand strand);
 void ExitLanes(Warp& w, uint32_t mask);
 void ReleaseBarriers(Block& block);
-void CallFunction(Warp& w, const Instruction& instruction, const Function& callee,
+void CallFunction(Warp& w, const Instruction& instruction, const CodeFunction& callee,
                   const CallSite& site, uint32_t mask);
 void ReturnLanes(Warp& w, uint32_t mask);
 // Waits until `wanted` lanes stand at this instruction; false if the strand has been parked.
