@@ -168,11 +168,18 @@ def check_maps(root, paths):
         text = (root / readme).read_text()
         if "| about | files |" not in text:
             continue
-        named = set(re.findall(r"`(\w+)`", text))
-        there = {path.stem for path in paths if path.parent == readme.parent
-                 and path.suffix in C_SUFFIXES and not path.stem.endswith("_test")}
-        for name in sorted(there ^ named):
-            yield f"{readme}:1: {'does not name' if name in there else 'names no file by'} {name}"
+        named = collections.defaultdict(set)  # by folder; a line may begin with one below, `name/`
+        for line in text.splitlines():
+            folder = re.match(r"\| `(\w+)/`", line)
+            named[folder[1] if folder else ""].update(re.findall(r"`(\w+)`", line))
+        for folder, names in named.items():
+            if folder and not names:
+                continue
+            there = {path.stem for path in paths if path.parent == readme.parent / folder
+                     and path.suffix in C_SUFFIXES and not path.stem.endswith("_test")}
+            for name in sorted(there ^ names):
+                fault = "does not name" if name in there else "names no file by"
+                yield f"{readme}:1: {fault} {folder + '/' if folder else ''}{name}"
 
 
 def check_format(root, paths):

@@ -141,6 +141,19 @@ class TidyTest(unittest.TestCase):
         self.write("README.md", "| about | files |\n| --- | --- |\n| all | |\n")
         self.expect("README.md:1", "does not name part")
 
+    def test_a_map_names_the_files_of_folders_that_it_lists(self):
+        self.write("CMakeLists.txt", "add_library(part part.cc room/chair.cc)\n")
+        self.write("room/chair.cc", "int chair;\n")
+        head = "| about | files |\n| --- | --- |\n| all | `part` |\n"
+        self.write("README.md", head + "| `room/`: seats | `chair` |\n")
+        self.assertEqual([], tidy.check_tree(self.root))
+        self.write("README.md", head + "| `room/`: seats | `table` |\n")
+        self.assertEqual(["README.md:1: does not name room/chair",
+                          "README.md:1: names no file by room/table"],
+                         sorted(tidy.check_tree(self.root)))
+        self.write("README.md", head + "| `room/`: seats | |\n")
+        self.assertEqual([], tidy.check_tree(self.root))
+
     def test_header_without_a_comment(self):
         self.write("part.h", "#pragma once\nint Twice(int value);\n")
         self.expect("part.h:1", "no comment")
