@@ -7,7 +7,7 @@
 #include <chrono>
 #include <mutex>
 
-#include "client-shim/never_destroyed.h"
+#include "client-shim/support/never_destroyed.h"
 #include "nvml-shim/question.h"
 
 namespace longwire::nvml {
