@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "cli/program_notice.h"
-#include "client-shim/interoperation_names.h"
+#include "client-shim/entry/interoperation_names.h"
 #include "longwire/call_ids.h"
 #include "wire/limits.h"
 

@@ -4,7 +4,7 @@
 namespace longwire::codegen {
 namespace {
 
-constexpr char kHead[] = R"(#include "client-shim/entry.h"
+constexpr char kHead[] = R"(#include "client-shim/entry/entry.h"
 #include "longwire/shim_hand_written.h"
 
 #define LONGWIRE_EXPORT __attribute__((visibility("default")))

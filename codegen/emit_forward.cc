@@ -4,7 +4,7 @@
 namespace longwire::codegen {
 namespace {
 
-constexpr char kHead[] = R"(#include "client-shim/forwarding.h"
+constexpr char kHead[] = R"(#include "client-shim/entry/forwarding.h"
 #include "codegen/runtime/convert.h"
 #include "longwire/calls.h"
 #include "longwire/shim_hand_written.h"

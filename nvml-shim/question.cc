@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "client-shim/knock.h"
+#include "client-shim/door/knock.h"
 
 namespace longwire::nvml {
 namespace {

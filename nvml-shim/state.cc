@@ -8,7 +8,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
-#include "client-shim/never_destroyed.h"
+#include "client-shim/support/never_destroyed.h"
 #include "nvml-shim/question.h"
 
 namespace longwire::nvml {

@@ -15,23 +15,24 @@ namespace longwire::wire {
 
 // Sorted: the name, what the guard keeps out, and where.
 inline constexpr std::string_view kGuards[] = {
-    "admin",           // administration by those who may not: server/daemon/admin.cc
-    "between",         // work between a copy and the free it waits for: client-shim/kept_call.cc
-    "bounds",          // a frame larger than a batch: link/transport/relay_end.cc
+    "admin",    // administration by those who may not: server/daemon/admin.cc
+    "between",  // work between a copy and the free it waits for: client-shim/session/kept_call.cc
+    "bounds",   // a frame larger than a batch: link/transport/relay_end.cc
     "certificate",     // clients without a valid certificate: server/daemon/server_credentials.cc
     "compile_tenant",  // kernels compiled for another tenant: server/warden/compile_cache.cc
     "config_checks",   // settings that do not fit together: server/config/checks.cc
     "config_depth",    // lists within lists without end: server/config/yaml_tree.cc
     "dedupe",          // bytes of the log that came already: link/transport/relay_end.cc
-    "early_work",      // work before what the program knows is done: client-shim/early_copies.cc
+    "early_work",      // work before what the program knows is done: shim's stream/early_copies.cc
     "epoch",           // frames of an older connection: link/transport/relay_end.cc
     "handles",         // ids that the session does not have: worker/calls/call_context.cc
     "host_segment",    // a copy outside a session's pinned memory: worker/transfer/host_segment.cc
     "identity",        // another identity that has a session's token: server/daemon/session.cc
     "image_digest",    // an image that is not what it was: server/images/image_files.cc
     "image_owner",     // a tenant that asks for another's image: server/images/image_store.cc
-    "late_copies",     // work before a copy that the program saw done: client-shim/early_copies.cc
-    "late_writes",     // old bytes of what a program wrote: client-shim/speculative_uploads.cc
+    "late_copies",     // work before a copy that the program saw done:
+                       // client-shim/stream/early_copies.cc
+    "late_writes",     // old bytes of what a program wrote: client-shim/copy/speculative_uploads.cc
     "lent",            // the return of chunks that another one holds: server/keeper/chunk_pool.cc
     "peer",            // programs of other users at a local door: wire/socket.cc
     "quota",           // more memory than a tenant may have: server/keeper/main.cc
@@ -44,7 +45,7 @@ inline constexpr std::string_view kGuards[] = {
     "sizes",           // a copy's bytes outside its announced range: worker/transfer/transfers.cc
     "start_only",      // a reload that changes what needs a restart: server/config/reload.cc
     "token",           // clients that resume a session of others: server/daemon/token.cc
-    "unordered",       // work that writes to what a held copy read: client-shim/held_copies.cc
+    "unordered",       // work that writes to what a held copy read: client-shim/copy/held_copies.cc
     "watchdog",        // a daemon that no longer answers: server/daemon/notify.cc
 };
 

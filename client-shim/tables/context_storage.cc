@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "client-shim/current_context.h"
+#include "client-shim/context/current_context.h"
 
 namespace longwire::shim {
 namespace {

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string>
 
-#include "client-shim/options.h"
+#include "client-shim/door/options.h"
 #include "client-shim/tables/table.h"
 
 namespace longwire::shim {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "client-shim/current_context.h"
+#include "client-shim/context/current_context.h"
 #include "client-shim/tables/context_storage.h"
 #include "client-shim/tables/integrity.h"
 #include "client-shim/tables/table.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <thread>
 
-#include "client-shim/current_context.h"
+#include "client-shim/context/current_context.h"
 #include "client-shim/tables/context_storage.h"
 #include "client-shim/tables/integrity.h"
 #include "client-shim/tables/md2.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "client-shim/current_context.h"
+#include "client-shim/context/current_context.h"
 #include "client-shim/tables/table.h"
 #include "longwire/shim_hand_written.h"
 

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <string>
 
-#include "client-shim/entry.h"
-#include "client-shim/forwarding.h"
+#include "client-shim/entry/entry.h"
+#include "client-shim/entry/forwarding.h"
 #include "longwire/dispatch.h"
 #include "longwire/driver_table.h"
 #include "longwire/fake_driver.h"

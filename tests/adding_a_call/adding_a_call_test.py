@@ -15,7 +15,7 @@ import page
 
 PUBLIC, PRIVATE = "cuMulticastGetGranularity", "lwMulticastGranularity"
 # Every place where a call may need something written.
-PLACES = ("proto/calls/", "client-shim/hand_written/", "server/worker/calls/",
+PLACES = ("proto/calls/", "client-shim/calls/", "server/worker/calls/",
           "softgpu/driver/calls/", "tests/wire_inprocess/", "tests/conformance/")
 
 

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <memory>
 
-#include "client-shim/transfers.h"
+#include "client-shim/session/transfers.h"
 #include "wire/lane.h"
 #include "wire/record.h"
 

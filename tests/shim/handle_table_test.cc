@@ -1,5 +1,5 @@
 // A table's slots are used again, and then hold nothing of what was there before.
-#include "client-shim/handle_table.h"
+#include "client-shim/support/handle_table.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "client-shim/image.h"
+#include "client-shim/code/image.h"
 
 #include <elf.h>
 #include <gtest/gtest.h>

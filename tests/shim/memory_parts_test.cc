@@ -3,9 +3,9 @@
 #include <cstring>
 #include <vector>
 
-#include "client-shim/handle_table.h"
-#include "client-shim/host_memory.h"
-#include "client-shim/transfers.h"
+#include "client-shim/mirror/host_memory.h"
+#include "client-shim/session/transfers.h"
+#include "client-shim/support/handle_table.h"
 
 namespace longwire::shim {
 namespace {

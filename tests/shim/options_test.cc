@@ -1,4 +1,4 @@
-#include "client-shim/options.h"
+#include "client-shim/door/options.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

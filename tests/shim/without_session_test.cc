@@ -7,7 +7,7 @@
 
 #include <cstdlib>
 
-#include "client-shim/threads.h"
+#include "client-shim/support/threads.h"
 
 namespace {
 

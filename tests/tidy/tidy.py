@@ -175,8 +175,10 @@ def check_maps(root, paths):
         if "| about | files |" not in text:
             continue
         named = set(re.findall(r"`(\w+)`", text))
-        folders = {readme.parent, *(readme.parent / name for name in
-                                    re.findall(r"^\| `([\w/]+)/`", text, re.MULTILINE))}
+        # A line may begin with a folder below; where it names files of that, all of them.
+        rows = re.findall(r"^\| `([\w/]+)/`(.*)", text, re.MULTILINE)
+        folders = {readme.parent, *(readme.parent / name for name, rest in rows
+                                    if re.search(r"`\w+`", rest))}
         there = {path.stem for path in paths if path.parent in folders
                  and path.suffix in C_SUFFIXES and not path.stem.endswith("_test")}
         for name in sorted(there ^ named):

@@ -1,0 +1,264 @@
+// Streams, events, host functions, capture.
+#include "client-shim/stream/stream.h"
+
+#include <algorithm>
+
+#include "client-shim/context/context.h"
+#include "client-shim/context/current_context.h"
+#include "client-shim/mirror/mirrors.h"
+#include "client-shim/session/session.h"
+#include "client-shim/stream/callbacks.h"
+#include "client-shim/stream/capture.h"
+#include "client-shim/stream/event.h"
+#include "client-shim/stream/host_writes.h"
+#include "client-shim/stream/program_streams.h"
+#include "client-shim/support/threads.h"
+#include "longwire/calls.h"
+#include "longwire/shim_hand_written.h"
+
+namespace longwire::shim::hand {
+namespace {
+
+CUresult Posted(uint64_t position) { return Session::Queued(position); }
+
+// Host functions: a ticket in the stream, run when it is reached.
+CUresult AddHostFunction(Stream* stream, const Where& where, uint64_t ticket) {
+  calls::lwHostFunction call;
+  call.ticket = ticket;
+  uint64_t position = TheSession().Submit(where, call);
+  if (position == Session::kNoPosition) {
+    DropHostFunction(ticket);
+  } else if (where.flags == 0) {
+    NoteHostWrite(stream, position, 0, kAnywhere, WriteOrder::kInStream);
+  }
+  return Posted(position);
+}
+
+// For questions about a stream's work. What captures, or is ordered with what does, says so first.
+CUresult RefuseBesideCapture(Stream* stream) {
+  CUresult result = RefuseWhileCapturing(stream);
+  return result == CUDA_SUCCESS ? RefuseUnsafeCall() : result;
+}
+
+CUresult RefuseNoEvent() {
+  CUresult result = RefuseUnsafeCall();
+  return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_HANDLE : result;
+}
+
+// What a wait for the stream waits for; each stream is retained.
+std::vector<StreamPoint> Covered(Stream* stream) {
+  std::vector<StreamPoint> points;
+  auto add = [&points](Stream* covered) {
+    Retain(covered);
+    points.push_back({covered, covered->last.load()});
+  };
+  if (stream->kind != StreamKind::kLegacy) {
+    add(stream);
+    return points;
+  }
+  std::lock_guard<std::mutex> lock(stream->context->mutex);
+  for (Stream* other : stream->context->streams) {
+    if (WaitCovers(stream, other)) add(other);
+  }
+  return points;
+}
+
+}  // namespace
+
+CUresult cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int priority) {
+  Context *owner = nullptr, *context = nullptr;
+  CUresult result = RequireHealthyContext(&context);
+  if (result == CUDA_SUCCESS) result = RequireOwner(&owner);
+  return result == CUDA_SUCCESS ? NewProgramStream(owner, flags, priority, phStream) : result;
+}
+
+CUresult cuStreamCreate(CUstream* phStream, unsigned int Flags) {
+  return hand::cuStreamCreateWithPriority(phStream, Flags, 0);
+}
+
+CUresult cuStreamDestroy_v2(CUstream hStream) {
+  if (hStream == nullptr || hStream == CU_STREAM_LEGACY || hStream == CU_STREAM_PER_THREAD) {
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
+  Stream* stream = nullptr;
+  CUresult result = FindStream(hStream, &stream);
+  if (result != CUDA_SUCCESS) return result;
+  // What a stream that only joined the capture was given stays in it.
+  Capture* capture = stream->capture.load();
+  if (capture != nullptr && capture->origin == stream) Invalidate(capture);
+  DestroyStream(stream);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetPriority(CUstream hStream, int* priority) {
+  Stream* stream = nullptr;
+  CUresult result = FindStream(hStream, &stream);
+  if (result == CUDA_SUCCESS) *priority = stream->priority;
+  return result;
+}
+
+CUresult cuStreamGetId(CUstream hStream, unsigned long long* streamId) {
+  Stream* stream = nullptr;
+  CUresult result = FindStream(hStream, &stream);
+  if (result == CUDA_SUCCESS) *streamId = stream->id;
+  return result;
+}
+
+CUresult cuStreamGetFlags(CUstream hStream, unsigned int* flags) {
+  Stream* stream = nullptr;
+  CUresult result = FindStream(hStream, &stream);
+  if (result == CUDA_SUCCESS) *flags = stream->flags;
+  return result;
+}
+
+CUresult cuStreamGetDevice(CUstream hStream, CUdevice* device) {
+  Stream* stream = nullptr;
+  CUresult result = FindStream(hStream, &stream);
+  if (result == CUDA_SUCCESS) *device = stream->context->device;
+  return result;
+}
+
+CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
+  Stream* stream = nullptr;
+  CUresult result = FindStream(hStream, &stream);
+  if (result == CUDA_SUCCESS) *pctx = stream->owner->handle;
+  return result;
+}
+
+CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
+  Stream* stream = nullptr;
+  CUresult result = FindStream(hStream, &stream);
+  if (result != CUDA_SUCCESS) return result;
+  if (pCtx != nullptr) *pCtx = stream->context->handle;
+  if (pGreenCtx != nullptr) *pGreenCtx = stream->owner->green;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx* phCtx) {
+  return hand::cuStreamGetCtx_v2(hStream, nullptr, phCtx);
+}
+
+CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream) {
+  Stream *target = nullptr, *source = nullptr;
+  CUresult result = ResolveStream(dstStream, &target);
+  if (result == CUDA_SUCCESS) result = ResolveStream(srcStream, &source);
+  if (result != CUDA_SUCCESS) return result;
+  if (target->context != source->context) return CUDA_ERROR_INVALID_VALUE;
+  for (CUstreamAttrID attribute :
+       {CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY,
+        CU_STREAM_ATTRIBUTE_PRIORITY, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP,
+        CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN}) {
+    CUstreamAttrValue value;
+    result = forward::cuStreamGetAttribute(srcStream, attribute, &value);
+    if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_SUPPORTED) {
+      result = CUDA_SUCCESS;  // this driver's streams have no such attribute
+    } else if (result == CUDA_SUCCESS) {
+      result = forward::cuStreamSetAttribute(dstStream, attribute, &value);
+    }
+    if (result != CUDA_SUCCESS) return result;
+  }
+  target->priority = source->priority;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamQuery(CUstream hStream) {
+  Stream* stream = nullptr;
+  CUresult result = ResolveForWait(hStream, &stream);
+  if (result == CUDA_SUCCESS) result = RefuseBesideCapture(stream);
+  if (result != CUDA_SUCCESS) return result;
+  SendWhatWorkAwaits();
+  for (StreamPoint& point : Covered(stream)) {
+    CUresult state = PollStream(point.stream, point.position);
+    if (result == CUDA_SUCCESS) result = state;
+    Release(point.stream);
+  }
+  if (result == CUDA_SUCCESS) result = ReturnDeviceWrites();
+  return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
+}
+
+CUresult cuStreamSynchronize(CUstream hStream) {
+  Stream* stream = nullptr;
+  CUresult result = ResolveForWait(hStream, &stream);
+  if (result == CUDA_SUCCESS) result = RefuseBesideCapture(stream);
+  if (result != CUDA_SUCCESS) return result;
+  std::vector<StreamPoint> points = Covered(stream);
+  result = WaitForWork(points);
+  return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
+}
+
+CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
+  Stream* stream = nullptr;
+  CUresult result = ResolveStream(hStream, &stream);
+  if (result != CUDA_SUCCESS) return result;
+  if ((Flags & ~CU_EVENT_WAIT_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
+  Event* event = FindEvent(hEvent);
+  return event == nullptr ? CUDA_ERROR_INVALID_HANDLE : WaitEvent(stream, event, Flags);
+}
+
+CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData) {
+  if (fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Stream* stream = nullptr;
+  Where where;
+  CUresult result = ResolveStream(hStream, &stream);
+  if (result == CUDA_SUCCESS) result = OpenWhere(stream, &where);
+  if (result != CUDA_SUCCESS) return result;
+  Capture* capture = stream->capture.load();
+  uint64_t ticket = NewHostFunction(fn, userData, where.context, capture != nullptr);
+  return AddHostFunction(stream, where, ticket);
+}
+
+CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* userData,
+                             unsigned int flags) {
+  if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  Stream* stream = nullptr;
+  Where where;
+  CUresult result = ResolveStream(hStream, &stream);
+  if (result == CUDA_SUCCESS) result = RefuseWhileCapturing(stream);
+  if (result == CUDA_SUCCESS) result = OpenWhere(stream, &where);
+  if (result != CUDA_SUCCESS) return result;
+  return AddHostFunction(stream, where, NewStreamCallback(callback, hStream, stream, userData));
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  if (*mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
+  ThreadState& thread = ThisThread();
+  CaptureMode before = thread.capture_mode;
+  thread.capture_mode = static_cast<CaptureMode>(*mode);
+  *mode = static_cast<CUstreamCaptureMode>(before);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventCreate(CUevent* phEvent, unsigned int Flags) { return NewEvent(Flags, phEvent); }
+
+CUresult cuEventDestroy_v2(CUevent hEvent) { return DestroyEvent(hEvent); }
+
+CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags) {
+  Stream* stream = nullptr;
+  CUresult result = ResolveStream(hStream, &stream);
+  if (result != CUDA_SUCCESS) return result;
+  Event* event = FindEvent(hEvent);
+  return event == nullptr ? CUDA_ERROR_INVALID_HANDLE : RecordEvent(event, stream, flags);
+}
+
+CUresult cuEventRecord(CUevent hEvent, CUstream hStream) {
+  return hand::cuEventRecordWithFlags(hEvent, hStream, 0);
+}
+
+CUresult cuEventQuery(CUevent hEvent) {
+  Event* event = FindEvent(hEvent);
+  return event == nullptr ? RefuseNoEvent() : QueryEvent(event);
+}
+
+CUresult cuEventSynchronize(CUevent hEvent) {
+  Event* event = FindEvent(hEvent);
+  return event == nullptr ? RefuseNoEvent() : SynchronizeEvent(event);
+}
+
+CUresult cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent hEnd) {
+  Event* start = FindEvent(hStart);
+  Event* end = FindEvent(hEnd);
+  if (start == nullptr || end == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  return ElapsedTime(start, end, pMilliseconds);
+}
+
+}  // namespace longwire::shim::hand

@@ -1,0 +1,450 @@
+#include "client-shim/code/module.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+
+#include "client-shim/code/image.h"
+#include "client-shim/code/image_upload.h"
+#include "client-shim/code/references.h"
+#include "client-shim/context/properties.h"
+#include "client-shim/mirror/managed_memory.h"
+#include "client-shim/session/session.h"
+#include "client-shim/support/never_destroyed.h"
+#include "wire/descriptors.h"
+#include "wire/switches.h"
+
+namespace longwire::shim {
+namespace {
+
+using ModuleTable = HandleTable<Module, HandleKind::kModule>;
+using FunctionTable = HandleTable<Function, HandleKind::kFunction>;
+
+ModuleTable& Modules() {
+  static NeverDestroyed<ModuleTable> table;
+  return *table;
+}
+
+FunctionTable& Functions() {
+  static NeverDestroyed<FunctionTable> table;
+  return *table;
+}
+
+// Where the worker's driver put globals: every address of theirs is device memory.
+struct KnownGlobal {
+  uint64_t bytes = 0;
+  Context* context = nullptr;
+  uint64_t module = 0;
+};
+struct KnownGlobals {
+  std::mutex mutex;
+  std::map<uint64_t, KnownGlobal> by_address;
+};
+
+KnownGlobals& Globals() {
+  static NeverDestroyed<KnownGlobals> globals;
+  return *globals;
+}
+
+// The handles of functions by the worker's numbers.
+struct Numbers {
+  std::mutex mutex;
+  std::unordered_map<uint64_t, CUfunction> handles;
+};
+
+Numbers& FunctionNumbers() {
+  static NeverDestroyed<Numbers> numbers;
+  return *numbers;
+}
+
+// False if there is a parameter where none can be.
+bool LaidOut(const calls::Function& described, Function* function) {
+  size_t count = std::min(described.offset.size(), described.size.size());
+  for (size_t i = 0; i < count; ++i) {
+    Parameter parameter{described.offset[i], described.size[i]};
+    uint64_t end = uint64_t{parameter.offset} + parameter.size;
+    if (end > kMaxParameterBytes) return false;
+    function->parameters.push_back(parameter);
+    function->parameter_bytes =
+        std::max(function->parameter_bytes, parameter.offset + parameter.size);
+  }
+  return true;
+}
+
+CUresult AddFunction(Module* module, const calls::Function& described) {
+  Function* function = Functions().New();
+  if (function == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!LaidOut(described, function)) {
+    Functions().Recycle(function);
+    return CUDA_ERROR_UNKNOWN;  // the server describes what no kernel has
+  }
+  function->number = described.function;
+  function->name = std::string(described.name);
+  for (const calls::FunctionAttributes& known : described.attributes) {
+    int device = module->is_library ? DeviceByServerOrdinal(known.device) : -1;
+    if (device >= 0 || !module->is_library) function->attributes[device] = known;
+  }
+  function->module = module;
+  function->handle = reinterpret_cast<CUfunction>(Functions().Publish(function));
+  module->functions[function->name] = function;
+  module->in_order.push_back(function);
+  Numbers& numbers = FunctionNumbers();
+  std::lock_guard<std::mutex> lock(numbers.mutex);
+  numbers.handles[function->number] = function->handle;
+  return CUDA_SUCCESS;
+}
+
+CUresult AddFunctions(Module* module, std::span<const calls::Function> described) {
+  CUresult result = CUDA_SUCCESS;
+  for (size_t i = 0; result == CUDA_SUCCESS && i < described.size(); ++i) {
+    result = AddFunction(module, described[i]);
+  }
+  return result;
+}
+
+// A large module's functions come in several replies.
+CUresult AddFurtherFunctions(const Where& where, Module* module, uint64_t known,
+                             uint64_t functions) {
+  while (known < functions) {
+    calls::lwModuleFunctions ask;
+    ask.library = module->id;
+    ask.first = known;
+    auto answer = TheSession().CallAndWait(where, ask);
+    if (answer.code != CUDA_SUCCESS) return answer.code;
+    if (answer.reply.function.empty()) return CUDA_ERROR_UNKNOWN;
+    known += answer.reply.function.size();
+    CUresult result = AddFunctions(module, answer.reply.function);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  return CUDA_SUCCESS;
+}
+
+// The device whose attributes of the functions shall come with the load, as the worker counts: the
+// one where they will be launched, as far as that is known. -1: none.
+int AttributesDevice(const Module& module) {
+  if (wire::IsSwitchedOff("attributes-with-load")) return -1;
+  Context* context = module.context;
+  if (context == nullptr && RequireContext(&context) != CUDA_SUCCESS) context = nullptr;
+  const Device* device = FindDevice(context == nullptr ? 0 : context->device);
+  return device == nullptr ? -1 : device->server_ordinal;
+}
+
+void SubmitUnload(uint32_t context_number, uint64_t id) {
+  calls::lwModuleUnload unload;
+  unload.library = id;
+  TheSession().Submit({context_number, nullptr, 0}, unload);
+}
+
+// Options as they were given: an answer overwrites some of their values.
+struct GivenOptions {
+  explicit GivenOptions(const JitOptions& options)
+      : outputs(options), result(TravellingOptions(options, &option, &value)) {}
+  JitOutputs outputs;
+  std::vector<uint32_t> option;
+  std::vector<uint64_t> value;
+  CUresult result;  // whether they can be served
+};
+
+enum class Holds { kImage, kParts };
+
+CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::byte> image,
+                     Holds holds, const GivenOptions& options) {
+  Session& session = TheSession();
+  calls::lwModuleLoad load;
+  load.library = module->id;
+  load.as_library = module->is_library;
+  load.parts = holds == Holds::kParts;
+  load.attributes_device = AttributesDevice(*module);
+  load.option = options.option;
+  load.option_value = options.value;
+  ImageUpload upload(session, image, session.counts().images);
+  if (!upload.Begin(&load)) return Session::NotSent();
+  auto answer = session.CallAndWait(where, load);
+  if (answer.code != CUDA_SUCCESS && !answer.bytes.empty()) {
+    wire::Reader reader(answer.bytes);
+    if (answer.reply.Decode(reader) != wire::WireResult::kOk) answer.reply = {};
+  }
+  upload.Answered(answer.reply.knowledge);
+  options.outputs.Deliver(answer.reply);
+  if (answer.code != CUDA_SUCCESS) return answer.code;
+  CUresult result = AddFunctions(module, answer.reply.function);
+  if (result != CUDA_SUCCESS) return result;
+  return AddFurtherFunctions(where, module, answer.reply.function.size(), answer.reply.functions);
+}
+
+// The container, or else the parts, which the server links: one after the other in one image.
+CUresult SendWhatFits(const Where& where, Module* module, const Image& image,
+                      const GivenOptions& options) {
+  CUresult result = CUDA_ERROR_NO_BINARY_FOR_GPU;
+  uint64_t nothing_in_it = 0;  // the container's number, if it loaded but has no function
+  if (!image.bytes.empty()) {
+    module->id = TheSession().NewId();
+    result = SendAndLoad(where, module, image.bytes, Holds::kImage, options);
+    bool loaded = result == CUDA_SUCCESS;
+    if (loaded ? !module->in_order.empty() : result != CUDA_ERROR_NO_BINARY_FOR_GPU) return result;
+    if (image.parts.empty()) return result;
+    if (loaded) nothing_in_it = module->id;
+  }
+  std::vector<std::byte> parts;
+  for (std::span<const std::byte> part : image.parts) {
+    if (parts.size() + part.size() > wire::kMaxImageBytes) return CUDA_ERROR_INVALID_IMAGE;
+    parts.insert(parts.end(), part.begin(), part.end());
+  }
+  module->id = TheSession().NewId();
+  result = SendAndLoad(where, module, parts, Holds::kParts, options);
+  if (nothing_in_it == 0) return result;
+  if (result == CUDA_SUCCESS) {
+    SubmitUnload(module->context_number, nothing_in_it);
+  } else {
+    module->id = nothing_in_it;  // what holds data only is good without its parts
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult Load(const Where& where, const void* image, const JitOptions& options, bool as_library,
+              Context* context, Module** loaded) {
+  if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!options.valid()) return CUDA_ERROR_INVALID_VALUE;
+  const GivenOptions given(options);
+  if (given.result != CUDA_SUCCESS) return given.result;
+  Image measured = MeasureImage(image);
+  if (measured.empty()) return CUDA_ERROR_INVALID_IMAGE;
+  Module* module = Modules().New();
+  if (module == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  module->is_library = as_library;
+  module->context = context;
+  module->context_number = where.context;
+  CUresult result = SendWhatFits(where, module, measured, given);
+  if (result != CUDA_SUCCESS) {
+    Modules().Recycle(module);
+    return result;
+  }
+  module->handle = reinterpret_cast<CUmodule>(Modules().Publish(module));
+  *loaded = module;
+  return CUDA_SUCCESS;
+}
+
+// The addresses of a module's globals, which are nobody's from now on.
+std::vector<uint64_t> ForgetGlobals(uint64_t module) {
+  std::vector<uint64_t> gone;
+  KnownGlobals& globals = Globals();
+  std::lock_guard<std::mutex> lock(globals.mutex);
+  std::erase_if(globals.by_address, [&](const auto& entry) {
+    if (entry.second.module != module) return false;
+    gone.push_back(entry.first);
+    return true;
+  });
+  return gone;
+}
+
+}  // namespace
+
+Function* FunctionByNumber(uint64_t number) {
+  Numbers& numbers = FunctionNumbers();
+  std::lock_guard<std::mutex> lock(numbers.mutex);
+  auto found = numbers.handles.find(number);
+  return found == numbers.handles.end() ? nullptr : FindFunction(found->second);
+}
+
+CUresult LoadModule(const void* image, const JitOptions& options, CUmodule* handle) {
+  Context* context = nullptr;
+  CUresult result = RequireHealthyContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  Module* module = nullptr;
+  result = Load({context->number.load(), nullptr, 0}, image, options, false, context, &module);
+  if (result == CUDA_SUCCESS) *handle = module->handle;
+  return result;
+}
+
+CUresult LoadLibrary(const void* image, const JitOptions& options, CUlibrary* library) {
+  Module* module = nullptr;
+  CUresult result = Load({}, image, options, true, nullptr, &module);
+  if (result == CUDA_SUCCESS) *library = reinterpret_cast<CUlibrary>(module->handle);
+  return result;
+}
+
+CUresult LoadFile(const char* path, std::vector<char>* image) {
+  std::unique_ptr<FILE, int (*)(FILE*)> file(wire::OpenStream(path, "r"), fclose);
+  if (file == nullptr) return CUDA_ERROR_FILE_NOT_FOUND;
+  constexpr size_t kPiece = 65536;
+  size_t got = kPiece;
+  while (got == kPiece) {  // less is the end
+    size_t before = image->size();
+    image->resize(before + kPiece);
+    got = fread(image->data() + before, 1, kPiece, file.get());
+    image->resize(before + got);
+    if (image->size() > wire::kMaxImageBytes) return CUDA_ERROR_INVALID_IMAGE;
+  }
+  image->push_back(0);  // text needs its end
+  return image->size() > 8 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+}
+
+CUresult UnloadModule(Module* module) {
+  if (!Modules().Retire(module)) return CUDA_ERROR_INVALID_HANDLE;
+  std::vector<uint64_t> gone = ForgetGlobals(module->id);
+  for (uint64_t global : gone) RemoveManagedVariable(global);
+  SubmitUnload(module->context_number, module->id);
+  {
+    Numbers& numbers = FunctionNumbers();
+    std::lock_guard<std::mutex> lock(numbers.mutex);
+    for (Function* function : module->in_order) numbers.handles.erase(function->number);
+  }
+  ForgetReferences(module);
+  for (Function* function : module->in_order) {
+    if (Functions().Retire(function)) Functions().Recycle(function);
+  }
+  Modules().Recycle(module);
+  return CUDA_SUCCESS;
+}
+
+Module* FindModule(CUmodule handle) { return Modules().Find(reinterpret_cast<uint64_t>(handle)); }
+
+Module* FindLibrary(CUlibrary handle) {
+  Module* module = Modules().Find(reinterpret_cast<uint64_t>(handle));
+  return module != nullptr && module->is_library ? module : nullptr;
+}
+
+Function* FindFunction(CUfunction handle) {
+  return Functions().Find(reinterpret_cast<uint64_t>(handle));
+}
+
+CUresult GlobalOf(Module* module, const char* name, GlobalKind kind, uint64_t* address,
+                  size_t* bytes) {
+  Context* context = nullptr;
+  CUresult result = RequireHealthyContext(&context);
+  if (result == CUDA_ERROR_INVALID_CONTEXT && kind == GlobalKind::kManaged) {
+    // Asked for before there is a context: the variable lies on the first device.
+    context = PrimaryContext(0);
+    result = ActivatePrimary(context);
+  }
+  if (result != CUDA_SUCCESS) return result;
+  uint32_t number = module->is_library ? context->number.load() : module->context_number;
+  bool managed = kind == GlobalKind::kManaged;
+  std::string key = std::to_string(number) + (managed ? "m:" : ":") + name;
+  std::unique_lock<std::mutex> lock(module->mutex);
+  auto known = module->globals.find(key);
+  if (known == module->globals.end()) {
+    lock.unlock();
+    calls::lwModuleGlobal ask;
+    ask.library = module->id;
+    ask.name = name;
+    ask.managed = managed;
+    auto answer = TheSession().CallAndWait({number, nullptr, 0}, ask);
+    if (answer.code != CUDA_SUCCESS) return answer.code;
+    if (answer.reply.managed) {
+      result =
+          AddManagedVariable(context, answer.reply.address, answer.reply.bytes, module->is_library);
+      if (result != CUDA_SUCCESS) return result;
+    }
+    {
+      KnownGlobals& globals = Globals();
+      std::lock_guard<std::mutex> known_lock(globals.mutex);
+      globals.by_address[answer.reply.address] = {answer.reply.bytes, context, module->id};
+    }
+    lock.lock();
+    known = module->globals.insert({key, {answer.reply.address, answer.reply.bytes}}).first;
+  }
+  *address = known->second.address;
+  *bytes = known->second.bytes;
+  return CUDA_SUCCESS;
+}
+
+bool FindGlobal(uint64_t address, uint64_t* start, uint64_t* bytes, Context** context) {
+  KnownGlobals& globals = Globals();
+  std::lock_guard<std::mutex> lock(globals.mutex);
+  auto after = globals.by_address.upper_bound(address);
+  if (after == globals.by_address.begin()) return false;
+  auto found = std::prev(after);
+  if (address - found->first >= found->second.bytes) return false;
+  *start = found->first;
+  *bytes = found->second.bytes;
+  *context = found->second.context;
+  return true;
+}
+
+CUresult FunctionAttribute(Function* function, int attribute, int device, int* value) {
+  std::unique_lock<std::mutex> lock(function->mutex);
+  auto known = function->attributes.find(device);
+  if (known == function->attributes.end()) {
+    lock.unlock();
+    Context* context = nullptr;
+    CUresult result = RequireHealthyContext(&context);
+    if (result != CUDA_SUCCESS && device < 0) return result;
+    calls::lwFunctionAttributes ask;
+    ask.function = function->number;
+    ask.device = device < 0 ? -1 : FindDevice(device)->server_ordinal;
+    auto answer = TheSession().CallAndWait(
+        {context == nullptr ? 0 : context->number.load(), nullptr, 0}, ask);
+    if (answer.code != CUDA_SUCCESS) return answer.code;
+    lock.lock();
+    known = function->attributes.insert({device, std::move(answer.reply.attributes)}).first;
+  }
+  calls::FunctionAttributes& all = known->second;
+  if (attribute < 0 ||
+      static_cast<size_t>(attribute) >= std::min(all.code.size(), all.value.size())) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (all.code[attribute] == CUDA_SUCCESS) *value = all.value[attribute];
+  return static_cast<CUresult>(all.code[attribute]);
+}
+
+CUresult SetFunctionAttribute(Function* function, int attribute, int value, int device) {
+  // What the driver would refuse is refused here: only these can be set, within their limits.
+  switch (attribute) {
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: {
+      Context* context = nullptr;
+      if (RequireContext(&context) != CUDA_SUCCESS) break;
+      const Device* on = FindDevice(device < 0 ? context->device : device);
+      int shared = 0;
+      CUresult result =
+          FunctionAttribute(function, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, device, &shared);
+      if (result != CUDA_SUCCESS) return result;
+      int limit = AttributeOr(*on, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 48 << 10);
+      if (value < 0 || value > limit - shared) return CUDA_ERROR_INVALID_VALUE;
+      break;
+    }
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+      if (value < -1 || value > 100) return CUDA_ERROR_INVALID_VALUE;
+      break;
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: {
+      int compiled = 0;
+      if (value < 0) return CUDA_ERROR_INVALID_VALUE;
+      CUresult result = FunctionAttribute(function, attribute, device, &compiled);
+      if (result != CUDA_SUCCESS) return result;
+      if (compiled != 0 && function->clusters != Function::Clusters::kSet) {
+        // What was compiled in can be said again, and nothing else.
+        if (value != compiled) return CUDA_ERROR_INVALID_VALUE;
+        break;
+      }
+      function->clusters = Function::Clusters::kSet;
+      break;
+    }
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+      if (value < 0) return CUDA_ERROR_INVALID_VALUE;
+      break;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  Context* context = nullptr;
+  CUresult result = RequireHealthyContext(&context);
+  if (result != CUDA_SUCCESS && device < 0) return result;
+  calls::lwFunctionSetAttribute set;
+  set.function = function->number;
+  set.attribute = attribute;
+  set.value = value;
+  set.device = device < 0 ? -1 : FindDevice(device)->server_ordinal;
+  TheSession().Submit({context == nullptr ? 0 : context->number.load(), nullptr, 0}, set);
+  std::lock_guard<std::mutex> lock(function->mutex);
+  for (auto& [known_device, all] : function->attributes) {
+    bool same = known_device == device || known_device < 0 || device < 0;
+    if (same && static_cast<size_t>(attribute) < all.value.size()) all.value[attribute] = value;
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace longwire::shim

@@ -1,0 +1,41 @@
+#include "client-shim/context/context_parts.h"
+
+#include "client-shim/context/context.h"
+#include "client-shim/context/context_events.h"
+#include "client-shim/context/green_context.h"
+#include "client-shim/copy/array_shapes.h"
+#include "client-shim/memory/async_pool.h"
+#include "client-shim/memory/device_memory.h"
+#include "client-shim/memory/peers.h"
+#include "client-shim/mirror/host_exposure.h"
+#include "client-shim/mirror/managed_memory.h"
+#include "client-shim/mirror/mirrors.h"
+#include "client-shim/mirror/shared_blocks.h"
+
+namespace longwire::shim {
+namespace {
+
+void BeforeEnd(Context* context) {
+  EndGreenContextsOf(context);
+  static_cast<void>(KeepManagedVariables(context));  // the session's end is what is returned then
+  DropPeers(context);
+}
+
+// In this order: what is compared and sent by itself goes before the memory that it looks at.
+void AfterEnd(uint32_t number) {
+  ForgetMirrors(number);
+  ForgetManaged(number);
+  ForgetSharedBlocks(number);
+  ForgetExposed(number);
+  ForgetContextMemory(number);
+  UnaccountFreed();
+  ForgetArrays(number);
+}
+
+}  // namespace
+
+void SetUpContextParts() {
+  SetContextParts({&GiveManagedVariables, &BeforeEnd, &OpenGate, &AfterEnd});
+}
+
+}  // namespace longwire::shim

@@ -1,0 +1,115 @@
+#include "client-shim/context/green_context.h"
+
+#include <algorithm>
+
+#include "client-shim/context/context_events.h"
+#include "client-shim/session/session.h"
+#include "client-shim/stream/program_streams.h"
+#include "client-shim/support/never_destroyed.h"
+#include "longwire/calls.h"
+
+namespace longwire::shim {
+namespace {
+
+// The second handle of a green context, which is one number apart from its CUcontext.
+struct GreenHandle {
+  uint64_t table_index = 0;
+  Context* context = nullptr;
+};
+using GreenTable = HandleTable<GreenHandle, HandleKind::kGreenContext>;
+
+GreenTable& Handles() {
+  static NeverDestroyed<GreenTable> table;
+  return *table;
+}
+
+struct Living {
+  std::mutex mutex;
+  std::vector<Context*> contexts;  // under mutex
+};
+
+Living& TheLiving() {
+  static NeverDestroyed<Living> living;
+  return *living;
+}
+
+CUresult CreateInWorker(Context* green, uint32_t number, CUdevResourceDesc descriptor,
+                        unsigned flags) {
+  calls::lwGreenContextCreate create;
+  create.context = number;
+  create.home = green->home->number.load();
+  create.descriptor = reinterpret_cast<uint64_t>(descriptor);
+  create.flags = flags;
+  auto answer = TheSession().CallAndWait({create.home, nullptr, 0}, create);
+  green->multiprocessors = answer.reply.multiprocessors;
+  return answer.code;
+}
+
+}  // namespace
+
+CUresult NewGreenContext(Context* home, CUdevResourceDesc descriptor, unsigned flags,
+                         Context** created) {
+  Context* green = Contexts().New();
+  GreenHandle* handle = Handles().New();
+  if (green == nullptr || handle == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  green->device = home->device;
+  green->home = home;
+  uint32_t number = NewContextNumber(home);
+  CUresult result = CreateInWorker(green, number, descriptor, flags);
+  if (result != CUDA_SUCCESS) {
+    ForgetContextNumber(number);
+    Contexts().Recycle(green);
+    Handles().Recycle(handle);
+    return result;
+  }
+  handle->context = green;
+  green->number.store(number);
+  green->green = reinterpret_cast<CUgreenCtx>(Handles().Publish(handle));
+  green->handle = reinterpret_cast<CUcontext>(Contexts().Publish(green));
+  Living& living = TheLiving();
+  std::lock_guard<std::mutex> lock(living.mutex);
+  living.contexts.push_back(green);
+  *created = green;
+  return CUDA_SUCCESS;
+}
+
+CUresult EndGreenContext(Context* green) {
+  {
+    Living& living = TheLiving();
+    std::lock_guard<std::mutex> lock(living.mutex);
+    if (std::erase(living.contexts, green) == 0) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  }
+  CUresult waited = SynchronizeContext(green);
+  uint32_t number = green->number.exchange(0);
+  GreenHandle* handle = Handles().Find(reinterpret_cast<uint64_t>(green->green));
+  if (handle != nullptr) Handles().Retire(handle);
+  Contexts().Retire(green);
+  OpenGate(green);
+  CallDeathHooks(green->handle);
+  calls::lwContextDestroy destroy;
+  destroy.context = number;
+  CUresult result = TheSession().CallAndWait({number, nullptr, 0}, destroy).code;
+  if (Stream* legacy = green->legacy.exchange(nullptr)) DestroyStream(legacy);
+  ForgetContextNumber(number);
+  if (Session::over() != CUDA_SUCCESS) return Session::over();
+  return result == CUDA_SUCCESS ? waited : result;
+}
+
+void EndGreenContextsOf(const Context* home) {
+  std::vector<Context*> contexts;
+  {
+    Living& living = TheLiving();
+    std::lock_guard<std::mutex> lock(living.mutex);
+    contexts = living.contexts;
+  }
+  for (Context* green : contexts) {
+    if (green->home == home) EndGreenContext(green);
+  }
+}
+
+Context* FindGreenContext(CUgreenCtx handle) {
+  GreenHandle* found = Handles().Find(reinterpret_cast<uint64_t>(handle));
+  return found == nullptr ? nullptr : found->context;
+}
+
+}  // namespace longwire::shim

@@ -1,0 +1,61 @@
+#include "client-shim/context/limits.h"
+
+#include "client-shim/context/context.h"
+#include "longwire/shim_hand_written.h"
+#include "wire/switches.h"
+
+namespace longwire::shim {
+namespace {
+
+bool MayKeep(CUlimit limit) {
+  static const bool never = wire::IsSwitchedOff("kept-limits");
+  return !never && limit != CU_LIMIT_STACK_SIZE;
+}
+
+// What was kept of a primary context that has been reset since is none of the new one's.
+KeptLimits& Kept(Context* context) {
+  uint32_t number = context->number.load();
+  if (context->limits.number != number) context->limits = {number, context->limits.changes + 1, {}};
+  return context->limits;
+}
+
+}  // namespace
+
+CUresult GetLimit(CUlimit limit, size_t* value) {
+  Context* context = nullptr;
+  CUresult result = RequireHealthyContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  uint64_t changes = 0;
+  {
+    std::lock_guard lock(context->mutex);
+    KeptLimits& kept = Kept(context);
+    auto found = kept.values.find(limit);
+    if (found != kept.values.end()) {
+      *value = found->second;
+      return CUDA_SUCCESS;
+    }
+    changes = kept.changes;
+  }
+  result = forward::cuCtxGetLimit(value, limit);
+  if (result != CUDA_SUCCESS || !MayKeep(limit)) return result;
+  std::lock_guard lock(context->mutex);
+  KeptLimits& kept = Kept(context);
+  // Another thread may have set it since it was asked for.
+  if (kept.changes == changes) kept.values[limit] = *value;
+  return CUDA_SUCCESS;
+}
+
+CUresult SetLimit(CUlimit limit, size_t value) {
+  Context* context = nullptr;
+  CUresult result = RequireHealthyContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  result = forward::cuCtxSetLimit(limit, value);
+  // The driver may have made another value of it, and a limit of one kind change with another's.
+  std::lock_guard lock(context->mutex);
+  KeptLimits& kept = Kept(context);
+  kept.values.clear();
+  ++kept.changes;
+  return result;
+}
+
+}  // namespace longwire::shim

@@ -1,0 +1,480 @@
+#include "client-shim/copy/copies.h"
+
+#include <cstring>
+#include <vector>
+
+#include "client-shim/context/context.h"
+#include "client-shim/copy/array_shapes.h"
+#include "client-shim/copy/held_copies.h"
+#include "client-shim/copy/kept_uploads.h"
+#include "client-shim/copy/speculative_uploads.h"
+#include "client-shim/door/options.h"
+#include "client-shim/memory/pointers.h"
+#include "client-shim/memory/reach.h"
+#include "client-shim/mirror/host_exposure.h"
+#include "client-shim/mirror/host_memory.h"
+#include "client-shim/mirror/mirrors.h"
+#include "client-shim/mirror/shared_blocks.h"
+#include "client-shim/session/lanes.h"
+#include "client-shim/session/session.h"
+#include "client-shim/session/uploads.h"
+#include "client-shim/stream/callbacks.h"
+#include "client-shim/stream/capture.h"
+#include "client-shim/stream/early_copies.h"
+#include "client-shim/stream/host_writes.h"
+#include "client-shim/stream/program_streams.h"
+#include "longwire/calls.h"
+
+namespace longwire::shim {
+namespace {
+
+constexpr uint64_t kMaxCopyBytes = uint64_t{1} << 46;  // above every device's memory
+
+bool Multiply(uint64_t a, uint64_t b, uint64_t* product) {
+  return !__builtin_mul_overflow(a, b, product) && *product <= kMaxCopyBytes;
+}
+
+// The bytes from the first to the last that one linear side touches. False on absurd sizes.
+bool Span(const CopySide& side, const Extent& extent, uint64_t* first, uint64_t* bytes) {
+  uint64_t slice_pitch = 0, rows = 0, slices = 0;
+  if (!Multiply(side.pitch, side.height, &slice_pitch)) return false;
+  if (!Multiply(extent.rows - 1, side.pitch, &rows)) return false;
+  if (!Multiply(extent.slices - 1, slice_pitch, &slices)) return false;
+  uint64_t start_rows = 0, start_slices = 0;
+  if (!Multiply(side.y, side.pitch, &start_rows)) return false;
+  if (!Multiply(side.z, slice_pitch, &start_slices)) return false;
+  if (side.x_bytes > kMaxCopyBytes) return false;
+  *first = start_slices + start_rows + side.x_bytes;
+  *bytes = slices + rows + extent.width;
+  return true;
+}
+
+bool IsKnownHost(uint64_t address) {
+  HostRange range;
+  return FindHost(address, &range);
+}
+
+// Fills in defaults and finds out what the side is; refuses what the driver would refuse.
+CUresult Resolve(CopySide* side, const Extent& extent) {
+  if (side->pitch == 0) side->pitch = side->x_bytes + extent.width;
+  if (side->height == 0) side->height = side->y + extent.rows;
+  if (side->kind == CopySide::Kind::kArray) {
+    return CheckArray(*side, extent);
+  }
+  // The program's memory that has its like on the device is copied there, in the stream's order.
+  if (FindMirror(side->address, &side->address)) {
+    side->kind = CopySide::Kind::kDevice;
+  } else if (IsKnownHost(side->address)) {
+    side->kind = CopySide::Kind::kHost;
+  }
+  if (side->kind == CopySide::Kind::kEither) {
+    side->kind = IsDeviceAddress(side->address) ? CopySide::Kind::kDevice : CopySide::Kind::kHost;
+  }
+  if (side->address == 0) return CUDA_ERROR_INVALID_VALUE;
+  uint64_t first = 0, bytes = 0;
+  if (!Span(*side, extent, &first, &bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (extent.rows > 1 && side->pitch < extent.width) return CUDA_ERROR_INVALID_VALUE;
+  if (side->kind == CopySide::Kind::kDevice) return CheckDeviceRange(side->address + first, bytes);
+  // What is pinned is the program's, also where another thread has the device reach it just now.
+  bool is_device = IsDeviceAddress(side->address) && !IsKnownHost(side->address);
+  return is_device ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+calls::Place WirePlace(const CopySide& side, const Extent& extent) {
+  calls::Place place;
+  place.address = side.kind == CopySide::Kind::kArray ? 0 : side.address;
+  place.array = reinterpret_cast<uint64_t>(side.array);
+  place.x_bytes = side.x_bytes;
+  place.y = side.y;
+  place.z = side.z;
+  place.pitch = side.pitch;
+  place.height = side.height;
+  place.width_bytes = extent.width;
+  place.rows = extent.rows;
+  place.slices = extent.slices;
+  return place;
+}
+
+HostPlace HostSide(const CopySide& side, const Extent& extent) {
+  HostPlace place;
+  place.base = reinterpret_cast<std::byte*>(side.address) + side.z * side.pitch * side.height +
+               side.y * side.pitch + side.x_bytes;
+  place.pitch = side.pitch;
+  place.slice_pitch = side.pitch * side.height;
+  place.width = extent.width;
+  place.rows = extent.rows;
+  place.slices = extent.slices;
+  return place;
+}
+
+// The bytes of the program's memory that a side covers; resolved before, so they can be counted.
+struct HostBytes {
+  uint64_t address = 0;
+  uint64_t bytes = 0;
+  bool pinned() const { return IsPinned(reinterpret_cast<void*>(address), bytes); }
+};
+
+HostBytes BytesOf(const CopySide& side, const Extent& extent) {
+  uint64_t first = 0;
+  HostBytes range;
+  if (Span(side, extent, &first, &range.bytes)) range.address = side.address + first;
+  return range;
+}
+
+// Copies reach the allocations of all devices; the program's own mappings only where access was
+// set. Captured copies need access everywhere: in a graph they cannot be peer copies.
+CUresult CheckReach(const CopySide& side, Stream* stream, Peers peers) {
+  if (side.kind != CopySide::Kind::kDevice) return CUDA_SUCCESS;
+  int own = stream->context->device;
+  bool captured = stream->capture.load() != nullptr;
+  if (captured && (peers == Peers::kYes || !Reaches(own, side.address))) {
+    return RefuseWhileCapturing(stream);
+  }
+  bool reaches = CopyReaches(side.device >= 0 ? side.device : own, side.address);
+  return reaches ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult Posted(uint64_t position) { return Session::Queued(position); }
+
+template <class Call>
+uint64_t SubmitWork(Stream* stream, const Where& where, const Call& call, size_t bound = 1024,
+                    Sends sends = Sends::kNow) {
+  DeviceWork work(stream, sends);
+  return TheSession().Submit(where, call, bound);
+}
+
+// Work of the device alone: even the waiting forms return at once, unless the program can look at
+// what was written or wants them to wait (`source`: 0 if there is none; `late`: it is mirrored, and
+// the program may still write it).
+template <class Call>
+CUresult SubmitSeen(Stream* stream, const Where& where, const Call& call, Waits waits,
+                    uint64_t address, uint64_t source, bool late = false) {
+  bool mirrored = IsMirrored(address);
+  Sends sends = mirrored ? Sends::kNow : Sends::kPerhapsLater;
+  uint64_t position = SubmitWork(stream, where, call, 1024, sends);
+  if (position == Session::kNoPosition) return Session::NotQueued();
+  if (late) NoteMirroredRead(stream, position);
+  bool captured = stream->capture.load() != nullptr;
+  if (waits == Waits::kAsync || captured) return CUDA_SUCCESS;
+  bool wanted = HasSyncMemops(address) || HasSyncMemops(source);
+  if (!wanted && !mirrored) return CUDA_SUCCESS;
+  CUresult result = WaitForStream(stream, position);
+  return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
+}
+
+// Whether the worker's driver can copy from or to the program's side itself, in the stream's order.
+// Not while this process is still to write there: that is no part of the stream's order.
+bool IsWithWorker(Stream* stream, const CopySide& host, const Extent& extent,
+                  const HostBytes& range, calls::lwCopyPinned* copy) {
+  uint64_t offset = 0;
+  bool shared = stream->capture.load() == nullptr && range.pinned() &&
+                FindPart(range.address, range.bytes, &offset) &&
+                !LateHostWritePending(range.address, range.bytes);
+  if (!shared) return false;
+  copy->host = WirePlace(host, extent);
+  copy->host.address = offset;
+  copy->host.x_bytes = copy->host.y = copy->host.z = 0;
+  return true;
+}
+
+CUresult CopyWithWorker(Stream* stream, const Where& where, calls::lwCopyPinned& copy,
+                        const CopySide& device, const Extent& extent, const HostBytes& range,
+                        Waits waits) {
+  copy.place = WirePlace(device, extent);
+  copy.bytes = extent.width * extent.rows * extent.slices;
+  uint64_t position = SubmitWork(stream, where, copy);
+  if (position == Session::kNoPosition) return Session::NotQueued();
+  if (waits == Waits::kAsync) {
+    if (copy.to_host) {
+      NoteHostWrite(stream, position, range.address, range.bytes, WriteOrder::kInStream);
+    }
+    return CUDA_SUCCESS;
+  }
+  CUresult result = WaitForStream(stream, position);
+  return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
+}
+
+// The worker fetches the bytes when the stream gets there.
+CUresult PulledUpload(const Where& where, calls::lwCopyToDevice& copy, const HostPlace& source,
+                      Stream* stream, uint64_t* position) {
+  Session& session = TheSession();
+  Capture* capture = stream->capture.load();
+  copy.transfer = session.NewId();
+  copy.pull = true;
+  session.transfers().OfferUpload(copy.transfer, source, capture != nullptr);
+  *position = SubmitWork(stream, where, copy);
+  return Posted(*position);
+}
+
+// The bytes go now, and again what the program changes until the stream gets there.
+CUresult SpeculativeUpload(const Where& where, calls::lwCopyToDevice& copy, const HostPlace& source,
+                           Stream* stream, uint64_t* position) {
+  copy.transfer = TheSession().NewId();
+  copy.revisable = true;
+  *position = SubmitWork(stream, where, copy);
+  if (*position == Session::kNoPosition) return Session::NotQueued();
+  bool sent = SendSpeculatively(stream, *position, copy.transfer, source);
+  return sent ? CUDA_SUCCESS : Session::NotSent();
+}
+
+// Bytes of which what counts is not what they are now, but what they are when the stream gets
+// there: other work is to write them, or the program may.
+CUresult LaterUpload(const Where& where, calls::lwCopyToDevice& copy, const HostPlace& source,
+                     Stream* stream, const HostBytes& range, uint64_t* position) {
+  bool speculative = stream->capture.load() == nullptr &&
+                     !HostWritePending(range.address, range.bytes) && MaySpeculate(copy.bytes);
+  return speculative ? SpeculativeUpload(where, copy, source, stream, position)
+                     : PulledUpload(where, copy, source, stream, position);
+}
+
+// Whether the program may still write the source of a copy, in an order that counts: until the
+// stream gets there, or while other work is to write it.
+bool MayStillChange(const Stream* stream, const HostBytes& range) {
+  return HostWritePending(range.address, range.bytes) || !IsReachedAtOnce(stream);
+}
+
+CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& source,
+                const Extent& extent, Waits waits, Reads reads) {
+  Where where;
+  CUresult result = OpenWhere(stream, &where);
+  if (result != CUDA_SUCCESS) return result;
+  Session& session = TheSession();
+  HostPlace from = HostSide(source, extent);
+  if (from.rows * from.slices == 1) ExposePointees({from.base, from.bytes()});
+  calls::lwCopyToDevice copy;
+  copy.place = WirePlace(destination, extent);
+  copy.bytes = from.bytes();
+  copy.transfer = 0;
+  copy.pull = copy.revisable = false;
+  Capture* capture = stream->capture.load();
+  uint64_t position = 0;
+  HostBytes range = BytesOf(source, extent);
+  bool small = copy.bytes <= wire::kInlineCopyBytes;
+  bool in_order = range.pinned() && reads == Reads::kInOrder;
+  bool later = in_order && MayStillChange(stream, range);
+  // Few bytes that are read now need no wait for the device.
+  bool now = !later && (reads == Reads::kNow || (small && waits == Waits::kSync));
+  calls::lwCopyPinned pinned;
+  pinned.to_host = false;
+  if (!now && IsWithWorker(stream, source, extent, range, &pinned)) {
+    return CopyWithWorker(stream, where, pinned, destination, extent, range, waits);
+  }
+  bool fits = small || waits == Waits::kSync || FitsUploadWindow(copy.bytes);
+  if (capture != nullptr || later || (in_order && !fits)) {
+    result = LaterUpload(where, copy, from, stream, range, &position);
+    if (result != CUDA_SUCCESS || waits == Waits::kAsync || capture != nullptr) return result;
+    return WaitForStream(stream, position);
+  }
+  std::vector<std::byte> packed;
+  if (small && from.rows * from.slices == 1) {
+    copy.data = {from.base, copy.bytes};
+  } else if (small) {
+    packed.resize(copy.bytes);
+    from.Gather(0, packed);
+    copy.data = packed;
+  } else {
+    copy.transfer = session.NewId();
+  }
+  bool early = waits == Waits::kSync && !IsMirrored(destination.address) && MayReturnEarly(stream);
+  position = SubmitWork(stream, where, copy, 256 + copy.data.size());
+  if (position == Session::kNoPosition) return Session::NotQueued();
+  session.counts().uploaded.fetch_add(copy.data.size(), std::memory_order_relaxed);
+  if (!small && !SendCopy(session, copy.transfer, from)) return Session::NotSent();
+  if (waits != Waits::kSync) return CUDA_SUCCESS;
+  if (!early) return WaitForStream(stream, position);
+  NoteEarlyCopy(stream, position);
+  return CUDA_SUCCESS;
+}
+
+// A copy of linear memory that may be over when the call returns, of bytes that are there already.
+bool MayBeKept(Stream* stream, const CopySide& destination, const CopySide& source,
+               const Extent& extent, Waits waits) {
+  HostBytes range = BytesOf(source, extent);
+  bool linear = extent.rows * extent.slices == 1 && destination.kind == CopySide::Kind::kDevice;
+  bool now = waits == Waits::kSync || !range.pinned();
+  return linear && now && stream->capture.load() == nullptr && !IsMirrored(destination.address) &&
+         !HostWritePending(range.address, range.bytes);
+}
+
+// Of the one row of a side.
+uint64_t LinearStart(const CopySide& side) {
+  return side.address + side.z * side.pitch * side.height + side.y * side.pitch + side.x_bytes;
+}
+
+CUresult Download(Stream* stream, const CopySide& destination, const CopySide& source,
+                  const Extent& extent, Waits waits) {
+  Where where;
+  CUresult result = OpenWhere(stream, &where);
+  if (result != CUDA_SUCCESS) return result;
+  HostBytes range = BytesOf(destination, extent);
+  calls::lwCopyPinned pinned;
+  pinned.to_host = true;
+  if (IsWithWorker(stream, destination, extent, range, &pinned)) {
+    return CopyWithWorker(stream, where, pinned, source, extent, range, waits);
+  }
+  Session& session = TheSession();
+  HostPlace to = HostSide(destination, extent);
+  calls::lwCopyToHost copy;
+  copy.place = WirePlace(source, extent);
+  copy.bytes = to.bytes();
+  copy.transfer = session.NewId();
+  Capture* capture = stream->capture.load();
+  session.transfers().ExpectDownload(copy.transfer, to, capture != nullptr);
+  if (capture != nullptr) return Posted(session.Submit(where, copy));
+  // The lanes keep no order among copies, as the log does.
+  copy.in_log = HostCopyPending(range.address, range.bytes);
+  bool by_lanes = !copy.in_log && session.lanes().Carries(copy.bytes);
+  if (by_lanes && !session.lanes().Open()) return Session::NotSent();
+  PullInstead(stream, range.address, range.bytes);
+  uint64_t position = SubmitWork(stream, where, copy);
+  if (position == Session::kNoPosition) {
+    session.transfers().DropDownload(copy.transfer);
+    return Session::NotQueued();
+  }
+  if (waits == Waits::kAsync && range.pinned()) {
+    NoteHostWrite(stream, position, range.address, range.bytes);
+    return CUDA_SUCCESS;
+  }
+  result = WaitForStream(stream, position);
+  session.transfers().DropDownload(copy.transfer);  // nothing is written after we returned
+  return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
+}
+
+CUresult CopyInHost(Stream* stream, const CopySide& destination, const CopySide& source,
+                    const Extent& extent) {
+  CUresult result = RefuseWhileCapturing(stream);
+  if (result != CUDA_SUCCESS) return result;
+  std::vector<StreamPoint> before = UnfinishedBefore(stream);
+  result = WaitForWork(before);
+  if (result != CUDA_SUCCESS) return result;
+  HostPlace to = HostSide(destination, extent), from = HostSide(source, extent);
+  for (uint64_t slice = 0; slice < extent.slices; ++slice) {
+    for (uint64_t row = 0; row < extent.rows; ++row) {
+      std::memmove(to.base + slice * to.slice_pitch + row * to.pitch,
+                   from.base + slice * from.slice_pitch + row * from.pitch, extent.width);
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+// Resolves both sides; *bytes is 0 if there is nothing to copy.
+CUresult ResolveSides(const Extent& extent, CopySide* destination, CopySide* source,
+                      uint64_t* bytes) {
+  uint64_t rows = 0;
+  if (!Multiply(extent.width, extent.rows, &rows) || !Multiply(rows, extent.slices, bytes)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (*bytes == 0) return CUDA_SUCCESS;
+  CUresult result = Resolve(destination, extent);
+  return result == CUDA_SUCCESS ? Resolve(source, extent) : result;
+}
+
+}  // namespace
+
+bool IsProgramMemory(uint64_t address) {
+  if (uint64_t device_address = 0; FindMirror(address, &device_address)) return false;
+  return IsKnownHost(address) || !IsDeviceAddress(address);
+}
+
+CUresult DescribeNodeCopy(CopySide destination, CopySide source, const Extent& extent, int device,
+                          NodeCopy* node) {
+  calls::MemcpyNode& copy = node->copy;
+  CUresult result = ResolveSides(extent, &destination, &source, &copy.bytes);
+  if (result != CUDA_SUCCESS) return result;
+  if (copy.bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  for (const CopySide* side : {&destination, &source}) {
+    // As in a capture: in a graph it cannot be a peer copy.
+    if (side->kind == CopySide::Kind::kDevice && !Reaches(device, side->address)) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+  }
+  copy.destination = WirePlace(destination, extent);
+  copy.source = WirePlace(source, extent);
+  node->to_program = destination.kind == CopySide::Kind::kHost;
+  node->from_program = source.kind == CopySide::Kind::kHost;
+  if (node->to_program) {
+    node->destination = HostSide(destination, extent);
+    HostBytes range = BytesOf(destination, extent);
+    copy.write_first = range.address;
+    copy.write_span = range.bytes;
+  }
+  if (node->from_program) {
+    node->source = HostSide(source, extent);
+    HostBytes range = BytesOf(source, extent);
+    copy.read_first = range.address;
+    copy.read_span = range.bytes;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult Copy(const CopySide& destination_side, const CopySide& source_side, const Extent& extent,
+              CUstream handle, Waits waits, Peers peers, Reads reads) {
+  Stream* stream = nullptr;
+  CUresult result = ResolveForWork(handle, &stream);
+  if (result != CUDA_SUCCESS) return result;
+  CopySide destination = destination_side, source = source_side;
+  uint64_t bytes = 0;
+  result = ResolveSides(extent, &destination, &source, &bytes);
+  if (result != CUDA_SUCCESS || bytes == 0) return result;
+  for (const CopySide* side : {&destination, &source}) {
+    result = CheckReach(*side, stream, peers);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  using Kind = CopySide::Kind;
+  if (source.kind == Kind::kHost && destination.kind == Kind::kHost) {
+    return CopyInHost(stream, destination, source, extent);
+  }
+  bool kept = source.kind == Kind::kHost && KeepsUploads(bytes) &&
+              MayBeKept(stream, destination, source, extent, waits);
+  if (kept) {
+    HostPlace from = HostSide(source, extent);
+    return UploadKept(stream, LinearStart(destination), {from.base, bytes});
+  }
+  if (source.kind == Kind::kHost) return Upload(stream, destination, source, extent, waits, reads);
+  if (destination.kind == Kind::kHost) return Download(stream, destination, source, extent, waits);
+  Where where;
+  result = OpenWhere(stream, &where);
+  if (result != CUDA_SUCCESS) return result;
+  // The device's like of pinned memory, which counts as the program has it when the stream is
+  // there.
+  bool late = where.flags == 0 && IsKnownHost(source_side.address) && !IsReachedAtOnce(stream);
+  calls::lwCopyDevice copy;
+  copy.destination = WirePlace(destination, extent);
+  copy.source = WirePlace(source, extent);
+  copy.bytes = bytes;
+  if (peers == Peers::kNo && HoldCopy(stream, where, copy)) return CUDA_SUCCESS;
+  return SubmitSeen(stream, where, copy, waits, destination.address, source.address, late);
+}
+
+CUresult Memset(uint64_t address, uint64_t pitch, uint32_t element_bytes, uint32_t value,
+                uint64_t width, uint64_t rows, CUstream handle, Waits waits) {
+  Stream* stream = nullptr;
+  CUresult result = ResolveForWork(handle, &stream);
+  if (result != CUDA_SUCCESS) return result;
+  if (width == 0 || rows == 0) return CUDA_SUCCESS;
+  uint64_t row_bytes = 0, before = 0;
+  if (!Multiply(width, element_bytes, &row_bytes) || !Multiply(rows - 1, pitch, &before)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (rows > 1 && pitch < row_bytes) return CUDA_ERROR_INVALID_VALUE;
+  if (address % element_bytes != 0 || (rows > 1 && pitch % element_bytes != 0)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  result = ToDeviceAddress(&address);
+  if (result == CUDA_SUCCESS) result = CheckDeviceRange(address, before + row_bytes);
+  if (result != CUDA_SUCCESS) return result;
+  if (!Reaches(stream->context->device, address)) return CUDA_ERROR_INVALID_VALUE;
+  Where where;
+  result = OpenWhere(stream, &where);
+  if (result != CUDA_SUCCESS) return result;
+  calls::lwMemset set;
+  set.address = address;
+  set.pitch = rows > 1 ? pitch : row_bytes;
+  set.element_bytes = element_bytes;
+  set.value = value;
+  set.width = width;
+  set.rows = rows;
+  return SubmitSeen(stream, where, set, waits, address, 0);
+}
+
+}  // namespace longwire::shim

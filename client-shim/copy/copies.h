@@ -1,0 +1,37 @@
+// Copies and memsets of every form, reduced to one: two sides and an extent.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "client-shim/copy/copy_sides.h"
+#include "client-shim/stream/stream.h"
+
+namespace longwire::shim {
+
+// Whether copies from there read this process's memory, and not the device's like of it.
+bool IsProgramMemory(uint64_t address);
+
+enum class Waits { kAsync, kSync };
+// When the program's memory is read. kInOrder: when the stream gets there, if it is pinned. kNow:
+// before the call returns.
+enum class Reads { kInOrder, kNow };
+// Peer copies name the contexts of their sides, and cannot be captured.
+enum class Peers { kNo, kYes };
+
+CUresult Copy(const CopySide& destination, const CopySide& source, const Extent& extent,
+              CUstream stream, Waits waits, Peers peers = Peers::kNo,
+              Reads reads = Reads::kInOrder);
+
+// The sides of the driver's struct. CUDA_ERROR_INVALID_VALUE for a kind of memory that is none.
+CUresult SidesOf(const CUDA_MEMCPY3D& copy, CopySide* destination, CopySide* source);
+
+// What the driver would refuse is refused. `device`: of the node's context.
+CUresult DescribeNodeCopy(CopySide destination, CopySide source, const Extent& extent, int device,
+                          NodeCopy* node);
+
+CUresult Memset(uint64_t address, uint64_t pitch, uint32_t element_bytes, uint32_t value,
+                uint64_t width, uint64_t rows, CUstream stream, Waits waits);
+
+}  // namespace longwire::shim

@@ -1,0 +1,53 @@
+#include "client-shim/copy/kept_uploads.h"
+
+#include <algorithm>
+
+#include "client-shim/code/image_upload.h"
+#include "client-shim/context/context.h"
+#include "client-shim/door/knock.h"
+#include "client-shim/door/options.h"
+#include "client-shim/session/session.h"
+#include "client-shim/stream/capture.h"
+#include "client-shim/stream/program_streams.h"
+#include "longwire/calls.h"
+
+namespace longwire::shim {
+namespace {
+
+// The worker has a piece in its memory as a whole; a file of which a part changed is known in part.
+constexpr uint64_t kPieceBytes = uint64_t{64} << 20;
+
+CUresult UploadPiece(const Where& where, uint64_t destination, std::span<const std::byte> piece) {
+  Session& session = TheSession();
+  calls::lwCopyKept copy;
+  copy.address = destination;
+  ImageUpload upload(session, piece, session.counts().kept);
+  if (!upload.Begin(&copy)) return Session::NotSent();
+  auto answer = session.CallAndWait(where, copy);
+  if (answer.code == CUDA_SUCCESS) upload.Answered(answer.reply.knowledge);
+  return answer.code;
+}
+
+}  // namespace
+
+bool KeepsUploads(uint64_t bytes) {
+  // Over a door of this host the bytes are there sooner than their digest.
+  static const uint64_t least = IsLocal(ProcessOptions()) ? 0 : ProcessOptions().kept_uploads;
+  return least != 0 && bytes >= least;
+}
+
+CUresult UploadKept(Stream* stream, uint64_t destination, std::span<const std::byte> bytes) {
+  // What comes before in the stream may read what is written over, or write there itself.
+  std::vector<StreamPoint> before = UnfinishedBefore(stream);
+  CUresult result = WaitForWork(before);
+  const Where where = {stream->context->number.load(), nullptr, 0};
+  while (result == CUDA_SUCCESS && !bytes.empty()) {
+    auto piece = bytes.first(std::min<size_t>(bytes.size(), kPieceBytes));
+    result = UploadPiece(where, destination, piece);
+    destination += piece.size();
+    bytes = bytes.subspan(piece.size());
+  }
+  return result;
+}
+
+}  // namespace longwire::shim

@@ -1,0 +1,271 @@
+#include "client-shim/copy/speculative_uploads.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "client-shim/context/context.h"
+#include "client-shim/door/knock.h"
+#include "client-shim/door/options.h"
+#include "client-shim/memory/sharing.h"
+#include "client-shim/mirror/mirrors.h"
+#include "client-shim/session/session.h"
+#include "client-shim/session/uploads.h"
+#include "client-shim/stream/host_writes.h"
+#include "client-shim/stream/stream.h"
+#include "client-shim/support/never_destroyed.h"
+#include "client-shim/support/threads.h"
+#include "longwire/calls.h"
+#include "wire/guards.h"
+#include "wire/switches.h"
+
+namespace longwire::shim {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kBlock = size_t{16} << 10;    // bytes compared, and sent again, at once
+constexpr uint64_t kMost = uint64_t{8} << 20;  // bytes looked after, of all copies
+constexpr uint64_t kMostOfOne = kMost / 2;
+constexpr uint64_t kMostRead = uint64_t{4} << 20;  // bytes compared for the calls behind one copy
+// Between looks for streams that go on by themselves; more where a look takes longer than a
+// twentieth of that.
+constexpr Clock::duration kLook = std::chrono::milliseconds(2);
+constexpr int kLookShare = 20;
+
+bool IsOver(const StreamPoint& point) {
+  return Session::over() != CUDA_SUCCESS ||
+         point.stream->finished.load(std::memory_order_acquire) >= point.position ||
+         point.stream->context->sticky.load(std::memory_order_acquire) != 0;
+}
+
+struct Upload {
+  StreamPoint point;  // its stream is retained
+  uint64_t transfer;
+  HostPlace place;
+  std::vector<std::byte> sent;  // what the worker has
+  double reads = 0;             // how often calls had it compared
+  bool pulled = false;          // the worker asks for it
+
+  bool Overlaps(uint64_t address, uint64_t bytes) const {
+    auto start = reinterpret_cast<uint64_t>(place.base);
+    return bytes == kAnywhere || (start < address + bytes && address < start + place.span());
+  }
+};
+
+class Uploads {
+ public:
+  bool HasRoom(uint64_t bytes);
+  void Add(Upload upload);
+  void AddRead(const StreamPoint& point);
+  void Revise(const Stream* stream);
+  void PullInstead(const Stream* stream, uint64_t address, uint64_t bytes);
+  void Forget(uint64_t address, uint64_t bytes);
+
+ private:
+  // The lock is held in these.
+  void Compare(Upload& upload);
+  void DropOver();
+  template <class Which>
+  void Drop(Which which);
+  void CountUploads();
+  void WakeWatcher();
+  void Watch();
+
+  std::mutex mutex_;
+  std::condition_variable added_;
+  std::vector<Upload> uploads_;
+  std::vector<StreamPoint> reads_;  // of mirrored memory; their streams are retained
+  uint64_t bytes_ = 0;
+  double usual_reads_ = 0;  // of the last few uploads
+  bool watched_ = false;
+};
+
+Uploads& TheUploads() {
+  static NeverDestroyed<Uploads> uploads;
+  return *uploads;
+}
+
+// Before a call of the stream (nullptr: of none) goes up: sends what has changed. Copies of the
+// same stream are left out: its later work lets none of its earlier work go on. Takes a lock that
+// nobody holds while he waits for anything but room in the log.
+void ReviseAll(const Stream* stream) { TheUploads().Revise(stream); }
+
+// What is compared again and again, because many calls of other streams follow, costs more than a
+// round trip: then some copies go the other way before one is tried again.
+bool Uploads::HasRoom(uint64_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  DropOver();
+  bool cheap = usual_reads_ * static_cast<double>(bytes) <= kMostRead;
+  if (!cheap) usual_reads_ -= usual_reads_ / 16;
+  return cheap && bytes_ + bytes <= kMost;
+}
+
+void Uploads::Add(Upload upload) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  bytes_ += upload.sent.size();
+  uploads_.push_back(std::move(upload));
+  CountUploads();
+  WakeWatcher();
+}
+
+void Uploads::AddRead(const StreamPoint& point) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  DropOver();
+  auto same = std::ranges::find(reads_, point.stream, &StreamPoint::stream);
+  if (same != reads_.end()) {
+    same->position = point.position;
+    return;
+  }
+  Retain(point.stream);
+  reads_.push_back(point);
+  mirrored_reads.store(reads_.size(), std::memory_order_release);
+  WakeWatcher();
+}
+
+void Uploads::CountUploads() {
+  speculative_uploads.store(uploads_.size(), std::memory_order_release);
+  before_work.store(uploads_.empty() ? nullptr : &ReviseAll, std::memory_order_release);
+}
+
+// Without the thread whatever lets a stream go by a call is still seen.
+void Uploads::WakeWatcher() {
+  if (!watched_) {
+    watched_ = StartThread(
+        "longwire-look", [](void* self) { static_cast<Uploads*>(self)->Watch(); }, this);
+  }
+  added_.notify_one();
+}
+
+template <class Which>
+void Uploads::Drop(Which which) {
+  std::erase_if(uploads_, [&](const Upload& upload) {
+    if (!which(upload)) return false;
+    bytes_ -= upload.sent.size();
+    if (upload.pulled) TheSession().transfers().DropUpload(upload.transfer);
+    usual_reads_ += (upload.reads - usual_reads_) / 8;
+    Release(upload.point.stream);
+    return true;
+  });
+  CountUploads();
+}
+
+void Uploads::DropOver() {
+  Drop([](const Upload& upload) { return IsOver(upload.point); });
+  std::erase_if(reads_, [](const StreamPoint& point) {
+    bool over = IsOver(point);
+    if (over) Release(point.stream);
+    return over;
+  });
+  mirrored_reads.store(reads_.size(), std::memory_order_release);
+}
+
+// What is seen is copied first: the program may be writing it just now.
+void Uploads::Compare(Upload& upload) {
+  static const bool guard_off = wire::GuardIsOff("late_writes");
+  if (upload.pulled || guard_off) return;
+  std::byte seen[kBlock];
+  for (size_t at = 0; at < upload.sent.size(); at += kBlock) {
+    std::span<std::byte> now(seen, std::min(kBlock, upload.sent.size() - at));
+    std::span<std::byte> sent = std::span(upload.sent).subspan(at, now.size());
+    upload.place.Gather(at, now);
+    if (std::memcmp(now.data(), sent.data(), now.size()) == 0) continue;
+    std::memcpy(sent.data(), now.data(), now.size());
+    calls::lwCopyRevised revised;
+    revised.transfer = upload.transfer;
+    revised.offset = at;
+    revised.data = sent;
+    TheSession().Submit({}, revised, 64 + sent.size());
+    TheSession().counts().uploaded.fetch_add(sent.size(), std::memory_order_relaxed);
+  }
+}
+
+void Uploads::Revise(const Stream* stream) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  DropOver();
+  for (Upload& upload : uploads_) {
+    if (upload.point.stream == stream) continue;
+    Compare(upload);
+    ++upload.reads;
+  }
+}
+
+void Uploads::PullInstead(const Stream* stream, uint64_t address, uint64_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  DropOver();
+  for (Upload& upload : uploads_) {
+    bool meant = upload.point.stream != stream && !upload.pulled && upload.Overlaps(address, bytes);
+    if (!meant) continue;
+    upload.pulled = true;
+    TheSession().transfers().OfferUpload(upload.transfer, upload.place, false);
+    calls::lwCopyPull pull;
+    pull.transfer = upload.transfer;
+    TheSession().Submit({}, pull);
+  }
+}
+
+void Uploads::Forget(uint64_t address, uint64_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  Drop([&](const Upload& upload) { return upload.Overlaps(address, bytes); });
+}
+
+void Uploads::Watch() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  Clock::duration pause = kLook;
+  while (true) {
+    added_.wait(lock, [this] { return !uploads_.empty() || !reads_.empty(); });
+    lock.unlock();
+    std::this_thread::sleep_for(pause);
+    Clock::time_point begun = Clock::now();
+    // The mirrors' locks are taken before this one.
+    if (mirrored_reads.load(std::memory_order_acquire) != 0) PushHostWrites();
+    lock.lock();
+    DropOver();
+    for (Upload& upload : uploads_) Compare(upload);
+    pause = std::max(kLook, (Clock::now() - begun) * kLookShare);
+  }
+}
+
+}  // namespace
+
+// Not where others let streams go on: programs that share memory of the device, and those that
+// share the host's with the server, by whose flags a kernel goes on without a word from here.
+bool MaySpeculate(uint64_t bytes) {
+  static const bool off = wire::IsSwitchedOff("speculative-uploads") || IsLocal(ProcessOptions());
+  if (off || MemoryIsShared()) return false;
+  return bytes <= kMostOfOne && FitsUploadWindow(bytes) && TheUploads().HasRoom(bytes);
+}
+
+bool SendSpeculatively(Stream* stream, uint64_t position, uint64_t transfer,
+                       const HostPlace& place) {
+  Upload upload{{stream, position}, transfer, place, std::vector<std::byte>(place.bytes())};
+  place.Gather(0, upload.sent);
+  HostPlace sent = HostPlace::Linear(upload.sent.data(), upload.sent.size());
+  if (!SendBytes(TheSession(), transfer, sent)) return false;
+  Retain(stream);
+  TheUploads().Add(std::move(upload));
+  // Its end is to be heard of early: until then it is compared.
+  WantProgress(stream, position);
+  return true;
+}
+
+void NoteMirroredRead(Stream* stream, uint64_t position) {
+  TheUploads().AddRead({stream, position});
+  WantProgress(stream, position);
+}
+
+void PullInstead(const Stream* stream, uint64_t address, uint64_t bytes) {
+  if (speculative_uploads.load(std::memory_order_acquire) == 0) return;
+  TheUploads().PullInstead(stream, address, bytes);
+}
+
+void ForgetUploadsOf(uint64_t address, uint64_t bytes) {
+  if (speculative_uploads.load(std::memory_order_acquire) == 0) return;
+  TheUploads().Forget(address, bytes);
+}
+
+}  // namespace longwire::shim

@@ -1,0 +1,126 @@
+#include "client-shim/door/door.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+#include "client-shim/door/knock.h"
+#include "longwire/call_ids.h"
+#include "wire/driver_variables.h"
+#include "wire/switches.h"
+
+namespace longwire::shim {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kOpenTime{5};
+constexpr std::chrono::milliseconds kLeast{5};  // to wait for an answer
+
+uint32_t HighestCall() {
+  uint32_t highest = 0;
+  for (uint16_t number = 1; number < wire::kCallNumbers; ++number) {
+    if (strcmp(CallName(static_cast<CallId>(number)), "?") != 0) highest = number;
+  }
+  return highest;
+}
+
+std::string ProgramName() {
+  char path[PATH_MAX];
+  ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
+  return length > 0 ? std::string(path, static_cast<size_t>(length)) : "";
+}
+
+std::vector<std::byte> EncodeRequest(const Options& options,
+                                     const std::vector<wire::Window>& windows) {
+  wire::OpenRequest request;
+  request.pid = static_cast<uint32_t>(getpid());
+  char host[256] = "";
+  gethostname(host, sizeof(host) - 1);
+  request.host = host;
+  request.program = ProgramName();
+  request.call_count = HighestCall() + 1;
+  for (const char* name : wire::kDriverVariables) {
+    const char* value = getenv(name);
+    if (value != nullptr) request.environment.push_back(std::string(name) + "=" + value);
+  }
+  // For the daemon: the worker has its devices by then.
+  if (!options.devices.empty())
+    request.environment.push_back("LONGWIRE_DEVICES=" + options.devices);
+  request.windows = windows;
+  request.lanes = options.lanes;
+  request.lane_copy_bytes = options.lane_copy_bytes;
+  request.lane_chunk_bytes = options.lane_chunk_bytes;
+  request.shares_memory = IsLocal(options) && !wire::IsSwitchedOff("shared-pinned");
+  wire::Writer writer;
+  request.Encode(writer);
+  return {writer.data(), writer.data() + writer.size()};
+}
+
+bool TakeReply(wire::Message& message, SessionParts* parts, std::string* sentence) {
+  wire::Reader reader(message.bytes);
+  if (parts->reply.Decode(reader) != wire::WireResult::kOk) {
+    *sentence = "the answer of the server cannot be read; is it a longwired of this version?";
+    return false;
+  }
+  wire::OpenReply& reply = parts->reply;
+  std::string problem = wire::ProblemOfAnswer(reply.code != 0, reply.protocol, reply.versions);
+  if (!problem.empty()) {
+    reply.code = CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
+    reply.sentence = std::move(problem);
+  }
+  if (reply.code != 0) return true;
+  size_t rings = 2 * (size_t{1} + parts->reply.lanes);
+  size_t segments = parts->reply.segment_bytes != 0 ? 1 : 0;
+  if (message.descriptors.size() != rings + segments) {
+    *sentence = "the server opened a session without its rings";
+    return false;
+  }
+  if (segments != 0) parts->segment = std::move(message.descriptors.back());
+  for (size_t i = 0; i < rings; i += 2) {
+    LaneRings rings;
+    rings.up = wire::RingMemory::Map(message.descriptors[i].Release());
+    rings.down = wire::RingMemory::Map(message.descriptors[i + 1].Release());
+    if (rings.up == nullptr || rings.down == nullptr) {
+      *sentence = "the server's rings cannot be mapped; is there a limit on addresses (ulimit -v)?";
+      return false;
+    }
+    parts->lanes.push_back(std::move(rings));
+  }
+  parts->up = parts->lanes.front().up;
+  parts->down = parts->lanes.front().down;
+  parts->lanes.erase(parts->lanes.begin());
+  return true;
+}
+
+}  // namespace
+
+bool OpenSession(const Options& options, const std::vector<wire::Window>& windows,
+                 SessionParts* parts, std::string* sentence) {
+  Clock::time_point deadline = Clock::now() + kOpenTime;
+  wire::Descriptor door = Knock(options, deadline, sentence);
+  std::string to = "cannot reach " + options.server + ": ";
+  if (!door.valid()) {
+    *sentence = to + *sentence;
+    return false;
+  }
+  if (!wire::SendMessage(door.get(), EncodeRequest(options, windows))) {
+    *sentence = to + "the door closed";
+    return false;
+  }
+  auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+  bool closed = false;
+  auto message = wire::ReceiveMessage(door.get(), std::max(left, kLeast), &closed);
+  if (!message) {
+    *sentence = to + (closed ? "the door closed" : "no answer within 5 seconds");
+    return false;
+  }
+  if (!TakeReply(*message, parts, sentence)) return false;
+  parts->socket = std::move(door);
+  return true;
+}
+
+}  // namespace longwire::shim

@@ -1,0 +1,145 @@
+#include "client-shim/door/options.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+
+#include "client-shim/support/never_destroyed.h"
+#include "wire/disabled_names.h"
+#include "wire/lane.h"
+#include "wire/spinning.h"
+#include "wire/switches.h"
+
+namespace longwire::shim {
+namespace {
+
+std::string Trim(const std::string& text) {
+  size_t first = text.find_first_not_of(" \t\r");
+  if (first == std::string::npos) return "";
+  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+std::vector<std::string> Split(const std::string& text) {
+  std::vector<std::string> parts;
+  size_t start = 0;
+  while (start <= text.size()) {
+    size_t comma = text.find(',', start);
+    if (comma == std::string::npos) comma = text.size();
+    std::string part = Trim(text.substr(start, comma - start));
+    if (!part.empty()) parts.push_back(part);
+    start = comma + 1;
+  }
+  return parts;
+}
+
+// Below, a round trip costs more than the bytes.
+constexpr uint64_t kLeastKeptUpload = uint64_t{64} << 10;
+constexpr uint32_t kMaxCopyThreads = 64;
+
+// A whole number between the two, or `usual` with a line on stderr when it is something else.
+uint64_t Number(const std::string& text, const char* key, uint64_t least, uint64_t most,
+                uint64_t usual) {
+  if (text.empty()) return usual;
+  char* end = nullptr;
+  uint64_t number = strtoull(text.c_str(), &end, 10);
+  bool digits = text.find_first_not_of("0123456789") == std::string::npos;
+  if (digits && *end == '\0' && number >= least && number <= most) return number;
+  Say("%s=%s is not a number from %llu to %llu; %llu is used instead", key, text.c_str(),
+      static_cast<unsigned long long>(least), static_cast<unsigned long long>(most),
+      static_cast<unsigned long long>(usual));
+  return usual;
+}
+
+void ReadTransferOptions(const wire::ClientSettings& settings, Options* options) {
+  auto number = [&](const char* key, uint64_t least, uint64_t most, uint64_t usual) {
+    return Number(settings.Value(key), key, least, most, usual);
+  };
+  int processors = wire::AllowedCores();
+  options->lanes = static_cast<uint32_t>(
+      number("LONGWIRE_TRANSFER_STREAMS", 0, wire::kMaxLanes, wire::DefaultLanes(processors)));
+  // Below, a copy goes inside its own record.
+  options->lane_copy_bytes = number("LONGWIRE_TRANSFER_FROM", wire::kInlineCopyBytes + 1,
+                                    UINT64_MAX, wire::kLaneCopyBytes);
+  options->lane_chunk_bytes = number("LONGWIRE_TRANSFER_CHUNK", wire::kMinLaneChunk,
+                                     wire::kMaxLaneChunk, wire::kLaneChunkBytes);
+  options->kept_uploads = settings.Value("LONGWIRE_KEEP_UPLOADS") == "0"
+                              ? 0
+                              : number("LONGWIRE_KEEP_UPLOADS", kLeastKeptUpload, UINT64_MAX, 0);
+  options->copy_threads = static_cast<uint32_t>(
+      number("LONGWIRE_COPY_THREADS", 1, kMaxCopyThreads, std::clamp(processors / 2, 1, 8)));
+}
+
+std::string Compression(const std::string& word) {
+  if (word == "none" || word == "lz4" || word == "zstd") return word;
+  if (!word.empty() && word != "auto") {
+    Say("LONGWIRE_COMPRESSION=%s is not auto, none, lz4 or zstd; auto is used instead",
+        word.c_str());
+  }
+  return "auto";
+}
+
+}  // namespace
+
+Options ReadOptions(const char* configuration_path) {
+  wire::ClientSettings settings(configuration_path);
+  auto value = [&](const char* key) { return settings.Value(key); };
+  Options options;
+  options.server = value("LONGWIRE_SERVER");
+  options.identity = wire::FindIdentityFiles(settings);
+  options.link = value("LONGWIRE_LINK");
+  options.runtime_directory = value("LONGWIRE_RUNTIME_DIR");
+  options.compression = Compression(value("LONGWIRE_COMPRESSION"));
+  options.devices = value("LONGWIRE_DEVICES");
+  std::string log = value("LONGWIRE_LOG");
+  options.log = !log.empty() && log != "0";
+  for (const std::string& what : Split(value("LONGWIRE_TRACE"))) {
+    if (what == "calls") {
+      options.trace_calls = true;
+    } else if (what == "allocations") {
+      options.trace_allocations = true;
+    } else if (what == "summary") {
+      options.trace_summary = true;
+    } else {
+      options.unknown_traces.push_back(what);
+    }
+  }
+  options.disabled = value("LONGWIRE_DISABLE");
+  ReadTransferOptions(settings, &options);
+  const char* blocking = getenv("CUDA_LAUNCH_BLOCKING");
+  options.launch_blocking = blocking != nullptr && blocking[0] == '1';
+  for (const std::string& base : Split(value("LONGWIRE_WINDOW_BASES"))) {
+    options.window_bases.push_back(strtoull(base.c_str(), nullptr, 16));
+  }
+  options.window_bytes = strtoull(value("LONGWIRE_WINDOW_BYTES").c_str(), nullptr, 0);
+  return options;
+}
+
+const Options& ProcessOptions() {
+  static NeverDestroyed<Options> options([] {
+    Options read = ReadOptions();
+    wire::SetDisabled(read.disabled);
+    if (wire::IsSwitchedOff("striped-transfers")) read.lanes = 0;
+    return read;
+  }());
+  return *options;
+}
+
+void Say(const char* format, ...) {
+  char line[1024] = "longwire: ";
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vsnprintf(line + 10, sizeof(line) - 12, format, arguments);
+  va_end(arguments);
+  size_t end = 10 + std::min<size_t>(length < 0 ? 0 : length, sizeof(line) - 13);
+  // A server's words, too, stay one line and move no cursor.
+  std::replace_if(
+      line, line + end, [](unsigned char c) { return c < ' ' || c == 0x7f; }, ' ');
+  line[end] = '\n';
+  ssize_t ignored = write(STDERR_FILENO, line, end + 1);
+  (void)ignored;
+}
+
+}  // namespace longwire::shim

@@ -1,0 +1,216 @@
+#include "client-shim/door/process.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <vector>
+
+#include "client-shim/context/context.h"
+#include "client-shim/context/context_parts.h"
+#include "client-shim/context/current_context.h"
+#include "client-shim/context/properties.h"
+#include "client-shim/context/windows.h"
+#include "client-shim/door/door.h"
+#include "client-shim/door/options.h"
+#include "client-shim/door/visible_devices.h"
+#include "client-shim/entry/entry.h"
+#include "client-shim/memory/device_memory.h"
+#include "client-shim/session/lanes.h"
+#include "client-shim/session/pinned_segment.h"
+#include "client-shim/session/process_state.h"
+#include "client-shim/stream/callbacks.h"
+#include "client-shim/support/never_destroyed.h"
+#include "client-shim/support/threads.h"
+#include "longwire/calls.h"
+#include "wire/switches.h"
+
+namespace longwire::shim {
+
+namespace {
+
+constexpr const char* kVisibleDevices = "CUDA_VISIBLE_DEVICES";
+
+struct Once {
+  std::mutex mutex;
+  bool tried = false;
+  CUresult result = CUDA_SUCCESS;
+};
+
+Once& TheOnce() {
+  static NeverDestroyed<Once> once;
+  return *once;
+}
+
+void SetState(ProcessState state) { process_state.store(static_cast<int>(state)); }
+
+void SayUploads(const char* what, const UploadCounts& counts) {
+  Say("%llu %s of %llu bytes, %llu known to the server, %llu bytes of them sent",
+      static_cast<unsigned long long>(counts.number.load()), what,
+      static_cast<unsigned long long>(counts.bytes.load()),
+      static_cast<unsigned long long>(counts.known.load()),
+      static_cast<unsigned long long>(counts.bytes_sent.load()));
+}
+
+void PrintSummary() {
+  SessionCounts& counts = TheSession().counts();
+  Say("%llu calls sent, %llu round trips, %llu waits for progress, %llu bytes up, %llu bytes down",
+      static_cast<unsigned long long>(counts.calls.load()),
+      static_cast<unsigned long long>(counts.round_trips.load()),
+      static_cast<unsigned long long>(counts.waits.load()),
+      static_cast<unsigned long long>(counts.uploaded.load()),
+      static_cast<unsigned long long>(counts.downloaded.load()));
+  Say("%llu bytes staged", static_cast<unsigned long long>(counts.staged.load()));
+  SayUploads("module images", counts.images);
+  if (counts.kept.number.load() != 0) SayUploads("copies up", counts.kept);
+  Say("%llu copies of %llu bytes made by mapping",
+      static_cast<unsigned long long>(counts.remaps.load()),
+      static_cast<unsigned long long>(counts.remapped.load()));
+  std::vector<std::pair<uint32_t, uint16_t>> by_call;
+  for (uint16_t call = 0; call < wire::kCallNumbers; ++call) {
+    uint32_t count = counts.round_trips_of[call].load();
+    if (count != 0) by_call.emplace_back(count, call);
+  }
+  std::sort(by_call.rbegin(), by_call.rend());
+  for (auto [count, call] : by_call) {
+    Say("%u round trips of %s", count, CallName(static_cast<CallId>(call)));
+  }
+  for (uint16_t call = 0; call < wire::kCallNumbers; ++call) {
+    uint32_t count = Entry::succeeded[call].load();
+    if (count != 0) Say("%u good calls of %s", count, CallName(static_cast<CallId>(call)));
+  }
+}
+
+void OnExit() {
+  if (CurrentProcessState() != ProcessState::kReady) return;
+  if (ProcessOptions().trace_summary) PrintSummary();
+  SetState(ProcessState::kTornDown);
+}
+
+void OnForkInChild() {
+  if (CurrentProcessState() != ProcessState::kNotInitialized) SetState(ProcessState::kForked);
+}
+
+// The program's devices, their primary contexts and memory.
+void MakeDevices(const wire::OpenReply& reply, const std::vector<int>& visible) {
+  SetUpContextParts();
+  InitializeDevices(reply, visible);
+  for (size_t device = 0; device < visible.size(); ++device) {
+    const int ordinal = visible[device];
+    CreatePrimaryContext(static_cast<int>(device));
+    CreateDeviceMemory(ordinal, reply.devices[ordinal], reply.allocation_granularity);
+  }
+}
+
+// Memory that was leased ahead on devices that the program does not see.
+void ReturnUnseenMemory(const wire::OpenReply& reply) {
+  calls::lwReturnChunks give_back;
+  for (size_t i = 0; i < reply.devices.size(); ++i) {
+    if (DeviceByServerOrdinal(static_cast<int>(i)) >= 0) continue;
+    for (const wire::LeasedChunk& leased : reply.devices[i].leased) {
+      give_back.chunk.push_back(leased.chunk);
+    }
+  }
+  if (give_back.chunk.empty()) return;
+  TheSession().Submit({}, give_back, 64 + give_back.chunk.size() * sizeof(uint64_t));
+}
+
+CUresult Adopt(SessionParts parts) {
+  CUresult code = static_cast<CUresult>(parts.reply.code);
+  if (code != CUDA_SUCCESS) {
+    Say("%s", parts.reply.sentence.c_str());
+    return code;
+  }
+  if (parts.reply.driver_version < DriverVersion()) {
+    Say("the server's driver is version %d; this client needs %d or newer",
+        parts.reply.driver_version, DriverVersion());
+    return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
+  }
+  VisibleDevices visible =
+      ChooseVisible(getenv(kVisibleDevices), getenv("CUDA_DEVICE_ORDER"), parts.reply.devices);
+  if (visible.code != CUDA_SUCCESS) return visible.code;  // the session ends with its socket
+  std::vector<wire::Window> windows;
+  for (const auto& device : parts.reply.devices) windows.push_back(device.window);
+  if (!TakePromised(windows)) {
+    Say("no addresses are left for the devices' memory; is there a limit on them (ulimit -v)?");
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  // Without one pinned memory is as it is on another host.
+  if (parts.segment.valid() && !AdoptSegment(std::move(parts.segment), parts.reply.segment_bytes)) {
+    Say("the server's segment for pinned memory is none; copies do without it");
+  }
+  const std::vector<LaneRings> lanes = std::move(parts.lanes);
+  auto* session = new Session(std::move(parts));
+  session->SetLanes(new Lanes(*session, lanes));
+  MakeDevices(session->opened(), visible.chosen);
+  session->CallAtEnd(&FailAllHostFunctions);
+  AdoptSession(session);
+  if (!session->Start()) return CUDA_ERROR_OPERATING_SYSTEM;
+  ReturnUnseenMemory(session->opened());
+  pthread_atfork(nullptr, nullptr, OnForkInChild);
+  atexit(OnExit);
+  SetThreadEndHook(DestroyThreadStreams);
+  calls_are_traced.store(ProcessOptions().trace_calls || ProcessOptions().trace_summary);
+  SetState(ProcessState::kReady);
+  if (ProcessOptions().log) Say("a session is open");  // longwire doctor --explain looks for it
+  return CUDA_SUCCESS;
+}
+
+CUresult OpenAndAdopt() {
+  const Options& options = ProcessOptions();
+  if (options.server.empty() || SelectsNothing(getenv(kVisibleDevices)))
+    return CUDA_ERROR_NO_DEVICE;
+  for (const std::string& word : options.unknown_traces) {
+    Say("LONGWIRE_TRACE names '%s', which is none of calls, allocations, summary", word.c_str());
+  }
+  for (const std::string& unknown : wire::UnknownSwitches()) Say("%s", unknown.c_str());
+  SessionParts parts;
+  std::string sentence;
+  std::vector<wire::Window> windows = ReserveCandidates(options, &sentence);
+  if (windows.empty()) {
+    Say("%s", sentence.c_str());
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (!OpenSession(options, windows, &parts, &sentence)) {
+    Say("%s", sentence.c_str());
+    // As a link answers for a server out of its reach: frameworks take it as a host without GPU.
+    return CUDA_ERROR_NO_DEVICE;
+  }
+  return Adopt(std::move(parts));
+}
+
+}  // namespace
+
+CUresult InitializeProcess(unsigned flags) {
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  switch (CurrentProcessState()) {
+    case ProcessState::kReady:
+      return CUDA_SUCCESS;
+    case ProcessState::kForked:
+      return CUDA_ERROR_NOT_INITIALIZED;
+    case ProcessState::kTornDown:
+      return CUDA_ERROR_DEINITIALIZED;
+    case ProcessState::kNotInitialized:
+      break;
+  }
+  Once& once = TheOnce();
+  std::lock_guard<std::mutex> lock(once.mutex);
+  if (!once.tried) {
+    once.result = OpenAndAdopt();
+    once.tried = true;
+  }
+  return once.result;
+}
+
+CUresult InitializeProcessWith(SessionParts parts) {
+  Once& once = TheOnce();
+  std::lock_guard<std::mutex> lock(once.mutex);
+  if (!once.tried) {
+    once.result = Adopt(std::move(parts));
+    once.tried = true;
+  }
+  return once.result;
+}
+
+}  // namespace longwire::shim

@@ -1,0 +1,108 @@
+// Starting the link as nobody's child: two clones that share our memory until they exec. The first
+// has no exit signal, so neither the program's wait nor its SIGCHLD handler sees it; the second is
+// orphaned at once.
+#include <dlfcn.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "client-shim/door/knock.h"
+#include "wire/descriptors.h"
+
+namespace longwire::shim {
+namespace {
+
+constexpr size_t kCloneStack = 64 << 10;
+
+struct Launch {
+  char* const* arguments;
+  char* const* environment;
+  std::byte* inner_stack_top;
+};
+
+// From here to exec only system calls: the memory is the parent's.
+int ExecLink(void* argument) {
+  auto* launch = static_cast<Launch*>(argument);
+  sigset_t none;
+  sigemptyset(&none);
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction action = {};
+    action.sa_handler = SIG_DFL;
+    // Not the C library's sigaction: handlers are the child's own here (no CLONE_SIGHAND).
+    sigaction(signal, &action, nullptr);
+  }
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  wire::SilenceStandardDescriptors();
+  constexpr unsigned kCloseOnExec = 1 << 2;  // CLOSE_RANGE_CLOEXEC
+  syscall(SYS_close_range, 3u, ~0u, kCloseOnExec);
+  if (chdir("/") != 0) _exit(127);
+  execve(launch->arguments[0], launch->arguments, launch->environment);
+  _exit(127);
+}
+
+int Between(void* argument) {
+  auto* launch = static_cast<Launch*>(argument);
+  setsid();
+  clone(ExecLink, launch->inner_stack_top, CLONE_VM | CLONE_VFORK | SIGCHLD, argument);
+  _exit(0);
+}
+
+std::string LinkBinary(const Options& options) {
+  if (!options.link.empty()) return options.link;
+  Dl_info info;
+  if (dladdr(reinterpret_cast<void*>(&LinkDoorPath), &info) == 0) return "longwire-link";
+  std::string library = info.dli_fname;
+  char* real = realpath(library.c_str(), nullptr);
+  if (real != nullptr) library = real;
+  free(real);
+  size_t slash = library.rfind('/');
+  return (slash == std::string::npos ? "." : library.substr(0, slash)) + "/../../bin/longwire-link";
+}
+
+}  // namespace
+
+bool StartLink(const Options& options, const std::string& door, std::string* sentence) {
+  std::string binary = LinkBinary(options);
+  if (access(binary.c_str(), X_OK) != 0) {
+    *sentence = binary + " cannot be started: " + strerror(errno) +
+                "; set LONGWIRE_LINK to the longwire-link to use";
+    return false;
+  }
+  std::vector<std::string> words = {binary, "--server",      options.server,     "--socket",
+                                    door,   "--compression", options.compression};
+  const wire::IdentityFiles& files = options.identity;
+  if (!files.certificate.empty()) words.insert(words.end(), {"--cert", files.certificate});
+  if (!files.key.empty()) words.insert(words.end(), {"--key", files.key});
+  if (!files.authority.empty()) words.insert(words.end(), {"--ca", files.authority});
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  std::vector<char*> environment;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    bool ours_alone = strncmp(*variable, "LD_PRELOAD=", 11) == 0;
+    if (!ours_alone) environment.push_back(*variable);
+  }
+  environment.push_back(nullptr);
+
+  auto stacks = std::make_unique<std::byte[]>(2 * kCloneStack);
+  Launch launch{arguments.data(), environment.data(), stacks.get() + kCloneStack};
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int child = clone(Between, stacks.get() + 2 * kCloneStack, CLONE_VM | CLONE_VFORK, &launch);
+  if (child > 0) {
+    while (waitpid(child, nullptr, __WCLONE) < 0 && errno == EINTR) {
+    }
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (child < 0) *sentence = std::string("longwire-link cannot be started: ") + strerror(errno);
+  return child > 0;
+}
+
+}  // namespace longwire::shim

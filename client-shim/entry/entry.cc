@@ -1,0 +1,79 @@
+#include "client-shim/entry/entry.h"
+
+#include <algorithm>
+#include <string>
+
+#include "client-shim/door/options.h"
+#include "client-shim/entry/error_log.h"
+#include "client-shim/stream/capture.h"
+#include "client-shim/support/threads.h"
+
+namespace longwire::shim {
+
+std::atomic<uint32_t> Entry::succeeded[wire::kCallNumbers];
+
+void Entry::CheckSlowly() {
+  if (CallBeforeInit(id_)) return;
+  switch (CurrentProcessState()) {
+    case ProcessState::kReady:
+      break;
+    case ProcessState::kTornDown:
+      code_ = CUDA_ERROR_DEINITIALIZED;
+      break;
+    default:
+      code_ = CUDA_ERROR_NOT_INITIALIZED;
+      break;
+  }
+  // There are programs that ask in a host function whether an event has come to pass; the driver
+  // need not refuse it.
+  if (code_ == CUDA_SUCCESS && ThisThread().runs_host_function && !AllowedInHostFunction(id_)) {
+    code_ = CUDA_ERROR_NOT_PERMITTED;
+  }
+  if (code_ == CUDA_SUCCESS && needs_ == Needs::kSession) code_ = Session::over();
+  if (code_ == CUDA_SUCCESS && CaptureUnsafe(id_)) code_ = RefuseUnsafeCall();
+  if (code_ != CUDA_SUCCESS) Done(code_);
+}
+
+// A forked child, and a process that is ending, have said what they say.
+CUresult Entry::WhenOver(CUresult result) const {
+  bool tells = needs_ == Needs::kSession && CurrentProcessState() == ProcessState::kReady;
+  return tells ? Session::over() : result;
+}
+
+void Entry::Trace(CUresult result) const {
+  if (result == CUDA_SUCCESS) succeeded[static_cast<size_t>(id_)].fetch_add(1);
+  if (!ProcessOptions().trace_calls) return;
+  const char* name = ErrorName(result);
+  Say("[%u] %s = %s", ThisThread().number, CallName(id_), name == nullptr ? "?" : name);
+}
+
+void Entry::Log(CUresult result) const {
+  // "Not yet" is an answer, and before cuInit nothing is allocated.
+  if (result == CUDA_ERROR_NOT_READY || CurrentProcessState() != ProcessState::kReady) return;
+  const char* name = ErrorName(result);
+  const char* text = ErrorText(result);
+  LogError(std::string(CallName(id_)) + " gave " + (name == nullptr ? "?" : name) + ": " +
+           (text == nullptr ? "no such error" : text));
+}
+
+bool HasCurrentContext() { return !ThisThread().contexts.empty(); }
+
+CUresult Refuse(CallId id) {
+  static std::atomic<bool> said[wire::kCallNumbers];
+  size_t number = std::min<size_t>(static_cast<size_t>(id), wire::kCallNumbers - 1);
+  return Refuse(CallName(id), CallRefusal(id), &said[number]);
+}
+
+CUresult Refuse(const char* name, const char* reason, std::atomic<bool>* said) {
+  if (CurrentProcessState() != ProcessState::kReady) return CUDA_ERROR_NOT_SUPPORTED;
+  LogError(std::string(name) + " is not supported: " + reason);
+  if (ProcessOptions().log && !said->exchange(true)) {
+    Say("%s is not supported: %s", name, reason);
+  }
+  if (ProcessOptions().trace_calls) {
+    Say("[%u] %s = CUDA_ERROR_NOT_SUPPORTED (%s)", ThisThread().number, name, reason);
+  }
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+}  // namespace longwire::shim

@@ -1,0 +1,135 @@
+#include "client-shim/entry/error_log.h"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <deque>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include "client-shim/support/never_destroyed.h"
+#include "wire/descriptors.h"
+
+namespace longwire::shim {
+namespace {
+
+constexpr size_t kMostText = 1000;
+constexpr const char* kLost = "[older messages are not kept]\n";
+
+struct Callback {
+  CUlogsCallback function = nullptr;
+  void* data = nullptr;
+  uint64_t number = 0;
+};
+
+struct Log {
+  std::mutex mutex;
+  std::deque<std::string> messages;  // each with its newline
+  size_t bytes = 0;
+  CUlogIterator next = 1;  // number of the next message
+  std::vector<Callback> callbacks;
+  uint64_t next_callback = 1;
+};
+
+Log& TheLog() {
+  static NeverDestroyed<Log> log;
+  return *log;
+}
+
+// -1: nobody asked for one, or the program has closed it.
+int LogFile() {
+  const char* path = getenv("CUDA_LOG_FILE");
+  if (path == nullptr || path[0] == '\0') return -1;
+  if (path == std::string_view("stdout")) return STDOUT_FILENO;
+  if (path == std::string_view("stderr")) return STDERR_FILENO;
+  static NeverDestroyed<wire::OwnDescriptor> file{
+      wire::OwnDescriptor(wire::OpenFile(path, O_WRONLY | O_CREAT | O_APPEND))};
+  return file->get();
+}
+
+std::string WithPrefix(const std::string& text) {
+  char head[64];
+  timespec now{};
+  tm parts{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  localtime_r(&now.tv_sec, &parts);
+  std::snprintf(head, sizeof head, "[%02d:%02d:%02d.%03ld][%ld][CUDA][E] ", parts.tm_hour,
+                parts.tm_min, parts.tm_sec, now.tv_nsec / 1000000, syscall(SYS_gettid));
+  std::string message = head + text.substr(0, kMostText);
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  return message + "\n";
+}
+
+// Returns the callbacks that want to hear of it.
+std::vector<Callback> Keep(const std::string& message) {
+  if (LogFile() >= 0) {
+    ssize_t ignored = write(LogFile(), message.data(), message.size());
+    (void)ignored;
+  }
+  Log& log = TheLog();
+  std::lock_guard<std::mutex> lock(log.mutex);
+  log.messages.push_back(message);
+  log.bytes += message.size();
+  ++log.next;
+  for (; log.bytes > kLogBytes; log.messages.pop_front()) {
+    log.bytes -= log.messages.front().size();
+  }
+  return log.callbacks;
+}
+
+}  // namespace
+
+void LogError(const std::string& text) {
+  std::string message = WithPrefix(text);
+  for (const Callback& callback : Keep(message)) {
+    callback.function(callback.data, CU_LOG_LEVEL_ERROR, message.data(), message.size());
+  }
+}
+
+void LogErrorQuietly(const std::string& text) { Keep(WithPrefix(text)); }
+
+CUresult AddLogCallback(CUlogsCallback callback, void* data, CUlogsCallbackHandle* handle) {
+  if (callback == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Log& log = TheLog();
+  std::lock_guard<std::mutex> lock(log.mutex);
+  uint64_t number = log.next_callback++;
+  log.callbacks.push_back({callback, data, number});
+  if (handle != nullptr) *handle = reinterpret_cast<CUlogsCallbackHandle>(number);
+  return CUDA_SUCCESS;
+}
+
+CUresult RemoveLogCallback(CUlogsCallbackHandle handle) {
+  Log& log = TheLog();
+  std::lock_guard<std::mutex> lock(log.mutex);
+  auto number = reinterpret_cast<uint64_t>(handle);
+  size_t removed = std::erase_if(
+      log.callbacks, [&](const Callback& callback) { return callback.number == number; });
+  return removed != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUlogIterator NextLogMessage() {
+  Log& log = TheLog();
+  std::lock_guard<std::mutex> lock(log.mutex);
+  return log.next;
+}
+
+std::string CollectLog(CUlogIterator* iterator) {
+  Log& log = TheLog();
+  std::lock_guard<std::mutex> lock(log.mutex);
+  CUlogIterator oldest = log.next - static_cast<CUlogIterator>(log.messages.size());
+  CUlogIterator from = iterator != nullptr ? std::min(*iterator, log.next) : oldest;
+  std::string text = from < oldest ? kLost : "";
+  for (CUlogIterator i = std::max(from, oldest); i < log.next; ++i) {
+    text += log.messages[i - oldest];
+  }
+  if (iterator != nullptr) *iterator = log.next;
+  return text;
+}
+
+}  // namespace longwire::shim

@@ -1,0 +1,44 @@
+// What the generated client's side of a call is made of: handles to the worker's numbers and back,
+// and the two ways to send.
+#pragma once
+
+#include <cuda.h>
+
+#include <type_traits>
+#include <vector>
+
+#include "client-shim/context/context.h"
+#include "client-shim/entry/handles.h"
+#include "client-shim/session/session.h"
+
+namespace longwire::shim {
+
+using ReplyBytes = std::vector<std::byte>;
+
+// Where a forwarded call goes: the current context, if there is one, and a stream by its number (0:
+// none, kNoSuchStream: a handle that was none). CUDA_ERROR_INVALID_HANDLE, or the context's error.
+CUresult ForwardTo(uint64_t stream, Where* where);
+
+template <class Call>
+CUresult Submit(const Call& call, uint64_t stream) {
+  Where where;
+  CUresult result = ForwardTo(stream, &where);
+  if (result != CUDA_SUCCESS) return result;
+  uint64_t position = TheSession().Submit(where, call);
+  return Session::Queued(position);
+}
+
+template <class Call>
+CUresult CallAndWait(const Call& call, uint64_t stream, typename Call::Reply* reply,
+                     ReplyBytes* bytes) {
+  Where where;
+  CUresult result = ForwardTo(stream, &where);
+  if (result != CUDA_SUCCESS) return result;
+  auto answer = TheSession().CallAndWait(where, call);
+  if (answer.code != CUDA_SUCCESS) return answer.code;
+  *bytes = std::move(answer.bytes);  // what the reply's views point into stays where it is
+  *reply = std::move(answer.reply);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace longwire::shim

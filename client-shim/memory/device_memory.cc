@@ -1,0 +1,360 @@
+#include "client-shim/memory/device_memory.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "client-shim/context/properties.h"
+#include "client-shim/memory/allocation_trace.h"
+#include "client-shim/session/session.h"
+#include "client-shim/stream/early_copies.h"
+#include "client-shim/support/never_destroyed.h"
+#include "longwire/calls.h"
+
+namespace longwire::shim {
+namespace {
+
+std::vector<DeviceMemory*>& All() {
+  static NeverDestroyed<std::vector<DeviceMemory*>> all;
+  return *all;
+}
+
+constexpr uint64_t kMostBytes = uint64_t{1} << 46;  // above every device's memory
+
+// In pieces that the server takes.
+std::vector<uint64_t> InPieces(const std::vector<uint64_t>& bytes) {
+  constexpr uint64_t kLeast = uint64_t{2} << 20;
+  uint64_t largest = std::max(TheSession().opened().largest_chunk, kLeast);
+  if (TheSession().opened().largest_chunk == 0) return bytes;
+  std::vector<uint64_t> pieces;
+  for (uint64_t rest : bytes) {
+    for (; rest > largest; rest -= largest) pieces.push_back(largest);
+    pieces.push_back(rest);
+  }
+  return pieces;
+}
+
+Stream* StreamOf(const mempool::Mark& mark) { return static_cast<Stream*>(mark.stream); }
+
+}  // namespace
+
+DeviceMemory::DeviceMemory(int server_ordinal, const wire::DeviceDescription& description,
+                           uint64_t granularity)
+    : server_ordinal_(server_ordinal),
+      pool_(*this, {description.window.base, description.window.bytes}, granularity) {
+  for (const wire::LeasedChunk& leased : description.leased) {
+    FirstLease first{0, {leased.chunk, leased.bytes}};
+    // Mapped with the first allocation: at this point there is no session to queue it in.
+    if (pool_.AddLeased(first.chunk, &first.address)) first_lease_.push_back(first);
+  }
+}
+
+int DeviceMemory::Lease(const std::vector<uint64_t>& wanted, std::vector<mempool::Chunk>* chunks) {
+  std::vector<uint64_t> bytes = InPieces(wanted);
+  calls::lwLease lease;
+  lease.device = server_ordinal_;
+  lease.bytes = bytes;
+  auto answer = TheSession().CallAndWait({}, lease, 64 + bytes.size() * sizeof(uint64_t));
+  if (answer.code != CUDA_SUCCESS) return answer.code;
+  if (answer.reply.chunk.size() != bytes.size()) return CUDA_ERROR_OUT_OF_MEMORY;
+  for (size_t i = 0; i < bytes.size(); ++i) chunks->push_back({answer.reply.chunk[i], bytes[i]});
+  return CUDA_SUCCESS;
+}
+
+void DeviceMemory::Return(const std::vector<mempool::Chunk>& chunks) {
+  calls::lwReturnChunks give_back;
+  for (const mempool::Chunk& chunk : chunks) give_back.chunk.push_back(chunk.id);
+  begun_.fetch_add(1);
+  TheSession().CallThen({0, nullptr, wire::kWantsReply}, give_back,
+                        [this](CUresult, std::span<const std::byte>) { CountDone(); });
+}
+
+int DeviceMemory::Map(uint64_t address, const std::vector<mempool::Chunk>& chunks) {
+  calls::lwMap map;
+  map.device = server_ordinal_;
+  map.address = address;
+  uint64_t bytes = 0;
+  for (const mempool::Chunk& chunk : chunks) {
+    map.chunk.push_back(chunk.id);
+    bytes += chunk.bytes;
+  }
+  Session& session = TheSession();
+  uint64_t position = session.Submit({}, map, 64 + chunks.size() * sizeof(uint64_t));
+  if (position == Session::kNoPosition) return Session::NotQueued();
+  for (int accessor : accessors_) SubmitAccess(address, bytes, accessor, true);
+  return CUDA_SUCCESS;
+}
+
+void DeviceMemory::Unmap(const mempool::Range& range) {
+  calls::lwUnmap unmap;
+  unmap.address = range.address;
+  unmap.bytes = range.bytes;
+  begun_.fetch_add(1);
+  TheSession().CallThen({0, nullptr, wire::kWantsReply}, unmap,
+                        [this, range](CUresult code, std::span<const std::byte>) {
+                          if (code == CUDA_SUCCESS) {
+                            std::lock_guard<std::mutex> lock(unmapped_mutex_);
+                            unmapped_.push_back(range);
+                          }
+                          CountDone();
+                        });
+}
+
+int DeviceMemory::Remap(const mempool::Range& unmap, const std::vector<mempool::Chunk>& chunks,
+                        uint64_t moved) {
+  calls::lwRemap remap;
+  remap.device = server_ordinal_;
+  remap.address = unmap.address;
+  remap.unmap = unmap.bytes;
+  remap.moved = moved;
+  for (const mempool::Chunk& chunk : chunks) remap.chunk.push_back(chunk.id);
+  uint64_t position = TheSession().SubmitInstead(moving_key_, remap, remap.EncodedBytes());
+  return position == Session::kNoPosition ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+
+void DeviceMemory::CountDone() {
+  done_.fetch_add(1);
+  TheSession().WakeWaiters();
+}
+
+std::vector<mempool::Range> DeviceMemory::TakeUnmapped() {
+  std::lock_guard<std::mutex> lock(unmapped_mutex_);
+  return std::exchange(unmapped_, {});
+}
+
+bool DeviceMemory::Pending() { return done_.load() != begun_.load(); }
+
+bool DeviceMemory::Passed(const mempool::Mark& mark) {
+  Stream* stream = StreamOf(mark);
+  // A poisoned context runs nothing any more.
+  return stream->finished.load(std::memory_order_acquire) >= mark.position ||
+         stream->context->sticky.load(std::memory_order_acquire) != 0;
+}
+
+bool DeviceMemory::PutAllBehind(const mempool::Mark& mark) {
+  return shim::PutAllBehind(StreamOf(mark), mark.position);
+}
+
+void DeviceMemory::Drop(const mempool::Mark& mark) { Release(StreamOf(mark)); }
+
+void DeviceMemory::MapFirstLease() {
+  for (const FirstLease& first : first_lease_) Map(first.address, {first.chunk});
+  first_lease_.clear();
+}
+
+void DeviceMemory::SetPeerAccess(int server_device, bool access) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  MapFirstLease();
+  std::erase(accessors_, server_device);
+  if (access) accessors_.push_back(server_device);
+  for (const mempool::Range& range : pool_.Mapped()) {
+    SubmitAccess(range.address, range.bytes, server_device, access);
+  }
+}
+
+void DeviceMemory::WaitForWork(std::unique_lock<std::mutex>& lock) {
+  std::vector<mempool::Mark> marks = pool_.OldestMarks();
+  for (const mempool::Mark& mark : marks) Retain(StreamOf(mark));
+  lock.unlock();
+  for (const mempool::Mark& mark : marks) {
+    static_cast<void>(AwaitStream(StreamOf(mark), mark.position));  // see Answered
+    Release(StreamOf(mark));
+  }
+  lock.lock();
+}
+
+void DeviceMemory::WaitForDevice(std::unique_lock<std::mutex>& lock) {
+  uint64_t begun = begun_.load();
+  lock.unlock();
+  static_cast<void>(TheSession().WaitUntil([&] { return done_.load() >= begun; }));
+  lock.lock();
+}
+
+CUresult DeviceMemory::Answered(FunctionRef<int()> ask) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  MapFirstLease();
+  while (true) {
+    int code = ask();
+    if (code >= 0) return static_cast<CUresult>(code);
+    if (code == mempool::Pool::kWaitForWork) {
+      WaitForWork(lock);
+    } else {
+      WaitForDevice(lock);
+    }
+    if (Session::over() != CUDA_SUCCESS) return Session::over();
+  }
+}
+
+CUresult DeviceMemory::Allocate(Context* context, uint64_t bytes, uint64_t* address,
+                                Stream* stream) {
+  if (bytes > kMostBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  return Answered([&] {
+    int code = pool_.Place(bytes, stream, address);
+    if (code != mempool::kDone) return code;
+    std::lock_guard<std::mutex> live_lock(live_mutex_);
+    live_[*address] = {
+        *address, bytes, next_id_++, context->number.load(), context, TheSession().newest_work()};
+    TraceAllocation(server_ordinal_, *address, bytes);
+    return mempool::kDone;
+  });
+}
+
+bool DeviceMemory::TakeLive(uint64_t address, Allocation* allocation) {
+  std::lock_guard<std::mutex> lock(live_mutex_);
+  auto found = live_.find(address);
+  if (found == live_.end()) return false;
+  *allocation = found->second;
+  live_.erase(found);
+  TraceFree(server_ordinal_, address, allocation->bytes);
+  return true;
+}
+
+bool DeviceMemory::Free(uint64_t address, std::vector<StreamPoint> points, mempool::Freed freed) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  Allocation allocation;
+  if (!TakeLive(address, &allocation)) {
+    for (StreamPoint& point : points) Release(point.stream);
+    return false;
+  }
+  std::vector<mempool::Mark> marks;
+  for (const StreamPoint& point : points) marks.push_back({point.stream, point.position});
+  pool_.Free(address, allocation.bytes, std::move(marks), freed);
+  return true;
+}
+
+Allocation* DeviceMemory::StillLive(const Allocation& allocation) {
+  auto found = live_.find(allocation.address);
+  bool same = found != live_.end() && found->second.id == allocation.id;
+  return same ? &found->second : nullptr;
+}
+
+bool DeviceMemory::MayMove(const Allocation& source, const Allocation& target, uint64_t work) {
+  std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);  // it may be held for a lease
+  if (!lock.owns_lock() || !accessors_.empty()) return false;
+  uint64_t moved = 0;
+  if (!pool_.CanMove(source.address, target.address, &moved)) return false;
+  // The end of the source's last chunk comes along: there must be nothing yet where it goes.
+  if (moved != source.bytes && target.work != work) return false;
+  std::lock_guard<std::mutex> live_lock(live_mutex_);
+  Allocation* grown = StillLive(target);
+  if (grown == nullptr || StillLive(source) == nullptr || grown->grown) return false;
+  grown->grown = true;
+  return true;
+}
+
+bool DeviceMemory::Move(const Allocation& source, const Allocation& target, uint64_t key) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  {
+    std::lock_guard<std::mutex> live_lock(live_mutex_);
+    if (StillLive(source) == nullptr || StillLive(target) == nullptr) return false;
+  }
+  moving_key_ = key;
+  if (!pool_.Move(source.address, target.address)) return false;
+  Allocation moved;
+  return TakeLive(source.address, &moved);
+}
+
+void DeviceMemory::MarkShared(uint64_t address) {
+  std::lock_guard<std::mutex> live_lock(live_mutex_);
+  auto found = live_.find(address);
+  if (found != live_.end()) found->second.shared = true;
+}
+
+bool DeviceMemory::Find(uint64_t address, Allocation* allocation) {
+  std::lock_guard<std::mutex> lock(live_mutex_);
+  auto after = live_.upper_bound(address);
+  if (after == live_.begin()) return false;
+  *allocation = std::prev(after)->second;
+  return address - allocation->address < allocation->bytes;
+}
+
+void DeviceMemory::FreeContext(uint32_t context_number) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<std::mutex> live_lock(live_mutex_);
+  std::erase_if(live_, [&](const auto& entry) {
+    if (entry.second.context_number != context_number) return false;
+    TraceFree(server_ordinal_, entry.first, entry.second.bytes);
+    pool_.Free(entry.first, entry.second.bytes, {}, mempool::Freed::kForAll);
+    return true;
+  });
+}
+
+uint64_t DeviceMemory::FreeLeased() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  pool_.Collect();
+  return pool_.idle() + pool_.resting();
+}
+
+bool DeviceMemory::TakeAddresses(uint64_t bytes, uint64_t hint, uint64_t* address) {
+  return Answered([&] { return pool_.TakeAddresses(bytes, hint, address); }) == CUDA_SUCCESS;
+}
+
+void DeviceMemory::GiveAddresses(uint64_t address, uint64_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  pool_.GiveAddresses(address, bytes);
+}
+
+bool DeviceMemory::ChunksUnder(const Allocation& allocation, std::vector<uint64_t>* chunks,
+                               uint64_t* start) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<mempool::Chunk> under;
+  if (!pool_.ChunksUnder({allocation.address, allocation.bytes}, &under, start)) return false;
+  for (const mempool::Chunk& chunk : under) chunks->push_back(chunk.id);
+  return true;
+}
+
+CUresult DeviceMemory::LeaseChunks(uint64_t bytes, std::vector<uint64_t>* chunks) {
+  std::vector<mempool::Chunk> leased;
+  CUresult result = Answered([&] { return pool_.LeaseOutside(bytes, &leased); });
+  for (const mempool::Chunk& chunk : leased) chunks->push_back(chunk.id);
+  return result;
+}
+
+void DeviceMemory::ReturnChunks(const std::vector<uint64_t>& chunks) {
+  calls::lwReturnChunks give_back;
+  give_back.chunk = chunks;
+  TheSession().Submit({}, give_back, 64 + chunks.size() * sizeof(uint64_t));
+}
+
+uint64_t DeviceMemory::GiveBackFree(uint64_t bytes) {
+  if (bytes == 0) return 0;
+  std::lock_guard<std::mutex> lock(mutex_);
+  MapFirstLease();
+  return pool_.GiveBack(bytes, false);
+}
+
+uint64_t DeviceMemory::FreeInChunks() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  pool_.Collect();
+  return pool_.idle_chunks();
+}
+
+void SubmitAccess(uint64_t address, uint64_t bytes, int server_device, bool access) {
+  calls::lwSetAccess set;
+  set.address = address;
+  set.bytes = bytes;
+  set.device = server_device;
+  set.access = access;
+  TheSession().Submit({}, set);
+}
+
+void CreateDeviceMemory(int server_ordinal, const wire::DeviceDescription& description,
+                        uint64_t granularity) {
+  All().push_back(new DeviceMemory(server_ordinal, description, granularity));
+}
+
+DeviceMemory* MemoryOf(int device) {
+  if (device < 0 || static_cast<size_t>(device) >= All().size()) return nullptr;
+  return All()[device];
+}
+
+bool FindAllocation(uint64_t address, Allocation* allocation) {
+  DeviceMemory* memory = MemoryOf(DeviceOfAddress(address));
+  return memory != nullptr && memory->Find(address, allocation);
+}
+
+void ForgetContextMemory(uint32_t context_number) {
+  for (DeviceMemory* memory : All()) memory->FreeContext(context_number);
+}
+
+}  // namespace longwire::shim

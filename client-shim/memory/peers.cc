@@ -1,0 +1,103 @@
+#include "client-shim/memory/peers.h"
+
+#include <mutex>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "client-shim/context/properties.h"
+#include "client-shim/memory/device_memory.h"
+#include "client-shim/session/session.h"
+#include "client-shim/support/never_destroyed.h"
+#include "longwire/calls.h"
+#include "longwire/shim_hand_written.h"
+
+namespace longwire::shim {
+namespace {
+
+using Pair = std::pair<Context*, Context*>;  // accessor, owner
+
+struct Peers {
+  std::mutex mutex;
+  std::set<Pair> pairs;
+  std::set<std::pair<int, int>> of_pools;  // devices: accessor, owner
+};
+
+Peers& ThePeers() {
+  static NeverDestroyed<Peers> peers;
+  return *peers;
+}
+
+// The lock is held, as in the following.
+bool DevicePair(const Peers& peers, int accessor, int owner) {
+  for (const Pair& pair : peers.pairs) {
+    if (pair.first->device == accessor && pair.second->device == owner) return true;
+  }
+  return peers.of_pools.count({accessor, owner}) != 0;
+}
+
+// Devices have access while one pair of their contexts has, or a pool's memory wants it.
+template <class Change>
+void Update(int accessor, int owner, Change change) {
+  Peers& peers = ThePeers();
+  std::lock_guard<std::mutex> lock(peers.mutex);
+  bool before = DevicePair(peers, accessor, owner);
+  change(peers);
+  bool after = DevicePair(peers, accessor, owner);
+  if (before == after) return;
+  MemoryOf(owner)->SetPeerAccess(FindDevice(accessor)->server_ordinal, after);
+}
+
+}  // namespace
+
+void AddPeer(Context* accessor, Context* owner) {
+  Update(accessor->device, owner->device, [&](Peers& peers) {
+    peers.pairs.insert({accessor, owner});
+  });
+}
+
+void RemovePeer(Context* accessor, Context* owner) {
+  Update(accessor->device, owner->device, [&](Peers& peers) {
+    peers.pairs.erase({accessor, owner});
+  });
+}
+
+void AddPoolPeer(int accessor, int owner) {
+  Update(accessor, owner, [&](Peers& peers) { peers.of_pools.insert({accessor, owner}); });
+}
+
+void DropPeers(Context* context) {
+  std::vector<Pair> pairs;
+  {
+    std::lock_guard<std::mutex> lock(ThePeers().mutex);
+    for (const Pair& pair : ThePeers().pairs) {
+      if (pair.first == context || pair.second == context) pairs.push_back(pair);
+    }
+  }
+  for (auto [accessor, owner] : pairs) {
+    calls::cuCtxDisablePeerAccess disable;
+    disable.peerContext = owner->number.load();
+    TheSession().CallAndWait({accessor->number.load(), nullptr, 0}, disable);
+    RemovePeer(accessor, owner);
+  }
+}
+
+std::vector<int> LetPeersReach(int owner, uint64_t address, uint64_t bytes) {
+  std::vector<int> accessors = {owner};
+  for (int device = 0; FindDevice(device) != nullptr; ++device) {
+    int can = 0;
+    if (device == owner) continue;
+    if (forward::cuDeviceCanAccessPeer(&can, device, owner) != CUDA_SUCCESS || can == 0) continue;
+    SubmitAccess(address, bytes, FindDevice(device)->server_ordinal, true);
+    accessors.push_back(device);
+  }
+  return accessors;
+}
+
+bool IsPeer(int accessor, int owner) {
+  Peers& peers = ThePeers();
+  std::lock_guard<std::mutex> lock(peers.mutex);
+  return DevicePair(peers, accessor, owner);
+}
+
+}  // namespace longwire::shim

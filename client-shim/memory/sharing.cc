@@ -1,0 +1,138 @@
+#include "client-shim/memory/sharing.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "client-shim/context/properties.h"
+#include "client-shim/memory/device_memory.h"
+#include "client-shim/session/session.h"
+#include "client-shim/stream/early_copies.h"
+#include "longwire/calls.h"
+#include "wire/descriptors.h"
+
+namespace longwire::shim {
+namespace {
+
+constexpr uint64_t kPieceMark = 0x31656365'69705f4c;  // "L_piece1"
+constexpr uint64_t kTokenMark = 0x316e656b'6f745f4c;  // "L_token1"
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
+
+struct TokenFile {
+  uint64_t mark = kTokenMark;
+  uint64_t kind = 0;
+  SharedToken token{};
+};
+
+struct PackedPiece {
+  uint64_t mark = kPieceMark;
+  SharedPiece piece;
+};
+static_assert(sizeof(PackedPiece) == 64);
+
+std::atomic<bool> memory_is_shared{false};
+
+// From here on copies have finished when the program is told so.
+CUresult BeginSharing() {
+  memory_is_shared.store(true);
+  return AwaitEarlyCopies(nullptr);
+}
+
+}  // namespace
+
+bool MemoryIsShared() { return memory_is_shared.load(std::memory_order_acquire); }
+
+CUresult ShareChunks(const std::vector<uint64_t>& chunks, SharedToken* token) {
+  CUresult result = BeginSharing();
+  if (result != CUDA_SUCCESS) return result;
+  calls::lwShare share;
+  share.chunk = chunks;
+  auto answer = TheSession().CallAndWait({}, share, 64 + chunks.size() * sizeof(uint64_t));
+  if (answer.code != CUDA_SUCCESS) return answer.code;
+  if (answer.reply.token.size() != token->size()) return CUDA_ERROR_UNKNOWN;
+  *token = {answer.reply.token[0], answer.reply.token[1]};
+  return CUDA_SUCCESS;
+}
+
+CUresult BorrowChunks(const SharedToken& token, BorrowedChunks* borrowed) {
+  CUresult result = BeginSharing();
+  if (result != CUDA_SUCCESS) return result;
+  calls::lwBorrow borrow;
+  borrow.token.assign(token.begin(), token.end());
+  auto answer = TheSession().CallAndWait({}, borrow);
+  if (answer.code != CUDA_SUCCESS) return answer.code;
+  borrowed->chunks.assign(answer.reply.chunk.begin(), answer.reply.chunk.end());
+  for (uint64_t bytes : answer.reply.bytes) borrowed->bytes += bytes;
+  borrowed->device = DeviceByServerOrdinal(answer.reply.device);
+  if (borrowed->device >= 0) return CUDA_SUCCESS;
+  calls::lwReturnChunks give_back;  // CUDA_VISIBLE_DEVICES hides the device
+  give_back.chunk = borrowed->chunks;
+  TheSession().Submit({}, give_back, 64 + give_back.chunk.size() * sizeof(uint64_t));
+  return CUDA_ERROR_INVALID_DEVICE;
+}
+
+uint64_t OwnNumber() {
+  static const uint64_t number = [] {
+    uint64_t random = 0;
+    if (getrandom(&random, sizeof random, 0) != sizeof random) random = getpid();
+    return random;
+  }();
+  return number;
+}
+
+void Pack(const SharedPiece& piece, char (&bytes)[64]) {
+  PackedPiece packed;
+  packed.piece = piece;
+  std::memcpy(bytes, &packed, sizeof packed);
+}
+
+bool Unpack(const char (&bytes)[64], SharedPiece::Kind kind, SharedPiece* piece) {
+  PackedPiece packed;
+  std::memcpy(&packed, bytes, sizeof packed);
+  *piece = packed.piece;
+  return packed.mark == kPieceMark && piece->kind == kind && piece->bytes != 0;
+}
+
+CUresult ShareAllocation(uint64_t address, SharedPiece* piece) {
+  Allocation allocation;
+  std::vector<uint64_t> chunks;
+  uint64_t start = 0;
+  if (!FindAllocation(address, &allocation) ||
+      !MemoryOf(DeviceOfAddress(address))->ChunksUnder(allocation, &chunks, &start)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  MemoryOf(DeviceOfAddress(address))->MarkShared(allocation.address);
+  CUresult result = ShareChunks(chunks, &piece->token);
+  piece->offset = allocation.address - start;
+  piece->bytes = allocation.bytes;
+  piece->process = OwnNumber();
+  return result;
+}
+
+CUresult TokenToDescriptor(TokenKind kind, const SharedToken& token, int* descriptor) {
+  TokenFile file;
+  file.kind = static_cast<uint64_t>(kind);
+  file.token = token;
+  wire::Descriptor made = wire::MemoryFile("longwire-token", MFD_ALLOW_SEALING);
+  if (!made.valid() || write(made.get(), &file, sizeof file) != sizeof file ||
+      fcntl(made.get(), F_ADD_SEALS, kSeals) != 0) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  *descriptor = made.Release();
+  return CUDA_SUCCESS;
+}
+
+bool TokenFromDescriptor(TokenKind kind, int descriptor, SharedToken* token) {
+  TokenFile file;
+  int seals = fcntl(descriptor, F_GET_SEALS);
+  if (seals < 0 || (seals & kSeals) != kSeals) return false;
+  if (pread(descriptor, &file, sizeof file, 0) != sizeof file) return false;
+  *token = file.token;
+  return file.mark == kTokenMark && file.kind == static_cast<uint64_t>(kind);
+}
+
+}  // namespace longwire::shim

@@ -1,0 +1,206 @@
+#include "client-shim/mirror/host_exposure.h"
+
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "client-shim/context/context.h"
+#include "client-shim/context/properties.h"
+#include "client-shim/door/options.h"
+#include "client-shim/entry/error_log.h"
+#include "client-shim/memory/device_memory.h"
+#include "client-shim/memory/device_ranges.h"
+#include "client-shim/mirror/host_memory.h"
+#include "client-shim/mirror/mirrors.h"
+#include "client-shim/mirror/shared_blocks.h"
+#include "client-shim/mirror/shared_mappings.h"
+#include "client-shim/session/session.h"
+#include "client-shim/stream/host_writes.h"
+#include "client-shim/stream/stream.h"
+#include "client-shim/support/never_destroyed.h"
+#include "wire/switches.h"
+
+namespace longwire::shim {
+namespace {
+
+constexpr uint64_t kChunk = uint64_t{2} << 20;
+constexpr uint64_t kPage = 4096;
+// Structures with pointers are small; looking through bulk data costs time.
+constexpr size_t kMostSearched = size_t{256} << 10;
+
+constexpr const char* kPolled =
+    "registered memory that other processes may write has no device address: kernels could not see "
+    "what is written there while they run. If this is NCCL: it takes this way where it does not "
+    "use "
+    "P2P; set NCCL_P2P_LEVEL=SYS, and LONGWIRE_DEVICES so that every process has all the devices "
+    "(docs/nccl.md). A program that needs it between launches only may set "
+    "LONGWIRE_DISABLE=shared-mappings";
+
+// Device memory for a registered range.
+struct Alias {
+  uint64_t base = 0;   // of the mapped chunks
+  uint64_t bytes = 0;  // of them
+  uint64_t start = 0;  // where the range's first byte is
+  std::vector<uint64_t> chunks;
+  Mirror* mirror = nullptr;
+  int device = 0;
+  uint32_t context_number = 0;
+};
+
+struct Aliases {
+  std::mutex mutex;
+  std::map<uint64_t, Alias> by_address;  // of the range
+};
+
+Aliases& TheAliases() {
+  static NeverDestroyed<Aliases> aliases;
+  return *aliases;
+}
+
+// Copies that are still to write the range, or what is exposed with it, would do so behind the
+// mirror's back. What host functions write is sent when they have run.
+CUresult SettleHostWrites(const HostRange& range) {
+  uint64_t start = range.address / kChunk * kChunk;
+  uint64_t end = (range.address + range.bytes + kChunk - 1) / kChunk * kChunk;
+  if (!HostCopyPending(start, end - start)) return CUDA_SUCCESS;
+  return AwaitWork(UnfinishedWorkOfAll());
+}
+
+void Drop(const Alias& alias) {
+  RemoveForeignRange(alias.start);
+  UnmapSharedChunks(alias.device, alias.base, alias.bytes, alias.chunks);
+  MemoryOf(alias.device)->GiveAddresses(alias.base, alias.bytes);
+}
+
+CUresult MakeAlias(Context* context, const HostRange& range, Alias* alias) {
+  alias->device = context->device;
+  alias->context_number = context->number.load();
+  uint64_t within = range.address % kPage;
+  alias->bytes = (within + range.bytes + kChunk - 1) / kChunk * kChunk;
+  DeviceMemory* memory = MemoryOf(alias->device);
+  if (!memory->TakeAddresses(alias->bytes, 0, &alias->base)) return CUDA_ERROR_OUT_OF_MEMORY;
+  std::vector<int> accessors;
+  CUresult result = MapSharedChunks(context, alias->base, alias->bytes, &alias->chunks, &accessors);
+  if (result != CUDA_SUCCESS) {
+    memory->GiveAddresses(alias->base, alias->bytes);
+    return result;
+  }
+  alias->start = alias->base + within;
+  AddForeignRange(alias->start, range.bytes, context);
+  MirrorRange mirrored{range.address, alias->start, range.bytes, range.registered};
+  result = AddMirror(context, mirrored, MirrorStart::kCleared, &alias->mirror);
+  if (result != CUDA_SUCCESS) Drop(*alias);
+  return result;
+}
+
+// Calls `expose` with every aligned word that lies in pinned memory of ours which is not exposed
+// yet, until it says no.
+template <class Expose>
+void ForHiddenWords(std::span<const std::byte> bytes, Expose expose) {
+  if (!AnyHiddenBlocks()) return;
+  const SharedSpan span = SpanOfShared();
+  for (size_t at = 0; at + sizeof(uint64_t) <= bytes.size(); at += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + at, sizeof(word));
+    bool exposed = false;
+    if (word - span.first >= span.bytes || !FindShared(word, &exposed) || exposed) continue;
+    HostRange range;
+    if (FindHost(word, &range) && !expose(word, range)) return;
+  }
+}
+
+CUresult ExposeRegistered(Context* context, const HostRange& range, uint64_t* start) {
+  Aliases& aliases = TheAliases();
+  std::lock_guard<std::mutex> lock(aliases.mutex);
+  auto found = aliases.by_address.find(range.address);
+  if (found == aliases.by_address.end()) {
+    Alias alias;
+    CUresult result = MakeAlias(context, range, &alias);
+    if (result != CUDA_SUCCESS) return result;
+    found = aliases.by_address.emplace(range.address, std::move(alias)).first;
+  }
+  *start = found->second.start;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult ExposeHost(uint64_t address, uint64_t* device_address) {
+  HostRange range;
+  if (!FindHost(address, &range)) return CUDA_ERROR_INVALID_VALUE;
+  if (FindMirror(address, device_address)) return CUDA_SUCCESS;
+  Context* context = nullptr;
+  CUresult result = ContextOfHost(reinterpret_cast<void*>(address), &context);
+  if (result == CUDA_SUCCESS) result = Session::over();
+  if (result == CUDA_SUCCESS) result = TakeError(context);
+  if (result == CUDA_SUCCESS) result = SettleHostWrites(range);
+  if (result != CUDA_SUCCESS) return result;
+  uint64_t start = range.address;
+  bool exposed = false;
+  result = FindShared(address, &exposed) ? ExposeShared(address)
+                                         : ExposeRegistered(context, range, &start);
+  if (result == CUDA_SUCCESS) *device_address = start + (address - range.address);
+  return result;
+}
+
+CUresult ExposeToProgram(uint64_t address, uint64_t* device_address) {
+  static const bool refuses = !wire::IsSwitchedOff("shared-mappings");
+  HostRange range;
+  bool is_new =
+      FindHost(address, &range) && range.registered && !FindMirror(address, device_address);
+  if (refuses && is_new && IsSharedMapping(range.address, range.bytes)) {
+    static std::atomic<bool> said{false};
+    if (!said.exchange(true)) Say("%s", kPolled);
+    LogError(kPolled);
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  return ExposeHost(address, device_address);
+}
+
+CUresult ToDeviceAddress(uint64_t* address) {
+  HostRange range;
+  return FindHost(*address, &range) ? ExposeHost(*address, address) : CUDA_SUCCESS;
+}
+
+CUresult ExposeArguments(std::span<const std::byte> arguments) {
+  CUresult result = CUDA_SUCCESS;
+  ForHiddenWords(arguments, [&](uint64_t word, const HostRange&) {
+    uint64_t device_address = 0;
+    result = ExposeHost(word, &device_address);
+    return result == CUDA_SUCCESS;
+  });
+  return result;
+}
+
+void ExposePointees(std::span<const std::byte> bytes) {
+  static const bool looks = !wire::IsSwitchedOff("stored-pointers");
+  if (!looks || bytes.size() > kMostSearched) return;
+  ForHiddenWords(bytes, [](uint64_t word, const HostRange& range) {
+    SettleHostWrites(range);
+    return ExposeShared(word) == CUDA_SUCCESS;
+  });
+}
+
+void HideRegistered(uint64_t address) {
+  Aliases& aliases = TheAliases();
+  std::lock_guard<std::mutex> lock(aliases.mutex);
+  auto found = aliases.by_address.find(address);
+  if (found == aliases.by_address.end()) return;
+  RemoveMirror(found->second.mirror);
+  Drop(found->second);
+  aliases.by_address.erase(found);
+}
+
+void ForgetExposed(uint32_t context_number) {
+  Aliases& aliases = TheAliases();
+  std::lock_guard<std::mutex> lock(aliases.mutex);
+  std::erase_if(aliases.by_address, [&](const auto& entry) {
+    if (entry.second.context_number != context_number) return false;
+    Drop(entry.second);
+    return true;
+  });
+}
+
+}  // namespace longwire::shim

@@ -1,0 +1,223 @@
+#include "client-shim/mirror/host_memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "client-shim/context/context.h"
+#include "client-shim/context/properties.h"
+#include "client-shim/copy/speculative_uploads.h"
+#include "client-shim/mirror/host_exposure.h"
+#include "client-shim/mirror/shared_blocks.h"
+#include "client-shim/session/session.h"
+#include "client-shim/stream/program_streams.h"
+#include "client-shim/support/never_destroyed.h"
+
+namespace longwire::shim {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kMostBytes = uint64_t{1} << 46;
+
+struct Ranges {
+  std::mutex mutex;
+  std::map<uint64_t, HostRange> by_address;
+  uint64_t next_id = 1;
+};
+
+Ranges& TheRanges() {
+  static NeverDestroyed<Ranges> ranges;
+  return *ranges;
+}
+
+uint64_t Pages(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+// The range that holds the address; the caller holds the lock.
+std::map<uint64_t, HostRange>::iterator Holding(Ranges& ranges, uint64_t address) {
+  auto after = ranges.by_address.upper_bound(address);
+  if (after == ranges.by_address.begin()) return ranges.by_address.end();
+  auto found = std::prev(after);
+  return address - found->first < found->second.bytes ? found : ranges.by_address.end();
+}
+
+// What was allocated at the address; no work uses it any more.
+void GiveBack(uint64_t address, uint64_t bytes) {
+  TheSession().transfers().DropUploadsOf(address, bytes);
+  ForgetUploadsOf(address, bytes);
+  bool exposed = false;
+  if (FindShared(address, &exposed)) {
+    GiveShared(address);
+  } else {
+    HideRegistered(address);
+    munmap(reinterpret_cast<void*>(address), Pages(bytes));
+  }
+}
+
+// Whether there is memory in all pages of the range.
+bool IsMapped(uint64_t start, uint64_t bytes) {
+  constexpr uint64_t kStep = uint64_t{256} << 20;
+  std::vector<unsigned char> resident(kStep / kPage);
+  uint64_t end = start + bytes;
+  for (uint64_t at = start / kPage * kPage; at < end; at += kStep) {
+    uint64_t part = std::min(end - at, kStep);
+    if (mincore(reinterpret_cast<void*>(at), part, resident.data()) != 0 && errno == ENOMEM) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+CUresult AllocateHost(uint64_t bytes, unsigned flags, void** address) {
+  constexpr unsigned kKnown =
+      CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+  if (bytes == 0 || (flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
+  Context* context = nullptr;
+  CUresult result = RequireHealthyContext(&context);
+  return result == CUDA_SUCCESS ? AllocateHostIn(context, bytes, flags, address) : result;
+}
+
+CUresult AllocateHostIn(Context* context, uint64_t bytes, unsigned flags, void** address) {
+  if (bytes > kMostBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  uint64_t start = 0;
+  if (TakeShared(context, bytes, SharedUse::kPinned, &start) != CUDA_SUCCESS) {
+    void* memory =
+        mmap(nullptr, Pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    start = reinterpret_cast<uint64_t>(memory);
+  }
+  Ranges& ranges = TheRanges();
+  std::lock_guard<std::mutex> lock(ranges.mutex);
+  // With one address space for both sides all of it is mapped for the device.
+  flags |= CU_MEMHOSTALLOC_DEVICEMAP;
+  ranges.by_address[start] = {start, bytes, flags, false, ranges.next_id++, context->handle};
+  *address = reinterpret_cast<void*>(start);
+  return CUDA_SUCCESS;
+}
+
+CUresult ContextOfHost(const void* address, Context** context) {
+  CUresult result = RequireContext(context);
+  HostRange range;
+  if (result != CUDA_ERROR_INVALID_CONTEXT) return result;
+  if (!FindHost(reinterpret_cast<uint64_t>(address), &range)) return result;
+  Context* own = FindContext(range.context);
+  if (own == nullptr) return result;
+  *context = own->home;
+  return CUDA_SUCCESS;
+}
+
+CUresult FreeHost(void* address) {
+  if (address == nullptr) return CUDA_SUCCESS;
+  auto start = reinterpret_cast<uint64_t>(address);
+  HostRange range;
+  if (!FindHost(start, &range)) return CUDA_ERROR_INVALID_VALUE;
+  Context* context = nullptr;
+  CUresult result = ContextOfHost(address, &context);
+  if (result != CUDA_SUCCESS) return result;
+  uint64_t bytes = 0;
+  {
+    Ranges& ranges = TheRanges();
+    std::lock_guard<std::mutex> lock(ranges.mutex);
+    auto found = ranges.by_address.find(start);
+    if (found == ranges.by_address.end() || found->second.registered) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    bytes = found->second.bytes;
+    ranges.by_address.erase(found);
+  }
+  // Copies that still read or write it finish first, as the driver's own free waits for them.
+  result = SynchronizeContext(context);
+  GiveBack(start, bytes);
+  return result;
+}
+
+void FreeIdleHost(uint64_t address, uint64_t id) {
+  uint64_t bytes = 0;
+  {
+    Ranges& ranges = TheRanges();
+    std::lock_guard<std::mutex> lock(ranges.mutex);
+    auto found = ranges.by_address.find(address);
+    if (found == ranges.by_address.end() || found->second.id != id) return;
+    bytes = found->second.bytes;
+    ranges.by_address.erase(found);
+  }
+  GiveBack(address, bytes);
+}
+
+CUresult RegisterHost(void* address, uint64_t bytes, unsigned flags) {
+  // Not memory of other devices (_IOMEMORY), as natively where there is none at the address.
+  constexpr unsigned kKnown =
+      CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
+  auto start = reinterpret_cast<uint64_t>(address);
+  if (address == nullptr || bytes == 0 || (flags & ~kKnown) != 0 || start + bytes < start) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  // Nothing can be pinned where there is nothing, or where the devices' memory is.
+  bool of_device = DeviceOfAddress(start) >= 0;
+  if (of_device || bytes > kMostBytes || !IsMapped(start, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  Context* context = nullptr;
+  CUresult result = RequireHealthyContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  Ranges& ranges = TheRanges();
+  std::lock_guard<std::mutex> lock(ranges.mutex);
+  auto taken = Holding(ranges, start);
+  if (taken == ranges.by_address.end()) taken = ranges.by_address.lower_bound(start);
+  if (taken != ranges.by_address.end() && taken->first < start + bytes) {
+    return taken->second.registered ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
+                                    : CUDA_ERROR_INVALID_VALUE;
+  }
+  ranges.by_address[start] = {start, bytes, flags, true, ranges.next_id++, context->handle};
+  return CUDA_SUCCESS;
+}
+
+CUresult UnregisterHost(void* address) {
+  if (address == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  HostRange range;
+  auto start = reinterpret_cast<uint64_t>(address);
+  if (!FindHost(start, &range)) {
+    bool of_devices = DeviceOfAddress(start) >= 0;
+    return of_devices ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  }
+  Context* context = nullptr;
+  CUresult result = ContextOfHost(address, &context);
+  if (result != CUDA_SUCCESS) return result;
+  uint64_t bytes = 0;
+  {
+    Ranges& ranges = TheRanges();
+    std::lock_guard<std::mutex> lock(ranges.mutex);
+    auto found = ranges.by_address.find(start);
+    // Within a range, or in memory that is pinned otherwise, it is the pointer that is wrong.
+    if (found == ranges.by_address.end() || !found->second.registered) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    bytes = found->second.bytes;
+    ranges.by_address.erase(found);
+  }
+  result = SynchronizeContext(context);
+  TheSession().transfers().DropUploadsOf(start, bytes);
+  ForgetUploadsOf(start, bytes);
+  HideRegistered(start);
+  return result;
+}
+
+bool FindHost(uint64_t address, HostRange* range) {
+  Ranges& ranges = TheRanges();
+  std::lock_guard<std::mutex> lock(ranges.mutex);
+  auto found = Holding(ranges, address);
+  if (found == ranges.by_address.end()) return false;
+  *range = found->second;
+  return true;
+}
+
+bool IsPinned(const void* address, uint64_t bytes) {
+  HostRange range;
+  auto start = reinterpret_cast<uint64_t>(address);
+  return FindHost(start, &range) && bytes <= range.bytes - (start - range.address);
+}
+
+}  // namespace longwire::shim

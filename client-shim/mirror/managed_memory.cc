@@ -1,0 +1,255 @@
+#include "client-shim/mirror/managed_memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+
+#include "client-shim/door/options.h"
+#include "client-shim/mirror/mirrors.h"
+#include "client-shim/mirror/shared_blocks.h"
+#include "client-shim/session/session.h"
+#include "client-shim/support/never_destroyed.h"
+
+namespace longwire::shim {
+namespace {
+
+constexpr uint64_t kFirstId = uint64_t{1} << 42;  // no other kind of memory's start there
+constexpr uint64_t kPage = 4096;
+
+struct Range {
+  ManagedRange told;
+  uint32_t context_number = 0;
+  Mirror* mirror = nullptr;  // of a variable; null while no context has it
+  bool of_library = false;   // a variable that outlives contexts
+  MemoryHints hints;
+};
+
+struct Ranges {
+  std::atomic<size_t> count{0};
+  std::mutex mutex;
+  std::map<uint64_t, Range> by_address;
+  std::map<uint64_t, int> pages;  // mapped for variables: how many lie there
+  uint64_t next_id = kFirstId;
+};
+
+Ranges& TheRanges() {
+  static NeverDestroyed<Ranges> ranges;
+  return *ranges;
+}
+
+using Entry = std::map<uint64_t, Range>::iterator;
+
+// The lock is held, as in what follows up to AllocateManaged.
+Entry Holding(Ranges& ranges, uint64_t address) {
+  auto after = ranges.by_address.upper_bound(address);
+  if (after == ranges.by_address.begin()) return ranges.by_address.end();
+  auto found = std::prev(after);
+  return address - found->first < found->second.told.bytes ? found : ranges.by_address.end();
+}
+
+Range& Add(Ranges& ranges, const ManagedRange& told) {
+  Range& range = ranges.by_address[told.address];
+  range.told = told;
+  range.told.id = ranges.next_id++;
+  range.context_number = told.context->number.load();
+  ranges.count.store(ranges.by_address.size());
+  return range;
+}
+
+void Erase(Ranges& ranges, Entry entry) {
+  ranges.by_address.erase(entry);
+  ranges.count.store(ranges.by_address.size());
+}
+
+void UnmapPages(Ranges& ranges, uint64_t address, uint64_t bytes) {
+  for (uint64_t page = address / kPage * kPage; page < address + bytes; page += kPage) {
+    auto found = ranges.pages.find(page);
+    if (found == ranges.pages.end() || --found->second > 0) continue;
+    munmap(reinterpret_cast<void*>(page), kPage);
+    ranges.pages.erase(found);
+  }
+}
+
+// Maps the pages where nothing of the program's is; several variables may share one.
+bool MapPages(Ranges& ranges, uint64_t address, uint64_t bytes) {
+  for (uint64_t page = address / kPage * kPage; page < address + bytes; page += kPage) {
+    if (ranges.pages.count(page) == 0) {
+      auto* at = reinterpret_cast<void*>(page);
+      void* got = mmap(at, kPage, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+      if (got != at) {
+        if (got != MAP_FAILED) munmap(got, kPage);
+        if (page > address) UnmapPages(ranges, address, page - address);
+        return false;
+      }
+    }
+    ++ranges.pages[page];
+  }
+  return true;
+}
+
+}  // namespace
+
+CUresult AllocateManaged(uint64_t bytes, unsigned flags, uint64_t* address) {
+  if (bytes == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  Context* context = nullptr;
+  CUresult result = RequireHealthyContext(&context);
+  return result == CUDA_SUCCESS ? AllocateManagedIn(context, bytes, address) : result;
+}
+
+CUresult AllocateManagedIn(Context* context, uint64_t bytes, uint64_t* address) {
+  CUresult result = TakeShared(context, bytes, SharedUse::kManaged, address);
+  if (result != CUDA_SUCCESS) return result;
+  Ranges& ranges = TheRanges();
+  std::lock_guard<std::mutex> lock(ranges.mutex);
+  Add(ranges, {*address, bytes, 0, context, false});
+  return CUDA_SUCCESS;
+}
+
+CUresult FreeManaged(uint64_t address) {
+  Ranges& ranges = TheRanges();
+  {
+    std::lock_guard<std::mutex> lock(ranges.mutex);
+    auto found = ranges.by_address.find(address);
+    if (found == ranges.by_address.end() || found->second.told.variable) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    Erase(ranges, found);
+  }
+  CUresult result = AwaitWork(UnfinishedWorkOfAll());
+  TheSession().FlushText();
+  if (result == CUDA_SUCCESS) result = ReturnDeviceWrites();
+  GiveShared(address);
+  return result;
+}
+
+void FreeIdleManaged(uint64_t address, uint64_t id) {
+  Ranges& ranges = TheRanges();
+  {
+    std::lock_guard<std::mutex> lock(ranges.mutex);
+    auto found = ranges.by_address.find(address);
+    if (found == ranges.by_address.end() || found->second.told.id != id) return;
+    Erase(ranges, found);
+  }
+  TheSession().FlushText();
+  ReturnDeviceWrites();  // of neighbours in the block
+  GiveShared(address);
+}
+
+bool FindManaged(uint64_t address, ManagedRange* range) {
+  Ranges& ranges = TheRanges();
+  if (ranges.count.load(std::memory_order_acquire) == 0) return false;
+  std::lock_guard<std::mutex> lock(ranges.mutex);
+  Entry found = Holding(ranges, address);
+  if (found == ranges.by_address.end()) return false;
+  *range = found->second.told;
+  return true;
+}
+
+CUresult AddManagedVariable(Context* context, uint64_t address, uint64_t bytes, bool of_library) {
+  Ranges& ranges = TheRanges();
+  std::lock_guard<std::mutex> lock(ranges.mutex);
+  if (ranges.by_address.count(address) != 0) return CUDA_SUCCESS;
+  if (!MapPages(ranges, address, bytes)) {
+    Say("a managed variable lies at %#llx on the server, where this program has something else; "
+        "starting the program again may help",
+        static_cast<unsigned long long>(address));
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  Mirror* mirror = nullptr;
+  CUresult result =
+      AddMirror(context, {address, address, bytes, false, true}, MirrorStart::kFromDevice, &mirror);
+  if (result != CUDA_SUCCESS) {
+    UnmapPages(ranges, address, bytes);
+    return result;
+  }
+  Range& added = Add(ranges, {address, bytes, 0, context, true});
+  added.mirror = mirror;
+  added.of_library = of_library;
+  return CUDA_SUCCESS;
+}
+
+void RemoveManagedVariable(uint64_t address) {
+  Ranges& ranges = TheRanges();
+  std::lock_guard<std::mutex> lock(ranges.mutex);
+  auto found = ranges.by_address.find(address);
+  if (found == ranges.by_address.end() || !found->second.told.variable) return;
+  if (found->second.mirror != nullptr) RemoveMirror(found->second.mirror);
+  UnmapPages(ranges, address, found->second.told.bytes);
+  Erase(ranges, found);
+}
+
+bool IsManagedRange(uint64_t address, uint64_t bytes) {
+  Ranges& ranges = TheRanges();
+  std::lock_guard<std::mutex> lock(ranges.mutex);
+  auto found = ranges.by_address.find(address);
+  return found != ranges.by_address.end() && (bytes == 0 || bytes == found->second.told.bytes);
+}
+
+CUresult WithHints(uint64_t address, uint64_t bytes, FunctionRef<void(MemoryHints&)> use) {
+  Ranges& ranges = TheRanges();
+  std::lock_guard<std::mutex> lock(ranges.mutex);
+  Entry found = Holding(ranges, address);
+  if (bytes == 0 || found == ranges.by_address.end()) return CUDA_ERROR_INVALID_VALUE;
+  // The last page counts whole, as natively.
+  uint64_t end = (found->first + found->second.told.bytes + kPage - 1) / kPage * kPage;
+  if (bytes > end - address) return CUDA_ERROR_INVALID_VALUE;
+  use(found->second.hints);
+  return CUDA_SUCCESS;
+}
+
+CUresult KeepManagedVariables(Context* context) {
+  Ranges& ranges = TheRanges();
+  {
+    std::lock_guard<std::mutex> lock(ranges.mutex);
+    bool any = std::any_of(ranges.by_address.begin(), ranges.by_address.end(), [&](auto& entry) {
+      return entry.second.of_library && entry.second.context_number == context->number.load();
+    });
+    if (!any || context->sticky.load() != 0) return CUDA_SUCCESS;
+  }
+  CUresult result = AwaitWork(UnfinishedWork(context));
+  return result == CUDA_SUCCESS ? ReturnDeviceWrites() : result;
+}
+
+CUresult GiveManagedVariables(Context* context) {
+  Ranges& ranges = TheRanges();
+  if (ranges.count.load(std::memory_order_acquire) == 0) return CUDA_SUCCESS;
+  std::lock_guard<std::mutex> lock(ranges.mutex);
+  for (auto& [address, range] : ranges.by_address) {
+    if (!range.of_library || range.mirror != nullptr) continue;
+    // What the program has differs from the cleared memory, so it is sent before the next work.
+    CUresult result = AddMirror(context, {address, address, range.told.bytes, false, true},
+                                MirrorStart::kCleared, &range.mirror);
+    if (result != CUDA_SUCCESS) {
+      Say("a context does not get the program's managed variables: error %d", result);
+      return result;
+    }
+    range.told.context = context;
+    range.context_number = context->number.load();
+  }
+  return CUDA_SUCCESS;
+}
+
+void ForgetManaged(uint32_t context_number) {
+  Ranges& ranges = TheRanges();
+  std::lock_guard<std::mutex> lock(ranges.mutex);
+  for (Entry entry = ranges.by_address.begin(); entry != ranges.by_address.end();) {
+    Entry next = std::next(entry);
+    Range& range = entry->second;
+    if (range.context_number == context_number && range.of_library) {
+      range.mirror = nullptr;  // which went with the context
+      range.context_number = 0;
+    } else if (range.context_number == context_number) {
+      if (range.told.variable) UnmapPages(ranges, entry->first, range.told.bytes);
+      Erase(ranges, entry);
+    }
+    entry = next;
+  }
+}
+
+}  // namespace longwire::shim

@@ -1,0 +1,255 @@
+// What the device wrote into mirrored memory comes to the program.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+
+#include "client-shim/door/options.h"
+#include "client-shim/entry/error_log.h"
+#include "client-shim/mirror/mirror_table.h"
+#include "client-shim/session/session.h"
+#include "longwire/calls.h"
+#include "wire/page_delta.h"
+#include "wire/switches.h"
+
+namespace longwire::shim {
+namespace {
+
+// What a pull behind work brings at most, of one mirror (as the call says) and of all: more is
+// copied in parts while the one before is compared, in the mirrors' own streams.
+constexpr uint64_t kMostBehindWork = uint64_t{1} << 20;
+
+// The lock is held in all that follows up to AwaitedWrites.
+
+// True if no stream of the program's has unfinished work, but for what is done at `awaited`.
+bool DeviceIsIdle(const Mirrors& mirrors, const StreamPoint* awaited) {
+  bool idle = true;
+  for (StreamPoint& point : UnfinishedWorkOfAll()) {
+    bool done = awaited != nullptr && point.stream == awaited->stream &&
+                point.position <= awaited->position;
+    idle = idle && (done || IsChannel(mirrors, point.stream));
+    Release(point.stream);
+  }
+  return idle;
+}
+
+constexpr uint64_t kNone = UINT64_MAX;
+
+// The first byte of the run that the program has changed, too, to another value.
+uint64_t ConflictIn(const Mirror& mirror, const wire::DeltaRun& run) {
+  if (!mirror.range.managed) return kNone;
+  if (run.form == wire::PageForm::kConflict) return run.offset;
+  const std::byte* memory = mirror.memory().data() + run.offset;
+  const std::byte* shadow = mirror.shadow + run.offset;
+  if (std::memcmp(memory, shadow, run.bytes.size()) == 0) return kNone;
+  for (size_t i = 0; i < run.bytes.size(); ++i) {
+    bool both = memory[i] != shadow[i] && run.bytes[i] != shadow[i];
+    if (both && memory[i] != run.bytes[i]) return run.offset + i;
+  }
+  return kNone;
+}
+
+// The next call that may return it does.
+void TellConflict(const Mirror& mirror, uint64_t offset) {
+  int none = 0;
+  std::atomic<int>& once = mirror.channel->stream->context->once;
+  if (!once.compare_exchange_strong(none, CUDA_ERROR_NOT_SUPPORTED)) return;
+  std::array<char, 256> text;
+  std::snprintf(text.data(), text.size(),
+                "host and device have both changed the byte at %#llx of managed memory, to "
+                "different values and with no wait in between: the device's stays "
+                "(docs/host-memory.md)",
+                static_cast<unsigned long long>(mirror.range.address + offset));
+  Say("%s", text.data());
+  LogErrorQuietly(text.data());
+}
+
+// Where both sides have changed a byte, the device's value stays.
+void Apply(Mirror& mirror, std::span<const std::byte> delta, bool sent_meanwhile) {
+  std::vector<wire::DeltaRun> runs;
+  if (wire::ReadDelta(delta, mirror.reserved, &runs) != wire::WireResult::kOk) {
+    TheSession().End(CUDA_ERROR_LAUNCH_FAILED, "the server sent changes that cannot be read");
+    return;
+  }
+  auto* memory = reinterpret_cast<std::byte*>(mirror.range.address);
+  uint64_t conflict = kNone;
+  for (const wire::DeltaRun& run : runs) {
+    if (conflict == kNone) conflict = ConflictIn(mirror, run);
+    std::byte* shadow = mirror.shadow + run.offset;
+    if (!sent_meanwhile) {
+      std::memcpy(memory + run.offset, run.bytes.data(), run.bytes.size());
+      std::memcpy(shadow, run.bytes.data(), run.bytes.size());
+      continue;
+    }
+    // What this side knows already the program may have changed again.
+    for (size_t i = 0; i < run.bytes.size(); ++i) {
+      if (shadow[i] == run.bytes[i]) continue;
+      shadow[i] = memory[run.offset + i] = run.bytes[i];
+    }
+  }
+  if (conflict != kNone) TellConflict(mirror, conflict);
+}
+
+// All that has come, of whatever pull, in the order in which it came.
+void ApplyAll(Mirrors& mirrors) {
+  std::vector<Arrived> arrived;
+  {
+    std::lock_guard<std::mutex> lock(mirrors.arrived_mutex);
+    arrived.swap(mirrors.arrived);
+  }
+  bool sent_meanwhile = !mirrors.asked.empty() && *mirrors.asked.begin() != mirrors.sent;
+  for (const Arrived& one : arrived) {
+    if (one.delta.empty()) mirrors.said.insert(one.mirror);
+  }
+  for (auto& [address, mirror] : mirrors.by_address) {
+    for (const Arrived& one : arrived) {
+      if (one.mirror != mirror->id || !IsThere(*mirror)) continue;
+      Apply(*mirror, one.delta, sent_meanwhile);
+    }
+  }
+}
+
+// Asks for what the device changed; the streams' places where it is there.
+std::vector<StreamPoint> AskForChanges(Mirrors& mirrors) {
+  KeepPromise(mirrors);
+  for (auto& [address, mirror] : mirrors.by_address) {
+    calls::lwMirrorPull pull;
+    pull.mirror = mirror->id;
+    pull.bytes = mirror->range.bytes;
+    pull.ticket = 0;
+    TheSession().Submit(mirror->channel->where(), pull);
+  }
+  std::vector<StreamPoint> points;
+  for (auto& [number, channel] : mirrors.channels) {
+    Retain(channel->stream);
+    points.push_back({channel->stream, channel->stream->last.load()});
+  }
+  return points;
+}
+
+// The program's only one of them that is unfinished; nullptr if there is none, or several.
+StreamPoint* OnlyUnfinished(std::span<StreamPoint> points) {
+  StreamPoint* found = nullptr;
+  for (StreamPoint& point : points) {
+    bool finished = point.stream->finished.load(std::memory_order_acquire) >= point.position;
+    if (finished || point.stream->internal) continue;
+    if (found != nullptr) return nullptr;
+    found = &point;
+  }
+  return found;
+}
+
+// Whether a call can be queued right behind it: now, and by the program, too.
+bool IsNewest(const StreamPoint& point) {
+  const Stream& stream = *point.stream;
+  return stream.last.load() == point.position && stream.context->captures.load() == 0;
+}
+
+// The channel of all mirrors, if it is of the stream's context and they are small; else nullptr.
+const Channel* ChannelBeside(const Mirrors& mirrors, const Stream* stream) {
+  const Channel* channel = nullptr;
+  uint64_t bytes = 0;
+  for (auto& [address, mirror] : mirrors.by_address) {
+    channel = mirror->channel.get();
+    bytes += mirror->range.bytes;
+    if (channel->stream->context != stream->context) return nullptr;
+  }
+  return bytes <= kMostBehindWork ? channel : nullptr;
+}
+
+// Queues the call right behind the point, which is then there. False if something else is.
+template <class Call>
+bool SubmitAt(StreamPoint* point, const Call& call) {
+  Where where{point->stream->context_number, point->stream, 0};
+  uint64_t position = TheSession().SubmitBehind(where, call, point->position);
+  if (position == Session::kNoPosition) return false;
+  point->position = position;
+  return true;
+}
+
+// What was sent is there before: the worker would take it for the device's change.
+bool WaitForSent(const Channel& channel, StreamPoint* point) {
+  if (channel.stream->finished.load(std::memory_order_acquire) >= channel.position) return true;
+  calls::lwStreamWaitEvent wait;
+  wait.event = channel.event;
+  wait.version = channel.sent_version;
+  wait.flags = 0;
+  return SubmitAt(point, wait);
+}
+
+}  // namespace
+
+void AwaitedWrites::Ask(std::span<StreamPoint> points) {
+  static const bool off = wire::IsSwitchedOff("pulls-with-waits");
+  Mirrors& mirrors = TheMirrors();
+  StreamPoint* awaited = OnlyUnfinished(points);
+  if (off || awaited == nullptr || !mirrors.handed.load() || !IsNewest(*awaited)) return;
+  std::lock_guard<std::mutex> lock(mirrors.mutex);
+  const Channel* channel = ChannelBeside(mirrors, awaited->stream);
+  if (channel == nullptr) return;
+  everything_ = mirrors.begun == 0 && DeviceIsIdle(mirrors, awaited);
+  works_ = mirrors.works;
+  sent_ = mirrors.sent;
+  bool asked = WaitForSent(*channel, awaited);
+  for (auto& [address, mirror] : mirrors.by_address) {
+    calls::lwMirrorPull pull;
+    pull.mirror = mirror->id;
+    pull.bytes = mirror->range.bytes;
+    pull.ticket = TheSession().NewId();
+    asked = asked && SubmitAt(awaited, pull);
+    tickets_.push_back(pull.ticket);
+  }
+  mirrors.asked.insert(sent_);
+}
+
+bool AwaitedWrites::TakeThem() {
+  Mirrors& mirrors = TheMirrors();
+  std::lock_guard<std::mutex> lock(mirrors.mutex);
+  ApplyAll(mirrors);
+  mirrors.asked.erase(mirrors.asked.find(sent_));
+  bool all = true;
+  for (uint64_t ticket : tickets_) all = mirrors.said.erase(ticket) == 1 && all;
+  tickets_.clear();
+  if (all && everything_ && mirrors.works == works_) mirrors.handed.store(false);
+  return all;
+}
+
+CUresult AwaitedWrites::Return() {
+  bool there = !tickets_.empty() && TakeThem();
+  return there ? CUDA_SUCCESS : ReturnDeviceWrites();
+}
+
+CUresult ReturnDeviceWrites() {
+  if (!AnyMirrors()) return CUDA_SUCCESS;
+  Mirrors& mirrors = TheMirrors();
+  if (!mirrors.handed.load()) return CUDA_SUCCESS;
+  std::lock_guard<std::mutex> pull(mirrors.pull_mutex);
+  std::vector<StreamPoint> points;
+  uint64_t works = 0, sent = 0;
+  bool idle = false;
+  {
+    std::lock_guard<std::mutex> lock(mirrors.mutex);
+    if (!mirrors.handed.load()) return CUDA_SUCCESS;  // another thread's wait brought it
+    idle = mirrors.begun == 0 && DeviceIsIdle(mirrors, nullptr);
+    works = mirrors.works;
+    sent = mirrors.sent;
+    mirrors.asked.insert(sent);
+    points = AskForChanges(mirrors);
+  }
+  CUresult result = AwaitWork(points);
+  std::lock_guard<std::mutex> lock(mirrors.mutex);
+  ApplyAll(mirrors);
+  mirrors.asked.erase(mirrors.asked.find(sent));
+  if (result != CUDA_SUCCESS) return result;
+  if (idle && mirrors.works == works) mirrors.handed.store(false);
+  return Session::over();
+}
+
+void OnMirrorDelta(uint64_t mirror, std::span<const std::byte> delta) {
+  Mirrors& mirrors = TheMirrors();
+  std::lock_guard<std::mutex> lock(mirrors.arrived_mutex);
+  mirrors.arrived.push_back({mirror, {delta.begin(), delta.end()}});
+}
+
+}  // namespace longwire::shim

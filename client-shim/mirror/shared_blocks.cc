@@ -1,0 +1,382 @@
+#include "client-shim/mirror/shared_blocks.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "client-shim/context/properties.h"
+#include "client-shim/memory/device_memory.h"
+#include "client-shim/memory/peers.h"
+#include "client-shim/mirror/mirrors.h"
+#include "client-shim/session/pinned_segment.h"
+#include "client-shim/session/session.h"
+#include "client-shim/support/never_destroyed.h"
+#include "longwire/calls.h"
+#include "longwire/shim_hand_written.h"
+#include "mempool/free_ranges.h"
+
+namespace longwire::shim {
+namespace {
+
+constexpr uint64_t kBlock = uint64_t{2} << 20;         // multiples of it are mapped
+constexpr uint64_t kSmallBytes = uint64_t{256} << 10;  // up to here allocations share blocks
+constexpr uint64_t kAlignment = 512;
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kMost = uint64_t{1} << 46;
+
+struct Block {
+  uint64_t bytes = 0;
+  SharedUse use = SharedUse::kManaged;
+  bool small = false;
+  uint64_t part = kNoPart;  // where in the segment that the worker has, too
+  Context* context = nullptr;
+  uint32_t context_number = 0;
+  int device = 0;
+  mempool::FreeRanges free;
+  std::map<uint64_t, uint64_t> taken;  // address, bytes
+  uint64_t used = 0;                   // bytes from the start that were ever taken
+  Mirror* mirror = nullptr;            // while it is exposed
+  std::vector<uint64_t> chunks;        // the same
+  std::vector<int> accessors;          // the same: devices
+  bool changing = false;               // a thread exposes or hides it, without the lock
+};
+
+// Nobody waits for the worker, or for addresses, with the lock held.
+struct Blocks {
+  std::atomic<size_t> count{0};
+  std::atomic<size_t> exposed{0};
+  std::mutex mutex;
+  std::condition_variable changed;  // a block is no more changing
+  std::map<uint64_t, Block> by_address;
+  std::map<int, uint64_t> pinned;                   // bytes of addresses, by device
+  std::atomic<uint64_t> first{UINT64_MAX}, end{0};  // of all that there were
+};
+
+Blocks& TheBlocks() {
+  static NeverDestroyed<Blocks> blocks;
+  return *blocks;
+}
+
+uint64_t RoundUp(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
+
+using Entry = std::map<uint64_t, Block>::iterator;
+
+using Lock = std::unique_lock<std::mutex>;
+
+// The lock is held, as in what follows where nothing else is said.
+Entry Holding(Blocks& blocks, uint64_t address) {
+  auto after = blocks.by_address.upper_bound(address);
+  if (after == blocks.by_address.begin()) return blocks.by_address.end();
+  auto found = std::prev(after);
+  return address - found->first < found->second.bytes ? found : blocks.by_address.end();
+}
+
+// The same, once no thread changes the block. The lock is given up meanwhile.
+Entry Settled(Blocks& blocks, Lock& lock, uint64_t address) {
+  while (true) {
+    Entry entry = Holding(blocks, address);
+    if (entry == blocks.by_address.end() || !entry->second.changing) return entry;
+    blocks.changed.wait(lock);
+  }
+}
+
+// The program's own memory, or a part of the segment.
+bool MapHere(uint64_t address, uint64_t bytes, int access, uint64_t part = kNoPart) {
+  if (part != kNoPart) return MapPart(part, bytes, address);
+  return mmap(reinterpret_cast<void*>(address), bytes, access,
+              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
+// What the device has of a block.
+struct Exposure {
+  Mirror* mirror = nullptr;
+  std::vector<uint64_t> chunks;
+  std::vector<int> accessors;
+};
+
+// The lock is not held.
+CUresult MakeExposure(Context* context, const MirrorRange& range, Exposure* made) {
+  CUresult result =
+      MapSharedChunks(context, range.address, range.bytes, &made->chunks, &made->accessors);
+  if (result != CUDA_SUCCESS) return result;
+  result = AddMirror(context, range, MirrorStart::kCleared, &made->mirror);
+  if (result == CUDA_SUCCESS) return result;
+  UnmapSharedChunks(context->device, range.address, range.bytes, made->chunks);
+  *made = {};
+  return result;
+}
+
+// The lock is given up while the thread waits for the worker, as in Hide.
+CUresult Expose(Blocks& blocks, Lock& lock, Entry entry) {
+  auto& [address, block] = *entry;
+  if (block.mirror != nullptr) return CUDA_SUCCESS;
+  block.changing = true;
+  const MirrorRange range{address, address, block.bytes, false, block.use == SharedUse::kManaged};
+  Exposure made;
+  lock.unlock();
+  CUresult result = MakeExposure(block.context, range, &made);
+  lock.lock();
+  block.changing = false;
+  blocks.changed.notify_all();
+  block.mirror = made.mirror;
+  block.chunks = std::move(made.chunks);
+  block.accessors = std::move(made.accessors);
+  if (result != CUDA_SUCCESS) return result;
+  blocks.exposed.fetch_add(1);
+  SetMirroredBytes(block.mirror, block.used);
+  return result;
+}
+
+// `context_ended`: the worker has forgotten the mirror by itself.
+void Hide(Blocks& blocks, Lock& lock, Entry entry, bool context_ended) {
+  auto& [address, block] = *entry;
+  if (block.mirror == nullptr) return;
+  block.changing = true;
+  Mirror* mirror = std::exchange(block.mirror, nullptr);
+  std::vector<uint64_t> chunks = std::exchange(block.chunks, {});
+  block.accessors.clear();
+  blocks.exposed.fetch_sub(1);
+  lock.unlock();
+  if (!context_ended) RemoveMirror(mirror);
+  UnmapSharedChunks(block.device, address, block.bytes, chunks);
+  lock.lock();
+  block.changing = false;
+  blocks.changed.notify_all();
+}
+
+// Addresses for a block, with the program's memory there. The lock is not held.
+CUresult TakePlace(Blocks& blocks, Context* context, uint64_t whole, SharedUse use, uint64_t part,
+                   uint64_t* address) {
+  if (use == SharedUse::kPinned) {
+    // Most of the window is for the device's memory.
+    const wire::Window& window = FindDevice(context->device)->description->window;
+    std::lock_guard<std::mutex> lock(blocks.mutex);
+    uint64_t& pinned = blocks.pinned[context->device];
+    if (pinned + whole > window.bytes / 4) return CUDA_ERROR_OUT_OF_MEMORY;
+    pinned += whole;
+  }
+  DeviceMemory* memory = MemoryOf(context->device);
+  bool mapped = memory->TakeAddresses(whole, 0, address);
+  if (mapped && !MapHere(*address, whole, PROT_READ | PROT_WRITE, part)) {
+    memory->GiveAddresses(*address, whole);
+    mapped = false;
+  }
+  if (mapped) return CUDA_SUCCESS;
+  if (use == SharedUse::kPinned) {
+    std::lock_guard<std::mutex> lock(blocks.mutex);
+    blocks.pinned[context->device] -= whole;
+  }
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+Entry AddBlock(Blocks& blocks, Context* context, uint64_t address, uint64_t bytes, SharedUse use,
+               uint64_t part) {
+  uint64_t whole = RoundUp(bytes, kBlock);
+  Entry added = blocks.by_address.try_emplace(address).first;
+  Block& block = added->second;
+  block.bytes = whole;
+  block.use = use;
+  block.small = bytes <= kSmallBytes;
+  block.part = part;
+  block.context = context;
+  block.context_number = context->number.load();
+  block.device = context->device;
+  block.free.Add(address, whole);
+  blocks.first = std::min(blocks.first.load(), address);
+  blocks.end = std::max(blocks.end.load(), address + whole);
+  blocks.count.fetch_add(1);
+  return added;
+}
+
+// Gives the lock up.
+void RemoveBlock(Blocks& blocks, Lock lock, Entry entry, bool context_ended) {
+  Hide(blocks, lock, entry, context_ended);
+  const uint64_t address = entry->first, bytes = entry->second.bytes, part = entry->second.part;
+  const int device = entry->second.device;
+  if (entry->second.use == SharedUse::kPinned) blocks.pinned[device] -= bytes;
+  blocks.by_address.erase(entry);
+  blocks.count.fetch_sub(1);
+  lock.unlock();
+  MapHere(address, bytes, PROT_NONE);
+  MemoryOf(device)->GiveAddresses(address, bytes);
+  GivePart(part, bytes);
+}
+
+void TakeFrom(Entry entry, uint64_t bytes, uint64_t* address) {
+  Block& block = entry->second;
+  block.free.Take(bytes, address);
+  block.taken[*address] = bytes;
+  block.used = std::max(block.used, RoundUp(*address + bytes, kPage) - entry->first);
+  if (block.mirror != nullptr) SetMirroredBytes(block.mirror, block.used);
+}
+
+// From a block that small allocations share.
+bool TakeSmall(Blocks& blocks, Context* context, uint64_t rounded, SharedUse use,
+               uint64_t* address) {
+  if (rounded > kSmallBytes) return false;
+  uint32_t number = context->number.load();
+  for (auto entry = blocks.by_address.begin(); entry != blocks.by_address.end(); ++entry) {
+    Block& block = entry->second;
+    if (!block.small || block.use != use || block.context_number != number) continue;
+    if (block.changing) continue;
+    if (block.free.largest() < rounded) continue;
+    TakeFrom(entry, rounded, address);
+    return true;
+  }
+  return false;
+}
+
+// The lock is not held: pinning takes long.
+CUresult TakeNewBlock(Context* context, uint64_t rounded, SharedUse use, uint64_t* address) {
+  uint64_t whole = RoundUp(rounded, kBlock), start = 0;
+  uint64_t part = use == SharedUse::kPinned ? TakePart(whole) : kNoPart;
+  Blocks& blocks = TheBlocks();
+  CUresult result = TakePlace(blocks, context, whole, use, part, &start);
+  if (result != CUDA_SUCCESS) {
+    GivePart(part, whole);
+    return result;
+  }
+  Lock lock(blocks.mutex);
+  Entry entry = AddBlock(blocks, context, start, rounded, use, part);
+  TakeFrom(entry, rounded, address);
+  if (use == SharedUse::kManaged) result = Expose(blocks, lock, entry);
+  if (result != CUDA_SUCCESS) RemoveBlock(blocks, std::move(lock), entry, false);
+  return result;
+}
+
+}  // namespace
+
+CUresult TakeShared(Context* context, uint64_t bytes, SharedUse use, uint64_t* address) {
+  if (bytes > kMost) return CUDA_ERROR_OUT_OF_MEMORY;
+  // Pinned memory is handed over page by page, so nobody shares a page with it.
+  uint64_t rounded = RoundUp(bytes, use == SharedUse::kPinned ? kPage : kAlignment);
+  {
+    Blocks& blocks = TheBlocks();
+    std::lock_guard<std::mutex> lock(blocks.mutex);
+    if (TakeSmall(blocks, context, rounded, use, address)) return CUDA_SUCCESS;
+  }
+  return TakeNewBlock(context, rounded, use, address);
+}
+
+void GiveShared(uint64_t address) {
+  Blocks& blocks = TheBlocks();
+  Lock lock(blocks.mutex);
+  Entry entry = Settled(blocks, lock, address);
+  if (entry == blocks.by_address.end()) return;
+  Block& block = entry->second;
+  auto taken = block.taken.find(address);
+  if (taken == block.taken.end()) return;
+  block.free.Add(address, taken->second);
+  block.taken.erase(taken);
+  if (block.taken.empty()) RemoveBlock(blocks, std::move(lock), entry, false);
+}
+
+bool AnyHiddenBlocks() { return TheBlocks().count.load() != TheBlocks().exposed.load(); }
+
+SharedSpan SpanOfShared() {
+  Blocks& blocks = TheBlocks();
+  uint64_t first = blocks.first.load(), end = blocks.end.load();
+  return {first, end > first ? end - first : 0};
+}
+
+CUresult ExposeShared(uint64_t address) {
+  Blocks& blocks = TheBlocks();
+  Lock lock(blocks.mutex);
+  Entry entry = Settled(blocks, lock, address);
+  return entry == blocks.by_address.end() ? CUDA_ERROR_INVALID_VALUE : Expose(blocks, lock, entry);
+}
+
+bool FindPart(uint64_t address, uint64_t bytes, uint64_t* offset) {
+  Blocks& blocks = TheBlocks();
+  if (blocks.count.load(std::memory_order_acquire) == 0) return false;
+  std::lock_guard<std::mutex> lock(blocks.mutex);
+  Entry entry = Holding(blocks, address);
+  if (entry == blocks.by_address.end() || entry->second.part == kNoPart) return false;
+  uint64_t within = address - entry->first;
+  if (bytes > entry->second.bytes - within) return false;
+  *offset = entry->second.part + within;
+  return true;
+}
+
+bool FindShared(uint64_t address, bool* exposed) {
+  Blocks& blocks = TheBlocks();
+  if (blocks.count.load(std::memory_order_acquire) == 0) return false;
+  std::lock_guard<std::mutex> lock(blocks.mutex);
+  Entry entry = Holding(blocks, address);
+  if (entry == blocks.by_address.end()) return false;
+  *exposed = entry->second.mirror != nullptr;
+  return true;
+}
+
+bool FindSharedAccess(uint64_t address, int device, bool* reaches) {
+  Blocks& blocks = TheBlocks();
+  if (blocks.count.load(std::memory_order_acquire) == 0) return false;
+  std::lock_guard<std::mutex> lock(blocks.mutex);
+  Entry entry = Holding(blocks, address);
+  if (entry == blocks.by_address.end() || entry->second.mirror == nullptr) return false;
+  const std::vector<int>& accessors = entry->second.accessors;
+  *reaches = std::find(accessors.begin(), accessors.end(), device) != accessors.end();
+  return true;
+}
+
+namespace {
+
+// The next block of the context of which there is something to be forgotten.
+Entry NextToForget(Blocks& blocks, uint32_t context_number) {
+  return std::ranges::find_if(blocks.by_address, [&](const auto& known) {
+    const Block& block = known.second;
+    return block.context_number == context_number &&
+           (block.use == SharedUse::kManaged || block.mirror != nullptr || block.changing);
+  });
+}
+
+}  // namespace
+
+void ForgetSharedBlocks(uint32_t context_number) {
+  Blocks& blocks = TheBlocks();
+  while (true) {
+    Lock lock(blocks.mutex);
+    Entry entry = NextToForget(blocks, context_number);
+    if (entry == blocks.by_address.end()) return;
+    if (entry->second.changing) {
+      blocks.changed.wait(lock);
+    } else if (entry->second.use == SharedUse::kManaged) {
+      RemoveBlock(blocks, std::move(lock), entry, true);
+    } else {
+      Hide(blocks, lock, entry, true);
+    }
+  }
+}
+
+CUresult MapSharedChunks(Context* context, uint64_t address, uint64_t bytes,
+                         std::vector<uint64_t>* chunks, std::vector<int>* accessors) {
+  int owner = context->device;
+  DeviceMemory* memory = MemoryOf(owner);
+  CUresult result = memory->LeaseChunks(bytes, chunks);
+  if (result != CUDA_SUCCESS) return result;
+  calls::lwMap map;
+  map.device = FindDevice(owner)->server_ordinal;
+  map.address = address;
+  map.chunk = *chunks;
+  TheSession().Submit({}, map, 64 + chunks->size() * sizeof(uint64_t));
+  *accessors = LetPeersReach(owner, address, bytes);
+  return CUDA_SUCCESS;
+}
+
+void UnmapSharedChunks(int device, uint64_t address, uint64_t bytes,
+                       const std::vector<uint64_t>& chunks) {
+  calls::lwUnmap unmap;
+  unmap.address = address;
+  unmap.bytes = bytes;
+  // The addresses are free only when the worker has unmapped them.
+  TheSession().CallAndWait({0, nullptr, wire::kWantsReply}, unmap);
+  MemoryOf(device)->ReturnChunks(chunks);
+}
+
+}  // namespace longwire::shim

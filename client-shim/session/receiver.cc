@@ -1,0 +1,329 @@
+// The pump of a session: reading what comes down, and waiting.
+#include <algorithm>
+#include <chrono>
+
+#include "client-shim/context/context.h"
+#include "client-shim/door/options.h"
+#include "client-shim/entry/error_log.h"
+#include "client-shim/graph/graph.h"
+#include "client-shim/mirror/mirrors.h"
+#include "client-shim/session/lanes.h"
+#include "client-shim/session/reclaim.h"
+#include "client-shim/session/session.h"
+#include "client-shim/session/uploads.h"
+#include "client-shim/stream/callbacks.h"
+
+namespace longwire::shim {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// After a waiter read for itself the receiver leaves the ring alone this long: the program is
+// likely to wait again soon, and taking the ring back from a sleeping receiver costs two wake-ups.
+// What comes meanwhile without anybody waiting (host functions, pulls) is only this much late.
+constexpr std::chrono::microseconds kReceiverPause{500};
+// It looks less and less often, and beyond this pause it sleeps until the waiter is done.
+constexpr std::chrono::microseconds kReceiverPauseLimit{10'000};
+
+// A waiter looks this often whether the session is over.
+constexpr std::chrono::milliseconds kPumpLook{200};
+
+// While bytes are waited for, the pump looks this often whether any can still come.
+constexpr std::chrono::milliseconds kLandingLook{100};
+
+}  // namespace
+
+bool Session::WaitUntil(FunctionRef<bool()> done, wire::Deadline deadline) {
+  std::unique_lock<std::mutex> lock(state_mutex_);
+  bool finished = done();
+  if (finished || over() != CUDA_SUCCESS) return finished;
+  counts_.waits.fetch_add(1, std::memory_order_relaxed);
+  ++waiters_;
+  ++waits_begun_;
+  bool endless = deadline == wire::Deadline::max();
+  while (!(finished = done()) && over() == CUDA_SUCCESS && (endless || Clock::now() < deadline)) {
+    if (!pump_taken_) {
+      pump_taken_ = true;
+      lock.unlock();
+      PumpForAWaiter(deadline);
+      lock.lock();
+      pump_taken_ = false;
+      continue;
+    }
+    if (receiver_pumps_) down_.memory().PokeConsumer();
+    if (endless) {
+      state_changed_.wait(lock);
+    } else {
+      state_changed_.wait_until(lock, deadline);
+    }
+  }
+  --waiters_;
+  if (waiters_ > 0) {
+    state_changed_.notify_all();  // one of them takes the pump over
+  } else if (receiver_sleeps_) {
+    receiver_wake_.notify_one();
+  }
+  return finished;
+}
+
+// Until something came, or for a while.
+void Session::PumpForAWaiter(wire::Deadline deadline) {
+  auto begun = Clock::now();
+  deadline = std::min(begun + kPumpLook, deadline);
+  uint64_t before = down_.cursor();
+  auto until = begun;
+  for (auto now = begun; now >= until && now < deadline; now = Clock::now()) {
+    auto part = spin_.Next(now - begun);
+    bool sleeps_on = part.sleep >= deadline - now;
+    until = sleeps_on ? deadline : std::min(now + part.look + part.sleep, deadline);
+    Pump(part.look, until);
+    if (down_.cursor() != before) break;
+  }
+  if (down_.cursor() != before) spin_.Waited(Clock::now() - begun);
+}
+
+void Session::ReadWithoutWaiting() {
+  std::unique_lock<std::mutex> lock(state_mutex_, std::try_to_lock);
+  if (!lock || pump_taken_ || over() != CUDA_SUCCESS) return;
+  pump_taken_ = true;
+  lock.unlock();
+  Pump(std::chrono::nanoseconds(0), Clock::now());
+  lock.lock();
+  pump_taken_ = false;
+  if (waiters_ > 0) state_changed_.notify_all();
+  if (receiver_sleeps_) receiver_wake_.notify_one();
+}
+
+void Session::ReceiverLoop() {
+  std::unique_lock<std::mutex> lock(state_mutex_);
+  auto pause = kReceiverPause;
+  while (over() == CUDA_SUCCESS) {
+    if (waiters_ > 0 || pump_taken_) {
+      uint64_t begun = waits_begun_;
+      receiver_sleeps_ = pause > kReceiverPauseLimit;
+      if (receiver_sleeps_) {
+        receiver_wake_.wait(lock);
+      } else {
+        receiver_wake_.wait_for(lock, pause);
+      }
+      receiver_sleeps_ = false;
+      pause = begun == waits_begun_ ? pause * 2 : kReceiverPause;
+      if (begun != waits_begun_ || waiters_ > 0 || pump_taken_) continue;
+    }
+    pause = kReceiverPause;
+    pump_taken_ = true;
+    receiver_pumps_ = true;
+    lock.unlock();
+    Pump(std::chrono::nanoseconds(0), down_.RestDeadline());
+    if (down_.ToldToRest()) Rest();
+    lock.lock();
+    receiver_pumps_ = false;
+    pump_taken_ = false;
+    if (waiters_ > 0) state_changed_.notify_all();
+  }
+}
+
+void Session::Rest() {
+  std::unique_lock<std::mutex> lock(log_mutex_, std::try_to_lock);
+  if (!lock) return;
+  up_.GiveBack();
+  if (!up_.WorthGivingBack()) down_.Rested();
+}
+
+// The ring has only a code; who closed it may have said why on the socket before.
+void Session::EndAsTheServerSays() {
+  uint32_t code = down_.memory().close_code();
+  std::string words = watch_.LastWords();
+  std::string sentence = "the session was ended by the server (code " + std::to_string(code) + ")";
+  if (!words.empty()) {
+    sentence = "the session has ended: " + words;
+  } else if (code == 0) {
+    sentence = "the connection to the server is lost";
+  }
+  End(code == 0 ? CUDA_ERROR_LAUNCH_FAILED : static_cast<CUresult>(code), sentence);
+}
+
+void Session::Pump(std::chrono::nanoseconds spin, wire::Deadline deadline) {
+  std::span<const std::byte> log = down_.Available();
+  wire::DownHeader header;
+  size_t bytes = 0;
+  bool whole = wire::PeekRecord(log, &header, &bytes) != wire::WireResult::kOk || bytes != 0;
+  // With half a record there, more is needed than what is there.
+  if (!whole) down_.WaitBeyond(down_.cursor() + log.size(), spin, deadline);
+  // Asked first: what was written before the ring was closed is still read.
+  bool closed = down_.memory().closed();
+  log = down_.Available();
+  while (true) {
+    if (wire::PeekRecord(log, &header, &bytes) != wire::WireResult::kOk) {
+      End(CUDA_ERROR_LAUNCH_FAILED, "the server sent something that is not a record");
+      return;
+    }
+    if (bytes == 0) break;
+    if (!HasLanded(header, log.subspan(sizeof(header), bytes - sizeof(header)), deadline)) {
+      closed = down_.memory().closed();
+      break;
+    }
+    if (!HandleRecord(header, log.subspan(sizeof(header), bytes - sizeof(header)))) {
+      BadReply();
+      return;
+    }
+    size_t step = wire::AlignRecord(bytes);
+    down_.Advance(step);
+    down_.Release(down_.cursor());
+    log = log.subspan(step);
+  }
+  if (down_.released() - poked_at_ >= down_.memory().bytes() / 8) {
+    poked_at_ = down_.released();
+    up_.memory().PokeConsumer();  // a relay sends the acknowledgement on
+  }
+  if (closed && over() == CUDA_SUCCESS) EndAsTheServerSays();
+}
+
+// What stands behind such a record says that a copy has finished: it waits for the copy's bytes,
+// which the lanes' threads bring.
+bool Session::HasLanded(const wire::DownHeader& header, std::span<const std::byte> payload,
+                        wire::Deadline deadline) {
+  if (static_cast<wire::DownKind>(header.kind) != wire::DownKind::kLanding) return true;
+  wire::Reader reader(payload);
+  uint64_t transfer = 0, bytes = 0;
+  constexpr auto kOk = wire::WireResult::kOk;
+  if (reader.U64(&transfer) != kOk || reader.U64(&bytes) != kOk) return true;
+  return transfers_.WaitLanded(transfer, bytes, std::min(deadline, Clock::now() + kLandingLook));
+}
+
+bool Session::HandleRecord(const wire::DownHeader& header, std::span<const std::byte> payload) {
+  wire::Reader reader(payload);
+  constexpr auto kOk = wire::WireResult::kOk;
+  uint64_t number = 0;
+  switch (static_cast<wire::DownKind>(header.kind)) {
+    case wire::DownKind::kReply:
+      return OnReply(header, payload);
+    case wire::DownKind::kProgress:
+      return OnProgress(header, reader);
+    case wire::DownKind::kError:
+      return OnError(header, reader);
+    case wire::DownKind::kData: {
+      uint64_t offset = 0;
+      if (reader.U64(&number) != kOk || reader.U64(&offset) != kOk) return false;
+      std::span<const std::byte> data = payload.subspan(reader.offset());
+      counts_.downloaded.fetch_add(data.size(), std::memory_order_relaxed);
+      return transfers_.Arrive(number, offset, data);
+    }
+    case wire::DownKind::kPull:
+      if (reader.U64(&number) != kOk) return false;
+      ServePull(*this, number);
+      return true;
+    case wire::DownKind::kHostFunction:
+      if (reader.U64(&number) != kOk) return false;
+      RunHostFunction(*this, number);
+      return true;
+    case wire::DownKind::kCredit:
+      if (reader.U64(&number) != kOk) return false;
+      ReturnCredit(*this, number);
+      return true;
+    case wire::DownKind::kSlot:
+      return reader.U64(&number) == kOk && lanes_->GiveSlot(number);
+    case wire::DownKind::kRelease: {
+      uint64_t ticket = 0;
+      if (reader.U64(&number) != kOk || reader.U64(&ticket) != kOk) return false;
+      ForgetGraphPart(*this, number, ticket);
+      return true;
+    }
+    case wire::DownKind::kMirror: {
+      if (reader.U64(&number) != kOk) return false;
+      std::span<const std::byte> delta = payload.subspan(reader.offset());
+      counts_.downloaded.fetch_add(delta.size(), std::memory_order_relaxed);
+      OnMirrorDelta(number, delta);
+      return true;
+    }
+    case wire::DownKind::kReclaim: {
+      wire::ReclaimRequest request;
+      if (reader.Raw(&request, sizeof(request)) != kOk) return false;
+      OnReclaim(*this, request);
+      return true;
+    }
+    case wire::DownKind::kLanding:
+      return payload.size() == 2 * sizeof(uint64_t);
+    case wire::DownKind::kText: {
+      std::lock_guard<std::mutex> state(state_mutex_);
+      std::string& text = (header.flags & wire::kStandardError) != 0 ? error_text_ : text_;
+      text.append(reinterpret_cast<const char*>(payload.data()), payload.size());
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Session::OnReply(const wire::DownHeader& header, std::span<const std::byte> payload) {
+  PendingReply* reply = nullptr;
+  {
+    std::lock_guard<std::mutex> state(state_mutex_);
+    auto found = replies_.find(header.position);
+    if (found == replies_.end()) return true;  // nobody asked for it
+    reply = found->second;
+    replies_.erase(found);
+    if (!reply->then) {
+      if (reply->payload != nullptr) reply->payload->assign(payload.begin(), payload.end());
+      reply->code = static_cast<CUresult>(header.code);
+      reply->done = true;  // the waiter's stack may be gone from here on
+      state_changed_.notify_all();
+      return true;
+    }
+  }
+  reply->then(static_cast<CUresult>(header.code), payload);
+  delete reply;
+  return true;
+}
+
+bool Session::OnProgress(const wire::DownHeader& header, wire::Reader& reader) {
+  uint64_t id = 0;
+  if (reader.U64(&id) != wire::WireResult::kOk) return false;
+  Stream* gone = nullptr;
+  {
+    std::lock_guard<std::mutex> state(state_mutex_);
+    auto found = streams_.find(id);
+    if (found == streams_.end()) return true;
+    Stream* stream = found->second;
+    if (header.position > stream->finished.load(std::memory_order_relaxed)) {
+      stream->finished.store(header.position, std::memory_order_release);
+    }
+    if (stream->destroyed.load() && stream->Idle()) {
+      streams_.erase(found);
+      gone = stream;
+    }
+    state_changed_.notify_all();
+  }
+  if (gone != nullptr) Release(gone);
+  return true;
+}
+
+bool Session::OnError(const wire::DownHeader& header, wire::Reader& reader) {
+  uint32_t number = 0;
+  if (reader.U32(&number) != wire::WireResult::kOk) return false;
+  std::span<const std::byte> rest;
+  if (reader.View(reader.remaining(), &rest) != wire::WireResult::kOk) return false;
+  std::string text(reinterpret_cast<const char*>(rest.data()), rest.size());
+  if ((header.flags & wire::kSessionOver) != 0) {
+    End(static_cast<CUresult>(header.code == 0 ? CUDA_ERROR_LAUNCH_FAILED : header.code), text);
+    return true;
+  }
+  if (ProcessOptions().log) {
+    Say("call at %llu failed with %d: %s", static_cast<unsigned long long>(header.position),
+        header.code, text.c_str());
+  }
+  if (header.code != 0) LogErrorQuietly(text);
+  Context* context = ContextByNumber(number);
+  if (context == nullptr || header.code == 0) return true;
+  bool sticky = (header.flags & wire::kSticky) != 0;
+  if (sticky) FlushErrorText();  // what a failed assert says, before anybody hears of it
+  {
+    std::lock_guard<std::mutex> state(state_mutex_);
+    int none = 0;
+    (sticky ? context->sticky : context->once).compare_exchange_strong(none, header.code);
+    state_changed_.notify_all();
+  }
+  if (sticky) FailHostFunctions(number);
+  return true;
+}
+
+}  // namespace longwire::shim

@@ -1,0 +1,58 @@
+#include "client-shim/session/reclaim.h"
+
+#include <algorithm>
+#include <map>
+
+#include "client-shim/memory/device_memory.h"
+#include "client-shim/support/never_destroyed.h"
+#include "client-shim/support/work_thread.h"
+#include "longwire/calls.h"
+
+namespace longwire::shim {
+namespace {
+
+struct Reclaiming {
+  // The allocator's lock may be held by the very thread that reads the request.
+  WorkThread thread{"longwire-memory"};
+  std::map<int, uint64_t> free_before;  // by device, at the last request for unused memory
+};
+Reclaiming& TheReclaiming() {
+  static NeverDestroyed<Reclaiming> reclaiming;
+  return *reclaiming;
+}
+
+DeviceMemory* MemoryOfServerDevice(int server_device) {
+  DeviceMemory* memory = MemoryOf(0);
+  for (int device = 1; memory != nullptr && memory->server_ordinal() != server_device; ++device) {
+    memory = MemoryOf(device);
+  }
+  return memory;
+}
+
+void Reclaim(Session& session, const wire::ReclaimRequest& request) {
+  calls::lwReclaimed answer;
+  answer.device = request.device;
+  answer.request = request.request;
+  DeviceMemory* memory = MemoryOfServerDevice(request.device);
+  if (memory != nullptr) {
+    uint64_t free = memory->FreeInChunks();
+    uint64_t spare = free;
+    if (request.unused != 0) {
+      uint64_t& before = TheReclaiming().free_before[request.device];
+      spare = std::min(spare, before);
+      before = free;
+    }
+    spare -= std::min(spare, request.keep);
+    answer.bytes = memory->GiveBackFree(std::min(spare, request.bytes));
+    answer.idle = memory->FreeInChunks();
+  }
+  session.Submit({}, answer);
+}
+
+}  // namespace
+
+void OnReclaim(Session& session, const wire::ReclaimRequest& request) {
+  TheReclaiming().thread.Post([&session, request] { Reclaim(session, request); });
+}
+
+}  // namespace longwire::shim

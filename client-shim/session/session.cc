@@ -1,0 +1,222 @@
+#include "client-shim/session/session.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+#include "client-shim/door/options.h"
+#include "client-shim/session/process_state.h"
+#include "client-shim/support/threads.h"
+#include "longwire/printer.h"
+
+namespace longwire::shim {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Session* the_session = nullptr;  // written once
+
+}  // namespace
+
+Session::Session(SessionParts parts)
+    : up_(parts.up),
+      down_(parts.down),
+      spin_(wire::AllowedCores()),
+      socket_(std::move(parts.socket)),
+      opened_(std::move(parts.reply)) {}
+
+bool Session::Start() {
+  bool started = StartThread(
+      "longwire-recv", [](void* self) { static_cast<Session*>(self)->ReceiverLoop(); }, this);
+  if (started && socket_.valid()) {
+    // When nothing more comes the pump reads what is left, then it ends the session.
+    started = watch_.Start(std::move(socket_), [this] { down_.memory().Close(0); });
+  }
+  return started;
+}
+
+uint64_t Session::Put(const Header& of, size_t bound, Encode encode, PendingReply* reply) {
+  constexpr size_t kHeader = sizeof(wire::RecordHeader);
+  const Where& where = of.where;
+  while (over() == CUDA_SUCCESS) {
+    bound = std::min(bound, wire::kMaxRecordBytes - kHeader);
+    size_t room = wire::AlignRecord(kHeader + bound);
+    std::byte* to = up_.Reserve(room);
+    if (to == nullptr) {
+      up_.WaitForSpace(room, Clock::now() + std::chrono::seconds(1));
+      continue;
+    }
+    wire::Writer writer(std::span(to + kHeader, room - kHeader));
+    encode(writer);
+    if (writer.overflowed()) {
+      if (bound == wire::kMaxRecordBytes - kHeader) break;  // cannot be sent at all
+      bound *= 4;
+      continue;
+    }
+    wire::RecordHeader header{};
+    header.bytes = static_cast<uint32_t>(kHeader + writer.size());
+    header.call = of.call;
+    header.flags = where.flags;
+    header.thread = of.thread;
+    header.context = where.context;
+    header.stream = where.stream != nullptr ? where.stream->id : 0;
+    std::memcpy(to, &header, kHeader);
+    uint64_t position = up_.written();
+    if (where.stream != nullptr && (where.flags & wire::kCapturing) == 0) {
+      bool ends = EndsByItself(static_cast<CallId>(of.call));
+      if (ends && where.stream->Unheld()) where.stream->unheld.store(position);
+      where.stream->last.store(position);
+      where.stream->room.Take(position, wire::AlignRecord(header.bytes), opened_.stream_share);
+    }
+    if (IsWork(of.call)) newest_work_.store(position, std::memory_order_release);
+    if (reply != nullptr) {
+      std::lock_guard<std::mutex> state(state_mutex_);
+      replies_[position] = reply;
+    }
+    if (calls_are_traced.load(std::memory_order_relaxed) && ProcessOptions().trace_calls) {
+      auto id = static_cast<CallId>(of.call);
+      Say("[%u]   queued: %s", of.thread, PrintCall(id, wire::Reader(writer.span())).c_str());
+    }
+    counts_.calls.fetch_add(1, std::memory_order_relaxed);
+    up_.Commit(wire::AlignRecord(header.bytes));
+    return position;
+  }
+  return kNoPosition;
+}
+
+uint64_t Session::AppendRecord(const Where& where, uint16_t call, size_t bound, Encode encode,
+                               PendingReply* reply, uint64_t behind) {
+  // Senders of bytes may hold what before_work takes.
+  bool work = IsWork(call);
+  if (work && !CarriesBulkBytes(static_cast<CallId>(call))) CallBeforeWork(where.stream);
+  uint32_t thread = ThisThread().number;
+  std::unique_lock<std::mutex> lock(log_mutex_);
+  if (behind != kBehindAny && where.stream->last.load() != behind) return kNoPosition;
+  Stream* kept = work ? PutKept() : nullptr;
+  uint64_t position = Put({where, call, thread}, bound, encode, reply);
+  lock.unlock();
+  AskForKept(kept);
+  if (position != kNoPosition) {
+    if (where.stream != nullptr) AskForWaiters(where.stream);
+    return position;
+  }
+  if (reply != nullptr && reply->then) {
+    reply->then(NotQueued(), {});
+    delete reply;
+  }
+  return kNoPosition;
+}
+
+CUresult Session::AskAndWait(const Where& where, uint16_t call, size_t bound, Encode encode,
+                             std::vector<std::byte>* payload) {
+  PendingReply reply;
+  reply.payload = payload;
+  uint64_t position = AppendRecord(where, call, bound, encode, &reply, kBehindAny);
+  if (position == kNoPosition) return NotQueued();
+  counts_.round_trips.fetch_add(1, std::memory_order_relaxed);
+  if (call < wire::kCallNumbers) {
+    counts_.round_trips_of[call].fetch_add(1, std::memory_order_relaxed);
+  }
+  bool done = WaitUntil([&] { return reply.done; });
+  if (!done) {
+    std::lock_guard<std::mutex> state(state_mutex_);
+    replies_.erase(position);
+    return over();
+  }
+  return reply.code;
+}
+
+CUresult Session::BadReply() {
+  End(CUDA_ERROR_LAUNCH_FAILED, "the server sent an answer that cannot be read");
+  return over();
+}
+
+void Session::AddStream(Stream* stream) {
+  Retain(stream);
+  std::lock_guard<std::mutex> state(state_mutex_);
+  streams_[stream->id] = stream;
+}
+
+Stream* Session::FindStreamById(uint64_t id) {
+  std::lock_guard<std::mutex> state(state_mutex_);
+  auto found = streams_.find(id);
+  return found == streams_.end() ? nullptr : found->second;
+}
+
+void Session::ForgetStream(Stream* stream) {
+  bool idle;
+  {
+    std::lock_guard<std::mutex> state(state_mutex_);
+    stream->destroyed.store(true);
+    idle = stream->Idle() && streams_.erase(stream->id) != 0;
+  }
+  if (idle) Release(stream);
+}
+
+void Session::End(CUresult code, const std::string& sentence) {
+  int none = 0;
+  if (code == CUDA_SUCCESS) code = CUDA_ERROR_LAUNCH_FAILED;  // an end is never a success
+  if (!session_over.compare_exchange_strong(none, code)) return;
+  special_calls.fetch_add(1);  // for good: every call looks
+  Say("%s", sentence.c_str());
+  down_.memory().Close(0);
+  up_.memory().Close(0);
+  std::vector<PendingReply*> orphans;
+  {
+    std::lock_guard<std::mutex> state(state_mutex_);
+    for (auto& [position, reply] : replies_) {
+      if (reply->then) orphans.push_back(reply);
+    }
+    replies_.clear();
+  }
+  for (PendingReply* reply : orphans) {
+    reply->then(code, {});
+    delete reply;
+  }
+  if (at_end_ != nullptr) at_end_();
+  state_changed_.notify_all();
+  receiver_wake_.notify_all();
+}
+
+void Session::WakeWaiters() {
+  std::lock_guard<std::mutex> state(state_mutex_);
+  state_changed_.notify_all();
+}
+
+void Session::FlushText() {
+  std::string text;
+  bool more = false;
+  {
+    std::lock_guard<std::mutex> state(state_mutex_);
+    text.swap(text_);
+    more = !error_text_.empty();
+  }
+  if (!text.empty()) {
+    fwrite(text.data(), 1, text.size(), stdout);
+    fflush(stdout);
+  }
+  if (more) FlushErrorText();
+}
+
+void Session::FlushErrorText() {
+  std::string text;
+  {
+    std::lock_guard<std::mutex> state(state_mutex_);
+    text.swap(error_text_);
+  }
+  size_t done = 0;
+  while (done < text.size()) {
+    ssize_t written = write(STDERR_FILENO, text.data() + done, text.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;
+    done += static_cast<size_t>(written);
+  }
+}
+
+Session& TheSession() { return *the_session; }
+
+void AdoptSession(Session* session) { the_session = session; }
+
+}  // namespace longwire::shim

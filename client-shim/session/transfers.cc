@@ -1,0 +1,191 @@
+#include "client-shim/session/transfers.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "wire/guards.h"
+
+namespace longwire::shim {
+namespace {
+
+// Calls piece(address, bytes) for each contiguous run of the packed range [offset, offset + bytes).
+template <class Piece>
+void ForEachRun(const HostPlace& place, uint64_t offset, uint64_t bytes, Piece piece) {
+  bool dense_rows = place.pitch == place.width || place.rows == 1;
+  bool dense = dense_rows && (place.slices == 1 || place.slice_pitch == place.width * place.rows);
+  while (bytes > 0) {
+    uint64_t row = offset / place.width;
+    uint64_t column = offset % place.width;
+    std::byte* address = place.base + (row / place.rows) * place.slice_pitch +
+                         (row % place.rows) * place.pitch + column;
+    uint64_t run = place.width - column;
+    if (dense) {
+      run = bytes;
+    } else if (dense_rows) {
+      run = place.width * place.rows - offset % (place.width * place.rows);
+    }
+    run = std::min(run, bytes);
+    piece(address, run);
+    offset += run;
+    bytes -= run;
+  }
+}
+
+}  // namespace
+
+void HostPlace::Scatter(uint64_t offset, std::span<const std::byte> packed) const {
+  const std::byte* from = packed.data();
+  ForEachRun(*this, offset, packed.size(), [&](std::byte* address, uint64_t bytes) {
+    std::memcpy(address, from, bytes);
+    from += bytes;
+  });
+}
+
+void HostPlace::Gather(uint64_t offset, std::span<std::byte> packed) const {
+  std::byte* to = packed.data();
+  ForEachRun(*this, offset, packed.size(), [&](std::byte* address, uint64_t bytes) {
+    std::memcpy(to, address, bytes);
+    to += bytes;
+  });
+}
+
+void Transfers::ExpectDownload(uint64_t transfer, const HostPlace& place, bool persistent) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  Entry& entry = downloads_[transfer];
+  entry.place = place;
+  entry.missing = place.bytes();
+  entry.persistent = persistent;
+}
+
+void Transfers::DropDownload(uint64_t transfer) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  landed_.wait(lock, [&] {
+    auto found = downloads_.find(transfer);
+    return found == downloads_.end() || found->second.users == 0;
+  });
+  downloads_.erase(transfer);
+}
+
+bool Transfers::Arrive(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  auto found = downloads_.find(transfer);
+  if (found == downloads_.end()) return true;  // dropped: nobody wants the bytes any more
+  Entry& entry = found->second;
+  uint64_t total = entry.place.bytes();
+  const bool fits = offset <= total && bytes.size() <= total - offset;
+  if (!fits && !wire::kPlantedBug) return false;
+  // Without the lock, so that several lanes write at once; the entry stays while it has writers.
+  HostPlace place = entry.place;
+  ++entry.users;
+  lock.unlock();
+  place.Scatter(offset, bytes);
+  lock.lock();
+  --entry.users;
+  entry.landed += bytes.size();
+  entry.missing -= std::min<uint64_t>(entry.missing, bytes.size());
+  if (entry.missing == 0 && !entry.persistent && entry.users == 0) downloads_.erase(transfer);
+  landed_.notify_all();
+  return true;
+}
+
+bool Transfers::WaitLanded(uint64_t transfer, uint64_t bytes,
+                           std::chrono::steady_clock::time_point deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return landed_.wait_until(lock, deadline, [&] {
+    auto found = downloads_.find(transfer);
+    return found == downloads_.end() || found->second.landed >= bytes;
+  });
+}
+
+bool Transfers::FindDownload(uint64_t transfer, HostPlace* place) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto found = downloads_.find(transfer);
+  if (found == downloads_.end()) return false;
+  *place = found->second.place;
+  return true;
+}
+
+void Transfers::OfferUpload(uint64_t transfer, const HostPlace& place, bool persistent) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  uploads_[transfer] = {place, place.bytes(), persistent, 0, 0};
+}
+
+void Transfers::DropUpload(uint64_t transfer) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  auto found = uploads_.find(transfer);
+  if (found == uploads_.end()) return;
+  found->second.persistent = false;
+  if (found->second.users == 0) uploads_.erase(found);
+}
+
+bool Transfers::FindUpload(uint64_t transfer, HostPlace* place) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto found = uploads_.find(transfer);
+  if (found == uploads_.end()) return false;
+  *place = found->second.place;
+  return true;
+}
+
+bool Transfers::TakeUpload(uint64_t transfer, HostPlace* place, bool* persistent) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto found = uploads_.find(transfer);
+  if (found == uploads_.end()) return false;
+  ++found->second.users;
+  *place = found->second.place;
+  *persistent = found->second.persistent;
+  return true;
+}
+
+void Transfers::UploadRead(uint64_t transfer) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto found = uploads_.find(transfer);
+  if (found == uploads_.end()) return;
+  bool over = --found->second.users == 0 && !found->second.persistent;
+  if (over) uploads_.erase(found);
+  landed_.notify_all();
+}
+
+void Transfers::DropUploadsOf(uint64_t address, uint64_t bytes) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  auto is_there = [&](const Entry& entry) {
+    auto start = reinterpret_cast<uint64_t>(entry.place.base);
+    return start < address + bytes && address < start + entry.place.span();
+  };
+  std::erase_if(uploads_, [&](const auto& upload) {
+    const Entry& entry = upload.second;
+    return !entry.persistent && entry.users == 0 && is_there(entry);
+  });
+  landed_.wait(lock, [&] {
+    return std::ranges::none_of(uploads_, [&](const auto& upload) {
+      return upload.second.users != 0 && is_there(upload.second);
+    });
+  });
+}
+
+void Transfers::OfferImage(uint64_t transfer, const HostPlace& place) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  images_[transfer] = {place, false, false};
+}
+
+void Transfers::WithdrawImage(uint64_t transfer) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  image_read_.wait(lock, [&] { return !images_[transfer].being_read; });
+  images_.erase(transfer);
+}
+
+bool Transfers::TakeImage(uint64_t transfer, HostPlace* place) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto found = images_.find(transfer);
+  if (found == images_.end() || found->second.taken) return false;
+  *place = found->second.place;
+  found->second.taken = found->second.being_read = true;
+  return true;
+}
+
+void Transfers::ImageRead(uint64_t transfer) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  images_[transfer].being_read = false;
+  image_read_.notify_all();
+}
+
+}  // namespace longwire::shim

@@ -1,0 +1,116 @@
+#include "client-shim/session/uploads.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "client-shim/session/lanes.h"
+#include "client-shim/session/session.h"
+#include "client-shim/support/work_thread.h"
+#include "longwire/calls.h"
+#include "wire/lane.h"
+
+namespace longwire::shim {
+namespace {
+
+// Bytes sent that the worker has not taken yet. Changed by senders and by whoever reads credits.
+std::atomic<uint64_t> under_way{0};
+
+// One piece always fits, whatever the server said.
+uint64_t UploadWindow() {
+  return std::max<uint64_t>(TheSession().opened().upload_window, wire::kCopyPieceBytes);
+}
+
+WorkThread& Sender() {
+  static NeverDestroyed<WorkThread> sender("longwire-send");
+  return *sender;
+}
+
+// Of its own: copies wait for the window of uploads, images do not.
+WorkThread& ImageSender() {
+  static NeverDestroyed<WorkThread> sender("longwire-image");
+  return *sender;
+}
+
+}  // namespace
+
+bool FitsUploadWindow(uint64_t bytes) {
+  return under_way.load(std::memory_order_relaxed) + bytes <= UploadWindow();
+}
+
+uint64_t LargestPiece(uint64_t wanted) {
+  return std::clamp<uint64_t>(UploadWindow() / 4, wire::kMinLaneChunk, wanted);
+}
+
+bool WaitForUploadWindow(Session& session, uint64_t bytes) {
+  while (true) {
+    uint64_t before = under_way.load(std::memory_order_relaxed);
+    if (before + bytes > UploadWindow()) {
+      if (!session.WaitUntil([&] { return FitsUploadWindow(bytes); })) return false;
+    } else if (under_way.compare_exchange_weak(before, before + bytes)) {
+      return true;
+    }
+  }
+}
+
+bool SendBytes(Session& session, uint64_t transfer, const HostPlace& place, Window window) {
+  uint64_t total = place.bytes();
+  for (uint64_t offset = 0; offset < total;) {
+    uint64_t bytes = std::min<uint64_t>(total - offset, wire::kCopyPieceBytes);
+    if (window == Window::kCounted && !WaitForUploadWindow(session, bytes)) return false;
+    // The piece is gathered straight into the log: the record is a calls::lwCopyData.
+    auto encode = [&](wire::Writer& writer) {
+      writer.U64(transfer);
+      writer.U64(offset);
+      writer.U32(static_cast<uint32_t>(bytes));
+      std::byte* to = writer.Grow(bytes);
+      if (to != nullptr) place.Gather(offset, {to, bytes});
+    };
+    if (session.AppendEncoded({}, static_cast<uint16_t>(calls::lwCopyData::kId), encode,
+                              bytes + 64) == Session::kNoPosition) {
+      return false;
+    }
+    session.counts().uploaded.fetch_add(bytes, std::memory_order_relaxed);
+    offset += bytes;
+  }
+  return true;
+}
+
+bool SendImage(Session& session, uint64_t transfer, const HostPlace& place) {
+  return SendBytes(session, transfer, place, Window::kNotCounted);
+}
+
+bool SendCopy(Session& session, uint64_t transfer, const HostPlace& place) {
+  bool by_lanes = session.lanes().Carries(place.bytes());
+  return by_lanes ? session.lanes().Send(transfer, place) : SendBytes(session, transfer, place);
+}
+
+void ServePull(Session& session, uint64_t transfer) {
+  HostPlace place;
+  bool persistent = false;
+  if (session.transfers().TakeImage(transfer, &place)) {
+    ImageSender().Post([&session, transfer, place] {
+      SendImage(session, transfer, place);
+      session.transfers().ImageRead(transfer);
+    });
+    return;
+  }
+  if (!session.transfers().TakeUpload(transfer, &place, &persistent)) return;
+  Sender().Post([&session, transfer, place, persistent] {
+    // A graph's bytes come again with each launch: the log keeps launches apart.
+    if (persistent) {
+      SendBytes(session, transfer, place);
+    } else {
+      SendCopy(session, transfer, place);
+    }
+    session.transfers().UploadRead(transfer);
+  });
+}
+
+void ReturnCredit(Session& session, uint64_t bytes) {
+  uint64_t before = under_way.load();
+  while (!under_way.compare_exchange_weak(before, before - std::min(before, bytes))) {
+  }
+  session.WakeWaiters();
+}
+
+}  // namespace longwire::shim

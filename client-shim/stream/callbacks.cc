@@ -1,0 +1,219 @@
+#include "client-shim/stream/callbacks.h"
+
+#include <chrono>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "client-shim/context/context.h"
+#include "client-shim/mirror/mirrors.h"
+#include "client-shim/session/process_state.h"
+#include "client-shim/session/session.h"
+#include "client-shim/support/work_thread.h"
+#include "longwire/calls.h"
+
+namespace longwire::shim {
+namespace {
+
+// Between two looks at what host functions wait for.
+constexpr std::chrono::microseconds kLook{50};
+
+struct HostFunction {
+  HostCondition ready = nullptr;
+  CUhostFn function = nullptr;
+  CUstreamCallback callback = nullptr;
+  CUstream handle = nullptr;
+  Stream* stream = nullptr;  // retained, of a callback
+  void* data = nullptr;
+  uint32_t context_number = 0;
+  bool persistent = false;
+  bool is_destructor = false;
+};
+
+struct Table {
+  std::mutex mutex;
+  std::unordered_map<uint64_t, HostFunction> functions;
+  uint64_t next = 1;
+  WorkThread thread{"longwire-host"};
+  std::vector<uint64_t> waiting;  // reached, and not ready: tickets
+  bool looking = false;           // the thread below goes on
+  WorkThread look_thread{"longwire-waits"};
+};
+
+Table& TheTable() {
+  static NeverDestroyed<Table> table;
+  return *table;
+}
+
+uint64_t Add(const HostFunction& function) {
+  Table& table = TheTable();
+  std::lock_guard<std::mutex> lock(table.mutex);
+  uint64_t ticket = table.next++;
+  table.functions[ticket] = function;
+  return ticket;
+}
+
+bool Take(uint64_t ticket, HostFunction* function) {
+  Table& table = TheTable();
+  std::lock_guard<std::mutex> lock(table.mutex);
+  auto found = table.functions.find(ticket);
+  if (found == table.functions.end()) return false;
+  *function = found->second;
+  if (!function->persistent) table.functions.erase(found);
+  return true;
+}
+
+void Call(const HostFunction& host) {
+  ThreadState& thread = ThisThread();
+  thread.runs_host_function = true;
+  special_calls.fetch_add(1);
+  if (host.function != nullptr) {
+    host.function(host.data);
+  } else {
+    CUresult status = Session::over();
+    if (status == CUDA_SUCCESS) {
+      status = static_cast<CUresult>(host.stream->context->sticky.load());
+    }
+    host.callback(host.handle, status, host.data);
+    Release(host.stream);
+  }
+  special_calls.fetch_sub(1);
+  thread.runs_host_function = false;
+}
+
+void Run(Session& session, uint64_t ticket) {
+  HostFunction host;
+  if (Take(ticket, &host)) {
+    // A function would take what is in its memory for what the work before it has written. A
+    // callback is told.
+    bool is_there = ReturnDeviceWrites() == CUDA_SUCCESS;
+    if (is_there || host.callback != nullptr || host.is_destructor) Call(host);
+    SendHostWrites();
+  }
+  if (host.is_destructor) return;
+  calls::lwHostFunctionDone done;
+  done.ticket = ticket;
+  session.Submit({}, done);
+}
+
+// Runs what has become ready, until nothing waits any more.
+void LookForReady(Session& session) {
+  Table& table = TheTable();
+  std::unique_lock<std::mutex> lock(table.mutex);
+  while (!table.waiting.empty()) {
+    std::vector<uint64_t> ready;
+    std::erase_if(table.waiting, [&](uint64_t ticket) {
+      auto found = table.functions.find(ticket);
+      bool waits = found != table.functions.end() && !found->second.ready(found->second.data);
+      if (!waits) ready.push_back(ticket);
+      return !waits;
+    });
+    lock.unlock();
+    for (uint64_t ticket : ready) Run(session, ticket);
+    if (ready.empty()) std::this_thread::sleep_for(kLook);
+    lock.lock();
+  }
+  table.looking = false;
+}
+
+}  // namespace
+
+uint64_t NewHostFunction(CUhostFn function, void* data, uint32_t context_number, bool persistent) {
+  HostFunction host;
+  host.function = function;
+  host.data = data;
+  host.context_number = context_number;
+  host.persistent = persistent;
+  return Add(host);
+}
+
+uint64_t NewHostWait(HostCondition ready, CUhostFn then, void* data, uint32_t context_number) {
+  HostFunction host;
+  host.ready = ready;
+  host.function = then;
+  host.data = data;
+  host.context_number = context_number;
+  return Add(host);
+}
+
+uint64_t NewStreamCallback(CUstreamCallback callback, CUstream handle, Stream* stream, void* data) {
+  HostFunction host;
+  host.callback = callback;
+  host.handle = handle;
+  host.stream = stream;
+  host.data = data;
+  host.context_number = stream->context_number;
+  Retain(stream);
+  return Add(host);
+}
+
+uint64_t NewDestructor(CUhostFn function, void* object) {
+  HostFunction host;
+  host.function = function;
+  host.data = object;
+  host.is_destructor = true;
+  return Add(host);
+}
+
+void DropHostFunction(uint64_t ticket) {
+  Table& table = TheTable();
+  std::lock_guard<std::mutex> lock(table.mutex);
+  table.functions.erase(ticket);
+}
+
+bool FindHostFunction(uint64_t ticket, CUhostFn* function, void** data) {
+  Table& table = TheTable();
+  std::lock_guard<std::mutex> lock(table.mutex);
+  auto found = table.functions.find(ticket);
+  if (found == table.functions.end()) return false;
+  *function = found->second.function;
+  *data = found->second.data;
+  return true;
+}
+
+namespace {
+
+template <class Fails>
+void Fail(Fails fails) {
+  Table& table = TheTable();
+  std::vector<HostFunction> callbacks;
+  {
+    std::lock_guard<std::mutex> lock(table.mutex);
+    std::erase_if(table.functions, [&](const auto& entry) {
+      const HostFunction& host = entry.second;
+      if (!fails(host) || host.persistent || host.is_destructor) return false;
+      if (host.callback != nullptr) callbacks.push_back(host);
+      return true;
+    });
+  }
+  for (const HostFunction& host : callbacks) table.thread.Post([host] { Call(host); });
+}
+
+}  // namespace
+
+void FailHostFunctions(uint32_t context_number) {
+  Fail([&](const HostFunction& host) { return host.context_number == context_number; });
+}
+
+void FailAllHostFunctions() {
+  Fail([](const HostFunction&) { return true; });
+}
+
+void RunHostFunction(Session& session, uint64_t ticket) {
+  Table& table = TheTable();
+  {
+    std::lock_guard<std::mutex> lock(table.mutex);
+    auto found = table.functions.find(ticket);
+    if (found != table.functions.end() && found->second.ready != nullptr) {
+      table.waiting.push_back(ticket);
+      if (table.looking) return;
+      table.looking = true;
+      table.look_thread.Post([&session] { LookForReady(session); });
+      return;
+    }
+  }
+  table.thread.Post([&session, ticket] { Run(session, ticket); });
+}
+
+}  // namespace longwire::shim

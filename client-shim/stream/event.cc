@@ -1,0 +1,252 @@
+#include "client-shim/stream/event.h"
+
+#include <initializer_list>
+
+#include "client-shim/context/context.h"
+#include "client-shim/session/session.h"
+#include "client-shim/stream/capture.h"
+#include "client-shim/stream/program_streams.h"
+#include "client-shim/stream/shared_event.h"
+#include "client-shim/support/never_destroyed.h"
+#include "longwire/calls.h"
+
+namespace longwire::shim {
+namespace {
+
+using EventTable = HandleTable<Event, HandleKind::kEvent>;
+
+EventTable& Events() {
+  static NeverDestroyed<EventTable> table;
+  return *table;
+}
+
+constexpr unsigned kKnownFlags =
+    CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+
+// Whether the program may ask about the event's newest record.
+CUresult CheckRecord(Event* event) {
+  {
+    std::lock_guard<std::mutex> lock(event->mutex);
+    if (event->captured != nullptr) {
+      if (event->captured->ended.load()) return CUDA_ERROR_INVALID_VALUE;
+      Invalidate(event->captured);
+      return CUDA_ERROR_CAPTURED_EVENT;
+    }
+  }
+  return RefuseUnsafeCall();
+}
+
+// The newest record's place; the stream is retained for the caller, nullptr if there is none.
+CUresult Place(Event* event, Stream** stream, uint64_t* position) {
+  CUresult result = CheckRecord(event);
+  if (result != CUDA_SUCCESS) return result;
+  std::lock_guard<std::mutex> lock(event->mutex);
+  *stream = event->stream;
+  *position = event->position;
+  if (*stream != nullptr) Retain(*stream);
+  return CUDA_SUCCESS;
+}
+
+// A node of the captured graph that waits for the event at every launch: only in a capture can that
+// be asked for.
+CUresult WaitInGraph(Stream* stream, Event* event, unsigned flags) {
+  Where where;
+  CUresult result = OpenWhere(stream, &where);
+  if (result != CUDA_SUCCESS) return result;
+  if (where.flags == 0) return CUDA_ERROR_ILLEGAL_STATE;
+  if (event->shared_words != 0) return WaitShared(stream, event);
+  NoteGraphEvent(*event);
+  calls::lwStreamWaitEvent wait;
+  wait.event = event->id;
+  wait.version = 0;
+  wait.flags = flags;
+  uint64_t position = TheSession().Submit(where, wait);
+  return Session::Queued(position);
+}
+
+// Whether the events are such as have a time, which those of captures are not. Asking breaks no
+// capture.
+CUresult CheckTimes(std::initializer_list<Event*> events) {
+  CUresult captured = CUDA_SUCCESS;
+  for (Event* event : events) {
+    if ((event->flags & CU_EVENT_DISABLE_TIMING) != 0) return CUDA_ERROR_INVALID_HANDLE;
+    std::lock_guard<std::mutex> lock(event->mutex);
+    if (event->stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;  // never recorded
+    if (event->captured == nullptr || captured != CUDA_SUCCESS) continue;
+    captured = event->captured->ended.load() ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_CAPTURED_EVENT;
+  }
+  return captured;
+}
+
+CUresult MakeEvent(Context* context, unsigned flags, Event** made) {
+  if ((flags & ~kKnownFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
+  bool shared = (flags & CU_EVENT_INTERPROCESS) != 0;
+  if (shared && (flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_INVALID_VALUE;
+  Event* event = Events().New();
+  if (event == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  event->id = TheSession().NewId();
+  event->flags = flags;
+  event->context = context;
+  event->context_number = context->number.load();
+  calls::lwEventCreate create;
+  create.event = event->id;
+  create.flags = flags;
+  TheSession().Submit({event->context_number, nullptr, 0}, create);
+  *made = event;
+  return CUDA_SUCCESS;
+}
+
+CUresult Finish(Event* event, CUresult result, CUevent* handle) {
+  event->handle = reinterpret_cast<CUevent>(Events().Publish(event));
+  *handle = event->handle;
+  if (result != CUDA_SUCCESS) DestroyEvent(*handle);
+  return result;
+}
+
+}  // namespace
+
+CUresult NewEvent(unsigned flags, CUevent* handle) {
+  Context* context = nullptr;
+  CUresult result = RequireHealthyContext(&context);
+  return result == CUDA_SUCCESS ? NewEvent(context, flags, handle) : result;
+}
+
+CUresult NewEvent(Context* context, unsigned flags, CUevent* handle) {
+  Event* event = nullptr;
+  CUresult result = MakeEvent(context, flags, &event);
+  if (result != CUDA_SUCCESS) return result;
+  if ((flags & CU_EVENT_INTERPROCESS) != 0) result = MakeShared(event);
+  return Finish(event, result, handle);
+}
+
+CUresult NewSharedEvent(const SharedPiece& piece, CUevent* handle) {
+  Context* context = nullptr;
+  CUresult result = RequireHealthyContext(&context);
+  if (result != CUDA_SUCCESS) return result;
+  Event* event = nullptr;
+  result = MakeEvent(context, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING, &event);
+  return result == CUDA_SUCCESS ? Finish(event, OpenSharedEvent(event, piece), handle) : result;
+}
+
+Event* FindEvent(CUevent handle) { return Events().Find(reinterpret_cast<uint64_t>(handle)); }
+
+CUresult DestroyEvent(CUevent handle) {
+  Event* event = FindEvent(handle);
+  if (event == nullptr || !Events().Retire(event)) return CUDA_ERROR_INVALID_HANDLE;
+  {
+    std::lock_guard<std::mutex> lock(event->mutex);
+    if (event->stream != nullptr) Release(event->stream);
+    event->stream = nullptr;
+  }
+  DropShared(event);
+  ForgetGraphEvent(event->id);
+  calls::lwEventDestroy destroy;
+  destroy.event = event->id;
+  TheSession().Submit({event->context_number, nullptr, 0}, destroy);
+  Events().Recycle(event);
+  return CUDA_SUCCESS;
+}
+
+CUresult RecordEvent(Event* event, Stream* stream, unsigned flags) {
+  if ((flags & ~CU_EVENT_RECORD_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (stream->context != event->context) return CUDA_ERROR_INVALID_HANDLE;
+  Where where;
+  CUresult result = OpenWhere(stream, &where);
+  if (result != CUDA_SUCCESS) return result;
+  if (where.flags == 0 && flags != 0) return CUDA_ERROR_ILLEGAL_STATE;
+  if (event->shared_words != 0) return RecordShared(event, stream);
+  calls::lwEventRecord record;
+  record.event = event->id;
+  if (flags != 0) {  // a node that records it at every launch
+    NoteGraphEvent(*event);
+    record.version = 0;
+    record.flags = flags;
+    uint64_t position = TheSession().Submit(where, record);
+    return Session::Queued(position);
+  }
+  Retain(stream);
+  std::lock_guard<std::mutex> lock(event->mutex);
+  record.version = ++event->version;
+  record.flags = flags;
+  uint64_t position = TheSession().Submit(where, record);
+  if (event->stream != nullptr) Release(event->stream);
+  event->stream = stream;
+  event->position = position;
+  event->captured = stream->capture.load();
+  return Session::Queued(position);
+}
+
+CUresult WaitEvent(Stream* stream, Event* event, unsigned flags) {
+  if ((flags & ~CU_EVENT_WAIT_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (flags != 0) return WaitInGraph(stream, event, flags);
+  if (event->shared_words != 0) return WaitShared(stream, event);
+  std::lock_guard<std::mutex> lock(event->mutex);
+  if (event->stream == nullptr) return CUDA_SUCCESS;  // never recorded
+  CUresult result = JoinCapture(stream, event->captured);
+  if (result != CUDA_SUCCESS) return result;
+  Where where;
+  result = OpenWhere(stream, &where);
+  if (result != CUDA_SUCCESS) return result;
+  bool over_already = event->captured == nullptr &&
+                      event->stream->finished.load(std::memory_order_acquire) >= event->position;
+  if (over_already) return CUDA_SUCCESS;
+  calls::lwStreamWaitEvent wait;
+  wait.event = event->id;
+  wait.version = event->version;
+  wait.flags = flags;
+  uint64_t position = TheSession().Submit(where, wait);
+  return Session::Queued(position);
+}
+
+CUresult QueryEvent(Event* event) {
+  if (event->shared_words != 0) {
+    CUresult refused = CheckRecord(event);
+    return refused == CUDA_SUCCESS ? QueryShared(event) : refused;
+  }
+  Stream* stream = nullptr;
+  uint64_t position = 0;
+  CUresult result = Place(event, &stream, &position);
+  if (result != CUDA_SUCCESS) return result;
+  if (stream != nullptr) {
+    result = QueryStream(stream, position);
+    Release(stream);
+  }
+  // Also of an event that was never recorded: its context may have failed.
+  return result == CUDA_SUCCESS ? TakeError(event->context) : result;
+}
+
+CUresult SynchronizeEvent(Event* event) {
+  if (event->shared_words != 0) {
+    CUresult refused = CheckRecord(event);
+    return refused == CUDA_SUCCESS ? SynchronizeShared(event) : refused;
+  }
+  Stream* stream = nullptr;
+  uint64_t position = 0;
+  CUresult result = Place(event, &stream, &position);
+  if (result != CUDA_SUCCESS) return result;
+  if (stream != nullptr) {
+    result = WaitForStream(stream, position);
+    Release(stream);
+  }
+  return result == CUDA_SUCCESS ? TakeError(event->context) : result;
+}
+
+CUresult ElapsedTime(Event* start, Event* end, float* milliseconds) {
+  CUresult result = CheckTimes({start, end});
+  if (result != CUDA_SUCCESS) return result;
+  calls::lwEventElapsed elapsed;
+  for (auto [event, id, version] : {std::tuple{start, &elapsed.start, &elapsed.start_version},
+                                    std::tuple{end, &elapsed.end, &elapsed.end_version}}) {
+    std::lock_guard<std::mutex> lock(event->mutex);
+    if (event->stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;  // destroyed just now
+    result = PollStream(event->stream, event->position);
+    if (result != CUDA_SUCCESS) return result;
+    *id = event->id;
+    *version = event->version;
+  }
+  auto answer = TheSession().CallAndWait({start->context_number, nullptr, 0}, elapsed);
+  if (answer.code == CUDA_SUCCESS) *milliseconds = answer.reply.milliseconds;
+  return answer.code;
+}
+
+}  // namespace longwire::shim
