@@ -23,15 +23,14 @@ inline constexpr std::string_view kGuards[] = {
     "config_checks",   // settings that do not fit together: server/config/checks.cc
     "config_depth",    // lists within lists without end: server/config/yaml_tree.cc
     "dedupe",          // bytes of the log that came already: link/transport/relay_end.cc
-    "early_work",      // work before what the program knows is done: shim's stream/early_copies.cc
+    "early_work",      // work before what the program knows: client-shim/stream/early_copies.cc
     "epoch",           // frames of an older connection: link/transport/relay_end.cc
     "handles",         // ids that the session does not have: worker/calls/call_context.cc
     "host_segment",    // a copy outside a session's pinned memory: worker/transfer/host_segment.cc
     "identity",        // another identity that has a session's token: server/daemon/session.cc
     "image_digest",    // an image that is not what it was: server/images/image_files.cc
     "image_owner",     // a tenant that asks for another's image: server/images/image_store.cc
-    "late_copies",     // work before a copy that the program saw done:
-                       // client-shim/stream/early_copies.cc
+    "late_copies",     // work before a copy that was seen done: client-shim/stream/early_copies.cc
     "late_writes",     // old bytes of what a program wrote: client-shim/copy/speculative_uploads.cc
     "lent",            // the return of chunks that another one holds: server/keeper/chunk_pool.cc
     "peer",            // programs of other users at a local door: wire/socket.cc
