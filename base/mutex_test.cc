@@ -102,6 +102,7 @@ TEST_F(LockOrderDeathTest, RisingRanksAreInOrder) {
   MutexLock unranked(unranked_);
   MutexLock high(high_);
   low.Unlock();
+  unranked.Unlock();
   high.Unlock();
   low.Lock();
   high.Lock();
