@@ -39,7 +39,7 @@ GROUPS = {
                "driver_tensor_maps", "driver_older_memory", "driver_texture_views",
                "driver_green", "driver_settings", "driver_jit", "driver_pinned_codes",
                "driver_recycled"],
-    "graphs": ["graph_runtime_nodes", "graph_conditional", "graph_orders",
+    "graphs": ["graph_runtime_nodes", "graph_memory", "graph_conditional", "graph_orders",
                "driver_graph_copies", "driver_graph_host", "driver_graph_events",
                "driver_graph_kinds",
                "driver_graph_capture", "driver_graph_picture", "driver_graph_structure",

@@ -1,6 +1,6 @@
 // The part of Graphs that knows which node needs what of the program.
 #include <algorithm>
-#include <iterator>
+#include <map>
 
 #include "server/worker/completion/events.h"
 #include "server/worker/graph/graphs.h"
@@ -171,22 +171,23 @@ void Graphs::ForgetNode(CUgraphNode node) {
 void Graphs::MemoryOf(CUgraph graph, calls::GraphMemory* memory) {
   if (!allocates_) return;
   const DriverTable& driver = uses_.driver;
-  std::set<uint64_t> left, freed;
+  // An address can be allocated and freed several times within one graph.
+  std::map<uint64_t, int> unfreed;
   VisitNodes(driver, graph, Bodies(), [&](CUgraph, CUgraphNode node, CUgraphNodeType type) {
     CUDA_MEM_ALLOC_NODE_PARAMS params{};
     CUdeviceptr address = 0;
     if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
         driver.cuGraphMemAllocNodeGetParams(node, &params) == CUDA_SUCCESS) {
-      left.insert(params.dptr);
+      ++unfreed[params.dptr];
     } else if (type == CU_GRAPH_NODE_TYPE_MEM_FREE &&
                driver.cuGraphMemFreeNodeGetParams(node, &address) == CUDA_SUCCESS) {
-      freed.insert(address);
+      --unfreed[address];
     }
   });
-  std::set_difference(left.begin(), left.end(), freed.begin(), freed.end(),
-                      std::back_inserter(memory->left));
-  std::set_difference(freed.begin(), freed.end(), left.begin(), left.end(),
-                      std::back_inserter(memory->freed));
+  for (auto [address, more] : unfreed) {
+    if (more > 0) memory->left.push_back(address);
+    if (more < 0) memory->freed.push_back(address);
+  }
 }
 
 CUresult Graphs::NewEventPart(uint64_t event, const std::shared_ptr<Context>& context, bool waits,

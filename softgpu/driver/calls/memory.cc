@@ -39,7 +39,7 @@ CUresult AllocateInCapture(CUdeviceptr* address, size_t bytes, Stream& stream, i
   params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
   params.bytesize = bytes;
-  auto memory = AllocateForGraph(params);
+  auto memory = AllocateForGraph(*stream.capture->graph, stream.capture_nodes, params);
   if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
   *address = memory->params.dptr;
   return AddCaptured(stream, MemoryAllocOperation{std::move(memory)});

@@ -1,5 +1,8 @@
 #include "softgpu/driver/graph/graph_memory.h"
 
+#include <map>
+#include <set>
+
 #include "softgpu/driver/graph/graph.h"
 #include "softgpu/driver/memory/address_space.h"
 
@@ -25,6 +28,45 @@ void WalkMemory(const Graph& plan, Allocate allocate, Free free) {
     if (auto* gone = std::get_if<MemoryFreeOperation>(&node->operation)) free(gone->address);
     for (auto& child : ChildrenOf(node->operation)) WalkMemory(*child, allocate, free);
   }
+}
+
+// Of each address, how many more nodes allocate it than free it.
+std::map<CUdeviceptr, int> Unfreed(const std::set<GraphNode*>& nodes) {
+  std::map<CUdeviceptr, int> unfreed;
+  for (GraphNode* node : nodes) {
+    if (auto* alloc = std::get_if<MemoryAllocOperation>(&node->operation)) {
+      ++unfreed[alloc->memory->params.dptr];
+    }
+    if (auto* gone = std::get_if<MemoryFreeOperation>(&node->operation)) --unfreed[gone->address];
+  }
+  return unfreed;
+}
+
+std::shared_ptr<GraphMemory> FreedBefore(const Graph& graph, std::vector<GraphNode*> to_visit,
+                                         const CUDA_MEM_ALLOC_NODE_PARAMS& params) {
+  std::set<GraphNode*> before;
+  while (!to_visit.empty()) {
+    GraphNode* node = to_visit.back();
+    to_visit.pop_back();
+    if (!before.insert(node).second) continue;
+    to_visit.insert(to_visit.end(), node->dependencies.begin(), node->dependencies.end());
+  }
+  std::set<CUdeviceptr> used_beside;
+  for (auto& node : graph.nodes) {
+    auto* alloc = std::get_if<MemoryAllocOperation>(&node->operation);
+    if (alloc && !before.contains(node.get())) used_beside.insert(alloc->memory->params.dptr);
+  }
+  std::map<CUdeviceptr, int> unfreed = Unfreed(before);
+  for (GraphNode* node : before) {
+    auto* alloc = std::get_if<MemoryAllocOperation>(&node->operation);
+    if (!alloc || used_beside.contains(alloc->memory->params.dptr)) continue;
+    const CUDA_MEM_ALLOC_NODE_PARAMS& had = alloc->memory->params;
+    if (unfreed[had.dptr] == 0 && had.bytesize == params.bytesize &&
+        had.poolProps.location.id == params.poolProps.location.id) {
+      return alloc->memory;
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -64,7 +106,10 @@ GraphMemory::~GraphMemory() {
   figures[params.poolProps.location.id].used -= params.bytesize;
 }
 
-std::shared_ptr<GraphMemory> AllocateForGraph(CUDA_MEM_ALLOC_NODE_PARAMS params) {
+std::shared_ptr<GraphMemory> AllocateForGraph(const Graph& graph,
+                                              const std::vector<GraphNode*>& dependencies,
+                                              CUDA_MEM_ALLOC_NODE_PARAMS params) {
+  if (auto memory = FreedBefore(graph, dependencies, params)) return memory;
   params.accessDescs = nullptr;  // the caller's, and without meaning here
   params.accessDescCount = 0;
   params.dptr = AddressSpace::Get().Allocate(params.poolProps.location.id, params.bytesize, 0,

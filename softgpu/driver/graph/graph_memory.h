@@ -16,8 +16,12 @@ struct GraphMemory {
   std::weak_ptr<GraphExec> exec;  // that allocates it
   ~GraphMemory();
 };
-// Allocates graph memory on params.poolProps.location; null when out of memory.
-std::shared_ptr<GraphMemory> AllocateForGraph(CUDA_MEM_ALLOC_NODE_PARAMS params);
+// Memory for a node behind `dependencies` on params.poolProps.location: where it has the size of
+// memory that nodes on the way there have allocated and freed, that memory again, as NVIDIA's
+// driver does. Null when out of memory. With Driver::mutex held.
+std::shared_ptr<GraphMemory> AllocateForGraph(const Graph& graph,
+                                              const std::vector<GraphNode*>& dependencies,
+                                              CUDA_MEM_ALLOC_NODE_PARAMS params);
 
 // All that follows with Driver::mutex held. Of a graph that allocates there is one executable at a
 // time: CUDA_ERROR_NOT_SUPPORTED if there is another.

@@ -117,23 +117,31 @@ CUresult MakeOperation(const CUgraphNodeParams& p, Operation* operation) {
   }
 }
 
-CUresult Add(CUgraphNode* handle, CUgraph graph_handle, const CUgraphNode* dependencies,
-             size_t count, const CUgraphNodeParams& params) {
-  TRY(Enter());
+// Where a new node is to stand. With Driver::mutex held.
+CUresult FindPlace(const CUgraphNode* handle, CUgraph graph_handle, const CUgraphNode* dependencies,
+                   size_t count, std::shared_ptr<Graph>* graph, std::vector<GraphNode*>* nodes) {
   if (handle == nullptr || count > kMaxNodes || (count != 0 && dependencies == nullptr)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  std::lock_guard lock(Driver::Get().mutex);
-  auto graph = Driver::Get().graphs.Find(graph_handle);
-  if (!graph || graph->nodes.size() >= kMaxNodes) return CUDA_ERROR_INVALID_VALUE;
-  if (params.type == CU_GRAPH_NODE_TYPE_GRAPH && params.graph.graph == graph_handle) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  std::vector<GraphNode*> nodes;
+  *graph = Driver::Get().graphs.Find(graph_handle);
+  if (!*graph || (*graph)->nodes.size() >= kMaxNodes) return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < count; ++i) {
     auto node = Driver::Get().nodes.Find(dependencies[i]);
-    if (!node || node->graph != graph.get()) return CUDA_ERROR_INVALID_VALUE;
-    nodes.push_back(node.get());
+    if (!node || node->graph != graph->get()) return CUDA_ERROR_INVALID_VALUE;
+    nodes->push_back(node.get());
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult Add(CUgraphNode* handle, CUgraph graph_handle, const CUgraphNode* dependencies,
+             size_t count, const CUgraphNodeParams& params) {
+  TRY(Enter());
+  std::lock_guard lock(Driver::Get().mutex);
+  std::shared_ptr<Graph> graph;
+  std::vector<GraphNode*> nodes;
+  TRY(FindPlace(handle, graph_handle, dependencies, count, &graph, &nodes));
+  if (params.type == CU_GRAPH_NODE_TYPE_GRAPH && params.graph.graph == graph_handle) {
+    return CUDA_ERROR_INVALID_VALUE;
   }
   Operation operation;
   TRY(MakeOperation(params, &operation));
@@ -429,12 +437,14 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphN
       Driver::Get().FindDevice(params->poolProps.location.id) == nullptr) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  auto memory = AllocateForGraph(*params);
-  if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
-  TRY(Add(node, graph, dependencies, count, Params(CU_GRAPH_NODE_TYPE_EMPTY)));
   std::lock_guard lock(Driver::Get().mutex);
-  auto added = Driver::Get().nodes.Find(*node);
-  if (!added) return CUDA_ERROR_INVALID_VALUE;
+  std::shared_ptr<Graph> to;
+  std::vector<GraphNode*> nodes;
+  TRY(FindPlace(node, graph, dependencies, count, &to, &nodes));
+  auto memory = AllocateForGraph(*to, nodes, *params);
+  if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
+  auto added = AddNode(*to, EmptyOperation{}, std::move(nodes));
+  *node = NodeHandle(added.get());
   params->dptr = memory->params.dptr;
   added->operation = MemoryAllocOperation{std::move(memory)};
   return CUDA_SUCCESS;
