@@ -135,14 +135,15 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* pbase, size_t* psize, CUdeviceptr 
 }
 
 CUresult cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) {
-  return pp == nullptr ? CUDA_ERROR_INVALID_VALUE : AllocateHost(bytesize, Flags, pp);
+  constexpr unsigned kKnown =
+      CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+  if (pp == nullptr || (Flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytesize != 0) return AllocateHost(bytesize, Flags, pp);
+  *pp = nullptr;  // nothing, and no error
+  return CUDA_SUCCESS;
 }
 
 CUresult cuMemAllocHost_v2(void** pp, size_t bytesize) {
-  if (pp != nullptr && bytesize == 0) {  // nothing, and no error
-    *pp = nullptr;
-    return CUDA_SUCCESS;
-  }
   return hand::cuMemHostAlloc(pp, bytesize, 0);
 }
 

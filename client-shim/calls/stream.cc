@@ -2,6 +2,7 @@
 #include "client-shim/stream/stream.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "client-shim/context/context.h"
 #include "client-shim/context/current_context.h"
@@ -138,6 +139,22 @@ CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx* phCtx) {
   return hand::cuStreamGetCtx_v2(hStream, nullptr, phCtx);
 }
 
+// The policy of a stream that was never given one is -1, which the driver does not let anybody set.
+static CUresult CopyAttribute(CUstream target, CUstream source, CUstreamAttrID attribute) {
+  CUstreamAttrValue value{}, present{};
+  CUresult result = forward::cuStreamGetAttribute(source, attribute, &value);
+  if (result == CUDA_SUCCESS) result = forward::cuStreamGetAttribute(target, attribute, &present);
+  if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_SUPPORTED) {
+    return CUDA_SUCCESS;  // this driver's streams have no such attribute
+  }
+  if (result != CUDA_SUCCESS || std::memcmp(&value, &present, sizeof(value)) == 0) return result;
+  result = forward::cuStreamSetAttribute(target, attribute, &value);
+  bool policy = attribute == CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY;
+  if (!policy || result != CUDA_ERROR_INVALID_VALUE) return result;
+  value.syncPolicy = CU_SYNC_POLICY_AUTO;
+  return forward::cuStreamSetAttribute(target, attribute, &value);
+}
+
 CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream) {
   Stream *target = nullptr, *source = nullptr;
   CUresult result = ResolveStream(dstStream, &target);
@@ -148,13 +165,7 @@ CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream) {
        {CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY,
         CU_STREAM_ATTRIBUTE_PRIORITY, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP,
         CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN}) {
-    CUstreamAttrValue value;
-    result = forward::cuStreamGetAttribute(srcStream, attribute, &value);
-    if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_SUPPORTED) {
-      result = CUDA_SUCCESS;  // this driver's streams have no such attribute
-    } else if (result == CUDA_SUCCESS) {
-      result = forward::cuStreamSetAttribute(dstStream, attribute, &value);
-    }
+    result = CopyAttribute(dstStream, srcStream, attribute);
     if (result != CUDA_SUCCESS) return result;
   }
   target->priority = source->priority;

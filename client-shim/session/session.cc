@@ -77,7 +77,8 @@ uint64_t Session::Put(const Header& of, size_t bound, Encode encode, PendingRepl
     }
     if (calls_are_traced.load(std::memory_order_relaxed) && ProcessOptions().trace_calls) {
       auto id = static_cast<CallId>(of.call);
-      Say("[%u]   queued: %s", of.thread, PrintCall(id, wire::Reader(writer.span())).c_str());
+      Say("[%u]   queued in stream %#lx: %s", of.thread, header.stream,
+          PrintCall(id, wire::Reader(writer.span())).c_str());
     }
     counts_.calls.fetch_add(1, std::memory_order_relaxed);
     up_.Commit(wire::AlignRecord(header.bytes));

@@ -143,6 +143,10 @@ static void CopiesAttributes() {
   CHECK_DRIVER(cuStreamCopyAttributes(target, source));
   CHECK_DRIVER(cuStreamGetAttribute(target, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value));
   EXPECT(value.syncPolicy == CU_SYNC_POLICY_YIELD, "the policy is %d", value.syncPolicy);
+  CHECK_DRIVER(cuStreamCopyAttributes(target, NewStream()));  // of one that was given none
+  CHECK_DRIVER(cuStreamCopyAttributes(NewStream(), NewStream()));
+  CHECK_DRIVER(cuStreamGetAttribute(target, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value));
+  EXPECT(value.syncPolicy != CU_SYNC_POLICY_YIELD, "the policy is %d", value.syncPolicy);
   const auto none = reinterpret_cast<CUstream>(0x1234);
   EXPECT_OF_MISTAKE(cuStreamCopyAttributes(target, none) == CUDA_ERROR_INVALID_HANDLE, "no stream");
   EXPECT_OF_MISTAKE(cuStreamCopyAttributes(none, source) == CUDA_ERROR_INVALID_HANDLE, "no stream");

@@ -68,7 +68,10 @@ static void Allocated() {
   EXPECT(flags == CU_MEMHOSTALLOC_DEVICEMAP, "flags of cuMemAllocHost are %u", flags);
   CHECK_DRIVER(cuMemFreeHost(pinned));
   EXPECT_CODE(cuMemHostGetFlags(&flags, pinned), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_CODE(cuMemHostAlloc(reinterpret_cast<void**>(&pinned), 0, 0), CUDA_ERROR_INVALID_VALUE);
+  CHECK_DRIVER(cuMemHostAlloc(reinterpret_cast<void**>(&pinned), 0, 0));
+  EXPECT(pinned == nullptr, "nothing lies at %p", pinned);
+  EXPECT_CODE(cuMemHostAlloc(reinterpret_cast<void**>(&pinned), 0, 0x100),
+              CUDA_ERROR_INVALID_VALUE);
   EXPECT_CODE(cuMemHostAlloc(reinterpret_cast<void**>(&pinned), 16, 0x100),
               CUDA_ERROR_INVALID_VALUE);
 }

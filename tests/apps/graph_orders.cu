@@ -416,12 +416,14 @@ enum Form { kItself, kClone, kChild };
 
 static void TryOne(unsigned seed) {
   const bool captured = seed % 4 == 3;
+  // NVIDIA's driver reads pageable memory ahead of a graph's host functions.
+  const bool registered = captured || !IsSoftwareDevice();
   const auto form = static_cast<Form>(seed % 3);
   Graph made(seed, captured, form != kItself);
   CHECK(cudaFree(nullptr));
   cuCtxGetCurrent(&made.context);
   host = {};
-  if (captured) CHECK(cudaHostRegister(&host, sizeof host, 0));
+  if (registered) CHECK(cudaHostRegister(&host, sizeof host, 0));
   made.Plan();
   made.Build();
   cudaGraph_t launched = made.graph;
@@ -447,7 +449,7 @@ static void TryOne(unsigned seed) {
   CHECK(cudaGraphExecDestroy(exec));
   if (form != kItself) CHECK(cudaGraphDestroy(launched));
   CHECK(cudaGraphDestroy(made.graph));
-  if (captured) CHECK(cudaHostUnregister(&host));
+  if (registered) CHECK(cudaHostUnregister(&host));
   for (auto& stream : streams) CHECK(cudaStreamDestroy(stream));
   CHECK(cudaStreamDestroy(made.stream));
   CHECK(cudaEventDestroy(made.event));

@@ -50,7 +50,8 @@ static void Use(CUmemoryPool pool, CUstream stream, bool managed) {
     AddOne<<<(kCount + 255) / 256, 256, 0, stream>>>(values, kCount);
     CHECK(cudaGetLastError());
     std::vector<int> copied(kCount);
-    CHECK_DRIVER(cuMemcpyDtoHAsync(copied.data(), address, kCount * sizeof(int), stream));
+    const auto to = reinterpret_cast<CUdeviceptr>(copied.data());
+    CHECK_DRIVER(cuMemcpyAsync(to, address, kCount * sizeof(int), stream));
     CHECK_DRIVER(cuMemFreeAsync(address, stream));
     CHECK_DRIVER(cuStreamSynchronize(stream));
     for (int i = 0; i < kCount; ++i) {

@@ -31,7 +31,7 @@ class GrowthTest(unittest.TestCase):
                                    LONGWIRE_TRACE="calls,summary", **environment)
         self.assertEqual("PASS grow_buffer\n", result.out, result.err[-500:])
         mapped = re.search(r"(\d+) copies of (\d+) bytes made by mapping", result.err)
-        copied = re.findall(r"queued: lwCopyDevice\(", result.err)
+        copied = re.findall(r"queued in stream \w+: lwCopyDevice\(", result.err)
         return int(mapped[1]), int(mapped[2]), len(copied)
 
     def test_what_nobody_can_tell_is_mapped(self):

@@ -65,7 +65,9 @@ CUresult AllocateInStream(CUdeviceptr* address, size_t bytes, CUstream handle, i
 CUresult AllocatePinned(void** pointer, size_t bytes, unsigned flags) {
   Context* context;
   TRY(EnterUnsafe(&context));
-  if (pointer == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *pointer = nullptr;
+  if (bytes == 0) return CUDA_SUCCESS;
   uint64_t address = AddressSpace::Get().AllocatePinned(bytes, flags, context);
   if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   *pointer = reinterpret_cast<void*>(address);
@@ -198,13 +200,7 @@ CUresult cuMemGetAddressRange(CUdeviceptr* base, size_t* bytes, CUdeviceptr addr
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemAllocHost(void** pointer, size_t bytes) {
-  if (pointer == nullptr || bytes != 0) return AllocatePinned(pointer, bytes, 0);
-  Context* context;
-  TRY(EnterUnsafe(&context));
-  *pointer = nullptr;
-  return CUDA_SUCCESS;
-}
+CUresult cuMemAllocHost(void** pointer, size_t bytes) { return AllocatePinned(pointer, bytes, 0); }
 CUresult cuMemHostAlloc(void** pointer, size_t bytes, unsigned int flags) {
   constexpr unsigned kKnown =
       CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;

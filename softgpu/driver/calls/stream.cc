@@ -230,12 +230,17 @@ CUresult cuStreamGetGreenCtx(CUstream handle, CUgreenCtx* green) {
   return CUDA_SUCCESS;
 }
 
+// What a stream has until a policy is set. It cannot be set, as on NVIDIA's driver.
+constexpr auto kNoPolicy = static_cast<CUsynchronizationPolicy>(-1);
+
 // Attributes are hints (access policy, priority, synchronization policy): accepted, not kept.
 CUresult cuStreamSetAttribute(CUstream handle, CUstreamAttrID attribute,
                               const CUstreamAttrValue* value) {
   std::shared_ptr<Stream> stream;
   TRY(EnterStream(handle, &stream));
   if (value == nullptr || !IsStreamAttribute(attribute)) return CUDA_ERROR_INVALID_VALUE;
+  bool policy = attribute == CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY;
+  if (policy && value->syncPolicy == kNoPolicy) return CUDA_ERROR_INVALID_VALUE;
   std::lock_guard lock(Driver::Get().mutex);
   stream->attributes[attribute] = *value;
   return CUDA_SUCCESS;
@@ -252,7 +257,7 @@ CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute, CUstrea
   *value = {};
   if (attribute == CU_STREAM_ATTRIBUTE_PRIORITY) value->priority = stream->priority();
   if (attribute == CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY) {
-    value->syncPolicy = CU_SYNC_POLICY_AUTO;
+    value->syncPolicy = kNoPolicy;
   }
   return CUDA_SUCCESS;
 }
