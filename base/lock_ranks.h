@@ -43,4 +43,13 @@ inline constexpr LockRank kJobThread{600, "keeper::JobThread::mutex_"};
 // libnvidia-ml.so.1.
 inline constexpr LockRank kNvmlState{700, "nvml::State::mutex"};
 
+// libcuda.so.1: contexts and memory. Those from Context::gate_mutex on are held while a call is
+// appended to the log.
+inline constexpr LockRank kContext{1000, "shim::Context::mutex"};
+inline constexpr LockRank kContextRegistry{1140, "shim::Registry::mutex"};
+inline constexpr LockRank kGreenContexts{1150, "shim::Living::mutex"};
+inline constexpr LockRank kContextGate{1180, "shim::Context::gate_mutex"};
+
+// libcuda.so.1: taken also while the log's lock is held.
+
 }  // namespace longwire::base::ranks

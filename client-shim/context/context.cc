@@ -16,9 +16,9 @@ namespace longwire::shim {
 namespace {
 
 struct Registry {
-  std::mutex mutex;
-  std::vector<Context*> primary;                     // by device; written before cuInit returns
-  std::unordered_map<uint32_t, Context*> by_number;  // under mutex
+  base::Mutex mutex{base::ranks::kContextRegistry};
+  std::vector<Context*> primary;  // by device; written before cuInit returns
+  std::unordered_map<uint32_t, Context*> by_number LONGWIRE_GUARDED_BY(mutex);
   std::atomic<uint32_t> next_number{1};
   std::atomic<ContextDeathHook> hooks[4] = {};
   ContextParts parts;  // written before cuInit returns
@@ -44,7 +44,7 @@ CUresult CreateInWorker(Context* context, uint32_t number) {
 // Without green ones, which are parts of these.
 std::vector<Context*> LiveContexts() {
   Registry& registry = TheRegistry();
-  std::lock_guard<std::mutex> lock(registry.mutex);
+  base::MutexLock lock(registry.mutex);
   std::vector<Context*> contexts;
   for (auto& [number, context] : registry.by_number) {
     if (context->number.load() == number) contexts.push_back(context);  // not by a green one's
@@ -57,14 +57,14 @@ std::vector<Context*> LiveContexts() {
 uint32_t NewContextNumber(Context* context) {
   Registry& registry = TheRegistry();
   uint32_t number = registry.next_number++;
-  std::lock_guard<std::mutex> lock(registry.mutex);
+  base::MutexLock lock(registry.mutex);
   registry.by_number[number] = context;
   return number;
 }
 
 void ForgetContextNumber(uint32_t number) {
   Registry& registry = TheRegistry();
-  std::lock_guard<std::mutex> lock(registry.mutex);
+  base::MutexLock lock(registry.mutex);
   registry.by_number.erase(number);
 }
 
@@ -92,8 +92,8 @@ Context* PrimaryContext(int device) {
 
 CUresult ActivatePrimary(Context* context) {
   {
-    std::unique_lock<std::mutex> lock(context->mutex);
-    context->activated.wait(lock, [&] { return !context->activating; });
+    base::MutexLock lock(context->mutex);
+    while (context->activating) context->activated.Wait(lock);
     if (context->number.load() != 0) return CUDA_SUCCESS;
     context->activating = true;
   }
@@ -101,11 +101,11 @@ CUresult ActivatePrimary(Context* context) {
   CUresult result = CreateInWorker(context, number);
   if (result != CUDA_SUCCESS) ForgetContextNumber(number);
   {
-    std::lock_guard<std::mutex> lock(context->mutex);
+    base::MutexLock lock(context->mutex);
     if (result == CUDA_SUCCESS) context->number.store(number);
     context->activating = false;
   }
-  context->activated.notify_all();
+  context->activated.NotifyAll();
   if (result != CUDA_SUCCESS) return result;
   result = TheRegistry().parts.made(context);
   if (result != CUDA_SUCCESS) EndContext(context);
@@ -150,8 +150,8 @@ CUresult EndContext(Context* context) {
   const ContextParts& parts = TheRegistry().parts;
   parts.ends(context);
   {
-    std::unique_lock<std::mutex> lock(context->mutex);
-    context->activated.wait(lock, [&] { return !context->activating; });
+    base::MutexLock lock(context->mutex);
+    while (context->activating) context->activated.Wait(lock);
     number = context->number.exchange(0);
     if (number == 0) return CUDA_SUCCESS;
     streams.swap(context->streams);
@@ -191,7 +191,7 @@ Context* FindContext(CUcontext handle) {
 
 Context* ContextByNumber(uint32_t number) {
   Registry& registry = TheRegistry();
-  std::lock_guard<std::mutex> lock(registry.mutex);
+  base::MutexLock lock(registry.mutex);
   auto found = registry.by_number.find(number);
   return found == registry.by_number.end() ? nullptr : found->second;
 }
@@ -207,7 +207,7 @@ std::vector<StreamPoint> UnfinishedWorkOfAll() {
 
 bool IsOnlyContext(const Context* context) {
   Registry& registry = TheRegistry();
-  std::lock_guard<std::mutex> lock(registry.mutex);
+  base::MutexLock lock(registry.mutex);
   return std::ranges::all_of(registry.by_number,
                              [&](const auto& entry) { return entry.second == context; });
 }

@@ -5,13 +5,13 @@
 #include <cuda.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/support/handle_table.h"
 
 namespace longwire::shim {
@@ -23,6 +23,15 @@ struct KeptLimits {
   uint32_t number = 0;   // the context's, of which they are
   uint64_t changes = 0;  // counts what made them forget
   std::map<CUlimit, size_t> values;
+};
+
+// The event that all later work of a context waits for, and where it was recorded; see
+// context_events.h. It is recorded once.
+struct ContextGate {
+  CUevent event = nullptr;
+  uint64_t id = 0, version = 0;
+  Stream* stream = nullptr;  // retained by the event
+  uint64_t position = 0;
 };
 
 struct Context {
@@ -49,19 +58,20 @@ struct Context {
   std::atomic<uint32_t> captures{0};
   std::atomic<Stream*> legacy{nullptr};
 
-  // Counts the events that all of the context's later work waits for; see context_events.h.
-  std::atomic<uint64_t> gate_version{0};
-  std::mutex gate_mutex;   // guards the next; taken before the session's locks
-  CUevent gate = nullptr;  // the newest one, behind all before it
+  std::atomic<uint64_t> gate_version{0};  // counts the gates
+  base::Mutex gate_mutex{base::ranks::kContextGate};
+  ContextGate gate LONGWIRE_GUARDED_BY(gate_mutex);  // the newest one, behind all before it
 
-  std::mutex mutex;                   // guards what follows; taken before the session's locks
-  bool activating = false;            // a thread waits for the worker to make it
-  std::condition_variable activated;  // or the attempt has failed
-  uint32_t retains = 0;               // of a primary context
-  uint32_t attachments = 1;           // of another: who made it, and each cuCtxAttach
-  KeptLimits limits;
+  base::Mutex mutex{base::ranks::kContext};
+  // A thread waits for the worker to make it.
+  bool activating LONGWIRE_GUARDED_BY(mutex) = false;
+  base::CondVar activated;                          // or the attempt has failed
+  uint32_t retains LONGWIRE_GUARDED_BY(mutex) = 0;  // of a primary context
+  // Of another context: its maker, and each cuCtxAttach.
+  uint32_t attachments LONGWIRE_GUARDED_BY(mutex) = 1;
+  KeptLimits limits LONGWIRE_GUARDED_BY(mutex);
   // All that may still have unfinished work, those of its green contexts too; a green one has none.
-  std::vector<Stream*> streams;
+  std::vector<Stream*> streams LONGWIRE_GUARDED_BY(mutex);
 };
 
 // The current context of the calling thread, usable: activates a primary context that is current

@@ -13,7 +13,7 @@ bool MayKeep(CUlimit limit) {
 }
 
 // What was kept of a primary context that has been reset since is none of the new one's.
-KeptLimits& Kept(Context* context) {
+KeptLimits& Kept(Context* context) LONGWIRE_REQUIRES(context->mutex) {
   uint32_t number = context->number.load();
   if (context->limits.number != number) context->limits = {number, context->limits.changes + 1, {}};
   return context->limits;
@@ -27,7 +27,7 @@ CUresult GetLimit(CUlimit limit, size_t* value) {
   if (result != CUDA_SUCCESS) return result;
   uint64_t changes = 0;
   {
-    std::lock_guard lock(context->mutex);
+    base::MutexLock lock(context->mutex);
     KeptLimits& kept = Kept(context);
     auto found = kept.values.find(limit);
     if (found != kept.values.end()) {
@@ -38,7 +38,7 @@ CUresult GetLimit(CUlimit limit, size_t* value) {
   }
   result = forward::cuCtxGetLimit(value, limit);
   if (result != CUDA_SUCCESS || !MayKeep(limit)) return result;
-  std::lock_guard lock(context->mutex);
+  base::MutexLock lock(context->mutex);
   KeptLimits& kept = Kept(context);
   // Another thread may have set it since it was asked for.
   if (kept.changes == changes) kept.values[limit] = *value;
@@ -51,7 +51,7 @@ CUresult SetLimit(CUlimit limit, size_t value) {
   if (result != CUDA_SUCCESS) return result;
   result = forward::cuCtxSetLimit(limit, value);
   // The driver may have made another value of it, and a limit of one kind change with another's.
-  std::lock_guard lock(context->mutex);
+  base::MutexLock lock(context->mutex);
   KeptLimits& kept = Kept(context);
   kept.values.clear();
   ++kept.changes;
