@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/current_context.h"
 #include "client-shim/context/properties.h"
@@ -30,10 +31,12 @@ constexpr uint64_t kPiece = 32 << 20;
 using PoolTable = HandleTable<Pool, HandleKind::kMemoryPool>;
 
 struct Pools {
-  std::mutex mutex;
   PoolTable table;
-  std::map<PoolPlace, CUmemoryPool> by_default, current;
-  std::unordered_map<uint64_t, std::pair<Pool*, uint64_t>> owner;  // by address: pool, bytes
+  base::Mutex mutex{base::ranks::kMemoryPools};
+  std::map<PoolPlace, CUmemoryPool> by_default LONGWIRE_GUARDED_BY(mutex);
+  std::map<PoolPlace, CUmemoryPool> current LONGWIRE_GUARDED_BY(mutex);
+  // By address: pool, bytes.
+  std::unordered_map<uint64_t, std::pair<Pool*, uint64_t>> owner LONGWIRE_GUARDED_BY(mutex);
 };
 
 Pools& ThePools() {
@@ -50,8 +53,7 @@ CUmemoryPool NewPool(Pools& pools, const PoolPlace& place) {
   return pool->handle;
 }
 
-// The caller holds the lock.
-CUmemoryPool DefaultAt(Pools& pools, const PoolPlace& place) {
+CUmemoryPool DefaultAt(Pools& pools, const PoolPlace& place) LONGWIRE_REQUIRES(pools.mutex) {
   CUmemoryPool& pool = pools.by_default[place];
   if (pool == nullptr) pool = NewPool(pools, place);
   return pool;
@@ -107,7 +109,7 @@ void Account(Pool* pool, uint64_t address, uint64_t bytes) {
   RaiseTo(pool->reserved, InPieces(used));
   RaiseTo(pool->reserved_high, pool->reserved.load());
   Pools& pools = ThePools();
-  std::lock_guard<std::mutex> lock(pools.mutex);
+  base::MutexLock lock(pools.mutex);
   pools.owner[address] = {pool, bytes};
 }
 
@@ -115,7 +117,7 @@ void Account(Pool* pool, uint64_t address, uint64_t bytes) {
 
 void Unaccount(uint64_t address) {
   Pools& pools = ThePools();
-  std::lock_guard<std::mutex> lock(pools.mutex);
+  base::MutexLock lock(pools.mutex);
   auto found = pools.owner.find(address);
   if (found == pools.owner.end()) return;
   found->second.first->used.fetch_sub(found->second.second);
@@ -132,7 +134,7 @@ static bool IsThere(PoolKind kind, uint64_t address) {
 
 void UnaccountFreed() {
   Pools& pools = ThePools();
-  std::lock_guard<std::mutex> lock(pools.mutex);
+  base::MutexLock lock(pools.mutex);
   std::erase_if(pools.owner, [](const auto& entry) {
     const auto& [address, owned] = entry;
     if (IsOpenedPiece(address) || IsThere(owned.first->place.kind, address)) return false;
@@ -143,7 +145,7 @@ void UnaccountFreed() {
 
 CUresult PoolAt(const PoolPlace& place, bool is_default, CUmemoryPool* pool) {
   Pools& pools = ThePools();
-  std::lock_guard<std::mutex> lock(pools.mutex);
+  base::MutexLock lock(pools.mutex);
   auto current = pools.current.find(place);
   bool other = !is_default && current != pools.current.end();
   *pool = other ? current->second : DefaultAt(pools, place);
@@ -154,7 +156,7 @@ CUresult SetPoolAt(const PoolPlace& place, CUmemoryPool handle) {
   Pool* pool = FindPool(handle);
   if (pool == nullptr || pool->place != place || pool->imported) return CUDA_ERROR_INVALID_VALUE;
   Pools& pools = ThePools();
-  std::lock_guard<std::mutex> lock(pools.mutex);
+  base::MutexLock lock(pools.mutex);
   pools.current[place] = handle;
   return CUDA_SUCCESS;
 }
@@ -173,7 +175,7 @@ CUresult SetDevicePool(int device, CUmemoryPool handle) {
 
 CUresult CreatePool(const PoolPlace& place, bool shareable, uint64_t most, CUmemoryPool* pool) {
   Pools& pools = ThePools();
-  std::lock_guard<std::mutex> lock(pools.mutex);
+  base::MutexLock lock(pools.mutex);
   *pool = NewPool(pools, place);
   if (*pool == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   FindPool(*pool)->shareable = shareable;
@@ -211,7 +213,7 @@ CUresult CloseImported(uint64_t address) {
 
 Pool* PoolOf(uint64_t address) {
   Pools& pools = ThePools();
-  std::lock_guard<std::mutex> lock(pools.mutex);
+  base::MutexLock lock(pools.mutex);
   auto found = pools.owner.find(address);
   return found == pools.owner.end() ? nullptr : found->second.first;
 }
@@ -220,7 +222,7 @@ CUresult DestroyPool(CUmemoryPool handle) {
   Pool* pool = FindPool(handle);
   if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Pools& pools = ThePools();
-  std::lock_guard<std::mutex> lock(pools.mutex);
+  base::MutexLock lock(pools.mutex);
   if (DefaultAt(pools, pool->place) == handle) return CUDA_ERROR_INVALID_VALUE;
   auto current = pools.current.find(pool->place);
   if (current != pools.current.end() && current->second == handle) pools.current.erase(current);

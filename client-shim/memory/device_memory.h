@@ -9,9 +9,10 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/context/context.h"
 #include "client-shim/support/function_ref.h"
 #include "mempool/pool.h"
@@ -73,14 +74,15 @@ class DeviceMemory : private mempool::Device {
   int server_ordinal() const { return server_ordinal_; }
 
  private:
-  // What the pool asks for; the lock is held.
+  // What the pool asks for, while it is used.
   int Lease(const std::vector<uint64_t>& bytes, std::vector<mempool::Chunk>* chunks) override;
   void Return(const std::vector<mempool::Chunk>& chunks) override;
-  int Map(uint64_t address, const std::vector<mempool::Chunk>& chunks) override;
+  int Map(uint64_t address, const std::vector<mempool::Chunk>& chunks) override
+      LONGWIRE_REQUIRES(mutex_);
   void Unmap(const mempool::Range& range) override;
   std::vector<mempool::Range> TakeUnmapped() override;
   int Remap(const mempool::Range& unmap, const std::vector<mempool::Chunk>& chunks,
-            uint64_t moved) override;
+            uint64_t moved) override LONGWIRE_REQUIRES(mutex_);
   bool Pending() override;
   void CountDone();
   bool Passed(const mempool::Mark& mark) override;
@@ -91,29 +93,34 @@ class DeviceMemory : private mempool::Device {
     uint64_t address = 0;
     mempool::Chunk chunk;
   };
-  void MapFirstLease();
+  void MapFirstLease() LONGWIRE_REQUIRES(mutex_);
   // Runs `ask` under the lock until it is answered, and waits without it for what it says. A
   // CUresult.
   CUresult Answered(FunctionRef<int()> ask);
-  void WaitForWork(std::unique_lock<std::mutex>& lock);
-  void WaitForDevice(std::unique_lock<std::mutex>& lock);
+  // Both release the lock while they wait.
+  void WaitForWork() LONGWIRE_REQUIRES(mutex_);
+  void WaitForDevice() LONGWIRE_REQUIRES(mutex_);
   bool TakeLive(uint64_t address, Allocation* allocation);
-  // The lock of live_ is held. nullptr if it is not the same any more.
-  Allocation* StillLive(const Allocation& allocation);
+  // nullptr if it was freed, even if another one has its address since.
+  Allocation* StillLive(const Allocation& allocation) LONGWIRE_REQUIRES(live_mutex_);
 
   const int server_ordinal_;
-  std::mutex mutex_;
-  mempool::Pool pool_;
-  std::vector<int> accessors_;           // other devices with access, as the session counts
-  std::vector<FirstLease> first_lease_;  // not mapped yet
-  uint64_t moving_key_ = 0;              // of the call that a remapping takes the place of
+  base::Mutex mutex_;  // held while memory is leased, which waits for the server
+  mempool::Pool pool_ LONGWIRE_GUARDED_BY(mutex_);
+  // Other devices with access, as the session counts.
+  std::vector<int> accessors_ LONGWIRE_GUARDED_BY(mutex_);
+  std::vector<FirstLease> first_lease_ LONGWIRE_GUARDED_BY(mutex_);  // not mapped yet
+  // Of the deferred copy that a remapping replaces.
+  uint64_t moving_key_ LONGWIRE_GUARDED_BY(mutex_) = 0;
 
-  std::mutex live_mutex_;                // inner to mutex_; a look-up never waits for a lease
-  std::map<uint64_t, Allocation> live_;  // by address
-  uint64_t next_id_ = 1;
+  // Of its own, so that a look-up never waits for a lease.
+  base::Mutex live_mutex_{base::ranks::kLiveAllocations};
+  std::map<uint64_t, Allocation> live_ LONGWIRE_GUARDED_BY(live_mutex_);  // by address
+  uint64_t next_id_ LONGWIRE_GUARDED_BY(live_mutex_) = 1;
 
-  std::mutex unmapped_mutex_;             // inner to everything
-  std::vector<mempool::Range> unmapped_;  // free for other chunks
+  base::Mutex unmapped_mutex_{base::ranks::kUnmapped};
+  // Addresses that are free for other chunks.
+  std::vector<mempool::Range> unmapped_ LONGWIRE_GUARDED_BY(unmapped_mutex_);
   // Unmappings and returns, each of which the worker answers.
   std::atomic<uint64_t> begun_{0}, done_{0};
 };

@@ -3,8 +3,9 @@
 #include <unistd.h>
 
 #include <map>
-#include <mutex>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/context/context.h"
 #include "client-shim/entry/error_log.h"
 #include "client-shim/memory/opened_memory.h"
@@ -31,8 +32,9 @@ ExternalTable& Externals() {
 }
 
 struct Buffers {
-  std::mutex mutex;
-  std::multimap<uint64_t, uint64_t> start_of;  // a buffer's address to the whole memory's
+  base::Mutex mutex{base::ranks::kExternalBuffers};
+  // A buffer's address to the whole memory's.
+  std::multimap<uint64_t, uint64_t> start_of LONGWIRE_GUARDED_BY(mutex);
 };
 
 Buffers& TheBuffers() {
@@ -90,7 +92,7 @@ CUresult MapExternal(CUexternalMemory handle, uint64_t offset, uint64_t bytes, u
   if (result != CUDA_SUCCESS) return result;
   *address = start + offset;
   Buffers& buffers = TheBuffers();
-  std::lock_guard<std::mutex> lock(buffers.mutex);
+  base::MutexLock lock(buffers.mutex);
   buffers.start_of.emplace(*address, start);
   return CUDA_SUCCESS;
 }
@@ -105,7 +107,7 @@ CUresult DestroyExternal(CUexternalMemory handle) {
 
 bool IsExternalBuffer(uint64_t address) {
   Buffers& buffers = TheBuffers();
-  std::lock_guard<std::mutex> lock(buffers.mutex);
+  base::MutexLock lock(buffers.mutex);
   return buffers.start_of.count(address) != 0;
 }
 
@@ -113,7 +115,7 @@ CUresult FreeExternalBuffer(uint64_t address) {
   uint64_t start = 0;
   {
     Buffers& buffers = TheBuffers();
-    std::lock_guard<std::mutex> lock(buffers.mutex);
+    base::MutexLock lock(buffers.mutex);
     auto found = buffers.start_of.find(address);
     if (found == buffers.start_of.end()) return CUDA_ERROR_INVALID_VALUE;
     start = found->second;

@@ -1,8 +1,9 @@
 #include "client-shim/memory/pool_kinds.h"
 
 #include <algorithm>
-#include <mutex>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/mirror/host_memory.h"
 #include "client-shim/mirror/managed_memory.h"
@@ -22,8 +23,8 @@ struct Free {
 };
 
 struct Frees {
-  std::mutex mutex;
-  std::vector<Free> waiting;
+  base::Mutex mutex{base::ranks::kPoolFrees};
+  std::vector<Free> waiting LONGWIRE_GUARDED_BY(mutex);
 };
 
 Frees& TheFrees() {
@@ -50,7 +51,7 @@ void GiveBack(const Free& free) {
 
 std::vector<Free> TakeDue() {
   Frees& frees = TheFrees();
-  std::lock_guard<std::mutex> lock(frees.mutex);
+  base::MutexLock lock(frees.mutex);
   auto due = std::partition(frees.waiting.begin(), frees.waiting.end(),
                             [](const Free& free) { return !IsDue(free); });
   std::vector<Free> taken(std::make_move_iterator(due),
@@ -119,7 +120,7 @@ void FreeBehind(PoolKind kind, uint64_t address, std::vector<StreamPoint> before
   Free free{kind, address, NumberOf(kind, address), std::move(before)};
   {
     Frees& frees = TheFrees();
-    std::lock_guard<std::mutex> lock(frees.mutex);
+    base::MutexLock lock(frees.mutex);
     frees.waiting.push_back(std::move(free));
   }
   FreeWhatIsDue();

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-FOLDERS = ("base", "client-shim/context", "link", "server/config",
+FOLDERS = ("base", "client-shim/context", "client-shim/memory", "link", "server/config",
            "server/daemon", "server/images", "server/keeper", "nvml-shim")
 # Options that only GCC knows; what follows the second kind is its precompiled header.
 GCC_OPTIONS = {"-fvect-cost-model=dynamic", "-fpch-preprocess", "-Winvalid-pch"}
