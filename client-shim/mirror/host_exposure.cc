@@ -3,9 +3,9 @@
 #include <atomic>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/door/options.h"
@@ -50,8 +50,8 @@ struct Alias {
 };
 
 struct Aliases {
-  std::mutex mutex;
-  std::map<uint64_t, Alias> by_address;  // of the range
+  base::Mutex mutex;  // held while a range is exposed or hidden, which waits for the server
+  std::map<uint64_t, Alias> by_address LONGWIRE_GUARDED_BY(mutex);  // of the range
 };
 
 Aliases& TheAliases() {
@@ -113,7 +113,7 @@ void ForHiddenWords(std::span<const std::byte> bytes, Expose expose) {
 
 CUresult ExposeRegistered(Context* context, const HostRange& range, uint64_t* start) {
   Aliases& aliases = TheAliases();
-  std::lock_guard<std::mutex> lock(aliases.mutex);
+  base::MutexLock lock(aliases.mutex);
   auto found = aliases.by_address.find(range.address);
   if (found == aliases.by_address.end()) {
     Alias alias;
@@ -185,7 +185,7 @@ void ExposePointees(std::span<const std::byte> bytes) {
 
 void HideRegistered(uint64_t address) {
   Aliases& aliases = TheAliases();
-  std::lock_guard<std::mutex> lock(aliases.mutex);
+  base::MutexLock lock(aliases.mutex);
   auto found = aliases.by_address.find(address);
   if (found == aliases.by_address.end()) return;
   RemoveMirror(found->second.mirror);
@@ -195,7 +195,7 @@ void HideRegistered(uint64_t address) {
 
 void ForgetExposed(uint32_t context_number) {
   Aliases& aliases = TheAliases();
-  std::lock_guard<std::mutex> lock(aliases.mutex);
+  base::MutexLock lock(aliases.mutex);
   std::erase_if(aliases.by_address, [&](const auto& entry) {
     if (entry.second.context_number != context_number) return false;
     Drop(entry.second);

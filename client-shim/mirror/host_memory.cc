@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
-#include <mutex>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/copy/speculative_uploads.h"
@@ -23,21 +24,22 @@ namespace {
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kMostBytes = uint64_t{1} << 46;
 
-struct Ranges {
-  std::mutex mutex;
-  std::map<uint64_t, HostRange> by_address;
-  uint64_t next_id = 1;
+struct PinnedRanges {
+  base::Mutex mutex{base::ranks::kPinnedMemory};
+  std::map<uint64_t, HostRange> by_address LONGWIRE_GUARDED_BY(mutex);
+  uint64_t next_id LONGWIRE_GUARDED_BY(mutex) = 1;
 };
 
-Ranges& TheRanges() {
-  static NeverDestroyed<Ranges> ranges;
+PinnedRanges& TheRanges() {
+  static NeverDestroyed<PinnedRanges> ranges;
   return *ranges;
 }
 
 uint64_t Pages(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-// The range that holds the address; the caller holds the lock.
-std::map<uint64_t, HostRange>::iterator Holding(Ranges& ranges, uint64_t address) {
+// The range that holds the address.
+std::map<uint64_t, HostRange>::iterator Holding(PinnedRanges& ranges, uint64_t address)
+    LONGWIRE_REQUIRES(ranges.mutex) {
   auto after = ranges.by_address.upper_bound(address);
   if (after == ranges.by_address.begin()) return ranges.by_address.end();
   auto found = std::prev(after);
@@ -91,8 +93,8 @@ CUresult AllocateHostIn(Context* context, uint64_t bytes, unsigned flags, void**
     if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
     start = reinterpret_cast<uint64_t>(memory);
   }
-  Ranges& ranges = TheRanges();
-  std::lock_guard<std::mutex> lock(ranges.mutex);
+  PinnedRanges& ranges = TheRanges();
+  base::MutexLock lock(ranges.mutex);
   // With one address space for both sides all of it is mapped for the device.
   flags |= CU_MEMHOSTALLOC_DEVICEMAP;
   ranges.by_address[start] = {start, bytes, flags, false, ranges.next_id++, context->handle};
@@ -121,8 +123,8 @@ CUresult FreeHost(void* address) {
   if (result != CUDA_SUCCESS) return result;
   uint64_t bytes = 0;
   {
-    Ranges& ranges = TheRanges();
-    std::lock_guard<std::mutex> lock(ranges.mutex);
+    PinnedRanges& ranges = TheRanges();
+    base::MutexLock lock(ranges.mutex);
     auto found = ranges.by_address.find(start);
     if (found == ranges.by_address.end() || found->second.registered) {
       return CUDA_ERROR_INVALID_VALUE;
@@ -139,8 +141,8 @@ CUresult FreeHost(void* address) {
 void FreeIdleHost(uint64_t address, uint64_t id) {
   uint64_t bytes = 0;
   {
-    Ranges& ranges = TheRanges();
-    std::lock_guard<std::mutex> lock(ranges.mutex);
+    PinnedRanges& ranges = TheRanges();
+    base::MutexLock lock(ranges.mutex);
     auto found = ranges.by_address.find(address);
     if (found == ranges.by_address.end() || found->second.id != id) return;
     bytes = found->second.bytes;
@@ -163,8 +165,8 @@ CUresult RegisterHost(void* address, uint64_t bytes, unsigned flags) {
   Context* context = nullptr;
   CUresult result = RequireHealthyContext(&context);
   if (result != CUDA_SUCCESS) return result;
-  Ranges& ranges = TheRanges();
-  std::lock_guard<std::mutex> lock(ranges.mutex);
+  PinnedRanges& ranges = TheRanges();
+  base::MutexLock lock(ranges.mutex);
   auto taken = Holding(ranges, start);
   if (taken == ranges.by_address.end()) taken = ranges.by_address.lower_bound(start);
   if (taken != ranges.by_address.end() && taken->first < start + bytes) {
@@ -188,8 +190,8 @@ CUresult UnregisterHost(void* address) {
   if (result != CUDA_SUCCESS) return result;
   uint64_t bytes = 0;
   {
-    Ranges& ranges = TheRanges();
-    std::lock_guard<std::mutex> lock(ranges.mutex);
+    PinnedRanges& ranges = TheRanges();
+    base::MutexLock lock(ranges.mutex);
     auto found = ranges.by_address.find(start);
     // Within a range, or in memory that is pinned otherwise, it is the pointer that is wrong.
     if (found == ranges.by_address.end() || !found->second.registered) {
@@ -206,8 +208,8 @@ CUresult UnregisterHost(void* address) {
 }
 
 bool FindHost(uint64_t address, HostRange* range) {
-  Ranges& ranges = TheRanges();
-  std::lock_guard<std::mutex> lock(ranges.mutex);
+  PinnedRanges& ranges = TheRanges();
+  base::MutexLock lock(ranges.mutex);
   auto found = Holding(ranges, address);
   if (found == ranges.by_address.end()) return false;
   *range = found->second;

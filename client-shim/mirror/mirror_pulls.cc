@@ -20,10 +20,9 @@ namespace {
 // copied in parts while the one before is compared, in the mirrors' own streams.
 constexpr uint64_t kMostBehindWork = uint64_t{1} << 20;
 
-// The lock is held in all that follows up to AwaitedWrites.
-
 // True if no stream of the program's has unfinished work, but for what is done at `awaited`.
-bool DeviceIsIdle(const Mirrors& mirrors, const StreamPoint* awaited) {
+bool DeviceIsIdle(const Mirrors& mirrors, const StreamPoint* awaited)
+    LONGWIRE_REQUIRES(mirrors.mutex) {
   bool idle = true;
   for (StreamPoint& point : UnfinishedWorkOfAll()) {
     bool done = awaited != nullptr && point.stream == awaited->stream &&
@@ -92,10 +91,10 @@ void Apply(Mirror& mirror, std::span<const std::byte> delta, bool sent_meanwhile
 }
 
 // All that has come, of whatever pull, in the order in which it came.
-void ApplyAll(Mirrors& mirrors) {
+void ApplyAll(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
   std::vector<Arrived> arrived;
   {
-    std::lock_guard<std::mutex> lock(mirrors.arrived_mutex);
+    base::MutexLock lock(mirrors.arrived_mutex);
     arrived.swap(mirrors.arrived);
   }
   bool sent_meanwhile = !mirrors.asked.empty() && *mirrors.asked.begin() != mirrors.sent;
@@ -111,7 +110,7 @@ void ApplyAll(Mirrors& mirrors) {
 }
 
 // Asks for what the device changed; the streams' places where it is there.
-std::vector<StreamPoint> AskForChanges(Mirrors& mirrors) {
+std::vector<StreamPoint> AskForChanges(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
   KeepPromise(mirrors);
   for (auto& [address, mirror] : mirrors.by_address) {
     calls::lwMirrorPull pull;
@@ -147,7 +146,8 @@ bool IsNewest(const StreamPoint& point) {
 }
 
 // The channel of all mirrors, if it is of the stream's context and they are small; else nullptr.
-const Channel* ChannelBeside(const Mirrors& mirrors, const Stream* stream) {
+const Channel* ChannelBeside(const Mirrors& mirrors, const Stream* stream)
+    LONGWIRE_REQUIRES(mirrors.mutex) {
   const Channel* channel = nullptr;
   uint64_t bytes = 0;
   for (auto& [address, mirror] : mirrors.by_address) {
@@ -180,12 +180,16 @@ bool WaitForSent(const Channel& channel, StreamPoint* point) {
 
 }  // namespace
 
+void AwaitPull(Mirrors& mirrors, base::MutexLock& lock) {
+  while (mirrors.pulling) mirrors.pulled.Wait(lock);
+}
+
 void AwaitedWrites::Ask(std::span<StreamPoint> points) {
   static const bool off = wire::IsSwitchedOff("pulls-with-waits");
   Mirrors& mirrors = TheMirrors();
   StreamPoint* awaited = OnlyUnfinished(points);
   if (off || awaited == nullptr || !mirrors.handed.load() || !IsNewest(*awaited)) return;
-  std::lock_guard<std::mutex> lock(mirrors.mutex);
+  base::MutexLock lock(mirrors.mutex);
   const Channel* channel = ChannelBeside(mirrors, awaited->stream);
   if (channel == nullptr) return;
   everything_ = mirrors.begun == 0 && DeviceIsIdle(mirrors, awaited);
@@ -205,7 +209,7 @@ void AwaitedWrites::Ask(std::span<StreamPoint> points) {
 
 bool AwaitedWrites::TakeThem() {
   Mirrors& mirrors = TheMirrors();
-  std::lock_guard<std::mutex> lock(mirrors.mutex);
+  base::MutexLock lock(mirrors.mutex);
   ApplyAll(mirrors);
   mirrors.asked.erase(mirrors.asked.find(sent_));
   bool all = true;
@@ -224,21 +228,19 @@ CUresult ReturnDeviceWrites() {
   if (!AnyMirrors()) return CUDA_SUCCESS;
   Mirrors& mirrors = TheMirrors();
   if (!mirrors.handed.load()) return CUDA_SUCCESS;
-  std::lock_guard<std::mutex> pull(mirrors.pull_mutex);
-  std::vector<StreamPoint> points;
-  uint64_t works = 0, sent = 0;
-  bool idle = false;
-  {
-    std::lock_guard<std::mutex> lock(mirrors.mutex);
-    if (!mirrors.handed.load()) return CUDA_SUCCESS;  // another thread's wait brought it
-    idle = mirrors.begun == 0 && DeviceIsIdle(mirrors, nullptr);
-    works = mirrors.works;
-    sent = mirrors.sent;
-    mirrors.asked.insert(sent);
-    points = AskForChanges(mirrors);
-  }
+  base::MutexLock lock(mirrors.mutex);
+  AwaitPull(mirrors, lock);
+  if (!mirrors.handed.load()) return CUDA_SUCCESS;  // another thread's wait brought it
+  const bool idle = mirrors.begun == 0 && DeviceIsIdle(mirrors, nullptr);
+  const uint64_t works = mirrors.works, sent = mirrors.sent;
+  mirrors.asked.insert(sent);
+  std::vector<StreamPoint> points = AskForChanges(mirrors);
+  mirrors.pulling = true;
+  lock.Unlock();
   CUresult result = AwaitWork(points);
-  std::lock_guard<std::mutex> lock(mirrors.mutex);
+  lock.Lock();
+  mirrors.pulling = false;
+  mirrors.pulled.NotifyAll();
   ApplyAll(mirrors);
   mirrors.asked.erase(mirrors.asked.find(sent));
   if (result != CUDA_SUCCESS) return result;
@@ -248,7 +250,7 @@ CUresult ReturnDeviceWrites() {
 
 void OnMirrorDelta(uint64_t mirror, std::span<const std::byte> delta) {
   Mirrors& mirrors = TheMirrors();
-  std::lock_guard<std::mutex> lock(mirrors.arrived_mutex);
+  base::MutexLock lock(mirrors.arrived_mutex);
   mirrors.arrived.push_back({mirror, {delta.begin(), delta.end()}});
 }
 

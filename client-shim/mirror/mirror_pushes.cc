@@ -34,10 +34,8 @@ constexpr std::chrono::nanoseconds kLater = std::chrono::microseconds{50};
 // After so many times that nothing was promised the comparer sleeps until something is.
 constexpr int kTimesWithout = 20;
 
-// The lock is held in all that follows up to CompareLater.
-
 // True if something had changed.
-bool Push(Mirrors& mirrors, Mirror& mirror) {
+bool Push(Mirrors& mirrors, Mirror& mirror) LONGWIRE_REQUIRES(mirrors.mutex) {
   // Unchanged bytes may go along only while the device has nothing to change them.
   bool quiet = !mirrors.handed.load() && mirrors.begun == 0;
   wire::PageForm form = quiet                  ? wire::PageForm::kWhole
@@ -74,7 +72,7 @@ void Pass(Channel& channel) {
   TheSession().Submit({channel.stream->context_number, nullptr, 0}, pass);
 }
 
-void Compare(Mirrors& mirrors) {
+void Compare(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
   std::vector<Channel*> touched;
   mirrors.compared = 0;
   for (auto& [address, mirror] : mirrors.by_address) {
@@ -102,7 +100,7 @@ void Await(const Channel& channel, uint64_t version, Stream* stream) {
 }
 
 // Lets the stream's later work wait for what was sent.
-void Order(Mirrors& mirrors, Stream* stream) {
+void Order(Mirrors& mirrors, Stream* stream) LONGWIRE_REQUIRES(mirrors.mutex) {
   uint64_t seen = stream->mirrors_seen.exchange(mirrors.sent);
   for (auto& [number, channel] : mirrors.channels) {
     if (channel->sent <= seen || channel->stream->finished.load() >= channel->position) continue;
@@ -114,20 +112,20 @@ void Order(Mirrors& mirrors, Stream* stream) {
 void CompareLater(void*) {
   prctl(PR_SET_TIMERSLACK, 1000UL);  // nanoseconds
   Mirrors& mirrors = TheMirrors();
-  std::unique_lock<std::mutex> lock(mirrors.mutex);
+  base::MutexLock lock(mirrors.mutex);
   for (int without = 0;;) {
     if (without == kTimesWithout) {
       mirrors.comparer_sleeps = true;
-      mirrors.promise.wait(lock, [&] { return mirrors.works_promised != 0; });
+      while (mirrors.works_promised == 0) mirrors.promise.Wait(lock);
       mirrors.comparer_sleeps = false;
     }
     without = mirrors.works_promised == 0 ? without + 1 : 0;
     auto begin = std::chrono::steady_clock::now();
     KeepPromise(mirrors);
     std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begin;
-    lock.unlock();
+    lock.Unlock();
     std::this_thread::sleep_for(std::max(kLater, 2 * took));
-    lock.lock();
+    lock.Lock();
   }
 }
 
@@ -138,13 +136,13 @@ bool HasComparer() {
   return has;
 }
 
-bool MayBeLater(const Mirrors& mirrors) {
+bool MayBeLater(const Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
   return mirrors.works_since_wait != 0 && mirrors.compared >= kLeastLate &&
          mirrors.works_promised < kMostPromised && HasComparer();
 }
 
 // Lets the stream's later work wait for the next comparison.
-void Promise(Mirrors& mirrors, Stream* stream) {
+void Promise(Mirrors& mirrors, Stream* stream) LONGWIRE_REQUIRES(mirrors.mutex) {
   Order(mirrors, stream);
   ++mirrors.works_promised;
   if (stream->mirrors_awaited.exchange(mirrors.comparison) == mirrors.comparison) return;
@@ -152,7 +150,7 @@ void Promise(Mirrors& mirrors, Stream* stream) {
     channel->promised = true;
     Await(*channel, channel->version + 1, stream);
   }
-  if (mirrors.comparer_sleeps) mirrors.promise.notify_one();
+  if (mirrors.comparer_sleeps) mirrors.promise.NotifyOne();
 }
 
 }  // namespace
@@ -174,7 +172,7 @@ void KeepPromise(Mirrors& mirrors) {
 void DeviceWork::Begin(Stream* stream, Sends sends) {
   if (stream->capture.load() != nullptr) return;
   Mirrors& mirrors = TheMirrors();
-  std::lock_guard<std::mutex> lock(mirrors.mutex);
+  base::MutexLock lock(mirrors.mutex);
   if (sends == Sends::kPerhapsLater && MayBeLater(mirrors)) {
     Promise(mirrors, stream);
   } else {
@@ -190,7 +188,7 @@ void DeviceWork::Begin(Stream* stream, Sends sends) {
 
 void DeviceWork::End() {
   Mirrors& mirrors = TheMirrors();
-  std::lock_guard<std::mutex> lock(mirrors.mutex);
+  base::MutexLock lock(mirrors.mutex);
   --mirrors.begun;
 }
 
@@ -199,7 +197,7 @@ void SendHostWrites() {
   Mirrors& mirrors = TheMirrors();
   std::vector<StreamPoint> points;
   {
-    std::lock_guard<std::mutex> lock(mirrors.mutex);
+    base::MutexLock lock(mirrors.mutex);
     Compare(mirrors);
     for (auto& [number, channel] : mirrors.channels) {
       if (channel->stream->finished.load() >= channel->position) continue;
@@ -214,14 +212,14 @@ void SendHostWrites() {
 void PushHostWrites() {
   if (!AnyMirrors()) return;
   Mirrors& mirrors = TheMirrors();
-  std::lock_guard<std::mutex> lock(mirrors.mutex);
+  base::MutexLock lock(mirrors.mutex);
   Compare(mirrors);
 }
 
 void SendWhatWorkAwaits() {
   if (!AnyMirrors()) return;
   Mirrors& mirrors = TheMirrors();
-  std::lock_guard<std::mutex> lock(mirrors.mutex);
+  base::MutexLock lock(mirrors.mutex);
   // What the program wrote for a copy that its stream has not reached goes before the wait for it.
   mirrored_reads.load() != 0 ? Compare(mirrors) : KeepPromise(mirrors);
   mirrors.works_since_wait = 0;

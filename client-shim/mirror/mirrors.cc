@@ -38,8 +38,8 @@ bool IsThere(Mirror& mirror) {
 
 namespace {
 
-// The lock is held, as in all that follows up to AddMirror.
-CUresult ChannelOf(Mirrors& mirrors, Context* context, std::shared_ptr<Channel>* found) {
+CUresult ChannelOf(Mirrors& mirrors, Context* context, std::shared_ptr<Channel>* found)
+    LONGWIRE_REQUIRES(mirrors.mutex) {
   auto known = mirrors.channels.find(context->number.load());
   if (known != mirrors.channels.end()) {
     *found = known->second;
@@ -60,7 +60,8 @@ CUresult ChannelOf(Mirrors& mirrors, Context* context, std::shared_ptr<Channel>*
   return CUDA_SUCCESS;
 }
 
-void StartOnDevice(Mirrors& mirrors, const Mirror& mirror, MirrorStart start) {
+void StartOnDevice(Mirrors& mirrors, const Mirror& mirror, MirrorStart start)
+    LONGWIRE_REQUIRES(mirrors.mutex) {
   calls::lwMirrorAdd add;
   add.mirror = mirror.id;
   add.address = mirror.range.device_address;
@@ -85,7 +86,7 @@ void StartOnDevice(Mirrors& mirrors, const Mirror& mirror, MirrorStart start) {
 CUresult AddMirror(Context* context, const MirrorRange& range, MirrorStart start, Mirror** added) {
   Mirrors& mirrors = TheMirrors();
   {
-    std::lock_guard<std::mutex> lock(mirrors.mutex);
+    base::MutexLock lock(mirrors.mutex);
     auto mirror = std::make_unique<Mirror>();
     CUresult result = ChannelOf(mirrors, context, &mirror->channel);
     if (result != CUDA_SUCCESS) return result;
@@ -96,6 +97,7 @@ CUresult AddMirror(Context* context, const MirrorRange& range, MirrorStart start
     mirror->id = TheSession().NewId();
     mirror->range = range;
     mirror->reserved = range.bytes;
+    if (range.used != 0) mirror->range.bytes = std::min(range.used, range.bytes);
     mirror->shadow = static_cast<std::byte*>(shadow);
     StartOnDevice(mirrors, *mirror, start);
     *added = mirror.get();
@@ -112,9 +114,8 @@ void RemoveMirror(Mirror* mirror) {
   Mirrors& mirrors = TheMirrors();
   std::vector<StreamPoint> points;
   {
-    // No pull is going on that still knows it.
-    std::lock_guard<std::mutex> pull(mirrors.pull_mutex);
-    std::lock_guard<std::mutex> lock(mirrors.mutex);
+    base::MutexLock lock(mirrors.mutex);
+    AwaitPull(mirrors, lock);  // which may still know it
     KeepPromise(mirrors);
     calls::lwMirrorRemove remove;
     remove.mirror = mirror->id;
@@ -131,8 +132,8 @@ void RemoveMirror(Mirror* mirror) {
 
 void ForgetMirrors(uint32_t context_number) {
   Mirrors& mirrors = TheMirrors();
-  std::lock_guard<std::mutex> pull(mirrors.pull_mutex);
-  std::lock_guard<std::mutex> lock(mirrors.mutex);
+  base::MutexLock lock(mirrors.mutex);
+  AwaitPull(mirrors, lock);
   auto channel = mirrors.channels.find(context_number);
   if (channel == mirrors.channels.end()) return;
   KeepPromise(mirrors);
@@ -147,15 +148,19 @@ void ForgetMirrors(uint32_t context_number) {
   mirrors.channels.erase(channel);
 }
 
-void SetMirroredBytes(Mirror* mirror, uint64_t bytes) {
-  std::lock_guard<std::mutex> lock(TheMirrors().mutex);
-  mirror->range.bytes = std::min(bytes, mirror->reserved);
+void GrowMirror(uint64_t address, uint64_t bytes) {
+  Mirrors& mirrors = TheMirrors();
+  base::MutexLock lock(mirrors.mutex);
+  auto found = mirrors.by_address.find(address);
+  if (found == mirrors.by_address.end()) return;
+  Mirror& mirror = *found->second;
+  mirror.range.bytes = std::max(mirror.range.bytes, std::min(bytes, mirror.reserved));
 }
 
 bool IsMirrored(uint64_t device_address) {
   if (!AnyMirrors()) return false;
   Mirrors& mirrors = TheMirrors();
-  std::lock_guard<std::mutex> lock(mirrors.mutex);
+  base::MutexLock lock(mirrors.mutex);
   return std::any_of(mirrors.by_address.begin(), mirrors.by_address.end(), [&](const auto& entry) {
     const Mirror& mirror = *entry.second;
     return device_address - mirror.range.device_address < mirror.reserved;
@@ -165,7 +170,7 @@ bool IsMirrored(uint64_t device_address) {
 bool FindMirror(uint64_t address, uint64_t* device_address) {
   if (!AnyMirrors()) return false;
   Mirrors& mirrors = TheMirrors();
-  std::lock_guard<std::mutex> lock(mirrors.mutex);
+  base::MutexLock lock(mirrors.mutex);
   auto after = mirrors.by_address.upper_bound(address);
   if (after == mirrors.by_address.begin()) return false;
   const MirrorRange& range = std::prev(after)->second->range;

@@ -42,6 +42,7 @@ struct MirrorRange {
   bool may_vanish = false;
   // Managed memory: where both sides change a byte at once the program gets an error.
   bool managed = false;
+  uint64_t used = 0;  // bytes from the start that are exchanged; 0: all
 };
 
 // The device's memory must be mapped.
@@ -50,8 +51,9 @@ CUresult AddMirror(Context* context, const MirrorRange& range, MirrorStart start
 void RemoveMirror(Mirror* mirror);
 // When a context ended: its mirrors are gone without a word to the worker.
 void ForgetMirrors(uint32_t context_number);
-// Only the first `bytes` of it are in use.
-void SetMirroredBytes(Mirror* mirror, uint64_t bytes);
+// From now on at least the first `bytes` of the mirror that starts at the address are exchanged.
+// Nothing if there is none.
+void GrowMirror(uint64_t address, uint64_t bytes);
 
 // The device's address of mirrored memory of the program.
 bool FindMirror(uint64_t address, uint64_t* device_address);
