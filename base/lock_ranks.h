@@ -61,9 +61,12 @@ inline constexpr LockRank kPoolFrees{1120, "shim::Frees::mutex"};
 inline constexpr LockRank kExternalBuffers{1130, "shim::Buffers::mutex"};
 inline constexpr LockRank kContextRegistry{1140, "shim::Registry::mutex"};
 inline constexpr LockRank kGreenContexts{1150, "shim::Living::mutex"};
+inline constexpr LockRank kArrayShapes{1160, "shim::Shapes::mutex"};
 inline constexpr LockRank kMirrorDeltas{1170, "shim::Mirrors::arrived_mutex"};
 inline constexpr LockRank kContextGate{1180, "shim::Context::gate_mutex"};
+inline constexpr LockRank kSpeculativeUploads{1190, "shim::Uploads::mutex_"};
 
 // libcuda.so.1: taken also while the log's lock is held.
+inline constexpr LockRank kRemapCopy{1990, "shim::Deferred::mutex"};
 
 }  // namespace longwire::base::ranks

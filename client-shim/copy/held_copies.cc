@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/memory/device_memory.h"
@@ -35,20 +36,27 @@ struct HeldCopy {
   std::vector<StreamPoint> before;  // all that was unfinished when it was held
 };
 
-struct Holding {
-  std::mutex mutex;  // inner to the log's lock
-  std::shared_ptr<HeldCopy> newest;
+struct Deferred {
+  base::Mutex mutex{base::ranks::kRemapCopy};  // also taken while the log's lock is held
+  std::shared_ptr<HeldCopy> newest LONGWIRE_GUARDED_BY(mutex);
 };
 
-Holding& TheHolding() {
-  static NeverDestroyed<Holding> holding;
-  return *holding;
+Deferred& TheDeferred() {
+  static NeverDestroyed<Deferred> deferred;
+  return *deferred;
 }
 
 std::shared_ptr<HeldCopy> Newest() {
-  Holding& holding = TheHolding();
-  std::lock_guard<std::mutex> lock(holding.mutex);
-  return holding.newest;
+  Deferred& deferred = TheDeferred();
+  base::MutexLock lock(deferred.mutex);
+  return deferred.newest;
+}
+
+// The copy before it ends without the lock: that releases streams.
+void SetNewest(std::shared_ptr<HeldCopy> held) {
+  Deferred& deferred = TheDeferred();
+  base::MutexLock lock(deferred.mutex);
+  deferred.newest.swap(held);
 }
 
 bool IsPlain(const calls::Place& place) {
@@ -84,8 +92,9 @@ bool AllIsBefore(const HeldCopy& held) {
 }
 
 void Forget(const std::shared_ptr<HeldCopy>& held) {
-  std::lock_guard<std::mutex> lock(TheHolding().mutex);
-  if (TheHolding().newest == held) TheHolding().newest = nullptr;
+  Deferred& deferred = TheDeferred();
+  base::MutexLock lock(deferred.mutex);
+  if (deferred.newest == held) deferred.newest = nullptr;
 }
 
 bool MayHold(const Stream* stream, const Where& where, const calls::lwCopyDevice& copy,
@@ -111,10 +120,7 @@ bool HoldCopy(Stream* stream, const Where& where, const calls::lwCopyDevice& cop
   held->before = UnfinishedWorkOfAll();
   if (!AllIsBefore(*held)) return false;
   if (!MemoryOf(stream->context->device)->MayMove(held->source, held->target, work)) return false;
-  {
-    std::lock_guard<std::mutex> lock(TheHolding().mutex);
-    TheHolding().newest = held;
-  }
+  SetNewest(held);
   auto ended = [held](uint64_t position) {
     if (position != Session::kNoPosition) NoteLateCopy(held->stream, position, held->before);
     Forget(held);

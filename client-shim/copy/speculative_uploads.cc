@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstring>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/context/context.h"
 #include "client-shim/door/knock.h"
 #include "client-shim/door/options.h"
@@ -67,22 +67,23 @@ class Uploads {
   void Forget(uint64_t address, uint64_t bytes);
 
  private:
-  // The lock is held in these.
-  void Compare(Upload& upload);
-  void DropOver();
+  static void Compare(Upload& upload);  // with the lock held
+  void DropOver() LONGWIRE_REQUIRES(mutex_);
   template <class Which>
-  void Drop(Which which);
-  void CountUploads();
-  void WakeWatcher();
+  void Drop(Which which) LONGWIRE_REQUIRES(mutex_);
+  void CountUploads() LONGWIRE_REQUIRES(mutex_);
+  void WakeWatcher() LONGWIRE_REQUIRES(mutex_);
   void Watch();
 
-  std::mutex mutex_;
-  std::condition_variable added_;
-  std::vector<Upload> uploads_;
-  std::vector<StreamPoint> reads_;  // of mirrored memory; their streams are retained
-  uint64_t bytes_ = 0;
-  double usual_reads_ = 0;  // of the last few uploads
-  bool watched_ = false;
+  // A thread that holds it waits for nothing but room in the log.
+  base::Mutex mutex_{base::ranks::kSpeculativeUploads};
+  base::CondVar added_;
+  std::vector<Upload> uploads_ LONGWIRE_GUARDED_BY(mutex_);
+  // Of mirrored memory; their streams are retained.
+  std::vector<StreamPoint> reads_ LONGWIRE_GUARDED_BY(mutex_);
+  uint64_t bytes_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  double usual_reads_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // of the last few uploads
+  bool watched_ LONGWIRE_GUARDED_BY(mutex_) = false;
 };
 
 Uploads& TheUploads() {
@@ -91,14 +92,13 @@ Uploads& TheUploads() {
 }
 
 // Before a call of the stream (nullptr: of none) goes up: sends what has changed. Copies of the
-// same stream are left out: its later work lets none of its earlier work go on. Takes a lock that
-// nobody holds while he waits for anything but room in the log.
+// same stream are left out: its later work lets none of its earlier work go on.
 void ReviseAll(const Stream* stream) { TheUploads().Revise(stream); }
 
 // What is compared again and again, because many calls of other streams follow, costs more than a
 // round trip: then some copies go the other way before one is tried again.
 bool Uploads::HasRoom(uint64_t bytes) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   DropOver();
   bool cheap = usual_reads_ * static_cast<double>(bytes) <= kMostRead;
   if (!cheap) usual_reads_ -= usual_reads_ / 16;
@@ -106,7 +106,7 @@ bool Uploads::HasRoom(uint64_t bytes) {
 }
 
 void Uploads::Add(Upload upload) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   bytes_ += upload.sent.size();
   uploads_.push_back(std::move(upload));
   CountUploads();
@@ -114,7 +114,7 @@ void Uploads::Add(Upload upload) {
 }
 
 void Uploads::AddRead(const StreamPoint& point) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   DropOver();
   auto same = std::ranges::find(reads_, point.stream, &StreamPoint::stream);
   if (same != reads_.end()) {
@@ -138,13 +138,14 @@ void Uploads::WakeWatcher() {
     watched_ = StartThread(
         "longwire-look", [](void* self) { static_cast<Uploads*>(self)->Watch(); }, this);
   }
-  added_.notify_one();
+  added_.NotifyOne();
 }
 
 template <class Which>
 void Uploads::Drop(Which which) {
   std::erase_if(uploads_, [&](const Upload& upload) {
     if (!which(upload)) return false;
+    mutex_.AssertHeld();
     bytes_ -= upload.sent.size();
     if (upload.pulled) TheSession().transfers().DropUpload(upload.transfer);
     usual_reads_ += (upload.reads - usual_reads_) / 8;
@@ -185,7 +186,7 @@ void Uploads::Compare(Upload& upload) {
 }
 
 void Uploads::Revise(const Stream* stream) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   DropOver();
   for (Upload& upload : uploads_) {
     if (upload.point.stream == stream) continue;
@@ -195,7 +196,7 @@ void Uploads::Revise(const Stream* stream) {
 }
 
 void Uploads::PullInstead(const Stream* stream, uint64_t address, uint64_t bytes) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   DropOver();
   for (Upload& upload : uploads_) {
     bool meant = upload.point.stream != stream && !upload.pulled && upload.Overlaps(address, bytes);
@@ -209,21 +210,21 @@ void Uploads::PullInstead(const Stream* stream, uint64_t address, uint64_t bytes
 }
 
 void Uploads::Forget(uint64_t address, uint64_t bytes) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   Drop([&](const Upload& upload) { return upload.Overlaps(address, bytes); });
 }
 
 void Uploads::Watch() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   Clock::duration pause = kLook;
   while (true) {
-    added_.wait(lock, [this] { return !uploads_.empty() || !reads_.empty(); });
-    lock.unlock();
+    while (uploads_.empty() && reads_.empty()) added_.Wait(lock);
+    lock.Unlock();
     std::this_thread::sleep_for(pause);
     Clock::time_point begun = Clock::now();
     // The mirrors' locks are taken before this one.
     if (mirrored_reads.load(std::memory_order_acquire) != 0) PushHostWrites();
-    lock.lock();
+    lock.Lock();
     DropOver();
     for (Upload& upload : uploads_) Compare(upload);
     pause = std::max(kLook, (Clock::now() - begun) * kLookShare);
