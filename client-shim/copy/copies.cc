@@ -5,8 +5,8 @@
 
 #include "client-shim/context/context.h"
 #include "client-shim/copy/array_shapes.h"
-#include "client-shim/copy/held_copies.h"
-#include "client-shim/copy/kept_uploads.h"
+#include "client-shim/copy/cached_uploads.h"
+#include "client-shim/copy/remap_copies.h"
 #include "client-shim/copy/speculative_uploads.h"
 #include "client-shim/door/options.h"
 #include "client-shim/memory/pointers.h"
@@ -61,7 +61,7 @@ CUresult Resolve(CopySide* side, const Extent& extent) {
   if (side->kind == CopySide::Kind::kArray) {
     return CheckArray(*side, extent);
   }
-  // The program's memory that has its like on the device is copied there, in the stream's order.
+  // The program's memory that is mirrored is copied on the device, in the stream's order.
   if (FindMirror(side->address, &side->address)) {
     side->kind = CopySide::Kind::kDevice;
   } else if (IsKnownHost(side->address)) {
@@ -143,9 +143,9 @@ uint64_t SubmitWork(Stream* stream, const Where& where, const Call& call, size_t
   return TheSession().Submit(where, call, bound);
 }
 
-// Work of the device alone: even the waiting forms return at once, unless the program can look at
-// what was written or wants them to wait (`source`: 0 if there is none; `late`: it is mirrored, and
-// the program may still write it).
+// Work of the device alone: even the waiting forms return at once, unless the program can read what
+// was written or wants them to wait. `source`: 0 if there is none. `late`: the source is mirrored,
+// and the program may still write it.
 template <class Call>
 CUresult SubmitSeen(Stream* stream, const Where& where, const Call& call, Waits waits,
                     uint64_t address, uint64_t source, bool late = false) {
@@ -287,8 +287,8 @@ CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& sou
 }
 
 // A copy of linear memory that may be over when the call returns, of bytes that are there already.
-bool MayBeKept(Stream* stream, const CopySide& destination, const CopySide& source,
-               const Extent& extent, Waits waits) {
+bool MayBeCached(Stream* stream, const CopySide& destination, const CopySide& source,
+                 const Extent& extent, Waits waits) {
   HostBytes range = BytesOf(source, extent);
   bool linear = extent.rows * extent.slices == 1 && destination.kind == CopySide::Kind::kDevice;
   bool now = waits == Waits::kSync || !range.pinned();
@@ -424,25 +424,25 @@ CUresult Copy(const CopySide& destination_side, const CopySide& source_side, con
   if (source.kind == Kind::kHost && destination.kind == Kind::kHost) {
     return CopyInHost(stream, destination, source, extent);
   }
-  bool kept = source.kind == Kind::kHost && KeepsUploads(bytes) &&
-              MayBeKept(stream, destination, source, extent, waits);
-  if (kept) {
+  bool cached = source.kind == Kind::kHost && IsCached(bytes) &&
+                MayBeCached(stream, destination, source, extent, waits);
+  if (cached) {
     HostPlace from = HostSide(source, extent);
-    return UploadKept(stream, LinearStart(destination), {from.base, bytes});
+    return UploadCached(stream, LinearStart(destination), {from.base, bytes});
   }
   if (source.kind == Kind::kHost) return Upload(stream, destination, source, extent, waits, reads);
   if (destination.kind == Kind::kHost) return Download(stream, destination, source, extent, waits);
   Where where;
   result = OpenWhere(stream, &where);
   if (result != CUDA_SUCCESS) return result;
-  // The device's like of pinned memory, which counts as the program has it when the stream is
-  // there.
+  // The source is pinned memory's counterpart on the device. Its contents count as the program has
+  // them when the stream reaches the copy.
   bool late = where.flags == 0 && IsKnownHost(source_side.address) && !IsReachedAtOnce(stream);
   calls::lwCopyDevice copy;
   copy.destination = WirePlace(destination, extent);
   copy.source = WirePlace(source, extent);
   copy.bytes = bytes;
-  if (peers == Peers::kNo && HoldCopy(stream, where, copy)) return CUDA_SUCCESS;
+  if (peers == Peers::kNo && DeferCopy(stream, where, copy)) return CUDA_SUCCESS;
   return SubmitSeen(stream, where, copy, waits, destination.address, source.address, late);
 }
 

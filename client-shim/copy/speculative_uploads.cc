@@ -28,14 +28,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kBlock = size_t{16} << 10;    // bytes compared, and sent again, at once
-constexpr uint64_t kMost = uint64_t{8} << 20;  // bytes looked after, of all copies
-constexpr uint64_t kMostOfOne = kMost / 2;
-constexpr uint64_t kMostRead = uint64_t{4} << 20;  // bytes compared for the calls behind one copy
-// Between looks for streams that go on by themselves; more where a look takes longer than a
-// twentieth of that.
-constexpr Clock::duration kLook = std::chrono::milliseconds(2);
-constexpr int kLookShare = 20;
+constexpr size_t kBlock = size_t{16} << 10;            // bytes compared, and sent again, at once
+constexpr uint64_t kWatchedBytes = uint64_t{8} << 20;  // of all copies
+constexpr uint64_t kBytesOfOneCopy = kWatchedBytes / 2;
+constexpr uint64_t kComparedBytes = uint64_t{4} << 20;  // for the calls behind one copy
+// The pause between comparisons, for streams that proceed by themselves. It is longer where a
+// comparison takes more than a twentieth of it.
+constexpr Clock::duration kPause = std::chrono::milliseconds(2);
+constexpr int kPauseShare = 20;
 
 bool IsOver(const StreamPoint& point) {
   return Session::over() != CUDA_SUCCESS ||
@@ -91,18 +91,18 @@ Uploads& TheUploads() {
   return *uploads;
 }
 
-// Before a call of the stream (nullptr: of none) goes up: sends what has changed. Copies of the
-// same stream are left out: its later work lets none of its earlier work go on.
+// Sends what has changed, before a call of the stream (nullptr: of none) is queued. Copies of the
+// same stream are left out: no later work of a stream lets its earlier work proceed.
 void ReviseAll(const Stream* stream) { TheUploads().Revise(stream); }
 
-// What is compared again and again, because many calls of other streams follow, costs more than a
-// round trip: then some copies go the other way before one is tried again.
+// Comparing again and again, because many calls of other streams follow, costs more than a round
+// trip. Then the next few copies are pulled before one is sent speculatively again.
 bool Uploads::HasRoom(uint64_t bytes) {
   base::MutexLock lock(mutex_);
   DropOver();
-  bool cheap = usual_reads_ * static_cast<double>(bytes) <= kMostRead;
+  bool cheap = usual_reads_ * static_cast<double>(bytes) <= kComparedBytes;
   if (!cheap) usual_reads_ -= usual_reads_ / 16;
-  return cheap && bytes_ + bytes <= kMost;
+  return cheap && bytes_ + bytes <= kWatchedBytes;
 }
 
 void Uploads::Add(Upload upload) {
@@ -132,7 +132,7 @@ void Uploads::CountUploads() {
   before_work.store(uploads_.empty() ? nullptr : &ReviseAll, std::memory_order_release);
 }
 
-// Without the thread whatever lets a stream go by a call is still seen.
+// Without the thread, a stream that a call lets proceed is still noticed.
 void Uploads::WakeWatcher() {
   if (!watched_) {
     watched_ = StartThread(
@@ -165,7 +165,7 @@ void Uploads::DropOver() {
   mirrored_reads.store(reads_.size(), std::memory_order_release);
 }
 
-// What is seen is copied first: the program may be writing it just now.
+// The bytes are copied before they are compared: the program may be writing them just now.
 void Uploads::Compare(Upload& upload) {
   static const bool guard_off = wire::GuardIsOff("late_writes");
   if (upload.pulled || guard_off) return;
@@ -216,29 +216,29 @@ void Uploads::Forget(uint64_t address, uint64_t bytes) {
 
 void Uploads::Watch() {
   base::MutexLock lock(mutex_);
-  Clock::duration pause = kLook;
+  Clock::duration pause = kPause;
   while (true) {
     while (uploads_.empty() && reads_.empty()) added_.Wait(lock);
     lock.Unlock();
     std::this_thread::sleep_for(pause);
     Clock::time_point begun = Clock::now();
-    // The mirrors' locks are taken before this one.
+    // The mirrors' lock is taken before this one.
     if (mirrored_reads.load(std::memory_order_acquire) != 0) PushHostWrites();
     lock.Lock();
     DropOver();
     for (Upload& upload : uploads_) Compare(upload);
-    pause = std::max(kLook, (Clock::now() - begun) * kLookShare);
+    pause = std::max(kPause, (Clock::now() - begun) * kPauseShare);
   }
 }
 
 }  // namespace
 
-// Not where others let streams go on: programs that share memory of the device, and those that
-// share the host's with the server, by whose flags a kernel goes on without a word from here.
+// Not where others can let streams proceed unnoticed: where programs share device memory, and where
+// a kernel reads flags in host memory that is shared with the server.
 bool MaySpeculate(uint64_t bytes) {
   static const bool off = wire::IsSwitchedOff("speculative-uploads") || IsLocal(ProcessOptions());
   if (off || MemoryIsShared()) return false;
-  return bytes <= kMostOfOne && FitsUploadWindow(bytes) && TheUploads().HasRoom(bytes);
+  return bytes <= kBytesOfOneCopy && FitsUploadWindow(bytes) && TheUploads().HasRoom(bytes);
 }
 
 bool SendSpeculatively(Stream* stream, uint64_t position, uint64_t transfer,
@@ -249,7 +249,7 @@ bool SendSpeculatively(Stream* stream, uint64_t position, uint64_t transfer,
   if (!SendBytes(TheSession(), transfer, sent)) return false;
   Retain(stream);
   TheUploads().Add(std::move(upload));
-  // Its end is to be heard of early: until then it is compared.
+  // Its completion is reported early: until then it is compared.
   WantProgress(stream, position);
   return true;
 }

@@ -10,7 +10,7 @@
 #include "client-shim/context/context.h"
 #include "client-shim/context/current_context.h"
 #include "client-shim/context/properties.h"
-#include "client-shim/copy/held_copies.h"
+#include "client-shim/copy/remap_copies.h"
 #include "client-shim/graph/graph_memory.h"
 #include "client-shim/memory/device_memory.h"
 #include "client-shim/memory/opened_memory.h"
