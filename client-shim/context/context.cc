@@ -29,7 +29,7 @@ Registry& TheRegistry() {
   return *registry;
 }
 
-// The value that programs may pass for "the current one" in private interfaces.
+// Stands for the current context in private interfaces.
 const CUcontext kCurrent = reinterpret_cast<CUcontext>(~uintptr_t{0});
 
 CUresult CreateInWorker(Context* context, uint32_t number) {
@@ -41,13 +41,13 @@ CUresult CreateInWorker(Context* context, uint32_t number) {
   return TheSession().CallAndWait({number, nullptr, 0}, create).code;
 }
 
-// Without green ones, which are parts of these.
+// Without green contexts, which are parts of these.
 std::vector<Context*> LiveContexts() {
   Registry& registry = TheRegistry();
   base::MutexLock lock(registry.mutex);
   std::vector<Context*> contexts;
   for (auto& [number, context] : registry.by_number) {
-    if (context->number.load() == number) contexts.push_back(context);  // not by a green one's
+    if (context->number.load() == number) contexts.push_back(context);  // no green one's number
   }
   return contexts;
 }
@@ -164,18 +164,18 @@ CUresult EndContext(Context* context) {
   CUresult result = TheSession().CallAndWait({number, nullptr, 0}, destroy).code;
   parts.ended(number);
   for (Stream* stream : streams) {
-    // The worker is done with all of it, finished or not.
+    // The worker has ended all of its work, finished or not.
     stream->finished.store(stream->last.load());
     DestroyStream(stream);
     Release(stream);
   }
-  TheSession().WakeWaiters();  // other threads', for its streams
+  TheSession().WakeWaiters();  // threads that wait for its streams
   ForgetContextNumber(number);
   context->sticky.store(0);
   context->cache_config.store(CU_FUNC_CACHE_PREFER_NONE);
   context->once.store(0);
-  // One that is left gets what outlives contexts. If that fails, which is reported, the next
-  // context that is made gets it.
+  // A remaining context takes over what outlives contexts. If that fails, which is reported, the
+  // next new context takes it over.
   std::vector<Context*> left = LiveContexts();
   if (!left.empty()) parts.made(left.front());
   return Session::over() != CUDA_SUCCESS ? Session::over() : result;
@@ -242,7 +242,7 @@ CUresult RequireHealthyContext(Context** context) {
   return TakeError(*context);
 }
 
-// What private tables ask.
+// For the private tables.
 
 CUcontext CurrentContext() {
   if (CurrentProcessState() != ProcessState::kReady) return nullptr;

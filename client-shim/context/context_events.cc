@@ -11,7 +11,8 @@
 namespace longwire::shim {
 namespace {
 
-// A stream that only gathers waits, in front of a record; its work outlives it.
+// A stream that waits for several events, so that one record behind these waits covers them all.
+// Its work outlives it.
 class Collector {
  public:
   explicit Collector(Context* context)
@@ -22,7 +23,7 @@ class Collector {
   Collector(const Collector&) = delete;
   Collector& operator=(const Collector&) = delete;
 
-  // What `stream` has been given up to now.
+  // The work that `stream` has up to now.
   void AddWorkOf(Stream* stream) {
     CUevent handle = nullptr;
     if (result_ == CUDA_SUCCESS)
@@ -67,8 +68,8 @@ ContextGate GateOf(CUevent handle) {
   return {handle, event->id, record.version, record.stream, record.position};
 }
 
-// Later work of the context waits for `gate`, or for nothing. The event of the gate before goes
-// when no thread is about to wait for it.
+// Later work of the context waits for `gate`, or for nothing. The previous gate's event is
+// destroyed once no thread is queueing a wait for it.
 void SetGate(Context* context, const ContextGate& gate) {
   ContextGate before;
   {
@@ -88,7 +89,7 @@ CUresult RecordContext(Context* context, Event* event) {
   Collector collector(context);
   for (StreamPoint& point : UnfinishedWork(context)) {
     if (point.stream->destroyed.load()) {
-      // Nothing can be recorded in it any more; what it was given ends by itself.
+      // Nothing can be recorded in it any more; its work finishes by itself.
       collector.Note(WaitForStream(point.stream, point.position));
     } else {
       collector.AddWorkOf(point.stream);
@@ -107,9 +108,8 @@ CUresult MakeContextWait(Context* context, Event* event) {
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
   if (record.stream == nullptr) return CUDA_SUCCESS;  // never recorded
-  // An event of the context's own, which the program can neither destroy nor record anew. One
-  // thread at a time, so that each gate stands behind the one before: the collector passes that
-  // itself.
+  // An internal event, which the program can neither destroy nor record again. One thread at a
+  // time, so that each gate comes behind the previous one, for which the collector's stream waits.
   static base::Mutex one_at_a_time;
   base::MutexLock building(one_at_a_time);
   CUevent gate = nullptr;
@@ -145,7 +145,7 @@ void PassGate(Context* context, Stream* stream, std::atomic<uint64_t>* passed) {
     wait.version = gate.version;
     TheSession().Submit({stream->context_number, stream, 0}, wait);
   }
-  // Only now: another thread's work for this stream must stand behind the wait too.
+  // Only now: another thread's work in this stream must come behind the wait, too.
   passed->store(version, std::memory_order_release);
 }
 
