@@ -59,7 +59,7 @@ CUmemoryPool DefaultAt(Pools& pools, const PoolPlace& place) LONGWIRE_REQUIRES(p
   return pool;
 }
 
-// A managed or pinned allocation of a pool, which the graph's own memory cannot stand for.
+// Whether a captured allocation from the pool can become a node: not managed or pinned memory.
 bool CanBeCaptured(const Pool* pool, const Stream* stream) {
   return pool == nullptr || (pool->place.kind == PoolKind::kDevice && !pool->imported &&
                              pool->device == stream->context->device);
@@ -75,7 +75,7 @@ CUresult AllocateInGraph(const Where& where, Stream* stream, uint64_t bytes, uin
   return CUDA_SUCCESS;
 }
 
-// Whole pieces, as the driver's pools grow and shrink by them.
+// In whole pieces, by which the driver's pools grow and shrink.
 uint64_t InPieces(uint64_t bytes) {
   return bytes > UINT64_MAX - kPiece ? UINT64_MAX : (bytes + kPiece - 1) / kPiece * kPiece;
 }
@@ -90,19 +90,19 @@ void RaiseTo(std::atomic<uint64_t>& count, uint64_t value) {
 bool Claim(Pool* pool, uint64_t bytes) {
   uint64_t used = pool->used.load();
   do {
-    if (pool->most != 0 && (used > pool->most || bytes > pool->most - used)) return false;
+    if (pool->limit != 0 && (used > pool->limit || bytes > pool->limit - used)) return false;
   } while (!pool->used.compare_exchange_weak(used, used + bytes));
   return true;
 }
 
-// What the pool holds once it has given back what it need not keep.
+// Releases what exceeds `keep` and is not in use. The bytes that stay reserved.
 uint64_t Reserve(Pool* pool, uint64_t keep) {
-  uint64_t kept = std::min(pool->reserved.load(), InPieces(keep));
-  pool->reserved.store(std::max(InPieces(pool->used.load()), kept));
+  uint64_t reserved = std::min(pool->reserved.load(), InPieces(keep));
+  pool->reserved.store(std::max(InPieces(pool->used.load()), reserved));
   return pool->reserved.load();
 }
 
-// What has been claimed is at the address.
+// The bytes that Claim counted are allocated at the address.
 void Account(Pool* pool, uint64_t address, uint64_t bytes) {
   uint64_t used = pool->used.load();
   RaiseTo(pool->used_high, used);
@@ -173,13 +173,13 @@ CUresult SetDevicePool(int device, CUmemoryPool handle) {
   return SetPoolAt({PoolKind::kDevice, device}, handle);
 }
 
-CUresult CreatePool(const PoolPlace& place, bool shareable, uint64_t most, CUmemoryPool* pool) {
+CUresult CreatePool(const PoolPlace& place, bool shareable, uint64_t limit, CUmemoryPool* pool) {
   Pools& pools = ThePools();
   base::MutexLock lock(pools.mutex);
   *pool = NewPool(pools, place);
   if (*pool == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   FindPool(*pool)->shareable = shareable;
-  FindPool(*pool)->most = InPieces(most);
+  FindPool(*pool)->limit = InPieces(limit);
   return CUDA_SUCCESS;
 }
 
@@ -226,7 +226,7 @@ CUresult DestroyPool(CUmemoryPool handle) {
   if (DefaultAt(pools, pool->place) == handle) return CUDA_ERROR_INVALID_VALUE;
   auto current = pools.current.find(pool->place);
   if (current != pools.current.end() && current->second == handle) pools.current.erase(current);
-  // The object is not recycled: allocations of a destroyed pool stay valid until they are freed.
+  // The object is not recycled: allocations of a destroyed pool are valid until they are freed.
   return pools.table.Retire(pool) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -298,7 +298,7 @@ CUresult GetPoolAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, vo
   }
 }
 
-// For the program's eyes: what a pool keeps is free for every other allocation of this program.
+// Changes only what the program sees: a pool's free memory is there for all its allocations anyway.
 CUresult TrimPool(CUmemoryPool handle, uint64_t bytes_to_keep) {
   Pool* pool = FindPool(handle);
   if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -347,8 +347,8 @@ CUresult AllocateInStream(Pool* pool, uint64_t bytes, CUstream handle, uint64_t*
   return result;
 }
 
-// The free of a buffer whose contents a held copy takes elsewhere.
-bool FreeGrown(uint64_t address, CUstream handle) {
+// True if the buffer is the source of a deferred copy and its memory was moved to the target.
+bool FreeMoved(uint64_t address, CUstream handle) {
   Stream* stream = nullptr;
   if (!TheSession().keeps() || ResolveForWait(handle, &stream) != CUDA_SUCCESS) return false;
   if (stream->capture.load() != nullptr || IsUnsafeCallForbidden()) return false;
@@ -358,7 +358,7 @@ bool FreeGrown(uint64_t address, CUstream handle) {
 }
 
 CUresult FreeInStream(uint64_t address, CUstream handle) {
-  if (FreeGrown(address, handle)) return CUDA_SUCCESS;
+  if (FreeMoved(address, handle)) return CUDA_SUCCESS;
   Stream* stream = nullptr;
   Where where;
   CUresult result = ResolveStream(handle, &stream);

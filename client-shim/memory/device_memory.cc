@@ -19,9 +19,9 @@ std::vector<DeviceMemory*>& All() {
   return *all;
 }
 
-constexpr uint64_t kMostBytes = uint64_t{1} << 46;  // above every device's memory
+constexpr uint64_t kMaxBytes = uint64_t{1} << 46;  // above every device's memory
 
-// In pieces that the server takes.
+// In pieces no larger than the server's largest chunk.
 std::vector<uint64_t> InPieces(const std::vector<uint64_t>& bytes) {
   constexpr uint64_t kLeast = uint64_t{2} << 20;
   uint64_t largest = std::max(TheSession().opened().largest_chunk, kLeast);
@@ -126,7 +126,7 @@ bool DeviceMemory::Pending() { return done_.load() != begun_.load(); }
 
 bool DeviceMemory::Passed(const mempool::Mark& mark) {
   Stream* stream = StreamOf(mark);
-  // A poisoned context runs nothing any more.
+  // After a sticky error a context runs nothing any more.
   return stream->finished.load(std::memory_order_acquire) >= mark.position ||
          stream->context->sticky.load(std::memory_order_acquire) != 0;
 }
@@ -187,7 +187,7 @@ CUresult DeviceMemory::Answered(FunctionRef<int()> ask) {
 
 CUresult DeviceMemory::Allocate(Context* context, uint64_t bytes, uint64_t* address,
                                 Stream* stream) {
-  if (bytes > kMostBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (bytes > kMaxBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   return Answered([&] {
     mutex_.AssertHeld();
     int code = pool_.Place(bytes, stream, address);
@@ -235,7 +235,7 @@ bool DeviceMemory::MayMove(const Allocation& source, const Allocation& target, u
   if (!accessors_.empty()) return false;
   uint64_t moved = 0;
   if (!pool_.CanMove(source.address, target.address, &moved)) return false;
-  // The end of the source's last chunk comes along: there must be nothing yet where it goes.
+  // The whole last chunk of the source moves: behind the source, the target must still be unused.
   if (moved != source.bytes && target.work != work) return false;
   base::MutexLock live_lock(live_mutex_);
   Allocation* grown = StillLive(target);

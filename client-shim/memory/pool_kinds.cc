@@ -13,8 +13,8 @@
 namespace longwire::shim {
 namespace {
 
-// By its number the allocation is known: when its context ends the memory goes with it, and another
-// one may have the address.
+// The id tells the allocation from a later one at the same address: the memory is freed when its
+// context ends.
 struct Free {
   PoolKind kind = PoolKind::kManaged;
   uint64_t address = 0;
@@ -32,7 +32,7 @@ Frees& TheFrees() {
   return *frees;
 }
 
-// A poisoned context runs nothing any more.
+// After a sticky error a context runs nothing any more.
 bool IsPast(const StreamPoint& point) {
   return point.stream->finished.load(std::memory_order_acquire) >= point.position ||
          point.stream->context->sticky.load(std::memory_order_acquire) != 0;
@@ -90,7 +90,7 @@ CUresult PlaceOf(const CUmemLocation& location, CUmemAllocationType type, PoolPl
       *place = {managed ? PoolKind::kManaged : PoolKind::kHost, PoolPlace::kOnHost};
       return CUDA_SUCCESS;
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-      // Where managed memory is preferred to be binds nobody; pinned memory is where it is.
+      // The preferred location of managed memory is only a hint; that of pinned memory is not.
       if (!managed) return known ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
       [[fallthrough]];
     case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
@@ -110,7 +110,7 @@ CUresult AllocateOfKind(PoolKind kind, Context* context, uint64_t bytes, uint64_
   FreeWhatIsDue();
   CUresult result = Allocate(kind, context, bytes, address);
   if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
-  // What is still to be freed may be what is lacking.
+  // Pending frees may make room.
   AwaitWork(UnfinishedWorkOfAll());
   FreeWhatIsDue();
   return Allocate(kind, context, bytes, address);

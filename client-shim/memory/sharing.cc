@@ -36,7 +36,7 @@ static_assert(sizeof(PackedPiece) == 64);
 
 std::atomic<bool> memory_is_shared{false};
 
-// From here on copies have finished when the program is told so.
+// From now on no copy returns to the program before it has finished.
 CUresult BeginSharing() {
   memory_is_shared.store(true);
   return AwaitEarlyCopies(nullptr);

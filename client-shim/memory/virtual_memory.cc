@@ -24,7 +24,7 @@ namespace longwire::shim {
 namespace {
 
 constexpr uint64_t kGranularity = uint64_t{2} << 20;
-constexpr uint64_t kMost = uint64_t{1} << 46;
+constexpr uint64_t kMaxBytes = uint64_t{1} << 46;
 
 struct Physical {
   uint64_t handle = 0;
@@ -32,7 +32,7 @@ struct Physical {
   int device = 0;
   CUmemAllocationProp properties{};
   std::vector<uint64_t> chunks;
-  uint32_t handles = 1;  // as the program counts them
+  uint32_t handles = 1;  // references that the program holds
   uint32_t maps = 0;
   uint32_t exports = 0;  // under way
 };
@@ -98,10 +98,10 @@ void AwaitLeaving(Mappings& mappings, base::MutexLock& lock, uint64_t address, u
   while (AnyLeaving(mappings, address, bytes)) mappings.left.Wait(lock);
 }
 
-// True if the range is exactly whole mappings, one after the other.
+// True if the range consists of whole adjacent mappings.
 bool WholeMappings(const Mappings& mappings, uint64_t address, uint64_t bytes,
                    std::vector<uint64_t>* starts) LONGWIRE_REQUIRES(mappings.mutex) {
-  if (bytes == 0 || bytes > kMost) return false;
+  if (bytes == 0 || bytes > kMaxBytes) return false;
   uint64_t at = address;
   for (auto found = mappings.mapped.find(address); at < address + bytes; ++found) {
     if (found == mappings.mapped.end() || found->first != at) return false;
@@ -132,7 +132,7 @@ uint64_t AddPhysical(std::shared_ptr<Physical> physical) {
   return handle;
 }
 
-// Whose memory is mapped there.
+// The devices whose memory is mapped there.
 std::set<int> OwnersOf(const Mappings& mappings, const std::vector<uint64_t>& starts)
     LONGWIRE_REQUIRES(mappings.mutex) {
   std::set<int> owners;
@@ -172,7 +172,7 @@ bool TakeAligned(DeviceMemory* memory, uint64_t bytes, uint64_t alignment, uint6
   if (!memory->TakeAddresses(bytes, hint, address)) return false;
   if (*address % alignment == 0) return true;
   memory->GiveAddresses(*address, bytes);
-  // So much that there is room in it anyway; what is before and behind goes back.
+  // Enough for an aligned range wherever it starts; the rest goes back.
   const uint64_t room = bytes + alignment - kGranularity;
   uint64_t start = 0;
   if (!memory->TakeAddresses(room, 0, &start)) return false;
@@ -186,9 +186,9 @@ bool TakeAligned(DeviceMemory* memory, uint64_t bytes, uint64_t alignment, uint6
 }  // namespace
 
 CUresult ReserveAddresses(uint64_t bytes, uint64_t alignment, uint64_t hint, uint64_t* address) {
-  if (bytes % kGranularity != 0 || bytes > kMost) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes % kGranularity != 0 || bytes > kMaxBytes) return CUDA_ERROR_INVALID_VALUE;
   if ((alignment & (alignment - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (alignment > kMost) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (alignment > kMaxBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   CUdevice device = 0;
   ContextDevice(nullptr, &device);
   int hinted = DeviceOfAddress(hint);
@@ -225,7 +225,7 @@ CUresult FreeAddresses(uint64_t address, uint64_t bytes) {
 CUresult CreatePhysical(uint64_t bytes, const CUmemAllocationProp& properties, uint64_t* handle) {
   CUresult result = CheckProperties(properties);
   if (result != CUDA_SUCCESS) return result;
-  if (bytes == 0 || bytes % kGranularity != 0 || bytes > kMost) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes == 0 || bytes % kGranularity != 0 || bytes > kMaxBytes) return CUDA_ERROR_INVALID_VALUE;
   auto physical = std::make_shared<Physical>();
   physical->bytes = bytes;
   physical->device = properties.location.id;
@@ -247,7 +247,7 @@ CUresult ExportPhysical(uint64_t handle, int* descriptor) {
       return CUDA_ERROR_INVALID_VALUE;
     }
     physical = found->second;
-    physical->exports += 1;  // so that nobody gives the chunks back meanwhile
+    physical->exports += 1;  // keeps the chunks until the server has answered
   }
   SharedToken token{};
   CUresult result = ShareChunks(physical->chunks, &token);
@@ -291,7 +291,7 @@ CUresult ReleasePhysical(uint64_t handle) {
 
 namespace {
 
-// Whether the memory of the handle can be mapped there.
+// Whether the memory of the handle can be mapped at the address.
 CUresult CheckMapping(Mappings& mappings, base::MutexLock& lock, uint64_t address, uint64_t bytes,
                       uint64_t handle, std::shared_ptr<Physical>* physical)
     LONGWIRE_REQUIRES(mappings.mutex) {
@@ -312,7 +312,7 @@ CUresult CheckMapping(Mappings& mappings, base::MutexLock& lock, uint64_t addres
   return taken ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-// Its addresses are free in the worker.
+// The worker has unmapped it.
 void EraseMapping(Mappings& mappings, uint64_t start) LONGWIRE_REQUIRES(mappings.mutex) {
   auto found = mappings.mapped.find(start);
   RemoveForeignRange(start);

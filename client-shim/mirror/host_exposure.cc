@@ -27,8 +27,8 @@ namespace {
 
 constexpr uint64_t kChunk = uint64_t{2} << 20;
 constexpr uint64_t kPage = 4096;
-// Structures with pointers are small; looking through bulk data costs time.
-constexpr size_t kMostSearched = size_t{256} << 10;
+// Structures with pointers are small; searching bulk data costs time.
+constexpr size_t kSearchedBytes = size_t{256} << 10;
 
 constexpr const char* kPolled =
     "registered memory that other processes may write has no device address: kernels could not see "
@@ -59,8 +59,8 @@ Aliases& TheAliases() {
   return *aliases;
 }
 
-// Copies that are still to write the range, or what is exposed with it, would do so behind the
-// mirror's back. What host functions write is sent when they have run.
+// Waits for copies that are still to write the range, or what is exposed with it: the mirror would
+// not notice what they write. What host functions write is sent after they have run.
 CUresult SettleHostWrites(const HostRange& range) {
   uint64_t start = range.address / kChunk * kChunk;
   uint64_t end = (range.address + range.bytes + kChunk - 1) / kChunk * kChunk;
@@ -90,13 +90,13 @@ CUresult MakeAlias(Context* context, const HostRange& range, Alias* alias) {
   alias->start = alias->base + within;
   AddForeignRange(alias->start, range.bytes, context);
   MirrorRange mirrored{range.address, alias->start, range.bytes, range.registered};
-  result = AddMirror(context, mirrored, MirrorStart::kCleared, &alias->mirror);
+  result = AddMirror(context, mirrored, MirrorStart::kZeroed, &alias->mirror);
   if (result != CUDA_SUCCESS) Drop(*alias);
   return result;
 }
 
-// Calls `expose` with every aligned word that lies in pinned memory of ours which is not exposed
-// yet, until it says no.
+// Calls `expose` for every aligned word that is an address of pinned memory which the shim
+// allocated and has not exposed yet, until it returns false.
 template <class Expose>
 void ForHiddenWords(std::span<const std::byte> bytes, Expose expose) {
   if (!AnyHiddenBlocks()) return;
@@ -175,8 +175,8 @@ CUresult ExposeArguments(std::span<const std::byte> arguments) {
 }
 
 void ExposePointees(std::span<const std::byte> bytes) {
-  static const bool looks = !wire::IsSwitchedOff("stored-pointers");
-  if (!looks || bytes.size() > kMostSearched) return;
+  static const bool searches = !wire::IsSwitchedOff("stored-pointers");
+  if (!searches || bytes.size() > kSearchedBytes) return;
   ForHiddenWords(bytes, [](uint64_t word, const HostRange& range) {
     SettleHostWrites(range);
     return ExposeShared(word) == CUDA_SUCCESS;

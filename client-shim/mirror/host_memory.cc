@@ -22,7 +22,7 @@ namespace longwire::shim {
 namespace {
 
 constexpr uint64_t kPage = 4096;
-constexpr uint64_t kMostBytes = uint64_t{1} << 46;
+constexpr uint64_t kMaxBytes = uint64_t{1} << 46;
 
 struct PinnedRanges {
   base::Mutex mutex{base::ranks::kPinnedMemory};
@@ -46,7 +46,7 @@ std::map<uint64_t, HostRange>::iterator Holding(PinnedRanges& ranges, uint64_t a
   return address - found->first < found->second.bytes ? found : ranges.by_address.end();
 }
 
-// What was allocated at the address; no work uses it any more.
+// Frees what was allocated at the address. No work may use it any more.
 void GiveBack(uint64_t address, uint64_t bytes) {
   TheSession().transfers().DropUploadsOf(address, bytes);
   ForgetUploadsOf(address, bytes);
@@ -59,7 +59,7 @@ void GiveBack(uint64_t address, uint64_t bytes) {
   }
 }
 
-// Whether there is memory in all pages of the range.
+// Whether all pages of the range are mapped.
 bool IsMapped(uint64_t start, uint64_t bytes) {
   constexpr uint64_t kStep = uint64_t{256} << 20;
   std::vector<unsigned char> resident(kStep / kPage);
@@ -85,7 +85,7 @@ CUresult AllocateHost(uint64_t bytes, unsigned flags, void** address) {
 }
 
 CUresult AllocateHostIn(Context* context, uint64_t bytes, unsigned flags, void** address) {
-  if (bytes > kMostBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (bytes > kMaxBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   uint64_t start = 0;
   if (TakeShared(context, bytes, SharedUse::kPinned, &start) != CUDA_SUCCESS) {
     void* memory =
@@ -132,7 +132,7 @@ CUresult FreeHost(void* address) {
     bytes = found->second.bytes;
     ranges.by_address.erase(found);
   }
-  // Copies that still read or write it finish first, as the driver's own free waits for them.
+  // Waits for copies that read or write it, as the driver's own free does.
   result = SynchronizeContext(context);
   GiveBack(start, bytes);
   return result;
@@ -159,9 +159,9 @@ CUresult RegisterHost(void* address, uint64_t bytes, unsigned flags) {
   if (address == nullptr || bytes == 0 || (flags & ~kKnown) != 0 || start + bytes < start) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  // Nothing can be pinned where there is nothing, or where the devices' memory is.
+  // Addresses that are not mapped, or that belong to a device, cannot be pinned.
   bool of_device = DeviceOfAddress(start) >= 0;
-  if (of_device || bytes > kMostBytes || !IsMapped(start, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (of_device || bytes > kMaxBytes || !IsMapped(start, bytes)) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
   CUresult result = RequireHealthyContext(&context);
   if (result != CUDA_SUCCESS) return result;
@@ -193,7 +193,7 @@ CUresult UnregisterHost(void* address) {
     PinnedRanges& ranges = TheRanges();
     base::MutexLock lock(ranges.mutex);
     auto found = ranges.by_address.find(start);
-    // Within a range, or in memory that is pinned otherwise, it is the pointer that is wrong.
+    // Inside a range, or in memory that was allocated, the pointer is wrong.
     if (found == ranges.by_address.end() || !found->second.registered) {
       return CUDA_ERROR_INVALID_VALUE;
     }

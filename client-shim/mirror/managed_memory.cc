@@ -19,11 +19,11 @@
 namespace longwire::shim {
 namespace {
 
-constexpr uint64_t kFirstId = uint64_t{1} << 42;  // no other kind of memory's start there
+constexpr uint64_t kFirstId = uint64_t{1} << 42;  // other kinds of memory have smaller ids
 constexpr uint64_t kPage = 4096;
 
 struct Range {
-  ManagedRange told;
+  ManagedRange shown;  // what FindManaged returns
   uint32_t context_number = 0;
   Mirror* mirror = nullptr;  // of a variable; null while no context has it
   bool of_library = false;   // a variable that outlives contexts
@@ -53,14 +53,14 @@ Entry Holding(ManagedRanges& ranges, uint64_t address) LONGWIRE_REQUIRES(ranges.
   auto after = ranges.by_address.upper_bound(address);
   if (after == ranges.by_address.begin()) return ranges.by_address.end();
   auto found = std::prev(after);
-  return address - found->first < found->second.told.bytes ? found : ranges.by_address.end();
+  return address - found->first < found->second.shown.bytes ? found : ranges.by_address.end();
 }
 
-Range& Add(ManagedRanges& ranges, const ManagedRange& told) LONGWIRE_REQUIRES(ranges.mutex) {
-  Range& range = ranges.by_address[told.address];
-  range.told = told;
-  range.told.id = ranges.next_id++;
-  range.context_number = told.context->number.load();
+Range& Add(ManagedRanges& ranges, const ManagedRange& added) LONGWIRE_REQUIRES(ranges.mutex) {
+  Range& range = ranges.by_address[added.address];
+  range.shown = added;
+  range.shown.id = ranges.next_id++;
+  range.context_number = added.context->number.load();
   ranges.count.store(ranges.by_address.size());
   return range;
 }
@@ -80,7 +80,8 @@ void UnmapPages(ManagedRanges& ranges, uint64_t address, uint64_t bytes)
   }
 }
 
-// Maps the pages where nothing of the program's is; several variables may share one.
+// Maps the pages of a variable; several variables may share one. False where the program has other
+// memory.
 bool MapPages(ManagedRanges& ranges, uint64_t address, uint64_t bytes)
     LONGWIRE_REQUIRES(ranges.variables_mutex) {
   for (uint64_t page = address / kPage * kPage; page < address + bytes; page += kPage) {
@@ -124,7 +125,7 @@ CUresult FreeManaged(uint64_t address) {
   {
     base::MutexLock lock(ranges.mutex);
     auto found = ranges.by_address.find(address);
-    if (found == ranges.by_address.end() || found->second.told.variable) {
+    if (found == ranges.by_address.end() || found->second.shown.variable) {
       return CUDA_ERROR_INVALID_VALUE;
     }
     Erase(ranges, found);
@@ -141,11 +142,11 @@ void FreeIdleManaged(uint64_t address, uint64_t id) {
   {
     base::MutexLock lock(ranges.mutex);
     auto found = ranges.by_address.find(address);
-    if (found == ranges.by_address.end() || found->second.told.id != id) return;
+    if (found == ranges.by_address.end() || found->second.shown.id != id) return;
     Erase(ranges, found);
   }
   TheSession().FlushText();
-  ReturnDeviceWrites();  // of neighbours in the block
+  ReturnDeviceWrites();  // other allocations share the block
   GiveShared(address);
 }
 
@@ -155,7 +156,7 @@ bool FindManaged(uint64_t address, ManagedRange* range) {
   base::MutexLock lock(ranges.mutex);
   Entry found = Holding(ranges, address);
   if (found == ranges.by_address.end()) return false;
-  *range = found->second.told;
+  *range = found->second.shown;
   return true;
 }
 
@@ -191,9 +192,9 @@ void RemoveManagedVariable(uint64_t address) {
   base::MutexLock changing(ranges.variables_mutex);
   base::MutexLock lock(ranges.mutex);
   auto found = ranges.by_address.find(address);
-  if (found == ranges.by_address.end() || !found->second.told.variable) return;
+  if (found == ranges.by_address.end() || !found->second.shown.variable) return;
   Mirror* mirror = found->second.mirror;
-  const uint64_t bytes = found->second.told.bytes;
+  const uint64_t bytes = found->second.shown.bytes;
   lock.Unlock();
   if (mirror != nullptr) RemoveMirror(mirror);
   lock.Lock();
@@ -206,7 +207,7 @@ bool IsManagedRange(uint64_t address, uint64_t bytes) {
   ManagedRanges& ranges = TheRanges();
   base::MutexLock lock(ranges.mutex);
   auto found = ranges.by_address.find(address);
-  return found != ranges.by_address.end() && (bytes == 0 || bytes == found->second.told.bytes);
+  return found != ranges.by_address.end() && (bytes == 0 || bytes == found->second.shown.bytes);
 }
 
 CUresult WithHints(uint64_t address, uint64_t bytes, FunctionRef<void(MemoryHints&)> use) {
@@ -214,8 +215,8 @@ CUresult WithHints(uint64_t address, uint64_t bytes, FunctionRef<void(MemoryHint
   base::MutexLock lock(ranges.mutex);
   Entry found = Holding(ranges, address);
   if (bytes == 0 || found == ranges.by_address.end()) return CUDA_ERROR_INVALID_VALUE;
-  // The last page counts whole, as natively.
-  uint64_t end = (found->first + found->second.told.bytes + kPage - 1) / kPage * kPage;
+  // All of the last page counts, as natively.
+  uint64_t end = (found->first + found->second.shown.bytes + kPage - 1) / kPage * kPage;
   if (bytes > end - address) return CUDA_ERROR_INVALID_VALUE;
   use(found->second.hints);
   return CUDA_SUCCESS;
@@ -242,7 +243,7 @@ std::vector<ManagedRange> VariablesWithoutContext(ManagedRanges& ranges)
   base::MutexLock lock(ranges.mutex);
   std::vector<ManagedRange> found;
   for (auto& [address, range] : ranges.by_address) {
-    if (range.of_library && range.mirror == nullptr) found.push_back(range.told);
+    if (range.of_library && range.mirror == nullptr) found.push_back(range.shown);
   }
   return found;
 }
@@ -257,7 +258,7 @@ CUresult GiveManagedVariables(Context* context) {
     // What the program has differs from the zeros on the device, so the next work sends it.
     const MirrorRange mirrored{variable.address, variable.address, variable.bytes, false, true};
     Mirror* mirror = nullptr;
-    CUresult result = AddMirror(context, mirrored, MirrorStart::kCleared, &mirror);
+    CUresult result = AddMirror(context, mirrored, MirrorStart::kZeroed, &mirror);
     if (result != CUDA_SUCCESS) {
       Say("a context does not get the program's managed variables: error %d", result);
       return result;
@@ -265,7 +266,7 @@ CUresult GiveManagedVariables(Context* context) {
     base::MutexLock lock(ranges.mutex);
     Range& range = ranges.by_address.at(variable.address);
     range.mirror = mirror;
-    range.told.context = context;
+    range.shown.context = context;
     range.context_number = context->number.load();
   }
   return CUDA_SUCCESS;
@@ -282,7 +283,7 @@ void ForgetManaged(uint32_t context_number) {
       range.mirror = nullptr;  // which went with the context
       range.context_number = 0;
     } else if (range.context_number == context_number) {
-      if (range.told.variable) UnmapPages(ranges, entry->first, range.told.bytes);
+      if (range.shown.variable) UnmapPages(ranges, entry->first, range.shown.bytes);
       Erase(ranges, entry);
     }
     entry = next;

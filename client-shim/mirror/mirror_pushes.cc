@@ -1,11 +1,11 @@
-// What the program wrote into mirrored memory goes to the device.
+// Pushes: what the program wrote to mirrored memory is copied to the device's.
 //
-// Before work is handed over the memory is compared. Where the program hands over work after work
-// without waiting, only the first is preceded by that. The others wait on the device's side for a
-// comparison that is made a moment later, for many of them, by a thread of ours: they see what the
-// program wrote before them, and perhaps some that it wrote after, as work that is queued natively.
-// What the program waits for is compared at once. LONGWIRE_DISABLE=late-comparisons: every work is
-// preceded by its own.
+// Before work is queued, the memory is compared. If the program queues work after work without
+// waiting, only the first piece of work is compared for. The others wait on the device for one
+// comparison that a thread of the shim makes a moment later: they see what the program wrote before
+// them and perhaps what it wrote after, as work that is queued natively. A wait of the program
+// makes the comparison at once. With LONGWIRE_DISABLE=late-comparisons each piece of work has its
+// own.
 #include <sys/prctl.h>
 
 #include <algorithm>
@@ -24,17 +24,17 @@
 namespace longwire::shim {
 namespace {
 
-// Less is compared sooner than promised.
-constexpr uint64_t kLeastLate = uint64_t{2} << 10;
-// What waits for one comparison in the worker is bounded.
-constexpr uint32_t kMostPromised = 4096;
-// Queued work starts at most about this much later: some five launches of a Python program. Where
-// so much is mirrored that comparing takes long, a third of the time goes to that.
+// Comparing fewer bytes takes less time than a promise.
+constexpr uint64_t kMinLateBytes = uint64_t{2} << 10;
+// Limits the work that waits for one comparison in the worker.
+constexpr uint32_t kMaxPromised = 4096;
+// The pause between comparisons, and so the delay of queued work: about five launches of a Python
+// program. Where comparing takes long, it takes a third of the time.
 constexpr std::chrono::nanoseconds kLater = std::chrono::microseconds{50};
-// After so many times that nothing was promised the comparer sleeps until something is.
-constexpr int kTimesWithout = 20;
+// After this many pauses without a promise the comparing thread sleeps until there is one.
+constexpr int kIdlePauses = 20;
 
-// True if something had changed.
+// Sends what changed; true if anything did.
 bool Push(Mirrors& mirrors, Mirror& mirror) LONGWIRE_REQUIRES(mirrors.mutex) {
   // Unchanged bytes may go along only while the device has nothing to change them.
   bool quiet = !mirrors.handed.load() && mirrors.begun == 0;
@@ -63,7 +63,7 @@ bool Push(Mirrors& mirrors, Mirror& mirror) LONGWIRE_REQUIRES(mirrors.mutex) {
   return any;
 }
 
-// Queued work waits for nothing of the channel.
+// The promised version of the channel's event: there was nothing to send.
 void Pass(Channel& channel) {
   calls::lwEventPass pass;
   pass.event = channel.event;
@@ -108,13 +108,13 @@ void Order(Mirrors& mirrors, Stream* stream) LONGWIRE_REQUIRES(mirrors.mutex) {
   }
 }
 
-// The comparer's thread.
+// The thread that makes promised comparisons.
 void CompareLater(void*) {
   prctl(PR_SET_TIMERSLACK, 1000UL);  // nanoseconds
   Mirrors& mirrors = TheMirrors();
   base::MutexLock lock(mirrors.mutex);
   for (int without = 0;;) {
-    if (without == kTimesWithout) {
+    if (without == kIdlePauses) {
       mirrors.comparer_sleeps = true;
       while (mirrors.works_promised == 0) mirrors.promise.Wait(lock);
       mirrors.comparer_sleeps = false;
@@ -129,7 +129,7 @@ void CompareLater(void*) {
   }
 }
 
-// Whether there is somebody to do it later.
+// Starts that thread at its first call. False if there is none.
 bool HasComparer() {
   static const bool has = !wire::IsSwitchedOff("late-comparisons") && wire::AllowedCores() > 1 &&
                           StartThread("longwire-late", CompareLater, nullptr);
@@ -137,8 +137,8 @@ bool HasComparer() {
 }
 
 bool MayBeLater(const Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
-  return mirrors.works_since_wait != 0 && mirrors.compared >= kLeastLate &&
-         mirrors.works_promised < kMostPromised && HasComparer();
+  return mirrors.works_since_wait != 0 && mirrors.compared >= kMinLateBytes &&
+         mirrors.works_promised < kMaxPromised && HasComparer();
 }
 
 // Lets the stream's later work wait for the next comparison.
@@ -205,7 +205,7 @@ void SendHostWrites() {
       points.push_back({channel->stream, channel->position});
     }
   }
-  // If the session has ended nothing starts behind it.
+  // Fails only if the session has ended: then no work starts.
   static_cast<void>(AwaitWork(points));
 }
 
@@ -220,7 +220,7 @@ void SendWhatWorkAwaits() {
   if (!AnyMirrors()) return;
   Mirrors& mirrors = TheMirrors();
   base::MutexLock lock(mirrors.mutex);
-  // What the program wrote for a copy that its stream has not reached goes before the wait for it.
+  // Memory that a queued copy has yet to read is compared before the program waits for the copy.
   mirrored_reads.load() != 0 ? Compare(mirrors) : KeepPromise(mirrors);
   mirrors.works_since_wait = 0;
 }

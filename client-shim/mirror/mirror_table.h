@@ -1,4 +1,4 @@
-// What mirrors.cc, mirror_pushes.cc and mirror_pulls.cc share of the mirrors.
+// The mirrors' data, shared by mirrors.cc, mirror_pushes.cc and mirror_pulls.cc.
 #pragma once
 
 #include <algorithm>
@@ -16,12 +16,13 @@
 
 namespace longwire::shim {
 
-// The stream through which a context's mirrors are exchanged, and the event behind what was sent.
+// The stream through which a context's mirrors are exchanged, and the event recorded after each
+// push.
 struct Channel {
   Stream* stream = nullptr;  // retained
   uint64_t event = 0;
   uint64_t version = 0;
-  // The newest record, behind something that was sent: its position, Mirrors::sent at that time.
+  // The event's newest record after a push: its position, and Mirrors::sent at that time.
   uint64_t position = 0, sent = 0, sent_version = 0;
   bool promised = false;  // queued work waits for the next version of the event
 
@@ -34,14 +35,15 @@ struct Mirror {
   uint64_t reserved = 0;  // bytes of the shadow
   std::byte* shadow = nullptr;
   std::shared_ptr<Channel> channel;
-  bool vanished = false;  // its memory is no more the program's
+  bool vanished = false;  // the program has freed its memory
 
   std::span<const std::byte> memory() const {
     return {reinterpret_cast<std::byte*>(range.address), range.bytes};
   }
 };
 
-// What came of a pull: changes, or none and a ticket instead of the mirror.
+// A worker's answer to a pull: changes of a mirror; or no changes, and a ticket instead of the
+// mirror.
 struct Arrived {
   uint64_t mirror;
   std::vector<std::byte> delta;
@@ -53,12 +55,12 @@ struct Mirrors {
   std::map<uint64_t, std::unique_ptr<Mirror>> by_address LONGWIRE_GUARDED_BY(mutex);
   // By context number.
   std::map<uint32_t, std::shared_ptr<Channel>> channels LONGWIRE_GUARDED_BY(mutex);
-  uint64_t sent LONGWIRE_GUARDED_BY(mutex) = 0;   // times that something was sent
+  uint64_t sent LONGWIRE_GUARDED_BY(mutex) = 0;   // number of pushes
   uint64_t works LONGWIRE_GUARDED_BY(mutex) = 0;  // DeviceWork begun
   uint32_t begun LONGWIRE_GUARDED_BY(mutex) = 0;  // and not ended
   // The values of `sent` at which the pulls under way were asked for.
   std::multiset<uint64_t> asked LONGWIRE_GUARDED_BY(mutex);
-  std::set<uint64_t> said LONGWIRE_GUARDED_BY(mutex);  // tickets that came and are not taken yet
+  std::set<uint64_t> answered LONGWIRE_GUARDED_BY(mutex);  // tickets that came back, not taken yet
   std::atomic<bool> handed{false};  // the device may have written since the last pull
   // A thread pulls and waits for the answer, without the lock. One at a time.
   bool pulling LONGWIRE_GUARDED_BY(mutex) = false;
@@ -80,10 +82,10 @@ struct Mirrors {
 
 Mirrors& TheMirrors();
 
-// Something was sent through the channel: later work waits for this position.
+// Records the channel's event after a push: later work waits for it.
 void RecordSent(Mirrors& mirrors, Channel& channel) LONGWIRE_REQUIRES(mirrors.mutex);
-// Makes the comparison that queued work waits for, if any does. Whatever else goes through a
-// channel must come behind it: the worker may hold that until the queued work is finished.
+// Makes the comparison for which queued work waits, if any does. To be called before anything else
+// is queued in a channel, which the worker may delay until that work has finished.
 void KeepPromise(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex);
 // Waits until no pull is under way; the lock is released meanwhile.
 void AwaitPull(Mirrors& mirrors, base::MutexLock& lock) LONGWIRE_REQUIRES(mirrors.mutex);

@@ -29,8 +29,8 @@ bool IsThere(Mirror& mirror) {
   while (at < end && !mirror.vanished) {
     uint64_t bytes = std::min(end - at, in_memory.size() * kPage);
     // Fails with ENOMEM if there is nothing, in some 10 ns for a page.
-    int said = mincore(reinterpret_cast<void*>(at), bytes, in_memory.data());
-    mirror.vanished = said != 0 && errno == ENOMEM;
+    int result = mincore(reinterpret_cast<void*>(at), bytes, in_memory.data());
+    mirror.vanished = result != 0 && errno == ENOMEM;
     at += bytes;
   }
   return !mirror.vanished;
@@ -71,13 +71,13 @@ void StartOnDevice(Mirrors& mirrors, const Mirror& mirror, MirrorStart start)
     mirrors.handed.store(true);
     return;
   }
-  calls::lwMemset clear;
-  clear.address = mirror.range.device_address;
-  clear.pitch = clear.width = mirror.reserved;
-  clear.element_bytes = 1;
-  clear.value = 0;
-  clear.rows = 1;
-  TheSession().Submit(mirror.channel->where(), clear);
+  calls::lwMemset zero;
+  zero.address = mirror.range.device_address;
+  zero.pitch = zero.width = mirror.reserved;
+  zero.element_bytes = 1;
+  zero.value = 0;
+  zero.rows = 1;
+  TheSession().Submit(mirror.channel->where(), zero);
   RecordSent(mirrors, *mirror.channel);
 }
 
@@ -104,7 +104,7 @@ CUresult AddMirror(Context* context, const MirrorRange& range, MirrorStart start
     mirrors.by_address[range.address] = std::move(mirror);
     mirror_count.fetch_add(1);
   }
-  if (start == MirrorStart::kCleared) return CUDA_SUCCESS;
+  if (start == MirrorStart::kZeroed) return CUDA_SUCCESS;
   CUresult result = ReturnDeviceWrites();
   if (result != CUDA_SUCCESS) RemoveMirror(*added);
   return result;

@@ -28,13 +28,13 @@ constexpr uint64_t kBlock = uint64_t{2} << 20;         // multiples of it are ma
 constexpr uint64_t kSmallBytes = uint64_t{256} << 10;  // up to here allocations share blocks
 constexpr uint64_t kAlignment = 512;
 constexpr uint64_t kPage = 4096;
-constexpr uint64_t kMost = uint64_t{1} << 46;
+constexpr uint64_t kMaxBytes = uint64_t{1} << 46;
 
 struct Block {
   uint64_t bytes = 0;
   SharedUse use = SharedUse::kManaged;
   bool small = false;
-  uint64_t part = kNoPart;  // where in the segment that the worker has, too
+  uint64_t part = kNoPart;  // offset in the segment that is shared with the worker
   Context* context = nullptr;
   uint32_t context_number = 0;
   int device = 0;
@@ -91,7 +91,7 @@ bool MapHere(uint64_t address, uint64_t bytes, int access, uint64_t part = kNoPa
               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
-// What the device has of a block.
+// The device's side of a block.
 struct Exposure {
   Mirror* mirror = nullptr;
   std::vector<uint64_t> chunks;
@@ -102,7 +102,7 @@ CUresult MakeExposure(Context* context, const MirrorRange& range, Exposure* made
   CUresult result =
       MapSharedChunks(context, range.address, range.bytes, &made->chunks, &made->accessors);
   if (result != CUDA_SUCCESS) return result;
-  result = AddMirror(context, range, MirrorStart::kCleared, &made->mirror);
+  result = AddMirror(context, range, MirrorStart::kZeroed, &made->mirror);
   if (result == CUDA_SUCCESS) return result;
   UnmapSharedChunks(context->device, range.address, range.bytes, made->chunks);
   *made = {};
@@ -267,8 +267,8 @@ CUresult TakeNewBlock(Context* context, uint64_t rounded, SharedUse use, uint64_
 }  // namespace
 
 CUresult TakeShared(Context* context, uint64_t bytes, SharedUse use, uint64_t* address) {
-  if (bytes > kMost) return CUDA_ERROR_OUT_OF_MEMORY;
-  // Pinned memory is handed over page by page, so nobody shares a page with it.
+  if (bytes > kMaxBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  // Pinned memory is registered page by page: allocations do not share a page.
   uint64_t rounded = RoundUp(bytes, use == SharedUse::kPinned ? kPage : kAlignment);
   if (TakeSmall(context, rounded, use, address)) return CUDA_SUCCESS;
   return TakeNewBlock(context, rounded, use, address);
