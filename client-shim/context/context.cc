@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/try.h"
 #include "client-shim/context/current_context.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/session/process_state.h"
@@ -236,8 +237,7 @@ CUresult TakeError(Context* context) {
 }
 
 CUresult RequireHealthyContext(Context** context) {
-  CUresult result = RequireContext(context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireContext(context));
   if (Session::over() != CUDA_SUCCESS) return Session::over();
   return TakeError(*context);
 }

@@ -3,6 +3,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/try.h"
 #include "client-shim/session/session.h"
 #include "client-shim/stream/capture.h"
 #include "client-shim/stream/program_streams.h"
@@ -84,8 +85,7 @@ void SetGate(Context* context, const ContextGate& gate) {
 
 CUresult RecordContext(Context* context, Event* event) {
   if (event->context != context->home) return CUDA_ERROR_INVALID_HANDLE;
-  CUresult result = RefuseContextWhileCapturing(context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RefuseContextWhileCapturing(context));
   Collector collector(context);
   for (StreamPoint& point : UnfinishedWork(context)) {
     if (point.stream->destroyed.load()) {
@@ -100,8 +100,7 @@ CUresult RecordContext(Context* context, Event* event) {
 }
 
 CUresult MakeContextWait(Context* context, Event* event) {
-  CUresult result = RefuseContextWhileCapturing(context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RefuseContextWhileCapturing(context));
   EventRecord record = NewestRecord(event);
   if (record.captured != nullptr) {
     Invalidate(record.captured);
@@ -113,11 +112,10 @@ CUresult MakeContextWait(Context* context, Event* event) {
   static base::Mutex one_at_a_time;
   base::MutexLock building(one_at_a_time);
   CUevent gate = nullptr;
-  result = NewEvent(context->home, CU_EVENT_DISABLE_TIMING, &gate);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(NewEvent(context->home, CU_EVENT_DISABLE_TIMING, &gate));
   Collector collector(context);
   collector.Add(event);
-  result = collector.Record(FindEvent(gate));
+  CUresult result = collector.Record(FindEvent(gate));
   if (result != CUDA_SUCCESS) {
     DestroyEvent(gate);
     return result;

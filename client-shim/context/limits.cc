@@ -1,5 +1,6 @@
 #include "client-shim/context/limits.h"
 
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "longwire/shim_hand_written.h"
 #include "wire/switches.h"
@@ -23,8 +24,7 @@ CachedLimits& Cached(Context* context) LONGWIRE_REQUIRES(context->mutex) {
 
 CUresult GetLimit(CUlimit limit, size_t* value) {
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireHealthyContext(&context));
   uint64_t changes = 0;
   {
     base::MutexLock lock(context->mutex);
@@ -36,7 +36,7 @@ CUresult GetLimit(CUlimit limit, size_t* value) {
     }
     changes = cached.changes;
   }
-  result = forward::cuCtxGetLimit(value, limit);
+  CUresult result = forward::cuCtxGetLimit(value, limit);
   if (result != CUDA_SUCCESS || !MayCache(limit)) return result;
   base::MutexLock lock(context->mutex);
   CachedLimits& cached = Cached(context);
@@ -47,9 +47,8 @@ CUresult GetLimit(CUlimit limit, size_t* value) {
 
 CUresult SetLimit(CUlimit limit, size_t value) {
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
-  result = forward::cuCtxSetLimit(limit, value);
+  LONGWIRE_TRY(RequireHealthyContext(&context));
+  CUresult result = forward::cuCtxSetLimit(limit, value);
   // The driver may have made another value of it, and a limit of one kind change with another's.
   base::MutexLock lock(context->mutex);
   CachedLimits& cached = Cached(context);

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/copy/array_shapes.h"
 #include "client-shim/copy/cached_uploads.h"
@@ -304,8 +305,7 @@ uint64_t LinearStart(const CopySide& side) {
 CUresult Download(Stream* stream, const CopySide& destination, const CopySide& source,
                   const Extent& extent, Waits waits) {
   Where where;
-  CUresult result = OpenWhere(stream, &where);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(OpenWhere(stream, &where));
   HostBytes range = BytesOf(destination, extent);
   calls::lwCopyPinned pinned;
   pinned.to_host = true;
@@ -335,18 +335,16 @@ CUresult Download(Stream* stream, const CopySide& destination, const CopySide& s
     NoteHostWrite(stream, position, range.address, range.bytes);
     return CUDA_SUCCESS;
   }
-  result = WaitForStream(stream, position);
+  CUresult result = WaitForStream(stream, position);
   session.transfers().DropDownload(copy.transfer);  // nothing is written after we returned
   return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
 }
 
 CUresult CopyInHost(Stream* stream, const CopySide& destination, const CopySide& source,
                     const Extent& extent) {
-  CUresult result = RefuseWhileCapturing(stream);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RefuseWhileCapturing(stream));
   std::vector<StreamPoint> before = UnfinishedBefore(stream);
-  result = WaitForWork(before);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(WaitForWork(before));
   HostPlace to = HostSide(destination, extent), from = HostSide(source, extent);
   for (uint64_t slice = 0; slice < extent.slices; ++slice) {
     for (uint64_t row = 0; row < extent.rows; ++row) {
@@ -379,8 +377,7 @@ bool IsProgramMemory(uint64_t address) {
 CUresult DescribeNodeCopy(CopySide destination, CopySide source, const Extent& extent, int device,
                           NodeCopy* node) {
   calls::MemcpyNode& copy = node->copy;
-  CUresult result = ResolveSides(extent, &destination, &source, &copy.bytes);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ResolveSides(extent, &destination, &source, &copy.bytes));
   if (copy.bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   for (const CopySide* side : {&destination, &source}) {
     // As in a capture: in a graph it cannot be a peer copy.
@@ -410,15 +407,13 @@ CUresult DescribeNodeCopy(CopySide destination, CopySide source, const Extent& e
 CUresult Copy(const CopySide& destination_side, const CopySide& source_side, const Extent& extent,
               CUstream handle, Waits waits, Peers peers, Reads reads) {
   Stream* stream = nullptr;
-  CUresult result = ResolveForWork(handle, &stream);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ResolveForWork(handle, &stream));
   CopySide destination = destination_side, source = source_side;
   uint64_t bytes = 0;
-  result = ResolveSides(extent, &destination, &source, &bytes);
+  CUresult result = ResolveSides(extent, &destination, &source, &bytes);
   if (result != CUDA_SUCCESS || bytes == 0) return result;
   for (const CopySide* side : {&destination, &source}) {
-    result = CheckReach(*side, stream, peers);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(CheckReach(*side, stream, peers));
   }
   using Kind = CopySide::Kind;
   if (source.kind == Kind::kHost && destination.kind == Kind::kHost) {
@@ -433,8 +428,7 @@ CUresult Copy(const CopySide& destination_side, const CopySide& source_side, con
   if (source.kind == Kind::kHost) return Upload(stream, destination, source, extent, waits, reads);
   if (destination.kind == Kind::kHost) return Download(stream, destination, source, extent, waits);
   Where where;
-  result = OpenWhere(stream, &where);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(OpenWhere(stream, &where));
   // The source is pinned memory's counterpart on the device. Its contents count as the program has
   // them when the stream reaches the copy.
   bool late = where.flags == 0 && IsKnownHost(source_side.address) && !IsReachedAtOnce(stream);
@@ -449,8 +443,7 @@ CUresult Copy(const CopySide& destination_side, const CopySide& source_side, con
 CUresult Memset(uint64_t address, uint64_t pitch, uint32_t element_bytes, uint32_t value,
                 uint64_t width, uint64_t rows, CUstream handle, Waits waits) {
   Stream* stream = nullptr;
-  CUresult result = ResolveForWork(handle, &stream);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ResolveForWork(handle, &stream));
   if (width == 0 || rows == 0) return CUDA_SUCCESS;
   uint64_t row_bytes = 0, before = 0;
   if (!Multiply(width, element_bytes, &row_bytes) || !Multiply(rows - 1, pitch, &before)) {
@@ -460,13 +453,11 @@ CUresult Memset(uint64_t address, uint64_t pitch, uint32_t element_bytes, uint32
   if (address % element_bytes != 0 || (rows > 1 && pitch % element_bytes != 0)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  result = ToDeviceAddress(&address);
-  if (result == CUDA_SUCCESS) result = CheckDeviceRange(address, before + row_bytes);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ToDeviceAddress(&address));
+  LONGWIRE_TRY(CheckDeviceRange(address, before + row_bytes));
   if (!Reaches(stream->context->device, address)) return CUDA_ERROR_INVALID_VALUE;
   Where where;
-  result = OpenWhere(stream, &where);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(OpenWhere(stream, &where));
   calls::lwMemset set;
   set.address = address;
   set.pitch = rows > 1 ? pitch : row_bytes;

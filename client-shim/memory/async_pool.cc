@@ -7,6 +7,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/current_context.h"
 #include "client-shim/context/properties.h"
@@ -69,7 +70,7 @@ CUresult AllocateInGraph(const Where& where, Stream* stream, uint64_t bytes, uin
   calls::lwAllocAsync call;
   call.bytes = bytes;
   auto answer = TheSession().CallAndWait(where, call);
-  if (answer.code != CUDA_SUCCESS) return answer.code;
+  LONGWIRE_TRY(answer.code);
   *address = answer.reply.address;
   AddGraphMemory(*address, bytes, stream->context);
   return CUDA_SUCCESS;
@@ -184,8 +185,7 @@ CUresult CreatePool(const PoolPlace& place, bool shareable, uint64_t limit, CUme
 }
 
 CUresult ImportPool(const SharedToken& source, CUmemoryPool* pool) {
-  CUresult result = CreatePool({PoolKind::kDevice, 0}, false, 0, pool);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(CreatePool({PoolKind::kDevice, 0}, false, 0, pool));
   FindPool(*pool)->imported = true;
   FindPool(*pool)->source = source;
   return CUDA_SUCCESS;
@@ -194,9 +194,8 @@ CUresult ImportPool(const SharedToken& source, CUmemoryPool* pool) {
 CUresult ImportIntoPool(Pool* pool, const SharedPiece& piece, uint64_t* address) {
   if (pool->source != SharedToken{piece.process, piece.pool}) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result == CUDA_SUCCESS) result = OpenShared(piece, context, address);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireHealthyContext(&context));
+  LONGWIRE_TRY(OpenShared(piece, context, address));
   pool->device = DeviceOfAddress(*address);
   pool->used.fetch_add(piece.bytes);
   Account(pool, *address, piece.bytes);
@@ -317,9 +316,8 @@ static CUresult AllocateFrom(Pool* pool, Stream* stream, uint64_t bytes, uint64_
 CUresult AllocateInStream(Pool* pool, uint64_t bytes, CUstream handle, uint64_t* address) {
   Stream* stream = nullptr;
   Where where;
-  CUresult result = ResolveStream(handle, &stream);
-  if (result == CUDA_SUCCESS) result = OpenWhere(stream, &where);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ResolveStream(handle, &stream));
+  LONGWIRE_TRY(OpenWhere(stream, &where));
   if (bytes == 0) {  // nothing, and no error
     *address = 0;
     return CUDA_SUCCESS;
@@ -328,17 +326,15 @@ CUresult AllocateInStream(Pool* pool, uint64_t bytes, CUstream handle, uint64_t*
     return CanBeCaptured(pool, stream) ? AllocateInGraph(where, stream, bytes, address)
                                        : CUDA_ERROR_NOT_SUPPORTED;
   }
-  result = RefuseUnsafeCall();
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RefuseUnsafeCall());
   if (pool == nullptr) {
     CUmemoryPool current = nullptr;
-    result = DevicePool(stream->context->device, false, &current);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(DevicePool(stream->context->device, false, &current));
     pool = FindPool(current);
   }
   if (pool->imported) return CUDA_ERROR_INVALID_VALUE;
   if (!Claim(pool, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-  result = AllocateFrom(pool, stream, bytes, address);
+  CUresult result = AllocateFrom(pool, stream, bytes, address);
   if (result == CUDA_SUCCESS) {
     Account(pool, *address, bytes);
   } else {

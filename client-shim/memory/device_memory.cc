@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/try.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/memory/allocation_trace.h"
 #include "client-shim/session/session.h"
@@ -55,7 +56,7 @@ int DeviceMemory::Lease(const std::vector<uint64_t>& wanted, std::vector<mempool
   lease.device = server_ordinal_;
   lease.bytes = bytes;
   auto answer = TheSession().CallAndWait({}, lease, 64 + bytes.size() * sizeof(uint64_t));
-  if (answer.code != CUDA_SUCCESS) return answer.code;
+  LONGWIRE_TRY(answer.code);
   if (answer.reply.chunk.size() != bytes.size()) return CUDA_ERROR_OUT_OF_MEMORY;
   for (size_t i = 0; i < bytes.size(); ++i) chunks->push_back({answer.reply.chunk[i], bytes[i]});
   return CUDA_SUCCESS;

@@ -6,6 +6,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/entry/error_log.h"
 #include "client-shim/memory/opened_memory.h"
@@ -57,9 +58,8 @@ CUresult ImportExternal(int descriptor, uint64_t bytes, CUexternalMemory* handle
     return CUDA_ERROR_OPERATING_SYSTEM;
   }
   uint64_t physical = 0, whole = 0;
-  CUresult result = ImportPhysical(descriptor, &physical);
-  if (result == CUDA_SUCCESS) result = PhysicalBytes(physical, &whole);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ImportPhysical(descriptor, &physical));
+  LONGWIRE_TRY(PhysicalBytes(physical, &whole));
   External* made = bytes == 0 || bytes > whole ? nullptr : Externals().New();
   if (made == nullptr) {
     ReleasePhysical(physical);
@@ -81,15 +81,13 @@ CUresult MapExternal(CUexternalMemory handle, uint64_t offset, uint64_t bytes, u
     return CUDA_ERROR_INVALID_VALUE;
   }
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireHealthyContext(&context));
   // Opened whole, so that buffers of the same memory have the same addresses for the same bytes.
   SharedPiece piece;
   piece.token = external->token;
   piece.bytes = external->whole;
   uint64_t start = 0;
-  result = OpenShared(piece, context, &start);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(OpenShared(piece, context, &start));
   *address = start + offset;
   Buffers& buffers = TheBuffers();
   base::MutexLock lock(buffers.mutex);

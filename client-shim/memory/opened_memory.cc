@@ -64,8 +64,7 @@ CUresult UnmapBorrowed(const Mapped& mapped) {
   unmap.address = mapped.address;
   unmap.bytes = mapped.memory.bytes;
   // The addresses may be used again right away: the worker must have unmapped them by then.
-  CUresult result = TheSession().CallAndWait({0, nullptr, wire::kWantsReply}, unmap).code;
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(TheSession().CallAndWait({0, nullptr, wire::kWantsReply}, unmap).code);
   DeviceMemory* memory = MemoryOf(mapped.memory.device);
   memory->ReturnChunks(mapped.memory.chunks);
   memory->GiveAddresses(mapped.address, mapped.memory.bytes);

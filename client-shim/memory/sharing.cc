@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/try.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/memory/device_memory.h"
 #include "client-shim/session/session.h"
@@ -47,24 +48,22 @@ CUresult BeginSharing() {
 bool MemoryIsShared() { return memory_is_shared.load(std::memory_order_acquire); }
 
 CUresult ShareChunks(const std::vector<uint64_t>& chunks, SharedToken* token) {
-  CUresult result = BeginSharing();
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(BeginSharing());
   calls::lwShare share;
   share.chunk = chunks;
   auto answer = TheSession().CallAndWait({}, share, 64 + chunks.size() * sizeof(uint64_t));
-  if (answer.code != CUDA_SUCCESS) return answer.code;
+  LONGWIRE_TRY(answer.code);
   if (answer.reply.token.size() != token->size()) return CUDA_ERROR_UNKNOWN;
   *token = {answer.reply.token[0], answer.reply.token[1]};
   return CUDA_SUCCESS;
 }
 
 CUresult BorrowChunks(const SharedToken& token, BorrowedChunks* borrowed) {
-  CUresult result = BeginSharing();
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(BeginSharing());
   calls::lwBorrow borrow;
   borrow.token.assign(token.begin(), token.end());
   auto answer = TheSession().CallAndWait({}, borrow);
-  if (answer.code != CUDA_SUCCESS) return answer.code;
+  LONGWIRE_TRY(answer.code);
   borrowed->chunks.assign(answer.reply.chunk.begin(), answer.reply.chunk.end());
   for (uint64_t bytes : answer.reply.bytes) borrowed->bytes += bytes;
   borrowed->device = DeviceByServerOrdinal(answer.reply.device);

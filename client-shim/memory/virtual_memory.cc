@@ -9,6 +9,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/current_context.h"
 #include "client-shim/context/properties.h"
@@ -145,8 +146,7 @@ CUresult CheckPeers(std::set<int> owners, int device) {
   owners.erase(device);
   for (int owner : owners) {
     int can = 0;
-    CUresult result = forward::cuDeviceCanAccessPeer(&can, device, owner);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(forward::cuDeviceCanAccessPeer(&can, device, owner));
     if (can == 0) return CUDA_ERROR_INVALID_DEVICE;
   }
   return CUDA_SUCCESS;
@@ -223,15 +223,13 @@ CUresult FreeAddresses(uint64_t address, uint64_t bytes) {
 }
 
 CUresult CreatePhysical(uint64_t bytes, const CUmemAllocationProp& properties, uint64_t* handle) {
-  CUresult result = CheckProperties(properties);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(CheckProperties(properties));
   if (bytes == 0 || bytes % kGranularity != 0 || bytes > kMaxBytes) return CUDA_ERROR_INVALID_VALUE;
   auto physical = std::make_shared<Physical>();
   physical->bytes = bytes;
   physical->device = properties.location.id;
   physical->properties = properties;
-  result = MemoryOf(physical->device)->LeaseChunks(bytes, &physical->chunks);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(MemoryOf(physical->device)->LeaseChunks(bytes, &physical->chunks));
   *handle = AddPhysical(std::move(physical));
   return CUDA_SUCCESS;
 }
@@ -263,8 +261,7 @@ CUresult ImportPhysical(int descriptor, uint64_t* handle) {
   SharedToken token{};
   if (!TokenFromDescriptor(TokenKind::kMemory, descriptor, &token)) return CUDA_ERROR_INVALID_VALUE;
   BorrowedChunks borrowed;
-  CUresult result = BorrowChunks(token, &borrowed);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(BorrowChunks(token, &borrowed));
   auto physical = std::make_shared<Physical>();
   physical->bytes = borrowed.bytes;
   physical->device = borrowed.device;
@@ -328,15 +325,12 @@ CUresult MapPhysical(uint64_t address, uint64_t bytes, uint64_t handle) {
   Mappings& mappings = TheMappings();
   base::MutexLock lock(mappings.mutex);
   std::shared_ptr<Physical> physical;
-  CUresult result = CheckMapping(mappings, lock, address, bytes, handle, &physical);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(CheckMapping(mappings, lock, address, bytes, handle, &physical));
   lock.Unlock();
   Context* context = PrimaryContext(physical->device);
-  result = ActivatePrimary(context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ActivatePrimary(context));
   lock.Lock();
-  result = CheckMapping(mappings, lock, address, bytes, handle, &physical);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(CheckMapping(mappings, lock, address, bytes, handle, &physical));
   calls::lwMap map;
   map.device = FindDevice(physical->device)->server_ordinal;
   map.address = address;
@@ -393,8 +387,7 @@ CUresult SetAccess(uint64_t address, uint64_t bytes, const CUmemAccessDesc* want
     if (wanted[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
     if (wanted[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ) return CUDA_ERROR_NOT_SUPPORTED;
     if (FindDevice(wanted[i].location.id) == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = CheckPeers(owners, wanted[i].location.id);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(CheckPeers(owners, wanted[i].location.id));
   }
   lock.Lock();
   AwaitLeaving(mappings, lock, address, bytes);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/door/options.h"
@@ -117,8 +118,7 @@ CUresult ExposeRegistered(Context* context, const HostRange& range, uint64_t* st
   auto found = aliases.by_address.find(range.address);
   if (found == aliases.by_address.end()) {
     Alias alias;
-    CUresult result = MakeAlias(context, range, &alias);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(MakeAlias(context, range, &alias));
     found = aliases.by_address.emplace(range.address, std::move(alias)).first;
   }
   *start = found->second.start;
@@ -132,15 +132,14 @@ CUresult ExposeHost(uint64_t address, uint64_t* device_address) {
   if (!FindHost(address, &range)) return CUDA_ERROR_INVALID_VALUE;
   if (FindMirror(address, device_address)) return CUDA_SUCCESS;
   Context* context = nullptr;
-  CUresult result = ContextOfHost(reinterpret_cast<void*>(address), &context);
-  if (result == CUDA_SUCCESS) result = Session::over();
-  if (result == CUDA_SUCCESS) result = TakeError(context);
-  if (result == CUDA_SUCCESS) result = SettleHostWrites(range);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ContextOfHost(reinterpret_cast<void*>(address), &context));
+  LONGWIRE_TRY(Session::over());
+  LONGWIRE_TRY(TakeError(context));
+  LONGWIRE_TRY(SettleHostWrites(range));
   uint64_t start = range.address;
   bool exposed = false;
-  result = FindShared(address, &exposed) ? ExposeShared(address)
-                                         : ExposeRegistered(context, range, &start);
+  CUresult result = FindShared(address, &exposed) ? ExposeShared(address)
+                                                  : ExposeRegistered(context, range, &start);
   if (result == CUDA_SUCCESS) *device_address = start + (address - range.address);
   return result;
 }

@@ -9,6 +9,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/copy/speculative_uploads.h"
@@ -119,8 +120,7 @@ CUresult FreeHost(void* address) {
   HostRange range;
   if (!FindHost(start, &range)) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
-  CUresult result = ContextOfHost(address, &context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ContextOfHost(address, &context));
   uint64_t bytes = 0;
   {
     PinnedRanges& ranges = TheRanges();
@@ -133,7 +133,7 @@ CUresult FreeHost(void* address) {
     ranges.by_address.erase(found);
   }
   // Waits for copies that read or write it, as the driver's own free does.
-  result = SynchronizeContext(context);
+  CUresult result = SynchronizeContext(context);
   GiveBack(start, bytes);
   return result;
 }
@@ -163,8 +163,7 @@ CUresult RegisterHost(void* address, uint64_t bytes, unsigned flags) {
   bool of_device = DeviceOfAddress(start) >= 0;
   if (of_device || bytes > kMaxBytes || !IsMapped(start, bytes)) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireHealthyContext(&context));
   PinnedRanges& ranges = TheRanges();
   base::MutexLock lock(ranges.mutex);
   auto taken = Holding(ranges, start);
@@ -186,8 +185,7 @@ CUresult UnregisterHost(void* address) {
     return of_devices ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
   }
   Context* context = nullptr;
-  CUresult result = ContextOfHost(address, &context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ContextOfHost(address, &context));
   uint64_t bytes = 0;
   {
     PinnedRanges& ranges = TheRanges();
@@ -200,7 +198,7 @@ CUresult UnregisterHost(void* address) {
     bytes = found->second.bytes;
     ranges.by_address.erase(found);
   }
-  result = SynchronizeContext(context);
+  CUresult result = SynchronizeContext(context);
   TheSession().transfers().DropUploadsOf(start, bytes);
   ForgetUploadsOf(start, bytes);
   HideRegistered(start);

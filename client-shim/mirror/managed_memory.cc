@@ -112,8 +112,7 @@ CUresult AllocateManaged(uint64_t bytes, unsigned flags, uint64_t* address) {
 }
 
 CUresult AllocateManagedIn(Context* context, uint64_t bytes, uint64_t* address) {
-  CUresult result = TakeShared(context, bytes, SharedUse::kManaged, address);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(TakeShared(context, bytes, SharedUse::kManaged, address));
   ManagedRanges& ranges = TheRanges();
   base::MutexLock lock(ranges.mutex);
   Add(ranges, {*address, bytes, 0, context, false});

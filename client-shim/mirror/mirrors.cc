@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 
+#include "base/try.h"
 #include "client-shim/mirror/mirror_table.h"
 #include "client-shim/session/session.h"
 #include "client-shim/support/never_destroyed.h"
@@ -46,8 +47,7 @@ CUresult ChannelOf(Mirrors& mirrors, Context* context, std::shared_ptr<Channel>*
     return CUDA_SUCCESS;
   }
   auto made = std::make_shared<Channel>();
-  CUresult result = NewStream(context, StreamKind::kNonBlocking, 0, 0, &made->stream);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(NewStream(context, StreamKind::kNonBlocking, 0, 0, &made->stream));
   Retain(made->stream);
   made->stream->internal = true;
   made->event = TheSession().NewId();
@@ -88,8 +88,7 @@ CUresult AddMirror(Context* context, const MirrorRange& range, MirrorStart start
   {
     base::MutexLock lock(mirrors.mutex);
     auto mirror = std::make_unique<Mirror>();
-    CUresult result = ChannelOf(mirrors, context, &mirror->channel);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(ChannelOf(mirrors, context, &mirror->channel));
     KeepPromise(mirrors);
     void* shadow = mmap(nullptr, range.bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

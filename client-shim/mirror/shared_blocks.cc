@@ -10,6 +10,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
+#include "base/try.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/memory/device_memory.h"
 #include "client-shim/memory/peers.h"
@@ -373,8 +374,7 @@ CUresult MapSharedChunks(Context* context, uint64_t address, uint64_t bytes,
                          std::vector<uint64_t>* chunks, std::vector<int>* accessors) {
   int owner = context->device;
   DeviceMemory* memory = MemoryOf(owner);
-  CUresult result = memory->LeaseChunks(bytes, chunks);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(memory->LeaseChunks(bytes, chunks));
   calls::lwMap map;
   map.device = FindDevice(owner)->server_ordinal;
   map.address = address;
