@@ -21,7 +21,7 @@ void BeforeEnd(Context* context) {
   DropPeers(context);
 }
 
-// In this order: what a thread of the client compares and sends goes before its memory.
+// In this order: mirrors end before their memory, as a thread of the client compares it.
 void AfterEnd(uint32_t number) {
   ForgetMirrors(number);
   ForgetManaged(number);

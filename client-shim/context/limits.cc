@@ -49,7 +49,7 @@ CUresult SetLimit(CUlimit limit, size_t value) {
   Context* context = nullptr;
   LONGWIRE_TRY(RequireHealthyContext(&context));
   CUresult result = forward::cuCtxSetLimit(limit, value);
-  // The driver may have made another value of it, and a limit of one kind change with another's.
+  // The driver may round the value, and changing one limit may change another.
   base::MutexLock lock(context->mutex);
   CachedLimits& cached = Cached(context);
   cached.values.clear();

@@ -3,8 +3,9 @@
 // again: before every call that could let the stream proceed, and every few milliseconds, because
 // the stream may also proceed by itself. This takes no round trip, whatever the latency of the
 // network. If the memory is mirrored (mirrors.h) the copy reads its counterpart on the device,
-// which is kept up to date in the same way. The reasons:
-// docs/decisions/0042-pinned-memory-in-stream-order.md.
+// which is kept up to date in the same way.
+//
+// The reasons: docs/decisions/0042-pinned-memory-in-stream-order.md.
 #pragma once
 
 #include <atomic>
