@@ -53,6 +53,13 @@ void PopLock(const void* mutex) {
   Fail("lock order: %s%s is released by a thread that does not hold it", "a mutex", "");
 }
 
+void AssertLockHeld(const void* mutex, const LockRank& rank) {
+  for (size_t i = 0; i < held.count; ++i) {
+    if (held.locks[i].mutex == mutex) return;
+  }
+  Fail("lock order: %s%s is not held where it has to be", rank.name, "");
+}
+
 void AssertNoRankedLockHeld() { AssertNoRankedLockHeldBut(nullptr); }
 
 void AssertNoRankedLockHeldBut(const void* mutex) {

@@ -20,6 +20,8 @@ struct LockRank {
 // mutex is taken, so that a wrong order is reported also when it ends in a deadlock.
 void PushLock(const void* mutex, const LockRank& rank);
 void PopLock(const void* mutex);
+// Ends the process unless this thread holds the mutex.
+void AssertLockHeld(const void* mutex, const LockRank& rank);
 
 // Stands before what may wait for another process, a device or the network.
 void AssertNoRankedLockHeld();

@@ -43,4 +43,30 @@ inline constexpr LockRank kJobThread{600, "keeper::JobThread::mutex_"};
 // libnvidia-ml.so.1.
 inline constexpr LockRank kNvmlState{700, "nvml::State::mutex"};
 
+// libcuda.so.1: contexts and memory. Those from Context::gate_mutex on are held while a call is
+// appended to the log.
+inline constexpr LockRank kContext{1000, "shim::Context::mutex"};
+inline constexpr LockRank kMemoryPools{1010, "shim::Pools::mutex"};
+inline constexpr LockRank kSyncMemops{1020, "shim::Synchronous::mutex"};
+inline constexpr LockRank kMappings{1030, "shim::Mappings::mutex"};
+inline constexpr LockRank kOpenedMemory{1040, "shim::Opened::mutex"};
+inline constexpr LockRank kPeers{1050, "shim::Peers::mutex"};
+inline constexpr LockRank kManagedMemory{1060, "shim::ManagedRanges::mutex"};
+inline constexpr LockRank kSharedBlocks{1070, "shim::Blocks::mutex"};
+inline constexpr LockRank kPinnedMemory{1080, "shim::PinnedRanges::mutex"};
+inline constexpr LockRank kLiveAllocations{1090, "shim::DeviceMemory::live_mutex_"};
+inline constexpr LockRank kForeignRanges{1100, "shim::Foreign::mutex"};
+inline constexpr LockRank kUnmapped{1110, "shim::DeviceMemory::unmapped_mutex_"};
+inline constexpr LockRank kPoolFrees{1120, "shim::Frees::mutex"};
+inline constexpr LockRank kExternalBuffers{1130, "shim::Buffers::mutex"};
+inline constexpr LockRank kContextRegistry{1140, "shim::Registry::mutex"};
+inline constexpr LockRank kGreenContexts{1150, "shim::Living::mutex"};
+inline constexpr LockRank kArrayShapes{1160, "shim::Shapes::mutex"};
+inline constexpr LockRank kMirrorDeltas{1170, "shim::Mirrors::arrived_mutex"};
+inline constexpr LockRank kContextGate{1180, "shim::Context::gate_mutex"};
+inline constexpr LockRank kSpeculativeUploads{1190, "shim::Uploads::mutex_"};
+
+// libcuda.so.1: taken also while the log's lock is held.
+inline constexpr LockRank kRemapCopy{1990, "shim::Deferred::mutex"};
+
 }  // namespace longwire::base::ranks

@@ -36,11 +36,27 @@ class LONGWIRE_CAPABILITY("mutex") Mutex {
     mutex_.lock();
   }
 
+  // False, at once, if another thread holds it. It is taken in the order of ranks all the same.
+  bool TryLock() LONGWIRE_TRY_ACQUIRE(true) {
+    if (!mutex_.try_lock()) return false;
+#if LONGWIRE_LOCK_CHECKS
+    if (rank_ != nullptr) PushLock(this, *rank_);
+#endif
+    return true;
+  }
+
   void Unlock() LONGWIRE_RELEASE() {
 #if LONGWIRE_LOCK_CHECKS
     if (rank_ != nullptr) PopLock(this);  // before another thread can destroy the mutex
 #endif
     mutex_.unlock();
+  }
+
+  // Tells the analysis that this thread holds it: in a lambda that runs with the lock held.
+  void AssertHeld() const LONGWIRE_ASSERT_CAPABILITY(this) {
+#if LONGWIRE_LOCK_CHECKS
+    if (rank_ != nullptr) AssertLockHeld(this, *rank_);
+#endif
   }
 
  private:
@@ -51,10 +67,14 @@ class LONGWIRE_CAPABILITY("mutex") Mutex {
 #endif
 };
 
+// For a MutexLock that takes over a mutex which this thread holds already, as after TryLock.
+struct AdoptLock {};
+
 // Holds a mutex while it lives; Unlock and Lock let go of it in between.
 class LONGWIRE_SCOPED_CAPABILITY MutexLock {
  public:
   explicit MutexLock(Mutex& mutex) LONGWIRE_ACQUIRE(mutex) : mutex_(mutex) { mutex_.Lock(); }
+  MutexLock(Mutex& mutex, AdoptLock) LONGWIRE_REQUIRES(mutex) : mutex_(mutex) {}
   ~MutexLock() LONGWIRE_RELEASE() {
     if (holds_) mutex_.Unlock();
   }

@@ -55,6 +55,41 @@ TEST(MutexTest, ALockThatHasLetGoReleasesNothing) {
   EXPECT_EQ(0, counter.value);
 }
 
+TEST(MutexTest, TryLockFailsWhileAnotherThreadHoldsIt) {
+  Counter counter;
+  MutexLock lock(counter.mutex);
+  auto takes = [&counter] {
+    if (!counter.mutex.TryLock()) return false;
+    counter.mutex.Unlock();
+    return true;
+  };
+  EXPECT_FALSE(std::async(std::launch::async, takes).get());
+  lock.Unlock();
+  EXPECT_TRUE(std::async(std::launch::async, takes).get());
+  lock.Lock();
+}
+
+TEST(MutexTest, ALockReleasesTheMutexThatItAdopted) {
+  Counter counter;
+  if (counter.mutex.TryLock()) {
+    MutexLock lock(counter.mutex, AdoptLock());
+    counter.value = 3;
+  }
+  MutexLock lock(counter.mutex);
+  EXPECT_EQ(3, counter.value);
+}
+
+TEST(MutexTest, ALambdaMayAssertThatTheMutexIsHeld) {
+  Counter counter;
+  auto increase = [&counter] {
+    counter.mutex.AssertHeld();
+    ++counter.value;
+  };
+  MutexLock lock(counter.mutex);
+  increase();
+  EXPECT_EQ(1, counter.value);
+}
+
 TEST(CondVarTest, AWaitEndsWhenAnotherThreadSaysSo) {
   Counter counter;
   std::thread other([&counter] {
@@ -88,6 +123,7 @@ void LockTwice(Mutex& mutex) LONGWIRE_NO_THREAD_SAFETY_ANALYSIS {
   mutex.Lock();
   mutex.Lock();
 }
+bool TryToLock(Mutex& mutex) LONGWIRE_NO_THREAD_SAFETY_ANALYSIS { return mutex.TryLock(); }
 void OnlyUnlock(Mutex& mutex) LONGWIRE_NO_THREAD_SAFETY_ANALYSIS { mutex.Unlock(); }
 
 class LockOrderDeathTest : public testing::Test {
@@ -138,6 +174,19 @@ TEST_F(LockOrderDeathTest, AnotherThreadsMutexCannotBeReleased) {
   EXPECT_DEATH(std::async(std::launch::async, [this] { OnlyUnlock(low_); }).get(),
                "released by a thread that does not hold it");
   low_.Unlock();
+}
+
+TEST_F(LockOrderDeathTest, TryLockKeepsTheOrder) {
+  MutexLock high(high_);
+  EXPECT_DEATH(static_cast<void>(TryToLock(low_)), "lock order: low is taken while high is held");
+}
+
+TEST_F(LockOrderDeathTest, AMutexThatIsNotHeldIsNoticed) {
+  {
+    MutexLock low(low_);
+    low_.AssertHeld();
+  }
+  EXPECT_DEATH(low_.AssertHeld(), "lock order: low is not held where it has to be");
 }
 
 TEST_F(LockOrderDeathTest, NothingRankedIsHeldInAWait) {

@@ -226,7 +226,7 @@ CUresult cuCtxAttach(CUcontext* pctx, unsigned int flags) {
   Context* context = nullptr;
   CUresult result = Current(&context);
   if (result != CUDA_SUCCESS) return result;
-  std::lock_guard<std::mutex> lock(context->mutex);
+  base::MutexLock lock(context->mutex);
   context->attachments += 1;
   *pctx = context->handle;
   return CUDA_SUCCESS;
@@ -239,7 +239,7 @@ CUresult cuCtxDetach(CUcontext ctx) {
   if (result != CUDA_SUCCESS) return result;
   if (context->handle != ctx) return CUDA_ERROR_INVALID_CONTEXT;
   {
-    std::lock_guard<std::mutex> lock(context->mutex);
+    base::MutexLock lock(context->mutex);
     if (context->primary && context->attachments == 1) return CUDA_ERROR_INVALID_CONTEXT;
     if (--context->attachments > 0) return CUDA_SUCCESS;
   }
@@ -251,7 +251,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
   if (context == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   CUresult result = ActivatePrimary(context);
   if (result != CUDA_SUCCESS) return result;
-  std::lock_guard<std::mutex> lock(context->mutex);
+  base::MutexLock lock(context->mutex);
   context->retains += 1;
   context->was_reset.store(false);
   *pctx = context->handle;
@@ -262,7 +262,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
   Context* context = PrimaryContext(dev);
   if (context == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   {
-    std::lock_guard<std::mutex> lock(context->mutex);
+    base::MutexLock lock(context->mutex);
     if (context->retains == 0) return CUDA_ERROR_INVALID_CONTEXT;
     if (--context->retains > 0) return CUDA_SUCCESS;
   }

@@ -3,7 +3,7 @@
 
 #include "client-shim/context/context.h"
 #include "client-shim/context/properties.h"
-#include "client-shim/copy/held_copies.h"
+#include "client-shim/copy/remap_copies.h"
 #include "client-shim/entry/entry.h"
 #include "client-shim/memory/async_pool.h"
 #include "client-shim/memory/device_memory.h"

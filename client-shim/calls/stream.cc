@@ -57,7 +57,7 @@ std::vector<StreamPoint> Covered(Stream* stream) {
     add(stream);
     return points;
   }
-  std::lock_guard<std::mutex> lock(stream->context->mutex);
+  base::MutexLock lock(stream->context->mutex);
   for (Stream* other : stream->context->streams) {
     if (WaitCovers(stream, other)) add(other);
   }

@@ -1,6 +1,6 @@
 // One image on its way to the worker, for the call that uses it, or other bytes that the server may
-// keep (kept_uploads.h). The server is offered their digest; the bytes go only if it does not know
-// them from an earlier upload of the same tenant.
+// cache (cached_uploads.h). The server is offered their digest; the bytes go only if it does not
+// know them from an earlier upload of the same tenant.
 #pragma once
 
 #include <cstddef>

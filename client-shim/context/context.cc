@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/try.h"
 #include "client-shim/context/current_context.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/session/process_state.h"
@@ -16,9 +17,9 @@ namespace longwire::shim {
 namespace {
 
 struct Registry {
-  std::mutex mutex;
-  std::vector<Context*> primary;                     // by device; written before cuInit returns
-  std::unordered_map<uint32_t, Context*> by_number;  // under mutex
+  base::Mutex mutex{base::ranks::kContextRegistry};
+  std::vector<Context*> primary;  // by device; written before cuInit returns
+  std::unordered_map<uint32_t, Context*> by_number LONGWIRE_GUARDED_BY(mutex);
   std::atomic<uint32_t> next_number{1};
   std::atomic<ContextDeathHook> hooks[4] = {};
   ContextParts parts;  // written before cuInit returns
@@ -29,7 +30,7 @@ Registry& TheRegistry() {
   return *registry;
 }
 
-// The value that programs may pass for "the current one" in private interfaces.
+// Stands for the current context in private interfaces.
 const CUcontext kCurrent = reinterpret_cast<CUcontext>(~uintptr_t{0});
 
 CUresult CreateInWorker(Context* context, uint32_t number) {
@@ -41,13 +42,13 @@ CUresult CreateInWorker(Context* context, uint32_t number) {
   return TheSession().CallAndWait({number, nullptr, 0}, create).code;
 }
 
-// Without green ones, which are parts of these.
+// Without green contexts, which are parts of these.
 std::vector<Context*> LiveContexts() {
   Registry& registry = TheRegistry();
-  std::lock_guard<std::mutex> lock(registry.mutex);
+  base::MutexLock lock(registry.mutex);
   std::vector<Context*> contexts;
   for (auto& [number, context] : registry.by_number) {
-    if (context->number.load() == number) contexts.push_back(context);  // not by a green one's
+    if (context->number.load() == number) contexts.push_back(context);  // no green one's number
   }
   return contexts;
 }
@@ -57,14 +58,14 @@ std::vector<Context*> LiveContexts() {
 uint32_t NewContextNumber(Context* context) {
   Registry& registry = TheRegistry();
   uint32_t number = registry.next_number++;
-  std::lock_guard<std::mutex> lock(registry.mutex);
+  base::MutexLock lock(registry.mutex);
   registry.by_number[number] = context;
   return number;
 }
 
 void ForgetContextNumber(uint32_t number) {
   Registry& registry = TheRegistry();
-  std::lock_guard<std::mutex> lock(registry.mutex);
+  base::MutexLock lock(registry.mutex);
   registry.by_number.erase(number);
 }
 
@@ -92,8 +93,8 @@ Context* PrimaryContext(int device) {
 
 CUresult ActivatePrimary(Context* context) {
   {
-    std::unique_lock<std::mutex> lock(context->mutex);
-    context->activated.wait(lock, [&] { return !context->activating; });
+    base::MutexLock lock(context->mutex);
+    while (context->activating) context->activated.Wait(lock);
     if (context->number.load() != 0) return CUDA_SUCCESS;
     context->activating = true;
   }
@@ -101,11 +102,11 @@ CUresult ActivatePrimary(Context* context) {
   CUresult result = CreateInWorker(context, number);
   if (result != CUDA_SUCCESS) ForgetContextNumber(number);
   {
-    std::lock_guard<std::mutex> lock(context->mutex);
+    base::MutexLock lock(context->mutex);
     if (result == CUDA_SUCCESS) context->number.store(number);
     context->activating = false;
   }
-  context->activated.notify_all();
+  context->activated.NotifyAll();
   if (result != CUDA_SUCCESS) return result;
   result = TheRegistry().parts.made(context);
   if (result != CUDA_SUCCESS) EndContext(context);
@@ -150,8 +151,8 @@ CUresult EndContext(Context* context) {
   const ContextParts& parts = TheRegistry().parts;
   parts.ends(context);
   {
-    std::unique_lock<std::mutex> lock(context->mutex);
-    context->activated.wait(lock, [&] { return !context->activating; });
+    base::MutexLock lock(context->mutex);
+    while (context->activating) context->activated.Wait(lock);
     number = context->number.exchange(0);
     if (number == 0) return CUDA_SUCCESS;
     streams.swap(context->streams);
@@ -164,18 +165,18 @@ CUresult EndContext(Context* context) {
   CUresult result = TheSession().CallAndWait({number, nullptr, 0}, destroy).code;
   parts.ended(number);
   for (Stream* stream : streams) {
-    // The worker is done with all of it, finished or not.
+    // The worker has ended all of its work, finished or not.
     stream->finished.store(stream->last.load());
     DestroyStream(stream);
     Release(stream);
   }
-  TheSession().WakeWaiters();  // other threads', for its streams
+  TheSession().WakeWaiters();  // threads that wait for its streams
   ForgetContextNumber(number);
   context->sticky.store(0);
   context->cache_config.store(CU_FUNC_CACHE_PREFER_NONE);
   context->once.store(0);
-  // One that is left gets what outlives contexts. If that fails, which is reported, the next
-  // context that is made gets it.
+  // A remaining context takes over what outlives contexts. If that fails, which is reported, the
+  // next new context takes it over.
   std::vector<Context*> left = LiveContexts();
   if (!left.empty()) parts.made(left.front());
   return Session::over() != CUDA_SUCCESS ? Session::over() : result;
@@ -191,7 +192,7 @@ Context* FindContext(CUcontext handle) {
 
 Context* ContextByNumber(uint32_t number) {
   Registry& registry = TheRegistry();
-  std::lock_guard<std::mutex> lock(registry.mutex);
+  base::MutexLock lock(registry.mutex);
   auto found = registry.by_number.find(number);
   return found == registry.by_number.end() ? nullptr : found->second;
 }
@@ -207,7 +208,7 @@ std::vector<StreamPoint> UnfinishedWorkOfAll() {
 
 bool IsOnlyContext(const Context* context) {
   Registry& registry = TheRegistry();
-  std::lock_guard<std::mutex> lock(registry.mutex);
+  base::MutexLock lock(registry.mutex);
   return std::ranges::all_of(registry.by_number,
                              [&](const auto& entry) { return entry.second == context; });
 }
@@ -236,13 +237,12 @@ CUresult TakeError(Context* context) {
 }
 
 CUresult RequireHealthyContext(Context** context) {
-  CUresult result = RequireContext(context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireContext(context));
   if (Session::over() != CUDA_SUCCESS) return Session::over();
   return TakeError(*context);
 }
 
-// What private tables ask.
+// For the private tables.
 
 CUcontext CurrentContext() {
   if (CurrentProcessState() != ProcessState::kReady) return nullptr;

@@ -5,13 +5,13 @@
 #include <cuda.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/support/handle_table.h"
 
 namespace longwire::shim {
@@ -19,10 +19,19 @@ namespace longwire::shim {
 struct Stream;
 
 // See limits.h.
-struct KeptLimits {
-  uint32_t number = 0;   // the context's, of which they are
-  uint64_t changes = 0;  // counts what made them forget
+struct CachedLimits {
+  uint32_t number = 0;   // of the context whose limits they are
+  uint64_t changes = 0;  // how often the cache was emptied
   std::map<CUlimit, size_t> values;
+};
+
+// The event that all later work of a context waits for, and where it was recorded; see
+// context_events.h. It is recorded once.
+struct ContextGate {
+  CUevent event = nullptr;
+  uint64_t id = 0, version = 0;
+  Stream* stream = nullptr;  // retained by the event
+  uint64_t position = 0;
 };
 
 struct Context {
@@ -30,70 +39,72 @@ struct Context {
   CUcontext handle = nullptr;
   int device = 0;
   bool primary = false;
-  // Of a green context: its device's primary context, which has its memory, modules, events and
-  // errors. Else itself.
+  // Of a green context: its device's primary context, which owns its memory, modules, events and
+  // errors. Of any other: itself.
   Context* home = nullptr;
   CUgreenCtx green = nullptr;    // its other handle, if it is green
   uint32_t multiprocessors = 0;  // of a green one
   std::atomic<unsigned> flags{0};
-  // Under which the worker knows it; 0: a primary context that is not active.
+  // The number by which the worker knows it; 0: a primary context that is not active.
   std::atomic<uint32_t> number{0};
   std::atomic<bool> was_reset{false};  // a primary context, and not retained since
-  // The first code that poisoned it: every later call returns it.
+  // The error that made it unusable: every later call returns it.
   std::atomic<int> sticky{0};
   std::atomic<CUfunc_cache> cache_config{CU_FUNC_CACHE_PREFER_NONE};
-  // A late failure that does not poison: the next call that may return it does, once.
+  // A late error that leaves it usable: the next call that may return it does, once.
   std::atomic<int> once{0};
-  // Captures going on in blocking streams: the legacy stream must not be used meanwhile.
+  // Captures in blocking streams: the legacy stream must not be used while there is one.
   std::atomic<uint32_t> blocking_captures{0};
   std::atomic<uint32_t> captures{0};
   std::atomic<Stream*> legacy{nullptr};
 
-  // Counts the events that all of the context's later work waits for; see context_events.h.
-  std::atomic<uint64_t> gate_version{0};
-  std::mutex gate_mutex;   // guards the next; taken before the session's locks
-  CUevent gate = nullptr;  // the newest one, behind all before it
+  std::atomic<uint64_t> gate_version{0};  // counts the gates
+  base::Mutex gate_mutex{base::ranks::kContextGate};
+  ContextGate gate LONGWIRE_GUARDED_BY(gate_mutex);  // the newest one, behind all before it
 
-  std::mutex mutex;                   // guards what follows; taken before the session's locks
-  bool activating = false;            // a thread waits for the worker to make it
-  std::condition_variable activated;  // or the attempt has failed
-  uint32_t retains = 0;               // of a primary context
-  uint32_t attachments = 1;           // of another: who made it, and each cuCtxAttach
-  KeptLimits limits;
-  // All that may still have unfinished work, those of its green contexts too; a green one has none.
-  std::vector<Stream*> streams;
+  base::Mutex mutex{base::ranks::kContext};
+  // A thread waits for the worker to make it.
+  bool activating LONGWIRE_GUARDED_BY(mutex) = false;
+  base::CondVar activated;                          // or the attempt has failed
+  uint32_t retains LONGWIRE_GUARDED_BY(mutex) = 0;  // of a primary context
+  // Of another context: its maker, and each cuCtxAttach.
+  uint32_t attachments LONGWIRE_GUARDED_BY(mutex) = 1;
+  CachedLimits limits LONGWIRE_GUARDED_BY(mutex);
+  // Streams that may have unfinished work, including those of its green contexts; empty in a green
+  // context.
+  std::vector<Stream*> streams LONGWIRE_GUARDED_BY(mutex);
 };
 
-// The current context of the calling thread, usable: activates a primary context that is current
-// but not yet retained. Of a green context its home. CUDA_ERROR_INVALID_CONTEXT (none),
-// _CONTEXT_IS_DESTROYED.
+// The calling thread's current context; if that is green, its home. Activates a primary context
+// that is current but not yet retained. CUDA_ERROR_INVALID_CONTEXT if there is none,
+// CUDA_ERROR_CONTEXT_IS_DESTROYED.
 CUresult RequireContext(Context** context);
-// The same, but the green context itself: whose streams work goes to.
+// The same, but a green context is returned itself: the one whose streams get the work.
 CUresult RequireOwner(Context** owner);
 
-// The same, and the context's own errors: what calls that hand over work return.
+// As RequireContext, and returns the context's own error: for calls that queue work.
 CUresult RequireHealthyContext(Context** context);
 
-// A poisoned context's code, or a late failure that has not been returned yet (and now is).
+// The context's sticky error, or a late error that no call has returned yet (and this one does).
 CUresult TakeError(Context* context);
 
-// The context of a handle, green or not, nullptr if it is none. A null handle is the current
-// context's.
+// The context of a handle, green or not; nullptr if the handle is invalid. A null handle stands for
+// the current context.
 Context* FindContext(CUcontext handle);
 
-// By the number on the wire, for errors that come back: of a green context its home. nullptr if it
-// is gone.
+// By the number on the wire, for errors that come back. Of a green context's number: its home.
+// nullptr if the context has ended.
 Context* ContextByNumber(uint32_t number);
 
-// Gives a primary context a number and makes it in the worker, unless it has one. Waits for another
-// thread that does so.
+// Gives a primary context a number and creates it in the worker, unless it is active. If another
+// thread is doing so, waits for that.
 CUresult ActivatePrimary(Context* context);
 
-// What other parts do for a context's sake (context_parts.cc).
+// What other parts of the client do when a context is created or ends (context_parts.cc).
 struct ContextParts {
-  CUresult (*made)(Context*) = nullptr;      // made in the worker, or another one has ended
+  CUresult (*made)(Context*) = nullptr;      // created in the worker, or another one has ended
   void (*ends)(Context*) = nullptr;          // about to end, and still usable
-  void (*closed)(Context*) = nullptr;        // no more usable, and not ended in the worker yet
+  void (*closed)(Context*) = nullptr;        // no longer usable, but not yet ended in the worker
   void (*ended)(uint32_t number) = nullptr;  // ended in the worker
 };
 // At start.
@@ -102,11 +113,11 @@ void SetContextParts(const ContextParts& parts);
 // At start: the inactive primary context of the next device.
 void CreatePrimaryContext(int device);
 
-// A context of its own, made in the worker.
+// A context that is not primary, created in the worker.
 CUresult NewContext(int device, unsigned flags, Context** created);
 
-// Ends it in the worker and frees all that belongs to it; calls the death hooks. The handle of a
-// primary context stays, and it can be activated again.
+// Ends it in the worker, frees all that belongs to it and calls the death hooks. A primary context
+// keeps its handle and can be activated again.
 CUresult EndContext(Context* context);
 
 // The primary context of a device, active or not; nullptr if there is no such device.
@@ -121,28 +132,30 @@ CUresult OwnStream(Context* context, Stream** stream);
 // Whether the stream is one of the context's, or of its green contexts'.
 bool Belongs(const Stream* stream, const Context* context);
 
-// A snapshot of a context's unfinished streams, for frees.
+// A point in a stream's work: the call at this position of the log.
 struct StreamPoint {
   Stream* stream;
   uint64_t position;
 };
-// The streams with unfinished work and up to where; each stream is retained for the caller.
+// The context's streams that have unfinished work, each with its newest call. Each stream is
+// retained for the caller, here and in the next two.
 std::vector<StreamPoint> UnfinishedWork(Context* context);
-// What the stream's next work comes behind, of its own and of streams with which it is ordered; the
-// same way. For what takes the place of work in the stream without being given to it.
+// The unfinished work after which the stream's next work runs: its own, and that of streams with
+// which it is ordered. For what the client does itself instead of queueing it in the stream.
 std::vector<StreamPoint> UnfinishedBefore(const Stream* stream);
-// Of all contexts: another device's work may use the memory, by peer copies or peer access.
+// The same of all contexts: another device's work may use the memory, by peer copies or peer
+// access.
 std::vector<StreamPoint> UnfinishedWorkOfAll();
 // Whether no other context is active, but for its own green ones.
 bool IsOnlyContext(const Context* context);
-// Waits for all of it, as AwaitStream does, and releases the streams. The session's end, if that
-// ended the wait; what contexts have failed with their own calls say.
+// Waits until all points have finished, as AwaitStream does, and releases the streams. Returns an
+// error only if the session ended; contexts' errors are returned by calls in these contexts.
 [[nodiscard]] CUresult AwaitWork(std::span<const StreamPoint> points);
 
-// A new number on the wire, under which errors find the context; until it is forgotten.
+// A new number on the wire, by which errors find the context until it is forgotten.
 uint32_t NewContextNumber(Context* context);
 void ForgetContextNumber(uint32_t number);
-// Tells those who asked (current_context.h) that the context is no more.
+// Calls the hooks of current_context.h: the context has ended.
 void CallDeathHooks(CUcontext handle);
 
 using ContextTable = HandleTable<Context, HandleKind::kContext>;

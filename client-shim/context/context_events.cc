@@ -1,5 +1,9 @@
 #include "client-shim/context/context_events.h"
 
+#include <mutex>
+#include <utility>
+
+#include "base/try.h"
 #include "client-shim/session/session.h"
 #include "client-shim/stream/capture.h"
 #include "client-shim/stream/program_streams.h"
@@ -8,7 +12,8 @@
 namespace longwire::shim {
 namespace {
 
-// A stream that only gathers waits, in front of a record; its work outlives it.
+// A stream that waits for several events, so that one record behind these waits covers them all.
+// Its work outlives it.
 class Collector {
  public:
   explicit Collector(Context* context)
@@ -19,7 +24,7 @@ class Collector {
   Collector(const Collector&) = delete;
   Collector& operator=(const Collector&) = delete;
 
-  // What `stream` has been given up to now.
+  // The work that `stream` has up to now.
   void AddWorkOf(Stream* stream) {
     CUevent handle = nullptr;
     if (result_ == CUDA_SUCCESS)
@@ -46,16 +51,45 @@ class Collector {
   CUresult result_;
 };
 
+// The event's newest record; `captured` is null unless it is inside a capture.
+struct EventRecord {
+  uint64_t version = 0;
+  Stream* stream = nullptr;
+  uint64_t position = 0;
+  Capture* captured = nullptr;
+};
+EventRecord NewestRecord(Event* event) {
+  std::lock_guard<std::mutex> lock(event->mutex);
+  return {event->version, event->stream, event->position, event->captured};
+}
+
+ContextGate GateOf(CUevent handle) {
+  Event* event = FindEvent(handle);
+  EventRecord record = NewestRecord(event);
+  return {handle, event->id, record.version, record.stream, record.position};
+}
+
+// Later work of the context waits for `gate`, or for nothing. The previous gate's event is
+// destroyed once no thread is queueing a wait for it.
+void SetGate(Context* context, const ContextGate& gate) {
+  ContextGate before;
+  {
+    base::MutexLock lock(context->gate_mutex);
+    before = std::exchange(context->gate, gate);
+    if (gate.event != nullptr) context->gate_version.fetch_add(1, std::memory_order_release);
+  }
+  if (before.event != nullptr) DestroyEvent(before.event);
+}
+
 }  // namespace
 
 CUresult RecordContext(Context* context, Event* event) {
   if (event->context != context->home) return CUDA_ERROR_INVALID_HANDLE;
-  CUresult result = RefuseContextWhileCapturing(context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RefuseContextWhileCapturing(context));
   Collector collector(context);
   for (StreamPoint& point : UnfinishedWork(context)) {
     if (point.stream->destroyed.load()) {
-      // Nothing can be recorded in it any more; what it was given ends by itself.
+      // Nothing can be recorded in it any more; its work finishes by itself.
       collector.Note(WaitForStream(point.stream, point.position));
     } else {
       collector.AddWorkOf(point.stream);
@@ -66,35 +100,27 @@ CUresult RecordContext(Context* context, Event* event) {
 }
 
 CUresult MakeContextWait(Context* context, Event* event) {
-  CUresult result = RefuseContextWhileCapturing(context);
-  if (result != CUDA_SUCCESS) return result;
-  {
-    std::lock_guard<std::mutex> lock(event->mutex);
-    if (event->captured != nullptr) {
-      Invalidate(event->captured);
-      return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    }
-    if (event->stream == nullptr) return CUDA_SUCCESS;  // never recorded
+  LONGWIRE_TRY(RefuseContextWhileCapturing(context));
+  EventRecord record = NewestRecord(event);
+  if (record.captured != nullptr) {
+    Invalidate(record.captured);
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
-  // An event of the context's own, which the program can neither destroy nor record anew. One
-  // thread at a time, so that each gate stands behind the one before: the collector passes that
-  // itself.
-  static std::mutex one_at_a_time;
-  std::lock_guard<std::mutex> building(one_at_a_time);
+  if (record.stream == nullptr) return CUDA_SUCCESS;  // never recorded
+  // An internal event, which the program can neither destroy nor record again. One thread at a
+  // time, so that each gate comes behind the previous one, for which the collector's stream waits.
+  static base::Mutex one_at_a_time;
+  base::MutexLock building(one_at_a_time);
   CUevent gate = nullptr;
-  result = NewEvent(context->home, CU_EVENT_DISABLE_TIMING, &gate);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(NewEvent(context->home, CU_EVENT_DISABLE_TIMING, &gate));
   Collector collector(context);
   collector.Add(event);
-  result = collector.Record(FindEvent(gate));
+  CUresult result = collector.Record(FindEvent(gate));
   if (result != CUDA_SUCCESS) {
     DestroyEvent(gate);
     return result;
   }
-  std::lock_guard<std::mutex> lock(context->gate_mutex);
-  if (context->gate != nullptr) DestroyEvent(context->gate);
-  context->gate = gate;
-  context->gate_version.fetch_add(1, std::memory_order_release);
+  SetGate(context, GateOf(gate));
   return CUDA_SUCCESS;
 }
 
@@ -105,19 +131,19 @@ void PassGate(Context* context, Stream* stream, std::atomic<uint64_t>* passed) {
       context->gate_version.load(std::memory_order_acquire)) {
     return;
   }
-  std::lock_guard<std::mutex> lock(context->gate_mutex);
+  base::MutexLock lock(context->gate_mutex);
   const uint64_t version = context->gate_version.load();
   if (passed->load() == version) return;
-  if (Event* gate = FindEvent(context->gate)) {
-    std::lock_guard<std::mutex> event_lock(gate->mutex);
-    if (gate->stream->finished.load(std::memory_order_acquire) < gate->position) {
-      calls::lwStreamWaitEvent wait;
-      wait.event = gate->id;
-      wait.version = gate->version;
-      TheSession().Submit({stream->context_number, stream, 0}, wait);
-    }
+  const ContextGate gate = context->gate;
+  bool waits = gate.event != nullptr &&
+               gate.stream->finished.load(std::memory_order_acquire) < gate.position;
+  if (waits) {
+    calls::lwStreamWaitEvent wait;
+    wait.event = gate.id;
+    wait.version = gate.version;
+    TheSession().Submit({stream->context_number, stream, 0}, wait);
   }
-  // Only now: another thread's work for this stream must stand behind the wait too.
+  // Only now: another thread's work in this stream must come behind the wait, too.
   passed->store(version, std::memory_order_release);
 }
 
@@ -130,10 +156,6 @@ void PassGates(Stream* stream) {
   }
 }
 
-void OpenGate(Context* context) {
-  std::lock_guard<std::mutex> lock(context->gate_mutex);
-  if (context->gate != nullptr) DestroyEvent(context->gate);
-  context->gate = nullptr;
-}
+void OpenGate(Context* context) { SetGate(context, {}); }
 
 }  // namespace longwire::shim

@@ -1,5 +1,5 @@
-// Events of whole contexts: recorded behind everything that a context has been given, or waited for
-// by everything that it will be given.
+// Events of whole contexts: recorded after all work that was queued in a context, or waited for by
+// all work that will be queued in it.
 #pragma once
 
 #include <cuda.h>
@@ -9,15 +9,15 @@
 
 namespace longwire::shim {
 
-// Of a green context: its own streams. Errors as cuCtxRecordEvent and cuCtxWaitEvent:
-// CUDA_ERROR_INVALID_HANDLE for an event of another context, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-// beside a capture, which is broken.
+// Of a green context, only its own streams count. Errors as cuCtxRecordEvent and cuCtxWaitEvent:
+// CUDA_ERROR_INVALID_HANDLE for an event of another context; CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+// during a capture, which becomes invalid.
 CUresult RecordContext(Context* context, Event* event);
 CUresult MakeContextWait(Context* context, Event* event);
 
-// Lets the stream wait for what its context and its green context wait for, unless it does already.
+// Queues the waits that the stream's context and green context ask for, unless the stream has them.
 void PassGates(Stream* stream);
-// The context ends: nothing of it waits any more.
+// The context ends: its work no longer waits for an event.
 void OpenGate(Context* context);
 
 }  // namespace longwire::shim

@@ -17,11 +17,11 @@ namespace {
 
 void BeforeEnd(Context* context) {
   EndGreenContextsOf(context);
-  static_cast<void>(KeepManagedVariables(context));  // the session's end is what is returned then
+  static_cast<void>(KeepManagedVariables(context));  // fails only if the session has ended
   DropPeers(context);
 }
 
-// In this order: what is compared and sent by itself goes before the memory that it looks at.
+// In this order: mirrors end before their memory, as a thread of the client compares it.
 void AfterEnd(uint32_t number) {
   ForgetMirrors(number);
   ForgetManaged(number);

@@ -1,4 +1,4 @@
-// What other parts of the client do for a context's sake when it is made and when it ends.
+// What other parts of the client do when a context is created and when it ends.
 #pragma once
 
 namespace longwire::shim {

@@ -24,8 +24,8 @@ GreenTable& Handles() {
 }
 
 struct Living {
-  std::mutex mutex;
-  std::vector<Context*> contexts;  // under mutex
+  base::Mutex mutex{base::ranks::kGreenContexts};
+  std::vector<Context*> contexts LONGWIRE_GUARDED_BY(mutex);
 };
 
 Living& TheLiving() {
@@ -67,7 +67,7 @@ CUresult NewGreenContext(Context* home, CUdevResourceDesc descriptor, unsigned f
   green->green = reinterpret_cast<CUgreenCtx>(Handles().Publish(handle));
   green->handle = reinterpret_cast<CUcontext>(Contexts().Publish(green));
   Living& living = TheLiving();
-  std::lock_guard<std::mutex> lock(living.mutex);
+  base::MutexLock lock(living.mutex);
   living.contexts.push_back(green);
   *created = green;
   return CUDA_SUCCESS;
@@ -76,7 +76,7 @@ CUresult NewGreenContext(Context* home, CUdevResourceDesc descriptor, unsigned f
 CUresult EndGreenContext(Context* green) {
   {
     Living& living = TheLiving();
-    std::lock_guard<std::mutex> lock(living.mutex);
+    base::MutexLock lock(living.mutex);
     if (std::erase(living.contexts, green) == 0) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   }
   CUresult waited = SynchronizeContext(green);
@@ -99,7 +99,7 @@ void EndGreenContextsOf(const Context* home) {
   std::vector<Context*> contexts;
   {
     Living& living = TheLiving();
-    std::lock_guard<std::mutex> lock(living.mutex);
+    base::MutexLock lock(living.mutex);
     contexts = living.contexts;
   }
   for (Context* green : contexts) {

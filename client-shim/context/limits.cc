@@ -1,5 +1,6 @@
 #include "client-shim/context/limits.h"
 
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "longwire/shim_hand_written.h"
 #include "wire/switches.h"
@@ -7,13 +8,13 @@
 namespace longwire::shim {
 namespace {
 
-bool MayKeep(CUlimit limit) {
+bool MayCache(CUlimit limit) {
   static const bool never = wire::IsSwitchedOff("kept-limits");
   return !never && limit != CU_LIMIT_STACK_SIZE;
 }
 
-// What was kept of a primary context that has been reset since is none of the new one's.
-KeptLimits& Kept(Context* context) {
+// The cache of the context, emptied if a primary context was reset since.
+CachedLimits& Cached(Context* context) LONGWIRE_REQUIRES(context->mutex) {
   uint32_t number = context->number.load();
   if (context->limits.number != number) context->limits = {number, context->limits.changes + 1, {}};
   return context->limits;
@@ -23,38 +24,36 @@ KeptLimits& Kept(Context* context) {
 
 CUresult GetLimit(CUlimit limit, size_t* value) {
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireHealthyContext(&context));
   uint64_t changes = 0;
   {
-    std::lock_guard lock(context->mutex);
-    KeptLimits& kept = Kept(context);
-    auto found = kept.values.find(limit);
-    if (found != kept.values.end()) {
+    base::MutexLock lock(context->mutex);
+    CachedLimits& cached = Cached(context);
+    auto found = cached.values.find(limit);
+    if (found != cached.values.end()) {
       *value = found->second;
       return CUDA_SUCCESS;
     }
-    changes = kept.changes;
+    changes = cached.changes;
   }
-  result = forward::cuCtxGetLimit(value, limit);
-  if (result != CUDA_SUCCESS || !MayKeep(limit)) return result;
-  std::lock_guard lock(context->mutex);
-  KeptLimits& kept = Kept(context);
+  CUresult result = forward::cuCtxGetLimit(value, limit);
+  if (result != CUDA_SUCCESS || !MayCache(limit)) return result;
+  base::MutexLock lock(context->mutex);
+  CachedLimits& cached = Cached(context);
   // Another thread may have set it since it was asked for.
-  if (kept.changes == changes) kept.values[limit] = *value;
+  if (cached.changes == changes) cached.values[limit] = *value;
   return CUDA_SUCCESS;
 }
 
 CUresult SetLimit(CUlimit limit, size_t value) {
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
-  result = forward::cuCtxSetLimit(limit, value);
-  // The driver may have made another value of it, and a limit of one kind change with another's.
-  std::lock_guard lock(context->mutex);
-  KeptLimits& kept = Kept(context);
-  kept.values.clear();
-  ++kept.changes;
+  LONGWIRE_TRY(RequireHealthyContext(&context));
+  CUresult result = forward::cuCtxSetLimit(limit, value);
+  // The driver may round the value, and changing one limit may change another.
+  base::MutexLock lock(context->mutex);
+  CachedLimits& cached = Cached(context);
+  cached.values.clear();
+  ++cached.changes;
   return result;
 }
 

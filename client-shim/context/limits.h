@@ -1,6 +1,6 @@
-// A context's limits, each asked of the server once: they change only when the program sets them,
-// but for the stack, which the driver enlarges for kernels that are launched: it is asked for each
-// time. cuDNN asks twice for each attention. LONGWIRE_DISABLE=kept-limits asks always.
+// A cache of contexts' limits: cuDNN asks for one twice in each attention, and a limit changes only
+// when the program sets it. The stack limit is not cached, as the driver raises it for kernels that
+// are launched. LONGWIRE_DISABLE=kept-limits turns the cache off.
 #pragma once
 
 #include <cuda.h>
@@ -9,7 +9,7 @@
 
 namespace longwire::shim {
 
-// Of the calling thread's current context. The driver's code, also of a context that has failed.
+// Of the calling thread's current context. The driver's code, or the context's own error.
 CUresult GetLimit(CUlimit limit, size_t* value);
 CUresult SetLimit(CUlimit limit, size_t value);
 

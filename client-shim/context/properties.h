@@ -1,5 +1,5 @@
-// The devices as the program sees them, from what the session's opening told: everything about them
-// is answered here.
+// The devices as the program sees them. Their properties come with the opening of the session, so
+// no question about them goes to the server.
 #pragma once
 
 #include <cuda.h>
@@ -12,18 +12,18 @@
 namespace longwire::shim {
 
 struct Device {
-  int server_ordinal = 0;  // what the worker calls it
+  int server_ordinal = 0;  // its number in the worker
   const wire::DeviceDescription* description = nullptr;
   std::vector<wire::DeviceAttribute> attributes;  // by number; code CUDA_ERROR_INVALID_VALUE: none
 };
 
-// Makes the program's devices of these of the session's.
+// Makes those of the session's devices that `visible` lists the program's devices.
 void InitializeDevices(const wire::OpenReply& reply, const std::vector<int>& visible);
 
 // nullptr if there is no such device.
 const Device* FindDevice(CUdevice device);
 
-// The program's number of the device that the worker calls `ordinal`, -1 if it does not see it.
+// The program's number of the device that is `ordinal` for the worker; -1 if it is not visible.
 int DeviceByServerOrdinal(int ordinal);
 
 // The device whose window holds the address, -1 if none.
@@ -32,7 +32,7 @@ int DeviceOfAddress(uint64_t address);
 // "domain:bus:device.function" as the driver writes it.
 std::string PciBusId(const Device& device);
 
-// An attribute's value, or `otherwise` when the server does not know it.
+// An attribute's value, or `otherwise` if the server did not report one.
 int AttributeOr(const Device& device, CUdevice_attribute attribute, int otherwise);
 
 }  // namespace longwire::shim

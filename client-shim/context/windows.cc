@@ -14,7 +14,7 @@
 namespace longwire::shim {
 namespace {
 
-// Honoured by drivers on the GPUs tried; the last lies where thread sanitizer leaves room.
+// Drivers accepted these on all GPUs tried. The last lies where thread sanitizer leaves room.
 constexpr uint64_t kDefaultBases[] = {0x200000000000, 0x500000000000, 0x600000000000,
                                       0x7e8000000000};
 // A device gets eight times its memory, mostly 256 GiB to 2 TiB, one after the other; eight large
@@ -22,14 +22,14 @@ constexpr uint64_t kDefaultBases[] = {0x200000000000, 0x500000000000, 0x60000000
 constexpr uint64_t kDefaultBytes = uint64_t{16} << 40;
 constexpr uint64_t kLeastBytes = uint64_t{64} << 30;
 
-// Addresses cost nothing, except under tools that keep books of each page of them: memcheck takes
-// 80 bytes for every 64 KiB. What a first piece costs says how much can be afforded.
+// Addresses cost nothing, except under tools that keep a record of each page: memcheck takes 80
+// bytes for every 64 KiB. The cost of a first piece shows how much can be afforded.
 constexpr uint64_t kProbeBytes = uint64_t{16} << 30;
 constexpr uint64_t kDear = uint64_t{4} << 20;      // bytes of memory, for the probe
 constexpr uint64_t kBudget = uint64_t{160} << 20;  // bytes of memory, for all
 
-// Where the process may have so many addresses and no more (ulimit -v), half of what is left is for
-// devices. Less than this would be of no use to anybody.
+// Where the process's addresses are limited (ulimit -v), half of what is left is for devices. Less
+// than this would be of no use.
 constexpr uint64_t kLeastOfLimited = uint64_t{256} << 20;
 constexpr uint64_t kAlignment = uint64_t{2} << 20;  // mapping granularity of large chunks
 
@@ -87,7 +87,7 @@ uint64_t Affordable(const std::vector<uint64_t>& bases) {
 
 // The largest part of `wanted` that is free there; 0: not even `least`.
 uint64_t ReserveAt(uint64_t base, uint64_t wanted, uint64_t least) {
-  // A place that is partly taken (sanitizers) may hold a smaller one.
+  // Where a part is taken (by sanitizers), a smaller window may fit.
   for (uint64_t bytes = wanted; bytes >= least; bytes = bytes / 2 / kAlignment * kAlignment) {
     if (Reserve(base, bytes)) return bytes;
   }
@@ -117,7 +117,7 @@ std::vector<wire::Window> ReserveCandidates(const Options& options, std::string*
     uint64_t bytes = ReserveAt(base, wanted, least);
     if (bytes == 0) continue;
     reserved.windows.push_back({base, bytes});
-    // There is room for one, and which it is the server says.
+    // There is room for one, and the server chooses which.
     if (reserved.promised) Release(base, bytes);
     if (reserved.windows.size() == most) break;
   }

@@ -1,5 +1,5 @@
-// The ranges of addresses in which devices' memory lies: the same in this process and the worker.
-// Here they are mapped without any access: a device pointer is never a host pointer.
+// The windows: ranges of addresses in which devices' memory lies, the same in this process and the
+// worker. Here they are mapped without access, so no device pointer is a valid host pointer.
 #pragma once
 
 #include <string>
@@ -10,14 +10,15 @@
 
 namespace longwire::shim {
 
-// Reserves the candidates that are free in this process, best first. None with a sentence.
+// Reserves the candidates that are free in this process, best first. If there is none, *sentence
+// says why.
 std::vector<wire::Window> ReserveCandidates(const Options& options, std::string* sentence);
 
-// What the server has chosen of them is reserved from here on, where a limit let no more than one
-// of them be so before. False when that is not possible any more.
+// Where a limit on the process's addresses allowed no candidate to stay reserved, reserves the ones
+// that the server chose. False if that is no longer possible.
 bool TakePromised(const std::vector<wire::Window>& used);
 
-// Gives back what lies in none of `used`.
+// Releases the reserved addresses that lie in none of `used`.
 void ReleaseUnused(const std::vector<wire::Window>& used);
 
 }  // namespace longwire::shim

@@ -1,9 +1,10 @@
 #include "client-shim/copy/array_shapes.h"
 
 #include <algorithm>
-#include <mutex>
 #include <unordered_map>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/copy/copy_sides.h"
 #include "client-shim/entry/handles.h"
 #include "client-shim/support/never_destroyed.h"
@@ -19,8 +20,8 @@ struct Shape {
 };
 
 struct Shapes {
-  std::mutex mutex;
-  std::unordered_map<CUarray, Shape> known;
+  base::Mutex mutex{base::ranks::kArrayShapes};
+  std::unordered_map<CUarray, Shape> known LONGWIRE_GUARDED_BY(mutex);
 };
 
 Shapes& TheShapes() {
@@ -60,19 +61,19 @@ void NoteArray(CUarray array, const CUDA_ARRAY3D_DESCRIPTOR& descriptor, uint32_
   shape.slices = std::max<uint64_t>(descriptor.Depth, 1);
   shape.context_number = context_number;
   Shapes& shapes = TheShapes();
-  std::lock_guard<std::mutex> lock(shapes.mutex);
+  base::MutexLock lock(shapes.mutex);
   shapes.known[array] = shape;
 }
 
 void ForgetArray(CUarray array) {
   Shapes& shapes = TheShapes();
-  std::lock_guard<std::mutex> lock(shapes.mutex);
+  base::MutexLock lock(shapes.mutex);
   shapes.known.erase(array);
 }
 
 void ForgetArrays(uint32_t context_number) {
   Shapes& shapes = TheShapes();
-  std::lock_guard<std::mutex> lock(shapes.mutex);
+  base::MutexLock lock(shapes.mutex);
   std::erase_if(shapes.known,
                 [&](const auto& entry) { return entry.second.context_number == context_number; });
 }
@@ -81,7 +82,7 @@ CUresult CheckArray(const CopySide& side, const Extent& extent) {
   if (side.array == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!IsWorkersHandle(side.array)) return CUDA_ERROR_INVALID_HANDLE;
   Shapes& shapes = TheShapes();
-  std::lock_guard<std::mutex> lock(shapes.mutex);
+  base::MutexLock lock(shapes.mutex);
   auto found = shapes.known.find(side.array);
   if (found == shapes.known.end() || found->second.row_bytes == 0) return CUDA_SUCCESS;
   const Shape& shape = found->second;

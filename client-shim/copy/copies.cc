@@ -3,10 +3,11 @@
 #include <cstring>
 #include <vector>
 
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/copy/array_shapes.h"
-#include "client-shim/copy/held_copies.h"
-#include "client-shim/copy/kept_uploads.h"
+#include "client-shim/copy/cached_uploads.h"
+#include "client-shim/copy/remap_copies.h"
 #include "client-shim/copy/speculative_uploads.h"
 #include "client-shim/door/options.h"
 #include "client-shim/memory/pointers.h"
@@ -61,7 +62,7 @@ CUresult Resolve(CopySide* side, const Extent& extent) {
   if (side->kind == CopySide::Kind::kArray) {
     return CheckArray(*side, extent);
   }
-  // The program's memory that has its like on the device is copied there, in the stream's order.
+  // The program's memory that is mirrored is copied on the device, in the stream's order.
   if (FindMirror(side->address, &side->address)) {
     side->kind = CopySide::Kind::kDevice;
   } else if (IsKnownHost(side->address)) {
@@ -143,9 +144,9 @@ uint64_t SubmitWork(Stream* stream, const Where& where, const Call& call, size_t
   return TheSession().Submit(where, call, bound);
 }
 
-// Work of the device alone: even the waiting forms return at once, unless the program can look at
-// what was written or wants them to wait (`source`: 0 if there is none; `late`: it is mirrored, and
-// the program may still write it).
+// Work of the device alone: even the waiting forms return at once, unless the program can read what
+// was written or wants them to wait. `source`: 0 if there is none. `late`: the source is mirrored,
+// and the program may still write it.
 template <class Call>
 CUresult SubmitSeen(Stream* stream, const Where& where, const Call& call, Waits waits,
                     uint64_t address, uint64_t source, bool late = false) {
@@ -287,8 +288,8 @@ CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& sou
 }
 
 // A copy of linear memory that may be over when the call returns, of bytes that are there already.
-bool MayBeKept(Stream* stream, const CopySide& destination, const CopySide& source,
-               const Extent& extent, Waits waits) {
+bool MayBeCached(Stream* stream, const CopySide& destination, const CopySide& source,
+                 const Extent& extent, Waits waits) {
   HostBytes range = BytesOf(source, extent);
   bool linear = extent.rows * extent.slices == 1 && destination.kind == CopySide::Kind::kDevice;
   bool now = waits == Waits::kSync || !range.pinned();
@@ -304,8 +305,7 @@ uint64_t LinearStart(const CopySide& side) {
 CUresult Download(Stream* stream, const CopySide& destination, const CopySide& source,
                   const Extent& extent, Waits waits) {
   Where where;
-  CUresult result = OpenWhere(stream, &where);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(OpenWhere(stream, &where));
   HostBytes range = BytesOf(destination, extent);
   calls::lwCopyPinned pinned;
   pinned.to_host = true;
@@ -335,18 +335,16 @@ CUresult Download(Stream* stream, const CopySide& destination, const CopySide& s
     NoteHostWrite(stream, position, range.address, range.bytes);
     return CUDA_SUCCESS;
   }
-  result = WaitForStream(stream, position);
+  CUresult result = WaitForStream(stream, position);
   session.transfers().DropDownload(copy.transfer);  // nothing is written after we returned
   return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
 }
 
 CUresult CopyInHost(Stream* stream, const CopySide& destination, const CopySide& source,
                     const Extent& extent) {
-  CUresult result = RefuseWhileCapturing(stream);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RefuseWhileCapturing(stream));
   std::vector<StreamPoint> before = UnfinishedBefore(stream);
-  result = WaitForWork(before);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(WaitForWork(before));
   HostPlace to = HostSide(destination, extent), from = HostSide(source, extent);
   for (uint64_t slice = 0; slice < extent.slices; ++slice) {
     for (uint64_t row = 0; row < extent.rows; ++row) {
@@ -379,8 +377,7 @@ bool IsProgramMemory(uint64_t address) {
 CUresult DescribeNodeCopy(CopySide destination, CopySide source, const Extent& extent, int device,
                           NodeCopy* node) {
   calls::MemcpyNode& copy = node->copy;
-  CUresult result = ResolveSides(extent, &destination, &source, &copy.bytes);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ResolveSides(extent, &destination, &source, &copy.bytes));
   if (copy.bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   for (const CopySide* side : {&destination, &source}) {
     // As in a capture: in a graph it cannot be a peer copy.
@@ -410,47 +407,43 @@ CUresult DescribeNodeCopy(CopySide destination, CopySide source, const Extent& e
 CUresult Copy(const CopySide& destination_side, const CopySide& source_side, const Extent& extent,
               CUstream handle, Waits waits, Peers peers, Reads reads) {
   Stream* stream = nullptr;
-  CUresult result = ResolveForWork(handle, &stream);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ResolveForWork(handle, &stream));
   CopySide destination = destination_side, source = source_side;
   uint64_t bytes = 0;
-  result = ResolveSides(extent, &destination, &source, &bytes);
+  CUresult result = ResolveSides(extent, &destination, &source, &bytes);
   if (result != CUDA_SUCCESS || bytes == 0) return result;
   for (const CopySide* side : {&destination, &source}) {
-    result = CheckReach(*side, stream, peers);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(CheckReach(*side, stream, peers));
   }
   using Kind = CopySide::Kind;
   if (source.kind == Kind::kHost && destination.kind == Kind::kHost) {
     return CopyInHost(stream, destination, source, extent);
   }
-  bool kept = source.kind == Kind::kHost && KeepsUploads(bytes) &&
-              MayBeKept(stream, destination, source, extent, waits);
-  if (kept) {
+  bool cached = source.kind == Kind::kHost && IsCached(bytes) &&
+                MayBeCached(stream, destination, source, extent, waits);
+  if (cached) {
     HostPlace from = HostSide(source, extent);
-    return UploadKept(stream, LinearStart(destination), {from.base, bytes});
+    return UploadCached(stream, LinearStart(destination), {from.base, bytes});
   }
   if (source.kind == Kind::kHost) return Upload(stream, destination, source, extent, waits, reads);
   if (destination.kind == Kind::kHost) return Download(stream, destination, source, extent, waits);
   Where where;
-  result = OpenWhere(stream, &where);
-  if (result != CUDA_SUCCESS) return result;
-  // The device's like of pinned memory, which counts as the program has it when the stream is
-  // there.
+  LONGWIRE_TRY(OpenWhere(stream, &where));
+  // The source is pinned memory's counterpart on the device. Its contents count as the program has
+  // them when the stream reaches the copy.
   bool late = where.flags == 0 && IsKnownHost(source_side.address) && !IsReachedAtOnce(stream);
   calls::lwCopyDevice copy;
   copy.destination = WirePlace(destination, extent);
   copy.source = WirePlace(source, extent);
   copy.bytes = bytes;
-  if (peers == Peers::kNo && HoldCopy(stream, where, copy)) return CUDA_SUCCESS;
+  if (peers == Peers::kNo && DeferCopy(stream, where, copy)) return CUDA_SUCCESS;
   return SubmitSeen(stream, where, copy, waits, destination.address, source.address, late);
 }
 
 CUresult Memset(uint64_t address, uint64_t pitch, uint32_t element_bytes, uint32_t value,
                 uint64_t width, uint64_t rows, CUstream handle, Waits waits) {
   Stream* stream = nullptr;
-  CUresult result = ResolveForWork(handle, &stream);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ResolveForWork(handle, &stream));
   if (width == 0 || rows == 0) return CUDA_SUCCESS;
   uint64_t row_bytes = 0, before = 0;
   if (!Multiply(width, element_bytes, &row_bytes) || !Multiply(rows - 1, pitch, &before)) {
@@ -460,13 +453,11 @@ CUresult Memset(uint64_t address, uint64_t pitch, uint32_t element_bytes, uint32
   if (address % element_bytes != 0 || (rows > 1 && pitch % element_bytes != 0)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  result = ToDeviceAddress(&address);
-  if (result == CUDA_SUCCESS) result = CheckDeviceRange(address, before + row_bytes);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ToDeviceAddress(&address));
+  LONGWIRE_TRY(CheckDeviceRange(address, before + row_bytes));
   if (!Reaches(stream->context->device, address)) return CUDA_ERROR_INVALID_VALUE;
   Where where;
-  result = OpenWhere(stream, &where);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(OpenWhere(stream, &where));
   calls::lwMemset set;
   set.address = address;
   set.pitch = rows > 1 ? pitch : row_bytes;

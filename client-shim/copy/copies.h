@@ -10,12 +10,12 @@
 
 namespace longwire::shim {
 
-// Whether copies from there read this process's memory, and not the device's like of it.
+// Whether copies from there read this process's memory, and not its counterpart on the device.
 bool IsProgramMemory(uint64_t address);
 
 enum class Waits { kAsync, kSync };
-// When the program's memory is read. kInOrder: when the stream gets there, if it is pinned. kNow:
-// before the call returns.
+// When the program's memory is read. kInOrder: when the stream reaches the copy, if the memory is
+// pinned. kNow: before the call returns.
 enum class Reads { kInOrder, kNow };
 // Peer copies name the contexts of their sides, and cannot be captured.
 enum class Peers { kNo, kYes };
@@ -24,10 +24,11 @@ CUresult Copy(const CopySide& destination, const CopySide& source, const Extent&
               CUstream stream, Waits waits, Peers peers = Peers::kNo,
               Reads reads = Reads::kInOrder);
 
-// The sides of the driver's struct. CUDA_ERROR_INVALID_VALUE for a kind of memory that is none.
+// The sides of the driver's struct. CUDA_ERROR_INVALID_VALUE for an unknown kind of memory.
 CUresult SidesOf(const CUDA_MEMCPY3D& copy, CopySide* destination, CopySide* source);
 
-// What the driver would refuse is refused. `device`: of the node's context.
+// The copy of a graph's node; refuses what the driver would refuse. `device`: of the node's
+// context.
 CUresult DescribeNodeCopy(CopySide destination, CopySide source, const Extent& extent, int device,
                           NodeCopy* node);
 

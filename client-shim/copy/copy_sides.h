@@ -1,4 +1,4 @@
-// What a copy is made of: two sides and an extent; and how a graph's node holds it.
+// A copy as two sides and an extent, and as a graph's node holds it.
 #pragma once
 
 #include <cuda.h>
@@ -10,8 +10,8 @@
 
 namespace longwire::shim {
 
-// One side of a copy: linear memory (device or the program's, told apart by its address unless
-// `kind` says which it must be) or an array.
+// One side of a copy: an array, or linear memory of the device or the program. The address shows
+// which of the two, unless `kind` requires one.
 struct CopySide {
   enum class Kind { kHost, kDevice, kArray, kEither };
   Kind kind = Kind::kEither;

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstring>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/context/context.h"
 #include "client-shim/door/knock.h"
 #include "client-shim/door/options.h"
@@ -28,14 +28,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kBlock = size_t{16} << 10;    // bytes compared, and sent again, at once
-constexpr uint64_t kMost = uint64_t{8} << 20;  // bytes looked after, of all copies
-constexpr uint64_t kMostOfOne = kMost / 2;
-constexpr uint64_t kMostRead = uint64_t{4} << 20;  // bytes compared for the calls behind one copy
-// Between looks for streams that go on by themselves; more where a look takes longer than a
-// twentieth of that.
-constexpr Clock::duration kLook = std::chrono::milliseconds(2);
-constexpr int kLookShare = 20;
+constexpr size_t kBlock = size_t{16} << 10;            // bytes compared, and sent again, at once
+constexpr uint64_t kWatchedBytes = uint64_t{8} << 20;  // of all copies
+constexpr uint64_t kBytesOfOneCopy = kWatchedBytes / 2;
+constexpr uint64_t kComparedBytes = uint64_t{4} << 20;  // for the calls behind one copy
+// The pause between comparisons, for streams that proceed by themselves. It is longer where a
+// comparison takes more than a twentieth of it.
+constexpr Clock::duration kPause = std::chrono::milliseconds(2);
+constexpr int kPauseShare = 20;
 
 bool IsOver(const StreamPoint& point) {
   return Session::over() != CUDA_SUCCESS ||
@@ -67,22 +67,23 @@ class Uploads {
   void Forget(uint64_t address, uint64_t bytes);
 
  private:
-  // The lock is held in these.
-  void Compare(Upload& upload);
-  void DropOver();
+  static void Compare(Upload& upload);  // with the lock held
+  void DropOver() LONGWIRE_REQUIRES(mutex_);
   template <class Which>
-  void Drop(Which which);
-  void CountUploads();
-  void WakeWatcher();
+  void Drop(Which which) LONGWIRE_REQUIRES(mutex_);
+  void CountUploads() LONGWIRE_REQUIRES(mutex_);
+  void WakeWatcher() LONGWIRE_REQUIRES(mutex_);
   void Watch();
 
-  std::mutex mutex_;
-  std::condition_variable added_;
-  std::vector<Upload> uploads_;
-  std::vector<StreamPoint> reads_;  // of mirrored memory; their streams are retained
-  uint64_t bytes_ = 0;
-  double usual_reads_ = 0;  // of the last few uploads
-  bool watched_ = false;
+  // A thread that holds it waits for nothing but room in the log.
+  base::Mutex mutex_{base::ranks::kSpeculativeUploads};
+  base::CondVar added_;
+  std::vector<Upload> uploads_ LONGWIRE_GUARDED_BY(mutex_);
+  // Of mirrored memory; their streams are retained.
+  std::vector<StreamPoint> reads_ LONGWIRE_GUARDED_BY(mutex_);
+  uint64_t bytes_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  double usual_reads_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // of the last few uploads
+  bool watched_ LONGWIRE_GUARDED_BY(mutex_) = false;
 };
 
 Uploads& TheUploads() {
@@ -90,23 +91,22 @@ Uploads& TheUploads() {
   return *uploads;
 }
 
-// Before a call of the stream (nullptr: of none) goes up: sends what has changed. Copies of the
-// same stream are left out: its later work lets none of its earlier work go on. Takes a lock that
-// nobody holds while he waits for anything but room in the log.
+// Sends what has changed, before a call of the stream (nullptr: of none) is queued. Copies of the
+// same stream are left out: no later work of a stream lets its earlier work proceed.
 void ReviseAll(const Stream* stream) { TheUploads().Revise(stream); }
 
-// What is compared again and again, because many calls of other streams follow, costs more than a
-// round trip: then some copies go the other way before one is tried again.
+// Comparing again and again, because many calls of other streams follow, costs more than a round
+// trip. Then the next few copies are pulled before one is sent speculatively again.
 bool Uploads::HasRoom(uint64_t bytes) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   DropOver();
-  bool cheap = usual_reads_ * static_cast<double>(bytes) <= kMostRead;
+  bool cheap = usual_reads_ * static_cast<double>(bytes) <= kComparedBytes;
   if (!cheap) usual_reads_ -= usual_reads_ / 16;
-  return cheap && bytes_ + bytes <= kMost;
+  return cheap && bytes_ + bytes <= kWatchedBytes;
 }
 
 void Uploads::Add(Upload upload) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   bytes_ += upload.sent.size();
   uploads_.push_back(std::move(upload));
   CountUploads();
@@ -114,7 +114,7 @@ void Uploads::Add(Upload upload) {
 }
 
 void Uploads::AddRead(const StreamPoint& point) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   DropOver();
   auto same = std::ranges::find(reads_, point.stream, &StreamPoint::stream);
   if (same != reads_.end()) {
@@ -132,19 +132,20 @@ void Uploads::CountUploads() {
   before_work.store(uploads_.empty() ? nullptr : &ReviseAll, std::memory_order_release);
 }
 
-// Without the thread whatever lets a stream go by a call is still seen.
+// Without the thread, a stream that a call lets proceed is still noticed.
 void Uploads::WakeWatcher() {
   if (!watched_) {
     watched_ = StartThread(
         "longwire-look", [](void* self) { static_cast<Uploads*>(self)->Watch(); }, this);
   }
-  added_.notify_one();
+  added_.NotifyOne();
 }
 
 template <class Which>
 void Uploads::Drop(Which which) {
   std::erase_if(uploads_, [&](const Upload& upload) {
     if (!which(upload)) return false;
+    mutex_.AssertHeld();
     bytes_ -= upload.sent.size();
     if (upload.pulled) TheSession().transfers().DropUpload(upload.transfer);
     usual_reads_ += (upload.reads - usual_reads_) / 8;
@@ -164,7 +165,7 @@ void Uploads::DropOver() {
   mirrored_reads.store(reads_.size(), std::memory_order_release);
 }
 
-// What is seen is copied first: the program may be writing it just now.
+// The bytes are copied before they are compared: the program may be writing them just now.
 void Uploads::Compare(Upload& upload) {
   static const bool guard_off = wire::GuardIsOff("late_writes");
   if (upload.pulled || guard_off) return;
@@ -185,7 +186,7 @@ void Uploads::Compare(Upload& upload) {
 }
 
 void Uploads::Revise(const Stream* stream) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   DropOver();
   for (Upload& upload : uploads_) {
     if (upload.point.stream == stream) continue;
@@ -195,7 +196,7 @@ void Uploads::Revise(const Stream* stream) {
 }
 
 void Uploads::PullInstead(const Stream* stream, uint64_t address, uint64_t bytes) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   DropOver();
   for (Upload& upload : uploads_) {
     bool meant = upload.point.stream != stream && !upload.pulled && upload.Overlaps(address, bytes);
@@ -209,35 +210,35 @@ void Uploads::PullInstead(const Stream* stream, uint64_t address, uint64_t bytes
 }
 
 void Uploads::Forget(uint64_t address, uint64_t bytes) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   Drop([&](const Upload& upload) { return upload.Overlaps(address, bytes); });
 }
 
 void Uploads::Watch() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  Clock::duration pause = kLook;
+  base::MutexLock lock(mutex_);
+  Clock::duration pause = kPause;
   while (true) {
-    added_.wait(lock, [this] { return !uploads_.empty() || !reads_.empty(); });
-    lock.unlock();
+    while (uploads_.empty() && reads_.empty()) added_.Wait(lock);
+    lock.Unlock();
     std::this_thread::sleep_for(pause);
     Clock::time_point begun = Clock::now();
-    // The mirrors' locks are taken before this one.
+    // The mirrors' lock is taken before this one.
     if (mirrored_reads.load(std::memory_order_acquire) != 0) PushHostWrites();
-    lock.lock();
+    lock.Lock();
     DropOver();
     for (Upload& upload : uploads_) Compare(upload);
-    pause = std::max(kLook, (Clock::now() - begun) * kLookShare);
+    pause = std::max(kPause, (Clock::now() - begun) * kPauseShare);
   }
 }
 
 }  // namespace
 
-// Not where others let streams go on: programs that share memory of the device, and those that
-// share the host's with the server, by whose flags a kernel goes on without a word from here.
+// Not where others can let streams proceed unnoticed: where programs share device memory, and where
+// a kernel reads flags in host memory that is shared with the server.
 bool MaySpeculate(uint64_t bytes) {
   static const bool off = wire::IsSwitchedOff("speculative-uploads") || IsLocal(ProcessOptions());
   if (off || MemoryIsShared()) return false;
-  return bytes <= kMostOfOne && FitsUploadWindow(bytes) && TheUploads().HasRoom(bytes);
+  return bytes <= kBytesOfOneCopy && FitsUploadWindow(bytes) && TheUploads().HasRoom(bytes);
 }
 
 bool SendSpeculatively(Stream* stream, uint64_t position, uint64_t transfer,
@@ -248,7 +249,7 @@ bool SendSpeculatively(Stream* stream, uint64_t position, uint64_t transfer,
   if (!SendBytes(TheSession(), transfer, sent)) return false;
   Retain(stream);
   TheUploads().Add(std::move(upload));
-  // Its end is to be heard of early: until then it is compared.
+  // Its completion is reported early: until then it is compared.
   WantProgress(stream, position);
   return true;
 }

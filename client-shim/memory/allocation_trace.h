@@ -1,11 +1,11 @@
-// LONGWIRE_TRACE=allocations: a line for each piece of device memory that comes or goes.
+// LONGWIRE_TRACE=allocations: a line for each allocation and free of device memory.
 #pragma once
 
 #include <cstdint>
 
 namespace longwire::shim {
 
-// What the program has in all is counted only while it is traced.
+// The program's total is counted only while allocations are traced.
 void TraceAllocation(int device, uint64_t address, uint64_t bytes);
 void TraceFree(int device, uint64_t address, uint64_t bytes);
 

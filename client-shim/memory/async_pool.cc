@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/current_context.h"
 #include "client-shim/context/properties.h"
-#include "client-shim/copy/held_copies.h"
+#include "client-shim/copy/remap_copies.h"
 #include "client-shim/graph/graph_memory.h"
 #include "client-shim/memory/device_memory.h"
 #include "client-shim/memory/opened_memory.h"
@@ -30,10 +32,12 @@ constexpr uint64_t kPiece = 32 << 20;
 using PoolTable = HandleTable<Pool, HandleKind::kMemoryPool>;
 
 struct Pools {
-  std::mutex mutex;
   PoolTable table;
-  std::map<PoolPlace, CUmemoryPool> by_default, current;
-  std::unordered_map<uint64_t, std::pair<Pool*, uint64_t>> owner;  // by address: pool, bytes
+  base::Mutex mutex{base::ranks::kMemoryPools};
+  std::map<PoolPlace, CUmemoryPool> by_default LONGWIRE_GUARDED_BY(mutex);
+  std::map<PoolPlace, CUmemoryPool> current LONGWIRE_GUARDED_BY(mutex);
+  // By address: pool, bytes.
+  std::unordered_map<uint64_t, std::pair<Pool*, uint64_t>> owner LONGWIRE_GUARDED_BY(mutex);
 };
 
 Pools& ThePools() {
@@ -50,14 +54,13 @@ CUmemoryPool NewPool(Pools& pools, const PoolPlace& place) {
   return pool->handle;
 }
 
-// The caller holds the lock.
-CUmemoryPool DefaultAt(Pools& pools, const PoolPlace& place) {
+CUmemoryPool DefaultAt(Pools& pools, const PoolPlace& place) LONGWIRE_REQUIRES(pools.mutex) {
   CUmemoryPool& pool = pools.by_default[place];
   if (pool == nullptr) pool = NewPool(pools, place);
   return pool;
 }
 
-// A managed or pinned allocation of a pool, which the graph's own memory cannot stand for.
+// Whether a captured allocation from the pool can become a node: not managed or pinned memory.
 bool CanBeCaptured(const Pool* pool, const Stream* stream) {
   return pool == nullptr || (pool->place.kind == PoolKind::kDevice && !pool->imported &&
                              pool->device == stream->context->device);
@@ -67,13 +70,13 @@ CUresult AllocateInGraph(const Where& where, Stream* stream, uint64_t bytes, uin
   calls::lwAllocAsync call;
   call.bytes = bytes;
   auto answer = TheSession().CallAndWait(where, call);
-  if (answer.code != CUDA_SUCCESS) return answer.code;
+  LONGWIRE_TRY(answer.code);
   *address = answer.reply.address;
   AddGraphMemory(*address, bytes, stream->context);
   return CUDA_SUCCESS;
 }
 
-// Whole pieces, as the driver's pools grow and shrink by them.
+// In whole pieces, by which the driver's pools grow and shrink.
 uint64_t InPieces(uint64_t bytes) {
   return bytes > UINT64_MAX - kPiece ? UINT64_MAX : (bytes + kPiece - 1) / kPiece * kPiece;
 }
@@ -88,26 +91,26 @@ void RaiseTo(std::atomic<uint64_t>& count, uint64_t value) {
 bool Claim(Pool* pool, uint64_t bytes) {
   uint64_t used = pool->used.load();
   do {
-    if (pool->most != 0 && (used > pool->most || bytes > pool->most - used)) return false;
+    if (pool->limit != 0 && (used > pool->limit || bytes > pool->limit - used)) return false;
   } while (!pool->used.compare_exchange_weak(used, used + bytes));
   return true;
 }
 
-// What the pool holds once it has given back what it need not keep.
+// Releases what exceeds `keep` and is not in use. The bytes that stay reserved.
 uint64_t Reserve(Pool* pool, uint64_t keep) {
-  uint64_t kept = std::min(pool->reserved.load(), InPieces(keep));
-  pool->reserved.store(std::max(InPieces(pool->used.load()), kept));
+  uint64_t reserved = std::min(pool->reserved.load(), InPieces(keep));
+  pool->reserved.store(std::max(InPieces(pool->used.load()), reserved));
   return pool->reserved.load();
 }
 
-// What has been claimed is at the address.
+// The bytes that Claim counted are allocated at the address.
 void Account(Pool* pool, uint64_t address, uint64_t bytes) {
   uint64_t used = pool->used.load();
   RaiseTo(pool->used_high, used);
   RaiseTo(pool->reserved, InPieces(used));
   RaiseTo(pool->reserved_high, pool->reserved.load());
   Pools& pools = ThePools();
-  std::lock_guard<std::mutex> lock(pools.mutex);
+  base::MutexLock lock(pools.mutex);
   pools.owner[address] = {pool, bytes};
 }
 
@@ -115,7 +118,7 @@ void Account(Pool* pool, uint64_t address, uint64_t bytes) {
 
 void Unaccount(uint64_t address) {
   Pools& pools = ThePools();
-  std::lock_guard<std::mutex> lock(pools.mutex);
+  base::MutexLock lock(pools.mutex);
   auto found = pools.owner.find(address);
   if (found == pools.owner.end()) return;
   found->second.first->used.fetch_sub(found->second.second);
@@ -132,7 +135,7 @@ static bool IsThere(PoolKind kind, uint64_t address) {
 
 void UnaccountFreed() {
   Pools& pools = ThePools();
-  std::lock_guard<std::mutex> lock(pools.mutex);
+  base::MutexLock lock(pools.mutex);
   std::erase_if(pools.owner, [](const auto& entry) {
     const auto& [address, owned] = entry;
     if (IsOpenedPiece(address) || IsThere(owned.first->place.kind, address)) return false;
@@ -143,7 +146,7 @@ void UnaccountFreed() {
 
 CUresult PoolAt(const PoolPlace& place, bool is_default, CUmemoryPool* pool) {
   Pools& pools = ThePools();
-  std::lock_guard<std::mutex> lock(pools.mutex);
+  base::MutexLock lock(pools.mutex);
   auto current = pools.current.find(place);
   bool other = !is_default && current != pools.current.end();
   *pool = other ? current->second : DefaultAt(pools, place);
@@ -154,7 +157,7 @@ CUresult SetPoolAt(const PoolPlace& place, CUmemoryPool handle) {
   Pool* pool = FindPool(handle);
   if (pool == nullptr || pool->place != place || pool->imported) return CUDA_ERROR_INVALID_VALUE;
   Pools& pools = ThePools();
-  std::lock_guard<std::mutex> lock(pools.mutex);
+  base::MutexLock lock(pools.mutex);
   pools.current[place] = handle;
   return CUDA_SUCCESS;
 }
@@ -171,19 +174,18 @@ CUresult SetDevicePool(int device, CUmemoryPool handle) {
   return SetPoolAt({PoolKind::kDevice, device}, handle);
 }
 
-CUresult CreatePool(const PoolPlace& place, bool shareable, uint64_t most, CUmemoryPool* pool) {
+CUresult CreatePool(const PoolPlace& place, bool shareable, uint64_t limit, CUmemoryPool* pool) {
   Pools& pools = ThePools();
-  std::lock_guard<std::mutex> lock(pools.mutex);
+  base::MutexLock lock(pools.mutex);
   *pool = NewPool(pools, place);
   if (*pool == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   FindPool(*pool)->shareable = shareable;
-  FindPool(*pool)->most = InPieces(most);
+  FindPool(*pool)->limit = InPieces(limit);
   return CUDA_SUCCESS;
 }
 
 CUresult ImportPool(const SharedToken& source, CUmemoryPool* pool) {
-  CUresult result = CreatePool({PoolKind::kDevice, 0}, false, 0, pool);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(CreatePool({PoolKind::kDevice, 0}, false, 0, pool));
   FindPool(*pool)->imported = true;
   FindPool(*pool)->source = source;
   return CUDA_SUCCESS;
@@ -192,9 +194,8 @@ CUresult ImportPool(const SharedToken& source, CUmemoryPool* pool) {
 CUresult ImportIntoPool(Pool* pool, const SharedPiece& piece, uint64_t* address) {
   if (pool->source != SharedToken{piece.process, piece.pool}) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result == CUDA_SUCCESS) result = OpenShared(piece, context, address);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireHealthyContext(&context));
+  LONGWIRE_TRY(OpenShared(piece, context, address));
   pool->device = DeviceOfAddress(*address);
   pool->used.fetch_add(piece.bytes);
   Account(pool, *address, piece.bytes);
@@ -211,7 +212,7 @@ CUresult CloseImported(uint64_t address) {
 
 Pool* PoolOf(uint64_t address) {
   Pools& pools = ThePools();
-  std::lock_guard<std::mutex> lock(pools.mutex);
+  base::MutexLock lock(pools.mutex);
   auto found = pools.owner.find(address);
   return found == pools.owner.end() ? nullptr : found->second.first;
 }
@@ -220,11 +221,11 @@ CUresult DestroyPool(CUmemoryPool handle) {
   Pool* pool = FindPool(handle);
   if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Pools& pools = ThePools();
-  std::lock_guard<std::mutex> lock(pools.mutex);
+  base::MutexLock lock(pools.mutex);
   if (DefaultAt(pools, pool->place) == handle) return CUDA_ERROR_INVALID_VALUE;
   auto current = pools.current.find(pool->place);
   if (current != pools.current.end() && current->second == handle) pools.current.erase(current);
-  // The object is not recycled: allocations of a destroyed pool stay valid until they are freed.
+  // The object is not recycled: allocations of a destroyed pool are valid until they are freed.
   return pools.table.Retire(pool) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -296,7 +297,7 @@ CUresult GetPoolAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, vo
   }
 }
 
-// For the program's eyes: what a pool keeps is free for every other allocation of this program.
+// Changes only what the program sees: a pool's free memory is there for all its allocations anyway.
 CUresult TrimPool(CUmemoryPool handle, uint64_t bytes_to_keep) {
   Pool* pool = FindPool(handle);
   if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -315,9 +316,8 @@ static CUresult AllocateFrom(Pool* pool, Stream* stream, uint64_t bytes, uint64_
 CUresult AllocateInStream(Pool* pool, uint64_t bytes, CUstream handle, uint64_t* address) {
   Stream* stream = nullptr;
   Where where;
-  CUresult result = ResolveStream(handle, &stream);
-  if (result == CUDA_SUCCESS) result = OpenWhere(stream, &where);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ResolveStream(handle, &stream));
+  LONGWIRE_TRY(OpenWhere(stream, &where));
   if (bytes == 0) {  // nothing, and no error
     *address = 0;
     return CUDA_SUCCESS;
@@ -326,17 +326,15 @@ CUresult AllocateInStream(Pool* pool, uint64_t bytes, CUstream handle, uint64_t*
     return CanBeCaptured(pool, stream) ? AllocateInGraph(where, stream, bytes, address)
                                        : CUDA_ERROR_NOT_SUPPORTED;
   }
-  result = RefuseUnsafeCall();
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RefuseUnsafeCall());
   if (pool == nullptr) {
     CUmemoryPool current = nullptr;
-    result = DevicePool(stream->context->device, false, &current);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(DevicePool(stream->context->device, false, &current));
     pool = FindPool(current);
   }
   if (pool->imported) return CUDA_ERROR_INVALID_VALUE;
   if (!Claim(pool, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-  result = AllocateFrom(pool, stream, bytes, address);
+  CUresult result = AllocateFrom(pool, stream, bytes, address);
   if (result == CUDA_SUCCESS) {
     Account(pool, *address, bytes);
   } else {
@@ -345,8 +343,8 @@ CUresult AllocateInStream(Pool* pool, uint64_t bytes, CUstream handle, uint64_t*
   return result;
 }
 
-// The free of a buffer whose contents a held copy takes elsewhere.
-bool FreeGrown(uint64_t address, CUstream handle) {
+// True if the buffer is the source of a deferred copy and its memory was moved to the target.
+bool FreeMoved(uint64_t address, CUstream handle) {
   Stream* stream = nullptr;
   if (!TheSession().keeps() || ResolveForWait(handle, &stream) != CUDA_SUCCESS) return false;
   if (stream->capture.load() != nullptr || IsUnsafeCallForbidden()) return false;
@@ -356,7 +354,7 @@ bool FreeGrown(uint64_t address, CUstream handle) {
 }
 
 CUresult FreeInStream(uint64_t address, CUstream handle) {
-  if (FreeGrown(address, handle)) return CUDA_SUCCESS;
+  if (FreeMoved(address, handle)) return CUDA_SUCCESS;
   Stream* stream = nullptr;
   Where where;
   CUresult result = ResolveStream(handle, &stream);

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/try.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/memory/allocation_trace.h"
 #include "client-shim/session/session.h"
@@ -19,9 +20,9 @@ std::vector<DeviceMemory*>& All() {
   return *all;
 }
 
-constexpr uint64_t kMostBytes = uint64_t{1} << 46;  // above every device's memory
+constexpr uint64_t kMaxBytes = uint64_t{1} << 46;  // above every device's memory
 
-// In pieces that the server takes.
+// In pieces no larger than the server's largest chunk.
 std::vector<uint64_t> InPieces(const std::vector<uint64_t>& bytes) {
   constexpr uint64_t kLeast = uint64_t{2} << 20;
   uint64_t largest = std::max(TheSession().opened().largest_chunk, kLeast);
@@ -55,7 +56,7 @@ int DeviceMemory::Lease(const std::vector<uint64_t>& wanted, std::vector<mempool
   lease.device = server_ordinal_;
   lease.bytes = bytes;
   auto answer = TheSession().CallAndWait({}, lease, 64 + bytes.size() * sizeof(uint64_t));
-  if (answer.code != CUDA_SUCCESS) return answer.code;
+  LONGWIRE_TRY(answer.code);
   if (answer.reply.chunk.size() != bytes.size()) return CUDA_ERROR_OUT_OF_MEMORY;
   for (size_t i = 0; i < bytes.size(); ++i) chunks->push_back({answer.reply.chunk[i], bytes[i]});
   return CUDA_SUCCESS;
@@ -93,7 +94,7 @@ void DeviceMemory::Unmap(const mempool::Range& range) {
   TheSession().CallThen({0, nullptr, wire::kWantsReply}, unmap,
                         [this, range](CUresult code, std::span<const std::byte>) {
                           if (code == CUDA_SUCCESS) {
-                            std::lock_guard<std::mutex> lock(unmapped_mutex_);
+                            base::MutexLock lock(unmapped_mutex_);
                             unmapped_.push_back(range);
                           }
                           CountDone();
@@ -118,7 +119,7 @@ void DeviceMemory::CountDone() {
 }
 
 std::vector<mempool::Range> DeviceMemory::TakeUnmapped() {
-  std::lock_guard<std::mutex> lock(unmapped_mutex_);
+  base::MutexLock lock(unmapped_mutex_);
   return std::exchange(unmapped_, {});
 }
 
@@ -126,7 +127,7 @@ bool DeviceMemory::Pending() { return done_.load() != begun_.load(); }
 
 bool DeviceMemory::Passed(const mempool::Mark& mark) {
   Stream* stream = StreamOf(mark);
-  // A poisoned context runs nothing any more.
+  // After a sticky error a context runs nothing any more.
   return stream->finished.load(std::memory_order_acquire) >= mark.position ||
          stream->context->sticky.load(std::memory_order_acquire) != 0;
 }
@@ -143,7 +144,7 @@ void DeviceMemory::MapFirstLease() {
 }
 
 void DeviceMemory::SetPeerAccess(int server_device, bool access) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   MapFirstLease();
   std::erase(accessors_, server_device);
   if (access) accessors_.push_back(server_device);
@@ -152,34 +153,34 @@ void DeviceMemory::SetPeerAccess(int server_device, bool access) {
   }
 }
 
-void DeviceMemory::WaitForWork(std::unique_lock<std::mutex>& lock) {
+void DeviceMemory::WaitForWork() {
   std::vector<mempool::Mark> marks = pool_.OldestMarks();
   for (const mempool::Mark& mark : marks) Retain(StreamOf(mark));
-  lock.unlock();
+  mutex_.Unlock();
   for (const mempool::Mark& mark : marks) {
     static_cast<void>(AwaitStream(StreamOf(mark), mark.position));  // see Answered
     Release(StreamOf(mark));
   }
-  lock.lock();
+  mutex_.Lock();
 }
 
-void DeviceMemory::WaitForDevice(std::unique_lock<std::mutex>& lock) {
+void DeviceMemory::WaitForDevice() {
   uint64_t begun = begun_.load();
-  lock.unlock();
+  mutex_.Unlock();
   static_cast<void>(TheSession().WaitUntil([&] { return done_.load() >= begun; }));
-  lock.lock();
+  mutex_.Lock();
 }
 
 CUresult DeviceMemory::Answered(FunctionRef<int()> ask) {
-  std::unique_lock<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   MapFirstLease();
   while (true) {
     int code = ask();
     if (code >= 0) return static_cast<CUresult>(code);
     if (code == mempool::Pool::kWaitForWork) {
-      WaitForWork(lock);
+      WaitForWork();
     } else {
-      WaitForDevice(lock);
+      WaitForDevice();
     }
     if (Session::over() != CUDA_SUCCESS) return Session::over();
   }
@@ -187,11 +188,12 @@ CUresult DeviceMemory::Answered(FunctionRef<int()> ask) {
 
 CUresult DeviceMemory::Allocate(Context* context, uint64_t bytes, uint64_t* address,
                                 Stream* stream) {
-  if (bytes > kMostBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (bytes > kMaxBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   return Answered([&] {
+    mutex_.AssertHeld();
     int code = pool_.Place(bytes, stream, address);
     if (code != mempool::kDone) return code;
-    std::lock_guard<std::mutex> live_lock(live_mutex_);
+    base::MutexLock live_lock(live_mutex_);
     live_[*address] = {
         *address, bytes, next_id_++, context->number.load(), context, TheSession().newest_work()};
     TraceAllocation(server_ordinal_, *address, bytes);
@@ -200,7 +202,7 @@ CUresult DeviceMemory::Allocate(Context* context, uint64_t bytes, uint64_t* addr
 }
 
 bool DeviceMemory::TakeLive(uint64_t address, Allocation* allocation) {
-  std::lock_guard<std::mutex> lock(live_mutex_);
+  base::MutexLock lock(live_mutex_);
   auto found = live_.find(address);
   if (found == live_.end()) return false;
   *allocation = found->second;
@@ -210,7 +212,7 @@ bool DeviceMemory::TakeLive(uint64_t address, Allocation* allocation) {
 }
 
 bool DeviceMemory::Free(uint64_t address, std::vector<StreamPoint> points, mempool::Freed freed) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   Allocation allocation;
   if (!TakeLive(address, &allocation)) {
     for (StreamPoint& point : points) Release(point.stream);
@@ -229,13 +231,14 @@ Allocation* DeviceMemory::StillLive(const Allocation& allocation) {
 }
 
 bool DeviceMemory::MayMove(const Allocation& source, const Allocation& target, uint64_t work) {
-  std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);  // it may be held for a lease
-  if (!lock.owns_lock() || !accessors_.empty()) return false;
+  if (!mutex_.TryLock()) return false;  // it may be held for a lease
+  base::MutexLock lock(mutex_, base::AdoptLock());
+  if (!accessors_.empty()) return false;
   uint64_t moved = 0;
   if (!pool_.CanMove(source.address, target.address, &moved)) return false;
-  // The end of the source's last chunk comes along: there must be nothing yet where it goes.
+  // The whole last chunk of the source moves: behind the source, the target must still be unused.
   if (moved != source.bytes && target.work != work) return false;
-  std::lock_guard<std::mutex> live_lock(live_mutex_);
+  base::MutexLock live_lock(live_mutex_);
   Allocation* grown = StillLive(target);
   if (grown == nullptr || StillLive(source) == nullptr || grown->grown) return false;
   grown->grown = true;
@@ -243,9 +246,9 @@ bool DeviceMemory::MayMove(const Allocation& source, const Allocation& target, u
 }
 
 bool DeviceMemory::Move(const Allocation& source, const Allocation& target, uint64_t key) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   {
-    std::lock_guard<std::mutex> live_lock(live_mutex_);
+    base::MutexLock live_lock(live_mutex_);
     if (StillLive(source) == nullptr || StillLive(target) == nullptr) return false;
   }
   moving_key_ = key;
@@ -255,13 +258,13 @@ bool DeviceMemory::Move(const Allocation& source, const Allocation& target, uint
 }
 
 void DeviceMemory::MarkShared(uint64_t address) {
-  std::lock_guard<std::mutex> live_lock(live_mutex_);
+  base::MutexLock live_lock(live_mutex_);
   auto found = live_.find(address);
   if (found != live_.end()) found->second.shared = true;
 }
 
 bool DeviceMemory::Find(uint64_t address, Allocation* allocation) {
-  std::lock_guard<std::mutex> lock(live_mutex_);
+  base::MutexLock lock(live_mutex_);
   auto after = live_.upper_bound(address);
   if (after == live_.begin()) return false;
   *allocation = std::prev(after)->second;
@@ -269,34 +272,42 @@ bool DeviceMemory::Find(uint64_t address, Allocation* allocation) {
 }
 
 void DeviceMemory::FreeContext(uint32_t context_number) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  std::lock_guard<std::mutex> live_lock(live_mutex_);
-  std::erase_if(live_, [&](const auto& entry) {
-    if (entry.second.context_number != context_number) return false;
-    TraceFree(server_ordinal_, entry.first, entry.second.bytes);
-    pool_.Free(entry.first, entry.second.bytes, {}, mempool::Freed::kForAll);
-    return true;
-  });
+  base::MutexLock lock(mutex_);
+  base::MutexLock live_lock(live_mutex_);
+  for (auto entry = live_.begin(); entry != live_.end();) {
+    const auto& [address, allocation] = *entry;
+    if (allocation.context_number != context_number) {
+      ++entry;
+      continue;
+    }
+    TraceFree(server_ordinal_, address, allocation.bytes);
+    pool_.Free(address, allocation.bytes, {}, mempool::Freed::kForAll);
+    entry = live_.erase(entry);
+  }
 }
 
 uint64_t DeviceMemory::FreeLeased() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   pool_.Collect();
   return pool_.idle() + pool_.resting();
 }
 
 bool DeviceMemory::TakeAddresses(uint64_t bytes, uint64_t hint, uint64_t* address) {
-  return Answered([&] { return pool_.TakeAddresses(bytes, hint, address); }) == CUDA_SUCCESS;
+  CUresult result = Answered([&] {
+    mutex_.AssertHeld();
+    return pool_.TakeAddresses(bytes, hint, address);
+  });
+  return result == CUDA_SUCCESS;
 }
 
 void DeviceMemory::GiveAddresses(uint64_t address, uint64_t bytes) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   pool_.GiveAddresses(address, bytes);
 }
 
 bool DeviceMemory::ChunksUnder(const Allocation& allocation, std::vector<uint64_t>* chunks,
                                uint64_t* start) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   std::vector<mempool::Chunk> under;
   if (!pool_.ChunksUnder({allocation.address, allocation.bytes}, &under, start)) return false;
   for (const mempool::Chunk& chunk : under) chunks->push_back(chunk.id);
@@ -305,7 +316,10 @@ bool DeviceMemory::ChunksUnder(const Allocation& allocation, std::vector<uint64_
 
 CUresult DeviceMemory::LeaseChunks(uint64_t bytes, std::vector<uint64_t>* chunks) {
   std::vector<mempool::Chunk> leased;
-  CUresult result = Answered([&] { return pool_.LeaseOutside(bytes, &leased); });
+  CUresult result = Answered([&] {
+    mutex_.AssertHeld();
+    return pool_.LeaseOutside(bytes, &leased);
+  });
   for (const mempool::Chunk& chunk : leased) chunks->push_back(chunk.id);
   return result;
 }
@@ -318,13 +332,13 @@ void DeviceMemory::ReturnChunks(const std::vector<uint64_t>& chunks) {
 
 uint64_t DeviceMemory::GiveBackFree(uint64_t bytes) {
   if (bytes == 0) return 0;
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   MapFirstLease();
   return pool_.GiveBack(bytes, false);
 }
 
 uint64_t DeviceMemory::FreeInChunks() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   pool_.Collect();
   return pool_.idle_chunks();
 }

@@ -1,4 +1,4 @@
-// Ranges of device memory, and those of them that are not this client's own allocations.
+// Ranges of device memory, and the table of those that are not this client's own allocations.
 #pragma once
 
 #include <cstdint>

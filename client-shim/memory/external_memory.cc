@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <map>
-#include <mutex>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/entry/error_log.h"
 #include "client-shim/memory/opened_memory.h"
@@ -31,8 +33,9 @@ ExternalTable& Externals() {
 }
 
 struct Buffers {
-  std::mutex mutex;
-  std::multimap<uint64_t, uint64_t> start_of;  // a buffer's address to the whole memory's
+  base::Mutex mutex{base::ranks::kExternalBuffers};
+  // A buffer's address to the whole memory's.
+  std::multimap<uint64_t, uint64_t> start_of LONGWIRE_GUARDED_BY(mutex);
 };
 
 Buffers& TheBuffers() {
@@ -55,9 +58,8 @@ CUresult ImportExternal(int descriptor, uint64_t bytes, CUexternalMemory* handle
     return CUDA_ERROR_OPERATING_SYSTEM;
   }
   uint64_t physical = 0, whole = 0;
-  CUresult result = ImportPhysical(descriptor, &physical);
-  if (result == CUDA_SUCCESS) result = PhysicalBytes(physical, &whole);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ImportPhysical(descriptor, &physical));
+  LONGWIRE_TRY(PhysicalBytes(physical, &whole));
   External* made = bytes == 0 || bytes > whole ? nullptr : Externals().New();
   if (made == nullptr) {
     ReleasePhysical(physical);
@@ -79,18 +81,16 @@ CUresult MapExternal(CUexternalMemory handle, uint64_t offset, uint64_t bytes, u
     return CUDA_ERROR_INVALID_VALUE;
   }
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireHealthyContext(&context));
   // Opened whole, so that buffers of the same memory have the same addresses for the same bytes.
   SharedPiece piece;
   piece.token = external->token;
   piece.bytes = external->whole;
   uint64_t start = 0;
-  result = OpenShared(piece, context, &start);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(OpenShared(piece, context, &start));
   *address = start + offset;
   Buffers& buffers = TheBuffers();
-  std::lock_guard<std::mutex> lock(buffers.mutex);
+  base::MutexLock lock(buffers.mutex);
   buffers.start_of.emplace(*address, start);
   return CUDA_SUCCESS;
 }
@@ -105,7 +105,7 @@ CUresult DestroyExternal(CUexternalMemory handle) {
 
 bool IsExternalBuffer(uint64_t address) {
   Buffers& buffers = TheBuffers();
-  std::lock_guard<std::mutex> lock(buffers.mutex);
+  base::MutexLock lock(buffers.mutex);
   return buffers.start_of.count(address) != 0;
 }
 
@@ -113,7 +113,7 @@ CUresult FreeExternalBuffer(uint64_t address) {
   uint64_t start = 0;
   {
     Buffers& buffers = TheBuffers();
-    std::lock_guard<std::mutex> lock(buffers.mutex);
+    base::MutexLock lock(buffers.mutex);
     auto found = buffers.start_of.find(address);
     if (found == buffers.start_of.end()) return CUDA_ERROR_INVALID_VALUE;
     start = found->second;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
+#include "base/try.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/memory/device_memory.h"
 #include "client-shim/memory/device_ranges.h"
@@ -29,9 +31,11 @@ struct Piece {
 };
 
 struct Opened {
-  std::mutex mutex;
-  std::map<SharedToken, Mapped> mapped;
-  std::map<uint64_t, Piece> pieces;  // by address
+  // Held while memory is opened or closed, which waits for the server; look-ups do without.
+  base::Mutex change_mutex LONGWIRE_ACQUIRED_BEFORE(mutex);
+  base::Mutex mutex{base::ranks::kOpenedMemory};
+  std::map<SharedToken, Mapped> mapped LONGWIRE_GUARDED_BY(mutex);
+  std::map<uint64_t, Piece> pieces LONGWIRE_GUARDED_BY(mutex);  // by address
 };
 
 Opened& TheOpened() {
@@ -40,8 +44,7 @@ Opened& TheOpened() {
 }
 
 CUresult MapBorrowed(const SharedToken& token, Mapped* mapped) {
-  CUresult result = BorrowChunks(token, &mapped->memory);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(BorrowChunks(token, &mapped->memory));
   DeviceMemory* memory = MemoryOf(mapped->memory.device);
   if (!memory->TakeAddresses(mapped->memory.bytes, 0, &mapped->address)) {
     memory->ReturnChunks(mapped->memory.chunks);
@@ -61,11 +64,24 @@ CUresult UnmapBorrowed(const Mapped& mapped) {
   unmap.address = mapped.address;
   unmap.bytes = mapped.memory.bytes;
   // The addresses may be used again right away: the worker must have unmapped them by then.
-  CUresult result = TheSession().CallAndWait({0, nullptr, wire::kWantsReply}, unmap).code;
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(TheSession().CallAndWait({0, nullptr, wire::kWantsReply}, unmap).code);
   DeviceMemory* memory = MemoryOf(mapped.memory.device);
   memory->ReturnChunks(mapped.memory.chunks);
   memory->GiveAddresses(mapped.address, mapped.memory.bytes);
+  return CUDA_SUCCESS;
+}
+
+// Maps the token's memory unless it is mapped already.
+CUresult MapOnce(Opened& opened, const SharedToken& token) LONGWIRE_REQUIRES(opened.change_mutex)
+    LONGWIRE_EXCLUDES(opened.mutex) {
+  {
+    base::MutexLock lock(opened.mutex);
+    if (opened.mapped.contains(token)) return CUDA_SUCCESS;
+  }
+  Mapped mapped;
+  LONGWIRE_TRY(MapBorrowed(token, &mapped));
+  base::MutexLock lock(opened.mutex);
+  opened.mapped.emplace(token, std::move(mapped));
   return CUDA_SUCCESS;
 }
 
@@ -73,21 +89,21 @@ CUresult UnmapBorrowed(const Mapped& mapped) {
 
 CUresult OpenShared(const SharedPiece& piece, Context* context, uint64_t* address) {
   Opened& opened = TheOpened();
-  std::lock_guard<std::mutex> lock(opened.mutex);
+  base::MutexLock changing(opened.change_mutex);
+  LONGWIRE_TRY(MapOnce(opened, piece.token));
+  base::MutexLock lock(opened.mutex);
   auto found = opened.mapped.find(piece.token);
-  if (found == opened.mapped.end()) {
-    Mapped mapped;
-    CUresult result = MapBorrowed(piece.token, &mapped);
-    if (result != CUDA_SUCCESS) return result;
-    found = opened.mapped.emplace(piece.token, std::move(mapped)).first;
-  }
   Mapped& mapped = found->second;
   uint64_t bytes = mapped.memory.bytes;
   // As natively: the context's device must be able to reach it.
   bool reaches = std::ranges::count(mapped.accessors, context->device) != 0;
   bool inside = piece.offset < bytes && piece.bytes <= bytes - piece.offset;
   if (!reaches || !inside) {
-    if (mapped.pieces == 0 && UnmapBorrowed(mapped) == CUDA_SUCCESS) opened.mapped.erase(found);
+    bool unused = mapped.pieces == 0;
+    lock.Unlock();
+    unused = unused && UnmapBorrowed(mapped) == CUDA_SUCCESS;
+    lock.Lock();
+    if (unused) opened.mapped.erase(found);
     return inside ? CUDA_ERROR_PEER_ACCESS_UNSUPPORTED : CUDA_ERROR_INVALID_VALUE;
   }
   *address = mapped.address + piece.offset;
@@ -101,7 +117,8 @@ CUresult OpenShared(const SharedPiece& piece, Context* context, uint64_t* addres
 
 CUresult CloseShared(uint64_t address) {
   Opened& opened = TheOpened();
-  std::lock_guard<std::mutex> lock(opened.mutex);
+  base::MutexLock changing(opened.change_mutex);
+  base::MutexLock lock(opened.mutex);
   auto piece = opened.pieces.find(address);
   if (piece == opened.pieces.end()) return CUDA_ERROR_INVALID_VALUE;
   if (--piece->second.opened != 0) return CUDA_SUCCESS;
@@ -109,14 +126,16 @@ CUresult CloseShared(uint64_t address) {
   opened.pieces.erase(piece);
   RemoveForeignRange(address);
   if (--mapped->second.pieces != 0) return CUDA_SUCCESS;
+  lock.Unlock();
   CUresult result = UnmapBorrowed(mapped->second);
+  lock.Lock();
   opened.mapped.erase(mapped);
   return result;
 }
 
 bool FindOpenedAccess(uint64_t address, int device, bool* reaches) {
   Opened& opened = TheOpened();
-  std::lock_guard<std::mutex> lock(opened.mutex);
+  base::MutexLock lock(opened.mutex);
   auto after = opened.pieces.upper_bound(address);
   if (after == opened.pieces.begin()) return false;
   const Mapped& mapped = opened.mapped.at(std::prev(after)->second.token);
@@ -127,7 +146,7 @@ bool FindOpenedAccess(uint64_t address, int device, bool* reaches) {
 
 bool IsOpen(const SharedPiece& piece) {
   Opened& opened = TheOpened();
-  std::lock_guard<std::mutex> lock(opened.mutex);
+  base::MutexLock lock(opened.mutex);
   auto mapped = opened.mapped.find(piece.token);
   return mapped != opened.mapped.end() &&
          opened.pieces.count(mapped->second.address + piece.offset) != 0;
@@ -135,7 +154,7 @@ bool IsOpen(const SharedPiece& piece) {
 
 bool IsOpenedPiece(uint64_t address) {
   Opened& opened = TheOpened();
-  std::lock_guard<std::mutex> lock(opened.mutex);
+  base::MutexLock lock(opened.mutex);
   return opened.pieces.count(address) != 0;
 }
 

@@ -1,10 +1,11 @@
 #include "client-shim/memory/peers.h"
 
-#include <mutex>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/memory/device_memory.h"
 #include "client-shim/session/session.h"
@@ -18,9 +19,11 @@ namespace {
 using Pair = std::pair<Context*, Context*>;  // accessor, owner
 
 struct Peers {
-  std::mutex mutex;
-  std::set<Pair> pairs;
-  std::set<std::pair<int, int>> of_pools;  // devices: accessor, owner
+  // Held while access is opened or closed, which waits where memory is being leased.
+  base::Mutex change_mutex LONGWIRE_ACQUIRED_BEFORE(mutex);
+  base::Mutex mutex{base::ranks::kPeers};
+  std::set<Pair> pairs LONGWIRE_GUARDED_BY(mutex);
+  std::set<std::pair<int, int>> of_pools LONGWIRE_GUARDED_BY(mutex);  // devices: accessor, owner
 };
 
 Peers& ThePeers() {
@@ -28,8 +31,7 @@ Peers& ThePeers() {
   return *peers;
 }
 
-// The lock is held, as in the following.
-bool DevicePair(const Peers& peers, int accessor, int owner) {
+bool DevicePair(const Peers& peers, int accessor, int owner) LONGWIRE_REQUIRES(peers.mutex) {
   for (const Pair& pair : peers.pairs) {
     if (pair.first->device == accessor && pair.second->device == owner) return true;
   }
@@ -40,10 +42,12 @@ bool DevicePair(const Peers& peers, int accessor, int owner) {
 template <class Change>
 void Update(int accessor, int owner, Change change) {
   Peers& peers = ThePeers();
-  std::lock_guard<std::mutex> lock(peers.mutex);
+  base::MutexLock changing(peers.change_mutex);
+  base::MutexLock lock(peers.mutex);
   bool before = DevicePair(peers, accessor, owner);
   change(peers);
   bool after = DevicePair(peers, accessor, owner);
+  lock.Unlock();
   if (before == after) return;
   MemoryOf(owner)->SetPeerAccess(FindDevice(accessor)->server_ordinal, after);
 }
@@ -52,25 +56,31 @@ void Update(int accessor, int owner, Change change) {
 
 void AddPeer(Context* accessor, Context* owner) {
   Update(accessor->device, owner->device, [&](Peers& peers) {
+    peers.mutex.AssertHeld();
     peers.pairs.insert({accessor, owner});
   });
 }
 
 void RemovePeer(Context* accessor, Context* owner) {
   Update(accessor->device, owner->device, [&](Peers& peers) {
+    peers.mutex.AssertHeld();
     peers.pairs.erase({accessor, owner});
   });
 }
 
 void AddPoolPeer(int accessor, int owner) {
-  Update(accessor, owner, [&](Peers& peers) { peers.of_pools.insert({accessor, owner}); });
+  Update(accessor, owner, [&](Peers& peers) {
+    peers.mutex.AssertHeld();
+    peers.of_pools.insert({accessor, owner});
+  });
 }
 
 void DropPeers(Context* context) {
   std::vector<Pair> pairs;
+  Peers& peers = ThePeers();
   {
-    std::lock_guard<std::mutex> lock(ThePeers().mutex);
-    for (const Pair& pair : ThePeers().pairs) {
+    base::MutexLock lock(peers.mutex);
+    for (const Pair& pair : peers.pairs) {
       if (pair.first == context || pair.second == context) pairs.push_back(pair);
     }
   }
@@ -96,7 +106,7 @@ std::vector<int> LetPeersReach(int owner, uint64_t address, uint64_t bytes) {
 
 bool IsPeer(int accessor, int owner) {
   Peers& peers = ThePeers();
-  std::lock_guard<std::mutex> lock(peers.mutex);
+  base::MutexLock lock(peers.mutex);
   return DevicePair(peers, accessor, owner);
 }
 

@@ -1,5 +1,5 @@
-// Which devices' work reaches the allocations of which others: a chunk is mapped for its own
-// device; peer access between contexts opens all allocations of a device.
+// Which devices can access the allocations of which others. A chunk is mapped for its own device
+// only; peer access between contexts opens all allocations of a device.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,19 @@
 
 namespace longwire::shim {
 
-// Work of `accessor` may reach the allocations of `owner`'s device from now on, or not any more.
+// Grants `accessor`'s device access to the allocations of `owner`'s device, or revokes it.
 void AddPeer(Context* accessor, Context* owner);
 void RemovePeer(Context* accessor, Context* owner);
-// For the sake of a pool's memory, which lies among the other allocations: what the device has then
-// it keeps.
+// The same for a pool, whose memory lies among the other allocations. It is never revoked.
 void AddPoolPeer(int accessor, int owner);
-// The context ends: what it was given and what it gave ends, in the worker's driver too.
+// The context ends: access that it has or gave is revoked, in the worker's driver too.
 void DropPeers(Context* context);
 
-// Gives what is mapped of the owner's memory to all devices that can have it; which those are, with
-// the owner.
+// Grants access to a mapped range of the owner's memory to all devices that can have peer access.
+// Returns these devices, the owner first.
 std::vector<int> LetPeersReach(int owner, uint64_t address, uint64_t bytes);
 
-// Whether the device's work may reach the other one's allocations.
+// Whether `accessor` can access the allocations of `owner`; both are devices.
 bool IsPeer(int accessor, int owner);
 
 }  // namespace longwire::shim

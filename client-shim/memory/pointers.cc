@@ -2,8 +2,9 @@
 
 #include <atomic>
 #include <map>
-#include <mutex>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/code/module.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/memory/device_memory.h"
@@ -17,8 +18,8 @@ namespace {
 
 // The allocations that have the attribute: number by address.
 struct Synchronous {
-  std::mutex mutex;
-  std::map<uint64_t, uint64_t> ids;
+  base::Mutex mutex{base::ranks::kSyncMemops};
+  std::map<uint64_t, uint64_t> ids LONGWIRE_GUARDED_BY(mutex);
   std::atomic<size_t> count{0};  // of ids: most programs have none
 };
 
@@ -73,7 +74,7 @@ CUresult SetSyncMemops(uint64_t address, bool on) {
   DeviceRange range;
   if (!FindDeviceRange(address, &range)) return CUDA_ERROR_INVALID_VALUE;
   Synchronous& synchronous = TheSynchronous();
-  std::lock_guard<std::mutex> lock(synchronous.mutex);
+  base::MutexLock lock(synchronous.mutex);
   std::erase_if(synchronous.ids, [](const auto& entry) {  // what was freed since
     DeviceRange found;
     return !FindDeviceRange(entry.first, &found) || found.id != entry.second;
@@ -91,7 +92,7 @@ bool HasSyncMemops(uint64_t address) {
   Synchronous& synchronous = TheSynchronous();
   DeviceRange range;
   if (synchronous.count.load() == 0 || !FindDeviceRange(address, &range)) return false;
-  std::lock_guard<std::mutex> lock(synchronous.mutex);
+  base::MutexLock lock(synchronous.mutex);
   auto found = synchronous.ids.find(range.address);
   return found != synchronous.ids.end() && found->second == range.id;
 }

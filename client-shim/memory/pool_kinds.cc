@@ -1,8 +1,9 @@
 #include "client-shim/memory/pool_kinds.h"
 
 #include <algorithm>
-#include <mutex>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/mirror/host_memory.h"
 #include "client-shim/mirror/managed_memory.h"
@@ -12,8 +13,8 @@
 namespace longwire::shim {
 namespace {
 
-// By its number the allocation is known: when its context ends the memory goes with it, and another
-// one may have the address.
+// The id tells the allocation from a later one at the same address: the memory is freed when its
+// context ends.
 struct Free {
   PoolKind kind = PoolKind::kManaged;
   uint64_t address = 0;
@@ -22,8 +23,8 @@ struct Free {
 };
 
 struct Frees {
-  std::mutex mutex;
-  std::vector<Free> waiting;
+  base::Mutex mutex{base::ranks::kPoolFrees};
+  std::vector<Free> waiting LONGWIRE_GUARDED_BY(mutex);
 };
 
 Frees& TheFrees() {
@@ -31,7 +32,7 @@ Frees& TheFrees() {
   return *frees;
 }
 
-// A poisoned context runs nothing any more.
+// After a sticky error a context runs nothing any more.
 bool IsPast(const StreamPoint& point) {
   return point.stream->finished.load(std::memory_order_acquire) >= point.position ||
          point.stream->context->sticky.load(std::memory_order_acquire) != 0;
@@ -50,7 +51,7 @@ void GiveBack(const Free& free) {
 
 std::vector<Free> TakeDue() {
   Frees& frees = TheFrees();
-  std::lock_guard<std::mutex> lock(frees.mutex);
+  base::MutexLock lock(frees.mutex);
   auto due = std::partition(frees.waiting.begin(), frees.waiting.end(),
                             [](const Free& free) { return !IsDue(free); });
   std::vector<Free> taken(std::make_move_iterator(due),
@@ -89,7 +90,7 @@ CUresult PlaceOf(const CUmemLocation& location, CUmemAllocationType type, PoolPl
       *place = {managed ? PoolKind::kManaged : PoolKind::kHost, PoolPlace::kOnHost};
       return CUDA_SUCCESS;
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-      // Where managed memory is preferred to be binds nobody; pinned memory is where it is.
+      // The preferred location of managed memory is only a hint; that of pinned memory is not.
       if (!managed) return known ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
       [[fallthrough]];
     case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
@@ -109,7 +110,7 @@ CUresult AllocateOfKind(PoolKind kind, Context* context, uint64_t bytes, uint64_
   FreeWhatIsDue();
   CUresult result = Allocate(kind, context, bytes, address);
   if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
-  // What is still to be freed may be what is lacking.
+  // Pending frees may make room.
   AwaitWork(UnfinishedWorkOfAll());
   FreeWhatIsDue();
   return Allocate(kind, context, bytes, address);
@@ -119,7 +120,7 @@ void FreeBehind(PoolKind kind, uint64_t address, std::vector<StreamPoint> before
   Free free{kind, address, NumberOf(kind, address), std::move(before)};
   {
     Frees& frees = TheFrees();
-    std::lock_guard<std::mutex> lock(frees.mutex);
+    base::MutexLock lock(frees.mutex);
     frees.waiting.push_back(std::move(free));
   }
   FreeWhatIsDue();

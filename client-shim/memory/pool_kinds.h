@@ -1,5 +1,5 @@
-// Pools of what is not a device's own memory: managed memory and pinned memory of the program. It
-// comes at the call, and goes when the streams have got past the free.
+// Pools of managed memory and of pinned memory. The memory is allocated at the call, and freed once
+// the streams have passed the free.
 #pragma once
 
 #include <cuda.h>
@@ -13,28 +13,27 @@ namespace longwire::shim {
 
 enum class PoolKind : uint8_t { kDevice, kManaged, kHost };
 
-// Which of the pools that every program has: those of each device, and for the others one for each
-// place where memory may be preferred to be.
+// Names a default pool: one of each kind for each location of its memory. For managed memory that
+// is the preferred location.
 struct PoolPlace {
   static constexpr int kAnywhere = -1;
   static constexpr int kOnHost = -2;
 
   PoolKind kind = PoolKind::kDevice;
-  int device = 0;  // or one of the two
+  int device = 0;  // or one of the two constants
   auto operator<=>(const PoolPlace&) const = default;
 };
 
-// What the program says in its own words. CUDA_ERROR_INVALID_VALUE for what no pool is made of,
-// CUDA_ERROR_NOT_SUPPORTED for pinned memory of one node of the program's host, and for managed
-// memory at a place that is none.
+// The program's location and type as a PoolPlace. CUDA_ERROR_INVALID_VALUE for memory of which
+// there are no pools, CUDA_ERROR_NOT_SUPPORTED for pinned memory of one NUMA node and for managed
+// memory at an unknown location.
 CUresult PlaceOf(const CUmemLocation& location, CUmemAllocationType type, PoolPlace* place);
 
-// Of the two kinds that are made here.
+// For managed and pinned memory.
 CUresult AllocateOfKind(PoolKind kind, Context* context, uint64_t bytes, uint64_t* address);
-// Gives the memory back when the work before is done, at one of the next calls. Releases the
-// streams.
+// Frees the memory once `before` has finished, at one of the next calls. Releases the streams.
 void FreeBehind(PoolKind kind, uint64_t address, std::vector<StreamPoint> before);
-// Gives back what is due.
+// Frees the memory whose earlier work has finished.
 void FreeWhatIsDue();
 
 }  // namespace longwire::shim

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/try.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/memory/device_memory.h"
 #include "client-shim/session/session.h"
@@ -36,7 +37,7 @@ static_assert(sizeof(PackedPiece) == 64);
 
 std::atomic<bool> memory_is_shared{false};
 
-// From here on copies have finished when the program is told so.
+// From now on no copy returns to the program before it has finished.
 CUresult BeginSharing() {
   memory_is_shared.store(true);
   return AwaitEarlyCopies(nullptr);
@@ -47,24 +48,22 @@ CUresult BeginSharing() {
 bool MemoryIsShared() { return memory_is_shared.load(std::memory_order_acquire); }
 
 CUresult ShareChunks(const std::vector<uint64_t>& chunks, SharedToken* token) {
-  CUresult result = BeginSharing();
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(BeginSharing());
   calls::lwShare share;
   share.chunk = chunks;
   auto answer = TheSession().CallAndWait({}, share, 64 + chunks.size() * sizeof(uint64_t));
-  if (answer.code != CUDA_SUCCESS) return answer.code;
+  LONGWIRE_TRY(answer.code);
   if (answer.reply.token.size() != token->size()) return CUDA_ERROR_UNKNOWN;
   *token = {answer.reply.token[0], answer.reply.token[1]};
   return CUDA_SUCCESS;
 }
 
 CUresult BorrowChunks(const SharedToken& token, BorrowedChunks* borrowed) {
-  CUresult result = BeginSharing();
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(BeginSharing());
   calls::lwBorrow borrow;
   borrow.token.assign(token.begin(), token.end());
   auto answer = TheSession().CallAndWait({}, borrow);
-  if (answer.code != CUDA_SUCCESS) return answer.code;
+  LONGWIRE_TRY(answer.code);
   borrowed->chunks.assign(answer.reply.chunk.begin(), answer.reply.chunk.end());
   for (uint64_t bytes : answer.reply.bytes) borrowed->bytes += bytes;
   borrowed->device = DeviceByServerOrdinal(answer.reply.device);

@@ -1,6 +1,6 @@
-// Memory that several programs have. The server knows shared chunks under a token, with which the
-// tenant's other sessions borrow them; between the programs a token travels as 64 bytes or as a
-// descriptor that can be sent over a unix socket.
+// Memory that several programs share. The server gives shared chunks a token, with which the
+// tenant's other sessions borrow them. Programs pass a token on as 64 bytes or as a descriptor that
+// can be sent over a unix socket.
 #pragma once
 
 #include <cuda.h>
@@ -13,8 +13,8 @@ namespace longwire::shim {
 
 using SharedToken = std::array<uint64_t, 2>;
 
-// Whether any memory was shared with another program, or another's taken: what such memory holds is
-// seen there at times that this process does not know.
+// Whether this program shared memory with another one or borrowed some. The other program may read
+// and write such memory at any time.
 bool MemoryIsShared();
 
 CUresult ShareChunks(const std::vector<uint64_t>& chunks, SharedToken* token);
@@ -25,8 +25,8 @@ struct BorrowedChunks {
   uint64_t bytes = 0;  // of all
 };
 
-// INVALID_VALUE: no memory is shared with this session under the token. The chunks go back by
-// ReturnChunks of the device's memory.
+// CUDA_ERROR_INVALID_VALUE if no memory is shared with this session under the token. The chunks go
+// back by DeviceMemory::ReturnChunks.
 CUresult BorrowChunks(const SharedToken& token, BorrowedChunks* borrowed);
 
 // A piece of shared memory in 64 bytes: CUipcMemHandle, CUmemPoolPtrExportData, CUipcEventHandle.
@@ -36,19 +36,19 @@ struct SharedPiece {
   SharedToken token{};
   uint64_t offset = 0;   // bytes from the start of the first chunk
   uint64_t bytes = 0;    // of the piece
-  uint64_t process = 0;  // who shared it: this process's number is OwnNumber()
+  uint64_t process = 0;  // OwnNumber() of the process that shared it
   uint64_t pool = 0;     // kPoolMemory: that process's number for the pool
 };
 uint64_t OwnNumber();
 void Pack(const SharedPiece& piece, char (&bytes)[64]);
-// False if the bytes are no piece of this kind.
+// False if the bytes are not a piece of this kind.
 bool Unpack(const char (&bytes)[64], SharedPiece::Kind kind, SharedPiece* piece);
 
-// The live allocation at the address, shared.
+// Shares the allocation that contains the address.
 CUresult ShareAllocation(uint64_t address, SharedPiece* piece);
 
-// A sealed file that holds the token; the descriptor is the caller's. OUT_OF_MEMORY if none can be
-// made. `kind` tells what the token is of; another kind is not taken.
+// Writes the token into a sealed file; the caller owns the descriptor. CUDA_ERROR_OUT_OF_MEMORY if
+// the file cannot be made. TokenFromDescriptor accepts only a token of the same kind.
 enum class TokenKind : uint64_t { kMemory = 1, kPool = 2 };
 CUresult TokenToDescriptor(TokenKind kind, const SharedToken& token, int* descriptor);
 bool TokenFromDescriptor(TokenKind kind, int descriptor, SharedToken* token);

@@ -1,14 +1,15 @@
 #include "client-shim/memory/virtual_memory.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <unordered_map>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/current_context.h"
 #include "client-shim/context/properties.h"
@@ -24,7 +25,7 @@ namespace longwire::shim {
 namespace {
 
 constexpr uint64_t kGranularity = uint64_t{2} << 20;
-constexpr uint64_t kMost = uint64_t{1} << 46;
+constexpr uint64_t kMaxBytes = uint64_t{1} << 46;
 
 struct Physical {
   uint64_t handle = 0;
@@ -32,7 +33,7 @@ struct Physical {
   int device = 0;
   CUmemAllocationProp properties{};
   std::vector<uint64_t> chunks;
-  uint32_t handles = 1;  // as the program counts them
+  uint32_t handles = 1;  // references that the program holds
   uint32_t maps = 0;
   uint32_t exports = 0;  // under way
 };
@@ -49,26 +50,27 @@ struct Reservation {
   int device = 0;
 };
 
-// Nobody waits for the worker with the lock held: not for a look-up, nor for another range.
-struct Tables {
-  std::mutex mutex;
-  std::condition_variable left;              // a mapping is no more leaving
-  std::map<uint64_t, Reservation> reserved;  // by address
-  std::map<uint64_t, Mapping> mapped;        // by address
-  std::unordered_map<uint64_t, std::shared_ptr<Physical>> physical;
-  uint64_t next = 1;
+// The counts of physical memory are guarded by the mutex, too. No thread waits for the worker while
+// it holds it: look-ups and other ranges need it.
+struct Mappings {
+  base::Mutex mutex{base::ranks::kMappings};
+  base::CondVar left;  // a mapping is no longer leaving
+  std::map<uint64_t, Reservation> reserved LONGWIRE_GUARDED_BY(mutex);  // by address
+  std::map<uint64_t, Mapping> mapped LONGWIRE_GUARDED_BY(mutex);        // by address
+  std::unordered_map<uint64_t, std::shared_ptr<Physical>> physical LONGWIRE_GUARDED_BY(mutex);
+  uint64_t next LONGWIRE_GUARDED_BY(mutex) = 1;
 };
 
-Tables& TheTables() {
-  static NeverDestroyed<Tables> tables;
-  return *tables;
+Mappings& TheMappings() {
+  static NeverDestroyed<Mappings> mappings;
+  return *mappings;
 }
 
-// The caller holds the lock. Memory goes back when neither a handle nor a mapping is left, and
-// nobody exports it.
-void DropIfUnused(Tables& tables, const std::shared_ptr<Physical>& physical) {
+// Memory goes back when no handle, no mapping and no export uses it.
+void DropIfUnused(Mappings& mappings, const std::shared_ptr<Physical>& physical)
+    LONGWIRE_REQUIRES(mappings.mutex) {
   if (physical->handles != 0 || physical->maps != 0 || physical->exports != 0) return;
-  tables.physical.erase(physical->handle);
+  mappings.physical.erase(physical->handle);
   MemoryOf(physical->device)->ReturnChunks(physical->chunks);
 }
 
@@ -80,28 +82,30 @@ typename Table::iterator Holding(Table& table, uint64_t address) {
   return address - found->first < found->second.bytes ? found : table.end();
 }
 
-using Lock = std::unique_lock<std::mutex>;
-
-// Until no mapping in the range is about to go. The lock is given up meanwhile.
-void AwaitLeaving(Tables& tables, Lock& lock, uint64_t address, uint64_t bytes) {
-  tables.left.wait(lock, [&] {
-    auto at = Holding(tables.mapped, address);
-    if (at == tables.mapped.end()) at = tables.mapped.lower_bound(address);
-    while (at != tables.mapped.end() && (at->first <= address || at->first - address < bytes)) {
-      if (at->second.leaving) return false;
-      ++at;
-    }
-    return true;
-  });
+bool AnyLeaving(Mappings& mappings, uint64_t address, uint64_t bytes)
+    LONGWIRE_REQUIRES(mappings.mutex) {
+  auto at = Holding(mappings.mapped, address);
+  if (at == mappings.mapped.end()) at = mappings.mapped.lower_bound(address);
+  while (at != mappings.mapped.end() && (at->first <= address || at->first - address < bytes)) {
+    if (at->second.leaving) return true;
+    ++at;
+  }
+  return false;
 }
 
-// True if the range is exactly whole mappings, one after the other.
-bool WholeMappings(const Tables& tables, uint64_t address, uint64_t bytes,
-                   std::vector<uint64_t>* starts) {
-  if (bytes == 0 || bytes > kMost) return false;
+// Waits until no mapping in the range is leaving; the lock is released meanwhile.
+void AwaitLeaving(Mappings& mappings, base::MutexLock& lock, uint64_t address, uint64_t bytes)
+    LONGWIRE_REQUIRES(mappings.mutex) {
+  while (AnyLeaving(mappings, address, bytes)) mappings.left.Wait(lock);
+}
+
+// True if the range consists of whole adjacent mappings.
+bool WholeMappings(const Mappings& mappings, uint64_t address, uint64_t bytes,
+                   std::vector<uint64_t>* starts) LONGWIRE_REQUIRES(mappings.mutex) {
+  if (bytes == 0 || bytes > kMaxBytes) return false;
   uint64_t at = address;
-  for (auto found = tables.mapped.find(address); at < address + bytes; ++found) {
-    if (found == tables.mapped.end() || found->first != at) return false;
+  for (auto found = mappings.mapped.find(address); at < address + bytes; ++found) {
+    if (found == mappings.mapped.end() || found->first != at) return false;
     starts->push_back(at);
     at += found->second.bytes;
   }
@@ -109,40 +113,40 @@ bool WholeMappings(const Tables& tables, uint64_t address, uint64_t bytes,
 }
 
 // True if the range is reserved and nothing is mapped in it: unmapping it does nothing.
-bool NothingMapped(Tables& tables, uint64_t address, uint64_t bytes) {
-  auto reserved = Holding(tables.reserved, address);
-  if (bytes == 0 || reserved == tables.reserved.end()) return false;
+bool NothingMapped(Mappings& mappings, uint64_t address, uint64_t bytes)
+    LONGWIRE_REQUIRES(mappings.mutex) {
+  auto reserved = Holding(mappings.reserved, address);
+  if (bytes == 0 || reserved == mappings.reserved.end()) return false;
   if (bytes > reserved->second.bytes - (address - reserved->first)) return false;
-  auto next = tables.mapped.lower_bound(address);
-  bool mapped = Holding(tables.mapped, address) != tables.mapped.end() ||
-                (next != tables.mapped.end() && next->first < address + bytes);
+  auto next = mappings.mapped.lower_bound(address);
+  bool mapped = Holding(mappings.mapped, address) != mappings.mapped.end() ||
+                (next != mappings.mapped.end() && next->first < address + bytes);
   return !mapped;
 }
 
 uint64_t AddPhysical(std::shared_ptr<Physical> physical) {
-  Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
-  uint64_t handle = tables.next++;
+  Mappings& mappings = TheMappings();
+  base::MutexLock lock(mappings.mutex);
+  uint64_t handle = mappings.next++;
   physical->handle = handle;
-  tables.physical[handle] = std::move(physical);
+  mappings.physical[handle] = std::move(physical);
   return handle;
 }
 
-// Whose memory is mapped there.
-std::set<int> OwnersOf(const Tables& tables, const std::vector<uint64_t>& starts) {
+// The devices whose memory is mapped there.
+std::set<int> OwnersOf(const Mappings& mappings, const std::vector<uint64_t>& starts)
+    LONGWIRE_REQUIRES(mappings.mutex) {
   std::set<int> owners;
-  for (uint64_t start : starts) owners.insert(tables.mapped.at(start).physical->device);
+  for (uint64_t start : starts) owners.insert(mappings.mapped.at(start).physical->device);
   return owners;
 }
 
-// INVALID_DEVICE if the device cannot reach one of the owners' memory at all. Waits for the worker:
-// the lock is not held.
+// INVALID_DEVICE if the device cannot reach one of the owners' memory at all. Waits for the worker.
 CUresult CheckPeers(std::set<int> owners, int device) {
   owners.erase(device);
   for (int owner : owners) {
     int can = 0;
-    CUresult result = forward::cuDeviceCanAccessPeer(&can, device, owner);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(forward::cuDeviceCanAccessPeer(&can, device, owner));
     if (can == 0) return CUDA_ERROR_INVALID_DEVICE;
   }
   return CUDA_SUCCESS;
@@ -168,7 +172,7 @@ bool TakeAligned(DeviceMemory* memory, uint64_t bytes, uint64_t alignment, uint6
   if (!memory->TakeAddresses(bytes, hint, address)) return false;
   if (*address % alignment == 0) return true;
   memory->GiveAddresses(*address, bytes);
-  // So much that there is room in it anyway; what is before and behind goes back.
+  // Enough for an aligned range wherever it starts; the rest goes back.
   const uint64_t room = bytes + alignment - kGranularity;
   uint64_t start = 0;
   if (!memory->TakeAddresses(room, 0, &start)) return false;
@@ -182,9 +186,9 @@ bool TakeAligned(DeviceMemory* memory, uint64_t bytes, uint64_t alignment, uint6
 }  // namespace
 
 CUresult ReserveAddresses(uint64_t bytes, uint64_t alignment, uint64_t hint, uint64_t* address) {
-  if (bytes % kGranularity != 0 || bytes > kMost) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes % kGranularity != 0 || bytes > kMaxBytes) return CUDA_ERROR_INVALID_VALUE;
   if ((alignment & (alignment - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (alignment > kMost) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (alignment > kMaxBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   CUdevice device = 0;
   ContextDevice(nullptr, &device);
   int hinted = DeviceOfAddress(hint);
@@ -193,62 +197,62 @@ CUresult ReserveAddresses(uint64_t bytes, uint64_t alignment, uint64_t hint, uin
   if (!TakeAligned(MemoryOf(device), bytes, alignment, hint, address)) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
-  tables.reserved[*address] = {bytes, device};
+  Mappings& mappings = TheMappings();
+  base::MutexLock lock(mappings.mutex);
+  mappings.reserved[*address] = {bytes, device};
   return CUDA_SUCCESS;
 }
 
 CUresult FreeAddresses(uint64_t address, uint64_t bytes) {
-  Tables& tables = TheTables();
-  Lock lock(tables.mutex);
-  AwaitLeaving(tables, lock, address, bytes);
-  auto found = tables.reserved.find(address);
-  if (found == tables.reserved.end() || found->second.bytes != bytes) {
+  Mappings& mappings = TheMappings();
+  base::MutexLock lock(mappings.mutex);
+  AwaitLeaving(mappings, lock, address, bytes);
+  auto found = mappings.reserved.find(address);
+  if (found == mappings.reserved.end() || found->second.bytes != bytes) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  auto mapped = tables.mapped.lower_bound(address);
-  if (mapped != tables.mapped.end() && mapped->first < address + bytes) {
+  auto mapped = mappings.mapped.lower_bound(address);
+  if (mapped != mappings.mapped.end() && mapped->first < address + bytes) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  MemoryOf(found->second.device)->GiveAddresses(address, bytes);
-  tables.reserved.erase(found);
+  const int device = found->second.device;
+  mappings.reserved.erase(found);
+  lock.Unlock();  // memory that is being leased keeps others from the addresses
+  MemoryOf(device)->GiveAddresses(address, bytes);
   return CUDA_SUCCESS;
 }
 
 CUresult CreatePhysical(uint64_t bytes, const CUmemAllocationProp& properties, uint64_t* handle) {
-  CUresult result = CheckProperties(properties);
-  if (result != CUDA_SUCCESS) return result;
-  if (bytes == 0 || bytes % kGranularity != 0 || bytes > kMost) return CUDA_ERROR_INVALID_VALUE;
+  LONGWIRE_TRY(CheckProperties(properties));
+  if (bytes == 0 || bytes % kGranularity != 0 || bytes > kMaxBytes) return CUDA_ERROR_INVALID_VALUE;
   auto physical = std::make_shared<Physical>();
   physical->bytes = bytes;
   physical->device = properties.location.id;
   physical->properties = properties;
-  result = MemoryOf(physical->device)->LeaseChunks(bytes, &physical->chunks);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(MemoryOf(physical->device)->LeaseChunks(bytes, &physical->chunks));
   *handle = AddPhysical(std::move(physical));
   return CUDA_SUCCESS;
 }
 
 CUresult ExportPhysical(uint64_t handle, int* descriptor) {
-  Tables& tables = TheTables();
+  Mappings& mappings = TheMappings();
   std::shared_ptr<Physical> physical;
   {
-    std::lock_guard<std::mutex> lock(tables.mutex);
-    auto found = tables.physical.find(handle);
-    if (found == tables.physical.end() || found->second->handles == 0 ||
+    base::MutexLock lock(mappings.mutex);
+    auto found = mappings.physical.find(handle);
+    if (found == mappings.physical.end() || found->second->handles == 0 ||
         found->second->properties.requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE) {
       return CUDA_ERROR_INVALID_VALUE;
     }
     physical = found->second;
-    physical->exports += 1;  // so that nobody gives the chunks back meanwhile
+    physical->exports += 1;  // keeps the chunks until the server has answered
   }
   SharedToken token{};
   CUresult result = ShareChunks(physical->chunks, &token);
   {
-    std::lock_guard<std::mutex> lock(tables.mutex);
+    base::MutexLock lock(mappings.mutex);
     physical->exports -= 1;
-    DropIfUnused(tables, physical);
+    DropIfUnused(mappings, physical);
   }
   return result == CUDA_SUCCESS ? TokenToDescriptor(TokenKind::kMemory, token, descriptor) : result;
 }
@@ -257,8 +261,7 @@ CUresult ImportPhysical(int descriptor, uint64_t* handle) {
   SharedToken token{};
   if (!TokenFromDescriptor(TokenKind::kMemory, descriptor, &token)) return CUDA_ERROR_INVALID_VALUE;
   BorrowedChunks borrowed;
-  CUresult result = BorrowChunks(token, &borrowed);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(BorrowChunks(token, &borrowed));
   auto physical = std::make_shared<Physical>();
   physical->bytes = borrowed.bytes;
   physical->device = borrowed.device;
@@ -271,86 +274,84 @@ CUresult ImportPhysical(int descriptor, uint64_t* handle) {
 }
 
 CUresult ReleasePhysical(uint64_t handle) {
-  Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
-  auto found = tables.physical.find(handle);
-  if (found == tables.physical.end() || found->second->handles == 0) {
+  Mappings& mappings = TheMappings();
+  base::MutexLock lock(mappings.mutex);
+  auto found = mappings.physical.find(handle);
+  if (found == mappings.physical.end() || found->second->handles == 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   std::shared_ptr<Physical> physical = found->second;
   physical->handles -= 1;
-  DropIfUnused(tables, physical);
+  DropIfUnused(mappings, physical);
   return CUDA_SUCCESS;
 }
 
 namespace {
 
-// Whether the memory of the handle can be mapped there.
-CUresult CheckMapping(Tables& tables, Lock& lock, uint64_t address, uint64_t bytes, uint64_t handle,
-                      std::shared_ptr<Physical>* physical) {
-  AwaitLeaving(tables, lock, address, bytes);
-  auto found = tables.physical.find(handle);
-  if (found == tables.physical.end()) return CUDA_ERROR_INVALID_VALUE;
+// Whether the memory of the handle can be mapped at the address.
+CUresult CheckMapping(Mappings& mappings, base::MutexLock& lock, uint64_t address, uint64_t bytes,
+                      uint64_t handle, std::shared_ptr<Physical>* physical)
+    LONGWIRE_REQUIRES(mappings.mutex) {
+  AwaitLeaving(mappings, lock, address, bytes);
+  auto found = mappings.physical.find(handle);
+  if (found == mappings.physical.end()) return CUDA_ERROR_INVALID_VALUE;
   *physical = found->second;
   if (bytes > (*physical)->bytes) return CUDA_ERROR_NOT_SUPPORTED;  // as the driver says
   if (bytes < (*physical)->bytes) return CUDA_ERROR_INVALID_VALUE;
-  auto reserved = Holding(tables.reserved, address);
-  if (reserved == tables.reserved.end() || address % kGranularity != 0 ||
+  auto reserved = Holding(mappings.reserved, address);
+  if (reserved == mappings.reserved.end() || address % kGranularity != 0 ||
       bytes > reserved->second.bytes - (address - reserved->first)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  auto next = tables.mapped.lower_bound(address);
-  bool taken = Holding(tables.mapped, address) != tables.mapped.end() ||
-               (next != tables.mapped.end() && next->first < address + bytes);
+  auto next = mappings.mapped.lower_bound(address);
+  bool taken = Holding(mappings.mapped, address) != mappings.mapped.end() ||
+               (next != mappings.mapped.end() && next->first < address + bytes);
   return taken ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-// The lock is held. Its addresses are free in the worker.
-void EraseMapping(Tables& tables, uint64_t start) {
-  auto found = tables.mapped.find(start);
+// The worker has unmapped it.
+void EraseMapping(Mappings& mappings, uint64_t start) LONGWIRE_REQUIRES(mappings.mutex) {
+  auto found = mappings.mapped.find(start);
   RemoveForeignRange(start);
   std::shared_ptr<Physical> physical = found->second.physical;
-  tables.mapped.erase(found);
+  mappings.mapped.erase(found);
   physical->maps -= 1;
-  DropIfUnused(tables, physical);
+  DropIfUnused(mappings, physical);
 }
 
 }  // namespace
 
 CUresult MapPhysical(uint64_t address, uint64_t bytes, uint64_t handle) {
-  Tables& tables = TheTables();
-  Lock lock(tables.mutex);
+  Mappings& mappings = TheMappings();
+  base::MutexLock lock(mappings.mutex);
   std::shared_ptr<Physical> physical;
-  CUresult result = CheckMapping(tables, lock, address, bytes, handle, &physical);
-  if (result != CUDA_SUCCESS) return result;
-  lock.unlock();
+  LONGWIRE_TRY(CheckMapping(mappings, lock, address, bytes, handle, &physical));
+  lock.Unlock();
   Context* context = PrimaryContext(physical->device);
-  result = ActivatePrimary(context);
-  if (result != CUDA_SUCCESS) return result;
-  lock.lock();
-  result = CheckMapping(tables, lock, address, bytes, handle, &physical);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ActivatePrimary(context));
+  lock.Lock();
+  LONGWIRE_TRY(CheckMapping(mappings, lock, address, bytes, handle, &physical));
   calls::lwMap map;
   map.device = FindDevice(physical->device)->server_ordinal;
   map.address = address;
   map.chunk = physical->chunks;
   TheSession().Submit({}, map, 64 + map.chunk.size() * sizeof(uint64_t));
   physical->maps += 1;
-  tables.mapped[address] = {bytes, physical, {physical->device}};
+  mappings.mapped[address] = {bytes, physical, {physical->device}};
   AddForeignRange(address, bytes, context);
   return CUDA_SUCCESS;
 }
 
 CUresult UnmapAddresses(uint64_t address, uint64_t bytes) {
-  Tables& tables = TheTables();
-  Lock lock(tables.mutex);
-  AwaitLeaving(tables, lock, address, bytes);
-  if (NothingMapped(tables, address, bytes)) return CUDA_SUCCESS;
+  Mappings& mappings = TheMappings();
+  base::MutexLock lock(mappings.mutex);
+  AwaitLeaving(mappings, lock, address, bytes);
+  if (NothingMapped(mappings, address, bytes)) return CUDA_SUCCESS;
   std::vector<uint64_t> starts;
-  if (!WholeMappings(tables, address, bytes, &starts)) return CUDA_ERROR_INVALID_VALUE;
+  if (!WholeMappings(mappings, address, bytes, &starts)) return CUDA_ERROR_INVALID_VALUE;
   std::vector<calls::lwUnmap> unmaps(starts.size());
   for (size_t i = 0; i < starts.size(); ++i) {
-    Mapping& mapping = tables.mapped.at(starts[i]);
+    Mapping& mapping = mappings.mapped.at(starts[i]);
     mapping.leaving = true;
     unmaps[i].address = starts[i];
     unmaps[i].bytes = mapping.bytes;
@@ -358,48 +359,47 @@ CUresult UnmapAddresses(uint64_t address, uint64_t bytes) {
   CUresult result = CUDA_SUCCESS;
   for (size_t i = 0; i < starts.size(); ++i) {
     if (result == CUDA_SUCCESS) {
-      lock.unlock();
+      lock.Unlock();
       // The addresses may be mapped anew right away: the worker must have unmapped them by then.
       result = TheSession().CallAndWait({0, nullptr, wire::kWantsReply}, unmaps[i]).code;
-      lock.lock();
+      lock.Lock();
     }
     if (result == CUDA_SUCCESS) {
-      EraseMapping(tables, starts[i]);
+      EraseMapping(mappings, starts[i]);
     } else {
-      tables.mapped.at(starts[i]).leaving = false;
+      mappings.mapped.at(starts[i]).leaving = false;
     }
   }
-  lock.unlock();
-  tables.left.notify_all();
+  lock.Unlock();
+  mappings.left.NotifyAll();
   return result;
 }
 
 CUresult SetAccess(uint64_t address, uint64_t bytes, const CUmemAccessDesc* wanted, size_t count) {
-  Tables& tables = TheTables();
-  Lock lock(tables.mutex);
-  AwaitLeaving(tables, lock, address, bytes);
+  Mappings& mappings = TheMappings();
+  base::MutexLock lock(mappings.mutex);
+  AwaitLeaving(mappings, lock, address, bytes);
   std::vector<uint64_t> starts;
-  if (!WholeMappings(tables, address, bytes, &starts)) return CUDA_ERROR_INVALID_VALUE;
-  const std::set<int> owners = OwnersOf(tables, starts);
-  lock.unlock();
+  if (!WholeMappings(mappings, address, bytes, &starts)) return CUDA_ERROR_INVALID_VALUE;
+  const std::set<int> owners = OwnersOf(mappings, starts);
+  lock.Unlock();
   for (size_t i = 0; i < count; ++i) {
     if (wanted[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
     if (wanted[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ) return CUDA_ERROR_NOT_SUPPORTED;
     if (FindDevice(wanted[i].location.id) == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = CheckPeers(owners, wanted[i].location.id);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(CheckPeers(owners, wanted[i].location.id));
   }
-  lock.lock();
-  AwaitLeaving(tables, lock, address, bytes);
+  lock.Lock();
+  AwaitLeaving(mappings, lock, address, bytes);
   starts.clear();
   bool changed =
-      !WholeMappings(tables, address, bytes, &starts) || OwnersOf(tables, starts) != owners;
+      !WholeMappings(mappings, address, bytes, &starts) || OwnersOf(mappings, starts) != owners;
   if (changed) return CUDA_ERROR_INVALID_VALUE;  // by another thread, meanwhile
   for (size_t i = 0; i < count; ++i) {
     int device = wanted[i].location.id;
     bool access = wanted[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     for (uint64_t start : starts) {
-      Mapping& mapping = tables.mapped[start];
+      Mapping& mapping = mappings.mapped[start];
       bool changed =
           access ? mapping.accessors.insert(device).second : mapping.accessors.erase(device) != 0;
       int server_device = FindDevice(device)->server_ordinal;
@@ -418,37 +418,37 @@ CUresult GetAccess(uint64_t address, const CUmemLocation& location, unsigned lon
 }
 
 bool FindMappingAccess(uint64_t address, int device, bool* access) {
-  Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
-  auto found = Holding(tables.mapped, address);
-  if (found == tables.mapped.end()) return false;
+  Mappings& mappings = TheMappings();
+  base::MutexLock lock(mappings.mutex);
+  auto found = Holding(mappings.mapped, address);
+  if (found == mappings.mapped.end()) return false;
   *access = found->second.accessors.count(device) != 0;
   return true;
 }
 
 CUresult PhysicalBytes(uint64_t handle, uint64_t* bytes) {
-  Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
-  auto found = tables.physical.find(handle);
-  if (found == tables.physical.end()) return CUDA_ERROR_INVALID_VALUE;
+  Mappings& mappings = TheMappings();
+  base::MutexLock lock(mappings.mutex);
+  auto found = mappings.physical.find(handle);
+  if (found == mappings.physical.end()) return CUDA_ERROR_INVALID_VALUE;
   *bytes = found->second->bytes;
   return CUDA_SUCCESS;
 }
 
 CUresult PhysicalProperties(uint64_t handle, CUmemAllocationProp* properties) {
-  Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
-  auto found = tables.physical.find(handle);
-  if (found == tables.physical.end()) return CUDA_ERROR_INVALID_VALUE;
+  Mappings& mappings = TheMappings();
+  base::MutexLock lock(mappings.mutex);
+  auto found = mappings.physical.find(handle);
+  if (found == mappings.physical.end()) return CUDA_ERROR_INVALID_VALUE;
   *properties = found->second->properties;
   return CUDA_SUCCESS;
 }
 
 CUresult RetainPhysicalAt(uint64_t address, uint64_t* handle) {
-  Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
-  auto found = Holding(tables.mapped, address);
-  if (found == tables.mapped.end()) return CUDA_ERROR_INVALID_VALUE;
+  Mappings& mappings = TheMappings();
+  base::MutexLock lock(mappings.mutex);
+  auto found = Holding(mappings.mapped, address);
+  if (found == mappings.mapped.end()) return CUDA_ERROR_INVALID_VALUE;
   found->second.physical->handles += 1;
   *handle = found->second.physical->handle;
   return CUDA_SUCCESS;

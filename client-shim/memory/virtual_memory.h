@@ -1,5 +1,5 @@
-// The program's own management of addresses and physical memory: addresses out of the device's
-// window, physical memory as leased chunks, mapped by the worker.
+// The driver's virtual memory management: cuMemAddressReserve, cuMemCreate, cuMemMap and others.
+// Addresses come from the device's window, physical memory is leased chunks, the worker maps them.
 #pragma once
 
 #include <cuda.h>
@@ -15,14 +15,15 @@ CUresult CheckProperties(const CUmemAllocationProp& properties);
 uint64_t PhysicalGranularity();
 CUresult CreatePhysical(uint64_t bytes, const CUmemAllocationProp& properties, uint64_t* handle);
 CUresult ReleasePhysical(uint64_t handle);
-// A descriptor with which another program of the tenant gets the memory, and back from it.
+// To and from a descriptor by which programs of the tenant share the memory.
 CUresult ExportPhysical(uint64_t handle, int* descriptor);
 CUresult ImportPhysical(int descriptor, uint64_t* handle);
 CUresult MapPhysical(uint64_t address, uint64_t bytes, uint64_t handle);
 CUresult UnmapAddresses(uint64_t address, uint64_t bytes);
 CUresult SetAccess(uint64_t address, uint64_t bytes, const CUmemAccessDesc* wanted, size_t count);
 CUresult GetAccess(uint64_t address, const CUmemLocation& location, unsigned long long* flags);
-// False if no mapping of the program's own lies at the address; else whether the device reaches it.
+// *access: whether the device can access the mapping at the address. False if the program has none
+// there.
 bool FindMappingAccess(uint64_t address, int device, bool* access);
 CUresult PhysicalBytes(uint64_t handle, uint64_t* bytes);
 CUresult PhysicalProperties(uint64_t handle, CUmemAllocationProp* properties);

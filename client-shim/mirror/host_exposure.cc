@@ -3,9 +3,10 @@
 #include <atomic>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/door/options.h"
@@ -27,8 +28,8 @@ namespace {
 
 constexpr uint64_t kChunk = uint64_t{2} << 20;
 constexpr uint64_t kPage = 4096;
-// Structures with pointers are small; looking through bulk data costs time.
-constexpr size_t kMostSearched = size_t{256} << 10;
+// Structures with pointers are small; searching bulk data costs time.
+constexpr size_t kSearchedBytes = size_t{256} << 10;
 
 constexpr const char* kPolled =
     "registered memory that other processes may write has no device address: kernels could not see "
@@ -50,8 +51,8 @@ struct Alias {
 };
 
 struct Aliases {
-  std::mutex mutex;
-  std::map<uint64_t, Alias> by_address;  // of the range
+  base::Mutex mutex;  // held while a range is exposed or hidden, which waits for the server
+  std::map<uint64_t, Alias> by_address LONGWIRE_GUARDED_BY(mutex);  // of the range
 };
 
 Aliases& TheAliases() {
@@ -59,8 +60,8 @@ Aliases& TheAliases() {
   return *aliases;
 }
 
-// Copies that are still to write the range, or what is exposed with it, would do so behind the
-// mirror's back. What host functions write is sent when they have run.
+// Waits for copies that are still to write the range, or what is exposed with it: the mirror would
+// not notice what they write. What host functions write is sent after they have run.
 CUresult SettleHostWrites(const HostRange& range) {
   uint64_t start = range.address / kChunk * kChunk;
   uint64_t end = (range.address + range.bytes + kChunk - 1) / kChunk * kChunk;
@@ -90,13 +91,13 @@ CUresult MakeAlias(Context* context, const HostRange& range, Alias* alias) {
   alias->start = alias->base + within;
   AddForeignRange(alias->start, range.bytes, context);
   MirrorRange mirrored{range.address, alias->start, range.bytes, range.registered};
-  result = AddMirror(context, mirrored, MirrorStart::kCleared, &alias->mirror);
+  result = AddMirror(context, mirrored, MirrorStart::kZeroed, &alias->mirror);
   if (result != CUDA_SUCCESS) Drop(*alias);
   return result;
 }
 
-// Calls `expose` with every aligned word that lies in pinned memory of ours which is not exposed
-// yet, until it says no.
+// Calls `expose` for every aligned word that is an address of pinned memory which the shim
+// allocated and has not exposed yet, until it returns false.
 template <class Expose>
 void ForHiddenWords(std::span<const std::byte> bytes, Expose expose) {
   if (!AnyHiddenBlocks()) return;
@@ -113,12 +114,11 @@ void ForHiddenWords(std::span<const std::byte> bytes, Expose expose) {
 
 CUresult ExposeRegistered(Context* context, const HostRange& range, uint64_t* start) {
   Aliases& aliases = TheAliases();
-  std::lock_guard<std::mutex> lock(aliases.mutex);
+  base::MutexLock lock(aliases.mutex);
   auto found = aliases.by_address.find(range.address);
   if (found == aliases.by_address.end()) {
     Alias alias;
-    CUresult result = MakeAlias(context, range, &alias);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(MakeAlias(context, range, &alias));
     found = aliases.by_address.emplace(range.address, std::move(alias)).first;
   }
   *start = found->second.start;
@@ -132,15 +132,14 @@ CUresult ExposeHost(uint64_t address, uint64_t* device_address) {
   if (!FindHost(address, &range)) return CUDA_ERROR_INVALID_VALUE;
   if (FindMirror(address, device_address)) return CUDA_SUCCESS;
   Context* context = nullptr;
-  CUresult result = ContextOfHost(reinterpret_cast<void*>(address), &context);
-  if (result == CUDA_SUCCESS) result = Session::over();
-  if (result == CUDA_SUCCESS) result = TakeError(context);
-  if (result == CUDA_SUCCESS) result = SettleHostWrites(range);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ContextOfHost(reinterpret_cast<void*>(address), &context));
+  LONGWIRE_TRY(Session::over());
+  LONGWIRE_TRY(TakeError(context));
+  LONGWIRE_TRY(SettleHostWrites(range));
   uint64_t start = range.address;
   bool exposed = false;
-  result = FindShared(address, &exposed) ? ExposeShared(address)
-                                         : ExposeRegistered(context, range, &start);
+  CUresult result = FindShared(address, &exposed) ? ExposeShared(address)
+                                                  : ExposeRegistered(context, range, &start);
   if (result == CUDA_SUCCESS) *device_address = start + (address - range.address);
   return result;
 }
@@ -175,8 +174,8 @@ CUresult ExposeArguments(std::span<const std::byte> arguments) {
 }
 
 void ExposePointees(std::span<const std::byte> bytes) {
-  static const bool looks = !wire::IsSwitchedOff("stored-pointers");
-  if (!looks || bytes.size() > kMostSearched) return;
+  static const bool searches = !wire::IsSwitchedOff("stored-pointers");
+  if (!searches || bytes.size() > kSearchedBytes) return;
   ForHiddenWords(bytes, [](uint64_t word, const HostRange& range) {
     SettleHostWrites(range);
     return ExposeShared(word) == CUDA_SUCCESS;
@@ -185,7 +184,7 @@ void ExposePointees(std::span<const std::byte> bytes) {
 
 void HideRegistered(uint64_t address) {
   Aliases& aliases = TheAliases();
-  std::lock_guard<std::mutex> lock(aliases.mutex);
+  base::MutexLock lock(aliases.mutex);
   auto found = aliases.by_address.find(address);
   if (found == aliases.by_address.end()) return;
   RemoveMirror(found->second.mirror);
@@ -195,7 +194,7 @@ void HideRegistered(uint64_t address) {
 
 void ForgetExposed(uint32_t context_number) {
   Aliases& aliases = TheAliases();
-  std::lock_guard<std::mutex> lock(aliases.mutex);
+  base::MutexLock lock(aliases.mutex);
   std::erase_if(aliases.by_address, [&](const auto& entry) {
     if (entry.second.context_number != context_number) return false;
     Drop(entry.second);

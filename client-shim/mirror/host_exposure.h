@@ -1,10 +1,10 @@
-// Pinned memory that device code reaches. A range is exposed once its device pointer was asked for,
-// a launch's arguments or a structure copied to the device point into it, or the device is told to
-// write it; from then on it is mirrored (mirrors.h) until it is freed, and takes as much device
-// memory.
+// Pinned memory that device code accesses. A range is exposed when the program asks for its device
+// pointer, when a launch's arguments or a structure copied to the device point into it, or when the
+// device is to write it. From then on it is mirrored (mirrors.h) until it is freed, and takes the
+// same amount of device memory.
 //
-// Memory that we allocated lies where the device can have it too, at the same address. Memory that
-// the program registered has another address there, as on devices that cannot use host pointers.
+// Memory that the shim allocated has the same address on the device. Memory that the program
+// registered has another address there, as on devices that cannot use host pointers.
 #pragma once
 
 #include <cuda.h>
@@ -15,27 +15,27 @@
 
 namespace longwire::shim {
 
-// Exposes the pinned range that holds the address; gives the device's address of the same byte.
-// CUDA_ERROR_INVALID_VALUE if it is not pinned, CUDA_ERROR_OUT_OF_MEMORY.
+// Exposes the pinned range that contains the address and finds the device's address of the same
+// byte. CUDA_ERROR_INVALID_VALUE if the address is not pinned, CUDA_ERROR_OUT_OF_MEMORY.
 CUresult ExposeHost(uint64_t address, uint64_t* device_address);
 
-// The same for the program that asks for the device's address. CUDA_ERROR_NOT_SUPPORTED, and a
-// sentence, for registered memory that other processes may write: kernels would wait there for what
-// never comes.
+// The same for calls by which the program asks for the device's address. CUDA_ERROR_NOT_SUPPORTED,
+// with a message, for registered memory that other processes may write: a running kernel would
+// never see what they write.
 CUresult ExposeToProgram(uint64_t address, uint64_t* device_address);
 
-// If the address is in pinned memory, exposes it and replaces it with the device's.
+// Exposes the address if it is pinned, and replaces it by the device's.
 CUresult ToDeviceAddress(uint64_t* address);
 
-// Exposes what a kernel's arguments point at directly.
+// Exposes the pinned memory at which a kernel's arguments point.
 CUresult ExposeArguments(std::span<const std::byte> arguments);
 
-// The same for what is copied to the device, if it is no more than a structure may be: kernels find
-// pointers there. NCCL's kernels look at a flag in pinned memory that way, and only when they have
-// waited long. What cannot be exposed stays hidden.
+// The same for bytes that are copied to the device, if they are few enough to be a structure with
+// pointers. NCCL's kernels read a flag in pinned memory by such a pointer when they have waited
+// long. Ignores memory that cannot be exposed.
 void ExposePointees(std::span<const std::byte> bytes);
 
-// Before a registered range goes; work that uses it must be over.
+// Before a registered range is unregistered; work that uses it must have finished.
 void HideRegistered(uint64_t address);
 
 // When a context ended.

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
-#include <mutex>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/copy/speculative_uploads.h"
@@ -21,30 +23,31 @@ namespace longwire::shim {
 namespace {
 
 constexpr uint64_t kPage = 4096;
-constexpr uint64_t kMostBytes = uint64_t{1} << 46;
+constexpr uint64_t kMaxBytes = uint64_t{1} << 46;
 
-struct Ranges {
-  std::mutex mutex;
-  std::map<uint64_t, HostRange> by_address;
-  uint64_t next_id = 1;
+struct PinnedRanges {
+  base::Mutex mutex{base::ranks::kPinnedMemory};
+  std::map<uint64_t, HostRange> by_address LONGWIRE_GUARDED_BY(mutex);
+  uint64_t next_id LONGWIRE_GUARDED_BY(mutex) = 1;
 };
 
-Ranges& TheRanges() {
-  static NeverDestroyed<Ranges> ranges;
+PinnedRanges& TheRanges() {
+  static NeverDestroyed<PinnedRanges> ranges;
   return *ranges;
 }
 
 uint64_t Pages(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-// The range that holds the address; the caller holds the lock.
-std::map<uint64_t, HostRange>::iterator Holding(Ranges& ranges, uint64_t address) {
+// The range that holds the address.
+std::map<uint64_t, HostRange>::iterator Holding(PinnedRanges& ranges, uint64_t address)
+    LONGWIRE_REQUIRES(ranges.mutex) {
   auto after = ranges.by_address.upper_bound(address);
   if (after == ranges.by_address.begin()) return ranges.by_address.end();
   auto found = std::prev(after);
   return address - found->first < found->second.bytes ? found : ranges.by_address.end();
 }
 
-// What was allocated at the address; no work uses it any more.
+// Frees what was allocated at the address. No work may use it any more.
 void GiveBack(uint64_t address, uint64_t bytes) {
   TheSession().transfers().DropUploadsOf(address, bytes);
   ForgetUploadsOf(address, bytes);
@@ -57,7 +60,7 @@ void GiveBack(uint64_t address, uint64_t bytes) {
   }
 }
 
-// Whether there is memory in all pages of the range.
+// Whether all pages of the range are mapped.
 bool IsMapped(uint64_t start, uint64_t bytes) {
   constexpr uint64_t kStep = uint64_t{256} << 20;
   std::vector<unsigned char> resident(kStep / kPage);
@@ -83,7 +86,7 @@ CUresult AllocateHost(uint64_t bytes, unsigned flags, void** address) {
 }
 
 CUresult AllocateHostIn(Context* context, uint64_t bytes, unsigned flags, void** address) {
-  if (bytes > kMostBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (bytes > kMaxBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   uint64_t start = 0;
   if (TakeShared(context, bytes, SharedUse::kPinned, &start) != CUDA_SUCCESS) {
     void* memory =
@@ -91,8 +94,8 @@ CUresult AllocateHostIn(Context* context, uint64_t bytes, unsigned flags, void**
     if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
     start = reinterpret_cast<uint64_t>(memory);
   }
-  Ranges& ranges = TheRanges();
-  std::lock_guard<std::mutex> lock(ranges.mutex);
+  PinnedRanges& ranges = TheRanges();
+  base::MutexLock lock(ranges.mutex);
   // With one address space for both sides all of it is mapped for the device.
   flags |= CU_MEMHOSTALLOC_DEVICEMAP;
   ranges.by_address[start] = {start, bytes, flags, false, ranges.next_id++, context->handle};
@@ -117,12 +120,11 @@ CUresult FreeHost(void* address) {
   HostRange range;
   if (!FindHost(start, &range)) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
-  CUresult result = ContextOfHost(address, &context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ContextOfHost(address, &context));
   uint64_t bytes = 0;
   {
-    Ranges& ranges = TheRanges();
-    std::lock_guard<std::mutex> lock(ranges.mutex);
+    PinnedRanges& ranges = TheRanges();
+    base::MutexLock lock(ranges.mutex);
     auto found = ranges.by_address.find(start);
     if (found == ranges.by_address.end() || found->second.registered) {
       return CUDA_ERROR_INVALID_VALUE;
@@ -130,8 +132,8 @@ CUresult FreeHost(void* address) {
     bytes = found->second.bytes;
     ranges.by_address.erase(found);
   }
-  // Copies that still read or write it finish first, as the driver's own free waits for them.
-  result = SynchronizeContext(context);
+  // Waits for copies that read or write it, as the driver's own free does.
+  CUresult result = SynchronizeContext(context);
   GiveBack(start, bytes);
   return result;
 }
@@ -139,8 +141,8 @@ CUresult FreeHost(void* address) {
 void FreeIdleHost(uint64_t address, uint64_t id) {
   uint64_t bytes = 0;
   {
-    Ranges& ranges = TheRanges();
-    std::lock_guard<std::mutex> lock(ranges.mutex);
+    PinnedRanges& ranges = TheRanges();
+    base::MutexLock lock(ranges.mutex);
     auto found = ranges.by_address.find(address);
     if (found == ranges.by_address.end() || found->second.id != id) return;
     bytes = found->second.bytes;
@@ -157,14 +159,13 @@ CUresult RegisterHost(void* address, uint64_t bytes, unsigned flags) {
   if (address == nullptr || bytes == 0 || (flags & ~kKnown) != 0 || start + bytes < start) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  // Nothing can be pinned where there is nothing, or where the devices' memory is.
+  // Addresses that are not mapped, or that belong to a device, cannot be pinned.
   bool of_device = DeviceOfAddress(start) >= 0;
-  if (of_device || bytes > kMostBytes || !IsMapped(start, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (of_device || bytes > kMaxBytes || !IsMapped(start, bytes)) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
-  Ranges& ranges = TheRanges();
-  std::lock_guard<std::mutex> lock(ranges.mutex);
+  LONGWIRE_TRY(RequireHealthyContext(&context));
+  PinnedRanges& ranges = TheRanges();
+  base::MutexLock lock(ranges.mutex);
   auto taken = Holding(ranges, start);
   if (taken == ranges.by_address.end()) taken = ranges.by_address.lower_bound(start);
   if (taken != ranges.by_address.end() && taken->first < start + bytes) {
@@ -184,21 +185,20 @@ CUresult UnregisterHost(void* address) {
     return of_devices ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
   }
   Context* context = nullptr;
-  CUresult result = ContextOfHost(address, &context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ContextOfHost(address, &context));
   uint64_t bytes = 0;
   {
-    Ranges& ranges = TheRanges();
-    std::lock_guard<std::mutex> lock(ranges.mutex);
+    PinnedRanges& ranges = TheRanges();
+    base::MutexLock lock(ranges.mutex);
     auto found = ranges.by_address.find(start);
-    // Within a range, or in memory that is pinned otherwise, it is the pointer that is wrong.
+    // Inside a range, or in memory that was allocated, the pointer is wrong.
     if (found == ranges.by_address.end() || !found->second.registered) {
       return CUDA_ERROR_INVALID_VALUE;
     }
     bytes = found->second.bytes;
     ranges.by_address.erase(found);
   }
-  result = SynchronizeContext(context);
+  CUresult result = SynchronizeContext(context);
   TheSession().transfers().DropUploadsOf(start, bytes);
   ForgetUploadsOf(start, bytes);
   HideRegistered(start);
@@ -206,8 +206,8 @@ CUresult UnregisterHost(void* address) {
 }
 
 bool FindHost(uint64_t address, HostRange* range) {
-  Ranges& ranges = TheRanges();
-  std::lock_guard<std::mutex> lock(ranges.mutex);
+  PinnedRanges& ranges = TheRanges();
+  base::MutexLock lock(ranges.mutex);
   auto found = Holding(ranges, address);
   if (found == ranges.by_address.end()) return false;
   *range = found->second;

@@ -1,5 +1,5 @@
-// Memory of the program that counts as pinned: allocated by cuMemHostAlloc or registered. What is
-// neither pinned nor device memory is pageable.
+// Pinned memory of the program: allocated by cuMemHostAlloc, or registered. Memory that is neither
+// pinned nor a device's is pageable.
 #pragma once
 
 #include <cuda.h>
@@ -23,14 +23,14 @@ CUresult AllocateHost(uint64_t bytes, unsigned flags, void** address);
 // In the context, which is healthy.
 CUresult AllocateHostIn(Context* context, uint64_t bytes, unsigned flags, void** address);
 CUresult FreeHost(void* address);
-// The allocation of that number, if it is still there; no work uses it any more.
+// Frees the allocation with that id, if it still exists. No work may use it any more.
 void FreeIdleHost(uint64_t address, uint64_t id);
 CUresult RegisterHost(void* address, uint64_t bytes, unsigned flags);
 CUresult UnregisterHost(void* address);
 bool FindHost(uint64_t address, HostRange* range);
-// The current context; where the calling thread has none, the one that the memory was pinned in.
+// The current context, or the one in which the memory was pinned if the calling thread has none.
 CUresult ContextOfHost(const void* address, Context** context);
-// All of it in one pinned range.
+// Whether all of it lies in one pinned range.
 bool IsPinned(const void* address, uint64_t bytes);
 
 }  // namespace longwire::shim

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
-#include <mutex>
+#include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
+#include "base/try.h"
 #include "client-shim/door/options.h"
 #include "client-shim/mirror/mirrors.h"
 #include "client-shim/mirror/shared_blocks.h"
@@ -16,55 +19,59 @@
 namespace longwire::shim {
 namespace {
 
-constexpr uint64_t kFirstId = uint64_t{1} << 42;  // no other kind of memory's start there
+constexpr uint64_t kFirstId = uint64_t{1} << 42;  // other kinds of memory have smaller ids
 constexpr uint64_t kPage = 4096;
 
 struct Range {
-  ManagedRange told;
+  ManagedRange shown;  // what FindManaged returns
   uint32_t context_number = 0;
   Mirror* mirror = nullptr;  // of a variable; null while no context has it
   bool of_library = false;   // a variable that outlives contexts
   MemoryHints hints;
 };
 
-struct Ranges {
+struct ManagedRanges {
   std::atomic<size_t> count{0};
-  std::mutex mutex;
-  std::map<uint64_t, Range> by_address;
-  std::map<uint64_t, int> pages;  // mapped for variables: how many lie there
-  uint64_t next_id = kFirstId;
+  // Held while variables come, go or get a mirror, which waits for the server: they change under it
+  // alone. Look-ups do without.
+  base::Mutex variables_mutex LONGWIRE_ACQUIRED_BEFORE(mutex);
+  // Mapped for variables: how many lie there.
+  std::map<uint64_t, int> pages LONGWIRE_GUARDED_BY(variables_mutex);
+  base::Mutex mutex{base::ranks::kManagedMemory};
+  std::map<uint64_t, Range> by_address LONGWIRE_GUARDED_BY(mutex);
+  uint64_t next_id LONGWIRE_GUARDED_BY(mutex) = kFirstId;
 };
 
-Ranges& TheRanges() {
-  static NeverDestroyed<Ranges> ranges;
+ManagedRanges& TheRanges() {
+  static NeverDestroyed<ManagedRanges> ranges;
   return *ranges;
 }
 
 using Entry = std::map<uint64_t, Range>::iterator;
 
-// The lock is held, as in what follows up to AllocateManaged.
-Entry Holding(Ranges& ranges, uint64_t address) {
+Entry Holding(ManagedRanges& ranges, uint64_t address) LONGWIRE_REQUIRES(ranges.mutex) {
   auto after = ranges.by_address.upper_bound(address);
   if (after == ranges.by_address.begin()) return ranges.by_address.end();
   auto found = std::prev(after);
-  return address - found->first < found->second.told.bytes ? found : ranges.by_address.end();
+  return address - found->first < found->second.shown.bytes ? found : ranges.by_address.end();
 }
 
-Range& Add(Ranges& ranges, const ManagedRange& told) {
-  Range& range = ranges.by_address[told.address];
-  range.told = told;
-  range.told.id = ranges.next_id++;
-  range.context_number = told.context->number.load();
+Range& Add(ManagedRanges& ranges, const ManagedRange& added) LONGWIRE_REQUIRES(ranges.mutex) {
+  Range& range = ranges.by_address[added.address];
+  range.shown = added;
+  range.shown.id = ranges.next_id++;
+  range.context_number = added.context->number.load();
   ranges.count.store(ranges.by_address.size());
   return range;
 }
 
-void Erase(Ranges& ranges, Entry entry) {
+void Erase(ManagedRanges& ranges, Entry entry) LONGWIRE_REQUIRES(ranges.mutex) {
   ranges.by_address.erase(entry);
   ranges.count.store(ranges.by_address.size());
 }
 
-void UnmapPages(Ranges& ranges, uint64_t address, uint64_t bytes) {
+void UnmapPages(ManagedRanges& ranges, uint64_t address, uint64_t bytes)
+    LONGWIRE_REQUIRES(ranges.variables_mutex) {
   for (uint64_t page = address / kPage * kPage; page < address + bytes; page += kPage) {
     auto found = ranges.pages.find(page);
     if (found == ranges.pages.end() || --found->second > 0) continue;
@@ -73,8 +80,10 @@ void UnmapPages(Ranges& ranges, uint64_t address, uint64_t bytes) {
   }
 }
 
-// Maps the pages where nothing of the program's is; several variables may share one.
-bool MapPages(Ranges& ranges, uint64_t address, uint64_t bytes) {
+// Maps the pages of a variable; several variables may share one. False where the program has other
+// memory.
+bool MapPages(ManagedRanges& ranges, uint64_t address, uint64_t bytes)
+    LONGWIRE_REQUIRES(ranges.variables_mutex) {
   for (uint64_t page = address / kPage * kPage; page < address + bytes; page += kPage) {
     if (ranges.pages.count(page) == 0) {
       auto* at = reinterpret_cast<void*>(page);
@@ -103,20 +112,19 @@ CUresult AllocateManaged(uint64_t bytes, unsigned flags, uint64_t* address) {
 }
 
 CUresult AllocateManagedIn(Context* context, uint64_t bytes, uint64_t* address) {
-  CUresult result = TakeShared(context, bytes, SharedUse::kManaged, address);
-  if (result != CUDA_SUCCESS) return result;
-  Ranges& ranges = TheRanges();
-  std::lock_guard<std::mutex> lock(ranges.mutex);
+  LONGWIRE_TRY(TakeShared(context, bytes, SharedUse::kManaged, address));
+  ManagedRanges& ranges = TheRanges();
+  base::MutexLock lock(ranges.mutex);
   Add(ranges, {*address, bytes, 0, context, false});
   return CUDA_SUCCESS;
 }
 
 CUresult FreeManaged(uint64_t address) {
-  Ranges& ranges = TheRanges();
+  ManagedRanges& ranges = TheRanges();
   {
-    std::lock_guard<std::mutex> lock(ranges.mutex);
+    base::MutexLock lock(ranges.mutex);
     auto found = ranges.by_address.find(address);
-    if (found == ranges.by_address.end() || found->second.told.variable) {
+    if (found == ranges.by_address.end() || found->second.shown.variable) {
       return CUDA_ERROR_INVALID_VALUE;
     }
     Erase(ranges, found);
@@ -129,32 +137,35 @@ CUresult FreeManaged(uint64_t address) {
 }
 
 void FreeIdleManaged(uint64_t address, uint64_t id) {
-  Ranges& ranges = TheRanges();
+  ManagedRanges& ranges = TheRanges();
   {
-    std::lock_guard<std::mutex> lock(ranges.mutex);
+    base::MutexLock lock(ranges.mutex);
     auto found = ranges.by_address.find(address);
-    if (found == ranges.by_address.end() || found->second.told.id != id) return;
+    if (found == ranges.by_address.end() || found->second.shown.id != id) return;
     Erase(ranges, found);
   }
   TheSession().FlushText();
-  ReturnDeviceWrites();  // of neighbours in the block
+  ReturnDeviceWrites();  // other allocations share the block
   GiveShared(address);
 }
 
 bool FindManaged(uint64_t address, ManagedRange* range) {
-  Ranges& ranges = TheRanges();
+  ManagedRanges& ranges = TheRanges();
   if (ranges.count.load(std::memory_order_acquire) == 0) return false;
-  std::lock_guard<std::mutex> lock(ranges.mutex);
+  base::MutexLock lock(ranges.mutex);
   Entry found = Holding(ranges, address);
   if (found == ranges.by_address.end()) return false;
-  *range = found->second.told;
+  *range = found->second.shown;
   return true;
 }
 
 CUresult AddManagedVariable(Context* context, uint64_t address, uint64_t bytes, bool of_library) {
-  Ranges& ranges = TheRanges();
-  std::lock_guard<std::mutex> lock(ranges.mutex);
-  if (ranges.by_address.count(address) != 0) return CUDA_SUCCESS;
+  ManagedRanges& ranges = TheRanges();
+  base::MutexLock changing(ranges.variables_mutex);
+  {
+    base::MutexLock lock(ranges.mutex);
+    if (ranges.by_address.count(address) != 0) return CUDA_SUCCESS;
+  }
   if (!MapPages(ranges, address, bytes)) {
     Say("a managed variable lies at %#llx on the server, where this program has something else; "
         "starting the program again may help",
@@ -168,6 +179,7 @@ CUresult AddManagedVariable(Context* context, uint64_t address, uint64_t bytes, 
     UnmapPages(ranges, address, bytes);
     return result;
   }
+  base::MutexLock lock(ranges.mutex);
   Range& added = Add(ranges, {address, bytes, 0, context, true});
   added.mirror = mirror;
   added.of_library = of_library;
@@ -175,38 +187,44 @@ CUresult AddManagedVariable(Context* context, uint64_t address, uint64_t bytes, 
 }
 
 void RemoveManagedVariable(uint64_t address) {
-  Ranges& ranges = TheRanges();
-  std::lock_guard<std::mutex> lock(ranges.mutex);
+  ManagedRanges& ranges = TheRanges();
+  base::MutexLock changing(ranges.variables_mutex);
+  base::MutexLock lock(ranges.mutex);
   auto found = ranges.by_address.find(address);
-  if (found == ranges.by_address.end() || !found->second.told.variable) return;
-  if (found->second.mirror != nullptr) RemoveMirror(found->second.mirror);
-  UnmapPages(ranges, address, found->second.told.bytes);
+  if (found == ranges.by_address.end() || !found->second.shown.variable) return;
+  Mirror* mirror = found->second.mirror;
+  const uint64_t bytes = found->second.shown.bytes;
+  lock.Unlock();
+  if (mirror != nullptr) RemoveMirror(mirror);
+  lock.Lock();
   Erase(ranges, found);
+  lock.Unlock();
+  UnmapPages(ranges, address, bytes);
 }
 
 bool IsManagedRange(uint64_t address, uint64_t bytes) {
-  Ranges& ranges = TheRanges();
-  std::lock_guard<std::mutex> lock(ranges.mutex);
+  ManagedRanges& ranges = TheRanges();
+  base::MutexLock lock(ranges.mutex);
   auto found = ranges.by_address.find(address);
-  return found != ranges.by_address.end() && (bytes == 0 || bytes == found->second.told.bytes);
+  return found != ranges.by_address.end() && (bytes == 0 || bytes == found->second.shown.bytes);
 }
 
 CUresult WithHints(uint64_t address, uint64_t bytes, FunctionRef<void(MemoryHints&)> use) {
-  Ranges& ranges = TheRanges();
-  std::lock_guard<std::mutex> lock(ranges.mutex);
+  ManagedRanges& ranges = TheRanges();
+  base::MutexLock lock(ranges.mutex);
   Entry found = Holding(ranges, address);
   if (bytes == 0 || found == ranges.by_address.end()) return CUDA_ERROR_INVALID_VALUE;
-  // The last page counts whole, as natively.
-  uint64_t end = (found->first + found->second.told.bytes + kPage - 1) / kPage * kPage;
+  // All of the last page counts, as natively.
+  uint64_t end = (found->first + found->second.shown.bytes + kPage - 1) / kPage * kPage;
   if (bytes > end - address) return CUDA_ERROR_INVALID_VALUE;
   use(found->second.hints);
   return CUDA_SUCCESS;
 }
 
 CUresult KeepManagedVariables(Context* context) {
-  Ranges& ranges = TheRanges();
+  ManagedRanges& ranges = TheRanges();
   {
-    std::lock_guard<std::mutex> lock(ranges.mutex);
+    base::MutexLock lock(ranges.mutex);
     bool any = std::any_of(ranges.by_address.begin(), ranges.by_address.end(), [&](auto& entry) {
       return entry.second.of_library && entry.second.context_number == context->number.load();
     });
@@ -216,28 +234,47 @@ CUresult KeepManagedVariables(Context* context) {
   return result == CUDA_SUCCESS ? ReturnDeviceWrites() : result;
 }
 
-CUresult GiveManagedVariables(Context* context) {
-  Ranges& ranges = TheRanges();
-  if (ranges.count.load(std::memory_order_acquire) == 0) return CUDA_SUCCESS;
-  std::lock_guard<std::mutex> lock(ranges.mutex);
+namespace {
+
+// The variables that no context has.
+std::vector<ManagedRange> VariablesWithoutContext(ManagedRanges& ranges)
+    LONGWIRE_EXCLUDES(ranges.mutex) {
+  base::MutexLock lock(ranges.mutex);
+  std::vector<ManagedRange> found;
   for (auto& [address, range] : ranges.by_address) {
-    if (!range.of_library || range.mirror != nullptr) continue;
-    // What the program has differs from the cleared memory, so it is sent before the next work.
-    CUresult result = AddMirror(context, {address, address, range.told.bytes, false, true},
-                                MirrorStart::kCleared, &range.mirror);
+    if (range.of_library && range.mirror == nullptr) found.push_back(range.shown);
+  }
+  return found;
+}
+
+}  // namespace
+
+CUresult GiveManagedVariables(Context* context) {
+  ManagedRanges& ranges = TheRanges();
+  if (ranges.count.load(std::memory_order_acquire) == 0) return CUDA_SUCCESS;
+  base::MutexLock changing(ranges.variables_mutex);
+  for (const ManagedRange& variable : VariablesWithoutContext(ranges)) {
+    // What the program has differs from the zeros on the device, so the next work sends it.
+    const MirrorRange mirrored{variable.address, variable.address, variable.bytes, false, true};
+    Mirror* mirror = nullptr;
+    CUresult result = AddMirror(context, mirrored, MirrorStart::kZeroed, &mirror);
     if (result != CUDA_SUCCESS) {
       Say("a context does not get the program's managed variables: error %d", result);
       return result;
     }
-    range.told.context = context;
+    base::MutexLock lock(ranges.mutex);
+    Range& range = ranges.by_address.at(variable.address);
+    range.mirror = mirror;
+    range.shown.context = context;
     range.context_number = context->number.load();
   }
   return CUDA_SUCCESS;
 }
 
 void ForgetManaged(uint32_t context_number) {
-  Ranges& ranges = TheRanges();
-  std::lock_guard<std::mutex> lock(ranges.mutex);
+  ManagedRanges& ranges = TheRanges();
+  base::MutexLock changing(ranges.variables_mutex);
+  base::MutexLock lock(ranges.mutex);
   for (Entry entry = ranges.by_address.begin(); entry != ranges.by_address.end();) {
     Entry next = std::next(entry);
     Range& range = entry->second;
@@ -245,7 +282,7 @@ void ForgetManaged(uint32_t context_number) {
       range.mirror = nullptr;  // which went with the context
       range.context_number = 0;
     } else if (range.context_number == context_number) {
-      if (range.told.variable) UnmapPages(ranges, entry->first, range.told.bytes);
+      if (range.shown.variable) UnmapPages(ranges, entry->first, range.shown.bytes);
       Erase(ranges, entry);
     }
     entry = next;

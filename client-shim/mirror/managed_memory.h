@@ -1,5 +1,5 @@
-// Managed memory: device memory at the addresses of the program's own (shared_blocks.h), and the
-// managed variables of loaded code, which the worker's driver has placed.
+// Managed memory: allocations, which have the same addresses on the device (shared_blocks.h), and
+// managed variables of loaded code, whose addresses the worker's driver chose.
 #pragma once
 
 #include <cuda.h>
@@ -21,30 +21,31 @@ struct ManagedRange {
 };
 
 CUresult AllocateManaged(uint64_t bytes, unsigned flags, uint64_t* address);
-// In the context, which is healthy; for all its streams.
+// In the context, which must be healthy.
 CUresult AllocateManagedIn(Context* context, uint64_t bytes, uint64_t* address);
 // Waits for the work of all contexts, as it may use the memory.
 CUresult FreeManaged(uint64_t address);
-// The allocation of that number, if it is still there; no work uses it any more.
+// Frees the allocation with that id, if it still exists. No work may use it any more.
 void FreeIdleManaged(uint64_t address, uint64_t id);
 bool FindManaged(uint64_t address, ManagedRange* range);
 
-// Code's managed variable: its like in the program's memory gets its value. The same one may be
-// added again. CUDA_ERROR_OUT_OF_MEMORY, with a sentence, if the program has something else there.
-// One of a library outlives the context: the program has it until the code is unloaded.
+// Maps a managed variable of loaded code into the program, at the same address, and copies its
+// value. It may be added several times. CUDA_ERROR_OUT_OF_MEMORY, with a message, if the program
+// has other memory there. A library's variable outlives the context: it stays until the code is
+// unloaded.
 CUresult AddManagedVariable(Context* context, uint64_t address, uint64_t bytes, bool of_library);
 void RemoveManagedVariable(uint64_t address);
 
-// Whether there is such a range, as a whole; 0 bytes stand for its length.
+// Whether a managed range starts at the address and has this length; 0 bytes: any length.
 bool IsManagedRange(uint64_t address, uint64_t bytes);
 
-// Calls use(hints) with the hints of the whole managed range in which all these bytes lie, under a
-// lock. CUDA_ERROR_INVALID_VALUE if they lie in none.
+// Calls use(hints) under a lock, with the hints of the managed range that contains all these bytes.
+// CUDA_ERROR_INVALID_VALUE if there is none.
 CUresult WithHints(uint64_t address, uint64_t bytes, FunctionRef<void(MemoryHints&)> use);
 
-// Before a context ends: what its work writes to variables that outlive it comes back.
+// Before a context ends: fetches what its work wrote to variables that outlive it.
 CUresult KeepManagedVariables(Context* context);
-// When a context was made: it gets the values of variables whose context has ended.
+// When a context was created: it takes over the variables whose context has ended.
 CUresult GiveManagedVariables(Context* context);
 // When a context ended.
 void ForgetManaged(uint32_t context_number);

@@ -10,13 +10,13 @@ bool Same(const CUmemLocation& a, const CUmemLocation& b) {
   return a.type == b.type && (a.type == CU_MEM_LOCATION_TYPE_HOST || a.id == b.id);
 }
 
-// As the older attributes say it.
+// The form of the older attributes.
 int DeviceOf(const CUmemLocation& location) {
   if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) return location.id;
   return location.type == CU_MEM_LOCATION_TYPE_INVALID ? CU_DEVICE_INVALID : CU_DEVICE_CPU;
 }
 
-void Keep(CUmemLocation& common, const CUmemLocation& other) {
+void KeepCommon(CUmemLocation& common, const CUmemLocation& other) {
   if (!Same(common, other)) common = {};
 }
 
@@ -28,8 +28,8 @@ Hints MemoryHints::Common(uint64_t address, uint64_t bytes) const {
   for (; at != from_.end() && at->first < address + bytes; ++at) {
     const Hints& other = at->second;
     common.read_mostly = common.read_mostly && other.read_mostly;
-    Keep(common.preferred, other.preferred);
-    Keep(common.prefetched, other.prefetched);
+    KeepCommon(common.preferred, other.preferred);
+    KeepCommon(common.prefetched, other.prefetched);
     std::erase_if(common.accessed_by,
                   [&](int device) { return other.accessed_by.count(device) == 0; });
   }

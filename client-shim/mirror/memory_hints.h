@@ -1,5 +1,5 @@
-// What a program has said about the use of managed memory: remembered page by page and told when it
-// asks. Nothing else depends on it.
+// The program's hints on the use of managed memory (cuMemAdvise, cuMemPrefetchAsync), for each
+// page. They are only returned when the program asks for them.
 #pragma once
 
 #include <cuda.h>
@@ -26,7 +26,7 @@ class MemoryHints {
     for (auto at = Split(address / kPage * kPage); at != end; ++at) change(at->second);
   }
 
-  // What the whole range has in common.
+  // As cuMemRangeGetAttribute: the hint that all pages of the range have in common.
   CUresult Query(uint64_t address, uint64_t bytes, CUmem_range_attribute attribute, void* data,
                  size_t data_bytes) const;
 

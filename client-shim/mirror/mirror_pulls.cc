@@ -1,4 +1,4 @@
-// What the device wrote into mirrored memory comes to the program.
+// Pulls: what the device wrote to mirrored memory is copied to the program's.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -16,14 +16,13 @@
 namespace longwire::shim {
 namespace {
 
-// What a pull behind work brings at most, of one mirror (as the call says) and of all: more is
-// copied in parts while the one before is compared, in the mirrors' own streams.
-constexpr uint64_t kMostBehindWork = uint64_t{1} << 20;
+// The largest pull behind work, of one mirror (see the call's description) and of all. Larger ones
+// go through the mirrors' own streams, where a part is copied while the previous one is compared.
+constexpr uint64_t kBytesBehindWork = uint64_t{1} << 20;
 
-// The lock is held in all that follows up to AwaitedWrites.
-
-// True if no stream of the program's has unfinished work, but for what is done at `awaited`.
-bool DeviceIsIdle(const Mirrors& mirrors, const StreamPoint* awaited) {
+// True if no stream of the program has unfinished work, except what is finished at `awaited`.
+bool DeviceIsIdle(const Mirrors& mirrors, const StreamPoint* awaited)
+    LONGWIRE_REQUIRES(mirrors.mutex) {
   bool idle = true;
   for (StreamPoint& point : UnfinishedWorkOfAll()) {
     bool done = awaited != nullptr && point.stream == awaited->stream &&
@@ -36,7 +35,7 @@ bool DeviceIsIdle(const Mirrors& mirrors, const StreamPoint* awaited) {
 
 constexpr uint64_t kNone = UINT64_MAX;
 
-// The first byte of the run that the program has changed, too, to another value.
+// The first byte of the run that the program has changed to another value.
 uint64_t ConflictIn(const Mirror& mirror, const wire::DeltaRun& run) {
   if (!mirror.range.managed) return kNone;
   if (run.form == wire::PageForm::kConflict) return run.offset;
@@ -50,8 +49,8 @@ uint64_t ConflictIn(const Mirror& mirror, const wire::DeltaRun& run) {
   return kNone;
 }
 
-// The next call that may return it does.
-void TellConflict(const Mirror& mirror, uint64_t offset) {
+// Prints it; the next call that may return a late error returns one.
+void ReportConflict(const Mirror& mirror, uint64_t offset) {
   int none = 0;
   std::atomic<int>& once = mirror.channel->stream->context->once;
   if (!once.compare_exchange_strong(none, CUDA_ERROR_NOT_SUPPORTED)) return;
@@ -82,25 +81,25 @@ void Apply(Mirror& mirror, std::span<const std::byte> delta, bool sent_meanwhile
       std::memcpy(shadow, run.bytes.data(), run.bytes.size());
       continue;
     }
-    // What this side knows already the program may have changed again.
+    // Bytes that equal the shadow came before; the program may have changed them since.
     for (size_t i = 0; i < run.bytes.size(); ++i) {
       if (shadow[i] == run.bytes[i]) continue;
       shadow[i] = memory[run.offset + i] = run.bytes[i];
     }
   }
-  if (conflict != kNone) TellConflict(mirror, conflict);
+  if (conflict != kNone) ReportConflict(mirror, conflict);
 }
 
-// All that has come, of whatever pull, in the order in which it came.
-void ApplyAll(Mirrors& mirrors) {
+// Applies all answers that have come, in their order, whichever pull they belong to.
+void ApplyAll(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
   std::vector<Arrived> arrived;
   {
-    std::lock_guard<std::mutex> lock(mirrors.arrived_mutex);
+    base::MutexLock lock(mirrors.arrived_mutex);
     arrived.swap(mirrors.arrived);
   }
   bool sent_meanwhile = !mirrors.asked.empty() && *mirrors.asked.begin() != mirrors.sent;
   for (const Arrived& one : arrived) {
-    if (one.delta.empty()) mirrors.said.insert(one.mirror);
+    if (one.delta.empty()) mirrors.answered.insert(one.mirror);
   }
   for (auto& [address, mirror] : mirrors.by_address) {
     for (const Arrived& one : arrived) {
@@ -110,8 +109,8 @@ void ApplyAll(Mirrors& mirrors) {
   }
 }
 
-// Asks for what the device changed; the streams' places where it is there.
-std::vector<StreamPoint> AskForChanges(Mirrors& mirrors) {
+// Asks for what the device changed. The answers are there once the returned points have passed.
+std::vector<StreamPoint> AskForChanges(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
   KeepPromise(mirrors);
   for (auto& [address, mirror] : mirrors.by_address) {
     calls::lwMirrorPull pull;
@@ -128,7 +127,8 @@ std::vector<StreamPoint> AskForChanges(Mirrors& mirrors) {
   return points;
 }
 
-// The program's only one of them that is unfinished; nullptr if there is none, or several.
+// The only one of the points that is unfinished and in a stream of the program; nullptr if there is
+// none, or several.
 StreamPoint* OnlyUnfinished(std::span<StreamPoint> points) {
   StreamPoint* found = nullptr;
   for (StreamPoint& point : points) {
@@ -140,14 +140,16 @@ StreamPoint* OnlyUnfinished(std::span<StreamPoint> points) {
   return found;
 }
 
-// Whether a call can be queued right behind it: now, and by the program, too.
+// Whether it is its stream's newest call, outside any capture: another can be queued right behind
+// it.
 bool IsNewest(const StreamPoint& point) {
   const Stream& stream = *point.stream;
   return stream.last.load() == point.position && stream.context->captures.load() == 0;
 }
 
-// The channel of all mirrors, if it is of the stream's context and they are small; else nullptr.
-const Channel* ChannelBeside(const Mirrors& mirrors, const Stream* stream) {
+// The channel of all mirrors, if they are small and belong to the stream's context; else nullptr.
+const Channel* ChannelBeside(const Mirrors& mirrors, const Stream* stream)
+    LONGWIRE_REQUIRES(mirrors.mutex) {
   const Channel* channel = nullptr;
   uint64_t bytes = 0;
   for (auto& [address, mirror] : mirrors.by_address) {
@@ -155,10 +157,10 @@ const Channel* ChannelBeside(const Mirrors& mirrors, const Stream* stream) {
     bytes += mirror->range.bytes;
     if (channel->stream->context != stream->context) return nullptr;
   }
-  return bytes <= kMostBehindWork ? channel : nullptr;
+  return bytes <= kBytesBehindWork ? channel : nullptr;
 }
 
-// Queues the call right behind the point, which is then there. False if something else is.
+// Queues the call right behind the point and moves the point there. False if another call is there.
 template <class Call>
 bool SubmitAt(StreamPoint* point, const Call& call) {
   Where where{point->stream->context_number, point->stream, 0};
@@ -168,7 +170,7 @@ bool SubmitAt(StreamPoint* point, const Call& call) {
   return true;
 }
 
-// What was sent is there before: the worker would take it for the device's change.
+// Makes the stream wait for what was pushed: the worker would take it for the device's change.
 bool WaitForSent(const Channel& channel, StreamPoint* point) {
   if (channel.stream->finished.load(std::memory_order_acquire) >= channel.position) return true;
   calls::lwStreamWaitEvent wait;
@@ -180,12 +182,16 @@ bool WaitForSent(const Channel& channel, StreamPoint* point) {
 
 }  // namespace
 
+void AwaitPull(Mirrors& mirrors, base::MutexLock& lock) {
+  while (mirrors.pulling) mirrors.pulled.Wait(lock);
+}
+
 void AwaitedWrites::Ask(std::span<StreamPoint> points) {
   static const bool off = wire::IsSwitchedOff("pulls-with-waits");
   Mirrors& mirrors = TheMirrors();
   StreamPoint* awaited = OnlyUnfinished(points);
   if (off || awaited == nullptr || !mirrors.handed.load() || !IsNewest(*awaited)) return;
-  std::lock_guard<std::mutex> lock(mirrors.mutex);
+  base::MutexLock lock(mirrors.mutex);
   const Channel* channel = ChannelBeside(mirrors, awaited->stream);
   if (channel == nullptr) return;
   everything_ = mirrors.begun == 0 && DeviceIsIdle(mirrors, awaited);
@@ -205,11 +211,11 @@ void AwaitedWrites::Ask(std::span<StreamPoint> points) {
 
 bool AwaitedWrites::TakeThem() {
   Mirrors& mirrors = TheMirrors();
-  std::lock_guard<std::mutex> lock(mirrors.mutex);
+  base::MutexLock lock(mirrors.mutex);
   ApplyAll(mirrors);
   mirrors.asked.erase(mirrors.asked.find(sent_));
   bool all = true;
-  for (uint64_t ticket : tickets_) all = mirrors.said.erase(ticket) == 1 && all;
+  for (uint64_t ticket : tickets_) all = mirrors.answered.erase(ticket) == 1 && all;
   tickets_.clear();
   if (all && everything_ && mirrors.works == works_) mirrors.handed.store(false);
   return all;
@@ -224,21 +230,19 @@ CUresult ReturnDeviceWrites() {
   if (!AnyMirrors()) return CUDA_SUCCESS;
   Mirrors& mirrors = TheMirrors();
   if (!mirrors.handed.load()) return CUDA_SUCCESS;
-  std::lock_guard<std::mutex> pull(mirrors.pull_mutex);
-  std::vector<StreamPoint> points;
-  uint64_t works = 0, sent = 0;
-  bool idle = false;
-  {
-    std::lock_guard<std::mutex> lock(mirrors.mutex);
-    if (!mirrors.handed.load()) return CUDA_SUCCESS;  // another thread's wait brought it
-    idle = mirrors.begun == 0 && DeviceIsIdle(mirrors, nullptr);
-    works = mirrors.works;
-    sent = mirrors.sent;
-    mirrors.asked.insert(sent);
-    points = AskForChanges(mirrors);
-  }
+  base::MutexLock lock(mirrors.mutex);
+  AwaitPull(mirrors, lock);
+  if (!mirrors.handed.load()) return CUDA_SUCCESS;  // another thread's wait brought it
+  const bool idle = mirrors.begun == 0 && DeviceIsIdle(mirrors, nullptr);
+  const uint64_t works = mirrors.works, sent = mirrors.sent;
+  mirrors.asked.insert(sent);
+  std::vector<StreamPoint> points = AskForChanges(mirrors);
+  mirrors.pulling = true;
+  lock.Unlock();
   CUresult result = AwaitWork(points);
-  std::lock_guard<std::mutex> lock(mirrors.mutex);
+  lock.Lock();
+  mirrors.pulling = false;
+  mirrors.pulled.NotifyAll();
   ApplyAll(mirrors);
   mirrors.asked.erase(mirrors.asked.find(sent));
   if (result != CUDA_SUCCESS) return result;
@@ -248,7 +252,7 @@ CUresult ReturnDeviceWrites() {
 
 void OnMirrorDelta(uint64_t mirror, std::span<const std::byte> delta) {
   Mirrors& mirrors = TheMirrors();
-  std::lock_guard<std::mutex> lock(mirrors.arrived_mutex);
+  base::MutexLock lock(mirrors.arrived_mutex);
   mirrors.arrived.push_back({mirror, {delta.begin(), delta.end()}});
 }
 

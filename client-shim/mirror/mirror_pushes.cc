@@ -1,11 +1,11 @@
-// What the program wrote into mirrored memory goes to the device.
+// Pushes: what the program wrote to mirrored memory is copied to the device's.
 //
-// Before work is handed over the memory is compared. Where the program hands over work after work
-// without waiting, only the first is preceded by that. The others wait on the device's side for a
-// comparison that is made a moment later, for many of them, by a thread of ours: they see what the
-// program wrote before them, and perhaps some that it wrote after, as work that is queued natively.
-// What the program waits for is compared at once. LONGWIRE_DISABLE=late-comparisons: every work is
-// preceded by its own.
+// Before work is queued, the memory is compared. If the program queues work after work without
+// waiting, only the first piece of work is compared for. The others wait on the device for one
+// comparison that a thread of the shim makes a moment later: they see what the program wrote before
+// them and perhaps what it wrote after, as work that is queued natively. A wait of the program
+// makes the comparison at once. With LONGWIRE_DISABLE=late-comparisons each piece of work has its
+// own.
 #include <sys/prctl.h>
 
 #include <algorithm>
@@ -24,20 +24,18 @@
 namespace longwire::shim {
 namespace {
 
-// Less is compared sooner than promised.
-constexpr uint64_t kLeastLate = uint64_t{2} << 10;
-// What waits for one comparison in the worker is bounded.
-constexpr uint32_t kMostPromised = 4096;
-// Queued work starts at most about this much later: some five launches of a Python program. Where
-// so much is mirrored that comparing takes long, a third of the time goes to that.
+// Comparing fewer bytes takes less time than a promise.
+constexpr uint64_t kMinLateBytes = uint64_t{2} << 10;
+// Limits the work that waits for one comparison in the worker.
+constexpr uint32_t kMaxPromised = 4096;
+// The pause between comparisons, and so the delay of queued work: about five launches of a Python
+// program. Where comparing takes long, it takes a third of the time.
 constexpr std::chrono::nanoseconds kLater = std::chrono::microseconds{50};
-// After so many times that nothing was promised the comparer sleeps until something is.
-constexpr int kTimesWithout = 20;
+// After this many pauses without a promise the comparing thread sleeps until there is one.
+constexpr int kIdlePauses = 20;
 
-// The lock is held in all that follows up to CompareLater.
-
-// True if something had changed.
-bool Push(Mirrors& mirrors, Mirror& mirror) {
+// Sends what changed; true if anything did.
+bool Push(Mirrors& mirrors, Mirror& mirror) LONGWIRE_REQUIRES(mirrors.mutex) {
   // Unchanged bytes may go along only while the device has nothing to change them.
   bool quiet = !mirrors.handed.load() && mirrors.begun == 0;
   wire::PageForm form = quiet                  ? wire::PageForm::kWhole
@@ -65,7 +63,7 @@ bool Push(Mirrors& mirrors, Mirror& mirror) {
   return any;
 }
 
-// Queued work waits for nothing of the channel.
+// The promised version of the channel's event: there was nothing to send.
 void Pass(Channel& channel) {
   calls::lwEventPass pass;
   pass.event = channel.event;
@@ -74,7 +72,7 @@ void Pass(Channel& channel) {
   TheSession().Submit({channel.stream->context_number, nullptr, 0}, pass);
 }
 
-void Compare(Mirrors& mirrors) {
+void Compare(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
   std::vector<Channel*> touched;
   mirrors.compared = 0;
   for (auto& [address, mirror] : mirrors.by_address) {
@@ -102,7 +100,7 @@ void Await(const Channel& channel, uint64_t version, Stream* stream) {
 }
 
 // Lets the stream's later work wait for what was sent.
-void Order(Mirrors& mirrors, Stream* stream) {
+void Order(Mirrors& mirrors, Stream* stream) LONGWIRE_REQUIRES(mirrors.mutex) {
   uint64_t seen = stream->mirrors_seen.exchange(mirrors.sent);
   for (auto& [number, channel] : mirrors.channels) {
     if (channel->sent <= seen || channel->stream->finished.load() >= channel->position) continue;
@@ -110,41 +108,41 @@ void Order(Mirrors& mirrors, Stream* stream) {
   }
 }
 
-// The comparer's thread.
+// The thread that makes promised comparisons.
 void CompareLater(void*) {
   prctl(PR_SET_TIMERSLACK, 1000UL);  // nanoseconds
   Mirrors& mirrors = TheMirrors();
-  std::unique_lock<std::mutex> lock(mirrors.mutex);
+  base::MutexLock lock(mirrors.mutex);
   for (int without = 0;;) {
-    if (without == kTimesWithout) {
+    if (without == kIdlePauses) {
       mirrors.comparer_sleeps = true;
-      mirrors.promise.wait(lock, [&] { return mirrors.works_promised != 0; });
+      while (mirrors.works_promised == 0) mirrors.promise.Wait(lock);
       mirrors.comparer_sleeps = false;
     }
     without = mirrors.works_promised == 0 ? without + 1 : 0;
     auto begin = std::chrono::steady_clock::now();
     KeepPromise(mirrors);
     std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begin;
-    lock.unlock();
+    lock.Unlock();
     std::this_thread::sleep_for(std::max(kLater, 2 * took));
-    lock.lock();
+    lock.Lock();
   }
 }
 
-// Whether there is somebody to do it later.
+// Starts that thread at its first call. False if there is none.
 bool HasComparer() {
   static const bool has = !wire::IsSwitchedOff("late-comparisons") && wire::AllowedCores() > 1 &&
                           StartThread("longwire-late", CompareLater, nullptr);
   return has;
 }
 
-bool MayBeLater(const Mirrors& mirrors) {
-  return mirrors.works_since_wait != 0 && mirrors.compared >= kLeastLate &&
-         mirrors.works_promised < kMostPromised && HasComparer();
+bool MayBeLater(const Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
+  return mirrors.works_since_wait != 0 && mirrors.compared >= kMinLateBytes &&
+         mirrors.works_promised < kMaxPromised && HasComparer();
 }
 
 // Lets the stream's later work wait for the next comparison.
-void Promise(Mirrors& mirrors, Stream* stream) {
+void Promise(Mirrors& mirrors, Stream* stream) LONGWIRE_REQUIRES(mirrors.mutex) {
   Order(mirrors, stream);
   ++mirrors.works_promised;
   if (stream->mirrors_awaited.exchange(mirrors.comparison) == mirrors.comparison) return;
@@ -152,7 +150,7 @@ void Promise(Mirrors& mirrors, Stream* stream) {
     channel->promised = true;
     Await(*channel, channel->version + 1, stream);
   }
-  if (mirrors.comparer_sleeps) mirrors.promise.notify_one();
+  if (mirrors.comparer_sleeps) mirrors.promise.NotifyOne();
 }
 
 }  // namespace
@@ -174,7 +172,7 @@ void KeepPromise(Mirrors& mirrors) {
 void DeviceWork::Begin(Stream* stream, Sends sends) {
   if (stream->capture.load() != nullptr) return;
   Mirrors& mirrors = TheMirrors();
-  std::lock_guard<std::mutex> lock(mirrors.mutex);
+  base::MutexLock lock(mirrors.mutex);
   if (sends == Sends::kPerhapsLater && MayBeLater(mirrors)) {
     Promise(mirrors, stream);
   } else {
@@ -190,7 +188,7 @@ void DeviceWork::Begin(Stream* stream, Sends sends) {
 
 void DeviceWork::End() {
   Mirrors& mirrors = TheMirrors();
-  std::lock_guard<std::mutex> lock(mirrors.mutex);
+  base::MutexLock lock(mirrors.mutex);
   --mirrors.begun;
 }
 
@@ -199,7 +197,7 @@ void SendHostWrites() {
   Mirrors& mirrors = TheMirrors();
   std::vector<StreamPoint> points;
   {
-    std::lock_guard<std::mutex> lock(mirrors.mutex);
+    base::MutexLock lock(mirrors.mutex);
     Compare(mirrors);
     for (auto& [number, channel] : mirrors.channels) {
       if (channel->stream->finished.load() >= channel->position) continue;
@@ -207,22 +205,22 @@ void SendHostWrites() {
       points.push_back({channel->stream, channel->position});
     }
   }
-  // If the session has ended nothing starts behind it.
+  // Fails only if the session has ended: then no work starts.
   static_cast<void>(AwaitWork(points));
 }
 
 void PushHostWrites() {
   if (!AnyMirrors()) return;
   Mirrors& mirrors = TheMirrors();
-  std::lock_guard<std::mutex> lock(mirrors.mutex);
+  base::MutexLock lock(mirrors.mutex);
   Compare(mirrors);
 }
 
 void SendWhatWorkAwaits() {
   if (!AnyMirrors()) return;
   Mirrors& mirrors = TheMirrors();
-  std::lock_guard<std::mutex> lock(mirrors.mutex);
-  // What the program wrote for a copy that its stream has not reached goes before the wait for it.
+  base::MutexLock lock(mirrors.mutex);
+  // Memory that a queued copy has yet to read is compared before the program waits for the copy.
   mirrored_reads.load() != 0 ? Compare(mirrors) : KeepPromise(mirrors);
   mirrors.works_since_wait = 0;
 }

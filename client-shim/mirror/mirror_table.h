@@ -1,14 +1,14 @@
-// What mirrors.cc, mirror_pushes.cc and mirror_pulls.cc share of the mirrors.
+// The mirrors' data, shared by mirrors.cc, mirror_pushes.cc and mirror_pulls.cc.
 #pragma once
 
 #include <algorithm>
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/context/context.h"
 #include "client-shim/mirror/mirrors.h"
 #include "client-shim/session/session.h"
@@ -16,12 +16,13 @@
 
 namespace longwire::shim {
 
-// The stream through which a context's mirrors are exchanged, and the event behind what was sent.
+// The stream through which a context's mirrors are exchanged, and the event recorded after each
+// push.
 struct Channel {
   Stream* stream = nullptr;  // retained
   uint64_t event = 0;
   uint64_t version = 0;
-  // The newest record, behind something that was sent: its place, Mirrors::sent at that time.
+  // The event's newest record after a push: its position, and Mirrors::sent at that time.
   uint64_t position = 0, sent = 0, sent_version = 0;
   bool promised = false;  // queued work waits for the next version of the event
 
@@ -34,58 +35,67 @@ struct Mirror {
   uint64_t reserved = 0;  // bytes of the shadow
   std::byte* shadow = nullptr;
   std::shared_ptr<Channel> channel;
-  bool vanished = false;  // its memory is no more the program's
+  bool vanished = false;  // the program has freed its memory
 
   std::span<const std::byte> memory() const {
     return {reinterpret_cast<std::byte*>(range.address), range.bytes};
   }
 };
 
-// What came of a pull: changes, or none and a ticket instead of the mirror.
+// A worker's answer to a pull: changes of a mirror; or no changes, and a ticket instead of the
+// mirror.
 struct Arrived {
   uint64_t mirror;
   std::vector<std::byte> delta;
 };
 
 struct Mirrors {
-  std::mutex pull_mutex;  // one pull in the channels at a time; before mutex
-  std::mutex mutex;       // guards what follows
-  std::map<uint64_t, std::unique_ptr<Mirror>> by_address;
-  std::map<uint32_t, std::shared_ptr<Channel>> channels;  // by context number
-  uint64_t sent = 0;                                      // times that something was sent
-  uint64_t works = 0;                                     // DeviceWork begun
-  uint32_t begun = 0;                                     // and not ended
-  std::multiset<uint64_t> asked;    // `sent` as it was when pulls under way were asked for
-  std::set<uint64_t> said;          // tickets that came, until they are looked for
+  // Without a rank: held while a push waits for room in its stream.
+  base::Mutex mutex;
+  std::map<uint64_t, std::unique_ptr<Mirror>> by_address LONGWIRE_GUARDED_BY(mutex);
+  // By context number.
+  std::map<uint32_t, std::shared_ptr<Channel>> channels LONGWIRE_GUARDED_BY(mutex);
+  uint64_t sent LONGWIRE_GUARDED_BY(mutex) = 0;   // number of pushes
+  uint64_t works LONGWIRE_GUARDED_BY(mutex) = 0;  // DeviceWork begun
+  uint32_t begun LONGWIRE_GUARDED_BY(mutex) = 0;  // and not ended
+  // The values of `sent` at which the pulls under way were asked for.
+  std::multiset<uint64_t> asked LONGWIRE_GUARDED_BY(mutex);
+  std::set<uint64_t> answered LONGWIRE_GUARDED_BY(mutex);  // tickets that came back, not taken yet
   std::atomic<bool> handed{false};  // the device may have written since the last pull
+  // A thread pulls and waits for the answer, without the lock. One at a time.
+  bool pulling LONGWIRE_GUARDED_BY(mutex) = false;
+  base::CondVar pulled;  // it has ended
 
   // Comparisons that are made a moment after the work that needs them was queued.
-  uint64_t comparison = 1;        // number of the next one
-  uint64_t compared = 0;          // bytes, by the last one
-  uint32_t works_promised = 0;    // works that wait for the next one
-  uint32_t works_since_wait = 0;  // works while the program waited for nothing
-  bool comparer_sleeps = false;
-  std::condition_variable promise;  // made while it sleeps
+  uint64_t comparison LONGWIRE_GUARDED_BY(mutex) = 1;  // number of the next one
+  uint64_t compared LONGWIRE_GUARDED_BY(mutex) = 0;    // bytes, by the last one
+  // Works that wait for the next one.
+  uint32_t works_promised LONGWIRE_GUARDED_BY(mutex) = 0;
+  // Works while the program waited for nothing.
+  uint32_t works_since_wait LONGWIRE_GUARDED_BY(mutex) = 0;
+  bool comparer_sleeps LONGWIRE_GUARDED_BY(mutex) = false;
+  base::CondVar promise;  // made while it sleeps
 
-  std::mutex arrived_mutex;  // innermost
-  std::vector<Arrived> arrived;
+  base::Mutex arrived_mutex{base::ranks::kMirrorDeltas};
+  std::vector<Arrived> arrived LONGWIRE_GUARDED_BY(arrived_mutex);
 };
 
 Mirrors& TheMirrors();
 
-// The lock is held in these.
-// Something was sent through the channel: later work waits for this place.
-void RecordSent(Mirrors& mirrors, Channel& channel);
-// Makes the comparison that queued work waits for, if any does. Whatever else goes through a
-// channel must come behind it: the worker may hold that until the queued work is finished.
-void KeepPromise(Mirrors& mirrors);
+// Records the channel's event after a push: later work waits for it.
+void RecordSent(Mirrors& mirrors, Channel& channel) LONGWIRE_REQUIRES(mirrors.mutex);
+// Makes the comparison for which queued work waits, if any does. To be called before anything else
+// is queued in a channel, which the worker may delay until that work has finished.
+void KeepPromise(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex);
+// Waits until no pull is under way; the lock is released meanwhile.
+void AwaitPull(Mirrors& mirrors, base::MutexLock& lock) LONGWIRE_REQUIRES(mirrors.mutex);
 
 // Whether the mirror's memory can be touched: not if the program has freed it, even if it has other
-// memory there since. The lock is held.
+// memory there since. Mirrors::mutex is held.
 bool IsThere(Mirror& mirror);
 
-// The lock is held.
-inline bool IsChannel(const Mirrors& mirrors, const Stream* stream) {
+inline bool IsChannel(const Mirrors& mirrors, const Stream* stream)
+    LONGWIRE_REQUIRES(mirrors.mutex) {
   return std::any_of(mirrors.channels.begin(), mirrors.channels.end(),
                      [&](const auto& entry) { return entry.second->stream == stream; });
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 
+#include "base/try.h"
 #include "client-shim/mirror/mirror_table.h"
 #include "client-shim/session/session.h"
 #include "client-shim/support/never_destroyed.h"
@@ -29,8 +30,8 @@ bool IsThere(Mirror& mirror) {
   while (at < end && !mirror.vanished) {
     uint64_t bytes = std::min(end - at, in_memory.size() * kPage);
     // Fails with ENOMEM if there is nothing, in some 10 ns for a page.
-    int said = mincore(reinterpret_cast<void*>(at), bytes, in_memory.data());
-    mirror.vanished = said != 0 && errno == ENOMEM;
+    int result = mincore(reinterpret_cast<void*>(at), bytes, in_memory.data());
+    mirror.vanished = result != 0 && errno == ENOMEM;
     at += bytes;
   }
   return !mirror.vanished;
@@ -38,16 +39,15 @@ bool IsThere(Mirror& mirror) {
 
 namespace {
 
-// The lock is held, as in all that follows up to AddMirror.
-CUresult ChannelOf(Mirrors& mirrors, Context* context, std::shared_ptr<Channel>* found) {
+CUresult ChannelOf(Mirrors& mirrors, Context* context, std::shared_ptr<Channel>* found)
+    LONGWIRE_REQUIRES(mirrors.mutex) {
   auto known = mirrors.channels.find(context->number.load());
   if (known != mirrors.channels.end()) {
     *found = known->second;
     return CUDA_SUCCESS;
   }
   auto made = std::make_shared<Channel>();
-  CUresult result = NewStream(context, StreamKind::kNonBlocking, 0, 0, &made->stream);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(NewStream(context, StreamKind::kNonBlocking, 0, 0, &made->stream));
   Retain(made->stream);
   made->stream->internal = true;
   made->event = TheSession().NewId();
@@ -60,7 +60,8 @@ CUresult ChannelOf(Mirrors& mirrors, Context* context, std::shared_ptr<Channel>*
   return CUDA_SUCCESS;
 }
 
-void StartOnDevice(Mirrors& mirrors, const Mirror& mirror, MirrorStart start) {
+void StartOnDevice(Mirrors& mirrors, const Mirror& mirror, MirrorStart start)
+    LONGWIRE_REQUIRES(mirrors.mutex) {
   calls::lwMirrorAdd add;
   add.mirror = mirror.id;
   add.address = mirror.range.device_address;
@@ -70,13 +71,13 @@ void StartOnDevice(Mirrors& mirrors, const Mirror& mirror, MirrorStart start) {
     mirrors.handed.store(true);
     return;
   }
-  calls::lwMemset clear;
-  clear.address = mirror.range.device_address;
-  clear.pitch = clear.width = mirror.reserved;
-  clear.element_bytes = 1;
-  clear.value = 0;
-  clear.rows = 1;
-  TheSession().Submit(mirror.channel->where(), clear);
+  calls::lwMemset zero;
+  zero.address = mirror.range.device_address;
+  zero.pitch = zero.width = mirror.reserved;
+  zero.element_bytes = 1;
+  zero.value = 0;
+  zero.rows = 1;
+  TheSession().Submit(mirror.channel->where(), zero);
   RecordSent(mirrors, *mirror.channel);
 }
 
@@ -85,10 +86,9 @@ void StartOnDevice(Mirrors& mirrors, const Mirror& mirror, MirrorStart start) {
 CUresult AddMirror(Context* context, const MirrorRange& range, MirrorStart start, Mirror** added) {
   Mirrors& mirrors = TheMirrors();
   {
-    std::lock_guard<std::mutex> lock(mirrors.mutex);
+    base::MutexLock lock(mirrors.mutex);
     auto mirror = std::make_unique<Mirror>();
-    CUresult result = ChannelOf(mirrors, context, &mirror->channel);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(ChannelOf(mirrors, context, &mirror->channel));
     KeepPromise(mirrors);
     void* shadow = mmap(nullptr, range.bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -96,13 +96,14 @@ CUresult AddMirror(Context* context, const MirrorRange& range, MirrorStart start
     mirror->id = TheSession().NewId();
     mirror->range = range;
     mirror->reserved = range.bytes;
+    if (range.used != 0) mirror->range.bytes = std::min(range.used, range.bytes);
     mirror->shadow = static_cast<std::byte*>(shadow);
     StartOnDevice(mirrors, *mirror, start);
     *added = mirror.get();
     mirrors.by_address[range.address] = std::move(mirror);
     mirror_count.fetch_add(1);
   }
-  if (start == MirrorStart::kCleared) return CUDA_SUCCESS;
+  if (start == MirrorStart::kZeroed) return CUDA_SUCCESS;
   CUresult result = ReturnDeviceWrites();
   if (result != CUDA_SUCCESS) RemoveMirror(*added);
   return result;
@@ -112,9 +113,8 @@ void RemoveMirror(Mirror* mirror) {
   Mirrors& mirrors = TheMirrors();
   std::vector<StreamPoint> points;
   {
-    // No pull is going on that still knows it.
-    std::lock_guard<std::mutex> pull(mirrors.pull_mutex);
-    std::lock_guard<std::mutex> lock(mirrors.mutex);
+    base::MutexLock lock(mirrors.mutex);
+    AwaitPull(mirrors, lock);  // which may still know it
     KeepPromise(mirrors);
     calls::lwMirrorRemove remove;
     remove.mirror = mirror->id;
@@ -131,8 +131,8 @@ void RemoveMirror(Mirror* mirror) {
 
 void ForgetMirrors(uint32_t context_number) {
   Mirrors& mirrors = TheMirrors();
-  std::lock_guard<std::mutex> pull(mirrors.pull_mutex);
-  std::lock_guard<std::mutex> lock(mirrors.mutex);
+  base::MutexLock lock(mirrors.mutex);
+  AwaitPull(mirrors, lock);
   auto channel = mirrors.channels.find(context_number);
   if (channel == mirrors.channels.end()) return;
   KeepPromise(mirrors);
@@ -147,15 +147,19 @@ void ForgetMirrors(uint32_t context_number) {
   mirrors.channels.erase(channel);
 }
 
-void SetMirroredBytes(Mirror* mirror, uint64_t bytes) {
-  std::lock_guard<std::mutex> lock(TheMirrors().mutex);
-  mirror->range.bytes = std::min(bytes, mirror->reserved);
+void GrowMirror(uint64_t address, uint64_t bytes) {
+  Mirrors& mirrors = TheMirrors();
+  base::MutexLock lock(mirrors.mutex);
+  auto found = mirrors.by_address.find(address);
+  if (found == mirrors.by_address.end()) return;
+  Mirror& mirror = *found->second;
+  mirror.range.bytes = std::max(mirror.range.bytes, std::min(bytes, mirror.reserved));
 }
 
 bool IsMirrored(uint64_t device_address) {
   if (!AnyMirrors()) return false;
   Mirrors& mirrors = TheMirrors();
-  std::lock_guard<std::mutex> lock(mirrors.mutex);
+  base::MutexLock lock(mirrors.mutex);
   return std::any_of(mirrors.by_address.begin(), mirrors.by_address.end(), [&](const auto& entry) {
     const Mirror& mirror = *entry.second;
     return device_address - mirror.range.device_address < mirror.reserved;
@@ -165,7 +169,7 @@ bool IsMirrored(uint64_t device_address) {
 bool FindMirror(uint64_t address, uint64_t* device_address) {
   if (!AnyMirrors()) return false;
   Mirrors& mirrors = TheMirrors();
-  std::lock_guard<std::mutex> lock(mirrors.mutex);
+  base::MutexLock lock(mirrors.mutex);
   auto after = mirrors.by_address.upper_bound(address);
   if (after == mirrors.by_address.begin()) return false;
   const MirrorRange& range = std::prev(after)->second->range;

@@ -1,14 +1,12 @@
-// Memory that the program's code and the device's both touch. Each side has its own; the two
-// exchange what changed, byte by byte, at the points where CUDA lets one side see what the other
-// wrote: before work is handed to the device, and before a wait returns to the program. Pages are
-// never protected: a system call may read and write such memory at any time.
+// Memory that both the program's code and device code access. Each side has a copy. The sides
+// exchange changed bytes where CUDA lets one side see what the other wrote: before work is queued,
+// and before a wait returns to the program. Pages are never protected, so that system calls may
+// read and write the memory at any time.
 //
-// A mirror is a range of the program's memory, its like on the device, and a shadow: what the
-// device has, as far as this side knows. The worker keeps a shadow of its own for the other
-// direction. What is sent goes through a stream of its own in the mirror's context, at once, as the
-// program's write natively takes effect at once; work that is queued later waits for it.
-//
-// Lock order: the mirrors' locks are the outermost.
+// A mirror is a range of the program's memory, its counterpart on the device, and a shadow: the
+// device's contents as far as this side knows. The worker has a shadow of its own for the other
+// direction. Pushes go through a separate stream of the mirror's context, as a write of the program
+// takes effect at once natively; work that is queued later waits for them.
 #pragma once
 
 #include <cuda.h>
@@ -31,38 +29,41 @@ struct Mirror;
 extern std::atomic<size_t> mirror_count;
 inline bool AnyMirrors() { return mirror_count.load(std::memory_order_acquire) != 0; }
 
-// How both sides become alike: the device's memory is cleared, or the program's gets its contents.
-enum class MirrorStart { kCleared, kFromDevice };
+// How the two sides start: the device's memory is zeroed, or the program's gets the device's
+// contents.
+enum class MirrorStart { kZeroed, kFromDevice };
 
 struct MirrorRange {
   uint64_t address = 0;         // in the program's memory
   uint64_t device_address = 0;  // of the same bytes
   uint64_t bytes = 0;
-  // Registered memory, which the program may free without a word.
+  // Registered memory, which the program may free without unregistering it.
   bool may_vanish = false;
-  // Managed memory: where both sides change a byte at once the program gets an error.
+  // Managed memory: a byte that both sides change at the same time is an error.
   bool managed = false;
+  uint64_t used = 0;  // bytes from the start that are exchanged; 0: all
 };
 
 // The device's memory must be mapped.
 CUresult AddMirror(Context* context, const MirrorRange& range, MirrorStart start, Mirror** added);
-// Nothing is exchanged any more when it returns. Work that uses the memory must be over.
+// When it returns, nothing is exchanged any more. Work that uses the memory must have finished.
 void RemoveMirror(Mirror* mirror);
-// When a context ended: its mirrors are gone without a word to the worker.
+// When a context ended: the worker has removed its mirrors already.
 void ForgetMirrors(uint32_t context_number);
-// Only the first `bytes` of it are in use.
-void SetMirroredBytes(Mirror* mirror, uint64_t bytes);
+// From now on at least the first `bytes` of the mirror that starts at the address are exchanged.
+// Nothing if there is none.
+void GrowMirror(uint64_t address, uint64_t bytes);
 
 // The device's address of mirrored memory of the program.
 bool FindMirror(uint64_t address, uint64_t* device_address);
 
-// The same for the device's side.
+// Whether the device's address lies in a mirror.
 bool IsMirrored(uint64_t device_address);
 
-// Held while work is handed to the device: what the program changed was sent before, and the work
-// comes after it. Nothing for a stream that captures: the work starts with the graph's launch.
-// kPerhapsLater: where the program hands over work after work, what it changed may be sent a moment
-// later, and the work waits for it on the device's side (mirror_pushes.cc).
+// Lives while work is queued: what the program changed is pushed first, and the work waits for it.
+// Does nothing for a stream that captures, as its work starts with the graph's launch.
+// kPerhapsLater: the push may come a moment later if the program queues work after work; the work
+// then waits for it on the device (mirror_pushes.cc).
 enum class Sends { kNow, kPerhapsLater };
 class DeviceWork {
  public:
@@ -81,18 +82,19 @@ class DeviceWork {
   bool begun_ = false;
 };
 
-// Before the program waits for work or asks about it: what that waits for is sent now.
+// To be called before the program waits for work or queries it: sends now what queued work waits
+// for.
 void SendWhatWorkAwaits();
 
-// What the device changed is in the program's memory when it returns. Called between a wait and the
-// return to the program; the caller holds no lock. If not, because the session has ended, its code.
+// Pulls what the device changed into the program's memory. Called between a wait and the return to
+// the program; the caller holds no lock. Fails only if the session has ended.
 [[nodiscard]] CUresult ReturnDeviceWrites();
 
-// The same for a wait that is still to come: what was written is asked for right behind the awaited
-// work and comes with its end, in one round trip and not two. The wait is then for the later place
-// that the point has. Only where one stream alone is waited for, nothing was queued behind, and the
-// mirrors are small; otherwise, or if somebody else's exchange came between, it is asked for after
-// the wait. LONGWIRE_DISABLE=pulls-with-waits: always after. The caller holds no lock.
+// A pull that is queued before the wait, right behind the awaited work, so that both take one round
+// trip instead of two. It moves the awaited point behind the pull. This is done only if one stream
+// is awaited, nothing was queued after the point, and the mirrors are small. Otherwise, or if
+// another thread's exchange came between, the pull follows the wait; with
+// LONGWIRE_DISABLE=pulls-with-waits it always does. The caller holds no lock.
 class AwaitedWrites {
  public:
   explicit AwaitedWrites(std::span<StreamPoint> points) {
@@ -112,14 +114,14 @@ class AwaitedWrites {
   bool everything_ = false;        // the device does nothing else then
 };
 
-// What the program changed is in the device's memory when it returns: for a host function, behind
-// which work starts that was queued before.
+// Pushes what the program changed and waits until it is in the device's memory: after a host
+// function, as queued work starts behind it.
 void SendHostWrites();
 
-// The same, and nobody waits for it.
+// The same without the wait.
 void PushHostWrites();
 
-// A delta came from the worker, for the pull that is going on.
+// A delta came from the worker, in answer to a pull.
 void OnMirrorDelta(uint64_t mirror, std::span<const std::byte> delta);
 
 }  // namespace longwire::shim

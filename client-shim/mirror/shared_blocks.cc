@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
+#include "base/try.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/memory/device_memory.h"
 #include "client-shim/memory/peers.h"
@@ -28,13 +29,13 @@ constexpr uint64_t kBlock = uint64_t{2} << 20;         // multiples of it are ma
 constexpr uint64_t kSmallBytes = uint64_t{256} << 10;  // up to here allocations share blocks
 constexpr uint64_t kAlignment = 512;
 constexpr uint64_t kPage = 4096;
-constexpr uint64_t kMost = uint64_t{1} << 46;
+constexpr uint64_t kMaxBytes = uint64_t{1} << 46;
 
 struct Block {
   uint64_t bytes = 0;
   SharedUse use = SharedUse::kManaged;
   bool small = false;
-  uint64_t part = kNoPart;  // where in the segment that the worker has, too
+  uint64_t part = kNoPart;  // offset in the segment that is shared with the worker
   Context* context = nullptr;
   uint32_t context_number = 0;
   int device = 0;
@@ -47,15 +48,15 @@ struct Block {
   bool changing = false;               // a thread exposes or hides it, without the lock
 };
 
-// Nobody waits for the worker, or for addresses, with the lock held.
 struct Blocks {
   std::atomic<size_t> count{0};
   std::atomic<size_t> exposed{0};
-  std::mutex mutex;
-  std::condition_variable changed;  // a block is no more changing
-  std::map<uint64_t, Block> by_address;
-  std::map<int, uint64_t> pinned;                   // bytes of addresses, by device
-  std::atomic<uint64_t> first{UINT64_MAX}, end{0};  // of all that there were
+  // No thread waits for the worker, for addresses or for the mirrors while it holds it.
+  base::Mutex mutex{base::ranks::kSharedBlocks};
+  base::CondVar changed;  // a block is no longer changing
+  std::map<uint64_t, Block> by_address LONGWIRE_GUARDED_BY(mutex);
+  std::map<int, uint64_t> pinned LONGWIRE_GUARDED_BY(mutex);  // bytes of addresses, by device
+  std::atomic<uint64_t> first{UINT64_MAX}, end{0};            // of all that there were
 };
 
 Blocks& TheBlocks() {
@@ -67,22 +68,20 @@ uint64_t RoundUp(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * t
 
 using Entry = std::map<uint64_t, Block>::iterator;
 
-using Lock = std::unique_lock<std::mutex>;
-
-// The lock is held, as in what follows where nothing else is said.
-Entry Holding(Blocks& blocks, uint64_t address) {
+Entry Holding(Blocks& blocks, uint64_t address) LONGWIRE_REQUIRES(blocks.mutex) {
   auto after = blocks.by_address.upper_bound(address);
   if (after == blocks.by_address.begin()) return blocks.by_address.end();
   auto found = std::prev(after);
   return address - found->first < found->second.bytes ? found : blocks.by_address.end();
 }
 
-// The same, once no thread changes the block. The lock is given up meanwhile.
-Entry Settled(Blocks& blocks, Lock& lock, uint64_t address) {
+// The same, once no thread changes the block. The lock is released meanwhile.
+Entry Settled(Blocks& blocks, base::MutexLock& lock, uint64_t address)
+    LONGWIRE_REQUIRES(blocks.mutex) {
   while (true) {
     Entry entry = Holding(blocks, address);
     if (entry == blocks.by_address.end() || !entry->second.changing) return entry;
-    blocks.changed.wait(lock);
+    blocks.changed.Wait(lock);
   }
 }
 
@@ -93,48 +92,47 @@ bool MapHere(uint64_t address, uint64_t bytes, int access, uint64_t part = kNoPa
               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
-// What the device has of a block.
+// The device's side of a block.
 struct Exposure {
   Mirror* mirror = nullptr;
   std::vector<uint64_t> chunks;
   std::vector<int> accessors;
 };
 
-// The lock is not held.
 CUresult MakeExposure(Context* context, const MirrorRange& range, Exposure* made) {
   CUresult result =
       MapSharedChunks(context, range.address, range.bytes, &made->chunks, &made->accessors);
   if (result != CUDA_SUCCESS) return result;
-  result = AddMirror(context, range, MirrorStart::kCleared, &made->mirror);
+  result = AddMirror(context, range, MirrorStart::kZeroed, &made->mirror);
   if (result == CUDA_SUCCESS) return result;
   UnmapSharedChunks(context->device, range.address, range.bytes, made->chunks);
   *made = {};
   return result;
 }
 
-// The lock is given up while the thread waits for the worker, as in Hide.
-CUresult Expose(Blocks& blocks, Lock& lock, Entry entry) {
+// The lock is released while the thread waits for the worker, as in Hide.
+CUresult Expose(Blocks& blocks, Entry entry) LONGWIRE_REQUIRES(blocks.mutex) {
   auto& [address, block] = *entry;
   if (block.mirror != nullptr) return CUDA_SUCCESS;
   block.changing = true;
-  const MirrorRange range{address, address, block.bytes, false, block.use == SharedUse::kManaged};
+  const bool managed = block.use == SharedUse::kManaged;
+  const MirrorRange range{address, address, block.bytes, false, managed, block.used};
   Exposure made;
-  lock.unlock();
+  blocks.mutex.Unlock();
   CUresult result = MakeExposure(block.context, range, &made);
-  lock.lock();
+  blocks.mutex.Lock();
   block.changing = false;
-  blocks.changed.notify_all();
+  blocks.changed.NotifyAll();
   block.mirror = made.mirror;
   block.chunks = std::move(made.chunks);
   block.accessors = std::move(made.accessors);
   if (result != CUDA_SUCCESS) return result;
   blocks.exposed.fetch_add(1);
-  SetMirroredBytes(block.mirror, block.used);
-  return result;
+  return CUDA_SUCCESS;
 }
 
 // `context_ended`: the worker has forgotten the mirror by itself.
-void Hide(Blocks& blocks, Lock& lock, Entry entry, bool context_ended) {
+void Hide(Blocks& blocks, Entry entry, bool context_ended) LONGWIRE_REQUIRES(blocks.mutex) {
   auto& [address, block] = *entry;
   if (block.mirror == nullptr) return;
   block.changing = true;
@@ -142,21 +140,21 @@ void Hide(Blocks& blocks, Lock& lock, Entry entry, bool context_ended) {
   std::vector<uint64_t> chunks = std::exchange(block.chunks, {});
   block.accessors.clear();
   blocks.exposed.fetch_sub(1);
-  lock.unlock();
+  blocks.mutex.Unlock();
   if (!context_ended) RemoveMirror(mirror);
   UnmapSharedChunks(block.device, address, block.bytes, chunks);
-  lock.lock();
+  blocks.mutex.Lock();
   block.changing = false;
-  blocks.changed.notify_all();
+  blocks.changed.NotifyAll();
 }
 
-// Addresses for a block, with the program's memory there. The lock is not held.
+// Addresses for a block, with the program's memory there.
 CUresult TakePlace(Blocks& blocks, Context* context, uint64_t whole, SharedUse use, uint64_t part,
                    uint64_t* address) {
   if (use == SharedUse::kPinned) {
     // Most of the window is for the device's memory.
     const wire::Window& window = FindDevice(context->device)->description->window;
-    std::lock_guard<std::mutex> lock(blocks.mutex);
+    base::MutexLock lock(blocks.mutex);
     uint64_t& pinned = blocks.pinned[context->device];
     if (pinned + whole > window.bytes / 4) return CUDA_ERROR_OUT_OF_MEMORY;
     pinned += whole;
@@ -169,14 +167,14 @@ CUresult TakePlace(Blocks& blocks, Context* context, uint64_t whole, SharedUse u
   }
   if (mapped) return CUDA_SUCCESS;
   if (use == SharedUse::kPinned) {
-    std::lock_guard<std::mutex> lock(blocks.mutex);
+    base::MutexLock lock(blocks.mutex);
     blocks.pinned[context->device] -= whole;
   }
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 Entry AddBlock(Blocks& blocks, Context* context, uint64_t address, uint64_t bytes, SharedUse use,
-               uint64_t part) {
+               uint64_t part) LONGWIRE_REQUIRES(blocks.mutex) {
   uint64_t whole = RoundUp(bytes, kBlock);
   Entry added = blocks.by_address.try_emplace(address).first;
   Block& block = added->second;
@@ -194,18 +192,28 @@ Entry AddBlock(Blocks& blocks, Context* context, uint64_t address, uint64_t byte
   return added;
 }
 
-// Gives the lock up.
-void RemoveBlock(Blocks& blocks, Lock lock, Entry entry, bool context_ended) {
-  Hide(blocks, lock, entry, context_ended);
-  const uint64_t address = entry->first, bytes = entry->second.bytes, part = entry->second.part;
-  const int device = entry->second.device;
-  if (entry->second.use == SharedUse::kPinned) blocks.pinned[device] -= bytes;
+// The addresses of a block that is gone.
+struct BlockPlace {
+  uint64_t address = 0, bytes = 0, part = kNoPart;
+  int device = 0;
+};
+
+// Removes the block; what it returns goes to GiveBack once the lock is released.
+BlockPlace RemoveBlock(Blocks& blocks, Entry entry, bool context_ended)
+    LONGWIRE_REQUIRES(blocks.mutex) {
+  Hide(blocks, entry, context_ended);
+  const Block& block = entry->second;
+  BlockPlace place{entry->first, block.bytes, block.part, block.device};
+  if (block.use == SharedUse::kPinned) blocks.pinned[block.device] -= block.bytes;
   blocks.by_address.erase(entry);
   blocks.count.fetch_sub(1);
-  lock.unlock();
-  MapHere(address, bytes, PROT_NONE);
-  MemoryOf(device)->GiveAddresses(address, bytes);
-  GivePart(part, bytes);
+  return place;
+}
+
+void GiveBack(const BlockPlace& place) {
+  MapHere(place.address, place.bytes, PROT_NONE);
+  MemoryOf(place.device)->GiveAddresses(place.address, place.bytes);
+  GivePart(place.part, place.bytes);
 }
 
 void TakeFrom(Entry entry, uint64_t bytes, uint64_t* address) {
@@ -213,13 +221,13 @@ void TakeFrom(Entry entry, uint64_t bytes, uint64_t* address) {
   block.free.Take(bytes, address);
   block.taken[*address] = bytes;
   block.used = std::max(block.used, RoundUp(*address + bytes, kPage) - entry->first);
-  if (block.mirror != nullptr) SetMirroredBytes(block.mirror, block.used);
 }
 
 // From a block that small allocations share.
-bool TakeSmall(Blocks& blocks, Context* context, uint64_t rounded, SharedUse use,
-               uint64_t* address) {
+bool TakeSmall(Context* context, uint64_t rounded, SharedUse use, uint64_t* address) {
   if (rounded > kSmallBytes) return false;
+  Blocks& blocks = TheBlocks();
+  base::MutexLock lock(blocks.mutex);
   uint32_t number = context->number.load();
   for (auto entry = blocks.by_address.begin(); entry != blocks.by_address.end(); ++entry) {
     Block& block = entry->second;
@@ -227,12 +235,16 @@ bool TakeSmall(Blocks& blocks, Context* context, uint64_t rounded, SharedUse use
     if (block.changing) continue;
     if (block.free.largest() < rounded) continue;
     TakeFrom(entry, rounded, address);
+    const bool mirrored = block.mirror != nullptr;
+    const uint64_t start = entry->first, used = block.used;
+    lock.Unlock();
+    if (mirrored) GrowMirror(start, used);
     return true;
   }
   return false;
 }
 
-// The lock is not held: pinning takes long.
+// Pinning takes long: it is done without the lock.
 CUresult TakeNewBlock(Context* context, uint64_t rounded, SharedUse use, uint64_t* address) {
   uint64_t whole = RoundUp(rounded, kBlock), start = 0;
   uint64_t part = use == SharedUse::kPinned ? TakePart(whole) : kNoPart;
@@ -242,31 +254,30 @@ CUresult TakeNewBlock(Context* context, uint64_t rounded, SharedUse use, uint64_
     GivePart(part, whole);
     return result;
   }
-  Lock lock(blocks.mutex);
+  base::MutexLock lock(blocks.mutex);
   Entry entry = AddBlock(blocks, context, start, rounded, use, part);
   TakeFrom(entry, rounded, address);
-  if (use == SharedUse::kManaged) result = Expose(blocks, lock, entry);
-  if (result != CUDA_SUCCESS) RemoveBlock(blocks, std::move(lock), entry, false);
+  if (use == SharedUse::kManaged) result = Expose(blocks, entry);
+  if (result == CUDA_SUCCESS) return CUDA_SUCCESS;
+  const BlockPlace place = RemoveBlock(blocks, entry, false);
+  lock.Unlock();
+  GiveBack(place);
   return result;
 }
 
 }  // namespace
 
 CUresult TakeShared(Context* context, uint64_t bytes, SharedUse use, uint64_t* address) {
-  if (bytes > kMost) return CUDA_ERROR_OUT_OF_MEMORY;
-  // Pinned memory is handed over page by page, so nobody shares a page with it.
+  if (bytes > kMaxBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  // Pinned memory is registered page by page: allocations do not share a page.
   uint64_t rounded = RoundUp(bytes, use == SharedUse::kPinned ? kPage : kAlignment);
-  {
-    Blocks& blocks = TheBlocks();
-    std::lock_guard<std::mutex> lock(blocks.mutex);
-    if (TakeSmall(blocks, context, rounded, use, address)) return CUDA_SUCCESS;
-  }
+  if (TakeSmall(context, rounded, use, address)) return CUDA_SUCCESS;
   return TakeNewBlock(context, rounded, use, address);
 }
 
 void GiveShared(uint64_t address) {
   Blocks& blocks = TheBlocks();
-  Lock lock(blocks.mutex);
+  base::MutexLock lock(blocks.mutex);
   Entry entry = Settled(blocks, lock, address);
   if (entry == blocks.by_address.end()) return;
   Block& block = entry->second;
@@ -274,7 +285,10 @@ void GiveShared(uint64_t address) {
   if (taken == block.taken.end()) return;
   block.free.Add(address, taken->second);
   block.taken.erase(taken);
-  if (block.taken.empty()) RemoveBlock(blocks, std::move(lock), entry, false);
+  if (!block.taken.empty()) return;
+  const BlockPlace place = RemoveBlock(blocks, entry, false);
+  lock.Unlock();
+  GiveBack(place);
 }
 
 bool AnyHiddenBlocks() { return TheBlocks().count.load() != TheBlocks().exposed.load(); }
@@ -287,15 +301,15 @@ SharedSpan SpanOfShared() {
 
 CUresult ExposeShared(uint64_t address) {
   Blocks& blocks = TheBlocks();
-  Lock lock(blocks.mutex);
+  base::MutexLock lock(blocks.mutex);
   Entry entry = Settled(blocks, lock, address);
-  return entry == blocks.by_address.end() ? CUDA_ERROR_INVALID_VALUE : Expose(blocks, lock, entry);
+  return entry == blocks.by_address.end() ? CUDA_ERROR_INVALID_VALUE : Expose(blocks, entry);
 }
 
 bool FindPart(uint64_t address, uint64_t bytes, uint64_t* offset) {
   Blocks& blocks = TheBlocks();
   if (blocks.count.load(std::memory_order_acquire) == 0) return false;
-  std::lock_guard<std::mutex> lock(blocks.mutex);
+  base::MutexLock lock(blocks.mutex);
   Entry entry = Holding(blocks, address);
   if (entry == blocks.by_address.end() || entry->second.part == kNoPart) return false;
   uint64_t within = address - entry->first;
@@ -307,7 +321,7 @@ bool FindPart(uint64_t address, uint64_t bytes, uint64_t* offset) {
 bool FindShared(uint64_t address, bool* exposed) {
   Blocks& blocks = TheBlocks();
   if (blocks.count.load(std::memory_order_acquire) == 0) return false;
-  std::lock_guard<std::mutex> lock(blocks.mutex);
+  base::MutexLock lock(blocks.mutex);
   Entry entry = Holding(blocks, address);
   if (entry == blocks.by_address.end()) return false;
   *exposed = entry->second.mirror != nullptr;
@@ -317,7 +331,7 @@ bool FindShared(uint64_t address, bool* exposed) {
 bool FindSharedAccess(uint64_t address, int device, bool* reaches) {
   Blocks& blocks = TheBlocks();
   if (blocks.count.load(std::memory_order_acquire) == 0) return false;
-  std::lock_guard<std::mutex> lock(blocks.mutex);
+  base::MutexLock lock(blocks.mutex);
   Entry entry = Holding(blocks, address);
   if (entry == blocks.by_address.end() || entry->second.mirror == nullptr) return false;
   const std::vector<int>& accessors = entry->second.accessors;
@@ -327,8 +341,8 @@ bool FindSharedAccess(uint64_t address, int device, bool* reaches) {
 
 namespace {
 
-// The next block of the context of which there is something to be forgotten.
-Entry NextToForget(Blocks& blocks, uint32_t context_number) {
+// The context's next block that has to be removed or hidden, or that is changing.
+Entry NextToForget(Blocks& blocks, uint32_t context_number) LONGWIRE_REQUIRES(blocks.mutex) {
   return std::ranges::find_if(blocks.by_address, [&](const auto& known) {
     const Block& block = known.second;
     return block.context_number == context_number &&
@@ -341,15 +355,17 @@ Entry NextToForget(Blocks& blocks, uint32_t context_number) {
 void ForgetSharedBlocks(uint32_t context_number) {
   Blocks& blocks = TheBlocks();
   while (true) {
-    Lock lock(blocks.mutex);
+    base::MutexLock lock(blocks.mutex);
     Entry entry = NextToForget(blocks, context_number);
     if (entry == blocks.by_address.end()) return;
     if (entry->second.changing) {
-      blocks.changed.wait(lock);
+      blocks.changed.Wait(lock);
     } else if (entry->second.use == SharedUse::kManaged) {
-      RemoveBlock(blocks, std::move(lock), entry, true);
+      const BlockPlace place = RemoveBlock(blocks, entry, true);
+      lock.Unlock();
+      GiveBack(place);
     } else {
-      Hide(blocks, lock, entry, true);
+      Hide(blocks, entry, true);
     }
   }
 }
@@ -358,8 +374,7 @@ CUresult MapSharedChunks(Context* context, uint64_t address, uint64_t bytes,
                          std::vector<uint64_t>* chunks, std::vector<int>* accessors) {
   int owner = context->device;
   DeviceMemory* memory = MemoryOf(owner);
-  CUresult result = memory->LeaseChunks(bytes, chunks);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(memory->LeaseChunks(bytes, chunks));
   calls::lwMap map;
   map.device = FindDevice(owner)->server_ordinal;
   map.address = address;

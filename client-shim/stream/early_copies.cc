@@ -37,8 +37,7 @@ EarlyCopies& TheEarlyCopies() {
   return *copies;
 }
 
-// The context's lock is held.
-bool HasUnorderedStreams(const Stream* earlier) {
+bool HasUnorderedStreams(const Stream* earlier) LONGWIRE_REQUIRES(earlier->context->mutex) {
   return std::ranges::any_of(earlier->context->streams, [&](const Stream* stream) {
     return !stream->internal && !stream->destroyed.load() && !IsOrdered(stream, earlier);
   });
@@ -113,7 +112,7 @@ void AskForEnd(Stream* stream) {
   bool asked = stream->wanted.load(std::memory_order_relaxed) >= copy;
   if (asked || stream->finished.load(std::memory_order_acquire) >= copy) return;
   {
-    std::lock_guard<std::mutex> lock(stream->context->mutex);
+    base::MutexLock lock(stream->context->mutex);
     if (!HasUnorderedStreams(stream)) return;
   }
   uint64_t awaited = stream->awaited.load();
@@ -130,7 +129,7 @@ bool MayReturnEarly(Stream* stream) {
   if (NothingElseIsUnfinished()) return true;
   // The copy would end a wait for earlier work, of which the program must not see anything missing.
   {
-    std::lock_guard<std::mutex> lock(stream->context->mutex);
+    base::MutexLock lock(stream->context->mutex);
     if (HasUnorderedStreams(stream)) return false;
   }
   return !AnyMirrors() && !HostWritePending(0, kAnywhere);
@@ -143,8 +142,9 @@ void NoteEarlyCopy(Stream* stream, uint64_t position) {
 bool PutAllBehind(Stream* stream, uint64_t position) {
   static const bool never = wire::IsSwitchedOff("early-reuse");
   if (never || MemoryIsShared() || !IsOnlyContext(stream->context)) return false;
-  std::unique_lock<std::mutex> lock(stream->context->mutex, std::try_to_lock);
-  if (!lock.owns_lock() || HasUnorderedStreams(stream)) return false;
+  if (!stream->context->mutex.TryLock()) return false;
+  base::MutexLock lock(stream->context->mutex, base::AdoptLock());
+  if (HasUnorderedStreams(stream)) return false;
   Note(stream, &stream->reused, position);
   return true;
 }

@@ -20,7 +20,7 @@ bool MayReturnEarly(Stream* stream);
 // It was told so of the copy at this position of the stream.
 void NoteEarlyCopy(Stream* stream, uint64_t position);
 
-// A copy was queued here that the program thinks was queued earlier (held_copies.h), behind this
+// A copy was queued here that the program thinks was queued earlier (remap_copies.h), behind this
 // work: once that is finished, the program may think that the copy is.
 void NoteLateCopy(Stream* stream, uint64_t position, const std::vector<StreamPoint>& before);
 

@@ -71,7 +71,7 @@ CUresult WaitForWork(std::span<StreamPoint> points) {
 CUresult SynchronizeContext(Context* context) {
   std::vector<StreamPoint> points;
   {
-    std::lock_guard<std::mutex> lock(context->home->mutex);
+    base::MutexLock lock(context->home->mutex);
     for (Stream* stream : context->home->streams) {
       if (!Belongs(stream, context)) continue;
       Retain(stream);

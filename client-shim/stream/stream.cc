@@ -82,7 +82,7 @@ CUresult NewStream(Context* owner, StreamKind kind, unsigned flags, int priority
   create.priority = priority;
   session.Submit({stream->context_number, nullptr, 0}, create);
   {
-    std::lock_guard<std::mutex> lock(context->mutex);
+    base::MutexLock lock(context->mutex);
     context->streams.push_back(stream);
   }
   stream->handle = reinterpret_cast<CUstream>(Streams().Publish(stream));
@@ -247,7 +247,7 @@ bool IsOrdered(const Stream* stream, const Stream* earlier) {
 bool IsReachedAtOnce(const Stream* stream) {
   if (!stream->Unheld()) return false;
   if (stream->kind == StreamKind::kNonBlocking) return true;
-  std::lock_guard<std::mutex> lock(stream->context->mutex);
+  base::MutexLock lock(stream->context->mutex);
   return std::ranges::all_of(stream->context->streams, [&](const Stream* earlier) {
     return !IsOrdered(stream, earlier) || earlier->Unheld();
   });
@@ -261,7 +261,7 @@ std::vector<StreamPoint> UnfinishedWork(Context* context) {
   std::vector<StreamPoint> points;
   std::vector<Stream*> gone;
   {
-    std::lock_guard<std::mutex> lock(context->home->mutex);
+    base::MutexLock lock(context->home->mutex);
     std::vector<Stream*>& streams = context->home->streams;
     for (size_t i = 0; i < streams.size();) {
       Stream* stream = streams[i];
@@ -288,7 +288,7 @@ std::vector<StreamPoint> UnfinishedWork(Context* context) {
 std::vector<StreamPoint> UnfinishedBefore(const Stream* stream) {
   std::vector<StreamPoint> points;
   uint64_t last = stream->last.load();
-  std::lock_guard<std::mutex> lock(stream->context->mutex);
+  base::MutexLock lock(stream->context->mutex);
   for (Stream* earlier : stream->context->streams) {
     // What stands before the stream's own newest call is finished with that.
     bool counts = earlier == stream || (IsOrdered(stream, earlier) && earlier->last.load() > last);

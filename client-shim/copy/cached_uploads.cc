@@ -1,4 +1,4 @@
-#include "client-shim/copy/kept_uploads.h"
+#include "client-shim/copy/cached_uploads.h"
 
 #include <algorithm>
 
@@ -14,7 +14,8 @@
 namespace longwire::shim {
 namespace {
 
-// The worker has a piece in its memory as a whole; a file of which a part changed is known in part.
+// The worker holds a piece in memory as a whole. Of a file that changed in part, the pieces that
+// did not change are still cached.
 constexpr uint64_t kPieceBytes = uint64_t{64} << 20;
 
 CUresult UploadPiece(const Where& where, uint64_t destination, std::span<const std::byte> piece) {
@@ -30,14 +31,14 @@ CUresult UploadPiece(const Where& where, uint64_t destination, std::span<const s
 
 }  // namespace
 
-bool KeepsUploads(uint64_t bytes) {
-  // Over a door of this host the bytes are there sooner than their digest.
+bool IsCached(uint64_t bytes) {
+  // To a server on this host the bytes are sent sooner than their digest is computed.
   static const uint64_t least = IsLocal(ProcessOptions()) ? 0 : ProcessOptions().kept_uploads;
   return least != 0 && bytes >= least;
 }
 
-CUresult UploadKept(Stream* stream, uint64_t destination, std::span<const std::byte> bytes) {
-  // What comes before in the stream may read what is written over, or write there itself.
+CUresult UploadCached(Stream* stream, uint64_t destination, std::span<const std::byte> bytes) {
+  // Earlier work of the stream may read or write the destination.
   std::vector<StreamPoint> before = UnfinishedBefore(stream);
   CUresult result = WaitForWork(before);
   const Where where = {stream->context->number.load(), nullptr, 0};
