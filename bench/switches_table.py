@@ -1,5 +1,6 @@
-"""What each optimisation that can be switched off gains: the same programs with it and without it,
-in turn, and the medians of both. Every process has the switch: program, link, daemon, warden, worker.
+"""What each optimisation that can be switched off gains: the same programs with it and without
+it, in turn, and the medians of both. Every process has the switch: program, link, daemon, warden,
+worker.
 
 A row for each figure of each program that may depend on the switch. "gain" is how much more the
 figure costs without it, in percent; a rate that falls is a gain, too. "spread" is how far the runs
