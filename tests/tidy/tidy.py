@@ -7,7 +7,8 @@ header included by somebody; a comment at the top of each header; a folder's map
 its README.md has one, names all of them and no others; links between pages lead somewhere, and
 docs/README.md names each page of its folder once; no circle of includes beyond its folder's limit
 (cycles.py); code that runs in programs which are not ours makes descriptors by wire/descriptors.h
-alone, and our processes begin with having three; facts of calls stand in their descriptions.
+alone, and our processes begin with having three; facts of calls stand in their descriptions; no
+folder has more retired words than words_left.txt says (words.py).
 """
 import collections
 import argparse
@@ -18,6 +19,7 @@ import sys
 
 import cycles
 import facts
+import words
 
 MAX_COLUMNS = 100
 MAX_FUNCTION_LINES = 70
@@ -268,6 +270,7 @@ def check_tree(root, with_format=False):
     faults += check_maps(root, paths)
     faults += cycles.check_cycles(root, paths)
     faults += check_links(root, paths)
+    faults += words.check_words(root, paths)
     if with_format:
         faults += check_format(root, paths)
     return faults

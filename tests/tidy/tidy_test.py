@@ -7,8 +7,10 @@ import unittest.mock
 
 import cycles
 import includes
+import retired
 import room_map
 import tidy
+import words
 
 GOOD_SOURCE = '#include "part.h"\n\nint Twice(int value) {\n  return value * 2;\n}\n'
 GOOD_HEADER = "// Doubling.\n#pragma once\n\nint Twice(int value);\n"
@@ -19,6 +21,9 @@ class TidyTest(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.root = pathlib.Path(self.folder.name)
         subprocess.run(["git", "init", "-q", self.root], check=True)
+        self.word_limits = self.root / ".git" / "words_left.txt"
+        self.word_limits.write_text("")
+        self.enterContext(unittest.mock.patch.object(words, "LIMITS_FILE", self.word_limits))
         self.write("CMakeLists.txt", "add_library(part part.cc)\n")
         self.write("part.cc", GOOD_SOURCE)
         self.write("part.h", GOOD_HEADER)
@@ -248,6 +253,52 @@ class TidyTest(unittest.TestCase):
         self.write("docs/two.md", "")
         self.write("docs/README.md", "[one](one.md)\n")
         self.expect("docs/README.md:1", "two.md 0 times")
+
+    def test_retired_words(self):
+        for text in ('// One call is kept back.\n', '// What a kept\n  // call is about.\n',
+                     'constexpr int kMostSlots = 4;\n', 'Knock(1);\n',
+                     'Log("nobody " "is told");\n', "// The device's like of it.\n"):
+            self.write("part.cc", GOOD_SOURCE + text)
+            self.expect(".: 1 retired words, 0 are allowed", "part.cc:6: ", "is retired")
+        self.write("part.cc", GOOD_SOURCE)
+        for text in ("It says so many things.\n", "Whose books\nare kept?\n"):
+            self.write("docs/README.md", text)
+            self.expect("docs: 1 retired words", "docs/README.md:1: ")
+
+    def test_words_that_are_not_retired(self):
+        self.write("part.cc", GOOD_SOURCE + '#include "part.h"\n// `kMost` kept\nint a;  // call\n'
+                   '// They look at it as we do, told apart like the device.\n'
+                   'int key(const char* = "door", const char* = "--door=/x");\n')
+        self.write("docs/README.md", "The key `door`\n```\nso many\n```\n[x](../part.h)\n")
+        self.write("CHANGELOG.md", "So many doors.\n")
+        self.write("testdata/any.txt", "# So many doors.\n")
+        self.assertEqual([], tidy.check_tree(self.root))
+
+    def test_retired_words_within_the_limit(self):
+        self.write("part.cc", GOOD_SOURCE + "// So many doors.\n")
+        self.word_limits.write_text("# Why.\n. 2\n")
+        self.assertEqual([], tidy.check_tree(self.root))
+        self.word_limits.write_text("# Why.\n. 1\n")
+        self.expect(".: 2 retired words, 1 are allowed")
+
+    def test_limits_of_retired_words_only_shrink(self):
+        self.word_limits.write_text("# Why.\n. 3\ndocs 1\ngone 2\n")
+        self.write("part.cc", GOOD_SOURCE + "// So many doors.\n")
+        self.write("docs/one.md", "So many doors.\n")
+        words.shrink(self.root, tidy.list_files(self.root))
+        self.assertEqual("# Why.\n. 2\ndocs 1\n", self.word_limits.read_text())
+
+    def test_the_glossary_has_the_retired_words(self):
+        table = "# Words\n" + words.HEADING + "\n\n| retired | instead |\n| --- | --- |\n"
+        names = list(retired.PROSE)
+        rows = [f"| {name} | other |\n" for name in names]
+        self.write("docs/README.md", "[words](glossary.md)\n")
+        self.write("docs/glossary.md", table + "".join(rows))
+        self.assertEqual([], tidy.check_tree(self.root))
+        self.write("docs/glossary.md", table + "".join(rows[1:]))
+        self.expect("docs/glossary.md:1", "does not have the retired word " + names[0])
+        self.write("docs/glossary.md", table + "".join(rows) + "| thing | other |\n")
+        self.expect("tests/tidy/retired.py:1", "does not have the retired word thing")
 
     def test_header_without_a_comment(self):
         self.write("part.h", "#pragma once\nint Twice(int value);\n")
