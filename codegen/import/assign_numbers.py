@@ -15,7 +15,7 @@ def main(proto_folder, numbers_path):
     lines = path.read_text() if path.exists() else HEAD
     taken = {symbol: int(number) for number, symbol in re.findall(r"^(\d+) (\w+)$", lines, re.M)}
     following = max(taken.values(), default=0) + 1
-    for file in sorted(Path(proto_folder).glob("*.proto"),
+    for file in sorted(Path(proto_folder).rglob("*.proto"),
                        key=lambda f: (f.stem != "private", f.stem)):
         for message in re.findall(r"^message (\w+) \{\s*\n\s*option \(call\)", file.read_text(),
                                   re.M):

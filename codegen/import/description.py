@@ -52,7 +52,7 @@ def read(proto_folder):
     """Symbol -> Described, for every public call."""
     spellings = c_spellings(Path(proto_folder) / "types.proto")
     found = {}
-    for path in sorted((Path(proto_folder) / "calls").glob("*.proto")):
+    for path in sorted((Path(proto_folder) / "calls").rglob("*.proto")):
         text = path.read_text()
         for message in re.finditer(r"^message (cu\w+) \{\n(.*?)^\}", text, re.M | re.S):
             symbol, body = message.groups()

@@ -48,7 +48,7 @@ class Tree:
         subprocess.run(
             [protoc, "-I.", f"--plugin=protoc-gen-longwire={plugin}",
              f"--longwire_out=numbers=wire_numbers.txt:{self.gen}",
-             *sorted(str(path.relative_to(proto)) for path in proto.glob("calls/*.proto"))],
+             *sorted(str(path.relative_to(proto)) for path in proto.glob("calls/**/*.proto"))],
             check=True, cwd=proto)
 
     def changed(self):

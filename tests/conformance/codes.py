@@ -43,7 +43,7 @@ def documented(header):
 
 
 def with_option(proto, option):
-    texts = [path.read_text() for path in sorted(proto.glob("*.proto"))]
+    texts = [path.read_text() for path in sorted(proto.rglob("*.proto"))]
     return {every_call.base(name) for text in texts for name, options in OPTIONS.findall(text)
             if f"{option}: true" in options}
 

@@ -8,7 +8,9 @@ its README.md has one, names all of them and no others; links between pages lead
 docs/README.md names each page of its folder once; no circle of includes beyond its folder's limit
 (cycles.py); code that runs in programs which are not ours makes descriptors by wire/descriptors.h
 alone, and our processes begin with having three; facts of calls stand in their descriptions; no
-folder has more retired words than words_left.txt says (words.py).
+folder has more retired words than words_left.txt says (words.py); the code of calls has the
+description's names (call_files.py); no folder of the product has more than 25 files
+(folder_sizes.py).
 """
 import collections
 import argparse
@@ -17,8 +19,10 @@ import re
 import subprocess
 import sys
 
+import call_files
 import cycles
 import facts
+import folder_sizes
 import words
 
 MAX_COLUMNS = 100
@@ -269,6 +273,8 @@ def check_tree(root, with_format=False):
     faults += find_dead_files(root, paths)
     faults += check_maps(root, paths)
     faults += cycles.check_cycles(root, paths)
+    faults += call_files.check_call_files(root, paths)
+    faults += folder_sizes.check_sizes(paths)
     faults += check_links(root, paths)
     faults += words.check_words(root, paths)
     if with_format:

@@ -5,7 +5,9 @@ import tempfile
 import unittest
 import unittest.mock
 
+import call_files
 import cycles
+import folder_sizes
 import includes
 import retired
 import room_map
@@ -299,6 +301,51 @@ class TidyTest(unittest.TestCase):
         self.expect("docs/glossary.md:1", "does not have the retired word " + names[0])
         self.write("docs/glossary.md", table + "".join(rows) + "| thing | other |\n")
         self.expect("tests/tidy/retired.py:1", "does not have the retired word thing")
+
+    def write_calls(self, *files):
+        """A description of two calls, and sources with a function in each."""
+        self.write("proto/calls/memory/memory.proto", "message cuMemAlloc {\n}\n")
+        self.write("proto/calls/memory/vmm.proto", "message cuMemMap {\n}\n")
+        for name, body in files:
+            self.write(name, f"CUresult {body}() {{ return 0; }}\n")
+        self.write("CMakeLists.txt", "add_library(part part.cc)\n"
+                   + "".join(f"# {name}\n" for name, _ in files))
+
+    def test_code_of_calls_has_the_names_of_the_description(self):
+        ends = ("client-shim/calls/", "server/worker/calls/")
+        self.write_calls(*((end + name, "Help") for end in ends for name in (
+            "memory/memory.cc", "memory/vmm_more.cc", "memory/memory_more.cc",
+            "memory/memory_map_test.cc", "memory/maps.cc")))
+        self.assertEqual([f"{end}memory/maps.cc:1: no file of proto/calls has this name, or its "
+                          "beginning" for end in ends], tidy.check_tree(self.root))
+        shared = {end + "memory/maps" for end in ends}
+        with unittest.mock.patch.object(call_files, "SHARED", shared):
+            self.assertEqual([], tidy.check_tree(self.root))
+
+    def test_code_of_calls_has_the_folders_of_the_description(self):
+        self.write_calls(("client-shim/calls/memory.cc", "cuMemAlloc"))
+        self.assertEqual(2, len(tidy.check_tree(self.root)))  # the name, and the body in it
+
+    def test_a_call_stands_in_the_file_of_its_chapter(self):
+        self.write_calls(("client-shim/calls/memory/vmm.cc", "cuMemMap"))
+        self.assertEqual([], tidy.check_tree(self.root))
+        self.write_calls(("client-shim/calls/memory/vmm.cc", "cuMemAlloc"))
+        self.expect("client-shim/calls/memory/vmm.cc:1: cuMemAlloc is described in "
+                    "proto/calls/memory/memory.proto")
+
+    def test_files_of_a_folder(self):
+        def write(folder, count):
+            for number in range(count):
+                self.write(f"{folder}/unit{number}.py", "")
+        write("bench", 26)  # a folder of tools
+        write("wire/deep", 25)
+        self.write("wire/deep/one_test.py", "")
+        self.write("wire/deep/unit1.h", '// Unit.\n#include "wire/deep/unit1.h"\n')
+        self.assertEqual([], tidy.check_tree(self.root))
+        write("wire/deep", 26)
+        self.expect("wire/deep: 26 files, 25 are allowed")
+        with unittest.mock.patch.dict(folder_sizes.LIMITS, {"wire/deep": 26}):
+            self.assertEqual([], tidy.check_tree(self.root))
 
     def test_header_without_a_comment(self):
         self.write("part.h", "#pragma once\nint Twice(int value);\n")

@@ -7,7 +7,7 @@
 #include <bit>
 #include <cstring>
 
-#include "server/worker/calls/functions.h"
+#include "server/worker/calls/code/functions.h"
 #include "server/worker/testing/test_session.h"
 
 namespace longwire::worker::testing {

@@ -1,0 +1,37 @@
+// Functions of the program that a stream calls.
+#include "client-shim/calls/stream/stream_callback.h"
+
+#include "client-shim/stream/callbacks.h"
+#include "client-shim/stream/capture.h"
+#include "client-shim/stream/host_writes.h"
+#include "client-shim/stream/program_streams.h"
+#include "longwire/calls.h"
+#include "longwire/shim_hand_written.h"
+
+namespace longwire::shim::hand {
+
+CUresult AddHostFunction(Stream* stream, const Where& where, uint64_t ticket) {
+  calls::lwHostFunction call;
+  call.ticket = ticket;
+  uint64_t position = TheSession().Submit(where, call);
+  if (position == Session::kNoPosition) {
+    DropHostFunction(ticket);
+  } else if (where.flags == 0) {
+    NoteHostWrite(stream, position, 0, kAnywhere, WriteOrder::kInStream);
+  }
+  return Session::Queued(position);
+}
+
+CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* userData,
+                             unsigned int flags) {
+  if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  Stream* stream = nullptr;
+  Where where;
+  CUresult result = ResolveStream(hStream, &stream);
+  if (result == CUDA_SUCCESS) result = RefuseWhileCapturing(stream);
+  if (result == CUDA_SUCCESS) result = OpenWhere(stream, &where);
+  if (result != CUDA_SUCCESS) return result;
+  return AddHostFunction(stream, where, NewStreamCallback(callback, hStream, stream, userData));
+}
+
+}  // namespace longwire::shim::hand

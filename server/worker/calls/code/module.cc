@@ -1,0 +1,149 @@
+// Modules, libraries and what is in them.
+#include <mutex>
+
+#include "longwire/worker_hand_written.h"
+#include "server/worker/calls/call_context.h"
+#include "server/worker/calls/code/functions.h"
+#include "server/worker/code/images.h"
+#include "server/worker/code/linker.h"
+#include "server/worker/code/loading.h"
+
+namespace longwire::worker {
+
+// What of the link fails is told as what of a load.
+static CUresult LinkParts(CallContext& context, const calls::lwModuleLoad& call,
+                          std::vector<std::byte>* image, calls::lwModuleLoad::Reply* reply) {
+  JitOptions options(call.option, call.option_value);
+  CUresult result = LinkParts(context.driver(), call.bytes, &options, image);
+  if (result != CUDA_SUCCESS) TellOutputs(context, options, reply);
+  return result;
+}
+
+static CUresult Unload(Session& session, Library& library) {
+  for (uint64_t function : library.functions) session.functions.Take(function);
+  {
+    std::lock_guard lock(library.mutex);
+    for (uint64_t reference : library.references) session.references.Take(reference);
+  }
+  session.chains().ForgetAll();
+  if (library.library != nullptr) return session.driver().cuLibraryUnload(library.library);
+  return session.driver().cuModuleUnload(library.module);
+}
+
+CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
+                         calls::lwModuleLoad::Reply* reply) {
+  Session& session = context.session();
+  std::vector<std::byte> image;
+  if (!FetchImage(session.image_sources(), call, &image, &reply->knowledge) ||
+      !ImageFits(image, call.bytes)) {
+    return CUDA_ERROR_INVALID_IMAGE;
+  }
+  if (!call.as_library && context.context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  // A library needs no context to be loaded, but its kernels' parameters are told only with one.
+  if (context.context() == nullptr && !session.devices().empty()) {
+    session.SetPrimaryContext(session.devices().front());
+  }
+  const DriverTable& driver = context.driver();
+  CUresult result = call.parts ? LinkParts(context, call, &image, reply) : CUDA_SUCCESS;
+  if (result != CUDA_SUCCESS) return result;
+  session.printing().Loads(image);
+  JitOptions options(call.option, call.option_value);
+  auto library = std::make_shared<Library>();
+  library->id = call.library;
+  if (call.as_library) {
+    result = driver.cuLibraryLoadData(&library->library, image.data(), options.names(),
+                                      options.values(), options.count(), nullptr, nullptr, 0);
+  } else {
+    library->context = context.context();
+    result = driver.cuModuleLoadDataEx(&library->module, image.data(), options.count(),
+                                       options.names(), options.values());
+  }
+  TellOutputs(context, options, reply);
+  if (result != CUDA_SUCCESS) return result;
+  std::vector<std::shared_ptr<Function>> functions;
+  result = ListFunctions(driver, *library, &functions);
+  reply->functions = functions.size();
+  for (size_t i = 0; i < functions.size() && result == CUDA_SUCCESS; ++i) {
+    functions[i]->id = session.next_worker_handle.fetch_add(1);
+    library->functions.push_back(functions[i]->id);
+    bool added = session.functions.Insert(functions[i]->id, functions[i]);
+    if (!added) result = CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (result == CUDA_SUCCESS && !session.libraries.Insert(call.library, library)) {
+    result = CUDA_ERROR_INVALID_HANDLE;
+  }
+  if (result != CUDA_SUCCESS) {
+    Unload(session, *library);
+    return result;
+  }
+  bool few = functions.size() <= kMostAttributesWithLoad;
+  DescribeFunctions(context, functions, few ? call.attributes_device : -1, &reply->function);
+  return CUDA_SUCCESS;
+}
+
+CUresult Do_lwModuleFunctions(CallContext& context, const calls::lwModuleFunctions& call,
+                              calls::lwModuleFunctions::Reply* reply) {
+  Session& session = context.session();
+  auto library = session.libraries.Find(call.library);
+  if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (call.first >= library->functions.size()) return CUDA_ERROR_INVALID_VALUE;
+  if (context.context() == nullptr && !session.devices().empty()) {
+    session.SetPrimaryContext(session.devices().front());
+  }
+  std::vector<std::shared_ptr<Function>> rest;
+  for (size_t i = call.first; i < library->functions.size(); ++i) {
+    auto function = session.functions.Find(library->functions[i]);
+    if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    rest.push_back(function);
+  }
+  DescribeFunctions(context, rest, -1, &reply->function);
+  return CUDA_SUCCESS;
+}
+
+CUresult Do_lwModuleUnload(CallContext& context, const calls::lwModuleUnload& call,
+                           calls::lwModuleUnload::Reply*) {
+  auto library = context.session().libraries.Take(call.library);
+  if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (library->context != nullptr) context.session().SetContext(*library->context);
+  std::lock_guard lock(DriversLinker());
+  return Unload(context.session(), *library);
+}
+
+CUresult Do_lwModuleGlobal(CallContext& context, const calls::lwModuleGlobal& call,
+                           calls::lwModuleGlobal::Reply* reply) {
+  auto library = context.session().libraries.Find(call.library);
+  if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  std::string name(call.name);
+  CUdeviceptr address = 0;
+  size_t bytes = 0;
+  const DriverTable& driver = context.driver();
+  CUresult result = CUDA_ERROR_NOT_FOUND;
+  if (call.managed) {
+    if (library->library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    result = driver.cuLibraryGetManaged(&address, &bytes, library->library, name.c_str());
+  } else if (library->library != nullptr) {
+    result = driver.cuLibraryGetGlobal(&address, &bytes, library->library, name.c_str());
+  } else {
+    result = driver.cuModuleGetGlobal_v2(&address, &bytes, library->module, name.c_str());
+  }
+  if (result != CUDA_SUCCESS) return result;
+  int managed = 0;
+  driver.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address);
+  reply->address = address;
+  reply->bytes = bytes;
+  reply->managed = managed != 0;
+  return result;
+}
+
+CUresult Do_lwUnifiedFunction(CallContext& context, const calls::lwUnifiedFunction& call,
+                              calls::lwUnifiedFunction::Reply* reply) {
+  auto library = context.session().libraries.Find(call.library);
+  if (library == nullptr || library->library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  void* address = nullptr;
+  CUresult result = context.driver().cuLibraryGetUnifiedFunction(&address, library->library,
+                                                                 std::string(call.name).c_str());
+  reply->address = reinterpret_cast<uint64_t>(address);
+  return result;
+}
+
+}  // namespace longwire::worker

@@ -1,0 +1,52 @@
+// Texture and surface objects.
+#include <cstring>
+
+#include "longwire/worker_hand_written.h"
+#include "server/worker/calls/call_context.h"
+#include "server/worker/calls/texture/texture_reference.h"
+
+namespace longwire::worker {
+namespace {
+
+// Takes a struct that may be left out.
+template <class T>
+bool Optional(std::span<const std::byte> packed, T* value, T** pointer) {
+  *pointer = nullptr;
+  if (packed.empty()) return true;
+  if (packed.size() != sizeof(T)) return false;
+  std::memcpy(value, packed.data(), sizeof(T));
+  *pointer = value;
+  return true;
+}
+
+}  // namespace
+
+CUresult Do_lwTextureCreate(CallContext& context, const calls::lwTextureCreate& call,
+                            calls::lwTextureCreate::Reply* reply) {
+  CUDA_RESOURCE_DESC resource{};
+  CUresult result = ReadResource(context, call.resource, call.array, &resource);
+  if (result != CUDA_SUCCESS) return result;
+  CUDA_TEXTURE_DESC texture{}, *texture_pointer = nullptr;
+  CUDA_RESOURCE_VIEW_DESC view{}, *view_pointer = nullptr;
+  if (!Optional(call.texture, &texture, &texture_pointer) ||
+      !Optional(call.view, &view, &view_pointer)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  CUtexObject object = 0;
+  result = context.driver().cuTexObjectCreate(&object, &resource, texture_pointer, view_pointer);
+  reply->texture = object;
+  return result;
+}
+
+CUresult Do_lwSurfaceCreate(CallContext& context, const calls::lwSurfaceCreate& call,
+                            calls::lwSurfaceCreate::Reply* reply) {
+  CUDA_RESOURCE_DESC resource{};
+  CUresult result = ReadResource(context, call.resource, call.array, &resource);
+  if (result != CUDA_SUCCESS) return result;
+  CUsurfObject object = 0;
+  result = context.driver().cuSurfObjectCreate(&object, &resource);
+  reply->surface = object;
+  return result;
+}
+
+}  // namespace longwire::worker
