@@ -11,7 +11,7 @@
 namespace longwire::shim {
 namespace {
 
-// The second handle of a green context, which is one number apart from its CUcontext.
+// The CUgreenCtx of a green context, which differs from its CUcontext.
 struct GreenHandle {
   uint64_t table_index = 0;
   Context* context = nullptr;

@@ -18,8 +18,8 @@ std::vector<Device>& Devices() {
   return *devices;
 }
 
-// What the client cannot offer whatever the device can: memory that both sides' code touches,
-// sharing with other processes and devices of the host, what no forwarded call makes.
+// Attributes that are 0 whatever the device can: coherent access to the program's memory, sharing
+// with other processes and devices of the host, and what no forwarded call can create.
 bool Withheld(int attribute) {
   switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
@@ -48,7 +48,8 @@ bool Withheld(int attribute) {
   }
 }
 
-// What the client offers whatever the device can: it makes this of ordinary device memory.
+// Attributes that are 1 whatever the device can: the client emulates them with ordinary device
+// memory.
 bool Offered(int attribute) {
   return attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY ||
          attribute == CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY;
@@ -66,7 +67,7 @@ Device MakeDevice(int ordinal, const wire::DeviceDescription& description) {
     }
     device.attributes[known.attribute] = known;
     if (Withheld(known.attribute)) device.attributes[known.attribute].value = 0;
-    // Pools are this client's own.
+    // The client implements pools itself.
     if (known.attribute == CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES) {
       device.attributes[known.attribute].value = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     }
@@ -146,8 +147,8 @@ CUresult DeviceAttribute(CUdevice device, CUdevice_attribute attribute, int* val
   return static_cast<CUresult>(known.code);
 }
 
-// The version of the interface this library was made for. A server's driver must not be older; a
-// newer one offers nothing more through this library.
+// The version of the interface that this library implements. A server's driver must not be older;
+// through this library a newer one offers nothing more.
 int DriverVersion() { return CUDA_VERSION; }
 
 }  // namespace longwire::shim

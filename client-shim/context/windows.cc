@@ -54,7 +54,7 @@ bool Reserve(uint64_t base, uint64_t bytes) {
 
 void Release(uint64_t base, uint64_t bytes) { munmap(reinterpret_cast<void*>(base), bytes); }
 
-// Of this process, in bytes: its addresses, and the memory that it has.
+// The process's mapped addresses and resident memory, in bytes.
 struct Sizes {
   uint64_t addresses = 0, memory = 0;
 };
@@ -66,7 +66,7 @@ Sizes OwnSizes() {
   return {addresses * page, memory * page};
 }
 
-// What its limit leaves it.
+// The bytes of addresses that the process may still map.
 uint64_t AddressesLeft() {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;

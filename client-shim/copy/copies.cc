@@ -76,7 +76,7 @@ CUresult Resolve(CopySide* side, const Extent& extent) {
   if (!Span(*side, extent, &first, &bytes)) return CUDA_ERROR_INVALID_VALUE;
   if (extent.rows > 1 && side->pitch < extent.width) return CUDA_ERROR_INVALID_VALUE;
   if (side->kind == CopySide::Kind::kDevice) return CheckDeviceRange(side->address + first, bytes);
-  // What is pinned is the program's, also where another thread has the device reach it just now.
+  // Pinned memory counts as the program's, even if another thread is exposing it to the device.
   bool is_device = IsDeviceAddress(side->address) && !IsKnownHost(side->address);
   return is_device ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
@@ -108,7 +108,7 @@ HostPlace HostSide(const CopySide& side, const Extent& extent) {
   return place;
 }
 
-// The bytes of the program's memory that a side covers; resolved before, so they can be counted.
+// The bytes of the program's memory that a side covers. The side must have been resolved.
 struct HostBytes {
   uint64_t address = 0;
   uint64_t bytes = 0;
@@ -164,7 +164,7 @@ CUresult SubmitSeen(Stream* stream, const Where& where, const Call& call, Waits 
 }
 
 // Whether the worker's driver can copy from or to the program's side itself, in the stream's order.
-// Not while this process is still to write there: that is no part of the stream's order.
+// Not while this process has yet to write there: its writes are not part of the stream's order.
 bool IsWithWorker(Stream* stream, const CopySide& host, const Extent& extent,
                   const HostBytes& range, calls::lwCopyPinned* copy) {
   uint64_t offset = 0;
@@ -195,7 +195,7 @@ CUresult CopyWithWorker(Stream* stream, const Where& where, calls::lwCopyPinned&
   return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
 }
 
-// The worker fetches the bytes when the stream gets there.
+// The worker pulls the bytes when the stream reaches the copy.
 CUresult PulledUpload(const Where& where, calls::lwCopyToDevice& copy, const HostPlace& source,
                       Stream* stream, uint64_t* position) {
   Session& session = TheSession();
@@ -207,7 +207,7 @@ CUresult PulledUpload(const Where& where, calls::lwCopyToDevice& copy, const Hos
   return Posted(*position);
 }
 
-// The bytes go now, and again what the program changes until the stream gets there.
+// The bytes are sent now, and again those that the program changes before the stream gets there.
 CUresult SpeculativeUpload(const Where& where, calls::lwCopyToDevice& copy, const HostPlace& source,
                            Stream* stream, uint64_t* position) {
   copy.transfer = TheSession().NewId();
@@ -218,8 +218,8 @@ CUresult SpeculativeUpload(const Where& where, calls::lwCopyToDevice& copy, cons
   return sent ? CUDA_SUCCESS : Session::NotSent();
 }
 
-// Bytes of which what counts is not what they are now, but what they are when the stream gets
-// there: other work is to write them, or the program may.
+// The copy has to read the memory as it is when the stream gets there: other work is to write it,
+// or the program may.
 CUresult LaterUpload(const Where& where, calls::lwCopyToDevice& copy, const HostPlace& source,
                      Stream* stream, const HostBytes& range, uint64_t* position) {
   bool speculative = stream->capture.load() == nullptr &&
@@ -228,8 +228,8 @@ CUresult LaterUpload(const Where& where, calls::lwCopyToDevice& copy, const Host
                      : PulledUpload(where, copy, source, stream, position);
 }
 
-// Whether the program may still write the source of a copy, in an order that counts: until the
-// stream gets there, or while other work is to write it.
+// Whether the source of a copy may change before the copy has to read it: the stream is not there
+// yet, or other work is to write the memory.
 bool MayStillChange(const Stream* stream, const HostBytes& range) {
   return HostWritePending(range.address, range.bytes) || !IsReachedAtOnce(stream);
 }
@@ -287,7 +287,8 @@ CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& sou
   return CUDA_SUCCESS;
 }
 
-// A copy of linear memory that may be over when the call returns, of bytes that are there already.
+// Whether it copies linear memory whose bytes are final, and may have finished when the call
+// returns.
 bool MayBeCached(Stream* stream, const CopySide& destination, const CopySide& source,
                  const Extent& extent, Waits waits) {
   HostBytes range = BytesOf(source, extent);
@@ -297,7 +298,7 @@ bool MayBeCached(Stream* stream, const CopySide& destination, const CopySide& so
          !HostWritePending(range.address, range.bytes);
 }
 
-// Of the one row of a side.
+// The first byte of a side that has one row.
 uint64_t LinearStart(const CopySide& side) {
   return side.address + side.z * side.pitch * side.height + side.y * side.pitch + side.x_bytes;
 }
@@ -321,7 +322,7 @@ CUresult Download(Stream* stream, const CopySide& destination, const CopySide& s
   Capture* capture = stream->capture.load();
   session.transfers().ExpectDownload(copy.transfer, to, capture != nullptr);
   if (capture != nullptr) return Posted(session.Submit(where, copy));
-  // The lanes keep no order among copies, as the log does.
+  // Lanes do not keep copies in order, the log does.
   copy.in_log = HostCopyPending(range.address, range.bytes);
   bool by_lanes = !copy.in_log && session.lanes().Carries(copy.bytes);
   if (by_lanes && !session.lanes().Open()) return Session::NotSent();

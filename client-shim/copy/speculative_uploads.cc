@@ -136,7 +136,7 @@ void Uploads::CountUploads() {
 void Uploads::WakeWatcher() {
   if (!watched_) {
     watched_ = StartThread(
-        "longwire-look", [](void* self) { static_cast<Uploads*>(self)->Watch(); }, this);
+        "longwire-watch", [](void* self) { static_cast<Uploads*>(self)->Watch(); }, this);
   }
   added_.NotifyOne();
 }

@@ -87,7 +87,7 @@ void RaiseTo(std::atomic<uint64_t>& count, uint64_t value) {
   }
 }
 
-// False if the pool may not hand out that much.
+// Counts the bytes as used. False if that exceeds the pool's limit.
 bool Claim(Pool* pool, uint64_t bytes) {
   uint64_t used = pool->used.load();
   do {
@@ -381,7 +381,7 @@ CUresult FreeInStream(uint64_t address, CUstream handle) {
   if (where.flags != 0 || !own) {
     ManagedRange managed;
     if (FindManaged(address, &managed)) return CUDA_ERROR_NOT_SUPPORTED;
-    // No graph has a node that frees memory from outside graphs.
+    // A graph's node can only free memory that a graph allocated.
     if (own || !IsGraphMemory(address)) return CUDA_ERROR_INVALID_VALUE;
     if (where.flags == 0 && !FreeGraphMemory(address)) return CUDA_ERROR_INVALID_VALUE;
     calls::lwFreeAsync call;

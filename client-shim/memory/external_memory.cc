@@ -82,7 +82,8 @@ CUresult MapExternal(CUexternalMemory handle, uint64_t offset, uint64_t bytes, u
   }
   Context* context = nullptr;
   LONGWIRE_TRY(RequireHealthyContext(&context));
-  // Opened whole, so that buffers of the same memory have the same addresses for the same bytes.
+  // The memory is opened as a whole: overlapping buffers have the same addresses for the same
+  // bytes.
   SharedPiece piece;
   piece.token = external->token;
   piece.bytes = external->whole;

@@ -38,7 +38,7 @@ bool DevicePair(const Peers& peers, int accessor, int owner) LONGWIRE_REQUIRES(p
   return peers.of_pools.count({accessor, owner}) != 0;
 }
 
-// Devices have access while one pair of their contexts has, or a pool's memory wants it.
+// A device has access to another's memory while a pair of their contexts or a pool grants it.
 template <class Change>
 void Update(int accessor, int owner, Change change) {
   Peers& peers = ThePeers();

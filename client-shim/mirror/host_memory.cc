@@ -38,7 +38,7 @@ PinnedRanges& TheRanges() {
 
 uint64_t Pages(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-// The range that holds the address.
+// The range that contains the address.
 std::map<uint64_t, HostRange>::iterator Holding(PinnedRanges& ranges, uint64_t address)
     LONGWIRE_REQUIRES(ranges.mutex) {
   auto after = ranges.by_address.upper_bound(address);
@@ -96,7 +96,7 @@ CUresult AllocateHostIn(Context* context, uint64_t bytes, unsigned flags, void**
   }
   PinnedRanges& ranges = TheRanges();
   base::MutexLock lock(ranges.mutex);
-  // With one address space for both sides all of it is mapped for the device.
+  // With unified addressing, all pinned memory is mapped for the device.
   flags |= CU_MEMHOSTALLOC_DEVICEMAP;
   ranges.by_address[start] = {start, bytes, flags, false, ranges.next_id++, context->handle};
   *address = reinterpret_cast<void*>(start);
@@ -152,7 +152,7 @@ void FreeIdleHost(uint64_t address, uint64_t id) {
 }
 
 CUresult RegisterHost(void* address, uint64_t bytes, unsigned flags) {
-  // Not memory of other devices (_IOMEMORY), as natively where there is none at the address.
+  // CU_MEMHOSTREGISTER_IOMEMORY is refused, as natively where the address is not I/O memory.
   constexpr unsigned kKnown =
       CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
   auto start = reinterpret_cast<uint64_t>(address);

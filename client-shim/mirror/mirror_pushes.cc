@@ -1,11 +1,11 @@
 // Pushes: what the program wrote to mirrored memory is copied to the device's.
 //
 // Before work is queued, the memory is compared. If the program queues work after work without
-// waiting, only the first piece of work is compared for. The others wait on the device for one
-// comparison that a thread of the shim makes a moment later: they see what the program wrote before
-// them and perhaps what it wrote after, as work that is queued natively. A wait of the program
-// makes the comparison at once. With LONGWIRE_DISABLE=late-comparisons each piece of work has its
-// own.
+// waiting, only the first piece of work is preceded by a comparison. The others wait on the device
+// for one comparison that a thread of the shim makes a moment later: they see what the program
+// wrote before them and perhaps what it wrote after, as work that is queued natively. A wait of the
+// program makes the comparison at once. With LONGWIRE_DISABLE=late-comparisons each piece of work
+// has its own.
 #include <sys/prctl.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ constexpr int kIdlePauses = 20;
 
 // Sends what changed; true if anything did.
 bool Push(Mirrors& mirrors, Mirror& mirror) LONGWIRE_REQUIRES(mirrors.mutex) {
-  // Unchanged bytes may go along only while the device has nothing to change them.
+  // Whole pages may be sent only while nothing on the device can change them.
   bool quiet = !mirrors.handed.load() && mirrors.begun == 0;
   wire::PageForm form = quiet                  ? wire::PageForm::kWhole
                         : mirror.range.managed ? wire::PageForm::kChecked
@@ -81,7 +81,7 @@ void Compare(Mirrors& mirrors) LONGWIRE_REQUIRES(mirrors.mutex) {
       touched.push_back(mirror->channel.get());
     }
   }
-  // In a channel whose next version was promised this is that version.
+  // If the channel's next version was promised, this record is that version.
   for (Channel* channel : touched) RecordSent(mirrors, *channel);
   if (mirrors.works_promised == 0) return;
   for (auto& [number, channel] : mirrors.channels) {

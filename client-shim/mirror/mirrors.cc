@@ -29,7 +29,7 @@ bool IsThere(Mirror& mirror) {
   uint64_t end = mirror.range.address + mirror.range.bytes;
   while (at < end && !mirror.vanished) {
     uint64_t bytes = std::min(end - at, in_memory.size() * kPage);
-    // Fails with ENOMEM if there is nothing, in some 10 ns for a page.
+    // Fails with ENOMEM where nothing is mapped; takes about 10 ns for a page.
     int result = mincore(reinterpret_cast<void*>(at), bytes, in_memory.data());
     mirror.vanished = result != 0 && errno == ENOMEM;
     at += bytes;
@@ -125,7 +125,7 @@ void RemoveMirror(Mirror* mirror) {
     mirrors.by_address.erase(mirror->range.address);
     mirror_count.fetch_sub(1);
   }
-  // Nothing is exchanged after the session's end, either.
+  // Fails only if the session has ended: then nothing is exchanged either.
   static_cast<void>(AwaitWork(points));
 }
 

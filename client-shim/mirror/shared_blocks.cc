@@ -85,7 +85,7 @@ Entry Settled(Blocks& blocks, base::MutexLock& lock, uint64_t address)
   }
 }
 
-// The program's own memory, or a part of the segment.
+// Maps the program's memory at the address: anonymous memory, or a part of the segment.
 bool MapHere(uint64_t address, uint64_t bytes, int access, uint64_t part = kNoPart) {
   if (part != kNoPart) return MapPart(part, bytes, address);
   return mmap(reinterpret_cast<void*>(address), bytes, access,
@@ -131,7 +131,7 @@ CUresult Expose(Blocks& blocks, Entry entry) LONGWIRE_REQUIRES(blocks.mutex) {
   return CUDA_SUCCESS;
 }
 
-// `context_ended`: the worker has forgotten the mirror by itself.
+// `context_ended`: the worker has removed the mirror already.
 void Hide(Blocks& blocks, Entry entry, bool context_ended) LONGWIRE_REQUIRES(blocks.mutex) {
   auto& [address, block] = *entry;
   if (block.mirror == nullptr) return;
@@ -389,7 +389,7 @@ void UnmapSharedChunks(int device, uint64_t address, uint64_t bytes,
   calls::lwUnmap unmap;
   unmap.address = address;
   unmap.bytes = bytes;
-  // The addresses are free only when the worker has unmapped them.
+  // Waits: the addresses are free only once the worker has unmapped them.
   TheSession().CallAndWait({0, nullptr, wire::kWantsReply}, unmap);
   MemoryOf(device)->ReturnChunks(chunks);
 }
