@@ -1,4 +1,5 @@
 // Functions and their launches; host functions.
+#include "base/try.h"
 #include "client-shim/calls/code/functions.h"
 #include "client-shim/calls/stream/stream_callback.h"
 #include "client-shim/code/launch.h"
@@ -105,9 +106,8 @@ CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData) {
   if (fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Stream* stream = nullptr;
   Where where;
-  CUresult result = ResolveStream(hStream, &stream);
-  if (result == CUDA_SUCCESS) result = OpenWhere(stream, &where);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ResolveStream(hStream, &stream));
+  LONGWIRE_TRY(OpenWhere(stream, &where));
   Capture* capture = stream->capture.load();
   uint64_t ticket = NewHostFunction(fn, userData, where.context, capture != nullptr);
   return AddHostFunction(stream, where, ticket);

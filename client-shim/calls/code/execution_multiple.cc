@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "base/try.h"
 #include "client-shim/code/launch.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/stream/event.h"
@@ -31,8 +32,7 @@ CUresult FindStreams(std::span<const CUDA_LAUNCH_PARAMS> launches, std::vector<S
     bool own = launch.hStream != nullptr && launch.hStream != CU_STREAM_LEGACY &&
                launch.hStream != CU_STREAM_PER_THREAD;
     if (!own || !SameShape(launch, launches[0])) return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = ResolveForWork(launch.hStream, &streams->emplace_back());
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(ResolveForWork(launch.hStream, &streams->emplace_back()));
     int device = streams->back()->context->device;
     if (!devices.insert(device).second) return CUDA_ERROR_INVALID_VALUE;
     if (AttributeOr(*FindDevice(device), CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH, 0) ==

@@ -1,4 +1,5 @@
 // Libraries and their kernels.
+#include "base/try.h"
 #include "client-shim/calls/code/functions.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/properties.h"
@@ -26,8 +27,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* fileName, CUjit_o
                                CUlibraryOption* libraryOptions, void** libraryOptionValues,
                                unsigned int numLibraryOptions) {
   std::vector<char> image;
-  CUresult result = LoadFile(fileName, &image);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(LoadFile(fileName, &image));
   return LoadLibrary(image.data(), {numJitOptions, jitOptions, jitOptionsValues}, library);
 }
 
@@ -71,8 +71,7 @@ CUresult cuLibraryGetUnifiedFunction(void** fptr, CUlibrary library, const char*
   Module* module = FindLibrary(library);
   if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireHealthyContext(&context));
   calls::lwUnifiedFunction ask;
   ask.library = module->id;
   ask.name = symbol;
@@ -131,8 +130,7 @@ CUresult cuLibraryGetManaged(CUdeviceptr* dptr, size_t* bytes, CUlibrary library
   if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
   uint64_t address = 0;
   size_t size = 0;
-  CUresult result = GlobalOf(module, name, GlobalKind::kManaged, &address, &size);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(GlobalOf(module, name, GlobalKind::kManaged, &address, &size));
   if (dptr != nullptr) *dptr = address;
   if (bytes != nullptr) *bytes = size;
   return CUDA_SUCCESS;

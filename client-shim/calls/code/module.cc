@@ -1,4 +1,5 @@
 // Modules.
+#include "base/try.h"
 #include "client-shim/calls/code/functions.h"
 #include "client-shim/calls/memory/memory_narrow.h"
 #include "client-shim/session/process_state.h"
@@ -55,8 +56,7 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr* dptr, size_t* bytes, CUmodule hmod, c
   if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
   uint64_t address = 0;
   size_t size = 0;
-  CUresult result = GlobalOf(module, name, GlobalKind::kAny, &address, &size);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(GlobalOf(module, name, GlobalKind::kAny, &address, &size));
   if (dptr != nullptr) *dptr = address;
   if (bytes != nullptr) *bytes = size;
   return CUDA_SUCCESS;

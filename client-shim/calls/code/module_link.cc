@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "base/try.h"
 #include "client-shim/code/image_upload.h"
 #include "client-shim/code/module.h"
 #include "client-shim/session/session.h"
@@ -53,8 +54,7 @@ CUresult Add(CUlinkState state, CUjitInputType type, std::span<const char> data,
   add.link = link->id;
   add.type = type;
   add.name = name == nullptr ? "" : name;
-  CUresult result = TravellingOptions(options, &add.option, &add.option_value);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(TravellingOptions(options, &add.option, &add.option_value));
   ImageUpload upload(session, std::as_bytes(data), session.counts().images);
   if (!upload.Begin(&add)) return Session::NotSent();
   auto answer = AskWithOutputs(*link, add);
@@ -99,8 +99,7 @@ CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char* pa
                           unsigned int numOptions, CUjit_option* options, void** optionValues) {
   if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::vector<char> bytes;
-  CUresult result = LoadFile(path, &bytes);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(LoadFile(path, &bytes));
   // The zero behind the bytes belongs to text only.
   size_t size = type == CU_JIT_INPUT_PTX ? bytes.size() : bytes.size() - 1;
   return Add(state, type, {bytes.data(), size}, path, {numOptions, options, optionValues});

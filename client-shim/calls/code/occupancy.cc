@@ -1,6 +1,7 @@
 // Occupancy: answers of the worker's driver, kept by their arguments.
 #include <algorithm>
 
+#include "base/try.h"
 #include "client-shim/code/launch.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/properties.h"
@@ -17,9 +18,8 @@ CUresult Clusters(CUfunction func, const CUlaunchConfig& config, bool potential,
   if (config.numAttrs != 0 && config.attrs == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (config.numAttrs > 64) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result == CUDA_SUCCESS) result = RequireOwner(&context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireHealthyContext(&context));
+  LONGWIRE_TRY(RequireOwner(&context));
   calls::lwOccupancyClusters ask;
   ask.function = function->number;
   ask.potential = potential;
@@ -79,12 +79,10 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blockS
   Function* function = FindFunction(func);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireHealthyContext(&context));
   const Device& device = *FindDevice(context->device);
   int which = function->module->is_library ? context->device : -1, most = 0;
-  result = FunctionAttribute(function, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, which, &most);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(FunctionAttribute(function, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, which, &most));
   int warp = AttributeOr(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32);
   int per_processor = AttributeOr(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048);
   int limit = std::min(most, AttributeOr(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024));
@@ -94,8 +92,7 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blockS
     int size = std::min(rounded, limit), blocks = 0;
     size_t shared =
         blockSizeToDynamicSMemSize != nullptr ? blockSizeToDynamicSMemSize(size) : dynamicSMemSize;
-    result = MaxActiveBlocks(function, size, shared, flags, &blocks);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(MaxActiveBlocks(function, size, shared, flags, &blocks));
     if (blocks * size > best_threads) {
       best_threads = blocks * size;
       best_size = size;

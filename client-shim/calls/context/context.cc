@@ -1,6 +1,7 @@
 // Contexts.
 #include "client-shim/context/context.h"
 
+#include "base/try.h"
 #include "client-shim/calls/context/context_flags.h"
 #include "client-shim/context/context_events.h"
 #include "client-shim/context/current_context.h"
@@ -19,8 +20,7 @@ CUresult Create(CUcontext* pctx, unsigned flags, CUdevice dev) {
   if (FindDevice(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   if (!AreContextFlags(flags)) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
-  CUresult result = NewContext(dev, flags, &context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(NewContext(dev, flags, &context));
   ThisThread().contexts.push_back(context);
   *pctx = context->handle;
   return CUDA_SUCCESS;
@@ -205,8 +205,7 @@ CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int* version) {
 
 CUresult cuCtxGetStreamPriorityRange(int* leastPriority, int* greatestPriority) {
   Context* context = nullptr;
-  CUresult result = Current(&context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(Current(&context));
   if (leastPriority != nullptr) *leastPriority = TheSession().opened().stream_priority_least;
   if (greatestPriority != nullptr) {
     *greatestPriority = TheSession().opened().stream_priority_greatest;
@@ -217,8 +216,7 @@ CUresult cuCtxGetStreamPriorityRange(int* leastPriority, int* greatestPriority) 
 CUresult cuCtxAttach(CUcontext* pctx, unsigned int flags) {
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
-  CUresult result = Current(&context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(Current(&context));
   base::MutexLock lock(context->mutex);
   context->attachments += 1;
   *pctx = context->handle;
@@ -228,8 +226,7 @@ CUresult cuCtxAttach(CUcontext* pctx, unsigned int flags) {
 // The last one ends the context; a primary one is ended by those who retain it alone.
 CUresult cuCtxDetach(CUcontext ctx) {
   Context* context = nullptr;
-  CUresult result = Current(&context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(Current(&context));
   if (context->handle != ctx) return CUDA_ERROR_INVALID_CONTEXT;
   {
     base::MutexLock lock(context->mutex);

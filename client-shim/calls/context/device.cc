@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "base/try.h"
 #include "client-shim/calls/memory/memory_narrow.h"
 #include "client-shim/context/current_context.h"
 #include "client-shim/context/properties.h"
@@ -74,8 +75,7 @@ CUresult cuDeviceGetAttribute(int* pi, CUdevice_attribute attrib, CUdevice dev) 
 }
 
 CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice dev) {
-  CUresult result = DeviceAttribute(dev, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, major);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(DeviceAttribute(dev, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, major));
   return DeviceAttribute(dev, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, minor);
 }
 

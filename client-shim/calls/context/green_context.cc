@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/try.h"
 #include "client-shim/context/context_events.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/entry/forwarding.h"
@@ -112,8 +113,7 @@ CUresult cuGreenCtxCreate(CUgreenCtx* phCtx, CUdevResourceDesc desc, CUdevice de
 CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {
   Context* green = FindGreenContext(hCtx);
   if (green == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  CUresult result = EndGreenContext(green);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(EndGreenContext(green));
   return hand::cuDevicePrimaryCtxRelease_v2(green->device);
 }
 

@@ -1,5 +1,6 @@
 // Peer access between contexts. The worker's driver decides; the memory that this client maps
 // itself follows.
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/memory/peers.h"
 #include "client-shim/stream/program_streams.h"
@@ -10,8 +11,7 @@ namespace {
 
 // Active, as the worker knows no others. A null handle is none here.
 CUresult FindPair(CUcontext handle, Context** own, Context** peer) {
-  CUresult result = RequireHealthyContext(own);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireHealthyContext(own));
   Context* found = handle == nullptr ? nullptr : FindContext(handle);
   if (found == nullptr || found->number.load() == 0) return CUDA_ERROR_INVALID_CONTEXT;
   *peer = found->home;

@@ -1,4 +1,5 @@
 // Primary contexts.
+#include "base/try.h"
 #include "client-shim/calls/context/context_flags.h"
 #include "client-shim/context/context.h"
 #include "longwire/shim_hand_written.h"
@@ -8,8 +9,7 @@ namespace longwire::shim::hand {
 CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
   Context* context = PrimaryContext(dev);
   if (context == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-  CUresult result = ActivatePrimary(context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ActivatePrimary(context));
   base::MutexLock lock(context->mutex);
   context->retains += 1;
   context->was_reset.store(false);

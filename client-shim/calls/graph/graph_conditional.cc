@@ -1,5 +1,6 @@
 // Conditional nodes. The value that they decide by is the driver's, and so is its handle: kernels
 // get it as it is.
+#include "base/try.h"
 #include "client-shim/calls/graph/graph_node.h"
 #include "client-shim/graph/graph_bodies.h"
 #include "longwire/shim_hand_written.h"
@@ -13,9 +14,8 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* pHandle_out, C
     return CUDA_ERROR_INVALID_VALUE;
   }
   Context* context = nullptr;
-  CUresult result = ContextOf(ctx, &context);
-  if (result == CUDA_SUCCESS) result = ActivatePrimary(context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ContextOf(ctx, &context));
+  LONGWIRE_TRY(ActivatePrimary(context));
   return forward::cuGraphConditionalHandleCreate(pHandle_out, hGraph, context->handle,
                                                  defaultLaunchValue, flags);
 }
@@ -23,11 +23,9 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* pHandle_out, C
 CUresult AddConditionalNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after,
                             size_t count, CUDA_CONDITIONAL_NODE_PARAMS* params) {
   calls::lwGraphAddConditional add;
-  CUresult result = SetPlace(graph, after, count, &add);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(SetPlace(graph, after, count, &add));
   Context* context = nullptr;
-  result = ContextOf(params->ctx, &context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ContextOf(params->ctx, &context));
   add.context = context->number.load();
   add.condition = params->handle;
   add.type = params->type;

@@ -1,4 +1,5 @@
 // Event nodes of graphs.
+#include "base/try.h"
 #include "client-shim/calls/graph/graph_node.h"
 #include "client-shim/graph/graph.h"
 #include "client-shim/stream/event.h"
@@ -21,9 +22,8 @@ CUresult Add(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, 
              CUevent handle, bool wait) {
   Event* event = nullptr;
   calls::lwGraphAddEvent add;
-  CUresult result = SetPlace(graph, dependencies, count, &add);
-  if (result == CUDA_SUCCESS) result = Find(handle, &event);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(SetPlace(graph, dependencies, count, &add));
+  LONGWIRE_TRY(Find(handle, &event));
   add.event = event->id;
   add.wait = wait;
   auto answer = Ask(event->context_number, add);
@@ -34,9 +34,8 @@ CUresult Add(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, 
 CUresult Set(const CUgraphExec* exec, CUgraphNode node, CUevent handle, bool wait) {
   Event* event = nullptr;
   calls::lwGraphSetEvent set;
-  CUresult result = SetChanged(exec, node, &set);
-  if (result == CUDA_SUCCESS) result = Find(handle, &event);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(SetChanged(exec, node, &set));
+  LONGWIRE_TRY(Find(handle, &event));
   set.event = event->id;
   set.wait = wait;
   auto answer = Ask(event->context_number, set);

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/try.h"
 #include "client-shim/calls/graph/graph_node.h"
 #include "client-shim/graph/graph_bodies.h"
 #include "longwire/shim_hand_written.h"
@@ -39,8 +40,7 @@ CUresult AddChild(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, si
     return forward::cuGraphAddChildGraphNode(node, graph, after, count, p.graph);
   }
   calls::lwGraphMoveChild move;
-  CUresult result = SetPlace(graph, after, count, &move);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(SetPlace(graph, after, count, &move));
   move.child = ToWire(p.graph);
   if (move.child == 0 || move.child == move.graph) return CUDA_ERROR_INVALID_VALUE;
   if (IsBody(p.graph)) return CUDA_ERROR_NOT_SUPPORTED;  // a node has it already

@@ -1,5 +1,6 @@
 // Host function nodes of graphs: the function and its argument stay here, under a ticket that lasts
 // until the worker says that no graph uses it any more.
+#include "base/try.h"
 #include "client-shim/calls/graph/graph_node.h"
 #include "client-shim/stream/callbacks.h"
 #include "longwire/shim_hand_written.h"
@@ -9,8 +10,7 @@ namespace {
 
 CUresult Set(const CUgraphExec* exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS* params) {
   calls::lwGraphSetHost set;
-  CUresult result = SetChanged(exec, node, &set);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(SetChanged(exec, node, &set));
   if (params == nullptr || params->fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
   uint32_t context = CurrentNumber();
   set.ticket = NewHostFunction(params->fn, params->userData, context, true);
@@ -25,8 +25,7 @@ CUresult cuGraphAddHostNode(CUgraphNode* phGraphNode, CUgraph hGraph,
                             const CUgraphNode* dependencies, size_t numDependencies,
                             const CUDA_HOST_NODE_PARAMS* nodeParams) {
   calls::lwGraphAddHost add;
-  CUresult result = SetPlace(hGraph, dependencies, numDependencies, &add);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(SetPlace(hGraph, dependencies, numDependencies, &add));
   if (nodeParams == nullptr || nodeParams->fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
   uint32_t context = CurrentNumber();
   add.ticket = NewHostFunction(nodeParams->fn, nodeParams->userData, context, true);

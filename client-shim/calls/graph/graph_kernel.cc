@@ -4,6 +4,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/try.h"
 #include "client-shim/calls/graph/graph_node.h"
 #include "client-shim/code/launch.h"
 #include "client-shim/mirror/host_exposure.h"
@@ -121,9 +122,8 @@ CUresult Set(uint64_t exec, CUgraphNode node, const Parameters* params) {
   set.exec = exec;
   set.node = ToWire(node);
   uint32_t context = 0;
-  CUresult result = NumberOf(*params, &context);
-  if (result == CUDA_SUCCESS) result = Pack(HandleOf(*params), *params, storage, &set.kernel);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(NumberOf(*params, &context));
+  LONGWIRE_TRY(Pack(HandleOf(*params), *params, storage, &set.kernel));
   return TheSession()
       .CallAndWait({context, nullptr, 0}, set, 256 + set.kernel.parameters.size())
       .code;

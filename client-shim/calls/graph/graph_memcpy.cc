@@ -1,5 +1,6 @@
 // Copy nodes of graphs. A side in the program's memory travels as a transfer: the worker asks for
 // its bytes, or sends them, at every launch.
+#include "base/try.h"
 #include "client-shim/calls/graph/graph_node.h"
 #include "client-shim/copy/copies.h"
 #include "client-shim/graph/graph.h"
@@ -12,12 +13,10 @@ CUresult Describe(const CUDA_MEMCPY3D* params, CUcontext handle, uint32_t* conte
                   NodeCopy* node) {
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
-  CUresult result = ContextOf(handle, &context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ContextOf(handle, &context));
   *context_number = context->number.load();
   CopySide to, from;
-  result = SidesOf(*params, &to, &from);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(SidesOf(*params, &to, &from));
   return DescribeNodeCopy(to, from, {params->WidthInBytes, params->Height, params->Depth},
                           context->device, node);
 }
@@ -27,9 +26,8 @@ CUresult Set(const CUgraphExec* exec, CUgraphNode handle, const CUDA_MEMCPY3D* p
   NodeCopy node;
   uint32_t context = 0;
   calls::lwGraphSetMemcpy set;
-  CUresult result = SetChanged(exec, handle, &set);
-  if (result == CUDA_SUCCESS) result = Describe(params, context_handle, &context, &node);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(SetChanged(exec, handle, &set));
+  LONGWIRE_TRY(Describe(params, context_handle, &context, &node));
   OfferNodeCopy(&node, *params);
   set.copy = node.copy;
   auto answer = Ask(context, set);
@@ -45,9 +43,8 @@ CUresult cuGraphAddMemcpyNode(CUgraphNode* phGraphNode, CUgraph hGraph,
   NodeCopy node;
   uint32_t context = 0;
   calls::lwGraphAddMemcpy add;
-  CUresult result = SetPlace(hGraph, dependencies, numDependencies, &add);
-  if (result == CUDA_SUCCESS) result = Describe(copyParams, ctx, &context, &node);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(SetPlace(hGraph, dependencies, numDependencies, &add));
+  LONGWIRE_TRY(Describe(copyParams, ctx, &context, &node));
   OfferNodeCopy(&node, *copyParams);
   add.copy = node.copy;
   auto answer = Ask(context, add);

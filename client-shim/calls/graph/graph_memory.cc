@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/try.h"
 #include "client-shim/calls/graph/graph_node.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/memory/pointers.h"
@@ -50,8 +51,7 @@ CUresult CheckOperation(const CUstreamBatchMemOpParams& one, int device) {
   }
   uint64_t address = one.waitValue.address;  // where writes have theirs
   if (address % bytes != 0) return CUDA_ERROR_INVALID_VALUE;
-  CUresult result = CheckDeviceRange(address, bytes);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(CheckDeviceRange(address, bytes));
   return Reaches(device, address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -102,8 +102,7 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode* phGraphNode, CUgraph hGraph,
                                 const CUgraphNode* dependencies, size_t numDependencies,
                                 CUDA_MEM_ALLOC_NODE_PARAMS* nodeParams) {
   calls::lwGraphAddAlloc add;
-  CUresult result = SetPlace(hGraph, dependencies, numDependencies, &add);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(SetPlace(hGraph, dependencies, numDependencies, &add));
   const auto* params = nodeParams;
   if (params == nullptr || params->bytesize == 0 ||
       params->poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
@@ -123,8 +122,7 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode* phGraphNode, CUgraph hGraph,
     add.alloc.access_flags.push_back(access.flags);
   }
   Context* context = nullptr;
-  result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireHealthyContext(&context));
   auto answer = Ask(context->number.load(), add);
   if (answer.code != CUDA_SUCCESS) return answer.code;
   nodeParams->dptr = answer.reply.address;
@@ -170,9 +168,8 @@ CUresult cuGraphAddBatchMemOpNode(CUgraphNode* phGraphNode, CUgraph hGraph,
                                   const CUDA_BATCH_MEM_OP_NODE_PARAMS* nodeParams) {
   calls::lwGraphAddBatch add;
   uint32_t context = 0;
-  CUresult result = SetPlace(hGraph, dependencies, numDependencies, &add);
-  if (result == CUDA_SUCCESS) result = Pack(nodeParams, &context, &add);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(SetPlace(hGraph, dependencies, numDependencies, &add));
+  LONGWIRE_TRY(Pack(nodeParams, &context, &add));
   auto answer = Ask(context, add);
   if (answer.code == CUDA_SUCCESS) FromWire(answer.reply.node, phGraphNode);
   return answer.code;

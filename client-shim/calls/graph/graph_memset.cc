@@ -1,4 +1,5 @@
 // Fill nodes of graphs. Pinned memory that one fills is exposed, as it is when a stream fills it.
+#include "base/try.h"
 #include "client-shim/mirror/host_exposure.h"
 #include "longwire/shim_hand_written.h"
 
@@ -20,8 +21,7 @@ CUresult cuGraphAddMemsetNode(CUgraphNode* phGraphNode, CUgraph hGraph,
                               const CUgraphNode* dependencies, size_t numDependencies,
                               const CUDA_MEMSET_NODE_PARAMS* memsetParams, CUcontext ctx) {
   CUDA_MEMSET_NODE_PARAMS params;
-  CUresult result = OnDevice(memsetParams, &params);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(OnDevice(memsetParams, &params));
   return forward::cuGraphAddMemsetNode(phGraphNode, hGraph, dependencies, numDependencies, &params,
                                        ctx);
 }
@@ -36,8 +36,7 @@ CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNod
                                         const CUDA_MEMSET_NODE_PARAMS* memsetParams,
                                         CUcontext ctx) {
   CUDA_MEMSET_NODE_PARAMS params;
-  CUresult result = OnDevice(memsetParams, &params);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(OnDevice(memsetParams, &params));
   return forward::cuGraphExecMemsetNodeSetParams(hGraphExec, hNode, &params, ctx);
 }
 

@@ -1,6 +1,7 @@
 // Allocations, pinned memory, what pointers are.
 #include <algorithm>
 
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/copy/remap_copies.h"
@@ -21,8 +22,7 @@ namespace longwire::shim::hand {
 
 CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireHealthyContext(&context));
   calls::lwMemoryInfo ask;
   ask.device = FindDevice(context->device)->server_ordinal;
   auto answer = TheSession().CallAndWait({context->number.load(), nullptr, 0}, ask);

@@ -1,4 +1,5 @@
 // Every form of copy and memset.
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/copy/copies.h"
 #include "longwire/shim_hand_written.h"
@@ -74,8 +75,7 @@ CUresult Sides3D(const Struct* copy, CopySide* to, CopySide* from) {
 
 CUresult Copy3D(const CUDA_MEMCPY3D* copy, CUstream stream, Waits waits) {
   CopySide to, from;
-  CUresult result = Sides3D(copy, &to, &from);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(Sides3D(copy, &to, &from));
   return Copy(to, from, {copy->WidthInBytes, copy->Height, copy->Depth}, stream, waits);
 }
 
@@ -92,9 +92,8 @@ CUresult CopyPeers(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUco
   CopySide to = CopySide::Either(dst), from = CopySide::Either(src);
   if (bytes == 0) return Copy(to, from, {0}, stream, waits, Peers::kYes);
   if (dst == 0 || src == 0) return CUDA_ERROR_INVALID_VALUE;
-  CUresult result = SetPeer(dst_context, &to);
-  if (result == CUDA_SUCCESS) result = SetPeer(src_context, &from);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(SetPeer(dst_context, &to));
+  LONGWIRE_TRY(SetPeer(src_context, &from));
   return Copy(to, from, {bytes}, stream, waits, Peers::kYes);
 }
 

@@ -2,6 +2,7 @@
 // for.
 #include <algorithm>
 
+#include "base/try.h"
 #include "client-shim/copy/copies.h"
 #include "client-shim/stream/capture.h"
 #include "client-shim/stream/program_streams.h"
@@ -17,8 +18,7 @@ constexpr size_t kNoIndex = SIZE_MAX;  // the failure is none of a single copy
 CUresult CheckStream(CUstream handle) {
   if (handle == nullptr || handle == CU_STREAM_LEGACY) return CUDA_ERROR_INVALID_VALUE;
   Stream* stream = nullptr;
-  CUresult result = ResolveStream(handle, &stream);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ResolveStream(handle, &stream));
   bool captures = stream->capture.load() != nullptr;
   return captures ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
@@ -63,8 +63,7 @@ CUresult ElementBytes(const CUmemcpy3DOperand& operand, const CUextent3D& box, s
   if (operand.type == CU_MEMCPY_OPERAND_TYPE_POINTER) return CUDA_SUCCESS;
   if (operand.type != CU_MEMCPY_OPERAND_TYPE_ARRAY) return CUDA_ERROR_INVALID_VALUE;
   CUDA_ARRAY3D_DESCRIPTOR array;
-  CUresult result = forward::cuArray3DGetDescriptor_v2(&array, operand.op.array.array);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(forward::cuArray3DGetDescriptor_v2(&array, operand.op.array.array));
   const CUoffset3D& at = operand.op.array.offset;
   if (!LiesIn(at.x, box.width, array.Width) ||
       !LiesIn(at.y, box.height, std::max<size_t>(array.Height, 1)) ||
@@ -125,9 +124,8 @@ CUresult CopyOne(const CUDA_MEMCPY3D_BATCH_OP& copy, CUstream stream) {
   if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return CUDA_ERROR_INVALID_VALUE;
   if (!IsAccessOrder(copy.srcAccessOrder)) return CUDA_ERROR_INVALID_VALUE;
   size_t from = 1, to = 1;
-  CUresult result = ElementBytes(copy.src, extent, &from);
-  if (result == CUDA_SUCCESS) result = ElementBytes(copy.dst, extent, &to);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ElementBytes(copy.src, extent, &from));
+  LONGWIRE_TRY(ElementBytes(copy.dst, extent, &to));
   bool both = copy.src.type == copy.dst.type;
   if (both && from != to) return CUDA_ERROR_INVALID_VALUE;
   size_t element = std::max(from, to);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/try.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/memory/async_pool.h"
 #include "client-shim/memory/peers.h"
@@ -83,9 +84,8 @@ CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUme
 CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
   if (poolProps == nullptr) return CUDA_ERROR_INVALID_VALUE;
   PoolPlace place;
-  CUresult result = PlaceOf(poolProps->location, poolProps->allocType, &place);
-  if (result == CUDA_SUCCESS) result = CheckProperties(*poolProps, place);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(PlaceOf(poolProps->location, poolProps->allocType, &place));
+  LONGWIRE_TRY(CheckProperties(*poolProps, place));
   return CreatePool(place, poolProps->handleTypes != 0, poolProps->maxSize, pool);
 }
 CUresult cuMemPoolDestroy(CUmemoryPool pool) { return DestroyPool(pool); }
@@ -159,8 +159,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* map, siz
   Pool* pool = FindPool(handle);
   if (pool == nullptr || (map == nullptr && count != 0)) return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < count; ++i) {
-    CUresult result = CheckPoolAccess(*pool, map[i]);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(CheckPoolAccess(*pool, map[i]));
   }
   for (size_t i = 0; i < count; ++i) {
     int device = map[i].location.id;

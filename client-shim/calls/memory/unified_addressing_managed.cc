@@ -1,4 +1,5 @@
 // What programs say about the use of managed memory.
+#include "base/try.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/mirror/managed_memory.h"
 #include "client-shim/stream/capture.h"
@@ -79,8 +80,7 @@ CUresult CheckPlaces(const CUmemLocation* places, const size_t* firsts, size_t c
   for (size_t i = 0; i < count; ++i) {
     bool ordered = i == 0 ? firsts[i] == 0 : firsts[i] > firsts[i - 1];
     if (!ordered || firsts[i] >= pointers) return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = CheckLocation(places[i]);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(CheckLocation(places[i]));
   }
   return CUDA_SUCCESS;
 }
@@ -95,8 +95,7 @@ CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
   bool needs_place = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
                      advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
                      advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
-  CUresult result = needs_place ? CheckLocation(location) : CUDA_SUCCESS;
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(needs_place ? CheckLocation(location) : CUDA_SUCCESS);
   return WithHints(devPtr, count, [&](MemoryHints& hints) {
     hints.Update(devPtr, count, [&](Hints& of_pages) { Apply(of_pages, advice, location); });
   });
@@ -132,9 +131,8 @@ CUresult cuMemRangeGetAttributes(void** data, size_t* dataSizes, CUmem_range_att
 CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location,
                                unsigned int flags, CUstream hStream) {
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  CUresult result = CheckStream(hStream);
-  if (result == CUDA_SUCCESS) result = CheckLocation(location);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(CheckStream(hStream));
+  LONGWIRE_TRY(CheckLocation(location));
   return WithHints(devPtr, count, [&](MemoryHints& hints) {
     hints.Update(devPtr, count, [&](Hints& of_pages) { of_pages.prefetched = location; });
   });

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/entry/error_log.h"
 #include "client-shim/support/never_destroyed.h"
@@ -122,8 +123,7 @@ CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void* value, si
 
 CUresult cuCoredumpGetAttribute(CUcoredumpSettings attrib, void* value, size_t* size) {
   Context* context = nullptr;
-  CUresult result = RequireContext(&context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireContext(&context));
   AllSettings& all = TheSettings();
   std::lock_guard<std::mutex> lock(all.mutex);
   auto own = all.contexts.find(context->number.load());
@@ -132,8 +132,7 @@ CUresult cuCoredumpGetAttribute(CUcoredumpSettings attrib, void* value, size_t* 
 
 CUresult cuCoredumpSetAttribute(CUcoredumpSettings attrib, void* value, size_t* size) {
   Context* context = nullptr;
-  CUresult result = RequireContext(&context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireContext(&context));
   // These two are of the whole program.
   bool whole = attrib == CU_COREDUMP_ENABLE_USER_TRIGGER || attrib == CU_COREDUMP_PIPE;
   if (whole && value != nullptr) return CUDA_ERROR_NOT_PERMITTED;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/try.h"
 #include "client-shim/context/current_context.h"
 #include "client-shim/tables/export_tables.h"
 #include "longwire/proc_table.h"
@@ -64,8 +65,7 @@ CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int cudaVersion, cu
 
 CUresult cuGetProcAddress(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags) {
   CUdriverProcAddressQueryResult status;
-  CUresult result = hand::cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, &status);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(hand::cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, &status));
   return pfn != nullptr && *pfn == nullptr ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
 }
 

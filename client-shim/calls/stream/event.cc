@@ -1,6 +1,7 @@
 // Events.
 #include "client-shim/stream/event.h"
 
+#include "base/try.h"
 #include "client-shim/stream/capture.h"
 #include "client-shim/stream/program_streams.h"
 #include "client-shim/stream/stream.h"
@@ -22,8 +23,7 @@ CUresult cuEventDestroy_v2(CUevent hEvent) { return DestroyEvent(hEvent); }
 
 CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags) {
   Stream* stream = nullptr;
-  CUresult result = ResolveStream(hStream, &stream);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ResolveStream(hStream, &stream));
   Event* event = FindEvent(hEvent);
   return event == nullptr ? CUDA_ERROR_INVALID_HANDLE : RecordEvent(event, stream, flags);
 }

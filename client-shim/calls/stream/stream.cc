@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/current_context.h"
 #include "client-shim/mirror/managed_memory.h"
@@ -60,8 +61,7 @@ CUresult cuStreamDestroy_v2(CUstream hStream) {
     return CUDA_ERROR_INVALID_HANDLE;
   }
   Stream* stream = nullptr;
-  CUresult result = FindStream(hStream, &stream);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(FindStream(hStream, &stream));
   // What a stream that only joined the capture was given stays in it.
   Capture* capture = stream->capture.load();
   if (capture != nullptr && capture->origin == stream) Invalidate(capture);
@@ -106,8 +106,7 @@ CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
 
 CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
   Stream* stream = nullptr;
-  CUresult result = FindStream(hStream, &stream);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(FindStream(hStream, &stream));
   if (pCtx != nullptr) *pCtx = stream->context->handle;
   if (pGreenCtx != nullptr) *pGreenCtx = stream->owner->green;
   return CUDA_SUCCESS;
@@ -131,16 +130,14 @@ static CUresult CopyAttribute(CUstream target, CUstream source, CUstreamAttrID a
 
 CUresult cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream) {
   Stream *target = nullptr, *source = nullptr;
-  CUresult result = ResolveStream(dstStream, &target);
-  if (result == CUDA_SUCCESS) result = ResolveStream(srcStream, &source);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ResolveStream(dstStream, &target));
+  LONGWIRE_TRY(ResolveStream(srcStream, &source));
   if (target->context != source->context) return CUDA_ERROR_INVALID_VALUE;
   for (CUstreamAttrID attribute :
        {CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY,
         CU_STREAM_ATTRIBUTE_PRIORITY, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP,
         CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN}) {
-    result = CopyAttribute(dstStream, srcStream, attribute);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(CopyAttribute(dstStream, srcStream, attribute));
   }
   target->priority = source->priority;
   return CUDA_SUCCESS;
@@ -173,8 +170,7 @@ CUresult cuStreamSynchronize(CUstream hStream) {
 
 CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
   Stream* stream = nullptr;
-  CUresult result = ResolveStream(hStream, &stream);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ResolveStream(hStream, &stream));
   if ((Flags & ~CU_EVENT_WAIT_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
   Event* event = FindEvent(hEvent);
   return event == nullptr ? CUDA_ERROR_INVALID_HANDLE : WaitEvent(stream, event, Flags);
@@ -192,9 +188,8 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
 CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length,
                                 unsigned int flags) {
   Stream* stream = nullptr;
-  CUresult result = ResolveStream(hStream, &stream);
-  if (result == CUDA_SUCCESS) result = RefuseWhileCapturing(stream);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ResolveStream(hStream, &stream));
+  LONGWIRE_TRY(RefuseWhileCapturing(stream));
   bool single = flags == CU_MEM_ATTACH_SINGLE;
   if (!single && flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) {
     return CUDA_ERROR_INVALID_VALUE;

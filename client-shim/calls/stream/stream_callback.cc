@@ -1,6 +1,7 @@
 // Functions of the program that a stream calls.
 #include "client-shim/calls/stream/stream_callback.h"
 
+#include "base/try.h"
 #include "client-shim/stream/callbacks.h"
 #include "client-shim/stream/capture.h"
 #include "client-shim/stream/host_writes.h"
@@ -27,10 +28,9 @@ CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* 
   if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   Stream* stream = nullptr;
   Where where;
-  CUresult result = ResolveStream(hStream, &stream);
-  if (result == CUDA_SUCCESS) result = RefuseWhileCapturing(stream);
-  if (result == CUDA_SUCCESS) result = OpenWhere(stream, &where);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ResolveStream(hStream, &stream));
+  LONGWIRE_TRY(RefuseWhileCapturing(stream));
+  LONGWIRE_TRY(OpenWhere(stream, &where));
   return AddHostFunction(stream, where, NewStreamCallback(callback, hStream, stream, userData));
 }
 

@@ -1,4 +1,5 @@
 // Stream capture: beginning, ending, and looking at or changing what is being captured.
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/stream/capture.h"
 #include "client-shim/stream/captured_graph.h"
@@ -107,9 +108,8 @@ CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
   CaptureNodes after;
   Stream* stream = nullptr;
   if (hGraph == nullptr || mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
-  CUresult result = Gather(dependencies, dependencyData, numDependencies, &after);
-  if (result == CUDA_SUCCESS) result = ResolveStream(hStream, &stream);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(Gather(dependencies, dependencyData, numDependencies, &after));
+  LONGWIRE_TRY(ResolveStream(hStream, &stream));
   return BeginCapture(stream, static_cast<CaptureMode>(mode), hGraph, after);
 }
 

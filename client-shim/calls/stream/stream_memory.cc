@@ -1,6 +1,7 @@
 // Values that a stream writes to memory or waits for there.
 #include <span>
 
+#include "base/try.h"
 #include "client-shim/memory/pointers.h"
 #include "client-shim/memory/reach.h"
 #include "client-shim/mirror/host_memory.h"
@@ -34,16 +35,14 @@ CUresult Check(Stream* stream, const Operation& operation) {
   }
   HostRange host;
   if (FindHost(address, &host)) return CUDA_SUCCESS;
-  CUresult result = CheckDeviceRange(address, bytes);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(CheckDeviceRange(address, bytes));
   return Reaches(stream->context->device, address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 template <class Call>
 CUresult Submit(Stream* stream, const Operation& operation) {
   Where where;
-  CUresult result = OpenWhere(stream, &where);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(OpenWhere(stream, &where));
   Call call;
   call.address = operation.address;
   call.value = operation.value;

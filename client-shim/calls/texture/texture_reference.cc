@@ -2,6 +2,7 @@
 // bound to travels with each launch.
 #include <algorithm>
 
+#include "base/try.h"
 #include "client-shim/code/references.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/memory/pointers.h"
@@ -79,8 +80,7 @@ void Bind(Reference& reference, const CUDA_RESOURCE_DESC& resource) {
 // The worker's driver knows the array, or says that it is none.
 CUresult BindArray(Reference& reference, CUarray array) {
   CUDA_ARRAY3D_DESCRIPTOR shape{};
-  CUresult result = forward::cuArray3DGetDescriptor_v2(&shape, array);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(forward::cuArray3DGetDescriptor_v2(&shape, array));
   if (reference.surface && (shape.Flags & CUDA_ARRAY3D_SURFACE_LDST) == 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "base/try.h"
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/call_context.h"
 #include "server/worker/calls/code/functions.h"
@@ -25,14 +26,12 @@ static CUresult SetAttribute(CallContext& context, const Function& function,
   const DriverTable& driver = context.driver();
   if (call.device >= 0) {
     CUdevice device = 0;
-    CUresult result = context.ResolveDevice(call.device, &device);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(context.ResolveDevice(call.device, &device));
     if (function.kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     return driver.cuKernelSetAttribute(attribute, call.value, function.kernel, device);
   }
   CUfunction handle = nullptr;
-  CUresult result = context.Resolve(call.function, &handle);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(context.Resolve(call.function, &handle));
   return driver.cuFuncSetAttribute(handle, attribute, call.value);
 }
 

@@ -1,6 +1,7 @@
 // Parts of a device, and the green contexts that are made of them.
 #include <cstring>
 
+#include "base/try.h"
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/call_context.h"
 #include "server/worker/support/log_line.h"
@@ -67,16 +68,14 @@ CUresult Do_lwSplitResource(CallContext& context, const calls::lwSplitResource& 
                             calls::lwSplitResource::Reply* reply) {
   Session& session = context.session();
   std::vector<CUdevResource> input;
-  CUresult result = session.resources().Read(call.input, &input);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(session.resources().Read(call.input, &input));
   if (input.size() != 1 || call.groups > kMaxParts) return CUDA_ERROR_INVALID_VALUE;
   std::vector<CUdevResource> groups(call.query ? 0 : std::max(call.groups, 1u));
   CUdevResource remaining{};
   unsigned count = call.groups;
-  result = context.driver().cuDevSmResourceSplitByCount(call.query ? nullptr : groups.data(),
-                                                        &count, input.data(), &remaining,
-                                                        call.flags, call.least);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(context.driver().cuDevSmResourceSplitByCount(call.query ? nullptr : groups.data(),
+                                                            &count, input.data(), &remaining,
+                                                            call.flags, call.least));
   if (!call.query) groups.resize(std::min<size_t>(count, groups.size()));
   session.resources().Add(groups);
   session.resources().Add({&remaining, 1});

@@ -1,4 +1,5 @@
 // Event nodes of graphs: every launch records the event, or waits for it.
+#include "base/try.h"
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/graph/graph_nodes.h"
 
@@ -58,11 +59,9 @@ CUresult Do_lwGraphEvent(CallContext& context, const calls::lwGraphEvent& call,
   const DriverTable& driver = context.driver();
   CUgraphNode node = nullptr;
   CUevent event = nullptr;
-  CUresult result = context.Resolve(call.node, &node);
-  if (result != CUDA_SUCCESS) return result;
-  result = call.wait ? driver.cuGraphEventWaitNodeGetEvent(node, &event)
-                     : driver.cuGraphEventRecordNodeGetEvent(node, &event);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(context.Resolve(call.node, &node));
+  LONGWIRE_TRY(call.wait ? driver.cuGraphEventWaitNodeGetEvent(node, &event)
+                         : driver.cuGraphEventRecordNodeGetEvent(node, &event));
   auto fixed = context.session().events().FindFixed(event);
   reply->event = fixed == nullptr ? 0 : fixed->event;
   return CUDA_SUCCESS;

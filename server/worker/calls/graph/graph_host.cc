@@ -1,4 +1,5 @@
 // Host function nodes of graphs: the client runs the function when the graph gets there.
+#include "base/try.h"
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/graph/graph_nodes.h"
 
@@ -19,15 +20,13 @@ CUresult Do_lwGraphAddHost(CallContext& context, const calls::lwGraphAddHost& ca
                            calls::lwGraphAddHost::Reply* reply) {
   Graphs& graphs = context.session().graphs();
   NewNode place;
-  CUresult result = place.Resolve(context, call);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(place.Resolve(context, call));
   if (call.ticket == 0) return CUDA_ERROR_INVALID_VALUE;
   CUDA_HOST_NODE_PARAMS params{};
   GraphPartRef part = NewHostPart(graphs, &params);
   CUgraphNode added = nullptr;
-  result = context.driver().cuGraphAddHostNode(&added, place.graph, place.dependencies.data(),
-                                               place.dependencies.size(), &params);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(context.driver().cuGraphAddHostNode(&added, place.graph, place.dependencies.data(),
+                                                   place.dependencies.size(), &params));
   part->ticket = call.ticket;
   graphs.store().Announce(part);
   graphs.SetPart(place.graph, added, std::move(part));
@@ -40,15 +39,13 @@ CUresult Do_lwGraphSetHost(CallContext& context, const calls::lwGraphSetHost& ca
   const DriverTable& driver = context.driver();
   Graphs& graphs = context.session().graphs();
   ChangedNode changed;
-  CUresult result = changed.Resolve(context, call);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(changed.Resolve(context, call));
   if (call.ticket == 0) return CUDA_ERROR_INVALID_VALUE;
   CUDA_HOST_NODE_PARAMS params{};
   GraphPartRef part = NewHostPart(graphs, &params);
-  result = changed.exec == nullptr
-               ? driver.cuGraphHostNodeSetParams(changed.node, &params)
-               : driver.cuGraphExecHostNodeSetParams(changed.exec->handle, changed.node, &params);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(changed.exec == nullptr ? driver.cuGraphHostNodeSetParams(changed.node, &params)
+                                       : driver.cuGraphExecHostNodeSetParams(
+                                             changed.exec->handle, changed.node, &params));
   part->ticket = call.ticket;
   graphs.store().Announce(part);
   if (changed.exec == nullptr) {
@@ -63,9 +60,8 @@ CUresult Do_lwGraphHost(CallContext& context, const calls::lwGraphHost& call,
                         calls::lwGraphHost::Reply* reply) {
   CUgraphNode node = nullptr;
   CUDA_HOST_NODE_PARAMS params{};
-  CUresult result = context.Resolve(call.node, &node);
-  if (result == CUDA_SUCCESS) result = context.driver().cuGraphHostNodeGetParams(node, &params);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(context.Resolve(call.node, &node));
+  LONGWIRE_TRY(context.driver().cuGraphHostNodeGetParams(node, &params));
   // A function that only moves bytes inside a captured graph is none of the program's.
   GraphPartRef part = context.session().graphs().PartOf(node);
   if (part == nullptr || part->ticket == 0) return CUDA_ERROR_INVALID_VALUE;

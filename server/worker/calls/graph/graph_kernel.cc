@@ -1,6 +1,7 @@
 // Kernel nodes of graphs.
 #include <vector>
 
+#include "base/try.h"
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/call_context.h"
 
@@ -148,9 +149,8 @@ CUresult Do_lwGraphKernel(CallContext& context, const calls::lwGraphKernel& call
   const DriverTable& driver = context.driver();
   CUgraphNode handle = nullptr;
   CUDA_KERNEL_NODE_PARAMS params{};
-  CUresult result = context.Resolve(call.node, &handle);
-  if (result == CUDA_SUCCESS) result = driver.cuGraphKernelNodeGetParams_v2(handle, &params);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(context.Resolve(call.node, &handle));
+  LONGWIRE_TRY(driver.cuGraphKernelNodeGetParams_v2(handle, &params));
   auto function = FunctionOf(context.session(), params);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   std::string bytes = PackedParameters(driver, *function, params);

@@ -1,4 +1,5 @@
 // Copy nodes of graphs. A side in the program's memory is pinned memory here.
+#include "base/try.h"
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/graph/graph_nodes.h"
 #include "server/worker/transfer/copies.h"
@@ -16,8 +17,7 @@ struct CopyNode {
 CUresult MakeSide(CallContext& context, const calls::Place& place, uint64_t bytes,
                   CopyPlace* made) {
   CUarray array = nullptr;
-  CUresult result = context.Resolve(place.array, &array);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(context.Resolve(place.array, &array));
   return MakePlace(place, array, bytes, made) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -84,9 +84,8 @@ CUresult AddFetching(CallContext& context, NewNode* place, CUgraphNode* added) {
   CUDA_HOST_NODE_PARAMS params{};
   params.fn = &Graphs::CallHostNode;
   params.userData = part.get();
-  CUresult result = context.driver().cuGraphAddHostNode(
-      added, place->graph, place->dependencies.data(), place->dependencies.size(), &params);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(context.driver().cuGraphAddHostNode(added, place->graph, place->dependencies.data(),
+                                                   place->dependencies.size(), &params));
   graphs.store().Announce(part);
   graphs.SetPart(place->graph, *added, std::move(part));
   place->dependencies.push_back(*added);
@@ -130,8 +129,7 @@ CUresult Do_lwGraphSetMemcpy(CallContext& context, const calls::lwGraphSetMemcpy
   Graphs& graphs = context.session().graphs();
   ChangedNode changed;
   CopyNode node;
-  CUresult result = changed.Resolve(context, call);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(changed.Resolve(context, call));
   CUgraph graph = changed.exec == nullptr ? graphs.GraphOf(changed.node) : nullptr;
   GraphPartRef before =
       changed.exec != nullptr ? graphs.PartInExec(*changed.exec, changed.node) : nullptr;
@@ -143,13 +141,11 @@ CUresult Do_lwGraphSetMemcpy(CallContext& context, const calls::lwGraphSetMemcpy
       return CUDA_ERROR_INVALID_VALUE;
     }
   }
-  result = MakeCopyNode(context, graph, call.copy, &node);
-  if (result != CUDA_SUCCESS) return result;
-  result = changed.exec == nullptr
-               ? driver.cuGraphMemcpyNodeSetParams(changed.node, &node.params)
-               : driver.cuGraphExecMemcpyNodeSetParams(changed.exec->handle, changed.node,
-                                                       &node.params, node.context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(MakeCopyNode(context, graph, call.copy, &node));
+  LONGWIRE_TRY(changed.exec == nullptr
+                   ? driver.cuGraphMemcpyNodeSetParams(changed.node, &node.params)
+                   : driver.cuGraphExecMemcpyNodeSetParams(changed.exec->handle, changed.node,
+                                                           &node.params, node.context));
   if (node.part != nullptr) graphs.store().Announce(node.part);
   if (changed.exec == nullptr) {
     graphs.SetPart(graph, changed.node, std::move(node.part));
@@ -163,9 +159,8 @@ CUresult Do_lwGraphMemcpy(CallContext& context, const calls::lwGraphMemcpy& call
                           calls::lwGraphMemcpy::Reply* reply) {
   CUgraphNode node = nullptr;
   CUDA_MEMCPY3D params{};
-  CUresult result = context.Resolve(call.node, &node);
-  if (result == CUDA_SUCCESS) result = context.driver().cuGraphMemcpyNodeGetParams(node, &params);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(context.Resolve(call.node, &node));
+  LONGWIRE_TRY(context.driver().cuGraphMemcpyNodeGetParams(node, &params));
   if (GraphPartRef part = context.session().graphs().PartOf(node)) {
     reply->copy = part->copy;
     return CUDA_SUCCESS;

@@ -1,6 +1,7 @@
 // Memory that graphs allocate, and nodes of memory operations.
 #include <cstring>
 
+#include "base/try.h"
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/graph/graph_nodes.h"
 
@@ -71,9 +72,8 @@ CUresult Do_lwGraphAlloc(CallContext& context, const calls::lwGraphAlloc& call,
                          calls::lwGraphAlloc::Reply* reply) {
   CUgraphNode node = nullptr;
   CUDA_MEM_ALLOC_NODE_PARAMS params{};
-  CUresult result = context.Resolve(call.node, &node);
-  if (result == CUDA_SUCCESS) result = context.driver().cuGraphMemAllocNodeGetParams(node, &params);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(context.Resolve(call.node, &node));
+  LONGWIRE_TRY(context.driver().cuGraphMemAllocNodeGetParams(node, &params));
   reply->alloc.device = context.DeviceOrdinal(params.poolProps.location.id);
   reply->alloc.bytes = params.bytesize;
   reply->alloc.address = params.dptr;
@@ -117,9 +117,8 @@ CUresult Do_lwGraphSetBatch(CallContext& context, const calls::lwGraphSetBatch& 
   const DriverTable& driver = context.driver();
   ChangedNode changed;
   BatchNode node;
-  CUresult result = changed.Resolve(context, call);
-  if (result == CUDA_SUCCESS) result = node.Fill(context, call.operations, call.flags);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(changed.Resolve(context, call));
+  LONGWIRE_TRY(node.Fill(context, call.operations, call.flags));
   return changed.exec == nullptr ? driver.cuGraphBatchMemOpNodeSetParams(changed.node, &node.params)
                                  : driver.cuGraphExecBatchMemOpNodeSetParams(
                                        changed.exec->handle, changed.node, &node.params);

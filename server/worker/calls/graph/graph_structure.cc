@@ -1,5 +1,6 @@
 // Calls that put one graph's nodes into another or take them away: what the nodes need of the
 // program goes along.
+#include "base/try.h"
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/graph/graph_nodes.h"
 
@@ -73,14 +74,13 @@ CUresult Do_lwGraphSetChild(CallContext& context, const calls::lwGraphSetChild& 
   Graphs& graphs = context.session().graphs();
   ChangedNode changed;
   CUgraph child = nullptr;
-  CUresult result = changed.Resolve(context, call);
-  if (result == CUDA_SUCCESS) result = context.Resolve(call.child, &child);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(changed.Resolve(context, call));
+  LONGWIRE_TRY(context.Resolve(call.child, &child));
   if (changed.exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
   GraphExec& exec = *changed.exec;
-  result = context.driver().cuGraphExecChildGraphNodeSetParams(exec.handle, changed.node, child);
-  if (result == CUDA_SUCCESS) result = graphs.SetChildInExec(exec, changed.node, child);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(
+      context.driver().cuGraphExecChildGraphNodeSetParams(exec.handle, changed.node, child));
+  LONGWIRE_TRY(graphs.SetChildInExec(exec, changed.node, child));
   auto plan = graphs.PlanOf(exec);
   reply->writes_program = plan->WritesProgram();
   reply->events = plan->Events();

@@ -1,5 +1,6 @@
 // Objects of the program that graphs keep alive. The driver counts; the destructor runs in the
 // client when it has counted down.
+#include "base/try.h"
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/call_context.h"
 
@@ -28,9 +29,8 @@ CUresult Do_lwUserObjectCreate(CallContext& context, const calls::lwUserObjectCr
   object->session = &context.session();
   object->ticket = call.ticket;
   CUuserObject made = nullptr;
-  CUresult result = context.driver().cuUserObjectCreate(&made, object.get(), &Destroyed,
-                                                        call.references, call.flags);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(context.driver().cuUserObjectCreate(&made, object.get(), &Destroyed, call.references,
+                                                   call.flags));
   object->id = context.Publish(made);
   reply->object = object->id;
   static_cast<void>(object.release());  // Destroyed deletes it

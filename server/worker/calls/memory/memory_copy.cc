@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/try.h"
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/call_context.h"
 #include "server/worker/code/images.h"
@@ -71,9 +72,8 @@ CUresult IssuePiece(CallContext& context, const CopyPlace& place, Transfers::Pie
   // Pieces larger than a block go in parts.
   while (piece.done < piece.size) {
     size_t part = std::min<size_t>(piece.size - piece.done, Staging::kMaxBlockBytes);
-    CUresult result = Upload(context, place, piece.offset + piece.done,
-                             std::span(piece.bytes).subspan(piece.done, part));
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(Upload(context, place, piece.offset + piece.done,
+                        std::span(piece.bytes).subspan(piece.done, part)));
     piece.done += part;
   }
   return CUDA_SUCCESS;
@@ -283,8 +283,7 @@ CUresult Do_lwCopyKept(CallContext& context, const calls::lwCopyKept& call,
 CUresult Do_lwCopyPinned(CallContext& context, const calls::lwCopyPinned& call,
                          calls::lwCopyPinned::Reply*) {
   CopyPlace device, host;
-  CUresult result = Resolve(context, call.place, call.bytes, &device);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(Resolve(context, call.place, call.bytes, &device));
   if (context.capturing() || !context.session().host_segment().Find(call.host, call.bytes, &host)) {
     return CUDA_ERROR_INVALID_VALUE;
   }

@@ -1,6 +1,7 @@
 // Stream capture.
 #include <cstring>
 
+#include "base/try.h"
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/call_context.h"
 
@@ -35,9 +36,8 @@ CUresult Do_lwCaptureBegin(CallContext& context, const calls::lwCaptureBegin& ca
                            calls::lwCaptureBegin::Reply*) {
   CUgraph graph = nullptr;
   Edges after;
-  CUresult result = context.Resolve(call.graph, &graph);
-  if (result == CUDA_SUCCESS) result = after.Resolve(context, call.dependency, call.edges);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(context.Resolve(call.graph, &graph));
+  LONGWIRE_TRY(after.Resolve(context, call.dependency, call.edges));
   return context.session().graphs().BeginCapture(*context.stream(), graph, after.nodes,
                                                  after.pointer());
 }
@@ -55,9 +55,8 @@ CUresult Do_lwCaptureInfo(CallContext& context, const calls::lwCaptureInfo&,
   const CUgraphNode* nodes = nullptr;
   const CUgraphEdgeData* edges = nullptr;
   size_t count = 0;
-  CUresult result = context.driver().cuStreamGetCaptureInfo_v3(context.stream()->handle, &status,
-                                                               &id, &graph, &nodes, &edges, &count);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(context.driver().cuStreamGetCaptureInfo_v3(context.stream()->handle, &status, &id,
+                                                          &graph, &nodes, &edges, &count));
   if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   reply->graph = context.Publish(graph);
   for (size_t i = 0; i < count; ++i) reply->dependency.push_back(context.Publish(nodes[i]));
@@ -70,8 +69,7 @@ CUresult Do_lwCaptureInfo(CallContext& context, const calls::lwCaptureInfo&,
 CUresult Do_lwCaptureDependencies(CallContext& context, const calls::lwCaptureDependencies& call,
                                   calls::lwCaptureDependencies::Reply*) {
   Edges edges;
-  CUresult result = edges.Resolve(context, call.dependency, call.edges);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(edges.Resolve(context, call.dependency, call.edges));
   return context.driver().cuStreamUpdateCaptureDependencies_v2(context.stream()->handle,
                                                                edges.nodes.data(), edges.pointer(),
                                                                edges.nodes.size(), call.flags);
