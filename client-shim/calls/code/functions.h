@@ -1,10 +1,11 @@
-// What modules and libraries, functions and kernels have in common.
+// Shared by the calls about modules and libraries, functions and kernels.
 #pragma once
 
 #include "client-shim/code/module.h"
 
 namespace longwire::shim::hand {
 
+// CUDA_ERROR_NOT_FOUND if the module has no function of that name.
 inline CUresult NamedFunction(Module* module, const char* name, CUfunction* function) {
   if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -14,6 +15,7 @@ inline CUresult NamedFunction(Module* module, const char* name, CUfunction* func
   return CUDA_SUCCESS;
 }
 
+// Where a parameter lies among the packed parameters, and its bytes, if `size` is not null.
 inline CUresult ParameterInfo(Function* function, size_t index, size_t* offset, size_t* size) {
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (index >= function->parameters.size()) return CUDA_ERROR_INVALID_VALUE;
@@ -22,11 +24,12 @@ inline CUresult ParameterInfo(Function* function, size_t index, size_t* offset, 
   return CUDA_SUCCESS;
 }
 
-// Which driver object's attribute it is: a kernel's for a device, or a function's in its context.
+// The device for whose kernel an attribute is asked; -1 for a function, which has its own context.
 inline int DeviceFor(const Function& function, int device) {
   return function.module->is_library ? device : -1;
 }
 
+// The handles of the first `count` functions, or fewer, in the module's order.
 template <class Handle>
 CUresult Enumerate(Module* module, Handle* handles, unsigned count) {
   if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;

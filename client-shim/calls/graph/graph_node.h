@@ -1,4 +1,4 @@
-// What the calls that add nodes to graphs and change them have in common.
+// Shared by the calls that add nodes to graphs or change them.
 #pragma once
 
 #include <cuda.h>
@@ -25,10 +25,11 @@ inline CUresult ContextOf(CUcontext handle, Context** context) {
   return CUDA_SUCCESS;
 }
 
-// More nodes than a record takes are a count that was never meant.
+// False for a number of nodes that no record can hold.
 inline bool IsCount(size_t count) { return count <= wire::kMaxRecordBytes / sizeof(uint64_t); }
 
-// Where a new node goes. CUDA_ERROR_INVALID_VALUE for what is no graph, or a missing list.
+// Writes the graph and the dependencies of a new node into `call`. CUDA_ERROR_INVALID_VALUE for a
+// handle that is no graph, or a missing list.
 template <class Call>
 CUresult SetPlace(CUgraph graph, const CUgraphNode* dependencies, size_t count, Call* call) {
   if ((count != 0 && dependencies == nullptr) || !IsCount(count)) return CUDA_ERROR_INVALID_VALUE;
@@ -38,7 +39,7 @@ CUresult SetPlace(CUgraph graph, const CUgraphNode* dependencies, size_t count, 
   return CUDA_SUCCESS;
 }
 
-// Which node is changed: in an executable, or (exec null) in its graph.
+// Writes the node to change into `call`: in an executable, or (`exec` null) in its graph.
 template <class Call>
 CUresult SetChanged(const CUgraphExec* exec, CUgraphNode node, Call* call) {
   call->node = ToWire(node);
@@ -50,7 +51,7 @@ CUresult SetChanged(const CUgraphExec* exec, CUgraphNode node, Call* call) {
 CUresult AddConditionalNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after,
                             size_t count, CUDA_CONDITIONAL_NODE_PARAMS* params);
 
-// A record with lists, as long as it is.
+// Sends a call with lists, of any length, and waits for the reply.
 template <class Call>
 auto Ask(uint32_t context, const Call& call) {
   return TheSession().CallAndWait({context, nullptr, 0}, call, 256 + call.EncodedBytes());

@@ -10,7 +10,7 @@ namespace longwire::shim::hand {
 
 inline constexpr uint64_t kNarrowEnd = uint64_t{1} << 32;  // the first that 32 bits cannot hold
 
-// Both results or none of them; a null pointer wants none.
+// Stores both results if both fit into 32 bits, else neither; a null pointer asks for none.
 template <class A, class B>
 CUresult GiveNarrow(CUresult result, A first, unsigned* first_out, B second, unsigned* second_out) {
   if (result != CUDA_SUCCESS) return result;

@@ -12,8 +12,8 @@ namespace {
 
 CUresult Gather(const CUgraphNode* nodes, const CUgraphEdgeData* edges, size_t count,
                 CaptureNodes* gathered) {
-  constexpr size_t kMost = size_t{1} << 20;
-  if (count > kMost || (count != 0 && nodes == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+  constexpr size_t kMaxNodes = size_t{1} << 20;
+  if (count > kMaxNodes || (count != 0 && nodes == nullptr)) return CUDA_ERROR_INVALID_VALUE;
   gathered->nodes.assign(nodes, nodes + count);
   if (edges != nullptr) gathered->edges.assign(edges, edges + count);
   return CUDA_SUCCESS;
@@ -39,7 +39,7 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph* phGraph) {
   Stream* stream = nullptr;
   CUresult result = FindStream(hStream, &stream);
   if (result != CUDA_SUCCESS) return phGraph == nullptr ? CUDA_ERROR_INVALID_VALUE : result;
-  // Who captured into a graph of their own need not be told which it is.
+  // A program that captured into a graph of its own knows the graph: it may pass no pointer.
   const Capture* capture = stream->capture.load();
   const bool known = capture == nullptr || capture->graph != nullptr;
   if (phGraph == nullptr && !known) return CUDA_ERROR_INVALID_VALUE;

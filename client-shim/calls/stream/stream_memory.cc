@@ -134,10 +134,10 @@ CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t va
 
 CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
                                CUstreamBatchMemOpParams* paramArray, unsigned int flags) {
-  constexpr unsigned kMost = 256;  // as documented
-  if (flags != 0 || count > kMost) return CUDA_ERROR_INVALID_VALUE;
+  constexpr unsigned kMaxOperations = 256;  // as documented
+  if (flags != 0 || count > kMaxOperations) return CUDA_ERROR_INVALID_VALUE;
   if (paramArray == nullptr && count != 0) return CUDA_ERROR_INVALID_VALUE;
-  Operation operations[kMost];
+  Operation operations[kMaxOperations];
   for (unsigned i = 0; i < count; ++i) {
     if (!Read(paramArray[i], &operations[i])) return CUDA_ERROR_INVALID_VALUE;
   }

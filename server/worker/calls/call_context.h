@@ -1,5 +1,5 @@
 // What a handler gets beside its decoded arguments: the session, the driver, the stream and context
-// of the record, the translation of ids, and the way to answer.
+// of the record, the translation of ids, and the reply.
 #pragma once
 
 #include <forward_list>
@@ -63,7 +63,7 @@ class CallContext {
   // Keeps text that a reply points to until the reply was encoded.
   std::string_view Keep(std::string text) { return kept_.emplace_front(std::move(text)); }
 
-  // How the call ended: each handler says one of these, once.
+  // Each handler calls one of these, once.
   template <class Reply>
   void Return(CUresult result, const Reply& reply) {
     wire::Writer writer;
@@ -76,8 +76,8 @@ class CallContext {
   CUresult result() const { return result_; }
 
  private:
-  // What an id that the session does not have, or not of this type, is answered with. The driver
-  // never sees it: it would take it for an address of its own.
+  // The error for an id that the session does not have, or not of this type. The driver never sees
+  // such an id: it would take it for an address of its own.
   template <class Handle>
   static CUresult Unknown(uint64_t id, Handle* handle, CUresult error = CUDA_ERROR_INVALID_HANDLE) {
     if (ChecksHandles()) return error;

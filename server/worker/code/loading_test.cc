@@ -170,7 +170,7 @@ class Loading : public ::testing::Test {
 };
 
 TEST_F(Loading, FewFunctionsBringTheirAttributes) {
-  for (unsigned count : {1u, static_cast<unsigned>(kMostAttributesWithLoad)}) {
+  for (unsigned count : {1u, static_cast<unsigned>(kMaxFunctionsWithAttributes)}) {
     Load(count, 0);
     for (const calls::Function& function : reply_.function) {
       ASSERT_EQ(function.attributes.size(), 1u);
@@ -186,7 +186,7 @@ TEST_F(Loading, FewFunctionsBringTheirAttributes) {
 }
 
 TEST_F(Loading, ManyFunctionsBringNoneAndAreNotLoaded) {
-  Load(kMostAttributesWithLoad + 1, 0);
+  Load(kMaxFunctionsWithAttributes + 1, 0);
   EXPECT_EQ(WithAttributes(), 0u);
   EXPECT_EQ(session_.driver.function_loads, 0);
 }

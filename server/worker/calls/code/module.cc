@@ -10,7 +10,7 @@
 
 namespace longwire::worker {
 
-// What of the link fails is told as what of a load.
+// A link that fails is reported as a load that fails.
 static CUresult LinkParts(CallContext& context, const calls::lwModuleLoad& call,
                           std::vector<std::byte>* image, calls::lwModuleLoad::Reply* reply) {
   JitOptions options(call.option, call.option_value);
@@ -39,7 +39,8 @@ CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
     return CUDA_ERROR_INVALID_IMAGE;
   }
   if (!call.as_library && context.context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  // A library needs no context to be loaded, but its kernels' parameters are told only with one.
+  // A library needs no context to be loaded, but the driver describes its kernels' parameters only
+  // with one.
   if (context.context() == nullptr && !session.devices().empty()) {
     session.SetPrimaryContext(session.devices().front());
   }
@@ -76,7 +77,7 @@ CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
     Unload(session, *library);
     return result;
   }
-  bool few = functions.size() <= kMostAttributesWithLoad;
+  bool few = functions.size() <= kMaxFunctionsWithAttributes;
   DescribeFunctions(context, functions, few ? call.attributes_device : -1, &reply->function);
   return CUDA_SUCCESS;
 }

@@ -53,8 +53,8 @@ struct NodeParameters {
   }
 
  private:
-  // As programs mostly give them: not all that a node can be told later is allowed for one whose
-  // parameters were packed. False if the driver does not say where they are.
+  // As programs mostly give them: the driver refuses some later changes of a node whose parameters
+  // were packed. False if the driver does not say where they are.
   bool PointAtEach(const DriverTable& driver, const Function& function,
                    std::span<const std::byte> packed) {
     size_t offset = 0, size = 0;

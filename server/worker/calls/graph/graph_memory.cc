@@ -10,9 +10,9 @@ namespace {
 
 // CUstreamBatchMemOpParams[] as it travels. False if it is none.
 bool Operations(std::span<const std::byte> bytes, std::vector<CUstreamBatchMemOpParams>* list) {
-  constexpr size_t kMost = 65536;
+  constexpr size_t kMaxOperations = 65536;
   size_t count = bytes.size() / sizeof(CUstreamBatchMemOpParams);
-  if (bytes.size() % sizeof(CUstreamBatchMemOpParams) != 0 || count > kMost) return false;
+  if (bytes.size() % sizeof(CUstreamBatchMemOpParams) != 0 || count > kMaxOperations) return false;
   list->resize(count);
   if (count != 0) std::memcpy(list->data(), bytes.data(), bytes.size());
   return true;

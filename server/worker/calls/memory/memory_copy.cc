@@ -15,8 +15,8 @@ namespace {
 // waits, one that is being sent.
 constexpr uint32_t kPartsPerLane = 3;
 
-// So many calls behind a copy are looked through for others.
-constexpr size_t kMostReachedAhead = 64;
+// How many calls behind a copy are searched for further copies.
+constexpr size_t kMaxReachedAhead = 64;
 
 // Of a place on another device than the stream's. Peer copies cannot be captured: there the memory
 // has to be accessible, as the client has made sure.
@@ -92,7 +92,7 @@ void Reach(Session& session, uint64_t transfer, bool pull) {
 void ReachBehind(Session& session, Stream& stream, uint64_t bytes) {
   const uint64_t most = session.transfers().limits().window / 2;
   const uint64_t turn = session.issuer().OthersTurn(stream);
-  for (size_t i = 1; i < std::min(stream.queue.size(), kMostReachedAhead + 1); ++i) {
+  for (size_t i = 1; i < std::min(stream.queue.size(), kMaxReachedAhead + 1); ++i) {
     QueuedCall& next = stream.queue[i];
     if (!PullsMayPass(next.call) || next.position > turn) return;
     if ((next.flags & wire::kCapturing) != 0) return;

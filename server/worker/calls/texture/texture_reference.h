@@ -13,8 +13,8 @@ namespace longwire::worker {
 CUresult ReadResource(CallContext& context, std::span<const std::byte> packed, uint64_t id,
                       CUDA_RESOURCE_DESC* resource);
 
-// Sets the driver's references to what the launch wants of them. The caller holds Session::binding
-// until it has launched: another stream's launch may want another thing.
+// Sets the driver's references as the launch needs them. The caller holds Session::binding until it
+// has launched: another stream's launch may need them otherwise.
 CUresult BindReferences(CallContext& context, std::span<const calls::BoundReference> wanted);
 
 }  // namespace longwire::worker
