@@ -66,6 +66,12 @@ inline constexpr LockRank kMirrorDeltas{1170, "shim::Mirrors::arrived_mutex"};
 inline constexpr LockRank kContextGate{1180, "shim::Context::gate_mutex"};
 inline constexpr LockRank kSpeculativeUploads{1190, "shim::Uploads::mutex_"};
 
+// libcuda.so.1: what calls keep for themselves. Nothing is taken under them.
+inline constexpr LockRank kCoredumpSettings{1900, "shim::hand::AllSettings::mutex"};
+inline constexpr LockRank kTextureObjects{1910, "shim::hand::Objects::mutex"};
+inline constexpr LockRank kKernelAnswers{1920, "shim::hand::Answers::mutex"};
+inline constexpr LockRank kGraphAnswers{1930, "shim::hand::KeepAnswer::Answers::mutex"};
+
 // libcuda.so.1: taken also while the log's lock is held.
 inline constexpr LockRank kRemapCopy{1990, "shim::Deferred::mutex"};
 

@@ -1,9 +1,10 @@
 // Kernel nodes of graphs: parameters are packed as for a launch, and unpacked where a program asks.
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "base/try.h"
 #include "client-shim/calls/graph/graph_node.h"
 #include "client-shim/code/launch.h"
@@ -25,12 +26,13 @@ struct KeptAnswer {
 };
 
 struct Answers {
-  std::mutex mutex;
-  std::deque<std::unique_ptr<KeptAnswer>> kept;
+  base::Mutex mutex{base::ranks::kKernelAnswers};
+  std::deque<std::unique_ptr<KeptAnswer>> kept LONGWIRE_GUARDED_BY(mutex);
 };
 
 void** KeepParameters(const Function& function, std::span<const std::byte> packed) {
-  static NeverDestroyed<Answers> answers;
+  static NeverDestroyed<Answers> all;
+  Answers& answers = *all;
   auto answer = std::make_unique<KeptAnswer>();
   answer->bytes.assign(packed.begin(), packed.end());
   answer->bytes.resize(std::max<size_t>(answer->bytes.size(), function.parameter_bytes));
@@ -38,9 +40,9 @@ void** KeepParameters(const Function& function, std::span<const std::byte> packe
     answer->parameters.push_back(answer->bytes.data() + parameter.offset);
   }
   void** parameters = answer->parameters.data();
-  std::lock_guard<std::mutex> lock(answers->mutex);
-  answers->kept.push_back(std::move(answer));
-  if (answers->kept.size() > kKeptAnswers) answers->kept.pop_front();
+  base::MutexLock lock(answers.mutex);
+  answers.kept.push_back(std::move(answer));
+  if (answers.kept.size() > kKeptAnswers) answers.kept.pop_front();
   return parameters;
 }
 

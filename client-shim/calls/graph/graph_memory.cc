@@ -4,9 +4,10 @@
 #include <cstring>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "base/try.h"
 #include "client-shim/calls/graph/graph_node.h"
 #include "client-shim/context/properties.h"
@@ -23,14 +24,15 @@ template <class T>
 T* KeepAnswer(std::vector<T> list) {
   constexpr size_t kKeptAnswers = 16384;
   struct Answers {
-    std::mutex mutex;
-    std::deque<std::vector<T>> kept;
+    base::Mutex mutex{base::ranks::kGraphAnswers};
+    std::deque<std::vector<T>> kept LONGWIRE_GUARDED_BY(mutex);
   };
-  static NeverDestroyed<Answers> answers;
-  std::lock_guard<std::mutex> lock(answers->mutex);
-  answers->kept.push_back(std::move(list));
-  if (answers->kept.size() > kKeptAnswers) answers->kept.pop_front();
-  return answers->kept.back().data();
+  static NeverDestroyed<Answers> all;
+  Answers& answers = *all;
+  base::MutexLock lock(answers.mutex);
+  answers.kept.push_back(std::move(list));
+  if (answers.kept.size() > kKeptAnswers) answers.kept.pop_front();
+  return answers.kept.back().data();
 }
 
 CUresult CheckOperation(const CUstreamBatchMemOpParams& one, int device) {
@@ -57,8 +59,8 @@ CUresult CheckOperation(const CUstreamBatchMemOpParams& one, int device) {
 
 template <class Call>
 CUresult Pack(const CUDA_BATCH_MEM_OP_NODE_PARAMS* params, uint32_t* context_number, Call* call) {
-  constexpr unsigned kMost = 256;  // as documented
-  if (params == nullptr || params->count > kMost || params->flags != 0 ||
+  constexpr unsigned kMaxOperations = 256;  // as documented
+  if (params == nullptr || params->count > kMaxOperations || params->flags != 0 ||
       params->paramArray == nullptr) {
     return CUDA_ERROR_INVALID_VALUE;
   }

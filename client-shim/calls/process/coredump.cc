@@ -4,9 +4,10 @@
 
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <string>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/entry/error_log.h"
@@ -31,9 +32,10 @@ struct Settings {
 };
 
 struct AllSettings {
-  std::mutex mutex;
-  Settings global;
-  std::map<uint32_t, Settings> contexts;  // by number; those with some of their own
+  base::Mutex mutex{base::ranks::kCoredumpSettings};
+  Settings global LONGWIRE_GUARDED_BY(mutex);
+  // By the context's number; those with some of their own.
+  std::map<uint32_t, Settings> contexts LONGWIRE_GUARDED_BY(mutex);
 };
 
 AllSettings& TheSettings() {
@@ -104,28 +106,38 @@ CUresult Set(Settings* settings, CUcoredumpSettings attribute, const void* value
   if (attribute == CU_COREDUMP_LIGHTWEIGHT) settings->lightweight = wanted;
   bool enables =
       attribute == CU_COREDUMP_ENABLE_ON_EXCEPTION || attribute == CU_COREDUMP_ENABLE_USER_TRIGGER;
-  if (!enables || !wanted) return CUDA_SUCCESS;
-  LogError("a core dump of the device would be of the server's process: none can be switched on");
-  return CUDA_ERROR_NOT_SUPPORTED;
+  return enables && wanted ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
+// Without the settings' lock: the log may call a function of the program.
+CUresult WithReason(CUresult result) {
+  if (result == CUDA_ERROR_NOT_SUPPORTED) {
+    LogError("a core dump of the device would be of the server's process: none can be switched on");
+  }
+  return result;
 }
 
 }  // namespace
 
 CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, void* value, size_t* size) {
-  std::lock_guard<std::mutex> lock(TheSettings().mutex);
-  return Get(TheSettings().global, attrib, value, size);
+  AllSettings& all = TheSettings();
+  base::MutexLock lock(all.mutex);
+  return Get(all.global, attrib, value, size);
 }
 
 CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void* value, size_t* size) {
-  std::lock_guard<std::mutex> lock(TheSettings().mutex);
-  return Set(&TheSettings().global, attrib, value, size);
+  AllSettings& all = TheSettings();
+  base::MutexLock lock(all.mutex);
+  CUresult result = Set(&all.global, attrib, value, size);
+  lock.Unlock();
+  return WithReason(result);
 }
 
 CUresult cuCoredumpGetAttribute(CUcoredumpSettings attrib, void* value, size_t* size) {
   Context* context = nullptr;
   LONGWIRE_TRY(RequireContext(&context));
   AllSettings& all = TheSettings();
-  std::lock_guard<std::mutex> lock(all.mutex);
+  base::MutexLock lock(all.mutex);
   auto own = all.contexts.find(context->number.load());
   return Get(own == all.contexts.end() ? all.global : own->second, attrib, value, size);
 }
@@ -137,9 +149,11 @@ CUresult cuCoredumpSetAttribute(CUcoredumpSettings attrib, void* value, size_t* 
   bool whole = attrib == CU_COREDUMP_ENABLE_USER_TRIGGER || attrib == CU_COREDUMP_PIPE;
   if (whole && value != nullptr) return CUDA_ERROR_NOT_PERMITTED;
   AllSettings& all = TheSettings();
-  std::lock_guard<std::mutex> lock(all.mutex);
+  base::MutexLock lock(all.mutex);
   auto own = all.contexts.try_emplace(context->number.load(), all.global).first;
-  return Set(&own->second, attrib, value, size);
+  CUresult result = Set(&own->second, attrib, value, size);
+  lock.Unlock();
+  return WithReason(result);
 }
 
 }  // namespace longwire::shim::hand

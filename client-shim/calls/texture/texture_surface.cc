@@ -1,9 +1,11 @@
 // Texture and surface objects. Their values are the driver's own: kernels read them.
 #include <cstring>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/entry/handles.h"
 #include "client-shim/session/session.h"
@@ -20,9 +22,12 @@ struct Described {
   std::optional<CUDA_RESOURCE_VIEW_DESC> view;
 };
 
+using Table = std::unordered_map<uint64_t, Described>;
+
 struct Objects {
-  std::mutex mutex;
-  std::unordered_map<uint64_t, Described> textures, surfaces;
+  base::Mutex mutex{base::ranks::kTextureObjects};
+  Table textures LONGWIRE_GUARDED_BY(mutex);
+  Table surfaces LONGWIRE_GUARDED_BY(mutex);
 };
 
 Objects& TheObjects() {
@@ -56,16 +61,25 @@ std::span<const std::byte> Bytes(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
-template <class Get>
-CUresult Look(std::unordered_map<uint64_t, Described>& table, uint64_t object, Get get) {
-  std::lock_guard<std::mutex> lock(TheObjects().mutex);
-  auto found = table.find(object);
-  return found == table.end() ? CUDA_ERROR_INVALID_VALUE : get(found->second);
+void Add(Table Objects::*table, uint64_t object, const Described& described) {
+  Objects& objects = TheObjects();
+  base::MutexLock lock(objects.mutex);
+  (objects.*table)[object] = described;
 }
 
-void Forget(std::unordered_map<uint64_t, Described>& table, uint64_t object) {
-  std::lock_guard<std::mutex> lock(TheObjects().mutex);
-  table.erase(object);
+// Calls `get` with the object's description.
+template <class Get>
+CUresult Look(Table Objects::*table, uint64_t object, Get get) {
+  Objects& objects = TheObjects();
+  base::MutexLock lock(objects.mutex);
+  auto found = (objects.*table).find(object);
+  return found == (objects.*table).end() ? CUDA_ERROR_INVALID_VALUE : get(found->second);
+}
+
+void Forget(Table Objects::*table, uint64_t object) {
+  Objects& objects = TheObjects();
+  base::MutexLock lock(objects.mutex);
+  (objects.*table).erase(object);
 }
 
 }  // namespace
@@ -77,11 +91,10 @@ CUresult cuTexObjectCreate(CUtexObject* pTexObject, const CUDA_RESOURCE_DESC* pR
     return CUDA_ERROR_INVALID_VALUE;
   }
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
+  LONGWIRE_TRY(RequireHealthyContext(&context));
   CUDA_RESOURCE_DESC plain;
   calls::lwTextureCreate create;
-  if (result == CUDA_SUCCESS) result = Separate(*pResDesc, &plain, &create.array);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(Separate(*pResDesc, &plain, &create.array));
   create.resource = Bytes(plain);
   create.texture = Bytes(*pTexDesc);
   if (pResViewDesc != nullptr) create.view = Bytes(*pResViewDesc);
@@ -90,26 +103,25 @@ CUresult cuTexObjectCreate(CUtexObject* pTexObject, const CUDA_RESOURCE_DESC* pR
   *pTexObject = answer.reply.texture;
   Described described{*pResDesc, *pTexDesc, std::nullopt};
   if (pResViewDesc != nullptr) described.view = *pResViewDesc;
-  std::lock_guard<std::mutex> lock(TheObjects().mutex);
-  TheObjects().textures[*pTexObject] = described;
+  Add(&Objects::textures, *pTexObject, described);
   return CUDA_SUCCESS;
 }
 
 CUresult cuTexObjectDestroy(CUtexObject texObject) {
   if (texObject == 0) return CUDA_SUCCESS;
-  Forget(TheObjects().textures, texObject);
+  Forget(&Objects::textures, texObject);
   return forward::cuTexObjectDestroy(texObject);
 }
 
 CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC* pResDesc, CUtexObject texObject) {
-  return Look(TheObjects().textures, texObject, [&](const Described& described) {
+  return Look(&Objects::textures, texObject, [&](const Described& described) {
     *pResDesc = described.resource;
     return CUDA_SUCCESS;
   });
 }
 
 CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC* pTexDesc, CUtexObject texObject) {
-  return Look(TheObjects().textures, texObject, [&](const Described& described) {
+  return Look(&Objects::textures, texObject, [&](const Described& described) {
     *pTexDesc = described.texture;
     return CUDA_SUCCESS;
   });
@@ -117,7 +129,7 @@ CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC* pTexDesc, CUtexObject texO
 
 CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC* pResViewDesc,
                                         CUtexObject texObject) {
-  return Look(TheObjects().textures, texObject, [&](const Described& described) {
+  return Look(&Objects::textures, texObject, [&](const Described& described) {
     if (!described.view) return CUDA_ERROR_INVALID_VALUE;
     *pResViewDesc = *described.view;
     return CUDA_SUCCESS;
@@ -128,28 +140,26 @@ CUresult cuSurfObjectCreate(CUsurfObject* pSurfObject, const CUDA_RESOURCE_DESC*
   if (pSurfObject == nullptr || pResDesc == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (pResDesc->resType != CU_RESOURCE_TYPE_ARRAY) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
+  LONGWIRE_TRY(RequireHealthyContext(&context));
   CUDA_RESOURCE_DESC plain;
   calls::lwSurfaceCreate create;
-  if (result == CUDA_SUCCESS) result = Separate(*pResDesc, &plain, &create.array);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(Separate(*pResDesc, &plain, &create.array));
   create.resource = Bytes(plain);
   auto answer = TheSession().CallAndWait({context->number.load(), nullptr, 0}, create);
   if (answer.code != CUDA_SUCCESS) return answer.code;
   *pSurfObject = answer.reply.surface;
-  std::lock_guard<std::mutex> lock(TheObjects().mutex);
-  TheObjects().surfaces[*pSurfObject] = {*pResDesc, {}, std::nullopt};
+  Add(&Objects::surfaces, *pSurfObject, {*pResDesc, {}, std::nullopt});
   return CUDA_SUCCESS;
 }
 
 CUresult cuSurfObjectDestroy(CUsurfObject surfObject) {
   if (surfObject == 0) return CUDA_SUCCESS;
-  Forget(TheObjects().surfaces, surfObject);
+  Forget(&Objects::surfaces, surfObject);
   return forward::cuSurfObjectDestroy(surfObject);
 }
 
 CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC* pResDesc, CUsurfObject surfObject) {
-  return Look(TheObjects().surfaces, surfObject, [&](const Described& described) {
+  return Look(&Objects::surfaces, surfObject, [&](const Described& described) {
     *pResDesc = described.resource;
     return CUDA_SUCCESS;
   });
