@@ -80,8 +80,8 @@ class Tree:
         out.parent.mkdir(parents=True, exist_ok=True)
         words[words.index("-o") + 1] = str(out)
         words = [str(path) if word == str(known) else word for word in words]
-        words = [f"-I{self.gen}" if word == f"-I{self.build}/gen" else word for word in words]
-        words[1:1] = [f"-I{self.root}", "-iquote", str(known.parent)]
+        # Behind the copy's: the build's folder has what CMake makes.
+        words[1:1] = [f"-I{self.gen}", f"-I{self.root}", "-iquote", str(known.parent)]
         done = subprocess.run(self.launcher + words, cwd=self.build, capture_output=True, text=True)
         if done.returncode != 0:
             raise SystemExit(f"{path} does not compile:\n{done.stderr}")
