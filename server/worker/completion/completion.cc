@@ -151,7 +151,7 @@ void Completion::Settle(Stream& stream) {
   }
   if (!issue || stream.unmarked != 0 || stream.capturing || stream.dead) return;
   if (!uses_.timelines.Drained(stream)) return;
-  std::unique_lock capture(stream.context->capture_mutex);
+  base::MutexLock capture(stream.context->capture_mutex);
   std::unique_lock<std::mutex> gate;
   bool idle = true;
   if (stream.kind == StreamKind::kLegacy) {
@@ -167,7 +167,7 @@ void Completion::Settle(Stream& stream) {
   CUresult result = idle ? uses_.driver.cuStreamSynchronize(stream.handle)
                          : uses_.driver.cuStreamQuery(stream.handle);
   if (gate) gate.unlock();
-  capture.unlock();
+  capture.Unlock();
   issue.unlock();
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) {
     uses_.failures.DriverFailed(*stream.context, uses_.timelines.FirstUnfinished(stream), result,
@@ -184,11 +184,11 @@ void Completion::LookForFaults() {
 void Completion::Check(Stream& stream) {
   std::unique_lock issue(stream.issue_mutex, std::try_to_lock);
   if (!issue || stream.capturing || stream.dead) return;
-  std::unique_lock capture(stream.context->capture_mutex);
+  base::MutexLock capture(stream.context->capture_mutex);
   if (stream.kind == StreamKind::kLegacy && stream.context->captures != 0) return;
   uses_.current_context.Set(*stream.context);
   CUresult result = uses_.driver.cuStreamQuery(stream.handle);
-  capture.unlock();
+  capture.Unlock();
   issue.unlock();
   if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY) return;
   uses_.failures.DriverFailed(*stream.context, uses_.timelines.FirstUnfinished(stream), result,

@@ -9,7 +9,7 @@ namespace longwire::worker {
 CUresult Graphs::BeginCapture(Stream& stream, CUgraph graph, const std::vector<CUgraphNode>& after,
                               const CUgraphEdgeData* edges) {
   {
-    std::lock_guard lock(stream.context->capture_mutex);
+    base::MutexLock lock(stream.context->capture_mutex);
     ++stream.context->captures;
   }
   // The client keeps the modes' rules; here nothing may get in the way of other calls.
@@ -20,7 +20,7 @@ CUresult Graphs::BeginCapture(Stream& stream, CUgraph graph, const std::vector<C
                         : driver.cuStreamBeginCaptureToGraph(stream.handle, graph,
                                                              after.empty() ? nullptr : after.data(),
                                                              edges, after.size(), kMode);
-  std::lock_guard lock(stream.context->capture_mutex);
+  base::MutexLock lock(stream.context->capture_mutex);
   if (result != CUDA_SUCCESS) {
     --stream.context->captures;
     stream.capturing = false;
@@ -71,7 +71,7 @@ CUresult Graphs::EndCapture(Stream& stream, uint64_t id, calls::lwCaptureEnd::Re
   CUresult result = driver.cuStreamEndCapture(stream.handle, &ended);
   stream.capturing = false;
   {
-    std::lock_guard lock(stream.context->capture_mutex);
+    base::MutexLock lock(stream.context->capture_mutex);
     if (stream.context->captures > 0) --stream.context->captures;
   }
   CapturedParts parts;  // those of a capture that failed are let go after the lock

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/worker/code/image_cache.h"
 #include "server/worker/code/images.h"
 #include "server/worker/code/linker.h"
@@ -116,7 +118,8 @@ class Session {
   HandleTable<Library> libraries;
   HandleTable<Function> functions;
   HandleTable<Reference> references;
-  std::mutex binding;  // from binding references to the launch that they are for
+  // Held from binding references to the launch that they are for.
+  base::Mutex binding{base::ranks::kReferenceBinding};
   HandleTable<Linker> linkers;
   std::atomic<uint64_t> next_worker_handle{uint64_t{1} << 63};
 

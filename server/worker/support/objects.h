@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -13,6 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/worker/support/call_queue.h"
 #include "server/worker/support/driver.h"
 #include "server/worker/support/places.h"
@@ -34,8 +35,8 @@ struct Context {
 
   // Held by the completion thread while it asks the driver about the legacy stream, and by the log
   // thread while it begins a capture: asking during a capture would spoil it.
-  std::mutex capture_mutex;
-  int captures = 0;  // under way, guarded by capture_mutex
+  base::Mutex capture_mutex;
+  int captures LONGWIRE_GUARDED_BY(capture_mutex) = 0;  // under way
 
   // Held while calls are issued into the legacy stream and those that order with it, and by the
   // completion thread while it waits for the legacy stream, which could mean waiting for all.
@@ -153,11 +154,11 @@ struct Library {
   CUmodule module = nullptr;
   CUlibrary library = nullptr;
   std::vector<uint64_t> functions;
-  std::mutex mutex;  // guards what follows
-  std::vector<uint64_t> references;
+  base::Mutex mutex{base::ranks::kLibrary};
+  std::vector<uint64_t> references LONGWIRE_GUARDED_BY(mutex);
 
   void AddReference(uint64_t id) {
-    std::lock_guard lock(mutex);
+    base::MutexLock lock(mutex);
     references.push_back(id);
   }
 };
@@ -183,8 +184,9 @@ struct Function {
   std::shared_ptr<Context> context;  // of a module's function
   CUfunction function = nullptr;     // of a module
   CUkernel kernel = nullptr;         // of a library
-  std::mutex mutex;
-  std::unordered_map<uint32_t, LoadedFunction> loaded;  // by context, guarded by mutex
+  base::Mutex mutex{base::ranks::kFunction};
+  // By context.
+  std::unordered_map<uint32_t, LoadedFunction> loaded LONGWIRE_GUARDED_BY(mutex);
   // Of the log's thread:
   std::map<int32_t, int> most_shared;  // by device as the client says it
   uint32_t launched_in = 0;            // the context in which it was launched last
