@@ -15,7 +15,7 @@ import tempfile
 
 FOLDERS = ("base", "client-shim/context", "client-shim/copy", "client-shim/memory",
            "client-shim/mirror", "link", "server/config", "server/daemon", "server/images",
-           "server/keeper", "nvml-shim")
+           "server/keeper", "server/worker", "nvml-shim")
 # Options that only GCC knows; what follows the second kind is its precompiled header.
 GCC_OPTIONS = {"-fvect-cost-model=dynamic", "-fpch-preprocess", "-Winvalid-pch"}
 ANALYSIS = ["-fsyntax-only", "-Wno-everything", "-Wthread-safety", "-Werror"]

@@ -3,15 +3,15 @@
 // or does not answer only means that every image is sent.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/images/protocol.h"
 #include "wire/sha256.h"
 #include "wire/socket.h"
@@ -45,11 +45,12 @@ class ImageCache {
   Answer Ask(const wire::Digest& digest, uint64_t bytes, bool with_bytes);
 
   const int control_;
-  std::mutex mutex_;
-  std::condition_variable answered_;
-  uint64_t next_request_ = 1;                          // under mutex_, as what follows
-  std::map<uint64_t, std::optional<Answer>> waiting_;  // by request
-  bool off_ = false;
+  base::Mutex mutex_{base::ranks::kImageCache};
+  base::CondVar answered_;
+  uint64_t next_request_ LONGWIRE_GUARDED_BY(mutex_) = 1;
+  // By request.
+  std::map<uint64_t, std::optional<Answer>> waiting_ LONGWIRE_GUARDED_BY(mutex_);
+  bool off_ LONGWIRE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace longwire::worker

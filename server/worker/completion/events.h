@@ -3,9 +3,10 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/worker/support/handle_table.h"
 #include "server/worker/support/objects.h"
 
@@ -59,20 +60,21 @@ class Events {
 
  private:
   using PoolKey = std::pair<uint32_t, uint32_t>;  // context, flags
-  CUresult TakeFromPool(Event& event, const Context& context, CUevent* handle);
-  void GiveBack(Event& event, EventVersion& version);
-  void DropOldVersions(Event& event);
+  CUresult TakeFromPool(Event& event, const Context& context, CUevent* handle)
+      LONGWIRE_REQUIRES(mutex_);
+  void GiveBack(Event& event, EventVersion& version) LONGWIRE_REQUIRES(mutex_);
+  void DropOldVersions(Event& event) LONGWIRE_REQUIRES(mutex_);
   using Versions = std::map<uint64_t, EventVersion>;
   // A call that waits for the version was issued, or fell away.
-  void HasWaited(Event& event, Versions::iterator place);
-  Event* Find(uint64_t event);
+  void HasWaited(Event& event, Versions::iterator place) LONGWIRE_REQUIRES(mutex_);
+  Event* Find(uint64_t event) LONGWIRE_REQUIRES(mutex_);
 
   const DriverTable& driver_;
-  std::mutex mutex_;
-  std::map<uint64_t, Event> events_;
-  std::map<PoolKey, std::vector<CUevent>> pool_;
-  std::map<CUevent, std::weak_ptr<FixedEvent>> fixed_;
-  size_t driver_events_ = 0;
+  base::Mutex mutex_{base::ranks::kEvents};
+  std::map<uint64_t, Event> events_ LONGWIRE_GUARDED_BY(mutex_);
+  std::map<PoolKey, std::vector<CUevent>> pool_ LONGWIRE_GUARDED_BY(mutex_);
+  std::map<CUevent, std::weak_ptr<FixedEvent>> fixed_ LONGWIRE_GUARDED_BY(mutex_);
+  size_t driver_events_ LONGWIRE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace longwire::worker

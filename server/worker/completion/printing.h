@@ -6,9 +6,10 @@
 
 #include <atomic>
 #include <cstddef>
-#include <mutex>
 #include <span>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "wire/switches.h"
 
 namespace longwire::worker {
@@ -21,12 +22,14 @@ class Printing {
   bool possible() const { return possible_.load(); }
 
  private:
-  bool Names(std::span<const char> image);
-  bool NamesPlain(std::span<const char> code);
+  bool Names(std::span<const char> image) LONGWIRE_REQUIRES(mutex_);
+  // Takes the code's bytes off what is left to be searched.
+  static bool NamesPlain(std::span<const char> code, size_t* left);
 
   std::atomic<bool> possible_{wire::IsSwitchedOff("quiet-ends")};
-  std::mutex mutex_;
-  size_t left_ = size_t{8} << 20;  // bytes of code that are still looked at; under mutex_
+  base::Mutex mutex_{base::ranks::kPrinting};
+  // Bytes of code that are still searched.
+  size_t left_ LONGWIRE_GUARDED_BY(mutex_) = size_t{8} << 20;
 };
 
 }  // namespace longwire::worker

@@ -18,7 +18,7 @@ CUresult Timelines::Start() {
 }
 
 bool Timelines::Attach(Stream& stream) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (!free_slots_.empty()) {
     stream.slot = free_slots_.back();
     free_slots_.pop_back();
@@ -50,7 +50,7 @@ void Timelines::Mark(const std::shared_ptr<Stream>& stream, bool in_stream,
   stream->push_next = false;
   bool use_event = false;
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (in_stream) marker.ticket = stream->next_ticket++;
     use_event = write_value_missing_;
   }
@@ -72,18 +72,18 @@ void Timelines::Mark(const std::shared_ptr<Stream>& stream, bool in_stream,
     marker.good = false;
     refused(result);
   }
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   write_value_missing_ |= use_event;
   stream->markers.push_back(std::move(marker));
   if (!stream->watched) {
     stream->watched = true;
     watched_.push_back(stream);
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 }
 
 uint64_t Timelines::Want(Stream& stream, uint64_t position) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (stream.settled >= position) return stream.settled;
   stream.wanted.Add(position);
   return 0;
@@ -91,7 +91,7 @@ uint64_t Timelines::Want(Stream& stream, uint64_t position) {
 
 bool Timelines::AllFinishedBelow(const std::vector<std::shared_ptr<Stream>>& streams,
                                  uint64_t position) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return std::all_of(streams.begin(), streams.end(), [&](const auto& stream) {
     if (stream->unmarked != 0 && stream->first_unmarked < position) return false;
     return stream->markers.empty() || stream->markers.front().first_position >= position;
@@ -99,12 +99,12 @@ bool Timelines::AllFinishedBelow(const std::vector<std::shared_ptr<Stream>>& str
 }
 
 bool Timelines::Drained(Stream& stream) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return stream.markers.empty();
 }
 
 void Timelines::Detach(Stream& stream) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   stream.dead = true;
   if (!stream.watched) FreeSlot(stream);  // else Collect does
 }
@@ -115,20 +115,20 @@ void Timelines::FreeSlot(const Stream& stream) {
 }
 
 bool Timelines::anything_watched() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return !watched_.empty();
 }
 
 bool Timelines::WaitForWork() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return stop_ || !watched_.empty(); });
+  base::MutexLock lock(mutex_);
+  while (!stop_ && watched_.empty()) changed_.Wait(lock);
   return !stop_;
 }
 
 void Timelines::Stop() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   stop_ = true;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 bool Timelines::IsReached(Stream& stream, const Marker& marker) {
@@ -141,7 +141,7 @@ bool Timelines::IsReached(Stream& stream, const Marker& marker) {
 
 void Timelines::Collect(std::vector<Reached>* reached) {
   reached->clear();
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   ReadSlots();
   for (auto& stream : watched_) {
     Reached found;
@@ -159,26 +159,26 @@ void Timelines::Collect(std::vector<Reached>* reached) {
     found.stream = stream;
     reached->push_back(std::move(found));
   }
-  std::erase_if(watched_, [&](const auto& stream) {
-    if (!stream->markers.empty()) return false;
+  for (auto& stream : watched_) {
+    if (!stream->markers.empty()) continue;
     stream->watched = false;
     if (stream->dead) FreeSlot(*stream);
-    return true;
-  });
+  }
+  std::erase_if(watched_, [](const auto& stream) { return !stream->watched; });
 }
 
 std::vector<std::shared_ptr<Stream>> Timelines::Watched() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return watched_;
 }
 
 uint64_t Timelines::FirstUnfinished(Stream& stream) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return stream.markers.empty() ? stream.finished : stream.markers.front().first_position;
 }
 
 bool Timelines::Settled(Stream& stream, uint64_t position, bool push) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   stream.settled = std::max(stream.settled, position);
   // Somebody may have begun to want it after it was collected.
   return stream.wanted.Reach(position) || push;

@@ -1,15 +1,15 @@
 // Where each stream is: markers in order, and the pinned page into which the device writes how far
 // it came. The log thread adds markers, the completion thread takes those that were reached.
 //
-// Lock order: Stream::issue_mutex, then the lock in here. Nothing is called with it held.
+// A stream's issue_mutex is taken before the lock in here, under which nothing else is taken.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/worker/support/objects.h"
 
 namespace longwire::worker {
@@ -68,21 +68,21 @@ class Timelines {
   // 64 Ki streams at 8 bytes; a page's slots are close together, so polling many stays cheap.
   static constexpr uint32_t kSlots = 1 << 16;
 
-  void FreeSlot(const Stream& stream);
-  void ReadSlots();
-  bool IsReached(Stream& stream, const Marker& marker);
+  void FreeSlot(const Stream& stream) LONGWIRE_REQUIRES(mutex_);
+  void ReadSlots() LONGWIRE_REQUIRES(mutex_);
+  bool IsReached(Stream& stream, const Marker& marker) LONGWIRE_REQUIRES(mutex_);
 
   const DriverTable& driver_;
   uint64_t* slots_ = nullptr;  // written by the device
   CUdeviceptr device_slots_ = 0;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::shared_ptr<Stream>> watched_;
-  std::vector<uint32_t> free_slots_;
-  uint32_t next_slot_ = 0;
-  bool write_value_missing_ = false;
-  bool stop_ = false;
+  base::Mutex mutex_{base::ranks::kTimelines};
+  base::CondVar changed_;
+  std::vector<std::shared_ptr<Stream>> watched_ LONGWIRE_GUARDED_BY(mutex_);
+  std::vector<uint32_t> free_slots_ LONGWIRE_GUARDED_BY(mutex_);
+  uint32_t next_slot_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  bool write_value_missing_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  bool stop_ LONGWIRE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace longwire::worker

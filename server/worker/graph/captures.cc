@@ -56,7 +56,7 @@ void Graphs::AddCaptured(Stream& stream, const GraphPartRef& part) {
   CUgraphNode node = NewestNode(uses_.driver, stream);
   if (node == nullptr || CaptureId(stream, &id) != CUDA_SUCCESS) return;
   store_->Announce(part);
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   captures_[id].emplace_back(node, part);
 }
 
@@ -76,7 +76,7 @@ CUresult Graphs::EndCapture(Stream& stream, uint64_t id, calls::lwCaptureEnd::Re
   }
   CapturedParts parts;  // those of a capture that failed are let go after the lock
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     auto found = captures_.find(capture);
     if (found != captures_.end()) {
       parts = std::move(found->second);
@@ -104,7 +104,7 @@ CUresult Graphs::EndCapture(Stream& stream, uint64_t id, calls::lwCaptureEnd::Re
 }
 
 bool Graphs::CaptureWrites(cuuint64_t id) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = captures_.find(id);
   return found != captures_.end() &&
          std::any_of(found->second.begin(), found->second.end(),

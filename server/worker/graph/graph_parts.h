@@ -8,9 +8,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "longwire/calls.h"
 #include "server/worker/support/driver.h"
 #include "server/worker/transfer/transfers.h"
@@ -105,14 +106,15 @@ class GraphPartStore : public std::enable_shared_from_this<GraphPartStore> {
   void Give(std::byte* data, uint64_t bytes);
   void Gone(GraphPart& part);
 
-  std::mutex mutex_;  // a leaf: nothing else is taken while it is held
   Uses uses_;
-  bool closed_ = false;
-  std::multimap<uint64_t, std::byte*> kept_;  // by size
-  uint64_t kept_bytes_ = 0;
-  uint64_t bytes_ = 0;
-  std::multimap<const void*, std::weak_ptr<GraphPart>> by_memory_;  // of reads; else of writes
-  std::map<const void*, std::weak_ptr<GraphPart>> hosts_;
+  base::Mutex mutex_{base::ranks::kGraphPartStore};
+  bool closed_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  std::multimap<uint64_t, std::byte*> kept_ LONGWIRE_GUARDED_BY(mutex_);  // by size
+  uint64_t kept_bytes_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  uint64_t bytes_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  // By the memory that is read, else by that which is written.
+  std::multimap<const void*, std::weak_ptr<GraphPart>> by_memory_ LONGWIRE_GUARDED_BY(mutex_);
+  std::map<const void*, std::weak_ptr<GraphPart>> hosts_ LONGWIRE_GUARDED_BY(mutex_);
   std::atomic<uint64_t> alive_{0};
 };
 

@@ -7,9 +7,10 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/worker/issue/executor.h"
 #include "server/worker/support/handle_table.h"
 #include "server/worker/support/objects.h"
@@ -87,8 +88,8 @@ class Deferred {
   std::deque<QueuedCall> maps_;      // and what follows them
   bool mapping_ = false;             // the first of them, on a helper
   std::atomic<bool> mapped_{false};  // that one is done
-  std::mutex mutex_;
-  std::vector<Range> unmaps_;  // held or running, guarded by mutex_
+  base::Mutex mutex_{base::ranks::kDeferred};
+  std::vector<Range> unmaps_ LONGWIRE_GUARDED_BY(mutex_);  // deferred or running
 };
 
 }  // namespace longwire::worker

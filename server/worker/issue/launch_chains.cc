@@ -179,7 +179,7 @@ void LaunchChains::Drop(Piece& piece) {
 template <class Goes>
 void LaunchChains::ForgetWhere(Goes goes) {
   std::vector<std::unique_ptr<Chain>> gone;  // destroyed when the log thread may go on
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   for (auto entry = pieces_.begin(); entry != pieces_.end();) {
     bool stays = !goes(entry->second);
     if (!stays && entry->second.chain != nullptr) gone.push_back(std::move(entry->second.chain));
@@ -202,7 +202,7 @@ LaunchChains::Change::Change(LaunchChains& chains, CallId call) {
   if (!of_streams && call != CallId::cuCtxSetLimit) return;
   chains_ = &chains;
   {
-    std::lock_guard lock(chains.mutex_);
+    base::MutexLock lock(chains.mutex_);
     ++chains.changes_;
     chains.stopped_ |= of_streams;
   }
@@ -211,7 +211,7 @@ LaunchChains::Change::Change(LaunchChains& chains, CallId call) {
 
 LaunchChains::Change::~Change() {
   if (chains_ == nullptr) return;
-  std::lock_guard lock(chains_->mutex_);
+  base::MutexLock lock(chains_->mutex_);
   --chains_->changes_;
 }
 

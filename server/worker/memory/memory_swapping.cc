@@ -20,7 +20,7 @@ std::unordered_multimap<uint64_t, uint64_t> Memory::AddressesByChunk() const {
 }
 
 CUresult Memory::LetGo(const std::vector<uint64_t>& keeper_chunks) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto numbers = ByKeeperChunk();
   auto addresses = AddressesByChunk();
   for (uint64_t keeper_chunk : keeper_chunks) {
@@ -44,7 +44,7 @@ CUresult Memory::LetGo(const std::vector<uint64_t>& keeper_chunks) {
 }
 
 CUresult Memory::TakeBack(std::vector<KeeperClient::Chunk>& chunks) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto numbers = ByKeeperChunk();
   auto addresses = AddressesByChunk();
   for (auto& returned : chunks) {

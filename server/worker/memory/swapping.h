@@ -10,10 +10,11 @@
 #include <chrono>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "longwire/call_ids.h"
 #include "server/keeper/swap_protocol.h"
 #include "server/worker/memory/keeper_client.h"
@@ -76,10 +77,9 @@ class Swapping {
   std::atomic<bool> resting_{false};
   std::atomic<bool> asked_{false};
   std::atomic<bool> heard_{false};
-  std::mutex mutex_;
-  // Guarded by mutex_:
-  std::deque<wire::Message> packets_;
-  bool gone_ = false;
+  base::Mutex mutex_{base::ranks::kSwapping};
+  std::deque<wire::Message> packets_ LONGWIRE_GUARDED_BY(mutex_);
+  bool gone_ LONGWIRE_GUARDED_BY(mutex_) = false;
 
   // Log thread only.
   keeper::SwapOut ask_;  // while asked_

@@ -3,15 +3,15 @@
 // full wait in a queue that a thread of this class empties; only writers of bulk data wait (Data).
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <span>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "wire/record.h"
 #include "wire/ring.h"
 
@@ -66,19 +66,19 @@ class DownWriter {
   void Write(wire::DownHeader header, std::span<const std::byte> first,
              std::span<const std::byte> second, bool may_wait);
   bool WriteToRing(const wire::DownHeader& header, std::span<const std::byte> first,
-                   std::span<const std::byte> second);
+                   std::span<const std::byte> second) LONGWIRE_REQUIRES(mutex_);
   void Drain();
-  void Publish();
+  void Publish() LONGWIRE_REQUIRES(mutex_);
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  base::Mutex mutex_{base::ranks::kDownWriter};
+  base::CondVar changed_;
   // While the queue is empty the producer belongs to whoever holds the mutex, else to the thread.
   wire::RingProducer producer_;
-  std::deque<std::vector<std::byte>> queue_;
-  size_t queued_bytes_ = 0;
-  bool together_ = false;
-  size_t unpublished_ = 0;  // bytes in the ring
-  bool stop_ = false;
+  std::deque<std::vector<std::byte>> queue_ LONGWIRE_GUARDED_BY(mutex_);
+  size_t queued_bytes_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  bool together_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  size_t unpublished_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // bytes in the ring
+  bool stop_ LONGWIRE_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -44,7 +44,7 @@ void Failures::DriverFailed(Context& context, uint64_t position, CUresult code,
     return;
   }
   // Whoever comes second waits until the client was told: its reply must not overtake the news.
-  std::lock_guard telling(telling_);
+  base::MutexLock telling(telling_);
   if (context.failed != 0) return;
   std::string text =
       what + " failed with error " + std::to_string(code) + ", which stays with its context";

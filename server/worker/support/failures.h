@@ -4,10 +4,10 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "base/mutex.h"
 #include "server/worker/support/driver.h"
 #include "server/worker/support/handle_table.h"
 #include "wire/ring.h"
@@ -47,7 +47,7 @@ class Failures {
  private:
   Uses uses_;
   std::atomic<bool> over_{false};
-  std::mutex telling_;  // held while the client is told of a sticky error
+  base::Mutex telling_;  // held while a sticky error is reported to the client
 };
 
 }  // namespace longwire::worker

@@ -6,10 +6,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <shared_mutex>
 #include <unordered_map>
 #include <vector>
+
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 
 namespace longwire::worker {
 
@@ -20,18 +21,19 @@ class HandleTable {
   static constexpr size_t kMaxHandles = size_t{1} << 22;
 
   std::shared_ptr<T> Find(uint64_t id) const {
-    std::shared_lock lock(mutex_);
+    base::MutexLock lock(mutex_);
     auto found = objects_.find(id);
     return found == objects_.end() ? nullptr : found->second;
   }
   // False if the id is 0 or taken, or the table is full.
   bool Insert(uint64_t id, std::shared_ptr<T> object) {
-    std::unique_lock lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (id == 0 || objects_.size() >= kMaxHandles) return false;
-    return objects_.emplace(id, std::move(object)).second;
+    // Where the id is taken, the object ends with the caller's lock released: it may take others.
+    return objects_.try_emplace(id, std::move(object)).second;
   }
   std::shared_ptr<T> Take(uint64_t id) {
-    std::unique_lock lock(mutex_);
+    base::MutexLock lock(mutex_);
     auto found = objects_.find(id);
     if (found == objects_.end()) return nullptr;
     auto object = std::move(found->second);
@@ -42,20 +44,20 @@ class HandleTable {
   // How often something was taken out.
   uint64_t taken() const { return taken_.load(std::memory_order_acquire); }
   std::vector<std::shared_ptr<T>> All() const {
-    std::shared_lock lock(mutex_);
+    base::MutexLock lock(mutex_);
     std::vector<std::shared_ptr<T>> all;
     all.reserve(objects_.size());
     for (auto& [id, object] : objects_) all.push_back(object);
     return all;
   }
   size_t size() const {
-    std::shared_lock lock(mutex_);
+    base::MutexLock lock(mutex_);
     return objects_.size();
   }
 
  private:
-  mutable std::shared_mutex mutex_;
-  std::unordered_map<uint64_t, std::shared_ptr<T>> objects_;
+  mutable base::Mutex mutex_{base::ranks::kHandleTable};
+  std::unordered_map<uint64_t, std::shared_ptr<T>> objects_ LONGWIRE_GUARDED_BY(mutex_);
   std::atomic<uint64_t> taken_{0};
 };
 

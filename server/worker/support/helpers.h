@@ -3,13 +3,14 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <thread>
+
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 
 namespace longwire::worker {
 
@@ -38,18 +39,18 @@ class Helpers {
 
  private:
   struct Helper {
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::deque<std::function<void()>> work;
-    bool stop = false;
+    base::Mutex mutex{base::ranks::kHelper};
+    base::CondVar changed;
+    std::deque<std::function<void()>> work LONGWIRE_GUARDED_BY(mutex);
+    bool stop LONGWIRE_GUARDED_BY(mutex) = false;
     std::thread thread;
   };
   void Run(Helper& helper);
 
   std::function<void()> enter_;
-  std::mutex mutex_;
-  std::map<uint32_t, std::unique_ptr<Helper>> helpers_;
-  bool stopped_ = false;
+  base::Mutex mutex_{base::ranks::kHelpers};
+  std::map<uint32_t, std::unique_ptr<Helper>> helpers_ LONGWIRE_GUARDED_BY(mutex_);
+  bool stopped_ LONGWIRE_GUARDED_BY(mutex_) = false;
   std::atomic<size_t> pending_{0};
 };
 

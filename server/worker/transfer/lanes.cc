@@ -46,10 +46,10 @@ void Lanes::Start() {
 
 void Lanes::Close() {
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     closed_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   for (auto& lane : lanes_) {
     lane->up->Close(0);
     lane->down->Close(0);
@@ -135,26 +135,26 @@ bool Lanes::ReadRecords(Lane& lane, wire::RingConsumer& log) {
 
 void Lanes::Send(Part part) {
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     parts_.push_back(std::move(part));
   }
-  changed_.notify_one();
+  changed_.NotifyOne();
 }
 
 void Lanes::SendParts(Lane& lane) {
   uses_.current_context.EnterThread();
-  std::unique_lock lock(mutex_);
+  base::MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return closed_ || !parts_.empty(); });
+    while (!closed_ && parts_.empty()) changed_.Wait(lock);
     if (closed_) return;
     Part part = std::move(parts_.front());
     parts_.pop_front();
-    lock.unlock();
+    lock.Unlock();
     bool sent = SendPart(lane, part);
     uses_.staging.Release(*part.stream, part.block);
     uses_.up.PokeConsumer();
     if (!sent) return;
-    lock.lock();
+    lock.Lock();
   }
 }
 

@@ -3,7 +3,6 @@
 // pinned memory and the device.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -12,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/worker/transfer/staging.h"
 #include "wire/lane.h"
 #include "wire/open.h"
@@ -87,10 +88,10 @@ class Lanes {
   uint64_t copy_bytes_ = 0;
   uint64_t chunk_bytes_ = 0;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Part> parts_;  // under mutex_
-  bool closed_ = false;     // under mutex_
+  base::Mutex mutex_{base::ranks::kWorkerLanes};
+  base::CondVar changed_;
+  std::deque<Part> parts_ LONGWIRE_GUARDED_BY(mutex_);
+  bool closed_ LONGWIRE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace longwire::worker
