@@ -57,6 +57,9 @@ class Completion {
   // Makes sure that a stream without outstanding markers is idle in the driver's eyes too, which
   // brings device printf out. Does nothing if more was issued meanwhile.
   void Settle(Stream& stream);
+  CUresult Synchronize(const Stream& stream);
+  // CUDA_ERROR_NOT_READY: it cannot be asked now.
+  CUresult AskLegacy(const Stream& stream) LONGWIRE_REQUIRES(stream.context->capture_mutex);
   void LookForFaults();
   void Check(Stream& stream);
 

@@ -11,7 +11,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
@@ -82,11 +81,19 @@ class Issuer {
 
  private:
   bool Run(const std::shared_ptr<Stream>& stream);
-  // Around what is issued into a stream: its locks before, and its marker after.
-  struct Locks {
-    std::unique_lock<std::mutex> issue, legacy;
+  // The locks under which calls are issued into a stream: its own, and its context's where it is
+  // ordered with the legacy stream. Which of them are held is known at run time alone.
+  class Locks {
+   public:
+    Locks(Issuer& issuer, Stream& stream) LONGWIRE_NO_THREAD_SAFETY_ANALYSIS;
+    ~Locks() LONGWIRE_NO_THREAD_SAFETY_ANALYSIS;
+    Locks(const Locks&) = delete;
+    Locks& operator=(const Locks&) = delete;
+
+   private:
+    base::Mutex& issue_;
+    base::Mutex* legacy_ = nullptr;
   };
-  Locks Enter(Stream& stream);
   void MarkNowOrLater(const std::shared_ptr<Stream>& stream);
   bool IssueAll(const std::shared_ptr<Stream>& stream);
   bool MayStart(const Stream& stream, const QueuedCall& head) const;

@@ -7,7 +7,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -40,7 +39,7 @@ struct Context {
 
   // Held while calls are issued into the legacy stream and those that order with it, and by the
   // completion thread while it waits for the legacy stream, which could mean waiting for all.
-  std::mutex legacy_mutex;
+  base::Mutex legacy_mutex;
   // Changed by the log thread only, with legacy_mutex held.
   Stream* legacy = nullptr;
   std::vector<Stream*> blocking;  // streams that order with the legacy stream
@@ -78,7 +77,7 @@ struct Stream {
 
   // Held while calls are issued into the stream, and by the completion thread while it makes sure
   // that a drained stream is (and stays) idle. Taken before Timelines' lock.
-  std::mutex issue_mutex;
+  base::Mutex issue_mutex;
   // Guarded by issue_mutex:
   bool capturing = false;
   uint64_t last_issued = 0;     // position

@@ -32,7 +32,10 @@ void Lanes::Create(const wire::OpenRequest& request) {
     lane->up = wire::RingMemory::Create(wire::kLaneRingBytes);
     lane->down = wire::RingMemory::Create(wire::kLaneRingBytes);
     if (lane->up == nullptr || lane->down == nullptr) return;  // fewer lanes, or none, do as well
-    lane->log.emplace(lane->down);
+    {
+      base::MutexLock lock(lane->mutex);
+      lane->log.emplace(lane->down);
+    }
     lanes_.push_back(std::move(lane));
   }
 }
@@ -93,8 +96,8 @@ void Lanes::Read(Lane& lane) {
     log.WaitBeyond(seen, spin.Spin(), log.RestDeadline());
     spin.Waited(std::chrono::steady_clock::now() - begun);
     if (!log.ToldToRest()) continue;
-    std::unique_lock lock(lane.mutex, std::try_to_lock);
-    if (!lock) continue;
+    if (!lane.mutex.TryLock()) continue;
+    base::MutexLock lock(lane.mutex, base::AdoptLock());
     lane.log->GiveBack();
     if (!lane.log->WorthGivingBack()) log.Rested();
   }
@@ -159,7 +162,7 @@ void Lanes::SendParts(Lane& lane) {
 }
 
 bool Lanes::SendPart(Lane& lane, const Part& part) {
-  std::lock_guard lock(lane.mutex);
+  base::MutexLock lock(lane.mutex);
   wire::RingProducer& log = *lane.log;
   wire::LaneHeader header;
   header.bytes = static_cast<uint32_t>(sizeof(header) + part.bytes);

@@ -5,7 +5,6 @@
 
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <thread>
@@ -71,8 +70,8 @@ class Lanes {
   struct Lane {
     std::shared_ptr<wire::RingMemory> up, down;
     uint64_t poked_at = 0;  // position; of the reader
-    std::mutex mutex;
-    std::optional<wire::RingProducer> log;  // of down; under mutex
+    base::Mutex mutex;
+    std::optional<wire::RingProducer> log LONGWIRE_GUARDED_BY(mutex);  // of down
     std::thread reader, sender;
   };
   void Read(Lane& lane);
