@@ -1,6 +1,6 @@
-// The worker's side of the daemon's cache of images (server/images/protocol.h). Helpers ask, the
-// thread that reads the control socket hands over what the daemon says. A daemon that keeps nothing
-// or does not answer only means that every image is sent.
+// The worker's side of the daemon's cache of images (server/images/protocol.h). Helpers ask; the
+// thread that reads the control socket brings the answers. With a daemon that keeps no images or
+// does not answer, the client sends every image.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ class ImageCache {
   // The daemon's socket; -1: there is none.
   explicit ImageCache(int control) : control_(control) {}
 
-  // Whether the daemon keeps images; true until it has said otherwise.
+  // Whether the daemon keeps images; true until it denies that.
   bool keeps();
   // Whether the tenant has uploaded these bytes before.
   bool Knows(const wire::Digest& digest, uint64_t bytes);

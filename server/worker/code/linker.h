@@ -21,7 +21,7 @@ inline base::Mutex& DriversLinker() {
   return mutex;
 }
 
-// What a program hears of its options by a reply.
+// Puts the outputs of the options into a reply.
 template <class Context, class Reply>
 void TellOutputs(Context& context, const JitOptions& options, Reply* reply) {
   reply->info_log = context.Keep(options.info_log());

@@ -42,7 +42,7 @@ class Completion {
 
   // The log thread sleeps and wants to be woken when something finishes.
   std::atomic<bool> wake_log_thread{false};
-  // What hangs on markers is being done, though nothing is watched any more.
+  // Actions of reached markers are running, though no stream may be watched any more.
   bool acting() const { return acting_; }
 
  private:

@@ -27,16 +27,16 @@ class Events {
   CUresult Destroy(uint64_t event);
   void DestroyAllOf(const Context& context);
 
-  // The log named this version, in the log's order. One that is waited for and newer than all that
-  // were named is still to come.
+  // Called in the log's order, when the log names this version. A version that is waited for and
+  // newer than all named so far has its record later in the log.
   void RecordSorted(uint64_t event, uint64_t version);
   void WaitSorted(uint64_t event, uint64_t version);
 
   // Records into the stream; the context is current.
   CUresult Record(uint64_t event, uint64_t version, uint32_t flags, Stream& stream);
-  // Comes without a record.
+  // The version has no record: waits for it are no-ops.
   CUresult Pass(uint64_t event, uint64_t version);
-  // The record fell away with its context.
+  // The record was dropped with its context.
   void RecordDropped(uint64_t event, uint64_t version);
   // kNotYet while the version's record was not issued.
   CUresult Wait(uint64_t event, uint64_t version, uint32_t flags, Stream& stream);
@@ -65,7 +65,7 @@ class Events {
   void GiveBack(Event& event, EventVersion& version) LONGWIRE_REQUIRES(mutex_);
   void DropOldVersions(Event& event) LONGWIRE_REQUIRES(mutex_);
   using Versions = std::map<uint64_t, EventVersion>;
-  // A call that waits for the version was issued, or fell away.
+  // A call that waits for the version was issued or dropped.
   void HasWaited(Event& event, Versions::iterator place) LONGWIRE_REQUIRES(mutex_);
   Event* Find(uint64_t event) LONGWIRE_REQUIRES(mutex_);
 

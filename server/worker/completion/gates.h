@@ -1,6 +1,6 @@
-// The session's turn on its devices, on the worker's side: which heads of queues may be issued, and
-// what is told about the session's business (server/gates/gate_page.h). Without a page everything
-// may go.
+// The session's gates, on the worker's side: which heads of queues may be issued, and what the
+// session reports about its work (server/gates/gate_page.h). Without a page everything may be
+// issued.
 //
 // The log thread asks and counts what it queues and issues; the completion thread counts what has
 // finished. Transitions between idle and busy are made under one lock, everything else is a
@@ -71,7 +71,7 @@ class Gates {
   void Update(int32_t device);
   static void Measure(Device& device, uint64_t now) LONGWIRE_REQUIRES(device.mutex);
   bool WithinBudget(const Device& device, const gates::DeviceGate& gate) const;
-  // Work is held back, and nothing has finished for long.
+  // The budget holds work back, and nothing has finished for long.
   static bool IsStuck(Device& device);
 
   std::vector<Device> devices_;

@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/try.h"
 #include "server/worker/support/log_line.h"
 
 namespace longwire::worker {
 
 CUresult Timelines::Start() {
   void* memory = nullptr;
-  CUresult result = driver_.cuMemHostAlloc(&memory, kSlots * sizeof(uint64_t),
-                                           CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(driver_.cuMemHostAlloc(&memory, kSlots * sizeof(uint64_t),
+                                      CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
   std::memset(memory, 0, kSlots * sizeof(uint64_t));
   slots_ = static_cast<uint64_t*>(memory);
   return driver_.cuMemHostGetDevicePointer_v2(&device_slots_, memory, 0);
@@ -187,9 +187,9 @@ bool Timelines::Settled(Stream& stream, uint64_t position, bool push) {
 // What one stream's marker waited for, by an event of another stream, was written before it: a look
 // that shows the first must show the second. Two equal looks in a row do.
 void Timelines::ReadSlots() {
-  constexpr int kMostLooks = 8;  // bounded, also when the device is quicker than we are
+  constexpr int kMaxPolls = 8;  // bounded, also when the device is quicker than we are
   bool changed = true;
-  for (int look = 0; changed && look < kMostLooks; ++look) {
+  for (int look = 0; changed && look < kMaxPolls; ++look) {
     changed = false;
     for (auto& stream : watched_) {
       uint64_t value = __atomic_load_n(&slots_[stream->slot], __ATOMIC_ACQUIRE);

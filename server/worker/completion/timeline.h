@@ -1,5 +1,6 @@
-// Where each stream is: markers in order, and the pinned page into which the device writes how far
-// it came. The log thread adds markers, the completion thread takes those that were reached.
+// The progress of each stream: its markers in order, and the pinned page into which the device
+// writes their tickets. The log thread adds markers, the completion thread takes those that were
+// reached.
 //
 // A stream's issue_mutex is taken before the lock in here, under which nothing else is taken.
 #pragma once
@@ -27,8 +28,8 @@ class Timelines {
   // Puts a marker behind everything issued into the stream, with the actions gathered for it. The
   // stream's issue_mutex is held and its context current. `in_stream` is false while nothing of
   // ours may enter the stream (capture, a failed context): then the marker counts as reached as
-  // soon as the one before is. So does one that the driver refuses; `refused` is called before
-  // anybody can see that, and says why.
+  // soon as the one before is. So does one that the driver refuses: `refused` then reports the
+  // error before anybody can see that the marker was reached.
   void Mark(const std::shared_ptr<Stream>& stream, bool in_stream,
             const std::function<void(CUresult)>& refused);
 
@@ -59,8 +60,8 @@ class Timelines {
   bool anything_watched();
   // The position of the oldest call that is not known to be finished.
   uint64_t FirstUnfinished(Stream& stream);
-  // All that hangs on `position` was sent. True if its progress must be: then nobody waits for it
-  // any more.
+  // All that depends on `position` was sent. True if its progress must be sent now: then it is not
+  // wanted any more.
   bool Settled(Stream& stream, uint64_t position, bool push);
   void Stop();
 

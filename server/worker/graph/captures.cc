@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/try.h"
 #include "server/worker/graph/graphs.h"
 #include "server/worker/support/foreign_handles.h"
 
@@ -32,9 +33,8 @@ CUresult Graphs::BeginCapture(Stream& stream, CUgraph graph, const std::vector<C
 
 CUresult Graphs::CaptureId(Stream& stream, cuuint64_t* id) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  CUresult result = uses_.driver.cuStreamGetCaptureInfo_v3(stream.handle, &status, id, nullptr,
-                                                           nullptr, nullptr, nullptr);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(uses_.driver.cuStreamGetCaptureInfo_v3(stream.handle, &status, id, nullptr, nullptr,
+                                                      nullptr, nullptr));
   return status == CU_STREAM_CAPTURE_STATUS_ACTIVE ? CUDA_SUCCESS
                                                    : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 }
@@ -145,14 +145,13 @@ CUresult Graphs::CaptureDownload(Stream& stream, const calls::Place& source, con
   GraphPartRef part = NewPart();
   GraphCopy& write = part->write;
   write.bytes = place.bytes();
-  CUresult result = GiveMemory(nullptr, &write, false);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(GiveMemory(nullptr, &write, false));
   write.transfer = transfer;
   part->copy.source = source;
   part->copy.bytes = write.bytes;
   part->copy.write = transfer;
-  result = CopyPacked(uses_.driver, {stream.handle, stream.context->handle}, place, 0,
-                      place.bytes(), write.data, CopyDirection::kToHost);
+  CUresult result = CopyPacked(uses_.driver, {stream.handle, stream.context->handle}, place, 0,
+                               place.bytes(), write.data, CopyDirection::kToHost);
   if (result == CUDA_SUCCESS) AddCaptured(stream, part);
   return result;
 }
@@ -169,11 +168,10 @@ CUresult Graphs::CaptureHostFunction(Stream& stream, uint64_t ticket) {
 CUresult Graphs::CaptureEvent(Stream& stream, uint64_t event, uint32_t flags, bool waits) {
   const DriverTable& driver = uses_.driver;
   GraphPartRef part;
-  CUresult result = NewEventPart(event, stream.context, waits, &part);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(NewEventPart(event, stream.context, waits, &part));
   CUevent handle = part->event->handle;
-  result = waits ? driver.cuStreamWaitEvent(stream.handle, handle, flags)
-                 : driver.cuEventRecordWithFlags(handle, stream.handle, flags);
+  CUresult result = waits ? driver.cuStreamWaitEvent(stream.handle, handle, flags)
+                          : driver.cuEventRecordWithFlags(handle, stream.handle, flags);
   if (result == CUDA_SUCCESS) AddCaptured(stream, part);
   return result;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/try.h"
 #include "server/worker/completion/events.h"
 #include "server/worker/support/down_writer.h"
 #include "server/worker/support/failures.h"
@@ -162,10 +163,8 @@ CUresult Graphs::Instantiate(CUgraph graph, const calls::lwGraphInstantiate& cal
 // plan of the same shape, whose entries follow each other in the same order.
 CUresult Graphs::Update(CUgraph graph, GraphExec& exec, CUgraphExecUpdateResultInfo* info) {
   std::shared_ptr<const GraphPlan> plan;
-  CUresult result = NewPlan(graph, &plan);
-  if (result != CUDA_SUCCESS) return result;
-  result = uses_.driver.cuGraphExecUpdate_v2(exec.handle, graph, info);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(NewPlan(graph, &plan));
+  LONGWIRE_TRY(uses_.driver.cuGraphExecUpdate_v2(exec.handle, graph, info));
   auto renamed = std::make_shared<GraphPlan>(*plan);
   base::MutexLock lock(mutex_);
   if (renamed->entries.size() == exec.plan->entries.size()) {

@@ -58,12 +58,12 @@ class Graphs {
   // Records of an event, or waits for one, that happen at every launch.
   CUresult CaptureEvent(Stream& stream, uint64_t event, uint32_t flags, bool waits);
 
-  // What the driver says of a graph that it refuses stands in *told.
+  // Fills in the driver's report on a graph that it refuses.
   CUresult Instantiate(CUgraph graph, const calls::lwGraphInstantiate& call, uint64_t position,
                        CUDA_GRAPH_INSTANTIATE_PARAMS* told);
   // What its launches do to the program; never null.
   std::shared_ptr<const GraphPlan> PlanOf(const GraphExec& exec);
-  // The executable gets the graph's parameters; what the driver says stands in *info.
+  // The executable gets the graph's parameters; *info is the driver's report.
   CUresult Update(CUgraph graph, GraphExec& exec, CUgraphExecUpdateResultInfo* info);
   // The launch stands in the log: those of one executable go in that order, in whatever streams.
   void LaunchRead(uint64_t exec, uint64_t position);

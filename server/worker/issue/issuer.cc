@@ -12,7 +12,7 @@
 namespace longwire::worker {
 namespace {
 
-constexpr uint32_t kMostUnmarked = wire::kMaxUnfinishedPerStream / 4;
+constexpr uint32_t kMaxUnmarked = wire::kMaxUnfinishedPerStream / 4;
 
 size_t Footprint(const QueuedCall& call) { return sizeof(call) + call.arguments.size(); }
 
@@ -212,14 +212,14 @@ void Issuer::Leave(Stream& stream) {
 
 void Issuer::MarkIfDue(const std::shared_ptr<Stream>& stream) {
   bool asked = stream->to_mark.Reach(stream->last_issued) && stream->unmarked != 0;
-  if (asked || stream->push_next || stream->unmarked >= kMostUnmarked) {
+  if (asked || stream->push_next || stream->unmarked >= kMaxUnmarked) {
     PlaceMarker(stream);
   }
 }
 
 bool Issuer::BeginLaunches(const Stream& stream) {
   if (!uses_.gates.IsWideOpen(stream.context->device)) return false;
-  uint32_t most = std::min(kMostUnmarked - std::min(stream.unmarked, kMostUnmarked),
+  uint32_t most = std::min(kMaxUnmarked - std::min(stream.unmarked, kMaxUnmarked),
                            wire::kMaxUnfinishedPerStream - stream.unfinished.load());
   return launches_.Begin(stream, std::min(barrier_, OthersTurn(stream) - 1), most);
 }

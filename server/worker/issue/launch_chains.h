@@ -57,7 +57,7 @@ class LaunchChains {
   void Forget(const Stream& stream);
 
   // Held around every call: while it changes how kernels run that are launched later nothing is
-  // made, since that could be of before the change or behind it.
+  // made, since it could be from before the change or after it.
   class Change {
    public:
     Change(LaunchChains& chains, CallId call);
@@ -90,11 +90,11 @@ class LaunchChains {
     std::vector<std::vector<std::byte>> parameters;
     uint64_t used = 0;  // when, by clock_
   };
-  // Launches that were met: of one stream, so many, of these shapes.
+  // Launches of one stream that have come before, by their number and shapes.
   struct Piece {
     uint64_t stream = 0;
     uint32_t times = 0;
-    bool never = false;  // the driver would not have it
+    bool never = false;  // the driver refused it
     std::unique_ptr<Chain> chain;
   };
 

@@ -21,7 +21,7 @@ bool LaunchRun::Begin(const Stream& stream, uint64_t last_position, size_t most)
   count_ = used_bytes_ = 0;
   stream_ = &stream;
   last_position_ = last_position;
-  most_ = std::min(most, kMost);
+  most_ = std::min(most, kMaxLaunches);
   return most_ != 0 && !off && !stream.capturing && stream.context->failed == 0;
 }
 

@@ -28,12 +28,12 @@ class KeeperClient {
   explicit KeeperClient(int socket) : socket_(socket) {}
   ~KeeperClient() { StopListening(); }
 
-  // Says which versions this worker speaks, and hears the keeper's; before it leases anything. A
+  // Exchanges the versions that this worker and the keeper speak, before the first lease. A
   // CUresult, with a sentence if they have none in common.
   int Greet(std::string* sentence);
 
-  // Hears what the keeper asks by itself, on a thread of its own and on those that wait for an
-  // answer; none of these may wait. `gone`: the keeper has ended.
+  // Receives the keeper's own requests from now on, on a thread of its own and on threads that wait
+  // for an answer; the callbacks must not wait. `gone`: the keeper has ended.
   void Listen(OnReclaim reclaim, OnSwap swap = {}, std::function<void()> gone = {});
   void StopListening();
 

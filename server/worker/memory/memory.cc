@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/try.h"
 #include "server/worker/support/log_line.h"
 
 namespace longwire::worker {
@@ -10,7 +11,7 @@ namespace {
 
 // Chunks lent and not imported hold a descriptor each. Programs may reserve far more memory than
 // they map.
-constexpr size_t kMostLent = 64;
+constexpr size_t kMaxLent = 64;
 
 }  // namespace
 
@@ -49,7 +50,7 @@ CUresult Memory::Add(int32_t device, std::vector<KeeperClient::Chunk>& granted,
   for (auto& chunk : granted) {
     ids.push_back(chunk.id);
     added.push_back({0, chunk.bytes, device, chunk.id, 0, false, std::move(chunk.memory)});
-    if (++lent_ > kMostLent && result == CUDA_SUCCESS) result = Import(&added.back());
+    if (++lent_ > kMaxLent && result == CUDA_SUCCESS) result = Import(&added.back());
   }
   if (result != CUDA_SUCCESS) {
     LogLine("a leased chunk could not be imported: error %d", result);
@@ -69,11 +70,10 @@ CUresult Memory::Add(int32_t device, std::vector<KeeperClient::Chunk>& granted,
 
 CUresult Memory::Import(Chunk* chunk) {
   if (!chunk->lent.valid()) return CUDA_SUCCESS;
-  CUresult result = ImportHandle(chunk->lent, &chunk->handle);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ImportHandle(chunk->lent, &chunk->handle));
   chunk->lent = {};
   --lent_;
-  return result;
+  return CUDA_SUCCESS;
 }
 
 CUmemGenericAllocationHandle Memory::TakeHandle(Chunk* chunk) {
@@ -225,8 +225,7 @@ CUresult Memory::Map(int32_t device, uint64_t address, const std::vector<uint64_
   }
   if (!InWindow(address, sum)) return CUDA_ERROR_INVALID_VALUE;
   base::MutexLock lock(mutex_);
-  CUresult result = MapRange(device, address, chunks);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(MapRange(device, address, chunks));
   int32_t owner = chunks_[chunks.front()].device;
   devices_[static_cast<size_t>(owner)].keeper->Note(keeper::MemoryEventKind::kMap, sum);
   return CUDA_SUCCESS;
@@ -279,10 +278,8 @@ CUresult Memory::MapRange(int32_t device, uint64_t address, const std::vector<ui
 
 CUresult Memory::MapChunks(uint64_t address, const std::vector<Chunk*>& chunks, uint64_t* mapped) {
   for (Chunk* chunk : chunks) {
-    CUresult result = Import(chunk);
-    if (result != CUDA_SUCCESS) return result;
-    result = driver_.cuMemMap(address + *mapped, chunk->bytes, 0, chunk->handle, 0);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(Import(chunk));
+    LONGWIRE_TRY(driver_.cuMemMap(address + *mapped, chunk->bytes, 0, chunk->handle, 0));
     *mapped += chunk->bytes;
   }
   return CUDA_SUCCESS;
@@ -302,8 +299,7 @@ CUresult Memory::Remap(int32_t device, const Range& range, const std::vector<uin
     driver_.cuMemUnmap(at, mapping.bytes);
     --chunks_[mapping.chunk].mappings;
   }
-  CUresult result = MapRange(device, range.address, chunks);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(MapRange(device, range.address, chunks));
   int32_t owner = chunks_[chunks.front()].device;
   devices_[static_cast<size_t>(owner)].keeper->Note(keeper::MemoryEventKind::kRemap, moved);
   return CUDA_SUCCESS;
@@ -330,13 +326,11 @@ CUresult Memory::SetAccess(uint64_t address, uint64_t bytes, int32_t device, boo
   }
   base::MutexLock lock(mutex_);
   if (!CoversWholeChunks(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
-  CUresult result =
-      Access(address, bytes, device,
-             access ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(Access(address, bytes, device,
+                      access ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE));
   auto end = mappings_.lower_bound(address + bytes);
   for (auto at = mappings_.find(address); at != end; ++at) at->second.access = access;
-  return result;
+  return CUDA_SUCCESS;
 }
 
 CUresult Memory::Info(int32_t device, uint64_t* free, uint64_t* total) {

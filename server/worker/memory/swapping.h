@@ -43,7 +43,7 @@ class Swapping {
   };
   explicit Swapping(Uses uses) : uses_(std::move(uses)) {}
 
-  // Any thread: what the device's keeper says.
+  // Any thread: a message of the device's keeper.
   void Heard(int32_t device, wire::Message packet);
   void KeeperIsGone(int32_t device);
   // The keeper moves memory: sessions that take part are to have it in pieces of this size at most;
@@ -86,7 +86,7 @@ class Swapping {
   Clock::time_point ask_until_{};
   uint64_t back_ = 0;  // the request for what is away, 0: none
   uint64_t requests_ = 0;
-  Clock::time_point ran_{};  // said last
+  Clock::time_point ran_{};  // when the keeper was last notified that the session works
 };
 
 }  // namespace longwire::worker

@@ -17,7 +17,7 @@ constexpr size_t kBulkQueueBytes = size_t{8} << 20;
 // Replies, progress and errors of a client that does not read: past this the session is over.
 constexpr size_t kMaxQueueBytes = size_t{256} << 20;
 // More than this does not wait for what comes with it.
-constexpr size_t kMostTogether = size_t{16} << 10;
+constexpr size_t kMaxTogether = size_t{16} << 10;
 constexpr size_t kTextPiece = size_t{64} << 10;
 
 template <class T>
@@ -59,7 +59,7 @@ bool DownWriter::WriteToRing(const wire::DownHeader& header, std::span<const std
   Fill(room, header, first, second);
   producer_.Add(bytes);
   unpublished_ += bytes;
-  if (!together_ || unpublished_ > kMostTogether) Publish();
+  if (!together_ || unpublished_ > kMaxTogether) Publish();
   return true;
 }
 

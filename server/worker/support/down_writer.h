@@ -31,7 +31,7 @@ class DownWriter {
   void Data(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes);
   // A delta of at most kDeltaBytes; waits as Data does.
   void Mirror(uint64_t mirror, std::span<const std::byte> delta);
-  // What is written after this counts once so many bytes of the transfer came by the lanes.
+  // Records after this one count only once `bytes` of the transfer have arrived by the lanes.
   void Landing(uint64_t transfer, uint64_t bytes);
   void Pull(uint64_t transfer);
   void HostFunction(uint64_t ticket);
@@ -44,8 +44,8 @@ class DownWriter {
   void Slot(uint64_t offset);
   void Reclaim(const wire::ReclaimRequest& request);
 
-  // While one lives, little that is written waits for more: what a stream's end brings (bytes of a
-  // copy, and that it has finished) becomes one message instead of two. One at a time.
+  // While one lives, short records are collected: the bytes of a finished copy and the progress of
+  // its stream become one message instead of two. One at a time.
   class Together {
    public:
     explicit Together(DownWriter& writer);
@@ -57,9 +57,9 @@ class DownWriter {
     DownWriter& writer_;
   };
 
-  // Nothing moves: the ring's memory is given back. False if something is still kept there.
+  // The session is idle: gives the ring's memory back. False if the ring still holds something.
   bool Rest();
-  // Closes the ring once what was written before has left, or after `limit`.
+  // Closes the ring once earlier records were sent, or after `limit`.
   void CloseAfterFlush(uint32_t code, std::chrono::milliseconds limit);
 
  private:

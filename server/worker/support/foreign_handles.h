@@ -27,8 +27,8 @@ class ForeignHandles {
     *handle = reinterpret_cast<Handle>(found);
     return true;
   }
-  // The object is gone, or nobody may use it any more: its id is wrong from then on, and another
-  // object that the driver puts in its place gets another one. Nothing happens if it is not known.
+  // The object is gone, or may not be used any more: its id becomes invalid. A later object with
+  // the same handle gets another id. An unknown id is ignored.
   void Forget(uint64_t id) {
     base::MutexLock lock(mutex_);
     auto found = by_id_.find(id);
@@ -59,7 +59,7 @@ class ForeignHandles {
     base::MutexLock lock(mutex_);
     if (object == nullptr || by_id_.size() >= kMaxHandles) return 0;
     auto [place, added] = by_object_.try_emplace(object, next_);
-    // Where another object was once: the id of that one stays wrong.
+    // The handle was that of another object once, whose id stays invalid.
     if (!added && by_id_.at(place->second).type != type) {
       by_id_.erase(place->second);
       place->second = next_;

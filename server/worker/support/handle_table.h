@@ -17,7 +17,7 @@ namespace longwire::worker {
 template <class T>
 class HandleTable {
  public:
-  // A client's program that leaks handles meets this before the worker's memory does.
+  // Bounds the memory of a worker whose program leaks handles.
   static constexpr size_t kMaxHandles = size_t{1} << 22;
 
   std::shared_ptr<T> Find(uint64_t id) const {
@@ -41,7 +41,7 @@ class HandleTable {
     taken_.fetch_add(1, std::memory_order_release);
     return object;
   }
-  // How often something was taken out.
+  // Counts calls of Take that found something.
   uint64_t taken() const { return taken_.load(std::memory_order_acquire); }
   std::vector<std::shared_ptr<T>> All() const {
     base::MutexLock lock(mutex_);
@@ -61,8 +61,8 @@ class HandleTable {
   std::atomic<uint64_t> taken_{0};
 };
 
-// What one thread found in a table of late. To find it again takes neither a lock nor a reference:
-// of these a launch would need a tenth of a microsecond.
+// One thread's cache of what it found in a table. A hit takes neither a lock nor a reference, which
+// would cost a launch a tenth of a microsecond.
 template <class T>
 class FoundLately {
  public:

@@ -1,5 +1,5 @@
-// Threads for driver calls that can block: one per client thread that needed one, so that a client
-// thread's calls stay in order and nobody waits for another's.
+// Threads for driver calls that can block. Each client thread has one of its own, made when it
+// needs one: its calls stay in order, and no client thread waits for another's calls.
 #pragma once
 
 #include <atomic>

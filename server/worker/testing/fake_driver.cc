@@ -6,6 +6,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/try.h"
 #include "server/worker/testing/fake_graphs.h"
 
 namespace longwire::worker::testing {
@@ -36,8 +37,7 @@ CUresult LaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsign
   if (driver.on_launch) {
     auto* parameters = extra != nullptr ? static_cast<const std::byte*>(extra[1]) : nullptr;
     size_t bytes = extra != nullptr ? *static_cast<size_t*>(extra[3]) : 0;
-    CUresult result = driver.on_launch({parameters, bytes});
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(driver.on_launch({parameters, bytes}));
   }
   int first = extra != nullptr ? *static_cast<unsigned char*>(extra[1]) : -1;
   std::string name = Name(driver.StateOf(stream));

@@ -81,7 +81,7 @@ class Transfers {
   void Attach(uint64_t transfer, const std::shared_ptr<TransferTarget>& target);
   void Detach(uint64_t transfer);
 
-  // By which way bytes came. A lane carries pieces of copies only, or says in which slot of the
+  // The path by which bytes came. A lane carries pieces of copies, or names the slot of the
   // segment (host_segment.h) one lies: such a piece stays there.
   enum class Way { kLog, kLane, kSlot };
   // False: the client broke a rule (too much, out of range).
