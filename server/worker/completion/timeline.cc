@@ -37,11 +37,14 @@ void Timelines::Mark(const std::shared_ptr<Stream>& stream, bool in_stream,
   Marker marker;
   marker.position = stream->last_issued;
   marker.acts_for = marker.position;
-  // Where a call has begun and waits for the marker, other streams' calls may stand between.
-  bool begun = !stream->queue.empty() && stream->queue.front().begun();
-  if (begun) marker.acts_for = stream->queue.front().position;
-  // A marker behind no call (a host function's, a pull's) keeps nobody waiting.
+  // A marker behind no call keeps nobody waiting.
   marker.first_position = stream->unmarked != 0 ? stream->first_unmarked : UINT64_MAX;
+  // Where a call has begun and waits for the marker, other streams' calls may stand between. Parts
+  // of that call may stand before the marker.
+  if (!stream->queue.empty() && stream->queue.front().begun()) {
+    marker.acts_for = stream->queue.front().position;
+    marker.first_position = std::min(marker.first_position, marker.acts_for);
+  }
   marker.calls = stream->unmarked;
   marker.push = stream->push_next;
   marker.actions = std::move(stream->actions);
