@@ -75,4 +75,35 @@ inline constexpr LockRank kGraphAnswers{1930, "shim::hand::KeepAnswer::Answers::
 // libcuda.so.1: taken also while the log's lock is held.
 inline constexpr LockRank kRemapCopy{1990, "shim::Deferred::mutex"};
 
+// longwire-worker.
+inline constexpr LockRank kReferenceBinding{2000, "worker::Session::binding"};
+inline constexpr LockRank kLinker{2010, "worker::Linker::mutex"};
+inline constexpr LockRank kDriversLinker{2020, "worker::DriversLinker"};
+inline constexpr LockRank kLibrary{2030, "worker::Library::mutex"};
+inline constexpr LockRank kFunction{2040, "worker::Function::mutex"};
+inline constexpr LockRank kLaunchChains{2050, "worker::LaunchChains::mutex_"};
+inline constexpr LockRank kGateDevice{2060, "worker::Gates::Device::mutex"};
+inline constexpr LockRank kMemory{2100, "worker::Memory::mutex_"};
+inline constexpr LockRank kSwapping{2110, "worker::Swapping::mutex_"};
+inline constexpr LockRank kDeferred{2120, "worker::Deferred::mutex_"};
+inline constexpr LockRank kGraphFunctionCalls{2200, "worker::Graphs::ask_mutex_"};
+inline constexpr LockRank kGraphs{2210, "worker::Graphs::mutex_"};
+inline constexpr LockRank kConditionals{2220, "worker::Conditionals::mutex_"};
+inline constexpr LockRank kGraphPartStore{2230, "worker::GraphPartStore::mutex_"};
+inline constexpr LockRank kEvents{2300, "worker::Events::mutex_"};
+inline constexpr LockRank kTransfers{2400, "worker::Transfers::mutex_"};
+inline constexpr LockRank kHostSegment{2410, "worker::HostSegment::mutex_"};
+inline constexpr LockRank kStaging{2420, "worker::Staging::mutex_"};
+inline constexpr LockRank kWorkerLanes{2430, "worker::Lanes::mutex_"};
+inline constexpr LockRank kImageCache{2500, "worker::ImageCache::mutex_"};
+inline constexpr LockRank kTimelines{2600, "worker::Timelines::mutex_"};
+inline constexpr LockRank kPrinting{2610, "worker::Printing::mutex_"};
+inline constexpr LockRank kGivenResources{2620, "worker::GivenResources::mutex_"};
+inline constexpr LockRank kForeignHandles{2630, "worker::ForeignHandles::mutex_"};
+inline constexpr LockRank kHandleTable{2640, "worker::HandleTable::mutex_"};
+inline constexpr LockRank kHelpers{2700, "worker::Helpers::mutex_"};
+inline constexpr LockRank kHelper{2710, "worker::Helpers::Helper::mutex"};
+inline constexpr LockRank kDownWriter{2800, "worker::DownWriter::mutex_"};
+inline constexpr LockRank kTimeSlices{2890, "worker::Groups::mutex"};
+
 }  // namespace longwire::base::ranks

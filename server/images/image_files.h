@@ -41,7 +41,7 @@ class ImageFiles {
   // has another digest.
   wire::Descriptor Read(const wire::Digest& digest, uint64_t bytes);
   // Copies sealed memory to an image's file, which appears only if the digest is right and there is
-  // room. With `write` false it is only held against the digest.
+  // room. With `write` false the digest is only compared.
   enum class Written { kDone, kWrongDigest, kNoRoom };
   Written Write(const wire::Descriptor& memory, const wire::Digest& digest, uint64_t bytes,
                 bool write);

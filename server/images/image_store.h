@@ -1,6 +1,7 @@
-// Module images by the digest of their bytes, on disk, within a bound. A tenant is told "known" of
-// what it uploaded in full itself and of nothing else: equal bytes of several tenants lie on the
-// disk once, but each of them sent them. Thread-safe; files are read and written without the lock.
+// Module images by the digest of their bytes, on disk, within a bound. A tenant gets the answer
+// "known" only for what it has uploaded in full itself: equal bytes of several tenants lie on the
+// disk once, but each tenant has sent them. Thread-safe; files are read and written without the
+// lock.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,7 @@ struct Figures {
   uint64_t saved = 0;    // bytes of hits that were not sent
   uint64_t kept = 0;     // uploads that were taken in, also of what was there
   uint64_t evicted = 0;  // images that made room
-  uint64_t damaged = 0;  // files that were no more what they had been
+  uint64_t damaged = 0;  // files whose bytes have changed
 };
 
 class ImageStore {
@@ -38,13 +39,13 @@ class ImageStore {
   // nullptr with a sentence when the folder cannot be used.
   static std::unique_ptr<ImageStore> Open(const Options& options, std::string* sentence);
 
-  // Whether the tenant uploaded so many bytes of this digest; counted as a hit or a miss.
+  // Whether the tenant uploaded an image of this digest and size; counted as a hit or a miss.
   bool Knows(const std::string& tenant, const wire::Digest& digest, uint64_t bytes);
-  // The same, with the bytes in sealed memory; invalid if not known or damaged, which is the end
-  // of what is damaged.
+  // The same, with the bytes in sealed memory; invalid if not known or damaged. A damaged image is
+  // removed.
   wire::Descriptor Find(const std::string& tenant, const wire::Digest& digest, uint64_t bytes);
 
-  // Takes in what the tenant uploaded: sealed memory of so many bytes.
+  // Stores an image that the tenant has uploaded: `bytes` of sealed memory.
   enum class Kept { kDone, kRefused, kNoRoom };
   Kept Keep(const std::string& tenant, const wire::Digest& digest, uint64_t bytes,
             const wire::Descriptor& memory);
@@ -63,7 +64,7 @@ class ImageStore {
   void ReadIndex();
   Index::iterator KnownTo(const std::string& tenant, const wire::Digest& digest, uint64_t bytes)
       LONGWIRE_REQUIRES(mutex_);
-  // For so many bytes more; false when that is more than there may be.
+  // For `bytes` more; false if that exceeds the limit.
   bool MakeRoom(uint64_t bytes) LONGWIRE_REQUIRES(mutex_);
   void Drop(Index::iterator image) LONGWIRE_REQUIRES(mutex_);
 

@@ -1,8 +1,8 @@
 // What a worker asks the daemon about module images, over its control socket once the session is
-// open. The daemon never looks into an image: it knows its digest and whose upload it was.
+// open. The daemon never reads what is in an image: it knows its digest and whose upload it was.
 //
 //   Find -> Found    with one descriptor of sealed memory if known and with_bytes
-//   Keep -> nothing  with one descriptor of sealed memory, of which the daemon counts the digest
+//   Keep -> nothing  with one descriptor of sealed memory, whose digest the daemon computes
 //
 // Packets are made by message::Pack and read by message::Unpack.
 #pragma once

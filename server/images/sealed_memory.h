@@ -14,9 +14,9 @@ namespace longwire::images {
 wire::Descriptor NewMemory();
 // All of `bytes` at the file's position; false when the file system has no room.
 bool WriteAll(int descriptor, std::span<const std::byte> bytes);
-// From here on its bytes and its size stay.
+// Its bytes and its size cannot change afterwards.
 bool Seal(const wire::Descriptor& memory);
-// True only for sealed memory of exactly so many bytes: then reading it neither waits nor changes.
+// True only for sealed memory of exactly `bytes`: reading it neither waits nor changes anything.
 bool IsSealed(const wire::Descriptor& memory, uint64_t bytes);
 // bytes->size() bytes from the start on; false if there are fewer.
 bool ReadAll(const wire::Descriptor& memory, std::span<std::byte> bytes);

@@ -11,7 +11,7 @@ namespace {
 // What is used of the library's interface, in its own numbers. Ours, so that building needs no
 // header of the driver's.
 constexpr int kSuccess = 0;
-constexpr unsigned kMostLinks = 64;     // of any device so far: 18
+constexpr unsigned kMaxLinks = 64;      // of any device so far: 18
 constexpr unsigned kCapabilities = 6;   // of a link
 constexpr unsigned kStateField = 165;   // whether a link is up, on Hopper and newer
 constexpr unsigned kUnknownEnd = 0xff;  // what is at the other end
@@ -108,7 +108,7 @@ std::vector<DeviceLink> LinksOf(const std::string& driver, const std::string& uu
   Device device = nullptr;
   std::string text = UuidText(uuid);
   if (library.Call("nvmlDeviceGetHandleByUUID", text.c_str(), &device) == kSuccess) {
-    for (unsigned number = 0; number < kMostLinks; ++number) {
+    for (unsigned number = 0; number < kMaxLinks; ++number) {
       if (IsUp(library, device, number)) links.push_back(Describe(library, device, number));
     }
   }

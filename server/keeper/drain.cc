@@ -100,7 +100,7 @@ Drain::Time Drain::AskUnused(std::span<const uint64_t> candidates, uint64_t keep
     if (worker.silent) continue;
     // The first answer only begins the time in which something is unused.
     uint32_t doublings =
-        worker.unused_asks < 2 ? 0 : std::min(worker.unused_asks - 1, kMostDoublings);
+        worker.unused_asks < 2 ? 0 : std::min(worker.unused_asks - 1, kMaxDoublings);
     auto pause = idle_after * (uint64_t{1} << doublings);
     Time due = std::max(worker.active, worker.unused_asked) + pause;
     if (now < due) {

@@ -35,7 +35,7 @@ class Drain {
   // A figure that is younger is not asked for again.
   static constexpr std::chrono::milliseconds kFigureAge{20};
   // A quiet session is asked what it does not use less and less often: after 2^n times as long.
-  static constexpr uint32_t kMostDoublings = 5;
+  static constexpr uint32_t kMaxDoublings = 5;
 
   struct Ask {
     uint64_t worker = 0;

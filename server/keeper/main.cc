@@ -5,16 +5,17 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
-#include "server/keeper/driver_choice.h"
+#include "server/driver/process_options.h"
+#include "server/keeper/chosen_device.h"
 #include "server/keeper/greeting.h"
 #include "server/keeper/keeper.h"
 #include "wire/descriptor_table.h"
 #include "wire/descriptors.h"
 #include "wire/guards.h"
-#include "wire/number.h"
 #include "wire/switches.h"
 
 namespace {
@@ -26,8 +27,7 @@ constexpr const char* kUsage =
     "                       [--reserve MIB] [--ledger FD]\n"
     "Started by longwire-warden.\n";
 
-constexpr int64_t kMaxNumber = 1 << 20;            // of a device, of a descriptor
-constexpr int64_t kMaxReserve = int64_t{1} << 32;  // MiB
+constexpr int64_t kLargestReserve = int64_t{1} << 32;  // MiB
 
 struct Arguments {
   std::string driver;
@@ -37,35 +37,15 @@ struct Arguments {
   int64_t reserve = -1;  // MiB; without it, by the device's memory
 };
 
-// What is wrong with the option; empty when it was understood.
-std::string Apply(const std::string& name, const std::string& value, Arguments* arguments) {
-  if (name == "--driver") {
-    arguments->driver = value;
-    return {};
-  }
-  const struct {
-    const char* name;
-    int64_t* number;
-    int64_t most;
-  } numbers[] = {{"--device", &arguments->device, kMaxNumber},
-                 {"--control", &arguments->control, kMaxNumber},
-                 {"--ledger", &arguments->ledger, kMaxNumber},
-                 {"--reserve", &arguments->reserve, kMaxReserve}};
-  for (const auto& option : numbers) {
-    if (name != option.name) continue;
-    auto number = longwire::wire::ParseNumber(value, 0, option.most);
-    *option.number = number.value_or(-1);
-    return number ? "" : name + " expects a number, found '" + value + "'";
-  }
-  return "what is '" + name + "'?";
-}
-
 // False with sentences on standard error.
 bool Parse(int count, char** words, Arguments* arguments) {
-  std::string problem = count % 2 == 0 ? std::string(words[count - 1]) + " needs a value" : "";
-  for (int i = 1; problem.empty() && i + 1 < count; i += 2) {
-    problem = Apply(words[i], words[i + 1], arguments);
-  }
+  const longwire::ProcessOption options[] = {{"--driver", &arguments->driver},
+                                             {"--device", &arguments->device},
+                                             {"--control", &arguments->control},
+                                             {"--ledger", &arguments->ledger},
+                                             {"--reserve", &arguments->reserve, kLargestReserve}};
+  std::span<char*> given(words, static_cast<size_t>(count));
+  std::string problem = longwire::ParseProcessOptions(given.subspan(1), options);
   bool complete = !arguments->driver.empty() && arguments->device >= 0 && arguments->control >= 0;
   if (problem.empty() && complete) return true;
   if (!problem.empty()) std::fprintf(stderr, "longwire-keeper: %s\n", problem.c_str());

@@ -1,17 +1,17 @@
-// A device's physical memory through the virtual memory functions of a CUDA driver library, which
-// is loaded at run time.
+// A device's physical memory through the virtual memory functions of a CUDA driver.
 #pragma once
 
 #include <memory>
 #include <string>
 
+#include "server/driver/driver_choice.h"
 #include "server/keeper/device_memory.h"
 
 namespace longwire::keeper {
 
-// Loads the library at `driver`, initialises it and retains the device's primary context (the
-// scrubbing needs one). nullptr on failure, with a CUresult and a sentence for people.
-std::unique_ptr<DeviceMemory> OpenVmmDevice(const std::string& driver, int device, int* code,
-                                            std::string* sentence);
+// Initialises the driver and retains the device's primary context, in which memory is zeroed and
+// copied. A CUresult; on failure with a sentence for people, and without a device.
+int OpenVmmDevice(const LoadedDriver& driver, int ordinal, std::unique_ptr<DeviceMemory>* device,
+                  std::string* sentence);
 
 }  // namespace longwire::keeper

@@ -13,9 +13,8 @@ import subprocess
 import sys
 import tempfile
 
-FOLDERS = ("base", "client-shim/calls", "client-shim/context", "client-shim/copy",
-           "client-shim/memory", "client-shim/mirror", "link", "server/config", "server/daemon",
-           "server/images", "server/keeper", "nvml-shim")
+FOLDERS = ("base", "client-shim", "link", "nvml-shim", "server/config", "server/daemon",
+           "server/images", "server/keeper", "server/worker")
 # Options that only GCC knows; what follows the second kind is its precompiled header.
 GCC_OPTIONS = {"-fvect-cost-model=dynamic", "-fpch-preprocess", "-Winvalid-pch"}
 ANALYSIS = ["-fsyntax-only", "-Wno-everything", "-Wthread-safety", "-Werror"]

@@ -16,7 +16,7 @@ constexpr int kHandOverMilliseconds = 1000;
 }  // namespace
 
 bool ImageCache::keeps() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return control_ >= 0 && !off_;
 }
 
@@ -48,14 +48,17 @@ ImageCache::Answer ImageCache::Ask(const wire::Digest& digest, uint64_t bytes, b
   if (!keeps()) return {};
   images::Find find{0, wire::Hexadecimal(digest), bytes, with_bytes};
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     find.request = next_request_++;
     waiting_[find.request];
   }
   bool sent = wire::SendMessage(control_, message::Pack(find));
-  std::unique_lock lock(mutex_);
+  base::MutexLock lock(mutex_);
   std::optional<Answer>& place = waiting_[find.request];
-  if (sent) answered_.wait_for(lock, kAnswerPatience, [&] { return off_ || place.has_value(); });
+  const auto deadline = std::chrono::steady_clock::now() + kAnswerPatience;
+  while (sent && !off_ && !place.has_value()) {
+    if (!answered_.WaitUntil(lock, deadline)) break;
+  }
   Answer answer;
   if (place.has_value()) answer = std::move(*place);
   if (!place.has_value() && !off_) LogLine("the daemon says nothing about images");
@@ -68,17 +71,17 @@ void ImageCache::Arrived(wire::Message message) {
   Answer answer;
   if (message::Unpack(message.bytes, &answer.found) != wire::WireResult::kOk) return;
   if (!message.descriptors.empty()) answer.memory = std::move(message.descriptors[0]);
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = waiting_.find(answer.found.request);
   if (found == waiting_.end()) return;
   found->second = std::move(answer);
-  answered_.notify_all();
+  answered_.NotifyAll();
 }
 
 void ImageCache::Stop() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   off_ = true;
-  answered_.notify_all();
+  answered_.NotifyAll();
 }
 
 }  // namespace longwire::worker

@@ -1,17 +1,17 @@
-// The worker's side of the daemon's cache of images (server/images/protocol.h). Helpers ask, the
-// thread that reads the control socket hands over what the daemon says. A daemon that keeps nothing
-// or does not answer only means that every image is sent.
+// The worker's side of the daemon's cache of images (server/images/protocol.h). Helpers ask; the
+// thread that reads the control socket brings the answers. With a daemon that keeps no images or
+// does not answer, the client sends every image.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/images/protocol.h"
 #include "wire/sha256.h"
 #include "wire/socket.h"
@@ -23,7 +23,7 @@ class ImageCache {
   // The daemon's socket; -1: there is none.
   explicit ImageCache(int control) : control_(control) {}
 
-  // Whether the daemon keeps images; true until it has said otherwise.
+  // Whether the daemon keeps images; true until it denies that.
   bool keeps();
   // Whether the tenant has uploaded these bytes before.
   bool Knows(const wire::Digest& digest, uint64_t bytes);
@@ -45,11 +45,12 @@ class ImageCache {
   Answer Ask(const wire::Digest& digest, uint64_t bytes, bool with_bytes);
 
   const int control_;
-  std::mutex mutex_;
-  std::condition_variable answered_;
-  uint64_t next_request_ = 1;                          // under mutex_, as what follows
-  std::map<uint64_t, std::optional<Answer>> waiting_;  // by request
-  bool off_ = false;
+  base::Mutex mutex_{base::ranks::kImageCache};
+  base::CondVar answered_;
+  uint64_t next_request_ LONGWIRE_GUARDED_BY(mutex_) = 1;
+  // By request.
+  std::map<uint64_t, std::optional<Answer>> waiting_ LONGWIRE_GUARDED_BY(mutex_);
+  bool off_ LONGWIRE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace longwire::worker

@@ -16,7 +16,7 @@ class Transfers;
 struct ImageSources {
   Transfers& transfers;  // what the client sends
   ImageCache& cache;     // what the daemon keeps
-  DownWriter& down;      // the client is asked by it
+  DownWriter& down;      // carries requests to the client
 };
 
 struct NamedImage {

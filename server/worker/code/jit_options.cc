@@ -36,7 +36,7 @@ bool IsOutput(uint32_t option) {
 }
 
 // Of a log; logs and what else is in a reply fit into one record.
-constexpr uint64_t kMostLogBytes = 64 << 10;
+constexpr uint64_t kMaxLogBytes = 64 << 10;
 
 }  // namespace
 
@@ -71,7 +71,7 @@ void JitOptions::Add(CUjit_option name, uint64_t value) {
 
 void JitOptions::AddLog(std::string* log, CUjit_option buffer, CUjit_option size, uint64_t room) {
   if (room == 0) return;
-  log->assign(std::min(room, kMostLogBytes), '\0');
+  log->assign(std::min(room, kMaxLogBytes), '\0');
   Add(buffer, reinterpret_cast<uint64_t>(log->data()));
   Add(size, log->size());
 }

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <deque>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/worker/code/jit_options.h"
 #include "server/worker/support/driver.h"
 
@@ -15,12 +16,12 @@ namespace longwire::worker {
 // The driver links for one at a time, and no module ends beside it. NVIDIA's driver once died in
 // its linker while another thread unloaded what it had linked before; whether that was the reason
 // is not known, and waiting costs nothing.
-inline std::mutex& DriversLinker() {
-  static std::mutex mutex;
+inline base::Mutex& DriversLinker() {
+  static base::Mutex mutex{base::ranks::kDriversLinker};
   return mutex;
 }
 
-// What a program hears of its options by a reply.
+// Puts the outputs of the options into a reply.
 template <class Context, class Reply>
 void TellOutputs(Context& context, const JitOptions& options, Reply* reply) {
   reply->info_log = context.Keep(options.info_log());
@@ -45,15 +46,15 @@ struct Linker {
       : driver(table), options(option, value) {}
   ~Linker() {
     if (state == nullptr) return;
-    std::lock_guard lock(DriversLinker());
+    base::MutexLock lock(DriversLinker());
     driver.cuLinkDestroy(state);
   }
   Linker(const Linker&) = delete;
   Linker& operator=(const Linker&) = delete;
 
   const DriverTable& driver;
-  std::mutex mutex;    // one call of the driver at a time; before the driver's linker
-  JitOptions options;  // the driver writes into its logs up to the end
+  base::Mutex mutex{base::ranks::kLinker};  // one call of the driver at a time
+  JitOptions options;                       // the driver writes into its logs up to the end
   std::deque<LinkInput> inputs;
   CUlinkState state = nullptr;
   std::span<const std::byte> image;  // the state's own memory

@@ -1,7 +1,5 @@
 #include "server/worker/code/loaded_functions.h"
 
-#include <mutex>
-
 #include "server/worker/support/current_context.h"
 #include "server/worker/support/helpers.h"
 
@@ -19,7 +17,7 @@ CUresult LoadedFunctions::Find(uint64_t id, const std::shared_ptr<Context>& cont
   uint32_t in = context->id;
   *handle = function->launched;
   if (function->launched_in == in) return CUDA_SUCCESS;
-  std::lock_guard lock(function->mutex);
+  base::MutexLock lock(function->mutex);
   LoadedFunction& loaded = function->loaded[in];
   if (loaded.state == LoadState::kLoaded) {
     *handle = loaded.handle;
@@ -48,7 +46,7 @@ void LoadedFunctions::Load(Function& function, const Context& context) {
     if (loaded != CUDA_ERROR_NOT_SUPPORTED) result = loaded;
   }
   {
-    std::lock_guard lock(function.mutex);
+    base::MutexLock lock(function.mutex);
     function.loaded[context.id] = {LoadState::kLoaded, handle, result};
   }
   uses_.up.PokeConsumer();

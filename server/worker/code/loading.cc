@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 
 #include "server/worker/code/linker.h"
 #include "server/worker/support/log_line.h"
@@ -43,7 +42,7 @@ CUresult LinkParts(const DriverTable& driver, uint64_t bytes, JitOptions* option
                    std::vector<std::byte>* image) {
   std::span<const std::byte> left = std::span(*image).first(bytes);
   Linker linker(driver, {}, {});
-  std::lock_guard lock(DriversLinker());  // given back before the linker takes it to end
+  base::MutexLock lock(DriversLinker());  // given back before the linker takes it to end
   CUresult result =
       driver.cuLinkCreate_v2(options->count(), options->names(), options->values(), &linker.state);
   while (result == CUDA_SUCCESS && !left.empty()) {

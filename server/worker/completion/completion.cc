@@ -23,6 +23,15 @@ constexpr microseconds kLongestSleep{200};  // the latest that a finished stream
 constexpr int kLockTries = 50;
 constexpr milliseconds kFaultCheck{5};  // without progress
 
+bool TryForLong(base::Mutex& mutex)
+    LONGWIRE_TRY_ACQUIRE(true, mutex) LONGWIRE_NO_THREAD_SAFETY_ANALYSIS {
+  for (int i = 0; i < kLockTries; ++i) {
+    if (mutex.TryLock()) return true;
+    sched_yield();
+  }
+  return mutex.TryLock();
+}
+
 }  // namespace
 
 void Completion::Start() {
@@ -144,35 +153,37 @@ void Completion::SendProgress() {
 
 void Completion::Settle(Stream& stream) {
   // The log thread may just be leaving; if it goes on issuing, the next marker tells.
-  std::unique_lock issue(stream.issue_mutex, std::try_to_lock);
-  for (int i = 0; i < kLockTries && !issue; ++i) {
-    sched_yield();
-    (void)issue.try_lock();
+  if (!TryForLong(stream.issue_mutex)) return;
+  CUresult result = CUDA_SUCCESS;
+  {
+    base::MutexLock issue(stream.issue_mutex, base::AdoptLock());
+    if (stream.unmarked != 0 || stream.capturing || stream.dead) return;
+    if (!uses_.timelines.Drained(stream)) return;
+    base::MutexLock capture(stream.context->capture_mutex);
+    result = stream.kind == StreamKind::kLegacy ? AskLegacy(stream) : Synchronize(stream);
   }
-  if (!issue || stream.unmarked != 0 || stream.capturing || stream.dead) return;
-  if (!uses_.timelines.Drained(stream)) return;
-  std::unique_lock capture(stream.context->capture_mutex);
-  std::unique_lock<std::mutex> gate;
-  bool idle = true;
-  if (stream.kind == StreamKind::kLegacy) {
-    // Waiting for the legacy stream may mean waiting for all blocking streams, or spoil a capture.
-    if (stream.context->captures != 0) return;
-    gate = std::unique_lock(stream.context->legacy_mutex, std::try_to_lock);
-    if (!gate) return;
-    auto& blocking = stream.context->blocking;
-    idle = std::all_of(blocking.begin(), blocking.end(),
-                       [](const Stream* other) { return other->unfinished == 0; });
-  }
-  uses_.current_context.Set(*stream.context);
-  CUresult result = idle ? uses_.driver.cuStreamSynchronize(stream.handle)
-                         : uses_.driver.cuStreamQuery(stream.handle);
-  if (gate) gate.unlock();
-  capture.unlock();
-  issue.unlock();
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) {
     uses_.failures.DriverFailed(*stream.context, uses_.timelines.FirstUnfinished(stream), result,
                                 "a call of a stream");
   }
+}
+
+CUresult Completion::Synchronize(const Stream& stream) {
+  uses_.current_context.Set(*stream.context);
+  return uses_.driver.cuStreamSynchronize(stream.handle);
+}
+
+// Waiting for the legacy stream may mean waiting for all blocking streams, or spoil a capture.
+CUresult Completion::AskLegacy(const Stream& stream) {
+  Context& context = *stream.context;
+  if (stream.context->captures != 0) return CUDA_ERROR_NOT_READY;
+  if (!context.legacy_mutex.TryLock()) return CUDA_ERROR_NOT_READY;
+  base::MutexLock gate(context.legacy_mutex, base::AdoptLock());
+  bool idle = std::ranges::all_of(context.blocking,
+                                  [](const Stream* other) { return other->unfinished == 0; });
+  if (idle) return Synchronize(stream);
+  uses_.current_context.Set(context);
+  return uses_.driver.cuStreamQuery(stream.handle);
 }
 
 void Completion::LookForFaults() {
@@ -182,14 +193,16 @@ void Completion::LookForFaults() {
 }
 
 void Completion::Check(Stream& stream) {
-  std::unique_lock issue(stream.issue_mutex, std::try_to_lock);
-  if (!issue || stream.capturing || stream.dead) return;
-  std::unique_lock capture(stream.context->capture_mutex);
-  if (stream.kind == StreamKind::kLegacy && stream.context->captures != 0) return;
-  uses_.current_context.Set(*stream.context);
-  CUresult result = uses_.driver.cuStreamQuery(stream.handle);
-  capture.unlock();
-  issue.unlock();
+  if (!stream.issue_mutex.TryLock()) return;
+  CUresult result = CUDA_SUCCESS;
+  {
+    base::MutexLock issue(stream.issue_mutex, base::AdoptLock());
+    if (stream.capturing || stream.dead) return;
+    base::MutexLock capture(stream.context->capture_mutex);
+    if (stream.kind == StreamKind::kLegacy && stream.context->captures != 0) return;
+    uses_.current_context.Set(*stream.context);
+    result = uses_.driver.cuStreamQuery(stream.handle);
+  }
   if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY) return;
   uses_.failures.DriverFailed(*stream.context, uses_.timelines.FirstUnfinished(stream), result,
                               "a call of a stream");

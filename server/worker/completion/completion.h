@@ -42,7 +42,7 @@ class Completion {
 
   // The log thread sleeps and wants to be woken when something finishes.
   std::atomic<bool> wake_log_thread{false};
-  // What hangs on markers is being done, though nothing is watched any more.
+  // Actions of reached markers are running, though no stream may be watched any more.
   bool acting() const { return acting_; }
 
  private:
@@ -57,6 +57,9 @@ class Completion {
   // Makes sure that a stream without outstanding markers is idle in the driver's eyes too, which
   // brings device printf out. Does nothing if more was issued meanwhile.
   void Settle(Stream& stream);
+  CUresult Synchronize(const Stream& stream);
+  // CUDA_ERROR_NOT_READY: it cannot be asked now.
+  CUresult AskLegacy(const Stream& stream) LONGWIRE_REQUIRES(stream.context->capture_mutex);
   void LookForFaults();
   void Check(Stream& stream);
 

@@ -22,7 +22,7 @@ Event* Events::Find(uint64_t event) {
 }
 
 CUresult Events::Create(uint64_t event, uint32_t flags) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (event == 0 || events_.size() >= HandleTable<Event>::kMaxHandles) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -34,7 +34,7 @@ CUresult Events::Create(uint64_t event, uint32_t flags) {
 }
 
 CUresult Events::Destroy(uint64_t event) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   Event* found = Find(event);
   if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   for (auto& [number, version] : found->versions) GiveBack(*found, version);
@@ -43,7 +43,7 @@ CUresult Events::Destroy(uint64_t event) {
 }
 
 void Events::DestroyAllOf(const Context& context) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   for (auto& [handle, weak] : fixed_) {
     auto fixed = weak.lock();
     if (fixed != nullptr && fixed->context == &context) fixed->dead = true;
@@ -64,7 +64,7 @@ void Events::DestroyAllOf(const Context& context) {
 }
 
 void Events::RecordSorted(uint64_t event, uint64_t version) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   Event* found = Find(event);
   if (found == nullptr) return;
   found->versions.try_emplace(version);
@@ -72,7 +72,7 @@ void Events::RecordSorted(uint64_t event, uint64_t version) {
 }
 
 void Events::WaitSorted(uint64_t event, uint64_t version) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   Event* found = Find(event);
   if (found == nullptr) return;
   auto place = found->versions.find(version);
@@ -123,7 +123,7 @@ void Events::HasWaited(Event& event, Versions::iterator place) {
 }
 
 CUresult Events::Record(uint64_t event, uint64_t version, uint32_t flags, Stream& stream) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   Event* found = Find(event);
   if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   EventVersion& place = found->versions[version];
@@ -153,7 +153,7 @@ CUresult Events::Record(uint64_t event, uint64_t version, uint32_t flags, Stream
 }
 
 CUresult Events::Pass(uint64_t event, uint64_t version) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   Event* found = Find(event);
   if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   auto place = found->versions.find(version);
@@ -164,7 +164,7 @@ CUresult Events::Pass(uint64_t event, uint64_t version) {
 }
 
 void Events::RecordDropped(uint64_t event, uint64_t version) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   Event* found = Find(event);
   if (found == nullptr) return;
   EventVersion& place = found->versions[version];
@@ -173,7 +173,7 @@ void Events::RecordDropped(uint64_t event, uint64_t version) {
 }
 
 CUresult Events::Wait(uint64_t event, uint64_t version, uint32_t flags, Stream& stream) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   Event* found = Find(event);
   if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   auto place = found->versions.find(version);
@@ -190,7 +190,7 @@ CUresult Events::Wait(uint64_t event, uint64_t version, uint32_t flags, Stream& 
 }
 
 void Events::WaitDropped(uint64_t event, uint64_t version) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   Event* found = Find(event);
   if (found == nullptr) return;
   auto place = found->versions.find(version);
@@ -199,7 +199,7 @@ void Events::WaitDropped(uint64_t event, uint64_t version) {
 
 CUresult Events::Elapsed(uint64_t start, uint64_t start_version, uint64_t end, uint64_t end_version,
                          float* milliseconds) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   CUevent handles[2] = {};
   const uint64_t ids[2] = {start, end};
   const uint64_t versions[2] = {start_version, end_version};
@@ -224,7 +224,7 @@ CUresult Events::Elapsed(uint64_t start, uint64_t start_version, uint64_t end, u
 
 CUresult Events::Fix(uint64_t event, const std::shared_ptr<Context>& context,
                      std::shared_ptr<FixedEvent>* fixed) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   Event* found = Find(event);
   if (found == nullptr || context == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   *fixed = found->fixed;
@@ -252,13 +252,13 @@ CUresult Events::Fix(uint64_t event, const std::shared_ptr<Context>& context,
 }
 
 std::shared_ptr<FixedEvent> Events::FindFixed(CUevent handle) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = fixed_.find(handle);
   return found == fixed_.end() ? nullptr : found->second.lock();
 }
 
 void Events::RecordedInGraph(uint64_t event, uint64_t version) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   Event* found = Find(event);
   if (found == nullptr || version == 0) return;
   EventVersion& place = found->versions[version];
@@ -270,7 +270,7 @@ void Events::RecordedInGraph(uint64_t event, uint64_t version) {
 }
 
 bool Events::IsIssued(uint64_t event, uint64_t version) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   Event* found = Find(event);
   if (found == nullptr) return true;
   auto place = found->versions.find(version);
@@ -278,7 +278,7 @@ bool Events::IsIssued(uint64_t event, uint64_t version) {
 }
 
 CUevent Events::Newest(uint64_t event) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   Event* found = Find(event);
   if (found == nullptr) return nullptr;
   auto place = found->versions.find(found->newest_issued);

@@ -3,9 +3,10 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/worker/support/handle_table.h"
 #include "server/worker/support/objects.h"
 
@@ -26,16 +27,16 @@ class Events {
   CUresult Destroy(uint64_t event);
   void DestroyAllOf(const Context& context);
 
-  // The log named this version, in the log's order. One that is waited for and newer than all that
-  // were named is still to come.
+  // Called in the log's order, when the log names this version. A version that is waited for and
+  // newer than all named so far has its record later in the log.
   void RecordSorted(uint64_t event, uint64_t version);
   void WaitSorted(uint64_t event, uint64_t version);
 
   // Records into the stream; the context is current.
   CUresult Record(uint64_t event, uint64_t version, uint32_t flags, Stream& stream);
-  // Comes without a record.
+  // The version has no record: waits for it are no-ops.
   CUresult Pass(uint64_t event, uint64_t version);
-  // The record fell away with its context.
+  // The record was dropped with its context.
   void RecordDropped(uint64_t event, uint64_t version);
   // kNotYet while the version's record was not issued.
   CUresult Wait(uint64_t event, uint64_t version, uint32_t flags, Stream& stream);
@@ -59,20 +60,21 @@ class Events {
 
  private:
   using PoolKey = std::pair<uint32_t, uint32_t>;  // context, flags
-  CUresult TakeFromPool(Event& event, const Context& context, CUevent* handle);
-  void GiveBack(Event& event, EventVersion& version);
-  void DropOldVersions(Event& event);
+  CUresult TakeFromPool(Event& event, const Context& context, CUevent* handle)
+      LONGWIRE_REQUIRES(mutex_);
+  void GiveBack(Event& event, EventVersion& version) LONGWIRE_REQUIRES(mutex_);
+  void DropOldVersions(Event& event) LONGWIRE_REQUIRES(mutex_);
   using Versions = std::map<uint64_t, EventVersion>;
-  // A call that waits for the version was issued, or fell away.
-  void HasWaited(Event& event, Versions::iterator place);
-  Event* Find(uint64_t event);
+  // A call that waits for the version was issued or dropped.
+  void HasWaited(Event& event, Versions::iterator place) LONGWIRE_REQUIRES(mutex_);
+  Event* Find(uint64_t event) LONGWIRE_REQUIRES(mutex_);
 
   const DriverTable& driver_;
-  std::mutex mutex_;
-  std::map<uint64_t, Event> events_;
-  std::map<PoolKey, std::vector<CUevent>> pool_;
-  std::map<CUevent, std::weak_ptr<FixedEvent>> fixed_;
-  size_t driver_events_ = 0;
+  base::Mutex mutex_{base::ranks::kEvents};
+  std::map<uint64_t, Event> events_ LONGWIRE_GUARDED_BY(mutex_);
+  std::map<PoolKey, std::vector<CUevent>> pool_ LONGWIRE_GUARDED_BY(mutex_);
+  std::map<CUevent, std::weak_ptr<FixedEvent>> fixed_ LONGWIRE_GUARDED_BY(mutex_);
+  size_t driver_events_ LONGWIRE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace longwire::worker

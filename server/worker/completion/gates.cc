@@ -122,7 +122,7 @@ void Gates::Measure(Device& device, uint64_t now) {
 
 void Gates::Update(int32_t index) {
   Device& device = devices_[index];
-  std::lock_guard lock(device.mutex);
+  base::MutexLock lock(device.mutex);
   bool running = device.in_flight.load() > 0;
   bool busy = running || device.queued.load() > 0;
   gates::DeviceGate* gate = page_ == nullptr ? nullptr : &page_->device(index);

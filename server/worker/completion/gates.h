@@ -1,6 +1,6 @@
-// The session's turn on its devices, on the worker's side: which heads of queues may be issued, and
-// what is told about the session's business (server/gates/gate_page.h). Without a page everything
-// may go.
+// The session's gates, on the worker's side: which heads of queues may be issued, and what the
+// session reports about its work (server/gates/gate_page.h). Without a page everything may be
+// issued.
 //
 // The log thread asks and counts what it queues and issues; the completion thread counts what has
 // finished. Transitions between idle and busy are made under one lock, everything else is a
@@ -11,10 +11,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/gates/gate_page.h"
 #include "server/worker/support/objects.h"
 
@@ -58,19 +59,19 @@ class Gates {
     std::atomic<bool> running{false};    // changed under mutex
     std::atomic<bool> busy{false};       // changed under mutex
     std::atomic<uint64_t> mean_call{0};  // nanoseconds, of late
-    std::mutex mutex;
-    uint64_t since = 0;                 // of this run, guarded by mutex
-    uint64_t measured_since = 0;        // of `finished`, guarded by mutex
-    std::atomic<uint32_t> finished{0};  // calls since the last measurement
-    bool holding = false;               // log thread: the last answer was no
-    int64_t held_in_flight = 0;         // log thread: how much was in flight then
-    uint64_t held_since = 0;            // log thread: nothing finished or went since; 0: not held
+    base::Mutex mutex{base::ranks::kGateDevice};
+    uint64_t since LONGWIRE_GUARDED_BY(mutex) = 0;           // of this run
+    uint64_t measured_since LONGWIRE_GUARDED_BY(mutex) = 0;  // of `finished`
+    std::atomic<uint32_t> finished{0};                       // calls since the last measurement
+    bool holding = false;                                    // log thread: the last answer was no
+    int64_t held_in_flight = 0;  // log thread: how much was in flight then
+    uint64_t held_since = 0;     // log thread: nothing finished or went since; 0: not held
   };
 
   void Update(int32_t device);
-  static void Measure(Device& device, uint64_t now);  // the caller holds the device's mutex
+  static void Measure(Device& device, uint64_t now) LONGWIRE_REQUIRES(device.mutex);
   bool WithinBudget(const Device& device, const gates::DeviceGate& gate) const;
-  // Work is held back, and nothing has finished for long.
+  // The budget holds work back, and nothing has finished for long.
   static bool IsStuck(Device& device);
 
   std::vector<Device> devices_;

@@ -3,22 +3,22 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/try.h"
 #include "server/worker/support/log_line.h"
 
 namespace longwire::worker {
 
 CUresult Timelines::Start() {
   void* memory = nullptr;
-  CUresult result = driver_.cuMemHostAlloc(&memory, kSlots * sizeof(uint64_t),
-                                           CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(driver_.cuMemHostAlloc(&memory, kSlots * sizeof(uint64_t),
+                                      CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
   std::memset(memory, 0, kSlots * sizeof(uint64_t));
   slots_ = static_cast<uint64_t*>(memory);
   return driver_.cuMemHostGetDevicePointer_v2(&device_slots_, memory, 0);
 }
 
 bool Timelines::Attach(Stream& stream) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (!free_slots_.empty()) {
     stream.slot = free_slots_.back();
     free_slots_.pop_back();
@@ -37,11 +37,14 @@ void Timelines::Mark(const std::shared_ptr<Stream>& stream, bool in_stream,
   Marker marker;
   marker.position = stream->last_issued;
   marker.acts_for = marker.position;
-  // Where a call has begun and waits for the marker, other streams' calls may stand between.
-  bool begun = !stream->queue.empty() && stream->queue.front().begun();
-  if (begun) marker.acts_for = stream->queue.front().position;
-  // A marker behind no call (a host function's, a pull's) keeps nobody waiting.
+  // A marker behind no call keeps nobody waiting.
   marker.first_position = stream->unmarked != 0 ? stream->first_unmarked : UINT64_MAX;
+  // Where a call has begun and waits for the marker, other streams' calls may stand between. Parts
+  // of that call may stand before the marker.
+  if (!stream->queue.empty() && stream->queue.front().begun()) {
+    marker.acts_for = stream->queue.front().position;
+    marker.first_position = std::min(marker.first_position, marker.acts_for);
+  }
   marker.calls = stream->unmarked;
   marker.push = stream->push_next;
   marker.actions = std::move(stream->actions);
@@ -50,7 +53,7 @@ void Timelines::Mark(const std::shared_ptr<Stream>& stream, bool in_stream,
   stream->push_next = false;
   bool use_event = false;
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (in_stream) marker.ticket = stream->next_ticket++;
     use_event = write_value_missing_;
   }
@@ -72,18 +75,18 @@ void Timelines::Mark(const std::shared_ptr<Stream>& stream, bool in_stream,
     marker.good = false;
     refused(result);
   }
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   write_value_missing_ |= use_event;
   stream->markers.push_back(std::move(marker));
   if (!stream->watched) {
     stream->watched = true;
     watched_.push_back(stream);
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 }
 
 uint64_t Timelines::Want(Stream& stream, uint64_t position) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (stream.settled >= position) return stream.settled;
   stream.wanted.Add(position);
   return 0;
@@ -91,7 +94,7 @@ uint64_t Timelines::Want(Stream& stream, uint64_t position) {
 
 bool Timelines::AllFinishedBelow(const std::vector<std::shared_ptr<Stream>>& streams,
                                  uint64_t position) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return std::all_of(streams.begin(), streams.end(), [&](const auto& stream) {
     if (stream->unmarked != 0 && stream->first_unmarked < position) return false;
     return stream->markers.empty() || stream->markers.front().first_position >= position;
@@ -99,12 +102,12 @@ bool Timelines::AllFinishedBelow(const std::vector<std::shared_ptr<Stream>>& str
 }
 
 bool Timelines::Drained(Stream& stream) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return stream.markers.empty();
 }
 
 void Timelines::Detach(Stream& stream) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   stream.dead = true;
   if (!stream.watched) FreeSlot(stream);  // else Collect does
 }
@@ -115,20 +118,20 @@ void Timelines::FreeSlot(const Stream& stream) {
 }
 
 bool Timelines::anything_watched() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return !watched_.empty();
 }
 
 bool Timelines::WaitForWork() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return stop_ || !watched_.empty(); });
+  base::MutexLock lock(mutex_);
+  while (!stop_ && watched_.empty()) changed_.Wait(lock);
   return !stop_;
 }
 
 void Timelines::Stop() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   stop_ = true;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 bool Timelines::IsReached(Stream& stream, const Marker& marker) {
@@ -141,7 +144,7 @@ bool Timelines::IsReached(Stream& stream, const Marker& marker) {
 
 void Timelines::Collect(std::vector<Reached>* reached) {
   reached->clear();
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   ReadSlots();
   for (auto& stream : watched_) {
     Reached found;
@@ -159,26 +162,26 @@ void Timelines::Collect(std::vector<Reached>* reached) {
     found.stream = stream;
     reached->push_back(std::move(found));
   }
-  std::erase_if(watched_, [&](const auto& stream) {
-    if (!stream->markers.empty()) return false;
+  for (auto& stream : watched_) {
+    if (!stream->markers.empty()) continue;
     stream->watched = false;
     if (stream->dead) FreeSlot(*stream);
-    return true;
-  });
+  }
+  std::erase_if(watched_, [](const auto& stream) { return !stream->watched; });
 }
 
 std::vector<std::shared_ptr<Stream>> Timelines::Watched() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return watched_;
 }
 
 uint64_t Timelines::FirstUnfinished(Stream& stream) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return stream.markers.empty() ? stream.finished : stream.markers.front().first_position;
 }
 
 bool Timelines::Settled(Stream& stream, uint64_t position, bool push) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   stream.settled = std::max(stream.settled, position);
   // Somebody may have begun to want it after it was collected.
   return stream.wanted.Reach(position) || push;
@@ -187,9 +190,9 @@ bool Timelines::Settled(Stream& stream, uint64_t position, bool push) {
 // What one stream's marker waited for, by an event of another stream, was written before it: a look
 // that shows the first must show the second. Two equal looks in a row do.
 void Timelines::ReadSlots() {
-  constexpr int kMostLooks = 8;  // bounded, also when the device is quicker than we are
+  constexpr int kMaxPolls = 8;  // bounded, also when the device is quicker than we are
   bool changed = true;
-  for (int look = 0; changed && look < kMostLooks; ++look) {
+  for (int look = 0; changed && look < kMaxPolls; ++look) {
     changed = false;
     for (auto& stream : watched_) {
       uint64_t value = __atomic_load_n(&slots_[stream->slot], __ATOMIC_ACQUIRE);

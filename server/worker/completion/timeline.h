@@ -1,15 +1,16 @@
-// Where each stream is: markers in order, and the pinned page into which the device writes how far
-// it came. The log thread adds markers, the completion thread takes those that were reached.
+// The progress of each stream: its markers in order, and the pinned page into which the device
+// writes their tickets. The log thread adds markers, the completion thread takes those that were
+// reached.
 //
-// Lock order: Stream::issue_mutex, then the lock in here. Nothing is called with it held.
+// A stream's issue_mutex is taken before the lock in here, under which nothing else is taken.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/worker/support/objects.h"
 
 namespace longwire::worker {
@@ -27,8 +28,8 @@ class Timelines {
   // Puts a marker behind everything issued into the stream, with the actions gathered for it. The
   // stream's issue_mutex is held and its context current. `in_stream` is false while nothing of
   // ours may enter the stream (capture, a failed context): then the marker counts as reached as
-  // soon as the one before is. So does one that the driver refuses; `refused` is called before
-  // anybody can see that, and says why.
+  // soon as the one before is. So does one that the driver refuses: `refused` then reports the
+  // error before anybody can see that the marker was reached.
   void Mark(const std::shared_ptr<Stream>& stream, bool in_stream,
             const std::function<void(CUresult)>& refused);
 
@@ -59,8 +60,8 @@ class Timelines {
   bool anything_watched();
   // The position of the oldest call that is not known to be finished.
   uint64_t FirstUnfinished(Stream& stream);
-  // All that hangs on `position` was sent. True if its progress must be: then nobody waits for it
-  // any more.
+  // All that depends on `position` was sent. True if its progress must be sent now: then it is not
+  // wanted any more.
   bool Settled(Stream& stream, uint64_t position, bool push);
   void Stop();
 
@@ -68,21 +69,21 @@ class Timelines {
   // 64 Ki streams at 8 bytes; a page's slots are close together, so polling many stays cheap.
   static constexpr uint32_t kSlots = 1 << 16;
 
-  void FreeSlot(const Stream& stream);
-  void ReadSlots();
-  bool IsReached(Stream& stream, const Marker& marker);
+  void FreeSlot(const Stream& stream) LONGWIRE_REQUIRES(mutex_);
+  void ReadSlots() LONGWIRE_REQUIRES(mutex_);
+  bool IsReached(Stream& stream, const Marker& marker) LONGWIRE_REQUIRES(mutex_);
 
   const DriverTable& driver_;
   uint64_t* slots_ = nullptr;  // written by the device
   CUdeviceptr device_slots_ = 0;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::shared_ptr<Stream>> watched_;
-  std::vector<uint32_t> free_slots_;
-  uint32_t next_slot_ = 0;
-  bool write_value_missing_ = false;
-  bool stop_ = false;
+  base::Mutex mutex_{base::ranks::kTimelines};
+  base::CondVar changed_;
+  std::vector<std::shared_ptr<Stream>> watched_ LONGWIRE_GUARDED_BY(mutex_);
+  std::vector<uint32_t> free_slots_ LONGWIRE_GUARDED_BY(mutex_);
+  uint32_t next_slot_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  bool write_value_missing_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  bool stop_ LONGWIRE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace longwire::worker

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/try.h"
 #include "server/worker/graph/graphs.h"
 #include "server/worker/support/foreign_handles.h"
 
@@ -9,7 +10,7 @@ namespace longwire::worker {
 CUresult Graphs::BeginCapture(Stream& stream, CUgraph graph, const std::vector<CUgraphNode>& after,
                               const CUgraphEdgeData* edges) {
   {
-    std::lock_guard lock(stream.context->capture_mutex);
+    base::MutexLock lock(stream.context->capture_mutex);
     ++stream.context->captures;
   }
   // The client keeps the modes' rules; here nothing may get in the way of other calls.
@@ -20,7 +21,7 @@ CUresult Graphs::BeginCapture(Stream& stream, CUgraph graph, const std::vector<C
                         : driver.cuStreamBeginCaptureToGraph(stream.handle, graph,
                                                              after.empty() ? nullptr : after.data(),
                                                              edges, after.size(), kMode);
-  std::lock_guard lock(stream.context->capture_mutex);
+  base::MutexLock lock(stream.context->capture_mutex);
   if (result != CUDA_SUCCESS) {
     --stream.context->captures;
     stream.capturing = false;
@@ -32,9 +33,8 @@ CUresult Graphs::BeginCapture(Stream& stream, CUgraph graph, const std::vector<C
 
 CUresult Graphs::CaptureId(Stream& stream, cuuint64_t* id) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  CUresult result = uses_.driver.cuStreamGetCaptureInfo_v3(stream.handle, &status, id, nullptr,
-                                                           nullptr, nullptr, nullptr);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(uses_.driver.cuStreamGetCaptureInfo_v3(stream.handle, &status, id, nullptr, nullptr,
+                                                      nullptr, nullptr));
   return status == CU_STREAM_CAPTURE_STATUS_ACTIVE ? CUDA_SUCCESS
                                                    : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 }
@@ -56,7 +56,7 @@ void Graphs::AddCaptured(Stream& stream, const GraphPartRef& part) {
   CUgraphNode node = NewestNode(uses_.driver, stream);
   if (node == nullptr || CaptureId(stream, &id) != CUDA_SUCCESS) return;
   store_->Announce(part);
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   captures_[id].emplace_back(node, part);
 }
 
@@ -71,12 +71,12 @@ CUresult Graphs::EndCapture(Stream& stream, uint64_t id, calls::lwCaptureEnd::Re
   CUresult result = driver.cuStreamEndCapture(stream.handle, &ended);
   stream.capturing = false;
   {
-    std::lock_guard lock(stream.context->capture_mutex);
+    base::MutexLock lock(stream.context->capture_mutex);
     if (stream.context->captures > 0) --stream.context->captures;
   }
   CapturedParts parts;  // those of a capture that failed are let go after the lock
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     auto found = captures_.find(capture);
     if (found != captures_.end()) {
       parts = std::move(found->second);
@@ -104,7 +104,7 @@ CUresult Graphs::EndCapture(Stream& stream, uint64_t id, calls::lwCaptureEnd::Re
 }
 
 bool Graphs::CaptureWrites(cuuint64_t id) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = captures_.find(id);
   return found != captures_.end() &&
          std::any_of(found->second.begin(), found->second.end(),
@@ -145,14 +145,13 @@ CUresult Graphs::CaptureDownload(Stream& stream, const calls::Place& source, con
   GraphPartRef part = NewPart();
   GraphCopy& write = part->write;
   write.bytes = place.bytes();
-  CUresult result = GiveMemory(nullptr, &write, false);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(GiveMemory(nullptr, &write, false));
   write.transfer = transfer;
   part->copy.source = source;
   part->copy.bytes = write.bytes;
   part->copy.write = transfer;
-  result = CopyPacked(uses_.driver, {stream.handle, stream.context->handle}, place, 0,
-                      place.bytes(), write.data, CopyDirection::kToHost);
+  CUresult result = CopyPacked(uses_.driver, {stream.handle, stream.context->handle}, place, 0,
+                               place.bytes(), write.data, CopyDirection::kToHost);
   if (result == CUDA_SUCCESS) AddCaptured(stream, part);
   return result;
 }
@@ -169,11 +168,10 @@ CUresult Graphs::CaptureHostFunction(Stream& stream, uint64_t ticket) {
 CUresult Graphs::CaptureEvent(Stream& stream, uint64_t event, uint32_t flags, bool waits) {
   const DriverTable& driver = uses_.driver;
   GraphPartRef part;
-  CUresult result = NewEventPart(event, stream.context, waits, &part);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(NewEventPart(event, stream.context, waits, &part));
   CUevent handle = part->event->handle;
-  result = waits ? driver.cuStreamWaitEvent(stream.handle, handle, flags)
-                 : driver.cuEventRecordWithFlags(handle, stream.handle, flags);
+  CUresult result = waits ? driver.cuStreamWaitEvent(stream.handle, handle, flags)
+                          : driver.cuEventRecordWithFlags(handle, stream.handle, flags);
   if (result == CUDA_SUCCESS) AddCaptured(stream, part);
   return result;
 }

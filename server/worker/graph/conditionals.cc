@@ -7,7 +7,7 @@
 namespace longwire::worker {
 
 bool Conditionals::Add(CUgraphConditionalHandle condition, CUgraph graph) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (conditions_.size() >= kMaxConditions) return false;
   conditions_[condition] = graph;
   return true;
@@ -15,35 +15,35 @@ bool Conditionals::Add(CUgraphConditionalHandle condition, CUgraph graph) {
 
 bool Conditionals::Knows(CUgraphConditionalHandle condition) const {
   static const bool checks = !wire::GuardIsOff("handles");
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return !checks || conditions_.contains(condition);
 }
 
 void Conditionals::AddNode(CUgraphNode node, std::vector<CUgraph> bodies) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   bodies_[node] = std::move(bodies);
 }
 
 std::vector<CUgraph> Conditionals::BodiesOf(CUgraphNode node) const {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = bodies_.find(node);
   return found == bodies_.end() ? std::vector<CUgraph>() : found->second;
 }
 
 bool Conditionals::IsBody(CUgraph graph) const {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return std::any_of(bodies_.begin(), bodies_.end(), [graph](const auto& entry) {
     return std::find(entry.second.begin(), entry.second.end(), graph) != entry.second.end();
   });
 }
 
 void Conditionals::ForgetNode(CUgraphNode node) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   bodies_.erase(node);
 }
 
 void Conditionals::ForgetGraph(CUgraph graph) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   std::erase_if(conditions_, [graph](const auto& entry) { return entry.second == graph; });
 }
 

@@ -3,10 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/worker/support/driver.h"
 
 namespace longwire::worker {
@@ -28,9 +29,9 @@ class Conditionals {
   void ForgetGraph(CUgraph graph);
 
  private:
-  mutable std::mutex mutex_;
-  std::unordered_map<CUgraphConditionalHandle, CUgraph> conditions_;
-  std::unordered_map<CUgraphNode, std::vector<CUgraph>> bodies_;
+  mutable base::Mutex mutex_{base::ranks::kConditionals};
+  std::unordered_map<CUgraphConditionalHandle, CUgraph> conditions_ LONGWIRE_GUARDED_BY(mutex_);
+  std::unordered_map<CUgraphNode, std::vector<CUgraph>> bodies_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace longwire::worker

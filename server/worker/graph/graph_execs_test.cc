@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "server/worker/testing/test_session.h"
 
 namespace longwire::worker::testing {
@@ -111,10 +111,10 @@ TEST(GraphExecs, AFigureOfTheirMemoryKnowsOfADestroyBeforeIt) {
 
 // The stream of the first launch is held up before the driver hears of it.
 TEST(GraphExecs, ALaunchComesBehindTheOneBeforeItInAnotherStream) {
-  static std::mutex mutex;
+  static base::Mutex mutex;
   static std::vector<CUstream> launched;
   auto count = [] {
-    std::lock_guard lock(mutex);
+    base::MutexLock lock(mutex);
     return launched.size();
   };
   DriverTable table = FakeDriver().table();
@@ -124,7 +124,7 @@ TEST(GraphExecs, ALaunchComesBehindTheOneBeforeItInAnotherStream) {
     return CUDA_SUCCESS;
   };
   table.cuGraphLaunch = [](CUgraphExec, CUstream stream) {
-    std::lock_guard lock(mutex);
+    base::MutexLock lock(mutex);
     launched.push_back(stream);
     return CUDA_SUCCESS;
   };

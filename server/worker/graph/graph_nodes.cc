@@ -14,7 +14,7 @@ FindBodies Graphs::Bodies() const {
 
 void Graphs::SetPart(CUgraph graph, CUgraphNode node, GraphPartRef part) {
   GraphPartRef before;  // let go after the lock
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = held_.find(node);
   if (found != held_.end()) {
     before = std::move(found->second.part);
@@ -28,19 +28,19 @@ void Graphs::SetPart(CUgraph graph, CUgraphNode node, GraphPartRef part) {
 }
 
 GraphPartRef Graphs::PartOf(CUgraphNode node) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = held_.find(node);
   return found == held_.end() ? nullptr : found->second.part;
 }
 
 CUgraph Graphs::GraphOf(CUgraphNode node) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = held_.find(node);
   return found == held_.end() ? nullptr : found->second.graph;
 }
 
 GraphPartRef Graphs::PartInExec(GraphExec& exec, CUgraphNode node) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   for (const PlanEntry& entry : exec.plan->entries) {
     if (entry.node == node) return entry.part;
   }
@@ -49,7 +49,7 @@ GraphPartRef Graphs::PartInExec(GraphExec& exec, CUgraphNode node) {
 
 void Graphs::SetPartInExec(GraphExec& exec, CUgraphNode node, const GraphPartRef& part) {
   std::shared_ptr<const GraphPlan> before;  // let go after the lock
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto plan = std::make_shared<GraphPlan>(*exec.plan);
   for (PlanEntry& entry : plan->entries) {
     if (entry.node == node) entry.part = part;
@@ -117,7 +117,7 @@ CUresult Graphs::Adopt(CUgraph graph) {
 }
 
 void Graphs::Moved(CUgraph child) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   moved_.insert(child);
 }
 
@@ -128,7 +128,7 @@ void Graphs::ForgetChild(CUgraphNode node) {
   conditionals_.ForgetGraph(child);
   uses_.foreign.ForgetObject(child);
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (moved_.erase(child) == 0) return;
   }
   for (auto& captured : graphs_.All()) {
@@ -198,7 +198,7 @@ CUresult Graphs::NewEventPart(uint64_t event, const std::shared_ptr<Context>& co
 }
 
 bool Graphs::ReadsWhatIsWritten(CUgraph graph, const GraphCopy& read) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return std::any_of(held_.begin(), held_.end(), [&](auto& entry) {
     const Held& held = entry.second;
     const GraphCopy& write = held.part->write;
@@ -209,7 +209,7 @@ bool Graphs::ReadsWhatIsWritten(CUgraph graph, const GraphCopy& read) {
 
 CUresult Graphs::GiveMemory(CUgraph graph, GraphCopy* copy, bool linear) {
   if (linear && graph != nullptr) {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     for (auto& [node, held] : held_) {
       if (held.graph != graph) continue;
       for (const GraphCopy* other : {&held.part->read, &held.part->write}) {

@@ -22,7 +22,7 @@ CUresult GraphPartStore::Allocate(uint64_t bytes, std::shared_ptr<PinnedBlock>* 
   constexpr uint64_t kLeast = 4096;
   if (bytes > kMaxBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   uint64_t size = std::bit_ceil(std::max(bytes, kLeast));
-  std::unique_lock lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (closed_) return CUDA_ERROR_DEINITIALIZED;
   void* data = nullptr;
   if (auto kept = kept_.find(size); kept != kept_.end()) {
@@ -32,10 +32,10 @@ CUresult GraphPartStore::Allocate(uint64_t bytes, std::shared_ptr<PinnedBlock>* 
   } else {
     if (bytes_ + size > kMaxBytes) return CUDA_ERROR_OUT_OF_MEMORY;
     bytes_ += size;
-    lock.unlock();
+    lock.Unlock();
     CUresult result = uses_.driver.cuMemHostAlloc(&data, size, CU_MEMHOSTALLOC_PORTABLE);
     if (result != CUDA_SUCCESS) {
-      lock.lock();
+      lock.Lock();
       bytes_ -= size;
       return result;
     }
@@ -48,7 +48,7 @@ CUresult GraphPartStore::Allocate(uint64_t bytes, std::shared_ptr<PinnedBlock>* 
 }
 
 void GraphPartStore::Give(std::byte* data, uint64_t bytes) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (closed_) return;
   if (kept_bytes_ + bytes <= kMaxKeptBytes) {
     kept_.emplace(bytes, data);
@@ -69,7 +69,7 @@ GraphPartRef GraphPartStore::NewPart(Graphs& graphs) {
 }
 
 void GraphPartStore::Announce(const GraphPartRef& part) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (closed_) return;
   if (part->is_host) hosts_[part.get()] = part;
   if (const void* memory = MemoryOf(*part)) by_memory_.emplace(memory, part);
@@ -80,7 +80,7 @@ void GraphPartStore::Announce(const GraphPartRef& part) {
 
 GraphPartRef GraphPartStore::FindCopy(const void* source, const void* destination) {
   std::vector<GraphPartRef> looked_at;  // let go after the lock
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   for (const void* memory : {source, destination}) {
     auto [from, to] = by_memory_.equal_range(memory);
     for (; from != to; ++from) {
@@ -96,14 +96,14 @@ GraphPartRef GraphPartStore::FindCopy(const void* source, const void* destinatio
 }
 
 GraphPartRef GraphPartStore::FindHost(const void* data) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = hosts_.find(data);
   return found == hosts_.end() ? nullptr : found->second.lock();
 }
 
 void GraphPartStore::Gone(GraphPart& part) {
   --alive_;
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (closed_) return;
   hosts_.erase(&part);
   auto [from, to] = by_memory_.equal_range(MemoryOf(part));
@@ -116,7 +116,7 @@ void GraphPartStore::Gone(GraphPart& part) {
 }
 
 void GraphPartStore::Close() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   closed_ = true;
 }
 

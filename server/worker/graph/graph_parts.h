@@ -1,6 +1,6 @@
 // What single nodes of graphs need of the program: memory that they copy from and to, a function,
 // an event. A part belongs to every graph and executable that contains the node or a copy of it;
-// with the last of them it is gone, and the client is told so.
+// with the last of them it ends, which is reported to the client.
 #pragma once
 
 #include <atomic>
@@ -8,9 +8,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "longwire/calls.h"
 #include "server/worker/support/driver.h"
 #include "server/worker/transfer/transfers.h"
@@ -37,7 +38,7 @@ struct PinnedBlock {
 // One side of a copy; `received` is of the launch under way.
 struct GraphCopy : TransferTarget {
   uint64_t transfer = 0;  // 0: this side is not the program's memory
-  uint64_t first = 0;     // address of the program's memory, where it was told
+  uint64_t first = 0;     // address of the program's memory, where it is known
   uint64_t span = 0;      // bytes from the first to the last of it
   std::shared_ptr<PinnedBlock> block;
 
@@ -50,7 +51,7 @@ struct GraphPart {
   std::shared_ptr<GraphPartStore> store;
   Graphs* graphs = nullptr;
 
-  // A copy: what it reads of the program's memory, what it writes, and its sides as they were told.
+  // A copy: what it reads of the program's memory, what it writes there, and both sides as given.
   GraphCopy read, write;
   calls::MemcpyNode copy;
 
@@ -92,11 +93,11 @@ class GraphPartStore : public std::enable_shared_from_this<GraphPartStore> {
   GraphPartRef NewPart(Graphs& graphs);
   // Bytes of its transfers come to it, and it can be found, from now on.
   void Announce(const GraphPartRef& part);
-  // A node's part by what the driver tells of the node.
+  // A node's part, by the node's parameters as the driver reports them.
   GraphPartRef FindCopy(const void* source, const void* destination);
   GraphPartRef FindHost(const void* data);
   bool empty() const { return alive_ == 0; }
-  // The session ends: nobody is told any more, nothing is freed.
+  // The session ends: nothing is reported any more, nothing is freed.
   void Close();
 
  private:
@@ -105,14 +106,15 @@ class GraphPartStore : public std::enable_shared_from_this<GraphPartStore> {
   void Give(std::byte* data, uint64_t bytes);
   void Gone(GraphPart& part);
 
-  std::mutex mutex_;  // a leaf: nothing else is taken while it is held
   Uses uses_;
-  bool closed_ = false;
-  std::multimap<uint64_t, std::byte*> kept_;  // by size
-  uint64_t kept_bytes_ = 0;
-  uint64_t bytes_ = 0;
-  std::multimap<const void*, std::weak_ptr<GraphPart>> by_memory_;  // of reads; else of writes
-  std::map<const void*, std::weak_ptr<GraphPart>> hosts_;
+  base::Mutex mutex_{base::ranks::kGraphPartStore};
+  bool closed_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  std::multimap<uint64_t, std::byte*> kept_ LONGWIRE_GUARDED_BY(mutex_);  // by size
+  uint64_t kept_bytes_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  uint64_t bytes_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  // By the memory that is read, else by that which is written.
+  std::multimap<const void*, std::weak_ptr<GraphPart>> by_memory_ LONGWIRE_GUARDED_BY(mutex_);
+  std::map<const void*, std::weak_ptr<GraphPart>> hosts_ LONGWIRE_GUARDED_BY(mutex_);
   std::atomic<uint64_t> alive_{0};
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/try.h"
 #include "server/worker/support/log_line.h"
 #include "server/worker/support/objects.h"
 
@@ -200,11 +201,11 @@ CUresult MakePlan(const DriverTable& driver, CUgraph graph, const FindPart& find
                   const FindBodies& bodies, GraphPlan* plan) {
   Flattened flat(driver, find, bodies, plan);
   size_t first = flat.NewVertex(), last = flat.NewVertex();
-  CUresult result = flat.Add(graph, first, last);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(flat.Add(graph, first, last));
   for (size_t i = 0; i < plan->entries.size(); ++i) {
     if (plan->entries[i].part->is_host) OrderWrites(flat, i, plan);
   }
+  CUresult result = CUDA_SUCCESS;
   for (size_t i = 0; i < plan->entries.size() && result == CUDA_SUCCESS; ++i) {
     if (plan->entries[i].part->read.transfer != 0) result = OrderRead(flat, i, plan);
   }
@@ -217,8 +218,7 @@ CUresult VisitNodes(const DriverTable& driver, CUgraph graph, const FindBodies& 
   CUresult result = NodesOf(driver, graph, &nodes);
   for (size_t i = 0; i < nodes.size() && result == CUDA_SUCCESS; ++i) {
     CUgraphNodeType type{};
-    result = driver.cuGraphNodeGetType(nodes[i], &type);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(driver.cuGraphNodeGetType(nodes[i], &type));
     std::vector<CUgraph> within;
     if (type == CU_GRAPH_NODE_TYPE_CONDITIONAL) within = bodies(nodes[i]);
     if (type == CU_GRAPH_NODE_TYPE_GRAPH) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/try.h"
 #include "server/worker/completion/events.h"
 #include "server/worker/support/down_writer.h"
 #include "server/worker/support/failures.h"
@@ -10,6 +11,8 @@
 
 namespace longwire::worker {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLook{200};  // whether the session is over
 
@@ -37,7 +40,7 @@ void CUDA_CB Graphs::CallHostNode(void* data) {
 
 void Graphs::RunHostNode(GraphPart& part) {
   DownWriter& down = uses_.down;
-  std::unique_lock lock(mutex_);
+  base::MutexLock lock(mutex_);
   std::shared_ptr<const GraphPlan> plan = part.running;
   std::vector<GraphPart*> before, after;
   for (size_t i = 0; plan != nullptr && i < plan->entries.size(); ++i) {
@@ -46,12 +49,12 @@ void Graphs::RunHostNode(GraphPart& part) {
     for (size_t each : entry.before) before.push_back(plan->entries[each].part.get());
     for (size_t each : entry.after) after.push_back(plan->entries[each].part.get());
   }
-  lock.unlock();
+  lock.Unlock();
   for (GraphPart* copy : before) {
     down.Data(copy->write.transfer, 0, std::span(copy->write.data, copy->write.bytes));
   }
   if (part.ticket != 0) CallFunction(part.ticket);
-  lock.lock();
+  lock.Lock();
   ++nodes_waiting_;
   for (GraphPart* copy : after) {
     copy->read.received = 0;
@@ -60,7 +63,7 @@ void Graphs::RunHostNode(GraphPart& part) {
   while (!uses_.failures.over() && !std::all_of(after.begin(), after.end(), [](GraphPart* copy) {
     return IsComplete(copy->read);
   })) {
-    changed_.wait_for(lock, kLook);
+    changed_.WaitUntil(lock, Clock::now() + kLook);
   }
   --nodes_waiting_;
 }
@@ -69,45 +72,47 @@ void Graphs::RunHostNode(GraphPart& part) {
 void Graphs::CallFunction(uint64_t ticket) {
   uint64_t number = 0;
   {
-    std::lock_guard asking(ask_mutex_);
+    base::MutexLock asking(ask_mutex_);
     {
-      std::lock_guard lock(mutex_);
+      base::MutexLock lock(mutex_);
       HostCalls& calls = host_calls_[ticket];
       number = ++calls.asked;
       ++calls.waiting;
     }
     uses_.down.HostFunction(ticket);
   }
-  std::unique_lock lock(mutex_);
+  base::MutexLock lock(mutex_);
   HostCalls& calls = host_calls_[ticket];
-  while (calls.done < number && !uses_.failures.over()) changed_.wait_for(lock, kLook);
+  while (calls.done < number && !uses_.failures.over()) {
+    changed_.WaitUntil(lock, Clock::now() + kLook);
+  }
   if (--calls.waiting == 0) host_calls_.erase(ticket);
 }
 
 void Graphs::BytesArrived() {
   if (nodes_waiting_ == 0) return;
-  std::lock_guard lock(mutex_);
-  changed_.notify_all();
+  base::MutexLock lock(mutex_);
+  changed_.NotifyAll();
 }
 
 void Graphs::HostFunctionDone(uint64_t ticket) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto calls = host_calls_.find(ticket);
   if (calls != host_calls_.end()) {
     ++calls->second.done;
   } else {
     ++done_[ticket];
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 bool Graphs::TakeDone(uint64_t ticket) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return done_.erase(ticket) != 0;
 }
 
 std::shared_ptr<const GraphPlan> Graphs::PlanOf(const GraphExec& exec) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return exec.plan;
 }
 
@@ -132,7 +137,7 @@ CUresult Graphs::Instantiate(CUgraph graph, const calls::lwGraphInstantiate& cal
   // has destroyed may still be there. Asked before: it may be gone when this has failed.
   bool others = false;
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     others = AnyExecDestroyBefore(position);
   }
   CUresult result = driver.cuGraphInstantiateWithFlags(&made->handle, graph, call.flags);
@@ -158,12 +163,10 @@ CUresult Graphs::Instantiate(CUgraph graph, const calls::lwGraphInstantiate& cal
 // plan of the same shape, whose entries follow each other in the same order.
 CUresult Graphs::Update(CUgraph graph, GraphExec& exec, CUgraphExecUpdateResultInfo* info) {
   std::shared_ptr<const GraphPlan> plan;
-  CUresult result = NewPlan(graph, &plan);
-  if (result != CUDA_SUCCESS) return result;
-  result = uses_.driver.cuGraphExecUpdate_v2(exec.handle, graph, info);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(NewPlan(graph, &plan));
+  LONGWIRE_TRY(uses_.driver.cuGraphExecUpdate_v2(exec.handle, graph, info));
   auto renamed = std::make_shared<GraphPlan>(*plan);
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (renamed->entries.size() == exec.plan->entries.size()) {
     for (size_t i = 0; i < renamed->entries.size(); ++i) {
       renamed->entries[i].node = exec.plan->entries[i].node;
@@ -181,7 +184,7 @@ bool Graphs::Begin(const std::shared_ptr<const GraphPlan>& plan) {
     while (i-- > 0) *flags[i] = false;
     return false;
   }
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   for (const PlanEntry& entry : plan->entries) {
     if (entry.IsOrdered()) entry.part->running = plan;
     entry.part->read.received = entry.read_at_host ? entry.part->read.bytes : 0;
@@ -207,12 +210,12 @@ CUresult Graphs::Issue(CUgraphExec exec, Stream& stream, const calls::lwGraphLau
 }
 
 void Graphs::LaunchRead(uint64_t exec, uint64_t position) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   launches_[exec].insert(position);
 }
 
 void Graphs::LaunchDropped(uint64_t exec, uint64_t position) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = launches_.find(exec);
   if (found == launches_.end()) return;
   found->second.erase(position);
@@ -222,7 +225,7 @@ void Graphs::LaunchDropped(uint64_t exec, uint64_t position) {
 CUresult Graphs::Launch(const std::shared_ptr<Stream>& stream, QueuedCall& record,
                         const calls::lwGraphLaunch& call) {
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     auto found = launches_.find(call.exec);
     if (found != launches_.end() && *found->second.begin() < record.position) return kNotYet;
   }
@@ -276,7 +279,7 @@ void Graphs::Finish(const GraphPlan& plan, bool good) {
     }
   }
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     for (auto& entry : plan.entries) {
       if (entry.IsOrdered()) entry.part->running = nullptr;
     }
@@ -292,7 +295,7 @@ CUresult Graphs::Destroy(uint64_t graph) {
   }
   if (auto known = graphs_.Find(graph)) handle = known->handle;
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (moved_.contains(handle)) return CUDA_ERROR_INVALID_VALUE;
   }
   if (auto taken = graphs_.Take(graph)) {
@@ -308,7 +311,7 @@ CUresult Graphs::Destroy(uint64_t graph) {
 }
 
 void Graphs::ExecDestroyRead(uint64_t position) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   exec_destroys_.insert(position);
 }
 
@@ -316,9 +319,9 @@ CUresult Graphs::DestroyExec(uint64_t exec, uint64_t position) {
   auto taken = execs_.Take(exec);
   CUresult result =
       taken == nullptr ? CUDA_ERROR_INVALID_HANDLE : uses_.driver.cuGraphExecDestroy(taken->handle);
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   exec_destroys_.erase(position);
-  changed_.notify_all();
+  changed_.NotifyAll();
   return result;
 }
 
@@ -327,8 +330,10 @@ bool Graphs::AnyExecDestroyBefore(uint64_t position) const {
 }
 
 void Graphs::AwaitExecDestroys(uint64_t position) {
-  std::unique_lock lock(mutex_);
-  while (AnyExecDestroyBefore(position) && !uses_.failures.over()) changed_.wait_for(lock, kLook);
+  base::MutexLock lock(mutex_);
+  while (AnyExecDestroyBefore(position) && !uses_.failures.over()) {
+    changed_.WaitUntil(lock, Clock::now() + kLook);
+  }
 }
 
 }  // namespace longwire::worker

@@ -5,14 +5,14 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <span>
 #include <unordered_map>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/worker/graph/conditionals.h"
 #include "server/worker/graph/graph_plan.h"
 #include "server/worker/support/handle_table.h"
@@ -58,12 +58,12 @@ class Graphs {
   // Records of an event, or waits for one, that happen at every launch.
   CUresult CaptureEvent(Stream& stream, uint64_t event, uint32_t flags, bool waits);
 
-  // What the driver says of a graph that it refuses stands in *told.
+  // Fills in the driver's report on a graph that it refuses.
   CUresult Instantiate(CUgraph graph, const calls::lwGraphInstantiate& call, uint64_t position,
                        CUDA_GRAPH_INSTANTIATE_PARAMS* told);
   // What its launches do to the program; never null.
   std::shared_ptr<const GraphPlan> PlanOf(const GraphExec& exec);
-  // The executable gets the graph's parameters; what the driver says stands in *info.
+  // The executable gets the graph's parameters; *info is the driver's report.
   CUresult Update(CUgraph graph, GraphExec& exec, CUgraphExecUpdateResultInfo* info);
   // The launch stands in the log: those of one executable go in that order, in whatever streams.
   void LaunchRead(uint64_t exec, uint64_t position);
@@ -146,8 +146,7 @@ class Graphs {
   bool Begin(const std::shared_ptr<const GraphPlan>& plan);
   CUresult Issue(CUgraphExec exec, Stream& stream, const calls::lwGraphLaunch& call);
   void Finish(const GraphPlan& plan, bool good);
-  // The lock is held.
-  bool AnyExecDestroyBefore(uint64_t position) const;
+  bool AnyExecDestroyBefore(uint64_t position) const LONGWIRE_REQUIRES(mutex_);
   void AwaitExecDestroys(uint64_t position);
 
   Uses uses_;
@@ -156,17 +155,24 @@ class Graphs {
   std::shared_ptr<GraphPartStore> store_;
   Conditionals conditionals_;
 
-  std::mutex ask_mutex_;  // held while the client is asked to run a function; taken first
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::unordered_map<CUgraphNode, Held> held_;       // parts of all graphs' nodes
-  std::map<uint64_t, CapturedParts> captures_;       // by the driver's capture id
-  std::map<uint64_t, uint64_t> done_;                // outside graphs: ticket to times it ran
-  std::map<uint64_t, HostCalls> host_calls_;         // in graphs, by ticket
-  std::map<uint64_t, std::set<uint64_t>> launches_;  // by executable: positions of those to issue
-  std::set<CUgraph> moved_;                          // graphs that belong to a node
-  std::set<uint64_t> exec_destroys_;                 // positions of those still to run
-  std::atomic<int> nodes_waiting_{0};                // host nodes that wait for bytes
+  // Held while the client is asked to run a function: calls are numbered in the order of requests.
+  base::Mutex ask_mutex_{base::ranks::kGraphFunctionCalls};
+  base::Mutex mutex_{base::ranks::kGraphs};
+  base::CondVar changed_;
+  // Parts of all graphs' nodes.
+  std::unordered_map<CUgraphNode, Held> held_ LONGWIRE_GUARDED_BY(mutex_);
+  // By the driver's capture id.
+  std::map<uint64_t, CapturedParts> captures_ LONGWIRE_GUARDED_BY(mutex_);
+  // Outside graphs: ticket to the number of times that the function ran.
+  std::map<uint64_t, uint64_t> done_ LONGWIRE_GUARDED_BY(mutex_);
+  // In graphs, by ticket.
+  std::map<uint64_t, HostCalls> host_calls_ LONGWIRE_GUARDED_BY(mutex_);
+  // By executable: the positions of launches that are not issued yet.
+  std::map<uint64_t, std::set<uint64_t>> launches_ LONGWIRE_GUARDED_BY(mutex_);
+  std::set<CUgraph> moved_ LONGWIRE_GUARDED_BY(mutex_);  // graphs that belong to a node
+  // Positions of the destroys that have not run yet.
+  std::set<uint64_t> exec_destroys_ LONGWIRE_GUARDED_BY(mutex_);
+  std::atomic<int> nodes_waiting_{0};  // host nodes that wait for bytes
   std::atomic<bool> allocates_{false};
 };
 

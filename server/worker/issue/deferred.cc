@@ -49,7 +49,7 @@ bool Deferred::TakeUnmap(QueuedCall& call) {
   calls::lwUnmap unmap;
   if (!Decode(call, &unmap)) return false;
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     unmaps_.push_back({call.position, unmap.address, unmap.bytes});
   }
   Hold(call, CallHeldUntil(call.call));
@@ -146,7 +146,7 @@ void Deferred::Release(QueuedCall call) {
 
 void Deferred::Done(uint64_t position) {
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     std::erase_if(unmaps_, [&](const Range& range) { return range.position == position; });
   }
   uses_.up.PokeConsumer();

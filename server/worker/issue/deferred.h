@@ -1,15 +1,16 @@
-// Destroys, unmaps and unloads: held until the calls before them in the log were issued (and, where
-// the driver would wait, finished), then run on a helper. Maps of a range that is still to be
-// unmapped wait here too, and those of new chunks are made on a helper. Log thread only, but for
-// Done.
+// Deferred calls: destroys, unmaps and unloads wait until the calls before them in the log were
+// issued (and, where the driver would wait, finished), and then run on a helper. Maps of a range
+// that is still to be unmapped wait here too; maps of new chunks run on a helper. Log thread only,
+// but for Done.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/worker/issue/executor.h"
 #include "server/worker/support/handle_table.h"
 #include "server/worker/support/objects.h"
@@ -38,10 +39,10 @@ class Deferred {
   };
   explicit Deferred(Uses uses) : uses_(uses) {}
 
-  // True if this call is one to be held; then it was taken.
+  // Takes the call if it is to be deferred. True if so.
   bool Take(QueuedCall& call);
-  // True if the call has to stay in the log until a mapping is made that is being made now: outside
-  // of streams nothing else holds back what may look at that memory.
+  // True if the call has to stay in the log until the map is done that runs on a helper now:
+  // nothing else keeps calls outside streams from using that memory too early.
   bool MustWait(const wire::RecordHeader& header) const;
   // Runs what can run now. True if anything did.
   bool Pass();
@@ -63,7 +64,7 @@ class Deferred {
   bool TakeUnmap(QueuedCall& call);
   bool TakeStreamDestroy(QueuedCall& call);
   bool Ready(const Held& held, uint64_t lowest_waiting);
-  // True if something of the same context is held before this one.
+  // True if an earlier deferred call is of the same context.
   bool PartsAreHeld(size_t index) const;
   void Release(QueuedCall call);
   void Done(uint64_t position);
@@ -73,7 +74,7 @@ class Deferred {
   // Runs maps, in order, until one has to wait. True if any ran.
   bool PassMaps();
   void MapOnHelper();
-  // Where a map maps what; nothing of other calls.
+  // What a map maps; empty for other calls.
   struct Place {
     uint64_t position = 0;
     uint64_t address = 0;
@@ -87,8 +88,8 @@ class Deferred {
   std::deque<QueuedCall> maps_;      // and what follows them
   bool mapping_ = false;             // the first of them, on a helper
   std::atomic<bool> mapped_{false};  // that one is done
-  std::mutex mutex_;
-  std::vector<Range> unmaps_;  // held or running, guarded by mutex_
+  base::Mutex mutex_{base::ranks::kDeferred};
+  std::vector<Range> unmaps_ LONGWIRE_GUARDED_BY(mutex_);  // deferred or running
 };
 
 }  // namespace longwire::worker

@@ -64,7 +64,7 @@ void Deferred::MapOnHelper() {
 // By what an unmapping before the map in the log is still to undo. Later ones wait for the map.
 bool Deferred::IsStillMapped(const Place& place) {
   uint64_t end = place.address + uses_.memory.BytesOf(place.chunks);
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return std::ranges::any_of(unmaps_, [&](const Range& unmap) {
     return unmap.position < place.position && place.address < unmap.address + unmap.bytes &&
            unmap.address < end;

@@ -60,7 +60,7 @@ Issuer::FromLog Issuer::IssueFromLog(const std::shared_ptr<Stream>& stream,
   // Streams that take turns: in their queues each one's launches come together.
   bool turns = launches_.size() < kManyInARow && IsLaunchOfAnother(stream->id, log.subspan(taken));
   if (turns) return {};
-  Locks locks = Enter(*stream);
+  Locks locks(*this, *stream);
   uses_.current_context.Set(*stream->context);
   uses_.gates.Queued(stream->context->device, static_cast<int64_t>(launches_.size()));
   CUresult result = CUDA_SUCCESS;

@@ -12,7 +12,7 @@
 namespace longwire::worker {
 namespace {
 
-constexpr uint32_t kMostUnmarked = wire::kMaxUnfinishedPerStream / 4;
+constexpr uint32_t kMaxUnmarked = wire::kMaxUnfinishedPerStream / 4;
 
 size_t Footprint(const QueuedCall& call) { return sizeof(call) + call.arguments.size(); }
 
@@ -26,7 +26,7 @@ bool IsOfMirrors(const Stream& stream, CallId call) {
 
 void Issuer::Add(const std::shared_ptr<Stream>& stream) {
   streams_.push_back(stream);
-  std::lock_guard lock(stream->context->legacy_mutex);
+  base::MutexLock lock(stream->context->legacy_mutex);
   if (stream->kind == StreamKind::kLegacy) stream->context->legacy = stream.get();
   if (stream->OrdersWithLegacy()) stream->context->blocking.push_back(stream.get());
 }
@@ -40,7 +40,7 @@ void Issuer::Remove(const std::shared_ptr<Stream>& stream) {
   std::erase(streams_, stream);
   std::erase(waiting_, stream);
   std::erase(touched_, stream);
-  std::lock_guard lock(stream->context->legacy_mutex);
+  base::MutexLock lock(stream->context->legacy_mutex);
   std::erase(stream->context->blocking, stream.get());
   if (stream->context->legacy == stream.get()) stream->context->legacy = nullptr;
 }
@@ -74,7 +74,7 @@ uint64_t Issuer::LowestWaiting() const {
 bool Issuer::IsIdle() const {
   return waiting_.empty() && touched_.empty() &&
          std::ranges::none_of(streams_, [](const auto& stream) {
-           std::lock_guard lock(stream->issue_mutex);
+           base::MutexLock lock(stream->issue_mutex);
            return stream->capturing || stream->unmarked != 0 || !stream->actions.empty();
          });
 }
@@ -127,22 +127,25 @@ bool Issuer::AllCaptured(uint64_t position) const {
 
 bool Issuer::Run(const std::shared_ptr<Stream>& stream) {
   if (stream->queue.empty() || !MayStart(*stream, stream->queue.front())) return false;
-  Locks locks = Enter(*stream);
+  Locks locks(*this, *stream);
   bool progress = IssueAll(stream);
   MarkNowOrLater(stream);
   return progress;
 }
 
-Issuer::Locks Issuer::Enter(Stream& stream) {
+Issuer::Locks::Locks(Issuer& issuer, Stream& stream) : issue_(stream.issue_mutex) {
   bool legacy = stream.kind == StreamKind::kLegacy;
   // A later marker of a blocking stream would wait for the legacy stream's work.
-  if (legacy) MarkTouched(stream.context.get());
-  Locks locks;
-  locks.issue = std::unique_lock(stream.issue_mutex);
-  if (legacy || stream.OrdersWithLegacy()) {
-    locks.legacy = std::unique_lock(stream.context->legacy_mutex);
-  }
-  return locks;
+  if (legacy) issuer.MarkTouched(stream.context.get());
+  issue_.Lock();
+  if (!legacy && !stream.OrdersWithLegacy()) return;
+  legacy_ = &stream.context->legacy_mutex;
+  legacy_->Lock();
+}
+
+Issuer::Locks::~Locks() {
+  if (legacy_ != nullptr) legacy_->Unlock();
+  issue_.Unlock();
 }
 
 void Issuer::MarkNowOrLater(const std::shared_ptr<Stream>& stream) {
@@ -162,7 +165,7 @@ void Issuer::MarkNowOrLater(const std::shared_ptr<Stream>& stream) {
 void Issuer::MarkTouched(const Context* context) {
   std::erase_if(touched_, [&](const std::shared_ptr<Stream>& stream) {
     if (context != nullptr && stream->context.get() != context) return false;
-    std::lock_guard lock(stream->issue_mutex);
+    base::MutexLock lock(stream->issue_mutex);
     stream->touched = false;
     if (stream->unmarked != 0 || !stream->actions.empty()) {
       uses_.current_context.Set(*stream->context);
@@ -209,14 +212,14 @@ void Issuer::Leave(Stream& stream) {
 
 void Issuer::MarkIfDue(const std::shared_ptr<Stream>& stream) {
   bool asked = stream->to_mark.Reach(stream->last_issued) && stream->unmarked != 0;
-  if (asked || stream->push_next || stream->unmarked >= kMostUnmarked) {
+  if (asked || stream->push_next || stream->unmarked >= kMaxUnmarked) {
     PlaceMarker(stream);
   }
 }
 
 bool Issuer::BeginLaunches(const Stream& stream) {
   if (!uses_.gates.IsWideOpen(stream.context->device)) return false;
-  uint32_t most = std::min(kMostUnmarked - std::min(stream.unmarked, kMostUnmarked),
+  uint32_t most = std::min(kMaxUnmarked - std::min(stream.unmarked, kMaxUnmarked),
                            wire::kMaxUnfinishedPerStream - stream.unfinished.load());
   return launches_.Begin(stream, std::min(barrier_, OthersTurn(stream) - 1), most);
 }

@@ -3,7 +3,8 @@
 //   - a legacy-stream call waits until the blocking streams of its context have issued everything
 //     that the log has before it, and theirs wait for the legacy stream's likewise;
 //   - a capture ends after what its other streams captured, which nothing may make it wait for;
-//   - a call says itself that it cannot go yet: a wait whose record was not issued, a launch whose
+//   - a call returns kNotYet while it cannot be issued: a wait whose record was not issued, a
+//   launch whose
 //     function is being loaded, a copy without bytes or staging;
 //   - a closed gate or a spent budget holds back what would keep the device at work (gates.h);
 //   - nothing is issued past a mapping that still has to wait for an unmapping.
@@ -11,7 +12,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
@@ -66,8 +66,8 @@ class Issuer {
   // Puts one behind what was issued into the stream. Its issue_mutex is held.
   void PlaceMarker(const std::shared_ptr<Stream>& stream);
 
-  // Where the log has the first call of other streams that this one's calls have to wait for, of
-  // those that wait in queues.
+  // The lowest position of queued calls of other streams that this stream's calls must not
+  // overtake.
   uint64_t OthersTurn(const Stream& stream) const;
 
   // Of all calls that wait in queues the lowest position; UINT64_MAX if none waits.
@@ -82,15 +82,23 @@ class Issuer {
 
  private:
   bool Run(const std::shared_ptr<Stream>& stream);
-  // Around what is issued into a stream: its locks before, and its marker after.
-  struct Locks {
-    std::unique_lock<std::mutex> issue, legacy;
+  // The locks under which calls are issued into a stream: its own, and its context's where it is
+  // ordered with the legacy stream. Which of them are held is known at run time alone.
+  class Locks {
+   public:
+    Locks(Issuer& issuer, Stream& stream) LONGWIRE_NO_THREAD_SAFETY_ANALYSIS;
+    ~Locks() LONGWIRE_NO_THREAD_SAFETY_ANALYSIS;
+    Locks(const Locks&) = delete;
+    Locks& operator=(const Locks&) = delete;
+
+   private:
+    base::Mutex& issue_;
+    base::Mutex* legacy_ = nullptr;
   };
-  Locks Enter(Stream& stream);
   void MarkNowOrLater(const std::shared_ptr<Stream>& stream);
   bool IssueAll(const std::shared_ptr<Stream>& stream);
   bool MayStart(const Stream& stream, const QueuedCall& head) const;
-  // Nothing of before this position waits that is to be captured.
+  // All captured calls below this position were issued.
   bool AllCaptured(uint64_t position) const;
   // True if the head is done with and leaves the queue.
   bool Issue(const std::shared_ptr<Stream>& stream, QueuedCall& head);

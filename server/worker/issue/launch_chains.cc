@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/try.h"
 #include "wire/switches.h"
 
 namespace longwire::worker {
@@ -12,8 +13,8 @@ namespace {
 // To make a chain of 16 takes as long as 30 to 40 launches, to use it saves 11 or more.
 constexpr uint32_t kTimesBefore = 8;
 // Each takes some 160 KiB of the device's memory.
-constexpr size_t kMostChains = 128;
-constexpr size_t kMostPieces = 4096;
+constexpr size_t kMaxChains = 128;
+constexpr size_t kMaxPieces = 4096;
 // A chain that was not used while so many pieces were looked for makes room for another one.
 constexpr uint64_t kStale = 1 << 16;
 
@@ -92,8 +93,7 @@ CUresult LaunchChains::Chain::Launch(CUstream stream, std::span<const PlainLaunc
     auto bytes = ParametersOf(launches[i]);
     if (std::ranges::equal(bytes, parameters[i])) continue;
     NodeParameters its(launches[i]);
-    CUresult result = driver.cuGraphExecKernelNodeSetParams_v2(exec, nodes[i], &its.node);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(driver.cuGraphExecKernelNodeSetParams_v2(exec, nodes[i], &its.node));
     std::ranges::copy(bytes, parameters[i].begin());
   }
   return driver.cuGraphLaunch(exec, stream);
@@ -144,7 +144,7 @@ bool LaunchChains::Takes(const Stream& stream) const {
 
 void LaunchChains::Meet(uint64_t hash, const Stream& stream,
                         std::span<const PlainLaunch> launches) {
-  if (pieces_.size() >= kMostPieces && !pieces_.contains(hash)) {
+  if (pieces_.size() >= kMaxPieces && !pieces_.contains(hash)) {
     std::erase_if(pieces_, [](const auto& entry) { return entry.second.chain == nullptr; });
   }
   Piece& piece = pieces_[hash];
@@ -152,7 +152,7 @@ void LaunchChains::Meet(uint64_t hash, const Stream& stream,
   if (piece.chain != nullptr || piece.never || changes_ != 0) return;
   if (++piece.times <= kTimesBefore) return;
   piece.times = 0;
-  if (chains_ >= kMostChains && !MakeRoom()) return;
+  if (chains_ >= kMaxChains && !MakeRoom()) return;
   auto chain = std::make_unique<Chain>(driver_);
   piece.never = chain->Make(launches) != CUDA_SUCCESS;
   if (piece.never) return;
@@ -179,7 +179,7 @@ void LaunchChains::Drop(Piece& piece) {
 template <class Goes>
 void LaunchChains::ForgetWhere(Goes goes) {
   std::vector<std::unique_ptr<Chain>> gone;  // destroyed when the log thread may go on
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   for (auto entry = pieces_.begin(); entry != pieces_.end();) {
     bool stays = !goes(entry->second);
     if (!stays && entry->second.chain != nullptr) gone.push_back(std::move(entry->second.chain));
@@ -202,7 +202,7 @@ LaunchChains::Change::Change(LaunchChains& chains, CallId call) {
   if (!of_streams && call != CallId::cuCtxSetLimit) return;
   chains_ = &chains;
   {
-    std::lock_guard lock(chains.mutex_);
+    base::MutexLock lock(chains.mutex_);
     ++chains.changes_;
     chains.stopped_ |= of_streams;
   }
@@ -211,7 +211,7 @@ LaunchChains::Change::Change(LaunchChains& chains, CallId call) {
 
 LaunchChains::Change::~Change() {
   if (chains_ == nullptr) return;
-  std::lock_guard lock(chains_->mutex_);
+  base::MutexLock lock(chains_->mutex_);
   --chains_->changes_;
 }
 

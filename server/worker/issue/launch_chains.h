@@ -14,11 +14,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/worker/support/driver.h"
 #include "server/worker/support/objects.h"
 
@@ -44,19 +45,19 @@ class LaunchChains {
   explicit LaunchChains(const DriverTable& driver);
   ~LaunchChains() { ForgetAll(); }
 
-  // To be held around calls of Launch: nothing is forgotten meanwhile.
-  std::unique_lock<std::mutex> Use() { return std::unique_lock(mutex_); }
+  // Held around calls of Launch: no chain is forgotten meanwhile.
+  base::Mutex& mutex() LONGWIRE_RETURN_CAPABILITY(mutex_) { return mutex_; }
   // How many of the launches went as one chain, from the first on. `*alone`: how many are to go one
   // by one before it is worth to ask again; 0 if a chain went. `place`: of the first in its row.
   size_t Launch(const Stream& stream, uint64_t place, std::span<const PlainLaunch> launches,
-                size_t* alone);
+                size_t* alone) LONGWIRE_REQUIRES(mutex_);
 
   // Before what they were made with goes away or changes.
   void ForgetAll();
   void Forget(const Stream& stream);
 
   // Held around every call: while it changes how kernels run that are launched later nothing is
-  // made, since that could be of before the change or behind it.
+  // made, since it could be from before the change or after it.
   class Change {
    public:
     Change(LaunchChains& chains, CallId call);
@@ -89,29 +90,31 @@ class LaunchChains {
     std::vector<std::vector<std::byte>> parameters;
     uint64_t used = 0;  // when, by clock_
   };
-  // Launches that were met: of one stream, so many, of these shapes.
+  // Launches of one stream that have come before, by their number and shapes.
   struct Piece {
     uint64_t stream = 0;
     uint32_t times = 0;
-    bool never = false;  // the driver would not have it
+    bool never = false;  // the driver refused it
     std::unique_ptr<Chain> chain;
   };
 
-  bool Takes(const Stream& stream) const;
+  bool Takes(const Stream& stream) const LONGWIRE_REQUIRES(mutex_);
   // Counts that they came, and makes their chain if it is due.
-  void Meet(uint64_t hash, const Stream& stream, std::span<const PlainLaunch> launches);
-  bool MakeRoom();
-  void Drop(Piece& piece);  // its chain
+  void Meet(uint64_t hash, const Stream& stream, std::span<const PlainLaunch> launches)
+      LONGWIRE_REQUIRES(mutex_);
+  bool MakeRoom() LONGWIRE_REQUIRES(mutex_);
+  void Drop(Piece& piece) LONGWIRE_REQUIRES(mutex_);  // its chain
   template <class Goes>
   void ForgetWhere(Goes goes);
 
   const DriverTable& driver_;
-  std::mutex mutex_;
-  bool stopped_ = false;
-  int changes_ = 0;     // under way
-  uint64_t clock_ = 0;  // pieces looked for
-  size_t chains_ = 0;
-  std::unordered_map<uint64_t, Piece> pieces_;  // by a hash of stream, size and shapes
+  base::Mutex mutex_{base::ranks::kLaunchChains};
+  bool stopped_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  int changes_ LONGWIRE_GUARDED_BY(mutex_) = 0;     // under way
+  uint64_t clock_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // pieces that were looked up
+  size_t chains_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  // By a hash of stream, size and shapes.
+  std::unordered_map<uint64_t, Piece> pieces_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace longwire::worker

@@ -53,7 +53,11 @@ class Chains : public ::testing::Test {
     size_t chained = 0;
     for (size_t i = 0; i < launches.size();) {
       size_t alone = 0;
-      size_t together = chains_.Launch(stream_, place + i, std::span(launches).subspan(i), &alone);
+      size_t together = 0;
+      {
+        base::MutexLock lock(chains_.mutex());
+        together = chains_.Launch(stream_, place + i, std::span(launches).subspan(i), &alone);
+      }
       chained += together;
       i += together;
       for (; alone != 0; --alone) driver_.on_launch(Bytes(row[i++]));

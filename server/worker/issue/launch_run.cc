@@ -21,7 +21,7 @@ bool LaunchRun::Begin(const Stream& stream, uint64_t last_position, size_t most)
   count_ = used_bytes_ = 0;
   stream_ = &stream;
   last_position_ = last_position;
-  most_ = std::min(most, kMost);
+  most_ = std::min(most, kMaxLaunches);
   return most_ != 0 && !off && !stream.capturing && stream.context->failed == 0;
 }
 
@@ -59,7 +59,7 @@ size_t LaunchRun::Give(CUresult* result) {
   // waits until the device has taken what the driver wrote to it.
   auto calls = static_cast<int64_t>(count_);
   gates.Issued(device, calls);
-  auto in_use = chains.Use();
+  base::MutexLock in_use(chains.mutex());
   while (given < count_ && *result == CUDA_SUCCESS && gates.IsWideOpen(device)) {
     if (alone == 0) {
       auto left = std::span(launches_).subspan(given, count_ - given);

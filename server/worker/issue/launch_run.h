@@ -40,7 +40,7 @@ class LaunchRun {
   size_t Give(CUresult* result);
 
  private:
-  static constexpr size_t kMost = 64;
+  static constexpr size_t kMaxLaunches = 64;
   static constexpr size_t kParameterBytes = 16 << 10;  // of all together
 
   CUresult LaunchAlone(const PlainLaunch& launch) const;
@@ -52,7 +52,7 @@ class LaunchRun {
   calls::lwLaunch decoded_;  // kept: its lists have no memory of their own mostly
   size_t count_ = 0;
   size_t used_bytes_ = 0;  // of the parameters
-  std::array<PlainLaunch, kMost> launches_{};
+  std::array<PlainLaunch, kMaxLaunches> launches_{};
   alignas(16) std::array<std::byte, kParameterBytes> parameters_{};
 };
 

@@ -75,7 +75,7 @@ class LogThread {
   wire::RingConsumer up_;
   FoundLately<Stream> streams_;
   QueuedCall sorted_;  // just now; kept for the memory of its arguments
-  uint64_t seen_ = 0;  // end of the log at the last look
+  uint64_t seen_ = 0;  // end of the log when it was read last
   wire::SpinPrediction spin_{wire::AllowedCores()};
   std::thread thread_;
 };

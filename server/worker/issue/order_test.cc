@@ -245,6 +245,30 @@ TEST(Order, StreamIsDestroyedAfterItsCalls) {
   EXPECT_EQ(session.session->streams.Find(kOne), nullptr);
 }
 
+// Each part of a copy has a marker of its own; those before the last one stand for the copy, too.
+TEST(Order, AnUnloadWaitsForACopyInParts) {
+  TestSession session;
+  session.CreateStream(kOne);
+  session.LoadFunction();
+  session.driver.StopStream(1);
+  std::vector<std::byte> memory(3 * Staging::kMaxBlockBytes);
+  calls::lwCopyToHost copy;
+  copy.place.address = reinterpret_cast<uint64_t>(memory.data());
+  copy.place.width_bytes = copy.place.pitch = copy.bytes = memory.size();
+  copy.place.rows = copy.place.height = copy.place.slices = 1;
+  copy.transfer = 31;
+  uint64_t position = session.Send(copy, kOne);
+  calls::lwModuleUnload unload;
+  unload.library = session.session->libraries.All().front()->id;
+  session.Send(unload);
+  session.Until([&] { return session.driver.IndexOf("download s1") >= 0; }, "the copy");
+  EXPECT_TRUE(session.Quiet(wire::DownKind::kProgress));
+  EXPECT_EQ(session.session->libraries.size(), 1u);
+  session.driver.RunStream(1);
+  session.ExpectProgress(kOne, position);
+  session.Until([&] { return session.session->libraries.size() == 0; }, "the unloading");
+}
+
 TEST(Order, ContextEndsAfterItsModules) {
   TestSession session;
   session.CreateStream(kOne);

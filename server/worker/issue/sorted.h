@@ -1,5 +1,5 @@
-// What some calls need beside being executed in their turn: bookkeeping in the log's order when
-// they are sorted, and when they fall away because their context failed.
+// Bookkeeping that some calls need beside being issued: in the log's order when they are sorted
+// into queues, and when they are dropped because their context failed.
 #pragma once
 
 #include "server/worker/support/objects.h"

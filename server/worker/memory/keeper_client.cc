@@ -27,7 +27,7 @@ constexpr int kSystemDriverMismatch = 803;
 
 int KeeperClient::Greet(std::string* sentence) {
   if (!socket_.valid() || !wire::SpeaksRanges()) return 0;
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   const wire::VersionRange ours = wire::SpokenVersions();
   keeper::Borrow hello{next_request_++, {message::kHelloToken, message::TokenOf(ours)}};
   std::optional<wire::VersionRange> theirs;
@@ -58,7 +58,7 @@ void KeeperClient::Listen(OnReclaim reclaim, OnSwap swap, std::function<void()> 
   on_gone_ = std::move(gone);
   stop_.Reset(eventfd(0, EFD_CLOEXEC));
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     for (wire::Message& packet : early_) TakeQuestion(packet);
     early_.clear();
   }
@@ -79,7 +79,7 @@ void KeeperClient::ListenLoop() {
     pollfd set[] = {{socket_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
     if (poll(set, 2, -1) < 0 && errno != EINTR) return;
     if (set[1].revents != 0) return;
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     Hear(std::chrono::milliseconds(0), &closed);
   }
   if (on_gone_) on_gone_();
@@ -110,7 +110,7 @@ bool KeeperClient::TakeQuestion(wire::Message& packet) {
 int KeeperClient::Lease(const std::vector<uint64_t>& bytes, bool spare, std::vector<Chunk>* chunks,
                         std::string* sentence) {
   if (bytes.empty() || bytes.size() > keeper::kMaxChunksPerLease) return 1;
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   keeper::Lease lease;
   lease.request = next_request_++;
   lease.bytes = bytes;
@@ -147,14 +147,14 @@ int KeeperClient::Receive(uint64_t request, std::vector<Chunk>* chunks, std::str
 
 int KeeperClient::Borrow(const SharedToken& token, std::vector<Chunk>* chunks,
                          std::string* sentence) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   keeper::Borrow borrow{next_request_++, {token[0], token[1]}};
   *sentence = kSilent;
   return Send(borrow) ? Receive(borrow.request, chunks, sentence) : kUnavailable;
 }
 
 int KeeperClient::Share(const std::vector<uint64_t>& chunks, SharedToken* token) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   keeper::Share share{next_request_++, chunks};
   if (!Send(share)) return kUnavailable;
   keeper::Shared shared;
@@ -174,7 +174,7 @@ int KeeperClient::Share(const std::vector<uint64_t>& chunks, SharedToken* token)
 }
 
 int KeeperClient::Info(keeper::Info* info) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   keeper::GetInfo get;
   get.request = next_request_++;
   if (!Send(get)) return InfoOfGone(info);

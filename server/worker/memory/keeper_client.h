@@ -4,12 +4,12 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "server/keeper/protocol.h"
 #include "wire/socket.h"
 #include "wire/versions.h"
@@ -28,12 +28,12 @@ class KeeperClient {
   explicit KeeperClient(int socket) : socket_(socket) {}
   ~KeeperClient() { StopListening(); }
 
-  // Says which versions this worker speaks, and hears the keeper's; before it leases anything. A
+  // Exchanges the versions that this worker and the keeper speak, before the first lease. A
   // CUresult, with a sentence if they have none in common.
   int Greet(std::string* sentence);
 
-  // Hears what the keeper asks by itself, on a thread of its own and on those that wait for an
-  // answer; none of these may wait. `gone`: the keeper has ended.
+  // Receives the keeper's own requests from now on, on a thread of its own and on threads that wait
+  // for an answer; the callbacks must not wait. `gone`: the keeper has ended.
   void Listen(OnReclaim reclaim, OnSwap swap = {}, std::function<void()> gone = {});
   void StopListening();
 
@@ -71,28 +71,31 @@ class KeeperClient {
     return socket_.valid() && wire::SendMessage(socket_.get(), message::Pack(message));
   }
   void SendNow(const std::vector<std::byte>& packet);
-  // The mutex is held. The keeper's next packet, for this long, that is no question of its own.
-  std::optional<wire::Message> Hear(std::chrono::milliseconds patience, bool* closed = nullptr);
+  // The keeper's next packet, for this long, that is no question of its own.
+  std::optional<wire::Message> Hear(std::chrono::milliseconds patience, bool* closed = nullptr)
+      LONGWIRE_REQUIRES(mutex_);
   void ListenLoop();
-  // The mutex is held. True if it is a question of the keeper's own, which is then taken.
-  bool TakeQuestion(wire::Message& packet);
-  // The mutex is held. The keeper's versions, from its answer to a Hello; nullopt: it is silent.
-  std::optional<wire::VersionRange> HearHello(uint64_t request);
-  // The mutex is held. Takes the answer to a request for chunks.
-  int Receive(uint64_t request, std::vector<Chunk>* chunks, std::string* sentence);
+  // True if it is a question of the keeper's own, which is then taken.
+  bool TakeQuestion(wire::Message& packet) LONGWIRE_REQUIRES(mutex_);
+  // The keeper's versions, from its answer to a Hello; nullopt: it is silent.
+  std::optional<wire::VersionRange> HearHello(uint64_t request) LONGWIRE_REQUIRES(mutex_);
+  // Takes the answer to a request for chunks.
+  int Receive(uint64_t request, std::vector<Chunk>* chunks, std::string* sentence)
+      LONGWIRE_REQUIRES(mutex_);
 
   wire::Descriptor socket_;
-  std::mutex mutex_;  // held by who waits for an answer
-  // mutex_ held.
+  base::Mutex mutex_;  // held by the thread that waits for an answer
   bool IsGone() const;
   static int Gone(std::string* sentence);
-  int InfoOfGone(keeper::Info* info) const;
+  int InfoOfGone(keeper::Info* info) const LONGWIRE_REQUIRES(mutex_);
 
-  uint64_t next_request_ = 1;
-  uint32_t version_ = wire::kLastWithoutRange;  // that is spoken with the keeper
-  std::vector<wire::Message> early_;            // questions that came before anybody listened
-  keeper::Info last_info_;                      // under mutex_
-  OnReclaim on_reclaim_;                        // set before the thread starts, and so the next two
+  uint64_t next_request_ LONGWIRE_GUARDED_BY(mutex_) = 1;
+  // That is spoken with the keeper.
+  uint32_t version_ LONGWIRE_GUARDED_BY(mutex_) = wire::kLastWithoutRange;
+  // Questions that came before anybody listened.
+  std::vector<wire::Message> early_ LONGWIRE_GUARDED_BY(mutex_);
+  keeper::Info last_info_ LONGWIRE_GUARDED_BY(mutex_);
+  OnReclaim on_reclaim_;  // set before the thread starts, and so the next two
   OnSwap on_swap_;
   std::function<void()> on_gone_;
   wire::Descriptor stop_;

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <condition_variable>
 
+#include "base/mutex.h"
 #include "server/keeper/hello.h"
 
 namespace longwire::worker {
@@ -21,15 +21,23 @@ class KeeperClientTest : public testing::Test {
     ASSERT_TRUE(wire::LocalPair(&ours, &keeper));
     client = std::make_unique<KeeperClient>(ours.Release());
     client->Listen([this](const keeper::Reclaim& asked) {
-      std::lock_guard lock(mutex);
+      base::MutexLock lock(mutex);
       heard.push_back(asked.request);
-      changed.notify_all();
+      changed.NotifyAll();
     });
   }
 
   void AwaitHeard(size_t count) {
-    std::unique_lock lock(mutex);
-    EXPECT_TRUE(changed.wait_for(lock, kPatience, [&] { return heard.size() >= count; }));
+    base::MutexLock lock(mutex);
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (heard.size() < count && changed.WaitUntil(lock, deadline)) {
+    }
+    EXPECT_GE(heard.size(), count);
+  }
+
+  std::vector<uint64_t> Heard() {
+    base::MutexLock lock(mutex);
+    return heard;
   }
 
   template <class M>
@@ -47,15 +55,15 @@ class KeeperClientTest : public testing::Test {
 
   wire::Descriptor keeper;
   std::unique_ptr<KeeperClient> client;
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::vector<uint64_t> heard;
+  base::Mutex mutex;
+  base::CondVar changed;
+  std::vector<uint64_t> heard LONGWIRE_GUARDED_BY(mutex);
 };
 
 TEST_F(KeeperClientTest, QuestionsAreHeardWhileNobodyWaits) {
   for (uint64_t request : {1, 2, 3}) Say(keeper::Reclaim{request, 0, 0, false});
   AwaitHeard(3);
-  EXPECT_EQ(heard, (std::vector<uint64_t>{1, 2, 3}));
+  EXPECT_EQ(Heard(), (std::vector<uint64_t>{1, 2, 3}));
 }
 
 TEST_F(KeeperClientTest, QuestionsAreHeardAndAnsweredWhileALeaseWaits) {
@@ -108,7 +116,7 @@ TEST_F(KeeperClientTest, TheEndOfTheKeeperAndOfTheClientAreNoticed) {
   client.reset();
   SetUp();
   client.reset();
-  EXPECT_TRUE(heard.empty());
+  EXPECT_TRUE(Heard().empty());
 }
 
 // A keeper before anybody listens to it: the test answers a Hello.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/try.h"
 #include "server/worker/support/log_line.h"
 
 namespace longwire::worker {
@@ -10,7 +11,7 @@ namespace {
 
 // Chunks lent and not imported hold a descriptor each. Programs may reserve far more memory than
 // they map.
-constexpr size_t kMostLent = 64;
+constexpr size_t kMaxLent = 64;
 
 }  // namespace
 
@@ -49,7 +50,7 @@ CUresult Memory::Add(int32_t device, std::vector<KeeperClient::Chunk>& granted,
   for (auto& chunk : granted) {
     ids.push_back(chunk.id);
     added.push_back({0, chunk.bytes, device, chunk.id, 0, false, std::move(chunk.memory)});
-    if (++lent_ > kMostLent && result == CUDA_SUCCESS) result = Import(&added.back());
+    if (++lent_ > kMaxLent && result == CUDA_SUCCESS) result = Import(&added.back());
   }
   if (result != CUDA_SUCCESS) {
     LogLine("a leased chunk could not be imported: error %d", result);
@@ -59,7 +60,7 @@ CUresult Memory::Add(int32_t device, std::vector<KeeperClient::Chunk>& granted,
     devices_[static_cast<size_t>(device)].keeper->Return(ids);
     return result;
   }
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   for (Chunk& chunk : added) {
     leased->push_back({next_chunk_, chunk.bytes});
     chunks_[next_chunk_++] = std::move(chunk);
@@ -69,11 +70,10 @@ CUresult Memory::Add(int32_t device, std::vector<KeeperClient::Chunk>& granted,
 
 CUresult Memory::Import(Chunk* chunk) {
   if (!chunk->lent.valid()) return CUDA_SUCCESS;
-  CUresult result = ImportHandle(chunk->lent, &chunk->handle);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ImportHandle(chunk->lent, &chunk->handle));
   chunk->lent = {};
   --lent_;
-  return result;
+  return CUDA_SUCCESS;
 }
 
 CUmemGenericAllocationHandle Memory::TakeHandle(Chunk* chunk) {
@@ -86,7 +86,7 @@ CUresult Memory::Share(const std::vector<uint64_t>& chunks, SharedToken* token) 
   std::vector<uint64_t> ids;
   int32_t device = -1;
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     for (uint64_t id : chunks) {
       auto found = chunks_.find(id);
       if (found == chunks_.end()) return CUDA_ERROR_INVALID_HANDLE;
@@ -117,7 +117,7 @@ CUresult Memory::Return(const std::vector<uint64_t>& chunks) {
   std::map<int32_t, std::vector<uint64_t>> by_device;
   std::vector<CUmemGenericAllocationHandle> handles;
   CUresult result = CUDA_SUCCESS;
-  std::unique_lock lock(mutex_);
+  base::MutexLock lock(mutex_);
   for (uint64_t id : chunks) {
     auto found = chunks_.find(id);
     if (found == chunks_.end() || found->second.mappings != 0) {
@@ -129,7 +129,7 @@ CUresult Memory::Return(const std::vector<uint64_t>& chunks) {
     by_device[found->second.device].push_back(found->second.keeper_chunk);
     chunks_.erase(found);
   }
-  lock.unlock();  // the driver can take milliseconds, and the log thread maps meanwhile
+  lock.Unlock();  // the driver can take milliseconds, and the log thread maps meanwhile
   for (auto handle : handles) driver_.cuMemRelease(handle);
   for (auto& [device, ids] : by_device) devices_[device].keeper->Return(ids);
   return result;
@@ -144,7 +144,7 @@ CUresult Memory::Reclaimed(int32_t device, const keeper::Reclaimed& answer) {
 }
 
 uint64_t Memory::BytesOf(const std::vector<uint64_t>& chunks) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   uint64_t sum = 0;
   for (uint64_t id : chunks) {
     auto found = chunks_.find(id);
@@ -164,7 +164,7 @@ bool Memory::InWindow(uint64_t address, uint64_t bytes) const {
 }
 
 int32_t Memory::DeviceOf(uint64_t address) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto place = mappings_.upper_bound(address);
   if (place == mappings_.begin()) return -1;
   --place;
@@ -195,16 +195,16 @@ std::vector<std::pair<uint64_t, Memory::Mapping>> Memory::TakeMappings(uint64_t 
   return taken;
 }
 
-void Memory::UnmapRange(std::unique_lock<std::mutex>& lock, uint64_t address, uint64_t bytes) {
+void Memory::UnmapRange(uint64_t address, uint64_t bytes) {
   auto taken = TakeMappings(address, bytes);
   std::vector<std::pair<uint64_t, uint64_t>> mapped;
   for (auto& [at, mapping] : taken) {
     auto chunk = chunks_.find(mapping.chunk);
     if (chunk == chunks_.end() || !chunk->second.away) mapped.emplace_back(at, mapping.bytes);
   }
-  lock.unlock();  // as above
+  mutex_.Unlock();  // the driver can take milliseconds, as above
   for (auto& [at, length] : mapped) driver_.cuMemUnmap(at, length);
-  lock.lock();
+  mutex_.Lock();
   std::map<int32_t, uint64_t> by_device;
   for (auto& [at, mapping] : taken) {
     auto chunk = chunks_.find(mapping.chunk);
@@ -224,24 +224,23 @@ CUresult Memory::Map(int32_t device, uint64_t address, const std::vector<uint64_
     return CUDA_ERROR_INVALID_DEVICE;
   }
   if (!InWindow(address, sum)) return CUDA_ERROR_INVALID_VALUE;
-  std::unique_lock lock(mutex_);
-  CUresult result = MapRange(lock, device, address, chunks);
-  if (result != CUDA_SUCCESS) return result;
+  base::MutexLock lock(mutex_);
+  LONGWIRE_TRY(MapRange(device, address, chunks));
   int32_t owner = chunks_[chunks.front()].device;
   devices_[static_cast<size_t>(owner)].keeper->Note(keeper::MemoryEventKind::kMap, sum);
   return CUDA_SUCCESS;
 }
 
 bool Memory::AnyIsNew(const std::vector<uint64_t>& chunks) {
-  std::lock_guard lock(mutex_);
-  return std::ranges::any_of(chunks, [&](uint64_t id) {
+  base::MutexLock lock(mutex_);
+  for (uint64_t id : chunks) {
     auto found = chunks_.find(id);
-    return found != chunks_.end() && found->second.lent.valid();
-  });
+    if (found != chunks_.end() && found->second.lent.valid()) return true;
+  }
+  return false;
 }
 
-CUresult Memory::MapRange(std::unique_lock<std::mutex>& lock, int32_t device, uint64_t address,
-                          const std::vector<uint64_t>& ids) {
+CUresult Memory::MapRange(int32_t device, uint64_t address, const std::vector<uint64_t>& ids) {
   uint64_t sum = 0;
   for (uint64_t id : ids) {
     sum += chunks_[id].bytes;
@@ -262,27 +261,25 @@ CUresult Memory::MapRange(std::unique_lock<std::mutex>& lock, int32_t device, ui
     mappings_[at] = {chunks.back()->bytes, id};
     at += chunks.back()->bytes;
   }
-  lock.unlock();  // as above
+  mutex_.Unlock();  // as above
   uint64_t mapped = 0;
   CUresult result = MapChunks(address, chunks, &mapped);
   if (result == CUDA_SUCCESS) {
     result = Access(address, sum, device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   }
-  lock.lock();
+  mutex_.Lock();
   if (result == CUDA_SUCCESS) return result;
   for (auto& [place, mapping] : TakeMappings(address + mapped, sum - mapped)) {
     --chunks_[mapping.chunk].mappings;
   }
-  UnmapRange(lock, address, mapped);
+  UnmapRange(address, mapped);
   return result;
 }
 
 CUresult Memory::MapChunks(uint64_t address, const std::vector<Chunk*>& chunks, uint64_t* mapped) {
   for (Chunk* chunk : chunks) {
-    CUresult result = Import(chunk);
-    if (result != CUDA_SUCCESS) return result;
-    result = driver_.cuMemMap(address + *mapped, chunk->bytes, 0, chunk->handle, 0);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(Import(chunk));
+    LONGWIRE_TRY(driver_.cuMemMap(address + *mapped, chunk->bytes, 0, chunk->handle, 0));
     *mapped += chunk->bytes;
   }
   return CUDA_SUCCESS;
@@ -295,24 +292,23 @@ CUresult Memory::Remap(int32_t device, const Range& range, const std::vector<uin
   }
   uint64_t sum = BytesOf(chunks);
   if (sum == 0 || sum != range.bytes) return CUDA_ERROR_INVALID_HANDLE;
-  std::unique_lock lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (!CoversWholeChunks(range.address, range.bytes)) return CUDA_ERROR_INVALID_VALUE;
   // At once: the lock is held, so that nobody maps anything there in between.
   for (auto& [at, mapping] : TakeMappings(range.address, range.bytes)) {
     driver_.cuMemUnmap(at, mapping.bytes);
     --chunks_[mapping.chunk].mappings;
   }
-  CUresult result = MapRange(lock, device, range.address, chunks);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(MapRange(device, range.address, chunks));
   int32_t owner = chunks_[chunks.front()].device;
   devices_[static_cast<size_t>(owner)].keeper->Note(keeper::MemoryEventKind::kRemap, moved);
   return CUDA_SUCCESS;
 }
 
 CUresult Memory::Unmap(uint64_t address, uint64_t bytes) {
-  std::unique_lock lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (!CoversWholeChunks(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
-  UnmapRange(lock, address, bytes);
+  UnmapRange(address, bytes);
   return CUDA_SUCCESS;
 }
 
@@ -328,15 +324,13 @@ CUresult Memory::SetAccess(uint64_t address, uint64_t bytes, int32_t device, boo
   if (device < 0 || static_cast<size_t>(device) >= devices_.size()) {
     return CUDA_ERROR_INVALID_DEVICE;
   }
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (!CoversWholeChunks(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
-  CUresult result =
-      Access(address, bytes, device,
-             access ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(Access(address, bytes, device,
+                      access ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE));
   auto end = mappings_.lower_bound(address + bytes);
   for (auto at = mappings_.find(address); at != end; ++at) at->second.access = access;
-  return result;
+  return CUDA_SUCCESS;
 }
 
 CUresult Memory::Info(int32_t device, uint64_t* free, uint64_t* total) {

@@ -5,10 +5,11 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/worker/memory/keeper_client.h"
 #include "server/worker/support/driver.h"
 #include "wire/open.h"
@@ -91,30 +92,31 @@ class Memory {
   // Of a chunk that is mapped nowhere: what the driver has of it, if anything.
   CUmemGenericAllocationHandle TakeHandle(Chunk* chunk);
   bool InWindow(uint64_t address, uint64_t bytes) const;
-  bool CoversWholeChunks(uint64_t address, uint64_t bytes) const;
-  // The chunks, one after the other, where nothing is mapped. Gives the lock up while the driver
-  // works.
-  CUresult MapRange(std::unique_lock<std::mutex>& lock, int32_t device, uint64_t address,
-                    const std::vector<uint64_t>& chunks);
+  bool CoversWholeChunks(uint64_t address, uint64_t bytes) const LONGWIRE_REQUIRES(mutex_);
+  // Maps the chunks, one after the other, where nothing is mapped. Releases the lock while the
+  // driver works.
+  CUresult MapRange(int32_t device, uint64_t address, const std::vector<uint64_t>& chunks)
+      LONGWIRE_REQUIRES(mutex_);
   // What the driver has to do for that; stops at the first error, *mapped bytes from the address
   // on.
   CUresult MapChunks(uint64_t address, const std::vector<Chunk*>& chunks, uint64_t* mapped);
   CUresult Access(uint64_t address, uint64_t bytes, int32_t device, CUmemAccess_flags flags);
-  std::vector<std::pair<uint64_t, Mapping>> TakeMappings(uint64_t address, uint64_t bytes);
+  std::vector<std::pair<uint64_t, Mapping>> TakeMappings(uint64_t address, uint64_t bytes)
+      LONGWIRE_REQUIRES(mutex_);
   CUresult ImportHandle(const wire::Descriptor& memory, CUmemGenericAllocationHandle* handle);
-  std::unordered_map<uint64_t, uint64_t> ByKeeperChunk() const;
-  std::unordered_multimap<uint64_t, uint64_t> AddressesByChunk() const;
-  // Gives the lock up while the driver works.
-  void UnmapRange(std::unique_lock<std::mutex>& lock, uint64_t address, uint64_t bytes);
+  std::unordered_map<uint64_t, uint64_t> ByKeeperChunk() const LONGWIRE_REQUIRES(mutex_);
+  std::unordered_multimap<uint64_t, uint64_t> AddressesByChunk() const LONGWIRE_REQUIRES(mutex_);
+  // Releases the lock while the driver works.
+  void UnmapRange(uint64_t address, uint64_t bytes) LONGWIRE_REQUIRES(mutex_);
 
   const DriverTable& driver_;
   std::vector<Device>& devices_;
-  std::mutex mutex_;
-  std::map<uint64_t, Chunk> chunks_;
-  uint64_t next_chunk_ = 1;
+  base::Mutex mutex_{base::ranks::kMemory};
+  std::map<uint64_t, Chunk> chunks_ LONGWIRE_GUARDED_BY(mutex_);
+  uint64_t next_chunk_ LONGWIRE_GUARDED_BY(mutex_) = 1;
   std::atomic<size_t> away_{0};
-  std::atomic<size_t> lent_{0};           // chunks that the driver has not imported
-  std::map<uint64_t, Mapping> mappings_;  // by address
+  std::atomic<size_t> lent_{0};  // chunks that the driver has not imported
+  std::map<uint64_t, Mapping> mappings_ LONGWIRE_GUARDED_BY(mutex_);  // by address
 };
 
 }  // namespace longwire::worker

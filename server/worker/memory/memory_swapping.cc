@@ -2,6 +2,7 @@
 // and are made again when the chunks are back.
 #include <unordered_map>
 
+#include "base/try.h"
 #include "server/worker/memory/memory.h"
 
 namespace longwire::worker {
@@ -20,7 +21,7 @@ std::unordered_multimap<uint64_t, uint64_t> Memory::AddressesByChunk() const {
 }
 
 CUresult Memory::LetGo(const std::vector<uint64_t>& keeper_chunks) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto numbers = ByKeeperChunk();
   auto addresses = AddressesByChunk();
   for (uint64_t keeper_chunk : keeper_chunks) {
@@ -30,12 +31,10 @@ CUresult Memory::LetGo(const std::vector<uint64_t>& keeper_chunks) {
     Chunk& chunk = chunks_.at(number->second);
     auto [at, end] = addresses.equal_range(number->second);
     for (; at != end; ++at) {
-      CUresult result = driver_.cuMemUnmap(at->second, chunk.bytes);
-      if (result != CUDA_SUCCESS) return result;
+      LONGWIRE_TRY(driver_.cuMemUnmap(at->second, chunk.bytes));
     }
     if (auto handle = TakeHandle(&chunk)) {
-      CUresult result = driver_.cuMemRelease(handle);
-      if (result != CUDA_SUCCESS) return result;
+      LONGWIRE_TRY(driver_.cuMemRelease(handle));
     }
     chunk.away = true;
     ++away_;
@@ -44,7 +43,7 @@ CUresult Memory::LetGo(const std::vector<uint64_t>& keeper_chunks) {
 }
 
 CUresult Memory::TakeBack(std::vector<KeeperClient::Chunk>& chunks) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto numbers = ByKeeperChunk();
   auto addresses = AddressesByChunk();
   for (auto& returned : chunks) {

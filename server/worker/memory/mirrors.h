@@ -1,6 +1,6 @@
-// Device memory that has its like in the program's own memory, where the two ends exchange what
-// changed. The shadow is what the program's memory holds, as far as this end knows: what the device
-// has otherwise, the device has changed.
+// Device memory with a counterpart in the program's own memory; the two ends exchange what changed.
+// The shadow is what the program's memory holds, as far as this end knows: where the device's bytes
+// differ from it, the device has changed them.
 //
 // The calls of a mirror come in one stream. Shadows are touched by what hangs on that stream's
 // markers only, so by the completion thread, in the stream's order. A pull that comes behind other

@@ -43,14 +43,14 @@ void Swapping::Heard(int32_t device, wire::Message packet) {
       return;
     }
   }
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   packets_.push_back(std::move(packet));
   heard_ = true;
   uses_.up.PokeConsumer();
 }
 
 void Swapping::KeeperIsGone(int32_t) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   gone_ = true;
   heard_ = true;
   uses_.up.PokeConsumer();
@@ -77,7 +77,7 @@ bool Swapping::TakePackets() {
   std::deque<wire::Message> packets;
   bool gone = false, back = false;
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     packets.swap(packets_);
     gone = gone_;
   }

@@ -10,10 +10,11 @@
 #include <chrono>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "longwire/call_ids.h"
 #include "server/keeper/swap_protocol.h"
 #include "server/worker/memory/keeper_client.h"
@@ -42,7 +43,7 @@ class Swapping {
   };
   explicit Swapping(Uses uses) : uses_(std::move(uses)) {}
 
-  // Any thread: what the device's keeper says.
+  // Any thread: a message of the device's keeper.
   void Heard(int32_t device, wire::Message packet);
   void KeeperIsGone(int32_t device);
   // The keeper moves memory: sessions that take part are to have it in pieces of this size at most;
@@ -76,17 +77,16 @@ class Swapping {
   std::atomic<bool> resting_{false};
   std::atomic<bool> asked_{false};
   std::atomic<bool> heard_{false};
-  std::mutex mutex_;
-  // Guarded by mutex_:
-  std::deque<wire::Message> packets_;
-  bool gone_ = false;
+  base::Mutex mutex_{base::ranks::kSwapping};
+  std::deque<wire::Message> packets_ LONGWIRE_GUARDED_BY(mutex_);
+  bool gone_ LONGWIRE_GUARDED_BY(mutex_) = false;
 
   // Log thread only.
   keeper::SwapOut ask_;  // while asked_
   Clock::time_point ask_until_{};
   uint64_t back_ = 0;  // the request for what is away, 0: none
   uint64_t requests_ = 0;
-  Clock::time_point ran_{};  // said last
+  Clock::time_point ran_{};  // when the keeper was last notified that the session works
 };
 
 }  // namespace longwire::worker

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <future>
 
-#include "server/worker/process/driver_loader.h"
+#include "server/driver/driver_choice.h"
 #include "server/worker/process/open_session.h"
 #include "server/worker/testing/test_session.h"
 
@@ -23,7 +23,7 @@ LoadedDriver& Driver() {
   static LoadedDriver* driver = [] {
     auto* loaded = new LoadedDriver;
     std::string sentence;
-    EXPECT_TRUE(LoadDriver(LONGWIRE_SOFTWARE_DRIVER, loaded, &sentence)) << sentence;
+    EXPECT_EQ(LoadDriver(LONGWIRE_SOFTWARE_DRIVER, loaded, &sentence), CUDA_SUCCESS) << sentence;
     return loaded;
   }();
   return *driver;

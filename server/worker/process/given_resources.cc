@@ -7,7 +7,7 @@
 namespace longwire::worker {
 
 void GivenResources::Add(std::span<const CUdevResource> given) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   for (const CUdevResource& resource : given) {
     Bytes bytes;
     std::memcpy(bytes.data(), &resource, bytes.size());
@@ -24,7 +24,7 @@ CUresult GivenResources::Read(std::span<const std::byte> bytes,
   static const bool checks = !wire::GuardIsOff("resources");
   constexpr size_t kEach = sizeof(CUdevResource);
   if (bytes.empty() || bytes.size() % kEach != 0) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   for (; !bytes.empty(); bytes = bytes.subspan(kEach)) {
     Bytes one;
     std::memcpy(one.data(), bytes.data(), kEach);

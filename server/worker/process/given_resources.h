@@ -5,11 +5,12 @@
 #include <array>
 #include <cstddef>
 #include <deque>
-#include <mutex>
 #include <set>
 #include <span>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/worker/support/driver.h"
 
 namespace longwire::worker {
@@ -20,7 +21,7 @@ class GivenResources {
 
   void Add(std::span<const CUdevResource> given);
   bool any() const {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     return !given_.empty();
   }
   // The resources in these bytes. CUDA_ERROR_INVALID_VALUE for one that was not given out, or that
@@ -30,9 +31,9 @@ class GivenResources {
  private:
   using Bytes = std::array<std::byte, sizeof(CUdevResource)>;
 
-  mutable std::mutex mutex_;
-  std::set<Bytes> given_;
-  std::deque<Bytes> in_order_;
+  mutable base::Mutex mutex_{base::ranks::kGivenResources};
+  std::set<Bytes> given_ LONGWIRE_GUARDED_BY(mutex_);
+  std::deque<Bytes> in_order_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace longwire::worker

@@ -6,11 +6,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "server/worker/process/driver_loader.h"
+#include "server/driver/driver_choice.h"
+#include "server/driver/process_options.h"
 #include "server/worker/process/open_session.h"
 #include "server/worker/process/session.h"
 #include "server/worker/process/time_slice.h"
@@ -20,7 +22,6 @@
 #include "wire/descriptor_table.h"
 #include "wire/descriptors.h"
 #include "wire/limits.h"
-#include "wire/number.h"
 #include "wire/socket.h"
 #include "wire/switches.h"
 
@@ -33,49 +34,23 @@ constexpr const char* kUsage =
     "                       --down FD --keeper FD[,FD…]\n"
     "Started by longwire-warden.\n";
 
-constexpr int32_t kMaxNumber = 1 << 20;  // of a device, of a descriptor
-
 struct Arguments {
   std::string driver = "auto";
   std::vector<int32_t> devices = {0};
-  int32_t control = -1;
-  int32_t up = -1;
-  int32_t down = -1;
+  int64_t control = -1;
+  int64_t up = -1;
+  int64_t down = -1;
   std::vector<int32_t> keepers;
 };
 
-// What is wrong with the option; empty when it was understood.
-std::string Apply(const std::string& name, const std::string& value, Arguments* arguments) {
-  if (name == "--driver") {
-    arguments->driver = value;
-    return {};
-  }
-  const struct {
-    const char* name;
-    int32_t* number;  // either
-    std::vector<int32_t>* list;
-  } options[] = {{"--device", nullptr, &arguments->devices},
-                 {"--control", &arguments->control, nullptr},
-                 {"--up", &arguments->up, nullptr},
-                 {"--down", &arguments->down, nullptr},
-                 {"--keeper", nullptr, &arguments->keepers}};
-  for (const auto& option : options) {
-    if (name != option.name) continue;
-    auto numbers = wire::ParseNumbers(value, 0, kMaxNumber);
-    bool good = numbers && (option.list != nullptr || numbers->size() == 1);
-    if (good && option.number != nullptr) *option.number = numbers->front();
-    if (good && option.list != nullptr) *option.list = std::move(*numbers);
-    return good ? "" : name + " expects a number, found '" + value + "'";
-  }
-  return "what is '" + name + "'?";
-}
-
 // False with sentences on standard error.
 bool Parse(int count, char** words, Arguments* arguments) {
-  std::string problem = count % 2 == 0 ? std::string(words[count - 1]) + " needs a value" : "";
-  for (int i = 1; problem.empty() && i + 1 < count; i += 2) {
-    problem = Apply(words[i], words[i + 1], arguments);
-  }
+  const ProcessOption options[] = {
+      {"--driver", &arguments->driver},   {"--device", &arguments->devices},
+      {"--control", &arguments->control}, {"--up", &arguments->up},
+      {"--down", &arguments->down},       {"--keeper", &arguments->keepers}};
+  std::span<char*> given(words, static_cast<size_t>(count));
+  std::string problem = ParseProcessOptions(given.subspan(1), options);
   bool complete = arguments->control >= 0 && arguments->up >= 0 && arguments->down >= 0 &&
                   !arguments->keepers.empty();
   if (!problem.empty()) std::fprintf(stderr, "longwire-worker: %s\n", problem.c_str());
@@ -126,6 +101,25 @@ wire::OpenRequest WaitForOpen(int control, std::shared_ptr<gates::GatePage>* pag
   _exit(1);
 }
 
+// The driver that the option names. Ends the process if there is none that works.
+LoadedDriver LoadChosenDriver(const std::string& choice, int control) {
+  LoadedDriver driver;
+  std::string sentence;
+  auto initialise = [](const LoadedDriver& tried, std::string* problem) {
+    CUresult result = tried.table.cuInit(0);
+    *problem = tried.path + ": cuInit answers " + std::to_string(result);
+    return result;
+  };
+  CUresult result =
+      ChooseDriver(choice, DriverPlaces::OfThisHost(), initialise, &driver, &sentence);
+  if (result != CUDA_SUCCESS) RefuseAll(control, result, sentence);
+  if (!driver.not_nvidia.empty()) {
+    worker::LogLine("NO GPU DRIVER WORKS HERE (%s): using the software device, which is slow",
+                    driver.not_nvidia.c_str());
+  }
+  return driver;
+}
+
 // Hardware time slices belong to the process, so the first device's wish counts for all.
 void FollowTimeSlice(gates::GatePage& page) {
   static std::atomic<uint32_t> last{0};
@@ -164,22 +158,20 @@ int main(int count, char** words) {
   worker::TextPipes text;
   if (!text.Install()) worker::LogLine("no pipe for standard output: device printf stays here");
 
-  worker::LoadedDriver driver;
-  std::string sentence;
-  if (!worker::LoadDriver(arguments.driver, &driver, &sentence)) {
-    RefuseAll(arguments.control, CUDA_ERROR_NO_DEVICE, sentence);
-  }
+  const auto control = static_cast<int>(arguments.control);
+  LoadedDriver driver = LoadChosenDriver(arguments.driver, control);
   worker::SessionOptions options;
   options.driver = driver.table;
+  std::string sentence;
   CUresult result = worker::WarmDevices(driver.table, arguments.devices, arguments.keepers,
                                         &options.devices, &sentence);
-  if (result != CUDA_SUCCESS) RefuseAll(arguments.control, result, sentence);
-  options.up = wire::RingMemory::Map(arguments.up);
-  options.down = wire::RingMemory::Map(arguments.down);
+  if (result != CUDA_SUCCESS) RefuseAll(control, result, sentence);
+  options.up = wire::RingMemory::Map(static_cast<int>(arguments.up));
+  options.down = wire::RingMemory::Map(static_cast<int>(arguments.down));
   if (options.up == nullptr || options.down == nullptr) {
-    RefuseAll(arguments.control, CUDA_ERROR_UNKNOWN, "the rings that were handed over are broken");
+    RefuseAll(control, CUDA_ERROR_UNKNOWN, "the rings that were handed over are broken");
   }
-  options.control = arguments.control;
+  options.control = control;
   options.text = &text;
   // The driver's tear-down could wait for a kernel that never ends; the keeper takes the memory
   // back when the process is gone.
@@ -188,11 +180,11 @@ int main(int count, char** words) {
   auto* session = new worker::Session(std::move(options));
   result = session->Prepare();
   if (result != CUDA_SUCCESS) {
-    RefuseAll(arguments.control, result, "no pinned memory for the progress page");
+    RefuseAll(control, result, "no pinned memory for the progress page");
   }
 
   std::shared_ptr<gates::GatePage> page;
-  wire::OpenRequest request = WaitForOpen(arguments.control, &page);
+  wire::OpenRequest request = WaitForOpen(control, &page);
   session->transfers().SetLimits(worker::InFlightLimits::Of(page.get()));
   if (request.shares_memory && page != nullptr) {
     session->host_segment().Make(page->segment_bytes().load());
@@ -205,11 +197,11 @@ int main(int count, char** words) {
   }
   std::vector<int> descriptors = session->lanes().descriptors();
   if (reply.segment_bytes != 0) descriptors.push_back(session->host_segment().descriptor());
-  Answer(arguments.control, reply, descriptors);
+  Answer(control, reply, descriptors);
   // The socket stays open for the session's life: what is known of images comes over it.
   bool closed = false;
   while (!closed) {
-    auto said = wire::ReceiveMessage(arguments.control, std::chrono::milliseconds(-1), &closed);
+    auto said = wire::ReceiveMessage(control, std::chrono::milliseconds(-1), &closed);
     if (said) session->images().Arrived(std::move(*said));
   }
   _exit(0);

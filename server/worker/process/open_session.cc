@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/try.h"
 #include "server/worker/support/log_line.h"
 
 namespace longwire::worker {
@@ -100,8 +101,8 @@ CUresult WarmDevices(const DriverTable& driver, const std::vector<int>& ordinals
                      const std::vector<int>& keepers, std::vector<Device>* devices,
                      std::string* sentence) {
   *sentence = "the driver cannot be initialised";
-  CUresult result = driver.cuInit(0);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(driver.cuInit(0));
+  CUresult result = CUDA_SUCCESS;
   for (size_t i = 0; i < ordinals.size() && result == CUDA_SUCCESS; ++i) {
     Device& device = devices->emplace_back();
     *sentence = "no context can be made on device " + std::to_string(ordinals[i]);
@@ -117,8 +118,7 @@ CUresult WarmDevices(const DriverTable& driver, const std::vector<int>& ordinals
   if (result != CUDA_SUCCESS) return result;
   if (devices->empty()) return CUDA_ERROR_NO_DEVICE;
   for (Device& device : *devices) {
-    result = static_cast<CUresult>(device.keeper->Greet(sentence));
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(static_cast<CUresult>(device.keeper->Greet(sentence)));
   }
   return driver.cuCtxSetCurrent(devices->front().primary);
 }

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/worker/code/image_cache.h"
 #include "server/worker/code/images.h"
 #include "server/worker/code/linker.h"
@@ -68,7 +70,7 @@ class Session {
   // Pinned memory that every session needs; before the first record, a context must be current.
   CUresult Prepare();
   void Start();
-  // What the keepers say is heard from now on; Start sees to it, too.
+  // Receives the keepers' messages from now on; Start does so, too.
   void ListenToKeepers();
 
   void Fatal(const std::string& sentence) { failures_.Fatal(sentence); }
@@ -79,7 +81,7 @@ class Session {
     return current_context_.SetPrimary(device.primary);
   }
   CUresult SetNoContext() { return current_context_.SetNone(); }
-  // Whether the driver's primary context of the device is still as new, which it was until now.
+  // Whether nobody has used the driver's primary context of the device yet; it is used from now on.
   bool TakeWarmContext(int32_t device) {
     uint64_t bit = uint64_t{1} << device;
     return (used_contexts_.fetch_or(bit) & bit) == 0;
@@ -116,7 +118,8 @@ class Session {
   HandleTable<Library> libraries;
   HandleTable<Function> functions;
   HandleTable<Reference> references;
-  std::mutex binding;  // from binding references to the launch that they are for
+  // Held from binding references to the launch that they are for.
+  base::Mutex binding{base::ranks::kReferenceBinding};
   HandleTable<Linker> linkers;
   std::atomic<uint64_t> next_worker_handle{uint64_t{1} << 63};
 

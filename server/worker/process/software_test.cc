@@ -6,7 +6,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "server/worker/process/driver_loader.h"
+#include "server/driver/driver_choice.h"
 #include "server/worker/process/open_session.h"
 #include "server/worker/testing/test_session.h"
 #include "wire/page_delta.h"
@@ -94,7 +94,7 @@ LoadedDriver& Driver() {
   static LoadedDriver* driver = [] {
     auto* loaded = new LoadedDriver;
     std::string sentence;
-    EXPECT_TRUE(LoadDriver(LONGWIRE_SOFTWARE_DRIVER, loaded, &sentence)) << sentence;
+    EXPECT_EQ(LoadDriver(LONGWIRE_SOFTWARE_DRIVER, loaded, &sentence), CUDA_SUCCESS) << sentence;
     return loaded;
   }();
   return *driver;

@@ -6,8 +6,10 @@
 
 #include <cstdarg>
 #include <cstring>
-#include <mutex>
 #include <vector>
+
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 
 namespace longwire::worker {
 namespace {
@@ -40,9 +42,9 @@ struct Group {
 
 // Made on first use and never destroyed: the driver's threads outlive main.
 struct Groups {
-  std::mutex mutex;
-  std::vector<Group> seen;
-  uint32_t microseconds = 0;
+  base::Mutex mutex{base::ranks::kTimeSlices};
+  std::vector<Group> seen LONGWIRE_GUARDED_BY(mutex);
+  uint32_t microseconds LONGWIRE_GUARDED_BY(mutex) = 0;
 };
 
 Groups& TheGroups() {
@@ -77,7 +79,7 @@ void OnAllocated(int descriptor, const void* argument) {
   std::memcpy(&head, argument, sizeof(head));
   if (head.object_class != kChannelGroupClass) return;
   Groups& groups = TheGroups();
-  std::lock_guard lock(groups.mutex);
+  base::MutexLock lock(groups.mutex);
   groups.seen.push_back({descriptor, head.client, head.object, 0});
   if (groups.microseconds != 0) Set(groups.seen.back(), groups.microseconds);
 }
@@ -86,7 +88,7 @@ void OnAllocated(int descriptor, const void* argument) {
 
 int SetTimeSlice(uint32_t microseconds) {
   Groups& groups = TheGroups();
-  std::lock_guard lock(groups.mutex);
+  base::MutexLock lock(groups.mutex);
   if (microseconds == groups.microseconds) return 0;
   groups.microseconds = microseconds;
   int set = 0;

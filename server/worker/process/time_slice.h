@@ -1,5 +1,5 @@
 // The hardware time slice of this process's channel groups (TSGs): how long the GPU runs one of
-// them before it looks at another process's. A short slice on best-effort workers lets a
+// them before it turns to another process's. A short slice on best-effort workers lets a
 // latency-critical one in quickly even while a long kernel runs.
 //
 // NVIDIA's driver has no call for it; its kernel module has, for the objects that a process made

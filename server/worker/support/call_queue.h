@@ -1,5 +1,5 @@
-// The calls of a stream that wait to be issued. Places in the queue are used again with the memory
-// of their arguments: launches come and go by the thirty, and each would call the allocator thrice.
+// The calls of a stream that wait to be issued. The queue's slots are used again, with the memory
+// of their arguments: a launch would call the allocator three times otherwise.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@ class CallQueue {
   QueuedCall& front() { return (*this)[0]; }
   const QueuedCall& front() const { return (*this)[0]; }
 
-  // Takes the call and leaves another one, of no meaning, whose memory can be used again.
+  // Takes the call. What it leaves in `call` has no meaning, but memory that can be used again.
   void Push(QueuedCall& call) {
     if (size_ == places_.size()) Grow();
     std::swap((*this)[size_++], call);

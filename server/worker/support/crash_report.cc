@@ -14,7 +14,7 @@
 namespace longwire::worker {
 namespace {
 
-constexpr int kMostPlaces = 24;
+constexpr int kMaxFrames = 24;
 constexpr size_t kStackBytes = size_t{64} << 10;
 std::array<char, kStackBytes> other_stack;
 
@@ -32,8 +32,8 @@ void CopyUnread() {
 // Not all of this may be called from a signal handler; the process is lost in any case, and a
 // second signal ends it at once (SA_RESETHAND).
 void Report(int signal) {
-  std::array<void*, kMostPlaces> places;
-  int count = backtrace(places.data(), kMostPlaces);
+  std::array<void*, kMaxFrames> places;
+  int count = backtrace(places.data(), kMaxFrames);
   CopyUnread();
   LogLine("died of signal %d at:", signal);
   for (int i = 0; i < count; ++i) {

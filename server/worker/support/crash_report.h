@@ -1,13 +1,12 @@
-// Where the worker was when it died of a signal: mostly somewhere in the driver, which nobody can
-// look into afterwards, as workers leave no core.
+// The stack of a worker that dies of a signal, mostly within the driver. Workers leave no core.
 #pragma once
 
 namespace longwire::worker {
 
-// The stack of the thread that dies goes to the log, a place of code a line: the file's name
-// and the offset in it. The process dies as it would have.
+// From now on the stack of a dying thread goes to the log, a frame on each line: the file's name
+// and the offset in it. The process then dies of the signal.
 void ReportCrashes();
-// A pipe: what it still holds then goes to the log, too.
+// What this pipe holds at that time goes to the log, too.
 void ReportUnread(int descriptor);
 
 }  // namespace longwire::worker

@@ -17,7 +17,7 @@ class CurrentContext {
   CurrentContext& operator=(const CurrentContext&) = delete;
 
   CUresult Set(const Context& context);
-  // Of a device, which the worker has retained itself.
+  // A device's primary context, which the worker has retained itself.
   CUresult SetPrimary(CUcontext primary) { return Set(primary, 0); }
   CUresult SetNone();
   // First thing on each thread that calls the driver.

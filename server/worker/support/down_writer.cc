@@ -17,7 +17,7 @@ constexpr size_t kBulkQueueBytes = size_t{8} << 20;
 // Replies, progress and errors of a client that does not read: past this the session is over.
 constexpr size_t kMaxQueueBytes = size_t{256} << 20;
 // More than this does not wait for what comes with it.
-constexpr size_t kMostTogether = size_t{16} << 10;
+constexpr size_t kMaxTogether = size_t{16} << 10;
 constexpr size_t kTextPiece = size_t{64} << 10;
 
 template <class T>
@@ -43,10 +43,10 @@ DownWriter::DownWriter(std::shared_ptr<wire::RingMemory> memory)
 
 DownWriter::~DownWriter() {
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     stop_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   producer_.memory().PokeProducer();
   thread_.join();
 }
@@ -59,7 +59,7 @@ bool DownWriter::WriteToRing(const wire::DownHeader& header, std::span<const std
   Fill(room, header, first, second);
   producer_.Add(bytes);
   unpublished_ += bytes;
-  if (!together_ || unpublished_ > kMostTogether) Publish();
+  if (!together_ || unpublished_ > kMaxTogether) Publish();
   return true;
 }
 
@@ -70,12 +70,12 @@ void DownWriter::Publish() {
 
 DownWriter::Together::Together(DownWriter& writer) : writer_(writer) {
   static const bool off = wire::IsSwitchedOff("joined-ends");
-  std::lock_guard lock(writer_.mutex_);
+  base::MutexLock lock(writer_.mutex_);
   writer_.together_ = !off;
 }
 
 DownWriter::Together::~Together() {
-  std::lock_guard lock(writer_.mutex_);
+  base::MutexLock lock(writer_.mutex_);
   writer_.together_ = false;
   if (writer_.unpublished_ != 0) writer_.Publish();
 }
@@ -88,14 +88,12 @@ void DownWriter::Write(wire::DownHeader header, std::span<const std::byte> first
     return;
   }
   header.bytes = static_cast<uint32_t>(bytes);
-  std::unique_lock lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (producer_.memory().closed()) return;
   if (queue_.empty() && WriteToRing(header, first, second)) return;
   // The queue's thread has the producer from here on.
   if (unpublished_ != 0) Publish();
-  if (may_wait) {
-    changed_.wait(lock, [&] { return queued_bytes_ < kBulkQueueBytes || stop_; });
-  }
+  while (may_wait && queued_bytes_ >= kBulkQueueBytes && !stop_) changed_.Wait(lock);
   if (queued_bytes_ > kMaxQueueBytes) {
     LogLine("the client does not read its answers (%zu bytes wait): session over", queued_bytes_);
     producer_.memory().Close(999);  // CUDA_ERROR_UNKNOWN
@@ -105,13 +103,13 @@ void DownWriter::Write(wire::DownHeader header, std::span<const std::byte> first
   Fill(record.data(), header, first, second);
   queued_bytes_ += record.size();
   queue_.push_back(std::move(record));
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void DownWriter::Drain() {
-  std::unique_lock lock(mutex_);
+  base::MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return stop_ || !queue_.empty(); });
+    while (!stop_ && queue_.empty()) changed_.Wait(lock);
     if (stop_) return;
     size_t bytes = queue_.front().size();
     std::byte* room = producer_.Reserve(bytes);
@@ -119,31 +117,34 @@ void DownWriter::Drain() {
       if (producer_.memory().closed()) {
         queue_.clear();
         queued_bytes_ = 0;
-        changed_.notify_all();
+        changed_.NotifyAll();
         continue;
       }
-      lock.unlock();
+      lock.Unlock();
       producer_.WaitForSpace(bytes, steady_clock::now() + milliseconds(100));
-      lock.lock();
+      lock.Lock();
       continue;
     }
     std::memcpy(room, queue_.front().data(), bytes);
     producer_.Commit(bytes);
     queue_.pop_front();
     queued_bytes_ -= bytes;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 }
 
 bool DownWriter::Rest() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (queue_.empty()) producer_.GiveBack();
   return !producer_.WorthGivingBack();
 }
 
 void DownWriter::CloseAfterFlush(uint32_t code, milliseconds limit) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, limit, [&] { return queue_.empty() || producer_.memory().closed(); });
+  base::MutexLock lock(mutex_);
+  const auto deadline = steady_clock::now() + limit;
+  while (!queue_.empty() && !producer_.memory().closed()) {
+    if (!changed_.WaitUntil(lock, deadline)) break;
+  }
   if (unpublished_ != 0) Publish();  // another thread's end waits for what comes with it
   producer_.memory().Close(code);
 }

@@ -3,15 +3,15 @@
 // full wait in a queue that a thread of this class empties; only writers of bulk data wait (Data).
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <span>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "wire/record.h"
 #include "wire/ring.h"
 
@@ -31,7 +31,7 @@ class DownWriter {
   void Data(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes);
   // A delta of at most kDeltaBytes; waits as Data does.
   void Mirror(uint64_t mirror, std::span<const std::byte> delta);
-  // What is written after this counts once so many bytes of the transfer came by the lanes.
+  // Records after this one count only once `bytes` of the transfer have arrived by the lanes.
   void Landing(uint64_t transfer, uint64_t bytes);
   void Pull(uint64_t transfer);
   void HostFunction(uint64_t ticket);
@@ -44,8 +44,8 @@ class DownWriter {
   void Slot(uint64_t offset);
   void Reclaim(const wire::ReclaimRequest& request);
 
-  // While one lives, little that is written waits for more: what a stream's end brings (bytes of a
-  // copy, and that it has finished) becomes one message instead of two. One at a time.
+  // While one lives, short records are collected: the bytes of a finished copy and the progress of
+  // its stream become one message instead of two. One at a time.
   class Together {
    public:
     explicit Together(DownWriter& writer);
@@ -57,28 +57,28 @@ class DownWriter {
     DownWriter& writer_;
   };
 
-  // Nothing moves: the ring's memory is given back. False if something is still kept there.
+  // The session is idle: gives the ring's memory back. False if the ring still holds something.
   bool Rest();
-  // Closes the ring once what was written before has left, or after `limit`.
+  // Closes the ring once earlier records were sent, or after `limit`.
   void CloseAfterFlush(uint32_t code, std::chrono::milliseconds limit);
 
  private:
   void Write(wire::DownHeader header, std::span<const std::byte> first,
              std::span<const std::byte> second, bool may_wait);
   bool WriteToRing(const wire::DownHeader& header, std::span<const std::byte> first,
-                   std::span<const std::byte> second);
+                   std::span<const std::byte> second) LONGWIRE_REQUIRES(mutex_);
   void Drain();
-  void Publish();
+  void Publish() LONGWIRE_REQUIRES(mutex_);
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  base::Mutex mutex_{base::ranks::kDownWriter};
+  base::CondVar changed_;
   // While the queue is empty the producer belongs to whoever holds the mutex, else to the thread.
   wire::RingProducer producer_;
-  std::deque<std::vector<std::byte>> queue_;
-  size_t queued_bytes_ = 0;
-  bool together_ = false;
-  size_t unpublished_ = 0;  // bytes in the ring
-  bool stop_ = false;
+  std::deque<std::vector<std::byte>> queue_ LONGWIRE_GUARDED_BY(mutex_);
+  size_t queued_bytes_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  bool together_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  size_t unpublished_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // bytes in the ring
+  bool stop_ LONGWIRE_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

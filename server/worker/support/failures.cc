@@ -43,17 +43,17 @@ void Failures::DriverFailed(Context& context, uint64_t position, CUresult code,
     if (context.failed == 0) CallFailed(context.id, position, code, what);
     return;
   }
-  // Whoever comes second waits until the client was told: its reply must not overtake the news.
-  std::lock_guard telling(telling_);
+  // A second thread waits until the client has the report, which its reply must not overtake.
+  base::MutexLock lock(report_mutex_);
   if (context.failed != 0) return;
   std::string text =
       what + " failed with error " + std::to_string(code) + ", which stays with its context";
   LogLine("%s (context %u, position %llu)", text.c_str(), context.id,
           static_cast<unsigned long long>(position));
   if (uses_.text != nullptr) uses_.text->Drain();
-  // A fault in one context makes every context of the process fail (measured on an H200). The
-  // client learns of the others first: who has heard of this one and asks another must not hear
-  // "success".
+  // A fault in one context makes every context of the process fail (measured on an H200). The other
+  // contexts are reported first: a program that knows of this one's error must not get "success"
+  // from another.
   std::vector<std::shared_ptr<Context>> all = uses_.contexts.All();
   std::ranges::stable_partition(all, [&](const auto& one) { return one.get() != &context; });
   std::erase_if(all, [](const auto& one) { return one->failed != 0; });

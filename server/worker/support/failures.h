@@ -1,13 +1,13 @@
-// How the client hears of errors, and the end of the session.
+// Reports errors to the client, and ends the session.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "base/mutex.h"
 #include "server/worker/support/driver.h"
 #include "server/worker/support/handle_table.h"
 #include "wire/ring.h"
@@ -31,11 +31,11 @@ class Failures {
   Failures(const Failures&) = delete;
   Failures& operator=(const Failures&) = delete;
 
-  // The session cannot go on: the client is told why, the rings are closed.
+  // The session cannot go on: reports why to the client and closes the rings.
   void Fatal(const std::string& sentence);
   // The client is gone.
   void Leave();
-  // The session is being destroyed: nobody is told.
+  // The session is being destroyed: nothing is reported.
   void Stop() { over_ = true; }
   bool over() const { return over_; }
 
@@ -47,7 +47,7 @@ class Failures {
  private:
   Uses uses_;
   std::atomic<bool> over_{false};
-  std::mutex telling_;  // held while the client is told of a sticky error
+  base::Mutex report_mutex_;  // held while a sticky error is reported to the client
 };
 
 }  // namespace longwire::worker

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <typeindex>
 #include <unordered_map>
+
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 
 namespace longwire::worker {
 
@@ -25,10 +27,10 @@ class ForeignHandles {
     *handle = reinterpret_cast<Handle>(found);
     return true;
   }
-  // The object is gone, or nobody may use it any more: its id is wrong from then on, and another
-  // object that the driver puts in its place gets another one. Nothing happens if it is not known.
+  // The object is gone, or may not be used any more: its id becomes invalid. A later object with
+  // the same handle gets another id. An unknown id is ignored.
   void Forget(uint64_t id) {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     auto found = by_id_.find(id);
     if (found == by_id_.end()) return;
     by_object_.erase(found->second.object);
@@ -36,12 +38,12 @@ class ForeignHandles {
   }
   // 0 if it has none.
   uint64_t IdOf(void* object) const {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     auto found = by_object_.find(object);
     return found == by_object_.end() ? 0 : found->second;
   }
   void ForgetObject(void* object) {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     auto found = by_object_.find(object);
     if (found == by_object_.end()) return;
     by_id_.erase(found->second);
@@ -54,10 +56,10 @@ class ForeignHandles {
     std::type_index type;
   };
   uint64_t Mint(void* object, std::type_index type) {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (object == nullptr || by_id_.size() >= kMaxHandles) return 0;
     auto [place, added] = by_object_.try_emplace(object, next_);
-    // Where another object was once: the id of that one stays wrong.
+    // The handle was that of another object once, whose id stays invalid.
     if (!added && by_id_.at(place->second).type != type) {
       by_id_.erase(place->second);
       place->second = next_;
@@ -67,16 +69,17 @@ class ForeignHandles {
     return place->second;
   }
   void* Find(uint64_t id, std::type_index type) const {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     auto found = by_id_.find(id);
     if (found == by_id_.end() || found->second.type != type) return nullptr;
     return found->second.object;
   }
 
-  mutable std::mutex mutex_;
-  std::unordered_map<uint64_t, Entry> by_id_;
-  std::unordered_map<void*, uint64_t> by_object_;
-  uint64_t next_ = uint64_t{1} << 63;  // the client's own ids stay below
+  mutable base::Mutex mutex_{base::ranks::kForeignHandles};
+  std::unordered_map<uint64_t, Entry> by_id_ LONGWIRE_GUARDED_BY(mutex_);
+  std::unordered_map<void*, uint64_t> by_object_ LONGWIRE_GUARDED_BY(mutex_);
+  static constexpr uint64_t kFirst = uint64_t{1} << 63;  // the client's own ids stay below
+  uint64_t next_ LONGWIRE_GUARDED_BY(mutex_) = kFirst;
 };
 
 }  // namespace longwire::worker

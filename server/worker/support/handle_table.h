@@ -6,32 +6,34 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <shared_mutex>
 #include <unordered_map>
 #include <vector>
+
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 
 namespace longwire::worker {
 
 template <class T>
 class HandleTable {
  public:
-  // A client's program that leaks handles meets this before the worker's memory does.
+  // Bounds the memory of a worker whose program leaks handles.
   static constexpr size_t kMaxHandles = size_t{1} << 22;
 
   std::shared_ptr<T> Find(uint64_t id) const {
-    std::shared_lock lock(mutex_);
+    base::MutexLock lock(mutex_);
     auto found = objects_.find(id);
     return found == objects_.end() ? nullptr : found->second;
   }
   // False if the id is 0 or taken, or the table is full.
   bool Insert(uint64_t id, std::shared_ptr<T> object) {
-    std::unique_lock lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (id == 0 || objects_.size() >= kMaxHandles) return false;
-    return objects_.emplace(id, std::move(object)).second;
+    // Where the id is taken, the object ends with the caller's lock released: it may take others.
+    return objects_.try_emplace(id, std::move(object)).second;
   }
   std::shared_ptr<T> Take(uint64_t id) {
-    std::unique_lock lock(mutex_);
+    base::MutexLock lock(mutex_);
     auto found = objects_.find(id);
     if (found == objects_.end()) return nullptr;
     auto object = std::move(found->second);
@@ -39,28 +41,28 @@ class HandleTable {
     taken_.fetch_add(1, std::memory_order_release);
     return object;
   }
-  // How often something was taken out.
+  // Counts calls of Take that found something.
   uint64_t taken() const { return taken_.load(std::memory_order_acquire); }
   std::vector<std::shared_ptr<T>> All() const {
-    std::shared_lock lock(mutex_);
+    base::MutexLock lock(mutex_);
     std::vector<std::shared_ptr<T>> all;
     all.reserve(objects_.size());
     for (auto& [id, object] : objects_) all.push_back(object);
     return all;
   }
   size_t size() const {
-    std::shared_lock lock(mutex_);
+    base::MutexLock lock(mutex_);
     return objects_.size();
   }
 
  private:
-  mutable std::shared_mutex mutex_;
-  std::unordered_map<uint64_t, std::shared_ptr<T>> objects_;
+  mutable base::Mutex mutex_{base::ranks::kHandleTable};
+  std::unordered_map<uint64_t, std::shared_ptr<T>> objects_ LONGWIRE_GUARDED_BY(mutex_);
   std::atomic<uint64_t> taken_{0};
 };
 
-// What one thread found in a table of late. To find it again takes neither a lock nor a reference:
-// of these a launch would need a tenth of a microsecond.
+// One thread's cache of what it found in a table. A hit takes neither a lock nor a reference, which
+// would cost a launch a tenth of a microsecond.
 template <class T>
 class FoundLately {
  public:

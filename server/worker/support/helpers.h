@@ -1,15 +1,16 @@
-// Threads for driver calls that can block: one per client thread that needed one, so that a client
-// thread's calls stay in order and nobody waits for another's.
+// Threads for driver calls that can block. Each client thread has one of its own, made when it
+// needs one: its calls stay in order, and no client thread waits for another's calls.
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <thread>
+
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 
 namespace longwire::worker {
 
@@ -38,18 +39,18 @@ class Helpers {
 
  private:
   struct Helper {
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::deque<std::function<void()>> work;
-    bool stop = false;
+    base::Mutex mutex{base::ranks::kHelper};
+    base::CondVar changed;
+    std::deque<std::function<void()>> work LONGWIRE_GUARDED_BY(mutex);
+    bool stop LONGWIRE_GUARDED_BY(mutex) = false;
     std::thread thread;
   };
   void Run(Helper& helper);
 
   std::function<void()> enter_;
-  std::mutex mutex_;
-  std::map<uint32_t, std::unique_ptr<Helper>> helpers_;
-  bool stopped_ = false;
+  base::Mutex mutex_{base::ranks::kHelpers};
+  std::map<uint32_t, std::unique_ptr<Helper>> helpers_ LONGWIRE_GUARDED_BY(mutex_);
+  bool stopped_ LONGWIRE_GUARDED_BY(mutex_) = false;
   std::atomic<size_t> pending_{0};
 };
 

@@ -2,20 +2,20 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/worker/support/call_queue.h"
 #include "server/worker/support/driver.h"
-#include "server/worker/support/places.h"
+#include "server/worker/support/position_set.h"
 
 namespace longwire::worker {
 
@@ -30,22 +30,22 @@ struct Context {
   std::vector<size_t> limits;     // of a warm primary context, as they were at first
   CUgreenCtx green = nullptr;     // of a green context
   std::shared_ptr<Context> home;  // the primary context that it is a part of; else null
-  std::atomic<int> failed{0};  // the sticky CUresult, of which the client knows; 0 while it is well
+  std::atomic<int> failed{0};     // the sticky CUresult, reported to the client already; 0: none
 
   // Held by the completion thread while it asks the driver about the legacy stream, and by the log
   // thread while it begins a capture: asking during a capture would spoil it.
-  std::mutex capture_mutex;
-  int captures = 0;  // under way, guarded by capture_mutex
+  base::Mutex capture_mutex;
+  int captures LONGWIRE_GUARDED_BY(capture_mutex) = 0;  // under way
 
   // Held while calls are issued into the legacy stream and those that order with it, and by the
   // completion thread while it waits for the legacy stream, which could mean waiting for all.
-  std::mutex legacy_mutex;
+  base::Mutex legacy_mutex;
   // Changed by the log thread only, with legacy_mutex held.
   Stream* legacy = nullptr;
   std::vector<Stream*> blocking;  // streams that order with the legacy stream
 };
 
-// Whose the events are that are recorded there.
+// The context to which events belong that are recorded in this one.
 inline const std::shared_ptr<Context>& HomeOf(const std::shared_ptr<Context>& context) {
   return context->home != nullptr ? context->home : context;
 }
@@ -54,7 +54,7 @@ inline const std::shared_ptr<Context>& HomeOf(const std::shared_ptr<Context>& co
 // context failed before that.
 using Action = std::function<void(bool good)>;
 
-// A place in a stream at which the device tells that it got there.
+// Stands behind issued work in a stream: the device reports when it gets there.
 struct Marker {
   uint64_t ticket = 0;          // value written to the stream's slot; 0: done with the one before
   uint64_t first_position = 0;  // of the calls since the marker before
@@ -77,7 +77,7 @@ struct Stream {
 
   // Held while calls are issued into the stream, and by the completion thread while it makes sure
   // that a drained stream is (and stays) idle. Taken before Timelines' lock.
-  std::mutex issue_mutex;
+  base::Mutex issue_mutex;
   // Guarded by issue_mutex:
   bool capturing = false;
   uint64_t last_issued = 0;     // position
@@ -91,7 +91,7 @@ struct Stream {
   CallQueue queue;
   bool listed = false;    // among the streams with waiting calls
   bool touched = false;   // issued calls have no marker yet
-  Places to_mark;         // behind whose calls a marker is wanted
+  PositionSet to_mark;    // behind whose calls a marker is wanted
   uint64_t in_a_row = 0;  // launches issued since the last other call
 
   // Guarded by Timelines' lock.
@@ -100,8 +100,8 @@ struct Stream {
   uint64_t next_ticket = 1;
   uint64_t finished = 0;  // position up to which all is done
   uint64_t settled = 0;   // position up to which all that hangs on it (bytes, text) was sent, too
-  uint64_t seen = 0;      // of its slot, at the last look
-  Places wanted;          // whose progress is to be sent
+  uint64_t seen = 0;      // of its slot, when it was read last
+  PositionSet wanted;     // whose progress is to be sent
   bool watched = false;   // in the completion thread's list
   bool dead = false;      // destroyed: its slot goes back when the markers are done
 
@@ -120,7 +120,7 @@ struct EventVersion {
   CUevent handle = nullptr;
   bool issued = false;
   bool failed = false;
-  bool passed = false;  // there is no record of it
+  bool passed = false;  // has no record
   uint32_t waits = 0;   // sorted, not yet issued
 };
 
@@ -153,11 +153,11 @@ struct Library {
   CUmodule module = nullptr;
   CUlibrary library = nullptr;
   std::vector<uint64_t> functions;
-  std::mutex mutex;  // guards what follows
-  std::vector<uint64_t> references;
+  base::Mutex mutex{base::ranks::kLibrary};
+  std::vector<uint64_t> references LONGWIRE_GUARDED_BY(mutex);
 
   void AddReference(uint64_t id) {
-    std::lock_guard lock(mutex);
+    base::MutexLock lock(mutex);
     references.push_back(id);
   }
 };
@@ -166,7 +166,7 @@ struct Library {
 struct Reference {
   CUtexref texture = nullptr;
   CUsurfref surface = nullptr;
-  std::string binding;  // what the driver was told last; guarded by Session::binding
+  std::string binding;  // that the driver has; guarded by Session::binding
 };
 
 enum class LoadState { kUnloaded, kLoading, kLoaded };
@@ -183,10 +183,11 @@ struct Function {
   std::shared_ptr<Context> context;  // of a module's function
   CUfunction function = nullptr;     // of a module
   CUkernel kernel = nullptr;         // of a library
-  std::mutex mutex;
-  std::unordered_map<uint32_t, LoadedFunction> loaded;  // by context, guarded by mutex
+  base::Mutex mutex{base::ranks::kFunction};
+  // By context.
+  std::unordered_map<uint32_t, LoadedFunction> loaded LONGWIRE_GUARDED_BY(mutex);
   // Of the log's thread:
-  std::map<int32_t, int> most_shared;  // by device as the client says it
+  std::map<int32_t, int> most_shared;  // by the client's number of the device
   uint32_t launched_in = 0;            // the context in which it was launched last
   CUfunction launched = nullptr;       // as what
 };

@@ -40,7 +40,7 @@ void TextPipes::Start(Sink sink) {
 
 void TextPipes::Drain() {
   if (!sink_) return;
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   std::array<std::byte, 16 << 10> bytes;
   for (int descriptor : {STDOUT_FILENO, STDERR_FILENO}) {
     int from = descriptor == STDOUT_FILENO ? output_.get() : error_.get();

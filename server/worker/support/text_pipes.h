@@ -4,10 +4,10 @@
 #pragma once
 
 #include <functional>
-#include <mutex>
 #include <span>
 #include <thread>
 
+#include "base/mutex.h"
 #include "wire/socket.h"
 
 namespace longwire::worker {
@@ -34,7 +34,8 @@ class TextPipes {
 
   wire::Descriptor output_, error_;  // ends to read from
   wire::Descriptor stop_read_, stop_write_;
-  std::mutex mutex_;  // whoever reads, so that the bytes keep their order
+  // Held by the thread that reads, and sends what it read: so the bytes keep their order.
+  base::Mutex mutex_;
   Sink sink_;
   std::thread thread_;
 };

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/try.h"
 #include "server/worker/testing/fake_graphs.h"
 
 namespace longwire::worker::testing {
@@ -36,8 +37,7 @@ CUresult LaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsign
   if (driver.on_launch) {
     auto* parameters = extra != nullptr ? static_cast<const std::byte*>(extra[1]) : nullptr;
     size_t bytes = extra != nullptr ? *static_cast<size_t*>(extra[3]) : 0;
-    CUresult result = driver.on_launch({parameters, bytes});
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(driver.on_launch({parameters, bytes}));
   }
   int first = extra != nullptr ? *static_cast<unsigned char*>(extra[1]) : -1;
   std::string name = Name(driver.StateOf(stream));
@@ -223,19 +223,19 @@ DriverTable FakeDriver::table() {
 FakeDriver::StreamState& FakeDriver::StateOf(CUstream stream) {
   // The handles are small numbers: the legacy stream's is 1, ours start at 16.
   auto value = reinterpret_cast<uint64_t>(stream);
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return *streams_[value < 16 ? 0 : value - 16];
 }
 
 CUstream FakeDriver::NewStream() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   streams_.push_back(std::make_unique<StreamState>());
   streams_.back()->index = streams_.size() - 1;
   return reinterpret_cast<CUstream>(uint64_t{16} + streams_.size() - 1);
 }
 
 CUresult FakeDriver::Note(const std::string& text) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   log_.push_back(text);
   return static_cast<CUresult>(fault_.load());
 }
@@ -243,7 +243,7 @@ CUresult FakeDriver::Note(const std::string& text) {
 CUresult FakeDriver::Issue(CUstream stream, const std::string& text,
                            std::function<bool()> operation) {
   StreamState& state = StateOf(stream);
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (fault_ != 0) return static_cast<CUresult>(fault_.load());
   if (!text.empty()) log_.push_back(text);
   state.operations.push_back(std::move(operation));
@@ -254,7 +254,7 @@ CUresult FakeDriver::Issue(CUstream stream, const std::string& text,
 CUresult FakeDriver::Query(CUstream stream) {
   if (fault_ != 0) return static_cast<CUresult>(fault_.load());
   StreamState& state = StateOf(stream);
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return state.operations.empty() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
@@ -271,12 +271,12 @@ void FakeDriver::RunAll() {
 }
 
 void FakeDriver::StopStream(size_t index) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   streams_[index]->stopped = true;
 }
 
 void FakeDriver::RunStream(size_t index) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   streams_[index]->stopped = false;
   RunAll();
 }
@@ -284,12 +284,12 @@ void FakeDriver::RunStream(size_t index) {
 void FakeDriver::Fault(CUresult code) { fault_ = code; }
 
 std::vector<std::string> FakeDriver::log() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return log_;
 }
 
 int FakeDriver::IndexOf(const std::string& text) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = std::find(log_.begin(), log_.end(), text);
   return found == log_.end() ? -1 : static_cast<int>(found - log_.begin());
 }

@@ -4,16 +4,15 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "server/worker/support/driver.h"
 
 namespace longwire::worker::testing {
@@ -70,11 +69,11 @@ class FakeDriver {
   CUstream NewStream();
 
  private:
-  void RunAll();
+  void RunAll() LONGWIRE_REQUIRES(mutex_);
 
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<StreamState>> streams_;
-  std::vector<std::string> log_;
+  base::Mutex mutex_;
+  std::vector<std::unique_ptr<StreamState>> streams_ LONGWIRE_GUARDED_BY(mutex_);
+  std::vector<std::string> log_ LONGWIRE_GUARDED_BY(mutex_);
   std::atomic<int> fault_{0};
 };
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/try.h"
 #include "server/worker/testing/fake_driver.h"
 
 namespace longwire::worker::testing {
@@ -83,10 +84,9 @@ CUresult Launch(CUgraphExec handle, CUstream stream) {
     void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, node.bytes.data(), CU_LAUNCH_PARAM_BUFFER_SIZE,
                      &bytes, CU_LAUNCH_PARAM_END};
     const CUDA_KERNEL_NODE_PARAMS& is = node.params;
-    CUresult result = driver.launch_kernel(
-        is.func, is.gridDimX, is.gridDimY, is.gridDimZ, is.blockDimX, is.blockDimY, is.blockDimZ,
-        is.sharedMemBytes, stream, nullptr, bytes != 0 ? extra : nullptr);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(driver.launch_kernel(is.func, is.gridDimX, is.gridDimY, is.gridDimZ, is.blockDimX,
+                                      is.blockDimY, is.blockDimZ, is.sharedMemBytes, stream,
+                                      nullptr, bytes != 0 ? extra : nullptr));
   }
   return CUDA_SUCCESS;
 }

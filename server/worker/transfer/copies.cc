@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "base/try.h"
+
 namespace longwire::worker {
 namespace {
 
@@ -152,8 +154,7 @@ CUresult Copy3D(const DriverTable& driver, CUstream stream, const CUDA_MEMCPY3D&
     uint64_t fits = std::min(Wrap(to_row, left, &piece.dstXInBytes, &piece.dstY),
                              Wrap(from_row, left, &piece.srcXInBytes, &piece.srcY));
     piece.WidthInBytes = std::min(left, fits);
-    CUresult result = CopyRows(driver, stream, piece);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(CopyRows(driver, stream, piece));
     left -= piece.WidthInBytes;
     piece.dstXInBytes += piece.WidthInBytes;
     piece.srcXInBytes += piece.WidthInBytes;
@@ -190,10 +191,10 @@ bool MakePlace(const calls::Place& place, CUarray array, uint64_t bytes, CopyPla
            place.pitch,   place.height, place.width_bytes, place.rows,    place.slices};
   uint64_t sum = 0;
   // 2^48 is more than any address space: sums of such extents cannot overflow.
-  constexpr uint64_t kMost = uint64_t{1} << 48;
+  constexpr uint64_t kMaxExtent = uint64_t{1} << 48;
   for (uint64_t extent : {place.x_bytes, place.y, place.z, place.pitch, place.height,
                           place.width_bytes, place.rows, place.slices, bytes}) {
-    if (extent > kMost) return false;
+    if (extent > kMaxExtent) return false;
   }
   if (!Multiply(place.width_bytes, place.rows, &sum) || !Multiply(sum, place.slices, &sum) ||
       sum != bytes) {
@@ -202,7 +203,7 @@ bool MakePlace(const calls::Place& place, CUarray array, uint64_t bytes, CopyPla
   uint64_t rows = 0;
   bool fits = Multiply(place.z + place.slices, std::max<uint64_t>(place.height, 1), &rows) &&
               Multiply(rows + place.y + place.rows, std::max<uint64_t>(place.pitch, 1), &sum);
-  return fits && sum <= kMost * 4;
+  return fits && sum <= kMaxExtent * 4;
 }
 
 CUresult CopyPacked(const DriverTable& driver, CopyStream stream, const CopyPlace& place,
@@ -223,8 +224,7 @@ CUresult CopyPacked(const DriverTable& driver, CopyStream stream, const CopyPlac
       uint64_t whole_slices = box.y == 0 ? whole_rows / place.rows : 0;
       if (whole_slices > 1) box.slices = whole_slices;
     }
-    CUresult result = CopyBox(driver, stream, place, box, host, direction);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(CopyBox(driver, stream, place, box, host, direction));
     uint64_t moved = box.width * box.rows * box.slices;
     offset += moved;
     bytes -= moved;

@@ -29,7 +29,7 @@ struct CopyStream {
   CUcontext context = nullptr;
 };
 
-// False if its extents overflow or are impossible; then *result says what the call answers.
+// False if its extents overflow or are impossible.
 bool MakePlace(const calls::Place& place, CUarray array, uint64_t bytes, CopyPlace* made);
 
 enum class CopyDirection { kToDevice, kToHost };

@@ -34,7 +34,7 @@ CUresult HostSegment::Add(uint64_t offset, uint64_t bytes) {
                 offset <= this->bytes() && bytes <= this->bytes() - offset;
   if (!inside) return CUDA_ERROR_INVALID_VALUE;
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     auto next = parts_.lower_bound(offset);
     bool overlaps = next != parts_.end() && next->first < offset + bytes;
     if (next != parts_.begin()) {
@@ -49,7 +49,7 @@ CUresult HostSegment::Add(uint64_t offset, uint64_t bytes) {
   if (result == CUDA_SUCCESS) return result;
   LogLine("the driver does not pin %llu bytes of the segment: error %d",
           static_cast<unsigned long long>(bytes), result);
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   parts_.erase(offset);
   return result;
 }
@@ -57,7 +57,7 @@ CUresult HostSegment::Add(uint64_t offset, uint64_t bytes) {
 CUresult HostSegment::Remove(uint64_t offset) {
   uint64_t bytes = 0;
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     auto found = parts_.find(offset);
     if (found == parts_.end()) return CUDA_ERROR_INVALID_VALUE;
     bytes = found->second;
@@ -66,7 +66,7 @@ CUresult HostSegment::Remove(uint64_t offset) {
   fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
             static_cast<off_t>(bytes));
   // Only now may it be a part again.
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   parts_.erase(offset);
   return result;
 }
@@ -76,7 +76,7 @@ bool HostSegment::Find(const calls::Place& place, uint64_t bytes, CopyPlace* mad
   // What is left of MakePlace's bounds cannot overflow; the place itself begins at its address.
   if (made->x_bytes != 0 || made->y != 0 || made->z != 0) return false;
   uint64_t span = Span(*made);
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto after = parts_.upper_bound(place.address);
   bool within = false;
   if (after != parts_.begin()) {

@@ -9,8 +9,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/worker/support/driver.h"
 #include "server/worker/transfer/copies.h"
 #include "wire/segment.h"
@@ -51,8 +52,8 @@ class HostSegment {
   const DriverTable& driver_;
   wire::Descriptor file_;
   std::unique_ptr<wire::SegmentMapping> mapping_;
-  std::mutex mutex_;
-  std::map<uint64_t, uint64_t> parts_;  // offset, bytes; under mutex_
+  base::Mutex mutex_{base::ranks::kHostSegment};
+  std::map<uint64_t, uint64_t> parts_ LONGWIRE_GUARDED_BY(mutex_);  // offset, bytes
 };
 
 }  // namespace longwire::worker

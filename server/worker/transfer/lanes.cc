@@ -32,7 +32,10 @@ void Lanes::Create(const wire::OpenRequest& request) {
     lane->up = wire::RingMemory::Create(wire::kLaneRingBytes);
     lane->down = wire::RingMemory::Create(wire::kLaneRingBytes);
     if (lane->up == nullptr || lane->down == nullptr) return;  // fewer lanes, or none, do as well
-    lane->log.emplace(lane->down);
+    {
+      base::MutexLock lock(lane->mutex);
+      lane->log.emplace(lane->down);
+    }
     lanes_.push_back(std::move(lane));
   }
 }
@@ -46,10 +49,10 @@ void Lanes::Start() {
 
 void Lanes::Close() {
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     closed_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   for (auto& lane : lanes_) {
     lane->up->Close(0);
     lane->down->Close(0);
@@ -93,8 +96,8 @@ void Lanes::Read(Lane& lane) {
     log.WaitBeyond(seen, spin.Spin(), log.RestDeadline());
     spin.Waited(std::chrono::steady_clock::now() - begun);
     if (!log.ToldToRest()) continue;
-    std::unique_lock lock(lane.mutex, std::try_to_lock);
-    if (!lock) continue;
+    if (!lane.mutex.TryLock()) continue;
+    base::MutexLock lock(lane.mutex, base::AdoptLock());
     lane.log->GiveBack();
     if (!lane.log->WorthGivingBack()) log.Rested();
   }
@@ -135,31 +138,31 @@ bool Lanes::ReadRecords(Lane& lane, wire::RingConsumer& log) {
 
 void Lanes::Send(Part part) {
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     parts_.push_back(std::move(part));
   }
-  changed_.notify_one();
+  changed_.NotifyOne();
 }
 
 void Lanes::SendParts(Lane& lane) {
   uses_.current_context.EnterThread();
-  std::unique_lock lock(mutex_);
+  base::MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return closed_ || !parts_.empty(); });
+    while (!closed_ && parts_.empty()) changed_.Wait(lock);
     if (closed_) return;
     Part part = std::move(parts_.front());
     parts_.pop_front();
-    lock.unlock();
+    lock.Unlock();
     bool sent = SendPart(lane, part);
     uses_.staging.Release(*part.stream, part.block);
     uses_.up.PokeConsumer();
     if (!sent) return;
-    lock.lock();
+    lock.Lock();
   }
 }
 
 bool Lanes::SendPart(Lane& lane, const Part& part) {
-  std::lock_guard lock(lane.mutex);
+  base::MutexLock lock(lane.mutex);
   wire::RingProducer& log = *lane.log;
   wire::LaneHeader header;
   header.bytes = static_cast<uint32_t>(sizeof(header) + part.bytes);

@@ -3,15 +3,15 @@
 // pinned memory and the device.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <thread>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/worker/transfer/staging.h"
 #include "wire/lane.h"
 #include "wire/open.h"
@@ -70,8 +70,8 @@ class Lanes {
   struct Lane {
     std::shared_ptr<wire::RingMemory> up, down;
     uint64_t poked_at = 0;  // position; of the reader
-    std::mutex mutex;
-    std::optional<wire::RingProducer> log;  // of down; under mutex
+    base::Mutex mutex;
+    std::optional<wire::RingProducer> log LONGWIRE_GUARDED_BY(mutex);  // of down
     std::thread reader, sender;
   };
   void Read(Lane& lane);
@@ -87,10 +87,10 @@ class Lanes {
   uint64_t copy_bytes_ = 0;
   uint64_t chunk_bytes_ = 0;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Part> parts_;  // under mutex_
-  bool closed_ = false;     // under mutex_
+  base::Mutex mutex_{base::ranks::kWorkerLanes};
+  base::CondVar changed_;
+  std::deque<Part> parts_ LONGWIRE_GUARDED_BY(mutex_);
+  bool closed_ LONGWIRE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace longwire::worker

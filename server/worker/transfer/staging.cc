@@ -7,7 +7,7 @@ namespace longwire::worker {
 CUresult Staging::Grow() {
   void* memory = nullptr;
   CUresult result = driver_.cuMemHostAlloc(&memory, kAreaBytes, CU_MEMHOSTALLOC_PORTABLE);
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   growing_ = false;
   if (result != CUDA_SUCCESS) {
     LogLine("no more pinned memory for staging: error %d", result);
@@ -34,7 +34,7 @@ bool Staging::Carve(uint32_t size_class) {
 
 bool Staging::Acquire(size_t bytes, bool holds_none, StagingBlock* block, bool* grow) {
   *grow = false;
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   uint32_t size_class = 0;
   while (size_class < kClasses && kClassBytes[size_class] < bytes) ++size_class;
   if (size_class == kClasses) return false;
@@ -58,7 +58,7 @@ bool Staging::Acquire(size_t bytes, bool holds_none, StagingBlock* block, bool* 
 
 void Staging::Release(const StagingBlock& block) {
   if (block.data == nullptr) return;
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   free_[block.size_class].push_back(block.data);
 }
 

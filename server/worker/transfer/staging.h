@@ -5,9 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/worker/support/driver.h"
 
 namespace longwire::worker {
@@ -44,15 +45,16 @@ class Staging {
                                            size_t{512} << 10, kMaxBlockBytes};
   static constexpr uint32_t kClasses = 5;
 
-  bool Carve(uint32_t size_class);
+  bool Carve(uint32_t size_class) LONGWIRE_REQUIRES(mutex_);
 
   const DriverTable& driver_;
-  std::mutex mutex_;
-  std::vector<std::byte*> free_[kClasses];
-  std::byte* area_ = nullptr;  // the rest of the newest area, not yet cut into blocks
-  size_t area_left_ = 0;
-  size_t allocated_ = 0;
-  bool growing_ = false;
+  base::Mutex mutex_{base::ranks::kStaging};
+  std::vector<std::byte*> free_[kClasses] LONGWIRE_GUARDED_BY(mutex_);
+  // The rest of the newest area, not yet cut into blocks.
+  std::byte* area_ LONGWIRE_GUARDED_BY(mutex_) = nullptr;
+  size_t area_left_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  size_t allocated_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  bool growing_ LONGWIRE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace longwire::worker

@@ -22,7 +22,7 @@ bool IsInside(uint64_t offset, uint64_t bytes, uint64_t announced) {
 }  // namespace
 
 bool Transfers::ExpectCopy(uint64_t transfer, uint64_t bytes) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (transfer == 0) return false;
   auto [place, added] = copies_.try_emplace(transfer);
   Copy& copy = place->second;
@@ -34,13 +34,13 @@ bool Transfers::ExpectCopy(uint64_t transfer, uint64_t bytes) {
 }
 
 void Transfers::BeginLanding(uint64_t transfer, const std::shared_ptr<Stream>& stream) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = copies_.find(transfer);
   if (found != copies_.end()) found->second.stream = stream;
 }
 
 bool Transfers::Take(uint64_t transfer, Piece* piece, bool* wrong) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = copies_.find(transfer);
   *wrong = found == copies_.end();
   if (*wrong || found->second.pieces.empty()) return false;
@@ -55,14 +55,14 @@ bool Transfers::Take(uint64_t transfer, Piece* piece, bool* wrong) {
 }
 
 void Transfers::PutBack(uint64_t transfer, Piece piece) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = copies_.find(transfer);
   if (found != copies_.end()) found->second.pieces.push_front(std::move(piece));
 }
 
 void Transfers::Used(const Piece& piece) {
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     kept_ -= piece.size;
   }
   if (!piece.credited) uses_.credit(piece.size);
@@ -81,7 +81,7 @@ void Transfers::EraseIfDone(uint64_t transfer, const Copy& copy) {
 void Transfers::FinishCopy(uint64_t transfer) {
   uint64_t credit = 0;
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     auto found = copies_.find(transfer);
     if (found == copies_.end()) return;
     Copy& copy = found->second;
@@ -94,7 +94,7 @@ void Transfers::FinishCopy(uint64_t transfer) {
 }
 
 bool Transfers::Revise(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = copies_.find(transfer);
   if (found == copies_.end()) return true;
   Copy& copy = found->second;
@@ -113,7 +113,7 @@ bool Transfers::Revise(uint64_t transfer, uint64_t offset, std::span<const std::
 void Transfers::PullInstead(uint64_t transfer) {
   uint64_t credit = 0;
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     auto found = copies_.find(transfer);
     if (found == copies_.end() || found->second.settled || found->second.finished) return;
     Copy& copy = found->second;
@@ -128,7 +128,7 @@ void Transfers::PullInstead(uint64_t transfer) {
 }
 
 bool Transfers::Settle(uint64_t transfer) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = copies_.find(transfer);
   if (found == copies_.end()) return false;
   found->second.settled = true;
@@ -136,12 +136,12 @@ bool Transfers::Settle(uint64_t transfer) {
 }
 
 void Transfers::Attach(uint64_t transfer, const std::shared_ptr<TransferTarget>& target) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   targets_[transfer] = target;
 }
 
 void Transfers::Detach(uint64_t transfer) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   targets_.erase(transfer);
 }
 
@@ -155,29 +155,28 @@ void Transfers::PutAway(Stream* stream, std::span<const std::byte> bytes, Way wa
   }
 }
 
-bool Transfers::ArrivedCopy(std::unique_lock<std::mutex>& lock, uint64_t transfer, Copy& copy,
-                            uint64_t offset, std::span<const std::byte> bytes, Way way) {
+bool Transfers::ArrivedCopy(uint64_t transfer, Copy& copy, uint64_t offset,
+                            std::span<const std::byte> bytes, Way way, uint64_t* credit) {
   if (copy.announced && !IsInside(offset, bytes.size(), copy.bytes)) return false;
   copy.arrived += bytes.size();
   Piece piece;
   piece.offset = offset;
   piece.size = bytes.size();
-  uint64_t credit = bytes.size();
   if (!copy.finished) {
     if (kept_ > limits_.uploads) return false;  // the client sends without credit
     // Past this a blocked stream's copies hold credit.
     piece.credited = kept_ < limits_.uploads - limits_.window;
-    if (!piece.credited) credit = 0;
+    if (!piece.credited) *credit = 0;
     kept_ += bytes.size();
-    // Several lanes copy at once, so not under the lock; `landing` keeps the copy meanwhile.
+    // Several lanes copy at once, so not under the lock.
     ++copy.landing;
     std::shared_ptr<Stream> stream = copy.stream;
-    lock.unlock();
+    mutex_.Unlock();
     PutAway(stream.get(), bytes, way, &piece);
-    lock.lock();
+    mutex_.Lock();
     --copy.landing;
     if (copy.finished) {
-      Drop(copy, piece, &credit);
+      Drop(copy, piece, credit);
     } else if (piece.pinned.data != nullptr) {
       // First: it holds what those in ordinary memory wait for.
       copy.pieces.push_front(std::move(piece));
@@ -189,8 +188,6 @@ bool Transfers::ArrivedCopy(std::unique_lock<std::mutex>& lock, uint64_t transfe
     uses_.release(nullptr, piece.pinned);
   }
   EraseIfDone(transfer, copy);
-  lock.unlock();
-  if (credit != 0) uses_.credit(credit);
   return true;
 }
 
@@ -206,21 +203,23 @@ Transfers::Copy* Transfers::FindCopy(uint64_t transfer, Way way, bool* refused) 
 
 bool Transfers::Arrived(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes,
                         Way way) {
-  bool credit = true;
+  uint64_t credit = bytes.size();
   std::shared_ptr<TransferTarget> target;  // may be the last to hold it: let go after the lock
   {
-    std::unique_lock lock(mutex_);
+    base::MutexLock lock(mutex_);
     bool refused = false;
     Copy* copy = FindCopy(transfer, way, &refused);
-    if (copy != nullptr) return ArrivedCopy(lock, transfer, *copy, offset, bytes, way);
-    if (refused || !ArrivedOther(transfer, offset, bytes, &target, &credit)) return false;
+    bool taken = copy != nullptr
+                     ? ArrivedCopy(transfer, *copy, offset, bytes, way, &credit)
+                     : !refused && ArrivedOther(transfer, offset, bytes, &target, &credit);
+    if (!taken) return false;
   }
-  if (credit && !bytes.empty()) uses_.credit(bytes.size());
+  if (credit != 0) uses_.credit(credit);
   return true;
 }
 
 bool Transfers::ArrivedOther(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes,
-                             std::shared_ptr<TransferTarget>* target, bool* credit) {
+                             std::shared_ptr<TransferTarget>* target, uint64_t* credit) {
   if (auto found = targets_.find(transfer); found != targets_.end()) {
     *target = found->second.lock();
     if (*target == nullptr) return true;
@@ -233,22 +232,24 @@ bool Transfers::ArrivedOther(uint64_t transfer, uint64_t offset, std::span<const
   if (offset != image.size() || bytes.size() > wire::kMaxImageBytes - image_bytes_) return false;
   image.insert(image.end(), bytes.begin(), bytes.end());
   image_bytes_ += bytes.size();
-  image_arrived_.notify_all();
-  *credit = false;  // images are outside the client's window
+  image_arrived_.NotifyAll();
+  *credit = 0;  // images are outside the client's window
   return true;
 }
 
 bool Transfers::TakeImage(uint64_t transfer, uint64_t bytes, std::vector<std::byte>* image) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return TakeWholeImage(transfer, bytes, image);
 }
 
+bool Transfers::HasImage(uint64_t transfer, uint64_t bytes) const {
+  auto found = images_.find(transfer);
+  return found != images_.end() && found->second.size() >= bytes;
+}
+
 bool Transfers::WaitForImage(uint64_t transfer, uint64_t bytes, std::vector<std::byte>* image) {
-  std::unique_lock lock(mutex_);
-  image_arrived_.wait(lock, [&] {
-    auto found = images_.find(transfer);
-    return stopped_ || (found != images_.end() && found->second.size() >= bytes);
-  });
+  base::MutexLock lock(mutex_);
+  while (!stopped_ && !HasImage(transfer, bytes)) image_arrived_.Wait(lock);
   return !stopped_ && TakeWholeImage(transfer, bytes, image);
 }
 
@@ -264,9 +265,9 @@ bool Transfers::TakeWholeImage(uint64_t transfer, uint64_t bytes, std::vector<st
 }
 
 void Transfers::Stop() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   stopped_ = true;
-  image_arrived_.notify_all();
+  image_arrived_.NotifyAll();
 }
 
 }  // namespace longwire::worker

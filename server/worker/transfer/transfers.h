@@ -10,16 +10,16 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "server/worker/support/objects.h"
 #include "server/worker/transfer/in_flight.h"
 #include "server/worker/transfer/staging.h"
@@ -81,7 +81,7 @@ class Transfers {
   void Attach(uint64_t transfer, const std::shared_ptr<TransferTarget>& target);
   void Detach(uint64_t transfer);
 
-  // By which way bytes came. A lane carries pieces of copies only, or says in which slot of the
+  // The path by which bytes came. A lane carries pieces of copies, or names the slot of the
   // segment (host_segment.h) one lies: such a piece stays there.
   enum class Way { kLog, kLane, kSlot };
   // False: the client broke a rule (too much, out of range).
@@ -109,28 +109,32 @@ class Transfers {
   };
   using Copies = std::unordered_map<uint64_t, Copy>;
 
-  Copy* FindCopy(uint64_t transfer, Way way, bool* refused);
-  bool ArrivedCopy(std::unique_lock<std::mutex>& lock, uint64_t transfer, Copy& copy,
-                   uint64_t offset, std::span<const std::byte> bytes, Way way);
-  bool TakeWholeImage(uint64_t transfer, uint64_t bytes, std::vector<std::byte>* image);
+  Copy* FindCopy(uint64_t transfer, Way way, bool* refused) LONGWIRE_REQUIRES(mutex_);
+  // Releases the lock while the bytes are put away; `landing` keeps the copy meanwhile.
+  bool ArrivedCopy(uint64_t transfer, Copy& copy, uint64_t offset, std::span<const std::byte> bytes,
+                   Way way, uint64_t* credit) LONGWIRE_REQUIRES(mutex_);
+  bool HasImage(uint64_t transfer, uint64_t bytes) const LONGWIRE_REQUIRES(mutex_);
+  bool TakeWholeImage(uint64_t transfer, uint64_t bytes, std::vector<std::byte>* image)
+      LONGWIRE_REQUIRES(mutex_);
   bool ArrivedOther(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes,
-                    std::shared_ptr<TransferTarget>* target, bool* credit);
+                    std::shared_ptr<TransferTarget>* target, uint64_t* credit)
+      LONGWIRE_REQUIRES(mutex_);
   // Fills the piece with the bytes; without the lock.
   void PutAway(Stream* stream, std::span<const std::byte> bytes, Way way, Piece* piece);
-  void Drop(Copy& copy, const Piece& piece, uint64_t* credit);
-  void EraseIfDone(uint64_t transfer, const Copy& copy);
+  void Drop(Copy& copy, const Piece& piece, uint64_t* credit) LONGWIRE_REQUIRES(mutex_);
+  void EraseIfDone(uint64_t transfer, const Copy& copy) LONGWIRE_REQUIRES(mutex_);
 
   Uses uses_;
   InFlightLimits limits_ = InFlightLimits::Of(InFlightLimits::kDefaultBytes);
-  std::mutex mutex_;
-  Copies copies_;
-  size_t early_ = 0;  // copies that were not announced yet
-  std::unordered_map<uint64_t, std::weak_ptr<TransferTarget>> targets_;
-  std::unordered_map<uint64_t, std::vector<std::byte>> images_;
-  uint64_t image_bytes_ = 0;
-  bool stopped_ = false;
-  std::condition_variable image_arrived_;
-  uint64_t kept_ = 0;  // bytes of pieces of copies
+  base::Mutex mutex_{base::ranks::kTransfers};
+  Copies copies_ LONGWIRE_GUARDED_BY(mutex_);
+  size_t early_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // copies that were not announced yet
+  std::unordered_map<uint64_t, std::weak_ptr<TransferTarget>> targets_ LONGWIRE_GUARDED_BY(mutex_);
+  std::unordered_map<uint64_t, std::vector<std::byte>> images_ LONGWIRE_GUARDED_BY(mutex_);
+  uint64_t image_bytes_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  bool stopped_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  base::CondVar image_arrived_;
+  uint64_t kept_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // bytes of pieces of copies
 };
 
 }  // namespace longwire::worker

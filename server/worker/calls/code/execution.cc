@@ -1,7 +1,7 @@
 // Functions, launches and host functions.
 #include <array>
 #include <cstring>
-#include <mutex>
+#include <optional>
 
 #include "base/try.h"
 #include "longwire/worker_hand_written.h"
@@ -74,9 +74,9 @@ CUresult Do_lwLaunch(CallContext& context, const calls::lwLaunch& call, calls::l
                    CU_LAUNCH_PARAM_END};
   void** packed = bytes != 0 ? extra : nullptr;
   CUstream stream = context.driver_stream();
-  std::unique_lock binding(context.session().binding, std::defer_lock);
+  std::optional<base::MutexLock> binding;
   if (!call.references.empty()) {
-    binding.lock();
+    binding.emplace(context.session().binding);
     result = BindReferences(context, call.references);
     if (result != CUDA_SUCCESS) return result;
   }

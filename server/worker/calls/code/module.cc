@@ -1,5 +1,4 @@
 // Modules, libraries and what is in them.
-#include <mutex>
 
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/call_context.h"
@@ -22,7 +21,7 @@ static CUresult LinkParts(CallContext& context, const calls::lwModuleLoad& call,
 static CUresult Unload(Session& session, Library& library) {
   for (uint64_t function : library.functions) session.functions.Take(function);
   {
-    std::lock_guard lock(library.mutex);
+    base::MutexLock lock(library.mutex);
     for (uint64_t reference : library.references) session.references.Take(reference);
   }
   session.chains().ForgetAll();
@@ -106,7 +105,7 @@ CUresult Do_lwModuleUnload(CallContext& context, const calls::lwModuleUnload& ca
   auto library = context.session().libraries.Take(call.library);
   if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (library->context != nullptr) context.session().SetContext(*library->context);
-  std::lock_guard lock(DriversLinker());
+  base::MutexLock lock(DriversLinker());
   return Unload(context.session(), *library);
 }
 

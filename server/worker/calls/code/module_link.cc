@@ -1,7 +1,6 @@
 // Linking at run time.
 #include <algorithm>
 #include <memory>
-#include <mutex>
 
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/call_context.h"
@@ -20,10 +19,10 @@ CUresult Do_lwLinkCreate(CallContext& context, const calls::lwLinkCreate& call,
   if (context.context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   auto linker = std::make_shared<Linker>(context.driver(), call.option, call.option_value);
   JitOptions& options = linker->options;
-  std::unique_lock lock(DriversLinker());
+  base::MutexLock lock(DriversLinker());
   CUresult result = context.driver().cuLinkCreate_v2(options.count(), options.names(),
                                                      options.values(), &linker->state);
-  lock.unlock();  // what is not kept takes it again
+  lock.Unlock();  // what is not kept takes it again
   if (result != CUDA_SUCCESS) return result;
   bool added = context.session().linkers.Insert(call.link, std::move(linker));
   return added ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
@@ -37,7 +36,8 @@ CUresult Do_lwLinkAdd(CallContext& context, const calls::lwLinkAdd& call,
   if (linker == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (!whole || call.bytes == 0) return CUDA_ERROR_INVALID_IMAGE;
   input.push_back(std::byte{0});  // text may lack its end
-  std::scoped_lock lock(linker->mutex, DriversLinker());
+  base::MutexLock lock(linker->mutex);
+  base::MutexLock driver_lock(DriversLinker());
   LinkInput& kept =
       linker->inputs.emplace_back(std::move(input), call.name, call.option, call.option_value);
   CUresult result = context.driver().cuLinkAddData_v2(
@@ -51,7 +51,8 @@ CUresult Do_lwLinkComplete(CallContext& context, const calls::lwLinkComplete& ca
                            calls::lwLinkComplete::Reply* reply) {
   auto linker = context.session().linkers.Find(call.link);
   if (linker == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  std::scoped_lock lock(linker->mutex, DriversLinker());
+  base::MutexLock lock(linker->mutex);
+  base::MutexLock driver_lock(DriversLinker());
   void* image = nullptr;
   size_t bytes = 0;
   CUresult result = context.driver().cuLinkComplete(linker->state, &image, &bytes);
@@ -66,7 +67,7 @@ CUresult Do_lwLinkImage(CallContext& context, const calls::lwLinkImage& call,
                         calls::lwLinkImage::Reply* reply) {
   auto linker = context.session().linkers.Find(call.link);
   if (linker == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  std::lock_guard lock(linker->mutex);
+  base::MutexLock lock(linker->mutex);
   if (call.offset >= linker->image.size()) return CUDA_ERROR_INVALID_VALUE;
   auto part = linker->image.subspan(call.offset);
   part = part.first(std::min(part.size(), kImagePartBytes));

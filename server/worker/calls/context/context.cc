@@ -42,7 +42,7 @@ void DestroyModulesOf(Session& session, const Context& context) {
     session.driver().cuModuleUnload(library->module);
   }
   for (auto& function : session.functions.All()) {
-    std::lock_guard lock(function->mutex);
+    base::MutexLock lock(function->mutex);
     function->loaded.erase(context.id);
   }
 }

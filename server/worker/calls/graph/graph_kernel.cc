@@ -73,7 +73,7 @@ std::shared_ptr<Function> FunctionOf(Session& session, const CUDA_KERNEL_NODE_PA
     if (params.kern != nullptr && function->kernel == params.kern) return function;
     if (params.func == nullptr) continue;
     if (function->function == params.func) return function;
-    std::lock_guard lock(function->mutex);
+    base::MutexLock lock(function->mutex);
     for (const auto& [context, loaded] : function->loaded) {
       if (loaded.handle == params.func) return function;
     }

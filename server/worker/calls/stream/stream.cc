@@ -39,7 +39,7 @@ CUresult Do_lwStreamDestroy(CallContext& context, const calls::lwStreamDestroy& 
   Session& session = context.session();
   auto stream = session.streams.Take(call.stream);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  std::lock_guard lock(stream->issue_mutex);
+  base::MutexLock lock(stream->issue_mutex);
   session.chains().Forget(*stream);
   session.timelines().Detach(*stream);
   if (stream->kind == StreamKind::kLegacy || stream->context->failed != 0) return CUDA_SUCCESS;

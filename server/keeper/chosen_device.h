@@ -1,4 +1,4 @@
-// Which driver library serves this machine: NVIDIA's, or the software device.
+// The device that a keeper owns, of the driver that serves this host.
 #pragma once
 
 #include <memory>
@@ -9,9 +9,9 @@
 
 namespace longwire::keeper {
 
-// Opens `device` of the driver that `choice` names: "software", "auto" (NVIDIA's where one works,
-// else the software device, said loudly), or the path of a library. Fills in the state's driver; on
-// failure nullptr, and the state's code and sentence.
+// Opens `device` of the driver that `choice` names, as ChooseDriver has it: a driver works if its
+// device can be opened. Fills in the state's driver; on failure nullptr, and the state's code and
+// sentence.
 std::unique_ptr<DeviceMemory> OpenChosenDevice(const std::string& choice, int device,
                                                KeeperState* state);
 
