@@ -43,6 +43,9 @@ inline constexpr LockRank kJobThread{600, "keeper::JobThread::mutex_"};
 // libnvidia-ml.so.1.
 inline constexpr LockRank kNvmlState{700, "nvml::State::mutex"};
 
+// libcuda.so.1: held while a stream is made, under which a context's lock is taken.
+inline constexpr LockRank kLegacyStream{990, "shim::LegacyStream::making"};
+
 // libcuda.so.1: contexts and memory. Those from Context::gate_mutex on are held while a call is
 // appended to the log.
 inline constexpr LockRank kContext{1000, "shim::Context::mutex"};
@@ -66,7 +69,38 @@ inline constexpr LockRank kMirrorDeltas{1170, "shim::Mirrors::arrived_mutex"};
 inline constexpr LockRank kContextGate{1180, "shim::Context::gate_mutex"};
 inline constexpr LockRank kSpeculativeUploads{1190, "shim::Uploads::mutex_"};
 
-// libcuda.so.1: taken also while the log's lock is held.
+// libcuda.so.1: what streams, code, graphs and the session keep.
+inline constexpr LockRank kCaptures{1500, "shim::Captures::mutex"};
+inline constexpr LockRank kCapture{1510, "shim::Capture::mutex"};
+inline constexpr LockRank kModule{1520, "shim::Module::mutex"};
+inline constexpr LockRank kReference{1530, "shim::Reference::mutex"};
+inline constexpr LockRank kFunction{1540, "shim::Function::mutex"};
+inline constexpr LockRank kGlobals{1550, "shim::KnownGlobals::mutex"};
+inline constexpr LockRank kFunctionNumbers{1560, "shim::Numbers::mutex"};
+inline constexpr LockRank kOccupancy{1570, "shim::Occupancy::mutex"};
+inline constexpr LockRank kGraphs{1580, "shim::Graphs::mutex"};
+inline constexpr LockRank kGraphBodies{1590, "shim::GraphBodies::mutex"};
+inline constexpr LockRank kGraphAllocations{1600, "shim::GraphAllocations::mutex"};
+inline constexpr LockRank kNodeCopies{1610, "shim::NodeCopies::mutex"};
+inline constexpr LockRank kGraphEvents{1620, "shim::GraphEvents::mutex"};
+inline constexpr LockRank kReadingStreams{1630, "shim::ReadingStreams::mutex"};
+inline constexpr LockRank kHostFunctions{1640, "shim::HostFunctions::mutex"};
+inline constexpr LockRank kHostWrites{1650, "shim::HostWrites::mutex"};
+inline constexpr LockRank kContextStorage{1660, "shim::ContextStorage::mutex"};
+inline constexpr LockRank kRefusedTables{1670, "shim::ReportRefusal::mutex"};
+inline constexpr LockRank kErrorLog{1680, "shim::ErrorLog::mutex"};
+inline constexpr LockRank kPinnedSegment{1700, "shim::PinnedSegment::mutex"};
+inline constexpr LockRank kSlots{1710, "shim::Slots::mutex_"};
+inline constexpr LockRank kLaneJobs{1720, "shim::Lanes::jobs_mutex_"};
+inline constexpr LockRank kSocketWatch{1730, "shim::SocketWatch::mutex_"};
+
+// libcuda.so.1: the log of calls, and what is taken while its lock is held.
+inline constexpr LockRank kSessionLog{1800, "shim::Session::log_mutex_"};
+inline constexpr LockRank kTransfers{1810, "shim::Transfers::mutex_"};
+inline constexpr LockRank kSessionState{1820, "shim::Session::state_mutex_"};
+inline constexpr LockRank kEarlyCopies{1830, "shim::EarlyCopies::mutex"};
+inline constexpr LockRank kWorkThread{1840, "shim::WorkThread::mutex_"};
+inline constexpr LockRank kHandleTable{1850, "shim::HandleTable::mutex_"};
 inline constexpr LockRank kRemapCopy{1990, "shim::Deferred::mutex"};
 
 }  // namespace longwire::base::ranks

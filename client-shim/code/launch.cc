@@ -6,6 +6,8 @@
 #include <tuple>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/code/launch_attributes.h"
 #include "client-shim/code/references.h"
 #include "client-shim/context/properties.h"
@@ -23,8 +25,8 @@ namespace longwire::shim {
 namespace {
 
 struct Occupancy {
-  std::mutex mutex;
-  std::map<std::tuple<uint64_t, int, size_t, unsigned>, int> blocks;
+  base::Mutex mutex{base::ranks::kOccupancy};
+  std::map<std::tuple<uint64_t, int, size_t, unsigned>, int> blocks LONGWIRE_GUARDED_BY(mutex);
 };
 
 Occupancy& TheOccupancy() {
@@ -141,7 +143,7 @@ CUresult MaxActiveBlocks(Function* function, int block_threads, size_t shared_by
   Occupancy& occupancy = TheOccupancy();
   auto key = std::tuple(function->number, block_threads, shared_bytes, flags);
   {
-    std::lock_guard<std::mutex> lock(occupancy.mutex);
+    base::MutexLock lock(occupancy.mutex);
     auto known = occupancy.blocks.find(key);
     if (known != occupancy.blocks.end()) {
       *blocks = known->second;
@@ -151,7 +153,7 @@ CUresult MaxActiveBlocks(Function* function, int block_threads, size_t shared_by
   CUresult result = forward::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
       blocks, function->handle, block_threads, shared_bytes, flags);
   if (result != CUDA_SUCCESS) return result;
-  std::lock_guard<std::mutex> lock(occupancy.mutex);
+  base::MutexLock lock(occupancy.mutex);
   occupancy.blocks[key] = *blocks;
   return CUDA_SUCCESS;
 }

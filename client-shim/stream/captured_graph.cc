@@ -41,7 +41,10 @@ CUresult BeginCapture(Stream* stream, CaptureMode mode, CUgraph graph, const Cap
   capture->context = stream->context;
   capture->owner = stream->owner;
   capture->counts_as_blocking = IsBlocking(stream);
-  capture->streams.push_back(stream);
+  {
+    base::MutexLock lock(capture->mutex);
+    capture->streams.push_back(stream);
+  }
   Retain(stream);
   EnlistCapture(capture);
   stream->capture.store(capture);
@@ -61,7 +64,7 @@ CUresult EndCapture(Stream* stream, CUgraph* graph) {
   auto answer = TheSession().CallAndWait({stream->context_number, stream, wire::kCapturing}, end);
   std::vector<Stream*> streams;
   {
-    std::lock_guard<std::mutex> lock(capture->mutex);
+    base::MutexLock lock(capture->mutex);
     streams.swap(capture->streams);
     capture->ended.store(true);
   }

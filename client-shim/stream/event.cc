@@ -26,7 +26,7 @@ constexpr unsigned kKnownFlags =
 // Whether the program may ask about the event's newest record.
 CUresult CheckRecord(Event* event) {
   {
-    std::lock_guard<std::mutex> lock(event->mutex);
+    base::MutexLock lock(event->mutex);
     if (event->captured != nullptr) {
       if (event->captured->ended.load()) return CUDA_ERROR_INVALID_VALUE;
       Invalidate(event->captured);
@@ -40,7 +40,7 @@ CUresult CheckRecord(Event* event) {
 CUresult Place(Event* event, Stream** stream, uint64_t* position) {
   CUresult result = CheckRecord(event);
   if (result != CUDA_SUCCESS) return result;
-  std::lock_guard<std::mutex> lock(event->mutex);
+  base::MutexLock lock(event->mutex);
   *stream = event->stream;
   *position = event->position;
   if (*stream != nullptr) Retain(*stream);
@@ -70,7 +70,7 @@ CUresult CheckTimes(std::initializer_list<Event*> events) {
   CUresult captured = CUDA_SUCCESS;
   for (Event* event : events) {
     if ((event->flags & CU_EVENT_DISABLE_TIMING) != 0) return CUDA_ERROR_INVALID_HANDLE;
-    std::lock_guard<std::mutex> lock(event->mutex);
+    base::MutexLock lock(event->mutex);
     if (event->stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;  // never recorded
     if (event->captured == nullptr || captured != CUDA_SUCCESS) continue;
     captured = event->captured->ended.load() ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_CAPTURED_EVENT;
@@ -134,7 +134,7 @@ CUresult DestroyEvent(CUevent handle) {
   Event* event = FindEvent(handle);
   if (event == nullptr || !Events().Retire(event)) return CUDA_ERROR_INVALID_HANDLE;
   {
-    std::lock_guard<std::mutex> lock(event->mutex);
+    base::MutexLock lock(event->mutex);
     if (event->stream != nullptr) Release(event->stream);
     event->stream = nullptr;
   }
@@ -165,7 +165,7 @@ CUresult RecordEvent(Event* event, Stream* stream, unsigned flags) {
     return Session::Queued(position);
   }
   Retain(stream);
-  std::lock_guard<std::mutex> lock(event->mutex);
+  base::MutexLock lock(event->mutex);
   record.version = ++event->version;
   record.flags = flags;
   uint64_t position = TheSession().Submit(where, record);
@@ -180,7 +180,7 @@ CUresult WaitEvent(Stream* stream, Event* event, unsigned flags) {
   if ((flags & ~CU_EVENT_WAIT_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (flags != 0) return WaitInGraph(stream, event, flags);
   if (event->shared_words != 0) return WaitShared(stream, event);
-  std::lock_guard<std::mutex> lock(event->mutex);
+  base::MutexLock lock(event->mutex);
   if (event->stream == nullptr) return CUDA_SUCCESS;  // never recorded
   CUresult result = JoinCapture(stream, event->captured);
   if (result != CUDA_SUCCESS) return result;
@@ -237,12 +237,20 @@ CUresult ElapsedTime(Event* start, Event* end, float* milliseconds) {
   calls::lwEventElapsed elapsed;
   for (auto [event, id, version] : {std::tuple{start, &elapsed.start, &elapsed.start_version},
                                     std::tuple{end, &elapsed.end, &elapsed.end_version}}) {
-    std::lock_guard<std::mutex> lock(event->mutex);
-    if (event->stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;  // destroyed just now
-    result = PollStream(event->stream, event->position);
-    if (result != CUDA_SUCCESS) return result;
+    Stream* stream = nullptr;
+    uint64_t position = 0;
+    {
+      base::MutexLock lock(event->mutex);
+      if (event->stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;  // destroyed just now
+      stream = event->stream;
+      position = event->position;
+      Retain(stream);
+      *version = event->version;
+    }
     *id = event->id;
-    *version = event->version;
+    result = PollStream(stream, position);
+    Release(stream);
+    if (result != CUDA_SUCCESS) return result;
   }
   auto answer = TheSession().CallAndWait({start->context_number, nullptr, 0}, elapsed);
   if (answer.code == CUDA_SUCCESS) *milliseconds = answer.reply.milliseconds;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/current_context.h"
 #include "client-shim/session/process_state.h"
@@ -127,8 +129,8 @@ CUresult LegacyStream(Context* context, Stream** stream) {
   *stream = context->legacy.load(std::memory_order_acquire);
   if (*stream != nullptr) return CUDA_SUCCESS;
   // One thread makes it: the worker refuses a second one.
-  static NeverDestroyed<std::mutex> making;
-  std::lock_guard<std::mutex> lock(*making);
+  static base::Mutex making{base::ranks::kLegacyStream};
+  base::MutexLock lock(making);
   *stream = context->legacy.load(std::memory_order_acquire);
   if (*stream != nullptr) return CUDA_SUCCESS;
   CUresult result = NewStream(context, StreamKind::kLegacy, 0, 0, stream);

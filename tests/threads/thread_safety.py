@@ -13,8 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-FOLDERS = ("base", "client-shim/context", "client-shim/copy", "client-shim/memory",
-           "client-shim/mirror", "link", "server/config", "server/daemon", "server/images",
+FOLDERS = ("base", "client-shim", "link", "server/config", "server/daemon", "server/images",
            "server/keeper", "nvml-shim")
 # Options that only GCC knows; what follows the second kind is its precompiled header.
 GCC_OPTIONS = {"-fvect-cost-model=dynamic", "-fpch-preprocess", "-Winvalid-pch"}
