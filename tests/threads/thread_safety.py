@@ -13,8 +13,11 @@ import subprocess
 import sys
 import tempfile
 
-FOLDERS = ("base", "client-shim", "link", "server/config", "server/daemon", "server/images",
-           "server/keeper", "nvml-shim")
+FOLDERS = ("base", "client-shim/code", "client-shim/context", "client-shim/copy",
+           "client-shim/door", "client-shim/entry", "client-shim/graph", "client-shim/memory",
+           "client-shim/mirror", "client-shim/session", "client-shim/stream",
+           "client-shim/support", "client-shim/tables", "link", "server/config", "server/daemon",
+           "server/images", "server/keeper", "nvml-shim")
 # Options that only GCC knows; what follows the second kind is its precompiled header.
 GCC_OPTIONS = {"-fvect-cost-model=dynamic", "-fpch-preprocess", "-Winvalid-pch"}
 ANALYSIS = ["-fsyntax-only", "-Wno-everything", "-Wthread-safety", "-Werror"]
