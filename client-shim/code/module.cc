@@ -8,6 +8,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
+#include "base/try.h"
 #include "client-shim/code/image.h"
 #include "client-shim/code/image_upload.h"
 #include "client-shim/code/references.h"
@@ -123,8 +124,7 @@ CUresult AddFurtherFunctions(const Where& where, Module* module, uint64_t known,
     if (answer.code != CUDA_SUCCESS) return answer.code;
     if (answer.reply.function.empty()) return CUDA_ERROR_UNKNOWN;
     known += answer.reply.function.size();
-    CUresult result = AddFunctions(module, answer.reply.function);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(AddFunctions(module, answer.reply.function));
   }
   return CUDA_SUCCESS;
 }
@@ -177,8 +177,7 @@ CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::by
   upload.Answered(answer.reply.knowledge);
   options.outputs.Deliver(answer.reply);
   if (answer.code != CUDA_SUCCESS) return answer.code;
-  CUresult result = AddFunctions(module, answer.reply.function);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(AddFunctions(module, answer.reply.function));
   return AddFurtherFunctions(where, module, answer.reply.function.size(), answer.reply.functions);
 }
 
@@ -258,10 +257,10 @@ Function* FunctionByNumber(uint64_t number) {
 
 CUresult LoadModule(const void* image, const JitOptions& options, CUmodule* handle) {
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireHealthyContext(&context));
   Module* module = nullptr;
-  result = Load({context->number.load(), nullptr, 0}, image, options, false, context, &module);
+  CUresult result =
+      Load({context->number.load(), nullptr, 0}, image, options, false, context, &module);
   if (result == CUDA_SUCCESS) *handle = module->handle;
   return result;
 }
@@ -406,9 +405,8 @@ CUresult SetFunctionAttribute(Function* function, int attribute, int value, int 
       if (RequireContext(&context) != CUDA_SUCCESS) break;
       const Device* on = FindDevice(device < 0 ? context->device : device);
       int shared = 0;
-      CUresult result =
-          FunctionAttribute(function, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, device, &shared);
-      if (result != CUDA_SUCCESS) return result;
+      LONGWIRE_TRY(
+          FunctionAttribute(function, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, device, &shared));
       int limit = AttributeOr(*on, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 48 << 10);
       if (value < 0 || value > limit - shared) return CUDA_ERROR_INVALID_VALUE;
       break;
@@ -421,8 +419,7 @@ CUresult SetFunctionAttribute(Function* function, int attribute, int value, int 
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: {
       int compiled = 0;
       if (value < 0) return CUDA_ERROR_INVALID_VALUE;
-      CUresult result = FunctionAttribute(function, attribute, device, &compiled);
-      if (result != CUDA_SUCCESS) return result;
+      LONGWIRE_TRY(FunctionAttribute(function, attribute, device, &compiled));
       if (compiled != 0 && function->clusters != Function::Clusters::kSet) {
         // What was compiled in can be said again, and nothing else.
         if (value != compiled) return CUDA_ERROR_INVALID_VALUE;

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/try.h"
 #include "client-shim/entry/handles.h"
 #include "client-shim/session/session.h"
 #include "client-shim/support/never_destroyed.h"
@@ -53,8 +54,7 @@ Reference* Add(Module* module, const char* name, bool surface,
 
 CUresult ReferenceOf(Module* module, const char* name, bool surface, uint64_t* handle) {
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireHealthyContext(&context));
   base::MutexLock lock(module->mutex);
   Reference* reference = Known(module, name, surface);
   if (reference == nullptr) {

@@ -2,6 +2,7 @@
 
 #include <initializer_list>
 
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/session/session.h"
 #include "client-shim/stream/capture.h"
@@ -38,8 +39,7 @@ CUresult CheckRecord(Event* event) {
 
 // The newest record's place; the stream is retained for the caller, nullptr if there is none.
 CUresult Place(Event* event, Stream** stream, uint64_t* position) {
-  CUresult result = CheckRecord(event);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(CheckRecord(event));
   base::MutexLock lock(event->mutex);
   *stream = event->stream;
   *position = event->position;
@@ -51,8 +51,7 @@ CUresult Place(Event* event, Stream** stream, uint64_t* position) {
 // be asked for.
 CUresult WaitInGraph(Stream* stream, Event* event, unsigned flags) {
   Where where;
-  CUresult result = OpenWhere(stream, &where);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(OpenWhere(stream, &where));
   if (where.flags == 0) return CUDA_ERROR_ILLEGAL_STATE;
   if (event->shared_words != 0) return WaitShared(stream, event);
   NoteGraphEvent(*event);
@@ -107,8 +106,8 @@ CUresult Finish(Event* event, CUresult result, CUevent* handle) {
 
 CUresult NewEvent(unsigned flags, CUevent* handle) {
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  return result == CUDA_SUCCESS ? NewEvent(context, flags, handle) : result;
+  LONGWIRE_TRY(RequireHealthyContext(&context));
+  return NewEvent(context, flags, handle);
 }
 
 CUresult NewEvent(Context* context, unsigned flags, CUevent* handle) {
@@ -121,11 +120,10 @@ CUresult NewEvent(Context* context, unsigned flags, CUevent* handle) {
 
 CUresult NewSharedEvent(const SharedPiece& piece, CUevent* handle) {
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireHealthyContext(&context));
   Event* event = nullptr;
-  result = MakeEvent(context, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING, &event);
-  return result == CUDA_SUCCESS ? Finish(event, OpenSharedEvent(event, piece), handle) : result;
+  LONGWIRE_TRY(MakeEvent(context, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING, &event));
+  return Finish(event, OpenSharedEvent(event, piece), handle);
 }
 
 Event* FindEvent(CUevent handle) { return Events().Find(reinterpret_cast<uint64_t>(handle)); }
@@ -151,8 +149,7 @@ CUresult RecordEvent(Event* event, Stream* stream, unsigned flags) {
   if ((flags & ~CU_EVENT_RECORD_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (stream->context != event->context) return CUDA_ERROR_INVALID_HANDLE;
   Where where;
-  CUresult result = OpenWhere(stream, &where);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(OpenWhere(stream, &where));
   if (where.flags == 0 && flags != 0) return CUDA_ERROR_ILLEGAL_STATE;
   if (event->shared_words != 0) return RecordShared(event, stream);
   calls::lwEventRecord record;
@@ -182,11 +179,9 @@ CUresult WaitEvent(Stream* stream, Event* event, unsigned flags) {
   if (event->shared_words != 0) return WaitShared(stream, event);
   base::MutexLock lock(event->mutex);
   if (event->stream == nullptr) return CUDA_SUCCESS;  // never recorded
-  CUresult result = JoinCapture(stream, event->captured);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(JoinCapture(stream, event->captured));
   Where where;
-  result = OpenWhere(stream, &where);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(OpenWhere(stream, &where));
   bool over_already = event->captured == nullptr &&
                       event->stream->finished.load(std::memory_order_acquire) >= event->position;
   if (over_already) return CUDA_SUCCESS;

@@ -70,24 +70,22 @@ CUresult ReadingStream(CUstream* stream) {
 // Not as the program waits, which is forbidden beside captures.
 CUresult Await(CUstream handle) {
   Stream* stream = nullptr;
-  CUresult result = ResolveForWait(handle, &stream);
-  return result == CUDA_SUCCESS ? WaitForStream(stream, stream->last.load()) : result;
+  LONGWIRE_TRY(ResolveForWait(handle, &stream));
+  return WaitForStream(stream, stream->last.load());
 }
 
 CUresult Read(const Event& event, Words* words) {
   CUstream stream = nullptr;
-  CUresult result = ReadingStream(&stream);
-  if (result != CUDA_SUCCESS) return result;
-  result = hand::cuMemcpyDtoHAsync_v2(words, event.shared_words, sizeof *words, stream);
-  return result == CUDA_SUCCESS ? Await(stream) : result;
+  LONGWIRE_TRY(ReadingStream(&stream));
+  LONGWIRE_TRY(hand::cuMemcpyDtoHAsync_v2(words, event.shared_words, sizeof *words, stream));
+  return Await(stream);
 }
 
 CUresult Write(const Event& event, const void* bytes, size_t count) {
   CUstream stream = nullptr;
-  CUresult result = ReadingStream(&stream);
-  if (result != CUDA_SUCCESS) return result;
-  result = hand::cuMemcpyHtoDAsync_v2(event.shared_words, bytes, count, stream);
-  return result == CUDA_SUCCESS ? Await(stream) : result;
+  LONGWIRE_TRY(ReadingStream(&stream));
+  LONGWIRE_TRY(hand::cuMemcpyHtoDAsync_v2(event.shared_words, bytes, count, stream));
+  return Await(stream);
 }
 
 CUresult WaitUntilOver(const Event& event, uint64_t record) {
@@ -157,8 +155,7 @@ CUresult WaitShared(Stream* stream, Event* event) {
 
 CUresult QueryShared(Event* event) {
   Words words;
-  CUresult result = Read(*event, &words);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(Read(*event, &words));
   return words.IsOver(words.recorded) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
