@@ -43,6 +43,9 @@ inline constexpr LockRank kJobThread{600, "keeper::JobThread::mutex_"};
 // libnvidia-ml.so.1.
 inline constexpr LockRank kNvmlState{700, "nvml::State::mutex"};
 
+// libcuda.so.1: held while a stream is made, under which a context's lock is taken.
+inline constexpr LockRank kLegacyStream{990, "shim::LegacyStream::making"};
+
 // libcuda.so.1: contexts and memory. Those from Context::gate_mutex on are held while a call is
 // appended to the log.
 inline constexpr LockRank kContext{1000, "shim::Context::mutex"};
@@ -66,6 +69,39 @@ inline constexpr LockRank kMirrorDeltas{1170, "shim::Mirrors::arrived_mutex"};
 inline constexpr LockRank kContextGate{1180, "shim::Context::gate_mutex"};
 inline constexpr LockRank kSpeculativeUploads{1190, "shim::Uploads::mutex_"};
 
+// libcuda.so.1: what streams, code, graphs and the session keep.
+inline constexpr LockRank kCaptures{1500, "shim::Captures::mutex"};
+inline constexpr LockRank kCapture{1510, "shim::Capture::mutex"};
+inline constexpr LockRank kModule{1520, "shim::Module::mutex"};
+inline constexpr LockRank kReference{1530, "shim::Reference::mutex"};
+inline constexpr LockRank kFunction{1540, "shim::Function::mutex"};
+inline constexpr LockRank kGlobals{1550, "shim::KnownGlobals::mutex"};
+inline constexpr LockRank kFunctionNumbers{1560, "shim::Numbers::mutex"};
+inline constexpr LockRank kOccupancy{1570, "shim::Occupancy::mutex"};
+inline constexpr LockRank kGraphs{1580, "shim::Graphs::mutex"};
+inline constexpr LockRank kGraphBodies{1590, "shim::GraphBodies::mutex"};
+inline constexpr LockRank kGraphAllocations{1600, "shim::GraphAllocations::mutex"};
+inline constexpr LockRank kNodeCopies{1610, "shim::NodeCopies::mutex"};
+inline constexpr LockRank kGraphEvents{1620, "shim::GraphEvents::mutex"};
+inline constexpr LockRank kReadingStreams{1630, "shim::ReadingStreams::mutex"};
+inline constexpr LockRank kHostFunctions{1640, "shim::HostFunctions::mutex"};
+inline constexpr LockRank kHostWrites{1650, "shim::HostWrites::mutex"};
+inline constexpr LockRank kContextStorage{1660, "shim::ContextStorage::mutex"};
+inline constexpr LockRank kRefusedTables{1670, "shim::ReportRefusal::mutex"};
+inline constexpr LockRank kErrorLog{1680, "shim::ErrorLog::mutex"};
+inline constexpr LockRank kPinnedSegment{1700, "shim::PinnedSegment::mutex"};
+inline constexpr LockRank kSlots{1710, "shim::Slots::mutex_"};
+inline constexpr LockRank kLaneJobs{1720, "shim::Lanes::jobs_mutex_"};
+inline constexpr LockRank kSocketWatch{1730, "shim::SocketWatch::mutex_"};
+
+// libcuda.so.1: the log of calls, and what is taken while its lock is held.
+inline constexpr LockRank kSessionLog{1800, "shim::Session::log_mutex_"};
+inline constexpr LockRank kTransfers{1810, "shim::Transfers::mutex_"};
+inline constexpr LockRank kSessionState{1820, "shim::Session::state_mutex_"};
+inline constexpr LockRank kEarlyCopies{1830, "shim::EarlyCopies::mutex"};
+inline constexpr LockRank kWorkThread{1840, "shim::WorkThread::mutex_"};
+inline constexpr LockRank kHandleTable{1850, "shim::HandleTable::mutex_"};
+
 // libcuda.so.1: what calls keep for themselves. Nothing is taken under them.
 inline constexpr LockRank kCoredumpSettings{1900, "shim::hand::AllSettings::mutex"};
 inline constexpr LockRank kTextureObjects{1910, "shim::hand::Objects::mutex"};
@@ -80,18 +116,18 @@ inline constexpr LockRank kReferenceBinding{2000, "worker::Session::binding"};
 inline constexpr LockRank kLinker{2010, "worker::Linker::mutex"};
 inline constexpr LockRank kDriversLinker{2020, "worker::DriversLinker"};
 inline constexpr LockRank kLibrary{2030, "worker::Library::mutex"};
-inline constexpr LockRank kFunction{2040, "worker::Function::mutex"};
+inline constexpr LockRank kWorkerFunction{2040, "worker::Function::mutex"};
 inline constexpr LockRank kLaunchChains{2050, "worker::LaunchChains::mutex_"};
 inline constexpr LockRank kGateDevice{2060, "worker::Gates::Device::mutex"};
 inline constexpr LockRank kMemory{2100, "worker::Memory::mutex_"};
 inline constexpr LockRank kSwapping{2110, "worker::Swapping::mutex_"};
 inline constexpr LockRank kDeferred{2120, "worker::Deferred::mutex_"};
 inline constexpr LockRank kGraphFunctionCalls{2200, "worker::Graphs::ask_mutex_"};
-inline constexpr LockRank kGraphs{2210, "worker::Graphs::mutex_"};
+inline constexpr LockRank kWorkerGraphs{2210, "worker::Graphs::mutex_"};
 inline constexpr LockRank kConditionals{2220, "worker::Conditionals::mutex_"};
 inline constexpr LockRank kGraphPartStore{2230, "worker::GraphPartStore::mutex_"};
 inline constexpr LockRank kEvents{2300, "worker::Events::mutex_"};
-inline constexpr LockRank kTransfers{2400, "worker::Transfers::mutex_"};
+inline constexpr LockRank kWorkerTransfers{2400, "worker::Transfers::mutex_"};
 inline constexpr LockRank kHostSegment{2410, "worker::HostSegment::mutex_"};
 inline constexpr LockRank kStaging{2420, "worker::Staging::mutex_"};
 inline constexpr LockRank kWorkerLanes{2430, "worker::Lanes::mutex_"};
@@ -100,7 +136,7 @@ inline constexpr LockRank kTimelines{2600, "worker::Timelines::mutex_"};
 inline constexpr LockRank kPrinting{2610, "worker::Printing::mutex_"};
 inline constexpr LockRank kGivenResources{2620, "worker::GivenResources::mutex_"};
 inline constexpr LockRank kForeignHandles{2630, "worker::ForeignHandles::mutex_"};
-inline constexpr LockRank kHandleTable{2640, "worker::HandleTable::mutex_"};
+inline constexpr LockRank kWorkerHandleTable{2640, "worker::HandleTable::mutex_"};
 inline constexpr LockRank kHelpers{2700, "worker::Helpers::mutex_"};
 inline constexpr LockRank kHelper{2710, "worker::Helpers::Helper::mutex"};
 inline constexpr LockRank kDownWriter{2800, "worker::DownWriter::mutex_"};

@@ -6,6 +6,9 @@
 #include <tuple>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
+#include "base/try.h"
 #include "client-shim/code/launch_attributes.h"
 #include "client-shim/code/references.h"
 #include "client-shim/context/properties.h"
@@ -23,8 +26,8 @@ namespace longwire::shim {
 namespace {
 
 struct Occupancy {
-  std::mutex mutex;
-  std::map<std::tuple<uint64_t, int, size_t, unsigned>, int> blocks;
+  base::Mutex mutex{base::ranks::kOccupancy};
+  std::map<std::tuple<uint64_t, int, size_t, unsigned>, int> blocks LONGWIRE_GUARDED_BY(mutex);
 };
 
 Occupancy& TheOccupancy() {
@@ -56,8 +59,7 @@ CUresult CheckDeviceLimits(const Device& device, const LaunchShape& shape) {
 // time, or the code itself says so (.maxntid).
 CUresult TooManyThreads(Function* function, int which, const Device& device, int most) {
   int registers = 0;
-  CUresult result = FunctionAttribute(function, CU_FUNC_ATTRIBUTE_NUM_REGS, which, &registers);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(FunctionAttribute(function, CU_FUNC_ATTRIBUTE_NUM_REGS, which, &registers));
   int there = AttributeOr(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, INT32_MAX);
   int of_warp = std::max(256, (registers * 32 + 255) / 256 * 256);
   int with_registers = there / of_warp / 4 * 4 * 32;
@@ -69,11 +71,9 @@ CUresult CheckFunctionLimits(Function* function, const Device& device, int ordin
   int which = function->module->is_library ? ordinal : -1;
   int threads = static_cast<int>(shape.block_x * shape.block_y * shape.block_z);
   int most = 0, dynamic = 0;
-  CUresult result =
-      FunctionAttribute(function, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, which, &most);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(FunctionAttribute(function, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, which, &most));
   if (threads > most) return TooManyThreads(function, which, device, most);
-  result =
+  CUresult result =
       FunctionAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, which, &dynamic);
   if (result == CUDA_SUCCESS && shape.shared_bytes > static_cast<uint32_t>(dynamic)) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -89,8 +89,7 @@ CUresult CheckCooperative(Function* function, const Device& device, const Contex
     return CUDA_ERROR_NOT_SUPPORTED;
   }
   int threads = static_cast<int>(shape.block_x * shape.block_y * shape.block_z), blocks = 0;
-  CUresult result = MaxActiveBlocks(function, threads, shape.shared_bytes, 0, &blocks);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(MaxActiveBlocks(function, threads, shape.shared_bytes, 0, &blocks));
   uint64_t processors = AttributeOr(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1);
   if (owner->green != nullptr) processors = owner->multiprocessors;
   uint64_t grid = uint64_t{shape.grid_x} * shape.grid_y * shape.grid_z;
@@ -141,17 +140,16 @@ CUresult MaxActiveBlocks(Function* function, int block_threads, size_t shared_by
   Occupancy& occupancy = TheOccupancy();
   auto key = std::tuple(function->number, block_threads, shared_bytes, flags);
   {
-    std::lock_guard<std::mutex> lock(occupancy.mutex);
+    base::MutexLock lock(occupancy.mutex);
     auto known = occupancy.blocks.find(key);
     if (known != occupancy.blocks.end()) {
       *blocks = known->second;
       return CUDA_SUCCESS;
     }
   }
-  CUresult result = forward::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-      blocks, function->handle, block_threads, shared_bytes, flags);
-  if (result != CUDA_SUCCESS) return result;
-  std::lock_guard<std::mutex> lock(occupancy.mutex);
+  LONGWIRE_TRY(forward::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+      blocks, function->handle, block_threads, shared_bytes, flags));
+  base::MutexLock lock(occupancy.mutex);
   occupancy.blocks[key] = *blocks;
   return CUDA_SUCCESS;
 }
@@ -159,8 +157,7 @@ CUresult MaxActiveBlocks(Function* function, int block_threads, size_t shared_by
 CUresult Launch(CUfunction handle, const LaunchShape& asked, CUstream stream_handle,
                 void** parameters, void** extra, std::span<const CUlaunchAttribute> attributes) {
   Stream* stream = nullptr;
-  CUresult result = ResolveForWork(stream_handle, &stream);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ResolveForWork(stream_handle, &stream));
   Function* function = FindFunction(handle);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (!function->module->is_library &&
@@ -177,7 +174,7 @@ CUresult Launch(CUfunction handle, const LaunchShape& asked, CUstream stream_han
   ParameterStorage storage;
   std::span<const std::byte> packed;
   Where where;
-  result = CheckDeviceLimits(device, shape);
+  CUresult result = CheckDeviceLimits(device, shape);
   LaunchEvents events;
   if (result == CUDA_SUCCESS) {
     result = CheckAttributes(&attributes, shape, function, stream->context, &events);

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/properties.h"
 
@@ -48,8 +49,7 @@ CUresult CheckCluster(const Sides* given, const LaunchShape& shape, Function* fu
   const int device = function->module->is_library ? context->device : -1;
   Sides required;
   bool needed = false;
-  CUresult result = RequiredCluster(function, device, &required, &needed);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequiredCluster(function, device, &required, &needed));
   if (given == nullptr && required == Sides{}) {
     return needed ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
   }
@@ -70,9 +70,8 @@ CUresult CheckCluster(const Sides* given, const LaunchShape& shape, Function* fu
   if (blocks <= kMost) blocks *= z;
   if (blocks <= kPortable) return CUDA_SUCCESS;
   int allowed = 0;
-  result = FunctionAttribute(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, device,
-                             &allowed);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(FunctionAttribute(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
+                                 device, &allowed));
   return allowed == 0 || blocks > kMost ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
 }
 
@@ -90,8 +89,7 @@ CUresult LaunchEvents::Add(CUevent handle, int flags, const Context* context) {
 
 CUresult LaunchEvents::Record(Stream* stream) const {
   for (Event* event : events) {
-    CUresult result = RecordEvent(event, stream, CU_EVENT_RECORD_DEFAULT);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(RecordEvent(event, stream, CU_EVENT_RECORD_DEFAULT));
   }
   return CUDA_SUCCESS;
 }

@@ -6,6 +6,9 @@
 #include <map>
 #include <memory>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
+#include "base/try.h"
 #include "client-shim/code/image.h"
 #include "client-shim/code/image_upload.h"
 #include "client-shim/code/references.h"
@@ -39,8 +42,8 @@ struct KnownGlobal {
   uint64_t module = 0;
 };
 struct KnownGlobals {
-  std::mutex mutex;
-  std::map<uint64_t, KnownGlobal> by_address;
+  base::Mutex mutex{base::ranks::kGlobals};
+  std::map<uint64_t, KnownGlobal> by_address LONGWIRE_GUARDED_BY(mutex);
 };
 
 KnownGlobals& Globals() {
@@ -50,8 +53,8 @@ KnownGlobals& Globals() {
 
 // The handles of functions by the worker's numbers.
 struct Numbers {
-  std::mutex mutex;
-  std::unordered_map<uint64_t, CUfunction> handles;
+  base::Mutex mutex{base::ranks::kFunctionNumbers};
+  std::unordered_map<uint64_t, CUfunction> handles LONGWIRE_GUARDED_BY(mutex);
 };
 
 Numbers& FunctionNumbers() {
@@ -73,6 +76,15 @@ bool LaidOut(const calls::Function& described, Function* function) {
   return true;
 }
 
+// The attributes that came with the load.
+void KeepAttributes(const Module& module, const calls::Function& described, Function* function) {
+  base::MutexLock lock(function->mutex);
+  for (const calls::FunctionAttributes& known : described.attributes) {
+    int device = module.is_library ? DeviceByServerOrdinal(known.device) : -1;
+    if (device >= 0 || !module.is_library) function->attributes[device] = known;
+  }
+}
+
 CUresult AddFunction(Module* module, const calls::Function& described) {
   Function* function = Functions().New();
   if (function == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -82,16 +94,13 @@ CUresult AddFunction(Module* module, const calls::Function& described) {
   }
   function->number = described.function;
   function->name = std::string(described.name);
-  for (const calls::FunctionAttributes& known : described.attributes) {
-    int device = module->is_library ? DeviceByServerOrdinal(known.device) : -1;
-    if (device >= 0 || !module->is_library) function->attributes[device] = known;
-  }
+  KeepAttributes(*module, described, function);
   function->module = module;
   function->handle = reinterpret_cast<CUfunction>(Functions().Publish(function));
   module->functions[function->name] = function;
   module->in_order.push_back(function);
   Numbers& numbers = FunctionNumbers();
-  std::lock_guard<std::mutex> lock(numbers.mutex);
+  base::MutexLock lock(numbers.mutex);
   numbers.handles[function->number] = function->handle;
   return CUDA_SUCCESS;
 }
@@ -115,8 +124,7 @@ CUresult AddFurtherFunctions(const Where& where, Module* module, uint64_t known,
     if (answer.code != CUDA_SUCCESS) return answer.code;
     if (answer.reply.function.empty()) return CUDA_ERROR_UNKNOWN;
     known += answer.reply.function.size();
-    CUresult result = AddFunctions(module, answer.reply.function);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(AddFunctions(module, answer.reply.function));
   }
   return CUDA_SUCCESS;
 }
@@ -169,8 +177,7 @@ CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::by
   upload.Answered(answer.reply.knowledge);
   options.outputs.Deliver(answer.reply);
   if (answer.code != CUDA_SUCCESS) return answer.code;
-  CUresult result = AddFunctions(module, answer.reply.function);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(AddFunctions(module, answer.reply.function));
   return AddFurtherFunctions(where, module, answer.reply.function.size(), answer.reply.functions);
 }
 
@@ -230,7 +237,7 @@ CUresult Load(const Where& where, const void* image, const JitOptions& options, 
 std::vector<uint64_t> ForgetGlobals(uint64_t module) {
   std::vector<uint64_t> gone;
   KnownGlobals& globals = Globals();
-  std::lock_guard<std::mutex> lock(globals.mutex);
+  base::MutexLock lock(globals.mutex);
   std::erase_if(globals.by_address, [&](const auto& entry) {
     if (entry.second.module != module) return false;
     gone.push_back(entry.first);
@@ -243,17 +250,17 @@ std::vector<uint64_t> ForgetGlobals(uint64_t module) {
 
 Function* FunctionByNumber(uint64_t number) {
   Numbers& numbers = FunctionNumbers();
-  std::lock_guard<std::mutex> lock(numbers.mutex);
+  base::MutexLock lock(numbers.mutex);
   auto found = numbers.handles.find(number);
   return found == numbers.handles.end() ? nullptr : FindFunction(found->second);
 }
 
 CUresult LoadModule(const void* image, const JitOptions& options, CUmodule* handle) {
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireHealthyContext(&context));
   Module* module = nullptr;
-  result = Load({context->number.load(), nullptr, 0}, image, options, false, context, &module);
+  CUresult result =
+      Load({context->number.load(), nullptr, 0}, image, options, false, context, &module);
   if (result == CUDA_SUCCESS) *handle = module->handle;
   return result;
 }
@@ -288,7 +295,7 @@ CUresult UnloadModule(Module* module) {
   SubmitUnload(module->context_number, module->id);
   {
     Numbers& numbers = FunctionNumbers();
-    std::lock_guard<std::mutex> lock(numbers.mutex);
+    base::MutexLock lock(numbers.mutex);
     for (Function* function : module->in_order) numbers.handles.erase(function->number);
   }
   ForgetReferences(module);
@@ -323,10 +330,10 @@ CUresult GlobalOf(Module* module, const char* name, GlobalKind kind, uint64_t* a
   uint32_t number = module->is_library ? context->number.load() : module->context_number;
   bool managed = kind == GlobalKind::kManaged;
   std::string key = std::to_string(number) + (managed ? "m:" : ":") + name;
-  std::unique_lock<std::mutex> lock(module->mutex);
+  base::MutexLock lock(module->mutex);
   auto known = module->globals.find(key);
   if (known == module->globals.end()) {
-    lock.unlock();
+    lock.Unlock();
     calls::lwModuleGlobal ask;
     ask.library = module->id;
     ask.name = name;
@@ -340,10 +347,10 @@ CUresult GlobalOf(Module* module, const char* name, GlobalKind kind, uint64_t* a
     }
     {
       KnownGlobals& globals = Globals();
-      std::lock_guard<std::mutex> known_lock(globals.mutex);
+      base::MutexLock known_lock(globals.mutex);
       globals.by_address[answer.reply.address] = {answer.reply.bytes, context, module->id};
     }
-    lock.lock();
+    lock.Lock();
     known = module->globals.insert({key, {answer.reply.address, answer.reply.bytes}}).first;
   }
   *address = known->second.address;
@@ -353,7 +360,7 @@ CUresult GlobalOf(Module* module, const char* name, GlobalKind kind, uint64_t* a
 
 bool FindGlobal(uint64_t address, uint64_t* start, uint64_t* bytes, Context** context) {
   KnownGlobals& globals = Globals();
-  std::lock_guard<std::mutex> lock(globals.mutex);
+  base::MutexLock lock(globals.mutex);
   auto after = globals.by_address.upper_bound(address);
   if (after == globals.by_address.begin()) return false;
   auto found = std::prev(after);
@@ -365,10 +372,10 @@ bool FindGlobal(uint64_t address, uint64_t* start, uint64_t* bytes, Context** co
 }
 
 CUresult FunctionAttribute(Function* function, int attribute, int device, int* value) {
-  std::unique_lock<std::mutex> lock(function->mutex);
+  base::MutexLock lock(function->mutex);
   auto known = function->attributes.find(device);
   if (known == function->attributes.end()) {
-    lock.unlock();
+    lock.Unlock();
     Context* context = nullptr;
     CUresult result = RequireHealthyContext(&context);
     if (result != CUDA_SUCCESS && device < 0) return result;
@@ -378,7 +385,7 @@ CUresult FunctionAttribute(Function* function, int attribute, int device, int* v
     auto answer = TheSession().CallAndWait(
         {context == nullptr ? 0 : context->number.load(), nullptr, 0}, ask);
     if (answer.code != CUDA_SUCCESS) return answer.code;
-    lock.lock();
+    lock.Lock();
     known = function->attributes.insert({device, std::move(answer.reply.attributes)}).first;
   }
   calls::FunctionAttributes& all = known->second;
@@ -398,9 +405,8 @@ CUresult SetFunctionAttribute(Function* function, int attribute, int value, int 
       if (RequireContext(&context) != CUDA_SUCCESS) break;
       const Device* on = FindDevice(device < 0 ? context->device : device);
       int shared = 0;
-      CUresult result =
-          FunctionAttribute(function, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, device, &shared);
-      if (result != CUDA_SUCCESS) return result;
+      LONGWIRE_TRY(
+          FunctionAttribute(function, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, device, &shared));
       int limit = AttributeOr(*on, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 48 << 10);
       if (value < 0 || value > limit - shared) return CUDA_ERROR_INVALID_VALUE;
       break;
@@ -413,8 +419,7 @@ CUresult SetFunctionAttribute(Function* function, int attribute, int value, int 
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: {
       int compiled = 0;
       if (value < 0) return CUDA_ERROR_INVALID_VALUE;
-      CUresult result = FunctionAttribute(function, attribute, device, &compiled);
-      if (result != CUDA_SUCCESS) return result;
+      LONGWIRE_TRY(FunctionAttribute(function, attribute, device, &compiled));
       if (compiled != 0 && function->clusters != Function::Clusters::kSet) {
         // What was compiled in can be said again, and nothing else.
         if (value != compiled) return CUDA_ERROR_INVALID_VALUE;
@@ -439,7 +444,7 @@ CUresult SetFunctionAttribute(Function* function, int attribute, int value, int 
   set.value = value;
   set.device = device < 0 ? -1 : FindDevice(device)->server_ordinal;
   TheSession().Submit({context == nullptr ? 0 : context->number.load(), nullptr, 0}, set);
-  std::lock_guard<std::mutex> lock(function->mutex);
+  base::MutexLock lock(function->mutex);
   for (auto& [known_device, all] : function->attributes) {
     bool same = known_device == device || known_device < 0 || device < 0;
     if (same && static_cast<size_t>(attribute) < all.value.size()) all.value[attribute] = value;

@@ -7,11 +7,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/code/jit_options.h"
 #include "client-shim/context/context.h"
 #include "client-shim/support/handle_table.h"
@@ -45,10 +46,10 @@ struct Function {
   uint32_t parameter_bytes = 0;
   Module* module = nullptr;
   CUfunction handle = nullptr;
-  std::mutex mutex;  // guards what follows
-  // By device (-1: a module's function, in its context), what the worker's driver said.
-  std::unordered_map<int, calls::FunctionAttributes> attributes;
-  NextLaunch next_launch;
+  base::Mutex mutex{base::ranks::kFunction};
+  // By device (-1: a module's function, in its context), what the worker's driver answered.
+  std::unordered_map<int, calls::FunctionAttributes> attributes LONGWIRE_GUARDED_BY(mutex);
+  NextLaunch next_launch LONGWIRE_GUARDED_BY(mutex);
   // Whether launches have to look at what clusters it asks for: not if it was not compiled for any,
   // and the program set none.
   enum class Clusters : uint8_t { kUnknown, kNone, kSet };
@@ -65,13 +66,14 @@ struct Module {
   std::unordered_map<std::string, Function*> functions;
   std::vector<Function*> in_order;
   std::atomic<bool> has_references{false};
-  std::mutex mutex;                    // guards what follows
-  std::vector<Reference*> references;  // textures and surfaces that the program asked for
   struct Global {
     uint64_t address = 0, bytes = 0;
   };
+  base::Mutex mutex{base::ranks::kModule};
+  // Textures and surfaces that the program asked for.
+  std::vector<Reference*> references LONGWIRE_GUARDED_BY(mutex);
   // By context number and name.
-  std::unordered_map<std::string, Global> globals;
+  std::unordered_map<std::string, Global> globals LONGWIRE_GUARDED_BY(mutex);
 };
 
 CUresult LoadModule(const void* image, const JitOptions& options, CUmodule* module);

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/try.h"
 #include "client-shim/entry/handles.h"
 #include "client-shim/session/session.h"
 #include "client-shim/support/never_destroyed.h"
@@ -26,19 +27,18 @@ Reference* Publish(Module* module, const char* name, bool surface) {
   return reference;
 }
 
-// The caller holds the module's lock.
-Reference* Known(Module* module, const char* name, bool surface) {
+Reference* Known(Module* module, const char* name, bool surface) LONGWIRE_REQUIRES(module->mutex) {
   for (Reference* reference : module->references) {
     if (reference->name == name && reference->surface == surface) return reference;
   }
   return nullptr;
 }
 
-// The same.
 Reference* Add(Module* module, const char* name, bool surface,
-               const calls::lwModuleReference::Reply& reply) {
+               const calls::lwModuleReference::Reply& reply) LONGWIRE_REQUIRES(module->mutex) {
   Reference* reference = Publish(module, name, surface);
   if (reference == nullptr) return nullptr;
+  base::MutexLock lock(reference->mutex);
   reference->number = reply.reference;
   reference->format = static_cast<CUarray_format>(reply.format);
   reference->channels = static_cast<unsigned>(reply.channels);
@@ -54,19 +54,18 @@ Reference* Add(Module* module, const char* name, bool surface,
 
 CUresult ReferenceOf(Module* module, const char* name, bool surface, uint64_t* handle) {
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
-  std::unique_lock<std::mutex> lock(module->mutex);
+  LONGWIRE_TRY(RequireHealthyContext(&context));
+  base::MutexLock lock(module->mutex);
   Reference* reference = Known(module, name, surface);
   if (reference == nullptr) {
-    lock.unlock();
+    lock.Unlock();
     calls::lwModuleReference ask;
     ask.library = module->id;
     ask.name = name;
     ask.surface = surface;
     auto answer = TheSession().CallAndWait({context->number.load(), nullptr, 0}, ask);
     if (answer.code != CUDA_SUCCESS) return answer.code;
-    lock.lock();
+    lock.Lock();
     // Another thread may have asked at the same time: the first answer is the one that counts.
     reference = Known(module, name, surface);
     if (reference == nullptr) reference = Add(module, name, surface, answer.reply);
@@ -96,7 +95,7 @@ Reference* FindReference(uint64_t handle, bool surface) {
 }
 
 void ForgetReferences(Module* module) {
-  std::lock_guard<std::mutex> lock(module->mutex);
+  base::MutexLock lock(module->mutex);
   for (Reference* reference : module->references) {
     if (References().Retire(reference)) References().Recycle(reference);
   }
@@ -116,9 +115,9 @@ calls::BoundReference ReferenceBinding::record() const {
 std::vector<ReferenceBinding> BindingsOf(Module* module) {
   std::vector<ReferenceBinding> bindings;
   if (!module->has_references.load(std::memory_order_acquire)) return bindings;
-  std::lock_guard<std::mutex> lock(module->mutex);
+  base::MutexLock lock(module->mutex);
   for (Reference* reference : module->references) {
-    std::lock_guard<std::mutex> reference_lock(reference->mutex);
+    base::MutexLock reference_lock(reference->mutex);
     if (!reference->bound) continue;
     ReferenceBinding binding{reference->number, 0, reference->surface, reference->resource,
                              reference->texture};

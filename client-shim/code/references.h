@@ -4,10 +4,11 @@
 
 #include <cuda.h>
 
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/code/module.h"
 #include "client-shim/support/handle_table.h"
 
@@ -21,12 +22,13 @@ struct Reference {
   bool surface = false;
   std::string name;
 
-  std::mutex mutex;  // guards what follows
-  bool bound = false;
-  CUDA_RESOURCE_DESC resource{};
-  CUDA_TEXTURE_DESC texture{};
-  CUarray_format format = CU_AD_FORMAT_FLOAT;  // also of linear memory that is bound already
-  unsigned channels = 1;
+  base::Mutex mutex{base::ranks::kReference};
+  bool bound LONGWIRE_GUARDED_BY(mutex) = false;
+  CUDA_RESOURCE_DESC resource LONGWIRE_GUARDED_BY(mutex){};
+  CUDA_TEXTURE_DESC texture LONGWIRE_GUARDED_BY(mutex){};
+  // Also of linear memory that is bound already.
+  CUarray_format format LONGWIRE_GUARDED_BY(mutex) = CU_AD_FORMAT_FLOAT;
+  unsigned channels LONGWIRE_GUARDED_BY(mutex) = 1;
 };
 
 // CUDA_ERROR_NOT_FOUND if the module names no such texture or surface.

@@ -1,8 +1,8 @@
 #include "client-shim/context/context_events.h"
 
-#include <mutex>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/try.h"
 #include "client-shim/session/session.h"
 #include "client-shim/stream/capture.h"
@@ -59,7 +59,7 @@ struct EventRecord {
   Capture* captured = nullptr;
 };
 EventRecord NewestRecord(Event* event) {
-  std::lock_guard<std::mutex> lock(event->mutex);
+  base::MutexLock lock(event->mutex);
   return {event->version, event->stream, event->position, event->captured};
 }
 

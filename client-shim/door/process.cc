@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/context_parts.h"
 #include "client-shim/context/current_context.h"
@@ -33,9 +33,9 @@ namespace {
 constexpr const char* kVisibleDevices = "CUDA_VISIBLE_DEVICES";
 
 struct Once {
-  std::mutex mutex;
-  bool tried = false;
-  CUresult result = CUDA_SUCCESS;
+  base::Mutex mutex;
+  bool tried LONGWIRE_GUARDED_BY(mutex) = false;
+  CUresult result LONGWIRE_GUARDED_BY(mutex) = CUDA_SUCCESS;
 };
 
 Once& TheOnce() {
@@ -195,7 +195,7 @@ CUresult InitializeProcess(unsigned flags) {
       break;
   }
   Once& once = TheOnce();
-  std::lock_guard<std::mutex> lock(once.mutex);
+  base::MutexLock lock(once.mutex);
   if (!once.tried) {
     once.result = OpenAndAdopt();
     once.tried = true;
@@ -205,7 +205,7 @@ CUresult InitializeProcess(unsigned flags) {
 
 CUresult InitializeProcessWith(SessionParts parts) {
   Once& once = TheOnce();
-  std::lock_guard<std::mutex> lock(once.mutex);
+  base::MutexLock lock(once.mutex);
   if (!once.tried) {
     once.result = Adopt(std::move(parts));
     once.tried = true;

@@ -9,10 +9,11 @@
 #include <cstdlib>
 #include <ctime>
 #include <deque>
-#include <mutex>
 #include <string_view>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/support/never_destroyed.h"
 #include "wire/descriptors.h"
 
@@ -28,17 +29,17 @@ struct Callback {
   uint64_t number = 0;
 };
 
-struct Log {
-  std::mutex mutex;
-  std::deque<std::string> messages;  // each with its newline
-  size_t bytes = 0;
-  CUlogIterator next = 1;  // number of the next message
-  std::vector<Callback> callbacks;
-  uint64_t next_callback = 1;
+struct ErrorLog {
+  base::Mutex mutex{base::ranks::kErrorLog};
+  std::deque<std::string> messages LONGWIRE_GUARDED_BY(mutex);  // each with its newline
+  size_t bytes LONGWIRE_GUARDED_BY(mutex) = 0;
+  CUlogIterator next LONGWIRE_GUARDED_BY(mutex) = 1;  // number of the next message
+  std::vector<Callback> callbacks LONGWIRE_GUARDED_BY(mutex);
+  uint64_t next_callback LONGWIRE_GUARDED_BY(mutex) = 1;
 };
 
-Log& TheLog() {
-  static NeverDestroyed<Log> log;
+ErrorLog& TheErrorLog() {
+  static NeverDestroyed<ErrorLog> log;
   return *log;
 }
 
@@ -72,8 +73,8 @@ std::vector<Callback> Keep(const std::string& message) {
     ssize_t ignored = write(LogFile(), message.data(), message.size());
     (void)ignored;
   }
-  Log& log = TheLog();
-  std::lock_guard<std::mutex> lock(log.mutex);
+  ErrorLog& log = TheErrorLog();
+  base::MutexLock lock(log.mutex);
   log.messages.push_back(message);
   log.bytes += message.size();
   ++log.next;
@@ -96,8 +97,8 @@ void LogErrorQuietly(const std::string& text) { Keep(WithPrefix(text)); }
 
 CUresult AddLogCallback(CUlogsCallback callback, void* data, CUlogsCallbackHandle* handle) {
   if (callback == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  Log& log = TheLog();
-  std::lock_guard<std::mutex> lock(log.mutex);
+  ErrorLog& log = TheErrorLog();
+  base::MutexLock lock(log.mutex);
   uint64_t number = log.next_callback++;
   log.callbacks.push_back({callback, data, number});
   if (handle != nullptr) *handle = reinterpret_cast<CUlogsCallbackHandle>(number);
@@ -105,8 +106,8 @@ CUresult AddLogCallback(CUlogsCallback callback, void* data, CUlogsCallbackHandl
 }
 
 CUresult RemoveLogCallback(CUlogsCallbackHandle handle) {
-  Log& log = TheLog();
-  std::lock_guard<std::mutex> lock(log.mutex);
+  ErrorLog& log = TheErrorLog();
+  base::MutexLock lock(log.mutex);
   auto number = reinterpret_cast<uint64_t>(handle);
   size_t removed = std::erase_if(
       log.callbacks, [&](const Callback& callback) { return callback.number == number; });
@@ -114,14 +115,14 @@ CUresult RemoveLogCallback(CUlogsCallbackHandle handle) {
 }
 
 CUlogIterator NextLogMessage() {
-  Log& log = TheLog();
-  std::lock_guard<std::mutex> lock(log.mutex);
+  ErrorLog& log = TheErrorLog();
+  base::MutexLock lock(log.mutex);
   return log.next;
 }
 
 std::string CollectLog(CUlogIterator* iterator) {
-  Log& log = TheLog();
-  std::lock_guard<std::mutex> lock(log.mutex);
+  ErrorLog& log = TheErrorLog();
+  base::MutexLock lock(log.mutex);
   CUlogIterator oldest = log.next - static_cast<CUlogIterator>(log.messages.size());
   CUlogIterator from = iterator != nullptr ? std::min(*iterator, log.next) : oldest;
   std::string text = from < oldest ? kLost : "";

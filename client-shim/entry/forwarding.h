@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/entry/handles.h"
 #include "client-shim/session/session.h"
@@ -22,8 +23,7 @@ CUresult ForwardTo(uint64_t stream, Where* where);
 template <class Call>
 CUresult Submit(const Call& call, uint64_t stream) {
   Where where;
-  CUresult result = ForwardTo(stream, &where);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ForwardTo(stream, &where));
   uint64_t position = TheSession().Submit(where, call);
   return Session::Queued(position);
 }
@@ -32,8 +32,7 @@ template <class Call>
 CUresult CallAndWait(const Call& call, uint64_t stream, typename Call::Reply* reply,
                      ReplyBytes* bytes) {
   Where where;
-  CUresult result = ForwardTo(stream, &where);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ForwardTo(stream, &where));
   auto answer = TheSession().CallAndWait(where, call);
   if (answer.code != CUDA_SUCCESS) return answer.code;
   *bytes = std::move(answer.bytes);  // what the reply's views point into stays where it is

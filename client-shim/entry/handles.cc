@@ -1,5 +1,6 @@
 #include "client-shim/entry/handles.h"
 
+#include "base/try.h"
 #include "client-shim/code/module.h"
 #include "client-shim/context/green_context.h"
 #include "client-shim/context/properties.h"
@@ -69,8 +70,7 @@ CUresult ForwardTo(uint64_t stream, Where* where) {
   if (Session::over() != CUDA_SUCCESS) return Session::over();
   if (!ThisThread().contexts.empty()) {
     Context* context = nullptr;
-    CUresult result = RequireHealthyContext(&context);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(RequireHealthyContext(&context));
     where->context = context->number.load();
   }
   if (stream == 0) return CUDA_SUCCESS;

@@ -3,6 +3,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/context/context.h"
 #include "client-shim/copy/speculative_uploads.h"
 #include "client-shim/entry/handles.h"
@@ -34,14 +36,14 @@ struct ExecFacts {
   bool frees_at_launch = false;
 };
 
-struct Tables {
-  std::mutex mutex;
-  std::unordered_set<uint64_t> graphs;  // handles of captured ones
-  std::unordered_map<uint64_t, ExecFacts> execs;
+struct Graphs {
+  base::Mutex mutex{base::ranks::kGraphs};
+  std::unordered_set<uint64_t> graphs LONGWIRE_GUARDED_BY(mutex);  // handles of captured ones
+  std::unordered_map<uint64_t, ExecFacts> execs LONGWIRE_GUARDED_BY(mutex);
 };
 
-Tables& TheTables() {
-  static NeverDestroyed<Tables> tables;
+Graphs& TheGraphs() {
+  static NeverDestroyed<Graphs> tables;
   return *tables;
 }
 
@@ -58,8 +60,8 @@ uint32_t CurrentNumber() {
 }  // namespace
 
 CUgraph NewGraph(uint64_t id) {
-  Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
+  Graphs& tables = TheGraphs();
+  base::MutexLock lock(tables.mutex);
   tables.graphs.insert(kGraphSpace + id * 16);
   return reinterpret_cast<CUgraph>(kGraphSpace + id * 16);
 }
@@ -67,16 +69,16 @@ CUgraph NewGraph(uint64_t id) {
 uint64_t GraphId(CUgraph graph) {
   uint64_t value = Value(graph);
   if ((value & kWorkerMade) != 0) return value;
-  Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
+  Graphs& tables = TheGraphs();
+  base::MutexLock lock(tables.mutex);
   return tables.graphs.count(value) != 0 ? (value - kGraphSpace) / 16 : 0;
 }
 
 uint64_t GraphExecId(CUgraphExec exec) {
   uint64_t value = Value(exec);
   if ((value & kWorkerMade) != 0) return value;
-  Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
+  Graphs& tables = TheGraphs();
+  base::MutexLock lock(tables.mutex);
   return tables.execs.count(value) != 0 ? (value - kExecSpace) / 16 : 0;
 }
 
@@ -105,8 +107,8 @@ CUresult InstantiateGraph(CUgraph graph, uint64_t flags, CUgraphExec* exec,
   }
   if (answer.reply.code != CUDA_SUCCESS) return static_cast<CUresult>(answer.reply.code);
   uint64_t handle = kExecSpace + instantiate.exec * 16;
-  Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
+  Graphs& tables = TheGraphs();
+  base::MutexLock lock(tables.mutex);
   tables.execs[handle] = {answer.reply.writes_program, answer.reply.events, answer.reply.memory,
                           (flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0};
   *exec = reinterpret_cast<CUgraphExec>(handle);
@@ -123,8 +125,8 @@ CUresult UpdateGraphExec(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResul
   info->result = static_cast<CUgraphExecUpdateResult>(answer.reply.result);
   FromWire(answer.reply.error_node, &info->errorNode);
   FromWire(answer.reply.error_from, &info->errorFromNode);
-  Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
+  Graphs& tables = TheGraphs();
+  base::MutexLock lock(tables.mutex);
   ExecFacts& facts = tables.execs[Value(exec)];
   facts.writes_program = answer.reply.writes_program;
   facts.events = answer.reply.events;
@@ -135,8 +137,8 @@ CUresult UpdateGraphExec(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResul
 namespace {
 
 ExecFacts FactsOf(CUgraphExec exec) {
-  Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
+  Graphs& tables = TheGraphs();
+  base::MutexLock lock(tables.mutex);
   auto found = tables.execs.find(Value(exec));
   return found == tables.execs.end() ? ExecFacts{true, {}, {}, false} : found->second;
 }
@@ -178,8 +180,8 @@ CUresult SetChildInExec(CUgraphExec exec, CUgraphNode node, CUgraph child) {
   if (set.exec == 0 || set.node == 0 || set.child == 0) return CUDA_ERROR_INVALID_VALUE;
   auto answer = TheSession().CallAndWait({CurrentNumber(), nullptr, 0}, set);
   if (answer.code != CUDA_SUCCESS) return answer.code;
-  Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
+  Graphs& tables = TheGraphs();
+  base::MutexLock lock(tables.mutex);
   ExecFacts& facts = tables.execs[Value(exec)];
   facts.writes_program = answer.reply.writes_program;
   facts.events = answer.reply.events;
@@ -187,8 +189,8 @@ CUresult SetChildInExec(CUgraphExec exec, CUgraphNode node, CUgraph child) {
 }
 
 void SetExecEvents(CUgraphExec exec, const calls::GraphEvents& events) {
-  Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
+  Graphs& tables = TheGraphs();
+  base::MutexLock lock(tables.mutex);
   auto found = tables.execs.find(Value(exec));
   if (found != tables.execs.end()) found->second.events = events;
 }
@@ -199,8 +201,8 @@ CUresult DestroyGraphExec(CUgraphExec exec) {
   calls::lwGraphExecDestroy destroy;
   destroy.exec = id;
   TheSession().Submit({CurrentNumber(), nullptr, 0}, destroy);
-  Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
+  Graphs& tables = TheGraphs();
+  base::MutexLock lock(tables.mutex);
   tables.execs.erase(Value(exec));
   return CUDA_SUCCESS;
 }
@@ -210,8 +212,8 @@ CUresult DestroyGraph(CUgraph graph) {
   if (id == 0 || IsBody(graph)) return CUDA_ERROR_INVALID_VALUE;
   ForgetBodies(graph);
   DestroyGraphInWorker(id);
-  Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
+  Graphs& tables = TheGraphs();
+  base::MutexLock lock(tables.mutex);
   tables.graphs.erase(Value(graph));
   return CUDA_SUCCESS;
 }

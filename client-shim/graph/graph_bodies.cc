@@ -1,8 +1,9 @@
 #include "client-shim/graph/graph_bodies.h"
 
-#include <mutex>
 #include <unordered_map>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/support/never_destroyed.h"
 
 namespace longwire::shim {
@@ -13,71 +14,71 @@ struct NodeBodies {
   std::vector<CUgraph> bodies;
 };
 
-struct Tables {
-  std::mutex mutex;
-  std::unordered_map<CUgraphNode, NodeBodies> nodes;
-  std::unordered_map<CUgraph, CUgraphNode> owner;  // by body
+struct GraphBodies {
+  base::Mutex mutex{base::ranks::kGraphBodies};
+  std::unordered_map<CUgraphNode, NodeBodies> nodes LONGWIRE_GUARDED_BY(mutex);
+  std::unordered_map<CUgraph, CUgraphNode> owner LONGWIRE_GUARDED_BY(mutex);  // by body
 };
 
-Tables& TheTables() {
-  static NeverDestroyed<Tables> tables;
-  return *tables;
+GraphBodies& TheBodies() {
+  static NeverDestroyed<GraphBodies> all;
+  return *all;
 }
 
-void Forget(Tables& tables, CUgraph graph);
+void Forget(GraphBodies& all, CUgraph graph) LONGWIRE_REQUIRES(all.mutex);
 
 // With what the bodies' own nodes have.
-void Forget(Tables& tables, CUgraphNode node) {
-  auto taken = tables.nodes.extract(node);
+void Forget(GraphBodies& all, CUgraphNode node) LONGWIRE_REQUIRES(all.mutex) {
+  auto taken = all.nodes.extract(node);
   if (taken.empty()) return;
   for (CUgraph body : taken.mapped().bodies) {
-    tables.owner.erase(body);
-    Forget(tables, body);
+    all.owner.erase(body);
+    Forget(all, body);
   }
 }
 
-void Forget(Tables& tables, CUgraph graph) {
+void Forget(GraphBodies& all, CUgraph graph) {
   std::vector<CUgraphNode> gone;
-  for (auto& [node, bodies] : tables.nodes) {
+  for (auto& [node, bodies] : all.nodes) {
     if (bodies.graph == graph) gone.push_back(node);
   }
-  for (CUgraphNode node : gone) Forget(tables, node);
+  for (CUgraphNode node : gone) Forget(all, node);
 }
 
 }  // namespace
 
 CUgraph* KeepBodies(CUgraph graph, CUgraphNode node, std::vector<CUgraph> bodies) {
-  Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
-  for (CUgraph body : bodies) tables.owner[body] = node;
-  NodeBodies& kept = tables.nodes[node];
+  GraphBodies& all = TheBodies();
+  base::MutexLock lock(all.mutex);
+  for (CUgraph body : bodies) all.owner[body] = node;
+  NodeBodies& kept = all.nodes[node];
   kept = {graph, std::move(bodies)};
   return kept.bodies.data();
 }
 
 std::vector<CUgraph> BodiesOf(CUgraphNode node) {
-  Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
-  auto found = tables.nodes.find(node);
-  return found == tables.nodes.end() ? std::vector<CUgraph>() : found->second.bodies;
+  GraphBodies& all = TheBodies();
+  base::MutexLock lock(all.mutex);
+  auto found = all.nodes.find(node);
+  return found == all.nodes.end() ? std::vector<CUgraph>() : found->second.bodies;
 }
 
 bool IsBody(CUgraph graph) {
-  Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
-  return tables.owner.count(graph) != 0;
+  GraphBodies& all = TheBodies();
+  base::MutexLock lock(all.mutex);
+  return all.owner.count(graph) != 0;
 }
 
 void ForgetBodies(CUgraphNode node) {
-  Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
-  Forget(tables, node);
+  GraphBodies& all = TheBodies();
+  base::MutexLock lock(all.mutex);
+  Forget(all, node);
 }
 
 void ForgetBodies(CUgraph graph) {
-  Tables& tables = TheTables();
-  std::lock_guard<std::mutex> lock(tables.mutex);
-  Forget(tables, graph);
+  GraphBodies& all = TheBodies();
+  base::MutexLock lock(all.mutex);
+  Forget(all, graph);
 }
 
 }  // namespace longwire::shim

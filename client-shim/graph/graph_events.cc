@@ -1,8 +1,9 @@
 // Events that graphs record and wait for.
 #include <algorithm>
-#include <mutex>
 #include <unordered_map>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/stream/capture.h"
 #include "client-shim/stream/event.h"
 #include "client-shim/support/never_destroyed.h"
@@ -10,14 +11,14 @@
 namespace longwire::shim {
 namespace {
 
-struct Known {
-  std::mutex mutex;
-  std::unordered_map<uint64_t, CUevent> handles;  // by number
+struct GraphEvents {
+  base::Mutex mutex{base::ranks::kGraphEvents};
+  std::unordered_map<uint64_t, CUevent> handles LONGWIRE_GUARDED_BY(mutex);  // by number
 };
 
-Known& TheKnown() {
-  static NeverDestroyed<Known> known;
-  return *known;
+GraphEvents& TheGraphEvents() {
+  static NeverDestroyed<GraphEvents> events;
+  return *events;
 }
 
 Event* FindById(uint64_t id) {
@@ -29,19 +30,22 @@ Event* FindById(uint64_t id) {
 }  // namespace
 
 void NoteGraphEvent(const Event& event) {
-  std::lock_guard<std::mutex> lock(TheKnown().mutex);
-  TheKnown().handles[event.id] = event.handle;
+  GraphEvents& events = TheGraphEvents();
+  base::MutexLock lock(events.mutex);
+  events.handles[event.id] = event.handle;
 }
 
 void ForgetGraphEvent(uint64_t id) {
-  std::lock_guard<std::mutex> lock(TheKnown().mutex);
-  TheKnown().handles.erase(id);
+  GraphEvents& events = TheGraphEvents();
+  base::MutexLock lock(events.mutex);
+  events.handles.erase(id);
 }
 
 CUevent HandleOfGraphEvent(uint64_t id) {
-  std::lock_guard<std::mutex> lock(TheKnown().mutex);
-  auto found = TheKnown().handles.find(id);
-  return found == TheKnown().handles.end() ? nullptr : found->second;
+  GraphEvents& events = TheGraphEvents();
+  base::MutexLock lock(events.mutex);
+  auto found = events.handles.find(id);
+  return found == events.handles.end() ? nullptr : found->second;
 }
 
 LaunchedEvents::LaunchedEvents(const calls::GraphEvents& events, calls::lwGraphLaunch* launch) {
@@ -56,7 +60,7 @@ LaunchedEvents::LaunchedEvents(const calls::GraphEvents& events, calls::lwGraphL
   locked_.insert(locked_.end(), waited.begin(), waited.end());
   std::sort(locked_.begin(), locked_.end());
   locked_.erase(std::unique(locked_.begin(), locked_.end()), locked_.end());
-  for (Event* event : locked_) event->mutex.lock();
+  for (Event* event : locked_) event->mutex.Lock();
   // Waits are for what was recorded before the launch.
   for (Event* event : waited) {
     if (event->stream == nullptr || event->captured != nullptr) continue;
@@ -70,7 +74,7 @@ LaunchedEvents::LaunchedEvents(const calls::GraphEvents& events, calls::lwGraphL
 }
 
 LaunchedEvents::~LaunchedEvents() {
-  for (Event* event : locked_) event->mutex.unlock();
+  for (Event* event : locked_) event->mutex.Unlock();
 }
 
 void LaunchedEvents::Recorded(Stream* stream, uint64_t position) {

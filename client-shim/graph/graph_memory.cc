@@ -1,22 +1,23 @@
 #include "client-shim/graph/graph_memory.h"
 
 #include <algorithm>
-#include <mutex>
 #include <unordered_set>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/memory/device_ranges.h"
 #include "client-shim/support/never_destroyed.h"
 
 namespace longwire::shim {
 namespace {
 
-struct Allocated {
-  std::mutex mutex;
-  std::unordered_set<uint64_t> addresses;
+struct GraphAllocations {
+  base::Mutex mutex{base::ranks::kGraphAllocations};
+  std::unordered_set<uint64_t> addresses LONGWIRE_GUARDED_BY(mutex);
 };
 
-Allocated& TheAllocated() {
-  static NeverDestroyed<Allocated> allocated;
+GraphAllocations& TheGraphAllocations() {
+  static NeverDestroyed<GraphAllocations> allocated;
   return *allocated;
 }
 
@@ -24,9 +25,10 @@ Allocated& TheAllocated() {
 
 CUresult TakeGraphMemory(const calls::GraphMemory& memory, bool frees_at_launch) {
   if (memory.left.empty() && memory.freed.empty()) return CUDA_SUCCESS;
-  Allocated& allocated = TheAllocated();
-  std::lock_guard<std::mutex> lock(allocated.mutex);
+  GraphAllocations& allocated = TheGraphAllocations();
+  base::MutexLock lock(allocated.mutex);
   bool there = std::any_of(memory.left.begin(), memory.left.end(), [&](uint64_t address) {
+    allocated.mutex.AssertHeld();
     return allocated.addresses.count(address) != 0;
   });
   if (there && !frees_at_launch) return CUDA_ERROR_INVALID_VALUE;
@@ -41,8 +43,8 @@ void AddGraphMemory(uint64_t address, uint64_t bytes, Context* context) {
 }
 
 bool FreeGraphMemory(uint64_t address) {
-  Allocated& allocated = TheAllocated();
-  std::lock_guard<std::mutex> lock(allocated.mutex);
+  GraphAllocations& allocated = TheGraphAllocations();
+  base::MutexLock lock(allocated.mutex);
   return allocated.addresses.erase(address) != 0;
 }
 

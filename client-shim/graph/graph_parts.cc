@@ -1,7 +1,8 @@
 // What nodes of graphs refer to in this process: memory, by transfers, and functions, by tickets.
-#include <mutex>
 #include <unordered_map>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/graph/graph.h"
 #include "client-shim/session/session.h"
 #include "client-shim/stream/callbacks.h"
@@ -10,14 +11,15 @@
 namespace longwire::shim {
 namespace {
 
-struct Told {
-  std::mutex mutex;
-  std::unordered_map<uint64_t, CUDA_MEMCPY3D> by_transfer;
+// Copies of nodes as the program described them.
+struct NodeCopies {
+  base::Mutex mutex{base::ranks::kNodeCopies};
+  std::unordered_map<uint64_t, CUDA_MEMCPY3D> by_transfer LONGWIRE_GUARDED_BY(mutex);
 };
 
-Told& TheTold() {
-  static NeverDestroyed<Told> told;
-  return *told;
+NodeCopies& TheNodeCopies() {
+  static NeverDestroyed<NodeCopies> copies;
+  return *copies;
 }
 
 // A side of a captured copy, of which only the memory is known.
@@ -81,8 +83,9 @@ void OfferNodeCopy(NodeCopy* node, const CUDA_MEMCPY3D& told) {
   }
   uint64_t key = node->copy.read != 0 ? node->copy.read : node->copy.write;
   if (key == 0) return;
-  std::lock_guard<std::mutex> lock(TheTold().mutex);
-  TheTold().by_transfer[key] = told;
+  NodeCopies& copies = TheNodeCopies();
+  base::MutexLock lock(copies.mutex);
+  copies.by_transfer[key] = told;
 }
 
 void TakeBackNodeCopy(const NodeCopy& node) {
@@ -92,9 +95,10 @@ void TakeBackNodeCopy(const NodeCopy& node) {
 
 CUDA_MEMCPY3D ToldOf(const calls::MemcpyNode& node) {
   {
-    std::lock_guard<std::mutex> lock(TheTold().mutex);
-    auto found = TheTold().by_transfer.find(node.read != 0 ? node.read : node.write);
-    if (found != TheTold().by_transfer.end()) return found->second;
+    NodeCopies& copies = TheNodeCopies();
+    base::MutexLock lock(copies.mutex);
+    auto found = copies.by_transfer.find(node.read != 0 ? node.read : node.write);
+    if (found != copies.by_transfer.end()) return found->second;
   }
   CUDA_MEMCPY3D copy{};
   TellSource(node, &copy);
@@ -111,8 +115,9 @@ void ForgetGraphPart(Session& session, uint64_t transfer, uint64_t ticket) {
   if (transfer == 0) return;
   session.transfers().DropUpload(transfer);
   session.transfers().DropDownload(transfer);
-  std::lock_guard<std::mutex> lock(TheTold().mutex);
-  TheTold().by_transfer.erase(transfer);
+  NodeCopies& copies = TheNodeCopies();
+  base::MutexLock lock(copies.mutex);
+  copies.by_transfer.erase(transfer);
 }
 
 }  // namespace longwire::shim

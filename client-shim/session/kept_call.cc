@@ -34,14 +34,14 @@ Stream* Session::PutKept() {
 bool Session::KeepRecord(Kept kept, uint64_t work) {
   CallBeforeWork(kept.where.stream);
   kept.thread = ThisThread().number;
-  std::unique_lock<std::mutex> lock(log_mutex_);
+  base::MutexLock lock(log_mutex_);
   Stream* other = PutKept();
   bool keeps = newest_work_.load() == work && over() == CUDA_SUCCESS;
   if (keeps) {
     kept_ = std::move(kept);
     keeps_.store(true, std::memory_order_release);
   }
-  lock.unlock();
+  lock.Unlock();
   AskForKept(other);
   return keeps;
 }
@@ -49,7 +49,7 @@ bool Session::KeepRecord(Kept kept, uint64_t work) {
 uint64_t Session::AppendInstead(uint64_t key, uint16_t call, size_t bound, Encode encode) {
   CallBeforeWork(nullptr);
   uint32_t thread = ThisThread().number;
-  std::lock_guard<std::mutex> lock(log_mutex_);
+  base::MutexLock lock(log_mutex_);
   if (!keeps_.load() || kept_.key != key) return kNoPosition;
   uint64_t position = Put({{}, call, thread}, bound, encode, nullptr);
   if (position != kNoPosition) TakeKept().ended(kNoPosition);
@@ -58,9 +58,9 @@ uint64_t Session::AppendInstead(uint64_t key, uint16_t call, size_t bound, Encod
 
 void Session::AppendKept() {
   if (!keeps()) return;
-  std::unique_lock<std::mutex> lock(log_mutex_);
+  base::MutexLock lock(log_mutex_);
   Stream* stream = PutKept();
-  lock.unlock();
+  lock.Unlock();
   AskForKept(stream);
 }
 

@@ -48,19 +48,25 @@ bool Lanes::Start() {
       lane->lanes->Receive(*lane);
     };
     if (!StartThread("longwire-lane", receive, lane.get())) return false;
-    // An empty record: the link connects the lane when it sees it.
-    std::byte* to = lane->up.Reserve(sizeof(wire::LaneHeader));
-    if (to == nullptr) return false;
-    wire::LaneHeader header;
-    header.bytes = sizeof(header);
-    std::memcpy(to, &header, sizeof(header));
-    lane->up.Commit(sizeof(header));
+    if (!Connect(*lane)) return false;
   }
   uint32_t wanted = ProcessOptions().copy_threads;
   for (uint32_t i = 1; i < wanted; ++i) {
     auto help = [](void* self) { static_cast<Lanes*>(self)->Help(); };
     if (StartThread("longwire-copy", help, this)) ++helpers_;
   }
+  return true;
+}
+
+// By an empty record: the link connects the lane when it sees one.
+bool Lanes::Connect(Lane& lane) {
+  base::MutexLock lock(lane.mutex);
+  std::byte* to = lane.up.Reserve(sizeof(wire::LaneHeader));
+  if (to == nullptr) return false;
+  wire::LaneHeader header;
+  header.bytes = sizeof(header);
+  std::memcpy(to, &header, sizeof(header));
+  lane.up.Commit(sizeof(header));
   return true;
 }
 
@@ -79,8 +85,8 @@ void Lanes::Receive(Lane& lane) {
 }
 
 void Lanes::Rest(Lane& lane) {
-  std::unique_lock<std::mutex> lock(lane.mutex, std::try_to_lock);
-  if (!lock) return;
+  if (!lane.mutex.TryLock()) return;
+  base::MutexLock lock(lane.mutex, base::AdoptLock());
   lane.up.GiveBack();
   if (!lane.up.WorthGivingBack()) lane.down.Rested();
 }
@@ -101,7 +107,7 @@ bool Lanes::TakePieces(Lane& lane) {
     lane.down.Release(lane.down.cursor());
     if (lane.down.released() - lane.poked_at >= lane.down.memory().bytes() / 8) {
       lane.poked_at = lane.down.released();
-      lane.up.memory().PokeConsumer();  // a relay sends the acknowledgement on
+      lane.up_memory.PokeConsumer();  // a relay sends the acknowledgement on
     }
   }
 }
@@ -118,29 +124,29 @@ bool Lanes::Send(uint64_t transfer, const HostPlace& place) {
   job.piece = wire::LanePiece(job.total, static_cast<uint32_t>(lanes_.size()), chunk);
   uint64_t pieces = (job.total + job.piece - 1) / job.piece;
   {
-    std::lock_guard<std::mutex> lock(jobs_mutex_);
+    base::MutexLock lock(jobs_mutex_);
     for (uint64_t i = 1; i < std::min<uint64_t>(pieces, helpers_ + 1); ++i) jobs_.push_back(&job);
   }
-  if (pieces > 1 && helpers_ > 0) jobs_changed_.notify_all();
+  if (pieces > 1 && helpers_ > 0) jobs_changed_.NotifyAll();
   Work(job);
-  std::unique_lock<std::mutex> lock(jobs_mutex_);
+  base::MutexLock lock(jobs_mutex_);
   jobs_.erase(std::remove(jobs_.begin(), jobs_.end(), &job), jobs_.end());
-  jobs_changed_.wait(lock, [&] { return job.helpers == 0; });
+  while (job.helpers != 0) jobs_changed_.Wait(lock);
   return !job.failed.load();
 }
 
 void Lanes::Help() {
-  std::unique_lock<std::mutex> lock(jobs_mutex_);
+  base::MutexLock lock(jobs_mutex_);
   while (true) {
-    jobs_changed_.wait(lock, [this] { return !jobs_.empty(); });
+    while (jobs_.empty()) jobs_changed_.Wait(lock);
     Job* job = jobs_.front();
     jobs_.pop_front();
     ++job->helpers;
-    lock.unlock();
+    lock.Unlock();
     Work(*job);
-    lock.lock();
+    lock.Lock();
     --job->helpers;
-    jobs_changed_.notify_all();
+    jobs_changed_.NotifyAll();
   }
 }
 
@@ -182,7 +188,7 @@ bool Lanes::Put(const Job& job, Piece piece) {
   for (uint32_t i = 0; session_.over() == CUDA_SUCCESS; ++i) {
     Lane& lane = *lanes_[(first + i) % count];
     if (PutInto(lane, job, piece, i >= count)) return true;
-    if (lane.up.memory().closed()) return false;
+    if (lane.up_memory.closed()) return false;
   }
   return false;
 }
@@ -197,14 +203,14 @@ bool Lanes::PutInto(Lane& lane, const Job& job, const Piece& piece, bool wait) {
   header.offset = piece.offset;
   header.slot = piece.slot.offset;
   size_t room = wire::AlignLane(header.bytes);
-  std::unique_lock<std::mutex> lock(lane.mutex, std::defer_lock);
   if (wait) {
-    lock.lock();
-    lane.up.WaitForSpace(room, Clock::now() + kLaneLook);
-  } else if (!lock.try_lock()) {
+    lane.mutex.Lock();
+  } else if (!lane.mutex.TryLock()) {
     return false;
   }
-  std::byte* to = lane.up.memory().closed() ? nullptr : lane.up.Reserve(room);
+  base::MutexLock lock(lane.mutex, base::AdoptLock());
+  if (wait) lane.up.WaitForSpace(room, Clock::now() + kLaneLook);
+  std::byte* to = lane.up_memory.closed() ? nullptr : lane.up.Reserve(room);
   if (to == nullptr) return false;
   std::memcpy(to, &header, sizeof(header));
   if (!in_slot) job.place->Gather(piece.offset, {to + sizeof(header), bytes});

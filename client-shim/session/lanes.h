@@ -4,13 +4,14 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/session/session.h"
 #include "client-shim/session/slots.h"
 #include "client-shim/session/transfers.h"
@@ -34,11 +35,12 @@ class Lanes {
 
  private:
   struct Lane {
-    explicit Lane(const LaneRings& rings) : up(rings.up), down(rings.down) {}
-    std::mutex mutex;
-    wire::RingProducer up;    // under mutex
-    wire::RingConsumer down;  // of the lane's thread
-    uint64_t poked_at = 0;    // of the lane's thread
+    explicit Lane(const LaneRings& rings) : up(rings.up), up_memory(*rings.up), down(rings.down) {}
+    base::Mutex mutex;
+    wire::RingProducer up LONGWIRE_GUARDED_BY(mutex);
+    wire::RingMemory& up_memory;  // that of `up`: anyone may ask it or wake the other side
+    wire::RingConsumer down;      // of the lane's thread
+    uint64_t poked_at = 0;        // of the lane's thread
     Lanes* lanes = nullptr;
   };
   struct Piece {
@@ -59,6 +61,7 @@ class Lanes {
   };
 
   bool Start();
+  static bool Connect(Lane& lane);
   void Receive(Lane& lane);
   bool TakePieces(Lane& lane);
   void Rest(Lane& lane);
@@ -76,10 +79,10 @@ class Lanes {
   std::once_flag once_;
   std::atomic<bool> open_{false};
 
-  std::mutex jobs_mutex_;
-  std::condition_variable jobs_changed_;
-  std::deque<Job*> jobs_;  // that could use another thread
-  uint32_t helpers_ = 0;   // threads beside the program's own
+  uint32_t helpers_ = 0;  // threads beside the program's own; written at the start
+  base::Mutex jobs_mutex_{base::ranks::kLaneJobs};
+  base::CondVar jobs_changed_;
+  std::deque<Job*> jobs_ LONGWIRE_GUARDED_BY(jobs_mutex_);  // that could use another thread
 };
 
 }  // namespace longwire::shim

@@ -2,8 +2,8 @@
 
 #include <sys/mman.h>
 
-#include <mutex>
-
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/session/session.h"
 #include "client-shim/support/never_destroyed.h"
 #include "longwire/calls.h"
@@ -15,9 +15,9 @@ namespace longwire::shim {
 namespace {
 
 struct PinnedSegment {
-  std::mutex mutex;
-  wire::OwnDescriptor file;
-  mempool::FreeRanges free;  // offsets
+  wire::OwnDescriptor file;  // written before the session starts
+  base::Mutex mutex{base::ranks::kPinnedSegment};
+  mempool::FreeRanges free LONGWIRE_GUARDED_BY(mutex);  // offsets
 };
 
 PinnedSegment& TheSegment() {
@@ -27,7 +27,7 @@ PinnedSegment& TheSegment() {
 
 void AddFree(uint64_t offset, uint64_t bytes) {
   PinnedSegment& segment = TheSegment();
-  std::lock_guard<std::mutex> lock(segment.mutex);
+  base::MutexLock lock(segment.mutex);
   segment.free.Add(offset, bytes);
 }
 
@@ -54,7 +54,7 @@ uint64_t TakePart(uint64_t bytes) {
   pin.bytes = bytes;
   {
     PinnedSegment& segment = TheSegment();
-    std::lock_guard<std::mutex> lock(segment.mutex);
+    base::MutexLock lock(segment.mutex);
     if (segment.file.get() < 0 || !segment.free.Take(bytes, &pin.offset)) return kNoPart;
   }
   if (TheSession().CallAndWait({0, nullptr, wire::kWantsReply}, pin).code == CUDA_SUCCESS) {

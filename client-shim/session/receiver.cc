@@ -34,7 +34,8 @@ constexpr std::chrono::milliseconds kLandingLook{100};
 }  // namespace
 
 bool Session::WaitUntil(FunctionRef<bool()> done, wire::Deadline deadline) {
-  std::unique_lock<std::mutex> lock(state_mutex_);
+  base::AssertNoRankedLockHeld();
+  base::MutexLock lock(state_mutex_);
   bool finished = done();
   if (finished || over() != CUDA_SUCCESS) return finished;
   counts_.waits.fetch_add(1, std::memory_order_relaxed);
@@ -44,24 +45,24 @@ bool Session::WaitUntil(FunctionRef<bool()> done, wire::Deadline deadline) {
   while (!(finished = done()) && over() == CUDA_SUCCESS && (endless || Clock::now() < deadline)) {
     if (!pump_taken_) {
       pump_taken_ = true;
-      lock.unlock();
+      lock.Unlock();
       PumpForAWaiter(deadline);
-      lock.lock();
+      lock.Lock();
       pump_taken_ = false;
       continue;
     }
     if (receiver_pumps_) down_.memory().PokeConsumer();
     if (endless) {
-      state_changed_.wait(lock);
+      state_changed_.Wait(lock);
     } else {
-      state_changed_.wait_until(lock, deadline);
+      state_changed_.WaitUntil(lock, deadline);
     }
   }
   --waiters_;
   if (waiters_ > 0) {
-    state_changed_.notify_all();  // one of them takes the pump over
+    state_changed_.NotifyAll();  // one of them takes the pump over
   } else if (receiver_sleeps_) {
-    receiver_wake_.notify_one();
+    receiver_wake_.NotifyOne();
   }
   return finished;
 }
@@ -83,28 +84,30 @@ void Session::PumpForAWaiter(wire::Deadline deadline) {
 }
 
 void Session::ReadWithoutWaiting() {
-  std::unique_lock<std::mutex> lock(state_mutex_, std::try_to_lock);
-  if (!lock || pump_taken_ || over() != CUDA_SUCCESS) return;
+  base::AssertNoRankedLockHeld();
+  if (!state_mutex_.TryLock()) return;
+  base::MutexLock lock(state_mutex_, base::AdoptLock());
+  if (pump_taken_ || over() != CUDA_SUCCESS) return;
   pump_taken_ = true;
-  lock.unlock();
+  lock.Unlock();
   Pump(std::chrono::nanoseconds(0), Clock::now());
-  lock.lock();
+  lock.Lock();
   pump_taken_ = false;
-  if (waiters_ > 0) state_changed_.notify_all();
-  if (receiver_sleeps_) receiver_wake_.notify_one();
+  if (waiters_ > 0) state_changed_.NotifyAll();
+  if (receiver_sleeps_) receiver_wake_.NotifyOne();
 }
 
 void Session::ReceiverLoop() {
-  std::unique_lock<std::mutex> lock(state_mutex_);
+  base::MutexLock lock(state_mutex_);
   auto pause = kReceiverPause;
   while (over() == CUDA_SUCCESS) {
     if (waiters_ > 0 || pump_taken_) {
       uint64_t begun = waits_begun_;
       receiver_sleeps_ = pause > kReceiverPauseLimit;
       if (receiver_sleeps_) {
-        receiver_wake_.wait(lock);
+        receiver_wake_.Wait(lock);
       } else {
-        receiver_wake_.wait_for(lock, pause);
+        receiver_wake_.WaitUntil(lock, Clock::now() + pause);
       }
       receiver_sleeps_ = false;
       pause = begun == waits_begun_ ? pause * 2 : kReceiverPause;
@@ -113,19 +116,19 @@ void Session::ReceiverLoop() {
     pause = kReceiverPause;
     pump_taken_ = true;
     receiver_pumps_ = true;
-    lock.unlock();
+    lock.Unlock();
     Pump(std::chrono::nanoseconds(0), down_.RestDeadline());
     if (down_.ToldToRest()) Rest();
-    lock.lock();
+    lock.Lock();
     receiver_pumps_ = false;
     pump_taken_ = false;
-    if (waiters_ > 0) state_changed_.notify_all();
+    if (waiters_ > 0) state_changed_.NotifyAll();
   }
 }
 
 void Session::Rest() {
-  std::unique_lock<std::mutex> lock(log_mutex_, std::try_to_lock);
-  if (!lock) return;
+  if (!log_mutex_.TryLock()) return;
+  base::MutexLock lock(log_mutex_, base::AdoptLock());
   up_.GiveBack();
   if (!up_.WorthGivingBack()) down_.Rested();
 }
@@ -174,7 +177,7 @@ void Session::Pump(std::chrono::nanoseconds spin, wire::Deadline deadline) {
   }
   if (down_.released() - poked_at_ >= down_.memory().bytes() / 8) {
     poked_at_ = down_.released();
-    up_.memory().PokeConsumer();  // a relay sends the acknowledgement on
+    up_memory_.PokeConsumer();  // a relay sends the acknowledgement on
   }
   if (closed && over() == CUDA_SUCCESS) EndAsTheServerSays();
 }
@@ -245,7 +248,7 @@ bool Session::HandleRecord(const wire::DownHeader& header, std::span<const std::
     case wire::DownKind::kLanding:
       return payload.size() == 2 * sizeof(uint64_t);
     case wire::DownKind::kText: {
-      std::lock_guard<std::mutex> state(state_mutex_);
+      base::MutexLock state(state_mutex_);
       std::string& text = (header.flags & wire::kStandardError) != 0 ? error_text_ : text_;
       text.append(reinterpret_cast<const char*>(payload.data()), payload.size());
       return true;
@@ -257,7 +260,7 @@ bool Session::HandleRecord(const wire::DownHeader& header, std::span<const std::
 bool Session::OnReply(const wire::DownHeader& header, std::span<const std::byte> payload) {
   PendingReply* reply = nullptr;
   {
-    std::lock_guard<std::mutex> state(state_mutex_);
+    base::MutexLock state(state_mutex_);
     auto found = replies_.find(header.position);
     if (found == replies_.end()) return true;  // nobody asked for it
     reply = found->second;
@@ -266,7 +269,7 @@ bool Session::OnReply(const wire::DownHeader& header, std::span<const std::byte>
       if (reply->payload != nullptr) reply->payload->assign(payload.begin(), payload.end());
       reply->code = static_cast<CUresult>(header.code);
       reply->done = true;  // the waiter's stack may be gone from here on
-      state_changed_.notify_all();
+      state_changed_.NotifyAll();
       return true;
     }
   }
@@ -280,7 +283,7 @@ bool Session::OnProgress(const wire::DownHeader& header, wire::Reader& reader) {
   if (reader.U64(&id) != wire::WireResult::kOk) return false;
   Stream* gone = nullptr;
   {
-    std::lock_guard<std::mutex> state(state_mutex_);
+    base::MutexLock state(state_mutex_);
     auto found = streams_.find(id);
     if (found == streams_.end()) return true;
     Stream* stream = found->second;
@@ -291,7 +294,7 @@ bool Session::OnProgress(const wire::DownHeader& header, wire::Reader& reader) {
       streams_.erase(found);
       gone = stream;
     }
-    state_changed_.notify_all();
+    state_changed_.NotifyAll();
   }
   if (gone != nullptr) Release(gone);
   return true;
@@ -317,10 +320,10 @@ bool Session::OnError(const wire::DownHeader& header, wire::Reader& reader) {
   bool sticky = (header.flags & wire::kSticky) != 0;
   if (sticky) FlushErrorText();  // what a failed assert says, before anybody hears of it
   {
-    std::lock_guard<std::mutex> state(state_mutex_);
+    base::MutexLock state(state_mutex_);
     int none = 0;
     (sticky ? context->sticky : context->once).compare_exchange_strong(none, header.code);
-    state_changed_.notify_all();
+    state_changed_.NotifyAll();
   }
   if (sticky) FailHostFunctions(number);
   return true;

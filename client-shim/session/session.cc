@@ -22,6 +22,7 @@ Session* the_session = nullptr;  // written once
 
 Session::Session(SessionParts parts)
     : up_(parts.up),
+      up_memory_(up_.memory()),
       down_(parts.down),
       spin_(wire::AllowedCores()),
       socket_(std::move(parts.socket)),
@@ -72,7 +73,7 @@ uint64_t Session::Put(const Header& of, size_t bound, Encode encode, PendingRepl
     }
     if (IsWork(of.call)) newest_work_.store(position, std::memory_order_release);
     if (reply != nullptr) {
-      std::lock_guard<std::mutex> state(state_mutex_);
+      base::MutexLock state(state_mutex_);
       replies_[position] = reply;
     }
     if (calls_are_traced.load(std::memory_order_relaxed) && ProcessOptions().trace_calls) {
@@ -93,11 +94,11 @@ uint64_t Session::AppendRecord(const Where& where, uint16_t call, size_t bound, 
   bool work = IsWork(call);
   if (work && !CarriesBulkBytes(static_cast<CallId>(call))) CallBeforeWork(where.stream);
   uint32_t thread = ThisThread().number;
-  std::unique_lock<std::mutex> lock(log_mutex_);
+  base::MutexLock lock(log_mutex_);
   if (behind != kBehindAny && where.stream->last.load() != behind) return kNoPosition;
   Stream* kept = work ? PutKept() : nullptr;
   uint64_t position = Put({where, call, thread}, bound, encode, reply);
-  lock.unlock();
+  lock.Unlock();
   AskForKept(kept);
   if (position != kNoPosition) {
     if (where.stream != nullptr) AskForWaiters(where.stream);
@@ -122,7 +123,7 @@ CUresult Session::AskAndWait(const Where& where, uint16_t call, size_t bound, En
   }
   bool done = WaitUntil([&] { return reply.done; });
   if (!done) {
-    std::lock_guard<std::mutex> state(state_mutex_);
+    base::MutexLock state(state_mutex_);
     replies_.erase(position);
     return over();
   }
@@ -136,12 +137,12 @@ CUresult Session::BadReply() {
 
 void Session::AddStream(Stream* stream) {
   Retain(stream);
-  std::lock_guard<std::mutex> state(state_mutex_);
+  base::MutexLock state(state_mutex_);
   streams_[stream->id] = stream;
 }
 
 Stream* Session::FindStreamById(uint64_t id) {
-  std::lock_guard<std::mutex> state(state_mutex_);
+  base::MutexLock state(state_mutex_);
   auto found = streams_.find(id);
   return found == streams_.end() ? nullptr : found->second;
 }
@@ -149,7 +150,7 @@ Stream* Session::FindStreamById(uint64_t id) {
 void Session::ForgetStream(Stream* stream) {
   bool idle;
   {
-    std::lock_guard<std::mutex> state(state_mutex_);
+    base::MutexLock state(state_mutex_);
     stream->destroyed.store(true);
     idle = stream->Idle() && streams_.erase(stream->id) != 0;
   }
@@ -163,10 +164,10 @@ void Session::End(CUresult code, const std::string& sentence) {
   special_calls.fetch_add(1);  // for good: every call looks
   Say("%s", sentence.c_str());
   down_.memory().Close(0);
-  up_.memory().Close(0);
+  up_memory_.Close(0);
   std::vector<PendingReply*> orphans;
   {
-    std::lock_guard<std::mutex> state(state_mutex_);
+    base::MutexLock state(state_mutex_);
     for (auto& [position, reply] : replies_) {
       if (reply->then) orphans.push_back(reply);
     }
@@ -177,20 +178,20 @@ void Session::End(CUresult code, const std::string& sentence) {
     delete reply;
   }
   if (at_end_ != nullptr) at_end_();
-  state_changed_.notify_all();
-  receiver_wake_.notify_all();
+  state_changed_.NotifyAll();
+  receiver_wake_.NotifyAll();
 }
 
 void Session::WakeWaiters() {
-  std::lock_guard<std::mutex> state(state_mutex_);
-  state_changed_.notify_all();
+  base::MutexLock state(state_mutex_);
+  state_changed_.NotifyAll();
 }
 
 void Session::FlushText() {
   std::string text;
   bool more = false;
   {
-    std::lock_guard<std::mutex> state(state_mutex_);
+    base::MutexLock state(state_mutex_);
     text.swap(text_);
     more = !error_text_.empty();
   }
@@ -204,7 +205,7 @@ void Session::FlushText() {
 void Session::FlushErrorText() {
   std::string text;
   {
-    std::lock_guard<std::mutex> state(state_mutex_);
+    base::MutexLock state(state_mutex_);
     text.swap(error_text_);
   }
   size_t done = 0;

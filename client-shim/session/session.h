@@ -9,25 +9,23 @@
 //
 // One call may be kept back (Keep): it stands in the log before everything that could tell.
 //
-// Lock order, outermost first: Context::mutex, DeviceMemory::mutex_ and its live_mutex_,
-// Event::mutex, Capture's lock, that of uploads that may be revised, log_mutex_, transfers_mutex_,
-// state_mutex_. The pump (the right to read the down ring) is not a lock. Nobody holds one of these
-// while it waits for the pump, but for DeviceMemory::mutex_ while memory is leased.
+// The pump, which is the right to read the down ring, is not a lock: a thread that takes it holds
+// no ranked mutex (docs/threads.md), because what it reads may let it wait.
 #pragma once
 
 #include <cuda.h>
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/session/socket_watch.h"
 #include "client-shim/session/transfers.h"
 #include "client-shim/stream/stream.h"
@@ -179,7 +177,7 @@ class Session {
     return AppendInstead(key, static_cast<uint16_t>(Call::kId), bound,
                          [&](wire::Writer& writer) { call.Encode(writer); });
   }
-  void AppendKept();
+  void AppendKept() LONGWIRE_EXCLUDES(log_mutex_);
   bool keeps() const { return keeps_.load(std::memory_order_acquire); }
   // The position of the newest record of work: which may use device memory, or tell the program of
   // work that did.
@@ -197,15 +195,18 @@ class Session {
   // Waits until `done` (evaluated under no lock but an internal one; it must be quick and take no
   // lock), the session is over or the deadline passed; true if done.
   [[nodiscard]] bool WaitUntil(FunctionRef<bool()> done,
-                               wire::Deadline deadline = wire::Deadline::max());
+                               wire::Deadline deadline = wire::Deadline::max())
+      LONGWIRE_EXCLUDES(state_mutex_);
 
   // Takes in what has come, unless somebody is doing so: for programs that poll.
-  void ReadWithoutWaiting();
+  void ReadWithoutWaiting() LONGWIRE_EXCLUDES(state_mutex_);
 
   // Progress of streams.
-  void AddStream(Stream* stream);
-  Stream* FindStreamById(uint64_t id);  // nullptr if there is none
-  void ForgetStream(Stream* stream);    // when it was destroyed; it stays until it is idle
+  void AddStream(Stream* stream) LONGWIRE_EXCLUDES(state_mutex_);
+  // nullptr if there is none.
+  Stream* FindStreamById(uint64_t id) LONGWIRE_EXCLUDES(state_mutex_);
+  // When it was destroyed; it stays until it is idle.
+  void ForgetStream(Stream* stream) LONGWIRE_EXCLUDES(state_mutex_);
 
   // Transfers of bytes.
   Transfers& transfers() { return transfers_; }
@@ -228,7 +229,7 @@ class Session {
   // does.
   static CUresult NotSent() { return over() != CUDA_SUCCESS ? over() : CUDA_ERROR_LAUNCH_FAILED; }
   // Ends the session for this process; the sentence is printed once.
-  void End(CUresult code, const std::string& sentence);
+  void End(CUresult code, const std::string& sentence) LONGWIRE_EXCLUDES(state_mutex_);
   // Called then, once; set at start.
   void CallAtEnd(void (*at_end)()) { at_end_ = at_end; }
 
@@ -239,14 +240,14 @@ class Session {
 
   const wire::OpenReply& opened() const { return opened_; }
   SessionCounts& counts() { return counts_; }
-  void WakeWaiters();
+  void WakeWaiters() LONGWIRE_EXCLUDES(state_mutex_);
 
  private:
   static constexpr size_t kUsualBound = 1024;         // bytes; a longer record is encoded again
   static constexpr uint64_t kBehindAny = UINT64_MAX;  // instead of a position
 
   struct PendingReply {
-    bool done = false;
+    bool done = false;  // under state_mutex_
     CUresult code = CUDA_SUCCESS;
     std::vector<std::byte>* payload = nullptr;
     Then then;  // set: the record is owned by the table
@@ -263,22 +264,23 @@ class Session {
   };
 
   uint64_t AppendRecord(const Where& where, uint16_t call, size_t bound, Encode encode,
-                        PendingReply* reply, uint64_t behind);
+                        PendingReply* reply, uint64_t behind) LONGWIRE_EXCLUDES(log_mutex_);
   // Mappings and their ends are of other memory than what a kept call is about: that is in use.
   static bool IsWork(uint16_t call) { return !MayPassDeferred(static_cast<CallId>(call)); }
   static void AskForKept(Stream* stream);
-  // The log's lock is held in these.
   struct Header {
     const Where& where;
     uint16_t call = 0;
     uint32_t thread = 0;
   };
-  uint64_t Put(const Header& of, size_t bound, Encode encode, PendingReply* reply);
+  uint64_t Put(const Header& of, size_t bound, Encode encode, PendingReply* reply)
+      LONGWIRE_REQUIRES(log_mutex_);
   // The stream of what was kept, retained; nullptr if nothing was.
-  Stream* PutKept();
-  Kept TakeKept();
-  bool KeepRecord(Kept kept, uint64_t work);
-  uint64_t AppendInstead(uint64_t key, uint16_t call, size_t bound, Encode encode);
+  Stream* PutKept() LONGWIRE_REQUIRES(log_mutex_);
+  Kept TakeKept() LONGWIRE_REQUIRES(log_mutex_);
+  bool KeepRecord(Kept kept, uint64_t work) LONGWIRE_EXCLUDES(log_mutex_);
+  uint64_t AppendInstead(uint64_t key, uint16_t call, size_t bound, Encode encode)
+      LONGWIRE_EXCLUDES(log_mutex_);
   CUresult BadReply();
 
   // The pump; see receiver.cc.
@@ -294,9 +296,10 @@ class Session {
   bool OnProgress(const wire::DownHeader& header, wire::Reader& reader);
   bool OnError(const wire::DownHeader& header, wire::Reader& reader);
 
-  std::mutex log_mutex_;
-  wire::RingProducer up_;  // under log_mutex_
-  Kept kept_;              // under log_mutex_; there is one if keeps_
+  base::Mutex log_mutex_{base::ranks::kSessionLog};
+  wire::RingProducer up_ LONGWIRE_GUARDED_BY(log_mutex_);
+  wire::RingMemory& up_memory_;  // that of up_: anyone may close it or wake the other side
+  Kept kept_ LONGWIRE_GUARDED_BY(log_mutex_);  // there is one if keeps_
   std::atomic<bool> keeps_{false};
   std::atomic<uint64_t> newest_work_{0};
 
@@ -304,17 +307,19 @@ class Session {
   uint64_t poked_at_ = 0;      // by the pump's owner: released position at the last acknowledgement
   wire::SpinPrediction spin_;  // by the pump's owner: waits for answers
 
-  std::mutex state_mutex_;
-  std::condition_variable state_changed_;
-  std::condition_variable receiver_wake_;
-  bool pump_taken_ = false;  // under state_mutex_, as all that follows
-  bool receiver_pumps_ = false;
-  bool receiver_sleeps_ = false;
-  uint32_t waiters_ = 0;
-  uint64_t waits_begun_ = 0;
-  std::unordered_map<uint64_t, PendingReply*> replies_;  // by position
-  std::unordered_map<uint64_t, Stream*> streams_;        // by id
-  std::string text_, error_text_;
+  base::Mutex state_mutex_{base::ranks::kSessionState};
+  base::CondVar state_changed_;
+  base::CondVar receiver_wake_;
+  bool pump_taken_ LONGWIRE_GUARDED_BY(state_mutex_) = false;
+  bool receiver_pumps_ LONGWIRE_GUARDED_BY(state_mutex_) = false;
+  bool receiver_sleeps_ LONGWIRE_GUARDED_BY(state_mutex_) = false;
+  uint32_t waiters_ LONGWIRE_GUARDED_BY(state_mutex_) = 0;
+  uint64_t waits_begun_ LONGWIRE_GUARDED_BY(state_mutex_) = 0;
+  // By position, and by id.
+  std::unordered_map<uint64_t, PendingReply*> replies_ LONGWIRE_GUARDED_BY(state_mutex_);
+  std::unordered_map<uint64_t, Stream*> streams_ LONGWIRE_GUARDED_BY(state_mutex_);
+  std::string text_ LONGWIRE_GUARDED_BY(state_mutex_);
+  std::string error_text_ LONGWIRE_GUARDED_BY(state_mutex_);
 
   Transfers transfers_;
   std::atomic<uint64_t> next_id_{1};

@@ -29,16 +29,18 @@ bool Slots::Open(uint64_t copy_bytes) {
   bool makes = StartThread(
       "longwire-slots", [](void* self) { static_cast<Slots*>(self)->Make(); }, this);
   if (!makes || copy_bytes < kWorthWaiting) return false;
-  std::unique_lock<std::mutex> lock(mutex_);
-  made_changed_.wait_for(lock, kPatience, [this] { return made_; });
+  base::MutexLock lock(mutex_);
+  auto until = std::chrono::steady_clock::now() + kPatience;
+  while (!made_ && made_changed_.WaitUntil(lock, until)) {
+  }
   return open_.load(std::memory_order_acquire);
 }
 
 void Slots::Make() {
   bool pinned = Pin();
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   made_ = true;
-  made_changed_.notify_all();
+  made_changed_.NotifyAll();
   if (!pinned) return;
   for (uint32_t i = 0; i < kCount; ++i) free_.push_back(i);
   taken_.resize(kCount);
@@ -54,7 +56,7 @@ bool Slots::Pin() {
 }
 
 bool Slots::Take(Slot* slot) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (free_.empty()) return false;
   uint32_t number = free_.back();
   free_.pop_back();
@@ -66,7 +68,7 @@ bool Slots::Take(Slot* slot) {
 bool Slots::Give(uint64_t offset) {
   if (!open_.load(std::memory_order_acquire) || offset < part_) return false;
   uint64_t number = (offset - part_) / wire::kSlotBytes;
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   bool known = (offset - part_) % wire::kSlotBytes == 0 && number < kCount && taken_[number];
   if (!known) return false;
   taken_[number] = false;

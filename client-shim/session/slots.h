@@ -8,11 +8,12 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <vector>
+
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 
 namespace longwire::shim {
 
@@ -20,7 +21,7 @@ class Slots {
  public:
   // Before a copy is cut into pieces: whether there are slots. The first copy that is worth it
   // begins to make them, and takes the rings itself if that takes longer than its size is worth.
-  bool Open(uint64_t copy_bytes);
+  bool Open(uint64_t copy_bytes) LONGWIRE_EXCLUDES(mutex_);
 
   struct Slot {
     std::byte* data = nullptr;
@@ -38,14 +39,15 @@ class Slots {
   bool Pin();
 
   std::atomic<bool> tried_{false}, open_{false};
-  bool made_ = false;  // or it cannot be done; under mutex_
-  std::condition_variable made_changed_;
   std::byte* data_ = nullptr;
   uint64_t part_ = 0;  // where it begins in the segment
   std::atomic<uint64_t> given_{0};
-  std::mutex mutex_;
-  std::vector<uint32_t> free_;  // the newest, which may still be in the caches, is taken first
-  std::vector<bool> taken_;
+  base::Mutex mutex_{base::ranks::kSlots};
+  bool made_ LONGWIRE_GUARDED_BY(mutex_) = false;  // or it cannot be done
+  base::CondVar made_changed_;
+  // The newest, which may still be in the caches, is taken first.
+  std::vector<uint32_t> free_ LONGWIRE_GUARDED_BY(mutex_);
+  std::vector<bool> taken_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace longwire::shim

@@ -38,8 +38,8 @@ bool SocketWatch::Start(wire::Descriptor socket, std::function<void()> on_end) {
           "longwire-watch", [](void* self) { static_cast<SocketWatch*>(self)->Run(); }, this)) {
     return false;
   }
-  std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [this] { return probe_ >= 0 || table_ != Table::kUnknown; });
+  base::MutexLock lock(mutex_);
+  while (probe_ < 0 && table_ == Table::kUnknown) changed_.Wait(lock);
   if (probe_ >= 0) {
     // A system that knows the call may still not have done it.
     table_ = IsSameFile(probe_, number) ? Table::kShared : Table::kOwn;
@@ -50,26 +50,26 @@ bool SocketWatch::Start(wire::Descriptor socket, std::function<void()> on_end) {
   } else {
     in_programs_table_ = wire::OwnDescriptor(std::move(in_own_table_));
   }
-  changed_.notify_all();
-  changed_.wait(lock, [this] { return started_; });
+  changed_.NotifyAll();
+  while (!started_) changed_.Wait(lock);
   return true;
 }
 
 void SocketWatch::Run() {
   bool left = LeaveTable();
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    base::MutexLock lock(mutex_);
     started_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   Watch();
   // The other side may wait for it.
   if (left) in_own_table_.Reset();
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    base::MutexLock lock(mutex_);
     ended_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   on_end_();
 }
 
@@ -78,11 +78,11 @@ bool SocketWatch::LeaveTable() {
   // Of no descriptor at all, yet.
   bool left = syscall(SYS_close_range, ~0U, ~0U, kUnshare) == 0;
   int probe = left ? wire::Duplicate(socket).Release() : -1;
-  std::unique_lock<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   probe_ = probe;
   if (probe < 0) table_ = Table::kShared;
-  changed_.notify_all();
-  changed_.wait(lock, [this] { return table_ != Table::kUnknown; });
+  changed_.NotifyAll();
+  while (table_ == Table::kUnknown) changed_.Wait(lock);
   if (probe < 0) return false;
   if (table_ == Table::kShared) {
     close(probe);
@@ -110,16 +110,18 @@ bool SocketWatch::TakeWords() {
   if (socket < 0) return false;
   auto message = wire::ReceiveMessage(socket, std::chrono::milliseconds(0));
   if (!message) return false;
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   words_.assign(reinterpret_cast<const char*>(message->bytes.data()), message->bytes.size());
-  changed_.notify_all();
+  changed_.NotifyAll();
   return true;
 }
 
 std::string SocketWatch::LastWords() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (!started_) return {};
-  changed_.wait_for(lock, kWordsPatience, [this] { return ended_ || !words_.empty(); });
+  auto until = std::chrono::steady_clock::now() + kWordsPatience;
+  while (!ended_ && words_.empty() && changed_.WaitUntil(lock, until)) {
+  }
   return words_;
 }
 

@@ -6,11 +6,11 @@
 // gives no table of its own the socket stays among the program's descriptors.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <string>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "wire/descriptors.h"
 
 namespace longwire::shim {
@@ -20,7 +20,7 @@ class SocketWatch {
   // `on_end` runs once, on the thread, when nothing more can come. False: no thread is left.
   bool Start(wire::Descriptor socket, std::function<void()> on_end);
   // What the other side said when it ended the session; empty if it says nothing for a moment.
-  std::string LastWords();
+  std::string LastWords() LONGWIRE_EXCLUDES(mutex_);
   // For tests: whether the program's descriptors are none of ours.
   bool apart() const { return apart_; }
 
@@ -37,13 +37,14 @@ class SocketWatch {
   std::function<void()> on_end_;
   bool apart_ = false;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool started_ = false;  // under mutex_, as all that follows
-  int probe_ = -1;        // a number that only the thread has if the tables are two
-  Table table_ = Table::kUnknown;
-  bool ended_ = false;
-  std::string words_;
+  base::Mutex mutex_{base::ranks::kSocketWatch};
+  base::CondVar changed_;
+  bool started_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  // A descriptor that only the thread has if the tables are two.
+  int probe_ LONGWIRE_GUARDED_BY(mutex_) = -1;
+  Table table_ LONGWIRE_GUARDED_BY(mutex_) = Table::kUnknown;
+  bool ended_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  std::string words_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace longwire::shim

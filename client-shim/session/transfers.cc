@@ -50,24 +50,37 @@ void HostPlace::Gather(uint64_t offset, std::span<std::byte> packed) const {
 }
 
 void Transfers::ExpectDownload(uint64_t transfer, const HostPlace& place, bool persistent) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   Entry& entry = downloads_[transfer];
   entry.place = place;
   entry.missing = place.bytes();
   entry.persistent = persistent;
 }
 
-void Transfers::DropDownload(uint64_t transfer) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  landed_.wait(lock, [&] {
-    auto found = downloads_.find(transfer);
-    return found == downloads_.end() || found->second.users == 0;
+bool Transfers::DownloadIsInUse(uint64_t transfer) const {
+  auto found = downloads_.find(transfer);
+  return found != downloads_.end() && found->second.users != 0;
+}
+
+bool Transfers::HasLanded(uint64_t transfer, uint64_t bytes) const {
+  auto found = downloads_.find(transfer);
+  return found == downloads_.end() || found->second.landed >= bytes;
+}
+
+bool Transfers::AnyUploadInUse(uint64_t address, uint64_t bytes) const {
+  return std::ranges::any_of(uploads_, [&](const auto& upload) {
+    return upload.second.users != 0 && upload.second.Overlaps(address, bytes);
   });
+}
+
+void Transfers::DropDownload(uint64_t transfer) {
+  base::MutexLock lock(mutex_);
+  while (DownloadIsInUse(transfer)) landed_.Wait(lock);
   downloads_.erase(transfer);
 }
 
 bool Transfers::Arrive(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes) {
-  std::unique_lock<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = downloads_.find(transfer);
   if (found == downloads_.end()) return true;  // dropped: nobody wants the bytes any more
   Entry& entry = found->second;
@@ -77,28 +90,28 @@ bool Transfers::Arrive(uint64_t transfer, uint64_t offset, std::span<const std::
   // Without the lock, so that several lanes write at once; the entry stays while it has writers.
   HostPlace place = entry.place;
   ++entry.users;
-  lock.unlock();
+  lock.Unlock();
   place.Scatter(offset, bytes);
-  lock.lock();
+  lock.Lock();
   --entry.users;
   entry.landed += bytes.size();
   entry.missing -= std::min<uint64_t>(entry.missing, bytes.size());
   if (entry.missing == 0 && !entry.persistent && entry.users == 0) downloads_.erase(transfer);
-  landed_.notify_all();
+  landed_.NotifyAll();
   return true;
 }
 
 bool Transfers::WaitLanded(uint64_t transfer, uint64_t bytes,
                            std::chrono::steady_clock::time_point deadline) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  return landed_.wait_until(lock, deadline, [&] {
-    auto found = downloads_.find(transfer);
-    return found == downloads_.end() || found->second.landed >= bytes;
-  });
+  base::MutexLock lock(mutex_);
+  while (!HasLanded(transfer, bytes)) {
+    if (!landed_.WaitUntil(lock, deadline)) return HasLanded(transfer, bytes);
+  }
+  return true;
 }
 
 bool Transfers::FindDownload(uint64_t transfer, HostPlace* place) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = downloads_.find(transfer);
   if (found == downloads_.end()) return false;
   *place = found->second.place;
@@ -106,12 +119,12 @@ bool Transfers::FindDownload(uint64_t transfer, HostPlace* place) {
 }
 
 void Transfers::OfferUpload(uint64_t transfer, const HostPlace& place, bool persistent) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   uploads_[transfer] = {place, place.bytes(), persistent, 0, 0};
 }
 
 void Transfers::DropUpload(uint64_t transfer) {
-  std::unique_lock<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = uploads_.find(transfer);
   if (found == uploads_.end()) return;
   found->second.persistent = false;
@@ -119,7 +132,7 @@ void Transfers::DropUpload(uint64_t transfer) {
 }
 
 bool Transfers::FindUpload(uint64_t transfer, HostPlace* place) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = uploads_.find(transfer);
   if (found == uploads_.end()) return false;
   *place = found->second.place;
@@ -127,7 +140,7 @@ bool Transfers::FindUpload(uint64_t transfer, HostPlace* place) {
 }
 
 bool Transfers::TakeUpload(uint64_t transfer, HostPlace* place, bool* persistent) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = uploads_.find(transfer);
   if (found == uploads_.end()) return false;
   ++found->second.users;
@@ -137,44 +150,36 @@ bool Transfers::TakeUpload(uint64_t transfer, HostPlace* place, bool* persistent
 }
 
 void Transfers::UploadRead(uint64_t transfer) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = uploads_.find(transfer);
   if (found == uploads_.end()) return;
   bool over = --found->second.users == 0 && !found->second.persistent;
   if (over) uploads_.erase(found);
-  landed_.notify_all();
+  landed_.NotifyAll();
 }
 
 void Transfers::DropUploadsOf(uint64_t address, uint64_t bytes) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  auto is_there = [&](const Entry& entry) {
-    auto start = reinterpret_cast<uint64_t>(entry.place.base);
-    return start < address + bytes && address < start + entry.place.span();
-  };
+  base::MutexLock lock(mutex_);
   std::erase_if(uploads_, [&](const auto& upload) {
     const Entry& entry = upload.second;
-    return !entry.persistent && entry.users == 0 && is_there(entry);
+    return !entry.persistent && entry.users == 0 && entry.Overlaps(address, bytes);
   });
-  landed_.wait(lock, [&] {
-    return std::ranges::none_of(uploads_, [&](const auto& upload) {
-      return upload.second.users != 0 && is_there(upload.second);
-    });
-  });
+  while (AnyUploadInUse(address, bytes)) landed_.Wait(lock);
 }
 
 void Transfers::OfferImage(uint64_t transfer, const HostPlace& place) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   images_[transfer] = {place, false, false};
 }
 
 void Transfers::WithdrawImage(uint64_t transfer) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  image_read_.wait(lock, [&] { return !images_[transfer].being_read; });
+  base::MutexLock lock(mutex_);
+  while (images_[transfer].being_read) image_read_.Wait(lock);
   images_.erase(transfer);
 }
 
 bool Transfers::TakeImage(uint64_t transfer, HostPlace* place) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = images_.find(transfer);
   if (found == images_.end() || found->second.taken) return false;
   *place = found->second.place;
@@ -183,9 +188,9 @@ bool Transfers::TakeImage(uint64_t transfer, HostPlace* place) {
 }
 
 void Transfers::ImageRead(uint64_t transfer) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  base::MutexLock lock(mutex_);
   images_[transfer].being_read = false;
-  image_read_.notify_all();
+  image_read_.NotifyAll();
 }
 
 }  // namespace longwire::shim

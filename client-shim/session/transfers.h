@@ -3,12 +3,13 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <span>
 #include <unordered_map>
+
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 
 namespace longwire::shim {
 
@@ -38,7 +39,7 @@ class Transfers {
   // Announces where a transfer's bytes go. A persistent one (of a graph) stays.
   void ExpectDownload(uint64_t transfer, const HostPlace& place, bool persistent);
   // Nothing of this transfer is written after this returns.
-  void DropDownload(uint64_t transfer);
+  void DropDownload(uint64_t transfer) LONGWIRE_EXCLUDES(mutex_);
   bool FindDownload(uint64_t transfer, HostPlace* place);
   // Bytes arrived; false if they do not fit to what was announced (a broken worker). From any
   // thread.
@@ -46,8 +47,8 @@ class Transfers {
 
   // True if so many bytes of a download have arrived, or nobody wants them any more; waits for that
   // until the deadline.
-  bool WaitLanded(uint64_t transfer, uint64_t bytes,
-                  std::chrono::steady_clock::time_point deadline);
+  bool WaitLanded(uint64_t transfer, uint64_t bytes, std::chrono::steady_clock::time_point deadline)
+      LONGWIRE_EXCLUDES(mutex_);
 
   // Announces bytes that the worker asks for later.
   void OfferUpload(uint64_t transfer, const HostPlace& place, bool persistent);
@@ -58,12 +59,12 @@ class Transfers {
   void UploadRead(uint64_t transfer);
   // The memory goes: nothing reads it for an upload after this returns, but for graphs that are
   // launched again.
-  void DropUploadsOf(uint64_t address, uint64_t bytes);
+  void DropUploadsOf(uint64_t address, uint64_t bytes) LONGWIRE_EXCLUDES(mutex_);
 
   // The same for an image: the worker may ask for it once, until it is withdrawn. Withdrawing waits
   // for whoever reads it, from TakeImage to ImageRead.
   void OfferImage(uint64_t transfer, const HostPlace& place);
-  void WithdrawImage(uint64_t transfer);
+  void WithdrawImage(uint64_t transfer) LONGWIRE_EXCLUDES(mutex_);
   bool TakeImage(uint64_t transfer, HostPlace* place);
   void ImageRead(uint64_t transfer);
 
@@ -74,18 +75,28 @@ class Transfers {
     bool persistent = false;
     uint64_t landed = 0;  // bytes
     uint32_t users = 0;   // threads that write into the place, or read it
+
+    bool Overlaps(uint64_t address, uint64_t size) const {
+      auto start = reinterpret_cast<uint64_t>(place.base);
+      return start < address + size && address < start + place.span();
+    }
   };
-  std::mutex mutex_;
-  std::condition_variable landed_;  // bytes, or a user has finished
-  std::unordered_map<uint64_t, Entry> downloads_;
-  std::unordered_map<uint64_t, Entry> uploads_;
   struct OfferedImage {
     HostPlace place;
     bool taken = false;
     bool being_read = false;
   };
-  std::unordered_map<uint64_t, OfferedImage> images_;
-  std::condition_variable image_read_;
+
+  bool DownloadIsInUse(uint64_t transfer) const LONGWIRE_REQUIRES(mutex_);
+  bool HasLanded(uint64_t transfer, uint64_t bytes) const LONGWIRE_REQUIRES(mutex_);
+  bool AnyUploadInUse(uint64_t address, uint64_t bytes) const LONGWIRE_REQUIRES(mutex_);
+
+  base::Mutex mutex_{base::ranks::kTransfers};
+  base::CondVar landed_;  // bytes, or a user has finished
+  std::unordered_map<uint64_t, Entry> downloads_ LONGWIRE_GUARDED_BY(mutex_);
+  std::unordered_map<uint64_t, Entry> uploads_ LONGWIRE_GUARDED_BY(mutex_);
+  std::unordered_map<uint64_t, OfferedImage> images_ LONGWIRE_GUARDED_BY(mutex_);
+  base::CondVar image_read_;
 };
 
 }  // namespace longwire::shim

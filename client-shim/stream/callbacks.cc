@@ -1,11 +1,12 @@
 #include "client-shim/stream/callbacks.h"
 
 #include <chrono>
-#include <mutex>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/context/context.h"
 #include "client-shim/mirror/mirrors.h"
 #include "client-shim/session/process_state.h"
@@ -31,32 +32,33 @@ struct HostFunction {
   bool is_destructor = false;
 };
 
-struct Table {
-  std::mutex mutex;
-  std::unordered_map<uint64_t, HostFunction> functions;
-  uint64_t next = 1;
+struct HostFunctions {
   WorkThread thread{"longwire-host"};
-  std::vector<uint64_t> waiting;  // reached, and not ready: tickets
-  bool looking = false;           // the thread below goes on
   WorkThread look_thread{"longwire-waits"};
+  base::Mutex mutex{base::ranks::kHostFunctions};
+  std::unordered_map<uint64_t, HostFunction> functions LONGWIRE_GUARDED_BY(mutex);
+  uint64_t next LONGWIRE_GUARDED_BY(mutex) = 1;
+  // Tickets of functions that the worker has reached and that are not ready.
+  std::vector<uint64_t> waiting LONGWIRE_GUARDED_BY(mutex);
+  bool looking LONGWIRE_GUARDED_BY(mutex) = false;  // the second thread polls them
 };
 
-Table& TheTable() {
-  static NeverDestroyed<Table> table;
+HostFunctions& TheHostFunctions() {
+  static NeverDestroyed<HostFunctions> table;
   return *table;
 }
 
 uint64_t Add(const HostFunction& function) {
-  Table& table = TheTable();
-  std::lock_guard<std::mutex> lock(table.mutex);
+  HostFunctions& table = TheHostFunctions();
+  base::MutexLock lock(table.mutex);
   uint64_t ticket = table.next++;
   table.functions[ticket] = function;
   return ticket;
 }
 
 bool Take(uint64_t ticket, HostFunction* function) {
-  Table& table = TheTable();
-  std::lock_guard<std::mutex> lock(table.mutex);
+  HostFunctions& table = TheHostFunctions();
+  base::MutexLock lock(table.mutex);
   auto found = table.functions.find(ticket);
   if (found == table.functions.end()) return false;
   *function = found->second;
@@ -99,20 +101,21 @@ void Run(Session& session, uint64_t ticket) {
 
 // Runs what has become ready, until nothing waits any more.
 void LookForReady(Session& session) {
-  Table& table = TheTable();
-  std::unique_lock<std::mutex> lock(table.mutex);
+  HostFunctions& table = TheHostFunctions();
+  base::MutexLock lock(table.mutex);
   while (!table.waiting.empty()) {
     std::vector<uint64_t> ready;
     std::erase_if(table.waiting, [&](uint64_t ticket) {
+      table.mutex.AssertHeld();
       auto found = table.functions.find(ticket);
       bool waits = found != table.functions.end() && !found->second.ready(found->second.data);
       if (!waits) ready.push_back(ticket);
       return !waits;
     });
-    lock.unlock();
+    lock.Unlock();
     for (uint64_t ticket : ready) Run(session, ticket);
     if (ready.empty()) std::this_thread::sleep_for(kLook);
-    lock.lock();
+    lock.Lock();
   }
   table.looking = false;
 }
@@ -157,14 +160,14 @@ uint64_t NewDestructor(CUhostFn function, void* object) {
 }
 
 void DropHostFunction(uint64_t ticket) {
-  Table& table = TheTable();
-  std::lock_guard<std::mutex> lock(table.mutex);
+  HostFunctions& table = TheHostFunctions();
+  base::MutexLock lock(table.mutex);
   table.functions.erase(ticket);
 }
 
 bool FindHostFunction(uint64_t ticket, CUhostFn* function, void** data) {
-  Table& table = TheTable();
-  std::lock_guard<std::mutex> lock(table.mutex);
+  HostFunctions& table = TheHostFunctions();
+  base::MutexLock lock(table.mutex);
   auto found = table.functions.find(ticket);
   if (found == table.functions.end()) return false;
   *function = found->second.function;
@@ -176,10 +179,10 @@ namespace {
 
 template <class Fails>
 void Fail(Fails fails) {
-  Table& table = TheTable();
+  HostFunctions& table = TheHostFunctions();
   std::vector<HostFunction> callbacks;
   {
-    std::lock_guard<std::mutex> lock(table.mutex);
+    base::MutexLock lock(table.mutex);
     std::erase_if(table.functions, [&](const auto& entry) {
       const HostFunction& host = entry.second;
       if (!fails(host) || host.persistent || host.is_destructor) return false;
@@ -201,9 +204,9 @@ void FailAllHostFunctions() {
 }
 
 void RunHostFunction(Session& session, uint64_t ticket) {
-  Table& table = TheTable();
+  HostFunctions& table = TheHostFunctions();
   {
-    std::lock_guard<std::mutex> lock(table.mutex);
+    base::MutexLock lock(table.mutex);
     auto found = table.functions.find(ticket);
     if (found != table.functions.end() && found->second.ready != nullptr) {
       table.waiting.push_back(ticket);

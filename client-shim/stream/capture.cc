@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/context_events.h"
 #include "client-shim/session/process_state.h"
@@ -12,22 +14,22 @@ namespace longwire::shim {
 namespace {
 
 // Captures that are going on, to break them by context, thread or altogether.
-struct Ongoing {
-  std::mutex mutex;
-  std::vector<Capture*> captures;
+struct Captures {
+  base::Mutex mutex{base::ranks::kCaptures};
+  std::vector<Capture*> captures LONGWIRE_GUARDED_BY(mutex);
   std::atomic<uint32_t> global{0};  // of them, in mode global
-  uint64_t next_id = 1;
+  uint64_t next_id LONGWIRE_GUARDED_BY(mutex) = 1;
 };
 
-Ongoing& TheOngoing() {
-  static NeverDestroyed<Ongoing> ongoing;
-  return *ongoing;
+Captures& TheCaptures() {
+  static NeverDestroyed<Captures> captures;
+  return *captures;
 }
 
 template <class Which>
 void InvalidateIf(Which which) {
-  Ongoing& ongoing = TheOngoing();
-  std::lock_guard<std::mutex> lock(ongoing.mutex);
+  Captures& ongoing = TheCaptures();
+  base::MutexLock lock(ongoing.mutex);
   for (Capture* capture : ongoing.captures) {
     if (which(*capture)) Invalidate(capture);
   }
@@ -80,7 +82,7 @@ namespace {
 
 // Whether captures of other threads forbid this one what is unsafe.
 bool MindsOthers(const ThreadState& thread) {
-  return thread.capture_mode == CaptureMode::kGlobal && TheOngoing().global.load() != 0;
+  return thread.capture_mode == CaptureMode::kGlobal && TheCaptures().global.load() != 0;
 }
 
 }  // namespace
@@ -104,8 +106,8 @@ CUresult RefuseUnsafeCall() {
 void Invalidate(Capture* capture) { capture->invalidated.store(true); }
 
 void EnlistCapture(Capture* capture) {
-  Ongoing& ongoing = TheOngoing();
-  std::lock_guard<std::mutex> lock(ongoing.mutex);
+  Captures& ongoing = TheCaptures();
+  base::MutexLock lock(ongoing.mutex);
   capture->id = ongoing.next_id++;
   ongoing.captures.push_back(capture);
   capture->context->captures.fetch_add(1);
@@ -118,8 +120,8 @@ void EnlistCapture(Capture* capture) {
 }
 
 void DelistCapture(Capture* capture) {
-  Ongoing& ongoing = TheOngoing();
-  std::lock_guard<std::mutex> lock(ongoing.mutex);
+  Captures& ongoing = TheCaptures();
+  base::MutexLock lock(ongoing.mutex);
   std::erase(ongoing.captures, capture);
   capture->context->captures.fetch_sub(1);
   if (capture->counts_as_blocking) capture->owner->blocking_captures.fetch_sub(1);
@@ -151,7 +153,7 @@ CUresult JoinCapture(Stream* stream, Capture* captured) {
     Invalidate(captured);
     return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   }
-  std::lock_guard<std::mutex> lock(captured->mutex);
+  base::MutexLock lock(captured->mutex);
   if (captured->ended.load()) return CUDA_ERROR_INVALID_VALUE;  // just now
   captured->streams.push_back(stream);
   Retain(stream);

@@ -7,9 +7,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/session/session.h"
 #include "client-shim/stream/stream.h"
 #include "client-shim/support/threads.h"
@@ -27,8 +28,8 @@ struct Capture {
   CUgraph graph = nullptr;  // that the nodes are added to; null: a new one
   std::atomic<bool> invalidated{false};
   std::atomic<bool> ended{false};
-  std::mutex mutex;  // guards what follows
-  std::vector<Stream*> streams;
+  base::Mutex mutex{base::ranks::kCapture};
+  std::vector<Stream*> streams LONGWIRE_GUARDED_BY(mutex);
 };
 
 // How a call handed to this stream is to be marked in the log. Refuses the legacy stream beside a

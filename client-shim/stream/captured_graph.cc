@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/entry/handles.h"
 #include "client-shim/graph/graph.h"
@@ -41,7 +42,10 @@ CUresult BeginCapture(Stream* stream, CaptureMode mode, CUgraph graph, const Cap
   capture->context = stream->context;
   capture->owner = stream->owner;
   capture->counts_as_blocking = IsBlocking(stream);
-  capture->streams.push_back(stream);
+  {
+    base::MutexLock lock(capture->mutex);
+    capture->streams.push_back(stream);
+  }
   Retain(stream);
   EnlistCapture(capture);
   stream->capture.store(capture);
@@ -61,7 +65,7 @@ CUresult EndCapture(Stream* stream, CUgraph* graph) {
   auto answer = TheSession().CallAndWait({stream->context_number, stream, wire::kCapturing}, end);
   std::vector<Stream*> streams;
   {
-    std::lock_guard<std::mutex> lock(capture->mutex);
+    base::MutexLock lock(capture->mutex);
     streams.swap(capture->streams);
     capture->ended.store(true);
   }
@@ -90,8 +94,7 @@ CUresult EndCapture(Stream* stream, CUgraph* graph) {
 
 CUresult CaptureState(Stream* stream, CUgraph* graph, CaptureNodes* after) {
   Where where;
-  CUresult result = OpenWhere(stream, &where);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(OpenWhere(stream, &where));
   Capture* capture = stream->capture.load();
   auto answer = TheSession().CallAndWait(where, calls::lwCaptureInfo());
   if (answer.code != CUDA_SUCCESS) return answer.code;
@@ -109,8 +112,7 @@ CUresult CaptureState(Stream* stream, CUgraph* graph, CaptureNodes* after) {
 CUresult SetCaptureNodes(Stream* stream, const CaptureNodes& after, uint32_t flags) {
   if (stream->capture.load() == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
   Where where;
-  CUresult result = OpenWhere(stream, &where);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(OpenWhere(stream, &where));
   calls::lwCaptureDependencies set;
   set.dependency = Ids(after.nodes);
   set.edges = std::as_bytes(std::span(after.edges));

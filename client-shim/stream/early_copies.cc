@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/context/context.h"
 #include "client-shim/memory/sharing.h"
 #include "client-shim/mirror/mirrors.h"
@@ -23,12 +24,11 @@ struct LateCopy {
   std::vector<StreamPoint> before;
 };
 
-// All is guarded by the mutex, which is inner to the log's lock, but for the atomics.
 struct EarlyCopies {
-  std::atomic<uint64_t> noted{0};  // how many so far
-  std::mutex mutex;
-  std::vector<Stream*> streams;  // retained, that have unfinished ones
-  std::vector<LateCopy> late;
+  std::atomic<uint64_t> noted{0};                // how many so far
+  base::Mutex mutex{base::ranks::kEarlyCopies};  // also taken while the log's lock is held
+  std::vector<Stream*> streams LONGWIRE_GUARDED_BY(mutex);  // retained, that have unfinished ones
+  std::vector<LateCopy> late LONGWIRE_GUARDED_BY(mutex);
   std::atomic<size_t> late_count{0};
 };
 
@@ -60,7 +60,7 @@ bool IsOver(const StreamPoint& point) {
 
 void Note(Stream* stream, std::atomic<uint64_t>* newest, uint64_t position) {
   EarlyCopies& copies = TheEarlyCopies();
-  std::lock_guard<std::mutex> lock(copies.mutex);
+  base::MutexLock lock(copies.mutex);
   newest->store(std::max(newest->load(), position));
   if (std::ranges::find(copies.streams, stream) == copies.streams.end()) {
     Retain(stream);
@@ -69,8 +69,9 @@ void Note(Stream* stream, std::atomic<uint64_t>* newest, uint64_t position) {
   copies.noted.fetch_add(1, std::memory_order_release);
 }
 
-// Adds what of early copies and reuse the stream's work must wait for. The lock is held.
-void AddEarly(EarlyCopies& copies, const Stream* stream, std::vector<StreamPoint>* points) {
+// Adds the early copies and the reuse that the stream's work must wait for.
+void AddEarly(EarlyCopies& copies, const Stream* stream, std::vector<StreamPoint>* points)
+    LONGWIRE_REQUIRES(copies.mutex) {
   static const bool guard_off = wire::GuardIsOff("early_work");
   std::erase_if(copies.streams, [&](Stream* earlier) {
     StreamPoint point{earlier, std::max(earlier->sync_copy.load(), earlier->reused.load())};
@@ -84,8 +85,9 @@ void AddEarly(EarlyCopies& copies, const Stream* stream, std::vector<StreamPoint
   });
 }
 
-// Adds the late ones that it must wait for. The lock is held.
-void AddLateCopies(EarlyCopies& copies, const Stream* stream, std::vector<StreamPoint>* points) {
+// Adds the late copies that it must wait for.
+void AddLateCopies(EarlyCopies& copies, const Stream* stream, std::vector<StreamPoint>* points)
+    LONGWIRE_REQUIRES(copies.mutex) {
   static const bool guard_off = wire::GuardIsOff("late_copies");
   if (guard_off) return;
   std::erase_if(copies.late, [&](LateCopy& late) {
@@ -151,7 +153,7 @@ bool PutAllBehind(Stream* stream, uint64_t position) {
 
 void NoteLateCopy(Stream* stream, uint64_t position, const std::vector<StreamPoint>& before) {
   EarlyCopies& copies = TheEarlyCopies();
-  std::lock_guard<std::mutex> lock(copies.mutex);
+  base::MutexLock lock(copies.mutex);
   Retain(stream);
   for (const StreamPoint& point : before) Retain(point.stream);
   copies.late.push_back({stream, position, before});
@@ -167,7 +169,7 @@ CUresult AwaitEarlyCopies(Stream* stream) {
   if (seen && copies.late_count.load() == 0) return CUDA_SUCCESS;
   std::vector<StreamPoint> points;
   {
-    std::lock_guard<std::mutex> lock(copies.mutex);
+    base::MutexLock lock(copies.mutex);
     AddEarly(copies, stream, &points);
     AddLateCopies(copies, stream, &points);
   }

@@ -2,6 +2,7 @@
 
 #include <initializer_list>
 
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/session/session.h"
 #include "client-shim/stream/capture.h"
@@ -26,7 +27,7 @@ constexpr unsigned kKnownFlags =
 // Whether the program may ask about the event's newest record.
 CUresult CheckRecord(Event* event) {
   {
-    std::lock_guard<std::mutex> lock(event->mutex);
+    base::MutexLock lock(event->mutex);
     if (event->captured != nullptr) {
       if (event->captured->ended.load()) return CUDA_ERROR_INVALID_VALUE;
       Invalidate(event->captured);
@@ -38,9 +39,8 @@ CUresult CheckRecord(Event* event) {
 
 // The newest record's place; the stream is retained for the caller, nullptr if there is none.
 CUresult Place(Event* event, Stream** stream, uint64_t* position) {
-  CUresult result = CheckRecord(event);
-  if (result != CUDA_SUCCESS) return result;
-  std::lock_guard<std::mutex> lock(event->mutex);
+  LONGWIRE_TRY(CheckRecord(event));
+  base::MutexLock lock(event->mutex);
   *stream = event->stream;
   *position = event->position;
   if (*stream != nullptr) Retain(*stream);
@@ -51,8 +51,7 @@ CUresult Place(Event* event, Stream** stream, uint64_t* position) {
 // be asked for.
 CUresult WaitInGraph(Stream* stream, Event* event, unsigned flags) {
   Where where;
-  CUresult result = OpenWhere(stream, &where);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(OpenWhere(stream, &where));
   if (where.flags == 0) return CUDA_ERROR_ILLEGAL_STATE;
   if (event->shared_words != 0) return WaitShared(stream, event);
   NoteGraphEvent(*event);
@@ -70,7 +69,7 @@ CUresult CheckTimes(std::initializer_list<Event*> events) {
   CUresult captured = CUDA_SUCCESS;
   for (Event* event : events) {
     if ((event->flags & CU_EVENT_DISABLE_TIMING) != 0) return CUDA_ERROR_INVALID_HANDLE;
-    std::lock_guard<std::mutex> lock(event->mutex);
+    base::MutexLock lock(event->mutex);
     if (event->stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;  // never recorded
     if (event->captured == nullptr || captured != CUDA_SUCCESS) continue;
     captured = event->captured->ended.load() ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_CAPTURED_EVENT;
@@ -107,8 +106,8 @@ CUresult Finish(Event* event, CUresult result, CUevent* handle) {
 
 CUresult NewEvent(unsigned flags, CUevent* handle) {
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  return result == CUDA_SUCCESS ? NewEvent(context, flags, handle) : result;
+  LONGWIRE_TRY(RequireHealthyContext(&context));
+  return NewEvent(context, flags, handle);
 }
 
 CUresult NewEvent(Context* context, unsigned flags, CUevent* handle) {
@@ -121,11 +120,10 @@ CUresult NewEvent(Context* context, unsigned flags, CUevent* handle) {
 
 CUresult NewSharedEvent(const SharedPiece& piece, CUevent* handle) {
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireHealthyContext(&context));
   Event* event = nullptr;
-  result = MakeEvent(context, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING, &event);
-  return result == CUDA_SUCCESS ? Finish(event, OpenSharedEvent(event, piece), handle) : result;
+  LONGWIRE_TRY(MakeEvent(context, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING, &event));
+  return Finish(event, OpenSharedEvent(event, piece), handle);
 }
 
 Event* FindEvent(CUevent handle) { return Events().Find(reinterpret_cast<uint64_t>(handle)); }
@@ -134,7 +132,7 @@ CUresult DestroyEvent(CUevent handle) {
   Event* event = FindEvent(handle);
   if (event == nullptr || !Events().Retire(event)) return CUDA_ERROR_INVALID_HANDLE;
   {
-    std::lock_guard<std::mutex> lock(event->mutex);
+    base::MutexLock lock(event->mutex);
     if (event->stream != nullptr) Release(event->stream);
     event->stream = nullptr;
   }
@@ -151,8 +149,7 @@ CUresult RecordEvent(Event* event, Stream* stream, unsigned flags) {
   if ((flags & ~CU_EVENT_RECORD_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (stream->context != event->context) return CUDA_ERROR_INVALID_HANDLE;
   Where where;
-  CUresult result = OpenWhere(stream, &where);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(OpenWhere(stream, &where));
   if (where.flags == 0 && flags != 0) return CUDA_ERROR_ILLEGAL_STATE;
   if (event->shared_words != 0) return RecordShared(event, stream);
   calls::lwEventRecord record;
@@ -165,7 +162,7 @@ CUresult RecordEvent(Event* event, Stream* stream, unsigned flags) {
     return Session::Queued(position);
   }
   Retain(stream);
-  std::lock_guard<std::mutex> lock(event->mutex);
+  base::MutexLock lock(event->mutex);
   record.version = ++event->version;
   record.flags = flags;
   uint64_t position = TheSession().Submit(where, record);
@@ -180,13 +177,11 @@ CUresult WaitEvent(Stream* stream, Event* event, unsigned flags) {
   if ((flags & ~CU_EVENT_WAIT_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (flags != 0) return WaitInGraph(stream, event, flags);
   if (event->shared_words != 0) return WaitShared(stream, event);
-  std::lock_guard<std::mutex> lock(event->mutex);
+  base::MutexLock lock(event->mutex);
   if (event->stream == nullptr) return CUDA_SUCCESS;  // never recorded
-  CUresult result = JoinCapture(stream, event->captured);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(JoinCapture(stream, event->captured));
   Where where;
-  result = OpenWhere(stream, &where);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(OpenWhere(stream, &where));
   bool over_already = event->captured == nullptr &&
                       event->stream->finished.load(std::memory_order_acquire) >= event->position;
   if (over_already) return CUDA_SUCCESS;
@@ -237,12 +232,20 @@ CUresult ElapsedTime(Event* start, Event* end, float* milliseconds) {
   calls::lwEventElapsed elapsed;
   for (auto [event, id, version] : {std::tuple{start, &elapsed.start, &elapsed.start_version},
                                     std::tuple{end, &elapsed.end, &elapsed.end_version}}) {
-    std::lock_guard<std::mutex> lock(event->mutex);
-    if (event->stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;  // destroyed just now
-    result = PollStream(event->stream, event->position);
-    if (result != CUDA_SUCCESS) return result;
+    Stream* stream = nullptr;
+    uint64_t position = 0;
+    {
+      base::MutexLock lock(event->mutex);
+      if (event->stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;  // destroyed just now
+      stream = event->stream;
+      position = event->position;
+      Retain(stream);
+      *version = event->version;
+    }
     *id = event->id;
-    *version = event->version;
+    result = PollStream(stream, position);
+    Release(stream);
+    if (result != CUDA_SUCCESS) return result;
   }
   auto answer = TheSession().CallAndWait({start->context_number, nullptr, 0}, elapsed);
   if (answer.code == CUDA_SUCCESS) *milliseconds = answer.reply.milliseconds;

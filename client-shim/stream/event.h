@@ -5,9 +5,9 @@
 #include <cuda.h>
 
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "client-shim/stream/stream.h"
 #include "client-shim/support/handle_table.h"
 #include "longwire/calls.h"
@@ -24,15 +24,18 @@ struct Event {
   uint32_t context_number = 0;
   Context* context = nullptr;
 
-  uint64_t shared_words =
-      0;                // address in device memory, if other programs have it (shared_event.h)
+  // Address in device memory, if other programs have it (shared_event.h).
+  uint64_t shared_words = 0;
   bool opened = false;  // another program made it
 
-  std::mutex mutex;  // guards what follows; held while a record or wait is appended
-  uint64_t version = 0;
-  Stream* stream = nullptr;  // of the newest record; retained
-  uint64_t position = 0;
-  Capture* captured = nullptr;  // the newest record is inside this capture
+  // Held while a record or wait is appended, so that versions are in the order of the log. Without
+  // a rank: a graph's launch holds those of several events.
+  base::Mutex mutex;
+  uint64_t version LONGWIRE_GUARDED_BY(mutex) = 0;
+  // Of the newest record: its stream, which is retained, its position, and the capture it is in.
+  Stream* stream LONGWIRE_GUARDED_BY(mutex) = nullptr;
+  uint64_t position LONGWIRE_GUARDED_BY(mutex) = 0;
+  Capture* captured LONGWIRE_GUARDED_BY(mutex) = nullptr;
 };
 
 CUresult NewEvent(unsigned flags, CUevent* handle);  // in the current context
@@ -44,13 +47,17 @@ CUresult DestroyEvent(CUevent handle);
 CUresult RecordEvent(Event* event, Stream* stream, unsigned flags);
 CUresult WaitEvent(Stream* stream, Event* event, unsigned flags);
 // Graphs record events and wait for them at every launch: the events of an executable, locked in
-// one order while the launch is appended to the log. Events that are gone are left out.
+// the order of their addresses while the launch is appended to the log, which the analysis of locks
+// cannot follow. Events that are destroyed are left out.
 class LaunchedEvents {
  public:
-  LaunchedEvents(const calls::GraphEvents& events, calls::lwGraphLaunch* launch);
-  ~LaunchedEvents();
+  LaunchedEvents(const calls::GraphEvents& events,
+                 calls::lwGraphLaunch* launch) LONGWIRE_NO_THREAD_SAFETY_ANALYSIS;
+  ~LaunchedEvents() LONGWIRE_NO_THREAD_SAFETY_ANALYSIS;
+  LaunchedEvents(const LaunchedEvents&) = delete;
+  LaunchedEvents& operator=(const LaunchedEvents&) = delete;
   // The launch stands at `position` of the stream: that is where its records are.
-  void Recorded(Stream* stream, uint64_t position);
+  void Recorded(Stream* stream, uint64_t position) LONGWIRE_NO_THREAD_SAFETY_ANALYSIS;
 
  private:
   std::vector<Event*> locked_;

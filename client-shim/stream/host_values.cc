@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "base/try.h"
 #include "client-shim/session/session.h"
 #include "client-shim/stream/callbacks.h"
 #include "client-shim/stream/capture.h"
@@ -51,8 +52,7 @@ void CUDA_CB WriteOrPass(void* data) {
 CUresult QueueHostValue(Stream* stream, const HostValue& value) {
   if (stream->capture.load() != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   Where where;
-  CUresult result = OpenWhere(stream, &where);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(OpenWhere(stream, &where));
   bool waits = value.kind == HostValueKind::kWait;
   auto* kept = new HostValue(value);
   calls::lwHostFunction call;

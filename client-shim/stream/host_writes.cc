@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/context/context.h"
 #include "client-shim/support/never_destroyed.h"
 
@@ -22,14 +23,14 @@ struct Write {
   WriteOrder order;
 };
 
-struct Writes {
+struct HostWrites {
   std::atomic<size_t> count{0};
-  std::mutex mutex;
-  std::vector<Write> pending;
+  base::Mutex mutex{base::ranks::kHostWrites};
+  std::vector<Write> pending LONGWIRE_GUARDED_BY(mutex);
 };
 
-Writes& TheWrites() {
-  static NeverDestroyed<Writes> writes;
+HostWrites& TheHostWrites() {
+  static NeverDestroyed<HostWrites> writes;
   return *writes;
 }
 
@@ -38,8 +39,7 @@ bool Over(const Write& write) {
          write.stream->context->sticky.load(std::memory_order_acquire) != 0;
 }
 
-// The caller holds the lock.
-void Prune(Writes& writes) {
+void Prune(HostWrites& writes) LONGWIRE_REQUIRES(writes.mutex) {
   std::erase_if(writes.pending, [](const Write& write) {
     bool over = Over(write);
     if (over) Release(write.stream);
@@ -51,9 +51,9 @@ void Prune(Writes& writes) {
 enum class Writers { kAll, kCopies, kLate };
 
 bool Pending(uint64_t address, uint64_t bytes, Writers writers) {
-  Writes& writes = TheWrites();
+  HostWrites& writes = TheHostWrites();
   if (writes.count.load(std::memory_order_acquire) == 0) return false;
-  std::lock_guard<std::mutex> lock(writes.mutex);
+  base::MutexLock lock(writes.mutex);
   Prune(writes);
   for (const Write& write : writes.pending) {
     if (writers == Writers::kCopies && write.bytes == kAnywhere) continue;
@@ -69,8 +69,8 @@ bool Pending(uint64_t address, uint64_t bytes, Writers writers) {
 
 void NoteHostWrite(Stream* stream, uint64_t position, uint64_t address, uint64_t bytes,
                    WriteOrder order) {
-  Writes& writes = TheWrites();
-  std::lock_guard<std::mutex> lock(writes.mutex);
+  HostWrites& writes = TheHostWrites();
+  base::MutexLock lock(writes.mutex);
   if (writes.pending.size() >= kMostWrites) Prune(writes);
   if (writes.pending.size() >= kMostWrites) {
     // One entry for the stream stands for all of them.

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "base/try.h"
 #include "client-shim/mirror/mirrors.h"
 #include "client-shim/session/session.h"
 #include "client-shim/stream/early_copies.h"
@@ -9,23 +10,21 @@
 namespace longwire::shim {
 
 CUresult ResolveForWait(CUstream handle, Stream** stream) {
-  CUresult result = FindStream(handle, stream);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(FindStream(handle, stream));
   if (Session::over() != CUDA_SUCCESS) return Session::over();
   return TakeError((*stream)->context);
 }
 
 CUresult ResolveStream(CUstream handle, Stream** stream) {
-  CUresult result = FindStream(handle, stream);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(FindStream(handle, stream));
   if (Session::over() != CUDA_SUCCESS) return Session::over();
-  result = AwaitEarlyCopies(*stream);
-  return result == CUDA_SUCCESS ? TakeError((*stream)->context) : result;
+  LONGWIRE_TRY(AwaitEarlyCopies(*stream));
+  return TakeError((*stream)->context);
 }
 
 CUresult ResolveForWork(CUstream handle, Stream** stream) {
-  CUresult result = ResolveStream(handle, stream);
-  return result == CUDA_SUCCESS ? WaitForRoom(*stream) : result;
+  LONGWIRE_TRY(ResolveStream(handle, stream));
+  return WaitForRoom(*stream);
 }
 
 CUresult WaitForRoom(Stream* stream) {
@@ -47,8 +46,8 @@ CUresult WaitForStream(Stream* stream, uint64_t position) {
 
 CUresult QueryStream(Stream* stream, uint64_t position) {
   SendWhatWorkAwaits();
-  CUresult result = PollStream(stream, position);
-  return result == CUDA_SUCCESS ? ReturnDeviceWrites() : result;
+  LONGWIRE_TRY(PollStream(stream, position));
+  return ReturnDeviceWrites();
 }
 
 CUresult WaitForWork(std::span<StreamPoint> points) {

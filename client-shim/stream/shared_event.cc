@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <mutex>
 #include <thread>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/memory/device_memory.h"
@@ -32,45 +34,58 @@ uint64_t DoneAddress(const Event& event, uint64_t record) {
   return event.shared_words + offsetof(Words, done) + record % kSlots * sizeof(uint64_t);
 }
 
-struct Streams {
-  std::mutex mutex;
-  std::map<uint32_t, CUstream> by_context;
+struct ReadingStreams {
+  base::Mutex mutex{base::ranks::kReadingStreams};
+  std::map<uint32_t, CUstream> by_context LONGWIRE_GUARDED_BY(mutex);
 };
 
 // A stream of our own for each context: reading must wait for no work of the program.
 CUresult ReadingStream(CUstream* stream) {
-  static NeverDestroyed<Streams> streams;
+  static NeverDestroyed<ReadingStreams> reading;
+  ReadingStreams& streams = *reading;
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
-  std::lock_guard<std::mutex> lock((*streams).mutex);
-  CUstream& known = (*streams).by_context[context->number.load()];
-  if (known == nullptr) result = hand::cuStreamCreate(&known, CU_STREAM_NON_BLOCKING);
-  *stream = known;
-  return result;
+  LONGWIRE_TRY(RequireHealthyContext(&context));
+  const uint32_t number = context->number.load();
+  {
+    base::MutexLock lock(streams.mutex);
+    auto known = streams.by_context.find(number);
+    if (known != streams.by_context.end()) {
+      *stream = known->second;
+      return CUDA_SUCCESS;
+    }
+  }
+  CUstream made = nullptr;
+  LONGWIRE_TRY(hand::cuStreamCreate(&made, CU_STREAM_NON_BLOCKING));
+  bool first = false;
+  {
+    base::MutexLock lock(streams.mutex);
+    auto [known, inserted] = streams.by_context.insert({number, made});
+    *stream = known->second;
+    first = inserted;
+  }
+  // Another thread has made one at the same time.
+  return first ? CUDA_SUCCESS : hand::cuStreamDestroy_v2(made);
 }
 
 // Not as the program waits, which is forbidden beside captures.
 CUresult Await(CUstream handle) {
   Stream* stream = nullptr;
-  CUresult result = ResolveForWait(handle, &stream);
-  return result == CUDA_SUCCESS ? WaitForStream(stream, stream->last.load()) : result;
+  LONGWIRE_TRY(ResolveForWait(handle, &stream));
+  return WaitForStream(stream, stream->last.load());
 }
 
 CUresult Read(const Event& event, Words* words) {
   CUstream stream = nullptr;
-  CUresult result = ReadingStream(&stream);
-  if (result != CUDA_SUCCESS) return result;
-  result = hand::cuMemcpyDtoHAsync_v2(words, event.shared_words, sizeof *words, stream);
-  return result == CUDA_SUCCESS ? Await(stream) : result;
+  LONGWIRE_TRY(ReadingStream(&stream));
+  LONGWIRE_TRY(hand::cuMemcpyDtoHAsync_v2(words, event.shared_words, sizeof *words, stream));
+  return Await(stream);
 }
 
 CUresult Write(const Event& event, const void* bytes, size_t count) {
   CUstream stream = nullptr;
-  CUresult result = ReadingStream(&stream);
-  if (result != CUDA_SUCCESS) return result;
-  result = hand::cuMemcpyHtoDAsync_v2(event.shared_words, bytes, count, stream);
-  return result == CUDA_SUCCESS ? Await(stream) : result;
+  LONGWIRE_TRY(ReadingStream(&stream));
+  LONGWIRE_TRY(hand::cuMemcpyHtoDAsync_v2(event.shared_words, bytes, count, stream));
+  return Await(stream);
 }
 
 CUresult WaitUntilOver(const Event& event, uint64_t record) {
@@ -117,7 +132,7 @@ void DropShared(Event* event) {
 
 CUresult RecordShared(Event* event, Stream* stream) {
   if (stream->capture.load() != nullptr) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  std::lock_guard<std::mutex> lock(event->mutex);
+  base::MutexLock lock(event->mutex);
   Words words;
   CUresult result = Read(*event, &words);
   if (result != CUDA_SUCCESS) return result;
@@ -140,8 +155,7 @@ CUresult WaitShared(Stream* stream, Event* event) {
 
 CUresult QueryShared(Event* event) {
   Words words;
-  CUresult result = Read(*event, &words);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(Read(*event, &words));
   return words.IsOver(words.recorded) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 

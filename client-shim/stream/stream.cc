@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/current_context.h"
 #include "client-shim/session/process_state.h"
@@ -127,8 +130,8 @@ CUresult LegacyStream(Context* context, Stream** stream) {
   *stream = context->legacy.load(std::memory_order_acquire);
   if (*stream != nullptr) return CUDA_SUCCESS;
   // One thread makes it: the worker refuses a second one.
-  static NeverDestroyed<std::mutex> making;
-  std::lock_guard<std::mutex> lock(*making);
+  static base::Mutex making{base::ranks::kLegacyStream};
+  base::MutexLock lock(making);
   *stream = context->legacy.load(std::memory_order_acquire);
   if (*stream != nullptr) return CUDA_SUCCESS;
   CUresult result = NewStream(context, StreamKind::kLegacy, 0, 0, stream);
@@ -165,8 +168,7 @@ void DestroyThreadStreams(ThreadState& thread) {
 CUresult FindStream(CUstream handle, Stream** stream) {
   if (handle == CU_STREAM_LEGACY || handle == nullptr || handle == CU_STREAM_PER_THREAD) {
     Context* owner = nullptr;
-    CUresult result = RequireOwner(&owner);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(RequireOwner(&owner));
     if (handle != CU_STREAM_PER_THREAD) return LegacyStream(owner, stream);
     // Threads have no streams of their own in green contexts.
     return owner->green != nullptr ? CUDA_ERROR_INVALID_HANDLE : OwnStream(owner, stream);

@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
+
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 
 namespace longwire::shim {
 
@@ -41,7 +43,7 @@ class HandleTable {
   // A fresh object in a slot of its own, not yet findable; nullptr when the table is full. Nothing
   // of the object that was there before is left.
   T* New() {
-    std::lock_guard<std::mutex> lock(mutex_);
+    base::MutexLock lock(mutex_);
     uint64_t index;
     bool used_before = free_.size() > kReuseDelay;
     if (used_before) {
@@ -93,7 +95,7 @@ class HandleTable {
   // Gives the slot of a retired object back. The object is there until the slot is used again; the
   // caller lets go what others wait for.
   void Recycle(T* object) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    base::MutexLock lock(mutex_);
     free_.push_back(object->table_index);
   }
 
@@ -113,9 +115,9 @@ class HandleTable {
     return chunks_[index >> kChunkBits].load(std::memory_order_acquire)[index & (kChunk - 1)];
   }
 
-  std::mutex mutex_;
-  uint64_t count_ = 0;         // under mutex_
-  std::deque<uint64_t> free_;  // under mutex_
+  base::Mutex mutex_{base::ranks::kHandleTable};
+  uint64_t count_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  std::deque<uint64_t> free_ LONGWIRE_GUARDED_BY(mutex_);
   std::atomic<Slot*> chunks_[kMaxSlots >> kChunkBits] = {};
 };
 

@@ -2,10 +2,11 @@
 
 #include <atomic>
 #include <map>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/context/current_context.h"
 
 namespace longwire::shim {
@@ -19,14 +20,14 @@ struct Entry {
 using Key = std::pair<CUcontext, void*>;
 
 // Never destroyed: the runtime calls in from exit handlers.
-struct Storage {
-  std::mutex mutex;
-  std::map<Key, Entry> entries;  // guarded by mutex
+struct ContextStorage {
+  base::Mutex mutex{base::ranks::kContextStorage};
+  std::map<Key, Entry> entries LONGWIRE_GUARDED_BY(mutex);
   std::atomic<uint64_t> changes{1};
 };
 
-Storage& TheStorage() {
-  static auto* storage = new Storage;
+ContextStorage& TheStorage() {
+  static auto* storage = new ContextStorage;
   return *storage;
 }
 
@@ -49,8 +50,8 @@ CUcontext Resolve(CUcontext context) {
 CUresult PutContextStorage(CUcontext context, void* key, void* value, StorageDestructor destroy) {
   context = Resolve(context);
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  Storage& storage = TheStorage();
-  std::lock_guard lock(storage.mutex);
+  ContextStorage& storage = TheStorage();
+  base::MutexLock lock(storage.mutex);
   storage.entries[{context, key}] = {value, destroy};
   ++storage.changes;
   return CUDA_SUCCESS;
@@ -59,8 +60,8 @@ CUresult PutContextStorage(CUcontext context, void* key, void* value, StorageDes
 CUresult DeleteContextStorage(CUcontext context, void* key) {
   context = Resolve(context);
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  Storage& storage = TheStorage();
-  std::lock_guard lock(storage.mutex);
+  ContextStorage& storage = TheStorage();
+  base::MutexLock lock(storage.mutex);
   size_t erased = storage.entries.erase({context, key});
   ++storage.changes;
   return erased != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
@@ -69,14 +70,14 @@ CUresult DeleteContextStorage(CUcontext context, void* key) {
 CUresult GetContextStorage(void** value, CUcontext context, void* key) {
   context = Resolve(context);
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  Storage& storage = TheStorage();
+  ContextStorage& storage = TheStorage();
   uint64_t changes = storage.changes.load(std::memory_order_acquire);
   LastAnswer& last = last_answer;
   if (last.changes == changes && last.context == context && last.key == key) {
     *value = last.value;
     return CUDA_SUCCESS;
   }
-  std::lock_guard lock(storage.mutex);
+  base::MutexLock lock(storage.mutex);
   auto found = storage.entries.find({context, key});
   if (found == storage.entries.end()) return CUDA_ERROR_INVALID_HANDLE;
   *value = found->second.value;
@@ -85,10 +86,10 @@ CUresult GetContextStorage(void** value, CUcontext context, void* key) {
 }
 
 void DropContextStorage(CUcontext context) {
-  Storage& storage = TheStorage();
+  ContextStorage& storage = TheStorage();
   std::vector<std::pair<void*, Entry>> dropped;
   {
-    std::lock_guard lock(storage.mutex);
+    base::MutexLock lock(storage.mutex);
     auto first = storage.entries.lower_bound({context, nullptr});
     auto last = first;
     for (; last != storage.entries.end() && last->first.first == context; ++last) {

@@ -4,9 +4,10 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <mutex>
 #include <string>
 
+#include "base/lock_ranks.h"
+#include "base/mutex.h"
 #include "client-shim/door/options.h"
 #include "client-shim/tables/table.h"
 
@@ -75,11 +76,11 @@ bool IsWorthALine(const KnownTable* known) {
 // One line for each of the first few tables: a program may ask again and again.
 void ReportRefusal(const Uuid& id, const KnownTable* known) {
   constexpr size_t kReported = 16;
-  static std::mutex mutex;
-  static std::array<Uuid, kReported> reported;
-  static size_t count = 0;
+  static base::Mutex mutex{base::ranks::kRefusedTables};
+  static std::array<Uuid, kReported> reported LONGWIRE_GUARDED_BY(mutex);
+  static size_t count LONGWIRE_GUARDED_BY(mutex) = 0;
   if (!IsWorthALine(known) || !ProcessOptions().log) return;
-  std::lock_guard lock(mutex);
+  base::MutexLock lock(mutex);
   auto end = reported.begin() + count;
   if (count == kReported || std::find(reported.begin(), end, id) != end) return;
   reported[count++] = id;

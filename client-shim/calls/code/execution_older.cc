@@ -19,7 +19,7 @@ CUresult SetParameter(CUfunction handle, int offset, const void* value, unsigned
   const size_t end = static_cast<size_t>(offset) + bytes;
   if (end > kMaxParameterBytes) return CUDA_ERROR_INVALID_VALUE;
   if (bytes == 0) return CUDA_SUCCESS;
-  std::lock_guard<std::mutex> lock(function->mutex);
+  base::MutexLock lock(function->mutex);
   std::vector<std::byte>& parameters = function->next_launch.parameters;
   if (parameters.size() < end) parameters.resize(end);
   std::memcpy(parameters.data() + offset, value, bytes);
@@ -32,7 +32,7 @@ CUresult LaunchAsSet(CUfunction handle, int width, int height, CUstream stream) 
   if (width <= 0 || height <= 0) return CUDA_ERROR_INVALID_VALUE;
   NextLaunch next;
   {
-    std::lock_guard<std::mutex> lock(function->mutex);
+    base::MutexLock lock(function->mutex);
     next = function->next_launch;
   }
   // A parameter that the kernel reads and nobody set room for would be whatever lies there.
@@ -60,7 +60,7 @@ CUresult cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z) {
     if (side <= 0 || side > kMaxBlockThreads) return CUDA_ERROR_INVALID_VALUE;
   }
   if (static_cast<int64_t>(x) * y * z > kMaxBlockThreads) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard<std::mutex> lock(function->mutex);
+  base::MutexLock lock(function->mutex);
   function->next_launch.block_x = static_cast<uint32_t>(x);
   function->next_launch.block_y = static_cast<uint32_t>(y);
   function->next_launch.block_z = static_cast<uint32_t>(z);
@@ -70,7 +70,7 @@ CUresult cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z) {
 CUresult cuFuncSetSharedSize(CUfunction hfunc, unsigned int bytes) {
   Function* function = FindFunction(hfunc);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  std::lock_guard<std::mutex> lock(function->mutex);
+  base::MutexLock lock(function->mutex);
   function->next_launch.shared_bytes = bytes;
   return CUDA_SUCCESS;
 }
@@ -79,7 +79,7 @@ CUresult cuParamSetSize(CUfunction hfunc, unsigned int numbytes) {
   Function* function = FindFunction(hfunc);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (numbytes > kMaxParameterBytes) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard<std::mutex> lock(function->mutex);
+  base::MutexLock lock(function->mutex);
   function->next_launch.parameter_bytes = numbytes;
   return CUDA_SUCCESS;
 }

@@ -21,7 +21,7 @@ template <class Act>
 CUresult With(uint64_t handle, bool surface, Act act) {
   Reference* reference = FindReference(handle, surface);
   if (reference == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  std::lock_guard<std::mutex> lock(reference->mutex);
+  base::MutexLock lock(reference->mutex);
   return act(*reference);
 }
 

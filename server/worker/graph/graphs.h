@@ -157,7 +157,7 @@ class Graphs {
 
   // Held while the client is asked to run a function: calls are numbered in the order of requests.
   base::Mutex ask_mutex_{base::ranks::kGraphFunctionCalls};
-  base::Mutex mutex_{base::ranks::kGraphs};
+  base::Mutex mutex_{base::ranks::kWorkerGraphs};
   base::CondVar changed_;
   // Parts of all graphs' nodes.
   std::unordered_map<CUgraphNode, Held> held_ LONGWIRE_GUARDED_BY(mutex_);

@@ -56,7 +56,7 @@ class HandleTable {
   }
 
  private:
-  mutable base::Mutex mutex_{base::ranks::kHandleTable};
+  mutable base::Mutex mutex_{base::ranks::kWorkerHandleTable};
   std::unordered_map<uint64_t, std::shared_ptr<T>> objects_ LONGWIRE_GUARDED_BY(mutex_);
   std::atomic<uint64_t> taken_{0};
 };

@@ -183,7 +183,7 @@ struct Function {
   std::shared_ptr<Context> context;  // of a module's function
   CUfunction function = nullptr;     // of a module
   CUkernel kernel = nullptr;         // of a library
-  base::Mutex mutex{base::ranks::kFunction};
+  base::Mutex mutex{base::ranks::kWorkerFunction};
   // By context.
   std::unordered_map<uint32_t, LoadedFunction> loaded LONGWIRE_GUARDED_BY(mutex);
   // Of the log's thread:

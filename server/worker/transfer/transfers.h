@@ -126,7 +126,7 @@ class Transfers {
 
   Uses uses_;
   InFlightLimits limits_ = InFlightLimits::Of(InFlightLimits::kDefaultBytes);
-  base::Mutex mutex_{base::ranks::kTransfers};
+  base::Mutex mutex_{base::ranks::kWorkerTransfers};
   Copies copies_ LONGWIRE_GUARDED_BY(mutex_);
   size_t early_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // copies that were not announced yet
   std::unordered_map<uint64_t, std::weak_ptr<TransferTarget>> targets_ LONGWIRE_GUARDED_BY(mutex_);
