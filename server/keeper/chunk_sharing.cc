@@ -11,7 +11,7 @@
 namespace longwire::keeper {
 namespace {
 
-constexpr size_t kMostTokens = 1 << 16;
+constexpr size_t kMaxTokens = 1 << 16;
 
 const bool kChecksTenant = !wire::GuardIsOff("shared_tenant");
 
@@ -37,7 +37,7 @@ int ChunkPool::Share(uint64_t worker, std::span<const uint64_t> chunks, Token* t
     return kSuccess;
   }
   constexpr ssize_t kBytes = sizeof(Token);
-  if (tokens_.size() >= kMostTokens || getrandom(token->data(), kBytes, 0) != kBytes) {
+  if (tokens_.size() >= kMaxTokens || getrandom(token->data(), kBytes, 0) != kBytes) {
     return kOutOfMemory;
   }
   for (uint64_t id : list) chunks_.at(id).shared = true;

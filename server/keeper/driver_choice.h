@@ -1,4 +1,4 @@
-// Which driver library serves this machine: NVIDIA's, or the software device.
+// Chooses the driver library: NVIDIA's, or the software device.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 namespace longwire::keeper {
 
 // Opens `device` of the driver that `choice` names: "software", "auto" (NVIDIA's where one works,
-// else the software device, said loudly), or the path of a library. Fills in the state's driver; on
-// failure nullptr, and the state's code and sentence.
+// else the software device, with a warning), or the path of a library. Fills in the state's driver;
+// on failure nullptr, and the state's code and sentence.
 std::unique_ptr<DeviceMemory> OpenChosenDevice(const std::string& choice, int device,
                                                KeeperState* state);
 

@@ -37,7 +37,7 @@ struct Arguments {
   int64_t reserve = -1;  // MiB; without it, by the device's memory
 };
 
-// What is wrong with the option; empty when it was understood.
+// The problem with the option; empty if it is valid.
 std::string Apply(const std::string& name, const std::string& value, Arguments* arguments) {
   if (name == "--driver") {
     arguments->driver = value;
@@ -57,7 +57,7 @@ std::string Apply(const std::string& name, const std::string& value, Arguments* 
     *option.number = number.value_or(-1);
     return number ? "" : name + " expects a number, found '" + value + "'";
   }
-  return "what is '" + name + "'?";
+  return "unknown option '" + name + "'";
 }
 
 // False with sentences on standard error.
@@ -73,8 +73,8 @@ bool Parse(int count, char** words, Arguments* arguments) {
   return false;
 }
 
-// What contexts, modules and stacks of workers take of the device, before it is measured: a context
-// takes about 0.5 GiB of 139 GiB on an H200.
+// The estimated device memory of workers' contexts, modules and stacks: a context takes about 0.5
+// GiB of 139 GiB on an H200.
 uint64_t DefaultReserve(uint64_t total) { return total / 32; }
 
 }  // namespace
