@@ -10,7 +10,7 @@ namespace longwire::base {
 namespace {
 
 // More than any thread holds at once.
-constexpr size_t kMostHeld = 16;
+constexpr size_t kMaxLocksHeld = 16;
 
 struct Held {
   const void* mutex;
@@ -20,7 +20,7 @@ struct Held {
 // Plain data: it needs no constructor in a new thread and no destructor at a thread's end, when
 // others' destructors still take locks.
 struct HeldLocks {
-  Held locks[kMostHeld];
+  Held locks[kMaxLocksHeld];
   size_t count;
 };
 thread_local constinit HeldLocks held{};
@@ -40,7 +40,7 @@ void PushLock(const void* mutex, const LockRank& rank) {
       Fail("lock order: %s is taken while %s is held", rank.name, other.name);
     }
   }
-  if (held.count == kMostHeld) Fail("lock order: too many locks: %s%s", rank.name, "");
+  if (held.count == kMaxLocksHeld) Fail("lock order: too many locks: %s%s", rank.name, "");
   held.locks[held.count++] = {mutex, &rank};
 }
 

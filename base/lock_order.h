@@ -8,7 +8,7 @@
 namespace longwire::base {
 
 // A thread takes a mutex only if its rank is higher than that of every ranked mutex it holds. All
-// ranks stand in lock_ranks.h.
+// ranks are in lock_ranks.h.
 struct LockRank {
   int order;
   const char* name;  // of the mutex
@@ -16,14 +16,14 @@ struct LockRank {
 
 #if LONGWIRE_LOCK_CHECKS
 
-// Enters or removes a mutex in the list of those that this thread holds. PushLock comes before the
-// mutex is taken, so that a wrong order is reported also when it ends in a deadlock.
+// Adds a mutex to the list of those that this thread holds, and removes it. PushLock is called
+// before the mutex is taken, so that a wrong order is reported even when it leads to a deadlock.
 void PushLock(const void* mutex, const LockRank& rank);
 void PopLock(const void* mutex);
 // Ends the process unless this thread holds the mutex.
 void AssertLockHeld(const void* mutex, const LockRank& rank);
 
-// Stands before what may wait for another process, a device or the network.
+// Call it before anything that may wait for another process, a device or the network.
 void AssertNoRankedLockHeld();
 // The same for a wait in which `mutex` is released.
 void AssertNoRankedLockHeldBut(const void* mutex);

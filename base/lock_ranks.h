@@ -16,12 +16,12 @@ inline constexpr LockRank kLinkLane{140, "link::Lane::mutex_"};
 
 // longwired.
 inline constexpr LockRank kAcceptLoop{200, "daemon::AcceptLoop::mutex_"};
-inline constexpr LockRank kLocalDoor{210, "daemon::LocalDoor::mutex_"};
+inline constexpr LockRank kLocalSocket{210, "daemon::LocalSocket::mutex_"};
 inline constexpr LockRank kSessionTable{220, "daemon::SessionTable::mutex_"};
-inline constexpr LockRank kSession{230, "daemon::Session::mutex_"};
+inline constexpr LockRank kServerSession{230, "daemon::ServerSession::mutex_"};
 inline constexpr LockRank kDaemonLane{240, "daemon::Lane::mutex_"};
 inline constexpr LockRank kScheduling{250, "daemon::Scheduling::mutex_"};
-inline constexpr LockRank kDeviceBook{260, "daemon::DeviceBook::mutex_"};
+inline constexpr LockRank kPlacementTable{260, "daemon::PlacementTable::mutex_"};
 inline constexpr LockRank kImages{270, "daemon::Images::mutex_"};
 inline constexpr LockRank kImageStore{280, "images::ImageStore::mutex_"};
 inline constexpr LockRank kWardenClient{290, "daemon::WardenClient::mutex_"};

@@ -13,7 +13,7 @@
 #define LONGWIRE_GUARDED_BY(x) LONGWIRE_THREAD_ANNOTATION(guarded_by(x))
 #define LONGWIRE_PT_GUARDED_BY(x) LONGWIRE_THREAD_ANNOTATION(pt_guarded_by(x))
 
-// On mutexes without a rank (mutex.h): the order of two of one object.
+// On mutexes without a rank (mutex.h): the order of two mutexes of one object.
 #define LONGWIRE_ACQUIRED_AFTER(...) LONGWIRE_THREAD_ANNOTATION(acquired_after(__VA_ARGS__))
 #define LONGWIRE_ACQUIRED_BEFORE(...) LONGWIRE_THREAD_ANNOTATION(acquired_before(__VA_ARGS__))
 
@@ -21,7 +21,7 @@
 #define LONGWIRE_REQUIRES(...) LONGWIRE_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
 #define LONGWIRE_EXCLUDES(...) LONGWIRE_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))
 
-// On functions that take or release the mutex and return so.
+// On functions that take or release the mutex and return in that state.
 #define LONGWIRE_ACQUIRE(...) LONGWIRE_THREAD_ANNOTATION(acquire_capability(__VA_ARGS__))
 #define LONGWIRE_RELEASE(...) LONGWIRE_THREAD_ANNOTATION(release_capability(__VA_ARGS__))
 #define LONGWIRE_TRY_ACQUIRE(...) LONGWIRE_THREAD_ANNOTATION(try_acquire_capability(__VA_ARGS__))

@@ -1,5 +1,4 @@
-// Early return for functions whose result says whether they succeeded: an enumeration in which zero
-// is success, as CUresult.
+// Early return for functions that return a status in which zero is success, such as CUresult.
 #pragma once
 
 // Evaluates `expression`; unless it is zero, the enclosing function returns it.

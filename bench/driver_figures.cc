@@ -356,7 +356,7 @@ int main(int argc, char** argv) {
   }
   Device device;
   if (group == "session") return Serve(device);
-  if (group == "launches") {  // so many, for who counts what they cost
+  if (group == "launches") {  // as many as requested, for counting instructions
     for (int i = argc > 2 ? std::atoi(argv[2]) : 0; i > 0; --i) device.Launch();
     device.Synchronize();
     return 0;

@@ -37,13 +37,13 @@ double TimeOf(Work& work) {
 // wire fewer repetitions must do: what takes long once is measured once more.
 template <class Work>
 double MedianTime(int repetitions, Work work) {
-  constexpr double kLong = 400e3, kMost = 400e3;  // of one call, of all together
+  constexpr double kLong = 400e3, kMaxTotal = 400e3;  // of one call, of all together
   constexpr size_t kLeast = 3;
   if (TimeOf(work) > kLong) return TimeOf(work);
   work();
   std::vector<double> times;
   double sum = 0;
-  for (int i = 0; i < repetitions && (sum < kMost || times.size() < kLeast); ++i) {
+  for (int i = 0; i < repetitions && (sum < kMaxTotal || times.size() < kLeast); ++i) {
     times.push_back(TimeOf(work));
     sum += times.back();
   }

@@ -4,9 +4,9 @@
   bench/instructions.py [--build DIR] [--launches N]
 
 Each process in turn runs under valgrind's callgrind while the program launches few and then N more
-kernels; the difference is divided by N. Counts do not depend on what else the machine does, so that
-they show a change where times do not; they have nothing of the kernel's work in them, and what a
-process that looks for more work before it sleeps does meanwhile. Of the worker, only its own code
+kernels; the difference is divided by N. Counts do not depend on the machine's load, so they show a
+change where times do not. They exclude the kernel's work, and include that of a process that spins
+before it sleeps. Of the worker, only its own code
 counts: not the software device's, nor what either of them does in the C library. Needs valgrind."""
 import argparse
 import collections
@@ -65,7 +65,7 @@ def instructions(file, process):
 
 
 def run(build, name, launches):
-    """The instructions of one kind of process while a program launches so many kernels."""
+    """The instructions of one kind of process while a program launches `launches` kernels."""
     with tempfile.TemporaryDirectory(prefix="longwire-instructions-") as text:
         folder = pathlib.Path(text)
         out = folder / "counts.%p"

@@ -161,8 +161,8 @@ void Growth(size_t total) {
   }
 }
 
-// Fills the device with blocks, frees and takes some at random for so many seconds, frees a half,
-// and asks for the largest piece there is.
+// Fills the device with blocks, frees and allocates some at random for `seconds`, frees a half, and
+// asks for the largest piece there is.
 void Fragments(double seconds) {
   std::mt19937_64 random(7);
   std::vector<void*> blocks;

@@ -1,4 +1,4 @@
-// Takes and frees device memory as it is told, a line at a time: "take BYTES", "free". Says how
+// Allocates and frees device memory by commands, a line each: "take BYTES", "free". Prints how
 // long each took, with the memory cleared by a kernel of the runtime, so that it is really there.
 // "touch STEP" has a kernel look at a word in each STEP bytes for what it left there the last time;
 // "pinned BYTES" times a copy out of pinned memory and one into it. First it says what is free; an

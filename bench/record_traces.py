@@ -25,7 +25,7 @@ FORM = """\
 Recorded through Longwire on {device}.
   take NAME COUNT SIZE…   allocates COUNT of each size     give NAME   frees them
   grow NAME SIZE          NAME's buffer moves into one of this size
-  repeat DAY SECONDS … end   as often as a day has so many seconds"""
+  repeat DAY SECONDS … end   as often as SECONDS fit into a day"""
 EVENT = re.compile(r"longwire: ([+-]) (\d+) bytes at (0x[0-9a-f]+) on device (\d+)|^mark (.*)$")
 SIZES_OF_A_LINE = 12
 

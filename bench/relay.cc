@@ -27,10 +27,10 @@ using std::chrono::nanoseconds;
 
 constexpr size_t kPiece = size_t{64} << 10;  // read at once, and sent of one connection in a row
 // On the wire for each connection: 30 ms at 10 Gbit/s are 38 MB.
-constexpr size_t kMostUnderWay = size_t{64} << 20;
-// A thread looks for more for so long after it had something to do, and before a byte is due:
-// longer than the kernel takes to wake it.
-constexpr std::chrono::microseconds kLooking{150};
+constexpr size_t kMaxBytesInFlight = size_t{64} << 20;
+// A thread spins for this time after it had something to do, and before a byte is due: longer than
+// the kernel takes to wake it.
+constexpr std::chrono::microseconds kSpinTime{150};
 // What may pass at once after a pause: as much as a network card sends in one go.
 constexpr double kBurst = 64 << 10;
 
@@ -145,13 +145,13 @@ class RelayDirection {
       // Another one is the first to ask for what the bucket has.
       if (!flows_.empty()) std::rotate(flows_.begin(), flows_.begin() + 1, flows_.end());
       Time now = Clock::now();
-      if (moved) look_until = now + kLooking;
-      if (now >= look_until && !(next && *next <= now + kLooking)) Sleep(next);
+      if (moved) look_until = now + kSpinTime;
+      if (now >= look_until && !(next && *next <= now + kSpinTime)) Sleep(next);
     }
   }
 
   bool Receive(Flow& flow) {
-    if (flow.ended || flow.under_way >= kMostUnderWay) return false;
+    if (flow.ended || flow.under_way >= kMaxBytesInFlight) return false;
     if (buffer_.empty()) buffer_.resize(kPiece);
     ssize_t got = recv(flow.from, buffer_.data(), buffer_.size(), MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
@@ -209,12 +209,13 @@ class RelayDirection {
   void Sleep(const std::optional<Time>& next) {
     waiting_.assign(1, {wake_, POLLIN, 0});
     for (const Flow& flow : flows_) {
-      if (!flow.ended && flow.under_way < kMostUnderWay) waiting_.push_back({flow.from, POLLIN, 0});
+      if (!flow.ended && flow.under_way < kMaxBytesInFlight)
+        waiting_.push_back({flow.from, POLLIN, 0});
       if (flow.full) waiting_.push_back({flow.to, POLLOUT, 0});
     }
     timespec time{};
     if (next) {
-      auto left = std::max(nanoseconds(0), nanoseconds(*next - Clock::now() - kLooking));
+      auto left = std::max(nanoseconds(0), nanoseconds(*next - Clock::now() - kSpinTime));
       time.tv_sec = left.count() / 1'000'000'000;
       time.tv_nsec = left.count() % 1'000'000'000;
     }

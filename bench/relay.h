@@ -17,8 +17,8 @@ struct WireShape {
 };
 
 // Accepts on 127.0.0.1 and connects each connection on to a port of 127.0.0.1. Two threads move the
-// bytes, one for each way; a thread that has moved some looks for more for a moment before it
-// sleeps, and looks at the clock for the last part of a delay, so that it is met within some
+// bytes, one for each direction. A thread that has moved some spins for a moment before it sleeps,
+// and polls the clock for the last part of a delay, so that delays are exact within some
 // microseconds while there are processors.
 class Relay {
  public:

@@ -1,7 +1,8 @@
 // relay --to PORT [--listen PORT] [--rtt MICROSECONDS] [--gbit N]
 //
-// Passes connections to a port of this host on, as if over a wire with that round-trip time and so
-// many Gbit/s each way. Prints the port that it listens on, and ends when its standard input does.
+// Forwards connections to a port of this host, as if over a network with that round-trip time and
+// N Gbit/s in each direction. Prints the port that it listens on, and ends when its standard input
+// does.
 #include <unistd.h>
 
 #include <cstdio>

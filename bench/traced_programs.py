@@ -152,7 +152,7 @@ class Model:
         return functional.linear(x[-1:], self.head).argmax()
 
 
-# Two requests begin in each round, and each is given so many tokens in each of so many rounds.
+# Two requests begin in each round. Each has a number of tokens per round and a number of rounds.
 REQUESTS = [(Doubling if number % 2 else Appending, number // 2, 3900 - 77 * number,
              6 - number % 4 // 3) for number in range(12)]
 

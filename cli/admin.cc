@@ -1,4 +1,4 @@
-// longwire admin: for those who run a server.
+// longwire admin: for operators of a server.
 #include <cstdio>
 #include <cstring>
 
@@ -17,14 +17,14 @@ constexpr const char* kHelp =
 
 reload makes longwired read its configuration file again. All of it comes into force, or nothing
 when something is wrong with it; sessions go on. Without a server it is this user's longwired on
-this host; unix:PATH is the door of another one on this host. Over the network it needs a tenant
+this host; unix:PATH is the local socket of another one there. Over the network it needs a tenant
 with admin: true, or a server without tenants and without TLS on this host.
 
 The exit status is 0 if the new configuration is in force, 1 if not, 2 if this command was called
 wrongly.
 )";
 
-// Files are read and checked, nothing waits for a device.
+// The daemon reads and checks files; it waits for no device.
 constexpr std::chrono::seconds kPatience{30};
 
 void PrintLines(const std::string& lines, FILE* to) {
@@ -34,7 +34,7 @@ void PrintLines(const std::string& lines, FILE* to) {
   }
 }
 
-// True when it is in force; *lines is what the daemon said.
+// True when the reload is in force; *lines has the daemon's answer.
 bool ReloadOverNetwork(const ServerOptions& options, std::string* lines) {
   auto server = ConnectTo(options, lines);
   *lines += server ? "" : "\n";
@@ -52,12 +52,12 @@ bool ReloadOverNetwork(const ServerOptions& options, std::string* lines) {
   return status.ok() && reply.done();
 }
 
-// Beside the door lies the socket that the daemon has for its own user.
+// The control socket, which the daemon has for its own user, is in the local socket's folder.
 std::string ControlOf(const std::string& server) {
   if (server.empty()) return daemon::ControlPath();
-  std::string door = server.substr(std::strlen("unix:"));
-  size_t folder = door.rfind('/');
-  return (folder == std::string::npos ? "" : door.substr(0, folder + 1)) + "control";
+  std::string socket = server.substr(std::strlen("unix:"));
+  size_t folder = socket.rfind('/');
+  return (folder == std::string::npos ? "" : socket.substr(0, folder + 1)) + "control";
 }
 
 int Reload(const ServerOptions& options) {
@@ -81,14 +81,14 @@ int Admin(const Arguments& arguments) {
   ServerOptions options;
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (IsHelp(arguments[i])) {
-      PrintHelp(kHelp, Reach::kNetworkAndDoor);
+      PrintHelp(kHelp, Reach::kNetworkAndLocal);
       return 0;
     }
     Taken taken = TakeConnectionOption("admin", arguments, &i);
     if (taken == Taken::kBad) return kUsageStatus;
     if (taken == Taken::kYes) continue;
     if (arguments[i] != "reload" || reload) {
-      std::fprintf(stderr, "longwire admin: what is '%s'? See longwire admin --help\n",
+      std::fprintf(stderr, "longwire admin: unknown option '%s'. See longwire admin --help\n",
                    arguments[i].c_str());
       return kUsageStatus;
     }

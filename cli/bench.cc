@@ -83,14 +83,14 @@ std::optional<int> Parse(const Arguments& arguments, Request* request) {
     bool known =
         std::ranges::any_of(Programs(), [&](auto& program) { return program.group == word; });
     if (IsHelp(word)) {
-      PrintHelp(kHelp, Reach::kNetworkAndDoor);
+      PrintHelp(kHelp, Reach::kNetworkAndLocal);
       return 0;
     } else if (word == "--json") {
       request->json = true;
     } else if (known) {
       request->groups.push_back(word);
     } else {
-      std::fprintf(stderr, "longwire bench: what is '%s'? See longwire bench --help\n",
+      std::fprintf(stderr, "longwire bench: unknown option '%s'. See longwire bench --help\n",
                    word.c_str());
       return kUsageStatus;
     }

@@ -1,4 +1,4 @@
-// longwire config: looks at longwired's configuration without a server.
+// longwire config: checks and shows longwired's configuration without a server.
 #include "server/config/config.h"
 
 #include <unistd.h>
@@ -12,11 +12,11 @@ namespace longwire::cli {
 namespace {
 
 constexpr const char* kHelp =
-    R"(longwire config: looks at longwired's configuration file; no server is needed.
+    R"(longwire config: checks and shows longwired's configuration file; no server is needed.
 
-  longwire config check FILE                says all that is wrong with it, with line and column
-  longwire config show [FILE]               what it says, without comments
-  longwire config show --effective [FILE]   what longwired would use: with every default
+  longwire config check FILE                every mistake in it, with line and column
+  longwire config show [FILE]               its values, without comments
+  longwire config show --effective [FILE]   the values that longwired would use: with every default
   longwire config default                   a file with every key, its help and its default
 
 Without FILE it is /etc/longwire/longwired.yaml, if that is there. Options on longwired's command
@@ -24,13 +24,16 @@ line win over the file and are not known here. The exit status is 0 if nothing i
 file, 1 if something is, 2 if this command was called wrongly.
 )";
 
-// False, with all that is wrong on standard error. No file at all is good too.
+// False, with all problems on standard error. A missing file is no problem.
 bool Read(const std::string& file, config::Draft* draft, config::Draft* effective) {
   config::Problems problems;
   if (!file.empty()) config::ReadFile(file, draft, &problems);
   *effective = *draft;
   config::FillDefaults(daemon::RuntimeDirectory(), &effective->config, daemon::CacheDirectory());
   config::Check(*effective, &problems);
+  for (const std::string& warning : draft->warnings) {
+    std::fprintf(stderr, "warning: %s\n", warning.c_str());
+  }
   std::fputs(problems.Text().c_str(), stderr);
   return problems.empty();
 }
@@ -74,7 +77,7 @@ int Config(const Arguments& arguments) {
     if (arguments[i] == "--effective" && command == "show") {
       with_defaults = true;
     } else if (arguments[i].starts_with("-")) {
-      return RefuseWords("what is '" + arguments[i] + "'?");
+      return RefuseWords("unknown option '" + arguments[i] + "'.");
     } else {
       files.push_back(arguments[i]);
     }
@@ -91,7 +94,8 @@ int Config(const Arguments& arguments) {
   }
   if (command == "show") return Show(file, with_defaults);
   if (command != "check") {
-    return RefuseWords(command.empty() ? "check, show or default?" : "what is '" + command + "'?");
+    return RefuseWords(command.empty() ? "check, show or default?"
+                                       : "unknown command '" + command + "'.");
   }
   if (!file.empty()) return CheckFile(file);
   return RefuseWords(std::string("no file is given and ") + config::kSystemFile + " is not there.");

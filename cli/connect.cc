@@ -16,7 +16,8 @@ constexpr std::chrono::milliseconds kPatience{4000};
 constexpr const char* kServerHelp = R"(
   --server LIST   the server, or several to be tried in this order (default: $LONGWIRE_SERVER)
 )";
-constexpr const char* kDoorHelp = R"(                  or unix:PATH, the door of one on this host
+constexpr const char* kLocalHelp =
+    R"(                  or unix:PATH, the local socket of one on this host
 )";
 constexpr const char* kIdentityHelp = R"(  --cert FILE, --key FILE, --ca FILE
                   this user's certificate, the private key to it, and the authority of the servers
@@ -29,7 +30,7 @@ constexpr const char* kIdentityHelp = R"(  --cert FILE, --key FILE, --ca FILE
 void PrintHelp(const char* help, Reach reach) {
   std::fputs(help, stdout);
   std::fputs(kServerHelp, stdout);
-  if (reach == Reach::kNetworkAndDoor) std::fputs(kDoorHelp, stdout);
+  if (reach == Reach::kNetworkAndLocal) std::fputs(kLocalHelp, stdout);
   std::fputs(kIdentityHelp, stdout);
 }
 
@@ -67,7 +68,7 @@ bool ParseServerOptions(const char* command, const Arguments& arguments, const c
       options->help = true;
       return true;
     } else {
-      std::fprintf(stderr, "longwire %s: what is '%s'? See longwire %s --help\n", command,
+      std::fprintf(stderr, "longwire %s: unknown option '%s'. See longwire %s --help\n", command,
                    name.c_str(), command);
       return false;
     }
@@ -84,8 +85,8 @@ std::optional<link::ServerChannel> ConnectTo(const ServerOptions& options, std::
   if (server.starts_with("unix:")) {
     std::string path = server.substr(std::strlen("unix:"));
     bool answers = wire::ConnectLocal(path).valid();
-    *sentence = answers ? "the door " + server + " serves programs only"
-                        : "nobody answers at " + path + ": " + std::strerror(errno);
+    *sentence = answers ? "the local socket " + server + " serves programs only"
+                        : "no process answers at " + path + ": " + std::strerror(errno);
     *sentence += "; give the server's host:port, such as --server 127.0.0.1:7411";
     return std::nullopt;
   }

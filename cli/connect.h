@@ -1,4 +1,4 @@
-// The commands' way to a server, and the options they share.
+// How the commands connect to a server, and the options that they share.
 #pragma once
 
 #include <optional>
@@ -17,22 +17,23 @@ struct ServerOptions {
   bool help = false;
 };
 
-// Takes --server, --cert, --key and --ca from the arguments at `i` into the environment, where this
-// process and what it becomes look for them.
+// Copies --server, --cert, --key and --ca from the arguments at `i` to the environment, where this
+// process and the program that it becomes read them.
 Taken TakeConnectionOption(const char* command, const Arguments& arguments, size_t* i);
-// Prints a command's help and the description of those options. kNetwork: of commands that ask the
-// daemon's service, which no unix socket has.
-enum class Reach { kNetwork, kNetworkAndDoor };
+// Prints a command's help and the description of those options. kNetwork: for commands that use
+// the daemon's gRPC service, which its unix socket does not have.
+enum class Reach { kNetwork, kNetworkAndLocal };
 void PrintHelp(const char* help, Reach reach);
 
-// What those options, the environment and the file client.conf say.
+// Fills the options from the environment and the file client.conf.
 void FindServer(ServerOptions* options);
 
-// Reads those, --help and the command's own `flag`. False with a sentence on standard error.
+// Parses these options, --help and the command's own `flag`. False with a sentence on standard
+// error.
 bool ParseServerOptions(const char* command, const Arguments& arguments, const char* flag,
                         bool* flag_given, ServerOptions* options);
 
-// nullopt with a sentence. Behind a unix: door there is no service.
+// nullopt with a sentence. A unix: address has no service.
 std::optional<link::ServerChannel> ConnectTo(const ServerOptions& options, std::string* sentence);
 
 // True on success; else a sentence.

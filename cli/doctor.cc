@@ -1,4 +1,4 @@
-// longwire doctor: tries everything a program would need, and says what to do about what fails.
+// longwire doctor: tests everything that a program needs, and prints a remedy for what fails.
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,13 +42,13 @@ all is well, 1 if there is any problem, 2 if this command was called wrongly. Wi
 
 constexpr int kRoundTrips = 50;
 constexpr std::chrono::seconds kOpenPatience{60};
-// Beyond this a program that waits for each call feels the distance.
+// Above this round-trip time, programs that wait for each call are slow.
 constexpr double kFarMicroseconds = 2000;
 
 void CheckDaemon(const transport::InspectReply& reply, Report* report) {
   const transport::Daemon& daemon = reply.daemon();
   wire::VersionRange theirs{daemon.protocol(), daemon.newest_protocol()};
-  if (theirs.newest == 0) theirs.newest = theirs.oldest;  // of before: it names one
+  if (theirs.newest == 0) theirs.newest = theirs.oldest;  // an older server sends only one
   report->Good("longwired " + Printable(daemon.version()) + " on " + Printable(daemon.host()) +
                ", " + wire::VersionsText(theirs));
   const wire::VersionRange ours = wire::SpokenVersions();
@@ -59,7 +59,7 @@ void CheckDaemon(const transport::InspectReply& reply, Report* report) {
   }
   if (!daemon.warden_problem().empty()) {
     report->Bad("the server cannot start workers: " + Printable(daemon.warden_problem()),
-                "look at the log of longwired and longwire-warden on " + Printable(daemon.host()));
+                "see the logs of longwired and longwire-warden on " + Printable(daemon.host()));
   } else {
     report->Good("driver library " + Printable(daemon.driver()));
   }
@@ -80,7 +80,7 @@ void CheckRoundTrip(const link::ServerChannel& server, Report* report) {
   auto times = MeasureRoundTrips(server.channel, kRoundTrips);
   if (!times) {
     report->Bad("the stream that carries calls does not answer",
-                "upgrade the older of client and server; look for a proxy in between");
+                "upgrade the older of client and server; check for a proxy between them");
     return;
   }
   char text[128];
@@ -99,7 +99,7 @@ std::vector<std::byte> EncodedRequest() {
   request.pid = static_cast<uint32_t>(getpid());
   request.host = host;
   request.program = "longwire doctor";
-  // What programs ask for by default; nothing of it is reserved here.
+  // The default addresses of programs; nothing is reserved here.
   for (uint64_t base : {0x200000000000ULL, 0x500000000000ULL, 0x600000000000ULL}) {
     request.windows.push_back({base, uint64_t{1} << 41});
   }
@@ -108,7 +108,7 @@ std::vector<std::byte> EncodedRequest() {
   return {writer.data(), writer.data() + writer.size()};
 }
 
-// False when there is nothing that programs could use.
+// False when there is no device for programs.
 bool DescribeSession(const wire::OpenReply& reply, bool all_calls, Report* report) {
   report->Good("a session opens; CUDA driver version " + VersionText(reply.driver_version));
   for (const wire::DeviceDescription& device : reply.devices) {
@@ -122,16 +122,14 @@ bool DescribeSession(const wire::OpenReply& reply, bool all_calls, Report* repor
                  std::to_string(process.pid));
   }
   if (reply.devices.empty()) {
-    report->Bad("the server has no device",
-                "look at its driver, or start it with --driver software");
+    report->Bad("the server has no device", "check its driver, or start it with --driver software");
   }
   if (reply.missing_calls.empty()) {
     report->Good("the server's driver has every call that this version forwards");
     return !reply.devices.empty();
   }
   report->Note("the server's driver lacks " + std::to_string(reply.missing_calls.size()) +
-               " calls; programs that ask for one are told so" +
-               (all_calls ? ":" : " (--all names them)"));
+               " calls; they are refused" + (all_calls ? ":" : " (--all names them)"));
   for (const std::string& name : reply.missing_calls) {
     if (all_calls) std::printf("            %s\n", Printable(name).c_str());
   }
@@ -141,7 +139,7 @@ bool DescribeSession(const wire::OpenReply& reply, bool all_calls, Report* repor
 bool RefusedSession(const std::string& sentence, Report* report) {
   report->Bad("no session opens: " + Printable(sentence),
               RemedyFor(sentence,
-                        "look at the log of longwired; longwire status shows who holds the "
+                        "see the log of longwired; longwire status shows who holds the "
                         "devices"));
   return false;
 }
@@ -176,30 +174,30 @@ bool CheckSession(const link::ServerChannel& server, bool all_calls, Report* rep
   return useful;
 }
 
-// Why nobody answers there.
-void ReportClosedDoor(const std::string& path, int error, Report* report) {
-  std::string remedy = "start longwired on this host with --door " + path;
+// Reports why there is no answer at the socket.
+void ReportClosedSocket(const std::string& path, int error, Report* report) {
+  std::string remedy = "start longwired on this host with --local-socket " + path;
   if (error == EACCES) {
     remedy = "add \"uid:" + std::to_string(geteuid()) +
              "\" to identities of a tenant in the server's configuration, and longwire admin "
-             "reload; let this user into the folder of the door";
+             "reload; give this user access to the folder of the local socket";
   }
-  report->Bad("nobody answers at " + path + ": " + std::strerror(error), remedy);
+  report->Bad("no process answers at " + path + ": " + std::strerror(error), remedy);
 }
 
-bool CheckLocalDoor(const std::string& path, bool all_calls, Report* report) {
-  wire::Descriptor door = wire::ConnectLocal(path);
-  if (!door.valid()) {
-    ReportClosedDoor(path, errno, report);
+bool CheckLocalSocket(const std::string& path, bool all_calls, Report* report) {
+  wire::Descriptor socket = wire::ConnectLocal(path);
+  if (!socket.valid()) {
+    ReportClosedSocket(path, errno, report);
     return false;
   }
-  wire::SendMessage(door.get(), EncodedRequest());
-  auto message = wire::ReceiveMessage(door.get(), kOpenPatience);
+  wire::SendMessage(socket.get(), EncodedRequest());
+  auto message = wire::ReceiveMessage(socket.get(), kOpenPatience);
   wire::OpenReply reply;
   wire::Reader reader(message ? std::span<const std::byte>(message->bytes)
                               : std::span<const std::byte>());
   if (!message || reply.Decode(reader) != wire::WireResult::kOk) {
-    return RefusedSession("the door closed without an answer", report);
+    return RefusedSession("the connection was closed without an answer", report);
   }
   std::string problem = wire::ProblemOfAnswer(reply.code != 0, reply.protocol, reply.versions);
   if (!problem.empty()) return RefusedSession(problem, report);
@@ -207,7 +205,7 @@ bool CheckLocalDoor(const std::string& path, bool all_calls, Report* report) {
   return DescribeSession(reply, all_calls, report);
 }
 
-// False when nobody can connect with these files.
+// False when no connection is possible with these files.
 bool CheckIdentity(const wire::IdentityFiles& files, Report* report) {
   if (files.none()) {
     report->Note("no certificate: connections are not encrypted");
@@ -226,12 +224,12 @@ bool CheckIdentity(const wire::IdentityFiles& files, Report* report) {
   return true;
 }
 
-// Whether it would serve programs.
+// True if the server would serve programs.
 bool CheckServer(const ServerOptions& options, Report* report) {
   const std::string& name = options.server;
   std::printf("server %s\n", name.c_str());
   if (name.starts_with("unix:")) {
-    return CheckLocalDoor(name.substr(std::strlen("unix:")), options.all, report);
+    return CheckLocalSocket(name.substr(std::strlen("unix:")), options.all, report);
   }
   if (!CheckIdentity(options.identity, report)) return false;
   std::string sentence;
@@ -253,9 +251,9 @@ bool CheckServer(const ServerOptions& options, Report* report) {
 int Doctor(const Arguments& arguments) {
   if (!arguments.empty() && arguments[0] == "--explain") {
     Arguments what = {arguments.begin() + 1, arguments.end()};
-    // Behind -- it is the program's.
+    // After -- the arguments are the program's.
     if (std::any_of(what.begin(), std::find(what.begin(), what.end(), "--"), IsHelp)) {
-      PrintHelp(kHelp, Reach::kNetworkAndDoor);
+      PrintHelp(kHelp, Reach::kNetworkAndLocal);
       return 0;
     }
     return Explain(what);
@@ -265,13 +263,13 @@ int Doctor(const Arguments& arguments) {
     return kUsageStatus;
   }
   if (options.help) {
-    PrintHelp(kHelp, Reach::kNetworkAndDoor);
+    PrintHelp(kHelp, Reach::kNetworkAndLocal);
     return 0;
   }
   transport::PrepareProcess();
   Report report;
   CheckInstallation(&report);
-  // Without a session a program could only say the same again.
+  // Without a session, a test program would only report the same problem.
   if (CheckServer(options, &report)) TryProgram(options.server, &report);
   if (report.problems() == 0) {
     std::printf("all is well\n");

@@ -14,10 +14,10 @@ namespace longwire::cli {
 namespace {
 
 // A program has a dozen segments, some forty dynamic entries, and a path of a few hundred bytes.
-constexpr size_t kMostSegments = 256;
-constexpr size_t kMostDynamic = 4096;  // entries
-constexpr size_t kMostText = 64 << 10;
-constexpr size_t kMostRead = size_t{256} << 20;
+constexpr size_t kMaxSegments = 256;
+constexpr size_t kMaxDynamicEntries = 4096;  // entries
+constexpr size_t kMaxTextBytes = 64 << 10;
+constexpr size_t kMaxSearchedBytes = size_t{256} << 20;
 constexpr size_t kStep = 1 << 20;
 
 // Not one that would be waited for, such as a pipe.
@@ -41,7 +41,7 @@ bool IsOurs(const Elf64_Ehdr& header) {
   if (header.e_machine != EM_X86_64) return false;
 #endif
   return (header.e_type == ET_EXEC || header.e_type == ET_DYN) &&
-         header.e_phentsize == sizeof(Elf64_Phdr) && header.e_phnum <= kMostSegments;
+         header.e_phentsize == sizeof(Elf64_Phdr) && header.e_phnum <= kMaxSegments;
 }
 
 // Where the bytes at that address of the program lie in its file.
@@ -62,7 +62,7 @@ struct Dynamic {
 
 Dynamic ReadDynamic(int file, const Elf64_Phdr& segment) {
   std::vector<Elf64_Dyn> entries(
-      std::min<uint64_t>(segment.p_filesz / sizeof(Elf64_Dyn), kMostDynamic));
+      std::min<uint64_t>(segment.p_filesz / sizeof(Elf64_Dyn), kMaxDynamicEntries));
   Dynamic found;
   if (!ReadAt(file, segment.p_offset, entries.data(), entries.size() * sizeof(Elf64_Dyn)))
     return {};
@@ -77,7 +77,7 @@ Dynamic ReadDynamic(int file, const Elf64_Phdr& segment) {
 
 // The text that begins there and ends with a zero; empty when it does not end soon.
 std::string TextAt(int file, uint64_t offset) {
-  std::string text(kMostText, '\0');
+  std::string text(kMaxTextBytes, '\0');
   if (offset > INT64_MAX - text.size()) return {};
   ssize_t got = pread(file, text.data(), text.size(), static_cast<off_t>(offset));
   if (got <= 0) return {};
@@ -126,7 +126,7 @@ bool FileContains(const std::string& path, std::string_view text) {
   wire::Descriptor file = OpenFile(path);
   if (!file.valid() || text.empty()) return false;
   std::string bytes;
-  for (size_t offset = 0; offset < kMostRead; offset += kStep) {
+  for (size_t offset = 0; offset < kMaxSearchedBytes; offset += kStep) {
     // What could begin a match stays in front of the next piece.
     bytes.erase(0, bytes.size() - std::min(bytes.size(), text.size() - 1));
     size_t kept = bytes.size();

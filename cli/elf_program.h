@@ -1,5 +1,5 @@
-// What a program's file says of how its libraries are found. The file may be anybody's: nothing in
-// it is believed, and whatever does not fit makes it no program.
+// How a program finds its libraries, by its ELF file. The file is not trusted: all offsets and
+// sizes are checked, and an invalid file counts as no program.
 #pragma once
 
 #include <optional>
@@ -11,15 +11,14 @@ namespace longwire::cli {
 
 struct ElfProgram {
   bool has_interpreter = false;  // none: it is statically linked
-  // Folders that are searched before LD_LIBRARY_PATH (DT_RPATH without DT_RUNPATH), as they stand
-  // in the file.
+  // Folders that are searched before LD_LIBRARY_PATH (DT_RPATH without DT_RUNPATH), verbatim.
   std::vector<std::string> first_folders;
 };
 
-// Of a 64-bit ELF program of this machine's kind; nullopt of anything else, a script for one.
+// For 64-bit ELF programs of this architecture; nullopt for anything else, such as a script.
 std::optional<ElfProgram> ReadElf(const std::string& path);
 
-// Whether the text is somewhere in the file, of which only the first quarter of a GiB is read.
+// True if the first 256 MiB of the file contain the text.
 bool FileContains(const std::string& path, std::string_view text);
 
 }  // namespace longwire::cli

@@ -1,13 +1,13 @@
-// longwire doctor --explain: what becomes of a driver function, or what a program uses that is
-// refused.
+// longwire doctor --explain: how a driver function is served, or which refused functions a program
+// uses.
 #pragma once
 
 #include "cli/commands.h"
 
 namespace longwire::cli {
 
-// `arguments` as they stand after --explain. Names: the exit status is 0 if all are known. A
-// program: its own exit status.
+// `arguments`: those after --explain. With names, the exit status is 0 if all are known; with a
+// program, it is the program's.
 int Explain(const Arguments& arguments);
 
 }  // namespace longwire::cli

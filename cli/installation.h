@@ -1,4 +1,4 @@
-// Whether this host has what programs need of Longwire.
+// Checks the installation of Longwire on this host.
 #pragma once
 
 #include "cli/report.h"

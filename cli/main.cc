@@ -20,9 +20,9 @@ constexpr const char* kHelp =
   longwire status [--server HOST:PORT] [--json]
                     the server's devices, memory and sessions
   longwire memory [--server HOST:PORT] [--timeline FILE --seconds N]
-                    who has what of the devices' memory, now or over a time
+                    which session has which device memory, now or over time
   longwire trace --calls | --allocations | --summary [--] PROGRAM [ARGUMENTS...]
-                    as run, and tells what PROGRAM does
+                    as run, and traces what PROGRAM does
   longwire cert init | server | client | show
                     certificates by which servers and users know each other
   longwire config check|show|default [FILE]
@@ -34,8 +34,8 @@ constexpr const char* kHelp =
   longwire COMMAND --help
   longwire --version
 
-HOST:PORT may be a comma list, and for run, trace, doctor, admin and bench unix:PATH, the door of a
-server on this host. Without --server the environment variable LONGWIRE_SERVER is used.
+HOST:PORT may be a comma list, and for run, trace, doctor, admin and bench unix:PATH, the local
+socket of a server on this host. Without --server the environment variable LONGWIRE_SERVER is used.
 )";
 
 struct Command {

@@ -1,4 +1,4 @@
-// longwire memory: who has what of the devices' memory, now or over a time.
+// longwire memory: which session has which device memory, now or over time.
 #include "cli/memory.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr const char* kHelp =
-    R"(longwire memory: who has what of a server's device memory.
+    R"(longwire memory: which session has which of a server's device memory.
 
   longwire memory [OPTIONS]
   longwire memory [OPTIONS] --timeline FILE [--seconds N]
@@ -31,8 +31,8 @@ The exit status is 0 if the server and its warden answered, or FILE is written; 
 command was called wrongly.
 )";
 
-constexpr milliseconds kLook{100};  // between samples of a timeline
-constexpr double kLongest = 3600;   // seconds
+constexpr milliseconds kSampleInterval{100};  // between samples of a timeline
+constexpr double kLongest = 3600;             // seconds
 
 struct Request {
   ServerOptions server;
@@ -46,7 +46,7 @@ Taken TakeSeconds(const Arguments& arguments, size_t* i, double* seconds) {
   if (taken != Taken::kYes) return taken;
   const char* last = text.data() + text.size();
   auto [end, error] = std::from_chars(text.data(), last, *seconds);
-  // Not a number is no length of time either.
+  // Rejects NaN, too.
   if (error == std::errc() && end == last && *seconds > 0 && *seconds <= kLongest) return taken;
   std::fprintf(stderr, "longwire memory: --seconds expects a number up to %.0f, found '%s'\n",
                kLongest, text.c_str());
@@ -89,7 +89,7 @@ void TakeSample(const transport::InspectReply& reply, const transport::Device& d
   history->samples.push_back(std::move(sample));
 }
 
-// Watches for so many seconds. Events from before are left out.
+// Samples for this many seconds. Earlier events are left out.
 bool Watch(const link::ServerChannel& server, double seconds,
            std::map<int32_t, MemoryHistory>* devices, std::string* sentence) {
   using Clock = std::chrono::steady_clock;
@@ -114,14 +114,14 @@ bool Watch(const link::ServerChannel& server, double seconds,
     for (transport::MemoryEvents& events : *reply.mutable_memory_events()) {
       for (transport::MemoryEvent& event : *events.mutable_events()) {
         last[events.device()] = event.number();
-        // It happened since the last look, whatever the server's clock says.
+        // The event came after the last sample, whatever the server's clock says.
         event.set_seconds(std::clamp(event.seconds(), before, now));
         if (!first) (*devices)[events.device()].events.push_back(event);
       }
     }
     before = now;
     if (first) std::fprintf(stderr, "longwire memory: watching for %.1f s\n", seconds);
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kSampleInterval);
   }
   return true;
 }

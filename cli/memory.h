@@ -1,4 +1,4 @@
-// What `longwire memory` shows, of what a server tells.
+// The output of `longwire memory`, from a server's reply.
 #pragma once
 
 #include <map>

@@ -74,10 +74,10 @@ std::string MemoryMap(const transport::InspectReply& reply, const transport::Dev
   uint64_t contexts = device.total() - std::min(device.total(), device.lendable());
   const std::pair<Part, const char*> rest[] = {
       {{'?', others}, "sessions of others"},
-      {{'~', device.scrub_pending()}, "nobody's, still to be cleared"},
-      {{'-', kept}, "nobody's, kept for the next session"},
+      {{'~', device.scrub_pending()}, "idle, not scrubbed yet"},
+      {{'-', kept}, "idle, kept for the next session"},
       {{'.', not_made}, "not in use"},
-      {{'x', contexts}, "kept for contexts and modules"}};
+      {{'x', contexts}, "reserved for contexts and modules"}};
   for (const auto& [part, what] : rest) {
     if (part.bytes == 0) continue;
     parts.push_back(part);

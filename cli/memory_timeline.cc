@@ -94,7 +94,7 @@ class Drawing {
         double next = i + 1 < history_.samples.size() ? history_.samples[i + 1].seconds : end_;
         uint64_t bytes = bytes_of(sample);
         most = std::max(most, bytes);
-        // A step: it holds until the next look.
+        // A step: it holds until the next sample.
         for (double x : {X(sample.seconds), X(next)}) {
           up += Number(x) + "," + Number(Y(below[i] + bytes)) + " ";
           down.insert(0, Number(x) + "," + Number(Y(below[i])) + " ");
@@ -114,7 +114,7 @@ class Drawing {
         return found == sample.leased.end() ? 0 : found->second;
       });
     }
-    area(kIdleColour, "nobody's, kept", [](const auto& sample) { return sample.idle; });
+    area(kIdleColour, "idle, kept", [](const auto& sample) { return sample.idle; });
   }
 
   void DrawEvents() {

@@ -1,4 +1,4 @@
-// How the commands read their options.
+// Parsing of the commands' options.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ enum class Taken {
 };
 
 // Takes `option` and its value, "--option value" or "--option=value", from the arguments at *i. The
-// word -- is no value: it stands before a program.
+// word -- is not accepted as a value: it precedes a program.
 Taken TakeOption(const char* command, const Arguments& arguments, std::string_view option,
                  size_t* i, std::string* value);
 

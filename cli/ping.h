@@ -1,4 +1,4 @@
-// Small uses of the stream that carries calls: measuring the way, ending a session.
+// Small uses of the Execute stream: measuring round trips, ending a session.
 #pragma once
 
 #include <grpcpp/grpcpp.h>

@@ -11,7 +11,7 @@
 namespace longwire::cli {
 namespace {
 
-constexpr std::string_view kDoor = "unix:";
+constexpr std::string_view kUnix = "unix:";
 
 std::string Prepended(const char* name, const std::string& value) {
   const char* before = getenv(name);
@@ -29,10 +29,10 @@ std::string LibraryFolder() {
 }
 
 std::string FromEverywhere(const std::string& server) {
-  if (!server.starts_with(kDoor)) return server;
+  if (!server.starts_with(kUnix)) return server;
   char resolved[PATH_MAX];
-  bool found = realpath(server.c_str() + kDoor.size(), resolved) != nullptr;
-  return found ? std::string(kDoor) + resolved : server;
+  bool found = realpath(server.c_str() + kUnix.size(), resolved) != nullptr;
+  return found ? std::string(kUnix) + resolved : server;
 }
 
 std::vector<std::pair<std::string, std::string>> ProgramVariables(const std::string& server,

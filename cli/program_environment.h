@@ -1,5 +1,5 @@
-// What a program is given so that it finds Longwire's library and the server: the same by longwire
-// run and by the program that longwire doctor tries.
+// The environment in which a program finds Longwire's library and the server. Used by longwire run
+// and by longwire doctor's test program.
 #pragma once
 
 #include <string>
@@ -12,10 +12,11 @@ namespace longwire::cli {
 // not there.
 std::string LibraryFolder();
 
-// The server as the program needs it, which may change its directory before it connects.
+// The server's address with an absolute path: a program may change its directory before it
+// connects.
 std::string FromEverywhere(const std::string& server);
 
-// Names and values to set; what is set already and wins is not among them.
+// Names and values to set, without variables that the user has set already.
 std::vector<std::pair<std::string, std::string>> ProgramVariables(const std::string& server,
                                                                   const std::string& library);
 

@@ -1,16 +1,15 @@
-// Says before a program begins that it will not find Longwire's libcuda.so.1: afterwards there is
-// nobody left who could.
+// Warns before a program starts if it will not load Longwire's libcuda.so.1.
 #pragma once
 
 #include <string>
 
 namespace longwire::cli {
 
-// How the line begins, so that longwire doctor --explain knows it.
+// The beginning of the line, by which longwire doctor --explain recognizes it.
 inline constexpr const char* kNotice = "note: ";
 
-// One sentence with what to do; empty when nothing is known against the program, which is found as
-// the shell would. `library`: the folder of ours.
+// One sentence with a remedy; empty when no problem is known. The program is looked up as the shell
+// does. `library`: the folder of our library.
 std::string NoticeAbout(const std::string& program, const std::string& library);
 
 }  // namespace longwire::cli

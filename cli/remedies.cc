@@ -10,7 +10,7 @@ struct Remedy {
   const char* remedy;
 };
 
-// The first that fits holds.
+// The first match is used.
 constexpr Remedy kRemedies[] = {
     // The client's library, on this host.
     {" is not a folder of this user alone",
@@ -26,13 +26,13 @@ constexpr Remedy kRemedies[] = {
      "unset LONGWIRE_LINK, or let it name an installed longwire-link (environment or "
      "/etc/longwire/client.conf); without it, install longwire-client again"},
     {"longwire-link did not start",
-     "look whether longwire-link --help works; unset LONGWIRE_LINK, and look at the folder of "
-     "that door, whose name may be too long for a socket"},
+     "check that longwire-link --help works; unset LONGWIRE_LINK; and check the folder of that "
+     "socket, whose name may be too long"},
     {"LONGWIRE_DEVICES", "correct LONGWIRE_DEVICES (environment or /etc/longwire/client.conf)"},
     {"ulimit -v", "raise the limit on addresses before the program starts: ulimit -v unlimited"},
     {"no range of addresses is free", "unset LONGWIRE_WINDOW_BASES and LONGWIRE_WINDOW_BYTES"},
     {"this client needs", "upgrade the NVIDIA driver of the server"},
-    // Who may, and how it is shown.
+    // Identity and certificates.
     {"wants TLS",
      "get a certificate from whoever has the server's authority (longwire cert "
      "client), and name it by --cert, --key and --ca"},
@@ -45,9 +45,9 @@ constexpr Remedy kRemedies[] = {
     {"not signed by the authority", "name the server's authority by --ca or LONGWIRE_CA"},
     {"does not trust any more", "get a certificate of the authority that the server takes"},
     {"refused this client's certificate",
-     "get a certificate of the authority that the server takes; look at the clocks of both hosts"},
+     "get a certificate of the authority that the server takes; check the clocks of both hosts"},
     {"does not know the identity", "ask the server's administrator to list it at a tenant"},
-    {"without tenants the server's door",
+    {"without tenants the server's ",  // local socket
      "add it to identities of a tenant in the server's configuration, and longwire admin reload"},
     {"the identity 'loopback'",
      "add it to identities of a tenant in the server's configuration, "
@@ -56,11 +56,12 @@ constexpr Remedy kRemedies[] = {
      "end a session that longwire status shows, or ask the administrator to "
      "raise the tenant's sessions or max_sessions"},
     {"upgrade ", "upgrade the older of client and server"},
-    // The way to the server.
+    // The connection to the server.
     {"nothing listens at", "start longwired there, or correct the port in --server"},
     {"the host name of", "correct the host in --server"},
-    {"there is no way to", "correct the address in --server; look whether the host is up"},
-    {"firewall", "look whether the host is up and lets the port through"},
+    {"there is no route to", "correct the address in --server; check that the host is up"},
+    {"there is no way to", "correct the address in --server; check that the host is up"},
+    {"firewall", "check that the host is up and lets the port through"},
     {"not a Longwire server", "correct the port in --server: something else is there"},
     {"is longwired there stopped", "start longwired there again, or correct the port in --server"},
 };

@@ -1,4 +1,4 @@
-// What longwire doctor found, a line for each; counts what is wrong.
+// Prints the findings of longwire doctor, a line each, and counts the problems.
 #pragma once
 
 #include <cstdio>

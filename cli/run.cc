@@ -93,11 +93,11 @@ std::optional<int> TakeArgument(const Arguments& arguments, size_t* i, Request* 
   if (taken == Taken::kBad) return kUsageStatus;
   if (taken == Taken::kYes) return std::nullopt;
   if (IsHelp(name)) {
-    PrintHelp(traces ? kTraceHelp : kHelp, Reach::kNetworkAndDoor);
+    PrintHelp(traces ? kTraceHelp : kHelp, Reach::kNetworkAndLocal);
     return 0;
   }
   if (!traces || !name.starts_with("--") || std::ranges::count(kTraced, name.substr(2)) == 0) {
-    return Refuse(*request, "what is '" + name + "'? See");
+    return Refuse(*request, "unknown option '" + name + "'. See");
   }
   request->trace += (request->trace.empty() ? "" : ",") + name.substr(2);
   return std::nullopt;

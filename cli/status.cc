@@ -26,7 +26,7 @@ std::string PidList(const transport::Session& session) {
   return list;
 }
 
-// What the weights ask for, and what became of it.
+// The shares that the weights ask for, and the actual ones.
 void PrintShares(const transport::InspectReply& reply) {
   const transport::SchedulerFigures& scheduler = reply.scheduler();
   bool by_weight = scheduler.enabled() && scheduler.policy() == "weighted_fair";
@@ -109,7 +109,7 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
                 Printable(session.identity()).c_str());
     std::printf("  client %s pid %u, %s%s\n", Printable(session.client_host()).c_str(),
                 session.client_pid(), Printable(session.peer()).c_str(),
-                session.local() ? ", local door" : "");
+                session.local() ? ", local socket" : "");
     std::printf("  worker %d%s, keeper %s, %s leased, for %s\n", session.worker_pid(),
                 session.warm() ? " (was warm)" : "", PidList(session).c_str(),
                 BytesText(session.leased()).c_str(), SecondsText(session.seconds()).c_str());

@@ -8,7 +8,7 @@
 namespace longwire::cli {
 
 // One object: the server's address and the daemon's fields, then devices, sessions, tenants,
-// scheduler, calls. Every field is there, also when it is 0; all numbers are numbers.
+// scheduler, calls. Fields that are 0 are included; numbers are not quoted.
 std::string StatusJson(const std::string& server, const transport::InspectReply& reply);
 
 }  // namespace longwire::cli

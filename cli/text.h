@@ -1,4 +1,4 @@
-// How the commands print things.
+// Formatting of the commands' output.
 #pragma once
 
 #include <cstdint>

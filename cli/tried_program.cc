@@ -18,10 +18,10 @@ const char* NameOf(void* driver, int code) {
   return get != nullptr && get(code, &name) == 0 && name != nullptr ? name : "an unknown code";
 }
 
-// Calls a function of the driver; what went wrong is said.
+// Calls a function of the driver and prints an error.
 template <typename... Parameters>
 bool Call(void* driver, const char* name, Parameters... parameters) {
-  // Said before, so that who waits for its end knows where it hangs.
+  // Printed before the call, so that the parent knows where it hangs.
   std::printf("calls %s\n", name);
   std::fflush(stdout);
   auto function = reinterpret_cast<int (*)(Parameters...)>(dlsym(driver, name));

@@ -1,6 +1,6 @@
-// Does what every program does: loads the installed libcuda.so.1, opens a session by it and copies
-// a few bytes to a device and back. In a process of its own, because what is wrong on this host
-// shows only to who comes the whole way.
+// A test program: loads the installed libcuda.so.1, opens a session and copies a few bytes to a
+// device and back. It runs in a process of its own, as any program does, so that it meets the same
+// problems.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace longwire::cli {
 
-// The command's word for that process; no command for people.
+// The command that starts this process; not documented for users.
 inline constexpr const char* kTriedProgram = "tried-program";
 
-// Starts it as longwire run would, waits for its end, though not for ever, and reports.
+// Starts it as longwire run would, waits for its end for a limited time, and reports.
 void TryProgram(const std::string& server, Report* report);
 
-// That process. Says on standard output what was done, the last thing first of all when it fails.
+// The test program's main function. Prints each step to standard output.
 int TriedProgram(const Arguments& arguments);
 
 }  // namespace longwire::cli

@@ -28,10 +28,10 @@ using Clock = std::chrono::steady_clock;
 // cuInit waits 5 s for a session, and on a device that others use copies may have to wait.
 constexpr std::chrono::seconds kPatience{20};
 constexpr std::chrono::milliseconds kEndLook{20};
-constexpr size_t kMostSaid = 64 << 10;
+constexpr size_t kMaxOutputBytes = 64 << 10;
 constexpr std::string_view kVoice = "longwire: ";  // of the client's library
 constexpr const char* kUnknown =
-    "LONGWIRE_LOG=1 with any program says more; look at the log of longwired";
+    "LONGWIRE_LOG=1 with any program prints more; see the log of longwired";
 
 struct Pipe {
   wire::Descriptor read, write;
@@ -47,11 +47,11 @@ bool MakePipe(Pipe* made) {
 
 struct Outcome {
   std::string out, err;
-  int status = 0;  // as waitpid tells it
+  int status = 0;  // as waitpid returns it
   bool hung = false;
 };
 
-// This process' variables, with those of a program; nothing that says more on standard error.
+// This process's variables and those of a program, without those that print more on standard error.
 std::vector<std::string> Environment(const std::string& server, const std::string& library) {
   std::map<std::string, std::string> all;
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -73,7 +73,7 @@ std::vector<char*> Pointers(std::vector<std::string>& words) {
   return pointers;
 }
 
-// Never a fork: gRPC has threads here by now.
+// Not by fork: gRPC has started threads.
 int Spawn(const std::string& server, const std::string& library, Pipe* out, Pipe* err,
           pid_t* child) {
   std::vector<std::string> words = {"longwire", kTriedProgram, library + "/libcuda.so.1"};
@@ -96,7 +96,7 @@ int Spawn(const std::string& server, const std::string& library, Pipe* out, Pipe
 bool Take(const wire::Descriptor& from, std::string* to) {
   char bytes[4096];
   ssize_t got = read(from.get(), bytes, sizeof bytes);
-  if (got > 0 && to->size() < kMostSaid) to->append(bytes, static_cast<size_t>(got));
+  if (got > 0 && to->size() < kMaxOutputBytes) to->append(bytes, static_cast<size_t>(got));
   return got > 0 || (got < 0 && errno == EINTR);
 }
 
@@ -104,7 +104,7 @@ void Listen(Clock::time_point deadline, Pipe* out, Pipe* err, Outcome* outcome) 
   while (out->read.valid() || err->read.valid()) {
     auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
     if (left.count() <= 0) return;
-    // One that has ended is -1, which poll passes over.
+    // A descriptor that has ended is -1, which poll ignores.
     pollfd waits[] = {{out->read.get(), POLLIN, 0}, {err->read.get(), POLLIN, 0}};
     if (poll(waits, 2, static_cast<int>(left.count())) <= 0) continue;
     if (waits[0].revents != 0 && !Take(out->read, &outcome->out)) out->read.Reset();
@@ -124,7 +124,7 @@ void Await(pid_t child, Clock::time_point deadline, Outcome* outcome) {
   }
 }
 
-// What stands behind the word in the last line that begins with it.
+// The rest of the last line that begins with the word.
 std::string Behind(const std::string& text, const std::string& word) {
   std::istringstream lines(text);
   std::string found;
@@ -143,7 +143,7 @@ std::vector<std::string> SaidByLibrary(const std::string& text) {
   return said;
 }
 
-// Where it stood when it was ended.
+// The step at which it was ended.
 std::string Where(const Outcome& outcome) {
   std::string call = Behind(outcome.out, "calls");
   return call.empty() ? "loading libcuda.so.1" : call;
@@ -183,14 +183,14 @@ void ReportFailure(const Outcome& outcome, const std::string& library, Report* r
 void TryProgram(const std::string& server, Report* report) {
   std::printf("a program on this host\n");
   const std::string library = LibraryFolder();
-  if (library.empty()) return;  // which is a problem already
+  if (library.empty()) return;  // reported already
   std::fflush(stdout);
   Pipe out, err;
   pid_t child = -1;
   int error = MakePipe(&out) && MakePipe(&err) ? Spawn(server, library, &out, &err, &child) : errno;
   if (error != 0) {
     report->Bad(std::string("no process can be started: ") + std::strerror(error),
-                "look at this host's limits on processes and open files (ulimit -a)");
+                "check this host's limits on processes and open files (ulimit -a)");
     return;
   }
   Outcome outcome;
@@ -204,7 +204,7 @@ void TryProgram(const std::string& server, Report* report) {
   report->Good("it loads libcuda.so.1, sees " + devices +
                (devices == "1" ? " device" : " devices") + " and copies bytes there and back");
   for (const std::string& said : SaidByLibrary(outcome.err)) {
-    report->Note("the library says: " + said);
+    report->Note("the library reports: " + said);
   }
 }
 

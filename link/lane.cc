@@ -18,7 +18,7 @@ using transport::StreamPump;
 constexpr std::chrono::milliseconds kConnectPatience{3300};
 constexpr std::chrono::milliseconds kAttachPatience{3000};
 constexpr std::chrono::milliseconds kRetryPause{100};
-// For whose program has gone: to tell the server, where the session would wait for its return.
+// Time to notify the server that the program has gone; otherwise its session waits for a resume.
 constexpr std::chrono::milliseconds kLastWords{3000};
 
 std::span<const std::byte> BytesOf(const std::string& text) {
@@ -101,7 +101,7 @@ bool Lane::TakeAttached(std::span<const std::byte> body) {
   transport::Attached attached;
   if (DecodeAttached(body, &attached) != wire::WireResult::kOk) return false;
   right_.token = attached.token;
-  // No more than was offered.
+  // No flags that were not offered.
   relay_->SetFarEnd(attached.kept_bytes, attached.room_bytes, attached.packing & server_.packing);
   return true;
 }
@@ -141,8 +141,8 @@ bool Lane::Connect(std::chrono::milliseconds patience) {
 }
 
 StreamPump::Outcome Lane::PumpOnce() {
-  // Lanes move large messages: a thread that spins for them would take the place of one that
-  // waits for an answer.
+  // Lanes move large messages: a spinning thread would take the permit of one that waits for an
+  // answer.
   auto spinning = number_ == 0 ? StreamPump::Spinning::kYes : StreamPump::Spinning::kNo;
   StreamPump pump(*stream_, *relay_, counters_, spinning);
   pump.set_on_attached([this](std::span<const std::byte> body) { return TakeAttached(body); });
@@ -169,7 +169,7 @@ StreamPump::Outcome Lane::PumpOnce() {
 bool Lane::Relay() {
   closed_ = {static_cast<uint32_t>(transport::kLaunchFailed),
              "the connection to " + server_.server + " was lost"};
-  // The grace begins when a connection breaks; the first one has to come about without it.
+  // The grace begins when a connection breaks; it does not cover the first connection.
   if (stream_ == nullptr && !Connect(std::max(right_.resume_grace, kConnectPatience))) return false;
   while (true) {
     if (PumpOnce() != StreamPump::Outcome::kBroken) return true;

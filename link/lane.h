@@ -1,5 +1,5 @@
 // One pair of a session's logs on the client's side: the session's own, or one of its lanes
-// (wire/lane.h). Its rings, which the program uses too, and its connection, which is made again
+// (wire/lane.h). Owns the rings, which the program shares, and the connection, which is made again
 // when it breaks.
 #pragma once
 
@@ -28,7 +28,7 @@ class Lane {
   int up_descriptor() const { return up_->descriptor(); }
   int down_descriptor() const { return down_->descriptor(); }
 
-  // What the server said at the opening.
+  // The server's answer to the opening: what an attach needs.
   struct Right {
     uint64_t session = 0;
     transport::Token token{};
@@ -38,18 +38,18 @@ class Lane {
   void SetServer(ServerChannel server) { server_ = std::move(server); }
   ServerChannel& server() { return server_; }
 
-  // The first connection, without waiting for the answer. False when it broke at once.
+  // Makes the first connection without waiting for the answer. False when it broke at once.
   bool Attach();
-  // Waits until the program has put something into its ring. False when the lane was stopped or
-  // closed before.
+  // Waits until the program has written to its ring. False when the lane was stopped or closed
+  // before.
   bool WaitForBytes();
-  // Relays until the session ends or a connection does not come back; closed() says how. Makes the
-  // connection if there is none. False if it is lost.
+  // Relays until the session ends; closed() says how. Makes the connection if there is none. False
+  // if it broke and could not be made again within resume_grace.
   bool Relay();
   const transport::Closed& closed() const { return closed_; }
 
   void CloseRings(uint32_t code);
-  // Makes Relay and WaitForBytes return soon, after telling the server. From any thread.
+  // Makes Relay and WaitForBytes return soon, after `closed` was sent to the server. Thread-safe.
   void Stop(const transport::Closed& closed);
 
  private:
@@ -63,7 +63,7 @@ class Lane {
 
   const uint32_t number_;
   Right right_;
-  ServerChannel server_;  // without a channel until one was taken
+  ServerChannel server_;  // no channel until SetServer
   std::shared_ptr<wire::RingMemory> up_;
   std::shared_ptr<wire::RingMemory> down_;
   std::unique_ptr<transport::RelayEnd> relay_;
@@ -74,7 +74,7 @@ class Lane {
   base::Mutex mutex_{base::ranks::kLinkLane};
   base::CondVar stop_changed_;
   bool stopped_ LONGWIRE_GUARDED_BY(mutex_) = false;
-  transport::Closed stop_ LONGWIRE_GUARDED_BY(mutex_);  // what the server is told
+  transport::Closed stop_ LONGWIRE_GUARDED_BY(mutex_);  // sent to the server
   std::chrono::steady_clock::time_point stopped_at_ LONGWIRE_GUARDED_BY(mutex_);
   transport::StreamPump* pump_ LONGWIRE_GUARDED_BY(mutex_) = nullptr;  // while it runs
 };

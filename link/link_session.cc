@@ -16,7 +16,7 @@ namespace {
 using transport::Log;
 using transport::LogLevel;
 
-// The program gives up after 5 s; it shall have our sentence before.
+// The program gives up after 5 s; it must get our sentence before.
 constexpr std::chrono::milliseconds kConnectPatience{3300};
 constexpr std::chrono::milliseconds kAnswerPatience{4400};
 constexpr int kOpenAttempts = 3;
@@ -52,7 +52,7 @@ void LinkSession::Run() {
     Relay();
   }
   if (server_.channel != nullptr) servers_.GiveBack(std::move(server_));
-  // Outside the lock: who gives up now still asks for it.
+  // Outside the lock: attempts that are cancelled still take it.
   std::unique_ptr<ServerRace> race;
   {
     base::MutexLock lock(mutex_);
@@ -145,7 +145,7 @@ bool LinkSession::Reach(Contender& contender, Asked* asked, std::string* sentenc
   return true;
 }
 
-// What a server says that refuses, or that speaks otherwise; nothing of a session that is open.
+// Reads the sentence of a server that refuses or has another version; empty if the session is open.
 void LinkSession::TakeAnswer(bool refused, Asked* asked, std::string* sentence) {
   const wire::OpenReply& reply = asked->reply;
   *sentence = wire::ProblemOfAnswer(refused, reply.protocol, reply.versions);
@@ -168,8 +168,8 @@ bool LinkSession::AskToOpen(const transport::OpenSessionRequest& request, Conten
     auto stub = transport::Transport::NewStub(asked->channel.channel);
     status = stub->Open(&context, request, &asked->opened);
     contender.set_on_give_up(nullptr);
-    // The connection broke: if a session was opened, the server drops it, as nobody attaches to it.
-    // It does so, too, when another server was sooner.
+    // The connection broke. A session that was opened is dropped by the server, as no link attaches
+    // to it. The same happens when another server was faster.
     if (status.error_code() != grpc::StatusCode::UNAVAILABLE) break;
   }
   const transport::OpenSessionReply& answer = asked->opened;
@@ -186,7 +186,7 @@ bool LinkSession::AskToOpen(const transport::OpenSessionRequest& request, Conten
   return sentence->empty();
 }
 
-// What the first said that gave a reason of its own.
+// The code of the first server that gave a reason of its own.
 int32_t LinkSession::CodeOfRefusal() {
   base::MutexLock lock(mutex_);
   for (const auto& [place, asked] : asked_) {
@@ -195,8 +195,8 @@ int32_t LinkSession::CodeOfRefusal() {
   return transport::kNoDevice;
 }
 
-// Whether the program speaks a version that this link has, too; else it is refused. What cannot be
-// read the server refuses.
+// True if program and link share a version; else the program is refused. The server refuses
+// requests that cannot be decoded.
 bool LinkSession::Understands(const wire::Message& message) {
   wire::OpenRequest program;
   wire::Reader reader(message.bytes);
@@ -211,7 +211,7 @@ bool LinkSession::Understands(const wire::Message& message) {
 
 bool LinkSession::Open(const wire::Message& message) {
   if (!Understands(message)) return false;
-  // Of those, too, who are still asked when one has answered.
+  // Also used by attempts that are running when another server has answered.
   auto request = std::make_shared<transport::OpenSessionRequest>();
   request->set_request(message.bytes.data(), message.bytes.size());
   request->set_client_version(LONGWIRE_VERSION);
@@ -220,7 +220,7 @@ bool LinkSession::Open(const wire::Message& message) {
   auto ask = [this, request](size_t place, Contender& contender, std::string* sentence) {
     Asked& asked = AskedOf(place);
     if (AskToOpen(*request, contender, &asked, sentence)) return true;
-    // Of a refusal by one of several.
+    // The prefix of a refusal by one of several servers.
     bool named = sentence->find(contender.address().Text()) != std::string::npos;
     if (!named && servers_.count() > 1) *sentence = asked.channel.server + ": " + *sentence;
     return false;
@@ -280,11 +280,11 @@ bool LinkSession::ReplyToProgram(wire::OpenReply reply) {
   return wire::SendMessage(socket_.get(), writer.span(), rings);
 }
 
-// Until the program uses it a lane costs a sleeping thread and no connection.
+// An unused lane costs a sleeping thread and no connection.
 void LinkSession::RelayLane(Lane& lane) {
   if (!lane.WaitForBytes()) return;
   lane.SetServer(servers_.Beside(lanes_[0]->server()));
-  // What a lane has lost nobody sends again: without it the session cannot go on.
+  // Bytes that a lane has lost are not sent again: the session cannot go on.
   if (!lane.Relay()) lanes_[0]->Stop(lane.closed());
 }
 
@@ -309,7 +309,7 @@ void LinkSession::EndForProgram() {
   const std::string& sentence = closed.sentence;
   Log(LogLevel::kInfo, session_,
       "ended, code " + std::to_string(closed.code) + (sentence.empty() ? "" : ": " + sentence));
-  // For the program's standard error, should it look: the rings carry only the code.
+  // The rings carry only the code; the program can print this sentence.
   if (!sentence.empty()) wire::SendMessage(socket_.get(), BytesOf(sentence));
   for (auto& lane : lanes_) lane->CloseRings(closed.code);
 }

@@ -1,7 +1,7 @@
-// One program at the door, on the client's side: takes its OpenRequest, opens a session at a
-// server, gives the program its rings and relays them until either side ends: the session's own
-// logs at once, its lanes from when the program first uses them. A program that only wants to know
-// which devices there are (wire::ViewRequest) gets one answer.
+// One program that has connected to the link's socket: takes its OpenRequest, opens a session at a
+// server, gives the program its rings and relays them until either side ends. The session's own
+// logs are relayed at once, each lane from its first use. A program that only asks which devices
+// there are (wire::ViewRequest) gets one answer.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -31,9 +31,9 @@ class LinkSession {
   LinkSession(wire::Descriptor socket, ServerConnection& servers)
       : socket_(std::move(socket)), servers_(servers) {}
 
-  // The whole session, on the calling thread.
+  // Serves the program until its end, on the calling thread.
   void Run();
-  // The program has gone. From another thread.
+  // The program has closed its socket. Called by another thread.
   void ProgramGone();
 
   int socket() const { return socket_.get(); }
@@ -41,12 +41,13 @@ class LinkSession {
   void set_finished() { finished_.store(true); }
 
  private:
-  // What one of the servers said that were asked.
+  // One server's answer.
   struct Asked {
     ServerChannel channel;
     transport::OpenSessionReply opened;
     wire::OpenReply reply;
-    std::atomic<int32_t> code{transport::kNoDevice};  // for the program, if it refused
+    std::atomic<int32_t> code{
+        transport::kNoDevice};  // CUresult for the program if the server refused
     transport::InspectReply view;
   };
 
@@ -73,17 +74,17 @@ class LinkSession {
   std::atomic<bool> finished_{false};
 
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
-  ServerChannel server_;  // without a channel until one was taken
+  ServerChannel server_;  // no channel until a server has accepted
   uint64_t session_ = 0;
-  // The session's own logs, then its lanes; as they are once the session is open.
+  // The session's own logs, then its lanes. Constant once the session is open.
   std::vector<std::unique_ptr<Lane>> lanes_;
 
   base::Mutex mutex_{base::ranks::kLinkSession};
   bool gone_ LONGWIRE_GUARDED_BY(mutex_) = false;
-  bool open_ LONGWIRE_GUARDED_BY(mutex_) = false;  // lanes_ may be stopped
-  // By place in the race; what an entry holds is its thread's until the race is over.
+  bool open_ LONGWIRE_GUARDED_BY(mutex_) = false;  // lanes_ is complete
+  // By index in the race. An entry belongs to its thread until the race is over.
   std::map<size_t, Asked> asked_ LONGWIRE_GUARDED_BY(mutex_);
-  // Once there is one; the others' threads end with it.
+  // Set once the race begins; its destructor waits for the other servers' threads.
   std::unique_ptr<ServerRace> race_ LONGWIRE_GUARDED_BY(mutex_);
 };
 

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "link/door.h"
+#include "link/local_socket.h"
 #include "link/options.h"
 #include "link/transport/grpc_setup.h"
 #include "link/transport/log.h"
@@ -64,16 +64,16 @@ int Main(int count, char** arguments) {
   }
   transport::PrepareProcess();
 
-  Door door(*options);
-  Door::Opened opened = door.Open();
-  if (opened == Door::Opened::kFailed) {
-    transport::Log(transport::LogLevel::kError,
-                   "cannot open the door at " + options->socket + ": " + std::strerror(errno));
+  LocalSocket socket(*options);
+  LocalSocket::Opened opened = socket.Open();
+  if (opened == LocalSocket::Opened::kFailed) {
+    transport::Log(transport::LogLevel::kError, "cannot open the local socket at " +
+                                                    options->socket + ": " + std::strerror(errno));
     return 1;
   }
   if (options->ready_descriptor >= 0) close(options->ready_descriptor);
-  if (opened == Door::Opened::kOtherLink) return 0;
-  door.Serve();
+  if (opened == LocalSocket::Opened::kOtherLink) return 0;
+  socket.Serve();
   return 0;
 }
 

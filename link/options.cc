@@ -74,7 +74,8 @@ std::string Apply(int code, std::string_view value, Options* options) {
     case kServer: {
       auto servers = transport::ParseAddresses(value, &problem);
       if (servers) options->servers = std::move(*servers);
-      // A program that started us hears it at the door; it does not see our standard error.
+      // The program that started us gets it as the refusal of its session; it does not see our
+      // standard error.
       options->server_problem = problem;
       return {};
     }

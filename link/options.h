@@ -15,22 +15,23 @@ namespace longwire::link {
 
 struct Options {
   std::vector<transport::Address> servers;  // tried in this order
-  std::string server_problem;               // not empty: what each program is told instead
+  std::string server_problem;               // if not empty: every program is refused with it
   transport::TlsFiles identity;             // none: without TLS
   std::string socket;
   std::chrono::milliseconds idle{60'000};   // ends after this long without a session
   uint32_t packing = transport::kPackAuto;  // compression
   bool foreground = false;                  // keeps standard error and working directory
   std::string log_file;
-  int ready_descriptor = -1;  // closed once the door is open
+  int ready_descriptor = -1;  // closed once the link listens
   transport::LogLevel log_level = transport::LogLevel::kInfo;
 };
 
-// nullopt with what to print and the exit status.
+// What to print instead of starting, and the exit status.
 struct Refusal {
   std::string text;
   int status = 2;
 };
+// nullopt with a refusal.
 std::optional<Options> ParseOptions(int count, char** arguments, Refusal* refusal);
 
 }  // namespace longwire::link

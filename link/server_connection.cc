@@ -17,7 +17,7 @@ constexpr std::chrono::milliseconds kRefusedPatience{800};
 // Finding out why a handshake fails takes a few round trips.
 constexpr std::chrono::milliseconds kDiagnosisPatience{1000};
 constexpr std::chrono::milliseconds kAnswerPatience{4000};
-// Who is told to give up does so within this.
+// A cancelled attempt ends within this time.
 constexpr std::chrono::milliseconds kGiveUpLook{100};
 
 gpr_timespec After(Clock::duration time) {
@@ -26,7 +26,7 @@ gpr_timespec After(Clock::duration time) {
                       gpr_time_from_nanos(std::max<int64_t>(nanoseconds, 0), GPR_TIMESPAN));
 }
 
-// gRPC tells why a connection failed only in the status of a call.
+// gRPC reports why a connection failed only in the status of a call.
 grpc::Status ProbeStatus(const std::shared_ptr<grpc::Channel>& channel) {
   grpc::ClientContext context;
   context.set_deadline(After(std::chrono::milliseconds(200)));
@@ -35,7 +35,7 @@ grpc::Status ProbeStatus(const std::shared_ptr<grpc::Channel>& channel) {
   return transport::Transport::NewStub(channel)->Inspect(&context, request, &reply);
 }
 
-// gRPC's words for it differ by where in its handshake it lost patience.
+// gRPC's text differs by the step of the handshake that timed out.
 bool IsSilence(const grpc::Status& status) {
   const std::string& message = status.error_message();
   return status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED ||
@@ -48,13 +48,13 @@ std::string NothingListens(const std::string& server) {
   return "nothing listens at " + server + "; is longwired running there, and is the port right?";
 }
 
-// The last and most telling part of gRPC's chain of reasons.
+// The last and most specific part of gRPC's chain of reasons.
 std::string LastReason(const std::string& message) {
   size_t colon = message.rfind(": ");
   return colon == std::string::npos ? message : message.substr(colon + 2);
 }
 
-// Nobody has looked at it since it was given back; one look sees that the server closed it.
+// The connection was not polled while idle; one poll notices that the server has closed it.
 bool IsStillOpen(grpc::Channel& channel) {
   channel.WaitForStateChange(GRPC_CHANNEL_READY, After({}));
   return channel.GetState(true) == GRPC_CHANNEL_READY;
@@ -89,27 +89,27 @@ std::string ExplainStatus(const std::string& server, const grpc::Status& status)
 
 namespace {
 
-// Of a connection that has not come up in `time`.
+// The sentence about a connection that is not up after `time`.
 std::string WhyNotReady(const ServerChannel& server, grpc_connectivity_state state,
                         Clock::duration time) {
   grpc::Status status(grpc::StatusCode::DEADLINE_EXCEEDED, "");
   if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) status = ProbeStatus(server.channel);
   if (status.ok()) return {};
-  switch (transport::KnockAt(server.address, kDiagnosisPatience)) {
-    case transport::Knocked::kRefused:
+  switch (transport::TryTcp(server.address, kDiagnosisPatience)) {
+    case transport::TcpOutcome::kRefused:
       return NothingListens(server.server);
-    case transport::Knocked::kNoWay:
-      return "there is no way to " + server.server +
+    case transport::TcpOutcome::kUnreachable:
+      return "there is no route to " + server.server +
              " from here: the address is wrong, or the host is down";
-    case transport::Knocked::kSilent:
+    case transport::TcpOutcome::kTimedOut:
       return NoAnswerFrom(server.server, time);
-    case transport::Knocked::kUnknownName:
+    case transport::TcpOutcome::kUnknownName:
       return "the host name of " + server.server + " is not known";
-    case transport::Knocked::kTaken:
+    case transport::TcpOutcome::kConnected:
       break;
   }
   return IsSilence(status) ? server.server +
-                                 " takes connections, but says nothing; is longwired there "
+                                 " accepts connections but does not answer; is longwired there "
                                  "stopped, or something else at that port?"
                            : ExplainStatus(server.server, status);
 }
@@ -158,7 +158,7 @@ std::optional<ServerChannel> ServerConnection::TakeIdle(const std::string& finge
 
 namespace {
 
-// Of several servers one that takes connections, but answers nothing, is none.
+// With several servers, one that accepts connections but does not answer is skipped.
 bool Answers(const ServerChannel& server, Contender& contender, std::string* sentence) {
   grpc::ClientContext context;
   context.set_deadline(After(kAnswerPatience));

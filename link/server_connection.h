@@ -1,5 +1,5 @@
-// Connections to the servers: finds one that answers, opens sessions there, keeps a few idle
-// connections so that the next program pays no handshake. Thread-safe.
+// Connections to the servers: finds one that answers, and keeps a few idle connections so that the
+// next program needs no handshake. Thread-safe.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -30,8 +30,8 @@ struct ServerChannel {
 
 class ServerConnection {
  public:
-  // Without an `identity` connections are not encrypted. With a `problem` there is never a
-  // connection, and it is the sentence.
+  // Without an `identity` connections are not encrypted. With a `problem` every attempt to connect
+  // fails with that sentence.
   ServerConnection(std::vector<transport::Address> servers, transport::TlsFiles identity,
                    std::string problem = {}, uint32_t packing = 0)
       : servers_(std::move(servers)),
@@ -44,21 +44,21 @@ class ServerConnection {
   std::vector<transport::Address> Order();
   const std::string& problem() const { return problem_; }
   size_t count() const { return servers_.size(); }
-  // A connection to this server; nullopt with a sentence when it does not come about until the
-  // deadline, or soon after `given_up` is set.
+  // A connection to this server. nullopt with a sentence when there is none at the deadline, or
+  // soon after `given_up` is set.
   std::optional<ServerChannel> Reach(const transport::Address& server,
                                      std::chrono::steady_clock::time_point deadline,
                                      const std::atomic<bool>& given_up, std::string* sentence);
   // The first server of the list that answers within `patience` (server_race.h); nullopt with a
   // sentence.
   std::optional<ServerChannel> Take(std::chrono::milliseconds patience, std::string* sentence);
-  // Another connection to the same server, as the same client; it may still have to come up.
+  // Another connection to the same server with the same identity; it may not be up yet.
   ServerChannel Beside(const ServerChannel& other);
-  // Keeps it for the next session if it still works.
+  // Keeps the connection for the next session if it still works.
   void GiveBack(ServerChannel channel);
 
  private:
-  // One that was made with the certificate of this fingerprint, to `server`.
+  // An idle connection to `server` that was made with the certificate of this fingerprint.
   std::optional<ServerChannel> TakeIdle(const std::string& fingerprint, const std::string& server);
 
   const std::vector<transport::Address> servers_;
@@ -69,12 +69,12 @@ class ServerConnection {
   std::vector<ServerChannel> idle_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
-// Waits until the connection is up. False with a sentence when it is not; finding that takes time,
-// which nullptr saves. Ends early after `given_up` is set.
+// Waits until the connection is up, the deadline passes or `given_up` is set. False with a sentence
+// when it is not up; a `sentence` of nullptr saves the time to diagnose why.
 bool WaitUntilReady(const ServerChannel& server, std::chrono::steady_clock::time_point deadline,
                     std::string* sentence, const std::atomic<bool>* given_up = nullptr);
 
-// What a failed call to a server means, for people.
+// A sentence for people about a failed call to a server.
 std::string ExplainStatus(const std::string& server, const grpc::Status& status);
 
 }  // namespace longwire::link

@@ -9,9 +9,9 @@ namespace {
 
 // Longer than most connections and handshakes between continents take.
 constexpr std::chrono::milliseconds kConnectTurn{300};
-// A server that has no worker ready starts one first.
+// A server without a warm worker starts one first.
 constexpr std::chrono::milliseconds kAnswerTurn{1500};
-// Of a long list the last is still tried in time.
+// Bounds the delays, so that the last server of a long list is tried in time.
 constexpr std::chrono::milliseconds kAllStarted{2000};
 
 std::string Seconds(std::chrono::steady_clock::duration time) {

@@ -1,7 +1,7 @@
-// Several servers of which one is wanted: the first of a list, unless it keeps its peace. Each is
-// tried on a thread of its own; the next one starts when the one before has failed, or beside it
-// when that has said nothing for a while. The first that serves is taken, and the others are told
-// to give up.
+// Chooses one of several servers, as "happy eyeballs" (RFC 8305) does: each is tried on a thread of
+// its own, in the order of the list. The next attempt starts when the one before has failed, or
+// beside it when that has not answered for a while. The first server that serves is taken, and the
+// other attempts are cancelled.
 #pragma once
 
 #include <atomic>
@@ -25,11 +25,11 @@ class Contender {
   Contender(const transport::Address& address, std::function<void()> on_connected)
       : address_(address), on_connected_(std::move(on_connected)) {}
   const transport::Address& address() const { return address_; }
-  // Set when another serves: then the attempt ends soon.
+  // Set when another server was taken: the attempt should end soon.
   const std::atomic<bool>& given_up() const { return given_up_; }
-  // While it is set, giving up also calls this. nullptr: no more.
+  // Called by GiveUp, too, until it is replaced. nullptr: nothing is called.
   void set_on_give_up(std::function<void()> on_give_up);
-  // There is a connection; the next server is given more time then.
+  // Reports that there is a connection: the next attempt then starts later.
   void Connected() { on_connected_(); }
   void GiveUp();
 
@@ -43,19 +43,19 @@ class Contender {
 
 class ServerRace {
  public:
-  // Tries one server; `place` is its number in the list. False with a sentence when it does not
-  // serve. Called by several threads.
+  // Tries one server; `place` is its index in the list. False with a sentence when it does not
+  // serve. Called by several threads at once.
   using Try = std::function<bool(size_t place, Contender& contender, std::string* sentence)>;
 
   ServerRace(const std::vector<transport::Address>& servers, Try attempt);
-  ~ServerRace();  // waits for those that have given up
+  ~ServerRace();  // waits for the cancelled attempts
   ServerRace(const ServerRace&) = delete;
   ServerRace& operator=(const ServerRace&) = delete;
 
-  // The place of the server that serves; nullopt, with what each of them said, when none does
-  // before the deadline.
+  // The index of the server that was taken. nullopt, with one sentence for each server, when none
+  // serves before the deadline.
   std::optional<size_t> Run(std::chrono::steady_clock::time_point deadline, std::string* sentence);
-  // Makes Run return soon, with nullopt. From any thread.
+  // Makes Run return nullopt soon. Thread-safe.
   void GiveUp();
 
  private:
@@ -76,18 +76,18 @@ class ServerRace {
   std::string Sentences() const LONGWIRE_REQUIRES(mutex_);
 
   const Try attempt_;
-  std::vector<std::unique_ptr<Contender>> contenders_;  // by place; as they are from the start on
-  std::vector<std::thread> threads_;                    // of Run's caller
+  std::vector<std::unique_ptr<Contender>> contenders_;  // by index; constant
+  std::vector<std::thread> threads_;                    // used by Run's caller only
 
   base::Mutex mutex_{base::ranks::kServerRace};
   base::CondVar changed_;
-  std::vector<Progress> progress_ LONGWIRE_GUARDED_BY(mutex_);  // by place
+  std::vector<Progress> progress_ LONGWIRE_GUARDED_BY(mutex_);  // by index
   size_t started_ LONGWIRE_GUARDED_BY(mutex_) = 0;
   std::optional<size_t> winner_ LONGWIRE_GUARDED_BY(mutex_);
   bool given_up_ LONGWIRE_GUARDED_BY(mutex_) = false;
 };
 
-// Of a server that says nothing, after that time.
+// The sentence about a server that has not answered in `time`.
 std::string NoAnswerFrom(const std::string& server, std::chrono::steady_clock::duration time);
 
 }  // namespace longwire::link

@@ -1,5 +1,5 @@
 // The part of NVML's binary interface (version 13.0) that this library answers, as programs expect
-// it: numbers, layouts, signatures. Ours, so that building needs no header of the driver's.
+// it: numbers, layouts, signatures. Declared here, so that building needs no header of the driver.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ enum nvmlReturn_t : int {
   NVML_ERROR_ARGUMENT_VERSION_MISMATCH = 25,
 };
 
-// Points to nothing that callers may look at.
+// Opaque to callers.
 using nvmlDevice_t = const char*;
 
 constexpr unsigned NVML_INIT_FLAG_NO_GPUS = 1;

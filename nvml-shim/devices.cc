@@ -1,4 +1,4 @@
-// Which devices there are, and what does not change about them.
+// The devices and their constant properties.
 #include <cuda.h>
 
 #include <algorithm>
@@ -163,7 +163,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, unsigned
   return AnswerAttribute(device, clock, attribute, kPerMegahertz);
 }
 
-// Parts of devices are not lent.
+// Parts of devices (MIG) are not served.
 NVML_EXPORT nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned* is_part) {
   return Answer(device, is_part, [](const Seen&) { return 0u; });
 }

@@ -1,5 +1,5 @@
-// Sets of events, in which nothing ever happens: what the GPU host's driver would tell does not
-// come here, and no event can be registered.
+// Event sets, in which no event ever occurs: the server's driver does not forward its events, and
+// none can be registered.
 #include <chrono>
 #include <new>
 #include <thread>

@@ -1,4 +1,4 @@
-// What changes: memory, use, the tenant's processes of this host.
+// Changing values: memory, utilization, the tenant's processes of this host.
 #include <algorithm>
 
 #include "nvml-shim/state.h"
@@ -39,7 +39,7 @@ nvmlReturn_t Compute(nvmlDevice_t device, unsigned* count, Info* infos, Make mak
   return count == nullptr ? NVML_ERROR_INVALID_ARGUMENT : CopyProcesses(seen, count, infos, make);
 }
 
-// Nobody draws, and nobody shares a context.
+// There are no graphics processes, and no shared contexts.
 nvmlReturn_t None(nvmlDevice_t device, unsigned* count) {
   Seen seen;
   nvmlReturn_t result = Find(device, &seen);
@@ -76,7 +76,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMem
   return NVML_SUCCESS;
 }
 
-// Over the last minute, by all tenants. Nobody measures how busy the memory is.
+// Over the last minute, by all tenants. Memory utilization is not measured.
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device,
                                                        nvmlUtilization_t* utilization) {
   Seen seen;

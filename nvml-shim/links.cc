@@ -1,4 +1,4 @@
-// How devices reach each other: what the server's driver says of peers and its NVML of links.
+// Connections between devices: peer access from the server's driver, links from its NVML.
 #include <algorithm>
 #include <cstddef>
 #include <cstring>

@@ -1,4 +1,4 @@
-// The library against a door that answers what the test says.
+// The library against a fake server with replies that the test sets.
 #include <cuda.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "nvml-shim/fake_door.h"
+#include "nvml-shim/fake_server.h"
 #include "nvml-shim/interface.h"
 
 namespace longwire::nvml {
@@ -38,7 +38,7 @@ class NvmlTest : public testing::Test {
     wire::ViewReply reply;
     reply.driver_release = "580.95.05";
     reply.devices = {Device(0), Device(1)};
-    door.Say(reply);
+    server.SetReply(reply);
     ASSERT_EQ(nvmlInit_v2(), NVML_SUCCESS);
     ASSERT_EQ(nvmlDeviceGetHandleByIndex_v2(0, &first), NVML_SUCCESS);
     ASSERT_EQ(nvmlDeviceGetHandleByIndex_v2(1, &second), NVML_SUCCESS);
@@ -55,7 +55,7 @@ class NvmlTest : public testing::Test {
     }
   }
 
-  FakeDoor door;
+  FakeServer server;
   nvmlDevice_t first = nullptr, second = nullptr;
 };
 
@@ -182,7 +182,7 @@ TEST_F(NvmlTest, DevicesReachWhomTheDriverNames) {
   reply.devices[0].atomic_peers = {1};
   reply.devices[1].peers = {0};
   reply.devices[0].links = {{0, 7, 1, 0, "00010001:AB:06.0"}};
-  door.Say(reply);
+  server.SetReply(reply);
   AwaitDevices(3);
   nvmlDevice_t third = nullptr;
   ASSERT_EQ(nvmlDeviceGetHandleByIndex_v2(2, &third), NVML_SUCCESS);
@@ -208,7 +208,7 @@ TEST_F(NvmlTest, LinksAreThoseOfTheServer) {
   reply.devices[0].links = {{2, 7, 1, NVML_NVLINK_DEVICE_TYPE_SWITCH, "00000000:87:00.0"},
                             {3, 7, 4, 255, "fffffff:ffff:ff"}};
   reply.devices[1].links = {{0, 7, 1, NVML_NVLINK_DEVICE_TYPE_SWITCH, "00000000:87:00.0"}};
-  door.Say(reply);
+  server.SetReply(reply);
   AwaitDevices(3);
   EXPECT_EQ(Status(first, second, NVML_P2P_CAPS_INDEX_NVLINK), unsigned{NVML_P2P_STATUS_OK});
   unsigned value = 99;
@@ -295,7 +295,7 @@ TEST_F(NvmlTest, AChildAsksAsItself) {
     int status = -1;
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
-    EXPECT_TRUE(door.WasAskedBy(child));
+    EXPECT_TRUE(server.WasAskedBy(child));
   }
   done = true;
   asker.join();

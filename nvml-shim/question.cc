@@ -32,21 +32,21 @@ std::vector<std::byte> EncodeRequest(const shim::Options& options) {
 bool AskServer(const shim::Options& options, wire::ViewReply* reply, std::string* sentence) {
   Clock::time_point deadline = Clock::now() + kPatience;
   std::string to = "cannot ask " + options.server + " for its devices: ";
-  wire::Descriptor door = shim::Knock(options, deadline, sentence);
-  if (!door.valid()) {
+  wire::Descriptor socket = shim::Knock(options, deadline, sentence);
+  if (!socket.valid()) {
     *sentence = to + *sentence;
     return false;
   }
-  if (!wire::SendMessage(door.get(), EncodeRequest(options))) {
-    *sentence = to + "the door closed";
+  if (!wire::SendMessage(socket.get(), EncodeRequest(options))) {
+    *sentence = to + "the connection was closed";
     return false;
   }
   auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
   bool closed = false;
   auto message =
-      wire::ReceiveMessage(door.get(), std::max(left, std::chrono::milliseconds(1)), &closed);
+      wire::ReceiveMessage(socket.get(), std::max(left, std::chrono::milliseconds(1)), &closed);
   if (!message) {
-    *sentence = to + (closed ? "the door closed" : "no answer within 5 seconds");
+    *sentence = to + (closed ? "the connection was closed" : "no answer within 5 seconds");
     return false;
   }
   wire::Reader reader(message->bytes);

@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Tools ask for dozens of things one after the other; they belong to one moment.
+// Tools request dozens of values one after the other; they should be of one moment.
 constexpr std::chrono::milliseconds kAge{50};
 // A server that does not answer is not asked again at once: each time may take five seconds.
 constexpr std::chrono::seconds kLostAge{1};

@@ -38,13 +38,13 @@ Keys are written readable by their owner only. The exit status is 0 if it is don
 
 constexpr int kAuthorityDays = 3650;
 constexpr int kDays = 365;
-constexpr int kMostDays = 36500;
+constexpr int kMaxDays = 36500;
 constexpr size_t kMaxName = 64;  // of a certificate's common name
 
 struct Wish {
   std::string folder;
   std::string name;
-  int days = 0;  // 0: not said
+  int days = 0;  // 0: not given
   bool force = false;
 };
 
@@ -57,10 +57,10 @@ Taken TakeDays(const Arguments& arguments, size_t* i, int* days) {
   std::string text;
   Taken taken = TakeOption("cert", arguments, "--days", i, &text);
   if (taken != Taken::kYes) return taken;
-  auto number = wire::ParseNumber(text, 1, kMostDays);
+  auto number = wire::ParseNumber(text, 1, kMaxDays);
   if (number) *days = static_cast<int>(*number);
   if (number) return Taken::kYes;
-  Fail("--days expects a number from 1 to " + std::to_string(kMostDays) + ", found '" + text + "'");
+  Fail("--days expects a number from 1 to " + std::to_string(kMaxDays) + ", found '" + text + "'");
   return Taken::kBad;
 }
 
@@ -78,7 +78,7 @@ bool ParseWish(const Arguments& arguments, Wish* wish) {
     if (word == "--force") {
       wish->force = true;
     } else {
-      Fail("what is '" + word + "'? See longwire cert --help");
+      Fail("unknown option '" + word + "'. See longwire cert --help");
       return false;
     }
   }

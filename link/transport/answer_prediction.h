@@ -1,8 +1,9 @@
-// When to ask for the next message. gRPC tells the far end of the room that a read has made: in a
-// message of its own where the next read is asked for at once, which costs both ends a system call
-// and more, or along with what is written next, if the read is asked for after that. So where each
-// message is answered by one soon, as with a program that launches and waits, the read waits for
-// the answer. Of a burst that is not answered no message may wait long.
+// Predicts whether a received message will be answered soon, and so when to start the next read.
+// A read makes gRPC send a flow-control update (WINDOW_UPDATE). If the read starts at once, the
+// update is a packet of its own and costs both ends a system call; if it starts after the answer
+// was written, the update goes with the answer. So the read waits while an answer is expected, as
+// with a program that launches and waits. The wait is short, so that a burst without answers is not
+// delayed.
 #pragma once
 
 #include <chrono>
@@ -14,18 +15,18 @@ class AnswerPrediction {
   using Time = std::chrono::steady_clock::time_point;
 
   AnswerPrediction();
-  // A message came, or one went.
-  void Heard(Time now);
-  void Said(Time now);
-  // Whether an answer to the last message is still to be expected.
+  // A message was received, or one was sent.
+  void Received(Time now);
+  void Sent(Time now);
+  // True while an answer to the last received message is expected.
   bool Expects(Time now) const;
 
  private:
   const bool predicts_;  // off with LONGWIRE_DISABLE=answers-first
   bool unanswered_ = false;
-  Time heard_at_;
-  Time::duration last_{};  // what the last answer took
-  int in_a_row_ = 0;       // messages that were answered soon
+  Time received_at_;
+  Time::duration last_{};  // time that the last answer took
+  int in_a_row_ = 0;       // messages in a row that were answered soon
 };
 
 }  // namespace longwire::transport

@@ -1,4 +1,4 @@
-// What people and programs want to know of an X.509 certificate.
+// The fields of an X.509 certificate that this project uses.
 #pragma once
 
 #include <ctime>
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-// OpenSSL's own names, so that its headers stay out of this one.
+// Declared as OpenSSL does, so that this header needs none of its headers.
 typedef struct x509_st X509;
 typedef struct evp_pkey_st EVP_PKEY;
 
@@ -39,8 +39,8 @@ struct Certificate {
 
 Certificate Describe(X509* certificate);
 
-// The first certificate, all certificates, the private key of a PEM text; null or empty when there
-// is none. Keys that ask for a passphrase are none.
+// The first certificate, all certificates, and the private key of a PEM text; null or empty when
+// there is none. A key with a passphrase counts as none.
 CertificatePointer ParseCertificate(std::string_view pem);
 std::vector<CertificatePointer> ParseCertificates(std::string_view pem);
 KeyPointer ParseKey(std::string_view pem);

@@ -1,4 +1,4 @@
-// The CUresult values that link and daemon themselves answer with; they include no cuda.h.
+// The CUresult values that link and daemon answer with; neither includes cuda.h.
 #pragma once
 
 #include <cstdint>

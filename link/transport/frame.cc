@@ -21,7 +21,7 @@ std::string EncodeAttach(const Attach& attach) {
   writer.U64(attach.room_bytes);
   writer.U32(attach.lane);
   writer.U32(attach.packing);
-  if (attach.hears_terms != 0) writer.U32(attach.hears_terms);
+  if (attach.understands_terms != 0) writer.U32(attach.understands_terms);
   return Text(writer);
 }
 
@@ -35,7 +35,7 @@ WireResult DecodeAttach(std::span<const std::byte> body, Attach* attach) {
   LW_TRY(reader.U64(&attach->room_bytes));
   LW_TRY(reader.U32(&attach->lane));
   LW_TRY(reader.U32(&attach->packing));
-  return reader.remaining() == 0 ? WireResult::kOk : reader.U32(&attach->hears_terms);
+  return reader.remaining() == 0 ? WireResult::kOk : reader.U32(&attach->understands_terms);
 }
 
 std::string EncodeAttached(const Attached& attached) {

@@ -19,17 +19,18 @@ using wire::WireResult;
 enum FrameFlags : uint32_t {
   kFrameAttach = 1,    // first frame from the client; body: Attach
   kFrameAttached = 2,  // first frame from the daemon; body: Attached; position = how much of the up
-                       // log it has, ack = how much of that no longer takes its room
+                       // log it has received, ack = how much of that it has consumed
   kFrameClosed = 4,    // last frame; body: Closed
   kFramePing = 8,      // answered with kFramePong, the same body
   kFramePong = 16,
-  kFramePacked = 32,  // bytes of the log, smaller (link/transport/packing.h)
-  kFrameTerms = 64,   // from the daemon, to who hears them; body: Terms, in force from here on
+  kFramePacked = 32,  // compressed bytes of the log (link/transport/packing.h)
+  kFrameTerms =
+      64,  // from the daemon, if the client understands it; body: Terms, in force from here on
 };
 
 struct FrameHeader {
   uint64_t position = 0;  // in the sender's log, of the first byte that follows
-  uint64_t ack = 0;       // how much of the receiver's log the sender's end has consumed
+  uint64_t ack = 0;       // how much of the receiver's log the sender has consumed
   uint32_t epoch = 0;     // of the connection, from 1; each resume raises it
   uint32_t flags = 0;     // FrameFlags, 0 = bytes of the log
 };
@@ -38,20 +39,20 @@ static_assert(sizeof(FrameHeader) == 24);
 inline constexpr size_t kTokenBytes = 32;
 using Token = std::array<std::byte, kTokenBytes>;
 
-// Names a session and one of its lanes, and proves the right to it.
+// Names a session and one of its lanes, and proves the right to it by a token.
 //
-// Neither end sends more unacknowledged bytes than the other has room for, so a frame can always be
-// put away at once: an acknowledgement never waits behind bytes that nobody can take.
+// Neither end sends more unacknowledged bytes than the other has room for. So the receiver can
+// store every frame at once, and an acknowledgement never waits behind bytes that do not fit.
 struct Attach {
   uint64_t session = 0;
   Token token{};
-  uint64_t resume_position = 0;  // how much of the down log the client has
-  uint64_t consumed = 0;         // and how much of that no longer takes its room
-  uint64_t kept_bytes = 0;       // how much of the up log the client can keep
-  uint64_t room_bytes = 0;       // how much of the down log the client can take
-  uint32_t lane = 0;             // of the session; 0: its own logs
-  uint32_t packing = 0;          // PackingFlags that the client can take and wants
-  uint32_t hears_terms = 0;      // 1: the client understands kFrameTerms; older ones do not say it
+  uint64_t resume_position = 0;    // how much of the down log the client has received
+  uint64_t consumed = 0;           // and how much of that it has consumed
+  uint64_t kept_bytes = 0;         // how much of the up log the client can keep
+  uint64_t room_bytes = 0;         // how much of the down log the client can take
+  uint32_t lane = 0;               // of the session; 0: its own logs
+  uint32_t packing = 0;            // PackingFlags that the client can take and wants
+  uint32_t understands_terms = 0;  // 1: kFrameTerms may be sent; older clients have no such field
 };
 
 // The daemon's answer.
@@ -59,13 +60,13 @@ struct Attached {
   Token token{};            // for the next attach
   uint64_t kept_bytes = 0;  // how much of the down log the daemon can keep
   uint64_t room_bytes = 0;  // how much of the up log the daemon can take
-  uint32_t packing = 0;     // of those that the client wants; both ends may use them from now on
+  uint32_t packing = 0;  // of the flags that the client wants; both ends may use these from now on
 };
 
-// What a reload of the daemon's configuration changed for a connection that exists.
+// What a reload of the daemon's configuration changes for existing connections.
 struct Terms {
   uint32_t resume_grace_milliseconds = 0;
-  uint32_t packing = 0;  // as Attached's; what was packed before is still taken
+  uint32_t packing = 0;  // as in Attached; bytes that were packed before are still accepted
 };
 
 // Why a session ended.

@@ -20,8 +20,8 @@
 namespace longwire::transport {
 namespace {
 
-// A wire that carries nothing any more is noticed by both ends within the sum, and timers may be
-// late by their slack: a session that is to resume then still has most of its grace.
+// Both ends notice a dead connection within the sum of these, plus the timers' slack: a session
+// that is to resume then still has most of its grace.
 constexpr int kKeepaliveMs = 8'000;
 constexpr int kKeepaliveTimeoutMs = 4'000;
 // Frames are smaller; an OpenReply is at most wire::kMaxOpenBytes.
@@ -43,10 +43,10 @@ bool IsForeignSetting(std::string_view name) {
   return false;
 }
 
-// gRPC's usual engine has one set of descriptors for the whole process, for all of which one thread
-// at a time waits: a thread that looks for its own message gets it only after that one has woken
-// up. With this engine each looks at its own connections (docs/decisions/0018); at those that no
-// call is using somebody looks now and then. LONGWIRE_DISABLE=own-polling has the usual one.
+// gRPC's default engine has one epoll set for the whole process, on which one thread at a time
+// waits: a thread that polls for its own message gets it only after that thread has woken up. With
+// this engine each thread polls its own connections (docs/decisions/0018); idle ones are polled now
+// and then. LONGWIRE_DISABLE=own-polling selects the default engine.
 void PollOwnConnections() {
   if (wire::IsSwitchedOff("own-polling")) return;
   setenv("GRPC_POLL_STRATEGY", "poll", 1);
@@ -58,7 +58,7 @@ void PollOwnConnections() {
 // (docs/decisions/0036). Threads have the slack of the one that starts them.
 void StartTimersWithSlack() {
   if (!wire::IsSwitchedOff("timer-slack")) prctl(PR_SET_TIMERSLACK, kTimerSlack.count());
-  grpc_init();                  // never undone: the threads stay
+  grpc_init();                  // never shut down: the threads stay
   prctl(PR_SET_TIMERSLACK, 0);  // back to what it was
 }
 
@@ -88,7 +88,7 @@ void PrepareProcess() {
   // Otherwise every large slice is given back to the kernel and faulted in again: twice the time.
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
-  // A fifth of gRPC's instructions per message.
+  // Costs a fifth of gRPC's instructions per message.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   signal(SIGPIPE, SIG_IGN);
 }

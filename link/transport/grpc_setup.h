@@ -10,13 +10,13 @@
 
 namespace longwire::transport {
 
-// Call first in main, before any thread: forgets GRPC_* and proxy variables, sets allocator
-// thresholds, switches off what costs and helps nobody here, ignores SIGPIPE.
+// Call first in main, before any thread: removes GRPC_* and proxy variables from the environment,
+// sets allocator thresholds, switches off features of gRPC that are not used here, ignores SIGPIPE.
 void PrepareProcess();
 
 // Settings of a connection that both sides agree on.
 void SetServerOptions(grpc::ServerBuilder* builder);
-// Encrypted and proving who we are with `tls`, plain with nullptr.
+// With `tls`: mutual TLS. With nullptr: plaintext.
 std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address, const TlsMaterial* tls);
 
 }  // namespace longwire::transport

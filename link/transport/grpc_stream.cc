@@ -117,7 +117,7 @@ MessageStream::Event GrpcStream<Stream>::Wait(wire::Deadline deadline) {
       return ok && ParseFrame() ? Event::kRead : Event::kBroken;
     case kWriteTag:
       if (ok) return Event::kWritten;
-      // The call is over; what the peer said last may still be there, and the read tells the end.
+      // The call is over; the peer's last frame may still be unread, and the read reports the end.
       return reading_ ? Event::kNone : Event::kBroken;
     case kWakeTag: {
       base::MutexLock lock(wake_mutex_);

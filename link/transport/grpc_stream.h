@@ -1,5 +1,5 @@
-// Execute and Transfer over gRPC, as MessageStream, from both sides. Driven by a completion queue
-// of its own.
+// The RPCs Execute and Transfer as a MessageStream, for client and server. Each stream has a
+// completion queue of its own.
 #pragma once
 
 #include <grpcpp/alarm.h>
@@ -36,7 +36,7 @@ class GrpcStream : public MessageStream {
   bool ParseFrame();
   // Waits for the tag of Finish; false when it does not come in time.
   bool AwaitFinish();
-  // No further Wake; nothing of the queue is left afterwards.
+  // Empties the queue for good; Wake does nothing afterwards.
   void Drain();
 
   grpc::CompletionQueue queue_;
@@ -56,7 +56,7 @@ class GrpcStream : public MessageStream {
 using ClientReaderWriter = grpc::ClientAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>;
 using ServerReaderWriter = grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>;
 
-// What a client calls.
+// The methods' names, for clients.
 inline constexpr char kExecute[] = "/longwire.transport.Transport/Execute";
 inline constexpr char kTransfer[] = "/longwire.transport.Transport/Transfer";
 
@@ -66,7 +66,7 @@ class ClientStream final : public GrpcStream<ClientReaderWriter> {
   static std::unique_ptr<ClientStream> Connect(const std::shared_ptr<grpc::Channel>& channel,
                                                std::chrono::milliseconds timeout,
                                                const char* method = kExecute);
-  // gRPC puts the stream's object into the call's memory, which goes with the context.
+  // gRPC allocates the stream in the call's memory, which the context frees: the stream goes first.
   ~ClientStream() override {
     Drain();
     stream_.reset();
@@ -77,12 +77,12 @@ class ClientStream final : public GrpcStream<ClientReaderWriter> {
   grpc::ClientContext context_;
 };
 
-// Made before a client calls; the daemon hands its parts to RequestExecute.
+// Created before a client calls; the daemon passes its parts to RequestExecute.
 class ServerStream final : public GrpcStream<ServerReaderWriter> {
  public:
   ServerStream() { stream_ = std::make_unique<ServerReaderWriter>(&context_); }
   std::string End(bool cancel) override;
-  // What the client is told when the stream ends.
+  // The status that ends the stream.
   void set_status(grpc::Status status) { status_ = std::move(status); }
 
   grpc::ServerContext& context() { return context_; }

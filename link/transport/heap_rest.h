@@ -1,6 +1,6 @@
-// Memory that gRPC's messages took and gave back stays with the allocator, so that the next ones
-// are quick (PrepareProcess). It goes back to the system when the last connection of the process
-// that moved much has come to rest, or has ended.
+// Memory that gRPC's messages have freed stays with the allocator, so that the next messages get it
+// quickly (PrepareProcess). It is returned to the system when all connections of the process that
+// moved much are idle or have ended.
 #pragma once
 
 namespace longwire::transport {
@@ -12,7 +12,7 @@ class HeapUser {
   HeapUser(const HeapUser&) = delete;
   HeapUser& operator=(const HeapUser&) = delete;
 
-  // This connection has moved much, and may go on.
+  // This connection has moved much and may move more.
   void Begin();
   void End();
 

@@ -13,7 +13,7 @@ std::atomic<LogLevel> g_level{LogLevel::kInfo};
 std::atomic<LogSink> g_sink{nullptr};
 constexpr const char* kNames[] = {"error", "warning", "info", "debug"};
 
-// What a peer said may contain anything: control characters would forge lines.
+// Text from a peer may contain anything: control characters could forge lines.
 std::string MessageOf(uint64_t session, std::string_view text) {
   std::string message;
   if (session != 0) message = "session " + std::to_string(session) + ": ";

@@ -1,5 +1,5 @@
-// One line per event on standard error, with the time, the level and, where there is one, the
-// session's number; or, where a sink takes them, records that programs can search.
+// One line per event on standard error: the time, the level, and the session's number if there is
+// one. A sink can take the events instead, such as systemd's journal.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ bool ParseLogLevel(std::string_view text, LogLevel* level);
 void SetLogLevel(LogLevel level);
 bool Logs(LogLevel level);
 
-// What a line is about. What is not known stays empty; the words live as long as the call.
+// What a line is about. Unknown fields stay empty. The text is used during the call only.
 struct LogSubject {
   uint64_t session = 0;
   std::string_view tenant{};  // its name in the configuration
@@ -29,7 +29,7 @@ inline void Log(LogLevel level, uint64_t session, std::string_view text) {
 inline void Log(LogLevel level, std::string_view text) { Log(level, LogSubject{}, text); }
 
 // Takes a line in place of standard error: `message` is the line without its time and its level.
-// False: it could not, and the line is written after all. Called by any thread.
+// False: the line is written to standard error after all. Called by any thread.
 using LogSink = bool (*)(LogLevel level, const LogSubject& subject, const std::string& message);
 void SetLogSink(LogSink sink);  // nullptr: none
 

@@ -1,5 +1,5 @@
-// What the relay needs of a connection: whole messages, one read and one write at a time, events
-// from one place that can be polled or waited for. gRPC stands behind it, or a test.
+// What the relay needs of a connection: whole messages, one read and one write at a time, and one
+// queue of events to poll or to wait for. Implemented over gRPC, and by a test.
 #pragma once
 
 #include <cstddef>
@@ -26,19 +26,19 @@ class MessageStream {
 
   virtual ~MessageStream() = default;
 
-  // One read at a time; kRead says that received() is there.
+  // One read at a time; kRead reports that received() is valid.
   virtual void StartRead() = 0;
   virtual const ReceivedFrame& received() const = 0;
-  // One write at a time; kWritten says that the next may start. `bytes` is not copied when it is
+  // One write at a time; kWritten reports that the next may start. `bytes` is not copied when it is
   // large: it stays readable for as long as `keep` lives, which the stream holds until it is sent.
   virtual void StartWrite(const FrameHeader& header, std::span<const std::byte> bytes,
                           std::shared_ptr<void> keep) = 0;
-  // The next event; kNone at the deadline. Deadline{} only looks. One thread at a time.
+  // The next event; kNone at the deadline. Deadline{} polls. One thread at a time.
   virtual Event Wait(wire::Deadline deadline) = 0;
   // Makes the waiting thread return with kWoken. From any thread.
   virtual void Wake() = 0;
-  // Ends the stream for good, at once if `cancel`, and waits until nothing of it is under way.
-  // Returns what the peer said about its end, empty when that was orderly.
+  // Ends the stream for good, at once if `cancel`, and waits until no operation is under way.
+  // Returns the peer's message about the end; empty when that was orderly.
   virtual std::string End(bool cancel) = 0;
 };
 

@@ -11,9 +11,9 @@
 namespace longwire::transport {
 namespace {
 
-// Below, a frame is little beside what it costs to send one at all.
+// Smaller frames are not compressed: the cost of a frame dominates.
 constexpr size_t kLeastBytes = size_t{4} << 10;
-// What does not get smaller than this part of itself goes as it is.
+// Frames that do not shrink to this fraction are sent uncompressed.
 constexpr double kWorthwhile = 0.95;
 constexpr int kZstdLevel = 1;
 

@@ -1,5 +1,5 @@
-// Bytes of a log made smaller for a narrow wire: the bodies of frames with kFramePacked. Positions
-// and acknowledgements count the log's own bytes, so nothing else of the connection knows of it.
+// Compression of a log's bytes on slow networks: the bodies of frames with kFramePacked. Positions
+// and acknowledgements count uncompressed bytes, so no other part of a connection depends on it.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,10 @@ struct ZSTD_CCtx_s;
 
 namespace longwire::transport {
 
-// Before the packed bytes.
+// Precedes the compressed bytes.
 struct PackedHeader {
   uint32_t codec = 0;
-  uint32_t bytes = 0;  // of the log
+  uint32_t bytes = 0;  // uncompressed
 };
 
 // One direction of a connection. Not thread-safe.
@@ -36,7 +36,7 @@ class Packer {
     choice_.Delivered(delivered, sent, now);
   }
 
-  // The body of a packed frame; null: these bytes go as they are.
+  // The body of a packed frame; null: these bytes are sent uncompressed.
   std::shared_ptr<std::vector<std::byte>> Pack(std::span<const std::byte> bytes);
 
  private:
@@ -45,13 +45,13 @@ class Packer {
   uint32_t allowed_ = 0;
   PackingChoice choice_;
   std::unique_ptr<ZSTD_CCtx_s, size_t (*)(ZSTD_CCtx_s*)> zstd_;
-  std::shared_ptr<std::vector<std::byte>> buffer_;  // used again once the stream has let go of it
+  std::shared_ptr<std::vector<std::byte>> buffer_;  // reused once the stream has released it
 };
 
 class Unpacker {
  public:
-  // What a packed frame stands for; valid until the next call. kFatal when its codec is not one of
-  // `packing`, or it is damaged or too large.
+  // The uncompressed frame, valid until the next call. kFatal when its codec is not one of
+  // `packing`, or the frame is damaged or too large.
   WireResult Unpack(const ReceivedFrame& frame, uint32_t packing, ReceivedFrame* plain);
 
  private:

@@ -7,20 +7,19 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A trial is long enough for the rate of what is on its way to show, and short enough that one in
-// vain is not felt.
+// A trial is long enough to measure the rate, and short enough that a failed one costs little.
 constexpr uint64_t kTrialBytes = uint64_t{8} << 20;
 constexpr uint64_t kSlowTrialBytes = uint64_t{1} << 20;
 constexpr milliseconds kSlowTrial{1000};
 
-// As it is, faster than the fastest codec packs: nothing to be tried.
+// Above this rate no codec is fast enough: no trials.
 constexpr double kFast = 400e6;
-// Another codec is taken when it delivers so much more: rates that something else than the wire
-// limits, such as how fast the worker launches, differ by chance.
+// The gain that another codec must show: rates that are not limited by the network, such as the
+// rate of launches, vary by chance.
 constexpr double kGain = 1.2;
 constexpr int kLongestPause = 64;
 constexpr double kSmaller = 0.9;
-constexpr int kMostInVain = 4;
+constexpr int kMaxFailedFrames = 4;
 
 }  // namespace
 
@@ -67,7 +66,7 @@ void PackingChoice::Packed(size_t plain, size_t packed) {
   if ((packing_ & kPackAlways) != 0) return;
   bool smaller = static_cast<double>(packed) <= static_cast<double>(plain) * kSmaller;
   in_vain_ = smaller ? 0 : in_vain_ + 1;
-  if (in_vain_ < kMostInVain) return;
+  if (in_vain_ < kMaxFailedFrames) return;
   if (codec_ == best_) best_ = Codec::kNone;
   GiveUp();
 }
@@ -92,7 +91,7 @@ void PackingChoice::GiveUp() {
 }
 
 void PackingChoice::Use(Codec codec) {
-  // What is on its way was sent with the codec before.
+  // Bytes in flight were sent with the previous codec.
   if (codec != codec_) begins_at_ = sent_;
   codec_ = codec;
   bytes_ = 0;
@@ -100,7 +99,7 @@ void PackingChoice::Use(Codec codec) {
   in_vain_ = 0;
 }
 
-// Each in turn, the best left out.
+// Each in turn, except the best.
 Codec PackingChoice::NextCandidate() {
   constexpr Codec kOrder[] = {Codec::kNone, Codec::kLz4, Codec::kZstd};
   constexpr int kCodecs = 3;

@@ -100,7 +100,7 @@ FrameHeader RelayEnd::ControlHeader(uint32_t flags) {
 }
 
 bool RelayEnd::WorthResting() const {
-  bool sent_much = outgoing_.cursor() - told_at_ >= wire::kWorthGivingBack;
+  bool sent_much = outgoing_.cursor() - rest_asked_at_ >= wire::kWorthGivingBack;
   return wire::RingsGiveBack() && (sent_much || incoming_.WorthGivingBack());
 }
 
@@ -108,8 +108,8 @@ void RelayEnd::Rest() {
   rests_ = true;
   incoming_.GiveBack();
   bool nothing_kept = OutgoingIsEmpty() && outgoing_.released() == outgoing_.cursor();
-  if (!nothing_kept || outgoing_.cursor() - told_at_ < wire::kWorthGivingBack) return;
-  told_at_ = outgoing_.cursor();
+  if (!nothing_kept || outgoing_.cursor() - rest_asked_at_ < wire::kWorthGivingBack) return;
+  rest_asked_at_ = outgoing_.cursor();
   incoming_.TellToRest();
 }
 

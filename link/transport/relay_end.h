@@ -1,6 +1,7 @@
-// One end of a session's connection: a ring into which the far end's log is put (incoming) and a
-// ring whose log is sent there (outgoing). Numbers, acknowledges, drops what came twice, refuses
-// gaps. Knows nothing of gRPC and never looks into records. Not thread-safe: the caller locks.
+// One end of a session's connection: a ring that receives the far end's log (incoming) and a ring
+// whose log is sent there (outgoing). Numbers bytes by position, acknowledges them, drops
+// duplicates and refuses gaps. Independent of gRPC; never reads records. Not thread-safe: the
+// caller locks.
 #pragma once
 
 #include <cstdint>
@@ -17,32 +18,32 @@ class RelayEnd {
  public:
   RelayEnd(std::shared_ptr<wire::RingMemory> incoming, std::shared_ptr<wire::RingMemory> outgoing);
 
-  // A connection starts (first or resumed): the far end has `position` of the outgoing log, which
-  // is sent again from there, and has `consumed` of it: what lies between still takes its room.
-  // kFatal when those bytes are not kept any more or not written yet.
+  // A connection starts (first or resumed). The far end has received the outgoing log up to
+  // `position`, from where it is sent again, and has consumed it up to `consumed`; the bytes
+  // between still fill its ring. kFatal when the bytes from `position` on are not in the ring.
   WireResult StartEpoch(uint32_t epoch, uint64_t position, uint64_t consumed);
   uint32_t epoch() const { return epoch_; }
 
-  // How much of its log the far end can keep (it waits when that is full, so acknowledgements have
-  // to come often enough for it), how much of ours it can take, and how packed (PackingFlags).
+  // How many unacknowledged bytes of its log the far end can keep (it stops when that is full, so
+  // it needs acknowledgements in time), how many of ours it can store, and the PackingFlags it
+  // takes.
   void SetFarEnd(uint64_t kept_bytes, uint64_t room_bytes, uint32_t packing = 0);
-  // How packed may be what goes there from now on, and what comes from there beside what might
-  // before: it may be on its way.
+  // Changes the PackingFlags of what is sent from now on. Received frames may use the new ones or
+  // the former ones, since some can be on their way.
   void ChangePacking(uint32_t packing);
   uint32_t sends_packed() const { return sends_packed_; }
   uint32_t takes_packed() const { return takes_packed_; }
 
-  // Puts a received frame's bytes into the incoming ring, except those that are here already.
-  // kFatal for another epoch, a gap, more than there is room for, or an acknowledgement of unsent
-  // bytes.
+  // Puts a received frame's bytes into the incoming ring, without those received before. kFatal for
+  // another epoch, a gap, more bytes than fit, or an acknowledgement of unsent bytes.
   WireResult Take(const ReceivedFrame& frame);
 
   struct Batch {
     FrameHeader header;
     std::span<const std::byte> bytes;  // in the outgoing ring; kept until the far end has them
   };
-  // The next thing to send: bytes of the log, or an acknowledgement that is due. False when there
-  // is nothing. Taken batches count as sent.
+  // The next batch to send: bytes of the log, or an acknowledgement that is due. False when there
+  // is none. A batch counts as sent once it was returned.
   bool Next(Batch* batch);
 
   // A header for a frame without bytes of the log.
@@ -56,12 +57,12 @@ class RelayEnd {
   size_t room_bytes() { return incoming_.memory().bytes(); }
   // False while the far end has no room for more bytes.
   bool FarEndHasRoom() const { return outgoing_.cursor() - far_consumed_ < far_room_; }
-  // True when the far end may be short of room and so waits for an acknowledgement that nothing
-  // but time will make us look for.
+  // True when the far end may be waiting for an acknowledgement that no event will announce: the
+  // caller has to poll for it.
   bool AckMayBecomeDue();
-  // Nothing has come or gone for a while: the far end is told all that was consumed, so that it
-  // keeps nothing, and memory of the rings is given back. What was sent lies in a ring that
-  // somebody else writes: who does is told. Worth it after much came or went.
+  // Call it after an idle time: acknowledges all that was consumed, so that the far end keeps
+  // nothing, and returns the rings' memory to the system. The outgoing ring's producer is asked to
+  // do so for its ring. Pays after much was moved (WorthResting).
   void Rest();
   bool WorthResting() const;
   bool OutgoingIsEmpty() { return outgoing_.Available().empty(); }
@@ -74,11 +75,11 @@ class RelayEnd {
   wire::RingProducer incoming_;
   wire::RingConsumer outgoing_;
   std::shared_ptr<wire::RingMemory> outgoing_shared_;
-  size_t ack_step_;  // bytes consumed after which the far end is told without being asked
+  size_t ack_step_;  // consumed bytes after which an acknowledgement is sent
   uint32_t epoch_ = 0;
   uint64_t ack_sent_ = 0;
-  uint64_t told_at_ = 0;  // outgoing cursor when its producer was told to rest
-  bool rests_ = false;    // nothing has moved since Rest
+  uint64_t rest_asked_at_ = 0;  // outgoing cursor when its producer was last asked to rest
+  bool rests_ = false;          // nothing has moved since Rest
   uint64_t far_room_;
   uint64_t far_consumed_ = 0;
   uint32_t sends_packed_ = 0;

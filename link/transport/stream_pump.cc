@@ -17,16 +17,17 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Event = MessageStream::Event;
 
-// A far end that does not take the last bytes of a session loses them after this.
+// The last bytes of a session are dropped if the far end does not take them in this time.
 constexpr std::chrono::milliseconds kStopTime{1000};
-// While the far end may be out of room, the ring is looked at this often for bytes to acknowledge.
+// While the far end may be out of room, the ring is polled this often for bytes to acknowledge.
 constexpr std::chrono::milliseconds kAckLook{1};
-// While a write hangs or the far end has no room nobody sleeps on the ring, whose end is looked
-// for.
+// While a write is blocked or the far end has no room, no thread sleeps on the ring: its closing is
+// polled for.
 constexpr std::chrono::milliseconds kEndLook{200};
-// Memory of rings is given back when nothing has moved for this long; so is what is told of it.
+// After this idle time the rings' memory is returned, and the last bytes are acknowledged.
 constexpr std::chrono::milliseconds kRestAfter{500};
-// While an answer is to go first nothing can come; the connection's end is seen so many looks late.
+// While an answer goes first no read is pending; a broken connection is noticed this many polls
+// late.
 constexpr int kRingLooks = 16;
 
 }  // namespace
@@ -41,19 +42,19 @@ StreamPump::Outcome StreamPump::Run() {
   std::optional<SpinPermit> permit;
   wire::SpinPrediction spin(wire::AllowedCores());
   auto moved_at = Clock::now();
-  int ring_looks = 0;  // in a row, without one at the connection, which takes the longest
+  int ring_polls = 0;  // in a row without polling the connection, which is slower
   while (!outcome_) {
-    bool ring_only = AnswerGoesFirst(Clock::now()) && ++ring_looks < kRingLooks;
-    if (!ring_only) ring_looks = 0;
+    bool ring_only = AnswerGoesFirst(Clock::now()) && ++ring_polls < kRingLooks;
+    if (!ring_only) ring_polls = 0;
     Event event = ring_only ? Event::kNone : stream_.Wait(wire::Deadline{});
     HandleEvent(event);
     if (outcome_) break;
     bool moved = Send();
-    LookForEnd();
+    CheckForEnd();
     if (outcome_) break;
     if (moved || event != Event::kNone) {
       auto now = Clock::now();
-      if (moved) answers_.Said(now);
+      if (moved) answers_.Sent(now);
       spin.Waited(now - moved_at);
       moved_at = now;
       if (!AnswerGoesFirst(now)) ReadOn();
@@ -93,7 +94,7 @@ void StreamPump::Stop(Closed closed) {
   stream_.Wake();
 }
 
-void StreamPump::Tell(const Terms& terms) {
+void StreamPump::ChangeTerms(const Terms& terms) {
   {
     base::MutexLock lock(terms_mutex_);
     terms_ = terms;
@@ -110,7 +111,7 @@ void StreamPump::Abandon() {
 bool StreamPump::SleeperMayWork() const { return armed_ && !writing_ && relay_.FarEndHasRoom(); }
 
 void StreamPump::Sleeper() {
-  // Its own place in the ring: it only waits there.
+  // A consumer position of its own: it only waits.
   wire::RingConsumer watch(relay_.outgoing_shared());
   base::MutexLock lock(mutex_);
   while (true) {
@@ -126,7 +127,7 @@ void StreamPump::Sleeper() {
       data = watch.WaitBeyond(position, {}, wire::Deadline::max());
       lock.Lock();
       if (over_) return;
-      if (armed_) Send();  // bytes, or an acknowledgement for which somebody poked
+      if (armed_) Send();  // bytes, or a requested acknowledgement
     }
     if (!data && watch.memory().closed()) {
       // Run's thread ends the session; there is nothing more to wait for here.
@@ -143,7 +144,7 @@ bool StreamPump::MayRest() {
   return true;
 }
 
-// Not behind a write that is under way: if that fails, the read brings what the far end said last.
+// Not while a write is under way: if that fails, the read returns the far end's last frame.
 bool StreamPump::AnswerGoesFirst(Clock::time_point now) const {
   return spinning_ == Spinning::kYes && !writing_ && answers_.Expects(now);
 }
@@ -175,7 +176,7 @@ void StreamPump::Sleep() {
   if (!may_rest || rested_ || Clock::now() - message_at_ < kRestAfter) return;
   relay_.Rest();
   heap_user_.End();
-  // What others have not read yet is given back another time.
+  // Memory with unread bytes is returned at a later idle time.
   rested_ = !relay_.WorthResting();
   if (!rested_) message_at_ = Clock::now();
 }
@@ -216,7 +217,7 @@ void StreamPump::HandleFrame() {
   if (relay_.Take(taken) != WireResult::kOk) {
     return Violation("a message out of order, of an older connection or too large arrived");
   }
-  answers_.Heard(message_at_);
+  answers_.Received(message_at_);
   read_due_ = true;
 }
 
@@ -271,7 +272,7 @@ bool StreamPump::SendTerms() {
     has_terms_.store(false);
   }
   if (!terms) return false;
-  // What comes after it may be packed so.
+  // Later frames may use this codec.
   relay_.ChangePacking(terms->packing);
   WriteControl(kFrameTerms, EncodeTerms(*terms));
   return true;
@@ -304,7 +305,7 @@ void StreamPump::WriteControl(uint32_t flags, std::string body) {
   Write(relay_.ControlHeader(flags), std::as_bytes(std::span(*kept)), kept);
 }
 
-void StreamPump::LookForEnd() {
+void StreamPump::CheckForEnd() {
   if (outcome_) return;
   if (abandoned_.load(std::memory_order_relaxed)) {
     outcome_ = Outcome::kBroken;

@@ -1,11 +1,11 @@
 // Moves a session's two logs between rings and a connection until one side ends.
 //
 // Two threads. The one that calls Run polls connection and ring for a bounded time and then sleeps
-// in the connection. While it sleeps (armed_), the sleeper sleeps on the ring and, woken by data,
-// sends it itself: no byte waits for a hand-off between threads.
+// in the connection. While it sleeps (armed_), the second thread sleeps on the ring and sends new
+// data itself, so no byte waits for a hand-off between threads.
 //
-// While armed_ is true everything marked "shared" belongs to who holds mutex_; while it is false,
-// to Run's thread. The compiler cannot check this: those members name no mutex.
+// While armed_ is true, the members under "Shared" are guarded by mutex_; while it is false, they
+// belong to Run's thread. The compiler cannot check this: those members name no mutex.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,7 @@ struct TrafficCounters {
   std::atomic<uint64_t> bytes_out{0};
   std::atomic<uint64_t> messages_in{0};
   std::atomic<uint64_t> messages_out{0};
-  std::atomic<uint64_t> saved{0};  // of both: what packing made smaller, so that it was not sent
+  std::atomic<uint64_t> saved{0};  // of both: bytes that compression saved
 };
 
 class StreamPump {
@@ -43,27 +43,28 @@ class StreamPump {
     kViolation,   // the far end broke the protocol; closed() says how
   };
 
-  // `relay` has its epoch; a read of `stream` is not under way.
+  // `relay` has its epoch; no read of `stream` is under way.
   enum class Spinning { kYes, kNo };
   StreamPump(MessageStream& stream, RelayEnd& relay, TrafficCounters& counters,
              Spinning spinning = Spinning::kYes);
 
-  // Told the body of a kFrameAttached, on Run's thread; false: it cannot be read. Set before Run.
+  // Called on Run's thread with the body of a kFrameAttached; returns false if it cannot be
+  // decoded. Set before Run.
   void set_on_attached(std::function<bool(std::span<const std::byte>)> on_attached) {
     on_attached_ = std::move(on_attached);
   }
 
-  // Told what a kFrameTerms says, in the same way.
+  // Called with the content of a kFrameTerms, in the same way.
   void set_on_terms(std::function<void(const Terms&)> on_terms) { on_terms_ = std::move(on_terms); }
 
-  // Returns when it is over. The stream still has to be ended.
+  // Relays until the end. The caller still has to end the stream.
   Outcome Run();
-  // Sends what the outgoing ring holds, then `closed`, and makes Run return. From any thread.
+  // Sends what the outgoing ring holds, then `closed`, and makes Run return. Thread-safe.
   void Stop(Closed closed);
-  // Tells the far end, which hears terms, what holds from now on; here it holds then, too. Of
-  // several the last counts. From any thread.
-  void Tell(const Terms& terms);
-  // Makes Run return with kBroken without another word. From any thread.
+  // Sends new terms to a far end that understands them, and applies them here. Only the last of
+  // several is sent. Thread-safe.
+  void ChangeTerms(const Terms& terms);
+  // Makes Run return kBroken without sending anything. Thread-safe.
   void Abandon();
   // After Run.
   const Closed& closed() const { return closed_; }
@@ -85,7 +86,7 @@ class StreamPump {
   void Write(const FrameHeader& header, std::span<const std::byte> bytes,
              std::shared_ptr<void> keep);
   void WriteControl(uint32_t flags, std::string body);
-  void LookForEnd();
+  void CheckForEnd();
   void Violation(std::string sentence);
 
   MessageStream& stream_;
@@ -94,14 +95,14 @@ class StreamPump {
   std::function<bool(std::span<const std::byte>)> on_attached_;
   std::function<void(const Terms&)> on_terms_;
 
-  // Of Run's thread.
+  // Used by Run's thread only.
   std::optional<Outcome> outcome_;
   wire::Deadline stop_deadline_ = wire::Deadline::max();
   Unpacker unpacker_;
   AnswerPrediction answers_;
-  bool read_due_ = false;  // a message was taken, the next is not asked for yet
-  std::chrono::steady_clock::time_point message_at_;  // a message came or went last
-  bool rested_ = true;                                // since then
+  bool read_due_ = false;  // a message was taken, the next read has not started
+  std::chrono::steady_clock::time_point message_at_;  // the last message received or sent
+  bool rested_ = true;                                // since message_at_
   HeapUser heap_user_;
 
   base::Mutex mutex_{base::ranks::kStreamPump};

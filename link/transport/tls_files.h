@@ -1,5 +1,5 @@
-// The files of mutual TLS, read and checked before anybody connects, so that what is wrong with
-// them is said in words.
+// The files of mutual TLS, read and checked before a connection is made, so that errors in them are
+// reported in words.
 #pragma once
 
 #include <grpcpp/security/credentials.h>
@@ -18,21 +18,21 @@ using TlsFiles = wire::IdentityFiles;
 // The texts of the files, PEM.
 struct TlsMaterial {
   TlsFiles files;
-  std::string certificate;  // with the chain to its authority, if the file has it
+  std::string certificate;  // and the chain to its authority, if the file has one
   std::string key;
   std::string authority;
-  Certificate own;  // what `certificate` says of its owner
+  Certificate own;  // `certificate`, parsed
 };
 
 enum class TlsRole { kClient, kServer };
 
-// nullopt with a sentence that names the file and says what to do: a file that is missing or is not
-// what it should be, a key that others can read or that belongs to another certificate, a
-// certificate that is not valid now or not meant for this role.
+// nullopt with a sentence that names the file and a remedy: for a file that is missing or has the
+// wrong content, a key that others can read or that belongs to another certificate, a certificate
+// that is not valid now or not issued for this role.
 std::optional<TlsMaterial> LoadTls(const TlsFiles& files, TlsRole role, std::string* sentence);
 
-// From now on this process's connections speak TLS 1.3 and nothing older. False when OpenSSL does
-// not take the setting. Thread-safe; the first call does it.
+// Restricts this process's connections to TLS 1.3. False when OpenSSL rejects the setting.
+// Thread-safe; only the first call has an effect.
 bool SpeakTls13Only();
 
 // For a client's channel.

@@ -26,7 +26,7 @@ bool AwaitSocket(int socket, short events, Clock::time_point deadline) {
   return left.count() > 0 && poll(&wait, 1, static_cast<int>(left.count())) > 0;
 }
 
-// *reason, if given, is what the last way failed with.
+// *reason, if given, is the error of the last address.
 wire::Descriptor Connect(const Address& server, Clock::time_point deadline, int* reason = nullptr) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -79,8 +79,8 @@ class Probe {
     bool shaken = Drive([this] { return SSL_connect(ssl_); });
     if (material_ == nullptr) return shaken || IsAlert() ? WantsTls() : "";
     if (!shaken) return WhyNoHandshake();
-    // In TLS 1.3 the client is through before the server has looked at its certificate: a server
-    // that likes it speaks first, one that does not closes.
+    // In TLS 1.3 the client's handshake completes before the server has checked its certificate. A
+    // server that accepts it sends first; one that does not closes.
     char byte = 0;
     bool accepted = Drive([&] { return SSL_read(ssl_, &byte, 1); });
     return accepted || timed_out_ ? "" : WhyRefused();
@@ -122,7 +122,7 @@ class Probe {
     if (good != 0 || self->verify_error_ != X509_V_OK) return good;
     int error = X509_STORE_CTX_get_error(store);
     bool dates = error == X509_V_ERR_CERT_HAS_EXPIRED || error == X509_V_ERR_CERT_NOT_YET_VALID;
-    // Dates may be those of the authority; all else is told of the server.
+    // Dates may be the authority's; all other fields are the server's.
     X509* told = dates ? X509_STORE_CTX_get_current_cert(store) : X509_STORE_CTX_get0_cert(store);
     if (told != nullptr) self->refused_ = Describe(told);
     self->verify_error_ = error;
@@ -143,7 +143,7 @@ class Probe {
     }
   }
 
-  // OpenSSL numbers what the other side told as an alert from here on.
+  // OpenSSL's error codes of received alerts start here.
   static bool IsAlert() { return ERR_GET_REASON(ERR_peek_error()) > SSL_AD_REASON_OFFSET; }
 
   std::string WantsTls() const {
@@ -234,19 +234,19 @@ std::string DiagnoseTls(const Address& server, const TlsMaterial* material,
   return Probe(server, material, Clock::now() + patience).Run();
 }
 
-Knocked KnockAt(const Address& server, std::chrono::milliseconds patience) {
+TcpOutcome TryTcp(const Address& server, std::chrono::milliseconds patience) {
   int reason = 0;
-  if (Connect(server, Clock::now() + patience, &reason).valid()) return Knocked::kTaken;
+  if (Connect(server, Clock::now() + patience, &reason).valid()) return TcpOutcome::kConnected;
   switch (reason) {
     case 0:
-      return Knocked::kUnknownName;
+      return TcpOutcome::kUnknownName;
     case ECONNREFUSED:
-      return Knocked::kRefused;
+      return TcpOutcome::kRefused;
     case EHOSTUNREACH:
     case ENETUNREACH:
-      return Knocked::kNoWay;
+      return TcpOutcome::kUnreachable;
     default:
-      return Knocked::kSilent;
+      return TcpOutcome::kTimedOut;
   }
 }
 

@@ -1,4 +1,4 @@
-// Why a connection does not come about: gRPC says only that it does not.
+// Diagnoses why a connection fails; gRPC reports only that it does.
 #pragma once
 
 #include <chrono>
@@ -9,14 +9,14 @@
 
 namespace longwire::transport {
 
-// Connects once as gRPC does and says in a sentence what is wrong with TLS between this client and
-// the server; `material` is nullptr when this client has no certificate. Empty when nothing is, or
-// when nobody answers there in time.
+// Connects once as gRPC does and returns a sentence about what is wrong with TLS between this
+// client and the server. `material` is nullptr when this client has no certificate. Empty when
+// nothing is wrong or the server does not answer in time.
 std::string DiagnoseTls(const Address& server, const TlsMaterial* material,
                         std::chrono::milliseconds patience);
 
-// What becomes of a plain connection: gRPC's own reason says so with some pollers only.
-enum class Knocked { kTaken, kRefused, kNoWay, kSilent, kUnknownName };
-Knocked KnockAt(const Address& server, std::chrono::milliseconds patience);
+// The outcome of a TCP connection, which gRPC reports with some of its pollers only.
+enum class TcpOutcome { kConnected, kRefused, kUnreachable, kTimedOut, kUnknownName };
+TcpOutcome TryTcp(const Address& server, std::chrono::milliseconds patience);
 
 }  // namespace longwire::transport

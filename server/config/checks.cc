@@ -93,9 +93,10 @@ class Checker {
   }
 
   void CheckSockets() {
-    if (config().door() != config().warden()) return;
-    Add(draft_.places.count("warden") != 0 ? "warden" : "door",
-        "door and warden: expected two sockets, found " + Quoted(config().door()) + " for both");
+    const std::string& socket = config().local_socket();
+    if (socket != config().warden()) return;
+    Add(draft_.places.count("warden") != 0 ? "warden" : "local_socket",
+        "local_socket and warden: expected two sockets, found " + Quoted(socket) + " for both");
   }
 
   void CheckDevices() {

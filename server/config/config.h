@@ -16,13 +16,14 @@ namespace longwire::config {
 // Read when longwired is given no other, if it is there.
 constexpr const char* kSystemFile = "/etc/longwire/longwired.yaml";
 
-// What was said so far, and where each value was said: "listen[0]", "tenants[2].name".
+// The values given so far, and where each was given: "listen[0]", "tenants[2].name".
 struct Draft {
   Config config;
   std::map<std::string, Place> places;
+  std::vector<std::string> warnings;  // a line for each former name that is used
 };
 
-// Applies the YAML text of the file called `name`. What is wrong is left out and is a problem.
+// Applies the YAML text of the file called `name`. A wrong value is left out and reported.
 void ReadText(const std::string& name, const std::string& text, Draft* draft, Problems* problems);
 // The same with the file's text.
 void ReadFile(const std::string& path, Draft* draft, Problems* problems);
@@ -31,30 +32,30 @@ void ReadFile(const std::string& path, Draft* draft, Problems* problems);
 void SetKey(const std::string& key, const std::string& text, const Place& place, Draft* draft,
             Problems* problems);
 
-// Gives everything that was not said its default; by default the sockets lie in `runtime_folder`
+// Gives every key that is not set its default; by default the sockets lie in `runtime_folder`
 // and images in `cache_folder`, or nowhere when that is empty.
 void FillDefaults(const std::string& runtime_folder, Config* config,
                   const std::string& cache_folder = "");
 
-// What only becomes clear when everything is known, defaults too.
+// Checks values against each other. Call it after FillDefaults.
 void Check(const Draft& draft, Problems* problems);
 
 // As a YAML file that reads as the same configuration.
 std::string Write(const Config& config);
 
-// The file that has every key with its help and its default or an example, all behind a #.
+// A file that has every key with its help and its default or an example, all commented out.
 std::string DefaultFile();
 
 // Changes from `running` to `next` that need a restart of longwired; each is a problem.
 void CheckReload(const Config& running, const Draft& next, Problems* problems);
 
-// What differs, a line for each key: "max_sessions: '256' becomes '3'", "tenants: changed".
+// The keys that differ, a line for each: "max_sessions: '256' becomes '3'", "tenants: changed".
 std::vector<std::string> Changes(const Config& running, const Config& next);
 
-// Values in the types that their users have.
+// Values as the types that their users need.
 std::vector<transport::Address> ListenAddresses(const Config& config);
 std::chrono::milliseconds ResumeGrace(const Config& config);
 // Empty when it is switched off.
-std::string DoorPath(const Config& config);
+std::string LocalSocketPath(const Config& config);
 
 }  // namespace longwire::config

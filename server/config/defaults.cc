@@ -48,7 +48,8 @@ void FillDefaults(const std::string& runtime_folder, Config* config,
   if (!modules.has_compiled()) {
     modules.set_compiled(cache_folder.empty() ? "none" : cache_folder + "/compiled");
   }
-  if (!config->has_door()) config->set_door(runtime_folder + "/door");
+  // The socket's file keeps its name: clients have it in LONGWIRE_SERVER.
+  if (!config->has_local_socket()) config->set_local_socket(runtime_folder + "/door");
   if (!config->has_warden()) config->set_warden(runtime_folder + "/warden");
 }
 
@@ -66,6 +67,8 @@ std::chrono::milliseconds ResumeGrace(const Config& config) {
       std::chrono::nanoseconds(config.resume_grace()));
 }
 
-std::string DoorPath(const Config& config) { return config.door() == "none" ? "" : config.door(); }
+std::string LocalSocketPath(const Config& config) {
+  return config.local_socket() == "none" ? "" : config.local_socket();
+}
 
 }  // namespace longwire::config

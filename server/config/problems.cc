@@ -9,7 +9,7 @@ namespace longwire::config {
 namespace {
 
 // A file of nothing but mistakes must not cost more memory than itself.
-constexpr size_t kMostKept = 1000;
+constexpr size_t kMaxProblemsKept = 1000;
 constexpr size_t kLongestSentence = 1000;
 
 }  // namespace
@@ -21,7 +21,7 @@ std::string Place::Text() const {
 
 void Problems::Add(const Place& place, const std::string& sentence) {
   ++count_;
-  if (kept_.size() < kMostKept) kept_.push_back({place, Plain(sentence, kLongestSentence)});
+  if (kept_.size() < kMaxProblemsKept) kept_.push_back({place, Plain(sentence, kLongestSentence)});
 }
 
 std::vector<std::string> Problems::Sentences() const {
@@ -31,11 +31,11 @@ std::vector<std::string> Problems::Sentences() const {
   });
   std::vector<std::string> sentences;
   for (const Problem& problem : sorted) {
-    if (sentences.size() == kMostTold) break;
+    if (sentences.size() == kMaxProblemsShown) break;
     sentences.push_back(problem.place.Text() + ": " + problem.sentence);
   }
-  if (count_ > kMostTold) {
-    sentences.push_back("and " + std::to_string(count_ - kMostTold) + " more");
+  if (count_ > kMaxProblemsShown) {
+    sentences.push_back("and " + std::to_string(count_ - kMaxProblemsShown) + " more");
   }
   return sentences;
 }

@@ -23,13 +23,13 @@ class Problems {
 
   bool empty() const { return count_ == 0; }
   size_t count() const { return count_; }
-  // "place: sentence" of the first kMostTold in the order of the file, then how many more there
-  // are.
+  // "place: sentence" of the first kMaxProblemsShown in the order of the file, then how many more
+  // there are.
   std::vector<std::string> Sentences() const;
   // The same, a line each.
   std::string Text() const;
 
-  static constexpr size_t kMostTold = 20;
+  static constexpr size_t kMaxProblemsShown = 20;
 
  private:
   struct Problem {

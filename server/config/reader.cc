@@ -14,32 +14,35 @@ namespace {
 
 class Reader {
  public:
-  Reader(std::map<std::string, Place>* places, Problems* problems)
-      : places_(places), problems_(problems) {}
+  Reader(Draft* draft, Problems* problems)
+      : places_(&draft->places), warnings_(&draft->warnings), problems_(problems) {}
 
-  // `path` finds the message among all ("tenants[2]"), `name` is for people ("tenants").
+  // `path` names this message alone ("tenants[2]"), `name` stands in sentences ("tenants").
   void ReadKeys(const Node& node, const std::string& path, const std::string& name,
                 Message* message) {
-    std::map<std::string, Place> seen;
+    std::map<std::string, const Node*> seen;
     for (size_t i = 0; i < node.keys.size(); ++i) {
       const Node& key = node.keys[i];
       if (key.kind != Node::Kind::kText) {
         Add(key, "expected a key, found " + KindOf(key));
         continue;
       }
-      auto [first, is_first] = seen.emplace(key.text, key.place);
+      const FieldDescriptor* field = FieldOf(message->GetDescriptor(), key.text);
+      auto [first, is_first] = seen.emplace(field == nullptr ? key.text : field->name(), &key);
       if (!is_first) {
-        Add(key, Quoted(key.text) + " stands here a second time; expected it once (the first is " +
-                     "in line " + std::to_string(first->second.line) + ")");
+        AddSecond(key, *first->second, field);
         continue;
       }
-      const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(key.text);
       if (field == nullptr) {
         AddUnknown(key, name, message->GetDescriptor());
-      } else {
-        ReadField(key, node.children[i], {field, Inner(path, key.text), Inner(name, key.text)},
-                  message);
+        continue;
       }
+      if (key.text != field->name()) {
+        warnings_->push_back(key.place.Text() + ": " + Quoted(key.text) +
+                             " is the former name of '" + field->name() + "': rename the key");
+      }
+      ReadField(key, node.children[i], {field, Inner(path, field->name()), Inner(name, key.text)},
+                message);
     }
     AddMissing(node, seen, name, message->GetDescriptor());
   }
@@ -72,6 +75,18 @@ class Reader {
     if (node.kind != Node::Kind::kRefused) problems_->Add(node.place, sentence);
   }
 
+  // The key, or another name of its field, came before as `first`.
+  void AddSecond(const Node& key, const Node& first, const FieldDescriptor* field) {
+    const std::string where = "in line " + std::to_string(first.place.line);
+    if (key.text == first.text) {
+      return Add(key, Quoted(key.text) +
+                          " stands here a second time; expected it once (the first is " + where +
+                          ")");
+    }
+    Add(key, "'" + EntryOf(field).former_name() + "' is the former name of '" + field->name() +
+                 "'; expected one of the two (" + Quoted(first.text) + " is " + where + ")");
+  }
+
   void AddUnknown(const Node& key, const std::string& name,
                   const google::protobuf::Descriptor* descriptor) {
     if (key.text == "<<") {
@@ -85,7 +100,7 @@ class Reader {
                                 : "; did you mean '" + meant + "'?"));
   }
 
-  void AddMissing(const Node& node, const std::map<std::string, Place>& seen,
+  void AddMissing(const Node& node, const std::map<std::string, const Node*>& seen,
                   const std::string& name, const google::protobuf::Descriptor* descriptor) {
     for (int i = 0; i < descriptor->field_count(); ++i) {
       const FieldDescriptor* field = descriptor->field(i);
@@ -102,7 +117,7 @@ class Reader {
 
   void ReadField(const Node& key, const Node& value, const Target& target, Message* message) {
     if (value.kind == Node::Kind::kNothing) {
-      // What is not there has no place of its own: the key's is the one to look at.
+      // A value that is not there has no place, so the problem is reported at the key's.
       Node nothing{Node::Kind::kNothing, key.place, {}, {}, {}};
       AddWrong(nothing, target, Expected(target.field));
       return;
@@ -121,7 +136,7 @@ class Reader {
     }
     for (const Node& child : value.children) {
       if (child.kind == Node::Kind::kNothing) {
-        // It has no place of its own either.
+        // The element has no place either.
         size_t number = static_cast<size_t>(&child - value.children.data()) + 1;
         problems_->Add(value.place, target.name + ": expected " + ExpectedValue(target.field) +
                                         " as each element, found nothing as number " +
@@ -154,6 +169,7 @@ class Reader {
   }
 
   std::map<std::string, Place>* places_;
+  std::vector<std::string>* warnings_;
   Problems* problems_;
 };
 
@@ -166,7 +182,7 @@ void ReadText(const std::string& name, const std::string& text, Draft* draft, Pr
     problems->Add(root->place, "expected keys with values, such as 'listen: 127.0.0.1:7411'");
     return;
   }
-  Reader(&draft->places, problems).ReadKeys(*root, "", "", &draft->config);
+  Reader(draft, problems).ReadKeys(*root, "", "", &draft->config);
 }
 
 void ReadFile(const std::string& path, Draft* draft, Problems* problems) {

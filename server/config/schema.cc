@@ -28,7 +28,7 @@ std::string ExpectedNumber(const FieldDescriptor* field) {
     if (entry.multiple_of() != 0) text += ", a multiple of " + UnitText(BYTES, entry.multiple_of());
     return text;
   }
-  std::string range = RangeText(field, entry.least(), MostOf(field));
+  std::string range = RangeText(field, entry.least(), LargestValue(field));
   return (entry.kind() == DURATION ? "a time such as 30s, 2ms or 50us, " : "a number ") + range;
 }
 
@@ -87,7 +87,7 @@ bool IsOptionalBlock(const FieldDescriptor* field) {
   return false;
 }
 
-uint64_t MostOf(const FieldDescriptor* field) {
+uint64_t LargestValue(const FieldDescriptor* field) {
   if (EntryOf(field).most() != 0) return EntryOf(field).most();
   if (field->cpp_type() == FieldDescriptor::CPPTYPE_UINT32) {
     return std::numeric_limits<uint32_t>::max();
@@ -121,6 +121,16 @@ std::string Expected(const FieldDescriptor* field) {
   if (!field->is_repeated()) return ExpectedValue(field);
   if (!IsBlock(field)) return ExpectedValue(field) + ", or a list of such";
   return "a list, each element with keys (" + Alternatives(KeysOf(field->message_type())) + ")";
+}
+
+const FieldDescriptor* FieldOf(const google::protobuf::Descriptor* message,
+                               const std::string& key) {
+  if (const FieldDescriptor* field = message->FindFieldByName(key)) return field;
+  for (int i = 0; i < message->field_count(); ++i) {
+    const FieldDescriptor* field = message->field(i);
+    if (!key.empty() && EntryOf(field).former_name() == key) return field;
+  }
+  return nullptr;
 }
 
 std::vector<std::string> KeysOf(const google::protobuf::Descriptor* message) {

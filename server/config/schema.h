@@ -29,8 +29,10 @@ std::string ExpectedValue(const FieldDescriptor* field);
 std::string Expected(const FieldDescriptor* field);
 
 // The largest number that the field takes; for text the largest length, 0: any.
-uint64_t MostOf(const FieldDescriptor* field);
+uint64_t LargestValue(const FieldDescriptor* field);
 
+// The field that a file calls `key`, by its name or its former one; nullptr if there is none.
+const FieldDescriptor* FieldOf(const google::protobuf::Descriptor* message, const std::string& key);
 std::vector<std::string> KeysOf(const google::protobuf::Descriptor* message);
 // The known word that somebody who wrote `word` probably meant; empty if none is close.
 std::string Closest(const std::string& word, const std::vector<std::string>& known);

@@ -32,7 +32,7 @@ bool SetNumber(const std::string& text, const FieldDescriptor* field, Message* m
   const Entry& entry = EntryOf(field);
   uint64_t value = 0;
   if (!ParseNumber(text, entry.kind(), &value, hint)) return false;
-  if (value < entry.least() || value > MostOf(field)) return false;
+  if (value < entry.least() || value > LargestValue(field)) return false;
   if (entry.multiple_of() != 0 && value % entry.multiple_of() != 0) {
     uint64_t below = value - value % entry.multiple_of();
     *hint = UnitText(entry.kind(), below) + " would be one";

@@ -8,16 +8,16 @@
 namespace longwire::daemon {
 namespace {
 
-// Beside the sessions: calls that are being opened or have not said who they are.
+// In addition to sessions: calls that are being opened or are not attached yet.
 constexpr size_t kExtraThreads = 128;
 
-// How often new calls are looked for while somebody spins, and how long after.
+// The interval of polling for new calls while a thread spins, and for how long afterwards.
 constexpr std::chrono::milliseconds kNap{1};
 constexpr std::chrono::milliseconds kQuiet{20};
 
-// A stopping daemon's sessions may say so to their clients for so long.
+// How long a stopping daemon waits until its sessions have notified their clients.
 constexpr std::chrono::seconds kLastWords{2};
-// For what was written last to leave, and for clients to take their leave.
+// How long it then waits for the last writes, and for clients to close.
 constexpr std::chrono::milliseconds kGoodbye{200};
 
 transport::TlsFiles FilesOf(const config::Tls& tls) {
@@ -91,13 +91,13 @@ void AcceptLoop::Loop() {
     void* tag = nullptr;
     bool ok = false;
     auto deadline = gpr_inf_future(GPR_CLOCK_MONOTONIC);
-    if (StepsAside()) deadline = gpr_time_0(GPR_CLOCK_MONOTONIC);
+    if (YieldsPoller()) deadline = gpr_time_0(GPR_CLOCK_MONOTONIC);
     auto status = queue_->AsyncNext(&tag, &ok, deadline);
     if (status == grpc::CompletionQueue::SHUTDOWN) return;
     if (status == grpc::CompletionQueue::TIMEOUT) {
       std::this_thread::sleep_for(kNap);
-    } else if (tag == &step_aside_) {
-      knocked_.store(false);
+    } else if (tag == &wake_alarm_) {
+      wake_set_.store(false);
     } else {
       std::unique_ptr<Waiting> waiting(static_cast<Waiting*>(tag));
       waiting->Happened(ok);
@@ -105,8 +105,8 @@ void AcceptLoop::Loop() {
   }
 }
 
-bool AcceptLoop::StepsAside() {
-  // Said first: who begins to spin after the look knocks.
+bool AcceptLoop::YieldsPoller() {
+  // Set before the check: a thread that starts to spin after the check sets the alarm.
   polls_.store(true);
   auto now = Clock::now();
   if (transport::AnybodySpins()) quiet_until_ = now + kQuiet;
@@ -117,8 +117,8 @@ bool AcceptLoop::StepsAside() {
 
 void AcceptLoop::SpinningBegins() {
   // An alarm is set again only after it has rung.
-  if (!polls_.load() || knocked_.exchange(true)) return;
-  step_aside_.Set(queue_.get(), gpr_now(GPR_CLOCK_MONOTONIC), &step_aside_);
+  if (!polls_.load() || wake_set_.exchange(true)) return;
+  wake_alarm_.Set(queue_.get(), gpr_now(GPR_CLOCK_MONOTONIC), &wake_alarm_);
 }
 
 bool AcceptLoop::Spawn(std::function<void()> work) {
@@ -130,7 +130,7 @@ bool AcceptLoop::Spawn(std::function<void()> work) {
   }
   std::thread([this, work = std::move(work)]() mutable {
     work();
-    work = nullptr;  // what it held goes before it counts as ended
+    work = nullptr;  // release its objects before it counts as ended
     base::MutexLock lock(mutex_);
     --threads_;
     fewer_.NotifyAll();
@@ -147,13 +147,13 @@ void AcceptLoop::Stop() {
   while (threads_ != 0 && fewer_.WaitUntil(lock, patience)) {
   }
   lock.Unlock();
-  // Clients look at connections that no call is using only now and then: they are not waited for.
+  // Clients poll idle connections only now and then: not waited for.
   server_->Shutdown(std::chrono::system_clock::now() + kGoodbye);
   lock.Lock();
   while (threads_ != 0) fewer_.Wait(lock);
   lock.Unlock();
   transport::SetSpinningBegins({});
-  step_aside_.Cancel();
+  wake_alarm_.Cancel();
   queue_->Shutdown();
   if (thread_.joinable()) thread_.join();
 }

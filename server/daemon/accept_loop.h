@@ -1,5 +1,5 @@
-// The gRPC front end: accepts calls on one thread, handles each on a thread of its own, so that a
-// slow Open holds up nobody.
+// The gRPC front end: accepts calls on one thread and handles each on a thread of its own, so that
+// a slow Open delays no other call.
 #pragma once
 
 #include <grpcpp/alarm.h>
@@ -36,15 +36,15 @@ class AcceptLoop {
 
   // Listens at every address of the configuration. False with a sentence.
   bool Start(std::string* sentence);
-  // Reads the files of TLS that `config` names, for connections from now on. False with a sentence,
-  // and all stays as it was, when they are not what they should be. A daemon without TLS gets none.
+  // Reads the TLS files that `config` names, for connections from now on. False with a sentence,
+  // and nothing changes, when one is invalid. Does nothing in a daemon without TLS.
   bool ReloadCredentials(const config::Config& config, std::string* sentence);
-  // Who is at the other end, judged by what is in force now.
+  // The caller, by the configuration and certificates that are in force now.
   Peer PeerOf(const grpc::ServerContext& context);
   // Ends what is under way and waits for it.
   void Stop();
 
-  // Something that waits for an event of the server's queue; deletes itself.
+  // Waits for one event of the server's queue; deletes itself.
   class Waiting {
    public:
     virtual ~Waiting() = default;
@@ -54,7 +54,7 @@ class AcceptLoop {
   Service& service() { return service_; }
   grpc::ServerCompletionQueue& queue() { return *queue_; }
   SessionTable& table() { return table_; }
-  // nullptr, and nobody administers anything, until it is set; it outlives Stop.
+  // nullptr until it is set: Admin calls are then refused. Outlives Stop.
   Admin* admin() const { return admin_.load(); }
   void set_admin(Admin* admin) { admin_.store(admin); }
   // Runs `work` on a new thread; false when there are too many.
@@ -62,11 +62,11 @@ class AcceptLoop {
   bool stopping() const { return stopping_.load(); }
 
  private:
-  // Whoever sleeps in gRPC's poller takes the events of all connections, also of those for which a
-  // session's thread is looking, who then waits for the sleeper to wake. So while anybody spins
-  // this thread only looks, and sleeps elsewhere.
+  // A thread that sleeps in gRPC's poller receives the events of all connections, also of those for
+  // which a session's thread spins, and that thread then waits for the sleeper to wake. So while
+  // any thread spins, this one only polls, and sleeps outside the poller.
   void Loop();
-  bool StepsAside();
+  bool YieldsPoller();
   void SpinningBegins();
   bool MakeCredentials(std::string* sentence);
 
@@ -80,16 +80,16 @@ class AcceptLoop {
   std::thread thread_;
   std::atomic<Admin*> admin_{nullptr};
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> polls_{false};    // it sleeps in gRPC's poller, or is about to
-  std::atomic<bool> knocked_{false};  // the alarm that wakes it there is set
-  grpc::Alarm step_aside_;
-  Clock::time_point quiet_until_{};  // by Loop's thread: somebody spun shortly before
+  std::atomic<bool> polls_{false};     // sleeps in gRPC's poller, or is about to
+  std::atomic<bool> wake_set_{false};  // wake_alarm_ is set
+  grpc::Alarm wake_alarm_;
+  Clock::time_point quiet_until_{};  // used by Loop's thread: some thread spun shortly before
   base::Mutex mutex_{base::ranks::kAcceptLoop};
   base::CondVar fewer_;
   size_t threads_ LONGWIRE_GUARDED_BY(mutex_) = 0;
 };
 
-// Each starts to accept one call of its kind, and the next one once that has come.
+// Each accepts one call of its kind, and the next one when that has arrived.
 void AcceptOpen(AcceptLoop& loop);
 void AcceptInspect(AcceptLoop& loop);
 void AcceptAdmin(AcceptLoop& loop);

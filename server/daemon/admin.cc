@@ -36,7 +36,7 @@ bool MayAdminister(const Peer& peer, std::string* sentence) {
   bool named = std::ranges::count(peer.tenant->identities(), peer.identity) != 0;
   if (peer.tenant->admin() || (!named && peer.identity == kLoopbackIdentity)) return true;
   *sentence =
-      "only an administrator may do that: somebody of a tenant with admin: true, or the "
+      "only an administrator may do that: a member of a tenant with admin: true, or the "
       "server's own user on its own host; " +
       NameOf(peer) + " of the tenant '" + peer.tenant->name() + "' is none";
   return false;

@@ -1,4 +1,4 @@
-// What an administrator may ask a running daemon for, and who is one.
+// The Admin call: what it does, and who may use it.
 #pragma once
 
 #include <functional>
@@ -10,19 +10,19 @@
 
 namespace longwire::daemon {
 
-// Whether the peer may administer the daemon; false with a sentence. These may: at a socket of this
-// host the daemon's own user and root, a peer whose tenant has admin: true, and, as long as there
-// are no tenants, a connection without TLS from this host. Thread-safe.
+// True if the peer may administer the daemon; false with a sentence. Allowed are: the daemon's own
+// user and root at a socket of this host; peers whose tenant has admin: true; and, if there are no
+// tenants, connections without TLS from this host. Thread-safe.
 bool MayAdminister(const Peer& peer, std::string* sentence);
 
 class Admin {
  public:
-  // `who` asked for it.
+  // `who`: the requester, for the log.
   using Reload = std::function<Reloader::Outcome(const std::string& who)>;
 
   explicit Admin(Reload reload) : reload_(std::move(reload)) {}
 
-  // Does what the peer asks for, or says why not. Thread-safe.
+  // Executes the peer's request, or refuses it with a sentence. Thread-safe.
   transport::AdminReply Handle(const Peer& peer, const transport::AdminRequest& request);
 
  private:

@@ -17,7 +17,7 @@ constexpr std::string_view kReload = "reload";
 constexpr std::string_view kDone = "done\n";
 constexpr std::string_view kRefused = "refused\n";
 constexpr std::chrono::seconds kRequestPatience{1};
-// Files are read and checked, nothing waits for a device.
+// The daemon reads and checks files; it waits for no device.
 constexpr std::chrono::seconds kReloadPatience{30};
 
 std::string_view TextOf(const wire::Message& message) {
@@ -51,7 +51,7 @@ void Control::Loop() {
     wire::Descriptor socket = wire::AcceptLocal(listener_.get());
     if (stopping_.load()) return;
     if (!socket.valid()) {
-      usleep(10'000);  // out of descriptors, most likely: not a reason to turn in circles
+      usleep(10'000);  // most likely out of descriptors: wait instead of spinning
     } else if (wire::PeerIsAllowed(socket.get(), geteuid())) {
       Serve(socket);
     }

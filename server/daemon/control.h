@@ -1,5 +1,5 @@
-// The daemon's door for whoever runs it. Unlike a signal it answers: systemctl reload fails, and
-// says why, when a configuration is refused.
+// The daemon's control socket, for its operator. Unlike a signal it answers: systemctl reload fails
+// with the reasons when a configuration is refused.
 //
 // One packet each way over a SOCK_SEQPACKET socket: "reload", then "done" or "refused" and a
 // sentence on each further line.
@@ -17,7 +17,7 @@ namespace longwire::daemon {
 
 class Control {
  public:
-  // Called on a thread of Control's own; `who` asked for it.
+  // Called on a thread of Control's own; `who`: the requester, for the log.
   using Reload = std::function<Reloader::Outcome(const std::string& who)>;
 
   explicit Control(Reload reload) : reload_(std::move(reload)) {}
@@ -38,11 +38,11 @@ class Control {
   std::atomic<bool> stopping_{false};
 };
 
-// Where this user's daemon has it.
+// The path of the control socket of this user's daemon.
 std::string ControlPath();
 
-// Asks the daemon whose control lies at `path`. False if the reload was refused or nobody answers;
-// *text has the sentences, a line each.
+// Asks the daemon whose control socket is at `path`. False if the reload was refused or there is no
+// answer; *text has the reasons, a line each.
 bool AskForReload(const std::string& path, std::string* text);
 
 }  // namespace longwire::daemon

@@ -12,9 +12,9 @@ using transport::LogLevel;
 using transport::MessageStream;
 using Outcome = transport::StreamPump::Outcome;
 
-// A connection that does not say which session it is for is dropped.
+// A connection that does not attach in this time is dropped.
 constexpr std::chrono::seconds kAttachPatience{5};
-// Pings before an attach, for measuring.
+// Pings allowed before an attach, for measuring.
 constexpr int kMaxPings = 4096;
 
 // The last frame and the end of a stream without a session.
@@ -56,10 +56,10 @@ bool AwaitAttach(transport::ServerStream& stream, transport::Attach* attach, uin
   return false;
 }
 
-void EndOfConnection(SessionTable& table, const std::shared_ptr<Session>& session, uint32_t lane,
-                     Outcome outcome, const transport::Closed& closed) {
+void EndOfConnection(SessionTable& table, const std::shared_ptr<ServerSession>& session,
+                     uint32_t lane, Outcome outcome, const transport::Closed& closed) {
   if (lane != 0 && (outcome == Outcome::kPeerClosed || outcome == Outcome::kStopped)) {
-    return;  // the session's own logs say how it ends
+    return;  // the session's own logs carry its end
   }
   if (outcome != Outcome::kBroken) {
     table.End(session, closed);
@@ -70,7 +70,7 @@ void EndOfConnection(SessionTable& table, const std::shared_ptr<Session>& sessio
   }
 }
 
-// Which rpc a stream came by: each has its lanes.
+// The RPC of a stream: each has its lanes.
 enum class Kind { kExecute, kTransfer };
 
 void Handle(AcceptLoop& loop, transport::ServerStream& stream, Kind kind) {
@@ -86,7 +86,7 @@ void Handle(AcceptLoop& loop, transport::ServerStream& stream, Kind kind) {
     stream.End(true);
     return;
   }
-  std::shared_ptr<Session> session = table.Find(attach.session);
+  std::shared_ptr<ServerSession> session = table.Find(attach.session);
   bool fits = (attach.lane == 0) == (kind == Kind::kExecute);
   if (session == nullptr || !fits || !session->MayAttach(attach.lane, attach.token, peer)) {
     Refuse(stream, peer, "there is no such session, or not for this client");

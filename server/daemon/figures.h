@@ -8,8 +8,8 @@
 
 namespace longwire::daemon {
 
-// Adds to a reply that has the devices and the caller's sessions already. `stats` is nullptr while
-// the warden does not answer. A caller that may not administer sees its own tenant only.
+// Adds them to a reply that has the devices and the caller's sessions already. `stats` is nullptr
+// while the warden does not answer. A caller that is no administrator sees its own tenant only.
 void AddFigures(SessionTable& table, const warden::Stats* stats, const Peer& peer,
                 transport::InspectReply* reply);
 

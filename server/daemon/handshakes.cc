@@ -1,5 +1,5 @@
-// OpenSSL tells about each new connection object (SSL) to whoever has reserved a place in it; that
-// place holds what is known of the handshake, and goes with the object.
+// OpenSSL lets an application attach data to each new connection object (SSL). That data holds the
+// state of the handshake and is freed with the object.
 #include "server/daemon/handshakes.h"
 
 #include <openssl/ssl.h>
@@ -21,20 +21,20 @@ using Clock = std::chrono::steady_clock;
 using transport::Log;
 using transport::LogLevel;
 
-// Strangers choose how often they knock: no more lines than this in a second.
+// Strangers choose how often they connect: at most this many lines in a second.
 constexpr int kLinesPerSecond = 20;
 constexpr auto kSecond = std::chrono::seconds(1);
 
-thread_local std::string t_address;  // empty: not ours to watch
+thread_local std::string t_address;  // empty: not observed
 int g_place = -1;                    // of the Handshake in an SSL
 
 struct Handshake {
   std::string address;
-  std::string reason;  // why it failed, as far as is known
+  std::string reason;  // the reason of the failure, if known
   bool done = false;
 };
 
-// Lets through what is new, and not too much of it: a client that is refused tries again at once.
+// Limits the log: a client that is refused tries again at once.
 class Limiter {
  public:
   bool Allows(const std::string& line) {
@@ -71,7 +71,7 @@ int OnVerified(int good, X509_STORE_CTX* store) {
   if (good != 0 || handshake == nullptr || certificate == nullptr || own == nullptr) return good;
   int error = X509_STORE_CTX_get_error(store);
   bool dates = error == X509_V_ERR_CERT_HAS_EXPIRED || error == X509_V_ERR_CERT_NOT_YET_VALID;
-  // Dates may be those of the authority; all else is told of who came.
+  // Dates may be the authority's; all other fields are the peer's.
   transport::Certificate facts = transport::Describe(dates ? certificate : own);
   std::string it = "its certificate '" + facts.common_name + "' ";
   if (error == X509_V_ERR_CERT_HAS_EXPIRED) {
@@ -88,7 +88,7 @@ int OnVerified(int good, X509_STORE_CTX* store) {
   return good;
 }
 
-// An alert is how either side says that it gives up.
+// Either side sends an alert when it gives up.
 void OnAlert(bool sent, unsigned char level, unsigned char description, Handshake* handshake) {
   if (level != SSL3_AL_FATAL || !handshake->reason.empty()) return;
   if (!sent) {
@@ -112,7 +112,7 @@ void OnMessage(int sent, int /*version*/, int type, const void* content, size_t 
     OnAlert(sent != 0, bytes[0], bytes[1], handshake);
   } else if (type == SSL3_RT_HANDSHAKE && sent == 0 && bytes[0] == SSL3_MT_FINISHED) {
     handshake->done = true;
-    SSL_set_msg_callback(connection, nullptr);  // the rest is gRPC's
+    SSL_set_msg_callback(connection, nullptr);  // observed no longer
   }
 }
 

@@ -1,13 +1,13 @@
-// Tells the log which connections failed at TLS, from where, and why. gRPC keeps that to itself: it
-// shows a server only what came through.
+// Logs failed TLS handshakes: the peer's address and the reason. gRPC reports to a server only
+// connections whose handshake succeeded.
 #pragma once
 
 #include <string>
 
 namespace longwire::daemon {
 
-// Call once, before the first connection: from then on every TLS handshake that gRPC begins on a
-// thread inside a HandshakeFrom is watched.
+// Call once, before the first connection. From then on every TLS handshake that gRPC begins on a
+// thread with a HandshakeFrom is observed.
 void WatchHandshakes();
 
 // While it lives, handshakes that begin on this thread come from `address`.

@@ -13,7 +13,7 @@ Images::Images(const images::ImageStore::Options& options) {
   if (options.folder.empty()) return;
   std::string sentence;
   store_ = images::ImageStore::Open(options, &sentence);
-  if (store_ == nullptr) Log(LogLevel::kWarning, "module images are not kept: " + sentence);
+  if (store_ == nullptr) Log(LogLevel::kWarning, "module images are not cached: " + sentence);
 }
 
 Images::~Images() {
@@ -35,7 +35,7 @@ void Images::Serve(uint64_t session, const std::string& tenant, wire::Descriptor
     }
     worker = next;
   }
-  if (!control.valid()) return;  // out of descriptors: the worker asks in vain
+  if (!control.valid()) return;  // out of descriptors: the worker gets no answer
   Worker& worker = workers_.emplace_back();
   worker.session = session;
   worker.tenant = tenant;
@@ -80,7 +80,7 @@ bool Images::Answer(Worker& worker, const images::Find& find) {
     found.known = store_->Knows(worker.tenant, digest, find.bytes);
   }
   const int descriptor = memory.get();
-  // A worker that is gone has no use for it.
+  // The worker may have ended; it then does not need the answer.
   (void)wire::SendMessage(worker.control.get(), message::Pack(found),
                           {&descriptor, memory.valid() ? size_t{1} : size_t{0}});
   return true;
@@ -95,12 +95,11 @@ void Images::TakeIn(Worker& worker, const images::Keep& keep, const wire::Descri
     kept = store_->Keep(worker.tenant, digest, keep.bytes, memory);
   }
   if (kept == images::ImageStore::Kept::kRefused) {
-    Log(LogLevel::kWarning, subject,
-        "a module image is not kept: it is not what it was said to be");
+    Log(LogLevel::kWarning, subject, "a module image is not cached: its digest is wrong");
   }
-  if (kept == images::ImageStore::Kept::kNoRoom && !told_no_room_.exchange(true)) {
+  if (kept == images::ImageStore::Kept::kNoRoom && !logged_no_room_.exchange(true)) {
     Log(LogLevel::kWarning, subject,
-        "a module image is not kept, there is no room for it; this is said once");
+        "a module image is not cached: there is no room for it; further ones are not logged");
   }
 }
 

@@ -1,6 +1,6 @@
-// The daemon's side of the cache of module images: answers the workers of all sessions out of one
-// store, each for the tenant that its session belongs to. Workers are not believed: the tenant is
-// the session's, and digests are counted here. Thread-safe.
+// The daemon's side of the image cache: answers the workers of all sessions from one store, each
+// for its session's tenant. Workers are not trusted: the tenant comes from the session, and digests
+// are computed here. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -20,15 +20,15 @@ namespace longwire::daemon {
 
 class Images {
  public:
-  // Without a folder nothing is kept; nor, with a line in the log, when it cannot be used.
+  // Nothing is cached without a folder, or, with a line in the log, if it cannot be used.
   explicit Images(const images::ImageStore::Options& options);
   ~Images();
 
-  // Answers a worker from now on until its end of the socket is closed; `control` is a socket of
-  // its own. What the worker has sent before it ended is still taken in.
+  // Answers a worker over `control` until the worker closes its end. What it sent before is still
+  // stored.
   void Serve(uint64_t session, const std::string& tenant, wire::Descriptor control);
 
-  // All zero when nothing is kept.
+  // All zero when nothing is cached.
   images::Figures figures() { return store_ == nullptr ? images::Figures{} : store_->figures(); }
 
  private:
@@ -40,13 +40,13 @@ class Images {
     std::thread thread;
   };
   void Run(Worker& worker);
-  // False: the worker breaks the protocol.
+  // False: the worker violated the protocol.
   bool Answer(Worker& worker, const wire::Message& message);
   bool Answer(Worker& worker, const images::Find& find);
   void TakeIn(Worker& worker, const images::Keep& keep, const wire::Descriptor& memory);
 
   std::unique_ptr<images::ImageStore> store_;
-  std::atomic<bool> told_no_room_{false};
+  std::atomic<bool> logged_no_room_{false};
   std::atomic<bool> stopping_{false};
   base::Mutex mutex_{base::ranks::kImages};
   std::list<Worker> workers_ LONGWIRE_GUARDED_BY(mutex_);

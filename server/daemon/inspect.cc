@@ -90,7 +90,7 @@ void FillEvent(const keeper::MemoryEvent& event, const std::set<uint64_t>& seen,
   out->set_bytes(event.bytes);
 }
 
-void FillSession(Session& session, const warden::Stats* stats, transport::Session* out) {
+void FillSession(ServerSession& session, const warden::Stats* stats, transport::Session* out) {
   const ClientDescription& client = session.client();
   out->set_id(session.id());
   out->set_program(client.program);

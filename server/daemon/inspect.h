@@ -1,4 +1,4 @@
-// What the daemon serves and to whom.
+// The daemon's devices, sessions and tenants, for `longwire status` and for metrics.
 #pragma once
 
 #include "proto/transport.pb.h"
@@ -7,9 +7,9 @@
 
 namespace longwire::daemon {
 
-// As the peer may see it.
+// What the peer may see.
 transport::InspectReply Inspect(SessionTable& table, const Peer& peer);
-// As an administrator sees it.
+// What an administrator may see.
 transport::InspectReply InspectAll(SessionTable& table);
 
 }  // namespace longwire::daemon

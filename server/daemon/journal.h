@@ -15,9 +15,9 @@
 
 namespace longwire::daemon {
 
-// Whether the descriptor is the stream to the journal that JOURNAL_STREAM's value (nullptr: there
-// is none) names by its device and inode. A daemon whose standard error was redirected inherits the
-// variable too.
+// True if the descriptor is the stream that JOURNAL_STREAM's value names by device and inode
+// (nullptr: it is not set). A daemon whose standard error was redirected inherits the variable,
+// too.
 bool IsJournalStream(int descriptor, const char* value);
 
 // "NAME=value", in the order above.
@@ -25,7 +25,7 @@ std::vector<std::string> JournalFields(transport::LogLevel level,
                                        const transport::LogSubject& subject,
                                        const std::string& message);
 
-// From here on, if standard error goes to the journal; else lines stay as they are.
+// Sends log lines as records from now on, if standard error goes to the journal.
 void LogToJournal();
 
 }  // namespace longwire::daemon

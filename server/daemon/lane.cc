@@ -40,8 +40,8 @@ void Lane::SetToken(const transport::Token& token) {
 
 bool Lane::TokenFits(const transport::Token& token) {
   base::MutexLock lock(mutex_);
-  // The last answer with a new token may have been lost together with its connection. A client
-  // that resumes says nothing before it has the answer; at first it does not wait for that.
+  // The last answer with a new token may have been lost with its connection. A client that resumes
+  // sends nothing before it has the answer; on the first attach it does not wait.
   bool unheard = previous_good_ && (first_attach_ || messages_at_attach_ == counters_.messages_in);
   bool current = TokenMatches(token, token_);
   bool previous = TokenMatches(token, previous_token_);
@@ -52,7 +52,7 @@ Lane::TakenOver Lane::TakeOver(uint32_t epoch, const transport::Attach& attach, 
   base::MutexLock lock(mutex_);
   if (ended_ || relay_ == nullptr) return TakenOver::kNo;
   if (epoch <= relay_->epoch()) return TakenOver::kOlder;
-  // The older connection may still be on its way to its pump: it is told when it gets there.
+  // The older connection may not have reached its pump yet: it is stopped when it does.
   ++waiting_;
   if (pump_ != nullptr) pump_->Abandon();
   auto deadline = Clock::now() + kAttachPatience;
@@ -68,7 +68,7 @@ Lane::TakenOver Lane::TakeOver(uint32_t epoch, const transport::Attach& attach, 
   relay_->SetFarEnd(attach.kept_bytes, attach.room_bytes,
                     transport::AgreedPacking(attach.packing, compression));
   wanted_packing_ = attach.packing;
-  hears_terms_ = attach.hears_terms != 0;
+  understands_terms_ = attach.understands_terms != 0;
   attaching_ = true;
   first_attach_ = first;
   detached_since_ = Clock::time_point::max();
@@ -96,20 +96,20 @@ bool Lane::SendAttached(transport::ServerStream& stream, const transport::Token&
 std::optional<StreamPump::Outcome> Lane::Relay(transport::ServerStream& stream,
                                                const transport::Attach& attach, uint32_t epoch,
                                                bool compression, transport::Closed* closed) {
-  // An older connection may seem to be there still.
+  // An older connection may not have been noticed as broken.
   Clock::time_point detached = std::min(detached_since(), Clock::now());
   TakenOver taken = TakeOver(epoch, attach, compression);
   if (taken == TakenOver::kOlder) return std::nullopt;
   if (taken == TakenOver::kNo) {
     *closed = {static_cast<uint32_t>(transport::kLaunchFailed),
-               "the session cannot be continued from where the client says"};
+               "the session cannot be continued from the position that the client sent"};
     return StreamPump::Outcome::kViolation;
   }
   StreamPump::Outcome outcome = StreamPump::Outcome::kBroken;
   if (SendAttached(stream, attach.token)) {
     if (!IsFirstAttach()) LogResumed(attach, Clock::now() - detached);
-    // Lanes move large messages: a thread that spins for them would take the place of one that
-    // waits for an answer.
+    // Lanes move large messages: a spinning thread would take the permit of one that waits for an
+    // answer.
     StreamPump pump(stream, *relay_, counters_,
                     attach.lane == 0 ? StreamPump::Spinning::kYes : StreamPump::Spinning::kNo);
     {
@@ -117,7 +117,7 @@ std::optional<StreamPump::Outcome> Lane::Relay(transport::ServerStream& stream,
       pump_ = &pump;
       if (ended_) pump.Stop(end_);
       if (waiting_ != 0) pump.Abandon();
-      TellTerms();
+      SendTerms();
     }
     outcome = pump.Run();
     *closed = pump.closed();
@@ -139,13 +139,13 @@ bool Lane::IsFirstAttach() {
 void Lane::SetTerms(std::chrono::milliseconds resume_grace, bool compression) {
   base::MutexLock lock(mutex_);
   terms_ = {resume_grace, compression};
-  TellTerms();
+  SendTerms();
 }
 
-void Lane::TellTerms() {
-  if (!terms_ || pump_ == nullptr || !hears_terms_) return;
-  pump_->Tell({static_cast<uint32_t>(terms_->resume_grace.count()),
-               transport::AgreedPacking(wanted_packing_, terms_->compression)});
+void Lane::SendTerms() {
+  if (!terms_ || pump_ == nullptr || !understands_terms_) return;
+  pump_->ChangeTerms({static_cast<uint32_t>(terms_->resume_grace.count()),
+                      transport::AgreedPacking(wanted_packing_, terms_->compression)});
 }
 
 void Lane::End(const transport::Closed& closed) {
@@ -153,7 +153,7 @@ void Lane::End(const transport::Closed& closed) {
   if (ended_) return;
   ended_ = true;
   end_ = closed;
-  // The rest of the down log, with the worker's last words, still goes out.
+  // The rest of the down log, with the worker's last records, is still sent.
   if (pump_ != nullptr) pump_->Stop(closed);
   up_->Close(closed.code);
   down_->Close(closed.code);

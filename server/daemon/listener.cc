@@ -21,12 +21,12 @@ using transport::Log;
 using transport::LogLevel;
 
 constexpr int kBacklog = 512;
-// Links speak at once. Beyond this number gRPC waits for the first byte itself.
+// Links send at once. Beyond this number gRPC waits for the first byte itself.
 constexpr size_t kMaxArrivals = 256;
 constexpr std::chrono::seconds kFirstBytePatience{5};
 constexpr int kLookMilliseconds = 500;
 constexpr unsigned char kTlsHandshake = 0x16;  // the first byte of a TLS record of that type
-// Out of descriptors, most likely: not a reason to turn in circles.
+// Most likely out of descriptors: wait instead of spinning.
 constexpr useconds_t kPauseMicroseconds = 10'000;
 
 transport::Address AddressOf(const sockaddr_storage& storage) {

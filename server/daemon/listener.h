@@ -1,5 +1,5 @@
-// The daemon's listening sockets. It accepts connections itself and hands them to gRPC, so that it
-// knows where each comes from before the first byte is read.
+// The daemon's listening sockets. The daemon accepts connections itself and passes them to gRPC, so
+// that it knows the peer's address before the first byte is read.
 #pragma once
 
 #include <chrono>
@@ -16,21 +16,21 @@ namespace longwire::daemon {
 
 class Listener {
  public:
-  // Takes a connection over: a non-blocking socket and where it comes from.
+  // Takes ownership of a connection: a non-blocking socket and the peer's address.
   using Accepted = std::function<void(wire::Descriptor socket, const std::string& from)>;
 
   ~Listener() { Stop(); }
 
   // Listens at all addresses. False with a sentence.
   bool Open(const std::vector<transport::Address>& addresses, std::string* sentence);
-  // Accepts, on a thread of its own, until Stop. Of a connection without TLS the first byte is
-  // awaited: a client that begins with TLS is refused, and the log says so.
+  // Accepts on a thread of its own until Stop. With kPlain it waits for the first byte of each
+  // connection: a client that begins with TLS is refused, with a line in the log.
   enum class Speech { kTls, kPlain };
   void Start(Speech speech, Accepted accepted);
   void Stop();
 
  private:
-  // A connection that has not said anything yet.
+  // A connection without a first byte yet.
   struct Arrival {
     wire::Descriptor socket;
     std::string from;
@@ -39,11 +39,11 @@ class Listener {
   bool OpenOne(const transport::Address& address, std::string* sentence);
   void Loop();
   void Accept(int listener);
-  // False when it has still not said anything.
+  // False while the first byte is missing.
   bool Greet(Arrival& arrival, bool readable);
 
   std::vector<wire::Descriptor> sockets_;
-  wire::Descriptor wake_;  // readable once the thread shall end
+  wire::Descriptor wake_;  // readable when the thread is to end
   Speech speech_ = Speech::kTls;
   Accepted accepted_;
   std::list<Arrival> arrivals_;

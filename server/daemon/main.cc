@@ -13,7 +13,7 @@
 #include "server/daemon/control.h"
 #include "server/daemon/inspect.h"
 #include "server/daemon/journal.h"
-#include "server/daemon/local_door.h"
+#include "server/daemon/local_socket.h"
 #include "server/daemon/metrics.h"
 #include "server/daemon/notify.h"
 #include "server/daemon/options.h"
@@ -95,10 +95,11 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
   }
   SessionTable table(live);
   AcceptLoop accept(table);
-  LocalDoor door(table);
-  // First the port: a second daemon must not take the first one's workers over.
-  const std::string door_path = config::DoorPath(*first);
-  if (!accept.Start(&sentence) || (!door_path.empty() && !door.Start(door_path, &sentence)) ||
+  LocalSocket local_socket(table);
+  // First the port: a second daemon must not take over the first one's workers.
+  const std::string local_path = config::LocalSocketPath(*first);
+  if (!accept.Start(&sentence) ||
+      (!local_path.empty() && !local_socket.Start(local_path, &sentence)) ||
       !table.Start(&sentence)) {
     Log(LogLevel::kError, sentence);
     return 1;
@@ -106,11 +107,11 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
   reloader.set_preparation([&](const config::Config& next, std::string* problem) {
     return accept.ReloadCredentials(next, problem);
   });
-  live.Subscribe([&](const config::Config& now) { door.SetMode(now); });
+  live.Subscribe([&](const config::Config& now) { local_socket.SetMode(now); });
   live.Subscribe([&table](const config::Config& now) {
     table.scheduling().Change(SchedulingOptionsOf(now));
     ApplyTenants(now, table.scheduling(), table.warden());
-    table.TellTerms(now);
+    table.SendTerms(now);
   });
   MetricsEndpoint metrics([&table] { return InspectAll(table); });
   if (first->has_metrics() && !metrics.Start(first->metrics(), &sentence)) {
@@ -126,7 +127,7 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
   Log(LogLevel::kInfo, "ending on signal " + std::to_string(signal));
   notifier.Stopping();
   accept.Stop();
-  door.Stop();
+  local_socket.Stop();
   return 0;
 }
 
@@ -173,6 +174,7 @@ int Main(int count, char** arguments) {
   config::LiveConfig live(std::move(draft.config));
   transport::SetLogLevel(static_cast<LogLevel>(live.Get()->log_level()));
   LogToJournal();
+  for (const std::string& warning : draft.warnings) Log(LogLevel::kWarning, warning);
   for (const std::string& sentence : wire::UnknownSwitches()) Log(LogLevel::kWarning, sentence);
   transport::PrepareProcess();
   wire::PrepareDescriptorTable();  // a session needs half a dozen, a connection one

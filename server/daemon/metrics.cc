@@ -149,7 +149,7 @@ void AddTotals(const transport::InspectReply& reply, std::vector<MetricFamily>* 
 
 void AddModuleCache(const transport::InspectReply& reply, std::vector<MetricFamily>* families) {
   const transport::ModuleCache& cache = reply.daemon().module_cache();
-  Family images("longwire_module_cache_images", "Module images that are kept.", kGauge);
+  Family images("longwire_module_cache_images", "Module images in the cache.", kGauge);
   Family bytes("longwire_module_cache_bytes", "Bytes of these, and how many there may be.", kGauge);
   Family asked("longwire_module_cache_lookups_total", "Images asked for, by outcome.", kCounter);
   Family saved("longwire_module_cache_saved_bytes_total", "Bytes that were not sent.", kCounter);

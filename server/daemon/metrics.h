@@ -1,5 +1,4 @@
-// The server's figures for Prometheus: what an administrator sees with `longwire status`, as
-// metrics.
+// The figures of `longwire status`, as an administrator sees them, as Prometheus metrics.
 #pragma once
 
 #include <prometheus/collectable.h>

@@ -1,5 +1,5 @@
-// What the daemon tells the service manager that started it (Type=notify, WatchdogSec= and so on).
-// Without one all of this does nothing.
+// Notifies the service manager that started the daemon (Type=notify, WatchdogSec= and so on).
+// Without a service manager it does nothing.
 #pragma once
 
 #include <signal.h>
@@ -25,8 +25,8 @@ class Notifier {
   void Reloading();
   void Stopping();
 
-  // Waits for one of `signals`, which are blocked in every thread. Meanwhile the manager's watchdog
-  // hears of us, as long as the daemon answers.
+  // Waits for one of `signals`, which are blocked in every thread. Meanwhile it notifies the
+  // manager's watchdog as long as the daemon responds.
   int WaitForSignal(const sigset_t& signals);
 
  private:
@@ -35,10 +35,10 @@ class Notifier {
   const service::Manager& manager_;
   AcceptLoop& accept_;
   base::Mutex mutex_{base::ranks::kNotifier};
-  std::string status_ LONGWIRE_GUARDED_BY(mutex_);  // the last that was said
+  std::string status_ LONGWIRE_GUARDED_BY(mutex_);  // the last one that was sent
 };
 
-// Whether the thread that handles all calls takes up a new event within `patience`.
+// True if the accept loop handles a new event within `patience`.
 bool LoopAnswers(AcceptLoop& loop, std::chrono::microseconds patience);
 
 }  // namespace longwire::daemon

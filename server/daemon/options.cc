@@ -21,12 +21,13 @@ constexpr const char* kHelp =
   --insecure-listen-anywhere
                        listen beyond this host although connections are neither encrypted nor
                        asked who they are
-  --door PATH|none     unix socket for programs of this host (LONGWIRE_SERVER=unix:PATH);
+  --local-socket PATH|none
+                       unix socket for programs of this host (LONGWIRE_SERVER=unix:PATH);
                        default $LONGWIRE_RUNTIME_DIR/door, /run/longwire/door for root
   --driver auto|software|PATH
                        the driver library that serves the devices (default auto: NVIDIA's, else the
                        software device)
-  --warden PATH        socket of longwire-warden, which is started when nobody answers there
+  --warden PATH        socket of longwire-warden, which is started when none answers there
   --warm-workers N     workers started ahead of need (default 1)
   --log-level LEVEL    error, warning, info or debug (default info)
   --reload             make the longwired that runs read its configuration again, and fail with the
@@ -43,11 +44,13 @@ struct KeyOption {
   const char* option;
   const char* key;
   int argument = required_argument;
+  const char* renamed = nullptr;  // the option that this is the former name of
 };
 constexpr KeyOption kKeyOptions[] = {
     {"listen", "listen"},
     {"insecure-listen-anywhere", "insecure_listen_anywhere", no_argument},
-    {"door", "door"},
+    {"local-socket", "local_socket"},
+    {"door", "local_socket", required_argument, "local-socket"},
     {"driver", "driver"},
     {"warden", "warden"},
     {"warm-workers", "warm_workers"},
@@ -82,7 +85,8 @@ bool Collect(int count, char** arguments, CommandLine* given, Refusal* refusal) 
     } else if (code >= kFirstKey) {
       const KeyOption& key = kKeyOptions[code - kFirstKey];
       const char* value = key.argument == no_argument ? "true" : optarg;
-      given->keys.push_back({std::string("--") + key.option, key.key, value});
+      const std::string renamed = key.renamed == nullptr ? "" : std::string("--") + key.renamed;
+      given->keys.push_back({std::string("--") + key.option, key.key, value, renamed});
     } else {
       if (code == kHelpText) *refusal = {kHelp, 0};
       if (code == kVersion) *refusal = {"longwired " LONGWIRE_VERSION "\n", 0};
@@ -93,6 +97,20 @@ bool Collect(int count, char** arguments, CommandLine* given, Refusal* refusal) 
   if (optind == count) return true;
   refusal->text = std::string("longwired: unexpected argument ") + arguments[optind] + "\n";
   return false;
+}
+
+// Warns of an option that is given by its former name; with both names it is a problem.
+void CheckName(const CommandLine::Key& given, const CommandLine& command_line, config::Draft* draft,
+               config::Problems* problems) {
+  if (given.renamed.empty()) return;
+  for (const CommandLine::Key& other : command_line.keys) {
+    if (other.option != given.renamed) continue;
+    problems->Add({given.option, 0, 0}, "is the former name of " + given.renamed +
+                                            ", which is given too; expected one of the two");
+    return;
+  }
+  draft->warnings.push_back(given.option + " is the former name of " + given.renamed +
+                            ": use that option");
 }
 
 }  // namespace
@@ -112,6 +130,7 @@ config::Draft Configure(const CommandLine& command_line, config::Problems* probl
     config::ReadFile(system_file, &draft, problems);
   }
   for (const CommandLine::Key& given : command_line.keys) {
+    CheckName(given, command_line, &draft, problems);
     config::SetKey(given.key, given.value, {given.option, 0, 0}, &draft, problems);
   }
   config::FillDefaults(RuntimeDirectory(), &draft.config, CacheDirectory());

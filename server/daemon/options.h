@@ -1,4 +1,4 @@
-// The command line of longwired, and the configuration that follows from it.
+// The command line of longwired, and the configuration that results from it.
 #pragma once
 
 #include <optional>
@@ -9,17 +9,19 @@
 
 namespace longwire::daemon {
 
+// What to print instead of starting, and the exit status.
 struct Refusal {
   std::string text;
   int status = 2;
 };
 
 struct CommandLine {
-  // An option that stands for a key of the file, as it was given.
+  // An option that sets a key of the file.
   struct Key {
     std::string option;  // "--listen"
     std::string key;     // "listen"
     std::string value;
+    std::string renamed;  // the option's present name, if `option` is its former one
   };
   std::string config_file;  // absolute; empty: config::kSystemFile, if it is there
   std::vector<Key> keys;
@@ -27,7 +29,7 @@ struct CommandLine {
   bool reload = false;
 };
 
-// nullopt with what to print and the exit status.
+// nullopt with a refusal.
 std::optional<CommandLine> ParseCommandLine(int count, char** arguments, Refusal* refusal);
 
 // The file, then the command line, which wins, then the defaults; checked as a whole.

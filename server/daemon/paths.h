@@ -12,11 +12,11 @@ std::string RuntimeDirectory();
 // longwire-server in $XDG_CACHE_HOME or ~/.cache; empty when there is none of these.
 std::string CacheDirectory();
 
-// Makes the folder of `socket` (0700) if it is not there. False with a sentence if that fails or if
-// somebody else could replace what lies in it.
+// Makes the folder of `socket` (0700) if it is missing. False with a sentence if that fails or if
+// another user could replace files in it.
 bool PrepareFolderOf(const std::string& socket, std::string* sentence);
 
-// The folder of this program, for those that lie beside it.
+// The folder of this program's file, where our other programs are, too.
 std::string ProgramFolder();
 
 }  // namespace longwire::daemon

@@ -54,8 +54,8 @@ void TakeTenant(const config::LiveConfig::Snapshot& config, Peer* peer) {
   if (peer->tenant != nullptr) return;
   if (peer->identity == kLoopbackIdentity) {
     peer->refusal =
-        "the server has tenants, and this connection without TLS says not who it is; list the "
-        "identity 'loopback' at a tenant, or use certificates or the unix door";
+        "the server has tenants, and this connection without TLS proves no identity; list the "
+        "identity 'loopback' at a tenant, or use certificates or the local socket";
   } else if (peer->identity.empty()) {
     peer->refusal =
         "the server has tenants, and a connection without TLS from another host belongs to none";
@@ -102,9 +102,8 @@ Peer LocalPeer(uid_t uid, const config::LiveConfig::Snapshot& config) {
   peer.identity = std::string(kUidPrefix) + std::to_string(uid);
   peer.uid = uid;
   if (config->tenants_size() == 0 && !wire::UidIsAllowed(uid, geteuid())) {
-    peer.refusal =
-        "without tenants the server's door is for its own user; list 'uid:" + std::to_string(uid) +
-        "' at a tenant";
+    peer.refusal = "without tenants the server's local socket is for its own user; list 'uid:" +
+                   std::to_string(uid) + "' at a tenant";
   } else {
     TakeTenant(config, &peer);
   }

@@ -14,14 +14,14 @@
 namespace longwire::daemon {
 
 struct Peer {
-  std::string address;   // "192.0.2.7:51234"; "uid 1000" at the unix door
-  std::string identity;  // see tenants.h; empty when the peer has not shown any
+  std::string address;   // "192.0.2.7:51234"; "uid 1000" at the local socket
+  std::string identity;  // see tenants.h; empty when the peer has none
   std::shared_ptr<const config::Tenant> tenant;  // nullptr: refused, for `refusal`
-  std::optional<uid_t> uid;                      // at the unix door
+  std::optional<uid_t> uid;                      // at the local socket
   std::string refusal;                           // a sentence
 
   bool refused() const { return tenant == nullptr; }
-  // Of a line about it, or about its session.
+  // For a log line about the peer or its session.
   transport::LogSubject subject(uint64_t session = 0) const {
     return {session, refused() ? std::string_view() : tenant->name(), address};
   }
@@ -30,12 +30,12 @@ struct Peer {
   }
 };
 
-// The caller of an RPC. Looked up anew for each: certificates expire and tenants change while a
+// The caller of an RPC. Determined for each call: certificates expire and tenants change while a
 // connection lasts.
 Peer PeerOf(const grpc::ServerContext& context, const config::LiveConfig::Snapshot& config);
-// The caller's certificates as it showed them, PEM, its own first; empty without TLS.
+// The caller's certificate chain in PEM, its own certificate first; empty without TLS.
 std::string CertificatesOf(const grpc::ServerContext& context);
-// The program at the unix door.
+// A program at the local socket.
 Peer LocalPeer(uid_t uid, const config::LiveConfig::Snapshot& config);
 
 }  // namespace longwire::daemon

@@ -80,8 +80,8 @@ DevicesWish WishOf(const config::Tenant& tenant, const std::vector<std::string>&
 
 // Memory of sessions that have ended counts as free: its keeper gets it back in a moment, and a
 // lease waits for that.
-std::vector<scheduler::DeviceLoad> DeviceBook::Loads(const warden::Stats& stats,
-                                                     const std::map<uint32_t, double>& busy) const {
+std::vector<scheduler::DeviceLoad> PlacementTable::Loads(
+    const warden::Stats& stats, const std::map<uint32_t, double>& busy) const {
   std::vector<scheduler::DeviceLoad> loads;
   for (const warden::DeviceStats& device : stats.devices) {
     if (!IsServed(device)) continue;
@@ -103,20 +103,20 @@ std::vector<scheduler::DeviceLoad> DeviceBook::Loads(const warden::Stats& stats,
   return loads;
 }
 
-std::vector<int32_t> DeviceBook::Forecast(uint32_t devices, config::Placement policy,
-                                          const warden::Stats& stats,
-                                          const std::map<uint32_t, double>& busy,
-                                          std::string* sentence) {
+std::vector<int32_t> PlacementTable::Forecast(uint32_t devices, config::Placement policy,
+                                              const warden::Stats& stats,
+                                              const std::map<uint32_t, double>& busy,
+                                              std::string* sentence) {
   base::MutexLock lock(mutex_);
   std::vector<scheduler::DeviceLoad> loads = Loads(stats, busy);
   std::vector<int32_t> chosen = Choose(loads, devices, FirstLease(loads), policy, sentence);
   return chosen.empty() ? Choose(loads, devices, 0, policy, sentence) : chosen;
 }
 
-std::vector<int32_t> DeviceBook::Place(uint64_t session, uint32_t devices, config::Placement policy,
-                                       const warden::Stats& stats,
-                                       const std::map<uint32_t, double>& busy,
-                                       std::string* sentence) {
+std::vector<int32_t> PlacementTable::Place(uint64_t session, uint32_t devices,
+                                           config::Placement policy, const warden::Stats& stats,
+                                           const std::map<uint32_t, double>& busy,
+                                           std::string* sentence) {
   base::MutexLock lock(mutex_);
   std::vector<scheduler::DeviceLoad> loads = Loads(stats, busy);
   std::vector<int32_t> ordinals = Choose(loads, devices, FirstLease(loads), policy, sentence);
@@ -124,7 +124,7 @@ std::vector<int32_t> DeviceBook::Place(uint64_t session, uint32_t devices, confi
   return ordinals;
 }
 
-void DeviceBook::Forget(uint64_t session) {
+void PlacementTable::Forget(uint64_t session) {
   base::MutexLock lock(mutex_);
   placed_.erase(session);
 }

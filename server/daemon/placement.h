@@ -1,5 +1,5 @@
-// Which devices a session gets: how many its tenant and its program want, and which ones the policy
-// in force chooses. Thread-safe.
+// Chooses the devices of a session: how many, by its tenant and its program, and which, by the
+// configured policy. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace longwire::daemon {
 
-// A program may ask for fewer devices than its tenant has for each session, by this variable in its
-// environment; a tenant without a number gets one and may ask for all that are served.
+// With this environment variable a program asks for fewer devices than its tenant's sessions may
+// have. If the tenant has no number, a session gets one device and may ask for all.
 inline constexpr const char* kDevicesVariable = "LONGWIRE_DEVICES";
 
 struct DevicesWish {
@@ -27,17 +27,17 @@ struct DevicesWish {
 DevicesWish WishOf(const config::Tenant& tenant, const std::vector<std::string>& environment,
                    size_t served);
 
-// Who is on which device. A session counts from the moment it is placed, before the warden knows
-// anything of it, so that sessions that open at the same time do not take each other's place.
-class DeviceBook {
+// Which session is on which devices. A session counts from its placement on, before the warden
+// knows it, so that sessions that open at the same time are not placed on the same device.
+class PlacementTable {
  public:
   // Chooses for the session, in the driver's order of the devices; none with a sentence. Devices
-  // whose keepers do not run are left out. `busy` is how busy devices were of late, 0 to 1.
+  // whose keepers do not run are left out. `busy` is the recent utilization of each device, 0 to 1.
   std::vector<int32_t> Place(uint64_t session, uint32_t devices, config::Placement policy,
                              const warden::Stats& stats, const std::map<uint32_t, double>& busy,
                              std::string* sentence);
-  // What Place would choose now, for somebody who only wants to know. Where nothing has room it
-  // says which devices those would be.
+  // What Place would choose now, without placing anything. If no device has room, the devices that
+  // would be chosen if they had.
   std::vector<int32_t> Forecast(uint32_t devices, config::Placement policy,
                                 const warden::Stats& stats, const std::map<uint32_t, double>& busy,
                                 std::string* sentence);
@@ -48,7 +48,7 @@ class DeviceBook {
                                            const std::map<uint32_t, double>& busy) const
       LONGWIRE_REQUIRES(mutex_);
 
-  base::Mutex mutex_{base::ranks::kDeviceBook};
+  base::Mutex mutex_{base::ranks::kPlacementTable};
   std::map<uint64_t, std::vector<int32_t>> placed_ LONGWIRE_GUARDED_BY(mutex_);  // by session
 };
 

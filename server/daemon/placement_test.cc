@@ -49,9 +49,9 @@ TEST(WishTest, WhatIsNoNumberIsRefusedWithASentence) {
   }
 }
 
-class BookTest : public testing::Test {
+class PlacementTableTest : public testing::Test {
  protected:
-  BookTest() {
+  PlacementTableTest() {
     for (int32_t device = 0; device < 4; ++device) {
       stats.devices.push_back(
           {device, "fake", 100 + device, 8 * kGiB, 8 * kGiB, 0, 0, 0, 0, 0, 0, 0, 0, {}, {}});
@@ -71,11 +71,11 @@ class BookTest : public testing::Test {
 
   warden::Stats stats;
   std::map<uint32_t, double> busy;
-  DeviceBook book;
+  PlacementTable book;
   uint64_t next = 1;
 };
 
-TEST_F(BookTest, EachPolicyFillsInItsOrder) {
+TEST_F(PlacementTableTest, EachPolicyFillsInItsOrder) {
   EXPECT_EQ(Place(config::spread), "0");
   EXPECT_EQ(Place(config::spread), "1");
   EXPECT_EQ(Place(config::spread), "2");
@@ -85,7 +85,7 @@ TEST_F(BookTest, EachPolicyFillsInItsOrder) {
   EXPECT_EQ(Place(config::least_loaded), "1");
 }
 
-TEST_F(BookTest, SeveralDevicesComeInTheDriversOrder) {
+TEST_F(PlacementTableTest, SeveralDevicesComeInTheDriversOrder) {
   Lease(0, 0, 1 * kGiB);
   EXPECT_EQ(Place(config::spread, 3), "1 2 3");
   EXPECT_EQ(Place(config::spread, 4), "0 1 2 3");
@@ -93,7 +93,7 @@ TEST_F(BookTest, SeveralDevicesComeInTheDriversOrder) {
 }
 
 // Two programs that start at the same moment: the warden knows of neither yet.
-TEST_F(BookTest, ASessionCountsBeforeTheWardenKnowsIt) {
+TEST_F(PlacementTableTest, ASessionCountsBeforeTheWardenKnowsIt) {
   for (uint64_t session = 1; session <= 128; ++session) {
     EXPECT_EQ(Place(config::pack), "0") << session;
   }
@@ -102,7 +102,7 @@ TEST_F(BookTest, ASessionCountsBeforeTheWardenKnowsIt) {
   EXPECT_EQ(Place(config::pack), "0");
 }
 
-TEST_F(BookTest, LeasedMemoryOfLiveSessionsCounts) {
+TEST_F(PlacementTableTest, LeasedMemoryOfLiveSessionsCounts) {
   EXPECT_EQ(Place(config::pack), "0");
   Lease(1, 0, 8 * kGiB - 32 * kMiB);
   EXPECT_EQ(Place(config::pack), "1") << "not even a first lease is left on the first device";
@@ -113,14 +113,14 @@ TEST_F(BookTest, LeasedMemoryOfLiveSessionsCounts) {
   EXPECT_NE(refusal.find("no device has that much"), std::string::npos) << refusal;
 }
 
-TEST_F(BookTest, LeastLoadedGoesWhereLeastWasComputed) {
+TEST_F(PlacementTableTest, LeastLoadedGoesWhereLeastWasComputed) {
   busy = {{0, 0.9}, {1, 0.4}, {2, 0.1}, {3, 0.7}};
   EXPECT_EQ(Place(config::least_loaded), "2");
   EXPECT_EQ(Place(config::least_loaded, 2), "1 2");
   EXPECT_EQ(Place(config::spread), "0");
 }
 
-TEST_F(BookTest, DevicesWithoutAKeeperAreLeftOut) {
+TEST_F(PlacementTableTest, DevicesWithoutAKeeperAreLeftOut) {
   stats.devices[0].keeper_pid = 0;
   stats.devices[1].lendable = 0;
   EXPECT_EQ(Place(config::pack), "2");
@@ -130,7 +130,7 @@ TEST_F(BookTest, DevicesWithoutAKeeperAreLeftOut) {
   EXPECT_NE(Place(config::pack).find("its log says why"), std::string::npos);
 }
 
-TEST_F(BookTest, AForecastTakesNoPlace) {
+TEST_F(PlacementTableTest, AForecastTakesNoPlace) {
   std::string sentence;
   auto forecast = [&](uint32_t devices) {
     return book.Forecast(devices, config::spread, stats, busy, &sentence);
@@ -147,7 +147,7 @@ TEST_F(BookTest, AForecastTakesNoPlace) {
   EXPECT_EQ(forecast(1).size(), 1u);
 }
 
-TEST_F(BookTest, ADeviceSmallerThanAFirstLeaseStillServes) {
+TEST_F(PlacementTableTest, ADeviceSmallerThanAFirstLeaseStillServes) {
   stats.devices.resize(1);
   stats.devices[0].lendable = 16 * kMiB;
   EXPECT_EQ(Place(config::least_loaded), "0");

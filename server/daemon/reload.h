@@ -14,23 +14,23 @@ namespace longwire::daemon {
 
 class Reloader {
  public:
-  // What else has to be in order, such as files that the configuration names; false with a
-  // sentence, and as if it had not been asked.
+  // Prepares other parts, such as files that the configuration names. False with a sentence, and no
+  // effect, if that fails.
   using Preparation = std::function<bool(const config::Config& next, std::string* sentence)>;
 
   Reloader(CommandLine command_line, config::LiveConfig& live,
            std::string system_file = config::kSystemFile)
       : command_line_(std::move(command_line)), live_(live), system_file_(std::move(system_file)) {}
 
-  // Comes last, when all else is in order. To be set before anybody reloads.
+  // Called last, when all checks have passed. Set it before the first Reload.
   void set_preparation(Preparation preparation) { preparation_ = std::move(preparation); }
 
   struct Outcome {
     bool done = false;
-    // What has changed, or all the reasons why nothing has.
+    // The changes, or all the reasons for a refusal.
     std::vector<std::string> sentences;
   };
-  // `who` asked for it, for the log. Thread-safe; sessions go on.
+  // `who`: the requester, for the log. Thread-safe; sessions go on.
   Outcome Reload(const std::string& who);
 
  private:
@@ -40,7 +40,8 @@ class Reloader {
   config::LiveConfig& live_;
   const std::string system_file_;
   Preparation preparation_;
-  base::Mutex mutex_;  // one at a time; without a rank: files are read, and the warden is told
+  base::Mutex
+      mutex_;  // one reload at a time; without a rank: files are read, and the warden is notified
 };
 
 }  // namespace longwire::daemon

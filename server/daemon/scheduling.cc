@@ -16,18 +16,18 @@ using scheduler::Activity;
 using scheduler::PriorityClass;
 using scheduler::Time;
 
-// Long work is charged, and a worker's missed word noticed, while it lasts.
-constexpr std::chrono::milliseconds kLook{100};
+// The interval in which long work is charged and a missed notification of a worker is noticed.
+constexpr std::chrono::milliseconds kPollInterval{100};
 // Measured on an H200: 1.1 ms requests beside a 21 ms kernel answer in 1.31 ms with 50 µs slices
 // and in 2.6 ms with the driver's own (docs/decisions).
 constexpr uint32_t kShortSlice = 50;  // µs
-// How busy devices are is told over this span, and looked at so often.
+// The period over which utilization is measured, and the interval of samples.
 constexpr std::chrono::seconds kBusySpan{2};
 constexpr std::chrono::milliseconds kSample{500};
-// A worker that has not heard for so long was stopped: its thread does nothing else than to hear.
+// A worker that does not acknowledge for so long was stopped: its thread does nothing else.
 constexpr std::chrono::milliseconds kHears{100};
 constexpr std::chrono::seconds kSharesSpan{60};
-constexpr uint64_t kWake = 0;  // session 0 is nobody's
+constexpr uint64_t kWake = 0;  // session 0 does not exist
 
 Time Now() { return Time(gates::Nanoseconds()); }
 
@@ -103,7 +103,7 @@ std::shared_ptr<gates::GatePage> Scheduling::Open(const scheduler::SessionInfo& 
     device.seats.push_back(std::move(seat));
   }
   Watch(epoll_.get(), page->bell_descriptor(), session.id);
-  Tell(scheduler::SessionOpened{session});
+  Deliver(scheduler::SessionOpened{session});
   WatchSharedDevices();
   eventfd_write(wake_.get(), 1);  // there may be something to wait for now
   return page;
@@ -121,7 +121,7 @@ void Scheduling::Close(uint64_t session) {
   AddCalls(page, &ended_calls_);
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, page.bell_descriptor(), nullptr);
   workers_.erase(worker);
-  Tell(scheduler::SessionClosed{session});
+  Deliver(scheduler::SessionClosed{session});
   WatchSharedDevices();
 }
 
@@ -138,7 +138,7 @@ void Scheduling::ChangeTenant(const std::string& tenant, PriorityClass priority_
     worker.info.priority_class = priority_class;
     worker.info.weight = weight;
   }
-  Tell(scheduler::TenantChanged{tenant, priority_class, weight});
+  Deliver(scheduler::TenantChanged{tenant, priority_class, weight});
   eventfd_write(wake_.get(), 1);
 }
 
@@ -148,13 +148,13 @@ void Scheduling::Change(const SchedulingOptions& options) {
   if (policy == nullptr) return;
   const bool was_enabled = options_.enabled;
   if (was_enabled && !options.enabled) {
-    for (auto& [id, worker] : workers_) Tell(scheduler::SessionClosed{id});
+    for (auto& [id, worker] : workers_) Deliver(scheduler::SessionClosed{id});
   }
   options_ = options;
-  std::swap(policy_, policy);  // the old one lives until the core has heard of the new one
+  std::swap(policy_, policy);  // the old one lives until the core has the new one
   scheduler::SharingChanged change{policy_.get(), options_.times};
   if (options_.enabled) {
-    Tell(change);
+    Deliver(change);
   } else {
     core_.On(Now(), change);  // it has no sessions
     OpenAllGates();
@@ -163,7 +163,7 @@ void Scheduling::Change(const SchedulingOptions& options) {
     for (auto& [number, device] : devices_) {
       for (Seat& seat : device.seats) seat.core_from = seat.gpu_time;
     }
-    for (auto& [id, worker] : workers_) Tell(scheduler::SessionOpened{worker.info});
+    for (auto& [id, worker] : workers_) Deliver(scheduler::SessionOpened{worker.info});
   }
   for (auto& [number, device] : devices_) {
     for (Seat& seat : device.seats) SetTimeSlice(seat);
@@ -189,18 +189,19 @@ SchedulingOptions Scheduling::options() {
   return options_;
 }
 
-// A session that is alone on its devices rings no bell: nobody's turn depends on it.
+// A session that is alone on its devices sends no notifications: no other session's turn depends on
+// it.
 void Scheduling::WatchSharedDevices() {
   for (auto& [number, device] : devices_) {
     uint32_t tell = options_.enabled && device.seats.size() > 1 ? 1 : 0;
     for (Seat& seat : device.seats) {
-      // First asked to tell, then looked at: a change between the two is told.
+      // Enable notifications first, then poll: a change between the two is notified.
       if (seat.gate().tell.exchange(tell) != tell && tell != 0) Report(number, seat);
     }
   }
 }
 
-void Scheduling::Look(uint64_t session) {
+void Scheduling::Poll(uint64_t session) {
   for (auto& [number, device] : devices_) {
     for (Seat& seat : device.seats) {
       if (seat.session == session) Report(number, seat);
@@ -208,19 +209,18 @@ void Scheduling::Look(uint64_t session) {
   }
 }
 
-// A worker that was stopped loses its turn and has no other, until it hears again: it is as if it
-// had nothing to do.
+// A stopped worker loses its turn and gets no other until it responds: it counts as idle.
 void Scheduling::CheckWorkers() {
   uint64_t now = gates::Nanoseconds();
   for (auto& [session, worker] : workers_) {
     const bool heard = worker.page->Heard();
-    if (heard) worker.unheard_since = 0;
-    if (!heard && worker.unheard_since == 0) worker.unheard_since = now;
-    const bool answers = heard || Time(now - worker.unheard_since) < kHears;
+    if (heard) worker.unseen_since = 0;
+    if (!heard && worker.unseen_since == 0) worker.unseen_since = now;
+    const bool answers = heard || Time(now - worker.unseen_since) < kHears;
     if (answers == worker.answers) continue;
-    for (auto& [number, device] : devices_) Account(device);  // what was before counts
+    for (auto& [number, device] : devices_) Account(device);  // time up to now counts
     worker.answers = answers;
-    Look(session);
+    Poll(session);
   }
 }
 
@@ -229,7 +229,7 @@ bool Scheduling::Answers(uint64_t session) const {
   return worker == workers_.end() || worker->second.answers;
 }
 
-void Scheduling::LookAtAll() {
+void Scheduling::PollAll() {
   CheckWorkers();
   for (auto& [number, device] : devices_) {
     Account(device);
@@ -255,18 +255,18 @@ void Scheduling::Loop() {
       auto worker = workers_.find(events[i].data.u64);
       if (worker == workers_.end()) continue;
       worker->second.page->Answer();
-      Look(worker->first);
+      Poll(worker->first);
     }
-    if (Now() >= next_look_) {
-      LookAtAll();
-      next_look_ = Now() + (IsShared() ? kLook : kSample);
+    if (Now() >= next_poll_) {
+      PollAll();
+      next_poll_ = Now() + (IsShared() ? kPollInterval : kSample);
     }
     auto due = core_.next_tick();
-    if (due && *due <= Now()) Tell(scheduler::Tick{});
+    if (due && *due <= Now()) Deliver(scheduler::Tick{});
   }
 }
 
-// Somebody who shares a device has work.
+// True if a session that shares a device has work.
 bool Scheduling::IsShared() const {
   return std::ranges::any_of(devices_, [](const auto& entry) {
     return std::ranges::any_of(entry.second.seats, [](const Seat& seat) {
@@ -281,25 +281,25 @@ std::optional<std::chrono::nanoseconds> Scheduling::Timeout() {
   if (workers_.empty() && !due) return std::nullopt;
   Time until = scheduler::kForever;
   if (!workers_.empty()) {
-    if (IsShared()) next_look_ = std::min(next_look_, Now() + kLook);
-    until = next_look_;
+    if (IsShared()) next_poll_ = std::min(next_poll_, Now() + kPollInterval);
+    until = next_poll_;
   }
   if (due) until = std::min(until, *due);
   return std::max(until - Now(), Time{0});
 }
 
-// What a decision causes is told when all decisions of its event are applied: an older decision
-// must not be written over a newer one.
-void Scheduling::Tell(scheduler::Event event) {
+// Events that a decision causes are delivered when all decisions of the present event are applied:
+// an older decision must not overwrite a newer one.
+void Scheduling::Deliver(scheduler::Event event) {
   if (!options_.enabled) return;
-  untold_.push_back(std::move(event));
-  if (std::exchange(telling_, true)) return;
-  while (!untold_.empty()) {
-    scheduler::Event next = std::move(untold_.front());
-    untold_.pop_front();
+  undelivered_.push_back(std::move(event));
+  if (std::exchange(delivering_, true)) return;
+  while (!undelivered_.empty()) {
+    scheduler::Event next = std::move(undelivered_.front());
+    undelivered_.pop_front();
     for (const scheduler::Decision& decision : core_.On(Now(), next)) Apply(decision);
   }
-  telling_ = false;
+  delivering_ = false;
 }
 
 Scheduling::Seat* Scheduling::FindSeat(uint64_t session, uint32_t device) {
@@ -322,7 +322,7 @@ void Scheduling::Apply(const scheduler::Decision& decision) {
   bool was_closed = gate.closed.exchange(decision.open ? 0 : 1) != 0;
   seat->limited = !decision.open || budget != Budget{};
   SetTimeSlice(*seat);
-  // The core wants to hear that a closed gate has nothing behind it, also if there never was.
+  // The core needs a report that a closed gate has drained, even if there was no work.
   if (!decision.open && !was_closed && ActivityOf(gate) != Activity::kRunning) {
     Report(decision.device, *seat);
   }
@@ -338,7 +338,8 @@ void Scheduling::Report(uint32_t number, Seat& seat) {
   Account(devices_[number]);
   Activity activity = Answers(seat.session) ? ActivityOf(seat.gate()) : Activity::kIdle;
   if (!seat.best_effort) ObserveGap(number, seat, activity);
-  Tell(scheduler::ActivityReported{seat.session, number, activity, seat.gpu_time - seat.core_from});
+  Deliver(
+      scheduler::ActivityReported{seat.session, number, activity, seat.gpu_time - seat.core_from});
 }
 
 // Within a request the launches of a latency-critical session follow each other closely: a pause of
@@ -351,9 +352,9 @@ void Scheduling::ObserveGap(uint32_t number, Seat& seat, Activity activity) {
   Time idle_since = std::exchange(seat.idle_since, Time{0});
   Time gap = Now() - idle_since;
   if (idle_since == Time{0} || gap > options_.times.longest_gap) return;
-  // Forgets a long one slowly.
+  // A long gap is forgotten slowly.
   seat.longest_gap = std::max(gap, seat.longest_gap - seat.longest_gap / 16);
-  Tell(scheduler::LaunchGapObserved{seat.session, number, seat.longest_gap});
+  Deliver(scheduler::LaunchGapObserved{seat.session, number, seat.longest_gap});
 }
 
 // A worker counts the time in which it had work on the device. Where several had at once they
@@ -364,7 +365,7 @@ void Scheduling::Account(Device& device) {
   uint64_t sum = 0;
   for (Seat& seat : device.seats) {
     uint64_t time = gates::GpuTime(seat.gate(), now);
-    // What a stopped worker has on the device may be over for long: it does not say.
+    // A stopped worker's work may have completed long ago: it does not report that.
     used.push_back(Answers(seat.session) ? time - std::min(time, seat.seen_time) : 0);
     seat.seen_time = std::max(seat.seen_time, time);
     sum += used.back();
@@ -386,7 +387,7 @@ void Scheduling::Sample(Device& device) {
   const uint64_t now = gates::Nanoseconds();
   const auto span = static_cast<uint64_t>(std::chrono::nanoseconds(kBusySpan).count());
   device.samples.emplace_back(now, device.used);
-  // One stays that is as old as the span.
+  // One sample as old as the period is kept.
   while (device.samples.size() > 2 && device.samples[1].first + span <= now) {
     device.samples.pop_front();
   }
@@ -414,7 +415,7 @@ std::map<std::string, ShareFigures> Scheduling::Shares() {
     Account(device);
     std::map<std::string, uint32_t> weights;
     for (const Seat& seat : device.seats) {
-      // Who has no tenant of its own has weight 0, which counts as 1.
+      // A session without a tenant of its own has weight 0, which counts as 1.
       if (seat.best_effort) {
         weights[seat.tenant] = std::max(workers_[seat.session].info.weight, 1u);
       }

@@ -1,6 +1,6 @@
-// The scheduler at work: tells its core (scheduler/core.h) what the sessions' workers do and writes
-// the answers on their pages of gates. One thread, asleep while there is no session, awake twice a
-// second while none shares its device with another; thread-safe.
+// Runs the scheduler: reports the workers' activity to the core (scheduler/core.h) and writes its
+// decisions to the sessions' gate pages. One thread; it sleeps while there is no session and wakes
+// twice a second while no session shares its device. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -34,19 +34,19 @@ struct SeatFigures {
   uint64_t session = 0;
   uint32_t device = 0;
   bool closed = false;   // its gate
-  bool limited = false;  // it takes turns, or has a budget
+  bool limited = false;  // takes turns, or has a budget
   bool busy = false;
-  bool answers = true;                   // its worker does: it was not stopped
-  std::chrono::nanoseconds gpu_time{0};  // its part where sessions ran at once
-  uint64_t calls = 0;                    // that ran on the device
-  uint64_t held = 0;                     // times that work was held back
+  bool answers = true;                   // its worker responds: it was not stopped
+  std::chrono::nanoseconds gpu_time{0};  // its share where sessions ran at once
+  uint64_t calls = 0;                    // executed on the device
+  uint64_t held = 0;                     // times that a gate or budget delayed work
   uint32_t time_slice_groups = 0;        // channel groups with a short time slice
-  uint32_t time_slice = 0;               // asked for, microseconds; 0: the driver's own
+  uint32_t time_slice = 0;               // requested, microseconds; 0: the driver's default
 };
 
 struct ShareFigures {
   double due = 0;  // 0 to 1
-  double had = 0;  // 0 to 1, of the GPU time that all used there; 0 if nobody used any
+  double had = 0;  // 0 to 1, of the GPU time that was used there; 0 if none was
 };
 
 class Scheduling {
@@ -54,28 +54,28 @@ class Scheduling {
   explicit Scheduling(const SchedulingOptions& options);
   ~Scheduling();
 
-  // The page for a new session's worker; nullptr when there are no descriptors left.
+  // The gate page for a new session's worker; nullptr when there are no descriptors left.
   std::shared_ptr<gates::GatePage> Open(const scheduler::SessionInfo& session);
   void Close(uint64_t session);
-  // In force at once, for running sessions too.
+  // Takes effect at once, for running sessions too.
   void Change(const SchedulingOptions& options);
-  // What is in force.
+  // The options in force.
   SchedulingOptions options();
-  // Holds for the tenant's running sessions at once.
+  // Takes effect at once, for the tenant's running sessions too.
   void ChangeTenant(const std::string& tenant, scheduler::PriorityClass priority_class,
                     uint32_t weight);
 
   std::vector<SeatFigures> Seats();
   scheduler::Counters counters();
-  // How busy each device was in the last two seconds, 0 to 1, by its number: the one figure that
-  // placement, status, metrics and programs see.
+  // Utilization of each device in the last two seconds, 0 to 1, by device number. Placement,
+  // status, metrics and programs all use this figure.
   std::map<uint32_t, double> BusyDevices();
-  // How often each call was made, by its number: by all sessions there ever were.
+  // How often each call was made, by call number, in all sessions since the start.
   std::vector<uint64_t> CallCounts();
-  // Of all sessions that the tenant ever had.
+  // By tenant, of all its sessions since the start.
   std::map<std::string, std::chrono::nanoseconds> GpuTimes();
-  // What each tenant with best-effort sessions may have of the devices on which it has some, by the
-  // weights of those that are there, and what it had there in the last minute.
+  // For each tenant with best-effort sessions: the share of their devices that is due to it by the
+  // weights of the tenants there, and the share that it had in the last minute.
   std::map<std::string, ShareFigures> Shares();
 
  private:
@@ -85,35 +85,35 @@ class Scheduling {
     bool best_effort = true;
     std::shared_ptr<gates::GatePage> page;
     uint32_t index = 0;      // of the device in the session
-    uint64_t seen_time = 0;  // of the page, when it was last accounted
+    uint64_t seen_time = 0;  // the page's GPU time when it was last accounted
     scheduler::Time gpu_time{0};
-    scheduler::Time core_from{0};  // of it, before the core heard of the session
+    scheduler::Time core_from{0};  // part of gpu_time before the core knew the session
     bool limited = false;
     scheduler::Time idle_since{0};   // of a latency-critical session; 0: it is busy
-    scheduler::Time longest_gap{0};  // of late, between its launches
+    scheduler::Time longest_gap{0};  // recent, between its launches
     gates::DeviceGate& gate() const { return page->device(index); }
   };
   struct Device {
     std::vector<Seat> seats;
     uint64_t accounted_at = 0;
     scheduler::Time used{0};  // by all sessions
-    // Of `used`: when, and how much it was then. The first is as old as what is asked for.
+    // Time and value of `used`. The oldest sample is as old as the period that BusyDevices covers.
     std::deque<std::pair<uint64_t, scheduler::Time>> samples;
     std::map<std::string, scheduler::SlidingSum> recent;  // by tenant, for Shares
   };
-  // A session's worker, as far as it answers.
+  // A session's worker, and whether it responds.
   struct Worker {
     scheduler::SessionInfo info;
     std::shared_ptr<gates::GatePage> page;
-    uint64_t unheard_since = 0;  // 0: it has heard everything
+    uint64_t unseen_since = 0;  // 0: it has seen every change of its gates
     bool answers = true;
   };
 
   void Loop();
-  std::optional<std::chrono::nanoseconds> Timeout();  // of the wait for bells; none: for ever
-  void Look(uint64_t session) LONGWIRE_REQUIRES(mutex_);
-  void LookAtAll() LONGWIRE_REQUIRES(mutex_);
-  void Tell(scheduler::Event event) LONGWIRE_REQUIRES(mutex_);
+  std::optional<std::chrono::nanoseconds> Timeout();  // of the wait for events; none: no limit
+  void Poll(uint64_t session) LONGWIRE_REQUIRES(mutex_);
+  void PollAll() LONGWIRE_REQUIRES(mutex_);
+  void Deliver(scheduler::Event event) LONGWIRE_REQUIRES(mutex_);
   void Apply(const scheduler::Decision& decision) LONGWIRE_REQUIRES(mutex_);
   void Report(uint32_t number, Seat& seat) LONGWIRE_REQUIRES(mutex_);
   void ObserveGap(uint32_t number, Seat& seat, scheduler::Activity activity)
@@ -139,10 +139,10 @@ class Scheduling {
   std::map<uint32_t, Device> devices_ LONGWIRE_GUARDED_BY(mutex_);
   std::map<uint64_t, Worker> workers_ LONGWIRE_GUARDED_BY(mutex_);                // by session
   std::map<std::string, scheduler::Time> gpu_times_ LONGWIRE_GUARDED_BY(mutex_);  // by tenant
-  // For the core, while it is being told of another.
-  std::deque<scheduler::Event> untold_ LONGWIRE_GUARDED_BY(mutex_);
-  bool telling_ LONGWIRE_GUARDED_BY(mutex_) = false;
-  scheduler::Time next_look_ LONGWIRE_GUARDED_BY(mutex_){0};
+  // Events that arose while the core handles another.
+  std::deque<scheduler::Event> undelivered_ LONGWIRE_GUARDED_BY(mutex_);
+  bool delivering_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  scheduler::Time next_poll_ LONGWIRE_GUARDED_BY(mutex_){0};
   std::vector<uint64_t> ended_calls_ LONGWIRE_GUARDED_BY(mutex_);  // of sessions that have ended
   bool ending_ LONGWIRE_GUARDED_BY(mutex_) = false;
 };

@@ -58,7 +58,7 @@ std::shared_ptr<TlsServerCredentials> TlsServerCredentials::Make(const transport
   auto material = transport::LoadTls(files, transport::TlsRole::kServer, sentence);
   if (!material) return nullptr;
   if (!transport::SpeakTls13Only()) {
-    *sentence = "OpenSSL cannot be told to speak TLS 1.3 only; is its version at least 1.1.1?";
+    *sentence = "OpenSSL cannot be restricted to TLS 1.3; is its version at least 1.1.1?";
     return nullptr;
   }
   Announce(*material);

@@ -16,17 +16,17 @@ namespace longwire::daemon {
 
 class TlsServerCredentials final : public grpc::ServerCredentials {
  public:
-  // nullptr with a sentence when the files are not what they should be.
+  // nullptr with a sentence when a file is invalid.
   static std::shared_ptr<TlsServerCredentials> Make(const transport::TlsFiles& files,
                                                     std::string* sentence);
   ~TlsServerCredentials() override;
 
-  // Reads the files again: connections from now on use what they hold. False with a sentence, and
-  // all stays as it was, when something is wrong with them. Thread-safe.
+  // Reads the files again, for connections from now on. False with a sentence, and nothing changes,
+  // when one is invalid. Thread-safe.
   bool Reload(const transport::TlsFiles& files, std::string* sentence);
 
-  // Whether the authority that is in force now signed this chain, PEM with the client's own
-  // certificate first: of a connection that was made before it came into force. Thread-safe.
+  // True if the present authority signed this chain (PEM, the client's own certificate first). For
+  // connections that were made under an earlier authority. Thread-safe.
   bool Trusts(const std::string& chain);
 
   void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
@@ -44,7 +44,7 @@ class TlsServerCredentials final : public grpc::ServerCredentials {
   base::Mutex mutex_{base::ranks::kServerCredentials};
   transport::TlsMaterial material_ LONGWIRE_GUARDED_BY(mutex_);
   bool changed_ LONGWIRE_GUARDED_BY(mutex_) = true;  // gRPC has not fetched it yet
-  // Than connections may have been made by.
+  // Existing connections may have been checked against an earlier authority.
   bool another_authority_ LONGWIRE_GUARDED_BY(mutex_) = false;
 };
 

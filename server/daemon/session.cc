@@ -13,19 +13,19 @@ constexpr std::chrono::milliseconds kCancelLook{50};
 
 }  // namespace
 
-Session::Session(uint64_t id, ClientDescription client, StartedWorker worker)
+ServerSession::ServerSession(uint64_t id, ClientDescription client, StartedWorker worker)
     : id_(id), client_(std::move(client)), worker_(std::move(worker)) {}
 
-bool Session::AddLane(wire::Descriptor up, wire::Descriptor down) {
+bool ServerSession::AddLane(wire::Descriptor up, wire::Descriptor down) {
   auto lane = std::make_unique<Lane>();
   if (!lane->MapRings(std::move(up), std::move(down), !client_.local())) return false;
   lanes_.push_back(std::move(lane));
   return true;
 }
 
-bool Session::MapRings() { return AddLane(std::move(worker_.up), std::move(worker_.down)); }
+bool ServerSession::MapRings() { return AddLane(std::move(worker_.up), std::move(worker_.down)); }
 
-bool Session::TakeReply(wire::Message& message, wire::OpenReply* reply) {
+bool ServerSession::TakeReply(wire::Message& message, wire::OpenReply* reply) {
   wire::Reader reader(message.bytes);
   if (reply->Decode(reader) != wire::WireResult::kOk) return false;
   size_t rings = 2 * size_t{reply->lanes}, segments = reply->segment_bytes != 0 ? 1 : 0;
@@ -39,8 +39,9 @@ bool Session::TakeReply(wire::Message& message, wire::OpenReply* reply) {
   return true;
 }
 
-bool Session::Introduce(std::span<const std::byte> request, const std::atomic<bool>& cancelled,
-                        wire::OpenReply* reply, std::string* sentence) {
+bool ServerSession::Introduce(std::span<const std::byte> request,
+                              const std::atomic<bool>& cancelled, wire::OpenReply* reply,
+                              std::string* sentence) {
   base::AssertNoRankedLockHeld();
   std::vector<int> page;
   if (gates_ != nullptr) page = {gates_->memory_descriptor(), gates_->bell_descriptor()};
@@ -70,23 +71,23 @@ bool Session::Introduce(std::span<const std::byte> request, const std::atomic<bo
   return false;
 }
 
-bool Session::WorkerIsDead() const {
+bool ServerSession::WorkerIsDead() const {
   pollfd look{worker_.pidfd.get(), POLLIN, 0};
   return poll(&look, 1, 0) > 0;
 }
 
-wire::Descriptor Session::ControlSocket() const {
+wire::Descriptor ServerSession::ControlSocket() const {
   return wire::Descriptor(fcntl(worker_.control.get(), F_DUPFD_CLOEXEC, 0));
 }
 
-bool Session::MayAttach(uint32_t lane, const transport::Token& token, const Peer& peer) {
+bool ServerSession::MayAttach(uint32_t lane, const transport::Token& token, const Peer& peer) {
   bool same = peer.identity == client_.peer.identity && peer.tenant != nullptr &&
               peer.tenant->name() == client_.peer.tenant->name();
   if (!same && !wire::GuardIsOff("identity")) return false;
   return lane < lanes_.size() && lanes_[lane]->TokenFits(token);
 }
 
-bool Session::End(const transport::Closed& closed) {
+bool ServerSession::End(const transport::Closed& closed) {
   base::MutexLock lock(mutex_);
   if (ended_) return false;
   ended_ = true;
@@ -96,13 +97,13 @@ bool Session::End(const transport::Closed& closed) {
   return true;
 }
 
-void Session::set_on_end(std::function<void(const transport::Closed&)> on_end) {
+void ServerSession::set_on_end(std::function<void(const transport::Closed&)> on_end) {
   base::MutexLock lock(mutex_);
   on_end_ = std::move(on_end);
   if (ended_ && on_end_) on_end_(end_);
 }
 
-std::vector<int> Session::shared_descriptors() const {
+std::vector<int> ServerSession::shared_descriptors() const {
   std::vector<int> all;
   for (const auto& lane : lanes_) {
     all.push_back(lane->up_descriptor());
@@ -113,29 +114,29 @@ std::vector<int> Session::shared_descriptors() const {
 }
 
 template <class Count>
-uint64_t Session::Sum(Count count) const {
+uint64_t ServerSession::Sum(Count count) const {
   uint64_t sum = 0;
   for (const auto& lane : lanes_) sum += count(*lane);
   return sum;
 }
 
-uint64_t Session::bytes_saved() const {
+uint64_t ServerSession::bytes_saved() const {
   return Sum([](const Lane& lane) { return lane.counters().saved.load(); });
 }
 
-uint64_t Session::bytes_up() const {
+uint64_t ServerSession::bytes_up() const {
   return Sum([](const Lane& lane) { return lane.bytes_up(); });
 }
 
-uint64_t Session::bytes_down() const {
+uint64_t ServerSession::bytes_down() const {
   return Sum([](const Lane& lane) { return lane.bytes_down(); });
 }
 
-uint64_t Session::messages_up() const {
+uint64_t ServerSession::messages_up() const {
   return Sum([](const Lane& lane) { return lane.counters().messages_in.load(); });
 }
 
-uint64_t Session::messages_down() const {
+uint64_t ServerSession::messages_down() const {
   return Sum([](const Lane& lane) { return lane.counters().messages_out.load(); });
 }
 

@@ -1,4 +1,4 @@
-// One session, on the server's side: its worker, its rings, who may attach to it.
+// One session on the server's side: its worker, its rings, and who may attach to it.
 #pragma once
 
 #include <atomic>
@@ -18,23 +18,23 @@
 
 namespace longwire::daemon {
 
-// What is known of the client, for people.
+// The client, as it is shown to people.
 struct ClientDescription {
   std::string program;
   std::string host;
   uint32_t pid = 0;
   Peer peer;
-  // Came through the local door and uses the worker's rings itself.
+  // True if the client came by the local socket and uses the worker's rings itself.
   bool local() const { return peer.uid.has_value(); }
 };
 
-class Session {
+class ServerSession {
  public:
-  Session(uint64_t id, ClientDescription client, StartedWorker worker);
+  ServerSession(uint64_t id, ClientDescription client, StartedWorker worker);
 
-  // Maps the rings of the session's own logs. False when they are none.
+  // Maps the rings of the session's own logs. False when the descriptors are no rings.
   bool MapRings();
-  // The worker obeys it from its introduction on; without one it never waits for a turn.
+  // The worker obeys the page from its introduction on; without one it is not scheduled.
   void SetGates(std::shared_ptr<gates::GatePage> page) { gates_ = std::move(page); }
   // Sends the OpenRequest to the worker and waits for its OpenReply, with which the rings of the
   // other lanes come. False with a sentence.
@@ -42,32 +42,31 @@ class Session {
                  wire::OpenReply* reply, std::string* sentence);
 
   bool WorkerIsDead() const;
-  // The worker's control socket once more; invalid when there are no descriptors left.
+  // A duplicate of the worker's control socket; invalid when there are no descriptors left.
   wire::Descriptor ControlSocket() const;
 
   // The session's own logs are lane 0; the others carry large copies.
   uint32_t lanes() const { return static_cast<uint32_t>(lanes_.size()); }
   Lane& lane(uint32_t index) { return *lanes_[index]; }
-  // Whether the token is that lane's and `peer` the one that opened the session.
+  // True if the token is the lane's and `peer` has the identity that opened the session.
   bool MayAttach(uint32_t lane, const transport::Token& token, const Peer& peer);
 
-  // Ends it once: closes the rings, stops the relay. True for the call that ended it.
+  // Ends the session once: closes the rings and stops the relay. True for the call that did so.
   bool End(const transport::Closed& closed);
-  // Called once by End before it closes the rings, or now if it has ended; for the local door.
-  // Empty: nobody is called, and nobody is being called any more when this returns. It may not call
-  // back into the session.
+  // `on_end` is called once by End before it closes the rings, or at once if the session has ended.
+  // The local socket uses it. An empty one removes the earlier one, which is not running any more
+  // when this returns. `on_end` must not call back into the session.
   void set_on_end(std::function<void(const transport::Closed&)> on_end);
 
-  // When nobody is attached: since when; time_point::max() otherwise.
+  // When the last connection ended; time_point::max() while one is attached.
   Clock::time_point detached_since() { return lanes_[0]->detached_since(); }
 
   uint64_t id() const { return id_; }
-  // Of a line about it.
+  // For a log line about the session.
   transport::LogSubject subject() const { return client_.peer.subject(id_); }
   const ClientDescription& client() const { return client_; }
   const warden::WorkerStarted& worker() const { return worker_.started; }
-  // Of each lane the ring up, then the one down; last the segment for pinned memory, if there is
-  // one.
+  // For each lane its up ring and its down ring; last the segment for pinned memory, if any.
   std::vector<int> shared_descriptors() const;
   Clock::time_point opened() const { return opened_; }
   // Of all its logs.
@@ -89,10 +88,10 @@ class Session {
   StartedWorker worker_;
   std::shared_ptr<gates::GatePage> gates_;
   const Clock::time_point opened_ = Clock::now();
-  std::vector<std::unique_ptr<Lane>> lanes_;  // as they are once the session is introduced
-  wire::Descriptor segment_;                  // the same; only of local clients
+  std::vector<std::unique_ptr<Lane>> lanes_;  // constant after Introduce
+  wire::Descriptor segment_;                  // likewise; of local clients only
 
-  base::Mutex mutex_{base::ranks::kSession};
+  base::Mutex mutex_{base::ranks::kServerSession};
   bool ended_ LONGWIRE_GUARDED_BY(mutex_) = false;
   transport::Closed end_ LONGWIRE_GUARDED_BY(mutex_);
   std::function<void(const transport::Closed&)> on_end_ LONGWIRE_GUARDED_BY(mutex_);

@@ -20,8 +20,8 @@ using transport::LogLevel;
 constexpr std::chrono::seconds kFirstAttachPatience{3};
 constexpr std::chrono::milliseconds kReapLook{250};
 
-// Numbers of sessions are for people too, so they are short; and they differ from those of an
-// earlier daemon, whose workers the warden may still be ending.
+// Session numbers are read by people, so they are short. They differ from those of an earlier
+// daemon, whose workers the warden may still be ending.
 uint64_t FirstId() {
   uint32_t random = 0;
   if (getrandom(&random, sizeof(random), 0) != sizeof(random)) random = getpid();
@@ -34,7 +34,7 @@ std::string HostName() {
   return host;
 }
 
-// Only what the driver reads: nothing a client says reaches a loader or a shell.
+// Only variables that the driver reads: no text of a client reaches a loader or a shell.
 std::vector<std::string> DriverVariables(const std::vector<std::string>& given) {
   std::vector<std::string> kept;
   for (const std::string& variable : given) {
@@ -45,7 +45,7 @@ std::vector<std::string> DriverVariables(const std::vector<std::string>& given) 
   return kept;
 }
 
-// What client, link and this server all speak; nullopt with a sentence.
+// The versions that client, link and this server share; nullopt with a sentence.
 std::optional<wire::VersionRange> Agree(wire::VersionRange client, wire::VersionRange link,
                                         std::string* sentence) {
   const wire::Speaker server{"this server", wire::kUpgradeServer, wire::SpokenVersions()};
@@ -141,9 +141,9 @@ void SessionTable::Release(const config::Tenant& tenant) {
   if (--held_[tenant.name()] == 0) held_.erase(tenant.name());
 }
 
-std::shared_ptr<Session> SessionTable::StartSession(const wire::OpenRequest& request,
-                                                    const Peer& peer, bool want_warm, int32_t* code,
-                                                    std::string* sentence) {
+std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenRequest& request,
+                                                          const Peer& peer, bool want_warm,
+                                                          int32_t* code, std::string* sentence) {
   uint64_t id = next_id_.fetch_add(1);
   warden::StartWorker start;
   start.session = id;
@@ -162,11 +162,11 @@ std::shared_ptr<Session> SessionTable::StartSession(const wire::OpenRequest& req
   if (worker.started.code != 0) {
     *code = worker.started.code;
     *sentence = worker.started.sentence;
-    book_.Forget(id);
+    placements_.Forget(id);
     return nullptr;
   }
   ClientDescription client{request.program, request.host, request.pid, peer};
-  auto session = std::make_shared<Session>(id, std::move(client), std::move(worker));
+  auto session = std::make_shared<ServerSession>(id, std::move(client), std::move(worker));
   std::vector<scheduler::DeviceId> devices;
   for (const warden::KeeperProcess& keeper : session->worker().keepers) {
     devices.push_back(static_cast<scheduler::DeviceId>(keeper.device));
@@ -174,7 +174,7 @@ std::shared_ptr<Session> SessionTable::StartSession(const wire::OpenRequest& req
   auto page = scheduling_->Open(SchedulerSession(id, *peer.tenant, std::move(devices)));
   if (page != nullptr) {
     page->bytes_in_flight() = peer.tenant->bytes_in_flight();
-    // Only programs of this host can have what the worker has.
+    // Only programs of this host can share the worker's rings.
     page->segment_bytes() = session->client().local() ? peer.tenant->pinned_memory() : 0;
   }
   session->SetGates(std::move(page));
@@ -193,8 +193,8 @@ std::vector<int32_t> SessionTable::ChooseDevices(uint64_t id, const config::Tena
   DevicesWish wish = WishOf(tenant, environment, stats->devices.size());
   *sentence = wish.refusal;
   if (wish.devices == 0) return {};
-  return book_.Place(id, wish.devices, live_.Get()->placement(), *stats, scheduling_->BusyDevices(),
-                     sentence);
+  return placements_.Place(id, wish.devices, live_.Get()->placement(), *stats,
+                           scheduling_->BusyDevices(), sentence);
 }
 
 std::vector<int32_t> SessionTable::ForecastDevices(const config::Tenant& tenant,
@@ -204,17 +204,17 @@ std::vector<int32_t> SessionTable::ForecastDevices(const config::Tenant& tenant,
   DevicesWish wish = WishOf(tenant, environment, stats.devices.size());
   *sentence = wish.refusal;
   if (wish.devices == 0) return {};
-  return book_.Forecast(wish.devices, live_.Get()->placement(), stats, scheduling_->BusyDevices(),
-                        sentence);
+  return placements_.Forecast(wish.devices, live_.Get()->placement(), stats,
+                              scheduling_->BusyDevices(), sentence);
 }
 
 void SessionTable::Abandon(uint64_t session) {
   warden_->Kill(session);
   scheduling_->Close(session);
-  book_.Forget(session);
+  placements_.Forget(session);
 }
 
-bool SessionTable::MakeTokens(Session& session, std::vector<transport::Token>* tokens) {
+bool SessionTable::MakeTokens(ServerSession& session, std::vector<transport::Token>* tokens) {
   tokens->resize(session.lanes());
   for (uint32_t lane = 0; lane < session.lanes(); ++lane) {
     if (!NewToken(&(*tokens)[lane])) return false;
@@ -223,7 +223,7 @@ bool SessionTable::MakeTokens(Session& session, std::vector<transport::Token>* t
   return true;
 }
 
-void SessionTable::Describe(const Session& session, wire::OpenReply* reply) {
+void SessionTable::Describe(const ServerSession& session, wire::OpenReply* reply) {
   reply->session = session.id();
   std::string host = HostName();
   std::erase_if(reply->processes, [](const wire::ProcessDescription& process) {
@@ -254,9 +254,9 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
     return Refuse(transport::kDeviceUnavailable, peer, sentence);
   }
   int32_t code = 0;
-  std::shared_ptr<Session> session;
+  std::shared_ptr<ServerSession> session;
   OpenedSession opened;
-  // The worker has the last word: it chooses the newest of these that it speaks itself.
+  // The worker decides: it chooses the newest of these that it speaks.
   std::vector<std::byte> introduction = wire::Narrowed(bytes, *versions);
   for (bool want_warm : {true, false}) {
     session = StartSession(request, peer, want_warm, &code, &sentence);
@@ -297,7 +297,7 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
           peer.tenant->name() + "'), worker " + std::to_string(session->worker().pid) +
           (session->worker().warm ? " (warm)" : "") + ", protocol " +
           std::to_string(opened.reply.protocol));
-  // A death before the session was in the table was told to nobody.
+  // A death before the session was in the table was not reported.
   if (session->WorkerIsDead()) {
     End(session, {static_cast<uint32_t>(transport::kLaunchFailed), "its worker ended"});
   }
@@ -305,20 +305,21 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
   return opened;
 }
 
-std::shared_ptr<Session> SessionTable::Find(uint64_t id) {
+std::shared_ptr<ServerSession> SessionTable::Find(uint64_t id) {
   base::MutexLock lock(mutex_);
   auto found = sessions_.find(id);
   return found == sessions_.end() ? nullptr : found->second;
 }
 
-std::vector<std::shared_ptr<Session>> SessionTable::List() {
+std::vector<std::shared_ptr<ServerSession>> SessionTable::List() {
   base::MutexLock lock(mutex_);
-  std::vector<std::shared_ptr<Session>> list;
+  std::vector<std::shared_ptr<ServerSession>> list;
   for (const auto& [id, session] : sessions_) list.push_back(session);
   return list;
 }
 
-void SessionTable::End(const std::shared_ptr<Session>& session, const transport::Closed& closed) {
+void SessionTable::End(const std::shared_ptr<ServerSession>& session,
+                       const transport::Closed& closed) {
   if (!session->End(closed)) return;
   Release(*session->client().peer.tenant);
   Abandon(session->id());
@@ -343,7 +344,7 @@ void SessionTable::Detached() {
   changed_.NotifyAll();
 }
 
-void SessionTable::TellTerms(const config::Config& config) {
+void SessionTable::SendTerms(const config::Config& config) {
   for (const auto& session : List()) {
     for (uint32_t lane = 0; lane < session->lanes(); ++lane) {
       session->lane(lane).SetTerms(config::ResumeGrace(config), config.compression());
@@ -365,7 +366,7 @@ void SessionTable::Close() {
 }
 
 void SessionTable::OnWorkerDied(const warden::WorkerDied& died) {
-  std::shared_ptr<Session> session = Find(died.session);
+  std::shared_ptr<ServerSession> session = Find(died.session);
   if (session == nullptr) return;
   std::string sentence = died.sentence;
   if (sentence.empty()) {
@@ -377,7 +378,7 @@ void SessionTable::OnWorkerDied(const warden::WorkerDied& died) {
 void SessionTable::ReapLoop() {
   base::MutexLock lock(mutex_);
   while (!ending_) {
-    // Nobody to look after: sleeps until there is.
+    // No detached session: sleeps until there is one.
     while (!ending_ && !detached_) changed_.Wait(lock);
     auto look = Clock::now() + kReapLook;
     while (!ending_ && changed_.WaitUntil(lock, look)) {

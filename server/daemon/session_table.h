@@ -21,9 +21,9 @@
 namespace longwire::daemon {
 
 struct OpenedSession {
-  std::shared_ptr<Session> session;      // nullptr when refused
-  wire::OpenReply reply;                 // has a code and a sentence then
-  std::vector<transport::Token> tokens;  // of each lane
+  std::shared_ptr<ServerSession> session;  // nullptr when refused
+  wire::OpenReply reply;                   // with a code and a sentence when refused
+  std::vector<transport::Token> tokens;    // of each lane
 };
 
 class SessionTable {
@@ -31,21 +31,22 @@ class SessionTable {
   explicit SessionTable(const config::LiveConfig& live);
   ~SessionTable();
 
-  // Connects to the warden, starting it if needed, and clears what an earlier daemon left there.
+  // Connects to the warden, starting it if needed, and kills workers of an earlier daemon.
   bool Start(std::string* sentence);
 
-  // Opens a session for an encoded OpenRequest of `peer`, with the worker's own rings if that is at
-  // the unix door. `link`: what the link in between speaks. Gives up when *cancelled becomes true.
+  // Opens a session for an encoded OpenRequest of `peer`, with the worker's own rings if the peer
+  // is at the local socket. `link`: the versions of the link between. Gives up when *cancelled is
+  // set.
   OpenedSession Open(std::span<const std::byte> request, wire::VersionRange link, const Peer& peer,
                      const std::atomic<bool>& cancelled);
-  std::shared_ptr<Session> Find(uint64_t id);
-  std::vector<std::shared_ptr<Session>> List();
+  std::shared_ptr<ServerSession> Find(uint64_t id);
+  std::vector<std::shared_ptr<ServerSession>> List();
   // Ends it, kills its worker and forgets it.
-  void End(const std::shared_ptr<Session>& session, const transport::Closed& closed);
+  void End(const std::shared_ptr<ServerSession>& session, const transport::Closed& closed);
   void EndAll(const transport::Closed& closed);
-  // There is a session to which nobody may be attached: its time is watched.
+  // Reports that a session may have lost its connection: its resume_grace is watched.
   void Detached();
-  // Ends all and opens no more.
+  // Ends all sessions and refuses new ones.
   void Close();
 
   WardenClient& warden() { return *warden_; }
@@ -57,27 +58,27 @@ class SessionTable {
   std::vector<int32_t> ForecastDevices(const config::Tenant& tenant,
                                        const std::vector<std::string>& environment,
                                        const warden::Stats& stats, std::string* sentence);
-  // What is in force now.
-  // Tells running sessions what a reload has changed for them.
-  void TellTerms(const config::Config& config);
+  // Sends running sessions the terms that a reload has changed.
+  void SendTerms(const config::Config& config);
+  // The configuration in force.
   config::LiveConfig::Snapshot config() const { return live_.Get(); }
 
  private:
   OpenedSession Refuse(int32_t code, const Peer& peer, std::string sentence);
-  // Counts a session of the tenant that is being opened; Release when it is not any more.
+  // Counts a new session against the tenant's limit; Release undoes it.
   bool Admit(const config::Tenant& tenant, std::string* sentence);
   void Release(const config::Tenant& tenant);
-  // None with a sentence.
+  // Empty with a sentence when there are none.
   std::vector<int32_t> ChooseDevices(uint64_t id, const config::Tenant& tenant,
                                      const std::vector<std::string>& environment,
                                      std::string* sentence);
-  std::shared_ptr<Session> StartSession(const wire::OpenRequest& request, const Peer& peer,
-                                        bool want_warm, int32_t* code, std::string* sentence);
-  // The worker of a session that is over, or never began.
+  std::shared_ptr<ServerSession> StartSession(const wire::OpenRequest& request, const Peer& peer,
+                                              bool want_warm, int32_t* code, std::string* sentence);
+  // Kills the worker of a session that has ended or could not be opened.
   void Abandon(uint64_t session);
   // False when the system has no random bytes.
-  bool MakeTokens(Session& session, std::vector<transport::Token>* tokens);
-  void Describe(const Session& session, wire::OpenReply* reply);
+  bool MakeTokens(ServerSession& session, std::vector<transport::Token>* tokens);
+  void Describe(const ServerSession& session, wire::OpenReply* reply);
   void OnWorkerDied(const warden::WorkerDied& died);
   void ReapLoop();
 
@@ -87,14 +88,14 @@ class SessionTable {
   std::atomic<uint64_t> failed_{0};
   std::unique_ptr<WardenClient> warden_;
   std::unique_ptr<Scheduling> scheduling_;
-  DeviceBook book_;
+  PlacementTable placements_;
   Images images_;
 
   base::Mutex mutex_{base::ranks::kSessionTable};
   base::CondVar changed_;
-  std::map<uint64_t, std::shared_ptr<Session>> sessions_ LONGWIRE_GUARDED_BY(mutex_);
-  bool ending_ LONGWIRE_GUARDED_BY(mutex_) = false;  // opens no more
-  // There may be a session to which nobody is attached.
+  std::map<uint64_t, std::shared_ptr<ServerSession>> sessions_ LONGWIRE_GUARDED_BY(mutex_);
+  bool ending_ LONGWIRE_GUARDED_BY(mutex_) = false;  // no new sessions
+  // A session may have no connection.
   bool detached_ LONGWIRE_GUARDED_BY(mutex_) = false;
   std::map<std::string, size_t> held_ LONGWIRE_GUARDED_BY(mutex_);  // by tenant's name
   std::thread reaper_;

@@ -1,4 +1,4 @@
-// What the configuration means to the parts that follow it.
+// Translates the configuration for the parts of the daemon that use it.
 #pragma once
 
 #include "scheduler/types.h"
@@ -11,17 +11,17 @@ namespace longwire::daemon {
 
 SchedulingOptions SchedulingOptionsOf(const config::Config& config);
 
-// Without a folder when images are not kept.
+// Without a folder when images are not cached.
 images::ImageStore::Options ImageStoreOptionsOf(const config::Config& config);
 
 scheduler::SessionInfo SchedulerSession(uint64_t id, const config::Tenant& tenant,
                                         std::vector<scheduler::DeviceId> devices);
 
-// A tenant without one has no memory limit.
+// No limit if the tenant has none.
 warden::SetQuota QuotaOf(const config::Tenant& tenant);
 keeper::KeeperLimits LimitsOf(const config::Config& config);
 
-// Tells scheduler and warden of every tenant; running sessions feel it at once.
+// Applies every tenant's settings to scheduler and warden, also for running sessions.
 void ApplyTenants(const config::Config& config, Scheduling& scheduling, WardenClient& warden);
 
 }  // namespace longwire::daemon

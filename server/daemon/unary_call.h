@@ -1,5 +1,5 @@
-// A call of one request and one reply: accepted on the loop's thread, answered on one of its own.
-// Each event that is awaited holds a reference; the last one ends the call.
+// A call with one request and one reply: accepted on the loop's thread, handled on one of its own.
+// Each awaited event holds a reference; the call is deleted with the last one.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ template <class Request, class Reply>
 class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Reply>> {
  public:
   using Responder = grpc::ServerAsyncResponseWriter<Reply>;
-  // The service's, which waits for one call.
+  // The service's method that waits for one call.
   using Method = void (Service::*)(grpc::ServerContext*, Request*, Responder*,
                                    grpc::CompletionQueue*, grpc::ServerCompletionQueue*, void*);
   // `again` accepts the next call of the kind.
@@ -25,11 +25,11 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Reply>>
     (loop_.service().*method_)(&context_, &request_, &responder_, &loop_.queue(), &loop_.queue(),
                                Await(&UnaryCall::OnArrived));
   }
-  // Before Accept: from then on cancelled() tells whether the client has gone away.
+  // Call it before Accept: cancelled() then reports whether the client has gone away.
   void WatchEnd() { context_.AsyncNotifyWhenDone(Await(&UnaryCall::OnDone)); }
 
  protected:
-  // Says Finish or Refuse, once.
+  // Calls Finish or Refuse once.
   virtual void Handle(const Peer& peer) = 0;
 
   AcceptLoop& loop() { return loop_; }

@@ -25,8 +25,9 @@ std::string ReleaseOf(const std::string& driver) {
   return has_release ? file.substr(kName.size()) : "";
 }
 
-std::shared_ptr<Session> SessionOf(const wire::ViewRequest& program, const Peer& peer,
-                                   const std::vector<std::shared_ptr<Session>>& sessions) {
+std::shared_ptr<ServerSession> SessionOf(
+    const wire::ViewRequest& program, const Peer& peer,
+    const std::vector<std::shared_ptr<ServerSession>>& sessions) {
   for (const auto& session : sessions) {
     const ClientDescription& client = session->client();
     if (client.pid == program.pid && client.host == program.host &&
@@ -62,7 +63,7 @@ void FillMemory(const warden::DeviceStats& device, const warden::Stats& stats,
 
 void FillProcesses(const warden::DeviceStats& device, const warden::Stats& stats, const Peer& peer,
                    const wire::ViewRequest& program,
-                   const std::vector<std::shared_ptr<Session>>& sessions,
+                   const std::vector<std::shared_ptr<ServerSession>>& sessions,
                    wire::ViewedDevice* viewed) {
   std::map<uint64_t, uint64_t> leased;
   for (const warden::SessionStats& seat : stats.sessions) {
@@ -81,22 +82,22 @@ void FillProcesses(const warden::DeviceStats& device, const warden::Stats& stats
   }
 }
 
-// The driver's ordinals as places in the answer; devices that are not in it are left out.
-std::vector<uint32_t> Places(const std::vector<int32_t>& devices,
-                             const std::vector<int32_t>& viewed) {
-  std::vector<uint32_t> places;
-  for (size_t place = 0; place < viewed.size(); ++place) {
-    if (std::ranges::count(devices, viewed[place]) != 0) {
-      places.push_back(static_cast<uint32_t>(place));
+// The driver's ordinals as indices of devices in the answer; others are left out.
+std::vector<uint32_t> IndicesOf(const std::vector<int32_t>& devices,
+                                const std::vector<int32_t>& viewed) {
+  std::vector<uint32_t> indices;
+  for (size_t index = 0; index < viewed.size(); ++index) {
+    if (std::ranges::count(devices, viewed[index]) != 0) {
+      indices.push_back(static_cast<uint32_t>(index));
     }
   }
-  return places;
+  return indices;
 }
 
-void FillWays(const keeper::DeviceFacts& facts, const std::vector<int32_t>& ordinals,
-              wire::ViewedDevice* viewed) {
-  viewed->peers = Places(facts.peers, ordinals);
-  viewed->atomic_peers = Places(facts.atomic_peers, ordinals);
+void FillLinks(const keeper::DeviceFacts& facts, const std::vector<int32_t>& ordinals,
+               wire::ViewedDevice* viewed) {
+  viewed->peers = IndicesOf(facts.peers, ordinals);
+  viewed->atomic_peers = IndicesOf(facts.atomic_peers, ordinals);
   for (const keeper::DeviceLink& link : facts.links) {
     if (viewed->links.size() == wire::kMaxViewedLinks) break;
     viewed->links.push_back(
@@ -131,7 +132,7 @@ wire::ViewReply View(SessionTable& table, const Peer& peer, std::span<const std:
   std::string sentence;
   auto stats = table.warden().GetStats(&sentence);
   if (!stats) return Refuse(sentence, version);
-  std::vector<std::shared_ptr<Session>> sessions = table.List();
+  std::vector<std::shared_ptr<ServerSession>> sessions = table.List();
   std::vector<int32_t> ordinals;
   if (auto own = SessionOf(program, peer, sessions)) {
     for (const warden::KeeperProcess& keeper : own->worker().keepers) {
@@ -161,7 +162,7 @@ wire::ViewReply View(SessionTable& table, const Peer& peer, std::span<const std:
     for (const keeper::DeviceAttribute& known : device->facts.attributes) {
       viewed.attributes.push_back({known.attribute, known.value});
     }
-    FillWays(device->facts, ordinals, &viewed);
+    FillLinks(device->facts, ordinals, &viewed);
     double part = std::clamp(busy[static_cast<uint32_t>(ordinal)], 0.0, 1.0);
     viewed.busy_percent = static_cast<uint32_t>(std::lround(100 * part));
     FillMemory(*device, *stats, *peer.tenant, &viewed);

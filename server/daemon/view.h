@@ -1,4 +1,4 @@
-// What a program sees of the devices without a session of its own (wire/view.h).
+// Answers programs that ask about devices without opening a session (wire/view.h).
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,9 @@
 
 namespace longwire::daemon {
 
-// Answers an encoded wire::ViewRequest of `peer`: the devices of the session that the program has,
-// or else those that a session would get now. Nothing is opened, placed or promised. The answer is
-// an encoded wire::ViewReply, a refusal too.
+// Answers an encoded wire::ViewRequest of `peer`: the devices of the program's session, or, if it
+// has none, those that a session would get now. Nothing is opened or placed. The answer is an
+// encoded wire::ViewReply; so is a refusal.
 std::vector<std::byte> EncodedView(SessionTable& table, const Peer& peer,
                                    std::span<const std::byte> request);
 

@@ -1,5 +1,5 @@
-// Whether a warden that runs already has what the configuration asks for: it outlives daemons, and
-// keys of the software device count when it starts.
+// Compares a running warden with the configuration: it outlives daemons, and it reads the keys of
+// the software device only when it starts.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace longwire::daemon {
 
-// What differs, and what to do about it; empty when nothing does.
+// A sentence with the difference and a remedy; empty when there is none.
 std::string DifferenceOf(const config::Config& config, const warden::Stats& stats);
 
 }  // namespace longwire::daemon

@@ -31,7 +31,7 @@ WardenClient::~WardenClient() {
   if (reader_.joinable()) reader_.join();
 }
 
-// A warden of before ends the connection when it hears what it does not know.
+// An older warden ends the connection on an unknown packet.
 std::optional<wire::VersionRange> WardenClient::Greet(wire::Descriptor* socket) {
   if (!wire::SpeaksRanges()) return wire::kWithoutRange;
   bool closed = !wire::SendMessage(socket->get(), message::Pack(message::Hello{}));
@@ -160,7 +160,7 @@ void WardenClient::HandleMessage(wire::Message message) {
 void WardenClient::Answer(uint64_t number, wire::Message message) {
   base::MutexLock lock(mutex_);
   auto found = pending_.find(number);
-  if (found == pending_.end()) return;  // nobody waits any more; its descriptors are closed
+  if (found == pending_.end()) return;  // no longer awaited; its descriptors are closed
   Pending& pending = found->second;
   bool element = message::KindOf(message.bytes) == warden::WorkerStarted::kKind;
   pending.messages.push_back(std::move(message));
@@ -212,7 +212,7 @@ StartedWorker WardenClient::Start(warden::StartWorker request) {
     worker.pidfd = std::move(descriptors[warden::kPidfd]);
     return worker;
   }
-  if (messages.empty()) Kill(request.session);  // should it start after all
+  if (messages.empty()) Kill(request.session);  // in case it starts after all
   worker.started.code = transport::kDeviceUnavailable;
   worker.started.sentence = messages.empty() ? sentence : "longwire-warden gave a broken answer";
   return worker;

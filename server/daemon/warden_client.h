@@ -1,5 +1,5 @@
-// The daemon's connection to longwire-warden: asks for workers and statistics, hears of deaths.
-// Thread-safe. One thread of its own reads what the warden says.
+// The daemon's connection to longwire-warden: requests workers and statistics, and is notified of
+// workers' deaths. Thread-safe. A thread of its own reads the warden's packets.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@
 
 namespace longwire::daemon {
 
-// A worker of ours, with what the warden handed over.
+// A started worker, with the descriptors that the warden sent.
 struct StartedWorker {
   warden::WorkerStarted started;
   wire::Descriptor control;
@@ -37,24 +37,24 @@ class WardenClient {
     std::function<void(const warden::WorkerDied&)> worker_died;
     std::function<void()> warden_lost;
   };
-  // Starts the warden, when nobody answers at its socket.
+  // Starts the warden. Called when none answers at its socket.
   using Starter = std::function<bool(std::string* sentence)>;
 
   WardenClient(std::string socket, Starter starter, Events events);
   ~WardenClient();
 
-  // Connects, if it is not connected. False with a sentence; *silent: somebody is there, who does
-  // not say yet which versions he speaks.
+  // Connects unless it is connected. False with a sentence; *silent: a process listens but has not
+  // sent its versions yet.
   bool Connect(std::string* sentence, bool* silent = nullptr);
   bool IsConnected();
   // started.code is not 0 when there is no worker, and started.sentence says why.
   StartedWorker Start(warden::StartWorker request);
   void Kill(uint64_t session);
-  // Holds for what is leased from now on.
+  // Applies to leases from now on.
   void SetQuota(const warden::SetQuota& quota);
   void SetLimits(const keeper::KeeperLimits& limits);
   std::optional<warden::Stats> GetStats(std::string* sentence);
-  // Of a device's memory, after that number; none if the warden does not answer.
+  // A device's memory events after that number; empty if the warden does not answer.
   std::vector<keeper::MemoryEvent> GetEvents(int32_t device, uint64_t after);
   // Kills workers that an earlier daemon left behind.
   void KillLeftovers();
@@ -68,7 +68,7 @@ class WardenClient {
   // The messages that answer `packet`, whose request number is `number`; none with a sentence.
   std::vector<wire::Message> Ask(uint64_t number, bool list, std::span<const std::byte> packet,
                                  std::chrono::milliseconds patience, std::string* sentence);
-  // Says Hello on the new connection, and hears the warden's versions; nullopt: it is silent.
+  // Exchanges Hello on the new connection; the warden's versions, nullopt if it does not answer.
   std::optional<wire::VersionRange> Greet(wire::Descriptor* socket);
   void Send(std::span<const std::byte> packet);
   void ReadLoop();
@@ -85,7 +85,7 @@ class WardenClient {
   // One thread connects. Without a rank: it may wait until a warden has started.
   base::Mutex connect_mutex_ LONGWIRE_ACQUIRED_BEFORE(mutex_);
   std::thread reader_ LONGWIRE_GUARDED_BY(connect_mutex_);
-  // That is spoken with the warden.
+  // The protocol version in use.
   uint32_t version_ LONGWIRE_GUARDED_BY(connect_mutex_) = 0;
 
   base::Mutex mutex_{base::ranks::kWardenClient};
@@ -94,7 +94,7 @@ class WardenClient {
   std::map<uint64_t, Pending> pending_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
-// Runs `longwire-warden` from the daemon's own folder as nobody's child and waits until it answers.
+// Starts `longwire-warden` from the daemon's own folder, detached, and waits until it answers.
 bool StartWarden(const config::Config& config, std::string* sentence);
 // Makes this process `longwire-warden`; returns only if that fails, with a sentence.
 void BecomeWarden(const config::Config& config, std::string* sentence);

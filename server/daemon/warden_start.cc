@@ -1,4 +1,4 @@
-// Starting longwire-warden: it has to outlive the daemon, so it is nobody's child.
+// Starting longwire-warden: it has to outlive the daemon, so it is started detached.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/wait.h>
@@ -74,7 +74,8 @@ bool SpawnDetached(std::vector<std::string> arguments, std::vector<std::string> 
   return error == 0;
 }
 
-// Waits until somebody answers at `socket`: false when the warden has ended before, or not in time.
+// Waits until the warden answers at `socket`. False when it ends before, or does not answer in
+// time.
 bool AwaitWarden(const std::string& socket, const wire::Descriptor& life, bool* ended) {
   auto deadline = std::chrono::steady_clock::now() + kWardenPatience;
   for (*ended = false; std::chrono::steady_clock::now() < deadline;) {
@@ -132,8 +133,8 @@ std::vector<std::string> WardenEnvironment(const config::SoftwareDevice& device)
 
 bool StartWarden(const config::Config& config, std::string* sentence) {
   if (service::Manager::Ours().present()) {
-    // Ours would see no device and end with us.
-    *sentence = "nobody answers at " + config.warden() +
+    // A warden that this daemon starts would see no device and end with it.
+    *sentence = "no process answers at " + config.warden() +
                 "; a longwired that a service manager started leaves the warden to it too: see "
                 "systemctl status longwire-warden";
     return false;

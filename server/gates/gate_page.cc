@@ -25,7 +25,7 @@ struct GatePage::Header {
   std::atomic<uint64_t> bytes_in_flight{0};
   std::atomic<uint64_t> segment_bytes{0};
   alignas(64) std::atomic<uint32_t> changes{1};
-  std::atomic<uint32_t> heard{0};  // up to which the worker has; 0: it never said
+  std::atomic<uint32_t> heard{0};  // the count that the worker has acknowledged; 0: none yet
 };
 
 namespace {
@@ -122,7 +122,7 @@ bool GatePage::closed() const { return closing_.load(); }
 
 void GatePage::RingDaemon() {
   uint64_t one = 1;
-  // Full (2^64 rings unanswered) or gone: either way the daemon has heard or is not there.
+  // Full (2^64 signals pending) or gone: the daemon is notified already or does not exist.
   [[maybe_unused]] ssize_t written = write(bell_.get(), &one, sizeof(one));
 }
 

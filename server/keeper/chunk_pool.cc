@@ -66,10 +66,10 @@ ChunkPool::Step ChunkPool::Start(uint64_t worker, const Lease& request, LeaseInP
                    "a lease of " + std::to_string(request.bytes.size()) + " chunks, at most " +
                        std::to_string(kMaxChunksPerLease) + " at once");
   }
-  if (state.lent.size() + request.bytes.size() > options_.most_chunks) {
+  if (state.lent.size() + request.bytes.size() > options_.max_chunks) {
     return Refused(lease, kOutOfMemory,
                    "the session has " + std::to_string(state.lent.size()) + " chunks, at most " +
-                       std::to_string(options_.most_chunks));
+                       std::to_string(options_.max_chunks));
   }
   uint64_t sum = 0;
   for (uint64_t bytes : request.bytes) {
@@ -97,7 +97,7 @@ ChunkPool::Step ChunkPool::Advance(LeaseInProgress* lease, bool patient) {
     State state = chunks_.at(id).state;
     if (state == State::kFailed) {
       GiveUp(lease, {});
-      return Refused(lease, kOutOfMemory, "the device could not clear memory for this session");
+      return Refused(lease, kOutOfMemory, "the device could not zero memory for this session");
     }
     ready = ready && (state == State::kClean || state == State::kHeld);
   }
@@ -109,7 +109,7 @@ ChunkPool::Step ChunkPool::Advance(LeaseInProgress* lease, bool patient) {
   }
   uint64_t bytes = 0;
   for (uint64_t size : lease->sizes) bytes += size;
-  Tell(MemoryEventKind::kLease, lease->worker, bytes);
+  LogEvent(MemoryEventKind::kLease, lease->worker, bytes);
   return Step::kGranted;
 }
 
@@ -119,7 +119,7 @@ bool ChunkPool::Lacks(LeaseInProgress* lease, uint64_t need, bool patient, Step*
   uint64_t room = quota == nullptr ? UINT64_MAX : quota->room(lease->worker);
   lease->lacks = need - std::min({need, device, room});
   lease->of_tenant = need > room;
-  // Two keepers may charge the same tenant at the same time: only the charge itself decides.
+  // Two keepers may charge the same tenant at the same time: the charge itself decides.
   if (lease->lacks == 0 && quota != nullptr && !quota->Charge(lease->worker, need)) {
     lease->lacks = need;
     lease->of_tenant = true;
@@ -154,12 +154,12 @@ ChunkPool::Step ChunkPool::Assign(LeaseInProgress* lease, bool patient, bool* fo
     if (chunk == 0) {
       bool room = true;
       while (room && created_ + size > lendable_) room = ReleaseOneIdle();
-      if (!room) {  // what is left of the idle bytes is being cleared and comes back soon
+      if (!room) {  // the other idle bytes are being scrubbed and will be free soon
         GiveUp(lease, created);
         return Step::kWaiting;
       }
       int code = CreateChunk(size, &chunk);
-      // The driver has less than the ledger says: contexts of workers, or other programs.
+      // The driver has less than was assumed: contexts of workers, or other programs, use memory.
       while (code == kOutOfMemory && ReleaseOneIdle()) code = CreateChunk(size, &chunk);
       if (code != kSuccess) {
         GiveUp(lease, created);
@@ -206,7 +206,7 @@ void ChunkPool::ReleaseChunk(uint64_t id) {
   Chunk& chunk = chunks_.at(id);
   if (Shelf* shelf = ShelfOf(chunk)) shelf->Remove(id, chunk.bytes);
   if (chunk.shared) ForgetTokensOf(id);
-  Tell(MemoryEventKind::kRelease, 0, chunk.bytes);
+  LogEvent(MemoryEventKind::kRelease, 0, chunk.bytes);
   device_.Release(chunk.handle);
   created_ -= chunk.bytes;
   chunks_.erase(id);
@@ -238,7 +238,7 @@ void ChunkPool::Take(uint64_t id, uint64_t worker) {
   ++version_;
 }
 
-// The chunk's state says to which shelf it goes back.
+// The chunk's state determines its shelf.
 void ChunkPool::MakeIdle(uint64_t id) {
   Chunk& chunk = chunks_.at(id);
   if (chunk.state == State::kDirty) std::erase(Urgent(chunk), id);
@@ -269,7 +269,7 @@ ChunkPool::Shelf* ChunkPool::ShelfOf(const Chunk& chunk) {
 }
 
 void ChunkPool::GiveUp(LeaseInProgress* lease, std::span<const uint64_t> created) {
-  // Each chunk's share comes back with it, the rest here.
+  // Each chunk's share is refunded with it, the rest here.
   uint64_t rest = lease->charged;
   for (uint64_t chunk : lease->chunks) rest -= chunks_.at(chunk).bytes;
   if (options_.quota != nullptr) options_.quota->Refund(lease->worker, rest);
@@ -304,7 +304,7 @@ void ChunkPool::Return(uint64_t worker, std::span<const uint64_t> chunks) {
       MakeIdle(id);
     }
   }
-  Tell(MemoryEventKind::kReturn, worker, before - leased_);
+  LogEvent(MemoryEventKind::kReturn, worker, before - leased_);
 }
 
 void ChunkPool::Ending(uint64_t worker) { workers_[worker].ending = true; }
@@ -325,7 +325,7 @@ void ChunkPool::Gone(uint64_t worker) {
   }
   workers_.erase(holder);
   host_.Gone(worker);
-  Tell(MemoryEventKind::kGone, worker, leased);
+  LogEvent(MemoryEventKind::kGone, worker, leased);
   ++version_;
 }
 
@@ -398,7 +398,7 @@ void ChunkPool::Scrubbed(std::span<const ScrubJob> done) {
     Chunk& chunk = chunks_.at(job.chunk);
     chunk.state = job.code == kSuccess ? State::kClean : State::kFailed;
     ++version_;
-    if (job.code == kSuccess) Tell(MemoryEventKind::kClear, 0, chunk.bytes);
+    if (job.code == kSuccess) LogEvent(MemoryEventKind::kClear, 0, chunk.bytes);
     if (chunk.taken) continue;
     in_flight_ -= chunk.bytes;
     if (chunk.state == State::kFailed) {
@@ -443,7 +443,7 @@ uint64_t ChunkPool::FreeOnDevice(uint64_t worker) const {
 }
 
 uint64_t ChunkPool::FreeFor(uint64_t worker, uint64_t idle, uint64_t idle_of_tenant) const {
-  // A lease waits for what ends, so it counts as free.
+  // A lease waits for memory of ending workers, so it counts as free.
   uint64_t device = FreeOnDevice(worker) + idle + EndingBytes();
   if (options_.quota == nullptr) return std::min(device, lendable_);
   uint64_t room = options_.quota->room(worker);

@@ -1,5 +1,5 @@
-// Chunks whose bytes are moved to the host's memory and back. A chunk keeps its number and its
-// worker; what it has on the device comes and goes.
+// Swapping chunks to host memory and back. A swapped chunk keeps its number and its worker, but has
+// no device memory.
 #include <algorithm>
 #include <utility>
 
@@ -10,7 +10,7 @@ namespace longwire::keeper {
 std::vector<Region> ChunkPool::Movable(uint64_t worker, bool later) const {
   std::vector<Region> movable;
   auto holder = workers_.find(worker);
-  // Who has memory of others may be in the middle of something with them.
+  // A worker with borrowed chunks may be using them together with their owner.
   if (holder == workers_.end() || !holder->second.borrowed.empty()) return movable;
   for (uint64_t id : holder->second.lent) {
     const Chunk& chunk = chunks_.at(id);
@@ -41,7 +41,7 @@ std::vector<SwapJob> ChunkPool::Leave(uint64_t worker, std::span<const uint64_t>
     Chunk& chunk = chunks_.at(id);
     if (chunk.place != Place::kHere || chunk.shared) continue;
     chunk.host = host_.Take(worker, chunk.bytes);
-    // Without a place to go it stays on the device, for its worker to have again.
+    // Without room in host memory the chunk stays on the device until its worker needs it.
     chunk.place = chunk.host.empty() ? Place::kAway : Place::kLeaving;
     if (chunk.host.empty()) continue;
     ++holder->second.moving;
@@ -54,11 +54,11 @@ std::vector<SwapJob> ChunkPool::Leave(uint64_t worker, std::span<const uint64_t>
 
 int ChunkPool::CreateAgain(Chunk& chunk) {
   while (created_ + chunk.bytes > lendable_) {
-    // What is left of the idle bytes is being cleared and comes back soon.
+    // The other idle bytes are being scrubbed and will be free soon.
     if (!ReleaseOneIdle()) return kOutOfMemory;
   }
   int code = device_.Create(chunk.bytes, &chunk.handle);
-  // The driver has less than the ledger says: contexts of workers, or other programs.
+  // The driver has less than was assumed: contexts of workers, or other programs, use memory.
   while (code == kOutOfMemory && ReleaseOneIdle()) {
     code = device_.Create(chunk.bytes, &chunk.handle);
   }
@@ -119,7 +119,7 @@ bool ChunkPool::Moved(const SwapJob& job, uint64_t* lost) {
     *lost = chunk.worker;
     return out;  // on its way out nothing is lost: it is still on the device
   }
-  Tell(out ? MemoryEventKind::kSwapOut : MemoryEventKind::kSwapIn, chunk.worker, chunk.bytes);
+  LogEvent(out ? MemoryEventKind::kSwapOut : MemoryEventKind::kSwapIn, chunk.worker, chunk.bytes);
   if (!out) return true;
   device_.Release(std::exchange(chunk.handle, 0));
   created_ -= chunk.bytes;
@@ -144,14 +144,14 @@ void ChunkPool::Drop(uint64_t id) {
   if (!chunk.dropped) EraseDropped(id);
 }
 
-// The swap thread has nothing to do with it any more.
+// The swap thread no longer uses the chunk.
 void ChunkPool::EraseDropped(uint64_t id) {
   Chunk& chunk = chunks_.at(id);
   if (!chunk.host.empty()) {
     host_.Free(workers_.contains(chunk.worker) ? chunk.worker : 0, chunk.host);
   }
   if (chunk.handle != 0) {
-    Tell(MemoryEventKind::kRelease, 0, chunk.bytes);
+    LogEvent(MemoryEventKind::kRelease, 0, chunk.bytes);
     device_.Release(chunk.handle);
     created_ -= chunk.bytes;
   }

@@ -8,10 +8,10 @@
 namespace longwire::keeper {
 namespace {
 
-// What is used of the library's interface, in its own numbers. Ours, so that building needs no
-// header of the driver's.
+// The part of the library's interface that is used here. Declared here, so that building needs no
+// header of the driver.
 constexpr int kSuccess = 0;
-constexpr unsigned kMaxLinks = 64;      // of any device so far: 18
+constexpr unsigned kMaxLinks = 64;      // devices so far have up to 18
 constexpr unsigned kCapabilities = 6;   // of a link
 constexpr unsigned kStateField = 165;   // whether a link is up, on Hopper and newer
 constexpr unsigned kUnknownEnd = 0xff;  // what is at the other end
@@ -38,7 +38,7 @@ class Library {
   explicit Library(const std::string& path)
       : handle_(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {}
 
-  // NVML's code; one that is no success if the library lacks the function.
+  // NVML's code; an error if the library lacks the function.
   template <class... Arguments>
   int Call(const char* name, Arguments... arguments) const {
     void* found = handle_ == nullptr ? nullptr : dlsym(handle_, name);

@@ -1,4 +1,4 @@
-// The NVLinks of a device, which the driver does not tell of: from NVIDIA's management library.
+// The NVLinks of a device, from NVIDIA's management library; the driver API does not report them.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace longwire::keeper {
 
-// The links that are up of the device with this UUID (16 bytes), as libnvidia-ml.so.1 says that
-// lies in the driver's folder. Empty where there is none or it does not answer.
+// The active links of the device with this UUID (16 bytes), as reported by the libnvidia-ml.so.1 in
+// the driver's folder. Empty if that library is missing or fails.
 std::vector<DeviceLink> LinksOf(const std::string& driver, const std::string& uuid);
 
 }  // namespace longwire::keeper

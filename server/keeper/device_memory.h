@@ -1,5 +1,5 @@
-// The seam between the keeper and a device: physical memory in chunks, and nothing else. Behind it
-// stands a driver library (vmm_device.h) or, in tests, a fake. Codes are CUresults, 0 = success.
+// The keeper's interface to a device: physical memory in chunks. Implemented over a driver library
+// (vmm_device.h) and, in tests, by a fake. Codes are CUresults, 0 = success.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace longwire::keeper {
 
-// The CUresults that the keeper itself answers with.
+// The CUresults that the keeper answers with.
 inline constexpr int kSuccess = 0;
 inline constexpr int kInvalidValue = 1;
 inline constexpr int kOutOfMemory = 2;
@@ -29,7 +29,8 @@ struct DeviceIdentity {
   DeviceFacts facts;
 };
 
-// Create, Export and Release are called on one thread, the others on others at the same time.
+// Create, Export and Release are called by one thread; the others by other threads at the same
+// time.
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
@@ -37,15 +38,15 @@ class DeviceMemory {
   virtual int Create(uint64_t bytes, uint64_t* handle) = 0;
   // A descriptor with which another process imports the chunk.
   virtual int Export(uint64_t handle, wire::Descriptor* descriptor) = 0;
-  // The bytes are free when no other process has the chunk either.
+  // The driver frees the memory when no other process has the chunk.
   virtual void Release(uint64_t handle) = 0;
-  // Fills the chunk with zeros; they are there when it returns.
+  // Fills the chunk with zeros, and waits until that is done.
   virtual int Zero(uint64_t handle, uint64_t bytes) = 0;
-  // Pinned memory of the host, touched, zeros; it stays until the process ends. nullptr: none.
+  // Allocates pinned host memory, zeroed, until the process ends. nullptr: none.
   virtual std::byte* Pin(uint64_t bytes) = 0;
-  // Zeros in a part of that.
+  // Zeroes a part of it.
   virtual void ClearHost(const HostPart& part) { std::memset(part.data, 0, part.bytes); }
-  // The whole chunk into these parts of it, one after the other, and back.
+  // Copies the whole chunk to these parts, in order, and back.
   virtual int CopyOut(uint64_t handle, uint64_t bytes, std::span<const HostPart> to) = 0;
   virtual int CopyIn(uint64_t handle, uint64_t bytes, std::span<const HostPart> from) = 0;
 };

@@ -10,7 +10,7 @@ void Drain::Active(uint64_t worker, Time now) {
   Worker& known = found->second;
   known.active = now;
   known.unused_asks = 0;
-  // It may be asked again; what it still answers to the earlier request is welcome, too.
+  // It may be asked again; a late answer to the earlier request is accepted, too.
   if (known.silent) known.request = 0;
   known.silent = false;
 }
@@ -98,7 +98,7 @@ Drain::Time Drain::AskUnused(std::span<const uint64_t> candidates, uint64_t keep
       continue;
     }
     if (worker.silent) continue;
-    // The first answer only begins the time in which something is unused.
+    // The first answer starts the period of disuse.
     uint32_t doublings =
         worker.unused_asks < 2 ? 0 : std::min(worker.unused_asks - 1, kMaxDoublings);
     auto pause = idle_after * (uint64_t{1} << doublings);

@@ -1,4 +1,4 @@
-// The last things that happened to a device's memory, for people to see: a bounded ring.
+// The latest events of a device's memory, for `longwire memory`: a bounded queue.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ class EventLog {
     if (events_.size() > kEventsKept) events_.pop_front();
   }
 
-  // Those with higher numbers, of them the latest `most`.
+  // The events after `number`, at most the latest `most`.
   std::vector<MemoryEvent> After(uint64_t number, size_t most) const {
     std::vector<MemoryEvent> after;
     for (const MemoryEvent& event : events_) {

@@ -1,5 +1,5 @@
-// A device for tests: counts, can fail, and keeps a byte per chunk that stands for its contents.
-// The first byte of its place in the host's memory is that byte there.
+// A device for tests: counts calls, can fail, and stores one byte for each chunk's content. In host
+// memory that byte is the first one of the chunk's place.
 #pragma once
 
 #include <sys/mman.h>
@@ -33,7 +33,7 @@ class FakeDevice : public DeviceMemory {
     *handle = next_++;
     used_ += bytes;
     chunks_[*handle] = {bytes, wire::Descriptor(file)};
-    char dirty = 'D';  // new memory holds somebody's bytes
+    char dirty = 'D';  // new memory is not zeroed
     (void)!pwrite(file, &dirty, 1, 0);
     return kSuccess;
   }
@@ -89,7 +89,7 @@ class FakeDevice : public DeviceMemory {
     return pwrite(chunks_.at(handle).file.get(), from[0].data, 1, 0) == 1 ? kSuccess : 999;
   }
 
-  // What the host's memory holds, where it is no zero.
+  // The nonzero bytes in host memory.
   std::string HostBytes() {
     base::MutexLock lock(mutex_);
     std::string found;
@@ -114,12 +114,12 @@ class FakeDevice : public DeviceMemory {
     return chunks_.size();
   }
 
-  // How often each was called, and which call (from 1) fails.
+  // The number of calls of each, and which call (from 1) fails.
   std::atomic<int> creates = 0, exports = 0, zeros = 0, pins = 0, outs = 0, ins = 0;
   std::atomic<int> fail_create = 0, fail_export = 0, fail_zero = 0;
   std::atomic<int> fail_pin = 0, fail_out = 0, fail_in = 0;
-  std::atomic<bool> hold_copies = false;              // they do not return
-  std::atomic<uint64_t> hold_zero_from = UINT64_MAX;  // Zero of so many bytes does not return
+  std::atomic<bool> hold_copies = false;              // copies do not return
+  std::atomic<uint64_t> hold_zero_from = UINT64_MAX;  // Zero of at least this size does not return
 
  private:
   struct Chunk {

@@ -7,9 +7,8 @@
 
 namespace longwire::keeper {
 
-// Answers the warden's Hello, which is the first packet of the control socket if there is one, and
-// returns the version to speak with it. 0: they have none in common, and *state has a code and a
-// sentence for the warden.
+// Answers the warden's Hello, the first packet of the control socket if it sends one. Returns the
+// version to use; 0 if they have none in common, and *state then has a code and a sentence.
 uint32_t GreetWarden(int control, KeeperState* state);
 
 }  // namespace longwire::keeper

@@ -1,16 +1,17 @@
-// How daemon, warden, keepers and workers learn which versions the other side speaks
-// (wire/versions.h). Who connects or starts a process says Hello first, as the first packet of a
-// socket; the other side answers with its own. Sides of before know no Hello:
+// Version negotiation between daemon, warden, keepers and workers (wire/versions.h). The side that
+// connects or starts a process sends Hello as the first packet of a socket; the other side answers
+// with its own. Programs older than version 14 do not know Hello:
 //
-// - A warden of before ends the connection: the daemon connects once more and says none.
-// - A keeper of before does not heed the warden's. It is in the socket before the keeper begins;
-//   one that knows it answers before it says anything else.
-// - A keeper of before ends the connection with a worker that says what it does not know. So the
-//   worker asks for memory under a token that nobody has: a keeper of before refuses it, another
+// - An old warden ends the connection: the daemon connects again without Hello.
+// - An old keeper ignores the warden's Hello, which is in the socket before the keeper starts. A
+//   newer one answers it before it sends anything else.
+// - An old keeper ends the connection of a worker that sends an unknown packet. So the worker's
+// Hello
+//   is a request for memory under a token that does not exist: an old keeper refuses it, a newer
 //   one answers with its Hello.
 //
-// A side that hears no Hello as the first packet takes the other for one of version 13. These
-// packets are the same in all versions.
+// If the first packet is no Hello, the other side has version 13. These packets are the same in all
+// versions.
 #pragma once
 
 #include <cstdint>
@@ -32,10 +33,11 @@ struct Hello {
   wire::VersionRange versions() const { return {oldest, newest}; }
 };
 
-// The range in a packet; nullopt if it is no Hello, or this process plays a version without.
+// The range in a packet; nullopt if it is no Hello, or if this process imitates a version without
+// Hello.
 std::optional<wire::VersionRange> HelloIn(std::span<const std::byte> packet);
 
-// Takes the first packet of a socket if it is a Hello and there already.
+// Takes the first packet of a socket if it has arrived and is a Hello.
 std::optional<wire::VersionRange> TakeHello(int socket);
 
 // A worker's Hello, in the token of a keeper::Borrow.

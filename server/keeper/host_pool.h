@@ -1,8 +1,8 @@
-// The host's pinned memory into which device memory is moved: which parts hold whose bytes. No
-// memory is touched here; the swap thread copies and clears.
+// The pinned host memory to which device memory is swapped: which part holds which session's data.
+// It does not access the memory; the swap thread copies and scrubs.
 //
-// A part that was given free holds its session's bytes until it is cleared: that session may have
-// it again as it is, others after it was cleared. What ended sessions left is cleared without need.
+// A freed part still holds its session's data. The same session may get it again as it is, another
+// one only after scrubbing. Parts of ended sessions are scrubbed ahead of need.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace longwire::keeper {
 struct HostPart {
   std::byte* data = nullptr;
   uint64_t bytes = 0;
-  bool clear = false;  // it holds another session's bytes: to be cleared before anything else
+  bool clear = false;  // holds another session's data: scrub it before use
 };
 
 class HostPool {
@@ -24,21 +24,21 @@ class HostPool {
   // Memory is handed out in multiples of `slot` bytes.
   explicit HostPool(uint64_t slot) : slot_(slot) {}
 
-  // More memory, zeros.
+  // Adds zeroed memory.
   void Add(std::byte* data, uint64_t bytes);
   uint64_t bytes() const { return slots_ * slot_; }
   uint64_t used() const { return used_ * slot_; }
-  // Bytes that Take can give.
+  // Bytes that Take can allocate.
   uint64_t room() const { return bytes() - used() - clearing_ * slot_; }
 
-  // Parts of `bytes` bytes in all for the worker; none if there is too little.
+  // Allocates parts of `bytes` bytes in all for the worker; empty if there is too little.
   std::vector<HostPart> Take(uint64_t worker, uint64_t bytes);
-  // Worker 0: of one that is gone.
+  // Worker 0: the worker has ended.
   void Free(uint64_t worker, const std::vector<HostPart>& parts);
-  // The worker is gone: what it left is to be cleared.
+  // The worker has ended: its freed parts are to be scrubbed.
   void Gone(uint64_t worker);
 
-  // Parts to clear next, a bounded amount; Cleared gives them back.
+  // Parts to scrub next, a bounded amount; Cleared returns them.
   std::vector<HostPart> NextClears();
   void Cleared(const std::vector<HostPart>& parts);
   uint64_t to_clear() const { return (left_.size() + clearing_) * slot_; }
@@ -53,12 +53,12 @@ class HostPool {
   void ForSlots(const std::vector<HostPart>& parts, Each each) const;
 
   const uint64_t slot_;
-  std::map<uint32_t, std::byte*> regions_;   // by their first slot
-  std::map<std::byte*, uint32_t> first_of_;  // and that by their address
+  std::map<uint32_t, std::byte*> regions_;   // address by first slot
+  std::map<std::byte*, uint32_t> first_of_;  // first slot by address
   uint32_t slots_ = 0;
   Slots clean_;
-  Slots left_;                       // of workers that are gone
-  std::map<uint64_t, Slots> freed_;  // of living workers
+  Slots left_;                       // freed, of ended workers
+  std::map<uint64_t, Slots> freed_;  // freed, of living workers
   uint64_t used_ = 0;                // slots
   uint64_t clearing_ = 0;            // slots
 };

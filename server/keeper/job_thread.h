@@ -1,5 +1,5 @@
-// A thread for work that takes long, so that the keeper's loop answers others meanwhile. Jobs are
-// done in order, and handed back one by one.
+// A thread for slow work, so that the keeper's loop is not blocked. Jobs are done in order and
+// returned one by one.
 #pragma once
 
 #include <signal.h>
@@ -26,7 +26,7 @@ class JobThread {
         event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         thread_([this] { Run(); }) {}
 
-  // Finishes the job it has.
+  // Finishes the current job.
   ~JobThread() {
     {
       base::MutexLock lock(mutex_);
@@ -45,8 +45,8 @@ class JobThread {
     }
     changed_.NotifyOne();
   }
-  size_t waiting() const { return waiting_; }  // jobs that were not taken back yet
-  // Readable when jobs are done; then Take hands them back.
+  size_t waiting() const { return waiting_; }  // jobs not yet returned by Take
+  // Readable when jobs are done; Take then returns them.
   int descriptor() const { return event_.get(); }
   std::vector<Job> Take() {
     uint64_t count = 0;

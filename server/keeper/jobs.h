@@ -1,4 +1,4 @@
-// What the keeper's other threads do (job_thread.h).
+// The jobs of the keeper's other threads (job_thread.h).
 #pragma once
 
 #include "server/keeper/chunk_pool.h"
@@ -6,7 +6,7 @@
 namespace longwire::keeper {
 
 void Scrub(DeviceMemory& device, ScrubJob& job);
-// `clears` is false only to show that the clearing's test can fail.
+// `clears` is false only to prove that the scrubbing test can fail.
 void Swap(DeviceMemory& device, bool clears, SwapJob& job);
 
 }  // namespace longwire::keeper

@@ -11,7 +11,7 @@
 namespace longwire::keeper {
 namespace {
 
-// The warden hears of changes at most this often.
+// The shortest interval of states that are sent to the warden.
 constexpr std::chrono::milliseconds kStateInterval{20};
 
 // While a lease waits for sessions that were asked for memory.
@@ -21,12 +21,12 @@ constexpr std::chrono::milliseconds kDrainCheck = Drain::kNextAfter;
 // context needs tenths of a second to go.
 constexpr std::chrono::seconds kEndingPatience{5};
 
-// Of a device's memory, at most this part waits in chunks that are ready to be lent.
+// The largest part of a device's memory that is kept in prepared chunks.
 constexpr uint64_t kPreparedPart = 32;
 constexpr uint64_t kPreparedBytes = kChunkClasses[1];
-// After the driver had no memory for one.
+// The pause after the driver had no memory for a chunk.
 constexpr std::chrono::seconds kPrepareAgain{1};
-// Nothing is made so long after a lease: who needs memory mostly needs more of it at once, and
+// No chunk is created for this time after a lease: sessions mostly need more memory at once, and
 // would wait for the driver.
 constexpr std::chrono::milliseconds kPrepareAfter{50};
 
@@ -114,7 +114,7 @@ bool Keeper::RunOnce(std::chrono::milliseconds timeout) {
   }
   if (poll(set.data(), set.size(), static_cast<int>(timeout.count())) < 0) return errno == EINTR;
 
-  // The warden first: what it says of a worker comes before what that worker asks.
+  // The warden first: its packets about a worker precede that worker's requests.
   bool open = true;
   while (IsReadable(set[0]) && ReadControl(&open)) {
   }
@@ -149,7 +149,7 @@ bool Keeper::ReadControl(bool* open) {
   Attach attach;
   Assign assign;
   if (KeeperLimits limits; message::Unpack(message->bytes, &limits) == wire::WireResult::kOk) {
-    // They are sent again for each session.
+    // Requests are sent again for each session.
     bool idle_changed =
         limits.session_idle != limits_.session_idle || limits.idle_after != limits_.idle_after;
     if (idle_changed) drain_.ForgetUnusedAsks();
@@ -185,7 +185,7 @@ void Keeper::ReadSession(Session& session) {
   }
 }
 
-// What needs no answer is taken at any time: leases of others wait for it.
+// Packets without an answer are handled at any time: leases of other sessions wait for them.
 void Keeper::HandlePacket(Session& session, std::span<const std::byte> packet) {
   Return give_back;
   Reclaimed reclaimed;
@@ -229,7 +229,7 @@ void Keeper::HandleRequest(Session& session, std::span<const std::byte> packet) 
   } else if (message::Unpack(packet, &borrow) == wire::WireResult::kOk) {
     HandleBorrow(session, borrow);
   } else {
-    CloseSocket(session);  // it broke the protocol
+    CloseSocket(session);  // protocol violation
   }
 }
 
@@ -327,7 +327,7 @@ bool Keeper::SendGrant(Session& session) {
   size_t end = std::min(lease.chunks.size(), session.granted + kChunksPerPacket);
   for (size_t i = session.granted; i < end; ++i) {
     uint64_t chunk = lease.chunks[i];
-    if (!pool_.IsLentTo(session.worker, chunk)) continue;  // given back meanwhile
+    if (!pool_.IsLentTo(session.worker, chunk)) continue;  // returned meanwhile
     int code = pool_.Export(chunk, &exported.emplace_back());
     if (code != kSuccess) {
       RefuseGrant(session, code);
@@ -360,7 +360,7 @@ void Keeper::RefuseGrant(Session& session, int code) {
   Answer(session, message::Pack(Refuse{lease->request, code, kNotExported, pool_.free()}));
 }
 
-// The memory comes back when the process is gone: until then it may still use it.
+// The memory is free when the process has ended: until then it may still use it.
 void Keeper::CloseSocket(Session& session) {
   if (!session.socket.valid()) return;
   session.socket.Reset();
@@ -395,8 +395,8 @@ uint64_t Keeper::Stock() const {
   return std::min(limits_.prepared, most);
 }
 
-// Whether a chunk is to be made, or one that came back to be exported. One at a time, when nobody
-// waits and the one before is cleared: the driver can take milliseconds for each.
+// True if a chunk has to be created, or a returned one exported. One at a time, when no lease waits
+// and the previous one is scrubbed: the driver can take milliseconds for each.
 bool Keeper::LacksPrepared() const {
   if (waiting_ || small_scrubber_.waiting() != 0) return false;
   bool room = pool_.idle() + kPreparedBytes <= limits_.pooled;

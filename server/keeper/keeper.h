@@ -1,6 +1,6 @@
-// The keeper's loop: workers ask for memory over their sockets, the warden adds workers, processes
-// end. One thread, never blocked by a peer: sockets are written without waiting, and what does not
-// fit now is sent later; a worker is not read while it has an answer outstanding.
+// The keeper's loop: serves workers' requests for memory over their sockets, and the warden, which
+// adds workers. One thread that no peer can block: it writes to sockets without waiting, queues
+// what does not fit, and reads no further request of a worker whose answer is pending.
 #pragma once
 
 #include <poll.h>
@@ -23,44 +23,45 @@ namespace longwire::keeper {
 
 class Keeper {
  public:
-  // `control` is the socket to the warden; `state` has what the keeper does not know itself (the
+  // `control` is the socket to the warden; `state` has the fields that the caller knows (the
   // driver).
   Keeper(DeviceMemory& device, const PoolOptions& options, wire::Descriptor control,
          KeeperState state = {});
 
   // Serves until the warden closes the control socket.
   void Run();
-  // One pass, for tests: handles what is there, waits at most `timeout`. False: the warden is gone.
+  // One pass, for tests: waits at most `timeout` for events and handles them. False: the warden has
+  // closed the socket.
   bool RunOnce(std::chrono::milliseconds timeout);
 
   ChunkPool& pool() { return pool_; }
 
  private:
-  // A session whose next work needs what is in the host's memory.
-  struct Homecoming {
+  // A pending swap-in: the session's next work needs its swapped memory.
+  struct SwapIn {
     LeaseInProgress lease;
-    uint64_t order = 0;                             // who asked first is first
-    bool begun = false;                             // some of it is on its way
-    std::chrono::steady_clock::time_point since{};  // when that began
+    uint64_t order = 0;                             // order of the requests
+    bool begun = false;                             // copies have been started
+    std::chrono::steady_clock::time_point since{};  // when they were started
     Drain::Round round;
     std::chrono::steady_clock::time_point round_begun{};
   };
-  // A worker; until its process is gone, which can be long after its socket.
+  // A worker, until its process has ended, which can be long after its socket was closed.
   struct Session {
     uint64_t worker = 0;
-    uint32_t version = 0;                    // of its worker's Hello; 0: it has said none
-    wire::Descriptor socket;                 // invalid: closed
-    wire::Descriptor process;                // pidfd; invalid: gone as soon as the socket is closed
-    std::unique_ptr<LeaseInProgress> lease;  // waits for memory
-    std::chrono::steady_clock::time_point asked{};  // since when: the lease, or `info`
-    Drain::Round round;                             // who was asked to give memory back for it
+    uint32_t version = 0;      // of its worker's Hello; 0: none received
+    wire::Descriptor socket;   // invalid: closed
+    wire::Descriptor process;  // pidfd; invalid: the process counts as ended when the socket closes
+    std::unique_ptr<LeaseInProgress> lease;         // waits for memory
+    std::chrono::steady_clock::time_point asked{};  // start of the wait of `lease` or `info`
+    Drain::Round round;                             // sessions asked to return memory for it
     std::optional<GetInfo> info;                    // waits for other sessions' figures
-    std::vector<std::byte> later;                   // came while one of these waited
+    std::vector<std::byte> later;                   // packet that came during that wait
     std::unique_ptr<LeaseInProgress> grant;         // being sent
     size_t granted = 0;                             // chunks of `grant` that were sent
-    std::unique_ptr<Homecoming> back;               // it wants what is away
-    bool watched = false;                           // it was told to say when it works
-    std::deque<std::vector<std::byte>> answers;     // do not fit into the socket yet
+    std::unique_ptr<SwapIn> back;                   // pending swap-in
+    bool watched = false;                           // was asked to report its work
+    std::deque<std::vector<std::byte>> answers;     // that do not fit into the socket yet
     bool waits() const { return lease != nullptr || info.has_value(); }
     bool blocked() const { return grant != nullptr || !answers.empty() || !later.empty(); }
   };
@@ -80,26 +81,26 @@ class Keeper {
   void RefuseGrant(Session& session, int code);
   void RefuseLease(Session& session);
   bool AdvanceLeases();  // true if one still waits
-  // The lease has no memory: asks sessions for some. False: nobody is left to ask or to wait for.
+  // Asks sessions for memory for a lease. False: no session is left to ask or to wait for.
   bool Reclaim(Session& session);
   void HandleReclaimed(Session& session, Reclaimed answer);
   bool AnswerInfos();  // true if one still waits
   void AskUnused();
   void SendAsks(std::span<const Drain::Ask> asks);
-  // Sessions whose free memory can help another one.
+  // Sessions whose free memory could satisfy the worker's lease.
   std::vector<uint64_t> Lenders(uint64_t worker, bool of_tenant) const;
-  // Swapping (swapping.cc). The lease has no memory, and nobody has any free: sessions let go of
-  // some. False: nobody does.
+  // Swapping (swapping.cc). No session has free memory for the lease: idle sessions are swapped
+  // out. False: none can be.
   bool SwapFor(Session& session);
   bool HandleSwapPacket(Session& session, std::span<const std::byte> packet);
-  bool AdvanceSwaps();  // true if something is under way
-  void AdvanceHomecoming(Session& session, bool first, bool* taken);
+  bool AdvanceSwaps();  // true if a swap is under way
+  void AdvanceSwapIn(Session& session, bool first, bool* taken);
   void Deliver(Session& session);
   void TakeMoved();
   void EndLate();
   void SendSwapAsks(std::span<const Swaps::Ask> asks);
-  // What may leave for the sake of this session. `order`: of one that wants to come back, else 0.
-  // *later: what may once others have what they wait for.
+  // Chunks that may be swapped out for this session. `order`: of its swap-in, else 0. *later:
+  // chunks that may be swapped out once their sessions have what they wait for.
   std::vector<Region> MovableFor(const Session& session, uint64_t order,
                                  std::vector<Region>* later = nullptr);
   bool LetsGoNow(const Session& session, const Session& wants, uint64_t order) const;
@@ -110,12 +111,12 @@ class Keeper {
   void CloseSocket(Session& session);
   void Forget(uint64_t worker);
   void StartScrubbing();
-  uint64_t Stock() const;  // bytes that are to wait, ready to be lent
-  // Keeps chunks ready: for the sessions that open next, and for those that need more.
+  uint64_t Stock() const;  // bytes to keep ready
+  // Keeps scrubbed and exported chunks ready for the next leases.
   bool LacksPrepared() const;
   void Prepare();
   void SendState();
-  uint64_t Version() const;  // of what SendState tells
+  uint64_t Version() const;  // of the figures in SendState
   std::vector<pollfd> PollSet() const;
 
   static PoolOptions WithLog(PoolOptions options, EventLog* events, SwapPolicy* policy);
@@ -127,19 +128,19 @@ class Keeper {
   Drain drain_;
   Swaps swaps_;
   KeeperLimits limits_;
-  Quota* const quota_;  // nullptr: nobody has a limit
-  const bool drains_;   // sessions are asked for memory that they keep free
+  Quota* const quota_;  // nullptr: no limits
+  const bool drains_;   // free memory of sessions is reclaimed for others
   const bool swaps_on_;
   wire::Descriptor control_;
   std::map<uint64_t, Session> sessions_;                  // by worker
-  bool waiting_ = false;                                  // a lease or a figure waits
-  std::chrono::steady_clock::time_point prepare_from_{};  // not before
-  Drain::Time next_unused_ = Drain::Time::max();          // unused memory is asked for again
+  bool waiting_ = false;                                  // a lease or a GetInfo waits
+  std::chrono::steady_clock::time_point prepare_from_{};  // earliest time
+  Drain::Time next_unused_ = Drain::Time::max();          // next request for unused memory
   uint64_t refused_ = 0;                                  // leases
-  uint64_t remaps_ = 0, remapped_ = 0;  // copies that were made by mapping, and their bytes
-  uint64_t homecomings_ = 0;
-  uint64_t pinning_ = 0;      // bytes of the host's memory that are being made ready
-  bool pin_failed_ = false;   // there is no more
+  uint64_t remaps_ = 0, remapped_ = 0;  // copies replaced by mapping, and their bytes
+  uint64_t swap_in_requests_ = 0;
+  uint64_t pinning_ = 0;      // bytes of host memory being pinned
+  bool pin_failed_ = false;   // the host has no more
   uint64_t swapped_out_ = 0;  // bytes
   uint64_t swapped_in_ = 0;
   KeeperState state_;

@@ -53,8 +53,8 @@ bool Parse(int count, char** words, Arguments* arguments) {
   return false;
 }
 
-// What contexts, modules and stacks of workers take of the device, before it is measured: a context
-// takes about 0.5 GiB of 139 GiB on an H200.
+// The estimated device memory of workers' contexts, modules and stacks: a context takes about 0.5
+// GiB of 139 GiB on an H200.
 uint64_t DefaultReserve(uint64_t total) { return total / 32; }
 
 }  // namespace

@@ -1,9 +1,10 @@
-// How much device memory each tenant may have, over all its sessions and all devices of the host:
-// one table in shared memory, made by the warden, charged by every keeper before it lends. Exact
-// because a charge is made and checked under one lock, and cheap because no process asks another.
+// The memory limit of each tenant, over all its sessions and all devices of the host: one table in
+// shared memory, made by the warden and charged by every keeper before it lends. Limits are exact,
+// because checking and charging is one step under a lock, and cheap, because no messages are
+// needed.
 //
-// A keeper that dies takes its device's memory with it: the warden forgets what was charged there
-// (ForgetDevice), and the lock survives its holder's death.
+// When a keeper dies, its device's memory is free: the warden clears what was charged there
+// (ForgetDevice). The lock survives the death of its holder.
 #pragma once
 
 #include <cstdint>
@@ -17,32 +18,32 @@ namespace longwire::keeper {
 
 class TenantLedger {
  public:
-  static constexpr uint32_t kTenants = 1024;  // tenant 0 is nobody's and has no limit
+  static constexpr uint32_t kTenants = 1024;  // tenant 0: no tenant, no limit
   static constexpr int32_t kDevices = 64;
 
   static std::unique_ptr<TenantLedger> Create();
-  static std::unique_ptr<TenantLedger> Map(wire::Descriptor memory);  // nullptr: it is no ledger
+  static std::unique_ptr<TenantLedger> Map(wire::Descriptor memory);  // nullptr: not a ledger
   ~TenantLedger();
 
-  // In bytes; UINT64_MAX: no limit. More than the limit may be charged already: then nothing is
-  // added until enough came back.
+  // In bytes; UINT64_MAX: no limit. If more than the limit is charged already, nothing is added
+  // until enough was refunded.
   void SetLimit(uint32_t tenant, uint64_t bytes);
   uint64_t limit(uint32_t tenant);
   uint64_t charged(uint32_t tenant);
-  // What the tenant may still have.
+  // Bytes that the tenant may still lease.
   uint64_t room(uint32_t tenant);
 
-  // Bytes of each device that only this tenant may have.
+  // Bytes of each device that are reserved for this tenant.
   void SetReservation(uint32_t tenant, uint64_t bytes);
   uint64_t reservation(uint32_t tenant);
-  // Of the device, the reserved bytes that other tenants do not have yet.
+  // Bytes of the device that are reserved for other tenants and not leased by them.
   uint64_t ReservedForOthers(uint32_t tenant, int32_t device);
 
-  // Memory of a latency-critical tenant's sessions is never moved away.
+  // Sessions of a latency-critical tenant are never swapped out.
   void SetLatencyCritical(uint32_t tenant, bool yes);
   bool latency_critical(uint32_t tenant);
 
-  // False: that would be more than the limit, and nothing was charged.
+  // False: the limit would be exceeded, and nothing was charged.
   bool Charge(uint32_t tenant, int32_t device, uint64_t bytes);
   void Refund(uint32_t tenant, int32_t device, uint64_t bytes);
   void ForgetDevice(int32_t device);
@@ -59,11 +60,11 @@ class TenantLedger {
   Table* table_ = nullptr;
 };
 
-// What a chunk pool asks before it lends and tells when bytes come back. Workers without a tenant
-// (started ahead of need, nobody's yet) have no limit.
+// A chunk pool charges it before it lends and refunds it on return. Workers without a tenant (those
+// started ahead of need) have no limit.
 class Quota {
  public:
-  // `enforced` is false only to show that the quota's test can fail.
+  // `enforced` is false only to prove that the quota's test can fail.
   Quota(TenantLedger& ledger, int32_t device, bool enforced)
       : ledger_(ledger), device_(device), enforced_(enforced) {}
 

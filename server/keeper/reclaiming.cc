@@ -1,5 +1,5 @@
-// The keeper's dealings with memory that sessions keep free: asked for when a lease lacks it,
-// counted for who asks what is free, taken back when it is not used for long.
+// Free memory of sessions: reclaimed for leases, counted for queries of free memory, and taken back
+// when unused for long.
 #include <algorithm>
 
 #include "server/keeper/keeper.h"
@@ -7,7 +7,7 @@
 namespace longwire::keeper {
 namespace {
 
-// Who asks what is free waits this long for the other sessions' figures.
+// How long a query of free memory waits for the other sessions' figures.
 constexpr std::chrono::milliseconds kFigurePatience{200};
 
 }  // namespace
@@ -16,7 +16,7 @@ std::vector<uint64_t> Keeper::Lenders(uint64_t worker, bool of_tenant) const {
   std::vector<uint64_t> lenders;
   for (const auto& [other, session] : sessions_) {
     bool counts = !of_tenant || pool_.TenantOf(other) == pool_.TenantOf(worker);
-    // Who waits for its own memory reads no answers of its client meanwhile.
+    // A worker that waits for its swap-in does not read its client's answers meanwhile.
     bool answers = session.socket.valid() && session.back == nullptr;
     if (other != worker && counts && answers && pool_.LeasedBy(other) != 0) {
       lenders.push_back(other);
@@ -35,7 +35,7 @@ bool Keeper::Reclaim(Session& session) {
   return waits;
 }
 
-// Its figures are the client's word: no more than the device has.
+// Figures of a client are not trusted: bounded by the device's size.
 void Keeper::HandleReclaimed(Session& session, Reclaimed answer) {
   answer.bytes = std::min(answer.bytes, pool_.total());
   answer.idle = std::min(answer.idle, pool_.LeasedBy(session.worker));

@@ -36,7 +36,7 @@ class LeastRecent : public SwapPolicy {
                               std::span<const Region> movable) override {
     std::vector<Region> victims;
     if (needed == 0) return victims;
-    // Owner by owner: what one of them cannot give, the next does.
+    // Owner by owner, until enough was found.
     uint64_t sum = 0;
     for (std::vector<Region>& regions : ByLastUse(movable)) {
       for (const Region& region : Fewest(needed - sum, room - sum, std::move(regions))) {

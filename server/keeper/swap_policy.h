@@ -1,5 +1,5 @@
-// Which memory to move out of the way of others, and what to bring back first. Numbers in, numbers
-// out: no clock, thread, socket or CUDA. The keeper tells what happens and obeys.
+// Chooses which memory to swap out, and what to swap in first. Pure computation: no clock, thread,
+// socket or CUDA. The keeper reports events and carries out the choices.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace longwire::keeper {
 
-// What a session has in one piece: a chunk.
+// A session's chunk.
 struct Region {
   uint64_t id = 0;
   uint64_t owner = 0;  // the session's worker
@@ -21,20 +21,19 @@ class SwapPolicy {
   virtual ~SwapPolicy() = default;
 
   virtual void Added(const Region& region) = 0;
-  // Work of the owner ran, or is waiting to.
+  // The owner's work ran, or waits to run.
   virtual void Accessed(uint64_t owner) = 0;
   virtual void Removed(uint64_t region) = 0;
 
-  // Of what may be moved now: regions of at least `needed` bytes in all and at most `room`, in the
-  // order in which they shall leave. None if there is no such choice: nothing is moved in vain.
+  // Chooses from `movable` regions of at least `needed` and at most `room` bytes in all, in the
+  // order in which to swap them out. Empty if that is impossible: nothing is swapped out in vain.
   virtual std::vector<Region> Victims(uint64_t needed, uint64_t room,
                                       std::span<const Region> movable) = 0;
-  // The owner is about to run: its regions that are away, in the order in which they shall come
-  // back.
+  // The owner is about to run: its swapped regions in the order in which to swap them in.
   virtual std::vector<Region> Prefetch(std::span<const Region> away) = 0;
 };
 
-// The owner whose last use is longest ago leaves first, and of its regions no more than needed.
+// Swaps out the least recently used owner first, and no more of its regions than needed.
 std::unique_ptr<SwapPolicy> LeastRecentlyUsed();
 
 }  // namespace longwire::keeper

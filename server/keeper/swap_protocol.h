@@ -1,5 +1,5 @@
-// What keeper and worker say about memory that is moved to the host's and back
-// (docs/decisions/0017-swap.md). These packets come at any time, between requests and answers:
+// The packets of keeper and worker for swapping memory to the host and back
+// (docs/decisions/0017-swap.md). They come at any time, between requests and answers:
 //   SwapOut -> SwapLeft
 //   SwapBack -> SwapReturned × n (the last one has more = false), however long that takes
 //   SwapWatch -> Ran, now and then
@@ -14,21 +14,21 @@
 
 namespace longwire::keeper {
 
-inline constexpr size_t kMaxChunksPerSwap = 8192;  // that one SwapOut names
+inline constexpr size_t kMaxChunksPerSwap = 8192;  // of one SwapOut
 
-// Keeper to worker: let go of these chunks, if nothing of the session is queued or running.
+// Keeper to worker: unmap these chunks, if no work of the session is queued or running.
 struct SwapOut {
   static constexpr uint32_t kKind = 113;
   uint64_t request = 0;
-  uint32_t patience = 0;         // milliseconds in which the session may still become idle
+  uint32_t patience = 0;         // milliseconds to wait for the session to become idle
   std::vector<uint64_t> chunks;  // ids
   auto Fields() { return std::tie(request, patience, chunks); }
 };
 
 enum class SwapAnswer : uint32_t {
-  kLeft = 1,   // the chunks are unmapped, and what was imported is closed
-  kBusy = 2,   // something is queued or running
-  kNever = 3,  // of this session nothing can be moved
+  kLeft = 1,   // the chunks are unmapped, and their handles are closed
+  kBusy = 2,   // work is queued or running
+  kNever = 3,  // this session cannot be swapped
 };
 
 struct SwapLeft {
@@ -38,7 +38,7 @@ struct SwapLeft {
   auto Fields() { return std::tie(request, answer); }
 };
 
-// Worker to keeper: the session has work, and needs all of its memory for it.
+// Worker to keeper: the session has work and needs all of its memory.
 struct SwapBack {
   static constexpr uint32_t kKind = 115;
   uint64_t request = 0;
@@ -51,7 +51,7 @@ struct GrantedChunk {
   auto Fields() { return std::tie(chunk, bytes); }
 };
 
-// One descriptor per chunk comes along, as with a Grant.
+// Carries one descriptor for each chunk, as a Grant does.
 struct SwapReturned {
   static constexpr uint32_t kKind = 116;
   uint64_t request = 0;
@@ -62,7 +62,7 @@ struct SwapReturned {
   auto Fields() { return std::tie(request, code, sentence, more, chunks); }
 };
 
-// Keeper to worker: whether it shall say that its session works.
+// Keeper to worker: report the session's work (Ran), or stop reporting it.
 struct SwapWatch {
   static constexpr uint32_t kKind = 117;
   bool on = false;
@@ -75,7 +75,7 @@ struct Ran {
   auto Fields() { return std::tie(times); }
 };
 
-// Keeper to warden: the worker holds others up.
+// Keeper to warden: end this worker, which blocks others.
 struct EndWorker {
   static constexpr uint32_t kKind = 205;
   uint64_t worker = 0;

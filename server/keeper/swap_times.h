@@ -1,4 +1,4 @@
-// The keeper's patience with sessions whose memory others need.
+// Time limits for sessions whose memory others need.
 #pragma once
 
 #include <chrono>
@@ -6,13 +6,15 @@
 namespace longwire::keeper {
 
 struct SwapTimes {
-  std::chrono::nanoseconds answer = std::chrono::seconds(1);       // longer: it is ended
-  std::chrono::nanoseconds idle = std::chrono::milliseconds(20);   // to become idle when asked
-  std::chrono::nanoseconds pause = std::chrono::milliseconds(10);  // after it said that it is busy
-  std::chrono::nanoseconds stay = std::chrono::milliseconds(100);  // the least, after coming back
-  // How long a lease waits for sessions that are at work; who wants to come back waits for ever.
+  std::chrono::nanoseconds answer =
+      std::chrono::seconds(1);  // to answer; then the session is ended
+  std::chrono::nanoseconds idle = std::chrono::milliseconds(20);  // to become idle when asked
+  std::chrono::nanoseconds pause =
+      std::chrono::milliseconds(10);  // after the answer that it is busy
+  std::chrono::nanoseconds stay = std::chrono::milliseconds(100);  // at least, after a swap-in
+  // How long a lease waits for busy sessions. A swap-in waits without limit.
   std::chrono::nanoseconds lease = std::chrono::seconds(10);
-  // And for all that is moved for it: less than its worker waits for an answer.
+  // How long a lease waits for swapping in all: less than its worker waits for an answer.
   std::chrono::nanoseconds lease_in_all = std::chrono::seconds(25);
 };
 

@@ -1,5 +1,5 @@
-// The keeper's dealings with memory that idle sessions let go of: moved to the host's memory when a
-// lease lacks it, and back before their next work.
+// Swapping memory of idle sessions to host memory when a lease lacks it, and back before their next
+// work.
 #include <algorithm>
 #include <cstdio>
 
@@ -8,10 +8,10 @@
 namespace longwire::keeper {
 namespace {
 
-// Host memory is made ready in pieces, so that nothing has to wait for all of it.
+// Host memory is pinned in pieces, so that nothing has to wait for all of it.
 constexpr uint64_t kPinAtOnce = uint64_t{256} << 20;
 
-// Who waits for its memory asks for what others keep free this often.
+// The interval in which a waiting swap-in requests free memory of others.
 constexpr std::chrono::seconds kDrainRound{1};
 
 constexpr const char* kLost = "memory of the session could not be brought back from the host's";
@@ -24,7 +24,7 @@ void Keeper::AddHostMemory() {
   uint64_t wanted = limits_.swap_host_memory / slot * slot;
   uint64_t have = pool_.host().bytes();
   if (have >= wanted) {
-    // What sessions left is cleared when there is nothing else to do.
+    // Freed parts are scrubbed when there is nothing else to do.
     if (swap_thread_.waiting() != 0 || pool_.host().to_clear() == 0) return;
     SwapJob clear{SwapJob::Kind::kClear};
     clear.parts = pool_.host().NextClears();
@@ -90,8 +90,8 @@ bool Keeper::HandleSwapPacket(Session& session, std::span<const std::byte> packe
     swap_thread_.Add(pool_.Leave(session.worker, chunks));
   } else if (message::Unpack(packet, &back) == wire::WireResult::kOk) {
     if (session.back != nullptr) return true;
-    session.back = std::make_unique<Homecoming>();
-    session.back->order = ++homecomings_;
+    session.back = std::make_unique<SwapIn>();
+    session.back->order = ++swap_in_requests_;
     session.back->lease.worker = session.worker;
     session.back->lease.request = back.request;
     session.back->lease.comes_back = true;
@@ -102,8 +102,9 @@ bool Keeper::HandleSwapPacket(Session& session, std::span<const std::byte> packe
   return true;
 }
 
-// One that waits for its memory lets go of the rest for those who asked before it, and for a lease
-// of one whose memory it waits for: else two with half of theirs would wait for each other.
+// A session that waits for its swap-in gives up the rest of its memory to sessions that asked
+// before it, and to a lease of one whose memory it waits for: else two half-swapped sessions would
+// deadlock.
 bool Keeper::LetsGoNow(const Session& session, const Session& wants, uint64_t order) const {
   if (session.waits() || session.blocked() || pool_.IsMoving(session.worker)) return false;
   if (session.back == nullptr) return true;
@@ -111,8 +112,8 @@ bool Keeper::LetsGoNow(const Session& session, const Session& wants, uint64_t or
   return order != 0 ? session.back->order > order : NeedsMemoryOf(wants, session);
 }
 
-// Memory of who is on its way back or asked for more before can be had once that is over. Nobody
-// waits for a session that waits for it.
+// Memory of a session that is being swapped in, or whose lease came before, is available
+// afterwards. No session waits for one that waits for it.
 bool Keeper::LetsGoLater(const Session& session, const Session& wants) const {
   if (session.lease != nullptr) return session.asked < wants.asked;
   return session.back == nullptr || !NeedsMemoryOf(wants, session);
@@ -146,7 +147,7 @@ std::vector<Region> Keeper::MovableFor(const Session& wants, uint64_t order,
     uint64_t reserved = quota_ == nullptr || own ? 0 : quota_->reservation(worker);
     for (const Region& region : pool_.Movable(worker, !now)) {
       uint64_t& left = (now ? here : then)[tenant];
-      if (left < reserved + region.bytes) continue;  // others cannot have it
+      if (left < reserved + region.bytes) continue;  // reserved
       left -= region.bytes;
       if (now) then[tenant] -= std::min(then[tenant], region.bytes);
       (now ? movable : *later).push_back(region);
@@ -169,7 +170,7 @@ bool Keeper::SwapFor(Session& session) {
   Swaps::Want want{lease.lacks, pool_.host().room(), pool_.leaving(), false, {}};
   want.movable = MovableFor(session, 0, &want.later);
   want.later_room = pool_.host().room() + pool_.coming();
-  // Room for one chunk stays: with none, what is away could not change places with what is here.
+  // Keeps room for one chunk: without it, sessions could not exchange memory chunk by chunk.
   uint64_t largest = std::ranges::max(lease.sizes);
   for (const Region& region : want.movable) largest = std::max(largest, region.bytes);
   for (const Region& region : want.later) largest = std::max(largest, region.bytes);
@@ -188,8 +189,7 @@ void Keeper::SendSwapAsks(std::span<const Swaps::Ask> asks) {
   for (const Swaps::Ask& ask : asks) Answer(sessions_.at(ask.worker), message::Pack(ask.packet));
 }
 
-// Who does not let go though nothing of it runs is ended: it is a worker of ours that does not
-// work, or somebody has stopped it.
+// An idle worker that does not release its memory is ended: it is defective, or was stopped.
 void Keeper::EndLate() {
   auto now = Swaps::Clock::now();
   for (auto& [worker, session] : sessions_) {
@@ -218,17 +218,17 @@ bool Keeper::AdvanceSwaps() {
   }
   std::ranges::sort(coming, {}, [](const Session* session) { return session->back->order; });
   bool first = true;
-  bool taken = false;  // what comes free is for somebody before
+  bool taken = false;  // free memory belongs to an earlier request
   for (Session* session : coming) {
-    AdvanceHomecoming(*session, first, &taken);
+    AdvanceSwapIn(*session, first, &taken);
     first = false;
   }
   return asked || !coming.empty();
 }
 
-void Keeper::AdvanceHomecoming(Session& session, bool first, bool* taken) {
-  Homecoming& back = *session.back;
-  if (swaps_.IsAsked(session.worker)) return;  // first it lets go
+void Keeper::AdvanceSwapIn(Session& session, bool first, bool* taken) {
+  SwapIn& back = *session.back;
+  if (swaps_.IsAsked(session.worker)) return;  // its swap-out comes first
   bool moving = pool_.IsMoving(session.worker);
   std::vector<Region> order = policy_->Prefetch(pool_.Away(session.worker));
   auto now = Swaps::Clock::now();
@@ -236,7 +236,7 @@ void Keeper::AdvanceHomecoming(Session& session, bool first, bool* taken) {
     if (!moving && session.grant == nullptr) Deliver(session);
     return;
   }
-  if (moving && !back.begun) return;  // still on the way out
+  if (moving && !back.begun) return;  // still being swapped out
   if (*taken) return;
   size_t before = back.lease.chunks.size();
   std::vector<SwapJob> jobs = pool_.ComeBack(order, !first && !back.begun, &back.lease);
@@ -259,8 +259,8 @@ void Keeper::AdvanceHomecoming(Session& session, bool first, bool* taken) {
   std::vector<Swaps::Ask> asks;
   Swaps::Hope hope = swaps_.Advance(want, now, &asks);
   *taken = hope == Swaps::Hope::kComing;
-  // Waiting for others to have had their time is no part of its way back: else each would stay for
-  // as long as the one before and a bit more.
+  // The wait for other sessions' stay is no part of the swap-in time: else each session would stay
+  // a little longer than the previous one.
   if (hope == Swaps::Hope::kLater) back.since = now;
   SendSwapAsks(asks);
 }

@@ -22,7 +22,7 @@ bool Swaps::IsHopeless(uint64_t worker) const {
 
 std::vector<Region> Swaps::Victims(const Want& want, std::span<const Region> movable) {
   if (!want.partly) return policy_.Victims(want.bytes, want.room, movable);
-  // All of it must be there to be had, or the first part leaves in vain.
+  // All of it must be available, or the first part would be swapped out in vain.
   if (policy_.Victims(want.bytes, UINT64_MAX, movable).empty()) return {};
   std::vector<Region> victims;
   for (uint64_t bytes = std::min(want.bytes, want.room); bytes != 0 && victims.empty();) {
@@ -58,7 +58,7 @@ Swaps::Hope Swaps::Advance(const Want& want, Time now, std::vector<Ask>* asks) {
       auto idle = std::chrono::duration_cast<std::chrono::milliseconds>(times_.idle);
       asks->push_back({region.owner, {worker.request, static_cast<uint32_t>(idle.count()), {}}});
     }
-    if (worker.chunks.size() >= kMaxChunksPerSwap) continue;  // the rest when these have left
+    if (worker.chunks.size() >= kMaxChunksPerSwap) continue;  // the rest follows
     worker.bytes += region.bytes;
     worker.chunks.push_back(region.id);
   }

@@ -11,10 +11,10 @@
 namespace longwire::keeper {
 namespace {
 
-// Smaller chunks are zeroed through the driver also where their pages could be given back.
+// Smaller chunks are zeroed by the driver, even where their pages could be discarded.
 constexpr uint64_t kDiscardFrom = uint64_t{8} << 20;
 
-// What tools ask for that open no session, beside name and memory.
+// Attributes for tools that open no session, in addition to name and memory.
 constexpr CUdevice_attribute kFacts[] = {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
                                          CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
                                          CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID,
@@ -116,7 +116,7 @@ class VmmDevice : public DeviceMemory {
 
  private:
   // A driver whose device memory is a memory file of the host (the software device): its pages are
-  // given back and read as zeros. Touching gigabytes instead would take seconds of processor time.
+  // discarded and read as zeros. Touching gigabytes instead would take seconds of processor time.
   bool Discard(uint64_t handle, uint64_t bytes) {
     if (!of_files_) return false;
     wire::Descriptor file;
@@ -213,7 +213,7 @@ class VmmDevice : public DeviceMemory {
   }
 
   DeviceIdentity identity_;
-  std::atomic<bool> of_files_{true};  // its memory is, as far as is known
+  std::atomic<bool> of_files_{true};  // false once a descriptor was no memory file
   const DriverTable driver_;
   CUcontext context_ = nullptr;
   CUmemAllocationProp properties_{};

@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kHelp =
     R"(longwire-warden: starts the processes that use the devices, and outlives the daemon.
-longwired starts it by itself when nobody answers at its socket.
+longwired starts it by itself when none answers at its socket.
 
   longwire-warden --socket PATH [options]
 
@@ -23,18 +23,18 @@ longwired starts it by itself when nobody answers at its socket.
   --devices N[,N...]    the devices that are served, as the driver counts them (default: all)
   --warm-workers N      workers started ahead of need on each device (default 1)
   --warm-workers-of DEVICE=N[,DEVICE=N...]
-                        so many on these devices instead
-  --software-devices N  how many devices the software device pretends to be
+                        another number on these devices
+  --software-devices N  the number of devices that the software device emulates
   --compile-cache FOLDER
-                        where the driver keeps what it compiles from PTX, a folder for each tenant;
-                        without it nothing is kept
+                        where the driver caches what it compiles from PTX, a folder for each tenant;
+                        without it nothing is cached
   --on-demand           end when nobody has needed it for a minute
   --help, --version
 
 The exit status is 1 if the devices do not open or it cannot listen, 2 if it was called wrongly.
 )";
 
-// As those of the daemon's configuration.
+// The limits of the daemon's configuration.
 constexpr int kMaxDevice = 63;
 constexpr int kMaxWarmWorkers = 64;
 constexpr int kMaxSoftwareDevices = 64;
@@ -85,7 +85,7 @@ std::string Bounds(int least, int most) {
   return " from " + std::to_string(least) + " to " + std::to_string(most);
 }
 
-// Empty when the option was understood, else what it expects.
+// Empty if the option is valid, else what it expects.
 std::string Apply(int code, const std::string& value, Options* options) {
   switch (code) {
     case kSocket:
@@ -136,7 +136,7 @@ std::optional<Options> ParseCommandLine(int count, char** arguments, Refusal* re
       *refusal = {code == kHelpText ? kHelp : "longwire-warden " LONGWIRE_VERSION "\n", 0};
       return std::nullopt;
     }
-    if (code == '?') {  // getopt has said what is wrong
+    if (code == '?') {  // getopt has printed the problem
       refusal->text = "see longwire-warden --help\n";
       return std::nullopt;
     }

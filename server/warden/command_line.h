@@ -8,13 +8,14 @@
 
 namespace longwire::warden {
 
-// What is printed instead of starting, and the exit status: 0 if it is what was asked for.
+// What to print instead of starting, and the exit status: 0 if the text was asked for.
 struct Refusal {
   std::string text;
   int status = 2;
 };
 
-// nullopt with a refusal. --software-devices goes into the environment, where the device reads it.
+// nullopt with a refusal. --software-devices is set in the environment, where the software device
+// reads it.
 std::optional<Options> ParseCommandLine(int count, char** arguments, Refusal* refusal);
 
 }  // namespace longwire::warden

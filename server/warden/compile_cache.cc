@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr const char* kTenants = "/tenants/";
 constexpr const char* kWorkers = "/workers/";
 
-// The tenant's folder, from a worker's link. The mark before the name: no name is ".." then.
+// The tenant's folder as a worker's link has it. The prefix = prevents the name "..".
 std::string TenantFolder(const std::string& tenant) {
   static const bool apart = !wire::GuardIsOff("compile_tenant");
   return "=" + (apart ? tenant : "all");
@@ -32,7 +32,7 @@ std::string TenantFolder(const std::string& tenant) {
 CompileCache::CompileCache(const std::string& folder) : folder_(folder) {
   std::string sentence;
   if (folder_.empty() || Prepare(&sentence)) return;
-  std::fprintf(stderr, "longwire-warden: compiled kernels are not kept: %s\n", sentence.c_str());
+  std::fprintf(stderr, "longwire-warden: compiled kernels are not cached: %s\n", sentence.c_str());
   folder_.clear();
 }
 
@@ -75,7 +75,7 @@ void CompileCache::Assign(uint64_t number, const std::string& tenant) {
   // A driver that found no folder may have made one.
   rmdir(LinkOf(number).c_str());
   if (symlink((".." + (kTenants + name)).c_str(), LinkOf(number).c_str()) != 0) {
-    std::fprintf(stderr, "longwire-warden: compiled kernels of tenant %s are not kept: %s\n",
+    std::fprintf(stderr, "longwire-warden: compiled kernels of tenant %s are not cached: %s\n",
                  tenant.c_str(), strerror(errno));
   }
 }

@@ -1,6 +1,7 @@
-// Where a worker's driver keeps what it compiled from PTX: a folder for each tenant, so that no
-// tenant runs what was compiled for another. A worker that was started ahead has no tenant yet, so
-// its driver is given a path of the worker's own, which becomes a link to the tenant's folder.
+// The drivers' cache of code compiled from PTX: a folder for each tenant, so that no tenant runs
+// code that was compiled for another. A worker that was started ahead has no tenant yet, so its
+// driver gets a path of the worker's own, which later becomes a symbolic link to the tenant's
+// folder.
 //
 //   tenants/=NAME     the driver's files, bounded by the driver (CUDA_CACHE_MAXSIZE)
 //   workers/NUMBER    link of a worker that runs
@@ -17,10 +18,10 @@ namespace longwire::warden {
 
 class CompileCache {
  public:
-  // An empty folder, or one that cannot be used (which is said): nothing is kept.
+  // Nothing is cached if `folder` is empty, or, with a line in the log, if it cannot be used.
   explicit CompileCache(const std::string& folder);
 
-  // What tells the driver of worker `number`; without a folder, that it shall keep nothing.
+  // The environment of worker `number` that sets its driver's cache, or switches it off.
   std::vector<std::string> VariablesOf(uint64_t number) const;
   // The worker serves that tenant from now on.
   void Assign(uint64_t number, const std::string& tenant);
@@ -31,7 +32,7 @@ class CompileCache {
   std::string LinkOf(uint64_t number) const;
   bool Prepare(std::string* sentence);
 
-  std::string folder_;  // empty: nothing is kept
+  std::string folder_;  // empty: nothing is cached
   wire::Descriptor lock_;
 };
 

@@ -1,4 +1,4 @@
-// Which versions the warden speaks with the daemon and with its keepers (server/keeper/hello.h).
+// The warden's half of its handshakes with the daemon and the keepers (server/keeper/hello.h).
 #include <cstdio>
 
 #include "server/keeper/hello.h"
@@ -36,7 +36,7 @@ bool Warden::GreetKeeper(Keeper& keeper, std::span<const std::byte> packet) {
   keeper.state.code = kSystemDriverMismatch;
   keeper.state.sentence = Refusal("longwire-keeper", versions);
   std::fprintf(stderr, "longwire-warden: %s\n", keeper.state.sentence.c_str());
-  keeper.control.Reset();  // nothing that it says counts
+  keeper.control.Reset();  // its packets are ignored
   Kill(keeper.process);
   return false;
 }

@@ -1,4 +1,4 @@
-// What the daemon sets and asks of the keepers' memory.
+// The daemon's requests about the keepers' memory.
 #include <algorithm>
 #include <cstdio>
 
@@ -14,7 +14,7 @@ constexpr size_t kSessionsKnown = 4 * kMaxWorkers;  // events come after their w
 void Warden::Do(int, const SetLimits& request) {
   limits_ = request.limits;
   for (auto& [device, keeper] : keepers_) {
-    // One that does not take it is ending; the next one is told when it starts.
+    // A keeper whose socket is closed is ending; the next one gets the limits when it starts.
     if (keeper.control.valid()) {
       (void)wire::SendMessage(keeper.control.get(), message::Pack(limits_));
     }

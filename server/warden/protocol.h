@@ -1,20 +1,19 @@
-// What daemon and warden say to each other, over one SOCK_SEQPACKET connection, once both have said
-// which versions they speak (server/keeper/hello.h). The daemon may send several requests before
+// The protocol of daemon and warden, over one SOCK_SEQPACKET connection, after both have exchanged
+// versions (server/keeper/hello.h). The daemon may send several requests before
 // the first answer; answers carry the request's number and come in any order. Packets are made by
 // message::Pack and read by message::KindOf and message::Unpack.
 //
 //   StartWorker -> WorkerStarted            (descriptors with code 0, see WorkerStarted)
-//   SetQuota    -> nothing; holds for what is leased from now on
-//   SetLimits   -> nothing; what keepers may keep, from now on
+//   SetQuota    -> no answer; applies to leases from now on
+//   SetLimits   -> no answer; limits of the keepers from now on
 //   GetEvents   -> Events
 //   ListWorkers -> WorkerStarted × n, ListEnd
-//   KillWorker  -> nothing; WorkerDied once it is dead
+//   KillWorker  -> no answer; WorkerDied once it is dead
 //   GetStats    -> Stats
-//   WorkerDied     comes by itself when a worker has ended; its memory is back in its keepers
-//                  shortly after.
+//   WorkerDied     is sent when a worker has ended; its keepers have its memory back shortly after.
 //
 // A worker belongs to the connection that started or listed it last. When that connection ends,
-// the worker is kept for kOrphanSeconds and can be taken over by ListWorkers, then it is killed.
+// the worker is kept for kOrphanSeconds, can be taken over by ListWorkers, and is then killed.
 #pragma once
 
 #include <cstdint>
@@ -49,8 +48,8 @@ struct SetQuota {
   static constexpr uint32_t kKind = 9;
   std::string tenant;
   uint64_t memory = UINT64_MAX;   // bytes of device memory, over all devices; UINT64_MAX: no limit
-  uint64_t reserved = 0;          // bytes of each device that others cannot have
-  bool latency_critical = false;  // its memory is never moved out of the way
+  uint64_t reserved = 0;          // bytes of each device reserved for it
+  bool latency_critical = false;  // its sessions are never swapped out
   auto Fields() { return std::tie(tenant, memory, reserved, latency_critical); }
 };
 
@@ -143,9 +142,9 @@ struct DeviceStats {
   uint64_t lendable = 0;  // total without the reserve for contexts
   uint64_t leased = 0;
   uint64_t leased_peak = 0;
-  uint64_t idle = 0;           // created, lent to nobody
-  uint64_t scrub_pending = 0;  // part of idle that still holds a session's bytes
-  uint64_t refused = 0;        // as keeper::KeeperState has it, and so the next nine
+  uint64_t idle = 0;           // created, not lent
+  uint64_t scrub_pending = 0;  // part of idle that is not scrubbed yet
+  uint64_t refused = 0;        // as in keeper::KeeperState; likewise the next nine
   uint64_t asked = 0;
   uint64_t drained = 0;
   uint64_t returned = 0;
@@ -170,8 +169,8 @@ struct SessionStats {
   int32_t device = 0;   // one entry per device of the session
   uint64_t leased = 0;  // bytes
   uint64_t leased_peak = 0;
-  uint64_t idle = 0;     // of leased: kept free, as the session said last
-  uint64_t swapped = 0;  // in the host's memory, not in leased
+  uint64_t idle = 0;     // part of leased: free, by the session's last answer
+  uint64_t swapped = 0;  // in host memory, not in leased
   auto Fields() { return std::tie(session, pid, device, leased, leased_peak, idle, swapped); }
 };
 

@@ -1,5 +1,5 @@
-// What a service manager (systemd) wants to hear of a service and hands to it: its notification
-// protocol (sd_notify(3)) and its sockets (sd_listen_fds(3)), spoken without its library.
+// The service manager's (systemd's) notification protocol (sd_notify(3)) and socket activation
+// (sd_listen_fds(3)), without its library.
 #pragma once
 
 #include <chrono>
@@ -12,20 +12,20 @@ namespace longwire::service {
 
 class Manager {
  public:
-  // Takes the manager's variables out of the environment, so that no child takes them for its own.
+  // Removes the manager's variables from the environment, so that children do not see them.
   static Manager FromEnvironment();
-  // This process's, read when first asked.
+  // This process's manager, read on first use.
   static Manager& Ours();
 
-  // Whether somebody waits to hear of us.
+  // True if a service manager wants notifications.
   bool present() const { return !notify_path_.empty(); }
-  // How often WATCHDOG=1 has to be heard at the latest; zero: nobody listens for it.
+  // The interval in which WATCHDOG=1 has to be sent; zero: no watchdog.
   std::chrono::microseconds watchdog() const { return watchdog_; }
   // The listening socket that was opened for this process, once; invalid when there is none.
   wire::Descriptor TakeSocket() { return std::move(socket_); }
 
   // Sends one message of NAME=value lines, such as "READY=1\nSTATUS=serving". False when there is
-  // no manager or it cannot be reached; nobody has to care.
+  // no manager or it cannot be reached; callers may ignore that.
   bool Notify(std::string_view lines) const;
 
  private:
@@ -34,7 +34,7 @@ class Manager {
   wire::Descriptor socket_;
 };
 
-// The line that has to stand beside RELOADING=1: the time since the machine started.
+// The line that RELOADING=1 requires: the time since the machine started.
 std::string MonotonicLine();
 
 // The path at which a unix socket listens; empty when it has none.

@@ -1,5 +1,5 @@
-// Starts one of our own programs beside the warden with nothing but the given descriptors, no way
-// to gain privileges, its own process group, and an end when the warden ends.
+// Starts one of our programs from the warden's folder: with only the given descriptors, without
+// gaining privileges (no_new_privs), in its own process group, killed when the warden dies.
 #pragma once
 
 #include <string>
@@ -25,9 +25,9 @@ struct Process {
 // pid 0 with errno set on failure. A program that cannot be executed ends with code 127.
 Process Spawn(const Program& program);
 
-// True if processes may be given a network namespace of their own here.
+// True if processes can get a network namespace of their own on this host.
 bool CanIsolateNetwork();
-// False if this process and those it starts cannot open network sockets in the first place.
+// False if this process and its children cannot open network sockets anyway.
 bool HasNetwork();
 
 void Kill(const Process& process);

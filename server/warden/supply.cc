@@ -1,4 +1,4 @@
-// What the warden keeps ready: a keeper for each device, workers started ahead of need.
+// The processes that the warden keeps ready: a keeper for each device, and warm workers.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ constexpr milliseconds kPauseMax{60'000};     // between processes that keep dyi
 constexpr milliseconds kEarlyDeath{5'000};
 constexpr int kSystemNotReady = 802;  // a CUresult
 
-// Longer and longer for what dies early, the shortest for what lived.
+// Grows for processes that die early; the shortest for others.
 milliseconds NextPause(milliseconds last, std::chrono::steady_clock::time_point started,
                        milliseconds shortest) {
   bool early = std::chrono::steady_clock::now() - started < kEarlyDeath;
@@ -62,7 +62,7 @@ int Warden::OpenDevices(std::string* sentence) {
   return 0;
 }
 
-// Its first word: the device is open, or why it is not.
+// The keeper's first state: the device is open, or the reason why not.
 void Warden::AwaitKeeper(Keeper& keeper) {
   bool closed = false;
   auto message = wire::ReceiveMessage(keeper.control.get(), kOpenDevices, &closed);
@@ -88,7 +88,7 @@ Warden::Keeper* Warden::RunningKeeper(int32_t device, std::string* sentence) {
                 "ended";
     return nullptr;
   }
-  ledger_->ForgetDevice(device);  // the new keeper counts anew
+  ledger_->ForgetDevice(device);  // the new keeper starts at zero
   wire::Descriptor end;
   *sentence = "out of memory or descriptors for a keeper";
   if (!wire::LocalPair(&keeper.control, &end)) return nullptr;
@@ -96,7 +96,7 @@ Warden::Keeper* Warden::RunningKeeper(int32_t device, std::string* sentence) {
   keeper.started = Clock::now();
   keeper.state = {};
   keeper.version = 0;
-  // It is there before the keeper is, who looks for it first.
+  // Sent before the keeper starts, which reads it first.
   if (wire::SpeaksRanges()) {
     (void)wire::SendMessage(keeper.control.get(), message::Pack(message::Hello{}));
   }
@@ -107,7 +107,7 @@ Warden::Keeper* Warden::RunningKeeper(int32_t device, std::string* sentence) {
                           {end.get(), ledger_->descriptor()},
                           false});
   if (keeper.process.pid == 0) return nullptr;
-  keeper.last_event = 0;  // it counts anew
+  keeper.last_event = 0;  // its numbering starts again
   (void)wire::SendMessage(keeper.control.get(), message::Pack(limits_));
   return &keeper;
 }
@@ -155,7 +155,7 @@ void Warden::WarmDied(const Worker& worker) {
   state.after = Clock::now() + state.pause;
 }
 
-// A warm worker that no session shall get.
+// A warm worker that must not get a session.
 void Warden::Discard(Worker& worker) {
   worker.devices.clear();
   Kill(worker.process);

@@ -21,7 +21,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr size_t kMaxConnections = 16;
-constexpr milliseconds kTick{100};       // while there are deadlines they are looked at this often
+constexpr milliseconds kTick{100};       // interval of checks while there are deadlines
 constexpr milliseconds kWarmDelay{200};  // a starting session has the processors first
 constexpr int kInvalidValue = 1, kSystemNotReady = 802;  // CUresults
 
@@ -160,7 +160,7 @@ void Warden::Disconnect(int connection) {
   }
 }
 
-// A daemon that does not read its answers is as good as gone.
+// A daemon that does not read its answers is disconnected.
 void Warden::Reply(int connection, std::span<const std::byte> packet, std::span<const int> files) {
   auto found = connections_.find(connection);
   if (found == connections_.end()) return;
@@ -302,7 +302,7 @@ uint32_t Warden::TenantNumber(const std::string& name) {
 
 void Warden::AssignTenant(uint64_t number, const Worker& worker, uint32_t tenant) {
   for (int32_t device : worker.devices) {
-    // A keeper that does not take it is ending, and lends nothing more.
+    // A keeper whose socket is closed is ending, and lends nothing more.
     (void)wire::SendMessage(keepers_.at(device).control.get(),
                             message::Pack(keeper::Assign{number, tenant}));
   }
@@ -337,7 +337,7 @@ uint64_t Warden::StartNewWorker(const std::vector<int32_t>& devices,
                   compile_cache_.VariablesOf(number),
                   {worker_control.get(), worker.up.get(), worker.down.get()},
                   own_network_};
-  // Behind ours: of two with one name the first counts.
+  // After ours: the first of two variables with one name counts.
   program.environment.insert(program.environment.end(), environment.begin(), environment.end());
   std::vector<wire::Descriptor> worker_ends(devices.size()), keeper_ends(devices.size());
   std::string ordinals, sockets;
@@ -358,7 +358,7 @@ uint64_t Warden::StartNewWorker(const std::vector<int32_t>& devices,
     const int files[] = {keeper_ends[i].get(), worker.process.pidfd.get()};
     if (!wire::SendMessage(keepers_.at(devices[i]).control.get(),
                            message::Pack(keeper::Attach{number}), files)) {
-      Kill(worker.process);  // its end is seen as any other
+      Kill(worker.process);  // its end is handled as any other
     }
   }
   workers_.emplace(number, std::move(worker));
@@ -389,8 +389,8 @@ void Warden::OnKeeperEnded(int32_t device) {
   keeper.process = {};
   keeper.control.Reset();
   keeper.state.swap_host_memory = keeper.state.swapped = 0;  // it held that memory
-  // No session shall get a worker that cannot lease. Sessions that run keep what they have, and the
-  // books go on saying so.
+  // No session may get a worker that cannot lease. Running sessions keep their memory, which stays
+  // charged in the ledger.
   int sessions = 0;
   for (auto& [number, worker] : workers_) {
     if (std::ranges::count(worker.devices, device) == 0) continue;
@@ -422,7 +422,7 @@ void Warden::OnWorkerEnded(uint64_t number) {
   workers_.erase(number);
 }
 
-// What a worker had of devices whose keepers have ended: nobody else takes it off the books.
+// Refunds what a worker had leased of devices whose keepers have ended: no keeper does it.
 void Warden::CloseAccounts(uint64_t number, const Worker& worker) {
   for (int32_t device : worker.devices) {
     Keeper& keeper = keepers_[device];
@@ -435,7 +435,8 @@ void Warden::CloseAccounts(uint64_t number, const Worker& worker) {
   }
 }
 
-// Sessions that run have memory of the device that no keeper knows: a new one would lend it again.
+// Running sessions may have memory of the device that a new keeper does not know and would lend
+// again.
 bool Warden::MemoryIsHeld(int32_t device) const {
   return std::ranges::any_of(workers_, [&](const auto& entry) {
     return std::ranges::count(entry.second.devices, device) != 0;

@@ -1,5 +1,5 @@
-// The warden's loop: starts keepers and workers, keeps what belongs to them (rings, control
-// sockets, pidfds) across restarts of the daemon, tells of deaths. One thread; no peer blocks it.
+// The warden's loop: starts keepers and workers, keeps their descriptors (rings, control sockets,
+// pidfds) across restarts of the daemon, and reports deaths. One thread; no peer can block it.
 #pragma once
 
 #include <chrono>
@@ -20,14 +20,14 @@ namespace longwire::warden {
 
 struct Options {
   std::string socket;                      // path
-  std::string driver;                      // as the keeper takes it
+  std::string driver;                      // in the keeper's notation
   std::vector<int32_t> devices;            // served; empty: all that the driver shows
   int warm_workers = 1;                    // kept ready on each device
-  std::map<int32_t, int> warm_workers_of;  // on this device instead
-  bool on_demand = false;                  // Run ends when nobody needs the warden any more
+  std::map<int32_t, int> warm_workers_of;  // overrides for single devices
+  bool on_demand = false;                  // Run ends when the warden is not needed for idle_end
   std::chrono::seconds idle_end{60};
   std::chrono::seconds orphan_time{kOrphanSeconds};
-  std::string compile_cache;   // folder; empty: workers' drivers keep nothing
+  std::string compile_cache;   // folder; empty: no cache
   std::string worker_program;  // paths
   std::string keeper_program;
 };
@@ -36,9 +36,9 @@ class Warden {
  public:
   explicit Warden(Options options);
 
-  // Opens the devices through their keepers, then the socket: the one that a service manager opened
-  // for us, or one of our own. Root and the owner of the socket's file may connect. A CUresult: of
-  // the first device; others that do not open are tried again.
+  // OpenDevices opens the devices through their keepers and returns the first device's CUresult;
+  // others that fail are tried again. Listen then opens the socket: `given` by a service manager,
+  // or one of our own. Root and the owner of the socket's file may connect.
   int OpenDevices(std::string* sentence);
   bool Listen(std::string* sentence, wire::Descriptor given = {});
   // Serves. RunOnce is one pass that waits at most `timeout`; false: the warden is not needed.
@@ -49,29 +49,29 @@ class Warden {
   using Clock = std::chrono::steady_clock;
   struct Connection {
     wire::Descriptor socket;
-    uint32_t version = 0;  // that is spoken; 0: the daemon has said nothing yet
+    uint32_t version = 0;  // in use; 0: nothing received yet
   };
   struct Keeper {
     Process process;
     wire::Descriptor control;
-    uint32_t version = 0;                    // that is spoken; 0: it has said nothing yet
-    keeper::KeeperState state;               // the last it sent
-    std::deque<keeper::MemoryEvent> events;  // the last of all that it sent, workers as sessions
-    uint64_t last_event = 0;                 // as this process of the keeper counts
-    uint64_t events_told = 0;                // as we count
+    uint32_t version = 0;                    // in use; 0: nothing received yet
+    keeper::KeeperState state;               // the last one received
+    std::deque<keeper::MemoryEvent> events;  // the latest, with sessions for workers
+    uint64_t last_event = 0;                 // numbering of the keeper's process
+    uint64_t events_told = 0;                // numbering of the warden
     Clock::time_point started{};
-    std::chrono::milliseconds pause{0};  // before it is started again by itself
+    std::chrono::milliseconds pause{0};  // before it is restarted
   };
   struct Worker {
     Process process;
     wire::Descriptor control, up, down;
     uint64_t session = 0;  // 0: warm
-    int connection = -1;   // whose, -1: nobody's
+    int connection = -1;   // owner, -1: none
     Clock::time_point orphaned{};
     Clock::time_point started{};
     std::vector<int32_t> devices;
     std::vector<std::string> environment;
-    std::string why;  // it is killed
+    std::string why;  // reason why it is killed
   };
   // When the next worker is started ahead on a device.
   struct Warm {
@@ -80,8 +80,8 @@ class Warden {
   };
 
   void Serve(int connection);
-  // The first packet of a daemon, of a keeper. True if it is to be read as any other: it was no
-  // Hello, and they have a version in common. Else the connection, the keeper may be gone.
+  // Handle the first packet of a daemon, of a keeper. True if it was no Hello and has to be handled
+  // as an ordinary packet. Otherwise connection or keeper may have been closed.
   bool Greet(int connection, std::span<const std::byte> packet);
   bool GreetKeeper(Keeper& keeper, std::span<const std::byte> packet);
   void Disconnect(int connection);
@@ -108,7 +108,7 @@ class Warden {
   void OnWorkerEnded(uint64_t number);
   void OnKeeperEnded(int32_t device);
   void Discard(Worker& worker);
-  // Each says whether it has to be called again soon though nothing happens.
+  // True if it has to be called again soon without an event.
   bool KillOrphans();
   bool KeepKeepers();
   void CloseAccounts(uint64_t number, const Worker& worker);

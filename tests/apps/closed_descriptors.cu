@@ -4,8 +4,8 @@
 //   closed_descriptors REPORT print|before|between|after|beside|replaced|until-error
 //
 // Prints a line for each step as any program does. REPORT is a file, in which it says at its end
-// how many calls failed and what came out. Exit code 0: all is right; 3: an error was told, nothing
-// was wrong; 4: something is wrong.
+// how many calls failed and what came out. Exit code 0: all is right; 3: an error was reported,
+// nothing was wrong; 4: something is wrong.
 #include <cuda_runtime.h>
 #include <fcntl.h>
 #include <sys/syscall.h>

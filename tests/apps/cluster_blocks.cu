@@ -163,7 +163,7 @@ static void Rings() {
   ExpectPassed(out.Read(), 16, 5);
 }
 
-// The bins lie in the shared memory of all blocks, so many in each.
+// The bins lie in the shared memory of all blocks, kBinsEach in each.
 constexpr int kBinsEach = 100;
 __global__ void CountValues(const int* values, int count, int* bins) {
   __shared__ int mine[kBinsEach];

@@ -107,8 +107,7 @@ static void ChangedParameters(GraphProgram& program) {
   CHECK_DRIVER(cuGraphMemcpyNodeGetParams(pipeline.upload, &told));
   EXPECT(told.srcMemoryType == CU_MEMORYTYPE_HOST && told.srcHost == pipeline.input.data() &&
              told.dstDevice == pipeline.in && told.WidthInBytes == kBytes,
-         "the node is told as %p → %llx, %zu bytes", told.srcHost, told.dstDevice,
-         told.WidthInBytes);
+         "the node has %p → %llx, %zu bytes", told.srcHost, told.dstDevice, told.WidthInBytes);
   // In the graph: the executable keeps its own, until it is updated.
   copy = Copy1D(result.data(), pipeline.out, kBytes);
   CHECK_DRIVER(cuGraphMemcpyNodeSetParams(pipeline.download, &copy));

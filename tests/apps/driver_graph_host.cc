@@ -52,7 +52,7 @@ static void BetweenCopies(GraphProgram& program) {
   }
   CUDA_HOST_NODE_PARAMS told = {};
   CHECK_DRIVER(cuGraphHostNodeGetParams(host, &told));
-  EXPECT(told.fn == AddToAll && told.userData == &work, "the host node is told otherwise");
+  EXPECT(told.fn == AddToAll && told.userData == &work, "the host node differs");
   CHECK_DRIVER(cuGraphExecDestroy(exec));
   CHECK_DRIVER(cuGraphDestroy(inner));
   CHECK_DRIVER(cuGraphDestroy(graph));

@@ -119,10 +119,10 @@ static void EveryKind(GraphProgram& program) {
   AllKinds all(program);
   CUDA_MEM_ALLOC_NODE_PARAMS told = {};
   CHECK_DRIVER(cuGraphMemAllocNodeGetParams(all.allocated, &told));
-  EXPECT(told.dptr == all.memory && told.bytesize == kBytes, "the memory is told otherwise");
+  EXPECT(told.dptr == all.memory && told.bytesize == kBytes, "the memory node differs");
   CUdeviceptr freed_address = 0;
   CHECK_DRIVER(cuGraphMemFreeNodeGetParams(all.freed, &freed_address));
-  EXPECT(freed_address == all.memory, "the free node is told otherwise");
+  EXPECT(freed_address == all.memory, "the free node differs");
   CUgraphExec exec = program.Instantiate(all.graph);
   program.Run(exec);
   ExpectAll(all.output, 5 * 7 + 3);
@@ -219,7 +219,7 @@ static void MemoryOperations(GraphProgram& program) {
   CHECK_DRIVER(cuGraphBatchMemOpNodeGetParams(node, &told));
   EXPECT(told.count == 3 && told.paramArray[1].writeValue.address == flags + 4 &&
              told.paramArray[1].writeValue.value == 11,
-         "the node is told otherwise");
+         "the node differs");
   CUgraphExec exec = program.Instantiate(graph);
   CUstream other;
   CHECK_DRIVER(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));

@@ -55,7 +55,7 @@ static void Edges(GraphProgram& program) {
   CHECK_DRIVER(cuGraphDestroy(clone));
 }
 
-// A child graph's copies get the program's memory that its like copies to.
+// A child graph's copies use the same program memory as the original's.
 static void Children(GraphProgram& program) {
   CUdeviceptr a = program.Allocate(kCount);
   std::vector<int> one(kCount), two(kCount);
@@ -98,7 +98,7 @@ static void Parameters(GraphProgram& program) {
   CHECK_DRIVER(cuGraphAddMemsetNode(&memset, graph, nullptr, 0, &fill, program.context));
   CUgraphNode kernel = AddScale(graph, {memset}, program.scale, a, a, 2, kCount);
   CHECK_DRIVER(cuGraphMemsetNodeGetParams(memset, &told));
-  EXPECT(told.dst == a && told.value == 7 && told.width == kCount, "the memset is told otherwise");
+  EXPECT(told.dst == a && told.value == 7 && told.width == kCount, "the memset differs");
   CUDA_GRAPH_INSTANTIATE_PARAMS how = {};
   CUgraphExec exec = nullptr;
   cuuint64_t flags = 1;

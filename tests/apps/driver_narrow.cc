@@ -197,7 +197,7 @@ static void AskSizes(CUdevice device) {
          result, free, total);
 }
 
-// Nothing is lost by allocations that cannot be told: more than the device's memory in sum.
+// Allocations whose result cannot be returned leak nothing: more than the device's memory in sum.
 static void ExpectNoMemory() {
   CUdeviceptr_v1 address = 0;
   unsigned pitch = 0;

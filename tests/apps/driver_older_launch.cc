@@ -46,16 +46,16 @@ static const char kPtx[] = R"(
 }
 )";
 
-constexpr int kThreads = 32, kMost = 6 * kThreads;
+constexpr int kThreads = 32, kBlocks = 6 * kThreads;
 
 static void Expect(CUdeviceptr output, int filled, unsigned value) {
-  std::vector<unsigned> host(kMost);
-  CHECK_DRIVER(cuMemcpyDtoH(host.data(), output, kMost * sizeof(unsigned)));
-  for (int i = 0; i < kMost; ++i) {
+  std::vector<unsigned> host(kBlocks);
+  CHECK_DRIVER(cuMemcpyDtoH(host.data(), output, kBlocks * sizeof(unsigned)));
+  for (int i = 0; i < kBlocks; ++i) {
     const unsigned expected = i < filled ? value : 0;
     EXPECT(host[i] == expected, "element %d is %u, not %u", i, host[i], expected);
   }
-  CHECK_DRIVER(cuMemsetD32(output, 0, kMost));
+  CHECK_DRIVER(cuMemsetD32(output, 0, kBlocks));
   CHECK_DRIVER(cuCtxSynchronize());  // the next launch may be in a stream that waits for nobody
 }
 
@@ -87,8 +87,8 @@ int main() {
   CHECK_DRIVER(cuModuleLoadData(&module, kPtx));
   CHECK_DRIVER(cuModuleGetFunction(&fill, module, "Fill"));
   CUdeviceptr output = 0;
-  CHECK_DRIVER(cuMemAlloc(&output, kMost * sizeof(unsigned)));
-  CHECK_DRIVER(cuMemsetD32(output, 0, kMost));
+  CHECK_DRIVER(cuMemAlloc(&output, kBlocks * sizeof(unsigned)));
+  CHECK_DRIVER(cuMemsetD32(output, 0, kBlocks));
   ExpectRefusals(fill);
 
   CHECK_DRIVER(cuParamSetv(fill, 0, &output, sizeof output));
@@ -105,7 +105,7 @@ int main() {
   // What is set stays; one parameter changes. The launch before it has taken the old value.
   CHECK_DRIVER(cuLaunchGrid(fill, 3, 2));
   CHECK_DRIVER(cuParamSeti(fill, 8, 5));
-  Expect(output, kMost, 1000 + 2 * kThreads);
+  Expect(output, kBlocks, 1000 + 2 * kThreads);
   CUstream stream = nullptr;
   CHECK_DRIVER(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   CHECK_DRIVER(cuLaunchGridAsync(fill, 2, 1, stream));

@@ -69,7 +69,7 @@ static void Values() {
   CHECK_DRIVER(cuMemsetD32(words, 0, 16));
   CHECK_DRIVER(cuCtxSynchronize());
   const CUresult waited = wait32(waits, words, 5, CU_STREAM_WAIT_VALUE_EQ);
-  // NVIDIA's driver has the first version only where its module was told so.
+  // NVIDIA's driver has the first version only with a module parameter.
   if (waited == CUDA_ERROR_NOT_SUPPORTED && !IsSoftwareDevice()) return;
   CHECK_DRIVER(waited);
   CHECK_DRIVER(wait64(waits, words + 8, uint64_t{1} << 40, CU_STREAM_WAIT_VALUE_GEQ));

@@ -30,7 +30,7 @@ static CUresult Set(CUcoredumpSettings attribute, bool value, bool global) {
                 : cuCoredumpSetAttribute(attribute, &value, &size);
 }
 
-// What is told before anything was changed, and after.
+// The values before any change, and after.
 static void CoreDumps() {
   for (auto get : {cuCoredumpGetAttribute, cuCoredumpGetAttributeGlobal}) {
     EXPECT(!Ask<bool>(get, CU_COREDUMP_ENABLE_ON_EXCEPTION), "dumps are on");

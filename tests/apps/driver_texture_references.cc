@@ -243,7 +243,7 @@ static void ReadsLinearMemory(Program& program) {
   got = Fetched(program, static_cast<int>(offset / 2));
   EXPECT(got[0] == bytes[600] + 256u * bytes[601], "the first texel is %u", got[0]);
   EXPECT(cuTexRefSetAddress(nullptr, program.line, memory + 600, 100) == CUDA_ERROR_INVALID_VALUE,
-         "nobody is told the offset");
+         "without a place for the offset");
   EXPECT_OF_MISTAKE(
       cuTexRefSetAddress(&offset, program.line, memory, 0) == CUDA_ERROR_INVALID_VALUE, "empty");
   EXPECT_OF_MISTAKE(

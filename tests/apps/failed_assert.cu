@@ -1,4 +1,4 @@
-// The text of a failed assert reaches the program's standard error before the error is told.
+// The text of a failed assert reaches the program's standard error before the error is reported.
 #include <unistd.h>
 
 #include <cassert>

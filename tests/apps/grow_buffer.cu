@@ -10,7 +10,7 @@
 constexpr size_t kMiB = size_t{1} << 20;
 constexpr size_t kOld = 64 * kMiB;
 constexpr size_t kNew = 96 * kMiB;
-constexpr size_t kStride = 64 << 10;  // one word of so many bytes is looked at
+constexpr size_t kStride = 64 << 10;  // bytes for each word that is checked
 
 __global__ void Fill(unsigned* words, size_t bytes, unsigned seed) {
   const size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x;
@@ -316,7 +316,7 @@ static void SameSize() {
 }
 
 // Another stream's kernel, queued before the copy and not ordered with it, writes to the old buffer
-// when the program, which was told that the copy is done, lets it.
+// when the program, after it saw the copy complete, releases it.
 static void BesideWork() {
   StreamValues values;
   Buffers buffers;

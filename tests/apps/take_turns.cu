@@ -1,6 +1,6 @@
-// For the tests of memory that is moved away while a session is idle: holds memory in which a list
-// of pointers runs through everything, and follows that list whenever it is told to. Arguments: the
-// bytes in all, and of each allocation. Lines of its input, each answered by one of output:
+// For the tests of swapping: holds memory with a linked list through all of it, and follows that
+// list on request. Arguments: the bytes in all, and of each allocation. Lines of its input, each
+// answered by one of output:
 //   turn     a kernel follows the list, expects the marks of the last turn and leaves its own
 //   check    every byte is what it was filled with, list and marks apart
 //   busy     a kernel runs until told otherwise

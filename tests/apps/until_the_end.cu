@@ -276,7 +276,7 @@ static cudaError_t Prepare() {
   return cudaSuccess;
 }
 
-// A program that goes on although it was told of the end is told so again, whatever it calls.
+// A program that goes on after the session's end gets the error again from every call.
 static void ExpectNoSuccess() {
   unsigned value = 0;
   void* more = nullptr;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 namespace longwire::daemon {
@@ -37,11 +38,13 @@ class OptionsTest : public testing::Test {
     if (!command_line) return {};
     config::Draft draft = Configure(*command_line, &problems, system_file);
     problems_ = problems.Text();
+    warnings_ = draft.warnings;
     return draft.config;
   }
 
   std::string file_;
   std::string problems_;
+  std::vector<std::string> warnings_;
 };
 
 TEST_F(OptionsTest, OptionsWinOverTheFile) {
@@ -70,7 +73,31 @@ TEST_F(OptionsTest, AFileThatIsGivenHasToBeThere) {
   EXPECT_EQ(problems_, file_ + ": cannot be read: No such file or directory\n");
 }
 
-TEST_F(OptionsTest, MistakesOfBothAreTold) {
+TEST_F(OptionsTest, AFormerNameIsAcceptedWithAWarning) {
+  EXPECT_EQ(Configured({"--local-socket", "/run/x/new"}).local_socket(), "/run/x/new");
+  EXPECT_TRUE(warnings_.empty());
+  EXPECT_EQ(Configured({"--door", "/run/x/old"}).local_socket(), "/run/x/old");
+  EXPECT_EQ(problems_, "");
+  EXPECT_EQ(warnings_, std::vector<std::string>{
+                           "--door is the former name of --local-socket: use that option"});
+  // An option wins over the file, whichever name each has.
+  WriteFile("local_socket: /run/x/file\n");
+  EXPECT_EQ(Configured({"--config", file_, "--door", "none"}).local_socket(), "none");
+  EXPECT_EQ(problems_, "");
+}
+
+TEST_F(OptionsTest, BothNamesOfAnOptionAreAProblem) {
+  for (bool former_first : {true, false}) {
+    std::vector<std::string> words = {"--door", "/run/a", "--local-socket", "/run/b"};
+    if (!former_first) std::rotate(words.begin(), words.begin() + 2, words.end());
+    Configured(words);
+    EXPECT_EQ(problems_,
+              "--door: is the former name of --local-socket, which is given too; expected one of "
+              "the two\n");
+  }
+}
+
+TEST_F(OptionsTest, MistakesOfBothAreReported) {
   WriteFile("warm_workers: many\n");
   Configured({"--config", file_, "--listen", "nowhere:port", "--log-level", "loud"});
   EXPECT_EQ(problems_,

@@ -11,7 +11,7 @@ TEST(ReaderTest, TakesEveryKeyOver) {
   Config config = Good(FileText(EVERY_KEY));
   ASSERT_EQ(config.listen_size(), 2);
   EXPECT_EQ(ListenAddresses(config)[1].Text(), "[::1]:7001");
-  EXPECT_EQ(DoorPath(config), "/run/x/door");
+  EXPECT_EQ(LocalSocketPath(config), "/run/x/door");
   EXPECT_EQ(config.tls().certificate(), "/my files/c.pem");
   EXPECT_TRUE(config.insecure_listen_anywhere());
   EXPECT_EQ(config.driver(), "/usr/lib/libcuda.so.1");
@@ -42,7 +42,7 @@ TEST(ReaderTest, NothingGivesTheDefaults) {
   for (const char* text : {"", "# only a comment\n", "---\n...\n", "~\n"}) {
     Config config = Good(text);
     EXPECT_EQ(config.listen(0), "127.0.0.1:7411");
-    EXPECT_EQ(config.door(), "/run/test/door");
+    EXPECT_EQ(config.local_socket(), "/run/test/door");
     EXPECT_EQ(config.warden(), "/run/test/warden");
     EXPECT_EQ(config.max_sessions(), 256u);
     EXPECT_EQ(ResumeGrace(config), std::chrono::seconds(30));
@@ -55,10 +55,36 @@ TEST(ReaderTest, NothingGivesTheDefaults) {
 }
 
 TEST(ReaderTest, OneValueIsAListOfOne) {
-  Config config = Good("listen: localhost:7000\ndoor: none\n");
+  Config config = Good("listen: localhost:7000\nlocal_socket: none\n");
   ASSERT_EQ(config.listen_size(), 1);
   EXPECT_EQ(config.listen(0), "localhost:7000");
-  EXPECT_EQ(DoorPath(config), "");
+  EXPECT_EQ(LocalSocketPath(config), "");
+}
+
+constexpr const char* kFormerName = "door";
+
+TEST(ReaderTest, AFormerNameIsAcceptedWithAWarning) {
+  Problems problems;
+  const std::string former(kFormerName);
+  Draft draft = ReadCompletely("driver: auto\n" + former + ": /run/x/door\n", &problems);
+  EXPECT_EQ(problems.Text(), "");
+  EXPECT_EQ(LocalSocketPath(draft.config), "/run/x/door");
+  ASSERT_EQ(draft.warnings.size(), 1u);
+  EXPECT_EQ(draft.warnings[0],
+            "c.yaml:2:1: '" + former + "' is the former name of 'local_socket': rename the key");
+  draft = ReadCompletely("local_socket: /run/x/door\n", &problems);
+  EXPECT_EQ(LocalSocketPath(draft.config), "/run/x/door");
+  EXPECT_TRUE(draft.warnings.empty());
+}
+
+TEST(ReaderTest, BothNamesOfAKeyAreAProblem) {
+  const std::string former(kFormerName);
+  const std::string sentence = "c.yaml:2:1: '" + former +
+                               "' is the former name of 'local_socket'; expected one of the two ('";
+  EXPECT_EQ(Errors("local_socket: none\n" + former + ": none\n"),
+            sentence + "local_socket' is in line 1)\n");
+  EXPECT_EQ(Errors(former + ": none\nlocal_socket: none\n"),
+            sentence + former + "' is in line 1)\n");
 }
 
 TEST(ReaderTest, UnitsOfSizesAndTimes) {
@@ -136,7 +162,7 @@ TEST(ReaderTest, SentencesAreShortAndOfOneLine) {
 }
 
 TEST(ReaderTest, ValuesAreOfOneLine) {
-  for (const char* text : {"door: \"/a\\nb\"", "door: \"/a\n\n  b\"",
+  for (const char* text : {"local_socket: \"/a\\nb\"", "local_socket: \"/a\n\n  b\"",
                            "tenants: [{name: a, identities: "
                            "\"x\\ty\"}]",
                            "tls: {certificate: \"/\\0\", key: /k, authority: /a}"}) {
@@ -145,17 +171,17 @@ TEST(ReaderTest, ValuesAreOfOneLine) {
 }
 
 TEST(ReaderTest, BytesThatAreNoText) {
-  EXPECT_EQ(Errors("door: none\nlisten: \xff\n"),
+  EXPECT_EQ(Errors("local_socket: none\nlisten: \xff\n"),
             "c.yaml:2:9: expected UTF-8, found a byte that is none\n");
   // Overlong, a surrogate, beyond the last character, cut off.
   for (const char* bad : {"\xC0\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xE2\x82"}) {
     EXPECT_EQ(Errors(std::string("a: ") + bad),
               "c.yaml:1:4: expected UTF-8, found a byte that is none\n");
   }
-  EXPECT_EQ(Errors(std::string("door: none\n\0listen: x", 20)),
+  EXPECT_EQ(Errors(std::string("local_socket: none\n\0listen: x", 28)),
             "c.yaml:2:1: expected text, found the control character 0\n");
   // What one library takes for the end of the file.
-  EXPECT_EQ(Errors("door: none\n\x04nonsense: x"),
+  EXPECT_EQ(Errors("local_socket: none\n\x04nonsense: x"),
             "c.yaml:2:1: expected text, found the control character 4\n");
   EXPECT_EQ(Errors("a: b\rc: d\n"), "c.yaml:1:5: expected text, found the control character 13\n");
 }

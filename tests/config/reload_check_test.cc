@@ -22,7 +22,7 @@ TEST(ReloadCheckTest, WhatMayChange) {
                      "max_sessions: 3\nresume_grace: 2s\nlog_level: debug\nplacement: pack\n"
                      "scheduler: {turn: 1ms}\ntenants: [{name: a, identities: b}]\n"),
             "");
-  EXPECT_EQ(Refusals("listen: 127.0.0.1:7411\ndoor: /run/test/door\n", ""), "");
+  EXPECT_EQ(Refusals("listen: 127.0.0.1:7411\nlocal_socket: /run/test/door\n", ""), "");
 }
 
 TEST(ReloadCheckTest, WhatNeedsARestart) {

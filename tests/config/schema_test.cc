@@ -67,7 +67,7 @@ TEST(SchemaTest, WhatIsExpectedIsSaidInWords) {
     return Expected(message->FindFieldByName(name));
   };
   EXPECT_EQ(expected(Config::descriptor(), "listen"), "host:port, or a list of such");
-  EXPECT_EQ(expected(Config::descriptor(), "door"), "an absolute path or none");
+  EXPECT_EQ(expected(Config::descriptor(), "local_socket"), "an absolute path or none");
   EXPECT_EQ(expected(Config::descriptor(), "placement"), "pack, spread or least_loaded");
   EXPECT_EQ(expected(Config::descriptor(), "warm_workers"), "a number from 0 to 64");
   EXPECT_EQ(expected(Config::descriptor(), "devices"),
@@ -80,12 +80,12 @@ TEST(SchemaTest, WhatIsExpectedIsSaidInWords) {
 }
 
 TEST(SchemaTest, ClosestWord) {
-  const std::vector<std::string> known = {"listen", "door", "max_sessions", "resume_grace"};
+  const std::vector<std::string> known = {"listen", "driver", "max_sessions", "resume_grace"};
   EXPECT_EQ(Closest("lissten", known), "listen");
   EXPECT_EQ(Closest("Listen", known), "listen");
   EXPECT_EQ(Closest("max-sessions", known), "max_sessions");
   EXPECT_EQ(Closest("resume_grace_seconds", known), "resume_grace");
-  EXPECT_EQ(Closest("dor", known), "door");
+  EXPECT_EQ(Closest("drivr", known), "driver");
   EXPECT_EQ(Closest("x", known), "");
   EXPECT_EQ(Closest("quota", known), "");
   EXPECT_EQ(Closest("", known), "");

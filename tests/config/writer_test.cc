@@ -25,7 +25,7 @@ TEST(WriterTest, EffectiveValuesWithTheirUnits) {
                        "resume_grace: 90s\nlisten: \"[::1]:7411\"\n")),
             R"(listen:
   - "[::1]:7411"
-door: /run/test/door
+local_socket: /run/test/door
 insecure_listen_anywhere: false
 driver: auto
 warden: /run/test/warden
@@ -105,14 +105,14 @@ TEST(DefaultFileTest, WithEveryKeySaidItGivesTheDefaultsAndTheExamples) {
   EXPECT_EQ(config.tenants(0).identities_size(), 2);
   EXPECT_EQ(config.tenants(0).bytes_in_flight(), 256u << 20);
   EXPECT_EQ(config.tenants(0).pinned_memory(), uint64_t{16} << 30);
-  EXPECT_EQ(config.door(), "/run/longwire/door");
+  EXPECT_EQ(config.local_socket(), "/run/longwire/door");
   EXPECT_EQ(config.metrics(), "127.0.0.1:7412");
   // Without the examples it is the defaults.
   for (auto* message : {&config, &defaults}) {
     message->clear_tls();
     message->clear_devices();
     message->clear_tenants();
-    message->clear_door();
+    message->clear_local_socket();
     message->clear_warden();
     message->clear_metrics();
     message->mutable_software_device()->clear_memory();

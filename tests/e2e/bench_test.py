@@ -102,7 +102,7 @@ class BenchTest(unittest.TestCase):
         self.refused(2, "--rounds expects a number from 1 to 1000", "--rounds", "0")
         self.refused(2, "--rounds expects a number from 1 to 1000", "--rounds", "2x")
         self.refused(2, "--rounds needs a value", "--rounds")
-        self.refused(2, "what is 'launches'?", "launches")
+        self.refused(2, "unknown option 'launches'", "launches")
 
     def test_a_server_that_is_not_there_is_named(self):
         nobody = f"127.0.0.1:{server.free_port()}"

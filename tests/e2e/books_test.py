@@ -1,5 +1,5 @@
-"""The books of a device's memory after its keeper died: running sessions keep what they have, new
-ones get a sentence instead of memory that others have, and all of it is said."""
+"""The accounting of a device's memory after its keeper died: running sessions keep their memory,
+new ones get an error instead of memory that others have, and the reported figures are right."""
 import os
 import signal
 import subprocess
@@ -39,7 +39,7 @@ class KeepersDeathTest(unittest.TestCase):
         self.assertGreaterEqual(self.leased(), CHUNK * CHUNKS)
         (_, code), figures = self.ask(str(CHUNK))
         self.assertEqual("cudaErrorMemoryAllocation", code)
-        # Its own books are told all the same.
+        # Its own figures are reported all the same.
         self.assertEqual(["free", "total"], figures[::2])
         self.program.stdin.write("\n")
         out, err = self.program.communicate(timeout=60)

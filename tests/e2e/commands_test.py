@@ -11,7 +11,7 @@ import server
 
 COMMANDS = ("admin", "bench", "cert", "config", "doctor", "memory", "run", "status", "trace")
 SERVICES = ("longwired", "longwire-warden", "longwire-keeper", "longwire-worker", "longwire-link")
-NO_DOOR = ("memory", "status")  # they ask the daemon's service, which no unix socket has
+NETWORK_ONLY = ("memory", "status")  # they ask the daemon's service, which no unix socket has
 
 
 class CommandsTest(unittest.TestCase):
@@ -58,7 +58,7 @@ class HelpTest(CommandsTest):
                 self.assertEqual("--server LIST" in result.out,
                                  command not in ("cert", "config"), command)
                 self.assertEqual("unix:" in result.out,
-                                 command not in (*NO_DOOR, "cert", "config"), command)
+                                 command not in (*NETWORK_ONLY, "cert", "config"), command)
         self.expect_help(self.longwire("doctor", "--explain", "--help"), "longwire doctor")
 
     def test_help_is_found_behind_other_words(self):
@@ -99,12 +99,13 @@ class WrongUseTest(CommandsTest):
         self.assertEqual((127, "longwire trace: /no/such/program: No such file or directory\n"),
                          (result.code, result.err))
 
-    def test_what_means_nothing(self):
+    def test_unknown_words(self):
         for command in COMMANDS:
             words = ("init", "--frob") if command == "cert" else ("--frob",)
-            self.expect_refusal(f"{command}: what is '--frob'? See longwire {command} --help",
-                                command, *words)
-        self.expect_refusal("config: what is 'foo'? See longwire config --help", "config", "foo")
+            self.expect_refusal(f"{command}: unknown option '--frob'. See longwire {command} "
+                                "--help", command, *words)
+        self.expect_refusal("config: unknown command 'foo'. See longwire config --help",
+                            "config", "foo")
 
     def test_what_nobody_can_trace(self):
         for words, unknown in (("foo", "foo"), ("calls,foo", "foo"), ("", ""), ("calls,,", "")):
@@ -131,7 +132,7 @@ class WrongUseTest(CommandsTest):
         for program, sentence, *words in (
                 ("longwire-keeper", "--device expects a number, found 'one'", "--device", "one"),
                 ("longwire-keeper", "--control needs a value", "--device", "0", "--control"),
-                ("longwire-keeper", "what is '--frob'?", "--frob", "1"),
+                ("longwire-keeper", "unknown option '--frob'", "--frob", "1"),
                 ("longwire-worker", "--up expects a number, found '3x'", "--up", "3x"),
                 ("longwire-worker", "--device expects a number, found '0,'", "--device", "0,"),
                 ("longwire-worker", "--control expects a number, found '3,4'", "--control", "3,4"),
@@ -159,11 +160,11 @@ class NobodyThereTest(CommandsTest):
         result = self.longwire("doctor", "--server", self.nowhere, "--cert", "/nope.crt")
         self.assertEqual(1, result.code, result.out)
 
-    def test_a_door_where_a_service_is_needed(self):
-        for command in NO_DOOR:
+    def test_a_local_socket_where_a_service_is_needed(self):
+        for command in NETWORK_ONLY:
             result = self.longwire(command, "--server", "unix:/nope")
             self.assertEqual((1, ""), result[:2])
-            self.assertEqual(f"longwire {command}: nobody answers at /nope: No such file or "
+            self.assertEqual(f"longwire {command}: no process answers at /nope: No such file or "
                              "directory; give the server's host:port, such as --server "
                              "127.0.0.1:7411\n", result.err)
 

@@ -1,6 +1,6 @@
 """Programs and servers that are started with standard descriptors closed, and programs that close
 or replace descriptors which they do not know: nothing of ours takes the place of what a program
-prints to, and results are right or an error is told."""
+prints to, and results are right or an error is reported."""
 import itertools
 import os
 import pathlib

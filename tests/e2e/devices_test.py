@@ -46,7 +46,7 @@ class TwoDevicesTest(unittest.TestCase):
     def test_a_cooperative_launch_on_both(self):
         self.expect_pass("driver_settings", "driver")
 
-    def test_the_same_through_the_local_door(self):
+    def test_the_same_through_the_local_socket(self):
         self.expect_pass("two_devices", server=f"unix:{self.longwire.door}")
 
     def test_the_same_with_the_devices_swapped(self):

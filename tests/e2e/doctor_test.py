@@ -1,5 +1,5 @@
 """longwire doctor comes as far as a program: what makes every program fail is a problem with its
-cause and its remedy, whether the server is reached over the network or by its door."""
+cause and its remedy, whether the server is reached over the network or by its local socket."""
 import os
 import pathlib
 import shutil
@@ -68,7 +68,7 @@ class DoctorTest(unittest.TestCase):
                             f"{self.folder} is not a folder of this user alone",
                             "chmod 700 it if it is this user's, or set LONGWIRE_RUNTIME_DIR",
                             self.doctor(self.servers[0], LONGWIRE_RUNTIME_DIR=self.folder))
-        # Programs with the door need none.
+        # Programs at the local socket need none.
         self.expect_good(self.servers[1], LONGWIRE_RUNTIME_DIR=self.folder)
 
     def test_a_runtime_folder_that_cannot_be_made(self):
@@ -141,8 +141,8 @@ class DoctorTest(unittest.TestCase):
                      "CUDA_VISIBLE_DEVICES is ''", "unset CUDA_VISIBLE_DEVICES")):
                 with self.subTest(variable=variable, to=to):
                     self.expect_problem(cause, remedy, self.doctor(to, **{variable: value}))
-        # What is passed over is told all the same.
-        self.assertIn("  note    the library says: LONGWIRE_COMPRESSION=gzip is not auto",
+        # Ignored settings are reported, too.
+        self.assertIn("  note    the library reports: LONGWIRE_COMPRESSION=gzip is not auto",
                       self.doctor(self.servers[0], LONGWIRE_COMPRESSION="gzip").out)
         self.assertEqual(0, self.doctor(self.servers[0], LONGWIRE_TRACE="calls",
                                         LONGWIRE_LOG="1").code)
@@ -172,8 +172,8 @@ class DoctorTest(unittest.TestCase):
                             server.run(command, environment))
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can be another user")
-    def test_another_user_at_the_door(self):
-        """Who may not knock, and whom nobody lists."""
+    def test_another_user_at_the_local_socket(self):
+        """A user without access to the socket, and one without a tenant."""
         self.addCleanup(self.longwire.runtime.chmod, 0o700)
         self.longwire.runtime.chmod(0o755)
         command = [self.longwire.dist / "bin" / "longwire", "doctor", "--server", self.servers[1]]

@@ -17,7 +17,7 @@ LENDABLE = MEMORY - MEMORY // 32  # the rest is for contexts
 
 
 class Holder:
-    """A program that holds a session; it does what it is told, a word at a time."""
+    """A program that holds a session; it executes commands, a word at a time."""
 
     def __init__(self, longwire, tenant, *words):
         self.process = subprocess.Popen(

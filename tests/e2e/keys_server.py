@@ -30,7 +30,8 @@ class KeysServer(tenants.TenantServer):
     def keys(self, changes):
         """The file's keys, with those of `changes`, whose blocks are changed key by key; `tenants`
         there are the changed ones by their usual name, None for one that is gone."""
-        base = {"listen": self.address, "door": str(self.door), "warden": str(self.warden_socket),
+        base = {"listen": self.address, "local_socket": str(self.door),
+                "warden": str(self.warden_socket),
                 "driver": "software", "placement": "pack",
                 "software_device": {"count": 2, "memory": "512MiB"},
                 "memory": {"prepared": "0"}, "scheduler": {},
@@ -78,7 +79,8 @@ class KeysServer(tenants.TenantServer):
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def moved(self):
-        """Runs copies of pinned memory at the door; the bytes up and down that took the rings."""
+        """Runs copies of pinned memory at the local socket; the bytes up and down that took
+        the rings."""
         result = self.run("pinned_copies.static", server=f"unix:{self.door}",
                           LONGWIRE_TRACE="summary")
         return tuple(map(int, re.search(r"(\d+) bytes up, (\d+) bytes down",

@@ -61,7 +61,7 @@ class LanesTest(unittest.TestCase):
         self.assertIsNone(programs.what_is_wrong("vector_add", result))
         self.assertEqual(1, self.proxy.connections)
 
-    def test_the_local_door(self):
+    def test_the_local_socket(self):
         self.expect_pass(self.longwire.run("large_copies.static", timeout=60,
                                            server=f"unix:{self.longwire.door}",
                                            LONGWIRE_TRANSFER_STREAMS=4, LONGWIRE_COPY_THREADS=3))

@@ -107,7 +107,7 @@ class CacheTest(ModulesTest):
                          r"module cache: [1-9]\d* images, .* of 8\.0 GiB; [1-9]\d* known")
 
 
-class LocalDoorTest(ModulesTest):
+class LocalSocketTest(ModulesTest):
     def test_a_second_start_sends_no_image(self):
         user = {"identities": [f"uid:{os.getuid()}"]}
         longwire = self.enterContext(
@@ -138,7 +138,7 @@ class NoFolderTest(NowhereTest):
         self.start()
         self.start()
         log = self.longwire.log.read_text()
-        self.assertEqual(1, log.count("module images are not kept: "), log)
+        self.assertEqual(1, log.count("module images are not cached: "), log)
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ class TwoDevicesTest(unittest.TestCase):
         cls.longwire = cls.enterClassContext(server.Server(software_devices=2, warm_workers=0))
 
     def setUp(self):
-        # Where the next session goes is told rightly as long as nothing comes or goes meanwhile.
+        # The forecast of the next session's devices is right if no session comes or goes meanwhile.
         server.wait_for(lambda: len(self.longwire.status()["devices"]) == 2
                         and self.longwire.is_unused(), 10, "both devices, unused")
 
@@ -76,7 +76,7 @@ class TwoDevicesTest(unittest.TestCase):
         self.assertEqual(2, len(seen))
         self.assertEqual(seen[1:], used)
 
-    def test_the_same_through_the_local_door(self):
+    def test_the_same_through_the_local_socket(self):
         door = f"unix:{self.longwire.door}"
         questions = ("uuids", "facts", "by_other_names")
         self.assertEqual(ask(self.longwire, *questions, LONGWIRE_DEVICES=2),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Random programs over memory of host and device, held against a model: over the network and
-through the local door.
+through the local socket.
 
     order_test.py          the same programs each time, some seconds
     order_test.py --long   other ones each time; what it prints repeats the one that failed

@@ -96,7 +96,8 @@ class PlacementTest(unittest.TestCase):
         before = set(longwire.processes()["longwire-worker"])
         daemon = subprocess.Popen(
             [longwire.dist / "bin" / "longwired", "--config", file, "--listen", address,
-             "--door", "none", "--warden", longwire.runtime / "other", "--driver", "software"],
+             "--local-socket", "none", "--warden", longwire.runtime / "other",
+             "--driver", "software"],
             env=longwire.environment(), stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(daemon.wait)
         self.addCleanup(daemon.kill)

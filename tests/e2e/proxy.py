@@ -17,7 +17,7 @@ class Proxy:
         self.threads = []
         self.connections = 0
         self.bytes = 0  # both ways
-        self.silent = set()  # sockets whose bytes vanish; nobody is told
+        self.silent = set()  # sockets whose bytes are dropped without notice
         threading.Thread(target=self.serve, daemon=True).start()
 
     def serve(self):

@@ -16,7 +16,8 @@ TABLES = (reload_probes, reload_probes_scheduler)  # who enter their probes into
 
 # Another value for each key that is read at the start only.
 AT_START = {
-    "listen": "127.0.0.1:1", "door": "none", "insecure_listen_anywhere": True, "driver": "auto",
+    "listen": "127.0.0.1:1", "local_socket": "none",
+    "insecure_listen_anywhere": True, "driver": "auto",
     "warden": "/nonexistent/warden", "warm_workers": 3, "devices": [{"device": 0}],
     "software_device.count": 3, "software_device.memory": "64MiB", "metrics": "127.0.0.1:1",
     "module_cache.directory": "/nonexistent/modules", "module_cache.size": "1GiB",

@@ -81,7 +81,7 @@ def resume(case):
     case.addCleanup(way.close)
     program = start(case, "alpha", "allocate.static", "hold", to=way.address)
     case.longwire.reload(resume_grace="10min")
-    case.assertEqual("1048576 cudaSuccess", tell(program, MIB)[0])  # what was told has arrived
+    case.assertEqual("1048576 cudaSuccess", tell(program, MIB)[0])  # the new terms have arrived
     way.shut()
     time.sleep(2.5)  # more than was said before
     way.open()

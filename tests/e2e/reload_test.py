@@ -36,7 +36,7 @@ class ReloadTest(unittest.TestCase):
         return self.log()[before:]
 
     def answers(self):
-        """The daemon lives and its sessions are told."""
+        """The daemon lives and reports its sessions."""
         self.assertIsNone(self.daemon.poll(), self.longwire.log_tail())
         return self.longwire.status()["sessions"]
 

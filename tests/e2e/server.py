@@ -107,7 +107,8 @@ class Server:
         self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
         try:
-            self._start("longwire-warden", "--socket", self.warden_socket, "--driver", self.driver,
+            self._start("longwire-warden", "--socket", self.warden_socket,
+                    "--driver", self.driver,
                         "--warm-workers", str(self.warm_workers),
                         "--compile-cache", self.runtime / "cache" / "compiled")
             wait_for(self.warden_socket.exists, 20, "the warden's socket")
@@ -132,7 +133,8 @@ class Server:
 
     def start_daemon(self):
         self._start("longwired", "--config", self.config_file, "--listen", self.address,
-                    "--door", self.door, "--warden", self.warden_socket, "--driver", self.driver,
+                    "--local-socket", self.door, "--warden", self.warden_socket,
+                    "--driver", self.driver,
                     "--warm-workers", str(self.warm_workers))
         wait_for(self.answers, 20, "the daemon's port")
 

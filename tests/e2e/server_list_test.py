@@ -91,7 +91,7 @@ class ServerListTest(unittest.TestCase):
         result = self.run_with(*dead.values())
         self.assertEqual(1, result.code, result)
         words = {"refused": "nothing listens at {}", "hole": "no answer from {} in ",
-                 "silent": "{} takes connections, but says nothing",
+                 "silent": "{} accepts connections but does not answer",
                  "hello": "{} has taken the connection, but has not answered in "}
         for kind, address in dead.items():
             either = [words[kind].format(address), f"no answer from {address} in "]

@@ -26,7 +26,7 @@ class SharesTest(unittest.TestCase):
 
     def iterations(self):
         """Of the long kernel. The short one's come from them: measured on its own it is mostly the
-        way to the server and back, and a slow moment would make it a hundredth as long."""
+        round trip to the server, and a slow moment would make it a hundredth as long."""
         result = self.longwire.run_as("operator", self.load, "calibrate", LONG_MS)
         return int(re.search(r"^iterations (\d+)", result.out, re.M)[1])
 

@@ -15,7 +15,7 @@ PIECE = 50 * MIB
 
 
 class Player:
-    """A program that takes a turn when it is told to."""
+    """A program that takes a turn on request."""
 
     def __init__(self, longwire, tenant, memory=EACH, piece=PIECE):
         self.process = subprocess.Popen(

@@ -19,7 +19,8 @@ class TenantServer(server.Server):
             self._make_certificates()
         self.configure(self.tenants, self.settings)
         self._start("longwired", "--config", self.config, "--listen", self.address,
-                    "--door", self.door, "--warden", self.warden_socket, "--driver", self.driver,
+                    "--local-socket", self.door, "--warden", self.warden_socket,
+                    "--driver", self.driver,
                     "--warm-workers", str(self.warm_workers))
         server.wait_for(self.answers, 20, "the daemon's port")
 

@@ -1,5 +1,5 @@
-"""Programs, daemons and wardens of version 13 of the protocol and of this one, mixed. Who shall be
-of another version is told so (wire/versions.h)."""
+"""Programs, daemons and wardens of version 13 of the protocol and of this one, mixed. Programs get
+their version by a variable (wire/versions.h)."""
 import unittest
 
 import programs
@@ -45,7 +45,7 @@ class VersionsTest(unittest.TestCase):
     def test_a_server_of_before(self):
         self.start(**OF_BEFORE)
         self.expect_pass(BEFORE)
-        self.restart_daemon()  # the warden and its workers are still of before
+        self.restart_daemon()  # the warden and its workers still have the older version
         self.expect_pass(BEFORE)
         self.assertIn(f"protocol {BEFORE} is spoken with it", self.longwire.log.read_text())
 

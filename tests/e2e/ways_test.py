@@ -1,5 +1,5 @@
-"""The ways in which a program comes to Longwire: the command, the preloaded library, the local
-door, one line per call; and what the other commands say."""
+"""How a program connects to Longwire: the command, the preloaded library, the local socket, one
+line per call; and what the other commands say."""
 import pathlib
 import re
 import unittest
@@ -110,7 +110,7 @@ class WaysTest(unittest.TestCase):
         result = server.run([self.longwire.program("vector_add.static")], environment)
         self.expect_pass("vector_add", result)
 
-    def test_local_door(self):
+    def test_local_socket(self):
         links = self.longwire.processes()["longwire-link"]
         for name in ("vector_add.static", "graph_capture.shared", "pinned_order.per-thread",
                      "device_printf.static"):

@@ -4,7 +4,7 @@
 Every kind of work (tests/apps/until_the_end.cu) runs at once, each program in its own session; then
 all processes of one name get a signal. A program ends with an error within its time and succeeds in
 nothing afterwards, or, where the session goes on, with right values; what a call promised it looks
-at itself. The table says how long it took until the last program had been told.
+at itself. The table says how long it took until the last program was notified.
 
 ends_test.py [--moments N] [--seed N] [--process NAME] [--signal NAME]
 """
@@ -31,7 +31,7 @@ TOGETHER = 7  # programs at once: a machine of few cores has some seconds for th
 # After these signals no session can go on. The others may end it, or not.
 ENDS = {(process, name) for process in ("longwire-worker", "longwire-warden")
         for name in ("KILL", "TERM")}
-# Seconds until a program is told, on an idle machine (docs/errors.md).
+# Seconds until a program is notified, on an idle machine (docs/errors.md).
 TOLD_WITHIN = collections.defaultdict(lambda: 45, {
     ("longwire-worker", "KILL"): 2, ("longwire-worker", "TERM"): 2,
     ("longwire-warden", "KILL"): 2, ("longwire-warden", "TERM"): 2})
@@ -103,7 +103,7 @@ class Moments:
 
     def strike(self, longwire, process, name, busy=2):
         """A signal to all processes of that name while programs of some kinds run, with kernels of
-        so many milliseconds."""
+        `busy` milliseconds."""
         kinds = self.random.sample(KINDS, TOGETHER) if busy < LONG_KERNELS else WAITS
         stops = name == "STOP"
         seconds = 2 + (STOPPED if stops else 1)
@@ -140,7 +140,7 @@ class Moments:
 
     @staticmethod
     def addresses(longwire):
-        """By TCP, twice as often, and by the server's own door, where no link is."""
+        """By TCP, twice as often, and by the server's local socket, without a link."""
         return [longwire.address, longwire.address, f"unix:{longwire.door}"]
 
     @staticmethod
@@ -153,7 +153,7 @@ class Moments:
 
     def late(self):
         """A machine with other work is given three times the time."""
-        return [f"{what}: the last program was told after {seconds:.1f} s"
+        return [f"{what}: the last program was notified after {seconds:.1f} s"
                 for what, seconds in self.longest.items()
                 if seconds > 3 * TOLD_WITHIN[tuple(what.split())]]
 
@@ -178,7 +178,7 @@ def run(strikes, seed):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--moments", type=int, help="so many, over the whole matrix")
+    parser.add_argument("--moments", type=int, help="the number of moments, over the whole matrix")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--process")
     parser.add_argument("--signal")
@@ -192,7 +192,7 @@ def main():
     sys.stdout.flush()
     moments = run(strikes, options.seed)
     for what in sorted(moments.longest):
-        print(f"{what:24} {moments.ended[what]:4} programs ended, the last was told after "
+        print(f"{what:24} {moments.ended[what]:4} programs ended, the last was notified after "
               f"{moments.longest[what]:.2f} s")
     print(f"{moments.moments} moments")
     for sentence in moments.wrong + moments.late():

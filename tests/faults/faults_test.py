@@ -131,17 +131,17 @@ class FaultsTest(unittest.TestCase):
         self.addCleanup(lambda: [connection.close() for connection in connections])
         self.expect_alive()
 
-    def test_the_doors_survive_random_messages(self):
+    def test_the_sockets_survive_random_messages(self):
         self.longwire.run("vector_add.static")  # So that there is a link.
-        doors = [self.longwire.door, *self.longwire.runtime.glob("link-*.sock")]
-        self.assertGreaterEqual(len(doors), 2, "no link's door was found")
+        sockets = [self.longwire.door, *self.longwire.runtime.glob("link-*.sock")]
+        self.assertGreaterEqual(len(sockets), 2, "no link's socket was found")
         source = random.Random(11)
-        for door in doors:
+        for path in sockets:
             for _ in range(60):
                 with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
                     connection.settimeout(0.05)
                     try:
-                        connection.connect(str(door))
+                        connection.connect(str(path))
                         connection.send(source.randbytes(source.randrange(1, 4000)))
                         connection.recv(4096)
                     except OSError:

@@ -26,7 +26,7 @@ void Demand(bool good, const std::string& text) {
 
 void CheckSentences(const Problems& problems) {
   std::vector<std::string> sentences = problems.Sentences();
-  Demand(sentences.size() <= Problems::kMostTold + 1, "too many sentences");
+  Demand(sentences.size() <= Problems::kMaxProblemsShown + 1, "too many sentences");
   for (const std::string& sentence : sentences) {
     bool has_place = sentence.starts_with("f:") || sentence.starts_with("and ");
     Demand(has_place && sentence.find_first_of("\n\r") == std::string::npos, sentence);

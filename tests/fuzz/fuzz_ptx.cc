@@ -12,7 +12,7 @@
 
 namespace {
 
-constexpr uint64_t kMost = uint64_t{64} << 20;  // bytes of device memory per module
+constexpr uint64_t kMaxModuleMemory = uint64_t{64} << 20;  // bytes of device memory per module
 
 // Hands out one range, again for every module.
 class FuzzMemory final : public softgpu::ModuleMemory {
@@ -20,7 +20,7 @@ class FuzzMemory final : public softgpu::ModuleMemory {
   uint64_t Allocate(uint64_t bytes, uint64_t) override {
     softgpu::Arena& arena = softgpu::Arena::Get();
     uint64_t rounded = (bytes + kGranule - 1) / kGranule * kGranule;
-    if (bytes > kMost || used_ + rounded > kMost) return 0;
+    if (bytes > kMaxModuleMemory || used_ + rounded > kMaxModuleMemory) return 0;
     uint64_t address = arena.base() + used_;
     used_ += rounded;
     if (mmap(reinterpret_cast<void*>(address), rounded, PROT_READ | PROT_WRITE,

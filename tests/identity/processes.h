@@ -81,7 +81,7 @@ class DaemonTest : public testing::Test {
   // With `tls` (none: without) and the YAML text of the tenants.
   void WriteConfiguration(const transport::TlsFiles& tls, const std::string& tenants) {
     std::ofstream file(folder_ / "longwired.yaml");
-    file << "listen: " << address_ << "\ndoor: " << (folder_ / "door")
+    file << "listen: " << address_ << "\nlocal_socket: " << (folder_ / "door")
          << "\nwarden: " << (folder_ / "warden") << "\n";
     if (!tls.none()) {
       file << "tls:\n  certificate: " << tls.certificate << "\n  key: " << tls.key
@@ -107,7 +107,7 @@ class DaemonTest : public testing::Test {
     return daemon::Eventually([&] { return Log().find(text) != std::string::npos; }, seconds(10));
   }
 
-  // What a program is told that comes through a link with this identity. Empty: it was served.
+  // The refusal of a program that comes through a link with this identity. Empty: it was served.
   std::string ThroughLink(const transport::TlsFiles& files, const std::string& server = "") {
     std::string door = folder_ / ("link-" + std::to_string(++links_));
     std::vector<std::string> command = {LINK,       "--server", server.empty() ? address_ : server,

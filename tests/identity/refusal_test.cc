@@ -1,5 +1,5 @@
-// Who is refused, how soon, and what both sides are told. Each refusal is followed by somebody who
-// is served: the daemon has lived through it.
+// Who is refused, how soon, and what both sides report. After each refusal another client is
+// served: the daemon survived.
 #include "tests/identity/processes.h"
 
 namespace longwire::identity {
@@ -31,7 +31,7 @@ class RefusalTest : public DaemonTest {
     EXPECT_THAT(line, ContainsRegex(" 127.0.0.1:[0-9]+ was refused"));
     EXPECT_THAT(line, HasSubstr("warning"));
   }
-  // A client that does not look at its own certificate finds the door shut as well.
+  // A client that does not check its own certificate is refused, too.
   void ExpectRefusedByServer(const TlsFiles& files) {
     transport::InspectReply reply;
     EXPECT_FALSE(Inspect(Connect(files), &reply).ok());

@@ -42,7 +42,7 @@ TEST_F(ReloadTest, NewConnectionsSeeTheNewCertificate) {
   std::string old = SerialOf(server_);
   EXPECT_EQ(Serial(), old);
   authority_.Server({"127.0.0.1"});
-  EXPECT_EQ(Serial(), old) << "read again without being told to";
+  EXPECT_EQ(Serial(), old) << "read again without a reload";
   std::string sentence;
   ASSERT_TRUE(accept_->ReloadCredentials(config_, &sentence)) << sentence;
   EXPECT_EQ(Serial(), SerialOf(server_));

@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 SECONDS = 250
-SKIPPED = 77  # what ctest is told to take for a skipped test
+SKIPPED = 77  # the status that ctest takes for a skipped test
 
 
 def run(command, disabled):

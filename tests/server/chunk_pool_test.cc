@@ -168,7 +168,7 @@ TEST_F(ChunkPoolTest, AbsurdSizesAreRefused) {
 
 TEST_F(ChunkPoolTest, ASessionWithTooManyChunksIsOutOfMemory) {
   PoolOptions few{64 * kMiB, true};
-  few.most_chunks = 3;
+  few.max_chunks = 3;
   ChunkPool narrow{device, few};
   LeaseInProgress lease;
   narrow.Start(1, Lease{1, {1, 1, 1, 1}}, &lease);
@@ -198,7 +198,7 @@ TEST_F(ChunkPoolTest, ALeaseWaitsForAWorkerThatIsEnding) {
   EXPECT_EQ(pool.Advance(&lease), Step::kWaiting);
   EXPECT_EQ(pool.leased(), 800 * kMiB);
   pool.Gone(1);
-  EXPECT_EQ(pool.Advance(&lease), Step::kWaiting);  // now for the clearing
+  EXPECT_EQ(pool.Advance(&lease), Step::kWaiting);  // now for the scrubbing
   ScrubAll();
   EXPECT_EQ(pool.Advance(&lease), Step::kGranted);
   EXPECT_EQ(device.creates, 1);
@@ -206,7 +206,7 @@ TEST_F(ChunkPoolTest, ALeaseWaitsForAWorkerThatIsEnding) {
 
 TEST_F(ChunkPoolTest, ACancelledLeaseGivesEverythingBack) {
   for (int stage = 0; stage < 3; ++stage) {
-    const std::vector<uint64_t> sizes = {64 * kMiB, (2 + 2 * stage) * kMiB};  // new: to be cleared
+    const std::vector<uint64_t> sizes = {64 * kMiB, (2 + 2 * stage) * kMiB};  // new: to be scrubbed
     LeaseInProgress lease;
     ASSERT_EQ(pool.Start(1, Lease{1, sizes}, &lease), Step::kWaiting);
     std::vector<ScrubJob> jobs;
@@ -239,7 +239,7 @@ TEST_F(ChunkPoolTest, ALeaseThatLacksMemoryGoesOnWhenSomeCameBack) {
   EXPECT_EQ(pool.Advance(&lease), Step::kRefused);
   EXPECT_EQ(lease.lacks, 240 * kMiB);
   pool.Return(1, free);
-  EXPECT_EQ(pool.Advance(&lease), Step::kWaiting);  // for the clearing
+  EXPECT_EQ(pool.Advance(&lease), Step::kWaiting);  // for the scrubbing
   ScrubAll();
   EXPECT_EQ(pool.Advance(&lease), Step::kGranted);
   EXPECT_EQ(pool.leased(), 600 * kMiB);

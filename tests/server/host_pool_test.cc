@@ -1,4 +1,4 @@
-// The host's memory for what is moved: who gets which part, and what must be cleared first.
+// Host memory for swapping: which worker gets which part, and what must be scrubbed first.
 #include "server/keeper/host_pool.h"
 
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ TEST_F(HostPoolTest, WhatEndedSessionsLeftIsClearedWithoutNeed) {
   EXPECT_EQ(pool.to_clear(), 6u);
   std::vector<HostPart> clears = pool.NextClears();
   EXPECT_EQ(Sum(clears, true), 6u);
-  EXPECT_EQ(pool.room(), 8u) << "what is being cleared nobody gets";
+  EXPECT_EQ(pool.room(), 8u) << "parts that are being scrubbed are not free";
   EXPECT_TRUE(pool.Take(2, 10).empty());
   pool.Cleared(clears);
   EXPECT_EQ(pool.to_clear(), 0u);

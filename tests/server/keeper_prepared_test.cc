@@ -1,4 +1,4 @@
-// Chunks that are made and cleared before anybody asks for them.
+// Chunks that are created and scrubbed ahead of need.
 #include "tests/server/keeper_fixture.h"
 
 namespace longwire::keeper {
@@ -18,7 +18,7 @@ class KeeperPreparedTest : public KeeperTest {
     Say(control, limits);
   }
 
-  // So many bytes are kept, all of them clear.
+  // Waits until `bytes` bytes are kept, all of them scrubbed.
   KeeperState Kept(uint64_t bytes) {
     KeeperState state =
         State([&](const KeeperState& s) { return s.idle == bytes && s.scrub_pending == 0; });
@@ -31,7 +31,7 @@ TEST_F(KeeperPreparedTest, WhoNeedsMoreGetsWhatIsThereAndItIsReplaced) {
   Limit(2 * kChunk);
   Kept(2 * kChunk);
   wire::Descriptor worker = Attach(1);
-  device.hold_zero_from = 0;  // nothing more is cleared for now
+  device.hold_zero_from = 0;  // no more scrubbing for now
   for (int i = 0; i < 2; ++i) {
     Answer granted = Ask(worker, {kChunk});
     ASSERT_EQ(granted.chunks.size(), 1u);

@@ -31,7 +31,7 @@ class KeeperSwapTest : public KeeperTest {
     StartSwapping(times, host);
   }
 
-  // What the warden hears of a worker that is to be ended.
+  // The keeper's request to the warden to end a worker.
   EndWorker Ended() {
     EndWorker end;
     for (int i = 0; i < 100; ++i) {

@@ -1,5 +1,4 @@
-// A tenant's memory limit, seen from the pool that lends: what counts, what comes back, what a
-// worker is told.
+// A tenant's memory limit in the chunk pool: what is charged, what is refunded, what a worker sees.
 #include <gtest/gtest.h>
 
 #include "server/keeper/chunk_pool.h"

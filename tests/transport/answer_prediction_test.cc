@@ -20,10 +20,10 @@ using Clock = std::chrono::steady_clock;
 
 class AnswerPredictionTest : public testing::Test {
  protected:
-  void Heard() { answers_.Heard(now_); }
+  void Heard() { answers_.Received(now_); }
   void SaidAfter(int us) {
     now_ += microseconds(us);
-    answers_.Said(now_);
+    answers_.Sent(now_);
   }
   bool ExpectsAfter(int us) {
     now_ += microseconds(us);
@@ -80,9 +80,9 @@ TEST_F(AnswerPredictionTest, AnUnansweredMessageEndsIt) {
   EXPECT_FALSE(ExpectsAfter(1)) << "a step's last message is answered, the next one's first not";
 }
 
-// Notes what the pump asks of a stream, and in which order: reads, writes, looks that find a
-// message (M: a sleep that ends with one) and looks that find nothing. At the first look after a
-// message that finds nothing, the answer is there.
+// Records the pump's operations on a stream in order: reads, writes, polls that find a message (M:
+// a sleep that ends with one) and polls that find nothing. At the first poll after a message that
+// finds nothing, the answer is there.
 class NotedStream final : public MessageStream {
  public:
   NotedStream(FakeStream& stream, std::function<void()> answer)
@@ -125,7 +125,7 @@ class NotedStream final : public MessageStream {
 
 TEST(AnswersFirst, ThePumpReadsOnAfterTheAnswer) {
   constexpr size_t kRing = 64 << 10;
-  constexpr int kMost = 2000;
+  constexpr int kMaxMessages = 2000;
   auto incoming = wire::RingMemory::Create(kRing), outgoing = wire::RingMemory::Create(kRing);
   RelayEnd relay(incoming, outgoing);
   wire::RingProducer answers(outgoing);
@@ -151,7 +151,7 @@ TEST(AnswersFirst, ThePumpReadsOnAfterTheAnswer) {
   };
   // An answer may come late on a busy machine, and counts as none then.
   auto end = Clock::now() + std::chrono::seconds(10);
-  for (int i = 0; i < kMost && noted.after_answers() == 0 && Clock::now() < end; ++i) {
+  for (int i = 0; i < kMaxMessages && noted.after_answers() == 0 && Clock::now() < end; ++i) {
     say();
     while (answered <= i && Clock::now() < end) std::this_thread::yield();
   }

@@ -1,4 +1,4 @@
-// What a service manager hears of the daemon, and what it must not hear.
+// The daemon's notifications to a service manager, and those that must not be sent.
 #include "server/daemon/notify.h"
 
 #include <grpcpp/alarm.h>
@@ -11,7 +11,7 @@
 namespace longwire::daemon {
 namespace {
 
-// Occupies the thread that handles all calls until it is told to go on.
+// Occupies the thread that handles all calls until it is released.
 class Occupation final : public AcceptLoop::Waiting {
  public:
   Occupation(std::promise<void>* begun, std::shared_future<void> end)

@@ -178,7 +178,7 @@ TEST_F(PumpTest, TermsHoldFromWhereTheyAreTold) {
     heard.store(terms.resume_grace_milliseconds);
   };
   auto tell = [&](uint32_t grace, uint32_t packing) {
-    far_.pump->Tell({grace, packing});
+    far_.pump->ChangeTerms({grace, packing});
     auto end = Clock::now() + seconds(20);
     while (heard.load() != grace && Clock::now() < end) std::this_thread::yield();
     ASSERT_EQ(heard.load(), grace);
@@ -204,7 +204,7 @@ TEST_F(PumpTest, TermsHoldFromWhereTheyAreTold) {
 
 TEST_F(PumpTest, AnEndThatHearsNoTermsTakesThemForAMistake) {
   Connect(1);
-  far_.pump->Tell({1, 0});
+  far_.pump->ChangeTerms({1, 0});
   EXPECT_EQ(near_.Join(), Outcome::kViolation);
 }
 
@@ -227,7 +227,7 @@ TEST_F(PumpTest, BothEndsGiveMemoryBackWhenNothingMoves) {
     ASSERT_TRUE(Write(up, piece));
     ASSERT_EQ(Read(worker, piece.size()), piece);
   }
-  // The far end's, and the program's, which is told when all of it has arrived.
+  // The far end's, and the program's, which is asked to rest when all of it has arrived.
   EXPECT_FALSE(program.Wait({}, Clock::now() + seconds(10)));
   ASSERT_TRUE(program.ToldToRest());
   EXPECT_TRUE(up.GiveBack());

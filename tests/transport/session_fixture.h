@@ -16,11 +16,11 @@
 #include <thread>
 #include <vector>
 
-#include "link/door.h"
+#include "link/local_socket.h"
 #include "link/transport/grpc_setup.h"
 #include "server/config/config.h"
 #include "server/daemon/accept_loop.h"
-#include "server/daemon/local_door.h"
+#include "server/daemon/local_socket.h"
 #include "tests/transport/fake_warden.h"
 
 namespace longwire::daemon {
@@ -86,7 +86,7 @@ struct Logs {
   }
 };
 
-// What a program does: knock, say who it is, use the rings.
+// A program: connects, opens a session, uses the rings.
 struct Program : Logs {
   wire::Descriptor socket;
   wire::OpenReply reply;
@@ -164,9 +164,9 @@ class SessionTest : public testing::Test {
     live_ = std::make_unique<config::LiveConfig>(config_);
     table_ = std::make_unique<SessionTable>(*live_);
     accept_ = std::make_unique<AcceptLoop>(*table_);
-    door_ = std::make_unique<LocalDoor>(*table_);
+    door_ = std::make_unique<LocalSocket>(*table_);
     ASSERT_TRUE(accept_->Start(&sentence)) << sentence;
-    ASSERT_TRUE(door_->Start(config_.door(), &sentence)) << sentence;
+    ASSERT_TRUE(door_->Start(config_.local_socket(), &sentence)) << sentence;
     ASSERT_TRUE(table_->Start(&sentence)) << sentence;
   }
   void StopDaemon() {
@@ -181,8 +181,8 @@ class SessionTest : public testing::Test {
     if (options_.servers.empty()) options_.servers = config::ListenAddresses(config_);
     options_.socket = folder_ + "/link";
     if (options_.idle == link::Options().idle) options_.idle = milliseconds(50);
-    link_ = std::make_unique<link::Door>(options_);
-    ASSERT_EQ(link_->Open(), link::Door::Opened::kOpen);
+    link_ = std::make_unique<link::LocalSocket>(options_);
+    ASSERT_EQ(link_->Open(), link::LocalSocket::Opened::kOpen);
     link_thread_ = std::thread([this] { link_->Serve(); });
   }
 
@@ -197,8 +197,8 @@ class SessionTest : public testing::Test {
   std::unique_ptr<config::LiveConfig> live_;
   std::unique_ptr<SessionTable> table_;
   std::unique_ptr<AcceptLoop> accept_;
-  std::unique_ptr<LocalDoor> door_;
-  std::unique_ptr<link::Door> link_;
+  std::unique_ptr<LocalSocket> door_;
+  std::unique_ptr<link::LocalSocket> link_;
   std::thread link_thread_;
 };
 

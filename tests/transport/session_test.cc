@@ -30,7 +30,7 @@ TEST_F(SessionTest, CarriesBytesThroughEveryLayer) {
 }
 
 TEST_F(SessionTest, LanesCarryBytesBesideTheLog) {
-  for (const std::string& door : {options_.socket, config_.door()}) {
+  for (const std::string& door : {options_.socket, config_.local_socket()}) {
     Program program;
     program.wanted_lanes = 3;
     ASSERT_TRUE(program.Open(door)) << program.reply.sentence;
@@ -80,9 +80,9 @@ TEST_F(SessionTest, RoundTripTime) {
               times[1800], times[1980]);
 }
 
-TEST_F(SessionTest, TheLocalDoorGivesTheWorkersOwnRings) {
+TEST_F(SessionTest, TheLocalSocketGivesTheWorkersOwnRings) {
   Program program;
-  ASSERT_TRUE(program.Open(config_.door()));
+  ASSERT_TRUE(program.Open(config_.local_socket()));
   ASSERT_TRUE(program.Echo("without a relay"));
   auto sessions = table_->List();
   ASSERT_EQ(sessions.size(), 1u);
@@ -96,7 +96,7 @@ TEST_F(SessionTest, AProgramThatGoesWhileOthersStay) {
   Program stays, goes, local;
   ASSERT_TRUE(stays.Open(options_.socket));
   ASSERT_TRUE(goes.Open(options_.socket));
-  ASSERT_TRUE(local.Open(config_.door()));
+  ASSERT_TRUE(local.Open(config_.local_socket()));
   EXPECT_EQ(warden_->living(), 3u);
   goes.socket.Reset();
   EXPECT_TRUE(Eventually([&] { return warden_->living() == 2; }));
@@ -108,7 +108,7 @@ TEST_F(SessionTest, AWorkersDeathEndsItsSessionOnly) {
   Program dies, stays, local;
   ASSERT_TRUE(dies.Open(options_.socket));
   ASSERT_TRUE(stays.Open(options_.socket));
-  ASSERT_TRUE(local.Open(config_.door()));
+  ASSERT_TRUE(local.Open(config_.local_socket()));
   warden_->LetDie(dies.reply.session);
   EXPECT_TRUE(Eventually([&] { return dies.down_memory->closed(); }));
   EXPECT_EQ(dies.down_memory->close_code(), 719u);
@@ -124,14 +124,14 @@ TEST_F(SessionTest, AWorkersDeathEndsItsSessionOnly) {
 TEST_F(SessionTest, RefusalsHaveASentence) {
   Program newer;
   const uint32_t next = wire::kBuiltVersions.newest + 1;
-  EXPECT_FALSE(newer.Open(config_.door(), {next, next + 1}));
+  EXPECT_FALSE(newer.Open(config_.local_socket(), {next, next + 1}));
   EXPECT_EQ(newer.reply.code, 803);
   EXPECT_EQ(newer.reply.sentence, "the client speaks protocol " + std::to_string(next) + " to " +
                                       std::to_string(next + 1) + ", this server " +
                                       wire::VersionsText(wire::kBuiltVersions) +
                                       ": upgrade longwired on the server");
   Program older;
-  EXPECT_FALSE(older.Open(config_.door(), {1, 1}));
+  EXPECT_FALSE(older.Open(config_.local_socket(), {1, 1}));
   EXPECT_NE(older.reply.sentence.find("upgrade Longwire on the client"), std::string::npos);
   for (auto mood :
        {FakeWarden::Mood::kRefuse, FakeWarden::Mood::kBrokenReply, FakeWarden::Mood::kDieInOpen}) {
@@ -145,11 +145,11 @@ TEST_F(SessionTest, RefusalsHaveASentence) {
   EXPECT_TRUE(NothingLeft());
 }
 
-TEST_F(SessionTest, ProgramsOfOtherUsersAreRefusedAtBothDoors) {
+TEST_F(SessionTest, ProgramsOfOtherUsersAreRefusedAtBothSockets) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be another user";
-  // Nothing but the doors' own look at the peer is in the way.
+  // Only the sockets' own check of the peer refuses it.
   ASSERT_EQ(chmod(folder_.c_str(), 0755), 0);
-  for (const std::string& door : {config_.door(), options_.socket}) {
+  for (const std::string& door : {config_.local_socket(), options_.socket}) {
     ASSERT_EQ(chmod(door.c_str(), 0666), 0);
     bool connected = false, opened = false;
     std::thread stranger([&] {
@@ -179,7 +179,7 @@ TEST_F(SessionTest, AProgramThatGoesWhileItsSessionOpens) {
 TEST_F(SessionTest, TheServersEndIsTold) {
   Program program, local;
   ASSERT_TRUE(program.Open(options_.socket));
-  ASSERT_TRUE(local.Open(config_.door()));
+  ASSERT_TRUE(local.Open(config_.local_socket()));
   ASSERT_TRUE(program.Echo("attached"));
   StopDaemon();
   EXPECT_TRUE(Eventually([&] { return program.down_memory->closed(); }));

@@ -12,7 +12,7 @@ class VersionsTest : public SessionTest {
   std::map<std::string, std::vector<std::byte>> recorded_ =
       versions::ReadFixtures(FIXTURES "/13.hex");
 
-  std::vector<std::string> Doors() { return {config_.door(), options_.socket}; }
+  std::vector<std::string> Sockets() { return {config_.local_socket(), options_.socket}; }
 
   // A request as a link sends it that speaks these versions; 0: it says none.
   wire::OpenReply OpenBy(uint32_t oldest, uint32_t newest) {
@@ -35,7 +35,7 @@ class VersionsTest : public SessionTest {
 };
 
 TEST_F(VersionsTest, AProgramOfTheVersionBeforeIsServed) {
-  for (const std::string& door : Doors()) {
+  for (const std::string& door : Sockets()) {
     Program program;
     ASSERT_TRUE(program.Send(door, recorded_.at("open-request"))) << program.reply.sentence;
     EXPECT_EQ(program.reply.protocol, wire::kLastWithoutRange);
@@ -44,7 +44,7 @@ TEST_F(VersionsTest, AProgramOfTheVersionBeforeIsServed) {
 }
 
 TEST_F(VersionsTest, AViewOfTheVersionBeforeIsAnswered) {
-  for (const std::string& door : Doors()) {
+  for (const std::string& door : Sockets()) {
     wire::Descriptor socket = wire::ConnectLocal(door);
     ASSERT_TRUE(wire::SendMessage(socket.get(), recorded_.at("view-request")));
     auto answer = wire::ReceiveMessage(socket.get(), seconds(8));
@@ -58,7 +58,7 @@ TEST_F(VersionsTest, AViewOfTheVersionBeforeIsAnswered) {
 }
 
 TEST_F(VersionsTest, AProgramOfThisVersionGetsIt) {
-  for (const std::string& door : Doors()) {
+  for (const std::string& door : Sockets()) {
     Program program;
     ASSERT_TRUE(program.Open(door)) << program.reply.sentence;
     EXPECT_EQ(program.reply.protocol, wire::kBuiltVersions.newest);
@@ -66,7 +66,7 @@ TEST_F(VersionsTest, AProgramOfThisVersionGetsIt) {
 }
 
 TEST_F(VersionsTest, ALinkCarriesWhatItSpeaks) {
-  EXPECT_EQ(OpenBy(0, 0).protocol, wire::kLastWithoutRange) << "it is one of before";
+  EXPECT_EQ(OpenBy(0, 0).protocol, wire::kLastWithoutRange) << "an older link";
   EXPECT_EQ(OpenBy(13, 13).protocol, 13u);
   EXPECT_EQ(OpenBy(1, UINT32_MAX).protocol, wire::kBuiltVersions.newest);
   EXPECT_EQ(OpenBy(15, 16).sentence,
@@ -91,7 +91,7 @@ TEST_F(VersionsTest, HostileRangesHarmNobody) {
   const wire::VersionRange hostile[] = {
       {0, 0}, {14, 13}, {0, UINT32_MAX}, {UINT32_MAX, 0}, {UINT32_MAX, UINT32_MAX}};
   for (wire::VersionRange versions : hostile) {
-    for (const std::string& door : Doors()) {
+    for (const std::string& door : Sockets()) {
       Program program;
       EXPECT_FALSE(program.Open(door, versions));
       EXPECT_EQ(program.reply.code, 803);
@@ -109,7 +109,7 @@ TEST_F(VersionsTest, AWardenOfTheVersionBeforeIsFoundOut) {
   warden_->set_knows_hello(false);
   StartDaemon();
   Program program;
-  ASSERT_TRUE(program.Open(config_.door())) << program.reply.sentence;
+  ASSERT_TRUE(program.Open(config_.local_socket())) << program.reply.sentence;
   EXPECT_TRUE(program.Echo("by an older warden"));
 }
 

@@ -106,7 +106,7 @@ inline transport::Attach SampleAttach() {
   transport::Attach attach;
   attach.session = 1001;
   attach.kept_bytes = attach.room_bytes = 8 << 20;
-  attach.hears_terms = 1;
+  attach.understands_terms = 1;
   return attach;
 }
 

@@ -9,14 +9,14 @@ TEST(ZFaults, AStreamThatTheServerCouldNotMakeHoldsNobodyUp) {
   Bench bench;
   CUstream stream = nullptr;
   CUdeviceptr data = 0;
-  ASSERT_OK(cuMemAlloc_v2(&data, 64));  // first: the next call may hear of the refusal
+  ASSERT_OK(cuMemAlloc_v2(&data, 64));  // first: the next call may get the refusal
   Driver().stream_result = CUDA_ERROR_OUT_OF_MEMORY;
   ASSERT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   cuMemsetD8Async(data, 1, 64, stream);  // says what has come by then
   CUresult told = cuStreamSynchronize(stream);
   EXPECT_TRUE(told == CUDA_ERROR_OUT_OF_MEMORY || told == CUDA_ERROR_INVALID_HANDLE) << told;
   Driver().stream_result = CUDA_SUCCESS;
-  while (cuCtxSynchronize() != CUDA_SUCCESS) continue;  // each failure is told once
+  while (cuCtxSynchronize() != CUDA_SUCCESS) continue;  // each failure is reported once
   EXPECT_OK(cuStreamDestroy_v2(stream));
   // Nor is there anything to destroy, which comes late, too: not in the next test.
   CUresult last = CUDA_SUCCESS;

@@ -166,8 +166,8 @@ struct Joined {
 
 std::atomic<bool> shall_stand{false}, stands_still{false};
 
-// The client's ring to the worker's, as a link's relay does. It stands still behind all that was
-// there when it was told to, until it is told to go on.
+// The client's ring to the worker's, as a link's relay does. On request it
+// stops after all bytes that were there, until it is released.
 void Relay(std::shared_ptr<wire::RingMemory> from, std::shared_ptr<wire::RingMemory> to) {
   wire::RingConsumer consumer(std::move(from));
   wire::RingProducer producer(std::move(to));

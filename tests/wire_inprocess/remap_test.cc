@@ -169,7 +169,8 @@ TEST_F(Remap, WorkElsewhereWaitsForACopyThatIsQueuedLate) {
   EXPECT_EQ(0u, remapped());
 }
 
-// Nobody was told: no thread waits for the copy's stream, which may wait for that very thread.
+// The copy was not reported: no thread waits for the copy's stream, which may wait for that very
+// thread.
 TEST_F(Remap, WorkElsewhereDoesNotWaitForWhatIsNotOver) {
   Block(streams_[0]);
   ASSERT_OK(cuMemcpyDtoDAsync_v2(larger_, old_, kOld, streams_[0]));

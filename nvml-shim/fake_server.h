@@ -1,4 +1,5 @@
-// A server's door for tests: answers questions about devices with what the test says.
+// A server's local socket for tests: answers requests about devices with a reply that the test
+// sets.
 #pragma once
 
 #include <unistd.h>
@@ -16,9 +17,9 @@
 
 namespace longwire::nvml {
 
-class FakeDoor {
+class FakeServer {
  public:
-  FakeDoor() {
+  FakeServer() {
     char folder[] = "/tmp/longwire-nvml-XXXXXX";
     folder_ = mkdtemp(folder);
     path_ = folder_ + "/door";
@@ -26,13 +27,13 @@ class FakeDoor {
     thread_ = std::thread([this] { Loop(); });
     setenv("LONGWIRE_SERVER", ("unix:" + path_).c_str(), 1);
   }
-  ~FakeDoor() {
+  ~FakeServer() {
     Close();
     rmdir(folder_.c_str());
     unsetenv("LONGWIRE_SERVER");
   }
 
-  void Say(wire::ViewReply reply) {
+  void SetReply(wire::ViewReply reply) {
     base::MutexLock lock(mutex_);
     reply_ = std::move(reply);
   }
@@ -40,7 +41,7 @@ class FakeDoor {
     base::MutexLock lock(mutex_);
     return askers_.count(static_cast<uint32_t>(pid)) != 0;
   }
-  // From now on nobody answers.
+  // Stops answering.
   void Close() {
     if (!thread_.joinable()) return;
     ending_ = true;

@@ -1,4 +1,4 @@
-// The unix socket at which programs of this user find the link.
+// The unix socket at which programs of this user connect to the link.
 #pragma once
 
 #include <chrono>
@@ -12,16 +12,16 @@
 
 namespace longwire::link {
 
-class Door {
+class LocalSocket {
  public:
-  explicit Door(const Options& options)
+  explicit LocalSocket(const Options& options)
       : options_(options),
         servers_(options.servers, options.identity, options.server_problem, options.packing) {}
 
   enum class Opened { kOpen, kOtherLink, kFailed };
-  // Opens the door unless another link has it already. kFailed: errno says why.
+  // Listens at the socket unless another link does already. kFailed: errno says why.
   Opened Open();
-  // Serves programs until idle. Returns when no session is left.
+  // Serves programs until none has come for Options::idle and no session is left.
   void Serve();
 
  private:
@@ -34,12 +34,12 @@ class Door {
   int Patience(std::chrono::steady_clock::time_point idle_since) const;
   void WatchPrograms(int timeout_milliseconds);
   void Reap();
-  void CloseDoor();
+  void Close();
 
   const Options& options_;
   ServerConnection servers_;
   wire::Descriptor listener_;
-  wire::Descriptor ended_;  // an eventfd: some session's thread has finished
+  wire::Descriptor ended_;  // an eventfd: a session's thread has finished
   std::list<Entry> sessions_;
 };
 

@@ -1,4 +1,5 @@
-// The daemon's own door: programs of this host get the worker's rings themselves.
+// The daemon's unix socket for programs of this host: they get the worker's rings themselves, with
+// no link and no connection between.
 #pragma once
 
 #include <atomic>
@@ -12,14 +13,14 @@
 
 namespace longwire::daemon {
 
-class LocalDoor {
+class LocalSocket {
  public:
-  explicit LocalDoor(SessionTable& table) : table_(table) {}
-  ~LocalDoor() { Stop(); }
+  explicit LocalSocket(SessionTable& table) : table_(table) {}
+  ~LocalSocket() { Stop(); }
 
-  // False, with a sentence for the operator, when nobody can be let in there.
+  // False, with a sentence for the operator, when the socket cannot be opened.
   bool Start(const std::string& path, std::string* sentence);
-  // Lets those knock whom `config` names. Who comes in is decided for each by its uid.
+  // Lets other users connect if `config` names any. Each is then admitted or refused by its uid.
   void SetMode(const config::Config& config);
   void Stop();
 
@@ -32,7 +33,7 @@ class LocalDoor {
   wire::Descriptor listener_;
   std::thread thread_;
   std::atomic<bool> stopping_{false};
-  base::Mutex mutex_{base::ranks::kLocalDoor};
+  base::Mutex mutex_{base::ranks::kLocalSocket};
   base::CondVar fewer_;
   size_t clients_ LONGWIRE_GUARDED_BY(mutex_) = 0;
 };

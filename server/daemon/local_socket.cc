@@ -1,4 +1,4 @@
-#include "server/daemon/local_door.h"
+#include "server/daemon/local_socket.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -25,8 +25,8 @@ constexpr size_t kMaxClients = 1024;
 
 // True when the client closed its end before or while a session is being opened.
 bool HasGone(int socket) {
-  pollfd look{socket, POLLRDHUP, 0};
-  return poll(&look, 1, 0) > 0 && (look.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+  pollfd state{socket, POLLRDHUP, 0};
+  return poll(&state, 1, 0) > 0 && (state.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
 mode_t ModeFor(const config::Config& config) {
@@ -42,7 +42,7 @@ void WaitUntilGone(int socket) {
 
 }  // namespace
 
-bool LocalDoor::Start(const std::string& path, std::string* sentence) {
+bool LocalSocket::Start(const std::string& path, std::string* sentence) {
   path_ = path;
   if (!PrepareFolderOf(path, sentence)) return false;
   if (wire::ConnectLocal(path).valid()) {
@@ -51,25 +51,25 @@ bool LocalDoor::Start(const std::string& path, std::string* sentence) {
   }
   listener_ = wire::ListenLocal(path, ModeFor(*table_.config()));
   if (!listener_.valid()) {
-    *sentence = "cannot open the door at " + path + ": " + std::strerror(errno);
+    *sentence = "cannot open the local socket at " + path + ": " + std::strerror(errno);
     return false;
   }
   thread_ = std::thread([this] { Loop(); });
-  Log(LogLevel::kInfo, "door at " + path);
+  Log(LogLevel::kInfo, "local socket at " + path);
   return true;
 }
 
-void LocalDoor::SetMode(const config::Config& config) {
+void LocalSocket::SetMode(const config::Config& config) {
   if (!listener_.valid() || chmod(path_.c_str(), ModeFor(config)) == 0) return;
-  Log(LogLevel::kError, "cannot change who may knock at " + path_ + ": " + std::strerror(errno));
+  Log(LogLevel::kError, "cannot change who may connect to " + path_ + ": " + std::strerror(errno));
 }
 
-void LocalDoor::Loop() {
+void LocalSocket::Loop() {
   while (!stopping_.load()) {
     wire::Descriptor socket = wire::AcceptLocal(listener_.get());
     if (stopping_.load()) return;
     if (!socket.valid()) {
-      // Out of descriptors, most likely: not a reason to turn in circles.
+      // Most likely out of descriptors: wait instead of spinning.
       usleep(10'000);
       continue;
     }
@@ -87,7 +87,7 @@ void LocalDoor::Loop() {
   }
 }
 
-void LocalDoor::Serve(wire::Descriptor socket) {
+void LocalSocket::Serve(wire::Descriptor socket) {
   auto credentials = wire::PeerCredentials(socket.get());
   if (!credentials) return;
   auto message = wire::ReceiveMessage(socket.get(), kRequestPatience);
@@ -109,20 +109,20 @@ void LocalDoor::Serve(wire::Descriptor socket) {
   bool sent = !HasGone(socket.get()) && wire::SendMessage(socket.get(), writer.span(), shared);
   if (sent) {
     opened.session->set_on_end([descriptor = socket.get()](const transport::Closed& closed) {
-      // The rings carry only the code.
+      // The rings carry the code only, so the sentence goes through the socket.
       if (!closed.sentence.empty()) {
         wire::SendMessage(descriptor, std::as_bytes(std::span(closed.sentence)));
       }
       shutdown(descriptor, SHUT_RDWR);
     });
     WaitUntilGone(socket.get());
-    // End may still be about to use the socket; it does so once, before it returns.
+    // Waits for an End that is using the socket, and keeps later ones from it.
     opened.session->set_on_end({});
   }
   table_.End(opened.session, {});
 }
 
-void LocalDoor::Stop() {
+void LocalSocket::Stop() {
   if (!listener_.valid() || stopping_.exchange(true)) return;
   shutdown(listener_.get(), SHUT_RDWR);
   if (thread_.joinable()) thread_.join();

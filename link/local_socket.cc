@@ -1,4 +1,4 @@
-#include "link/door.h"
+#include "link/local_socket.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -22,11 +22,11 @@ using Clock = std::chrono::steady_clock;
 using transport::Log;
 using transport::LogLevel;
 
-// Programs of one user at a time; each takes two threads and four rings' worth of addresses.
+// Of one user at a time; each takes two threads and the addresses of four rings.
 constexpr size_t kMaxSessions = 1024;
 
-// Held while the door is opened or closed, so that two links never have the same one.
-wire::Descriptor LockDoor(const std::string& path) {
+// Held while the socket is opened or closed, so that two links never have the same one.
+wire::Descriptor LockSocket(const std::string& path) {
   wire::Descriptor file(open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (file.valid() && flock(file.get(), LOCK_EX) != 0) file.Reset();
   return file;
@@ -34,8 +34,8 @@ wire::Descriptor LockDoor(const std::string& path) {
 
 }  // namespace
 
-Door::Opened Door::Open() {
-  wire::Descriptor lock = LockDoor(options_.socket);
+LocalSocket::Opened LocalSocket::Open() {
+  wire::Descriptor lock = LockSocket(options_.socket);
   ended_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!lock.valid() || !ended_.valid()) return Opened::kFailed;
   if (wire::ConnectLocal(options_.socket).valid()) return Opened::kOtherLink;
@@ -45,7 +45,7 @@ Door::Opened Door::Open() {
   return Opened::kOpen;
 }
 
-void Door::Accept() {
+void LocalSocket::Accept() {
   while (true) {
     wire::Descriptor socket = wire::AcceptLocal(listener_.get());
     if (!socket.valid()) return;
@@ -67,7 +67,7 @@ void Door::Accept() {
   }
 }
 
-void Door::WatchPrograms(int timeout_milliseconds) {
+void LocalSocket::WatchPrograms(int timeout_milliseconds) {
   std::vector<pollfd> waits = {{ended_.get(), POLLIN, 0}};
   std::vector<Entry*> entries;
   if (listener_.valid()) waits.push_back({listener_.get(), POLLIN, 0});
@@ -89,7 +89,7 @@ void Door::WatchPrograms(int timeout_milliseconds) {
   if (first > 1 && waits[1].revents != 0) Accept();
 }
 
-void Door::Reap() {
+void LocalSocket::Reap() {
   for (auto entry = sessions_.begin(); entry != sessions_.end();) {
     if (entry->session->finished()) {
       entry->thread.join();
@@ -100,23 +100,23 @@ void Door::Reap() {
   }
 }
 
-void Door::CloseDoor() {
-  wire::Descriptor lock = LockDoor(options_.socket);
+void LocalSocket::Close() {
+  wire::Descriptor lock = LockSocket(options_.socket);
   unlink(options_.socket.c_str());
-  // Programs that came in between are served; later ones start a new link.
+  // Programs that have connected by now are served; later ones start a new link.
   Accept();
   listener_.Reset();
 }
 
-// Until the door closes because nobody came, in milliseconds; -1: for ever.
-int Door::Patience(Clock::time_point idle_since) const {
+// Milliseconds until the socket closes because no program came; -1: no limit.
+int LocalSocket::Patience(Clock::time_point idle_since) const {
   if (options_.idle.count() == 0 || !sessions_.empty()) return -1;
   auto left =
       std::chrono::ceil<std::chrono::milliseconds>(idle_since + options_.idle - Clock::now());
   return static_cast<int>(std::clamp<int64_t>(left.count(), 0, INT_MAX));
 }
 
-void Door::Serve() {
+void LocalSocket::Serve() {
   auto idle_since = Clock::now();
   while (listener_.valid() || !sessions_.empty()) {
     WatchPrograms(Patience(idle_since));
@@ -124,7 +124,7 @@ void Door::Serve() {
     Reap();
     if (listener_.valid() && options_.idle.count() != 0 &&
         Clock::now() - idle_since >= options_.idle) {
-      CloseDoor();
+      Close();
     }
   }
 }
