@@ -61,7 +61,7 @@ def without_gcc_options(arguments):
     kept, precompiled = [], None
     words = iter(arguments)
     for word in words:
-        if word in GCC_OPTIONS:
+        if word in GCC_OPTIONS or word.startswith("--param="):
             continue
         if word == "-include":
             precompiled = next(words)

@@ -15,7 +15,7 @@ Table MakeTable(std::initializer_list<std::span<const OpEntry>> parts) {
   return table;
 }
 
-bool HasAvx2() {
+[[maybe_unused]] bool HasAvx2() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
          __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
          __builtin_cpu_supports("f16c");
@@ -30,7 +30,11 @@ bool HasAvx2() {
 }  // namespace
 
 const OpEntry* FindOp(std::string_view key) {
+#ifdef SOFTGPU_BASELINE_ALONE
+  static const Table& table = *new Table(SOFTGPU_TABLE(baseline));
+#else
   static const Table& table = *new Table(HasAvx2() ? SOFTGPU_TABLE(avx2) : SOFTGPU_TABLE(baseline));
+#endif
   auto it = table.find(key);
   return it == table.end() ? nullptr : it->second;
 }
