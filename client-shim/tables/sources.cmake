@@ -14,7 +14,8 @@ longwire_test(tables_test
   SOURCES ${CMAKE_CURRENT_LIST_DIR}/tables_test.cc
           ${CMAKE_CURRENT_LIST_DIR}/context_storage.cc
           ${CMAKE_CURRENT_LIST_DIR}/integrity.cc
-          ${CMAKE_CURRENT_LIST_DIR}/md2.cc)
+          ${CMAKE_CURRENT_LIST_DIR}/md2.cc
+  LIBS longwire_base)
 target_include_directories(tables_test SYSTEM PRIVATE ${LONGWIRE_CUDA_INCLUDE})
 
 longwire_test(compile_cache_test
