@@ -72,24 +72,40 @@ bool RowsOf(const CUDA_ARRAY_DESCRIPTOR& shape, size_t pitch, size_t* bytes) {
          !__builtin_add_overflow(*bytes, row, bytes);
 }
 
-void Bind(Reference& reference, const CUDA_RESOURCE_DESC& resource) {
-  reference.resource = resource;
-  reference.bound = true;
+// What a reference is to be bound to.
+struct Binding {
+  CUDA_RESOURCE_DESC resource{};
+  bool has_format = false;  // else the reference keeps its own
+  CUarray_format format{};
+  unsigned channels = 0;
+};
+
+// find(binding): what it is to be; may wait, so it runs before the reference's lock is taken.
+template <class Find>
+CUresult Bind(uint64_t handle, bool surface, Find find) {
+  Reference* reference = FindReference(handle, surface);
+  if (reference == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  Binding binding;
+  LONGWIRE_TRY(find(&binding));
+  base::MutexLock lock(reference->mutex);
+  reference->resource = binding.resource;
+  reference->bound = true;
+  if (!binding.has_format) return CUDA_SUCCESS;
+  reference->format = binding.format;
+  reference->channels = binding.channels;
+  return CUDA_SUCCESS;
 }
 
 // The worker's driver knows the array, or says that it is none.
-CUresult BindArray(Reference& reference, CUarray array) {
+CUresult FindArray(CUarray array, bool surface, Binding* binding) {
   CUDA_ARRAY3D_DESCRIPTOR shape{};
   LONGWIRE_TRY(forward::cuArray3DGetDescriptor_v2(&shape, array));
-  if (reference.surface && (shape.Flags & CUDA_ARRAY3D_SURFACE_LDST) == 0) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  CUDA_RESOURCE_DESC resource{};
-  resource.resType = CU_RESOURCE_TYPE_ARRAY;
-  resource.res.array.hArray = array;
-  reference.format = shape.Format;
-  reference.channels = shape.NumChannels;
-  Bind(reference, resource);
+  if (surface && (shape.Flags & CUDA_ARRAY3D_SURFACE_LDST) == 0) return CUDA_ERROR_INVALID_VALUE;
+  binding->resource.resType = CU_RESOURCE_TYPE_ARRAY;
+  binding->resource.res.array.hArray = array;
+  binding->has_format = true;
+  binding->format = shape.Format;
+  binding->channels = shape.NumChannels;
   return CUDA_SUCCESS;
 }
 
@@ -122,43 +138,39 @@ CUresult cuTexRefDestroy(CUtexref hTexRef) {
 }
 
 CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags) {
-  return WithTexture(hTexRef, [&](Reference& reference) {
+  return Bind(Number(hTexRef), false, [&](Binding* binding) {
     // The driver takes it without the flag, too.
     bool known = (Flags & ~unsigned{CU_TRSA_OVERRIDE_FORMAT}) == 0;
-    return known ? BindArray(reference, hArray) : CUDA_ERROR_INVALID_VALUE;
+    return known ? FindArray(hArray, false, binding) : CUDA_ERROR_INVALID_VALUE;
   });
 }
 
 CUresult cuTexRefSetMipmappedArray(CUtexref hTexRef, CUmipmappedArray hMipmappedArray,
                                    unsigned int Flags) {
-  return WithTexture(hTexRef, [&](Reference& reference) {
+  return Bind(Number(hTexRef), false, [&](Binding* binding) {
     if (Flags != CU_TRSA_OVERRIDE_FORMAT) return CUDA_ERROR_INVALID_VALUE;
     CUarray level = nullptr;
-    CUresult result = forward::cuMipmappedArrayGetLevel(&level, hMipmappedArray, 0);
-    if (result == CUDA_SUCCESS) result = BindArray(reference, level);  // its format
-    if (result != CUDA_SUCCESS) return result;
-    CUDA_RESOURCE_DESC resource{};
-    resource.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
-    resource.res.mipmap.hMipmappedArray = hMipmappedArray;
-    Bind(reference, resource);
+    LONGWIRE_TRY(forward::cuMipmappedArrayGetLevel(&level, hMipmappedArray, 0));
+    LONGWIRE_TRY(FindArray(level, false, binding));  // its format
+    binding->resource = {};
+    binding->resource.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+    binding->resource.res.mipmap.hMipmappedArray = hMipmappedArray;
     return CUDA_SUCCESS;
   });
 }
 
 CUresult cuTexRefSetAddress_v2(size_t* ByteOffset, CUtexref hTexRef, CUdeviceptr dptr,
                                size_t bytes) {
-  return WithTexture(hTexRef, [&](Reference& reference) {
+  return Bind(Number(hTexRef), false, [&](Binding* binding) {
     const size_t beyond = dptr % Alignment(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 512);
     if (bytes == 0 || (beyond != 0 && ByteOffset == nullptr)) return CUDA_ERROR_INVALID_VALUE;
     if (!IsDeviceAddress(dptr) || CheckDeviceRange(dptr, bytes) != CUDA_SUCCESS) {
       return CUDA_ERROR_INVALID_VALUE;
     }
     if (ByteOffset != nullptr) *ByteOffset = beyond;
-    CUDA_RESOURCE_DESC resource{};
-    resource.resType = CU_RESOURCE_TYPE_LINEAR;
-    resource.res.linear.devPtr = dptr - beyond;
-    resource.res.linear.sizeInBytes = bytes + beyond;
-    Bind(reference, resource);
+    binding->resource.resType = CU_RESOURCE_TYPE_LINEAR;
+    binding->resource.res.linear.devPtr = dptr - beyond;
+    binding->resource.res.linear.sizeInBytes = bytes + beyond;
     return CUDA_SUCCESS;
   });
 }
@@ -174,7 +186,7 @@ CUresult cuTexRefSetAddress(unsigned int* ByteOffset, CUtexref hTexRef, CUdevice
 
 CUresult cuTexRefSetAddress2D_v3(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR* desc,
                                  CUdeviceptr dptr, size_t Pitch) {
-  return WithTexture(hTexRef, [&](Reference& reference) {
+  return Bind(Number(hTexRef), false, [&](Binding* binding) {
     size_t bytes = 0;
     if (!RowsOf(*desc, Pitch, &bytes) ||
         dptr % Alignment(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 512) != 0 ||
@@ -182,13 +194,12 @@ CUresult cuTexRefSetAddress2D_v3(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR* 
         !IsDeviceAddress(dptr) || CheckDeviceRange(dptr, bytes) != CUDA_SUCCESS) {
       return CUDA_ERROR_INVALID_VALUE;
     }
-    CUDA_RESOURCE_DESC resource{};
-    resource.resType = CU_RESOURCE_TYPE_PITCH2D;
-    resource.res.pitch2D = {dptr,        desc->Format, desc->NumChannels,
-                            desc->Width, desc->Height, Pitch};
-    reference.format = desc->Format;
-    reference.channels = desc->NumChannels;
-    Bind(reference, resource);
+    binding->resource.resType = CU_RESOURCE_TYPE_PITCH2D;
+    binding->resource.res.pitch2D = {dptr,        desc->Format, desc->NumChannels,
+                                     desc->Width, desc->Height, Pitch};
+    binding->has_format = true;
+    binding->format = desc->Format;
+    binding->channels = desc->NumChannels;
     return CUDA_SUCCESS;
   });
 }
@@ -201,6 +212,7 @@ CUresult cuTexRefSetAddress2D(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR_v1* 
 
 CUresult cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt, int NumPackedComponents) {
   return WithTexture(hTexRef, [&](Reference& reference) {
+    reference.mutex.AssertHeld();
     const auto channels = static_cast<unsigned>(NumPackedComponents);
     if (TexelBytes(fmt, channels) == 0) return CUDA_ERROR_INVALID_VALUE;
     reference.format = fmt;
@@ -211,6 +223,7 @@ CUresult cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt, int NumPackedCo
 
 CUresult cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode am) {
   return WithTexture(hTexRef, [&](Reference& reference) {
+    reference.mutex.AssertHeld();
     if (dim < 0 || dim > 2 || am > CU_TR_ADDRESS_MODE_BORDER) return CUDA_ERROR_INVALID_VALUE;
     return Tell(&reference.texture.addressMode[dim], am);
   });
@@ -218,6 +231,7 @@ CUresult cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode am) {
 
 CUresult cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm) {
   return WithTexture(hTexRef, [&](Reference& reference) {
+    reference.mutex.AssertHeld();
     if (fm > CU_TR_FILTER_MODE_LINEAR) return CUDA_ERROR_INVALID_VALUE;
     return Tell(&reference.texture.filterMode, fm);
   });
@@ -225,6 +239,7 @@ CUresult cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm) {
 
 CUresult cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mode fm) {
   return WithTexture(hTexRef, [&](Reference& reference) {
+    reference.mutex.AssertHeld();
     if (fm > CU_TR_FILTER_MODE_LINEAR) return CUDA_ERROR_INVALID_VALUE;
     return Tell(&reference.texture.mipmapFilterMode, fm);
   });
@@ -232,6 +247,7 @@ CUresult cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mode fm) {
 
 CUresult cuTexRefSetMipmapLevelBias(CUtexref hTexRef, float bias) {
   return WithTexture(hTexRef, [&](Reference& reference) {
+    reference.mutex.AssertHeld();
     return Tell(&reference.texture.mipmapLevelBias, bias);
   });
 }
@@ -239,6 +255,7 @@ CUresult cuTexRefSetMipmapLevelBias(CUtexref hTexRef, float bias) {
 CUresult cuTexRefSetMipmapLevelClamp(CUtexref hTexRef, float minMipmapLevelClamp,
                                      float maxMipmapLevelClamp) {
   return WithTexture(hTexRef, [&](Reference& reference) {
+    reference.mutex.AssertHeld();
     reference.texture.minMipmapLevelClamp = minMipmapLevelClamp;
     return Tell(&reference.texture.maxMipmapLevelClamp, maxMipmapLevelClamp);
   });
@@ -246,12 +263,14 @@ CUresult cuTexRefSetMipmapLevelClamp(CUtexref hTexRef, float minMipmapLevelClamp
 
 CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int maxAniso) {
   return WithTexture(hTexRef, [&](Reference& reference) {
+    reference.mutex.AssertHeld();
     return Tell(&reference.texture.maxAnisotropy, maxAniso);
   });
 }
 
 CUresult cuTexRefSetBorderColor(CUtexref hTexRef, float* pBorderColor) {
   return WithTexture(hTexRef, [&](Reference& reference) {
+    reference.mutex.AssertHeld();
     std::copy_n(pBorderColor, 4, reference.texture.borderColor);
     return CUDA_SUCCESS;
   });
@@ -262,6 +281,7 @@ CUresult cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags) {
                               CU_TRSF_SRGB | CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION |
                               CU_TRSF_SEAMLESS_CUBEMAP;
   return WithTexture(hTexRef, [&](Reference& reference) {
+    reference.mutex.AssertHeld();
     if ((Flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
     return Tell(&reference.texture.flags, Flags);
   });
@@ -269,6 +289,7 @@ CUresult cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags) {
 
 CUresult cuTexRefGetAddress_v2(CUdeviceptr* pdptr, CUtexref hTexRef) {
   return WithTexture(hTexRef, [&](Reference& reference) {
+    reference.mutex.AssertHeld();
     if (!reference.bound) return CUDA_ERROR_INVALID_VALUE;
     switch (reference.resource.resType) {
       case CU_RESOURCE_TYPE_LINEAR:
@@ -291,6 +312,7 @@ CUresult cuTexRefGetAddress(CUdeviceptr_v1* pdptr, CUtexref hTexRef) {
 
 CUresult cuTexRefGetArray(CUarray* phArray, CUtexref hTexRef) {
   return WithTexture(hTexRef, [&](Reference& reference) {
+    reference.mutex.AssertHeld();
     if (!reference.bound || reference.resource.resType != CU_RESOURCE_TYPE_ARRAY) {
       return CUDA_ERROR_INVALID_VALUE;
     }
@@ -300,6 +322,7 @@ CUresult cuTexRefGetArray(CUarray* phArray, CUtexref hTexRef) {
 
 CUresult cuTexRefGetMipmappedArray(CUmipmappedArray* phMipmappedArray, CUtexref hTexRef) {
   return WithTexture(hTexRef, [&](Reference& reference) {
+    reference.mutex.AssertHeld();
     if (!reference.bound || reference.resource.resType != CU_RESOURCE_TYPE_MIPMAPPED_ARRAY) {
       return CUDA_ERROR_INVALID_VALUE;
     }
@@ -309,6 +332,7 @@ CUresult cuTexRefGetMipmappedArray(CUmipmappedArray* phMipmappedArray, CUtexref 
 
 CUresult cuTexRefGetAddressMode(CUaddress_mode* pam, CUtexref hTexRef, int dim) {
   return WithTexture(hTexRef, [&](Reference& reference) {
+    reference.mutex.AssertHeld();
     if (dim < 0 || dim > 2) return CUDA_ERROR_INVALID_VALUE;
     return Tell(pam, reference.texture.addressMode[dim]);
   });
@@ -320,6 +344,7 @@ CUresult cuTexRefGetFilterMode(CUfilter_mode* pfm, CUtexref hTexRef) {
 
 CUresult cuTexRefGetFormat(CUarray_format* pFormat, int* pNumChannels, CUtexref hTexRef) {
   return WithTexture(hTexRef, [&](Reference& reference) {
+    reference.mutex.AssertHeld();
     *pNumChannels = static_cast<int>(reference.channels);
     return Tell(pFormat, reference.format);
   });
@@ -336,6 +361,7 @@ CUresult cuTexRefGetMipmapLevelBias(float* pbias, CUtexref hTexRef) {
 CUresult cuTexRefGetMipmapLevelClamp(float* pminMipmapLevelClamp, float* pmaxMipmapLevelClamp,
                                      CUtexref hTexRef) {
   return WithTexture(hTexRef, [&](Reference& reference) {
+    reference.mutex.AssertHeld();
     *pminMipmapLevelClamp = reference.texture.minMipmapLevelClamp;
     return Tell(pmaxMipmapLevelClamp, reference.texture.maxMipmapLevelClamp);
   });
@@ -343,12 +369,14 @@ CUresult cuTexRefGetMipmapLevelClamp(float* pminMipmapLevelClamp, float* pmaxMip
 
 CUresult cuTexRefGetMaxAnisotropy(int* pmaxAniso, CUtexref hTexRef) {
   return WithTexture(hTexRef, [&](Reference& reference) {
+    reference.mutex.AssertHeld();
     return Tell(pmaxAniso, static_cast<int>(reference.texture.maxAnisotropy));
   });
 }
 
 CUresult cuTexRefGetBorderColor(float* pBorderColor, CUtexref hTexRef) {
   return WithTexture(hTexRef, [&](Reference& reference) {
+    reference.mutex.AssertHeld();
     std::copy_n(reference.texture.borderColor, 4, pBorderColor);
     return CUDA_SUCCESS;
   });
@@ -359,13 +387,14 @@ CUresult cuTexRefGetFlags(unsigned int* pFlags, CUtexref hTexRef) {
 }
 
 CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flags) {
-  return With(Number(hSurfRef), true, [&](Reference& reference) {
-    return Flags == 0 ? BindArray(reference, hArray) : CUDA_ERROR_INVALID_VALUE;
+  return Bind(Number(hSurfRef), true, [&](Binding* binding) {
+    return Flags == 0 ? FindArray(hArray, true, binding) : CUDA_ERROR_INVALID_VALUE;
   });
 }
 
 CUresult cuSurfRefGetArray(CUarray* phArray, CUsurfref hSurfRef) {
   return With(Number(hSurfRef), true, [&](Reference& reference) {
+    reference.mutex.AssertHeld();
     if (!reference.bound) return CUDA_ERROR_INVALID_VALUE;
     return Tell(phArray, reference.resource.res.array.hArray);
   });
