@@ -94,8 +94,9 @@ int Config(const Arguments& arguments) {
   }
   if (command == "show") return Show(file, with_defaults);
   if (command != "check") {
-    return RefuseWords(command.empty() ? "check, show or default?"
-                                       : "unknown command '" + command + "'.");
+    if (command.empty()) return RefuseWords("check, show or default?");
+    std::string kind = command.starts_with("-") ? "option" : "command";
+    return RefuseWords("unknown " + kind + " '" + command + "'.");
   }
   if (!file.empty()) return CheckFile(file);
   return RefuseWords(std::string("no file is given and ") + config::kSystemFile + " is not there.");

@@ -94,8 +94,7 @@ bool RelayEnd::Next(Batch* batch) {
   return true;
 }
 
-FrameHeader RelayEnd::ControlHeader(uint32_t flags) {
-  ack_sent_ = incoming_.released();
+FrameHeader RelayEnd::ControlHeader(uint32_t flags) const {
   return {outgoing_.cursor(), ack_sent_, epoch_, flags};
 }
 

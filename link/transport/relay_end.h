@@ -46,8 +46,9 @@ class RelayEnd {
   // is none. A batch counts as sent once it was returned.
   bool Next(Batch* batch);
 
-  // A header for a frame without bytes of the log.
-  FrameHeader ControlHeader(uint32_t flags);
+  // A header for a frame without bytes of the log. The far end takes no acknowledgement from such a
+  // frame, so what is due stays due.
+  FrameHeader ControlHeader(uint32_t flags) const;
 
   uint64_t received() const { return incoming_.written(); }
   uint64_t consumed() { return incoming_.released(); }  // of what was received

@@ -33,7 +33,7 @@ std::string ParseProcessOptions(std::span<char* const> words,
     const std::string name = words[0], text = words[1];
     auto option =
         std::ranges::find_if(options, [&](const auto& each) { return name == each.name; });
-    if (option == options.end()) return "what is '" + name + "'?";
+    if (option == options.end()) return "unknown option '" + name + "'";
     if (!Set(*option, text)) return name + " expects a number, found '" + text + "'";
   }
   return {};

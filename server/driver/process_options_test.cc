@@ -47,7 +47,7 @@ TEST_F(ProcessOptionsTest, TheLastOfANameCounts) {
 TEST_F(ProcessOptionsTest, WhatIsWrongIsSaid) {
   EXPECT_EQ(Parse({"--control"}), "--control needs a value");
   EXPECT_EQ(Parse({"--device", "0", "--control"}), "--control needs a value");
-  EXPECT_EQ(Parse({"--frob", "1"}), "what is '--frob'?");
+  EXPECT_EQ(Parse({"--frob", "1"}), "unknown option '--frob'");
   EXPECT_EQ(Parse({"--control", "3x"}), "--control expects a number, found '3x'");
   EXPECT_EQ(Parse({"--control", "2097152"}), "--control expects a number, found '2097152'");
   EXPECT_EQ(Parse({"--device", "0,"}), "--device expects a number, found '0,'");

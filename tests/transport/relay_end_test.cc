@@ -188,6 +188,17 @@ TEST_F(RelayEndTest, AcknowledgesByItselfEveryEighthOfTheRing) {
   EXPECT_FALSE(relay_.Next(&batch));
 }
 
+TEST_F(RelayEndTest, AFrameWithoutBytesOfTheLogLeavesWhatIsDueDue) {
+  relay_.SetFarEnd(kRing, kRing, 0);
+  ASSERT_EQ(Receive(0, std::string(kRing / 4, 'x')), WireResult::kOk);
+  ReadAll();
+  reader_.Release(reader_.cursor());
+  relay_.ControlHeader(kFramePong);
+  RelayEnd::Batch batch;
+  ASSERT_TRUE(relay_.Next(&batch));
+  EXPECT_EQ(batch.header.ack, kRing / 4);
+}
+
 TEST_F(RelayEndTest, AcknowledgesOftenEnoughForAFarEndOfLessRoom) {
   auto large = wire::RingMemory::Create(8 << 20);
   RelayEnd relay(large, outgoing_);
