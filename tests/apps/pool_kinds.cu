@@ -74,7 +74,8 @@ static void FreeBehindWork(CUmemoryPool pool, CUstream stream) {
   AddOne<<<(kCount + 255) / 256, 256, 0, stream>>>(values, kCount);
   std::vector<int> copied(kCount);
   CHECK(cudaHostRegister(copied.data(), kCount * sizeof(int), 0));
-  CHECK_DRIVER(cuMemcpyDtoHAsync(copied.data(), address, kCount * sizeof(int), stream));
+  const auto to = reinterpret_cast<CUdeviceptr>(copied.data());
+  CHECK_DRIVER(cuMemcpyAsync(to, address, kCount * sizeof(int), stream));
   // Neither of the two waits, and the next one is not where the first is still used.
   CHECK_DRIVER(cuMemFreeAsync(address, stream));
   CUstream other = nullptr;

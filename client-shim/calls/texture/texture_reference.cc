@@ -339,7 +339,10 @@ CUresult cuTexRefGetAddressMode(CUaddress_mode* pam, CUtexref hTexRef, int dim) 
 }
 
 CUresult cuTexRefGetFilterMode(CUfilter_mode* pfm, CUtexref hTexRef) {
-  return WithTexture(hTexRef, [&](Reference& r) { return Tell(pfm, r.texture.filterMode); });
+  return WithTexture(hTexRef, [&](Reference& reference) {
+    reference.mutex.AssertHeld();
+    return Tell(pfm, reference.texture.filterMode);
+  });
 }
 
 CUresult cuTexRefGetFormat(CUarray_format* pFormat, int* pNumChannels, CUtexref hTexRef) {
@@ -351,11 +354,17 @@ CUresult cuTexRefGetFormat(CUarray_format* pFormat, int* pNumChannels, CUtexref 
 }
 
 CUresult cuTexRefGetMipmapFilterMode(CUfilter_mode* pfm, CUtexref hTexRef) {
-  return WithTexture(hTexRef, [&](Reference& r) { return Tell(pfm, r.texture.mipmapFilterMode); });
+  return WithTexture(hTexRef, [&](Reference& reference) {
+    reference.mutex.AssertHeld();
+    return Tell(pfm, reference.texture.mipmapFilterMode);
+  });
 }
 
 CUresult cuTexRefGetMipmapLevelBias(float* pbias, CUtexref hTexRef) {
-  return WithTexture(hTexRef, [&](Reference& r) { return Tell(pbias, r.texture.mipmapLevelBias); });
+  return WithTexture(hTexRef, [&](Reference& reference) {
+    reference.mutex.AssertHeld();
+    return Tell(pbias, reference.texture.mipmapLevelBias);
+  });
 }
 
 CUresult cuTexRefGetMipmapLevelClamp(float* pminMipmapLevelClamp, float* pmaxMipmapLevelClamp,
@@ -383,7 +392,10 @@ CUresult cuTexRefGetBorderColor(float* pBorderColor, CUtexref hTexRef) {
 }
 
 CUresult cuTexRefGetFlags(unsigned int* pFlags, CUtexref hTexRef) {
-  return WithTexture(hTexRef, [&](Reference& r) { return Tell(pFlags, r.texture.flags); });
+  return WithTexture(hTexRef, [&](Reference& reference) {
+    reference.mutex.AssertHeld();
+    return Tell(pFlags, reference.texture.flags);
+  });
 }
 
 CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flags) {
