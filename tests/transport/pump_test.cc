@@ -74,7 +74,7 @@ class PumpTest : public testing::Test {
 };
 
 bool Write(wire::RingProducer& ring, const std::string& text) {
-  if (!ring.WaitForSpace(text.size(), Clock::now() + seconds(30))) return false;
+  if (!ring.WaitForSpace(text.size(), Clock::now() + seconds(5))) return false;
   std::memcpy(ring.Reserve(text.size()), text.data(), text.size());
   ring.Commit(text.size());
   return true;
@@ -83,7 +83,7 @@ bool Write(wire::RingProducer& ring, const std::string& text) {
 // Reads `bytes` bytes, releasing as it goes.
 std::string Read(wire::RingConsumer& ring, size_t bytes) {
   std::string text;
-  while (text.size() < bytes && ring.Wait({}, Clock::now() + seconds(30))) {
+  while (text.size() < bytes && ring.Wait({}, Clock::now() + seconds(5))) {
     auto part = ring.Available();
     text.append(reinterpret_cast<const char*>(part.data()), part.size());
     ring.Advance(part.size());
@@ -215,7 +215,7 @@ TEST_F(PumpTest, AcknowledgesWithoutTrafficInTheOtherDirection) {
   ASSERT_TRUE(Write(up, std::string(kRing, 'x')));
   ASSERT_EQ(Read(worker, kRing).size(), kRing);
   // Room comes back although the worker never says a word.
-  EXPECT_TRUE(up.WaitForSpace(kRing / 2, Clock::now() + seconds(30)));
+  EXPECT_TRUE(up.WaitForSpace(kRing / 2, Clock::now() + seconds(5)));
 }
 
 TEST_F(PumpTest, BothEndsGiveMemoryBackWhenNothingMoves) {
@@ -251,7 +251,7 @@ TEST_F(PumpTest, MemoryThatIsReadLateIsGivenBackToo) {
     ASSERT_EQ(Read(worker, piece.size()), piece);
   }
   ASSERT_TRUE(Write(up, "last"));
-  ASSERT_TRUE(worker.Wait({}, Clock::now() + seconds(30)));
+  ASSERT_TRUE(worker.Wait({}, Clock::now() + seconds(5)));
   worker.Advance(4);
   std::this_thread::sleep_for(milliseconds(1500));  // the end rests meanwhile
   EXPECT_EQ(far_.incoming->data()[100], std::byte{'x'});
@@ -266,7 +266,7 @@ TEST_F(PumpTest, KeepsWhatTheWorkerHasNotConsumed) {
   wire::RingProducer up(near_.outgoing);
   wire::RingConsumer worker(far_.incoming);
   ASSERT_TRUE(Write(up, "abcd"));
-  ASSERT_TRUE(worker.Wait({}, Clock::now() + seconds(30)));
+  ASSERT_TRUE(worker.Wait({}, Clock::now() + seconds(5)));
   std::this_thread::sleep_for(milliseconds(20));
   EXPECT_EQ(up.released(), 0u);
 }
@@ -286,7 +286,7 @@ TEST_F(PumpTest, StopDeliversWhatIsInTheRingAndTheReason) {
 
 TEST_F(PumpTest, AClosedRingEndsTheSessionWithItsCode) {
   Connect(1);
-  std::this_thread::sleep_for(milliseconds(30));
+  std::this_thread::sleep_for(milliseconds(5));
   far_.outgoing->Close(700);
   EXPECT_EQ(far_.Join(), Outcome::kStopped);
   EXPECT_EQ(near_.Join(), Outcome::kPeerClosed);
@@ -387,7 +387,7 @@ TEST_F(PumpTest, AnswersPings) {
   peer.StartRead();
   MessageStream::Event event = MessageStream::Event::kNone;
   while (event != MessageStream::Event::kRead) {
-    event = peer.Wait(Clock::now() + seconds(30));
+    event = peer.Wait(Clock::now() + seconds(5));
     ASSERT_NE(event, MessageStream::Event::kNone);
   }
   EXPECT_EQ(peer.received().header.flags, kFramePong);
