@@ -76,8 +76,8 @@ void Session::PumpForAWaiter(wire::Deadline deadline) {
   for (auto now = begun; now >= until && now < deadline; now = Clock::now()) {
     auto part = spin_.Next(now - begun);
     bool sleeps_on = part.sleep >= deadline - now;
-    until = sleeps_on ? deadline : std::min(now + part.look + part.sleep, deadline);
-    Pump(part.look, until);
+    until = sleeps_on ? deadline : std::min(now + part.spin + part.sleep, deadline);
+    Pump(part.spin, until);
     if (down_.cursor() != before) break;
   }
   if (down_.cursor() != before) spin_.Waited(Clock::now() - begun);
