@@ -138,7 +138,7 @@ CUresult Adopt(SessionParts parts) {
   }
   // Without one pinned memory is as it is on another host.
   if (parts.segment.valid() && !AdoptSegment(std::move(parts.segment), parts.reply.segment_bytes)) {
-    Say("the server's segment for pinned memory is none; copies do without it");
+    Say("the server's segment for pinned memory cannot be used; copies take other paths");
   }
   const std::vector<LaneRings> lanes = std::move(parts.lanes);
   auto* session = new Session(std::move(parts));

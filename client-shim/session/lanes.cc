@@ -76,7 +76,7 @@ void Lanes::Receive(Lane& lane) {
     // Bytes that arrive after this poll end the wait.
     uint64_t seen = lane.down.cursor() + lane.down.Available().size();
     if (!TakePieces(lane)) {
-      session_.End(CUDA_ERROR_LAUNCH_FAILED, "the server sent bytes that nobody asked for");
+      session_.End(CUDA_ERROR_LAUNCH_FAILED, "the server sent bytes that were not requested");
       return;
     }
     lane.down.WaitBeyond(seen, {}, lane.down.RestDeadline());
