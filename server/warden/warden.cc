@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/cuda_codes.h"
 #include "server/warden/service_manager.h"
 #include "wire/driver_variables.h"
 #include "wire/limits.h"
@@ -23,7 +24,6 @@ using std::chrono::milliseconds;
 constexpr size_t kMaxConnections = 16;
 constexpr milliseconds kTick{100};       // interval of checks while there are deadlines
 constexpr milliseconds kWarmDelay{200};  // a starting session has the processors first
-constexpr int kInvalidValue = 1, kSystemNotReady = 802;  // CUresults
 
 std::vector<std::string> Allowed(const std::vector<std::string>& environment) {
   std::vector<std::string> allowed;
@@ -195,7 +195,7 @@ std::string Warden::Check(const StartWorker& request) {
 void Warden::Do(int connection, const StartWorker& request) {
   WorkerStarted refused;
   refused.request = request.request;
-  refused.code = kInvalidValue;
+  refused.code = base::kInvalidValue;
   refused.sentence = Check(request);
   refused.session = request.session;
   if (!refused.sentence.empty()) return Reply(connection, message::Pack(refused));
@@ -214,7 +214,7 @@ void Warden::Do(int connection, const StartWorker& request) {
     refused.sentence = "more tenants than the ledger has room for";
   }
   if (number == 0) {
-    refused.code = kSystemNotReady;
+    refused.code = base::kSystemNotReady;
     return Reply(connection, message::Pack(refused));
   }
   Worker& worker = workers_.at(number);
