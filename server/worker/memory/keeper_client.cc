@@ -1,12 +1,13 @@
 #include "server/worker/memory/keeper_client.h"
 
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "base/cuda_codes.h"
+#include "base/poll_set.h"
 #include "server/keeper/hello.h"
 
 namespace longwire::worker {
@@ -71,11 +72,13 @@ void KeeperClient::StopListening() {
 
 // Wakes up for answers, too: then it waits for the thread whose they are, and finds nothing.
 void KeeperClient::ListenLoop() {
+  base::PollSet set;
+  set.Add(socket_.get());
+  base::PollSet::Entry stop = set.Add(stop_.get());
   bool closed = false;
   while (!closed) {
-    pollfd set[] = {{socket_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
-    if (poll(set, 2, -1) < 0 && errno != EINTR) return;
-    if (set[1].revents != 0) return;
+    if (set.Wait(std::chrono::milliseconds(-1)) < 0 && errno != EINTR) return;
+    if (set.Ready(stop)) return;
     base::MutexLock lock(mutex_);
     Hear(std::chrono::milliseconds(0), &closed);
   }
@@ -188,8 +191,8 @@ int KeeperClient::Info(keeper::Info* info) {
 
 // The other end is closed, as far as this one can tell without waiting.
 bool KeeperClient::IsGone() const {
-  pollfd look{socket_.get(), POLLIN, 0};
-  return poll(&look, 1, 0) == 1 && (look.revents & (POLLHUP | POLLERR)) != 0;
+  short events = base::PollOne(socket_.get(), POLLIN, std::chrono::milliseconds(0));
+  return (events & (POLLHUP | POLLERR)) != 0;
 }
 
 int KeeperClient::Gone(std::string* sentence) {
