@@ -2,6 +2,7 @@
 // for.
 #include <algorithm>
 
+#include "base/texel_bytes.h"
 #include "base/try.h"
 #include "client-shim/copy/copies.h"
 #include "client-shim/stream/capture.h"
@@ -70,25 +71,8 @@ CUresult ElementBytes(const CUmemcpy3DOperand& operand, const CUextent3D& box, s
       !LiesIn(at.z, box.depth, std::max<size_t>(array.Depth, 1))) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  size_t channel = 0;
-  switch (array.Format) {
-    case CU_AD_FORMAT_UNSIGNED_INT8:
-    case CU_AD_FORMAT_SIGNED_INT8:
-      channel = 1;
-      break;
-    case CU_AD_FORMAT_UNSIGNED_INT16:
-    case CU_AD_FORMAT_SIGNED_INT16:
-    case CU_AD_FORMAT_HALF:
-      channel = 2;
-      break;
-    case CU_AD_FORMAT_UNSIGNED_INT32:
-    case CU_AD_FORMAT_SIGNED_INT32:
-    case CU_AD_FORMAT_FLOAT:
-      channel = 4;
-      break;
-    default:
-      return CUDA_ERROR_NOT_SUPPORTED;
-  }
+  const uint64_t channel = base::ChannelBytes(array.Format);
+  if (channel == 0) return CUDA_ERROR_NOT_SUPPORTED;
   *bytes = channel * array.NumChannels;
   return CUDA_SUCCESS;
 }
