@@ -10,6 +10,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/memory_sizes.h"
 #include "wire/descriptors.h"
 #include "wire/ring.h"
 #include "wire/ring_control.h"
@@ -18,7 +19,7 @@
 namespace longwire::wire {
 namespace {
 
-constexpr size_t kControlBytes = 4096;
+constexpr size_t kControlBytes = base::kPageBytes;
 constexpr size_t kMinRingBytes = size_t{64} << 10;
 constexpr size_t kMaxRingBytes = size_t{1} << 30;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/memory_sizes.h"
 #include "base/try.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/memory/allocation_trace.h"
@@ -20,12 +21,9 @@ std::vector<DeviceMemory*>& All() {
   return *all;
 }
 
-constexpr uint64_t kMaxBytes = uint64_t{1} << 46;  // above every device's memory
-
 // In pieces no larger than the server's largest chunk.
 std::vector<uint64_t> InPieces(const std::vector<uint64_t>& bytes) {
-  constexpr uint64_t kLeast = uint64_t{2} << 20;
-  uint64_t largest = std::max(TheSession().opened().largest_chunk, kLeast);
+  uint64_t largest = std::max(TheSession().opened().largest_chunk, base::kDeviceGranularityBytes);
   if (TheSession().opened().largest_chunk == 0) return bytes;
   std::vector<uint64_t> pieces;
   for (uint64_t rest : bytes) {
@@ -188,7 +186,7 @@ CUresult DeviceMemory::Answered(FunctionRef<int()> ask) {
 
 CUresult DeviceMemory::Allocate(Context* context, uint64_t bytes, uint64_t* address,
                                 Stream* stream) {
-  if (bytes > kMaxBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (bytes > base::kMaxMemoryBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   return Answered([&] {
     mutex_.AssertHeld();
     int code = pool_.Place(bytes, stream, address);

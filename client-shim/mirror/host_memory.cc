@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/lock_ranks.h"
+#include "base/memory_sizes.h"
 #include "base/mutex.h"
 #include "base/try.h"
 #include "client-shim/context/context.h"
@@ -22,8 +23,7 @@
 namespace longwire::shim {
 namespace {
 
-constexpr uint64_t kPage = 4096;
-constexpr uint64_t kMaxBytes = uint64_t{1} << 46;
+constexpr uint64_t kPage = base::kPageBytes;
 
 struct PinnedRanges {
   base::Mutex mutex{base::ranks::kPinnedMemory};
@@ -36,7 +36,7 @@ PinnedRanges& TheRanges() {
   return *ranges;
 }
 
-uint64_t Pages(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+uint64_t Pages(uint64_t bytes) { return base::RoundUp(bytes, kPage); }
 
 // The range that contains the address.
 std::map<uint64_t, HostRange>::iterator Holding(PinnedRanges& ranges, uint64_t address)
@@ -65,7 +65,7 @@ bool IsMapped(uint64_t start, uint64_t bytes) {
   constexpr uint64_t kStep = uint64_t{256} << 20;
   std::vector<unsigned char> resident(kStep / kPage);
   uint64_t end = start + bytes;
-  for (uint64_t at = start / kPage * kPage; at < end; at += kStep) {
+  for (uint64_t at = base::RoundDown(start, kPage); at < end; at += kStep) {
     uint64_t part = std::min(end - at, kStep);
     if (mincore(reinterpret_cast<void*>(at), part, resident.data()) != 0 && errno == ENOMEM) {
       return false;
@@ -86,7 +86,7 @@ CUresult AllocateHost(uint64_t bytes, unsigned flags, void** address) {
 }
 
 CUresult AllocateHostIn(Context* context, uint64_t bytes, unsigned flags, void** address) {
-  if (bytes > kMaxBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (bytes > base::kMaxMemoryBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   uint64_t start = 0;
   if (TakeShared(context, bytes, SharedUse::kPinned, &start) != CUDA_SUCCESS) {
     void* memory =
@@ -161,7 +161,8 @@ CUresult RegisterHost(void* address, uint64_t bytes, unsigned flags) {
   }
   // Addresses that are not mapped, or that belong to a device, cannot be pinned.
   bool of_device = DeviceOfAddress(start) >= 0;
-  if (of_device || bytes > kMaxBytes || !IsMapped(start, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (of_device || bytes > base::kMaxMemoryBytes || !IsMapped(start, bytes))
+    return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
   LONGWIRE_TRY(RequireHealthyContext(&context));
   PinnedRanges& ranges = TheRanges();
