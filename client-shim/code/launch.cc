@@ -204,9 +204,7 @@ CUresult Launch(CUfunction handle, const LaunchShape& asked, CUstream stream_han
   uint64_t position = 0;
   {
     DeviceWork work(stream, Sends::kPerhapsLater);
-    size_t bound =
-        128 + packed.size() + attributes.size_bytes() + bindings.size() * sizeof(ReferenceBinding);
-    position = TheSession().Submit(where, launch, bound);
+    position = TheSession().Submit(where, launch, launch.EncodedBytes());
   }
   if (position == Session::kNoPosition) return Session::NotQueued();
   result = events.Record(stream);

@@ -276,7 +276,7 @@ CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& sou
     copy.transfer = session.NewId();
   }
   bool early = waits == Waits::kSync && !IsMirrored(destination.address) && MayReturnEarly(stream);
-  position = SubmitWork(stream, where, copy, 256 + copy.data.size());
+  position = SubmitWork(stream, where, copy, copy.EncodedBytes());
   if (position == Session::kNoPosition) return Session::NotQueued();
   session.counts().uploaded.fetch_add(copy.data.size(), std::memory_order_relaxed);
   if (!small && !SendCopy(session, copy.transfer, from)) return Session::NotSent();

@@ -164,7 +164,7 @@ CUresult LaunchGraph(CUgraphExec exec, Stream* stream) {
     position = TheSession().Submit(where, launch);
   } else {
     LaunchedEvents events(facts.events, &launch);
-    position = TheSession().Submit(where, launch, 256 + launch.EncodedBytes());
+    position = TheSession().Submit(where, launch, launch.EncodedBytes());
     events.Recorded(stream, position);
   }
   if (position == Session::kNoPosition) return Session::NotQueued();

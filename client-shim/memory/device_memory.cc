@@ -53,7 +53,7 @@ int DeviceMemory::Lease(const std::vector<uint64_t>& wanted, std::vector<mempool
   calls::lwLease lease;
   lease.device = server_ordinal_;
   lease.bytes = bytes;
-  auto answer = TheSession().CallAndWait({}, lease, 64 + bytes.size() * sizeof(uint64_t));
+  auto answer = TheSession().CallAndWait({}, lease, lease.EncodedBytes());
   LONGWIRE_TRY(answer.code);
   if (answer.reply.chunk.size() != bytes.size()) return CUDA_ERROR_OUT_OF_MEMORY;
   for (size_t i = 0; i < bytes.size(); ++i) chunks->push_back({answer.reply.chunk[i], bytes[i]});
@@ -78,7 +78,7 @@ int DeviceMemory::Map(uint64_t address, const std::vector<mempool::Chunk>& chunk
     bytes += chunk.bytes;
   }
   Session& session = TheSession();
-  uint64_t position = session.Submit({}, map, 64 + chunks.size() * sizeof(uint64_t));
+  uint64_t position = session.Submit({}, map, map.EncodedBytes());
   if (position == Session::kNoPosition) return Session::NotQueued();
   for (int accessor : accessors_) SubmitAccess(address, bytes, accessor, true);
   return CUDA_SUCCESS;
@@ -325,7 +325,7 @@ CUresult DeviceMemory::LeaseChunks(uint64_t bytes, std::vector<uint64_t>* chunks
 void DeviceMemory::ReturnChunks(const std::vector<uint64_t>& chunks) {
   calls::lwReturnChunks give_back;
   give_back.chunk = chunks;
-  TheSession().Submit({}, give_back, 64 + chunks.size() * sizeof(uint64_t));
+  TheSession().Submit({}, give_back, give_back.EncodedBytes());
 }
 
 uint64_t DeviceMemory::GiveBackFree(uint64_t bytes) {

@@ -336,7 +336,7 @@ CUresult MapPhysical(uint64_t address, uint64_t bytes, uint64_t handle) {
   map.device = FindDevice(physical->device)->server_ordinal;
   map.address = address;
   map.chunk = physical->chunks;
-  TheSession().Submit({}, map, 64 + map.chunk.size() * sizeof(uint64_t));
+  TheSession().Submit({}, map, map.EncodedBytes());
   physical->maps += 1;
   mappings.mapped[address] = {bytes, physical, {physical->device}};
   AddForeignRange(address, bytes, context);

@@ -378,7 +378,7 @@ CUresult MapSharedChunks(Context* context, uint64_t address, uint64_t bytes,
   map.device = FindDevice(owner)->server_ordinal;
   map.address = address;
   map.chunk = *chunks;
-  TheSession().Submit({}, map, 64 + chunks->size() * sizeof(uint64_t));
+  TheSession().Submit({}, map, map.EncodedBytes());
   *accessors = LetPeersReach(owner, address, bytes);
   return CUDA_SUCCESS;
 }

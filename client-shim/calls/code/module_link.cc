@@ -34,7 +34,8 @@ Link* Find(CUlinkState state) { return Links().Find(reinterpret_cast<uint64_t>(s
 // A refusal brings its logs and other outputs, too.
 template <class Call>
 Answer<Call> AskWithOutputs(const Link& link, const Call& call) {
-  auto answer = TheSession().CallAndWait({link.context_number, nullptr, 0}, call, 4096);
+  auto answer =
+      TheSession().CallAndWait({link.context_number, nullptr, 0}, call, call.EncodedBytes());
   if (answer.code != CUDA_SUCCESS && !answer.bytes.empty()) {
     wire::Reader reader(answer.bytes);
     if (answer.reply.Decode(reader) != wire::WireResult::kOk) answer.reply = {};

@@ -126,9 +126,7 @@ CUresult Set(uint64_t exec, CUgraphNode node, const Parameters* params) {
   uint32_t context = 0;
   LONGWIRE_TRY(NumberOf(*params, &context));
   LONGWIRE_TRY(Pack(HandleOf(*params), *params, storage, &set.kernel));
-  return TheSession()
-      .CallAndWait({context, nullptr, 0}, set, 256 + set.kernel.parameters.size())
-      .code;
+  return TheSession().CallAndWait({context, nullptr, 0}, set, set.EncodedBytes()).code;
 }
 
 template <class Parameters>
