@@ -47,6 +47,18 @@ std::map<uint64_t, HostRange>::iterator Holding(PinnedRanges& ranges, uint64_t a
   return address - found->first < found->second.bytes ? found : ranges.by_address.end();
 }
 
+// Forgets the range that begins at the address if it is as `wanted` says. Its bytes, else 0.
+template <class Wanted>
+uint64_t Remove(uint64_t address, Wanted wanted) {
+  PinnedRanges& ranges = TheRanges();
+  base::MutexLock lock(ranges.mutex);
+  auto found = ranges.by_address.find(address);
+  if (found == ranges.by_address.end() || !wanted(found->second)) return 0;
+  uint64_t bytes = found->second.bytes;
+  ranges.by_address.erase(found);
+  return bytes;
+}
+
 // Frees what was allocated at the address. No work may use it any more.
 void GiveBack(uint64_t address, uint64_t bytes) {
   TheSession().transfers().DropUploadsOf(address, bytes);
@@ -121,17 +133,8 @@ CUresult FreeHost(void* address) {
   if (!FindHost(start, &range)) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
   LONGWIRE_TRY(ContextOfHost(address, &context));
-  uint64_t bytes = 0;
-  {
-    PinnedRanges& ranges = TheRanges();
-    base::MutexLock lock(ranges.mutex);
-    auto found = ranges.by_address.find(start);
-    if (found == ranges.by_address.end() || found->second.registered) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-    bytes = found->second.bytes;
-    ranges.by_address.erase(found);
-  }
+  uint64_t bytes = Remove(start, [](const HostRange& found) { return !found.registered; });
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   // Waits for copies that read or write it, as the driver's own free does.
   CUresult result = SynchronizeContext(context);
   GiveBack(start, bytes);
@@ -139,16 +142,8 @@ CUresult FreeHost(void* address) {
 }
 
 void FreeIdleHost(uint64_t address, uint64_t id) {
-  uint64_t bytes = 0;
-  {
-    PinnedRanges& ranges = TheRanges();
-    base::MutexLock lock(ranges.mutex);
-    auto found = ranges.by_address.find(address);
-    if (found == ranges.by_address.end() || found->second.id != id) return;
-    bytes = found->second.bytes;
-    ranges.by_address.erase(found);
-  }
-  GiveBack(address, bytes);
+  uint64_t bytes = Remove(address, [&](const HostRange& found) { return found.id == id; });
+  if (bytes != 0) GiveBack(address, bytes);
 }
 
 CUresult RegisterHost(void* address, uint64_t bytes, unsigned flags) {
@@ -187,18 +182,9 @@ CUresult UnregisterHost(void* address) {
   }
   Context* context = nullptr;
   LONGWIRE_TRY(ContextOfHost(address, &context));
-  uint64_t bytes = 0;
-  {
-    PinnedRanges& ranges = TheRanges();
-    base::MutexLock lock(ranges.mutex);
-    auto found = ranges.by_address.find(start);
-    // Inside a range, or in memory that was allocated, the pointer is wrong.
-    if (found == ranges.by_address.end() || !found->second.registered) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-    bytes = found->second.bytes;
-    ranges.by_address.erase(found);
-  }
+  // Inside a range, or in memory that was allocated, the pointer is wrong.
+  uint64_t bytes = Remove(start, [](const HostRange& found) { return found.registered; });
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   CUresult result = SynchronizeContext(context);
   TheSession().transfers().DropUploadsOf(start, bytes);
   ForgetUploadsOf(start, bytes);
