@@ -97,10 +97,9 @@ struct Exposure {
 };
 
 CUresult MakeExposure(Context* context, const MirrorRange& range, Exposure* made) {
-  CUresult result =
-      MapSharedChunks(context, range.address, range.bytes, &made->chunks, &made->accessors);
-  if (result != CUDA_SUCCESS) return result;
-  result = AddMirror(context, range, MirrorStart::kZeroed, &made->mirror);
+  LONGWIRE_TRY(
+      MapSharedChunks(context, range.address, range.bytes, &made->chunks, &made->accessors));
+  CUresult result = AddMirror(context, range, MirrorStart::kZeroed, &made->mirror);
   if (result == CUDA_SUCCESS) return result;
   UnmapSharedChunks(context->device, range.address, range.bytes, made->chunks);
   *made = {};

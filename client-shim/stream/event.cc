@@ -130,9 +130,8 @@ CUresult NewEvent(unsigned flags, CUevent* handle) {
 
 CUresult NewEvent(Context* context, unsigned flags, CUevent* handle) {
   Event* event = nullptr;
-  CUresult result = MakeEvent(context, flags, &event);
-  if (result != CUDA_SUCCESS) return result;
-  if ((flags & CU_EVENT_INTERPROCESS) != 0) result = MakeShared(event);
+  LONGWIRE_TRY(MakeEvent(context, flags, &event));
+  CUresult result = (flags & CU_EVENT_INTERPROCESS) != 0 ? MakeShared(event) : CUDA_SUCCESS;
   return Finish(event, result, handle);
 }
 
@@ -218,8 +217,7 @@ CUresult SynchronizeEvent(Event* event) {
 }
 
 CUresult ElapsedTime(Event* start, Event* end, float* milliseconds) {
-  CUresult result = CheckTimes({start, end});
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(CheckTimes({start, end}));
   calls::lwEventElapsed elapsed;
   for (auto [event, id, version] : {std::tuple{start, &elapsed.start, &elapsed.start_version},
                                     std::tuple{end, &elapsed.end, &elapsed.end_version}}) {
@@ -234,7 +232,7 @@ CUresult ElapsedTime(Event* start, Event* end, float* milliseconds) {
       *version = event->version;
     }
     *id = event->id;
-    result = PollStream(stream, position);
+    CUresult result = PollStream(stream, position);
     Release(stream);
     if (result != CUDA_SUCCESS) return result;
   }

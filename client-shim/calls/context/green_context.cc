@@ -98,10 +98,9 @@ CUresult cuGreenCtxCreate(CUgreenCtx* phCtx, CUdevResourceDesc desc, CUdevice de
   if (home == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   if (desc == nullptr || flags != CU_GREEN_CTX_DEFAULT_STREAM) return CUDA_ERROR_INVALID_VALUE;
   CUcontext retained = nullptr;
-  CUresult result = hand::cuDevicePrimaryCtxRetain(&retained, dev);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(hand::cuDevicePrimaryCtxRetain(&retained, dev));
   Context* green = nullptr;
-  result = NewGreenContext(home, desc, flags, &green);
+  CUresult result = NewGreenContext(home, desc, flags, &green);
   if (result == CUDA_SUCCESS) {
     *phCtx = green->green;
   } else {

@@ -124,18 +124,17 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes,
                             CUmemcpyAttributes* attrs, size_t* attrsIdxs, size_t numAttrs,
                             size_t* failIdx, CUstream hStream) {
   *failIdx = kNoIndex;
-  CUresult result = CheckStream(hStream);
-  if (result == CUDA_SUCCESS) result = CheckAttributes(attrs, attrsIdxs, numAttrs, count);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(CheckStream(hStream));
+  LONGWIRE_TRY(CheckAttributes(attrs, attrsIdxs, numAttrs, count));
   bool read_later = false;
   for (size_t i = 0, attribute = 0; i < count; ++i) {
     if (attribute + 1 < numAttrs && attrsIdxs[attribute + 1] == i) ++attribute;
     CUmemcpySrcAccessOrder order = attrs[attribute].srcAccessOrder;
     read_later = read_later || IsReadLater(order, srcs[i]);
-    result = sizes[i] == 0
-                 ? CUDA_ERROR_INVALID_VALUE
-                 : Copy(CopySide::Either(dsts[i]), CopySide::Either(srcs[i]), {sizes[i], 1, 1},
-                        hStream, Waits::kAsync, Peers::kNo, ReadsOf(order));
+    CUresult result =
+        sizes[i] == 0 ? CUDA_ERROR_INVALID_VALUE
+                      : Copy(CopySide::Either(dsts[i]), CopySide::Either(srcs[i]), {sizes[i], 1, 1},
+                             hStream, Waits::kAsync, Peers::kNo, ReadsOf(order));
     if (result == CUDA_SUCCESS) continue;
     *failIdx = i;
     return result;
@@ -155,12 +154,11 @@ CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP* opList, siz
                               unsigned long long flags, CUstream hStream) {
   *failIdx = kNoIndex;
   if (flags != 0 || numOps == 0) return CUDA_ERROR_INVALID_VALUE;
-  CUresult result = CheckStream(hStream);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(CheckStream(hStream));
   bool read_later = false;
   for (size_t i = 0; i < numOps; ++i) {
     read_later = read_later || IsReadLater(opList[i]);
-    result = CopyOne(opList[i], hStream);
+    CUresult result = CopyOne(opList[i], hStream);
     if (result == CUDA_SUCCESS) continue;
     *failIdx = i;
     return result;
