@@ -1,5 +1,4 @@
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -14,6 +13,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/poll_set.h"
 #include "cli/program_environment.h"
 #include "cli/remedies.h"
 #include "cli/text.h"
@@ -101,14 +101,16 @@ bool Take(const wire::Descriptor& from, std::string* to) {
 }
 
 void Listen(Clock::time_point deadline, Pipe* out, Pipe* err, Outcome* outcome) {
+  base::PollSet set;
   while (out->read.valid() || err->read.valid()) {
     auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
     if (left.count() <= 0) return;
-    // A descriptor that has ended is -1, which poll ignores.
-    pollfd waits[] = {{out->read.get(), POLLIN, 0}, {err->read.get(), POLLIN, 0}};
-    if (poll(waits, 2, static_cast<int>(left.count())) <= 0) continue;
-    if (waits[0].revents != 0 && !Take(out->read, &outcome->out)) out->read.Reset();
-    if (waits[1].revents != 0 && !Take(err->read, &outcome->err)) err->read.Reset();
+    set.Clear();
+    base::PollSet::Entry output = set.Add(out->read.get());
+    base::PollSet::Entry errors = set.Add(err->read.get());
+    if (set.Wait(left) <= 0) continue;
+    if (set.Ready(output) && !Take(out->read, &outcome->out)) out->read.Reset();
+    if (set.Ready(errors) && !Take(err->read, &outcome->err)) err->read.Reset();
   }
 }
 

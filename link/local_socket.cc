@@ -1,7 +1,6 @@
 #include "link/local_socket.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -10,8 +9,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <climits>
-#include <vector>
 
 #include "link/transport/log.h"
 
@@ -67,26 +64,24 @@ void LocalSocket::Accept() {
   }
 }
 
-void LocalSocket::WatchPrograms(int timeout_milliseconds) {
-  std::vector<pollfd> waits = {{ended_.get(), POLLIN, 0}};
-  std::vector<Entry*> entries;
-  if (listener_.valid()) waits.push_back({listener_.get(), POLLIN, 0});
-  size_t first = waits.size();
+void LocalSocket::WatchPrograms(std::chrono::milliseconds timeout) {
+  poll_set_.Clear();
+  base::PollSet::Entry ended = poll_set_.Add(ended_.get());
+  base::PollSet::Entry arrivals = poll_set_.Add(listener_.get());
   for (Entry& entry : sessions_) {
-    if (entry.gone) continue;
     // Not POLLIN: what a program sends belongs to its session's thread.
-    waits.push_back({entry.session->socket(), POLLRDHUP, 0});
-    entries.push_back(&entry);
+    entry.hang_up =
+        entry.gone ? base::PollSet::Entry() : poll_set_.Add(entry.session->socket(), POLLRDHUP);
   }
-  if (poll(waits.data(), waits.size(), timeout_milliseconds) <= 0) return;
-  for (size_t i = first; i < waits.size(); ++i) {
-    if ((waits[i].revents & (POLLRDHUP | POLLHUP | POLLERR)) == 0) continue;
-    entries[i - first]->gone = true;
-    entries[i - first]->session->ProgramGone();
+  if (poll_set_.Wait(timeout) <= 0) return;
+  for (Entry& entry : sessions_) {
+    if (!poll_set_.Ready(entry.hang_up, POLLRDHUP | POLLHUP | POLLERR)) continue;
+    entry.gone = true;
+    entry.session->ProgramGone();
   }
-  eventfd_t ended = 0;
-  if (waits[0].revents != 0) eventfd_read(ended_.get(), &ended);
-  if (first > 1 && waits[1].revents != 0) Accept();
+  eventfd_t count = 0;
+  if (poll_set_.Ready(ended)) eventfd_read(ended_.get(), &count);
+  if (poll_set_.Ready(arrivals)) Accept();
 }
 
 void LocalSocket::Reap() {
@@ -108,12 +103,11 @@ void LocalSocket::Close() {
   listener_.Reset();
 }
 
-// Milliseconds until the socket closes because no program came; -1: no limit.
-int LocalSocket::Patience(Clock::time_point idle_since) const {
-  if (options_.idle.count() == 0 || !sessions_.empty()) return -1;
-  auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(idle_since + options_.idle - Clock::now());
-  return static_cast<int>(std::clamp<int64_t>(left.count(), 0, INT_MAX));
+std::chrono::milliseconds LocalSocket::Patience(Clock::time_point idle_since) const {
+  using std::chrono::milliseconds;
+  if (options_.idle.count() == 0 || !sessions_.empty()) return milliseconds(-1);
+  auto left = std::chrono::ceil<milliseconds>(idle_since + options_.idle - Clock::now());
+  return std::max(left, milliseconds(0));
 }
 
 void LocalSocket::Serve() {

@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "base/poll_set.h"
 #include "link/link_session.h"
 #include "link/options.h"
 
@@ -28,11 +29,13 @@ class LocalSocket {
   struct Entry {
     std::unique_ptr<LinkSession> session;
     std::thread thread;
-    bool gone = false;  // the program has gone, the session is ending
+    bool gone = false;             // the program has gone, the session is ending
+    base::PollSet::Entry hang_up;  // of this pass of WatchPrograms
   };
   void Accept();
-  int Patience(std::chrono::steady_clock::time_point idle_since) const;
-  void WatchPrograms(int timeout_milliseconds);
+  // How long until the socket closes because no program came; negative: no limit.
+  std::chrono::milliseconds Patience(std::chrono::steady_clock::time_point idle_since) const;
+  void WatchPrograms(std::chrono::milliseconds timeout);
   void Reap();
   void Close();
 
@@ -41,6 +44,7 @@ class LocalSocket {
   wire::Descriptor listener_;
   wire::Descriptor ended_;  // an eventfd: a session's thread has finished
   std::list<Entry> sessions_;
+  base::PollSet poll_set_;  // of this pass of WatchPrograms
 };
 
 }  // namespace longwire::link

@@ -32,12 +32,6 @@ WireResult DecodeWindow(Reader& reader, Window* window) {
   return window->base + window->bytes < window->base ? WireResult::kFatal : WireResult::kOk;
 }
 
-WireResult DecodeMagic(Reader& reader, uint32_t expected) {
-  uint32_t magic = 0;
-  LW_TRY(reader.U32(&magic));
-  return magic == expected ? WireResult::kOk : WireResult::kFatal;
-}
-
 }  // namespace
 
 void OpenRequest::Encode(Writer& writer) const {

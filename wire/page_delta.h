@@ -11,11 +11,12 @@
 #include <span>
 #include <vector>
 
+#include "base/memory_sizes.h"
 #include "wire/result.h"
 
 namespace longwire::wire {
 
-inline constexpr size_t kDeltaPageBytes = 4096;
+inline constexpr size_t kDeltaPageBytes = base::kPageBytes;
 // The most that one page takes in a delta.
 inline constexpr size_t kMaxDeltaOfPage = 16 + kDeltaPageBytes / 8 + kDeltaPageBytes;
 

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/memory_sizes.h"
+
 namespace longwire::wire {
 
 struct RingControl {
@@ -24,7 +26,7 @@ struct RingControl {
   std::atomic<uint32_t> producer_sleeping;
   std::atomic<uint32_t> rests;  // how often the producer has told the consumer that both rest
 };
-static_assert(sizeof(RingControl) <= 4096);
+static_assert(sizeof(RingControl) <= base::kPageBytes);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 }  // namespace longwire::wire

@@ -1,4 +1,3 @@
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -10,6 +9,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/memory_sizes.h"
 #include "wire/descriptors.h"
 #include "wire/ring.h"
 #include "wire/ring_control.h"
@@ -18,10 +18,9 @@
 namespace longwire::wire {
 namespace {
 
-constexpr size_t kControlBytes = 4096;
+constexpr size_t kControlBytes = base::kPageBytes;
 constexpr size_t kMinRingBytes = size_t{64} << 10;
 constexpr size_t kMaxRingBytes = size_t{1} << 30;
-constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 bool IsRingSize(size_t bytes) {
   return bytes >= kMinRingBytes && bytes <= kMaxRingBytes && (bytes & (bytes - 1)) == 0;
@@ -77,10 +76,11 @@ std::shared_ptr<RingMemory> RingMemory::Map(int descriptor) {
   memory->descriptor_ = descriptor;
   // Without the seals the other side could shrink the file under a reader.
   struct stat file {};
-  int seals = fcntl(descriptor, F_GET_SEALS);
-  if (seals < 0 || (seals & kSeals) != kSeals || fstat(descriptor, &file) != 0) return nullptr;
-  size_t bytes = static_cast<size_t>(file.st_size) - kControlBytes;
-  if (static_cast<size_t>(file.st_size) < kControlBytes || !IsRingSize(bytes)) return nullptr;
+  if (fstat(descriptor, &file) != 0) return nullptr;
+  const auto whole = static_cast<size_t>(file.st_size);
+  if (!IsSegment(descriptor, whole)) return nullptr;
+  const size_t bytes = whole - kControlBytes;
+  if (whole < kControlBytes || !IsRingSize(bytes)) return nullptr;
   memory->control_ = MapControl(descriptor);
   if (memory->control_ == nullptr || memory->control_->magic != RingControl::kMagic ||
       memory->control_->bytes != bytes) {

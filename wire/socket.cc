@@ -1,6 +1,5 @@
 #include "wire/socket.h"
 
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -9,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/poll_set.h"
 #include "wire/descriptors.h"
 #include "wire/guards.h"
 
@@ -73,12 +73,7 @@ bool SendMessage(int socket, std::span<const std::byte> bytes, std::span<const i
 
 std::optional<Message> ReceiveMessage(int socket, std::chrono::milliseconds timeout, bool* closed) {
   if (closed != nullptr) *closed = false;
-  pollfd wait{socket, POLLIN, 0};
-  int ready = -1;
-  do {
-    ready = poll(&wait, 1, timeout.count() < 0 ? -1 : static_cast<int>(timeout.count()));
-  } while (ready < 0 && errno == EINTR);
-  if (ready == 0) return std::nullopt;
+  if (base::PollOne(socket, POLLIN, timeout) == 0) return std::nullopt;
 
   Message message;
   message.bytes.resize(kMaxMessageBytes);

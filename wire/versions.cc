@@ -83,6 +83,12 @@ std::string ProblemOfAnswer(bool refused, uint32_t chosen, VersionRange server) 
   return RefusalOf({"this client", kUpgradeClient, ours}, {"the server", kUpgradeServer, server});
 }
 
+WireResult DecodeMagic(Reader& reader, uint32_t expected) {
+  uint32_t magic = 0;
+  LW_TRY(reader.U32(&magic));
+  return magic == expected ? WireResult::kOk : WireResult::kFatal;
+}
+
 std::span<const std::byte> Rest(const Reader& reader) {
   std::span<const std::byte> all;
   Reader copy = reader;

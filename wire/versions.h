@@ -66,6 +66,9 @@ inline constexpr std::string_view kUpgradeServer = "longwired on the server";
 // that send no range.
 std::string ProblemOfAnswer(bool refused, uint32_t chosen, VersionRange server);
 
+// Reads the first word of an opening, which tells its kind: kFatal if it is not `expected`.
+WireResult DecodeMagic(Reader& reader, uint32_t expected);
+
 // An opening's range is at its end. There it is found without knowing the fields before it, and
 // older sides, which stop reading after the fields that they know, ignore it. Sides that speak only
 // version 13 write no range: the `number` in the opening's head counts instead.

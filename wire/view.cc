@@ -7,12 +7,6 @@ constexpr uint32_t kRequestMagic = 0x5356574c;  // "LWVS"
 constexpr uint32_t kReplyMagic = 0x5456574c;    // "LWVT"
 constexpr size_t kMaxText = 4096;               // bytes of one name or sentence
 
-WireResult DecodeMagic(Reader& reader, uint32_t expected) {
-  uint32_t magic = 0;
-  LW_TRY(reader.U32(&magic));
-  return magic == expected ? WireResult::kOk : WireResult::kFatal;
-}
-
 void EncodePlaces(Writer& writer, const std::vector<uint32_t>& places) {
   writer.U32(static_cast<uint32_t>(places.size()));
   for (uint32_t place : places) writer.U32(place);

@@ -174,19 +174,14 @@ CUresult Launch(CUfunction handle, const LaunchShape& asked, CUstream stream_han
   ParameterStorage storage;
   std::span<const std::byte> packed;
   Where where;
-  CUresult result = CheckDeviceLimits(device, shape);
   LaunchEvents events;
-  if (result == CUDA_SUCCESS) {
-    result = CheckAttributes(&attributes, shape, function, stream->context, &events);
-  }
-  if (result == CUDA_SUCCESS)
-    result = CheckFunctionLimits(function, device, stream->context->device, shape);
-  if (result == CUDA_SUCCESS) result = CheckCooperative(function, device, stream->owner, shape);
-  if (result == CUDA_SUCCESS)
-    result = PackParameters(*function, parameters, extra, storage, &packed);
-  if (result == CUDA_SUCCESS) result = ExposeArguments(packed);
-  if (result == CUDA_SUCCESS) result = OpenWhere(stream, &where);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(CheckDeviceLimits(device, shape));
+  LONGWIRE_TRY(CheckAttributes(&attributes, shape, function, stream->context, &events));
+  LONGWIRE_TRY(CheckFunctionLimits(function, device, stream->context->device, shape));
+  LONGWIRE_TRY(CheckCooperative(function, device, stream->owner, shape));
+  LONGWIRE_TRY(PackParameters(*function, parameters, extra, storage, &packed));
+  LONGWIRE_TRY(ExposeArguments(packed));
+  LONGWIRE_TRY(OpenWhere(stream, &where));
   calls::lwLaunch launch;
   launch.function = function->number;
   launch.grid_x = shape.grid_x;
@@ -204,16 +199,13 @@ CUresult Launch(CUfunction handle, const LaunchShape& asked, CUstream stream_han
   uint64_t position = 0;
   {
     DeviceWork work(stream, Sends::kPerhapsLater);
-    size_t bound =
-        128 + packed.size() + attributes.size_bytes() + bindings.size() * sizeof(ReferenceBinding);
-    position = TheSession().Submit(where, launch, bound);
+    position = TheSession().Submit(where, launch, launch.EncodedBytes());
   }
   if (position == Session::kNoPosition) return Session::NotQueued();
-  result = events.Record(stream);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(events.Record(stream));
   if (ProcessOptions().launch_blocking && where.flags == 0) {
-    result = WaitForStream(stream, position);
-    return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
+    LONGWIRE_TRY(WaitForStream(stream, position));
+    return TakeError(stream->context);
   }
   return CUDA_SUCCESS;
 }

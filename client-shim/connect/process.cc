@@ -113,7 +113,7 @@ void ReturnUnseenMemory(const wire::OpenReply& reply) {
     }
   }
   if (give_back.chunk.empty()) return;
-  TheSession().Submit({}, give_back, 64 + give_back.chunk.size() * sizeof(uint64_t));
+  TheSession().Submit({}, give_back, give_back.EncodedBytes());
 }
 
 CUresult Adopt(SessionParts parts) {

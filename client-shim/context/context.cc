@@ -21,7 +21,6 @@ struct Registry {
   std::vector<Context*> primary;  // by device; written before cuInit returns
   std::unordered_map<uint32_t, Context*> by_number LONGWIRE_GUARDED_BY(mutex);
   std::atomic<uint32_t> next_number{1};
-  std::atomic<ContextDeathHook> hooks[4] = {};
   ContextParts parts;  // written before cuInit returns
 };
 
@@ -138,12 +137,7 @@ CUresult NewContext(int device, unsigned flags, Context** created) {
   return CUDA_SUCCESS;
 }
 
-void CallDeathHooks(CUcontext handle) {
-  for (std::atomic<ContextDeathHook>& hook : TheRegistry().hooks) {
-    ContextDeathHook call = hook.load();
-    if (call != nullptr) call(handle);
-  }
-}
+void CloseContext(Context* context) { TheRegistry().parts.closed(context); }
 
 CUresult EndContext(Context* context) {
   uint32_t number;
@@ -158,8 +152,7 @@ CUresult EndContext(Context* context) {
     streams.swap(context->streams);
     context->legacy.store(nullptr);
   }
-  parts.closed(context);
-  CallDeathHooks(context->handle);
+  CloseContext(context);
   calls::lwContextDestroy destroy;
   destroy.context = number;
   CUresult result = TheSession().CallAndWait({number, nullptr, 0}, destroy).code;
@@ -274,13 +267,6 @@ bool ContextDevice(CUcontext context, CUdevice* device) {
   if (found == nullptr) return false;
   *device = found->device;
   return true;
-}
-
-void AddContextDeathHook(ContextDeathHook hook) {
-  for (std::atomic<ContextDeathHook>& slot : TheRegistry().hooks) {
-    ContextDeathHook none = nullptr;
-    if (slot.compare_exchange_strong(none, hook)) return;
-  }
 }
 
 }  // namespace longwire::shim

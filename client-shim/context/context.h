@@ -102,9 +102,11 @@ CUresult ActivatePrimary(Context* context);
 
 // What other parts of the client do when a context is created or ends (context_parts.cc).
 struct ContextParts {
-  CUresult (*made)(Context*) = nullptr;      // created in the worker, or another one has ended
-  void (*ends)(Context*) = nullptr;          // about to end, and still usable
-  void (*closed)(Context*) = nullptr;        // no longer usable, but not yet ended in the worker
+  CUresult (*made)(Context*) = nullptr;  // created in the worker, or another one has ended
+  void (*ends)(Context*) = nullptr;      // about to end, and still usable
+  // No longer usable, but not yet ended in the worker; also a green context. The thread holds no
+  // lock of the shim.
+  void (*closed)(Context*) = nullptr;
   void (*ended)(uint32_t number) = nullptr;  // ended in the worker
 };
 // At start.
@@ -116,8 +118,8 @@ void CreatePrimaryContext(int device);
 // A context that is not primary, created in the worker.
 CUresult NewContext(int device, unsigned flags, Context** created);
 
-// Ends it in the worker, frees all that belongs to it and calls the death hooks. A primary context
-// keeps its handle and can be activated again.
+// Ends it in the worker and frees all that belongs to it. A primary context keeps its handle and
+// can be activated again.
 CUresult EndContext(Context* context);
 
 // The primary context of a device, active or not; nullptr if there is no such device.
@@ -155,8 +157,8 @@ bool IsOnlyContext(const Context* context);
 // A new number on the wire, by which errors find the context until it is forgotten.
 uint32_t NewContextNumber(Context* context);
 void ForgetContextNumber(uint32_t number);
-// Calls the hooks of current_context.h: the context has ended.
-void CallDeathHooks(CUcontext handle);
+// ContextParts::closed.
+void CloseContext(Context* context);
 
 using ContextTable = HandleTable<Context, HandleKind::kContext>;
 ContextTable& Contexts();

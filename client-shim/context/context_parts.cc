@@ -11,6 +11,7 @@
 #include "client-shim/mirror/managed_memory.h"
 #include "client-shim/mirror/mirrors.h"
 #include "client-shim/mirror/shared_blocks.h"
+#include "client-shim/tables/context_storage.h"
 
 namespace longwire::shim {
 namespace {
@@ -19,6 +20,11 @@ void BeforeEnd(Context* context) {
   EndGreenContextsOf(context);
   static_cast<void>(KeepManagedVariables(context));  // fails only if the session has ended
   DropPeers(context);
+}
+
+void AfterClose(Context* context) {
+  OpenGate(context);
+  DropContextStorage(context->handle);
 }
 
 // In this order: mirrors end before their memory, as a thread of the client compares it.
@@ -35,7 +41,7 @@ void AfterEnd(uint32_t number) {
 }  // namespace
 
 void SetUpContextParts() {
-  SetContextParts({&GiveManagedVariables, &BeforeEnd, &OpenGate, &AfterEnd});
+  SetContextParts({&GiveManagedVariables, &BeforeEnd, &AfterClose, &AfterEnd});
 }
 
 }  // namespace longwire::shim

@@ -30,12 +30,6 @@ bool ContextDevice(CUcontext context, CUdevice* device);
 // handles (nullptr, 1, 2); 2 is the calling thread's own. `context` nullptr is the current one.
 bool StreamUniqueId(CUcontext context, CUstream stream, uint64_t* id);
 
-// A hook is called when a context ends (cuCtxDestroy, the last release of a primary context, or its
-// reset), with the context's handle, on the thread that ends it. The context is no longer usable
-// then, and the thread holds no lock of the shim. At most four hooks, never removed.
-using ContextDeathHook = void (*)(CUcontext context);
-void AddContextDeathHook(ContextDeathHook hook);
-
 // The devices as the program sees them (after CUDA_VISIBLE_DEVICES): 0 … DeviceCount() - 1.
 int DeviceCount();
 bool DeviceUuid(CUdevice device, uint8_t uuid[16]);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "client-shim/context/context_events.h"
 #include "client-shim/session/session.h"
 #include "client-shim/stream/program_streams.h"
 #include "client-shim/support/never_destroyed.h"
@@ -84,8 +83,7 @@ CUresult EndGreenContext(Context* green) {
   GreenHandle* handle = Handles().Find(reinterpret_cast<uint64_t>(green->green));
   if (handle != nullptr) Handles().Retire(handle);
   Contexts().Retire(green);
-  OpenGate(green);
-  CallDeathHooks(green->handle);
+  CloseContext(green);
   calls::lwContextDestroy destroy;
   destroy.context = number;
   CUresult result = TheSession().CallAndWait({number, nullptr, 0}, destroy).code;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/memory_sizes.h"
 #include "client-shim/support/never_destroyed.h"
 #include "wire/descriptors.h"
 #include "wire/limits.h"
@@ -31,7 +32,7 @@ constexpr uint64_t kBudget = uint64_t{160} << 20;  // bytes of memory, for all
 // Where the process's addresses are limited (ulimit -v), half of what is left is for devices. Less
 // than this would be of no use.
 constexpr uint64_t kLeastOfLimited = uint64_t{256} << 20;
-constexpr uint64_t kAlignment = uint64_t{2} << 20;  // mapping granularity of large chunks
+constexpr uint64_t kAlignment = base::kDeviceGranularityBytes;
 
 struct Reserved {
   std::vector<wire::Window> windows;
@@ -88,7 +89,7 @@ uint64_t Affordable(const std::vector<uint64_t>& bases) {
 // The largest part of `wanted` that is free there; 0: not even `least`.
 uint64_t ReserveAt(uint64_t base, uint64_t wanted, uint64_t least) {
   // Where a part is taken (by sanitizers), a smaller window may fit.
-  for (uint64_t bytes = wanted; bytes >= least; bytes = bytes / 2 / kAlignment * kAlignment) {
+  for (uint64_t bytes = wanted; bytes >= least; bytes = base::RoundDown(bytes / 2, kAlignment)) {
     if (Reserve(base, bytes)) return bytes;
   }
   return 0;
@@ -105,7 +106,7 @@ std::vector<wire::Window> ReserveCandidates(const Options& options, std::string*
   uint64_t left = AddressesLeft();
   reserved.promised = left / 2 < wanted;
   if (reserved.promised) {
-    wanted = left / 2 / kAlignment * kAlignment;
+    wanted = base::RoundDown(left / 2, kAlignment);
     least = std::min(least, kLeastOfLimited);
   } else if (options.window_bytes == 0) {
     uint64_t affordable = Affordable(bases);

@@ -5,6 +5,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
+#include "base/texel_bytes.h"
 #include "client-shim/copy/copy_sides.h"
 #include "client-shim/entry/handles.h"
 #include "client-shim/support/never_destroyed.h"
@@ -29,25 +30,6 @@ Shapes& TheShapes() {
   return *shapes;
 }
 
-// 0 for the formats of which several elements are stored together.
-uint64_t ElementBytes(CUarray_format format) {
-  switch (format) {
-    case CU_AD_FORMAT_UNSIGNED_INT8:
-    case CU_AD_FORMAT_SIGNED_INT8:
-      return 1;
-    case CU_AD_FORMAT_UNSIGNED_INT16:
-    case CU_AD_FORMAT_SIGNED_INT16:
-    case CU_AD_FORMAT_HALF:
-      return 2;
-    case CU_AD_FORMAT_UNSIGNED_INT32:
-    case CU_AD_FORMAT_SIGNED_INT32:
-    case CU_AD_FORMAT_FLOAT:
-      return 4;
-    default:
-      return 0;
-  }
-}
-
 bool Fits(uint64_t first, uint64_t count, uint64_t room) {
   return first <= room && count <= room - first;
 }
@@ -56,7 +38,8 @@ bool Fits(uint64_t first, uint64_t count, uint64_t room) {
 
 void NoteArray(CUarray array, const CUDA_ARRAY3D_DESCRIPTOR& descriptor, uint32_t context_number) {
   Shape shape;
-  shape.row_bytes = ElementBytes(descriptor.Format) * descriptor.NumChannels * descriptor.Width;
+  shape.row_bytes =
+      base::ChannelBytes(descriptor.Format) * descriptor.NumChannels * descriptor.Width;
   shape.rows = std::max<uint64_t>(descriptor.Height, 1);
   shape.slices = std::max<uint64_t>(descriptor.Depth, 1);
   shape.context_number = context_number;

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/memory_sizes.h"
 #include "base/try.h"
 #include "client-shim/connect/options.h"
 #include "client-shim/context/context.h"
@@ -29,10 +30,8 @@
 namespace longwire::shim {
 namespace {
 
-constexpr uint64_t kMaxCopyBytes = uint64_t{1} << 46;  // above every device's memory
-
 bool Multiply(uint64_t a, uint64_t b, uint64_t* product) {
-  return !__builtin_mul_overflow(a, b, product) && *product <= kMaxCopyBytes;
+  return !__builtin_mul_overflow(a, b, product) && *product <= base::kMaxMemoryBytes;
 }
 
 // The bytes from the first to the last that one linear side touches. False on absurd sizes.
@@ -44,7 +43,7 @@ bool Span(const CopySide& side, const Extent& extent, uint64_t* first, uint64_t*
   uint64_t start_rows = 0, start_slices = 0;
   if (!Multiply(side.y, side.pitch, &start_rows)) return false;
   if (!Multiply(side.z, slice_pitch, &start_slices)) return false;
-  if (side.x_bytes > kMaxCopyBytes) return false;
+  if (side.x_bytes > base::kMaxMemoryBytes) return false;
   *first = start_slices + start_rows + side.x_bytes;
   *bytes = slices + rows + extent.width;
   return true;
@@ -277,7 +276,7 @@ CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& sou
     copy.transfer = session.NewId();
   }
   bool early = waits == Waits::kSync && !IsMirrored(destination.address) && MayReturnEarly(stream);
-  position = SubmitWork(stream, where, copy, 256 + copy.data.size());
+  position = SubmitWork(stream, where, copy, copy.EncodedBytes());
   if (position == Session::kNoPosition) return Session::NotQueued();
   session.counts().uploaded.fetch_add(copy.data.size(), std::memory_order_relaxed);
   if (!small && !SendCopy(session, copy.transfer, from)) return Session::NotSent();

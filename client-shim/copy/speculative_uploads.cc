@@ -180,7 +180,7 @@ void Uploads::Compare(Upload& upload) {
     revised.transfer = upload.transfer;
     revised.offset = at;
     revised.data = sent;
-    TheSession().Submit({}, revised, 64 + sent.size());
+    TheSession().Submit({}, revised, revised.EncodedBytes());
     TheSession().counts().uploaded.fetch_add(sent.size(), std::memory_order_relaxed);
   }
 }

@@ -5,6 +5,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/copy/speculative_uploads.h"
 #include "client-shim/entry/handles.h"
@@ -93,8 +94,7 @@ CUresult InstantiateGraph(CUgraph graph, uint64_t flags, CUgraphExec* exec,
   uint64_t id = GraphId(graph);
   if (id == 0) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireHealthyContext(&context));
   calls::lwGraphInstantiate instantiate;
   instantiate.graph = id;
   instantiate.exec = TheSession().NewId();
@@ -149,12 +149,10 @@ CUresult LaunchGraph(CUgraphExec exec, Stream* stream) {
   uint64_t id = GraphExecId(exec);
   if (id == 0) return CUDA_ERROR_INVALID_VALUE;
   Where where;
-  CUresult result = RefuseWhileCapturing(stream);
-  if (result == CUDA_SUCCESS) result = OpenWhere(stream, &where);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RefuseWhileCapturing(stream));
+  LONGWIRE_TRY(OpenWhere(stream, &where));
   ExecFacts facts = FactsOf(exec);
-  result = TakeGraphMemory(facts.memory, facts.frees_at_launch);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(TakeGraphMemory(facts.memory, facts.frees_at_launch));
   if (where.flags == 0 && facts.writes_program) PullInstead(stream, 0, kAnywhere);
   calls::lwGraphLaunch launch;
   launch.exec = id;
@@ -164,7 +162,7 @@ CUresult LaunchGraph(CUgraphExec exec, Stream* stream) {
     position = TheSession().Submit(where, launch);
   } else {
     LaunchedEvents events(facts.events, &launch);
-    position = TheSession().Submit(where, launch, 256 + launch.EncodedBytes());
+    position = TheSession().Submit(where, launch, launch.EncodedBytes());
     events.Recorded(stream, position);
   }
   if (position == Session::kNoPosition) return Session::NotQueued();

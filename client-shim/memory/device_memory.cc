@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/memory_sizes.h"
 #include "base/try.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/memory/allocation_trace.h"
@@ -20,12 +21,9 @@ std::vector<DeviceMemory*>& All() {
   return *all;
 }
 
-constexpr uint64_t kMaxBytes = uint64_t{1} << 46;  // above every device's memory
-
 // In pieces no larger than the server's largest chunk.
 std::vector<uint64_t> InPieces(const std::vector<uint64_t>& bytes) {
-  constexpr uint64_t kLeast = uint64_t{2} << 20;
-  uint64_t largest = std::max(TheSession().opened().largest_chunk, kLeast);
+  uint64_t largest = std::max(TheSession().opened().largest_chunk, base::kDeviceGranularityBytes);
   if (TheSession().opened().largest_chunk == 0) return bytes;
   std::vector<uint64_t> pieces;
   for (uint64_t rest : bytes) {
@@ -55,7 +53,7 @@ int DeviceMemory::Lease(const std::vector<uint64_t>& wanted, std::vector<mempool
   calls::lwLease lease;
   lease.device = server_ordinal_;
   lease.bytes = bytes;
-  auto answer = TheSession().CallAndWait({}, lease, 64 + bytes.size() * sizeof(uint64_t));
+  auto answer = TheSession().CallAndWait({}, lease, lease.EncodedBytes());
   LONGWIRE_TRY(answer.code);
   if (answer.reply.chunk.size() != bytes.size()) return CUDA_ERROR_OUT_OF_MEMORY;
   for (size_t i = 0; i < bytes.size(); ++i) chunks->push_back({answer.reply.chunk[i], bytes[i]});
@@ -80,7 +78,7 @@ int DeviceMemory::Map(uint64_t address, const std::vector<mempool::Chunk>& chunk
     bytes += chunk.bytes;
   }
   Session& session = TheSession();
-  uint64_t position = session.Submit({}, map, 64 + chunks.size() * sizeof(uint64_t));
+  uint64_t position = session.Submit({}, map, map.EncodedBytes());
   if (position == Session::kNoPosition) return Session::NotQueued();
   for (int accessor : accessors_) SubmitAccess(address, bytes, accessor, true);
   return CUDA_SUCCESS;
@@ -188,7 +186,7 @@ CUresult DeviceMemory::Answered(FunctionRef<int()> ask) {
 
 CUresult DeviceMemory::Allocate(Context* context, uint64_t bytes, uint64_t* address,
                                 Stream* stream) {
-  if (bytes > kMaxBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (bytes > base::kMaxMemoryBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   return Answered([&] {
     mutex_.AssertHeld();
     int code = pool_.Place(bytes, stream, address);
@@ -327,7 +325,7 @@ CUresult DeviceMemory::LeaseChunks(uint64_t bytes, std::vector<uint64_t>* chunks
 void DeviceMemory::ReturnChunks(const std::vector<uint64_t>& chunks) {
   calls::lwReturnChunks give_back;
   give_back.chunk = chunks;
-  TheSession().Submit({}, give_back, 64 + chunks.size() * sizeof(uint64_t));
+  TheSession().Submit({}, give_back, give_back.EncodedBytes());
 }
 
 uint64_t DeviceMemory::GiveBackFree(uint64_t bytes) {

@@ -54,7 +54,7 @@ CUresult MapBorrowed(const SharedToken& token, Mapped* mapped) {
   map.device = FindDevice(mapped->memory.device)->server_ordinal;
   map.address = mapped->address;
   map.chunk = mapped->memory.chunks;
-  TheSession().Submit({}, map, 64 + map.chunk.size() * sizeof(uint64_t));
+  TheSession().Submit({}, map, map.EncodedBytes());
   mapped->accessors = LetPeersReach(mapped->memory.device, mapped->address, mapped->memory.bytes);
   return CUDA_SUCCESS;
 }

@@ -51,7 +51,7 @@ CUresult ShareChunks(const std::vector<uint64_t>& chunks, SharedToken* token) {
   LONGWIRE_TRY(BeginSharing());
   calls::lwShare share;
   share.chunk = chunks;
-  auto answer = TheSession().CallAndWait({}, share, 64 + chunks.size() * sizeof(uint64_t));
+  auto answer = TheSession().CallAndWait({}, share, share.EncodedBytes());
   LONGWIRE_TRY(answer.code);
   if (answer.reply.token.size() != token->size()) return CUDA_ERROR_UNKNOWN;
   *token = {answer.reply.token[0], answer.reply.token[1]};
@@ -70,7 +70,7 @@ CUresult BorrowChunks(const SharedToken& token, BorrowedChunks* borrowed) {
   if (borrowed->device >= 0) return CUDA_SUCCESS;
   calls::lwReturnChunks give_back;  // CUDA_VISIBLE_DEVICES hides the device
   give_back.chunk = borrowed->chunks;
-  TheSession().Submit({}, give_back, 64 + give_back.chunk.size() * sizeof(uint64_t));
+  TheSession().Submit({}, give_back, give_back.EncodedBytes());
   return CUDA_ERROR_INVALID_DEVICE;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/lock_ranks.h"
+#include "base/memory_sizes.h"
 #include "base/mutex.h"
 #include "base/try.h"
 #include "client-shim/context/context.h"
@@ -24,8 +25,7 @@
 namespace longwire::shim {
 namespace {
 
-constexpr uint64_t kGranularity = uint64_t{2} << 20;
-constexpr uint64_t kMaxBytes = uint64_t{1} << 46;
+constexpr uint64_t kGranularity = base::kDeviceGranularityBytes;
 
 struct Physical {
   uint64_t handle = 0;
@@ -102,7 +102,7 @@ void AwaitLeaving(Mappings& mappings, base::MutexLock& lock, uint64_t address, u
 // True if the range consists of whole adjacent mappings.
 bool WholeMappings(const Mappings& mappings, uint64_t address, uint64_t bytes,
                    std::vector<uint64_t>* starts) LONGWIRE_REQUIRES(mappings.mutex) {
-  if (bytes == 0 || bytes > kMaxBytes) return false;
+  if (bytes == 0 || bytes > base::kMaxMemoryBytes) return false;
   uint64_t at = address;
   for (auto found = mappings.mapped.find(address); at < address + bytes; ++found) {
     if (found == mappings.mapped.end() || found->first != at) return false;
@@ -186,9 +186,9 @@ bool TakeAligned(DeviceMemory* memory, uint64_t bytes, uint64_t alignment, uint6
 }  // namespace
 
 CUresult ReserveAddresses(uint64_t bytes, uint64_t alignment, uint64_t hint, uint64_t* address) {
-  if (bytes % kGranularity != 0 || bytes > kMaxBytes) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes % kGranularity != 0 || bytes > base::kMaxMemoryBytes) return CUDA_ERROR_INVALID_VALUE;
   if ((alignment & (alignment - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (alignment > kMaxBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (alignment > base::kMaxMemoryBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   CUdevice device = 0;
   ContextDevice(nullptr, &device);
   int hinted = DeviceOfAddress(hint);
@@ -224,7 +224,8 @@ CUresult FreeAddresses(uint64_t address, uint64_t bytes) {
 
 CUresult CreatePhysical(uint64_t bytes, const CUmemAllocationProp& properties, uint64_t* handle) {
   LONGWIRE_TRY(CheckProperties(properties));
-  if (bytes == 0 || bytes % kGranularity != 0 || bytes > kMaxBytes) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes == 0 || bytes % kGranularity != 0 || bytes > base::kMaxMemoryBytes)
+    return CUDA_ERROR_INVALID_VALUE;
   auto physical = std::make_shared<Physical>();
   physical->bytes = bytes;
   physical->device = properties.location.id;
@@ -335,7 +336,7 @@ CUresult MapPhysical(uint64_t address, uint64_t bytes, uint64_t handle) {
   map.device = FindDevice(physical->device)->server_ordinal;
   map.address = address;
   map.chunk = physical->chunks;
-  TheSession().Submit({}, map, 64 + map.chunk.size() * sizeof(uint64_t));
+  TheSession().Submit({}, map, map.EncodedBytes());
   physical->maps += 1;
   mappings.mapped[address] = {bytes, physical, {physical->device}};
   AddForeignRange(address, bytes, context);

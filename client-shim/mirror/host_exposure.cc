@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "base/memory_sizes.h"
 #include "base/mutex.h"
 #include "base/try.h"
 #include "client-shim/connect/options.h"
@@ -26,8 +27,6 @@
 namespace longwire::shim {
 namespace {
 
-constexpr uint64_t kChunk = uint64_t{2} << 20;
-constexpr uint64_t kPage = 4096;
 // Structures with pointers are small; searching bulk data costs time.
 constexpr size_t kSearchedBytes = size_t{256} << 10;
 
@@ -63,8 +62,8 @@ Aliases& TheAliases() {
 // Waits for copies that are still to write the range, or what is exposed with it: the mirror would
 // not notice what they write. What host functions write is sent after they have run.
 CUresult SettleHostWrites(const HostRange& range) {
-  uint64_t start = range.address / kChunk * kChunk;
-  uint64_t end = (range.address + range.bytes + kChunk - 1) / kChunk * kChunk;
+  uint64_t start = base::RoundDown(range.address, base::kDeviceGranularityBytes);
+  uint64_t end = base::RoundUp(range.address + range.bytes, base::kDeviceGranularityBytes);
   if (!HostCopyPending(start, end - start)) return CUDA_SUCCESS;
   return AwaitWork(UnfinishedWorkOfAll());
 }
@@ -78,8 +77,8 @@ void Drop(const Alias& alias) {
 CUresult MakeAlias(Context* context, const HostRange& range, Alias* alias) {
   alias->device = context->device;
   alias->context_number = context->number.load();
-  uint64_t within = range.address % kPage;
-  alias->bytes = (within + range.bytes + kChunk - 1) / kChunk * kChunk;
+  uint64_t within = range.address % base::kPageBytes;
+  alias->bytes = base::RoundUp(within + range.bytes, base::kDeviceGranularityBytes);
   DeviceMemory* memory = MemoryOf(alias->device);
   if (!memory->TakeAddresses(alias->bytes, 0, &alias->base)) return CUDA_ERROR_OUT_OF_MEMORY;
   std::vector<int> accessors;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/lock_ranks.h"
+#include "base/memory_sizes.h"
 #include "base/mutex.h"
 #include "base/try.h"
 #include "client-shim/context/context.h"
@@ -22,8 +23,7 @@
 namespace longwire::shim {
 namespace {
 
-constexpr uint64_t kPage = 4096;
-constexpr uint64_t kMaxBytes = uint64_t{1} << 46;
+constexpr uint64_t kPage = base::kPageBytes;
 
 struct PinnedRanges {
   base::Mutex mutex{base::ranks::kPinnedMemory};
@@ -36,7 +36,7 @@ PinnedRanges& TheRanges() {
   return *ranges;
 }
 
-uint64_t Pages(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+uint64_t Pages(uint64_t bytes) { return base::RoundUp(bytes, kPage); }
 
 // The range that contains the address.
 std::map<uint64_t, HostRange>::iterator Holding(PinnedRanges& ranges, uint64_t address)
@@ -45,6 +45,18 @@ std::map<uint64_t, HostRange>::iterator Holding(PinnedRanges& ranges, uint64_t a
   if (after == ranges.by_address.begin()) return ranges.by_address.end();
   auto found = std::prev(after);
   return address - found->first < found->second.bytes ? found : ranges.by_address.end();
+}
+
+// Forgets the range that begins at the address if it is as `wanted` says. Its bytes, else 0.
+template <class Wanted>
+uint64_t Remove(uint64_t address, Wanted wanted) {
+  PinnedRanges& ranges = TheRanges();
+  base::MutexLock lock(ranges.mutex);
+  auto found = ranges.by_address.find(address);
+  if (found == ranges.by_address.end() || !wanted(found->second)) return 0;
+  uint64_t bytes = found->second.bytes;
+  ranges.by_address.erase(found);
+  return bytes;
 }
 
 // Frees what was allocated at the address. No work may use it any more.
@@ -65,7 +77,7 @@ bool IsMapped(uint64_t start, uint64_t bytes) {
   constexpr uint64_t kStep = uint64_t{256} << 20;
   std::vector<unsigned char> resident(kStep / kPage);
   uint64_t end = start + bytes;
-  for (uint64_t at = start / kPage * kPage; at < end; at += kStep) {
+  for (uint64_t at = base::RoundDown(start, kPage); at < end; at += kStep) {
     uint64_t part = std::min(end - at, kStep);
     if (mincore(reinterpret_cast<void*>(at), part, resident.data()) != 0 && errno == ENOMEM) {
       return false;
@@ -86,7 +98,7 @@ CUresult AllocateHost(uint64_t bytes, unsigned flags, void** address) {
 }
 
 CUresult AllocateHostIn(Context* context, uint64_t bytes, unsigned flags, void** address) {
-  if (bytes > kMaxBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (bytes > base::kMaxMemoryBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   uint64_t start = 0;
   if (TakeShared(context, bytes, SharedUse::kPinned, &start) != CUDA_SUCCESS) {
     void* memory =
@@ -121,17 +133,8 @@ CUresult FreeHost(void* address) {
   if (!FindHost(start, &range)) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
   LONGWIRE_TRY(ContextOfHost(address, &context));
-  uint64_t bytes = 0;
-  {
-    PinnedRanges& ranges = TheRanges();
-    base::MutexLock lock(ranges.mutex);
-    auto found = ranges.by_address.find(start);
-    if (found == ranges.by_address.end() || found->second.registered) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-    bytes = found->second.bytes;
-    ranges.by_address.erase(found);
-  }
+  uint64_t bytes = Remove(start, [](const HostRange& found) { return !found.registered; });
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   // Waits for copies that read or write it, as the driver's own free does.
   CUresult result = SynchronizeContext(context);
   GiveBack(start, bytes);
@@ -139,16 +142,8 @@ CUresult FreeHost(void* address) {
 }
 
 void FreeIdleHost(uint64_t address, uint64_t id) {
-  uint64_t bytes = 0;
-  {
-    PinnedRanges& ranges = TheRanges();
-    base::MutexLock lock(ranges.mutex);
-    auto found = ranges.by_address.find(address);
-    if (found == ranges.by_address.end() || found->second.id != id) return;
-    bytes = found->second.bytes;
-    ranges.by_address.erase(found);
-  }
-  GiveBack(address, bytes);
+  uint64_t bytes = Remove(address, [&](const HostRange& found) { return found.id == id; });
+  if (bytes != 0) GiveBack(address, bytes);
 }
 
 CUresult RegisterHost(void* address, uint64_t bytes, unsigned flags) {
@@ -161,7 +156,8 @@ CUresult RegisterHost(void* address, uint64_t bytes, unsigned flags) {
   }
   // Addresses that are not mapped, or that belong to a device, cannot be pinned.
   bool of_device = DeviceOfAddress(start) >= 0;
-  if (of_device || bytes > kMaxBytes || !IsMapped(start, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (of_device || bytes > base::kMaxMemoryBytes || !IsMapped(start, bytes))
+    return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
   LONGWIRE_TRY(RequireHealthyContext(&context));
   PinnedRanges& ranges = TheRanges();
@@ -186,18 +182,9 @@ CUresult UnregisterHost(void* address) {
   }
   Context* context = nullptr;
   LONGWIRE_TRY(ContextOfHost(address, &context));
-  uint64_t bytes = 0;
-  {
-    PinnedRanges& ranges = TheRanges();
-    base::MutexLock lock(ranges.mutex);
-    auto found = ranges.by_address.find(start);
-    // Inside a range, or in memory that was allocated, the pointer is wrong.
-    if (found == ranges.by_address.end() || !found->second.registered) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-    bytes = found->second.bytes;
-    ranges.by_address.erase(found);
-  }
+  // Inside a range, or in memory that was allocated, the pointer is wrong.
+  uint64_t bytes = Remove(start, [](const HostRange& found) { return found.registered; });
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   CUresult result = SynchronizeContext(context);
   TheSession().transfers().DropUploadsOf(start, bytes);
   ForgetUploadsOf(start, bytes);

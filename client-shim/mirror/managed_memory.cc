@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/lock_ranks.h"
+#include "base/memory_sizes.h"
 #include "base/mutex.h"
 #include "base/try.h"
 #include "client-shim/connect/options.h"
@@ -20,7 +21,7 @@ namespace longwire::shim {
 namespace {
 
 constexpr uint64_t kFirstId = uint64_t{1} << 42;  // other kinds of memory have smaller ids
-constexpr uint64_t kPage = 4096;
+constexpr uint64_t kPage = base::kPageBytes;
 
 struct Range {
   ManagedRange shown;  // what FindManaged returns
@@ -72,7 +73,7 @@ void Erase(ManagedRanges& ranges, Entry entry) LONGWIRE_REQUIRES(ranges.mutex) {
 
 void UnmapPages(ManagedRanges& ranges, uint64_t address, uint64_t bytes)
     LONGWIRE_REQUIRES(ranges.variables_mutex) {
-  for (uint64_t page = address / kPage * kPage; page < address + bytes; page += kPage) {
+  for (uint64_t page = base::RoundDown(address, kPage); page < address + bytes; page += kPage) {
     auto found = ranges.pages.find(page);
     if (found == ranges.pages.end() || --found->second > 0) continue;
     munmap(reinterpret_cast<void*>(page), kPage);
@@ -84,7 +85,7 @@ void UnmapPages(ManagedRanges& ranges, uint64_t address, uint64_t bytes)
 // memory.
 bool MapPages(ManagedRanges& ranges, uint64_t address, uint64_t bytes)
     LONGWIRE_REQUIRES(ranges.variables_mutex) {
-  for (uint64_t page = address / kPage * kPage; page < address + bytes; page += kPage) {
+  for (uint64_t page = base::RoundDown(address, kPage); page < address + bytes; page += kPage) {
     if (ranges.pages.count(page) == 0) {
       auto* at = reinterpret_cast<void*>(page);
       void* got = mmap(at, kPage, PROT_READ | PROT_WRITE,
@@ -215,7 +216,7 @@ CUresult WithHints(uint64_t address, uint64_t bytes, FunctionRef<void(MemoryHint
   Entry found = Holding(ranges, address);
   if (bytes == 0 || found == ranges.by_address.end()) return CUDA_ERROR_INVALID_VALUE;
   // All of the last page counts, as natively.
-  uint64_t end = (found->first + found->second.shown.bytes + kPage - 1) / kPage * kPage;
+  uint64_t end = base::RoundUp(found->first + found->second.shown.bytes, kPage);
   if (bytes > end - address) return CUDA_ERROR_INVALID_VALUE;
   use(found->second.hints);
   return CUDA_SUCCESS;

@@ -8,6 +8,8 @@
 #include <map>
 #include <set>
 
+#include "base/memory_sizes.h"
+
 namespace longwire::shim {
 
 struct Hints {
@@ -22,8 +24,9 @@ class MemoryHints {
   // Changes the hints of the pages that [address, address + bytes) touches.
   template <class Change>
   void Update(uint64_t address, uint64_t bytes, Change change) {
-    auto end = Split((address + bytes + kPage - 1) / kPage * kPage);
-    for (auto at = Split(address / kPage * kPage); at != end; ++at) change(at->second);
+    auto end = Split(base::RoundUp(address + bytes, base::kPageBytes));
+    for (auto at = Split(base::RoundDown(address, base::kPageBytes)); at != end; ++at)
+      change(at->second);
   }
 
   // As cuMemRangeGetAttribute: the hint that all pages of the range have in common.
@@ -31,7 +34,6 @@ class MemoryHints {
                  size_t data_bytes) const;
 
  private:
-  static constexpr uint64_t kPage = 4096;
   using Map = std::map<uint64_t, Hints>;  // from this address to the next entry's
 
   // The entry that starts there.

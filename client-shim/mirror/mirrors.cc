@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 
+#include "base/memory_sizes.h"
 #include "base/try.h"
 #include "client-shim/mirror/mirror_table.h"
 #include "client-shim/session/session.h"
@@ -23,9 +24,9 @@ Mirrors& TheMirrors() {
 
 bool IsThere(Mirror& mirror) {
   if (!mirror.range.may_vanish || mirror.vanished) return !mirror.vanished;
-  constexpr uint64_t kPage = 4096;
+  constexpr uint64_t kPage = base::kPageBytes;
   std::array<unsigned char, 4096> in_memory;  // one for each page, of no interest
-  uint64_t at = mirror.range.address / kPage * kPage;
+  uint64_t at = base::RoundDown(mirror.range.address, kPage);
   uint64_t end = mirror.range.address + mirror.range.bytes;
   while (at < end && !mirror.vanished) {
     uint64_t bytes = std::min(end - at, in_memory.size() * kPage);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/lock_ranks.h"
+#include "base/memory_sizes.h"
 #include "base/mutex.h"
 #include "base/try.h"
 #include "client-shim/context/properties.h"
@@ -25,11 +26,9 @@
 namespace longwire::shim {
 namespace {
 
-constexpr uint64_t kBlock = uint64_t{2} << 20;         // multiples of it are mapped
-constexpr uint64_t kSmallBytes = uint64_t{256} << 10;  // up to here allocations share blocks
+constexpr uint64_t kBlock = base::kDeviceGranularityBytes;  // multiples of it are mapped
+constexpr uint64_t kSmallBytes = uint64_t{256} << 10;       // up to here allocations share blocks
 constexpr uint64_t kAlignment = 512;
-constexpr uint64_t kPage = 4096;
-constexpr uint64_t kMaxBytes = uint64_t{1} << 46;
 
 struct Block {
   uint64_t bytes = 0;
@@ -63,8 +62,6 @@ Blocks& TheBlocks() {
   static NeverDestroyed<Blocks> blocks;
   return *blocks;
 }
-
-uint64_t RoundUp(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
 
 using Entry = std::map<uint64_t, Block>::iterator;
 
@@ -100,10 +97,9 @@ struct Exposure {
 };
 
 CUresult MakeExposure(Context* context, const MirrorRange& range, Exposure* made) {
-  CUresult result =
-      MapSharedChunks(context, range.address, range.bytes, &made->chunks, &made->accessors);
-  if (result != CUDA_SUCCESS) return result;
-  result = AddMirror(context, range, MirrorStart::kZeroed, &made->mirror);
+  LONGWIRE_TRY(
+      MapSharedChunks(context, range.address, range.bytes, &made->chunks, &made->accessors));
+  CUresult result = AddMirror(context, range, MirrorStart::kZeroed, &made->mirror);
   if (result == CUDA_SUCCESS) return result;
   UnmapSharedChunks(context->device, range.address, range.bytes, made->chunks);
   *made = {};
@@ -175,7 +171,7 @@ CUresult TakePlace(Blocks& blocks, Context* context, uint64_t whole, SharedUse u
 
 Entry AddBlock(Blocks& blocks, Context* context, uint64_t address, uint64_t bytes, SharedUse use,
                uint64_t part) LONGWIRE_REQUIRES(blocks.mutex) {
-  uint64_t whole = RoundUp(bytes, kBlock);
+  uint64_t whole = base::RoundUp(bytes, kBlock);
   Entry added = blocks.by_address.try_emplace(address).first;
   Block& block = added->second;
   block.bytes = whole;
@@ -220,7 +216,8 @@ void TakeFrom(Entry entry, uint64_t bytes, uint64_t* address) {
   Block& block = entry->second;
   block.free.Take(bytes, address);
   block.taken[*address] = bytes;
-  block.used = std::max(block.used, RoundUp(*address + bytes, kPage) - entry->first);
+  block.used =
+      std::max(block.used, base::RoundUp(*address + bytes, base::kPageBytes) - entry->first);
 }
 
 // From a block that small allocations share.
@@ -246,7 +243,7 @@ bool TakeSmall(Context* context, uint64_t rounded, SharedUse use, uint64_t* addr
 
 // Pinning takes long: it is done without the lock.
 CUresult TakeNewBlock(Context* context, uint64_t rounded, SharedUse use, uint64_t* address) {
-  uint64_t whole = RoundUp(rounded, kBlock), start = 0;
+  uint64_t whole = base::RoundUp(rounded, kBlock), start = 0;
   uint64_t part = use == SharedUse::kPinned ? TakePart(whole) : kNoPart;
   Blocks& blocks = TheBlocks();
   CUresult result = TakePlace(blocks, context, whole, use, part, &start);
@@ -268,9 +265,10 @@ CUresult TakeNewBlock(Context* context, uint64_t rounded, SharedUse use, uint64_
 }  // namespace
 
 CUresult TakeShared(Context* context, uint64_t bytes, SharedUse use, uint64_t* address) {
-  if (bytes > kMaxBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (bytes > base::kMaxMemoryBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   // Pinned memory is registered page by page: allocations do not share a page.
-  uint64_t rounded = RoundUp(bytes, use == SharedUse::kPinned ? kPage : kAlignment);
+  uint64_t rounded =
+      base::RoundUp(bytes, use == SharedUse::kPinned ? base::kPageBytes : kAlignment);
   if (TakeSmall(context, rounded, use, address)) return CUDA_SUCCESS;
   return TakeNewBlock(context, rounded, use, address);
 }
@@ -379,7 +377,7 @@ CUresult MapSharedChunks(Context* context, uint64_t address, uint64_t bytes,
   map.device = FindDevice(owner)->server_ordinal;
   map.address = address;
   map.chunk = *chunks;
-  TheSession().Submit({}, map, 64 + chunks->size() * sizeof(uint64_t));
+  TheSession().Submit({}, map, map.EncodedBytes());
   *accessors = LetPeersReach(owner, address, bytes);
   return CUDA_SUCCESS;
 }

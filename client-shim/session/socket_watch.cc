@@ -1,6 +1,5 @@
 #include "client-shim/session/socket_watch.h"
 
-#include <poll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/poll_set.h"
 #include "client-shim/support/threads.h"
 #include "wire/socket.h"
 
@@ -97,11 +97,9 @@ bool SocketWatch::LeaveTable() {
 void SocketWatch::Watch() {
   while (true) {
     int socket = apart_ ? in_own_table_.get() : in_programs_table_.get();
-    pollfd wait{socket, POLLIN | POLLRDHUP, 0};
     if (socket < 0) return;
-    int ready = poll(&wait, 1, -1);
-    if (ready < 0 && errno == EINTR) continue;
-    if ((wait.revents & POLLIN) == 0 || !TakeWords()) return;
+    short events = base::PollOne(socket, POLLIN | POLLRDHUP, std::chrono::milliseconds(-1));
+    if ((events & POLLIN) == 0 || !TakeWords()) return;
   }
 }
 

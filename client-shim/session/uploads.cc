@@ -66,7 +66,7 @@ bool SendBytes(Session& session, uint64_t transfer, const HostPlace& place, Wind
       if (to != nullptr) place.Gather(offset, {to, bytes});
     };
     if (session.AppendEncoded({}, static_cast<uint16_t>(calls::lwCopyData::kId), encode,
-                              bytes + 64) == Session::kNoPosition) {
+                              calls::lwCopyData().EncodedBytes() + bytes) == Session::kNoPosition) {
       return false;
     }
     session.counts().uploaded.fetch_add(bytes, std::memory_order_relaxed);

@@ -32,7 +32,7 @@ CUresult BeginCapture(Stream* stream, CaptureMode mode, CUgraph graph, const Cap
   begin.edges = std::as_bytes(std::span(after.edges));
   if (graph != nullptr && begin.graph == 0) return CUDA_ERROR_INVALID_VALUE;
   auto answer = TheSession().CallAndWait({stream->context_number, stream, wire::kCapturing}, begin,
-                                         256 + begin.EncodedBytes());
+                                         begin.EncodedBytes());
   if (answer.code != CUDA_SUCCESS) return answer.code;
   auto* capture = new Capture;  // stays: events and handles may point to it for ever
   capture->mode = mode;
@@ -117,7 +117,7 @@ CUresult SetCaptureNodes(Stream* stream, const CaptureNodes& after, uint32_t fla
   set.dependency = Ids(after.nodes);
   set.edges = std::as_bytes(std::span(after.edges));
   set.flags = flags;
-  return TheSession().CallAndWait(where, set, 256 + set.EncodedBytes()).code;
+  return TheSession().CallAndWait(where, set, set.EncodedBytes()).code;
 }
 
 }  // namespace longwire::shim

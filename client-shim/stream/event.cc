@@ -102,6 +102,24 @@ CUresult Finish(Event* event, CUresult result, CUevent* handle) {
   return result;
 }
 
+// `shared`, `own`: what asks about, or waits for, an event of several programs and one of a stream.
+CUresult Complete(Event* event, CUresult (*shared)(Event*), CUresult (*own)(Stream*, uint64_t)) {
+  if (event->shared_words != 0) {
+    LONGWIRE_TRY(CheckRecord(event));
+    return shared(event);
+  }
+  Stream* stream = nullptr;
+  uint64_t position = 0;
+  LONGWIRE_TRY(Place(event, &stream, &position));
+  if (stream != nullptr) {
+    CUresult result = own(stream, position);
+    Release(stream);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  // Also of an event that was never recorded: its context may have failed.
+  return TakeError(event->context);
+}
+
 }  // namespace
 
 CUresult NewEvent(unsigned flags, CUevent* handle) {
@@ -112,9 +130,8 @@ CUresult NewEvent(unsigned flags, CUevent* handle) {
 
 CUresult NewEvent(Context* context, unsigned flags, CUevent* handle) {
   Event* event = nullptr;
-  CUresult result = MakeEvent(context, flags, &event);
-  if (result != CUDA_SUCCESS) return result;
-  if ((flags & CU_EVENT_INTERPROCESS) != 0) result = MakeShared(event);
+  LONGWIRE_TRY(MakeEvent(context, flags, &event));
+  CUresult result = (flags & CU_EVENT_INTERPROCESS) != 0 ? MakeShared(event) : CUDA_SUCCESS;
   return Finish(event, result, handle);
 }
 
@@ -193,42 +210,14 @@ CUresult WaitEvent(Stream* stream, Event* event, unsigned flags) {
   return Session::Queued(position);
 }
 
-CUresult QueryEvent(Event* event) {
-  if (event->shared_words != 0) {
-    CUresult refused = CheckRecord(event);
-    return refused == CUDA_SUCCESS ? QueryShared(event) : refused;
-  }
-  Stream* stream = nullptr;
-  uint64_t position = 0;
-  CUresult result = Place(event, &stream, &position);
-  if (result != CUDA_SUCCESS) return result;
-  if (stream != nullptr) {
-    result = QueryStream(stream, position);
-    Release(stream);
-  }
-  // Also of an event that was never recorded: its context may have failed.
-  return result == CUDA_SUCCESS ? TakeError(event->context) : result;
-}
+CUresult QueryEvent(Event* event) { return Complete(event, &QueryShared, &QueryStream); }
 
 CUresult SynchronizeEvent(Event* event) {
-  if (event->shared_words != 0) {
-    CUresult refused = CheckRecord(event);
-    return refused == CUDA_SUCCESS ? SynchronizeShared(event) : refused;
-  }
-  Stream* stream = nullptr;
-  uint64_t position = 0;
-  CUresult result = Place(event, &stream, &position);
-  if (result != CUDA_SUCCESS) return result;
-  if (stream != nullptr) {
-    result = WaitForStream(stream, position);
-    Release(stream);
-  }
-  return result == CUDA_SUCCESS ? TakeError(event->context) : result;
+  return Complete(event, &SynchronizeShared, &WaitForStream);
 }
 
 CUresult ElapsedTime(Event* start, Event* end, float* milliseconds) {
-  CUresult result = CheckTimes({start, end});
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(CheckTimes({start, end}));
   calls::lwEventElapsed elapsed;
   for (auto [event, id, version] : {std::tuple{start, &elapsed.start, &elapsed.start_version},
                                     std::tuple{end, &elapsed.end, &elapsed.end_version}}) {
@@ -243,7 +232,7 @@ CUresult ElapsedTime(Event* start, Event* end, float* milliseconds) {
       *version = event->version;
     }
     *id = event->id;
-    result = PollStream(stream, position);
+    CUresult result = PollStream(stream, position);
     Release(stream);
     if (result != CUDA_SUCCESS) return result;
   }

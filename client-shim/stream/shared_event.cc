@@ -134,13 +134,11 @@ CUresult RecordShared(Event* event, Stream* stream) {
   if (stream->capture.load() != nullptr) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   base::MutexLock lock(event->mutex);
   Words words;
-  CUresult result = Read(*event, &words);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(Read(*event, &words));
   uint64_t record = words.recorded + 1;
   // The record that had the slot before must be over, or it would undo this one.
-  if (record > kSlots) result = WaitUntilOver(*event, record - kSlots);
-  if (result == CUDA_SUCCESS) result = Write(*event, &record, sizeof record);
-  if (result != CUDA_SUCCESS) return result;
+  if (record > kSlots) LONGWIRE_TRY(WaitUntilOver(*event, record - kSlots));
+  LONGWIRE_TRY(Write(*event, &record, sizeof record));
   return hand::cuStreamWriteValue64_v2(stream->handle, DoneAddress(*event, record), record, 0);
 }
 

@@ -224,14 +224,13 @@ CUresult AwaitStream(Stream* stream, uint64_t position) {
 }
 
 CUresult PollStream(Stream* stream, uint64_t position) {
-  CUresult error = ContextError(stream);
-  if (error != CUDA_SUCCESS) return error;
+  LONGWIRE_TRY(ContextError(stream));
   if (stream->finished.load(std::memory_order_acquire) >= position) return CUDA_SUCCESS;
   AwaitProgress(stream, position);
   TheSession().ReadWithoutWaiting();
   if (stream->finished.load(std::memory_order_acquire) < position) {
-    error = ContextError(stream);
-    return error != CUDA_SUCCESS ? error : CUDA_ERROR_NOT_READY;
+    LONGWIRE_TRY(ContextError(stream));
+    return CUDA_ERROR_NOT_READY;
   }
   return CUDA_SUCCESS;
 }

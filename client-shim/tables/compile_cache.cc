@@ -14,6 +14,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/read_write.h"
 #include "wire/descriptors.h"
 #include "wire/number.h"
 #include "wire/socket.h"
@@ -30,26 +31,6 @@ struct Header {
   wire::Digest digest;
   uint64_t bytes;
 };
-
-bool ReadAll(int file, std::span<std::byte> bytes) {
-  while (!bytes.empty()) {
-    ssize_t count = read(file, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    bytes = bytes.subspan(static_cast<size_t>(count));
-  }
-  return true;
-}
-
-bool WriteAll(int file, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    ssize_t count = write(file, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    bytes = bytes.subspan(static_cast<size_t>(count));
-  }
-  return true;
-}
 
 // The folder and those above it, for this user alone.
 bool MakeFolders(const std::string& path) {
@@ -143,12 +124,12 @@ std::optional<std::vector<std::byte>> CompileCache::Find(const wire::Digest& key
     return std::nullopt;
   }
   std::vector<std::byte> bytes;
-  bool whole = ReadAll(file.get(), std::as_writable_bytes(std::span(&header, 1))) &&
+  bool whole = base::ReadAll(file.get(), std::as_writable_bytes(std::span(&header, 1))) &&
                std::memcmp(header.magic, kMagic, sizeof(kMagic)) == 0 && header.key == key &&
                static_cast<uint64_t>(facts.st_size) == sizeof(header) + header.bytes;
   if (whole) {
     bytes.resize(header.bytes);
-    whole = ReadAll(file.get(), bytes) && wire::Sha256Of(bytes) == header.digest;
+    whole = base::ReadAll(file.get(), bytes) && wire::Sha256Of(bytes) == header.digest;
   }
   if (!whole) {
     unlink(path.c_str());
@@ -170,8 +151,8 @@ bool CompileCache::Insert(const wire::Digest& key, std::span<const std::byte> by
   if (!file.valid()) return false;
   Header header{.key = key, .digest = wire::Sha256Of(bytes), .bytes = bytes.size()};
   std::memcpy(header.magic, kMagic, sizeof(kMagic));
-  if (!WriteAll(file.get(), std::as_bytes(std::span(&header, 1))) || !WriteAll(file.get(), bytes) ||
-      rename(draft.c_str(), path.c_str()) != 0) {
+  if (!base::WriteAll(file.get(), std::as_bytes(std::span(&header, 1))) ||
+      !base::WriteAll(file.get(), bytes) || rename(draft.c_str(), path.c_str()) != 0) {
     unlink(draft.c_str());
     return false;
   }

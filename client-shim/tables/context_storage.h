@@ -17,7 +17,8 @@ CUresult DeleteContextStorage(CUcontext context, void* key);
 // CUDA_ERROR_INVALID_HANDLE if there is no value.
 CUresult GetContextStorage(void** value, CUcontext context, void* key);
 
-// Runs the destructors of all values of `context`, which is being destroyed.
+// Runs the destructors of all values of `context`, which has ended. The caller holds no lock of the
+// shim.
 void DropContextStorage(CUcontext context);
 
 }  // namespace longwire::shim

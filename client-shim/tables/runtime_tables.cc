@@ -166,11 +166,8 @@ const void* const* ToolsThreadTable() {
 
 // Has no size word; its end is a null.
 const void* const* ContextStorageTable() {
-  static const auto table = [] {
-    AddContextDeathHook(&DropContextStorage);
-    return std::array<const void*, 4>{Slot(&PutContextStorage), Slot(&DeleteContextStorage),
-                                      Slot(&GetContextStorage), nullptr};
-  }();
+  static const std::array<const void*, 4> table = {
+      Slot(&PutContextStorage), Slot(&DeleteContextStorage), Slot(&GetContextStorage), nullptr};
   return table.data();
 }
 

@@ -1,15 +1,15 @@
-// The CUresult values that link and daemon answer with; neither includes cuda.h.
+// The CUresults that link and daemon answer with.
 #pragma once
 
-#include <cstdint>
+#include "base/cuda_codes.h"
 
 namespace longwire::transport {
 
-inline constexpr int32_t kOutOfMemory = 2;
-inline constexpr int32_t kDeviceUnavailable = 46;
-inline constexpr int32_t kNoDevice = 100;
-inline constexpr int32_t kLaunchFailed = 719;
-inline constexpr int32_t kSystemDriverMismatch = 803;
-inline constexpr int32_t kUnknown = 999;
+using base::kDeviceUnavailable;
+using base::kLaunchFailed;
+using base::kNoDevice;
+using base::kOutOfMemory;
+using base::kSystemDriverMismatch;
+using base::kUnknown;
 
 }  // namespace longwire::transport

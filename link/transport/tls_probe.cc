@@ -6,13 +6,13 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
+#include "base/poll_set.h"
 #include "wire/socket.h"
 
 namespace longwire::transport {
@@ -22,8 +22,7 @@ using Clock = std::chrono::steady_clock;
 
 bool AwaitSocket(int socket, short events, Clock::time_point deadline) {
   auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-  pollfd wait{socket, events, 0};
-  return left.count() > 0 && poll(&wait, 1, static_cast<int>(left.count())) > 0;
+  return left.count() > 0 && base::PollOne(socket, events, left) != 0;
 }
 
 // *reason, if given, is the error of the last address.

@@ -3,11 +3,11 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -24,7 +24,8 @@ constexpr int kBacklog = 512;
 // Links send at once. Beyond this number gRPC waits for the first byte itself.
 constexpr size_t kMaxArrivals = 256;
 constexpr std::chrono::seconds kFirstBytePatience{5};
-constexpr int kLookMilliseconds = 500;
+constexpr std::chrono::milliseconds kForEver{-1};
+constexpr std::chrono::milliseconds kDeadlineCheck{500};  // of arrivals
 constexpr unsigned char kTlsHandshake = 0x16;  // the first byte of a TLS record of that type
 // Most likely out of descriptors: wait instead of spinning.
 constexpr useconds_t kPauseMicroseconds = 10'000;
@@ -152,23 +153,25 @@ bool Listener::Greet(Arrival& arrival, bool readable) {
 }
 
 void Listener::Loop() {
+  base::PollSet set;
+  std::vector<base::PollSet::Entry> listening(sockets_.size());
   while (true) {
-    std::vector<pollfd> waits = {{wake_.get(), POLLIN, 0}};
-    for (const wire::Descriptor& socket : sockets_) waits.push_back({socket.get(), POLLIN, 0});
-    for (const Arrival& arrival : arrivals_) waits.push_back({arrival.socket.get(), POLLIN, 0});
-    int timeout = arrivals_.empty() ? -1 : kLookMilliseconds;
-    if (poll(waits.data(), waits.size(), timeout) < 0) {
+    set.Clear();
+    base::PollSet::Entry wake = set.Add(wake_.get());
+    std::ranges::transform(sockets_, listening.begin(),
+                           [&](const wire::Descriptor& socket) { return set.Add(socket.get()); });
+    for (Arrival& arrival : arrivals_) arrival.first_byte = set.Add(arrival.socket.get());
+    if (set.Wait(arrivals_.empty() ? kForEver : kDeadlineCheck) < 0) {
       usleep(kPauseMicroseconds);
       continue;
     }
-    if (waits[0].revents != 0) return;
-    size_t place = 1 + sockets_.size();
-    for (auto arrival = arrivals_.begin(); arrival != arrivals_.end(); ++place) {
-      bool over = Greet(*arrival, waits[place].revents != 0);
+    if (set.Ready(wake)) return;
+    for (auto arrival = arrivals_.begin(); arrival != arrivals_.end();) {
+      bool over = Greet(*arrival, set.Ready(arrival->first_byte));
       arrival = over ? arrivals_.erase(arrival) : std::next(arrival);
     }
     for (size_t i = 0; i < sockets_.size(); ++i) {
-      if (waits[1 + i].revents != 0) Accept(sockets_[i].get());
+      if (set.Ready(listening[i])) Accept(sockets_[i].get());
     }
   }
 }

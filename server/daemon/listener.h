@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/poll_set.h"
 #include "link/transport/address.h"
 #include "wire/socket.h"
 
@@ -35,6 +36,7 @@ class Listener {
     wire::Descriptor socket;
     std::string from;
     std::chrono::steady_clock::time_point deadline;
+    base::PollSet::Entry first_byte;  // of this pass; none: accepted in it
   };
   bool OpenOne(const transport::Address& address, std::string* sentence);
   void Loop();

@@ -1,6 +1,5 @@
 #include "server/daemon/local_socket.h"
 
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/poll_set.h"
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "server/daemon/paths.h"
@@ -25,8 +25,8 @@ constexpr size_t kMaxClients = 1024;
 
 // True when the client closed its end before or while a session is being opened.
 bool HasGone(int socket) {
-  pollfd state{socket, POLLRDHUP, 0};
-  return poll(&state, 1, 0) > 0 && (state.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+  short events = base::PollOne(socket, POLLRDHUP, std::chrono::milliseconds(0));
+  return (events & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
 mode_t ModeFor(const config::Config& config) {
@@ -35,9 +35,7 @@ mode_t ModeFor(const config::Config& config) {
 
 void WaitUntilGone(int socket) {
   base::AssertNoRankedLockHeld();
-  pollfd wait{socket, POLLRDHUP, 0};
-  while (poll(&wait, 1, -1) < 0 && errno == EINTR) {
-  }
+  base::PollOne(socket, POLLRDHUP, std::chrono::milliseconds(-1));
 }
 
 }  // namespace

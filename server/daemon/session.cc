@@ -1,8 +1,8 @@
 #include "server/daemon/session.h"
 
 #include <fcntl.h>
-#include <poll.h>
 
+#include "base/poll_set.h"
 #include "wire/guards.h"
 
 namespace longwire::daemon {
@@ -72,8 +72,7 @@ bool ServerSession::Introduce(std::span<const std::byte> request,
 }
 
 bool ServerSession::WorkerIsDead() const {
-  pollfd look{worker_.pidfd.get(), POLLIN, 0};
-  return poll(&look, 1, 0) > 0;
+  return base::PollOne(worker_.pidfd.get(), POLLIN, std::chrono::milliseconds(0)) != 0;
 }
 
 wire::Descriptor ServerSession::ControlSocket() const {

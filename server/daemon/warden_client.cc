@@ -120,32 +120,23 @@ void WardenClient::LoseConnection() {
   if (!ending_.load()) events_.warden_lost();
 }
 
+template <class M>
+void WardenClient::AnswerWith(wire::Message message) {
+  M answer;
+  if (message::Unpack(message.bytes, &answer) != wire::WireResult::kOk) return;
+  Answer(answer.request, std::move(message));
+}
+
 void WardenClient::HandleMessage(wire::Message message) {
   switch (message::KindOf(message.bytes)) {
-    case warden::WorkerStarted::kKind: {
-      warden::WorkerStarted started;
-      if (message::Unpack(message.bytes, &started) != wire::WireResult::kOk) return;
-      Answer(started.request, std::move(message));
-      break;
-    }
-    case warden::ListEnd::kKind: {
-      warden::ListEnd end;
-      if (message::Unpack(message.bytes, &end) != wire::WireResult::kOk) return;
-      Answer(end.request, std::move(message));
-      break;
-    }
-    case warden::Stats::kKind: {
-      warden::Stats stats;
-      if (message::Unpack(message.bytes, &stats) != wire::WireResult::kOk) return;
-      Answer(stats.request, std::move(message));
-      break;
-    }
-    case warden::Events::kKind: {
-      warden::Events events;
-      if (message::Unpack(message.bytes, &events) != wire::WireResult::kOk) return;
-      Answer(events.request, std::move(message));
-      break;
-    }
+    case warden::WorkerStarted::kKind:
+      return AnswerWith<warden::WorkerStarted>(std::move(message));
+    case warden::ListEnd::kKind:
+      return AnswerWith<warden::ListEnd>(std::move(message));
+    case warden::Stats::kKind:
+      return AnswerWith<warden::Stats>(std::move(message));
+    case warden::Events::kKind:
+      return AnswerWith<warden::Events>(std::move(message));
     case warden::WorkerDied::kKind: {
       warden::WorkerDied died;
       if (message::Unpack(message.bytes, &died) != wire::WireResult::kOk) return;

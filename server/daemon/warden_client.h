@@ -73,6 +73,8 @@ class WardenClient {
   void Send(std::span<const std::byte> packet);
   void ReadLoop();
   void HandleMessage(wire::Message message);
+  template <class M>
+  void AnswerWith(wire::Message message);  // to M::request, unless it is no M
   void Answer(uint64_t number, wire::Message message);
   void LoseConnection();
 

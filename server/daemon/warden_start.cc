@@ -1,6 +1,5 @@
 // Starting longwire-warden: it has to outlive the daemon, so it is started detached.
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/poll_set.h"
 #include "server/daemon/paths.h"
 #include "server/daemon/warden_client.h"
 #include "server/warden/service_manager.h"
@@ -81,8 +81,7 @@ bool AwaitWarden(const std::string& socket, const wire::Descriptor& life, bool* 
   for (*ended = false; std::chrono::steady_clock::now() < deadline;) {
     if (wire::ConnectLocal(socket).valid()) return true;
     if (*ended) return false;
-    pollfd look{life.get(), 0, 0};
-    *ended = poll(&look, 1, static_cast<int>(kLook.count())) > 0;
+    *ended = base::PollOne(life.get(), 0, kLook) != 0;
   }
   return false;
 }

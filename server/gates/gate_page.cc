@@ -1,6 +1,5 @@
 #include "server/gates/gate_page.h"
 
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -11,11 +10,12 @@
 #include <climits>
 #include <new>
 
+#include "wire/segment.h"
+
 namespace longwire::gates {
 namespace {
 
 constexpr uint64_t kMagic = 0x6574616765726977;
-constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 }  // namespace
 
@@ -48,14 +48,10 @@ std::shared_ptr<GatePage> GatePage::Create(uint32_t devices) {
   static_assert(sizeof(Header) <= kHeaderBytes);
   if (devices == 0 || devices > kMaxDevices) return nullptr;
   std::shared_ptr<GatePage> page(new GatePage());
-  page->memory_.Reset(memfd_create("longwire-gates", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const size_t bytes = PageBytes(devices);
+  page->memory_ = wire::MakeSegment("longwire-gates", bytes);
   page->bell_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!page->memory_.valid() || !page->bell_.valid()) return nullptr;
-  size_t bytes = PageBytes(devices);
-  if (ftruncate(page->memory_.get(), static_cast<off_t>(bytes)) != 0 ||
-      fcntl(page->memory_.get(), F_ADD_SEALS, kSeals) != 0) {
-    return nullptr;
-  }
   auto* memory = static_cast<std::byte*>(MapMemory(page->memory_.get(), bytes));
   if (memory == nullptr) return nullptr;
   page->header_ = new (memory) Header();
@@ -69,9 +65,9 @@ std::shared_ptr<GatePage> GatePage::Create(uint32_t devices) {
 
 std::shared_ptr<GatePage> GatePage::Map(wire::Descriptor memory, wire::Descriptor bell) {
   struct stat file {};
-  bool sealed = (fcntl(memory.get(), F_GET_SEALS) & kSeals) == kSeals;
-  if (!sealed || fstat(memory.get(), &file) != 0) return nullptr;
-  size_t bytes = static_cast<size_t>(file.st_size);
+  if (fstat(memory.get(), &file) != 0) return nullptr;
+  const auto bytes = static_cast<size_t>(file.st_size);
+  if (!wire::IsSegment(memory.get(), bytes)) return nullptr;
   if (bytes < PageBytes(1) || bytes > PageBytes(kMaxDevices)) return nullptr;
   auto* mapped = static_cast<std::byte*>(MapMemory(memory.get(), bytes));
   if (mapped == nullptr) return nullptr;

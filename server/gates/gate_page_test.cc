@@ -2,11 +2,12 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <thread>
+
+#include "base/poll_set.h"
 
 namespace longwire::gates {
 namespace {
@@ -17,8 +18,7 @@ std::shared_ptr<GatePage> OtherEnd(GatePage& page) {
 }
 
 bool Rung(const GatePage& page) {
-  pollfd look{page.bell_descriptor(), POLLIN, 0};
-  return poll(&look, 1, 0) == 1;
+  return base::PollOne(page.bell_descriptor(), POLLIN, std::chrono::milliseconds(0)) != 0;
 }
 
 TEST(GatePageTest, BothEndsSeeTheSameGates) {

@@ -18,16 +18,6 @@ wire::Descriptor NewMemory() {
   return wire::Descriptor(memfd_create("longwire-image", MFD_CLOEXEC | MFD_ALLOW_SEALING));
 }
 
-bool WriteAll(int descriptor, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    ssize_t written = write(descriptor, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
-  return true;
-}
-
 bool Seal(const wire::Descriptor& memory) { return fcntl(memory.get(), F_ADD_SEALS, kSeals) == 0; }
 
 bool IsSealed(const wire::Descriptor& memory, uint64_t bytes) {

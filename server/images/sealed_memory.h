@@ -6,14 +6,14 @@
 #include <span>
 #include <vector>
 
+#include "base/read_write.h"
 #include "wire/socket.h"
 
 namespace longwire::images {
 
 // An empty memory file, to be filled and sealed. Invalid when there is no memory or descriptor.
 wire::Descriptor NewMemory();
-// All of `bytes` at the file's position; false when the file system has no room.
-bool WriteAll(int descriptor, std::span<const std::byte> bytes);
+using base::WriteAll;  // into it
 // Its bytes and its size cannot change afterwards.
 bool Seal(const wire::Descriptor& memory);
 // True only for sealed memory of exactly `bytes`: reading it neither waits nor changes anything.

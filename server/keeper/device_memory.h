@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "base/cuda_codes.h"
 #include "server/keeper/host_pool.h"
 #include "server/keeper/protocol.h"
 #include "wire/socket.h"
@@ -14,12 +15,12 @@
 namespace longwire::keeper {
 
 // The CUresults that the keeper answers with.
-inline constexpr int kSuccess = 0;
-inline constexpr int kInvalidValue = 1;
-inline constexpr int kOutOfMemory = 2;
-inline constexpr int kNotInitialized = 3;
-inline constexpr int kNoDevice = 100;
-inline constexpr int kNotSupported = 801;
+using base::kInvalidValue;
+using base::kNoDevice;
+using base::kNotInitialized;
+using base::kNotSupported;
+using base::kOutOfMemory;
+using base::kSuccess;
 
 struct DeviceIdentity {
   std::string name;

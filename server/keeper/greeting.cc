@@ -2,20 +2,11 @@
 
 #include <cstdio>
 
+#include "base/cuda_codes.h"
 #include "server/keeper/hello.h"
 #include "server/keeper/keeper.h"
 
 namespace longwire::keeper {
-namespace {
-
-constexpr int kSystemDriverMismatch = 803;  // a CUresult
-
-std::string Refusal(std::string_view who, wire::VersionRange versions) {
-  return wire::RefusalOf({who, who, versions},
-                         {"longwire-keeper", "longwire-keeper", wire::SpokenVersions()});
-}
-
-}  // namespace
 
 uint32_t GreetWarden(int control, KeeperState* state) {
   auto hello = message::TakeHello(control);
@@ -23,8 +14,8 @@ uint32_t GreetWarden(int control, KeeperState* state) {
   wire::VersionRange warden = hello.value_or(wire::kWithoutRange);
   uint32_t version = wire::NewestCommon(warden, wire::SpokenVersions());
   if (version != 0) return version;
-  state->code = kSystemDriverMismatch;
-  state->sentence = Refusal("longwire-warden", warden);
+  state->code = base::kSystemDriverMismatch;
+  state->sentence = message::RefusalOf("longwire-keeper", "longwire-warden", warden);
   return 0;
 }
 
@@ -32,7 +23,8 @@ void Keeper::GreetWorker(Session& session, wire::VersionRange versions) {
   session.version = wire::NewestCommon(versions, wire::SpokenVersions());
   Answer(session, message::Pack(message::Hello{}));
   if (session.version != 0) return;
-  std::fprintf(stderr, "longwire-keeper: %s\n", Refusal("longwire-worker", versions).c_str());
+  std::string sentence = message::RefusalOf("longwire-keeper", "longwire-worker", versions);
+  std::fprintf(stderr, "longwire-keeper: %s\n", sentence.c_str());
   CloseSocket(session);
 }
 

@@ -14,6 +14,11 @@ std::optional<wire::VersionRange> HelloIn(std::span<const std::byte> packet) {
   return hello.versions();
 }
 
+std::string RefusalOf(std::string_view process, std::string_view peer,
+                      wire::VersionRange versions) {
+  return wire::RefusalOf({peer, peer, versions}, {process, process, wire::SpokenVersions()});
+}
+
 std::optional<wire::VersionRange> TakeHello(int socket) {
   // One more than a Hello has: a longer packet is seen to be one.
   std::array<std::byte, 3 * sizeof(uint32_t) + 1> first{};

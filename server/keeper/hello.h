@@ -6,9 +6,8 @@
 // - An old keeper ignores the warden's Hello, which is in the socket before the keeper starts. A
 //   newer one answers it before it sends anything else.
 // - An old keeper ends the connection of a worker that sends an unknown packet. So the worker's
-// Hello
-//   is a request for memory under a token that does not exist: an old keeper refuses it, a newer
-//   one answers with its Hello.
+//   Hello is a request for memory under a token that does not exist: an old keeper refuses it, a
+//   newer one answers with its Hello.
 //
 // If the first packet is no Hello, the other side has version 13. These packets are the same in all
 // versions.
@@ -17,6 +16,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 
 #include "server/keeper/message.h"
@@ -36,6 +36,10 @@ struct Hello {
 // The range in a packet; nullopt if it is no Hello, or if this process imitates a version without
 // Hello.
 std::optional<wire::VersionRange> HelloIn(std::span<const std::byte> packet);
+
+// The sentence for people when a process and its peer, whose range is `versions`, have no version
+// in common.
+std::string RefusalOf(std::string_view process, std::string_view peer, wire::VersionRange versions);
 
 // Takes the first packet of a socket if it has arrived and is a Hello.
 std::optional<wire::VersionRange> TakeHello(int socket);

@@ -32,8 +32,6 @@ constexpr std::chrono::milliseconds kPrepareAfter{50};
 
 constexpr const char* kNotExported = "the driver cannot export memory";
 
-bool IsReadable(const pollfd& entry) { return (entry.revents & (POLLIN | POLLHUP | POLLERR)) != 0; }
-
 void SetNonBlocking(int descriptor) {
   fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK);
 }
@@ -73,71 +71,71 @@ void Keeper::Run() {
   }
 }
 
-// Control, scrubbers, swap thread, then two entries per session: socket and process (-1: ignored by
-// poll).
-std::vector<pollfd> Keeper::PollSet() const {
-  std::vector<pollfd> set = {{control_.get(), POLLIN, 0},
-                             {small_scrubber_.descriptor(), POLLIN, 0},
-                             {large_scrubber_.descriptor(), POLLIN, 0},
-                             {swap_thread_.descriptor(), POLLIN, 0}};
-  for (const auto& [worker, session] : sessions_) {
-    short events = 0;
-    if (session.grant != nullptr || !session.answers.empty()) events = POLLOUT;
-    if (!session.blocked()) events = POLLIN;
-    set.push_back({session.socket.get(), events, 0});
-    set.push_back({session.process.get(), POLLIN, 0});
-  }
-  return set;
-}
-
 bool Keeper::RunOnce(std::chrono::milliseconds timeout) {
   StartScrubbing();
   AddHostMemory();
   SendState();
-  std::vector<pollfd> set = PollSet();
-  std::vector<uint64_t> workers;
-  for (const auto& [worker, session] : sessions_) workers.push_back(worker);
-  bool unsent = sent_version_ != Version();
-  auto at_most = [&](std::chrono::milliseconds limit) {
-    if (timeout.count() < 0 || timeout > limit) timeout = limit;
-  };
-  if (waiting_) at_most(kDrainCheck);
-  if (next_unused_ != Drain::Time::max()) {
-    auto until = std::chrono::ceil<std::chrono::milliseconds>(next_unused_ - Drain::Clock::now());
-    at_most(std::max(until, std::chrono::milliseconds(0)));
-  }
-  if (unsent) at_most(kStateInterval);
-  if (LacksPrepared()) {
-    auto until = prepare_from_ - std::chrono::steady_clock::now();
-    at_most(std::max(std::chrono::ceil<std::chrono::milliseconds>(until),
-                     std::chrono::milliseconds(0)));
-  }
-  if (poll(set.data(), set.size(), static_cast<int>(timeout.count())) < 0) return errno == EINTR;
+  FillPollSet();
+  if (poll_set_.Wait(Patience(timeout)) < 0) return errno == EINTR;
 
-  // The warden first: its packets about a worker precede that worker's requests.
-  bool open = true;
-  while (IsReadable(set[0]) && ReadControl(&open)) {
-  }
-  if (IsReadable(set[1])) pool_.Scrubbed(small_scrubber_.Take());
-  if (IsReadable(set[2])) pool_.Scrubbed(large_scrubber_.Take());
-  if (IsReadable(set[3])) TakeMoved();
-  for (size_t i = 0; i < workers.size(); ++i) {
-    const pollfd& socket = set[4 + 2 * i];
-    const pollfd& process = set[5 + 2 * i];
-    Session& session = sessions_.at(workers[i]);
-    if ((socket.revents & POLLOUT) != 0) Send(session);
-    if ((socket.revents & POLLIN) != 0) ReadSession(session);
-    if ((socket.revents & (POLLHUP | POLLERR)) != 0) CloseSocket(session);
-    bool gone =
-        (process.revents & POLLIN) != 0 || (!session.process.valid() && !session.socket.valid());
-    if (gone) Forget(workers[i]);
-  }
+  bool open = HandleEvents();
   waiting_ = AdvanceLeases();
   waiting_ |= AnswerInfos();
   waiting_ |= AdvanceSwaps();
   AskUnused();
   pool_.Trim(limits_.pooled);
   Prepare();
+  return open;
+}
+
+std::chrono::milliseconds Keeper::Patience(std::chrono::milliseconds timeout) const {
+  using std::chrono::milliseconds;
+  auto at_most = [&](milliseconds limit) {
+    if (timeout.count() < 0 || timeout > limit) timeout = limit;
+  };
+  auto until = [&](auto time) {
+    auto left = std::chrono::ceil<milliseconds>(time - std::chrono::steady_clock::now());
+    at_most(std::max(left, milliseconds(0)));
+  };
+  if (waiting_) at_most(kDrainCheck);
+  if (next_unused_ != Drain::Time::max()) until(next_unused_);
+  if (sent_version_ != Version()) at_most(kStateInterval);
+  if (LacksPrepared()) until(prepare_from_);
+  return timeout;
+}
+
+void Keeper::FillPollSet() {
+  poll_set_.Clear();
+  control_events_ = poll_set_.Add(control_.get());
+  small_scrubbed_ = poll_set_.Add(small_scrubber_.descriptor());
+  large_scrubbed_ = poll_set_.Add(large_scrubber_.descriptor());
+  swapped_ = poll_set_.Add(swap_thread_.descriptor());
+  for (auto& [worker, session] : sessions_) {
+    short events = 0;
+    if (session.grant != nullptr || !session.answers.empty()) events = POLLOUT;
+    if (!session.blocked()) events = POLLIN;
+    session.socket_events = poll_set_.Add(session.socket.get(), events);
+    session.process_end = poll_set_.Add(session.process.get());
+  }
+}
+
+bool Keeper::HandleEvents() {
+  // The warden first: its packets about a worker precede that worker's requests.
+  bool open = true;
+  while (poll_set_.Ready(control_events_) && ReadControl(&open)) {
+  }
+  if (poll_set_.Ready(small_scrubbed_)) pool_.Scrubbed(small_scrubber_.Take());
+  if (poll_set_.Ready(large_scrubbed_)) pool_.Scrubbed(large_scrubber_.Take());
+  if (poll_set_.Ready(swapped_)) TakeMoved();
+  for (auto next = sessions_.begin(); next != sessions_.end();) {
+    auto& [worker, session] = *next++;  // Forget removes the entry
+    if (poll_set_.Ready(session.socket_events, POLLOUT)) Send(session);
+    if (poll_set_.Ready(session.socket_events, POLLIN)) ReadSession(session);
+    if (poll_set_.Ready(session.socket_events, POLLHUP | POLLERR)) CloseSocket(session);
+    bool gone = poll_set_.Ready(session.process_end, POLLIN) ||
+                (!session.process.valid() && !session.socket.valid());
+    if (gone) Forget(worker);
+  }
   return open;
 }
 

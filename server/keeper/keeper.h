@@ -3,8 +3,6 @@
 // what does not fit, and reads no further request of a worker whose answer is pending.
 #pragma once
 
-#include <poll.h>
-
 #include <chrono>
 #include <deque>
 #include <map>
@@ -12,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/poll_set.h"
 #include "server/keeper/chunk_pool.h"
 #include "server/keeper/drain.h"
 #include "server/keeper/hello.h"
@@ -52,16 +51,17 @@ class Keeper {
     uint32_t version = 0;      // of its worker's Hello; 0: none received
     wire::Descriptor socket;   // invalid: closed
     wire::Descriptor process;  // pidfd; invalid: the process counts as ended when the socket closes
-    std::unique_ptr<LeaseInProgress> lease;         // waits for memory
-    std::chrono::steady_clock::time_point asked{};  // start of the wait of `lease` or `info`
-    Drain::Round round;                             // sessions asked to return memory for it
-    std::optional<GetInfo> info;                    // waits for other sessions' figures
-    std::vector<std::byte> later;                   // packet that came during that wait
-    std::unique_ptr<LeaseInProgress> grant;         // being sent
-    size_t granted = 0;                             // chunks of `grant` that were sent
-    std::unique_ptr<SwapIn> back;                   // pending swap-in
-    bool watched = false;                           // was asked to report its work
-    std::deque<std::vector<std::byte>> answers;     // that do not fit into the socket yet
+    std::unique_ptr<LeaseInProgress> lease;           // waits for memory
+    std::chrono::steady_clock::time_point asked{};    // start of the wait of `lease` or `info`
+    Drain::Round round;                               // sessions asked to return memory for it
+    std::optional<GetInfo> info;                      // waits for other sessions' figures
+    std::vector<std::byte> later;                     // packet that came during that wait
+    std::unique_ptr<LeaseInProgress> grant;           // being sent
+    size_t granted = 0;                               // chunks of `grant` that were sent
+    std::unique_ptr<SwapIn> back;                     // pending swap-in
+    bool watched = false;                             // was asked to report its work
+    std::deque<std::vector<std::byte>> answers;       // that do not fit into the socket yet
+    base::PollSet::Entry socket_events, process_end;  // of this pass; none: attached in it
     bool waits() const { return lease != nullptr || info.has_value(); }
     bool blocked() const { return grant != nullptr || !answers.empty() || !later.empty(); }
   };
@@ -117,7 +117,10 @@ class Keeper {
   void Prepare();
   void SendState();
   uint64_t Version() const;  // of the figures in SendState
-  std::vector<pollfd> PollSet() const;
+  // One pass: how long it may wait, what it waits for, what became ready.
+  std::chrono::milliseconds Patience(std::chrono::milliseconds timeout) const;
+  void FillPollSet();
+  bool HandleEvents();  // false: the warden has closed the socket
 
   static PoolOptions WithLog(PoolOptions options, EventLog* events, SwapPolicy* policy);
 
@@ -132,6 +135,8 @@ class Keeper {
   const bool drains_;   // free memory of sessions is reclaimed for others
   const bool swaps_on_;
   wire::Descriptor control_;
+  base::PollSet poll_set_;  // of this pass, filled by FillPollSet
+  base::PollSet::Entry control_events_, small_scrubbed_, large_scrubbed_, swapped_;
   std::map<uint64_t, Session> sessions_;                  // by worker
   bool waiting_ = false;                                  // a lease or a GetInfo waits
   std::chrono::steady_clock::time_point prepare_from_{};  // earliest time

@@ -19,6 +19,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/memory_sizes.h"
 #include "server/keeper/message.h"
 #include "server/keeper/swap_protocol.h"
 
@@ -26,7 +27,7 @@ namespace longwire::keeper {
 
 // Chunk sizes that are pooled (a chunk cannot be mapped in part). Other sizes, for requests from 1
 // GiB on, are created exactly, rounded up to the granularity.
-inline constexpr uint64_t kChunkClasses[] = {uint64_t{2} << 20, uint64_t{64} << 20,
+inline constexpr uint64_t kChunkClasses[] = {base::kDeviceGranularityBytes, uint64_t{64} << 20,
                                              uint64_t{512} << 20};
 inline constexpr uint64_t kExactFrom = uint64_t{1} << 30;
 

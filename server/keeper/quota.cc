@@ -1,20 +1,18 @@
 #include "server/keeper/quota.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <new>
 
+#include "wire/segment.h"
+
 namespace longwire::keeper {
 namespace {
 
 constexpr uint64_t kMagic = 0x7265676465c77e11;
-constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 }  // namespace
 
@@ -44,11 +42,8 @@ class TenantLedger::Locked {
 
 std::unique_ptr<TenantLedger> TenantLedger::Create() {
   std::unique_ptr<TenantLedger> ledger(new TenantLedger());
-  ledger->memory_.Reset(memfd_create("longwire-tenants", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!ledger->memory_.valid() || ftruncate(ledger->memory_.get(), sizeof(Table)) != 0 ||
-      fcntl(ledger->memory_.get(), F_ADD_SEALS, kSeals) != 0) {
-    return nullptr;
-  }
+  ledger->memory_ = wire::MakeSegment("longwire-tenants", sizeof(Table));
+  if (!ledger->memory_.valid()) return nullptr;
   void* memory =
       mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE, MAP_SHARED, ledger->memory_.get(), 0);
   if (memory == MAP_FAILED) return nullptr;
@@ -65,9 +60,7 @@ std::unique_ptr<TenantLedger> TenantLedger::Create() {
 }
 
 std::unique_ptr<TenantLedger> TenantLedger::Map(wire::Descriptor memory) {
-  struct stat file {};
-  if (fstat(memory.get(), &file) != 0 || file.st_size != sizeof(Table)) return nullptr;
-  if ((fcntl(memory.get(), F_GET_SEALS) & kSeals) != kSeals) return nullptr;
+  if (!wire::IsSegment(memory.get(), sizeof(Table))) return nullptr;
   void* mapped = mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
   if (mapped == MAP_FAILED) return nullptr;
   std::unique_ptr<TenantLedger> ledger(new TenantLedger());

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/try.h"
 #include "server/keeper/device_links.h"
 
 namespace longwire::keeper {
@@ -131,10 +132,9 @@ class VmmDevice : public DeviceMemory {
   int OnMapped(uint64_t handle, uint64_t bytes, Work work) {
     driver_.cuCtxSetCurrent(context_);
     CUstream stream = nullptr;
-    CUresult result = driver_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(driver_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     CUdeviceptr address = 0;
-    result = driver_.cuMemAddressReserve(&address, bytes, 0, 0, 0);
+    CUresult result = driver_.cuMemAddressReserve(&address, bytes, 0, 0, 0);
     if (result == CUDA_SUCCESS) {
       result = driver_.cuMemMap(address, bytes, 0, handle, 0);
       if (result == CUDA_SUCCESS) {

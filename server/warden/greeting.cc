@@ -1,20 +1,11 @@
 // The warden's half of its handshakes with the daemon and the keepers (server/keeper/hello.h).
 #include <cstdio>
 
+#include "base/cuda_codes.h"
 #include "server/keeper/hello.h"
 #include "server/warden/warden.h"
 
 namespace longwire::warden {
-namespace {
-
-constexpr int kSystemDriverMismatch = 803;  // a CUresult
-
-std::string Refusal(std::string_view who, wire::VersionRange versions) {
-  return wire::RefusalOf({who, who, versions},
-                         {"longwire-warden", "longwire-warden", wire::SpokenVersions()});
-}
-
-}  // namespace
 
 bool Warden::Greet(int connection, std::span<const std::byte> packet) {
   auto hello = message::HelloIn(packet);
@@ -23,7 +14,8 @@ bool Warden::Greet(int connection, std::span<const std::byte> packet) {
   connections_.at(connection).version = version;
   if (hello) Reply(connection, message::Pack(message::Hello{}));
   if (version != 0) return !hello;
-  std::fprintf(stderr, "longwire-warden: %s\n", Refusal("longwired", daemon).c_str());
+  std::string sentence = message::RefusalOf("longwire-warden", "longwired", daemon);
+  std::fprintf(stderr, "longwire-warden: %s\n", sentence.c_str());
   Disconnect(connection);
   return false;
 }
@@ -33,8 +25,8 @@ bool Warden::GreetKeeper(Keeper& keeper, std::span<const std::byte> packet) {
   wire::VersionRange versions = hello.value_or(wire::kWithoutRange);
   keeper.version = wire::NewestCommon(versions, wire::SpokenVersions());
   if (keeper.version != 0) return !hello;
-  keeper.state.code = kSystemDriverMismatch;
-  keeper.state.sentence = Refusal("longwire-keeper", versions);
+  keeper.state.code = base::kSystemDriverMismatch;
+  keeper.state.sentence = message::RefusalOf("longwire-warden", "longwire-keeper", versions);
   std::fprintf(stderr, "longwire-warden: %s\n", keeper.state.sentence.c_str());
   keeper.control.Reset();  // its packets are ignored
   Kill(keeper.process);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/cuda_codes.h"
 #include "server/keeper/hello.h"
 #include "server/warden/warden.h"
 
@@ -17,7 +18,6 @@ constexpr milliseconds kKeeperRetry{1'000};   // between attempts to start a kee
 constexpr milliseconds kWarmDelay{200};       // a starting session has the processors first
 constexpr milliseconds kPauseMax{60'000};     // between processes that keep dying
 constexpr milliseconds kEarlyDeath{5'000};
-constexpr int kSystemNotReady = 802;  // a CUresult
 
 // Grows for processes that die early; the shortest for others.
 milliseconds NextPause(milliseconds last, std::chrono::steady_clock::time_point started,
@@ -30,10 +30,10 @@ milliseconds NextPause(milliseconds last, std::chrono::steady_clock::time_point 
 
 int Warden::OpenDevices(std::string* sentence) {
   *sentence = "out of memory or descriptors for the tenants' ledger";
-  if (ledger_ == nullptr) return kSystemNotReady;
+  if (ledger_ == nullptr) return base::kSystemNotReady;
   int32_t first = options_.devices.empty() ? 0 : options_.devices[0];
   Keeper* keeper = RunningKeeper(first, sentence);
-  if (keeper == nullptr) return kSystemNotReady;
+  if (keeper == nullptr) return base::kSystemNotReady;
   AwaitKeeper(*keeper);
   if (keeper->state.code != 0) {
     *sentence = keeper->state.sentence;
@@ -71,7 +71,7 @@ void Warden::AwaitKeeper(Keeper& keeper) {
     message = wire::ReceiveMessage(keeper.control.get(), kOpenDevices, &closed);
   }
   if (message && message::Unpack(message->bytes, &keeper.state) == wire::WireResult::kOk) return;
-  keeper.state.code = kSystemNotReady;
+  keeper.state.code = base::kSystemNotReady;
   keeper.state.sentence = closed ? "the keeper died" : "the device does not open";
 }
 

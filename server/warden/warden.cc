@@ -1,7 +1,6 @@
 #include "server/warden/warden.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/cuda_codes.h"
 #include "server/warden/service_manager.h"
 #include "wire/driver_variables.h"
 #include "wire/limits.h"
@@ -23,7 +23,6 @@ using std::chrono::milliseconds;
 constexpr size_t kMaxConnections = 16;
 constexpr milliseconds kTick{100};       // interval of checks while there are deadlines
 constexpr milliseconds kWarmDelay{200};  // a starting session has the processors first
-constexpr int kInvalidValue = 1, kSystemNotReady = 802;  // CUresults
 
 std::vector<std::string> Allowed(const std::vector<std::string>& environment) {
   std::vector<std::string> allowed;
@@ -90,44 +89,56 @@ bool Warden::RunOnce(milliseconds timeout) {
   if (options_.on_demand && Clock::now() - last_needed_ > options_.idle_end) return false;
   hurries |= options_.on_demand && !used;
 
-  std::vector<pollfd> set = {{listener_.get(), POLLIN, 0}};
-  for (auto& [descriptor, socket] : connections_) set.push_back({descriptor, POLLIN, 0});
-  size_t first_keeper = set.size();
-  for (auto& [device, keeper] : keepers_) {
-    set.push_back({keeper.control.get(), POLLIN, 0});
-    set.push_back({keeper.process.pidfd.get(), POLLIN, 0});
-  }
-  size_t first_worker = set.size();
-  for (auto& [number, worker] : workers_) set.push_back({worker.process.pidfd.get(), POLLIN, 0});
   if (hurries && (timeout.count() < 0 || timeout > kTick)) timeout = kTick;
-  int ready = poll(set.data(), set.size(), static_cast<int>(timeout.count()));
+  FillPollSet();
+  int ready = poll_set_.Wait(timeout);
   if (used) last_needed_ = Clock::now();  // until now
-  if (ready <= 0) return true;
+  if (ready > 0) HandleEvents();
+  return true;
+}
 
+void Warden::FillPollSet() {
+  poll_set_.Clear();
+  arrivals_ = poll_set_.Add(listener_.get());
+  for (auto& [descriptor, connection] : connections_)
+    connection.readable = poll_set_.Add(descriptor);
+  for (auto& [device, keeper] : keepers_) {
+    keeper.readable = poll_set_.Add(keeper.control.get());
+    keeper.end = poll_set_.Add(keeper.process.pidfd.get());
+  }
+  for (auto& [number, worker] : workers_) worker.end = poll_set_.Add(worker.process.pidfd.get());
+}
+
+// Workers and connections are collected first: handling one may remove others.
+void Warden::HandleEvents() {
   std::vector<uint64_t> ended;
-  auto worker = workers_.begin();
-  for (size_t i = first_worker; i < set.size(); ++i, ++worker) {
-    if (set[i].revents != 0) ended.push_back(worker->first);
+  for (auto& [number, worker] : workers_) {
+    if (poll_set_.Ready(worker.end)) ended.push_back(number);
   }
   for (uint64_t number : ended) OnWorkerEnded(number);
-  auto keeper = keepers_.begin();
-  for (size_t i = first_keeper; i < first_worker; i += 2, ++keeper) {
-    if (set[i].revents != 0) ReadKeeper(keeper->first);
-    if (set[i + 1].revents != 0) OnKeeperEnded(keeper->first);
+  for (auto& [device, keeper] : keepers_) {
+    if (poll_set_.Ready(keeper.readable)) ReadKeeper(device);
+    if (poll_set_.Ready(keeper.end)) OnKeeperEnded(device);
   }
-  for (size_t i = 1; i < first_keeper; ++i) {
-    if (set[i].revents != 0 && connections_.contains(set[i].fd)) Serve(set[i].fd);
+  std::vector<int> readable;
+  for (auto& [descriptor, connection] : connections_) {
+    if (poll_set_.Ready(connection.readable)) readable.push_back(descriptor);
   }
-  if (set[0].revents != 0) {
-    wire::Descriptor socket = wire::AcceptLocal(listener_.get());
-    if (socket.valid() && wire::PeerIsAllowed(socket.get(), owner_) &&
-        connections_.size() < kMaxConnections) {
-      fcntl(socket.get(), F_SETFL, O_NONBLOCK);
-      int descriptor = socket.get();
-      connections_.emplace(descriptor, Connection{std::move(socket)});
-    }
+  for (int descriptor : readable) {
+    if (connections_.contains(descriptor)) Serve(descriptor);
   }
-  return true;
+  if (poll_set_.Ready(arrivals_)) Accept();
+}
+
+void Warden::Accept() {
+  wire::Descriptor socket = wire::AcceptLocal(listener_.get());
+  if (!socket.valid() || !wire::PeerIsAllowed(socket.get(), owner_) ||
+      connections_.size() >= kMaxConnections) {
+    return;
+  }
+  fcntl(socket.get(), F_SETFL, O_NONBLOCK);
+  int descriptor = socket.get();
+  connections_[descriptor].socket = std::move(socket);
 }
 
 void Warden::Serve(int connection) {
@@ -195,7 +206,7 @@ std::string Warden::Check(const StartWorker& request) {
 void Warden::Do(int connection, const StartWorker& request) {
   WorkerStarted refused;
   refused.request = request.request;
-  refused.code = kInvalidValue;
+  refused.code = base::kInvalidValue;
   refused.sentence = Check(request);
   refused.session = request.session;
   if (!refused.sentence.empty()) return Reply(connection, message::Pack(refused));
@@ -214,7 +225,7 @@ void Warden::Do(int connection, const StartWorker& request) {
     refused.sentence = "more tenants than the ledger has room for";
   }
   if (number == 0) {
-    refused.code = kSystemNotReady;
+    refused.code = base::kSystemNotReady;
     return Reply(connection, message::Pack(refused));
   }
   Worker& worker = workers_.at(number);

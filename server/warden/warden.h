@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/poll_set.h"
 #include "server/keeper/protocol.h"
 #include "server/keeper/quota.h"
 #include "server/warden/compile_cache.h"
@@ -49,7 +50,8 @@ class Warden {
   using Clock = std::chrono::steady_clock;
   struct Connection {
     wire::Descriptor socket;
-    uint32_t version = 0;  // in use; 0: nothing received yet
+    uint32_t version = 0;           // in use; 0: nothing received yet
+    base::PollSet::Entry readable;  // of this pass
   };
   struct Keeper {
     Process process;
@@ -61,6 +63,7 @@ class Warden {
     uint64_t events_told = 0;                // numbering of the warden
     Clock::time_point started{};
     std::chrono::milliseconds pause{0};  // before it is restarted
+    base::PollSet::Entry readable, end;  // of this pass: its socket, its process
   };
   struct Worker {
     Process process;
@@ -71,7 +74,8 @@ class Warden {
     Clock::time_point started{};
     std::vector<int32_t> devices;
     std::vector<std::string> environment;
-    std::string why;  // reason why it is killed
+    std::string why;           // reason why it is killed
+    base::PollSet::Entry end;  // of this pass: its process
   };
   // When the next worker is started ahead on a device.
   struct Warm {
@@ -79,6 +83,9 @@ class Warden {
     std::chrono::milliseconds pause{0};
   };
 
+  void FillPollSet();
+  void HandleEvents();
+  void Accept();
   void Serve(int connection);
   // Handle the first packet of a daemon, of a keeper. True if it was no Hello and has to be handled
   // as an ordinary packet. Otherwise connection or keeper may have been closed.
@@ -123,6 +130,8 @@ class Warden {
   std::unique_ptr<keeper::TenantLedger> ledger_;
   std::map<std::string, uint32_t> tenants_;  // their numbers in the ledger
   wire::Descriptor listener_;
+  base::PollSet poll_set_;  // of this pass
+  base::PollSet::Entry arrivals_;
   uid_t owner_ = 0;                        // of the socket's file
   std::map<int, Connection> connections_;  // by descriptor
   std::map<int32_t, Keeper> keepers_;      // by device

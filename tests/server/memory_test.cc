@@ -2,12 +2,12 @@
 // memory is shared between processes, and no session sees what another one left in it.
 
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <string>
 
+#include "base/poll_set.h"
 #include "server/keeper/protocol.h"
 #include "server/warden/spawn.h"
 
@@ -44,10 +44,9 @@ class MemoryTest : public testing::Test {
 
   // The exit code.
   static int Wait(const warden::Process& process) {
-    pollfd entry{process.pidfd.get(), POLLIN, 0};
     int exit_code = -1;
     int signal = 0;
-    poll(&entry, 1, static_cast<int>(kPatience.count()));
+    base::PollOne(process.pidfd.get(), POLLIN, kPatience);
     return warden::Reap(process, &exit_code, &signal) ? exit_code : -1;
   }
 

@@ -2,7 +2,6 @@
 // "crash", "exit", "environment NAME", "descriptors", "privileges", "keeper", "write-ring".
 
 #include <dirent.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <cstring>
 #include <string>
 
+#include "base/poll_set.h"
 #include "wire/ring.h"
 #include "wire/socket.h"
 
@@ -58,8 +58,9 @@ int main(int argc, char** argv) {
       answer = value != nullptr ? value : "unset";
     }
     if (command == "keeper") {
-      pollfd entry{6, POLLIN, 0};  // a dead keeper's socket is at its end
-      answer = poll(&entry, 1, 0) == 0 ? "a keeper" : "no keeper";
+      // A dead keeper's socket is at its end.
+      bool ended = longwire::base::PollOne(6, POLLIN, std::chrono::milliseconds(0)) != 0;
+      answer = ended ? "no keeper" : "a keeper";
     }
     if (command == "write-ring") {
       RingProducer producer(ring);

@@ -3,7 +3,6 @@
 #include "server/warden/warden.h"
 
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include <set>
 #include <thread>
 
+#include "base/poll_set.h"
 #include "wire/ring.h"
 
 namespace longwire::warden {
@@ -109,8 +109,7 @@ class WardenTest : public testing::Test {
   }
 
   static bool Dead(const Started& worker) {
-    pollfd entry{worker.files[kPidfd].get(), POLLIN, 0};
-    return poll(&entry, 1, 5000) == 1;
+    return base::PollOne(worker.files[kPidfd].get(), POLLIN, std::chrono::seconds(5)) != 0;
   }
 
   Stats GetStatsNow() {

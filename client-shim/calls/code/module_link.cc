@@ -34,7 +34,8 @@ Link* Find(CUlinkState state) { return Links().Find(reinterpret_cast<uint64_t>(s
 // A refusal brings its logs and other outputs, too.
 template <class Call>
 Answer<Call> AskWithOutputs(const Link& link, const Call& call) {
-  auto answer = TheSession().CallAndWait({link.context_number, nullptr, 0}, call, 4096);
+  auto answer =
+      TheSession().CallAndWait({link.context_number, nullptr, 0}, call, call.EncodedBytes());
   if (answer.code != CUDA_SUCCESS && !answer.bytes.empty()) {
     wire::Reader reader(answer.bytes);
     if (answer.reply.Decode(reader) != wire::WireResult::kOk) answer.reply = {};
@@ -69,17 +70,15 @@ CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option* options, void** 
   JitOptions given{numOptions, options, optionValues};
   if (!given.valid() || stateOut == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireHealthyContext(&context));
   calls::lwLinkCreate create;
-  result = TravellingOptions(given, &create.option, &create.option_value);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(TravellingOptions(given, &create.option, &create.option_value));
   Link* link = Links().New();
   if (link == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   link->id = create.link = TheSession().NewId();
   link->context_number = context->number.load();
   link->outputs = JitOutputs(given);
-  result = TheSession().CallAndWait({link->context_number, nullptr, 0}, create).code;
+  CUresult result = TheSession().CallAndWait({link->context_number, nullptr, 0}, create).code;
   if (result != CUDA_SUCCESS) {
     Links().Recycle(link);
     return result;

@@ -31,7 +31,8 @@ CUresult Clusters(CUfunction func, const CUlaunchConfig& config, bool potential,
   ask.block_z = config.blockDimZ;
   ask.shared_bytes = config.sharedMemBytes;
   ask.attributes = std::as_bytes(std::span(config.attrs, config.numAttrs));
-  auto answer = TheSession().CallAndWait({context->number.load(), nullptr, 0}, ask, 8192);
+  auto answer =
+      TheSession().CallAndWait({context->number.load(), nullptr, 0}, ask, ask.EncodedBytes());
   if (answer.code == CUDA_SUCCESS) *value = answer.reply.value;
   return answer.code;
 }

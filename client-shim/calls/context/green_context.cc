@@ -26,7 +26,7 @@ Answer<Call> Ask(const Call& call) {
   Answer<Call> answer;
   answer.code = ForwardTo(0, &where);
   if (answer.code != CUDA_SUCCESS) return answer;
-  return TheSession().CallAndWait(where, call, 256 + call.EncodedBytes());
+  return TheSession().CallAndWait(where, call, call.EncodedBytes());
 }
 
 bool Copy(std::span<const std::byte> bytes, CUdevResource* to, size_t count) {
@@ -98,10 +98,9 @@ CUresult cuGreenCtxCreate(CUgreenCtx* phCtx, CUdevResourceDesc desc, CUdevice de
   if (home == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   if (desc == nullptr || flags != CU_GREEN_CTX_DEFAULT_STREAM) return CUDA_ERROR_INVALID_VALUE;
   CUcontext retained = nullptr;
-  CUresult result = hand::cuDevicePrimaryCtxRetain(&retained, dev);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(hand::cuDevicePrimaryCtxRetain(&retained, dev));
   Context* green = nullptr;
-  result = NewGreenContext(home, desc, flags, &green);
+  CUresult result = NewGreenContext(home, desc, flags, &green);
   if (result == CUDA_SUCCESS) {
     *phCtx = green->green;
   } else {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/try.h"
 #include "client-shim/calls/graph/graph_node.h"
 #include "client-shim/graph/graph_bodies.h"
 #include "longwire/shim_hand_written.h"
@@ -110,13 +111,11 @@ struct Picture {
 
   CUresult PrintNode(CUgraphNode node, unsigned graph, size_t number) {
     CUgraphNodeType type{};
-    CUresult result = forward::cuGraphNodeGetType(node, &type);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(forward::cuGraphNodeGetType(node, &type));
     std::string name = NameOf(type);
     CUgraph child = nullptr;
     if (type == CU_GRAPH_NODE_TYPE_GRAPH) {
-      result = forward::cuGraphChildGraphNodeGetGraph(node, &child);
-      if (result != CUDA_SUCCESS) return result;
+      LONGWIRE_TRY(forward::cuGraphChildGraphNodeGetGraph(node, &child));
       waiting.emplace_back(child, ++graphs);
       name = "graph_" + std::to_string(graphs);
     }

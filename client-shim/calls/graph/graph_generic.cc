@@ -194,11 +194,10 @@ CUresult cuGraphAddNode_v2(CUgraphNode* phGraphNode, CUgraph hGraph,
     return Add(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
   }
   CUgraphNode node = nullptr;
-  CUresult result = Add(&node, hGraph, nullptr, 0, nodeParams);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(Add(&node, hGraph, nullptr, 0, nodeParams));
   std::vector<CUgraphNode> to(numDependencies, node);
-  result = forward::cuGraphAddDependencies_v2(hGraph, dependencies, to.data(), dependencyData,
-                                              numDependencies);
+  CUresult result = forward::cuGraphAddDependencies_v2(hGraph, dependencies, to.data(),
+                                                       dependencyData, numDependencies);
   if (result == CUDA_SUCCESS) {
     *phGraphNode = node;
   } else {

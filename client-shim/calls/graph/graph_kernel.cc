@@ -106,11 +106,10 @@ CUresult Add(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, 
   if (HandleOf(*params) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   ParameterStorage storage;
   calls::lwGraphAddKernel add;
-  CUresult result = SetPlace(graph, dependencies, count, &add);
+  LONGWIRE_TRY(SetPlace(graph, dependencies, count, &add));
   uint32_t context = 0;
-  if (result == CUDA_SUCCESS) result = NumberOf(*params, &context);
-  if (result == CUDA_SUCCESS) result = Pack(HandleOf(*params), *params, storage, &add.kernel);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(NumberOf(*params, &context));
+  LONGWIRE_TRY(Pack(HandleOf(*params), *params, storage, &add.kernel));
   auto answer = Ask(context, add);
   if (answer.code == CUDA_SUCCESS) FromWire(answer.reply.node, node);
   return answer.code;
@@ -126,9 +125,7 @@ CUresult Set(uint64_t exec, CUgraphNode node, const Parameters* params) {
   uint32_t context = 0;
   LONGWIRE_TRY(NumberOf(*params, &context));
   LONGWIRE_TRY(Pack(HandleOf(*params), *params, storage, &set.kernel));
-  return TheSession()
-      .CallAndWait({context, nullptr, 0}, set, 256 + set.kernel.parameters.size())
-      .code;
+  return TheSession().CallAndWait({context, nullptr, 0}, set, set.EncodedBytes()).code;
 }
 
 template <class Parameters>

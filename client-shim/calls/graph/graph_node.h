@@ -54,7 +54,7 @@ CUresult AddConditionalNode(CUgraphNode* node, CUgraph graph, const CUgraphNode*
 // Sends a call with lists, of any length, and waits for the reply.
 template <class Call>
 auto Ask(uint32_t context, const Call& call) {
-  return TheSession().CallAndWait({context, nullptr, 0}, call, 256 + call.EncodedBytes());
+  return TheSession().CallAndWait({context, nullptr, 0}, call, call.EncodedBytes());
 }
 
 }  // namespace longwire::shim::hand

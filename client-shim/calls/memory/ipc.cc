@@ -1,5 +1,6 @@
 // Memory and events of one program in another: handles of 64 bytes that any way between them may
 // carry.
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/memory/async_pool.h"
 #include "client-shim/memory/opened_memory.h"
@@ -11,12 +12,11 @@ namespace longwire::shim::hand {
 
 CUresult cuIpcGetMemHandle(CUipcMemHandle* pHandle, CUdeviceptr dptr) {
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireHealthyContext(&context));
   // As natively: what comes from a pool is shared by the pool's own functions.
   if (pHandle == nullptr || PoolOf(dptr) != nullptr) return CUDA_ERROR_INVALID_VALUE;
   SharedPiece piece;
-  result = ShareAllocation(dptr, &piece);
+  CUresult result = ShareAllocation(dptr, &piece);
   if (result == CUDA_SUCCESS) Pack(piece, pHandle->reserved);
   return result;
 }
@@ -29,8 +29,7 @@ enum class Opens { kOnce, kCounted };
 CUresult OpenMemory(CUdeviceptr* pdptr, const CUipcMemHandle& handle, unsigned int Flags,
                     Opens opens) {
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireHealthyContext(&context));
   SharedPiece piece;
   if (pdptr == nullptr || Flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ||
       !Unpack(handle.reserved, SharedPiece::kMemory, &piece)) {
@@ -40,7 +39,7 @@ CUresult OpenMemory(CUdeviceptr* pdptr, const CUipcMemHandle& handle, unsigned i
   if (piece.process == OwnNumber()) return CUDA_ERROR_INVALID_CONTEXT;
   if (opens == Opens::kOnce && IsOpen(piece)) return CUDA_ERROR_ALREADY_MAPPED;
   uint64_t address = 0;
-  result = OpenShared(piece, context, &address);
+  CUresult result = OpenShared(piece, context, &address);
   if (result == CUDA_SUCCESS) *pdptr = address;
   return result;
 }
@@ -57,10 +56,9 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned 
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireHealthyContext(&context));
   if (!IsOpenedPiece(dptr) || PoolOf(dptr) != nullptr) return CUDA_ERROR_INVALID_VALUE;
-  result = hand::cuCtxSynchronize();  // what runs may still use it
+  CUresult result = hand::cuCtxSynchronize();  // what runs may still use it
   return result == CUDA_SUCCESS ? CloseShared(dptr) : result;
 }
 

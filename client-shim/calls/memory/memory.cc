@@ -36,10 +36,9 @@ CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
 CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
   if (bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
-  CUresult result = RequireHealthyContext(&context);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(RequireHealthyContext(&context));
   uint64_t address = 0;
-  result = MemoryOf(context->device)->Allocate(context, bytesize, &address);
+  CUresult result = MemoryOf(context->device)->Allocate(context, bytesize, &address);
   if (result == CUDA_SUCCESS) *dptr = address;
   return result;
 }
@@ -81,9 +80,8 @@ static CUresult ContextOfFree(CUdeviceptr address, Context** context) {
 CUresult cuMemFree_v2(CUdeviceptr dptr) {
   if (dptr == 0) return CUDA_SUCCESS;
   Context* context = nullptr;
-  CUresult result = ContextOfFree(dptr, &context);
-  if (result != CUDA_SUCCESS) return result;
-  result = TakeError(context);
+  LONGWIRE_TRY(ContextOfFree(dptr, &context));
+  CUresult result = TakeError(context);
   if (result != CUDA_SUCCESS) return result;
   if (IsImported(dptr)) {
     result = hand::cuCtxSynchronize();

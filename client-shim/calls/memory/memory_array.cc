@@ -1,4 +1,5 @@
 // Arrays: made and destroyed by the worker; how much they hold is kept here for the copies.
+#include "base/try.h"
 #include "client-shim/context/context.h"
 #include "client-shim/copy/array_shapes.h"
 #include "longwire/shim_hand_written.h"
@@ -14,11 +15,10 @@ void Note(CUarray array, const CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
 }  // namespace
 
 CUresult cuArrayCreate_v2(CUarray* pHandle, const CUDA_ARRAY_DESCRIPTOR* pAllocateArray) {
-  CUresult result = forward::cuArrayCreate_v2(pHandle, pAllocateArray);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(forward::cuArrayCreate_v2(pHandle, pAllocateArray));
   const CUDA_ARRAY_DESCRIPTOR& flat = *pAllocateArray;
   Note(*pHandle, {flat.Width, flat.Height, 0, flat.Format, flat.NumChannels, 0});
-  return result;
+  return CUDA_SUCCESS;
 }
 
 CUresult cuArray3DCreate_v2(CUarray* pHandle, const CUDA_ARRAY3D_DESCRIPTOR* pAllocateArray) {

@@ -2,6 +2,7 @@
 // for.
 #include <algorithm>
 
+#include "base/texel_bytes.h"
 #include "base/try.h"
 #include "client-shim/copy/copies.h"
 #include "client-shim/stream/capture.h"
@@ -70,25 +71,8 @@ CUresult ElementBytes(const CUmemcpy3DOperand& operand, const CUextent3D& box, s
       !LiesIn(at.z, box.depth, std::max<size_t>(array.Depth, 1))) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  size_t channel = 0;
-  switch (array.Format) {
-    case CU_AD_FORMAT_UNSIGNED_INT8:
-    case CU_AD_FORMAT_SIGNED_INT8:
-      channel = 1;
-      break;
-    case CU_AD_FORMAT_UNSIGNED_INT16:
-    case CU_AD_FORMAT_SIGNED_INT16:
-    case CU_AD_FORMAT_HALF:
-      channel = 2;
-      break;
-    case CU_AD_FORMAT_UNSIGNED_INT32:
-    case CU_AD_FORMAT_SIGNED_INT32:
-    case CU_AD_FORMAT_FLOAT:
-      channel = 4;
-      break;
-    default:
-      return CUDA_ERROR_NOT_SUPPORTED;
-  }
+  const uint64_t channel = base::ChannelBytes(array.Format);
+  if (channel == 0) return CUDA_ERROR_NOT_SUPPORTED;
   *bytes = channel * array.NumChannels;
   return CUDA_SUCCESS;
 }
@@ -140,18 +124,17 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes,
                             CUmemcpyAttributes* attrs, size_t* attrsIdxs, size_t numAttrs,
                             size_t* failIdx, CUstream hStream) {
   *failIdx = kNoIndex;
-  CUresult result = CheckStream(hStream);
-  if (result == CUDA_SUCCESS) result = CheckAttributes(attrs, attrsIdxs, numAttrs, count);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(CheckStream(hStream));
+  LONGWIRE_TRY(CheckAttributes(attrs, attrsIdxs, numAttrs, count));
   bool read_later = false;
   for (size_t i = 0, attribute = 0; i < count; ++i) {
     if (attribute + 1 < numAttrs && attrsIdxs[attribute + 1] == i) ++attribute;
     CUmemcpySrcAccessOrder order = attrs[attribute].srcAccessOrder;
     read_later = read_later || IsReadLater(order, srcs[i]);
-    result = sizes[i] == 0
-                 ? CUDA_ERROR_INVALID_VALUE
-                 : Copy(CopySide::Either(dsts[i]), CopySide::Either(srcs[i]), {sizes[i], 1, 1},
-                        hStream, Waits::kAsync, Peers::kNo, ReadsOf(order));
+    CUresult result =
+        sizes[i] == 0 ? CUDA_ERROR_INVALID_VALUE
+                      : Copy(CopySide::Either(dsts[i]), CopySide::Either(srcs[i]), {sizes[i], 1, 1},
+                             hStream, Waits::kAsync, Peers::kNo, ReadsOf(order));
     if (result == CUDA_SUCCESS) continue;
     *failIdx = i;
     return result;
@@ -171,12 +154,11 @@ CUresult cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP* opList, siz
                               unsigned long long flags, CUstream hStream) {
   *failIdx = kNoIndex;
   if (flags != 0 || numOps == 0) return CUDA_ERROR_INVALID_VALUE;
-  CUresult result = CheckStream(hStream);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(CheckStream(hStream));
   bool read_later = false;
   for (size_t i = 0; i < numOps; ++i) {
     read_later = read_later || IsReadLater(opList[i]);
-    result = CopyOne(opList[i], hStream);
+    CUresult result = CopyOne(opList[i], hStream);
     if (result == CUDA_SUCCESS) continue;
     *failIdx = i;
     return result;

@@ -11,6 +11,8 @@
 namespace longwire::shim::hand {
 namespace {
 
+constexpr uint64_t kPinnedIds = uint64_t{1} << 48;  // ids of device memory are smaller
+
 template <class T>
 CUresult Give(void* data, T value) {
   *static_cast<T*>(data) = value;
@@ -19,6 +21,26 @@ CUresult Give(void* data, T value) {
 
 unsigned long long HandleTypesOf(const Pool* pool) {
   return pool != nullptr && pool->shareable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0;
+}
+
+// What holds for device memory and for pinned memory.
+CUresult OfRange(void* data, CUpointer_attribute attribute, uint64_t address, uint64_t bytes) {
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      return Give<CUdeviceptr>(data, address);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      return Give<size_t>(data, bytes);
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+      return Give<int>(data, 1);
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+      return Give<int>(data, 0);
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+      return Give<unsigned>(data, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+      return Give<bool>(data, false);  // chunks are not made for it
+    default:
+      return CUDA_ERROR_NOT_SUPPORTED;
+  }
 }
 
 CUresult OfDevice(void* data, CUpointer_attribute attribute, CUdeviceptr ptr,
@@ -46,26 +68,14 @@ CUresult OfDevice(void* data, CUpointer_attribute attribute, CUdeviceptr ptr,
       Allocation allocation;
       return Give<int>(data, FindAllocation(ptr, &allocation) && pool == nullptr);
     }
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-      return Give<CUdeviceptr>(data, range.address);
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-      return Give<size_t>(data, range.bytes);
-    case CU_POINTER_ATTRIBUTE_MAPPED:
-      return Give<int>(data, 1);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
       return Give<unsigned long long>(data, HandleTypesOf(pool));
-    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-      return Give<int>(data, 0);
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-      return Give<unsigned>(data, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       return Give<CUmemoryPool>(data, pool == nullptr ? nullptr : pool->handle);
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
       return Give<unsigned long long>(data, range.id);
-    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-      return Give<bool>(data, false);  // chunks are not made for it
     default:
-      return CUDA_ERROR_NOT_SUPPORTED;
+      return OfRange(data, attribute, range.address, range.bytes);
   }
 }
 
@@ -86,7 +96,7 @@ CUresult OfPinned(void* data, CUpointer_attribute attribute, CUdeviceptr ptr,
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
       return Give<int>(data, 0);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-      return Give<unsigned long long>(data, (1ull << 48) + range.id);
+      return Give<unsigned long long>(data, kPinnedIds + range.id);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
       return Give<int>(data, 0);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: {
@@ -97,28 +107,16 @@ CUresult OfPinned(void* data, CUpointer_attribute attribute, CUdeviceptr ptr,
     }
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
       return Give<int>(data, 0);
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-      return Give<CUdeviceptr>(data, range.address);
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-      return Give<size_t>(data, range.bytes);
-    case CU_POINTER_ATTRIBUTE_MAPPED:
-      return Give<int>(data, 1);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
       return Give<unsigned long long>(data, 0);
-    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-      return Give<int>(data, 0);
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-      return Give<unsigned>(data, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: {
       const Pool* pool = PoolOf(range.address);
       return Give<CUmemoryPool>(data, pool == nullptr ? nullptr : pool->handle);
     }
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
-      return Give<unsigned long long>(data, (1ull << 48) + range.id);
-    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-      return Give<bool>(data, false);
+      return Give<unsigned long long>(data, kPinnedIds + range.id);
     default:
-      return CUDA_ERROR_NOT_SUPPORTED;
+      return OfRange(data, attribute, range.address, range.bytes);
   }
 }
 

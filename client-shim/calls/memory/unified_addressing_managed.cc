@@ -121,9 +121,7 @@ CUresult cuMemRangeGetAttributes(void** data, size_t* dataSizes, CUmem_range_att
     return CUDA_ERROR_INVALID_VALUE;
   }
   for (size_t i = 0; i < numAttributes; ++i) {
-    CUresult result =
-        hand::cuMemRangeGetAttribute(data[i], dataSizes[i], attributes[i], devPtr, count);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(hand::cuMemRangeGetAttribute(data[i], dataSizes[i], attributes[i], devPtr, count));
   }
   return CUDA_SUCCESS;
 }

@@ -160,11 +160,10 @@ CUresult cuStreamQuery(CUstream hStream) {
 
 CUresult cuStreamSynchronize(CUstream hStream) {
   Stream* stream = nullptr;
-  CUresult result = ResolveForWait(hStream, &stream);
-  if (result == CUDA_SUCCESS) result = RefuseBesideCapture(stream);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ResolveForWait(hStream, &stream));
+  LONGWIRE_TRY(RefuseBesideCapture(stream));
   std::vector<StreamPoint> points = Covered(stream);
-  result = WaitForWork(points);
+  CUresult result = WaitForWork(points);
   return result == CUDA_SUCCESS ? TakeError(stream->context) : result;
 }
 

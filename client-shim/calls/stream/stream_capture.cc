@@ -52,11 +52,10 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph* phGraph) {
 CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
                                 cuuint64_t* id_out) {
   Stream* stream = nullptr;
-  CUresult result = FindStream(hStream, &stream);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(FindStream(hStream, &stream));
   uint64_t id = 0;
   Where where;
-  result = OpenWhere(stream, &where);
+  CUresult result = OpenWhere(stream, &where);
   if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) return result;
   *captureStatus_out = CaptureStatus(stream, &id);
   if (id_out != nullptr && id != 0) *id_out = id;
@@ -83,9 +82,8 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus* capt
   after = {};
   Stream* stream = nullptr;
   CUgraph graph = nullptr;
-  result = FindStream(hStream, &stream);
-  if (result == CUDA_SUCCESS) result = CaptureState(stream, &graph, &after);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(FindStream(hStream, &stream));
+  LONGWIRE_TRY(CaptureState(stream, &graph, &after));
   if (graph_out != nullptr) *graph_out = graph;
   if (dependencies_out != nullptr) *dependencies_out = after.nodes.data();
   if (edgeData_out != nullptr) *edgeData_out = after.edges.data();
@@ -118,11 +116,10 @@ CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode* dep
                                               size_t numDependencies, unsigned int flags) {
   CaptureNodes after;
   Stream* stream = nullptr;
-  CUresult result = ResolveStream(hStream, &stream);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ResolveStream(hStream, &stream));
   if (stream->capture.load() == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
   if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES) return CUDA_ERROR_INVALID_VALUE;
-  result = Gather(dependencies, dependencyData, numDependencies, &after);
+  CUresult result = Gather(dependencies, dependencyData, numDependencies, &after);
   return result == CUDA_SUCCESS ? SetCaptureNodes(stream, after, flags) : result;
 }
 

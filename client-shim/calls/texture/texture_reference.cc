@@ -2,6 +2,7 @@
 // bound to travels with each launch.
 #include <algorithm>
 
+#include "base/texel_bytes.h"
 #include "base/try.h"
 #include "client-shim/code/references.h"
 #include "client-shim/context/properties.h"
@@ -43,31 +44,12 @@ size_t Alignment(CUdevice_attribute attribute, int fallback) {
   return static_cast<size_t>(std::max(value, 1));
 }
 
-// Bytes of a texel; 0 if there are none of this kind.
-size_t TexelBytes(CUarray_format format, unsigned channels) {
-  if (channels != 1 && channels != 2 && channels != 4) return 0;
-  switch (format) {
-    case CU_AD_FORMAT_UNSIGNED_INT8:
-    case CU_AD_FORMAT_SIGNED_INT8:
-      return channels;
-    case CU_AD_FORMAT_UNSIGNED_INT16:
-    case CU_AD_FORMAT_SIGNED_INT16:
-    case CU_AD_FORMAT_HALF:
-      return size_t{2} * channels;
-    case CU_AD_FORMAT_UNSIGNED_INT32:
-    case CU_AD_FORMAT_SIGNED_INT32:
-    case CU_AD_FORMAT_FLOAT:
-      return size_t{4} * channels;
-    default:
-      return 0;
-  }
-}
-
 // The bytes of rows that lie a pitch apart; false if they overlap or are impossibly many.
 bool RowsOf(const CUDA_ARRAY_DESCRIPTOR& shape, size_t pitch, size_t* bytes) {
   size_t row = 0;
   return shape.Width != 0 && shape.Height != 0 &&
-         !__builtin_mul_overflow(shape.Width, TexelBytes(shape.Format, shape.NumChannels), &row) &&
+         !__builtin_mul_overflow(shape.Width, base::TexelBytes(shape.Format, shape.NumChannels),
+                                 &row) &&
          row != 0 && pitch >= row && !__builtin_mul_overflow(pitch, shape.Height - 1, bytes) &&
          !__builtin_add_overflow(*bytes, row, bytes);
 }
@@ -214,7 +196,7 @@ CUresult cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt, int NumPackedCo
   return WithTexture(hTexRef, [&](Reference& reference) {
     reference.mutex.AssertHeld();
     const auto channels = static_cast<unsigned>(NumPackedComponents);
-    if (TexelBytes(fmt, channels) == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (base::TexelBytes(fmt, channels) == 0) return CUDA_ERROR_INVALID_VALUE;
     reference.format = fmt;
     reference.channels = channels;
     return CUDA_SUCCESS;

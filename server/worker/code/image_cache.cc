@@ -1,7 +1,6 @@
 #include "server/worker/code/image_cache.h"
 
-#include <poll.h>
-
+#include "base/poll_set.h"
 #include "server/images/sealed_memory.h"
 #include "server/worker/support/log_line.h"
 
@@ -11,7 +10,7 @@ namespace {
 // The daemon reads and checks up to 2 GiB for one answer.
 constexpr std::chrono::seconds kAnswerPatience{20};
 // It is busy with what was handed over before.
-constexpr int kHandOverMilliseconds = 1000;
+constexpr std::chrono::milliseconds kHandOverPatience{1000};
 
 }  // namespace
 
@@ -32,9 +31,8 @@ wire::Descriptor ImageCache::Find(const wire::Digest& digest, uint64_t bytes) {
 
 void ImageCache::Keep(const wire::Digest& digest, std::span<const std::byte> image) {
   if (!keeps()) return;
-  pollfd room{control_, POLLOUT, 0};
   wire::Descriptor memory = images::NewMemory();
-  if (poll(&room, 1, kHandOverMilliseconds) != 1 || !memory.valid() ||
+  if (base::PollOne(control_, POLLOUT, kHandOverPatience) == 0 || !memory.valid() ||
       !images::WriteAll(memory.get(), image) || !images::Seal(memory)) {
     return;
   }

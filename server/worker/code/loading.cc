@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/try.h"
 #include "server/worker/code/linker.h"
 #include "server/worker/support/log_line.h"
 #include "wire/limits.h"
@@ -69,15 +70,15 @@ CUresult ListFunctions(const DriverTable& driver, Library& library,
                        std::vector<std::shared_ptr<Function>>* functions) {
   unsigned count = 0;
   bool is_library = library.library != nullptr;
-  CUresult result = is_library ? driver.cuLibraryGetKernelCount(&count, library.library)
-                               : driver.cuModuleGetFunctionCount(&count, library.module);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(is_library ? driver.cuLibraryGetKernelCount(&count, library.library)
+                          : driver.cuModuleGetFunctionCount(&count, library.module));
   if (count > wire::kMaxFunctions) return CUDA_ERROR_OUT_OF_MEMORY;
   if (count == 0) return CUDA_SUCCESS;
   std::vector<CUkernel> kernels(is_library ? count : 0);
   std::vector<CUfunction> handles(is_library ? 0 : count);
-  result = is_library ? driver.cuLibraryEnumerateKernels(kernels.data(), count, library.library)
-                      : driver.cuModuleEnumerateFunctions(handles.data(), count, library.module);
+  CUresult result = is_library
+                        ? driver.cuLibraryEnumerateKernels(kernels.data(), count, library.library)
+                        : driver.cuModuleEnumerateFunctions(handles.data(), count, library.module);
   if (result != CUDA_SUCCESS) return result;
   for (unsigned i = 0; i < count; ++i) {
     auto function = std::make_shared<Function>();

@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "base/memory_sizes.h"
 #include "server/worker/support/down_writer.h"
 #include "server/worker/support/helpers.h"
 
@@ -19,9 +20,8 @@ PinnedBlock::~PinnedBlock() { store->Give(data, bytes); }
 GraphPart::~GraphPart() { store->Gone(*this); }
 
 CUresult GraphPartStore::Allocate(uint64_t bytes, std::shared_ptr<PinnedBlock>* block) {
-  constexpr uint64_t kLeast = 4096;
   if (bytes > kMaxBytes) return CUDA_ERROR_OUT_OF_MEMORY;
-  uint64_t size = std::bit_ceil(std::max(bytes, kLeast));
+  uint64_t size = std::bit_ceil(std::max(bytes, base::kPageBytes));
   base::MutexLock lock(mutex_);
   if (closed_) return CUDA_ERROR_DEINITIALIZED;
   void* data = nullptr;

@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kLook{200};  // whether the session is over
+constexpr std::chrono::milliseconds kOverCheck{200};  // whether the session is over
 
 bool IsComplete(const GraphCopy& copy) { return copy.received >= copy.bytes; }
 
@@ -60,12 +60,18 @@ void Graphs::RunHostNode(GraphPart& part) {
     copy->read.received = 0;
     down.Pull(copy->read.transfer);
   }
-  while (!uses_.failures.over() && !std::all_of(after.begin(), after.end(), [](GraphPart* copy) {
-    return IsComplete(copy->read);
-  })) {
-    changed_.WaitUntil(lock, Clock::now() + kLook);
+  auto all_complete = [&] {
+    return std::ranges::all_of(after, [](GraphPart* copy) { return IsComplete(copy->read); });
+  };
+  while (!all_complete() && AwaitChange(lock)) {
   }
   --nodes_waiting_;
+}
+
+bool Graphs::AwaitChange(base::MutexLock& lock) {
+  if (uses_.failures.over()) return false;
+  changed_.WaitUntil(lock, Clock::now() + kOverCheck);
+  return true;
 }
 
 // Launches of several executables can be at the same function: each waits for its own call of it.
@@ -83,8 +89,7 @@ void Graphs::CallFunction(uint64_t ticket) {
   }
   base::MutexLock lock(mutex_);
   HostCalls& calls = host_calls_[ticket];
-  while (calls.done < number && !uses_.failures.over()) {
-    changed_.WaitUntil(lock, Clock::now() + kLook);
+  while (calls.done < number && AwaitChange(lock)) {
   }
   if (--calls.waiting == 0) host_calls_.erase(ticket);
 }
@@ -331,8 +336,7 @@ bool Graphs::AnyExecDestroyBefore(uint64_t position) const {
 
 void Graphs::AwaitExecDestroys(uint64_t position) {
   base::MutexLock lock(mutex_);
-  while (AnyExecDestroyBefore(position) && !uses_.failures.over()) {
-    changed_.WaitUntil(lock, Clock::now() + kLook);
+  while (AnyExecDestroyBefore(position) && AwaitChange(lock)) {
   }
 }
 

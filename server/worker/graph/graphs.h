@@ -148,6 +148,9 @@ class Graphs {
   void Finish(const GraphPlan& plan, bool good);
   bool AnyExecDestroyBefore(uint64_t position) const LONGWIRE_REQUIRES(mutex_);
   void AwaitExecDestroys(uint64_t position);
+  // For waits for the client or the log thread: returns when something may have changed. False: the
+  // session is over.
+  bool AwaitChange(base::MutexLock& lock) LONGWIRE_REQUIRES(mutex_);
 
   Uses uses_;
   HandleTable<Graph> graphs_;

@@ -1,12 +1,13 @@
 #include "server/worker/memory/keeper_client.h"
 
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "base/cuda_codes.h"
+#include "base/poll_set.h"
 #include "server/keeper/hello.h"
 
 namespace longwire::worker {
@@ -19,9 +20,6 @@ constexpr const char* kSilent = "the keeper of the device's memory does not answ
 constexpr const char* kGone =
     "the keeper of the device's memory has ended: this session keeps what it has and gets no more; "
     "start the program again when the server lends the device again";
-constexpr int kOutOfMemory = 2;
-constexpr int kUnavailable = 46;  // CUDA_ERROR_DEVICE_UNAVAILABLE
-constexpr int kSystemDriverMismatch = 803;
 
 }  // namespace
 
@@ -37,7 +35,7 @@ int KeeperClient::Greet(std::string* sentence) {
   if (version_ != 0) return 0;
   *sentence = wire::RefusalOf({"longwire-worker", "longwire-worker", ours},
                               {"longwire-keeper", "longwire-keeper", *theirs});
-  return kSystemDriverMismatch;
+  return base::kSystemDriverMismatch;
 }
 
 std::optional<wire::VersionRange> KeeperClient::HearHello(uint64_t request) {
@@ -74,11 +72,13 @@ void KeeperClient::StopListening() {
 
 // Wakes up for answers, too: then it waits for the thread whose they are, and finds nothing.
 void KeeperClient::ListenLoop() {
+  base::PollSet set;
+  set.Add(socket_.get());
+  base::PollSet::Entry stop = set.Add(stop_.get());
   bool closed = false;
   while (!closed) {
-    pollfd set[] = {{socket_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
-    if (poll(set, 2, -1) < 0 && errno != EINTR) return;
-    if (set[1].revents != 0) return;
+    if (set.Wait(std::chrono::milliseconds(-1)) < 0 && errno != EINTR) return;
+    if (set.Ready(stop)) return;
     base::MutexLock lock(mutex_);
     Hear(std::chrono::milliseconds(0), &closed);
   }
@@ -118,25 +118,27 @@ int KeeperClient::Lease(const std::vector<uint64_t>& bytes, bool spare, std::vec
   *sentence = kSilent;
   if (!Send(lease)) return Gone(sentence);
   int code = Receive(lease.request, chunks, sentence);
-  if (code == kUnavailable && IsGone()) return Gone(sentence);
-  return code != 0 || chunks->size() == bytes.size() ? code : kUnavailable;
+  if (code == base::kDeviceUnavailable && IsGone()) return Gone(sentence);
+  return code != 0 || chunks->size() == bytes.size() ? code : base::kDeviceUnavailable;
 }
 
 int KeeperClient::Receive(uint64_t request, std::vector<Chunk>* chunks, std::string* sentence) {
   while (true) {
     auto packet = Hear(kAnswerTime);
-    if (!packet) return kUnavailable;
+    if (!packet) return base::kDeviceUnavailable;
     if (message::KindOf(packet->bytes) == keeper::Refuse::kKind) {
       keeper::Refuse refuse;
-      if (message::Unpack(packet->bytes, &refuse) != wire::WireResult::kOk) return kUnavailable;
+      if (message::Unpack(packet->bytes, &refuse) != wire::WireResult::kOk)
+        return base::kDeviceUnavailable;
       if (refuse.request != request) continue;
       *sentence = refuse.sentence;
-      return refuse.code != 0 ? refuse.code : kOutOfMemory;
+      return refuse.code != 0 ? refuse.code : base::kOutOfMemory;
     }
     keeper::Grant grant;
-    if (message::Unpack(packet->bytes, &grant) != wire::WireResult::kOk) return kUnavailable;
+    if (message::Unpack(packet->bytes, &grant) != wire::WireResult::kOk)
+      return base::kDeviceUnavailable;
     if (grant.request != request) continue;
-    if (grant.chunks.size() != packet->descriptors.size()) return kUnavailable;
+    if (grant.chunks.size() != packet->descriptors.size()) return base::kDeviceUnavailable;
     for (size_t i = 0; i < grant.chunks.size(); ++i) {
       chunks->push_back(
           {grant.chunks[i].chunk, grant.chunks[i].bytes, std::move(packet->descriptors[i])});
@@ -150,13 +152,13 @@ int KeeperClient::Borrow(const SharedToken& token, std::vector<Chunk>* chunks,
   base::MutexLock lock(mutex_);
   keeper::Borrow borrow{next_request_++, {token[0], token[1]}};
   *sentence = kSilent;
-  return Send(borrow) ? Receive(borrow.request, chunks, sentence) : kUnavailable;
+  return Send(borrow) ? Receive(borrow.request, chunks, sentence) : base::kDeviceUnavailable;
 }
 
 int KeeperClient::Share(const std::vector<uint64_t>& chunks, SharedToken* token) {
   base::MutexLock lock(mutex_);
   keeper::Share share{next_request_++, chunks};
-  if (!Send(share)) return kUnavailable;
+  if (!Send(share)) return base::kDeviceUnavailable;
   keeper::Shared shared;
   keeper::Refuse refuse;
   while (auto packet = Hear(kAnswerTime)) {
@@ -170,7 +172,7 @@ int KeeperClient::Share(const std::vector<uint64_t>& chunks, SharedToken* token)
       return 0;
     }
   }
-  return kUnavailable;
+  return base::kDeviceUnavailable;
 }
 
 int KeeperClient::Info(keeper::Info* info) {
@@ -184,18 +186,18 @@ int KeeperClient::Info(keeper::Info* info) {
     last_info_ = *info;
     return 0;
   }
-  return IsGone() ? InfoOfGone(info) : kUnavailable;
+  return IsGone() ? InfoOfGone(info) : base::kDeviceUnavailable;
 }
 
 // The other end is closed, as far as this one can tell without waiting.
 bool KeeperClient::IsGone() const {
-  pollfd look{socket_.get(), POLLIN, 0};
-  return poll(&look, 1, 0) == 1 && (look.revents & (POLLHUP | POLLERR)) != 0;
+  short events = base::PollOne(socket_.get(), POLLIN, std::chrono::milliseconds(0));
+  return (events & (POLLHUP | POLLERR)) != 0;
 }
 
 int KeeperClient::Gone(std::string* sentence) {
   *sentence = kGone;
-  return kOutOfMemory;
+  return base::kOutOfMemory;
 }
 
 // Nothing of the device is free any more, for this session.

@@ -338,14 +338,13 @@ CUresult Memory::Info(int32_t device, uint64_t* free, uint64_t* total) {
     return CUDA_ERROR_INVALID_DEVICE;
   }
   keeper::Info info;
-  auto result = static_cast<CUresult>(devices_[device].keeper->Info(&info));
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(static_cast<CUresult>(devices_[device].keeper->Info(&info)));
   *free = info.free;
   *total = info.total;
   if (info.total != 0) return CUDA_SUCCESS;
   // Its keeper ended before anybody had asked.
   size_t all = 0;
-  result = driver_.cuDeviceTotalMem_v2(&all, devices_[device].handle);
+  CUresult result = driver_.cuDeviceTotalMem_v2(&all, devices_[device].handle);
   *total = all;
   return result;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/memory_sizes.h"
 #include "base/try.h"
 #include "server/worker/support/log_line.h"
 
@@ -29,8 +30,7 @@ uint64_t WindowBytes(uint64_t total_memory, uint64_t least) {
 // Reserves all devices' windows one after the other from `candidate` on, or nothing.
 bool ReserveAt(const DriverTable& driver, const wire::Window& candidate, uint64_t least,
                std::vector<Device>& devices) {
-  constexpr uint64_t kAlignment = uint64_t{1} << 21;  // mapping granularity of large chunks
-  uint64_t share = candidate.bytes / devices.size() / kAlignment * kAlignment;
+  uint64_t share = base::RoundDown(candidate.bytes / devices.size(), base::kDeviceGranularityBytes);
   std::vector<wire::Window> reserved;
   uint64_t base = candidate.base;
   bool all = true;
@@ -86,7 +86,7 @@ uint64_t Granularity(const DriverTable& driver, const Device& device) {
   size_t granularity = 0;
   CUresult result = driver.cuMemGetAllocationGranularity(&granularity, &properties,
                                                          CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
-  return result == CUDA_SUCCESS && granularity != 0 ? granularity : uint64_t{2} << 20;
+  return result == CUDA_SUCCESS && granularity != 0 ? granularity : base::kDeviceGranularityBytes;
 }
 
 void Refuse(wire::OpenReply* reply, CUresult code, std::string sentence) {

@@ -25,6 +25,12 @@ std::span<const std::byte> AsBytes(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
+wire::DownHeader HeaderOf(wire::DownKind kind) {
+  wire::DownHeader header{};
+  header.kind = static_cast<uint16_t>(kind);
+  return header;
+}
+
 void Fill(std::byte* to, const wire::DownHeader& header, std::span<const std::byte> first,
           std::span<const std::byte> second) {
   std::memcpy(to, &header, sizeof(header));
@@ -150,8 +156,7 @@ void DownWriter::CloseAfterFlush(uint32_t code, milliseconds limit) {
 }
 
 void DownWriter::Reply(uint64_t position, int32_t code, std::span<const std::byte> payload) {
-  wire::DownHeader header{};
-  header.kind = static_cast<uint16_t>(wire::DownKind::kReply);
+  wire::DownHeader header = HeaderOf(wire::DownKind::kReply);
   header.code = code;
   header.position = position;
   if (payload.size() > wire::kMaxRecordBytes - sizeof(header)) {
@@ -163,15 +168,13 @@ void DownWriter::Reply(uint64_t position, int32_t code, std::span<const std::byt
 }
 
 void DownWriter::Progress(uint64_t stream, uint64_t position) {
-  wire::DownHeader header{};
-  header.kind = static_cast<uint16_t>(wire::DownKind::kProgress);
+  wire::DownHeader header = HeaderOf(wire::DownKind::kProgress);
   header.position = position;
   Write(header, AsBytes(stream), {}, false);
 }
 
 void DownWriter::Data(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes) {
-  wire::DownHeader header{};
-  header.kind = static_cast<uint16_t>(wire::DownKind::kData);
+  wire::DownHeader header = HeaderOf(wire::DownKind::kData);
   while (!bytes.empty()) {
     auto piece = bytes.first(std::min(bytes.size(), wire::kCopyPieceBytes));
     uint64_t place[2] = {transfer, offset};
@@ -182,39 +185,28 @@ void DownWriter::Data(uint64_t transfer, uint64_t offset, std::span<const std::b
 }
 
 void DownWriter::Mirror(uint64_t mirror, std::span<const std::byte> delta) {
-  wire::DownHeader header{};
-  header.kind = static_cast<uint16_t>(wire::DownKind::kMirror);
-  Write(header, AsBytes(mirror), delta, true);
+  Write(HeaderOf(wire::DownKind::kMirror), AsBytes(mirror), delta, true);
 }
 
 void DownWriter::Landing(uint64_t transfer, uint64_t bytes) {
-  wire::DownHeader header{};
-  header.kind = static_cast<uint16_t>(wire::DownKind::kLanding);
-  Write(header, AsBytes(transfer), AsBytes(bytes), false);
+  Write(HeaderOf(wire::DownKind::kLanding), AsBytes(transfer), AsBytes(bytes), false);
 }
 
 void DownWriter::Pull(uint64_t transfer) {
-  wire::DownHeader header{};
-  header.kind = static_cast<uint16_t>(wire::DownKind::kPull);
-  Write(header, AsBytes(transfer), {}, false);
+  Write(HeaderOf(wire::DownKind::kPull), AsBytes(transfer), {}, false);
 }
 
 void DownWriter::HostFunction(uint64_t ticket) {
-  wire::DownHeader header{};
-  header.kind = static_cast<uint16_t>(wire::DownKind::kHostFunction);
-  Write(header, AsBytes(ticket), {}, false);
+  Write(HeaderOf(wire::DownKind::kHostFunction), AsBytes(ticket), {}, false);
 }
 
 void DownWriter::Release(uint64_t transfer, uint64_t ticket) {
-  wire::DownHeader header{};
-  header.kind = static_cast<uint16_t>(wire::DownKind::kRelease);
-  Write(header, AsBytes(transfer), AsBytes(ticket), false);
+  Write(HeaderOf(wire::DownKind::kRelease), AsBytes(transfer), AsBytes(ticket), false);
 }
 
 void DownWriter::Error(uint64_t position, int32_t code, uint16_t flags, uint32_t context,
                        std::string_view text) {
-  wire::DownHeader header{};
-  header.kind = static_cast<uint16_t>(wire::DownKind::kError);
+  wire::DownHeader header = HeaderOf(wire::DownKind::kError);
   header.flags = flags;
   header.code = code;
   header.position = position;
@@ -222,8 +214,7 @@ void DownWriter::Error(uint64_t position, int32_t code, uint16_t flags, uint32_t
 }
 
 void DownWriter::Text(uint16_t flags, std::span<const std::byte> bytes) {
-  wire::DownHeader header{};
-  header.kind = static_cast<uint16_t>(wire::DownKind::kText);
+  wire::DownHeader header = HeaderOf(wire::DownKind::kText);
   header.flags = flags;
   while (!bytes.empty()) {
     auto piece = bytes.first(std::min(bytes.size(), kTextPiece));
@@ -233,21 +224,15 @@ void DownWriter::Text(uint16_t flags, std::span<const std::byte> bytes) {
 }
 
 void DownWriter::Credit(uint64_t bytes) {
-  wire::DownHeader header{};
-  header.kind = static_cast<uint16_t>(wire::DownKind::kCredit);
-  Write(header, AsBytes(bytes), {}, false);
+  Write(HeaderOf(wire::DownKind::kCredit), AsBytes(bytes), {}, false);
 }
 
 void DownWriter::Slot(uint64_t offset) {
-  wire::DownHeader header{};
-  header.kind = static_cast<uint16_t>(wire::DownKind::kSlot);
-  Write(header, AsBytes(offset), {}, false);
+  Write(HeaderOf(wire::DownKind::kSlot), AsBytes(offset), {}, false);
 }
 
 void DownWriter::Reclaim(const wire::ReclaimRequest& request) {
-  wire::DownHeader header{};
-  header.kind = static_cast<uint16_t>(wire::DownKind::kReclaim);
-  Write(header, AsBytes(request), {}, false);
+  Write(HeaderOf(wire::DownKind::kReclaim), AsBytes(request), {}, false);
 }
 
 }  // namespace longwire::worker

@@ -1,12 +1,12 @@
 #include "server/worker/support/text_pipes.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdio>
 
+#include "base/poll_set.h"
 #include "server/worker/support/crash_report.h"
 
 namespace longwire::worker {
@@ -53,12 +53,13 @@ void TextPipes::Drain() {
 }
 
 void TextPipes::Run() {
+  base::PollSet set;
+  set.Add(output_.get());
+  set.Add(error_.get());
+  base::PollSet::Entry stop = set.Add(stop_read_.get());
   while (true) {
-    // poll passes over descriptors that are not there (-1).
-    pollfd wait[3] = {
-        {output_.get(), POLLIN, 0}, {error_.get(), POLLIN, 0}, {stop_read_.get(), POLLIN, 0}};
-    if (poll(wait, 3, -1) < 0) continue;
-    if (wait[2].revents != 0) return;
+    if (set.Wait(std::chrono::milliseconds(-1)) < 0) continue;
+    if (set.Ready(stop)) return;
     Drain();
   }
 }

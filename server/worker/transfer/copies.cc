@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "base/texel_bytes.h"
 #include "base/try.h"
 
 namespace longwire::worker {
@@ -112,26 +113,8 @@ uint64_t RowBytes(const DriverTable& driver, CUarray array) {
   if (array == nullptr) return 0;
   if (driver.cuArray3DGetDescriptor_v2(&shape, array) != CUDA_SUCCESS || shape.Height == 0)
     return 0;
-  uint64_t element = 0;
-  switch (shape.Format) {
-    case CU_AD_FORMAT_UNSIGNED_INT8:
-    case CU_AD_FORMAT_SIGNED_INT8:
-      element = 1;
-      break;
-    case CU_AD_FORMAT_UNSIGNED_INT16:
-    case CU_AD_FORMAT_SIGNED_INT16:
-    case CU_AD_FORMAT_HALF:
-      element = 2;
-      break;
-    case CU_AD_FORMAT_UNSIGNED_INT32:
-    case CU_AD_FORMAT_SIGNED_INT32:
-    case CU_AD_FORMAT_FLOAT:
-      element = 4;
-      break;
-    default:
-      return 0;  // packed formats are not copied by bytes
-  }
-  return shape.Width * shape.NumChannels * element;
+  // Packed formats have none: they are not copied by bytes.
+  return shape.Width * shape.NumChannels * base::ChannelBytes(shape.Format);
 }
 
 // Brings a place in a row of `row` bytes back into its row; returns the bytes up to the row's end.

@@ -225,8 +225,7 @@ CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t* width, CUarray_format format
                                             CUdevice dev) {
   Device* device;
   TRY(Find(dev, &device));
-  const size_t bytes = ChannelBytes(format);
-  if (width == nullptr || bytes == 0 || (channels != 1 && channels != 2 && channels != 4)) {
+  if (width == nullptr || longwire::base::TexelBytes(format, channels) == 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   *width = kMaxLinearTexels;

@@ -162,7 +162,7 @@ CUresult cuTexRefSetAddress2D(CUtexref handle, const CUDA_ARRAY_DESCRIPTOR* shap
 
 CUresult cuTexRefSetFormat(CUtexref handle, CUarray_format format, int channels) {
   return Change(handle, false, [&](TextureReference& reference) {
-    if (ChannelBytes(format) == 0 || (channels != 1 && channels != 2 && channels != 4)) {
+    if (longwire::base::TexelBytes(format, static_cast<unsigned>(channels)) == 0) {
       return CUDA_ERROR_INVALID_VALUE;
     }
     reference.format = format;

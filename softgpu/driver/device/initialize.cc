@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/memory_sizes.h"
 #include "softgpu/driver/device/context.h"
 #include "softgpu/driver/memory/memory_pool.h"
 #include "softgpu/driver/memory/physical_memory.h"
@@ -53,9 +54,9 @@ CUresult Initialize() {
   if (driver.initialized) return CUDA_SUCCESS;
   KeepErrorOutput();
   size_t count = Setting("LONGWIRE_SOFTWARE_DEVICES", 1, 1, kMaxDevices);
-  size_t bytes =
-      Setting("LONGWIRE_SOFTGPU_MEMORY", kDefaultMemory, kChunkGranularity, uint64_t{1} << 46) /
-      kChunkGranularity * kChunkGranularity;
+  size_t bytes = Setting("LONGWIRE_SOFTGPU_MEMORY", kDefaultMemory, kChunkGranularity,
+                         longwire::base::kMaxMemoryBytes) /
+                 kChunkGranularity * kChunkGranularity;
   PhysicalMemory::Get().SetTotals(std::vector<size_t>(count, bytes));
   for (size_t i = 0; i < count; ++i) {
     Device& device = *driver.devices.emplace_back(MakeDevice(static_cast<int>(i), count, bytes));

@@ -79,23 +79,16 @@ unsigned MostLevels(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
   return levels;
 }
 
-size_t ChannelBytes(CUarray_format format) {
-  switch (format) {
-    case CU_AD_FORMAT_UNSIGNED_INT8:
-    case CU_AD_FORMAT_SIGNED_INT8:
-      return 1;
-    case CU_AD_FORMAT_UNSIGNED_INT16:
-    case CU_AD_FORMAT_SIGNED_INT16:
-    case CU_AD_FORMAT_HALF:
-      return 2;
-    case CU_AD_FORMAT_UNSIGNED_INT32:
-    case CU_AD_FORMAT_SIGNED_INT32:
-    case CU_AD_FORMAT_FLOAT:
-      return 4;
-    default:
-      return 0;
-  }
-}
+// base/texel_bytes.h has the numbers of these names.
+static_assert(ChannelBytes(CU_AD_FORMAT_UNSIGNED_INT8) == 1);
+static_assert(ChannelBytes(CU_AD_FORMAT_SIGNED_INT8) == 1);
+static_assert(ChannelBytes(CU_AD_FORMAT_UNSIGNED_INT16) == 2);
+static_assert(ChannelBytes(CU_AD_FORMAT_SIGNED_INT16) == 2);
+static_assert(ChannelBytes(CU_AD_FORMAT_HALF) == 2);
+static_assert(ChannelBytes(CU_AD_FORMAT_UNSIGNED_INT32) == 4);
+static_assert(ChannelBytes(CU_AD_FORMAT_SIGNED_INT32) == 4);
+static_assert(ChannelBytes(CU_AD_FORMAT_FLOAT) == 4);
+static_assert(ChannelBytes(CU_AD_FORMAT_NV12) == 0);
 
 std::shared_ptr<Array> FindArray(CUarray handle) { return Driver::Get().arrays.Find(handle); }
 

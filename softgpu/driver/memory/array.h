@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/texel_bytes.h"
 #include "softgpu/driver/state/driver.h"
 
 namespace softgpu {
@@ -37,8 +38,7 @@ bool InLayers(const CUDA_ARRAY3D_DESCRIPTOR& shape);
 CUDA_ARRAY3D_DESCRIPTOR LevelShape(CUDA_ARRAY3D_DESCRIPTOR shape, unsigned level);
 unsigned MostLevels(const CUDA_ARRAY3D_DESCRIPTOR& shape);
 
-// Bytes of one channel; 0 for a format that is not known.
-size_t ChannelBytes(CUarray_format format);
+using longwire::base::ChannelBytes;
 
 std::shared_ptr<Array> FindArray(CUarray handle);
 // The context is gone, and its arrays with it.

@@ -9,9 +9,11 @@
 #include <mutex>
 #include <vector>
 
+#include "base/memory_sizes.h"
+
 namespace softgpu {
 
-constexpr size_t kChunkGranularity = size_t{2} << 20;  // bytes
+constexpr size_t kChunkGranularity = longwire::base::kDeviceGranularityBytes;
 
 struct Chunk {
   int fd = -1;

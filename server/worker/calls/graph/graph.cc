@@ -1,4 +1,5 @@
 // Graphs as a whole.
+#include "base/try.h"
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/call_context.h"
 
@@ -10,8 +11,7 @@ CUresult Do_lwGraphInstantiate(CallContext& context, const calls::lwGraphInstant
                                calls::lwGraphInstantiate::Reply* reply) {
   Graphs& graphs = context.session().graphs();
   CUgraph graph = nullptr;
-  CUresult result = context.Resolve(call.graph, &graph);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(context.Resolve(call.graph, &graph));
   CUDA_GRAPH_INSTANTIATE_PARAMS told{};
   reply->code = graphs.Instantiate(graph, call, context.call().position, &told);
   reply->result = told.result_out;

@@ -1,4 +1,5 @@
 // Conditional nodes of graphs, and the values that they decide by.
+#include "base/try.h"
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/graph/graph_nodes.h"
 
@@ -10,13 +11,10 @@ CUresult Do_cuGraphConditionalHandleCreate(CallContext& context,
   CUgraph graph = nullptr;
   CUcontext owner = nullptr;
   CUgraphConditionalHandle made = 0;
-  CUresult result = context.Resolve(call.hGraph, &graph);
-  if (result == CUDA_SUCCESS) result = context.Resolve(call.ctx, &owner);
-  if (result == CUDA_SUCCESS) {
-    result = context.driver().cuGraphConditionalHandleCreate(&made, graph, owner,
-                                                             call.defaultLaunchValue, call.flags);
-  }
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(context.Resolve(call.hGraph, &graph));
+  LONGWIRE_TRY(context.Resolve(call.ctx, &owner));
+  LONGWIRE_TRY(context.driver().cuGraphConditionalHandleCreate(
+      &made, graph, owner, call.defaultLaunchValue, call.flags));
   if (!context.session().graphs().conditionals().Add(made, graph)) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -28,11 +26,10 @@ CUresult Do_lwGraphAddConditional(CallContext& context, const calls::lwGraphAddC
                                   calls::lwGraphAddConditional::Reply* reply) {
   Conditionals& conditionals = context.session().graphs().conditionals();
   NewNode place;
-  CUresult result = place.Resolve(context, call);
+  LONGWIRE_TRY(place.Resolve(context, call));
   CUgraphNodeParams params{};
   params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
-  if (result == CUDA_SUCCESS) result = context.Resolve(call.context, &params.conditional.ctx);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(context.Resolve(call.context, &params.conditional.ctx));
   if (!conditionals.Knows(call.condition) || call.bodies > Conditionals::kMaxBodies) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -40,9 +37,8 @@ CUresult Do_lwGraphAddConditional(CallContext& context, const calls::lwGraphAddC
   params.conditional.type = static_cast<CUgraphConditionalNodeType>(call.type);
   params.conditional.size = call.bodies;
   CUgraphNode added = nullptr;
-  result = context.driver().cuGraphAddNode_v2(&added, place.graph, place.dependencies.data(),
-                                              nullptr, place.dependencies.size(), &params);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(context.driver().cuGraphAddNode_v2(&added, place.graph, place.dependencies.data(),
+                                                  nullptr, place.dependencies.size(), &params));
   if (params.conditional.phGraph_out == nullptr) return CUDA_ERROR_UNKNOWN;
   std::vector<CUgraph> bodies(params.conditional.phGraph_out,
                               params.conditional.phGraph_out + call.bodies);

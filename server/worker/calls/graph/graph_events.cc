@@ -11,16 +11,12 @@ CUresult Do_lwGraphAddEvent(CallContext& context, const calls::lwGraphAddEvent& 
   Graphs& graphs = context.session().graphs();
   NewNode place;
   GraphPartRef part;
-  CUresult result = place.Resolve(context, call);
-  if (result == CUDA_SUCCESS) {
-    result = graphs.NewEventPart(call.event, context.context(), call.wait, &part);
-  }
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(place.Resolve(context, call));
+  LONGWIRE_TRY(graphs.NewEventPart(call.event, context.context(), call.wait, &part));
   auto add = call.wait ? driver.cuGraphAddEventWaitNode : driver.cuGraphAddEventRecordNode;
   CUgraphNode added = nullptr;
-  result = add(&added, place.graph, place.dependencies.data(), place.dependencies.size(),
-               part->event->handle);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(add(&added, place.graph, place.dependencies.data(), place.dependencies.size(),
+                   part->event->handle));
   graphs.SetPart(place.graph, added, std::move(part));
   reply->node = context.Publish(added);
   return CUDA_SUCCESS;
@@ -32,23 +28,19 @@ CUresult Do_lwGraphSetEvent(CallContext& context, const calls::lwGraphSetEvent& 
   Graphs& graphs = context.session().graphs();
   ChangedNode changed;
   GraphPartRef part;
-  CUresult result = changed.Resolve(context, call);
-  if (result == CUDA_SUCCESS) {
-    result = graphs.NewEventPart(call.event, context.context(), call.wait, &part);
-  }
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(changed.Resolve(context, call));
+  LONGWIRE_TRY(graphs.NewEventPart(call.event, context.context(), call.wait, &part));
   CUevent event = part->event->handle;
   if (changed.exec == nullptr) {
     auto set =
         call.wait ? driver.cuGraphEventWaitNodeSetEvent : driver.cuGraphEventRecordNodeSetEvent;
-    result = set(changed.node, event);
-    if (result == CUDA_SUCCESS) graphs.SetPart(nullptr, changed.node, std::move(part));
-    return result;
+    LONGWIRE_TRY(set(changed.node, event));
+    graphs.SetPart(nullptr, changed.node, std::move(part));
+    return CUDA_SUCCESS;
   }
   auto set = call.wait ? driver.cuGraphExecEventWaitNodeSetEvent
                        : driver.cuGraphExecEventRecordNodeSetEvent;
-  result = set(changed.exec->handle, changed.node, event);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(set(changed.exec->handle, changed.node, event));
   graphs.SetPartInExec(*changed.exec, changed.node, part);
   reply->events = graphs.PlanOf(*changed.exec)->Events();
   return CUDA_SUCCESS;

@@ -26,8 +26,7 @@ struct NodeParameters {
   NodeParameters& operator=(const NodeParameters&) = delete;
 
   CUresult Fill(CallContext& context, const calls::KernelNode& kernel) {
-    CUresult result = context.Resolve(kernel.function, &params.func);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(context.Resolve(kernel.function, &params.func));
     if (params.func == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     params.gridDimX = kernel.grid_x;
     params.gridDimY = kernel.grid_y;
@@ -134,11 +133,10 @@ CUresult Do_lwGraphSetKernel(CallContext& context, const calls::lwGraphSetKernel
                              calls::lwGraphSetKernel::Reply*) {
   CUgraphNode handle = nullptr;
   CUgraphExec exec = nullptr;
-  CUresult result = context.Resolve(call.node, &handle);
-  if (result == CUDA_SUCCESS) result = context.Resolve(call.exec, &exec);
+  LONGWIRE_TRY(context.Resolve(call.node, &handle));
+  LONGWIRE_TRY(context.Resolve(call.exec, &exec));
   NodeParameters node;
-  if (result == CUDA_SUCCESS) result = node.Fill(context, call.kernel);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(node.Fill(context, call.kernel));
   const DriverTable& driver = context.driver();
   return call.exec == 0 ? driver.cuGraphKernelNodeSetParams_v2(handle, &node.params)
                         : driver.cuGraphExecKernelNodeSetParams_v2(exec, handle, &node.params);

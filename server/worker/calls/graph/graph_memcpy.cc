@@ -36,22 +36,21 @@ CUresult MakeCopyNode(CallContext& context, CUgraph graph, const calls::MemcpyNo
   if (context.context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   node->context = context.context()->handle;
   CopyPlace to, from;
-  CUresult result = MakeSide(context, copy.destination, copy.bytes, &to);
-  if (result == CUDA_SUCCESS) result = MakeSide(context, copy.source, copy.bytes, &from);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(MakeSide(context, copy.destination, copy.bytes, &to));
+  LONGWIRE_TRY(MakeSide(context, copy.source, copy.bytes, &from));
   if (copy.bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   GraphPartRef part = context.session().graphs().NewPart();
   part->copy = copy;
   part->read.bytes = copy.read != 0 ? copy.bytes : 0;
   part->write.bytes = copy.write != 0 ? copy.bytes : 0;
   if (copy.read != 0) {
-    result = MakeHostSide(context, graph, copy.read, copy.read_first, copy.read_span, &part->read);
+    LONGWIRE_TRY(
+        MakeHostSide(context, graph, copy.read, copy.read_first, copy.read_span, &part->read));
   }
-  if (copy.write != 0 && result == CUDA_SUCCESS) {
-    result =
-        MakeHostSide(context, graph, copy.write, copy.write_first, copy.write_span, &part->write);
+  if (copy.write != 0) {
+    LONGWIRE_TRY(
+        MakeHostSide(context, graph, copy.write, copy.write_first, copy.write_span, &part->write));
   }
-  if (result != CUDA_SUCCESS) return result;
   node->params = DescribeCopy(to, part->write.data, from, part->read.data);
   if (copy.read != 0 || copy.write != 0) node->part = std::move(part);
   return CUDA_SUCCESS;

@@ -38,19 +38,19 @@ struct BatchNode {
 CUresult Do_lwGraphAddAlloc(CallContext& context, const calls::lwGraphAddAlloc& call,
                             calls::lwGraphAddAlloc::Reply* reply) {
   NewNode place;
-  CUresult result = place.Resolve(context, call);
+  LONGWIRE_TRY(place.Resolve(context, call));
   CUDA_MEM_ALLOC_NODE_PARAMS params{};
   params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   params.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   params.bytesize = call.alloc.bytes;
   CUdevice device{};
-  if (result == CUDA_SUCCESS) result = context.ResolveDevice(call.alloc.device, &device);
+  LONGWIRE_TRY(context.ResolveDevice(call.alloc.device, &device));
   params.poolProps.location.id = device;
   size_t count = call.alloc.access_device.size();
   if (count != call.alloc.access_flags.size()) return CUDA_ERROR_INVALID_VALUE;
   std::vector<CUmemAccessDesc> access(count);
-  for (size_t i = 0; i < count && result == CUDA_SUCCESS; ++i) {
-    result = context.ResolveDevice(call.alloc.access_device[i], &device);
+  for (size_t i = 0; i < count; ++i) {
+    LONGWIRE_TRY(context.ResolveDevice(call.alloc.access_device[i], &device));
     access[i].location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
     access[i].flags = static_cast<CUmemAccess_flags>(call.alloc.access_flags[i]);
   }
@@ -58,11 +58,8 @@ CUresult Do_lwGraphAddAlloc(CallContext& context, const calls::lwGraphAddAlloc& 
   params.accessDescCount = count;
   CUgraphNode added = nullptr;
   context.session().graphs().NoteAllocations();
-  if (result == CUDA_SUCCESS) {
-    result = context.driver().cuGraphAddMemAllocNode(&added, place.graph, place.dependencies.data(),
-                                                     place.dependencies.size(), &params);
-  }
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(context.driver().cuGraphAddMemAllocNode(
+      &added, place.graph, place.dependencies.data(), place.dependencies.size(), &params));
   reply->node = context.Publish(added);
   reply->address = params.dptr;
   return CUDA_SUCCESS;
@@ -87,12 +84,12 @@ CUresult Do_lwGraphAlloc(CallContext& context, const calls::lwGraphAlloc& call,
 CUresult Do_lwGraphMemAttribute(CallContext& context, const calls::lwGraphMemAttribute& call,
                                 calls::lwGraphMemAttribute::Reply* reply) {
   CUdevice device{};
-  CUresult result = context.ResolveDevice(call.device, &device);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(context.ResolveDevice(call.device, &device));
   cuuint64_t value = call.value;
   auto attribute = static_cast<CUgraphMem_attribute>(call.attribute);
-  result = call.set ? context.driver().cuDeviceSetGraphMemAttribute(device, attribute, &value)
-                    : context.driver().cuDeviceGetGraphMemAttribute(device, attribute, &value);
+  CUresult result = call.set
+                        ? context.driver().cuDeviceSetGraphMemAttribute(device, attribute, &value)
+                        : context.driver().cuDeviceGetGraphMemAttribute(device, attribute, &value);
   reply->value = value;
   return result;
 }
@@ -101,15 +98,13 @@ CUresult Do_lwGraphAddBatch(CallContext& context, const calls::lwGraphAddBatch& 
                             calls::lwGraphAddBatch::Reply* reply) {
   NewNode place;
   BatchNode node;
-  CUresult result = place.Resolve(context, call);
-  if (result == CUDA_SUCCESS) result = node.Fill(context, call.operations, call.flags);
+  LONGWIRE_TRY(place.Resolve(context, call));
+  LONGWIRE_TRY(node.Fill(context, call.operations, call.flags));
   CUgraphNode added = nullptr;
-  if (result == CUDA_SUCCESS) {
-    result = context.driver().cuGraphAddBatchMemOpNode(
-        &added, place.graph, place.dependencies.data(), place.dependencies.size(), &node.params);
-  }
-  if (result == CUDA_SUCCESS) reply->node = context.Publish(added);
-  return result;
+  LONGWIRE_TRY(context.driver().cuGraphAddBatchMemOpNode(
+      &added, place.graph, place.dependencies.data(), place.dependencies.size(), &node.params));
+  reply->node = context.Publish(added);
+  return CUDA_SUCCESS;
 }
 
 CUresult Do_lwGraphSetBatch(CallContext& context, const calls::lwGraphSetBatch& call,
@@ -128,11 +123,8 @@ CUresult Do_lwGraphBatch(CallContext& context, const calls::lwGraphBatch& call,
                          calls::lwGraphBatch::Reply* reply) {
   CUgraphNode node = nullptr;
   CUDA_BATCH_MEM_OP_NODE_PARAMS params{};
-  CUresult result = context.Resolve(call.node, &node);
-  if (result == CUDA_SUCCESS) {
-    result = context.driver().cuGraphBatchMemOpNodeGetParams(node, &params);
-  }
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(context.Resolve(call.node, &node));
+  LONGWIRE_TRY(context.driver().cuGraphBatchMemOpNodeGetParams(node, &params));
   std::string bytes(reinterpret_cast<const char*>(params.paramArray),
                     params.count * sizeof(CUstreamBatchMemOpParams));
   reply->operations = std::as_bytes(std::span(context.Keep(std::move(bytes))));

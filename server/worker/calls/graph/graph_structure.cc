@@ -45,14 +45,11 @@ CUresult Do_lwGraphMoveChild(CallContext& context, const calls::lwGraphMoveChild
   CUgraphNodeParams params{};
   params.type = CU_GRAPH_NODE_TYPE_GRAPH;
   params.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
-  CUresult result = place.Resolve(context, call);
-  if (result == CUDA_SUCCESS) result = context.Resolve(call.child, &params.graph.graph);
+  LONGWIRE_TRY(place.Resolve(context, call));
+  LONGWIRE_TRY(context.Resolve(call.child, &params.graph.graph));
   CUgraphNode added = nullptr;
-  if (result == CUDA_SUCCESS) {
-    result = context.driver().cuGraphAddNode_v2(&added, place.graph, place.dependencies.data(),
-                                                nullptr, place.dependencies.size(), &params);
-  }
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(context.driver().cuGraphAddNode_v2(&added, place.graph, place.dependencies.data(),
+                                                  nullptr, place.dependencies.size(), &params));
   context.session().graphs().Moved(params.graph.graph);
   reply->node = context.Publish(added);
   return CUDA_SUCCESS;

@@ -272,9 +272,8 @@ CUresult Do_lwCopyKept(CallContext& context, const calls::lwCopyKept& call,
   // A stream of its own: the driver's plain copy would wait for other streams' work.
   const DriverTable& driver = context.driver();
   CUstream stream = nullptr;
-  CUresult result = driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
-  if (result != CUDA_SUCCESS) return result;
-  result = driver.cuMemcpyHtoDAsync_v2(call.address, bytes.data(), call.bytes, stream);
+  LONGWIRE_TRY(driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CUresult result = driver.cuMemcpyHtoDAsync_v2(call.address, bytes.data(), call.bytes, stream);
   CUresult done = driver.cuStreamSynchronize(stream);
   driver.cuStreamDestroy_v2(stream);
   return result == CUDA_SUCCESS ? done : result;

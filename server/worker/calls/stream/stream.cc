@@ -1,4 +1,5 @@
 // Streams, and what waits in them for events.
+#include "base/try.h"
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/call_context.h"
 
@@ -19,9 +20,8 @@ CUresult Do_lwStreamCreate(CallContext& context, const calls::lwStreamCreate& ca
   if (!legacy) {
     unsigned flags =
         stream->kind == StreamKind::kNonBlocking ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT;
-    CUresult result =
-        context.driver().cuStreamCreateWithPriority(&stream->handle, flags, call.priority);
-    if (result != CUDA_SUCCESS) return result;
+    LONGWIRE_TRY(
+        context.driver().cuStreamCreateWithPriority(&stream->handle, flags, call.priority));
   }
   bool attached = session.timelines().Attach(*stream);
   if (!attached || !session.streams.Insert(call.stream, stream)) {

@@ -17,8 +17,7 @@ struct Edges {
                    std::span<const std::byte> bytes) {
     nodes.resize(ids.size());
     for (size_t i = 0; i < ids.size(); ++i) {
-      CUresult result = context.Resolve(ids[i], &nodes[i]);
-      if (result != CUDA_SUCCESS) return result;
+      LONGWIRE_TRY(context.Resolve(ids[i], &nodes[i]));
       if (nodes[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
     }
     if (bytes.empty()) return CUDA_SUCCESS;

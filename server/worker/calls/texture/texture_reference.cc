@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/try.h"
 #include "longwire/worker_hand_written.h"
 
 namespace longwire::worker {
@@ -74,8 +75,7 @@ CUresult SetState(const DriverTable& driver, CUtexref texture, CUDA_TEXTURE_DESC
 
 CUresult Bind(CallContext& context, const calls::BoundReference& wanted, Reference& reference) {
   CUDA_RESOURCE_DESC memory{};
-  CUresult result = ReadResource(context, wanted.resource, wanted.array, &memory);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ReadResource(context, wanted.resource, wanted.array, &memory));
   const DriverTable& driver = context.driver();
   if (reference.surface != nullptr) {
     if (memory.resType != CU_RESOURCE_TYPE_ARRAY) return CUDA_ERROR_INVALID_VALUE;
@@ -84,7 +84,7 @@ CUresult Bind(CallContext& context, const calls::BoundReference& wanted, Referen
   CUDA_TEXTURE_DESC state{};
   if (wanted.texture.size() != sizeof(state)) return CUDA_ERROR_INVALID_VALUE;
   std::memcpy(&state, wanted.texture.data(), sizeof(state));
-  result = SetState(driver, reference.texture, state);
+  CUresult result = SetState(driver, reference.texture, state);
   return result == CUDA_SUCCESS ? SetMemory(driver, reference.texture, memory) : result;
 }
 

@@ -1,6 +1,7 @@
 // Texture and surface objects.
 #include <cstring>
 
+#include "base/try.h"
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/call_context.h"
 #include "server/worker/calls/texture/texture_reference.h"
@@ -24,8 +25,7 @@ bool Optional(std::span<const std::byte> packed, T* value, T** pointer) {
 CUresult Do_lwTextureCreate(CallContext& context, const calls::lwTextureCreate& call,
                             calls::lwTextureCreate::Reply* reply) {
   CUDA_RESOURCE_DESC resource{};
-  CUresult result = ReadResource(context, call.resource, call.array, &resource);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ReadResource(context, call.resource, call.array, &resource));
   CUDA_TEXTURE_DESC texture{}, *texture_pointer = nullptr;
   CUDA_RESOURCE_VIEW_DESC view{}, *view_pointer = nullptr;
   if (!Optional(call.texture, &texture, &texture_pointer) ||
@@ -33,7 +33,8 @@ CUresult Do_lwTextureCreate(CallContext& context, const calls::lwTextureCreate& 
     return CUDA_ERROR_INVALID_VALUE;
   }
   CUtexObject object = 0;
-  result = context.driver().cuTexObjectCreate(&object, &resource, texture_pointer, view_pointer);
+  CUresult result =
+      context.driver().cuTexObjectCreate(&object, &resource, texture_pointer, view_pointer);
   reply->texture = object;
   return result;
 }
@@ -41,10 +42,9 @@ CUresult Do_lwTextureCreate(CallContext& context, const calls::lwTextureCreate& 
 CUresult Do_lwSurfaceCreate(CallContext& context, const calls::lwSurfaceCreate& call,
                             calls::lwSurfaceCreate::Reply* reply) {
   CUDA_RESOURCE_DESC resource{};
-  CUresult result = ReadResource(context, call.resource, call.array, &resource);
-  if (result != CUDA_SUCCESS) return result;
+  LONGWIRE_TRY(ReadResource(context, call.resource, call.array, &resource));
   CUsurfObject object = 0;
-  result = context.driver().cuSurfObjectCreate(&object, &resource);
+  CUresult result = context.driver().cuSurfObjectCreate(&object, &resource);
   reply->surface = object;
   return result;
 }
