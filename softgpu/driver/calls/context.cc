@@ -22,7 +22,11 @@ CUresult CreateContext(CUcontext* context, unsigned flags, CUdevice device, unsi
   TRY(Enter());
   if (context == nullptr || (flags & ~kKnownFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (Driver::Get().FindDevice(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-  Context* made = MakeContext(device, false);
+  Context* made = nullptr;
+  {
+    base::MutexLock lock(Driver::mutex);
+    made = MakeContext(device, false);
+  }
   made->flags = flags;
   made->api_version = version;
   ContextStack().push_back(made);
@@ -39,7 +43,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
   Context* context;
   TRY(FindPrimary(dev, &context));
   if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   ++context->references;
   *pctx = Handle(context);
   return CUDA_SUCCESS;
@@ -49,7 +53,7 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice dev) {
   Context* context;
   TRY(FindPrimary(dev, &context));
   {
-    std::lock_guard lock(Driver::Get().mutex);
+    base::MutexLock lock(Driver::mutex);
     if (context->references == 0) return CUDA_ERROR_INVALID_CONTEXT;
     if (--context->references > 0) return CUDA_SUCCESS;
   }
@@ -75,7 +79,7 @@ CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags) {
 CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int* flags, int* active) {
   Context* context;
   TRY(FindPrimary(dev, &context));
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   if (flags != nullptr) *flags = context->flags;
   if (active != nullptr) *active = context->references > 0;
   return CUDA_SUCCESS;
@@ -113,7 +117,7 @@ CUresult cuCtxAttach(CUcontext* pctx, unsigned int flags) {
   Context* context;
   TRY(Enter(&context));
   if (pctx == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   ++context->attachments;
   *pctx = Handle(context);
   return CUDA_SUCCESS;
@@ -124,7 +128,7 @@ CUresult cuCtxDetach(CUcontext ctx) {
   TRY(Enter(&context));
   if (Handle(context) != ctx) return CUDA_ERROR_INVALID_CONTEXT;
   {
-    std::lock_guard lock(Driver::Get().mutex);
+    base::MutexLock lock(Driver::mutex);
     if (context->primary && context->attachments == 1) return CUDA_ERROR_INVALID_CONTEXT;
     if (--context->attachments > 0) return CUDA_SUCCESS;
   }

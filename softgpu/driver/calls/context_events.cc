@@ -7,7 +7,7 @@ namespace softgpu {
 namespace {
 
 // The first stream that captures spoils the call, and the call the capture.
-CUresult RefuseWhileCapturing(Context& context) {
+CUresult RefuseWhileCapturing(Context& context) LONGWIRE_REQUIRES(Driver::mutex) {
   for (auto& stream : StreamsOf(context)) {
     if (!stream->capture) continue;
     stream->capture->invalidated = true;
@@ -20,7 +20,7 @@ CUresult Record(Context& context, CUevent handle) {
   auto event = Driver::Get().events.Find(handle);
   if (!event || event->context != context.home) return CUDA_ERROR_INVALID_HANDLE;
   auto collector = std::make_shared<Stream>(&context, CU_STREAM_NON_BLOCKING, 0, false);
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   TRY(RefuseWhileCapturing(context));
   event->captured = false;
   event->record = Enqueue(
@@ -33,7 +33,7 @@ CUresult Record(Context& context, CUevent handle) {
 CUresult Wait(Context& context, CUevent handle) {
   auto event = Driver::Get().events.Find(handle);
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   TRY(RefuseWhileCapturing(context));
   if (event->captured) {
     if (auto capture = event->capture.lock()) capture->invalidated = true;

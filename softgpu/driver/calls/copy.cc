@@ -121,7 +121,7 @@ CUresult Copy(const CUDA_MEMCPY3D& copy, CUstream handle, Wait wait, const Peers
   bool pageable_target = IsPageable(TargetAddress(copy));
   bool capturing;
   {
-    std::lock_guard lock(Driver::Get().mutex);
+    base::MutexLock lock(Driver::mutex);
     capturing = stream->capture != nullptr;
     if (capturing && peers != nullptr) stream->capture->invalidated = true;
   }

@@ -148,10 +148,10 @@ CUresult cuGreenCtxCreate(CUgreenCtx* handle, CUdevResourceDesc descriptor, CUde
   }
   auto green = std::make_shared<GreenContext>();
   green->resource = resources->resource;
-  green->context = MakeContext(device, false);
   CUcontext home;
   TRY(cuDevicePrimaryCtxRetain(&home, device));
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
+  green->context = MakeContext(device, false);
   green->context->home = found->primary;
   green->context->green = green.get();
   green->context->multiprocessors = static_cast<int>(green->resource.sm.smCount);

@@ -12,14 +12,14 @@ namespace {
 constexpr size_t kPitchAlignment = 512;  // bytes
 
 bool IsCapturing(const Stream& stream) {
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   return stream.capture != nullptr;
 }
 
 CUresult FreeInStream(Stream& stream, CUdeviceptr address, bool of_graph) {
   stream.WaitForRoom();
   if (!IsCapturing(stream)) TRY(CheckUnsafeInCapture());
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   if (stream.capture) {  // no graph frees memory from outside graphs
     return of_graph ? AddCaptured(stream, MemoryFreeOperation{address}) : CUDA_ERROR_INVALID_VALUE;
   }
@@ -33,8 +33,8 @@ CUresult FreeInStream(Stream& stream, CUdeviceptr address, bool of_graph) {
   return CUDA_SUCCESS;
 }
 
-// Driver::mutex held.
-CUresult AllocateInCapture(CUdeviceptr* address, size_t bytes, Stream& stream, int device) {
+CUresult AllocateInCapture(CUdeviceptr* address, size_t bytes, Stream& stream, int device)
+    LONGWIRE_REQUIRES(Driver::mutex) {
   CUDA_MEM_ALLOC_NODE_PARAMS params = {};
   params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
@@ -53,7 +53,7 @@ CUresult AllocateInStream(CUdeviceptr* address, size_t bytes, CUstream handle, i
   if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (device < 0) device = context->device;
   {
-    std::lock_guard lock(Driver::Get().mutex);
+    base::MutexLock lock(Driver::mutex);
     if (stream->capture) return AllocateInCapture(address, bytes, *stream, device);
     TRY(CheckLegacyCapture(*stream));
   }
@@ -182,7 +182,7 @@ CUresult cuMemFree(CUdeviceptr address) {
   if (!found || found->address != address) return CUDA_ERROR_INVALID_VALUE;
   if (found->flags & kGraphOwned) {
     TRY(SynchronizeContext(*context));
-    std::lock_guard lock(Driver::Get().mutex);
+    base::MutexLock lock(Driver::mutex);
     return FreeGraphMemory(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   }
   if (found->context == nullptr) return CUDA_ERROR_INVALID_VALUE;

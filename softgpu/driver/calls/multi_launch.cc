@@ -29,7 +29,7 @@ CUresult FindStreams(std::span<const CUDA_LAUNCH_PARAMS> launches,
 }
 
 void WaitForEachOther(const std::vector<std::shared_ptr<Stream>>& streams) {
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   std::vector<CompletionRef> given;
   for (auto& stream : streams) {
     if (stream->last) given.push_back(stream->last);

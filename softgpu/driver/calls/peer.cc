@@ -85,7 +85,7 @@ CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned int flags) {
   TRY(ResolvePeer(handle, &own, &peer));
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (own->device == peer->device) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   if (!own->peers.insert(peer).second) return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
   RefreshPeerAccess(own->device, peer->device);
   return CUDA_SUCCESS;
@@ -94,7 +94,7 @@ CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned int flags) {
 CUresult cuCtxDisablePeerAccess(CUcontext handle) {
   Context *own, *peer;
   TRY(ResolvePeer(handle, &own, &peer));
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   if (own->peers.erase(peer) == 0) return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
   RefreshPeerAccess(own->device, peer->device);
   return CUDA_SUCCESS;

@@ -65,7 +65,7 @@ CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice ordinal) {
   TRY(Enter());
   device = Driver::Get().FindDevice(ordinal);
   if (device == nullptr || pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   *pool = device->current_pool;
   return CUDA_SUCCESS;
 }
@@ -78,7 +78,7 @@ CUresult cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool handle) {
   std::shared_ptr<MemoryPool> pool;
   TRY(EnterPool(handle, &pool));
   if (pool->device != ordinal) return CUDA_ERROR_INVALID_DEVICE;
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   device->current_pool = handle;
   return CUDA_SUCCESS;
 }
@@ -117,7 +117,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool handle) {
   TRY(EnterPoolUnsafe(handle, &pool));
   Device* device = Driver::Get().FindDevice(pool->device);
   if (device->default_pool == pool) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   if (device->current_pool == handle) {
     device->current_pool = PoolHandle(device->default_pool.get());
   }

@@ -70,8 +70,8 @@ struct Callback {
   }
 };
 
-CUresult RecordCaptured(Event& event, Stream& stream, bool external,
-                        std::shared_ptr<Event> shared) {
+CUresult RecordCaptured(Event& event, Stream& stream, bool external, std::shared_ptr<Event> shared)
+    LONGWIRE_REQUIRES(Driver::mutex) {
   if (external) return AddCaptured(stream, EventRecordOperation{std::move(shared)});
   if (stream.capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   event.captured = true;
@@ -82,7 +82,7 @@ CUresult RecordCaptured(Event& event, Stream& stream, bool external,
 }
 
 // The capture in which the event was recorded last, if that goes on.
-std::shared_ptr<Capture> CaptureOf(const Event& event) {
+std::shared_ptr<Capture> CaptureOf(const Event& event) LONGWIRE_REQUIRES(Driver::mutex) {
   auto capture = event.capture.lock();
   return capture && !capture->members.empty() ? capture : nullptr;
 }
@@ -91,7 +91,7 @@ std::shared_ptr<Capture> CaptureOf(const Event& event) {
 // after its end it is none.
 CUresult RecordOf(const Event& event, CompletionRef* record) {
   {
-    std::lock_guard lock(Driver::Get().mutex);
+    base::MutexLock lock(Driver::mutex);
     *record = event.record;
     if (event.captured) {
       auto capture = CaptureOf(event);
@@ -104,19 +104,20 @@ CUresult RecordOf(const Event& event, CompletionRef* record) {
 }
 
 // Whether the event's last record has a time.
-CUresult CheckTime(const Event& event) {
+CUresult CheckTime(const Event& event) LONGWIRE_REQUIRES(Driver::mutex) {
   if (event.captured) {
     return CaptureOf(event) ? CUDA_ERROR_CAPTURED_EVENT : CUDA_ERROR_INVALID_VALUE;
   }
   return event.record->done() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
-bool IsTimed(const Event& event) {
+bool IsTimed(const Event& event) LONGWIRE_REQUIRES(Driver::mutex) {
   return (event.flags & CU_EVENT_DISABLE_TIMING) == 0 && (event.captured || event.record);
 }
 
 // A wait for an event of a capture makes the stream part of that capture.
-CUresult JoinCapture(Stream& stream, Event& event, const std::shared_ptr<Capture>& capture) {
+CUresult JoinCapture(Stream& stream, Event& event, const std::shared_ptr<Capture>& capture)
+    LONGWIRE_REQUIRES(Driver::mutex) {
   if (stream.capture && stream.capture != capture) return CUDA_ERROR_STREAM_CAPTURE_MERGE;
   if (stream.legacy()) {
     capture->invalidated = true;
@@ -143,7 +144,7 @@ CUresult MakeStream(Context& owner, unsigned flags, int priority, CUstream* hand
   }
   priority = std::clamp(priority, kGreatestPriority, 0);
   auto stream = std::make_shared<Stream>(&owner, flags, priority, false);
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   AddToContext(stream);
   *handle = reinterpret_cast<CUstream>(Driver::Get().streams.Add(std::move(stream)));
   return CUDA_SUCCESS;
@@ -170,7 +171,7 @@ CUresult cuStreamDestroy(CUstream handle) {
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
   if (!stream->owner().alive) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (!Driver::Get().streams.Remove(handle)) return CUDA_ERROR_INVALID_HANDLE;
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   CloseStream(*stream);
   return CUDA_SUCCESS;
 }
@@ -241,7 +242,7 @@ CUresult cuStreamSetAttribute(CUstream handle, CUstreamAttrID attribute,
   if (value == nullptr || !IsStreamAttribute(attribute)) return CUDA_ERROR_INVALID_VALUE;
   bool policy = attribute == CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY;
   if (policy && value->syncPolicy == kNoPolicy) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   stream->attributes[attribute] = *value;
   return CUDA_SUCCESS;
 }
@@ -249,7 +250,7 @@ CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute, CUstrea
   std::shared_ptr<Stream> stream;
   TRY(EnterStream(handle, &stream));
   if (value == nullptr || !IsStreamAttribute(attribute)) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   if (auto set = stream->attributes.find(attribute); set != stream->attributes.end()) {
     *value = set->second;
     return CUDA_SUCCESS;
@@ -265,7 +266,7 @@ CUresult cuStreamCopyAttributes(CUstream target_handle, CUstream source_handle) 
   std::shared_ptr<Stream> target, source;
   TRY(EnterStream(target_handle, &target));
   TRY(EnterStream(source_handle, &source));
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   target->attributes = source->attributes;
   return CUDA_SUCCESS;
 }
@@ -275,7 +276,7 @@ CUresult cuStreamSynchronize(CUstream handle) {
   TRY(EnterStream(handle, &stream));
   std::vector<CompletionRef> pending;
   {
-    std::lock_guard lock(Driver::Get().mutex);
+    base::MutexLock lock(Driver::mutex);
     TRY(RefuseWhileCapturing(*stream));
     pending = PendingOf(*stream);
   }
@@ -288,7 +289,7 @@ CUresult cuStreamQuery(CUstream handle) {
   TRY(EnterStream(handle, &stream));
   std::vector<CompletionRef> pending;
   {
-    std::lock_guard lock(Driver::Get().mutex);
+    base::MutexLock lock(Driver::mutex);
     TRY(RefuseWhileCapturing(*stream));
     pending = PendingOf(*stream);
   }
@@ -303,7 +304,7 @@ CUresult cuCtxSynchronize_v2(CUcontext handle) {
   Context* context;
   TRY(ResolveContext(handle, &context));
   {
-    std::lock_guard lock(Driver::Get().mutex);
+    base::MutexLock lock(Driver::mutex);
     for (auto& stream : StreamsOf(*context)) {
       if (stream->capture) return RefuseWhileCapturing(*stream);
     }
@@ -341,7 +342,7 @@ CUresult cuEventRecordWithFlags(CUevent event_handle, CUstream handle, unsigned 
   if ((flags & ~unsigned{CU_EVENT_RECORD_EXTERNAL}) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (event->context != &stream->context()) return CUDA_ERROR_INVALID_HANDLE;
   stream->WaitForRoom();
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   if (stream->capture) return RecordCaptured(*event, *stream, flags != 0, event);
   TRY(CheckLegacyCapture(*stream));
   if (flags != 0) return CUDA_ERROR_ILLEGAL_STATE;
@@ -357,7 +358,7 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned int f
   TRY(EnterEvent(event_handle, &event));
   if ((flags & ~unsigned{CU_EVENT_WAIT_EXTERNAL}) != 0) return CUDA_ERROR_INVALID_VALUE;
   stream->WaitForRoom();
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   if (flags != 0) {
     TRY(CheckLegacyCapture(*stream));
     if (!stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
@@ -403,7 +404,7 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent start_handle, CUevent e
   TRY(EnterEvent(start_handle, &start));
   TRY(EnterEvent(end_handle, &end));
   if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   if (!IsTimed(*start) || !IsTimed(*end)) return CUDA_ERROR_INVALID_HANDLE;
   TRY(CheckTime(*start));
   TRY(CheckTime(*end));
@@ -426,7 +427,7 @@ CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback function, void* d
   TRY(EnterStream(handle, &stream));
   if (function == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   stream->WaitForRoom();
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   TRY(RefuseWhileCapturing(*stream));
   Enqueue(*stream, Callback{function, handle, data});
   return CUDA_SUCCESS;

@@ -19,8 +19,8 @@ struct Described {
 
 // What objects were made of, for the calls that ask.
 struct Descriptions {
-  std::mutex mutex;  // a leaf
-  std::map<uint64_t, Described> objects;
+  base::Mutex mutex{base::ranks::kSoftgpuDescriptions};
+  std::map<uint64_t, Described> objects LONGWIRE_GUARDED_BY(mutex);
 };
 
 Descriptions& TheDescriptions() {
@@ -31,7 +31,7 @@ Descriptions& TheDescriptions() {
 CUresult FindDescribed(uint64_t object, bool surface, Described* described) {
   TRY(Enter());
   Descriptions& all = TheDescriptions();
-  std::lock_guard lock(all.mutex);
+  base::MutexLock lock(all.mutex);
   auto found = all.objects.find(object);
   if (found == all.objects.end() || found->second.surface != surface) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -50,7 +50,7 @@ CUresult Create(uint64_t* object, const CUDA_RESOURCE_DESC& resource,
   TRY(MakeView(resource, texture, view, &made));
   *object = texture_objects::Add(std::move(made));
   Descriptions& all = TheDescriptions();
-  std::lock_guard lock(all.mutex);
+  base::MutexLock lock(all.mutex);
   all.objects[*object] = {resource, texture, view == nullptr ? std::nullopt : std::optional(*view),
                           surface};
   return CUDA_SUCCESS;
@@ -64,7 +64,7 @@ CUresult Destroy(uint64_t object, bool surface) {
   TRY(FindDescribed(object, surface, &described));
   RetireTextureObject(object);
   Descriptions& all = TheDescriptions();
-  std::lock_guard lock(all.mutex);
+  base::MutexLock lock(all.mutex);
   all.objects.erase(object);
   return CUDA_SUCCESS;
 }

@@ -28,7 +28,7 @@ template <class Set>
 CUresult Change(const void* handle, bool surface, Set set) {
   std::shared_ptr<TextureReference> reference;
   TRY(FindReference(handle, surface, &reference));
-  std::lock_guard lock(reference->mutex);
+  base::MutexLock lock(reference->mutex);
   reference->view.reset();
   return set(*reference);
 }
@@ -37,7 +37,7 @@ template <class Get>
 CUresult Ask(const void* handle, bool surface, Get get) {
   std::shared_ptr<TextureReference> reference;
   TRY(FindReference(handle, surface, &reference));
-  std::lock_guard lock(reference->mutex);
+  base::MutexLock lock(reference->mutex);
   return get(*reference);
 }
 

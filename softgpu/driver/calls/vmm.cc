@@ -13,8 +13,8 @@ struct ChunkHandles {
     std::shared_ptr<Chunk> chunk;
     int references = 0;
   };
-  std::mutex mutex;  // a leaf
-  std::map<CUmemGenericAllocationHandle, Entry> entries;
+  base::Mutex mutex{base::ranks::kSoftgpuChunkHandles};
+  std::map<CUmemGenericAllocationHandle, Entry> entries LONGWIRE_GUARDED_BY(mutex);
 
   static ChunkHandles& Get() {
     static auto* handles = new ChunkHandles;
@@ -22,20 +22,20 @@ struct ChunkHandles {
   }
   CUmemGenericAllocationHandle Add(std::shared_ptr<Chunk> chunk) {
     auto handle = reinterpret_cast<CUmemGenericAllocationHandle>(chunk.get());
-    std::lock_guard lock(mutex);
+    base::MutexLock lock(mutex);
     auto& entry = entries[handle];
     entry.chunk = std::move(chunk);
     ++entry.references;
     return handle;
   }
   std::shared_ptr<Chunk> Find(CUmemGenericAllocationHandle handle) {
-    std::lock_guard lock(mutex);
+    base::MutexLock lock(mutex);
     auto entry = entries.find(handle);
     return entry == entries.end() ? nullptr : entry->second.chunk;
   }
   bool Release(CUmemGenericAllocationHandle handle) {
     std::shared_ptr<Chunk> last;  // given back after the lock is
-    std::lock_guard lock(mutex);
+    base::MutexLock lock(mutex);
     auto entry = entries.find(handle);
     if (entry == entries.end()) return false;
     if (--entry->second.references == 0) {

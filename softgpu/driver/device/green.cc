@@ -18,7 +18,7 @@ CUresult FindGreen(CUgreenCtx handle, std::shared_ptr<GreenContext>* green) {
 void EndGreenContext(GreenContext& green) {
   Context& context = *green.context;
   SynchronizeContext(context);
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   for (auto& stream : context.streams) {
     stream->capture.reset();
     CloseStream(*stream);
@@ -31,7 +31,7 @@ void EndGreenContext(GreenContext& green) {
 void EndGreenContextsOf(Context& home) {
   std::vector<Context*> parts;
   {
-    std::lock_guard lock(Driver::Get().mutex);
+    base::MutexLock lock(Driver::mutex);
     parts = home.parts;
   }
   for (Context* part : parts) EndGreenContext(*part->green);

@@ -31,16 +31,18 @@ inline CUgraphNode NodeHandle(const GraphNode* node) {
   return reinterpret_cast<CUgraphNode>(const_cast<GraphNode*>(node));
 }
 std::shared_ptr<GraphNode> AddNode(Graph& graph, Operation operation,
-                                   std::vector<GraphNode*> dependencies, bool visible = true);
+                                   std::vector<GraphNode*> dependencies, bool visible = true)
+    LONGWIRE_REQUIRES(Driver::mutex);
 // The graphs within a node: a child graph, the bodies of a conditional node.
 std::vector<std::shared_ptr<Graph>> ChildrenOf(const Operation& operation);
 // Whether it has nodes of which there can be no copies: conditional ones, of memory.
-bool IsUnique(const Graph& graph);
+bool IsUnique(const Graph& graph) LONGWIRE_REQUIRES(Driver::mutex);
 // A copy whose nodes know their originals; `visible` puts graph nodes into the handle tables.
-std::shared_ptr<Graph> CloneGraph(const Graph& graph, bool visible);
+std::shared_ptr<Graph> CloneGraph(const Graph& graph, bool visible)
+    LONGWIRE_REQUIRES(Driver::mutex);
 // Nodes so that each comes after its dependencies; empty if there is a cycle (and nodes).
-std::vector<GraphNode*> SortNodes(const Graph& graph);
-void ForgetNodes(Graph& graph);
+std::vector<GraphNode*> SortNodes(const Graph& graph) LONGWIRE_REQUIRES(Driver::mutex);
+void ForgetNodes(Graph& graph) LONGWIRE_REQUIRES(Driver::mutex);
 CUgraphNodeType TypeOf(const Operation& operation);
 
 }  // namespace softgpu

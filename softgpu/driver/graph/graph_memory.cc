@@ -13,16 +13,15 @@ GraphMemoryFigures figures[kMaxDevices];
 
 using ByAddress = std::map<CUdeviceptr, std::shared_ptr<GraphMemory>>;
 
-// What launches have allocated and nobody has freed: it outlives its graph and executable. Guarded
-// by Driver::mutex.
-ByAddress& Allocated() {
+// What launches have allocated and nobody has freed: it outlives its graph and executable.
+ByAddress& Allocated() LONGWIRE_REQUIRES(Driver::mutex) {
   static auto* allocated = new ByAddress;  // never destroyed, as the driver
   return *allocated;
 }
 
 // Calls allocate(memory) and free(address) for the nodes in a runnable order.
 template <class Allocate, class Free>
-void WalkMemory(const Graph& plan, Allocate allocate, Free free) {
+void WalkMemory(const Graph& plan, Allocate allocate, Free free) LONGWIRE_REQUIRES(Driver::mutex) {
   for (GraphNode* node : SortNodes(plan)) {
     if (auto* alloc = std::get_if<MemoryAllocOperation>(&node->operation)) allocate(alloc->memory);
     if (auto* gone = std::get_if<MemoryFreeOperation>(&node->operation)) free(gone->address);

@@ -1,16 +1,17 @@
 #include "softgpu/driver/stream/epoch.h"
 
-#include <mutex>
 #include <vector>
 
+#include "softgpu/engine/mutex.h"
 #include "softgpu/engine/texture/texture.h"
 
 namespace softgpu {
 namespace {
 
 struct Current {
-  std::mutex mutex;  // guards the epochs' members, too; none is destroyed while it is held
-  std::weak_ptr<Epoch> epoch;  // there while any is
+  // Guards the epochs' members, too. No epoch is destroyed while it is held.
+  base::Mutex mutex{base::ranks::kSoftgpuEpoch};
+  std::weak_ptr<Epoch> epoch LONGWIRE_GUARDED_BY(mutex);  // there while any is
 };
 
 Current& TheCurrent() {
@@ -30,7 +31,7 @@ struct Epoch {
     for (std::shared_ptr<Epoch> rest = std::move(next); rest != nullptr;) {
       std::shared_ptr<Epoch> after;
       {
-        std::lock_guard lock(TheCurrent().mutex);
+        base::MutexLock lock(TheCurrent().mutex);
         if (rest.use_count() > 1) return;
         after = std::move(rest->next);
       }
@@ -41,7 +42,7 @@ struct Epoch {
 
 std::shared_ptr<Epoch> CurrentEpoch() {
   std::shared_ptr<Epoch> before;  // released after the lock
-  std::lock_guard lock(TheCurrent().mutex);
+  base::MutexLock lock(TheCurrent().mutex);
   before = TheCurrent().epoch.lock();
   if (before != nullptr && before->retired.empty()) return before;
   auto epoch = std::make_shared<Epoch>();
@@ -53,7 +54,7 @@ std::shared_ptr<Epoch> CurrentEpoch() {
 void RetireTextureObject(uint64_t object) {
   std::shared_ptr<Epoch> epoch;  // released after the lock
   {
-    std::lock_guard lock(TheCurrent().mutex);
+    base::MutexLock lock(TheCurrent().mutex);
     epoch = TheCurrent().epoch.lock();
     if (epoch != nullptr) epoch->retired.push_back(object);
   }

@@ -18,7 +18,7 @@ struct Step {
 
 // Appends the nodes' work in a runnable order, child graphs in their places. Events are resolved
 // now: a record becomes the event's latest, a wait is for the latest record at this moment.
-void Flatten(const Graph& graph, std::vector<Step>* steps) {
+void Flatten(const Graph& graph, std::vector<Step>* steps) LONGWIRE_REQUIRES(Driver::mutex) {
   for (GraphNode* node : SortNodes(graph)) {
     if (!node->enabled) continue;
     Step step{node->operation, nullptr, nullptr, {}};
@@ -92,7 +92,7 @@ CUresult ChooseClusters(Graph& plan) {
 }
 
 // All nodes run one after the other, at the launch's place in the stream and behind the launches
-// before it of the same executable. Driver::mutex held.
+// before it of the same executable.
 CUresult LaunchGraph(GraphExec& exec, Stream& stream) {
   TRY(RefuseWhileCapturing(stream));
   const bool free_first = (exec.flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;

@@ -49,13 +49,13 @@ DeviceError Children::Prepare(const Kernel& kernel, LaunchConfig config, uint64_
   work.kernel = &kernel;
   work.config = std::move(config);
   work.parameters = *buffer;
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   prepared_.emplace(*buffer, std::move(work));
   return kDeviceSuccess;
 }
 
 DeviceError Children::Launch(uint64_t buffer, bool tail) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = prepared_.find(buffer);
   if (found == prepared_.end()) return kDeviceInvalidValue;
   (tail ? tail_ : launched_).push_back(std::move(found->second));
@@ -65,19 +65,19 @@ DeviceError Children::Launch(uint64_t buffer, bool tail) {
 
 DeviceError Children::Add(ChildWork work, bool tail) {
   if (DeviceError error = Reserve(); error != kDeviceSuccess) return error;
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   (tail ? tail_ : launched_).push_back(std::move(work));
   return kDeviceSuccess;
 }
 
 void Children::SetError(uint64_t thread, DeviceError error) {
   if (error == kDeviceSuccess) return;
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (errors_.size() < kMostErrors) errors_[thread] = error;
 }
 
 DeviceError Children::LastError(uint64_t thread, bool forget) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = errors_.find(thread);
   if (found == errors_.end()) return kDeviceSuccess;
   DeviceError error = found->second;
@@ -86,7 +86,7 @@ DeviceError Children::LastError(uint64_t thread, bool forget) {
 }
 
 std::vector<ChildWork> Children::Take() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   std::vector<ChildWork> all = std::exchange(launched_, {});
   std::move(tail_.begin(), tail_.end(), std::back_inserter(all));
   tail_.clear();

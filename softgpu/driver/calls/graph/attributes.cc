@@ -10,8 +10,7 @@ namespace {
 constexpr CUkernelNodeAttrID kKept[] = {CU_KERNEL_NODE_ATTRIBUTE_COOPERATIVE,
                                         CU_KERNEL_NODE_ATTRIBUTE_CLUSTER_DIMENSION};
 
-// Driver::mutex held.
-LaunchConfig* FindConfig(CUgraphNode handle) {
+LaunchConfig* FindConfig(CUgraphNode handle) LONGWIRE_REQUIRES(Driver::mutex) {
   auto node = Driver::Get().nodes.Find(handle);
   auto* kernel = node ? std::get_if<KernelOperation>(&node->operation) : nullptr;
   return kernel != nullptr ? &kernel->config : nullptr;
@@ -25,7 +24,7 @@ using namespace softgpu;
 CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID attribute,
                                        const CUkernelNodeAttrValue* value) {
   TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   LaunchConfig* config = FindConfig(handle);
   if (config == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (attribute == CU_KERNEL_NODE_ATTRIBUTE_COOPERATIVE) {
@@ -39,7 +38,7 @@ CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID at
 CUresult cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeAttrID attribute,
                                        CUkernelNodeAttrValue* value) {
   TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   const LaunchConfig* config = FindConfig(handle);
   if (config == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *value = {};

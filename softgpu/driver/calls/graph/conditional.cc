@@ -44,7 +44,7 @@ CUresult AddConditionalNode(CUgraphNode* node, CUgraph graph, const CUgraphNode*
       Driver::Get().conditions.Find(reinterpret_cast<void*>(uintptr_t{params->handle}));
   if (!condition || !SizeFits(params->type, params->size)) return CUDA_ERROR_INVALID_VALUE;
   TRY(cuGraphAddEmptyNode(node, graph, dependencies, count));
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   auto added = Driver::Get().nodes.Find(*node);
   if (!added) return CUDA_ERROR_INVALID_VALUE;
   ConditionalOperation operation{condition, params->type, {}};
@@ -90,7 +90,7 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* handle, CUgrap
   if (handle == nullptr || (flags & ~unsigned{CU_GRAPH_COND_ASSIGN_DEFAULT}) != 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   auto graph = Driver::Get().graphs.Find(graph_handle);
   if (!graph) return CUDA_ERROR_INVALID_VALUE;
   auto condition = std::make_shared<Condition>();

@@ -26,7 +26,7 @@ CUresult Fill(const std::vector<T>& values, T* out, size_t* count) {
 
 CUresult ListNodes(CUgraph handle, CUgraphNode* out, size_t* count, bool roots_only) {
   TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   auto graph = Driver::Get().graphs.Find(handle);
   if (!graph || count == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::vector<CUgraphNode> nodes;
@@ -39,7 +39,7 @@ CUresult ListNodes(CUgraph handle, CUgraphNode* out, size_t* count, bool roots_o
 CUresult ListNeighbours(CUgraphNode handle, CUgraphNode* out, CUgraphEdgeData* edges, size_t* count,
                         bool dependents) {
   TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   auto node = Driver::Get().nodes.Find(handle);
   if (!node || count == nullptr || (edges != nullptr && out == nullptr)) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -63,7 +63,7 @@ CUresult ListNeighbours(CUgraphNode handle, CUgraphNode* out, CUgraphEdgeData* e
 CUresult ChangeEdges(CUgraph handle, const CUgraphNode* from, const CUgraphNode* to, size_t count,
                      bool add) {
   TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   auto graph = Driver::Get().graphs.Find(handle);
   if (!graph || (count != 0 && (from == nullptr || to == nullptr))) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -93,7 +93,7 @@ CUresult Instantiate(CUgraphExec* handle, CUgraph graph_handle, unsigned long lo
                                         CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
   if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) return Refuse("device graph launch");
   if (handle == nullptr || (flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   auto graph = Driver::Get().graphs.Find(graph_handle);
   if (!graph) return CUDA_ERROR_INVALID_VALUE;
   if (graph->moved) return CUDA_ERROR_NOT_SUPPORTED;
@@ -126,7 +126,7 @@ CUresult cuGraphCreate(CUgraph* graph, unsigned int flags) {
 
 CUresult cuGraphDestroy(CUgraph handle) {
   TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   auto graph = Driver::Get().graphs.Find(handle);
   if (!graph || graph->owned_by_node) return CUDA_ERROR_INVALID_VALUE;
   ForgetNodes(*graph);
@@ -136,7 +136,7 @@ CUresult cuGraphDestroy(CUgraph handle) {
 
 CUresult cuGraphClone(CUgraph* clone, CUgraph original) {
   TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   auto graph = Driver::Get().graphs.Find(original);
   if (!graph || clone == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (IsUnique(*graph)) return CUDA_ERROR_NOT_SUPPORTED;
@@ -146,7 +146,7 @@ CUresult cuGraphClone(CUgraph* clone, CUgraph original) {
 
 CUresult cuGraphNodeFindInClone(CUgraphNode* node, CUgraphNode original, CUgraph clone) {
   TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   auto graph = Driver::Get().graphs.Find(clone);
   if (!graph || node == nullptr) return CUDA_ERROR_INVALID_VALUE;
   for (auto& copy : graph->nodes) {
@@ -160,7 +160,7 @@ CUresult cuGraphNodeFindInClone(CUgraphNode* node, CUgraphNode original, CUgraph
 
 CUresult cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType* type) {
   TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   auto node = Driver::Get().nodes.Find(handle);
   if (!node || type == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *type = TypeOf(node->operation);
@@ -177,7 +177,7 @@ CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
 CUresult cuGraphGetEdges_v2(CUgraph handle, CUgraphNode* from, CUgraphNode* to,
                             CUgraphEdgeData* edges, size_t* count) {
   TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   auto graph = Driver::Get().graphs.Find(handle);
   if (!graph || count == nullptr || (from == nullptr) != (to == nullptr)) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -215,7 +215,7 @@ CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode* from, co
 
 CUresult cuGraphDestroyNode(CUgraphNode handle) {
   TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   auto node = Driver::Get().nodes.Remove(handle);
   if (!node) return CUDA_ERROR_INVALID_VALUE;
   Graph& graph = *node->graph;
@@ -261,7 +261,7 @@ CUresult cuGraphUpload(CUgraphExec exec, CUstream handle) {
   auto stream = FindStream(*context, handle);
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
   if (!Driver::Get().execs.Find(exec)) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   return RefuseWhileCapturing(*stream);
 }
 
@@ -273,6 +273,6 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
   if (!exec) return CUDA_ERROR_INVALID_VALUE;
   stream->WaitForRoom();
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   return LaunchGraph(*exec, *stream);
 }

@@ -50,8 +50,9 @@ CUresult MakeEvent(CUevent handle, Operation* operation) {
   return CUDA_SUCCESS;
 }
 
-// Driver::mutex held. The child graph is cloned, unless it is given away.
-CUresult MakeChild(const CUDA_CHILD_GRAPH_NODE_PARAMS& p, Operation* operation) {
+// The child graph is cloned, unless it is given away.
+CUresult MakeChild(const CUDA_CHILD_GRAPH_NODE_PARAMS& p, Operation* operation)
+    LONGWIRE_REQUIRES(Driver::mutex) {
   auto child = Driver::Get().graphs.Find(p.graph);
   if (!child) return CUDA_ERROR_INVALID_HANDLE;
   if (child->moved) return CUDA_ERROR_NOT_SUPPORTED;
@@ -69,8 +70,8 @@ CUresult MakeChild(const CUDA_CHILD_GRAPH_NODE_PARAMS& p, Operation* operation) 
   return CUDA_SUCCESS;
 }
 
-// Driver::mutex held.
-CUresult MakeOperation(const CUgraphNodeParams& p, Operation* operation) {
+CUresult MakeOperation(const CUgraphNodeParams& p, Operation* operation)
+    LONGWIRE_REQUIRES(Driver::mutex) {
   int device = 0;
   switch (p.type) {
     case CU_GRAPH_NODE_TYPE_KERNEL:
@@ -117,9 +118,10 @@ CUresult MakeOperation(const CUgraphNodeParams& p, Operation* operation) {
   }
 }
 
-// Where a new node is to stand. With Driver::mutex held.
+// Where a new node is to stand.
 CUresult FindPlace(const CUgraphNode* handle, CUgraph graph_handle, const CUgraphNode* dependencies,
-                   size_t count, std::shared_ptr<Graph>* graph, std::vector<GraphNode*>* nodes) {
+                   size_t count, std::shared_ptr<Graph>* graph, std::vector<GraphNode*>* nodes)
+    LONGWIRE_REQUIRES(Driver::mutex) {
   if (handle == nullptr || count > kMaxNodes || (count != 0 && dependencies == nullptr)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -136,7 +138,7 @@ CUresult FindPlace(const CUgraphNode* handle, CUgraph graph_handle, const CUgrap
 CUresult Add(CUgraphNode* handle, CUgraph graph_handle, const CUgraphNode* dependencies,
              size_t count, const CUgraphNodeParams& params) {
   TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   std::shared_ptr<Graph> graph;
   std::vector<GraphNode*> nodes;
   TRY(FindPlace(handle, graph_handle, dependencies, count, &graph, &nodes));
@@ -151,7 +153,8 @@ CUresult Add(CUgraphNode* handle, CUgraph graph_handle, const CUgraphNode* depen
 }
 
 // `runs`: a node of an executable graph.
-CUresult Replace(GraphNode& node, const CUgraphNodeParams& params, bool runs) {
+CUresult Replace(GraphNode& node, const CUgraphNodeParams& params, bool runs)
+    LONGWIRE_REQUIRES(Driver::mutex) {
   if (TypeOf(node.operation) != params.type) return CUDA_ERROR_INVALID_VALUE;
   Operation operation;
   TRY(MakeOperation(params, &operation));
@@ -176,14 +179,14 @@ CUresult Replace(GraphNode& node, const CUgraphNodeParams& params, bool runs) {
 
 CUresult Set(CUgraphNode handle, const CUgraphNodeParams& params) {
   TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   auto node = Driver::Get().nodes.Find(handle);
   return node ? Replace(*node, params, false) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult SetInExec(CUgraphExec exec_handle, CUgraphNode handle, const CUgraphNodeParams& params) {
   TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   auto exec = Driver::Get().execs.Find(exec_handle);
   GraphNode* node = exec ? FindCopy(*exec->plan, handle) : nullptr;
   if (params.type == CU_GRAPH_NODE_TYPE_GRAPH && params.graph.graph == nullptr) {
@@ -196,7 +199,7 @@ CUresult SetInExec(CUgraphExec exec_handle, CUgraphNode handle, const CUgraphNod
 template <class Kind, class Use>
 CUresult With(CUgraphNode handle, bool valid, Use use) {
   TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   auto node = Driver::Get().nodes.Find(handle);
   Kind* kind = node ? std::get_if<Kind>(&node->operation) : nullptr;
   if (!valid || kind == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -437,7 +440,7 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphN
       Driver::Get().FindDevice(params->poolProps.location.id) == nullptr) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   std::shared_ptr<Graph> to;
   std::vector<GraphNode*> nodes;
   TRY(FindPlace(node, graph, dependencies, count, &to, &nodes));

@@ -19,7 +19,7 @@ using namespace softgpu;
 
 CUresult cuGraphNodeSetEnabled(CUgraphExec exec_handle, CUgraphNode handle, unsigned int enabled) {
   TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   auto exec = Driver::Get().execs.Find(exec_handle);
   GraphNode* node = exec ? FindCopy(*exec->plan, handle) : nullptr;
   if (node == nullptr || !CanBeDisabled(*node)) return CUDA_ERROR_INVALID_VALUE;
@@ -28,7 +28,7 @@ CUresult cuGraphNodeSetEnabled(CUgraphExec exec_handle, CUgraphNode handle, unsi
 }
 CUresult cuGraphNodeGetEnabled(CUgraphExec exec_handle, CUgraphNode handle, unsigned int* enabled) {
   TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   auto exec = Driver::Get().execs.Find(exec_handle);
   GraphNode* node = exec ? FindCopy(*exec->plan, handle) : nullptr;
   if (node == nullptr || enabled == nullptr || !CanBeDisabled(*node)) {
@@ -41,7 +41,7 @@ CUresult cuGraphNodeGetEnabled(CUgraphExec exec_handle, CUgraphNode handle, unsi
 CUresult cuGraphExecUpdate_v2(CUgraphExec exec_handle, CUgraph graph_handle,
                               CUgraphExecUpdateResultInfo* info) {
   TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   auto exec = Driver::Get().execs.Find(exec_handle);
   auto graph = Driver::Get().graphs.Find(graph_handle);
   if (!exec || !graph || graph->moved || info == nullptr) return CUDA_ERROR_INVALID_VALUE;

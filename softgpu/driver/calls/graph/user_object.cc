@@ -30,7 +30,7 @@ CUresult cuUserObjectRetain(CUuserObject handle, unsigned int count) {
 
 CUresult cuUserObjectRelease(CUuserObject handle, unsigned int count) {
   TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   auto object = Driver::Get().user_objects.Find(handle);
   if (!object || count == 0 || count > object->references) return CUDA_ERROR_INVALID_VALUE;
   object->Release(count);
@@ -40,7 +40,7 @@ CUresult cuUserObjectRelease(CUuserObject handle, unsigned int count) {
 CUresult cuGraphRetainUserObject(CUgraph graph_handle, CUuserObject handle, unsigned int count,
                                  unsigned int flags) {
   TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   auto graph = Driver::Get().graphs.Find(graph_handle);
   auto object = Driver::Get().user_objects.Find(handle);
   if (!graph || !object || count == 0 || count > INT32_MAX ||
@@ -54,7 +54,7 @@ CUresult cuGraphRetainUserObject(CUgraph graph_handle, CUuserObject handle, unsi
 
 CUresult cuGraphReleaseUserObject(CUgraph graph_handle, CUuserObject handle, unsigned int count) {
   TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   auto graph = Driver::Get().graphs.Find(graph_handle);
   auto object = Driver::Get().user_objects.Find(handle);
   if (!graph || !object || count == 0) return CUDA_ERROR_INVALID_VALUE;
