@@ -62,8 +62,8 @@ CUresult cuOccupancyMaxPotentialClusterSize(int* size, CUfunction handle,
   if (function->info->cluster[0] != 0) TRY(ChooseCluster(*function, &config));
   std::fill_n(config.cluster, 3, 0);
   TRY(TakeRequired(*function, &config));
-  uint32_t most = function->non_portable ? DeviceShape::kMostClusterBlocks
-                                         : DeviceShape::kPortableClusterBlocks;
+  uint32_t most =
+      function->non_portable ? DeviceShape::kMaxClusterBlocks : DeviceShape::kPortableClusterBlocks;
   const uint32_t bound = function->info->most_cluster_blocks;
   if (bound != 0) most = std::min(most, bound);
   *size = config.cluster[0] != 0 ? ClusterBlocks(config) : std::min(static_cast<int>(most), blocks);

@@ -58,7 +58,7 @@ CUstreamBatchMemOpParams ValueOperation(CUstreamBatchMemOpType type, CUdeviceptr
   return operation;
 }
 
-// The callback is called even after a fault, which it is told.
+// The callback is called even after a fault, which it gets as its status.
 struct Callback {
   CUstreamCallback function;
   CUstream handle;
@@ -451,7 +451,8 @@ CUresult cuStreamWriteValue64(CUstream s, CUdeviceptr address, cuuint64_t value,
 }
 CUresult cuStreamBatchMemOp(CUstream s, unsigned int count, CUstreamBatchMemOpParams* operations,
                             unsigned int flags) {
-  constexpr unsigned kMost = 256;  // as documented
-  if (count > kMost || (count != 0 && operations == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+  constexpr unsigned kMaxOperations = 256;  // as documented
+  if (count > kMaxOperations || (count != 0 && operations == nullptr))
+    return CUDA_ERROR_INVALID_VALUE;
   return SubmitBatch(s, {operations, operations + count});
 }

@@ -11,7 +11,7 @@
 namespace softgpu {
 namespace {
 
-constexpr uint64_t kMostElements = uint64_t{1} << 32;
+constexpr uint64_t kMaxElements = uint64_t{1} << 32;
 constexpr uint64_t kStrideLimit = uint64_t{1} << 40;
 
 using Kind = TensorMap::Kind;
@@ -77,7 +77,7 @@ bool KnowsEnums(const Tensor& t) {
 
 bool IsGood(const CUtensorMap* map, const Tensor& t) {
   if (map == nullptr || t.dimensions == nullptr || t.element_strides == nullptr) return false;
-  if (!KnowsEnums(t) || t.rank == 0 || t.rank > kMostDimensions) return false;
+  if (!KnowsEnums(t) || t.rank == 0 || t.rank > kMaxDimensions) return false;
   const bool interleaved = t.interleave != CU_TENSOR_MAP_INTERLEAVE_NONE;
   if ((interleaved || t.kind != Kind::kTiled) && t.rank < 3) return false;
   if (t.rank > 1 && t.strides == nullptr) return false;
@@ -87,7 +87,7 @@ bool IsGood(const CUtensorMap* map, const Tensor& t) {
   if (t.fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE && !IsFloat(t.type)) return false;
   if (reinterpret_cast<uint64_t>(t.address) % t.Alignment() != 0) return false;
   for (uint32_t i = 0; i < t.rank; ++i) {
-    if (t.dimensions[i] == 0 || t.dimensions[i] > kMostElements) return false;
+    if (t.dimensions[i] == 0 || t.dimensions[i] > kMaxElements) return false;
     const bool ignored = i == 0 && !interleaved;
     if (!ignored && (t.element_strides[i] == 0 || t.element_strides[i] > 8)) return false;
     if (i + 1 < t.rank && (t.strides[i] % t.Alignment() != 0 || t.strides[i] >= kStrideLimit)) {

@@ -9,7 +9,7 @@
 namespace softgpu {
 namespace {
 
-constexpr size_t kMostErrors = size_t{1} << 20;  // threads whose error is kept
+constexpr size_t kMaxErrors = size_t{1} << 20;  // threads whose error is kept
 
 uint64_t BufferBytes(const Kernel& kernel) { return std::max<uint64_t>(kernel.parameter_bytes, 1); }
 
@@ -23,7 +23,7 @@ Children::~Children() {
 }
 
 DeviceError Children::Reserve() {
-  if (depth_ >= kMostDepth) return kDeviceLaunchTooDeep;
+  if (depth_ >= kMaxDepth) return kDeviceLaunchTooDeep;
   if (++family_.pending <= family_.most_pending) return kDeviceSuccess;
   --family_.pending;
   return kDeviceTooManyPending;
@@ -73,7 +73,7 @@ DeviceError Children::Add(ChildWork work, bool tail) {
 void Children::SetError(uint64_t thread, DeviceError error) {
   if (error == kDeviceSuccess) return;
   base::MutexLock lock(mutex_);
-  if (errors_.size() < kMostErrors) errors_[thread] = error;
+  if (errors_.size() < kMaxErrors) errors_[thread] = error;
 }
 
 DeviceError Children::LastError(uint64_t thread, bool forget) {

@@ -45,7 +45,7 @@ struct ChildWork {
 
 class Children {
  public:
-  static constexpr uint32_t kMostDepth = 24;
+  static constexpr uint32_t kMaxDepth = 24;
 
   Children(Family& family, uint32_t depth) : family_(family), depth_(depth) {}
   ~Children();  // gives back what was prepared and never launched
