@@ -43,15 +43,15 @@ def has_locks(source, headers):
 
 
 def chosen_commands(root, build):
-    """One compile command for each source of the folders that has locks."""
+    """One compile command for each source of the folders, or generated, that has locks."""
     headers = Headers(root)
+    folders = [*(root / name for name in FOLDERS), build / "gen"]
     chosen = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         source = pathlib.Path(entry["file"])
-        if not source.is_relative_to(root) or source in chosen:
+        if source in chosen or not any(source.is_relative_to(folder) for folder in folders):
             continue
-        folder = source.relative_to(root).parent
-        if any(folder.is_relative_to(one) for one in FOLDERS) and has_locks(source, headers):
+        if has_locks(source, headers):
             chosen[source] = entry
     return chosen
 
