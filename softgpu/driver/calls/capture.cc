@@ -14,7 +14,7 @@ namespace {
 // Enters the call and resolves its stream.
 CUresult Open(CUstream handle, std::shared_ptr<Stream>* stream) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   *stream = FindStream(*context, handle);
   return *stream ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -94,12 +94,12 @@ using namespace softgpu;
 
 CUresult cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureMode mode) {
   std::shared_ptr<Stream> found;
-  TRY(Open(handle, &found));
+  LONGWIRE_TRY(Open(handle, &found));
   base::MutexLock lock(Driver::mutex);
   Stream& stream = *found;
   if (!IsMode(mode)) return CUDA_ERROR_INVALID_VALUE;
   auto graph = std::make_shared<Graph>();
-  TRY(Begin(stream, mode, graph, {}, false));
+  LONGWIRE_TRY(Begin(stream, mode, graph, {}, false));
   Driver::Get().graphs.Add(std::move(graph));
   return CUDA_SUCCESS;
 }
@@ -108,19 +108,19 @@ CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph_handle,
                                      const CUgraphNode* dependencies, const CUgraphEdgeData*,
                                      size_t count, CUstreamCaptureMode mode) {
   std::shared_ptr<Stream> found;
-  TRY(Open(handle, &found));
+  LONGWIRE_TRY(Open(handle, &found));
   base::MutexLock lock(Driver::mutex);
   Stream& stream = *found;
   auto graph = Driver::Get().graphs.Find(graph_handle);
   if (!graph || !IsMode(mode)) return CUDA_ERROR_INVALID_VALUE;
   std::vector<GraphNode*> nodes;
-  TRY(Resolve(*graph, dependencies, count, &nodes));
+  LONGWIRE_TRY(Resolve(*graph, dependencies, count, &nodes));
   return Begin(stream, mode, graph, std::move(nodes), true);
 }
 
 CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
   std::shared_ptr<Stream> found;
-  TRY(Open(handle, &found));
+  LONGWIRE_TRY(Open(handle, &found));
   base::MutexLock lock(Driver::mutex);
   Stream& stream = *found;
   auto capture = stream.capture;
@@ -151,11 +151,11 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
 
 CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
   std::shared_ptr<Stream> found;
-  TRY(Open(handle, &found));
+  LONGWIRE_TRY(Open(handle, &found));
   base::MutexLock lock(Driver::mutex);
   Stream& stream = *found;
   if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  TRY(CheckLegacyCapture(stream));
+  LONGWIRE_TRY(CheckLegacyCapture(stream));
   *status = StatusOf(stream);
   return CUDA_SUCCESS;
 }
@@ -166,11 +166,11 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus* statu
   thread_local std::vector<CUgraphNode> nodes;  // good until this thread's next call
   thread_local std::vector<CUgraphEdgeData> edge_data;
   std::shared_ptr<Stream> found;
-  TRY(Open(handle, &found));
+  LONGWIRE_TRY(Open(handle, &found));
   base::MutexLock lock(Driver::mutex);
   Stream& stream = *found;
   if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  TRY(CheckLegacyCapture(stream));
+  LONGWIRE_TRY(CheckLegacyCapture(stream));
   *status = StatusOf(stream);
   if (*status == CU_STREAM_CAPTURE_STATUS_NONE) return CUDA_SUCCESS;
   nodes.clear();
@@ -190,13 +190,13 @@ CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgraphNode* depe
                                               const CUgraphEdgeData*, size_t count,
                                               unsigned int flags) {
   std::shared_ptr<Stream> found;
-  TRY(Open(handle, &found));
+  LONGWIRE_TRY(Open(handle, &found));
   base::MutexLock lock(Driver::mutex);
   Stream& stream = *found;
   if (!stream.capture) return CUDA_ERROR_ILLEGAL_STATE;
   if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES) return CUDA_ERROR_INVALID_VALUE;
   std::vector<GraphNode*> nodes;
-  TRY(Resolve(*stream.capture->graph, dependencies, count, &nodes));
+  LONGWIRE_TRY(Resolve(*stream.capture->graph, dependencies, count, &nodes));
   if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES) stream.capture_nodes.clear();
   for (GraphNode* node : nodes) {
     auto& known = stream.capture_nodes;
@@ -206,7 +206,7 @@ CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgraphNode* depe
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (mode == nullptr || !IsMode(*mode)) return CUDA_ERROR_INVALID_VALUE;
   std::swap(*mode, ThreadCaptureMode());
   return CUDA_SUCCESS;

@@ -164,7 +164,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
                                 const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
                                 CUtensorMapFloatOOBfill fill) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   const Tensor tensor = {Kind::kTiled,    type,       rank,    address,   dimensions, strides,
                          element_strides, interleave, swizzle, promotion, fill};
   if (!IsGood(map, tensor) || box == nullptr || !BoxFits(tensor, {box, rank})) {
@@ -181,7 +181,7 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, CUtensorMapDataType type, cuu
                                  const cuuint32_t* element_strides,
                                  CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                                  CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   const Tensor tensor = {Kind::kIm2col,   type,       rank,    address,   dimensions, strides,
                          element_strides, interleave, swizzle, promotion, fill};
   const cuuint32_t box[] = {channels, pixels};
@@ -211,7 +211,7 @@ CUresult cuTensorMapEncodeIm2colWide(
     cuuint32_t channels, cuuint32_t pixels, const cuuint32_t* element_strides,
     CUtensorMapInterleave interleave, CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle swizzle,
     CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   const Tensor tensor = {Kind::kIm2colWide, type,       rank,    address,   dimensions, strides,
                          element_strides,   interleave, swizzle, promotion, fill};
   const cuuint32_t box[] = {channels, pixels};
@@ -229,7 +229,7 @@ CUresult cuTensorMapEncodeIm2colWide(
 }
 
 CUresult cuTensorMapReplaceAddress(CUtensorMap* map, void* address) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (map == nullptr) return CUDA_ERROR_INVALID_VALUE;
   TensorMap contents;
   memcpy(&contents, map, sizeof contents);

@@ -19,7 +19,7 @@ constexpr size_t kPitchAlignment = 32;  // bytes
 
 CUresult FindReference(const void* handle, bool surface, std::shared_ptr<TextureReference>* found) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   *found = Driver::Get().references.Find(handle);
   return *found && (*found)->surface == surface ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -27,7 +27,7 @@ CUresult FindReference(const void* handle, bool surface, std::shared_ptr<Texture
 template <class Set>
 CUresult Change(const void* handle, bool surface, Set set) {
   std::shared_ptr<TextureReference> reference;
-  TRY(FindReference(handle, surface, &reference));
+  LONGWIRE_TRY(FindReference(handle, surface, &reference));
   base::MutexLock lock(reference->mutex);
   reference->view.reset();
   return set(*reference);
@@ -36,14 +36,14 @@ CUresult Change(const void* handle, bool surface, Set set) {
 template <class Get>
 CUresult Ask(const void* handle, bool surface, Get get) {
   std::shared_ptr<TextureReference> reference;
-  TRY(FindReference(handle, surface, &reference));
+  LONGWIRE_TRY(FindReference(handle, surface, &reference));
   base::MutexLock lock(reference->mutex);
   return get(*reference);
 }
 
 CUresult FindInModule(CUmodule handle, const char* name, bool surface, void** reference) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   auto module = Driver::Get().modules.Find(handle);
   if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (name == nullptr || reference == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -85,7 +85,7 @@ CUresult cuModuleGetSurfRef(CUsurfref* reference, CUmodule module, const char* n
 
 CUresult cuTexRefCreate(CUtexref* reference) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   if (reference == nullptr) return CUDA_ERROR_INVALID_VALUE;
   auto made = std::make_shared<TextureReference>();
   *reference = reinterpret_cast<CUtexref>(Driver::Get().references.Add(std::move(made)));
@@ -94,7 +94,7 @@ CUresult cuTexRefCreate(CUtexref* reference) {
 
 CUresult cuTexRefDestroy(CUtexref handle) {
   std::shared_ptr<TextureReference> reference;
-  TRY(FindReference(handle, false, &reference));
+  LONGWIRE_TRY(FindReference(handle, false, &reference));
   if (reference->module != nullptr) return CUDA_ERROR_INVALID_VALUE;
   Driver::Get().references.Remove(handle);
   return CUDA_SUCCESS;
@@ -151,7 +151,7 @@ CUresult cuTexRefSetAddress2D(CUtexref handle, const CUDA_ARRAY_DESCRIPTOR* shap
     resource.res.pitch2D = {address,      shape->Format, shape->NumChannels,
                             shape->Width, shape->Height, pitch};
     std::shared_ptr<const TextureView> possible;
-    TRY(MakeView(resource, reference.texture, nullptr, &possible));
+    LONGWIRE_TRY(MakeView(resource, reference.texture, nullptr, &possible));
     reference.resource = resource;
     reference.format = shape->Format;
     reference.channels = shape->NumChannels;

@@ -9,7 +9,7 @@ CUgreenCtx GreenHandle(const Context& context) {
 }
 
 CUresult FindGreen(CUgreenCtx handle, std::shared_ptr<GreenContext>* green) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   *green = Driver::Get().greens.Find(handle);
   if (!*green) return CUDA_ERROR_INVALID_CONTEXT;
   return (*green)->context->alive ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;

@@ -42,7 +42,7 @@ CUresult InContext(Module& library, Context& context, Module** module) {
 
 CUresult InContext(std::shared_ptr<Function>* function, Context& context) {
   Module* module = nullptr;
-  TRY(InContext(*(*function)->module, context, &module));
+  LONGWIRE_TRY(InContext(*(*function)->module, context, &module));
   if (module == (*function)->module) return CUDA_SUCCESS;
   *function = FindFunction(module->functions[(*function)->index].get());
   return *function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;

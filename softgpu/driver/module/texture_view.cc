@@ -48,8 +48,8 @@ CUresult ApplyResourceView(const CUDA_RESOURCE_VIEW_DESC& description, TextureVi
       !same(description.depth, first.depth)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  TRY(TakeFormat(description.format, view));
-  TRY(TakeLevels(description.firstMipmapLevel, description.lastMipmapLevel, view));
+  LONGWIRE_TRY(TakeFormat(description.format, view));
+  LONGWIRE_TRY(TakeLevels(description.firstMipmapLevel, description.lastMipmapLevel, view));
   return TakeLayers(description.firstLayer, description.lastLayer, view);
 }
 

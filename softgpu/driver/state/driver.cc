@@ -78,7 +78,7 @@ CUresult Enter() {
 }
 
 CUresult Enter(Context** context) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   Context* current = CurrentContext();
   if (current == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   *context = current->home;
@@ -87,11 +87,11 @@ CUresult Enter(Context** context) {
 
 CUresult ResolveContext(CUcontext handle, Context** context) {
   if (handle == nullptr) {
-    TRY(Enter(context));
+    LONGWIRE_TRY(Enter(context));
     *context = CurrentContext();
     return CUDA_SUCCESS;
   }
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   auto found = Driver::Get().contexts.Find(handle);
   if (!found) return CUDA_ERROR_INVALID_CONTEXT;
   *context = found.get();

@@ -23,9 +23,6 @@
 // For exported functions that this cuda.h no longer declares.
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
-// In every second line of the calls, hence short.
-#define TRY(expression) LONGWIRE_TRY(expression)
-
 namespace softgpu {
 
 constexpr int kDriverVersion = 13000;

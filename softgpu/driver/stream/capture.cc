@@ -32,7 +32,7 @@ CUresult CheckUnsafeInCapture() {
 }
 
 CUresult EnterUnsafe(Context** context) {
-  TRY(context != nullptr ? Enter(context) : Enter());
+  LONGWIRE_TRY(context != nullptr ? Enter(context) : Enter());
   return CheckUnsafeInCapture();
 }
 

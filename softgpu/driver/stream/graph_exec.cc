@@ -85,8 +85,8 @@ void CollectAssigned(const Graph& graph, std::vector<std::shared_ptr<Condition>>
 CUresult ChooseClusters(Graph& plan) {
   for (auto& node : plan.nodes) {
     auto* kernel = std::get_if<KernelOperation>(&node->operation);
-    if (kernel != nullptr) TRY(ChooseCluster(*kernel->function, &kernel->config));
-    for (auto& child : ChildrenOf(node->operation)) TRY(ChooseClusters(*child));
+    if (kernel != nullptr) LONGWIRE_TRY(ChooseCluster(*kernel->function, &kernel->config));
+    for (auto& child : ChildrenOf(node->operation)) LONGWIRE_TRY(ChooseClusters(*child));
   }
   return CUDA_SUCCESS;
 }
@@ -94,9 +94,9 @@ CUresult ChooseClusters(Graph& plan) {
 // All nodes run one after the other, at the launch's place in the stream and behind the launches
 // before it of the same executable.
 CUresult LaunchGraph(GraphExec& exec, Stream& stream) {
-  TRY(RefuseWhileCapturing(stream));
+  LONGWIRE_TRY(RefuseWhileCapturing(stream));
   const bool free_first = (exec.flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
-  TRY(TakeGraphMemory(*exec.plan, free_first));
+  LONGWIRE_TRY(TakeGraphMemory(*exec.plan, free_first));
   auto steps = std::make_shared<std::vector<Step>>();
   Flatten(*exec.plan, steps.get());
   Context* context = &stream.context();

@@ -253,7 +253,7 @@ uint64_t SourceAddress(const CUDA_MEMCPY3D& copy) { return MakeSide(copy, true).
 uint64_t TargetAddress(const CUDA_MEMCPY3D& copy) { return MakeSide(copy, false).first; }
 
 CUresult CheckCopy(const CUDA_MEMCPY3D& copy, CopyDevices devices) {
-  TRY(CheckSide(copy, true, devices.source));
+  LONGWIRE_TRY(CheckSide(copy, true, devices.source));
   return CheckSide(copy, false, devices.target);
 }
 

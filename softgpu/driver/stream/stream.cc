@@ -147,7 +147,7 @@ CUresult Submit(Stream& stream, Operation operation, CompletionRef* done) {
   stream.WaitForRoom();
   base::MutexLock lock(Driver::mutex);
   if (stream.capture) return AddCaptured(stream, std::move(operation));
-  TRY(CheckLegacyCapture(stream));
+  LONGWIRE_TRY(CheckLegacyCapture(stream));
   Context* context = &stream.context();
   auto completion = Enqueue(stream, [context, operation = std::move(operation)](int fault) {
     if (fault != 0 || context->cancelled) return;

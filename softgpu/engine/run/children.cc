@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/try.h"
 #include "softgpu/engine/memory/private_memory.h"
 
 namespace softgpu {
@@ -38,7 +39,7 @@ DeviceError Children::Prepare(const Kernel& kernel, LaunchConfig config, uint64_
   if (!CheckShape(kernel, config).ok() || !ResolveCluster(kernel, &config).ok()) {
     return kDeviceInvalidConfiguration;
   }
-  if (DeviceError error = Reserve(); error != kDeviceSuccess) return error;
+  LONGWIRE_TRY(Reserve());
   *buffer = PrivateMemory::Get().Allocate(BufferBytes(kernel));
   if (*buffer == 0) {
     --family_.pending;
@@ -64,7 +65,7 @@ DeviceError Children::Launch(uint64_t buffer, bool tail) {
 }
 
 DeviceError Children::Add(ChildWork work, bool tail) {
-  if (DeviceError error = Reserve(); error != kDeviceSuccess) return error;
+  LONGWIRE_TRY(Reserve());
   base::MutexLock lock(mutex_);
   (tail ? tail_ : launched_).push_back(std::move(work));
   return kDeviceSuccess;

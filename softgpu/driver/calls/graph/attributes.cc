@@ -23,7 +23,7 @@ using namespace softgpu;
 
 CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID attribute,
                                        const CUkernelNodeAttrValue* value) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   base::MutexLock lock(Driver::mutex);
   LaunchConfig* config = FindConfig(handle);
   if (config == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -37,7 +37,7 @@ CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID at
 
 CUresult cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeAttrID attribute,
                                        CUkernelNodeAttrValue* value) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   base::MutexLock lock(Driver::mutex);
   const LaunchConfig* config = FindConfig(handle);
   if (config == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -53,8 +53,8 @@ CUresult cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeAttrID at
 CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from) {
   for (CUkernelNodeAttrID attribute : kKept) {
     CUkernelNodeAttrValue value = {};
-    TRY(cuGraphKernelNodeGetAttribute(from, attribute, &value));
-    TRY(cuGraphKernelNodeSetAttribute(to, attribute, &value));
+    LONGWIRE_TRY(cuGraphKernelNodeGetAttribute(from, attribute, &value));
+    LONGWIRE_TRY(cuGraphKernelNodeSetAttribute(to, attribute, &value));
   }
   return CUDA_SUCCESS;
 }

@@ -39,11 +39,11 @@ bool IsGoodBody(const Graph& body) {
 CUresult AddConditionalNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
                             size_t count, CUDA_CONDITIONAL_NODE_PARAMS* params) {
   Context* context;
-  TRY(ResolveContext(params->ctx, &context));
+  LONGWIRE_TRY(ResolveContext(params->ctx, &context));
   auto condition =
       Driver::Get().conditions.Find(reinterpret_cast<void*>(uintptr_t{params->handle}));
   if (!condition || !SizeFits(params->type, params->size)) return CUDA_ERROR_INVALID_VALUE;
-  TRY(cuGraphAddEmptyNode(node, graph, dependencies, count));
+  LONGWIRE_TRY(cuGraphAddEmptyNode(node, graph, dependencies, count));
   base::MutexLock lock(Driver::mutex);
   auto added = Driver::Get().nodes.Find(*node);
   if (!added) return CUDA_ERROR_INVALID_VALUE;
@@ -86,7 +86,7 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* handle, CUgrap
                                         CUcontext context_handle, unsigned int initial,
                                         unsigned int flags) {
   Context* context;
-  TRY(ResolveContext(context_handle, &context));
+  LONGWIRE_TRY(ResolveContext(context_handle, &context));
   if (handle == nullptr || (flags & ~unsigned{CU_GRAPH_COND_ASSIGN_DEFAULT}) != 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }

@@ -20,16 +20,16 @@ CUresult MakeKernel(const CUDA_KERNEL_NODE_PARAMS_v3& p, Operation* operation) {
   if (!kernel.function) return CUDA_ERROR_INVALID_VALUE;
   // The given context, else the function's own, else (a kernel's) the current one.
   Context* context = kernel.function->module->context;
-  if (context == nullptr || p.ctx != nullptr) TRY(ResolveContext(p.ctx, &context));
-  TRY(InContext(&kernel.function, *context->home));
+  if (context == nullptr || p.ctx != nullptr) LONGWIRE_TRY(ResolveContext(p.ctx, &context));
+  LONGWIRE_TRY(InContext(&kernel.function, *context->home));
   kernel.config = {{p.gridDimX, p.gridDimY, p.gridDimZ},
                    {p.blockDimX, p.blockDimY, p.blockDimZ},
                    p.sharedMemBytes,
                    false,
                    context->device};
   BindReferences(kernel.function->module->references, &kernel.config);
-  TRY(CheckLaunch(*kernel.function, kernel.config, context->multiprocessors));
-  TRY(PackParameters(*kernel.function, p.kernelParams, p.extra, &kernel.parameters));
+  LONGWIRE_TRY(CheckLaunch(*kernel.function, kernel.config, context->multiprocessors));
+  LONGWIRE_TRY(PackParameters(*kernel.function, p.kernelParams, p.extra, &kernel.parameters));
   *operation = std::move(kernel);
   return CUDA_SUCCESS;
 }
@@ -37,7 +37,7 @@ CUresult MakeKernel(const CUDA_KERNEL_NODE_PARAMS_v3& p, Operation* operation) {
 // The device of the given context or, without one, of the current one.
 CUresult DeviceOf(CUcontext handle, int* device) {
   Context* context = CurrentContext();
-  if (handle != nullptr) TRY(ResolveContext(handle, &context));
+  if (handle != nullptr) LONGWIRE_TRY(ResolveContext(handle, &context));
   *device = context != nullptr ? context->device : 0;
   return CUDA_SUCCESS;
 }
@@ -77,15 +77,15 @@ CUresult MakeOperation(const CUgraphNodeParams& p, Operation* operation)
     case CU_GRAPH_NODE_TYPE_KERNEL:
       return MakeKernel(p.kernel, operation);
     case CU_GRAPH_NODE_TYPE_MEMCPY:
-      TRY(DeviceOf(p.memcpy.copyCtx, &device));
-      TRY(CheckCopy(p.memcpy.copyParams, {device, device}));
+      LONGWIRE_TRY(DeviceOf(p.memcpy.copyCtx, &device));
+      LONGWIRE_TRY(CheckCopy(p.memcpy.copyParams, {device, device}));
       *operation = CopyOperation{p.memcpy.copyParams, {device, device}, nullptr};
       return CUDA_SUCCESS;
     case CU_GRAPH_NODE_TYPE_MEMSET: {
       const auto& m = p.memset;
-      TRY(DeviceOf(m.ctx, &device));
+      LONGWIRE_TRY(DeviceOf(m.ctx, &device));
       FillOperation fill{{m.dst, m.pitch, m.value, m.elementSize, m.width, m.height}, device};
-      TRY(CheckFill(fill.fill, device));
+      LONGWIRE_TRY(CheckFill(fill.fill, device));
       *operation = fill;
       return CUDA_SUCCESS;
     }
@@ -105,8 +105,8 @@ CUresult MakeOperation(const CUgraphNodeParams& p, Operation* operation)
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
       if (p.memOp.count != 0 && p.memOp.paramArray == nullptr) return CUDA_ERROR_INVALID_VALUE;
       std::span operations(p.memOp.paramArray, p.memOp.count);
-      TRY(DeviceOf(p.memOp.ctx, &device));
-      TRY(CheckBatch(operations, device));
+      LONGWIRE_TRY(DeviceOf(p.memOp.ctx, &device));
+      LONGWIRE_TRY(CheckBatch(operations, device));
       *operation = BatchMemoryOperation{{operations.begin(), operations.end()}, device};
       return CUDA_SUCCESS;
     }
@@ -137,16 +137,16 @@ CUresult FindPlace(const CUgraphNode* handle, CUgraph graph_handle, const CUgrap
 
 CUresult Add(CUgraphNode* handle, CUgraph graph_handle, const CUgraphNode* dependencies,
              size_t count, const CUgraphNodeParams& params) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   base::MutexLock lock(Driver::mutex);
   std::shared_ptr<Graph> graph;
   std::vector<GraphNode*> nodes;
-  TRY(FindPlace(handle, graph_handle, dependencies, count, &graph, &nodes));
+  LONGWIRE_TRY(FindPlace(handle, graph_handle, dependencies, count, &graph, &nodes));
   if (params.type == CU_GRAPH_NODE_TYPE_GRAPH && params.graph.graph == graph_handle) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   Operation operation;
-  TRY(MakeOperation(params, &operation));
+  LONGWIRE_TRY(MakeOperation(params, &operation));
   auto node = AddNode(*graph, std::move(operation), std::move(nodes));
   *handle = reinterpret_cast<CUgraphNode>(node.get());
   return CUDA_SUCCESS;
@@ -157,13 +157,13 @@ CUresult Replace(GraphNode& node, const CUgraphNodeParams& params, bool runs)
     LONGWIRE_REQUIRES(Driver::mutex) {
   if (TypeOf(node.operation) != params.type) return CUDA_ERROR_INVALID_VALUE;
   Operation operation;
-  TRY(MakeOperation(params, &operation));
-  if (runs) TRY(CheckChange(node.operation, operation));
+  LONGWIRE_TRY(MakeOperation(params, &operation));
+  if (runs) LONGWIRE_TRY(CheckChange(node.operation, operation));
   if (auto* kernel = std::get_if<KernelOperation>(&operation)) {
     const LaunchConfig& old = std::get<KernelOperation>(node.operation).config;
     kernel->config.cooperative = old.cooperative;
     std::copy_n(old.cluster, 3, kernel->config.cluster);
-    if (runs) TRY(ChooseCluster(*kernel->function, &kernel->config));
+    if (runs) LONGWIRE_TRY(ChooseCluster(*kernel->function, &kernel->config));
   }
   // The forms that name no context leave it as it was.
   if (auto* copy = std::get_if<CopyOperation>(&operation);
@@ -178,14 +178,14 @@ CUresult Replace(GraphNode& node, const CUgraphNodeParams& params, bool runs)
 }
 
 CUresult Set(CUgraphNode handle, const CUgraphNodeParams& params) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   base::MutexLock lock(Driver::mutex);
   auto node = Driver::Get().nodes.Find(handle);
   return node ? Replace(*node, params, false) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult SetInExec(CUgraphExec exec_handle, CUgraphNode handle, const CUgraphNodeParams& params) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   base::MutexLock lock(Driver::mutex);
   auto exec = Driver::Get().execs.Find(exec_handle);
   GraphNode* node = exec ? FindCopy(*exec->plan, handle) : nullptr;
@@ -198,7 +198,7 @@ CUresult SetInExec(CUgraphExec exec_handle, CUgraphNode handle, const CUgraphNod
 // Finds a node that holds a `Kind` and gives it to `use`. Driver::mutex is held meanwhile.
 template <class Kind, class Use>
 CUresult With(CUgraphNode handle, bool valid, Use use) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   base::MutexLock lock(Driver::mutex);
   auto node = Driver::Get().nodes.Find(handle);
   Kind* kind = node ? std::get_if<Kind>(&node->operation) : nullptr;
@@ -281,7 +281,7 @@ CUresult cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* 
   auto& alloc = params->alloc;
   CUDA_MEM_ALLOC_NODE_PARAMS typed{alloc.poolProps, alloc.accessDescs, alloc.accessDescCount,
                                    alloc.bytesize, 0};
-  TRY(cuGraphAddMemAllocNode(node, graph, dependencies, count, &typed));
+  LONGWIRE_TRY(cuGraphAddMemAllocNode(node, graph, dependencies, count, &typed));
   alloc.dptr = typed.dptr;
   return CUDA_SUCCESS;
 }
@@ -435,7 +435,7 @@ CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent* event) {
 
 CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
                                 size_t count, CUDA_MEM_ALLOC_NODE_PARAMS* params) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (params == nullptr || params->bytesize == 0 ||
       Driver::Get().FindDevice(params->poolProps.location.id) == nullptr) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -443,7 +443,7 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphN
   base::MutexLock lock(Driver::mutex);
   std::shared_ptr<Graph> to;
   std::vector<GraphNode*> nodes;
-  TRY(FindPlace(node, graph, dependencies, count, &to, &nodes));
+  LONGWIRE_TRY(FindPlace(node, graph, dependencies, count, &to, &nodes));
   auto memory = AllocateForGraph(*to, nodes, *params);
   if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
   auto added = AddNode(*to, EmptyOperation{}, std::move(nodes));

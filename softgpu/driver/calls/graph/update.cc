@@ -18,7 +18,7 @@ bool CanBeDisabled(const GraphNode& node) {
 using namespace softgpu;
 
 CUresult cuGraphNodeSetEnabled(CUgraphExec exec_handle, CUgraphNode handle, unsigned int enabled) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   base::MutexLock lock(Driver::mutex);
   auto exec = Driver::Get().execs.Find(exec_handle);
   GraphNode* node = exec ? FindCopy(*exec->plan, handle) : nullptr;
@@ -27,7 +27,7 @@ CUresult cuGraphNodeSetEnabled(CUgraphExec exec_handle, CUgraphNode handle, unsi
   return CUDA_SUCCESS;
 }
 CUresult cuGraphNodeGetEnabled(CUgraphExec exec_handle, CUgraphNode handle, unsigned int* enabled) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   base::MutexLock lock(Driver::mutex);
   auto exec = Driver::Get().execs.Find(exec_handle);
   GraphNode* node = exec ? FindCopy(*exec->plan, handle) : nullptr;
@@ -40,7 +40,7 @@ CUresult cuGraphNodeGetEnabled(CUgraphExec exec_handle, CUgraphNode handle, unsi
 
 CUresult cuGraphExecUpdate_v2(CUgraphExec exec_handle, CUgraph graph_handle,
                               CUgraphExecUpdateResultInfo* info) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   base::MutexLock lock(Driver::mutex);
   auto exec = Driver::Get().execs.Find(exec_handle);
   auto graph = Driver::Get().graphs.Find(graph_handle);
@@ -51,7 +51,7 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec_handle, CUgraph graph_handle,
   info->errorNode = NodeHandle(culprit);
   if (info->result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
   auto update = CloneGraph(*graph, false);
-  TRY(ChooseClusters(*update));
+  LONGWIRE_TRY(ChooseClusters(*update));
   for (size_t i = 0; i < update->nodes.size(); ++i) {
     exec->plan->nodes[i]->operation = std::move(update->nodes[i]->operation);
   }
