@@ -51,7 +51,7 @@ def chosen_commands(root, build):
         source = pathlib.Path(entry["file"])
         if source in chosen or not any(source.is_relative_to(folder) for folder in folders):
             continue
-        if has_locks(source, headers):
+        if source.is_file() and has_locks(source, headers):  # a generated one may not be made yet
             chosen[source] = entry
     return chosen
 

@@ -56,7 +56,7 @@ CUresult FindInModule(CUmodule handle, const char* name, bool surface, void** re
   return CUDA_ERROR_NOT_FOUND;
 }
 
-CUresult BindArray(TextureReference& reference, CUarray array) {
+CUresult BindArray(TextureReference& reference, CUarray array) LONGWIRE_REQUIRES(reference.mutex) {
   auto found = FindArray(array);
   if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (reference.surface && (found->shape.Flags & CUDA_ARRAY3D_SURFACE_LDST) == 0) {
@@ -102,6 +102,7 @@ CUresult cuTexRefDestroy(CUtexref handle) {
 
 CUresult cuTexRefSetArray(CUtexref handle, CUarray array, unsigned int flags) {
   return Change(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     return flags == CU_TRSA_OVERRIDE_FORMAT ? BindArray(reference, array)
                                             : CUDA_ERROR_INVALID_VALUE;
   });
@@ -109,6 +110,7 @@ CUresult cuTexRefSetArray(CUtexref handle, CUarray array, unsigned int flags) {
 
 CUresult cuTexRefSetMipmappedArray(CUtexref handle, CUmipmappedArray array, unsigned int flags) {
   return Change(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     auto found = Driver::Get().mipmaps.Find(array);
     if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (flags != CU_TRSA_OVERRIDE_FORMAT) return CUDA_ERROR_INVALID_VALUE;
@@ -124,6 +126,7 @@ CUresult cuTexRefSetMipmappedArray(CUtexref handle, CUmipmappedArray array, unsi
 
 CUresult cuTexRefSetAddress(size_t* offset, CUtexref handle, CUdeviceptr address, size_t bytes) {
   return Change(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     const size_t beyond = address % kAlignment;
     if (address == 0 || bytes == 0 || (beyond != 0 && offset == nullptr) ||
         !Reachable(address, bytes, CurrentContext()->device)) {
@@ -142,6 +145,7 @@ CUresult cuTexRefSetAddress(size_t* offset, CUtexref handle, CUdeviceptr address
 CUresult cuTexRefSetAddress2D(CUtexref handle, const CUDA_ARRAY_DESCRIPTOR* shape,
                               CUdeviceptr address, size_t pitch) {
   return Change(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     if (shape == nullptr || address % kAlignment != 0 || pitch % kPitchAlignment != 0 ||
         ChannelBytes(shape->Format) == 0) {
       return CUDA_ERROR_INVALID_VALUE;
@@ -162,6 +166,7 @@ CUresult cuTexRefSetAddress2D(CUtexref handle, const CUDA_ARRAY_DESCRIPTOR* shap
 
 CUresult cuTexRefSetFormat(CUtexref handle, CUarray_format format, int channels) {
   return Change(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     if (ChannelBytes(format) == 0 || (channels != 1 && channels != 2 && channels != 4)) {
       return CUDA_ERROR_INVALID_VALUE;
     }
@@ -173,6 +178,7 @@ CUresult cuTexRefSetFormat(CUtexref handle, CUarray_format format, int channels)
 
 CUresult cuTexRefSetAddressMode(CUtexref handle, int axis, CUaddress_mode mode) {
   return Change(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     if (axis < 0 || axis > 2 || mode > CU_TR_ADDRESS_MODE_BORDER) return CUDA_ERROR_INVALID_VALUE;
     reference.texture.addressMode[axis] = mode;
     return CUDA_SUCCESS;
@@ -181,6 +187,7 @@ CUresult cuTexRefSetAddressMode(CUtexref handle, int axis, CUaddress_mode mode) 
 
 CUresult cuTexRefSetFilterMode(CUtexref handle, CUfilter_mode mode) {
   return Change(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     if (mode > CU_TR_FILTER_MODE_LINEAR) return CUDA_ERROR_INVALID_VALUE;
     reference.texture.filterMode = mode;
     return CUDA_SUCCESS;
@@ -189,6 +196,7 @@ CUresult cuTexRefSetFilterMode(CUtexref handle, CUfilter_mode mode) {
 
 CUresult cuTexRefSetMipmapFilterMode(CUtexref handle, CUfilter_mode mode) {
   return Change(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     if (mode > CU_TR_FILTER_MODE_LINEAR) return CUDA_ERROR_INVALID_VALUE;
     reference.texture.mipmapFilterMode = mode;
     return CUDA_SUCCESS;
@@ -197,6 +205,7 @@ CUresult cuTexRefSetMipmapFilterMode(CUtexref handle, CUfilter_mode mode) {
 
 CUresult cuTexRefSetMipmapLevelBias(CUtexref handle, float bias) {
   return Change(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     reference.texture.mipmapLevelBias = bias;
     return CUDA_SUCCESS;
   });
@@ -204,6 +213,7 @@ CUresult cuTexRefSetMipmapLevelBias(CUtexref handle, float bias) {
 
 CUresult cuTexRefSetMipmapLevelClamp(CUtexref handle, float least, float most) {
   return Change(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     reference.texture.minMipmapLevelClamp = least;
     reference.texture.maxMipmapLevelClamp = most;
     return CUDA_SUCCESS;
@@ -212,6 +222,7 @@ CUresult cuTexRefSetMipmapLevelClamp(CUtexref handle, float least, float most) {
 
 CUresult cuTexRefSetMaxAnisotropy(CUtexref handle, unsigned int ratio) {
   return Change(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     reference.texture.maxAnisotropy = ratio;
     return CUDA_SUCCESS;
   });
@@ -219,6 +230,7 @@ CUresult cuTexRefSetMaxAnisotropy(CUtexref handle, unsigned int ratio) {
 
 CUresult cuTexRefSetBorderColor(CUtexref handle, float* color) {
   return Change(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     if (color == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::copy_n(color, 4, reference.texture.borderColor);
     return CUDA_SUCCESS;
@@ -227,6 +239,7 @@ CUresult cuTexRefSetBorderColor(CUtexref handle, float* color) {
 
 CUresult cuTexRefSetFlags(CUtexref handle, unsigned int flags) {
   return Change(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     reference.texture.flags = flags;
     return CUDA_SUCCESS;
   });
@@ -234,6 +247,7 @@ CUresult cuTexRefSetFlags(CUtexref handle, unsigned int flags) {
 
 CUresult cuTexRefGetAddressMode(CUaddress_mode* mode, CUtexref handle, int axis) {
   return Ask(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     if (mode == nullptr || axis < 0 || axis > 2) return CUDA_ERROR_INVALID_VALUE;
     *mode = reference.texture.addressMode[axis];
     return CUDA_SUCCESS;
@@ -242,6 +256,7 @@ CUresult cuTexRefGetAddressMode(CUaddress_mode* mode, CUtexref handle, int axis)
 
 CUresult cuTexRefGetFilterMode(CUfilter_mode* mode, CUtexref handle) {
   return Ask(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *mode = reference.texture.filterMode;
     return CUDA_SUCCESS;
@@ -250,6 +265,7 @@ CUresult cuTexRefGetFilterMode(CUfilter_mode* mode, CUtexref handle) {
 
 CUresult cuTexRefGetFormat(CUarray_format* format, int* channels, CUtexref handle) {
   return Ask(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     if (format != nullptr) *format = reference.format;
     if (channels != nullptr) *channels = static_cast<int>(reference.channels);
     return CUDA_SUCCESS;
@@ -258,6 +274,7 @@ CUresult cuTexRefGetFormat(CUarray_format* format, int* channels, CUtexref handl
 
 CUresult cuTexRefGetFlags(unsigned int* flags, CUtexref handle) {
   return Ask(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *flags = reference.texture.flags;
     return CUDA_SUCCESS;
@@ -266,12 +283,14 @@ CUresult cuTexRefGetFlags(unsigned int* flags, CUtexref handle) {
 
 CUresult cuSurfRefSetArray(CUsurfref handle, CUarray array, unsigned int flags) {
   return Change(handle, true, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     return flags == 0 ? BindArray(reference, array) : CUDA_ERROR_INVALID_VALUE;
   });
 }
 
 CUresult cuSurfRefGetArray(CUarray* array, CUsurfref handle) {
   return Ask(handle, true, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     if (array == nullptr || !reference.bound) return CUDA_ERROR_INVALID_VALUE;
     *array = reference.resource.res.array.hArray;
     return CUDA_SUCCESS;

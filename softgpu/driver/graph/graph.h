@@ -1,4 +1,4 @@
-// Graphs as programs build them. Everything here is guarded by Driver::mutex.
+// Graphs as programs build them.
 #pragma once
 
 #include <memory>
@@ -10,21 +10,27 @@
 namespace softgpu {
 
 struct GraphNode {
-  Graph* graph = nullptr;
-  Operation operation;
-  std::vector<GraphNode*> dependencies;
-  const GraphNode* original = nullptr;  // of a clone's node: the node it was copied from
-  bool enabled = true;
-  std::vector<void*> parameter_pointers;  // what KernelNodeGetParams hands out
-  std::vector<CUgraph> bodies;            // what adding a conditional node hands out
+  Graph* graph = nullptr;  // constant from AddNode on
+  Operation operation LONGWIRE_GUARDED_BY(Driver::mutex);
+  std::vector<GraphNode*> dependencies LONGWIRE_GUARDED_BY(Driver::mutex);
+  // Of a clone's node: the node it was copied from.
+  const GraphNode* original LONGWIRE_GUARDED_BY(Driver::mutex) = nullptr;
+  bool enabled LONGWIRE_GUARDED_BY(Driver::mutex) = true;
+  // What cuGraphKernelNodeGetParams returns, and what adding a conditional node returns.
+  std::vector<void*> parameter_pointers LONGWIRE_GUARDED_BY(Driver::mutex);
+  std::vector<CUgraph> bodies LONGWIRE_GUARDED_BY(Driver::mutex);
 };
 
 struct Graph {
-  std::vector<std::shared_ptr<GraphNode>> nodes;  // in the order in which they were added
-  bool owned_by_node = false;                     // a child graph: its parent destroys it
-  bool moved = false;                             // a child graph that was its own before
-  UserReferences user_objects;
-  std::vector<std::shared_ptr<Condition>> conditions;  // made for it
+  // In the order in which they were added.
+  std::vector<std::shared_ptr<GraphNode>> nodes LONGWIRE_GUARDED_BY(Driver::mutex);
+  bool owned_by_node LONGWIRE_GUARDED_BY(Driver::mutex) =
+      false;  // a child graph: its parent destroys it
+  bool moved LONGWIRE_GUARDED_BY(Driver::mutex) =
+      false;  // a child graph that was a graph of its own before
+  UserReferences user_objects LONGWIRE_GUARDED_BY(Driver::mutex);
+  // Those created for this graph.
+  std::vector<std::shared_ptr<Condition>> conditions LONGWIRE_GUARDED_BY(Driver::mutex);
 };
 
 inline CUgraphNode NodeHandle(const GraphNode* node) {

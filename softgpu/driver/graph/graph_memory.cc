@@ -30,7 +30,8 @@ void WalkMemory(const Graph& plan, Allocate allocate, Free free) LONGWIRE_REQUIR
 }
 
 // Of each address, how many more nodes allocate it than free it.
-std::map<CUdeviceptr, int> Unfreed(const std::set<GraphNode*>& nodes) {
+std::map<CUdeviceptr, int> Unfreed(const std::set<GraphNode*>& nodes)
+    LONGWIRE_REQUIRES(Driver::mutex) {
   std::map<CUdeviceptr, int> unfreed;
   for (GraphNode* node : nodes) {
     if (auto* alloc = std::get_if<MemoryAllocOperation>(&node->operation)) {
@@ -42,7 +43,8 @@ std::map<CUdeviceptr, int> Unfreed(const std::set<GraphNode*>& nodes) {
 }
 
 std::shared_ptr<GraphMemory> FreedBefore(const Graph& graph, std::vector<GraphNode*> to_visit,
-                                         const CUDA_MEM_ALLOC_NODE_PARAMS& params) {
+                                         const CUDA_MEM_ALLOC_NODE_PARAMS& params)
+    LONGWIRE_REQUIRES(Driver::mutex) {
   std::set<GraphNode*> before;
   while (!to_visit.empty()) {
     GraphNode* node = to_visit.back();
@@ -75,10 +77,13 @@ GraphMemoryFigures& GraphMemoryFiguresOf(int device) { return figures[device]; }
 CUresult ClaimGraphMemory(const Graph& plan, const std::shared_ptr<GraphExec>& exec) {
   bool claimed = false;
   WalkMemory(
-      plan, [&](auto& memory) { claimed |= !memory->exec.expired(); }, [](CUdeviceptr) {});
+      plan,
+      [&](auto& memory) LONGWIRE_REQUIRES(Driver::mutex) { claimed |= !memory->exec.expired(); },
+      [](CUdeviceptr) {});
   if (claimed) return CUDA_ERROR_NOT_SUPPORTED;
   WalkMemory(
-      plan, [&](auto& memory) { memory->exec = exec; }, [](CUdeviceptr) {});
+      plan, [&](auto& memory) LONGWIRE_REQUIRES(Driver::mutex) { memory->exec = exec; },
+      [](CUdeviceptr) {});
   return CUDA_SUCCESS;
 }
 

@@ -13,7 +13,7 @@ namespace softgpu {
 // refers to it. Its bytes therefore outlive a launch, which programs may not rely on.
 struct GraphMemory {
   CUDA_MEM_ALLOC_NODE_PARAMS params = {};
-  std::weak_ptr<GraphExec> exec;  // that allocates it
+  std::weak_ptr<GraphExec> exec LONGWIRE_GUARDED_BY(Driver::mutex);  // that allocates it
   ~GraphMemory();
 };
 // Memory for a node behind `dependencies` on params.poolProps.location: where it has the size of

@@ -71,7 +71,8 @@ void RunSteps(const std::vector<Step>& steps, Context& context) {
 }
 
 // The conditions that each launch sets to their initial values.
-void CollectAssigned(const Graph& graph, std::vector<std::shared_ptr<Condition>>* conditions) {
+void CollectAssigned(const Graph& graph, std::vector<std::shared_ptr<Condition>>* conditions)
+    LONGWIRE_REQUIRES(Driver::mutex) {
   for (auto& condition : graph.conditions) {
     if (condition->assigned) conditions->push_back(condition);
   }

@@ -16,7 +16,7 @@ struct GraphExec {
 };
 
 // Chooses the clusters of every kernel of a graph that is about to run, its child graphs' too.
-CUresult ChooseClusters(Graph& plan);
+CUresult ChooseClusters(Graph& plan) LONGWIRE_REQUIRES(Driver::mutex);
 CUresult LaunchGraph(GraphExec& exec, Stream& stream) LONGWIRE_REQUIRES(Driver::mutex);
 
 }  // namespace softgpu

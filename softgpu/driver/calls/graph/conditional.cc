@@ -26,12 +26,14 @@ bool MayBeInBody(CUgraphNodeType type) {
          type == CU_GRAPH_NODE_TYPE_MEMCPY || type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
 }
 
-bool IsGoodBody(const Graph& body) {
-  return std::all_of(body.nodes.begin(), body.nodes.end(), [](auto& node) {
-    auto children = ChildrenOf(node->operation);
-    return MayBeInBody(TypeOf(node->operation)) &&
-           std::all_of(children.begin(), children.end(), [](auto& g) { return IsGoodBody(*g); });
-  });
+bool IsGoodBody(const Graph& body) LONGWIRE_REQUIRES(Driver::mutex) {
+  return std::all_of(
+      body.nodes.begin(), body.nodes.end(), [](auto& node) LONGWIRE_REQUIRES(Driver::mutex) {
+        auto children = ChildrenOf(node->operation);
+        return MayBeInBody(TypeOf(node->operation)) &&
+               std::all_of(children.begin(), children.end(),
+                           [](auto& g) LONGWIRE_REQUIRES(Driver::mutex) { return IsGoodBody(*g); });
+      });
 }
 
 }  // namespace

@@ -314,25 +314,27 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
   return SetInExec(exec, node, Params(*params));
 }
 CUresult cuGraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS* params) {
-  return With<KernelOperation>(handle, params, [params](KernelOperation& kernel, GraphNode& node) {
-    node.parameter_pointers.clear();
-    for (const ParameterInfo& info : kernel.function->info->parameters) {
-      node.parameter_pointers.push_back(kernel.parameters.data() + info.offset);
-    }
-    const LaunchConfig& c = kernel.config;
-    *params = {reinterpret_cast<CUfunction>(kernel.function.get()),
-               c.grid[0],
-               c.grid[1],
-               c.grid[2],
-               c.block[0],
-               c.block[1],
-               c.block[2],
-               c.dynamic_shared_bytes,
-               node.parameter_pointers.data(),
-               nullptr,
-               nullptr,
-               nullptr};
-  });
+  return With<KernelOperation>(
+      handle, params,
+      [params](KernelOperation& kernel, GraphNode& node) LONGWIRE_REQUIRES(Driver::mutex) {
+        node.parameter_pointers.clear();
+        for (const ParameterInfo& info : kernel.function->info->parameters) {
+          node.parameter_pointers.push_back(kernel.parameters.data() + info.offset);
+        }
+        const LaunchConfig& c = kernel.config;
+        *params = {reinterpret_cast<CUfunction>(kernel.function.get()),
+                   c.grid[0],
+                   c.grid[1],
+                   c.grid[2],
+                   c.block[0],
+                   c.block[1],
+                   c.block[2],
+                   c.dynamic_shared_bytes,
+                   node.parameter_pointers.data(),
+                   nullptr,
+                   nullptr,
+                   nullptr};
+      });
 }
 
 CUresult cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,

@@ -6,7 +6,7 @@ namespace softgpu {
 namespace {
 
 // Whether single nodes of this kind can be switched off.
-bool CanBeDisabled(const GraphNode& node) {
+bool CanBeDisabled(const GraphNode& node) LONGWIRE_REQUIRES(Driver::mutex) {
   const CUgraphNodeType type = TypeOf(node.operation);
   return type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY ||
          type == CU_GRAPH_NODE_TYPE_MEMSET;
