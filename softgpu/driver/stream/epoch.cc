@@ -9,7 +9,7 @@ namespace softgpu {
 namespace {
 
 struct Current {
-  // Guards the epochs' members, too. No epoch is destroyed while it is held.
+  // No epoch is destroyed while it is held.
   base::Mutex mutex{base::ranks::kSoftgpuEpoch};
   std::weak_ptr<Epoch> epoch LONGWIRE_GUARDED_BY(mutex);  // there while any is
 };
@@ -22,8 +22,10 @@ Current& TheCurrent() {
 }  // namespace
 
 struct Epoch {
-  std::vector<uint64_t> retired;  // not to be added to once there is a next one
-  std::shared_ptr<Epoch> next;    // may not go before this one
+  // Not added to once there is a next epoch.
+  std::vector<uint64_t> retired LONGWIRE_GUARDED_BY(TheCurrent().mutex);
+  // Destroyed after this one.
+  std::shared_ptr<Epoch> next LONGWIRE_GUARDED_BY(TheCurrent().mutex);
 
   ~Epoch() {
     for (uint64_t object : retired) texture_objects::Remove(object);
