@@ -142,4 +142,25 @@ inline constexpr LockRank kHelper{2710, "worker::Helpers::Helper::mutex"};
 inline constexpr LockRank kDownWriter{2800, "worker::DownWriter::mutex_"};
 inline constexpr LockRank kTimeSlices{2890, "worker::Groups::mutex"};
 
+// The software device: the driver's side, then the engine that runs kernels.
+inline constexpr LockRank kSoftgpuDriver{3000, "softgpu::Driver::mutex"};
+inline constexpr LockRank kSoftgpuModule{3010, "softgpu::Module::mutex"};
+inline constexpr LockRank kSoftgpuTextureReference{3020, "softgpu::TextureReference::mutex"};
+inline constexpr LockRank kSoftgpuTextureObjects{3030, "softgpu::Objects::mutex"};
+inline constexpr LockRank kSoftgpuDeviceHeap{3040, "softgpu::DeviceHeap::mutex_"};
+inline constexpr LockRank kSoftgpuAddressSpace{3050, "softgpu::AddressSpace::mutex_"};
+inline constexpr LockRank kSoftgpuPhysicalMemory{3060, "softgpu::PhysicalMemory::mutex_"};
+inline constexpr LockRank kSoftgpuRegistry{3070, "softgpu::Registry::mutex_"};
+inline constexpr LockRank kSoftgpuStream{3080, "softgpu::Stream::mutex_"};
+inline constexpr LockRank kSoftgpuEpoch{3090, "softgpu::Current::mutex"};
+inline constexpr LockRank kSoftgpuChunkHandles{3100, "softgpu::ChunkHandles::mutex"};
+inline constexpr LockRank kSoftgpuDescriptions{3110, "softgpu::Descriptions::mutex"};
+inline constexpr LockRank kSoftgpuRefusedNames{3120, "softgpu::RefusedNames::mutex"};
+inline constexpr LockRank kSoftgpuHelpers{3200, "softgpu::Helpers::mutex_"};
+inline constexpr LockRank kSoftgpuRun{3210, "softgpu::Run::mutex_"};
+inline constexpr LockRank kSoftgpuChildren{3220, "softgpu::Children::mutex_"};
+inline constexpr LockRank kSoftgpuConditions{3230, "softgpu::Conditions::mutex"};
+inline constexpr LockRank kSoftgpuKernelTexts{3240, "softgpu::KernelTexts::mutex"};
+inline constexpr LockRank kSoftgpuPrivateMemory{3250, "softgpu::PrivateMemory::mutex_"};
+
 }  // namespace longwire::base::ranks

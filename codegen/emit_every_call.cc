@@ -7,7 +7,7 @@ namespace {
 constexpr char kHead[] = R"(#include <cuda.h>
 #include <cudaProfiler.h>
 
-// Declared here, too: cuda.h has the forms for per-thread streams only where it is told to.
+// Declared here, too: cuda.h has the forms for per-thread streams only if a macro requests them.
 extern "C" {
 )";
 

@@ -6,17 +6,17 @@ namespace {
 
 constexpr char kHeader[] = R"(#include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "longwire/driver_table.h"
 
 namespace longwire {
 
-// A driver for tests: every function notes its name and returns what Set says (CUDA_SUCCESS unless
-// told otherwise). Results are not written; a test that needs them puts a function of its own into
-// its copy of the table.
+// A driver for tests: every function notes its name and returns the result given to Set for it, or
+// CUDA_SUCCESS. It writes no output parameters: a test that needs them puts a function of its own
+// into its copy of the table.
 class FakeDriver {
  public:
   // One per process: the table's functions have no other way to find it.
@@ -34,9 +34,9 @@ class FakeDriver {
   CUresult Note(const char* symbol);
 
  private:
-  mutable std::mutex mutex_;
-  std::vector<std::string> calls_;
-  std::map<std::string, CUresult> results_;
+  mutable base::Mutex mutex_;
+  std::vector<std::string> calls_ LONGWIRE_GUARDED_BY(mutex_);
+  std::map<std::string, CUresult> results_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace longwire
@@ -54,28 +54,28 @@ FakeDriver& FakeDriver::Get() {
 }
 
 void FakeDriver::Set(const std::string& symbol, CUresult result) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   results_[symbol] = result;
 }
 
 void FakeDriver::Clear() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   calls_.clear();
   results_.clear();
 }
 
 std::vector<std::string> FakeDriver::Calls() const {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return calls_;
 }
 
 size_t FakeDriver::Count(const std::string& symbol) const {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return static_cast<size_t>(std::count(calls_.begin(), calls_.end(), symbol));
 }
 
 CUresult FakeDriver::Note(const char* symbol) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   calls_.push_back(symbol);
   const auto result = results_.find(symbol);
   return result == results_.end() ? CUDA_SUCCESS : result->second;

@@ -78,8 +78,8 @@ struct Parameter {
   std::string name;
   const Type* type = nullptr;
   bool in = false, out = false, inout = false, nullable = false, repeated = false;
-  std::string count;    // the parameter that says how many elements
-  int count_minus = 0;  // so many fewer than that parameter says
+  std::string count;    // the parameter with the number of elements
+  int count_minus = 0;  // subtracted from that parameter
   std::string c_type;   // spelled out by the author
   std::string if_null;  // the code that refuses null
   bool behind_pointers = false;

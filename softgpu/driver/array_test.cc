@@ -1,4 +1,5 @@
-// Arrays: which shapes they can have, what is told of them, and copies into a cube map's faces.
+// Arrays: the shapes that they can have, what queries answer about them, and copies into the faces
+// of a cube map.
 #include <numeric>
 
 #include "softgpu/driver/test_device.h"

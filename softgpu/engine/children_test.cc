@@ -32,7 +32,7 @@ TEST_P(Children, DepthIsBounded) {
   Array<int> out(2);
   EXPECT_RUNS(device.Run("Descend", {1}, {1}, out));
   EXPECT_EQ(out[0], 25);  // the first and 24 below it
-  EXPECT_EQ(out[1], 65);  // what the last was told, which wrote it last
+  EXPECT_EQ(out[1], 65);  // the argument of the last kernel, which wrote it last
 }
 
 TEST_P(Children, PendingLaunchesAreBounded) {

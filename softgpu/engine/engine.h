@@ -82,7 +82,7 @@ class Program {
   virtual std::span<const KernelInfo> kernels() const = 0;
   virtual std::span<const GlobalInfo> globals() const = 0;
   virtual std::span<const ReferenceInfo> references() const = 0;
-  // Names and addresses of device functions that are to be told.
+  // Names and addresses of the device functions whose addresses the program may ask for.
   virtual std::span<const GlobalInfo> unified_functions() const = 0;
   // Parses `ptx` (NUL-terminated or not). On failure returns nullptr and fills `status`
   // (CUDA_ERROR_INVALID_PTX = 218 with the line, CUDA_ERROR_INVALID_IMAGE = 200 if it is none). An
@@ -131,7 +131,7 @@ struct DeviceShape {
   static constexpr size_t kSharedBytesPerBlockOptin = 227 << 10;
   static constexpr uint32_t kReservedSharedBytes = 1024;  // per block, for the system
   static constexpr uint32_t kPortableClusterBlocks = 8;
-  static constexpr uint32_t kMostClusterBlocks = 16;
+  static constexpr uint32_t kMaxClusterBlocks = 16;
   static constexpr int kComputeMajor = 9;
   static constexpr int kComputeMinor = 0;
 };

@@ -164,9 +164,9 @@ TEST_F(Matrices, IntegersStopAtTheLargest) {
     for (size_t column = 0; column < 8; ++column) {
       int64_t sum = 0x7ffffff0;
       for (size_t k = 0; k < 32; ++k) sum += a[row * 32 + k] * b[column * 32 + k];
-      constexpr int kMost = std::numeric_limits<int>::max();
-      EXPECT_EQ(d[row * 8 + column], std::min<int64_t>(sum, kMost)) << row << "," << column;
-      most += sum > kMost;
+      constexpr int kIntMax = std::numeric_limits<int>::max();
+      EXPECT_EQ(d[row * 8 + column], std::min<int64_t>(sum, kIntMax)) << row << "," << column;
+      most += sum > kIntMax;
     }
   }
   EXPECT_GT(most, 0);

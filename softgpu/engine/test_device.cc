@@ -6,14 +6,14 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
-#include <mutex>
 
 #include "softgpu/engine/memory/arena.h"
+#include "softgpu/engine/mutex.h"
 
 namespace softgpu::testing {
 namespace {
 
-std::mutex memory_mutex;
+base::Mutex memory_mutex;
 
 }  // namespace
 
@@ -23,7 +23,7 @@ TestMemory& TestMemory::Get() {
 }
 
 uint64_t TestMemory::Allocate(uint64_t bytes, uint64_t) {
-  std::lock_guard lock(memory_mutex);
+  base::MutexLock lock(memory_mutex);
   Arena& arena = Arena::Get();
   if (next_ == 0) next_ = arena.base() + Arena::kGranule;
   bytes = (std::max<uint64_t>(bytes, 1) + Arena::kGranule - 1) / Arena::kGranule * Arena::kGranule;
@@ -38,7 +38,7 @@ uint64_t TestMemory::Allocate(uint64_t bytes, uint64_t) {
 }
 
 void TestMemory::Free(uint64_t address) {
-  std::lock_guard lock(memory_mutex);
+  base::MutexLock lock(memory_mutex);
   auto it = std::find_if(blocks_.begin(), blocks_.end(),
                          [&](const auto& block) { return block.first == address; });
   if (it == blocks_.end()) return;

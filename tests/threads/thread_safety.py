@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Clang's analysis of locks (-Wthread-safety) over the folders whose mutexes are annotated.
 
-Compiles each source that names a mutex of base/mutex.h, or includes a header of ours that does,
-for its diagnostics alone; prints every finding and ends with 1 if there is any.
+Compiles each source that names a mutex or an annotation of base/, or includes a header of ours that
+does, for its diagnostics alone; prints every finding and ends with 1 if there is any.
 """
 import argparse
 import json
@@ -13,13 +13,13 @@ import subprocess
 import sys
 import tempfile
 
-FOLDERS = ("base", "client-shim", "link", "nvml-shim", "server/config", "server/daemon",
-           "server/images", "server/keeper", "server/worker")
+FOLDERS = ("base", "client-shim", "codegen", "link", "nvml-shim", "server/config",
+           "server/daemon", "server/images", "server/keeper", "server/worker", "softgpu")
 # Options that only GCC knows; what follows the second kind is its precompiled header.
 GCC_OPTIONS = {"-fvect-cost-model=dynamic", "-fpch-preprocess", "-Winvalid-pch"}
 ANALYSIS = ["-fsyntax-only", "-Wno-everything", "-Wthread-safety", "-Werror"]
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
-MUTEX = re.compile(r"\bbase::Mutex\b")
+MUTEX = re.compile(r"\bbase::Mutex(Lock)?\b|\bLONGWIRE_(GUARDED_BY|REQUIRES|EXCLUDES)\b")
 
 
 class Headers:
@@ -43,15 +43,15 @@ def has_locks(source, headers):
 
 
 def chosen_commands(root, build):
-    """One compile command for each source of the folders that has locks."""
+    """One compile command for each source of the folders, or generated, that has locks."""
     headers = Headers(root)
+    folders = [*(root / name for name in FOLDERS), build / "gen"]
     chosen = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         source = pathlib.Path(entry["file"])
-        if not source.is_relative_to(root) or source in chosen:
+        if source in chosen or not any(source.is_relative_to(folder) for folder in folders):
             continue
-        folder = source.relative_to(root).parent
-        if any(folder.is_relative_to(one) for one in FOLDERS) and has_locks(source, headers):
+        if source.is_file() and has_locks(source, headers):  # a generated one may not be made yet
             chosen[source] = entry
     return chosen
 

@@ -12,28 +12,28 @@ FakeDriver& FakeDriver::Get() {
 }
 
 void FakeDriver::Set(const std::string& symbol, CUresult result) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   results_[symbol] = result;
 }
 
 void FakeDriver::Clear() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   calls_.clear();
   results_.clear();
 }
 
 std::vector<std::string> FakeDriver::Calls() const {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return calls_;
 }
 
 size_t FakeDriver::Count(const std::string& symbol) const {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return static_cast<size_t>(std::count(calls_.begin(), calls_.end(), symbol));
 }
 
 CUresult FakeDriver::Note(const char* symbol) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   calls_.push_back(symbol);
   const auto result = results_.find(symbol);
   return result == results_.end() ? CUDA_SUCCESS : result->second;

@@ -4,17 +4,17 @@
 
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "longwire/driver_table.h"
 
 namespace longwire {
 
-// A driver for tests: every function notes its name and returns what Set says (CUDA_SUCCESS unless
-// told otherwise). Results are not written; a test that needs them puts a function of its own into
-// its copy of the table.
+// A driver for tests: every function notes its name and returns the result given to Set for it, or
+// CUDA_SUCCESS. It writes no output parameters: a test that needs them puts a function of its own
+// into its copy of the table.
 class FakeDriver {
  public:
   // One per process: the table's functions have no other way to find it.
@@ -32,9 +32,9 @@ class FakeDriver {
   CUresult Note(const char* symbol);
 
  private:
-  mutable std::mutex mutex_;
-  std::vector<std::string> calls_;
-  std::map<std::string, CUresult> results_;
+  mutable base::Mutex mutex_;
+  std::vector<std::string> calls_ LONGWIRE_GUARDED_BY(mutex_);
+  std::map<std::string, CUresult> results_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace longwire

@@ -50,9 +50,9 @@ void AddPlanes(Array& array, const Context& context) {
 
 CUresult Create(CUarray* handle, const CUDA_ARRAY3D_DESCRIPTOR& shape) {
   Context* context;
-  TRY(EnterUnsafe(&context));
+  LONGWIRE_TRY(EnterUnsafe(&context));
   if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  TRY(CheckShape(shape));
+  LONGWIRE_TRY(CheckShape(shape));
   auto array = Describe(shape, *context);
   if (shape.Format == CU_AD_FORMAT_NV12) AddPlanes(*array, *context);
   auto memory = MakeMemory(context->device, array->bytes());
@@ -84,17 +84,17 @@ CUresult cuArray3DCreate(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* shape) {
 }
 
 CUresult cuArrayDestroy(CUarray handle) {
-  TRY(EnterUnsafe());
+  LONGWIRE_TRY(EnterUnsafe());
   auto array = FindArray(handle);
   if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  TRY(SynchronizeContext(*array->context));  // as every free of memory
+  LONGWIRE_TRY(SynchronizeContext(*array->context));  // as every free of memory
   for (auto& plane : array->planes) Driver::Get().arrays.Remove(plane.get());
   Driver::Get().arrays.Remove(handle);
   return CUDA_SUCCESS;
 }
 
 CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR* shape, CUarray handle) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   auto array = FindArray(handle);
   if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (shape == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -105,7 +105,7 @@ CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR* shape, CUarray handle) 
 CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR* shape, CUarray handle) {
   CUDA_ARRAY3D_DESCRIPTOR full;
   if (shape == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  TRY(cuArray3DGetDescriptor(&full, handle));
+  LONGWIRE_TRY(cuArray3DGetDescriptor(&full, handle));
   *shape = {full.Width, full.Height, full.Format, full.NumChannels};
   return CUDA_SUCCESS;
 }
@@ -113,9 +113,9 @@ CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR* shape, CUarray handle) {
 CUresult cuMipmappedArrayCreate(CUmipmappedArray* handle, const CUDA_ARRAY3D_DESCRIPTOR* shape,
                                 unsigned int count) {
   Context* context;
-  TRY(EnterUnsafe(&context));
+  LONGWIRE_TRY(EnterUnsafe(&context));
   if (handle == nullptr || shape == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
-  TRY(CheckShape(*shape));
+  LONGWIRE_TRY(CheckShape(*shape));
   if (shape->Format == CU_AD_FORMAT_NV12) return CUDA_ERROR_INVALID_VALUE;
   auto mipmap = std::make_shared<MipmappedArray>();
   mipmap->context = context;
@@ -137,7 +137,7 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray* handle, const CUDA_ARRAY3D_DES
 }
 
 CUresult cuMipmappedArrayGetLevel(CUarray* array, CUmipmappedArray handle, unsigned int level) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   auto mipmap = Driver::Get().mipmaps.Find(handle);
   if (mipmap == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (array == nullptr || level >= mipmap->levels.size()) return CUDA_ERROR_INVALID_VALUE;
@@ -146,17 +146,17 @@ CUresult cuMipmappedArrayGetLevel(CUarray* array, CUmipmappedArray handle, unsig
 }
 
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle) {
-  TRY(EnterUnsafe());
+  LONGWIRE_TRY(EnterUnsafe());
   auto mipmap = Driver::Get().mipmaps.Find(handle);
   if (mipmap == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  TRY(SynchronizeContext(*mipmap->context));
+  LONGWIRE_TRY(SynchronizeContext(*mipmap->context));
   Driver::Get().mipmaps.Remove(handle);
   for (auto& level : mipmap->levels) Driver::Get().arrays.Remove(level.get());
   return CUDA_SUCCESS;
 }
 
 CUresult cuArrayGetPlane(CUarray* plane, CUarray handle, unsigned int index) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   auto array = FindArray(handle);
   if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (plane == nullptr || index >= array->planes.size()) return CUDA_ERROR_INVALID_VALUE;
@@ -166,7 +166,7 @@ CUresult cuArrayGetPlane(CUarray* plane, CUarray handle, unsigned int index) {
 
 // Arrays have their memory from the start: no other is mapped to them, in parts or as a whole.
 CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES*, CUarray handle) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   return FindArray(handle) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
 }
 CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS*, CUarray handle, CUdevice) {
@@ -174,7 +174,7 @@ CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS*, CUarray h
 }
 CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES*,
                                              CUmipmappedArray handle) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   bool found = Driver::Get().mipmaps.Find(handle) != nullptr;
   return found ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
 }

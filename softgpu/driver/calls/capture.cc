@@ -11,18 +11,12 @@
 namespace softgpu {
 namespace {
 
-// Enters the call and takes the lock under which captures are looked at.
-struct Access {
-  std::shared_ptr<Stream> stream;
-  std::unique_lock<std::mutex> lock;
-};
-CUresult Open(CUstream handle, Access* access) {
+// Enters the call and resolves its stream.
+CUresult Open(CUstream handle, std::shared_ptr<Stream>* stream) {
   Context* context;
-  TRY(Enter(&context));
-  access->stream = FindStream(*context, handle);
-  if (!access->stream) return CUDA_ERROR_INVALID_HANDLE;
-  access->lock = std::unique_lock(Driver::Get().mutex);
-  return CUDA_SUCCESS;
+  LONGWIRE_TRY(Enter(&context));
+  *stream = FindStream(*context, handle);
+  return *stream ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult Resolve(const Graph& graph, const CUgraphNode* handles, size_t count,
@@ -37,7 +31,7 @@ CUresult Resolve(const Graph& graph, const CUgraphNode* handles, size_t count,
 }
 
 CUresult Begin(Stream& stream, CUstreamCaptureMode mode, std::shared_ptr<Graph> graph,
-               std::vector<GraphNode*> nodes, bool existing) {
+               std::vector<GraphNode*> nodes, bool existing) LONGWIRE_REQUIRES(Driver::mutex) {
   if (stream.legacy()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   if (stream.capture) return CUDA_ERROR_ILLEGAL_STATE;
   auto capture = std::make_shared<Capture>();
@@ -54,7 +48,7 @@ CUresult Begin(Stream& stream, CUstreamCaptureMode mode, std::shared_ptr<Graph> 
 }
 
 // True if every member's work leads to what the origin stands at.
-bool AllJoined(const Capture& capture) {
+bool AllJoined(const Capture& capture) LONGWIRE_REQUIRES(Driver::mutex) {
   std::unordered_set<const GraphNode*> reached;
   std::vector<GraphNode*> open = capture.origin->capture_nodes;
   while (!open.empty()) {
@@ -71,7 +65,7 @@ bool AllJoined(const Capture& capture) {
   return true;
 }
 
-void Leave(Capture& capture) {
+void Leave(Capture& capture) LONGWIRE_REQUIRES(Driver::mutex) {
   auto members = std::move(capture.members);
   for (auto& member : members) {
     member->capture_nodes.clear();
@@ -79,7 +73,7 @@ void Leave(Capture& capture) {
   }
 }
 
-CUstreamCaptureStatus StatusOf(const Stream& stream) {
+CUstreamCaptureStatus StatusOf(const Stream& stream) LONGWIRE_REQUIRES(Driver::mutex) {
   if (!stream.capture) return CU_STREAM_CAPTURE_STATUS_NONE;
   return stream.capture->invalidated ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
                                      : CU_STREAM_CAPTURE_STATUS_ACTIVE;
@@ -99,11 +93,13 @@ bool IsMode(CUstreamCaptureMode mode) {
 using namespace softgpu;
 
 CUresult cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureMode mode) {
-  Access access;
-  TRY(Open(handle, &access));
+  std::shared_ptr<Stream> found;
+  LONGWIRE_TRY(Open(handle, &found));
+  base::MutexLock lock(Driver::mutex);
+  Stream& stream = *found;
   if (!IsMode(mode)) return CUDA_ERROR_INVALID_VALUE;
   auto graph = std::make_shared<Graph>();
-  TRY(Begin(*access.stream, mode, graph, {}, false));
+  LONGWIRE_TRY(Begin(stream, mode, graph, {}, false));
   Driver::Get().graphs.Add(std::move(graph));
   return CUDA_SUCCESS;
 }
@@ -111,26 +107,30 @@ CUresult cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureMode mode) {
 CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph_handle,
                                      const CUgraphNode* dependencies, const CUgraphEdgeData*,
                                      size_t count, CUstreamCaptureMode mode) {
-  Access access;
-  TRY(Open(handle, &access));
+  std::shared_ptr<Stream> found;
+  LONGWIRE_TRY(Open(handle, &found));
+  base::MutexLock lock(Driver::mutex);
+  Stream& stream = *found;
   auto graph = Driver::Get().graphs.Find(graph_handle);
   if (!graph || !IsMode(mode)) return CUDA_ERROR_INVALID_VALUE;
   std::vector<GraphNode*> nodes;
-  TRY(Resolve(*graph, dependencies, count, &nodes));
-  return Begin(*access.stream, mode, graph, std::move(nodes), true);
+  LONGWIRE_TRY(Resolve(*graph, dependencies, count, &nodes));
+  return Begin(stream, mode, graph, std::move(nodes), true);
 }
 
 CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
-  Access access;
-  TRY(Open(handle, &access));
-  auto capture = access.stream->capture;
+  std::shared_ptr<Stream> found;
+  LONGWIRE_TRY(Open(handle, &found));
+  base::MutexLock lock(Driver::mutex);
+  Stream& stream = *found;
+  auto capture = stream.capture;
   const bool known = capture && capture->to_existing_graph;
   if (graph == nullptr && !known) return CUDA_ERROR_INVALID_VALUE;
   CUgraph unasked = nullptr;
   if (graph == nullptr) graph = &unasked;
   *graph = nullptr;
   if (!capture) return CUDA_ERROR_ILLEGAL_STATE;
-  if (capture->origin != access.stream.get()) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+  if (capture->origin != &stream) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
   if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
       capture->thread != std::this_thread::get_id()) {
     return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
@@ -150,11 +150,13 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
 }
 
 CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
-  Access access;
-  TRY(Open(handle, &access));
+  std::shared_ptr<Stream> found;
+  LONGWIRE_TRY(Open(handle, &found));
+  base::MutexLock lock(Driver::mutex);
+  Stream& stream = *found;
   if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  TRY(CheckLegacyCapture(*access.stream));
-  *status = StatusOf(*access.stream);
+  LONGWIRE_TRY(CheckLegacyCapture(stream));
+  *status = StatusOf(stream);
   return CUDA_SUCCESS;
 }
 
@@ -163,19 +165,21 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus* statu
                                    const CUgraphEdgeData** edges, size_t* count) {
   thread_local std::vector<CUgraphNode> nodes;  // good until this thread's next call
   thread_local std::vector<CUgraphEdgeData> edge_data;
-  Access access;
-  TRY(Open(handle, &access));
+  std::shared_ptr<Stream> found;
+  LONGWIRE_TRY(Open(handle, &found));
+  base::MutexLock lock(Driver::mutex);
+  Stream& stream = *found;
   if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  TRY(CheckLegacyCapture(*access.stream));
-  *status = StatusOf(*access.stream);
+  LONGWIRE_TRY(CheckLegacyCapture(stream));
+  *status = StatusOf(stream);
   if (*status == CU_STREAM_CAPTURE_STATUS_NONE) return CUDA_SUCCESS;
   nodes.clear();
-  for (GraphNode* node : access.stream->capture_nodes) {
+  for (GraphNode* node : stream.capture_nodes) {
     nodes.push_back(reinterpret_cast<CUgraphNode>(node));
   }
   edge_data.assign(nodes.size(), CUgraphEdgeData{});
-  if (id != nullptr) *id = access.stream->capture->id;
-  if (graph != nullptr) *graph = GraphHandle(access.stream->capture->graph);
+  if (id != nullptr) *id = stream.capture->id;
+  if (graph != nullptr) *graph = GraphHandle(stream.capture->graph);
   if (dependencies != nullptr) *dependencies = nodes.data();
   if (edges != nullptr) *edges = edge_data.data();
   if (count != nullptr) *count = nodes.size();
@@ -185,13 +189,14 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus* statu
 CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgraphNode* dependencies,
                                               const CUgraphEdgeData*, size_t count,
                                               unsigned int flags) {
-  Access access;
-  TRY(Open(handle, &access));
-  Stream& stream = *access.stream;
+  std::shared_ptr<Stream> found;
+  LONGWIRE_TRY(Open(handle, &found));
+  base::MutexLock lock(Driver::mutex);
+  Stream& stream = *found;
   if (!stream.capture) return CUDA_ERROR_ILLEGAL_STATE;
   if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES) return CUDA_ERROR_INVALID_VALUE;
   std::vector<GraphNode*> nodes;
-  TRY(Resolve(*stream.capture->graph, dependencies, count, &nodes));
+  LONGWIRE_TRY(Resolve(*stream.capture->graph, dependencies, count, &nodes));
   if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES) stream.capture_nodes.clear();
   for (GraphNode* node : nodes) {
     auto& known = stream.capture_nodes;
@@ -201,7 +206,7 @@ CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgraphNode* depe
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (mode == nullptr || !IsMode(*mode)) return CUDA_ERROR_INVALID_VALUE;
   std::swap(*mode, ThreadCaptureMode());
   return CUDA_SUCCESS;

@@ -34,15 +34,15 @@ using namespace softgpu;
 // As documented: the size must be known, from the function or from the launch.
 CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction handle,
                                       const CUlaunchConfig* launch) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (handle == nullptr || clusters == nullptr || launch == nullptr)
     return CUDA_ERROR_INVALID_VALUE;
   auto function = FindFunction(handle);
   if (!function) return CUDA_ERROR_INVALID_HANDLE;
   LaunchConfig config;
   int blocks = 0;
-  TRY(ReadLaunch(*launch, *function, &config, &blocks));
-  TRY(ChooseCluster(*function, &config));
+  LONGWIRE_TRY(ReadLaunch(*launch, *function, &config, &blocks));
+  LONGWIRE_TRY(ChooseCluster(*function, &config));
   if (config.cluster[0] == 0) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   *clusters = blocks / ClusterBlocks(config);
   return CUDA_SUCCESS;
@@ -52,18 +52,18 @@ CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction handle,
 // same, and the grid must fit. A size that the program set is the answer.
 CUresult cuOccupancyMaxPotentialClusterSize(int* size, CUfunction handle,
                                             const CUlaunchConfig* launch) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (handle == nullptr || size == nullptr || launch == nullptr) return CUDA_ERROR_INVALID_VALUE;
   auto function = FindFunction(handle);
   if (!function) return CUDA_ERROR_INVALID_HANDLE;
   LaunchConfig config;
   int blocks = 0;
-  TRY(ReadLaunch(*launch, *function, &config, &blocks));
-  if (function->info->cluster[0] != 0) TRY(ChooseCluster(*function, &config));
+  LONGWIRE_TRY(ReadLaunch(*launch, *function, &config, &blocks));
+  if (function->info->cluster[0] != 0) LONGWIRE_TRY(ChooseCluster(*function, &config));
   std::fill_n(config.cluster, 3, 0);
-  TRY(TakeRequired(*function, &config));
-  uint32_t most = function->non_portable ? DeviceShape::kMostClusterBlocks
-                                         : DeviceShape::kPortableClusterBlocks;
+  LONGWIRE_TRY(TakeRequired(*function, &config));
+  uint32_t most =
+      function->non_portable ? DeviceShape::kMaxClusterBlocks : DeviceShape::kPortableClusterBlocks;
   const uint32_t bound = function->info->most_cluster_blocks;
   if (bound != 0) most = std::min(most, bound);
   *size = config.cluster[0] != 0 ? ClusterBlocks(config) : std::min(static_cast<int>(most), blocks);

@@ -11,7 +11,7 @@ namespace {
 constexpr unsigned kKnownFlags = CU_CTX_FLAGS_MASK;
 
 CUresult FindPrimary(CUdevice device, Context** context) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   Device* found = Driver::Get().FindDevice(device);
   if (found == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   *context = found->primary;
@@ -19,10 +19,14 @@ CUresult FindPrimary(CUdevice device, Context** context) {
 }
 
 CUresult CreateContext(CUcontext* context, unsigned flags, CUdevice device, unsigned version) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (context == nullptr || (flags & ~kKnownFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (Driver::Get().FindDevice(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-  Context* made = MakeContext(device, false);
+  Context* made = nullptr;
+  {
+    base::MutexLock lock(Driver::mutex);
+    made = MakeContext(device, false);
+  }
   made->flags = flags;
   made->api_version = version;
   ContextStack().push_back(made);
@@ -37,9 +41,9 @@ using namespace softgpu;
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
   Context* context;
-  TRY(FindPrimary(dev, &context));
+  LONGWIRE_TRY(FindPrimary(dev, &context));
   if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   ++context->references;
   *pctx = Handle(context);
   return CUDA_SUCCESS;
@@ -47,9 +51,9 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice dev) {
   Context* context;
-  TRY(FindPrimary(dev, &context));
+  LONGWIRE_TRY(FindPrimary(dev, &context));
   {
-    std::lock_guard lock(Driver::Get().mutex);
+    base::MutexLock lock(Driver::mutex);
     if (context->references == 0) return CUDA_ERROR_INVALID_CONTEXT;
     if (--context->references > 0) return CUDA_SUCCESS;
   }
@@ -59,14 +63,14 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice dev) {
 
 CUresult cuDevicePrimaryCtxReset(CUdevice dev) {
   Context* context;
-  TRY(FindPrimary(dev, &context));
+  LONGWIRE_TRY(FindPrimary(dev, &context));
   TearDown(*context);
   return CUDA_SUCCESS;
 }
 
 CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags) {
   Context* context;
-  TRY(FindPrimary(dev, &context));
+  LONGWIRE_TRY(FindPrimary(dev, &context));
   if ((flags & ~kKnownFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
   context->flags = flags;
   return CUDA_SUCCESS;
@@ -74,8 +78,8 @@ CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags) {
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int* flags, int* active) {
   Context* context;
-  TRY(FindPrimary(dev, &context));
-  std::lock_guard lock(Driver::Get().mutex);
+  LONGWIRE_TRY(FindPrimary(dev, &context));
+  base::MutexLock lock(Driver::mutex);
   if (flags != nullptr) *flags = context->flags;
   if (active != nullptr) *active = context->references > 0;
   return CUDA_SUCCESS;
@@ -101,7 +105,7 @@ CUresult cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* params, unsigned int
 CUresult cuCtxDestroy(CUcontext ctx) {
   Context* context;
   if (ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  TRY(ResolveContext(ctx, &context));
+  LONGWIRE_TRY(ResolveContext(ctx, &context));
   if (context->primary || context->home != context) return CUDA_ERROR_INVALID_CONTEXT;
   TearDown(*context);
   context->alive = false;
@@ -111,9 +115,9 @@ CUresult cuCtxDestroy(CUcontext ctx) {
 
 CUresult cuCtxAttach(CUcontext* pctx, unsigned int flags) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   if (pctx == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   ++context->attachments;
   *pctx = Handle(context);
   return CUDA_SUCCESS;
@@ -121,10 +125,10 @@ CUresult cuCtxAttach(CUcontext* pctx, unsigned int flags) {
 
 CUresult cuCtxDetach(CUcontext ctx) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   if (Handle(context) != ctx) return CUDA_ERROR_INVALID_CONTEXT;
   {
-    std::lock_guard lock(Driver::Get().mutex);
+    base::MutexLock lock(Driver::mutex);
     if (context->primary && context->attachments == 1) return CUDA_ERROR_INVALID_CONTEXT;
     if (--context->attachments > 0) return CUDA_SUCCESS;
   }
@@ -134,13 +138,13 @@ CUresult cuCtxDetach(CUcontext ctx) {
 CUresult cuCtxPushCurrent(CUcontext ctx) {
   Context* context;
   if (ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  TRY(ResolveContext(ctx, &context));
+  LONGWIRE_TRY(ResolveContext(ctx, &context));
   ContextStack().push_back(context);
   return CUDA_SUCCESS;
 }
 
 CUresult cuCtxPopCurrent(CUcontext* pctx) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (ContextStack().empty()) return CUDA_ERROR_INVALID_CONTEXT;
   if (pctx != nullptr) *pctx = Handle(ContextStack().back());
   ContextStack().pop_back();
@@ -151,9 +155,9 @@ CUresult cuCtxPopCurrent(CUcontext* pctx) {
 CUresult cuCtxSetCurrent(CUcontext ctx) {
   Context* context = nullptr;
   if (ctx == nullptr) {
-    TRY(Enter());
+    LONGWIRE_TRY(Enter());
   } else {
-    TRY(ResolveContext(ctx, &context));
+    LONGWIRE_TRY(ResolveContext(ctx, &context));
   }
   if (!ContextStack().empty()) ContextStack().pop_back();
   if (context != nullptr) ContextStack().push_back(context);
@@ -161,7 +165,7 @@ CUresult cuCtxSetCurrent(CUcontext ctx) {
 }
 
 CUresult cuCtxGetCurrent(CUcontext* pctx) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *pctx = Handle(CurrentContext());
   return CUDA_SUCCESS;
@@ -170,7 +174,7 @@ CUresult cuCtxGetCurrent(CUcontext* pctx) {
 CUresult cuCtxGetDevice(CUdevice* device) { return cuCtxGetDevice_v2(device, nullptr); }
 CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext ctx) {
   Context* context;
-  TRY(ResolveContext(ctx, &context));
+  LONGWIRE_TRY(ResolveContext(ctx, &context));
   if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *device = context->device;
   return CUDA_SUCCESS;
@@ -178,7 +182,7 @@ CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext ctx) {
 
 CUresult cuCtxGetFlags(unsigned int* flags) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *flags = context->flags;
   return CUDA_SUCCESS;
@@ -186,7 +190,7 @@ CUresult cuCtxGetFlags(unsigned int* flags) {
 
 CUresult cuCtxSetFlags(unsigned int flags) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   if ((flags & ~kKnownFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
   context->flags = flags;
   return CUDA_SUCCESS;
@@ -194,7 +198,7 @@ CUresult cuCtxSetFlags(unsigned int flags) {
 
 CUresult cuCtxGetId(CUcontext ctx, unsigned long long* id) {
   Context* context;
-  TRY(ResolveContext(ctx, &context));
+  LONGWIRE_TRY(ResolveContext(ctx, &context));
   if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *id = context->id;
   return CUDA_SUCCESS;
@@ -202,7 +206,7 @@ CUresult cuCtxGetId(CUcontext ctx, unsigned long long* id) {
 
 CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int* version) {
   Context* context;
-  TRY(ResolveContext(ctx, &context));
+  LONGWIRE_TRY(ResolveContext(ctx, &context));
   if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *version = context->api_version;
   return CUDA_SUCCESS;
@@ -212,7 +216,7 @@ CUresult cuCtxSynchronize() { return cuCtxSynchronize_v2(nullptr); }
 
 CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   Context* context;
-  TRY(EnterUnsafe(&context));
+  LONGWIRE_TRY(EnterUnsafe(&context));
   if (limit < 0 || limit >= CU_LIMIT_MAX) return CUDA_ERROR_INVALID_VALUE;
   if (context->limits[limit] == 0) return CUDA_ERROR_UNSUPPORTED_LIMIT;
   context->limits[limit] = value;
@@ -221,7 +225,7 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
 
 CUresult cuCtxGetLimit(size_t* value, CUlimit limit) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   if (value == nullptr || limit < 0 || limit >= CU_LIMIT_MAX) return CUDA_ERROR_INVALID_VALUE;
   if (context->limits[limit] == 0) return CUDA_ERROR_UNSUPPORTED_LIMIT;
   *value = context->limits[limit];
@@ -230,7 +234,7 @@ CUresult cuCtxGetLimit(size_t* value, CUlimit limit) {
 
 CUresult cuCtxGetCacheConfig(CUfunc_cache* config) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *config = static_cast<CUfunc_cache>(context->cache_config.load());
   return CUDA_SUCCESS;
@@ -238,13 +242,13 @@ CUresult cuCtxGetCacheConfig(CUfunc_cache* config) {
 
 CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   context->cache_config = config;
   return CUDA_SUCCESS;
 }
 
 CUresult cuCtxGetSharedMemConfig(CUsharedconfig* config) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
   return CUDA_SUCCESS;
@@ -258,13 +262,13 @@ CUresult cuCtxResetPersistingL2Cache() {
 // Contexts use all multiprocessors: there is no affinity to ask for.
 CUresult cuCtxGetExecAffinity(CUexecAffinityParam* affinity, CUexecAffinityType) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   if (affinity == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
 }
 
 CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (least != nullptr) *least = 0;
   if (greatest != nullptr) *greatest = -5;
   return CUDA_SUCCESS;

@@ -7,7 +7,7 @@ namespace softgpu {
 namespace {
 
 // The first stream that captures spoils the call, and the call the capture.
-CUresult RefuseWhileCapturing(Context& context) {
+CUresult RefuseWhileCapturing(Context& context) LONGWIRE_REQUIRES(Driver::mutex) {
   for (auto& stream : StreamsOf(context)) {
     if (!stream->capture) continue;
     stream->capture->invalidated = true;
@@ -20,8 +20,8 @@ CUresult Record(Context& context, CUevent handle) {
   auto event = Driver::Get().events.Find(handle);
   if (!event || event->context != context.home) return CUDA_ERROR_INVALID_HANDLE;
   auto collector = std::make_shared<Stream>(&context, CU_STREAM_NON_BLOCKING, 0, false);
-  std::lock_guard lock(Driver::Get().mutex);
-  TRY(RefuseWhileCapturing(context));
+  base::MutexLock lock(Driver::mutex);
+  LONGWIRE_TRY(RefuseWhileCapturing(context));
   event->captured = false;
   event->record = Enqueue(
       *collector, [](int) {}, PendingOf(context));
@@ -33,8 +33,8 @@ CUresult Record(Context& context, CUevent handle) {
 CUresult Wait(Context& context, CUevent handle) {
   auto event = Driver::Get().events.Find(handle);
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
-  std::lock_guard lock(Driver::Get().mutex);
-  TRY(RefuseWhileCapturing(context));
+  base::MutexLock lock(Driver::mutex);
+  LONGWIRE_TRY(RefuseWhileCapturing(context));
   if (event->captured) {
     if (auto capture = event->capture.lock()) capture->invalidated = true;
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -51,24 +51,24 @@ using namespace softgpu;
 
 CUresult cuCtxRecordEvent(CUcontext handle, CUevent event) {
   Context* context;
-  TRY(ResolveContext(handle, &context));
+  LONGWIRE_TRY(ResolveContext(handle, &context));
   return Record(*context, event);
 }
 
 CUresult cuCtxWaitEvent(CUcontext handle, CUevent event) {
   Context* context;
-  TRY(ResolveContext(handle, &context));
+  LONGWIRE_TRY(ResolveContext(handle, &context));
   return Wait(*context, event);
 }
 
 CUresult cuGreenCtxRecordEvent(CUgreenCtx handle, CUevent event) {
   std::shared_ptr<GreenContext> green;
-  TRY(FindGreen(handle, &green));
+  LONGWIRE_TRY(FindGreen(handle, &green));
   return Record(*green->context, event);
 }
 
 CUresult cuGreenCtxWaitEvent(CUgreenCtx handle, CUevent event) {
   std::shared_ptr<GreenContext> green;
-  TRY(FindGreen(handle, &green));
+  LONGWIRE_TRY(FindGreen(handle, &green));
   return Wait(*green->context, event);
 }

@@ -97,31 +97,31 @@ void Stage(CopyOperation* operation) {
 CUresult FindPeer(CUcontext handle, int* device) {
   Context* context;
   if (handle == nullptr) return CUDA_SUCCESS;
-  TRY(ResolveContext(handle, &context));
+  LONGWIRE_TRY(ResolveContext(handle, &context));
   *device = context->device;
   return CUDA_SUCCESS;
 }
 
 CUresult FindPeers(const Peers& peers, CopyDevices* devices) {
-  TRY(FindPeer(peers.source, &devices->source));
+  LONGWIRE_TRY(FindPeer(peers.source, &devices->source));
   return FindPeer(peers.target, &devices->target);
 }
 
 CUresult Copy(const CUDA_MEMCPY3D& copy, CUstream handle, Wait wait, const Peers* peers = nullptr) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   auto stream = FindStream(*context, handle);
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
   CopyDevices devices{stream->context().device, stream->context().device};
-  if (peers != nullptr) TRY(FindPeers(*peers, &devices));
-  TRY(CheckCopy(copy, devices));
+  if (peers != nullptr) LONGWIRE_TRY(FindPeers(*peers, &devices));
+  LONGWIRE_TRY(CheckCopy(copy, devices));
   if (copy.WidthInBytes == 0 || copy.Height == 0 || copy.Depth == 0) return CUDA_SUCCESS;
   CopyOperation operation{copy, devices, nullptr};
   bool pageable_source = IsPageable(SourceAddress(copy));
   bool pageable_target = IsPageable(TargetAddress(copy));
   bool capturing;
   {
-    std::lock_guard lock(Driver::Get().mutex);
+    base::MutexLock lock(Driver::mutex);
     capturing = stream->capture != nullptr;
     if (capturing && peers != nullptr) stream->capture->invalidated = true;
   }
@@ -130,7 +130,7 @@ CUresult Copy(const CUDA_MEMCPY3D& copy, CUstream handle, Wait wait, const Peers
   }
   if (!capturing && wait == Wait::kIfPageableTarget && pageable_source) Stage(&operation);
   CompletionRef done;
-  TRY(Submit(*stream, std::move(operation), &done));
+  LONGWIRE_TRY(Submit(*stream, std::move(operation), &done));
   if (!done || wait == Wait::kNever || (wait == Wait::kIfPageableTarget && !pageable_target)) {
     return CUDA_SUCCESS;
   }
@@ -151,18 +151,18 @@ Wait WaitBetween(uint64_t target, uint64_t source) {
 CUresult Fill(CUdeviceptr target, size_t pitch, unsigned value, unsigned unit, size_t width,
               size_t height, CUstream handle) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   auto stream = FindStream(*context, handle);
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
   FillOperation operation{{target, pitch, value, unit, width, height}, stream->context().device};
-  TRY(CheckFill(operation.fill, operation.device));
+  LONGWIRE_TRY(CheckFill(operation.fill, operation.device));
   return Submit(*stream, operation);
 }
 
 // The forms without a stream.
 CUresult FillInOrder(CUdeviceptr target, size_t pitch, unsigned value, unsigned unit, size_t width,
                      size_t height) {
-  TRY(Fill(target, pitch, value, unit, width, height, nullptr));
+  LONGWIRE_TRY(Fill(target, pitch, value, unit, width, height, nullptr));
   return IsSynchronous(target) ? cuStreamSynchronize(nullptr) : CUDA_SUCCESS;
 }
 

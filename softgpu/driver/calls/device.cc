@@ -75,7 +75,7 @@ constexpr Attribute kAttributes[] = {
 };
 
 CUresult Find(CUdevice ordinal, Device** device) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   *device = Driver::Get().FindDevice(ordinal);
   return *device != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
@@ -98,14 +98,14 @@ CUresult cuDriverGetVersion(int* version) {
 
 CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   Device* found;
-  TRY(Find(ordinal, &found));
+  LONGWIRE_TRY(Find(ordinal, &found));
   if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *device = ordinal;
   return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetCount(int* count) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *count = static_cast<int>(Driver::Get().devices.size());
   return CUDA_SUCCESS;
@@ -113,7 +113,7 @@ CUresult cuDeviceGetCount(int* count) {
 
 CUresult cuDeviceGetName(char* name, int len, CUdevice dev) {
   Device* device;
-  TRY(Find(dev, &device));
+  LONGWIRE_TRY(Find(dev, &device));
   if (name == nullptr || len <= 0) return CUDA_ERROR_INVALID_VALUE;
   strncpy(name, device->name.c_str(), static_cast<size_t>(len) - 1);
   name[len - 1] = '\0';
@@ -122,7 +122,7 @@ CUresult cuDeviceGetName(char* name, int len, CUdevice dev) {
 
 CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice dev) {
   Device* device;
-  TRY(Find(dev, &device));
+  LONGWIRE_TRY(Find(dev, &device));
   if (uuid == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *uuid = device->uuid;
   return CUDA_SUCCESS;
@@ -130,7 +130,7 @@ CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice dev) {
 
 CUresult cuDeviceTotalMem(size_t* bytes, CUdevice dev) {
   Device* device;
-  TRY(Find(dev, &device));
+  LONGWIRE_TRY(Find(dev, &device));
   if (bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *bytes = device->total_bytes;
   return CUDA_SUCCESS;
@@ -138,7 +138,7 @@ CUresult cuDeviceTotalMem(size_t* bytes, CUdevice dev) {
 
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice dev) {
   Device* device;
-  TRY(Find(dev, &device));
+  LONGWIRE_TRY(Find(dev, &device));
   if (value == nullptr || attribute < 1 || attribute >= CU_DEVICE_ATTRIBUTE_MAX) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -152,7 +152,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
 }
 
 CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice dev) {
-  TRY(cuDeviceGetAttribute(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, dev));
+  LONGWIRE_TRY(cuDeviceGetAttribute(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, dev));
   return cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, dev);
 }
 
@@ -173,13 +173,13 @@ CUresult cuDeviceGetProperties(CUdevprop* properties, CUdevice dev) {
       {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, &properties->regsPerBlock},
       {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, &properties->clockRate},
       {CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, &properties->textureAlign}};
-  for (auto [attribute, value] : fields) TRY(cuDeviceGetAttribute(value, attribute, dev));
+  for (auto [attribute, value] : fields) LONGWIRE_TRY(cuDeviceGetAttribute(value, attribute, dev));
   return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetPCIBusId(char* id, int len, CUdevice dev) {
   Device* device;
-  TRY(Find(dev, &device));
+  LONGWIRE_TRY(Find(dev, &device));
   if (id == nullptr || len <= static_cast<int>(strlen(device->pci_bus_id))) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -188,7 +188,7 @@ CUresult cuDeviceGetPCIBusId(char* id, int len, CUdevice dev) {
 }
 
 CUresult cuDeviceGetByPCIBusId(CUdevice* dev, const char* id) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (dev == nullptr || id == nullptr) return CUDA_ERROR_INVALID_VALUE;
   for (auto& device : Driver::Get().devices) {
     // With or without the domain in front.
@@ -202,7 +202,7 @@ CUresult cuDeviceGetByPCIBusId(CUdevice* dev, const char* id) {
 
 CUresult cuDeviceGetExecAffinitySupport(int* value, CUexecAffinityType type, CUdevice dev) {
   Device* device;
-  TRY(Find(dev, &device));
+  LONGWIRE_TRY(Find(dev, &device));
   if (value == nullptr || type < 0 || type >= CU_EXEC_AFFINITY_TYPE_MAX) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -214,7 +214,7 @@ CUresult cuDeviceGetExecAffinitySupport(int* value, CUexecAffinityType type, CUd
 CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
                                     CUflushGPUDirectRDMAWritesScope scope) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   bool known = target == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX &&
                (scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER ||
                 scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES);
@@ -224,7 +224,7 @@ CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
 CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t* width, CUarray_format format, unsigned channels,
                                             CUdevice dev) {
   Device* device;
-  TRY(Find(dev, &device));
+  LONGWIRE_TRY(Find(dev, &device));
   if (width == nullptr || longwire::base::TexelBytes(format, channels) == 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -237,7 +237,7 @@ CUresult cuDeviceGetHostAtomicCapabilities(unsigned* capabilities,
                                            const CUatomicOperation* operations, unsigned count,
                                            CUdevice dev) {
   Device* device;
-  TRY(Find(dev, &device));
+  LONGWIRE_TRY(Find(dev, &device));
   if (capabilities == nullptr || operations == nullptr || count == 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -253,7 +253,7 @@ CUresult cuDeviceGetHostAtomicCapabilities(unsigned* capabilities,
 CUresult cuDeviceGetLuid(char* luid, unsigned int* /*mask*/, CUdevice dev) {
   if (luid == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Device* device;
-  TRY(Find(dev, &device));
+  LONGWIRE_TRY(Find(dev, &device));
   return CUDA_ERROR_NOT_SUPPORTED;  // Windows' number
 }
 

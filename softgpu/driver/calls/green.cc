@@ -67,35 +67,35 @@ unsigned GroupSize(unsigned flags, unsigned least) {
 using namespace softgpu;
 
 CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource* resource, CUdevResourceType type) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   Device* found = Driver::Get().FindDevice(device);
   return found == nullptr ? CUDA_ERROR_INVALID_DEVICE : Answer(*found->primary, resource, type);
 }
 
 CUresult cuCtxGetDevResource(CUcontext handle, CUdevResource* resource, CUdevResourceType type) {
   Context* context;
-  TRY(ResolveContext(handle, &context));
+  LONGWIRE_TRY(ResolveContext(handle, &context));
   return Answer(*context, resource, type);
 }
 
 CUresult cuGreenCtxGetDevResource(CUgreenCtx handle, CUdevResource* resource,
                                   CUdevResourceType type) {
   std::shared_ptr<GreenContext> green;
-  TRY(FindGreen(handle, &green));
+  LONGWIRE_TRY(FindGreen(handle, &green));
   return Answer(*green->context, resource, type);
 }
 
 CUresult cuDevSmResourceSplitByCount(CUdevResource* groups, unsigned int* count,
                                      const CUdevResource* input, CUdevResource* remaining,
                                      unsigned int flags, unsigned int least) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   constexpr unsigned kKnown = CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING |
                               CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
   if (count == nullptr || input == nullptr || (flags & ~kKnown) != 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   Mark mark;
-  TRY(ReadResource(*input, &mark));
+  LONGWIRE_TRY(ReadResource(*input, &mark));
   if (least > input->sm.smCount || (groups != nullptr && *count == 0)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -115,14 +115,14 @@ CUresult cuDevSmResourceSplitByCount(CUdevResource* groups, unsigned int* count,
 
 CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* descriptor, CUdevResource* resources,
                                    unsigned int count) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (descriptor == nullptr || resources == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
   Mark first;
-  TRY(ReadResource(resources[0], &first));
+  LONGWIRE_TRY(ReadResource(resources[0], &first));
   unsigned multiprocessors = 0;
   for (unsigned i = 0; i < count; ++i) {
     Mark mark;
-    TRY(ReadResource(resources[i], &mark));
+    LONGWIRE_TRY(ReadResource(resources[i], &mark));
     bool together = mark.device == first.device && mark.split == first.split;
     if (!together || (count > 1 && mark.split == 0)) {
       return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
@@ -138,7 +138,7 @@ CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* descriptor, CUdevResource*
 
 CUresult cuGreenCtxCreate(CUgreenCtx* handle, CUdevResourceDesc descriptor, CUdevice device,
                           unsigned int flags) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   Device* found = Driver::Get().FindDevice(device);
   if (found == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   auto resources = Driver::Get().descriptors.Find(descriptor);
@@ -148,10 +148,10 @@ CUresult cuGreenCtxCreate(CUgreenCtx* handle, CUdevResourceDesc descriptor, CUde
   }
   auto green = std::make_shared<GreenContext>();
   green->resource = resources->resource;
-  green->context = MakeContext(device, false);
   CUcontext home;
-  TRY(cuDevicePrimaryCtxRetain(&home, device));
-  std::lock_guard lock(Driver::Get().mutex);
+  LONGWIRE_TRY(cuDevicePrimaryCtxRetain(&home, device));
+  base::MutexLock lock(Driver::mutex);
+  green->context = MakeContext(device, false);
   green->context->home = found->primary;
   green->context->green = green.get();
   green->context->multiprocessors = static_cast<int>(green->resource.sm.smCount);
@@ -162,14 +162,14 @@ CUresult cuGreenCtxCreate(CUgreenCtx* handle, CUdevResourceDesc descriptor, CUde
 
 CUresult cuGreenCtxDestroy(CUgreenCtx handle) {
   std::shared_ptr<GreenContext> green;
-  TRY(FindGreen(handle, &green));
+  LONGWIRE_TRY(FindGreen(handle, &green));
   EndGreenContext(*green);
   return cuDevicePrimaryCtxRelease(green->context->device);
 }
 
 CUresult cuCtxFromGreenCtx(CUcontext* context, CUgreenCtx handle) {
   std::shared_ptr<GreenContext> green;
-  TRY(FindGreen(handle, &green));
+  LONGWIRE_TRY(FindGreen(handle, &green));
   if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *context = Handle(green->context);
   return CUDA_SUCCESS;
@@ -179,7 +179,7 @@ CUresult cuGreenCtxGetId(CUgreenCtx handle, unsigned long long* id) {
   std::shared_ptr<GreenContext> green;
   Context* current = CurrentContext();
   if (handle == nullptr && current != nullptr) handle = GreenHandle(*current);
-  TRY(FindGreen(handle, &green));
+  LONGWIRE_TRY(FindGreen(handle, &green));
   if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *id = green->context->id;
   return CUDA_SUCCESS;
@@ -188,7 +188,7 @@ CUresult cuGreenCtxGetId(CUgreenCtx handle, unsigned long long* id) {
 CUresult cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx handle, unsigned int flags,
                                 int priority) {
   std::shared_ptr<GreenContext> green;
-  TRY(FindGreen(handle, &green));
+  LONGWIRE_TRY(FindGreen(handle, &green));
   if (flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
   return MakeStream(*green->context, flags, priority, stream);
 }

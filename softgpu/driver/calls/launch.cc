@@ -21,18 +21,18 @@ bool LaunchBlocking() {
 CUresult LaunchIn(const void* handle, const LaunchConfig& config, CUstream stream_handle,
                   void** parameters, void** extra) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   KernelOperation operation{FindFunction(handle), config, {}};
   auto stream = FindStream(*context, stream_handle);
   if (!operation.function || !stream) return CUDA_ERROR_INVALID_HANDLE;
-  TRY(InContext(&operation.function, stream->context()));
+  LONGWIRE_TRY(InContext(&operation.function, stream->context()));
   operation.config.device = stream->context().device;
   BindReferences(operation.function->module->references, &operation.config);
-  TRY(ChooseCluster(*operation.function, &operation.config));
-  TRY(CheckLaunch(*operation.function, operation.config, stream->owner().multiprocessors));
-  TRY(PackParameters(*operation.function, parameters, extra, &operation.parameters));
+  LONGWIRE_TRY(ChooseCluster(*operation.function, &operation.config));
+  LONGWIRE_TRY(CheckLaunch(*operation.function, operation.config, stream->owner().multiprocessors));
+  LONGWIRE_TRY(PackParameters(*operation.function, parameters, extra, &operation.parameters));
   CompletionRef done;
-  TRY(Submit(*stream, std::move(operation), &done));
+  LONGWIRE_TRY(Submit(*stream, std::move(operation), &done));
   return done && LaunchBlocking() ? WaitFor({&done, 1}, stream->context()) : CUDA_SUCCESS;
 }
 
@@ -66,7 +66,7 @@ CUresult ReadAttributes(const CUlaunchConfig& launch, LaunchConfig* config) {
 
 CUresult FindPotentialBlockSize(int* grid, int* block, const void* handle,
                                 CUoccupancyB2DSize shared_for_block, size_t shared, int limit) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   auto function = FindFunction(handle);
   if (!function) return CUDA_ERROR_INVALID_HANDLE;
   if (grid == nullptr || block == nullptr || limit < 0) return CUDA_ERROR_INVALID_VALUE;
@@ -115,14 +115,14 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* launch, CUfunction f, void** par
                       {launch->blockDimX, launch->blockDimY, launch->blockDimZ},
                       launch->sharedMemBytes,
                       false};
-  TRY(ReadAttributes(*launch, &config));
+  LONGWIRE_TRY(ReadAttributes(*launch, &config));
   return LaunchIn(f, config, launch->hStream, parameters, extra);
 }
 
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction handle,
                                                               int threads, size_t shared,
                                                               unsigned int /*flags*/) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   auto function = FindFunction(handle);
   if (!function) return CUDA_ERROR_INVALID_HANDLE;
   if (blocks == nullptr || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
@@ -136,7 +136,7 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction han
 
 CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, CUfunction handle, int blocks,
                                                  int threads) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   auto function = FindFunction(handle);
   if (!function) return CUDA_ERROR_INVALID_HANDLE;
   if (bytes == nullptr || blocks <= 0 || threads <= 0) return CUDA_ERROR_INVALID_VALUE;

@@ -21,7 +21,7 @@ bool IsHeadLine(const std::string& line) {
 }
 
 CUresult EnterLink(const void* handle, std::shared_ptr<Link>* link) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   *link = Driver::Get().links.Find(handle);
   return *link ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -72,7 +72,7 @@ CUresult Take(CUjitInputType type, const char* bytes, size_t size, std::string* 
   if (type == CU_JIT_INPUT_PTX) {
     ptx->assign(bytes, strnlen(bytes, size));
   } else if (type == CU_JIT_INPUT_FATBINARY) {
-    TRY(ExtractFromContainer(bytes, size, ptx, reason));
+    LONGWIRE_TRY(ExtractFromContainer(bytes, size, ptx, reason));
   } else {
     *reason = "the software device links PTX only";
     return CUDA_ERROR_INVALID_IMAGE;
@@ -98,7 +98,7 @@ using namespace softgpu;
 
 CUresult cuLinkCreate_v2(unsigned count, CUjit_option* options, void** values, CUlinkState* state) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   if (state == nullptr || (count != 0 && (options == nullptr || values == nullptr))) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -112,7 +112,7 @@ CUresult cuLinkCreate_v2(unsigned count, CUjit_option* options, void** values, C
 CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void* data, size_t size,
                           const char*, unsigned, CUjit_option*, void**) {
   std::shared_ptr<Link> link;
-  TRY(EnterLink(state, &link));
+  LONGWIRE_TRY(EnterLink(state, &link));
   if (data == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
   return Add(*link, type, static_cast<const char*>(data), size);
 }
@@ -120,7 +120,7 @@ CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void* data, si
 CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char* path, unsigned,
                           CUjit_option*, void**) {
   std::shared_ptr<Link> link;
-  TRY(EnterLink(state, &link));
+  LONGWIRE_TRY(EnterLink(state, &link));
   if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::ifstream file(path, std::ios::binary);
   if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
@@ -130,7 +130,7 @@ CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char* pa
 
 CUresult cuLinkComplete(CUlinkState state, void** image, size_t* size) {
   std::shared_ptr<Link> link;
-  TRY(EnterLink(state, &link));
+  LONGWIRE_TRY(EnterLink(state, &link));
   if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Watch watch;
   std::string& joined = link->completed.emplace(Join(link->inputs));
@@ -149,7 +149,7 @@ CUresult cuLinkComplete(CUlinkState state, void** image, size_t* size) {
 
 CUresult cuLinkDestroy(CUlinkState state) {
   std::shared_ptr<Link> link;
-  TRY(EnterLink(state, &link));
+  LONGWIRE_TRY(EnterLink(state, &link));
   Driver::Get().links.Remove(link.get());
   return CUDA_SUCCESS;
 }

@@ -12,14 +12,14 @@ namespace {
 constexpr size_t kPitchAlignment = 512;  // bytes
 
 bool IsCapturing(const Stream& stream) {
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   return stream.capture != nullptr;
 }
 
 CUresult FreeInStream(Stream& stream, CUdeviceptr address, bool of_graph) {
   stream.WaitForRoom();
-  if (!IsCapturing(stream)) TRY(CheckUnsafeInCapture());
-  std::lock_guard lock(Driver::Get().mutex);
+  if (!IsCapturing(stream)) LONGWIRE_TRY(CheckUnsafeInCapture());
+  base::MutexLock lock(Driver::mutex);
   if (stream.capture) {  // no graph frees memory from outside graphs
     return of_graph ? AddCaptured(stream, MemoryFreeOperation{address}) : CUDA_ERROR_INVALID_VALUE;
   }
@@ -33,8 +33,8 @@ CUresult FreeInStream(Stream& stream, CUdeviceptr address, bool of_graph) {
   return CUDA_SUCCESS;
 }
 
-// Driver::mutex held.
-CUresult AllocateInCapture(CUdeviceptr* address, size_t bytes, Stream& stream, int device) {
+CUresult AllocateInCapture(CUdeviceptr* address, size_t bytes, Stream& stream, int device)
+    LONGWIRE_REQUIRES(Driver::mutex) {
   CUDA_MEM_ALLOC_NODE_PARAMS params = {};
   params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
@@ -47,24 +47,24 @@ CUresult AllocateInCapture(CUdeviceptr* address, size_t bytes, Stream& stream, i
 
 CUresult AllocateInStream(CUdeviceptr* address, size_t bytes, CUstream handle, int device) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   auto stream = FindStream(*context, handle);
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
   if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (device < 0) device = context->device;
   {
-    std::lock_guard lock(Driver::Get().mutex);
+    base::MutexLock lock(Driver::mutex);
     if (stream->capture) return AllocateInCapture(address, bytes, *stream, device);
-    TRY(CheckLegacyCapture(*stream));
+    LONGWIRE_TRY(CheckLegacyCapture(*stream));
   }
-  TRY(CheckUnsafeInCapture());
+  LONGWIRE_TRY(CheckUnsafeInCapture());
   *address = AddressSpace::Get().Allocate(device, bytes, 0, context);
   return *address != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult AllocatePinned(void** pointer, size_t bytes, unsigned flags) {
   Context* context;
-  TRY(EnterUnsafe(&context));
+  LONGWIRE_TRY(EnterUnsafe(&context));
   if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *pointer = nullptr;
   if (bytes == 0) return CUDA_SUCCESS;
@@ -145,7 +145,7 @@ using namespace softgpu;
 
 CUresult cuMemGetInfo(size_t* free, size_t* total) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   if (free != nullptr) *free = PhysicalMemory::Get().FreeBytes(context->device);
   if (total != nullptr) *total = Driver::Get().FindDevice(context->device)->total_bytes;
   return CUDA_SUCCESS;
@@ -153,7 +153,7 @@ CUresult cuMemGetInfo(size_t* free, size_t* total) {
 
 CUresult cuMemAlloc(CUdeviceptr* address, size_t bytes) {
   Context* context;
-  TRY(EnterUnsafe(&context));
+  LONGWIRE_TRY(EnterUnsafe(&context));
   if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   *address = AddressSpace::Get().Allocate(context->device, bytes, 0, context);
   return *address != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -167,7 +167,7 @@ CUresult cuMemAllocPitch(CUdeviceptr* address, size_t* pitch, size_t width, size
   }
   size_t bytes, row = (width + kPitchAlignment - 1) / kPitchAlignment * kPitchAlignment;
   if (row < width || __builtin_mul_overflow(row, height, &bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-  TRY(cuMemAlloc(address, bytes));
+  LONGWIRE_TRY(cuMemAlloc(address, bytes));
   *pitch = row;
   return CUDA_SUCCESS;
 }
@@ -175,24 +175,24 @@ CUresult cuMemAllocPitch(CUdeviceptr* address, size_t* pitch, size_t width, size
 // Waits for the context's work, as the driver does in practice.
 CUresult cuMemFree(CUdeviceptr address) {
   Context* context;
-  TRY(EnterUnsafe());
+  LONGWIRE_TRY(EnterUnsafe());
   if (address == 0) return CUDA_SUCCESS;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   auto found = AddressSpace::Get().Find(address);
   if (!found || found->address != address) return CUDA_ERROR_INVALID_VALUE;
   if (found->flags & kGraphOwned) {
-    TRY(SynchronizeContext(*context));
-    std::lock_guard lock(Driver::Get().mutex);
+    LONGWIRE_TRY(SynchronizeContext(*context));
+    base::MutexLock lock(Driver::mutex);
     return FreeGraphMemory(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   }
   if (found->context == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  TRY(SynchronizeContext(*found->context));
+  LONGWIRE_TRY(SynchronizeContext(*found->context));
   return AddressSpace::Get().Free(address, MemoryKind::kDevice);
 }
 
 CUresult cuMemGetAddressRange(CUdeviceptr* base, size_t* bytes, CUdeviceptr address) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   auto found = AddressSpace::Get().Find(address);
   if (!found || found->kind == MemoryKind::kRegistered) return CUDA_ERROR_NOT_FOUND;
   if (base != nullptr) *base = found->address;
@@ -209,17 +209,17 @@ CUresult cuMemHostAlloc(void** pointer, size_t bytes, unsigned int flags) {
 }
 
 CUresult cuMemFreeHost(void* pointer) {
-  TRY(EnterUnsafe());
+  LONGWIRE_TRY(EnterUnsafe());
   if (pointer == nullptr) return CUDA_SUCCESS;
   auto found = AddressSpace::Get().Find(reinterpret_cast<uint64_t>(pointer));
   if (!found || found->kind != MemoryKind::kPinned) return CUDA_ERROR_INVALID_VALUE;
-  TRY(SynchronizeContext(*found->context));
+  LONGWIRE_TRY(SynchronizeContext(*found->context));
   return AddressSpace::Get().Free(reinterpret_cast<uint64_t>(pointer), MemoryKind::kPinned);
 }
 
 CUresult cuMemHostRegister(void* pointer, size_t bytes, unsigned int flags) {
   Context* context;
-  TRY(EnterUnsafe(&context));
+  LONGWIRE_TRY(EnterUnsafe(&context));
   uint64_t address = reinterpret_cast<uint64_t>(pointer), end;
   constexpr unsigned kKnown =
       CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
@@ -231,7 +231,7 @@ CUresult cuMemHostRegister(void* pointer, size_t bytes, unsigned int flags) {
 }
 
 CUresult cuMemHostUnregister(void* pointer) {
-  TRY(EnterUnsafe());
+  LONGWIRE_TRY(EnterUnsafe());
   if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
   // Within a range, or in memory that is pinned otherwise, it is the pointer that is wrong.
   auto address = reinterpret_cast<uint64_t>(pointer);
@@ -240,7 +240,7 @@ CUresult cuMemHostUnregister(void* pointer) {
 }
 
 CUresult cuMemHostGetDevicePointer(CUdeviceptr* device, void* pointer, unsigned int flags) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   uint64_t address = reinterpret_cast<uint64_t>(pointer);
   auto found = AddressSpace::Get().Find(address);
   if (device == nullptr || flags != 0 || !found || found->kind == MemoryKind::kDevice) {
@@ -252,7 +252,7 @@ CUresult cuMemHostGetDevicePointer(CUdeviceptr* device, void* pointer, unsigned 
 }
 
 CUresult cuMemHostGetFlags(unsigned int* flags, void* pointer) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   auto found = AddressSpace::Get().Find(reinterpret_cast<uint64_t>(pointer));
   if (flags == nullptr || !found || found->kind != MemoryKind::kPinned) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -263,7 +263,7 @@ CUresult cuMemHostGetFlags(unsigned int* flags, void* pointer) {
 
 CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned int flags) {
   Context* context;
-  TRY(EnterUnsafe(&context));
+  LONGWIRE_TRY(EnterUnsafe(&context));
   bool known = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST;
   if (address == nullptr || bytes == 0 || !known) return CUDA_ERROR_INVALID_VALUE;
   *address = AddressSpace::Get().AllocateManaged(bytes, context);
@@ -275,14 +275,14 @@ CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
 }
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemoryPool handle,
                                  CUstream stream) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   auto pool = Driver::Get().pools.Find(handle);
   if (!pool) return CUDA_ERROR_INVALID_VALUE;
   return AllocateInStream(address, bytes, stream, pool->device);
 }
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   auto stream = FindStream(*context, handle);
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
   if (address == 0) return CUDA_SUCCESS;  // as the driver, which frees nothing
@@ -296,7 +296,7 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
 }
 
 CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (data == nullptr) return CUDA_ERROR_INVALID_VALUE;
   auto found = AddressSpace::Get().Find(address);
   if (!found) return CUDA_ERROR_INVALID_VALUE;
@@ -305,7 +305,7 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
 
 CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
                                CUdeviceptr address) {
-  TRY(EnterUnsafe());
+  LONGWIRE_TRY(EnterUnsafe());
   if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ||
       !AddressSpace::Get().SetSynchronous(address, *static_cast<const unsigned*>(value) != 0)) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -316,7 +316,7 @@ CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
 // Unlike the single form this succeeds for any pointer.
 CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes, void** data,
                                 CUdeviceptr address) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (count == 0 || attributes == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
   auto found = AddressSpace::Get().Find(address);
   for (unsigned i = 0; i < count; ++i) {

@@ -13,29 +13,29 @@ CUmodule ModuleHandle(Module* module) { return reinterpret_cast<CUmodule>(module
 
 CUresult Load(CUmodule* handle, const void* image, const JitOptions& jit) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   if (handle == nullptr || image == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Module* module;
-  TRY(LoadModule(image, context, false, jit, &module));
+  LONGWIRE_TRY(LoadModule(image, context, false, jit, &module));
   *handle = ModuleHandle(module);
   return CUDA_SUCCESS;
 }
 
 CUresult EnterModule(const void* handle, std::shared_ptr<Module>* module) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   *module = Driver::Get().modules.Find(handle);
   return *module ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult EnterFunction(const void* handle, std::shared_ptr<Function>* function) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   *function = FindFunction(handle);
   return *function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult GetFunction(Function** found, const void* handle, const char* name) {
   std::shared_ptr<Module> module;
-  TRY(EnterModule(handle, &module));
+  LONGWIRE_TRY(EnterModule(handle, &module));
   if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
   for (auto& function : module->functions) {
     if (function->info->name == name) {
@@ -48,7 +48,7 @@ CUresult GetFunction(Function** found, const void* handle, const char* name) {
 
 CUresult Enumerate(const void* handle, Function** functions, unsigned count) {
   std::shared_ptr<Module> module;
-  TRY(EnterModule(handle, &module));
+  LONGWIRE_TRY(EnterModule(handle, &module));
   if (functions == nullptr && count != 0) return CUDA_ERROR_INVALID_VALUE;
   for (unsigned i = 0; i < count && i < module->functions.size(); ++i) {
     functions[i] = module->functions[i].get();
@@ -59,17 +59,17 @@ CUresult Enumerate(const void* handle, Function** functions, unsigned count) {
 // What the module or library is in the current context. `kept` holds the library.
 CUresult EnterInContext(const void* handle, std::shared_ptr<Module>* kept, Module** module) {
   Context* context;
-  TRY(EnterModule(handle, kept));
+  LONGWIRE_TRY(EnterModule(handle, kept));
   *module = kept->get();
   if (!(*kept)->library) return CUDA_SUCCESS;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   return InContext(**kept, *context, module);
 }
 
 CUresult GetGlobal(CUdeviceptr* address, size_t* bytes, const void* handle, const char* name) {
   std::shared_ptr<Module> kept;
   Module* module;
-  TRY(EnterInContext(handle, &kept, &module));
+  LONGWIRE_TRY(EnterInContext(handle, &kept, &module));
   if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
   for (const GlobalInfo& global : module->program->globals()) {
     if (global.name != name) continue;
@@ -82,7 +82,7 @@ CUresult GetGlobal(CUdeviceptr* address, size_t* bytes, const void* handle, cons
 
 CUresult GetParameter(const void* handle, size_t index, size_t* offset, size_t* bytes) {
   std::shared_ptr<Function> function;
-  TRY(EnterFunction(handle, &function));
+  LONGWIRE_TRY(EnterFunction(handle, &function));
   auto& parameters = function->info->parameters;
   if (offset == nullptr || index >= parameters.size()) return CUDA_ERROR_INVALID_VALUE;
   *offset = parameters[index].offset;
@@ -92,7 +92,7 @@ CUresult GetParameter(const void* handle, size_t index, size_t* offset, size_t* 
 
 CUresult GetAttribute(int* value, CUfunction_attribute attribute, const void* handle) {
   std::shared_ptr<Function> function;
-  TRY(EnterFunction(handle, &function));
+  LONGWIRE_TRY(EnterFunction(handle, &function));
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const KernelInfo& info = *function->info;
   switch (attribute) {
@@ -132,7 +132,7 @@ CUresult GetAttribute(int* value, CUfunction_attribute attribute, const void* ha
 
 CUresult SetAttribute(const void* handle, CUfunction_attribute attribute, int value) {
   std::shared_ptr<Function> function;
-  TRY(EnterFunction(handle, &function));
+  LONGWIRE_TRY(EnterFunction(handle, &function));
   if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
     size_t most = DeviceShape::kSharedBytesPerBlockOptin;
     if (value < 0 || value + function->info->static_shared_bytes > most) {
@@ -155,7 +155,7 @@ CUresult SetAttribute(const void* handle, CUfunction_attribute attribute, int va
 
 CUresult GetName(const char** name, const void* handle) {
   std::shared_ptr<Function> function;
-  TRY(EnterFunction(handle, &function));
+  LONGWIRE_TRY(EnterFunction(handle, &function));
   if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *name = function->info->name.c_str();
   return CUDA_SUCCESS;
@@ -168,8 +168,8 @@ CUresult Accept(const void* handle) {
 
 CUresult Unload(const void* handle, bool library) {
   std::shared_ptr<Module> module;
-  TRY(EnterUnsafe());
-  TRY(EnterModule(handle, &module));
+  LONGWIRE_TRY(EnterUnsafe());
+  LONGWIRE_TRY(EnterModule(handle, &module));
   if (module->library != library || module->of_library) return CUDA_ERROR_INVALID_HANDLE;
   UnloadModule(*module);
   return CUDA_SUCCESS;
@@ -177,7 +177,7 @@ CUresult Unload(const void* handle, bool library) {
 
 CUresult GetOwner(Module** owner, const void* handle, bool library) {
   std::shared_ptr<Function> function;
-  TRY(EnterFunction(handle, &function));
+  LONGWIRE_TRY(EnterFunction(handle, &function));
   if (owner == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (library && !function->module->library) return CUDA_ERROR_INVALID_HANDLE;
   *owner = function->module;
@@ -205,16 +205,16 @@ CUresult cuModuleLoadFatBinary(CUmodule* module, const void* image) {
 }
 CUresult cuModuleLoad(CUmodule* handle, const char* name) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Module* module;
-  TRY(LoadModuleFile(name, context, false, {}, &module));
+  LONGWIRE_TRY(LoadModuleFile(name, context, false, {}, &module));
   *handle = ModuleHandle(module);
   return CUDA_SUCCESS;
 }
 CUresult cuModuleUnload(CUmodule module) { return Unload(module, false); }
 CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *mode = CU_MODULE_LAZY_LOADING;
   return CUDA_SUCCESS;
@@ -225,7 +225,7 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
 }
 CUresult cuModuleGetFunctionCount(unsigned int* count, CUmodule handle) {
   std::shared_ptr<Module> module;
-  TRY(EnterModule(handle, &module));
+  LONGWIRE_TRY(EnterModule(handle, &module));
   if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *count = static_cast<unsigned>(module->functions.size());
   return CUDA_SUCCESS;
@@ -240,7 +240,7 @@ CUresult cuModuleGetGlobal(CUdeviceptr* address, size_t* bytes, CUmodule module,
 CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* options,
                            void** values, unsigned int count, CUlibraryOption*, void**,
                            unsigned int) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (library == nullptr || (count != 0 && (options == nullptr || values == nullptr))) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -250,7 +250,7 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* o
 CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* name, CUjit_option* options,
                                void** values, unsigned int count, CUlibraryOption*, void**,
                                unsigned int) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (library == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return LoadModuleFile(name, nullptr, true, {count, options, values},
                         reinterpret_cast<Module**>(library));
@@ -269,7 +269,7 @@ CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned int count, CUlibr
 CUresult cuLibraryGetModule(CUmodule* handle, CUlibrary library) {
   std::shared_ptr<Module> kept;
   Module* module;
-  TRY(EnterInContext(library, &kept, &module));
+  LONGWIRE_TRY(EnterInContext(library, &kept, &module));
   if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *handle = ModuleHandle(module);
   return CUDA_SUCCESS;
@@ -281,7 +281,7 @@ CUresult cuLibraryGetGlobal(CUdeviceptr* address, size_t* bytes, CUlibrary libra
 CUresult cuLibraryGetUnifiedFunction(void** function, CUlibrary library, const char* name) {
   std::shared_ptr<Module> kept;
   Module* module;
-  TRY(EnterInContext(library, &kept, &module));
+  LONGWIRE_TRY(EnterInContext(library, &kept, &module));
   if (function == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
   for (const GlobalInfo& unified : module->program->unified_functions()) {
     if (unified.name != name) continue;
@@ -293,7 +293,7 @@ CUresult cuLibraryGetUnifiedFunction(void** function, CUlibrary library, const c
 CUresult cuLibraryGetManaged(CUdeviceptr* address, size_t* bytes, CUlibrary library,
                              const char* name) {
   CUdeviceptr found = 0;
-  TRY(GetGlobal(&found, bytes, library, name));
+  LONGWIRE_TRY(GetGlobal(&found, bytes, library, name));
   if (!AddressSpace::Get().IsManaged(found)) return CUDA_ERROR_NOT_FOUND;
   if (address != nullptr) *address = found;
   return CUDA_SUCCESS;
@@ -302,10 +302,10 @@ CUresult cuLibraryGetManaged(CUdeviceptr* address, size_t* bytes, CUlibrary libr
 CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
   std::shared_ptr<Function> found;
   Context* context;
-  TRY(EnterFunction(kernel, &found));
-  TRY(Enter(&context));
+  LONGWIRE_TRY(EnterFunction(kernel, &found));
+  LONGWIRE_TRY(Enter(&context));
   if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  TRY(InContext(&found, *context));
+  LONGWIRE_TRY(InContext(&found, *context));
   *function = reinterpret_cast<CUfunction>(found.get());
   return CUDA_SUCCESS;
 }
@@ -343,7 +343,7 @@ CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache) { return Accept
 CUresult cuFuncSetSharedMemConfig(CUfunction function, CUsharedconfig) { return Accept(function); }
 CUresult cuFuncLoad(CUfunction function) { return Accept(function); }
 CUresult cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function) {
-  TRY(Accept(function));
+  LONGWIRE_TRY(Accept(function));
   if (state == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *state = CU_FUNCTION_LOADING_STATE_LOADED;
   return CUDA_SUCCESS;

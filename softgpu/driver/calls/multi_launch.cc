@@ -29,7 +29,7 @@ CUresult FindStreams(std::span<const CUDA_LAUNCH_PARAMS> launches,
 }
 
 void WaitForEachOther(const std::vector<std::shared_ptr<Stream>>& streams) {
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   std::vector<CompletionRef> given;
   for (auto& stream : streams) {
     if (stream->last) given.push_back(stream->last);
@@ -46,7 +46,7 @@ using namespace softgpu;
 
 CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* list, unsigned int count,
                                               unsigned int flags) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   constexpr unsigned kKnown = CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC |
                               CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_POST_LAUNCH_SYNC;
   if (list == nullptr || count == 0 || count > Driver::Get().devices.size() ||
@@ -55,14 +55,14 @@ CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* list, unsigned
   }
   std::span<const CUDA_LAUNCH_PARAMS> launches(list, count);
   std::vector<std::shared_ptr<Stream>> streams;
-  TRY(FindStreams(launches, &streams));
+  LONGWIRE_TRY(FindStreams(launches, &streams));
   if ((flags & CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC) == 0) {
     WaitForEachOther(streams);
   }
   for (const CUDA_LAUNCH_PARAMS& one : launches) {
-    TRY(cuLaunchCooperativeKernel(one.function, one.gridDimX, one.gridDimY, one.gridDimZ,
-                                  one.blockDimX, one.blockDimY, one.blockDimZ, one.sharedMemBytes,
-                                  one.hStream, one.kernelParams));
+    LONGWIRE_TRY(cuLaunchCooperativeKernel(one.function, one.gridDimX, one.gridDimY, one.gridDimZ,
+                                           one.blockDimX, one.blockDimY, one.blockDimZ,
+                                           one.sharedMemBytes, one.hStream, one.kernelParams));
   }
   if ((flags & CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_POST_LAUNCH_SYNC) == 0) {
     WaitForEachOther(streams);

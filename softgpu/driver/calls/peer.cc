@@ -5,16 +5,16 @@ namespace softgpu {
 namespace {
 
 CUresult FindPair(CUdevice one, CUdevice other) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   bool both =
       Driver::Get().FindDevice(one) != nullptr && Driver::Get().FindDevice(other) != nullptr;
   return both ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult ResolvePeer(CUcontext handle, Context** own, Context** peer) {
-  TRY(Enter(own));
+  LONGWIRE_TRY(Enter(own));
   if (handle == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  TRY(ResolveContext(handle, peer));
+  LONGWIRE_TRY(ResolveContext(handle, peer));
   *peer = (*peer)->home;
   return CUDA_SUCCESS;
 }
@@ -25,7 +25,7 @@ CUresult ResolvePeer(CUcontext handle, Context** own, Context** peer) {
 using namespace softgpu;
 
 CUresult cuDeviceCanAccessPeer(int* can, CUdevice dev, CUdevice peer) {
-  TRY(FindPair(dev, peer));
+  LONGWIRE_TRY(FindPair(dev, peer));
   if (can == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *can = dev != peer;
   return CUDA_SUCCESS;
@@ -33,7 +33,7 @@ CUresult cuDeviceCanAccessPeer(int* can, CUdevice dev, CUdevice peer) {
 
 CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice src,
                                  CUdevice dst) {
-  TRY(FindPair(src, dst));
+  LONGWIRE_TRY(FindPair(src, dst));
   if (src == dst) return CUDA_ERROR_INVALID_DEVICE;
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   switch (attribute) {
@@ -55,7 +55,7 @@ CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CU
 CUresult cuDeviceGetP2PAtomicCapabilities(unsigned* capabilities,
                                           const CUatomicOperation* operations, unsigned count,
                                           CUdevice src, CUdevice dst) {
-  TRY(FindPair(src, dst));
+  LONGWIRE_TRY(FindPair(src, dst));
   if (src == dst) return CUDA_ERROR_INVALID_DEVICE;
   if (capabilities == nullptr || operations == nullptr || count == 0) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -82,10 +82,10 @@ CUresult cuDeviceGetP2PAtomicCapabilities(unsigned* capabilities,
 
 CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned int flags) {
   Context *own, *peer;
-  TRY(ResolvePeer(handle, &own, &peer));
+  LONGWIRE_TRY(ResolvePeer(handle, &own, &peer));
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (own->device == peer->device) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   if (!own->peers.insert(peer).second) return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
   RefreshPeerAccess(own->device, peer->device);
   return CUDA_SUCCESS;
@@ -93,8 +93,8 @@ CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned int flags) {
 
 CUresult cuCtxDisablePeerAccess(CUcontext handle) {
   Context *own, *peer;
-  TRY(ResolvePeer(handle, &own, &peer));
-  std::lock_guard lock(Driver::Get().mutex);
+  LONGWIRE_TRY(ResolvePeer(handle, &own, &peer));
+  base::MutexLock lock(Driver::mutex);
   if (own->peers.erase(peer) == 0) return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
   RefreshPeerAccess(own->device, peer->device);
   return CUDA_SUCCESS;

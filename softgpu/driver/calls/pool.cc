@@ -9,19 +9,19 @@ namespace {
 CUmemoryPool PoolHandle(MemoryPool* pool) { return reinterpret_cast<CUmemoryPool>(pool); }
 
 CUresult EnterPool(CUmemoryPool handle, std::shared_ptr<MemoryPool>* pool) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   *pool = Driver::Get().pools.Find(handle);
   return *pool ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 // For what could disturb captures, which all but a look at the access could.
 CUresult EnterPoolUnsafe(CUmemoryPool handle, std::shared_ptr<MemoryPool>* pool) {
-  TRY(EnterUnsafe());
+  LONGWIRE_TRY(EnterUnsafe());
   return EnterPool(handle, pool);
 }
 
 CUresult EnterDevice(CUdevice ordinal, const void* required, Device** device) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   *device = Driver::Get().FindDevice(ordinal);
   if (*device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   return required != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -55,50 +55,50 @@ using namespace softgpu;
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice ordinal) {
   Device* device;
-  TRY(EnterDevice(ordinal, pool, &device));
+  LONGWIRE_TRY(EnterDevice(ordinal, pool, &device));
   *pool = PoolHandle(device->default_pool.get());
   return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice ordinal) {
   Device* device;
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   device = Driver::Get().FindDevice(ordinal);
   if (device == nullptr || pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   *pool = device->current_pool;
   return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool handle) {
   Device* device;
-  TRY(EnterUnsafe());
+  LONGWIRE_TRY(EnterUnsafe());
   device = Driver::Get().FindDevice(ordinal);
   if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::shared_ptr<MemoryPool> pool;
-  TRY(EnterPool(handle, &pool));
+  LONGWIRE_TRY(EnterPool(handle, &pool));
   if (pool->device != ordinal) return CUDA_ERROR_INVALID_DEVICE;
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   device->current_pool = handle;
   return CUDA_SUCCESS;
 }
 
 CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool, CUmemLocation* location,
                                 CUmemAllocationType type) {
-  TRY(CheckPlace(location, type));
+  LONGWIRE_TRY(CheckPlace(location, type));
   return cuDeviceGetDefaultMemPool(pool, location->id);
 }
 CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
-  TRY(CheckPlace(location, type));
+  LONGWIRE_TRY(CheckPlace(location, type));
   return cuDeviceGetMemPool(pool, location->id);
 }
 CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
-  TRY(CheckPlace(location, type));
+  LONGWIRE_TRY(CheckPlace(location, type));
   return cuDeviceSetMemPool(location->id, pool);
 }
 
 CUresult cuMemPoolCreate(CUmemoryPool* handle, const CUmemPoolProps* props) {
-  TRY(EnterUnsafe());
+  LONGWIRE_TRY(EnterUnsafe());
   if (handle == nullptr || props == nullptr || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -114,10 +114,10 @@ CUresult cuMemPoolCreate(CUmemoryPool* handle, const CUmemPoolProps* props) {
 
 CUresult cuMemPoolDestroy(CUmemoryPool handle) {
   std::shared_ptr<MemoryPool> pool;
-  TRY(EnterPoolUnsafe(handle, &pool));
+  LONGWIRE_TRY(EnterPoolUnsafe(handle, &pool));
   Device* device = Driver::Get().FindDevice(pool->device);
   if (device->default_pool == pool) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   if (device->current_pool == handle) {
     device->current_pool = PoolHandle(device->default_pool.get());
   }
@@ -127,7 +127,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool handle) {
 
 CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
   std::shared_ptr<MemoryPool> pool;
-  TRY(EnterPoolUnsafe(handle, &pool));
+  LONGWIRE_TRY(EnterPoolUnsafe(handle, &pool));
   if (value == nullptr || !IsKnown(attribute)) return CUDA_ERROR_INVALID_VALUE;
   pool->attributes[attribute] = IsFlag(attribute) ? static_cast<uint64_t>(*static_cast<int*>(value))
                                                   : *static_cast<uint64_t*>(value);
@@ -137,7 +137,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
 // Amounts in use are not kept by pool: they read as what was last set, zero at first.
 CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
   std::shared_ptr<MemoryPool> pool;
-  TRY(EnterPoolUnsafe(handle, &pool));
+  LONGWIRE_TRY(EnterPoolUnsafe(handle, &pool));
   if (value == nullptr || !IsKnown(attribute)) return CUDA_ERROR_INVALID_VALUE;
   if (IsFlag(attribute)) {
     *static_cast<int*>(value) = static_cast<int>(pool->attributes[attribute]);
@@ -157,7 +157,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc*, size_t)
 }
 CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool handle, CUmemLocation*) {
   std::shared_ptr<MemoryPool> pool;
-  TRY(EnterPool(handle, &pool));
+  LONGWIRE_TRY(EnterPool(handle, &pool));
   if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   return CUDA_SUCCESS;

@@ -14,7 +14,7 @@ constexpr int kGreatestPriority = -5;
 // Enters the call and resolves its stream.
 CUresult EnterStream(CUstream handle, std::shared_ptr<Stream>* stream) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   *stream = FindStream(*context, handle);
   if (*stream) return CUDA_SUCCESS;
   bool orphan = Driver::Get().streams.Find(handle) != nullptr;  // its green context is gone
@@ -35,16 +35,16 @@ bool IsStreamAttribute(CUstreamAttrID attribute) {
 }
 
 CUresult EnterEvent(CUevent handle, std::shared_ptr<Event>* event) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   *event = Driver::Get().events.Find(handle);
   return *event ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult SubmitBatch(CUstream handle, std::vector<CUstreamBatchMemOpParams> operations) {
   std::shared_ptr<Stream> stream;
-  TRY(EnterStream(handle, &stream));
+  LONGWIRE_TRY(EnterStream(handle, &stream));
   int device = stream->context().device;
-  TRY(CheckBatch(operations, device));
+  LONGWIRE_TRY(CheckBatch(operations, device));
   return Submit(*stream, BatchMemoryOperation{std::move(operations), device});
 }
 
@@ -58,7 +58,7 @@ CUstreamBatchMemOpParams ValueOperation(CUstreamBatchMemOpType type, CUdeviceptr
   return operation;
 }
 
-// The callback is called even after a fault, which it is told.
+// The callback is called even after a fault, which it gets as its status.
 struct Callback {
   CUstreamCallback function;
   CUstream handle;
@@ -70,8 +70,8 @@ struct Callback {
   }
 };
 
-CUresult RecordCaptured(Event& event, Stream& stream, bool external,
-                        std::shared_ptr<Event> shared) {
+CUresult RecordCaptured(Event& event, Stream& stream, bool external, std::shared_ptr<Event> shared)
+    LONGWIRE_REQUIRES(Driver::mutex) {
   if (external) return AddCaptured(stream, EventRecordOperation{std::move(shared)});
   if (stream.capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   event.captured = true;
@@ -82,7 +82,7 @@ CUresult RecordCaptured(Event& event, Stream& stream, bool external,
 }
 
 // The capture in which the event was recorded last, if that goes on.
-std::shared_ptr<Capture> CaptureOf(const Event& event) {
+std::shared_ptr<Capture> CaptureOf(const Event& event) LONGWIRE_REQUIRES(Driver::mutex) {
   auto capture = event.capture.lock();
   return capture && !capture->members.empty() ? capture : nullptr;
 }
@@ -91,7 +91,7 @@ std::shared_ptr<Capture> CaptureOf(const Event& event) {
 // after its end it is none.
 CUresult RecordOf(const Event& event, CompletionRef* record) {
   {
-    std::lock_guard lock(Driver::Get().mutex);
+    base::MutexLock lock(Driver::mutex);
     *record = event.record;
     if (event.captured) {
       auto capture = CaptureOf(event);
@@ -104,19 +104,20 @@ CUresult RecordOf(const Event& event, CompletionRef* record) {
 }
 
 // Whether the event's last record has a time.
-CUresult CheckTime(const Event& event) {
+CUresult CheckTime(const Event& event) LONGWIRE_REQUIRES(Driver::mutex) {
   if (event.captured) {
     return CaptureOf(event) ? CUDA_ERROR_CAPTURED_EVENT : CUDA_ERROR_INVALID_VALUE;
   }
   return event.record->done() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
-bool IsTimed(const Event& event) {
+bool IsTimed(const Event& event) LONGWIRE_REQUIRES(Driver::mutex) {
   return (event.flags & CU_EVENT_DISABLE_TIMING) == 0 && (event.captured || event.record);
 }
 
 // A wait for an event of a capture makes the stream part of that capture.
-CUresult JoinCapture(Stream& stream, Event& event, const std::shared_ptr<Capture>& capture) {
+CUresult JoinCapture(Stream& stream, Event& event, const std::shared_ptr<Capture>& capture)
+    LONGWIRE_REQUIRES(Driver::mutex) {
   if (stream.capture && stream.capture != capture) return CUDA_ERROR_STREAM_CAPTURE_MERGE;
   if (stream.legacy()) {
     capture->invalidated = true;
@@ -143,7 +144,7 @@ CUresult MakeStream(Context& owner, unsigned flags, int priority, CUstream* hand
   }
   priority = std::clamp(priority, kGreatestPriority, 0);
   auto stream = std::make_shared<Stream>(&owner, flags, priority, false);
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   AddToContext(stream);
   *handle = reinterpret_cast<CUstream>(Driver::Get().streams.Add(std::move(stream)));
   return CUDA_SUCCESS;
@@ -159,25 +160,25 @@ CUresult cuStreamCreate(CUstream* stream, unsigned int flags) {
 
 CUresult cuStreamCreateWithPriority(CUstream* handle, unsigned int flags, int priority) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   return MakeStream(*CurrentContext(), flags, priority, handle);
 }
 
 // Returns at once; work in the stream goes on.
 CUresult cuStreamDestroy(CUstream handle) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   auto stream = Driver::Get().streams.Find(handle);
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
   if (!stream->owner().alive) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (!Driver::Get().streams.Remove(handle)) return CUDA_ERROR_INVALID_HANDLE;
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   CloseStream(*stream);
   return CUDA_SUCCESS;
 }
 
 CUresult cuStreamGetPriority(CUstream handle, int* priority) {
   std::shared_ptr<Stream> stream;
-  TRY(EnterStream(handle, &stream));
+  LONGWIRE_TRY(EnterStream(handle, &stream));
   if (priority == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *priority = stream->priority();
   return CUDA_SUCCESS;
@@ -185,7 +186,7 @@ CUresult cuStreamGetPriority(CUstream handle, int* priority) {
 
 CUresult cuStreamGetFlags(CUstream handle, unsigned int* flags) {
   std::shared_ptr<Stream> stream;
-  TRY(EnterStream(handle, &stream));
+  LONGWIRE_TRY(EnterStream(handle, &stream));
   if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *flags = stream->flags();
   return CUDA_SUCCESS;
@@ -193,7 +194,7 @@ CUresult cuStreamGetFlags(CUstream handle, unsigned int* flags) {
 
 CUresult cuStreamGetId(CUstream handle, unsigned long long* id) {
   std::shared_ptr<Stream> stream;
-  TRY(EnterStream(handle, &stream));
+  LONGWIRE_TRY(EnterStream(handle, &stream));
   if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *id = stream->id();
   return CUDA_SUCCESS;
@@ -201,7 +202,7 @@ CUresult cuStreamGetId(CUstream handle, unsigned long long* id) {
 
 CUresult cuStreamGetDevice(CUstream handle, CUdevice* device) {
   std::shared_ptr<Stream> stream;
-  TRY(EnterStream(handle, &stream));
+  LONGWIRE_TRY(EnterStream(handle, &stream));
   if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *device = stream->context().device;
   return CUDA_SUCCESS;
@@ -210,21 +211,21 @@ CUresult cuStreamGetDevice(CUstream handle, CUdevice* device) {
 #undef cuStreamGetCtx
 CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext* context, CUgreenCtx* green) {
   std::shared_ptr<Stream> stream;
-  TRY(EnterStream(handle, &stream));
+  LONGWIRE_TRY(EnterStream(handle, &stream));
   if (context != nullptr) *context = Handle(&stream->context());
   if (green != nullptr) *green = GreenHandle(stream->owner());
   return CUDA_SUCCESS;
 }
 EXPORTED CUresult cuStreamGetCtx(CUstream handle, CUcontext* context) {
   std::shared_ptr<Stream> stream;
-  TRY(EnterStream(handle, &stream));
+  LONGWIRE_TRY(EnterStream(handle, &stream));
   if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *context = Handle(&stream->owner());
   return CUDA_SUCCESS;
 }
 CUresult cuStreamGetGreenCtx(CUstream handle, CUgreenCtx* green) {
   std::shared_ptr<Stream> stream;
-  TRY(EnterStream(handle, &stream));
+  LONGWIRE_TRY(EnterStream(handle, &stream));
   if (green == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *green = GreenHandle(stream->owner());
   return CUDA_SUCCESS;
@@ -237,19 +238,19 @@ constexpr auto kNoPolicy = static_cast<CUsynchronizationPolicy>(-1);
 CUresult cuStreamSetAttribute(CUstream handle, CUstreamAttrID attribute,
                               const CUstreamAttrValue* value) {
   std::shared_ptr<Stream> stream;
-  TRY(EnterStream(handle, &stream));
+  LONGWIRE_TRY(EnterStream(handle, &stream));
   if (value == nullptr || !IsStreamAttribute(attribute)) return CUDA_ERROR_INVALID_VALUE;
   bool policy = attribute == CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY;
   if (policy && value->syncPolicy == kNoPolicy) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   stream->attributes[attribute] = *value;
   return CUDA_SUCCESS;
 }
 CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute, CUstreamAttrValue* value) {
   std::shared_ptr<Stream> stream;
-  TRY(EnterStream(handle, &stream));
+  LONGWIRE_TRY(EnterStream(handle, &stream));
   if (value == nullptr || !IsStreamAttribute(attribute)) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   if (auto set = stream->attributes.find(attribute); set != stream->attributes.end()) {
     *value = set->second;
     return CUDA_SUCCESS;
@@ -263,36 +264,36 @@ CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID attribute, CUstrea
 }
 CUresult cuStreamCopyAttributes(CUstream target_handle, CUstream source_handle) {
   std::shared_ptr<Stream> target, source;
-  TRY(EnterStream(target_handle, &target));
-  TRY(EnterStream(source_handle, &source));
-  std::lock_guard lock(Driver::Get().mutex);
+  LONGWIRE_TRY(EnterStream(target_handle, &target));
+  LONGWIRE_TRY(EnterStream(source_handle, &source));
+  base::MutexLock lock(Driver::mutex);
   target->attributes = source->attributes;
   return CUDA_SUCCESS;
 }
 
 CUresult cuStreamSynchronize(CUstream handle) {
   std::shared_ptr<Stream> stream;
-  TRY(EnterStream(handle, &stream));
+  LONGWIRE_TRY(EnterStream(handle, &stream));
   std::vector<CompletionRef> pending;
   {
-    std::lock_guard lock(Driver::Get().mutex);
-    TRY(RefuseWhileCapturing(*stream));
+    base::MutexLock lock(Driver::mutex);
+    LONGWIRE_TRY(RefuseWhileCapturing(*stream));
     pending = PendingOf(*stream);
   }
-  TRY(CheckUnsafeInCapture());
+  LONGWIRE_TRY(CheckUnsafeInCapture());
   return WaitFor(pending, stream->context());
 }
 
 CUresult cuStreamQuery(CUstream handle) {
   std::shared_ptr<Stream> stream;
-  TRY(EnterStream(handle, &stream));
+  LONGWIRE_TRY(EnterStream(handle, &stream));
   std::vector<CompletionRef> pending;
   {
-    std::lock_guard lock(Driver::Get().mutex);
-    TRY(RefuseWhileCapturing(*stream));
+    base::MutexLock lock(Driver::mutex);
+    LONGWIRE_TRY(RefuseWhileCapturing(*stream));
     pending = PendingOf(*stream);
   }
-  TRY(CheckUnsafeInCapture());
+  LONGWIRE_TRY(CheckUnsafeInCapture());
   for (auto& completion : pending) {
     if (!completion->done()) return CUDA_ERROR_NOT_READY;
   }
@@ -301,9 +302,9 @@ CUresult cuStreamQuery(CUstream handle) {
 
 CUresult cuCtxSynchronize_v2(CUcontext handle) {
   Context* context;
-  TRY(ResolveContext(handle, &context));
+  LONGWIRE_TRY(ResolveContext(handle, &context));
   {
-    std::lock_guard lock(Driver::Get().mutex);
+    base::MutexLock lock(Driver::mutex);
     for (auto& stream : StreamsOf(*context)) {
       if (stream->capture) return RefuseWhileCapturing(*stream);
     }
@@ -313,7 +314,7 @@ CUresult cuCtxSynchronize_v2(CUcontext handle) {
 
 CUresult cuEventCreate(CUevent* handle, unsigned int flags) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   constexpr unsigned kKnown = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
   if (flags & CU_EVENT_INTERPROCESS) return Refuse("an interprocess event");
   if (handle == nullptr || (flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -325,7 +326,7 @@ CUresult cuEventCreate(CUevent* handle, unsigned int flags) {
 }
 
 CUresult cuEventDestroy(CUevent handle) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   return Driver::Get().events.Remove(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -336,14 +337,14 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
 CUresult cuEventRecordWithFlags(CUevent event_handle, CUstream handle, unsigned int flags) {
   std::shared_ptr<Event> event;
   std::shared_ptr<Stream> stream;
-  TRY(EnterEvent(event_handle, &event));
-  TRY(EnterStream(handle, &stream));
+  LONGWIRE_TRY(EnterEvent(event_handle, &event));
+  LONGWIRE_TRY(EnterStream(handle, &stream));
   if ((flags & ~unsigned{CU_EVENT_RECORD_EXTERNAL}) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (event->context != &stream->context()) return CUDA_ERROR_INVALID_HANDLE;
   stream->WaitForRoom();
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   if (stream->capture) return RecordCaptured(*event, *stream, flags != 0, event);
-  TRY(CheckLegacyCapture(*stream));
+  LONGWIRE_TRY(CheckLegacyCapture(*stream));
   if (flags != 0) return CUDA_ERROR_ILLEGAL_STATE;
   event->captured = false;
   event->record = Enqueue(*stream, [](int) {});
@@ -353,13 +354,13 @@ CUresult cuEventRecordWithFlags(CUevent event_handle, CUstream handle, unsigned 
 CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned int flags) {
   std::shared_ptr<Event> event;
   std::shared_ptr<Stream> stream;
-  TRY(EnterStream(handle, &stream));
-  TRY(EnterEvent(event_handle, &event));
+  LONGWIRE_TRY(EnterStream(handle, &stream));
+  LONGWIRE_TRY(EnterEvent(event_handle, &event));
   if ((flags & ~unsigned{CU_EVENT_WAIT_EXTERNAL}) != 0) return CUDA_ERROR_INVALID_VALUE;
   stream->WaitForRoom();
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   if (flags != 0) {
-    TRY(CheckLegacyCapture(*stream));
+    LONGWIRE_TRY(CheckLegacyCapture(*stream));
     if (!stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
     return AddCaptured(*stream, EventWaitOperation{event});
   }
@@ -375,16 +376,16 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned int f
     stream->capture->invalidated = true;
     return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
   }
-  TRY(CheckLegacyCapture(*stream));
+  LONGWIRE_TRY(CheckLegacyCapture(*stream));
   if (event->record && !event->record->done()) Enqueue(*stream, [](int) {}, {event->record});
   return CUDA_SUCCESS;
 }
 
 CUresult cuEventQuery(CUevent handle) {
   std::shared_ptr<Event> event;
-  TRY(EnterEvent(handle, &event));
+  LONGWIRE_TRY(EnterEvent(handle, &event));
   CompletionRef record;
-  TRY(RecordOf(*event, &record));
+  LONGWIRE_TRY(RecordOf(*event, &record));
   if (!record) return CUDA_SUCCESS;
   if (!record->done()) return CUDA_ERROR_NOT_READY;
   return WaitFor({&record, 1}, *event->context);
@@ -392,21 +393,21 @@ CUresult cuEventQuery(CUevent handle) {
 
 CUresult cuEventSynchronize(CUevent handle) {
   std::shared_ptr<Event> event;
-  TRY(EnterEvent(handle, &event));
+  LONGWIRE_TRY(EnterEvent(handle, &event));
   CompletionRef record;
-  TRY(RecordOf(*event, &record));
+  LONGWIRE_TRY(RecordOf(*event, &record));
   return record ? WaitFor({&record, 1}, *event->context) : CUDA_SUCCESS;
 }
 
 CUresult cuEventElapsedTime(float* milliseconds, CUevent start_handle, CUevent end_handle) {
   std::shared_ptr<Event> start, end;
-  TRY(EnterEvent(start_handle, &start));
-  TRY(EnterEvent(end_handle, &end));
+  LONGWIRE_TRY(EnterEvent(start_handle, &start));
+  LONGWIRE_TRY(EnterEvent(end_handle, &end));
   if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   if (!IsTimed(*start) || !IsTimed(*end)) return CUDA_ERROR_INVALID_HANDLE;
-  TRY(CheckTime(*start));
-  TRY(CheckTime(*end));
+  LONGWIRE_TRY(CheckTime(*start));
+  LONGWIRE_TRY(CheckTime(*end));
   std::chrono::duration<float, std::milli> span =
       end->record->finished_at() - start->record->finished_at();
   *milliseconds = span.count();
@@ -415,7 +416,7 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent start_handle, CUevent e
 
 CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
   std::shared_ptr<Stream> stream;
-  TRY(EnterStream(handle, &stream));
+  LONGWIRE_TRY(EnterStream(handle, &stream));
   if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return Submit(*stream, HostOperation{{function, data}});
 }
@@ -423,11 +424,11 @@ CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
 CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback function, void* data,
                              unsigned int flags) {
   std::shared_ptr<Stream> stream;
-  TRY(EnterStream(handle, &stream));
+  LONGWIRE_TRY(EnterStream(handle, &stream));
   if (function == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   stream->WaitForRoom();
-  std::lock_guard lock(Driver::Get().mutex);
-  TRY(RefuseWhileCapturing(*stream));
+  base::MutexLock lock(Driver::mutex);
+  LONGWIRE_TRY(RefuseWhileCapturing(*stream));
   Enqueue(*stream, Callback{function, handle, data});
   return CUDA_SUCCESS;
 }
@@ -450,7 +451,8 @@ CUresult cuStreamWriteValue64(CUstream s, CUdeviceptr address, cuuint64_t value,
 }
 CUresult cuStreamBatchMemOp(CUstream s, unsigned int count, CUstreamBatchMemOpParams* operations,
                             unsigned int flags) {
-  constexpr unsigned kMost = 256;  // as documented
-  if (count > kMost || (count != 0 && operations == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+  constexpr unsigned kMaxOperations = 256;  // as documented
+  if (count > kMaxOperations || (count != 0 && operations == nullptr))
+    return CUDA_ERROR_INVALID_VALUE;
   return SubmitBatch(s, {operations, operations + count});
 }

@@ -11,7 +11,7 @@
 namespace softgpu {
 namespace {
 
-constexpr uint64_t kMostElements = uint64_t{1} << 32;
+constexpr uint64_t kMaxElements = uint64_t{1} << 32;
 constexpr uint64_t kStrideLimit = uint64_t{1} << 40;
 
 using Kind = TensorMap::Kind;
@@ -77,7 +77,7 @@ bool KnowsEnums(const Tensor& t) {
 
 bool IsGood(const CUtensorMap* map, const Tensor& t) {
   if (map == nullptr || t.dimensions == nullptr || t.element_strides == nullptr) return false;
-  if (!KnowsEnums(t) || t.rank == 0 || t.rank > kMostDimensions) return false;
+  if (!KnowsEnums(t) || t.rank == 0 || t.rank > kMaxDimensions) return false;
   const bool interleaved = t.interleave != CU_TENSOR_MAP_INTERLEAVE_NONE;
   if ((interleaved || t.kind != Kind::kTiled) && t.rank < 3) return false;
   if (t.rank > 1 && t.strides == nullptr) return false;
@@ -87,7 +87,7 @@ bool IsGood(const CUtensorMap* map, const Tensor& t) {
   if (t.fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE && !IsFloat(t.type)) return false;
   if (reinterpret_cast<uint64_t>(t.address) % t.Alignment() != 0) return false;
   for (uint32_t i = 0; i < t.rank; ++i) {
-    if (t.dimensions[i] == 0 || t.dimensions[i] > kMostElements) return false;
+    if (t.dimensions[i] == 0 || t.dimensions[i] > kMaxElements) return false;
     const bool ignored = i == 0 && !interleaved;
     if (!ignored && (t.element_strides[i] == 0 || t.element_strides[i] > 8)) return false;
     if (i + 1 < t.rank && (t.strides[i] % t.Alignment() != 0 || t.strides[i] >= kStrideLimit)) {
@@ -164,7 +164,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
                                 const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
                                 CUtensorMapFloatOOBfill fill) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   const Tensor tensor = {Kind::kTiled,    type,       rank,    address,   dimensions, strides,
                          element_strides, interleave, swizzle, promotion, fill};
   if (!IsGood(map, tensor) || box == nullptr || !BoxFits(tensor, {box, rank})) {
@@ -181,7 +181,7 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, CUtensorMapDataType type, cuu
                                  const cuuint32_t* element_strides,
                                  CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                                  CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   const Tensor tensor = {Kind::kIm2col,   type,       rank,    address,   dimensions, strides,
                          element_strides, interleave, swizzle, promotion, fill};
   const cuuint32_t box[] = {channels, pixels};
@@ -211,7 +211,7 @@ CUresult cuTensorMapEncodeIm2colWide(
     cuuint32_t channels, cuuint32_t pixels, const cuuint32_t* element_strides,
     CUtensorMapInterleave interleave, CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle swizzle,
     CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   const Tensor tensor = {Kind::kIm2colWide, type,       rank,    address,   dimensions, strides,
                          element_strides,   interleave, swizzle, promotion, fill};
   const cuuint32_t box[] = {channels, pixels};
@@ -229,7 +229,7 @@ CUresult cuTensorMapEncodeIm2colWide(
 }
 
 CUresult cuTensorMapReplaceAddress(CUtensorMap* map, void* address) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (map == nullptr) return CUDA_ERROR_INVALID_VALUE;
   TensorMap contents;
   memcpy(&contents, map, sizeof contents);

@@ -19,8 +19,8 @@ struct Described {
 
 // What objects were made of, for the calls that ask.
 struct Descriptions {
-  std::mutex mutex;  // a leaf
-  std::map<uint64_t, Described> objects;
+  base::Mutex mutex{base::ranks::kSoftgpuDescriptions};
+  std::map<uint64_t, Described> objects LONGWIRE_GUARDED_BY(mutex);
 };
 
 Descriptions& TheDescriptions() {
@@ -29,9 +29,9 @@ Descriptions& TheDescriptions() {
 }
 
 CUresult FindDescribed(uint64_t object, bool surface, Described* described) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   Descriptions& all = TheDescriptions();
-  std::lock_guard lock(all.mutex);
+  base::MutexLock lock(all.mutex);
   auto found = all.objects.find(object);
   if (found == all.objects.end() || found->second.surface != surface) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -44,13 +44,13 @@ CUresult Create(uint64_t* object, const CUDA_RESOURCE_DESC& resource,
                 const CUDA_TEXTURE_DESC& texture, const CUDA_RESOURCE_VIEW_DESC* view,
                 bool surface) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   if (surface && resource.resType != CU_RESOURCE_TYPE_ARRAY) return CUDA_ERROR_INVALID_VALUE;
   std::shared_ptr<const TextureView> made;
-  TRY(MakeView(resource, texture, view, &made));
+  LONGWIRE_TRY(MakeView(resource, texture, view, &made));
   *object = texture_objects::Add(std::move(made));
   Descriptions& all = TheDescriptions();
-  std::lock_guard lock(all.mutex);
+  base::MutexLock lock(all.mutex);
   all.objects[*object] = {resource, texture, view == nullptr ? std::nullopt : std::optional(*view),
                           surface};
   return CUDA_SUCCESS;
@@ -58,13 +58,13 @@ CUresult Create(uint64_t* object, const CUDA_RESOURCE_DESC& resource,
 
 CUresult Destroy(uint64_t object, bool surface) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   if (object == 0) return CUDA_SUCCESS;
   Described described;
-  TRY(FindDescribed(object, surface, &described));
+  LONGWIRE_TRY(FindDescribed(object, surface, &described));
   RetireTextureObject(object);
   Descriptions& all = TheDescriptions();
-  std::lock_guard lock(all.mutex);
+  base::MutexLock lock(all.mutex);
   all.objects.erase(object);
   return CUDA_SUCCESS;
 }
@@ -80,8 +80,8 @@ CUresult cuTexObjectCreate(CUtexObject* object, const CUDA_RESOURCE_DESC* resour
     return CUDA_ERROR_INVALID_VALUE;
   }
   uint64_t made = 0;
-  TRY(EnterUnsafe());
-  TRY(Create(&made, *resource, *texture, view, false));
+  LONGWIRE_TRY(EnterUnsafe());
+  LONGWIRE_TRY(Create(&made, *resource, *texture, view, false));
   *object = made;
   return CUDA_SUCCESS;
 }
@@ -90,7 +90,7 @@ CUresult cuTexObjectDestroy(CUtexObject object) { return Destroy(object, false);
 
 CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC* resource, CUtexObject object) {
   Described described;
-  TRY(FindDescribed(object, false, &described));
+  LONGWIRE_TRY(FindDescribed(object, false, &described));
   if (resource == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *resource = described.resource;
   return CUDA_SUCCESS;
@@ -98,7 +98,7 @@ CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC* resource, CUtexObject ob
 
 CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC* texture, CUtexObject object) {
   Described described;
-  TRY(FindDescribed(object, false, &described));
+  LONGWIRE_TRY(FindDescribed(object, false, &described));
   if (texture == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *texture = described.texture;
   return CUDA_SUCCESS;
@@ -106,7 +106,7 @@ CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC* texture, CUtexObject objec
 
 CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC* view, CUtexObject object) {
   Described described;
-  TRY(FindDescribed(object, false, &described));
+  LONGWIRE_TRY(FindDescribed(object, false, &described));
   if (view == nullptr || !described.view) return CUDA_ERROR_INVALID_VALUE;
   *view = *described.view;
   return CUDA_SUCCESS;
@@ -115,7 +115,7 @@ CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC* view, CUtexObje
 CUresult cuSurfObjectCreate(CUsurfObject* object, const CUDA_RESOURCE_DESC* resource) {
   if (object == nullptr || resource == nullptr) return CUDA_ERROR_INVALID_VALUE;
   uint64_t made = 0;
-  TRY(Create(&made, *resource, {}, nullptr, true));
+  LONGWIRE_TRY(Create(&made, *resource, {}, nullptr, true));
   *object = made;
   return CUDA_SUCCESS;
 }
@@ -124,7 +124,7 @@ CUresult cuSurfObjectDestroy(CUsurfObject object) { return Destroy(object, true)
 
 CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC* resource, CUsurfObject object) {
   Described described;
-  TRY(FindDescribed(object, true, &described));
+  LONGWIRE_TRY(FindDescribed(object, true, &described));
   if (resource == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *resource = described.resource;
   return CUDA_SUCCESS;

@@ -19,7 +19,7 @@ constexpr size_t kPitchAlignment = 32;  // bytes
 
 CUresult FindReference(const void* handle, bool surface, std::shared_ptr<TextureReference>* found) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   *found = Driver::Get().references.Find(handle);
   return *found && (*found)->surface == surface ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -27,8 +27,8 @@ CUresult FindReference(const void* handle, bool surface, std::shared_ptr<Texture
 template <class Set>
 CUresult Change(const void* handle, bool surface, Set set) {
   std::shared_ptr<TextureReference> reference;
-  TRY(FindReference(handle, surface, &reference));
-  std::lock_guard lock(reference->mutex);
+  LONGWIRE_TRY(FindReference(handle, surface, &reference));
+  base::MutexLock lock(reference->mutex);
   reference->view.reset();
   return set(*reference);
 }
@@ -36,14 +36,14 @@ CUresult Change(const void* handle, bool surface, Set set) {
 template <class Get>
 CUresult Ask(const void* handle, bool surface, Get get) {
   std::shared_ptr<TextureReference> reference;
-  TRY(FindReference(handle, surface, &reference));
-  std::lock_guard lock(reference->mutex);
+  LONGWIRE_TRY(FindReference(handle, surface, &reference));
+  base::MutexLock lock(reference->mutex);
   return get(*reference);
 }
 
 CUresult FindInModule(CUmodule handle, const char* name, bool surface, void** reference) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   auto module = Driver::Get().modules.Find(handle);
   if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (name == nullptr || reference == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -56,7 +56,7 @@ CUresult FindInModule(CUmodule handle, const char* name, bool surface, void** re
   return CUDA_ERROR_NOT_FOUND;
 }
 
-CUresult BindArray(TextureReference& reference, CUarray array) {
+CUresult BindArray(TextureReference& reference, CUarray array) LONGWIRE_REQUIRES(reference.mutex) {
   auto found = FindArray(array);
   if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (reference.surface && (found->shape.Flags & CUDA_ARRAY3D_SURFACE_LDST) == 0) {
@@ -85,7 +85,7 @@ CUresult cuModuleGetSurfRef(CUsurfref* reference, CUmodule module, const char* n
 
 CUresult cuTexRefCreate(CUtexref* reference) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   if (reference == nullptr) return CUDA_ERROR_INVALID_VALUE;
   auto made = std::make_shared<TextureReference>();
   *reference = reinterpret_cast<CUtexref>(Driver::Get().references.Add(std::move(made)));
@@ -94,7 +94,7 @@ CUresult cuTexRefCreate(CUtexref* reference) {
 
 CUresult cuTexRefDestroy(CUtexref handle) {
   std::shared_ptr<TextureReference> reference;
-  TRY(FindReference(handle, false, &reference));
+  LONGWIRE_TRY(FindReference(handle, false, &reference));
   if (reference->module != nullptr) return CUDA_ERROR_INVALID_VALUE;
   Driver::Get().references.Remove(handle);
   return CUDA_SUCCESS;
@@ -102,6 +102,7 @@ CUresult cuTexRefDestroy(CUtexref handle) {
 
 CUresult cuTexRefSetArray(CUtexref handle, CUarray array, unsigned int flags) {
   return Change(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     return flags == CU_TRSA_OVERRIDE_FORMAT ? BindArray(reference, array)
                                             : CUDA_ERROR_INVALID_VALUE;
   });
@@ -109,6 +110,7 @@ CUresult cuTexRefSetArray(CUtexref handle, CUarray array, unsigned int flags) {
 
 CUresult cuTexRefSetMipmappedArray(CUtexref handle, CUmipmappedArray array, unsigned int flags) {
   return Change(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     auto found = Driver::Get().mipmaps.Find(array);
     if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (flags != CU_TRSA_OVERRIDE_FORMAT) return CUDA_ERROR_INVALID_VALUE;
@@ -124,6 +126,7 @@ CUresult cuTexRefSetMipmappedArray(CUtexref handle, CUmipmappedArray array, unsi
 
 CUresult cuTexRefSetAddress(size_t* offset, CUtexref handle, CUdeviceptr address, size_t bytes) {
   return Change(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     const size_t beyond = address % kAlignment;
     if (address == 0 || bytes == 0 || (beyond != 0 && offset == nullptr) ||
         !Reachable(address, bytes, CurrentContext()->device)) {
@@ -142,6 +145,7 @@ CUresult cuTexRefSetAddress(size_t* offset, CUtexref handle, CUdeviceptr address
 CUresult cuTexRefSetAddress2D(CUtexref handle, const CUDA_ARRAY_DESCRIPTOR* shape,
                               CUdeviceptr address, size_t pitch) {
   return Change(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     if (shape == nullptr || address % kAlignment != 0 || pitch % kPitchAlignment != 0 ||
         ChannelBytes(shape->Format) == 0) {
       return CUDA_ERROR_INVALID_VALUE;
@@ -151,7 +155,7 @@ CUresult cuTexRefSetAddress2D(CUtexref handle, const CUDA_ARRAY_DESCRIPTOR* shap
     resource.res.pitch2D = {address,      shape->Format, shape->NumChannels,
                             shape->Width, shape->Height, pitch};
     std::shared_ptr<const TextureView> possible;
-    TRY(MakeView(resource, reference.texture, nullptr, &possible));
+    LONGWIRE_TRY(MakeView(resource, reference.texture, nullptr, &possible));
     reference.resource = resource;
     reference.format = shape->Format;
     reference.channels = shape->NumChannels;
@@ -162,6 +166,7 @@ CUresult cuTexRefSetAddress2D(CUtexref handle, const CUDA_ARRAY_DESCRIPTOR* shap
 
 CUresult cuTexRefSetFormat(CUtexref handle, CUarray_format format, int channels) {
   return Change(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     if (longwire::base::TexelBytes(format, static_cast<unsigned>(channels)) == 0) {
       return CUDA_ERROR_INVALID_VALUE;
     }
@@ -173,6 +178,7 @@ CUresult cuTexRefSetFormat(CUtexref handle, CUarray_format format, int channels)
 
 CUresult cuTexRefSetAddressMode(CUtexref handle, int axis, CUaddress_mode mode) {
   return Change(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     if (axis < 0 || axis > 2 || mode > CU_TR_ADDRESS_MODE_BORDER) return CUDA_ERROR_INVALID_VALUE;
     reference.texture.addressMode[axis] = mode;
     return CUDA_SUCCESS;
@@ -181,6 +187,7 @@ CUresult cuTexRefSetAddressMode(CUtexref handle, int axis, CUaddress_mode mode) 
 
 CUresult cuTexRefSetFilterMode(CUtexref handle, CUfilter_mode mode) {
   return Change(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     if (mode > CU_TR_FILTER_MODE_LINEAR) return CUDA_ERROR_INVALID_VALUE;
     reference.texture.filterMode = mode;
     return CUDA_SUCCESS;
@@ -189,6 +196,7 @@ CUresult cuTexRefSetFilterMode(CUtexref handle, CUfilter_mode mode) {
 
 CUresult cuTexRefSetMipmapFilterMode(CUtexref handle, CUfilter_mode mode) {
   return Change(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     if (mode > CU_TR_FILTER_MODE_LINEAR) return CUDA_ERROR_INVALID_VALUE;
     reference.texture.mipmapFilterMode = mode;
     return CUDA_SUCCESS;
@@ -197,6 +205,7 @@ CUresult cuTexRefSetMipmapFilterMode(CUtexref handle, CUfilter_mode mode) {
 
 CUresult cuTexRefSetMipmapLevelBias(CUtexref handle, float bias) {
   return Change(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     reference.texture.mipmapLevelBias = bias;
     return CUDA_SUCCESS;
   });
@@ -204,6 +213,7 @@ CUresult cuTexRefSetMipmapLevelBias(CUtexref handle, float bias) {
 
 CUresult cuTexRefSetMipmapLevelClamp(CUtexref handle, float least, float most) {
   return Change(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     reference.texture.minMipmapLevelClamp = least;
     reference.texture.maxMipmapLevelClamp = most;
     return CUDA_SUCCESS;
@@ -212,6 +222,7 @@ CUresult cuTexRefSetMipmapLevelClamp(CUtexref handle, float least, float most) {
 
 CUresult cuTexRefSetMaxAnisotropy(CUtexref handle, unsigned int ratio) {
   return Change(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     reference.texture.maxAnisotropy = ratio;
     return CUDA_SUCCESS;
   });
@@ -219,6 +230,7 @@ CUresult cuTexRefSetMaxAnisotropy(CUtexref handle, unsigned int ratio) {
 
 CUresult cuTexRefSetBorderColor(CUtexref handle, float* color) {
   return Change(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     if (color == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::copy_n(color, 4, reference.texture.borderColor);
     return CUDA_SUCCESS;
@@ -227,6 +239,7 @@ CUresult cuTexRefSetBorderColor(CUtexref handle, float* color) {
 
 CUresult cuTexRefSetFlags(CUtexref handle, unsigned int flags) {
   return Change(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     reference.texture.flags = flags;
     return CUDA_SUCCESS;
   });
@@ -234,6 +247,7 @@ CUresult cuTexRefSetFlags(CUtexref handle, unsigned int flags) {
 
 CUresult cuTexRefGetAddressMode(CUaddress_mode* mode, CUtexref handle, int axis) {
   return Ask(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     if (mode == nullptr || axis < 0 || axis > 2) return CUDA_ERROR_INVALID_VALUE;
     *mode = reference.texture.addressMode[axis];
     return CUDA_SUCCESS;
@@ -242,6 +256,7 @@ CUresult cuTexRefGetAddressMode(CUaddress_mode* mode, CUtexref handle, int axis)
 
 CUresult cuTexRefGetFilterMode(CUfilter_mode* mode, CUtexref handle) {
   return Ask(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *mode = reference.texture.filterMode;
     return CUDA_SUCCESS;
@@ -250,6 +265,7 @@ CUresult cuTexRefGetFilterMode(CUfilter_mode* mode, CUtexref handle) {
 
 CUresult cuTexRefGetFormat(CUarray_format* format, int* channels, CUtexref handle) {
   return Ask(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     if (format != nullptr) *format = reference.format;
     if (channels != nullptr) *channels = static_cast<int>(reference.channels);
     return CUDA_SUCCESS;
@@ -258,6 +274,7 @@ CUresult cuTexRefGetFormat(CUarray_format* format, int* channels, CUtexref handl
 
 CUresult cuTexRefGetFlags(unsigned int* flags, CUtexref handle) {
   return Ask(handle, false, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *flags = reference.texture.flags;
     return CUDA_SUCCESS;
@@ -266,12 +283,14 @@ CUresult cuTexRefGetFlags(unsigned int* flags, CUtexref handle) {
 
 CUresult cuSurfRefSetArray(CUsurfref handle, CUarray array, unsigned int flags) {
   return Change(handle, true, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     return flags == 0 ? BindArray(reference, array) : CUDA_ERROR_INVALID_VALUE;
   });
 }
 
 CUresult cuSurfRefGetArray(CUarray* array, CUsurfref handle) {
   return Ask(handle, true, [&](TextureReference& reference) {
+    reference.mutex.AssertHeld();
     if (array == nullptr || !reference.bound) return CUDA_ERROR_INVALID_VALUE;
     *array = reference.resource.res.array.hArray;
     return CUDA_SUCCESS;

@@ -13,8 +13,8 @@ struct ChunkHandles {
     std::shared_ptr<Chunk> chunk;
     int references = 0;
   };
-  std::mutex mutex;  // a leaf
-  std::map<CUmemGenericAllocationHandle, Entry> entries;
+  base::Mutex mutex{base::ranks::kSoftgpuChunkHandles};
+  std::map<CUmemGenericAllocationHandle, Entry> entries LONGWIRE_GUARDED_BY(mutex);
 
   static ChunkHandles& Get() {
     static auto* handles = new ChunkHandles;
@@ -22,20 +22,20 @@ struct ChunkHandles {
   }
   CUmemGenericAllocationHandle Add(std::shared_ptr<Chunk> chunk) {
     auto handle = reinterpret_cast<CUmemGenericAllocationHandle>(chunk.get());
-    std::lock_guard lock(mutex);
+    base::MutexLock lock(mutex);
     auto& entry = entries[handle];
     entry.chunk = std::move(chunk);
     ++entry.references;
     return handle;
   }
   std::shared_ptr<Chunk> Find(CUmemGenericAllocationHandle handle) {
-    std::lock_guard lock(mutex);
+    base::MutexLock lock(mutex);
     auto entry = entries.find(handle);
     return entry == entries.end() ? nullptr : entry->second.chunk;
   }
   bool Release(CUmemGenericAllocationHandle handle) {
     std::shared_ptr<Chunk> last;  // given back after the lock is
-    std::lock_guard lock(mutex);
+    base::MutexLock lock(mutex);
     auto entry = entries.find(handle);
     if (entry == entries.end()) return false;
     if (--entry->second.references == 0) {
@@ -77,20 +77,20 @@ using namespace softgpu;
 
 CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* prop,
                                        CUmemAllocationGranularity_flags) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (granularity == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  TRY(CheckProperties(prop));
+  LONGWIRE_TRY(CheckProperties(prop));
   *granularity = kChunkGranularity;
   return CUDA_SUCCESS;
 }
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
                      const CUmemAllocationProp* prop, unsigned long long flags) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (handle == nullptr || flags != 0 || bytes == 0 || !IsWhole(bytes)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  TRY(CheckProperties(prop));
+  LONGWIRE_TRY(CheckProperties(prop));
   auto chunk = PhysicalMemory::Get().Create(prop->location.id, bytes);
   if (!chunk) return CUDA_ERROR_OUT_OF_MEMORY;
   *handle = ChunkHandles::Get().Add(std::move(chunk));
@@ -98,12 +98,12 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   return ChunkHandles::Get().Release(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   auto chunk = AddressSpace::Get().FindChunk(reinterpret_cast<uint64_t>(address));
   if (handle == nullptr || !chunk) return CUDA_ERROR_INVALID_VALUE;
   *handle = ChunkHandles::Get().Add(std::move(chunk));
@@ -112,7 +112,7 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void*
 
 CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop,
                                                 CUmemGenericAllocationHandle handle) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   auto chunk = ChunkHandles::Get().Find(handle);
   if (prop == nullptr || !chunk) return CUDA_ERROR_INVALID_VALUE;
   *prop = {};
@@ -124,7 +124,7 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop,
 
 CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle handle,
                                       CUmemAllocationHandleType type, unsigned long long flags) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   auto chunk = ChunkHandles::Get().Find(handle);
   if (out == nullptr || flags != 0 || !chunk) return CUDA_ERROR_INVALID_VALUE;
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return Refuse("this handle type");
@@ -136,7 +136,7 @@ CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHandle ha
 
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* os_handle,
                                         CUmemAllocationHandleType type) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return Refuse("this handle type");
   int fd = static_cast<int>(reinterpret_cast<intptr_t>(os_handle));
@@ -148,7 +148,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
 
 CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t alignment, CUdeviceptr hint,
                              unsigned long long flags) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (address == nullptr || flags != 0 || bytes == 0 || !IsWhole(bytes) ||
       (alignment & (alignment - 1)) != 0) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -159,30 +159,30 @@ CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t alignmen
 }
 
 CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   return AddressSpace::Get().Unreserve(address, bytes);
 }
 
 CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
                   CUmemGenericAllocationHandle handle, unsigned long long flags) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   auto chunk = ChunkHandles::Get().Find(handle);
   if (!chunk || offset != 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   return AddressSpace::Get().Map(address, bytes, std::move(chunk));
 }
 
 CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   return AddressSpace::Get().Unmap(address, bytes);
 }
 
 CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* descriptors,
                         size_t count) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (descriptors == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
   DeviceSet added = 0, removed = 0;
   for (size_t i = 0; i < count; ++i) {
-    TRY(CheckLocation(descriptors[i].location));
+    LONGWIRE_TRY(CheckLocation(descriptors[i].location));
     if (descriptors[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ) {
       return Refuse("read-only access to a mapping");
     }
@@ -194,9 +194,9 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc
 
 CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location,
                         CUdeviceptr address) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (flags == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  TRY(CheckLocation(*location));
+  LONGWIRE_TRY(CheckLocation(*location));
   auto access = AddressSpace::Get().AccessOf(address);
   if (!access) return CUDA_ERROR_INVALID_VALUE;
   bool readwrite = (*access & OnlyDevice(location->id)) != 0;

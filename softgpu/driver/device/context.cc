@@ -46,7 +46,7 @@ void TearDown(Context& context) {
     if (event->context == &context) driver.events.Remove(event.get());
   }
   {
-    std::lock_guard lock(driver.mutex);
+    base::MutexLock lock(Driver::mutex);
     for (auto& stream : context.streams) {
       stream->capture.reset();
       CloseStream(*stream);

@@ -9,7 +9,7 @@ CUgreenCtx GreenHandle(const Context& context) {
 }
 
 CUresult FindGreen(CUgreenCtx handle, std::shared_ptr<GreenContext>* green) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   *green = Driver::Get().greens.Find(handle);
   if (!*green) return CUDA_ERROR_INVALID_CONTEXT;
   return (*green)->context->alive ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -18,7 +18,7 @@ CUresult FindGreen(CUgreenCtx handle, std::shared_ptr<GreenContext>* green) {
 void EndGreenContext(GreenContext& green) {
   Context& context = *green.context;
   SynchronizeContext(context);
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   for (auto& stream : context.streams) {
     stream->capture.reset();
     CloseStream(*stream);
@@ -31,7 +31,7 @@ void EndGreenContext(GreenContext& green) {
 void EndGreenContextsOf(Context& home) {
   std::vector<Context*> parts;
   {
-    std::lock_guard lock(Driver::Get().mutex);
+    base::MutexLock lock(Driver::mutex);
     parts = home.parts;
   }
   for (Context* part : parts) EndGreenContext(*part->green);

@@ -26,8 +26,8 @@ CUgreenCtx GreenHandle(const Context& context);
 CUresult FindGreen(CUgreenCtx handle, std::shared_ptr<GreenContext>* green);
 
 // Waits for the work of a green context, and ends it.
-void EndGreenContext(GreenContext& green);
+void EndGreenContext(GreenContext& green) LONGWIRE_EXCLUDES(Driver::mutex);
 // Ends the green contexts of a primary context that ends.
-void EndGreenContextsOf(Context& home);
+void EndGreenContextsOf(Context& home) LONGWIRE_EXCLUDES(Driver::mutex);
 
 }  // namespace softgpu

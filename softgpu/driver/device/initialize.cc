@@ -49,7 +49,7 @@ std::unique_ptr<Device> MakeDevice(int ordinal, size_t count, size_t total_bytes
 
 CUresult Initialize() {
   Driver& driver = Driver::Get();
-  std::lock_guard lock(driver.mutex);
+  base::MutexLock lock(Driver::mutex);
   if (driver.forked) return CUDA_ERROR_NOT_INITIALIZED;
   if (driver.initialized) return CUDA_SUCCESS;
   KeepErrorOutput();

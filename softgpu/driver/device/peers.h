@@ -5,9 +5,9 @@
 
 namespace softgpu {
 
-// A device reaches another's memory while one of its contexts may. Driver::mutex held.
-void RefreshPeerAccess(int accessor, int owner);
+// A device reaches another's memory while one of its contexts may.
+void RefreshPeerAccess(int accessor, int owner) LONGWIRE_REQUIRES(Driver::mutex);
 // Takes the context out of every pair that it is part of.
-void ForgetPeers(Context& context);
+void ForgetPeers(Context& context) LONGWIRE_EXCLUDES(Driver::mutex);
 
 }  // namespace softgpu

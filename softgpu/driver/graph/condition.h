@@ -19,7 +19,7 @@ struct Condition {
 
   uint32_t initial = 0;
   bool assigned = false;  // the initial value is set with each launch
-  bool used = false;      // some node decides by it; guarded by Driver::mutex
+  bool used LONGWIRE_GUARDED_BY(Driver::mutex) = false;  // some node decides by it
 };
 
 // A node that runs none, one or one again and again of its bodies.

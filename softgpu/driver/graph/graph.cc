@@ -52,11 +52,12 @@ std::vector<std::shared_ptr<Graph>> ChildrenOf(const Operation& operation) {
 }
 
 bool IsUnique(const Graph& graph) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](auto& node) {
-    return std::holds_alternative<ConditionalOperation>(node->operation) ||
-           std::holds_alternative<MemoryAllocOperation>(node->operation) ||
-           std::holds_alternative<MemoryFreeOperation>(node->operation);
-  });
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [](auto& node) LONGWIRE_REQUIRES(Driver::mutex) {
+                       return std::holds_alternative<ConditionalOperation>(node->operation) ||
+                              std::holds_alternative<MemoryAllocOperation>(node->operation) ||
+                              std::holds_alternative<MemoryFreeOperation>(node->operation);
+                     });
 }
 
 std::vector<GraphNode*> SortNodes(const Graph& graph) {

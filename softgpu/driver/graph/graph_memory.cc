@@ -13,16 +13,15 @@ GraphMemoryFigures figures[kMaxDevices];
 
 using ByAddress = std::map<CUdeviceptr, std::shared_ptr<GraphMemory>>;
 
-// What launches have allocated and nobody has freed: it outlives its graph and executable. Guarded
-// by Driver::mutex.
-ByAddress& Allocated() {
+// What launches have allocated and nobody has freed: it outlives its graph and executable.
+ByAddress& Allocated() LONGWIRE_REQUIRES(Driver::mutex) {
   static auto* allocated = new ByAddress;  // never destroyed, as the driver
   return *allocated;
 }
 
 // Calls allocate(memory) and free(address) for the nodes in a runnable order.
 template <class Allocate, class Free>
-void WalkMemory(const Graph& plan, Allocate allocate, Free free) {
+void WalkMemory(const Graph& plan, Allocate allocate, Free free) LONGWIRE_REQUIRES(Driver::mutex) {
   for (GraphNode* node : SortNodes(plan)) {
     if (auto* alloc = std::get_if<MemoryAllocOperation>(&node->operation)) allocate(alloc->memory);
     if (auto* gone = std::get_if<MemoryFreeOperation>(&node->operation)) free(gone->address);
@@ -31,7 +30,8 @@ void WalkMemory(const Graph& plan, Allocate allocate, Free free) {
 }
 
 // Of each address, how many more nodes allocate it than free it.
-std::map<CUdeviceptr, int> Unfreed(const std::set<GraphNode*>& nodes) {
+std::map<CUdeviceptr, int> Unfreed(const std::set<GraphNode*>& nodes)
+    LONGWIRE_REQUIRES(Driver::mutex) {
   std::map<CUdeviceptr, int> unfreed;
   for (GraphNode* node : nodes) {
     if (auto* alloc = std::get_if<MemoryAllocOperation>(&node->operation)) {
@@ -43,7 +43,8 @@ std::map<CUdeviceptr, int> Unfreed(const std::set<GraphNode*>& nodes) {
 }
 
 std::shared_ptr<GraphMemory> FreedBefore(const Graph& graph, std::vector<GraphNode*> to_visit,
-                                         const CUDA_MEM_ALLOC_NODE_PARAMS& params) {
+                                         const CUDA_MEM_ALLOC_NODE_PARAMS& params)
+    LONGWIRE_REQUIRES(Driver::mutex) {
   std::set<GraphNode*> before;
   while (!to_visit.empty()) {
     GraphNode* node = to_visit.back();
@@ -76,10 +77,13 @@ GraphMemoryFigures& GraphMemoryFiguresOf(int device) { return figures[device]; }
 CUresult ClaimGraphMemory(const Graph& plan, const std::shared_ptr<GraphExec>& exec) {
   bool claimed = false;
   WalkMemory(
-      plan, [&](auto& memory) { claimed |= !memory->exec.expired(); }, [](CUdeviceptr) {});
+      plan,
+      [&](auto& memory) LONGWIRE_REQUIRES(Driver::mutex) { claimed |= !memory->exec.expired(); },
+      [](CUdeviceptr) {});
   if (claimed) return CUDA_ERROR_NOT_SUPPORTED;
   WalkMemory(
-      plan, [&](auto& memory) { memory->exec = exec; }, [](CUdeviceptr) {});
+      plan, [&](auto& memory) LONGWIRE_REQUIRES(Driver::mutex) { memory->exec = exec; },
+      [](CUdeviceptr) {});
   return CUDA_SUCCESS;
 }
 

@@ -20,7 +20,10 @@ struct GraphMemory;
 class Completion {
  public:
   bool done() const { return done_.load(std::memory_order_acquire) != 0; }
-  void Wait() const { done_.wait(0, std::memory_order_acquire); }
+  void Wait() const {
+    base::AssertNoRankedLockHeld();
+    done_.wait(0, std::memory_order_acquire);
+  }
   void Finish() {
     finished_at_ = std::chrono::steady_clock::now();
     done_.store(1, std::memory_order_release);
@@ -38,11 +41,12 @@ using CompletionRef = std::shared_ptr<Completion>;
 struct Event {
   unsigned flags = 0;
   Context* context = nullptr;
-  // Guarded by Driver::mutex.
-  CompletionRef record;                   // null until recorded
-  bool captured = false;                  // the last record was,
-  std::weak_ptr<Capture> capture;         // in this capture, if that goes on,
-  std::vector<GraphNode*> capture_nodes;  // with the nodes that it stands for
+  // Null until recorded. If the last record was captured: in which capture, if that goes on, and
+  // the nodes that the event stands for.
+  CompletionRef record LONGWIRE_GUARDED_BY(Driver::mutex);
+  bool captured LONGWIRE_GUARDED_BY(Driver::mutex) = false;
+  std::weak_ptr<Capture> capture LONGWIRE_GUARDED_BY(Driver::mutex);
+  std::vector<GraphNode*> capture_nodes LONGWIRE_GUARDED_BY(Driver::mutex);
 };
 
 // The operations. Copies, fills and host functions keep the driver's own parameter structs, which

@@ -16,7 +16,7 @@ struct UserObject : std::enable_shared_from_this<UserObject> {
   std::atomic<uint64_t> references{0};
 
   void Retain(uint64_t count) { references += count; }
-  // Precondition: so many are held.
+  // Precondition: at least `count` references are held.
   void Release(uint64_t count);
 };
 
@@ -30,7 +30,7 @@ class UserReferences {
 
   // References that the caller has taken.
   void Add(const std::shared_ptr<UserObject>& object, uint64_t count) { counts_[object] += count; }
-  // False if there are not so many.
+  // False if the graph has fewer than `count` references to the object.
   bool Remove(const std::shared_ptr<UserObject>& object, uint64_t count);
 
  private:

@@ -30,7 +30,7 @@ AddressSpace::AddressSpace() : small_heaps_(kMaxDevices) {
 }
 
 uint64_t AddressSpace::Reserve(size_t bytes, uint64_t alignment, uint64_t hint) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   uint64_t address = 0;
   if (hint != 0 && hint % alignment == 0 && ranges_.TakeAt(hint, bytes)) {
     address = hint;
@@ -42,7 +42,7 @@ uint64_t AddressSpace::Reserve(size_t bytes, uint64_t alignment, uint64_t hint) 
 }
 
 CUresult AddressSpace::Unreserve(uint64_t address, size_t bytes) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto reservation = reservations_.find(address);
   if (reservation == reservations_.end() || reservation->second != bytes) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -60,7 +60,7 @@ CUresult AddressSpace::Unreserve(uint64_t address, size_t bytes) {
 }
 
 CUresult AddressSpace::Map(uint64_t address, size_t bytes, std::shared_ptr<Chunk> chunk) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   // A chunk is mapped whole, as on the devices that were measured.
   if (bytes != chunk->bytes || address % kChunkGranularity != 0 || !InReservation(address, bytes)) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -123,7 +123,7 @@ bool AddressSpace::CoversWholeMappings(uint64_t address, size_t bytes) {
 }
 
 CUresult AddressSpace::Unmap(uint64_t address, size_t bytes) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (bytes == 0 || !CoversWholeMappings(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
   if (!InReservation(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
   for (auto m = mappings_.find(address); m != mappings_.end() && m->first < address + bytes;) {
@@ -142,7 +142,7 @@ void AddressSpace::ChangeAccess(uint64_t address, Mapping& mapping, DeviceSet ac
 
 CUresult AddressSpace::SetAccess(uint64_t address, size_t bytes, DeviceSet added,
                                  DeviceSet removed) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (bytes == 0 || !CoversWholeMappings(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
   for (auto m = mappings_.find(address); m != mappings_.end() && m->first < address + bytes; ++m) {
     ChangeAccess(m->first, m->second, (m->second.access & ~removed) | added);
@@ -151,7 +151,7 @@ CUresult AddressSpace::SetAccess(uint64_t address, size_t bytes, DeviceSet added
 }
 
 void AddressSpace::SetPeerAccess(int owner, int accessor, bool enabled) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   DeviceSet peer = OnlyDevice(accessor);
   accessors_[owner] = enabled ? accessors_[owner] | peer : accessors_[owner] & ~peer;
   for (auto& [address, mapping] : mappings_) {
@@ -168,19 +168,19 @@ const AddressSpace::Mapping* AddressSpace::FindMapping(uint64_t address) {
 }
 
 std::shared_ptr<Chunk> AddressSpace::FindChunk(uint64_t address) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   const Mapping* mapping = FindMapping(address);
   return mapping != nullptr ? mapping->chunk : nullptr;
 }
 
 std::optional<DeviceSet> AddressSpace::AccessOf(uint64_t address) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   const Mapping* mapping = FindMapping(address);
   return mapping != nullptr ? std::optional(mapping->access) : std::nullopt;
 }
 
 bool AddressSpace::IsPlain(uint64_t address) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   const Mapping* mapping = FindMapping(address);
   return mapping != nullptr && mapping->plain;
 }
@@ -198,7 +198,7 @@ uint64_t AddressSpace::Allocate(int device, size_t bytes, uint64_t alignment, Co
                                 unsigned flags) {
   if (bytes == 0 || bytes > Arena::Get().bytes()) return 0;
   alignment = std::max(alignment, kMinAlignment);
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   uint64_t address = 0;
   bool small = bytes < kSmallAllocation && alignment <= kSmallAllocation;
   if (small) {
@@ -224,19 +224,19 @@ uint64_t AddressSpace::Allocate(int device, size_t bytes, uint64_t alignment, Co
 }
 
 uint64_t AddressSpace::AllocatePinned(size_t bytes, unsigned flags, Context* context) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return AllocateHost(MemoryKind::kPinned, bytes, flags, context);
 }
 
 uint64_t AddressSpace::AllocateManaged(size_t bytes, Context* context) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   uint64_t address = AllocateHost(MemoryKind::kDevice, bytes, 0, context);
   if (address != 0) managed_[address] = bytes;
   return address;
 }
 
 bool AddressSpace::IsManaged(uint64_t address) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto after = managed_.upper_bound(address);
   return after != managed_.begin() && address - std::prev(after)->first < std::prev(after)->second;
 }
@@ -259,7 +259,7 @@ uint64_t AddressSpace::AllocateHost(MemoryKind kind, size_t bytes, unsigned flag
 // Memory registered inside a reservation of the arena (a shared segment that the caller mapped
 // there, in whole granules) becomes reachable for kernels; elsewhere it is only remembered.
 CUresult AddressSpace::Register(uint64_t address, size_t bytes, unsigned flags, Context* context) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto taken = allocations_.lower_bound(address);
   if (taken != allocations_.begin()) {
     auto previous = std::prev(taken);
@@ -300,7 +300,7 @@ void AddressSpace::FreeLocked(std::map<uint64_t, Allocation>::iterator allocatio
 }
 
 CUresult AddressSpace::Free(uint64_t address, MemoryKind kind) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto allocation = allocations_.find(address);
   if (allocation == allocations_.end() || allocation->second.kind != kind) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -310,7 +310,7 @@ CUresult AddressSpace::Free(uint64_t address, MemoryKind kind) {
 }
 
 void AddressSpace::FreeAllOf(Context* context) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   for (auto a = allocations_.begin(); a != allocations_.end();) {
     auto next = std::next(a);
     if (a->second.context == context) FreeLocked(a);
@@ -319,7 +319,7 @@ void AddressSpace::FreeAllOf(Context* context) {
 }
 
 bool AddressSpace::SetSynchronous(uint64_t address, bool on) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto after = allocations_.upper_bound(address);
   if (after == allocations_.begin()) return false;
   Allocation& found = std::prev(after)->second;
@@ -329,7 +329,7 @@ bool AddressSpace::SetSynchronous(uint64_t address, bool on) {
 }
 
 std::optional<Allocation> AddressSpace::Find(uint64_t address) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (auto a = allocations_.upper_bound(address); a != allocations_.begin()) {
     --a;
     if (address - a->first < a->second.bytes) return a->second;

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -82,28 +81,30 @@ class AddressSpace {
   using Mappings = std::map<uint64_t, Mapping>;
 
   AddressSpace();
-  bool Attach(uint64_t address, size_t bytes, Mapping mapping);
+  bool Attach(uint64_t address, size_t bytes, Mapping mapping) LONGWIRE_REQUIRES(mutex_);
   // Attaches memory of a device that its peers may access too.
-  bool AttachPlain(uint64_t address, std::shared_ptr<Chunk> chunk);
-  void ChangeAccess(uint64_t address, Mapping& mapping, DeviceSet access);
-  void Detach(Mappings::iterator mapping);
-  const Mapping* FindMapping(uint64_t address);  // null if there is none
-  bool InReservation(uint64_t address, size_t bytes);
+  bool AttachPlain(uint64_t address, std::shared_ptr<Chunk> chunk) LONGWIRE_REQUIRES(mutex_);
+  void ChangeAccess(uint64_t address, Mapping& mapping, DeviceSet access) LONGWIRE_REQUIRES(mutex_);
+  void Detach(Mappings::iterator mapping) LONGWIRE_REQUIRES(mutex_);
+  const Mapping* FindMapping(uint64_t address) LONGWIRE_REQUIRES(mutex_);  // null if there is none
+  bool InReservation(uint64_t address, size_t bytes) LONGWIRE_REQUIRES(mutex_);
   // True if [address, address + bytes) is exactly a run of whole mappings.
-  bool CoversWholeMappings(uint64_t address, size_t bytes);
-  bool GrowSmallHeap(int device);
-  uint64_t AllocateHost(MemoryKind kind, size_t bytes, unsigned flags, Context* context);
-  void FreeLocked(std::map<uint64_t, Allocation>::iterator allocation);
+  bool CoversWholeMappings(uint64_t address, size_t bytes) LONGWIRE_REQUIRES(mutex_);
+  bool GrowSmallHeap(int device) LONGWIRE_REQUIRES(mutex_);
+  uint64_t AllocateHost(MemoryKind kind, size_t bytes, unsigned flags, Context* context)
+      LONGWIRE_REQUIRES(mutex_);
+  void FreeLocked(std::map<uint64_t, Allocation>::iterator allocation) LONGWIRE_REQUIRES(mutex_);
 
-  std::mutex mutex_;
-  RangeAllocator ranges_;
-  std::map<uint64_t, size_t> reservations_;  // address -> bytes
-  Mappings mappings_;
-  std::map<uint64_t, Allocation> allocations_;
-  std::map<uint64_t, size_t> managed_;       // address -> bytes
-  std::vector<RangeAllocator> small_heaps_;  // per device: parts of mapped chunks
-  std::vector<DeviceSet> accessors_;         // per device: itself and who may access its memory
-  uint64_t next_id_ = 1;
+  base::Mutex mutex_{base::ranks::kSoftgpuAddressSpace};
+  RangeAllocator ranges_ LONGWIRE_GUARDED_BY(mutex_);
+  std::map<uint64_t, size_t> reservations_ LONGWIRE_GUARDED_BY(mutex_);  // address -> bytes
+  Mappings mappings_ LONGWIRE_GUARDED_BY(mutex_);
+  std::map<uint64_t, Allocation> allocations_ LONGWIRE_GUARDED_BY(mutex_);
+  std::map<uint64_t, size_t> managed_ LONGWIRE_GUARDED_BY(mutex_);  // address -> bytes
+  // Per device: parts of mapped chunks; the devices that may access its memory, itself included.
+  std::vector<RangeAllocator> small_heaps_ LONGWIRE_GUARDED_BY(mutex_);
+  std::vector<DeviceSet> accessors_ LONGWIRE_GUARDED_BY(mutex_);
+  uint64_t next_id_ LONGWIRE_GUARDED_BY(mutex_) = 1;
 };
 
 }  // namespace softgpu

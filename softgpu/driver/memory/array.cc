@@ -47,8 +47,8 @@ CUresult CheckShape(const CUDA_ARRAY3D_DESCRIPTOR& shape) {
   const bool layered = Has(shape, CUDA_ARRAY3D_LAYERED);
   if (shape.Height == 0 && shape.Depth != 0 && !layered) return CUDA_ERROR_INVALID_VALUE;
   if (layered && shape.Depth == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (Has(shape, CUDA_ARRAY3D_CUBEMAP)) TRY(CheckCube(shape));
-  if (Has(shape, CUDA_ARRAY3D_TEXTURE_GATHER)) TRY(CheckGather(shape));
+  if (Has(shape, CUDA_ARRAY3D_CUBEMAP)) LONGWIRE_TRY(CheckCube(shape));
+  if (Has(shape, CUDA_ARRAY3D_TEXTURE_GATHER)) LONGWIRE_TRY(CheckGather(shape));
   if (shape.Format == CU_AD_FORMAT_NV12) {
     const bool good = shape.NumChannels == 3 && shape.Width % 2 == 0 && shape.Height != 0 &&
                       shape.Height % 2 == 0 && shape.Depth == 0;

@@ -54,13 +54,13 @@ PhysicalMemory& PhysicalMemory::Get() {
 }
 
 void PhysicalMemory::SetTotals(const std::vector<size_t>& bytes_per_device) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   pools_.resize(bytes_per_device.size());
   for (size_t i = 0; i < pools_.size(); ++i) pools_[i].total = bytes_per_device[i];
 }
 
 std::shared_ptr<Chunk> PhysicalMemory::Create(int device, size_t bytes) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   Pool& pool = pools_.at(device);
   if (bytes > pool.total || pool.used > pool.total - bytes) return nullptr;
   int fd = -1;
@@ -92,7 +92,7 @@ std::shared_ptr<Chunk> PhysicalMemory::Import(int fd) {
   int seals = fcntl(fd, F_GET_SEALS);
   int device = DeviceOf(fd);
   {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (device < 0 || static_cast<size_t>(device) >= pools_.size()) return nullptr;
   }
   if (seals < 0 || (seals & kSeals) != kSeals || fstat(fd, &info) != 0) return nullptr;
@@ -108,12 +108,12 @@ std::shared_ptr<Chunk> PhysicalMemory::Import(int fd) {
 }
 
 size_t PhysicalMemory::FreeBytes(int device) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   return pools_.at(device).total - pools_.at(device).used;
 }
 
 void PhysicalMemory::GiveBack(const Chunk& chunk) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   Pool& pool = pools_.at(chunk.device);
   pool.used -= chunk.bytes;
   pool.idle += chunk.bytes;

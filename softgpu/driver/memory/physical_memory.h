@@ -6,10 +6,10 @@
 #include <cstddef>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "base/memory_sizes.h"
+#include "softgpu/engine/mutex.h"
 
 namespace softgpu {
 
@@ -45,8 +45,8 @@ class PhysicalMemory {
   };
   void GiveBack(const Chunk& chunk);
 
-  std::mutex mutex_;
-  std::vector<Pool> pools_;
+  base::Mutex mutex_{base::ranks::kSoftgpuPhysicalMemory};
+  std::vector<Pool> pools_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace softgpu

@@ -38,7 +38,7 @@ int ClusterBlocks(const LaunchConfig& config) {
 }
 
 CUresult ChooseCluster(const Function& function, LaunchConfig* config) {
-  TRY(TakeRequired(function, config));
+  LONGWIRE_TRY(TakeRequired(function, config));
   const Status status = ResolveCluster(*function.info->kernel, config);
   if (!status.ok()) return static_cast<CUresult>(status.code);
   const bool portable = ClusterBlocks(*config) <= int{DeviceShape::kPortableClusterBlocks};

@@ -9,7 +9,7 @@ CUresult InContext(Module& library, Context& context, Module** module) {
     *module = &library;
     return library.context == &context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
   }
-  std::lock_guard lock(library.mutex);
+  base::MutexLock lock(library.mutex);
   if (!library.own_used && library.device == context.device) {
     library.own_used = true;
     library.own_user = &context;
@@ -42,7 +42,7 @@ CUresult InContext(Module& library, Context& context, Module** module) {
 
 CUresult InContext(std::shared_ptr<Function>* function, Context& context) {
   Module* module = nullptr;
-  TRY(InContext(*(*function)->module, context, &module));
+  LONGWIRE_TRY(InContext(*(*function)->module, context, &module));
   if (module == (*function)->module) return CUDA_SUCCESS;
   *function = FindFunction(module->functions[(*function)->index].get());
   return *function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
@@ -51,7 +51,7 @@ CUresult InContext(std::shared_ptr<Function>* function, Context& context) {
 void ForgetInLibraries(Context& context) {
   for (auto& library : Driver::Get().modules.All()) {
     if (!library->library) continue;
-    std::lock_guard lock(library->mutex);
+    base::MutexLock lock(library->mutex);
     if (library->own_user == &context) library->own_user = nullptr;
     library->in_contexts.erase(&context);
   }
@@ -61,7 +61,7 @@ void ForEachForm(Function& function, const std::function<void(Function&)>& chang
   change(function);
   Module& module = *function.module;
   if (!module.library) return;
-  std::lock_guard lock(module.mutex);
+  base::MutexLock lock(module.mutex);
   for (auto& [context, instance] : module.in_contexts) change(*instance->functions[function.index]);
 }
 

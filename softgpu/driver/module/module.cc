@@ -80,7 +80,7 @@ void UnloadModule(Module& module) {
   Driver& driver = Driver::Get();
   std::map<Context*, std::shared_ptr<Module>> in_contexts;
   {
-    std::lock_guard lock(module.mutex);
+    base::MutexLock lock(module.mutex);
     in_contexts.swap(module.in_contexts);
   }
   for (auto& [context, instance] : in_contexts) UnloadModule(*instance);

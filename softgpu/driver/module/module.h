@@ -37,12 +37,14 @@ struct Module {
   std::vector<std::unique_ptr<Function>> functions;
   std::vector<std::shared_ptr<TextureReference>> references;  // as the program lists them
 
-  // Of a library only. The mutex is taken after Driver::mutex, before AddressSpace's.
+  // Of a library only.
   std::string ptx;
-  std::mutex mutex;
-  bool own_used = false;        // its own globals were given to a context, guarded by mutex
-  Context* own_user = nullptr;  // that context, null when it is gone
-  std::map<Context*, std::shared_ptr<Module>> in_contexts;  // all other contexts that use it
+  base::Mutex mutex{base::ranks::kSoftgpuModule};
+  // Whether a context has got the library's own globals, and which; null when that is gone.
+  bool own_used LONGWIRE_GUARDED_BY(mutex) = false;
+  Context* own_user LONGWIRE_GUARDED_BY(mutex) = nullptr;
+  // The library's modules in all other contexts that use it.
+  std::map<Context*, std::shared_ptr<Module>> in_contexts LONGWIRE_GUARDED_BY(mutex);
 };
 
 // Parses the text and places its globals in the device's memory; null with `status` on failure.

@@ -41,12 +41,12 @@ CUresult SetTexels(const CUDA_RESOURCE_DESC& resource, TextureView* view) {
     case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY: {
       auto mipmap = Driver::Get().mipmaps.Find(resource.res.mipmap.hMipmappedArray);
       if (mipmap == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-      for (auto& level : mipmap->levels) TRY(AddLevel(*level, view));
+      for (auto& level : mipmap->levels) LONGWIRE_TRY(AddLevel(*level, view));
       return CUDA_SUCCESS;
     }
     case CU_RESOURCE_TYPE_LINEAR: {
       auto& linear = resource.res.linear;
-      TRY(SetChannels(linear.format, linear.numChannels, view));
+      LONGWIRE_TRY(SetChannels(linear.format, linear.numChannels, view));
       size_t width = linear.sizeInBytes / view->texel_bytes();
       if (linear.devPtr == 0 || width == 0 || width > kMaxLinearTexels)
         return CUDA_ERROR_INVALID_VALUE;
@@ -56,7 +56,7 @@ CUresult SetTexels(const CUDA_RESOURCE_DESC& resource, TextureView* view) {
     }
     case CU_RESOURCE_TYPE_PITCH2D: {
       auto& plane = resource.res.pitch2D;
-      TRY(SetChannels(plane.format, plane.numChannels, view));
+      LONGWIRE_TRY(SetChannels(plane.format, plane.numChannels, view));
       if (plane.devPtr == 0 || plane.width == 0 || plane.height == 0 ||
           plane.width > UINT16_MAX * 2 || plane.height > UINT16_MAX ||
           plane.pitchInBytes < plane.width * view->texel_bytes()) {
@@ -77,12 +77,12 @@ CUresult MakeView(const CUDA_RESOURCE_DESC& resource, const CUDA_TEXTURE_DESC& t
                   const CUDA_RESOURCE_VIEW_DESC* view_description,
                   std::shared_ptr<const TextureView>* made) {
   auto view = std::make_shared<TextureView>();
-  TRY(SetTexels(resource, view.get()));
+  LONGWIRE_TRY(SetTexels(resource, view.get()));
   if (view_description != nullptr) {
     const bool array = resource.resType == CU_RESOURCE_TYPE_ARRAY ||
                        resource.resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
     if (!array) return CUDA_ERROR_INVALID_VALUE;
-    TRY(ApplyResourceView(*view_description, view.get()));
+    LONGWIRE_TRY(ApplyResourceView(*view_description, view.get()));
   }
   for (int i = 0; i < 3; ++i) {
     if (texture.addressMode[i] > CU_TR_ADDRESS_MODE_BORDER) return CUDA_ERROR_INVALID_VALUE;

@@ -8,7 +8,7 @@ void BindReferences(const std::vector<std::shared_ptr<TextureReference>>& refere
                     LaunchConfig* config) {
   config->references.clear();
   for (auto& reference : references) {
-    std::lock_guard lock(reference->mutex);
+    base::MutexLock lock(reference->mutex);
     if (reference->bound && reference->view == nullptr) {
       CUDA_RESOURCE_DESC resource = reference->resource;
       if (resource.resType == CU_RESOURCE_TYPE_LINEAR) {

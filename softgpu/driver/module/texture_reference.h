@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "softgpu/driver/state/driver.h"
@@ -16,13 +15,15 @@ struct TextureReference {
   bool surface = false;
   Module* module = nullptr;  // null of one that a program made
 
-  std::mutex mutex;  // guards what follows; a leaf
-  bool bound = false;
-  CUDA_RESOURCE_DESC resource = {};
-  CUDA_TEXTURE_DESC texture = {};
-  CUarray_format format = CU_AD_FORMAT_FLOAT;  // of linear memory bound later
-  unsigned channels = 1;
-  std::shared_ptr<const TextureView> view;  // null: to be made anew
+  base::Mutex mutex{base::ranks::kSoftgpuTextureReference};
+  bool bound LONGWIRE_GUARDED_BY(mutex) = false;
+  CUDA_RESOURCE_DESC resource LONGWIRE_GUARDED_BY(mutex) = {};
+  CUDA_TEXTURE_DESC texture LONGWIRE_GUARDED_BY(mutex) = {};
+  // Of linear memory that is bound later.
+  CUarray_format format LONGWIRE_GUARDED_BY(mutex) = CU_AD_FORMAT_FLOAT;
+  unsigned channels LONGWIRE_GUARDED_BY(mutex) = 1;
+  // Made at the next launch if null.
+  std::shared_ptr<const TextureView> view LONGWIRE_GUARDED_BY(mutex);
 };
 
 // Sets what a module's references stand for now.

@@ -40,16 +40,16 @@ CUresult TakeFormat(CUresourceViewFormat format, TextureView* view) {
 
 CUresult ApplyResourceView(const CUDA_RESOURCE_VIEW_DESC& description, TextureView* view) {
   const Texels& first = view->levels.front();
-  // A side that an array does not have is told as 0.
-  const auto same = [](size_t told, uint32_t side) {
-    return told == side || (told == 0 && side == 1);
+  // The description has 0 for a dimension that the array lacks.
+  const auto same = [](size_t described, uint32_t side) {
+    return described == side || (described == 0 && side == 1);
   };
   if (description.width != first.width || !same(description.height, first.height) ||
       !same(description.depth, first.depth)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  TRY(TakeFormat(description.format, view));
-  TRY(TakeLevels(description.firstMipmapLevel, description.lastMipmapLevel, view));
+  LONGWIRE_TRY(TakeFormat(description.format, view));
+  LONGWIRE_TRY(TakeLevels(description.firstMipmapLevel, description.lastMipmapLevel, view));
   return TakeLayers(description.firstLayer, description.lastLayer, view);
 }
 

@@ -28,7 +28,15 @@ bool IsFault(int code) {
   }
 }
 
+// The names that were written on stderr.
+struct RefusedNames {
+  base::Mutex mutex{base::ranks::kSoftgpuRefusedNames};
+  std::set<std::string> names LONGWIRE_GUARDED_BY(mutex);
+};
+
 }  // namespace
+
+constinit base::Mutex Driver::mutex{base::ranks::kSoftgpuDriver};
 
 Driver& Driver::Get() {
   static auto* driver = new Driver;
@@ -70,7 +78,7 @@ CUresult Enter() {
 }
 
 CUresult Enter(Context** context) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   Context* current = CurrentContext();
   if (current == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   *context = current->home;
@@ -79,11 +87,11 @@ CUresult Enter(Context** context) {
 
 CUresult ResolveContext(CUcontext handle, Context** context) {
   if (handle == nullptr) {
-    TRY(Enter(context));
+    LONGWIRE_TRY(Enter(context));
     *context = CurrentContext();
     return CUDA_SUCCESS;
   }
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   auto found = Driver::Get().contexts.Find(handle);
   if (!found) return CUDA_ERROR_INVALID_CONTEXT;
   *context = found.get();
@@ -104,10 +112,9 @@ void Remark(const char* format, ...) {
 }
 
 CUresult Refuse(const char* name) {
-  static auto* named = new std::set<std::string>;
-  static auto* mutex = new std::mutex;
-  std::lock_guard lock(*mutex);
-  if (named->insert(name).second) {
+  static auto* refused = new RefusedNames;
+  base::MutexLock lock(refused->mutex);
+  if (refused->names.insert(name).second) {
     Remark("%s is not supported by the software device", name);
   }
   return CUDA_ERROR_NOT_SUPPORTED;

@@ -1,10 +1,7 @@
 // State shared by the driver half of the software device: devices, contexts, handle tables, the
 // latched fault, and how every exported call begins.
 //
-// Lock order (take only downwards; none is held while waiting for work or running foreign code):
-//   1. Driver::mutex            submission order, streams' captures, graphs, events' records
-//   2. AddressSpace::mutex_     reservations, mappings, allocations
-//   3. leaves, never nested: PhysicalMemory::mutex_, Registry::mutex_, Stream::mutex_
+// No lock is held while waiting for work or running the program's code.
 #pragma once
 
 #pragma GCC visibility push(default)
@@ -15,19 +12,16 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/try.h"
+#include "softgpu/engine/mutex.h"
+
 // For exported functions that this cuda.h no longer declares.
 #define EXPORTED extern "C" __attribute__((visibility("default")))
-
-#define TRY(expression)                                                           \
-  do {                                                                            \
-    if (CUresult result_ = (expression); result_ != CUDA_SUCCESS) return result_; \
-  } while (false)
 
 namespace softgpu {
 
@@ -38,6 +32,8 @@ class Completion;
 class Stream;
 struct Array;
 struct Condition;
+struct Context;
+struct Device;
 struct Event;
 struct Function;
 struct Graph;
@@ -57,18 +53,18 @@ template <class T>
 class Registry {
  public:
   T* Add(std::shared_ptr<T> object) {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     T* handle = object.get();
     objects_[handle] = std::move(object);
     return handle;
   }
   std::shared_ptr<T> Find(const void* handle) const {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     auto found = objects_.find(handle);
     return found == objects_.end() ? nullptr : found->second;
   }
   std::shared_ptr<T> Remove(const void* handle) {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     auto found = objects_.find(handle);
     if (found == objects_.end()) return nullptr;
     auto object = std::move(found->second);
@@ -76,60 +72,23 @@ class Registry {
     return object;
   }
   std::vector<std::shared_ptr<T>> All() const {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     std::vector<std::shared_ptr<T>> all;
     for (auto& [handle, object] : objects_) all.push_back(object);
     return all;
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::unordered_map<const void*, std::shared_ptr<T>> objects_;
-};
-
-// A context lives as long as the process, so that a stale handle answers CONTEXT_IS_DESTROYED.
-struct Context {
-  int device = 0;
-  bool primary = false;
-  // Of a green context: the primary one, whose memory, modules and events it uses. Else itself.
-  Context* home = nullptr;
-  GreenContext* green = nullptr;  // its handle, if it is one
-  int multiprocessors = 0;        // that a cooperative launch may count on
-  uint64_t id = 0;
-  unsigned api_version = 3020;
-  std::atomic<unsigned> flags{0};
-  std::atomic<bool> alive{true};
-  std::atomic<bool> cancelled{false};  // set while the context is being torn down
-  std::atomic<int> late_error{0};      // CUresult of a launch that failed without a fault
-  std::atomic<int> cache_config{0};
-  std::atomic<size_t> limits[CU_LIMIT_MAX] = {};
-
-  // Guarded by Driver::mutex.
-  int references = 0;        // of a primary context
-  int attachments = 1;       // of another: who made it, and each cuCtxAttach
-  std::set<Context*> peers;  // whose memory this context's kernels may access
-  std::shared_ptr<Stream> legacy_stream;
-  std::vector<std::shared_ptr<Stream>> streams;    // all of them, the legacy one included
-  std::vector<Context*> parts;                     // its green contexts
-  std::vector<std::shared_ptr<Completion>> gates;  // what all later work waits for
-};
-
-struct Device {
-  int ordinal = 0;
-  std::string name;
-  CUuuid uuid = {};
-  char pci_bus_id[16] = {};
-  size_t total_bytes = 0;
-  Context* primary = nullptr;
-  std::shared_ptr<MemoryPool> default_pool;
-  CUmemoryPool current_pool = nullptr;  // guarded by Driver::mutex
+  mutable base::Mutex mutex_{base::ranks::kSoftgpuRegistry};
+  std::unordered_map<const void*, std::shared_ptr<T>> objects_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
 class Driver {
  public:
   static Driver& Get();  // never destroyed: threads of ours may outlive main
 
-  std::mutex mutex;
+  // Guards the order of submissions, contexts, captures, graphs and the records of events.
+  static base::Mutex mutex;
   std::vector<std::unique_ptr<Device>> devices;  // constant after cuInit
   std::atomic<bool> initialized{false};
   std::atomic<bool> forked{false};  // this is a child of an initialised process
@@ -158,6 +117,47 @@ class Driver {
   // Latches `code` if it is one that poisons a context natively, else keeps it for the next
   // synchronizing call of `context`; writes `message` on stderr.
   void Fail(Context& context, int code, const std::string& message);
+};
+
+// A context lives as long as the process, so that a stale handle answers CONTEXT_IS_DESTROYED.
+struct Context {
+  int device = 0;
+  bool primary = false;
+  // Of a green context: the primary one, whose memory, modules and events it uses. Else itself.
+  Context* home = nullptr;
+  GreenContext* green = nullptr;  // its handle, if it is one
+  int multiprocessors = 0;        // that a cooperative launch may count on
+  uint64_t id = 0;
+  unsigned api_version = 3020;
+  std::atomic<unsigned> flags{0};
+  std::atomic<bool> alive{true};
+  std::atomic<bool> cancelled{false};  // set while the context is being torn down
+  std::atomic<int> late_error{0};      // CUresult of a launch that failed without a fault
+  std::atomic<int> cache_config{0};
+  std::atomic<size_t> limits[CU_LIMIT_MAX] = {};
+
+  int references LONGWIRE_GUARDED_BY(Driver::mutex) = 0;  // of a primary context
+  // Of another context: its creation, and each cuCtxAttach.
+  int attachments LONGWIRE_GUARDED_BY(Driver::mutex) = 1;
+  // The contexts whose memory this one's kernels may access.
+  std::set<Context*> peers LONGWIRE_GUARDED_BY(Driver::mutex);
+  std::shared_ptr<Stream> legacy_stream LONGWIRE_GUARDED_BY(Driver::mutex);
+  // All streams, the legacy one included.
+  std::vector<std::shared_ptr<Stream>> streams LONGWIRE_GUARDED_BY(Driver::mutex);
+  std::vector<Context*> parts LONGWIRE_GUARDED_BY(Driver::mutex);  // its green contexts
+  // What all later work waits for.
+  std::vector<std::shared_ptr<Completion>> gates LONGWIRE_GUARDED_BY(Driver::mutex);
+};
+
+struct Device {
+  int ordinal = 0;
+  std::string name;
+  CUuuid uuid = {};
+  char pci_bus_id[16] = {};
+  size_t total_bytes = 0;
+  Context* primary = nullptr;
+  std::shared_ptr<MemoryPool> default_pool;
+  CUmemoryPool current_pool LONGWIRE_GUARDED_BY(Driver::mutex) = nullptr;
 };
 
 // How a call begins: refuses before cuInit, after fork, inside a host function, after a fault.

@@ -14,7 +14,7 @@ CUstreamCaptureMode& ThreadCaptureMode() {
 CUresult CheckUnsafeInCapture() {
   auto mode = ThreadCaptureMode();
   if (mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   for (auto& context : Driver::Get().contexts.All()) {
     for (auto& stream : context->streams) {
       if (!stream->capture || stream->capture->origin != stream.get()) continue;
@@ -32,7 +32,7 @@ CUresult CheckUnsafeInCapture() {
 }
 
 CUresult EnterUnsafe(Context** context) {
-  TRY(context != nullptr ? Enter(context) : Enter());
+  LONGWIRE_TRY(context != nullptr ? Enter(context) : Enter());
   return CheckUnsafeInCapture();
 }
 

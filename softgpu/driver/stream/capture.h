@@ -6,10 +6,10 @@
 namespace softgpu {
 
 // 900 (and the capture is spoilt) if a call that could disturb captures is made by a thread whose
-// capture mode forbids it. Takes Driver::mutex.
-CUresult CheckUnsafeInCapture();
+// capture mode forbids it.
+CUresult CheckUnsafeInCapture() LONGWIRE_EXCLUDES(Driver::mutex);
 // Enter for such calls.
-CUresult EnterUnsafe(Context** context = nullptr);
+CUresult EnterUnsafe(Context** context = nullptr) LONGWIRE_EXCLUDES(Driver::mutex);
 CUstreamCaptureMode& ThreadCaptureMode();
 
 }  // namespace softgpu

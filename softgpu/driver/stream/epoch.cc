@@ -1,16 +1,17 @@
 #include "softgpu/driver/stream/epoch.h"
 
-#include <mutex>
 #include <vector>
 
+#include "softgpu/engine/mutex.h"
 #include "softgpu/engine/texture/texture.h"
 
 namespace softgpu {
 namespace {
 
 struct Current {
-  std::mutex mutex;  // guards the epochs' members, too; none is destroyed while it is held
-  std::weak_ptr<Epoch> epoch;  // there while any is
+  // No epoch is destroyed while it is held.
+  base::Mutex mutex{base::ranks::kSoftgpuEpoch};
+  std::weak_ptr<Epoch> epoch LONGWIRE_GUARDED_BY(mutex);  // there while any is
 };
 
 Current& TheCurrent() {
@@ -21,8 +22,10 @@ Current& TheCurrent() {
 }  // namespace
 
 struct Epoch {
-  std::vector<uint64_t> retired;  // not to be added to once there is a next one
-  std::shared_ptr<Epoch> next;    // may not go before this one
+  // Not added to once there is a next epoch.
+  std::vector<uint64_t> retired LONGWIRE_GUARDED_BY(TheCurrent().mutex);
+  // Destroyed after this one.
+  std::shared_ptr<Epoch> next LONGWIRE_GUARDED_BY(TheCurrent().mutex);
 
   ~Epoch() {
     for (uint64_t object : retired) texture_objects::Remove(object);
@@ -30,7 +33,7 @@ struct Epoch {
     for (std::shared_ptr<Epoch> rest = std::move(next); rest != nullptr;) {
       std::shared_ptr<Epoch> after;
       {
-        std::lock_guard lock(TheCurrent().mutex);
+        base::MutexLock lock(TheCurrent().mutex);
         if (rest.use_count() > 1) return;
         after = std::move(rest->next);
       }
@@ -41,7 +44,7 @@ struct Epoch {
 
 std::shared_ptr<Epoch> CurrentEpoch() {
   std::shared_ptr<Epoch> before;  // released after the lock
-  std::lock_guard lock(TheCurrent().mutex);
+  base::MutexLock lock(TheCurrent().mutex);
   before = TheCurrent().epoch.lock();
   if (before != nullptr && before->retired.empty()) return before;
   auto epoch = std::make_shared<Epoch>();
@@ -53,7 +56,7 @@ std::shared_ptr<Epoch> CurrentEpoch() {
 void RetireTextureObject(uint64_t object) {
   std::shared_ptr<Epoch> epoch;  // released after the lock
   {
-    std::lock_guard lock(TheCurrent().mutex);
+    base::MutexLock lock(TheCurrent().mutex);
     epoch = TheCurrent().epoch.lock();
     if (epoch != nullptr) epoch->retired.push_back(object);
   }

@@ -18,7 +18,7 @@ struct Step {
 
 // Appends the nodes' work in a runnable order, child graphs in their places. Events are resolved
 // now: a record becomes the event's latest, a wait is for the latest record at this moment.
-void Flatten(const Graph& graph, std::vector<Step>* steps) {
+void Flatten(const Graph& graph, std::vector<Step>* steps) LONGWIRE_REQUIRES(Driver::mutex) {
   for (GraphNode* node : SortNodes(graph)) {
     if (!node->enabled) continue;
     Step step{node->operation, nullptr, nullptr, {}};
@@ -71,7 +71,8 @@ void RunSteps(const std::vector<Step>& steps, Context& context) {
 }
 
 // The conditions that each launch sets to their initial values.
-void CollectAssigned(const Graph& graph, std::vector<std::shared_ptr<Condition>>* conditions) {
+void CollectAssigned(const Graph& graph, std::vector<std::shared_ptr<Condition>>* conditions)
+    LONGWIRE_REQUIRES(Driver::mutex) {
   for (auto& condition : graph.conditions) {
     if (condition->assigned) conditions->push_back(condition);
   }
@@ -85,18 +86,18 @@ void CollectAssigned(const Graph& graph, std::vector<std::shared_ptr<Condition>>
 CUresult ChooseClusters(Graph& plan) {
   for (auto& node : plan.nodes) {
     auto* kernel = std::get_if<KernelOperation>(&node->operation);
-    if (kernel != nullptr) TRY(ChooseCluster(*kernel->function, &kernel->config));
-    for (auto& child : ChildrenOf(node->operation)) TRY(ChooseClusters(*child));
+    if (kernel != nullptr) LONGWIRE_TRY(ChooseCluster(*kernel->function, &kernel->config));
+    for (auto& child : ChildrenOf(node->operation)) LONGWIRE_TRY(ChooseClusters(*child));
   }
   return CUDA_SUCCESS;
 }
 
 // All nodes run one after the other, at the launch's place in the stream and behind the launches
-// before it of the same executable. Driver::mutex held.
+// before it of the same executable.
 CUresult LaunchGraph(GraphExec& exec, Stream& stream) {
-  TRY(RefuseWhileCapturing(stream));
+  LONGWIRE_TRY(RefuseWhileCapturing(stream));
   const bool free_first = (exec.flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
-  TRY(TakeGraphMemory(*exec.plan, free_first));
+  LONGWIRE_TRY(TakeGraphMemory(*exec.plan, free_first));
   auto steps = std::make_shared<std::vector<Step>>();
   Flatten(*exec.plan, steps.get());
   Context* context = &stream.context();

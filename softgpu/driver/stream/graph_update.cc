@@ -59,7 +59,8 @@ CUresult CheckChange(const Operation& old, const Operation& changed) {
 namespace {
 
 // What stands in the way of a node's becoming another of its kind.
-CUgraphExecUpdateResult CompareNodes(const Operation& old, const Operation& changed) {
+CUgraphExecUpdateResult CompareNodes(const Operation& old, const Operation& changed)
+    LONGWIRE_REQUIRES(Driver::mutex) {
   auto* kernel = std::get_if<KernelOperation>(&changed);
   if (kernel != nullptr &&
       kernel->config.cooperative != std::get<KernelOperation>(old).config.cooperative) {

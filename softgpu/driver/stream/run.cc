@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::microseconds;
 
-constexpr size_t kMostPendingLaunches = 1 << 16;  // of kernels; each has memory for parameters
+constexpr size_t kMaxPendingLaunches = 1 << 16;  // of kernels; each has memory for parameters
 constexpr int kPollsBeforeSleep = 256;
 constexpr microseconds kLongestSleep{200};
 
@@ -227,7 +227,7 @@ Status RunKernel(const KernelOperation& op, Context& context) {
   auto cancelled = [&context] { return context.cancelled || Driver::Get().fault != 0; };
   const size_t pending = context.limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT];
   Status status = Launch(*op.function->info->kernel, op.config, op.parameters, cancelled,
-                         static_cast<uint32_t>(std::min(pending, kMostPendingLaunches)));
+                         static_cast<uint32_t>(std::min(pending, kMaxPendingLaunches)));
   // A launch that was ended because of another's fault has no fault of its own.
   return !status.ok() && cancelled() ? Status{} : status;
 }
@@ -253,7 +253,7 @@ uint64_t SourceAddress(const CUDA_MEMCPY3D& copy) { return MakeSide(copy, true).
 uint64_t TargetAddress(const CUDA_MEMCPY3D& copy) { return MakeSide(copy, false).first; }
 
 CUresult CheckCopy(const CUDA_MEMCPY3D& copy, CopyDevices devices) {
-  TRY(CheckSide(copy, true, devices.source));
+  LONGWIRE_TRY(CheckSide(copy, true, devices.source));
   return CheckSide(copy, false, devices.target);
 }
 

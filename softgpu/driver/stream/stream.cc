@@ -21,7 +21,7 @@ struct ThreadStreams {
   std::unordered_map<Context*, std::shared_ptr<Stream>> streams;
   ~ThreadStreams() {
     for (auto& [context, stream] : streams) {
-      std::lock_guard lock(Driver::Get().mutex);
+      base::MutexLock lock(Driver::mutex);
       CloseStream(*stream);
     }
   }
@@ -30,7 +30,7 @@ thread_local ThreadStreams thread_streams;
 
 std::shared_ptr<Stream> PerThreadStream(Context& context) {
   auto& stream = thread_streams.streams[&context];
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   if (!stream || stream->closed) {
     stream = std::make_shared<Stream>(&context, CU_STREAM_DEFAULT, 0, false);
     AddToContext(stream);
@@ -39,7 +39,8 @@ std::shared_ptr<Stream> PerThreadStream(Context& context) {
 }
 
 // Blocking streams and the legacy stream wait for each other's earlier work, all for the gates.
-void AddImplicitWaits(Stream& stream, std::vector<CompletionRef>* waits) {
+void AddImplicitWaits(Stream& stream, std::vector<CompletionRef>* waits)
+    LONGWIRE_REQUIRES(Driver::mutex) {
   auto add = [waits](const CompletionRef& last) {
     if (last && !last->done()) waits->push_back(last);
   };
@@ -71,7 +72,7 @@ Stream::Stream(Context* owner, unsigned flags, int priority, bool legacy)
 
 void Stream::Push(Work work) {
   last = work.done;
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   queue_.push_back(std::move(work));
   if (!started_) {
     started_ = true;
@@ -81,18 +82,18 @@ void Stream::Push(Work work) {
     std::thread([self = shared_from_this()] { self->Loop(); }).detach();
     pthread_sigmask(SIG_SETMASK, &old, nullptr);
   }
-  wake_.notify_one();
+  wake_.NotifyOne();
 }
 
 void Stream::WaitForRoom() {
-  std::unique_lock lock(mutex_);
-  room_.wait(lock, [this] { return queue_.size() < kMaxPending; });
+  base::MutexLock lock(mutex_);
+  while (queue_.size() >= kMaxPending) room_.Wait(lock);
 }
 
 void Stream::Close() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   closing_ = true;
-  wake_.notify_one();
+  wake_.NotifyOne();
 }
 
 void Stream::Loop() {
@@ -100,12 +101,12 @@ void Stream::Loop() {
   for (;;) {
     Work work;
     {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [this] { return !queue_.empty() || closing_; });
+      base::MutexLock lock(mutex_);
+      while (queue_.empty() && !closing_) wake_.Wait(lock);
       if (queue_.empty()) return;
       work = std::move(queue_.front());
       queue_.pop_front();
-      room_.notify_one();
+      room_.NotifyOne();
     }
     for (auto& wait : work.waits) wait->Wait();
     work.run();
@@ -121,7 +122,7 @@ std::shared_ptr<Stream> FindStream(Context& context, CUstream handle) {
     return green ? nullptr : PerThreadStream(context);
   }
   if (handle == nullptr || handle == CU_STREAM_LEGACY) {
-    std::lock_guard lock(Driver::Get().mutex);
+    base::MutexLock lock(Driver::mutex);
     return green ? current->legacy_stream : context.legacy_stream;
   }
   auto found = Driver::Get().streams.Find(handle);
@@ -144,9 +145,9 @@ CompletionRef Enqueue(Stream& stream, std::function<void(int fault)> run,
 
 CUresult Submit(Stream& stream, Operation operation, CompletionRef* done) {
   stream.WaitForRoom();
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   if (stream.capture) return AddCaptured(stream, std::move(operation));
-  TRY(CheckLegacyCapture(stream));
+  LONGWIRE_TRY(CheckLegacyCapture(stream));
   Context* context = &stream.context();
   auto completion = Enqueue(stream, [context, operation = std::move(operation)](int fault) {
     if (fault != 0 || context->cancelled) return;
@@ -185,7 +186,9 @@ CUresult RefuseWhileCapturing(Stream& stream) {
 
 void AddToContext(const std::shared_ptr<Stream>& stream) {
   auto& streams = stream->owner().streams;
-  std::erase_if(streams, [](auto& s) { return s->closed && (!s->last || s->last->done()); });
+  std::erase_if(streams, [](auto& s) LONGWIRE_REQUIRES(Driver::mutex) {
+    return s->closed && (!s->last || s->last->done());
+  });
   streams.push_back(stream);
 }
 
@@ -227,7 +230,7 @@ CUresult WaitFor(std::span<const CompletionRef> pending, Context& context) {
 CUresult SynchronizeContext(Context& context) {
   std::vector<CompletionRef> pending;
   {
-    std::lock_guard lock(Driver::Get().mutex);
+    base::MutexLock lock(Driver::mutex);
     pending = PendingOf(context);
   }
   return WaitFor(pending, context);

@@ -21,7 +21,7 @@ void Lowering::LowerTensorCopy(const PtxInstruction& instruction) {
   const PtxOperand& tensor = instruction.operands[loads ? 1 : 0];
   static constexpr std::string_view kRanks[] = {".1d", ".2d", ".3d", ".4d", ".5d"};
   auto& site = *out_.tensor_sites.emplace_back(std::make_shared<TensorSite>());
-  while (site.rank < kMostDimensions && !instruction.Has(kRanks[site.rank - 1])) ++site.rank;
+  while (site.rank < kMaxDimensions && !instruction.Has(kRanks[site.rank - 1])) ++site.rank;
   if (tensor.elements.size() != 1) Reject("a tensor's address");
   const PtxOperand& vector = tensor.elements[0];
   const std::vector<PtxOperand> list =

@@ -18,7 +18,7 @@ namespace {
 constexpr int kInvalidImage = 200;
 constexpr int kInvalidPtx = 218;
 constexpr int kUnsupportedPtxVersion = 222;
-constexpr int kMostVersion = 99;  // times ten: of the language's newest major version
+constexpr int kMaxVersion = 99;  // times ten: of the language's newest major version
 constexpr uint64_t kMaxModuleBytes = uint64_t{16} << 30;
 
 uint64_t AlignUp(uint64_t value, uint64_t alignment) {
@@ -328,7 +328,7 @@ Status ProgramImpl::Build(std::string_view ptx) {
   text_ = ptx;
   if (!StartsAsPtx(text_)) return {kInvalidImage, "no .version: this is no PTX"};
   PtxModule module = ParsePtx(text_);
-  if (module.version > kMostVersion) return {kUnsupportedPtxVersion, "a newer version of PTX"};
+  if (module.version > kMaxVersion) return {kUnsupportedPtxVersion, "a newer version of PTX"};
   DeclareFunctions(module);
   DeclareReferences(module);
   if (!PlaceVariables(module)) return {2, "no device memory for the module's variables"};

@@ -9,7 +9,7 @@ DeviceHeap::~DeviceHeap() {
 uint64_t DeviceHeap::Allocate(uint64_t bytes) {
   if (bytes > kBytes) return 0;
   bytes = bytes == 0 ? 16 : (bytes + 15) / 16 * 16;
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (base_ == 0) {
     base_ = memory_.Allocate(kBytes, 256);
     if (base_ == 0) return 0;
@@ -27,7 +27,7 @@ uint64_t DeviceHeap::Allocate(uint64_t bytes) {
 }
 
 bool DeviceHeap::Free(uint64_t address) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto it = used_.find(address);
   if (it == used_.end()) return false;
   uint64_t bytes = it->second;

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 
 #include "softgpu/engine/engine.h"
+#include "softgpu/engine/mutex.h"
 
 namespace softgpu {
 
@@ -21,10 +21,10 @@ class DeviceHeap {
 
  private:
   ModuleMemory& memory_;
-  std::mutex mutex_;
-  uint64_t base_ = 0;                  // guarded by mutex_
-  std::map<uint64_t, uint64_t> used_;  // address to bytes; guarded by mutex_
-  std::map<uint64_t, uint64_t> free_;  // address to bytes; guarded by mutex_
+  base::Mutex mutex_{base::ranks::kSoftgpuDeviceHeap};
+  uint64_t base_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  std::map<uint64_t, uint64_t> used_ LONGWIRE_GUARDED_BY(mutex_);  // address to bytes
+  std::map<uint64_t, uint64_t> free_ LONGWIRE_GUARDED_BY(mutex_);  // address to bytes
 };
 
 }  // namespace softgpu

@@ -38,7 +38,7 @@ int PrivateMemory::ClassOf(uint64_t bytes) {
 uint64_t PrivateMemory::Allocate(uint64_t bytes) {
   if (bytes > bytes_) return 0;
   int size_class = ClassOf(bytes);
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (!free_[size_class].empty()) {
     uint64_t address = free_[size_class].back();
     free_[size_class].pop_back();
@@ -55,7 +55,7 @@ void PrivateMemory::Free(uint64_t address, uint64_t bytes) {
   int size_class = ClassOf(bytes);
   uint64_t size = uint64_t{1} << size_class;
   if (size > kGiveBack) madvise(reinterpret_cast<void*>(address), size, MADV_DONTNEED);
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   free_[size_class].push_back(address);
 }
 

@@ -4,8 +4,9 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <vector>
+
+#include "softgpu/engine/mutex.h"
 
 namespace softgpu {
 
@@ -26,9 +27,9 @@ class PrivateMemory {
 
   uint64_t base_ = 0;
   uint64_t bytes_ = 0;
-  std::mutex mutex_;
-  uint64_t used_ = 0;                        // guarded by mutex_
-  std::vector<std::vector<uint64_t>> free_;  // by power of two; guarded by mutex_
+  base::Mutex mutex_{base::ranks::kSoftgpuPrivateMemory};
+  uint64_t used_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  std::vector<std::vector<uint64_t>> free_ LONGWIRE_GUARDED_BY(mutex_);  // by power of two
 };
 
 }  // namespace softgpu

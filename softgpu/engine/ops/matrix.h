@@ -55,7 +55,7 @@ struct MatrixShape {
   bool operator==(const MatrixShape&) const = default;
 };
 
-constexpr uint32_t kMostElements = 4096;  // of a matrix: 16 by 256
+constexpr uint32_t kMaxElements = 4096;  // of a matrix: 16 by 256
 
 // Whether PTX has such products; `kind` is "mma", "mma.sp" or "wmma", `type` that of a or b.
 bool IsProduct(std::string_view kind, const MatrixShape& shape, MatrixType type);

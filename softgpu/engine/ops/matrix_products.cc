@@ -59,7 +59,7 @@ uint32_t TypesOf(std::string_view kind, const MatrixShape& shape) {
 constexpr bool FitTheRoom() {
   return std::all_of(std::begin(kProducts), std::end(kProducts), [](const Product& product) {
     const MatrixShape& s = product.shape;
-    return std::max({s.m * s.k, s.k * s.n, s.m * s.n}) <= kMostElements;
+    return std::max({s.m * s.k, s.k * s.n, s.m * s.n}) <= kMaxElements;
   });
 }
 static_assert(FitTheRoom());

@@ -108,7 +108,7 @@ void PackPair(Warp& w, const Instruction& ins) {
   });
 }
 
-// cvt.pack: a above b, each clamped to so many bits, and above both what there is room for of c.
+// cvt.pack: a above b, each clamped to kBits bits; the low bits of c fill the bits above both.
 template <int kBits, bool kSigned>
 void PackClamped(Warp& w, const Instruction& ins) {
   constexpr int32_t kLow = kSigned ? -(1 << (kBits - 1)) : 0;

@@ -89,9 +89,9 @@ struct ShiftLeft {
 struct ShiftRight {
   template <class T>
   T operator()(T a, u32 b) const {
-    constexpr u32 kMost = sizeof(T) * 8 - 1;
-    if (std::is_signed_v<T>) return static_cast<T>(a >> (b > kMost ? kMost : b));
-    return b > kMost ? T{0} : static_cast<T>(a >> b);
+    constexpr u32 kHighestBit = sizeof(T) * 8 - 1;
+    if (std::is_signed_v<T>) return static_cast<T>(a >> (b > kHighestBit ? kHighestBit : b));
+    return b > kHighestBit ? T{0} : static_cast<T>(a >> b);
   }
 };
 SOFTGPU_OP1(PopCount, static_cast<u32>(std::popcount(a)));

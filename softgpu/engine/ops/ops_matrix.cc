@@ -6,7 +6,7 @@
 namespace softgpu::SOFTGPU_ISA {
 namespace {
 
-using Values = std::array<double, kMostElements>;
+using Values = std::array<double, kMaxElements>;
 
 void Read(const Warp& w, const Fragment& f, Values& values) {
   for (uint32_t lane = 0; lane < kLanes; ++lane) {

@@ -13,7 +13,7 @@ namespace {
 template <int kDropped, uint32_t kShift, uint32_t kNotANumber>
 struct ShorterSingle {
   static constexpr uint32_t kNan = kNotANumber;
-  static constexpr uint32_t kMost = (0x7f7fffff >> kDropped) << kShift;
+  static constexpr uint32_t kLargestFinite = (0x7f7fffff >> kDropped) << kShift;
   static constexpr uint32_t kSign = 0x80000000 >> kDropped << kShift;
   static uint32_t Round(float size, uint32_t how) {
     auto bits = std::bit_cast<uint32_t>(size);
@@ -29,7 +29,7 @@ using ToTensorFloat = ShorterSingle<13, 13, 0x7fffffff>;  // keeps its place in 
 
 struct ToHalf {
   static constexpr uint32_t kNan = 0x7fff;
-  static constexpr uint32_t kMost = 0x7bff;
+  static constexpr uint32_t kLargestFinite = 0x7bff;
   static constexpr uint32_t kSign = 0x8000;
   static uint32_t Round(float size, uint32_t how) {
     Half nearest = FromFloat<Half>(size);
@@ -43,7 +43,7 @@ uint32_t Narrow(float value, uint32_t how) {
   if (value != value) return Format::kNan;
   if ((how & kRectified) != 0 && value <= 0) return 0;
   uint32_t bits = Format::Round(std::fabs(value), how);
-  if ((how & kFinite) != 0) bits = std::min(bits, Format::kMost);
+  if ((how & kFinite) != 0) bits = std::min(bits, Format::kLargestFinite);
   return bits | (std::signbit(value) ? Format::kSign : 0);
 }
 

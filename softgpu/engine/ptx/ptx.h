@@ -120,7 +120,7 @@ struct PtxFunction {
   std::string_view name;
   bool entry = false;
   bool has_body = false;
-  bool unified = false;  // .attribute(.unified(…)): its address is told to the program
+  bool unified = false;  // .attribute(.unified(…)): the program may ask for its address
   uint32_t line = 0;
   int max_threads = 0;               // .maxntid product, 0 = not given
   uint32_t cluster[3] = {};          // .reqnctapercluster, 0 = not given

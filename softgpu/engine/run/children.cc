@@ -4,12 +4,13 @@
 #include <cstring>
 #include <utility>
 
+#include "base/try.h"
 #include "softgpu/engine/memory/private_memory.h"
 
 namespace softgpu {
 namespace {
 
-constexpr size_t kMostErrors = size_t{1} << 20;  // threads whose error is kept
+constexpr size_t kMaxErrors = size_t{1} << 20;  // threads whose error is kept
 
 uint64_t BufferBytes(const Kernel& kernel) { return std::max<uint64_t>(kernel.parameter_bytes, 1); }
 
@@ -23,7 +24,7 @@ Children::~Children() {
 }
 
 DeviceError Children::Reserve() {
-  if (depth_ >= kMostDepth) return kDeviceLaunchTooDeep;
+  if (depth_ >= kMaxDepth) return kDeviceLaunchTooDeep;
   if (++family_.pending <= family_.most_pending) return kDeviceSuccess;
   --family_.pending;
   return kDeviceTooManyPending;
@@ -38,7 +39,7 @@ DeviceError Children::Prepare(const Kernel& kernel, LaunchConfig config, uint64_
   if (!CheckShape(kernel, config).ok() || !ResolveCluster(kernel, &config).ok()) {
     return kDeviceInvalidConfiguration;
   }
-  if (DeviceError error = Reserve(); error != kDeviceSuccess) return error;
+  LONGWIRE_TRY(Reserve());
   *buffer = PrivateMemory::Get().Allocate(BufferBytes(kernel));
   if (*buffer == 0) {
     --family_.pending;
@@ -49,13 +50,13 @@ DeviceError Children::Prepare(const Kernel& kernel, LaunchConfig config, uint64_
   work.kernel = &kernel;
   work.config = std::move(config);
   work.parameters = *buffer;
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   prepared_.emplace(*buffer, std::move(work));
   return kDeviceSuccess;
 }
 
 DeviceError Children::Launch(uint64_t buffer, bool tail) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = prepared_.find(buffer);
   if (found == prepared_.end()) return kDeviceInvalidValue;
   (tail ? tail_ : launched_).push_back(std::move(found->second));
@@ -64,20 +65,20 @@ DeviceError Children::Launch(uint64_t buffer, bool tail) {
 }
 
 DeviceError Children::Add(ChildWork work, bool tail) {
-  if (DeviceError error = Reserve(); error != kDeviceSuccess) return error;
-  std::lock_guard lock(mutex_);
+  LONGWIRE_TRY(Reserve());
+  base::MutexLock lock(mutex_);
   (tail ? tail_ : launched_).push_back(std::move(work));
   return kDeviceSuccess;
 }
 
 void Children::SetError(uint64_t thread, DeviceError error) {
   if (error == kDeviceSuccess) return;
-  std::lock_guard lock(mutex_);
-  if (errors_.size() < kMostErrors) errors_[thread] = error;
+  base::MutexLock lock(mutex_);
+  if (errors_.size() < kMaxErrors) errors_[thread] = error;
 }
 
 DeviceError Children::LastError(uint64_t thread, bool forget) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   auto found = errors_.find(thread);
   if (found == errors_.end()) return kDeviceSuccess;
   DeviceError error = found->second;
@@ -86,7 +87,7 @@ DeviceError Children::LastError(uint64_t thread, bool forget) {
 }
 
 std::vector<ChildWork> Children::Take() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   std::vector<ChildWork> all = std::exchange(launched_, {});
   std::move(tail_.begin(), tail_.end(), std::back_inserter(all));
   tail_.clear();

@@ -5,10 +5,10 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <vector>
 
 #include "softgpu/engine/engine.h"
+#include "softgpu/engine/mutex.h"
 #include "softgpu/engine/run/code.h"
 
 namespace softgpu {
@@ -45,7 +45,7 @@ struct ChildWork {
 
 class Children {
  public:
-  static constexpr uint32_t kMostDepth = 24;
+  static constexpr uint32_t kMaxDepth = 24;
 
   Children(Family& family, uint32_t depth) : family_(family), depth_(depth) {}
   ~Children();  // gives back what was prepared and never launched
@@ -73,10 +73,11 @@ class Children {
 
   Family& family_;
   const uint32_t depth_;  // of the grid: 0 if the host launched it
-  std::mutex mutex_;
-  std::map<uint64_t, ChildWork> prepared_;  // by buffer; guarded by mutex_, as all that follows
-  std::vector<ChildWork> launched_, tail_;
-  std::map<uint64_t, DeviceError> errors_;  // by thread; none for success
+  base::Mutex mutex_{base::ranks::kSoftgpuChildren};
+  std::map<uint64_t, ChildWork> prepared_ LONGWIRE_GUARDED_BY(mutex_);  // by buffer
+  std::vector<ChildWork> launched_ LONGWIRE_GUARDED_BY(mutex_);
+  std::vector<ChildWork> tail_ LONGWIRE_GUARDED_BY(mutex_);
+  std::map<uint64_t, DeviceError> errors_ LONGWIRE_GUARDED_BY(mutex_);  // by thread, if it failed
 };
 
 // launch.cc: whether a grid of this shape may be launched at all; a Status' code otherwise.

@@ -20,7 +20,7 @@ Status ResolveCluster(const Kernel& kernel, LaunchConfig* config) {
     if (!kernel.needs_cluster) return {};
     return {kInvalidClusterSize, "the kernel wants clusters, and the launch has none"};
   }
-  uint32_t most = DeviceShape::kMostClusterBlocks;
+  uint32_t most = DeviceShape::kMaxClusterBlocks;
   if (kernel.most_cluster_blocks != 0) most = std::min(most, kernel.most_cluster_blocks);
   uint64_t blocks = 1;
   for (int i = 0; i < 3; ++i) {

@@ -8,11 +8,11 @@
 namespace softgpu {
 namespace {
 
-constexpr uint64_t kAbsentBlocks = 0x4c5a000000000000;                // far from every mapping
-constexpr uint64_t kMostRanks = DeviceShape::kMostClusterBlocks + 1;  // the last of nobody
+constexpr uint64_t kAbsentBlocks = 0x4c5a000000000000;              // far from every mapping
+constexpr uint64_t kMaxRanks = DeviceShape::kMaxClusterBlocks + 1;  // the last is no block's
 
 uint64_t AddressOf(uint64_t rank, uint64_t offset) {
-  return (std::min(rank, kMostRanks - 1) + 1) << kRankShift | (offset & kOffsetMask);
+  return (std::min(rank, kMaxRanks - 1) + 1) << kRankShift | (offset & kOffsetMask);
 }
 
 template <class F>
@@ -48,13 +48,13 @@ const Block* OwnerOf(const Warp& w, uint64_t generic) {
 
 // What cannot be an address in the window is moved along with it, as if all were the block's own.
 uint64_t SharedToGeneric(const Warp& w, uint64_t address) {
-  if (address >> kRankShift > kMostRanks) return address + w.shared_base;
+  if (address >> kRankShift > kMaxRanks) return address + w.shared_base;
   if (const uint64_t base = SharedBaseOf(w, address)) return base + (address & kOffsetMask);
   return kAbsentBlocks + address;
 }
 
 uint64_t GenericToShared(const Warp& w, uint64_t generic) {
-  if (generic - kAbsentBlocks < (kMostRanks + 1) << kRankShift) return generic - kAbsentBlocks;
+  if (generic - kAbsentBlocks < (kMaxRanks + 1) << kRankShift) return generic - kAbsentBlocks;
   const Block* owner = OwnerOf(w, generic);
   if (owner == nullptr || owner == w.block) return generic - w.shared_base;
   return AddressOf(owner->rank, generic - owner->shared_base);
@@ -62,7 +62,7 @@ uint64_t GenericToShared(const Warp& w, uint64_t generic) {
 
 std::string AbsentBlock(const Warp& w, uint64_t generic) {
   const uint64_t address = generic - kAbsentBlocks;
-  if (address >> kRankShift == 0 || address >> kRankShift > kMostRanks) return "";
+  if (address >> kRankShift == 0 || address >> kRankShift > kMaxRanks) return "";
   const size_t blocks = w.block->cluster->blocks.size();
   return "shared memory of block " + std::to_string((address >> kRankShift) - 1) +
          " of a cluster of " + std::to_string(blocks) + (blocks == 1 ? " block" : " blocks");
@@ -127,7 +127,7 @@ void Multicast(Warp& w, const Instruction& i) {
   const auto& site = *static_cast<const MulticastSite*>(i.data);
   const auto* ranks = w.Reg<uint32_t>(site.ranks);
   const uint32_t lanes = w.exec;
-  for (uint32_t rank = 0; rank < DeviceShape::kMostClusterBlocks; ++rank) {
+  for (uint32_t rank = 0; rank < DeviceShape::kMaxClusterBlocks; ++rank) {
     w.exec = 0;
     ForEachLane(lanes, [&](int lane) { w.exec |= (ranks[lane] >> rank & 1) << lane; });
     ForEachLane(w.exec, [&](int lane) {

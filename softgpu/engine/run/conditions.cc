@@ -1,14 +1,15 @@
 #include "softgpu/engine/run/conditions.h"
 
-#include <mutex>
 #include <unordered_map>
+
+#include "softgpu/engine/mutex.h"
 
 namespace softgpu {
 namespace {
 
 struct Conditions {
-  std::mutex mutex;
-  std::unordered_map<uint64_t, uint32_t> values;  // guarded by mutex
+  base::Mutex mutex{base::ranks::kSoftgpuConditions};
+  std::unordered_map<uint64_t, uint32_t> values LONGWIRE_GUARDED_BY(mutex);  // by handle
 };
 
 Conditions& TheConditions() {
@@ -19,27 +20,31 @@ Conditions& TheConditions() {
 }  // namespace
 
 void DefineCondition(uint64_t handle, uint32_t value) {
-  std::lock_guard lock(TheConditions().mutex);
-  TheConditions().values[handle] = value;
+  Conditions& all = TheConditions();
+  base::MutexLock lock(all.mutex);
+  all.values[handle] = value;
 }
 
 void ForgetCondition(uint64_t handle) {
-  std::lock_guard lock(TheConditions().mutex);
-  TheConditions().values.erase(handle);
+  Conditions& all = TheConditions();
+  base::MutexLock lock(all.mutex);
+  all.values.erase(handle);
 }
 
 bool SetCondition(uint64_t handle, uint32_t value) {
-  std::lock_guard lock(TheConditions().mutex);
-  auto found = TheConditions().values.find(handle);
-  if (found == TheConditions().values.end()) return false;
+  Conditions& all = TheConditions();
+  base::MutexLock lock(all.mutex);
+  auto found = all.values.find(handle);
+  if (found == all.values.end()) return false;
   found->second = value;
   return true;
 }
 
 uint32_t ConditionValue(uint64_t handle) {
-  std::lock_guard lock(TheConditions().mutex);
-  auto found = TheConditions().values.find(handle);
-  return found == TheConditions().values.end() ? 0 : found->second;
+  Conditions& all = TheConditions();
+  base::MutexLock lock(all.mutex);
+  auto found = all.values.find(handle);
+  return found == all.values.end() ? 0 : found->second;
 }
 
 }  // namespace softgpu

@@ -180,12 +180,16 @@ constexpr ErrorText kErrorTexts[] = {
     {-1, "unrecognized error code", "unrecognized error code"},
 };
 
-// A copy that kernels can read, made once and kept.
+// Copies of texts that kernels can read, made once and kept.
+struct KernelTexts {
+  base::Mutex mutex{base::ranks::kSoftgpuKernelTexts};
+  std::map<const char*, uint64_t> addresses LONGWIRE_GUARDED_BY(mutex);
+};
+
 uint64_t TextAddress(const char* text) {
-  static std::mutex mutex;
-  static auto* addresses = new std::map<const char*, uint64_t>;
-  std::lock_guard lock(mutex);
-  uint64_t& address = (*addresses)[text];
+  static auto* texts = new KernelTexts;
+  base::MutexLock lock(texts->mutex);
+  uint64_t& address = texts->addresses[text];
   if (address == 0) {
     const size_t bytes = std::strlen(text) + 1;
     address = PrivateMemory::Get().Allocate(bytes);

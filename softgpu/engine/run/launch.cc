@@ -4,16 +4,15 @@
 // up to what a device of this shape would hold; a cooperative launch has all its blocks resident
 // from the start.
 //
-// Lock order: Helpers::mutex_ before Run::mutex_; neither is held while a cluster runs.
+// No lock is held while a cluster runs.
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
-#include <mutex>
 #include <thread>
 
+#include "softgpu/engine/mutex.h"
 #include "softgpu/engine/run/children.h"
 #include "softgpu/engine/run/machine.h"
 
@@ -57,13 +56,13 @@ class Run : public LaunchState {
   void Finish();
   bool WorthHelp() const { return total_ > 1 && total_ * cluster_blocks * threads >= kSmallLaunch; }
   bool WantsHelp() {
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     return !stop && (!ready_.empty() || next_ < total_);
   }
 
  private:
   std::unique_ptr<Cluster> Next(bool prefer_new);
-  std::unique_ptr<Cluster> NewCluster();  // mutex_ held
+  std::unique_ptr<Cluster> NewCluster() LONGWIRE_REQUIRES(mutex_);
   void Return(std::unique_ptr<Cluster> cluster, ClusterResult result);
   void Stop(int code, const std::string& message);
   void Poll(const std::function<bool()>& cancelled);
@@ -72,14 +71,15 @@ class Run : public LaunchState {
   uint64_t cap_ = 0;    // resident ones
   Clock::time_point deadline_;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::unique_ptr<Cluster>> ready_;  // resident, not running; guarded by mutex_
-  std::vector<std::unique_ptr<Cluster>> idle_;  // to be used again; guarded by mutex_
-  uint64_t next_ = 0;                           // guarded by mutex_
-  uint64_t finished_ = 0;                       // guarded by mutex_
-  uint64_t running_ = 0;                        // guarded by mutex_
-  Status failure_;                              // guarded by mutex_
+  base::Mutex mutex_{base::ranks::kSoftgpuRun};
+  base::CondVar changed_;
+  // Resident clusters that no thread runs, and those to be used again.
+  std::deque<std::unique_ptr<Cluster>> ready_ LONGWIRE_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Cluster>> idle_ LONGWIRE_GUARDED_BY(mutex_);
+  uint64_t next_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  uint64_t finished_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  uint64_t running_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  Status failure_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
 Status Run::Prepare(const Kernel& the_kernel, const LaunchConfig& the_config,
@@ -149,7 +149,7 @@ std::unique_ptr<Cluster> Run::NewCluster() {
 }
 
 std::unique_ptr<Cluster> Run::Next(bool prefer_new) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (stop) return nullptr;
   std::unique_ptr<Cluster> next;
   bool admit = next_ < total_ && running_ + ready_.size() < cap_;
@@ -163,7 +163,7 @@ std::unique_ptr<Cluster> Run::Next(bool prefer_new) {
 }
 
 void Run::Return(std::unique_ptr<Cluster> back, ClusterResult result) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   --running_;
   if (result == ClusterResult::kFailed) {
     if (failure_.ok()) failure_ = back->failure;
@@ -175,18 +175,18 @@ void Run::Return(std::unique_ptr<Cluster> back, ClusterResult result) {
   } else {
     ready_.push_back(std::move(back));
   }
-  if (running_ == 0 || stop || result == ClusterResult::kYield) changed_.notify_all();
+  if (running_ == 0 || stop || result == ClusterResult::kYield) changed_.NotifyAll();
 }
 
 void Run::Stop(int code, const std::string& message) {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   if (stop) return;
   failure_ = {code, "kernel " + kernel->function->name + ": " + message};
   stop = true;
 }
 
 void Run::Finish() {
-  std::lock_guard lock(mutex_);
+  base::MutexLock lock(mutex_);
   stop = true;
   for (auto& one : idle_) DiscardCluster(*one);
   for (auto& one : ready_) DiscardCluster(*one);
@@ -224,11 +224,11 @@ void Run::Participate(const std::function<bool()>& cancelled, Clock::time_point 
 Status Run::Wait(const std::function<bool()>& cancelled) {
   while (true) {
     Participate(cancelled, Clock::time_point::max());
-    std::unique_lock lock(mutex_);
+    base::MutexLock lock(mutex_);
     if (running_ == 0 && (stop || finished_ == total_)) return failure_;
     if (!stop && (!ready_.empty() || (next_ < total_ && running_ < cap_))) continue;
-    changed_.wait_for(lock, kPollPeriod);
-    lock.unlock();
+    changed_.WaitUntil(lock, Clock::now() + kPollPeriod);
+    lock.Unlock();
     Poll(cancelled);
   }
 }
@@ -243,15 +243,15 @@ class Helpers {
 
   void Add(const std::shared_ptr<Run>& run) {
     if (count_ == 0) return;
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     Start();
     runs_.push_back(run);
-    wake_.notify_all();
+    wake_.NotifyAll();
   }
 
   void Remove(const std::shared_ptr<Run>& run) {
     if (count_ == 0) return;
-    std::lock_guard lock(mutex_);
+    base::MutexLock lock(mutex_);
     std::erase(runs_, run);
   }
 
@@ -267,12 +267,12 @@ class Helpers {
     count_ = std::min(threads - 1, kMaxHelpers);
   }
 
-  void Start() {  // mutex_ held
+  void Start() LONGWIRE_REQUIRES(mutex_) {
     for (; started_ < count_; ++started_) std::thread([this] { Work(); }).detach();
   }
 
   void Work() {
-    std::unique_lock lock(mutex_);
+    base::MutexLock lock(mutex_);
     while (true) {
       std::shared_ptr<Run> run;
       for (size_t i = 0; i < runs_.size() && run == nullptr; ++i) {
@@ -280,25 +280,26 @@ class Helpers {
         if (runs_[turn_]->WantsHelp()) run = runs_[turn_];
       }
       if (run == nullptr) {
-        if (runs_.empty())
-          wake_.wait(lock);
-        else
-          wake_.wait_for(lock, kPollPeriod);
+        if (runs_.empty()) {
+          wake_.Wait(lock);
+        } else {
+          wake_.WaitUntil(lock, Clock::now() + kPollPeriod);
+        }
         continue;
       }
-      lock.unlock();
+      lock.Unlock();
       run->Participate({}, Clock::now() + kTurn);
       run.reset();
-      lock.lock();
+      lock.Lock();
     }
   }
 
-  unsigned count_ = 0;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  unsigned started_ = 0;                    // guarded by mutex_
-  size_t turn_ = 0;                         // guarded by mutex_
-  std::vector<std::shared_ptr<Run>> runs_;  // guarded by mutex_
+  unsigned count_ = 0;  // constant from the constructor on
+  base::Mutex mutex_{base::ranks::kSoftgpuHelpers};
+  base::CondVar wake_;
+  unsigned started_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  size_t turn_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  std::vector<std::shared_ptr<Run>> runs_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
 Status LaunchGrid(const Kernel& kernel, const LaunchConfig& config,

@@ -19,7 +19,7 @@ struct Copy {
   int lane;
   bool loads;
   TensorMap map = {};
-  int64_t first[kMostDimensions] = {};
+  int64_t first[kMaxDimensions] = {};
   uint64_t shared = 0;  // offset in shared memory
   uint64_t base = 0;    // where that begins
 
@@ -122,7 +122,7 @@ bool Copy::Run() {
   if (!ReadMap() || !FindShared()) return false;
   const uint64_t row = uint64_t{map.box[0]} * map.element_bits / 8;
   const uint64_t bytes = Bytes();
-  uint32_t at[kMostDimensions] = {};
+  uint32_t at[kMaxDimensions] = {};
   for (uint64_t offset = 0; offset < bytes; offset += row) {
     if (!CopyRow(at, offset)) return false;
     for (uint32_t i = 1; i < map.rank && ++at[i] == map.box[i]; ++i) at[i] = 0;

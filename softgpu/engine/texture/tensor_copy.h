@@ -11,8 +11,8 @@ struct TensorSite {
   OperandOffset map = 0;     // its address
   OperandOffset shared = 0;  // address in shared memory, 32 bits
   int64_t map_offset = 0, shared_offset = 0;
-  OperandOffset coordinates[kMostDimensions] = {};  // of the box's first element, innermost first
-  OperandOffset bytes = 0;                          // written: how many a load has brought
+  OperandOffset coordinates[kMaxDimensions] = {};  // of the box's first element, innermost first
+  OperandOffset bytes = 0;                         // written: how many a load has brought
 };
 
 // data: a TensorSite. What lies outside of the tensor is zero or NaN when loaded, and not stored.

@@ -5,16 +5,16 @@
 
 namespace softgpu {
 
-constexpr uint32_t kMostDimensions = 5;
+constexpr uint32_t kMaxDimensions = 5;
 
 struct TensorMap {
   enum Kind : uint8_t { kTiled = 1, kIm2col = 2, kIm2colWide = 3 };
   uint64_t address;
-  uint64_t strides[kMostDimensions - 1];  // bytes, of all dimensions but the innermost
-  uint32_t dimensions[kMostDimensions];   // less one: there can be 2^32
-  int16_t corners[6];                     // the lower ones, then the upper ones
-  uint16_t box[kMostDimensions];          // of im2col: channels, pixels
-  uint8_t element_strides[kMostDimensions];
+  uint64_t strides[kMaxDimensions - 1];  // bytes, of all dimensions but the innermost
+  uint32_t dimensions[kMaxDimensions];   // less one: there can be 2^32
+  int16_t corners[6];                    // the lower ones, then the upper ones
+  uint16_t box[kMaxDimensions];          // of im2col: channels, pixels
+  uint8_t element_strides[kMaxDimensions];
   uint8_t kind, type, rank, interleave, mode, swizzle, promotion, fill;
   uint8_t element_bits;
   bool copies;           // whether kernels can copy by it here

@@ -1,15 +1,15 @@
-#include <mutex>
 #include <unordered_map>
 
+#include "softgpu/engine/mutex.h"
 #include "softgpu/engine/texture/texture.h"
 
 namespace softgpu {
 namespace {
 
 struct Objects {
-  std::mutex mutex;
-  std::unordered_map<uint64_t, std::shared_ptr<const TextureView>> views;
-  uint64_t next = 1;
+  base::Mutex mutex{base::ranks::kSoftgpuTextureObjects};
+  std::unordered_map<uint64_t, std::shared_ptr<const TextureView>> views LONGWIRE_GUARDED_BY(mutex);
+  uint64_t next LONGWIRE_GUARDED_BY(mutex) = 1;
 };
 
 Objects& TheObjects() {
@@ -23,20 +23,20 @@ namespace texture_objects {
 
 uint64_t Add(std::shared_ptr<const TextureView> view) {
   Objects& objects = TheObjects();
-  std::lock_guard lock(objects.mutex);
+  base::MutexLock lock(objects.mutex);
   objects.views[objects.next] = std::move(view);
   return objects.next++;
 }
 
 bool Remove(uint64_t object) {
   Objects& objects = TheObjects();
-  std::lock_guard lock(objects.mutex);
+  base::MutexLock lock(objects.mutex);
   return objects.views.erase(object) != 0;
 }
 
 std::shared_ptr<const TextureView> Find(uint64_t object) {
   Objects& objects = TheObjects();
-  std::lock_guard lock(objects.mutex);
+  base::MutexLock lock(objects.mutex);
   auto found = objects.views.find(object);
   return found == objects.views.end() ? nullptr : found->second;
 }

@@ -10,8 +10,7 @@ namespace {
 constexpr CUkernelNodeAttrID kKept[] = {CU_KERNEL_NODE_ATTRIBUTE_COOPERATIVE,
                                         CU_KERNEL_NODE_ATTRIBUTE_CLUSTER_DIMENSION};
 
-// Driver::mutex held.
-LaunchConfig* FindConfig(CUgraphNode handle) {
+LaunchConfig* FindConfig(CUgraphNode handle) LONGWIRE_REQUIRES(Driver::mutex) {
   auto node = Driver::Get().nodes.Find(handle);
   auto* kernel = node ? std::get_if<KernelOperation>(&node->operation) : nullptr;
   return kernel != nullptr ? &kernel->config : nullptr;
@@ -24,8 +23,8 @@ using namespace softgpu;
 
 CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID attribute,
                                        const CUkernelNodeAttrValue* value) {
-  TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  LONGWIRE_TRY(Enter());
+  base::MutexLock lock(Driver::mutex);
   LaunchConfig* config = FindConfig(handle);
   if (config == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (attribute == CU_KERNEL_NODE_ATTRIBUTE_COOPERATIVE) {
@@ -38,8 +37,8 @@ CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID at
 
 CUresult cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeAttrID attribute,
                                        CUkernelNodeAttrValue* value) {
-  TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  LONGWIRE_TRY(Enter());
+  base::MutexLock lock(Driver::mutex);
   const LaunchConfig* config = FindConfig(handle);
   if (config == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *value = {};
@@ -54,8 +53,8 @@ CUresult cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeAttrID at
 CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from) {
   for (CUkernelNodeAttrID attribute : kKept) {
     CUkernelNodeAttrValue value = {};
-    TRY(cuGraphKernelNodeGetAttribute(from, attribute, &value));
-    TRY(cuGraphKernelNodeSetAttribute(to, attribute, &value));
+    LONGWIRE_TRY(cuGraphKernelNodeGetAttribute(from, attribute, &value));
+    LONGWIRE_TRY(cuGraphKernelNodeSetAttribute(to, attribute, &value));
   }
   return CUDA_SUCCESS;
 }

@@ -26,12 +26,14 @@ bool MayBeInBody(CUgraphNodeType type) {
          type == CU_GRAPH_NODE_TYPE_MEMCPY || type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
 }
 
-bool IsGoodBody(const Graph& body) {
-  return std::all_of(body.nodes.begin(), body.nodes.end(), [](auto& node) {
-    auto children = ChildrenOf(node->operation);
-    return MayBeInBody(TypeOf(node->operation)) &&
-           std::all_of(children.begin(), children.end(), [](auto& g) { return IsGoodBody(*g); });
-  });
+bool IsGoodBody(const Graph& body) LONGWIRE_REQUIRES(Driver::mutex) {
+  return std::all_of(
+      body.nodes.begin(), body.nodes.end(), [](auto& node) LONGWIRE_REQUIRES(Driver::mutex) {
+        auto children = ChildrenOf(node->operation);
+        return MayBeInBody(TypeOf(node->operation)) &&
+               std::all_of(children.begin(), children.end(),
+                           [](auto& g) LONGWIRE_REQUIRES(Driver::mutex) { return IsGoodBody(*g); });
+      });
 }
 
 }  // namespace
@@ -39,12 +41,12 @@ bool IsGoodBody(const Graph& body) {
 CUresult AddConditionalNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
                             size_t count, CUDA_CONDITIONAL_NODE_PARAMS* params) {
   Context* context;
-  TRY(ResolveContext(params->ctx, &context));
+  LONGWIRE_TRY(ResolveContext(params->ctx, &context));
   auto condition =
       Driver::Get().conditions.Find(reinterpret_cast<void*>(uintptr_t{params->handle}));
   if (!condition || !SizeFits(params->type, params->size)) return CUDA_ERROR_INVALID_VALUE;
-  TRY(cuGraphAddEmptyNode(node, graph, dependencies, count));
-  std::lock_guard lock(Driver::Get().mutex);
+  LONGWIRE_TRY(cuGraphAddEmptyNode(node, graph, dependencies, count));
+  base::MutexLock lock(Driver::mutex);
   auto added = Driver::Get().nodes.Find(*node);
   if (!added) return CUDA_ERROR_INVALID_VALUE;
   ConditionalOperation operation{condition, params->type, {}};
@@ -86,11 +88,11 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* handle, CUgrap
                                         CUcontext context_handle, unsigned int initial,
                                         unsigned int flags) {
   Context* context;
-  TRY(ResolveContext(context_handle, &context));
+  LONGWIRE_TRY(ResolveContext(context_handle, &context));
   if (handle == nullptr || (flags & ~unsigned{CU_GRAPH_COND_ASSIGN_DEFAULT}) != 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   auto graph = Driver::Get().graphs.Find(graph_handle);
   if (!graph) return CUDA_ERROR_INVALID_VALUE;
   auto condition = std::make_shared<Condition>();

@@ -25,8 +25,8 @@ CUresult Fill(const std::vector<T>& values, T* out, size_t* count) {
 }
 
 CUresult ListNodes(CUgraph handle, CUgraphNode* out, size_t* count, bool roots_only) {
-  TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  LONGWIRE_TRY(Enter());
+  base::MutexLock lock(Driver::mutex);
   auto graph = Driver::Get().graphs.Find(handle);
   if (!graph || count == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::vector<CUgraphNode> nodes;
@@ -38,8 +38,8 @@ CUresult ListNodes(CUgraph handle, CUgraphNode* out, size_t* count, bool roots_o
 
 CUresult ListNeighbours(CUgraphNode handle, CUgraphNode* out, CUgraphEdgeData* edges, size_t* count,
                         bool dependents) {
-  TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  LONGWIRE_TRY(Enter());
+  base::MutexLock lock(Driver::mutex);
   auto node = Driver::Get().nodes.Find(handle);
   if (!node || count == nullptr || (edges != nullptr && out == nullptr)) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -55,15 +55,15 @@ CUresult ListNeighbours(CUgraphNode handle, CUgraphNode* out, CUgraphEdgeData* e
   } else {
     for (GraphNode* dependency : node->dependencies) nodes.push_back(NodeHandle(dependency));
   }
-  TRY(Fill(nodes, out, count));
+  LONGWIRE_TRY(Fill(nodes, out, count));
   if (edges != nullptr) std::fill_n(edges, *count, CUgraphEdgeData{});
   return CUDA_SUCCESS;
 }
 
 CUresult ChangeEdges(CUgraph handle, const CUgraphNode* from, const CUgraphNode* to, size_t count,
                      bool add) {
-  TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  LONGWIRE_TRY(Enter());
+  base::MutexLock lock(Driver::mutex);
   auto graph = Driver::Get().graphs.Find(handle);
   if (!graph || (count != 0 && (from == nullptr || to == nullptr))) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -87,13 +87,13 @@ CUresult ChangeEdges(CUgraph handle, const CUgraphNode* from, const CUgraphNode*
 
 CUresult Instantiate(CUgraphExec* handle, CUgraph graph_handle, unsigned long long flags,
                      CUgraphInstantiateResult* result) {
-  TRY(EnterUnsafe());
+  LONGWIRE_TRY(EnterUnsafe());
   constexpr unsigned long long kKnown = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
                                         CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
                                         CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
   if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) return Refuse("device graph launch");
   if (handle == nullptr || (flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   auto graph = Driver::Get().graphs.Find(graph_handle);
   if (!graph) return CUDA_ERROR_INVALID_VALUE;
   if (graph->moved) return CUDA_ERROR_NOT_SUPPORTED;
@@ -101,11 +101,11 @@ CUresult Instantiate(CUgraphExec* handle, CUgraph graph_handle, unsigned long lo
     *result = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
     return CUDA_ERROR_INVALID_VALUE;
   }
-  TRY(CheckConditions(*graph, result));
+  LONGWIRE_TRY(CheckConditions(*graph, result));
   auto exec = std::make_shared<GraphExec>();
   exec->plan = CloneGraph(*graph, false);
-  TRY(ChooseClusters(*exec->plan));
-  TRY(ClaimGraphMemory(*exec->plan, exec));
+  LONGWIRE_TRY(ChooseClusters(*exec->plan));
+  LONGWIRE_TRY(ClaimGraphMemory(*exec->plan, exec));
   exec->flags = flags;
   *handle = reinterpret_cast<CUgraphExec>(Driver::Get().execs.Add(std::move(exec)));
   *result = CUDA_GRAPH_INSTANTIATE_SUCCESS;
@@ -118,15 +118,15 @@ CUresult Instantiate(CUgraphExec* handle, CUgraph graph_handle, unsigned long lo
 using namespace softgpu;
 
 CUresult cuGraphCreate(CUgraph* graph, unsigned int flags) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (graph == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   *graph = reinterpret_cast<CUgraph>(Driver::Get().graphs.Add(std::make_shared<Graph>()));
   return CUDA_SUCCESS;
 }
 
 CUresult cuGraphDestroy(CUgraph handle) {
-  TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  LONGWIRE_TRY(Enter());
+  base::MutexLock lock(Driver::mutex);
   auto graph = Driver::Get().graphs.Find(handle);
   if (!graph || graph->owned_by_node) return CUDA_ERROR_INVALID_VALUE;
   ForgetNodes(*graph);
@@ -135,8 +135,8 @@ CUresult cuGraphDestroy(CUgraph handle) {
 }
 
 CUresult cuGraphClone(CUgraph* clone, CUgraph original) {
-  TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  LONGWIRE_TRY(Enter());
+  base::MutexLock lock(Driver::mutex);
   auto graph = Driver::Get().graphs.Find(original);
   if (!graph || clone == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (IsUnique(*graph)) return CUDA_ERROR_NOT_SUPPORTED;
@@ -145,8 +145,8 @@ CUresult cuGraphClone(CUgraph* clone, CUgraph original) {
 }
 
 CUresult cuGraphNodeFindInClone(CUgraphNode* node, CUgraphNode original, CUgraph clone) {
-  TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  LONGWIRE_TRY(Enter());
+  base::MutexLock lock(Driver::mutex);
   auto graph = Driver::Get().graphs.Find(clone);
   if (!graph || node == nullptr) return CUDA_ERROR_INVALID_VALUE;
   for (auto& copy : graph->nodes) {
@@ -159,8 +159,8 @@ CUresult cuGraphNodeFindInClone(CUgraphNode* node, CUgraphNode original, CUgraph
 }
 
 CUresult cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType* type) {
-  TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  LONGWIRE_TRY(Enter());
+  base::MutexLock lock(Driver::mutex);
   auto node = Driver::Get().nodes.Find(handle);
   if (!node || type == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *type = TypeOf(node->operation);
@@ -176,8 +176,8 @@ CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
 
 CUresult cuGraphGetEdges_v2(CUgraph handle, CUgraphNode* from, CUgraphNode* to,
                             CUgraphEdgeData* edges, size_t* count) {
-  TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  LONGWIRE_TRY(Enter());
+  base::MutexLock lock(Driver::mutex);
   auto graph = Driver::Get().graphs.Find(handle);
   if (!graph || count == nullptr || (from == nullptr) != (to == nullptr)) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -190,8 +190,8 @@ CUresult cuGraphGetEdges_v2(CUgraph handle, CUgraphNode* from, CUgraphNode* to,
     }
   }
   size_t room = *count;
-  TRY(Fill(sources, from, &room));
-  TRY(Fill(targets, to, count));
+  LONGWIRE_TRY(Fill(sources, from, &room));
+  LONGWIRE_TRY(Fill(targets, to, count));
   if (edges != nullptr) std::fill_n(edges, *count, CUgraphEdgeData{});
   return CUDA_SUCCESS;
 }
@@ -214,8 +214,8 @@ CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode* from, co
 }
 
 CUresult cuGraphDestroyNode(CUgraphNode handle) {
-  TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  LONGWIRE_TRY(Enter());
+  base::MutexLock lock(Driver::mutex);
   auto node = Driver::Get().nodes.Remove(handle);
   if (!node) return CUDA_ERROR_INVALID_VALUE;
   Graph& graph = *node->graph;
@@ -242,7 +242,7 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph,
 }
 
 CUresult cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t* flags) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   auto exec = Driver::Get().execs.Find(handle);
   if (!exec || flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *flags = exec->flags;
@@ -250,29 +250,29 @@ CUresult cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t* flags) {
 }
 
 CUresult cuGraphExecDestroy(CUgraphExec exec) {
-  TRY(EnterUnsafe());
+  LONGWIRE_TRY(EnterUnsafe());
   return Driver::Get().execs.Remove(exec) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 // There is nothing to upload: a launch runs from the same memory either way.
 CUresult cuGraphUpload(CUgraphExec exec, CUstream handle) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   auto stream = FindStream(*context, handle);
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
   if (!Driver::Get().execs.Find(exec)) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   return RefuseWhileCapturing(*stream);
 }
 
 CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
   Context* context;
-  TRY(Enter(&context));
+  LONGWIRE_TRY(Enter(&context));
   auto stream = FindStream(*context, stream_handle);
   auto exec = Driver::Get().execs.Find(handle);
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
   if (!exec) return CUDA_ERROR_INVALID_VALUE;
   stream->WaitForRoom();
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   return LaunchGraph(*exec, *stream);
 }

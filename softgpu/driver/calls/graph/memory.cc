@@ -5,13 +5,13 @@ using namespace softgpu;
 
 // Memory goes back when its graph does, so what is reserved is what is used.
 CUresult cuDeviceGraphMemTrim(CUdevice device) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   return Driver::Get().FindDevice(device) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute,
                                       void* value) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (Driver::Get().FindDevice(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   GraphMemoryFigures& known = GraphMemoryFiguresOf(device);
@@ -32,7 +32,7 @@ CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr
 // A high-water mark can only be taken back to where things stand.
 CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute,
                                       void* value) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (Driver::Get().FindDevice(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   bool high = attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH ||
               attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH;

@@ -20,16 +20,16 @@ CUresult MakeKernel(const CUDA_KERNEL_NODE_PARAMS_v3& p, Operation* operation) {
   if (!kernel.function) return CUDA_ERROR_INVALID_VALUE;
   // The given context, else the function's own, else (a kernel's) the current one.
   Context* context = kernel.function->module->context;
-  if (context == nullptr || p.ctx != nullptr) TRY(ResolveContext(p.ctx, &context));
-  TRY(InContext(&kernel.function, *context->home));
+  if (context == nullptr || p.ctx != nullptr) LONGWIRE_TRY(ResolveContext(p.ctx, &context));
+  LONGWIRE_TRY(InContext(&kernel.function, *context->home));
   kernel.config = {{p.gridDimX, p.gridDimY, p.gridDimZ},
                    {p.blockDimX, p.blockDimY, p.blockDimZ},
                    p.sharedMemBytes,
                    false,
                    context->device};
   BindReferences(kernel.function->module->references, &kernel.config);
-  TRY(CheckLaunch(*kernel.function, kernel.config, context->multiprocessors));
-  TRY(PackParameters(*kernel.function, p.kernelParams, p.extra, &kernel.parameters));
+  LONGWIRE_TRY(CheckLaunch(*kernel.function, kernel.config, context->multiprocessors));
+  LONGWIRE_TRY(PackParameters(*kernel.function, p.kernelParams, p.extra, &kernel.parameters));
   *operation = std::move(kernel);
   return CUDA_SUCCESS;
 }
@@ -37,7 +37,7 @@ CUresult MakeKernel(const CUDA_KERNEL_NODE_PARAMS_v3& p, Operation* operation) {
 // The device of the given context or, without one, of the current one.
 CUresult DeviceOf(CUcontext handle, int* device) {
   Context* context = CurrentContext();
-  if (handle != nullptr) TRY(ResolveContext(handle, &context));
+  if (handle != nullptr) LONGWIRE_TRY(ResolveContext(handle, &context));
   *device = context != nullptr ? context->device : 0;
   return CUDA_SUCCESS;
 }
@@ -50,8 +50,9 @@ CUresult MakeEvent(CUevent handle, Operation* operation) {
   return CUDA_SUCCESS;
 }
 
-// Driver::mutex held. The child graph is cloned, unless it is given away.
-CUresult MakeChild(const CUDA_CHILD_GRAPH_NODE_PARAMS& p, Operation* operation) {
+// The child graph is cloned, unless it is given away.
+CUresult MakeChild(const CUDA_CHILD_GRAPH_NODE_PARAMS& p, Operation* operation)
+    LONGWIRE_REQUIRES(Driver::mutex) {
   auto child = Driver::Get().graphs.Find(p.graph);
   if (!child) return CUDA_ERROR_INVALID_HANDLE;
   if (child->moved) return CUDA_ERROR_NOT_SUPPORTED;
@@ -69,22 +70,22 @@ CUresult MakeChild(const CUDA_CHILD_GRAPH_NODE_PARAMS& p, Operation* operation) 
   return CUDA_SUCCESS;
 }
 
-// Driver::mutex held.
-CUresult MakeOperation(const CUgraphNodeParams& p, Operation* operation) {
+CUresult MakeOperation(const CUgraphNodeParams& p, Operation* operation)
+    LONGWIRE_REQUIRES(Driver::mutex) {
   int device = 0;
   switch (p.type) {
     case CU_GRAPH_NODE_TYPE_KERNEL:
       return MakeKernel(p.kernel, operation);
     case CU_GRAPH_NODE_TYPE_MEMCPY:
-      TRY(DeviceOf(p.memcpy.copyCtx, &device));
-      TRY(CheckCopy(p.memcpy.copyParams, {device, device}));
+      LONGWIRE_TRY(DeviceOf(p.memcpy.copyCtx, &device));
+      LONGWIRE_TRY(CheckCopy(p.memcpy.copyParams, {device, device}));
       *operation = CopyOperation{p.memcpy.copyParams, {device, device}, nullptr};
       return CUDA_SUCCESS;
     case CU_GRAPH_NODE_TYPE_MEMSET: {
       const auto& m = p.memset;
-      TRY(DeviceOf(m.ctx, &device));
+      LONGWIRE_TRY(DeviceOf(m.ctx, &device));
       FillOperation fill{{m.dst, m.pitch, m.value, m.elementSize, m.width, m.height}, device};
-      TRY(CheckFill(fill.fill, device));
+      LONGWIRE_TRY(CheckFill(fill.fill, device));
       *operation = fill;
       return CUDA_SUCCESS;
     }
@@ -104,8 +105,8 @@ CUresult MakeOperation(const CUgraphNodeParams& p, Operation* operation) {
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
       if (p.memOp.count != 0 && p.memOp.paramArray == nullptr) return CUDA_ERROR_INVALID_VALUE;
       std::span operations(p.memOp.paramArray, p.memOp.count);
-      TRY(DeviceOf(p.memOp.ctx, &device));
-      TRY(CheckBatch(operations, device));
+      LONGWIRE_TRY(DeviceOf(p.memOp.ctx, &device));
+      LONGWIRE_TRY(CheckBatch(operations, device));
       *operation = BatchMemoryOperation{{operations.begin(), operations.end()}, device};
       return CUDA_SUCCESS;
     }
@@ -117,9 +118,10 @@ CUresult MakeOperation(const CUgraphNodeParams& p, Operation* operation) {
   }
 }
 
-// Where a new node is to stand. With Driver::mutex held.
+// Where a new node is to stand.
 CUresult FindPlace(const CUgraphNode* handle, CUgraph graph_handle, const CUgraphNode* dependencies,
-                   size_t count, std::shared_ptr<Graph>* graph, std::vector<GraphNode*>* nodes) {
+                   size_t count, std::shared_ptr<Graph>* graph, std::vector<GraphNode*>* nodes)
+    LONGWIRE_REQUIRES(Driver::mutex) {
   if (handle == nullptr || count > kMaxNodes || (count != 0 && dependencies == nullptr)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -135,32 +137,33 @@ CUresult FindPlace(const CUgraphNode* handle, CUgraph graph_handle, const CUgrap
 
 CUresult Add(CUgraphNode* handle, CUgraph graph_handle, const CUgraphNode* dependencies,
              size_t count, const CUgraphNodeParams& params) {
-  TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  LONGWIRE_TRY(Enter());
+  base::MutexLock lock(Driver::mutex);
   std::shared_ptr<Graph> graph;
   std::vector<GraphNode*> nodes;
-  TRY(FindPlace(handle, graph_handle, dependencies, count, &graph, &nodes));
+  LONGWIRE_TRY(FindPlace(handle, graph_handle, dependencies, count, &graph, &nodes));
   if (params.type == CU_GRAPH_NODE_TYPE_GRAPH && params.graph.graph == graph_handle) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   Operation operation;
-  TRY(MakeOperation(params, &operation));
+  LONGWIRE_TRY(MakeOperation(params, &operation));
   auto node = AddNode(*graph, std::move(operation), std::move(nodes));
   *handle = reinterpret_cast<CUgraphNode>(node.get());
   return CUDA_SUCCESS;
 }
 
 // `runs`: a node of an executable graph.
-CUresult Replace(GraphNode& node, const CUgraphNodeParams& params, bool runs) {
+CUresult Replace(GraphNode& node, const CUgraphNodeParams& params, bool runs)
+    LONGWIRE_REQUIRES(Driver::mutex) {
   if (TypeOf(node.operation) != params.type) return CUDA_ERROR_INVALID_VALUE;
   Operation operation;
-  TRY(MakeOperation(params, &operation));
-  if (runs) TRY(CheckChange(node.operation, operation));
+  LONGWIRE_TRY(MakeOperation(params, &operation));
+  if (runs) LONGWIRE_TRY(CheckChange(node.operation, operation));
   if (auto* kernel = std::get_if<KernelOperation>(&operation)) {
     const LaunchConfig& old = std::get<KernelOperation>(node.operation).config;
     kernel->config.cooperative = old.cooperative;
     std::copy_n(old.cluster, 3, kernel->config.cluster);
-    if (runs) TRY(ChooseCluster(*kernel->function, &kernel->config));
+    if (runs) LONGWIRE_TRY(ChooseCluster(*kernel->function, &kernel->config));
   }
   // The forms that name no context leave it as it was.
   if (auto* copy = std::get_if<CopyOperation>(&operation);
@@ -175,15 +178,15 @@ CUresult Replace(GraphNode& node, const CUgraphNodeParams& params, bool runs) {
 }
 
 CUresult Set(CUgraphNode handle, const CUgraphNodeParams& params) {
-  TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  LONGWIRE_TRY(Enter());
+  base::MutexLock lock(Driver::mutex);
   auto node = Driver::Get().nodes.Find(handle);
   return node ? Replace(*node, params, false) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult SetInExec(CUgraphExec exec_handle, CUgraphNode handle, const CUgraphNodeParams& params) {
-  TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  LONGWIRE_TRY(Enter());
+  base::MutexLock lock(Driver::mutex);
   auto exec = Driver::Get().execs.Find(exec_handle);
   GraphNode* node = exec ? FindCopy(*exec->plan, handle) : nullptr;
   if (params.type == CU_GRAPH_NODE_TYPE_GRAPH && params.graph.graph == nullptr) {
@@ -195,8 +198,8 @@ CUresult SetInExec(CUgraphExec exec_handle, CUgraphNode handle, const CUgraphNod
 // Finds a node that holds a `Kind` and gives it to `use`. Driver::mutex is held meanwhile.
 template <class Kind, class Use>
 CUresult With(CUgraphNode handle, bool valid, Use use) {
-  TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  LONGWIRE_TRY(Enter());
+  base::MutexLock lock(Driver::mutex);
   auto node = Driver::Get().nodes.Find(handle);
   Kind* kind = node ? std::get_if<Kind>(&node->operation) : nullptr;
   if (!valid || kind == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -278,7 +281,7 @@ CUresult cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* 
   auto& alloc = params->alloc;
   CUDA_MEM_ALLOC_NODE_PARAMS typed{alloc.poolProps, alloc.accessDescs, alloc.accessDescCount,
                                    alloc.bytesize, 0};
-  TRY(cuGraphAddMemAllocNode(node, graph, dependencies, count, &typed));
+  LONGWIRE_TRY(cuGraphAddMemAllocNode(node, graph, dependencies, count, &typed));
   alloc.dptr = typed.dptr;
   return CUDA_SUCCESS;
 }
@@ -311,25 +314,27 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
   return SetInExec(exec, node, Params(*params));
 }
 CUresult cuGraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS* params) {
-  return With<KernelOperation>(handle, params, [params](KernelOperation& kernel, GraphNode& node) {
-    node.parameter_pointers.clear();
-    for (const ParameterInfo& info : kernel.function->info->parameters) {
-      node.parameter_pointers.push_back(kernel.parameters.data() + info.offset);
-    }
-    const LaunchConfig& c = kernel.config;
-    *params = {reinterpret_cast<CUfunction>(kernel.function.get()),
-               c.grid[0],
-               c.grid[1],
-               c.grid[2],
-               c.block[0],
-               c.block[1],
-               c.block[2],
-               c.dynamic_shared_bytes,
-               node.parameter_pointers.data(),
-               nullptr,
-               nullptr,
-               nullptr};
-  });
+  return With<KernelOperation>(
+      handle, params,
+      [params](KernelOperation& kernel, GraphNode& node) LONGWIRE_REQUIRES(Driver::mutex) {
+        node.parameter_pointers.clear();
+        for (const ParameterInfo& info : kernel.function->info->parameters) {
+          node.parameter_pointers.push_back(kernel.parameters.data() + info.offset);
+        }
+        const LaunchConfig& c = kernel.config;
+        *params = {reinterpret_cast<CUfunction>(kernel.function.get()),
+                   c.grid[0],
+                   c.grid[1],
+                   c.grid[2],
+                   c.block[0],
+                   c.block[1],
+                   c.block[2],
+                   c.dynamic_shared_bytes,
+                   node.parameter_pointers.data(),
+                   nullptr,
+                   nullptr,
+                   nullptr};
+      });
 }
 
 CUresult cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
@@ -432,15 +437,15 @@ CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent* event) {
 
 CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
                                 size_t count, CUDA_MEM_ALLOC_NODE_PARAMS* params) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (params == nullptr || params->bytesize == 0 ||
       Driver::Get().FindDevice(params->poolProps.location.id) == nullptr) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  std::lock_guard lock(Driver::Get().mutex);
+  base::MutexLock lock(Driver::mutex);
   std::shared_ptr<Graph> to;
   std::vector<GraphNode*> nodes;
-  TRY(FindPlace(node, graph, dependencies, count, &to, &nodes));
+  LONGWIRE_TRY(FindPlace(node, graph, dependencies, count, &to, &nodes));
   auto memory = AllocateForGraph(*to, nodes, *params);
   if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
   auto added = AddNode(*to, EmptyOperation{}, std::move(nodes));

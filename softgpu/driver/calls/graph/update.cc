@@ -6,7 +6,7 @@ namespace softgpu {
 namespace {
 
 // Whether single nodes of this kind can be switched off.
-bool CanBeDisabled(const GraphNode& node) {
+bool CanBeDisabled(const GraphNode& node) LONGWIRE_REQUIRES(Driver::mutex) {
   const CUgraphNodeType type = TypeOf(node.operation);
   return type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY ||
          type == CU_GRAPH_NODE_TYPE_MEMSET;
@@ -18,8 +18,8 @@ bool CanBeDisabled(const GraphNode& node) {
 using namespace softgpu;
 
 CUresult cuGraphNodeSetEnabled(CUgraphExec exec_handle, CUgraphNode handle, unsigned int enabled) {
-  TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  LONGWIRE_TRY(Enter());
+  base::MutexLock lock(Driver::mutex);
   auto exec = Driver::Get().execs.Find(exec_handle);
   GraphNode* node = exec ? FindCopy(*exec->plan, handle) : nullptr;
   if (node == nullptr || !CanBeDisabled(*node)) return CUDA_ERROR_INVALID_VALUE;
@@ -27,8 +27,8 @@ CUresult cuGraphNodeSetEnabled(CUgraphExec exec_handle, CUgraphNode handle, unsi
   return CUDA_SUCCESS;
 }
 CUresult cuGraphNodeGetEnabled(CUgraphExec exec_handle, CUgraphNode handle, unsigned int* enabled) {
-  TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  LONGWIRE_TRY(Enter());
+  base::MutexLock lock(Driver::mutex);
   auto exec = Driver::Get().execs.Find(exec_handle);
   GraphNode* node = exec ? FindCopy(*exec->plan, handle) : nullptr;
   if (node == nullptr || enabled == nullptr || !CanBeDisabled(*node)) {
@@ -40,8 +40,8 @@ CUresult cuGraphNodeGetEnabled(CUgraphExec exec_handle, CUgraphNode handle, unsi
 
 CUresult cuGraphExecUpdate_v2(CUgraphExec exec_handle, CUgraph graph_handle,
                               CUgraphExecUpdateResultInfo* info) {
-  TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  LONGWIRE_TRY(Enter());
+  base::MutexLock lock(Driver::mutex);
   auto exec = Driver::Get().execs.Find(exec_handle);
   auto graph = Driver::Get().graphs.Find(graph_handle);
   if (!exec || !graph || graph->moved || info == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -51,7 +51,7 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec_handle, CUgraph graph_handle,
   info->errorNode = NodeHandle(culprit);
   if (info->result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
   auto update = CloneGraph(*graph, false);
-  TRY(ChooseClusters(*update));
+  LONGWIRE_TRY(ChooseClusters(*update));
   for (size_t i = 0; i < update->nodes.size(); ++i) {
     exec->plan->nodes[i]->operation = std::move(update->nodes[i]->operation);
   }

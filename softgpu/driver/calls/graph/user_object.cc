@@ -7,7 +7,7 @@ using namespace softgpu;
 
 CUresult cuUserObjectCreate(CUuserObject* handle, void* pointer, CUhostFn destroy,
                             unsigned int references, unsigned int flags) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   if (handle == nullptr || destroy == nullptr || references == 0 || references > INT32_MAX ||
       flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -21,7 +21,7 @@ CUresult cuUserObjectCreate(CUuserObject* handle, void* pointer, CUhostFn destro
 }
 
 CUresult cuUserObjectRetain(CUuserObject handle, unsigned int count) {
-  TRY(Enter());
+  LONGWIRE_TRY(Enter());
   auto object = Driver::Get().user_objects.Find(handle);
   if (!object || count == 0 || count > INT32_MAX) return CUDA_ERROR_INVALID_VALUE;
   object->Retain(count);
@@ -29,8 +29,8 @@ CUresult cuUserObjectRetain(CUuserObject handle, unsigned int count) {
 }
 
 CUresult cuUserObjectRelease(CUuserObject handle, unsigned int count) {
-  TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  LONGWIRE_TRY(Enter());
+  base::MutexLock lock(Driver::mutex);
   auto object = Driver::Get().user_objects.Find(handle);
   if (!object || count == 0 || count > object->references) return CUDA_ERROR_INVALID_VALUE;
   object->Release(count);
@@ -39,8 +39,8 @@ CUresult cuUserObjectRelease(CUuserObject handle, unsigned int count) {
 
 CUresult cuGraphRetainUserObject(CUgraph graph_handle, CUuserObject handle, unsigned int count,
                                  unsigned int flags) {
-  TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  LONGWIRE_TRY(Enter());
+  base::MutexLock lock(Driver::mutex);
   auto graph = Driver::Get().graphs.Find(graph_handle);
   auto object = Driver::Get().user_objects.Find(handle);
   if (!graph || !object || count == 0 || count > INT32_MAX ||
@@ -53,8 +53,8 @@ CUresult cuGraphRetainUserObject(CUgraph graph_handle, CUuserObject handle, unsi
 }
 
 CUresult cuGraphReleaseUserObject(CUgraph graph_handle, CUuserObject handle, unsigned int count) {
-  TRY(Enter());
-  std::lock_guard lock(Driver::Get().mutex);
+  LONGWIRE_TRY(Enter());
+  base::MutexLock lock(Driver::mutex);
   auto graph = Driver::Get().graphs.Find(graph_handle);
   auto object = Driver::Get().user_objects.Find(handle);
   if (!graph || !object || count == 0) return CUDA_ERROR_INVALID_VALUE;
