@@ -36,14 +36,30 @@ file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/gen/longwire/guard_switches.h @ONLY CO
 #endif
 ")
 
-set(LONGWIRE_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
+set(LONGWIRE_SANITIZE "" CACHE STRING
+    "Clang's sanitizers to build with: address,undefined or thread")
 if(LONGWIRE_SANITIZE)
   # CUDA's enumerations are open: newer drivers and callers' mistakes bring values without a name.
   # The other three are long to compile. Null pointers that are used and reads beyond an object the
   # address sanitizer sees, too; objects of another class than their pointer says nobody does.
-  add_compile_options(-fsanitize=${LONGWIRE_SANITIZE} -fno-sanitize=enum,null,object-size,vptr
-    -fno-omit-frame-pointer)
+  add_compile_options(-fsanitize=${LONGWIRE_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${LONGWIRE_SANITIZE})
+  if(LONGWIRE_SANITIZE MATCHES undefined)
+    # Functions that are looked up are called by the type that the caller knows.
+    add_compile_options(-fno-sanitize=enum,null,object-size,vptr,function)
+  endif()
+  # The definitions are those that GCC makes by itself.
+  if(LONGWIRE_SANITIZE MATCHES thread)
+    add_compile_definitions(__SANITIZE_THREAD__=1)
+  else()
+    add_compile_definitions(__SANITIZE_ADDRESS__=1)
+    add_compile_options(-fsanitize=fuzzer-no-link)  # coverage, by which tests/fuzz finds its way
+  endif()
+endif()
+
+# For shared libraries. What a sanitizer wants is in the program that loads them.
+if(NOT LONGWIRE_SANITIZE)
+  set(LONGWIRE_NO_UNDEFINED -Wl,--no-undefined)
 endif()
 
 find_package(Threads REQUIRED)
@@ -107,20 +123,36 @@ target_compile_options(longwire_test_headers PRIVATE ${LONGWIRE_TEST_OPTIONS})
 target_precompile_headers(longwire_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
 set_target_properties(longwire_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
 
+# The tests of one folder each. `./dev test` builds and runs them under the sanitizers, which see
+# more, and leaves them out of the everyday build; `./dev build` has them there, too.
+add_custom_target(unit_tests)
+
 # longwire_test_library(NAME SOURCES a.cc … LIBS x …): what several tests share, compiled once.
 function(longwire_test_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
-  add_library(${name} STATIC ${ARG_SOURCES})
+  add_library(${name} STATIC EXCLUDE_FROM_ALL ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC ${ARG_LIBS} GTest::gmock)
   target_compile_options(${name} PRIVATE ${LONGWIRE_TEST_OPTIONS})
   longwire_reuse_headers(${name} longwire_test_headers)
 endfunction()
 
-# longwire_test(NAME SOURCES a.cc … LIBS x … [HEADERS target] [BUSY]): one GoogleTest program, run
-# by ctest as NAME, with the precompiled headers of all tests or those of the target. BUSY: most of
-# the time passes in its own code, which is compiled as everything else.
+# longwire_unit_test(NAME TARGET…): the test NAME is one of them, and needs the targets.
+function(longwire_unit_test name)
+  set_property(TEST ${name} APPEND PROPERTY LABELS unit)
+  foreach(target IN LISTS ARGN)
+    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+    add_dependencies(unit_tests ${target})
+  endforeach()
+endfunction()
+
+# longwire_test(NAME SOURCES a.cc … LIBS x … [HEADERS target] [BUSY] [EVERYDAY] [ONE_THREAD]): one
+# GoogleTest program, run by ctest as NAME, with the precompiled headers of all tests or those of
+# the target.
+# BUSY: most of the time passes in its own code, which is compiled as everything else. EVERYDAY: it
+# belongs to the everyday build, since no sanitizer's has the folder: gRPC's packaged libraries know
+# none. ONE_THREAD: the sanitizer of threads has nothing to see.
 function(longwire_test name)
-  cmake_parse_arguments(ARG "BUSY" "HEADERS" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "BUSY;EVERYDAY;ONE_THREAD" "HEADERS" "SOURCES;LIBS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} GTest::gtest_main GTest::gmock)
   if(NOT ARG_HEADERS AND NOT ARG_BUSY)
@@ -130,7 +162,14 @@ function(longwire_test name)
     target_compile_options(${name} PRIVATE ${LONGWIRE_TEST_OPTIONS})
     longwire_reuse_headers(${name} ${ARG_HEADERS})
   endif()
+  if(ARG_ONE_THREAD AND LONGWIRE_SANITIZE MATCHES thread)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+    return()
+  endif()
   add_test(NAME ${name} COMMAND ${name})
+  if(NOT ARG_EVERYDAY)
+    longwire_unit_test(${name} ${name})
+  endif()
   # For what hangs; a slow machine under a sanitizer is far from it.
   set_tests_properties(${name} PROPERTIES TIMEOUT 300)
   if(LONGWIRE_SANITIZE MATCHES address)
