@@ -136,6 +136,21 @@ function(longwire_test_library name)
   longwire_reuse_headers(${name} longwire_test_headers)
 endfunction()
 
+find_program(LONGWIRE_ADDR2LINE addr2line REQUIRED)  # lines for the sanitizers' reports
+if(LONGWIRE_SANITIZE MATCHES address)
+  # Not for leaks: a worker's memory goes with its process, and the shim's tables are never
+  # destroyed because libraries call it from exit handlers.
+  set(LONGWIRE_TEST_ENVIRONMENT
+    "ASAN_OPTIONS=detect_leaks=0:external_symbolizer_path=${LONGWIRE_ADDR2LINE}")
+elseif(LONGWIRE_SANITIZE MATCHES thread)
+  # The sanitizer occupies the place where device memory usually lies.
+  set(LONGWIRE_TEST_ENVIRONMENT
+    "LONGWIRE_SOFTGPU_ARENA_BASE=0x7e8000000000;LONGWIRE_SOFTGPU_ARENA_BYTES=0x1000000000"
+    "TSAN_OPTIONS=external_symbolizer_path=${LONGWIRE_ADDR2LINE}")
+else()
+  set(LONGWIRE_TEST_ENVIRONMENT ${LONGWIRE_OVERWRITE_FREED})
+endif()
+
 # longwire_unit_test(NAME TARGET…): the test NAME is one of them, and needs the targets.
 function(longwire_unit_test name)
   set_property(TEST ${name} APPEND PROPERTY LABELS unit)
@@ -172,15 +187,5 @@ function(longwire_test name)
   endif()
   # For what hangs; a slow machine under a sanitizer is far from it.
   set_tests_properties(${name} PROPERTIES TIMEOUT 300)
-  if(LONGWIRE_SANITIZE MATCHES address)
-    # Not for leaks: a worker's memory goes with its process, and the shim's tables are never
-    # destroyed because libraries call it from exit handlers.
-    set_tests_properties(${name} PROPERTIES ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0")
-  elseif(LONGWIRE_SANITIZE MATCHES thread)
-    # The sanitizer occupies the place where device memory usually lies.
-    set_tests_properties(${name} PROPERTIES ENVIRONMENT
-      "LONGWIRE_SOFTGPU_ARENA_BASE=0x7e8000000000;LONGWIRE_SOFTGPU_ARENA_BYTES=0x1000000000")
-  else()
-    set_tests_properties(${name} PROPERTIES ENVIRONMENT ${LONGWIRE_OVERWRITE_FREED})
-  endif()
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${LONGWIRE_TEST_ENVIRONMENT}")
 endfunction()
