@@ -88,6 +88,20 @@ function(longwire_common_headers)
   endforeach()
 endfunction()
 
+option(LONGWIRE_BATCHES "Compile the sources of large folders together: quicker as a whole" OFF)
+
+# longwire_batches(TARGET… [ALONE a.cc…]): several of its sources become one for the compiler, where
+# the preset has it so. Not those that use a name of their own as another one uses it, too, or that
+# undo macros.
+function(longwire_batches)
+  cmake_parse_arguments(ARG "" "" "ALONE" ${ARGN})
+  if(LONGWIRE_BATCHES)
+    set_target_properties(${ARG_UNPARSED_ARGUMENTS} PROPERTIES
+      UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+endfunction()
+
 # longwire_reuse_headers(TARGET FROM): the precompiled header of FROM serves TARGET, too. For
 # programs and what only programs link: such are compiled with the compiler's own default, which is
 # position independent enough for an executable.
