@@ -11,7 +11,7 @@ WIRES = [(0.1, 32), (1, 192), (10, 512)]
 CONTENTS = ["indices", "weights", "random"]
 WAYS = {"none": {"LONGWIRE_COMPRESSION": "none"}, "auto": {},
         "lz4": {"LONGWIRE_COMPRESSION": "lz4"}, "zstd": {"LONGWIRE_COMPRESSION": "zstd"}}
-KEPT = {"LONGWIRE_COMPRESSION": "none", "LONGWIRE_KEEP_UPLOADS": 1 << 20}
+KEPT = {"LONGWIRE_COMPRESSION": "none", "LONGWIRE_CACHE_UPLOADS": 1 << 20}
 TIMES = re.compile(r"^up ([0-9.]+) down ([0-9.]+)$", re.MULTILINE)
 
 

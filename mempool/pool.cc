@@ -165,7 +165,7 @@ void Pool::TakeUnmapped() {
 }
 
 int Pool::TakeWindow(uint64_t bytes, bool low, uint64_t* address) {
-  bool pending = device_.Pending();  // before the look: what ends after it is not seen by it
+  bool pending = device_.Pending();  // read first: an unmap that ends later is not taken below
   TakeUnmapped();
   bool found = low ? window_.TakeLowest(bytes, address) : window_.TakeHighest(bytes, address);
   if (found) return kDone;

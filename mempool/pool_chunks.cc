@@ -113,7 +113,7 @@ int Pool::Compose(uint64_t bytes, Idle idle, std::vector<Chunk>* chunks) {
   return kDone;
 }
 
-// Moves something idle to the spares: about so many bytes. False if nothing is left.
+// Moves idle chunks of about `bytes` to the spares. False if nothing is idle.
 bool Pool::UnmapSomeIdle(uint64_t bytes, Idle idle) {
   auto& blocks = blocks_.idle();
   if (!blocks.empty()) {

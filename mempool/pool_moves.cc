@@ -9,8 +9,8 @@
 namespace longwire::mempool {
 namespace {
 
-// A block is leased in pieces that end where these many smaller ones would: each costs a chunk.
-constexpr size_t kMostSeams = 4;
+// The number of smaller blocks at whose ends a block's chunks may be cut: each costs a chunk.
+constexpr size_t kMaxSeams = 4;
 // What is much smaller than a new block hardly grows into it.
 constexpr uint64_t kLeastShare = 16;
 
@@ -25,7 +25,7 @@ std::vector<uint64_t> Pool::SeamsOf(uint64_t bytes) const {
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   // The larger ones: most of a buffer that grows is what it was.
-  if (sizes.size() > kMostSeams) sizes.erase(sizes.begin(), sizes.end() - kMostSeams);
+  if (sizes.size() > kMaxSeams) sizes.erase(sizes.begin(), sizes.end() - kMaxSeams);
   return sizes;
 }
 

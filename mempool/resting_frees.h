@@ -1,6 +1,6 @@
-// Frees that rest: memory that may be used again when the work queued before the free has finished
-// on every stream that had some. A look for what is over costs by what is over and by the streams
-// that are waited for, not by what rests.
+// Resting frees: freed memory that may be used again when all work queued before the free has
+// finished, on every stream. Collect takes time by the number of frees that it returns and of
+// streams that are waited for, not by the number that rest.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,17 @@ class RestingFrees {
  public:
   explicit RestingFrees(Device& device) : device_(device) {}
 
-  // There is at least one mark; they are dropped when they are passed.
+  // Needs at least one mark. Marks are dropped when they are passed.
   void Add(const Range& range, std::vector<Mark> marks, Freed freed);
-  // Those that are over and were not taken out before.
+  // Removes and returns the ranges whose work is finished.
   std::vector<Range> Collect();
-  // Of just this size, and resting for this stream alone: it may be used there at once.
+  // Takes a range of exactly this size that rests for this stream alone: the stream may use it at
+  // once.
   bool TakeSame(uint64_t bytes, void* stream, uint64_t* address);
-  // Of just this size, freed for all, and resting for one stream alone: it may be used everywhere,
-  // since the device puts all later work behind that.
+  // Takes a range of exactly this size that was freed kForAll and rests for one stream alone. Every
+  // stream may use it, since the device orders all later work behind that stream's.
   bool TakeBehind(uint64_t bytes, uint64_t* address);
-  // What the oldest one still waits for; empty if nothing rests.
+  // The marks that the oldest resting free still waits for; empty if nothing rests.
   std::vector<Mark> OldestMarks() const;
   std::vector<Range> All() const;
 
@@ -40,7 +41,7 @@ class RestingFrees {
   using Index = std::multimap<Key, Rests::iterator>;
   struct Rest {
     Range range;
-    std::vector<Mark> marks;  // it waits for the last one first
+    std::vector<Mark> marks;  // waited for from the last to the first
     Index::iterator waiting;  // by stream and position
     // By bytes and stream, or none if it was freed for all; same_.end() if it had several marks.
     Index::iterator same;

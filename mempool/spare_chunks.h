@@ -19,7 +19,7 @@ class SpareChunks {
   void Add(const std::vector<Chunk>& chunks) {
     for (const Chunk& chunk : chunks) Add(chunk);
   }
-  // One of just this size.
+  // Takes one of exactly this size.
   bool Take(uint64_t bytes, Chunk* chunk) {
     auto found = by_size_.find(bytes);
     if (found == by_size_.end()) return false;
@@ -27,7 +27,7 @@ class SpareChunks {
     Remove(found);
     return true;
   }
-  // The largest of at most so many bytes.
+  // Takes the largest of at most `bytes`.
   bool TakeUpTo(uint64_t bytes, Chunk* chunk) {
     auto found = by_size_.upper_bound(bytes);
     if (found == by_size_.begin()) return false;
@@ -37,7 +37,7 @@ class SpareChunks {
     auto found = by_size_.upper_bound(bytes);
     return found == by_size_.begin() ? 0 : std::prev(found)->first;
   }
-  // The smallest of at least so many, or the largest there is.
+  // Takes the smallest of at least `bytes`, or else the largest.
   bool TakeAbout(uint64_t bytes, Chunk* chunk) {
     if (by_size_.empty()) return false;
     auto found = by_size_.lower_bound(bytes);

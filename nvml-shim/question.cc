@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "client-shim/door/knock.h"
+#include "client-shim/connect/connection.h"
 
 namespace longwire::nvml {
 namespace {
@@ -32,7 +32,7 @@ std::vector<std::byte> EncodeRequest(const shim::Options& options) {
 bool AskServer(const shim::Options& options, wire::ViewReply* reply, std::string* sentence) {
   Clock::time_point deadline = Clock::now() + kPatience;
   std::string to = "cannot ask " + options.server + " for its devices: ";
-  wire::Descriptor socket = shim::Knock(options, deadline, sentence);
+  wire::Descriptor socket = shim::ConnectToServer(options, deadline, sentence);
   if (!socket.valid()) {
     *sentence = to + *sentence;
     return false;

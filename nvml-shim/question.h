@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "client-shim/door/options.h"
+#include "client-shim/connect/options.h"
 #include "wire/view.h"
 
 namespace longwire::nvml {

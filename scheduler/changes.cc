@@ -46,8 +46,8 @@ std::vector<Decision> Changes::Take() {
     seat->marked = false;
     const Decision decision = Decide(*seat);
     if (seat->told == decision) continue;
-    // What waits behind the gate runs as soon as the worker hears of this. Counting on it now means
-    // that a turn's end always waits for the worker's word that all is drained.
+    // Queued work runs as soon as the worker receives this. Assuming so now means that the end of a
+    // turn always waits until the worker reports that its work has drained.
     const bool opens = decision.open && !(seat->told && seat->told->open);
     if (opens && seat->activity == Activity::kQueued) {
       SetActivity(*seat, Activity::kRunning);

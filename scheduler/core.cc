@@ -60,7 +60,7 @@ void Core::Handle(const SessionClosed& event) {
 
 void Core::Handle(const TenantChanged& event) {
   Tenant& tenant = registry_.OfName(event.tenant);
-  tenant.weight = std::clamp(event.weight, 1U, kMostWeight);
+  tenant.weight = std::clamp(event.weight, 1U, kMaxWeight);
   if (tenant.priority_class == event.priority_class) return;
   for (auto& [id, session] : tenant.sessions) {
     for (Seat& seat : session->seats) CountSeat(seat, -1);

@@ -1,5 +1,5 @@
-// What the scheduler is told. An event about a session that is not open is ignored: it crossed the
-// session's end on its way.
+// The scheduler's input. An event about a session that is not open is ignored: it was sent before
+// the sender knew that the session had ended.
 #pragma once
 
 #include <variant>

@@ -10,9 +10,9 @@ namespace {
 
 double Count(Time time) { return static_cast<double>(time.count()); }
 
-// Nothing is owed beyond so many of the longest turns: who hardly ever uses what it is owed, though
-// its gaps are short, must not have the device for minutes one day.
-constexpr double kMostTurnsOwed = 2;
+// The most GPU time that a tenant can be owed, in longest turns. A tenant with short gaps that
+// rarely uses its share must not accumulate minutes of the device.
+constexpr double kMaxTurnsOwed = 2;
 // Sums of nanoseconds do not come out even.
 constexpr double kEven = 1;
 
@@ -58,7 +58,7 @@ void FairQueue::BoundWhatIsOwed() {
   const double longest = Count(LongestTurn());
   const double clock = Clock();
   for (Share* share : competing_) {
-    const double most = kMostTurnsOwed * longest / share->tenant->weight;
+    const double most = kMaxTurnsOwed * longest / share->tenant->weight;
     share->virtual_time = std::max(share->virtual_time, clock - most);
   }
 }

@@ -1,5 +1,6 @@
 // Moves gangs through their phases (see Gang in state.h): who lines up, whose turn begins, when it
-// is over and when it has drained. Nobody is told here; seats that may have changed are marked.
+// is over and when it has drained. No decision is sent here; seats that may have changed are
+// marked.
 //
 // A gang of one device begins its turn when it is first in that device's order, by GPU time. A gang
 // of several, a *wide* one, has a ticket: its place in one order of all wide gangs, by turns. Its

@@ -26,8 +26,8 @@ enum class PriorityClass {
   kBestEffort,
 };
 
-// A tenant's weight lies between 1 and this; what lies outside is moved to the nearer end.
-inline constexpr uint32_t kMostWeight = 10'000;
+// A tenant's weight is clamped to the range from 1 to this.
+inline constexpr uint32_t kMaxWeight = 10'000;
 
 struct SessionInfo {
   SessionId id = 0;

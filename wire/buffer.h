@@ -14,8 +14,8 @@
 
 namespace longwire::wire {
 
-// Appends values. With a fixed span it never allocates, and overflowed() tells when it did not fit
-// (then nothing more is written); without one it grows a vector.
+// Appends values. With a fixed span it never allocates; if a value does not fit, overflowed() is
+// true and nothing more is written. Without one it grows a vector.
 class Writer {
  public:
   Writer() = default;
@@ -96,7 +96,7 @@ class Reader {
   WireResult Bytes(std::span<const std::byte>* view, size_t limit = SIZE_MAX);
   WireResult String(std::string_view* text, size_t limit = SIZE_MAX);
   WireResult String(std::string* text, size_t limit = SIZE_MAX);
-  // A u32 element count of which each takes at least `element_bytes` of what is left.
+  // A u32 count of elements; fails if they cannot fit into the rest at `element_bytes` each.
   WireResult Count(uint32_t* count, size_t element_bytes, size_t limit) {
     LW_TRY(U32(count));
     if (*count > limit) return Fail();

@@ -51,8 +51,8 @@ std::string KeyOf(const std::string& certificate) {
 }  // namespace
 
 ClientSettings::ClientSettings(const char* path) {
-  constexpr size_t kMostBytes = size_t{1} << 20;
-  std::istringstream file(ReadFile(path, kMostBytes));
+  constexpr size_t kMaxFileBytes = size_t{1} << 20;
+  std::istringstream file(ReadFile(path, kMaxFileBytes));
   std::string line;
   while (std::getline(file, line)) {
     line = Trim(line);

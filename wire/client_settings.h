@@ -9,17 +9,17 @@ namespace longwire::wire {
 
 class ClientSettings {
  public:
-  // Reads the file; one that is not there is empty.
+  // Reads the file. A missing file counts as empty.
   explicit ClientSettings(const char* path = "/etc/longwire/client.conf");
-  // Without blanks around it; empty when nothing says.
+  // The key's value without blanks around it; empty if it is not set.
   std::string Value(const char* key) const;
 
  private:
   std::map<std::string, std::string> file_;
 };
 
-// Paths of the PEM files by which a process shows who it is and knows whom to trust: its
-// certificate, the private key to it, and the authority that signed the other side's certificate.
+// Paths of PEM files for mutual TLS: the process's certificate, its private key, and the
+// certificate authority that signed the other side's certificate.
 struct IdentityFiles {
   std::string certificate;
   std::string key;
@@ -29,9 +29,10 @@ struct IdentityFiles {
   bool none() const { return certificate.empty() && key.empty() && authority.empty(); }
 };
 
-// LONGWIRE_CERT, LONGWIRE_KEY and LONGWIRE_CA; what they leave open is looked for beside the
-// certificate, and without a certificate in ~/.config/longwire and then in `system_folder`:
-// client.crt, client.key, ca.crt. Absolute paths. LONGWIRE_CERT=none: none.
+// The paths in LONGWIRE_CERT, LONGWIRE_KEY and LONGWIRE_CA. If only the certificate is set, the
+// other files are searched beside it. If it is not set, client.crt, client.key and ca.crt are
+// searched in ~/.config/longwire and then in `system_folder`. The paths are absolute.
+// LONGWIRE_CERT=none: all are empty.
 IdentityFiles FindIdentityFiles(const ClientSettings& settings,
                                 const std::string& system_folder = "/etc/longwire");
 

@@ -5,10 +5,10 @@ namespace longwire::wire {
 
 inline constexpr int kDescriptorRoom = 4096;
 
-// Lets the process have as many descriptors as it may, and makes room for the first
-// kDescriptorRoom of them. Before there are other threads: with them the system lets the table grow
-// only after a wait for all processors, 10 to 30 ms, and whoever opens or receives the one that
-// found no room waits along (a lease of memory did, on its way to a worker).
+// Raises the process's limit of descriptors to the hard limit, and makes the kernel's table large
+// enough for kDescriptorRoom of them. Call it before other threads exist: with threads, the kernel
+// waits for all processors (10 to 30 ms) before the table grows, and delays whichever thread opens
+// or receives the descriptor that did not fit (this delayed leases on their way to a worker).
 void PrepareDescriptorTable();
 
 }  // namespace longwire::wire

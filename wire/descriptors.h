@@ -1,8 +1,7 @@
-// Descriptors and making them. A process may have been started with a standard descriptor closed:
-// what it opens next gets that number, and whatever is printed then goes there. So none of ours may
-// be one of the first three. In programs that are not ours, and in what they share with our
-// processes, everything that makes a descriptor is here or in socket.cc (tests/tidy checks it); our
-// own processes begin with OpenStandardDescriptors.
+// Creates descriptors that are never 0, 1 or 2. A process may be started with a standard descriptor
+// closed; the next file that it opens gets that number, and printed text would go into that file.
+// Code that runs inside users' programs creates descriptors only here and in socket.cc (tests/tidy
+// checks it). Our own processes call OpenStandardDescriptors first.
 #pragma once
 
 #include <sys/types.h>
@@ -37,14 +36,15 @@ class Descriptor {
   int value_ = -1;
 };
 
-// For main: each standard descriptor that is closed is /dev/null, and was before constructors of
-// libraries ran; what the process executes gets it closed again.
+// For main: opens /dev/null for each standard descriptor that is closed. That is done before the
+// constructors of libraries run, and close-on-exec.
 void OpenStandardDescriptors();
 
-// All three are /dev/null, also across exec. System calls only: for between fork and exec.
+// Makes all three /dev/null, also across exec. Makes only system calls, so that it may be called
+// between fork and exec.
 void SilenceStandardDescriptors();
 
-// What was just made, or the same with a higher number. Keeps errno where that is -1.
+// Returns the descriptor `made`, or a duplicate above 2 in its place. Keeps errno if it is -1.
 int AboveStandard(int made);
 
 // Each is close-on-exec; invalid with errno on failure.
@@ -56,8 +56,8 @@ std::FILE* OpenStream(const char* path, const char* mode);
 // The file's first `most` bytes; empty if it cannot be read.
 std::string ReadFile(const char* path, size_t most);
 
-// A descriptor that lies among those of a program which may close what it does not know, and open
-// something else that gets its number.
+// A descriptor inside a user's program. The program may close it, and open another file that gets
+// its number; both are detected.
 class OwnDescriptor {
  public:
   OwnDescriptor() = default;
@@ -65,7 +65,7 @@ class OwnDescriptor {
   ~OwnDescriptor();
   OwnDescriptor(OwnDescriptor&& other) noexcept { *this = std::move(other); }
   OwnDescriptor& operator=(OwnDescriptor&& other) noexcept;
-  // -1 when it is not there any more.
+  // -1 if the program has closed it.
   int get() const;
 
  private:

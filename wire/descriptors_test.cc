@@ -43,7 +43,7 @@ int LocalSockets() {
   return 0;
 }
 
-int Doors() {
+int Listening() {
   std::string path = "/tmp/longwire-descriptors-" + std::to_string(getpid());
   Descriptor listener = ListenLocal(path);
   Descriptor client = ConnectLocal(path);
@@ -68,7 +68,7 @@ int Files() {
 TEST(Descriptors, NoneIsAStandardOne) {
   for (unsigned closed = 0; closed < 8; ++closed) {
     EXPECT_EQ(0, WithClosed(closed, LocalSockets)) << closed;
-    EXPECT_EQ(0, WithClosed(closed, Doors)) << closed;
+    EXPECT_EQ(0, WithClosed(closed, Listening)) << closed;
     EXPECT_EQ(0, WithClosed(closed, Files)) << closed;
   }
 }

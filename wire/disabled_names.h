@@ -5,15 +5,15 @@
 
 namespace longwire::wire {
 
-// For processes that read client.conf: its list, or the environment's, as ClientSettings has it.
-// Before anybody asks.
+// For processes that read client.conf: sets the list, as ClientSettings has read it. Call it before
+// any other function here.
 void SetDisabled(std::string_view list);
 
-// The list, and whether it has the name, with or without blanks around it.
+// The list, and whether it has the name. Blanks around names are ignored.
 std::string_view DisabledList();
 bool IsDisabled(std::string_view name);
 
-// Takes the first name off a list, without the blanks around it; empty for one between two commas.
+// Removes the first name from a list and returns it without blanks; empty between two commas.
 std::string_view TakeName(std::string_view* list);
 
 }  // namespace longwire::wire

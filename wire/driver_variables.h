@@ -1,6 +1,6 @@
-// The environment variables of a program that mean something to the driver in its worker. Others
-// could load code there, name files of the server, or change what it serves; what becomes of those
-// is in docs/environment.md.
+// The environment variables of a program that are passed on to the driver in its worker. Others
+// could load code there, name files of the server, or change what it serves; docs/environment.md
+// says how they are treated.
 #pragma once
 
 namespace longwire::wire {

@@ -19,15 +19,15 @@ struct FatEntry {
   uint32_t architecture = 0;   // 90 for sm_90
   uint64_t flags = 0;          // how it is compressed
   std::span<const char> code;  // as stored, with padding behind it
-  uint64_t packed_bytes = 0;   // of it, if it is compressed, else 0
-  uint64_t plain_bytes = 0;    // that they become
+  uint64_t packed_bytes = 0;   // compressed size; 0 if it is not compressed
+  uint64_t plain_bytes = 0;    // size after decompression
 };
 
-// Calls `take` for each entry of the container in `bytes`. False if that is none or is damaged,
-// which may show only after some entries.
+// Calls `take` for each entry of the container in `bytes`. False if it is no container or is
+// damaged, which may only be found after some entries.
 bool ForEachFatEntry(std::span<const char> bytes, const std::function<void(const FatEntry&)>& take);
 
-// The entry's code, with its padding; up to `most` bytes.
+// Decompresses the entry's code, with its padding, if it has at most `most` bytes.
 enum class Unpacked { kDone, kImpossibleSize, kDamaged };
 Unpacked Unpack(const FatEntry& entry, size_t most, std::string* plain);
 

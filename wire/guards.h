@@ -1,7 +1,7 @@
-// Guards: checks that a test switches off to show that it watches them (tests/proof has one such
-// test for each). They are named in LONGWIRE_DISABLE beside switches (wire/switches.h), and a
-// process without one of its guards says so on its standard error. Only builds for tests can do
-// without: with LONGWIRE_GUARD_SWITCHES 0, as in all that is shipped, there is nothing to switch.
+// Guards are checks that protect. tests/proof turns each one off, to prove that a test notices.
+// They are named in LONGWIRE_DISABLE beside switches (wire/switches.h); a process that runs without
+// a guard prints a warning to its standard error. Only test builds can turn guards off: all shipped
+// builds have LONGWIRE_GUARD_SWITCHES 0, and their guards are always on.
 #pragma once
 
 #include <span>
@@ -13,10 +13,10 @@ namespace longwire::wire {
 
 #if LONGWIRE_GUARD_SWITCHES
 
-// Sorted: the name, what the guard keeps out, and where.
+// Sorted: the name, what the guard prevents, and the file of the check.
 inline constexpr std::string_view kGuards[] = {
     "admin",    // administration by those who may not: server/daemon/admin.cc
-    "between",  // work between a copy and the free it waits for: client-shim/session/kept_call.cc
+    "between",  // work between a copy and the free behind it: client-shim/session/deferred_call.cc
     "bounds",   // a frame larger than a batch: link/transport/relay_end.cc
     "certificate",     // clients without a valid certificate: server/daemon/server_credentials.cc
     "compile_tenant",  // kernels compiled for another tenant: server/warden/compile_cache.cc
@@ -33,7 +33,7 @@ inline constexpr std::string_view kGuards[] = {
     "late_copies",     // work before a copy that was seen done: client-shim/stream/early_copies.cc
     "late_writes",     // old bytes of what a program wrote: client-shim/copy/speculative_uploads.cc
     "lent",            // the return of chunks that another one holds: server/keeper/chunk_pool.cc
-    "peer",            // programs of other users at a local door: wire/socket.cc
+    "peer",            // programs of other users at a local socket: wire/socket.cc
     "quota",           // more memory than a tenant may have: server/keeper/main.cc
     "quota_bytes",     // more bytes in flight than a tenant may have: worker/transfer/in_flight.h
     "quota_sessions",  // more sessions than a tenant may have: server/daemon/session_table.cc
@@ -44,11 +44,11 @@ inline constexpr std::string_view kGuards[] = {
     "sizes",           // a copy's bytes outside its announced range: worker/transfer/transfers.cc
     "start_only",      // a reload that changes what needs a restart: server/config/reload.cc
     "token",           // clients that resume a session of others: server/daemon/token.cc
-    "unordered",       // work that writes to what a held copy read: client-shim/copy/held_copies.cc
+    "unordered",       // writes to a remap copy's source: client-shim/copy/remap_copies.cc
     "watchdog",        // a daemon that no longer answers: server/daemon/notify.cc
 };
 
-// True if LONGWIRE_DISABLE names the guard. One that is met often keeps the answer in a constant.
+// True if LONGWIRE_DISABLE names the guard. Code on a hot path keeps the result in a constant.
 bool GuardIsOff(std::string_view guard);
 
 #else
@@ -58,8 +58,8 @@ constexpr bool GuardIsOff(std::string_view) { return false; }
 
 #endif
 
-// True only in the twins that tests/fuzz builds of its targets: the check beside which it stands is
-// then left out, and the fuzzer has to notice within a minute.
+// True only in the variants of fuzz targets that tests/fuzz builds with a planted bug: the check
+// that uses it is then left out, and the fuzzer must find that within a minute.
 #ifdef LONGWIRE_PLANTED_BUG
 constexpr bool kPlantedBug = true;
 #else

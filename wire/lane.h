@@ -1,11 +1,10 @@
 // Lanes: further pairs of byte logs beside a session's own, each on a connection of its own, for
-// the bytes of large copies. A lane's log is made of records too: a header and a piece of a
-// transfer. The pieces of one transfer spread over all lanes; which lane a piece took means
-// nothing, and pieces of one lane mean nothing to each other.
+// the bytes of large copies. A lane's log consists of records, too: a header and a piece of a
+// transfer. The pieces of a transfer are spread over all lanes, in any order.
 //
-// On the worker's host a piece on its way up may lie in a slot instead: a stretch of the segment
-// that program and worker share, of which the lane only says where it is. The program leaves it
-// alone until the worker gives it back (DownKind::kSlot).
+// On the worker's host, an uploaded piece may be in a slot instead, which is a part of the segment
+// that program and worker share. The lane then carries only the slot's offset. The program does not
+// touch the slot until the worker returns it (DownKind::kSlot).
 #pragma once
 
 #include <algorithm>
@@ -29,18 +28,18 @@ constexpr uint64_t AlignLane(uint64_t bytes) {
   return (bytes + sizeof(LaneHeader) - 1) / sizeof(LaneHeader) * sizeof(LaneHeader);
 }
 
-// As many bytes of data as a record takes.
+// The most bytes of data in one record.
 inline constexpr size_t kMaxLaneChunk = kMaxRecordBytes - sizeof(LaneHeader);
 inline constexpr size_t kMinLaneChunk = size_t{64} << 10;
 
-// Each lane costs a process at either end two threads that copy: more than half the processors
-// would stand in each other's way, more than this brought nothing on 16.
+// Each lane needs two copying threads at either end, so more lanes than half the processors compete
+// with each other. More than 8 gained nothing on 16 processors.
 constexpr uint32_t DefaultLanes(int processors) {
   return static_cast<uint32_t>(std::clamp(processors / 2, 1, 8));
 }
 
-// The size of the pieces into which a transfer is cut: each lane shall have one, but none so small
-// that its record costs more than its bytes.
+// The size of a transfer's pieces: one for each lane, but not so small that a record costs more
+// than its bytes.
 constexpr uint64_t LanePiece(uint64_t bytes, uint32_t lanes, uint64_t chunk) {
   uint64_t share = AlignLane((bytes + lanes - 1) / std::max<uint32_t>(lanes, 1));
   return std::clamp<uint64_t>(share, kMinLaneChunk, std::max<uint64_t>(chunk, kMinLaneChunk));

@@ -1,5 +1,5 @@
-// Every limit of the wire, with its reason. Nothing from the wire is used before it was held
-// against one of these.
+// Every limit of the wire, with its reason. Each size that comes from the wire is checked against
+// one of these limits before it is used.
 #pragma once
 
 #include <cstddef>
@@ -20,28 +20,29 @@ inline constexpr size_t kMaxRecordBytes = size_t{1} << 20;
 inline constexpr size_t kInlineCopyBytes = size_t{64} << 10;
 inline constexpr size_t kCopyPieceBytes = size_t{256} << 10;
 
-// Lanes (wire/lane.h) of one session, and bytes of one direction of one lane: eight lanes have as
-// much under way as the window of uploads allows.
+// Lanes (wire/lane.h) of one session, and bytes of one direction of one lane: the rings of eight
+// lanes together hold as much as the upload window allows.
 inline constexpr uint32_t kMaxLanes = 16;
 inline constexpr size_t kLaneRingBytes = size_t{4} << 20;
-// Copies from this size on take the lanes, in chunks of at most so many bytes, unless the client
-// says otherwise.
+// Copies of at least kLaneCopyBytes take the lanes, in pieces of at most kLaneChunkBytes, unless
+// the client's request sets other sizes.
 inline constexpr size_t kLaneCopyBytes = size_t{1} << 20;
 inline constexpr size_t kLaneChunkBytes = size_t{512} << 10;
 
-// A slot (wire/lane.h) holds one such chunk; all of a session's together are as much as the window
-// of uploads: more could not be under way.
+// A slot (wire/lane.h) holds one such piece. All slots of a session together hold as much as the
+// upload window allows: more bytes cannot be in flight.
 inline constexpr size_t kSlotBytes = kLaneChunkBytes;
 inline constexpr size_t kSlotsBytes = size_t{32} << 20;
 
 // One delta of a mirrored range (wire/page_delta.h): about as much as a piece of a copy.
 inline constexpr size_t kDeltaBytes = size_t{256} << 10;
 
-// Upload bytes a client may have under way before the worker has taken them; the opening may name
-// fewer.
+// Upload bytes that a client may have in flight before the worker has taken them. The reply to the
+// opening may set a smaller window.
 inline constexpr size_t kUploadWindowBytes = size_t{32} << 20;
 
-// A relay sends at most this much as one message: bounds its memory and its latency for others.
+// A relay sends at most this much as one message. This bounds its memory, and how long other
+// sessions wait behind it.
 inline constexpr size_t kMaxBatchBytes = size_t{1} << 20;
 
 // Issued but unfinished calls of one stream: the driver itself blocks at about 1,024.

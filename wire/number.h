@@ -1,4 +1,4 @@
-// Numbers that people write, in options and the like: what is not wholly a number is none.
+// Parses numbers in options and settings. Text that is not entirely a number is rejected.
 #pragma once
 
 #include <charconv>
@@ -17,7 +17,7 @@ inline std::optional<int64_t> ParseNumber(std::string_view text, int64_t least, 
   return number >= least && number <= most ? std::optional<int64_t>(number) : std::nullopt;
 }
 
-// The same of a list with commas, which has at least one.
+// The same for a list of at least one number, separated by commas.
 inline std::optional<std::vector<int32_t>> ParseNumbers(std::string_view list, int32_t least,
                                                         int32_t most) {
   std::vector<int32_t> numbers;

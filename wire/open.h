@@ -1,6 +1,6 @@
-// What a client says when a session opens and what it learns: versions, the devices with all their
-// attributes, the windows of addresses, the first leased memory. Travels as opaque bytes through
-// link and daemon; the worker answers it.
+// The request that opens a session, and its reply: versions, the devices with all their attributes,
+// the windows of addresses, the first leased memory. Link and daemon forward both as opaque bytes;
+// the worker replies.
 #pragma once
 
 #include <array>
@@ -19,9 +19,9 @@ struct Window {
   uint64_t bytes = 0;
 };
 
-// It is read before a version is chosen. So the fields of before stay as they are, and new ones
-// come behind them; the oldest version stands in the head, where sides of before have their only
-// one, and the range at the end (wire/versions.h).
+// The request is read before a version is chosen. So existing fields never change, and new fields
+// are added behind them. The head holds the oldest version, since older peers expect their single
+// version there; the end holds the range (wire/versions.h).
 struct OpenRequest {
   VersionRange versions = SpokenVersions();
   uint32_t pid = 0;                      // of the program, on its own host
@@ -33,11 +33,11 @@ struct OpenRequest {
   uint32_t lanes = 0;                    // wanted, see wire/lane.h; 0: none
   uint64_t lane_copy_bytes = kLaneCopyBytes;    // copies of this size take them
   uint64_t lane_chunk_bytes = kLaneChunkBytes;  // in pieces of at most this
-  bool shares_memory = false;  // wants a segment for its pinned memory; of a local door only
+  bool shares_memory = false;  // wants a segment for its pinned memory; local sockets only
 
   void Encode(Writer& writer) const;
-  // The request is all that the reader has left. Of one with which this process has no version in
-  // common only `versions` is read.
+  // The request is all that the reader has left. If this process has no version in common with it,
+  // only `versions` is read.
   WireResult Decode(Reader& reader);
 };
 
@@ -71,10 +71,11 @@ struct ProcessDescription {
   uint32_t pid = 0;
 };
 
-// Up to the sentence it is the same in all versions, so that every client can read a refusal.
+// The fields up to `sentence` are the same in all versions, so that every client can read a
+// refusal.
 struct OpenReply {
-  uint32_t protocol = SpokenVersions().newest;  // that was chosen; of a refusal any
-  VersionRange versions = SpokenVersions();     // of who answers
+  uint32_t protocol = SpokenVersions().newest;  // the chosen version; in a refusal any
+  VersionRange versions = SpokenVersions();     // of the sender
   int32_t code = 0;                             // 0, or a CUresult that cuInit returns
   std::string sentence;                         // for people, when code is not 0
   uint64_t session = 0;                         // id, for people and for `longwire status`
@@ -82,18 +83,18 @@ struct OpenReply {
   int32_t stream_priority_least = 0;
   int32_t stream_priority_greatest = 0;
   uint64_t allocation_granularity = 0;  // bytes, of device memory
-  uint64_t upload_window = 0;           // bytes of copies under way before any was credited
+  uint64_t upload_window = 0;           // bytes of copies that may be in flight without credit
   uint64_t stream_share = 0;            // bytes of unfinished calls in one stream
-  uint32_t lanes = 0;                   // that the session has, at most as many as wanted
-  uint64_t segment_bytes = 0;           // of the segment for pinned memory; 0: there is none
-  uint64_t largest_chunk = 0;           // bytes that are leased in one piece at most; 0: any number
+  uint32_t lanes = 0;                   // lanes of the session, at most as many as requested
+  uint64_t segment_bytes = 0;           // size of the segment for pinned memory; 0: none
+  uint64_t largest_chunk = 0;           // largest chunk that is leased, in bytes; 0: any size
   std::vector<DeviceDescription> devices;
   std::vector<ProcessDescription> processes;
   std::vector<std::string> missing_calls;  // functions that the server's driver lacks
 
   void Encode(Writer& writer) const;
-  // The reply is all that the reader has left. Of one in another version than this process speaks
-  // only the part that all versions have is read.
+  // The reply is all that the reader has left. If it is in a version that this process does not
+  // speak, only the part that all versions share is read.
   WireResult Decode(Reader& reader);
 };
 

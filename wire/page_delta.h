@@ -1,5 +1,5 @@
-// What changed in a range of memory since its other end last knew it, byte by byte. Both ends of a
-// mirrored range keep a shadow: the bytes that the other end has, as far as this one knows.
+// The bytes of a mirrored range that changed since the other end last received them. Each end keeps
+// a shadow: the bytes that the other end has, as far as this end knows.
 //
 // A delta is a list of pages with changes. Each: u64 offset in the range, u32 bytes of the page,
 // u32 form; then, by form, all of the page's bytes (whole), or one bit for each of its bytes and
@@ -19,15 +19,15 @@ inline constexpr size_t kDeltaPageBytes = 4096;
 // The most that one page takes in a delta.
 inline constexpr size_t kMaxDeltaOfPage = 16 + kDeltaPageBytes / 8 + kDeltaPageBytes;
 
-// Whole: unchanged bytes of a changed page may travel too, which is only right if nobody else can
-// have changed them meanwhile. Checked: as masked, and the other end says with a conflict which
-// byte it had changed to another value itself.
+// Whole: unchanged bytes of a changed page may be sent, too; only correct if the other end cannot
+// have changed them meanwhile. Checked: as masked, and the other end replies with a conflict if it
+// has changed one of the bytes to another value.
 enum class PageForm : uint32_t { kMasked = 0, kWhole = 1, kChecked = 2, kConflict = 3 };
 
 // Compares `now` with `shadow` (as long), appends the pages that differ to `delta` and makes the
-// shadow equal. `now` may change meanwhile: what is sent is what the shadow holds then. Stops early
-// when the delta has `most` bytes or more; returns the number of bytes compared. `offset` is where
-// `now` begins in the range.
+// shadow equal. `now` may change meanwhile: the bytes that the shadow then holds are sent. Stops
+// early when the delta has `most` bytes or more; returns the number of bytes compared. `now` begins
+// at `offset` of the range.
 size_t AppendDelta(std::span<const std::byte> now, std::byte* shadow, uint64_t offset,
                    PageForm form, size_t most, std::vector<std::byte>* delta);
 
@@ -38,11 +38,11 @@ struct DeltaRun {
   PageForm form = PageForm::kMasked;
 };
 
-// A delta that says of one byte that both ends have changed it.
+// A delta that reports that both ends have changed the byte at `offset`.
 void AppendConflict(uint64_t offset, std::vector<std::byte>* delta);
 
-// Lists the runs of a delta of a range of `range_bytes` bytes; they point into it. kFatal if it is
-// none or leaves the range.
+// Lists the runs of a delta for a range of `range_bytes` bytes; they point into `delta`. kFatal if
+// it is malformed or leaves the range.
 WireResult ReadDelta(std::span<const std::byte> delta, uint64_t range_bytes,
                      std::vector<DeltaRun>* runs);
 

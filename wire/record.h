@@ -1,5 +1,6 @@
-// The records of a session's two logs. Up: calls (client to worker). Down: what comes back. Every
-// record starts at a multiple of 8 bytes and its place in the log, its position, is its identity.
+// The records of a session's two logs. Up: calls, from client to worker. Down: replies and
+// messages, from worker to client. A record starts at a multiple of 8 bytes of its log. Where it
+// starts is its position, by which both sides identify it.
 #pragma once
 
 #include <cstddef>
@@ -43,17 +44,17 @@ enum class DownKind : uint16_t {
   kText = 7,          // bytes for the client's standard output (device printf), or error
   kCredit = 8,        // payload u64: bytes of upload that have been taken
   kRelease = 9,       // payload u64 transfer, u64 ticket: no graph uses these any more; 0: none
-  kMirror = 10,       // payload u64 mirror, delta: what the device changed there; a ticket, nothing
-  kLanding = 11,  // payload u64 transfer, u64 bytes: so many bytes of it come by the lanes; what
-                  // follows in this log counts only once they are there
-  kReclaim = 12,  // ReclaimRequest: give free memory back, then answer lwReclaimed
-  kSlot = 13,     // payload u64 offset in the segment: the slot there (wire/lane.h) is free again
+  kMirror = 10,       // payload u64 mirror, delta: the device's changes; u64 ticket without a delta
+  kLanding = 11,      // payload u64 transfer, u64 bytes: this many of its bytes come through lanes;
+                      // later records take effect once these have arrived
+  kReclaim = 12,      // ReclaimRequest: give free memory back, then answer lwReclaimed
+  kSlot = 13,  // payload u64 offset in the segment: the slot there (wire/lane.h) is free again
 };
 
-// What the server says of a digest that came with an image.
+// What the server knows of an image by its digest.
 enum class ImageKnowledge : uint32_t {
-  kUnsaid = 0,   // the call failed before, or no digest came
-  kNotKept = 1,  // it keeps no images
+  kUnsaid = 0,   // the call failed before the look-up, or had no digest
+  kNotKept = 1,  // the server keeps no images
   kNew = 2,
   kKnown = 3,
 };
@@ -61,10 +62,10 @@ enum class ImageKnowledge : uint32_t {
 // Payload of kReclaim.
 struct ReclaimRequest {
   uint64_t request;
-  uint64_t bytes;   // wanted; 0: only say how much is free
+  uint64_t bytes;   // wanted; 0: only report how much is free
   uint64_t keep;    // bytes that may stay
   int32_t device;   // as the session counts
-  uint32_t unused;  // not 0: only what was free all the time since the last such request
+  uint32_t unused;  // not 0: only memory that was free all the time since the last such request
 };
 static_assert(sizeof(ReclaimRequest) == 32);
 
@@ -85,9 +86,9 @@ struct DownHeader {
 };
 static_assert(sizeof(DownHeader) == 24);
 
-// Looks at the record at the start of `log`, which may be shared with a hostile writer: the header
-// is copied once. kOk with *bytes = 0 means that the record is not complete yet. The record takes
-// *bytes of the log, rounded up to the alignment.
+// Reads the header of the record at the start of `log`. The writer may be hostile and share this
+// memory, so the header is copied once and then checked. kOk with *bytes = 0 means that the record
+// is not complete yet. The record takes *bytes of the log, rounded up to the alignment.
 template <class Header>
 WireResult PeekRecord(std::span<const std::byte> log, Header* header, size_t* bytes,
                       size_t alignment = kRecordAlignment) {

@@ -35,15 +35,15 @@ void SleepOn(std::atomic<uint32_t>& bell, uint32_t seen, Deadline deadline) {
 }
 
 void WakeIfSleeping(std::atomic<uint32_t>& bell, std::atomic<uint32_t>& sleeping) {
-  // Pairs with the sleeper, which sets its flag and then looks at the cursor again.
+  // Pairs with the sleeper, which sets its flag and then reads the cursor again.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (sleeping.load(std::memory_order_relaxed) == 0) return;
   bell.fetch_add(1, std::memory_order_seq_cst);
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&bell), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-// Spins for at most `spin`, giving the core away each time, then sleeps on the bell, until `done`
-// or the deadline.
+// Spins for at most `spin`, yielding after each poll, then sleeps on the bell, until `done` or the
+// deadline.
 template <class Done>
 bool SpinThenSleep(std::atomic<uint32_t>& bell, std::atomic<uint32_t>& sleeping,
                    std::chrono::nanoseconds spin, Deadline deadline, Done done) {

@@ -3,10 +3,10 @@
 // `written`. The producer keeps bytes until the consumer's end releases them, which happens only
 // when the far end has acknowledged them: the ring is also the retention buffer of a resume.
 //
-// The data pages are mapped twice in a row, so any kept range is contiguous in memory.
+// The data pages are mapped twice in a row, so that every unreleased range is contiguous in memory.
 //
 // The other process is not trusted: cursors read from shared memory are checked against the ring's
-// size, and a bad one closes the ring. One thread at a time may use a producer, and one a consumer.
+// size, and a bad one closes the ring. Only one thread at a time may use a producer or a consumer.
 #pragma once
 
 #include <atomic>
@@ -61,7 +61,7 @@ using Deadline = std::chrono::steady_clock::time_point;
 
 // Off with LONGWIRE_DISABLE=trim-rings.
 bool RingsGiveBack();
-// Less is not worth the faults when the ring is used again.
+// Giving back less costs more, in page faults when the ring is used again, than it gains.
 inline constexpr size_t kWorthGivingBack = size_t{256} << 10;
 
 class RingProducer {
@@ -78,19 +78,20 @@ class RingProducer {
   std::byte* Reserve(size_t bytes);
   // Publishes the first `bytes` of the reserved room and wakes the consumer if it sleeps.
   void Commit(size_t bytes);
-  // The same in two steps: what was added, perhaps several times, is published together.
+  // Commit in two steps: Publish publishes all bytes that were added since the last time.
   void Add(size_t bytes) { written_ += bytes; }
   void Publish();
   // Waits until `bytes` fit, the ring is closed, or the deadline passed; true if they fit.
   bool WaitForSpace(size_t bytes, Deadline deadline);
-  // Gives the data pages back to the system if nothing is kept in them, between a Commit and the
-  // next Reserve: as if zeros had been written to the free room, which is the whole ring. False if
-  // there is something in it, or little was written since the last time.
+  // Returns the ring's data pages to the system if all bytes are released; afterwards the ring
+  // reads as zeros. May be called between a Commit and the next Reserve. False if the ring holds
+  // bytes, or if less than kWorthGivingBack was written since the last time.
   bool GiveBack();
   bool WorthGivingBack() const {
     return RingsGiveBack() && written_ - given_back_ >= kWorthGivingBack;
   }
-  // Tells the consumer that nothing moves: the ring on which it produces may give memory back, too.
+  // Notifies the consumer that this side is idle: the ring in the opposite direction may return its
+  // memory, too.
   void TellToRest();
   // Wakes the consumer if it sleeps (Commit does so itself).
   void Flush();
@@ -115,20 +116,20 @@ class RingConsumer {
   void Advance(size_t bytes) { cursor_ += bytes; }
   // Moves back to an unreleased position (a resume sends again from there).
   void Rewind(uint64_t position);
-  // Gives everything below `position` (≤ cursor) back to the producer.
+  // Releases everything below `position` (≤ cursor) to the producer.
   void Release(uint64_t position);
   uint64_t released() const { return released_; }
 
   // Waits until there is data past the cursor, the ring was poked or closed, or the deadline
   // passed. Spins for `spin` first (yielding), then sleeps. Returns true if there is data.
   bool Wait(std::chrono::nanoseconds spin, Deadline deadline);
-  // As Wait, but for data beyond `position` of the log (a reader with half a record waits so).
+  // As Wait, but for data beyond `position` of the log, for a reader that has half a record.
   bool WaitBeyond(uint64_t position, std::chrono::nanoseconds spin, Deadline deadline);
 
-  // Whether the producer has told to rest; it has not been done until Rested() is called.
+  // True if the producer has called TellToRest since the last Rested().
   bool ToldToRest();
   void Rested() { rests_seen_ = rests_told_; }
-  // How long to wait for data: who was told and could not rest tries again soon.
+  // Until when to wait for data: soon, if the consumer still has to rest.
   Deadline RestDeadline();
 
   RingMemory& memory() { return *memory_; }

@@ -1,5 +1,6 @@
-// Memory that processes of one host share: a sealed file of fixed size. Nobody can take pages away
-// by its size from who has it mapped; its pages exist once they were used.
+// Memory that processes of one host share: a memory file that is sealed against resizing, so that
+// no process can shrink it under another's mapping. Its pages are allocated when they are first
+// used.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +11,12 @@
 
 namespace longwire::wire {
 
-// Seals: the size stays what it is.
+// Creates a sealed memory file.
 Descriptor MakeSegment(const char* name, uint64_t bytes);  // invalid on failure
-// Whether what another process handed over is such a file of that size.
+// True if a descriptor received from another process is such a file of this size.
 bool IsSegment(int descriptor, uint64_t bytes);
 
-// All of it, mapped.
+// A mapping of the whole segment.
 class SegmentMapping {
  public:
   // nullptr on failure.

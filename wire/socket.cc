@@ -90,8 +90,8 @@ std::optional<Message> ReceiveMessage(int socket, std::chrono::milliseconds time
   header.msg_control = control;
   header.msg_controllen = sizeof(control);
   ssize_t received = -1;
-  // A peer that closes with packets of ours unread resets the connection; the error is told once,
-  // ahead of its last words, which are still in the queue.
+  // A peer that closes without reading our last packets resets the connection. The error is
+  // reported once, ahead of the peer's last packets, which are still in the queue.
   do {
     received = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
   } while (received < 0 && (errno == EINTR || errno == ECONNRESET));

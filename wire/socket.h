@@ -29,12 +29,12 @@ bool SendMessage(int socket, std::span<const std::byte> bytes,
                  std::span<const int> descriptors = {});
 
 // Waits up to `timeout` (negative: for ever) for one packet. nullopt on timeout, end of file, error
-// or a truncated packet; *closed tells end of file or error from timeout.
+// or a truncated packet; *closed is true for end of file and errors, false for a timeout.
 std::optional<Message> ReceiveMessage(int socket, std::chrono::milliseconds timeout,
                                       bool* closed = nullptr);
 
-// A listening socket at `path` (mode 0600 unless `mode` says otherwise; replaces a stale one), a
-// connection to one, a pair. Invalid descriptor on failure with errno set.
+// A listening socket at `path`, which replaces a stale one; a connection to one; an accepted
+// connection. An invalid descriptor with errno set on failure.
 Descriptor ListenLocal(const std::string& path, mode_t mode = 0600);
 Descriptor ConnectLocal(const std::string& path);
 Descriptor AcceptLocal(int listener);
@@ -46,9 +46,9 @@ struct Credentials {
   gid_t gid = 0;
 };
 std::optional<Credentials> PeerCredentials(int socket);
-// True if `peer` is this user, or root: whom a door serves.
+// True if `peer` is `user` or root: these users may connect to a local socket.
 bool UidIsAllowed(uid_t peer, uid_t user);
-// The same of the process at the other end.
+// The same for the process at the other end.
 bool PeerIsAllowed(int socket, uid_t user);
 
 }  // namespace longwire::wire

@@ -1,8 +1,8 @@
-// How long a waiting thread looks before it sleeps. A hop to a reader that looks costs 0.5 µs, to
-// one that sleeps 9 µs; so it is worth looking through a wait that will be short, and a program's
-// waits are like its last ones: a thread looks for twice the longest of them, up to a millisecond,
-// or 0.3 ms where there are few cores (docs/decisions/0028). A thread that is idle sleeps. Of waits
-// that are longer, but as long as the last two, it sleeps through all but the end (0033).
+// How long a waiting thread spins before it sleeps. A hop to a spinning reader costs 0.5 µs, to a
+// sleeping one 9 µs, so spinning through a short wait is worth it. A program's waits resemble its
+// last ones: a thread spins for twice the longest of them, at most 1 ms, or 0.3 ms where there are
+// few cores (docs/decisions/0028). An idle thread sleeps. In a longer wait that takes as long as
+// the last two, it sleeps until shortly before the expected end and then spins (0033).
 #pragma once
 
 #include <chrono>
@@ -16,24 +16,25 @@ class SpinPrediction {
   explicit SpinPrediction(int cores);
 
   std::chrono::nanoseconds Spin() const { return spin_; }
-  // How a wait goes on that has lasted `so_far`: looking first, then asleep for at most so long.
+  // The next part of a wait that has lasted `so_far`: spin for at most `spin`, then sleep for at
+  // most `sleep`.
   struct Part {
-    std::chrono::nanoseconds look;
+    std::chrono::nanoseconds spin;
     std::chrono::nanoseconds sleep;
   };
   Part Next(std::chrono::nanoseconds so_far) const;
-  // A wait of the same kind took this long, asleep or not.
+  // Reports how long a wait of the same kind took, including its sleep.
   void Waited(std::chrono::nanoseconds took);
 
  private:
-  const bool predicts_;  // off with LONGWIRE_DISABLE=predicted-spins
-  const bool looks_again_;
-  const std::chrono::nanoseconds longest_look_;
-  std::chrono::nanoseconds longest_{0};  // of the last waits that were no pauses
-  int pauses_ = 0;                       // in a row
-  std::chrono::nanoseconds pause_{0};    // the last of them
-  std::chrono::nanoseconds usual_{0};    // what the last two took; 0: they differ
-  std::chrono::nanoseconds spin_;        // 0 with one core: looking would only delay the answer
+  const bool predicts_;      // off with LONGWIRE_DISABLE=predicted-spins
+  const bool spins_at_end_;  // of long waits
+  const std::chrono::nanoseconds longest_spin_;
+  std::chrono::nanoseconds longest_{0};  // longest recent wait of at most longest_spin_
+  int pauses_ = 0;                       // longer waits in a row
+  std::chrono::nanoseconds pause_{0};    // the last longer wait
+  std::chrono::nanoseconds usual_{0};    // length of the last two longer waits; 0: they differ
+  std::chrono::nanoseconds spin_;        // 0 with one core: spinning would only delay the reply
 };
 
 // The cores that the calling thread may run on.

@@ -46,18 +46,18 @@ TEST(SpinPrediction, LongWaitsAreLookedThroughAtTheirEndOnly) {
   constexpr auto kUntilItEnds = nanoseconds::max();
   SpinPrediction spin(16);
   auto part = [&](int us) { return spin.Next(microseconds(us)); };
-  EXPECT_EQ(microseconds(50), part(0).look);
-  EXPECT_EQ(microseconds(20), part(30).look);
+  EXPECT_EQ(microseconds(50), part(0).spin);
+  EXPECT_EQ(microseconds(20), part(30).spin);
   EXPECT_EQ(kUntilItEnds, part(60).sleep);
   spin.Waited(microseconds(8000));
   EXPECT_EQ(kUntilItEnds, part(60).sleep) << "one says nothing of the next";
   spin.Waited(microseconds(8200));
-  EXPECT_EQ(microseconds(50), part(0).look);
+  EXPECT_EQ(microseconds(50), part(0).spin);
   EXPECT_EQ(microseconds(7900), part(0).sleep) << "until 250 us before the end";
-  EXPECT_EQ(nanoseconds(0), part(60).look);
+  EXPECT_EQ(nanoseconds(0), part(60).spin);
   EXPECT_EQ(microseconds(7890), part(60).sleep);
-  EXPECT_EQ(microseconds(450), part(8000).look);
-  EXPECT_EQ(nanoseconds(0), part(8500).look);
+  EXPECT_EQ(microseconds(450), part(8000).spin);
+  EXPECT_EQ(nanoseconds(0), part(8500).spin);
   EXPECT_EQ(kUntilItEnds, part(8500).sleep);
   spin.Waited(microseconds(2));
   EXPECT_EQ(microseconds(7900), part(0).sleep) << "short ones come in between";
@@ -68,7 +68,7 @@ TEST(SpinPrediction, LongWaitsAreLookedThroughAtTheirEndOnly) {
 TEST(SpinPrediction, WithFewCoresLongWaitsAreSleptThrough) {
   SpinPrediction few(2);
   for (int i = 0; i < 3; ++i) few.Waited(microseconds(8000));
-  EXPECT_EQ(nanoseconds(0), few.Next(microseconds(7900)).look);
+  EXPECT_EQ(nanoseconds(0), few.Next(microseconds(7900)).spin);
   EXPECT_EQ(nanoseconds::max(), few.Next(microseconds(60)).sleep);
 }
 

@@ -1,8 +1,8 @@
-// Versions of the protocol. Each side of a handshake says from which to which it speaks, and both
-// choose the newest that they have in common. One number counts for all that our processes say to
+// Versions of the protocol. In a handshake each side names the range of versions that it speaks,
+// and both choose the newest common one. One number covers everything that our processes send to
 // each other: openings and views (wire/open.h, wire/view.h), the records and frames behind an
 // opening, and the packets between daemon, warden, keepers and workers (server/keeper/hello.h).
-// docs/versions.md says what may be mixed, and how a version is added.
+// docs/versions.md says which versions can be mixed, and how to add one.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace longwire::wire {
 
-// Nothing about a range is taken for granted: it comes from the other side.
+// A range comes from the other side and may be invalid.
 struct VersionRange {
   uint32_t oldest = 0;
   uint32_t newest = 0;
@@ -26,22 +26,22 @@ struct VersionRange {
   bool operator==(const VersionRange&) const = default;
 };
 
-// The last version whose sides named a single number, or none at all. A side that names no range is
-// taken to speak this one alone.
+// The last version in which a side sent a single number, or none. A side that sends no range is
+// assumed to speak only this version.
 inline constexpr uint32_t kLastWithoutRange = 13;
 inline constexpr VersionRange kWithoutRange{kLastWithoutRange, kLastWithoutRange};
 
-// What this build speaks.
+// The versions that this build speaks.
 inline constexpr VersionRange kBuiltVersions{13, 14};
 
-// What this process speaks: what it was built for. In builds for tests LONGWIRE_TEST_VERSIONS
-// (OLDEST-NEWEST, or one number) says otherwise: so the versions before are played.
+// The versions that this process speaks: those of the build. In test builds LONGWIRE_TEST_VERSIONS
+// (OLDEST-NEWEST, or one number) overrides them, so that a test can act as an older version.
 VersionRange SpokenVersions();
 
-// Whether this process names ranges. One that plays a version from before does not.
+// True if this process sends ranges. One that acts as version 13 or older does not.
 bool SpeaksRanges();
 
-// What both speak; nullopt if nothing, or if one of the two is no range.
+// The versions that both speak; nullopt if there are none, or if a range is invalid.
 std::optional<VersionRange> Common(VersionRange one, VersionRange other);
 // The newest that both speak; 0 if there is none.
 uint32_t NewestCommon(VersionRange one, VersionRange other);
@@ -55,30 +55,31 @@ struct Speaker {
   std::string_view upgrade;  // what to upgrade if it is the older side: "Longwire on the client"
   VersionRange versions;
 };
-// Why the two have nothing to say to each other, with both ranges and which side to upgrade.
+// Message: why the two cannot talk to each other, with both ranges and the side to upgrade.
 std::string RefusalOf(const Speaker& one, const Speaker& other);
 
 inline constexpr std::string_view kUpgradeClient = "Longwire on the client";
 inline constexpr std::string_view kUpgradeServer = "longwired on the server";
 
-// For who has an answer of a server's, which speaks `server` and chose `chosen` unless it refused:
-// why this process does not understand it; empty if it does. A refusal says so itself, but for one
-// of a server that knows no ranges.
+// Message: why this process cannot read the reply of a server that speaks `server` and chose the
+// version `chosen`; empty if it can. Refusals carry a message of their own, except those of servers
+// that send no range.
 std::string ProblemOfAnswer(bool refused, uint32_t chosen, VersionRange server);
 
-// An opening's range stands at its end: where it is found without knowing what lies between, and
-// where sides of before, which read no further than they know, do not see it. Sides that speak
-// version 13 alone write none: then it is the `number` in the opening's head.
-// What a reader has left, which is the opening; and the end of one that was read, with its range
-// and what newer sides put before it.
+// An opening's range is at its end. There it is found without knowing the fields before it, and
+// older sides, which stop reading after the fields that they know, ignore it. Sides that speak only
+// version 13 write no range: the `number` in the opening's head counts instead.
+//
+// Rest: the bytes that the reader has left, which are the opening. SkipRest: skips the end of an
+// opening that was read, which is its range and any fields of newer sides before it.
 std::span<const std::byte> Rest(const Reader& reader);
 void SkipRest(Reader& reader);
 void EncodeRange(Writer& writer, VersionRange versions);
 bool HasRange(std::span<const std::byte> opening);
 VersionRange RangeOf(std::span<const std::byte> opening, uint32_t number);
 
-// An encoded wire::OpenRequest, given on as one of a sender who speaks `versions` alone. These are
-// some of its own. Returned unchanged if it is too short to have a head.
+// Changes an encoded wire::OpenRequest so that its sender speaks only `versions`, a part of the
+// range that it sent. Returned unchanged if it is too short to have a head.
 std::vector<std::byte> Narrowed(std::span<const std::byte> request, VersionRange versions);
 
 }  // namespace longwire::wire

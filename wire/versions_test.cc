@@ -9,14 +9,14 @@ namespace longwire::wire {
 namespace {
 
 TEST(Versions, TheNewestCommonOneOfAllCombinations) {
-  constexpr uint32_t kMost = 7;
-  for (uint32_t a = 0; a <= kMost; ++a) {
-    for (uint32_t b = 0; b <= kMost; ++b) {
-      for (uint32_t c = 0; c <= kMost; ++c) {
-        for (uint32_t d = 0; d <= kMost; ++d) {
+  constexpr uint32_t kNewest = 7;
+  for (uint32_t a = 0; a <= kNewest; ++a) {
+    for (uint32_t b = 0; b <= kNewest; ++b) {
+      for (uint32_t c = 0; c <= kNewest; ++c) {
+        for (uint32_t d = 0; d <= kNewest; ++d) {
           VersionRange one{a, b}, other{c, d};
           uint32_t expected = 0;
-          for (uint32_t version = 1; version <= kMost; ++version) {
+          for (uint32_t version = 1; version <= kNewest; ++version) {
             bool ranges = one.IsValid() && other.IsValid();
             if (ranges && one.Has(version) && other.Has(version)) expected = version;
           }

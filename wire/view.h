@@ -1,6 +1,6 @@
-// What a program learns that opens no session: the devices that it has or would get, how much of
-// their memory is free, who uses them. Asked at the same door as an opening (wire/open.h), answered
-// by the daemon; one question and one answer per connection.
+// A view: information for a program that opens no session. It lists the devices that the program
+// has or would get, their free memory and the processes that use them. The request goes to the same
+// local socket as an opening (wire/open.h), and the daemon replies; one request per connection.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ namespace longwire::wire {
 inline constexpr size_t kMaxViewedProcesses = 512;  // of one device; an answer stays one packet
 inline constexpr size_t kMaxViewedLinks = 64;       // of one device
 
-// Versions and what Decode reads are as in the openings.
+// Versions, and what Decode reads of other versions, are as in OpenRequest and OpenReply.
 struct ViewRequest {
   VersionRange versions = SpokenVersions();
   uint32_t pid = 0;     // of the program, on its own host
@@ -29,7 +29,7 @@ struct ViewRequest {
   WireResult Decode(Reader& reader);
 };
 
-// Whether a door's first message is one, and no request to open a session.
+// True if the first message at a local socket is a ViewRequest, and not an OpenRequest.
 bool IsViewRequest(std::span<const std::byte> message);
 
 struct ViewedAttribute {
@@ -40,7 +40,7 @@ struct ViewedAttribute {
 // A session of the caller's tenant, with a program on the caller's host.
 struct ViewedProcess {
   uint32_t pid = 0;
-  uint64_t memory = 0;  // bytes that its session has of the device
+  uint64_t memory = 0;  // bytes of the device's memory that its session has
   std::string program;
 };
 
@@ -50,7 +50,7 @@ struct ViewedLink {
   uint32_t version = 0;
   uint32_t capabilities = 0;  // bit n: capability n
   uint32_t remote_type = 0;
-  std::string remote;  // PCI address of what is at the other end
+  std::string remote;  // PCI address of the other end
 };
 
 struct ViewedDevice {
@@ -58,12 +58,12 @@ struct ViewedDevice {
   std::array<uint8_t, 16> uuid{};
   std::vector<ViewedAttribute> attributes;  // some of those that the driver knows
   uint64_t memory_total = 0;                // bytes, at most what the tenant may have
-  uint64_t memory_reserved = 0;             // of that: bytes that nobody can get
+  uint64_t memory_reserved = 0;             // of that: bytes that cannot be allocated
   uint64_t memory_free = 0;                 // bytes that the tenant could still get
   uint32_t busy_percent = 0;                // of the last minute
-  std::vector<uint32_t> peers;         // places in the answer of devices whose memory it reaches
-  std::vector<uint32_t> atomic_peers;  // those of them that it has atomics with
-  std::vector<ViewedLink> links;       // by number; none where nobody knows
+  std::vector<uint32_t> peers;         // indexes in ViewReply::devices: it can access their memory
+  std::vector<uint32_t> atomic_peers;  // those of `peers` with native atomics
+  std::vector<ViewedLink> links;       // by number; empty if not known
   std::vector<ViewedProcess> processes;
 };
 

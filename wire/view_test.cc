@@ -79,7 +79,7 @@ TEST(View, FiguresThatCannotBeAreRefused) {
   EXPECT_EQ(received.Decode(second), WireResult::kFatal);
 }
 
-TEST(View, ADoorTellsItFromAnOpening) {
+TEST(View, ARequestIsToldFromAnOpening) {
   EXPECT_TRUE(IsViewRequest(Encoded(ViewRequest())));
   EXPECT_FALSE(IsViewRequest(Encoded(OpenRequest())));
   EXPECT_FALSE(IsViewRequest({}));

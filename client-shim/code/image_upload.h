@@ -1,6 +1,6 @@
-// One image on its way to the worker, for the call that uses it, or other bytes that the server may
-// cache (cached_uploads.h). The server is offered their digest; the bytes go only if it does not
-// know them from an earlier upload of the same tenant.
+// The upload of an image for the call that uses it, or of other bytes that the server may cache
+// (cached_uploads.h). The call carries the digest. The bytes are sent only if the server does not
+// have them from an earlier upload of the same tenant.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@ class ImageUpload {
  public:
   ImageUpload(Session& session, std::span<const std::byte> image, UploadCounts& counts)
       : session_(session), image_(image), counts_(counts) {}
-  // Nobody reads the image from here on.
+  // The image's memory is not read afterwards.
   ~ImageUpload();
   ImageUpload(const ImageUpload&) = delete;
   ImageUpload& operator=(const ImageUpload&) = delete;
 
-  // Before the call is sent: fills in what it says of the image. The bytes go first when the server
-  // probably lacks them, which saves their own round trip; else they are kept on offer. False when
-  // the session is over.
+  // Called before the call is sent: fills in its fields of the image. If the server probably lacks
+  // the bytes, they are sent first, which saves a round trip; else they are offered. False if the
+  // session is over.
   template <class Call>
   bool Begin(Call* call) {
     if (!Start()) return false;
@@ -33,7 +33,7 @@ class ImageUpload {
     call->on_offer = on_offer_;
     return true;
   }
-  // What the call's reply said.
+  // Takes the server's knowledge from the call's reply.
   void Answered(uint32_t knowledge);
 
  private:

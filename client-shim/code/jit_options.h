@@ -1,4 +1,4 @@
-// Options of the just-in-time compiler and of the linker: what travels, and what comes back.
+// Options of the just-in-time compiler and the linker: those that are sent, and the results.
 #pragma once
 
 #include <cuda.h>
@@ -12,34 +12,34 @@
 
 namespace longwire::shim {
 
-// As a program gives them: values are numbers, or pointers, in the pointers themselves.
+// Options as the program passes them: a value is a pointer, or a number stored in the pointer.
 struct JitOptions {
   unsigned count = 0;
   CUjit_option* option = nullptr;
   void** value = nullptr;
 
-  // More are no list of options: the count is garbage, and what lies there is not to be read.
-  static constexpr unsigned kMost = CU_JIT_NUM_OPTIONS;  // none stands there twice
+  // A larger count is garbage, and the array must not be read: no option occurs twice.
+  static constexpr unsigned kMaxOptions = CU_JIT_NUM_OPTIONS;
 
-  // False when there should be options and are none.
+  // False if the count is too large, or if there are options but an array is missing.
   bool valid() const {
-    return count == 0 || (count <= kMost && option != nullptr && value != nullptr);
+    return count == 0 || (count <= kMaxOptions && option != nullptr && value != nullptr);
   }
 };
 
-// All options in their order; of buffers only whether there are any. CUDA_ERROR_NOT_SUPPORTED for
-// those that point to tables of names.
+// Encodes all options in their order; for buffers, only whether they exist.
+// CUDA_ERROR_NOT_SUPPORTED for options that point to tables of names.
 CUresult TravellingOptions(const JitOptions& options, std::vector<uint32_t>* option,
                            std::vector<uint64_t>* value);
 
-// Where the program wants to read what the compiler or linker says: its buffers for the two logs,
-// and the values that are written over. They are the program's own, of a link up to its end.
+// The program's memory for results of the compiler or linker: the buffers for the two logs, and
+// values that are overwritten. A link uses them until its end.
 class JitOutputs {
  public:
   JitOutputs() = default;
   explicit JitOutputs(const JitOptions& options);
 
-  // Of a reply, also of one that refuses.
+  // Stores the results of a reply, also of an error reply.
   template <class Reply>
   void Deliver(const Reply& reply) const {
     Copy(info_, reply.info_log);

@@ -1,5 +1,5 @@
-// Kernel launches: everything the driver would refuse at once is checked here, the parameters are
-// packed by the function's layout, and the launch is queued.
+// Kernel launches. Checks everything that the driver would refuse at once, packs the parameters by
+// the function's layout, and queues the launch.
 #pragma once
 
 #include <cuda.h>
@@ -19,13 +19,14 @@ struct LaunchShape {
   bool cooperative = false;
 };
 
-// Queues a launch; the driver's code where it would refuse it at once. The grid counts blocks, a
-// block threads. The arguments are in `parameters`, a pointer each, or as `extra` says, not both.
+// Queues a launch, or returns the driver's error for one that it would refuse at once. The grid is
+// in blocks, the block in threads. The arguments are in `parameters`, one pointer each, or in
+// `extra`, but not in both.
 CUresult Launch(CUfunction function, const LaunchShape& shape, CUstream stream, void** parameters,
                 void** extra, std::span<const CUlaunchAttribute> attributes);
 
-// Where parameters are gathered: on the stack, but for the few kernels that have many. Programs
-// launch from threads with small stacks, too.
+// Memory in which parameters are gathered: on the stack, except for the few kernels that have many,
+// since programs also launch from threads with small stacks.
 class ParameterStorage {
  public:
   std::byte* Take(size_t bytes) {
@@ -39,12 +40,12 @@ class ParameterStorage {
   std::unique_ptr<std::byte[]> large_;
 };
 
-// Gathers a kernel's parameters as it finds them, into `storage` or where they lie already.
-// CUDA_ERROR_INVALID_VALUE when some are missing.
+// Packs a kernel's parameters into `storage`, or uses the program's buffer if they are packed
+// already. CUDA_ERROR_INVALID_VALUE if some are missing.
 CUresult PackParameters(const Function& function, void** parameters, void** extra,
                         ParameterStorage& storage, std::span<const std::byte>* packed);
 
-// Blocks of that shape that fit on one multiprocessor at a time; asked once per shape and kept.
+// The number of blocks of this shape that fit on one multiprocessor. Cached by shape.
 CUresult MaxActiveBlocks(Function* function, int block_threads, size_t shared_bytes, unsigned flags,
                          int* blocks);
 

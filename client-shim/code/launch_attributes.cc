@@ -10,8 +10,8 @@ namespace longwire::shim {
 namespace {
 
 constexpr size_t kMaxAttributes = 64;
-// Blocks of a cluster: as many on every device that has clusters, and what the largest have.
-constexpr uint64_t kPortable = 8, kMost = 16;
+// Blocks of a cluster: the limit that every device with clusters has, and the largest limit.
+constexpr uint64_t kPortable = 8, kMaxBlocks = 16;
 
 bool NamesEvent(const CUlaunchAttribute& attribute) {
   return attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT ||
@@ -67,12 +67,12 @@ CUresult CheckCluster(const Sides* given, const LaunchShape& shape, Function* fu
   }
   // Each side is at most the grid's, 2^31: two of them fit into 64 bits.
   uint64_t blocks = uint64_t{x} * y;
-  if (blocks <= kMost) blocks *= z;
+  if (blocks <= kMaxBlocks) blocks *= z;
   if (blocks <= kPortable) return CUDA_SUCCESS;
   int allowed = 0;
   LONGWIRE_TRY(FunctionAttribute(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
                                  device, &allowed));
-  return allowed == 0 || blocks > kMost ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
+  return allowed == 0 || blocks > kMaxBlocks ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
 }
 
 }  // namespace

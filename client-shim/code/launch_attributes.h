@@ -1,5 +1,5 @@
-// Attributes of a launch: what of them the driver would refuse at once, and the events that some
-// name.
+// Attributes of a launch: checks those that the driver would refuse at once, and handles the events
+// in them.
 #pragma once
 
 #include <span>
@@ -10,17 +10,17 @@
 
 namespace longwire::shim {
 
-// Events of launch attributes. They are recorded behind the kernel: later than a device may tell
-// them (once all blocks have begun, or have said so), which cuda.h allows, and never earlier.
+// Events of launch attributes. They are recorded behind the kernel. A device may record them
+// earlier (when all blocks have started or have triggered them); cuda.h allows the later record.
 struct LaunchEvents {
   std::vector<Event*> events;
-  std::vector<CUlaunchAttribute> others;  // what travels, if there are events
+  std::vector<CUlaunchAttribute> others;  // the attributes to send, if there are events
 
   CUresult Add(CUevent handle, int flags, const Context* context);
   CUresult Record(Stream* stream) const;
 };
 
-// `attributes` become those that travel; they may lie in `events` then.
+// Removes attributes that are not sent from `attributes`, which may then point into `events`.
 CUresult CheckAttributes(std::span<const CUlaunchAttribute>* attributes, const LaunchShape& shape,
                          Function* function, const Context* context, LaunchEvents* events);
 

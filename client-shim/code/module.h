@@ -1,6 +1,6 @@
-// Loaded code: modules (of a context) and libraries (of all contexts), their functions with names,
-// parameter layouts and attributes. A load's reply brings the names and layouts, and the attributes
-// of a small module's functions; of others they are asked for once per function. They are kept.
+// Loaded code: modules (of a context), libraries (of all contexts) and their functions. The reply
+// of a load has the functions' names and parameter layouts, and for a small module also their
+// attributes. Other attributes are requested once per function, and cached.
 #pragma once
 
 #include <cuda.h>
@@ -30,9 +30,9 @@ struct Parameter {
   uint32_t size = 0;
 };
 
-// What the calls from before CUDA 4 have set for a function's next launches.
+// Settings for a function's next launches by the API of CUDA 3 and older.
 struct NextLaunch {
-  uint32_t block_x = 0, block_y = 0, block_z = 0;  // 0: not set, no launch is taken
+  uint32_t block_x = 0, block_y = 0, block_z = 0;  // 0: not set, launches are refused
   uint32_t shared_bytes = 0;
   uint32_t parameter_bytes = 0;
   std::vector<std::byte> parameters;
@@ -47,11 +47,11 @@ struct Function {
   Module* module = nullptr;
   CUfunction handle = nullptr;
   base::Mutex mutex{base::ranks::kFunction};
-  // By device (-1: a module's function, in its context), what the worker's driver answered.
+  // The worker's driver's attributes, by device (-1: a module's function, in its context).
   std::unordered_map<int, calls::FunctionAttributes> attributes LONGWIRE_GUARDED_BY(mutex);
   NextLaunch next_launch LONGWIRE_GUARDED_BY(mutex);
-  // Whether launches have to look at what clusters it asks for: not if it was not compiled for any,
-  // and the program set none.
+  // True if launches must check its cluster dimensions: it was compiled for clusters, or the
+  // program has set some.
   enum class Clusters : uint8_t { kUnknown, kNone, kSet };
   std::atomic<Clusters> clusters{Clusters::kUnknown};
 };
@@ -60,7 +60,7 @@ struct Module {
   uint64_t table_index = 0;
   uint64_t id = 0;  // on the wire
   bool is_library = false;
-  CUmodule handle = nullptr;    // of a library: made when asked for, the same value kept
+  CUmodule handle = nullptr;    // of a library: created at the first request, then unchanged
   Context* context = nullptr;   // of a module
   uint32_t context_number = 0;  // of a module
   std::unordered_map<std::string, Function*> functions;
@@ -70,7 +70,7 @@ struct Module {
     uint64_t address = 0, bytes = 0;
   };
   base::Mutex mutex{base::ranks::kModule};
-  // Textures and surfaces that the program asked for.
+  // Textures and surfaces that the program has looked up.
   std::vector<Reference*> references LONGWIRE_GUARDED_BY(mutex);
   // By context number and name.
   std::unordered_map<std::string, Global> globals LONGWIRE_GUARDED_BY(mutex);
@@ -78,7 +78,7 @@ struct Module {
 
 CUresult LoadModule(const void* image, const JitOptions& options, CUmodule* module);
 CUresult LoadLibrary(const void* image, const JitOptions& options, CUlibrary* library);
-// The file's bytes and a zero behind them, which text needs.
+// The file's bytes and a terminating zero, which text needs.
 CUresult LoadFile(const char* path, std::vector<char>* image);
 CUresult UnloadModule(Module* module);
 
@@ -90,7 +90,7 @@ Function* FunctionByNumber(uint64_t number);  // the worker's; nullptr if it was
 enum class GlobalKind { kAny, kManaged };
 CUresult GlobalOf(Module* module, const char* name, GlobalKind kind, uint64_t* address,
                   size_t* bytes);
-// Device memory that the worker's driver placed: the global that holds the address.
+// The global variable, placed by the worker's driver, that contains the address.
 bool FindGlobal(uint64_t address, uint64_t* start, uint64_t* bytes, Context** context);
 
 CUresult FunctionAttribute(Function* function, int attribute, int device, int* value);

@@ -1,5 +1,5 @@
-// Texture and surface references: what a program sets them to is kept here; every launch of their
-// module's functions takes along what they are bound to at that moment.
+// Texture and surface references. The program's settings are stored here. Every launch of a
+// function of their module carries their current bindings.
 #pragma once
 
 #include <cuda.h>
@@ -17,8 +17,8 @@ namespace longwire::shim {
 struct Reference {
   uint64_t table_index = 0;
   uint64_t handle = 0;
-  uint64_t number = 0;       // the worker's; 0 of one that a program made itself
-  Module* module = nullptr;  // likewise null
+  uint64_t number = 0;       // the worker's; 0 if the program created the reference itself
+  Module* module = nullptr;  // null if the program created it itself
   bool surface = false;
   std::string name;
 
@@ -26,21 +26,21 @@ struct Reference {
   bool bound LONGWIRE_GUARDED_BY(mutex) = false;
   CUDA_RESOURCE_DESC resource LONGWIRE_GUARDED_BY(mutex){};
   CUDA_TEXTURE_DESC texture LONGWIRE_GUARDED_BY(mutex){};
-  // Also of linear memory that is bound already.
+  // Also applies to linear memory that is bound already.
   CUarray_format format LONGWIRE_GUARDED_BY(mutex) = CU_AD_FORMAT_FLOAT;
   unsigned channels LONGWIRE_GUARDED_BY(mutex) = 1;
 };
 
-// CUDA_ERROR_NOT_FOUND if the module names no such texture or surface.
+// CUDA_ERROR_NOT_FOUND if the module has no such texture or surface.
 CUresult ReferenceOf(Module* module, const char* name, bool surface, uint64_t* handle);
 CUresult NewReference(uint64_t* handle);
-// CUDA_ERROR_INVALID_VALUE for a module's own.
+// CUDA_ERROR_INVALID_VALUE for a reference of a module.
 CUresult DestroyReference(Reference* reference);
-// Null if the handle is none of this kind.
+// Null if the handle is not of this kind.
 Reference* FindReference(uint64_t handle, bool surface);
 void ForgetReferences(Module* module);
 
-// What one reference is bound to, as it travels.
+// The binding of one reference, as it is sent.
 struct ReferenceBinding {
   uint64_t number = 0;
   uint64_t array = 0;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "client-shim/door/options.h"
+#include "client-shim/connect/options.h"
 #include "wire/open.h"
 
 namespace longwire::shim {

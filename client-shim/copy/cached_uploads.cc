@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "client-shim/code/image_upload.h"
+#include "client-shim/connect/connection.h"
+#include "client-shim/connect/options.h"
 #include "client-shim/context/context.h"
-#include "client-shim/door/knock.h"
-#include "client-shim/door/options.h"
 #include "client-shim/session/session.h"
 #include "client-shim/stream/capture.h"
 #include "client-shim/stream/program_streams.h"
@@ -22,7 +22,7 @@ CUresult UploadPiece(const Where& where, uint64_t destination, std::span<const s
   Session& session = TheSession();
   calls::lwCopyKept copy;
   copy.address = destination;
-  ImageUpload upload(session, piece, session.counts().kept);
+  ImageUpload upload(session, piece, session.counts().cached);
   if (!upload.Begin(&copy)) return Session::NotSent();
   auto answer = session.CallAndWait(where, copy);
   if (answer.code == CUDA_SUCCESS) upload.Answered(answer.reply.knowledge);
@@ -33,7 +33,7 @@ CUresult UploadPiece(const Where& where, uint64_t destination, std::span<const s
 
 bool IsCached(uint64_t bytes) {
   // To a server on this host the bytes are sent sooner than their digest is computed.
-  static const uint64_t least = IsLocal(ProcessOptions()) ? 0 : ProcessOptions().kept_uploads;
+  static const uint64_t least = IsLocal(ProcessOptions()) ? 0 : ProcessOptions().cached_uploads;
   return least != 0 && bytes >= least;
 }
 

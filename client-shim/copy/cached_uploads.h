@@ -1,6 +1,6 @@
-// Uploads whose bytes the server caches, on request (LONGWIRE_KEEP_UPLOADS): weights that every run
-// of a program uploads cross the network once for each tenant. A copy is offered by the digests of
-// its pieces, as module images are (image_upload.h).
+// Uploads whose bytes the server caches, on request (LONGWIRE_CACHE_UPLOADS): weights that every
+// run of a program uploads cross the network once for each tenant. A copy is offered by the digests
+// of its pieces, as module images are (image_upload.h).
 #pragma once
 
 #include <cuda.h>

@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "base/try.h"
+#include "client-shim/connect/options.h"
 #include "client-shim/context/context.h"
 #include "client-shim/copy/array_shapes.h"
 #include "client-shim/copy/cached_uploads.h"
 #include "client-shim/copy/remap_copies.h"
 #include "client-shim/copy/speculative_uploads.h"
-#include "client-shim/door/options.h"
 #include "client-shim/memory/pointers.h"
 #include "client-shim/memory/reach.h"
 #include "client-shim/mirror/host_exposure.h"

@@ -126,14 +126,14 @@ bool DeferCopy(Stream* stream, const Where& where, const calls::lwCopyDevice& co
     if (position != Session::kNoPosition) NoteLateCopy(remap->stream, position, remap->before);
     Forget(remap);
   };
-  if (session.Keep(where, copy, work, remap->key, ended)) return true;
+  if (session.Defer(where, copy, work, remap->key, ended)) return true;
   Forget(remap);
   return false;
 }
 
 bool FreeAfterCopy(uint64_t address, const Stream* stream) {
   Session& session = TheSession();
-  if (!session.keeps()) return false;
+  if (!session.has_deferred()) return false;
   std::shared_ptr<RemapCopy> remap = Newest();
   if (remap == nullptr) return false;
   bool from = remap->source.address == address, to = remap->target.address == address;
@@ -152,7 +152,7 @@ bool FreeAfterCopy(uint64_t address, const Stream* stream) {
     session.counts().remapped.fetch_add(remap->source.bytes, std::memory_order_relaxed);
     return true;
   }
-  session.AppendKept();
+  session.AppendDeferred();
   return false;
 }
 

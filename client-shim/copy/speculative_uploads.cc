@@ -8,9 +8,9 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
+#include "client-shim/connect/connection.h"
+#include "client-shim/connect/options.h"
 #include "client-shim/context/context.h"
-#include "client-shim/door/knock.h"
-#include "client-shim/door/options.h"
 #include "client-shim/memory/sharing.h"
 #include "client-shim/mirror/mirrors.h"
 #include "client-shim/session/session.h"

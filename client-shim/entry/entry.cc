@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "client-shim/door/options.h"
+#include "client-shim/connect/options.h"
 #include "client-shim/entry/error_log.h"
 #include "client-shim/stream/capture.h"
 #include "client-shim/support/threads.h"

@@ -1,6 +1,6 @@
-// What every exported function does first and last: may it run at all (initialised, not after fork,
-// not after exit, not inside a host function, not unsafe beside a capture), and the trace. Before
-// cuInit nothing here takes a lock, allocates or starts anything.
+// The checks that every exported function makes first (initialised, not after fork or exit, not
+// inside a host function, not unsafe during a capture), and what it does last (trace and error
+// log). Before cuInit nothing here takes a lock, allocates or starts a thread.
 #pragma once
 
 #include <cuda.h>
@@ -12,7 +12,7 @@
 
 namespace longwire::shim {
 
-// Whether a call can say that the session has ended.
+// Does a call fail when the session has ended?
 enum class Needs : uint8_t { kSession, kNoSession };
 
 class Entry {
@@ -26,8 +26,7 @@ class Entry {
   }
   bool ok() const { return code_ == CUDA_SUCCESS; }
   CUresult code() const { return code_; }
-  // Success only if the session lives: whatever ended a wait within the call, and whatever the body
-  // made of that.
+  // The call's result: an error if the session has ended, whatever the body returned.
   CUresult Done(CUresult result) {
     if (__builtin_expect(session_over.load(std::memory_order_acquire) != 0, 0)) {
       result = WhenOver(result);
@@ -37,7 +36,7 @@ class Entry {
     return result;
   }
 
-  // Calls of each function that succeeded while they were counted.
+  // Number of successful calls of each function, while calls are counted.
   static std::atomic<uint32_t> succeeded[wire::kCallNumbers];
 
  private:
@@ -51,15 +50,15 @@ class Entry {
   CUresult code_ = CUDA_SUCCESS;
 };
 
-// Of this thread; what it is, and whether it still can be used, the bodies see.
+// True if this thread has a current context. The bodies check whether it can be used.
 bool HasCurrentContext();
 
-// The answer of a call that this version does not serve: says so once per name.
+// The result of a call that this version does not serve. Logs it once per name.
 CUresult Refuse(CallId id);
-// The same of a name that the description lacks; `said`: that name's own.
+// The same for a name that is not in proto/. `said` is the flag of this name.
 CUresult Refuse(const char* name, const char* reason, std::atomic<bool>* said);
 
-// "CUDA_ERROR_…", nullptr for a number that is none; and its sentence.
+// "CUDA_ERROR_…" and its description; nullptr for an unknown number.
 const char* ErrorName(CUresult result);
 const char* ErrorText(CUresult result);
 

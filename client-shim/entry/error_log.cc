@@ -20,7 +20,7 @@
 namespace longwire::shim {
 namespace {
 
-constexpr size_t kMostText = 1000;
+constexpr size_t kMaxText = 1000;  // bytes of a message
 constexpr const char* kLost = "[older messages are not kept]\n";
 
 struct Callback {
@@ -62,12 +62,12 @@ std::string WithPrefix(const std::string& text) {
   localtime_r(&now.tv_sec, &parts);
   std::snprintf(head, sizeof head, "[%02d:%02d:%02d.%03ld][%ld][CUDA][E] ", parts.tm_hour,
                 parts.tm_min, parts.tm_sec, now.tv_nsec / 1000000, syscall(SYS_gettid));
-  std::string message = head + text.substr(0, kMostText);
+  std::string message = head + text.substr(0, kMaxText);
   std::replace(message.begin(), message.end(), '\n', ' ');
   return message + "\n";
 }
 
-// Returns the callbacks that want to hear of it.
+// Returns the callbacks that are to be called with it.
 std::vector<Callback> Keep(const std::string& message) {
   if (LogFile() >= 0) {
     ssize_t ignored = write(LogFile(), message.data(), message.size());

@@ -1,6 +1,6 @@
-// The driver's log of errors, kept here: each call that failed, each refusal with its reason, and
-// what the server says about calls that failed later. CUDA_LOG_FILE (stdout, stderr or a path) has
-// every message at once, as natively.
+// The driver's log of errors: failed calls, refused calls with the reason, and the server's
+// messages on calls that failed later. CUDA_LOG_FILE (stdout, stderr or a path) gets every message
+// at once, as natively.
 #pragma once
 
 #include <cuda.h>
@@ -16,7 +16,7 @@ inline constexpr size_t kLogBytes = 25600;
 
 // Callbacks run on the caller's thread, with no lock held.
 void LogError(const std::string& text);
-// Without callbacks: for threads that the program's code must not run on.
+// Without callbacks: for threads on which the program's code must not run.
 void LogErrorQuietly(const std::string& text);
 
 CUresult AddLogCallback(CUlogsCallback callback, void* data, CUlogsCallbackHandle* handle);
@@ -24,8 +24,8 @@ CUresult RemoveLogCallback(CUlogsCallbackHandle handle);
 
 // Messages have numbers from 1 on; an iterator is the number of the next one.
 CUlogIterator NextLogMessage();
-// The messages from `iterator` on (nullptr: all that are kept), a line each, and before them a word
-// that there were more. Moves the iterator behind them.
+// The messages from `iterator` on (nullptr: all that are kept), one per line. A first line says if
+// older ones are lost. Moves the iterator behind them.
 std::string CollectLog(CUlogIterator* iterator);
 
 }  // namespace longwire::shim

@@ -1,5 +1,4 @@
-// What the generated client's side of a call is made of: handles to the worker's numbers and back,
-// and the two ways to send.
+// Functions that generated calls use: the target of a call, and the two ways to send it.
 #pragma once
 
 #include <cuda.h>
@@ -16,8 +15,9 @@ namespace longwire::shim {
 
 using ReplyBytes = std::vector<std::byte>;
 
-// Where a forwarded call goes: the current context, if there is one, and a stream by its number (0:
-// none, kNoSuchStream: a handle that was none). CUDA_ERROR_INVALID_HANDLE, or the context's error.
+// The target of a forwarded call: the current context, if there is one, and a stream by its number
+// (0: none, kNoSuchStream: the handle was invalid). CUDA_ERROR_INVALID_HANDLE, or the context's
+// error.
 CUresult ForwardTo(uint64_t stream, Where* where);
 
 template <class Call>
@@ -35,7 +35,7 @@ CUresult CallAndWait(const Call& call, uint64_t stream, typename Call::Reply* re
   LONGWIRE_TRY(ForwardTo(stream, &where));
   auto answer = TheSession().CallAndWait(where, call);
   if (answer.code != CUDA_SUCCESS) return answer.code;
-  *bytes = std::move(answer.bytes);  // what the reply's views point into stays where it is
+  *bytes = std::move(answer.bytes);  // the reply's views point into it; a move keeps its address
   *reply = std::move(answer.reply);
   return CUDA_SUCCESS;
 }

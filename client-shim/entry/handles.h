@@ -1,5 +1,5 @@
-// Handles as they travel. Objects that this client numbers go by their number; everything else is
-// the worker's own number already, which the program carries as its handle.
+// Handles on the wire. Objects that this client numbers are sent by their number. Handles of other
+// objects are the worker's numbers.
 #pragma once
 
 #include <cuda.h>
@@ -11,8 +11,8 @@ namespace longwire::shim {
 
 inline constexpr uint64_t kNoSuchStream = UINT64_MAX;
 
-// 0 for a handle that is none.
-uint64_t ToWire(CUstream stream);  // kNoSuchStream for a handle that is none
+// 0 for an invalid handle.
+uint64_t ToWire(CUstream stream);  // kNoSuchStream for an invalid handle
 uint64_t ToWire(CUevent event);
 uint64_t ToWire(CUcontext context);
 uint64_t ToWire(CUgreenCtx green);
@@ -32,13 +32,14 @@ template <class Handle>
 requires std::is_pointer_v<Handle>
 void FromWire(uint64_t number, Handle* handle) { *handle = reinterpret_cast<Handle>(number); }
 
-// What the worker has numbered: the client's own numbers are below.
+// True if the worker has chosen this number: the client's numbers have no highest bit.
 template <class Handle>
 requires std::is_pointer_v<Handle>
 bool IsWorkersHandle(Handle handle) { return reinterpret_cast<uint64_t>(handle) >> 63 != 0; }
 
-// Devices go by the session's numbers, of which the program sees a choice (CUDA_VISIBLE_DEVICES).
-int32_t ToWireDevice(CUdevice device);                          // -1 for a device that is none
-void FromWireDevice(int32_t session_device, CUdevice* device);  // -1 for one that is not seen
+// Devices are sent by the session's numbers. The program may see only some of them
+// (CUDA_VISIBLE_DEVICES).
+int32_t ToWireDevice(CUdevice device);                          // -1 if there is no such device
+void FromWireDevice(int32_t session_device, CUdevice* device);  // -1 for one that is not visible
 
 }  // namespace longwire::shim

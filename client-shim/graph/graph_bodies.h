@@ -1,6 +1,6 @@
-// Graphs that live with their node: the bodies of conditional nodes, and child graphs that were
-// given to their node. The program gets an array of bodies that is good as long as the graph that
-// it put the first such node into.
+// Graphs that belong to a node: the bodies of conditional nodes, and child graphs that were moved
+// into their node. The program gets an array of bodies, which is valid as long as the graph to
+// which the node was added.
 #pragma once
 
 #include <cuda.h>
@@ -10,12 +10,12 @@
 
 namespace longwire::shim {
 
-// `graph`: that has the node, may be a body itself. The array is the program's to read.
+// `graph` has the node, and may be a body itself. The program may read the array.
 CUgraph* KeepBodies(CUgraph graph, CUgraphNode node, std::vector<CUgraph> bodies);
-std::vector<CUgraph> BodiesOf(CUgraphNode node);  // none if it is no conditional node
-// It lives with a node, and cannot be destroyed but with that.
+std::vector<CUgraph> BodiesOf(CUgraphNode node);  // empty if it is no conditional node
+// True if the graph belongs to a node; it can only be destroyed with the node.
 bool IsBody(CUgraph graph);
-// The node is gone, or the graph with all its nodes.
+// The node was destroyed, or the graph with all its nodes.
 void ForgetBodies(CUgraphNode node);
 void ForgetBodies(CUgraph graph);
 

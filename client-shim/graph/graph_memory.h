@@ -1,5 +1,5 @@
-// Memory that graphs allocate: what launches have left there and nobody has freed. As long as it is
-// there a graph that allocates it cannot be launched again.
+// Memory that launches of graphs have allocated and that is not freed yet. Until it is, a graph
+// that allocates it cannot be launched again.
 #pragma once
 
 #include <cuda.h>
@@ -11,12 +11,13 @@
 
 namespace longwire::shim {
 
-// What a launch allocates and frees, beyond what it does both with. CUDA_ERROR_INVALID_VALUE, and
-// nothing noted, if something of it is still there; unless the executable frees it at each launch.
+// Notes the memory that a launch allocates but does not free, and frees but does not allocate.
+// CUDA_ERROR_INVALID_VALUE, and nothing is noted, if some of it is still allocated, unless the
+// executable frees it at each launch.
 CUresult TakeGraphMemory(const calls::GraphMemory& memory, bool frees_at_launch);
-// A node allocates there from now on: whatever was there before is gone, with its context.
+// A node allocates at this address from now on. Earlier memory there was freed with its context.
 void AddGraphMemory(uint64_t address, uint64_t bytes, Context* context);
-// False if the address is none of such memory.
+// False if the address is not in such memory.
 bool FreeGraphMemory(uint64_t address);
 
 }  // namespace longwire::shim

@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-#include "client-shim/door/options.h"
+#include "client-shim/connect/options.h"
 
 namespace longwire::shim {
 namespace {

@@ -346,7 +346,7 @@ CUresult AllocateInStream(Pool* pool, uint64_t bytes, CUstream handle, uint64_t*
 // True if the buffer is the source of a deferred copy and its memory was moved to the target.
 bool FreeMoved(uint64_t address, CUstream handle) {
   Stream* stream = nullptr;
-  if (!TheSession().keeps() || ResolveForWait(handle, &stream) != CUDA_SUCCESS) return false;
+  if (!TheSession().has_deferred() || ResolveForWait(handle, &stream) != CUDA_SUCCESS) return false;
   if (stream->capture.load() != nullptr || IsUnsafeCallForbidden()) return false;
   if (!FreeAfterCopy(address, stream)) return false;
   Unaccount(address);

@@ -7,9 +7,9 @@
 
 #include "base/mutex.h"
 #include "base/try.h"
+#include "client-shim/connect/options.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/properties.h"
-#include "client-shim/door/options.h"
 #include "client-shim/entry/error_log.h"
 #include "client-shim/memory/device_memory.h"
 #include "client-shim/memory/device_ranges.h"

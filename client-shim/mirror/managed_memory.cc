@@ -10,7 +10,7 @@
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
 #include "base/try.h"
-#include "client-shim/door/options.h"
+#include "client-shim/connect/options.h"
 #include "client-shim/mirror/mirrors.h"
 #include "client-shim/mirror/shared_blocks.h"
 #include "client-shim/session/session.h"

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <optional>
 
-#include "client-shim/door/options.h"
+#include "client-shim/connect/options.h"
 #include "client-shim/entry/error_log.h"
 #include "client-shim/mirror/mirror_table.h"
 #include "client-shim/session/session.h"

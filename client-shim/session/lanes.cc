@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "client-shim/door/options.h"
+#include "client-shim/connect/options.h"
 #include "client-shim/session/session.h"
 #include "client-shim/session/uploads.h"
 #include "client-shim/support/threads.h"
@@ -73,10 +73,10 @@ bool Lanes::Connect(Lane& lane) {
 void Lanes::Receive(Lane& lane) {
   wire::RingMemory& memory = lane.down.memory();
   while (!memory.closed()) {
-    // What comes later than this look ends the wait.
+    // Bytes that arrive after this poll end the wait.
     uint64_t seen = lane.down.cursor() + lane.down.Available().size();
     if (!TakePieces(lane)) {
-      session_.End(CUDA_ERROR_LAUNCH_FAILED, "the server sent bytes that nobody asked for");
+      session_.End(CUDA_ERROR_LAUNCH_FAILED, "the server sent bytes that were not requested");
       return;
     }
     lane.down.WaitBeyond(seen, {}, lane.down.RestDeadline());

@@ -1,5 +1,5 @@
-// The session's lanes in the program (wire/lane.h): the bytes of large copies go by them, from and
-// to the program's memory, by several threads at once. Nothing of it starts before the first large
+// The session's lanes on the client's side (wire/lane.h). Several threads copy the bytes of large
+// copies between the program's memory and the lanes' rings. No thread starts before the first large
 // copy.
 #pragma once
 
@@ -23,14 +23,14 @@ class Lanes {
  public:
   Lanes(Session& session, const std::vector<LaneRings>& rings);
 
-  // Whether a copy of that size goes by the lanes; either direction.
+  // True if copies of this size, in either direction, use the lanes.
   bool Carries(uint64_t bytes) const;
-  // Before a copy that does: starts what is needed, once. False when the session is over.
+  // Called before such a copy: starts the lanes' threads, once. False if the session is over.
   bool Open();
   // Sends all bytes of `place` as pieces of `transfer`; the program may change them after that.
   // False when the session is over.
   bool Send(uint64_t transfer, const HostPlace& place);
-  // The worker gives a slot back; false if it does not have it.
+  // The worker returns a slot. False if it had none at this offset.
   bool GiveSlot(uint64_t offset) { return slots_.Give(offset); }
 
  private:
@@ -38,7 +38,7 @@ class Lanes {
     explicit Lane(const LaneRings& rings) : up(rings.up), up_memory(*rings.up), down(rings.down) {}
     base::Mutex mutex;
     wire::RingProducer up LONGWIRE_GUARDED_BY(mutex);
-    wire::RingMemory& up_memory;  // that of `up`: anyone may ask it or wake the other side
+    wire::RingMemory& up_memory;  // of `up`; any thread may read its state or wake the other side
     wire::RingConsumer down;      // of the lane's thread
     uint64_t poked_at = 0;        // of the lane's thread
     Lanes* lanes = nullptr;
@@ -46,9 +46,9 @@ class Lanes {
   struct Piece {
     uint64_t offset = 0;
     uint64_t bytes = 0;
-    Slots::Slot slot;  // without data: they go into the lane
+    Slots::Slot slot;  // without memory: the bytes go into the lane's ring
   };
-  // One transfer on its way up; lives on its sender's stack.
+  // An upload in progress; lives on its sender's stack.
   struct Job {
     uint64_t transfer = 0;
     const HostPlace* place = nullptr;
@@ -74,7 +74,8 @@ class Lanes {
   Session& session_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   Slots slots_;
-  std::atomic<uint64_t> stuck_at_{UINT64_MAX};  // so many were given back when none came for long
+  // Number of returned slots when a wait for one took too long; UINT64_MAX: none did.
+  std::atomic<uint64_t> stuck_at_{UINT64_MAX};
   std::atomic<uint32_t> turn_{0};
   std::once_flag once_;
   std::atomic<bool> open_{false};
@@ -82,7 +83,7 @@ class Lanes {
   uint32_t helpers_ = 0;  // threads beside the program's own; written at the start
   base::Mutex jobs_mutex_{base::ranks::kLaneJobs};
   base::CondVar jobs_changed_;
-  std::deque<Job*> jobs_ LONGWIRE_GUARDED_BY(jobs_mutex_);  // that could use another thread
+  std::deque<Job*> jobs_ LONGWIRE_GUARDED_BY(jobs_mutex_);  // those that can use more threads
 };
 
 }  // namespace longwire::shim

@@ -1,5 +1,5 @@
-// A segment that the worker has mapped, too, when it runs on this host: the program's pinned memory
-// lies in parts of it, and the worker's driver copies from and to them without a way between.
+// The segment that program and worker share if the worker runs on this host. The program's pinned
+// memory lies in parts of it, and the worker's driver copies directly from and to these parts.
 #pragma once
 
 #include <cstddef>
@@ -9,20 +9,23 @@
 
 namespace longwire::shim {
 
-// What the opening handed over. False if the file could change its size.
+// Takes over the segment from the opening's reply. False if the file is not sealed against
+// resizing.
 bool AdoptSegment(wire::Descriptor file, uint64_t bytes);
 
 inline constexpr uint64_t kNoPart = UINT64_MAX;
 
-// A part of the segment, pinned by the worker's driver: a multiple of 2 MiB. kNoPart if there is no
-// segment, no room in it, or the driver cannot. Waits for the worker, as all that follows.
+// Allocates a part of the segment, a multiple of 2 MiB, and has the worker's driver pin it. kNoPart
+// if there is no segment, no room in it, or the driver fails. Waits for the worker, as GivePart
+// does.
 uint64_t TakePart(uint64_t bytes);
-// Nothing is mapped there any more, and work that uses it is over. kNoPart: nothing happens.
+// Frees a part, which must be mapped nowhere and used by no unfinished work. Does nothing for
+// kNoPart.
 void GivePart(uint64_t offset, uint64_t bytes);
 
-// Maps the part anywhere; nullptr if that fails.
+// Maps the part at any address; nullptr if that fails.
 std::byte* MapPart(uint64_t offset, uint64_t bytes);
-// Maps the part at the address, in the place of what is there.
+// Maps the part at the address and replaces any mapping there.
 bool MapPart(uint64_t offset, uint64_t bytes, uint64_t address);
 
 }  // namespace longwire::shim

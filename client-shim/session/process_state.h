@@ -1,5 +1,5 @@
-// What every entry point looks at first: whether this process may make calls at all. Nothing here
-// takes a lock or touches the network.
+// The state of the process, which every entry point checks first: may it make calls at all? Nothing
+// here takes a lock or uses the network.
 #pragma once
 
 #include <atomic>
@@ -19,10 +19,10 @@ inline ProcessState CurrentProcessState() {
   return static_cast<ProcessState>(process_state.load(std::memory_order_acquire));
 }
 
-// More than 0 while something is going on that makes single calls illegal: host functions, captures
-// in strict modes, the session's end.
+// Not 0 while some calls are illegal: during host functions, during captures in strict modes, and
+// after the session's end.
 inline std::atomic<int> special_calls{0};
-// Calls are printed or counted (LONGWIRE_TRACE).
+// True if calls are printed or counted (LONGWIRE_TRACE).
 inline std::atomic<bool> calls_are_traced{false};
 
 }  // namespace longwire::shim

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "client-shim/connect/options.h"
 #include "client-shim/context/context.h"
-#include "client-shim/door/options.h"
 #include "client-shim/entry/error_log.h"
 #include "client-shim/graph/graph.h"
 #include "client-shim/mirror/mirrors.h"
@@ -76,8 +76,8 @@ void Session::PumpForAWaiter(wire::Deadline deadline) {
   for (auto now = begun; now >= until && now < deadline; now = Clock::now()) {
     auto part = spin_.Next(now - begun);
     bool sleeps_on = part.sleep >= deadline - now;
-    until = sleeps_on ? deadline : std::min(now + part.look + part.sleep, deadline);
-    Pump(part.look, until);
+    until = sleeps_on ? deadline : std::min(now + part.spin + part.sleep, deadline);
+    Pump(part.spin, until);
     if (down_.cursor() != before) break;
   }
   if (down_.cursor() != before) spin_.Waited(Clock::now() - begun);
@@ -318,7 +318,7 @@ bool Session::OnError(const wire::DownHeader& header, wire::Reader& reader) {
   Context* context = ContextByNumber(number);
   if (context == nullptr || header.code == 0) return true;
   bool sticky = (header.flags & wire::kSticky) != 0;
-  if (sticky) FlushErrorText();  // what a failed assert says, before anybody hears of it
+  if (sticky) FlushErrorText();  // a failed assert's text, before the error becomes visible
   {
     base::MutexLock state(state_mutex_);
     int none = 0;

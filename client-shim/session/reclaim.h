@@ -1,4 +1,4 @@
-// The server asks this session for memory that it keeps free.
+// The server requests memory that this session has leased but not allocated.
 #pragma once
 
 #include "client-shim/session/session.h"
@@ -6,7 +6,7 @@
 
 namespace longwire::shim {
 
-// On the thread that reads what comes down: another one does it, and answers.
+// Called on the thread that reads the down log. Another thread gives the memory back and replies.
 void OnReclaim(Session& session, const wire::ReclaimRequest& request);
 
 }  // namespace longwire::shim

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "client-shim/door/options.h"
+#include "client-shim/connect/options.h"
 #include "client-shim/session/process_state.h"
 #include "client-shim/support/threads.h"
 #include "longwire/printer.h"
@@ -96,10 +96,10 @@ uint64_t Session::AppendRecord(const Where& where, uint16_t call, size_t bound, 
   uint32_t thread = ThisThread().number;
   base::MutexLock lock(log_mutex_);
   if (behind != kBehindAny && where.stream->last.load() != behind) return kNoPosition;
-  Stream* kept = work ? PutKept() : nullptr;
+  Stream* deferred = work ? PutDeferred() : nullptr;
   uint64_t position = Put({where, call, thread}, bound, encode, reply);
   lock.Unlock();
-  AskForKept(kept);
+  AskForDeferred(deferred);
   if (position != kNoPosition) {
     if (where.stream != nullptr) AskForWaiters(where.stream);
     return position;

@@ -1,16 +1,18 @@
-// The session: the log of calls going up, and what comes down.
+// The client's session: the up log of calls, and the down log of replies and messages.
 //
-// Three verbs say what a call site does: Submit queues a call and returns its position at once,
-// CallAndWait waits for the worker's reply, CallThen queues and names what runs with the reply.
+// There are three ways to make a call. Submit queues it and returns its position at once.
+// CallAndWait waits for the worker's reply. CallThen queues it, and runs a function when the reply
+// arrives.
 //
-// Every thread appends under one short lock, so the log's order is the order in which calls were
-// made, also between threads. What comes down is read by whoever waits (no second thread has to be
-// woken for it) and by the receiver thread while nobody does.
+// Every thread appends under one short lock, so the log has the calls in the order in which they
+// were made, also by different threads. The down log is read by a thread that waits, so that no
+// other thread has to wake it, and by the receiver thread while no thread waits.
 //
-// One call may be kept back (Keep): it stands in the log before everything that could tell.
+// One call may be deferred (Defer). It is appended before any call that could observe the
+// difference.
 //
 // The pump, which is the right to read the down ring, is not a lock: a thread that takes it holds
-// no ranked mutex (docs/threads.md), because what it reads may let it wait.
+// no ranked mutex (docs/threads.md), because handling a record may make it wait.
 #pragma once
 
 #include <cuda.h>
@@ -41,12 +43,12 @@
 
 namespace longwire::shim {
 
-// The code with which this process's session ended, 0 while it lives. The one place that says so:
-// waits end by it, and no call but those that need no session returns success against it (entry.h).
+// The code with which this process's session ended; 0 while it lives. Waits end when it is set, and
+// afterwards only calls that need no session return success (entry.h).
 inline std::atomic<int> session_over{0};
 
-// Called before a record of work goes up, with its stream, while somebody has to send something
-// before it (speculative_uploads.h); null else.
+// Called with the stream before a record of work is appended, if something has to be sent before it
+// (speculative_uploads.h); else null.
 using BeforeWork = void (*)(const Stream* stream);
 inline std::atomic<BeforeWork> before_work{nullptr};
 inline void CallBeforeWork(const Stream* stream) {
@@ -54,14 +56,14 @@ inline void CallBeforeWork(const Stream* stream) {
   if (call != nullptr) call(stream);
 }
 
-// What a record's header says besides the call.
+// The fields of a record's header besides the call.
 struct Where {
   uint32_t context = 0;
   Stream* stream = nullptr;
   uint16_t flags = 0;  // wire::RecordFlags
 };
 
-// A reply, with the bytes that its views point into.
+// A reply, and the bytes into which its views point.
 template <class Call>
 struct Answer {
   CUresult code = CUDA_SUCCESS;
@@ -74,7 +76,7 @@ struct LaneRings {
   std::shared_ptr<wire::RingMemory> up, down;
 };
 
-// What opening hands over.
+// The parts of a session that OpenSession returns.
 struct SessionParts {
   std::shared_ptr<wire::RingMemory> up;
   std::shared_ptr<wire::RingMemory> down;
@@ -84,14 +86,14 @@ struct SessionParts {
   wire::OpenReply reply;
 };
 
-// Of uploads that are offered by their digest (image_upload.h).
+// Counts of uploads that are offered by their digest (image_upload.h).
 struct UploadCounts {
   std::atomic<uint64_t> number{0};
-  std::atomic<uint64_t> known{0};  // that the server had
+  std::atomic<uint64_t> known{0};  // those that the server had
   std::atomic<uint64_t> bytes{0};
   std::atomic<uint64_t> bytes_sent{0};
-  // What the server said of the last one: the next one's fate is mostly the same, since a program
-  // sends what it sent in its last run, or everything for the first time.
+  // The server's answer for the last one. The next one's is mostly the same: a program uploads
+  // either what it uploaded in its last run, or everything for the first time.
   std::atomic<wire::ImageKnowledge> last_said{wire::ImageKnowledge::kKnown};
 };
 
@@ -102,12 +104,12 @@ struct SessionCounts {
   std::array<std::atomic<uint32_t>, wire::kCallNumbers> round_trips_of{};  // the same, by CallId
   std::atomic<uint64_t> waits{0};       // waits for progress that was not there yet
   std::atomic<uint64_t> uploaded{0};    // bytes
-  std::atomic<uint64_t> staged{0};      // bytes that went up by slots
+  std::atomic<uint64_t> staged{0};      // uploaded bytes that went through slots
   std::atomic<uint64_t> downloaded{0};  // bytes
   UploadCounts images;                  // of modules, loaded or linked
-  UploadCounts kept;                    // copies whose bytes the server may keep
-  std::atomic<uint64_t> remaps{0};      // copies that were made by mapping
-  std::atomic<uint64_t> remapped{0};    // bytes of them
+  UploadCounts cached;                  // copies whose bytes the server may cache
+  std::atomic<uint64_t> remaps{0};      // copies that became remaps
+  std::atomic<uint64_t> remapped{0};    // their bytes
 };
 
 class Session {
@@ -115,10 +117,10 @@ class Session {
   static constexpr uint64_t kNoPosition = UINT64_MAX;
 
   explicit Session(SessionParts parts);
-  // Starts the threads that the session needs always.
+  // Starts the threads that every session needs.
   bool Start();
 
-  // Queues the call; its position, or kNoPosition when the session is over.
+  // Queues the call. Returns its position, or kNoPosition if the session is over.
   template <class Call>
   uint64_t Submit(const Where& where, const Call& call, size_t bound = kUsualBound) {
     return AppendRecord(
@@ -126,7 +128,7 @@ class Session {
         [&](wire::Writer& writer) { call.Encode(writer); }, nullptr, kBehindAny);
   }
 
-  // The same, if the newest call of the stream is the one at `last`; if not, kNoPosition.
+  // The same, if the stream's newest call is the one at `last`; else kNoPosition.
   template <class Call>
   uint64_t SubmitBehind(const Where& where, const Call& call, uint64_t last) {
     return AppendRecord(
@@ -158,29 +160,31 @@ class Session {
         [&](wire::Writer& writer) { call.Encode(writer); }, pending.release(), kBehindAny);
   }
 
-  // Keeps a call back, unless a record of work was appended behind `work`: it is appended before
-  // the next record of work, or by AppendKept, or never if another call takes its place. `ended`
-  // hears under the log's lock where it went, or kNoPosition. False: it is not kept.
+  // Defers a call. False if a record of work was already appended behind `work`. The call is
+  // appended before the next record of work or by AppendDeferred, unless SubmitInstead replaces it.
+  // `ended` is called under the log's lock with the call's position, or with kNoPosition if it was
+  // replaced.
   using Ended = std::function<void(uint64_t)>;
   template <class Call>
-  bool Keep(const Where& where, const Call& call, uint64_t work, uint64_t key, Ended ended) {
+  bool Defer(const Where& where, const Call& call, uint64_t work, uint64_t key, Ended ended) {
     std::vector<std::byte> arguments(call.EncodedBytes());
     wire::Writer writer(arguments);
     call.Encode(writer);
-    return KeepRecord(
+    return DeferRecord(
         {where, static_cast<uint16_t>(Call::kId), 0, key, std::move(arguments), std::move(ended)},
         work);
   }
-  // Appended instead of the call that was kept under this key. kNoPosition: that is not kept.
+  // Appends this call instead of the call that was deferred under `key`. kNoPosition if that is not
+  // deferred any more.
   template <class Call>
   uint64_t SubmitInstead(uint64_t key, const Call& call, size_t bound) {
     return AppendInstead(key, static_cast<uint16_t>(Call::kId), bound,
                          [&](wire::Writer& writer) { call.Encode(writer); });
   }
-  void AppendKept() LONGWIRE_EXCLUDES(log_mutex_);
-  bool keeps() const { return keeps_.load(std::memory_order_acquire); }
-  // The position of the newest record of work: which may use device memory, or tell the program of
-  // work that did.
+  void AppendDeferred() LONGWIRE_EXCLUDES(log_mutex_);
+  bool has_deferred() const { return has_deferred_.load(std::memory_order_acquire); }
+  // The position of the newest record of work. That is a call which may use device memory, or by
+  // which the program may observe work that did.
   uint64_t newest_work() const { return newest_work_.load(std::memory_order_acquire); }
 
   // The untyped forms, for generated code.
@@ -198,44 +202,44 @@ class Session {
                                wire::Deadline deadline = wire::Deadline::max())
       LONGWIRE_EXCLUDES(state_mutex_);
 
-  // Takes in what has come, unless somebody is doing so: for programs that poll.
+  // Handles the records that have arrived, unless another thread does. For programs that poll.
   void ReadWithoutWaiting() LONGWIRE_EXCLUDES(state_mutex_);
 
   // Progress of streams.
   void AddStream(Stream* stream) LONGWIRE_EXCLUDES(state_mutex_);
   // nullptr if there is none.
   Stream* FindStreamById(uint64_t id) LONGWIRE_EXCLUDES(state_mutex_);
-  // When it was destroyed; it stays until it is idle.
+  // Called when the stream was destroyed; it stays in the table until it is idle.
   void ForgetStream(Stream* stream) LONGWIRE_EXCLUDES(state_mutex_);
 
   // Transfers of bytes.
   Transfers& transfers() { return transfers_; }
   Lanes& lanes() { return *lanes_; }
-  // They stay; set before the session starts.
+  // Called before the session starts; they outlive the session.
   void SetLanes(Lanes* lanes) { lanes_ = lanes; }
   uint64_t NewId() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
-  // CUDA_SUCCESS, or what every call returns because the session is over.
+  // CUDA_SUCCESS while the session lives; then the error that every call returns.
   static CUresult over() {
     return static_cast<CUresult>(session_over.load(std::memory_order_acquire));
   }
-  // What a call returns whose record could not be queued: never success, as over() alone may be. A
-  // session that lives has refused a record that no ring can hold.
+  // The error of a call whose record could not be queued. Unlike over() it is never success: a live
+  // session refuses a record that no ring can hold.
   static CUresult NotQueued() { return over() != CUDA_SUCCESS ? over() : CUDA_ERROR_INVALID_VALUE; }
   static CUresult Queued(uint64_t position) {
     return position == kNoPosition ? NotQueued() : CUDA_SUCCESS;
   }
-  // What it returns whose bytes could not be sent. Their way may end a moment before the session
-  // does.
+  // The error of a call whose bytes could not be sent. A lane may be closed a moment before the
+  // session is.
   static CUresult NotSent() { return over() != CUDA_SUCCESS ? over() : CUDA_ERROR_LAUNCH_FAILED; }
-  // Ends the session for this process; the sentence is printed once.
+  // Ends the session for this process and prints the message, once.
   void End(CUresult code, const std::string& sentence) LONGWIRE_EXCLUDES(state_mutex_);
-  // Called then, once; set at start.
+  // Sets the function that End calls once. Called before the session starts.
   void CallAtEnd(void (*at_end)()) { at_end_ = at_end; }
 
-  // Prints what the device printed up to now.
+  // Prints the text that the device has printed up to now.
   void FlushText();
-  // The same on standard error, which has no buffer: whoever reads the log may do it.
+  // The same for standard error, which has no buffer: the thread that reads the log may call it.
   void FlushErrorText();
 
   const wire::OpenReply& opened() const { return opened_; }
@@ -253,8 +257,8 @@ class Session {
     Then then;  // set: the record is owned by the table
   };
 
-  // A call that is not in the log yet.
-  struct Kept {
+  // The call that is not in the log yet.
+  struct DeferredCall {
     Where where;
     uint16_t call = 0;
     uint32_t thread = 0;
@@ -265,9 +269,10 @@ class Session {
 
   uint64_t AppendRecord(const Where& where, uint16_t call, size_t bound, Encode encode,
                         PendingReply* reply, uint64_t behind) LONGWIRE_EXCLUDES(log_mutex_);
-  // Mappings and their ends are of other memory than what a kept call is about: that is in use.
+  // False for maps and unmaps: the memory of a deferred call is in use, so they concern other
+  // memory.
   static bool IsWork(uint16_t call) { return !MayPassDeferred(static_cast<CallId>(call)); }
-  static void AskForKept(Stream* stream);
+  static void AskForDeferred(Stream* stream);
   struct Header {
     const Where& where;
     uint16_t call = 0;
@@ -275,10 +280,10 @@ class Session {
   };
   uint64_t Put(const Header& of, size_t bound, Encode encode, PendingReply* reply)
       LONGWIRE_REQUIRES(log_mutex_);
-  // The stream of what was kept, retained; nullptr if nothing was.
-  Stream* PutKept() LONGWIRE_REQUIRES(log_mutex_);
-  Kept TakeKept() LONGWIRE_REQUIRES(log_mutex_);
-  bool KeepRecord(Kept kept, uint64_t work) LONGWIRE_EXCLUDES(log_mutex_);
+  // Appends the deferred call. Returns its stream, retained; nullptr if there was none.
+  Stream* PutDeferred() LONGWIRE_REQUIRES(log_mutex_);
+  DeferredCall TakeDeferred() LONGWIRE_REQUIRES(log_mutex_);
+  bool DeferRecord(DeferredCall deferred, uint64_t work) LONGWIRE_EXCLUDES(log_mutex_);
   uint64_t AppendInstead(uint64_t key, uint16_t call, size_t bound, Encode encode)
       LONGWIRE_EXCLUDES(log_mutex_);
   CUresult BadReply();
@@ -298,9 +303,9 @@ class Session {
 
   base::Mutex log_mutex_{base::ranks::kSessionLog};
   wire::RingProducer up_ LONGWIRE_GUARDED_BY(log_mutex_);
-  wire::RingMemory& up_memory_;  // that of up_: anyone may close it or wake the other side
-  Kept kept_ LONGWIRE_GUARDED_BY(log_mutex_);  // there is one if keeps_
-  std::atomic<bool> keeps_{false};
+  wire::RingMemory& up_memory_;  // of up_; any thread may close it or wake the other side
+  DeferredCall deferred_ LONGWIRE_GUARDED_BY(log_mutex_);  // there is one if has_deferred_
+  std::atomic<bool> has_deferred_{false};
   std::atomic<uint64_t> newest_work_{0};
 
   wire::RingConsumer down_;    // by the pump's owner

@@ -1,10 +1,10 @@
-// Slots (wire/lane.h) for large copies up on the worker's host: a part of the segment that the
-// worker has, too (pinned_segment.h). A piece of such a copy is copied into a slot, and the device
-// reads it there; without slots it would be copied into a ring and out of it again.
+// Slots (wire/lane.h) for large uploads on the worker's host: parts of the segment that program and
+// worker share (pinned_segment.h). A piece of a copy is copied into a slot, where the device reads
+// it. Without slots it would be copied into a ring and out of it again.
 //
-// While they come back a slot is waited for (lanes.cc). But copies behind a stream that waits for
-// long may hold them all, and the pieces of others take the rings then. Off with
-// LONGWIRE_DISABLE=staged-copies.
+// If all slots are in use, a sender waits as long as some are returned (lanes.cc). Copies of a
+// stream that is blocked may hold all slots for long; pieces of other copies then go through the
+// rings. Off with LONGWIRE_DISABLE=staged-copies.
 #pragma once
 
 #include <atomic>
@@ -19,8 +19,8 @@ namespace longwire::shim {
 
 class Slots {
  public:
-  // Before a copy is cut into pieces: whether there are slots. The first copy that is worth it
-  // begins to make them, and takes the rings itself if that takes longer than its size is worth.
+  // Called before a copy is cut into pieces. True if slots exist. The first copy that is large
+  // enough starts to create them, and uses the rings itself if that takes too long for its size.
   bool Open(uint64_t copy_bytes) LONGWIRE_EXCLUDES(mutex_);
 
   struct Slot {
@@ -29,9 +29,9 @@ class Slots {
   };
   // False if none is free.
   bool Take(Slot* slot);
-  // What the worker says. False if it is none that was taken.
+  // The worker returns the slot at this offset. False if it was not taken.
   bool Give(uint64_t offset);
-  // How many were given back until now.
+  // The number of slots returned until now.
   uint64_t given() const { return given_.load(std::memory_order_acquire); }
 
  private:
@@ -40,12 +40,12 @@ class Slots {
 
   std::atomic<bool> tried_{false}, open_{false};
   std::byte* data_ = nullptr;
-  uint64_t part_ = 0;  // where it begins in the segment
+  uint64_t part_ = 0;  // offset of the slots' part in the segment
   std::atomic<uint64_t> given_{0};
   base::Mutex mutex_{base::ranks::kSlots};
-  bool made_ LONGWIRE_GUARDED_BY(mutex_) = false;  // or it cannot be done
+  bool made_ LONGWIRE_GUARDED_BY(mutex_) = false;  // slots were created, or that failed
   base::CondVar made_changed_;
-  // The newest, which may still be in the caches, is taken first.
+  // The slot that was returned last is taken first: it may still be in the caches.
   std::vector<uint32_t> free_ LONGWIRE_GUARDED_BY(mutex_);
   std::vector<bool> taken_ LONGWIRE_GUARDED_BY(mutex_);
 };

@@ -1,9 +1,10 @@
-// The session's socket: nothing but the end of the other side, and its last words, come over it.
+// Watches the session's socket. Once the session is open, only a message that explains its end, and
+// the end of file, come over it.
 //
-// A thread watches it that has a table of descriptors of its own, with the socket as the only one.
-// So a program that closes what it does not know, or puts something else in its place, neither ends
-// the session nor hides its end, and a forked child does not keep the session open. Where a system
-// gives no table of its own the socket stays among the program's descriptors.
+// The thread that watches has a descriptor table of its own (unshare), with only the socket in it.
+// So the program can close or replace descriptors that it does not know without ending the session
+// or hiding its end, and a forked child does not keep the session open. If the system refuses a
+// table, the socket stays among the program's descriptors.
 #pragma once
 
 #include <functional>
@@ -17,11 +18,12 @@ namespace longwire::shim {
 
 class SocketWatch {
  public:
-  // `on_end` runs once, on the thread, when nothing more can come. False: no thread is left.
+  // `on_end` runs once, on the thread, when the other side has closed. False if no thread could be
+  // started.
   bool Start(wire::Descriptor socket, std::function<void()> on_end);
-  // What the other side said when it ended the session; empty if it says nothing for a moment.
+  // The message with which the other side ended the session; empty if none comes within a moment.
   std::string LastWords() LONGWIRE_EXCLUDES(mutex_);
-  // For tests: whether the program's descriptors are none of ours.
+  // For tests: true if the thread has a descriptor table of its own.
   bool apart() const { return apart_; }
 
  private:
@@ -32,15 +34,15 @@ class SocketWatch {
   void Watch();
   bool TakeWords();
 
-  wire::Descriptor in_own_table_;          // the thread's alone
-  wire::OwnDescriptor in_programs_table_;  // instead of that
+  wire::Descriptor in_own_table_;          // the socket, if the thread has its own table
+  wire::OwnDescriptor in_programs_table_;  // the socket, if it has none
   std::function<void()> on_end_;
   bool apart_ = false;
 
   base::Mutex mutex_{base::ranks::kSocketWatch};
   base::CondVar changed_;
   bool started_ LONGWIRE_GUARDED_BY(mutex_) = false;
-  // A descriptor that only the thread has if the tables are two.
+  // A descriptor that shows whether the thread's table is its own.
   int probe_ LONGWIRE_GUARDED_BY(mutex_) = -1;
   Table table_ LONGWIRE_GUARDED_BY(mutex_) = Table::kUnknown;
   bool ended_ LONGWIRE_GUARDED_BY(mutex_) = false;

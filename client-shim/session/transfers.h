@@ -1,5 +1,5 @@
-// Bytes on their way between the program's memory and the worker: where arriving bytes go, which
-// bytes the worker may ask for, how much may be under way. All of them by transfer id.
+// Transfers of bytes between the program's memory and the worker, by id: where arriving bytes are
+// stored, and which bytes the worker may request.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,8 @@
 
 namespace longwire::shim {
 
-// A piece of the program's memory, as rows; packed (on the wire) it is width * rows * slices bytes.
+// A region of the program's memory, as rows. Packed, as on the wire, it has width * rows * slices
+// bytes.
 struct HostPlace {
   std::byte* base = nullptr;  // of the first row
   uint64_t pitch = 0;         // bytes from row to row
@@ -26,7 +27,7 @@ struct HostPlace {
     return {static_cast<std::byte*>(const_cast<void*>(base)), bytes, bytes, bytes, 1, 1};
   }
   uint64_t bytes() const { return width * rows * slices; }
-  // From the first to behind the last byte.
+  // Bytes from the first to the last one of the region, with the gaps between rows.
   uint64_t span() const { return (slices - 1) * slice_pitch + (rows - 1) * pitch + width; }
   // Copies packed bytes from `offset` on to their rows, or the rows to packed bytes. The caller has
   // checked that offset + size is within bytes().
@@ -36,33 +37,33 @@ struct HostPlace {
 
 class Transfers {
  public:
-  // Announces where a transfer's bytes go. A persistent one (of a graph) stays.
+  // Announces where a transfer's bytes are to be stored. A persistent one (of a graph) stays.
   void ExpectDownload(uint64_t transfer, const HostPlace& place, bool persistent);
   // Nothing of this transfer is written after this returns.
   void DropDownload(uint64_t transfer) LONGWIRE_EXCLUDES(mutex_);
   bool FindDownload(uint64_t transfer, HostPlace* place);
-  // Bytes arrived; false if they do not fit to what was announced (a broken worker). From any
+  // Stores bytes that arrived. False if they are outside the announced range (a broken worker). Any
   // thread.
   bool Arrive(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes);
 
-  // True if so many bytes of a download have arrived, or nobody wants them any more; waits for that
-  // until the deadline.
+  // Waits until `bytes` of a download have arrived, or the download was dropped. False if the
+  // deadline passes first.
   bool WaitLanded(uint64_t transfer, uint64_t bytes, std::chrono::steady_clock::time_point deadline)
       LONGWIRE_EXCLUDES(mutex_);
 
-  // Announces bytes that the worker asks for later.
+  // Announces bytes that the worker may request later.
   void OfferUpload(uint64_t transfer, const HostPlace& place, bool persistent);
   void DropUpload(uint64_t transfer);
   bool FindUpload(uint64_t transfer, HostPlace* place);
-  // The worker asks for it: its memory stays, from here to UploadRead.
+  // The worker has requested it. DropUploadsOf waits for it from here to UploadRead.
   bool TakeUpload(uint64_t transfer, HostPlace* place, bool* persistent);
   void UploadRead(uint64_t transfer);
-  // The memory goes: nothing reads it for an upload after this returns, but for graphs that are
+  // Before memory is freed: after this returns no upload reads it, except those of graphs that are
   // launched again.
   void DropUploadsOf(uint64_t address, uint64_t bytes) LONGWIRE_EXCLUDES(mutex_);
 
-  // The same for an image: the worker may ask for it once, until it is withdrawn. Withdrawing waits
-  // for whoever reads it, from TakeImage to ImageRead.
+  // The same for an image: the worker may request it once, until it is withdrawn. WithdrawImage
+  // waits for a thread that reads it, from TakeImage to ImageRead.
   void OfferImage(uint64_t transfer, const HostPlace& place);
   void WithdrawImage(uint64_t transfer) LONGWIRE_EXCLUDES(mutex_);
   bool TakeImage(uint64_t transfer, HostPlace* place);

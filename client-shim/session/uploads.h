@@ -1,5 +1,5 @@
-// Sending the program's bytes up: in pieces, by the log or the lanes, with a bound on what is under
-// way, now or when the worker asks for them.
+// Uploads: sends the program's bytes in pieces, in the log or through lanes, at once or when the
+// worker requests them. The upload window bounds the bytes in flight.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@ namespace longwire::shim {
 
 class Session;
 
-// Sends all bytes of `place` as pieces of `transfer`, in the log. With kCounted it waits while too
-// much is under way; images are taken by the worker at once and not counted. False when the session
-// is over.
+// Sends all bytes of `place` as pieces of `transfer`, in the log. With kCounted it waits while the
+// upload window is full. Images are kNotCounted, since the worker takes them at once. False if the
+// session is over.
 enum class Window { kCounted, kNotCounted };
 bool SendBytes(Session& session, uint64_t transfer, const HostPlace& place,
                Window window = Window::kCounted);
@@ -20,21 +20,21 @@ bool SendBytes(Session& session, uint64_t transfer, const HostPlace& place,
 // Sends a module's image.
 bool SendImage(Session& session, uint64_t transfer, const HostPlace& place);
 
-// Waits until that many bytes fit and counts them as sent. False when the session is over.
+// Waits until `bytes` fit into the window and counts them as sent. False if the session is over.
 bool WaitForUploadWindow(Session& session, uint64_t bytes);
-// The largest piece, at most `wanted`, of which the window holds several.
+// The largest piece size, at most `wanted`, of which several fit into the window.
 uint64_t LargestPiece(uint64_t wanted);
 
-// Sends a copy's bytes by the way that fits their size.
+// Sends a copy's bytes, by their size in the log or through lanes.
 bool SendCopy(Session& session, uint64_t transfer, const HostPlace& place);
 
-// True if that many bytes can be sent now without waiting for the worker.
+// True if `bytes` can be sent now without waiting for the worker.
 bool FitsUploadWindow(uint64_t bytes);
 
-// The worker asks for the bytes of an offered transfer: a thread of ours sends them.
+// The worker requests the bytes of an offered transfer: a thread of ours sends them.
 void ServePull(Session& session, uint64_t transfer);
 
-// The worker has taken that many bytes.
+// The worker has taken `bytes`.
 void ReturnCredit(Session& session, uint64_t bytes);
 
 }  // namespace longwire::shim

@@ -87,8 +87,8 @@ void Call(const HostFunction& host) {
 void Run(Session& session, uint64_t ticket) {
   HostFunction host;
   if (Take(ticket, &host)) {
-    // A function would take what is in its memory for what the work before it has written. A
-    // callback is told.
+    // A host function takes the contents of its memory for the results of earlier work, so it is
+    // not called if they are missing. A callback gets the error.
     bool is_there = ReturnDeviceWrites() == CUDA_SUCCESS;
     if (is_there || host.callback != nullptr || host.is_destructor) Call(host);
     SendHostWrites();

@@ -1,5 +1,5 @@
-// Stream capture as the program sees it. Which stream captures and what is illegal beside it is all
-// decided here; the worker begins every capture in the relaxed mode.
+// Stream capture. The client decides which streams capture and which calls are illegal meanwhile;
+// the worker begins every capture in relaxed mode.
 #pragma once
 
 #include <cuda.h>
@@ -23,39 +23,39 @@ struct Capture {
   uint32_t thread = 0;  // number of the thread that began it
   Stream* origin = nullptr;
   Context* context = nullptr;
-  Context* owner = nullptr;  // as the stream's
+  Context* owner = nullptr;  // as Stream::owner
   bool counts_as_blocking = false;
-  CUgraph graph = nullptr;  // that the nodes are added to; null: a new one
+  CUgraph graph = nullptr;  // the graph to which nodes are added; null: a new one
   std::atomic<bool> invalidated{false};
   std::atomic<bool> ended{false};
   base::Mutex mutex{base::ranks::kCapture};
   std::vector<Stream*> streams LONGWIRE_GUARDED_BY(mutex);
 };
 
-// How a call handed to this stream is to be marked in the log. Refuses the legacy stream beside a
-// capture (CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) and streams of a broken capture (_INVALIDATED).
+// Fills in the header fields for a call of this stream. Refuses the legacy stream during a capture
+// (CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) and streams of an invalidated capture (_INVALIDATED).
 CUresult OpenWhere(Stream* stream, Where* where);
 
 // For calls that cannot be captured (queries, synchronisation, stream callbacks, launches of
-// graphs): breaks the capture and returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if the stream is
-// capturing.
+// graphs): if the stream captures, invalidates the capture and returns
+// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED.
 CUresult RefuseWhileCapturing(Stream* stream);
-// The same for a whole context, with its green ones, or a green one.
+// The same for all streams of a context and its green contexts, or of one green context.
 CUresult RefuseContextWhileCapturing(Context* context);
-// Whether a call that is potentially unsafe may not be made now: by the thread's captures and its
-// mode.
+// True if captures, and the calling thread's capture mode, forbid potentially unsafe calls now.
 bool IsUnsafeCallForbidden();
-// For such calls: those marked so, and those of which it depends on their arguments.
+// For potentially unsafe calls: those marked so in proto/, and those that are unsafe with certain
+// arguments.
 CUresult RefuseUnsafeCall();
 
 void Invalidate(Capture* capture);
 
-// The capture goes on from now on, or has ended: what is illegal beside it.
+// The capture begins or has ended: updates which calls are illegal.
 void EnlistCapture(Capture* capture);
 void DelistCapture(Capture* capture);
 
-// A stream waits for an event: it joins the capture in which the event was recorded, if any. That
-// of a capture which has ended is no event to wait for (CUDA_ERROR_INVALID_VALUE).
+// For a wait for an event: the stream joins the capture in which the event was recorded, if any.
+// CUDA_ERROR_INVALID_VALUE if that capture has ended.
 CUresult JoinCapture(Stream* stream, Capture* captured);
 
 CUstreamCaptureStatus CaptureStatus(Stream* stream, uint64_t* id);

@@ -1,5 +1,5 @@
-// The graph that a stream's capture makes: its beginning and end, and the nodes that the next one
-// comes after.
+// The graph that a stream's capture builds: begin, end, and the nodes on which the next node will
+// depend.
 #pragma once
 
 #include <cuda.h>
@@ -12,14 +12,14 @@
 
 namespace longwire::shim {
 
-// Nodes of a graph, and what the edges from them say besides (empty: nothing).
+// Nodes of a graph, and the data of the edges from them (empty: none).
 struct CaptureNodes {
   std::vector<CUgraphNode> nodes;
   std::vector<CUgraphEdgeData> edges;
 };
-// `graph`: where the nodes are added, behind `after`; null: a new one.
+// Nodes are added to `graph`, behind the nodes `after`; with null, to a new graph.
 CUresult BeginCapture(Stream* stream, CaptureMode mode, CUgraph graph, const CaptureNodes& after);
-// What the stream's next node will come after, and the graph so far.
+// The nodes on which the stream's next node will depend, and the graph so far.
 CUresult CaptureState(Stream* stream, CUgraph* graph, CaptureNodes* after);
 CUresult SetCaptureNodes(Stream* stream, const CaptureNodes& after, uint32_t flags);
 CUresult EndCapture(Stream* stream, CUgraph* graph);

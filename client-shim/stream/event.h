@@ -1,4 +1,4 @@
-// Events: every record is a new version, at a place of a stream. An event that was never recorded
+// Events. Each record is a new version, at a position of a stream. An event that was never recorded
 // counts as finished.
 #pragma once
 
@@ -24,9 +24,9 @@ struct Event {
   uint32_t context_number = 0;
   Context* context = nullptr;
 
-  // Address in device memory, if other programs have it (shared_event.h).
+  // Address in device memory, if the event is shared with other programs (shared_event.h).
   uint64_t shared_words = 0;
-  bool opened = false;  // another program made it
+  bool opened = false;  // created by another program
 
   // Held while a record or wait is appended, so that versions are in the order of the log. Without
   // a rank: a graph's launch holds those of several events.
@@ -40,7 +40,7 @@ struct Event {
 
 CUresult NewEvent(unsigned flags, CUevent* handle);  // in the current context
 CUresult NewEvent(Context* context, unsigned flags, CUevent* handle);
-// One that stands for another program's, in the current context.
+// Opens another program's event in the current context.
 CUresult NewSharedEvent(const SharedPiece& piece, CUevent* handle);
 Event* FindEvent(CUevent handle);
 CUresult DestroyEvent(CUevent handle);
@@ -56,16 +56,16 @@ class LaunchedEvents {
   ~LaunchedEvents() LONGWIRE_NO_THREAD_SAFETY_ANALYSIS;
   LaunchedEvents(const LaunchedEvents&) = delete;
   LaunchedEvents& operator=(const LaunchedEvents&) = delete;
-  // The launch stands at `position` of the stream: that is where its records are.
+  // The launch was appended at `position`, which is the position of its records.
   void Recorded(Stream* stream, uint64_t position) LONGWIRE_NO_THREAD_SAFETY_ANALYSIS;
 
  private:
   std::vector<Event*> locked_;
   std::vector<Event*> recorded_;
 };
-// The handle of an event that a graph uses, by its number; null for one that is gone.
+// The handle of an event that a graph uses, by its number; null if it was destroyed.
 CUevent HandleOfGraphEvent(uint64_t id);
-// From now on the event may come back by its number.
+// Registers the event, so that HandleOfGraphEvent finds it.
 void NoteGraphEvent(const Event& event);
 void ForgetGraphEvent(uint64_t id);
 

@@ -12,8 +12,8 @@
 namespace longwire::shim {
 namespace {
 
-// With more than these under way, the oldest ones' streams count as writing anywhere.
-constexpr size_t kMostWrites = 1024;
+// If more writes are pending, the streams of the oldest count as writing anywhere.
+constexpr size_t kMaxWrites = 1024;
 
 struct Write {
   Stream* stream;  // retained
@@ -71,8 +71,8 @@ void NoteHostWrite(Stream* stream, uint64_t position, uint64_t address, uint64_t
                    WriteOrder order) {
   HostWrites& writes = TheHostWrites();
   base::MutexLock lock(writes.mutex);
-  if (writes.pending.size() >= kMostWrites) Prune(writes);
-  if (writes.pending.size() >= kMostWrites) {
+  if (writes.pending.size() >= kMaxWrites) Prune(writes);
+  if (writes.pending.size() >= kMaxWrites) {
     // One entry for the stream stands for all of them.
     for (Write& write : writes.pending) {
       if (write.stream != stream) continue;

@@ -1,5 +1,5 @@
-// Streams as the program's calls use them: what a handle means to a call that gives the stream
-// work, and the waits that the program sees.
+// Streams as the program's calls use them: looks up handles for calls that queue work, and waits
+// after which the program sees the device's results.
 #pragma once
 
 #include <cuda.h>
@@ -12,30 +12,31 @@
 
 namespace longwire::shim {
 
-// The stream of a handle (FindStream), for a call that may give it work: waits for what natively
-// would have been before. CUDA_ERROR_INVALID_HANDLE, _INVALID_CONTEXT, or the context's own error.
+// The stream of a handle (FindStream), for a call that may queue work in it: first waits for early
+// copies (AwaitEarlyCopies). CUDA_ERROR_INVALID_HANDLE, _INVALID_CONTEXT, or the context's own
+// error.
 CUresult ResolveStream(CUstream handle, Stream** stream);
 
-// As ResolveStream, for calls that give the stream no work.
+// As ResolveStream, for calls that queue no work.
 CUresult ResolveForWait(CUstream handle, Stream** stream);
 
-// As ResolveStream, for calls that may come in any number: waits while the stream has no room. The
-// caller holds no lock.
+// As ResolveStream, for calls that a program may queue without limit: waits while the stream has no
+// room (StreamRoom). The caller holds no lock.
 CUresult ResolveForWork(CUstream handle, Stream** stream);
 
-// Waits while the stream has no room. The context's error, if any.
+// Waits while the stream has no room. Returns the context's error, if any.
 [[nodiscard]] CUresult WaitForRoom(Stream* stream);
 
-// Waits until everything handed to the stream up to `position` has finished, and then what the
-// device printed is printed, and what it wrote into the program's memory is there. The context's
-// error, if any.
+// Waits until all work of the stream up to `position` has finished. Then prints the device's text,
+// and fetches what the device wrote into the program's memory. Returns the context's error, if any.
 [[nodiscard]] CUresult WaitForStream(Stream* stream, uint64_t position);
 
-// As PollStream; with success what the device wrote into the program's memory is there.
+// As PollStream; before it returns success, it fetches what the device wrote into the program's
+// memory.
 CUresult QueryStream(Stream* stream, uint64_t position);
 
-// Waits for all of it, as WaitForStream, and releases the streams. The first error of their
-// contexts, if any.
+// Waits for all points, as WaitForStream does, and releases the streams. Returns the first error of
+// their contexts, if any.
 [[nodiscard]] CUresult WaitForWork(std::span<StreamPoint> points);
 
 // Waits for every stream of the context.

@@ -1,7 +1,6 @@
-// Events of several programs: eight numbers in device memory that all of them have mapped. The
-// first one counts the records, the others say which records their streams got past. A record and
-// everything that asks for the newest one therefore costs a round trip, which events of one program
-// do not.
+// Events that several programs share. An event is eight numbers in device memory that all of them
+// have mapped: the first counts the records, and the others hold the records that streams have
+// passed. So a record, a wait and a query each cost a round trip, unlike those of other events.
 #pragma once
 
 #include <cuda.h>
@@ -11,7 +10,7 @@
 
 namespace longwire::shim {
 
-// Makes the event one that can be shared, or one that stands for another program's.
+// Makes the event shareable, or opens another program's.
 CUresult MakeShared(Event* event);
 CUresult OpenSharedEvent(Event* event, const SharedPiece& piece);
 CUresult ShareEvent(Event* event, SharedPiece* piece);

@@ -113,7 +113,7 @@ CUresult NewProgramStream(Context* owner, unsigned flags, int priority, CUstream
 void DestroyStream(Stream* stream) {
   if (!Streams().Retire(stream)) return;
   Session& session = TheSession();
-  session.AppendKept();
+  session.AppendDeferred();
   uint64_t last = stream->last.load();
   if (!stream->Idle()) Want(stream, last);
   // With its context the worker has ended it already.

@@ -112,8 +112,8 @@ std::optional<CompileCache> CompileCache::FromEnvironment() {
   if (disable != nullptr && atoi(disable) != 0) return std::nullopt;
   uint64_t limit = kUsualLimit;
   if (const char* wanted = getenv("CUDA_CACHE_MAXSIZE"); wanted != nullptr) {
-    constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-    auto bytes = static_cast<uint64_t>(wire::ParseNumber(wanted, 0, kMost).value_or(kUsualLimit));
+    constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+    auto bytes = static_cast<uint64_t>(wire::ParseNumber(wanted, 0, kMax).value_or(kUsualLimit));
     limit = std::min(bytes, kLargestLimit);
   }
   const char* path = getenv("CUDA_CACHE_PATH");

@@ -1,8 +1,8 @@
-// Compiled code on this host's disk: what NVRTC and nvJitLink made once, they ask the driver for
-// the next time, in any process of the user. Files are written under another name and renamed, so
-// that a reader sees a whole one or none; each names its key and the SHA-256 of its bytes, so that
-// a damaged one is a miss. Processes share a folder without waiting for each other, except to
-// evict.
+// A cache of compiled code on this host's disk, for NVRTC and nvJitLink: they request compiled code
+// from the driver before they compile, in any process of the user. Files are written under a
+// temporary name and renamed, so that readers see complete files only. Each holds its key and the
+// SHA-256 of its bytes; a damaged file is a miss. Processes that share the folder wait for each
+// other only to evict.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +19,13 @@ namespace longwire::shim {
 
 class CompileCache {
  public:
-  // The driver's bounds of all entries together, in bytes (CUDA Programming Guide, environment
-  // variables): what holds unless CUDA_CACHE_MAXSIZE says otherwise, and the largest it may say.
+  // The driver's limits for all entries together, in bytes (CUDA Programming Guide, environment
+  // variables): the default, and the largest that CUDA_CACHE_MAXSIZE may set.
   static constexpr uint64_t kUsualLimit = uint64_t{1} << 30;
   static constexpr uint64_t kLargestLimit = uint64_t{4} << 30;
 
-  // By CUDA_CACHE_DISABLE, CUDA_CACHE_PATH, CUDA_CACHE_MAXSIZE and HOME. Nothing if it is disabled
-  // or there is no place for it.
+  // By CUDA_CACHE_DISABLE, CUDA_CACHE_PATH, CUDA_CACHE_MAXSIZE and HOME. nullopt if it is disabled
+  // or no folder is found.
   static std::optional<CompileCache> FromEnvironment();
 
   CompileCache(std::string folder, uint64_t limit) : folder_(std::move(folder)), limit_(limit) {}
@@ -34,19 +34,20 @@ class CompileCache {
   uint64_t limit() const { return limit_; }
 
   std::optional<std::vector<std::byte>> Find(const wire::Digest& key) const;
-  // False if it was not kept: too large, or the disk refused. Evicts what was used least recently.
+  // False if it was not stored: too large, or a disk error. Evicts the least recently used entries.
   bool Insert(const wire::Digest& key, std::span<const std::byte> bytes) const;
 
  private:
   std::string PathOf(const wire::Digest& key) const;
-  // Counts `added` bytes; past the limit entries go, until an eighth is free again.
+  // Counts `added` bytes. Above the limit, evicts entries until an eighth of it is free.
   void Count(uint64_t added) const;
 
   std::string folder_;
   uint64_t limit_;
 };
 
-// A key of several fields: each goes in with its length, so that no two lists of fields are alike.
+// A key of several fields. Each is added with its length, so that different lists never give the
+// same key.
 class CompileKey {
  public:
   void Add(std::span<const std::byte> bytes);

@@ -1,7 +1,7 @@
-// Values that libraries hang on a context (the driver's private context-local storage table): a map
-// from (context, key) to a value with a destructor. Every copy of the CUDA runtime in a process
-// keeps its per-context state here under a key of its own and asks for it at each of its calls, so
-// the last answer is kept per thread.
+// Values that libraries attach to a context (the driver's private context-local storage table): a
+// map from (context, key) to a value with a destructor. Every copy of the CUDA runtime in a process
+// stores its per-context state here under a key of its own and looks it up in each call, so each
+// thread caches its last result.
 #pragma once
 
 #include <cuda.h>
@@ -14,10 +14,10 @@ using StorageDestructor = void (*)(CUcontext context, void* key, void* value);
 // return CUDA_ERROR_INVALID_CONTEXT.
 CUresult PutContextStorage(CUcontext context, void* key, void* value, StorageDestructor destroy);
 CUresult DeleteContextStorage(CUcontext context, void* key);
-// CUDA_ERROR_INVALID_HANDLE when there is no value.
+// CUDA_ERROR_INVALID_HANDLE if there is no value.
 CUresult GetContextStorage(void** value, CUcontext context, void* key);
 
-// Runs the destructors of everything kept for `context`, which is dying.
+// Runs the destructors of all values of `context`, which is being destroyed.
 void DropContextStorage(CUcontext context);
 
 }  // namespace longwire::shim

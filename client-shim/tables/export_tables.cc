@@ -8,7 +8,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
-#include "client-shim/door/options.h"
+#include "client-shim/connect/options.h"
 #include "client-shim/tables/table.h"
 
 namespace longwire::shim {

@@ -1,5 +1,5 @@
-// The runtime's self-test of the driver: an HMAC over what only the process itself can know (its
-// pid, thread, table addresses, devices), so it is computed here and never forwarded.
+// The runtime's self-test of the driver: an HMAC over data of the process (its pid, thread, table
+// addresses, devices). It is computed here and never forwarded.
 #pragma once
 
 #include <cuda.h>

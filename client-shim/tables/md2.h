@@ -1,5 +1,5 @@
-// MD2 (RFC 1319) and HMAC over it (RFC 2104): what the CUDA runtime's self-test of the driver is
-// made of. Not for protecting anything: MD2 is broken as a cryptographic hash.
+// MD2 (RFC 1319) and HMAC over it (RFC 2104), which the CUDA runtime's self-test of the driver
+// uses. They protect nothing: MD2 is broken as a cryptographic hash.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// How a private table looks in memory: 8-byte words, word 0 the size in bytes, the others function
-// pointers. A word is never null: a slot nobody is known to use refuses.
+// The layout of a private table in memory: 8-byte words. Word 0 is the size in bytes, the others
+// are function pointers, none of them null: slots without a known user return an error.
 #pragma once
 
 #include <cuda.h>
@@ -9,7 +9,8 @@
 
 namespace longwire::shim {
 
-// What an unknown slot answers, whatever it is called with (the caller cleans up its arguments).
+// The function in an unknown slot. It may be called with any arguments, since the caller cleans
+// them up.
 inline CUresult RefusedSlot() { return CUDA_ERROR_NOT_SUPPORTED; }
 
 template <class Function>
@@ -17,7 +18,7 @@ const void* Slot(Function* function) {
   return reinterpret_cast<const void*>(function);
 }
 
-// A table of `words` words of which all slots refuse.
+// A table of `words` words whose slots all return an error.
 template <size_t words>
 std::array<const void*, words> RefusingTable() {
   std::array<const void*, words> table;

@@ -1,5 +1,5 @@
-// A lease or a mapping fails at every single point of a script: the program is told, nothing is
-// lost, and everything works afterwards.
+// A lease or a mapping fails at every single point of a script: the program gets the error, nothing
+// is lost, and everything works afterwards.
 #include <gtest/gtest.h>
 
 #include <random>

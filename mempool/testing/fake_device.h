@@ -26,7 +26,7 @@ class FakeDevice : public Device {
   // The n-th lease, mapping or remapping from now on fails; 0: none does.
   void FailAt(uint64_t nth) { fail_in_ = nth; }
   uint64_t calls() const { return leases + maps + remaps; }
-  // Larger chunks are given as several of at most so many bytes.
+  // Larger chunks are given as several of at most `bytes`.
   void SetLargest(uint64_t bytes) { largest_ = bytes; }
   // Whether it puts work behind marks.
   void SetPuttingBehind(bool puts) { puts_behind_ = puts; }
@@ -74,7 +74,7 @@ class FakeDevice : public Device {
     uint32_t mappings = 0;  // but for those whose unmapping is queued
   };
   bool Fails();
-  // The chunk is mapped so many times already.
+  // `others`: how often the chunk is mapped already.
   void MapOne(uint64_t address, const Chunk& chunk, uint32_t others);
   void EraseMappings(const Range& range);
   void Fault(const std::string& what);

@@ -9,7 +9,7 @@
 namespace longwire::mempool::testing {
 namespace {
 
-// A new block of so many bytes takes the old one's place and contents.
+// A new block of `bytes` replaces the old one and has its contents.
 bool Grow(WatchedPool& watched, uint64_t bytes, uint64_t* address) {
   uint64_t larger = 0;
   if (watched.Allocate(bytes, &larger) != kDone || !watched.Move(*address, larger)) return false;

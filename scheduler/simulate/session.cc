@@ -9,7 +9,7 @@ namespace longwire::scheduler::simulate {
 namespace {
 
 constexpr Time kRepeatReport = std::chrono::milliseconds(100);
-constexpr uint32_t kMostInFlight = 16;
+constexpr uint32_t kMaxInFlight = 16;
 constexpr Time kOpening = std::chrono::microseconds(100);
 
 }  // namespace
@@ -80,7 +80,7 @@ void Session::Issue(Time now) {
       std::ceil(std::chrono::duration<double>(gate_.budget.work) /
                 std::chrono::duration<double>(std::max(profile_.kernel, Time{1}))));
   const auto limit = static_cast<uint32_t>(
-      std::min<uint64_t>(kMostInFlight, std::max<uint64_t>(gate_.budget.launches, by_work)));
+      std::min<uint64_t>(kMaxInFlight, std::max<uint64_t>(gate_.budget.launches, by_work)));
   const uint32_t issued = std::min(queued_, limit - std::min(limit, in_flight_));
   queued_ -= issued;
   in_flight_ += issued;

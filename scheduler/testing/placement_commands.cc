@@ -8,7 +8,7 @@ namespace longwire::scheduler::testing {
 
 // device ID total=80GiB [free=80GiB] [sessions=0] [busy=40]
 // place POLICY [devices=1] [memory=0] [times=1] [busy=5]
-//   Placed sessions take the memory, and make their devices busier by so many percent.
+//   Placed sessions take the memory, and make their devices busier by `busy` percent.
 std::string PlacementCommands::Run(const Command& command) {
   std::string output;
   if (command.Word(0) == "device") {

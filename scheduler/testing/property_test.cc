@@ -20,7 +20,7 @@ using Seat = std::pair<SessionId, DeviceId>;
 
 constexpr int kSteps = 200'000;
 constexpr int kStepsBetweenLiveness = 20'000;
-constexpr size_t kMostSessions = 24;
+constexpr size_t kMaxSessions = 24;
 constexpr uint64_t kDevices = 4;
 constexpr uint64_t kTenants = 8;
 
@@ -38,8 +38,8 @@ class Fuzz {
     return Tell(RandomEvent());
   }
 
-  // Everybody best effort wants everything and every worker does as it is told; latency-critical
-  // sessions never go idle. Returns who has waited in vain for a long time.
+  // All best-effort sessions always have work and every worker follows the decisions;
+  // latency-critical sessions never go idle. Returns the sessions that have waited too long.
   std::string CheckLiveness() {
     std::set<SessionId> waiting;
     for (const auto& [id, session] : mirror_.sessions()) {
@@ -129,8 +129,8 @@ class Fuzz {
   Event RandomEvent() {
     const uint64_t kind = random_.Below(100);
     const size_t open = mirror_.sessions().size();
-    if (kind < 4 && open < kMostSessions) return SessionOpened{AnyInfo()};
-    if (kind < 6 || (kind < 8 && open > kMostSessions / 2)) return SessionClosed{AnySession()};
+    if (kind < 4 && open < kMaxSessions) return SessionOpened{AnyInfo()};
+    if (kind < 6 || (kind < 8 && open > kMaxSessions / 2)) return SessionClosed{AnySession()};
     if (kind < 9) {
       return TenantChanged{AnyTenant(), AnyClass(), static_cast<uint32_t>(random_.Below(9))};
     }

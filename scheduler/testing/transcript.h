@@ -2,7 +2,7 @@
 // print. Running one gives the same text again with what is printed now; the test compares the two,
 // and --rewrite keeps the new one, to be reviewed as a difference.
 //
-//   # A closed session is never heard of again.
+//   # No decision names a closed session.
 //
 //   open 1 tenant=a devices=0
 //   close 1

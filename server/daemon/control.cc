@@ -91,7 +91,7 @@ bool AskForReload(const std::string& path, std::string* text) {
   if (done || refused) {
     *text = said.substr(said.find('\n') + 1);
   } else {
-    *text = "longwired did not say what became of it; its log does\n";
+    *text = "longwired did not report the result; see its log\n";
   }
   return done;
 }

@@ -50,7 +50,7 @@ void Images::Run(Worker& worker) {
         wire::ReceiveMessage(worker.control.get(), std::chrono::milliseconds(-1), &closed);
     if (!message || Answer(worker, *message)) continue;
     Log(LogLevel::kWarning, {.session = worker.session, .tenant = worker.tenant},
-        "its worker sent something that is no question about an image");
+        "its worker sent a message that is no request about an image");
     break;
   }
   worker.gone = true;

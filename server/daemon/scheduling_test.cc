@@ -113,7 +113,7 @@ TEST_F(SchedulingTest, SwitchedOffItClosesNothing) {
 TEST_F(SchedulingTest, SessionsThatRunAtOnceShareTheTime) {
   Scheduling scheduling({});
   auto one = Open(scheduling, 1, "one", PriorityClass::kBestEffort);
-  // Time is divided from the last look on, which was when the second one came.
+  // Time is divided from the last update on, which was when the second session came.
   auto begin = steady_clock::now();
   auto two = Open(scheduling, 2, "two", PriorityClass::kBestEffort);
   Work(*one, true);

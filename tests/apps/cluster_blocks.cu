@@ -94,7 +94,7 @@ __global__ void CountWrong(dim3 sides, unsigned* wrong, unsigned* blocks) {
   if (threadIdx.x == 0) atomicAdd(blocks, 1);
 }
 
-static void Places() {
+static void BlocksOfClusters() {
   Memory<unsigned> counts(2);
   unsigned blocks = 0;
   const dim3 grid(8, 12, 4);
@@ -486,7 +486,7 @@ int main() {
   int clusters = 0;
   CHECK(cudaDeviceGetAttribute(&clusters, cudaDevAttrClusterLaunch, 0));
   EXPECT(clusters == 1, "the device has no clusters");
-  Places();
+  BlocksOfClusters();
   Rings();
   Histograms();
   Barriers();

@@ -13,7 +13,7 @@
 
 namespace {
 
-constexpr size_t kMost = 3'000'000;
+constexpr size_t kLargestCopy = 3'000'000;
 
 __global__ void SpinUntil(volatile unsigned* flag) {
   while (*flag == 0) {
@@ -49,7 +49,7 @@ struct Machine {
 
   Machine() {
     CHECK(cudaMalloc(&flag, sizeof *flag));
-    CHECK(cudaMalloc(&device, kMost));
+    CHECK(cudaMalloc(&device, kLargestCopy));
     CHECK(cudaMallocHost(&host_flag, sizeof *host_flag));
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
@@ -151,7 +151,7 @@ constexpr bool kOwnStreamPerThread = true;
 constexpr bool kOwnStreamPerThread = false;
 #endif
 
-// Whether a copy of so many bytes must come after what the legacy stream holds it behind.
+// True if a copy of this size must wait for the work that the legacy stream holds.
 bool IsHeldByLegacy(size_t bytes) {
   static const bool always = IsSoftwareDevice();
   return always || bytes > 65'536;
@@ -190,7 +190,7 @@ bool WriteOnceLate(Machine& machine, unsigned char* host, const char* kind, Hold
 void WriteLate(Machine& machine, unsigned char* host, const char* kind) {
   unsigned char value = 0;
   for (int hold = 0; hold < kHolds; ++hold) {
-    for (size_t bytes : {size_t{64}, size_t{40'000}, size_t{200'000}, kMost}) {
+    for (size_t bytes : {size_t{64}, size_t{40'000}, size_t{200'000}, kLargestCopy}) {
       const int forms = hold == kLong ? 1 : kForms;
       for (int form = 0; form < forms; ++form) {
         bytes = form == kRows ? bytes / 8 * 8 : bytes;
@@ -205,10 +205,10 @@ void WriteLate(Machine& machine, unsigned char* host, const char* kind) {
 // Down and up again, by streams that are in order for one reason or another.
 void Bounce(Machine& machine, unsigned char* host, const char* kind) {
   unsigned char* source;
-  CHECK(cudaMalloc(&source, kMost));
+  CHECK(cudaMalloc(&source, kLargestCopy));
   unsigned char value = 100;
   for (int round = 0; round < 4; ++round) {
-    for (size_t bytes : {size_t{16}, size_t{4096}, size_t{100'001}, kMost}) {
+    for (size_t bytes : {size_t{16}, size_t{4096}, size_t{100'001}, kLargestCopy}) {
       for (int way = 0; way < 4; ++way) {
         CHECK(cudaMemset(source, ++value, bytes));
         CHECK(cudaDeviceSynchronize());
@@ -237,7 +237,7 @@ void Bounce(Machine& machine, unsigned char* host, const char* kind) {
 
 // While one thread waits for its copy another one writes what it copies, and lets the stream go.
 void WaitForIt(Machine& machine, unsigned char* host) {
-  for (size_t bytes : {size_t{64}, size_t{200'000}, kMost}) {
+  for (size_t bytes : {size_t{64}, size_t{200'000}, kLargestCopy}) {
     std::memset(host, 0, bytes);
     machine.Take(kLegacy);
     std::thread other([&] {
@@ -270,17 +270,17 @@ void WaitForIt(Machine& machine, unsigned char* host) {
 int main() {
   Machine machine;
   unsigned char *pinned, *mapped;
-  CHECK(cudaMallocHost(&pinned, kMost));
-  std::vector<unsigned char> block(kMost + 1000);
+  CHECK(cudaMallocHost(&pinned, kLargestCopy));
+  std::vector<unsigned char> block(kLargestCopy + 1000);
   unsigned char* registered = block.data() + 1000;
-  CHECK(cudaHostRegister(registered, kMost, cudaHostRegisterDefault));
+  CHECK(cudaHostRegister(registered, kLargestCopy, cudaHostRegisterDefault));
   WriteLate(machine, pinned, "pinned");
   WriteLate(machine, registered, "registered");
   Bounce(machine, pinned, "pinned");
   Bounce(machine, registered, "registered");
   WaitForIt(machine, pinned);
   // Copies from what kernels reach are the device's own.
-  CHECK(cudaHostAlloc(&mapped, kMost, cudaHostAllocMapped));
+  CHECK(cudaHostAlloc(&mapped, kLargestCopy, cudaHostAllocMapped));
   void* there = nullptr;
   CHECK(cudaHostGetDevicePointer(&there, mapped, 0));
   WriteLate(machine, mapped, "mapped");

@@ -6,9 +6,9 @@ namespace {
 
 constexpr size_t kRoom = 8;
 
-// What a list's places hold: nothing, what was there before the call, or something.
+// Prints each entry of a list: 0 for null, - for the value before the call, x for another one.
 template <class Handle>
-void Places(const char* list, const Handle (&places)[kRoom], Handle marker) {
+void PrintEntries(const char* list, const Handle (&places)[kRoom], Handle marker) {
   std::printf("graph_lists.cc:places of %s = ", list);
   for (Handle place : places) {
     std::printf("%c", place == nullptr ? '0' : place == marker ? '-' : 'x');
@@ -25,7 +25,7 @@ void EachRoom(const char* name, Ask ask) {
     size_t count = room;
     CUresult result = ask(nodes, &count);
     std::printf("graph_lists.cc:%s with room for %zu = %d, %zu\n", name, room, result, count);
-    Places(name, nodes, marker);
+    PrintEntries(name, nodes, marker);
   }
   size_t count = 99;
   CUresult result = ask(nullptr, &count);
@@ -59,8 +59,8 @@ void Edges(CUgraph graph) {
       CUresult result = cuGraphGetEdges(graph, from, to, with_data ? data : nullptr, &count);
       std::printf("graph_lists.cc:edges with room for %zu, data %d = %d, %zu\n", room, with_data,
                   result, count);
-      Places("edges' sources", from, marker);
-      Places("edges' targets", to, marker);
+      PrintEntries("edges' sources", from, marker);
+      PrintEntries("edges' targets", to, marker);
     }
   }
   CUgraphNode nodes[kRoom];

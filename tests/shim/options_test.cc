@@ -1,4 +1,4 @@
-#include "client-shim/door/options.h"
+#include "client-shim/connect/options.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -34,6 +34,24 @@ TEST(Options, TheEnvironmentWinsOverTheFile) {
   }
   unlink(path.c_str());
   EXPECT_EQ("", ReadOptions(path.c_str()).server);
+}
+
+TEST(Options, AFormerNameIsAcceptedWithAWarning) {
+  setenv("LONGWIRE_KEEP_UPLOADS", "1048576", 1);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(1048576u, ReadOptions("/nonexistent").cached_uploads);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "longwire: LONGWIRE_KEEP_UPLOADS is the former name of LONGWIRE_CACHE_UPLOADS: "
+            "rename the setting\n");
+  setenv("LONGWIRE_CACHE_UPLOADS", "2097152", 1);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(2097152u, ReadOptions("/nonexistent").cached_uploads);
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("it is ignored"), std::string::npos);
+  unsetenv("LONGWIRE_KEEP_UPLOADS");
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(2097152u, ReadOptions("/nonexistent").cached_uploads);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  unsetenv("LONGWIRE_CACHE_UPLOADS");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // CUDA_VISIBLE_DEVICES: each answer is what NVIDIA's driver 580.159 gave on two H200s for a list of
 // the same form, but for those about a third device.
-#include "client-shim/door/visible_devices.h"
+#include "client-shim/connect/visible_devices.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "client-shim/door/options.h"
+#include "client-shim/connect/options.h"
 #include "server/keeper/protocol.h"
 #include "server/worker/process/open_session.h"
 #include "server/worker/process/session.h"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "client-shim/door/process.h"
+#include "client-shim/connect/process.h"
 #include "server/worker/testing/fake_driver.h"
 
 // The variants that programs get from cuda.h, by their own names.

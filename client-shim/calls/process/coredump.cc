@@ -112,7 +112,7 @@ CUresult Set(Settings* settings, CUcoredumpSettings attribute, const void* value
 // Without the settings' lock: the log may call a function of the program.
 CUresult WithReason(CUresult result) {
   if (result == CUDA_ERROR_NOT_SUPPORTED) {
-    LogError("a core dump of the device would be of the server's process: none can be switched on");
+    LogError("a core dump of the device would be one of the server's process: it is not supported");
   }
   return result;
 }

@@ -1,6 +1,6 @@
 // Initialisation and the version.
+#include "client-shim/connect/process.h"
 #include "client-shim/context/current_context.h"
-#include "client-shim/door/process.h"
 #include "longwire/shim_hand_written.h"
 
 namespace longwire::shim::hand {

@@ -1,5 +1,5 @@
-// What a handler gets beside its decoded arguments: the session, the driver, the stream and context
-// of the record, the translation of ids, and the reply.
+// The second argument of a call's handler: the session, the driver, the stream and context of the
+// record, the translation of ids, and the reply.
 #pragma once
 
 #include <forward_list>
@@ -30,8 +30,8 @@ class CallContext {
   bool capturing() const { return (call_.flags & wire::kCapturing) != 0; }
   bool wants_reply() const { return (call_.flags & wire::kWantsReply) != 0; }
 
-  // Ids to driver objects. 0 is the null handle; what it means is for the driver to say. Unknown
-  // ids are CUDA_ERROR_INVALID_HANDLE.
+  // Ids to driver objects. 0 is the null handle, which the driver interprets. Unknown ids give
+  // CUDA_ERROR_INVALID_HANDLE.
   template <class Handle>
   CUresult Resolve(uint64_t id, Handle* handle) {
     *handle = {};
@@ -50,7 +50,7 @@ class CallContext {
   CUresult ResolveDevice(int32_t ordinal, CUdevice* device);
   int32_t DeviceOrdinal(CUdevice device);
 
-  // Driver objects to ids, which the worker mints.
+  // Driver objects to ids, which the worker chooses.
   template <class Handle>
   uint64_t Publish(Handle handle) {
     return session_.foreign().Mint(handle);
@@ -60,7 +60,7 @@ class CallContext {
     session_.foreign().Forget(id);
   }
 
-  // Keeps text that a reply points to until the reply was encoded.
+  // Keeps text to which a reply points until the reply is encoded.
   std::string_view Keep(std::string text) { return kept_.emplace_front(std::move(text)); }
 
   // Each handler calls one of these, once.
@@ -76,8 +76,8 @@ class CallContext {
   CUresult result() const { return result_; }
 
  private:
-  // The error for an id that the session does not have, or not of this type. The driver never sees
-  // such an id: it would take it for an address of its own.
+  // The error for an id that the session does not have, or that has another type. Such an id never
+  // reaches the driver, which would take it for a pointer.
   template <class Handle>
   static CUresult Unknown(uint64_t id, Handle* handle, CUresult error = CUDA_ERROR_INVALID_HANDLE) {
     if (ChecksHandles()) return error;
@@ -92,7 +92,7 @@ class CallContext {
   const std::shared_ptr<Stream>& stream_;
   const std::shared_ptr<Context> found_;  // of a call outside streams
   const std::shared_ptr<Context>& context_;
-  std::forward_list<std::string> kept_;  // without a call of the allocator while it is empty
+  std::forward_list<std::string> kept_;  // makes no allocation while it is empty
   bool answered_ = false;
   CUresult result_ = CUDA_SUCCESS;
 };

@@ -169,7 +169,7 @@ TEST(Input, TransferOutOfRangeEndsTheSession) {
   piece.offset = UINT64_MAX - 10;
   piece.data = std::span(target).first(100);
   session.Send(piece);
-  ExpectOver(session, "nobody expects");
+  ExpectOver(session, "an unknown transfer");
 }
 
 TEST(Input, LaunchWithEventsWithoutVersionsEndsTheSession) {

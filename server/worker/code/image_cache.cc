@@ -61,7 +61,7 @@ ImageCache::Answer ImageCache::Ask(const wire::Digest& digest, uint64_t bytes, b
   }
   Answer answer;
   if (place.has_value()) answer = std::move(*place);
-  if (!place.has_value() && !off_) LogLine("the daemon says nothing about images");
+  if (!place.has_value() && !off_) LogLine("the daemon does not reply to a request about an image");
   off_ |= !answer.found.keeps;
   waiting_.erase(find.request);
   return answer;

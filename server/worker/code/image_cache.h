@@ -1,6 +1,6 @@
-// The worker's side of the daemon's cache of images (server/images/protocol.h). Helpers ask; the
-// thread that reads the control socket brings the answers. With a daemon that keeps no images or
-// does not answer, the client sends every image.
+// The worker's side of the daemon's image cache (server/images/protocol.h). Helpers send requests;
+// the thread that reads the control socket delivers the replies. If the daemon keeps no images or
+// does not reply, the client sends every image.
 #pragma once
 
 #include <cstddef>
@@ -20,21 +20,21 @@ namespace longwire::worker {
 
 class ImageCache {
  public:
-  // The daemon's socket; -1: there is none.
+  // `control`: the daemon's socket; -1 if there is none.
   explicit ImageCache(int control) : control_(control) {}
 
-  // Whether the daemon keeps images; true until it denies that.
+  // True if the daemon keeps images, and until it reports that it does not.
   bool keeps();
-  // Whether the tenant has uploaded these bytes before.
+  // True if the tenant has uploaded these bytes before.
   bool Knows(const wire::Digest& digest, uint64_t bytes);
-  // What the tenant uploaded before, in sealed memory of that size; invalid if it is not known.
+  // The bytes that the tenant uploaded before, in sealed memory of this size; invalid if not known.
   wire::Descriptor Find(const wire::Digest& digest, uint64_t bytes);
-  // Hands over what the client has sent. The daemon takes it in on its own time.
+  // Passes an image that the client has sent to the daemon, without waiting until it is stored.
   void Keep(const wire::Digest& digest, std::span<const std::byte> image);
 
-  // What came over the socket.
+  // Handles a packet from the socket.
   void Arrived(wire::Message message);
-  // Nobody waits for an answer any more.
+  // Ends all waits for replies.
   void Stop();
 
  private:

@@ -1,5 +1,5 @@
-// Where the bytes of an image come from: sent with the call, kept by the daemon from an earlier
-// upload, or asked of the client.
+// Gets the bytes of an image: sent with the call, from the daemon's cache, or requested from the
+// client.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@ class ImageCache;
 class Transfers;
 
 struct ImageSources {
-  Transfers& transfers;  // what the client sends
-  ImageCache& cache;     // what the daemon keeps
-  DownWriter& down;      // carries requests to the client
+  Transfers& transfers;  // bytes that the client sends
+  ImageCache& cache;     // images that the daemon keeps
+  DownWriter& down;      // for requests to the client
 };
 
 struct NamedImage {
@@ -26,9 +26,9 @@ struct NamedImage {
   bool on_offer = false;
 };
 
-// Fills `image` with the bytes and Transfers::kPadding zeros behind them; waits for the client if
-// it has to send them. *knowledge is an ImageKnowledge. False: they are not what was announced, or
-// the session is over. On a helper.
+// Fills `image` with the bytes and Transfers::kPadding zeros; waits for the client if it has to
+// send them. *knowledge is an ImageKnowledge. False if the bytes do not match the announced size
+// and digest, or the session is over. Called on a helper.
 bool FetchImage(const ImageSources& from, const NamedImage& named, std::vector<std::byte>* image,
                 uint32_t* knowledge);
 

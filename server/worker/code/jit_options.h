@@ -11,7 +11,7 @@
 
 namespace longwire::worker {
 
-// The client's options that are plain numbers, and buffers of our own for the logs that it wants.
+// The client's numeric options, and log buffers of our own if the client requests logs.
 class JitOptions {
  public:
   enum class Outputs { kWanted, kNone };
@@ -24,7 +24,7 @@ class JitOptions {
   void** values() { return values_.data(); }
   std::string info_log() const;
   std::string error_log() const;
-  // What the driver has written over values up to now.
+  // The values that the driver has overwritten up to now.
   void Tell(calls::JitOutputs* outputs) const;
 
  private:
@@ -36,7 +36,7 @@ class JitOptions {
   std::vector<void*> values_;
   struct Output {
     CUjit_option name;
-    uint32_t place;  // in the client's call
+    uint32_t place;  // index in the client's call
   };
   std::vector<Output> outputs_;
 };

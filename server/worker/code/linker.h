@@ -1,4 +1,4 @@
-// A link at run time: the driver's state and what has to live as long.
+// A link at run time (cuLinkCreate): the driver's state and the memory that must live as long.
 #pragma once
 
 #include <deque>
@@ -13,9 +13,9 @@
 
 namespace longwire::worker {
 
-// The driver links for one at a time, and no module ends beside it. NVIDIA's driver once died in
-// its linker while another thread unloaded what it had linked before; whether that was the reason
-// is not known, and waiting costs nothing.
+// Only one thread links at a time, and no module is unloaded meanwhile. NVIDIA's driver once
+// crashed in its linker while another thread unloaded code that it had linked before. Whether that
+// was the cause is not known, and waiting costs nothing.
 inline base::Mutex& DriversLinker() {
   static base::Mutex mutex{base::ranks::kDriversLinker};
   return mutex;
@@ -29,15 +29,15 @@ void TellOutputs(Context& context, const JitOptions& options, Reply* reply) {
   options.Tell(&reply->outputs);
 }
 
-// The driver says that it keeps nothing of an input, but NVIDIA's compiler died in cuLinkComplete
-// where inputs had gone by then: they live as long as the link.
+// By its documentation the driver keeps no reference to an input, but NVIDIA's compiler crashed in
+// cuLinkComplete after inputs were freed. So inputs live as long as the link.
 struct LinkInput {
   LinkInput(std::vector<std::byte> bytes, std::string_view called,
             const std::vector<uint32_t>& option, const std::vector<uint64_t>& value)
       : data(std::move(bytes)), name(called), options(option, value, JitOptions::Outputs::kNone) {}
   std::vector<std::byte> data;
   std::string name;
-  JitOptions options;  // the logs are the link's; here only what else was given counts
+  JitOptions options;  // without logs, which belong to the link
 };
 
 struct Linker {

@@ -1,5 +1,5 @@
-// Functions as launches find them: the driver's handle in the launch's context. A lazily loaded
-// one is loaded on a helper at its first launch. Log thread only.
+// Looks up functions for launches: the driver's handle in the launch's context. A lazily loaded
+// function is loaded on a helper at its first launch. Log thread only.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +26,13 @@ class LoadedFunctions {
   };
   explicit LoadedFunctions(Uses uses) : uses_(uses), found_(uses.functions) {}
 
-  // The function as it was last launched, if that was in this context; else null.
+  // The handle of the function's last launch, if that was in this context; else null.
   CUfunction LaunchedBefore(uint64_t function, uint32_t context);
-  // The function as it can be launched in the context. kNotYet while a helper loads it.
+  // The handle for launches in the context. kNotYet while a helper loads the function.
   CUresult Find(uint64_t function, const std::shared_ptr<Context>& context, CUfunction* handle);
 
  private:
-  // On the loader's helper: the function becomes launchable in the context.
+  // Loads the function into the context. Called on the loader's helper.
   void Load(Function& function, const Context& context);
 
   Uses uses_;

@@ -1,4 +1,4 @@
-// Loading of modules and libraries: the checks before the driver sees an image, and the list of its
+// Loading of modules and libraries: checks an image before the driver gets it, and lists its
 // functions.
 #pragma once
 
@@ -13,12 +13,12 @@
 
 namespace longwire::worker {
 
-// The lengths that an image states about itself stay within its bytes.
+// Checks that the lengths in an image's headers stay within its bytes.
 bool ImageFits(const std::vector<std::byte>& image, uint64_t bytes);
 
-// An image of containers, of a program's separately compiled parts, becomes the cubin that the
-// driver links of them. One alone is linked, too: until then its code does not know where its
-// variables are, and the driver does not know what its kernels take. In a context.
+// Links an image of containers, the parts of a separately compiled program, into a cubin. A single
+// container is linked, too: before that its variables have no addresses, and the driver does not
+// know its kernels' parameters. A context must be current.
 CUresult LinkParts(const DriverTable& driver, uint64_t bytes, JitOptions* options,
                    std::vector<std::byte>* image);
 
@@ -29,10 +29,10 @@ CUresult ListFunctions(const DriverTable& driver, Library& library,
 // Launch attributes from the wire: only kinds whose values are plain numbers.
 class LaunchAttributes {
  public:
-  // False if there is one that cannot be passed on, or the bytes are no attributes.
+  // False if an attribute cannot be passed on, or the bytes are malformed.
   bool Set(std::span<const std::byte> packed, bool cooperative);
   bool empty() const { return attributes_.empty(); }
-  // A launch, as the call describes it, with these attributes, which it refers to.
+  // The configuration of the call's launch; it points to these attributes.
   template <class Call>
   CUlaunchConfig ConfigOf(const Call& call, CUstream stream) {
     CUlaunchConfig config{};

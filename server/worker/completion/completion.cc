@@ -75,7 +75,7 @@ void Completion::Run() {
       if (!uses_.timelines.anything_watched()) break;
       auto now = Clock::now();
       auto part = spin.Next(now - last_progress);
-      if (part.look.count() > 0) {
+      if (part.spin.count() > 0) {
         sched_yield();
         continue;
       }

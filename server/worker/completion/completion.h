@@ -1,6 +1,6 @@
-// The completion thread: watches the progress page, runs what hangs on reached markers, sends
-// progress, and asks the driver now and then whether a stream that does not move has failed.
-// It sleeps for good while nothing is under way.
+// The completion thread: polls the progress page, runs the actions of reached markers, sends
+// progress, and queries the driver now and then for streams that make no progress, since they may
+// have failed. It sleeps while no work is unfinished.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@ class Completion {
     Timelines& timelines;
     Gates& gates;
     Printing& printing;
-    TextPipes* text;  // null: device printf is left alone
+    TextPipes* text;  // null: device printf is not forwarded
     DownWriter& down;
     Failures& failures;
     wire::RingMemory& up;  // the log thread waits for it
@@ -40,25 +40,25 @@ class Completion {
   void Start();
   void Stop();
 
-  // The log thread sleeps and wants to be woken when something finishes.
+  // Set while the log thread sleeps and is to be woken when work finishes.
   std::atomic<bool> wake_log_thread{false};
-  // Actions of reached markers are running, though no stream may be watched any more.
+  // True while actions of reached markers run; their streams may not be watched any more.
   bool acting() const { return acting_; }
 
  private:
   void Run();
-  // False when the session is over.
+  // False if the session is over.
   bool LookForWork();
-  // True if anything was reached.
+  // True if a marker was reached.
   bool Step();
-  // Runs what hangs on the reached markers.
+  // Runs the actions of the reached markers.
   void Finish();
   void SendProgress();
-  // Makes sure that a stream without outstanding markers is idle in the driver's eyes too, which
-  // brings device printf out. Does nothing if more was issued meanwhile.
+  // Has the driver, too, complete a stream that has no outstanding markers, which makes it write
+  // the text of device printf. Does nothing if more was issued meanwhile.
   void Settle(Stream& stream);
   CUresult Synchronize(const Stream& stream);
-  // CUDA_ERROR_NOT_READY: it cannot be asked now.
+  // CUDA_ERROR_NOT_READY if the driver cannot be asked now.
   CUresult AskLegacy(const Stream& stream) LONGWIRE_REQUIRES(stream.context->capture_mutex);
   void LookForFaults();
   void Check(Stream& stream);
@@ -71,7 +71,7 @@ class Completion {
     bool well;
   };
   std::vector<Timelines::Reached> reached_;
-  std::vector<Place> order_;  // of the markers reached
+  std::vector<Place> order_;  // of the reached markers
   wire::SpinPrediction idle_spin_{wire::AllowedCores()};
   std::thread thread_;
 };

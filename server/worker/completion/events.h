@@ -1,5 +1,5 @@
-// Events and their versions. Each record of an event uses a driver event of its own, out of a pool,
-// so that a wait that was submitted before a newer record still waits for the older one.
+// Events and their versions. Each record of an event uses a driver event of its own, from a pool,
+// so that a wait submitted before a newer record still waits for the older one.
 #pragma once
 
 #include <map>
@@ -14,45 +14,46 @@ namespace longwire::worker {
 
 class Events {
  public:
-  // Of those that graphs use.
+  // The limit of events that graphs use.
   static constexpr size_t kMaxFixedEvents = size_t{1} << 16;
 
   explicit Events(const DriverTable& driver) : driver_(driver) {}
 
-  // Session-wide bound: a version is a driver event, each some hundred bytes of pinned memory.
+  // The session's limit: a version is a driver event, which takes some hundred bytes of pinned
+  // memory.
   static constexpr size_t kMaxDriverEvents = size_t{1} << 18;
 
   CUresult Create(uint64_t event, uint32_t flags);
-  // Everything that named it was issued.
+  // Called when all calls that use the event were issued.
   CUresult Destroy(uint64_t event);
   void DestroyAllOf(const Context& context);
 
-  // Called in the log's order, when the log names this version. A version that is waited for and
-  // newer than all named so far has its record later in the log.
+  // Called in the log's order, when a record or wait of this version is sorted. The record of a
+  // version may come later in the log than a wait for it.
   void RecordSorted(uint64_t event, uint64_t version);
   void WaitSorted(uint64_t event, uint64_t version);
 
   // Records into the stream; the context is current.
   CUresult Record(uint64_t event, uint64_t version, uint32_t flags, Stream& stream);
-  // The version has no record: waits for it are no-ops.
+  // The version will have no record: waits for it do nothing.
   CUresult Pass(uint64_t event, uint64_t version);
   // The record was dropped with its context.
   void RecordDropped(uint64_t event, uint64_t version);
-  // kNotYet while the version's record was not issued.
+  // kNotYet until the version's record was issued.
   CUresult Wait(uint64_t event, uint64_t version, uint32_t flags, Stream& stream);
   void WaitDropped(uint64_t event, uint64_t version);
   CUresult Elapsed(uint64_t start, uint64_t start_version, uint64_t end, uint64_t end_version,
                    float* milliseconds);
 
-  // For graphs: the driver event that all records use from now on. One that has been recorded stays
-  // so. The context is current.
+  // For graphs: gives the event one driver event, which all its records use from now on. The state
+  // of the newest record is kept. The context is current.
   CUresult Fix(uint64_t event, const std::shared_ptr<Context>& context,
                std::shared_ptr<FixedEvent>* fixed);
-  // The event that has this driver event, or null.
+  // The event with this driver event, or null.
   std::shared_ptr<FixedEvent> FindFixed(CUevent handle);
-  // A launch that records this version was issued.
+  // A graph launch that records this version was issued.
   void RecordedInGraph(uint64_t event, uint64_t version);
-  // False while the version's record was not issued.
+  // False until the version's record was issued.
   bool IsIssued(uint64_t event, uint64_t version);
 
   // The driver event of the newest issued version, or null.

@@ -50,7 +50,7 @@ TEST(Gates, WhatTheBudgetHoldsBackGoesWhenNothingFinishesForLong) {
   EXPECT_NE(gated.gate.held, 0u);
 }
 
-// Two threads look at the same counters: neither may overlook the other's.
+// Two threads read the same counters: neither may miss the other's change.
 TEST(Gates, WhatIsQueuedWhileTheLastCallEndsIsSeen) {
   constexpr int kTimes = 100'000;
   auto page = gates::GatePage::Create(1);

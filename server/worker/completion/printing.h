@@ -16,14 +16,14 @@ namespace longwire::worker {
 
 class Printing {
  public:
-  // Code that will be loaded: PTX, a cubin, or a fat binary of both. Code that cannot be read, or
-  // lies beyond the bound of bytes to search, counts as printing.
+  // Called before code is loaded: PTX, a cubin, or a fat binary of both. Code that cannot be read,
+  // or exceeds the number of bytes to search, counts as printing.
   void Loads(std::span<const std::byte> image);
   bool possible() const { return possible_.load(); }
 
  private:
   bool Names(std::span<const char> image) LONGWIRE_REQUIRES(mutex_);
-  // Takes the code's bytes off what is left to be searched.
+  // Subtracts the code's bytes from *left.
   static bool NamesPlain(std::span<const char> code, size_t* left);
 
   std::atomic<bool> possible_{wire::IsSwitchedOff("quiet-ends")};

@@ -63,7 +63,7 @@ TEST(Printing, OnlySoMuchIsReadInASession) {
 
 std::atomic<int> waits{0};
 
-// How often the driver was waited for until a launch's end was told.
+// How often the worker waited for the driver before it reported that a launch is complete.
 int WaitsOf(const std::string& image) {
   DriverTable table = FakeDriver().table();
   table.cuStreamSynchronize = [](CUstream) {

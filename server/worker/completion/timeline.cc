@@ -187,12 +187,13 @@ bool Timelines::Settled(Stream& stream, uint64_t position, bool push) {
   return stream.wanted.Reach(position) || push;
 }
 
-// What one stream's marker waited for, by an event of another stream, was written before it: a look
-// that shows the first must show the second. Two equal looks in a row do.
+// A stream's marker may have waited, by an event, for another stream's marker, which was then
+// written first. A pass that reads the later marker must also read the earlier one: passes are
+// repeated until two in a row are equal.
 void Timelines::ReadSlots() {
   constexpr int kMaxPolls = 8;  // bounded, also when the device is quicker than we are
   bool changed = true;
-  for (int look = 0; changed && look < kMaxPolls; ++look) {
+  for (int poll = 0; changed && poll < kMaxPolls; ++poll) {
     changed = false;
     for (auto& stream : watched_) {
       uint64_t value = __atomic_load_n(&slots_[stream->slot], __ATOMIC_ACQUIRE);

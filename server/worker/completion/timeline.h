@@ -22,26 +22,25 @@ class Timelines {
   // Allocates the progress pages. A context must be current.
   CUresult Start();
 
-  // Gives the stream its slot; false if all are taken.
+  // Assigns a slot to the stream; false if all are in use.
   bool Attach(Stream& stream);
 
-  // Puts a marker behind everything issued into the stream, with the actions gathered for it. The
-  // stream's issue_mutex is held and its context current. `in_stream` is false while nothing of
-  // ours may enter the stream (capture, a failed context): then the marker counts as reached as
-  // soon as the one before is. So does one that the driver refuses: `refused` then reports the
-  // error before anybody can see that the marker was reached.
+  // Puts a marker behind all issued calls of the stream, with the stream's collected actions. The
+  // stream's issue_mutex is held and its context current. `in_stream` is false while no marker may
+  // enter the stream (capture, a failed context): the marker then counts as reached as soon as the
+  // one before it. So does a marker that the driver refuses: `refused` then reports the error
+  // before the marker is seen as reached.
   void Mark(const std::shared_ptr<Stream>& stream, bool in_stream,
             const std::function<void(CUresult)>& refused);
 
-  // Asks for progress at `position`. Returns a position to send now, or 0.
+  // Requests progress at `position`. Returns a position to report now, or 0.
   uint64_t Want(Stream& stream, uint64_t position);
 
-  // True if nothing with a position below `position` is unfinished in any stream of `streams`. Log
-  // thread only.
+  // True if all calls below `position` in these streams are finished. Log thread only.
   bool AllFinishedBelow(const std::vector<std::shared_ptr<Stream>>& streams, uint64_t position);
   bool Drained(Stream& stream);
 
-  // The stream is destroyed: its slot is used again once its markers are done.
+  // The stream is destroyed: its slot is freed once its markers are done.
   void Detach(Stream& stream);
 
   // For the completion thread.
@@ -49,10 +48,10 @@ class Timelines {
     std::shared_ptr<Stream> stream;
     std::vector<Marker> markers;
     uint64_t position = 0;
-    bool push = false;     // somebody asked for it
-    bool drained = false;  // nothing marked is left
+    bool push = false;     // the progress was requested
+    bool drained = false;  // no marker is left
   };
-  // Waits until some stream has markers, or Stop. False after Stop.
+  // Waits until a stream has markers, or for Stop. False after Stop.
   bool WaitForWork();
   // The markers reached in the watched streams since the last call.
   void Collect(std::vector<Reached>* reached);
@@ -60,8 +59,8 @@ class Timelines {
   bool anything_watched();
   // The position of the oldest call that is not known to be finished.
   uint64_t FirstUnfinished(Stream& stream);
-  // All that depends on `position` was sent. True if its progress must be sent now: then it is not
-  // wanted any more.
+  // All data that belongs to `position` was sent. True if its progress must be sent now; the
+  // request for it is then removed.
   bool Settled(Stream& stream, uint64_t position, bool push);
   void Stop();
 

@@ -1,5 +1,5 @@
-// Conditional nodes of graphs: the driver does not tell what bodies a node has, and believes any
-// handle of a condition.
+// Conditional nodes of graphs. The driver cannot list a node's bodies, and does not check handles
+// of conditions; both are done here.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class Conditionals {
   static constexpr size_t kMaxConditions = size_t{1} << 20;
   static constexpr unsigned kMaxBodies = 1 << 16;  // of one node
 
-  // The driver gave the handle out for the graph. False: there are too many.
+  // Adds a handle that the driver has created for the graph. False if there are too many.
   bool Add(CUgraphConditionalHandle condition, CUgraph graph);
   bool Knows(CUgraphConditionalHandle condition) const;
 

@@ -55,7 +55,7 @@ DriverTable Table() {
   return table;
 }
 
-// What the client is told of an executable that it wants.
+// The result that the client gets for an instantiation.
 CUresult CodeOf(const DownRecord& record) {
   calls::lwGraphInstantiate::Reply reply;
   wire::Reader reader(record.payload);
@@ -109,7 +109,7 @@ TEST(GraphExecs, AFigureOfTheirMemoryKnowsOfADestroyBeforeIt) {
   EXPECT_EQ(session.ExpectReply(session.Send(calls::lwGraphMemAttribute{})).Number(), 0u);
 }
 
-// The stream of the first launch is held up before the driver hears of it.
+// The stream of the first launch is held up before the driver gets the launch.
 TEST(GraphExecs, ALaunchComesBehindTheOneBeforeItInAnotherStream) {
   static base::Mutex mutex;
   static std::vector<CUstream> launched;

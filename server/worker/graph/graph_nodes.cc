@@ -1,4 +1,4 @@
-// The part of Graphs that knows which node needs what of the program.
+// The part of Graphs that knows which objects of the program each node uses.
 #include <algorithm>
 #include <map>
 
@@ -136,7 +136,7 @@ void Graphs::ForgetChild(CUgraphNode node) {
   }
 }
 
-// The nodes' numbers go, too: there is room for so many only.
+// The nodes' numbers are freed, too: their table is bounded.
 void Graphs::ForgetNodes(CUgraph graph) {
   VisitNodes(uses_.driver, graph, Bodies(),
              [this](CUgraph, CUgraphNode node, CUgraphNodeType type) {

@@ -1,6 +1,6 @@
-// What single nodes of graphs need of the program: memory that they copy from and to, a function,
-// an event. A part belongs to every graph and executable that contains the node or a copy of it;
-// with the last of them it ends, which is reported to the client.
+// Parts: objects of the program that a graph's node uses, which are memory for a copy, a host
+// function or an event. A part belongs to every graph and executable that contains the node or a
+// copy of it. When the last of them is destroyed, the part is, too, and the client is notified.
 #pragma once
 
 #include <atomic>
@@ -25,21 +25,21 @@ class Helpers;
 struct FixedEvent;
 struct GraphPlan;
 
-// Pinned memory in the place of the program's. Copies of one graph whose memory in the program is
-// the same share it, so that one reads what the other wrote.
+// Pinned memory that stands for the program's memory. Copies of one graph that use the same memory
+// of the program share it, so that one reads what the other wrote.
 struct PinnedBlock {
   std::shared_ptr<GraphPartStore> store;
   std::byte* data = nullptr;
   uint64_t bytes = 0;
-  std::atomic<bool> busy{false};  // a launch has not finished or its bytes were not sent yet
+  std::atomic<bool> busy{false};  // a launch has not finished, or its bytes are not sent yet
   ~PinnedBlock();
 };
 
-// One side of a copy; `received` is of the launch under way.
+// One side of a copy; `received` counts for the current launch.
 struct GraphCopy : TransferTarget {
   uint64_t transfer = 0;  // 0: this side is not the program's memory
-  uint64_t first = 0;     // address of the program's memory, where it is known
-  uint64_t span = 0;      // bytes from the first to the last of it
+  uint64_t first = 0;     // address of the program's memory, if it is known
+  uint64_t span = 0;      // bytes from its first to its last byte
   std::shared_ptr<PinnedBlock> block;
 
   bool Overlaps(const GraphCopy& other) const {
@@ -51,11 +51,11 @@ struct GraphPart {
   std::shared_ptr<GraphPartStore> store;
   Graphs* graphs = nullptr;
 
-  // A copy: what it reads of the program's memory, what it writes there, and both sides as given.
+  // A copy: its read and its write of the program's memory, and both sides as the call has them.
   GraphCopy read, write;
   calls::MemcpyNode copy;
 
-  // A host function. Without ticket there is none, only bytes move.
+  // A host function. Without a ticket there is none: only bytes are exchanged.
   bool is_host = false;
   uint64_t ticket = 0;
   std::atomic<bool> busy{false};
@@ -73,12 +73,12 @@ struct GraphPart {
 
 using GraphPartRef = std::shared_ptr<GraphPart>;
 
-// The parts of a session that are alive, and their pinned memory.
+// The existing parts of a session, and their pinned memory.
 class GraphPartStore : public std::enable_shared_from_this<GraphPartStore> {
  public:
   // Pinned memory of all graphs of a session.
   static constexpr uint64_t kMaxBytes = uint64_t{4} << 30;
-  // Freeing can wait for the device, so blocks of nodes that change often are kept.
+  // Freeing may wait for the device, so some blocks are kept for nodes that change often.
   static constexpr uint64_t kMaxKeptBytes = uint64_t{64} << 20;
 
   struct Uses {
@@ -91,13 +91,13 @@ class GraphPartStore : public std::enable_shared_from_this<GraphPartStore> {
 
   CUresult Allocate(uint64_t bytes, std::shared_ptr<PinnedBlock>* block);
   GraphPartRef NewPart(Graphs& graphs);
-  // Bytes of its transfers come to it, and it can be found, from now on.
+  // Registers the part: bytes of its transfers are stored in it from now on.
   void Announce(const GraphPartRef& part);
-  // A node's part, by the node's parameters as the driver reports them.
+  // Finds a node's part by the node's parameters as the driver returns them.
   GraphPartRef FindCopy(const void* source, const void* destination);
   GraphPartRef FindHost(const void* data);
   bool empty() const { return alive_ == 0; }
-  // The session ends: nothing is reported any more, nothing is freed.
+  // The session ends: parts are neither reported nor freed any more.
   void Close();
 
  private:
@@ -112,7 +112,7 @@ class GraphPartStore : public std::enable_shared_from_this<GraphPartStore> {
   std::multimap<uint64_t, std::byte*> kept_ LONGWIRE_GUARDED_BY(mutex_);  // by size
   uint64_t kept_bytes_ LONGWIRE_GUARDED_BY(mutex_) = 0;
   uint64_t bytes_ LONGWIRE_GUARDED_BY(mutex_) = 0;
-  // By the memory that is read, else by that which is written.
+  // By the address of the memory that is read, or else written.
   std::multimap<const void*, std::weak_ptr<GraphPart>> by_memory_ LONGWIRE_GUARDED_BY(mutex_);
   std::map<const void*, std::weak_ptr<GraphPart>> hosts_ LONGWIRE_GUARDED_BY(mutex_);
   std::atomic<uint64_t> alive_{0};

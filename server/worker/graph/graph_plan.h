@@ -1,5 +1,6 @@
-// How the parts of an executable's nodes hang together: which copies' bytes move around which host
-// function, found from the edges when it is made. All others move before or after the launch.
+// The plan of an executable: which copies' bytes are exchanged around which host function. It is
+// computed from the edges at instantiation. All other bytes are exchanged before or after the
+// launch.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +12,12 @@
 namespace longwire::worker {
 
 struct PlanEntry {
-  CUgraphNode node = nullptr;  // of the graph that the executable was made from
+  CUgraphNode node = nullptr;  // of the graph from which the executable was instantiated
   GraphPartRef part;
   bool read_at_host = false;   // the bytes are fetched after a host function
   bool write_at_host = false;  // the bytes are sent before a host function
-  // Of a host function: the entries whose bytes must be in the program when it runs, and those that
-  // read what it wrote.
+  // For a host function: the entries whose bytes must have arrived in the program when it runs, and
+  // those that read what it wrote.
   std::vector<size_t> before, after;
 
   bool IsOrdered() const { return !before.empty() || !after.empty(); }
@@ -27,7 +28,7 @@ struct GraphPlan {
 
   bool WritesProgram() const;
   calls::GraphEvents Events() const;
-  // What one launch at a time may use: blocks, and host functions around which bytes move.
+  // Used by one launch at a time: blocks, and host functions around which bytes are exchanged.
   std::vector<std::atomic<bool>*> Exclusive() const;
 };
 
@@ -43,11 +44,11 @@ struct GraphExec {
 };
 
 using FindPart = std::function<GraphPartRef(CUgraphNode)>;
-// The bodies of a conditional node; none of any other.
+// The bodies of a conditional node; empty for other nodes.
 using FindBodies = std::function<std::vector<CUgraph>(CUgraphNode)>;
 
-// CUDA_ERROR_NOT_SUPPORTED if a copy reads what another one wrote a part of into the program's
-// memory, and they share no pinned memory; or if a body, which may not run, writes there.
+// CUDA_ERROR_NOT_SUPPORTED if a copy reads memory of the program of which another copy, or a body
+// that may not run, writes a part, and the two do not share pinned memory.
 CUresult MakePlan(const DriverTable& driver, CUgraph graph, const FindPart& find,
                   const FindBodies& bodies, GraphPlan* plan);
 

@@ -1,7 +1,7 @@
 // Deferred calls: destroys, unmaps and unloads wait until the calls before them in the log were
 // issued (and, where the driver would wait, finished), and then run on a helper. Maps of a range
-// that is still to be unmapped wait here too; maps of new chunks run on a helper. Log thread only,
-// but for Done.
+// whose unmap is deferred wait here too; maps of new chunks run on a helper. Only the log thread
+// calls this class, except for Done.
 #pragma once
 
 #include <atomic>
@@ -39,10 +39,10 @@ class Deferred {
   };
   explicit Deferred(Uses uses) : uses_(uses) {}
 
-  // Takes the call if it is to be deferred. True if so.
+  // True if the call is deferred; it is then moved out of `call`.
   bool Take(QueuedCall& call);
-  // True if the call has to stay in the log until the map is done that runs on a helper now:
-  // nothing else keeps calls outside streams from using that memory too early.
+  // True if the call must stay in the log until the map that runs on a helper is done. Calls
+  // outside streams would otherwise use that memory too early.
   bool MustWait(const wire::RecordHeader& header) const;
   // Runs what can run now. True if anything did.
   bool Pass();
@@ -64,7 +64,7 @@ class Deferred {
   bool TakeUnmap(QueuedCall& call);
   bool TakeStreamDestroy(QueuedCall& call);
   bool Ready(const Held& held, uint64_t lowest_waiting);
-  // True if an earlier deferred call is of the same context.
+  // True if an earlier deferred call belongs to the same context.
   bool PartsAreHeld(size_t index) const;
   void Release(QueuedCall call);
   void Done(uint64_t position);
@@ -74,7 +74,7 @@ class Deferred {
   // Runs maps, in order, until one has to wait. True if any ran.
   bool PassMaps();
   void MapOnHelper();
-  // What a map maps; empty for other calls.
+  // The range and chunks of a map; empty for other calls.
   struct Place {
     uint64_t position = 0;
     uint64_t address = 0;
@@ -85,9 +85,9 @@ class Deferred {
 
   Uses uses_;
   std::deque<Held> held_;
-  std::deque<QueuedCall> maps_;      // and what follows them
-  bool mapping_ = false;             // the first of them, on a helper
-  std::atomic<bool> mapped_{false};  // that one is done
+  std::deque<QueuedCall> maps_;      // maps that wait, and the calls behind them
+  bool mapping_ = false;             // a helper runs the first of maps_
+  std::atomic<bool> mapped_{false};  // the helper is done with it
   base::Mutex mutex_{base::ranks::kDeferred};
   std::vector<Range> unmaps_ LONGWIRE_GUARDED_BY(mutex_);  // deferred or running
 };

@@ -1,5 +1,5 @@
-// Runs calls. What is above, the calls' implementations, defines it and sees the whole session;
-// what issues calls sees this alone.
+// Runs calls. It is implemented in calls/, which can use the whole session; the classes that issue
+// calls know only this interface.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +16,15 @@ class Executor {
  public:
   explicit Executor(Session& session) : session_(session) {}
 
-  // Decodes and runs one call on this thread, and answers it. Returns kNotYet if it must be tried
-  // again. `stream` is null for calls outside streams.
+  // Decodes and runs one call on this thread and sends its reply. Returns kNotYet if it must be
+  // tried again. `stream` is null for calls outside streams.
   CUresult Execute(QueuedCall& call, const std::shared_ptr<Stream>& stream) const;
-  // Answers a call that is not run at all.
+  // Sends the reply of a call that is not run.
   void Refuse(const QueuedCall& call, CUresult code) const;
-  // Answers a call that the driver has run already.
+  // Sends the reply of a call that the driver has run already.
   void Return(QueuedCall& call, const std::shared_ptr<Stream>& stream, CUresult result) const;
-  // lwCopyData outside streams: the bytes are where they lie in the log. False if they cannot be
-  // decoded.
+  // lwCopyData outside streams. `arguments` are read in the log's memory, without a copy. False if
+  // they cannot be decoded.
   bool TakeBytes(std::span<const std::byte> arguments) const;
 
  private:

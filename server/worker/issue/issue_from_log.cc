@@ -7,7 +7,8 @@
 namespace longwire::worker {
 namespace {
 
-// So many and more of one stream go from the log even if others' launches stand between them.
+// This many launches of one stream are issued from the log even if launches of other streams stand
+// between them.
 constexpr size_t kManyInARow = 4;
 
 bool PeekLaunch(std::span<const std::byte> log, wire::RecordHeader* header, size_t* bytes) {

@@ -34,7 +34,7 @@ void Issuer::Add(const std::shared_ptr<Stream>& stream) {
 void Issuer::Remove(const std::shared_ptr<Stream>& stream) {
   uses_.gates.Queued(stream->context->device, -static_cast<int64_t>(stream->queue.size()));
   for (; !stream->queue.empty(); Leave(*stream)) {
-    AfterDropped(uses_.books, stream->queue.front());
+    AfterDropped(uses_.bookkeeping, stream->queue.front());
     uses_.executor.Refuse(stream->queue.front(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
   }
   std::erase(streams_, stream);
@@ -282,7 +282,7 @@ void Issuer::CountIssued(Stream& stream, const QueuedCall& head) {
 }
 
 void Issuer::Drop(const std::shared_ptr<Stream>& stream, QueuedCall& head) {
-  AfterDropped(uses_.books, head);
+  AfterDropped(uses_.bookkeeping, head);
   uses_.executor.Refuse(head, static_cast<CUresult>(stream->context->failed.load()));
   CountIssued(*stream, head);
 }

@@ -1,13 +1,14 @@
 // The streams' queues and the rules by which their calls are issued (log thread only):
-//   - a stream has at most kMaxUnfinishedPerStream issued calls that are not known to be finished;
-//   - a legacy-stream call waits until the blocking streams of its context have issued everything
-//     that the log has before it, and theirs wait for the legacy stream's likewise;
-//   - a capture ends after what its other streams captured, which nothing may make it wait for;
-//   - a call returns kNotYet while it cannot be issued: a wait whose record was not issued, a
-//   launch whose
-//     function is being loaded, a copy without bytes or staging;
-//   - a closed gate or a spent budget holds back what would keep the device at work (gates.h);
-//   - nothing is issued past a mapping that still has to wait for an unmapping.
+//   - A stream has at most kMaxUnfinishedPerStream issued calls that are not known to be finished.
+//   - A call of the legacy stream waits until the blocking streams of its context have issued all
+//     calls that the log has before it. Calls of blocking streams wait for the legacy stream in the
+//     same way.
+//   - The end of a capture is issued after all captured calls before it, also those of other
+//     streams. Nothing else orders them.
+//   - A call returns kNotYet while it cannot be issued: a wait whose event record was not issued, a
+//     launch whose function is being loaded, a copy without bytes or staging memory.
+//   - A closed gate or a spent budget holds back calls that give the device work (gates.h).
+//   - No call is issued past a map that waits for an unmap.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@ class Issuer {
  public:
   struct Uses {
     Executor executor;
-    Bookkeeping books;
+    Bookkeeping bookkeeping;
     LaunchRun::Uses launches;
     Gates& gates;
     Timelines& timelines;
@@ -46,8 +47,8 @@ class Issuer {
   // Takes the call (CallQueue::Push).
   void Enqueue(const std::shared_ptr<Stream>& stream, QueuedCall& call);
 
-  // Launches of the stream that stand at the log's head, which is at `position`, go from there to
-  // the driver, if none of the stream's calls waits before them.
+  // Issues launches of the stream directly from the head of the log, which is at `position`, if
+  // none of the stream's calls is queued.
   struct FromLog {
     int records = 0;
     size_t bytes = 0;  // of the log
@@ -58,32 +59,32 @@ class Issuer {
   // Issues what can be issued now. True if anything was.
   bool Pass();
 
-  // Puts markers behind issued calls that have none yet; of one context, or of all.
+  // Puts markers behind the issued calls that have none yet, of one context or of all.
   void MarkTouched(const Context* context = nullptr);
-  // Puts one behind the stream's call there, now or when it is issued.
+  // Puts a marker behind the stream's call at `position`, now or when it is issued.
   void MarkAt(Stream& stream, uint64_t position);
 
-  // Puts one behind what was issued into the stream. Its issue_mutex is held.
+  // Puts a marker behind all issued calls of the stream. Its issue_mutex is held.
   void PlaceMarker(const std::shared_ptr<Stream>& stream);
 
   // The lowest position of queued calls of other streams that this stream's calls must not
   // overtake.
   uint64_t OthersTurn(const Stream& stream) const;
 
-  // Of all calls that wait in queues the lowest position; UINT64_MAX if none waits.
+  // The lowest position of all queued calls; UINT64_MAX if none is queued.
   uint64_t LowestWaiting() const;
   bool anything_waits() const { return !waiting_.empty(); }
-  // Nothing is queued, and what was issued has its marker.
+  // True if no call is queued and all issued calls have a marker.
   bool IsIdle() const;
   uint64_t waiting_bytes() const { return waiting_bytes_; }
-  // Streams' calls behind this position are held back.
+  // Calls of streams behind this position are not issued.
   void SetBarrier(uint64_t position) { barrier_ = position; }
   const std::vector<std::shared_ptr<Stream>>& streams() const { return streams_; }
 
  private:
   bool Run(const std::shared_ptr<Stream>& stream);
-  // The locks under which calls are issued into a stream: its own, and its context's where it is
-  // ordered with the legacy stream. Which of them are held is known at run time alone.
+  // The locks under which calls are issued into a stream: the stream's own, and the context's if
+  // the stream is ordered with the legacy stream. Which are held is only known at run time.
   class Locks {
    public:
     Locks(Issuer& issuer, Stream& stream) LONGWIRE_NO_THREAD_SAFETY_ANALYSIS;
@@ -98,17 +99,17 @@ class Issuer {
   void MarkNowOrLater(const std::shared_ptr<Stream>& stream);
   bool IssueAll(const std::shared_ptr<Stream>& stream);
   bool MayStart(const Stream& stream, const QueuedCall& head) const;
-  // All captured calls below this position were issued.
+  // True if all captured calls below this position were issued.
   bool AllCaptured(uint64_t position) const;
-  // True if the head is done with and leaves the queue.
+  // True if the head was issued or dropped, and leaves the queue.
   bool Issue(const std::shared_ptr<Stream>& stream, QueuedCall& head);
-  // As many launches as the stream may have now begin to be gathered. False if it may have none.
+  // Begins a run with as many launches as the stream may issue now. False if it may issue none.
   bool BeginLaunches(const Stream& stream);
-  // Issues the launches at the queue's head together. False if there are not two that can be.
+  // Issues the launches at the queue's head as a run. False if fewer than two can be in it.
   bool IssueLaunches(const std::shared_ptr<Stream>& stream);
-  void Leave(Stream& stream);  // the queue's head
+  void Leave(Stream& stream);  // removes the queue's head
   void MarkIfDue(const std::shared_ptr<Stream>& stream);
-  // Calls that no marker follows yet, of these positions.
+  // Counts issued calls, from position `first` to `last`, that no marker follows yet.
   void CountUnmarked(Stream& stream, uint64_t first, uint64_t last, size_t calls);
   void CountIssued(Stream& stream, const QueuedCall& head);
   void Drop(const std::shared_ptr<Stream>& stream, QueuedCall& head);

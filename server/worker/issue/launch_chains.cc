@@ -15,7 +15,7 @@ constexpr uint32_t kTimesBefore = 8;
 // Each takes some 160 KiB of the device's memory.
 constexpr size_t kMaxChains = 128;
 constexpr size_t kMaxPieces = 4096;
-// A chain that was not used while so many pieces were looked for makes room for another one.
+// A chain that was not used in this number of look-ups makes room for another one.
 constexpr uint64_t kStale = 1 << 16;
 
 uint64_t Mix(uint64_t hash, uint64_t word) {
@@ -128,7 +128,7 @@ size_t LaunchChains::Launch(const Stream& stream, uint64_t place,
       *alone = 0;
       return size;
     }
-    // One by one, they will be told what is wrong with them.
+    // Issued one by one, each launch gets its own error.
     found->second.never = true;
     Drop(found->second);
     return 0;
@@ -197,7 +197,7 @@ void LaunchChains::Forget(const Stream& stream) {
 }
 
 LaunchChains::Change::Change(LaunchChains& chains, CallId call) {
-  // What a stream is told of caches and priorities, a graph's nodes do not hear: none from then on.
+  // A stream's attributes (caches, priority) do not apply to a graph's nodes: no chains any more.
   bool of_streams = call == CallId::cuStreamSetAttribute;
   if (!of_streams && call != CallId::cuCtxSetLimit) return;
   chains_ = &chains;

@@ -1,14 +1,14 @@
-// Launches that a stream has had before, in this order and of these shapes, go to the device as
-// one: a graph of kernel nodes, which NVIDIA's driver launches in half of the time that it takes
-// for one kernel (docs/decisions/0035). What differs from the last time are the parameters; they
-// are exchanged in the nodes. A node keeps its function and its sizes for life: what else belongs
-// to a function (its clusters, for one) does not leave a node when another function comes.
+// A sequence of launches that a stream repeats, with the same functions and sizes, goes to the
+// device as one graph of kernel nodes. NVIDIA's driver needs half as long for the graph as for one
+// kernel launch (docs/decisions/0035). Only the parameters differ from the last time; they are set
+// in the nodes. A node's function and sizes never change: other properties of its function, such
+// as cluster dimensions, would stay in the node.
 //
-// Pieces of 4, 8 or 16 launches are looked for, at places in the row of launches that are multiples
-// of their size: so the same program is cut in the same places, whenever its messages arrive. A row
-// begins behind any other call of the stream.
+// A stream's launches between two other calls are a row. Chains have 4, 8 or 16 launches and begin
+// at an index of the row that is a multiple of their size: a program is cut at the same indexes,
+// no matter when its messages arrive.
 //
-// The log thread launches; any thread may have chains forgotten.
+// The log thread launches chains; any thread may call Forget.
 #pragma once
 
 #include <cstddef>
@@ -45,19 +45,20 @@ class LaunchChains {
   explicit LaunchChains(const DriverTable& driver);
   ~LaunchChains() { ForgetAll(); }
 
-  // Held around calls of Launch: no chain is forgotten meanwhile.
+  // Held around calls of Launch, so that no chain is destroyed meanwhile.
   base::Mutex& mutex() LONGWIRE_RETURN_CAPABILITY(mutex_) { return mutex_; }
-  // How many of the launches went as one chain, from the first on. `*alone`: how many are to go one
-  // by one before it is worth to ask again; 0 if a chain went. `place`: of the first in its row.
+  // Issues the first launches as one chain, if there is one. Returns their number. `place` is the
+  // index of the first launch in its row. `*alone` is the number of launches to issue one by one
+  // before the next call; 0 if a chain was issued.
   size_t Launch(const Stream& stream, uint64_t place, std::span<const PlainLaunch> launches,
                 size_t* alone) LONGWIRE_REQUIRES(mutex_);
 
-  // Before what they were made with goes away or changes.
+  // Destroy chains, before objects or settings that they were made with change or are destroyed.
   void ForgetAll();
   void Forget(const Stream& stream);
 
-  // Held around every call: while it changes how kernels run that are launched later nothing is
-  // made, since it could be from before the change or after it.
+  // Exists during every call. If the call changes how later kernels run, no chain is made
+  // meanwhile, since it could have the state before or after the change.
   class Change {
    public:
     Change(LaunchChains& chains, CallId call);
@@ -72,7 +73,7 @@ class LaunchChains {
  private:
   static constexpr size_t kSizes[] = {16, 8, 4};
 
-  // A graph of one launch behind the other, and what its nodes hold now.
+  // A graph of launches in sequence, and what its nodes are set to now.
   struct Chain {
     explicit Chain(const DriverTable& its_driver) : driver(its_driver) {}
     ~Chain();
@@ -90,7 +91,7 @@ class LaunchChains {
     std::vector<std::vector<std::byte>> parameters;
     uint64_t used = 0;  // when, by clock_
   };
-  // Launches of one stream that have come before, by their number and shapes.
+  // A sequence of launches that one stream has had, identified by their number and shapes.
   struct Piece {
     uint64_t stream = 0;
     uint32_t times = 0;
@@ -99,11 +100,11 @@ class LaunchChains {
   };
 
   bool Takes(const Stream& stream) const LONGWIRE_REQUIRES(mutex_);
-  // Counts that they came, and makes their chain if it is due.
+  // Counts that these launches came, and makes their chain if it is due.
   void Meet(uint64_t hash, const Stream& stream, std::span<const PlainLaunch> launches)
       LONGWIRE_REQUIRES(mutex_);
   bool MakeRoom() LONGWIRE_REQUIRES(mutex_);
-  void Drop(Piece& piece) LONGWIRE_REQUIRES(mutex_);  // its chain
+  void Drop(Piece& piece) LONGWIRE_REQUIRES(mutex_);  // destroys its chain
   template <class Goes>
   void ForgetWhere(Goes goes);
 

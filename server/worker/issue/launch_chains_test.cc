@@ -219,7 +219,7 @@ void GiveRows(HeldLaunches& held, int rows, size_t launches) {
 
 class ChainsInASession : public ::testing::TestWithParam<Place> {};
 
-INSTANTIATE_TEST_SUITE_P(From, ChainsInASession, Places(), PlaceName);
+INSTANTIATE_TEST_SUITE_P(From, ChainsInASession, BothPlaces(), PlaceName);
 
 TEST_P(ChainsInASession, EachLaunchGoesOnce) {
   HeldLaunches held(GetParam());

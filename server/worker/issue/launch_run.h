@@ -1,7 +1,7 @@
-// Launches that stand one behind the other in a stream: they are decoded together and then given to
-// the driver in one go. The driver leaves nothing of our code and data in the nearest caches, so
-// what lies between two of its calls costs by the lines that it touches, there and in the driver's
-// next call (docs/decisions/0030).
+// Consecutive launches of a stream are decoded together and then given to the driver in one go. A
+// driver call evicts our code and data from the first-level caches. Code between two driver calls
+// therefore costs by the cache lines that it touches, there and in the next driver call
+// (docs/decisions/0030).
 #pragma once
 
 #include <array>
@@ -26,17 +26,17 @@ class LaunchRun {
   };
   explicit LaunchRun(Uses uses) : uses_(uses) {}
 
-  // Launches of this stream are to be added, up to this position, and `most` at most. False if the
-  // stream takes none this way now. It outlives the run.
+  // Begins a run of at most `most` launches of this stream, up to this position. False if the
+  // stream's launches cannot go in a run now. The stream outlives the run.
   bool Begin(const Stream& stream, uint64_t last_position, size_t most);
-  // The stream's next launch. False if it does not go with the others: it needs more than its
-  // function, sizes and parameters, or stands behind a place where a marker is wanted. Then the way
-  // of all calls is for it, and for what stands behind it.
+  // Adds the stream's next launch. False if it cannot be part of the run: it needs more than its
+  // function, sizes and parameters, or comes after a position where a marker is wanted. It and the
+  // calls behind it are then issued one by one, as other calls are.
   bool Add(uint64_t position, std::span<const std::byte> arguments);
   size_t size() const { return count_; }
   uint64_t position(size_t index) const { return launches_[index].position; }
 
-  // Gives them to the driver until one fails or the gate closes; `result`: the last one's.
+  // Launches them until one fails or the gate closes. Returns how many; `result` is the last one's.
   size_t Give(CUresult* result);
 
  private:
@@ -49,7 +49,7 @@ class LaunchRun {
   const Stream* stream_ = nullptr;
   uint64_t last_position_ = 0;
   size_t most_ = 0;
-  calls::lwLaunch decoded_;  // kept: its lists have no memory of their own mostly
+  calls::lwLaunch decoded_;  // a member, so that the memory of its lists is reused
   size_t count_ = 0;
   size_t used_bytes_ = 0;  // of the parameters
   std::array<PlainLaunch, kMaxLaunches> launches_{};

@@ -11,7 +11,7 @@ namespace {
 
 class LaunchesInARow : public ::testing::TestWithParam<Place> {};
 
-INSTANTIATE_TEST_SUITE_P(From, LaunchesInARow, Places(), PlaceName);
+INSTANTIATE_TEST_SUITE_P(From, LaunchesInARow, BothPlaces(), PlaceName);
 
 TEST_P(LaunchesInARow, EachLaunchHasItsParameters) {
   HeldLaunches held(GetParam());
@@ -79,7 +79,7 @@ TEST(LaunchesFromTheQueue, EndsWhereAMarkerIsWanted) {
   HeldLaunches held(Place::kQueue);
   std::atomic<bool> seen{false};
   held.on_launch = [&](size_t number) {
-    if (number == 12) held.session.Until([&] { return seen.load(); }, "the progress of before");
+    if (number == 12) held.session.Until([&] { return seen.load(); }, "the earlier progress");
     return CUDA_SUCCESS;
   };
   auto positions = held.LaunchMany(20);

@@ -91,7 +91,7 @@ bool LogThread::IsFull() const {
 
 bool LogThread::ReadSome() {
   auto log = up_.Available();
-  // What comes later than this look must end the wait that may follow.
+  // Bytes that arrive after this poll must end the wait that may follow.
   seen_ = up_.cursor() + log.size();
   int records = 0;
   while (records < kRecordsPerPass && !IsFull() && !uses_.failures.over()) {
@@ -161,13 +161,13 @@ void LogThread::Sort(const wire::RecordHeader& header, uint64_t position,
   }
   const std::shared_ptr<Stream>& stream = streams_.Find(header.stream);
   if (stream == nullptr) {
-    AfterDropped(uses_.books, call);
+    AfterDropped(uses_.bookkeeping, call);
     uses_.executor.Refuse(call, CUDA_ERROR_INVALID_HANDLE);
     // Its creation may have failed here, which nobody waited for: whoever waits for it goes on.
     uses_.down.Progress(header.stream, position);
     return;
   }
-  if (AfterSorted(uses_.books, call) != wire::WireResult::kOk) {
+  if (AfterSorted(uses_.bookkeeping, call) != wire::WireResult::kOk) {
     uses_.failures.Fatal(std::string("the arguments of ") + CallName(call.call) +
                          " cannot be decoded");
     return;

@@ -1,5 +1,5 @@
 // The log thread: reads the up log, sorts its records into the streams' queues and issues from each
-// queue what can be issued. It waits for nothing but the log itself.
+// queue the calls that may start. It waits for nothing but the log itself.
 #pragma once
 
 #include <memory>
@@ -34,7 +34,7 @@ class LogThread {
     Executor executor;
     Issuer& issuer;
     Deferred& deferred;
-    Bookkeeping books;
+    Bookkeeping bookkeeping;
     const HandleTable<Stream>& streams;
     Gates& gates;
     Memory& memory;
@@ -53,16 +53,16 @@ class LogThread {
   void Start();
   void Join();
 
-  // Log thread: nothing is left of what was read, and nothing is there to be read; unless it waits
-  // for memory.
+  // Log thread only. True if all records that were read are issued and the log has no more, unless
+  // calls wait for memory.
   bool IsIdle();
 
  private:
   void Run();
-  // Sorts what the log holds, up to a bound. False when the session is over.
+  // Reads and sorts a bounded number of records. False when the session is over.
   bool ReadSome();
   bool IsFull() const;
-  // The launches at the log's head that need no place in a queue.
+  // Issues launches at the log's head that need not be queued.
   Issuer::FromLog IssueAtOnce(const wire::RecordHeader& header, std::span<const std::byte> log);
   void Sort(const wire::RecordHeader& header, uint64_t position, std::span<const std::byte> bytes);
   static void FetchAhead(std::span<const std::byte> log);
@@ -74,7 +74,7 @@ class LogThread {
   Uses uses_;
   wire::RingConsumer up_;
   FoundLately<Stream> streams_;
-  QueuedCall sorted_;  // just now; kept for the memory of its arguments
+  QueuedCall sorted_;  // the newest; a member, so that the memory of its arguments is reused
   uint64_t seen_ = 0;  // end of the log when it was read last
   wire::SpinPrediction spin_{wire::AllowedCores()};
   std::thread thread_;

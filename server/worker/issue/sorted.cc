@@ -24,30 +24,30 @@ wire::WireResult CheckLists(const calls::lwGraphLaunch& call) {
 
 }  // namespace
 
-wire::WireResult AfterSorted(Bookkeeping books, const QueuedCall& record) {
+wire::WireResult AfterSorted(Bookkeeping bookkeeping, const QueuedCall& record) {
   switch (record.call) {
     case CallId::lwEventRecord: {
       calls::lwEventRecord call;
       LW_TRY(Decode(record, &call));
-      books.events.RecordSorted(call.event, call.version);
+      bookkeeping.events.RecordSorted(call.event, call.version);
       break;
     }
     case CallId::lwStreamWaitEvent: {
       calls::lwStreamWaitEvent call;
       LW_TRY(Decode(record, &call));
-      books.events.WaitSorted(call.event, call.version);
+      bookkeeping.events.WaitSorted(call.event, call.version);
       break;
     }
     case CallId::lwGraphLaunch: {
       calls::lwGraphLaunch call;
       LW_TRY(Decode(record, &call));
       LW_TRY(CheckLists(call));
-      books.graphs.LaunchRead(call.exec, record.position);
+      bookkeeping.graphs.LaunchRead(call.exec, record.position);
       for (size_t i = 0; i < call.record.size(); ++i) {
-        books.events.RecordSorted(call.record[i], call.record_version[i]);
+        bookkeeping.events.RecordSorted(call.record[i], call.record_version[i]);
       }
       for (size_t i = 0; i < call.wait.size(); ++i) {
-        books.events.WaitSorted(call.wait[i], call.wait_version[i]);
+        bookkeeping.events.WaitSorted(call.wait[i], call.wait_version[i]);
       }
       break;
     }
@@ -56,7 +56,7 @@ wire::WireResult AfterSorted(Bookkeeping books, const QueuedCall& record) {
       LW_TRY(Decode(record, &call));
       bool captured = (record.flags & wire::kCapturing) != 0;
       if (call.data.empty() && call.bytes != 0 && !captured) {
-        books.transfers.ExpectCopy(call.transfer, call.bytes);
+        bookkeeping.transfers.ExpectCopy(call.transfer, call.bytes);
       }
       break;
     }
@@ -66,36 +66,36 @@ wire::WireResult AfterSorted(Bookkeeping books, const QueuedCall& record) {
   return wire::WireResult::kOk;
 }
 
-void AfterDropped(Bookkeeping books, const QueuedCall& record) {
+void AfterDropped(Bookkeeping bookkeeping, const QueuedCall& record) {
   switch (record.call) {
     case CallId::lwEventRecord: {
       calls::lwEventRecord call;
       if (Decode(record, &call) != wire::WireResult::kOk) return;
-      books.events.RecordDropped(call.event, call.version);
+      bookkeeping.events.RecordDropped(call.event, call.version);
       break;
     }
     case CallId::lwStreamWaitEvent: {
       calls::lwStreamWaitEvent call;
       if (Decode(record, &call) != wire::WireResult::kOk) return;
-      books.events.WaitDropped(call.event, call.version);
+      bookkeeping.events.WaitDropped(call.event, call.version);
       break;
     }
     case CallId::lwGraphLaunch: {
       calls::lwGraphLaunch call;
       if (Decode(record, &call) != wire::WireResult::kOk) return;
-      books.graphs.LaunchDropped(call.exec, record.position);
+      bookkeeping.graphs.LaunchDropped(call.exec, record.position);
       for (size_t i = 0; i < call.record.size(); ++i) {
-        books.events.RecordDropped(call.record[i], call.record_version[i]);
+        bookkeeping.events.RecordDropped(call.record[i], call.record_version[i]);
       }
       for (size_t i = 0; i < call.wait.size(); ++i) {
-        books.events.WaitDropped(call.wait[i], call.wait_version[i]);
+        bookkeeping.events.WaitDropped(call.wait[i], call.wait_version[i]);
       }
       break;
     }
     case CallId::lwCopyToDevice: {
       calls::lwCopyToDevice call;
       if (Decode(record, &call) != wire::WireResult::kOk) return;
-      books.transfers.FinishCopy(call.transfer);
+      bookkeeping.transfers.FinishCopy(call.transfer);
       break;
     }
     default:

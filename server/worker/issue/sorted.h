@@ -1,5 +1,5 @@
-// Bookkeeping that some calls need beside being issued: in the log's order when they are sorted
-// into queues, and when they are dropped because their context failed.
+// Bookkeeping of events, graphs and transfers for calls that are sorted into queues, in the log's
+// order, and for calls that are dropped because their context failed.
 #pragma once
 
 #include "server/worker/support/objects.h"
@@ -18,7 +18,7 @@ struct Bookkeeping {
 };
 
 // kFatal for a record that cannot be decoded.
-wire::WireResult AfterSorted(Bookkeeping books, const QueuedCall& call);
-void AfterDropped(Bookkeeping books, const QueuedCall& call);
+wire::WireResult AfterSorted(Bookkeeping bookkeeping, const QueuedCall& call);
+void AfterDropped(Bookkeeping bookkeeping, const QueuedCall& call);
 
 }  // namespace longwire::worker

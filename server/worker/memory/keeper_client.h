@@ -1,4 +1,4 @@
-// The worker's side of its keepers: leases of physical memory, one socket per device.
+// The worker's connection to a device's keeper: leases of physical memory.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ namespace longwire::worker {
 
 using SharedToken = std::array<uint64_t, 2>;
 
-// Calls wait for the keeper's answer: never on the log thread, but for Return.
+// Calls wait for the keeper's reply, so the log thread may only call Return.
 class KeeperClient {
  public:
   using OnReclaim = std::function<void(const keeper::Reclaim&)>;
@@ -33,7 +33,7 @@ class KeeperClient {
   int Greet(std::string* sentence);
 
   // Receives the keeper's own requests from now on, on a thread of its own and on threads that wait
-  // for an answer; the callbacks must not wait. `gone`: the keeper has ended.
+  // for a reply. The callbacks must not wait. `gone` is called when the keeper has ended.
   void Listen(OnReclaim reclaim, OnSwap swap = {}, std::function<void()> gone = {});
   void StopListening();
 
@@ -42,27 +42,27 @@ class KeeperClient {
     uint64_t bytes = 0;
     wire::Descriptor memory;
   };
-  // All of them or none. Returns a CUresult.
-  // `spare`: nobody shall give anything up for it.
+  // Leases all of the chunks or none. Returns a CUresult. With `spare`, no memory is reclaimed from
+  // other sessions for it.
   int Lease(const std::vector<uint64_t>& bytes, bool spare, std::vector<Chunk>* chunks,
             std::string* sentence);
-  // Under the token other workers of the tenant borrow the chunks.
+  // Returns a token with which other workers of the tenant can borrow the chunks.
   int Share(const std::vector<uint64_t>& chunks, SharedToken* token);
   int Borrow(const SharedToken& token, std::vector<Chunk>* chunks, std::string* sentence);
   int Info(keeper::Info* info);
-  // These wait for nobody, also while another thread waits for an answer.
+  // These do not wait, also while another thread waits for a reply.
   void Return(const std::vector<uint64_t>& chunks);
   void Reclaimed(const keeper::Reclaimed& answer);
   template <class M>
   void Tell(const M& message) {
     Send(message);
   }
-  // Left out where it would have to wait.
+  // Not sent if it would have to wait.
   template <class M>
   void TellIfThereIsRoom(const M& message) {
     SendNow(message::Pack(message));
   }
-  // For the log that people see.
+  // For log messages.
   void Note(keeper::MemoryEventKind kind, uint64_t bytes);
 
  private:
@@ -71,28 +71,28 @@ class KeeperClient {
     return socket_.valid() && wire::SendMessage(socket_.get(), message::Pack(message));
   }
   void SendNow(const std::vector<std::byte>& packet);
-  // The keeper's next packet, for this long, that is no question of its own.
+  // Waits up to the timeout for the keeper's next packet that is not a request of its own.
   std::optional<wire::Message> Hear(std::chrono::milliseconds patience, bool* closed = nullptr)
       LONGWIRE_REQUIRES(mutex_);
   void ListenLoop();
-  // True if it is a question of the keeper's own, which is then taken.
+  // True if the packet is a request of the keeper's own; it is then handled.
   bool TakeQuestion(wire::Message& packet) LONGWIRE_REQUIRES(mutex_);
-  // The keeper's versions, from its answer to a Hello; nullopt: it is silent.
+  // The keeper's versions, from its reply to a Hello; nullopt if it does not reply.
   std::optional<wire::VersionRange> HearHello(uint64_t request) LONGWIRE_REQUIRES(mutex_);
-  // Takes the answer to a request for chunks.
+  // Handles the reply to a request for chunks.
   int Receive(uint64_t request, std::vector<Chunk>* chunks, std::string* sentence)
       LONGWIRE_REQUIRES(mutex_);
 
   wire::Descriptor socket_;
-  base::Mutex mutex_;  // held by the thread that waits for an answer
+  base::Mutex mutex_;  // held by the thread that waits for a reply
   bool IsGone() const;
   static int Gone(std::string* sentence);
   int InfoOfGone(keeper::Info* info) const LONGWIRE_REQUIRES(mutex_);
 
   uint64_t next_request_ LONGWIRE_GUARDED_BY(mutex_) = 1;
-  // That is spoken with the keeper.
+  // The version spoken with the keeper.
   uint32_t version_ LONGWIRE_GUARDED_BY(mutex_) = wire::kLastWithoutRange;
-  // Questions that came before anybody listened.
+  // Requests that came before Listen.
   std::vector<wire::Message> early_ LONGWIRE_GUARDED_BY(mutex_);
   keeper::Info last_info_ LONGWIRE_GUARDED_BY(mutex_);
   OnReclaim on_reclaim_;  // set before the thread starts, and so the next two

@@ -1,4 +1,4 @@
-// A worker's end of the way to its keeper: what the keeper asks by itself is heard at any time.
+// A worker's end of its connection to the keeper: the keeper's own requests are served at any time.
 #include "server/worker/memory/keeper_client.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Physical chunks lent by the keepers, and what is mapped where in the session's windows. Chunks
-// have the session's numbers: each keeper counts for itself.
+// The session's physical chunks, which keepers have lent, and their mappings in the windows. Chunks
+// have numbers of the session, since each keeper has its own numbers.
 #pragma once
 
 #include <atomic>
@@ -33,34 +33,36 @@ class Memory {
   // Waits for the keeper. Adds the chunks' ids and sizes. `spare`: not needed now.
   CUresult Lease(int32_t device, const std::vector<uint64_t>& bytes, bool spare,
                  std::vector<wire::LeasedChunk>* leased);
-  // Lets other sessions of the tenant on this server have the chunks, which are of one device.
+  // Shares chunks of one device with other sessions of the tenant on this server.
   CUresult Share(const std::vector<uint64_t>& chunks, SharedToken* token);
-  // The chunks of a token, of whichever device of this session; they are returned like leased ones.
+  // Borrows the chunks of a token, which may be of any device of this session. They are returned as
+  // leased ones are.
   CUresult Borrow(const SharedToken& token, int32_t* device,
                   std::vector<wire::LeasedChunk>* borrowed);
-  // The chunks are not mapped any more.
+  // Returns chunks to their keepers. They must not be mapped.
   CUresult Return(const std::vector<uint64_t>& chunks);
-  // The client gave back what the keeper asked for, or what it had of that.
+  // Reports to the keeper how much the client has given back of the requested memory.
   CUresult Reclaimed(int32_t device, const keeper::Reclaimed& answer);
   CUresult Map(int32_t device, uint64_t address, const std::vector<uint64_t>& chunks);
-  // Mapping them takes the driver a millisecond: one of them was not mapped before.
+  // True if one of the chunks was never mapped: the driver then needs about a millisecond to map
+  // it.
   bool AnyIsNew(const std::vector<uint64_t>& chunks);
   CUresult Unmap(uint64_t address, uint64_t bytes);
-  // Other chunks take the place of what is mapped in the range, which is whole chunks. The first
-  // `moved` bytes of them are mapped elsewhere too.
+  // Replaces the chunks in the range, which consists of whole chunks, by these chunks. The first
+  // `moved` bytes of the new chunks are mapped elsewhere, too.
   struct Range {
     uint64_t address = 0;
     uint64_t bytes = 0;
   };
   CUresult Remap(int32_t device, const Range& range, const std::vector<uint64_t>& chunks,
                  uint64_t moved);
-  // Of whole mapped chunks, by any device of the session.
+  // Sets the access of a device of the session to whole mapped chunks.
   CUresult SetAccess(uint64_t address, uint64_t bytes, int32_t device, bool access);
   CUresult Info(int32_t device, uint64_t* free, uint64_t* total);
 
-  // For the keeper to move (memory_swapping.cc); of a session on one device, by the keeper's
-  // numbers. LetGo undoes the chunks' mappings, TakeBack makes them again at the same addresses.
-  // Nothing may touch the memory meanwhile.
+  // For swapping (memory_swapping.cc), in sessions on one device; chunks have the keeper's numbers.
+  // LetGo unmaps the chunks, TakeBack maps them again at the same addresses. Nothing may access the
+  // memory meanwhile.
   CUresult LetGo(const std::vector<uint64_t>& keeper_chunks);
   CUresult TakeBack(std::vector<KeeperClient::Chunk>& chunks);
   size_t away() const { return away_; }  // chunks
@@ -77,28 +79,28 @@ class Memory {
     int32_t device = 0;
     uint64_t keeper_chunk = 0;  // as its keeper counts
     uint32_t mappings = 0;      // a chunk can be mapped in two places while it moves
-    bool away = false;          // the driver has neither handle nor mappings of it
-    wire::Descriptor lent;      // instead of the handle, until the first mapping
+    bool away = false;          // swapped out: the driver has no handle and no mapping
+    wire::Descriptor lent;  // the keeper's descriptor, until it is imported at the first mapping
   };
   struct Mapping {
     uint64_t bytes = 0;
     uint64_t chunk = 0;
     bool access = true;  // for the session's device, where it has only one
   };
-  // What a keeper lent becomes the session's; if that fails, goes back.
+  // Adds lent chunks to the session. If that fails they are returned to the keeper.
   CUresult Add(int32_t device, std::vector<KeeperClient::Chunk>& granted,
                std::vector<wire::LeasedChunk>* leased);
   CUresult Import(Chunk* chunk);
-  // Of a chunk that is mapped nowhere: what the driver has of it, if anything.
+  // Releases the driver's handle, if any, of a chunk that is mapped nowhere.
   CUmemGenericAllocationHandle TakeHandle(Chunk* chunk);
   bool InWindow(uint64_t address, uint64_t bytes) const;
   bool CoversWholeChunks(uint64_t address, uint64_t bytes) const LONGWIRE_REQUIRES(mutex_);
-  // Maps the chunks, one after the other, where nothing is mapped. Releases the lock while the
-  // driver works.
+  // Maps the chunks, one behind the other, at free addresses. Releases the lock during driver
+  // calls.
   CUresult MapRange(int32_t device, uint64_t address, const std::vector<uint64_t>& chunks)
       LONGWIRE_REQUIRES(mutex_);
-  // What the driver has to do for that; stops at the first error, *mapped bytes from the address
-  // on.
+  // The driver calls of a map. Stops at the first error; *mapped bytes from the address on are then
+  // mapped.
   CUresult MapChunks(uint64_t address, const std::vector<Chunk*>& chunks, uint64_t* mapped);
   CUresult Access(uint64_t address, uint64_t bytes, int32_t device, CUmemAccess_flags flags);
   std::vector<std::pair<uint64_t, Mapping>> TakeMappings(uint64_t address, uint64_t bytes)
@@ -106,7 +108,7 @@ class Memory {
   CUresult ImportHandle(const wire::Descriptor& memory, CUmemGenericAllocationHandle* handle);
   std::unordered_map<uint64_t, uint64_t> ByKeeperChunk() const LONGWIRE_REQUIRES(mutex_);
   std::unordered_multimap<uint64_t, uint64_t> AddressesByChunk() const LONGWIRE_REQUIRES(mutex_);
-  // Releases the lock while the driver works.
+  // Releases the lock during driver calls.
   void UnmapRange(uint64_t address, uint64_t bytes) LONGWIRE_REQUIRES(mutex_);
 
   const DriverTable& driver_;

@@ -26,7 +26,7 @@ CUresult Memory::LetGo(const std::vector<uint64_t>& keeper_chunks) {
   auto addresses = AddressesByChunk();
   for (uint64_t keeper_chunk : keeper_chunks) {
     auto number = numbers.find(keeper_chunk);
-    // Given back meanwhile: the keeper hears of that first.
+    // Given back meanwhile: the keeper receives that message first.
     if (number == numbers.end() || chunks_.at(number->second).away) continue;
     Chunk& chunk = chunks_.at(number->second);
     auto [at, end] = addresses.equal_range(number->second);

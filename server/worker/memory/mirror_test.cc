@@ -53,7 +53,7 @@ struct Mirrored {
     return session.Send(pull, kWork);
   }
 
-  // The ticket comes, and after it the work's end is told.
+  // The ticket comes, and after it the completion of the work.
   void ExpectServed(uint64_t ticket, uint64_t position) {
     record = session.Expect(wire::DownKind::kMirror);
     EXPECT_EQ(record.Number(), ticket);
@@ -183,7 +183,7 @@ TEST(Mirror, OfTwoPullsBehindWorkTheFirstCounts) {
   mirrored.session.Until([&] { return mirrored.session.taken() > second; }, "both in the worker");
   EXPECT_TRUE(mirrored.session.Quiet(wire::DownKind::kMirror));
   mirrored.session.driver.RunStream(kWorkIndex);
-  mirrored.ExpectServed(kTicket, second);  // the end of both may be told at once
+  mirrored.ExpectServed(kTicket, second);  // both completions may be reported at once
   EXPECT_TRUE(mirrored.session.Quiet(wire::DownKind::kMirror));
 }
 

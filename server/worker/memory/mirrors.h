@@ -1,11 +1,11 @@
-// Device memory with a counterpart in the program's own memory; the two ends exchange what changed.
-// The shadow is what the program's memory holds, as far as this end knows: where the device's bytes
-// differ from it, the device has changed them.
+// Device memory that mirrors memory of the program; the two ends exchange changes. The shadow has
+// the program's bytes, as far as this end knows: where the device's bytes differ, the device has
+// changed them.
 //
-// The calls of a mirror come in one stream. Shadows are touched by what hangs on that stream's
-// markers only, so by the completion thread, in the stream's order. A pull that comes behind other
-// work, in that work's stream, is outside this order: it counts only if no other pull was under way
-// when it was queued, and nothing was queued after it until it is done.
+// The calls of a mirror come in one stream. Only actions of that stream's markers use shadows, thus
+// the completion thread, in the stream's order. A pull behind other work, in that work's stream, is
+// outside this order. Its result is used only if no other pull was in progress when it was queued,
+// and nothing was queued after it until it was done.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@
 
 namespace longwire::worker {
 
-// Bytes, all zero at first; pages that stay so take no memory.
+// Bytes that are zero at first. Pages that are never written take no memory.
 class Shadow {
  public:
   static std::shared_ptr<Shadow> Make(uint64_t bytes);  // null: no memory
@@ -35,8 +35,8 @@ class Shadow {
   uint64_t bytes_;
 };
 
-// How many were queued (by the log thread, before their copies: those may be made at once) and are
-// done (by the completion thread).
+// Numbers of exchanges that were queued (counted by the log thread, before their copies, which may
+// be made at once) and are done (counted by the completion thread).
 struct Exchanges {
   std::atomic<uint64_t> queued{0};
   std::atomic<uint64_t> done{0};

@@ -124,7 +124,7 @@ void Swapping::Answer(uint64_t request, keeper::SwapAnswer answer) {
 void Swapping::LetGo() {
   CUresult result = uses_.memory.LetGo(ask_.chunks);
   if (result != CUDA_SUCCESS) {
-    uses_.failures.Fatal("memory of the session could not be let go of: error " +
+    uses_.failures.Fatal("memory of the session could not be unmapped for a swap: error " +
                          std::to_string(result));
     return;
   }
@@ -135,7 +135,7 @@ bool Swapping::TakeBack(wire::Message packet) {
   keeper::SwapReturned returned;
   if (message::Unpack(packet.bytes, &returned) != wire::WireResult::kOk ||
       returned.chunks.size() != packet.descriptors.size()) {
-    uses_.failures.Fatal("the keeper of the device's memory says what cannot be understood");
+    uses_.failures.Fatal("a message of the device's keeper cannot be decoded");
     return false;
   }
   if (returned.code != 0) {

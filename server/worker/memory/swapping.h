@@ -1,9 +1,10 @@
-// The session's memory that the keeper moves to the host's, on the worker's side. While some of it
-// is away nothing is read from the log that might touch memory: kernels follow pointers, so all of
-// it comes back first. The log thread lets go and takes back; it waits for nothing.
+// Swapping on the worker's side: the keeper moves memory of an idle session to host memory. While
+// some of it is swapped out, no call that may access memory is read from the log: kernels follow
+// pointers, so all memory is swapped in first. The log thread unmaps and maps; it waits for
+// nothing.
 //
-// Only sessions on one device take part: two that wait for each other's devices would wait for
-// ever.
+// Only sessions on one device take part, since two sessions that wait for each other's devices
+// would deadlock.
 #pragma once
 
 #include <atomic>
@@ -43,22 +44,21 @@ class Swapping {
   };
   explicit Swapping(Uses uses) : uses_(std::move(uses)) {}
 
-  // Any thread: a message of the device's keeper.
+  // Handles a message of the device's keeper. Any thread.
   void Heard(int32_t device, wire::Message packet);
   void KeeperIsGone(int32_t device);
-  // The keeper moves memory: sessions that take part are to have it in pieces of this size at most;
-  // 0: any.
+  // The largest chunk that a session may lease if its memory can be swapped; 0: any size.
   uint64_t largest_chunk() const;
 
   // Log thread.
-  // True if the call has to wait until all memory is here, which is asked for then.
+  // True if the call must wait until all memory is swapped in, which is then requested.
   bool MustWait(CallId call);
-  // Does what the keeper has asked for. `works`: the log thread has just had something to do. True:
-  // what had to wait may go on.
+  // Does what the keeper has requested. `works`: the log thread has just had work. True if calls
+  // that had to wait may go on.
   bool Step(bool works);
-  // The keeper waits for the session to become idle.
+  // True if the keeper waits for the session to become idle.
   bool is_asked() const { return asked_; }
-  // The log thread is about to sleep, or awake.
+  // The log thread is about to sleep, or has woken.
   void SetResting(bool resting) { resting_ = resting; }
 
  private:
@@ -84,7 +84,7 @@ class Swapping {
   // Log thread only.
   keeper::SwapOut ask_;  // while asked_
   Clock::time_point ask_until_{};
-  uint64_t back_ = 0;  // the request for what is away, 0: none
+  uint64_t back_ = 0;  // the request to swap in; 0: none
   uint64_t requests_ = 0;
   Clock::time_point ran_{};  // when the keeper was last notified that the session works
 };

@@ -1,5 +1,5 @@
-// Parts of a device that the driver gave out (CUdevResource): half of each is the driver's own
-// business, and what it finds there it believes. So only what it wrote goes back to it.
+// Device resources that the driver has returned (CUdevResource). Half of each is private data,
+// which the driver trusts. So only resources that it has returned are passed back to it.
 #pragma once
 
 #include <array>
@@ -17,15 +17,15 @@ namespace longwire::worker {
 
 class GivenResources {
  public:
-  static constexpr size_t kMaxKept = size_t{1} << 16;  // the oldest are forgotten
+  static constexpr size_t kMaxKept = size_t{1} << 16;  // then the oldest are dropped
 
   void Add(std::span<const CUdevResource> given);
   bool any() const {
     base::MutexLock lock(mutex_);
     return !given_.empty();
   }
-  // The resources in these bytes. CUDA_ERROR_INVALID_VALUE for one that was not given out, or that
-  // was changed since, _INVALID_RESOURCE_TYPE for other kinds.
+  // Decodes resources. CUDA_ERROR_INVALID_VALUE for one that the driver has not returned, or that
+  // was changed since; _INVALID_RESOURCE_TYPE for other kinds.
   CUresult Read(std::span<const std::byte> bytes, std::vector<CUdevResource>* resources) const;
 
  private:

@@ -1,9 +1,10 @@
-// One session in the worker: its objects, its threads and what they share. The driver is a table
-// handed in, so that a test can run a session on a fake one in its own process.
+// One session in the worker: its objects, its threads and their shared state. The driver is passed
+// as a table, so that a test can run a session on a fake one in its own process.
 //
-// Threads: the log thread reads, sorts and issues; the completion thread watches the device;
-// helpers run what can block; the lanes' threads move large copies; the down writer and the reader
-// of standard output move bytes. The log thread never waits for the device, the client or a helper.
+// Threads: the log thread reads, sorts and issues calls; the completion thread polls the device;
+// helpers run calls that can block; the lanes' threads move large copies; the down writer and the
+// reader of standard output move bytes. The log thread never waits for the device, the client or a
+// helper.
 #pragma once
 
 #include <atomic>
@@ -55,8 +56,8 @@ struct SessionOptions {
   std::shared_ptr<wire::RingMemory> up;
   std::shared_ptr<wire::RingMemory> down;
   int control = -1;           // the daemon's socket, for the images that it keeps; -1: none
-  TextPipes* text = nullptr;  // null: device printf is left alone
-  // Called once, on any of the session's threads, when nothing of it can work any more.
+  TextPipes* text = nullptr;  // null: device printf is not forwarded
+  // Called once, on any of the session's threads, when the session is over.
   std::function<void()> on_over;
 };
 
@@ -67,7 +68,8 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Pinned memory that every session needs; before the first record, a context must be current.
+  // Allocates the pinned memory that every session needs. Called before the first record; a context
+  // must be current.
   CUresult Prepare();
   void Start();
   // Receives the keepers' messages from now on; Start does so, too.
@@ -81,7 +83,7 @@ class Session {
     return current_context_.SetPrimary(device.primary);
   }
   CUresult SetNoContext() { return current_context_.SetNone(); }
-  // Whether nobody has used the driver's primary context of the device yet; it is used from now on.
+  // True if the device's warm primary context was unused; it is used from now on.
   bool TakeWarmContext(int32_t device) {
     uint64_t bit = uint64_t{1} << device;
     return (used_contexts_.fetch_or(bit) & bit) == 0;
@@ -118,7 +120,7 @@ class Session {
   HandleTable<Library> libraries;
   HandleTable<Function> functions;
   HandleTable<Reference> references;
-  // Held from binding references to the launch that they are for.
+  // Held from the binding of references to the launch that uses them.
   base::Mutex binding{base::ranks::kReferenceBinding};
   HandleTable<Linker> linkers;
   std::atomic<uint64_t> next_worker_handle{uint64_t{1} << 63};
@@ -133,7 +135,7 @@ class Session {
   std::shared_ptr<wire::RingMemory> up_;
   TextPipes* text_;
   std::function<void()> on_over_;
-  std::atomic<uint64_t> used_contexts_{0};  // the driver's primary ones: a bit for each device
+  std::atomic<uint64_t> used_contexts_{0};  // a bit for each device's primary context
   static_assert(wire::kMaxDevices <= 64);
 
   DownWriter down_;

@@ -22,7 +22,7 @@ struct QueuedCall {
   uint64_t stream = 0;
   std::vector<std::byte> arguments;
 
-  // How far a call that is issued in steps has come (copies: bytes; others: their own meaning).
+  // The progress of a call that is issued in steps (copies: bytes; others: a meaning of their own).
   uint64_t progress = 0;
   uint64_t step = 0;
 
@@ -38,7 +38,7 @@ class CallQueue {
   QueuedCall& front() { return (*this)[0]; }
   const QueuedCall& front() const { return (*this)[0]; }
 
-  // Takes the call. What it leaves in `call` has no meaning, but memory that can be used again.
+  // Moves the call into the queue. `call` then has the memory of an earlier call, to be reused.
   void Push(QueuedCall& call) {
     if (size_ == places_.size()) Grow();
     std::swap((*this)[size_++], call);

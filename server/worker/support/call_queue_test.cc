@@ -38,7 +38,7 @@ TEST(CallQueue, GivesWhatItTook) {
 TEST(CallQueue, MemoryOfArgumentsIsUsedAgainUnlessItIsMuch) {
   CallQueue queue;
   QueuedCall call;
-  auto passed = [&](size_t bytes) {  // the place of a call of so many bytes is used again
+  auto passed = [&](size_t bytes) {  // the slot of a call of this size is used again
     for (int i = 0; i < 64; ++i) {
       call.arguments.assign(bytes, {});
       queue.Push(call);

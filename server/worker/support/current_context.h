@@ -1,5 +1,5 @@
-// The driver's current context of each thread. A thread that has the context already does not ask
-// the driver again.
+// The driver's current context of each thread, cached: a thread that has the context already makes
+// no driver call.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ class CurrentContext {
   // A device's primary context, which the worker has retained itself.
   CUresult SetPrimary(CUcontext primary) { return Set(primary, 0); }
   CUresult SetNone();
-  // First thing on each thread that calls the driver.
+  // Called first on each thread that calls the driver.
   void EnterThread();
 
  private:
-  // `id`: a handle may come again after its context has ended.
+  // `id`: the driver may reuse a handle after its context was destroyed.
   CUresult Set(CUcontext handle, uint32_t id);
 
   const DriverTable& driver_;

@@ -1,6 +1,7 @@
-// Writes the session's down log (worker to client). Any thread may write; records leave in the
-// order of the calls. The log thread must never wait for the client, so records that find the ring
-// full wait in a queue that a thread of this class empties; only writers of bulk data wait (Data).
+// Writes the session's down log (worker to client). Any thread may write; records are sent in the
+// order of the calls. The log thread must never wait for the client. So if the ring is full,
+// records wait in a queue that a thread of this class empties; only writers of bulk data wait
+// (Data).
 #pragma once
 
 #include <cstdint>
@@ -26,16 +27,16 @@ class DownWriter {
 
   void Reply(uint64_t position, int32_t code, std::span<const std::byte> payload);
   void Progress(uint64_t stream, uint64_t position);
-  // Device-to-host bytes, cut into records. Waits while the client is far behind: never call it on
-  // the log thread.
+  // Device-to-host bytes, cut into records. Waits while the client is far behind, so the log thread
+  // must not call it.
   void Data(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes);
   // A delta of at most kDeltaBytes; waits as Data does.
   void Mirror(uint64_t mirror, std::span<const std::byte> delta);
-  // Records after this one count only once `bytes` of the transfer have arrived by the lanes.
+  // Later records take effect once `bytes` of the transfer have arrived through lanes.
   void Landing(uint64_t transfer, uint64_t bytes);
   void Pull(uint64_t transfer);
   void HostFunction(uint64_t ticket);
-  // No graph uses this transfer or host function any more; 0: none.
+  // No graph uses this transfer or host function any more (0: none).
   void Release(uint64_t transfer, uint64_t ticket);
   void Error(uint64_t position, int32_t code, uint16_t flags, uint32_t context,
              std::string_view text);
@@ -57,7 +58,7 @@ class DownWriter {
     DownWriter& writer_;
   };
 
-  // The session is idle: gives the ring's memory back. False if the ring still holds something.
+  // The session is idle: returns the ring's memory to the system. False if the ring holds bytes.
   bool Rest();
   // Closes the ring once earlier records were sent, or after `limit`.
   void CloseAfterFlush(uint32_t code, std::chrono::milliseconds limit);
@@ -72,7 +73,7 @@ class DownWriter {
 
   base::Mutex mutex_{base::ranks::kDownWriter};
   base::CondVar changed_;
-  // While the queue is empty the producer belongs to whoever holds the mutex, else to the thread.
+  // While the queue is empty the holder of the mutex owns the producer, else the thread does.
   wire::RingProducer producer_;
   std::deque<std::vector<std::byte>> queue_ LONGWIRE_GUARDED_BY(mutex_);
   size_t queued_bytes_ LONGWIRE_GUARDED_BY(mutex_) = 0;

@@ -1,6 +1,6 @@
-// The CUDA driver as the worker sees it: a table of functions, resolved from the real library, the
-// software device or a test's fake. Nothing here links to libcuda. A function that the driver does
-// not have answers CUDA_ERROR_NOT_SUPPORTED: none is null.
+// The CUDA driver as a table of functions, from the real library, the software device or a test's
+// fake. Nothing here links to libcuda. No entry is null: a function that the driver lacks returns
+// CUDA_ERROR_NOT_SUPPORTED.
 #pragma once
 
 #include "longwire/call_ids.h"
@@ -8,11 +8,11 @@
 
 namespace longwire::worker {
 
-// A step that cannot be taken now; the stream tries it again later. Never leaves the worker. It is
-// the last number that fits the enumeration, whose own end is CUDA_ERROR_UNKNOWN, 999.
+// A call that cannot be issued now; the stream tries it again later. Never leaves the worker. It is
+// the largest number that fits the enumeration, whose last value is CUDA_ERROR_UNKNOWN, 999.
 inline constexpr CUresult kNotYet = static_cast<CUresult>(1023);
 
-// Codes that stay with a context natively: every later call in it returns the same.
+// Sticky codes: natively, every later call in the context returns the same code.
 constexpr bool IsSticky(CUresult code) {
   switch (static_cast<int>(code)) {
     case 214:  // ECC_UNCORRECTABLE

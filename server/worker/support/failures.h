@@ -24,8 +24,8 @@ class Failures {
     DownWriter& down;
     wire::RingMemory& up;
     const HandleTable<Context>& contexts;
-    TextPipes* text;             // null: device printf is left alone
-    std::function<void()> over;  // called once, on any thread: nothing can work any more
+    TextPipes* text;             // null: device printf is not forwarded
+    std::function<void()> over;  // called once, on any thread, when the session is over
   };
   explicit Failures(Uses uses) : uses_(std::move(uses)) {}
   Failures(const Failures&) = delete;
@@ -33,15 +33,16 @@ class Failures {
 
   // The session cannot go on: reports why to the client and closes the rings.
   void Fatal(const std::string& sentence);
-  // The client is gone.
+  // The client has disconnected.
   void Leave();
   // The session is being destroyed: nothing is reported.
   void Stop() { over_ = true; }
   bool over() const { return over_; }
 
-  // A driver call failed. Sticky codes stay with the context, others are reported once.
+  // Reports that a driver call failed. Sticky codes stay with the context, others are reported
+  // once.
   void DriverFailed(Context& context, uint64_t position, CUresult code, const std::string& what);
-  // An error of a call that has no context, or none any more.
+  // Reports an error of a call whose context does not exist (any more).
   void CallFailed(uint32_t context, uint64_t position, CUresult code, const std::string& what);
 
  private:

@@ -1,5 +1,5 @@
-// Driver objects whose ids the worker mints (arrays, graph nodes, pools and so on): what
-// generated calls create and name. An id carries no address; its type is checked at each use.
+// Driver objects whose ids the worker chooses (arrays, graph nodes, pools and so on), for generated
+// calls. An id is not an address; its type is checked at each use.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class ForeignHandles {
     *handle = reinterpret_cast<Handle>(found);
     return true;
   }
-  // The object is gone, or may not be used any more: its id becomes invalid. A later object with
+  // Makes an id invalid: its object was destroyed or may not be used any more. A later object with
   // the same handle gets another id. An unknown id is ignored.
   void Forget(uint64_t id) {
     base::MutexLock lock(mutex_);
@@ -36,7 +36,7 @@ class ForeignHandles {
     by_object_.erase(found->second.object);
     by_id_.erase(found);
   }
-  // 0 if it has none.
+  // 0 if the handle has no id.
   uint64_t IdOf(void* object) const {
     base::MutexLock lock(mutex_);
     auto found = by_object_.find(object);
@@ -59,7 +59,7 @@ class ForeignHandles {
     base::MutexLock lock(mutex_);
     if (object == nullptr || by_id_.size() >= kMaxHandles) return 0;
     auto [place, added] = by_object_.try_emplace(object, next_);
-    // The handle was that of another object once, whose id stays invalid.
+    // An earlier object had this handle; its id stays invalid.
     if (!added && by_id_.at(place->second).type != type) {
       by_id_.erase(place->second);
       place->second = next_;

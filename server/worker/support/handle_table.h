@@ -29,7 +29,7 @@ class HandleTable {
   bool Insert(uint64_t id, std::shared_ptr<T> object) {
     base::MutexLock lock(mutex_);
     if (id == 0 || objects_.size() >= kMaxHandles) return false;
-    // Where the id is taken, the object ends with the caller's lock released: it may take others.
+    // If the id is taken, the object is destroyed after the lock is released: it may take others.
     return objects_.try_emplace(id, std::move(object)).second;
   }
   std::shared_ptr<T> Take(uint64_t id) {
@@ -41,7 +41,7 @@ class HandleTable {
     taken_.fetch_add(1, std::memory_order_release);
     return object;
   }
-  // Counts calls of Take that found something.
+  // Number of objects taken out until now.
   uint64_t taken() const { return taken_.load(std::memory_order_acquire); }
   std::vector<std::shared_ptr<T>> All() const {
     base::MutexLock lock(mutex_);
@@ -61,14 +61,14 @@ class HandleTable {
   std::atomic<uint64_t> taken_{0};
 };
 
-// One thread's cache of what it found in a table. A hit takes neither a lock nor a reference, which
+// One thread's cache of look-ups in a table. A hit takes neither a lock nor a reference, which
 // would cost a launch a tenth of a microsecond.
 template <class T>
 class FoundLately {
  public:
   explicit FoundLately(const HandleTable<T>& table) : table_(table) {}
 
-  // Null for unknown ids. Valid until the next call; what was taken out of the table is not found.
+  // Null for unknown ids, also for objects that were taken out. Valid until the next call.
   const std::shared_ptr<T>& Find(uint64_t id) {
     Entry& entry = entries_[id % kEntries];
     uint64_t taken = table_.taken();

@@ -1,5 +1,5 @@
-// Threads for driver calls that can block. Each client thread has one of its own, made when it
-// needs one: its calls stay in order, and no client thread waits for another's calls.
+// Threads for driver calls that can block. Each client thread has its own helper, created at its
+// first such call: its calls stay in order, and no client thread waits for another's calls.
 #pragma once
 
 #include <atomic>
@@ -16,25 +16,25 @@ namespace longwire::worker {
 
 class Helpers {
  public:
-  // Client threads are numbered from 1; these are our own.
+  // Client threads are numbered from 1; these numbers are for work of the worker itself.
   static constexpr uint32_t kMemoryThread = 0xffffffff;  // unmaps, returns, destroys, in order
   static constexpr uint32_t kLoaderThread = 0xfffffffe;  // lazily loaded functions
   static constexpr uint32_t kStagingThread = 0xfffffffd;
   static constexpr uint32_t kLinkerThread = 0xfffffffc;   // all of the driver's linking
   static constexpr uint32_t kMappingThread = 0xfffffffb;  // mappings of new chunks
   static constexpr uint32_t kFirstOwn = kMappingThread;
-  // More client threads than this share helpers.
+  // If there are more client threads, they share helpers.
   static constexpr uint32_t kMaxClientHelpers = 256;
 
   // `enter` runs first on every helper.
   explicit Helpers(std::function<void()> enter) : enter_(std::move(enter)) {}
   ~Helpers() { Stop(); }
 
-  // Runs `work` on the helper of that thread, after what was posted there before.
+  // Runs `work` on the helper of this thread, after its earlier work.
   void Post(uint32_t thread, std::function<void()> work);
-  // Nothing runs or waits.
+  // True if no work runs or waits.
   bool idle() const { return pending_ == 0; }
-  // Finishes what runs, drops what waits.
+  // Finishes running work and drops waiting work.
   void Stop();
 
  private:

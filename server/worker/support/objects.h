@@ -1,4 +1,4 @@
-// What a session's ids stand for. Fields are grouped by the thread or lock that owns them.
+// The objects of a session. Fields are grouped by the thread or lock that owns them.
 #pragma once
 
 #include <atomic>
@@ -23,47 +23,47 @@ struct Stream;
 
 struct Context {
   uint32_t id = 0;
-  int32_t device = 0;  // as the client counts
+  int32_t device = 0;  // the client's number
   CUdevice driver_device = 0;
   CUcontext handle = nullptr;
   bool primary = false;
-  std::vector<size_t> limits;     // of a warm primary context, as they were at first
+  std::vector<size_t> limits;     // initial limits of a warm primary context
   CUgreenCtx green = nullptr;     // of a green context
-  std::shared_ptr<Context> home;  // the primary context that it is a part of; else null
+  std::shared_ptr<Context> home;  // a green context's primary context; else null
   std::atomic<int> failed{0};     // the sticky CUresult, reported to the client already; 0: none
 
-  // Held by the completion thread while it asks the driver about the legacy stream, and by the log
-  // thread while it begins a capture: asking during a capture would spoil it.
+  // Held by the completion thread while it queries the legacy stream, and by the log thread while
+  // it begins a capture: a query during a capture would invalidate it.
   base::Mutex capture_mutex;
-  int captures LONGWIRE_GUARDED_BY(capture_mutex) = 0;  // under way
+  int captures LONGWIRE_GUARDED_BY(capture_mutex) = 0;  // in progress
 
-  // Held while calls are issued into the legacy stream and those that order with it, and by the
-  // completion thread while it waits for the legacy stream, which could mean waiting for all.
+  // Held while calls are issued into the legacy stream or streams that are ordered with it, and by
+  // the completion thread while it waits for the legacy stream, which may wait for all of these.
   base::Mutex legacy_mutex;
   // Changed by the log thread only, with legacy_mutex held.
   Stream* legacy = nullptr;
   std::vector<Stream*> blocking;  // streams that order with the legacy stream
 };
 
-// The context to which events belong that are recorded in this one.
+// The context that owns the events recorded in `context`.
 inline const std::shared_ptr<Context>& HomeOf(const std::shared_ptr<Context>& context) {
   return context->home != nullptr ? context->home : context;
 }
 
-// Runs on the completion thread when the marker that it hangs on was reached (`good`), or when the
-// context failed before that.
+// Runs on the completion thread when its marker was reached (`good`), or when the context failed
+// before that.
 using Action = std::function<void(bool good)>;
 
-// Stands behind issued work in a stream: the device reports when it gets there.
+// A marker behind issued work in a stream: the device reports when it reaches it.
 struct Marker {
-  uint64_t ticket = 0;          // value written to the stream's slot; 0: done with the one before
-  uint64_t first_position = 0;  // of the calls since the marker before
-  uint64_t position = 0;        // the last call before the marker
-  uint64_t acts_for = 0;        // the call for which it acts: that one, or one begun behind it
+  uint64_t ticket = 0;          // written to the stream's slot; 0: reached with the marker before
+  uint64_t first_position = 0;  // of the first call since the marker before
+  uint64_t position = 0;        // of the last call before this marker
+  uint64_t acts_for = 0;        // the call of its actions: that one, or one begun behind it
   uint32_t calls = 0;
   bool push = false;        // progress is sent although more follows
-  bool good = true;         // false: the device did not take it
-  CUevent event = nullptr;  // instead of the slot, where the device cannot write values
+  bool good = true;         // false: the driver refused it
+  CUevent event = nullptr;  // used instead of the slot if the device cannot write values
   std::vector<Action> actions;
 };
 
@@ -84,53 +84,54 @@ struct Stream {
   uint64_t first_unmarked = 0;  // position
   uint32_t unmarked = 0;        // calls issued since the last marker
   bool push_next = false;       // the next marker's progress is sent
-  bool of_mirrors = false;      // mirrored memory is exchanged through it
+  bool of_mirrors = false;      // a stream that exchanges mirrored memory
   std::vector<Action> actions;  // for the next marker
 
   // Log thread only.
   CallQueue queue;
   bool listed = false;    // among the streams with waiting calls
   bool touched = false;   // issued calls have no marker yet
-  PositionSet to_mark;    // behind whose calls a marker is wanted
+  PositionSet to_mark;    // calls behind which a marker is wanted
   uint64_t in_a_row = 0;  // launches issued since the last other call
 
   // Guarded by Timelines' lock.
   std::deque<Marker> markers;
   uint32_t slot = 0;
   uint64_t next_ticket = 1;
-  uint64_t finished = 0;  // position up to which all is done
-  uint64_t settled = 0;   // position up to which all that hangs on it (bytes, text) was sent, too
-  uint64_t seen = 0;      // of its slot, when it was read last
-  PositionSet wanted;     // whose progress is to be sent
+  uint64_t finished = 0;  // all calls up to this position are finished
+  uint64_t settled = 0;   // the same, and their bytes and text were sent
+  uint64_t seen = 0;      // the slot's value when it was read last
+  PositionSet wanted;     // positions whose progress is to be sent
   bool watched = false;   // in the completion thread's list
-  bool dead = false;      // destroyed: its slot goes back when the markers are done
+  bool dead = false;      // destroyed: its slot is freed when the markers are done
 
-  // Of the copy at the queue's head whose bytes count as they are now: all before it has finished.
+  // Position of the copy at the queue's head, if all calls before it have finished: its bytes are
+  // final.
   std::atomic<uint64_t> reached{0};
   std::atomic<uint32_t> unfinished{0};      // issued calls without a reached marker
-  std::atomic<uint32_t> staging_blocks{0};  // it holds
+  std::atomic<uint32_t> staging_blocks{0};  // blocks that it holds
 
   bool OrdersWithLegacy() const {
     return kind == StreamKind::kBlocking || kind == StreamKind::kPerThread;
   }
 };
 
-// One record of an event. Waits that were sorted before a newer record still find the older one.
+// One record of an event. Waits that were sorted before a newer record use the older one.
 struct EventVersion {
   CUevent handle = nullptr;
   bool issued = false;
   bool failed = false;
-  bool passed = false;  // has no record
+  bool passed = false;  // it will have no record
   uint32_t waits = 0;   // sorted, not yet issued
 };
 
-// The driver event of an event that graphs record or wait for: all records of it use this one.
+// The driver event of an event that graphs record or wait for. All its records use this one.
 struct FixedEvent {
   const DriverTable* driver = nullptr;
   CUevent handle = nullptr;
   uint64_t event = 0;
   const Context* context = nullptr;
-  std::atomic<bool> dead{false};  // its context is gone, and it with that
+  std::atomic<bool> dead{false};  // destroyed with its context
   ~FixedEvent() {
     if (!dead) driver->cuEventDestroy_v2(handle);
   }
@@ -144,12 +145,12 @@ struct Event {
   uint64_t newest_issued = 0;
   std::map<uint64_t, EventVersion> versions;
   std::shared_ptr<Context> context;
-  std::shared_ptr<FixedEvent> fixed;  // null: each record has an event of its own
+  std::shared_ptr<FixedEvent> fixed;  // null: each record has a driver event of its own
 };
 
 struct Library {
   uint64_t id = 0;
-  std::shared_ptr<Context> context;  // null for a library, which has none
+  std::shared_ptr<Context> context;  // of a module; null for a library
   CUmodule module = nullptr;
   CUlibrary library = nullptr;
   std::vector<uint64_t> functions;
@@ -162,11 +163,11 @@ struct Library {
   }
 };
 
-// A texture or surface that a module names; one of the two is set.
+// A texture or surface reference of a module; one of the two is set.
 struct Reference {
   CUtexref texture = nullptr;
   CUsurfref surface = nullptr;
-  std::string binding;  // that the driver has; guarded by Session::binding
+  std::string binding;  // the driver's current binding; guarded by Session::binding
 };
 
 enum class LoadState { kUnloaded, kLoading, kLoaded };
@@ -186,10 +187,10 @@ struct Function {
   base::Mutex mutex{base::ranks::kWorkerFunction};
   // By context.
   std::unordered_map<uint32_t, LoadedFunction> loaded LONGWIRE_GUARDED_BY(mutex);
-  // Of the log's thread:
+  // Log thread only:
   std::map<int32_t, int> most_shared;  // by the client's number of the device
-  uint32_t launched_in = 0;            // the context in which it was launched last
-  CUfunction launched = nullptr;       // as what
+  uint32_t launched_in = 0;            // the context of the last launch
+  CUfunction launched = nullptr;       // the handle of the last launch
 };
 
 }  // namespace longwire::worker

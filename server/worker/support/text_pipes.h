@@ -1,6 +1,7 @@
-// What the driver writes to the process's standard output (device printf) and standard error
-// (failed asserts of kernels) is meant for the program. The worker puts pipes there, reads them and
-// sends the bytes to the client. Its own log has a descriptor of its own (log_line.h).
+// Forwards the driver's text to the program. The driver writes device printf to the process's
+// standard output, and failed asserts of kernels to standard error. The worker replaces both by
+// pipes, reads them and sends the bytes to the client. Its log has a descriptor of its own
+// (log_line.h).
 #pragma once
 
 #include <functional>
@@ -14,17 +15,18 @@ namespace longwire::worker {
 
 class TextPipes {
  public:
-  // To which of the program's descriptors, 1 or 2.
+  // `descriptor`: the program's descriptor for the text, 1 or 2.
   using Sink = std::function<void(int descriptor, std::span<const std::byte>)>;
 
   ~TextPipes() { Stop(); }
 
-  // Puts a pipe in the place of descriptor 1. Before the driver is initialised, which may keep it.
+  // Replaces descriptor 1 by a pipe. Called before the driver is initialised, since the driver may
+  // keep the descriptor.
   bool Install();
-  // Puts one in the place of descriptor 2, too: what the driver said so far is for the log. Starts
-  // the thread that keeps the pipes from filling up.
+  // Replaces descriptor 2, too; the driver's earlier text is for the log. Starts the thread that
+  // keeps the pipes from filling up.
   void Start(Sink sink);
-  // Sends what the pipes hold now.
+  // Sends the text that the pipes hold now.
   void Drain();
   void Stop();
 
@@ -34,7 +36,7 @@ class TextPipes {
 
   wire::Descriptor output_, error_;  // ends to read from
   wire::Descriptor stop_read_, stop_write_;
-  // Held by the thread that reads, and sends what it read: so the bytes keep their order.
+  // Held while a thread reads and sends, so that the bytes keep their order.
   base::Mutex mutex_;
   Sink sink_;
   std::thread thread_;

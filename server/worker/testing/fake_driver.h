@@ -33,7 +33,7 @@ class FakeDriver {
   std::vector<std::string> log();
   // Position of the first entry that is `text`, or -1.
   int IndexOf(const std::string& text);
-  // Streams' queries and all later calls answer this code.
+  // Queries of streams and all later calls return this code.
   void Fault(CUresult code);
   // cuModuleLoadDataEx and cuFuncLoad wait until this is set to false.
   std::atomic<bool> hold_loads{false};
@@ -43,7 +43,7 @@ class FakeDriver {
   std::atomic<bool> hold_copies{false};   // copies are issued, but their calls do not return
   // What launches a kernel, also one of a graph.
   decltype(DriverTable::cuLaunchKernel) launch_kernel;
-  // Sees each launch's parameters and says how it ends.
+  // Gets each launch's parameters and returns its result.
   std::function<CUresult(std::span<const std::byte>)> on_launch;
   std::atomic<int> launch_result{0};
   std::atomic<int> stream_result{0};  // of cuStreamCreateWithPriority
@@ -53,7 +53,7 @@ class FakeDriver {
   std::atomic<int> instantiated{0};
   std::atomic<int> nodes_set{0};  // in executables
   std::atomic<int> instantiate_result{0}, set_result{0}, graph_launch_result{0};
-  std::atomic<int> not_elapsed{0};  // so often times between events are not known yet
+  std::atomic<int> not_elapsed{0};  // number of times that cuEventElapsedTime returns NOT_READY
 
   // For the table.
   struct StreamState {

@@ -13,12 +13,12 @@ namespace longwire::worker::testing {
 
 inline constexpr uint64_t kOne = 11, kTwo = 12, kLegacy = 13, kTicket = 5;
 
-// Launches wait until all are there: in the stream's queue, behind a host function, or in the log,
-// while the log thread is in the driver with a launch of before.
+// Where launches wait until all have arrived: in the stream's queue, behind a host function, or in
+// the log, while the log thread issues an earlier launch.
 enum class Place { kQueue, kLog };
 
-// For tests of both.
-inline auto Places() { return ::testing::Values(Place::kQueue, Place::kLog); }
+// For tests that are run with both.
+inline auto BothPlaces() { return ::testing::Values(Place::kQueue, Place::kLog); }
 inline std::string PlaceName(const ::testing::TestParamInfo<Place>& info) {
   return info.param == Place::kQueue ? "Queue" : "Log";
 }

@@ -1,6 +1,6 @@
-// Copies between packed host bytes and a place on a device, cut at any byte. The session's memory
-// is mapped for its own device: the driver copies it in another device's stream only as a peer
-// copy, which names a context of the memory's device.
+// Copies between packed host bytes and memory or an array of a device; a copy may be cut at any
+// byte. Memory is mapped for its own device only. In another device's stream the driver therefore
+// needs a peer copy, with a context of the memory's device.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace longwire::worker {
 struct CopyPlace {
   uint64_t address = 0;
   CUarray array = nullptr;
-  std::byte* host = nullptr;  // set: it is pinned memory of this process instead
+  std::byte* host = nullptr;  // not null: pinned memory of this process instead
   uint64_t x_bytes = 0, y = 0, z = 0;
   uint64_t pitch = 0;   // bytes
   uint64_t height = 0;  // rows of a slice
   uint64_t width_bytes = 0, rows = 0, slices = 0;
-  CUcontext peer = nullptr;  // of its device, if that is not the stream's
+  CUcontext peer = nullptr;  // a context of its device, if that is not the stream's device
 
   uint64_t bytes() const { return width_bytes * rows * slices; }
 };
@@ -29,7 +29,7 @@ struct CopyStream {
   CUcontext context = nullptr;
 };
 
-// False if its extents overflow or are impossible.
+// False if extents overflow or are impossible.
 bool MakePlace(const calls::Place& place, CUarray array, uint64_t bytes, CopyPlace* made);
 
 enum class CopyDirection { kToDevice, kToHost };
@@ -38,11 +38,11 @@ enum class CopyDirection { kToDevice, kToHost };
 CUresult CopyPacked(const DriverTable& driver, CopyStream stream, const CopyPlace& place,
                     uint64_t offset, uint64_t bytes, std::byte* host, CopyDirection direction);
 
-// The same shape on both sides, at most one of which is the host's.
+// Both sides have the same shape. At most one of them is host memory.
 CUresult CopyBetween(const DriverTable& driver, CopyStream stream, const CopyPlace& to,
                      const CopyPlace& from);
 
-// The same as a graph's node describes it. A side whose `host` is not null is packed bytes there.
+// The same as parameters of a graph's node. A side whose `host` is not null is packed there.
 CUDA_MEMCPY3D DescribeCopy(const CopyPlace& to, std::byte* to_host, const CopyPlace& from,
                            std::byte* from_host);
 

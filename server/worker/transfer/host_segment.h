@@ -1,9 +1,8 @@
-// Pinned memory of a program on the same host: parts of a segment that program and worker have
-// mapped. The driver copies from and to it itself, so that bytes go nowhere else.
+// Pinned memory of a program on the same host: parts of a segment that program and worker share.
+// The driver copies directly from and to it.
 //
-// The program may write the segment at any time and reads of it what it likes: nothing here trusts
-// what lies in it. Which of its parts are in use, and that a copy stays within one, is checked
-// here.
+// The program may read and write the segment at any time, so its contents are never trusted. Which
+// parts are in use, and that a copy stays within one part, is checked here.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +20,7 @@ namespace longwire::worker {
 
 class HostSegment {
  public:
-  // Parts begin and end at multiples of it: their number is bounded by the segment's size.
+  // Parts begin and end at multiples of this, so the segment's size bounds their number.
   static constexpr uint64_t kPart = uint64_t{2} << 20;
 
   explicit HostSegment(const DriverTable& driver) : driver_(driver) {}
@@ -36,13 +35,13 @@ class HostSegment {
   // Has the driver pin a part, which may take long. A context must be current, as for Remove.
   // CUDA_ERROR_INVALID_VALUE if it lies outside or overlaps another part.
   CUresult Add(uint64_t offset, uint64_t bytes);
-  // The part is the host's again, its bytes are gone. Copies that use it are over.
+  // Unpins the part and frees its pages. Copies that use it must have finished.
   CUresult Remove(uint64_t offset);
 
-  // The host's side of a copy, whose address is an offset in the segment. False if it does not lie
+  // Resolves the host side of a copy, whose address is an offset in the segment. False if it is not
   // within one part.
   bool Find(const calls::Place& place, uint64_t bytes, CopyPlace* made);
-  // The same for one run of bytes; nullptr if it does not.
+  // The same for contiguous bytes; nullptr if they are not within one part.
   std::byte* FindSlot(uint64_t offset, uint64_t bytes);
   uint64_t OffsetOf(const std::byte* data) const {
     return static_cast<uint64_t>(data - mapping_->data());

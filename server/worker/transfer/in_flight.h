@@ -1,7 +1,7 @@
-// How much of its client's data a session may hold in the worker at once. Half of it is for calls
-// that wait for their turn in a stream, the other half for uploads that wait for their copy. The
-// client keeps to the share of a stream and to the window of uploads, and lets only the thread wait
-// that goes beyond; the worker stops reading the log, or ends the session, where a client does not.
+// Limits of a session's data in the worker. Half is for queued calls, half for uploaded bytes that
+// wait for their copy. The client respects the share of a stream and the upload window: a thread
+// that would exceed them waits. If a client does not, the worker stops reading its log or ends the
+// session.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ struct InFlightLimits {
 
   uint64_t calls = 0;    // bytes
   uint64_t uploads = 0;  // bytes
-  uint64_t window = 0;   // of uploads: what the client may send before any of it was credited
-  uint64_t stream = 0;   // of calls: what one stream may have unfinished
+  uint64_t window = 0;   // bytes of uploads that the client may send without credit
+  uint64_t stream = 0;   // bytes of unfinished calls in one stream
 
   static InFlightLimits Of(uint64_t bytes);
-  // As the daemon wrote it there; a null page or one without: the default.
+  // The daemon's limit in the gate page. The default if the page is null or has none.
   static InFlightLimits Of(gates::GatePage* page);
 };
 

@@ -86,10 +86,10 @@ void Lanes::Read(Lane& lane) {
   wire::RingConsumer log(lane.up);
   wire::SpinPrediction spin(wire::AllowedCores());
   while (!lane.up->closed()) {
-    // What comes later than this look ends the wait.
+    // Bytes that arrive after this poll end the wait.
     uint64_t seen = log.cursor() + log.Available().size();
     if (!ReadRecords(lane, log)) {
-      uses_.failures.Fatal("a lane carries what is no piece of a copy, or more than was credited");
+      uses_.failures.Fatal("a lane's record is no piece of a copy, or exceeds the credit");
       return;
     }
     auto begun = std::chrono::steady_clock::now();

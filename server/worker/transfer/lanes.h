@@ -1,6 +1,6 @@
-// The session's lanes in the worker (wire/lane.h): threads that put arriving pieces of copies away
-// and threads that send pieces of copies to the client. The log thread only issues copies between
-// pinned memory and the device.
+// The session's lanes in the worker (wire/lane.h). Their threads store arriving pieces of copies,
+// and send pieces to the client. The log thread only issues copies between pinned memory and the
+// device.
 #pragma once
 
 #include <deque>
@@ -39,7 +39,7 @@ class Lanes {
   explicit Lanes(Uses uses) : uses_(uses) {}
   ~Lanes() { Stop(); }
 
-  // Makes the rings of the lanes that the client wants, or fewer. Before Start.
+  // Creates the rings for the lanes that the client requests, or for fewer. Called before Start.
   void Create(const wire::OpenRequest& request);
   void Start();
   // Closes the rings and waits for the threads.
@@ -48,15 +48,15 @@ class Lanes {
   void Close();
 
   uint32_t count() const { return static_cast<uint32_t>(lanes_.size()); }
-  // Of each lane the ring up, then the one down; in the order of the lanes.
+  // For each lane, in order: its up ring, then its down ring.
   std::vector<int> descriptors() const;
 
-  // Whether a copy of that size comes by the lanes, and the size of its pieces.
+  // True if copies of this size use the lanes; and the size of their pieces.
   bool Carries(uint64_t bytes) const { return count() != 0 && bytes >= copy_bytes_; }
   uint64_t PieceOf(uint64_t bytes) const;
 
-  // A part of a copy to the client that lies in a block of the stream's. The block is free again
-  // when the part has been sent.
+  // Sends a part of a download, which is in a staging block of the stream. The block is freed when
+  // the part has been sent.
   struct Part {
     uint64_t transfer = 0;
     uint64_t offset = 0;
@@ -75,11 +75,11 @@ class Lanes {
     std::thread reader, sender;
   };
   void Read(Lane& lane);
-  // False when what lies there breaks a rule, as of the other.
+  // False if the records violate the protocol, also those of the other function.
   bool TakePiece(const wire::LaneHeader& header, std::span<const std::byte> data);
   bool ReadRecords(Lane& lane, wire::RingConsumer& log);
   void SendParts(Lane& lane);
-  // False when the lane is closed.
+  // False if the lane is closed.
   bool SendPart(Lane& lane, const Part& part);
 
   Uses uses_;

@@ -15,9 +15,9 @@ namespace longwire::worker {
 
 struct StagingBlock {
   std::byte* data = nullptr;
-  size_t bytes = 0;  // of the block, at least what was asked for
+  size_t bytes = 0;  // size of the block, at least the requested size
   uint32_t size_class = 0;
-  // The client's: of the segment that it shares, where the copy's bytes lie already.
+  // A slot of the shared segment, which holds the copy's bytes already.
   static constexpr uint32_t kSlot = UINT32_MAX;  // as size_class
 };
 
@@ -31,12 +31,12 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  // Allocates another pinned area. The driver may wait for running work in it: not on the log
-  // thread once work runs. A context must be current.
+  // Allocates another pinned area. The driver may wait for running work, so once work runs the log
+  // thread must not call this. A context must be current.
   CUresult Grow();
 
-  // A free block of at least `bytes` (≤ kMaxBlockBytes). False if there is none: then, if it should
-  // grow, *grow is set and the caller has Grow run elsewhere.
+  // Takes a free block of at least `bytes` (≤ kMaxBlockBytes). False if there is none. If *grow is
+  // set, the caller then has another thread call Grow.
   bool Acquire(size_t bytes, bool holds_none, StagingBlock* block, bool* grow);
   void Release(const StagingBlock& block);
 

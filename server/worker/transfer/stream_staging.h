@@ -1,4 +1,4 @@
-// Staging for the copies of streams, and the way back of the blocks that such copies used.
+// Staging blocks for streams' copies: takes them and returns them.
 #pragma once
 
 #include <cstddef>
@@ -19,15 +19,15 @@ class StreamStaging {
     Staging& staging;
     HostSegment& host_segment;
     DownWriter& down;
-    std::function<void()> grow;  // has Staging::Grow run on another thread
+    std::function<void()> grow;  // runs Staging::Grow on another thread
   };
   explicit StreamStaging(Uses uses) : uses_(std::move(uses)) {}
 
-  // Staging for a copy in the stream, from any thread. False if none is free: then more is made,
-  // within its bound, and the log thread is woken when there is some.
+  // Takes a block for a copy in the stream. Any thread. False if none is free: more are then
+  // allocated, up to the limit, and the log thread is woken when a block is free.
   bool Acquire(Stream& stream, size_t bytes, StagingBlock* block);
   void Release(Stream& stream, const StagingBlock& block);
-  // The same for a block of either kind; `stream`: whose staging it is, if it is any.
+  // Returns a staging block or a slot. `stream`: the stream that took the block, if any.
   void ReleaseBlock(Stream* stream, const StagingBlock& block);
 
  private:

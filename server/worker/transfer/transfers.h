@@ -1,12 +1,11 @@
-// Upload bytes that arrived ahead of their use: pieces of copies, whole module images, the host
-// reads of graphs. A piece is credited to the client when it arrives while little is kept, else
-// when it is used, so that copies behind a waiting stream do not hold up other streams. Images are
-// not counted: the client waits for each one's answer.
+// Uploaded bytes that arrive before they are used: pieces of copies, module images, and bytes for
+// graphs. While few bytes are stored, a piece is credited to the client when it arrives; else when
+// it is used. So copies behind a blocked stream do not hold up other streams. Images are not
+// counted, since the client waits for the reply of each load.
 //
-// Pieces come by the log, in order, and by lanes, in any order and even before the copy's own
-// record. Those of a copy that its stream waits for land in pinned memory at once, from where the
-// device reads them; others are kept in memory of the process. Those that the client has put into
-// memory that it shares stay there.
+// Pieces come through the log, in order, or through lanes, in any order and even before the copy's
+// record. If the copy is the next of its stream, its pieces are stored in pinned memory, where the
+// device reads them; else in ordinary memory. Pieces in the shared segment stay there.
 #pragma once
 
 #include <atomic>
@@ -26,7 +25,7 @@
 
 namespace longwire::worker {
 
-// Memory in which the bytes of a transfer are wanted again and again: of a graph's node.
+// Memory of a graph's node, into which the bytes of a transfer are stored at each launch.
 struct TransferTarget {
   std::byte* data = nullptr;
   uint64_t bytes = 0;
@@ -35,12 +34,12 @@ struct TransferTarget {
 
 class Transfers {
  public:
-  // What the session does for it, on any thread.
+  // Functions of the session, which are called on any thread.
   struct Uses {
     std::function<void(uint64_t bytes)> credit;
-    // Pinned memory for a copy in the stream; false: none is free.
+    // Takes pinned memory for a copy in the stream. False if none is free.
     std::function<bool(Stream&, size_t bytes, StagingBlock*)> acquire;
-    // `stream`: the copy's, nullptr if its record has not come or waits behind others.
+    // `stream` is the copy's. It is nullptr while the record has not come or waits behind others.
     std::function<void(Stream* stream, const StagingBlock&)> release;
   };
   explicit Transfers(Uses uses) : uses_(std::move(uses)) {}
@@ -51,48 +50,49 @@ class Transfers {
   struct Piece {
     uint64_t offset = 0;
     size_t size = 0;
-    size_t done = 0;      // of `bytes`: went to the device already
-    StagingBlock pinned;  // without data: the bytes are in `bytes`
+    size_t done = 0;      // number of `bytes` that were copied to the device already
+    StagingBlock pinned;  // without memory: the data is in `bytes`
     std::vector<std::byte> bytes;
     bool credited = false;
   };
 
   // A copy of `bytes` bytes will use this transfer. False if the number is in use.
   bool ExpectCopy(uint64_t transfer, uint64_t bytes);
-  // The copy is the next of its stream: pieces land in pinned memory from now on.
+  // The copy is the next of its stream: pieces are stored in pinned memory from now on.
   void BeginLanding(uint64_t transfer, const std::shared_ptr<Stream>& stream);
-  // Takes a piece out; false if none is there. *wrong: it is not of what the copy needs, or the
-  // copy is unknown.
+  // Takes a piece; false if none has arrived. *wrong is set if the piece is not part of the copy,
+  // or the copy is unknown.
   bool Take(uint64_t transfer, Piece* piece, bool* wrong);
   void PutBack(uint64_t transfer, Piece piece);
-  // The piece's bytes are with the device, or its memory is in other hands.
+  // The piece's bytes were copied to the device, or another owner has taken its memory.
   void Used(const Piece& piece);
-  // The copy is done with, or fell away: later pieces of it are only credited.
+  // The copy is done or was dropped: later pieces of it are only credited.
   void FinishCopy(uint64_t transfer);
 
-  // Of a copy whose bytes may be revised until its stream gets there. False: they are not its.
+  // New bytes for a copy that may be revised until its stream reaches it. False if they are outside
+  // the copy.
   bool Revise(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes);
-  // What came of it counts no more: its bytes are to be asked for.
+  // Discards the bytes that came: the copy's bytes must be requested again.
   void PullInstead(uint64_t transfer);
-  // The stream got there: the bytes stay as they are. True if they are to be asked for.
+  // The stream has reached the copy: its bytes are final. True if they must be requested.
   bool Settle(uint64_t transfer);
 
-  // Bytes of the transfer go into the target's memory from now on.
+  // Bytes of the transfer are stored in the target's memory from now on.
   void Attach(uint64_t transfer, const std::shared_ptr<TransferTarget>& target);
   void Detach(uint64_t transfer);
 
-  // The path by which bytes came. A lane carries pieces of copies, or names the slot of the
-  // segment (host_segment.h) one lies: such a piece stays there.
+  // The path by which bytes came. A lane carries the bytes of a piece, or the offset of its slot in
+  // the segment (host_segment.h), where the piece stays.
   enum class Way { kLog, kLane, kSlot };
-  // False: the client broke a rule (too much, out of range).
+  // False if the client violates the protocol (too many bytes, outside the range).
   bool Arrived(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes, Way way);
 
-  // A module image that arrived whole; any thread. The buffer has kPadding zeros behind the bytes.
+  // Takes a complete module image. Any thread. The buffer has kPadding zeros behind the bytes.
   static constexpr size_t kPadding = 64;
   bool TakeImage(uint64_t transfer, uint64_t bytes, std::vector<std::byte>* image);
-  // The same, waiting until it has arrived; false also when the session is over.
+  // The same, but waits until the image has arrived. False if the session is over.
   bool WaitForImage(uint64_t transfer, uint64_t bytes, std::vector<std::byte>* image);
-  // The session is over: nobody waits any more.
+  // The session is over: ends all waits.
   void Stop();
 
  private:
@@ -101,16 +101,16 @@ class Transfers {
     uint64_t arrived = 0;
     bool announced = false;  // its record was read
     bool finished = false;
-    bool settled = false;            // its stream got there
-    bool pulled = false;             // its bytes are to be asked for
-    uint32_t landing = 0;            // pieces that are being put away
-    std::shared_ptr<Stream> stream;  // set: lands in pinned memory
+    bool settled = false;            // its stream has reached it
+    bool pulled = false;             // its bytes must be requested
+    uint32_t landing = 0;            // pieces that are being stored now
+    std::shared_ptr<Stream> stream;  // not null: pieces are stored in pinned memory
     std::deque<Piece> pieces;
   };
   using Copies = std::unordered_map<uint64_t, Copy>;
 
   Copy* FindCopy(uint64_t transfer, Way way, bool* refused) LONGWIRE_REQUIRES(mutex_);
-  // Releases the lock while the bytes are put away; `landing` keeps the copy meanwhile.
+  // Releases the lock while it stores the bytes; `landing` keeps the copy meanwhile.
   bool ArrivedCopy(uint64_t transfer, Copy& copy, uint64_t offset, std::span<const std::byte> bytes,
                    Way way, uint64_t* credit) LONGWIRE_REQUIRES(mutex_);
   bool HasImage(uint64_t transfer, uint64_t bytes) const LONGWIRE_REQUIRES(mutex_);
@@ -119,7 +119,7 @@ class Transfers {
   bool ArrivedOther(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes,
                     std::shared_ptr<TransferTarget>* target, uint64_t* credit)
       LONGWIRE_REQUIRES(mutex_);
-  // Fills the piece with the bytes; without the lock.
+  // Stores the bytes in the piece, without the lock.
   void PutAway(Stream* stream, std::span<const std::byte> bytes, Way way, Piece* piece);
   void Drop(Copy& copy, const Piece& piece, uint64_t* credit) LONGWIRE_REQUIRES(mutex_);
   void EraseIfDone(uint64_t transfer, const Copy& copy) LONGWIRE_REQUIRES(mutex_);

@@ -193,7 +193,7 @@ CUresult Do_lwCopyData(CallContext& context, const calls::lwCopyData& call,
                        calls::lwCopyData::Reply*) {
   if (!context.session().transfers().Arrived(call.transfer, call.offset, call.data,
                                              Transfers::Way::kLog)) {
-    context.session().Fatal("bytes of a transfer that nobody expects, or more than were credited");
+    context.session().Fatal("bytes of an unknown transfer, or more bytes than were credited");
   }
   context.session().graphs().BytesArrived();
   return CUDA_SUCCESS;
@@ -202,7 +202,7 @@ CUresult Do_lwCopyData(CallContext& context, const calls::lwCopyData& call,
 CUresult Do_lwCopyRevised(CallContext& context, const calls::lwCopyRevised& call,
                           calls::lwCopyRevised::Reply*) {
   if (!context.session().transfers().Revise(call.transfer, call.offset, call.data)) {
-    context.session().Fatal("revised bytes that are not the copy's");
+    context.session().Fatal("revised bytes are outside their copy");
   }
   return CUDA_SUCCESS;
 }

@@ -1,4 +1,4 @@
-// CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER, read as NVIDIA's driver 580 was seen to read them.
+// CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER, interpreted as NVIDIA's driver 580 does.
 #pragma once
 
 #include <cuda.h>
@@ -20,7 +20,7 @@ struct VisibleDevices {
 VisibleDevices ChooseVisible(const char* list, const char* order,
                              const std::vector<wire::DeviceDescription>& devices);
 
-// True if the list selects nothing whatever devices there are: no server has to be asked.
+// True if the list selects no device, whatever devices there are: no server need be asked.
 bool SelectsNothing(const char* list);
 
 }  // namespace longwire::shim

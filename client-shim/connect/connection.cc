@@ -1,4 +1,4 @@
-#include "client-shim/door/knock.h"
+#include "client-shim/connect/connection.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kLocal = "unix:";
 
-constexpr std::chrono::milliseconds kDoorPause{5};  // between looks whether the door is open
+constexpr std::chrono::milliseconds kConnectPause{5};  // between attempts to connect
 
 uint64_t Fnv64(const std::string& text) {
   uint64_t hash = 0xcbf29ce484222325;
@@ -28,8 +28,7 @@ std::string TextOf(const std::string& path) {
   return wire::ReadFile(path.c_str(), size_t{64} << 10);
 }
 
-// Whether it is a folder of this user that nobody else can write to, made if it is not there; else
-// what is wrong with it.
+// True if it is a folder of this user that nobody else can write to; it is created if needed.
 bool IsTrustedFolder(const std::string& path, std::string* sentence) {
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
     *sentence = path + " cannot be made: " + strerror(errno) +
@@ -50,7 +49,7 @@ bool IsTrustedFolder(const std::string& path, std::string* sentence) {
 
 }  // namespace
 
-std::string LinkDoorPath(const Options& options, std::string* sentence) {
+std::string LinkSocketPath(const Options& options, std::string* sentence) {
   std::string folder = options.runtime_directory;
   const char* runtime = getenv("XDG_RUNTIME_DIR");
   if (folder.empty() && runtime != nullptr && access(runtime, W_OK) == 0) {
@@ -60,8 +59,7 @@ std::string LinkDoorPath(const Options& options, std::string* sentence) {
   if (!IsTrustedFolder(folder, sentence)) return "";
   char name[64];
   const wire::IdentityFiles& files = options.identity;
-  // The certificate's text too: a link stays who it was when it started, and without what was
-  // switched off then.
+  // With the certificate's text and the switches: a link keeps those that it started with.
   uint64_t hash = Fnv64(options.server + "\n" + files.certificate + "\n" + files.key + "\n" +
                         files.authority + "\n" + options.compression + "\n" +
                         TextOf(files.certificate) + "\n" + options.disabled);
@@ -71,25 +69,26 @@ std::string LinkDoorPath(const Options& options, std::string* sentence) {
 
 bool IsLocal(const Options& options) { return options.server.rfind(kLocal, 0) == 0; }
 
-wire::Descriptor Knock(const Options& options, std::chrono::steady_clock::time_point deadline,
-                       std::string* sentence) {
+wire::Descriptor ConnectToServer(const Options& options,
+                                 std::chrono::steady_clock::time_point deadline,
+                                 std::string* sentence) {
   if (IsLocal(options)) {
     std::string path = options.server.substr(strlen(kLocal));
-    wire::Descriptor door = wire::ConnectLocal(path);
-    if (!door.valid()) *sentence = "nobody answers at " + path + ": " + strerror(errno);
-    return door;
+    wire::Descriptor socket = wire::ConnectLocal(path);
+    if (!socket.valid()) *sentence = "nobody answers at " + path + ": " + strerror(errno);
+    return socket;
   }
-  std::string path = LinkDoorPath(options, sentence);
+  std::string path = LinkSocketPath(options, sentence);
   if (path.empty()) return {};
-  wire::Descriptor door = wire::ConnectLocal(path);
-  if (door.valid()) return door;
+  wire::Descriptor socket = wire::ConnectLocal(path);
+  if (socket.valid()) return socket;
   if (!StartLink(options, path, sentence)) return {};
-  while (!door.valid() && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(kDoorPause);
-    door = wire::ConnectLocal(path);
+  while (!socket.valid() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(kConnectPause);
+    socket = wire::ConnectLocal(path);
   }
-  if (!door.valid()) *sentence = "longwire-link did not start (door " + path + ")";
-  return door;
+  if (!socket.valid()) *sentence = "longwire-link did not start (socket " + path + ")";
+  return socket;
 }
 
 }  // namespace longwire::shim

@@ -1,6 +1,6 @@
-// Starting the link as nobody's child: two clones that share our memory until they exec. The first
-// has no exit signal, so neither the program's wait nor its SIGCHLD handler sees it; the second is
-// orphaned at once.
+// Starts the link detached from the program, by two clones that share our memory until they exec.
+// The first has no exit signal, so neither the program's wait nor its SIGCHLD handler sees it; the
+// second is orphaned at once.
 #include <dlfcn.h>
 #include <sched.h>
 #include <signal.h>
@@ -12,7 +12,7 @@
 #include <cstring>
 #include <memory>
 
-#include "client-shim/door/knock.h"
+#include "client-shim/connect/connection.h"
 #include "wire/descriptors.h"
 
 namespace longwire::shim {
@@ -56,7 +56,7 @@ int Between(void* argument) {
 std::string LinkBinary(const Options& options) {
   if (!options.link.empty()) return options.link;
   Dl_info info;
-  if (dladdr(reinterpret_cast<void*>(&LinkDoorPath), &info) == 0) return "longwire-link";
+  if (dladdr(reinterpret_cast<void*>(&LinkSocketPath), &info) == 0) return "longwire-link";
   std::string library = info.dli_fname;
   char* real = realpath(library.c_str(), nullptr);
   if (real != nullptr) library = real;
@@ -67,7 +67,7 @@ std::string LinkBinary(const Options& options) {
 
 }  // namespace
 
-bool StartLink(const Options& options, const std::string& door, std::string* sentence) {
+bool StartLink(const Options& options, const std::string& socket, std::string* sentence) {
   std::string binary = LinkBinary(options);
   if (access(binary.c_str(), X_OK) != 0) {
     *sentence = binary + " cannot be started: " + strerror(errno) +
@@ -75,7 +75,7 @@ bool StartLink(const Options& options, const std::string& door, std::string* sen
     return false;
   }
   std::vector<std::string> words = {binary, "--server",      options.server,     "--socket",
-                                    door,   "--compression", options.compression};
+                                    socket, "--compression", options.compression};
   const wire::IdentityFiles& files = options.identity;
   if (!files.certificate.empty()) words.insert(words.end(), {"--cert", files.certificate});
   if (!files.key.empty()) words.insert(words.end(), {"--key", files.key});

@@ -1,4 +1,4 @@
-#include "client-shim/door/door.h"
+#include "client-shim/connect/open_session.h"
 
 #include <limits.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "client-shim/door/knock.h"
+#include "client-shim/connect/connection.h"
 #include "longwire/call_ids.h"
 #include "wire/driver_variables.h"
 #include "wire/switches.h"
@@ -18,7 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kOpenTime{5};
-constexpr std::chrono::milliseconds kLeast{5};  // to wait for an answer
+constexpr std::chrono::milliseconds kLeastWait{5};  // for the reply
 
 uint32_t HighestCall() {
   uint32_t highest = 0;
@@ -47,7 +47,7 @@ std::vector<std::byte> EncodeRequest(const Options& options,
     const char* value = getenv(name);
     if (value != nullptr) request.environment.push_back(std::string(name) + "=" + value);
   }
-  // For the daemon: the worker has its devices by then.
+  // For the daemon only: the worker has its devices before it reads this.
   if (!options.devices.empty())
     request.environment.push_back("LONGWIRE_DEVICES=" + options.devices);
   request.windows = windows;
@@ -101,25 +101,25 @@ bool TakeReply(wire::Message& message, SessionParts* parts, std::string* sentenc
 bool OpenSession(const Options& options, const std::vector<wire::Window>& windows,
                  SessionParts* parts, std::string* sentence) {
   Clock::time_point deadline = Clock::now() + kOpenTime;
-  wire::Descriptor door = Knock(options, deadline, sentence);
+  wire::Descriptor socket = ConnectToServer(options, deadline, sentence);
   std::string to = "cannot reach " + options.server + ": ";
-  if (!door.valid()) {
+  if (!socket.valid()) {
     *sentence = to + *sentence;
     return false;
   }
-  if (!wire::SendMessage(door.get(), EncodeRequest(options, windows))) {
-    *sentence = to + "the door closed";
+  if (!wire::SendMessage(socket.get(), EncodeRequest(options, windows))) {
+    *sentence = to + "the connection was closed";
     return false;
   }
   auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
   bool closed = false;
-  auto message = wire::ReceiveMessage(door.get(), std::max(left, kLeast), &closed);
+  auto message = wire::ReceiveMessage(socket.get(), std::max(left, kLeastWait), &closed);
   if (!message) {
-    *sentence = to + (closed ? "the door closed" : "no answer within 5 seconds");
+    *sentence = to + (closed ? "the connection was closed" : "no answer within 5 seconds");
     return false;
   }
   if (!TakeReply(*message, parts, sentence)) return false;
-  parts->socket = std::move(door);
+  parts->socket = std::move(socket);
   return true;
 }
 

@@ -1,4 +1,4 @@
-"""Copies whose bytes the server keeps: what a tenant has sent once its programs send no more."""
+"""Cached uploads: bytes that a tenant has uploaded once are not sent again by its programs."""
 import re
 import unittest
 
@@ -10,7 +10,7 @@ SUMMARY = re.compile(r"(\d+) copies up of (\d+) bytes, (\d+) known to the server
 COPIES = 8  # of the program, from 1 MiB on
 
 
-class KeptUploadsTest(unittest.TestCase):
+class CachedUploadsTest(unittest.TestCase):
     def setUp(self):
         self.longwire = self.enterContext(
             tenants.TenantServer({"alice": {"admin": True}, "bob": {}}))
@@ -18,7 +18,7 @@ class KeptUploadsTest(unittest.TestCase):
     def start(self, tenant="alice", keep="1048576", **environment):
         """How many copies were offered, of how many bytes, how many known, how many bytes sent."""
         result = self.longwire.run_as(tenant, self.longwire.program("upload_weights.static"),
-                                      LONGWIRE_TRACE="summary", LONGWIRE_KEEP_UPLOADS=keep,
+                                      LONGWIRE_TRACE="summary", LONGWIRE_CACHE_UPLOADS=keep,
                                       **environment)
         self.assertEqual(0, result.code, result.err + self.longwire.log_tail())
         self.assertIn("PASS upload_weights", result.out)
@@ -61,7 +61,7 @@ class KeptUploadsTest(unittest.TestCase):
 
     def test_behind_the_legacy_stream(self):
         result = self.longwire.run_as("alice", self.longwire.program("legacy_order.static"),
-                                      LONGWIRE_TRACE="summary", LONGWIRE_KEEP_UPLOADS="1048576")
+                                      LONGWIRE_TRACE="summary", LONGWIRE_CACHE_UPLOADS="1048576")
         self.assertEqual(0, result.code, result.out + result.err + self.longwire.log_tail())
         self.assertRegex(result.err, r"6 copies up")
 

@@ -1,4 +1,4 @@
-#include "client-shim/door/process.h"
+#include "client-shim/connect/process.h"
 
 #include <pthread.h>
 
@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "client-shim/connect/open_session.h"
+#include "client-shim/connect/options.h"
+#include "client-shim/connect/visible_devices.h"
 #include "client-shim/context/context.h"
 #include "client-shim/context/context_parts.h"
 #include "client-shim/context/current_context.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/context/windows.h"
-#include "client-shim/door/door.h"
-#include "client-shim/door/options.h"
-#include "client-shim/door/visible_devices.h"
 #include "client-shim/entry/entry.h"
 #include "client-shim/memory/device_memory.h"
 #include "client-shim/session/lanes.h"
@@ -63,7 +63,7 @@ void PrintSummary() {
       static_cast<unsigned long long>(counts.downloaded.load()));
   Say("%llu bytes staged", static_cast<unsigned long long>(counts.staged.load()));
   SayUploads("module images", counts.images);
-  if (counts.kept.number.load() != 0) SayUploads("copies up", counts.kept);
+  if (counts.cached.number.load() != 0) SayUploads("copies up", counts.cached);
   Say("%llu copies of %llu bytes made by mapping",
       static_cast<unsigned long long>(counts.remaps.load()),
       static_cast<unsigned long long>(counts.remapped.load()));
@@ -138,7 +138,7 @@ CUresult Adopt(SessionParts parts) {
   }
   // Without one pinned memory is as it is on another host.
   if (parts.segment.valid() && !AdoptSegment(std::move(parts.segment), parts.reply.segment_bytes)) {
-    Say("the server's segment for pinned memory is none; copies do without it");
+    Say("the server's segment for pinned memory cannot be used; copies take other paths");
   }
   const std::vector<LaneRings> lanes = std::move(parts.lanes);
   auto* session = new Session(std::move(parts));

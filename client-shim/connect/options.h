@@ -1,5 +1,5 @@
-// What the user configures: LONGWIRE_… environment variables, and the same keys as KEY=VALUE lines
-// of /etc/longwire/client.conf; the environment wins. Read once, at cuInit.
+// The user's settings: LONGWIRE_… environment variables, and the same keys as KEY=VALUE lines of
+// /etc/longwire/client.conf; the environment wins. They are read once, at cuInit.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +12,24 @@ namespace longwire::shim {
 
 struct Options {
   std::string server;  // LONGWIRE_SERVER: "host:port", "unix:path", a comma list; empty: none
-  wire::IdentityFiles identity;    // LONGWIRE_CERT, LONGWIRE_KEY, LONGWIRE_CA or where they lie
+  wire::IdentityFiles identity;    // LONGWIRE_CERT, LONGWIRE_KEY, LONGWIRE_CA or the usual files
   std::string link;                // LONGWIRE_LINK: the link's binary; empty: beside this library
   std::string runtime_directory;   // LONGWIRE_RUNTIME_DIR; empty: by XDG_RUNTIME_DIR or /tmp
   std::string compression;         // LONGWIRE_COMPRESSION: auto, none, lz4 or zstd
-  std::string devices;             // LONGWIRE_DEVICES: how many to ask for; empty: as usual
-  bool log = false;                // LONGWIRE_LOG: sentences about what happens, on stderr
+  std::string devices;             // LONGWIRE_DEVICES: how many to request; empty: the default
+  bool log = false;                // LONGWIRE_LOG: messages about events, on stderr
   bool trace_calls = false;        // LONGWIRE_TRACE=calls: one line per call on stderr
   bool trace_allocations = false;  // LONGWIRE_TRACE=allocations: one per allocation and free
   bool trace_summary = false;      // LONGWIRE_TRACE=summary: counts on stderr at exit
-  std::vector<std::string> unknown_traces;  // what else LONGWIRE_TRACE names
+  std::vector<std::string> unknown_traces;  // other names in LONGWIRE_TRACE
   bool launch_blocking = false;             // CUDA_LAUNCH_BLOCKING
-  // LONGWIRE_DISABLE: names of single optimisations that are switched off (wire/switches.h).
+  // LONGWIRE_DISABLE: names of optimisations that are turned off (wire/switches.h).
   std::string disabled;
-  uint64_t kept_uploads = 0;      // LONGWIRE_KEEP_UPLOADS: smallest copy that is kept; 0: none
-  uint32_t lanes = 0;             // LONGWIRE_TRANSFER_STREAMS: these connections; 0: none
-  uint64_t lane_copy_bytes = 0;   // LONGWIRE_TRANSFER_FROM: which copies are large, in bytes
+  uint64_t cached_uploads = 0;    // LONGWIRE_CACHE_UPLOADS: smallest copy that is cached; 0: none
+  uint32_t lanes = 0;             // LONGWIRE_TRANSFER_STREAMS: number of lanes; 0: none
+  uint64_t lane_copy_bytes = 0;   // LONGWIRE_TRANSFER_FROM: smallest copy that uses lanes, bytes
   uint64_t lane_chunk_bytes = 0;  // LONGWIRE_TRANSFER_CHUNK: largest piece, bytes
-  uint32_t copy_threads = 1;  // LONGWIRE_COPY_THREADS: that copy from the program's memory at once
+  uint32_t copy_threads = 1;      // LONGWIRE_COPY_THREADS: threads that copy the program's memory
   std::vector<uint64_t> window_bases;  // LONGWIRE_WINDOW_BASES, comma list, hexadecimal
   uint64_t window_bytes = 0;           // LONGWIRE_WINDOW_BYTES; 0: 16 TiB
 };
@@ -37,11 +37,10 @@ struct Options {
 // Reads the environment and the file.
 Options ReadOptions(const char* configuration_path = "/etc/longwire/client.conf");
 
-// The process's options, read at the first use. What they switch off is off from then on
-// (wire/switches.h).
+// The process's options, read at the first use, which also turns off the switches in `disabled`.
 const Options& ProcessOptions();
 
-// One line on stderr, "longwire: " in front. Never buffered, never more than one write.
+// Prints one line with the prefix "longwire: " to stderr, unbuffered and with one write.
 void Say(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 }  // namespace longwire::shim

@@ -1,4 +1,4 @@
-#include "client-shim/door/visible_devices.h"
+#include "client-shim/connect/visible_devices.h"
 
 #include <algorithm>
 #include <cctype>

@@ -7,11 +7,11 @@
 
 namespace longwire::shim {
 
-// What cuInit does: opens the session once. CUDA_ERROR_NO_DEVICE, silently, when no server is
-// configured, and with one sentence on stderr when none answers in time.
+// For cuInit: opens the session once. CUDA_ERROR_NO_DEVICE if no server is configured, or if none
+// answers in time; the latter prints one message to stderr.
 CUresult InitializeProcess(unsigned flags);
 
-// Makes a session of parts that are there already (tests within one process).
+// Opens a session from parts that exist already, for tests within one process.
 CUresult InitializeProcessWith(SessionParts parts);
 
 }  // namespace longwire::shim

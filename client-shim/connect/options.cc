@@ -1,4 +1,4 @@
-#include "client-shim/door/options.h"
+#include "client-shim/connect/options.h"
 
 #include <unistd.h>
 
@@ -35,11 +35,11 @@ std::vector<std::string> Split(const std::string& text) {
   return parts;
 }
 
-// Below, a round trip costs more than the bytes.
-constexpr uint64_t kLeastKeptUpload = uint64_t{64} << 10;
+// For smaller uploads, the round trip takes longer than sending the bytes.
+constexpr uint64_t kSmallestCachedUpload = uint64_t{64} << 10;
 constexpr uint32_t kMaxCopyThreads = 64;
 
-// A whole number between the two, or `usual` with a line on stderr when it is something else.
+// `text` as a number from `least` to `most`. If it is none: `usual`, with a line on stderr.
 uint64_t Number(const std::string& text, const char* key, uint64_t least, uint64_t most,
                 uint64_t usual) {
   if (text.empty()) return usual;
@@ -53,6 +53,19 @@ uint64_t Number(const std::string& text, const char* key, uint64_t least, uint64
   return usual;
 }
 
+// LONGWIRE_CACHE_UPLOADS, or the setting under its former name, with a warning.
+uint64_t CachedUploads(const wire::ClientSettings& settings) {
+  constexpr const char* kKey = "LONGWIRE_CACHE_UPLOADS";
+  constexpr const char* kFormerKey = "LONGWIRE_KEEP_UPLOADS";
+  std::string value = settings.Value(kKey), former = settings.Value(kFormerKey);
+  if (!former.empty()) {
+    Say("%s is the former name of %s: rename the setting%s", kFormerKey, kKey,
+        value.empty() ? "" : "; it is ignored, since both are set");
+  }
+  if (value.empty()) value = former;
+  return value == "0" ? 0 : Number(value, kKey, kSmallestCachedUpload, UINT64_MAX, 0);
+}
+
 void ReadTransferOptions(const wire::ClientSettings& settings, Options* options) {
   auto number = [&](const char* key, uint64_t least, uint64_t most, uint64_t usual) {
     return Number(settings.Value(key), key, least, most, usual);
@@ -60,14 +73,12 @@ void ReadTransferOptions(const wire::ClientSettings& settings, Options* options)
   int processors = wire::AllowedCores();
   options->lanes = static_cast<uint32_t>(
       number("LONGWIRE_TRANSFER_STREAMS", 0, wire::kMaxLanes, wire::DefaultLanes(processors)));
-  // Below, a copy goes inside its own record.
+  // Smaller copies are part of their record.
   options->lane_copy_bytes = number("LONGWIRE_TRANSFER_FROM", wire::kInlineCopyBytes + 1,
                                     UINT64_MAX, wire::kLaneCopyBytes);
   options->lane_chunk_bytes = number("LONGWIRE_TRANSFER_CHUNK", wire::kMinLaneChunk,
                                      wire::kMaxLaneChunk, wire::kLaneChunkBytes);
-  options->kept_uploads = settings.Value("LONGWIRE_KEEP_UPLOADS") == "0"
-                              ? 0
-                              : number("LONGWIRE_KEEP_UPLOADS", kLeastKeptUpload, UINT64_MAX, 0);
+  options->cached_uploads = CachedUploads(settings);
   options->copy_threads = static_cast<uint32_t>(
       number("LONGWIRE_COPY_THREADS", 1, kMaxCopyThreads, std::clamp(processors / 2, 1, 8)));
 }
@@ -134,7 +145,7 @@ void Say(const char* format, ...) {
   int length = vsnprintf(line + 10, sizeof(line) - 12, format, arguments);
   va_end(arguments);
   size_t end = 10 + std::min<size_t>(length < 0 ? 0 : length, sizeof(line) - 13);
-  // A server's words, too, stay one line and move no cursor.
+  // Text of a server, too, stays on one line and moves no cursor.
   std::replace_if(
       line, line + end, [](unsigned char c) { return c < ' ' || c == 0x7f; }, ' ');
   line[end] = '\n';
