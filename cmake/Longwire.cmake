@@ -36,14 +36,30 @@ file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/gen/longwire/guard_switches.h @ONLY CO
 #endif
 ")
 
-set(LONGWIRE_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
+set(LONGWIRE_SANITIZE "" CACHE STRING
+    "Clang's sanitizers to build with: address,undefined or thread")
 if(LONGWIRE_SANITIZE)
   # CUDA's enumerations are open: newer drivers and callers' mistakes bring values without a name.
   # The other three are long to compile. Null pointers that are used and reads beyond an object the
   # address sanitizer sees, too; objects of another class than their pointer says nobody does.
-  add_compile_options(-fsanitize=${LONGWIRE_SANITIZE} -fno-sanitize=enum,null,object-size,vptr
-    -fno-omit-frame-pointer)
+  add_compile_options(-fsanitize=${LONGWIRE_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${LONGWIRE_SANITIZE})
+  if(LONGWIRE_SANITIZE MATCHES undefined)
+    # Functions that are looked up are called by the type that the caller knows.
+    add_compile_options(-fno-sanitize=enum,null,object-size,vptr,function)
+  endif()
+  # The definitions are those that GCC makes by itself.
+  if(LONGWIRE_SANITIZE MATCHES thread)
+    add_compile_definitions(__SANITIZE_THREAD__=1)
+  else()
+    add_compile_definitions(__SANITIZE_ADDRESS__=1)
+    add_compile_options(-fsanitize=fuzzer-no-link)  # coverage, by which tests/fuzz finds its way
+  endif()
+endif()
+
+# For shared libraries. What a sanitizer wants is in the program that loads them.
+if(NOT LONGWIRE_SANITIZE)
+  set(LONGWIRE_NO_UNDEFINED -Wl,--no-undefined)
 endif()
 
 find_package(Threads REQUIRED)
@@ -70,6 +86,20 @@ function(longwire_common_headers)
   foreach(target IN LISTS ARGN)
     target_precompile_headers(${target} REUSE_FROM longwire_wire)
   endforeach()
+endfunction()
+
+option(LONGWIRE_BATCHES "Compile the sources of large folders together: quicker as a whole" OFF)
+
+# longwire_batches(TARGET… [ALONE a.cc…]): several of its sources become one for the compiler, where
+# the preset has it so. Not those that use a name of their own as another one uses it, too, or that
+# undo macros.
+function(longwire_batches)
+  cmake_parse_arguments(ARG "" "" "ALONE" ${ARGN})
+  if(LONGWIRE_BATCHES)
+    set_target_properties(${ARG_UNPARSED_ARGUMENTS} PROPERTIES
+      UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    set_source_files_properties(${ARG_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
 endfunction()
 
 # longwire_reuse_headers(TARGET FROM): the precompiled header of FROM serves TARGET, too. For
@@ -107,20 +137,51 @@ target_compile_options(longwire_test_headers PRIVATE ${LONGWIRE_TEST_OPTIONS})
 target_precompile_headers(longwire_test_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
 set_target_properties(longwire_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
 
+# The tests of one folder each. `./dev test` builds and runs them under the sanitizers, which see
+# more, and leaves them out of the everyday build; `./dev build` has them there, too.
+add_custom_target(unit_tests)
+
 # longwire_test_library(NAME SOURCES a.cc … LIBS x …): what several tests share, compiled once.
 function(longwire_test_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
-  add_library(${name} STATIC ${ARG_SOURCES})
+  add_library(${name} STATIC EXCLUDE_FROM_ALL ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC ${ARG_LIBS} GTest::gmock)
   target_compile_options(${name} PRIVATE ${LONGWIRE_TEST_OPTIONS})
   longwire_reuse_headers(${name} longwire_test_headers)
 endfunction()
 
-# longwire_test(NAME SOURCES a.cc … LIBS x … [HEADERS target] [BUSY]): one GoogleTest program, run
-# by ctest as NAME, with the precompiled headers of all tests or those of the target. BUSY: most of
-# the time passes in its own code, which is compiled as everything else.
+find_program(LONGWIRE_ADDR2LINE addr2line REQUIRED)  # lines for the sanitizers' reports
+if(LONGWIRE_SANITIZE MATCHES address)
+  # Not for leaks: a worker's memory goes with its process, and the shim's tables are never
+  # destroyed because libraries call it from exit handlers.
+  set(LONGWIRE_TEST_ENVIRONMENT
+    "ASAN_OPTIONS=detect_leaks=0:external_symbolizer_path=${LONGWIRE_ADDR2LINE}")
+elseif(LONGWIRE_SANITIZE MATCHES thread)
+  # The sanitizer occupies the place where device memory usually lies.
+  set(LONGWIRE_TEST_ENVIRONMENT
+    "LONGWIRE_SOFTGPU_ARENA_BASE=0x7e8000000000;LONGWIRE_SOFTGPU_ARENA_BYTES=0x1000000000"
+    "TSAN_OPTIONS=external_symbolizer_path=${LONGWIRE_ADDR2LINE}")
+else()
+  set(LONGWIRE_TEST_ENVIRONMENT ${LONGWIRE_OVERWRITE_FREED})
+endif()
+
+# longwire_unit_test(NAME TARGET…): the test NAME is one of them, and needs the targets.
+function(longwire_unit_test name)
+  set_property(TEST ${name} APPEND PROPERTY LABELS unit)
+  foreach(target IN LISTS ARGN)
+    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+    add_dependencies(unit_tests ${target})
+  endforeach()
+endfunction()
+
+# longwire_test(NAME SOURCES a.cc … LIBS x … [HEADERS target] [BUSY] [EVERYDAY] [ONE_THREAD]): one
+# GoogleTest program, run by ctest as NAME, with the precompiled headers of all tests or those of
+# the target.
+# BUSY: most of the time passes in its own code, which is compiled as everything else. EVERYDAY: it
+# belongs to the everyday build, since no sanitizer's has the folder: gRPC's packaged libraries know
+# none. ONE_THREAD: the sanitizer of threads has nothing to see.
 function(longwire_test name)
-  cmake_parse_arguments(ARG "BUSY" "HEADERS" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "BUSY;EVERYDAY;ONE_THREAD" "HEADERS" "SOURCES;LIBS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} GTest::gtest_main GTest::gmock)
   if(NOT ARG_HEADERS AND NOT ARG_BUSY)
@@ -130,18 +191,15 @@ function(longwire_test name)
     target_compile_options(${name} PRIVATE ${LONGWIRE_TEST_OPTIONS})
     longwire_reuse_headers(${name} ${ARG_HEADERS})
   endif()
+  if(ARG_ONE_THREAD AND LONGWIRE_SANITIZE MATCHES thread)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+    return()
+  endif()
   add_test(NAME ${name} COMMAND ${name})
+  if(NOT ARG_EVERYDAY)
+    longwire_unit_test(${name} ${name})
+  endif()
   # For what hangs; a slow machine under a sanitizer is far from it.
   set_tests_properties(${name} PROPERTIES TIMEOUT 300)
-  if(LONGWIRE_SANITIZE MATCHES address)
-    # Not for leaks: a worker's memory goes with its process, and the shim's tables are never
-    # destroyed because libraries call it from exit handlers.
-    set_tests_properties(${name} PROPERTIES ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0")
-  elseif(LONGWIRE_SANITIZE MATCHES thread)
-    # The sanitizer occupies the place where device memory usually lies.
-    set_tests_properties(${name} PROPERTIES ENVIRONMENT
-      "LONGWIRE_SOFTGPU_ARENA_BASE=0x7e8000000000;LONGWIRE_SOFTGPU_ARENA_BYTES=0x1000000000")
-  else()
-    set_tests_properties(${name} PROPERTIES ENVIRONMENT ${LONGWIRE_OVERWRITE_FREED})
-  endif()
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${LONGWIRE_TEST_ENVIRONMENT}")
 endfunction()

@@ -69,7 +69,8 @@ def observe():
     """{function: [programs]}"""
     found = {}
     observe_low(found)
-    with server.Server(software_devices=2) as longwire:
+    # Little memory, because some take nearly all of it and other tests run beside.
+    with server.Server(software_devices=2, software_memory=1 << 30) as longwire:
         for program, variant, kind in programs.list_programs(longwire.build):
             if (variant, kind) in VARIANTS:
                 trace = "summary,calls" if program in WANT_ERRORS else "summary"

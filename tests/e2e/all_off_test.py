@@ -12,7 +12,7 @@ from lanes_test import ring_bytes
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ALL = re.findall(r'^    "([\w-]+)", ', (ROOT / "wire/switches.h").read_text(), re.MULTILINE)
-GROUPS = ("streams", "threads", "memory", "graphs", "driver")
+GROUPS = ("streams", "threads", "memory", "copies", "uploads", "graphs", "driver")
 # How a program finds the driver is switched by nothing: the other variants are left out.
 VARIANTS = ("static", "driver")
 MIB = 1 << 20

@@ -1,7 +1,7 @@
 // What changed in mirrored memory: a delta of a range as long as the first two bytes say is applied
 // to memory of just that size, and what came of it is encoded and applied again.
+#include <algorithm>
 #include <cstdlib>
-#include <cstring>
 
 #include "wire/page_delta.h"
 
@@ -13,7 +13,7 @@ bool Apply(std::span<const std::byte> delta, std::vector<std::byte>* memory) {
   std::vector<DeltaRun> runs;
   bool good = ReadDelta(delta, memory->size(), &runs) == WireResult::kOk;
   for (const DeltaRun& run : runs) {
-    std::memcpy(memory->data() + run.offset, run.bytes.data(), run.bytes.size());
+    std::ranges::copy(run.bytes, memory->begin() + static_cast<ptrdiff_t>(run.offset));
   }
   return good;
 }

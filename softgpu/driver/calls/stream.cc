@@ -232,7 +232,7 @@ CUresult cuStreamGetGreenCtx(CUstream handle, CUgreenCtx* green) {
 }
 
 // What a stream has until a policy is set. It cannot be set, as on NVIDIA's driver.
-constexpr auto kNoPolicy = static_cast<CUsynchronizationPolicy>(-1);
+const auto kNoPolicy = static_cast<CUsynchronizationPolicy>(-1);
 
 // Attributes are hints (access policy, priority, synchronization policy): accepted, not kept.
 CUresult cuStreamSetAttribute(CUstream handle, CUstreamAttrID attribute,
