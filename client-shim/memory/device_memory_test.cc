@@ -136,7 +136,7 @@ TEST_F(DeviceMemoryTest, MoreThanThereIsIsRefusedAndLessIsThere) {
 
 TEST_F(DeviceMemoryTest, AbsurdSizesAskNobody) {
   uint64_t address = 0;
-  for (uint64_t bytes : {(uint64_t{1} << 46) + 1, UINT64_MAX}) {
+  for (uint64_t bytes : {uint64_t{1} << 46, (uint64_t{1} << 46) + 1, UINT64_MAX}) {
     EXPECT_EQ(memory_->Allocate(context_, bytes, &address), CUDA_ERROR_OUT_OF_MEMORY);
   }
   EXPECT_THAT(fake_.TakeNames(), IsEmpty());
