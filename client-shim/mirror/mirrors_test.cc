@@ -391,6 +391,7 @@ TEST_F(MirrorsTest, PullsGoOnWhileAnyWorkMayWrite) {
 TEST_F(MirrorsTest, BytesThatTheProgramChangedMeanwhileStay) {
   const uint64_t mirror = Add({address(), kDevice, kPage});
   Settle();
+  fake_.Hold(stream_);  // its work may write on
   QueueWork();
   memory_[1] = 'p';
   DeviceWrites(mirror, 2, "d");
@@ -399,6 +400,7 @@ TEST_F(MirrorsTest, BytesThatTheProgramChangedMeanwhileStay) {
   EXPECT_EQ(memory_[2], 'd');
   DeviceWritesNothing();
   EXPECT_THAT(RunsOf(QueueWork()), ElementsAre(Pushed{mirror, 1, "p", wire::PageForm::kMasked}));
+  fake_.LetGo(stream_);
 }
 
 TEST_F(MirrorsTest, WhereBothChangedAByteTheDevicesStays) {
