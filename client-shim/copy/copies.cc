@@ -11,6 +11,7 @@
 #include "client-shim/copy/cached_uploads.h"
 #include "client-shim/copy/remap_copies.h"
 #include "client-shim/copy/speculative_uploads.h"
+#include "client-shim/copy/upload_choice.h"
 #include "client-shim/memory/pointers.h"
 #include "client-shim/memory/reach.h"
 #include "client-shim/mirror/host_exposure.h"
@@ -217,84 +218,104 @@ CUresult SpeculativeUpload(const Where& where, calls::lwCopyToDevice& copy, cons
   return sent ? CUDA_SUCCESS : Session::NotSent();
 }
 
-// The copy has to read the memory as it is when the stream gets there: other work is to write it,
-// or the program may.
-CUresult LaterUpload(const Where& where, calls::lwCopyToDevice& copy, const HostPlace& source,
-                     Stream* stream, const HostBytes& range, uint64_t* position) {
-  bool speculative = stream->capture.load() == nullptr &&
-                     !HostWritePending(range.address, range.bytes) && MaySpeculate(copy.bytes);
-  return speculative ? SpeculativeUpload(where, copy, source, stream, position)
-                     : PulledUpload(where, copy, source, stream, position);
+// What ChooseUpload has to know. *pinned: the copy's record, if the source is shared.
+UploadFacts FactsOf(Stream* stream, const CopySide& source, const Extent& extent,
+                    const HostBytes& range, Waits waits, Reads reads, calls::lwCopyPinned* pinned) {
+  UploadFacts facts;
+  facts.bytes = extent.width * extent.rows * extent.slices;
+  facts.contiguous = extent.rows * extent.slices == 1;
+  facts.captured = stream->capture.load() != nullptr;
+  facts.waits = waits == Waits::kSync;
+  facts.reads_now = reads == Reads::kNow;
+  facts.pinned = range.pinned();
+  if (ReadsInOrder(facts)) {
+    facts.write_pending = HostWritePending(range.address, range.bytes);
+    facts.reached_later = !facts.write_pending && !IsReachedAtOnce(stream);
+  }
+  facts.shared = !MustReadNow(facts) && IsWithWorker(stream, source, extent, range, pinned);
+  facts.fits_window = FitsUploadWindow(facts.bytes);
+  facts.fits_lanes = TheSession().lanes().Carries(facts.bytes);
+  facts.may_speculate = AsksToSpeculate(facts) && MaySpeculate(facts.bytes);
+  return facts;
 }
 
-// Whether the source of a copy may change before the copy has to read it: the stream is not there
-// yet, or other work is to write the memory.
-bool MayStillChange(const Stream* stream, const HostBytes& range) {
-  return HostWritePending(range.address, range.bytes) || !IsReachedAtOnce(stream);
+// The bytes are sent now.
+CUresult SentUpload(const Where& where, calls::lwCopyToDevice& copy, const HostPlace& source,
+                    Stream* stream, UploadWay way, uint64_t* position) {
+  Session& session = TheSession();
+  std::vector<std::byte> packed;
+  if (way == UploadWay::kInline) {
+    copy.data = {source.base, copy.bytes};
+  } else if (way == UploadWay::kPacked) {
+    packed.resize(copy.bytes);
+    source.Gather(0, packed);
+    copy.data = packed;
+  } else {
+    copy.transfer = session.NewId();
+  }
+  *position = SubmitWork(stream, where, copy, copy.EncodedBytes());
+  if (*position == Session::kNoPosition) return Session::NotQueued();
+  session.counts().uploaded.fetch_add(copy.data.size(), std::memory_order_relaxed);
+  bool sent = way == UploadWay::kByLanes ? session.lanes().Send(copy.transfer, source)
+              : way == UploadWay::kInLog ? SendBytes(session, copy.transfer, source)
+                                         : true;
+  return sent ? CUDA_SUCCESS : Session::NotSent();
 }
 
 CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& source,
                 const Extent& extent, Waits waits, Reads reads) {
   Where where;
-  CUresult result = OpenWhere(stream, &where);
-  if (result != CUDA_SUCCESS) return result;
-  Session& session = TheSession();
+  LONGWIRE_TRY(OpenWhere(stream, &where));
   HostPlace from = HostSide(source, extent);
   if (from.rows * from.slices == 1) ExposePointees({from.base, from.bytes()});
-  calls::lwCopyToDevice copy;
-  copy.place = WirePlace(destination, extent);
-  copy.bytes = from.bytes();
-  copy.transfer = 0;
-  copy.pull = copy.revisable = false;
-  Capture* capture = stream->capture.load();
-  uint64_t position = 0;
   HostBytes range = BytesOf(source, extent);
-  bool small = copy.bytes <= wire::kInlineCopyBytes;
-  bool in_order = range.pinned() && reads == Reads::kInOrder;
-  bool later = in_order && MayStillChange(stream, range);
-  // Few bytes that are read now need no wait for the device.
-  bool now = !later && (reads == Reads::kNow || (small && waits == Waits::kSync));
   calls::lwCopyPinned pinned;
   pinned.to_host = false;
-  if (!now && IsWithWorker(stream, source, extent, range, &pinned)) {
+  UploadFacts facts = FactsOf(stream, source, extent, range, waits, reads, &pinned);
+  UploadWay way = ChooseUpload(facts);
+  if (way == UploadWay::kShared) {
     return CopyWithWorker(stream, where, pinned, destination, extent, range, waits);
   }
-  bool fits = small || waits == Waits::kSync || FitsUploadWindow(copy.bytes);
-  if (capture != nullptr || later || (in_order && !fits)) {
-    result = LaterUpload(where, copy, from, stream, range, &position);
-    if (result != CUDA_SUCCESS || waits == Waits::kAsync || capture != nullptr) return result;
-    return WaitForStream(stream, position);
-  }
-  std::vector<std::byte> packed;
-  if (small && from.rows * from.slices == 1) {
-    copy.data = {from.base, copy.bytes};
-  } else if (small) {
-    packed.resize(copy.bytes);
-    from.Gather(0, packed);
-    copy.data = packed;
+  bool unobserved =
+      AsksToReturnEarly(facts, way) && !IsMirrored(destination.address) && MayReturnEarly(stream);
+  calls::lwCopyToDevice copy;
+  copy.place = WirePlace(destination, extent);
+  copy.bytes = facts.bytes;
+  copy.transfer = 0;
+  copy.pull = copy.revisable = false;
+  uint64_t position = 0;
+  if (way == UploadWay::kPulled) {
+    LONGWIRE_TRY(PulledUpload(where, copy, from, stream, &position));
+  } else if (way == UploadWay::kSpeculative) {
+    LONGWIRE_TRY(SpeculativeUpload(where, copy, from, stream, &position));
   } else {
-    copy.transfer = session.NewId();
+    LONGWIRE_TRY(SentUpload(where, copy, from, stream, way, &position));
   }
-  bool early = waits == Waits::kSync && !IsMirrored(destination.address) && MayReturnEarly(stream);
-  position = SubmitWork(stream, where, copy, copy.EncodedBytes());
-  if (position == Session::kNoPosition) return Session::NotQueued();
-  session.counts().uploaded.fetch_add(copy.data.size(), std::memory_order_relaxed);
-  if (!small && !SendCopy(session, copy.transfer, from)) return Session::NotSent();
-  if (waits != Waits::kSync) return CUDA_SUCCESS;
-  if (!early) return WaitForStream(stream, position);
-  NoteEarlyCopy(stream, position);
-  return CUDA_SUCCESS;
+  switch (ChooseReturn(facts, way, unobserved)) {
+    case UploadReturn::kAtOnce:
+      return CUDA_SUCCESS;
+    case UploadReturn::kEarly:
+      NoteEarlyCopy(stream, position);
+      return CUDA_SUCCESS;
+    case UploadReturn::kWhenFinished:
+      return WaitForStream(stream, position);
+  }
+  return CUDA_ERROR_UNKNOWN;
 }
 
-// Whether it copies linear memory whose bytes are final, and may have finished when the call
-// returns.
-bool MayBeCached(Stream* stream, const CopySide& destination, const CopySide& source,
-                 const Extent& extent, Waits waits) {
+// The server's cache may take the bytes of a copy that is large enough for it.
+bool IsCachedUpload(Stream* stream, const CopySide& destination, const CopySide& source,
+                    const Extent& extent, Waits waits) {
+  if (!IsCached(extent.width * extent.rows * extent.slices)) return false;
   HostBytes range = BytesOf(source, extent);
-  bool linear = extent.rows * extent.slices == 1 && destination.kind == CopySide::Kind::kDevice;
-  bool now = waits == Waits::kSync || !range.pinned();
-  return linear && now && stream->capture.load() == nullptr && !IsMirrored(destination.address) &&
-         !HostWritePending(range.address, range.bytes);
+  CacheFacts facts;
+  facts.linear = extent.rows * extent.slices == 1 && destination.kind == CopySide::Kind::kDevice;
+  facts.waits = waits == Waits::kSync;
+  facts.pinned = range.pinned();
+  facts.captured = stream->capture.load() != nullptr;
+  facts.mirrored = IsMirrored(destination.address);
+  facts.write_pending = HostWritePending(range.address, range.bytes);
+  return MayBeCached(facts);
 }
 
 // The first byte of a side that has one row.
@@ -419,9 +440,7 @@ CUresult Copy(const CopySide& destination_side, const CopySide& source_side, con
   if (source.kind == Kind::kHost && destination.kind == Kind::kHost) {
     return CopyInHost(stream, destination, source, extent);
   }
-  bool cached = source.kind == Kind::kHost && IsCached(bytes) &&
-                MayBeCached(stream, destination, source, extent, waits);
-  if (cached) {
+  if (source.kind == Kind::kHost && IsCachedUpload(stream, destination, source, extent, waits)) {
     HostPlace from = HostSide(source, extent);
     return UploadCached(stream, LinearStart(destination), {from.base, bytes});
   }

@@ -21,6 +21,9 @@ std::vector<DeviceMemory*>& All() {
   return *all;
 }
 
+// Of one lease. With the smallest chunks, of 2 MiB, that is 224 GiB.
+constexpr size_t kMaxLeasedChunks = wire::kMaxRecordBytes / sizeof(uint64_t) / 8 * 7;
+
 // In pieces no larger than the server's largest chunk.
 std::vector<uint64_t> InPieces(const std::vector<uint64_t>& bytes) {
   uint64_t largest = std::max(TheSession().opened().largest_chunk, base::kDeviceGranularityBytes);
@@ -50,6 +53,8 @@ DeviceMemory::DeviceMemory(int server_ordinal, const wire::DeviceDescription& de
 
 int DeviceMemory::Lease(const std::vector<uint64_t>& wanted, std::vector<mempool::Chunk>* chunks) {
   std::vector<uint64_t> bytes = InPieces(wanted);
+  // No device has as much memory as the chunks that a record cannot name.
+  if (bytes.size() > kMaxLeasedChunks) return CUDA_ERROR_OUT_OF_MEMORY;
   calls::lwLease lease;
   lease.device = server_ordinal_;
   lease.bytes = bytes;

@@ -1,0 +1,10 @@
+# The unit tests of the client's library, beside the code that they test. They are one program, so
+# that the library is linked once; the parts that need a session share a fake one.
+longwire_test(client_shim_test
+  SOURCES testing/fake_session.cc
+          copy/upload_choice_test.cc
+          memory/async_pool_test.cc memory/device_memory_test.cc
+          mirror/host_exposure_test.cc mirror/mirrors_test.cc
+          stream/capture_test.cc
+          support/handle_table_test.cc
+  LIBS client_shim_core)
