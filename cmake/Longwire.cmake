@@ -90,6 +90,13 @@ endfunction()
 
 option(LONGWIRE_BATCHES "Compile the sources of large folders together: quicker as a whole" OFF)
 
+if(LONGWIRE_BATCHES)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  add_custom_target(each_source ALL
+    COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/each_source.py ${CMAKE_BINARY_DIR}
+    VERBATIM)
+endif()
+
 # longwire_batches(TARGET… [ALONE a.cc…]): several of its sources become one for the compiler, where
 # the preset has it so. Not those that use a name of their own as another one uses it, too, or that
 # undo macros.
