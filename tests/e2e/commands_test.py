@@ -183,6 +183,8 @@ class WardenTest(CommandsTest):
 
     def test_only_the_warden_keeps_open_what_tells_of_its_end(self):
         with server.Server() as longwire:
+            # Its port opens before it knows the warden.
+            server.wait_for(lambda: "ready, version" in longwire.log_tail(), 20, "the daemon")
             longwire._end(longwire.children.pop("longwire-warden"))
             server.wait_for(lambda: "longwire-warden went away" in longwire.log_tail(), 20,
                             "the warden's end")
