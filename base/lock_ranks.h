@@ -95,9 +95,9 @@ inline constexpr LockRank kLaneJobs{1720, "shim::Lanes::jobs_mutex_"};
 inline constexpr LockRank kSocketWatch{1730, "shim::SocketWatch::mutex_"};
 
 // libcuda.so.1: the log of calls, and what is taken while its lock is held.
-inline constexpr LockRank kSessionLog{1800, "shim::Session::log_mutex_"};
+inline constexpr LockRank kSessionLog{1800, "shim::ClientSession::log_mutex_"};
 inline constexpr LockRank kTransfers{1810, "shim::Transfers::mutex_"};
-inline constexpr LockRank kSessionState{1820, "shim::Session::state_mutex_"};
+inline constexpr LockRank kSessionState{1820, "shim::ClientSession::state_mutex_"};
 inline constexpr LockRank kEarlyCopies{1830, "shim::EarlyCopies::mutex"};
 inline constexpr LockRank kWorkThread{1840, "shim::WorkThread::mutex_"};
 inline constexpr LockRank kHandleTable{1850, "shim::HandleTable::mutex_"};
@@ -112,7 +112,7 @@ inline constexpr LockRank kGraphAnswers{1930, "shim::hand::KeepAnswer::Answers::
 inline constexpr LockRank kRemapCopy{1990, "shim::Deferred::mutex"};
 
 // longwire-worker.
-inline constexpr LockRank kReferenceBinding{2000, "worker::Session::binding"};
+inline constexpr LockRank kReferenceBinding{2000, "worker::WorkerSession::binding"};
 inline constexpr LockRank kLinker{2010, "worker::Linker::mutex"};
 inline constexpr LockRank kDriversLinker{2020, "worker::DriversLinker"};
 inline constexpr LockRank kLibrary{2030, "worker::Library::mutex"};

@@ -10,7 +10,7 @@ namespace longwire::scheduler {
 namespace {
 
 Decision Decide(const Seat& seat) {
-  const Session& session = *seat.session;
+  const ScheduledSession& session = *seat.session;
   Decision decision{session.id, seat.device->id, true, {}, 0};
   if (!session.tenant->best_effort()) return decision;
   decision.open = session.gang->open();
@@ -33,7 +33,7 @@ void Changes::Mark(Seat& seat) {
 }
 
 void Changes::Mark(Gang& gang) {
-  for (Session* session : gang.sessions) {
+  for (ScheduledSession* session : gang.sessions) {
     for (Seat& seat : session->seats) Mark(seat);
   }
 }

@@ -37,7 +37,7 @@ void Core::Handle(const SessionOpened& event) {
   const SessionInfo& info = event.session;
   if (registry_.Find(info.id) != nullptr) return;
   Handle(TenantChanged{info.tenant, info.priority_class, info.weight});
-  Session& session = registry_.Open(info);
+  ScheduledSession& session = registry_.Open(info);
   for (Seat& seat : session.seats) {
     seat.reported_at = now_;
     turns_.Unsettle(*seat.device);
@@ -46,7 +46,7 @@ void Core::Handle(const SessionOpened& event) {
 }
 
 void Core::Handle(const SessionClosed& event) {
-  Session* session = registry_.Find(event.session);
+  ScheduledSession* session = registry_.Find(event.session);
   if (session == nullptr) return;
   Gang& gang = *session->gang;
   for (Seat& seat : session->seats) {
@@ -97,8 +97,8 @@ void Core::Handle(const LaunchGapObserved& event) {
 }
 
 void Core::Handle(const GangJoined& event) {
-  Session* first = registry_.Find(event.first);
-  Session* second = registry_.Find(event.second);
+  ScheduledSession* first = registry_.Find(event.first);
+  ScheduledSession* second = registry_.Find(event.second);
   if (first == nullptr || second == nullptr || first->tenant != second->tenant) return;
   Gang* into = first->gang;
   Gang* from = second->gang;
@@ -131,7 +131,8 @@ Snapshot Core::snapshot() const {
     status.waiting = static_cast<uint32_t>(device.queue.size() + device.wide.size());
     status.busy = accounting.Busy(now_, *device.account);
     if (device.holder == nullptr) continue;
-    for (const Session* session : device.holder->sessions) status.turn.push_back(session->id);
+    for (const ScheduledSession* session : device.holder->sessions)
+      status.turn.push_back(session->id);
   }
   for (const auto& [name, tenant] : registry_.tenants()) {
     snapshot.tenants.push_back({name, tenant.priority_class, tenant.weight, tenant.account->total,

@@ -11,7 +11,7 @@ namespace {
 std::vector<Device*> DevicesWithTurns(const Gang& gang) {
   std::vector<Device*> devices;
   if (!gang.tenant->best_effort()) return devices;
-  for (Session* session : gang.sessions) {
+  for (ScheduledSession* session : gang.sessions) {
     for (Seat& seat : session->seats) {
       const bool listed = std::find(devices.begin(), devices.end(), seat.device) != devices.end();
       if (seat.device->regime.turns && !listed) devices.push_back(seat.device);

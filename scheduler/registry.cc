@@ -31,13 +31,13 @@ Device& Registry::OfNumber(DeviceId id) {
   return at->second;
 }
 
-Session* Registry::Find(SessionId id) {
+ScheduledSession* Registry::Find(SessionId id) {
   auto found = sessions_.find(id);
   return found == sessions_.end() ? nullptr : &found->second;
 }
 
 Seat* Registry::Find(SessionId id, DeviceId device) {
-  Session* session = Find(id);
+  ScheduledSession* session = Find(id);
   if (session == nullptr) return nullptr;
   for (Seat& seat : session->seats) {
     if (seat.device->id == device) return &seat;
@@ -60,9 +60,9 @@ Gang& Registry::GangFor(Tenant& tenant, const std::string& name) {
   return gang;
 }
 
-Session& Registry::Open(const SessionInfo& info) {
+ScheduledSession& Registry::Open(const SessionInfo& info) {
   Tenant& tenant = OfName(info.tenant);
-  Session& session = sessions_[info.id];
+  ScheduledSession& session = sessions_[info.id];
   session.id = info.id;
   session.tenant = &tenant;
   tenant.sessions[info.id] = &session;
@@ -82,7 +82,7 @@ Session& Registry::Open(const SessionInfo& info) {
   return session;
 }
 
-bool Registry::Close(Session& session) {
+bool Registry::Close(ScheduledSession& session) {
   for (Seat& seat : session.seats) {
     SetActivity(seat, Activity::kIdle);
     CountSeat(seat, -1);
@@ -100,7 +100,7 @@ bool Registry::Close(Session& session) {
 }
 
 void Registry::Merge(Gang& into, Gang& from) {
-  for (Session* session : from.sessions) {
+  for (ScheduledSession* session : from.sessions) {
     session->gang = &into;
     into.sessions.push_back(session);
   }

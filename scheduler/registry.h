@@ -22,14 +22,14 @@ class Registry {
   void SetOptions(const Options& options);
 
   Tenant& OfName(const TenantName& name);
-  Session* Find(SessionId id);
+  ScheduledSession* Find(SessionId id);
   // Null unless the session is open on the device.
   Seat* Find(SessionId id, DeviceId device);
 
   // Opens a session, which must not be open, in its gang: the one named, if the tenant has it.
-  Session& Open(const SessionInfo& info);
+  ScheduledSession& Open(const SessionInfo& info);
   // Closes it. False if its gang had no other session and is gone too.
-  bool Close(Session& session);
+  bool Close(ScheduledSession& session);
   // Makes the sessions of `from` part of `into`; `from` is gone.
   void Merge(Gang& into, Gang& from);
 
@@ -47,7 +47,7 @@ class Registry {
   Accounting accounting_;
   std::map<TenantName, Tenant> tenants_;
   std::map<DeviceId, Device> devices_;
-  std::unordered_map<SessionId, Session> sessions_;
+  std::unordered_map<SessionId, ScheduledSession> sessions_;
   std::unordered_map<uint64_t, Gang> gangs_;
   uint64_t gangs_made_ = 0;
 };

@@ -17,14 +17,14 @@ namespace longwire::scheduler {
 
 struct Device;
 struct Gang;
-struct Session;
+struct ScheduledSession;
 
 struct Tenant {
   uint64_t id = 0;
   TenantName name;
   PriorityClass priority_class = PriorityClass::kBestEffort;
   uint32_t weight = 1;
-  std::map<SessionId, Session*> sessions;
+  std::map<SessionId, ScheduledSession*> sessions;
   std::map<std::string, Gang*> named_gangs;
   GpuAccount* account = nullptr;
   double wide_time = 0;  // virtual time in the order of wide gangs, see turns.h
@@ -34,7 +34,7 @@ struct Tenant {
 
 // A session's place on one of its devices.
 struct Seat {
-  Session* session = nullptr;
+  ScheduledSession* session = nullptr;
   Device* device = nullptr;
   Activity activity = Activity::kIdle;
   Time gpu_time{0};
@@ -45,7 +45,7 @@ struct Seat {
   bool marked = false;           // its decision may have changed
 };
 
-struct Session {
+struct ScheduledSession {
   SessionId id = 0;
   Tenant* tenant = nullptr;
   Gang* gang = nullptr;
@@ -80,7 +80,7 @@ struct Turn {
 struct Gang {
   uint64_t id = 0;
   Tenant* tenant = nullptr;
-  std::vector<Session*> sessions;
+  std::vector<ScheduledSession*> sessions;
   std::vector<std::string> names;
   Time idle_credit{0};  // how long it may yet keep a device waiting in its gaps
   uint32_t queued = 0;  // seats by activity

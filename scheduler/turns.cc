@@ -43,7 +43,7 @@ void Turns::OnUse(Seat& seat, Time used) {
 void Turns::ChargeAhead(Gang& gang) {
   if (gang.running == 0 || gang.home == nullptr) return;
   std::vector<Seat*> running;
-  for (Session* session : gang.sessions) {
+  for (ScheduledSession* session : gang.sessions) {
     for (Seat& seat : session->seats) {
       if (seat.device == gang.home && seat.activity == Activity::kRunning) running.push_back(&seat);
     }

@@ -14,7 +14,7 @@ namespace longwire::shim {
 
 class ImageUpload {
  public:
-  ImageUpload(Session& session, std::span<const std::byte> image, UploadCounts& counts)
+  ImageUpload(ClientSession& session, std::span<const std::byte> image, UploadCounts& counts)
       : session_(session), image_(image), counts_(counts) {}
   // The image's memory is not read afterwards.
   ~ImageUpload();
@@ -39,7 +39,7 @@ class ImageUpload {
  private:
   bool Start();
 
-  Session& session_;
+  ClientSession& session_;
   const std::span<const std::byte> image_;
   UploadCounts& counts_;
   uint64_t transfer_ = 0;

@@ -201,7 +201,7 @@ CUresult Launch(CUfunction handle, const LaunchShape& asked, CUstream stream_han
     DeviceWork work(stream, Sends::kPerhapsLater);
     position = TheSession().Submit(where, launch, launch.EncodedBytes());
   }
-  if (position == Session::kNoPosition) return Session::NotQueued();
+  if (position == ClientSession::kNoPosition) return ClientSession::NotQueued();
   LONGWIRE_TRY(events.Record(stream));
   if (ProcessOptions().launch_blocking && where.flags == 0) {
     LONGWIRE_TRY(WaitForStream(stream, position));

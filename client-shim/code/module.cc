@@ -159,7 +159,7 @@ enum class Holds { kImage, kParts };
 
 CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::byte> image,
                      Holds holds, const GivenOptions& options) {
-  Session& session = TheSession();
+  ClientSession& session = TheSession();
   calls::lwModuleLoad load;
   load.library = module->id;
   load.as_library = module->is_library;
@@ -168,7 +168,7 @@ CUresult SendAndLoad(const Where& where, Module* module, std::span<const std::by
   load.option = options.option;
   load.option_value = options.value;
   ImageUpload upload(session, image, session.counts().images);
-  if (!upload.Begin(&load)) return Session::NotSent();
+  if (!upload.Begin(&load)) return ClientSession::NotSent();
   auto answer = session.CallAndWait(where, load);
   if (answer.code != CUDA_SUCCESS && !answer.bytes.empty()) {
     wire::Reader reader(answer.bytes);

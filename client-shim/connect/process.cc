@@ -141,7 +141,7 @@ CUresult Adopt(SessionParts parts) {
     Say("the server's segment for pinned memory cannot be used; copies take other paths");
   }
   const std::vector<LaneRings> lanes = std::move(parts.lanes);
-  auto* session = new Session(std::move(parts));
+  auto* session = new ClientSession(std::move(parts));
   session->SetLanes(new Lanes(*session, lanes));
   MakeDevices(session->opened(), visible.chosen);
   session->CallAtEnd(&FailAllHostFunctions);

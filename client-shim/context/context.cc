@@ -172,7 +172,7 @@ CUresult EndContext(Context* context) {
   // next new context takes it over.
   std::vector<Context*> left = LiveContexts();
   if (!left.empty()) parts.made(left.front());
-  return Session::over() != CUDA_SUCCESS ? Session::over() : result;
+  return ClientSession::over() != CUDA_SUCCESS ? ClientSession::over() : result;
 }
 
 Context* FindContext(CUcontext handle) {
@@ -231,7 +231,7 @@ CUresult TakeError(Context* context) {
 
 CUresult RequireHealthyContext(Context** context) {
   LONGWIRE_TRY(RequireContext(context));
-  if (Session::over() != CUDA_SUCCESS) return Session::over();
+  if (ClientSession::over() != CUDA_SUCCESS) return ClientSession::over();
   return TakeError(*context);
 }
 

@@ -89,7 +89,7 @@ CUresult EndGreenContext(Context* green) {
   CUresult result = TheSession().CallAndWait({number, nullptr, 0}, destroy).code;
   if (Stream* legacy = green->legacy.exchange(nullptr)) DestroyStream(legacy);
   ForgetContextNumber(number);
-  if (Session::over() != CUDA_SUCCESS) return Session::over();
+  if (ClientSession::over() != CUDA_SUCCESS) return ClientSession::over();
   return result == CUDA_SUCCESS ? waited : result;
 }
 

@@ -19,11 +19,11 @@ namespace {
 constexpr uint64_t kPieceBytes = uint64_t{64} << 20;
 
 CUresult UploadPiece(const Where& where, uint64_t destination, std::span<const std::byte> piece) {
-  Session& session = TheSession();
+  ClientSession& session = TheSession();
   calls::lwCopyKept copy;
   copy.address = destination;
   ImageUpload upload(session, piece, session.counts().cached);
-  if (!upload.Begin(&copy)) return Session::NotSent();
+  if (!upload.Begin(&copy)) return ClientSession::NotSent();
   auto answer = session.CallAndWait(where, copy);
   if (answer.code == CUDA_SUCCESS) upload.Answered(answer.reply.knowledge);
   return answer.code;

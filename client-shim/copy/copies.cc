@@ -135,7 +135,7 @@ CUresult CheckReach(const CopySide& side, Stream* stream, Peers peers) {
   return reaches ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult Posted(uint64_t position) { return Session::Queued(position); }
+CUresult Posted(uint64_t position) { return ClientSession::Queued(position); }
 
 template <class Call>
 uint64_t SubmitWork(Stream* stream, const Where& where, const Call& call, size_t bound = 1024,
@@ -153,7 +153,7 @@ CUresult SubmitSeen(Stream* stream, const Where& where, const Call& call, Waits 
   bool mirrored = IsMirrored(address);
   Sends sends = mirrored ? Sends::kNow : Sends::kPerhapsLater;
   uint64_t position = SubmitWork(stream, where, call, 1024, sends);
-  if (position == Session::kNoPosition) return Session::NotQueued();
+  if (position == ClientSession::kNoPosition) return ClientSession::NotQueued();
   if (late) NoteMirroredRead(stream, position);
   bool captured = stream->capture.load() != nullptr;
   if (waits == Waits::kAsync || captured) return CUDA_SUCCESS;
@@ -184,7 +184,7 @@ CUresult CopyWithWorker(Stream* stream, const Where& where, calls::lwCopyPinned&
   copy.place = WirePlace(device, extent);
   copy.bytes = extent.width * extent.rows * extent.slices;
   uint64_t position = SubmitWork(stream, where, copy);
-  if (position == Session::kNoPosition) return Session::NotQueued();
+  if (position == ClientSession::kNoPosition) return ClientSession::NotQueued();
   if (waits == Waits::kAsync) {
     if (copy.to_host) {
       NoteHostWrite(stream, position, range.address, range.bytes, WriteOrder::kInStream);
@@ -198,7 +198,7 @@ CUresult CopyWithWorker(Stream* stream, const Where& where, calls::lwCopyPinned&
 // The worker pulls the bytes when the stream reaches the copy.
 CUresult PulledUpload(const Where& where, calls::lwCopyToDevice& copy, const HostPlace& source,
                       Stream* stream, uint64_t* position) {
-  Session& session = TheSession();
+  ClientSession& session = TheSession();
   Capture* capture = stream->capture.load();
   copy.transfer = session.NewId();
   copy.pull = true;
@@ -213,9 +213,9 @@ CUresult SpeculativeUpload(const Where& where, calls::lwCopyToDevice& copy, cons
   copy.transfer = TheSession().NewId();
   copy.revisable = true;
   *position = SubmitWork(stream, where, copy);
-  if (*position == Session::kNoPosition) return Session::NotQueued();
+  if (*position == ClientSession::kNoPosition) return ClientSession::NotQueued();
   bool sent = SendSpeculatively(stream, *position, copy.transfer, source);
-  return sent ? CUDA_SUCCESS : Session::NotSent();
+  return sent ? CUDA_SUCCESS : ClientSession::NotSent();
 }
 
 // What ChooseUpload has to know. *pinned: the copy's record, if the source is shared.
@@ -242,7 +242,7 @@ UploadFacts FactsOf(Stream* stream, const CopySide& source, const Extent& extent
 // The bytes are sent now.
 CUresult SentUpload(const Where& where, calls::lwCopyToDevice& copy, const HostPlace& source,
                     Stream* stream, UploadWay way, uint64_t* position) {
-  Session& session = TheSession();
+  ClientSession& session = TheSession();
   std::vector<std::byte> packed;
   if (way == UploadWay::kInline) {
     copy.data = {source.base, copy.bytes};
@@ -254,12 +254,12 @@ CUresult SentUpload(const Where& where, calls::lwCopyToDevice& copy, const HostP
     copy.transfer = session.NewId();
   }
   *position = SubmitWork(stream, where, copy, copy.EncodedBytes());
-  if (*position == Session::kNoPosition) return Session::NotQueued();
+  if (*position == ClientSession::kNoPosition) return ClientSession::NotQueued();
   session.counts().uploaded.fetch_add(copy.data.size(), std::memory_order_relaxed);
   bool sent = way == UploadWay::kByLanes ? session.lanes().Send(copy.transfer, source)
               : way == UploadWay::kInLog ? SendBytes(session, copy.transfer, source)
                                          : true;
-  return sent ? CUDA_SUCCESS : Session::NotSent();
+  return sent ? CUDA_SUCCESS : ClientSession::NotSent();
 }
 
 CUresult Upload(Stream* stream, const CopySide& destination, const CopySide& source,
@@ -333,7 +333,7 @@ CUresult Download(Stream* stream, const CopySide& destination, const CopySide& s
   if (IsWithWorker(stream, destination, extent, range, &pinned)) {
     return CopyWithWorker(stream, where, pinned, source, extent, range, waits);
   }
-  Session& session = TheSession();
+  ClientSession& session = TheSession();
   HostPlace to = HostSide(destination, extent);
   calls::lwCopyToHost copy;
   copy.place = WirePlace(source, extent);
@@ -345,12 +345,12 @@ CUresult Download(Stream* stream, const CopySide& destination, const CopySide& s
   // Lanes do not keep copies in order, the log does.
   copy.in_log = HostCopyPending(range.address, range.bytes);
   bool by_lanes = !copy.in_log && session.lanes().Carries(copy.bytes);
-  if (by_lanes && !session.lanes().Open()) return Session::NotSent();
+  if (by_lanes && !session.lanes().Open()) return ClientSession::NotSent();
   PullInstead(stream, range.address, range.bytes);
   uint64_t position = SubmitWork(stream, where, copy);
-  if (position == Session::kNoPosition) {
+  if (position == ClientSession::kNoPosition) {
     session.transfers().DropDownload(copy.transfer);
-    return Session::NotQueued();
+    return ClientSession::NotQueued();
   }
   if (waits == Waits::kAsync && range.pinned()) {
     NoteHostWrite(stream, position, range.address, range.bytes);

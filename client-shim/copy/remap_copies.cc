@@ -111,7 +111,7 @@ bool MayDefer(const Stream* stream, const Where& where, const calls::lwCopyDevic
 }  // namespace
 
 bool DeferCopy(Stream* stream, const Where& where, const calls::lwCopyDevice& copy) {
-  Session& session = TheSession();
+  ClientSession& session = TheSession();
   uint64_t work = session.newest_work();
   auto remap = std::make_shared<RemapCopy>();
   if (!MayDefer(stream, where, copy, remap.get())) return false;
@@ -123,7 +123,8 @@ bool DeferCopy(Stream* stream, const Where& where, const calls::lwCopyDevice& co
   if (!MemoryOf(stream->context->device)->MayMove(remap->source, remap->target, work)) return false;
   SetNewest(remap);
   auto ended = [remap](uint64_t position) {
-    if (position != Session::kNoPosition) NoteLateCopy(remap->stream, position, remap->before);
+    if (position != ClientSession::kNoPosition)
+      NoteLateCopy(remap->stream, position, remap->before);
     Forget(remap);
   };
   if (session.Defer(where, copy, work, remap->key, ended)) return true;
@@ -132,7 +133,7 @@ bool DeferCopy(Stream* stream, const Where& where, const calls::lwCopyDevice& co
 }
 
 bool FreeAfterCopy(uint64_t address, const Stream* stream) {
-  Session& session = TheSession();
+  ClientSession& session = TheSession();
   if (!session.has_deferred()) return false;
   std::shared_ptr<RemapCopy> remap = Newest();
   if (remap == nullptr) return false;

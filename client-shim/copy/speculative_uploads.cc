@@ -38,7 +38,7 @@ constexpr Clock::duration kPause = std::chrono::milliseconds(2);
 constexpr int kPauseShare = 20;
 
 bool IsOver(const StreamPoint& point) {
-  return Session::over() != CUDA_SUCCESS ||
+  return ClientSession::over() != CUDA_SUCCESS ||
          point.stream->finished.load(std::memory_order_acquire) >= point.position ||
          point.stream->context->sticky.load(std::memory_order_acquire) != 0;
 }

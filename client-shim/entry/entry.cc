@@ -29,7 +29,7 @@ void Entry::CheckSlowly() {
   if (code_ == CUDA_SUCCESS && ThisThread().runs_host_function && !AllowedInHostFunction(id_)) {
     code_ = CUDA_ERROR_NOT_PERMITTED;
   }
-  if (code_ == CUDA_SUCCESS && needs_ == Needs::kSession) code_ = Session::over();
+  if (code_ == CUDA_SUCCESS && needs_ == Needs::kSession) code_ = ClientSession::over();
   if (code_ == CUDA_SUCCESS && CaptureUnsafe(id_)) code_ = RefuseUnsafeCall();
   if (code_ != CUDA_SUCCESS) Done(code_);
 }
@@ -37,7 +37,7 @@ void Entry::CheckSlowly() {
 // A forked child, and a process that is ending, have said what they say.
 CUresult Entry::WhenOver(CUresult result) const {
   bool tells = needs_ == Needs::kSession && CurrentProcessState() == ProcessState::kReady;
-  return tells ? Session::over() : result;
+  return tells ? ClientSession::over() : result;
 }
 
 void Entry::Trace(CUresult result) const {

@@ -25,7 +25,7 @@ CUresult Submit(const Call& call, uint64_t stream) {
   Where where;
   LONGWIRE_TRY(ForwardTo(stream, &where));
   uint64_t position = TheSession().Submit(where, call);
-  return Session::Queued(position);
+  return ClientSession::Queued(position);
 }
 
 template <class Call>

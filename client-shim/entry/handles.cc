@@ -67,7 +67,7 @@ void FromWireDevice(int32_t session_device, CUdevice* device) {
 CUresult ForwardTo(uint64_t stream, Where* where) {
   *where = {};
   if (stream == kNoSuchStream) return CUDA_ERROR_INVALID_HANDLE;
-  if (Session::over() != CUDA_SUCCESS) return Session::over();
+  if (ClientSession::over() != CUDA_SUCCESS) return ClientSession::over();
   if (!ThisThread().contexts.empty()) {
     Context* context = nullptr;
     LONGWIRE_TRY(RequireHealthyContext(&context));

@@ -165,7 +165,7 @@ CUresult LaunchGraph(CUgraphExec exec, Stream* stream) {
     position = TheSession().Submit(where, launch, launch.EncodedBytes());
     events.Recorded(stream, position);
   }
-  if (position == Session::kNoPosition) return Session::NotQueued();
+  if (position == ClientSession::kNoPosition) return ClientSession::NotQueued();
   if (facts.writes_program) NoteHostWrite(stream, position, 0, kAnywhere);
   return CUDA_SUCCESS;
 }

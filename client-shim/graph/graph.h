@@ -42,6 +42,6 @@ void TakeBackNodeCopy(const NodeCopy& node);
 CUDA_MEMCPY3D ToldOf(const calls::MemcpyNode& copy);
 
 // No graph uses the transfer or the host function any more (0: none).
-void ForgetGraphPart(Session& session, uint64_t transfer, uint64_t ticket);
+void ForgetGraphPart(ClientSession& session, uint64_t transfer, uint64_t ticket);
 
 }  // namespace longwire::shim

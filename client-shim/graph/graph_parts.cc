@@ -72,7 +72,7 @@ void TellDestination(const calls::MemcpyNode& node, CUDA_MEMCPY3D* copy) {
 }  // namespace
 
 void OfferNodeCopy(NodeCopy* node, const CUDA_MEMCPY3D& told) {
-  Session& session = TheSession();
+  ClientSession& session = TheSession();
   if (node->from_program) {
     node->copy.read = session.NewId();
     session.transfers().OfferUpload(node->copy.read, node->source, true);
@@ -110,7 +110,7 @@ CUDA_MEMCPY3D ToldOf(const calls::MemcpyNode& node) {
   return copy;
 }
 
-void ForgetGraphPart(Session& session, uint64_t transfer, uint64_t ticket) {
+void ForgetGraphPart(ClientSession& session, uint64_t transfer, uint64_t ticket) {
   if (ticket != 0) DropHostFunction(ticket);
   if (transfer == 0) return;
   session.transfers().DropUpload(transfer);

@@ -387,7 +387,7 @@ CUresult FreeInStream(uint64_t address, CUstream handle) {
     calls::lwFreeAsync call;
     call.address = address;
     uint64_t position = TheSession().Submit(where, call);
-    return Session::Queued(position);
+    return ClientSession::Queued(position);
   }
   std::vector<StreamPoint> before = UnfinishedBefore(stream);
   Unaccount(address);

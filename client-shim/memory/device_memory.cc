@@ -82,9 +82,9 @@ int DeviceMemory::Map(uint64_t address, const std::vector<mempool::Chunk>& chunk
     map.chunk.push_back(chunk.id);
     bytes += chunk.bytes;
   }
-  Session& session = TheSession();
+  ClientSession& session = TheSession();
   uint64_t position = session.Submit({}, map, map.EncodedBytes());
-  if (position == Session::kNoPosition) return Session::NotQueued();
+  if (position == ClientSession::kNoPosition) return ClientSession::NotQueued();
   for (int accessor : accessors_) SubmitAccess(address, bytes, accessor, true);
   return CUDA_SUCCESS;
 }
@@ -113,7 +113,7 @@ int DeviceMemory::Remap(const mempool::Range& unmap, const std::vector<mempool::
   remap.moved = moved;
   for (const mempool::Chunk& chunk : chunks) remap.chunk.push_back(chunk.id);
   uint64_t position = TheSession().SubmitInstead(moving_key_, remap, remap.EncodedBytes());
-  return position == Session::kNoPosition ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+  return position == ClientSession::kNoPosition ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
 void DeviceMemory::CountDone() {
@@ -185,7 +185,7 @@ CUresult DeviceMemory::Answered(FunctionRef<int()> ask) {
     } else {
       WaitForDevice();
     }
-    if (Session::over() != CUDA_SUCCESS) return Session::over();
+    if (ClientSession::over() != CUDA_SUCCESS) return ClientSession::over();
   }
 }
 

@@ -132,7 +132,7 @@ CUresult ExposeHost(uint64_t address, uint64_t* device_address) {
   if (FindMirror(address, device_address)) return CUDA_SUCCESS;
   Context* context = nullptr;
   LONGWIRE_TRY(ContextOfHost(reinterpret_cast<void*>(address), &context));
-  LONGWIRE_TRY(Session::over());
+  LONGWIRE_TRY(ClientSession::over());
   LONGWIRE_TRY(TakeError(context));
   LONGWIRE_TRY(SettleHostWrites(range));
   uint64_t start = range.address;

@@ -165,7 +165,7 @@ template <class Call>
 bool SubmitAt(StreamPoint* point, const Call& call) {
   Where where{point->stream->context_number, point->stream, 0};
   uint64_t position = TheSession().SubmitBehind(where, call, point->position);
-  if (position == Session::kNoPosition) return false;
+  if (position == ClientSession::kNoPosition) return false;
   point->position = position;
   return true;
 }
@@ -247,7 +247,7 @@ CUresult ReturnDeviceWrites() {
   mirrors.asked.erase(mirrors.asked.find(sent));
   if (result != CUDA_SUCCESS) return result;
   if (idle && mirrors.works == works) mirrors.handed.store(false);
-  return Session::over();
+  return ClientSession::over();
 }
 
 void OnMirrorDelta(uint64_t mirror, std::span<const std::byte> delta) {

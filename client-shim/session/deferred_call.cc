@@ -1,4 +1,4 @@
-// The deferred call of a session (Session::Defer): it is appended before any call that could
+// The deferred call of a session (ClientSession::Defer): it is appended before any call that could
 // observe the difference, unless another call replaces it.
 #include <utility>
 
@@ -8,18 +8,18 @@
 
 namespace longwire::shim {
 
-void Session::AskForDeferred(Stream* stream) {
+void ClientSession::AskForDeferred(Stream* stream) {
   if (stream == nullptr) return;
   AskForWaiters(stream);
   Release(stream);
 }
 
-Session::DeferredCall Session::TakeDeferred() {
+ClientSession::DeferredCall ClientSession::TakeDeferred() {
   has_deferred_.store(false, std::memory_order_release);
   return std::exchange(deferred_, {});
 }
 
-Stream* Session::PutDeferred() {
+Stream* ClientSession::PutDeferred() {
   static const bool guard_off = wire::GuardIsOff("between");
   if (!has_deferred_.load() || guard_off) return nullptr;
   DeferredCall deferred = TakeDeferred();
@@ -32,7 +32,7 @@ Stream* Session::PutDeferred() {
   return deferred.where.stream;
 }
 
-bool Session::DeferRecord(DeferredCall deferred, uint64_t work) {
+bool ClientSession::DeferRecord(DeferredCall deferred, uint64_t work) {
   CallBeforeWork(deferred.where.stream);
   deferred.thread = ThisThread().number;
   base::MutexLock lock(log_mutex_);
@@ -47,7 +47,7 @@ bool Session::DeferRecord(DeferredCall deferred, uint64_t work) {
   return defers;
 }
 
-uint64_t Session::AppendInstead(uint64_t key, uint16_t call, size_t bound, Encode encode) {
+uint64_t ClientSession::AppendInstead(uint64_t key, uint16_t call, size_t bound, Encode encode) {
   CallBeforeWork(nullptr);
   uint32_t thread = ThisThread().number;
   base::MutexLock lock(log_mutex_);
@@ -57,7 +57,7 @@ uint64_t Session::AppendInstead(uint64_t key, uint16_t call, size_t bound, Encod
   return position;
 }
 
-void Session::AppendDeferred() {
+void ClientSession::AppendDeferred() {
   if (!has_deferred()) return;
   base::MutexLock lock(log_mutex_);
   Stream* stream = PutDeferred();

@@ -24,7 +24,7 @@ constexpr std::chrono::milliseconds kSlotLook{20};
 
 }  // namespace
 
-Lanes::Lanes(Session& session, const std::vector<LaneRings>& rings) : session_(session) {
+Lanes::Lanes(ClientSession& session, const std::vector<LaneRings>& rings) : session_(session) {
   for (const LaneRings& pair : rings) {
     lanes_.push_back(std::make_unique<Lane>(pair));
     lanes_.back()->lanes = this;

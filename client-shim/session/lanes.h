@@ -21,7 +21,7 @@ namespace longwire::shim {
 
 class Lanes {
  public:
-  Lanes(Session& session, const std::vector<LaneRings>& rings);
+  Lanes(ClientSession& session, const std::vector<LaneRings>& rings);
 
   // True if copies of this size, in either direction, use the lanes.
   bool Carries(uint64_t bytes) const;
@@ -71,7 +71,7 @@ class Lanes {
   bool PutInto(Lane& lane, const Job& job, const Piece& piece, bool wait);
   void Help();
 
-  Session& session_;
+  ClientSession& session_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   Slots slots_;
   // Number of returned slots when a wait for one took too long; UINT64_MAX: none did.

@@ -33,7 +33,7 @@ constexpr std::chrono::milliseconds kLandingLook{100};
 
 }  // namespace
 
-bool Session::WaitUntil(FunctionRef<bool()> done, wire::Deadline deadline) {
+bool ClientSession::WaitUntil(FunctionRef<bool()> done, wire::Deadline deadline) {
   base::AssertNoRankedLockHeld();
   base::MutexLock lock(state_mutex_);
   bool finished = done();
@@ -68,7 +68,7 @@ bool Session::WaitUntil(FunctionRef<bool()> done, wire::Deadline deadline) {
 }
 
 // Until something came, or for a while.
-void Session::PumpForAWaiter(wire::Deadline deadline) {
+void ClientSession::PumpForAWaiter(wire::Deadline deadline) {
   auto begun = Clock::now();
   deadline = std::min(begun + kPumpLook, deadline);
   uint64_t before = down_.cursor();
@@ -83,7 +83,7 @@ void Session::PumpForAWaiter(wire::Deadline deadline) {
   if (down_.cursor() != before) spin_.Waited(Clock::now() - begun);
 }
 
-void Session::ReadWithoutWaiting() {
+void ClientSession::ReadWithoutWaiting() {
   base::AssertNoRankedLockHeld();
   if (!state_mutex_.TryLock()) return;
   base::MutexLock lock(state_mutex_, base::AdoptLock());
@@ -97,7 +97,7 @@ void Session::ReadWithoutWaiting() {
   if (receiver_sleeps_) receiver_wake_.NotifyOne();
 }
 
-void Session::ReceiverLoop() {
+void ClientSession::ReceiverLoop() {
   base::MutexLock lock(state_mutex_);
   auto pause = kReceiverPause;
   while (over() == CUDA_SUCCESS) {
@@ -126,7 +126,7 @@ void Session::ReceiverLoop() {
   }
 }
 
-void Session::Rest() {
+void ClientSession::Rest() {
   if (!log_mutex_.TryLock()) return;
   base::MutexLock lock(log_mutex_, base::AdoptLock());
   up_.GiveBack();
@@ -134,7 +134,7 @@ void Session::Rest() {
 }
 
 // The ring has only a code; who closed it may have said why on the socket before.
-void Session::EndAsTheServerSays() {
+void ClientSession::EndAsTheServerSays() {
   uint32_t code = down_.memory().close_code();
   std::string words = watch_.LastWords();
   std::string sentence = "the session was ended by the server (code " + std::to_string(code) + ")";
@@ -146,7 +146,7 @@ void Session::EndAsTheServerSays() {
   End(code == 0 ? CUDA_ERROR_LAUNCH_FAILED : static_cast<CUresult>(code), sentence);
 }
 
-void Session::Pump(std::chrono::nanoseconds spin, wire::Deadline deadline) {
+void ClientSession::Pump(std::chrono::nanoseconds spin, wire::Deadline deadline) {
   std::span<const std::byte> log = down_.Available();
   wire::DownHeader header;
   size_t bytes = 0;
@@ -184,8 +184,8 @@ void Session::Pump(std::chrono::nanoseconds spin, wire::Deadline deadline) {
 
 // What stands behind such a record says that a copy has finished: it waits for the copy's bytes,
 // which the lanes' threads bring.
-bool Session::HasLanded(const wire::DownHeader& header, std::span<const std::byte> payload,
-                        wire::Deadline deadline) {
+bool ClientSession::HasLanded(const wire::DownHeader& header, std::span<const std::byte> payload,
+                              wire::Deadline deadline) {
   if (static_cast<wire::DownKind>(header.kind) != wire::DownKind::kLanding) return true;
   wire::Reader reader(payload);
   uint64_t transfer = 0, bytes = 0;
@@ -194,7 +194,8 @@ bool Session::HasLanded(const wire::DownHeader& header, std::span<const std::byt
   return transfers_.WaitLanded(transfer, bytes, std::min(deadline, Clock::now() + kLandingLook));
 }
 
-bool Session::HandleRecord(const wire::DownHeader& header, std::span<const std::byte> payload) {
+bool ClientSession::HandleRecord(const wire::DownHeader& header,
+                                 std::span<const std::byte> payload) {
   wire::Reader reader(payload);
   constexpr auto kOk = wire::WireResult::kOk;
   uint64_t number = 0;
@@ -257,7 +258,7 @@ bool Session::HandleRecord(const wire::DownHeader& header, std::span<const std::
   return false;
 }
 
-bool Session::OnReply(const wire::DownHeader& header, std::span<const std::byte> payload) {
+bool ClientSession::OnReply(const wire::DownHeader& header, std::span<const std::byte> payload) {
   PendingReply* reply = nullptr;
   {
     base::MutexLock state(state_mutex_);
@@ -278,7 +279,7 @@ bool Session::OnReply(const wire::DownHeader& header, std::span<const std::byte>
   return true;
 }
 
-bool Session::OnProgress(const wire::DownHeader& header, wire::Reader& reader) {
+bool ClientSession::OnProgress(const wire::DownHeader& header, wire::Reader& reader) {
   uint64_t id = 0;
   if (reader.U64(&id) != wire::WireResult::kOk) return false;
   Stream* gone = nullptr;
@@ -300,7 +301,7 @@ bool Session::OnProgress(const wire::DownHeader& header, wire::Reader& reader) {
   return true;
 }
 
-bool Session::OnError(const wire::DownHeader& header, wire::Reader& reader) {
+bool ClientSession::OnError(const wire::DownHeader& header, wire::Reader& reader) {
   uint32_t number = 0;
   if (reader.U32(&number) != wire::WireResult::kOk) return false;
   std::span<const std::byte> rest;

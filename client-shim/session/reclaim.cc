@@ -29,7 +29,7 @@ DeviceMemory* MemoryOfServerDevice(int server_device) {
   return memory;
 }
 
-void Reclaim(Session& session, const wire::ReclaimRequest& request) {
+void Reclaim(ClientSession& session, const wire::ReclaimRequest& request) {
   calls::lwReclaimed answer;
   answer.device = request.device;
   answer.request = request.request;
@@ -51,7 +51,7 @@ void Reclaim(Session& session, const wire::ReclaimRequest& request) {
 
 }  // namespace
 
-void OnReclaim(Session& session, const wire::ReclaimRequest& request) {
+void OnReclaim(ClientSession& session, const wire::ReclaimRequest& request) {
   TheReclaiming().thread.Post([&session, request] { Reclaim(session, request); });
 }
 

@@ -7,6 +7,6 @@
 namespace longwire::shim {
 
 // Called on the thread that reads the down log. Another thread gives the memory back and replies.
-void OnReclaim(Session& session, const wire::ReclaimRequest& request);
+void OnReclaim(ClientSession& session, const wire::ReclaimRequest& request);
 
 }  // namespace longwire::shim

@@ -16,11 +16,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-Session* the_session = nullptr;  // written once
+ClientSession* the_session = nullptr;  // written once
 
 }  // namespace
 
-Session::Session(SessionParts parts)
+ClientSession::ClientSession(SessionParts parts)
     : up_(parts.up),
       up_memory_(up_.memory()),
       down_(parts.down),
@@ -28,9 +28,9 @@ Session::Session(SessionParts parts)
       socket_(std::move(parts.socket)),
       opened_(std::move(parts.reply)) {}
 
-bool Session::Start() {
+bool ClientSession::Start() {
   bool started = StartThread(
-      "longwire-recv", [](void* self) { static_cast<Session*>(self)->ReceiverLoop(); }, this);
+      "longwire-recv", [](void* self) { static_cast<ClientSession*>(self)->ReceiverLoop(); }, this);
   if (started && socket_.valid()) {
     // When nothing more comes the pump reads what is left, then it ends the session.
     started = watch_.Start(std::move(socket_), [this] { down_.memory().Close(0); });
@@ -38,7 +38,7 @@ bool Session::Start() {
   return started;
 }
 
-uint64_t Session::Put(const Header& of, size_t bound, Encode encode, PendingReply* reply) {
+uint64_t ClientSession::Put(const Header& of, size_t bound, Encode encode, PendingReply* reply) {
   constexpr size_t kHeader = sizeof(wire::RecordHeader);
   const Where& where = of.where;
   while (over() == CUDA_SUCCESS) {
@@ -88,8 +88,8 @@ uint64_t Session::Put(const Header& of, size_t bound, Encode encode, PendingRepl
   return kNoPosition;
 }
 
-uint64_t Session::AppendRecord(const Where& where, uint16_t call, size_t bound, Encode encode,
-                               PendingReply* reply, uint64_t behind) {
+uint64_t ClientSession::AppendRecord(const Where& where, uint16_t call, size_t bound, Encode encode,
+                                     PendingReply* reply, uint64_t behind) {
   // Senders of bytes may hold what before_work takes.
   bool work = IsWork(call);
   if (work && !CarriesBulkBytes(static_cast<CallId>(call))) CallBeforeWork(where.stream);
@@ -111,8 +111,8 @@ uint64_t Session::AppendRecord(const Where& where, uint16_t call, size_t bound, 
   return kNoPosition;
 }
 
-CUresult Session::AskAndWait(const Where& where, uint16_t call, size_t bound, Encode encode,
-                             std::vector<std::byte>* payload) {
+CUresult ClientSession::AskAndWait(const Where& where, uint16_t call, size_t bound, Encode encode,
+                                   std::vector<std::byte>* payload) {
   PendingReply reply;
   reply.payload = payload;
   uint64_t position = AppendRecord(where, call, bound, encode, &reply, kBehindAny);
@@ -130,24 +130,24 @@ CUresult Session::AskAndWait(const Where& where, uint16_t call, size_t bound, En
   return reply.code;
 }
 
-CUresult Session::BadReply() {
+CUresult ClientSession::BadReply() {
   End(CUDA_ERROR_LAUNCH_FAILED, "the server sent an answer that cannot be read");
   return over();
 }
 
-void Session::AddStream(Stream* stream) {
+void ClientSession::AddStream(Stream* stream) {
   Retain(stream);
   base::MutexLock state(state_mutex_);
   streams_[stream->id] = stream;
 }
 
-Stream* Session::FindStreamById(uint64_t id) {
+Stream* ClientSession::FindStreamById(uint64_t id) {
   base::MutexLock state(state_mutex_);
   auto found = streams_.find(id);
   return found == streams_.end() ? nullptr : found->second;
 }
 
-void Session::ForgetStream(Stream* stream) {
+void ClientSession::ForgetStream(Stream* stream) {
   bool idle;
   {
     base::MutexLock state(state_mutex_);
@@ -157,7 +157,7 @@ void Session::ForgetStream(Stream* stream) {
   if (idle) Release(stream);
 }
 
-void Session::End(CUresult code, const std::string& sentence) {
+void ClientSession::End(CUresult code, const std::string& sentence) {
   int none = 0;
   if (code == CUDA_SUCCESS) code = CUDA_ERROR_LAUNCH_FAILED;  // an end is never a success
   if (!session_over.compare_exchange_strong(none, code)) return;
@@ -182,12 +182,12 @@ void Session::End(CUresult code, const std::string& sentence) {
   receiver_wake_.NotifyAll();
 }
 
-void Session::WakeWaiters() {
+void ClientSession::WakeWaiters() {
   base::MutexLock state(state_mutex_);
   state_changed_.NotifyAll();
 }
 
-void Session::FlushText() {
+void ClientSession::FlushText() {
   std::string text;
   bool more = false;
   {
@@ -202,7 +202,7 @@ void Session::FlushText() {
   if (more) FlushErrorText();
 }
 
-void Session::FlushErrorText() {
+void ClientSession::FlushErrorText() {
   std::string text;
   {
     base::MutexLock state(state_mutex_);
@@ -217,8 +217,8 @@ void Session::FlushErrorText() {
   }
 }
 
-Session& TheSession() { return *the_session; }
+ClientSession& TheSession() { return *the_session; }
 
-void AdoptSession(Session* session) { the_session = session; }
+void AdoptSession(ClientSession* session) { the_session = session; }
 
 }  // namespace longwire::shim

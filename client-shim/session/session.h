@@ -112,11 +112,11 @@ struct SessionCounts {
   std::atomic<uint64_t> remapped{0};    // their bytes
 };
 
-class Session {
+class ClientSession {
  public:
   static constexpr uint64_t kNoPosition = UINT64_MAX;
 
-  explicit Session(SessionParts parts);
+  explicit ClientSession(SessionParts parts);
   // Starts the threads that every session needs.
   bool Start();
 
@@ -337,8 +337,8 @@ class Session {
 };
 
 // The one session of this process. Only after a successful cuInit.
-Session& TheSession();
+ClientSession& TheSession();
 // Makes it that one, before the process's state says that it is ready.
-void AdoptSession(Session* session);
+void AdoptSession(ClientSession* session);
 
 }  // namespace longwire::shim

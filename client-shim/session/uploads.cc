@@ -41,7 +41,7 @@ uint64_t LargestPiece(uint64_t wanted) {
   return std::clamp<uint64_t>(UploadWindow() / 4, wire::kMinLaneChunk, wanted);
 }
 
-bool WaitForUploadWindow(Session& session, uint64_t bytes) {
+bool WaitForUploadWindow(ClientSession& session, uint64_t bytes) {
   while (true) {
     uint64_t before = under_way.load(std::memory_order_relaxed);
     if (before + bytes > UploadWindow()) {
@@ -52,7 +52,7 @@ bool WaitForUploadWindow(Session& session, uint64_t bytes) {
   }
 }
 
-bool SendBytes(Session& session, uint64_t transfer, const HostPlace& place, Window window) {
+bool SendBytes(ClientSession& session, uint64_t transfer, const HostPlace& place, Window window) {
   uint64_t total = place.bytes();
   for (uint64_t offset = 0; offset < total;) {
     uint64_t bytes = std::min<uint64_t>(total - offset, wire::kCopyPieceBytes);
@@ -66,7 +66,8 @@ bool SendBytes(Session& session, uint64_t transfer, const HostPlace& place, Wind
       if (to != nullptr) place.Gather(offset, {to, bytes});
     };
     if (session.AppendEncoded({}, static_cast<uint16_t>(calls::lwCopyData::kId), encode,
-                              calls::lwCopyData().EncodedBytes() + bytes) == Session::kNoPosition) {
+                              calls::lwCopyData().EncodedBytes() + bytes) ==
+        ClientSession::kNoPosition) {
       return false;
     }
     session.counts().uploaded.fetch_add(bytes, std::memory_order_relaxed);
@@ -75,16 +76,16 @@ bool SendBytes(Session& session, uint64_t transfer, const HostPlace& place, Wind
   return true;
 }
 
-bool SendImage(Session& session, uint64_t transfer, const HostPlace& place) {
+bool SendImage(ClientSession& session, uint64_t transfer, const HostPlace& place) {
   return SendBytes(session, transfer, place, Window::kNotCounted);
 }
 
-bool SendCopy(Session& session, uint64_t transfer, const HostPlace& place) {
+bool SendCopy(ClientSession& session, uint64_t transfer, const HostPlace& place) {
   bool by_lanes = session.lanes().Carries(place.bytes());
   return by_lanes ? session.lanes().Send(transfer, place) : SendBytes(session, transfer, place);
 }
 
-void ServePull(Session& session, uint64_t transfer) {
+void ServePull(ClientSession& session, uint64_t transfer) {
   HostPlace place;
   bool persistent = false;
   if (session.transfers().TakeImage(transfer, &place)) {
@@ -106,7 +107,7 @@ void ServePull(Session& session, uint64_t transfer) {
   });
 }
 
-void ReturnCredit(Session& session, uint64_t bytes) {
+void ReturnCredit(ClientSession& session, uint64_t bytes) {
   uint64_t before = under_way.load();
   while (!under_way.compare_exchange_weak(before, before - std::min(before, bytes))) {
   }

@@ -8,33 +8,33 @@
 
 namespace longwire::shim {
 
-class Session;
+class ClientSession;
 
 // Sends all bytes of `place` as pieces of `transfer`, in the log. With kCounted it waits while the
 // upload window is full. Images are kNotCounted, since the worker takes them at once. False if the
 // session is over.
 enum class Window { kCounted, kNotCounted };
-bool SendBytes(Session& session, uint64_t transfer, const HostPlace& place,
+bool SendBytes(ClientSession& session, uint64_t transfer, const HostPlace& place,
                Window window = Window::kCounted);
 
 // Sends a module's image.
-bool SendImage(Session& session, uint64_t transfer, const HostPlace& place);
+bool SendImage(ClientSession& session, uint64_t transfer, const HostPlace& place);
 
 // Waits until `bytes` fit into the window and counts them as sent. False if the session is over.
-bool WaitForUploadWindow(Session& session, uint64_t bytes);
+bool WaitForUploadWindow(ClientSession& session, uint64_t bytes);
 // The largest piece size, at most `wanted`, of which several fit into the window.
 uint64_t LargestPiece(uint64_t wanted);
 
 // Sends a copy's bytes, by their size in the log or through lanes.
-bool SendCopy(Session& session, uint64_t transfer, const HostPlace& place);
+bool SendCopy(ClientSession& session, uint64_t transfer, const HostPlace& place);
 
 // True if `bytes` can be sent now without waiting for the worker.
 bool FitsUploadWindow(uint64_t bytes);
 
 // The worker requests the bytes of an offered transfer: a thread of ours sends them.
-void ServePull(Session& session, uint64_t transfer);
+void ServePull(ClientSession& session, uint64_t transfer);
 
 // The worker has taken `bytes`.
-void ReturnCredit(Session& session, uint64_t bytes);
+void ReturnCredit(ClientSession& session, uint64_t bytes);
 
 }  // namespace longwire::shim

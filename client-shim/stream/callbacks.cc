@@ -73,7 +73,7 @@ void Call(const HostFunction& host) {
   if (host.function != nullptr) {
     host.function(host.data);
   } else {
-    CUresult status = Session::over();
+    CUresult status = ClientSession::over();
     if (status == CUDA_SUCCESS) {
       status = static_cast<CUresult>(host.stream->context->sticky.load());
     }
@@ -84,7 +84,7 @@ void Call(const HostFunction& host) {
   thread.runs_host_function = false;
 }
 
-void Run(Session& session, uint64_t ticket) {
+void Run(ClientSession& session, uint64_t ticket) {
   HostFunction host;
   if (Take(ticket, &host)) {
     // A host function takes the contents of its memory for the results of earlier work, so it is
@@ -100,7 +100,7 @@ void Run(Session& session, uint64_t ticket) {
 }
 
 // Runs what has become ready, until nothing waits any more.
-void LookForReady(Session& session) {
+void LookForReady(ClientSession& session) {
   HostFunctions& table = TheHostFunctions();
   base::MutexLock lock(table.mutex);
   while (!table.waiting.empty()) {
@@ -203,7 +203,7 @@ void FailAllHostFunctions() {
   Fail([](const HostFunction&) { return true; });
 }
 
-void RunHostFunction(Session& session, uint64_t ticket) {
+void RunHostFunction(ClientSession& session, uint64_t ticket) {
   HostFunctions& table = TheHostFunctions();
   {
     base::MutexLock lock(table.mutex);

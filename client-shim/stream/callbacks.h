@@ -7,7 +7,7 @@
 
 namespace longwire::shim {
 
-class Session;
+class ClientSession;
 struct Stream;
 
 // A ticket for a host function. A persistent one (of a graph) may run many times.
@@ -29,6 +29,6 @@ void FailHostFunctions(uint32_t context_number);
 void FailAllHostFunctions();
 
 // The worker reached that point: the callback thread runs the function, then says that it is done.
-void RunHostFunction(Session& session, uint64_t ticket);
+void RunHostFunction(ClientSession& session, uint64_t ticket);
 
 }  // namespace longwire::shim

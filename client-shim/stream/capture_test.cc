@@ -105,7 +105,7 @@ TEST_F(CaptureTest, ACapturedCallLeavesTheStreamIdle) {
   const uint64_t last = stream_->last;
   Where where;
   ASSERT_EQ(OpenWhere(stream_, &where), CUDA_SUCCESS);
-  EXPECT_NE(TheSession().Submit(where, calls::lwMemset()), Session::kNoPosition);
+  EXPECT_NE(TheSession().Submit(where, calls::lwMemset()), ClientSession::kNoPosition);
   EXPECT_EQ(stream_->last, last);
   EXPECT_TRUE(stream_->Idle());
   fake_.LetGo(stream_);

@@ -60,7 +60,7 @@ CUresult WaitInGraph(Stream* stream, Event* event, unsigned flags) {
   wait.version = 0;
   wait.flags = flags;
   uint64_t position = TheSession().Submit(where, wait);
-  return Session::Queued(position);
+  return ClientSession::Queued(position);
 }
 
 // Whether the events are such as have a time, which those of captures are not. Asking breaks no
@@ -176,7 +176,7 @@ CUresult RecordEvent(Event* event, Stream* stream, unsigned flags) {
     record.version = 0;
     record.flags = flags;
     uint64_t position = TheSession().Submit(where, record);
-    return Session::Queued(position);
+    return ClientSession::Queued(position);
   }
   Retain(stream);
   base::MutexLock lock(event->mutex);
@@ -187,7 +187,7 @@ CUresult RecordEvent(Event* event, Stream* stream, unsigned flags) {
   event->stream = stream;
   event->position = position;
   event->captured = stream->capture.load();
-  return Session::Queued(position);
+  return ClientSession::Queued(position);
 }
 
 CUresult WaitEvent(Stream* stream, Event* event, unsigned flags) {
@@ -207,7 +207,7 @@ CUresult WaitEvent(Stream* stream, Event* event, unsigned flags) {
   wait.version = event->version;
   wait.flags = flags;
   uint64_t position = TheSession().Submit(where, wait);
-  return Session::Queued(position);
+  return ClientSession::Queued(position);
 }
 
 CUresult QueryEvent(Event* event) { return Complete(event, &QueryShared, &QueryStream); }

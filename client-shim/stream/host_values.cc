@@ -59,10 +59,10 @@ CUresult QueueHostValue(Stream* stream, const HostValue& value) {
   call.ticket = waits ? NewHostWait(IsThere, WriteOrPass, kept, where.context)
                       : NewHostFunction(WriteOrPass, kept, where.context, false);
   uint64_t position = TheSession().Submit(where, call);
-  if (position == Session::kNoPosition) {
+  if (position == ClientSession::kNoPosition) {
     DropHostFunction(call.ticket);
     delete kept;
-    return Session::NotQueued();
+    return ClientSession::NotQueued();
   }
   // Behind a wait lies what the program writes meanwhile, wherever that is.
   NoteHostWrite(stream, position, waits ? 0 : value.address, waits ? kAnywhere : value.bytes,

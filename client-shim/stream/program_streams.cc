@@ -11,13 +11,13 @@ namespace longwire::shim {
 
 CUresult ResolveForWait(CUstream handle, Stream** stream) {
   LONGWIRE_TRY(FindStream(handle, stream));
-  if (Session::over() != CUDA_SUCCESS) return Session::over();
+  if (ClientSession::over() != CUDA_SUCCESS) return ClientSession::over();
   return TakeError((*stream)->context);
 }
 
 CUresult ResolveStream(CUstream handle, Stream** stream) {
   LONGWIRE_TRY(FindStream(handle, stream));
-  if (Session::over() != CUDA_SUCCESS) return Session::over();
+  if (ClientSession::over() != CUDA_SUCCESS) return ClientSession::over();
   LONGWIRE_TRY(AwaitEarlyCopies(*stream));
   return TakeError((*stream)->context);
 }

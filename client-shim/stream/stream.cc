@@ -38,7 +38,7 @@ void Want(Stream* stream, uint64_t position) {
 }
 
 CUresult ContextError(const Stream* stream) {
-  if (Session::over() != CUDA_SUCCESS) return Session::over();
+  if (ClientSession::over() != CUDA_SUCCESS) return ClientSession::over();
   return static_cast<CUresult>(stream->context->sticky.load(std::memory_order_acquire));
 }
 
@@ -69,7 +69,7 @@ CUresult NewStream(Context* owner, StreamKind kind, unsigned flags, int priority
   Context* context = owner->home;
   Stream* stream = Streams().New();
   if (stream == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-  Session& session = TheSession();
+  ClientSession& session = TheSession();
   stream->id = session.NewId();
   stream->context = context;
   stream->owner = owner;
@@ -112,7 +112,7 @@ CUresult NewProgramStream(Context* owner, unsigned flags, int priority, CUstream
 
 void DestroyStream(Stream* stream) {
   if (!Streams().Retire(stream)) return;
-  Session& session = TheSession();
+  ClientSession& session = TheSession();
   session.AppendDeferred();
   uint64_t last = stream->last.load();
   if (!stream->Idle()) Want(stream, last);
@@ -211,14 +211,14 @@ uint64_t AwaitedForRoom(Stream* stream) {
 }
 
 CUresult AwaitStream(Stream* stream, uint64_t position) {
-  Session& session = TheSession();
+  ClientSession& session = TheSession();
   if (stream->finished.load(std::memory_order_acquire) < position) {
     AwaitProgress(stream, position);
     bool done = session.WaitUntil([&] {
       return stream->finished.load(std::memory_order_acquire) >= position ||
              stream->context->sticky.load(std::memory_order_acquire) != 0;
     });
-    if (!done) return Session::over();
+    if (!done) return ClientSession::over();
   }
   return ContextError(stream);
 }
@@ -306,7 +306,7 @@ CUresult AwaitWork(std::span<const StreamPoint> points) {
     static_cast<void>(AwaitStream(point.stream, point.position));
     Release(point.stream);
   }
-  return Session::over();
+  return ClientSession::over();
 }
 
 bool StreamUniqueId(CUcontext context, CUstream handle, uint64_t* id) {

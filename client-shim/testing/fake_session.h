@@ -1,12 +1,12 @@
 // The session of a test program, with the test in the server's place.
 //
-// The parts of the client's library use the one Session of the process: they append calls, wait for
-// replies and for streams' progress, and take in what the server sends. This is such a Session, as
-// shipped, over two rings in memory. Its only seam is the wire: a thread of the fake reads the
-// records, keeps them for the test, and answers them as the test wants. An interface between the
-// parts and the session would put a virtual call on the path of a launch and would change most
-// files of the client; the rings are what a Session is given anyway, and records and replies are
-// encoded and decoded by the generated code.
+// The parts of the client's library use the one ClientSession of the process: they append calls,
+// wait for replies and for streams' progress, and take in what the server sends. This is such a
+// ClientSession, as shipped, over two rings in memory. Its only seam is the wire: a thread of the
+// fake reads the records, keeps them for the test, and answers them as the test wants. An interface
+// between the parts and the session would put a virtual call on the path of a launch and would
+// change most files of the client; the rings are what a ClientSession is given anyway, and records
+// and replies are encoded and decoded by the generated code.
 //
 // A process has one session, and so has a test program: a test makes contexts, streams and device
 // memory of its own.

@@ -14,7 +14,7 @@ constexpr Time kOpening = std::chrono::microseconds(100);
 
 }  // namespace
 
-SessionInfo Session::Info() const {
+SessionInfo SimulatedSession::Info() const {
   SessionInfo info;
   info.id = id_;
   info.tenant = profile_.tenant;
@@ -24,7 +24,7 @@ SessionInfo Session::Info() const {
   return info;
 }
 
-Time Session::Think(Time now) {
+Time SimulatedSession::Think(Time now) {
   Time mean = profile_.think;
   if (profile_.daily) {
     constexpr double kDay = 24 * 3600e9;
@@ -34,14 +34,14 @@ Time Session::Think(Time now) {
   return profile_.regular ? mean : random_.Exponential(mean);
 }
 
-Appointment Session::Begin() {
+Appointment SimulatedSession::Begin() {
   // When all have opened, and not all at once: each somewhere within its first thought.
   return {Later::kRequest,
           kOpening + Time(static_cast<int64_t>(random_.Unit() *
                                                static_cast<double>(profile_.think.count())))};
 }
 
-Appointment Session::OnRequest(Time now) {
+Appointment SimulatedSession::OnRequest(Time now) {
   began_ = now;
   alone_ = Time{0};
   to_launch_ = profile_.kernels;
@@ -49,14 +49,14 @@ Appointment Session::OnRequest(Time now) {
   return {};
 }
 
-void Session::OnLaunch(Time now) {
+void SimulatedSession::OnLaunch(Time now) {
   const uint32_t launched = profile_.gap > Time{0} ? 1 : to_launch_;
   to_launch_ -= launched;
   queued_ += launched;
   Issue(now);
 }
 
-void Session::OnDecision(Time now, const Decision& decision) {
+void SimulatedSession::OnDecision(Time now, const Decision& decision) {
   const bool closes = gate_.open && !decision.open;
   gate_ = decision;
   Issue(now);
@@ -64,7 +64,7 @@ void Session::OnDecision(Time now, const Decision& decision) {
   owes_report_ |= closes && in_flight_ == 0;
 }
 
-void Session::WatchGate(Time now) {
+void SimulatedSession::WatchGate(Time now) {
   if (!gate_.open && queued_ > 0) {
     starves_since_ = std::min(starves_since_, now);
   } else if (starves_since_ != kForever) {
@@ -73,7 +73,7 @@ void Session::WatchGate(Time now) {
   }
 }
 
-void Session::Issue(Time now) {
+void SimulatedSession::Issue(Time now) {
   WatchGate(now);
   if (!gate_.open) return;
   const auto by_work = static_cast<uint64_t>(
@@ -87,14 +87,14 @@ void Session::Issue(Time now) {
   if (in_flight_ > 0 && !runs_) StartKernel(now);
 }
 
-void Session::StartKernel(Time now) {
+void SimulatedSession::StartKernel(Time now) {
   kernel_ = profile_.varied ? random_.Exponential(profile_.kernel) : profile_.kernel;
   kernel_ = std::max(kernel_, Time{1000});
   runs_ = true;
   gpu_.Start(now, static_cast<uint32_t>(id_), best_effort(), kernel_);
 }
 
-Appointment Session::OnKernelEnd(Time now) {
+Appointment SimulatedSession::OnKernelEnd(Time now) {
   gpu_time_ += kernel_;
   alone_ += kernel_;
   runs_ = false;
@@ -106,7 +106,7 @@ Appointment Session::OnKernelEnd(Time now) {
   return {Later::kLaunch, now + profile_.gap};
 }
 
-Appointment Session::EndRequest(Time now) {
+Appointment SimulatedSession::EndRequest(Time now) {
   ++requests_;
   if (!best_effort()) {
     waits_.push_back(
@@ -116,12 +116,12 @@ Appointment Session::EndRequest(Time now) {
   return {Later::kRequest, now + Think(now)};
 }
 
-Activity Session::activity() const {
+Activity SimulatedSession::activity() const {
   if (in_flight_ > 0) return Activity::kRunning;
   return queued_ > 0 ? Activity::kQueued : Activity::kIdle;
 }
 
-std::optional<ActivityReported> Session::TakeReport(Time now) {
+std::optional<ActivityReported> SimulatedSession::TakeReport(Time now) {
   const Activity current = activity();
   const bool repeats = current == Activity::kRunning && now - told_at_ >= kRepeatReport;
   if (current == told_ && !owes_report_ && !repeats) return std::nullopt;

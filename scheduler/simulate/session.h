@@ -20,10 +20,10 @@ struct Appointment {
   Time at{0};
 };
 
-class Session {
+class SimulatedSession {
  public:
   // `id` counts from 1 and stands for it on its device too.
-  Session(SessionId id, const Profile& profile, Gpu& gpu, Random& random)
+  SimulatedSession(SessionId id, const Profile& profile, Gpu& gpu, Random& random)
       : id_(id), profile_(profile), gpu_(gpu), random_(random) {}
 
   SessionInfo Info() const;

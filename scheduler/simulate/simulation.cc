@@ -21,8 +21,8 @@ Simulation::Simulation(const std::vector<Profile>& profiles, const Policy& polic
   for (const Profile& profile : profiles_) {
     Gpu& gpu = gpus_[profile.device];
     const SessionId id = sessions_.size() + 1;
-    sessions_.push_back(std::make_unique<Session>(id, profile, gpu, random_));
-    Session& session = *sessions_.back();
+    sessions_.push_back(std::make_unique<SimulatedSession>(id, profile, gpu, random_));
+    SimulatedSession& session = *sessions_.back();
     Tell(Time{0}, SessionOpened{session.Info()});
     if (profile.gap > Time{0}) {
       Tell(Time{0}, LaunchGapObserved{id, profile.device, profile.gap});
@@ -49,20 +49,20 @@ Time Simulation::NextTime() const {
 void Simulation::StepAt(Time now) {
   for (auto& [id, gpu] : gpus_) {
     if (gpu.next_end() > now) continue;
-    Session& session = *sessions_[gpu.End(now) - 1];
+    SimulatedSession& session = *sessions_[gpu.End(now) - 1];
     After(now, session, session.OnKernelEnd(now));
   }
   if (!decisions_.empty() && decisions_.front().first <= now) {
     const Decision decision = decisions_.front().second;
     decisions_.pop_front();
-    Session& session = *sessions_[decision.session - 1];
+    SimulatedSession& session = *sessions_[decision.session - 1];
     session.OnDecision(now, decision);
     After(now, session, {});
   }
   if (!calendar_.empty() && std::get<Time>(calendar_.top()) <= now) {
     const auto [time, number, index, what] = calendar_.top();
     calendar_.pop();
-    Session& session = *sessions_[index];
+    SimulatedSession& session = *sessions_[index];
     if (what == Later::kRequest) session.OnRequest(now);
     if (what == Later::kLaunch) session.OnLaunch(now);
     After(now, session, {});
@@ -83,7 +83,7 @@ void Simulation::Tell(Time now, const Event& event) {
 }
 
 // What follows from something that happened to the session.
-void Simulation::After(Time now, Session& session, Appointment appointment) {
+void Simulation::After(Time now, SimulatedSession& session, Appointment appointment) {
   const auto index = static_cast<uint32_t>(session.id() - 1);
   if (appointment.what != Later::kNothing) {
     calendar_.emplace(appointment.at, ++entries_, index, appointment.what);

@@ -51,14 +51,14 @@ class Simulation {
   Time NextTime() const;
   void StepAt(Time now);
   void Tell(Time now, const Event& event);
-  void After(Time now, Session& session, Appointment appointment);
+  void After(Time now, SimulatedSession& session, Appointment appointment);
   Result Summarize(Time until);
 
   std::vector<Profile> profiles_;
   Random random_;
   Core core_;
   std::map<DeviceId, Gpu> gpus_;
-  std::vector<std::unique_ptr<Session>> sessions_;
+  std::vector<std::unique_ptr<SimulatedSession>> sessions_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> calendar_;
   std::deque<std::pair<Time, ActivityReported>> reports_;
   std::deque<std::pair<Time, Decision>> decisions_;

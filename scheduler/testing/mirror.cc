@@ -15,7 +15,7 @@ std::string At(SessionId session, DeviceId device) {
 void Mirror::Open(const SessionInfo& info) {
   if (sessions_.contains(info.id)) return;
   tenants_[info.tenant] = info.priority_class;
-  Session& session = sessions_[info.id];
+  MirroredSession& session = sessions_[info.id];
   session.info = info;
   session.gang = ++gangs_;
   if (info.gang.empty()) return;
@@ -75,7 +75,7 @@ bool Mirror::HasTurns(const Sharing& device) const {
 
 std::string Mirror::Check() const {
   Devices devices;
-  std::map<uint64_t, std::vector<const Session*>> gangs;
+  std::map<uint64_t, std::vector<const MirroredSession*>> gangs;
   for (const auto& [id, session] : sessions_) {
     gangs[session.gang].push_back(&session);
     for (DeviceId device : session.info.devices) {
@@ -105,7 +105,7 @@ std::string Mirror::Check() const {
   return "";
 }
 
-std::string Mirror::CheckSeat(const Session& session, const Decision& decision,
+std::string Mirror::CheckSeat(const MirroredSession& session, const Decision& decision,
                               const Sharing& device) const {
   const bool unlimited = decision.budget == Budget{} && decision.copy_slice == 0;
   if (best_effort(session)) {
@@ -116,12 +116,12 @@ std::string Mirror::CheckSeat(const Session& session, const Decision& decision,
   return unlimited ? "" : "latency critical and limited";
 }
 
-std::string Mirror::CheckGang(const std::vector<const Session*>& members,
+std::string Mirror::CheckGang(const std::vector<const MirroredSession*>& members,
                               const Devices& devices) const {
   if (!best_effort(*members.front())) return "";
   bool turns = false;
   std::set<bool> gates;
-  for (const Session* session : members) {
+  for (const MirroredSession* session : members) {
     for (const auto& [device, decision] : session->told) {
       turns |= HasTurns(devices.at(device));
       gates.insert(decision.open);

@@ -23,13 +23,13 @@ class Mirror {
   // Rules about all sessions and devices as they are now.
   std::string Check() const;
 
-  struct Session {
+  struct MirroredSession {
     SessionInfo info;
     uint64_t gang = 0;
     std::map<DeviceId, Decision> told;
   };
-  const std::map<SessionId, Session>& sessions() const { return sessions_; }
-  bool best_effort(const Session& session) const {
+  const std::map<SessionId, MirroredSession>& sessions() const { return sessions_; }
+  bool best_effort(const MirroredSession& session) const {
     return tenants_.at(session.info.tenant) == PriorityClass::kBestEffort;
   }
 
@@ -44,12 +44,13 @@ class Mirror {
   using Devices = std::map<DeviceId, Sharing>;
   // Whether best-effort gangs take turns there.
   bool HasTurns(const Sharing& device) const;
-  std::string CheckSeat(const Session& session, const Decision& decision,
+  std::string CheckSeat(const MirroredSession& session, const Decision& decision,
                         const Sharing& device) const;
-  std::string CheckGang(const std::vector<const Session*>& members, const Devices& devices) const;
+  std::string CheckGang(const std::vector<const MirroredSession*>& members,
+                        const Devices& devices) const;
 
   const bool by_priority_;
-  std::map<SessionId, Session> sessions_;
+  std::map<SessionId, MirroredSession> sessions_;
   std::map<TenantName, PriorityClass> tenants_;
   std::map<std::pair<TenantName, std::string>, uint64_t> named_;
   uint64_t gangs_ = 0;

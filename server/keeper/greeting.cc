@@ -19,7 +19,7 @@ uint32_t GreetWarden(int control, KeeperState* state) {
   return 0;
 }
 
-void Keeper::GreetWorker(Session& session, wire::VersionRange versions) {
+void Keeper::GreetWorker(KeeperSession& session, wire::VersionRange versions) {
   session.version = wire::NewestCommon(versions, wire::SpokenVersions());
   Answer(session, message::Pack(message::Hello{}));
   if (session.version != 0) return;

@@ -163,7 +163,7 @@ bool Keeper::ReadControl(bool* open) {
       message->descriptors.empty() || sessions_.contains(attach.worker)) {
     return true;
   }
-  Session& session = sessions_[attach.worker];
+  KeeperSession& session = sessions_[attach.worker];
   session.worker = attach.worker;
   session.socket = std::move(message->descriptors[0]);
   if (message->descriptors.size() > 1) session.process = std::move(message->descriptors[1]);
@@ -173,7 +173,7 @@ bool Keeper::ReadControl(bool* open) {
   return true;
 }
 
-void Keeper::ReadSession(Session& session) {
+void Keeper::ReadSession(KeeperSession& session) {
   bool closed = false;
   auto message = wire::ReceiveMessage(session.socket.get(), std::chrono::milliseconds(0), &closed);
   if (message) {
@@ -184,7 +184,7 @@ void Keeper::ReadSession(Session& session) {
 }
 
 // Packets without an answer are handled at any time: leases of other sessions wait for them.
-void Keeper::HandlePacket(Session& session, std::span<const std::byte> packet) {
+void Keeper::HandlePacket(KeeperSession& session, std::span<const std::byte> packet) {
   Return give_back;
   Reclaimed reclaimed;
   Note note;
@@ -208,7 +208,7 @@ void Keeper::HandlePacket(Session& session, std::span<const std::byte> packet) {
   }
 }
 
-void Keeper::HandleRequest(Session& session, std::span<const std::byte> packet) {
+void Keeper::HandleRequest(KeeperSession& session, std::span<const std::byte> packet) {
   Lease lease;
   GetInfo get_info;
   Share share;
@@ -231,7 +231,7 @@ void Keeper::HandleRequest(Session& session, std::span<const std::byte> packet) 
   }
 }
 
-void Keeper::HandleShare(Session& session, const Share& share) {
+void Keeper::HandleShare(KeeperSession& session, const Share& share) {
   ChunkPool::Token token{};
   int code = pool_.Share(session.worker, share.chunks, &token);
   if (code == kSuccess) {
@@ -242,7 +242,7 @@ void Keeper::HandleShare(Session& session, const Share& share) {
   }
 }
 
-void Keeper::HandleBorrow(Session& session, const Borrow& borrow) {
+void Keeper::HandleBorrow(KeeperSession& session, const Borrow& borrow) {
   auto hello = message::HelloIn(borrow.token);
   if (hello && session.version == 0) return GreetWorker(session, *hello);
   auto lease = std::make_unique<LeaseInProgress>();
@@ -286,7 +286,7 @@ bool Keeper::AdvanceLeases() {
   return waiting;
 }
 
-void Keeper::RefuseLease(Session& session) {
+void Keeper::RefuseLease(KeeperSession& session) {
   auto refused = std::move(session.lease);
   if (!refused->spare) {
     uint64_t bytes = 0;
@@ -298,12 +298,12 @@ void Keeper::RefuseLease(Session& session) {
          message::Pack(Refuse{refused->request, refused->code, refused->sentence, pool_.free()}));
 }
 
-void Keeper::Answer(Session& session, std::vector<std::byte> packet) {
+void Keeper::Answer(KeeperSession& session, std::vector<std::byte> packet) {
   session.answers.push_back(std::move(packet));
   Send(session);
 }
 
-void Keeper::Send(Session& session) {
+void Keeper::Send(KeeperSession& session) {
   while (session.grant != nullptr) {
     if (!SendGrant(session)) return;
   }
@@ -317,7 +317,7 @@ void Keeper::Send(Session& session) {
   }
 }
 
-bool Keeper::SendGrant(Session& session) {
+bool Keeper::SendGrant(KeeperSession& session) {
   const LeaseInProgress& lease = *session.grant;
   Grant grant{lease.request, false, {}};
   std::vector<wire::Descriptor> exported;
@@ -348,7 +348,7 @@ bool Keeper::SendGrant(Session& session) {
   return true;
 }
 
-void Keeper::RefuseGrant(Session& session, int code) {
+void Keeper::RefuseGrant(KeeperSession& session, int code) {
   auto lease = std::move(session.grant);
   if (lease->comes_back) {
     Answer(session, message::Pack(SwapReturned{lease->request, code, kNotExported, false, {}}));
@@ -359,7 +359,7 @@ void Keeper::RefuseGrant(Session& session, int code) {
 }
 
 // The memory is free when the process has ended: until then it may still use it.
-void Keeper::CloseSocket(Session& session) {
+void Keeper::CloseSocket(KeeperSession& session) {
   if (!session.socket.valid()) return;
   session.socket.Reset();
   session.answers.clear();

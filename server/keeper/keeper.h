@@ -46,7 +46,7 @@ class Keeper {
     std::chrono::steady_clock::time_point round_begun{};
   };
   // A worker, until its process has ended, which can be long after its socket was closed.
-  struct Session {
+  struct KeeperSession {
     uint64_t worker = 0;
     uint32_t version = 0;      // of its worker's Hello; 0: none received
     wire::Descriptor socket;   // invalid: closed
@@ -68,22 +68,22 @@ class Keeper {
 
   // False when there is no message; *open: the warden is still there.
   bool ReadControl(bool* open);
-  void ReadSession(Session& session);
-  void HandlePacket(Session& session, std::span<const std::byte> packet);
-  void HandleRequest(Session& session, std::span<const std::byte> packet);
-  void GreetWorker(Session& session, wire::VersionRange versions);
-  void HandleShare(Session& session, const Share& share);
-  void HandleBorrow(Session& session, const Borrow& borrow);
-  void Answer(Session& session, std::vector<std::byte> packet);
-  void Send(Session& session);
+  void ReadSession(KeeperSession& session);
+  void HandlePacket(KeeperSession& session, std::span<const std::byte> packet);
+  void HandleRequest(KeeperSession& session, std::span<const std::byte> packet);
+  void GreetWorker(KeeperSession& session, wire::VersionRange versions);
+  void HandleShare(KeeperSession& session, const Share& share);
+  void HandleBorrow(KeeperSession& session, const Borrow& borrow);
+  void Answer(KeeperSession& session, std::vector<std::byte> packet);
+  void Send(KeeperSession& session);
   // Sends the next chunks of a grant; false if the socket is full or the grant could not be made.
-  bool SendGrant(Session& session);
-  void RefuseGrant(Session& session, int code);
-  void RefuseLease(Session& session);
+  bool SendGrant(KeeperSession& session);
+  void RefuseGrant(KeeperSession& session, int code);
+  void RefuseLease(KeeperSession& session);
   bool AdvanceLeases();  // true if one still waits
   // Asks sessions for memory for a lease. False: no session is left to ask or to wait for.
-  bool Reclaim(Session& session);
-  void HandleReclaimed(Session& session, Reclaimed answer);
+  bool Reclaim(KeeperSession& session);
+  void HandleReclaimed(KeeperSession& session, Reclaimed answer);
   bool AnswerInfos();  // true if one still waits
   void AskUnused();
   void SendAsks(std::span<const Drain::Ask> asks);
@@ -91,24 +91,24 @@ class Keeper {
   std::vector<uint64_t> Lenders(uint64_t worker, bool of_tenant) const;
   // Swapping (swapping.cc). No session has free memory for the lease: idle sessions are swapped
   // out. False: none can be.
-  bool SwapFor(Session& session);
-  bool HandleSwapPacket(Session& session, std::span<const std::byte> packet);
+  bool SwapFor(KeeperSession& session);
+  bool HandleSwapPacket(KeeperSession& session, std::span<const std::byte> packet);
   bool AdvanceSwaps();  // true if a swap is under way
-  void AdvanceSwapIn(Session& session, bool first, bool* taken);
-  void Deliver(Session& session);
+  void AdvanceSwapIn(KeeperSession& session, bool first, bool* taken);
+  void Deliver(KeeperSession& session);
   void TakeMoved();
   void EndLate();
   void SendSwapAsks(std::span<const Swaps::Ask> asks);
   // Chunks that may be swapped out for this session. `order`: of its swap-in, else 0. *later:
   // chunks that may be swapped out once their sessions have what they wait for.
-  std::vector<Region> MovableFor(const Session& session, uint64_t order,
+  std::vector<Region> MovableFor(const KeeperSession& session, uint64_t order,
                                  std::vector<Region>* later = nullptr);
-  bool LetsGoNow(const Session& session, const Session& wants, uint64_t order) const;
-  bool LetsGoLater(const Session& session, const Session& wants) const;
-  bool NeedsMemoryOf(const Session& wants, const Session& back) const;
+  bool LetsGoNow(const KeeperSession& session, const KeeperSession& wants, uint64_t order) const;
+  bool LetsGoLater(const KeeperSession& session, const KeeperSession& wants) const;
+  bool NeedsMemoryOf(const KeeperSession& wants, const KeeperSession& back) const;
   void AddHostMemory();
-  void Watch(Session& session);
-  void CloseSocket(Session& session);
+  void Watch(KeeperSession& session);
+  void CloseSocket(KeeperSession& session);
   void Forget(uint64_t worker);
   void StartScrubbing();
   uint64_t Stock() const;  // bytes to keep ready
@@ -137,7 +137,7 @@ class Keeper {
   wire::Descriptor control_;
   base::PollSet poll_set_;  // of this pass, filled by FillPollSet
   base::PollSet::Entry control_events_, small_scrubbed_, large_scrubbed_, swapped_;
-  std::map<uint64_t, Session> sessions_;                  // by worker
+  std::map<uint64_t, KeeperSession> sessions_;            // by worker
   bool waiting_ = false;                                  // a lease or a GetInfo waits
   std::chrono::steady_clock::time_point prepare_from_{};  // earliest time
   Drain::Time next_unused_ = Drain::Time::max();          // next request for unused memory

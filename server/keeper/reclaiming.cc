@@ -25,7 +25,7 @@ std::vector<uint64_t> Keeper::Lenders(uint64_t worker, bool of_tenant) const {
   return lenders;
 }
 
-bool Keeper::Reclaim(Session& session) {
+bool Keeper::Reclaim(KeeperSession& session) {
   LeaseInProgress& lease = *session.lease;
   if (!drains_ || lease.lacks == 0 || lease.spare) return false;
   std::vector<Drain::Ask> asks;
@@ -36,7 +36,7 @@ bool Keeper::Reclaim(Session& session) {
 }
 
 // Figures of a client are not trusted: bounded by the device's size.
-void Keeper::HandleReclaimed(Session& session, Reclaimed answer) {
+void Keeper::HandleReclaimed(KeeperSession& session, Reclaimed answer) {
   answer.bytes = std::min(answer.bytes, pool_.total());
   answer.idle = std::min(answer.idle, pool_.LeasedBy(session.worker));
   DrainCounts before = drain_.counts();

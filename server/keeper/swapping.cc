@@ -71,14 +71,14 @@ void Keeper::TakeMoved() {
   }
 }
 
-void Keeper::Watch(Session& session) {
+void Keeper::Watch(KeeperSession& session) {
   bool on = swaps_on_ && limits_.swap_host_memory != 0;
   if (!session.socket.valid() || session.watched == on) return;
   session.watched = on;
   Answer(session, message::Pack(SwapWatch{on}));
 }
 
-bool Keeper::HandleSwapPacket(Session& session, std::span<const std::byte> packet) {
+bool Keeper::HandleSwapPacket(KeeperSession& session, std::span<const std::byte> packet) {
   SwapLeft left;
   SwapBack back;
   Ran ran;
@@ -105,7 +105,8 @@ bool Keeper::HandleSwapPacket(Session& session, std::span<const std::byte> packe
 // A session that waits for its swap-in gives up the rest of its memory to sessions that asked
 // before it, and to a lease of one whose memory it waits for: else two half-swapped sessions would
 // deadlock.
-bool Keeper::LetsGoNow(const Session& session, const Session& wants, uint64_t order) const {
+bool Keeper::LetsGoNow(const KeeperSession& session, const KeeperSession& wants,
+                       uint64_t order) const {
   if (session.waits() || session.blocked() || pool_.IsMoving(session.worker)) return false;
   if (session.back == nullptr) return true;
   if (session.back->begun) return false;
@@ -114,12 +115,12 @@ bool Keeper::LetsGoNow(const Session& session, const Session& wants, uint64_t or
 
 // Memory of a session that is being swapped in, or whose lease came before, is available
 // afterwards. No session waits for one that waits for it.
-bool Keeper::LetsGoLater(const Session& session, const Session& wants) const {
+bool Keeper::LetsGoLater(const KeeperSession& session, const KeeperSession& wants) const {
   if (session.lease != nullptr) return session.asked < wants.asked;
   return session.back == nullptr || !NeedsMemoryOf(wants, session);
 }
 
-bool Keeper::NeedsMemoryOf(const Session& wants, const Session& back) const {
+bool Keeper::NeedsMemoryOf(const KeeperSession& wants, const KeeperSession& back) const {
   uint64_t others = 0;
   for (const auto& [worker, session] : sessions_) {
     if (worker == wants.worker || worker == back.worker) continue;
@@ -129,7 +130,7 @@ bool Keeper::NeedsMemoryOf(const Session& wants, const Session& back) const {
   return others < back.back->lease.lacks;
 }
 
-std::vector<Region> Keeper::MovableFor(const Session& wants, uint64_t order,
+std::vector<Region> Keeper::MovableFor(const KeeperSession& wants, uint64_t order,
                                        std::vector<Region>* later) {
   std::vector<Region> movable;
   std::map<uint32_t, uint64_t> here;  // bytes of a tenant's
@@ -156,7 +157,7 @@ std::vector<Region> Keeper::MovableFor(const Session& wants, uint64_t order,
   return movable;
 }
 
-bool Keeper::SwapFor(Session& session) {
+bool Keeper::SwapFor(KeeperSession& session) {
   LeaseInProgress& lease = *session.lease;
   if (!swaps_on_ || pool_.host().bytes() == 0 || lease.lacks == 0) return false;
   if (lease.spare || lease.of_tenant) return false;
@@ -210,23 +211,23 @@ void Keeper::EndLate() {
 bool Keeper::AdvanceSwaps() {
   if (!swaps_on_) return false;
   EndLate();
-  std::vector<Session*> coming;
+  std::vector<KeeperSession*> coming;
   bool asked = false;
   for (auto& [worker, session] : sessions_) {
     asked |= swaps_.IsAsked(worker);
     if (session.back != nullptr && session.socket.valid()) coming.push_back(&session);
   }
-  std::ranges::sort(coming, {}, [](const Session* session) { return session->back->order; });
+  std::ranges::sort(coming, {}, [](const KeeperSession* session) { return session->back->order; });
   bool first = true;
   bool taken = false;  // free memory belongs to an earlier request
-  for (Session* session : coming) {
+  for (KeeperSession* session : coming) {
     AdvanceSwapIn(*session, first, &taken);
     first = false;
   }
   return asked || !coming.empty();
 }
 
-void Keeper::AdvanceSwapIn(Session& session, bool first, bool* taken) {
+void Keeper::AdvanceSwapIn(KeeperSession& session, bool first, bool* taken) {
   SwapIn& back = *session.back;
   if (swaps_.IsAsked(session.worker)) return;  // its swap-out comes first
   bool moving = pool_.IsMoving(session.worker);
@@ -265,7 +266,7 @@ void Keeper::AdvanceSwapIn(Session& session, bool first, bool* taken) {
   SendSwapAsks(asks);
 }
 
-void Keeper::Deliver(Session& session) {
+void Keeper::Deliver(KeeperSession& session) {
   auto back = std::move(session.back);
   auto now = Swaps::Clock::now();
   if (back->begun) swaps_.CameBack(session.worker, back->since, now);

@@ -48,6 +48,7 @@ IDENTIFIERS = {
     "places": r"\bPlaces\b",
     "books": r"\w*(Book|_books?|\bbooks)(?![a-z])\w*",
     "`kMost…`": r"\bkMost[A-Z]?\w*",
+    "`Session`, where there are several": r"(?<=class )Session\b|(?<=struct )Session\b",
 }
 
 PROSE_PATTERNS = [(name, re.compile(pattern.replace(" ", r"\s+")))

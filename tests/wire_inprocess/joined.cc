@@ -137,7 +137,7 @@ DriverTable Table(FakeDriver& driver) {
   return table;
 }
 
-wire::OpenReply Describe(worker::Session& session, const std::vector<wire::Window>& windows) {
+wire::OpenReply Describe(worker::WorkerSession& session, const std::vector<wire::Window>& windows) {
   wire::OpenReply reply;
   reply.driver_version = CUDA_VERSION;
   reply.stream_priority_greatest = -5;
@@ -161,7 +161,7 @@ wire::OpenReply Describe(worker::Session& session, const std::vector<wire::Windo
 struct Joined {
   FakeDriver driver;
   std::shared_ptr<wire::RingMemory> up, down;
-  std::unique_ptr<worker::Session> session;
+  std::unique_ptr<worker::WorkerSession> session;
 };
 
 std::atomic<bool> shall_stand{false}, stands_still{false};
@@ -195,7 +195,7 @@ void Relay(std::shared_ptr<wire::RingMemory> from, std::shared_ptr<wire::RingMem
 }
 
 // Three, unless the client wants none.
-uint32_t AddLanes(worker::Session& session, shim::SessionParts* parts) {
+uint32_t AddLanes(worker::WorkerSession& session, shim::SessionParts* parts) {
   wire::OpenRequest request;
   request.lanes = shim::ProcessOptions().lanes == 0 ? 0 : 3;
   session.lanes().Create(request);
@@ -241,7 +241,7 @@ Joined* Open() {
     parts.up = wire::RingMemory::Create(wire::kRingBytes);
     std::thread(Relay, parts.up, options.up).detach();
   }
-  joined->session = std::make_unique<worker::Session>(std::move(options));
+  joined->session = std::make_unique<worker::WorkerSession>(std::move(options));
   EXPECT_OK(joined->session->Prepare());
   parts.reply = Describe(*joined->session, windows);
   parts.reply.lanes = AddLanes(*joined->session, &parts);

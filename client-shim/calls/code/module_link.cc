@@ -50,14 +50,14 @@ CUresult Add(CUlinkState state, CUjitInputType type, std::span<const char> data,
   if (link == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (data.data() == nullptr || data.empty() || !options.valid()) return CUDA_ERROR_INVALID_VALUE;
   if (data.size() > wire::kMaxImageBytes) return CUDA_ERROR_INVALID_IMAGE;
-  Session& session = TheSession();
+  ClientSession& session = TheSession();
   calls::lwLinkAdd add;
   add.link = link->id;
   add.type = type;
   add.name = name == nullptr ? "" : name;
   LONGWIRE_TRY(TravellingOptions(options, &add.option, &add.option_value));
   ImageUpload upload(session, std::as_bytes(data), session.counts().images);
-  if (!upload.Begin(&add)) return Session::NotSent();
+  if (!upload.Begin(&add)) return ClientSession::NotSent();
   auto answer = AskWithOutputs(*link, add);
   upload.Answered(answer.reply.knowledge);
   return answer.code;

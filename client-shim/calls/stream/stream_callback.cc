@@ -15,12 +15,12 @@ CUresult AddHostFunction(Stream* stream, const Where& where, uint64_t ticket) {
   calls::lwHostFunction call;
   call.ticket = ticket;
   uint64_t position = TheSession().Submit(where, call);
-  if (position == Session::kNoPosition) {
+  if (position == ClientSession::kNoPosition) {
     DropHostFunction(ticket);
   } else if (where.flags == 0) {
     NoteHostWrite(stream, position, 0, kAnywhere, WriteOrder::kInStream);
   }
-  return Session::Queued(position);
+  return ClientSession::Queued(position);
 }
 
 CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* userData,

@@ -50,7 +50,7 @@ CUresult Submit(Stream* stream, const Operation& operation) {
   call.bytes = operation.bytes;
   DeviceWork work(stream);
   uint64_t position = TheSession().Submit(where, call);
-  return Session::Queued(position);
+  return ClientSession::Queued(position);
 }
 
 CUresult Queue(Stream* stream, const Operation& operation) {

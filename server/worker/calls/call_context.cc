@@ -24,7 +24,8 @@ std::string Describe(const QueuedCall& call) {
 
 }  // namespace
 
-CallContext::CallContext(Session& session, QueuedCall& call, const std::shared_ptr<Stream>& stream)
+CallContext::CallContext(WorkerSession& session, QueuedCall& call,
+                         const std::shared_ptr<Stream>& stream)
     : session_(session),
       call_(call),
       stream_(stream),

@@ -16,10 +16,10 @@ namespace longwire::worker {
 class CallContext {
  public:
   // `stream` outlives it.
-  CallContext(Session& session, QueuedCall& call, const std::shared_ptr<Stream>& stream);
-  CallContext(Session& session, QueuedCall& call, std::shared_ptr<Stream>&& stream) = delete;
+  CallContext(WorkerSession& session, QueuedCall& call, const std::shared_ptr<Stream>& stream);
+  CallContext(WorkerSession& session, QueuedCall& call, std::shared_ptr<Stream>&& stream) = delete;
 
-  Session& session() { return session_; }
+  WorkerSession& session() { return session_; }
   const DriverTable& driver() const { return session_.driver(); }
   QueuedCall& call() { return call_; }
   // Null for calls outside streams.
@@ -87,7 +87,7 @@ class CallContext {
   static bool ChecksHandles();
   void Answer(CUresult result, std::span<const std::byte> reply);
 
-  Session& session_;
+  WorkerSession& session_;
   QueuedCall& call_;
   const std::shared_ptr<Stream>& stream_;
   const std::shared_ptr<Context> found_;  // of a call outside streams

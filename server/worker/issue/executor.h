@@ -10,11 +10,11 @@
 
 namespace longwire::worker {
 
-class Session;
+class WorkerSession;
 
 class Executor {
  public:
-  explicit Executor(Session& session) : session_(session) {}
+  explicit Executor(WorkerSession& session) : session_(session) {}
 
   // Decodes and runs one call on this thread and sends its reply. Returns kNotYet if it must be
   // tried again. `stream` is null for calls outside streams.
@@ -28,7 +28,7 @@ class Executor {
   bool TakeBytes(std::span<const std::byte> arguments) const;
 
  private:
-  Session& session_;
+  WorkerSession& session_;
 };
 
 // True for calls that the generator forwards, false for Longwire's own.

@@ -128,7 +128,7 @@ void FollowTimeSlice(gates::GatePage& page) {
   page.device(0).time_slice_groups = static_cast<uint32_t>(worker::SetTimeSlice(wanted));
 }
 
-void ObeyGates(worker::Session* session, const std::shared_ptr<gates::GatePage>& page) {
+void ObeyGates(worker::WorkerSession* session, const std::shared_ptr<gates::GatePage>& page) {
   if (page == nullptr) return;
   FollowTimeSlice(*page);
   session->gates().Obey(page, [session, page] {
@@ -177,7 +177,7 @@ int main(int count, char** words) {
   // back when the process is gone.
   options.on_over = [] { _exit(0); };
   // Never destroyed: the process ends by _exit.
-  auto* session = new worker::Session(std::move(options));
+  auto* session = new worker::WorkerSession(std::move(options));
   result = session->Prepare();
   if (result != CUDA_SUCCESS) {
     RefuseAll(control, result, "no pinned memory for the progress page");

@@ -123,7 +123,7 @@ CUresult WarmDevices(const DriverTable& driver, const std::vector<int>& ordinals
   return driver.cuCtxSetCurrent(devices->front().primary);
 }
 
-void OpenSession(Session& session, const wire::OpenRequest& request,
+void OpenSession(WorkerSession& session, const wire::OpenRequest& request,
                  const std::vector<std::string>& missing, wire::OpenReply* reply) {
   const DriverTable& driver = session.driver();
   const uint32_t version = wire::NewestCommon(request.versions, wire::SpokenVersions());

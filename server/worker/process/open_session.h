@@ -20,7 +20,7 @@ CUresult WarmDevices(const DriverTable& driver, const std::vector<int>& ordinals
 
 // Fills in the reply; on failure, its code and message. `missing` are the functions that the driver
 // lacks.
-void OpenSession(Session& session, const wire::OpenRequest& request,
+void OpenSession(WorkerSession& session, const wire::OpenRequest& request,
                  const std::vector<std::string>& missing, wire::OpenReply* reply);
 
 }  // namespace longwire::worker

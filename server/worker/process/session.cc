@@ -6,7 +6,7 @@
 
 namespace longwire::worker {
 
-Session::Session(SessionOptions options)
+WorkerSession::WorkerSession(SessionOptions options)
     : driver_(options.driver),
       current_context_(driver_),
       devices_(std::move(options.devices)),
@@ -111,7 +111,7 @@ Session::Session(SessionOptions options)
               .staging = stream_staging_,
               .up = *up_}) {}
 
-Session::~Session() {
+WorkerSession::~WorkerSession() {
   failures_.Stop();
   for (Device& device : devices_) device.keeper->StopListening();
   up_->Close(0);
@@ -125,14 +125,14 @@ Session::~Session() {
   if (text_ != nullptr) text_->Stop();
 }
 
-CUresult Session::Prepare() {
+CUresult WorkerSession::Prepare() {
   CUresult result = timelines_.Start();
   // Enough for the first copies; more is added when it is wanted.
   for (int area = 0; area < 2 && result == CUDA_SUCCESS; ++area) result = staging_.Grow();
   return result;
 }
 
-void Session::Start() {
+void WorkerSession::Start() {
   if (text_ != nullptr) {
     text_->Start([this](int descriptor, std::span<const std::byte> bytes) {
       down_.Text(descriptor == STDERR_FILENO ? wire::kStandardError : 0, bytes);
@@ -144,7 +144,7 @@ void Session::Start() {
   ListenToKeepers();
 }
 
-void Session::ListenToKeepers() {
+void WorkerSession::ListenToKeepers() {
   for (size_t i = 0; i < devices_.size(); ++i) {
     auto device = static_cast<int32_t>(i);
     devices_[i].keeper->Listen(
@@ -156,7 +156,7 @@ void Session::ListenToKeepers() {
   }
 }
 
-void Session::End() {
+void WorkerSession::End() {
   timelines_.Stop();
   transfers_.Stop();
   images_.Stop();
@@ -165,9 +165,9 @@ void Session::End() {
   if (on_over_) on_over_();
 }
 
-void Session::WakeLogThread() { up_->PokeConsumer(); }
+void WorkerSession::WakeLogThread() { up_->PokeConsumer(); }
 
-void Session::GrowStaging() {
+void WorkerSession::GrowStaging() {
   helpers_.Post(Helpers::kStagingThread, [this] {
     if (!devices_.empty()) driver_.cuCtxSetCurrent(devices_[0].primary);  // this thread's only one
     staging_.Grow();

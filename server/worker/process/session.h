@@ -61,12 +61,12 @@ struct SessionOptions {
   std::function<void()> on_over;
 };
 
-class Session {
+class WorkerSession {
  public:
-  explicit Session(SessionOptions options);
-  ~Session();
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
+  explicit WorkerSession(SessionOptions options);
+  ~WorkerSession();
+  WorkerSession(const WorkerSession&) = delete;
+  WorkerSession& operator=(const WorkerSession&) = delete;
 
   // Allocates the pinned memory that every session needs. Called before the first record; a context
   // must be current.

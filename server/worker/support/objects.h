@@ -167,7 +167,7 @@ struct Library {
 struct Reference {
   CUtexref texture = nullptr;
   CUsurfref surface = nullptr;
-  std::string binding;  // the driver's current binding; guarded by Session::binding
+  std::string binding;  // the driver's current binding; guarded by WorkerSession::binding
 };
 
 enum class LoadState { kUnloaded, kLoading, kLoaded };

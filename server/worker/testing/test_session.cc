@@ -54,7 +54,7 @@ void TestSession::Begin(const DriverTable& table, std::vector<Device> devices,
   options.down = down;
   options.control = control;
   options.on_over = [this] { over = true; };
-  session = std::make_unique<Session>(std::move(options));
+  session = std::make_unique<WorkerSession>(std::move(options));
   EXPECT_EQ(session->Prepare(), CUDA_SUCCESS);
   session->transfers().SetLimits(InFlightLimits::Of(page.get()));
   session->gates().Obey(std::move(page), [made = session.get()] { made->WakeLogThread(); });

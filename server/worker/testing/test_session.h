@@ -77,7 +77,7 @@ class TestSession {
 
   FakeDriver driver;
   std::shared_ptr<wire::RingMemory> up, down;
-  std::unique_ptr<Session> session;
+  std::unique_ptr<WorkerSession> session;
   std::atomic<bool> over{false};
 
  private:

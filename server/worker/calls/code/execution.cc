@@ -91,7 +91,7 @@ CUresult Do_lwLaunch(CallContext& context, const calls::lwLaunch& call, calls::l
 
 CUresult Do_lwHostFunction(CallContext& context, const calls::lwHostFunction& call,
                            calls::lwHostFunction::Reply*) {
-  Session& session = context.session();
+  WorkerSession& session = context.session();
   const auto& stream = context.stream();
   if (context.capturing()) return session.graphs().CaptureHostFunction(*stream, call.ticket);
   QueuedCall& record = context.call();

@@ -18,7 +18,7 @@ static CUresult LinkParts(CallContext& context, const calls::lwModuleLoad& call,
   return result;
 }
 
-static CUresult Unload(Session& session, Library& library) {
+static CUresult Unload(WorkerSession& session, Library& library) {
   for (uint64_t function : library.functions) session.functions.Take(function);
   {
     base::MutexLock lock(library.mutex);
@@ -31,7 +31,7 @@ static CUresult Unload(Session& session, Library& library) {
 
 CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
                          calls::lwModuleLoad::Reply* reply) {
-  Session& session = context.session();
+  WorkerSession& session = context.session();
   std::vector<std::byte> image;
   if (!FetchImage(session.image_sources(), call, &image, &reply->knowledge) ||
       !ImageFits(image, call.bytes)) {
@@ -83,7 +83,7 @@ CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
 
 CUresult Do_lwModuleFunctions(CallContext& context, const calls::lwModuleFunctions& call,
                               calls::lwModuleFunctions::Reply* reply) {
-  Session& session = context.session();
+  WorkerSession& session = context.session();
   auto library = session.libraries.Find(call.library);
   if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (call.first >= library->functions.size()) return CUDA_ERROR_INVALID_VALUE;

@@ -21,20 +21,20 @@ std::vector<size_t> LimitsOf(const DriverTable& driver) {
   return limits;
 }
 
-Device* FindDevice(Session& session, int32_t device) {
+Device* FindDevice(WorkerSession& session, int32_t device) {
   auto& devices = session.devices();
   if (device < 0 || static_cast<size_t>(device) >= devices.size()) return nullptr;
   return &devices[static_cast<size_t>(device)];
 }
 
 // Limits and variables that the context's end leaves as they are.
-bool LeavesState(Session& session, const Context& context) {
+bool LeavesState(WorkerSession& session, const Context& context) {
   if (LimitsOf(session.driver()) != context.limits) return true;
   auto libraries = session.libraries.All();
   return std::ranges::any_of(libraries, [](auto& one) { return one->library != nullptr; });
 }
 
-void DestroyModulesOf(Session& session, const Context& context) {
+void DestroyModulesOf(WorkerSession& session, const Context& context) {
   for (auto& library : session.libraries.All()) {
     if (library->context.get() != &context) continue;
     for (uint64_t function : library->functions) session.functions.Take(function);
@@ -51,7 +51,7 @@ void DestroyModulesOf(Session& session, const Context& context) {
 
 CUresult Do_lwContextCreate(CallContext& context, const calls::lwContextCreate& call,
                             calls::lwContextCreate::Reply* reply) {
-  Session& session = context.session();
+  WorkerSession& session = context.session();
   Device* device = FindDevice(session, call.device);
   if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   auto made = std::make_shared<Context>();
@@ -84,7 +84,7 @@ CUresult Do_lwContextCreate(CallContext& context, const calls::lwContextCreate& 
 
 CUresult Do_lwContextDestroy(CallContext& context, const calls::lwContextDestroy& call,
                              calls::lwContextDestroy::Reply*) {
-  Session& session = context.session();
+  WorkerSession& session = context.session();
   auto found = session.contexts.Take(call.context);
   if (found == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   session.SetContext(*found);

@@ -13,7 +13,8 @@ constexpr uint32_t kMaxParts = 4096;  // of one split
 
 // Tells the client a resource, which it may hand back from now on.
 template <class Reply>
-CUresult Tell(Session& session, CUresult result, const CUdevResource& resource, Reply* reply) {
+CUresult Tell(WorkerSession& session, CUresult result, const CUdevResource& resource,
+              Reply* reply) {
   static_assert(sizeof(reply->resource) == sizeof resource);
   if (result != CUDA_SUCCESS) return result;
   session.resources().Add({&resource, 1});
@@ -66,7 +67,7 @@ CUresult Do_cuGreenCtxGetDevResource(CallContext& context,
 
 CUresult Do_lwSplitResource(CallContext& context, const calls::lwSplitResource& call,
                             calls::lwSplitResource::Reply* reply) {
-  Session& session = context.session();
+  WorkerSession& session = context.session();
   std::vector<CUdevResource> input;
   LONGWIRE_TRY(session.resources().Read(call.input, &input));
   if (input.size() != 1 || call.groups > kMaxParts) return CUDA_ERROR_INVALID_VALUE;
@@ -100,7 +101,7 @@ CUresult Do_lwResourceDescriptor(CallContext& context, const calls::lwResourceDe
 
 CUresult Do_lwGreenContextCreate(CallContext& context, const calls::lwGreenContextCreate& call,
                                  calls::lwGreenContextCreate::Reply* reply) {
-  Session& session = context.session();
+  WorkerSession& session = context.session();
   const DriverTable& driver = context.driver();
   auto home = session.contexts.Find(call.home);
   if (home == nullptr || !home->primary) return CUDA_ERROR_INVALID_CONTEXT;

@@ -67,7 +67,8 @@ struct NodeParameters {
 };
 
 // Which of the session's functions a node runs: the driver tells only its own handles.
-std::shared_ptr<Function> FunctionOf(Session& session, const CUDA_KERNEL_NODE_PARAMS& params) {
+std::shared_ptr<Function> FunctionOf(WorkerSession& session,
+                                     const CUDA_KERNEL_NODE_PARAMS& params) {
   for (auto& function : session.functions.All()) {
     if (params.kern != nullptr && function->kernel == params.kern) return function;
     if (params.func == nullptr) continue;

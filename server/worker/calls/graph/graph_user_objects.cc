@@ -8,7 +8,7 @@ namespace longwire::worker {
 namespace {
 
 struct UserObject {
-  Session* session = nullptr;
+  WorkerSession* session = nullptr;
   uint64_t ticket = 0;
   uint64_t id = 0;
 };

@@ -69,14 +69,14 @@ CUresult Do_lwSetAccess(CallContext& context, const calls::lwSetAccess& call,
 // For all contexts of the process, so in one that never goes.
 CUresult Do_lwHostPin(CallContext& context, const calls::lwHostPin& call,
                       calls::lwHostPin::Reply*) {
-  Session& session = context.session();
+  WorkerSession& session = context.session();
   CUresult result = session.SetPrimaryContext(session.devices().front());
   return result == CUDA_SUCCESS ? session.host_segment().Add(call.offset, call.bytes) : result;
 }
 
 CUresult Do_lwHostUnpin(CallContext& context, const calls::lwHostUnpin& call,
                         calls::lwHostUnpin::Reply*) {
-  Session& session = context.session();
+  WorkerSession& session = context.session();
   CUresult result = session.SetPrimaryContext(session.devices().front());
   return result == CUDA_SUCCESS ? session.host_segment().Remove(call.offset) : result;
 }

@@ -22,7 +22,7 @@ constexpr size_t kMaxReachedAhead = 64;
 // has to be accessible, as the client has made sure.
 CUcontext PeerOf(CallContext& context, const calls::Place& place) {
   if (place.array != 0 || context.capturing()) return nullptr;
-  Session& session = context.session();
+  WorkerSession& session = context.session();
   int32_t device = session.memory().DeviceOf(place.address);
   if (device < 0 || device == context.stream()->context->device) return nullptr;
   return session.devices()[static_cast<size_t>(device)].primary;
@@ -83,13 +83,13 @@ CUresult IssuePiece(CallContext& context, const CopyPlace& place, Transfers::Pie
 constexpr uint64_t kNotBegun = 0, kReachedAhead = 1, kBegun = 2;
 
 // The stream got to such a copy: what the client keeps is asked for.
-void Reach(Session& session, uint64_t transfer, bool pull) {
+void Reach(WorkerSession& session, uint64_t transfer, bool pull) {
   if (pull || session.transfers().Settle(transfer)) session.down().Pull(transfer);
 }
 
 // All before the queue's head has finished, so the copies right behind it are reached, too: a row
 // of them takes one round trip.
-void ReachBehind(Session& session, Stream& stream, uint64_t bytes) {
+void ReachBehind(WorkerSession& session, Stream& stream, uint64_t bytes) {
   const uint64_t most = session.transfers().limits().window / 2;
   const uint64_t turn = session.issuer().OthersTurn(stream);
   for (size_t i = 1; i < std::min(stream.queue.size(), kMaxReachedAhead + 1); ++i) {
@@ -110,7 +110,7 @@ void ReachBehind(Session& session, Stream& stream, uint64_t bytes) {
 
 CUresult UploadPieces(CallContext& context, const calls::lwCopyToDevice& call,
                       const CopyPlace& place) {
-  Session& session = context.session();
+  WorkerSession& session = context.session();
   Transfers& transfers = session.transfers();
   Stream& stream = *context.stream();
   QueuedCall& record = context.call();
@@ -152,7 +152,8 @@ CUresult UploadPieces(CallContext& context, const calls::lwCopyToDevice& call,
 }
 
 // Sends a part of a copy that has arrived in its block, or drops it.
-void SendPart(Session& session, const Lanes::Part& part, bool good, bool by_lanes, bool last) {
+void SendPart(WorkerSession& session, const Lanes::Part& part, bool good, bool by_lanes,
+              bool last) {
   if (good && by_lanes) {
     session.lanes().Send(part);
     // Behind this everything in the log means that the whole copy has arrived.
@@ -218,7 +219,7 @@ CUresult Do_lwCopyToHost(CallContext& context, const calls::lwCopyToHost& call,
   CopyPlace place;
   CUresult result = Resolve(context, call.place, call.bytes, &place);
   if (result != CUDA_SUCCESS || call.bytes == 0) return result;
-  Session& session = context.session();
+  WorkerSession& session = context.session();
   const auto& stream = context.stream();
   if (context.capturing()) {
     return session.graphs().CaptureDownload(*stream, call.place, place, call.transfer);

@@ -11,7 +11,7 @@ namespace longwire::worker {
 namespace {
 
 // Sends where the device's bytes differ from the shadow, which is like them afterwards.
-void SendChanges(Session& session, const Mirror& mirror, uint64_t offset,
+void SendChanges(WorkerSession& session, const Mirror& mirror, uint64_t offset,
                  std::span<const std::byte> device) {
   std::vector<std::byte> delta;
   while (!device.empty()) {
@@ -83,7 +83,7 @@ CUresult PullBehindWork(CallContext& context, const calls::lwMirrorPull& call,
   CUresult result = context.driver().cuMemcpyDtoHAsync_v2(block.data, mirror->address, call.bytes,
                                                           context.driver_stream());
   bool copied = result == CUDA_SUCCESS;
-  Session& session = context.session();
+  WorkerSession& session = context.session();
   auto* stream = context.stream().get();
   stream->actions.push_back([&session, stream, block, mirror, copied, pushes, own,
                              bytes = call.bytes, ticket = call.ticket](bool good) {
@@ -115,7 +115,7 @@ CUresult Do_lwMirrorRemove(CallContext& context, const calls::lwMirrorRemove& ca
 
 CUresult Do_lwMirrorPush(CallContext& context, const calls::lwMirrorPush& call,
                          calls::lwMirrorPush::Reply*) {
-  Session& session = context.session();
+  WorkerSession& session = context.session();
   auto mirror = session.mirrors().Find(call.mirror);
   if (mirror == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   auto runs = std::make_shared<std::vector<wire::DeltaRun>>();
@@ -157,7 +157,7 @@ CUresult Do_lwMirrorPush(CallContext& context, const calls::lwMirrorPush& call,
 
 CUresult Do_lwMirrorPull(CallContext& context, const calls::lwMirrorPull& call,
                          calls::lwMirrorPull::Reply*) {
-  Session& session = context.session();
+  WorkerSession& session = context.session();
   auto mirror = session.mirrors().Find(call.mirror);
   // One that ended while this waited behind a stream's work: nobody asks for its changes any more.
   if (mirror == nullptr) return CUDA_SUCCESS;

@@ -7,7 +7,7 @@ namespace longwire::worker {
 
 CUresult Do_lwStreamCreate(CallContext& context, const calls::lwStreamCreate& call,
                            calls::lwStreamCreate::Reply*) {
-  Session& session = context.session();
+  WorkerSession& session = context.session();
   if (context.context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (call.kind > 3) return CUDA_ERROR_INVALID_VALUE;
   auto stream = std::make_shared<Stream>();
@@ -36,7 +36,7 @@ CUresult Do_lwStreamCreate(CallContext& context, const calls::lwStreamCreate& ca
 // On a helper, after the stream drained and left the log thread's lists.
 CUresult Do_lwStreamDestroy(CallContext& context, const calls::lwStreamDestroy& call,
                             calls::lwStreamDestroy::Reply*) {
-  Session& session = context.session();
+  WorkerSession& session = context.session();
   auto stream = session.streams.Take(call.stream);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   base::MutexLock lock(stream->issue_mutex);
@@ -57,7 +57,7 @@ CUresult Do_lwStreamWaitEvent(CallContext& context, const calls::lwStreamWaitEve
 
 CUresult Do_lwStreamWanted(CallContext& context, const calls::lwStreamWanted& call,
                            calls::lwStreamWanted::Reply*) {
-  Session& session = context.session();
+  WorkerSession& session = context.session();
   auto stream = session.streams.Find(call.stream);
   // The stream may be gone already; then it has drained and said so.
   if (stream == nullptr) return CUDA_SUCCESS;

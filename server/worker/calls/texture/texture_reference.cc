@@ -128,7 +128,7 @@ CUresult BindReferences(CallContext& context, std::span<const calls::BoundRefere
 
 CUresult Do_lwModuleReference(CallContext& context, const calls::lwModuleReference& call,
                               calls::lwModuleReference::Reply* reply) {
-  Session& session = context.session();
+  WorkerSession& session = context.session();
   auto library = session.libraries.Find(call.library);
   if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const DriverTable& driver = context.driver();

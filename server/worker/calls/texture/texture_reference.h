@@ -13,8 +13,8 @@ namespace longwire::worker {
 CUresult ReadResource(CallContext& context, std::span<const std::byte> packed, uint64_t id,
                       CUDA_RESOURCE_DESC* resource);
 
-// Sets the driver's references as the launch needs them. The caller holds Session::binding until it
-// has launched: another stream's launch may need them otherwise.
+// Sets the driver's references as the launch needs them. The caller holds WorkerSession::binding
+// until it has launched: another stream's launch may need them otherwise.
 CUresult BindReferences(CallContext& context, std::span<const calls::BoundReference> wanted);
 
 }  // namespace longwire::worker
