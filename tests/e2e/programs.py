@@ -53,7 +53,8 @@ NATIVE = ["driver_link", "driver_ptx", "driver_fatbin", "driver_cubin", "driver_
           "driver_graph_copies", "driver_graph_host", "driver_graph_events", "driver_graph_kinds",
           "driver_graph_capture", "driver_graph_structure", "driver_texture_views",
           "driver_peers", "driver_jit"]
-# Programs built for older architectures form a group of their own, whatever they compute.
+# Programs built for older architectures form a group of their own, "older", whatever they compute;
+# another one, "long", are those that are built and run with --long alone.
 OLDER_VARIANTS = {"ptx75", "sm80"}
 MOST_TIMEOUTS = 3
 
@@ -64,10 +65,17 @@ def list_programs(build):
     return [tuple(line.split()) for line in listing.read_text().splitlines()]
 
 
+def group_has(group, name, variant, kind):
+    if kind == "long":
+        return group == "long"
+    if variant in OLDER_VARIANTS:
+        return group == "older"
+    return kind == "any" and name in GROUPS.get(group, ())
+
+
 def programs_of(group, build):
     for name, variant, kind in list_programs(build):
-        older = variant in OLDER_VARIANTS
-        if kind == "any" and (older if group == "older" else name in GROUPS[group] and not older):
+        if group_has(group, name, variant, kind):
             yield name, variant
 
 

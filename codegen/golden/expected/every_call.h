@@ -7,14 +7,10 @@
 
 // Declared here, too: cuda.h has the forms for per-thread streams only if a macro requests them.
 extern "C" {
-CUresult cuSinkValues(int negative, unsigned int plain, size_t bytes, float ratio, double precise,
-                      unsigned char small, unsigned short middle, CUlimit limit, CUdevice device,
-                      CUdeviceptr address, void* pointer, CUuuid uuid, unsigned long long* sum);
+CUresult cuSinkValues(int negative, unsigned int plain, size_t bytes, float ratio, double precise, unsigned char small, unsigned short middle, CUlimit limit, CUdevice device, CUdeviceptr address, void* pointer, CUuuid uuid, unsigned long long* sum);
 CUresult cuSinkHandles(CUgraphNode* made, CUgraph graph, CUgraph* other, CUdevice* device);
 CUresult cuSinkStructs(const CUuuid* from, const CUuuid* maybe, CUuuid* to, int* there);
-CUresult cuSinkLists(const CUgraphNode* nodes, const unsigned int* numbers,
-                     const cuuint64_t* strides, const CUgraphEdgeData* edges, size_t count,
-                     unsigned long long* sum);
+CUresult cuSinkLists(const CUgraphNode* nodes, const unsigned int* numbers, const cuuint64_t* strides, const CUgraphEdgeData* edges, size_t count, unsigned long long* sum);
 CUresult cuSinkAnswers(CUgraph graph, CUgraphNode* nodes, CUgraphEdgeData* edges, size_t* count);
 CUresult cuSinkFixedRoom(unsigned int* squares, unsigned int count);
 CUresult cuSinkText(const char* text, const char* maybe, char* answer, int room);
@@ -31,48 +27,21 @@ CUresult cuSinkWorker(int a, int* twice);
 
 // call(symbol, without_session, arguments): of each function that is not refused, why it answers
 // without a session ("" if it does not), and argument(type, name) for each parameter.
-#define LONGWIRE_EVERY_CALL(call, argument)                                                        \
-  call(cuSinkValues, "",                                                                           \
-       (argument(int, "negative"), argument(unsigned int, "plain"), argument(size_t, "bytes"),     \
-        argument(float, "ratio"), argument(double, "precise"), argument(unsigned char, "small"),   \
-        argument(unsigned short, "middle"), argument(CUlimit, "limit"),                            \
-        argument(CUdevice, "device"), argument(CUdeviceptr, "address"),                            \
-        argument(void*, "pointer"), argument(CUuuid, "uuid"),                                      \
-        argument(unsigned long long*,                                                              \
-                 "sum"))) call(cuSinkHandles, "",                                                  \
-                               (argument(CUgraphNode*, "made"), argument(CUgraph, "graph"),        \
-                                argument(CUgraph*, "other"), argument(CUdevice*, "device")))       \
-      call(cuSinkStructs, "",                                                                      \
-           (argument(const CUuuid*, "from"), argument(const CUuuid*, "maybe"),                     \
-            argument(CUuuid*, "to"), argument(int*, "there")))                                     \
-          call(cuSinkLists, "",                                                                    \
-               (argument(const CUgraphNode*, "nodes"), argument(const unsigned int*, "numbers"),   \
-                argument(const cuuint64_t*, "strides"), argument(const CUgraphEdgeData*, "edges"), \
-                argument(size_t, "count"), argument(unsigned long long*, "sum")))                  \
-              call(cuSinkAnswers, "",                                                              \
-                   (argument(CUgraph, "graph"), argument(CUgraphNode*, "nodes"),                   \
-                    argument(CUgraphEdgeData*, "edges"),                                           \
-                    argument(size_t*, "count"))) call(cuSinkFixedRoom, "",                         \
-                                                      (argument(unsigned int*, "squares"),         \
-                                                       argument(unsigned int, "count")))           \
-                  call(cuSinkText, "",                                                             \
-                       (argument(const char*, "text"), argument(const char*, "maybe"),             \
-                        argument(char*, "answer"), argument(int, "room")))                         \
-                      call(cuSinkDestroy, "", (argument(CUgraphNode, "node"))) call(               \
-                          cuSinkQueued, "",                                                        \
-                          (argument(CUdeviceptr, "address"), argument(CUstream, "hStream")))       \
-                          call(cuSinkQueued_ptsz, "",                                              \
-                               (argument(CUdeviceptr, "address"), argument(CUstream, "hStream")))  \
-                              call(cuSinkWrapped, "", (argument(int*, "value")))                   \
-                                  call(cuSinkWrapped_v2, "", (argument(int*, "value"))) call(      \
-                                      cuSinkLocal, "cold dishes",                                  \
-                                      (argument(void* const*, "callback"),                         \
-                                       argument(CUhostFn, "function")))                            \
-                                      call(cuSinkLocal_ptds, "cold dishes",                        \
-                                           (argument(void* const*, "callback"),                    \
-                                            argument(CUhostFn, "function")))                       \
-                                          call(cuSinkLocal_v2, "cold dishes",                      \
-                                               (argument(void* const*, "callback"),                \
-                                                argument(CUhostFn, "function")))                   \
-                                              call(cuSinkWorker, "",                               \
-                                                   (argument(int, "a"), argument(int*, "twice")))
+#define LONGWIRE_EVERY_CALL(call, argument) \
+  call(cuSinkValues, "", (argument(int, "negative"), argument(unsigned int, "plain"), argument(size_t, "bytes"), argument(float, "ratio"), argument(double, "precise"), argument(unsigned char, "small"), argument(unsigned short, "middle"), argument(CUlimit, "limit"), argument(CUdevice, "device"), argument(CUdeviceptr, "address"), argument(void*, "pointer"), argument(CUuuid, "uuid"), argument(unsigned long long*, "sum"))) \
+  call(cuSinkHandles, "", (argument(CUgraphNode*, "made"), argument(CUgraph, "graph"), argument(CUgraph*, "other"), argument(CUdevice*, "device"))) \
+  call(cuSinkStructs, "", (argument(const CUuuid*, "from"), argument(const CUuuid*, "maybe"), argument(CUuuid*, "to"), argument(int*, "there"))) \
+  call(cuSinkLists, "", (argument(const CUgraphNode*, "nodes"), argument(const unsigned int*, "numbers"), argument(const cuuint64_t*, "strides"), argument(const CUgraphEdgeData*, "edges"), argument(size_t, "count"), argument(unsigned long long*, "sum"))) \
+  call(cuSinkAnswers, "", (argument(CUgraph, "graph"), argument(CUgraphNode*, "nodes"), argument(CUgraphEdgeData*, "edges"), argument(size_t*, "count"))) \
+  call(cuSinkFixedRoom, "", (argument(unsigned int*, "squares"), argument(unsigned int, "count"))) \
+  call(cuSinkText, "", (argument(const char*, "text"), argument(const char*, "maybe"), argument(char*, "answer"), argument(int, "room"))) \
+  call(cuSinkDestroy, "", (argument(CUgraphNode, "node"))) \
+  call(cuSinkQueued, "", (argument(CUdeviceptr, "address"), argument(CUstream, "hStream"))) \
+  call(cuSinkQueued_ptsz, "", (argument(CUdeviceptr, "address"), argument(CUstream, "hStream"))) \
+  call(cuSinkWrapped, "", (argument(int*, "value"))) \
+  call(cuSinkWrapped_v2, "", (argument(int*, "value"))) \
+  call(cuSinkLocal, "cold dishes", (argument(void* const*, "callback"), argument(CUhostFn, "function"))) \
+  call(cuSinkLocal_ptds, "cold dishes", (argument(void* const*, "callback"), argument(CUhostFn, "function"))) \
+  call(cuSinkLocal_v2, "cold dishes", (argument(void* const*, "callback"), argument(CUhostFn, "function"))) \
+  call(cuSinkWorker, "", (argument(int, "a"), argument(int*, "twice"))) \
+
