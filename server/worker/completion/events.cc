@@ -215,8 +215,9 @@ CUresult Events::Elapsed(uint64_t start, uint64_t start_version, uint64_t end, u
   // A record counts as finished when the work before it is; the record itself is a moment later.
   auto begun = std::chrono::steady_clock::now();
   while (true) {
-    CUresult result = driver_.cuEventElapsedTime_v2(milliseconds, handles[0], handles[1]);
+    // Before the question, so that one comes after a moment in which this thread did not run.
     bool later = std::chrono::steady_clock::now() - begun > kElapsedPatience;
+    CUresult result = driver_.cuEventElapsedTime_v2(milliseconds, handles[0], handles[1]);
     if (result != CUDA_ERROR_NOT_READY || later) return result;
     sched_yield();
   }

@@ -338,7 +338,7 @@ TEST(Order, TimesBetweenEventsAreWaitedFor) {
     Record(session, kOne, event, 1);
   }
   session.ExpectProgress(kOne, session.Launch(kOne, 0));
-  session.driver.not_elapsed = 50;
+  session.driver.not_elapsed = 5;
   calls::lwEventElapsed elapsed;
   elapsed.start = 21;
   elapsed.end = 22;
