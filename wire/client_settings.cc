@@ -11,12 +11,6 @@
 namespace longwire::wire {
 namespace {
 
-std::string Trim(const std::string& text) {
-  size_t first = text.find_first_not_of(" \t\r");
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
-
 // For processes that change their directory. A file that is not there keeps its name.
 std::string Absolute(const std::string& path) {
   if (path.empty() || path.front() == '/') return path;
@@ -49,6 +43,12 @@ std::string KeyOf(const std::string& certificate) {
 }
 
 }  // namespace
+
+std::string Trim(const std::string& text) {
+  size_t first = text.find_first_not_of(" \t\r");
+  if (first == std::string::npos) return "";
+  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
 
 ClientSettings::ClientSettings(const char* path) {
   constexpr size_t kMaxFileBytes = size_t{1} << 20;

@@ -7,6 +7,9 @@
 
 namespace longwire::wire {
 
+// The text without blanks at its ends.
+std::string Trim(const std::string& text);
+
 class ClientSettings {
  public:
   // Reads the file. A missing file counts as empty.

@@ -16,19 +16,13 @@
 namespace longwire::shim {
 namespace {
 
-std::string Trim(const std::string& text) {
-  size_t first = text.find_first_not_of(" \t\r");
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
-
 std::vector<std::string> Split(const std::string& text) {
   std::vector<std::string> parts;
   size_t start = 0;
   while (start <= text.size()) {
     size_t comma = text.find(',', start);
     if (comma == std::string::npos) comma = text.size();
-    std::string part = Trim(text.substr(start, comma - start));
+    std::string part = wire::Trim(text.substr(start, comma - start));
     if (!part.empty()) parts.push_back(part);
     start = comma + 1;
   }

@@ -1,4 +1,5 @@
 """Plants faults in the use of a lock and expects clang's analysis to find each."""
+import json
 import pathlib
 import tempfile
 import unittest
@@ -34,6 +35,13 @@ class ThreadSafetyTest(unittest.TestCase):
                        f"-fpch-preprocess -o planted.o -c {source}")
             analysis = thread_safety.Analysis("clang++-19", folder)
             return analysis.check(source, {"command": command})
+
+    def test_the_preset_asan_analyses_what_it_compiles(self):
+        presets = json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]
+        [asan] = [preset["cacheVariables"] for preset in presets if preset["name"] == "asan"]
+        self.assertIn("clang++", asan["CMAKE_CXX_COMPILER"])
+        self.assertIn("-Wthread-safety -Werror=thread-safety",
+                      asan["CMAKE_CXX_FLAGS_RELWITHDEBINFO"])
 
     def test_good_use_has_no_findings(self):
         self.assertEqual("", self.check("MutexLock lock(mutex_); Increase();"))

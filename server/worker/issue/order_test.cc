@@ -327,9 +327,8 @@ TEST(Order, SlowLoadOfOneThreadDoesNotHoldAnother) {
   EXPECT_EQ(session.Expect(wire::DownKind::kReply).header.code, 0);
 }
 
-// The record of an event runs a moment after what tells that it was reached.
-TEST(Order, TimesBetweenEventsAreWaitedFor) {
-  TestSession session;
+// Two events that a stream has reached: the answer to the time between them.
+CUresult TimeBetweenEvents(TestSession& session) {
   session.CreateStream(kOne);
   for (uint64_t event : {21, 22}) {
     calls::lwEventCreate create;
@@ -338,12 +337,26 @@ TEST(Order, TimesBetweenEventsAreWaitedFor) {
     Record(session, kOne, event, 1);
   }
   session.ExpectProgress(kOne, session.Launch(kOne, 0));
-  session.driver.not_elapsed = 5;
   calls::lwEventElapsed elapsed;
   elapsed.start = 21;
   elapsed.end = 22;
   elapsed.start_version = elapsed.end_version = 1;
-  EXPECT_EQ(session.ExpectReply(session.Send(elapsed)).header.code, CUDA_SUCCESS);
+  return static_cast<CUresult>(session.ExpectReply(session.Send(elapsed)).header.code);
+}
+
+// The record of an event runs a moment after what reports that it was reached.
+TEST(Order, TimesBetweenEventsAreWaitedFor) {
+  TestSession session;
+  session.driver.not_elapsed = 5;
+  EXPECT_EQ(TimeBetweenEvents(session), CUDA_SUCCESS);
+}
+
+// A thread that did not run for longer than the worker is patient has asked only once.
+TEST(Order, TimesBetweenEventsAreAskedAgainAfterAStall) {
+  TestSession session;
+  session.driver.not_elapsed = 1;
+  session.driver.not_elapsed_ms = 150;
+  EXPECT_EQ(TimeBetweenEvents(session), CUDA_SUCCESS);
 }
 
 }  // namespace

@@ -136,7 +136,10 @@ void FillStreams(DriverTable& table) {
   };
   table.cuEventElapsedTime_v2 = [](float* milliseconds, CUevent, CUevent) {
     *milliseconds = 1;
-    return --FakeDriver::Get().not_elapsed < 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    FakeDriver& fake = FakeDriver::Get();
+    if (--fake.not_elapsed < 0) return CUDA_SUCCESS;
+    std::this_thread::sleep_for(std::chrono::milliseconds(fake.not_elapsed_ms));
+    return CUDA_ERROR_NOT_READY;
   };
   table.cuEventCreate = [](CUevent* event, unsigned) {
     *event = reinterpret_cast<CUevent>(new FakeEvent);
