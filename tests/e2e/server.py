@@ -174,8 +174,14 @@ class Server:
                 **{name: str(value) for name, value in {**self.everywhere, **more}.items()}}
 
     def program(self, name):
-        """A test program's path; name has its variant: vector_add.static."""
-        return self.build / "tests" / "apps" / name
+        """A test program's path; name has its variant: vector_add.static. One that only `--long`
+        builds is refused: it may lie there from an earlier run and be missing in a new folder."""
+        apps = self.build / "tests" / "apps"
+        program, _, variant = str(name).rpartition(".")
+        if f"{program} {variant} long" in (apps / "programs.txt").read_text().splitlines():
+            raise AssertionError(f"{name} is built with --long only: name it in "
+                                 "per_thread_programs of tests/apps/CMakeLists.txt")
+        return apps / name
 
     def command(self, *words, server=None):
         """The words' program, run on this server (or another)."""
