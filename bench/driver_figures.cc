@@ -1,7 +1,7 @@
 // What driver calls cost: an ordinary driver-API program, run once on the real libcuda and once
 // through Longwire, whose output a runner puts side by side.
 //
-//   driver_figures [start|calls|copies|uploads|all]
+//   driver_figures [start|calls|copies|uploads|mirrored|all]
 //   driver_figures session     a session that does what lines on its standard input say
 #include <cuda.h>
 
@@ -239,6 +239,13 @@ void Memory() {
                      CHECK(cuMemGetInfo(&free_bytes, &total));
                    }),
         "us");
+  Print("limit_query",
+        MedianTime(100,
+                   [&] {
+                     size_t bytes;
+                     CHECK(cuCtxGetLimit(&bytes, CU_LIMIT_MALLOC_HEAP_SIZE));
+                   }),
+        "us");
 }
 
 void CopyFigures(const char* kind, char* host, CUdeviceptr address, size_t bytes,
@@ -309,6 +316,25 @@ void StepsWithUploads(Device& device, const char* name, unsigned flags) {
   CHECK(cuMemFree(address));
 }
 
+// Steps of a program with managed memory, of which it changes a word before each step and reads one
+// after it.
+void StepsWithManaged(Device& device) {
+  constexpr size_t kWords = 64 << 10;
+  CUdeviceptr address;
+  CHECK(cuMemAllocManaged(&address, kWords * sizeof(unsigned), CU_MEM_ATTACH_GLOBAL));
+  auto* words = reinterpret_cast<volatile unsigned*>(address);
+  unsigned steps = 0;
+  MeasureSteps(device, "step_200_managed", [&] {
+    ++steps;
+    words[steps % kWords] = steps;
+    for (int i = 0; i < kStepKernels; ++i) device.Count();
+    device.Synchronize();
+    if (words[steps % kWords] != steps) std::exit(1);
+    return unsigned{kStepKernels};
+  });
+  CHECK(cuMemFree(address));
+}
+
 // For figures of many sessions at once: says READY, then answers lines, each with its figures and
 // an empty line.
 //
@@ -376,5 +402,6 @@ int main(int argc, char** argv) {
     StepsWithUploads(device, "upload_step_pinned", 0);
     StepsWithUploads(device, "upload_step_mapped", CU_MEMHOSTALLOC_DEVICEMAP);
   }
+  if (group == "mirrored" || group == "all") StepsWithManaged(device);
   return 0;
 }

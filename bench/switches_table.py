@@ -19,18 +19,18 @@ from wire_table import Column
 # change what works, and not only what it costs.
 DEPENDS = {
     "answers-first": ("calls", "eight"),
-    "attributes-with-load": ("start", "torch"),
+    "attributes-with-load": ("start", "whole"),
     "early-copies": ("calls", "copies"),
-    "early-reuse": ("uncached",),
+    "early-reuse": ("uncached", "grown"),
     "joined-ends": ("calls", "copies"),
     "kept-limits": ("calls", "attention"),
-    "late-comparisons": ("calls",),
+    "late-comparisons": ("calls", "mirrored"),
     "launch-chains": ("calls", "torch"),
     "launch-runs": ("calls", "torch"),
-    "module-cache": ("start",),
+    "module-cache": ("start", "whole"),
     "own-polling": ("calls", "eight"),
     "predicted-spins": ("calls", "eight"),
-    "pulls-with-waits": ("calls",),
+    "pulls-with-waits": ("calls", "mirrored"),
     "quiet-ends": ("calls", "eight"),
     "remap": ("grown",),
     "shared-pinned": ("unix",),
@@ -76,13 +76,20 @@ class Side:
                 values = [value for one in found for of, value, _ in one if of == name]
                 column.figures.setdefault(name, (unit, []))[1].append(statistics.median(values))
             return
+        if workload == "whole":  # a PyTorch program from its start to its end
+            begin = time.monotonic()
+            column.run(self.words(workload), raw)
+            seconds = time.monotonic() - begin
+            column.figures.setdefault("whole_run", ("s", []))[1].append(seconds)
+            return
         if workload == "start":
             column.run([self.figures.driver, "start"], raw)  # its link may have to be started
             time.sleep(1)
         column.gather(self.words(workload), raw)
 
     def words(self, workload):
-        steps = {"torch": ["mlp", "cnn", "forward"], "attention": ["gpt"], "uncached": ["cnn"]}
+        steps = {"torch": ["mlp", "cnn", "forward"], "attention": ["gpt"], "uncached": ["cnn"],
+                 "whole": ["mlp"]}
         if workload in steps:
             return torch_program(*steps[workload])
         if workload == "grown":
@@ -104,7 +111,7 @@ def gain(unit, on, off):
 
 def rows(out, switch, workload, on, off):
     for name, (unit, values) in on.column(workload).figures.items():
-        if name.endswith("_result") or name not in off.column(workload).figures:
+        if unit == "1" or name not in off.column(workload).figures:  # a result, not a figure
             continue
         without = statistics.median(off.column(workload).figures[name][1])
         value = statistics.median(values)

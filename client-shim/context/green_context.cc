@@ -49,8 +49,12 @@ CUresult CreateInWorker(Context* green, uint32_t number, CUdevResourceDesc descr
 CUresult NewGreenContext(Context* home, CUdevResourceDesc descriptor, unsigned flags,
                          Context** created) {
   Context* green = Contexts().New();
+  if (green == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   GreenHandle* handle = Handles().New();
-  if (green == nullptr || handle == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (handle == nullptr) {
+    Contexts().Recycle(green);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   green->device = home->device;
   green->home = home;
   uint32_t number = NewContextNumber(home);

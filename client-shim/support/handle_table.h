@@ -33,10 +33,10 @@ enum class HandleKind : uint64_t {
   kNotification = 15,
 };
 
-template <class T, HandleKind kind>
+template <class T, HandleKind kind, uint64_t slot_bits = 24>
 class HandleTable {
  public:
-  static constexpr uint64_t kSlotBits = 24, kGenerationBits = 12, kLowBits = 4;
+  static constexpr uint64_t kSlotBits = slot_bits, kGenerationBits = 12, kLowBits = 4;
   static constexpr uint64_t kMaxSlots = uint64_t{1} << kSlotBits;
   static constexpr size_t kReuseDelay = 256;  // slots that rest before they are used again
 

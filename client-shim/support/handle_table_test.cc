@@ -152,6 +152,27 @@ TEST_F(HandleTableTest, OneOfManyThreadsRetires) {
   }
 }
 
+// A smaller one, as nobody makes 16 million objects here.
+TEST(HandleTable, AFullTableGivesNothingUntilSomethingEnds) {
+  using Small = HandleTable<Object, HandleKind::kEvent, 10>;
+  auto& table = *new Small;
+  std::vector<Object*> objects;
+  for (uint64_t i = 0; i < Small::kMaxSlots; ++i) {
+    objects.push_back(table.New());
+    ASSERT_NE(objects.back(), nullptr) << i;
+    table.Publish(objects.back());
+  }
+  EXPECT_EQ(table.New(), nullptr);
+  // Slots rest before they are used again: a stale handle must not mean a new object at once.
+  for (size_t i = 0; i <= Small::kReuseDelay; ++i) {
+    EXPECT_EQ(table.New(), nullptr) << i;
+    EXPECT_TRUE(table.Retire(objects[i]));
+    table.Recycle(objects[i]);
+  }
+  EXPECT_EQ(table.New(), objects[0]);
+  EXPECT_EQ(table.New(), nullptr);
+}
+
 // While the table grows, what was published is found, and what was retired is not.
 TEST_F(HandleTableTest, ReadersNeedNoLock) {
   constexpr int kObjects = 4000;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The table of locks in docs/threads.md against the ranks in base/lock_ranks.h and their use."""
 import argparse
+import collections
 import pathlib
 import re
 import subprocess
@@ -23,10 +24,10 @@ def faults(root):
     sources = subprocess.run(["git", "-C", root, "ls-files", "*.h", "*.cc"], check=True,
                              capture_output=True, text=True).stdout.split()
     text = "\n".join((root / name).read_text() for name in sources if (root / name).is_file())
+    uses = collections.Counter(re.findall(r"\branks::(k\w+)", text))
     for constant, _, name in ranks:
-        uses = len(re.findall(rf"\branks::{constant}\b", text))
-        if uses != 1:
-            yield f"base/lock_ranks.h: {uses} mutexes have the rank of {name}"
+        if uses[constant] != 1:
+            yield f"base/lock_ranks.h: {uses[constant]} mutexes have the rank of {name}"
 
 
 def main():
