@@ -112,12 +112,6 @@ int DeviceOfAddress(uint64_t address) {
   return -1;
 }
 
-int AttributeOr(const Device& device, CUdevice_attribute attribute, int otherwise) {
-  if (static_cast<size_t>(attribute) >= device.attributes.size()) return otherwise;
-  const wire::DeviceAttribute& known = device.attributes[attribute];
-  return known.code == CUDA_SUCCESS ? known.value : otherwise;
-}
-
 std::string PciBusId(const Device& device) {
   char text[32];
   snprintf(text, sizeof(text), "%04x:%02x:%02x.0",

@@ -32,7 +32,11 @@ int DeviceOfAddress(uint64_t address);
 // "domain:bus:device.function" as the driver writes it.
 std::string PciBusId(const Device& device);
 
-// An attribute's value, or `otherwise` if the server did not report one.
-int AttributeOr(const Device& device, CUdevice_attribute attribute, int otherwise);
+// An attribute's value, or `otherwise` if the server did not report one. A launch asks for seven.
+inline int AttributeOr(const Device& device, CUdevice_attribute attribute, int otherwise) {
+  if (static_cast<size_t>(attribute) >= device.attributes.size()) return otherwise;
+  const wire::DeviceAttribute& known = device.attributes[attribute];
+  return known.code == CUDA_SUCCESS ? known.value : otherwise;
+}
 
 }  // namespace longwire::shim
