@@ -11,6 +11,8 @@ using Arguments = std::vector<std::string>;
 int Admin(const Arguments& arguments);
 int Bench(const Arguments& arguments);
 int Cert(const Arguments& arguments);
+int Invite(const Arguments& arguments);
+int Join(const Arguments& arguments);
 int Run(const Arguments& arguments);
 int Doctor(const Arguments& arguments);
 int Config(const Arguments& arguments);

@@ -23,7 +23,11 @@ constexpr const char* kHelp =
                     which session has which device memory, now or over time
   longwire trace --calls | --allocations | --summary [--] PROGRAM [ARGUMENTS...]
                     as run, and traces what PROGRAM does
-  longwire cert init | server | client | show
+  longwire invite NAME
+                    invites a user to this server; prints the line for longwire join
+  longwire join LINE
+                    gets this user's certificate with such a line, and opens a session
+  longwire cert init | server | client | renew | show
                     certificates by which servers and users know each other
   longwire config check|show|default [FILE]
                     longwired's configuration file: what is wrong, what it means, a first one
@@ -46,7 +50,8 @@ struct Command {
 constexpr Command kCommands[] = {
     {"admin", longwire::cli::Admin},   {"bench", longwire::cli::Bench},
     {"cert", longwire::cli::Cert},     {"config", longwire::cli::Config},
-    {"doctor", longwire::cli::Doctor}, {"memory", longwire::cli::Memory},
+    {"doctor", longwire::cli::Doctor}, {"invite", longwire::cli::Invite},
+    {"join", longwire::cli::Join},     {"memory", longwire::cli::Memory},
     {"run", longwire::cli::Run},       {"status", longwire::cli::Status},
     {"trace", longwire::cli::Trace},
 };

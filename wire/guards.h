@@ -15,7 +15,8 @@ namespace longwire::wire {
 
 // Sorted: the name, what the guard prevents, and the file of the check.
 inline constexpr std::string_view kGuards[] = {
-    "admin",    // administration by those who may not: server/daemon/admin.cc
+    "admin",      // administration by those who may not: server/daemon/admin.cc
+    "authority",  // secrets for other authorities: link/certificates/signer_client.cc
     "between",  // work between a copy and the free behind it: client-shim/session/deferred_call.cc
     "bounds",   // a frame larger than a batch: link/transport/relay_end.cc
     "certificate",     // clients without a valid certificate: server/daemon/server_credentials.cc
@@ -30,6 +31,7 @@ inline constexpr std::string_view kGuards[] = {
     "identity",        // another identity that has a session's token: server/daemon/session.cc
     "image_digest",    // an image that is not what it was: server/images/image_files.cc
     "image_owner",     // a tenant that asks for another's image: server/images/image_store.cc
+    "invitation",      // a second use, a wrong secret: server/signer/invitations.cc
     "late_copies",     // work before a copy that was seen done: client-shim/stream/early_copies.cc
     "late_writes",     // old bytes of what a program wrote: client-shim/copy/speculative_uploads.cc
     "lent",            // the return of chunks that another one holds: server/keeper/chunk_pool.cc
@@ -39,6 +41,7 @@ inline constexpr std::string_view kGuards[] = {
     "quota_sessions",  // more sessions than a tenant may have: server/daemon/session_table.cc
     "range_check",     // a kernel's access outside of device memory: softgpu/engine/memory/arena.cc
     "resources",       // parts of a device that were not given: worker/process/given_resources.cc
+    "revoked",         // renewal of a revoked certificate: server/signer/revocations.cc
     "scrub",           // another session's bytes in leased memory: server/keeper/main.cc
     "shared_tenant",   // another tenant's shared memory: server/keeper/chunk_sharing.cc
     "sizes",           // a copy's bytes outside its announced range: worker/transfer/transfers.cc

@@ -6,14 +6,21 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "cli/cert/pem_files.h"
 #include "cli/cert/show.h"
+#include "cli/enrol/renew.h"
 #include "cli/options.h"
+#include "link/certificates/pem_files.h"
 #include "link/transport/certificate.h"
 #include "wire/number.h"
 
 namespace longwire::cli {
 namespace {
+
+using certificates::FilesOf;
+using certificates::Issued;
+using certificates::PemFiles;
+using certificates::ValidFor;
+using certificates::Validity;
 
 constexpr const char* kHelp =
     R"(longwire cert: certificates by which servers and users know each other.
@@ -24,6 +31,8 @@ constexpr const char* kHelp =
       sign a certificate for a server that clients reach by these names
   longwire cert client --name NAME [--dir D] [--days N] [--force]
       sign a certificate for a user; the server's configuration lists NAME at a tenant
+  longwire cert renew [--help]
+      a new certificate for this user, from the server's signer
   longwire cert show FILE
       what a certificate says
 
@@ -107,11 +116,12 @@ int Init(const Wish& wish) {
   char host[256] = "";
   gethostname(host, sizeof(host) - 1);
   std::string name = std::string("Longwire authority of ") + host;
-  auto made = MakeAuthority(wish.name.empty() ? name.substr(0, kMaxName) : wish.name,
-                            ValidFor(wish.days == 0 ? kAuthorityDays : wish.days), &sentence);
+  auto made =
+      certificates::MakeAuthority(wish.name.empty() ? name.substr(0, kMaxName) : wish.name,
+                                  ValidFor(wish.days == 0 ? kAuthorityDays : wish.days), &sentence);
   PemFiles files = FilesOf(wish.folder + "/ca");
-  if (!made || !MakeFolder(wish.folder, &sentence) ||
-      !WriteFiles(files, *made, wish.force, &sentence)) {
+  if (!made || !certificates::MakeFolder(wish.folder, &sentence) ||
+      !certificates::WriteFiles(files, *made, wish.force, &sentence)) {
     return Fail(sentence);
   }
   std::printf(
@@ -126,11 +136,12 @@ template <class Issue>
 int Sign(const Wish& wish, const std::string& file, Issue issue, PemFiles* files) {
   std::string sentence;
   if (file == "ca") return Fail("'ca' is the authority's own file; choose another name");
-  auto authority = ReadFiles(FilesOf(wish.folder + "/ca"), &sentence);
+  auto authority = certificates::ReadFiles(FilesOf(wish.folder + "/ca"), &sentence);
   if (!authority) return Fail(sentence + "; make an authority with: longwire cert init");
   auto made = issue(*authority, ValidFor(wish.days == 0 ? kDays : wish.days), &sentence);
   *files = FilesOf(wish.folder + "/" + file);
-  if (!made || !WriteFiles(*files, *made, wish.force, &sentence)) return Fail(sentence);
+  if (!made || !certificates::WriteFiles(*files, *made, wish.force, &sentence))
+    return Fail(sentence);
   std::printf("%s, valid until %s\n%s\n", files->certificate.c_str(), ValidUntil(*made).c_str(),
               files->key.c_str());
   return 0;
@@ -140,7 +151,7 @@ int Server(const Wish& wish) {
   std::vector<std::string> names = Split(wish.name);
   PemFiles files;
   auto issue = [&](const Issued& authority, Validity validity, std::string* sentence) {
-    return IssueServer(authority, names, validity, sentence);
+    return certificates::IssueServer(authority, names, validity, sentence);
   };
   int status = Sign(wish, names.front(), issue, &files);
   if (status != 0) return status;
@@ -154,7 +165,7 @@ int Server(const Wish& wish) {
 int Client(const Wish& wish) {
   PemFiles files;
   auto issue = [&](const Issued& authority, Validity validity, std::string* sentence) {
-    return IssueClient(authority, wish.name, validity, sentence);
+    return certificates::IssueClient(authority, wish.name, validity, sentence);
   };
   // Checked before it names a file.
   int status = Sign(wish, wish.name, issue, &files);
@@ -170,6 +181,9 @@ int Client(const Wish& wish) {
 }  // namespace
 
 int Cert(const Arguments& arguments) {
+  if (!arguments.empty() && arguments[0] == "renew") {
+    return Renew({arguments.begin() + 1, arguments.end()});
+  }
   if (arguments.empty() || std::ranges::any_of(arguments, IsHelp)) {
     std::fputs(kHelp, stdout);
     return arguments.empty() ? kUsageStatus : 0;
@@ -178,8 +192,9 @@ int Cert(const Arguments& arguments) {
   if (action == "show" && arguments.size() == 2) return ShowCertificate(arguments[1]);
   Wish wish;
   if (action != "init" && action != "server" && action != "client") {
-    std::fputs("longwire cert: init, server, client or show FILE? See longwire cert --help\n",
-               stderr);
+    std::fputs(
+        "longwire cert: init, server, client, renew or show FILE? See longwire cert --help\n",
+        stderr);
     return kUsageStatus;
   }
   if (!ParseWish(arguments, &wish)) return kUsageStatus;

@@ -2,8 +2,8 @@
 
 #include <cstdio>
 
-#include "cli/cert/pem_files.h"
 #include "cli/text.h"
+#include "link/certificates/pem_files.h"
 #include "link/transport/certificate.h"
 
 namespace longwire::cli {
@@ -45,7 +45,7 @@ void Print(const transport::Certificate& certificate) {
 
 int ShowCertificate(const std::string& path) {
   std::string sentence;
-  auto text = ReadText(path, &sentence);
+  auto text = certificates::ReadText(path, &sentence);
   std::vector<transport::CertificatePointer> all;
   if (text) {
     all = transport::ParseCertificates(*text);

@@ -4,8 +4,6 @@
 
 #include <charconv>
 
-#include "wire/limits.h"
-
 namespace longwire::transport {
 
 std::string Address::Text() const {
@@ -13,7 +11,8 @@ std::string Address::Text() const {
   return (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
-std::optional<Address> ParseAddress(std::string_view text, std::string* problem) {
+std::optional<Address> ParseAddress(std::string_view text, std::string* problem,
+                                    uint16_t default_port) {
   Address address;
   std::string_view port;
   bool has_port = false;
@@ -46,7 +45,7 @@ std::optional<Address> ParseAddress(std::string_view text, std::string* problem)
     return std::nullopt;
   }
   if (!has_port) {
-    address.port = wire::kDefaultPort;
+    address.port = default_port;
     return address;
   }
   auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
@@ -58,11 +57,12 @@ std::optional<Address> ParseAddress(std::string_view text, std::string* problem)
   return address;
 }
 
-std::optional<std::vector<Address>> ParseAddresses(std::string_view text, std::string* problem) {
+std::optional<std::vector<Address>> ParseAddresses(std::string_view text, std::string* problem,
+                                                   uint16_t default_port) {
   std::vector<Address> addresses;
   while (true) {
     size_t comma = text.find(',');
-    std::optional<Address> address = ParseAddress(text.substr(0, comma), problem);
+    std::optional<Address> address = ParseAddress(text.substr(0, comma), problem, default_port);
     if (!address) return std::nullopt;
     addresses.push_back(std::move(*address));
     if (comma == std::string_view::npos) return addresses;

@@ -1,4 +1,5 @@
-// Addresses as people type them: "host:port", "host", "[v6]:port"; the default port is 7411.
+// Addresses as people type them: "host:port", "host", "[v6]:port"; the default port is the
+// daemon's, 7411.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +7,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "wire/limits.h"
 
 namespace longwire::transport {
 
@@ -16,9 +19,11 @@ struct Address {
 };
 
 // nullopt with a sentence in *problem.
-std::optional<Address> ParseAddress(std::string_view text, std::string* problem);
+std::optional<Address> ParseAddress(std::string_view text, std::string* problem,
+                                    uint16_t default_port = wire::kDefaultPort);
 // A comma list.
-std::optional<std::vector<Address>> ParseAddresses(std::string_view text, std::string* problem);
+std::optional<std::vector<Address>> ParseAddresses(std::string_view text, std::string* problem,
+                                                   uint16_t default_port = wire::kDefaultPort);
 // True for names and numbers that reach this host only.
 bool IsLoopback(const Address& address);
 

@@ -1,52 +1,21 @@
 #include "link/transport/tls_probe.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
-#include <netdb.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
 #include "base/poll_set.h"
+#include "link/transport/tcp.h"
 #include "wire/socket.h"
 
 namespace longwire::transport {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-bool AwaitSocket(int socket, short events, Clock::time_point deadline) {
-  auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-  return left.count() > 0 && base::PollOne(socket, events, left) != 0;
-}
-
-// *reason, if given, is the error of the last address.
-wire::Descriptor Connect(const Address& server, Clock::time_point deadline, int* reason = nullptr) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  std::string port = std::to_string(server.port);
-  if (getaddrinfo(server.host.c_str(), port.c_str(), &hints, &found) != 0) return {};
-  wire::Descriptor connected;
-  for (addrinfo* way = found; way != nullptr && !connected.valid(); way = way->ai_next) {
-    connected.Reset(socket(way->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    if (connect(connected.get(), way->ai_addr, way->ai_addrlen) == 0) break;
-    int error = errno;
-    socklen_t length = sizeof(error);
-    if (error == EINPROGRESS && AwaitSocket(connected.get(), POLLOUT, deadline)) {
-      getsockopt(connected.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-    }
-    if (error != 0) connected.Reset();
-    if (reason != nullptr) *reason = error;
-  }
-  freeaddrinfo(found);
-  return connected;
-}
 
 bool IsNumeric(const std::string& host) {
   in6_addr address;
@@ -73,7 +42,7 @@ class Probe {
   }
 
   std::string Run() {
-    socket_ = Connect(server_, deadline_);
+    socket_ = ConnectTcp(server_, deadline_);
     if (!socket_.valid() || !Prepare()) return {};
     bool shaken = Drive([this] { return SSL_connect(ssl_); });
     if (material_ == nullptr) return shaken || IsAlert() ? WantsTls() : "";
@@ -235,7 +204,7 @@ std::string DiagnoseTls(const Address& server, const TlsMaterial* material,
 
 TcpOutcome TryTcp(const Address& server, std::chrono::milliseconds patience) {
   int reason = 0;
-  if (Connect(server, Clock::now() + patience, &reason).valid()) return TcpOutcome::kConnected;
+  if (ConnectTcp(server, Clock::now() + patience, &reason).valid()) return TcpOutcome::kConnected;
   switch (reason) {
     case 0:
       return TcpOutcome::kUnknownName;

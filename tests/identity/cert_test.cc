@@ -28,7 +28,7 @@ class CertTest : public testing::Test {
   }
   std::string Text(const std::string& name) {
     std::string sentence;
-    return cli::ReadText(folder_ / name, &sentence).value_or(sentence);
+    return certificates::ReadText(folder_ / name, &sentence).value_or(sentence);
   }
 
   Folder folder_;

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/cert/pem_files.h"
+#include "link/certificates/pem_files.h"
 #include "link/transport/tls_files.h"
 
 namespace longwire::identity {
@@ -38,7 +38,7 @@ class Folder {
 };
 
 // Valid from `from` to `until` hours from now.
-inline cli::Validity Hours(int from, int until) {
+inline certificates::Validity Hours(int from, int until) {
   std::time_t now = std::time(nullptr);
   return {now + from * kHour, now + until * kHour};
 }
@@ -49,36 +49,40 @@ class Authority {
   Authority(std::string folder, const std::string& name = "Test authority")
       : folder_(std::move(folder)) {
     std::string sentence;
-    auto made = cli::MakeAuthority(name, Hours(-200, 1000), &sentence);
-    EXPECT_TRUE(made && cli::MakeFolder(folder_, &sentence)) << sentence;
+    auto made = certificates::MakeAuthority(name, Hours(-200, 1000), &sentence);
+    EXPECT_TRUE(made && certificates::MakeFolder(folder_, &sentence)) << sentence;
     if (!made) return;
     issued_ = *made;
-    EXPECT_TRUE(cli::WriteFiles(cli::FilesOf(folder_ + "/ca"), issued_, true, &sentence));
+    EXPECT_TRUE(
+        certificates::WriteFiles(certificates::FilesOf(folder_ + "/ca"), issued_, true, &sentence));
   }
 
   transport::TlsFiles Server(const std::vector<std::string>& names,
-                             cli::Validity validity = Hours(-1, 100),
+                             certificates::Validity validity = Hours(-1, 100),
                              const std::string& file = "server") {
     std::string sentence;
-    return Write(file, cli::IssueServer(issued_, names, validity, &sentence));
+    return Write(file, certificates::IssueServer(issued_, names, validity, &sentence));
   }
-  transport::TlsFiles Client(const std::string& name, cli::Validity validity = Hours(-1, 100),
+  transport::TlsFiles Client(const std::string& name,
+                             certificates::Validity validity = Hours(-1, 100),
                              const std::string& file = "") {
     std::string sentence;
-    return Write(file.empty() ? name : file, cli::IssueClient(issued_, name, validity, &sentence));
+    return Write(file.empty() ? name : file,
+                 certificates::IssueClient(issued_, name, validity, &sentence));
   }
   std::string certificate() const { return folder_ + "/ca.crt"; }
 
  private:
-  transport::TlsFiles Write(const std::string& name, const std::optional<cli::Issued>& issued) {
+  transport::TlsFiles Write(const std::string& name,
+                            const std::optional<certificates::Issued>& issued) {
     std::string sentence;
-    cli::PemFiles files = cli::FilesOf(folder_ + "/" + name);
-    EXPECT_TRUE(issued && cli::WriteFiles(files, *issued, true, &sentence)) << sentence;
+    certificates::PemFiles files = certificates::FilesOf(folder_ + "/" + name);
+    EXPECT_TRUE(issued && certificates::WriteFiles(files, *issued, true, &sentence)) << sentence;
     return {files.certificate, files.key, certificate()};
   }
 
   std::string folder_;
-  cli::Issued issued_;
+  certificates::Issued issued_;
 };
 
 struct Said {

@@ -132,9 +132,9 @@ class DaemonTest : public testing::Test {
     std::string sentence;
     transport::SpeakTls13Only();
     transport::TlsMaterial material;
-    material.certificate = cli::ReadText(files.certificate, &sentence).value_or("");
-    material.key = cli::ReadText(files.key, &sentence).value_or("");
-    material.authority = cli::ReadText(files.authority, &sentence).value_or("");
+    material.certificate = certificates::ReadText(files.certificate, &sentence).value_or("");
+    material.key = certificates::ReadText(files.key, &sentence).value_or("");
+    material.authority = certificates::ReadText(files.authority, &sentence).value_or("");
     return transport::OpenChannel(address_, &material);
   }
   // Whether the daemon answers there at all.

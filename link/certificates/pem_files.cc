@@ -1,4 +1,4 @@
-#include "cli/cert/pem_files.h"
+#include "link/certificates/pem_files.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -6,12 +6,13 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 
 #include "wire/socket.h"
 
-namespace longwire::cli {
+namespace longwire::certificates {
 namespace {
 
 constexpr mode_t kForOwner = 0600;
@@ -28,8 +29,18 @@ bool WriteNew(const std::string& path, const std::string& text, mode_t mode) {
          fsync(file.get()) == 0;
 }
 
-bool Write(const std::string& path, const std::string& text, mode_t mode, bool replace,
-           std::string* sentence) {
+// systemd opens a credential to its service by an access list, whose mask shows as the group's
+// rights.
+bool IsCredential(const std::string& path) {
+  const char* folder = getenv("CREDENTIALS_DIRECTORY");
+  return folder != nullptr && path.starts_with(std::string(folder) + "/");
+}
+
+}  // namespace
+
+bool WriteText(const std::string& path, const std::string& text, Readers readers, bool replace,
+               std::string* sentence) {
+  const mode_t mode = readers == Readers::kOwner ? kForOwner : kForAll;
   // A replaced file changes at once: whoever reads it meanwhile sees the old or the new one.
   std::string place = replace ? path + ".new" : path;
   if (replace) unlink(place.c_str());
@@ -39,8 +50,6 @@ bool Write(const std::string& path, const std::string& text, mode_t mode, bool r
                               : Because("cannot write " + path);
   return false;
 }
-
-}  // namespace
 
 PemFiles FilesOf(const std::string& path) { return {path + ".crt", path + ".key"}; }
 
@@ -62,8 +71,8 @@ bool WriteFiles(const PemFiles& files, const Issued& issued, bool replace, std::
     *sentence = path + " is there already; --force replaces it";
     return false;
   }
-  return Write(files.key, issued.key, kForOwner, replace, sentence) &&
-         Write(files.certificate, issued.certificate, kForAll, replace, sentence);
+  return WriteText(files.key, issued.key, Readers::kOwner, replace, sentence) &&
+         WriteText(files.certificate, issued.certificate, Readers::kAll, replace, sentence);
 }
 
 std::optional<std::string> ReadText(const std::string& path, std::string* sentence) {
@@ -78,7 +87,8 @@ std::optional<std::string> ReadText(const std::string& path, std::string* senten
 
 std::optional<Issued> ReadFiles(const PemFiles& files, std::string* sentence) {
   struct stat status {};
-  if (stat(files.key.c_str(), &status) == 0 && (status.st_mode & 077) != 0) {
+  const bool readable = stat(files.key.c_str(), &status) == 0 && (status.st_mode & 077) != 0;
+  if (readable && !IsCredential(files.key)) {
     *sentence = "the private key " + files.key +
                 " can be used by others than its owner; run: chmod 600 " + files.key;
     return std::nullopt;
@@ -90,4 +100,4 @@ std::optional<Issued> ReadFiles(const PemFiles& files, std::string* sentence) {
   return Issued{*certificate, *key};
 }
 
-}  // namespace longwire::cli
+}  // namespace longwire::certificates

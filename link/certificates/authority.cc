@@ -1,4 +1,4 @@
-#include "cli/cert/authority.h"
+#include "link/certificates/authority.h"
 
 #include <arpa/inet.h>
 #include <openssl/bn.h>
@@ -13,7 +13,7 @@
 
 #include "link/transport/certificate.h"
 
-namespace longwire::cli {
+namespace longwire::certificates {
 namespace {
 
 using transport::CertificatePointer;
@@ -85,7 +85,7 @@ bool AddExtension(X509* certificate, X509* issuer, const Extension& extension) {
 }
 
 // What stands on a certificate; issuer and its key nullptr: it signs itself.
-struct Request {
+struct Contents {
   std::string name;
   Validity validity;
   std::vector<Extension> extensions;
@@ -93,46 +93,39 @@ struct Request {
   EVP_PKEY* issuer_key = nullptr;
 };
 
-std::optional<Issued> Sign(const Request& request, std::string* sentence) {
-  KeyPointer key(EVP_EC_gen("P-256"));
+// The certificate of `key`, of which only the public half is used unless it signs itself; empty
+// with a sentence.
+std::string Sign(const Contents& request, EVP_PKEY* key, std::string* sentence) {
   CertificatePointer made(X509_new());
-  if (key == nullptr || made == nullptr) {
-    *sentence = OpenSslProblem();
-    return std::nullopt;
-  }
   X509* issuer = request.issuer == nullptr ? made.get() : request.issuer;
-  EVP_PKEY* issuer_key = request.issuer_key == nullptr ? key.get() : request.issuer_key;
-  bool good = X509_set_version(made.get(), X509_VERSION_3) == 1 && SetSerial(made.get()) &&
+  EVP_PKEY* issuer_key = request.issuer_key == nullptr ? key : request.issuer_key;
+  bool good = made != nullptr && key != nullptr &&
+              X509_set_version(made.get(), X509_VERSION_3) == 1 && SetSerial(made.get()) &&
               SetName(made.get(), request.name) &&
               X509_set_issuer_name(made.get(), X509_get_subject_name(issuer)) == 1 &&
               ASN1_TIME_set(X509_getm_notBefore(made.get()), request.validity.from) != nullptr &&
               ASN1_TIME_set(X509_getm_notAfter(made.get()), request.validity.until) != nullptr &&
-              X509_set_pubkey(made.get(), key.get()) == 1;
+              X509_set_pubkey(made.get(), key) == 1;
   for (const Extension& extension : request.extensions) {
     good = good && AddExtension(made.get(), issuer, extension);
   }
   good = good && X509_sign(made.get(), issuer_key, EVP_sha256()) > 0;
-  Issued issued;
-  if (good) {
-    issued.certificate = ToPem([&](BIO* out) { return PEM_write_bio_X509(out, made.get()); });
-    issued.key = ToPem([&](BIO* out) {
-      return PEM_write_bio_PKCS8PrivateKey(out, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
-    });
-  }
-  if (!issued.certificate.empty() && !issued.key.empty()) return issued;
-  *sentence = OpenSslProblem();
-  return std::nullopt;
+  std::string text;
+  if (good) text = ToPem([&](BIO* out) { return PEM_write_bio_X509(out, made.get()); });
+  if (text.empty()) *sentence = OpenSslProblem();
+  return text;
 }
 
-// Signs with the authority, for no longer than that is valid itself.
-std::optional<Issued> SignBy(const Issued& authority, Request request, std::string* sentence) {
+// Signs with the authority, for no longer than that is valid itself. Empty with a sentence.
+std::string SignBy(const Issued& authority, Contents request, EVP_PKEY* subject,
+                   std::string* sentence) {
   CertificatePointer issuer = transport::ParseCertificate(authority.certificate);
   KeyPointer key = transport::ParseKey(authority.key);
   if (issuer == nullptr || key == nullptr || X509_check_ca(issuer.get()) != 1 ||
       X509_check_private_key(issuer.get(), key.get()) != 1) {
     *sentence = "the authority's certificate and key do not belong together";
     ERR_clear_error();
-    return std::nullopt;
+    return {};
   }
   request.validity.until =
       std::min(request.validity.until, transport::Describe(issuer.get()).not_after);
@@ -142,10 +135,38 @@ std::optional<Issued> SignBy(const Issued& authority, Request request, std::stri
   request.extensions.push_back({NID_authority_key_identifier, "keyid:always"});
   request.issuer = issuer.get();
   request.issuer_key = key.get();
-  return Sign(request, sentence);
+  return Sign(request, subject, sentence);
+}
+
+// A certificate and the new key that it is for; `make` makes the former.
+template <class MakeCertificate>
+std::optional<Issued> WithNewKey(MakeCertificate make, std::string* sentence) {
+  Issued issued;
+  issued.key = NewKey(sentence);
+  if (issued.key.empty()) return std::nullopt;
+  KeyPointer key = transport::ParseKey(issued.key);
+  issued.certificate = make(key.get());
+  if (issued.certificate.empty()) return std::nullopt;
+  return issued;
+}
+
+Contents ClientContents(const std::string& name, Validity validity) {
+  return {name, validity, {{NID_ext_key_usage, "clientAuth"}}};
 }
 
 }  // namespace
+
+std::string NewKey(std::string* sentence) {
+  KeyPointer key(EVP_EC_gen("P-256"));
+  std::string text;
+  if (key != nullptr) {
+    text = ToPem([&](BIO* out) {
+      return PEM_write_bio_PKCS8PrivateKey(out, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
+    });
+  }
+  if (text.empty()) *sentence = OpenSslProblem();
+  return text;
+}
 
 Validity ValidFor(int days) {
   std::time_t now = std::time(nullptr);
@@ -158,11 +179,11 @@ std::optional<Issued> MakeAuthority(const std::string& name, Validity validity,
     *sentence = "'" + name + "' is no name for an authority: letters, digits, blanks and -_.@ only";
     return std::nullopt;
   }
-  Request request{name, validity, {}};
+  Contents request{name, validity, {}};
   request.extensions = {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
                         {NID_key_usage, "critical,keyCertSign,cRLSign"},
                         {NID_subject_key_identifier, "hash"}};
-  return Sign(request, sentence);
+  return WithNewKey([&](EVP_PKEY* key) { return Sign(request, key, sentence); }, sentence);
 }
 
 std::optional<Issued> IssueServer(const Issued& authority, const std::vector<std::string>& names,
@@ -180,23 +201,37 @@ std::optional<Issued> IssueServer(const Issued& authority, const std::vector<std
     *sentence = "a server's certificate needs the names by which clients reach it";
     return std::nullopt;
   }
-  Request request{names.front(), validity, {}};
+  Contents request{names.front(), validity, {}};
   request.extensions = {{NID_ext_key_usage, "serverAuth"}, {NID_subject_alt_name, list}};
-  return SignBy(authority, std::move(request), sentence);
+  auto sign = [&](EVP_PKEY* key) { return SignBy(authority, request, key, sentence); };
+  return WithNewKey(sign, sentence);
+}
+
+bool IsIdentityName(const std::string& name, std::string* sentence) {
+  // "loopback" and "uid:N" are identities of those who come without a certificate.
+  if (IsPlainName(name, "-_.@") && name != "loopback") return true;
+  *sentence = "'" + name +
+              "' is no name for an identity: letters, digits and -_.@ only, at "
+              "most 64, and not 'loopback'";
+  return false;
 }
 
 std::optional<Issued> IssueClient(const Issued& authority, const std::string& name,
                                   Validity validity, std::string* sentence) {
-  // "loopback" and "uid:N" are identities of those who come without a certificate.
-  if (!IsPlainName(name, "-_.@") || name == "loopback") {
-    *sentence = "'" + name +
-                "' is no name for an identity: letters, digits and -_.@ only, at "
-                "most 64, and not 'loopback'";
-    return std::nullopt;
-  }
-  Request request{name, validity, {}};
-  request.extensions = {{NID_ext_key_usage, "clientAuth"}};
-  return SignBy(authority, std::move(request), sentence);
+  if (!IsIdentityName(name, sentence)) return std::nullopt;
+  auto sign = [&](EVP_PKEY* key) {
+    return SignBy(authority, ClientContents(name, validity), key, sentence);
+  };
+  return WithNewKey(sign, sentence);
 }
 
-}  // namespace longwire::cli
+std::optional<std::string> CertifyClient(const Issued& authority, EVP_PKEY* key,
+                                         const std::string& name, Validity validity,
+                                         std::string* sentence) {
+  if (!IsIdentityName(name, sentence)) return std::nullopt;
+  std::string text = SignBy(authority, ClientContents(name, validity), key, sentence);
+  if (text.empty()) return std::nullopt;
+  return text;
+}
+
+}  // namespace longwire::certificates

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace longwire::cli {
+#include "link/transport/certificate.h"
+
+namespace longwire::certificates {
 
 struct Validity {
   std::time_t from = 0;
@@ -30,7 +32,15 @@ std::optional<Issued> MakeAuthority(const std::string& name, Validity validity,
 std::optional<Issued> IssueServer(const Issued& authority, const std::vector<std::string>& names,
                                   Validity validity, std::string* sentence);
 // `name` is the identity that the server's configuration lists at a tenant.
+bool IsIdentityName(const std::string& name, std::string* sentence);
 std::optional<Issued> IssueClient(const Issued& authority, const std::string& name,
                                   Validity validity, std::string* sentence);
+// The same for somebody who has the private half of `key`: the certificate alone.
+std::optional<std::string> CertifyClient(const Issued& authority, EVP_PKEY* key,
+                                         const std::string& name, Validity validity,
+                                         std::string* sentence);
 
-}  // namespace longwire::cli
+// A private key. Empty with a sentence.
+std::string NewKey(std::string* sentence);
+
+}  // namespace longwire::certificates

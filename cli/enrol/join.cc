@@ -1,0 +1,188 @@
+// longwire join: gets this user's certificate with an invitation.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+
+#include "cli/enrol/signer_file.h"
+#include "cli/options.h"
+#include "cli/text.h"
+#include "link/certificates/authority.h"
+#include "link/certificates/pem_files.h"
+#include "link/certificates/signer_client.h"
+#include "link/certificates/signing_request.h"
+
+namespace longwire::cli {
+namespace {
+
+using certificates::Answer;
+using certificates::Invitation;
+using certificates::Readers;
+
+constexpr const char* kHelp =
+    R"(longwire join: gets this user's certificate from the server that invited them.
+
+  longwire join [--dir D] [--force] [--no-trial] LINE
+
+LINE is what longwire invite printed there. The private key is made here and stays here. What is
+sent goes to a signer of the authority that LINE names, and to no other. Then it opens a session, as
+longwire doctor does.
+
+  --dir D      where the files go (default ~/.config/longwire, where programs search them):
+               client.crt, client.key, ca.crt, and signer, the address for longwire cert renew
+  --force      replace files that are there already
+  --no-trial   open no session
+
+The exit status is 0 if all is well, 1 if there is no certificate, 2 if this command was called
+wrongly, 3 if the certificate is in place but no session opens.
+)";
+
+constexpr int kNoSession = 3;
+
+std::string OwnFolder() {
+  const char* home = getenv("HOME");
+  return std::string(home == nullptr ? "." : home) + "/.config/longwire";
+}
+
+struct Wish {
+  std::string folder = OwnFolder();
+  std::string line;
+  bool force = false;
+  bool trial = true;
+};
+
+struct Files {
+  certificates::PemFiles pair;
+  std::string authority;
+  std::string signer;
+};
+
+int Fail(const std::string& sentence) {
+  std::fprintf(stderr, "longwire join: %s\n", Printable(sentence).c_str());
+  return 1;
+}
+
+// False with a sentence on standard error.
+bool ParseWish(const Arguments& arguments, Wish* wish) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    Taken taken = TakeOption("join", arguments, "--dir", &i, &wish->folder);
+    if (taken == Taken::kBad) return false;
+    if (taken == Taken::kYes) continue;
+    const std::string& word = arguments[i];
+    if (word == "--force") {
+      wish->force = true;
+    } else if (word == "--no-trial") {
+      wish->trial = false;
+    } else if (word.starts_with("-") || !wish->line.empty()) {
+      Fail("unexpected '" + word + "'. See longwire join --help");
+      return false;
+    } else {
+      wish->line = word;
+    }
+  }
+  wish->folder = std::filesystem::absolute(wish->folder).lexically_normal().string();
+  if (wish->line.empty()) Fail("the line of the invitation is missing. See longwire join --help");
+  return !wish->line.empty();
+}
+
+// Before anything is sent: an invitation is good once.
+bool CanWrite(const Wish& wish, const Files& files, std::string* sentence) {
+  if (!certificates::MakeFolder(wish.folder, sentence)) return false;
+  if (access(wish.folder.c_str(), W_OK | X_OK) != 0) {
+    *sentence = "cannot write to " + wish.folder + ": " + std::strerror(errno);
+    return false;
+  }
+  for (const std::string& path :
+       {files.pair.certificate, files.pair.key, files.authority, files.signer}) {
+    if (wish.force || access(path.c_str(), F_OK) != 0) continue;
+    *sentence = path + " is there already; --force replaces it, --dir takes another folder";
+    return false;
+  }
+  return true;
+}
+
+bool WriteAll(const Wish& wish, const Files& files, const Invitation& invitation,
+              const Answer& answer, const std::string& key, std::string* sentence) {
+  return certificates::WriteFiles(files.pair, {answer.certificate, key}, wish.force, sentence) &&
+         certificates::WriteText(files.authority, answer.authority, Readers::kAll, wish.force,
+                                 sentence) &&
+         certificates::WriteText(files.signer, invitation.signer.Text() + "\n", Readers::kAll,
+                                 wish.force, sentence);
+}
+
+void Print(const Files& files, const Answer& answer) {
+  transport::CertificatePointer made = transport::ParseCertificate(answer.certificate);
+  transport::Certificate facts = transport::Describe(made.get());
+  std::printf(
+      "%s: the certificate of '%s', valid until %s\n%s: its private key\n%s: the authority\n",
+      files.pair.certificate.c_str(), Printable(facts.common_name).c_str(),
+      transport::DateText(facts.not_after).c_str(), files.pair.key.c_str(),
+      files.authority.c_str());
+}
+
+// As longwire doctor does, with these files.
+int TrySession(const Files& files, const std::string& given) {
+  const std::string server = Printable(given);
+  std::printf("\n");
+  std::fflush(stdout);
+  setenv("LONGWIRE_CERT", files.pair.certificate.c_str(), 1);
+  setenv("LONGWIRE_KEY", files.pair.key.c_str(), 1);
+  setenv("LONGWIRE_CA", files.authority.c_str(), 1);
+  if (Doctor({"--server", server}) == 0) {
+    std::printf("run programs with: longwire run --server %s -- PROGRAM\n", server.c_str());
+    return 0;
+  }
+  std::fflush(stdout);
+  Fail(
+      "the certificate is in place, but no session opens: follow the remedies above, then try "
+      "again with: longwire doctor --server " +
+      server);
+  return kNoSession;
+}
+
+}  // namespace
+
+int Join(const Arguments& arguments) {
+  if (std::ranges::any_of(arguments, IsHelp)) {
+    std::fputs(kHelp, stdout);
+    return 0;
+  }
+  Wish wish;
+  if (!ParseWish(arguments, &wish)) return kUsageStatus;
+  std::string sentence;
+  auto invitation = certificates::ParseInvitation(wish.line, &sentence);
+  if (!invitation) {
+    Fail(sentence);
+    return kUsageStatus;
+  }
+  const Files files{certificates::FilesOf(wish.folder + "/client"), wish.folder + "/ca.crt",
+                    wish.folder + "/" + kSignerFile};
+  if (!CanWrite(wish, files, &sentence)) return Fail(sentence);
+  const std::string key = certificates::NewKey(&sentence);
+  auto signing_request =
+      key.empty() ? std::nullopt : certificates::MakeSigningRequest(key, &sentence);
+  if (!signing_request) return Fail(sentence);
+  certificates::Request request;
+  request.secret = invitation->secret;
+  request.signing_request = *signing_request;
+  certificates::SignerTrust trust;
+  trust.fingerprint = invitation->authority;
+  auto answer =
+      certificates::AskSigner(invitation->signer, trust, request, kSignerPatience, &sentence);
+  if (!answer) return Fail(sentence);
+  if (!answer->problem.empty()) {
+    return Fail("the signer at " + invitation->signer.Text() + " refused: " + answer->problem);
+  }
+  sentence = certificates::ProblemOf(*answer, invitation->authority, key);
+  if (!sentence.empty()) return Fail(sentence);
+  if (!WriteAll(wish, files, *invitation, *answer, key, &sentence)) return Fail(sentence);
+  Print(files, *answer);
+  return wish.trial && !answer->server.empty() ? TrySession(files, answer->server) : 0;
+}
+
+}  // namespace longwire::cli

@@ -1,0 +1,61 @@
+#include "link/certificates/invitation.h"
+
+#include <openssl/evp.h>
+#include <openssl/x509.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "link/transport/certificate.h"
+
+namespace longwire::certificates {
+namespace {
+
+constexpr size_t kParts = 3;
+constexpr size_t kMaxLine = 512;
+
+std::vector<std::string> Split(std::string_view line) {
+  std::vector<std::string> parts;
+  for (size_t start = 0; start <= line.size();) {
+    size_t end = std::min(line.find('/', start), line.size());
+    parts.emplace_back(line.substr(start, end - start));
+    start = end + 1;
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::string Invitation::Line() const {
+  return signer.Text() + "/" + wire::Hexadecimal(authority) + "/" + wire::Hexadecimal(secret);
+}
+
+std::optional<Invitation> ParseInvitation(std::string_view line, std::string* sentence) {
+  Invitation invitation;
+  std::vector<std::string> parts = line.size() <= kMaxLine ? Split(line) : Split("");
+  if (parts.size() != kParts || !wire::ParseHexadecimal(parts[1], &invitation.authority) ||
+      !wire::ParseHexadecimal(parts[2], &invitation.secret)) {
+    *sentence =
+        "this is no invitation: one is ADDRESS/AUTHORITY/SECRET, with 64 hexadecimal digits in "
+        "each of the last two; copy the whole line that longwire invite printed";
+    return std::nullopt;
+  }
+  auto address = transport::ParseAddress(parts[0], sentence);
+  if (!address) return std::nullopt;
+  invitation.signer = *address;
+  return invitation;
+}
+
+std::optional<wire::Digest> Fingerprint(const std::string& certificate) {
+  transport::CertificatePointer parsed = transport::ParseCertificate(certificate);
+  wire::Digest digest;
+  unsigned int length = 0;
+  if (parsed == nullptr ||
+      X509_digest(parsed.get(), EVP_sha256(), reinterpret_cast<unsigned char*>(digest.data()),
+                  &length) != 1) {
+    return std::nullopt;
+  }
+  return digest;
+}
+
+}  // namespace longwire::certificates

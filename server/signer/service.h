@@ -1,0 +1,49 @@
+// The signer's sockets: TLS for clients, a unix socket for those who invite. One thread, which no
+// peer can stop: clients never block it, and administrators are trusted not to.
+#pragma once
+
+#include <list>
+#include <string>
+#include <vector>
+
+#include "link/transport/address.h"
+#include "server/signer/connection.h"
+#include "server/signer/signer.h"
+#include "wire/socket.h"
+
+namespace longwire::signer {
+
+class Service {
+ public:
+  // `group`: whose members may invite beside root and this process's user; empty: nobody.
+  Service(Signer& signer, certificates::Issued authority, std::string group)
+      : signer_(signer), authority_(std::move(authority)), group_(std::move(group)) {}
+
+  // False with a sentence.
+  bool Open(const std::vector<transport::Address>& addresses, const std::string& socket,
+            std::string* sentence);
+  uint16_t port() const { return port_; }
+
+  // Waits for what comes next and serves it; for ever in a loop.
+  void RunOnce();
+
+ private:
+  using Clock = Connection::Clock;
+  bool Listen(const transport::Address& address, std::string* sentence);
+  bool RenewContext(std::string* sentence);
+  void Accept(int listener);
+  void ServeAdministrator();
+  bool MayInvite(int socket) const;
+
+  Signer& signer_;
+  const certificates::Issued authority_;
+  const std::string group_;
+  std::vector<wire::Descriptor> listeners_;
+  wire::Descriptor local_;
+  uint16_t port_ = 0;
+  ContextPointer context_;
+  Clock::time_point context_until_{};
+  std::list<Connection> connections_;
+};
+
+}  // namespace longwire::signer
