@@ -2,9 +2,11 @@
 # that the library is linked once; the parts that need a session share a fake one.
 longwire_test(client_shim_test
   SOURCES testing/fake_session.cc
+          connect/check_reply_test.cc
           copy/remap_copies_test.cc copy/upload_choice_test.cc
           memory/async_pool_test.cc memory/device_memory_test.cc memory/pool_kinds_test.cc
           mirror/host_exposure_test.cc mirror/late_comparisons_test.cc mirror/mirrors_test.cc
+          session/coverage_test.cc session/distrust_test.cc
           stream/capture_test.cc
           support/handle_table_test.cc
   LIBS client_shim_core)

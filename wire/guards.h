@@ -16,6 +16,8 @@ namespace longwire::wire {
 // Sorted: the name, what the guard prevents, and the file of the check.
 inline constexpr std::string_view kGuards[] = {
     "admin",      // administration by those who may not: server/daemon/admin.cc
+    "answers",    // answers to calls that await none: client-shim/session/receiver.cc
+    "arrivals",   // bytes that come twice or unasked: client-shim/session/transfers.cc
     "authority",  // secrets for other authorities: link/certificates/signer_client.cc
     "between",  // work between a copy and the free behind it: client-shim/session/deferred_call.cc
     "bounds",   // a frame larger than a batch: link/transport/relay_end.cc
@@ -49,6 +51,7 @@ inline constexpr std::string_view kGuards[] = {
     "token",           // clients that resume a session of others: server/daemon/token.cc
     "unordered",       // writes to a remap copy's source: client-shim/copy/remap_copies.cc
     "watchdog",        // a daemon that no longer answers: server/daemon/notify.cc
+    "windows",         // device memory where the client offers none: connect/check_reply.cc
 };
 
 // True if LONGWIRE_DISABLE names the guard. Code on a hot path keeps the result in a constant.

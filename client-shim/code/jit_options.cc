@@ -44,7 +44,9 @@ JitOutputs::JitOutputs(const JitOptions& options) {
     if (options.option[i] == CU_JIT_ERROR_LOG_BUFFER) error_.buffer = static_cast<char*>(*value);
     if (options.option[i] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES) info_.room = bytes;
     if (options.option[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) error_.room = bytes;
-    if (IsOutput(options.option[i])) values_.push_back({i, value});
+    bool of_log = options.option[i] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES ||
+                  options.option[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES;
+    if (IsOutput(options.option[i])) values_.push_back({i, value, of_log ? bytes : UINT64_MAX});
   }
 }
 
@@ -59,7 +61,8 @@ void JitOutputs::Write(const calls::JitOutputs& outputs) const {
   size_t count = std::min(outputs.place.size(), outputs.value.size());
   for (size_t i = 0; i < count; ++i) {
     for (const Value& value : values_) {
-      if (value.place == outputs.place[i]) *value.at = reinterpret_cast<void*>(outputs.value[i]);
+      if (value.place != outputs.place[i]) continue;
+      *value.at = reinterpret_cast<void*>(std::min(outputs.value[i], value.most));
     }
   }
 }

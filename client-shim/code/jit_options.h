@@ -55,6 +55,7 @@ class JitOutputs {
   struct Value {
     uint32_t place = 0;
     void** at = nullptr;
+    uint64_t most = 0;  // of the bytes of a log: its buffer has no more
   };
   static void Copy(const Log& log, std::string_view text);
   void Write(const calls::JitOutputs& outputs) const;

@@ -13,6 +13,7 @@
 #include "client-shim/code/image_upload.h"
 #include "client-shim/code/references.h"
 #include "client-shim/context/properties.h"
+#include "client-shim/memory/placed_memory.h"
 #include "client-shim/mirror/managed_memory.h"
 #include "client-shim/session/session.h"
 #include "client-shim/support/never_destroyed.h"
@@ -116,6 +117,9 @@ CUresult AddFunctions(Module* module, std::span<const calls::Function> described
 // A large module's functions come in several replies.
 CUresult AddFurtherFunctions(const Where& where, Module* module, uint64_t known,
                              uint64_t functions) {
+  if (functions > wire::kMaxFunctions) {
+    return TheSession().Distrust("describes a module with more functions than there can be");
+  }
   while (known < functions) {
     calls::lwModuleFunctions ask;
     ask.library = module->id;
@@ -233,6 +237,13 @@ CUresult Load(const Where& where, const void* image, const JitOptions& options, 
   return CUDA_SUCCESS;
 }
 
+// The program takes managed variables for its own memory, and all others for the device's.
+CUresult CheckGlobal(GlobalKind kind, const calls::lwModuleGlobal::Reply& global) {
+  bool good =
+      global.managed || (kind != GlobalKind::kManaged && NotePlaced(global.address, global.bytes));
+  return good ? CUDA_SUCCESS : TheSession().Distrust("put a variable into the program's memory");
+}
+
 // The addresses of a module's globals, which are nobody's from now on.
 std::vector<uint64_t> ForgetGlobals(uint64_t module) {
   std::vector<uint64_t> gone;
@@ -291,7 +302,10 @@ CUresult LoadFile(const char* path, std::vector<char>* image) {
 CUresult UnloadModule(Module* module) {
   if (!Modules().Retire(module)) return CUDA_ERROR_INVALID_HANDLE;
   std::vector<uint64_t> gone = ForgetGlobals(module->id);
-  for (uint64_t global : gone) RemoveManagedVariable(global);
+  for (uint64_t global : gone) {
+    RemoveManagedVariable(global);
+    ForgetPlaced(global);
+  }
   SubmitUnload(module->context_number, module->id);
   {
     Numbers& numbers = FunctionNumbers();
@@ -340,6 +354,7 @@ CUresult GlobalOf(Module* module, const char* name, GlobalKind kind, uint64_t* a
     ask.managed = managed;
     auto answer = TheSession().CallAndWait({number, nullptr, 0}, ask);
     if (answer.code != CUDA_SUCCESS) return answer.code;
+    LONGWIRE_TRY(CheckGlobal(kind, answer.reply));
     if (answer.reply.managed) {
       result =
           AddManagedVariable(context, answer.reply.address, answer.reply.bytes, module->is_library);

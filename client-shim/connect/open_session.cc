@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "client-shim/connect/check_reply.h"
 #include "client-shim/connect/connection.h"
 #include "longwire/call_ids.h"
 #include "wire/driver_variables.h"
@@ -19,6 +20,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kOpenTime{5};
 constexpr std::chrono::milliseconds kLeastWait{5};  // for the reply
+
+// The longest record has to fit in; larger ones than these no link or worker makes.
+constexpr size_t kLeastRing = 2 * wire::kMaxRecordBytes;
+constexpr size_t kLargestRing = 8 * wire::kRingBytes;
 
 uint32_t HighestCall() {
   uint32_t highest = 0;
@@ -34,8 +39,7 @@ std::string ProgramName() {
   return length > 0 ? std::string(path, static_cast<size_t>(length)) : "";
 }
 
-std::vector<std::byte> EncodeRequest(const Options& options,
-                                     const std::vector<wire::Window>& windows) {
+wire::OpenRequest MakeRequest(const Options& options, const std::vector<wire::Window>& windows) {
   wire::OpenRequest request;
   request.pid = static_cast<uint32_t>(getpid());
   char host[256] = "";
@@ -55,12 +59,15 @@ std::vector<std::byte> EncodeRequest(const Options& options,
   request.lane_copy_bytes = options.lane_copy_bytes;
   request.lane_chunk_bytes = options.lane_chunk_bytes;
   request.shares_memory = IsLocal(options) && !wire::IsSwitchedOff("shared-pinned");
-  wire::Writer writer;
-  request.Encode(writer);
-  return {writer.data(), writer.data() + writer.size()};
+  return request;
 }
 
-bool TakeReply(wire::Message& message, SessionParts* parts, std::string* sentence) {
+bool IsRing(const wire::RingMemory* ring) {
+  return ring != nullptr && ring->bytes() >= kLeastRing && ring->bytes() <= kLargestRing;
+}
+
+bool TakeReply(const wire::OpenRequest& request, wire::Message& message, SessionParts* parts,
+               std::string* sentence) {
   wire::Reader reader(message.bytes);
   if (parts->reply.Decode(reader) != wire::WireResult::kOk) {
     *sentence = "the answer of the server cannot be read; is it a longwired of this version?";
@@ -73,6 +80,11 @@ bool TakeReply(wire::Message& message, SessionParts* parts, std::string* sentenc
     reply.sentence = std::move(problem);
   }
   if (reply.code != 0) return true;
+  problem = ProblemOfReply(reply, {request.windows, request.lanes, request.shares_memory});
+  if (!problem.empty()) {
+    *sentence = "the server's answer is not accepted: " + problem;
+    return false;
+  }
   size_t rings = 2 * (size_t{1} + parts->reply.lanes);
   size_t segments = parts->reply.segment_bytes != 0 ? 1 : 0;
   if (message.descriptors.size() != rings + segments) {
@@ -84,7 +96,7 @@ bool TakeReply(wire::Message& message, SessionParts* parts, std::string* sentenc
     LaneRings rings;
     rings.up = wire::RingMemory::Map(message.descriptors[i].Release());
     rings.down = wire::RingMemory::Map(message.descriptors[i + 1].Release());
-    if (rings.up == nullptr || rings.down == nullptr) {
+    if (!IsRing(rings.up.get()) || !IsRing(rings.down.get())) {
       *sentence = "the server's rings cannot be mapped; is there a limit on addresses (ulimit -v)?";
       return false;
     }
@@ -107,7 +119,10 @@ bool OpenSession(const Options& options, const std::vector<wire::Window>& window
     *sentence = to + *sentence;
     return false;
   }
-  if (!wire::SendMessage(socket.get(), EncodeRequest(options, windows))) {
+  const wire::OpenRequest request = MakeRequest(options, windows);
+  wire::Writer writer;
+  request.Encode(writer);
+  if (!wire::SendMessage(socket.get(), writer.span())) {
     *sentence = to + "the connection was closed";
     return false;
   }
@@ -118,7 +133,7 @@ bool OpenSession(const Options& options, const std::vector<wire::Window>& window
     *sentence = to + (closed ? "the connection was closed" : "no answer within 5 seconds");
     return false;
   }
-  if (!TakeReply(*message, parts, sentence)) return false;
+  if (!TakeReply(request, *message, parts, sentence)) return false;
   parts->socket = std::move(socket);
   return true;
 }

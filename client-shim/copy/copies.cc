@@ -204,6 +204,9 @@ CUresult PulledUpload(const Where& where, calls::lwCopyToDevice& copy, const Hos
   copy.pull = true;
   session.transfers().OfferUpload(copy.transfer, source, capture != nullptr);
   *position = SubmitWork(stream, where, copy);
+  if (capture == nullptr) {
+    session.EndsWith(stream, *position, {Ending::Kind::kUpload, copy.transfer});
+  }
   return Posted(*position);
 }
 
@@ -354,6 +357,7 @@ CUresult Download(Stream* stream, const CopySide& destination, const CopySide& s
   }
   if (waits == Waits::kAsync && range.pinned()) {
     NoteHostWrite(stream, position, range.address, range.bytes);
+    session.EndsWith(stream, position, {Ending::Kind::kDownload, copy.transfer});
     return CUDA_SUCCESS;
   }
   CUresult result = WaitForStream(stream, position);

@@ -206,6 +206,8 @@ void Uploads::PullInstead(const Stream* stream, uint64_t address, uint64_t bytes
     calls::lwCopyPull pull;
     pull.transfer = upload.transfer;
     TheSession().Submit({}, pull);
+    Ending ending{Ending::Kind::kUpload, upload.transfer};
+    TheSession().EndsWith(upload.point.stream, upload.point.position, ending);
   }
 }
 

@@ -153,7 +153,11 @@ CUresult LaunchGraph(CUgraphExec exec, Stream* stream) {
   LONGWIRE_TRY(OpenWhere(stream, &where));
   ExecFacts facts = FactsOf(exec);
   LONGWIRE_TRY(TakeGraphMemory(facts.memory, facts.frees_at_launch));
-  if (where.flags == 0 && facts.writes_program) PullInstead(stream, 0, kAnywhere);
+  const bool writes = where.flags == 0 && facts.writes_program;
+  if (writes) {
+    PullInstead(stream, 0, kAnywhere);
+    TheSession().transfers().BeginGraphWrites();
+  }
   calls::lwGraphLaunch launch;
   launch.exec = id;
   DeviceWork work(stream);
@@ -165,6 +169,7 @@ CUresult LaunchGraph(CUgraphExec exec, Stream* stream) {
     position = TheSession().Submit(where, launch, launch.EncodedBytes());
     events.Recorded(stream, position);
   }
+  if (writes) TheSession().EndsWith(stream, position, {Ending::Kind::kGraphWrites});
   if (position == ClientSession::kNoPosition) return ClientSession::NotQueued();
   if (facts.writes_program) NoteHostWrite(stream, position, 0, kAnywhere);
   return CUDA_SUCCESS;

@@ -15,6 +15,7 @@
 #include "client-shim/graph/graph_memory.h"
 #include "client-shim/memory/device_memory.h"
 #include "client-shim/memory/opened_memory.h"
+#include "client-shim/memory/placed_memory.h"
 #include "client-shim/memory/pointers.h"
 #include "client-shim/mirror/host_memory.h"
 #include "client-shim/mirror/managed_memory.h"
@@ -71,6 +72,9 @@ CUresult AllocateInGraph(const Where& where, Stream* stream, uint64_t bytes, uin
   call.bytes = bytes;
   auto answer = TheSession().CallAndWait(where, call);
   LONGWIRE_TRY(answer.code);
+  if (!NotePlaced(answer.reply.address, bytes)) {
+    return TheSession().Distrust("allocated in the program's memory");
+  }
   *address = answer.reply.address;
   AddGraphMemory(*address, bytes, stream->context);
   return CUDA_SUCCESS;

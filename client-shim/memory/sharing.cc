@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/memory_sizes.h"
 #include "base/try.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/memory/device_memory.h"
@@ -43,6 +44,17 @@ CUresult BeginSharing() {
   return AwaitEarlyCopies(nullptr);
 }
 
+// Their sum is a size of memory, too.
+bool AreChunks(const calls::lwBorrow::Reply& lent) {
+  uint64_t sum = 0;
+  for (uint64_t bytes : lent.bytes) {
+    if (bytes == 0 || bytes % base::kDeviceGranularityBytes != 0) return false;
+    if (bytes > base::kMaxMemoryBytes - sum) return false;
+    sum += bytes;
+  }
+  return sum != 0 && lent.chunk.size() == lent.bytes.size();
+}
+
 }  // namespace
 
 bool MemoryIsShared() { return memory_is_shared.load(std::memory_order_acquire); }
@@ -64,6 +76,7 @@ CUresult BorrowChunks(const SharedToken& token, BorrowedChunks* borrowed) {
   borrow.token.assign(token.begin(), token.end());
   auto answer = TheSession().CallAndWait({}, borrow);
   LONGWIRE_TRY(answer.code);
+  if (!AreChunks(answer.reply)) return TheSession().Distrust("lent memory of an impossible size");
   borrowed->chunks.assign(answer.reply.chunk.begin(), answer.reply.chunk.end());
   for (uint64_t bytes : answer.reply.bytes) borrowed->bytes += bytes;
   borrowed->device = DeviceByServerOrdinal(answer.reply.device);

@@ -14,6 +14,7 @@
 #include "client-shim/context/context.h"
 #include "client-shim/context/properties.h"
 #include "client-shim/copy/speculative_uploads.h"
+#include "client-shim/memory/placed_memory.h"
 #include "client-shim/mirror/host_exposure.h"
 #include "client-shim/mirror/shared_blocks.h"
 #include "client-shim/session/session.h"
@@ -56,6 +57,7 @@ uint64_t Remove(uint64_t address, Wanted wanted) {
   if (found == ranges.by_address.end() || !wanted(found->second)) return 0;
   uint64_t bytes = found->second.bytes;
   ranges.by_address.erase(found);
+  ForgetPinned(address);
   return bytes;
 }
 
@@ -105,6 +107,10 @@ CUresult AllocateHostIn(Context* context, uint64_t bytes, unsigned flags, void**
         mmap(nullptr, Pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
     start = reinterpret_cast<uint64_t>(memory);
+    if (!NotePinned(start, bytes)) {
+      munmap(memory, Pages(bytes));
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    }
   }
   PinnedRanges& ranges = TheRanges();
   base::MutexLock lock(ranges.mutex);
@@ -168,6 +174,8 @@ CUresult RegisterHost(void* address, uint64_t bytes, unsigned flags) {
     return taken->second.registered ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
                                     : CUDA_ERROR_INVALID_VALUE;
   }
+  // Else a pointer would mean both.
+  if (!NotePinned(start, bytes)) return CUDA_ERROR_INVALID_VALUE;
   ranges.by_address[start] = {start, bytes, flags, true, ranges.next_id++, context->handle};
   return CUDA_SUCCESS;
 }

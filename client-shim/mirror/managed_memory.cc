@@ -23,6 +23,12 @@ namespace {
 constexpr uint64_t kFirstId = uint64_t{1} << 42;  // other kinds of memory have smaller ids
 constexpr uint64_t kPage = base::kPageBytes;
 
+// Where the server may put managed variables, and how large they can be: their pages are mapped one
+// by one.
+constexpr uint64_t kLowest = uint64_t{1} << 20;
+constexpr uint64_t kLargestVariable = uint64_t{4} << 30;
+constexpr const char* kElsewhere = "put a managed variable where none can be";
+
 struct Range {
   ManagedRange shown;  // what FindManaged returns
   uint32_t context_number = 0;
@@ -165,7 +171,15 @@ CUresult AddManagedVariable(Context* context, uint64_t address, uint64_t bytes, 
   base::MutexLock changing(ranges.variables_mutex);
   {
     base::MutexLock lock(ranges.mutex);
-    if (ranges.by_address.count(address) != 0) return CUDA_SUCCESS;
+    auto known = ranges.by_address.find(address);
+    if (known != ranges.by_address.end()) {
+      bool same = known->second.shown.variable && known->second.shown.bytes == bytes;
+      return same ? CUDA_SUCCESS : TheSession().Distrust(kElsewhere);
+    }
+  }
+  if (address < kLowest || bytes == 0 || bytes > kLargestVariable ||
+      address > base::kMaxMemoryBytes * 2 - bytes) {
+    return TheSession().Distrust(kElsewhere);
   }
   if (!MapPages(ranges, address, bytes)) {
     Say("a managed variable lies at %#llx on the server, where this program has something else; "

@@ -68,7 +68,7 @@ void ReportConflict(const Mirror& mirror, uint64_t offset) {
 void Apply(Mirror& mirror, std::span<const std::byte> delta, bool sent_meanwhile) {
   std::vector<wire::DeltaRun> runs;
   if (wire::ReadDelta(delta, mirror.reserved, &runs) != wire::WireResult::kOk) {
-    TheSession().End(CUDA_ERROR_LAUNCH_FAILED, "the server sent changes that cannot be read");
+    TheSession().Distrust("sent changes of memory that cannot be read");
     return;
   }
   auto* memory = reinterpret_cast<std::byte*>(mirror.range.address);
@@ -117,6 +117,7 @@ std::vector<StreamPoint> AskForChanges(Mirrors& mirrors) LONGWIRE_REQUIRES(mirro
     pull.mirror = mirror->id;
     pull.bytes = mirror->range.bytes;
     pull.ticket = 0;
+    mirrors.AwaitChanges(pull.bytes);
     TheSession().Submit(mirror->channel->where(), pull);
   }
   std::vector<StreamPoint> points;
@@ -203,6 +204,7 @@ void AwaitedWrites::Ask(std::span<StreamPoint> points) {
     pull.mirror = mirror->id;
     pull.bytes = mirror->range.bytes;
     pull.ticket = TheSession().NewId();
+    mirrors.AwaitChanges(pull.bytes);
     asked = asked && SubmitAt(awaited, pull);
     tickets_.push_back(pull.ticket);
   }
@@ -250,10 +252,13 @@ CUresult ReturnDeviceWrites() {
   return ClientSession::over();
 }
 
-void OnMirrorDelta(uint64_t mirror, std::span<const std::byte> delta) {
+bool OnMirrorDelta(uint64_t mirror, std::span<const std::byte> delta) {
   Mirrors& mirrors = TheMirrors();
+  int64_t cost = static_cast<int64_t>(delta.size()) + Mirrors::kDeltaCost;
+  if (mirrors.awaited.fetch_sub(cost) < cost) return false;
   base::MutexLock lock(mirrors.arrived_mutex);
   mirrors.arrived.push_back({mirror, {delta.begin(), delta.end()}});
+  return true;
 }
 
 }  // namespace longwire::shim

@@ -55,6 +55,7 @@ bool Push(Mirrors& mirrors, Mirror& mirror) LONGWIRE_REQUIRES(mirrors.mutex) {
     calls::lwMirrorPush push;
     push.mirror = mirror.id;
     push.delta = delta;
+    if (form == wire::PageForm::kChecked) mirrors.AwaitConflict();
     TheSession().Submit(mirror.channel->where(), push, push.EncodedBytes());
     TheSession().counts().uploaded.fetch_add(delta.size(), std::memory_order_relaxed);
     any = true;

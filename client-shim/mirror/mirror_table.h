@@ -13,6 +13,7 @@
 #include "client-shim/mirror/mirrors.h"
 #include "client-shim/session/session.h"
 #include "client-shim/stream/stream.h"
+#include "wire/page_delta.h"
 
 namespace longwire::shim {
 
@@ -78,6 +79,18 @@ struct Mirrors {
 
   base::Mutex arrived_mutex{base::ranks::kMirrorDeltas};
   std::vector<Arrived> arrived LONGWIRE_GUARDED_BY(arrived_mutex);
+  // Bytes of deltas that the worker may still send.
+  std::atomic<int64_t> awaited{0};
+
+  // Each delta counts with this, even if it is empty.
+  static constexpr int64_t kDeltaCost = 16;
+  // Called before a pull of these bytes is queued.
+  void AwaitChanges(uint64_t bytes) {
+    auto pages = static_cast<int64_t>(bytes / wire::kDeltaPageBytes) + 2;
+    awaited.fetch_add(pages * int64_t{wire::kMaxDeltaOfPage + kDeltaCost} + kDeltaCost);
+  }
+  // The same for a push, which may be answered with a conflict.
+  void AwaitConflict() { awaited.fetch_add(int64_t{wire::kMaxDeltaOfPage} + kDeltaCost); }
 };
 
 Mirrors& TheMirrors();

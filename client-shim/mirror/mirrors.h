@@ -121,7 +121,7 @@ void SendHostWrites();
 // The same without the wait.
 void PushHostWrites();
 
-// A delta came from the worker, in answer to a pull.
-void OnMirrorDelta(uint64_t mirror, std::span<const std::byte> delta);
+// A delta came from the worker, in answer to a pull. False if it is more than was asked for.
+bool OnMirrorDelta(uint64_t mirror, std::span<const std::byte> delta);
 
 }  // namespace longwire::shim

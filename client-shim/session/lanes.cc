@@ -76,7 +76,7 @@ void Lanes::Receive(Lane& lane) {
     // Bytes that arrive after this poll end the wait.
     uint64_t seen = lane.down.cursor() + lane.down.Available().size();
     if (!TakePieces(lane)) {
-      session_.End(CUDA_ERROR_LAUNCH_FAILED, "the server sent bytes that were not requested");
+      session_.Distrust("sent bytes that were not requested");
       return;
     }
     lane.down.WaitBeyond(seen, {}, lane.down.RestDeadline());
@@ -102,6 +102,7 @@ bool Lanes::TakePieces(Lane& lane) {
     if (bytes == 0) return true;
     auto data = log.subspan(sizeof(header), bytes - sizeof(header));
     session_.counts().downloaded.fetch_add(data.size(), std::memory_order_relaxed);
+    if (!session_.HasGiven(header.transfer)) return false;
     if (!session_.transfers().Arrive(header.transfer, header.offset, data)) return false;
     lane.down.Advance(wire::AlignLane(bytes));
     lane.down.Release(lane.down.cursor());

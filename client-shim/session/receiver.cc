@@ -12,6 +12,7 @@
 #include "client-shim/session/session.h"
 #include "client-shim/session/uploads.h"
 #include "client-shim/stream/callbacks.h"
+#include "wire/guards.h"
 
 namespace longwire::shim {
 namespace {
@@ -27,6 +28,34 @@ constexpr std::chrono::microseconds kReceiverPauseLimit{10'000};
 
 // A waiter looks this often whether the session is over.
 constexpr std::chrono::milliseconds kPumpLook{200};
+
+// Text of the device that no wait has printed yet; what is more is dropped.
+constexpr size_t kMaxText = size_t{256} << 20;
+
+// What a record of the kind does wrong if it is refused.
+const char* Fault(uint16_t kind) {
+  switch (static_cast<wire::DownKind>(kind)) {
+    case wire::DownKind::kReply:
+      return "answered a call that awaits no answer";
+    case wire::DownKind::kProgress:
+      return "reported the end of work that was not queued";
+    case wire::DownKind::kData:
+    case wire::DownKind::kLanding:
+      return "sent bytes that were not requested";
+    case wire::DownKind::kPull:
+      return "asked for bytes that are not on offer";
+    case wire::DownKind::kHostFunction:
+      return "called a function that was not queued";
+    case wire::DownKind::kMirror:
+      return "sent changes of memory that were not requested";
+    case wire::DownKind::kSlot:
+      return "returned memory that it did not have";
+    case wire::DownKind::kReclaim:
+      return "asked for memory of a device that it does not have";
+    default:
+      return "sent a message that cannot be read";
+  }
+}
 
 // While bytes are waited for, the pump looks this often whether any can still come.
 constexpr std::chrono::milliseconds kLandingLook{100};
@@ -158,7 +187,7 @@ void ClientSession::Pump(std::chrono::nanoseconds spin, wire::Deadline deadline)
   log = down_.Available();
   while (true) {
     if (wire::PeekRecord(log, &header, &bytes) != wire::WireResult::kOk) {
-      End(CUDA_ERROR_LAUNCH_FAILED, "the server sent something that is not a record");
+      Distrust("sent something that is not a record");
       return;
     }
     if (bytes == 0) break;
@@ -167,7 +196,7 @@ void ClientSession::Pump(std::chrono::nanoseconds spin, wire::Deadline deadline)
       break;
     }
     if (!HandleRecord(header, log.subspan(sizeof(header), bytes - sizeof(header)))) {
-      BadReply();
+      Distrust(Fault(header.kind));
       return;
     }
     size_t step = wire::AlignRecord(bytes);
@@ -211,16 +240,12 @@ bool ClientSession::HandleRecord(const wire::DownHeader& header,
       if (reader.U64(&number) != kOk || reader.U64(&offset) != kOk) return false;
       std::span<const std::byte> data = payload.subspan(reader.offset());
       counts_.downloaded.fetch_add(data.size(), std::memory_order_relaxed);
-      return transfers_.Arrive(number, offset, data);
+      return HasGiven(number) && transfers_.Arrive(number, offset, data);
     }
     case wire::DownKind::kPull:
-      if (reader.U64(&number) != kOk) return false;
-      ServePull(*this, number);
-      return true;
+      return reader.U64(&number) == kOk && HasGiven(number) && ServePull(*this, number);
     case wire::DownKind::kHostFunction:
-      if (reader.U64(&number) != kOk) return false;
-      RunHostFunction(*this, number);
-      return true;
+      return reader.U64(&number) == kOk && RunHostFunction(*this, number);
     case wire::DownKind::kCredit:
       if (reader.U64(&number) != kOk) return false;
       ReturnCredit(*this, number);
@@ -230,32 +255,41 @@ bool ClientSession::HandleRecord(const wire::DownHeader& header,
     case wire::DownKind::kRelease: {
       uint64_t ticket = 0;
       if (reader.U64(&number) != kOk || reader.U64(&ticket) != kOk) return false;
+      if (!HasGiven(number)) return false;
       ForgetGraphPart(*this, number, ticket);
       return true;
     }
     case wire::DownKind::kMirror: {
-      if (reader.U64(&number) != kOk) return false;
+      if (reader.U64(&number) != kOk || !HasGiven(number)) return false;
       std::span<const std::byte> delta = payload.subspan(reader.offset());
       counts_.downloaded.fetch_add(delta.size(), std::memory_order_relaxed);
-      OnMirrorDelta(number, delta);
-      return true;
+      return OnMirrorDelta(number, delta);
     }
     case wire::DownKind::kReclaim: {
       wire::ReclaimRequest request;
-      if (reader.Raw(&request, sizeof(request)) != kOk) return false;
-      OnReclaim(*this, request);
-      return true;
+      return reader.Raw(&request, sizeof(request)) == kOk && OnReclaim(*this, request);
     }
     case wire::DownKind::kLanding:
-      return payload.size() == 2 * sizeof(uint64_t);
-    case wire::DownKind::kText: {
-      base::MutexLock state(state_mutex_);
-      std::string& text = (header.flags & wire::kStandardError) != 0 ? error_text_ : text_;
-      text.append(reinterpret_cast<const char*>(payload.data()), payload.size());
-      return true;
-    }
+      return OnLanding(reader);
+    case wire::DownKind::kText:
+      return OnText(header, payload);
   }
   return false;
+}
+
+bool ClientSession::OnLanding(wire::Reader& reader) {
+  uint64_t transfer = 0, bytes = 0;
+  constexpr auto kOk = wire::WireResult::kOk;
+  if (reader.U64(&transfer) != kOk || reader.U64(&bytes) != kOk) return false;
+  return HasGiven(transfer) && transfers_.CanLand(transfer, bytes);
+}
+
+bool ClientSession::OnText(const wire::DownHeader& header, std::span<const std::byte> payload) {
+  base::MutexLock state(state_mutex_);
+  std::string& text = (header.flags & wire::kStandardError) != 0 ? error_text_ : text_;
+  size_t room = kMaxText - std::min(text.size(), kMaxText);
+  text.append(reinterpret_cast<const char*>(payload.data()), std::min(payload.size(), room));
+  return true;
 }
 
 bool ClientSession::OnReply(const wire::DownHeader& header, std::span<const std::byte> payload) {
@@ -263,7 +297,8 @@ bool ClientSession::OnReply(const wire::DownHeader& header, std::span<const std:
   {
     base::MutexLock state(state_mutex_);
     auto found = replies_.find(header.position);
-    if (found == replies_.end()) return true;  // nobody asked for it
+    static const bool guard_off = wire::GuardIsOff("answers");
+    if (found == replies_.end()) return guard_off;  // nobody asked for it
     reply = found->second;
     replies_.erase(found);
     if (!reply->then) {
@@ -281,7 +316,9 @@ bool ClientSession::OnReply(const wire::DownHeader& header, std::span<const std:
 
 bool ClientSession::OnProgress(const wire::DownHeader& header, wire::Reader& reader) {
   uint64_t id = 0;
-  if (reader.U64(&id) != wire::WireResult::kOk) return false;
+  if (reader.U64(&id) != wire::WireResult::kOk || !HasGiven(id)) return false;
+  if (header.position > newest_.load(std::memory_order_acquire)) return false;
+  EndUpTo(id, header.position);
   Stream* gone = nullptr;
   {
     base::MutexLock state(state_mutex_);
@@ -297,8 +334,33 @@ bool ClientSession::OnProgress(const wire::DownHeader& header, wire::Reader& rea
     }
     state_changed_.NotifyAll();
   }
+  EndUpTo(id, header.position);  // what was added meanwhile (EndsWith)
   if (gone != nullptr) Release(gone);
   return true;
+}
+
+void ClientSession::EndsWith(Stream* stream, uint64_t position, const Ending& ending) {
+  if (position == kNoPosition) return EndNow(ending);
+  ends_.Add(stream->id, position, ending);
+  if (stream->finished.load() >= position) EndUpTo(stream->id, position);
+}
+
+// Before the progress is seen: the program may then free what the server could still use.
+void ClientSession::EndUpTo(uint64_t stream, uint64_t position) {
+  for (const Ending& ending : ends_.Take(stream, position)) EndNow(ending);
+}
+
+void ClientSession::EndNow(const Ending& ending) {
+  switch (ending.kind) {
+    case Ending::Kind::kDownload:
+      return transfers_.DropDownload(ending.id);
+    case Ending::Kind::kUpload:
+      return transfers_.DropUpload(ending.id);
+    case Ending::Kind::kHostFunction:
+      return DropHostFunction(ending.id);
+    case Ending::Kind::kGraphWrites:
+      return transfers_.EndGraphWrites();
+  }
 }
 
 bool ClientSession::OnError(const wire::DownHeader& header, wire::Reader& reader) {

@@ -51,8 +51,10 @@ void Reclaim(ClientSession& session, const wire::ReclaimRequest& request) {
 
 }  // namespace
 
-void OnReclaim(ClientSession& session, const wire::ReclaimRequest& request) {
-  TheReclaiming().thread.Post([&session, request] { Reclaim(session, request); });
+bool OnReclaim(ClientSession& session, const wire::ReclaimRequest& request) {
+  auto devices = static_cast<int64_t>(session.opened().devices.size());
+  if (request.device < 0 || request.device >= devices) return false;
+  return TheReclaiming().thread.Post([&session, request] { Reclaim(session, request); });
 }
 
 }  // namespace longwire::shim

@@ -7,6 +7,7 @@
 namespace longwire::shim {
 
 // Called on the thread that reads the down log. Another thread gives the memory back and replies.
-void OnReclaim(ClientSession& session, const wire::ReclaimRequest& request);
+// False if the session has no such device, or if too many requests wait.
+bool OnReclaim(ClientSession& session, const wire::ReclaimRequest& request);
 
 }  // namespace longwire::shim

@@ -71,6 +71,7 @@ uint64_t ClientSession::Put(const Header& of, size_t bound, Encode encode, Pendi
       where.stream->last.store(position);
       where.stream->room.Take(position, wire::AlignRecord(header.bytes), opened_.stream_share);
     }
+    newest_.store(position, std::memory_order_release);
     if (IsWork(of.call)) newest_work_.store(position, std::memory_order_release);
     if (reply != nullptr) {
       base::MutexLock state(state_mutex_);
@@ -130,8 +131,10 @@ CUresult ClientSession::AskAndWait(const Where& where, uint16_t call, size_t bou
   return reply.code;
 }
 
-CUresult ClientSession::BadReply() {
-  End(CUDA_ERROR_LAUNCH_FAILED, "the server sent an answer that cannot be read");
+CUresult ClientSession::BadReply() { return Distrust("sent an answer that cannot be read"); }
+
+CUresult ClientSession::Distrust(const std::string& what) {
+  End(CUDA_ERROR_LAUNCH_FAILED, "the session ends, because the server " + what);
   return over();
 }
 

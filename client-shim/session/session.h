@@ -29,6 +29,7 @@
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
 #include "client-shim/session/socket_watch.h"
+#include "client-shim/session/stream_ends.h"
 #include "client-shim/session/transfers.h"
 #include "client-shim/stream/stream.h"
 #include "client-shim/support/function_ref.h"
@@ -205,12 +206,19 @@ class ClientSession {
   // Handles the records that have arrived, unless another thread does. For programs that poll.
   void ReadWithoutWaiting() LONGWIRE_EXCLUDES(state_mutex_);
 
+  // The ending comes when the worker reports the call at `position`; at once, if it was not queued.
+  void EndsWith(Stream* stream, uint64_t position, const Ending& ending);
   // Progress of streams.
   void AddStream(Stream* stream) LONGWIRE_EXCLUDES(state_mutex_);
   // nullptr if there is none.
   Stream* FindStreamById(uint64_t id) LONGWIRE_EXCLUDES(state_mutex_);
   // Called when the stream was destroyed; it stays in the table until it is idle.
   void ForgetStream(Stream* stream) LONGWIRE_EXCLUDES(state_mutex_);
+
+  // Whether the client has given out the number: only these come down.
+  bool HasGiven(uint64_t id) const { return id < next_id_.load(std::memory_order_acquire); }
+  // Ends the session: the server has sent what no server may send. `what` goes on "the server …".
+  CUresult Distrust(const std::string& what);
 
   // Transfers of bytes.
   Transfers& transfers() { return transfers_; }
@@ -297,9 +305,13 @@ class ClientSession {
   bool HasLanded(const wire::DownHeader& header, std::span<const std::byte> payload,
                  wire::Deadline deadline);
   bool HandleRecord(const wire::DownHeader& header, std::span<const std::byte> payload);
+  bool OnLanding(wire::Reader& reader);
+  bool OnText(const wire::DownHeader& header, std::span<const std::byte> payload);
   bool OnReply(const wire::DownHeader& header, std::span<const std::byte> payload);
   bool OnProgress(const wire::DownHeader& header, wire::Reader& reader);
   bool OnError(const wire::DownHeader& header, wire::Reader& reader);
+  void EndUpTo(uint64_t stream, uint64_t position);
+  void EndNow(const Ending& ending);
 
   base::Mutex log_mutex_{base::ranks::kSessionLog};
   wire::RingProducer up_ LONGWIRE_GUARDED_BY(log_mutex_);
@@ -307,6 +319,7 @@ class ClientSession {
   DeferredCall deferred_ LONGWIRE_GUARDED_BY(log_mutex_);  // there is one if has_deferred_
   std::atomic<bool> has_deferred_{false};
   std::atomic<uint64_t> newest_work_{0};
+  std::atomic<uint64_t> newest_{0};  // position of the newest record
 
   wire::RingConsumer down_;    // by the pump's owner
   uint64_t poked_at_ = 0;      // by the pump's owner: released position at the last acknowledgement
@@ -327,6 +340,7 @@ class ClientSession {
   std::string error_text_ LONGWIRE_GUARDED_BY(state_mutex_);
 
   Transfers transfers_;
+  StreamEnds ends_;
   std::atomic<uint64_t> next_id_{1};
   wire::Descriptor socket_;  // until the session starts
   SocketWatch watch_;

@@ -8,6 +8,9 @@
 namespace longwire::shim {
 namespace {
 
+// Requests for a graph's bytes that are not served yet: more than launches can be unfinished.
+constexpr uint32_t kMaxRequests = 1 << 16;
+
 // Calls piece(address, bytes) for each contiguous run of the packed range [offset, offset + bytes).
 template <class Piece>
 void ForEachRun(const HostPlace& place, uint64_t offset, uint64_t bytes, Piece piece) {
@@ -64,7 +67,15 @@ bool Transfers::DownloadIsInUse(uint64_t transfer) const {
 
 bool Transfers::HasLanded(uint64_t transfer, uint64_t bytes) const {
   auto found = downloads_.find(transfer);
-  return found == downloads_.end() || found->second.landed >= bytes;
+  if (found == downloads_.end()) return true;
+  // More than there is never comes: whoever waits is to see that (CanLand).
+  return found->second.landed >= bytes || bytes > found->second.place.bytes();
+}
+
+bool Transfers::CanLand(uint64_t transfer, uint64_t bytes) {
+  base::MutexLock lock(mutex_);
+  auto found = downloads_.find(transfer);
+  return found == downloads_.end() || bytes <= found->second.place.bytes();
 }
 
 bool Transfers::AnyUploadInUse(uint64_t address, uint64_t bytes) const {
@@ -79,14 +90,21 @@ void Transfers::DropDownload(uint64_t transfer) {
   downloads_.erase(transfer);
 }
 
+bool Transfers::MayArrive(Entry& entry, uint64_t offset, uint64_t bytes) const {
+  static const bool guard_off = wire::GuardIsOff("arrivals");
+  uint64_t total = entry.place.bytes();
+  const bool fits = offset <= total && bytes <= total - offset;
+  if (!fits) return wire::kPlantedBug;
+  if (guard_off) return true;
+  return entry.persistent ? GraphsWrite() : entry.came.Take(offset, bytes);
+}
+
 bool Transfers::Arrive(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes) {
   base::MutexLock lock(mutex_);
   auto found = downloads_.find(transfer);
   if (found == downloads_.end()) return true;  // dropped: nobody wants the bytes any more
   Entry& entry = found->second;
-  uint64_t total = entry.place.bytes();
-  const bool fits = offset <= total && bytes.size() <= total - offset;
-  if (!fits && !wire::kPlantedBug) return false;
+  if (!MayArrive(entry, offset, bytes.size())) return false;
   // Without the lock, so that several lanes write at once; the entry stays while it has writers.
   HostPlace place = entry.place;
   ++entry.users;
@@ -120,7 +138,9 @@ bool Transfers::FindDownload(uint64_t transfer, HostPlace* place) {
 
 void Transfers::OfferUpload(uint64_t transfer, const HostPlace& place, bool persistent) {
   base::MutexLock lock(mutex_);
-  uploads_[transfer] = {place, place.bytes(), persistent, 0, 0};
+  Entry& entry = uploads_[transfer];
+  entry.place = place;
+  entry.persistent = persistent;
 }
 
 void Transfers::DropUpload(uint64_t transfer) {
@@ -139,14 +159,16 @@ bool Transfers::FindUpload(uint64_t transfer, HostPlace* place) {
   return true;
 }
 
-bool Transfers::TakeUpload(uint64_t transfer, HostPlace* place, bool* persistent) {
+Transfers::Taken Transfers::TakeUpload(uint64_t transfer, HostPlace* place, bool* persistent) {
   base::MutexLock lock(mutex_);
   auto found = uploads_.find(transfer);
-  if (found == uploads_.end()) return false;
-  ++found->second.users;
-  *place = found->second.place;
-  *persistent = found->second.persistent;
-  return true;
+  if (found == uploads_.end()) return Taken::kGone;
+  Entry& entry = found->second;
+  if (entry.users >= (entry.persistent ? kMaxRequests : 1)) return Taken::kTwice;
+  ++entry.users;
+  *place = entry.place;
+  *persistent = entry.persistent;
+  return Taken::kNow;
 }
 
 void Transfers::UploadRead(uint64_t transfer) {

@@ -2,6 +2,7 @@
 // stored, and which bytes the worker may request.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +11,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
+#include "client-shim/session/coverage.h"
 
 namespace longwire::shim {
 
@@ -42,21 +44,30 @@ class Transfers {
   // Nothing of this transfer is written after this returns.
   void DropDownload(uint64_t transfer) LONGWIRE_EXCLUDES(mutex_);
   bool FindDownload(uint64_t transfer, HostPlace* place);
-  // Stores bytes that arrived. False if they are outside the announced range (a broken worker). Any
-  // thread.
+  // Stores bytes that arrived. False if they are outside the announced range, have come before, or
+  // are a graph's while none of those that write is running: then nothing is stored. Any thread.
   bool Arrive(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes);
 
   // Waits until `bytes` of a download have arrived, or the download was dropped. False if the
   // deadline passes first.
   bool WaitLanded(uint64_t transfer, uint64_t bytes, std::chrono::steady_clock::time_point deadline)
       LONGWIRE_EXCLUDES(mutex_);
+  // False if the transfer has fewer.
+  bool CanLand(uint64_t transfer, uint64_t bytes) LONGWIRE_EXCLUDES(mutex_);
+
+  // A launch of a graph that writes the program's memory begins, before it is queued, and ends.
+  void BeginGraphWrites() { graph_writes_.fetch_add(1); }
+  void EndGraphWrites() { graph_writes_.fetch_sub(1); }
+  bool GraphsWrite() const { return graph_writes_.load() != 0; }
 
   // Announces bytes that the worker may request later.
   void OfferUpload(uint64_t transfer, const HostPlace& place, bool persistent);
   void DropUpload(uint64_t transfer);
   bool FindUpload(uint64_t transfer, HostPlace* place);
-  // The worker has requested it. DropUploadsOf waits for it from here to UploadRead.
-  bool TakeUpload(uint64_t transfer, HostPlace* place, bool* persistent);
+  // The worker has requested it. DropUploadsOf waits for it from here to UploadRead. kTwice: it was
+  // requested before, or a graph's so often that no launches can have done that.
+  enum class Taken { kNow, kGone, kTwice };
+  Taken TakeUpload(uint64_t transfer, HostPlace* place, bool* persistent);
   void UploadRead(uint64_t transfer);
   // Before memory is freed: after this returns no upload reads it, except those of graphs that are
   // launched again.
@@ -76,6 +87,7 @@ class Transfers {
     bool persistent = false;
     uint64_t landed = 0;  // bytes
     uint32_t users = 0;   // threads that write into the place, or read it
+    Coverage came;        // of what is not persistent
 
     bool Overlaps(uint64_t address, uint64_t size) const {
       auto start = reinterpret_cast<uint64_t>(place.base);
@@ -90,6 +102,7 @@ class Transfers {
 
   bool DownloadIsInUse(uint64_t transfer) const LONGWIRE_REQUIRES(mutex_);
   bool HasLanded(uint64_t transfer, uint64_t bytes) const LONGWIRE_REQUIRES(mutex_);
+  bool MayArrive(Entry& entry, uint64_t offset, uint64_t bytes) const LONGWIRE_REQUIRES(mutex_);
   bool AnyUploadInUse(uint64_t address, uint64_t bytes) const LONGWIRE_REQUIRES(mutex_);
 
   base::Mutex mutex_{base::ranks::kTransfers};
@@ -98,6 +111,7 @@ class Transfers {
   std::unordered_map<uint64_t, Entry> uploads_ LONGWIRE_GUARDED_BY(mutex_);
   std::unordered_map<uint64_t, OfferedImage> images_ LONGWIRE_GUARDED_BY(mutex_);
   base::CondVar image_read_;
+  std::atomic<uint64_t> graph_writes_{0};  // launches
 };
 
 }  // namespace longwire::shim

@@ -85,7 +85,7 @@ bool SendCopy(ClientSession& session, uint64_t transfer, const HostPlace& place)
   return by_lanes ? session.lanes().Send(transfer, place) : SendBytes(session, transfer, place);
 }
 
-void ServePull(ClientSession& session, uint64_t transfer) {
+bool ServePull(ClientSession& session, uint64_t transfer) {
   HostPlace place;
   bool persistent = false;
   if (session.transfers().TakeImage(transfer, &place)) {
@@ -93,9 +93,10 @@ void ServePull(ClientSession& session, uint64_t transfer) {
       SendImage(session, transfer, place);
       session.transfers().ImageRead(transfer);
     });
-    return;
+    return true;
   }
-  if (!session.transfers().TakeUpload(transfer, &place, &persistent)) return;
+  Transfers::Taken taken = session.transfers().TakeUpload(transfer, &place, &persistent);
+  if (taken != Transfers::Taken::kNow) return taken == Transfers::Taken::kGone;
   Sender().Post([&session, transfer, place, persistent] {
     // A graph's bytes come again with each launch: the log keeps launches apart.
     if (persistent) {
@@ -105,6 +106,7 @@ void ServePull(ClientSession& session, uint64_t transfer) {
     }
     session.transfers().UploadRead(transfer);
   });
+  return true;
 }
 
 void ReturnCredit(ClientSession& session, uint64_t bytes) {

@@ -31,8 +31,9 @@ bool SendCopy(ClientSession& session, uint64_t transfer, const HostPlace& place)
 // True if `bytes` can be sent now without waiting for the worker.
 bool FitsUploadWindow(uint64_t bytes);
 
-// The worker requests the bytes of an offered transfer: a thread of ours sends them.
-void ServePull(ClientSession& session, uint64_t transfer);
+// The worker requests the bytes of an offered transfer: a thread of ours sends them. False if it
+// has requested them before.
+bool ServePull(ClientSession& session, uint64_t transfer);
 
 // The worker has taken `bytes`.
 void ReturnCredit(ClientSession& session, uint64_t bytes);

@@ -1,5 +1,6 @@
 #include "client-shim/stream/callbacks.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <unordered_map>
@@ -203,20 +204,23 @@ void FailAllHostFunctions() {
   Fail([](const HostFunction&) { return true; });
 }
 
-void RunHostFunction(ClientSession& session, uint64_t ticket) {
+bool RunHostFunction(ClientSession& session, uint64_t ticket) {
   HostFunctions& table = TheHostFunctions();
   {
     base::MutexLock lock(table.mutex);
     auto found = table.functions.find(ticket);
-    if (found != table.functions.end() && found->second.ready != nullptr) {
+    bool there = found != table.functions.end();
+    if (ticket >= table.next) return false;
+    if (there && found->second.persistent && !session.transfers().GraphsWrite()) return false;
+    if (there && found->second.ready != nullptr) {
+      if (std::ranges::count(table.waiting, ticket) != 0) return false;
       table.waiting.push_back(ticket);
-      if (table.looking) return;
+      if (table.looking) return true;
       table.looking = true;
-      table.look_thread.Post([&session] { LookForReady(session); });
-      return;
+      return table.look_thread.Post([&session] { LookForReady(session); });
     }
   }
-  table.thread.Post([&session, ticket] { Run(session, ticket); });
+  return table.thread.Post([&session, ticket] { Run(session, ticket); });
 }
 
 }  // namespace longwire::shim

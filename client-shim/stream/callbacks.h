@@ -29,6 +29,8 @@ void FailHostFunctions(uint32_t context_number);
 void FailAllHostFunctions();
 
 // The worker reached that point: the callback thread runs the function, then says that it is done.
-void RunHostFunction(ClientSession& session, uint64_t ticket);
+// False if the worker cannot have reached it: no such ticket was given out, it waits already, or it
+// is a graph's and no graph runs.
+bool RunHostFunction(ClientSession& session, uint64_t ticket);
 
 }  // namespace longwire::shim

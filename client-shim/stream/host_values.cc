@@ -67,6 +67,7 @@ CUresult QueueHostValue(Stream* stream, const HostValue& value) {
   // Behind a wait lies what the program writes meanwhile, wherever that is.
   NoteHostWrite(stream, position, waits ? 0 : value.address, waits ? kAnywhere : value.bytes,
                 WriteOrder::kInStream);
+  TheSession().EndsWith(stream, position, {Ending::Kind::kHostFunction, call.ticket});
   return CUDA_SUCCESS;
 }
 

@@ -198,6 +198,15 @@ void FakeSession::SendMirror(uint64_t mirror, std::span<const std::byte> delta) 
   Send(wire::DownKind::kMirror, 0, CUDA_SUCCESS, payload);
 }
 
+void FakeSession::SendRecord(wire::DownKind kind, uint64_t position,
+                             std::initializer_list<uint64_t> numbers, std::string_view rest) {
+  std::vector<std::byte> payload = Numbers(numbers);
+  std::span<const std::byte> behind = std::as_bytes(std::span(rest));
+  payload.insert(payload.end(), behind.begin(), behind.end());
+  base::MutexLock lock(mutex_);
+  Send(kind, position, CUDA_SUCCESS, payload);
+}
+
 std::vector<Record> FakeSession::Take() {
   uint64_t written = wire::RingProducer(up_).written();
   base::MutexLock lock(mutex_);

@@ -97,6 +97,9 @@ class FakeSession {
   // What a server sends by itself.
   void SendReply(uint64_t position, const Reply& reply);
   void SendMirror(uint64_t mirror, std::span<const std::byte> delta);
+  // Any record, whose payload begins with these numbers.
+  void SendRecord(wire::DownKind kind, uint64_t position, std::initializer_list<uint64_t> numbers,
+                  std::string_view rest = {});
 
   // Work of streams completes as soon as it is read, except in streams that are held.
   void Hold(Stream* stream);

@@ -60,10 +60,12 @@ template <class Count>
 Count RoomOf(Count count) {
   return static_cast<Count>(std::min<uint64_t>(count, kMaxElements));
 }
-// False if a list may be longer than what has travelled of it.
+// False if a list may be longer than what has travelled of it, or than the room: the program reads
+// as many elements as were found.
 template <class Count>
 bool FitsRoom(const void* list, Count room, uint64_t found) {
-  return list == nullptr || room <= kMaxElements || found < kMaxElements;
+  if (list == nullptr) return true;
+  return found <= static_cast<uint64_t>(room) && (room <= kMaxElements || found < kMaxElements);
 }
 // A list without room is not the same to the driver as none.
 template <class T>

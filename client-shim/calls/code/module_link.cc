@@ -120,7 +120,8 @@ CUresult cuLinkComplete(CUlinkState state, void** cubinOut, size_t* sizeOut) {
     ask.offset = image.size();
     auto part = TheSession().CallAndWait({link->context_number, nullptr, 0}, ask);
     if (part.code != CUDA_SUCCESS) return part.code;
-    if (part.reply.data.empty()) return CUDA_ERROR_UNKNOWN;
+    uint64_t missing = answer.reply.bytes - image.size();
+    if (part.reply.data.empty() || part.reply.data.size() > missing) return CUDA_ERROR_UNKNOWN;
     image.insert(image.end(), part.reply.data.begin(), part.reply.data.end());
   }
   link->image = std::move(image);

@@ -72,7 +72,9 @@ CUresult cuDevSmResourceSplitByCount(CUdevResource* result, unsigned int* nbGrou
   auto answer = Ask(split);
   if (answer.code != CUDA_SUCCESS) return answer.code;
   size_t made = split.query ? 0 : answer.reply.groups;
-  if (made > split.groups || !Copy(answer.reply.group, result, made)) return CUDA_ERROR_UNKNOWN;
+  if (answer.reply.groups > kMaxParts || made > split.groups ||
+      !Copy(answer.reply.group, result, made))
+    return CUDA_ERROR_UNKNOWN;
   if (remaining != nullptr && !Copy(answer.reply.remaining, remaining, 1)) {
     return CUDA_ERROR_UNKNOWN;
   }

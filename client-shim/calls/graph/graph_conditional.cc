@@ -32,6 +32,10 @@ CUresult AddConditionalNode(CUgraphNode* node, CUgraph graph, const CUgraphNode*
   add.bodies = params->size;
   auto answer = Ask(add.context, add);
   if (answer.code != CUDA_SUCCESS) return answer.code;
+  // The program reads as many as it asked for.
+  if (answer.reply.body.size() != add.bodies) {
+    return TheSession().Distrust("made a conditional node with other bodies");
+  }
   std::vector<CUgraph> bodies;
   for (uint64_t id : answer.reply.body) FromWire(id, &bodies.emplace_back());
   FromWire(answer.reply.node, node);

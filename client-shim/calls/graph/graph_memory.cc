@@ -11,6 +11,7 @@
 #include "base/try.h"
 #include "client-shim/calls/graph/graph_node.h"
 #include "client-shim/context/properties.h"
+#include "client-shim/memory/placed_memory.h"
 #include "client-shim/memory/pointers.h"
 #include "client-shim/memory/reach.h"
 #include "client-shim/support/never_destroyed.h"
@@ -127,6 +128,9 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode* phGraphNode, CUgraph hGraph,
   LONGWIRE_TRY(RequireHealthyContext(&context));
   auto answer = Ask(context->number.load(), add);
   if (answer.code != CUDA_SUCCESS) return answer.code;
+  if (!NotePlaced(answer.reply.address, nodeParams->bytesize)) {
+    return TheSession().Distrust("allocated in the program's memory");
+  }
   nodeParams->dptr = answer.reply.address;
   AddGraphMemory(nodeParams->dptr, nodeParams->bytesize, context);
   FromWire(answer.reply.node, phGraphNode);

@@ -19,6 +19,7 @@ CUresult AddHostFunction(Stream* stream, const Where& where, uint64_t ticket) {
     DropHostFunction(ticket);
   } else if (where.flags == 0) {
     NoteHostWrite(stream, position, 0, kAnywhere, WriteOrder::kInStream);
+    TheSession().EndsWith(stream, position, {Ending::Kind::kHostFunction, ticket});
   }
   return ClientSession::Queued(position);
 }
