@@ -90,7 +90,9 @@ def flip(share):
 
 # What must be refused, each by a sentence.
 FORGED = {
-    "the program's memory as window": set_to(base=GUARD, bytes=GUARD_BYTES),
+    # Pinned memory begins behind the first quarter.
+    "the program's memory as window": set_to(base=GUARD - (1 << 30), bytes=4 << 30),
+    "the program's memory and no more": set_to(base=GUARD, bytes=GUARD_BYTES),
     "a window at the program's memory": set_to(base=GUARD),
     "a window at no address": set_to(base=0),
     "an odd window": plus("base", 4096),
