@@ -75,6 +75,7 @@ void Apply(Mirror& mirror, std::span<const std::byte> delta, bool sent_meanwhile
   uint64_t conflict = kNone;
   for (const wire::DeltaRun& run : runs) {
     if (conflict == kNone) conflict = ConflictIn(mirror, run);
+    if (run.bytes.empty()) continue;  // it only tells of a conflict
     std::byte* shadow = mirror.shadow + run.offset;
     if (!sent_meanwhile) {
       std::memcpy(memory + run.offset, run.bytes.data(), run.bytes.size());

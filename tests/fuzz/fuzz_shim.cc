@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -217,7 +218,7 @@ class Receiving {
     std::byte* to = writer_.Reserve(room);
     if (to == nullptr) return false;
     std::memcpy(to, &header, sizeof(header));
-    std::memcpy(to + sizeof(header), payload.data(), payload.size());
+    std::copy_n(payload.data(), payload.size(), to + sizeof(header));
     writer_.Commit(room);
     return true;
   }
