@@ -42,7 +42,8 @@ TEST(InvitationTest, WhatIsNoLineIsRefusedWithASentence) {
   for (const std::string& bad :
        {std::string(), std::string("gpu:7413"), line.substr(0, line.size() - 1), line + "0",
         line + "/", "/" + line, line.substr(0, 5), std::string(100'000, '/'),
-        "gpu:70000" + line.substr(line.find('/')), "G" + line.substr(9)}) {
+        "gpu:70000" + line.substr(line.find('/')), "G" + line.substr(9), "g\npu" + line.substr(3),
+        std::string(254, 'h') + line.substr(3)}) {
     std::string sentence;
     EXPECT_FALSE(ParseInvitation(bad, &sentence)) << bad.substr(0, 200);
     EXPECT_NE(sentence, "");

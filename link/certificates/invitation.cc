@@ -4,6 +4,7 @@
 #include <openssl/x509.h>
 
 #include <algorithm>
+#include <cctype>
 #include <vector>
 
 #include "link/transport/certificate.h"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr size_t kParts = 3;
 constexpr size_t kMaxLine = 512;
+constexpr size_t kMaxHost = 253;  // of a name in the DNS
 
 std::vector<std::string> Split(std::string_view line) {
   std::vector<std::string> parts;
@@ -22,6 +24,15 @@ std::vector<std::string> Split(std::string_view line) {
     start = end + 1;
   }
   return parts;
+}
+
+// A name or a number; it is printed, too.
+bool IsHost(const std::string& host) {
+  auto plain = [](unsigned char c) {
+    return isalnum(c) != 0 ||
+           std::string_view("-._:%").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  return host.size() <= kMaxHost && std::ranges::all_of(host, plain);
 }
 
 }  // namespace
@@ -40,8 +51,12 @@ std::optional<Invitation> ParseInvitation(std::string_view line, std::string* se
         "each of the last two; copy the whole line that longwire invite printed";
     return std::nullopt;
   }
-  auto address = transport::ParseAddress(parts[0], sentence);
+  auto address = transport::ParseAddress(parts[0], sentence, kSignerPort);
   if (!address) return std::nullopt;
+  if (!IsHost(address->host)) {
+    *sentence = "this is no invitation: its address has characters that no host's name has";
+    return std::nullopt;
+  }
   invitation.signer = *address;
   return invitation;
 }

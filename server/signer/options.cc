@@ -26,7 +26,7 @@ reads the authority's key. It is off until an administrator starts it.
   --socket PATH     where longwire invite connects (a unix socket; default signer in
                     $LONGWIRE_RUNTIME_DIR, which is /run/longwire for root)
   --group NAME      whose members may invite; root and this process's user always may
-  --state D         folder of what it keeps: invitations, and a line for each certificate (default
+  --state D         folder of what it keeps: invitations, and certificates in issued/ (default
                     $STATE_DIRECTORY, /var/lib/longwire-signer for root, else
                     ~/.local/state/longwire-signer)
   --revoked FILE    list of revoked certificates (a CRL, PEM), which are not renewed

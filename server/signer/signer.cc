@@ -1,19 +1,15 @@
 #include "server/signer/signer.h"
 
-#include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/x509.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
+#include <filesystem>
 #include <span>
 #include <utility>
 
-#include "base/read_write.h"
+#include "link/certificates/pem_files.h"
 #include "link/certificates/signing_request.h"
 #include "link/transport/address.h"
-#include "wire/descriptors.h"
 
 namespace longwire::signer {
 namespace {
@@ -68,6 +64,10 @@ bool Signer::Start(std::string* sentence) {
     *sentence = "the authority's certificate expired on " + transport::DateText(facts.not_after) +
                 "; make a new authority with: longwire cert init";
     return false;
+  }
+  if (!settings_.issued_folder.empty()) {
+    if (!certificates::MakeFolder(settings_.issued_folder, sentence)) return false;
+    ForgetExpired();
   }
   return invitations_.Load(sentence);
 }
@@ -165,19 +165,26 @@ Answer Signer::Sign(EVP_PKEY* key, const std::string& name, const Caller& caller
 }
 
 bool Signer::Record(const std::string& certificate, std::string* sentence) const {
-  if (settings_.issued_file.empty()) return true;
+  if (settings_.issued_folder.empty()) return true;
   Certificate facts = transport::Describe(transport::ParseCertificate(certificate).get());
-  std::string line =
-      facts.serial + " " + std::to_string(facts.not_after) + " " + facts.common_name + "\n";
-  wire::Descriptor file(
-      open(settings_.issued_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (file.valid() && base::WriteAll(file.get(), std::as_bytes(std::span(line))) &&
-      fsync(file.get()) == 0) {
+  const std::string path = settings_.issued_folder + "/" + facts.serial + ".crt";
+  if (certificates::WriteText(path, certificate, certificates::Readers::kAll, true, sentence)) {
     return true;
   }
-  *sentence = "the signer cannot write " + settings_.issued_file + ": " + std::strerror(errno) +
-              "; so it signs nothing";
+  *sentence = "the signer cannot keep what it signs (" + *sentence + "), so it signs nothing";
   return false;
+}
+
+void Signer::ForgetExpired() const {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(settings_.issued_folder, error)) {
+    std::string sentence;
+    auto text = certificates::ReadText(entry.path().string(), &sentence);
+    CertificatePointer certificate = text ? transport::ParseCertificate(*text) : nullptr;
+    bool expired = certificate != nullptr &&
+                   transport::Describe(certificate.get()).IsExpired(std::time(nullptr));
+    if (expired) std::filesystem::remove(entry.path(), error);
+  }
 }
 
 Answer Signer::Refuse(const Caller& caller, Now now, const std::string& problem) {

@@ -20,9 +20,9 @@ inline constexpr uint32_t kMaxInvitationSeconds = 7 * 24 * 3600;
 
 struct Settings {
   certificates::Issued authority;
-  int days = 365;           // that a certificate is valid
-  std::string state_file;   // of the invitations
-  std::string issued_file;  // a line for each certificate: serial, end of validity, name
+  int days = 365;             // that a certificate is valid
+  std::string state_file;     // of the invitations
+  std::string issued_folder;  // of the certificates that were signed, each as SERIAL.crt
   std::string revoked_file;
 };
 
@@ -59,6 +59,7 @@ class Signer {
   certificates::Answer Sign(EVP_PKEY* key, const std::string& name, const Caller& caller, Now now);
   certificates::Answer Refuse(const Caller& caller, Now now, const std::string& problem);
   bool Record(const std::string& certificate, std::string* sentence) const;
+  void ForgetExpired() const;
 
   const Settings settings_;
   const Log log_;

@@ -36,7 +36,7 @@ class SignerTest : public testing::Test {
     if (mkdtemp(path) != nullptr) folder_ = path;
     settings_.authority = authority_;
     settings_.state_file = folder_ + "/invitations";
-    settings_.issued_file = folder_ + "/issued";
+    settings_.issued_folder = folder_ + "/issued";
     settings_.revoked_file = folder_ + "/ca.crl";
     signer_ = std::make_unique<Signer>(
         settings_, [this](bool, const std::string& line) { log_ += line + "\n"; });
@@ -120,8 +120,20 @@ TEST_F(SignerTest, WhoIsInvitedGetsACertificate) {
   EXPECT_THAT(log_,
               HasSubstr("signed a certificate of 'alice' for 192.0.2.1, serial " + facts.serial));
   std::string sentence;
-  EXPECT_THAT(certificates::ReadText(settings_.issued_file, &sentence).value_or(""),
-              HasSubstr(facts.serial + " " + std::to_string(facts.not_after) + " alice\n"));
+  EXPECT_EQ(
+      certificates::ReadText(settings_.issued_folder + "/" + facts.serial + ".crt", &sentence),
+      answer.certificate)
+      << "who takes it back does not find it";
+}
+
+TEST_F(SignerTest, WhatHasExpiredIsForgotten) {
+  std::string old = settings_.issued_folder + "/1.crt", valid = settings_.issued_folder + "/2.crt";
+  std::ofstream(old) << IssuedTo("alice", {At(-7200).wall, At(-3600).wall});
+  std::ofstream(valid) << IssuedTo("alice", certificates::ValidFor(1));
+  std::string sentence;
+  ASSERT_TRUE(signer_->Start(&sentence)) << sentence;
+  EXPECT_FALSE(std::filesystem::exists(old));
+  EXPECT_TRUE(std::filesystem::exists(valid));
 }
 
 TEST_F(SignerTest, ASecondUseIsRefused) {
