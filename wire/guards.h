@@ -29,11 +29,14 @@ inline constexpr std::string_view kGuards[] = {
     "early_work",      // work before what the program knows: client-shim/stream/early_copies.cc
     "epoch",           // frames of an older connection: link/transport/relay_end.cc
     "handles",         // ids that the session does not have: worker/calls/call_context.cc
+    "host_memory",     // host memory without end: server/worker/support/host_memory.cc
     "host_segment",    // a copy outside a session's pinned memory: worker/transfer/host_segment.cc
     "identity",        // another identity that has a session's token: server/daemon/session.cc
     "image_digest",    // an image that is not what it was: server/images/image_files.cc
+    "image_limits",    // images without end: server/images/image_store.cc
     "image_owner",     // a tenant that asks for another's image: server/images/image_store.cc
     "invitation",      // a second use, a wrong secret: server/signer/invitations.cc
+    "keeper_slices",   // a keeper that works for one session: server/keeper/chunk_sharing.cc
     "late_copies",     // work before a copy that was seen done: client-shim/stream/early_copies.cc
     "late_writes",     // old bytes of what a program wrote: client-shim/copy/speculative_uploads.cc
     "lent",            // the return of chunks that another one holds: server/keeper/chunk_pool.cc
@@ -46,6 +49,7 @@ inline constexpr std::string_view kGuards[] = {
     "revoked",         // renewal of a revoked certificate: server/signer/revocations.cc
     "scrub",           // another session's bytes in leased memory: server/keeper/main.cc
     "shared_tenant",   // another tenant's shared memory: server/keeper/chunk_sharing.cc
+    "shared_tokens",   // tokens without end: server/keeper/sharing/shared_chunks.cc
     "sizes",           // a copy's bytes outside its announced range: worker/transfer/transfers.cc
     "start_only",      // a reload that changes what needs a restart: server/config/reload.cc
     "token",           // clients that resume a session of others: server/daemon/token.cc

@@ -205,7 +205,6 @@ int ChunkPool::CreateChunk(uint64_t bytes, uint64_t* chunk) {
 void ChunkPool::ReleaseChunk(uint64_t id) {
   Chunk& chunk = chunks_.at(id);
   if (Shelf* shelf = ShelfOf(chunk)) shelf->Remove(id, chunk.bytes);
-  if (chunk.shared) ForgetTokensOf(id);
   LogEvent(MemoryEventKind::kRelease, 0, chunk.bytes);
   device_.Release(chunk.handle);
   created_ -= chunk.bytes;
@@ -214,6 +213,11 @@ void ChunkPool::ReleaseChunk(uint64_t id) {
 }
 
 bool ChunkPool::ReleaseOneIdle() {
+  if (!releasing_.empty()) {
+    ReleaseChunk(releasing_.front());
+    releasing_.pop_front();
+    return true;
+  }
   // Clean ones last: the others cost scrubbing or cannot be lent at all.
   uint64_t chunk = dirty_.Largest();
   for (auto worker = workers_.begin(); chunk == 0 && worker != workers_.end(); ++worker) {
@@ -251,8 +255,9 @@ void ChunkPool::MakeIdle(uint64_t id) {
   if (options_.quota != nullptr) options_.quota->Refund(chunk.worker, chunk.bytes);
   chunk.taken = false;
   ++version_;
+  if (chunk.shared) return LetGo(id);
   if (Shelf* shelf = ShelfOf(chunk)) shelf->Add(id, chunk.bytes);
-  if (chunk.state == State::kFailed || chunk.shared) ReleaseChunk(id);
+  if (chunk.state == State::kFailed) ReleaseChunk(id);
 }
 
 ChunkPool::Shelf* ChunkPool::ShelfOf(const Chunk& chunk) {
@@ -316,6 +321,7 @@ void ChunkPool::Gone(uint64_t worker) {
   std::vector<uint64_t> all(holder->second.lent.begin(), holder->second.lent.end());
   all.insert(all.end(), holder->second.borrowed.begin(), holder->second.borrowed.end());
   Return(worker, all);
+  shared_.Gone(worker, [&](uint64_t chunk) { return chunks_.at(chunk).worker; });
   for (auto& [size, chunks] : std::exchange(holder->second.held.by_size, {})) {
     for (uint64_t id : chunks) {
       Chunk& chunk = chunks_.at(id);
@@ -365,9 +371,13 @@ int ChunkPool::Export(uint64_t chunk, wire::Descriptor* file) {
   return kSuccess;
 }
 
-void ChunkPool::Trim(uint64_t keep) {
-  while (idle() - in_flight_ > keep && ReleaseOneIdle()) {
+bool ChunkPool::Trim(uint64_t keep, size_t most) {
+  released_ = 0;
+  auto more = [&] { return !releasing_.empty() || idle() - in_flight_ > keep; };
+  for (; most != 0 && more(); --most) {
+    if (!ReleaseOneIdle()) return false;
   }
+  return more();
 }
 
 std::vector<ScrubJob> ChunkPool::NextScrubs(bool large) {

@@ -25,6 +25,7 @@
 #include "server/keeper/host_pool.h"
 #include "server/keeper/protocol.h"
 #include "server/keeper/quota.h"
+#include "server/keeper/sharing/shared_chunks.h"
 #include "server/keeper/swap_policy.h"
 #include "server/keeper/swap_times.h"
 
@@ -81,7 +82,7 @@ struct SwapJob {
 
 class ChunkPool {
  public:
-  using Token = std::array<uint64_t, 2>;
+  using Token = SharedChunks::Token;
   enum class Step { kGranted, kWaiting, kRefused };
 
   ChunkPool(DeviceMemory& device, const PoolOptions& options);
@@ -97,8 +98,8 @@ class ChunkPool {
   void Cancel(LeaseInProgress* lease);
 
   // Makes a random token by which workers of the same tenant can borrow these chunks. The same
-  // chunks have the same token. Returns a CUresult.
-  int Share(uint64_t worker, std::span<const uint64_t> chunks, Token* token);
+  // chunks have the same token. Returns a CUresult, with a sentence if it is none of success.
+  int Share(uint64_t worker, std::span<const uint64_t> chunks, Token* token, std::string* sentence);
   // Lends a token's chunks to one more worker, in its order. kGranted or kRefused.
   Step Borrow(uint64_t worker, const Token& token, LeaseInProgress* lease);
 
@@ -119,8 +120,12 @@ class ChunkPool {
   uint64_t NextToExport(uint64_t bytes, uint64_t stock) const;
   // Exports a chunk before it is lent. False if the driver fails.
   bool ExportAhead(uint64_t chunk);
-  // Releases idle chunks to the driver until at most `keep` bytes are idle.
-  void Trim(uint64_t keep);
+  // Releases idle chunks to the driver, `most` at most, until at most `keep` bytes are idle. True
+  // if there are more to release.
+  bool Trim(uint64_t keep, size_t most = SIZE_MAX);
+  // Some of that, and of what is left of tokens that have ended: as much as one pass of the
+  // keeper's loop may take. True if there is more to do.
+  bool Tidy(uint64_t keep);
 
   // Chunks to scrub next, those of waiting leases first; empty when there are none. Small and large
   // chunks have a thread each, so that a small lease never waits until gigabytes are scrubbed.
@@ -195,7 +200,7 @@ class ChunkPool {
     State state = State::kDirty;
     bool taken = false;  // lent, or reserved for a waiting lease; else idle
     bool shared = false;
-    std::vector<uint64_t> borrowers{};  // further workers, one entry for each Borrow
+    std::map<uint64_t, uint32_t> borrowers{};  // further workers, and how often they borrowed it
     Place place = Place::kHere;
     bool dropped = false;          // returned while it is being copied
     std::vector<HostPart> host{};  // its data's place in host memory
@@ -243,7 +248,8 @@ class ChunkPool {
   // The owner of a shared chunk has returned it: the first borrower becomes its owner.
   void HandOver(uint64_t chunk);
   void GiveBackBorrowed(uint64_t worker, uint64_t chunk);
-  void ForgetTokensOf(uint64_t chunk);
+  // Releases a chunk that several had, now or in a later pass. Its tokens end now.
+  void LetGo(uint64_t chunk);
   // A swapped chunk was returned: its data is discarded.
   void Drop(uint64_t chunk);
   void EraseDropped(uint64_t chunk);
@@ -259,8 +265,9 @@ class ChunkPool {
   uint64_t lendable_ = 0;
   std::unordered_map<uint64_t, Chunk> chunks_;
   std::map<uint64_t, Worker> workers_;
-  std::map<Token, std::vector<uint64_t>> shared_;  // chunks by token
-  std::map<std::vector<uint64_t>, Token> tokens_;
+  SharedChunks shared_;
+  std::deque<uint64_t> releasing_;  // idle chunks on no shelf: they go to the driver next
+  size_t released_ = 0;             // by LetGo, since the last Trim
   Shelf clean_;
   Shelf dirty_;
   std::deque<uint64_t> urgent_[2];  // taken chunks that wait for scrubbing: small, large

@@ -1,7 +1,5 @@
 // Chunks that several workers of one tenant have: known under a token, lent once more to each who
 // names it, charged to one of them, and back with the last.
-#include <sys/random.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -11,9 +9,12 @@
 namespace longwire::keeper {
 namespace {
 
-constexpr size_t kMaxTokens = 1 << 16;
-
 const bool kChecksTenant = !wire::GuardIsOff("shared_tenant");
+const bool kSlices = !wire::GuardIsOff("keeper_slices");
+
+// Together some milliseconds at most: the driver takes a tenth of one to release a chunk.
+constexpr size_t kReleasesPerPass = 16;
+constexpr size_t kTidiedPerPass = 4096;
 
 }  // namespace
 
@@ -27,42 +28,38 @@ bool ChunkPool::Has(uint64_t worker, uint64_t chunk) const {
          (holder->second.lent.contains(chunk) || holder->second.borrowed.contains(chunk));
 }
 
-int ChunkPool::Share(uint64_t worker, std::span<const uint64_t> chunks, Token* token) {
+int ChunkPool::Share(uint64_t worker, std::span<const uint64_t> chunks, Token* token,
+                     std::string* sentence) {
   bool all = std::ranges::all_of(
       chunks, [&](uint64_t id) { return Has(worker, id) && chunks_.at(id).place == Place::kHere; });
-  if (chunks.empty() || chunks.size() > kMaxChunksPerLease || !all) return kInvalidValue;
-  std::vector<uint64_t> list(chunks.begin(), chunks.end());
-  if (auto known = tokens_.find(list); known != tokens_.end()) {
-    *token = known->second;
-    return kSuccess;
+  if (chunks.empty() || chunks.size() > kMaxChunksPerLease || !all) {
+    *sentence = "this memory is none of the session's, or was moved to the host";
+    return kInvalidValue;
   }
-  constexpr ssize_t kBytes = sizeof(Token);
-  if (tokens_.size() >= kMaxTokens || getrandom(token->data(), kBytes, 0) != kBytes) {
-    return kOutOfMemory;
+  int code = shared_.Add(worker, chunks, token, sentence);
+  for (size_t i = 0; i < chunks.size() && code == kSuccess; ++i) {
+    chunks_.at(chunks[i]).shared = true;
   }
-  for (uint64_t id : list) chunks_.at(id).shared = true;
-  shared_[*token] = list;
-  tokens_[std::move(list)] = *token;
-  return kSuccess;
+  return code;
 }
 
 ChunkPool::Step ChunkPool::Borrow(uint64_t worker, const Token& token, LeaseInProgress* lease) {
-  auto found = shared_.find(token);
+  const std::vector<uint64_t>* chunks = shared_.Find(token);
   // A token of another tenant is as unknown as one that never was.
-  if (found == shared_.end() ||
-      (kChecksTenant && TenantOf(chunks_.at(found->second[0]).worker) != TenantOf(worker))) {
+  if (chunks == nullptr ||
+      (kChecksTenant && TenantOf(chunks_.at(chunks->front()).worker) != TenantOf(worker))) {
     return Refused(lease, kInvalidValue, "no memory is shared under this token");
   }
   Worker& holder = workers_[worker];
   size_t has = holder.lent.size() + holder.borrowed.size();
-  if (has + found->second.size() > kMaxChunksPerSession) {
+  if (has + chunks->size() > kMaxChunksPerSession) {
     return Refused(lease, kOutOfMemory,
                    "more than " + std::to_string(kMaxChunksPerSession) + " chunks of one session");
   }
   lease->worker = worker;
-  lease->chunks = found->second;
+  lease->chunks = *chunks;
   for (uint64_t id : lease->chunks) {
-    chunks_.at(id).borrowers.push_back(worker);
+    ++chunks_.at(id).borrowers[worker];
     holder.borrowed.insert(id);
   }
   ++version_;
@@ -72,15 +69,16 @@ ChunkPool::Step ChunkPool::Borrow(uint64_t worker, const Token& token, LeaseInPr
 void ChunkPool::GiveBackBorrowed(uint64_t worker, uint64_t id) {
   std::multiset<uint64_t>& borrowed = workers_.at(worker).borrowed;
   borrowed.erase(borrowed.find(id));
-  std::vector<uint64_t>& borrowers = chunks_.at(id).borrowers;
-  borrowers.erase(std::ranges::find(borrowers, worker));
+  auto& borrowers = chunks_.at(id).borrowers;
+  auto mine = borrowers.find(worker);
+  if (--mine->second == 0) borrowers.erase(mine);
   ++version_;
 }
 
 // The tenant stays the same, so that nothing changes in the ledger of quotas.
 void ChunkPool::HandOver(uint64_t id) {
   Chunk& chunk = chunks_.at(id);
-  uint64_t next = chunk.borrowers.front();
+  uint64_t next = chunk.borrowers.begin()->first;
   Worker& before = workers_.at(chunk.worker);
   before.lent.erase(id);
   before.leased -= chunk.bytes;
@@ -92,12 +90,20 @@ void ChunkPool::HandOver(uint64_t id) {
   after.leased_peak = std::max(after.leased_peak, after.leased);
 }
 
-void ChunkPool::ForgetTokensOf(uint64_t id) {
-  std::erase_if(tokens_, [&](const auto& entry) {
-    bool gone = std::ranges::find(entry.first, id) != entry.first.end();
-    if (gone) shared_.erase(entry.second);
-    return gone;
-  });
+void ChunkPool::LetGo(uint64_t id) {
+  shared_.Ended(id);
+  if (released_ >= kReleasesPerPass && kSlices) {
+    releasing_.push_back(id);
+    return;
+  }
+  ++released_;
+  ReleaseChunk(id);
+}
+
+bool ChunkPool::Tidy(uint64_t keep) {
+  bool more = Trim(keep, kSlices ? kReleasesPerPass : SIZE_MAX);
+  more |= shared_.Tidy(kSlices ? kTidiedPerPass : SIZE_MAX);
+  return more;
 }
 
 }  // namespace longwire::keeper

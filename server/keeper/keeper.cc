@@ -83,7 +83,7 @@ bool Keeper::RunOnce(std::chrono::milliseconds timeout) {
   waiting_ |= AnswerInfos();
   waiting_ |= AdvanceSwaps();
   AskUnused();
-  pool_.Trim(limits_.pooled);
+  tidying_ = pool_.Tidy(limits_.pooled);
   Prepare();
   return open;
 }
@@ -98,6 +98,7 @@ std::chrono::milliseconds Keeper::Patience(std::chrono::milliseconds timeout) co
     at_most(std::max(left, milliseconds(0)));
   };
   if (waiting_) at_most(kDrainCheck);
+  if (tidying_) at_most(milliseconds(0));
   if (next_unused_ != Drain::Time::max()) until(next_unused_);
   if (sent_version_ != Version()) at_most(kStateInterval);
   if (LacksPrepared()) until(prepare_from_);
@@ -233,12 +234,12 @@ void Keeper::HandleRequest(KeeperSession& session, std::span<const std::byte> pa
 
 void Keeper::HandleShare(KeeperSession& session, const Share& share) {
   ChunkPool::Token token{};
-  int code = pool_.Share(session.worker, share.chunks, &token);
+  std::string sentence;
+  int code = pool_.Share(session.worker, share.chunks, &token, &sentence);
   if (code == kSuccess) {
     Answer(session, message::Pack(Shared{share.request, {token[0], token[1]}}));
   } else {
-    Answer(session,
-           message::Pack(Refuse{share.request, code, "the memory cannot be shared", pool_.free()}));
+    Answer(session, message::Pack(Refuse{share.request, code, sentence, pool_.free()}));
   }
 }
 

@@ -139,6 +139,7 @@ class Keeper {
   base::PollSet::Entry control_events_, small_scrubbed_, large_scrubbed_, swapped_;
   std::map<uint64_t, KeeperSession> sessions_;            // by worker
   bool waiting_ = false;                                  // a lease or a GetInfo waits
+  bool tidying_ = false;                                  // what was returned is not all released
   std::chrono::steady_clock::time_point prepare_from_{};  // earliest time
   Drain::Time next_unused_ = Drain::Time::max();          // next request for unused memory
   uint64_t refused_ = 0;                                  // leases

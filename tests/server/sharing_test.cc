@@ -44,10 +44,11 @@ class SharingTest : public testing::Test {
   ChunkPool pool{device, {.scrub = false, .quota = &quota}};
   std::vector<uint64_t> chunks;
   ChunkPool::Token token{};
+  std::string sentence;
 };
 
 TEST_F(SharingTest, AFriendBorrowsTheSameChunksAndPaysNothing) {
-  ASSERT_EQ(pool.Share(kOwner, chunks, &token), kSuccess);
+  ASSERT_EQ(pool.Share(kOwner, chunks, &token, &sentence), kSuccess);
   EXPECT_EQ(Borrow(kFriend, token), chunks);
   EXPECT_EQ(ledger->charged(5), 6 * kMiB);
   EXPECT_EQ(pool.leased(), 6 * kMiB);
@@ -56,29 +57,29 @@ TEST_F(SharingTest, AFriendBorrowsTheSameChunksAndPaysNothing) {
 
 TEST_F(SharingTest, TheSameChunksHaveOneTokenOthersAnother) {
   ChunkPool::Token again{}, part{};
-  ASSERT_EQ(pool.Share(kOwner, chunks, &token), kSuccess);
-  ASSERT_EQ(pool.Share(kOwner, chunks, &again), kSuccess);
-  ASSERT_EQ(pool.Share(kOwner, std::span(chunks).subspan(1), &part), kSuccess);
+  ASSERT_EQ(pool.Share(kOwner, chunks, &token, &sentence), kSuccess);
+  ASSERT_EQ(pool.Share(kOwner, chunks, &again, &sentence), kSuccess);
+  ASSERT_EQ(pool.Share(kOwner, std::span(chunks).subspan(1), &part, &sentence), kSuccess);
   EXPECT_EQ(token, again);
   EXPECT_NE(token, part);
   EXPECT_EQ(Borrow(kFriend, part).size(), 1u);
 }
 
 TEST_F(SharingTest, OnlyTheTenantsWorkersBorrow) {
-  ASSERT_EQ(pool.Share(kOwner, chunks, &token), kSuccess);
+  ASSERT_EQ(pool.Share(kOwner, chunks, &token, &sentence), kSuccess);
   EXPECT_TRUE(Borrow(kStranger, token).empty());
   EXPECT_TRUE(Borrow(kFriend, {token[0], token[1] ^ 1}).empty());
 }
 
 TEST_F(SharingTest, OnlyWhatAWorkerHasIsShared) {
-  EXPECT_EQ(pool.Share(kStranger, chunks, &token), kInvalidValue);
-  EXPECT_EQ(pool.Share(kOwner, {}, &token), kInvalidValue);
+  EXPECT_EQ(pool.Share(kStranger, chunks, &token, &sentence), kInvalidValue);
+  EXPECT_EQ(pool.Share(kOwner, {}, &token, &sentence), kInvalidValue);
   chunks.push_back(4711);
-  EXPECT_EQ(pool.Share(kOwner, chunks, &token), kInvalidValue);
+  EXPECT_EQ(pool.Share(kOwner, chunks, &token, &sentence), kInvalidValue);
 }
 
 TEST_F(SharingTest, TheBytesStayUntilTheLastGaveThemBack) {
-  ASSERT_EQ(pool.Share(kOwner, chunks, &token), kSuccess);
+  ASSERT_EQ(pool.Share(kOwner, chunks, &token, &sentence), kSuccess);
   Borrow(kFriend, token);
   Borrow(kFriend, token);
   pool.Return(kOwner, chunks);
@@ -99,12 +100,81 @@ TEST_F(SharingTest, TheBytesStayUntilTheLastGaveThemBack) {
 
 // A chunk that others had is not put on a shelf: they may still have it mapped.
 TEST_F(SharingTest, SharedChunksGoBackToTheDriver) {
-  ASSERT_EQ(pool.Share(kOwner, chunks, &token), kSuccess);
+  ASSERT_EQ(pool.Share(kOwner, chunks, &token, &sentence), kSuccess);
   Borrow(kFriend, token);
   pool.Gone(kFriend);
   EXPECT_EQ(device.used(), 6 * kMiB);
   pool.Return(kOwner, chunks);
   EXPECT_EQ(pool.idle(), 0u);
+  EXPECT_EQ(device.used(), 0u);
+}
+
+// Lists of these chunks, each another one.
+std::vector<uint64_t> ListNumber(size_t number, const std::vector<uint64_t>& chunks) {
+  std::vector<uint64_t> list;
+  for (int bit = 0; bit < 14; ++bit) list.push_back(chunks[(number >> bit) & 1]);
+  return list;
+}
+
+TEST_F(SharingTest, ASessionHasAsManyTokensAsItMayAndItsNeighbourTheirs) {
+  size_t made = 0;
+  while (made <= SharedChunks::kMaxTokens &&
+         pool.Share(kOwner, ListNumber(made, chunks), &token, &sentence) == kSuccess) {
+    ++made;
+  }
+  EXPECT_EQ(made, SharedChunks::kMaxTokens);
+  EXPECT_NE(sentence, "");
+  std::vector<uint64_t> others = Get(kStranger, {2 * kMiB});
+  ASSERT_EQ(pool.Share(kStranger, others, &token, &sentence), kSuccess);
+  EXPECT_EQ(Borrow(kStranger, token), others);
+}
+
+TEST_F(SharingTest, TokensThatEndMakeRoomForOthers) {
+  const size_t many = SharedChunks::kMaxTokens;
+  ChunkPool::Token first{};
+  for (int round = 0; round < 3; ++round) {
+    for (size_t i = 0; i < many; ++i) {
+      ASSERT_EQ(pool.Share(kOwner, ListNumber(i, chunks), &token, &sentence), kSuccess) << i;
+      if (i == 0) first = token;
+    }
+    EXPECT_EQ(Borrow(kFriend, first).size(), 14u);
+    pool.Return(kFriend, ListNumber(0, chunks));
+    pool.Return(kOwner, chunks);
+    EXPECT_TRUE(Borrow(kFriend, first).empty()) << "known though its memory is gone";
+    int passes = 1;
+    while (pool.Tidy(0)) ++passes;
+    EXPECT_GT(passes, 10) << "all at once";
+    chunks = Get(kOwner, {2 * kMiB, 4 * kMiB});
+  }
+}
+
+TEST_F(SharingTest, TokensThatOutliveTheirSessionCountForWhoHasTheMemory) {
+  SharedChunks shared;
+  const std::vector<uint64_t> list = {7, 8};
+  ASSERT_EQ(shared.Add(kOwner, list, &token, &sentence), kSuccess);
+  shared.Gone(kOwner, [](uint64_t) { return kFriend; });
+  EXPECT_EQ(shared.entries_of(kOwner), 0u);
+  EXPECT_EQ(shared.entries_of(kFriend), 2u);
+  ASSERT_NE(shared.Find(token), nullptr);
+  shared.Ended(8);
+  EXPECT_EQ(shared.Find(token), nullptr);
+  EXPECT_EQ(shared.entries_of(kFriend), 2u) << "of what is not tidied yet";
+  EXPECT_FALSE(shared.Tidy(100));
+  EXPECT_EQ(shared.entries_of(kFriend), 0u);
+}
+
+TEST_F(SharingTest, WhatIsReturnedGoesInSlices) {
+  ledger->SetLimit(5, UINT64_MAX);
+  for (int i = 0; i < 27; ++i) chunks.push_back(Get(kOwner, {2 * kMiB}).at(0));
+  ASSERT_EQ(pool.Share(kOwner, chunks, &token, &sentence), kSuccess);
+  pool.Return(kOwner, chunks);
+  EXPECT_GT(device.used(), 0u) << "the loop stands still for it";
+  EXPECT_EQ(pool.leased(), 0u);
+  EXPECT_TRUE(Borrow(kFriend, token).empty());
+  EXPECT_FALSE(Get(kStranger, {60 * kMiB}).empty()) << "what goes next stands in the way";
+  pool.Gone(kStranger);
+  while (pool.Tidy(0)) {
+  }
   EXPECT_EQ(device.used(), 0u);
 }
 
@@ -122,7 +192,7 @@ TEST_F(SharingTest, RandomTrafficKeepsTheLedgerRight) {
       for (uint64_t chunk : Get(worker, {2 * kMiB * (1 + next(3))})) mine.insert(chunk);
     } else if (what < 8 && !mine.empty()) {
       std::vector<uint64_t> some = {*mine.begin()};
-      ASSERT_EQ(pool.Share(worker, some, &tokens.emplace_back()), kSuccess);
+      ASSERT_EQ(pool.Share(worker, some, &tokens.emplace_back(), &sentence), kSuccess);
     } else if (what < 12 && !tokens.empty()) {
       for (uint64_t chunk : Borrow(worker, tokens[next(tokens.size())])) mine.insert(chunk);
     } else if (what < 19 && !mine.empty()) {

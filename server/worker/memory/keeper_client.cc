@@ -155,7 +155,9 @@ int KeeperClient::Borrow(const SharedToken& token, std::vector<Chunk>* chunks,
   return Send(borrow) ? Receive(borrow.request, chunks, sentence) : base::kDeviceUnavailable;
 }
 
-int KeeperClient::Share(const std::vector<uint64_t>& chunks, SharedToken* token) {
+int KeeperClient::Share(const std::vector<uint64_t>& chunks, SharedToken* token,
+                        std::string* sentence) {
+  *sentence = kSilent;
   base::MutexLock lock(mutex_);
   keeper::Share share{next_request_++, chunks};
   if (!Send(share)) return base::kDeviceUnavailable;
@@ -164,6 +166,7 @@ int KeeperClient::Share(const std::vector<uint64_t>& chunks, SharedToken* token)
   while (auto packet = Hear(kAnswerTime)) {
     if (message::Unpack(packet->bytes, &refuse) == wire::WireResult::kOk &&
         refuse.request == share.request) {
+      *sentence = refuse.sentence;
       return refuse.code;
     }
     if (message::Unpack(packet->bytes, &shared) == wire::WireResult::kOk &&

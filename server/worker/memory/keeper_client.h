@@ -47,7 +47,7 @@ class KeeperClient {
   int Lease(const std::vector<uint64_t>& bytes, bool spare, std::vector<Chunk>* chunks,
             std::string* sentence);
   // Returns a token with which other workers of the tenant can borrow the chunks.
-  int Share(const std::vector<uint64_t>& chunks, SharedToken* token);
+  int Share(const std::vector<uint64_t>& chunks, SharedToken* token, std::string* sentence);
   int Borrow(const SharedToken& token, std::vector<Chunk>* chunks, std::string* sentence);
   int Info(keeper::Info* info);
   // These do not wait, also while another thread waits for a reply.

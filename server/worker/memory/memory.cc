@@ -96,7 +96,10 @@ CUresult Memory::Share(const std::vector<uint64_t>& chunks, SharedToken* token) 
     }
   }
   if (ids.empty() || ids.size() > keeper::kMaxChunksPerLease) return CUDA_ERROR_INVALID_VALUE;
-  return static_cast<CUresult>(devices_[static_cast<size_t>(device)].keeper->Share(ids, token));
+  std::string sentence;
+  int code = devices_[static_cast<size_t>(device)].keeper->Share(ids, token, &sentence);
+  if (code != 0) LogLine("memory is not shared: %s", sentence.c_str());
+  return static_cast<CUresult>(code);
 }
 
 CUresult Memory::Borrow(const SharedToken& token, int32_t* device,
