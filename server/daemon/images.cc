@@ -9,6 +9,12 @@ namespace longwire::daemon {
 using transport::Log;
 using transport::LogLevel;
 
+namespace {
+
+constexpr uint64_t kLeastBytes = 24;
+
+}  // namespace
+
 Images::Images(const images::ImageStore::Options& options) {
   if (options.folder.empty()) return;
   std::string sentence;
@@ -89,7 +95,8 @@ bool Images::Answer(Worker& worker, const images::Find& find) {
 void Images::TakeIn(Worker& worker, const images::Keep& keep, const wire::Descriptor& memory) {
   wire::Digest digest;
   transport::LogSubject subject{.session = worker.session, .tenant = worker.tenant};
-  if (store_ == nullptr) return;
+  // None is smaller: a text names its version and its target, a compiled image has a header.
+  if (store_ == nullptr || keep.bytes < kLeastBytes) return;
   auto kept = images::ImageStore::Kept::kRefused;
   if (wire::ParseHexadecimal(keep.digest, &digest)) {
     kept = store_->Keep(worker.tenant, digest, keep.bytes, memory);

@@ -212,6 +212,7 @@ void SessionTable::Abandon(uint64_t session) {
   warden_->Kill(session);
   scheduling_->Close(session);
   placements_.Forget(session);
+  host_memory_.Ended(session);
 }
 
 bool SessionTable::MakeTokens(ServerSession& session, std::vector<transport::Token>* tokens) {
@@ -235,6 +236,14 @@ void SessionTable::Describe(const ServerSession& session, wire::OpenReply* reply
   for (const warden::KeeperProcess& keeper : session.worker().keepers) {
     reply->processes.push_back({"longwire-keeper", host, static_cast<uint32_t>(keeper.pid)});
   }
+}
+
+void SessionTable::ServeWorker(const ServerSession& session, const config::Tenant& tenant) {
+  wire::Descriptor control = session.ControlSocket();
+  bool limited = host_memory_.Opened(session.id(), HostMemoryOf(tenant), HostMemoryTermsOf(tenant),
+                                     control.get());
+  if (!limited) Log(LogLevel::kWarning, session.subject(), "its host memory is not limited");
+  images_.Serve(session.id(), tenant.name(), std::move(control));
 }
 
 OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::VersionRange link,
@@ -287,7 +296,7 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
     Release(*peer.tenant);
     return Refuse(code, peer, sentence);
   }
-  images_.Serve(session->id(), peer.tenant->name(), session->ControlSocket());
+  ServeWorker(*session, *peer.tenant);
   Describe(*session, &opened.reply);
   opened_.fetch_add(1);
   Detached();  // until its client attaches
@@ -345,6 +354,9 @@ void SessionTable::Detached() {
 }
 
 void SessionTable::SendTerms(const config::Config& config) {
+  for (const config::Tenant& tenant : config.tenants()) {
+    host_memory_.SetLimit(tenant.name(), HostMemoryOf(tenant));
+  }
   for (const auto& session : List()) {
     for (uint32_t lane = 0; lane < session->lanes(); ++lane) {
       session->lane(lane).SetTerms(config::ResumeGrace(config), config.compression());

@@ -17,6 +17,7 @@
 #include "server/daemon/scheduling.h"
 #include "server/daemon/session.h"
 #include "server/daemon/warden_client.h"
+#include "server/gates/host_memory_table.h"
 
 namespace longwire::daemon {
 
@@ -52,6 +53,7 @@ class SessionTable {
   WardenClient& warden() { return *warden_; }
   Scheduling& scheduling() { return *scheduling_; }
   Images& images() { return images_; }
+  gates::HostMemoryTable& host_memory() { return host_memory_; }
   uint64_t opened() const { return opened_.load(); }
   uint64_t failed() const { return failed_.load(); }
   // The devices that a session of the tenant would get now; none with a sentence.
@@ -76,6 +78,8 @@ class SessionTable {
                                               bool want_warm, int32_t* code, std::string* sentence);
   // Kills the worker of a session that has ended or could not be opened.
   void Abandon(uint64_t session);
+  // What its worker gets once it is open: the limits of the host's memory, answers about images.
+  void ServeWorker(const ServerSession& session, const config::Tenant& tenant);
   // False when the system has no random bytes.
   bool MakeTokens(ServerSession& session, std::vector<transport::Token>* tokens);
   void Describe(const ServerSession& session, wire::OpenReply* reply);
@@ -89,6 +93,7 @@ class SessionTable {
   std::unique_ptr<WardenClient> warden_;
   std::unique_ptr<Scheduling> scheduling_;
   PlacementTable placements_;
+  gates::HostMemoryTable host_memory_;
   Images images_;
 
   base::Mutex mutex_{base::ranks::kSessionTable};

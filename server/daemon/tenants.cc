@@ -13,11 +13,12 @@ std::shared_ptr<const config::Tenant> FindTenant(const config::LiveConfig::Snaps
     static const auto everybody = [] {
       auto tenant = std::make_shared<config::Tenant>();
       tenant->set_name("default");
-      // Not a limit of a tenant but of what a session may pin: as for those who do not say.
+      // Not limits of a tenant but of what a session may have: as for those who do not say.
       config::Config silent;
       silent.add_tenants();
       config::FillDefaults("", &silent);
       tenant->set_pinned_memory(silent.tenants(0).pinned_memory());
+      tenant->set_modules(silent.tenants(0).modules());
       return tenant;
     }();
     return everybody;

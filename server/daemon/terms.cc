@@ -50,7 +50,8 @@ SchedulingOptions SchedulingOptionsOf(const config::Config& config) {
 
 images::ImageStore::Options ImageStoreOptionsOf(const config::Config& config) {
   const config::ModuleCache& told = config.module_cache();
-  return {told.directory() == "none" ? "" : told.directory(), told.size()};
+  return {told.directory() == "none" ? "" : told.directory(), told.size(),
+          told.has_tenant_size() ? told.tenant_size() : UINT64_MAX, told.tenant_images()};
 }
 
 scheduler::SessionInfo SchedulerSession(uint64_t id, const config::Tenant& tenant,
@@ -62,6 +63,18 @@ scheduler::SessionInfo SchedulerSession(uint64_t id, const config::Tenant& tenan
   info.weight = tenant.weight();
   info.devices = std::move(devices);
   return info;
+}
+
+uint64_t HostMemoryOf(const config::Tenant& tenant) {
+  return tenant.has_host_memory() ? tenant.host_memory() : gates::UsualHostMemory();
+}
+
+gates::HostMemoryTerms HostMemoryTermsOf(const config::Tenant& tenant) {
+  gates::HostMemoryTerms terms;
+  if (tenant.has_session_host_memory()) terms.session_limit = tenant.session_host_memory();
+  terms.modules = tenant.modules();
+  terms.tenant = tenant.name();
+  return terms;
 }
 
 warden::SetQuota QuotaOf(const config::Tenant& tenant) {

@@ -5,6 +5,7 @@
 #include "server/config/config.h"
 #include "server/daemon/scheduling.h"
 #include "server/daemon/warden_client.h"
+#include "server/gates/host_memory_table.h"
 #include "server/images/image_store.h"
 
 namespace longwire::daemon {
@@ -16,6 +17,10 @@ images::ImageStore::Options ImageStoreOptionsOf(const config::Config& config);
 
 scheduler::SessionInfo SchedulerSession(uint64_t id, const config::Tenant& tenant,
                                         std::vector<scheduler::DeviceId> devices);
+
+// Of the memory of this host that all the tenant's sessions may hold, and one of them.
+uint64_t HostMemoryOf(const config::Tenant& tenant);
+gates::HostMemoryTerms HostMemoryTermsOf(const config::Tenant& tenant);
 
 // No limit if the tenant has none.
 warden::SetQuota QuotaOf(const config::Tenant& tenant);

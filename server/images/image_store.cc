@@ -30,17 +30,16 @@ void ImageStore::ReadIndex() {
   base::MutexLock lock(mutex_);
   std::vector<ImageFiles::Image> images = files_.Images();
   std::ranges::sort(images, {}, &ImageFiles::Image::used);
+  std::map<wire::Digest, std::vector<std::string>> marks;
+  for (const ImageFiles::Mark& mark : files_.Marks()) marks[mark.digest].push_back(mark.tenant);
   for (const ImageFiles::Image& image : images) {
-    index_[image.digest] = {image.bytes, ++clock_, {}};
+    auto found = index_.insert({image.digest, {image.bytes, 0, {}}}).first;
     stored_ += image.bytes;
+    for (const std::string& tenant : marks[image.digest]) Use(found, tenant);
+    marks.erase(image.digest);
   }
-  for (const ImageFiles::Mark& mark : files_.Marks()) {
-    auto found = index_.find(mark.digest);
-    if (found != index_.end()) {
-      found->second.tenants.insert(mark.tenant);
-    } else {
-      files_.RemoveMark(mark.tenant, mark.digest);
-    }
+  for (const auto& [digest, tenants] : marks) {
+    for (const std::string& tenant : tenants) files_.RemoveMark(tenant, digest);
   }
   // A daemon that was killed in between leaves an image that nobody may ask for.
   for (auto image = index_.begin(); image != index_.end();) {
@@ -48,7 +47,23 @@ void ImageStore::ReadIndex() {
     if (image->second.tenants.empty()) Drop(image);
     image = next;
   }
-  MakeRoom(0);  // the limit may be lower than it was
+  // The limits may be lower than they were.
+  std::vector<std::string> names;
+  for (const auto& [name, tenant] : tenants_) names.push_back(name);
+  for (const std::string& name : names) KeepWithin(name);
+  MakeRoom(0);
+}
+
+void ImageStore::Use(Index::iterator image, const std::string& tenant) {
+  Tenant& owner = tenants_[tenant];
+  uint64_t& used = image->second.tenants[tenant];
+  if (used == 0) {
+    owner.bytes += image->second.bytes;
+  } else {
+    owner.by_use.erase(used);
+  }
+  used = image->second.used = ++clock_;
+  owner.by_use[used] = image->first;
 }
 
 ImageStore::Index::iterator ImageStore::KnownTo(const std::string& tenant,
@@ -63,7 +78,7 @@ bool ImageStore::Knows(const std::string& tenant, const wire::Digest& digest, ui
   base::MutexLock lock(mutex_);
   auto found = KnownTo(tenant, digest, bytes);
   bool known = found != index_.end();
-  if (known) found->second.used = ++clock_;
+  if (known && found->second.tenants.contains(tenant)) Use(found, tenant);
   ++(known ? counts_.hits : counts_.misses);
   return known;
 }
@@ -78,7 +93,8 @@ wire::Descriptor ImageStore::Find(const std::string& tenant, const wire::Digest&
       ++counts_.misses;
       return wire::Descriptor();
     }
-    used = found->second.used = ++clock_;
+    if (found->second.tenants.contains(tenant)) Use(found, tenant);
+    used = found->second.used;
   }
   wire::Descriptor memory = files_.Read(digest, bytes);
   base::MutexLock lock(mutex_);
@@ -133,26 +149,57 @@ ImageStore::Kept ImageStore::Keep(const std::string& tenant, const wire::Digest&
     files_.RemoveMark(tenant, digest);
     return written == ImageFiles::Written::kWrongDigest ? Kept::kRefused : Kept::kNoRoom;
   }
-  found->second.tenants.insert(tenant);
-  found->second.used = ++clock_;
+  Use(found, tenant);
+  KeepWithin(tenant);
   ++counts_.kept;
   return Kept::kDone;
 }
 
 bool ImageStore::MakeRoom(uint64_t bytes) {
-  if (bytes > limit_) return false;
-  while (stored_ + arriving_ + bytes > limit_) {
-    auto oldest = std::ranges::min_element(
-        index_, {}, [](const Index::value_type& image) { return image.second.used; });
-    if (oldest == index_.end()) return false;  // others that arrive take it all
-    Drop(oldest);
-    ++counts_.evicted;
+  if (bytes > options_.bytes) return false;
+  while (stored_ + arriving_ + bytes > options_.bytes) {
+    auto largest = std::ranges::max_element(
+        tenants_, {}, [](const Tenants::value_type& tenant) { return tenant.second.bytes; });
+    if (largest == tenants_.end()) return false;  // others that arrive take it all
+    DropOldestOf(largest);
   }
   return true;
 }
 
+void ImageStore::KeepWithin(const std::string& tenant) {
+  static const bool checks = !wire::GuardIsOff("image_limits");
+  auto found = tenants_.find(tenant);
+  while (checks && found != tenants_.end() &&
+         (found->second.bytes > options_.tenant_bytes ||
+          found->second.by_use.size() > options_.tenant_images)) {
+    DropOldestOf(found);
+    found = tenants_.find(tenant);
+  }
+}
+
+void ImageStore::DropOldestOf(Tenants::iterator tenant) {
+  const std::string name = tenant->first;
+  auto image = index_.find(tenant->second.by_use.begin()->second);
+  DropMark(image, name);
+  if (image->second.tenants.empty()) Drop(image);
+  ++counts_.evicted;
+}
+
+void ImageStore::DropMark(Index::iterator image, const std::string& tenant) {
+  auto mark = image->second.tenants.find(tenant);
+  auto owner = tenants_.find(tenant);
+  owner->second.by_use.erase(mark->second);
+  owner->second.bytes -= image->second.bytes;
+  if (owner->second.by_use.empty()) tenants_.erase(owner);
+  image->second.tenants.erase(mark);
+  files_.RemoveMark(tenant, image->first);
+}
+
 void ImageStore::Drop(Index::iterator image) {
-  for (const std::string& tenant : image->second.tenants) files_.RemoveMark(tenant, image->first);
+  while (!image->second.tenants.empty()) {
+    const std::string tenant = image->second.tenants.begin()->first;
+    DropMark(image, tenant);
+  }
   files_.RemoveImage(image->first);
   stored_ -= image->second.bytes;
   index_.erase(image);
@@ -163,7 +210,7 @@ Figures ImageStore::figures() {
   Figures now = counts_;
   now.images = index_.size();
   now.bytes = stored_;
-  now.limit = limit_;
+  now.limit = options_.bytes;
   return now;
 }
 

@@ -36,10 +36,12 @@ class ImageStoreTest : public testing::Test {
   }
   ~ImageStoreTest() override { fs::remove_all(folder_); }
 
-  void Open(uint64_t bytes = 1 << 20) {
+  void Open(uint64_t bytes = 1 << 20, uint64_t tenant_bytes = UINT64_MAX,
+            uint64_t tenant_images = UINT64_MAX) {
     store_.reset();
     std::string sentence;
-    store_ = ImageStore::Open({folder_ + "/modules", bytes}, &sentence);
+    store_ =
+        ImageStore::Open({folder_ + "/modules", bytes, tenant_bytes, tenant_images}, &sentence);
     ASSERT_NE(store_, nullptr) << sentence;
   }
   Kept Keep(const std::string& tenant, const std::string& text) {
@@ -143,6 +145,41 @@ TEST_F(ImageStoreTest, TheLeastRecentlyUsedMakeRoom) {
   EXPECT_EQ(Keep("a", std::string(31, 'x')), Kept::kNoRoom);
   EXPECT_EQ(store_->figures().images, 3u) << "what can never fit drives nothing out";
   EXPECT_EQ(Files("tenants"), 3u);
+}
+
+TEST_F(ImageStoreTest, ATenantHasAsManyAsItMay) {
+  Open(1 << 20, 1 << 20, 3);
+  EXPECT_EQ(Keep("b", "of another"), Kept::kDone);
+  EXPECT_EQ(Keep("b", "image 0"), Kept::kDone);
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_EQ(Keep("a", "image " + std::to_string(i)), Kept::kDone);
+    EXPECT_EQ(Find("a", "image 0"), "image 0") << "it is used all the time";
+  }
+  EXPECT_EQ(Find("a", "image 49"), "image 49");
+  EXPECT_EQ(Find("a", "image 47"), "unknown");
+  EXPECT_EQ(Files("tenants"), 5u);
+  EXPECT_EQ(Files("images"), 4u) << "one is of both";
+  EXPECT_EQ(Find("b", "of another"), "of another");
+  Open(1 << 20, 1 << 20, 1);
+  EXPECT_EQ(Files("tenants"), 2u) << "a lower limit holds at once";
+}
+
+TEST_F(ImageStoreTest, ATenantHasAsManyBytesAsItMay) {
+  Open(1 << 20, 25);
+  for (int i = 10; i < 20; ++i) EXPECT_EQ(Keep("a", "image " + std::to_string(i)), Kept::kDone);
+  EXPECT_EQ(store_->figures().bytes, 24u);
+  EXPECT_EQ(Find("a", "image 17"), "image 17");
+  EXPECT_EQ(Find("a", "image 16"), "unknown");
+}
+
+TEST_F(ImageStoreTest, WhoHasMostMakesRoom) {
+  Open(100);
+  EXPECT_EQ(Keep("few", "old but ours"), Kept::kDone);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(Keep("many", "number " + std::to_string(1000 + i)), Kept::kDone);
+  }
+  EXPECT_EQ(Find("few", "old but ours"), "old but ours");
+  EXPECT_EQ(store_->figures().images, 9u);
 }
 
 TEST_F(ImageStoreTest, ItIsThereAfterARestart) {

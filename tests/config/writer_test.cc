@@ -50,6 +50,7 @@ tenants:
     bytes_in_flight: 256MiB
     admin: false
     pinned_memory: 16GiB
+    modules: 65536
 max_sessions: 256
 resume_grace: 90s
 log_level: info
@@ -57,6 +58,7 @@ module_cache:
   directory: none
   size: 8GiB
   compiled: none
+  tenant_images: 4096
 memory:
   pooled: 16GiB
   session_idle: 1GiB
@@ -118,6 +120,7 @@ TEST(DefaultFileTest, WithEveryKeySaidItGivesTheDefaultsAndTheExamples) {
     message->mutable_software_device()->clear_memory();
     message->mutable_module_cache()->clear_directory();
     message->mutable_module_cache()->clear_compiled();
+    message->mutable_module_cache()->clear_tenant_size();
   }
   EXPECT_EQ(config.SerializeAsString(), defaults.SerializeAsString());
 }

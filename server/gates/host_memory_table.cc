@@ -1,0 +1,68 @@
+#include "server/gates/host_memory_table.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "server/keeper/message.h"
+
+namespace longwire::gates {
+
+uint32_t HostMemoryTable::FreeSlot(const Tenant& tenant) {
+  uint32_t slot = 0;
+  for (const auto& [taken, session] : tenant.sessions) {
+    if (taken != slot) break;
+    ++slot;
+  }
+  return slot;
+}
+
+bool HostMemoryTable::Opened(uint64_t session, uint64_t limit, HostMemoryTerms terms, int control) {
+  int descriptor = -1;
+  {
+    base::MutexLock lock(mutex_);
+    Tenant& tenant = tenants_[terms.tenant];
+    if (tenant.page == nullptr) tenant.page = HostMemoryPage::Create();
+    terms.slot = FreeSlot(tenant);
+    if (tenant.page == nullptr || terms.slot >= HostMemoryPage::kSlots) return false;
+    HostMemoryPage& page = *tenant.page;
+    page.limit() = limit;
+    page.used(terms.slot) = 0;
+    page.slots() = std::max(page.slots().load(), terms.slot + 1);
+    tenant.sessions[terms.slot] = session;
+    descriptor = page.descriptor();  // the page lives as long as the session is in it
+  }
+  return wire::SendMessage(control, message::Pack(terms), {&descriptor, 1});
+}
+
+void HostMemoryTable::Ended(uint64_t session) {
+  base::MutexLock lock(mutex_);
+  for (auto tenant = tenants_.begin(); tenant != tenants_.end(); ++tenant) {
+    auto& sessions = tenant->second.sessions;
+    auto found = std::ranges::find(sessions, session, [](const auto& slot) { return slot.second; });
+    if (found == sessions.end()) continue;
+    tenant->second.page->used(found->first) = 0;
+    sessions.erase(found);
+    if (sessions.empty()) tenants_.erase(tenant);
+    return;
+  }
+}
+
+void HostMemoryTable::SetLimit(const std::string& tenant, uint64_t limit) {
+  base::MutexLock lock(mutex_);
+  auto found = tenants_.find(tenant);
+  if (found != tenants_.end()) found->second.page->limit() = limit;
+}
+
+uint64_t HostMemoryTable::Used(const std::string& tenant) {
+  base::MutexLock lock(mutex_);
+  auto found = tenants_.find(tenant);
+  return found == tenants_.end() ? 0 : found->second.page->Sum();
+}
+
+uint64_t UsualHostMemory() {
+  auto pages = static_cast<uint64_t>(std::max(sysconf(_SC_PHYS_PAGES), 0L));
+  return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / 4 * 3;
+}
+
+}  // namespace longwire::gates

@@ -1,0 +1,43 @@
+// The daemon's side of the host's memory: a page for each tenant that has sessions, and a slot in
+// it for each of them. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/mutex.h"
+#include "server/gates/host_memory_page.h"
+
+namespace longwire::gates {
+
+class HostMemoryTable {
+ public:
+  // A session of the tenant was opened: its worker gets the terms over its control socket. `limit`:
+  // bytes of all sessions of the tenant. False if there is no memory for the page, no slot is left
+  // or the worker does not take it.
+  bool Opened(uint64_t session, uint64_t limit, HostMemoryTerms terms, int control);
+  // The session has ended; nothing if it was never opened.
+  void Ended(uint64_t session);
+  // Another limit, which holds at once.
+  void SetLimit(const std::string& tenant, uint64_t limit);
+
+  // Bytes that a tenant's sessions hold now.
+  uint64_t Used(const std::string& tenant);
+
+ private:
+  struct Tenant {
+    std::shared_ptr<HostMemoryPage> page;
+    std::map<uint32_t, uint64_t> sessions;  // by slot
+  };
+  static uint32_t FreeSlot(const Tenant& tenant);
+
+  base::Mutex mutex_;
+  std::map<std::string, Tenant> tenants_ LONGWIRE_GUARDED_BY(mutex_);
+};
+
+// What a tenant may have whose configuration does not say: three quarters of the host's memory.
+uint64_t UsualHostMemory();
+
+}  // namespace longwire::gates
