@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "base/lock_ranks.h"
 #include "base/mutex.h"
 #include "server/gates/host_memory_page.h"
 
@@ -33,7 +34,7 @@ class HostMemoryTable {
   };
   static uint32_t FreeSlot(const Tenant& tenant);
 
-  base::Mutex mutex_;
+  base::Mutex mutex_{base::ranks::kHostMemoryTable};
   std::map<std::string, Tenant> tenants_ LONGWIRE_GUARDED_BY(mutex_);
 };
 

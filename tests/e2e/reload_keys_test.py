@@ -8,11 +8,13 @@ import unittest
 import config_schema
 import keys_server
 import reload_probes
+import reload_probes_held
 import reload_probes_scheduler
 import server
 from reload_cases import PROBES
 
-TABLES = (reload_probes, reload_probes_scheduler)  # who enter their probes into PROBES
+# Who enter their probes into PROBES.
+TABLES = (reload_probes, reload_probes_held, reload_probes_scheduler)
 
 # Another value for each key that is read at the start only.
 AT_START = {
@@ -21,6 +23,7 @@ AT_START = {
     "warden": "/nonexistent/warden", "warm_workers": 3, "devices": [{"device": 0}],
     "software_device.count": 3, "software_device.memory": "64MiB", "metrics": "127.0.0.1:1",
     "module_cache.directory": "/nonexistent/modules", "module_cache.size": "1GiB",
+    "module_cache.tenant_size": "1GiB", "module_cache.tenant_images": 100,
     "module_cache.compiled": "/nonexistent/compiled"}
 
 

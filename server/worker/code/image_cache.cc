@@ -1,5 +1,7 @@
 #include "server/worker/code/image_cache.h"
 
+#include <algorithm>
+
 #include "base/poll_set.h"
 #include "server/images/sealed_memory.h"
 #include "server/worker/support/log_line.h"
@@ -11,6 +13,8 @@ namespace {
 constexpr std::chrono::seconds kAnswerPatience{20};
 // It is busy with what was handed over before.
 constexpr std::chrono::milliseconds kHandOverPatience{1000};
+// Passed to the daemon and perhaps not stored yet: they take memory that belongs to no process.
+constexpr uint64_t kMaxUnansweredBytes = uint64_t{256} << 20;
 
 }  // namespace
 
@@ -29,8 +33,16 @@ wire::Descriptor ImageCache::Find(const wire::Digest& digest, uint64_t bytes) {
   return whole ? std::move(answer.memory) : wire::Descriptor();
 }
 
+// One image always may: whoever loads one after the other asks about each before.
+bool ImageCache::MayPass(uint64_t bytes) {
+  base::MutexLock lock(mutex_);
+  if (passed_ != taken_ && passed_ - taken_ + bytes > kMaxUnansweredBytes) return false;
+  passed_ += bytes;
+  return true;
+}
+
 void ImageCache::Keep(const wire::Digest& digest, std::span<const std::byte> image) {
-  if (!keeps()) return;
+  if (!keeps() || !MayPass(image.size())) return;
   wire::Descriptor memory = images::NewMemory();
   if (base::PollOne(control_, POLLOUT, kHandOverPatience) == 0 || !memory.valid() ||
       !images::WriteAll(memory.get(), image) || !images::Seal(memory)) {
@@ -45,10 +57,12 @@ void ImageCache::Keep(const wire::Digest& digest, std::span<const std::byte> ima
 ImageCache::Answer ImageCache::Ask(const wire::Digest& digest, uint64_t bytes, bool with_bytes) {
   if (!keeps()) return {};
   images::Find find{0, wire::Hexadecimal(digest), bytes, with_bytes};
+  uint64_t passed = 0;  // before this request
   {
     base::MutexLock lock(mutex_);
     find.request = next_request_++;
     waiting_[find.request];
+    passed = passed_;
   }
   bool sent = wire::SendMessage(control_, message::Pack(find));
   base::MutexLock lock(mutex_);
@@ -58,7 +72,10 @@ ImageCache::Answer ImageCache::Ask(const wire::Digest& digest, uint64_t bytes, b
     if (!answered_.WaitUntil(lock, deadline)) break;
   }
   Answer answer;
-  if (place.has_value()) answer = std::move(*place);
+  if (place.has_value()) {
+    answer = std::move(*place);
+    taken_ = std::max(taken_, passed);
+  }
   if (!place.has_value() && !off_) LogLine("the daemon does not reply to a request about an image");
   off_ |= !answer.found.keeps;
   waiting_.erase(find.request);

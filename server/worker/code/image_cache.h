@@ -30,6 +30,7 @@ class ImageCache {
   // The bytes that the tenant uploaded before, in sealed memory of this size; invalid if not known.
   wire::Descriptor Find(const wire::Digest& digest, uint64_t bytes);
   // Passes an image that the client has sent to the daemon, without waiting until it is stored.
+  // Not if much is under way there already.
   void Keep(const wire::Digest& digest, std::span<const std::byte> image);
 
   // Handles a packet from the socket.
@@ -42,12 +43,17 @@ class ImageCache {
     images::Found found;
     wire::Descriptor memory;
   };
+  bool MayPass(uint64_t bytes);
   Answer Ask(const wire::Digest& digest, uint64_t bytes, bool with_bytes);
 
   const int control_;
   base::Mutex mutex_{base::ranks::kImageCache};
   base::CondVar answered_;
   uint64_t next_request_ LONGWIRE_GUARDED_BY(mutex_) = 1;
+  // Bytes that were passed to the daemon until now, and how many of them it has surely taken: it
+  // replies in order.
+  uint64_t passed_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  uint64_t taken_ LONGWIRE_GUARDED_BY(mutex_) = 0;
   // By request.
   std::map<uint64_t, std::optional<Answer>> waiting_ LONGWIRE_GUARDED_BY(mutex_);
   bool off_ LONGWIRE_GUARDED_BY(mutex_) = false;

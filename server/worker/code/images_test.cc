@@ -192,6 +192,21 @@ TEST_F(ImagesTest, ADaemonThatKeepsNothingIsAskedOnce) {
   EXPECT_FALSE(wire::ReceiveMessage(daemon_.get(), std::chrono::milliseconds(50)));
 }
 
+TEST_F(ImagesTest, WithoutMemoryForItALoadIsRefused) {
+  Begin(false);
+  HostMemory::Share all(session_->session->host_memory(), HostUse::kImages);
+  ASSERT_TRUE(all.Resize(wire::kMaxImageBytes - 200));
+  SendBytes();
+  EXPECT_EQ(session_->ExpectReply(Load(false)).header.code, CUDA_ERROR_OUT_OF_MEMORY);
+  ASSERT_TRUE(all.Resize(wire::kMaxImageBytes));
+  EXPECT_EQ(session_->ExpectReply(Load(true)).header.code, CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_TRUE(session_->Quiet(DownKind::kPull));
+  EXPECT_NE(session_->Expect(DownKind::kText).Text(0).find("module images"), std::string::npos);
+  all.Resize(0);
+  SendBytes();
+  ExpectLoaded(Load(false), ImageKnowledge::kNotKept);
+}
+
 // The client was asked and never sends: its session can still end.
 TEST_F(ImagesTest, AnEndWhileBytesAreAwaited) {
   Begin(true);

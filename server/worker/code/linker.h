@@ -10,6 +10,7 @@
 #include "base/mutex.h"
 #include "server/worker/code/jit_options.h"
 #include "server/worker/support/driver.h"
+#include "server/worker/support/host_memory.h"
 
 namespace longwire::worker {
 
@@ -38,6 +39,7 @@ struct LinkInput {
   std::vector<std::byte> data;
   std::string name;
   JitOptions options;  // without logs, which belong to the link
+  HostMemory::Share share;
 };
 
 struct Linker {
@@ -56,6 +58,7 @@ struct Linker {
   base::Mutex mutex{base::ranks::kLinker};  // one call of the driver at a time
   JitOptions options;                       // the driver writes into its logs up to the end
   std::deque<LinkInput> inputs;
+  HostMemory::Share share;  // of its options and logs
   CUlinkState state = nullptr;
   std::span<const std::byte> image;  // the state's own memory
 };

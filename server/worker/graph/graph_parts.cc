@@ -20,7 +20,7 @@ PinnedBlock::~PinnedBlock() { store->Give(data, bytes); }
 GraphPart::~GraphPart() { store->Gone(*this); }
 
 CUresult GraphPartStore::Allocate(uint64_t bytes, std::shared_ptr<PinnedBlock>* block) {
-  if (bytes > kMaxBytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (bytes > kMaxGraphBytes) return CUDA_ERROR_OUT_OF_MEMORY;
   uint64_t size = std::bit_ceil(std::max(bytes, base::kPageBytes));
   base::MutexLock lock(mutex_);
   if (closed_) return CUDA_ERROR_DEINITIALIZED;
@@ -30,13 +30,11 @@ CUresult GraphPartStore::Allocate(uint64_t bytes, std::shared_ptr<PinnedBlock>* 
     kept_.erase(kept);
     kept_bytes_ -= size;
   } else {
-    if (bytes_ + size > kMaxBytes) return CUDA_ERROR_OUT_OF_MEMORY;
-    bytes_ += size;
     lock.Unlock();
+    if (!uses_.host_memory.Take(HostUse::kGraphs, size)) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = uses_.driver.cuMemHostAlloc(&data, size, CU_MEMHOSTALLOC_PORTABLE);
     if (result != CUDA_SUCCESS) {
-      lock.Lock();
-      bytes_ -= size;
+      uses_.host_memory.Give(HostUse::kGraphs, size);
       return result;
     }
   }
@@ -55,7 +53,7 @@ void GraphPartStore::Give(std::byte* data, uint64_t bytes) {
     kept_bytes_ += bytes;
     return;
   }
-  bytes_ -= bytes;
+  uses_.host_memory.Give(HostUse::kGraphs, bytes);
   uses_.helpers.Post(Helpers::kMemoryThread,
                      [&driver = uses_.driver, data] { driver.cuMemFreeHost(data); });
 }

@@ -76,8 +76,6 @@ using GraphPartRef = std::shared_ptr<GraphPart>;
 // The existing parts of a session, and their pinned memory.
 class GraphPartStore : public std::enable_shared_from_this<GraphPartStore> {
  public:
-  // Pinned memory of all graphs of a session.
-  static constexpr uint64_t kMaxBytes = uint64_t{4} << 30;
   // Freeing may wait for the device, so some blocks are kept for nodes that change often.
   static constexpr uint64_t kMaxKeptBytes = uint64_t{64} << 20;
 
@@ -86,6 +84,7 @@ class GraphPartStore : public std::enable_shared_from_this<GraphPartStore> {
     DownWriter& down;
     Transfers& transfers;
     Helpers& helpers;
+    HostMemory& host_memory;
   };
   explicit GraphPartStore(Uses uses) : uses_(uses) {}
 
@@ -111,7 +110,6 @@ class GraphPartStore : public std::enable_shared_from_this<GraphPartStore> {
   bool closed_ LONGWIRE_GUARDED_BY(mutex_) = false;
   std::multimap<uint64_t, std::byte*> kept_ LONGWIRE_GUARDED_BY(mutex_);  // by size
   uint64_t kept_bytes_ LONGWIRE_GUARDED_BY(mutex_) = 0;
-  uint64_t bytes_ LONGWIRE_GUARDED_BY(mutex_) = 0;
   // By the address of the memory that is read, or else written.
   std::multimap<const void*, std::weak_ptr<GraphPart>> by_memory_ LONGWIRE_GUARDED_BY(mutex_);
   std::map<const void*, std::weak_ptr<GraphPart>> hosts_ LONGWIRE_GUARDED_BY(mutex_);

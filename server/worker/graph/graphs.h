@@ -37,11 +37,12 @@ class Graphs {
     ForeignHandles& foreign;
     Transfers& transfers;
     Helpers& helpers;
+    HostMemory& host_memory;
   };
   explicit Graphs(Uses uses)
       : uses_(uses),
-        store_(std::make_shared<GraphPartStore>(
-            GraphPartStore::Uses{uses.driver, uses.down, uses.transfers, uses.helpers})) {}
+        store_(std::make_shared<GraphPartStore>(GraphPartStore::Uses{
+            uses.driver, uses.down, uses.transfers, uses.helpers, uses.host_memory})) {}
   ~Graphs() { store_->Close(); }
 
   // Capture; the stream's issue_mutex is held and its context current.

@@ -27,7 +27,7 @@ bool Deferred::Take(QueuedCall& call) {
     case CallId::lwSetAccess:
       // Of what a map before it maps.
       if (maps_.empty()) return false;
-      maps_.push_back(std::move(call));
+      maps_.emplace_back(uses_.waiting, std::move(call));
       return true;
     case CallId::lwUnmap:
       return TakeUnmap(call);
@@ -64,11 +64,11 @@ bool Deferred::TakeStreamDestroy(QueuedCall& call) {
 }
 
 void Deferred::Hold(QueuedCall& call, CallHold until, uint64_t stream) {
-  held_.push_back({std::move(call), until, stream});
+  held_.push_back({WaitingCall(uses_.waiting, std::move(call)), until, stream});
 }
 
 bool Deferred::Ready(const Held& held, uint64_t lowest_waiting) {
-  uint64_t position = held.call.position;
+  uint64_t position = held.call->position;
   switch (held.until) {
     case CallHold::kNothing:
       break;
@@ -87,20 +87,20 @@ bool Deferred::Ready(const Held& held, uint64_t lowest_waiting) {
 }
 
 bool Deferred::PartsAreHeld(size_t index) const {
-  uint32_t context = held_[index].call.context;
+  uint32_t context = held_[index].call->context;
   return std::any_of(held_.begin(), held_.begin() + static_cast<ptrdiff_t>(index),
-                     [&](const Held& held) { return held.call.context == context; });
+                     [&](const Held& held) { return held.call->context == context; });
 }
 
 bool Deferred::Pass() {
   if (!anything_waits()) return false;
   bool any = false;
   uint64_t lowest_waiting = uses_.issuer.LowestWaiting();
-  if (!maps_.empty()) lowest_waiting = std::min(lowest_waiting, maps_.front().position);
+  if (!maps_.empty()) lowest_waiting = std::min(lowest_waiting, maps_.front()->position);
   // Memory is given back in the log's order: a chunk is returned after it was unmapped.
   bool memory_waits = false;
   for (size_t i = 0; i < held_.size();) {
-    CallId id = held_[i].call.call;
+    CallId id = held_[i].call->call;
     bool memory = ReturnsMemory(id);
     bool parts_first = id == CallId::lwContextDestroy && PartsAreHeld(i);
     if ((memory && memory_waits) || parts_first || !Ready(held_[i], lowest_waiting)) {
@@ -108,7 +108,7 @@ bool Deferred::Pass() {
       ++i;
       continue;
     }
-    QueuedCall call = std::move(held_[i].call);
+    WaitingCall call = std::move(held_[i].call);
     held_.erase(held_.begin() + static_cast<ptrdiff_t>(i));
     Release(std::move(call));
     any = true;
@@ -117,7 +117,8 @@ bool Deferred::Pass() {
   return any;
 }
 
-void Deferred::Release(QueuedCall call) {
+void Deferred::Release(WaitingCall held) {
+  QueuedCall& call = *held;
   if (call.call == CallId::lwStreamDestroy) {
     // The stream leaves the log thread's lists here; the driver's part can block.
     calls::lwStreamDestroy destroy;
@@ -137,11 +138,11 @@ void Deferred::Release(QueuedCall call) {
   uint32_t helper = runs_on == CallThread::kClientThread ? call.thread : Helpers::kMemoryThread;
   uint64_t position = call.position;
   bool unmap = call.call == CallId::lwUnmap;
-  uses_.helpers.Post(helper,
-                     [this, position, unmap, call = std::make_shared<QueuedCall>(std::move(call))] {
-                       uses_.executor.Execute(*call, nullptr);
-                       if (unmap) Done(position);
-                     });
+  uses_.helpers.Post(
+      helper, [this, position, unmap, held = std::make_shared<WaitingCall>(std::move(held))] {
+        uses_.executor.Execute(**held, nullptr);
+        if (unmap) Done(position);
+      });
 }
 
 void Deferred::Done(uint64_t position) {

@@ -12,6 +12,7 @@
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
 #include "server/worker/issue/executor.h"
+#include "server/worker/issue/waiting_calls.h"
 #include "server/worker/support/handle_table.h"
 #include "server/worker/support/objects.h"
 #include "wire/record.h"
@@ -35,6 +36,7 @@ class Deferred {
     Graphs& graphs;
     Memory& memory;
     Helpers& helpers;
+    WaitingCalls& waiting;
     wire::RingMemory& up;  // the log thread waits for it
   };
   explicit Deferred(Uses uses) : uses_(uses) {}
@@ -50,7 +52,7 @@ class Deferred {
 
  private:
   struct Held {
-    QueuedCall call;
+    WaitingCall call;
     CallHold until = CallHold::kIssued;
     uint64_t stream = 0;
   };
@@ -66,7 +68,7 @@ class Deferred {
   bool Ready(const Held& held, uint64_t lowest_waiting);
   // True if an earlier deferred call belongs to the same context.
   bool PartsAreHeld(size_t index) const;
-  void Release(QueuedCall call);
+  void Release(WaitingCall call);
   void Done(uint64_t position);
 
   // deferred_maps.cc
@@ -85,7 +87,7 @@ class Deferred {
 
   Uses uses_;
   std::deque<Held> held_;
-  std::deque<QueuedCall> maps_;      // maps that wait, and the calls behind them
+  std::deque<WaitingCall> maps_;     // maps that wait, and the calls behind them
   bool mapping_ = false;             // a helper runs the first of maps_
   std::atomic<bool> mapped_{false};  // the helper is done with it
   base::Mutex mutex_{base::ranks::kDeferred};

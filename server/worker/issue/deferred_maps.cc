@@ -20,8 +20,8 @@ bool Deferred::TakeMap(QueuedCall& call) {
   Place place = PlaceOf(call);
   bool blocked = !maps_.empty() || IsStillMapped(place);
   if (!blocked && !uses_.memory.AnyIsNew(place.chunks)) return false;
-  maps_.push_back(std::move(call));
-  uses_.issuer.SetBarrier(maps_.front().position);
+  maps_.emplace_back(uses_.waiting, std::move(call));
+  uses_.issuer.SetBarrier(maps_.front()->position);
   if (!blocked) MapOnHelper();  // now, so that the log's next call finds it under way
   return true;
 }
@@ -36,17 +36,17 @@ bool Deferred::PassMaps() {
   while (!maps_.empty()) {
     if (mapping_ && !mapped_) return any;
     if (!mapping_) {
-      Place place = PlaceOf(maps_.front());
+      Place place = PlaceOf(*maps_.front());
       if (IsStillMapped(place)) return any;
       if (uses_.memory.AnyIsNew(place.chunks)) {
         MapOnHelper();
         return any;
       }
-      uses_.executor.Execute(maps_.front(), nullptr);
+      uses_.executor.Execute(*maps_.front(), nullptr);
     }
     mapping_ = mapped_ = false;
     maps_.pop_front();
-    uses_.issuer.SetBarrier(maps_.empty() ? UINT64_MAX : maps_.front().position);
+    uses_.issuer.SetBarrier(maps_.empty() ? UINT64_MAX : maps_.front()->position);
     any = true;
   }
   return any;
@@ -54,7 +54,7 @@ bool Deferred::PassMaps() {
 
 void Deferred::MapOnHelper() {
   mapping_ = true;
-  uses_.helpers.Post(Helpers::kMappingThread, [this, map = maps_.front()]() mutable {
+  uses_.helpers.Post(Helpers::kMappingThread, [this, map = *maps_.front()]() mutable {
     uses_.executor.Execute(map, nullptr);
     mapped_ = true;
     uses_.up.PokeConsumer();

@@ -12,6 +12,7 @@
 #include "server/worker/support/down_writer.h"
 #include "server/worker/support/failures.h"
 #include "server/worker/support/helpers.h"
+#include "server/worker/support/host_memory.h"
 #include "server/worker/transfer/transfers.h"
 #include "wire/record.h"
 
@@ -25,6 +26,8 @@ using Clock = std::chrono::steady_clock;
 constexpr int kRecordsPerPass = 64;
 constexpr uint64_t kPassesPerMarking = 16;
 constexpr size_t kFetchedAhead = 8192;  // bytes, about as many as a pass of launches has
+// Steps in which what waits is counted.
+constexpr uint64_t kCountedBytes = uint64_t{4} << 20;
 // A missed wake-up would cost at most this.
 constexpr std::chrono::milliseconds kRecheck{10};
 
@@ -58,8 +61,10 @@ void LogThread::Run() {
 }
 
 void LogThread::Wait() {
-  bool waits =
-      uses_.issuer.anything_waits() || uses_.deferred.anything_waits() || uses_.swapping.is_asked();
+  const bool full = IsFull();
+  uses_.waiting.Await(full);
+  bool waits = full || uses_.issuer.anything_waits() || uses_.deferred.anything_waits() ||
+               uses_.swapping.is_asked();
   if (waits) {
     // Said first and then looked once more, so that nothing finishes unseen in between.
     uses_.completion.wake_log_thread = true;
@@ -72,6 +77,7 @@ void LogThread::Wait() {
   auto begun = Clock::now();
   uses_.swapping.SetResting(true);
   up_.WaitBeyond(IsFull() ? UINT64_MAX : seen_, spin_.Spin(), deadline);
+  if (full) uses_.waiting.Await(false);
   if (up_.ToldToRest() && uses_.down.Rest()) up_.Rested();
   uses_.swapping.SetResting(false);
   spin_.Waited(Clock::now() - begun);
@@ -83,13 +89,19 @@ bool LogThread::IsIdle() {
   return read && uses_.issuer.IsIdle() && !uses_.deferred.anything_waits();
 }
 
-// Calls that wait in streams are copied out of the ring; past the limit the log is not read until
-// some were issued.
-bool LogThread::IsFull() const {
-  return uses_.issuer.waiting_bytes() > uses_.transfers.limits().calls;
+// Calls that wait are copied out of the ring; past the limit the log is not read until some have
+// run.
+bool LogThread::IsFull() const { return waiting_bytes() > uses_.transfers.limits().calls; }
+
+void LogThread::CountWaiting() {
+  const uint64_t now = waiting_bytes();
+  if (std::max(now, counted_) - std::min(now, counted_) < kCountedBytes) return;
+  counted_ = now;
+  uses_.host_memory.Set(HostUse::kCalls, now);
 }
 
 bool LogThread::ReadSome() {
+  CountWaiting();
   auto log = up_.Available();
   // Bytes that arrive after this poll must end the wait that may follow.
   seen_ = up_.cursor() + log.size();
@@ -210,10 +222,10 @@ void LogThread::SortOutsideStreams(QueuedCall call) {
 }
 
 void LogThread::RunOnHelper(uint32_t thread, QueuedCall call) {
-  uses_.helpers.Post(
-      thread, [executor = uses_.executor, call = std::make_shared<QueuedCall>(std::move(call))] {
-        executor.Execute(*call, nullptr);
-      });
+  uses_.helpers.Post(thread, [executor = uses_.executor, held = std::make_shared<WaitingCall>(
+                                                             uses_.waiting, std::move(call))] {
+    executor.Execute(**held, nullptr);
+  });
 }
 
 }  // namespace longwire::worker

@@ -10,6 +10,7 @@
 #include "server/worker/issue/executor.h"
 #include "server/worker/issue/issuer.h"
 #include "server/worker/issue/sorted.h"
+#include "server/worker/issue/waiting_calls.h"
 #include "server/worker/support/handle_table.h"
 #include "server/worker/support/objects.h"
 #include "wire/record.h"
@@ -24,6 +25,7 @@ class DownWriter;
 class Failures;
 class Gates;
 class Helpers;
+class HostMemory;
 class Memory;
 class Swapping;
 class Transfers;
@@ -41,6 +43,8 @@ class LogThread {
     Swapping& swapping;
     Transfers& transfers;
     Helpers& helpers;
+    WaitingCalls& waiting;
+    HostMemory& host_memory;
     Completion& completion;
     CurrentContext& current_context;
     DownWriter& down;
@@ -61,7 +65,10 @@ class LogThread {
   void Run();
   // Reads and sorts a bounded number of records. False when the session is over.
   bool ReadSome();
+  uint64_t waiting_bytes() const { return uses_.issuer.waiting_bytes() + uses_.waiting.bytes(); }
   bool IsFull() const;
+  // Tells from time to time what waits, for the tenant's sum.
+  void CountWaiting();
   // Issues launches at the log's head that need not be queued.
   Issuer::FromLog IssueAtOnce(const wire::RecordHeader& header, std::span<const std::byte> log);
   void Sort(const wire::RecordHeader& header, uint64_t position, std::span<const std::byte> bytes);
@@ -74,8 +81,9 @@ class LogThread {
   Uses uses_;
   wire::RingConsumer up_;
   FoundLately<Stream> streams_;
-  QueuedCall sorted_;  // the newest; a member, so that the memory of its arguments is reused
-  uint64_t seen_ = 0;  // end of the log when it was read last
+  QueuedCall sorted_;     // the newest; a member, so that the memory of its arguments is reused
+  uint64_t seen_ = 0;     // end of the log when it was read last
+  uint64_t counted_ = 0;  // of what waits
   wire::SpinPrediction spin_{wire::AllowedCores()};
   std::thread thread_;
 };

@@ -21,6 +21,8 @@ CUresult Mirrors::Add(uint64_t id, uint64_t address, uint64_t bytes) {
   for (const Device& device : devices_) most += device.total_memory;
   if (bytes > most || total_ > most - bytes) return CUDA_ERROR_OUT_OF_MEMORY;
   auto mirror = std::make_shared<Mirror>();
+  mirror->share = HostMemory::Share(host_memory_, HostUse::kMirrors);
+  if (!mirror->share.Resize(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   mirror->id = id;
   mirror->address = address;
   mirror->bytes = bytes;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "server/worker/memory/memory.h"
+#include "server/worker/support/host_memory.h"
 
 namespace longwire::worker {
 
@@ -47,22 +48,25 @@ struct Mirror {
   uint64_t address = 0;
   uint64_t bytes = 0;
   std::shared_ptr<Shadow> shadow;
+  HostMemory::Share share;
   Exchanges pushes, pulls;
 };
 
 // Log thread only.
 class Mirrors {
  public:
-  explicit Mirrors(const std::vector<Device>& devices) : devices_(devices) {}
+  Mirrors(const std::vector<Device>& devices, HostMemory& host_memory)
+      : devices_(devices), host_memory_(host_memory) {}
 
   // CUDA_ERROR_INVALID_VALUE for a known number or an impossible range, CUDA_ERROR_OUT_OF_MEMORY
-  // for more than all devices have.
+  // for more than all devices have, or the limits of the host's memory allow.
   CUresult Add(uint64_t id, uint64_t address, uint64_t bytes);
   CUresult Remove(uint64_t id);
   std::shared_ptr<Mirror> Find(uint64_t id) const;
 
  private:
   const std::vector<Device>& devices_;
+  HostMemory& host_memory_;
   std::unordered_map<uint64_t, std::shared_ptr<Mirror>> mirrors_;
   uint64_t total_ = 0;  // bytes
 };

@@ -137,6 +137,16 @@ void ObeyGates(worker::WorkerSession* session, const std::shared_ptr<gates::Gate
   });
 }
 
+void HearDaemon(worker::WorkerSession& session, wire::Message message) {
+  gates::HostMemoryTerms terms;
+  if (message::Unpack(message.bytes, &terms) != wire::WireResult::kOk) {
+    session.images().Arrived(std::move(message));
+  } else if (message.descriptors.size() == 1) {
+    session.host_memory().Join(terms,
+                               gates::HostMemoryPage::Map(std::move(message.descriptors[0])));
+  }
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -202,7 +212,7 @@ int main(int count, char** words) {
   bool closed = false;
   while (!closed) {
     auto said = wire::ReceiveMessage(control, std::chrono::milliseconds(-1), &closed);
-    if (said) session->images().Arrived(std::move(*said));
+    if (said) HearDaemon(*session, std::move(*said));
   }
   _exit(0);
 }

@@ -2,28 +2,30 @@
 
 #include <unistd.h>
 
+#include "server/worker/support/log_line.h"
 #include "wire/record.h"
 
 namespace longwire::worker {
 
 WorkerSession::WorkerSession(SessionOptions options)
-    : driver_(options.driver),
+    : host_memory_([this](const std::string& sentence) { SayLimit(sentence); }),
+      driver_(options.driver),
       current_context_(driver_),
       devices_(std::move(options.devices)),
       up_(options.up),
       text_(options.text),
       on_over_(std::move(options.on_over)),
-      down_(options.down),
+      down_(options.down, &host_memory_),
       failures_({.down = down_,
                  .up = *up_,
                  .contexts = contexts,
                  .text = text_,
                  .over = [this] { End(); }}),
-      staging_(driver_),
+      staging_(driver_, host_memory_),
       timelines_(driver_),
       events_(driver_),
       memory_(driver_, devices_),
-      mirrors_(devices_),
+      mirrors_(devices_, host_memory_),
       transfers_({.credit = [this](uint64_t bytes) { down_.Credit(bytes); },
                   .acquire =
                       [this](Stream& stream, size_t bytes, StagingBlock* block) {
@@ -32,8 +34,9 @@ WorkerSession::WorkerSession(SessionOptions options)
                   .release =
                       [this](Stream* stream, const StagingBlock& block) {
                         stream_staging_.ReleaseBlock(stream, block);
-                      }}),
-      host_segment_(driver_),
+                      },
+                  .host_memory = host_memory_}),
+      host_segment_(driver_, host_memory_),
       stream_staging_({.staging = staging_,
                        .host_segment = host_segment_,
                        .down = down_,
@@ -45,7 +48,8 @@ WorkerSession::WorkerSession(SessionOptions options)
                .events = events_,
                .foreign = foreign_,
                .transfers = transfers_,
-               .helpers = helpers_}),
+               .helpers = helpers_,
+               .host_memory = host_memory_}),
       gates_(devices_.size()),
       chains_(driver_),
       loaded_functions_({.driver = driver_,
@@ -80,6 +84,7 @@ WorkerSession::WorkerSession(SessionOptions options)
                .timelines = timelines_,
                .current_context = current_context_,
                .failures = failures_}),
+      waiting_calls_(*up_),
       deferred_({.executor = Executor(*this),
                  .issuer = issuer_,
                  .streams = streams,
@@ -87,6 +92,7 @@ WorkerSession::WorkerSession(SessionOptions options)
                  .graphs = graphs_,
                  .memory = memory_,
                  .helpers = helpers_,
+                 .waiting = waiting_calls_,
                  .up = *up_}),
       log_({.executor = Executor(*this),
             .issuer = issuer_,
@@ -98,6 +104,8 @@ WorkerSession::WorkerSession(SessionOptions options)
             .swapping = swapping_,
             .transfers = transfers_,
             .helpers = helpers_,
+            .waiting = waiting_calls_,
+            .host_memory = host_memory_,
             .completion = completion_,
             .current_context = current_context_,
             .down = down_,
@@ -166,6 +174,14 @@ void WorkerSession::End() {
 }
 
 void WorkerSession::WakeLogThread() { up_->PokeConsumer(); }
+
+// To the log, and to the program's standard error.
+void WorkerSession::SayLimit(const std::string& sentence) {
+  LogLine("%s", sentence.c_str());
+  helpers_.Post(Helpers::kTextThread, [this, text = "longwire: " + sentence + "\n"] {
+    down_.Text(wire::kStandardError, std::as_bytes(std::span(text)));
+  });
+}
 
 void WorkerSession::GrowStaging() {
   helpers_.Post(Helpers::kStagingThread, [this] {

@@ -29,6 +29,7 @@
 #include "server/worker/issue/issuer.h"
 #include "server/worker/issue/launch_chains.h"
 #include "server/worker/issue/log_thread.h"
+#include "server/worker/issue/waiting_calls.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/memory/mirrors.h"
 #include "server/worker/memory/swapping.h"
@@ -40,6 +41,7 @@
 #include "server/worker/support/foreign_handles.h"
 #include "server/worker/support/handle_table.h"
 #include "server/worker/support/helpers.h"
+#include "server/worker/support/host_memory.h"
 #include "server/worker/support/objects.h"
 #include "server/worker/support/text_pipes.h"
 #include "server/worker/transfer/host_segment.h"
@@ -102,7 +104,8 @@ class WorkerSession {
   Mirrors& mirrors() { return mirrors_; }
   Transfers& transfers() { return transfers_; }
   ImageCache& images() { return images_; }
-  ImageSources image_sources() { return {transfers_, images_, down_}; }
+  HostMemory& host_memory() { return host_memory_; }
+  ImageSources image_sources() { return {transfers_, images_, down_, host_memory_}; }
   Lanes& lanes() { return lanes_; }
   HostSegment& host_segment() { return host_segment_; }
   Graphs& graphs() { return graphs_; }
@@ -115,6 +118,11 @@ class WorkerSession {
   LaunchChains& chains() { return chains_; }
   LoadedFunctions& loaded_functions() { return loaded_functions_; }
 
+  // First, for what they hold is counted in it.
+ private:
+  HostMemory host_memory_;
+
+ public:
   HandleTable<Context> contexts;
   HandleTable<Stream> streams;
   HandleTable<Library> libraries;
@@ -128,6 +136,7 @@ class WorkerSession {
  private:
   void End();
   void GrowStaging();
+  void SayLimit(const std::string& sentence);
 
   DriverTable driver_;
   CurrentContext current_context_;
@@ -159,6 +168,7 @@ class WorkerSession {
   Swapping swapping_;
   Completion completion_;
   Issuer issuer_;
+  WaitingCalls waiting_calls_;
   Deferred deferred_;
   LogThread log_;
   Helpers helpers_;

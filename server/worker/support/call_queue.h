@@ -45,7 +45,9 @@ class CallQueue {
   }
 
   void Pop() {
-    if (front().arguments.capacity() > kKeptBytes) front().arguments = std::vector<std::byte>();
+    // The places of a long queue keep none: together they would hold more than the calls in it.
+    bool keeps = places_.size() <= kKeptPlaces && front().arguments.capacity() <= kKeptBytes;
+    if (!keeps) front().arguments = std::vector<std::byte>();
     ++first_;
     if (--size_ == 0 && places_.size() > kKeptPlaces) places_ = std::vector<QueuedCall>();
   }

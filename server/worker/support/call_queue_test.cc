@@ -35,6 +35,20 @@ TEST(CallQueue, GivesWhatItTook) {
   }
 }
 
+TEST(CallQueue, ALongQueueKeepsNoMemoryOfArguments) {
+  CallQueue queue;
+  QueuedCall call;
+  for (int i = 0; i < 3000; ++i) queue.Push(call);
+  size_t kept = 0;
+  for (int i = 0; i < 5000; ++i) {
+    call.arguments.assign(400, {});
+    queue.Push(call);
+    kept = std::max(kept, call.arguments.capacity());
+    queue.Pop();
+  }
+  EXPECT_EQ(kept, 0u);
+}
+
 TEST(CallQueue, MemoryOfArgumentsIsUsedAgainUnlessItIsMuch) {
   CallQueue queue;
   QueuedCall call;

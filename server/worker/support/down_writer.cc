@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "server/worker/support/host_memory.h"
 #include "server/worker/support/log_line.h"
+#include "wire/limits.h"
 #include "wire/switches.h"
 
 namespace longwire::worker {
@@ -15,7 +17,7 @@ using std::chrono::steady_clock;
 // Bulk data waits while this much is queued; 8 MiB more than fills the ring again at once.
 constexpr size_t kBulkQueueBytes = size_t{8} << 20;
 // Replies, progress and errors of a client that does not read: past this the session is over.
-constexpr size_t kMaxQueueBytes = size_t{256} << 20;
+constexpr size_t kMaxQueueBytes = kMaxAnswerBytes;
 // More than this does not wait for what comes with it.
 constexpr size_t kMaxTogether = size_t{16} << 10;
 constexpr size_t kTextPiece = size_t{64} << 10;
@@ -44,8 +46,8 @@ void Fill(std::byte* to, const wire::DownHeader& header, std::span<const std::by
 
 }  // namespace
 
-DownWriter::DownWriter(std::shared_ptr<wire::RingMemory> memory)
-    : producer_(std::move(memory)), thread_([this] { Drain(); }) {}
+DownWriter::DownWriter(std::shared_ptr<wire::RingMemory> memory, HostMemory* host_memory)
+    : host_memory_(host_memory), producer_(std::move(memory)), thread_([this] { Drain(); }) {}
 
 DownWriter::~DownWriter() {
   {
@@ -67,6 +69,10 @@ bool DownWriter::WriteToRing(const wire::DownHeader& header, std::span<const std
   unpublished_ += bytes;
   if (!together_ || unpublished_ > kMaxTogether) Publish();
   return true;
+}
+
+void DownWriter::CountQueued() {
+  if (host_memory_ != nullptr) host_memory_->Set(HostUse::kAnswers, queued_bytes_);
 }
 
 void DownWriter::Publish() {
@@ -108,6 +114,7 @@ void DownWriter::Write(wire::DownHeader header, std::span<const std::byte> first
   std::vector<std::byte> record(wire::AlignRecord(bytes));
   Fill(record.data(), header, first, second);
   queued_bytes_ += record.size();
+  CountQueued();
   queue_.push_back(std::move(record));
   changed_.NotifyAll();
 }
@@ -123,6 +130,7 @@ void DownWriter::Drain() {
       if (producer_.memory().closed()) {
         queue_.clear();
         queued_bytes_ = 0;
+        CountQueued();
         changed_.NotifyAll();
         continue;
       }
@@ -135,6 +143,7 @@ void DownWriter::Drain() {
     producer_.Commit(bytes);
     queue_.pop_front();
     queued_bytes_ -= bytes;
+    CountQueued();
     changed_.NotifyAll();
   }
 }

@@ -18,9 +18,12 @@
 
 namespace longwire::worker {
 
+class HostMemory;
+
 class DownWriter {
  public:
-  explicit DownWriter(std::shared_ptr<wire::RingMemory> memory);
+  // What waits is counted in `host_memory`, if it is not null.
+  explicit DownWriter(std::shared_ptr<wire::RingMemory> memory, HostMemory* host_memory = nullptr);
   ~DownWriter();
   DownWriter(const DownWriter&) = delete;
   DownWriter& operator=(const DownWriter&) = delete;
@@ -69,8 +72,10 @@ class DownWriter {
   bool WriteToRing(const wire::DownHeader& header, std::span<const std::byte> first,
                    std::span<const std::byte> second) LONGWIRE_REQUIRES(mutex_);
   void Drain();
+  void CountQueued() LONGWIRE_REQUIRES(mutex_);
   void Publish() LONGWIRE_REQUIRES(mutex_);
 
+  HostMemory* const host_memory_;
   base::Mutex mutex_{base::ranks::kDownWriter};
   base::CondVar changed_;
   // While the queue is empty the holder of the mutex owns the producer, else the thread does.

@@ -15,6 +15,7 @@
 #include "base/mutex.h"
 #include "server/worker/support/call_queue.h"
 #include "server/worker/support/driver.h"
+#include "server/worker/support/host_memory.h"
 #include "server/worker/support/position_set.h"
 
 namespace longwire::worker {
@@ -154,6 +155,7 @@ struct Library {
   CUmodule module = nullptr;
   CUlibrary library = nullptr;
   std::vector<uint64_t> functions;
+  HostMemory::Share share;  // its image, which the driver keeps, and its functions here
   base::Mutex mutex{base::ranks::kLibrary};
   std::vector<uint64_t> references LONGWIRE_GUARDED_BY(mutex);
 

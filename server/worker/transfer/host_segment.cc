@@ -42,6 +42,7 @@ CUresult HostSegment::Add(uint64_t offset, uint64_t bytes) {
       overlaps |= before->first + before->second > offset;
     }
     if (overlaps) return CUDA_ERROR_INVALID_VALUE;
+    if (!host_memory_.Take(HostUse::kPinned, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     parts_[offset] = bytes;
   }
   CUresult result =
@@ -49,6 +50,7 @@ CUresult HostSegment::Add(uint64_t offset, uint64_t bytes) {
   if (result == CUDA_SUCCESS) return result;
   LogLine("the driver does not pin %llu bytes of the segment: error %d",
           static_cast<unsigned long long>(bytes), result);
+  host_memory_.Give(HostUse::kPinned, bytes);
   base::MutexLock lock(mutex_);
   parts_.erase(offset);
   return result;
@@ -65,6 +67,7 @@ CUresult HostSegment::Remove(uint64_t offset) {
   CUresult result = driver_.cuMemHostUnregister(mapping_->data() + offset);
   fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
             static_cast<off_t>(bytes));
+  host_memory_.Give(HostUse::kPinned, bytes);
   // Only now may it be a part again.
   base::MutexLock lock(mutex_);
   parts_.erase(offset);

@@ -12,6 +12,7 @@
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
 #include "server/worker/support/driver.h"
+#include "server/worker/support/host_memory.h"
 #include "server/worker/transfer/copies.h"
 #include "wire/segment.h"
 #include "wire/socket.h"
@@ -23,7 +24,8 @@ class HostSegment {
   // Parts begin and end at multiples of this, so the segment's size bounds their number.
   static constexpr uint64_t kPart = uint64_t{2} << 20;
 
-  explicit HostSegment(const DriverTable& driver) : driver_(driver) {}
+  HostSegment(const DriverTable& driver, HostMemory& host_memory)
+      : driver_(driver), host_memory_(host_memory) {}
   HostSegment(const HostSegment&) = delete;
   HostSegment& operator=(const HostSegment&) = delete;
 
@@ -33,7 +35,8 @@ class HostSegment {
   int descriptor() const { return file_.get(); }
 
   // Has the driver pin a part, which may take long. A context must be current, as for Remove.
-  // CUDA_ERROR_INVALID_VALUE if it lies outside or overlaps another part.
+  // CUDA_ERROR_INVALID_VALUE if it lies outside or overlaps another part, CUDA_ERROR_OUT_OF_MEMORY
+  // if the limits of the host's memory do not allow it.
   CUresult Add(uint64_t offset, uint64_t bytes);
   // Unpins the part and frees its pages. Copies that use it must have finished.
   CUresult Remove(uint64_t offset);
@@ -49,6 +52,7 @@ class HostSegment {
 
  private:
   const DriverTable& driver_;
+  HostMemory& host_memory_;
   wire::Descriptor file_;
   std::unique_ptr<wire::SegmentMapping> mapping_;
   base::Mutex mutex_{base::ranks::kHostSegment};

@@ -63,6 +63,49 @@ TEST_F(InFlight, CallsBeyondTheLimitStayInTheLog) {
   EXPECT_GT(session.taken() - before, 6 * kMiB);
 }
 
+// Behind one that waits for an image that never comes.
+TEST_F(InFlight, CallsThatWaitForAHelperStayInTheLog) {
+  calls::lwModuleLoad load;
+  load.library = 50;
+  load.transfer = 51;
+  load.bytes = 1000;
+  load.on_offer = true;
+  session.Send(load);
+  load.option.assign(20'000, 0);
+  uint64_t before = session.taken();
+  for (uint64_t sent = 0; sent < 6 * kMiB; sent += load.option.size() * 4) {
+    ++load.library;
+    session.Send(load);
+  }
+  session.Until([&] { return session.taken() - before > kLimit / 4; }, "the first calls' taking");
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_LT(session.taken() - before, kLimit);
+}
+
+TEST_F(InFlight, CallsThatWaitForCallsBeforeThemStayInTheLog) {
+  calls::lwReturnChunks chunks;
+  chunks.chunk.assign(10'000, 12345);
+  uint64_t before = session.taken();
+  for (uint64_t sent = 0; sent < 6 * kMiB; sent += chunks.chunk.size() * 8) session.Send(chunks);
+  session.Until([&] { return session.taken() - before > kLimit / 4; }, "the first calls' taking");
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_LT(session.taken() - before, kLimit);
+  session.driver.RunStream(1);
+  session.Until([&] { return session.taken() == session.sent(); }, "the last calls' taking");
+}
+
+TEST_F(InFlight, PiecesCountWithTheirPlaces) {
+  auto copy = Copy(8 * kMiB);
+  copy.transfer = 31;
+  session.Send(copy, kOne);
+  calls::lwCopyData piece;
+  std::vector<std::byte> data(1);
+  piece.transfer = 31;
+  piece.data = data;
+  for (; piece.offset < 20'000; ++piece.offset) session.Send(piece);
+  EXPECT_TRUE(Ended());
+}
+
 TEST_F(InFlight, AClientThatSendsWithoutCreditIsEnded) {
   auto copy = Copy(8 * kMiB);
   copy.transfer = 31;

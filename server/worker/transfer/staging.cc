@@ -6,10 +6,14 @@ namespace longwire::worker {
 
 CUresult Staging::Grow() {
   void* memory = nullptr;
-  CUresult result = driver_.cuMemHostAlloc(&memory, kAreaBytes, CU_MEMHOSTALLOC_PORTABLE);
+  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+  const bool may = host_memory_.Take(HostUse::kStaging, kAreaBytes);
+  if (may) result = driver_.cuMemHostAlloc(&memory, kAreaBytes, CU_MEMHOSTALLOC_PORTABLE);
   base::MutexLock lock(mutex_);
   growing_ = false;
+  refused_ = result != CUDA_SUCCESS;
   if (result != CUDA_SUCCESS) {
+    if (may) host_memory_.Give(HostUse::kStaging, kAreaBytes);
     LogLine("no more pinned memory for staging: error %d", result);
     return result;
   }
@@ -45,7 +49,7 @@ bool Staging::Acquire(size_t bytes, bool holds_none, StagingBlock* block, bool* 
     for (int i = 0; i < 15 && size_class == 0 && carved; ++i) Carve(size_class);
   }
   if (free.empty()) {
-    if (!growing_ && (holds_none || allocated_ < kSoftLimitBytes)) {
+    if (!growing_ && !refused_ && (holds_none || allocated_ < kSoftLimitBytes)) {
       growing_ = true;
       *grow = true;
     }
@@ -60,6 +64,7 @@ void Staging::Release(const StagingBlock& block) {
   if (block.data == nullptr) return;
   base::MutexLock lock(mutex_);
   free_[block.size_class].push_back(block.data);
+  refused_ = false;
 }
 
 }  // namespace longwire::worker

@@ -1,6 +1,7 @@
 // Pinned host memory through which copies pass: blocks of a few sizes out of large pinned areas.
 // Bounded; a copy that finds nothing free waits in its stream until a block comes back. A stream
-// that holds no block yet gets one beyond the bound, so that streams cannot starve each other.
+// that holds no block yet gets one beyond the bound, so that streams cannot starve each other, as
+// far as the limits of the host's memory go (support/host_memory.h).
 #pragma once
 
 #include <cstddef>
@@ -10,6 +11,7 @@
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
 #include "server/worker/support/driver.h"
+#include "server/worker/support/host_memory.h"
 
 namespace longwire::worker {
 
@@ -27,7 +29,8 @@ class Staging {
   static constexpr size_t kAreaBytes = size_t{8} << 20;
   static constexpr size_t kSoftLimitBytes = size_t{128} << 20;
 
-  explicit Staging(const DriverTable& driver) : driver_(driver) {}
+  Staging(const DriverTable& driver, HostMemory& host_memory)
+      : driver_(driver), host_memory_(host_memory) {}
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
@@ -48,6 +51,7 @@ class Staging {
   bool Carve(uint32_t size_class) LONGWIRE_REQUIRES(mutex_);
 
   const DriverTable& driver_;
+  HostMemory& host_memory_;
   base::Mutex mutex_{base::ranks::kStaging};
   std::vector<std::byte*> free_[kClasses] LONGWIRE_GUARDED_BY(mutex_);
   // The rest of the newest area, not yet cut into blocks.
@@ -55,6 +59,7 @@ class Staging {
   size_t area_left_ LONGWIRE_GUARDED_BY(mutex_) = 0;
   size_t allocated_ LONGWIRE_GUARDED_BY(mutex_) = 0;
   bool growing_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  bool refused_ LONGWIRE_GUARDED_BY(mutex_) = false;  // the last growth, and no block came back
 };
 
 }  // namespace longwire::worker

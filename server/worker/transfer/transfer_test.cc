@@ -235,13 +235,15 @@ TEST(Transfer, OtherFailuresAreReportedOnceAndDoNotStay) {
 // one that waits for such memory, there may be none for it.
 TEST(Transfers, PiecesInPinnedMemoryAreTakenFirst) {
   std::vector<std::byte> block(1000);
+  HostMemory host_memory([](const std::string&) {});
   Transfers transfers({.credit = [](uint64_t) {},
                        .acquire =
                            [&](Stream&, size_t bytes, StagingBlock* taken) {
                              *taken = {block.data(), bytes, 0};
                              return true;
                            },
-                       .release = [](Stream*, const StagingBlock&) {}});
+                       .release = [](Stream*, const StagingBlock&) {},
+                       .host_memory = host_memory});
   auto data = Pattern(block.size());
   ASSERT_TRUE(transfers.Arrived(7, 0, data, Transfers::Way::kLane));
   ASSERT_TRUE(transfers.ExpectCopy(7, 2 * data.size()));

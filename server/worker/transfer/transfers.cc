@@ -14,6 +14,13 @@ const bool kChecksSizes = !wire::GuardIsOff("sizes");
 // Copies whose bytes may come before their record: each thread of a client has one at most.
 constexpr size_t kMaxEarly = 65536;
 
+// Copies that are known: as many as the streams' queues hold, and those whose bytes never came.
+constexpr size_t kMaxCopies = size_t{1} << 19;
+
+// What an image takes beside its bytes, and a piece of a copy.
+constexpr size_t kPlaceBytes = 192;
+constexpr size_t kPieceBytes = 160;
+
 // True if `bytes` from `offset` on lie within what a copy of `announced` bytes was said to be.
 bool IsInside(uint64_t offset, uint64_t bytes, uint64_t announced) {
   return !kChecksSizes || (offset <= announced && bytes <= announced - offset);
@@ -23,7 +30,7 @@ bool IsInside(uint64_t offset, uint64_t bytes, uint64_t announced) {
 
 bool Transfers::ExpectCopy(uint64_t transfer, uint64_t bytes) {
   base::MutexLock lock(mutex_);
-  if (transfer == 0) return false;
+  if (transfer == 0 || copies_.size() >= kMaxCopies) return false;
   auto [place, added] = copies_.try_emplace(transfer);
   Copy& copy = place->second;
   if (!added && copy.announced) return false;
@@ -63,13 +70,13 @@ void Transfers::PutBack(uint64_t transfer, Piece piece) {
 void Transfers::Used(const Piece& piece) {
   {
     base::MutexLock lock(mutex_);
-    kept_ -= piece.size;
+    Keep(-static_cast<int64_t>(piece.size + kPieceBytes));
   }
   if (!piece.credited) uses_.credit(piece.size);
 }
 
 void Transfers::Drop(Copy& copy, const Piece& piece, uint64_t* credit) {
-  kept_ -= piece.size;
+  Keep(-static_cast<int64_t>(piece.size + kPieceBytes));
   if (!piece.credited) *credit += piece.size;
   if (piece.pinned.data != nullptr) uses_.release(copy.stream.get(), piece.pinned);
 }
@@ -167,7 +174,7 @@ bool Transfers::ArrivedCopy(uint64_t transfer, Copy& copy, uint64_t offset,
     // Past this a blocked stream's copies hold credit.
     piece.credited = kept_ < limits_.uploads - limits_.window;
     if (!piece.credited) *credit = 0;
-    kept_ += bytes.size();
+    Keep(static_cast<int64_t>(bytes.size() + kPieceBytes));
     // Several lanes copy at once, so not under the lock.
     ++copy.landing;
     std::shared_ptr<Stream> stream = copy.stream;
@@ -228,40 +235,80 @@ bool Transfers::ArrivedOther(uint64_t transfer, uint64_t offset, std::span<const
     (*target)->received += bytes.size();
     return true;
   }
-  auto& image = images_[transfer];
-  if (offset != image.size() || bytes.size() > wire::kMaxImageBytes - image_bytes_) return false;
-  image.insert(image.end(), bytes.begin(), bytes.end());
-  image_bytes_ += bytes.size();
-  image_arrived_.NotifyAll();
   *credit = 0;  // images are outside the client's window
+  return ArrivedImage(transfer, offset, bytes);
+}
+
+bool Transfers::ArrivedImage(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes) {
+  auto [place, added] = images_.try_emplace(transfer);
+  ArrivingImage& arriving = place->second;
+  Image& image = arriving.image;
+  if (added) {
+    image.share = HostMemory::Share(uses_.host_memory, HostUse::kImages);
+    if (!image.share.Resize(kPlaceBytes)) return false;
+  }
+  if (arriving.refused) return true;
+  const size_t before = image.bytes.size();
+  const size_t needed = before + bytes.size() + kPadding;
+  if (offset != before || needed > wire::kMaxImageBytes + kPadding) return false;
+  if (needed > image.bytes.capacity()) {
+    // A half more, so that not every piece moves it.
+    size_t room = needed + before / 2;
+    if (!image.share.Resize(kPlaceBytes + room) && !image.share.Resize(kPlaceBytes + needed)) {
+      image.bytes = std::vector<std::byte>();
+      image.share.Resize(kPlaceBytes);
+      arriving.refused = true;
+      image_arrived_.NotifyAll();
+      return true;
+    }
+    image.bytes.reserve(std::max<size_t>(image.share.bytes() - kPlaceBytes, needed));
+  }
+  image.bytes.insert(image.bytes.end(), bytes.begin(), bytes.end());
+  image_arrived_.NotifyAll();
   return true;
 }
 
-bool Transfers::TakeImage(uint64_t transfer, uint64_t bytes, std::vector<std::byte>* image) {
+void Transfers::ExpectImage(uint64_t transfer, uint64_t bytes, HostMemory::Share share) {
+  base::MutexLock lock(mutex_);
+  auto [place, added] = images_.try_emplace(transfer);
+  if (!added) return;  // its bytes came without being asked for
+  Image& image = place->second.image;
+  image.share = std::move(share);
+  image.bytes.reserve(bytes + kPadding);
+}
+
+CUresult Transfers::TakeImage(uint64_t transfer, uint64_t bytes, Image* image) {
   base::MutexLock lock(mutex_);
   return TakeWholeImage(transfer, bytes, image);
 }
 
 bool Transfers::HasImage(uint64_t transfer, uint64_t bytes) const {
   auto found = images_.find(transfer);
-  return found != images_.end() && found->second.size() >= bytes;
+  return found != images_.end() &&
+         (found->second.refused || found->second.image.bytes.size() >= bytes);
 }
 
-bool Transfers::WaitForImage(uint64_t transfer, uint64_t bytes, std::vector<std::byte>* image) {
+CUresult Transfers::WaitForImage(uint64_t transfer, uint64_t bytes, Image* image) {
   base::MutexLock lock(mutex_);
   while (!stopped_ && !HasImage(transfer, bytes)) image_arrived_.Wait(lock);
-  return !stopped_ && TakeWholeImage(transfer, bytes, image);
+  return stopped_ ? CUDA_ERROR_INVALID_IMAGE : TakeWholeImage(transfer, bytes, image);
 }
 
-bool Transfers::TakeWholeImage(uint64_t transfer, uint64_t bytes, std::vector<std::byte>* image) {
+CUresult Transfers::TakeWholeImage(uint64_t transfer, uint64_t bytes, Image* image) {
   auto found = images_.find(transfer);
-  if (found == images_.end()) return false;
-  *image = std::move(found->second);
+  if (found == images_.end()) return CUDA_ERROR_INVALID_IMAGE;
+  ArrivingImage arrived = std::move(found->second);
   images_.erase(found);
-  image_bytes_ -= image->size();
-  if (image->size() != bytes) return false;
-  image->resize(image->size() + kPadding);
-  return true;
+  if (arrived.refused) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (arrived.image.bytes.size() != bytes) return CUDA_ERROR_INVALID_IMAGE;
+  *image = std::move(arrived.image);
+  image->bytes.resize(bytes + kPadding);
+  return CUDA_SUCCESS;
+}
+
+void Transfers::Keep(int64_t bytes) {
+  kept_ += static_cast<uint64_t>(bytes);
+  uses_.host_memory.Set(HostUse::kUploads, kept_);
 }
 
 void Transfers::Stop() {

@@ -1,7 +1,8 @@
 // Uploaded bytes that arrive before they are used: pieces of copies, module images, and bytes for
 // graphs. While few bytes are stored, a piece is credited to the client when it arrives; else when
-// it is used. So copies behind a blocked stream do not hold up other streams. Images are not
-// counted, since the client waits for the reply of each load.
+// it is used. So copies behind a blocked stream do not hold up other streams. Images are outside
+// this window, since the client waits for the reply of each load; where the host's memory does not
+// suffice for one, its bytes are dropped and its load is refused.
 //
 // Pieces come through the log, in order, or through lanes, in any order and even before the copy's
 // record. If the copy is the next of its stream, its pieces are stored in pinned memory, where the
@@ -19,6 +20,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
+#include "server/worker/support/host_memory.h"
 #include "server/worker/support/objects.h"
 #include "server/worker/transfer/in_flight.h"
 #include "server/worker/transfer/staging.h"
@@ -41,6 +43,7 @@ class Transfers {
     std::function<bool(Stream&, size_t bytes, StagingBlock*)> acquire;
     // `stream` is the copy's. It is nullptr while the record has not come or waits behind others.
     std::function<void(Stream* stream, const StagingBlock&)> release;
+    HostMemory& host_memory;
   };
   explicit Transfers(Uses uses) : uses_(std::move(uses)) {}
   // Before the session starts.
@@ -87,11 +90,19 @@ class Transfers {
   // False if the client violates the protocol (too many bytes, outside the range).
   bool Arrived(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes, Way way);
 
-  // Takes a complete module image. Any thread. The buffer has kPadding zeros behind the bytes.
+  // A module image, with kPadding zeros behind its bytes.
   static constexpr size_t kPadding = 64;
-  bool TakeImage(uint64_t transfer, uint64_t bytes, std::vector<std::byte>* image);
-  // The same, but waits until the image has arrived. False if the session is over.
-  bool WaitForImage(uint64_t transfer, uint64_t bytes, std::vector<std::byte>* image);
+  struct Image {
+    std::vector<std::byte> bytes;
+    HostMemory::Share share;  // of kImages
+  };
+  // An image of this size will be sent; `share` has as much.
+  void ExpectImage(uint64_t transfer, uint64_t bytes, HostMemory::Share share);
+  // Takes a complete image. Any thread. CUDA_ERROR_INVALID_IMAGE if it is not there or has another
+  // size, CUDA_ERROR_OUT_OF_MEMORY if there was no memory for it.
+  CUresult TakeImage(uint64_t transfer, uint64_t bytes, Image* image);
+  // The same, but waits until the image has arrived, or the session is over.
+  CUresult WaitForImage(uint64_t transfer, uint64_t bytes, Image* image);
   // The session is over: ends all waits.
   void Stop();
 
@@ -113,9 +124,17 @@ class Transfers {
   // Releases the lock while it stores the bytes; `landing` keeps the copy meanwhile.
   bool ArrivedCopy(uint64_t transfer, Copy& copy, uint64_t offset, std::span<const std::byte> bytes,
                    Way way, uint64_t* credit) LONGWIRE_REQUIRES(mutex_);
+  struct ArrivingImage {
+    Image image;
+    bool refused = false;  // there is no memory for it
+  };
   bool HasImage(uint64_t transfer, uint64_t bytes) const LONGWIRE_REQUIRES(mutex_);
-  bool TakeWholeImage(uint64_t transfer, uint64_t bytes, std::vector<std::byte>* image)
+  CUresult TakeWholeImage(uint64_t transfer, uint64_t bytes, Image* image)
       LONGWIRE_REQUIRES(mutex_);
+  // False if the client violates the protocol.
+  bool ArrivedImage(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes)
+      LONGWIRE_REQUIRES(mutex_);
+  void Keep(int64_t bytes) LONGWIRE_REQUIRES(mutex_);
   bool ArrivedOther(uint64_t transfer, uint64_t offset, std::span<const std::byte> bytes,
                     std::shared_ptr<TransferTarget>* target, uint64_t* credit)
       LONGWIRE_REQUIRES(mutex_);
@@ -130,8 +149,7 @@ class Transfers {
   Copies copies_ LONGWIRE_GUARDED_BY(mutex_);
   size_t early_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // copies that were not announced yet
   std::unordered_map<uint64_t, std::weak_ptr<TransferTarget>> targets_ LONGWIRE_GUARDED_BY(mutex_);
-  std::unordered_map<uint64_t, std::vector<std::byte>> images_ LONGWIRE_GUARDED_BY(mutex_);
-  uint64_t image_bytes_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  std::unordered_map<uint64_t, ArrivingImage> images_ LONGWIRE_GUARDED_BY(mutex_);
   bool stopped_ LONGWIRE_GUARDED_BY(mutex_) = false;
   base::CondVar image_arrived_;
   uint64_t kept_ LONGWIRE_GUARDED_BY(mutex_) = 0;  // bytes of pieces of copies

@@ -1,5 +1,6 @@
 // Modules, libraries and what is in them.
 
+#include "base/try.h"
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/call_context.h"
 #include "server/worker/calls/code/functions.h"
@@ -8,6 +9,8 @@
 #include "server/worker/code/loading.h"
 
 namespace longwire::worker {
+
+constexpr uint64_t kFunctionBytes = 512;  // of each function's objects here
 
 // A link that fails is reported as a load that fails.
 static CUresult LinkParts(CallContext& context, const calls::lwModuleLoad& call,
@@ -32,10 +35,13 @@ static CUresult Unload(WorkerSession& session, Library& library) {
 CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
                          calls::lwModuleLoad::Reply* reply) {
   WorkerSession& session = context.session();
-  std::vector<std::byte> image;
-  if (!FetchImage(session.image_sources(), call, &image, &reply->knowledge) ||
-      !ImageFits(image, call.bytes)) {
-    return CUDA_ERROR_INVALID_IMAGE;
+  Transfers::Image fetched;
+  LONGWIRE_TRY(FetchImage(session.image_sources(), call, &fetched, &reply->knowledge));
+  std::vector<std::byte>& image = fetched.bytes;
+  if (!ImageFits(image, call.bytes)) return CUDA_ERROR_INVALID_IMAGE;
+  HostMemory::Share share(session.host_memory(), HostUse::kModules);
+  if (!session.host_memory().MayLoad(session.libraries.size()) || !share.Resize(call.bytes)) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
   }
   if (!call.as_library && context.context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   // A library needs no context to be loaded, but the driver describes its kernels' parameters only
@@ -50,6 +56,7 @@ CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
   JitOptions options(call.option, call.option_value);
   auto library = std::make_shared<Library>();
   library->id = call.library;
+  library->share = std::move(share);
   if (call.as_library) {
     result = driver.cuLibraryLoadData(&library->library, image.data(), options.names(),
                                       options.values(), options.count(), nullptr, nullptr, 0);
@@ -63,6 +70,10 @@ CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
   std::vector<std::shared_ptr<Function>> functions;
   result = ListFunctions(driver, *library, &functions);
   reply->functions = functions.size();
+  if (result == CUDA_SUCCESS &&
+      !library->share.Resize(call.bytes + functions.size() * kFunctionBytes)) {
+    result = CUDA_ERROR_OUT_OF_MEMORY;
+  }
   for (size_t i = 0; i < functions.size() && result == CUDA_SUCCESS; ++i) {
     functions[i]->id = session.next_worker_handle.fetch_add(1);
     library->functions.push_back(functions[i]->id);

@@ -265,16 +265,17 @@ CUresult Do_lwCopyDevice(CallContext& context, const calls::lwCopyDevice& call,
 
 CUresult Do_lwCopyKept(CallContext& context, const calls::lwCopyKept& call,
                        calls::lwCopyKept::Reply* reply) {
-  std::vector<std::byte> bytes;
+  Transfers::Image kept;
   if (context.context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  if (!FetchImage(context.session().image_sources(), call, &bytes, &reply->knowledge)) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
+  CUresult fetched = FetchImage(context.session().image_sources(), call, &kept, &reply->knowledge);
+  if (fetched == CUDA_ERROR_INVALID_IMAGE) return CUDA_ERROR_INVALID_VALUE;
+  LONGWIRE_TRY(fetched);
   // A stream of its own: the driver's plain copy would wait for other streams' work.
   const DriverTable& driver = context.driver();
   CUstream stream = nullptr;
   LONGWIRE_TRY(driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  CUresult result = driver.cuMemcpyHtoDAsync_v2(call.address, bytes.data(), call.bytes, stream);
+  CUresult result =
+      driver.cuMemcpyHtoDAsync_v2(call.address, kept.bytes.data(), call.bytes, stream);
   CUresult done = driver.cuStreamSynchronize(stream);
   driver.cuStreamDestroy_v2(stream);
   return result == CUDA_SUCCESS ? done : result;
