@@ -53,7 +53,7 @@ std::string MemoryMap(const transport::InspectReply& reply, const transport::Dev
   for (const transport::Session& session : reply.sessions()) {
     for (const transport::SessionMemory& memory : session.memory()) {
       if (memory.device() != device.ordinal()) continue;
-      if (memory.leased() == 0 && memory.swapped() == 0) continue;
+      if (memory.leased() + memory.swapped() + memory.charged() == 0) continue;
       parts.push_back({letter, memory.leased()});
       named += memory.leased();
       std::string what = "session " + std::to_string(session.id()) + " of " +
@@ -61,6 +61,9 @@ std::string MemoryMap(const transport::InspectReply& reply, const transport::Dev
       if (memory.idle() != 0) what += ", keeps " + BytesText(memory.idle()) + " free";
       if (memory.swapped() != 0) {
         what += ", has " + BytesText(memory.swapped()) + " in the host's memory";
+      }
+      if (memory.charged() != 0) {
+        what += ", has " + BytesText(memory.charged()) + " that is not leased";
       }
       what += ", most ever " + BytesText(memory.leased_peak());
       rows += Row(letter, memory.leased(), what);
@@ -94,6 +97,9 @@ std::string MemoryMap(const transport::InspectReply& reply, const transport::Dev
           " because unused\n";
   text += "  " + std::to_string(device.remaps()) + " copies of " + BytesText(device.remapped()) +
           " made by mapping\n";
+  text += "  " + BytesText(device.charged()) +
+          " of sessions are not leased (arrays, graphs, variables, stacks); contexts and others have " +
+          BytesText(device.others()) + "\n";
   if (device.swap_host_memory() != 0) {
     text += "  " + BytesText(device.swapped()) + " of " + BytesText(device.swap_host_memory()) +
             " of the host's memory hold sessions' memory; moved there " +

@@ -45,14 +45,26 @@ void PrintShares(const transport::InspectReply& reply) {
       scheduler.enabled() ? Printable(scheduler.policy()).c_str() : "scheduler off");
 }
 
+// The part of a sum of memory that is not leased from keepers.
+std::string NotLeased(uint64_t charged) {
+  return charged == 0 ? "" : " (" + BytesText(charged) + " of it not leased)";
+}
+
+uint64_t ChargedTo(const transport::Session& session) {
+  uint64_t charged = 0;
+  for (const transport::SessionMemory& memory : session.memory()) charged += memory.charged();
+  return charged;
+}
+
 void PrintTenants(const transport::InspectReply& reply) {
   for (const transport::TenantFigures& tenant : reply.tenants()) {
     bool limited = tenant.memory_limit() != UINT64_MAX;
-    std::printf("\ntenant %s  %s, weight %u: %u sessions, %.3f s of GPU time, %s%s%s\n",
+    std::printf("\ntenant %s  %s, weight %u: %u sessions, %.3f s of GPU time, %s%s%s%s\n",
                 Printable(tenant.name()).c_str(),
                 tenant.latency_critical() ? "latency critical" : "best effort", tenant.weight(),
                 tenant.sessions(), tenant.gpu_seconds(), BytesText(tenant.memory_leased()).c_str(),
-                limited ? " of " : "", limited ? BytesText(tenant.memory_limit()).c_str() : "");
+                limited ? " of " : "", limited ? BytesText(tenant.memory_limit()).c_str() : "",
+                NotLeased(tenant.memory_charged()).c_str());
   }
   const transport::SchedulerFigures& scheduler = reply.scheduler();
   std::printf("\nscheduler %s%s: %llu turns, %llu overran, %llu forced\n",
@@ -100,6 +112,8 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
                 BytesText(device.total()).c_str(), BytesText(device.leased()).c_str(),
                 BytesText(device.leased_peak()).c_str(), BytesText(device.idle()).c_str(),
                 BytesText(device.lendable()).c_str());
+    std::printf("  %s more of sessions, %s of contexts and others\n",
+                BytesText(device.charged()).c_str(), BytesText(device.others()).c_str());
   }
   PrintTenants(reply);
   for (const transport::Session& session : reply.sessions()) {
@@ -110,9 +124,10 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
     std::printf("  client %s pid %u, %s%s\n", Printable(session.client_host()).c_str(),
                 session.client_pid(), Printable(session.peer()).c_str(),
                 session.local() ? ", local socket" : "");
-    std::printf("  worker %d%s, keeper %s, %s leased, for %s\n", session.worker_pid(),
-                session.warm() ? " (was warm)" : "", PidList(session).c_str(),
-                BytesText(session.leased()).c_str(), SecondsText(session.seconds()).c_str());
+    std::printf("  worker %d%s, keeper %s, %s leased, %s not leased, for %s\n",
+                session.worker_pid(), session.warm() ? " (was warm)" : "",
+                PidList(session).c_str(), BytesText(session.leased()).c_str(),
+                BytesText(ChargedTo(session)).c_str(), SecondsText(session.seconds()).c_str());
     std::printf("  up %s in %llu messages, down %s in %llu messages\n",
                 BytesText(session.bytes_up()).c_str(),
                 static_cast<unsigned long long>(session.messages_up()),

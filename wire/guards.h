@@ -22,6 +22,7 @@ inline constexpr std::string_view kGuards[] = {
     "between",  // work between a copy and the free behind it: client-shim/session/deferred_call.cc
     "bounds",   // a frame larger than a batch: link/transport/relay_end.cc
     "certificate",     // clients without a valid certificate: server/daemon/server_credentials.cc
+    "charges",         // memory that the driver allocates: server/keeper/charges.cc
     "compile_tenant",  // kernels compiled for another tenant: server/warden/compile_cache.cc
     "config_checks",   // settings that do not fit together: server/config/checks.cc
     "config_depth",    // lists within lists without end: server/config/yaml_tree.cc

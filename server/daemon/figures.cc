@@ -70,12 +70,17 @@ void AddTenants(SessionTable& table, const warden::Stats* stats, const Peer& pee
     ++sessions[tenant.name()];
   }
   for (const config::Tenant& tenant : config->tenants()) tenants[tenant.name()] = tenant;
+  std::map<std::string, uint64_t> charged;
+  for (const transport::Session& session : reply->sessions()) {
+    for (const auto& memory : session.memory()) charged[session.tenant()] += memory.charged();
+  }
   auto times = table.scheduling().GpuTimes();
   auto shares = table.scheduling().Shares();
   for (const auto& [name, tenant] : tenants) {
     if (!peer.MaySee(tenant)) continue;
     transport::TenantFigures* figures = reply->add_tenants();
     FillTenant(tenant, stats, times[name], sessions[name], figures);
+    figures->set_memory_charged(charged[name]);
     figures->set_share_due(shares[name].due);
     figures->set_share_had(shares[name].had);
   }

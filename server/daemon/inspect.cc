@@ -90,6 +90,26 @@ void FillEvent(const keeper::MemoryEvent& event, const std::set<uint64_t>& seen,
   out->set_bytes(event.bytes);
 }
 
+uint64_t ChargedTo(uint64_t session, int32_t device, const warden::Stats& stats) {
+  uint64_t charged = 0;
+  if (!stats.charges) return charged;
+  for (const warden::SessionCharge& charge : stats.charges->sessions) {
+    if (charge.session == session && charge.device == device) charged += charge.charged;
+  }
+  return charged;
+}
+
+void FillCharges(const warden::Stats& stats, transport::InspectReply* reply) {
+  if (!stats.charges) return;
+  for (const warden::DeviceCharge& charge : stats.charges->devices) {
+    for (transport::Device& device : *reply->mutable_devices()) {
+      if (device.ordinal() != charge.device) continue;
+      device.set_charged(charge.charged);
+      device.set_others(charge.others);
+    }
+  }
+}
+
 void FillSession(ServerSession& session, const warden::Stats* stats, transport::Session* out) {
   const ClientDescription& client = session.client();
   out->set_id(session.id());
@@ -123,6 +143,7 @@ void FillSession(ServerSession& session, const warden::Stats* stats, transport::
     memory->set_leased_peak(seat.leased_peak);
     memory->set_idle(seat.idle);
     memory->set_swapped(seat.swapped);
+    memory->set_charged(ChargedTo(session.id(), seat.device, *stats));
   }
   out->set_leased(leased);
 }
@@ -140,6 +161,7 @@ transport::InspectReply Inspect(SessionTable& table, const Peer& peer) {
   if (stats) {
     reply.mutable_daemon()->set_driver(stats->driver);
     for (const auto& device : stats->devices) FillDevice(device, reply.add_devices());
+    FillCharges(*stats, &reply);
   } else {
     reply.mutable_daemon()->set_warden_problem(problem);
   }

@@ -61,6 +61,8 @@ void AddDevices(const transport::InspectReply& reply, std::vector<MetricFamily>*
     memory.Add({{"device", number}, {"state", "idle"}}, static_cast<double>(device.idle()));
     memory.Add({{"device", number}, {"state", "clearing"}},
                static_cast<double>(device.scrub_pending()));
+    memory.Add({{"device", number}, {"state", "charged"}}, static_cast<double>(device.charged()));
+    memory.Add({{"device", number}, {"state", "others"}}, static_cast<double>(device.others()));
     refused.Add({{"device", number}}, static_cast<double>(device.refused()));
     asked.Add({{"device", number}}, static_cast<double>(device.asked()));
     reclaimed.Add({{"device", number}, {"why", "drain"}}, static_cast<double>(device.drained()));
@@ -84,19 +86,25 @@ void AddDevices(const transport::InspectReply& reply, std::vector<MetricFamily>*
 
 void AddTenants(const transport::InspectReply& reply, std::vector<MetricFamily>* families) {
   Family sessions("longwire_tenant_sessions", "Sessions of a tenant.", kGauge);
-  Family memory("longwire_tenant_memory_bytes", "Device memory leased to a tenant.", kGauge);
+  Family memory("longwire_tenant_memory_bytes",
+                "Device memory leased to a tenant, and what it has from the driver itself.", kGauge);
+  Family charged("longwire_tenant_memory_charged_bytes",
+                 "The part that it has from the driver itself.", kGauge);
   Family limit("longwire_tenant_memory_limit_bytes", "A tenant's limit, where it has one.", kGauge);
   Family time("longwire_tenant_gpu_seconds_total", "GPU time that a tenant has used.", kCounter);
   for (const transport::TenantFigures& tenant : reply.tenants()) {
     Labels labels = {{"tenant", tenant.name()}};
     sessions.Add(labels, tenant.sessions());
     memory.Add(labels, static_cast<double>(tenant.memory_leased()));
+    charged.Add(labels, static_cast<double>(tenant.memory_charged()));
     if (tenant.memory_limit() != UINT64_MAX) {
       limit.Add(labels, static_cast<double>(tenant.memory_limit()));
     }
     time.Add(labels, tenant.gpu_seconds());
   }
-  for (Family* family : {&sessions, &memory, &limit, &time}) families->push_back(family->Take());
+  for (Family* family : {&sessions, &memory, &charged, &limit, &time}) {
+    families->push_back(family->Take());
+  }
 }
 
 void AddSessions(const transport::InspectReply& reply, std::vector<MetricFamily>* families) {

@@ -87,6 +87,7 @@ ChunkPool::Step ChunkPool::Start(uint64_t worker, const Lease& request, LeaseInP
 }
 
 ChunkPool::Step ChunkPool::Advance(LeaseInProgress* lease, bool patient) {
+  if (lease->charges) return AdvanceCharge(lease, patient);
   if (lease->chunks.empty()) {
     bool found = false;
     Step step = Assign(lease, patient, &found);
@@ -115,7 +116,8 @@ ChunkPool::Step ChunkPool::Advance(LeaseInProgress* lease, bool patient) {
 
 bool ChunkPool::Lacks(LeaseInProgress* lease, uint64_t need, bool patient, Step* step) {
   Quota* quota = options_.quota;
-  uint64_t device = FreeOnDevice(lease->worker);
+  uint64_t device =
+      lease->charges ? FreeBesideChunks(lease->worker) : FreeOnDevice(lease->worker);
   uint64_t room = quota == nullptr ? UINT64_MAX : quota->room(lease->worker);
   lease->lacks = need - std::min({need, device, room});
   lease->of_tenant = need > room;
@@ -322,6 +324,7 @@ void ChunkPool::Gone(uint64_t worker) {
   all.insert(all.end(), holder->second.borrowed.begin(), holder->second.borrowed.end());
   Return(worker, all);
   shared_.Gone(worker, [&](uint64_t chunk) { return chunks_.at(chunk).worker; });
+  Uncharge(worker, holder->second.charged);
   for (auto& [size, chunks] : std::exchange(holder->second.held.by_size, {})) {
     for (uint64_t id : chunks) {
       Chunk& chunk = chunks_.at(id);
@@ -337,7 +340,7 @@ void ChunkPool::Gone(uint64_t worker) {
 
 bool ChunkPool::Lacks(uint64_t bytes, uint64_t stock) const {
   uint64_t ready = clean_.BytesIn(bytes) + dirty_.BytesIn(bytes);
-  return ready + bytes <= stock && created_ + bytes <= lendable_;
+  return ready + bytes <= stock && created_ + charged_ + bytes <= lendable_;
 }
 
 bool ChunkPool::Prepare(uint64_t bytes) {
@@ -470,7 +473,7 @@ uint64_t ChunkPool::EndingBytes(uint64_t of_tenant_of) const {
   uint64_t bytes = 0;
   for (const auto& [id, worker] : workers_) {
     bool counts = of_tenant_of == 0 || TenantOf(id) == TenantOf(of_tenant_of);
-    bytes += worker.ending && counts ? worker.leased : 0;
+    bytes += worker.ending && counts ? worker.leased + worker.charged : 0;
   }
   return bytes;
 }

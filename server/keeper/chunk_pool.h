@@ -50,6 +50,8 @@ struct LeaseInProgress {
   std::vector<uint64_t> sizes;   // bytes, rounded up; in the order of the request
   std::vector<uint64_t> chunks;  // ids, one for each size; empty until memory was found for all
   uint64_t charged = 0;          // to the tenant, bytes
+  bool charges = false;          // a Charge: its bytes have no chunks
+  uint64_t most = 0;             // bytes that a Charge may get
   bool spare = false;            // optional: no memory is reclaimed for it
   bool comes_back = false;       // a swap-in: its chunks are lent already
   int code = kSuccess;           // why it was refused
@@ -94,6 +96,14 @@ class ChunkPool {
   // may be called again if lease->lacks is not 0. `patient`: wait for the memory of workers that
   // are ending instead of refusing.
   Step Advance(LeaseInProgress* lease, bool patient = true);
+  // The same for memory that the worker gets from the driver (charges.cc). kGranted: lease->charged
+  // bytes are charged.
+  Step StartCharge(uint64_t worker, const Charge& request, LeaseInProgress* lease);
+  void Uncharge(uint64_t worker, uint64_t bytes);
+  uint64_t ChargedTo(uint64_t worker) const;
+  uint64_t charged() const { return charged_; }  // bytes
+  uint64_t created() const { return created_; }  // bytes of all chunks
+
   // The worker of a waiting lease has gone.
   void Cancel(LeaseInProgress* lease);
 
@@ -165,6 +175,8 @@ class ChunkPool {
   uint64_t free() const { return lendable_ - leased_; }
   // free() without what is reserved for other tenants.
   uint64_t FreeOnDevice(uint64_t worker) const;
+  // The same of what the driver may allocate beside the chunks.
+  uint64_t FreeBesideChunks(uint64_t worker) const;
   uint64_t LeasedBy(uint64_t worker) const;
   uint32_t TenantOf(uint64_t worker) const;  // 0: none
   // Total and free bytes as the worker sees them, within its tenant's limit. `idle`: bytes that all
@@ -225,6 +237,7 @@ class ChunkPool {
     uint64_t leased = 0;
     uint64_t leased_peak = 0;
     uint64_t swapped = 0;
+    uint64_t charged = 0;
     size_t moving = 0;  // chunks
     bool ending = false;
   };
@@ -235,6 +248,7 @@ class ChunkPool {
   Step Refused(LeaseInProgress* lease, int code, const std::string& sentence);
   // Finds or creates a chunk for every size, or reserves nothing; *found: which of the two.
   Step Assign(LeaseInProgress* lease, bool patient, bool* found);
+  Step AdvanceCharge(LeaseInProgress* lease, bool patient);
   uint64_t FindIdle(uint64_t worker, uint64_t size);
   int CreateChunk(uint64_t bytes, uint64_t* chunk);
   void ReleaseChunk(uint64_t chunk);  // must be idle
@@ -278,6 +292,7 @@ class ChunkPool {
   uint64_t swapped_ = 0;
   uint64_t leaving_ = 0;
   uint64_t coming_ = 0;
+  uint64_t charged_ = 0;
   HostPool host_;
   uint64_t next_chunk_ = 1;
   uint64_t version_ = 1;

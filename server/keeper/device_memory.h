@@ -36,6 +36,8 @@ class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
   virtual const DeviceIdentity& identity() const = 0;
+  // Bytes of the device that are in use, by anybody; 0: not known. Called as Create is.
+  virtual uint64_t Used() { return 0; }
   virtual int Create(uint64_t bytes, uint64_t* handle) = 0;
   // A descriptor with which another process imports the chunk.
   virtual int Export(uint64_t handle, wire::Descriptor* descriptor) = 0;

@@ -189,8 +189,11 @@ void Keeper::HandlePacket(KeeperSession& session, std::span<const std::byte> pac
   Return give_back;
   Reclaimed reclaimed;
   Note note;
+  Uncharge uncharge;
   if (message::Unpack(packet, &give_back) == wire::WireResult::kOk) {
     pool_.Return(session.worker, give_back.chunks);
+  } else if (message::Unpack(packet, &uncharge) == wire::WireResult::kOk) {
+    pool_.Uncharge(session.worker, uncharge.bytes);
   } else if (message::Unpack(packet, &reclaimed) == wire::WireResult::kOk) {
     HandleReclaimed(session, reclaimed);
   } else if (message::Unpack(packet, &note) == wire::WireResult::kOk) {
@@ -214,6 +217,7 @@ void Keeper::HandleRequest(KeeperSession& session, std::span<const std::byte> pa
   GetInfo get_info;
   Share share;
   Borrow borrow;
+  Charge charge;
   session.asked = Drain::Clock::now();
   if (message::Unpack(packet, &lease) == wire::WireResult::kOk) {
     session.lease = std::make_unique<LeaseInProgress>();
@@ -221,6 +225,11 @@ void Keeper::HandleRequest(KeeperSession& session, std::span<const std::byte> pa
     if (pool_.Start(session.worker, lease, session.lease.get()) == ChunkPool::Step::kRefused) {
       RefuseLease(session);
     }
+  } else if (message::Unpack(packet, &charge) == wire::WireResult::kOk) {
+    session.lease = std::make_unique<LeaseInProgress>();
+    session.round = {};
+    auto step = pool_.StartCharge(session.worker, charge, session.lease.get());
+    if (step == ChunkPool::Step::kRefused) RefuseLease(session);
   } else if (message::Unpack(packet, &get_info) == wire::WireResult::kOk) {
     session.info = get_info;
   } else if (message::Unpack(packet, &share) == wire::WireResult::kOk) {
@@ -277,6 +286,9 @@ bool Keeper::AdvanceLeases() {
       waiting = true;
     } else if (step == ChunkPool::Step::kRefused) {
       RefuseLease(session);
+    } else if (session.lease->charges) {
+      auto charged = std::move(session.lease);
+      Answer(session, message::Pack(Charged{charged->request, charged->charged}));
     } else {
       session.grant = std::move(session.lease);
       session.granted = 0;
@@ -439,6 +451,7 @@ void Keeper::SendState() {
     worker.idle = std::min(drain_.IdleOf(worker.worker), worker.leased);
   }
   state_.chunk_sizes = pool_.Sizes();
+  if (warden_version_ >= kChargesSince) state_.charges = Charges();
   state_.events = events_.After(sent_event_, kEventsPerPacket);
   sent_at_ = now;
   if (!wire::SendMessage(control_.get(), message::Pack(state_))) return;

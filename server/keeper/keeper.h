@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/poll_set.h"
+#include "server/keeper/charge_protocol.h"
 #include "server/keeper/chunk_pool.h"
 #include "server/keeper/drain.h"
 #include "server/keeper/hello.h"
@@ -27,6 +28,8 @@ class Keeper {
   Keeper(DeviceMemory& device, const PoolOptions& options, wire::Descriptor control,
          KeeperState state = {});
 
+  // The version that the warden speaks: what newer ones know is told from then on.
+  void SetWardenVersion(uint32_t version) { warden_version_ = version; }
   // Serves until the warden closes the control socket.
   void Run();
   // One pass, for tests: waits at most `timeout` for events and handles them. False: the warden has
@@ -88,7 +91,7 @@ class Keeper {
   void AskUnused();
   void SendAsks(std::span<const Drain::Ask> asks);
   // Sessions whose free memory could satisfy the worker's lease.
-  std::vector<uint64_t> Lenders(uint64_t worker, bool of_tenant) const;
+  std::vector<uint64_t> Lenders(uint64_t worker, bool of_tenant, bool itself = false) const;
   // Swapping (swapping.cc). No session has free memory for the lease: idle sessions are swapped
   // out. False: none can be.
   bool SwapFor(KeeperSession& session);
@@ -116,6 +119,7 @@ class Keeper {
   bool LacksPrepared() const;
   void Prepare();
   void SendState();
+  KeeperCharges Charges();
   uint64_t Version() const;  // of the figures in SendState
   // One pass: how long it may wait, what it waits for, what became ready.
   std::chrono::milliseconds Patience(std::chrono::milliseconds timeout) const;
@@ -145,6 +149,9 @@ class Keeper {
   uint64_t refused_ = 0;                                  // leases
   uint64_t remaps_ = 0, remapped_ = 0;  // copies replaced by mapping, and their bytes
   uint64_t swap_in_requests_ = 0;
+  uint32_t warden_version_ = 0;
+  uint64_t others_ = 0;  // KeeperCharges::others, at that time
+  std::chrono::steady_clock::time_point others_at_{};
   uint64_t pinning_ = 0;      // bytes of host memory being pinned
   bool pin_failed_ = false;   // the host has no more
   uint64_t swapped_out_ = 0;  // bytes

@@ -77,7 +77,8 @@ int main(int argc, char** argv) {
   const int device = static_cast<int>(arguments.device);
   KeeperState state;
   std::unique_ptr<longwire::keeper::DeviceMemory> memory;
-  if (longwire::keeper::GreetWarden(socket.get(), &state) != 0) {
+  const uint32_t warden_version = longwire::keeper::GreetWarden(socket.get(), &state);
+  if (warden_version != 0) {
     memory = longwire::keeper::OpenChosenDevice(arguments.driver, device, &state);
   }
   if (memory == nullptr) {
@@ -104,6 +105,7 @@ int main(int argc, char** argv) {
     options.quota = &quota.emplace(*ledger, device, !longwire::wire::GuardIsOff("quota"));
   }
   longwire::keeper::Keeper keeper(*memory, options, std::move(socket), std::move(state));
+  keeper.SetWardenVersion(warden_version);
   keeper.Run();
   std::fflush(stderr);
   std::_Exit(0);  // the driver's threads still run; its memory goes with the process

@@ -1,10 +1,13 @@
 // Packets of the local protocols of warden and keeper: a u32 kind, then the fields of one struct.
 // A message is a struct with `static constexpr uint32_t kKind` and `Fields()`, a std::tie of its
-// members: integers, bool, std::string, nested structs with Fields(), and vectors of these.
+// members: integers, bool, std::string, nested structs with Fields(), and vectors of these. What a
+// later version added is a std::optional, the last of the members of a whole packet: it is set for
+// peers of that version, and without it nothing is written.
 #pragma once
 
 #include <concepts>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -25,6 +28,11 @@ concept Struct = requires(T& value) {
 };
 
 template <class T>
+inline constexpr bool kIsOptional = false;
+template <class T>
+inline constexpr bool kIsOptional<std::optional<T>> = true;
+
+template <class T>
 void Encode(wire::Writer& writer, const T& value) {
   if constexpr (Struct<T>) {
     // Fields() hands out references for both directions; encoding only reads them.
@@ -36,6 +44,8 @@ void Encode(wire::Writer& writer, const T& value) {
     writer.U8(value ? 1 : 0);
   } else if constexpr (std::is_integral_v<T>) {
     writer.Raw(&value, sizeof(value));
+  } else if constexpr (kIsOptional<T>) {
+    if (value) Encode(writer, *value);
   } else {
     writer.U32(static_cast<uint32_t>(value.size()));
     for (const auto& element : value) Encode(writer, element);
@@ -58,6 +68,10 @@ wire::WireResult Decode(wire::Reader& reader, T* value) {
     return wire::WireResult::kOk;
   } else if constexpr (std::is_integral_v<T>) {
     return reader.Raw(value, sizeof(*value));
+  } else if constexpr (kIsOptional<T>) {
+    value->reset();
+    if (reader.remaining() == 0) return wire::WireResult::kOk;
+    return Decode(reader, &value->emplace());
   } else {
     uint32_t count = 0;
     LW_TRY(reader.Count(&count, 1, kMaxElements));

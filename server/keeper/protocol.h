@@ -7,7 +7,7 @@
 //             also when Grants came before it
 //   GetInfo -> Info
 //   Return -> no answer. The worker has unmapped the chunks before, and closed its handles.
-//   Share  -> Shared, or Refuse. Borrow -> Grant × n, or Refuse.
+//   Share  -> Shared, or Refuse. Borrow -> Grant × n, or Refuse. Charge: charge_protocol.h.
 // The keeper sends requests at any time: Reclaim, which the worker answers with Return and
 // Reclaimed; SwapOut and others (swap_protocol.h). Nothing that the worker sends ends the keeper;
 // an invalid packet ends the connection. On end of file the keeper takes back everything that was
@@ -15,11 +15,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "base/memory_sizes.h"
+#include "server/keeper/charge_protocol.h"
 #include "server/keeper/message.h"
 #include "server/keeper/swap_protocol.h"
 
@@ -263,11 +265,12 @@ struct KeeperState {
   std::vector<WorkerLease> workers;
   std::vector<ChunkSize> chunk_sizes;
   std::vector<MemoryEvent> events;  // since the last packet; only the latest if there are too many
+  std::optional<KeeperCharges> charges;  // to wardens from kChargesSince on
   auto Fields() {
     return std::tie(code, sentence, driver, software, device_name, facts, device_count, total,
                     lendable, leased, leased_peak, idle, scrub_pending, refused, asked, drained,
                     returned, remaps, remapped, swapped, swap_host_memory, swapped_out, swapped_in,
-                    workers, chunk_sizes, events);
+                    workers, chunk_sizes, events, charges);
   }
 };
 

@@ -12,13 +12,13 @@ constexpr std::chrono::milliseconds kFigurePatience{200};
 
 }  // namespace
 
-std::vector<uint64_t> Keeper::Lenders(uint64_t worker, bool of_tenant) const {
+std::vector<uint64_t> Keeper::Lenders(uint64_t worker, bool of_tenant, bool itself) const {
   std::vector<uint64_t> lenders;
   for (const auto& [other, session] : sessions_) {
     bool counts = !of_tenant || pool_.TenantOf(other) == pool_.TenantOf(worker);
     // A worker that waits for its swap-in does not read its client's answers meanwhile.
     bool answers = session.socket.valid() && session.back == nullptr;
-    if (other != worker && counts && answers && pool_.LeasedBy(other) != 0) {
+    if ((other != worker || itself) && counts && answers && pool_.LeasedBy(other) + pool_.ChargedTo(other) != 0) {
       lenders.push_back(other);
     }
   }
@@ -29,8 +29,10 @@ bool Keeper::Reclaim(KeeperSession& session) {
   LeaseInProgress& lease = *session.lease;
   if (!drains_ || lease.lacks == 0 || lease.spare) return false;
   std::vector<Drain::Ask> asks;
-  bool waits = drain_.Advance(session.round, Lenders(session.worker, lease.of_tenant), lease.lacks,
-                              Drain::Clock::now(), &asks);
+  // A client knows what it has free before it asks for a lease; for other memory it does not.
+  auto lenders = Lenders(session.worker, lease.of_tenant, lease.charges);
+  bool waits =
+      drain_.Advance(session.round, lenders, lease.lacks, Drain::Clock::now(), &asks);
   SendAsks(asks);
   return waits;
 }

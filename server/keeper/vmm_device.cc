@@ -65,6 +65,13 @@ class VmmDevice : public DeviceMemory {
     return result;
   }
 
+  uint64_t Used() override {
+    size_t free = 0, total = 0;
+    driver_.cuCtxSetCurrent(context_);
+    bool told = driver_.cuMemGetInfo_v2(&free, &total) == CUDA_SUCCESS;
+    return told && free <= total ? total - free : 0;
+  }
+
   void Release(uint64_t handle) override { driver_.cuMemRelease(handle); }
 
   int Zero(uint64_t handle, uint64_t bytes) override {

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -176,10 +177,31 @@ struct SessionStats {
 
 struct TenantStats {
   std::string tenant;
-  uint64_t limit = 0;  // bytes, UINT64_MAX: none
-  uint64_t leased = 0;
+  uint64_t limit = 0;   // bytes, UINT64_MAX: none
+  uint64_t leased = 0;  // with what is charged
   uint64_t reserved = 0;  // of each device
   auto Fields() { return std::tie(tenant, limit, leased, reserved); }
+};
+
+// Memory that sessions get from the driver itself (keeper/charge_protocol.h), in bytes.
+struct DeviceCharge {
+  int32_t device = 0;
+  uint64_t charged = 0;
+  uint64_t others = 0;  // keeper::KeeperCharges::others
+  auto Fields() { return std::tie(device, charged, others); }
+};
+
+struct SessionCharge {
+  uint64_t session = 0;  // 0: a warm worker
+  int32_t device = 0;
+  uint64_t charged = 0;
+  auto Fields() { return std::tie(session, device, charged); }
+};
+
+struct ChargeStats {
+  std::vector<DeviceCharge> devices;
+  std::vector<SessionCharge> sessions;
+  auto Fields() { return std::tie(devices, sessions); }
 };
 
 struct Stats {
@@ -189,7 +211,8 @@ struct Stats {
   std::vector<DeviceStats> devices;
   std::vector<SessionStats> sessions;
   std::vector<TenantStats> tenants;
-  auto Fields() { return std::tie(request, driver, devices, sessions, tenants); }
+  std::optional<ChargeStats> charges;  // to daemons from keeper::kChargesSince on
+  auto Fields() { return std::tie(request, driver, devices, sessions, tenants, charges); }
 };
 
 }  // namespace longwire::warden

@@ -250,7 +250,8 @@ void Warden::Do(int connection, const ListWorkers& request) {
 }
 
 void Warden::Do(int connection, const GetStats& request) {
-  Stats stats{request.request, driver_, {}, {}, {}};
+  Stats stats{request.request, driver_, {}, {}, {}, {}};
+  if (connections_.at(connection).version >= keeper::kChargesSince) stats.charges = Charges();
   for (auto& [name, number] : tenants_) {
     stats.tenants.push_back(
         {name, ledger_->limit(number), ledger_->charged(number), ledger_->reservation(number)});

@@ -95,6 +95,7 @@ class Warden {
   void Do(int connection, const StartWorker& request);
   void Do(int connection, const ListWorkers& request);
   void Do(int connection, const GetStats& request);
+  ChargeStats Charges() const;
   void Do(int connection, const SetQuota& request);
   void Do(int connection, const SetLimits& request);
   void Do(int connection, const GetEvents& request);

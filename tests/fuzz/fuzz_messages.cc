@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                  keeper::Info, keeper::Reclaim, keeper::Reclaimed, keeper::Note, keeper::Attach,
                  keeper::KeeperLimits, keeper::KeeperState, keeper::SwapOut, keeper::SwapLeft,
                  keeper::SwapBack, keeper::SwapReturned, keeper::SwapWatch, keeper::Ran,
-                 keeper::EndWorker>(packet);
+                 keeper::EndWorker, keeper::Charge, keeper::Charged, keeper::Uncharge>(packet);
   RoundTripAnyOf<message::Hello>(packet);
   RoundTripAnyOf<images::Find, images::Found, images::Keep>(packet);
   return 0;

@@ -27,6 +27,8 @@ void Fill(T* value, int* counter) {
   } else if constexpr (std::is_integral_v<T>) {
     int number = 1000 + (*counter)++;
     *value = static_cast<T>(number);
+  } else if constexpr (message::kIsOptional<T>) {
+    // Without it a packet is of an older version. With it: TailOfANewerVersion.
   } else {
     value->resize(3);
     for (auto& element : *value) Fill(&element, counter);
@@ -37,7 +39,8 @@ using Messages = testing::Types<warden::StartWorker, warden::WorkerStarted, ward
                                 warden::ListWorkers, warden::ListEnd, warden::WorkerDied,
                                 warden::GetStats, warden::Stats, keeper::Lease, keeper::Grant,
                                 keeper::Refuse, keeper::Return, keeper::GetInfo, keeper::Info,
-                                keeper::Attach, keeper::KeeperState, message::Hello>;
+                                keeper::Attach, keeper::KeeperState, keeper::Charge,
+                                keeper::Charged, keeper::Uncharge, message::Hello>;
 TYPED_TEST_SUITE(MessageTest, Messages);
 
 TYPED_TEST(MessageTest, ComesThroughWhole) {
@@ -50,6 +53,26 @@ TYPED_TEST(MessageTest, ComesThroughWhole) {
   ASSERT_EQ(message::Unpack(packet, &received), wire::WireResult::kOk);
   EXPECT_EQ(message::Pack(received), packet);
   EXPECT_GT(packet.size(), message::Pack(TypeParam()).size() - 1);
+}
+
+// What a newer version added is left out, there, or broken.
+TEST(OptionalTail, OfANewerVersion) {
+  keeper::KeeperState sent;
+  sent.total = 5;
+  const size_t without = message::Pack(sent).size();
+  sent.charges = keeper::KeeperCharges{7, {{1, 2}, {3, 4}}};
+  std::vector<std::byte> packet = message::Pack(sent);
+  keeper::KeeperState received;
+  ASSERT_EQ(message::Unpack(packet, &received), wire::WireResult::kOk);
+  ASSERT_TRUE(received.charges);
+  EXPECT_EQ(received.charges->others, 7u);
+  EXPECT_EQ(received.charges->workers.at(1).bytes, 4u);
+  for (size_t length = without; length < packet.size(); ++length) {
+    auto part = std::span(packet).first(length);
+    auto result = message::Unpack(part, &received);
+    EXPECT_EQ(result, length == without ? wire::WireResult::kOk : wire::WireResult::kFatal);
+    EXPECT_EQ(received.charges.has_value() && length == without, false);
+  }
 }
 
 TYPED_TEST(MessageTest, CutOrLongerIsRefused) {

@@ -75,6 +75,8 @@ class CallContext {
   bool answered() const { return answered_; }
   CUresult result() const { return result_; }
 
+  static bool ChecksHandles();
+
  private:
   // The error for an id that the session does not have, or that has another type. Such an id never
   // reaches the driver, which would take it for a pointer.
@@ -84,7 +86,6 @@ class CallContext {
     *handle = reinterpret_cast<Handle>(id);
     return CUDA_SUCCESS;
   }
-  static bool ChecksHandles();
   void Answer(CUresult result, std::span<const std::byte> reply);
 
   WorkerSession& session_;

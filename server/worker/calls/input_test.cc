@@ -94,6 +94,56 @@ TEST(Input, OnlyTheSessionsOwnHandlesReachTheDriver) {
   EXPECT_EQ(session.driver.log(), std::vector<std::string>{"destroy array"});
 }
 
+// Kernels read the driver's own values of textures and surfaces, so clients have them. No others
+// reach the driver: none that were made up, of the other kind, or gone.
+TEST(Input, OnlyTheSessionsOwnTextureObjectsReachTheDriver) {
+  FakeDriver fake;
+  DriverTable table = fake.table();
+  table.cuTexObjectCreate = [](CUtexObject* object, const CUDA_RESOURCE_DESC*,
+                               const CUDA_TEXTURE_DESC*, const CUDA_RESOURCE_VIEW_DESC*) {
+    *object = 0x700;
+    return CUDA_SUCCESS;
+  };
+  table.cuTexObjectDestroy = [](CUtexObject) { return FakeDriver::Get().Note("texture"); };
+  table.cuSurfObjectDestroy = [](CUsurfObject) { return FakeDriver::Get().Note("surface"); };
+  TestSession session(table, OneDevice());
+  CUDA_RESOURCE_DESC resource{};
+  resource.resType = CU_RESOURCE_TYPE_LINEAR;
+  calls::lwTextureCreate create;
+  create.resource = std::as_bytes(std::span(&resource, 1));
+  session.Send(create);
+  ASSERT_EQ(session.Expect(wire::DownKind::kReply).header.code, CUDA_SUCCESS);
+  auto destroy_texture = [&](uint64_t value) {
+    calls::cuTexObjectDestroy call;
+    call.texObject = value;
+    session.Send(call);
+    return session.Expect(wire::DownKind::kReply).header.code;
+  };
+  calls::cuSurfObjectDestroy surface;
+  surface.surfObject = 0x700;
+  session.Send(surface);
+  EXPECT_EQ(session.Expect(wire::DownKind::kReply).header.code, CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(destroy_texture(0x701), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(destroy_texture(0x700), CUDA_SUCCESS);
+  EXPECT_EQ(destroy_texture(0x700), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(session.driver.log(), std::vector<std::string>{"texture"});
+}
+
+// An attribute may hold an event: as the driver's own pointer.
+TEST(Input, AttributesThatHoldHandlesAreRefused) {
+  TestSession session;
+  session.CreateStream(kOne);
+  for (int32_t id : {CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT,
+                     CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT,
+                     CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE}) {
+    calls::cuStreamSetAttribute call;
+    call.attr = id;
+    call.param.fill(std::byte{7});
+    session.Send(call, kOne);
+    EXPECT_EQ(session.Expect(wire::DownKind::kReply).header.code, CUDA_ERROR_INVALID_VALUE);
+  }
+}
+
 // Half of a resource is the driver's own: pointers, for all that we know.
 TEST(Input, OnlyResourcesThatWereGivenReachTheDriver) {
   TestSession session;

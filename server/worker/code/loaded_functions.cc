@@ -1,5 +1,9 @@
 #include "server/worker/code/loaded_functions.h"
 
+#include <algorithm>
+
+#include "server/worker/memory/array_bytes.h"
+#include "server/worker/memory/charges.h"
 #include "server/worker/support/current_context.h"
 #include "server/worker/support/helpers.h"
 
@@ -21,6 +25,10 @@ CUresult LoadedFunctions::Find(uint64_t id, const std::shared_ptr<Context>& cont
   LoadedFunction& loaded = function->loaded[in];
   if (loaded.state == LoadState::kLoaded) {
     *handle = loaded.handle;
+    if (loaded.result == CUDA_ERROR_OUT_OF_MEMORY) {  // the next launch tries it again
+      loaded.state = LoadState::kUnloaded;
+      return loaded.result;
+    }
     if (loaded.result != CUDA_SUCCESS) return loaded.result;
     function->launched_in = in;
     function->launched = loaded.handle;
@@ -45,11 +53,28 @@ void LoadedFunctions::Load(Function& function, const Context& context) {
     CUresult loaded = driver.cuFuncLoad(handle);
     if (loaded != CUDA_ERROR_NOT_SUPPORTED) result = loaded;
   }
+  if (result == CUDA_SUCCESS) result = ChargeLocals(handle, context);
   {
     base::MutexLock lock(function.mutex);
     function.loaded[context.id] = {LoadState::kLoaded, handle, result};
   }
   uses_.up.PokeConsumer();
+}
+
+CUresult LoadedFunctions::ChargeLocals(CUfunction function, const Context& context) {
+  int bytes = 0;
+  CUresult result =
+      uses_.driver.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function);
+  if (result != CUDA_SUCCESS || bytes <= 0) return CUDA_SUCCESS;
+  uint64_t wanted =
+      LocalBytes(uses_.driver, context.driver_device, static_cast<uint64_t>(bytes));
+  // Of the driver's context, which can have several numbers of the session.
+  const Charges::Key key{Charges::Kind::kLocals, reinterpret_cast<uint64_t>(context.handle), 0};
+  Charge charge;
+  result = uses_.charges.Take(context.device,
+                              wanted - std::min(wanted, uses_.charges.Kept(key)), &charge);
+  if (result == CUDA_SUCCESS) uses_.charges.Keep(key, std::move(charge));
+  return result;
 }
 
 }  // namespace longwire::worker

@@ -12,6 +12,7 @@
 
 namespace longwire::worker {
 
+class Charges;
 class CurrentContext;
 class Helpers;
 
@@ -20,6 +21,7 @@ class LoadedFunctions {
   struct Uses {
     const DriverTable& driver;
     const HandleTable<Function>& functions;
+    Charges& charges;
     CurrentContext& current_context;
     Helpers& helpers;
     wire::RingMemory& up;  // the log thread waits for it
@@ -30,6 +32,9 @@ class LoadedFunctions {
   CUfunction LaunchedBefore(uint64_t function, uint32_t context);
   // The handle for launches in the context. kNotYet while a helper loads the function.
   CUresult Find(uint64_t function, const std::shared_ptr<Context>& context, CUfunction* handle);
+  // Charges what the function's threads need of their own: the driver allocates it with the first
+  // launch. Waits for the keeper.
+  CUresult ChargeLocals(CUfunction function, const Context& context);
 
  private:
   // Loads the function into the context. Called on the loader's helper.

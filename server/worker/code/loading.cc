@@ -98,6 +98,12 @@ CUresult ListFunctions(const DriverTable& driver, Library& library,
   return CUDA_SUCCESS;
 }
 
+bool HoldsHandles(CUlaunchAttributeID attribute) {
+  return attribute == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT ||
+         attribute == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT ||
+         attribute == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE;
+}
+
 bool LaunchAttributes::Set(std::span<const std::byte> packed, bool cooperative) {
   size_t count = packed.size() / sizeof(CUlaunchAttribute);
   if (packed.size() % sizeof(CUlaunchAttribute) != 0 || count > kMaxLaunchAttributes) return false;
@@ -105,20 +111,9 @@ bool LaunchAttributes::Set(std::span<const std::byte> packed, bool cooperative) 
   for (size_t i = 0; i < count; ++i) {
     CUlaunchAttribute attribute;
     std::memcpy(&attribute, packed.data() + i * sizeof(attribute), sizeof(attribute));
-    switch (attribute.id) {
-      case CU_LAUNCH_ATTRIBUTE_IGNORE:
-        continue;
-      // Their values hold handles or pointers, which never come from the wire.
-      case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
-      case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
-      case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
-        return false;
-      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-        has_cooperative = true;
-        break;
-      default:
-        break;
-    }
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_IGNORE) continue;
+    if (HoldsHandles(attribute.id)) return false;
+    has_cooperative |= attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
     attributes_.push_back(attribute);
   }
   if (cooperative && !has_cooperative) {

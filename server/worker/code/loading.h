@@ -26,6 +26,10 @@ CUresult LinkParts(const DriverTable& driver, uint64_t bytes, JitOptions* option
 CUresult ListFunctions(const DriverTable& driver, Library& library,
                        std::vector<std::shared_ptr<Function>>* functions);
 
+// True of an attribute whose value holds a handle or pointer of the driver's: such a value never
+// comes from the wire.
+bool HoldsHandles(CUlaunchAttributeID attribute);
+
 // Launch attributes from the wire: only kinds whose values are plain numbers.
 class LaunchAttributes {
  public:

@@ -2,9 +2,12 @@
 #include <algorithm>
 #include <map>
 
+#include "base/memory_sizes.h"
 #include "server/worker/completion/events.h"
 #include "server/worker/graph/graphs.h"
+#include "server/worker/memory/array_bytes.h"
 #include "server/worker/support/foreign_handles.h"
+#include "server/worker/support/helpers.h"
 
 namespace longwire::worker {
 
@@ -188,6 +191,27 @@ void Graphs::MemoryOf(CUgraph graph, calls::GraphMemory* memory) {
     if (more > 0) memory->left.push_back(address);
     if (more < 0) memory->freed.push_back(address);
   }
+}
+
+void Graphs::MemoryFreed() {
+  if (!charges_.any_left()) return;
+  uses_.helpers.Post(Helpers::kMemoryThread, [this] { charges_.Settle(); });
+}
+
+std::map<CUdevice, uint64_t> Graphs::AllocatedBy(CUgraph graph) {
+  std::map<CUdevice, uint64_t> bytes;
+  if (!allocates_) return bytes;
+  VisitNodes(uses_.driver, graph, Bodies(), [&](CUgraph, CUgraphNode node, CUgraphNodeType type) {
+    CUDA_MEM_ALLOC_NODE_PARAMS params{};
+    if (type != CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
+        uses_.driver.cuGraphMemAllocNodeGetParams(node, &params) != CUDA_SUCCESS) {
+      return;
+    }
+    uint64_t& sum = bytes[params.poolProps.location.id];
+    sum = std::min(sum + AllocatedBytes(std::min(params.bytesize, base::kMaxMemoryBytes)),
+                   base::kMaxMemoryBytes);
+  });
+  return bytes;
 }
 
 CUresult Graphs::NewEventPart(uint64_t event, const std::shared_ptr<Context>& context, bool waits,

@@ -7,6 +7,7 @@
 #include <functional>
 #include <vector>
 
+#include "server/worker/graph/graph_charges.h"
 #include "server/worker/graph/graph_parts.h"
 
 namespace longwire::worker {
@@ -41,6 +42,7 @@ struct GraphExec {
   uint64_t id = 0;
   CUgraphExec handle = nullptr;
   std::shared_ptr<const GraphPlan> plan;  // guarded by Graphs' lock; never null
+  GraphCharges::Taken charged;            // until it is destroyed
 };
 
 using FindPart = std::function<GraphPartRef(CUgraphNode)>;

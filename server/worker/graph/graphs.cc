@@ -136,10 +136,18 @@ CUresult Graphs::NewPlan(CUgraph graph, std::shared_ptr<const GraphPlan>* plan) 
 }
 
 CUresult Graphs::Instantiate(CUgraph graph, const calls::lwGraphInstantiate& call,
-                             uint64_t position, CUDA_GRAPH_INSTANTIATE_PARAMS* told) {
+                             uint64_t position, CUDA_GRAPH_INSTANTIATE_PARAMS* told,
+                             std::shared_ptr<GraphExec>* out) {
   auto made = std::make_shared<GraphExec>();
+  *out = made;
   made->id = call.exec;
   const DriverTable& driver = uses_.driver;
+  // The driver has the memory when the executable is launched; launches do not ask.
+  CUresult charged = charges_.Take(AllocatedBy(graph), &made->charged);
+  if (charged != CUDA_SUCCESS) {
+    told->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+    return charged;
+  }
   // A graph that allocates memory can have one executable at a time, and the one that the program
   // has destroyed may still be there. Asked before: it may be gone when this has failed.
   bool others = false;
@@ -326,6 +334,7 @@ CUresult Graphs::DestroyExec(uint64_t exec, uint64_t position) {
   auto taken = execs_.Take(exec);
   CUresult result =
       taken == nullptr ? CUDA_ERROR_INVALID_HANDLE : uses_.driver.cuGraphExecDestroy(taken->handle);
+  if (taken != nullptr) charges_.Left(std::move(taken->charged));
   base::MutexLock lock(mutex_);
   exec_destroys_.erase(position);
   changed_.NotifyAll();

@@ -31,6 +31,8 @@ class Graphs {
  public:
   struct Uses {
     const DriverTable& driver;
+    std::vector<Device>& devices;
+    Charges& charges;
     DownWriter& down;
     Failures& failures;
     Events& events;
@@ -41,6 +43,7 @@ class Graphs {
   };
   explicit Graphs(Uses uses)
       : uses_(uses),
+        charges_(uses.driver, uses.devices, uses.charges),
         store_(std::make_shared<GraphPartStore>(GraphPartStore::Uses{
             uses.driver, uses.down, uses.transfers, uses.helpers, uses.host_memory})) {}
   ~Graphs() { store_->Close(); }
@@ -60,8 +63,9 @@ class Graphs {
   CUresult CaptureEvent(Stream& stream, uint64_t event, uint32_t flags, bool waits);
 
   // Fills in the driver's report on a graph that it refuses.
+  // Fills in what it has made, too.
   CUresult Instantiate(CUgraph graph, const calls::lwGraphInstantiate& call, uint64_t position,
-                       CUDA_GRAPH_INSTANTIATE_PARAMS* told);
+                       CUDA_GRAPH_INSTANTIATE_PARAMS* told, std::shared_ptr<GraphExec>* made);
   // What its launches do to the program; never null.
   std::shared_ptr<const GraphPlan> PlanOf(const GraphExec& exec);
   // The executable gets the graph's parameters; *info is the driver's report.
@@ -114,11 +118,16 @@ class Graphs {
   // Some graph allocates memory.
   void NoteAllocations() { allocates_ = true; }
   void MemoryOf(CUgraph graph, calls::GraphMemory* memory);
+  // Memory of a graph was freed outside of it, and the stream is beyond that.
+  void MemoryFreed();
+  // Bytes that its launches allocate, by the driver's number of the device.
+  std::map<CUdevice, uint64_t> AllocatedBy(CUgraph graph);
 
   // For generated calls.
   HandleTable<Graph>& table() { return graphs_; }
   HandleTable<GraphExec>& exec_table() { return execs_; }
   Conditionals& conditionals() { return conditionals_; }
+  GraphCharges& charges() { return charges_; }
 
  private:
   struct Held {
@@ -154,6 +163,7 @@ class Graphs {
   bool AwaitChange(base::MutexLock& lock) LONGWIRE_REQUIRES(mutex_);
 
   Uses uses_;
+  GraphCharges charges_;
   HandleTable<Graph> graphs_;
   HandleTable<GraphExec> execs_;
   std::shared_ptr<GraphPartStore> store_;

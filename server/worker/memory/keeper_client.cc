@@ -32,6 +32,7 @@ int KeeperClient::Greet(std::string* sentence) {
   if (Send(hello)) theirs = HearHello(hello.request);
   if (!theirs) return 0;  // the first lease says so, too
   version_ = wire::NewestCommon(ours, *theirs);
+  charges_ = version_ >= keeper::kChargesSince;
   if (version_ != 0) return 0;
   *sentence = wire::RefusalOf({"longwire-worker", "longwire-worker", ours},
                               {"longwire-keeper", "longwire-keeper", *theirs});
@@ -190,6 +191,35 @@ int KeeperClient::Info(keeper::Info* info) {
     return 0;
   }
   return IsGone() ? InfoOfGone(info) : base::kDeviceUnavailable;
+}
+
+int KeeperClient::Charge(uint64_t bytes, uint64_t most, uint64_t* charged, std::string* sentence) {
+  *charged = bytes;
+  if (!charges_) return 0;
+  base::MutexLock lock(mutex_);
+  keeper::Charge charge{next_request_++, bytes, most};
+  if (!Send(charge)) return 0;
+  keeper::Refuse refuse;
+  keeper::Charged answer;
+  while (auto packet = Hear(kAnswerTime)) {
+    if (message::Unpack(packet->bytes, &refuse) == wire::WireResult::kOk &&
+        refuse.request == charge.request) {
+      *sentence = refuse.sentence;
+      return refuse.code != 0 ? refuse.code : base::kOutOfMemory;
+    }
+    if (message::Unpack(packet->bytes, &answer) == wire::WireResult::kOk &&
+        answer.request == charge.request && answer.bytes >= bytes) {
+      *charged = answer.bytes;
+      return 0;
+    }
+  }
+  if (IsGone()) return 0;
+  *sentence = kSilent;
+  return base::kDeviceUnavailable;
+}
+
+void KeeperClient::Uncharge(uint64_t bytes) {
+  if (charges_ && bytes != 0) Send(keeper::Uncharge{bytes});
 }
 
 // The other end is closed, as far as this one can tell without waiting.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -50,6 +51,10 @@ class KeeperClient {
   int Share(const std::vector<uint64_t>& chunks, SharedToken* token, std::string* sentence);
   int Borrow(const SharedToken& token, std::vector<Chunk>* chunks, std::string* sentence);
   int Info(keeper::Info* info);
+  // Charges memory that the driver is about to allocate in this process: *charged is at least
+  // `bytes`, and at most `most`. Nothing is charged where the keeper cannot: it is of an older
+  // version or has ended.
+  int Charge(uint64_t bytes, uint64_t most, uint64_t* charged, std::string* sentence);
   // These do not wait, also while another thread waits for a reply.
   void Return(const std::vector<uint64_t>& chunks);
   void Reclaimed(const keeper::Reclaimed& answer);
@@ -62,6 +67,8 @@ class KeeperClient {
   void TellIfThereIsRoom(const M& message) {
     SendNow(message::Pack(message));
   }
+  void Uncharge(uint64_t bytes);
+  bool charges() const { return charges_; }
   // For log messages.
   void Note(keeper::MemoryEventKind kind, uint64_t bytes);
 
@@ -90,6 +97,7 @@ class KeeperClient {
   int InfoOfGone(keeper::Info* info) const LONGWIRE_REQUIRES(mutex_);
 
   uint64_t next_request_ LONGWIRE_GUARDED_BY(mutex_) = 1;
+  std::atomic<bool> charges_{false};  // the keeper is new enough
   // The version spoken with the keeper.
   uint32_t version_ LONGWIRE_GUARDED_BY(mutex_) = wire::kLastWithoutRange;
   // Requests that came before Listen.

@@ -179,6 +179,32 @@ TEST_F(GreetingTest, AHostileRangeIsNone) {
   EXPECT_EQ(client_->Greet(&sentence_), 803);
 }
 
+TEST_F(GreetingTest, AKeeperOfTheVersionBeforeDoesNotCharge) {
+  Say(keeper::Refuse{1, 1, "no memory is shared under this token", 0});
+  EXPECT_EQ(client_->Greet(&sentence_), 0) << sentence_;
+  Said();
+  uint64_t charged = 0;
+  EXPECT_EQ(client_->Charge(5, 9, &charged, &sentence_), 0);
+  EXPECT_EQ(charged, 5u);
+  client_->Uncharge(5);
+  EXPECT_FALSE(wire::ReceiveMessage(keeper_.get(), std::chrono::milliseconds(50)));
+}
+
+TEST_F(GreetingTest, ChargesAreAnsweredOrRefused) {
+  Say(message::Hello{});
+  EXPECT_EQ(client_->Greet(&sentence_), 0) << sentence_;
+  Said();
+  uint64_t charged = 0;
+  Say(keeper::Charged{2, 9});
+  EXPECT_EQ(client_->Charge(5, 9, &charged, &sentence_), 0);
+  EXPECT_EQ(charged, 9u);
+  Say(keeper::Refuse{3, 2, "no room", 0});
+  EXPECT_EQ(client_->Charge(5, 9, &charged, &sentence_), 2);
+  EXPECT_EQ(sentence_, "no room");
+  keeper_.Reset();
+  EXPECT_EQ(client_->Charge(5, 9, &charged, &sentence_), 0) << "nobody counts any more";
+}
+
 TEST_F(GreetingTest, AKeeperThatIsGoneIsFoundOutByTheFirstLease) {
   keeper_.Reset();
   EXPECT_EQ(client_->Greet(&sentence_), 0);

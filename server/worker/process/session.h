@@ -30,8 +30,10 @@
 #include "server/worker/issue/launch_chains.h"
 #include "server/worker/issue/log_thread.h"
 #include "server/worker/issue/waiting_calls.h"
+#include "server/worker/memory/charges.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/memory/mirrors.h"
+#include "server/worker/memory/stream_allocations.h"
 #include "server/worker/memory/swapping.h"
 #include "server/worker/process/given_resources.h"
 #include "server/worker/support/current_context.h"
@@ -42,6 +44,7 @@
 #include "server/worker/support/handle_table.h"
 #include "server/worker/support/helpers.h"
 #include "server/worker/support/host_memory.h"
+#include "server/worker/support/object_values.h"
 #include "server/worker/support/objects.h"
 #include "server/worker/support/text_pipes.h"
 #include "server/worker/transfer/host_segment.h"
@@ -102,6 +105,8 @@ class WorkerSession {
   Events& events() { return events_; }
   Memory& memory() { return memory_; }
   Mirrors& mirrors() { return mirrors_; }
+  Charges& charges() { return charges_; }
+  StreamAllocations& stream_allocations() { return stream_allocations_; }
   Transfers& transfers() { return transfers_; }
   ImageCache& images() { return images_; }
   HostMemory& host_memory() { return host_memory_; }
@@ -131,6 +136,7 @@ class WorkerSession {
   // Held from the binding of references to the launch that uses them.
   base::Mutex binding{base::ranks::kReferenceBinding};
   HandleTable<Linker> linkers;
+  ObjectValues texture_objects;
   std::atomic<uint64_t> next_worker_handle{uint64_t{1} << 63};
 
  private:
@@ -153,10 +159,12 @@ class WorkerSession {
   Timelines timelines_;
   Events events_;
   Memory memory_;
+  Charges charges_;
   Mirrors mirrors_;
   Transfers transfers_;
   HostSegment host_segment_;
   StreamStaging stream_staging_;
+  StreamAllocations stream_allocations_;
   ForeignHandles foreign_;
   GivenResources resources_;
   ImageCache images_;

@@ -154,6 +154,7 @@ struct Library {
   std::shared_ptr<Context> context;  // of a module; null for a library
   CUmodule module = nullptr;
   CUlibrary library = nullptr;
+  uint64_t variable_bytes = 0;  // in each context
   std::vector<uint64_t> functions;
   HostMemory::Share share;  // its image, which the driver keeps, and its functions here
   base::Mutex mutex{base::ranks::kLibrary};

@@ -7,6 +7,8 @@
 #include "server/worker/code/images.h"
 #include "server/worker/code/linker.h"
 #include "server/worker/code/loading.h"
+#include "server/worker/code/variables.h"
+#include "server/worker/memory/array_bytes.h"
 
 namespace longwire::worker {
 
@@ -30,6 +32,25 @@ static CUresult Unload(WorkerSession& session, Library& library) {
   session.chains().ForgetAll();
   if (library.library != nullptr) return session.driver().cuLibraryUnload(library.library);
   return session.driver().cuModuleUnload(library.module);
+}
+
+// A module is in one context, a library in every one.
+static CUresult ChargeVariables(CallContext& context, const calls::lwModuleLoad& call,
+                                std::span<const std::byte> image, Library* library,
+                                std::vector<std::pair<Charges::Key, Charge>>* charged) {
+  WorkerSession& session = context.session();
+  std::vector<std::shared_ptr<Context>> contexts = {context.context()};
+  if (call.as_library) contexts = session.contexts.All();
+  bool limited = session.charges().IsLimited(contexts.empty() ? 0 : contexts.front()->device);
+  library->variable_bytes = AllocatedBytes(VariableBytes(image, limited));
+  for (auto& each : contexts) {
+    Charge charge;
+    CUresult result = session.charges().Take(each->device, library->variable_bytes, &charge);
+    if (result != CUDA_SUCCESS) return result;
+    charged->emplace_back(Charges::Key{Charges::Kind::kLibrary, call.library, each->id},
+                          std::move(charge));
+  }
+  return CUDA_SUCCESS;
 }
 
 CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
@@ -57,6 +78,9 @@ CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
   auto library = std::make_shared<Library>();
   library->id = call.library;
   library->share = std::move(share);
+  std::vector<std::pair<Charges::Key, Charge>> charged;
+  result = ChargeVariables(context, call, image, library.get(), &charged);
+  if (result != CUDA_SUCCESS) return result;
   if (call.as_library) {
     result = driver.cuLibraryLoadData(&library->library, image.data(), options.names(),
                                       options.values(), options.count(), nullptr, nullptr, 0);
@@ -87,6 +111,7 @@ CUresult Do_lwModuleLoad(CallContext& context, const calls::lwModuleLoad& call,
     Unload(session, *library);
     return result;
   }
+  for (auto& [key, charge] : charged) session.charges().Keep(key, std::move(charge));
   bool few = functions.size() <= kMaxFunctionsWithAttributes;
   DescribeFunctions(context, functions, few ? call.attributes_device : -1, &reply->function);
   return CUDA_SUCCESS;
@@ -117,7 +142,10 @@ CUresult Do_lwModuleUnload(CallContext& context, const calls::lwModuleUnload& ca
   if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (library->context != nullptr) context.session().SetContext(*library->context);
   base::MutexLock lock(DriversLinker());
-  return Unload(context.session(), *library);
+  CUresult result = Unload(context.session(), *library);
+  lock.Unlock();
+  context.session().charges().Drop(Charges::Kind::kLibrary, library->id);
+  return result;
 }
 
 CUresult Do_lwModuleGlobal(CallContext& context, const calls::lwModuleGlobal& call,

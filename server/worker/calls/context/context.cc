@@ -5,8 +5,10 @@
 // program splits the device: green contexts are of the driver's primary one.
 #include <algorithm>
 
+#include "base/try.h"
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/call_context.h"
+#include "server/worker/calls/context/context_charges.h"
 #include "server/worker/support/log_line.h"
 
 namespace longwire::worker {
@@ -40,6 +42,7 @@ void DestroyModulesOf(WorkerSession& session, const Context& context) {
     for (uint64_t function : library->functions) session.functions.Take(function);
     session.libraries.Take(library->id);
     session.driver().cuModuleUnload(library->module);
+    session.charges().Drop(Charges::Kind::kLibrary, library->id);
   }
   for (auto& function : session.functions.All()) {
     base::MutexLock lock(function->mutex);
@@ -59,6 +62,8 @@ CUresult Do_lwContextCreate(CallContext& context, const calls::lwContextCreate& 
   made->device = call.device;
   made->driver_device = device->handle;
   made->primary = call.primary;
+  ContextCharges charges;
+  LONGWIRE_TRY(charges.Take(session, *made));
   bool splits = call.primary && session.resources().any();
   if (call.primary && (session.TakeWarmContext(call.device) || splits)) {
     made->handle = device->primary;
@@ -79,7 +84,9 @@ CUresult Do_lwContextCreate(CallContext& context, const calls::lwContextCreate& 
   if (result == CUDA_SUCCESS) result = context.driver().cuCtxGetId(made->handle, &id);
   if (result != CUDA_SUCCESS) return result;
   reply->context_id = id;
-  return session.contexts.Insert(call.context, made) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (!session.contexts.Insert(call.context, made)) return CUDA_ERROR_INVALID_VALUE;
+  charges.Keep(session);
+  return CUDA_SUCCESS;
 }
 
 CUresult Do_lwContextDestroy(CallContext& context, const calls::lwContextDestroy& call,
@@ -101,13 +108,20 @@ CUresult Do_lwContextDestroy(CallContext& context, const calls::lwContextDestroy
   }
   session.events().DestroyAllOf(*found);
   DestroyModulesOf(session, *found);
+  session.texture_objects.ForgetContext(found->id);
   if (warm) {
+    FreeWhatStays(session, *found);
     if (!leaves_state) session.GiveWarmContext(found->device);
     return CUDA_SUCCESS;
   }
   session.SetNoContext();
-  return found->green != nullptr ? context.driver().cuGreenCtxDestroy(found->green)
-                                 : context.driver().cuCtxDestroy_v2(found->handle);
+  if (found->green != nullptr) return context.driver().cuGreenCtxDestroy(found->green);
+  // Before: afterwards another context may have the handle.
+  auto locals = session.charges().Remove(Charges::Kind::kLocals,
+                                         reinterpret_cast<uint64_t>(found->handle));
+  CUresult result = context.driver().cuCtxDestroy_v2(found->handle);
+  if (result == CUDA_SUCCESS) session.charges().DropContext(found->id);
+  return result;
 }
 
 }  // namespace longwire::worker

@@ -13,12 +13,13 @@ CUresult Do_lwGraphInstantiate(CallContext& context, const calls::lwGraphInstant
   CUgraph graph = nullptr;
   LONGWIRE_TRY(context.Resolve(call.graph, &graph));
   CUDA_GRAPH_INSTANTIATE_PARAMS told{};
-  reply->code = graphs.Instantiate(graph, call, context.call().position, &told);
+  std::shared_ptr<GraphExec> made;  // may be destroyed already
+  reply->code = graphs.Instantiate(graph, call, context.call().position, &told, &made);
   reply->result = told.result_out;
   reply->error_node = context.Publish(told.hErrNode_out);
   if (reply->code != CUDA_SUCCESS) return CUDA_SUCCESS;
   graphs.MemoryOf(graph, &reply->memory);
-  auto plan = graphs.PlanOf(*graphs.exec_table().Find(call.exec));
+  auto plan = graphs.PlanOf(*made);
   reply->writes_program = plan->WritesProgram();
   reply->events = plan->Events();
   return CUDA_SUCCESS;

@@ -2,8 +2,10 @@
 #include <vector>
 
 #include "base/try.h"
+#include "codegen/runtime/convert.h"
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/call_context.h"
+#include "server/worker/code/loading.h"
 
 namespace longwire::worker {
 namespace {
@@ -28,6 +30,10 @@ struct NodeParameters {
   CUresult Fill(CallContext& context, const calls::KernelNode& kernel) {
     LONGWIRE_TRY(context.Resolve(kernel.function, &params.func));
     if (params.func == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (context.context() != nullptr) {
+      LONGWIRE_TRY(
+          context.session().loaded_functions().ChargeLocals(params.func, *context.context()));
+    }
     params.gridDimX = kernel.grid_x;
     params.gridDimY = kernel.grid_y;
     params.gridDimZ = kernel.grid_z;
@@ -57,8 +63,7 @@ struct NodeParameters {
   bool PointAtEach(const DriverTable& driver, const Function& function,
                    std::span<const std::byte> packed) {
     size_t offset = 0, size = 0;
-    while (pointers.size() < packed.size() &&
-           ParameterPlace(driver, function, pointers.size(), &offset, &size) == CUDA_SUCCESS) {
+    while (ParameterPlace(driver, function, pointers.size(), &offset, &size) == CUDA_SUCCESS) {
       if (offset > packed.size() || size > packed.size() - offset) return false;
       pointers.push_back(const_cast<std::byte*>(packed.data() + offset));
     }
@@ -164,6 +169,18 @@ CUresult Do_lwGraphKernel(CallContext& context, const calls::lwGraphKernel& call
   kernel.shared_bytes = params.sharedMemBytes;
   kernel.parameters = std::as_bytes(std::span(context.Keep(std::move(bytes))));
   return CUDA_SUCCESS;
+}
+
+CUresult Do_cuGraphKernelNodeSetAttribute(CallContext& context,
+                                          const calls::cuGraphKernelNodeSetAttribute& call,
+                                          calls::cuGraphKernelNodeSetAttribute::Reply*) {
+  CUgraphNode node = nullptr;
+  LONGWIRE_TRY(context.Resolve(call.hNode, &node));
+  auto attribute = static_cast<CUkernelNodeAttrID>(call.attr);
+  if (HoldsHandles(attribute)) return CUDA_ERROR_NOT_SUPPORTED;
+  CUkernelNodeAttrValue value{};
+  calls::Convert(call.value, &value);
+  return context.driver().cuGraphKernelNodeSetAttribute(node, attribute, &value);
 }
 
 }  // namespace longwire::worker

@@ -65,6 +65,16 @@ CUresult Do_lwGraphAddAlloc(CallContext& context, const calls::lwGraphAddAlloc& 
   return CUDA_SUCCESS;
 }
 
+// What destroyed executables have left may be free now.
+CUresult Do_cuDeviceGraphMemTrim(CallContext& context, const calls::cuDeviceGraphMemTrim& call,
+                                 calls::cuDeviceGraphMemTrim::Reply*) {
+  CUdevice device{};
+  LONGWIRE_TRY(context.ResolveDevice(call.device, &device));
+  CUresult result = context.driver().cuDeviceGraphMemTrim(device);
+  context.session().graphs().charges().Settle();
+  return result;
+}
+
 CUresult Do_lwGraphAlloc(CallContext& context, const calls::lwGraphAlloc& call,
                          calls::lwGraphAlloc::Reply* reply) {
   CUgraphNode node = nullptr;

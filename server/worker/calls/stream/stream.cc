@@ -1,7 +1,9 @@
 // Streams, and what waits in them for events.
 #include "base/try.h"
+#include "codegen/runtime/convert.h"
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/call_context.h"
+#include "server/worker/code/loading.h"
 
 namespace longwire::worker {
 
@@ -65,6 +67,15 @@ CUresult Do_lwStreamWanted(CallContext& context, const calls::lwStreamWanted& ca
   uint64_t reached = session.timelines().Want(*stream, call.position);
   if (reached != 0) session.down().Progress(call.stream, reached);
   return CUDA_SUCCESS;
+}
+
+CUresult Do_cuStreamSetAttribute(CallContext& context, const calls::cuStreamSetAttribute& call,
+                                 calls::cuStreamSetAttribute::Reply*) {
+  auto attribute = static_cast<CUstreamAttrID>(call.attr);
+  if (HoldsHandles(attribute)) return CUDA_ERROR_INVALID_VALUE;
+  CUstreamAttrValue value{};
+  calls::Convert(call.param, &value);
+  return context.driver().cuStreamSetAttribute(context.driver_stream(), attribute, &value);
 }
 
 }  // namespace longwire::worker

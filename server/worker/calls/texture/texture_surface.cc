@@ -20,6 +20,17 @@ bool Optional(std::span<const std::byte> packed, T* value, T** pointer) {
   return true;
 }
 
+bool Note(CallContext& context, uint64_t object, ObjectValues::Kind kind) {
+  uint32_t owner = context.context() != nullptr ? context.context()->id : 0;
+  return context.session().texture_objects.Add(object, kind, owner);
+}
+
+// The driver takes other values for what they are not. It interprets 0 itself.
+bool MayDestroy(CallContext& context, uint64_t object, ObjectValues::Kind kind) {
+  return object == 0 || context.session().texture_objects.Take(object, kind) ||
+         !CallContext::ChecksHandles();
+}
+
 }  // namespace
 
 CUresult Do_lwTextureCreate(CallContext& context, const calls::lwTextureCreate& call,
@@ -35,6 +46,10 @@ CUresult Do_lwTextureCreate(CallContext& context, const calls::lwTextureCreate& 
   CUtexObject object = 0;
   CUresult result =
       context.driver().cuTexObjectCreate(&object, &resource, texture_pointer, view_pointer);
+  if (result == CUDA_SUCCESS && !Note(context, object, ObjectValues::Kind::kTexture)) {
+    context.driver().cuTexObjectDestroy(object);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   reply->texture = object;
   return result;
 }
@@ -45,8 +60,28 @@ CUresult Do_lwSurfaceCreate(CallContext& context, const calls::lwSurfaceCreate& 
   LONGWIRE_TRY(ReadResource(context, call.resource, call.array, &resource));
   CUsurfObject object = 0;
   CUresult result = context.driver().cuSurfObjectCreate(&object, &resource);
+  if (result == CUDA_SUCCESS && !Note(context, object, ObjectValues::Kind::kSurface)) {
+    context.driver().cuSurfObjectDestroy(object);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   reply->surface = object;
   return result;
+}
+
+CUresult Do_cuTexObjectDestroy(CallContext& context, const calls::cuTexObjectDestroy& call,
+                               calls::cuTexObjectDestroy::Reply*) {
+  if (!MayDestroy(context, call.texObject, ObjectValues::Kind::kTexture)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  return context.driver().cuTexObjectDestroy(call.texObject);
+}
+
+CUresult Do_cuSurfObjectDestroy(CallContext& context, const calls::cuSurfObjectDestroy& call,
+                                calls::cuSurfObjectDestroy::Reply*) {
+  if (!MayDestroy(context, call.surfObject, ObjectValues::Kind::kSurface)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  return context.driver().cuSurfObjectDestroy(call.surfObject);
 }
 
 }  // namespace longwire::worker
