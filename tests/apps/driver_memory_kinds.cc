@@ -83,6 +83,7 @@ Thing Managed(size_t mib) {
 Thing Executable(CUgraph graph) {
   CUgraphExec exec = nullptr;
   CUresult code = cuGraphInstantiateWithFlags(&exec, graph, 0);
+  if (code != CUDA_SUCCESS) CHECK_DRIVER(cuGraphDestroy(graph));
   if (code == CUDA_SUCCESS) code = cuGraphLaunch(exec, stream);
   if (code == CUDA_SUCCESS) code = cuStreamSynchronize(stream);
   return {code, [=] {
@@ -99,7 +100,11 @@ Thing Graph(size_t mib) {
   parameters.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
   parameters.bytesize = mib * kMiB;
   CHECK_DRIVER(cuGraphCreate(&graph, 0));
-  CHECK_DRIVER(cuGraphAddMemAllocNode(&allocate, graph, nullptr, 0, &parameters));
+  CUresult code = cuGraphAddMemAllocNode(&allocate, graph, nullptr, 0, &parameters);
+  if (code != CUDA_SUCCESS) {
+    CHECK_DRIVER(cuGraphDestroy(graph));
+    return {code};
+  }
   CHECK_DRIVER(cuGraphAddMemFreeNode(&free, graph, &allocate, 1, parameters.dptr));
   return Executable(graph);
 }

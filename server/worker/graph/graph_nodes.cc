@@ -198,19 +198,34 @@ void Graphs::MemoryFreed() {
   uses_.helpers.Post(Helpers::kMemoryThread, [this] { charges_.Settle(); });
 }
 
-std::map<CUdevice, uint64_t> Graphs::AllocatedBy(CUgraph graph) {
-  std::map<CUdevice, uint64_t> bytes;
+std::map<CUdevice, GraphCharges::Bytes> Graphs::AllocatedBy(CUgraph graph) {
+  std::map<CUdevice, GraphCharges::Bytes> bytes;
   if (!allocates_) return bytes;
-  VisitNodes(uses_.driver, graph, Bodies(), [&](CUgraph, CUgraphNode node, CUgraphNodeType type) {
+  const DriverTable& driver = uses_.driver;
+  struct Unfreed {
+    int times = 0;
+    uint64_t bytes = 0;
+    CUdevice device = 0;
+  };
+  std::map<CUdeviceptr, Unfreed> unfreed;  // as in MemoryOf
+  auto add = [](uint64_t* sum, uint64_t more) { *sum = std::min(*sum + more, base::kMaxMemoryBytes); };
+  VisitNodes(driver, graph, Bodies(), [&](CUgraph, CUgraphNode node, CUgraphNodeType type) {
     CUDA_MEM_ALLOC_NODE_PARAMS params{};
-    if (type != CU_GRAPH_NODE_TYPE_MEM_ALLOC ||
-        uses_.driver.cuGraphMemAllocNodeGetParams(node, &params) != CUDA_SUCCESS) {
-      return;
+    CUdeviceptr address = 0;
+    if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
+        driver.cuGraphMemAllocNodeGetParams(node, &params) == CUDA_SUCCESS) {
+      uint64_t size = AllocatedBytes(std::min<uint64_t>(params.bytesize, base::kMaxMemoryBytes));
+      add(&bytes[params.poolProps.location.id].all, size);
+      Unfreed& one = unfreed[params.dptr];
+      one = {one.times + 1, std::max(one.bytes, size), params.poolProps.location.id};
+    } else if (type == CU_GRAPH_NODE_TYPE_MEM_FREE &&
+               driver.cuGraphMemFreeNodeGetParams(node, &address) == CUDA_SUCCESS) {
+      --unfreed[address].times;
     }
-    uint64_t& sum = bytes[params.poolProps.location.id];
-    sum = std::min(sum + AllocatedBytes(std::min(params.bytesize, base::kMaxMemoryBytes)),
-                   base::kMaxMemoryBytes);
   });
+  for (const auto& [address, one] : unfreed) {
+    if (one.times > 0) add(&bytes[one.device].unfreed, one.bytes);
+  }
   return bytes;
 }
 

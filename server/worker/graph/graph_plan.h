@@ -42,7 +42,8 @@ struct GraphExec {
   uint64_t id = 0;
   CUgraphExec handle = nullptr;
   std::shared_ptr<const GraphPlan> plan;  // guarded by Graphs' lock; never null
-  GraphCharges::Taken charged;            // until it is destroyed
+  GraphCharges::Taken charged;            // until it is destroyed, and so the next
+  GraphCharges::Shared shared_charge;
 };
 
 using FindPart = std::function<GraphPartRef(CUgraphNode)>;

@@ -143,8 +143,10 @@ CUresult Graphs::Instantiate(CUgraph graph, const calls::lwGraphInstantiate& cal
   made->id = call.exec;
   const DriverTable& driver = uses_.driver;
   // The driver has the memory when the executable is launched; launches do not ask.
-  CUresult charged = charges_.Take(AllocatedBy(graph), &made->charged);
+  CUresult charged =
+      charges_.Take(graph, AllocatedBy(graph), &made->shared_charge, &made->charged);
   if (charged != CUDA_SUCCESS) {
+    charges_.Cancel(std::move(made->charged));
     told->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
     return charged;
   }
@@ -161,6 +163,7 @@ CUresult Graphs::Instantiate(CUgraph graph, const calls::lwGraphInstantiate& cal
     result = driver.cuGraphInstantiateWithFlags(&made->handle, graph, call.flags);
   }
   if (result != CUDA_SUCCESS) {
+    charges_.Cancel(std::move(made->charged));
     Explain(driver, graph, call.flags, told);
     return result;
   }
@@ -171,6 +174,7 @@ CUresult Graphs::Instantiate(CUgraph graph, const calls::lwGraphInstantiate& cal
   if (result == CUDA_SUCCESS) return result;
   told->result_out = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
   driver.cuGraphExecDestroy(made->handle);
+  charges_.Left(std::move(made->charged));
   return result;
 }
 
@@ -322,7 +326,11 @@ CUresult Graphs::Destroy(uint64_t graph) {
     return CUDA_ERROR_INVALID_HANDLE;
   }
   ForgetNodes(handle);
-  return uses_.driver.cuGraphDestroy(handle);
+  GraphCharges::Shared charged = charges_.Remove(handle);
+  CUresult result = uses_.driver.cuGraphDestroy(handle);
+  charged.reset();
+  if (charges_.any_left()) charges_.Settle();
+  return result;
 }
 
 void Graphs::ExecDestroyRead(uint64_t position) {
@@ -334,7 +342,10 @@ CUresult Graphs::DestroyExec(uint64_t exec, uint64_t position) {
   auto taken = execs_.Take(exec);
   CUresult result =
       taken == nullptr ? CUDA_ERROR_INVALID_HANDLE : uses_.driver.cuGraphExecDestroy(taken->handle);
-  if (taken != nullptr) charges_.Left(std::move(taken->charged));
+  if (taken != nullptr) {
+    charges_.Left(std::move(taken->charged));
+    taken->shared_charge.reset();
+  }
   base::MutexLock lock(mutex_);
   exec_destroys_.erase(position);
   changed_.NotifyAll();

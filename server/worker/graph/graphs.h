@@ -121,7 +121,7 @@ class Graphs {
   // Memory of a graph was freed outside of it, and the stream is beyond that.
   void MemoryFreed();
   // Bytes that its launches allocate, by the driver's number of the device.
-  std::map<CUdevice, uint64_t> AllocatedBy(CUgraph graph);
+  std::map<CUdevice, GraphCharges::Bytes> AllocatedBy(CUgraph graph);
 
   // For generated calls.
   HandleTable<Graph>& table() { return graphs_; }

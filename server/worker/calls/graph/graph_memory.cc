@@ -1,12 +1,17 @@
 // Memory that graphs allocate, and nodes of memory operations.
+#include <algorithm>
 #include <cstring>
 
+#include "base/memory_sizes.h"
 #include "base/try.h"
 #include "longwire/worker_hand_written.h"
 #include "server/worker/calls/graph/graph_nodes.h"
+#include "server/worker/memory/array_bytes.h"
 
 namespace longwire::worker {
 namespace {
+
+constexpr size_t kMost = base::kMaxMemoryBytes;
 
 // CUstreamBatchMemOpParams[] as it travels. False if it is none.
 bool Operations(std::span<const std::byte> bytes, std::vector<CUstreamBatchMemOpParams>* list) {
@@ -57,9 +62,16 @@ CUresult Do_lwGraphAddAlloc(CallContext& context, const calls::lwGraphAddAlloc& 
   params.accessDescs = access.data();
   params.accessDescCount = count;
   CUgraphNode added = nullptr;
-  context.session().graphs().NoteAllocations();
-  LONGWIRE_TRY(context.driver().cuGraphAddMemAllocNode(
-      &added, place.graph, place.dependencies.data(), place.dependencies.size(), &params));
+  Graphs& graphs = context.session().graphs();
+  graphs.NoteAllocations();
+  uint64_t bytes = AllocatedBytes(std::min(params.bytesize, kMost));
+  LONGWIRE_TRY(graphs.charges().AddNode(place.graph, call.alloc.device, bytes));
+  CUresult result = context.driver().cuGraphAddMemAllocNode(
+      &added, place.graph, place.dependencies.data(), place.dependencies.size(), &params);
+  if (result != CUDA_SUCCESS) {
+    graphs.charges().RemoveNode(place.graph, call.alloc.device, bytes);
+    return result;
+  }
   reply->node = context.Publish(added);
   reply->address = params.dptr;
   return CUDA_SUCCESS;
