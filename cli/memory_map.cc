@@ -97,9 +97,10 @@ std::string MemoryMap(const transport::InspectReply& reply, const transport::Dev
           " because unused\n";
   text += "  " + std::to_string(device.remaps()) + " copies of " + BytesText(device.remapped()) +
           " made by mapping\n";
-  text += "  " + BytesText(device.charged()) +
-          " of sessions are not leased (arrays, graphs, variables, stacks); contexts and others have " +
-          BytesText(device.others()) + "\n";
+  text +=
+      "  " + BytesText(device.charged()) +
+      " of sessions are not leased (arrays, graphs, variables, stacks); contexts and others have " +
+      BytesText(device.others()) + "\n";
   if (device.swap_host_memory() != 0) {
     text += "  " + BytesText(device.swapped()) + " of " + BytesText(device.swap_host_memory()) +
             " of the host's memory hold sessions' memory; moved there " +

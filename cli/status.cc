@@ -125,9 +125,9 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
                 session.client_pid(), Printable(session.peer()).c_str(),
                 session.local() ? ", local socket" : "");
     std::printf("  worker %d%s, keeper %s, %s leased, %s not leased, for %s\n",
-                session.worker_pid(), session.warm() ? " (was warm)" : "",
-                PidList(session).c_str(), BytesText(session.leased()).c_str(),
-                BytesText(ChargedTo(session)).c_str(), SecondsText(session.seconds()).c_str());
+                session.worker_pid(), session.warm() ? " (was warm)" : "", PidList(session).c_str(),
+                BytesText(session.leased()).c_str(), BytesText(ChargedTo(session)).c_str(),
+                SecondsText(session.seconds()).c_str());
     std::printf("  up %s in %llu messages, down %s in %llu messages\n",
                 BytesText(session.bytes_up()).c_str(),
                 static_cast<unsigned long long>(session.messages_up()),

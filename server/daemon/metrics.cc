@@ -87,7 +87,8 @@ void AddDevices(const transport::InspectReply& reply, std::vector<MetricFamily>*
 void AddTenants(const transport::InspectReply& reply, std::vector<MetricFamily>* families) {
   Family sessions("longwire_tenant_sessions", "Sessions of a tenant.", kGauge);
   Family memory("longwire_tenant_memory_bytes",
-                "Device memory leased to a tenant, and what it has from the driver itself.", kGauge);
+                "Device memory leased to a tenant, and what it has from the driver itself.",
+                kGauge);
   Family charged("longwire_tenant_memory_charged_bytes",
                  "The part that it has from the driver itself.", kGauge);
   Family limit("longwire_tenant_memory_limit_bytes", "A tenant's limit, where it has one.", kGauge);

@@ -116,8 +116,7 @@ ChunkPool::Step ChunkPool::Advance(LeaseInProgress* lease, bool patient) {
 
 bool ChunkPool::Lacks(LeaseInProgress* lease, uint64_t need, bool patient, Step* step) {
   Quota* quota = options_.quota;
-  uint64_t device =
-      lease->charges ? FreeBesideChunks(lease->worker) : FreeOnDevice(lease->worker);
+  uint64_t device = lease->charges ? FreeBesideChunks(lease->worker) : FreeOnDevice(lease->worker);
   uint64_t room = quota == nullptr ? UINT64_MAX : quota->room(lease->worker);
   lease->lacks = need - std::min({need, device, room});
   lease->of_tenant = need > room;

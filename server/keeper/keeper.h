@@ -28,7 +28,7 @@ class Keeper {
   Keeper(DeviceMemory& device, const PoolOptions& options, wire::Descriptor control,
          KeeperState state = {});
 
-  // The version that the warden speaks: what newer ones know is told from then on.
+  // The version that the warden speaks; what only newer ones know is reported from then on.
   void SetWardenVersion(uint32_t version) { warden_version_ = version; }
   // Serves until the warden closes the control socket.
   void Run();

@@ -18,7 +18,8 @@ std::vector<uint64_t> Keeper::Lenders(uint64_t worker, bool of_tenant, bool itse
     bool counts = !of_tenant || pool_.TenantOf(other) == pool_.TenantOf(worker);
     // A worker that waits for its swap-in does not read its client's answers meanwhile.
     bool answers = session.socket.valid() && session.back == nullptr;
-    if ((other != worker || itself) && counts && answers && pool_.LeasedBy(other) + pool_.ChargedTo(other) != 0) {
+    if ((other != worker || itself) && counts && answers &&
+        pool_.LeasedBy(other) + pool_.ChargedTo(other) != 0) {
       lenders.push_back(other);
     }
   }
@@ -31,8 +32,7 @@ bool Keeper::Reclaim(KeeperSession& session) {
   std::vector<Drain::Ask> asks;
   // A client knows what it has free before it asks for a lease; for other memory it does not.
   auto lenders = Lenders(session.worker, lease.of_tenant, lease.charges);
-  bool waits =
-      drain_.Advance(session.round, lenders, lease.lacks, Drain::Clock::now(), &asks);
+  bool waits = drain_.Advance(session.round, lenders, lease.lacks, Drain::Clock::now(), &asks);
   SendAsks(asks);
   return waits;
 }

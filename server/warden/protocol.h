@@ -177,8 +177,8 @@ struct SessionStats {
 
 struct TenantStats {
   std::string tenant;
-  uint64_t limit = 0;   // bytes, UINT64_MAX: none
-  uint64_t leased = 0;  // with what is charged
+  uint64_t limit = 0;     // bytes, UINT64_MAX: none
+  uint64_t leased = 0;    // with what is charged
   uint64_t reserved = 0;  // of each device
   auto Fields() { return std::tie(tenant, limit, leased, reserved); }
 };

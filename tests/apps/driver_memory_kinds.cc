@@ -1,6 +1,6 @@
-// For the tests of memory limits: takes memory of one kind, as much of it as it gets, gives it back,
-// and takes it again. KIND is a name of kKinds, MIB what is asked for at a time, TIMES how often at
-// most. With "hold" it keeps what it has got the second time until a line of input comes.
+// For the tests of memory limits: takes memory of one kind, as much of it as it gets, gives it
+// back, and takes it again. KIND is a name of kKinds, MIB what is asked for at a time, TIMES how
+// often at most. With "hold" it keeps what it has got the second time until a line of input comes.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -132,8 +132,8 @@ Thing Module(size_t mib) {
 
 Thing Library(size_t mib) {
   CUlibrary library = nullptr;
-  CUresult code = cuLibraryLoadData(&library, Variable(mib).c_str(), nullptr, nullptr, 0, nullptr,
-                                    nullptr, 0);
+  CUresult code =
+      cuLibraryLoadData(&library, Variable(mib).c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0);
   CUdeviceptr address = 0;
   size_t bytes = 0;
   if (code == CUDA_SUCCESS) code = cuLibraryGetGlobal(&address, &bytes, library, "table");
@@ -157,10 +157,9 @@ Thing Heap(size_t mib) { return Limit(CU_LIMIT_MALLOC_HEAP_SIZE, mib * kMiB); }
 Thing Printing(size_t mib) { return Limit(CU_LIMIT_PRINTF_FIFO_SIZE, mib * kMiB); }
 Thing Stack(size_t mib) {
   int processors = 0, threads = 0;
+  CHECK_DRIVER(cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
   CHECK_DRIVER(
-      cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
-  CHECK_DRIVER(cuDeviceGetAttribute(
-      &threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device));
+      cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device));
   size_t at_once = static_cast<size_t>(processors) * static_cast<size_t>(threads);
   return Limit(CU_LIMIT_STACK_SIZE, mib * kMiB / at_once / 16 * 16);
 }
@@ -174,10 +173,11 @@ Thing ArrayAfterLinear(size_t mib) {
 }
 
 const std::map<std::string, Thing (*)(size_t)> kKinds = {
-    {"linear", Linear},   {"array", Array},       {"array3d", Array3d}, {"mipmapped", Mipmapped},
-    {"pool", Pool},       {"physical", Physical}, {"managed", Managed}, {"graph", Graph},
-    {"captured", Captured}, {"module", Module},   {"library", Library}, {"heap", Heap},
-    {"printing", Printing}, {"stack", Stack},     {"array_after_linear", ArrayAfterLinear}};
+    {"linear", Linear},       {"array", Array},     {"array3d", Array3d},
+    {"mipmapped", Mipmapped}, {"pool", Pool},       {"physical", Physical},
+    {"managed", Managed},     {"graph", Graph},     {"captured", Captured},
+    {"module", Module},       {"library", Library}, {"heap", Heap},
+    {"printing", Printing},   {"stack", Stack},     {"array_after_linear", ArrayAfterLinear}};
 
 std::vector<Thing> Take(Thing (*kind)(size_t), size_t mib, size_t times) {
   std::vector<Thing> things;

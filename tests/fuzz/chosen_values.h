@@ -36,10 +36,10 @@ class ChosenValues {
   uint64_t Small() { return Byte() % 8; }
   uint64_t Number() {
     constexpr uint64_t kWorkers = uint64_t{1} << 63;  // its ids begin here
-    constexpr std::array kLimits = {UINT64_MAX,         uint64_t{1} << 63, uint64_t{1} << 62,
-                                    uint64_t{1} << 46,  uint64_t{1} << 32, uint64_t{0xffffffff},
-                                    uint64_t{1} << 31,  uint64_t{1} << 20, uint64_t{65536},
-                                    uint64_t{4096},     UINT64_MAX - 4095, uint64_t{0x7fffffff}};
+    constexpr std::array kLimits = {UINT64_MAX,        uint64_t{1} << 63, uint64_t{1} << 62,
+                                    uint64_t{1} << 46, uint64_t{1} << 32, uint64_t{0xffffffff},
+                                    uint64_t{1} << 31, uint64_t{1} << 20, uint64_t{65536},
+                                    uint64_t{4096},    UINT64_MAX - 4095, uint64_t{0x7fffffff}};
     uint8_t kind = Byte();
     if (kind < 128) return kind % 8;
     if (kind < 192) return kWorkers + kind % 16;

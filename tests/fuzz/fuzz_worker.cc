@@ -13,7 +13,7 @@
 namespace longwire::worker::testing {
 namespace {
 
-constexpr size_t kMostCalls = 48;
+constexpr size_t kMaxCalls = 48;
 constexpr std::chrono::milliseconds kPatience{20};
 
 // Sends one call whose number, header and arguments the input chooses.
@@ -49,7 +49,7 @@ void Run(std::span<const uint8_t> input) {
   fuzz::ChosenValues values(input);
   auto session = std::make_unique<TestSession>(fuzz::StrictDriver(), OneDevice());
   Furnish(*session);
-  for (size_t i = 0; i < kMostCalls && !values.empty() && !session->up->closed(); ++i) {
+  for (size_t i = 0; i < kMaxCalls && !values.empty() && !session->up->closed(); ++i) {
     SendOne(*session, values);
   }
   auto end = std::chrono::steady_clock::now() + kPatience;

@@ -88,11 +88,11 @@ void AllGood(const Handle* handles, size_t count, const char* function) {
     return IsGood(handle, #name) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE; \
   }
 // A node of a graph, behind others.
-#define LW_ADDS(name)                                                            \
-  table.name = [](CUgraphNode* node, CUgraph graph, const CUgraphNode* behind,   \
-                  size_t count, auto...) {                                       \
-    AllGood(behind, count, #name);                                               \
-    return IsGood(graph, #name) ? Made(node) : CUDA_ERROR_INVALID_VALUE;         \
+#define LW_ADDS(name)                                                                        \
+  table.name = [](CUgraphNode* node, CUgraph graph, const CUgraphNode* behind, size_t count, \
+                  auto...) {                                                                 \
+    AllGood(behind, count, #name);                                                           \
+    return IsGood(graph, #name) ? Made(node) : CUDA_ERROR_INVALID_VALUE;                     \
   }
 
 void FillArrays(DriverTable& table) {
@@ -151,7 +151,8 @@ void FillGraphs(DriverTable& table) {
   LW_LOOKS(cuGraphExecGetFlags);
   LW_TELLS(cuGraphClone);
   table.cuGraphAddDependencies_v2 = [](CUgraph graph, const CUgraphNode* from,
-                                       const CUgraphNode* to, const CUgraphEdgeData*, size_t count) {
+                                       const CUgraphNode* to, const CUgraphEdgeData*,
+                                       size_t count) {
     AllGood(from, count, "cuGraphAddDependencies");
     AllGood(to, count, "cuGraphAddDependencies");
     IsGood(graph, "cuGraphAddDependencies");

@@ -13,8 +13,8 @@ class KeeperChargesTest : public KeeperTest {
     quota_.emplace(*ledger_, 0, true);
     wire::Descriptor end;
     ASSERT_TRUE(wire::LocalPair(&control, &end));
-    keeper = std::make_unique<Keeper>(
-        device, PoolOptions{.reserve = 64 * kMiB, .quota = &*quota_}, std::move(end));
+    keeper = std::make_unique<Keeper>(device, PoolOptions{.reserve = 64 * kMiB, .quota = &*quota_},
+                                      std::move(end));
     keeper->SetWardenVersion(kChargesSince);
     thread = std::thread([this] { keeper->Run(); });
   }
@@ -65,10 +65,9 @@ TEST_F(KeeperChargesTest, TheLimitHoldsForLeasesAndChargesTogether) {
   EXPECT_EQ(Ask(worker, {100 * kMiB}).chunks.size(), 1u);
   EXPECT_EQ(Take(worker, 57 * kMiB), 0u);
   EXPECT_EQ(refuse_.code, kOutOfMemory);
-  EXPECT_EQ(refuse_.sentence, std::to_string(57 * kMiB) + " bytes asked for, " +
-                                  std::to_string(56 * kMiB) +
-                                  " left of the tenant's memory limit of " +
-                                  std::to_string(256 * kMiB));
+  EXPECT_EQ(refuse_.sentence,
+            std::to_string(57 * kMiB) + " bytes asked for, " + std::to_string(56 * kMiB) +
+                " left of the tenant's memory limit of " + std::to_string(256 * kMiB));
   EXPECT_EQ(Take(worker, 56 * kMiB), 56 * kMiB);
   EXPECT_EQ(Ask(worker, {2 * kMiB}).refuse.code, kOutOfMemory);
   EXPECT_EQ(ledger_->charged(1), 256 * kMiB);
@@ -130,9 +129,8 @@ TEST_F(KeeperChargesTest, ImpossibleChargesAreRefused) {
 TEST_F(KeeperChargesTest, TheWardenHearsWhatIsCharged) {
   wire::Descriptor worker = AttachAs(1, 1);
   EXPECT_EQ(Take(worker, 5 * kMiB), 5 * kMiB);
-  KeeperState state = State([](const KeeperState& now) {
-    return now.charges && !now.charges->workers.empty();
-  });
+  KeeperState state =
+      State([](const KeeperState& now) { return now.charges && !now.charges->workers.empty(); });
   ASSERT_TRUE(state.charges);
   ASSERT_EQ(state.charges->workers.size(), 1u);
   EXPECT_EQ(state.charges->workers[0].bytes, 5 * kMiB);

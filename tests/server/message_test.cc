@@ -35,12 +35,12 @@ void Fill(T* value, int* counter) {
   }
 }
 
-using Messages = testing::Types<warden::StartWorker, warden::WorkerStarted, warden::KillWorker,
-                                warden::ListWorkers, warden::ListEnd, warden::WorkerDied,
-                                warden::GetStats, warden::Stats, keeper::Lease, keeper::Grant,
-                                keeper::Refuse, keeper::Return, keeper::GetInfo, keeper::Info,
-                                keeper::Attach, keeper::KeeperState, keeper::Charge,
-                                keeper::Charged, keeper::Uncharge, message::Hello>;
+using Messages =
+    testing::Types<warden::StartWorker, warden::WorkerStarted, warden::KillWorker,
+                   warden::ListWorkers, warden::ListEnd, warden::WorkerDied, warden::GetStats,
+                   warden::Stats, keeper::Lease, keeper::Grant, keeper::Refuse, keeper::Return,
+                   keeper::GetInfo, keeper::Info, keeper::Attach, keeper::KeeperState,
+                   keeper::Charge, keeper::Charged, keeper::Uncharge, message::Hello>;
 TYPED_TEST_SUITE(MessageTest, Messages);
 
 TYPED_TEST(MessageTest, ComesThroughWhole) {

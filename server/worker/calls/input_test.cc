@@ -133,9 +133,9 @@ TEST(Input, OnlyTheSessionsOwnTextureObjectsReachTheDriver) {
 TEST(Input, AttributesThatHoldHandlesAreRefused) {
   TestSession session;
   session.CreateStream(kOne);
-  for (int32_t id : {CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT,
-                     CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT,
-                     CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE}) {
+  for (int32_t id :
+       {CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT,
+        CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE}) {
     calls::cuStreamSetAttribute call;
     call.attr = id;
     call.param.fill(std::byte{7});

@@ -66,13 +66,12 @@ CUresult LoadedFunctions::ChargeLocals(CUfunction function, const Context& conte
   CUresult result =
       uses_.driver.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function);
   if (result != CUDA_SUCCESS || bytes <= 0) return CUDA_SUCCESS;
-  uint64_t wanted =
-      LocalBytes(uses_.driver, context.driver_device, static_cast<uint64_t>(bytes));
+  uint64_t wanted = LocalBytes(uses_.driver, context.driver_device, static_cast<uint64_t>(bytes));
   // Of the driver's context, which can have several numbers of the session.
   const Charges::Key key{Charges::Kind::kLocals, reinterpret_cast<uint64_t>(context.handle), 0};
   Charge charge;
-  result = uses_.charges.Take(context.device,
-                              wanted - std::min(wanted, uses_.charges.Kept(key)), &charge);
+  result = uses_.charges.Take(context.device, wanted - std::min(wanted, uses_.charges.Kept(key)),
+                              &charge);
   if (result == CUDA_SUCCESS) uses_.charges.Keep(key, std::move(charge));
   return result;
 }

@@ -17,13 +17,13 @@
 namespace longwire::worker {
 namespace {
 
-constexpr size_t kUnpacked = size_t{1} << 30;       // bytes of one image, all entries together
+constexpr size_t kUnpacked = size_t{1} << 30;  // bytes of one image, all entries together
 constexpr size_t kUnpackedQuickly = size_t{4} << 20;
-constexpr uint64_t kMost = base::kMaxMemoryBytes;
+constexpr uint64_t kMaxBytes = base::kMaxMemoryBytes;
 
-uint64_t Sum(uint64_t one, uint64_t other) { return std::min(one + std::min(other, kMost), kMost); }
+uint64_t Sum(uint64_t one, uint64_t other) { return std::min(one + std::min(other, kMaxBytes), kMaxBytes); }
 uint64_t Product(uint64_t one, uint64_t other) {
-  return one != 0 && other > kMost / one ? kMost : one * other;
+  return one != 0 && other > kMaxBytes / one ? kMaxBytes : one * other;
 }
 
 // The T at an offset, if it is there.
@@ -55,7 +55,7 @@ uint64_t OfElf(std::span<const char> file) {
     if (!one || (one->sh_flags & kData) != kData) continue;
     std::string_view name = names ? NameAt(file, names->sh_offset + one->sh_name) : "";
     if (name.starts_with(".nv.shared") || name.starts_with(".nv.local")) continue;
-    sum = Sum(sum, Sum(one->sh_size, one->sh_addralign <= kMost ? one->sh_addralign : 0));
+    sum = Sum(sum, Sum(one->sh_size, one->sh_addralign <= kMaxBytes ? one->sh_addralign : 0));
   }
   return sum;
 }
@@ -73,7 +73,7 @@ uint64_t NumberIn(std::string_view text) {
   }
   uint64_t number = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
-  return error == std::errc::result_out_of_range ? kMost : std::min(number, kMost);
+  return error == std::errc::result_out_of_range ? kMaxBytes : std::min(number, kMaxBytes);
 }
 
 // Bytes of an element by the widest number in its type: ".b8", ".u64", ".f16x2", ".v4 .f32".
@@ -114,7 +114,8 @@ uint64_t OfDeclaration(std::string_view text) {
     std::string_view one = text.substr(0, comma);
     uint64_t bytes = element;
     for (size_t at = one.find('['); at != one.npos; at = one.find('[', at + 1)) {
-      bytes = Product(bytes, std::max<uint64_t>(NumberIn(one.substr(at, one.find(']', at) - at)), 1));
+      bytes =
+          Product(bytes, std::max<uint64_t>(NumberIn(one.substr(at, one.find(']', at) - at)), 1));
     }
     sum = Sum(sum, bytes);
     if (comma == text.npos) return sum;

@@ -31,7 +31,8 @@ TEST(VariableBytes, OfPtx) {
 }
 
 TEST(VariableBytes, AbsurdNumbersDoNotOverflow) {
-  EXPECT_GE(OfPtx(".global .b64 a[18446744073709551615][18446744073709551615];"), uint64_t{1} << 46);
+  EXPECT_GE(OfPtx(".global .b64 a[18446744073709551615][18446744073709551615];"),
+            uint64_t{1} << 46);
   EXPECT_GE(OfPtx(".global .b8 a[99999999999999999999999999];"), uint64_t{1} << 46);
   EXPECT_LE(OfPtx(".global"), 100u);
   EXPECT_LE(OfPtx(".global .b8 a[[[[]]]],,,"), 1000u);

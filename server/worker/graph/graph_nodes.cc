@@ -208,7 +208,9 @@ std::map<CUdevice, GraphCharges::Bytes> Graphs::AllocatedBy(CUgraph graph) {
     CUdevice device = 0;
   };
   std::map<CUdeviceptr, Unfreed> unfreed;  // as in MemoryOf
-  auto add = [](uint64_t* sum, uint64_t more) { *sum = std::min(*sum + more, base::kMaxMemoryBytes); };
+  auto add = [](uint64_t* sum, uint64_t more) {
+    *sum = std::min(*sum + more, base::kMaxMemoryBytes);
+  };
   VisitNodes(driver, graph, Bodies(), [&](CUgraph, CUgraphNode node, CUgraphNodeType type) {
     CUDA_MEM_ALLOC_NODE_PARAMS params{};
     CUdeviceptr address = 0;

@@ -143,8 +143,7 @@ CUresult Graphs::Instantiate(CUgraph graph, const calls::lwGraphInstantiate& cal
   made->id = call.exec;
   const DriverTable& driver = uses_.driver;
   // The driver has the memory when the executable is launched; launches do not ask.
-  CUresult charged =
-      charges_.Take(graph, AllocatedBy(graph), &made->shared_charge, &made->charged);
+  CUresult charged = charges_.Take(graph, AllocatedBy(graph), &made->shared_charge, &made->charged);
   if (charged != CUDA_SUCCESS) {
     charges_.Cancel(std::move(made->charged));
     told->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;

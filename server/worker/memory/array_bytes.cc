@@ -12,7 +12,7 @@ namespace {
 constexpr uint64_t kSmallUnit = 512;
 constexpr uint64_t kLarge = uint64_t{1} << 20;  // from here on an allocation has its own pages
 constexpr uint64_t kRowUnit = 64;
-constexpr uint64_t kLeastRows = 8, kMostRows = 128, kMostSlices = 16;  // of a block
+constexpr uint64_t kRowsOfSmallBlock = 8, kRowsOfLargeBlock = 128, kSlicesOfLargeBlock = 16;  // of a block
 
 // What a context has at first, and is not charged for.
 constexpr uint64_t kStackBytes = 1024;  // of each thread
@@ -86,9 +86,9 @@ uint64_t ArrayBytes(const CUDA_ARRAY3D_DESCRIPTOR& shape, unsigned levels) {
   for (unsigned level = 0; level < std::clamp(levels, 1u, 64u); ++level) {
     auto size = [&](uint64_t whole) { return std::max<uint64_t>(whole >> level, 1); };
     uint64_t row = base::RoundUp(size(shape.Width) * TexelBytes(shape), kRowUnit);
-    uint64_t rows = InBlocks(size(shape.Height), kLeastRows, kMostRows);
-    uint64_t slices = layered ? std::max<uint64_t>(shape.Depth, 1)
-                              : InBlocks(size(shape.Depth), 1, kMostSlices);
+    uint64_t rows = InBlocks(size(shape.Height), kRowsOfSmallBlock, kRowsOfLargeBlock);
+    uint64_t slices =
+        layered ? std::max<uint64_t>(shape.Depth, 1) : InBlocks(size(shape.Depth), 1, kSlicesOfLargeBlock);
     uint64_t bytes = Product(Product(row, rows), slices);
     if (bytes > most - sum) return UINT64_MAX;
     sum += bytes;
@@ -102,8 +102,8 @@ uint64_t LocalBytes(const DriverTable& driver, CUdevice device, uint64_t bytes_p
   int processors = 0, threads = 0;
   driver.cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
   driver.cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, device);
-  uint64_t at_once = static_cast<uint64_t>(std::max(processors, 1)) *
-                     static_cast<uint64_t>(std::max(threads, 1));
+  uint64_t at_once =
+      static_cast<uint64_t>(std::max(processors, 1)) * static_cast<uint64_t>(std::max(threads, 1));
   return Product(at_once, beyond);
 }
 

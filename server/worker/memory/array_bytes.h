@@ -17,7 +17,7 @@ uint64_t AllocatedBytes(uint64_t bytes);
 
 // What a context takes beyond what it has at first, if this limit is `value`.
 uint64_t LimitBytes(const DriverTable& driver, CUdevice device, CUlimit limit, uint64_t value);
-// The same if a kernel needs so many bytes of its own in each thread.
+// The same for a kernel that needs these bytes of its own in each thread.
 uint64_t LocalBytes(const DriverTable& driver, CUdevice device, uint64_t bytes_per_thread);
 
 }  // namespace longwire::worker

@@ -21,12 +21,12 @@ struct Measured {
 
 TEST(ArrayBytes, IsNeverLessThanWhatTheDriverTook) {
   const Measured all[] = {
-      {Shape(1000, 1000, 0), 1, 4 * kMiB},       {Shape(1025, 1025, 0, 4), 1, 20 * kMiB},
-      {Shape(65536, 1, 0, 4), 1, 8 * kMiB},      {Shape(1, 65536, 0), 1, 4 * kMiB},
-      {Shape(129, 129, 129), 1, 12 * kMiB},      {Shape(33, 33, 2048, 1, 1), 1, 24 * kMiB},
-      {Shape(1, 1, 4096), 1, 2 * kMiB},          {Shape(8192, 8192, 0, 4), 1, 1024 * kMiB},
-      {Shape(1024, 1024, 0, 4), 11, 22 * kMiB},  {Shape(129, 129, 129), 8, 12 * kMiB},
-      {Shape(33, 33, 512, 1, 1), 6, 8 * kMiB},   {Shape(17, 129, 33), 1, kMiB}};
+      {Shape(1000, 1000, 0), 1, 4 * kMiB},      {Shape(1025, 1025, 0, 4), 1, 20 * kMiB},
+      {Shape(65536, 1, 0, 4), 1, 8 * kMiB},     {Shape(1, 65536, 0), 1, 4 * kMiB},
+      {Shape(129, 129, 129), 1, 12 * kMiB},     {Shape(33, 33, 2048, 1, 1), 1, 24 * kMiB},
+      {Shape(1, 1, 4096), 1, 2 * kMiB},         {Shape(8192, 8192, 0, 4), 1, 1024 * kMiB},
+      {Shape(1024, 1024, 0, 4), 11, 22 * kMiB}, {Shape(129, 129, 129), 8, 12 * kMiB},
+      {Shape(33, 33, 512, 1, 1), 6, 8 * kMiB},  {Shape(17, 129, 33), 1, kMiB}};
   for (const Measured& one : all) {
     uint64_t bound = ArrayBytes(one.shape, one.levels);
     EXPECT_GE(bound, one.bytes) << one.shape.Width << " x " << one.shape.Height;

@@ -32,8 +32,7 @@ CUresult StreamAllocations::Allocate(const Stream& stream, uint64_t position, ui
       pool.asked_by = position;
       uint64_t more = need - pool.charge.bytes();
       lock.Unlock();
-      uses_.helpers.Post(Helpers::kLoaderThread,
-                         [this, device, more] { AskKeeper(device, more); });
+      uses_.helpers.Post(Helpers::kLoaderThread, [this, device, more] { AskKeeper(device, more); });
       return kNotYet;
     }
     pool.used += size;

@@ -35,7 +35,7 @@ class StreamAllocations {
 
   // For the call at `position` of the log. kNotYet while the keeper is asked.
   CUresult Allocate(const Stream& stream, uint64_t position, uint64_t bytes, CUdeviceptr* address);
-  // The driver was told to free the address. Returns the bytes that Freed takes when the stream has
+  // The driver frees the address. Returns the bytes that Freed takes when the stream has
   // reached that; 0 if the address is not of a pool.
   uint64_t Free(int32_t device, CUdeviceptr address);
   void Freed(int32_t device, uint64_t bytes);

@@ -117,8 +117,8 @@ CUresult Do_lwContextDestroy(CallContext& context, const calls::lwContextDestroy
   session.SetNoContext();
   if (found->green != nullptr) return context.driver().cuGreenCtxDestroy(found->green);
   // Before: afterwards another context may have the handle.
-  auto locals = session.charges().Remove(Charges::Kind::kLocals,
-                                         reinterpret_cast<uint64_t>(found->handle));
+  auto locals =
+      session.charges().Remove(Charges::Kind::kLocals, reinterpret_cast<uint64_t>(found->handle));
   CUresult result = context.driver().cuCtxDestroy_v2(found->handle);
   if (result == CUDA_SUCCESS) session.charges().DropContext(found->id);
   return result;

@@ -11,7 +11,7 @@
 namespace longwire::worker {
 namespace {
 
-constexpr size_t kMost = base::kMaxMemoryBytes;
+constexpr size_t kMaxBytes = base::kMaxMemoryBytes;
 
 // CUstreamBatchMemOpParams[] as it travels. False if it is none.
 bool Operations(std::span<const std::byte> bytes, std::vector<CUstreamBatchMemOpParams>* list) {
@@ -64,7 +64,7 @@ CUresult Do_lwGraphAddAlloc(CallContext& context, const calls::lwGraphAddAlloc& 
   CUgraphNode added = nullptr;
   Graphs& graphs = context.session().graphs();
   graphs.NoteAllocations();
-  uint64_t bytes = AllocatedBytes(std::min(params.bytesize, kMost));
+  uint64_t bytes = AllocatedBytes(std::min(params.bytesize, kMaxBytes));
   LONGWIRE_TRY(graphs.charges().AddNode(place.graph, call.alloc.device, bytes));
   CUresult result = context.driver().cuGraphAddMemAllocNode(
       &added, place.graph, place.dependencies.data(), place.dependencies.size(), &params);

@@ -22,8 +22,7 @@ CUresult CreateArray(CallContext& context, const Shape& shape, unsigned levels, 
   if (context.context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   Charges& charges = context.session().charges();
   Charge charge;
-  LONGWIRE_TRY(
-      charges.Take(context.context()->device, ArrayBytes(Solid(shape), levels), &charge));
+  LONGWIRE_TRY(charges.Take(context.context()->device, ArrayBytes(Solid(shape), levels), &charge));
   Handle handle{};
   LONGWIRE_TRY(create(&handle, &shape));
   charges.Keep({Charges::Kind::kArray, reinterpret_cast<uint64_t>(handle), context.context()->id},
