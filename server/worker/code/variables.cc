@@ -21,7 +21,9 @@ constexpr size_t kUnpacked = size_t{1} << 30;  // bytes of one image, all entrie
 constexpr size_t kUnpackedQuickly = size_t{4} << 20;
 constexpr uint64_t kMaxBytes = base::kMaxMemoryBytes;
 
-uint64_t Sum(uint64_t one, uint64_t other) { return std::min(one + std::min(other, kMaxBytes), kMaxBytes); }
+uint64_t Sum(uint64_t one, uint64_t other) {
+  return std::min(one + std::min(other, kMaxBytes), kMaxBytes);
+}
 uint64_t Product(uint64_t one, uint64_t other) {
   return one != 0 && other > kMaxBytes / one ? kMaxBytes : one * other;
 }

@@ -12,7 +12,8 @@ namespace {
 constexpr uint64_t kSmallUnit = 512;
 constexpr uint64_t kLarge = uint64_t{1} << 20;  // from here on an allocation has its own pages
 constexpr uint64_t kRowUnit = 64;
-constexpr uint64_t kRowsOfSmallBlock = 8, kRowsOfLargeBlock = 128, kSlicesOfLargeBlock = 16;  // of a block
+constexpr uint64_t kRowsOfSmallBlock = 8, kRowsOfLargeBlock = 128,
+                   kSlicesOfLargeBlock = 16;  // of a block
 
 // What a context has at first, and is not charged for.
 constexpr uint64_t kStackBytes = 1024;  // of each thread
@@ -87,8 +88,8 @@ uint64_t ArrayBytes(const CUDA_ARRAY3D_DESCRIPTOR& shape, unsigned levels) {
     auto size = [&](uint64_t whole) { return std::max<uint64_t>(whole >> level, 1); };
     uint64_t row = base::RoundUp(size(shape.Width) * TexelBytes(shape), kRowUnit);
     uint64_t rows = InBlocks(size(shape.Height), kRowsOfSmallBlock, kRowsOfLargeBlock);
-    uint64_t slices =
-        layered ? std::max<uint64_t>(shape.Depth, 1) : InBlocks(size(shape.Depth), 1, kSlicesOfLargeBlock);
+    uint64_t slices = layered ? std::max<uint64_t>(shape.Depth, 1)
+                              : InBlocks(size(shape.Depth), 1, kSlicesOfLargeBlock);
     uint64_t bytes = Product(Product(row, rows), slices);
     if (bytes > most - sum) return UINT64_MAX;
     sum += bytes;
