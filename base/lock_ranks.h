@@ -37,6 +37,11 @@ inline constexpr LockRank kStreamWake{420, "transport::GrpcStream::wake_mutex_"}
 inline constexpr LockRank kLiveConfig{500, "config::LiveConfig::mutex_"};
 inline constexpr LockRank kServerCredentials{510, "daemon::TlsServerCredentials::mutex_"};
 inline constexpr LockRank kRefusalLimiter{520, "daemon::Limiter::mutex_"};
+inline constexpr LockRank kEntrance{525, "admission::Entrance::mutex_"};
+inline constexpr LockRank kCapacity{530, "admission::Capacity::mutex_"};
+inline constexpr LockRank kOpenings{540, "admission::Openings::mutex_"};
+inline constexpr LockRank kConnections{550, "admission::Connections::mutex_"};
+inline constexpr LockRank kLogLimits{560, "transport::LineLimits::mutex_"};
 
 // longwire-keeper.
 inline constexpr LockRank kJobThread{600, "keeper::JobThread::mutex_"};

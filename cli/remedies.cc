@@ -52,6 +52,10 @@ constexpr Remedy kRemedies[] = {
     {"the identity 'loopback'",
      "add it to identities of a tenant in the server's configuration, "
      "and longwire admin reload; or use a certificate"},
+    {" opens sessions too fast",
+     "open sessions more slowly, or ask the administrator to raise "
+     "admission.openings_per_second"},
+    {"no descriptors for more sessions", "ask the administrator to raise LimitNOFILE of longwired"},
     {" sessions already",
      "end a session that longwire status shows, or ask the administrator to "
      "raise the tenant's sessions or max_sessions"},

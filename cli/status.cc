@@ -85,6 +85,20 @@ void PrintSeats(const transport::Session& session) {
   }
 }
 
+void PrintAdmission(const transport::Admission& admission) {
+  if (admission.descriptors() == 0) return;  // not for the caller to know, or an older server
+  auto count = [](uint64_t value) { return static_cast<unsigned long long>(value); };
+  std::printf("waiting for a session: %u connections, %u streams, of %u each; %llu closed\n",
+              admission.connections(), admission.streams(), admission.waiting_limit(),
+              count(admission.closed()));
+  std::printf("refused: %llu streams, %llu calls, %llu sessions too fast, %llu beyond a limit\n",
+              count(admission.refused_streams()), count(admission.refused_calls()),
+              count(admission.refused_rate()), count(admission.refused_limit()));
+  std::printf("descriptors: %u, of these %u for sessions, which may need %u now\n",
+              admission.descriptors(), admission.session_descriptors(),
+              admission.held_descriptors());
+}
+
 void PrintText(const std::string& server, const transport::InspectReply& reply) {
   const transport::Daemon& daemon = reply.daemon();
   std::printf("longwired %s at %s (host %s, pid %u), up %s\n", Printable(daemon.version()).c_str(),
@@ -94,6 +108,7 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
   std::printf("sessions: %d now, %llu opened, %llu refused\n", reply.sessions_size(),
               static_cast<unsigned long long>(daemon.sessions_opened()),
               static_cast<unsigned long long>(daemon.sessions_failed()));
+  PrintAdmission(daemon.admission());
   const transport::ModuleCache& modules = daemon.module_cache();
   if (modules.limit() != 0) {
     std::printf(

@@ -2,7 +2,14 @@
 
 #include <cstdio>
 
+#include "base/printable.h"
+
 namespace longwire::cli {
+namespace {
+
+constexpr char32_t kReplacement = 0xfffd;  // for bytes that are no character
+
+}  // namespace
 
 std::string BytesText(uint64_t bytes) {
   constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -33,25 +40,22 @@ std::string VersionText(int version) {
 
 std::string JsonString(std::string_view text) {
   std::string json = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') {
-      json += '\\';
-      json += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
+  while (!text.empty()) {
+    const base::Character character = base::FirstCharacter(text);
+    if (!character.valid || !base::MayBeShown(character.code)) {
       char escape[8];
-      std::snprintf(escape, sizeof(escape), "\\u%04x", static_cast<unsigned>(c));
+      const char32_t code = character.valid ? character.code : kReplacement;
+      std::snprintf(escape, sizeof(escape), "\\u%04x", static_cast<unsigned>(code));
       json += escape;
     } else {
-      json += c;
+      if (text[0] == '"' || text[0] == '\\') json += '\\';
+      json.append(text.substr(0, character.bytes));
     }
+    text.remove_prefix(character.bytes);
   }
   return json + "\"";
 }
 
-std::string Printable(std::string_view text) {
-  std::string clean;
-  for (char c : text) clean += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-  return clean;
-}
+std::string Printable(std::string_view text) { return base::Printable(text); }
 
 }  // namespace longwire::cli

@@ -41,6 +41,7 @@ inline constexpr std::string_view kGuards[] = {
     "late_copies",     // work before a copy that was seen done: client-shim/stream/early_copies.cc
     "late_writes",     // old bytes of what a program wrote: client-shim/copy/speculative_uploads.cc
     "lent",            // the return of chunks that another one holds: server/keeper/chunk_pool.cc
+    "opening_rate",    // sessions that are opened too fast: server/admission/openings.cc
     "peer",            // programs of other users at a local socket: wire/socket.cc
     "quota",           // more memory than a tenant may have: server/keeper/main.cc
     "quota_bytes",     // more bytes in flight than a tenant may have: worker/transfer/in_flight.h
@@ -55,6 +56,7 @@ inline constexpr std::string_view kGuards[] = {
     "start_only",      // a reload that changes what needs a restart: server/config/reload.cc
     "token",           // clients that resume a session of others: server/daemon/token.cc
     "unordered",       // writes to a remap copy's source: client-shim/copy/remap_copies.cc
+    "waiting",         // one party that takes all room: server/admission/capacity.cc
     "watchdog",        // a daemon that no longer answers: server/daemon/notify.cc
     "windows",         // device memory where the client offers none: connect/check_reply.cc
 };

@@ -92,7 +92,10 @@ std::optional<Message> ReceiveMessage(int socket, std::chrono::milliseconds time
   } while (received < 0 && (errno == EINTR || errno == ECONNRESET));
   // Also those of an empty packet, or they would stay open.
   if (received >= 0) TakeDescriptors(&header, &message.descriptors);
-  if (received <= 0 || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+  // Without descriptors left here, those of the message are lost, not the connection: who expects
+  // some sees that they are missing.
+  if ((header.msg_flags & MSG_CTRUNC) != 0) message.descriptors.clear();
+  if (received <= 0 || (header.msg_flags & MSG_TRUNC) != 0) {
     if (closed != nullptr) *closed = true;
     return std::nullopt;
   }

@@ -1,6 +1,7 @@
 #include "wire/socket.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,6 +39,30 @@ TEST(Socket, TellsTimeoutFromEndOfFile) {
   one.Reset();
   EXPECT_FALSE(ReceiveMessage(other.get(), milliseconds(1000), &closed).has_value());
   EXPECT_TRUE(closed);
+}
+
+TEST(Socket, WithoutDescriptorsLeftTheConnectionStays) {
+  Descriptor one, other;
+  ASSERT_TRUE(LocalPair(&one, &other));
+  std::byte words[3] = {std::byte{7}};
+  int descriptors[] = {one.get(), one.get()};
+  ASSERT_TRUE(SendMessage(one.get(), words, descriptors));
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit full = before;
+  full.rlim_cur = static_cast<rlim_t>(Duplicate(one.get()).get());  // the lowest that is free
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &full), 0);
+  bool closed = true;
+  auto message = ReceiveMessage(other.get(), milliseconds(1000), &closed);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_TRUE(message.has_value());
+  EXPECT_FALSE(closed);
+  EXPECT_EQ(message->bytes.size(), 3u);
+  EXPECT_TRUE(message->descriptors.empty());
+  ASSERT_TRUE(SendMessage(one.get(), words, descriptors));
+  message = ReceiveMessage(other.get(), milliseconds(1000), &closed);
+  ASSERT_TRUE(message.has_value());
+  EXPECT_EQ(message->descriptors.size(), 2u);
 }
 
 TEST(Socket, HearsTheLastWordsOfAPeerThatDidNotListen) {

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/printable.h"
 #include "client-shim/support/never_destroyed.h"
 #include "wire/disabled_names.h"
 #include "wire/lane.h"
@@ -133,17 +134,15 @@ const Options& ProcessOptions() {
 }
 
 void Say(const char* format, ...) {
-  char line[1024] = "longwire: ";
+  char text[1024];
   va_list arguments;
   va_start(arguments, format);
-  int length = vsnprintf(line + 10, sizeof(line) - 12, format, arguments);
+  int length = vsnprintf(text, sizeof(text), format, arguments);
   va_end(arguments);
-  size_t end = 10 + std::min<size_t>(length < 0 ? 0 : length, sizeof(line) - 13);
+  const size_t end = std::min<size_t>(length < 0 ? 0 : length, sizeof(text) - 1);
   // Text of a server, too, stays on one line and moves no cursor.
-  std::replace_if(
-      line, line + end, [](unsigned char c) { return c < ' ' || c == 0x7f; }, ' ');
-  line[end] = '\n';
-  ssize_t ignored = write(STDERR_FILENO, line, end + 1);
+  const std::string line = "longwire: " + base::Printable({text, end}) + "\n";
+  ssize_t ignored = write(STDERR_FILENO, line.data(), line.size());
   (void)ignored;
 }
 

@@ -13,6 +13,11 @@ enum class LogLevel { kError, kWarning, kInfo, kDebug };
 // "error", "warning", "info" or "debug"; false for anything else.
 bool ParseLogLevel(std::string_view text, LogLevel* level);
 void SetLogLevel(LogLevel level);
+// How many lines about one session, or about one address where there is no session, are written in
+// a second, and ten times as many at once; 0: any number. Lines for debugging are not counted, and
+// a later line says how many were left out.
+void SetLogLimit(uint32_t lines_per_second);
+uint64_t LogLinesLeftOut();
 bool Logs(LogLevel level);
 
 // What a line is about. Unknown fields stay empty. The text is used during the call only.
@@ -22,6 +27,7 @@ struct LogSubject {
   std::string_view peer{};    // who is at the other end: "192.0.2.7:51234"
 };
 
+// Characters that could forge lines or that a terminal obeys become '?' (base/printable.h).
 void Log(LogLevel level, const LogSubject& subject, std::string_view text);
 inline void Log(LogLevel level, uint64_t session, std::string_view text) {
   Log(level, LogSubject{.session = session}, text);

@@ -8,9 +8,6 @@
 namespace longwire::daemon {
 namespace {
 
-// In addition to sessions: calls that are being opened or are not attached yet.
-constexpr size_t kExtraThreads = 128;
-
 // The interval of polling for new calls while a thread spins, and for how long afterwards.
 constexpr std::chrono::milliseconds kNap{1};
 constexpr std::chrono::milliseconds kQuiet{20};
@@ -53,7 +50,8 @@ bool AcceptLoop::Start(std::string* sentence) {
   transport::SetSpinningBegins([this] { SpinningBegins(); });
   thread_ = std::thread([this] { Loop(); });
   auto speech = tls_ == nullptr ? Listener::Speech::kPlain : Listener::Speech::kTls;
-  listener_.Start(speech, [this](wire::Descriptor socket, const std::string& from) {
+  auto& connections = table_.entrance().connections();
+  listener_.Start(speech, connections, [this](wire::Descriptor socket, const std::string& from) {
     HandshakeFrom watched(from);
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.listener_fd = -1;
@@ -124,8 +122,7 @@ void AcceptLoop::SpinningBegins() {
 bool AcceptLoop::Spawn(std::function<void()> work) {
   {
     base::MutexLock lock(mutex_);
-    size_t most = table_.config()->max_sessions() * (1 + wire::kMaxLanes) + kExtraThreads;
-    if (stopping_.load() || threads_ >= most) return false;
+    if (stopping_.load()) return false;
     ++threads_;
   }
   std::thread([this, work = std::move(work)]() mutable {
@@ -136,6 +133,11 @@ bool AcceptLoop::Spawn(std::function<void()> work) {
     fewer_.NotifyAll();
   }).detach();
   return true;
+}
+
+void AcceptLoop::Detached(const Peer& peer) {
+  table_.entrance().connections().Detached(peer.address, Clock::now());
+  listener_.Wake();  // the connection is watched again
 }
 
 void AcceptLoop::Stop() {

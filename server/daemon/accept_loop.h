@@ -57,8 +57,12 @@ class AcceptLoop {
   // nullptr until it is set: Admin calls are then refused. Outlives Stop.
   Admin* admin() const { return admin_.load(); }
   void set_admin(Admin* admin) { admin_.store(admin); }
-  // Runs `work` on a new thread; false when there are too many.
+  // Runs `work` on a new thread; false when the daemon stops. The caller bounds their number
+  // (server/admission/entrance.h).
   bool Spawn(std::function<void()> work);
+  // A session has a stream on the peer's connection; not any more.
+  void Attached(const Peer& peer) { table_.entrance().connections().Attached(peer.address); }
+  void Detached(const Peer& peer);
   bool stopping() const { return stopping_.load(); }
 
  private:

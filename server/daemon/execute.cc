@@ -12,8 +12,8 @@ using transport::LogLevel;
 using transport::MessageStream;
 using Outcome = transport::StreamPump::Outcome;
 
-// A connection that does not attach in this time is dropped.
-constexpr std::chrono::seconds kAttachPatience{5};
+// How long a refused client may take to read the reason.
+constexpr std::chrono::seconds kRefusalPatience{5};
 // Pings allowed before an attach, for measuring.
 constexpr int kMaxPings = 4096;
 
@@ -26,19 +26,21 @@ void Refuse(transport::ServerStream& stream, const Peer& peer, const std::string
   transport::FrameHeader header;
   header.flags = transport::kFrameClosed;
   stream.StartWrite(header, std::as_bytes(std::span(body)), nullptr);
+  const auto deadline = Clock::now() + kRefusalPatience;
   while (true) {
-    auto event = stream.Wait(Clock::now() + kAttachPatience);
+    auto event = stream.Wait(deadline);
     if (event != MessageStream::Event::kRead) break;
   }
   stream.set_status({grpc::StatusCode::UNAUTHENTICATED, sentence});
   stream.End(false);
 }
 
-// Waits for the attach, answering pings. False when it does not come.
-bool AwaitAttach(transport::ServerStream& stream, transport::Attach* attach, uint32_t* epoch) {
+// Waits for the attach, answering pings, which give no more time. False when it does not come.
+bool AwaitAttach(transport::ServerStream& stream, Clock::time_point deadline,
+                 transport::Attach* attach, uint32_t* epoch) {
   for (int pings = 0; pings < kMaxPings; ++pings) {
     stream.StartRead();
-    if (stream.Wait(Clock::now() + kAttachPatience) != MessageStream::Event::kRead) return false;
+    if (stream.Wait(deadline) != MessageStream::Event::kRead) return false;
     const transport::ReceivedFrame& frame = stream.received();
     std::string body = ControlBody(frame);
     auto bytes = std::as_bytes(std::span(body));
@@ -50,8 +52,7 @@ bool AwaitAttach(transport::ServerStream& stream, transport::Attach* attach, uin
     transport::FrameHeader header;
     header.flags = transport::kFramePong;
     stream.StartWrite(header, bytes, nullptr);
-    auto event = stream.Wait(Clock::now() + kAttachPatience);
-    if (event != MessageStream::Event::kWritten) return false;
+    if (stream.Wait(deadline) != MessageStream::Event::kWritten) return false;
   }
   return false;
 }
@@ -73,16 +74,38 @@ void EndOfConnection(SessionTable& table, const std::shared_ptr<ServerSession>& 
 // The RPC of a stream: each has its lanes.
 enum class Kind { kExecute, kTransfer };
 
-void Handle(AcceptLoop& loop, transport::ServerStream& stream, Kind kind) {
+// A stream without a session, as it arrives.
+struct Arrival {
+  Peer peer;
+  admission::Entrance::StreamShares shares;
+  Clock::time_point deadline;  // for its attach
+};
+
+// As long as a session's stream is on a connection.
+class OnConnection {
+ public:
+  OnConnection(AcceptLoop& loop, const Peer& peer) : loop_(loop), peer_(peer) {
+    loop_.Attached(peer_);
+  }
+  ~OnConnection() { loop_.Detached(peer_); }
+  OnConnection(const OnConnection&) = delete;
+  OnConnection& operator=(const OnConnection&) = delete;
+
+ private:
+  AcceptLoop& loop_;
+  const Peer& peer_;
+};
+
+void Handle(AcceptLoop& loop, transport::ServerStream& stream, Kind kind, Arrival arrival) {
   SessionTable& table = loop.table();
-  Peer peer = loop.PeerOf(stream.context());
+  const Peer& peer = arrival.peer;
   if (peer.refused()) {
     Refuse(stream, peer, peer.refusal);
     return;
   }
   transport::Attach attach;
   uint32_t epoch = 0;
-  if (!AwaitAttach(stream, &attach, &epoch)) {
+  if (!AwaitAttach(stream, arrival.deadline, &attach, &epoch)) {
     stream.End(true);
     return;
   }
@@ -92,6 +115,8 @@ void Handle(AcceptLoop& loop, transport::ServerStream& stream, Kind kind) {
     Refuse(stream, peer, "there is no such session, or not for this client");
     return;
   }
+  OnConnection on_connection(loop, peer);
+  arrival.shares = {};
   transport::Closed closed;
   bool compression = table.config()->compression();
   auto ended = session->lane(attach.lane).Relay(stream, attach, epoch, compression, &closed);
@@ -128,12 +153,37 @@ class RelayedCall final : public AcceptLoop::Waiting {
     if (!ok) return;
     if (!loop_.stopping()) (new RelayedCall(loop_, kind_))->Accept();
     std::shared_ptr<transport::ServerStream> stream = std::move(stream_);
-    AcceptLoop& loop = loop_;
-    bool spawned = loop.Spawn([&loop, stream, kind = kind_] { Handle(loop, *stream, kind); });
+    auto arrival = std::make_shared<Arrival>();
+    bool spawned =
+        Enter(*stream, *arrival) && loop_.Spawn([&loop = loop_, stream, arrival, kind = kind_] {
+          Handle(loop, *stream, kind, std::move(*arrival));
+        });
     if (!spawned) stream->End(true);
   }
 
  private:
+  // False when too many wait already.
+  bool Enter(transport::ServerStream& stream, Arrival& arrival) {
+    SessionTable& table = loop_.table();
+    admission::Entrance& entrance = table.entrance();
+    arrival.peer = loop_.PeerOf(stream.context());
+    arrival.deadline = Clock::now() + entrance.opening_time();
+    const Peer& peer = arrival.peer;
+    const std::string identity = peer.refused() ? "" : peer.identity;
+    if (!peer.refused()) entrance.connections().Used(peer.address);
+    size_t own = peer.refused() ? 0 : table.StreamsOf(identity);
+    auto shares = entrance.EnterStream(identity, peer.address, own);
+    if (shares) {
+      arrival.shares = std::move(*shares);
+      return true;
+    }
+    Log(LogLevel::kWarning, peer.subject(),
+        "a stream from " + peer.address +
+            " was refused: too many wait for a session (admission.waiting_of_identity, "
+            "waiting_of_address, waiting)");
+    return false;
+  }
+
   AcceptLoop& loop_;
   const Kind kind_;
   std::unique_ptr<transport::ServerStream> stream_ = std::make_unique<transport::ServerStream>();

@@ -50,6 +50,22 @@ void FillModuleCache(SessionTable& table, transport::ModuleCache* cache) {
   cache->set_kept(images.kept);
 }
 
+void FillAdmission(SessionTable& table, transport::Admission* admission) {
+  admission::Entrance::Figures figures = table.entrance().figures();
+  admission->set_connections(static_cast<uint32_t>(figures.connections));
+  admission->set_streams(static_cast<uint32_t>(figures.streams));
+  admission->set_waiting_limit(static_cast<uint32_t>(figures.waiting_limit));
+  admission->set_closed(figures.closed);
+  admission->set_refused_streams(figures.refused_streams);
+  admission->set_refused_calls(figures.refused_calls);
+  admission->set_refused_rate(figures.refused_rate);
+  admission->set_refused_limit(figures.refused_limit);
+  admission->set_descriptors(static_cast<uint32_t>(figures.descriptors.limit));
+  admission->set_session_descriptors(static_cast<uint32_t>(figures.descriptors.sessions));
+  admission->set_held_descriptors(static_cast<uint32_t>(figures.held_descriptors));
+  admission->set_log_lines_left_out(transport::LogLinesLeftOut());
+}
+
 void FillDevice(const warden::DeviceStats& stats, transport::Device* device) {
   device->set_ordinal(stats.device);
   device->set_name(stats.name);
@@ -155,6 +171,7 @@ transport::InspectReply Inspect(SessionTable& table, const Peer& peer) {
   FillDaemon(table, reply.mutable_daemon());
   if (peer.tenant->admin() || table.config()->tenants_size() == 0) {
     FillModuleCache(table, reply.mutable_daemon()->mutable_module_cache());
+    FillAdmission(table, reply.mutable_daemon()->mutable_admission());
   }
   std::string problem;
   std::optional<warden::Stats> stats = table.warden().GetStats(&problem);

@@ -11,6 +11,8 @@
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>
 
+#include "base/printable.h"
+
 namespace longwire::daemon {
 namespace {
 
@@ -53,7 +55,7 @@ std::vector<std::string> JournalFields(LogLevel level, const LogSubject& subject
                                      "SYSLOG_IDENTIFIER=longwired"};
   if (subject.session != 0) fields.push_back("LONGWIRE_SESSION=" + std::to_string(subject.session));
   auto add = [&](const char* name, std::string_view text) {
-    if (!text.empty()) fields.push_back(name + std::string(text));
+    if (!text.empty()) fields.push_back(name + base::Printable(text));
   };
   add("LONGWIRE_TENANT=", subject.tenant);
   add("LONGWIRE_PEER=", subject.peer);

@@ -24,7 +24,6 @@ constexpr int kBacklog = 512;
 // Links send at once. Beyond this number gRPC waits for the first byte itself.
 constexpr size_t kMaxArrivals = 256;
 constexpr std::chrono::seconds kFirstBytePatience{5};
-constexpr std::chrono::milliseconds kForEver{-1};
 constexpr std::chrono::milliseconds kDeadlineCheck{500};  // of arrivals
 constexpr unsigned char kTlsHandshake = 0x16;  // the first byte of a TLS record of that type
 // Most likely out of descriptors: wait instead of spinning.
@@ -112,8 +111,9 @@ bool Listener::Open(const std::vector<transport::Address>& addresses, std::strin
   return true;
 }
 
-void Listener::Start(Speech speech, Accepted accepted) {
+void Listener::Start(Speech speech, admission::Connections& connections, Accepted accepted) {
   speech_ = speech;
+  connections_ = &connections;
   accepted_ = std::move(accepted);
   wake_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   thread_ = std::thread([this] { Loop(); });
@@ -130,10 +130,17 @@ void Listener::Accept(int listener) {
     return;
   }
   std::string from = AddressOf(storage).Text();
+  if (!connections_->Arrived(socket.get(), from, Clock::now())) {
+    Log(LogLevel::kWarning, {.peer = from},
+        "a connection from " + from +
+            " was closed: too many wait for a session (admission.waiting)");
+    return;
+  }
   if (speech_ == Speech::kTls || arrivals_.size() >= kMaxArrivals) {
     accepted_(std::move(socket), from);
   } else {
-    arrivals_.push_back({std::move(socket), std::move(from), Clock::now() + kFirstBytePatience});
+    arrivals_.push_back(
+        {std::move(socket), std::move(from), Clock::now() + kFirstBytePatience, {}});
   }
 }
 
@@ -161,11 +168,13 @@ void Listener::Loop() {
     std::ranges::transform(sockets_, listening.begin(),
                            [&](const wire::Descriptor& socket) { return set.Add(socket.get()); });
     for (Arrival& arrival : arrivals_) arrival.first_byte = set.Add(arrival.socket.get());
-    if (set.Wait(arrivals_.empty() ? kForEver : kDeadlineCheck) < 0) {
+    if (set.Wait(TimeToWait()) < 0) {
       usleep(kPauseMicroseconds);
       continue;
     }
-    if (set.Ready(wake)) return;
+    if (stopping_.load()) return;
+    uint64_t woken = 0;
+    if (set.Ready(wake) && read(wake_.get(), &woken, sizeof(woken)) < 0) return;
     for (auto arrival = arrivals_.begin(); arrival != arrivals_.end();) {
       bool over = Greet(*arrival, set.Ready(arrival->first_byte));
       arrival = over ? arrivals_.erase(arrival) : std::next(arrival);
@@ -176,10 +185,29 @@ void Listener::Loop() {
   }
 }
 
+std::chrono::milliseconds Listener::TimeToWait() {
+  const auto now = Clock::now();
+  std::chrono::milliseconds look(-1);
+  if (now >= next_sweep_) {
+    look = connections_->Sweep(now);
+    next_sweep_ = look.count() < 0 ? now : now + look;
+  } else {
+    look = std::chrono::ceil<std::chrono::milliseconds>(next_sweep_ - now);
+  }
+  if (arrivals_.empty()) return look;
+  return look.count() < 0 ? kDeadlineCheck : std::min(look, kDeadlineCheck);
+}
+
+void Listener::Wake() {
+  uint64_t one = 1;
+  // Full: it is awake anyway.
+  if (wake_.valid() && write(wake_.get(), &one, sizeof(one)) < 0) return;
+}
+
 void Listener::Stop() {
   if (!thread_.joinable()) return;
-  uint64_t one = 1;
-  if (write(wake_.get(), &one, sizeof(one)) < 0) return;
+  stopping_.store(true);
+  Wake();
   thread_.join();
   arrivals_.clear();
   sockets_.clear();

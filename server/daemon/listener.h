@@ -2,6 +2,7 @@
 // that it knows the peer's address before the first byte is read.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <list>
@@ -11,6 +12,7 @@
 
 #include "base/poll_set.h"
 #include "link/transport/address.h"
+#include "server/admission/connections.h"
 #include "wire/socket.h"
 
 namespace longwire::daemon {
@@ -27,7 +29,10 @@ class Listener {
   // Accepts on a thread of its own until Stop. With kPlain it waits for the first byte of each
   // connection: a client that begins with TLS is refused, with a line in the log.
   enum class Speech { kTls, kPlain };
-  void Start(Speech speech, Accepted accepted);
+  // `connections` counts them all, and outlives the listener.
+  void Start(Speech speech, admission::Connections& connections, Accepted accepted);
+  // A connection may have lost its session.
+  void Wake();
   void Stop();
 
  private:
@@ -41,11 +46,16 @@ class Listener {
   bool OpenOne(const transport::Address& address, std::string* sentence);
   void Loop();
   void Accept(int listener);
+  // How long the next wait may last.
+  std::chrono::milliseconds TimeToWait();
   // False while the first byte is missing.
   bool Greet(Arrival& arrival, bool readable);
 
   std::vector<wire::Descriptor> sockets_;
-  wire::Descriptor wake_;  // readable when the thread is to end
+  wire::Descriptor wake_;  // readable after Wake and Stop
+  std::atomic<bool> stopping_{false};
+  admission::Connections* connections_ = nullptr;
+  std::chrono::steady_clock::time_point next_sweep_{};  // of them
   Speech speech_ = Speech::kTls;
   Accepted accepted_;
   std::list<Arrival> arrivals_;

@@ -1,17 +1,21 @@
 #include "server/daemon/local_socket.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
 
 #include "base/poll_set.h"
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "server/daemon/paths.h"
 #include "server/daemon/view.h"
+#include "wire/guards.h"
 #include "wire/view.h"
 
 namespace longwire::daemon {
@@ -20,8 +24,11 @@ namespace {
 using transport::Log;
 using transport::LogLevel;
 
-constexpr std::chrono::seconds kRequestPatience{5};
-constexpr size_t kMaxClients = 1024;
+constexpr std::chrono::milliseconds kForEver{-1};
+constexpr std::chrono::milliseconds kDeadlineCheck{500};
+constexpr useconds_t kPauseMicroseconds = 4'000;
+constexpr int kAcceptedAtOnce = 32;
+constexpr size_t kStrangers = 16;
 
 // True when the client closed its end before or while a session is being opened.
 bool HasGone(int socket) {
@@ -31,6 +38,15 @@ bool HasGone(int socket) {
 
 mode_t ModeFor(const config::Config& config) {
   return NamesOtherUsers(config, geteuid()) ? 0666 : 0600;
+}
+
+void RefuseAtOnce(const wire::Descriptor& socket) {
+  wire::OpenReply reply;
+  reply.code = transport::kDeviceUnavailable;
+  reply.sentence = "this user opens too many sessions at once; try again in a few seconds";
+  wire::Writer writer;
+  reply.Encode(writer);
+  wire::SendMessage(socket.get(), writer.span());
 }
 
 void WaitUntilGone(int socket) {
@@ -52,6 +68,7 @@ bool LocalSocket::Start(const std::string& path, std::string* sentence) {
     *sentence = "cannot open the local socket at " + path + ": " + std::strerror(errno);
     return false;
   }
+  fcntl(listener_.get(), F_SETFL, O_NONBLOCK);
   thread_ = std::thread([this] { Loop(); });
   Log(LogLevel::kInfo, "local socket at " + path);
   return true;
@@ -63,40 +80,100 @@ void LocalSocket::SetMode(const config::Config& config) {
 }
 
 void LocalSocket::Loop() {
-  while (!stopping_.load()) {
+  base::PollSet set;
+  while (true) {
+    set.Clear();
+    base::PollSet::Entry arrivals = set.Add(listener_.get());
+    for (Waiting& one : waiting_) one.request = set.Add(one.socket.get());
+    if (set.Wait(waiting_.empty() ? kForEver : kDeadlineCheck) < 0) usleep(kPauseMicroseconds);
+    if (stopping_.load()) break;
+    TakeRequests(set);
+    // Who is refused may try again at once: that must cost others nothing.
+    if (set.Ready(arrivals) && AcceptAll()) usleep(kPauseMicroseconds);
+  }
+  table_.entrance().AddLocal(-static_cast<int64_t>(waiting_.size()));
+  waiting_.clear();
+}
+
+bool LocalSocket::AcceptAll() {
+  bool refused = false;
+  for (int i = 0; i < kAcceptedAtOnce; ++i) {
     wire::Descriptor socket = wire::AcceptLocal(listener_.get());
-    if (stopping_.load()) return;
-    if (!socket.valid()) {
-      // Most likely out of descriptors: wait instead of spinning.
-      usleep(10'000);
-      continue;
-    }
-    {
-      base::MutexLock lock(mutex_);
-      if (clients_ >= kMaxClients) continue;
-      ++clients_;
-    }
-    std::thread([this, socket = std::move(socket)]() mutable {
-      Serve(std::move(socket));
-      base::MutexLock lock(mutex_);
-      --clients_;
-      fewer_.NotifyAll();
-    }).detach();
+    // Without an error of its own: most likely out of descriptors, wait instead of spinning.
+    if (!socket.valid()) return refused || (errno != EAGAIN && errno != ECONNABORTED);
+    if (Keep(std::move(socket))) continue;
+    refused = true;
+    table_.entrance().CountLocalClosed();
+  }
+  return refused;
+}
+
+bool LocalSocket::Keep(wire::Descriptor socket) {
+  auto credentials = wire::PeerCredentials(socket.get());
+  if (!credentials) return false;
+  Peer peer = LocalPeer(credentials->uid, table_.config());
+  auto limits = table_.entrance().LocalLimits();
+  // Those who may not use the server share a few connections: they only get the reason.
+  const std::string party = peer.refused() ? "" : peer.identity;
+  if (peer.refused()) limits.each = std::min(limits.each, kStrangers);
+  std::map<std::string, size_t> counts;
+  for (const Waiting& one : waiting_) ++counts[one.party];
+  const bool checks = !wire::GuardIsOff("waiting");
+  if (checks && counts[party] >= limits.each) return false;
+  if (checks && waiting_.size() >= limits.all) {
+    auto most = std::ranges::max_element(counts, {}, [](const auto& one) { return one.second; });
+    if (most->first == party) return false;
+    waiting_.erase(std::ranges::find(waiting_, most->first, &Waiting::party));
+    table_.entrance().AddLocal(-1);
+    table_.entrance().CountLocalClosed();
+  }
+  table_.entrance().AddLocal(1);
+  waiting_.push_back({std::move(socket),
+                      credentials->uid,
+                      party,
+                      Clock::now() + table_.entrance().opening_time(),
+                      {}});
+  return true;
+}
+
+void LocalSocket::TakeRequests(const base::PollSet& set) {
+  const auto now = Clock::now();
+  for (auto one = waiting_.begin(); one != waiting_.end();) {
+    const bool ready = set.Ready(one->request);
+    if (ready && !HasGone(one->socket.get())) Begin(*one);
+    const bool over = ready || now >= one->deadline;
+    if (over) table_.entrance().AddLocal(-1);
+    one = over ? waiting_.erase(one) : std::next(one);
   }
 }
 
-void LocalSocket::Serve(wire::Descriptor socket) {
-  auto credentials = wire::PeerCredentials(socket.get());
-  if (!credentials) return;
-  auto message = wire::ReceiveMessage(socket.get(), kRequestPatience);
+void LocalSocket::Begin(Waiting& waiting) {
+  auto share = table_.entrance().EnterCall(std::string(kUidPrefix) + std::to_string(waiting.uid));
+  if (!share) return RefuseAtOnce(waiting.socket);
+  {
+    base::MutexLock lock(mutex_);
+    ++clients_;
+  }
+  std::thread([this, socket = std::move(waiting.socket), uid = waiting.uid,
+               share = std::move(*share)]() mutable {
+    Serve(std::move(socket), uid, std::move(share));
+    base::MutexLock lock(mutex_);
+    --clients_;
+    fewer_.NotifyAll();
+  }).detach();
+}
+
+void LocalSocket::Serve(wire::Descriptor socket, uid_t uid, admission::Capacity::Share opening) {
+  auto message = wire::ReceiveMessage(socket.get(), std::chrono::milliseconds(0));
   if (!message) return;
-  Peer peer = LocalPeer(credentials->uid, table_.config());
+  Peer peer = LocalPeer(uid, table_.config());
   if (wire::IsViewRequest(message->bytes)) {
     wire::SendMessage(socket.get(), EncodedView(table_, peer, message->bytes));
     return;
   }
   std::atomic<bool> cancelled{false};
   OpenedSession opened = table_.Open(message->bytes, wire::SpokenVersions(), peer, cancelled);
+  opening.Leave();
   wire::Writer writer;
   opened.reply.Encode(writer);
   if (opened.session == nullptr) {

@@ -1,13 +1,20 @@
 // The daemon's unix socket for programs of this host: they get the worker's rings themselves, with
 // no link and no connection between.
+//
+// The kernel says which user connects. One thread waits for the requests of all connections, so
+// that silent ones cost no thread; each user may have a limited number of these, and when all of
+// them together are too many, the user with most loses the oldest.
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <list>
 #include <string>
 #include <thread>
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
+#include "base/poll_set.h"
 #include "server/daemon/session_table.h"
 #include "wire/socket.h"
 
@@ -25,14 +32,30 @@ class LocalSocket {
   void Stop();
 
  private:
+  // A connection that has sent no request yet.
+  struct Waiting {
+    wire::Descriptor socket;
+    uid_t uid = 0;
+    std::string party;  // whose limit counts
+    Clock::time_point deadline;
+    base::PollSet::Entry request;  // of this pass
+  };
+
   void Loop();
-  void Serve(wire::Descriptor socket);
+  // Takes those that have connected; true when some were closed at once.
+  bool AcceptAll();
+  // False when its user has too many already.
+  bool Keep(wire::Descriptor socket);
+  void TakeRequests(const base::PollSet& set);
+  void Begin(Waiting& waiting);
+  void Serve(wire::Descriptor socket, uid_t uid, admission::Capacity::Share opening);
 
   SessionTable& table_;
   std::string path_;
   wire::Descriptor listener_;
   std::thread thread_;
   std::atomic<bool> stopping_{false};
+  std::list<Waiting> waiting_;  // used by Loop's thread; the oldest first
   base::Mutex mutex_{base::ranks::kLocalSocket};
   base::CondVar fewer_;
   size_t clients_ LONGWIRE_GUARDED_BY(mutex_) = 0;

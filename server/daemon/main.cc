@@ -81,6 +81,7 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
   const config::LiveConfig::Snapshot first = live.Get();
   live.Subscribe([](const config::Config& now) {
     transport::SetLogLevel(static_cast<LogLevel>(now.log_level()));
+    transport::SetLogLimit(now.admission().log_lines_per_second());
   });
   std::string sentence;
   if (!PrepareFolderOf(first->warden(), &sentence)) {
@@ -173,11 +174,12 @@ int Main(int count, char** arguments) {
   service::Manager::Ours();  // while there is one thread only: it changes the environment
   config::LiveConfig live(std::move(draft.config));
   transport::SetLogLevel(static_cast<LogLevel>(live.Get()->log_level()));
+  transport::SetLogLimit(live.Get()->admission().log_lines_per_second());
   LogToJournal();
   for (const std::string& warning : draft.warnings) Log(LogLevel::kWarning, warning);
   for (const std::string& sentence : wire::UnknownSwitches()) Log(LogLevel::kWarning, sentence);
   transport::PrepareProcess();
-  wire::PrepareDescriptorTable();  // a session needs half a dozen, a connection one
+  wire::PrepareDescriptorTable();  // divided by server/admission/descriptor_plan.h
   Reloader reloader(std::move(*command_line), live);
   return Serve(live, reloader, signals);
 }

@@ -156,6 +156,30 @@ void AddTotals(const transport::InspectReply& reply, std::vector<MetricFamily>* 
   }
 }
 
+void AddAdmission(const transport::InspectReply& reply, std::vector<MetricFamily>* families) {
+  const transport::Admission& admission = reply.daemon().admission();
+  Family waiting("longwire_waiting", "What has no session yet, and how much may.", kGauge);
+  Family refused("longwire_admission_refused_total", "What was refused or closed, by reason.",
+                 kCounter);
+  Family descriptors("longwire_session_descriptors",
+                     "Descriptors for sessions, and those that running ones may need.", kGauge);
+  Family lines("longwire_log_lines_left_out_total", "Lines beyond the limit of the log.", kCounter);
+  waiting.Add({{"kind", "connections"}}, admission.connections());
+  waiting.Add({{"kind", "streams"}}, admission.streams());
+  waiting.Add({{"kind", "limit"}}, admission.waiting_limit());
+  refused.Add({{"reason", "connection"}}, static_cast<double>(admission.closed()));
+  refused.Add({{"reason", "stream"}}, static_cast<double>(admission.refused_streams()));
+  refused.Add({{"reason", "call"}}, static_cast<double>(admission.refused_calls()));
+  refused.Add({{"reason", "rate"}}, static_cast<double>(admission.refused_rate()));
+  refused.Add({{"reason", "limit"}}, static_cast<double>(admission.refused_limit()));
+  descriptors.Add({{"state", "limit"}}, admission.session_descriptors());
+  descriptors.Add({{"state", "held"}}, admission.held_descriptors());
+  lines.Add({}, static_cast<double>(admission.log_lines_left_out()));
+  for (Family* family : {&waiting, &refused, &descriptors, &lines}) {
+    families->push_back(family->Take());
+  }
+}
+
 void AddModuleCache(const transport::InspectReply& reply, std::vector<MetricFamily>* families) {
   const transport::ModuleCache& cache = reply.daemon().module_cache();
   Family images("longwire_module_cache_images", "Module images in the cache.", kGauge);
@@ -185,6 +209,7 @@ std::vector<MetricFamily> MetricsOf(const transport::InspectReply& reply) {
   AddSessions(reply, &families);
   AddTotals(reply, &families);
   AddModuleCache(reply, &families);
+  AddAdmission(reply, &families);
   return families;
 }
 

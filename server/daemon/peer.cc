@@ -5,6 +5,7 @@
 
 #include <ctime>
 
+#include "base/printable.h"
 #include "link/transport/address.h"
 #include "link/transport/certificate.h"
 #include "wire/guards.h"
@@ -36,7 +37,8 @@ bool TakeCertificate(std::string_view pem, Peer* peer) {
   }
   transport::Certificate certificate = transport::Describe(parsed.get());
   std::time_t now = std::time(nullptr);
-  if (certificate.common_name.empty() || IsLocalName(certificate.common_name)) {
+  const std::string& name = certificate.common_name;
+  if (name.empty() || IsLocalName(name) || base::Printable(name) != name) {
     peer->refusal = "the client's certificate (serial " + certificate.serial +
                     ") has no common name that could be an identity";
   } else if (certificate.IsExpired(now) && !wire::GuardIsOff("certificate")) {

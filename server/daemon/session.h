@@ -24,6 +24,7 @@ struct ClientDescription {
   std::string host;
   uint32_t pid = 0;
   Peer peer;
+  size_t descriptors = 0;  // that were promised to it (server/admission/descriptor_plan.h)
   // True if the client came by the local socket and uses the worker's rings itself.
   bool local() const { return peer.uid.has_value(); }
 };

@@ -3,6 +3,9 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
+
+#include "base/printable.h"
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "server/config/config.h"
@@ -45,6 +48,11 @@ std::vector<std::string> DriverVariables(const std::vector<std::string>& given) 
   return kept;
 }
 
+size_t DescriptorsOf(const wire::OpenRequest& request, const Peer& peer) {
+  return admission::DescriptorsOfSession(std::min(request.lanes, wire::kMaxLanes),
+                                         peer.uid.has_value());
+}
+
 // The versions that client, link and this server share; nullopt with a sentence.
 std::optional<wire::VersionRange> Agree(wire::VersionRange client, wire::VersionRange link,
                                         std::string* sentence) {
@@ -61,6 +69,17 @@ std::optional<wire::VersionRange> Agree(wire::VersionRange client, wire::Version
   return both;
 }
 
+void LogOpened(const ServerSession& session, uint32_t protocol) {
+  const ClientDescription& client = session.client();
+  const warden::WorkerStarted& worker = session.worker();
+  Log(LogLevel::kInfo, session.subject(),
+      "opened for " + client.program + " (pid " + std::to_string(client.pid) + " on " +
+          client.host + ", from " + client.peer.address + ", '" + client.peer.identity +
+          "' of tenant '" + client.peer.tenant->name() + "'), worker " +
+          std::to_string(worker.pid) + (worker.warm ? " (warm)" : "") + ", protocol " +
+          std::to_string(protocol));
+}
+
 // A worker that opened the session in a version that was not among those given to it.
 void CheckChoice(wire::VersionRange given, wire::OpenReply* reply) {
   if (reply->code != 0 || given.Has(reply->protocol)) return;
@@ -72,7 +91,7 @@ void CheckChoice(wire::VersionRange given, wire::OpenReply* reply) {
 }  // namespace
 
 SessionTable::SessionTable(const config::LiveConfig& live)
-    : live_(live), next_id_(FirstId()), images_(ImageStoreOptionsOf(*live.Get())) {
+    : live_(live), next_id_(FirstId()), images_(ImageStoreOptionsOf(*live.Get())), entrance_(live) {
   WardenClient::Events events;
   events.worker_died = [this](const warden::WorkerDied& died) { OnWorkerDied(died); };
   events.warden_lost = [this] {
@@ -115,7 +134,14 @@ OpenedSession SessionTable::Refuse(int32_t code, const Peer& peer, std::string s
   return refused;
 }
 
-bool SessionTable::Admit(const config::Tenant& tenant, std::string* sentence) {
+bool SessionTable::Admit(const Peer& peer, size_t descriptors, std::string* sentence) {
+  if (!entrance_.EnterSession(peer.identity, descriptors, sentence)) return false;
+  if (AdmitTenant(*peer.tenant, sentence)) return true;
+  entrance_.LeaveSession(peer.identity, descriptors);
+  return false;
+}
+
+bool SessionTable::AdmitTenant(const config::Tenant& tenant, std::string* sentence) {
   const uint32_t most = live_.Get()->max_sessions();
   base::MutexLock lock(mutex_);
   size_t all = 0;
@@ -136,9 +162,20 @@ bool SessionTable::Admit(const config::Tenant& tenant, std::string* sentence) {
   return false;
 }
 
-void SessionTable::Release(const config::Tenant& tenant) {
+void SessionTable::Release(const Peer& peer, size_t descriptors) {
+  entrance_.LeaveSession(peer.identity, descriptors);
   base::MutexLock lock(mutex_);
-  if (--held_[tenant.name()] == 0) held_.erase(tenant.name());
+  const std::string& tenant = peer.tenant->name();
+  if (--held_[tenant] == 0) held_.erase(tenant);
+}
+
+size_t SessionTable::StreamsOf(const std::string& identity) {
+  size_t streams = 0;
+  for (const auto& session : List()) {
+    const ClientDescription& client = session->client();
+    if (client.peer.identity == identity && !client.local()) streams += session->lanes();
+  }
+  return streams;
 }
 
 std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenRequest& request,
@@ -165,7 +202,8 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
     placements_.Forget(id);
     return nullptr;
   }
-  ClientDescription client{request.program, request.host, request.pid, peer};
+  ClientDescription client{base::Printable(request.program), base::Printable(request.host),
+                           request.pid, peer, DescriptorsOf(request, peer)};
   auto session = std::make_shared<ServerSession>(id, std::move(client), std::move(worker));
   std::vector<scheduler::DeviceId> devices;
   for (const warden::KeeperProcess& keeper : session->worker().keepers) {
@@ -249,6 +287,10 @@ void SessionTable::ServeWorker(const ServerSession& session, const config::Tenan
 OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::VersionRange link,
                                  const Peer& peer, const std::atomic<bool>& cancelled) {
   if (peer.refused()) return Refuse(transport::kNoDevice, peer, peer.refusal);
+  std::string sentence;
+  if (!entrance_.AwaitOpening(peer.identity, cancelled, &sentence)) {
+    return Refuse(transport::kDeviceUnavailable, peer, sentence);
+  }
   wire::OpenRequest request;
   wire::Reader reader(bytes);
   if (bytes.size() > wire::kMaxOpenBytes || request.Decode(reader) != wire::WireResult::kOk) {
@@ -256,10 +298,10 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
                   "the request to open a session cannot be read; client and server are probably "
                   "of different versions");
   }
-  std::string sentence;
   auto versions = Agree(request.versions, link, &sentence);
   if (!versions) return Refuse(transport::kSystemDriverMismatch, peer, sentence);
-  if (!Admit(*peer.tenant, &sentence)) {
+  const size_t descriptors = DescriptorsOf(request, peer);
+  if (!Admit(peer, descriptors, &sentence)) {
     return Refuse(transport::kDeviceUnavailable, peer, sentence);
   }
   int32_t code = 0;
@@ -293,19 +335,14 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
   }
   if (code != 0) {
     if (session != nullptr) Abandon(session->id());
-    Release(*peer.tenant);
+    Release(peer, descriptors);
     return Refuse(code, peer, sentence);
   }
   ServeWorker(*session, *peer.tenant);
   Describe(*session, &opened.reply);
   opened_.fetch_add(1);
   Detached();  // until its client attaches
-  Log(LogLevel::kInfo, session->subject(),
-      "opened for " + request.program + " (pid " + std::to_string(request.pid) + " on " +
-          request.host + ", from " + peer.address + ", '" + peer.identity + "' of tenant '" +
-          peer.tenant->name() + "'), worker " + std::to_string(session->worker().pid) +
-          (session->worker().warm ? " (warm)" : "") + ", protocol " +
-          std::to_string(opened.reply.protocol));
+  LogOpened(*session, opened.reply.protocol);
   // A death before the session was in the table was not reported.
   if (session->WorkerIsDead()) {
     End(session, {static_cast<uint32_t>(transport::kLaunchFailed), "its worker ended"});
@@ -330,7 +367,7 @@ std::vector<std::shared_ptr<ServerSession>> SessionTable::List() {
 void SessionTable::End(const std::shared_ptr<ServerSession>& session,
                        const transport::Closed& closed) {
   if (!session->End(closed)) return;
-  Release(*session->client().peer.tenant);
+  Release(session->client().peer, session->client().descriptors);
   Abandon(session->id());
   {
     base::MutexLock lock(mutex_);

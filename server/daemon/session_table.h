@@ -11,6 +11,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
+#include "server/admission/entrance.h"
 #include "server/config/live_config.h"
 #include "server/daemon/images.h"
 #include "server/daemon/placement.h"
@@ -54,6 +55,9 @@ class SessionTable {
   Scheduling& scheduling() { return *scheduling_; }
   Images& images() { return images_; }
   gates::HostMemoryTable& host_memory() { return host_memory_; }
+  admission::Entrance& entrance() { return entrance_; }
+  // How many streams the identity's sessions have, which it may resume.
+  size_t StreamsOf(const std::string& identity);
   uint64_t opened() const { return opened_.load(); }
   uint64_t failed() const { return failed_.load(); }
   // The devices that a session of the tenant would get now; none with a sentence.
@@ -67,9 +71,10 @@ class SessionTable {
 
  private:
   OpenedSession Refuse(int32_t code, const Peer& peer, std::string sentence);
-  // Counts a new session against the tenant's limit; Release undoes it.
-  bool Admit(const config::Tenant& tenant, std::string* sentence);
-  void Release(const config::Tenant& tenant);
+  // Counts a new session against the limits of its tenant and its identity; Release undoes it.
+  bool Admit(const Peer& peer, size_t descriptors, std::string* sentence);
+  bool AdmitTenant(const config::Tenant& tenant, std::string* sentence);
+  void Release(const Peer& peer, size_t descriptors);
   // Empty with a sentence when there are none.
   std::vector<int32_t> ChooseDevices(uint64_t id, const config::Tenant& tenant,
                                      const std::vector<std::string>& environment,
@@ -95,6 +100,7 @@ class SessionTable {
   PlacementTable placements_;
   gates::HostMemoryTable host_memory_;
   Images images_;
+  admission::Entrance entrance_;
 
   base::Mutex mutex_{base::ranks::kSessionTable};
   base::CondVar changed_;

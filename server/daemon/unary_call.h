@@ -61,9 +61,18 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Reply>>
   void OnArrived(bool ok) {
     if (!ok) return;
     if (!loop_.stopping()) again_(loop_);
+    Peer peer = loop_.PeerOf(context_);
+    admission::Entrance& entrance = loop_.table().entrance();
+    if (!peer.refused()) entrance.connections().Used(peer.address);
+    auto share = entrance.EnterCall(peer.refused() ? peer.address : peer.identity);
+    if (!share) {
+      return Refuse(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                    "too many calls at once; try again in a few seconds");
+    }
+    auto held = std::make_shared<admission::Capacity::Share>(std::move(*share));
     bool spawned = loop_.Spawn(
-        [self = this->shared_from_this()] { self->Handle(self->loop_.PeerOf(self->context_)); });
-    if (!spawned) Refuse(grpc::StatusCode::RESOURCE_EXHAUSTED, "too many calls at once");
+        [self = this->shared_from_this(), held, peer = std::move(peer)] { self->Handle(peer); });
+    if (!spawned) Refuse(grpc::StatusCode::UNAVAILABLE, "the server shuts down");
   }
   void OnDone(bool) { cancelled_.store(context_.IsCancelled()); }
   void OnFinished(bool) {}

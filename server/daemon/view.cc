@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/printable.h"
 #include "link/transport/codes.h"
 #include "wire/view.h"
 
@@ -123,6 +124,7 @@ wire::ViewReply View(SessionTable& table, const Peer& peer, std::span<const std:
         "the question cannot be read; client and server are probably of different "
         "versions");
   }
+  program.host = base::Printable(program.host);  // as sessions have it
   const wire::VersionRange ours = wire::SpokenVersions();
   const uint32_t version = wire::NewestCommon(program.versions, ours);
   if (version == 0) {

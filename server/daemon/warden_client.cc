@@ -203,7 +203,7 @@ StartedWorker WardenClient::Start(warden::StartWorker request) {
     worker.pidfd = std::move(descriptors[warden::kPidfd]);
     return worker;
   }
-  if (messages.empty()) Kill(request.session);  // in case it starts after all
+  Kill(request.session);  // in case it starts after all, or its descriptors were lost
   worker.started.code = transport::kDeviceUnavailable;
   worker.started.sentence = messages.empty() ? sentence : "longwire-warden gave a broken answer";
   return worker;

@@ -39,6 +39,7 @@ constexpr int kFirstDescriptor = 3;
   if (program.own_network) must(unshare(CLONE_NEWNET) == 0, "network namespace");
   int null = open("/dev/null", O_RDONLY);
   must(null >= 0 && dup2(null, 0) == 0, "/dev/null");
+  if (program.error >= 0) must(dup2(program.error, STDERR_FILENO) >= 0, "standard error");
   // First out of the way of their final numbers, then to these.
   int count = static_cast<int>(descriptors.size());
   for (int& descriptor : descriptors) {

@@ -15,6 +15,7 @@ struct Program {
   std::vector<std::string> environment;  // NAME=value, added to the warden's own
   std::vector<int> descriptors;          // become 3, 4, … in the program
   bool own_network = false;              // an empty network namespace
+  int error = -1;                        // its standard error; -1: the warden's own
 };
 
 struct Process {

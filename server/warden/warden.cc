@@ -89,15 +89,17 @@ bool Warden::RunOnce(milliseconds timeout) {
   if (options_.on_demand && Clock::now() - last_needed_ > options_.idle_end) return false;
   hurries |= options_.on_demand && !used;
 
+  hurries |= FillPollSet();
   if (hurries && (timeout.count() < 0 || timeout > kTick)) timeout = kTick;
-  FillPollSet();
   int ready = poll_set_.Wait(timeout);
   if (used) last_needed_ = Clock::now();  // until now
   if (ready > 0) HandleEvents();
   return true;
 }
 
-void Warden::FillPollSet() {
+bool Warden::FillPollSet() {
+  const auto now = Clock::now();
+  bool paused = false;
   poll_set_.Clear();
   arrivals_ = poll_set_.Add(listener_.get());
   for (auto& [descriptor, connection] : connections_)
@@ -106,7 +108,12 @@ void Warden::FillPollSet() {
     keeper.readable = poll_set_.Add(keeper.control.get());
     keeper.end = poll_set_.Add(keeper.process.pidfd.get());
   }
-  for (auto& [number, worker] : workers_) worker.end = poll_set_.Add(worker.process.pidfd.get());
+  for (auto& [number, worker] : workers_) {
+    worker.end = poll_set_.Add(worker.process.pidfd.get());
+    worker.lines = poll_set_.Add(worker.log.Listens(now) ? worker.log.descriptor() : -1);
+    paused |= worker.log.IsPaused(now);
+  }
+  return paused;
 }
 
 // Workers and connections are collected first: handling one may remove others.
@@ -114,6 +121,7 @@ void Warden::HandleEvents() {
   std::vector<uint64_t> ended;
   for (auto& [number, worker] : workers_) {
     if (poll_set_.Ready(worker.end)) ended.push_back(number);
+    if (poll_set_.Ready(worker.lines)) worker.log.Read(worker.process.pid, Clock::now());
   }
   for (uint64_t number : ended) OnWorkerEnded(number);
   for (auto& [device, keeper] : keepers_) {
@@ -349,6 +357,9 @@ uint64_t Warden::StartNewWorker(const std::vector<int32_t>& devices,
                   compile_cache_.VariablesOf(number),
                   {worker_control.get(), worker.up.get(), worker.down.get()},
                   own_network_};
+  wire::Descriptor error = worker.log.Open();
+  if (!error.valid()) return 0;
+  program.error = error.get();
   // After ours: the first of two variables with one name counts.
   program.environment.insert(program.environment.end(), environment.begin(), environment.end());
   std::vector<wire::Descriptor> worker_ends(devices.size()), keeper_ends(devices.size());
@@ -420,6 +431,7 @@ void Warden::OnWorkerEnded(uint64_t number) {
   Worker& worker = workers_.at(number);
   int exit_code = 0, signal = 0;
   if (!Reap(worker.process, &exit_code, &signal)) return;
+  worker.log.Finish(worker.process.pid, worker.session, Clock::now());
   compile_cache_.Forget(number);
   CloseAccounts(number, worker);
   std::string how = "worker " + std::to_string(worker.process.pid) + " " +

@@ -15,6 +15,7 @@
 #include "server/warden/compile_cache.h"
 #include "server/warden/protocol.h"
 #include "server/warden/spawn.h"
+#include "server/warden/worker_log.h"
 #include "wire/socket.h"
 
 namespace longwire::warden {
@@ -74,8 +75,9 @@ class Warden {
     Clock::time_point started{};
     std::vector<int32_t> devices;
     std::vector<std::string> environment;
-    std::string why;           // reason why it is killed
-    base::PollSet::Entry end;  // of this pass: its process
+    std::string why;  // reason why it is killed
+    WorkerLog log;
+    base::PollSet::Entry end, lines;  // of this pass: its process, its log
   };
   // When the next worker is started ahead on a device.
   struct Warm {
@@ -83,7 +85,8 @@ class Warden {
     std::chrono::milliseconds pause{0};
   };
 
-  void FillPollSet();
+  // True if a worker's log is read again soon without an event.
+  bool FillPollSet();
   void HandleEvents();
   void Accept();
   void Serve(int connection);

@@ -66,6 +66,15 @@ memory:
   swap_host_memory: 0
   prepared: 1GiB
 compression: true
+admission:
+  opening_time: 10s
+  openings_per_second: 10
+  openings_at_once: 64
+  waiting_of_identity: 64
+  waiting_of_address: 256
+  waiting: 1024
+  waiting_memory: 64MiB
+  log_lines_per_second: 10
 )");
 }
 
@@ -121,6 +130,7 @@ TEST(DefaultFileTest, WithEveryKeySaidItGivesTheDefaultsAndTheExamples) {
     message->mutable_module_cache()->clear_directory();
     message->mutable_module_cache()->clear_compiled();
     message->mutable_module_cache()->clear_tenant_size();
+    message->mutable_admission()->clear_sessions_of_identity();
   }
   EXPECT_EQ(config.SerializeAsString(), defaults.SerializeAsString());
 }

@@ -70,6 +70,12 @@ def open_request(program="hostile", host="hostile", environment=(), windows=WIND
             + u32(lanes) + u64(1 << 20) + u64(512 << 10) + u32(shares_memory))
 
 
+def sentence_of(reply):
+    """Why an opening was refused; empty if it was not."""
+    code, length = struct.unpack_from("<iI", reply, 8)
+    return reply[16:16 + length].decode(errors="replace") if code else ""
+
+
 @contextlib.contextmanager
 def as_user(uid, gid=60):
     """Runs as another user, whom the daemon sees as the peer of sockets connected here."""
@@ -209,6 +215,11 @@ class Client:
             if self.down.closed:
                 return
             time.sleep(0.001)
+
+    def skip(self):
+        """Takes all that has come down, unread."""
+        self.cursor = self.down.get(WRITTEN)
+        self.down.release(self.cursor)
 
     def ask(self, call, arguments=b"", seconds=20, **header):
         """(code, payload) of the call's reply; (None, b"") if none came."""

@@ -35,6 +35,7 @@ void Report(int signal) {
   std::array<void*, kMaxFrames> places;
   int count = backtrace(places.data(), kMaxFrames);
   CopyUnread();
+  LiftLogLimit();
   LogLine("died of signal %d at:", signal);
   for (int i = 0; i < count; ++i) {
     Dl_info found{};

@@ -4,15 +4,56 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #include <sanitizer/common_interface_defs.h>
 #endif
+#include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdarg>
+#include <cstdint>
 #include <cstdio>
 
 namespace longwire::worker {
 namespace {
 
 int log_descriptor = STDERR_FILENO;
+
+// A client decides how often a call fails: more lines in a second are counted alone. The warden
+// limits what a worker writes, too (server/warden/worker_log.h).
+constexpr uint32_t kLinesPerSecond = 20;
+std::atomic<bool> limited{true};
+std::atomic<int64_t> second{0};
+std::atomic<uint32_t> lines{0};  // in that second
+std::atomic<uint64_t> left_out{0};
+
+// Also called by a handler of signals: no locks.
+bool MayWrite() {
+  if (!limited.load()) return true;
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  if (second.exchange(now.tv_sec) != now.tv_sec) lines.store(0);
+  if (lines.fetch_add(1) < kLinesPerSecond) return true;
+  left_out.fetch_add(1);
+  return false;
+}
+
+void WriteLine(const char* format, va_list arguments) {
+  char text[1024];
+  int used = snprintf(text, sizeof(text), "longwire-worker[%d]: ", getpid());
+  int more = vsnprintf(text + used, sizeof(text) - used - 1, format, arguments);
+  if (more < 0) return;
+  size_t length = static_cast<size_t>(used) + static_cast<size_t>(more);
+  if (length > sizeof(text) - 2) length = sizeof(text) - 2;
+  text[length++] = '\n';
+  // One write per line, so that lines of several processes do not mix.
+  [[maybe_unused]] ssize_t written = write(LogDescriptor(), text, length);
+}
+
+__attribute__((format(printf, 1, 2))) void Write(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  WriteLine(format, arguments);
+  va_end(arguments);
+}
 
 }  // namespace
 
@@ -27,19 +68,17 @@ void KeepLog() {
 
 int LogDescriptor() { return log_descriptor; }
 
+void LiftLogLimit() { limited.store(false); }
+
 void LogLine(const char* format, ...) {
-  char text[1024];
-  int used = snprintf(text, sizeof(text), "longwire-worker[%d]: ", getpid());
+  if (!MayWrite()) return;
+  if (uint64_t more = left_out.exchange(0)) {
+    Write("%llu more lines of this session were left out", static_cast<unsigned long long>(more));
+  }
   va_list arguments;
   va_start(arguments, format);
-  int more = vsnprintf(text + used, sizeof(text) - used - 1, format, arguments);
+  WriteLine(format, arguments);
   va_end(arguments);
-  if (more < 0) return;
-  size_t length = static_cast<size_t>(used) + static_cast<size_t>(more);
-  if (length > sizeof(text) - 2) length = sizeof(text) - 2;
-  text[length++] = '\n';
-  // One write per line, so that lines of several processes do not mix.
-  [[maybe_unused]] ssize_t written = write(LogDescriptor(), text, length);
 }
 
 }  // namespace longwire::worker

@@ -7,6 +7,9 @@ namespace longwire::worker {
 // Duplicates standard error for the log. Before that, lines go to standard error itself.
 void KeepLog();
 int LogDescriptor();
+// For the last lines of a process: all are written.
+void LiftLogLimit();
+// At most twenty lines a second; a later line says how many were left out.
 void LogLine(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 }  // namespace longwire::worker
