@@ -54,7 +54,7 @@ bool Drain::Advance(Round& round, std::span<const uint64_t> candidates, uint64_t
   if (next == nullptr) return waits;
   if (waits && now - round.last < kNextAfter) return true;
   Reclaim packet = Begin(*next, now, true);
-  packet.bytes = bytes;
+  packet.bytes = next->wanted = bytes;
   asks->push_back({number, packet});
   round.asked.insert(number);
   round.last = now;
@@ -82,7 +82,8 @@ bool Drain::Figures(std::span<const uint64_t> candidates, Time asked, Time now,
 
 uint64_t Drain::IdleOf(uint64_t worker) const {
   auto found = workers_.find(worker);
-  return found == workers_.end() || found->second.silent ? 0 : found->second.idle;
+  bool counts = found != workers_.end() && !found->second.silent && !found->second.doubtful;
+  return counts ? found->second.idle : 0;
 }
 
 Drain::Time Drain::AskUnused(std::span<const uint64_t> candidates, uint64_t keep,
@@ -132,6 +133,11 @@ void Drain::Answered(uint64_t worker, const Reclaimed& answer, Time now) {
   known.answered = now;
   if (answer.request != known.request) return;
   (known.for_lease ? counts_.drained : counts_.returned) += answer.bytes;
+  if (known.for_lease) {
+    known.doubtful = answer.bytes < known.wanted && answer.idle != 0;
+  } else if (answer.bytes != 0) {
+    known.doubtful = false;
+  }
   known.request = 0;
 }
 

@@ -58,7 +58,8 @@ class Drain {
                std::vector<Ask>* asks);
   // Asks how much the candidates keep free. False: all figures are known.
   bool Figures(std::span<const uint64_t> candidates, Time asked, Time now, std::vector<Ask>* asks);
-  uint64_t IdleOf(uint64_t worker) const;  // by its last answer; 0 if it is silent
+  // By its last answer; 0 if it is silent, or did not give back what it claimed to have free.
+  uint64_t IdleOf(uint64_t worker) const;
   // Asks those of `candidates` that have more than `keep` unused for `idle_after` to return it.
   // Returns when to call it again at the latest.
   Time AskUnused(std::span<const uint64_t> candidates, uint64_t keep,
@@ -67,6 +68,7 @@ class Drain {
   // Limits have become stricter: sessions are asked again soon.
   void ForgetUnusedAsks();
 
+  // answer.bytes: what was indeed returned.
   void Answered(uint64_t worker, const Reclaimed& answer, Time now);
 
   const DrainCounts& counts() const { return counts_; }
@@ -79,6 +81,8 @@ class Drain {
     uint64_t request = 0;      // the pending request, 0: none
     bool for_lease = false;    // purpose of the request
     bool silent = false;       // asked, and no packet since
+    uint64_t wanted = 0;       // bytes that a lease lacked at that request
+    bool doubtful = false;     // it gave back less than that, and claimed to have some free
     uint64_t idle = 0;         // bytes, by its last answer
     uint32_t unused_asks = 0;  // since it was active
     Time unused_asked{};

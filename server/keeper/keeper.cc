@@ -191,7 +191,9 @@ void Keeper::HandlePacket(KeeperSession& session, std::span<const std::byte> pac
   Note note;
   Uncharge uncharge;
   if (message::Unpack(packet, &give_back) == wire::WireResult::kOk) {
+    const uint64_t before = pool_.LeasedBy(session.worker);
     pool_.Return(session.worker, give_back.chunks);
+    session.returned += before - std::min(before, pool_.LeasedBy(session.worker));
   } else if (message::Unpack(packet, &uncharge) == wire::WireResult::kOk) {
     pool_.Uncharge(session.worker, uncharge.bytes);
   } else if (message::Unpack(packet, &reclaimed) == wire::WireResult::kOk) {
@@ -199,6 +201,7 @@ void Keeper::HandlePacket(KeeperSession& session, std::span<const std::byte> pac
   } else if (message::Unpack(packet, &note) == wire::WireResult::kOk) {
     auto kind = static_cast<MemoryEventKind>(note.kind);
     if (kind >= MemoryEventKind::kMap && kind <= MemoryEventKind::kRemap) {
+      note.bytes = std::min(note.bytes, pool_.total());  // a client's figure
       events_.Add(kind, session.worker, note.bytes);
       remaps_ += kind == MemoryEventKind::kRemap ? 1 : 0;
       remapped_ += kind == MemoryEventKind::kRemap ? note.bytes : 0;

@@ -62,6 +62,7 @@ class Keeper {
     std::unique_ptr<LeaseInProgress> grant;           // being sent
     size_t granted = 0;                               // chunks of `grant` that were sent
     std::unique_ptr<SwapIn> back;                     // pending swap-in
+    uint64_t returned = 0;                            // bytes, since its last Reclaimed
     bool watched = false;                             // was asked to report its work
     std::deque<std::vector<std::byte>> answers;       // that do not fit into the socket yet
     base::PollSet::Entry socket_events, process_end;  // of this pass; none: attached in it

@@ -1,6 +1,7 @@
 // Free memory of sessions: reclaimed for leases, counted for queries of free memory, and taken back
 // when unused for long.
 #include <algorithm>
+#include <utility>
 
 #include "server/keeper/keeper.h"
 
@@ -37,9 +38,10 @@ bool Keeper::Reclaim(KeeperSession& session) {
   return waits;
 }
 
-// Figures of a client are not trusted: bounded by the device's size.
+// Figures of a client are not trusted: it gave back what the pool got, and keeps no more free than
+// it has.
 void Keeper::HandleReclaimed(KeeperSession& session, Reclaimed answer) {
-  answer.bytes = std::min(answer.bytes, pool_.total());
+  answer.bytes = std::min(answer.bytes, std::exchange(session.returned, 0));
   answer.idle = std::min(answer.idle, pool_.LeasedBy(session.worker));
   DrainCounts before = drain_.counts();
   drain_.Answered(session.worker, answer, Drain::Clock::now());

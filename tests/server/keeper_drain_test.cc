@@ -126,6 +126,31 @@ TEST_F(KeeperDrainTest, NobodyIsBelievedToKeepMoreThanItHas) {
   EXPECT_EQ(Free(wants), 160 * kMiB);
 }
 
+TEST_F(KeeperDrainTest, WhoDoesNotGiveBackWhatItClaimsToHaveFreeIsNotBelievedAgain) {
+  wire::Descriptor liar = Attach(1), wants = Attach(2);
+  ASSERT_EQ(Ask(liar, {800 * kMiB}).chunks.size(), 1u);
+  Say(wants, Lease{7, {500 * kMiB}});
+  GiveBack(liar, Asked(liar), {}, 800 * kMiB);
+  EXPECT_EQ(Hear(wants).refuse.code, kOutOfMemory);
+  std::this_thread::sleep_for(2 * Drain::kFigureAge);
+  Say(wants, GetInfo{3});
+  GiveBack(liar, Asked(liar), {}, 800 * kMiB);
+  EXPECT_EQ(Free(wants), 160 * kMiB);
+}
+
+TEST_F(KeeperDrainTest, WhatIsOnlySaidToBeGivenBackIsNotCounted) {
+  wire::Descriptor liar = Attach(1), wants = Attach(2);
+  ASSERT_EQ(Ask(liar, {800 * kMiB}).chunks.size(), 1u);
+  Say(wants, Lease{7, {500 * kMiB}});
+  Say(liar, Reclaimed{Asked(liar).request, 800 * kMiB, 0});
+  EXPECT_EQ(Hear(wants).refuse.code, kOutOfMemory);
+  KeeperState state = State([](const KeeperState& s) { return s.refused != 0; });
+  EXPECT_EQ(state.drained, 0u);
+  Say(liar, Note{static_cast<uint32_t>(MemoryEventKind::kRemap), UINT64_MAX});
+  state = State([](const KeeperState& s) { return s.remaps != 0; });
+  EXPECT_LE(state.remapped, state.total);
+}
+
 TEST_F(KeeperDrainTest, WhoDoesNotSayWhatItHasFreeCountsAsFull) {
   wire::Descriptor stopped = Attach(1), wants = Attach(2);
   ASSERT_EQ(Ask(stopped, {800 * kMiB}).chunks.size(), 1u);

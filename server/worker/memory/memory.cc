@@ -295,6 +295,7 @@ CUresult Memory::Remap(int32_t device, const Range& range, const std::vector<uin
   }
   uint64_t sum = BytesOf(chunks);
   if (sum == 0 || sum != range.bytes) return CUDA_ERROR_INVALID_HANDLE;
+  if (moved > sum) return CUDA_ERROR_INVALID_VALUE;
   base::MutexLock lock(mutex_);
   if (!CoversWholeChunks(range.address, range.bytes)) return CUDA_ERROR_INVALID_VALUE;
   // At once: the lock is held, so that nobody maps anything there in between.
