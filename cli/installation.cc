@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/environment.h"
 #include "server/daemon/paths.h"
 #include "wire/versions.h"
 
@@ -31,7 +32,7 @@ void CheckInstallation(Report* report) {
                   "install longwire-client on this host again");
     }
   }
-  const char* library_path = getenv("LD_PRELOAD");
+  const char* library_path = base::Environment("LD_PRELOAD");
   if (library_path != nullptr && std::strstr(library_path, "libcuda") != nullptr) {
     report->Note(std::string("LD_PRELOAD is set: ") + library_path);
   }

@@ -5,6 +5,7 @@
 #include <climits>
 #include <cstdlib>
 
+#include "base/environment.h"
 #include "server/daemon/paths.h"
 #include "wire/client_settings.h"
 
@@ -14,7 +15,7 @@ namespace {
 constexpr std::string_view kUnix = "unix:";
 
 std::string Prepended(const char* name, const std::string& value) {
-  const char* before = getenv(name);
+  const char* before = base::Environment(name);
   return before == nullptr || before[0] == '\0' ? value : value + ":" + before;
 }
 
@@ -52,7 +53,8 @@ std::vector<std::pair<std::string, std::string>> ProgramVariables(const std::str
   variables.emplace_back("NUMBA_CUDA_DRIVER", library + "/libcuda.so.1");
   // NCCL takes the devices for too far apart, as their PCI bus is not this host's: it would go
   // through memory of this host, which kernels cannot poll (docs/nccl.md).
-  if (getenv("NCCL_P2P_LEVEL") == nullptr) variables.emplace_back("NCCL_P2P_LEVEL", "SYS");
+  if (base::Environment("NCCL_P2P_LEVEL") == nullptr)
+    variables.emplace_back("NCCL_P2P_LEVEL", "SYS");
   return variables;
 }
 

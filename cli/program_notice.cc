@@ -10,6 +10,7 @@
 #include <cstring>
 #include <sstream>
 
+#include "base/environment.h"
 #include "cli/elf_program.h"
 
 namespace longwire::cli {
@@ -26,7 +27,7 @@ std::string FindProgram(const std::string& name) {
   if (name.find('/') != std::string::npos) {
     return realpath(name.c_str(), resolved) == nullptr ? "" : resolved;
   }
-  const char* path = getenv("PATH");
+  const char* path = base::Environment("PATH");
   std::istringstream folders(path == nullptr ? "/bin:/usr/bin" : path);
   for (std::string folder; std::getline(folders, folder, ':');) {
     std::string file = (folder.empty() ? "." : folder) + "/" + name;
@@ -81,7 +82,7 @@ std::string NoticeAbout(const std::string& name, const std::string& library) {
   const std::string program = FindProgram(name);
   auto elf = program.empty() ? std::nullopt : ReadElf(program);
   if (!elf) return "";
-  const char* preloaded = getenv("LD_PRELOAD");
+  const char* preloaded = base::Environment("LD_PRELOAD");
   bool found_anyway = preloaded != nullptr && std::strstr(preloaded, "libcuda") != nullptr;
   const char* rights = GetsRights(program);
   if ((rights != nullptr || !elf->has_interpreter) && FileContains(program, kCudaMark)) {

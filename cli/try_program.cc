@@ -13,6 +13,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/environment.h"
 #include "base/poll_set.h"
 #include "cli/program_environment.h"
 #include "cli/remedies.h"
@@ -156,7 +157,7 @@ void ReportFailure(const Outcome& outcome, const std::string& library, Report* r
   const std::string unloadable = Behind(outcome.out, "unloadable");
   const std::string failed = Behind(outcome.out, "failed");
   const std::string answer = failed.empty() ? "" : " (" + failed + ")";
-  const char* visible = getenv("CUDA_VISIBLE_DEVICES");
+  const char* visible = base::Environment("CUDA_VISIBLE_DEVICES");
   if (!unloadable.empty()) {
     report->Bad("programs cannot load " + library + "/libcuda.so.1: " + unloadable,
                 "install longwire-client again, for this kind of host");

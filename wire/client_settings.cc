@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "base/environment.h"
 #include "wire/descriptors.h"
 
 namespace longwire::wire {
@@ -63,7 +64,7 @@ ClientSettings::ClientSettings(const char* path) {
 }
 
 std::string ClientSettings::Value(const char* key) const {
-  const char* from_environment = getenv(key);
+  const char* from_environment = base::Environment(key);
   if (from_environment != nullptr) return Trim(from_environment);
   auto found = file_.find(key);
   return found == file_.end() ? "" : found->second;
@@ -74,7 +75,7 @@ IdentityFiles FindIdentityFiles(const ClientSettings& settings, const std::strin
                       Absolute(settings.Value("LONGWIRE_KEY")),
                       Absolute(settings.Value("LONGWIRE_CA"))};
   if (settings.Value("LONGWIRE_CERT") == "none") return {};
-  const char* home = getenv("HOME");
+  const char* home = base::Environment("HOME");
   bool has_home = home != nullptr && home[0] == '/';
   std::string own_folder = has_home ? std::string(home) + "/.config/longwire" : "";
   if (files.certificate.empty() && files.key.empty()) {

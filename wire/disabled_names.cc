@@ -4,12 +4,14 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/environment.h"
+
 namespace longwire::wire {
 namespace {
 
 std::string& List() {
   static std::string& list = *new std::string([] {
-    const char* value = std::getenv("LONGWIRE_DISABLE");
+    const char* value = base::Environment("LONGWIRE_DISABLE");
     return value == nullptr ? "" : value;
   }());
   return list;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/environment.h"
 #include "longwire/guard_switches.h"
 #include "wire/number.h"
 
@@ -17,7 +18,7 @@ constexpr size_t kHeadBytes = 2 * sizeof(uint32_t);  // a magic number, then the
 
 #if LONGWIRE_GUARD_SWITCHES
 VersionRange TestedVersions() {
-  const char* text = std::getenv("LONGWIRE_TEST_VERSIONS");
+  const char* text = base::Environment("LONGWIRE_TEST_VERSIONS");
   if (text == nullptr) return kBuiltVersions;
   std::string_view given = text;
   size_t dash = given.find('-');

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/environment.h"
 #include "wire/descriptors.h"
 
 namespace longwire::shim {
@@ -51,7 +52,7 @@ bool IsTrustedFolder(const std::string& path, std::string* sentence) {
 
 std::string LinkSocketPath(const Options& options, std::string* sentence) {
   std::string folder = options.runtime_directory;
-  const char* runtime = getenv("XDG_RUNTIME_DIR");
+  const char* runtime = base::Environment("XDG_RUNTIME_DIR");
   if (folder.empty() && runtime != nullptr && access(runtime, W_OK) == 0) {
     folder = std::string(runtime) + "/longwire";
   }

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/environment.h"
 #include "client-shim/connect/check_reply.h"
 #include "client-shim/connect/connection.h"
 #include "longwire/call_ids.h"
@@ -48,7 +49,7 @@ wire::OpenRequest MakeRequest(const Options& options, const std::vector<wire::Wi
   request.program = ProgramName();
   request.call_count = HighestCall() + 1;
   for (const char* name : wire::kDriverVariables) {
-    const char* value = getenv(name);
+    const char* value = base::Environment(name);
     if (value != nullptr) request.environment.push_back(std::string(name) + "=" + value);
   }
   // For the daemon only: the worker has its devices before it reads this.

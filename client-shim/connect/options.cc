@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/environment.h"
 #include "base/printable.h"
 #include "client-shim/support/never_destroyed.h"
 #include "wire/disabled_names.h"
@@ -114,7 +115,7 @@ Options ReadOptions(const char* configuration_path) {
   }
   options.disabled = value("LONGWIRE_DISABLE");
   ReadTransferOptions(settings, &options);
-  const char* blocking = getenv("CUDA_LAUNCH_BLOCKING");
+  const char* blocking = base::Environment("CUDA_LAUNCH_BLOCKING");
   options.launch_blocking = blocking != nullptr && blocking[0] == '1';
   for (const std::string& base : Split(value("LONGWIRE_WINDOW_BASES"))) {
     options.window_bases.push_back(strtoull(base.c_str(), nullptr, 16));

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "base/environment.h"
 #include "base/mutex.h"
 #include "client-shim/connect/open_session.h"
 #include "client-shim/connect/options.h"
@@ -128,7 +129,8 @@ CUresult Adopt(SessionParts parts) {
     return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
   }
   VisibleDevices visible =
-      ChooseVisible(getenv(kVisibleDevices), getenv("CUDA_DEVICE_ORDER"), parts.reply.devices);
+      ChooseVisible(base::Environment(kVisibleDevices), base::Environment("CUDA_DEVICE_ORDER"),
+                    parts.reply.devices);
   if (visible.code != CUDA_SUCCESS) return visible.code;  // the session ends with its socket
   std::vector<wire::Window> windows;
   for (const auto& device : parts.reply.devices) windows.push_back(device.window);
@@ -159,7 +161,7 @@ CUresult Adopt(SessionParts parts) {
 
 CUresult OpenAndAdopt() {
   const Options& options = ProcessOptions();
-  if (options.server.empty() || SelectsNothing(getenv(kVisibleDevices)))
+  if (options.server.empty() || SelectsNothing(base::Environment(kVisibleDevices)))
     return CUDA_ERROR_NO_DEVICE;
   for (const std::string& word : options.unknown_traces) {
     Say("LONGWIRE_TRACE names '%s', which is none of calls, allocations, summary", word.c_str());

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/environment.h"
 #include "client-shim/connect/connection.h"
 #include "wire/descriptors.h"
 
@@ -86,7 +87,7 @@ bool StartLink(const Options& options, const std::string& socket, std::string* s
   std::vector<char*> environment;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     bool ours_alone = strncmp(*variable, "LD_PRELOAD=", 11) == 0;
-    if (!ours_alone) environment.push_back(*variable);
+    if (!ours_alone && base::EnvironmentIsTrusted()) environment.push_back(*variable);
   }
   environment.push_back(nullptr);
 

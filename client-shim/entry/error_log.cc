@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/environment.h"
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
 #include "client-shim/support/never_destroyed.h"
@@ -45,7 +46,7 @@ ErrorLog& TheErrorLog() {
 
 // -1: nobody asked for one, or the program has closed it.
 int LogFile() {
-  const char* path = getenv("CUDA_LOG_FILE");
+  const char* path = base::Environment("CUDA_LOG_FILE");
   if (path == nullptr || path[0] == '\0') return -1;
   if (path == std::string_view("stdout")) return STDOUT_FILENO;
   if (path == std::string_view("stderr")) return STDERR_FILENO;

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/environment.h"
 #include "base/read_write.h"
 #include "wire/descriptors.h"
 #include "wire/number.h"
@@ -89,16 +90,16 @@ uint64_t Evict(const std::string& folder, uint64_t most) {
 }  // namespace
 
 std::optional<CompileCache> CompileCache::FromEnvironment() {
-  const char* disable = getenv("CUDA_CACHE_DISABLE");
+  const char* disable = base::Environment("CUDA_CACHE_DISABLE");
   if (disable != nullptr && atoi(disable) != 0) return std::nullopt;
   uint64_t limit = kUsualLimit;
-  if (const char* wanted = getenv("CUDA_CACHE_MAXSIZE"); wanted != nullptr) {
+  if (const char* wanted = base::Environment("CUDA_CACHE_MAXSIZE"); wanted != nullptr) {
     constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
     auto bytes = static_cast<uint64_t>(wire::ParseNumber(wanted, 0, kMax).value_or(kUsualLimit));
     limit = std::min(bytes, kLargestLimit);
   }
-  const char* path = getenv("CUDA_CACHE_PATH");
-  const char* home = getenv("HOME");
+  const char* path = base::Environment("CUDA_CACHE_PATH");
+  const char* home = base::Environment("HOME");
   std::string folder;
   if (path != nullptr && path[0] == '/') {
     folder = path;

@@ -7,7 +7,8 @@ header included by somebody; a comment at the top of each header; a folder's map
 its README.md has one, names all of them and no others; links between pages lead somewhere, and
 docs/README.md names each page of its folder once; no circle of includes beyond its folder's limit
 (cycles.py); code that runs in programs which are not ours makes descriptors by wire/descriptors.h
-alone, and our processes begin with having three; facts of calls stand in their descriptions; no
+alone, and our processes begin with having three; what may run setuid reads variables by
+base/environment.h alone; facts of calls stand in their descriptions; no
 folder has more retired words than words_left.txt says (words.py); the code of calls has the
 description's names (call_files.py); no folder of the product has more than 25 files
 (folder_sizes.py).
@@ -251,6 +252,17 @@ def check_descriptors(path, text):
                        "OpenStandardDescriptors")
 
 
+def check_environment(path, text):
+    """Yields where a variable is read that a program with more rights must not believe."""
+    if path.suffix not in {".cc", ".h"} or path.stem.endswith("_test"):
+        return
+    if path.parts[0] in (*IN_PROGRAMS, "cli", "link") and str(path) != "base/environment.h":
+        code = blank_literals(text)
+        for match in re.finditer(r"\b(secure_)?getenv\s*\(", code):
+            line = code.count("\n", 0, match.start()) + 1
+            yield f"{path}:{line}: a variable is read without base/environment.h"
+
+
 def check_facts(path, text):
     """Yields facts of calls that are not in the description. Tests may name the calls they make."""
     if path.stem.endswith("_test") or path.parts[0] == "tests":
@@ -269,6 +281,7 @@ def check_tree(root, with_format=False):
         if path.suffix in C_SUFFIXES:
             text = (root / path).read_text(errors="replace")
             faults += check_descriptors(path, text)
+            faults += check_environment(path, text)
             faults += [] if is_exempt(path) else check_facts(path, text)
     faults += find_dead_files(root, paths)
     faults += check_maps(root, paths)

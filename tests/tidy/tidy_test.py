@@ -60,6 +60,14 @@ class TidyTest(unittest.TestCase):
                    + "\nint socket() { return 1; }\n")
         self.assertEqual([], tidy.check_tree(self.root))
 
+    def test_variables_in_programs(self):
+        for read in ('getenv("HOME")', 'std::getenv("HOME")', 'secure_getenv("HOME")'):
+            self.write("wire/CMakeLists.txt", "add_library(read read.cc)\n")
+            self.write("wire/read.cc", "\nconst char* Home() {\n  return %s;\n}\n" % read)
+            self.expect("wire/read.cc:3", "without base/environment.h")
+        self.write("wire/read.cc", '\nint x = setenv("a", "b", 1);\n')
+        self.assertEqual([], tidy.check_tree(self.root))
+
     def test_processes_have_the_standard_descriptors(self):
         self.write("cli/CMakeLists.txt", "add_executable(x main.cc)\n")
         main = "int main(int count, char** words) {\n%s  return Twice(count);\n}\n"
