@@ -117,9 +117,15 @@ Descriptor ListenLocal(const std::string& path, mode_t mode) {
 }
 
 Descriptor ConnectLocal(const std::string& path) {
+  return ConnectLocal(path, std::chrono::milliseconds(0));
+}
+
+Descriptor ConnectLocal(const std::string& path, std::chrono::milliseconds patience) {
   sockaddr_un address;
   Descriptor connection = NewSocket();
   if (!connection.valid() || !FillAddress(path, &address)) return Descriptor();
+  timeval limit{patience.count() / 1000, patience.count() % 1000 * 1000};  // 0: none
+  setsockopt(connection.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
   if (connect(connection.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
     int error = errno;
     connection.Reset();

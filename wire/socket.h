@@ -38,6 +38,9 @@ std::optional<Message> ReceiveMessage(int socket, std::chrono::milliseconds time
 // connection. An invalid descriptor with errno set on failure.
 Descriptor ListenLocal(const std::string& path, mode_t mode = 0600);
 Descriptor ConnectLocal(const std::string& path);
+// The same for a process that may not accept: gives up (EAGAIN) after `patience`, and so does each
+// blocking write on the socket.
+Descriptor ConnectLocal(const std::string& path, std::chrono::milliseconds patience);
 Descriptor AcceptLocal(int listener);
 bool LocalPair(Descriptor* one, Descriptor* other);
 

@@ -1,9 +1,12 @@
 #include "server/daemon/warden_client.h"
 
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <memory>
 
+#include "base/poll_set.h"
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "server/keeper/hello.h"
@@ -16,11 +19,18 @@ using std::chrono::milliseconds;
 // A cold worker loads the driver and makes a context first.
 constexpr milliseconds kStartPatience{60'000};
 constexpr milliseconds kStatsPatience{2'000};
+// How long a warden may not accept a connection.
+constexpr milliseconds kAcceptPatience{2'000};
+// What waits for a warden that does not read: beyond that it gets only what must not be lost.
+constexpr size_t kWaitingLimit = 1 << 20;
 
 }  // namespace
 
 WardenClient::WardenClient(std::string socket, Starter starter, Events events)
-    : socket_path_(std::move(socket)), starter_(std::move(starter)), events_(std::move(events)) {}
+    : socket_path_(std::move(socket)),
+      starter_(std::move(starter)),
+      events_(std::move(events)),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 WardenClient::~WardenClient() {
   ending_.store(true);
@@ -40,23 +50,48 @@ std::optional<wire::VersionRange> WardenClient::Greet(wire::Descriptor* socket) 
     if (answer) return message::HelloIn(answer->bytes).value_or(wire::VersionRange{});
     if (!closed) return std::nullopt;
   }
-  *socket = wire::ConnectLocal(socket_path_);
+  *socket = wire::ConnectLocal(socket_path_, kAcceptPatience);
   if (!socket->valid()) return std::nullopt;
   return wire::kWithoutRange;
 }
 
 bool WardenClient::Connect(std::string* sentence, bool* silent) {
+  return ConnectUntil(std::chrono::steady_clock::now() + kStartPatience, sentence, silent);
+}
+
+bool WardenClient::ConnectUntil(std::chrono::steady_clock::time_point deadline,
+                                std::string* sentence, bool* silent) {
   base::AssertNoRankedLockHeld();
-  base::MutexLock connecting(connect_mutex_);
-  {
-    base::MutexLock lock(mutex_);
-    if (socket_ != nullptr) return true;
+  base::MutexLock lock(mutex_);
+  const uint64_t before = attempts_;
+  while (connecting_ && std::chrono::steady_clock::now() < deadline) {
+    answered_.WaitUntil(lock, deadline);
   }
+  if (socket_ != nullptr) return true;
+  if (connecting_ || attempts_ != before) {
+    *sentence = connecting_ ? "longwire-warden does not answer" : last_problem_;
+    if (sentence->empty()) *sentence = "longwire-warden went away";
+    return false;
+  }
+  connecting_ = true;
+  lock.Unlock();
+  bool connected = TryToConnect(sentence, silent);
+  lock.Lock();
+  connecting_ = false;
+  ++attempts_;
+  last_problem_ = *sentence;
+  answered_.NotifyAll();
+  return connected;
+}
+
+bool WardenClient::TryToConnect(std::string* sentence, bool* silent) {
+  base::MutexLock connecting(connect_mutex_);
   if (reader_.joinable()) reader_.join();
-  wire::Descriptor socket = wire::ConnectLocal(socket_path_);
-  if (!socket.valid()) {
+  wire::Descriptor socket = wire::ConnectLocal(socket_path_, kAcceptPatience);
+  bool crowded = !socket.valid() && errno == EAGAIN;
+  if (!socket.valid() && !crowded) {
     if (!starter_(sentence)) return false;
-    socket = wire::ConnectLocal(socket_path_);
+    socket = wire::ConnectLocal(socket_path_, kAcceptPatience);
   }
   if (!socket.valid()) {
     *sentence = "longwire-warden does not answer at " + socket_path_;
@@ -98,11 +133,23 @@ void WardenClient::ReadLoop() {
     base::MutexLock lock(mutex_);
     socket = socket_;
   }
-  while (true) {
-    bool closed = false;
-    auto message = wire::ReceiveMessage(socket->get(), milliseconds(-1), &closed);
+  base::PollSet set;
+  for (bool closed = false; !closed;) {
+    short events = POLLIN;
+    {
+      base::MutexLock lock(mutex_);
+      if (!waiting_.empty()) events |= POLLOUT;
+    }
+    set.Clear();
+    base::PollSet::Entry warden = set.Add(socket->get(), events);
+    base::PollSet::Entry wake = set.Add(wake_.get());
+    if (set.Wait(milliseconds(-1)) < 0) continue;
+    eventfd_t count = 0;
+    if (set.Ready(wake)) eventfd_read(wake_.get(), &count);
+    if (set.Ready(warden, POLLOUT)) SendWaiting();
+    if (!set.Ready(warden, static_cast<short>(~POLLOUT))) continue;
+    auto message = wire::ReceiveMessage(socket->get(), milliseconds(0), &closed);
     if (message) HandleMessage(std::move(*message));
-    if (closed) break;
   }
   LoseConnection();
 }
@@ -111,6 +158,8 @@ void WardenClient::LoseConnection() {
   {
     base::MutexLock lock(mutex_);
     socket_ = nullptr;
+    waiting_.clear();
+    waiting_bytes_ = 0;
     for (auto& [number, pending] : pending_) {
       pending.messages.clear();
       pending.done = true;
@@ -162,17 +211,18 @@ void WardenClient::Answer(uint64_t number, wire::Message message) {
 std::vector<wire::Message> WardenClient::Ask(uint64_t number, bool list,
                                              std::span<const std::byte> packet,
                                              milliseconds patience, std::string* sentence) {
-  if (!Connect(sentence)) return {};
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  if (!ConnectUntil(deadline, sentence, nullptr)) return {};
   base::MutexLock lock(mutex_);
   *sentence = "longwire-warden went away";
   if (socket_ == nullptr) return {};
   // In the table before the request is out: the answer may be quick.
   pending_[number].list = list;
-  if (!wire::SendMessage(socket_->get(), packet)) {
+  if (!Send(packet, Keep::kBounded)) {
+    if (!waiting_.empty()) *sentence = "longwire-warden does not answer";
     pending_.erase(number);
     return {};
   }
-  auto deadline = std::chrono::steady_clock::now() + patience;
   while (!pending_[number].done && answered_.WaitUntil(lock, deadline)) {
   }
   bool done = pending_[number].done;
@@ -182,9 +232,32 @@ std::vector<wire::Message> WardenClient::Ask(uint64_t number, bool list,
   return done ? std::move(messages) : std::vector<wire::Message>();
 }
 
-void WardenClient::Send(std::span<const std::byte> packet) {
+bool WardenClient::Send(std::span<const std::byte> packet, Keep keep) {
+  if (waiting_.empty()) {
+    ssize_t sent = send(socket_->get(), packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) return true;
+    if (errno != EAGAIN && errno != EINTR) return false;
+  }
+  if (keep == Keep::kBounded && waiting_bytes_ + packet.size() > kWaitingLimit) return false;
+  waiting_.emplace_back(packet.begin(), packet.end());
+  waiting_bytes_ += packet.size();
+  eventfd_write(wake_.get(), 1);
+  return true;
+}
+
+void WardenClient::SendWaiting() {
   base::MutexLock lock(mutex_);
-  if (socket_ != nullptr) wire::SendMessage(socket_->get(), packet);
+  while (socket_ != nullptr && !waiting_.empty()) {
+    const std::vector<std::byte>& packet = waiting_.front();
+    if (send(socket_->get(), packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return;
+    waiting_bytes_ -= packet.size();
+    waiting_.pop_front();
+  }
+}
+
+void WardenClient::Tell(std::span<const std::byte> packet, Keep keep) {
+  base::MutexLock lock(mutex_);
+  if (socket_ != nullptr) Send(packet, keep);
 }
 
 StartedWorker WardenClient::Start(warden::StartWorker request) {
@@ -212,13 +285,15 @@ StartedWorker WardenClient::Start(warden::StartWorker request) {
 void WardenClient::Kill(uint64_t session) {
   warden::KillWorker request;
   request.session = session;
-  Send(message::Pack(request));
+  Tell(message::Pack(request), Keep::kAlways);
 }
 
-void WardenClient::SetQuota(const warden::SetQuota& quota) { Send(message::Pack(quota)); }
+void WardenClient::SetQuota(const warden::SetQuota& quota) {
+  Tell(message::Pack(quota), Keep::kBounded);
+}
 
 void WardenClient::SetLimits(const keeper::KeeperLimits& limits) {
-  Send(message::Pack(warden::SetLimits{limits}));
+  Tell(message::Pack(warden::SetLimits{limits}), Keep::kBounded);
 }
 
 std::vector<keeper::MemoryEvent> WardenClient::GetEvents(int32_t device, uint64_t after) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -44,7 +45,7 @@ class WardenClient {
   ~WardenClient();
 
   // Connects unless it is connected. False with a sentence; *silent: a process listens but has not
-  // sent its versions yet.
+  // sent its versions yet. Callers that come meanwhile wait for the same attempt.
   bool Connect(std::string* sentence, bool* silent = nullptr);
   bool IsConnected();
   // started.code is not 0 when there is no worker, and started.sentence says why.
@@ -68,9 +69,17 @@ class WardenClient {
   // The messages that answer `packet`, whose request number is `number`; none with a sentence.
   std::vector<wire::Message> Ask(uint64_t number, bool list, std::span<const std::byte> packet,
                                  std::chrono::milliseconds patience, std::string* sentence);
+  bool ConnectUntil(std::chrono::steady_clock::time_point deadline, std::string* sentence,
+                    bool* silent);
+  bool TryToConnect(std::string* sentence, bool* silent);
   // Exchanges Hello on the new connection; the warden's versions, nullopt if it does not answer.
   std::optional<wire::VersionRange> Greet(wire::Descriptor* socket);
-  void Send(std::span<const std::byte> packet);
+  // Never waits for the warden: what its socket does not take is sent later, in order. False if it
+  // has gone, or too much waits already; `always`: then, too.
+  enum class Keep { kBounded, kAlways };
+  bool Send(std::span<const std::byte> packet, Keep keep) LONGWIRE_REQUIRES(mutex_);
+  void Tell(std::span<const std::byte> packet, Keep keep);
+  void SendWaiting();
   void ReadLoop();
   void HandleMessage(wire::Message message);
   template <class M>
@@ -84,7 +93,9 @@ class WardenClient {
   std::atomic<uint64_t> next_request_{1};
   std::atomic<bool> ending_{false};
 
-  // One thread connects. Without a rank: it may wait until a warden has started.
+  wire::Descriptor wake_;  // for the reader: something waits to be sent
+
+  // Of the thread that connects. Without a rank: it may wait until a warden has started.
   base::Mutex connect_mutex_ LONGWIRE_ACQUIRED_BEFORE(mutex_);
   std::thread reader_ LONGWIRE_GUARDED_BY(connect_mutex_);
   // The protocol version in use.
@@ -94,6 +105,11 @@ class WardenClient {
   base::CondVar answered_;
   std::shared_ptr<wire::Descriptor> socket_ LONGWIRE_GUARDED_BY(mutex_);
   std::map<uint64_t, Pending> pending_ LONGWIRE_GUARDED_BY(mutex_);
+  std::deque<std::vector<std::byte>> waiting_ LONGWIRE_GUARDED_BY(mutex_);  // to be sent
+  size_t waiting_bytes_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  bool connecting_ LONGWIRE_GUARDED_BY(mutex_) = false;
+  uint64_t attempts_ LONGWIRE_GUARDED_BY(mutex_) = 0;
+  std::string last_problem_ LONGWIRE_GUARDED_BY(mutex_);  // of the last attempt
 };
 
 // Starts `longwire-warden` from the daemon's own folder, detached, and waits until it answers.
