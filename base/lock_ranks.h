@@ -17,6 +17,7 @@ inline constexpr LockRank kLinkLane{140, "link::Lane::mutex_"};
 // longwired.
 inline constexpr LockRank kAcceptLoop{200, "daemon::AcceptLoop::mutex_"};
 inline constexpr LockRank kLocalSocket{210, "daemon::LocalSocket::mutex_"};
+inline constexpr LockRank kRemovals{215, "daemon::Removals::mutex_"};
 inline constexpr LockRank kSessionTable{220, "daemon::SessionTable::mutex_"};
 inline constexpr LockRank kServerSession{230, "daemon::ServerSession::mutex_"};
 inline constexpr LockRank kDaemonLane{240, "daemon::Lane::mutex_"};
@@ -26,6 +27,7 @@ inline constexpr LockRank kHostMemoryTable{265, "gates::HostMemoryTable::mutex_"
 inline constexpr LockRank kImages{270, "daemon::Images::mutex_"};
 inline constexpr LockRank kImageStore{280, "images::ImageStore::mutex_"};
 inline constexpr LockRank kWardenClient{290, "daemon::WardenClient::mutex_"};
+inline constexpr LockRank kIdentityFigures{295, "daemon::IdentityFigures::mutex_"};
 inline constexpr LockRank kNotifier{300, "daemon::Notifier::mutex_"};
 
 // What link and longwired share.
@@ -36,6 +38,7 @@ inline constexpr LockRank kStreamWake{420, "transport::GrpcStream::wake_mutex_"}
 // Taken for a moment from anywhere in longwired, also from within gRPC.
 inline constexpr LockRank kLiveConfig{500, "config::LiveConfig::mutex_"};
 inline constexpr LockRank kServerCredentials{510, "daemon::TlsServerCredentials::mutex_"};
+inline constexpr LockRank kRevocations{515, "daemon::Revocations::mutex_"};
 inline constexpr LockRank kRefusalLimiter{520, "daemon::Limiter::mutex_"};
 inline constexpr LockRank kEntrance{525, "admission::Entrance::mutex_"};
 inline constexpr LockRank kCapacity{530, "admission::Capacity::mutex_"};

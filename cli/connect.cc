@@ -56,7 +56,7 @@ void FindServer(ServerOptions* options) {
 }
 
 bool ParseServerOptions(const char* command, const Arguments& arguments, const char* flag,
-                        bool* flag_given, ServerOptions* options) {
+                        bool* flag_given, ServerOptions* options, Server server) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& name = arguments[i];
     Taken taken = TakeConnectionOption(command, arguments, &i);
@@ -74,7 +74,7 @@ bool ParseServerOptions(const char* command, const Arguments& arguments, const c
     }
   }
   FindServer(options);
-  if (!options->server.empty()) return true;
+  if (!options->server.empty() || server == Server::kOptional) return true;
   std::fprintf(stderr, "longwire %s: no server; give --server HOST:PORT or set LONGWIRE_SERVER\n",
                command);
   return false;

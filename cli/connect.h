@@ -30,8 +30,9 @@ void FindServer(ServerOptions* options);
 
 // Parses these options, --help and the command's own `flag`. False with a sentence on standard
 // error.
+enum class Server { kNeeded, kOptional };
 bool ParseServerOptions(const char* command, const Arguments& arguments, const char* flag,
-                        bool* flag_given, ServerOptions* options);
+                        bool* flag_given, ServerOptions* options, Server server = Server::kNeeded);
 
 // nullopt with a sentence. A unix: address has no service.
 std::optional<link::ServerChannel> ConnectTo(const ServerOptions& options, std::string* sentence);

@@ -27,19 +27,20 @@ constexpr const char* kHelp =
                     invites a user to this server; prints the line for longwire join
   longwire join LINE
                     gets this user's certificate with such a line, and opens a session
-  longwire cert init | server | client | renew | show
+  longwire cert init | server | client | renew | revoke | show
                     certificates by which servers and users know each other
   longwire config check|show|default [FILE]
                     longwired's configuration file: what is wrong, what it means, a first one
-  longwire admin reload [--server HOST:PORT]
-                    longwired reads its configuration again
+  longwire admin reload | sessions | kill | evict | drain | cordon
+                    for operators: settings, and who may stay
   longwire bench [--server HOST:PORT] [--json]
                     what the server costs beside a GPU of this host
   longwire COMMAND --help
   longwire --version
 
 HOST:PORT may be a comma list, and for run, trace, doctor, admin and bench unix:PATH, the local
-socket of a server on this host. Without --server the environment variable LONGWIRE_SERVER is used.
+socket of a server on this host. Without --server the environment variable LONGWIRE_SERVER is used;
+status, memory and admin then ask longwired of this host.
 )";
 
 struct Command {

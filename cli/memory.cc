@@ -8,7 +8,7 @@
 #include <fstream>
 #include <thread>
 
-#include "cli/connect.h"
+#include "cli/operator/operator.h"
 #include "cli/text.h"
 #include "link/transport/grpc_setup.h"
 
@@ -64,9 +64,12 @@ bool Parse(const Arguments& arguments, Request* request, int* status) {
     if (taken == Taken::kNo) others.push_back(arguments[i]);
   }
   bool none = false;
-  if (!ParseServerOptions("memory", others, "", &none, &request->server)) return false;
+  if (!ParseServerOptions("memory", others, "", &none, &request->server, Server::kOptional)) {
+    return false;
+  }
   if (request->server.help) {
-    PrintHelp(kHelp, Reach::kNetwork);
+    std::fputs(kHelp, stdout);
+    PrintHelp(kOperatorHelp, Reach::kNetworkAndLocal);
     *status = 0;
     return false;
   }
@@ -90,8 +93,8 @@ void TakeSample(const transport::InspectReply& reply, const transport::Device& d
 }
 
 // Samples for this many seconds. Earlier events are left out.
-bool Watch(const link::ServerChannel& server, double seconds,
-           std::map<int32_t, MemoryHistory>* devices, std::string* sentence) {
+bool Watch(Operator& server, double seconds, std::map<int32_t, MemoryHistory>* devices,
+           std::string* sentence) {
   using Clock = std::chrono::steady_clock;
   auto end = Clock::now() + std::chrono::duration<double>(seconds);
   std::map<int32_t, uint64_t> last;
@@ -105,7 +108,7 @@ bool Watch(const link::ServerChannel& server, double seconds,
       cursor->set_number(number);
     }
     transport::InspectReply reply;
-    if (!InspectServer(server, &reply, sentence, std::move(request))) return false;
+    if (!server.Inspect(request, &reply, sentence)) return false;
     auto time = std::chrono::system_clock::now().time_since_epoch();
     double now = std::chrono::duration<double>(time).count();
     for (const transport::Device& device : reply.devices()) {
@@ -126,7 +129,7 @@ bool Watch(const link::ServerChannel& server, double seconds,
   return true;
 }
 
-int WriteTimeline(const link::ServerChannel& server, const Request& request) {
+int WriteTimeline(Operator& server, const Request& request) {
   std::map<int32_t, MemoryHistory> devices;
   std::string sentence;
   if (!Watch(server, request.seconds, &devices, &sentence)) {
@@ -158,10 +161,10 @@ int Memory(const Arguments& arguments) {
   if (!Parse(arguments, &request, &status)) return status;
   transport::PrepareProcess();
   std::string sentence;
-  auto server = ConnectTo(request.server, &sentence);
-  if (server && !request.timeline.empty()) return WriteTimeline(*server, request);
+  Operator server(request.server, Operator::Prefers::kNetwork);
+  if (!request.timeline.empty()) return WriteTimeline(server, request);
   transport::InspectReply reply;
-  if (!server || !InspectServer(*server, &reply, &sentence)) {
+  if (!server.Inspect({}, &reply, &sentence)) {
     std::fprintf(stderr, "longwire memory: %s\n", sentence.c_str());
     return 1;
   }

@@ -1,7 +1,7 @@
 // longwire status: what a server has and who uses it.
 #include <cstdio>
 
-#include "cli/connect.h"
+#include "cli/operator/operator.h"
 #include "cli/status_json.h"
 #include "cli/text.h"
 #include "link/transport/grpc_setup.h"
@@ -109,6 +109,10 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
               static_cast<unsigned long long>(daemon.sessions_opened()),
               static_cast<unsigned long long>(daemon.sessions_failed()));
   PrintAdmission(daemon.admission());
+  for (const std::string& sentence : daemon.unset_limits()) {
+    std::printf("no limit set: %s\n", Printable(sentence).c_str());
+  }
+  if (daemon.draining()) std::printf("draining: no new sessions are opened\n");
   const transport::ModuleCache& modules = daemon.module_cache();
   if (modules.limit() != 0) {
     std::printf(
@@ -121,8 +125,9 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
     std::printf("problem: %s\n", Printable(daemon.warden_problem()).c_str());
   }
   for (const transport::Device& device : reply.devices()) {
-    std::printf("\ndevice %d  %s  (keeper %d)\n", device.ordinal(),
-                Printable(device.name()).c_str(), device.keeper_pid());
+    std::printf("\ndevice %d  %s  (keeper %d)%s\n", device.ordinal(),
+                Printable(device.name()).c_str(), device.keeper_pid(),
+                device.cordoned() ? ", cordoned: it gets no new sessions" : "");
     std::printf("  memory %s: %s leased (most ever %s), %s idle, %s can be lent\n",
                 BytesText(device.total()).c_str(), BytesText(device.leased()).c_str(),
                 BytesText(device.leased_peak()).c_str(), BytesText(device.idle()).c_str(),
@@ -156,25 +161,27 @@ void PrintText(const std::string& server, const transport::InspectReply& reply) 
 
 int Status(const Arguments& arguments) {
   ServerOptions options;
-  if (!ParseServerOptions("status", arguments, "--json", &options.json, &options)) {
+  if (!ParseServerOptions("status", arguments, "--json", &options.json, &options,
+                          Server::kOptional)) {
     return kUsageStatus;
   }
   if (options.help) {
-    PrintHelp(kHelp, Reach::kNetwork);
+    std::fputs(kHelp, stdout);
+    PrintHelp(kOperatorHelp, Reach::kNetworkAndLocal);
     return 0;
   }
   transport::PrepareProcess();
   std::string sentence;
-  auto server = ConnectTo(options, &sentence);
+  Operator server(options, Operator::Prefers::kNetwork);
   transport::InspectReply reply;
-  if (!server || !InspectServer(*server, &reply, &sentence)) {
+  if (!server.Inspect({}, &reply, &sentence)) {
     std::fprintf(stderr, "longwire status: %s\n", sentence.c_str());
     return 1;
   }
   if (options.json) {
-    std::puts(StatusJson(server->server, reply).c_str());
+    std::puts(StatusJson(server.name(), reply).c_str());
   } else {
-    PrintText(server->server, reply);
+    PrintText(server.name(), reply);
   }
   return reply.daemon().warden_problem().empty() ? 0 : 1;
 }

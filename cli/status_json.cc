@@ -66,6 +66,8 @@ std::string FieldsOf(const Message& message) {
 
 }  // namespace
 
+std::string MessageJson(const Message& message) { return "{" + FieldsOf(message) + "}"; }
+
 std::string StatusJson(const std::string& server, const transport::InspectReply& reply) {
   std::string text = "{\"server\":" + JsonString(server) + "," + FieldsOf(reply.daemon());
   for (int i = 0; i < reply.GetDescriptor()->field_count(); ++i) {

@@ -47,7 +47,9 @@ inline constexpr std::string_view kGuards[] = {
     "quota_bytes",     // more bytes in flight than a tenant may have: worker/transfer/in_flight.h
     "quota_sessions",  // more sessions than a tenant may have: server/daemon/session_table.cc
     "range_check",     // a kernel's access outside of device memory: softgpu/engine/memory/arena.cc
+    "removal",         // sessions whose right has ended: server/daemon/access/removals.cc
     "resources",       // parts of a device that were not given: worker/process/given_resources.cc
+    "revocation",      // a certificate that was taken back: server/daemon/access/revocations.cc
     "revoked",         // renewal of a revoked certificate: server/signer/revocations.cc
     "scrub",           // another session's bytes in leased memory: server/keeper/main.cc
     "shared_tenant",   // another tenant's shared memory: server/keeper/chunk_sharing.cc

@@ -6,6 +6,9 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/environment.h"
+#include "cli/cert/issued.h"
+#include "cli/cert/revoke.h"
 #include "cli/cert/show.h"
 #include "cli/enrol/renew.h"
 #include "cli/options.h"
@@ -33,6 +36,9 @@ constexpr const char* kHelp =
       sign a certificate for a user; the server's configuration lists NAME at a tenant
   longwire cert renew [--help]
       a new certificate for this user, from the server's signer
+  longwire cert revoke [NAME|FILE] [--dir D]
+      take all certificates of a user back, or the one in FILE: D/revoked.crl, which servers read
+      (tls.revocations) and whose sessions they end. Without a name: only make that list
   longwire cert show FILE
       what a certificate says
 
@@ -75,7 +81,7 @@ Taken TakeDays(const Arguments& arguments, size_t* i, int* days) {
 
 // False with a sentence on standard error.
 bool ParseWish(const Arguments& arguments, Wish* wish) {
-  const char* home = getenv("HOME");
+  const char* home = base::Environment("HOME");
   wish->folder = std::string(home == nullptr ? "." : home) + "/.config/longwire/authority";
   for (size_t i = 1; i < arguments.size(); ++i) {
     const std::string& word = arguments[i];
@@ -86,6 +92,8 @@ bool ParseWish(const Arguments& arguments, Wish* wish) {
     if (taken == Taken::kYes) continue;
     if (word == "--force") {
       wish->force = true;
+    } else if (arguments[0] == "revoke" && wish->name.empty() && !word.starts_with("-")) {
+      wish->name = word;
     } else {
       Fail("unknown option '" + word + "'. See longwire cert --help");
       return false;
@@ -140,8 +148,10 @@ int Sign(const Wish& wish, const std::string& file, Issue issue, PemFiles* files
   if (!authority) return Fail(sentence + "; make an authority with: longwire cert init");
   auto made = issue(*authority, ValidFor(wish.days == 0 ? kDays : wish.days), &sentence);
   *files = FilesOf(wish.folder + "/" + file);
-  if (!made || !certificates::WriteFiles(*files, *made, wish.force, &sentence))
+  if (!made || !certificates::WriteFiles(*files, *made, wish.force, &sentence) ||
+      !RecordIssued(wish.folder, made->certificate, &sentence)) {
     return Fail(sentence);
+  }
   std::printf("%s, valid until %s\n%s\n", files->certificate.c_str(), ValidUntil(*made).c_str(),
               files->key.c_str());
   return 0;
@@ -191,14 +201,15 @@ int Cert(const Arguments& arguments) {
   const std::string& action = arguments[0];
   if (action == "show" && arguments.size() == 2) return ShowCertificate(arguments[1]);
   Wish wish;
-  if (action != "init" && action != "server" && action != "client") {
+  if (action != "init" && action != "server" && action != "client" && action != "revoke") {
     std::fputs(
-        "longwire cert: init, server, client, renew or show FILE? See longwire cert --help\n",
+        "longwire cert: init, server, client, renew, revoke or show FILE? See longwire cert --help\n",
         stderr);
     return kUsageStatus;
   }
   if (!ParseWish(arguments, &wish)) return kUsageStatus;
   if (action == "init") return Init(wish);
+  if (action == "revoke") return Revoke(wish.folder, wish.name);
   if (wish.name.empty()) {
     Fail("--name is missing: " +
          std::string(action == "server" ? "host names or IP addresses" : "the user's identity"));

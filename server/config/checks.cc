@@ -79,12 +79,6 @@ class Checker {
     std::string problem;
     auto address = transport::ParseAddress(config().metrics(), &problem);
     if (!address) return;
-    if (!transport::IsLoopback(*address)) {
-      Add("metrics",
-          "metrics: expected an address of this host alone, such as 127.0.0.1:7412, "
-          "found " +
-              address->Text());
-    }
     for (const std::string& listen : config().listen()) {
       if (listen != address->Text() || address->port == 0) continue;
       Add("metrics",

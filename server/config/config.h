@@ -55,6 +55,8 @@ std::vector<std::string> Changes(const Config& running, const Config& next);
 // Values as the types that their users need.
 std::vector<transport::Address> ListenAddresses(const Config& config);
 std::chrono::milliseconds ResumeGrace(const Config& config);
+// Whether other hosts can reach it.
+bool LeavesHost(const Config& config);
 // Empty when it is switched off.
 std::string LocalSocketPath(const Config& config);
 

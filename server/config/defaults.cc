@@ -1,4 +1,6 @@
 // What was not said, and values in the types of their users.
+#include <algorithm>
+
 #include "server/config/config.h"
 #include "server/config/schema.h"
 #include "server/config/values.h"
@@ -60,6 +62,12 @@ std::vector<transport::Address> ListenAddresses(const Config& config) {
     if (auto address = transport::ParseAddress(text, &problem)) addresses.push_back(*address);
   }
   return addresses;
+}
+
+bool LeavesHost(const Config& config) {
+  std::vector<transport::Address> addresses = ListenAddresses(config);
+  return std::ranges::any_of(
+      addresses, [](const transport::Address& one) { return !transport::IsLoopback(one); });
 }
 
 std::chrono::milliseconds ResumeGrace(const Config& config) {

@@ -63,13 +63,24 @@ bool AcceptLoop::Start(std::string* sentence) {
 
 bool AcceptLoop::MakeCredentials(std::string* sentence) {
   if (!table_.config()->has_tls()) return true;
+  Revocations::Prepared revoked;
+  if (!Revocations::Prepare(*table_.config(), &revoked, sentence)) return false;
+  revocations_.Use(std::move(revoked));
   WatchHandshakes();
   tls_ = TlsServerCredentials::Make(FilesOf(table_.config()->tls()), sentence);
   return tls_ != nullptr;
 }
 
 bool AcceptLoop::ReloadCredentials(const config::Config& config, std::string* sentence) {
-  if (tls_ != nullptr && config.has_tls()) return tls_->Reload(FilesOf(config.tls()), sentence);
+  if (tls_ != nullptr && config.has_tls()) {
+    Revocations::Prepared revoked;
+    if (!Revocations::Prepare(config, &revoked, sentence) ||
+        !tls_->Reload(FilesOf(config.tls()), sentence)) {
+      return false;
+    }
+    revocations_.Use(std::move(revoked));
+    return true;
+  }
   if (tls_ == nullptr && !config.has_tls()) return true;
   *sentence = "TLS cannot be switched on or off while longwired runs; restart it";
   return false;
@@ -77,11 +88,19 @@ bool AcceptLoop::ReloadCredentials(const config::Config& config, std::string* se
 
 Peer AcceptLoop::PeerOf(const grpc::ServerContext& context) {
   Peer peer = daemon::PeerOf(context, table_.config());
-  if (tls_ == nullptr || peer.refused() || tls_->Trusts(CertificatesOf(context))) return peer;
-  peer.tenant = nullptr;
-  peer.refusal = "the certificate of '" + peer.identity +
-                 "' is of an authority that the server does not trust any more";
+  if (peer.refused() || peer.proof.certificates.empty()) return peer;
+  peer.refusal = Distrust(peer.proof.certificates);
+  if (!peer.refusal.empty()) peer.tenant = nullptr;
   return peer;
+}
+
+std::string AcceptLoop::Distrust(const std::string& chain) {
+  if (tls_ == nullptr) return {};
+  if (tls_->Trusts(chain)) return revocations_.Refusal(chain);
+  transport::CertificatePointer own = transport::ParseCertificate(chain);
+  const std::string name = own == nullptr ? "" : transport::Describe(own.get()).common_name;
+  return "the certificate of '" + name +
+         "' is of an authority that the server does not trust any more";
 }
 
 void AcceptLoop::Loop() {

@@ -15,6 +15,7 @@
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
 #include "proto/transport.grpc.pb.h"
+#include "server/daemon/access/revocations.h"
 #include "server/daemon/listener.h"
 #include "server/daemon/server_credentials.h"
 #include "server/daemon/session_table.h"
@@ -36,9 +37,13 @@ class AcceptLoop {
 
   // Listens at every address of the configuration. False with a sentence.
   bool Start(std::string* sentence);
-  // Reads the TLS files that `config` names, for connections from now on. False with a sentence,
-  // and nothing changes, when one is invalid. Does nothing in a daemon without TLS.
+  // Reads the TLS files and revoked certificates that `config` names, for connections from now on.
+  // False with a sentence, and nothing changes, when one is invalid. Does nothing in a daemon
+  // without TLS.
   bool ReloadCredentials(const config::Config& config, std::string* sentence);
+  Revocations& revocations() { return revocations_; }
+  // Says why the chain (PEM) is no proof any more; empty when it is.
+  std::string Distrust(const std::string& chain);
   // The caller, by the configuration and certificates that are in force now.
   Peer PeerOf(const grpc::ServerContext& context);
   // Ends what is under way and waits for it.
@@ -78,6 +83,7 @@ class AcceptLoop {
   Service service_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::shared_ptr<TlsServerCredentials> tls_;  // nullptr: connections are not encrypted
+  Revocations revocations_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
   Listener listener_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "wire/guards.h"
 
@@ -23,6 +24,19 @@ transport::AdminReply Refuse(const std::string& sentence) {
   return reply;
 }
 
+// The log says who did it.
+transport::AdminReply Done(const std::string& who, const std::string& sentence) {
+  Log(LogLevel::kInfo, sentence + ", for " + who);
+  transport::AdminReply reply;
+  reply.set_done(true);
+  reply.add_sentences(sentence);
+  return reply;
+}
+
+std::string Sessions(size_t count) {
+  return std::to_string(count) + (count == 1 ? " session" : " sessions");
+}
+
 }  // namespace
 
 bool MayAdminister(const Peer& peer, std::string* sentence) {
@@ -32,12 +46,11 @@ bool MayAdminister(const Peer& peer, std::string* sentence) {
     *sentence = peer.refusal;
     return false;
   }
-  // Everybody's tenant names nobody.
-  bool named = std::ranges::count(peer.tenant->identities(), peer.identity) != 0;
-  if (peer.tenant->admin() || (!named && peer.identity == kLoopbackIdentity)) return true;
+  if (peer.tenant->admin()) return true;
   *sentence =
-      "only an administrator may do that: a member of a tenant with admin: true, or the "
-      "server's own user on its own host; " +
+      "only an administrator may do that: on the server's host root, the server's own user and "
+      "members of its admin_group, who need no --server; elsewhere a member of a tenant with "
+      "admin: true. " +
       NameOf(peer) + " of the tenant '" + peer.tenant->name() + "' is none";
   return false;
 }
@@ -49,15 +62,69 @@ transport::AdminReply Admin::Handle(const Peer& peer, const transport::AdminRequ
         "administration by " + NameOf(peer) + " was refused: " + sentence);
     return Refuse(sentence);
   }
-  if (request.request_case() != transport::AdminRequest::kReload) {
-    return Refuse("this longwired (" LONGWIRE_VERSION
-                  ") does not know what it is asked for; upgrade it");
+  return Execute(NameOf(peer), request);
+}
+
+transport::AdminReply Admin::Execute(const std::string& who,
+                                     const transport::AdminRequest& request) {
+  switch (request.request_case()) {
+    case transport::AdminRequest::kReload:
+      break;
+    case transport::AdminRequest::kKill:
+      return Kill(who, request.kill().session());
+    case transport::AdminRequest::kEvict:
+      return Evict(who, request.evict().name());
+    case transport::AdminRequest::kDrain:
+      return Drain(who, request.drain().off());
+    case transport::AdminRequest::kCordon:
+      return Cordon(who, request.cordon().device(), request.cordon().off());
+    default:
+      return Refuse("this longwired (" LONGWIRE_VERSION
+                    ") does not know what it is asked for; upgrade it");
   }
-  Reloader::Outcome outcome = reload_(NameOf(peer));
+  Reloader::Outcome outcome = reload_(who);
   transport::AdminReply reply;
   reply.set_done(outcome.done);
   for (const std::string& said : outcome.sentences) reply.add_sentences(said);
   return reply;
+}
+
+transport::AdminReply Admin::Kill(const std::string& who, uint64_t id) {
+  auto session = table_.Find(id);
+  if (session == nullptr) {
+    return Refuse("there is no session " + std::to_string(id) +
+                  "; longwire admin sessions lists them");
+  }
+  table_.End(session, {static_cast<uint32_t>(transport::kLaunchFailed),
+                       "the server's administrator ended this session"});
+  return Done(who, "session " + std::to_string(id) + " of '" + session->client().peer.identity +
+                       "' has been ended");
+}
+
+transport::AdminReply Admin::Evict(const std::string& who, const std::string& name) {
+  std::optional<size_t> ended = removals_.Evict(name);
+  if (!ended) return Refuse("there is no tenant and no identity '" + name + "'");
+  return Done(who, Sessions(*ended) + " of '" + name + "' ended");
+}
+
+transport::AdminReply Admin::Drain(const std::string& who, bool off) {
+  table_.SetDraining(!off);
+  if (off) return Done(who, "new sessions are opened again");
+  return Done(who, "no new sessions are opened any more; running now: " +
+                       std::to_string(table_.List().size()));
+}
+
+transport::AdminReply Admin::Cordon(const std::string& who, int32_t device, bool off) {
+  std::string sentence;
+  auto stats = table_.warden().GetStats(&sentence);
+  if (!stats) return Refuse(sentence);
+  bool served = std::ranges::any_of(
+      stats->devices, [&](const warden::DeviceStats& one) { return one.device == device; });
+  if (!served) return Refuse("the server has no device " + std::to_string(device));
+  table_.placements().Cordon(device, !off);
+  return Done(who, "device " + std::to_string(device) +
+                       (off ? " gets new sessions again"
+                            : " gets no new sessions any more; those that it has go on"));
 }
 
 }  // namespace longwire::daemon

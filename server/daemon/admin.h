@@ -5,14 +5,15 @@
 #include <string>
 
 #include "proto/transport.pb.h"
+#include "server/daemon/access/removals.h"
 #include "server/daemon/peer.h"
 #include "server/daemon/reload.h"
 
 namespace longwire::daemon {
 
-// True if the peer may administer the daemon; false with a sentence. Allowed are: the daemon's own
-// user and root at a socket of this host; peers whose tenant has admin: true; and, if there are no
-// tenants, connections without TLS from this host. Thread-safe.
+// True if the peer may administer the daemon; false with a sentence. Allowed are the daemon's own
+// user and root at a socket of this host, and peers whose tenant has admin: true. A connection
+// without TLS may be any user's of this host. Thread-safe.
 bool MayAdminister(const Peer& peer, std::string* sentence);
 
 class Admin {
@@ -20,13 +21,23 @@ class Admin {
   // `who`: the requester, for the log.
   using Reload = std::function<Reloader::Outcome(const std::string& who)>;
 
-  explicit Admin(Reload reload) : reload_(std::move(reload)) {}
+  Admin(Reload reload, SessionTable& table, Removals& removals)
+      : reload_(std::move(reload)), table_(table), removals_(removals) {}
 
   // Executes the peer's request, or refuses it with a sentence. Thread-safe.
   transport::AdminReply Handle(const Peer& peer, const transport::AdminRequest& request);
+  // Executes the request of one who may administer.
+  transport::AdminReply Execute(const std::string& who, const transport::AdminRequest& request);
 
  private:
+  transport::AdminReply Kill(const std::string& who, uint64_t session);
+  transport::AdminReply Evict(const std::string& who, const std::string& name);
+  transport::AdminReply Drain(const std::string& who, bool off);
+  transport::AdminReply Cordon(const std::string& who, int32_t device, bool off);
+
   const Reload reload_;
+  SessionTable& table_;
+  Removals& removals_;
 };
 
 }  // namespace longwire::daemon

@@ -1,11 +1,15 @@
 #include "server/daemon/control.h"
 
+#include <grp.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <span>
+#include <vector>
 
 #include "link/transport/log.h"
 #include "server/daemon/paths.h"
@@ -13,37 +17,86 @@
 namespace longwire::daemon {
 namespace {
 
-constexpr std::string_view kReload = "reload";
-constexpr std::string_view kDone = "done\n";
-constexpr std::string_view kRefused = "refused\n";
+using transport::Log;
+using transport::LogLevel;
+
 constexpr std::chrono::seconds kRequestPatience{1};
-// The daemon reads and checks files; it waits for no device.
-constexpr std::chrono::seconds kReloadPatience{30};
+// Of one packet of an answer: who does not read it does not hold up the next one.
+constexpr timeval kSendPatience{5, 0};
+constexpr size_t kPartBytes = 128 << 10;
+constexpr mode_t kForOwner = 0600;
+constexpr mode_t kForGroup = 0660;
+constexpr mode_t kForKnown = 0666;  // the credentials alone decide
+constexpr size_t kMaxGroups = 65536;
+constexpr const char* kNotAllowed =
+    "only root, the user that longwired runs as and members of its admin_group may administer it";
 
 std::string_view TextOf(const wire::Message& message) {
   return {reinterpret_cast<const char*>(message.bytes.data()), message.bytes.size()};
 }
 
-bool Send(const wire::Descriptor& socket, std::string_view text) {
-  return wire::SendMessage(socket.get(), std::as_bytes(std::span(text)));
+bool Send(int socket, std::string_view text) {
+  return wire::SendMessage(socket, std::as_bytes(std::span(text)));
+}
+
+void SendReply(int socket, std::string_view rest) {
+  if (!Send(socket, std::string(kReplyWord) + std::to_string(rest.size()) + "\n")) return;
+  while (!rest.empty() && Send(socket, rest.substr(0, kPartBytes))) {
+    rest.remove_prefix(std::min(rest.size(), kPartBytes));
+  }
+}
+
+// The groups of the process that connected, besides its first one.
+bool IsMember(int socket, gid_t group) {
+  std::vector<gid_t> groups(64);
+  socklen_t bytes = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
+  while (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &bytes) != 0) {
+    if (errno != ERANGE || groups.size() >= kMaxGroups) return false;
+    groups.resize(groups.size() * 2);
+    bytes = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
+  }
+  groups.resize(bytes / sizeof(gid_t));
+  return std::ranges::count(groups, group) != 0;
 }
 
 }  // namespace
 
-bool Control::Start(const std::string& path, std::string* sentence) {
+bool Control::Start(const std::string& path, std::string* sentence, const std::string& group) {
   if (!PrepareFolderOf(path, sentence)) return false;
   if (wire::ConnectLocal(path).valid()) {
     *sentence = "another longwired answers at " + path;
     return false;
   }
   path_ = path;
-  listener_ = wire::ListenLocal(path);
+  listener_ = wire::ListenLocal(path, kForOwner);
   if (!listener_.valid()) {
     *sentence = "cannot listen at " + path + ": " + std::strerror(errno);
     return false;
   }
+  OpenToGroup(group);
   thread_ = std::thread([this] { Loop(); });
   return true;
+}
+
+void Control::OpenToGroup(const std::string& group) {
+  struct group entry {};
+  struct group* found = nullptr;
+  std::vector<char> text(64 << 10);
+  if (group.empty() || getgrnam_r(group.c_str(), &entry, text.data(), text.size(), &found) != 0 ||
+      found == nullptr) {
+    return;
+  }
+  group_ = found->gr_gid;
+  // Only root and a member may give the file to the group.
+  bool given = chown(path_.c_str(), static_cast<uid_t>(-1), *group_) == 0;
+  if (chmod(path_.c_str(), given ? kForGroup : kForKnown) == 0) return;
+  Log(LogLevel::kWarning,
+      "the group " + group + " cannot use " + path_ + ": " + std::strerror(errno));
+}
+
+bool Control::IsAllowed(int socket, const wire::Credentials& peer) const {
+  if (wire::UidIsAllowed(peer.uid, geteuid())) return true;
+  return group_ && (peer.gid == *group_ || IsMember(socket, *group_));
 }
 
 void Control::Loop() {
@@ -52,20 +105,35 @@ void Control::Loop() {
     if (stopping_.load()) return;
     if (!socket.valid()) {
       usleep(10'000);  // most likely out of descriptors: wait instead of spinning
-    } else if (wire::PeerIsAllowed(socket.get(), geteuid())) {
-      Serve(socket);
+      continue;
+    }
+    setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kSendPatience, sizeof(kSendPatience));
+    auto peer = wire::PeerCredentials(socket.get());
+    if (!peer) continue;
+    const std::string who = "uid " + std::to_string(peer->uid) + " at the control socket";
+    if (IsAllowed(socket.get(), *peer)) {
+      Serve(socket, who);
+    } else {
+      // Before anything is read: nobody else can keep the thread.
+      Log(LogLevel::kWarning, {.peer = who}, "administration by " + who + " was refused");
+      Send(socket.get(), std::string(kRefusedWord) + kNotAllowed + "\n");
     }
   }
 }
 
-void Control::Serve(const wire::Descriptor& socket) {
+void Control::Serve(const wire::Descriptor& socket, const std::string& who) {
   auto request = wire::ReceiveMessage(socket.get(), kRequestPatience);
-  if (!request || TextOf(*request) != kReload) return;
-  Reloader::Outcome outcome = reload_("longwired --reload");
-  std::string answer(outcome.done ? kDone : kRefused);
-  for (const std::string& sentence : outcome.sentences) answer += sentence + "\n";
-  answer.resize(std::min(answer.size(), wire::kMaxMessageBytes));
-  Send(socket, answer);
+  if (!request) return;
+  std::string_view text = TextOf(*request);
+  if (text == kReloadWord) {
+    Reloader::Outcome outcome = reload_("longwired --reload");
+    std::string answer(outcome.done ? kDoneWord : kRefusedWord);
+    for (const std::string& sentence : outcome.sentences) answer += sentence + "\n";
+    answer.resize(std::min(answer.size(), wire::kMaxMessageBytes));
+    Send(socket.get(), answer);
+  } else if (answer_ && text.starts_with(kCallWord)) {
+    SendReply(socket.get(), answer_(who, text.substr(kCallWord.size())));
+  }
 }
 
 void Control::Stop() {
@@ -73,27 +141,6 @@ void Control::Stop() {
   shutdown(listener_.get(), SHUT_RDWR);
   if (thread_.joinable()) thread_.join();
   unlink(path_.c_str());
-}
-
-std::string ControlPath() { return RuntimeDirectory() + "/control"; }
-
-bool AskForReload(const std::string& path, std::string* text) {
-  wire::Descriptor socket = wire::ConnectLocal(path);
-  if (!socket.valid()) {
-    *text = "no longwired answers at " + path + ": " + std::strerror(errno) + "\n";
-    return false;
-  }
-  auto answer =
-      Send(socket, kReload) ? wire::ReceiveMessage(socket.get(), kReloadPatience) : std::nullopt;
-  std::string_view said = answer ? TextOf(*answer) : "";
-  bool done = said.starts_with(kDone);
-  bool refused = said.starts_with(kRefused);
-  if (done || refused) {
-    *text = said.substr(said.find('\n') + 1);
-  } else {
-    *text = "longwired did not report the result; see its log\n";
-  }
-  return done;
 }
 
 }  // namespace longwire::daemon

@@ -1,15 +1,18 @@
-// The daemon's control socket, for its operator. Unlike a signal it answers: systemctl reload fails
-// with the reasons when a configuration is refused.
-//
-// One packet each way over a SOCK_SEQPACKET socket: "reload", then "done" or "refused" and a
-// sentence on each further line.
+// The daemon's control socket, for the administrators of its host: root, the daemon's own user, and
+// the members of the group that the key admin_group names. The kernel says who connects. Unlike a
+// signal it answers: systemctl reload fails with the reasons when a configuration is refused.
+// access/control_client.h has the other end and what is said.
 #pragma once
+
+#include <sys/types.h>
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 
+#include "server/daemon/access/control_client.h"
 #include "server/daemon/reload.h"
 #include "wire/socket.h"
 
@@ -19,30 +22,31 @@ class Control {
  public:
   // Called on a thread of Control's own; `who`: the requester, for the log.
   using Reload = std::function<Reloader::Outcome(const std::string& who)>;
+  // The encoded reply to an encoded request.
+  using Answer = std::function<std::string(const std::string& who, std::string_view request)>;
 
-  explicit Control(Reload reload) : reload_(std::move(reload)) {}
+  explicit Control(Reload reload, Answer answer = {})
+      : reload_(std::move(reload)), answer_(std::move(answer)) {}
   ~Control() { Stop(); }
 
-  // False with a sentence.
-  bool Start(const std::string& path, std::string* sentence);
+  // `group`: whose members may use it, too; nobody else if it is empty or there is none. False with
+  // a sentence.
+  bool Start(const std::string& path, std::string* sentence, const std::string& group = "");
   void Stop();
 
  private:
+  void OpenToGroup(const std::string& group);
+  bool IsAllowed(int socket, const wire::Credentials& peer) const;
   void Loop();
-  void Serve(const wire::Descriptor& socket);
+  void Serve(const wire::Descriptor& socket, const std::string& who);
 
   const Reload reload_;
+  const Answer answer_;
   std::string path_;
+  std::optional<gid_t> group_;  // constant after Start
   wire::Descriptor listener_;
   std::thread thread_;
   std::atomic<bool> stopping_{false};
 };
-
-// The path of the control socket of this user's daemon.
-std::string ControlPath();
-
-// Asks the daemon whose control socket is at `path`. False if the reload was refused or there is no
-// answer; *text has the reasons, a line each.
-bool AskForReload(const std::string& path, std::string* text);
 
 }  // namespace longwire::daemon

@@ -117,6 +117,7 @@ void Handle(AcceptLoop& loop, transport::ServerStream& stream, Kind kind, Arriva
   }
   OnConnection on_connection(loop, peer);
   arrival.shares = {};
+  if (attach.lane == 0) session->SetProof(peer.proof);
   transport::Closed closed;
   bool compression = table.config()->compression();
   auto ended = session->lane(attach.lane).Relay(stream, attach, epoch, compression, &closed);

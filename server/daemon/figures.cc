@@ -3,6 +3,7 @@
 #include <map>
 
 #include "longwire/call_ids.h"
+#include "server/daemon/access/safe_limits.h"
 #include "server/daemon/terms.h"
 
 namespace longwire::daemon {
@@ -42,14 +43,14 @@ void AddSeats(Scheduling& scheduling, transport::InspectReply* reply) {
   }
 }
 
-void FillTenant(const config::Tenant& tenant, const warden::Stats* stats,
+void FillTenant(SessionTable& table, const config::Tenant& tenant, const warden::Stats* stats,
                 std::chrono::nanoseconds time, uint32_t sessions,
                 transport::TenantFigures* figures) {
   figures->set_name(tenant.name());
   figures->set_latency_critical(tenant.priority() == config::latency_critical);
   figures->set_weight(tenant.weight());
   figures->set_sessions(sessions);
-  figures->set_memory_limit(tenant.has_memory() ? tenant.memory() : UINT64_MAX);
+  figures->set_memory_limit(MemoryLimitOf(*table.config(), tenant, table.lendable()));
   figures->set_memory_reserved(tenant.memory_reserved());
   figures->set_gpu_seconds(Seconds(time));
   for (size_t i = 0; stats != nullptr && i < stats->tenants.size(); ++i) {
@@ -79,11 +80,53 @@ void AddTenants(SessionTable& table, const warden::Stats* stats, const Peer& pee
   for (const auto& [name, tenant] : tenants) {
     if (!peer.MaySee(tenant)) continue;
     transport::TenantFigures* figures = reply->add_tenants();
-    FillTenant(tenant, stats, times[name], sessions[name], figures);
+    FillTenant(table, tenant, stats, times[name], sessions[name], figures);
     figures->set_memory_charged(charged[name]);
     figures->set_share_due(shares[name].due);
     figures->set_share_had(shares[name].had);
   }
+}
+
+void AddIdentities(SessionTable& table, transport::InspectReply* reply) {
+  std::map<IdentityFigures::Key, transport::IdentityFigures> all;
+  for (const auto& [key, counts] : table.identities().Get()) {
+    transport::IdentityFigures& figures = all[key];
+    figures.set_opened(counts.opened);
+    figures.set_refused(counts.refused);
+    figures.set_bytes_up(counts.bytes_up);
+    figures.set_bytes_down(counts.bytes_down);
+    figures.set_session_seconds(counts.seconds);
+  }
+  std::map<uint64_t, uint64_t> leased;
+  for (const transport::Session& session : reply->sessions())
+    leased[session.id()] = session.leased();
+  for (const auto& session : table.List()) {
+    transport::IdentityFigures& figures = all[table.identities().KeyOf(session->client().peer)];
+    auto age = std::chrono::duration<double>(Clock::now() - session->opened());
+    figures.set_sessions(figures.sessions() + 1);
+    figures.set_memory_leased(figures.memory_leased() + leased[session->id()]);
+    figures.set_bytes_up(figures.bytes_up() + session->bytes_up());
+    figures.set_bytes_down(figures.bytes_down() + session->bytes_down());
+    figures.set_session_seconds(figures.session_seconds() + age.count());
+  }
+  for (auto& [key, figures] : all) {
+    figures.set_tenant(key.first);
+    figures.set_identity(key.second);
+    *reply->add_identities() = std::move(figures);
+  }
+}
+
+// Also of the tenant of those whom no tenant lists, if there are none.
+void AddUnsetLimits(SessionTable& table, const Peer& peer, transport::InspectReply* reply) {
+  config::LiveConfig::Snapshot config = table.config();
+  auto add = [&](const config::Tenant& tenant) {
+    if (!peer.MaySee(tenant)) return;
+    for (const std::string& sentence : UnsetLimits(*config, tenant)) {
+      reply->mutable_daemon()->add_unset_limits(sentence);
+    }
+  };
+  for (const config::Tenant& tenant : config->tenants()) add(tenant);
+  if (config->tenants_size() == 0) add(*FindTenant(config, ""));
 }
 
 void AddCalls(Scheduling& scheduling, transport::InspectReply* reply) {
@@ -113,7 +156,10 @@ void AddFigures(SessionTable& table, const warden::Stats* stats, const Peer& pee
   scheduler->set_turns(counters.turns);
   scheduler->set_overruns(counters.overruns);
   scheduler->set_forced(counters.forced);
-  if (peer.tenant->admin()) AddCalls(table.scheduling(), reply);
+  AddUnsetLimits(table, peer, reply);
+  if (!peer.tenant->admin()) return;
+  AddCalls(table.scheduling(), reply);
+  AddIdentities(table, reply);
 }
 
 }  // namespace longwire::daemon

@@ -33,6 +33,7 @@ void FillDaemon(SessionTable& table, transport::Daemon* daemon) {
   daemon->set_driver(table.config()->driver());
   daemon->set_sessions_opened(table.opened());
   daemon->set_sessions_failed(table.failed());
+  daemon->set_draining(table.draining());
 }
 
 // Of all tenants together: who could watch the number of images while uploading would learn what
@@ -177,7 +178,11 @@ transport::InspectReply Inspect(SessionTable& table, const Peer& peer) {
   std::optional<warden::Stats> stats = table.warden().GetStats(&problem);
   if (stats) {
     reply.mutable_daemon()->set_driver(stats->driver);
-    for (const auto& device : stats->devices) FillDevice(device, reply.add_devices());
+    const std::set<int32_t> cordoned = table.placements().Cordoned();
+    for (const auto& device : stats->devices) {
+      FillDevice(device, reply.add_devices());
+      reply.mutable_devices()->rbegin()->set_cordoned(cordoned.contains(device.device));
+    }
     FillCharges(*stats, &reply);
   } else {
     reply.mutable_daemon()->set_warden_problem(problem);
@@ -188,17 +193,6 @@ transport::InspectReply Inspect(SessionTable& table, const Peer& peer) {
   }
   AddFigures(table, stats ? &*stats : nullptr, peer, &reply);
   return reply;
-}
-
-transport::InspectReply InspectAll(SessionTable& table) {
-  static const auto administrator = [] {
-    auto tenant = std::make_shared<config::Tenant>();
-    tenant->set_admin(true);
-    return tenant;
-  }();
-  Peer peer;
-  peer.tenant = administrator;
-  return Inspect(table, peer);
 }
 
 namespace {
@@ -220,6 +214,23 @@ void AddMemoryEvents(SessionTable& table, const transport::InspectRequest& reque
     }
   }
 }
+
+}  // namespace
+
+transport::InspectReply InspectAll(SessionTable& table, const transport::InspectRequest& request) {
+  static const auto administrator = [] {
+    auto tenant = std::make_shared<config::Tenant>();
+    tenant->set_admin(true);
+    return tenant;
+  }();
+  Peer peer;
+  peer.tenant = administrator;
+  transport::InspectReply reply = Inspect(table, peer);
+  if (request.memory_events()) AddMemoryEvents(table, request, &reply);
+  return reply;
+}
+
+namespace {
 
 class InspectCall final : public UnaryCall<transport::InspectRequest, transport::InspectReply> {
  public:

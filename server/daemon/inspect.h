@@ -10,6 +10,6 @@ namespace longwire::daemon {
 // What the peer may see.
 transport::InspectReply Inspect(SessionTable& table, const Peer& peer);
 // What an administrator may see.
-transport::InspectReply InspectAll(SessionTable& table);
+transport::InspectReply InspectAll(SessionTable& table, const transport::InspectRequest& request);
 
 }  // namespace longwire::daemon

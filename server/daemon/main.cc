@@ -3,12 +3,15 @@
 #include <signal.h>
 #include <sys/file.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
 #include "link/transport/grpc_setup.h"
 #include "link/transport/log.h"
 #include "server/daemon/accept_loop.h"
+#include "server/daemon/access/removals.h"
+#include "server/daemon/access/safe_limits.h"
 #include "server/daemon/admin.h"
 #include "server/daemon/control.h"
 #include "server/daemon/inspect.h"
@@ -63,11 +66,63 @@ Reloader::Outcome ReloadFor(const std::string& who, Reloader& reloader, Notifier
   return outcome;
 }
 
+// What an operator should know about a daemon that other hosts can reach.
+void WarnOfExposure(const config::Config& config) {
+  for (const config::Tenant& tenant : config.tenants()) {
+    for (const std::string& sentence : UnsetLimits(config, tenant)) {
+      Log(LogLevel::kWarning, {.tenant = tenant.name()}, sentence);
+    }
+  }
+  if (config.tenants_size() == 0 && config::LeavesHost(config)) {
+    Log(LogLevel::kWarning,
+        "other hosts can reach this longwired, and it has no tenants: all users are one tenant, "
+        "'default', with limits that nobody has set (longwire status shows them)");
+  }
+}
+
+void WarnOfMetrics(const std::string& where) {
+  std::string problem;
+  auto address = transport::ParseAddress(where, &problem);
+  if (!address || transport::IsLoopback(*address)) return;
+  Log(LogLevel::kWarning, "metrics at " + where +
+                              " can be read, without encryption, by everybody who reaches that "
+                              "port: they name tenants and identities");
+}
+
+bool ListensAt(const config::Config& config, uint32_t port) {
+  std::vector<transport::Address> addresses = config::ListenAddresses(config);
+  return std::ranges::any_of(addresses,
+                             [&](const transport::Address& one) { return one.port == port; });
+}
+
+// Who comes to the control socket may administer.
+std::string AnswerControl(const std::string& who, std::string_view encoded, Admin& admin,
+                          SessionTable& table) {
+  transport::ControlRequest request;
+  transport::ControlReply reply;
+  bool read = request.ParseFromArray(encoded.data(), static_cast<int>(encoded.size()));
+  if (read && request.port() != 0 && !ListensAt(*table.config(), request.port())) {
+    reply.set_another_daemon(true);
+  } else if (request.has_inspect()) {
+    *reply.mutable_inspect() = InspectAll(table, request.inspect());
+  } else if (request.has_admin()) {
+    *reply.mutable_admin() = admin.Execute(who, request.admin());
+  } else {
+    reply.set_refusal("this longwired (" LONGWIRE_VERSION
+                      ") does not know what it is asked for; upgrade it");
+  }
+  return reply.SerializeAsString();
+}
+
 // Returns the signal that ends the daemon.
-int WaitForTheEnd(const sigset_t& signals, Reloader& reloader, Notifier& notifier) {
-  Control control([&](const std::string& who) { return ReloadFor(who, reloader, notifier); });
+int WaitForTheEnd(const sigset_t& signals, Reloader& reloader, Notifier& notifier, Admin& admin,
+                  SessionTable& table) {
+  Control control([&](const std::string& who) { return ReloadFor(who, reloader, notifier); },
+                  [&](const std::string& who, std::string_view request) {
+                    return AnswerControl(who, request, admin, table);
+                  });
   std::string sentence;
-  if (!control.Start(ControlPath(), &sentence)) {
+  if (!control.Start(ControlPath(), &sentence, table.config()->admin_group())) {
     Log(LogLevel::kWarning, sentence + "; longwired --reload does not reach this one, SIGHUP does");
   }
   while (true) {
@@ -97,6 +152,9 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
   SessionTable table(live);
   AcceptLoop accept(table);
   LocalSocket local_socket(table);
+  Removals removals(table, accept.revocations(),
+                    [&accept](const std::string& chain) { return accept.Distrust(chain); });
+  table.set_check([&removals](const ServerSession& session) { return removals.CheckNew(session); });
   // First the port: a second daemon must not take over the first one's workers.
   const std::string local_path = config::LocalSocketPath(*first);
   if (!accept.Start(&sentence) ||
@@ -111,24 +169,33 @@ int Serve(config::LiveConfig& live, Reloader& reloader, const sigset_t& signals)
   live.Subscribe([&](const config::Config& now) { local_socket.SetMode(now); });
   live.Subscribe([&table](const config::Config& now) {
     table.scheduling().Change(SchedulingOptionsOf(now));
-    ApplyTenants(now, table.scheduling(), table.warden());
+    ApplyTenants(now, table.scheduling(), table.warden(), table.lendable());
     table.SendTerms(now);
   });
-  MetricsEndpoint metrics([&table] { return InspectAll(table); });
+  live.Subscribe([&removals](const config::Config& now) {
+    removals.CheckAll();
+    WarnOfExposure(now);
+  });
+  WarnOfExposure(*first);
+  removals.Start();
+  MetricsEndpoint metrics([&table] { return InspectAll(table, {}); });
+  if (first->has_metrics()) WarnOfMetrics(first->metrics());
   if (first->has_metrics() && !metrics.Start(first->metrics(), &sentence)) {
     Log(LogLevel::kError, sentence);
     return 1;
   }
   Notifier notifier(service::Manager::Ours(), accept);
-  Admin admin([&](const std::string& who) { return ReloadFor(who, reloader, notifier); });
+  Admin admin([&](const std::string& who) { return ReloadFor(who, reloader, notifier); }, table,
+              removals);
   accept.set_admin(&admin);
   Log(LogLevel::kInfo, "ready, version " LONGWIRE_VERSION);
   notifier.Ready("serving");
-  int signal = WaitForTheEnd(signals, reloader, notifier);
+  int signal = WaitForTheEnd(signals, reloader, notifier, admin, table);
   Log(LogLevel::kInfo, "ending on signal " + std::to_string(signal));
   notifier.Stopping();
   accept.Stop();
   local_socket.Stop();
+  removals.Stop();
   return 0;
 }
 

@@ -133,6 +133,33 @@ void AddSessions(const transport::InspectReply& reply, std::vector<MetricFamily>
   for (Family* family : {&bytes, &saved, &held, &closed}) families->push_back(family->Take());
 }
 
+void AddIdentities(const transport::InspectReply& reply, std::vector<MetricFamily>* families) {
+  Family sessions("longwire_identity_sessions", "Sessions of an identity.", kGauge);
+  Family memory("longwire_identity_memory_bytes", "Device memory leased to them.", kGauge);
+  Family opened("longwire_identity_sessions_opened_total", "Sessions that it opened.", kCounter);
+  Family refused("longwire_identity_sessions_refused_total", "Sessions that it was refused.",
+                 kCounter);
+  Family bytes("longwire_identity_bytes_total", "Bytes of its sessions' logs by direction.",
+               kCounter);
+  Family time("longwire_identity_session_seconds_total",
+              "How long its sessions were there, together.", kCounter);
+  for (const transport::IdentityFigures& one : reply.identities()) {
+    Labels labels = {{"tenant", one.tenant()}, {"identity", one.identity()}};
+    sessions.Add(labels, one.sessions());
+    memory.Add(labels, static_cast<double>(one.memory_leased()));
+    opened.Add(labels, static_cast<double>(one.opened()));
+    refused.Add(labels, static_cast<double>(one.refused()));
+    time.Add(labels, one.session_seconds());
+    labels.push_back({"direction", "up"});
+    bytes.Add(labels, static_cast<double>(one.bytes_up()));
+    labels.back().value = "down";
+    bytes.Add(labels, static_cast<double>(one.bytes_down()));
+  }
+  for (Family* family : {&sessions, &memory, &opened, &refused, &bytes, &time}) {
+    families->push_back(family->Take());
+  }
+}
+
 void AddTotals(const transport::InspectReply& reply, std::vector<MetricFamily>* families) {
   Family opened("longwire_sessions_opened_total", "Sessions opened.", kCounter);
   Family refused("longwire_sessions_refused_total", "Sessions refused.", kCounter);
@@ -206,6 +233,7 @@ std::vector<MetricFamily> MetricsOf(const transport::InspectReply& reply) {
   std::vector<MetricFamily> families;
   AddDevices(reply, &families);
   AddTenants(reply, &families);
+  AddIdentities(reply, &families);
   AddSessions(reply, &families);
   AddTotals(reply, &families);
   AddModuleCache(reply, &families);

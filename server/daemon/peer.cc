@@ -47,6 +47,7 @@ bool TakeCertificate(std::string_view pem, Peer* peer) {
                     transport::DateText(certificate.not_after);
   } else {
     peer->identity = certificate.common_name;
+    peer->proof.expires = certificate.not_after;
   }
   return peer->refusal.empty();
 }
@@ -89,6 +90,7 @@ Peer PeerOf(const grpc::ServerContext& context, const config::LiveConfig::Snapsh
   if (proof != nullptr) pem = proof->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
   if (!pem.empty()) {
     if (!TakeCertificate({pem.front().data(), pem.front().size()}, &peer)) return peer;
+    peer.proof.certificates = CertificatesOf(context);
   } else {
     std::string problem;
     auto address = transport::ParseAddress(peer.address, &problem);

@@ -4,6 +4,7 @@
 #include <grpcpp/server_context.h>
 #include <sys/types.h>
 
+#include <ctime>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,12 +14,19 @@
 
 namespace longwire::daemon {
 
+// By what a peer showed who it is.
+struct Proof {
+  std::string certificates;  // the chain in PEM, its own first; empty without TLS
+  std::time_t expires = 0;   // the last second of its own; 0: none, so never
+};
+
 struct Peer {
   std::string address;   // "192.0.2.7:51234"; "uid 1000" at the local socket
   std::string identity;  // see tenants.h; empty when the peer has none
   std::shared_ptr<const config::Tenant> tenant;  // nullptr: refused, for `refusal`
   std::optional<uid_t> uid;                      // at the local socket
   std::string refusal;                           // a sentence
+  Proof proof;
 
   bool refused() const { return tenant == nullptr; }
   // For a log line about the peer or its session.

@@ -37,8 +37,8 @@ uint64_t FirstLease(const std::vector<scheduler::DeviceLoad>& loads) {
 }
 
 // In the driver's order; none with a sentence. Each has room for `bytes`.
-std::vector<int32_t> Choose(const std::vector<scheduler::DeviceLoad>& loads, uint32_t devices,
-                            uint64_t bytes, config::Placement policy, std::string* sentence) {
+std::vector<int32_t> ChooseBy(const std::vector<scheduler::DeviceLoad>& loads, uint32_t devices,
+                              uint64_t bytes, config::Placement policy, std::string* sentence) {
   if (loads.empty()) {
     *sentence = "no device of the server can be used now; its log says why";
     return {};
@@ -84,7 +84,7 @@ std::vector<scheduler::DeviceLoad> PlacementTable::Loads(
     const warden::Stats& stats, const std::map<uint32_t, double>& busy) const {
   std::vector<scheduler::DeviceLoad> loads;
   for (const warden::DeviceStats& device : stats.devices) {
-    if (!IsServed(device)) continue;
+    if (!IsServed(device) || cordoned_.contains(device.device)) continue;
     scheduler::DeviceLoad& load = loads.emplace_back();
     load.id = static_cast<scheduler::DeviceId>(device.device);
     load.total_bytes = device.lendable;
@@ -122,6 +122,31 @@ std::vector<int32_t> PlacementTable::Place(uint64_t session, uint32_t devices,
   std::vector<int32_t> ordinals = Choose(loads, devices, FirstLease(loads), policy, sentence);
   if (!ordinals.empty()) placed_[session] = ordinals;
   return ordinals;
+}
+
+std::vector<int32_t> PlacementTable::Choose(const std::vector<scheduler::DeviceLoad>& loads,
+                                            uint32_t devices, uint64_t bytes,
+                                            config::Placement policy, std::string* sentence) const {
+  std::vector<int32_t> chosen = ChooseBy(loads, devices, bytes, policy, sentence);
+  if (!chosen.empty() || cordoned_.empty()) return chosen;
+  std::string list;
+  for (int32_t device : cordoned_) list += (list.empty() ? "" : ", ") + std::to_string(device);
+  *sentence += "; the server's administrator lets no new sessions onto device " + list;
+  return chosen;
+}
+
+void PlacementTable::Cordon(int32_t device, bool cordoned) {
+  base::MutexLock lock(mutex_);
+  if (cordoned) {
+    cordoned_.insert(device);
+  } else {
+    cordoned_.erase(device);
+  }
+}
+
+std::set<int32_t> PlacementTable::Cordoned() {
+  base::MutexLock lock(mutex_);
+  return cordoned_;
 }
 
 void PlacementTable::Forget(uint64_t session) {

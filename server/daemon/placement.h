@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,14 +43,22 @@ class PlacementTable {
                                 const warden::Stats& stats, const std::map<uint32_t, double>& busy,
                                 std::string* sentence);
   void Forget(uint64_t session);
+  // Whether new sessions may be placed on the device; those that are there stay.
+  void Cordon(int32_t device, bool cordoned);
+  std::set<int32_t> Cordoned();
 
  private:
   std::vector<scheduler::DeviceLoad> Loads(const warden::Stats& stats,
                                            const std::map<uint32_t, double>& busy) const
       LONGWIRE_REQUIRES(mutex_);
+  // Chooses among `loads`; says so when devices are missing because they are cordoned.
+  std::vector<int32_t> Choose(const std::vector<scheduler::DeviceLoad>& loads, uint32_t devices,
+                              uint64_t bytes, config::Placement policy, std::string* sentence) const
+      LONGWIRE_REQUIRES(mutex_);
 
   base::Mutex mutex_{base::ranks::kPlacementTable};
   std::map<uint64_t, std::vector<int32_t>> placed_ LONGWIRE_GUARDED_BY(mutex_);  // by session
+  std::set<int32_t> cordoned_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace longwire::daemon

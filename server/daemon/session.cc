@@ -14,7 +14,7 @@ constexpr std::chrono::milliseconds kCancelLook{50};
 }  // namespace
 
 ServerSession::ServerSession(uint64_t id, ClientDescription client, StartedWorker worker)
-    : id_(id), client_(std::move(client)), worker_(std::move(worker)) {}
+    : id_(id), client_(std::move(client)), worker_(std::move(worker)), proof_(client_.peer.proof) {}
 
 bool ServerSession::AddLane(wire::Descriptor up, wire::Descriptor down) {
   auto lane = std::make_unique<Lane>();
@@ -84,6 +84,16 @@ bool ServerSession::MayAttach(uint32_t lane, const transport::Token& token, cons
               peer.tenant->name() == client_.peer.tenant->name();
   if (!same && !wire::GuardIsOff("identity")) return false;
   return lane < lanes_.size() && lanes_[lane]->TokenFits(token);
+}
+
+Proof ServerSession::proof() const {
+  base::MutexLock lock(mutex_);
+  return proof_;
+}
+
+void ServerSession::SetProof(const Proof& proof) {
+  base::MutexLock lock(mutex_);
+  proof_ = proof;
 }
 
 bool ServerSession::End(const transport::Closed& closed) {

@@ -52,6 +52,10 @@ class ServerSession {
   // True if the token is the lane's and `peer` has the identity that opened the session.
   bool MayAttach(uint32_t lane, const transport::Token& token, const Peer& peer);
 
+  // By what its client showed last who it is: when it opened the session, or resumed it.
+  Proof proof() const;
+  void SetProof(const Proof& proof);
+
   // Ends the session once: closes the rings and stops the relay. True for the call that did so.
   bool End(const transport::Closed& closed);
   // `on_end` is called once by End before it closes the rings, or at once if the session has ended.
@@ -92,7 +96,8 @@ class ServerSession {
   std::vector<std::unique_ptr<Lane>> lanes_;  // constant after Introduce
   wire::Descriptor segment_;                  // likewise; of local clients only
 
-  base::Mutex mutex_{base::ranks::kServerSession};
+  mutable base::Mutex mutex_{base::ranks::kServerSession};
+  Proof proof_ LONGWIRE_GUARDED_BY(mutex_);
   bool ended_ LONGWIRE_GUARDED_BY(mutex_) = false;
   transport::Closed end_ LONGWIRE_GUARDED_BY(mutex_);
   std::function<void(const transport::Closed&)> on_end_ LONGWIRE_GUARDED_BY(mutex_);

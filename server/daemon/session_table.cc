@@ -9,6 +9,7 @@
 #include "link/transport/codes.h"
 #include "link/transport/log.h"
 #include "server/config/config.h"
+#include "server/daemon/access/safe_limits.h"
 #include "server/daemon/terms.h"
 #include "server/daemon/warden_check.h"
 #include "wire/guards.h"
@@ -119,13 +120,21 @@ bool SessionTable::Start(std::string* sentence) {
   auto stats = warden_->GetStats(sentence);
   std::string difference = stats ? DifferenceOf(*live_.Get(), *stats) : "";
   if (!difference.empty()) Log(LogLevel::kWarning, difference);
-  ApplyTenants(*live_.Get(), *scheduling_, *warden_);
+  if (stats) NoteDevices(*stats);
+  ApplyTenants(*live_.Get(), *scheduling_, *warden_, lendable());
   reaper_ = std::thread([this] { ReapLoop(); });
   return true;
 }
 
+void SessionTable::NoteDevices(const warden::Stats& stats) {
+  uint64_t sum = 0;
+  for (const warden::DeviceStats& device : stats.devices) sum += device.lendable;
+  lendable_.store(sum);
+}
+
 OpenedSession SessionTable::Refuse(int32_t code, const Peer& peer, std::string sentence) {
   failed_.fetch_add(1);
+  identities_.Refused(peer);
   Log(LogLevel::kWarning, peer.subject(),
       "a session for " + peer.address + " was refused: " + sentence);
   OpenedSession refused;
@@ -142,19 +151,23 @@ bool SessionTable::Admit(const Peer& peer, size_t descriptors, std::string* sent
 }
 
 bool SessionTable::AdmitTenant(const config::Tenant& tenant, std::string* sentence) {
-  const uint32_t most = live_.Get()->max_sessions();
+  const config::LiveConfig::Snapshot config = live_.Get();
+  const uint32_t most = config->max_sessions();
+  const uint32_t limit = SessionLimitOf(*config, tenant);
   base::MutexLock lock(mutex_);
   size_t all = 0;
   for (const auto& [name, count] : held_) all += count;
-  bool limited = tenant.has_sessions() && !wire::GuardIsOff("quota_sessions");
+  bool limited = !wire::GuardIsOff("quota_sessions");
   if (ending_) {
     *sentence = "the server shuts down";
+  } else if (draining_) {
+    *sentence = "the server takes no new sessions: its administrator lets it run empty";
   } else if (all >= most) {
     *sentence = "the server has " + std::to_string(most) +
                 " sessions already, as many as its max_sessions allows";
-  } else if (limited && held_[tenant.name()] >= tenant.sessions()) {
+  } else if (limited && held_[tenant.name()] >= limit) {
     *sentence = "the tenant '" + tenant.name() + "' has " + std::to_string(held_[tenant.name()]) +
-                " sessions already; its limit is " + std::to_string(tenant.sessions());
+                " sessions already; its limit is " + std::to_string(limit);
   } else {
     ++held_[tenant.name()];
     return true;
@@ -193,7 +206,7 @@ std::shared_ptr<ServerSession> SessionTable::StartSession(const wire::OpenReques
   start.environment = DriverVariables(request.environment);
   start.tenant = peer.tenant->name();
   // Each time: the warden may have started anew.
-  warden_->SetQuota(QuotaOf(*peer.tenant));
+  warden_->SetQuota(QuotaOf(*live_.Get(), *peer.tenant, lendable()));
   warden_->SetLimits(LimitsOf(*live_.Get()));
   StartedWorker worker = warden_->Start(std::move(start));
   if (worker.started.code != 0) {
@@ -228,6 +241,7 @@ std::vector<int32_t> SessionTable::ChooseDevices(uint64_t id, const config::Tena
                                                  std::string* sentence) {
   auto stats = warden_->GetStats(sentence);
   if (!stats) return {};
+  NoteDevices(*stats);
   DevicesWish wish = WishOf(tenant, environment, stats->devices.size());
   *sentence = wish.refusal;
   if (wish.devices == 0) return {};
@@ -284,6 +298,14 @@ void SessionTable::ServeWorker(const ServerSession& session, const config::Tenan
   images_.Serve(session.id(), tenant.name(), std::move(control));
 }
 
+// It is in the table already: a reload from now on finds it there.
+bool SessionTable::MayStay(const std::shared_ptr<ServerSession>& session, std::string* sentence) {
+  *sentence = check_ ? check_(*session) : "";
+  if (sentence->empty()) return true;
+  End(session, {static_cast<uint32_t>(transport::kLaunchFailed), *sentence});
+  return false;
+}
+
 OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::VersionRange link,
                                  const Peer& peer, const std::atomic<bool>& cancelled) {
   if (peer.refused()) return Refuse(transport::kNoDevice, peer, peer.refusal);
@@ -338,9 +360,11 @@ OpenedSession SessionTable::Open(std::span<const std::byte> bytes, wire::Version
     Release(peer, descriptors);
     return Refuse(code, peer, sentence);
   }
+  if (!MayStay(session, &sentence)) return Refuse(transport::kNoDevice, peer, sentence);
   ServeWorker(*session, *peer.tenant);
   Describe(*session, &opened.reply);
   opened_.fetch_add(1);
+  identities_.Opened(peer);
   Detached();  // until its client attaches
   LogOpened(*session, opened.reply.protocol);
   // A death before the session was in the table was not reported.
@@ -374,6 +398,7 @@ void SessionTable::End(const std::shared_ptr<ServerSession>& session,
     sessions_.erase(session->id());
   }
   auto seconds = std::chrono::duration<double>(Clock::now() - session->opened()).count();
+  identities_.Ended(session->client().peer, session->bytes_up(), session->bytes_down(), seconds);
   char text[96];
   snprintf(text, sizeof(text), "ended after %.3f s, code %u, %llu bytes up, %llu down", seconds,
            closed.code, static_cast<unsigned long long>(session->bytes_up()),
@@ -412,6 +437,16 @@ void SessionTable::Close() {
   }
   changed_.NotifyAll();
   EndAll({static_cast<uint32_t>(transport::kLaunchFailed), "the server shuts down"});
+}
+
+void SessionTable::SetDraining(bool draining) {
+  base::MutexLock lock(mutex_);
+  draining_ = draining;
+}
+
+bool SessionTable::draining() {
+  base::MutexLock lock(mutex_);
+  return draining_;
 }
 
 void SessionTable::OnWorkerDied(const warden::WorkerDied& died) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include "base/mutex.h"
 #include "server/admission/entrance.h"
 #include "server/config/live_config.h"
+#include "server/daemon/access/identity_figures.h"
 #include "server/daemon/images.h"
 #include "server/daemon/placement.h"
 #include "server/daemon/scheduling.h"
@@ -41,6 +43,8 @@ class SessionTable {
   // set.
   OpenedSession Open(std::span<const std::byte> request, wire::VersionRange link, const Peer& peer,
                      const std::atomic<bool>& cancelled);
+  // Bytes of all devices that can be lent together; 0: not known yet.
+  uint64_t lendable() const { return lendable_.load(); }
   std::shared_ptr<ServerSession> Find(uint64_t id);
   std::vector<std::shared_ptr<ServerSession>> List();
   // Ends it, kills its worker and forgets it.
@@ -50,6 +54,14 @@ class SessionTable {
   void Detached();
   // Ends all sessions and refuses new ones.
   void Close();
+  // Whether new sessions are refused while those that run go on.
+  void SetDraining(bool draining);
+  bool draining();
+
+  // Says why a session that has just been opened has no right to it any more; empty if it has. Set
+  // it before the first Open.
+  using Check = std::function<std::string(const ServerSession& session)>;
+  void set_check(Check check) { check_ = std::move(check); }
 
   WardenClient& warden() { return *warden_; }
   Scheduling& scheduling() { return *scheduling_; }
@@ -58,6 +70,8 @@ class SessionTable {
   admission::Entrance& entrance() { return entrance_; }
   // How many streams the identity's sessions have, which it may resume.
   size_t StreamsOf(const std::string& identity);
+  PlacementTable& placements() { return placements_; }
+  IdentityFigures& identities() { return identities_; }
   uint64_t opened() const { return opened_.load(); }
   uint64_t failed() const { return failed_.load(); }
   // The devices that a session of the tenant would get now; none with a sentence.
@@ -71,6 +85,7 @@ class SessionTable {
 
  private:
   OpenedSession Refuse(int32_t code, const Peer& peer, std::string sentence);
+  void NoteDevices(const warden::Stats& stats);
   // Counts a new session against the limits of its tenant and its identity; Release undoes it.
   bool Admit(const Peer& peer, size_t descriptors, std::string* sentence);
   bool AdmitTenant(const config::Tenant& tenant, std::string* sentence);
@@ -81,6 +96,8 @@ class SessionTable {
                                      std::string* sentence);
   std::shared_ptr<ServerSession> StartSession(const wire::OpenRequest& request, const Peer& peer,
                                               bool want_warm, int32_t* code, std::string* sentence);
+  // False with a sentence when the session has lost its right while it was opened; it is ended.
+  bool MayStay(const std::shared_ptr<ServerSession>& session, std::string* sentence);
   // Kills the worker of a session that has ended or could not be opened.
   void Abandon(uint64_t session);
   // What its worker gets once it is open: the limits of the host's memory, answers about images.
@@ -99,6 +116,9 @@ class SessionTable {
   std::unique_ptr<Scheduling> scheduling_;
   PlacementTable placements_;
   gates::HostMemoryTable host_memory_;
+  IdentityFigures identities_;
+  std::atomic<uint64_t> lendable_{0};  // of all devices, as the warden said last; 0: not yet
+  Check check_;
   Images images_;
   admission::Entrance entrance_;
 
@@ -106,6 +126,7 @@ class SessionTable {
   base::CondVar changed_;
   std::map<uint64_t, std::shared_ptr<ServerSession>> sessions_ LONGWIRE_GUARDED_BY(mutex_);
   bool ending_ LONGWIRE_GUARDED_BY(mutex_) = false;  // no new sessions
+  bool draining_ LONGWIRE_GUARDED_BY(mutex_) = false;
   // A session may have no connection.
   bool detached_ LONGWIRE_GUARDED_BY(mutex_) = false;
   std::map<std::string, size_t> held_ LONGWIRE_GUARDED_BY(mutex_);  // by tenant's name

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "server/daemon/access/safe_limits.h"
+
 namespace longwire::daemon {
 namespace {
 
@@ -77,9 +79,10 @@ gates::HostMemoryTerms HostMemoryTermsOf(const config::Tenant& tenant) {
   return terms;
 }
 
-warden::SetQuota QuotaOf(const config::Tenant& tenant) {
-  return {tenant.name(), tenant.has_memory() ? tenant.memory() : UINT64_MAX,
-          tenant.memory_reserved(), tenant.priority() == config::latency_critical};
+warden::SetQuota QuotaOf(const config::Config& config, const config::Tenant& tenant,
+                         uint64_t lendable) {
+  return {tenant.name(), MemoryLimitOf(config, tenant, lendable), tenant.memory_reserved(),
+          tenant.priority() == config::latency_critical};
 }
 
 keeper::KeeperLimits LimitsOf(const config::Config& config) {
@@ -88,10 +91,11 @@ keeper::KeeperLimits LimitsOf(const config::Config& config) {
           memory.swap_host_memory(), memory.prepared()};
 }
 
-void ApplyTenants(const config::Config& config, Scheduling& scheduling, WardenClient& warden) {
+void ApplyTenants(const config::Config& config, Scheduling& scheduling, WardenClient& warden,
+                  uint64_t lendable) {
   for (const config::Tenant& tenant : config.tenants()) {
     scheduling.ChangeTenant(tenant.name(), ClassOf(tenant), tenant.weight());
-    warden.SetQuota(QuotaOf(tenant));
+    warden.SetQuota(QuotaOf(config, tenant, lendable));
   }
   warden.SetLimits(LimitsOf(config));
   EndReservations(config, warden);

@@ -22,11 +22,13 @@ scheduler::SessionInfo SchedulerSession(uint64_t id, const config::Tenant& tenan
 uint64_t HostMemoryOf(const config::Tenant& tenant);
 gates::HostMemoryTerms HostMemoryTermsOf(const config::Tenant& tenant);
 
-// No limit if the tenant has none.
-warden::SetQuota QuotaOf(const config::Tenant& tenant);
+// `lendable`: bytes of all devices together (access/safe_limits.h).
+warden::SetQuota QuotaOf(const config::Config& config, const config::Tenant& tenant,
+                         uint64_t lendable);
 keeper::KeeperLimits LimitsOf(const config::Config& config);
 
 // Applies every tenant's settings to scheduler and warden, also for running sessions.
-void ApplyTenants(const config::Config& config, Scheduling& scheduling, WardenClient& warden);
+void ApplyTenants(const config::Config& config, Scheduling& scheduling, WardenClient& warden,
+                  uint64_t lendable);
 
 }  // namespace longwire::daemon

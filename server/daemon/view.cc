@@ -8,6 +8,7 @@
 
 #include "base/printable.h"
 #include "link/transport/codes.h"
+#include "server/daemon/access/safe_limits.h"
 #include "wire/view.h"
 
 namespace longwire::daemon {
@@ -42,8 +43,7 @@ std::shared_ptr<ServerSession> SessionOf(
 // As the keeper answers a session of the tenant that asks for free and total memory, but with what
 // sessions keep free as they said it last.
 void FillMemory(const warden::DeviceStats& device, const warden::Stats& stats,
-                const config::Tenant& tenant, wire::ViewedDevice* viewed) {
-  uint64_t limit = tenant.has_memory() ? tenant.memory() : UINT64_MAX;
+                const config::Tenant& tenant, uint64_t limit, wire::ViewedDevice* viewed) {
   uint64_t charged = 0, reserved = 0, idle = 0;
   for (const warden::TenantStats& ledger : stats.tenants) {
     if (ledger.tenant == tenant.name()) {
@@ -53,7 +53,7 @@ void FillMemory(const warden::DeviceStats& device, const warden::Stats& stats,
     }
   }
   for (const warden::SessionStats& session : stats.sessions) {
-    if (session.device == device.device) idle += session.idle;
+    if (session.device == device.device) idle += std::min(session.idle, session.leased);
   }
   viewed->memory_total = std::min(device.total, limit);
   uint64_t usable = std::min(viewed->memory_total, device.lendable);
@@ -167,7 +167,8 @@ wire::ViewReply View(SessionTable& table, const Peer& peer, std::span<const std:
     FillLinks(device->facts, ordinals, &viewed);
     double part = std::clamp(busy[static_cast<uint32_t>(ordinal)], 0.0, 1.0);
     viewed.busy_percent = static_cast<uint32_t>(std::lround(100 * part));
-    FillMemory(*device, *stats, *peer.tenant, &viewed);
+    FillMemory(*device, *stats, *peer.tenant,
+               MemoryLimitOf(*table.config(), *peer.tenant, table.lendable()), &viewed);
     FillProcesses(*device, *stats, peer, program, sessions, &viewed);
   }
   return reply;

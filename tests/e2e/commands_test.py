@@ -11,7 +11,7 @@ import server
 
 COMMANDS = ("admin", "bench", "cert", "config", "doctor", "memory", "run", "status", "trace")
 SERVICES = ("longwired", "longwire-warden", "longwire-keeper", "longwire-worker", "longwire-link")
-NETWORK_ONLY = ("memory", "status")  # they ask the daemon's service, which no unix socket has
+OPERATORS = ("admin", "memory", "status")  # they ask longwired of their host by default
 
 
 class CommandsTest(unittest.TestCase):
@@ -58,7 +58,7 @@ class HelpTest(CommandsTest):
                 self.assertEqual("--server LIST" in result.out,
                                  command not in ("cert", "config"), command)
                 self.assertEqual("unix:" in result.out,
-                                 command not in (*NETWORK_ONLY, "cert", "config"), command)
+                                 command not in ("cert", "config"), command)
         self.expect_help(self.longwire("doctor", "--explain", "--help"), "longwire doctor")
 
     def test_help_is_found_behind_other_words(self):
@@ -160,13 +160,17 @@ class NobodyThereTest(CommandsTest):
         result = self.longwire("doctor", "--server", self.nowhere, "--cert", "/nope.crt")
         self.assertEqual(1, result.code, result.out)
 
-    def test_a_local_socket_where_a_service_is_needed(self):
-        for command in NETWORK_ONLY:
-            result = self.longwire(command, "--server", "unix:/nope")
+    def test_where_no_daemon_is(self):
+        for command in OPERATORS:
+            words = (command, *(("sessions",) if command == "admin" else ()))
+            result = self.longwire(*words, "--server", "unix:/nope")
             self.assertEqual((1, ""), result[:2])
-            self.assertEqual(f"longwire {command}: no process answers at /nope: No such file or "
-                             "directory; give the server's host:port, such as --server "
-                             "127.0.0.1:7411\n", result.err)
+            self.assertEqual(f"longwire {command}: no longwired answers at /control: No such file "
+                             "or directory\n", result.err)
+            result = self.longwire(*words)
+            self.assertEqual((1, ""), result[:2])
+            self.assertRegex(result.err, f"^longwire {command}: no server; give --server HOST:PORT "
+                                         r"or set LONGWIRE_SERVER \(no longwired answers at ")
 
 
 class WardenTest(CommandsTest):

@@ -143,6 +143,31 @@ def trust_another_authority(case):
     case.assertEqual([True, True], [runs(case, "alpha"), runs(case, "operator")])
 
 
+@probe("tls.revocations")
+def revoke_a_certificate(case):
+    papers = case.longwire.make_papers(case.longwire.runtime / "revoking",
+                                       ["revoke", case.longwire.papers / "alpha.crt"],
+                                       from_authority=True)
+    program = start(case, "alpha", "steady.static", "until-error")
+    case.longwire.reload(tls={"revocations": str(papers / "revoked.crl")})
+    case.assertIn("ERROR 719", program.communicate(timeout=20)[0])
+    case.assertIn("was revoked on", runs(case, "alpha"))
+    case.assertEqual(True, runs(case, "beta"))
+    case.longwire.reload()
+    case.assertEqual(True, runs(case, "alpha"))
+
+
+@probe("tenants.longest_idle", "tenants.longest_session")
+def end_sessions_in_time(case):
+    """Of sessions that run: one is idle, the other old."""
+    programs = {"longest_idle": start(case, "alpha"),
+                "longest_session": start(case, "beta", "steady.static", "until-error")}
+    case.longwire.reload(tenants={"alpha": {"longest_idle": "1s"},
+                                  "beta": {"longest_session": "1s"}})
+    for key, program in programs.items():
+        case.assertIn(f"({key}: 1s)", program.stderr.readline())
+
+
 @probe("tenants.name")
 def name_a_tenant(case):
     case.longwire.reload(tenants={"alpha": {"name": "renamed", "sessions": 1}})

@@ -55,9 +55,11 @@ TEST(MayAdministerTest, TenantsWithThatRight) {
   EXPECT_FALSE(MayAdminister(Caller("alice", With({}, false)), &sentence));
 }
 
+// Any user of this host can make one.
 TEST(MayAdministerTest, ConnectionsWithoutTlsFromThisHost) {
   std::string sentence;
-  EXPECT_TRUE(MayAdminister(Caller("loopback", With({}, false)), &sentence));
+  EXPECT_FALSE(MayAdminister(Caller("loopback", With({}, false)), &sentence));
+  EXPECT_THAT(sentence, HasSubstr("who need no --server"));
   EXPECT_TRUE(MayAdminister(Caller("loopback", With({"loopback"}, true)), &sentence));
   EXPECT_FALSE(MayAdminister(Caller("loopback", With({"loopback"}, false)), &sentence));
   EXPECT_FALSE(MayAdminister(Caller("", With({}, false)), &sentence)) << "from another host";
@@ -126,11 +128,12 @@ TEST_F(AdminTest, ABadCertificateChangesNothing) {
   EXPECT_EQ(Reload(authority_.Client("olga")).text, "max_sessions: '256' becomes '9'\n");
 }
 
-TEST_F(AdminTest, WithoutTlsOnlyAsLongAsThereAreNoTenants) {
-  StartDaemon({});
-  WriteConfiguration({}, "max_sessions: 9\n");
+TEST_F(AdminTest, WithoutTlsOnlyAsTheConfigurationSays) {
+  const std::string may = "tenants: [{name: local, identities: loopback, admin: true}]\n";
+  StartDaemon({}, may);
+  WriteConfiguration({}, may + "max_sessions: 9\n");
   EXPECT_EQ(Reload({}).text, "max_sessions: '256' becomes '9'\n");
-  WriteConfiguration({}, "tenants: [{name: local, identities: loopback}]\n");
+  WriteConfiguration({}, "");
   EXPECT_EQ(Reload({}).text, "tenants: changed\nmax_sessions: '9' becomes '256'\n");
   Said said = Reload({});
   EXPECT_EQ(said.status, 1);

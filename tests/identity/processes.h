@@ -93,7 +93,8 @@ class DaemonTest : public testing::Test {
   void StartDaemon(const transport::TlsFiles& tls, const std::string& tenants = "") {
     WriteConfiguration(tls, tenants);
     daemon_ = std::make_unique<Process>(
-        std::vector<std::string>{LONGWIRED, "--config", folder_ / "longwired.yaml"}, LogPath());
+        std::vector<std::string>{LONGWIRED, "--config", folder_ / "longwired.yaml"}, LogPath(),
+        std::vector<std::string>{"LONGWIRE_RUNTIME_DIR=" + folder_.path()});
     ASSERT_TRUE(LogSays("ready, version")) << Log();
   }
 
