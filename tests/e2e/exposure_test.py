@@ -80,6 +80,8 @@ class ExposureTest(unittest.TestCase):
                       longwire.log_tail(100))
         self.hold(longwire)
         longwire.run_as("open", longwire.program("allocate.static"))
+        server.wait_for(lambda: len(longwire.status_as("operator")["sessions"]) == 1, 10,
+                        "the end of the second session")
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
             lines = answer.read().decode().splitlines()
         values = {name: float(value) for name, value in
