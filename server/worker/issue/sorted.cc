@@ -4,7 +4,6 @@
 #include "server/worker/completion/events.h"
 #include "server/worker/graph/graphs.h"
 #include "server/worker/transfer/transfers.h"
-#include "wire/guards.h"
 #include "wire/record.h"
 
 namespace longwire::worker {
@@ -20,7 +19,7 @@ wire::WireResult Decode(const QueuedCall& record, Call* call) {
 wire::WireResult CheckLists(const calls::lwGraphLaunch& call) {
   bool good = call.record.size() == call.record_version.size() &&
               call.wait.size() == call.wait_version.size();
-  return good || wire::kPlantedBug ? wire::WireResult::kOk : wire::WireResult::kFatal;
+  return good ? wire::WireResult::kOk : wire::WireResult::kFatal;
 }
 
 }  // namespace
