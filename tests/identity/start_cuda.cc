@@ -1,5 +1,5 @@
-// A program that does nothing but start CUDA: prints what cuInit answers. An argument is the library
-// to start.
+// A program that does nothing but start CUDA: prints what cuInit answers. An argument is the
+// library to start.
 #include <dlfcn.h>
 
 #include <cstdio>
