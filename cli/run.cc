@@ -13,7 +13,7 @@
 #include "cli/connect.h"
 #include "cli/program_environment.h"
 #include "cli/program_notice.h"
-#include "link/transport/address.h"
+#include "link/certificates/address.h"
 #include "server/daemon/paths.h"
 
 namespace longwire::cli {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "link/transport/address.h"
+#include "link/certificates/address.h"
 #include "link/transport/log.h"
 #include "link/transport/packing_choice.h"
 #include "link/transport/tls_files.h"

@@ -13,7 +13,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
-#include "link/transport/address.h"
+#include "link/certificates/address.h"
 #include "link/transport/tls_files.h"
 #include "proto/transport.grpc.pb.h"
 

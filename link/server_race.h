@@ -15,7 +15,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
-#include "link/transport/address.h"
+#include "link/certificates/address.h"
 
 namespace longwire::link {
 

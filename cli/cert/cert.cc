@@ -12,8 +12,8 @@
 #include "cli/cert/show.h"
 #include "cli/enrol/renew.h"
 #include "cli/options.h"
+#include "link/certificates/certificate.h"
 #include "link/certificates/pem_files.h"
-#include "link/transport/certificate.h"
 #include "wire/number.h"
 
 namespace longwire::cli {
@@ -203,7 +203,8 @@ int Cert(const Arguments& arguments) {
   Wish wish;
   if (action != "init" && action != "server" && action != "client" && action != "revoke") {
     std::fputs(
-        "longwire cert: init, server, client, renew, revoke or show FILE? See longwire cert --help\n",
+        "longwire cert: init, server, client, renew, revoke or show FILE? See longwire cert "
+        "--help\n",
         stderr);
     return kUsageStatus;
   }

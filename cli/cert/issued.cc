@@ -19,7 +19,8 @@ std::string FolderOfIssued(const std::string& folder) { return folder + "/issued
 bool RecordIssued(const std::string& folder, const std::string& certificate,
                   std::string* sentence) {
   transport::CertificatePointer parsed = transport::ParseCertificate(certificate);
-  if (parsed == nullptr || !certificates::MakeFolder(FolderOfIssued(folder), sentence)) return false;
+  if (parsed == nullptr || !certificates::MakeFolder(FolderOfIssued(folder), sentence))
+    return false;
   const std::string path =
       FolderOfIssued(folder) + "/" + transport::Describe(parsed.get()).serial + ".crt";
   std::ofstream file(path, std::ios::binary | std::ios::trunc);

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "cli/cert/issued.h"
-#include "link/certificates/pem_files.h"
 #include "cli/text.h"
-#include "link/transport/certificate.h"
+#include "link/certificates/certificate.h"
+#include "link/certificates/pem_files.h"
 
 namespace longwire::cli {
 namespace {

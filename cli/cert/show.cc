@@ -3,8 +3,8 @@
 #include <cstdio>
 
 #include "cli/text.h"
+#include "link/certificates/certificate.h"
 #include "link/certificates/pem_files.h"
-#include "link/transport/certificate.h"
 
 namespace longwire::cli {
 namespace {

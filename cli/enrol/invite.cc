@@ -13,11 +13,12 @@
 #include <string_view>
 #include <utility>
 
+#include "base/environment.h"
 #include "cli/options.h"
 #include "cli/text.h"
+#include "link/certificates/certificate.h"
 #include "link/certificates/enrolment.h"
 #include "link/certificates/pem_files.h"
-#include "link/transport/certificate.h"
 #include "server/config/config.h"
 #include "server/daemon/paths.h"
 #include "wire/number.h"
@@ -153,7 +154,8 @@ std::string OwnName() {
 std::string SocketOf(const Wish& wish) {
   if (!wish.socket.empty()) return wish.socket;
   std::string own = daemon::RuntimeDirectory() + "/signer";
-  bool elsewhere = getenv("LONGWIRE_RUNTIME_DIR") == nullptr && access(own.c_str(), F_OK) != 0;
+  bool elsewhere =
+      base::Environment("LONGWIRE_RUNTIME_DIR") == nullptr && access(own.c_str(), F_OK) != 0;
   return elsewhere ? kServiceSocket : own;
 }
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <string>
 
+#include "base/environment.h"
 #include "cli/enrol/signer_file.h"
 #include "cli/options.h"
 #include "cli/text.h"
@@ -45,7 +46,7 @@ wrongly, 3 if the certificate is in place but no session opens.
 constexpr int kNoSession = 3;
 
 std::string OwnFolder() {
-  const char* home = getenv("HOME");
+  const char* home = base::Environment("HOME");
   return std::string(home == nullptr ? "." : home) + "/.config/longwire";
 }
 

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <memory>
 
-#include "link/transport/certificate.h"
+#include "link/certificates/certificate.h"
 
 namespace longwire::certificates {
 namespace {

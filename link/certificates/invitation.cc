@@ -7,7 +7,7 @@
 #include <cctype>
 #include <vector>
 
-#include "link/transport/certificate.h"
+#include "link/certificates/certificate.h"
 
 namespace longwire::certificates {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "link/transport/address.h"
+#include "link/certificates/address.h"
 #include "wire/sha256.h"
 
 namespace longwire::certificates {

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/environment.h"
 #include "wire/socket.h"
 
 namespace longwire::certificates {
@@ -32,7 +33,7 @@ bool WriteNew(const std::string& path, const std::string& text, mode_t mode) {
 // systemd opens a credential to its service by an access list, whose mask shows as the group's
 // rights.
 bool IsCredential(const std::string& path) {
-  const char* folder = getenv("CREDENTIALS_DIRECTORY");
+  const char* folder = base::Environment("CREDENTIALS_DIRECTORY");
   return folder != nullptr && path.starts_with(std::string(folder) + "/");
 }
 

@@ -11,8 +11,8 @@
 #include <memory>
 #include <string_view>
 
-#include "link/transport/certificate.h"
-#include "link/transport/tcp.h"
+#include "link/certificates/certificate.h"
+#include "link/certificates/tcp.h"
 #include "wire/guards.h"
 
 namespace longwire::certificates {

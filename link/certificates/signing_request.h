@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "link/transport/certificate.h"
+#include "link/certificates/certificate.h"
 
 namespace longwire::certificates {
 

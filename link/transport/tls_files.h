@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "link/transport/certificate.h"
+#include "link/certificates/certificate.h"
 #include "wire/client_settings.h"
 
 namespace longwire::transport {

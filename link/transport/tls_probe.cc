@@ -9,7 +9,7 @@
 #include <cerrno>
 
 #include "base/poll_set.h"
-#include "link/transport/tcp.h"
+#include "link/certificates/tcp.h"
 #include "wire/socket.h"
 
 namespace longwire::transport {

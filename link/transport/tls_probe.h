@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-#include "link/transport/address.h"
+#include "link/certificates/address.h"
 #include "link/transport/tls_files.h"
 
 namespace longwire::transport {

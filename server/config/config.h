@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "link/transport/address.h"
+#include "link/certificates/address.h"
 #include "proto/config.pb.h"
 #include "server/config/problems.h"
 

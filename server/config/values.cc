@@ -4,7 +4,7 @@
 #include <charconv>
 #include <string_view>
 
-#include "link/transport/address.h"
+#include "link/certificates/address.h"
 #include "server/config/text.h"
 #include "server/config/units.h"
 

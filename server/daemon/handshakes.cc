@@ -11,7 +11,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
-#include "link/transport/certificate.h"
+#include "link/certificates/certificate.h"
 #include "link/transport/log.h"
 
 namespace longwire::daemon {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/poll_set.h"
-#include "link/transport/address.h"
+#include "link/certificates/address.h"
 #include "server/admission/connections.h"
 #include "wire/socket.h"
 

@@ -6,8 +6,8 @@
 #include <ctime>
 
 #include "base/printable.h"
-#include "link/transport/address.h"
-#include "link/transport/certificate.h"
+#include "link/certificates/address.h"
+#include "link/certificates/certificate.h"
 #include "wire/guards.h"
 #include "wire/socket.h"
 

@@ -14,7 +14,7 @@
 
 #include "link/certificates/signer_client.h"
 #include "link/certificates/signing_request.h"
-#include "link/transport/tcp.h"
+#include "link/certificates/tcp.h"
 #include "server/signer/service.h"
 #include "wire/socket.h"
 

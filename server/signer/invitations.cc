@@ -11,8 +11,8 @@
 #include <sstream>
 
 #include "link/certificates/authority.h"
+#include "link/certificates/certificate.h"
 #include "link/certificates/pem_files.h"
-#include "link/transport/certificate.h"
 #include "wire/guards.h"
 
 namespace longwire::signer {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "link/transport/address.h"
+#include "link/certificates/address.h"
 
 namespace longwire::signer {
 

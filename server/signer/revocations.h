@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "link/transport/certificate.h"
+#include "link/certificates/certificate.h"
 
 namespace longwire::signer {
 

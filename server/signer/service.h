@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "link/transport/address.h"
+#include "link/certificates/address.h"
 #include "server/signer/connection.h"
 #include "server/signer/signer.h"
 #include "wire/socket.h"

@@ -7,9 +7,9 @@
 #include <span>
 #include <utility>
 
+#include "link/certificates/address.h"
 #include "link/certificates/pem_files.h"
 #include "link/certificates/signing_request.h"
-#include "link/transport/address.h"
 
 namespace longwire::signer {
 namespace {

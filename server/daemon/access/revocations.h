@@ -11,7 +11,7 @@
 
 #include "base/lock_ranks.h"
 #include "base/mutex.h"
-#include "link/transport/certificate.h"
+#include "link/certificates/certificate.h"
 #include "proto/config.pb.h"
 
 typedef struct X509_crl_st X509_CRL;

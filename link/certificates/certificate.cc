@@ -1,4 +1,4 @@
-#include "link/transport/certificate.h"
+#include "link/certificates/certificate.h"
 
 #include <arpa/inet.h>
 #include <openssl/bio.h>

@@ -1,4 +1,4 @@
-#include "link/transport/address.h"
+#include "link/certificates/address.h"
 
 #include <arpa/inet.h>
 

@@ -1,4 +1,4 @@
-#include "link/transport/tcp.h"
+#include "link/certificates/tcp.h"
 
 #include <netdb.h>
 #include <sys/socket.h>

@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "link/transport/address.h"
+#include "link/certificates/address.h"
 #include "wire/descriptors.h"
 
 namespace longwire::transport {
