@@ -77,12 +77,12 @@ class LogSinkTest : public testing::Test {
     return testing::internal::GetCapturedStderr();
   }
   static constexpr const char* kLine =
-      "....-..-..T..:..:..\\....Z warning session 7001: ended: forged\n";
+      "....-..-..T..:..:..\\....Z warning session 7001: ended:.forged\n";
 };
 
 TEST_F(LogSinkTest, TakesLinesInPlaceOfStandardError) {
   EXPECT_EQ(Written(), "");
-  EXPECT_EQ(g_message, "session 7001: ended: forged");
+  EXPECT_EQ(g_message, "session 7001: ended:?forged");
   EXPECT_EQ(g_subject.session, 7001u);
   EXPECT_EQ(g_subject.tenant, "research");
   EXPECT_EQ(g_subject.peer, "here");

@@ -34,8 +34,13 @@ class Plain(server.Server):
     def eventpolls(self, name):
         """How many sets of descriptors the process waits for as a whole."""
         pid, = self.processes()[name]
-        files = [os.readlink(file) for file in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
-        return sum("eventpoll" in file for file in files)
+        count = 0
+        for file in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+            try:
+                count += "eventpoll" in os.readlink(file)
+            except FileNotFoundError:
+                pass  # it was closed meanwhile
+        return count
 
     def round_trips(self):
         result = self.run("vector_add.static", LONGWIRE_TRACE="summary")

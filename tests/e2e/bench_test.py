@@ -13,6 +13,7 @@ ROWS = {"start_to_first_result": "ms",
         "step_200_other_order": "us",
         "event_record": "us", "event_query": "us", "stream_query_idle": "us",
         "graph_50_replay_sync": "us", "alloc_free_1MiB": "us", "memory_info": "us",
+        "limit_query": "us",
         **{f"{way}_{kind}_{size}": "us" if size == "4KiB" else "GB/s"
            for size in ("4KiB", "1MiB", "16MiB") for kind in ("pageable", "pinned")
            for way in ("h2d", "d2h")},
