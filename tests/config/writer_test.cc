@@ -75,6 +75,7 @@ admission:
   waiting: 1024
   waiting_memory: 64MiB
   log_lines_per_second: 10
+admin_group: longwire-admin
 )");
 }
 

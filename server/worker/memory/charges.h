@@ -97,10 +97,11 @@ class Charges {
   void Return(int32_t device, uint64_t bytes);
 
   std::vector<Device>& devices_;
-  base::Mutex mutex_{base::ranks::kKeptCharges};
-  std::map<Key, Charge> kept_ LONGWIRE_GUARDED_BY(mutex_);
   base::Mutex accounts_mutex_{base::ranks::kCharges};
   std::map<int32_t, Account> accounts_ LONGWIRE_GUARDED_BY(accounts_mutex_);
+  base::Mutex mutex_{base::ranks::kKeptCharges};
+  // Behind the accounts, to which they return when this ends.
+  std::map<Key, Charge> kept_ LONGWIRE_GUARDED_BY(mutex_);
 };
 
 }  // namespace longwire::worker
