@@ -1,6 +1,7 @@
 """HTTP/2 and gRPC by hand, for what no client library does: streams that stay open, messages that
 never end. RFC 9113 describes the frames, link/transport/frame.h what a stream carries.
 """
+import select
 import socket
 import ssl
 import struct
@@ -13,6 +14,7 @@ LARGEST_WINDOW = 0x7fffffff
 DATA_BYTES = 16384
 SERVICE = b"/longwire.transport.Transport/"
 FRAME_PING = 8
+LATER = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 PING = struct.pack("<QQII", 0, 0, 1, FRAME_PING)  # a FrameHeader without a body
 
 
@@ -43,7 +45,10 @@ class Connection:
         self.stream = -1
         self.ended_streams = 0
         self.closed = threading.Event()
+        # A TLS connection is not for two threads at a time: neither call of it waits.
+        self.socket.setblocking(False)
         self.lock = threading.Lock()
+        self.sending = threading.Lock()
         self.changed = threading.Condition()
         self.first_window = 65535
         self.windows = {0: 65535}
@@ -54,21 +59,34 @@ class Connection:
 
     def send(self, data):
         """False once the other side has closed the connection."""
+        data = memoryview(data)
+        with self.sending:  # what could not be sent has to be tried again before anything else
+            while data and not self.closed.is_set():
+                try:
+                    with self.lock:
+                        data = data[self.socket.send(data):]
+                except LATER:
+                    self._await(select.POLLOUT)
+                except OSError:
+                    self.closed.set()
+        return not data
+
+    def _await(self, event):
+        poll = select.poll()
         try:
-            with self.lock:
-                self.socket.sendall(data)
-            return True
-        except OSError:
+            poll.register(self.socket, event)
+            poll.poll(50)
+        except (OSError, ValueError):
             self.closed.set()
-            return False
 
     def close(self):
         self.closed.set()
-        try:
-            self.socket.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
-        self.socket.close()
+        with self.lock:
+            try:
+                self.socket.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            self.socket.close()
 
     def open(self, method=b"Execute"):
         """Begins a call; its stream."""
@@ -104,8 +122,12 @@ class Connection:
         data = b""
         while not self.closed.is_set():
             try:
-                more = self.socket.recv(65536)
-            except OSError:
+                with self.lock:
+                    more = self.socket.recv(65536)
+            except LATER:
+                self._await(select.POLLIN)
+                continue
+            except (OSError, ValueError):
                 more = b""
             if not more:
                 break
